@@ -1,0 +1,107 @@
+/*
+ * bytes.h - numbers in files are little-endian bytes at any address.
+ */
+#ifndef LMQ_BASE_BYTES_H
+#define LMQ_BASE_BYTES_H
+
+#include <stdint.h>
+#include <stddef.h>
+#include <string.h>
+
+static inline uint16_t
+lmq_load_u16le(const unsigned char *p)
+{
+    return (uint16_t)(p[0] | (unsigned)p[1] << 8);
+}
+
+static inline uint32_t
+lmq_load_u32le(const unsigned char *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+           (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t
+lmq_load_u64le(const unsigned char *p)
+{
+    return (uint64_t)lmq_load_u32le(p) | (uint64_t)lmq_load_u32le(p + 4) << 32;
+}
+
+static inline int32_t
+lmq_load_i32le(const unsigned char *p)
+{
+    return (int32_t)lmq_load_u32le(p);
+}
+
+static inline float
+lmq_load_f32le(const unsigned char *p)
+{
+    uint32_t bits = lmq_load_u32le(p);
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static inline void
+lmq_store_u16le(unsigned char *p, uint16_t value)
+{
+    p[0] = (unsigned char)value;
+    p[1] = (unsigned char)(value >> 8);
+}
+
+static inline void
+lmq_store_u32le(unsigned char *p, uint32_t value)
+{
+    p[0] = (unsigned char)value;
+    p[1] = (unsigned char)(value >> 8);
+    p[2] = (unsigned char)(value >> 16);
+    p[3] = (unsigned char)(value >> 24);
+}
+
+static inline void
+lmq_store_u64le(unsigned char *p, uint64_t value)
+{
+    lmq_store_u32le(p, (uint32_t)value);
+    lmq_store_u32le(p + 4, (uint32_t)(value >> 32));
+}
+
+static inline void
+lmq_store_f32le(unsigned char *p, float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    lmq_store_u32le(p, bits);
+}
+
+/* Bytes of the UTF-8 character at p (1..4), 0 if what stands there is none:
+ * overlong forms, surrogates and values above U+10FFFF are refused. */
+static inline size_t
+lmq_utf8_length(const unsigned char *p, size_t n)
+{
+    if (n == 0)
+        return 0;
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] >= 0xc2 && p[0] <= 0xdf)
+        return n >= 2 && (p[1] & 0xc0) == 0x80 ? 2 : 0;
+    if ((p[0] & 0xf0) == 0xe0) {
+        if (n < 3 || (p[1] & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80)
+            return 0;
+        if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0))
+            return 0;
+        return 3;
+    }
+    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+        if (n < 4 || (p[1] & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80 ||
+            (p[3] & 0xc0) != 0x80)
+            return 0;
+        if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
+            return 0;
+        return 4;
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * cpu.h - which instruction set the kernels may use.
+ *
+ * The choice changes how fast a result comes, never a bit of it.
+ */
+#ifndef LMQ_BASE_CPU_H
+#define LMQ_BASE_CPU_H
+
+#include <stddef.h>
+
+#include "lmquant.h"
+
+enum lmq_cpu {
+    LMQ_CPU_C,          /* plain C, whatever the compiler's baseline is */
+    LMQ_CPU_AVX2,       /* AVX2, FMA, F16C */
+    LMQ_CPU_AVXVNNI,    /* the same and VNNI on 256 bits */
+    LMQ_CPU_AVX512VNNI, /* AVX-512 F, BW, DQ, VL, VNNI */
+    LMQ_CPU_NEON,       /* AArch64 with the dot product instructions */
+    LMQ_CPU_COUNT
+};
+
+/* The best that this machine has, or what the environment variable
+ * LMQUANT_CPU names if the machine has it. Decided once, at the first call. */
+enum lmq_cpu lmq_cpu(void);
+
+/* Whether this processor, this operating system and this build have it. */
+int lmq_cpu_has(enum lmq_cpu cpu);
+
+/* "c", "avx2", "avxvnni", "avx512vnni", "neon". */
+const char *lmq_cpu_name(enum lmq_cpu cpu);
+
+#endif

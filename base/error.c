@@ -1,0 +1,125 @@
+/*
+ * error.c - fills in struct lmq_error.
+ *
+ * Messages carry names that come from files, so they are made printable here,
+ * once, for whoever shows them on a terminal.
+ */
+#include "config.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* Long names are cut, never the numbers that follow them, so the raw text may
+ * be longer than the message. */
+#define RAW_MAX 1024
+
+void
+lmq_printable(char *dst, size_t dst_size, const char *text)
+{
+    static const char hex[] = "0123456789abcdef";
+    const unsigned char *in = (const unsigned char *)text;
+    size_t left = strlen(text);
+    size_t used = 0;
+
+    while (left > 0) {
+        size_t n = lmq_utf8_length(in, left);
+        int is_c1 = n == 2 && in[0] == 0xc2 && in[1] < 0xa0;
+        int is_plain = n > 1 || (n == 1 && in[0] >= 0x20 && in[0] != 0x7f);
+        if (is_plain && !is_c1) {
+            if (used + n >= dst_size)
+                break;
+            memcpy(dst + used, in, n);
+            used += n;
+        } else {
+            n = 1;
+            if (used + 4 >= dst_size)
+                break;
+            dst[used++] = '\\';
+            dst[used++] = 'x';
+            dst[used++] = hex[in[0] >> 4];
+            dst[used++] = hex[in[0] & 15];
+        }
+        in += n;
+        left -= n;
+    }
+    dst[used] = '\0';
+}
+
+static void
+format_message(struct lmq_error *err, enum lmq_status status, uint64_t offset,
+               const char *suffix, const char *format, va_list args)
+{
+    char raw[RAW_MAX];
+    int n = vsnprintf(raw, sizeof(raw), format, args);
+    size_t used = n < 0 ? 0 : (size_t)n;
+
+    if (suffix != NULL && used < sizeof(raw))
+        snprintf(raw + used, sizeof(raw) - used, ": %s", suffix);
+    err->status = status;
+    err->offset = offset;
+    err->path[0] = '\0';
+    err->hint[0] = '\0';
+    lmq_printable(err->message, sizeof(err->message), raw);
+}
+
+enum lmq_status
+lmq_fail(struct lmq_error *err, enum lmq_status status, uint64_t offset,
+         const char *format, ...)
+{
+    if (err != NULL) {
+        va_list args;
+        va_start(args, format);
+        format_message(err, status, offset, NULL, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_fail_errno(struct lmq_error *err, const char *format, ...)
+{
+    int code = errno;
+    enum lmq_status status = code == ENOMEM ? LMQ_ERR_NOMEM : LMQ_ERR_IO;
+
+    if (err != NULL) {
+        va_list args;
+        va_start(args, format);
+        format_message(err, status, 0, strerror(code), format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_fail_nomem(struct lmq_error *err)
+{
+    return lmq_fail(err, LMQ_ERR_NOMEM, 0, "out of memory");
+}
+
+void
+lmq_hint(struct lmq_error *err, const char *format, ...)
+{
+    char raw[RAW_MAX];
+    va_list args;
+
+    if (err == NULL)
+        return;
+    va_start(args, format);
+    if (vsnprintf(raw, sizeof(raw), format, args) < 0)
+        raw[0] = '\0';
+    va_end(args);
+    lmq_printable(err->hint, sizeof(err->hint), raw);
+}
+
+void
+lmq_error_in(struct lmq_error *err, const char *path)
+{
+    if (err != NULL && err->path[0] == '\0')
+        lmq_printable(err->path, sizeof(err->path), path);
+}

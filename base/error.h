@@ -1,0 +1,34 @@
+/*
+ * error.h - how the library says what went wrong.
+ *
+ * The place that knows fills in `err` once and returns the status; everybody
+ * above passes the status on. `err` may be NULL everywhere.
+ */
+#ifndef LMQ_BASE_ERROR_H
+#define LMQ_BASE_ERROR_H
+
+#include "lmquant.h"
+
+/* Fills `err` and returns `status`, so that it can stand in a return. */
+enum lmq_status lmq_fail(struct lmq_error *err, enum lmq_status status,
+                         uint64_t offset, const char *format, ...)
+    LMQ_PRINTF(4, 5);
+
+/* The same for a failed system call: appends what errno says; ENOMEM becomes
+ * LMQ_ERR_NOMEM, the rest LMQ_ERR_IO. */
+enum lmq_status lmq_fail_errno(struct lmq_error *err, const char *format, ...)
+    LMQ_PRINTF(2, 3);
+
+enum lmq_status lmq_fail_nomem(struct lmq_error *err);
+
+/* Adds the advice that goes with the message. */
+void lmq_hint(struct lmq_error *err, const char *format, ...) LMQ_PRINTF(2, 3);
+
+/* Names the file concerned, unless something below has named it already. */
+void lmq_error_in(struct lmq_error *err, const char *path);
+
+/* Copies text so that a terminal shows it harmlessly: control characters and
+ * bytes that are no UTF-8 become \xNN. Always terminates dst. */
+void lmq_printable(char *dst, size_t dst_size, const char *text);
+
+#endif

@@ -1,0 +1,525 @@
+/*
+ * file.c - exact reads; outputs that appear whole or not at all.
+ *
+ * An output is an unnamed file (O_TMPFILE) that gets its name at commit: even
+ * a kill -9 leaves nothing behind. Where the file system has no unnamed files
+ * a temporary name in the same folder does, and abort removes it.
+ */
+#include "config.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+
+/* ---- Checksums ---- */
+
+/* zlib counts in unsigned int. */
+#define CRC_STEP ((size_t)1 << 30)
+
+uint32_t
+lmq_crc32(uint32_t crc, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uLong sum = crc;
+
+    while (n > 0) {
+        size_t step = lmq_size_min(n, CRC_STEP);
+        sum = crc32(sum, p, (uInt)step);
+        p += step;
+        n -= step;
+    }
+    return (uint32_t)sum;
+}
+
+/* ---- Reading ---- */
+
+struct digest_range {
+    uint64_t offset, size;
+    uint32_t crc;
+};
+
+struct lmq_input {
+    int fd;
+    bool keeps_digests;
+    uint64_t size;
+    char *path;
+    pthread_mutex_t lock; /* guards what follows */
+    struct digest_range *ranges;
+    size_t n_ranges, ranges_capacity;
+};
+
+enum lmq_status
+lmq_input_open(const char *path, struct lmq_input **out, struct lmq_error *err)
+{
+    struct stat info;
+
+    *out = NULL;
+    struct lmq_input *input = calloc(1, sizeof(*input));
+    if (input == NULL)
+        return lmq_fail_nomem(err);
+    pthread_mutex_init(&input->lock, NULL);
+    enum lmq_status status = LMQ_OK;
+    /* Not blocking: a FIFO without a writer would wait for ever. */
+    input->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (input->fd < 0 || fstat(input->fd, &info) != 0)
+        status = lmq_fail_errno(err, "cannot open");
+    else if (!S_ISREG(info.st_mode))
+        status = lmq_fail(err, LMQ_ERR_IO, 0, "is not a regular file");
+    else if ((input->path = strdup(path)) == NULL)
+        status = lmq_fail_nomem(err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_input_close(input);
+        return status;
+    }
+    input->size = (uint64_t)info.st_size;
+    *out = input;
+    return LMQ_OK;
+}
+
+void
+lmq_input_close(struct lmq_input *input)
+{
+    if (input == NULL)
+        return;
+    if (input->fd >= 0)
+        close(input->fd);
+    pthread_mutex_destroy(&input->lock);
+    free(input->ranges);
+    free(input->path);
+    free(input);
+}
+
+uint64_t
+lmq_input_size(const struct lmq_input *input)
+{
+    return input->size;
+}
+
+const char *
+lmq_input_path(const struct lmq_input *input)
+{
+    return input->path;
+}
+
+void
+lmq_input_keep_digests(struct lmq_input *input)
+{
+    input->keeps_digests = true;
+}
+
+static enum lmq_status
+read_exactly(struct lmq_input *input, uint64_t offset, void *buffer, size_t n,
+             struct lmq_error *err)
+{
+    unsigned char *p = buffer;
+
+    if (offset > input->size || n > input->size - offset) {
+        lmq_fail(err, LMQ_ERR_FORMAT, offset,
+                 "ends at byte %" PRIu64 ", but %zu bytes are expected at "
+                 "offset %" PRIu64,
+                 input->size, n, offset);
+        lmq_error_in(err, input->path);
+        return LMQ_ERR_FORMAT;
+    }
+    while (n > 0) {
+        ssize_t got = pread(input->fd, p, n, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            enum lmq_status status =
+                got < 0 ? lmq_fail_errno(err, "cannot read at offset %" PRIu64,
+                                         offset)
+                        : lmq_fail(err, LMQ_ERR_IO, offset,
+                                   "became shorter while it was read (ends "
+                                   "before offset %" PRIu64 ")",
+                                   offset);
+            lmq_error_in(err, input->path);
+            return status;
+        }
+        p += got;
+        offset += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+remember_digest(struct lmq_input *input, uint64_t offset, const void *buffer,
+                size_t n, struct lmq_error *err)
+{
+    struct digest_range range = {offset, n, lmq_crc32(0, buffer, n)};
+    enum lmq_status status = LMQ_OK;
+
+    pthread_mutex_lock(&input->lock);
+    if (lmq_mem_grow(&input->ranges, &input->ranges_capacity,
+                     input->n_ranges + 1, sizeof(range)) != 0)
+        status = lmq_fail_nomem(err);
+    else
+        input->ranges[input->n_ranges++] = range;
+    pthread_mutex_unlock(&input->lock);
+    return status;
+}
+
+enum lmq_status
+lmq_input_read(struct lmq_input *input, uint64_t offset, void *buffer,
+               size_t n, struct lmq_error *err)
+{
+    enum lmq_status status = read_exactly(input, offset, buffer, n, err);
+
+    if (status == LMQ_OK && input->keeps_digests && n > 0)
+        status = remember_digest(input, offset, buffer, n, err);
+    return status;
+}
+
+static int
+compare_ranges(const void *a, const void *b)
+{
+    const struct digest_range *x = a, *y = b;
+
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->size > y->size ? -1 : x->size < y->size;
+}
+
+/* Extends *crc over [from, to), reading from the file. */
+static enum lmq_status
+digest_gap(struct lmq_input *input, uint64_t from, uint64_t to, uint32_t *crc,
+           struct lmq_error *err)
+{
+    const size_t step = (size_t)1 << 20;
+    enum lmq_status status = LMQ_OK;
+
+    if (from == to)
+        return LMQ_OK;
+    void *buffer = malloc(step);
+    if (buffer == NULL)
+        return lmq_fail_nomem(err);
+    while (from < to && status == LMQ_OK) {
+        size_t n = (size_t)lmq_u64_min(to - from, step);
+        status = read_exactly(input, from, buffer, n, err);
+        if (status == LMQ_OK)
+            *crc = lmq_crc32(*crc, buffer, n);
+        from += n;
+    }
+    free(buffer);
+    return status;
+}
+
+enum lmq_status
+lmq_input_digest(struct lmq_input *input, uint32_t *crc, struct lmq_error *err)
+{
+    uint64_t at = 0;
+
+    *crc = 0;
+    if (input->n_ranges > 0)
+        qsort(input->ranges, input->n_ranges, sizeof(*input->ranges),
+              compare_ranges);
+    for (size_t i = 0; i < input->n_ranges; i++) {
+        const struct digest_range *range = &input->ranges[i];
+        if (range->offset < at)
+            continue; /* read twice */
+        enum lmq_status status =
+            digest_gap(input, at, range->offset, crc, err);
+        if (status != LMQ_OK)
+            return status;
+        *crc = (uint32_t)crc32_combine(*crc, range->crc, (off_t)range->size);
+        at = range->offset + range->size;
+    }
+    return digest_gap(input, at, input->size, crc, err);
+}
+
+enum lmq_status
+lmq_file_load(const char *path, size_t most, unsigned char **out, size_t *n,
+              struct lmq_error *err)
+{
+    struct lmq_input *input;
+
+    *out = NULL;
+    enum lmq_status status = lmq_input_open(path, &input, err);
+    if (status != LMQ_OK)
+        return status;
+    if (input->size > most) {
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "is %" PRIu64 " bytes, at most %zu are accepted here",
+                          input->size, most);
+        lmq_error_in(err, path);
+        goto done;
+    }
+    size_t size = (size_t)input->size;
+    unsigned char *bytes = malloc(size + 1);
+    if (bytes == NULL) {
+        status = lmq_fail_nomem(err);
+        goto done;
+    }
+    status = lmq_input_read(input, 0, bytes, size, err);
+    if (status != LMQ_OK) {
+        free(bytes);
+        goto done;
+    }
+    bytes[size] = 0;
+    *out = bytes;
+    *n = size;
+done:
+    lmq_input_close(input);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+struct lmq_output {
+    int fd;
+    bool replace;
+    char *path;   /* where it will stand, symbolic links followed */
+    char *folder;
+    char *temporary; /* its present name, or NULL while it has none */
+};
+
+/* The final place: an existing symbolic link stays one. */
+static char *
+final_path(const char *path)
+{
+    char *real = realpath(path, NULL);
+
+    return real != NULL ? real : strdup(path);
+}
+
+static char *
+folder_of(const char *path)
+{
+    char *copy = strdup(path);
+    char *folder = copy == NULL ? NULL : strdup(dirname(copy));
+
+    free(copy);
+    return folder;
+}
+
+static enum lmq_status
+check_target(const struct lmq_output *output, struct lmq_error *err)
+{
+    struct stat info;
+
+    if (stat(output->path, &info) != 0)
+        return LMQ_OK; /* the usual case; other trouble shows at open */
+    if (!S_ISREG(info.st_mode))
+        return lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not a regular file");
+    if (!output->replace) {
+        lmq_fail(err, LMQ_ERR_IO, 0, "exists already");
+        lmq_hint(err, "-f (--force) replaces it");
+        return LMQ_ERR_IO;
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+name_temporary(struct lmq_output *output, struct lmq_error *err)
+{
+    size_t n = strlen(output->folder) + 32;
+
+    output->temporary = malloc(n);
+    if (output->temporary == NULL)
+        return lmq_fail_nomem(err);
+    snprintf(output->temporary, n, "%s/.lmquant-XXXXXX", output->folder);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+open_unnamed(struct lmq_output *output, struct lmq_error *err)
+{
+#ifdef O_TMPFILE
+    output->fd = open(output->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    if (output->fd >= 0)
+        return LMQ_OK;
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+        return lmq_fail_errno(err, "cannot write into %s", output->folder);
+#endif
+    enum lmq_status status = name_temporary(output, err);
+    if (status != LMQ_OK)
+        return status;
+    output->fd = mkstemp(output->temporary);
+    if (output->fd < 0) {
+        status = lmq_fail_errno(err, "cannot write into %s", output->folder);
+        free(output->temporary);
+        output->temporary = NULL;
+        return status;
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(output->fd, 0666 & ~mask);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+reserve(struct lmq_output *output, uint64_t size, struct lmq_error *err)
+{
+    struct statvfs space;
+
+    if (fstatvfs(output->fd, &space) == 0) {
+        uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
+        if (available < size) {
+            lmq_fail(err, LMQ_ERR_IO, 0,
+                     "needs %" PRIu64 " bytes, but the file system of %s has "
+                     "only %" PRIu64 " free",
+                     size, output->folder, available);
+            lmq_hint(err, "free some space, or write to another folder");
+            return LMQ_ERR_IO;
+        }
+    }
+    int code = size == 0 ? 0 : posix_fallocate(output->fd, 0, (off_t)size);
+    if (code != 0 && code != EOPNOTSUPP && code != EINVAL) {
+        errno = code;
+        return lmq_fail_errno(err, "cannot reserve %" PRIu64 " bytes", size);
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_output_create(const char *path, uint64_t size, bool replace,
+                  struct lmq_output **out, struct lmq_error *err)
+{
+    *out = NULL;
+    struct lmq_output *output = calloc(1, sizeof(*output));
+    if (output == NULL)
+        return lmq_fail_nomem(err);
+    output->fd = -1;
+    output->replace = replace;
+    output->path = final_path(path);
+    output->folder = output->path == NULL ? NULL : folder_of(output->path);
+    enum lmq_status status =
+        output->folder == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    if (status == LMQ_OK)
+        status = check_target(output, err);
+    if (status == LMQ_OK)
+        status = open_unnamed(output, err);
+    if (status == LMQ_OK)
+        status = reserve(output, size, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_output_abort(output);
+        return status;
+    }
+    *out = output;
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_output_write(struct lmq_output *output, uint64_t offset, const void *bytes,
+                 size_t n, struct lmq_error *err)
+{
+    const unsigned char *p = bytes;
+
+    while (n > 0) {
+        ssize_t put = pwrite(output->fd, p, n, (off_t)offset);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0) {
+            enum lmq_status status = lmq_fail_errno(
+                err, "cannot write at offset %" PRIu64, offset);
+            lmq_error_in(err, output->path);
+            return status;
+        }
+        p += put;
+        offset += (uint64_t)put;
+        n -= (size_t)put;
+    }
+    return LMQ_OK;
+}
+
+/* Gives an unnamed file a name: the final one if nothing stands there, else a
+ * temporary one for rename(). */
+static int
+name_file(struct lmq_output *output, bool *is_final)
+{
+    char self[64];
+
+    *is_final = false;
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", output->fd);
+    if (linkat(AT_FDCWD, self, AT_FDCWD, output->path, AT_SYMLINK_FOLLOW) ==
+        0) {
+        *is_final = true;
+        return 0;
+    }
+    if (errno != EEXIST || !output->replace)
+        return -1;
+    if (name_temporary(output, NULL) != LMQ_OK) {
+        errno = ENOMEM;
+        return -1;
+    }
+    /* mkstemp makes the name ours; linkat wants it free. */
+    int fd = mkstemp(output->temporary);
+    if (fd < 0)
+        return -1;
+    close(fd);
+    unlink(output->temporary);
+    return linkat(AT_FDCWD, self, AT_FDCWD, output->temporary,
+                  AT_SYMLINK_FOLLOW);
+}
+
+static void
+sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        fsync(fd); /* some file systems cannot; the name stands anyway */
+        close(fd);
+    }
+}
+
+enum lmq_status
+lmq_output_commit(struct lmq_output *output, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    bool is_final = false;
+
+    if (fsync(output->fd) != 0)
+        status = lmq_fail_errno(err, "cannot write to the disk");
+    if (status == LMQ_OK)
+        status = check_target(output, err);
+    if (status == LMQ_OK && output->temporary == NULL &&
+        name_file(output, &is_final) != 0)
+        status = lmq_fail_errno(err, "cannot name the finished file");
+    if (status == LMQ_OK && !is_final &&
+        rename(output->temporary, output->path) != 0)
+        status = lmq_fail_errno(err, "cannot name the finished file");
+    if (status == LMQ_OK) {
+        free(output->temporary);
+        output->temporary = NULL;
+        sync_folder(output->folder);
+    } else {
+        lmq_error_in(err, output->path);
+    }
+    lmq_output_abort(output);
+    return status;
+}
+
+void
+lmq_output_abort(struct lmq_output *output)
+{
+    if (output == NULL)
+        return;
+    if (output->temporary != NULL)
+        unlink(output->temporary);
+    if (output->fd >= 0)
+        close(output->fd);
+    free(output->temporary);
+    free(output->folder);
+    free(output->path);
+    free(output);
+}

@@ -1,0 +1,77 @@
+/*
+ * file.h - files that are read exactly, and files that appear whole or not
+ * at all.
+ */
+#ifndef LMQ_BASE_FILE_H
+#define LMQ_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lmquant.h"
+
+/* ---- Reading ---- */
+
+struct lmq_input;
+
+/* Only regular files: a size is needed before anything is believed. */
+enum lmq_status lmq_input_open(const char *path, struct lmq_input **out,
+                               struct lmq_error *err);
+void lmq_input_close(struct lmq_input *input);
+uint64_t lmq_input_size(const struct lmq_input *input);
+const char *lmq_input_path(const struct lmq_input *input);
+
+/* Exactly n bytes at offset, or an error that says what the file lacks. Safe
+ * from several threads. */
+enum lmq_status lmq_input_read(struct lmq_input *input, uint64_t offset,
+                               void *buffer, size_t n, struct lmq_error *err);
+
+/* A whole small file; *out has a 0 behind the last byte and is freed with
+ * free(). Larger than `most` bytes is refused. */
+enum lmq_status lmq_file_load(const char *path, size_t most,
+                              unsigned char **out, size_t *n,
+                              struct lmq_error *err);
+
+/*
+ * CRC-32 of the whole file. After lmq_input_keep_digests() each read also
+ * remembers the CRC of its range; lmq_input_digest() combines them and reads
+ * only what nobody has read. So a conversion knows what it has converted
+ * without reading it twice.
+ */
+void lmq_input_keep_digests(struct lmq_input *input);
+enum lmq_status lmq_input_digest(struct lmq_input *input, uint32_t *crc,
+                                 struct lmq_error *err);
+
+/* CRC-32 (zlib's) of any length of memory. */
+uint32_t lmq_crc32(uint32_t crc, const void *bytes, size_t n);
+
+/* ---- Writing ---- */
+
+struct lmq_output;
+
+/*
+ * Starts a file that will stand at `path` once it is committed. Until then it
+ * has no name (or, where the file system cannot do that, a temporary one in
+ * the same folder). Without `replace` an existing file is an error, now and at
+ * commit. `size` bytes are reserved at once, so a full disk is found before
+ * the work.
+ */
+enum lmq_status lmq_output_create(const char *path, uint64_t size,
+                                  bool replace, struct lmq_output **out,
+                                  struct lmq_error *err);
+
+/* Safe from several threads for disjoint ranges. */
+enum lmq_status lmq_output_write(struct lmq_output *output, uint64_t offset,
+                                 const void *bytes, size_t n,
+                                 struct lmq_error *err);
+
+/* Flushes to the disk and gives the file its name. The output is closed in
+ * any case. */
+enum lmq_status lmq_output_commit(struct lmq_output *output,
+                                  struct lmq_error *err);
+
+/* Leaves nothing behind. NULL is fine. */
+void lmq_output_abort(struct lmq_output *output);
+
+#endif

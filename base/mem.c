@@ -1,0 +1,71 @@
+/*
+ * mem.c - aligned blocks and growing arrays.
+ */
+#include "config.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+void *
+lmq_mem_aligned(size_t count, size_t size)
+{
+    size_t n_bytes;
+    void *memory;
+
+    if (!lmq_size_mul(count, size, &n_bytes) ||
+        !lmq_size_add(n_bytes, LMQ_MEM_ALIGN - 1, &n_bytes))
+        return NULL;
+    n_bytes &= ~(size_t)(LMQ_MEM_ALIGN - 1);
+    if (n_bytes == 0)
+        n_bytes = LMQ_MEM_ALIGN;
+    memory = aligned_alloc(LMQ_MEM_ALIGN, n_bytes);
+    if (memory != NULL)
+        memset(memory, 0, n_bytes);
+    return memory;
+}
+
+void
+lmq_mem_free(void *memory)
+{
+    free(memory);
+}
+
+int
+lmq_mem_grow(void *array, size_t *capacity, size_t needed, size_t size)
+{
+    void *old, *grown;
+    size_t n = *capacity < 8 ? 8 : *capacity;
+    size_t n_bytes;
+
+    if (needed <= *capacity)
+        return 0;
+    while (n < needed)
+        if (!lmq_size_mul(n, 2, &n))
+            return -1;
+    if (!lmq_size_mul(n, size, &n_bytes))
+        return -1;
+    memcpy(&old, array, sizeof(old));
+    grown = realloc(old, n_bytes);
+    if (grown == NULL)
+        return -1;
+    memcpy(array, &grown, sizeof(grown));
+    *capacity = n;
+    return 0;
+}
+
+char *
+lmq_mem_text(const void *bytes, size_t n)
+{
+    char *text = n == SIZE_MAX ? NULL : malloc(n + 1);
+
+    if (text != NULL) {
+        if (n > 0)
+            memcpy(text, bytes, n);
+        text[n] = '\0';
+    }
+    return text;
+}

@@ -1,0 +1,25 @@
+/*
+ * mem.h - memory for numbers.
+ */
+#ifndef LMQ_BASE_MEM_H
+#define LMQ_BASE_MEM_H
+
+#include <stddef.h>
+
+/* What the widest vector load wants, and a cache line. */
+#define LMQ_MEM_ALIGN 64
+
+/* count * size bytes, zeroed, aligned to LMQ_MEM_ALIGN; NULL if there is no
+ * memory or the product wraps. Released with lmq_mem_free(). */
+void *lmq_mem_aligned(size_t count, size_t size);
+void lmq_mem_free(void *memory);
+
+/* Grows *array (of `size`-byte elements, *capacity of them) so that `needed`
+ * fit; doubles, so that appending is cheap. Returns 0, or -1 without memory
+ * and with *array unchanged. */
+int lmq_mem_grow(void *array, size_t *capacity, size_t needed, size_t size);
+
+/* A copy of n bytes with a 0 behind them. */
+char *lmq_mem_text(const void *bytes, size_t n);
+
+#endif

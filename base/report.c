@@ -1,0 +1,284 @@
+/*
+ * report.c - reads and writes report trees: jansson keeps and prints them as
+ * JSON, libyaml prints them as YAML.
+ */
+#include "config.h"
+
+#include "base/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* Enough digits that every float32 comes back. */
+#define REAL_DIGITS 9
+
+/* ---- Building ---- */
+
+json_t *
+lmq_json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *
+lmq_json_size(uint64_t value)
+{
+    return value <= INT64_MAX ? json_integer((json_int_t)value)
+                              : json_real((double)value);
+}
+
+json_t *
+lmq_json_text(const char *text)
+{
+    size_t n = 4 * strlen(text) + 1;
+    char *plain = malloc(n);
+
+    if (plain == NULL)
+        return NULL;
+    lmq_printable(plain, n, text);
+    json_t *value = json_string(plain);
+    free(plain);
+    return value;
+}
+
+/* ---- Asking ---- */
+
+static const json_t *
+tree(const struct lmq_report *report)
+{
+    return (const json_t *)report;
+}
+
+void
+lmq_report_free(struct lmq_report *report)
+{
+    json_decref((json_t *)report);
+}
+
+const struct lmq_report *
+lmq_report_at(const struct lmq_report *report, const char *path)
+{
+    const json_t *node = tree(report);
+
+    while (node != NULL && *path != '\0') {
+        size_t n = strcspn(path, ".");
+        if (json_is_array(node)) {
+            char *end;
+            unsigned long index = strtoul(path, &end, 10);
+            node = end == path + n ? json_array_get(node, index) : NULL;
+        } else {
+            char *key = lmq_mem_text(path, n);
+            node = key == NULL ? NULL : json_object_get(node, key);
+            free(key);
+        }
+        path += n + (path[n] == '.');
+    }
+    return (const struct lmq_report *)node;
+}
+
+size_t
+lmq_report_length(const struct lmq_report *node)
+{
+    return json_is_object(tree(node)) ? json_object_size(tree(node))
+                                      : json_array_size(tree(node));
+}
+
+const struct lmq_report *
+lmq_report_item(const struct lmq_report *array, size_t index)
+{
+    return (const struct lmq_report *)json_array_get(tree(array), index);
+}
+
+double
+lmq_report_number(const struct lmq_report *node, const char *path)
+{
+    const json_t *value = tree(lmq_report_at(node, path));
+
+    if (json_is_boolean(value))
+        return json_is_true(value) ? 1.0 : 0.0;
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+const char *
+lmq_report_string(const struct lmq_report *node, const char *path)
+{
+    const char *text = json_string_value(tree(lmq_report_at(node, path)));
+
+    return text == NULL ? "" : text;
+}
+
+/* ---- Writing ---- */
+
+struct text {
+    char *bytes;
+    size_t used, capacity;
+};
+
+static int
+append(struct text *text, const void *bytes, size_t n)
+{
+    if (lmq_mem_grow(&text->bytes, &text->capacity, text->used + n + 1, 1) !=
+        0)
+        return -1;
+    memcpy(text->bytes + text->used, bytes, n);
+    text->used += n;
+    text->bytes[text->used] = '\0';
+    return 0;
+}
+
+static int
+append_json(const char *bytes, size_t n, void *text)
+{
+    return append(text, bytes, n);
+}
+
+static int
+append_yaml(void *text, unsigned char *bytes, size_t n)
+{
+    return append(text, bytes, n) == 0;
+}
+
+static int
+emit_scalar(yaml_emitter_t *emitter, const char *value,
+            yaml_scalar_style_t style)
+{
+    yaml_event_t event;
+    int is_plain = style != YAML_DOUBLE_QUOTED_SCALAR_STYLE;
+
+    return yaml_scalar_event_initialize(
+               &event, NULL, NULL, (const yaml_char_t *)value,
+               (int)strlen(value), is_plain, 1, style) &&
+           yaml_emitter_emit(emitter, &event);
+}
+
+/* Keys of ours are plain words; keys and strings of files are quoted, so that
+ * a tensor called "no" stays a string. */
+static int
+emit_string(yaml_emitter_t *emitter, const char *value)
+{
+    return emit_scalar(emitter, value, YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+}
+
+static int emit_value(yaml_emitter_t *emitter, const json_t *value);
+
+static int
+emit_array(yaml_emitter_t *emitter, const json_t *array)
+{
+    yaml_event_t event;
+    size_t i;
+    json_t *item;
+
+    if (!yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
+                                              json_array_size(array) == 0
+                                                  ? YAML_FLOW_SEQUENCE_STYLE
+                                                  : YAML_BLOCK_SEQUENCE_STYLE) ||
+        !yaml_emitter_emit(emitter, &event))
+        return 0;
+    json_array_foreach(array, i, item)
+        if (!emit_value(emitter, item))
+            return 0;
+    return yaml_sequence_end_event_initialize(&event) &&
+           yaml_emitter_emit(emitter, &event);
+}
+
+static int
+emit_object(yaml_emitter_t *emitter, const json_t *object)
+{
+    yaml_event_t event;
+    const char *key;
+    json_t *item;
+
+    if (!yaml_mapping_start_event_initialize(&event, NULL, NULL, 1,
+                                             json_object_size(object) == 0
+                                                 ? YAML_FLOW_MAPPING_STYLE
+                                                 : YAML_BLOCK_MAPPING_STYLE) ||
+        !yaml_emitter_emit(emitter, &event))
+        return 0;
+    for (void *i = json_object_iter((json_t *)object); i != NULL;
+         i = json_object_iter_next((json_t *)object, i)) {
+        key = json_object_iter_key(i);
+        item = json_object_iter_value(i);
+        if (!emit_scalar(emitter, key, YAML_ANY_SCALAR_STYLE) ||
+            !emit_value(emitter, item))
+            return 0;
+    }
+    return yaml_mapping_end_event_initialize(&event) &&
+           yaml_emitter_emit(emitter, &event);
+}
+
+static int
+emit_value(yaml_emitter_t *emitter, const json_t *value)
+{
+    if (json_is_object(value))
+        return emit_object(emitter, value);
+    if (json_is_array(value))
+        return emit_array(emitter, value);
+    if (json_is_string(value))
+        return emit_string(emitter, json_string_value(value));
+
+    char *text = json_dumps(
+        value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS));
+    int is_done = text != NULL &&
+                  emit_scalar(emitter, text, YAML_PLAIN_SCALAR_STYLE);
+    free(text);
+    return is_done;
+}
+
+static int
+write_yaml(const json_t *value, struct text *text)
+{
+    yaml_emitter_t emitter;
+    yaml_event_t event;
+
+    if (!yaml_emitter_initialize(&emitter))
+        return -1;
+    yaml_emitter_set_output(&emitter, append_yaml, text);
+    yaml_emitter_set_unicode(&emitter, 1);
+    int is_done =
+        yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
+        yaml_emitter_emit(&emitter, &event) &&
+        yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
+        yaml_emitter_emit(&emitter, &event) && emit_value(&emitter, value) &&
+        yaml_document_end_event_initialize(&event, 1) &&
+        yaml_emitter_emit(&emitter, &event) &&
+        yaml_stream_end_event_initialize(&event) &&
+        yaml_emitter_emit(&emitter, &event);
+    yaml_emitter_delete(&emitter);
+    return is_done ? 0 : -1;
+}
+
+enum lmq_status
+lmq_report_text(const struct lmq_report *report, enum lmq_report_format format,
+                char **text, struct lmq_error *err)
+{
+    struct text out = {0};
+    int code;
+
+    if (format == LMQ_REPORT_YAML) {
+        code = write_yaml(tree(report), &out);
+    } else {
+        code = json_dump_callback(tree(report), append_json, &out,
+                                  JSON_INDENT(2) | JSON_ENCODE_ANY |
+                                      JSON_REAL_PRECISION(REAL_DIGITS));
+        if (code == 0)
+            code = append(&out, "\n", 1);
+    }
+    if (code != 0) {
+        free(out.bytes);
+        return lmq_fail_nomem(err);
+    }
+    *text = out.bytes;
+    return LMQ_OK;
+}
+
+void
+lmq_text_free(char *text)
+{
+    free(text);
+}
