@@ -1,0 +1,115 @@
+/*
+ * group.c - the part of group.h that is not arithmetic on groups, and the
+ * choice among the builds of the part that is (group_body.h).
+ */
+#include "config.h"
+
+#include "quantize/group.h"
+
+#include <math.h>
+
+#include "base/cpu.h"
+#include "quantize/group_body.h"
+
+/* The smallest largest-scale that half precision holds well: the scales of a
+ * tensor's smaller groups then still have 8 bits or more. */
+#define SCALE_LOW 0x1p-12f
+#define SCALE_HIGH 65504.0f
+/* Where the multiplier puts the largest scale of a tensor that needs one. */
+#define SCALE_EXPONENT 8
+
+bool
+lmq_group_size_is_valid(unsigned group_size)
+{
+    return group_size >= LMQ_GROUP_MIN && group_size <= LMQ_GROUP_MAX &&
+           (group_size & (group_size - 1)) == 0;
+}
+
+const char *
+lmq_method_name(enum lmq_method method)
+{
+    static const char *const names[LMQ_METHOD_COUNT] = {
+        [LMQ_METHOD_ABSMAX] = "absmax",
+        [LMQ_METHOD_SEARCH] = "search",
+    };
+
+    return names[method];
+}
+
+const char *
+lmq_scales_name(enum lmq_scales scales)
+{
+    static const char *const names[LMQ_SCALES_COUNT] = {
+        [LMQ_SCALES_F16] = "f16",
+        [LMQ_SCALES_F32] = "f32",
+    };
+
+    return names[scales];
+}
+
+size_t
+lmq_groups_per_row(size_t n, unsigned group_size)
+{
+    return n / group_size + (n % group_size != 0);
+}
+
+float
+lmq_choose_multiplier(enum lmq_scales scales, float max_scale)
+{
+    int exponent;
+
+    if (scales == LMQ_SCALES_F32 || max_scale == 0 ||
+        (max_scale >= SCALE_LOW && max_scale <= SCALE_HIGH))
+        return 1;
+    frexpf(max_scale, &exponent);
+    return ldexpf(1, exponent - SCALE_EXPONENT);
+}
+
+void
+lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
+                 int8_t *q, float *scales, struct lmq_quant_stats *stats)
+{
+    switch (lmq_cpu()) {
+#ifdef LMQ_HAVE_AVX512VNNI
+    case LMQ_CPU_AVX512VNNI:
+        lmq_quantize_row_avx512(quant, x, n, q, scales, stats);
+        return;
+#endif
+#ifdef LMQ_HAVE_AVX2
+    case LMQ_CPU_AVXVNNI:
+    case LMQ_CPU_AVX2:
+        lmq_quantize_row_avx2(quant, x, n, q, scales, stats);
+        return;
+#endif
+    default:
+        lmq_quantize_row_c(quant, x, n, q, scales, stats);
+    }
+}
+
+void
+lmq_quant_stats_merge(struct lmq_quant_stats *stats,
+                      const struct lmq_quant_stats *next,
+                      uint64_t first_element, uint64_t first_group)
+{
+    if (next->has_nonfinite && !stats->has_nonfinite) {
+        stats->has_nonfinite = true;
+        stats->nonfinite_at = first_element + next->nonfinite_at;
+    }
+    if (next->worst_err_sq > stats->worst_err_sq) {
+        stats->worst_err_sq = next->worst_err_sq;
+        stats->worst_group = first_group + next->worst_group;
+    }
+    stats->n += next->n;
+    stats->n_groups += next->n_groups;
+    stats->sum_sq += next->sum_sq;
+    stats->err_sq += next->err_sq;
+    stats->max_abs = fmaxf(stats->max_abs, next->max_abs);
+    stats->max_err = fmaxf(stats->max_err, next->max_err);
+    stats->max_scale = fmaxf(stats->max_scale, next->max_scale);
+}
+
+double
+lmq_quant_snr_db(double signal_sq, double noise_sq)
+{
+    return noise_sq > 0 ? 10 * log10(signal_sq / noise_sq) : (double)INFINITY;
+}

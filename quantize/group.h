@@ -1,0 +1,83 @@
+/*
+ * group.h - one row of floats <-> groups of int8 and scales.
+ *
+ * The rules are lmq(5), "Quantized values": symmetric, q in [-127, 127], ties
+ * to even, values quantized against the scale as it is stored, a group of
+ * zeros has scale 0. Every build of these functions gives the same bits.
+ */
+#ifndef LMQ_QUANTIZE_GROUP_H
+#define LMQ_QUANTIZE_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LMQ_GROUP_MIN 32
+#define LMQ_GROUP_MAX 256
+#define LMQ_Q_MAX 127
+
+enum lmq_method {
+    LMQ_METHOD_ABSMAX, /* the scale is max / 127 */
+    LMQ_METHOD_SEARCH, /* the scale near max / 127 with the least error */
+    LMQ_METHOD_COUNT
+};
+
+enum lmq_scales {
+    LMQ_SCALES_F16 = 0, /* values stand in files: append only */
+    LMQ_SCALES_F32 = 1,
+    LMQ_SCALES_COUNT
+};
+
+/* How a tensor is quantized. */
+struct lmq_quant {
+    unsigned group_size; /* 32, 64, 128 or 256 */
+    enum lmq_method method;
+    enum lmq_scales scales;
+    float multiplier; /* a power of two; 1 with LMQ_SCALES_F32 */
+};
+
+/* What quantizing did to a run of elements. Sums over groups in order. */
+struct lmq_quant_stats {
+    uint64_t n;
+    double sum_sq;  /* of the original values */
+    double err_sq;  /* of value - quantized value */
+    float max_abs;  /* of the original values */
+    float max_err;
+    float max_scale;       /* before the multiplier is divided out */
+    float worst_err_sq;    /* of the group with the largest squared error */
+    uint64_t worst_group;  /* its number, counting from 0 */
+    uint64_t n_groups;
+    bool has_nonfinite;    /* then nothing else here means anything */
+    uint64_t nonfinite_at; /* the first such element */
+};
+
+bool lmq_group_size_is_valid(unsigned group_size);
+const char *lmq_method_name(enum lmq_method method);
+const char *lmq_scales_name(enum lmq_scales scales);
+
+/* Groups of a row: the last one may be shorter. */
+size_t lmq_groups_per_row(size_t n, unsigned group_size);
+
+/* The multiplier that suits a tensor whose largest scale is max_scale:
+ * 1 unless half precision would lose digits or overflow. */
+float lmq_choose_multiplier(enum lmq_scales scales, float max_scale);
+
+/*
+ * Quantizes one row: q gets n values, scales one float per group (already
+ * rounded as stored, the multiplier not divided out). Adds to *stats. A
+ * non-finite element ends the work with has_nonfinite set.
+ */
+void lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
+                      int8_t *q, float *scales, struct lmq_quant_stats *stats);
+
+/* Adds the statistics of further elements, of which the first is number
+ * first_element of the tensor and stands in its group first_group. The order
+ * of the calls decides the last bits of the sums. */
+void lmq_quant_stats_merge(struct lmq_quant_stats *stats,
+                           const struct lmq_quant_stats *next,
+                           uint64_t first_element, uint64_t first_group);
+
+/* Signal to noise in dB; infinity if there is no noise. */
+double lmq_quant_snr_db(double signal_sq, double noise_sq);
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * group_body.h - the arithmetic of quantizing a row.
+ *
+ * A file that defines LMQ_ROW_NAME and LMQ_ROW_WIDTH (floats per register)
+ * before including this gets that function, compiled for the instruction set
+ * of that file. The code is plain C on 16 lanes: every operation is an IEEE operation on separate
+ * elements and every sum has a fixed order, so all builds give the same bits.
+ */
+#include "quantize/group.h"
+
+void lmq_quantize_row_c(const struct lmq_quant *quant, const float *x,
+                        size_t n, int8_t *q, float *scales,
+                        struct lmq_quant_stats *stats);
+void lmq_quantize_row_avx2(const struct lmq_quant *quant, const float *x,
+                           size_t n, int8_t *q, float *scales,
+                           struct lmq_quant_stats *stats);
+void lmq_quantize_row_avx512(const struct lmq_quant *quant, const float *x,
+                             size_t n, int8_t *q, float *scales,
+                             struct lmq_quant_stats *stats);
+
+#ifdef LMQ_ROW_NAME
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "quantize/dtype.h"
+
+#define LANES 16
+
+/* Sixteen lanes in as many vectors as the instruction set needs. */
+#define PARTS (LANES / LMQ_ROW_WIDTH)
+
+typedef float vec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
+typedef int32_t ivec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
+typedef float quad __attribute__((vector_size(16)));
+typedef int8_t bvec __attribute__((vector_size(LMQ_ROW_WIDTH)));
+
+/* Adding and subtracting 1.5 * 2^23 rounds |v| < 2^22 to an integer, ties to
+ * even, on any machine. */
+#define ROUND_MAGIC 12582912.0f
+
+/* The steps tried are max / (127 + offset). More than half above 127 would
+ * clip the largest value; a step more than 5 % wider loses more than the luck
+ * of the draw brings back (measured on normal and on trained weights). */
+static const float search_offsets[LANES] = {
+    0.45f,  0.0f,   -0.4f,  -0.8f,  -1.2f,  -1.6f,  -2.0f,  -2.4f,
+    -2.8f,  -3.2f,  -3.6f,  -4.0f,  -4.4f,  -4.8f,  -5.4f,  -6.0f,
+};
+
+/* A sum over lanes folds the upper half onto the lower, four times. */
+static inline float
+sum_lanes(const vec *v)
+{
+    quad s[4];
+
+    memcpy(s, v, sizeof(s));
+    s[0] = (s[0] + s[2]) + (s[1] + s[3]);
+    return (s[0][0] + s[0][2]) + (s[0][1] + s[0][3]);
+}
+
+/* Of two vectors of non-negative floats as bits, the larger of each pair:
+ * integers compare as those floats do, and NaN and infinity come out on top. */
+static inline ivec
+larger(ivec a, ivec b)
+{
+    ivec is_more = a > b;
+
+    return (a & is_more) | (b & ~is_more);
+}
+
+static inline uint32_t
+top_lane(const ivec *v)
+{
+    int32_t lanes[LANES], top = 0;
+
+    memcpy(lanes, v, sizeof(lanes));
+    for (int i = 0; i < LANES; i++)
+        top = lanes[i] > top ? lanes[i] : top;
+    return (uint32_t)top;
+}
+
+/* The bits of the largest magnitude among a multiple of LANES floats. */
+static inline uint32_t
+max_magnitude(const float *x, size_t n)
+{
+    ivec most[PARTS] = {0};
+
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t p = 0; p < PARTS; p++) {
+            ivec bits;
+            memcpy(&bits, x + i + p * LMQ_ROW_WIDTH, sizeof(bits));
+            most[p] = larger(bits & 0x7fffffff, most[p]);
+        }
+    return top_lane(most);
+}
+
+/* The scale as the file will hold it; 0 if it is too small to divide by. */
+static inline float
+stored_scale(const struct lmq_quant *quant, float scale)
+{
+    if (quant->scales == LMQ_SCALES_F16)
+        scale = lmq_f16_to_f32(lmq_f32_to_f16(scale / quant->multiplier)) *
+                quant->multiplier;
+    return scale >= FLT_MIN && scale <= FLT_MAX ? scale : 0;
+}
+
+/* The lane with the smallest of 16 non-negative floats. The last four bits of
+ * each make room for the number of its lane, which spares the branches. */
+static inline int
+least_lane(const vec *v)
+{
+    int32_t lanes[LANES], least = INT32_MAX;
+
+    memcpy(lanes, v, sizeof(lanes));
+    for (int i = 0; i < LANES; i++) {
+        int32_t key = (lanes[i] & ~(LANES - 1)) | i;
+        least = key < least ? key : least;
+    }
+    return least & (LANES - 1);
+}
+
+/* Least squares: the factor with which these whole numbers come closest. */
+static inline float
+best_factor(const float *x, size_t n, float inverse)
+{
+    vec xq[PARTS] = {0}, qq[PARTS] = {0};
+
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t p = 0; p < PARTS; p++) {
+            vec v;
+            memcpy(&v, x + i + p * LMQ_ROW_WIDTH, sizeof(v));
+            vec q = v * inverse + ROUND_MAGIC - ROUND_MAGIC;
+            xq[p] += v * q;
+            qq[p] += q * q;
+        }
+    return sum_lanes(xq) / sum_lanes(qq);
+}
+
+/* Tries sixteen steps at once, one per lane. */
+static inline float
+search_scale(const float *x, size_t n, float max_abs)
+{
+    vec inverse[PARTS], err_sq[PARTS] = {0}, odd_err_sq[PARTS] = {0};
+    float steps[LANES];
+
+    memcpy(inverse, search_offsets, sizeof(inverse));
+    for (size_t p = 0; p < PARTS; p++)
+        inverse[p] = (inverse[p] + (float)LMQ_Q_MAX) / max_abs;
+    for (size_t i = 0; i < n; i += 2) /* two chains hide the latency */
+        for (size_t p = 0; p < PARTS; p++) {
+            vec v = x[i] * inverse[p];
+            vec w = x[i + 1] * inverse[p];
+            v -= v + ROUND_MAGIC - ROUND_MAGIC;
+            w -= w + ROUND_MAGIC - ROUND_MAGIC;
+            err_sq[p] += v * v;
+            odd_err_sq[p] += w * w;
+        }
+    for (size_t p = 0; p < PARTS; p++) /* from steps to units of x */
+        err_sq[p] = (err_sq[p] + odd_err_sq[p]) / (inverse[p] * inverse[p]);
+    memcpy(steps, inverse, sizeof(steps));
+    return best_factor(x, n, steps[least_lane(err_sq)]);
+}
+
+static inline float
+choose_scale(const struct lmq_quant *quant, const float *x, size_t n,
+             float max_abs)
+{
+    float scale = max_abs / LMQ_Q_MAX;
+
+    /* Sums of squares of very large or very small values would leave the
+     * range of float; there the plain scale is good enough. */
+    if (quant->method == LMQ_METHOD_SEARCH && max_abs > 0x1p-50f &&
+        max_abs < 0x1p50f)
+        scale = search_scale(x, n, max_abs);
+    return scale;
+}
+
+/* The values for a given scale, and what they miss. n is a multiple of
+ * LANES; x and q may be padded with zeros. */
+static inline void
+round_group(const float *x, size_t n, float scale, int8_t *q,
+            struct lmq_quant_stats *stats)
+{
+    float inverse = scale > 0 ? 1 / scale : 0;
+    vec sum_sq[PARTS] = {0}, err_sq[PARTS] = {0};
+    ivec most[PARTS] = {0};
+
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t p = 0; p < PARTS; p++) {
+            size_t at = i + p * LMQ_ROW_WIDTH;
+            vec v;
+            memcpy(&v, x + at, sizeof(v));
+            vec rounded = v * inverse + ROUND_MAGIC - ROUND_MAGIC;
+            ivec whole = __builtin_convertvector(rounded, ivec);
+            ivec above = whole > LMQ_Q_MAX, below = whole < -LMQ_Q_MAX;
+            whole = (whole & ~(above | below)) | (above & LMQ_Q_MAX) |
+                    (below & -LMQ_Q_MAX);
+            bvec bytes = __builtin_convertvector(whole, bvec);
+            memcpy(q + at, &bytes, sizeof(bytes));
+            vec err = v - __builtin_convertvector(whole, vec) * scale;
+            sum_sq[p] += v * v;
+            err_sq[p] += err * err;
+            most[p] = larger((ivec)err & 0x7fffffff, most[p]);
+        }
+
+    uint32_t top = top_lane(most);
+    float max_err, group_err = sum_lanes(err_sq);
+    memcpy(&max_err, &top, sizeof(max_err));
+    stats->sum_sq += (double)sum_lanes(sum_sq);
+    stats->err_sq += (double)group_err;
+    stats->max_err = max_err > stats->max_err ? max_err : stats->max_err;
+    if (group_err > stats->worst_err_sq) {
+        stats->worst_err_sq = group_err;
+        stats->worst_group = stats->n_groups;
+    }
+}
+
+static inline void
+quantize_group(const struct lmq_quant *quant, const float *x, size_t n,
+               int8_t *q, float *stored, struct lmq_quant_stats *stats)
+{
+    uint32_t top = max_magnitude(x, n);
+    float max_abs;
+
+    if (top >= 0x7f800000) {
+        stats->has_nonfinite = true;
+        return;
+    }
+    memcpy(&max_abs, &top, sizeof(max_abs));
+    float wanted = choose_scale(quant, x, n, max_abs);
+    *stored = stored_scale(quant, wanted);
+    round_group(x, n, *stored, q, stats);
+    stats->max_abs = max_abs > stats->max_abs ? max_abs : stats->max_abs;
+    stats->max_scale = wanted > stats->max_scale ? wanted : stats->max_scale;
+    stats->n_groups++;
+}
+
+/* A shorter or ragged group goes through a padded copy: zeros change neither
+ * the maximum nor any sum. */
+static void
+quantize_ragged(const struct lmq_quant *quant, const float *x, size_t n,
+                int8_t *q, float *scale, struct lmq_quant_stats *stats)
+{
+    float padded[LMQ_GROUP_MAX] = {0};
+    int8_t values[LMQ_GROUP_MAX];
+    size_t whole = (n + LANES - 1) / LANES * LANES;
+
+    memcpy(padded, x, n * sizeof(*x));
+    quantize_group(quant, padded, whole, values, scale, stats);
+    memcpy(q, values, n);
+}
+
+void
+LMQ_ROW_NAME(const struct lmq_quant *quant, const float *x, size_t n,
+             int8_t *q, float *scales, struct lmq_quant_stats *stats)
+{
+    for (size_t at = 0; at < n; at += quant->group_size) {
+        size_t left = n - at;
+        if (left >= quant->group_size)
+            quantize_group(quant, x + at, quant->group_size, q + at, scales++,
+                           stats);
+        else
+            quantize_ragged(quant, x + at, left, q + at, scales++, stats);
+        if (stats->has_nonfinite) {
+            while (isfinite(x[at]))
+                at++;
+            stats->nonfinite_at = stats->n + at;
+            return;
+        }
+    }
+    stats->n += n;
+}
+
+#endif

@@ -1,0 +1,8 @@
+/*
+ * group_c.c - group_body.h compiled for the compiler's baseline.
+ */
+#include "config.h"
+
+#define LMQ_ROW_NAME lmq_quantize_row_c
+#define LMQ_ROW_WIDTH 4
+#include "quantize/group_body.h"

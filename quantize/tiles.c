@@ -1,0 +1,135 @@
+/*
+ * tiles.c - arranges quantized rows as the container stores them.
+ */
+#include "config.h"
+
+#include "quantize/tiles.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/size.h"
+#include "quantize/dtype.h"
+
+#define STEP 4 /* columns that lie side by side */
+
+const char *
+lmq_layout_name(enum lmq_layout layout)
+{
+    static const char *const names[LMQ_LAYOUT_COUNT] = {
+        [LMQ_LAYOUT_ROWS] = "rows",
+        [LMQ_LAYOUT_TILES] = "tiles",
+    };
+
+    return names[layout];
+}
+
+size_t
+lmq_scale_size(enum lmq_scales scales)
+{
+    return scales == LMQ_SCALES_F16 ? 2 : 4;
+}
+
+bool
+lmq_layout_sizes(enum lmq_layout layout, uint64_t n_rows, uint64_t n_cols,
+                 unsigned group, enum lmq_scales scales, uint64_t *values_size,
+                 uint64_t *scales_size)
+{
+    uint64_t n_groups = lmq_u64_ceil_div(n_cols, group);
+
+    if (layout == LMQ_LAYOUT_TILES) {
+        if (!lmq_u64_align(n_rows, LMQ_TILE_ROWS, &n_rows) ||
+            !lmq_u64_mul(n_groups, group, &n_cols))
+            return false;
+    }
+    return lmq_u64_mul(n_rows, n_cols, values_size) &&
+           lmq_u64_mul(n_rows, n_groups, scales_size) &&
+           lmq_u64_mul(*scales_size, lmq_scale_size(scales), scales_size);
+}
+
+void
+lmq_scales_store(enum lmq_scales type, float multiplier, const float *scales,
+                 size_t n, unsigned char *bytes)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (type == LMQ_SCALES_F16)
+            lmq_store_u16le(bytes + 2 * i,
+                            lmq_f32_to_f16(scales[i] / multiplier));
+        else
+            lmq_store_f32le(bytes + 4 * i, scales[i]);
+    }
+}
+
+void
+lmq_scales_load(enum lmq_scales type, float multiplier,
+                const unsigned char *bytes, size_t n, float *scales)
+{
+    for (size_t i = 0; i < n; i++)
+        scales[i] = (type == LMQ_SCALES_F16
+                         ? lmq_f16_to_f32(lmq_load_u16le(bytes + 2 * i))
+                         : lmq_load_f32le(bytes + 4 * i)) *
+                    multiplier;
+}
+
+size_t
+lmq_tile_values_size(size_t n_cols, unsigned group)
+{
+    return LMQ_TILE_ROWS * lmq_groups_per_row(n_cols, group) * group;
+}
+
+size_t
+lmq_tile_scales_size(size_t n_cols, unsigned group, enum lmq_scales type)
+{
+    return LMQ_TILE_ROWS * lmq_groups_per_row(n_cols, group) *
+           lmq_scale_size(type);
+}
+
+void
+lmq_tile_pack(const int8_t *q, const unsigned char *scales, size_t n_rows,
+              size_t n_cols, unsigned group, enum lmq_scales type,
+              unsigned char *tile_values, unsigned char *tile_scales)
+{
+    size_t n_groups = lmq_groups_per_row(n_cols, group);
+    size_t size = lmq_scale_size(type);
+
+    memset(tile_values, 128, lmq_tile_values_size(n_cols, group));
+    memset(tile_scales, 0, lmq_tile_scales_size(n_cols, group, type));
+    for (size_t row = 0; row < n_rows; row++) {
+        const int8_t *from = q + row * n_cols;
+        unsigned char *to = tile_values + row * STEP;
+        size_t column = 0;
+        for (; column + STEP <= n_cols; column += STEP) {
+            uint32_t four;
+            memcpy(&four, from + column, STEP);
+            four ^= 0x80808080u; /* q + 128 in each byte */
+            memcpy(to, &four, STEP);
+            to += LMQ_TILE_ROWS * STEP;
+        }
+        for (size_t i = 0; column + i < n_cols; i++)
+            to[i] = (unsigned char)(from[column + i] + 128);
+        for (size_t g = 0; g < n_groups; g++)
+            memcpy(tile_scales + (g * LMQ_TILE_ROWS + row) * size,
+                   scales + (row * n_groups + g) * size, size);
+    }
+}
+
+void
+lmq_tile_unpack(const unsigned char *tile_values,
+                const unsigned char *tile_scales, size_t n_rows, size_t n_cols,
+                unsigned group, enum lmq_scales type, int8_t *q,
+                unsigned char *scales)
+{
+    size_t n_groups = lmq_groups_per_row(n_cols, group);
+    size_t size = lmq_scale_size(type);
+
+    for (size_t row = 0; row < n_rows; row++) {
+        for (size_t column = 0; column < n_cols; column++) {
+            size_t at = column / STEP * (LMQ_TILE_ROWS * STEP) + row * STEP +
+                        column % STEP;
+            q[row * n_cols + column] = (int8_t)(tile_values[at] - 128);
+        }
+        for (size_t g = 0; g < n_groups; g++)
+            memcpy(scales + (row * n_groups + g) * size,
+                   tile_scales + (g * LMQ_TILE_ROWS + row) * size, size);
+    }
+}

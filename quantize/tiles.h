@@ -1,0 +1,60 @@
+/*
+ * tiles.h - the two arrangements of a quantized matrix in a container.
+ *
+ * Rows: int8 row after row, then the scales row after row. Tiles: 16 rows
+ * side by side, in the order in which the kernels read them, so that a mapped
+ * file is multiplied without repacking:
+ *
+ *   values: [row tile][column group][group / 4][16 rows][4 columns], as q + 128
+ *   scales: [row tile][column group][16 rows]
+ *
+ * Rows after the last and columns after the last are zeros (q = 0, scale 0).
+ */
+#ifndef LMQ_QUANTIZE_TILES_H
+#define LMQ_QUANTIZE_TILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "quantize/group.h"
+
+#define LMQ_TILE_ROWS 16
+
+/* The values stand in .lmq files (lmq(5), "Layouts"): append only. */
+enum lmq_layout { LMQ_LAYOUT_ROWS = 0, LMQ_LAYOUT_TILES = 1, LMQ_LAYOUT_COUNT };
+
+const char *lmq_layout_name(enum lmq_layout layout);
+
+/* Bytes of all values and of all scales of a matrix; false if that wraps. */
+bool lmq_layout_sizes(enum lmq_layout layout, uint64_t n_rows, uint64_t n_cols,
+                      unsigned group, enum lmq_scales scales,
+                      uint64_t *values_size, uint64_t *scales_size);
+
+/* 2 or 4. */
+size_t lmq_scale_size(enum lmq_scales scales);
+
+/* Scales as stored: divided by the multiplier, little-endian. */
+void lmq_scales_store(enum lmq_scales type, float multiplier,
+                      const float *scales, size_t n, unsigned char *bytes);
+void lmq_scales_load(enum lmq_scales type, float multiplier,
+                     const unsigned char *bytes, size_t n, float *scales);
+
+/* Bytes of one tile of 16 rows. */
+size_t lmq_tile_values_size(size_t n_cols, unsigned group);
+size_t lmq_tile_scales_size(size_t n_cols, unsigned group,
+                            enum lmq_scales type);
+
+/*
+ * Packs 1..16 rows of n_cols int8, one after the other, and their stored
+ * scales, [n_rows][n_groups], into one tile; and back.
+ */
+void lmq_tile_pack(const int8_t *q, const unsigned char *scales, size_t n_rows,
+                   size_t n_cols, unsigned group, enum lmq_scales type,
+                   unsigned char *tile_values, unsigned char *tile_scales);
+void lmq_tile_unpack(const unsigned char *tile_values,
+                     const unsigned char *tile_scales, size_t n_rows,
+                     size_t n_cols, unsigned group, enum lmq_scales type,
+                     int8_t *q, unsigned char *scales);
+
+#endif
