@@ -1,0 +1,665 @@
+/*
+ * checkpoint.c - recognises formats, puts what they say into the one form,
+ * and reads elements.
+ */
+#include "config.h"
+
+#include "formats/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "formats/formats.h"
+
+/* A tokenizer file larger than this is something else. */
+#define BLOB_MAX ((size_t)256 << 20)
+
+/* ---- For readers ---- */
+
+char *
+lmq_path_join(const char *folder, const char *name)
+{
+    size_t n = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(n);
+
+    if (path != NULL)
+        snprintf(path, n, "%s/%s", folder, name);
+    return path;
+}
+
+enum lmq_status
+lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint, const char *path,
+                        uint32_t *index, struct lmq_error *err)
+{
+    if (lmq_mem_grow(&checkpoint->files, &checkpoint->files_capacity,
+                     checkpoint->n_files + 1,
+                     sizeof(*checkpoint->files)) != 0)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_input_open(
+        path, &checkpoint->files[checkpoint->n_files], err);
+    if (status == LMQ_OK)
+        *index = (uint32_t)checkpoint->n_files++;
+    return status;
+}
+
+enum lmq_status
+lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
+                          const char *stored_name, struct lmq_tensor **tensor,
+                          struct lmq_error *err)
+{
+    if (checkpoint->n_tensors >= LMQ_MAX_TENSORS)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has more than %u tensors",
+                        LMQ_MAX_TENSORS);
+    if (stored_name[0] == '\0' || strlen(stored_name) > LMQ_MAX_TENSOR_NAME)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "a tensor's name is %zu bytes, expected 1 to %d",
+                        strlen(stored_name), LMQ_MAX_TENSOR_NAME);
+    if (lmq_mem_grow(&checkpoint->tensors, &checkpoint->tensors_capacity,
+                     checkpoint->n_tensors + 1,
+                     sizeof(*checkpoint->tensors)) != 0)
+        return lmq_fail_nomem(err);
+    struct lmq_tensor *new = &checkpoint->tensors[checkpoint->n_tensors];
+    *new = (struct lmq_tensor){0};
+    new->stored_name = strdup(stored_name);
+    if (new->stored_name == NULL)
+        return lmq_fail_nomem(err);
+    checkpoint->n_tensors++;
+    *tensor = new;
+    return LMQ_OK;
+}
+
+bool
+lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
+                    size_t n_dims)
+{
+    if (n_dims > LMQ_MAX_DIMS)
+        return false;
+    tensor->n_dims = (uint32_t)n_dims;
+    tensor->n_rows = tensor->n_cols = 1;
+    for (size_t i = 0; i < n_dims; i++) {
+        tensor->dims[i] = dims[i];
+        if (i + 1 == n_dims)
+            tensor->n_cols = dims[i];
+        else if (!lmq_u64_mul(tensor->n_rows, dims[i], &tensor->n_rows))
+            return false;
+    }
+    /* Sizes in bytes must stay within off_t, whatever the type. */
+    return lmq_u64_mul(tensor->n_rows, tensor->n_cols, &tensor->n_elements) &&
+           tensor->n_elements <= INT64_MAX / 8;
+}
+
+enum lmq_status
+lmq_checkpoint_add_blob(struct lmq_checkpoint *checkpoint, const char *name,
+                        unsigned char *bytes, size_t size,
+                        struct lmq_error *err)
+{
+    char *copy = strdup(name);
+
+    if (copy == NULL ||
+        lmq_mem_grow(&checkpoint->blobs, &checkpoint->blobs_capacity,
+                     checkpoint->n_blobs + 1,
+                     sizeof(*checkpoint->blobs)) != 0) {
+        free(copy);
+        free(bytes);
+        return lmq_fail_nomem(err);
+    }
+    checkpoint->blobs[checkpoint->n_blobs++] =
+        (struct lmq_blob){copy, bytes, size};
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_blob_path(struct lmq_checkpoint *checkpoint, const char *path,
+              const char *name, struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status = lmq_file_load(path, BLOB_MAX, &bytes, &size, err);
+
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_add_blob(checkpoint, name, bytes, size, err);
+    return status;
+}
+
+enum lmq_status
+lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
+                             const char *folder, const char *name,
+                             struct lmq_error *err)
+{
+    char *path = lmq_path_join(folder, name);
+    enum lmq_status status = LMQ_OK;
+
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    if (access(path, F_OK) == 0)
+        status = add_blob_path(checkpoint, path, name, err);
+    free(path);
+    return status;
+}
+
+void
+lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (lmq_mem_grow(&checkpoint->notes, &checkpoint->notes_capacity,
+                     checkpoint->n_notes + 1,
+                     sizeof(*checkpoint->notes)) != 0)
+        return; /* a remark less */
+    char *note = strdup(text);
+    if (note != NULL)
+        checkpoint->notes[checkpoint->n_notes++] = note;
+}
+
+/* ---- Recognition ---- */
+
+static enum lmq_status
+look_at(const char *path, struct lmq_probe *probe, struct lmq_error *err)
+{
+    struct stat info;
+    struct lmq_input *input;
+
+    *probe = (struct lmq_probe){.path = path};
+    if (stat(path, &info) != 0)
+        return lmq_fail_errno(err, "cannot open");
+    if (S_ISDIR(info.st_mode)) {
+        probe->is_folder = true;
+        return LMQ_OK;
+    }
+    enum lmq_status status = lmq_input_open(path, &input, err);
+    if (status != LMQ_OK)
+        return status;
+    probe->size = lmq_input_size(input);
+    probe->n_head = (size_t)lmq_u64_min(probe->size, sizeof(probe->head));
+    status = lmq_input_read(input, 0, probe->head, probe->n_head, err);
+    lmq_input_close(input);
+    return status;
+}
+
+/* What is often given by mistake, and what to do then. */
+static const struct {
+    const char *start;
+    size_t n;
+    const char *what;
+    const char *hint;
+} strangers[] = {
+    {"version https://git-lfs", 23, "is a Git LFS pointer, not the file itself",
+     "'git lfs pull' fetches the real file"},
+    {"<!DOCTYPE", 9, "is a web page, not a checkpoint",
+     "the download probably failed; fetch the file again"},
+    {"<html", 5, "is a web page, not a checkpoint",
+     "the download probably failed; fetch the file again"},
+    {"GGUF", 4, "is a GGUF file, which this version does not read", ""},
+    {"PK\003\004", 4,
+     "is a zip archive (perhaps of PyTorch), which this version does not read",
+     "save the model as safetensors"},
+    {"\x80\x02", 2, "is a Python pickle, which this version does not read",
+     "save the model as safetensors"},
+    {"\x89HDF", 4, "is an HDF5 file, which is not supported",
+     "save the model as safetensors"},
+    {"\x1f\x8b", 2, "is compressed with gzip", "gunzip it first"},
+    {"{", 1, "is JSON, not a checkpoint",
+     "name the folder that holds the model, or its weights file"},
+};
+
+static enum lmq_status
+fail_unrecognised(const struct lmq_probe *probe, struct lmq_error *err)
+{
+    if (probe->is_folder) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder holds no model");
+        lmq_hint(err, "expected model.safetensors, or "
+                      "model.safetensors.index.json and its shards");
+        return LMQ_ERR_FORMAT;
+    }
+    if (probe->size == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
+        if (probe->n_head >= strangers[i].n &&
+            memcmp(probe->head, strangers[i].start, strangers[i].n) == 0) {
+            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", strangers[i].what);
+            lmq_hint(err, "%s", strangers[i].hint);
+            return LMQ_ERR_UNSUPPORTED;
+        }
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "is not a checkpoint in any known format");
+    lmq_hint(err, "known are: safetensors (file or folder), llama2.c .bin, "
+                  ".lmq");
+    return LMQ_ERR_FORMAT;
+}
+
+/* ---- The one form ---- */
+
+static int
+compare_tensors(const void *a, const void *b)
+{
+    const struct lmq_tensor *x = a, *y = b;
+    int order = lmq_place_compare(&x->place, &y->place);
+
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
+static enum lmq_status
+name_tensor(struct lmq_tensor *tensor, struct lmq_error *err)
+{
+    char name[64];
+
+    if (tensor->place.role == LMQ_ROLE_OTHER)
+        lmq_name_parse(tensor->stored_name, &tensor->place);
+    if (tensor->place.role == LMQ_ROLE_OTHER) {
+        tensor->name = strdup(tensor->stored_name);
+    } else {
+        lmq_name_canonical(&tensor->place, name, sizeof(name));
+        tensor->name = strdup(name);
+    }
+    return tensor->name == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+static void
+free_tensor(struct lmq_tensor *tensor)
+{
+    free(tensor->name);
+    free(tensor->stored_name);
+    free(tensor->alias_of);
+}
+
+/* Leaves out what nobody needs, with a note. */
+static void
+drop_ignorable(struct lmq_checkpoint *checkpoint)
+{
+    size_t kept = 0, dropped = 0;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->n_elements == 0 ||
+            lmq_name_is_ignorable(tensor->stored_name)) {
+            if (dropped++ == 0)
+                lmq_checkpoint_note(checkpoint,
+                                    "tensor '%s' is left out: %s",
+                                    tensor->stored_name,
+                                    tensor->n_elements == 0
+                                        ? "it is empty"
+                                        : "it can be computed");
+            free_tensor(tensor);
+        } else {
+            checkpoint->tensors[kept++] = *tensor;
+        }
+    }
+    if (dropped > 1)
+        lmq_checkpoint_note(checkpoint, "%zu more like it are left out",
+                            dropped - 1);
+    checkpoint->n_tensors = kept;
+}
+
+/* What each role's shape must be, from the hyper-parameters. */
+static void
+expected_shape(const struct lmq_hparams *h, enum lmq_role role,
+               enum lmq_part part, uint64_t dims[2], uint32_t *n_dims)
+{
+    uint64_t q = (uint64_t)h->n_heads * h->head_dim;
+    uint64_t kv = (uint64_t)h->n_kv_heads * h->head_dim;
+    const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
+        [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
+        [LMQ_ROLE_HEAD] = {h->vocab_size, h->dim},
+        [LMQ_ROLE_OUTPUT_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_Q] = {q, h->dim},
+        [LMQ_ROLE_ATTN_K] = {kv, h->dim},
+        [LMQ_ROLE_ATTN_V] = {kv, h->dim},
+        [LMQ_ROLE_ATTN_OUT] = {h->dim, q},
+        [LMQ_ROLE_FFN_NORM] = {h->dim, 0},
+        [LMQ_ROLE_FFN_GATE] = {h->hidden_dim, h->dim},
+        [LMQ_ROLE_FFN_UP] = {h->hidden_dim, h->dim},
+        [LMQ_ROLE_FFN_DOWN] = {h->dim, h->hidden_dim},
+    };
+
+    dims[0] = shapes[role][0];
+    dims[1] = shapes[role][1];
+    *n_dims = part == LMQ_PART_BIAS || dims[1] == 0 ? 1 : 2;
+}
+
+static void
+describe_shape(const uint64_t *dims, uint32_t n_dims, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < n_dims && used < size; i++) {
+        int n = snprintf(text + used, size - used, "%s%" PRIu64,
+                         i == 0 ? "" : " x ", dims[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static enum lmq_status
+check_shape(const struct lmq_hparams *hparams, const struct lmq_tensor *tensor,
+            struct lmq_error *err)
+{
+    uint64_t dims[2];
+    uint32_t n_dims;
+    char found[128], wanted[64];
+
+    expected_shape(hparams, tensor->place.role, tensor->place.part, dims,
+                   &n_dims);
+    if (tensor->n_dims == n_dims && tensor->dims[0] == dims[0] &&
+        (n_dims == 1 || tensor->dims[1] == dims[1]))
+        return LMQ_OK;
+    describe_shape(tensor->dims, tensor->n_dims, found, sizeof(found));
+    describe_shape(dims, n_dims, wanted, sizeof(wanted));
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "tensor '%s' is %s, but the configuration says %s",
+             tensor->stored_name, found, wanted);
+    return LMQ_ERR_FORMAT;
+}
+
+/* Every tensor that a model of this description has, except a head. */
+static enum lmq_status
+check_complete(const struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    char name[64];
+
+    for (int role = 1; role < LMQ_ROLE_COUNT; role++) {
+        bool is_per_layer = lmq_role_is_per_layer((enum lmq_role)role);
+        int32_t last =
+            is_per_layer ? (int32_t)checkpoint->hparams.n_layers - 1 : -1;
+        if (role == LMQ_ROLE_HEAD)
+            continue;
+        for (int32_t layer = is_per_layer ? 0 : -1; layer <= last; layer++) {
+            struct lmq_place place = {(enum lmq_role)role, LMQ_PART_WEIGHT,
+                                      layer};
+            if (lmq_checkpoint_find(checkpoint, place.role, place.part,
+                                    layer) != NULL)
+                continue;
+            lmq_name_canonical(&place, name, sizeof(name));
+            lmq_fail(err, LMQ_ERR_FORMAT, 0, "lacks the tensor %s%s", name,
+                     is_per_layer ? " (layers count from 0)" : "");
+            lmq_hint(err, "the file may be incomplete, or its configuration "
+                          "may belong to another model");
+            return LMQ_ERR_FORMAT;
+        }
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    enum lmq_status status = lmq_hparams_check(&checkpoint->hparams, err);
+
+    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->place.role == LMQ_ROLE_OTHER)
+            lmq_hparams_refuse(&checkpoint->hparams,
+                               "the tensor '%.100s'", tensor->stored_name);
+        else if (tensor->place.layer >=
+                 (int32_t)checkpoint->hparams.n_layers)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "tensor '%s' belongs to layer %d, but the "
+                              "configuration says %u layers",
+                              tensor->stored_name, (int)tensor->place.layer,
+                              checkpoint->hparams.n_layers);
+        else
+            status = check_shape(&checkpoint->hparams, tensor, err);
+    }
+    return status == LMQ_OK ? check_complete(checkpoint, err) : status;
+}
+
+static enum lmq_status
+normalise(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    drop_ignorable(checkpoint);
+    if (checkpoint->n_tensors == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "holds no tensors");
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->encoding == NULL)
+            tensor->bits_per_element = 8.0 * (double)lmq_dtype_size(
+                                                 tensor->dtype);
+        enum lmq_status status = name_tensor(tensor, err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    qsort(checkpoint->tensors, checkpoint->n_tensors,
+          sizeof(*checkpoint->tensors), compare_tensors);
+    for (size_t i = 1; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (strcmp(tensor->name, tensor[-1].name) == 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "tensors '%s' and '%s' are the same (%s)",
+                            tensor[-1].stored_name, tensor->stored_name,
+                            tensor->name);
+    }
+    return checkpoint->has_model ? check_model(checkpoint, err) : LMQ_OK;
+}
+
+/* ---- Opening ---- */
+
+static enum lmq_status
+apply_options(struct lmq_checkpoint *checkpoint,
+              const struct lmq_open_options *options, struct lmq_error *err)
+{
+    if (options->rope_theta > 0)
+        checkpoint->hparams.rope_theta = options->rope_theta;
+    if (options->norm_eps > 0)
+        checkpoint->hparams.norm_eps = options->norm_eps;
+    if (options->tokenizer == NULL)
+        return LMQ_OK;
+    /* What is given replaces what was found. */
+    while (checkpoint->n_blobs > 0) {
+        struct lmq_blob *blob = &checkpoint->blobs[--checkpoint->n_blobs];
+        free((void *)(uintptr_t)blob->name);
+        free((void *)(uintptr_t)blob->bytes);
+    }
+    const char *name = strrchr(options->tokenizer, '/');
+    return add_blob_path(checkpoint, options->tokenizer,
+                         name == NULL ? options->tokenizer : name + 1, err);
+}
+
+enum lmq_status
+lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
+                    struct lmq_checkpoint **out, struct lmq_error *err)
+{
+    static const struct lmq_open_options no_options;
+    struct lmq_probe probe;
+
+    *out = NULL;
+    if (options == NULL)
+        options = &no_options;
+    struct lmq_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
+    if (checkpoint == NULL)
+        return lmq_fail_nomem(err);
+    lmq_hparams_init(&checkpoint->hparams);
+    enum lmq_status status = LMQ_OK;
+    if ((checkpoint->path = strdup(path)) == NULL)
+        status = lmq_fail_nomem(err);
+    if (status == LMQ_OK)
+        status = look_at(path, &probe, err);
+    if (status == LMQ_OK) {
+        for (size_t i = 0; lmq_formats[i] != NULL; i++)
+            if (checkpoint->format == NULL && lmq_formats[i]->probe(&probe))
+                checkpoint->format = lmq_formats[i];
+        status = checkpoint->format == NULL
+                     ? fail_unrecognised(&probe, err)
+                     : checkpoint->format->open(checkpoint, options, err);
+    }
+    if (status == LMQ_OK)
+        status = apply_options(checkpoint, options, err);
+    if (status == LMQ_OK)
+        status = normalise(checkpoint, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_checkpoint_close(checkpoint);
+        return status;
+    }
+    *out = checkpoint;
+    return LMQ_OK;
+}
+
+void
+lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
+{
+    if (checkpoint == NULL)
+        return;
+    if (checkpoint->format != NULL && checkpoint->format->close != NULL)
+        checkpoint->format->close(checkpoint);
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        free_tensor(&checkpoint->tensors[i]);
+    for (size_t i = 0; i < checkpoint->n_files; i++)
+        lmq_input_close(checkpoint->files[i]);
+    for (size_t i = 0; i < checkpoint->n_blobs; i++) {
+        free((void *)(uintptr_t)checkpoint->blobs[i].name);
+        free((void *)(uintptr_t)checkpoint->blobs[i].bytes);
+    }
+    for (size_t i = 0; i < checkpoint->n_notes; i++)
+        free(checkpoint->notes[i]);
+    free(checkpoint->tensors);
+    free(checkpoint->files);
+    free(checkpoint->blobs);
+    free(checkpoint->notes);
+    free(checkpoint->path);
+    free(checkpoint);
+}
+
+/* ---- Asking ---- */
+
+const struct lmq_tensor *
+lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
+                    enum lmq_part part, int32_t layer)
+{
+    struct lmq_place wanted = {role, part, layer};
+    size_t low = 0, high = checkpoint->n_tensors;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct lmq_tensor *tensor = &checkpoint->tensors[middle];
+        int order = lmq_place_compare(&wanted, &tensor->place);
+        if (order == 0)
+            return tensor;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+const struct lmq_tensor *
+lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
+                         const char *name)
+{
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (strcmp(checkpoint->tensors[i].name, name) == 0 ||
+            strcmp(checkpoint->tensors[i].stored_name, name) == 0)
+            return &checkpoint->tensors[i];
+    return NULL;
+}
+
+/* ---- Reading ---- */
+
+void
+lmq_scratch_free(struct lmq_scratch *scratch)
+{
+    free(scratch->bytes);
+    *scratch = (struct lmq_scratch){0};
+}
+
+static enum lmq_status
+scratch_reserve(struct lmq_scratch *scratch, size_t size,
+                struct lmq_error *err)
+{
+    if (scratch->size >= size)
+        return LMQ_OK;
+    lmq_scratch_free(scratch);
+    scratch->bytes = malloc(size);
+    if (scratch->bytes == NULL)
+        return lmq_fail_nomem(err);
+    scratch->size = size;
+    return LMQ_OK;
+}
+
+/* Bytes in the file, in the order of the file. */
+static enum lmq_status
+read_stored(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+            uint64_t first, size_t n, void *bytes, struct lmq_error *err)
+{
+    size_t size = lmq_dtype_size(tensor->dtype);
+
+    return lmq_input_read(checkpoint->files[tensor->file],
+                          tensor->offset + first * size, bytes, n * size, err);
+}
+
+/* Where the file keeps a row whose rotary pairs we want in halves: within
+ * each head, rows 0, 2, 4, ... come first, then 1, 3, 5, ... */
+static uint64_t
+stored_row(const struct lmq_tensor *tensor, uint64_t row)
+{
+    uint64_t dim = tensor->rotary_dim;
+    uint64_t in_head = row % dim;
+    uint64_t is_second = in_head >= dim / 2;
+
+    return row - in_head + 2 * (in_head - is_second * (dim / 2)) + is_second;
+}
+
+enum lmq_status
+lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
+                        const struct lmq_tensor *tensor, uint64_t first,
+                        size_t n, void *bytes, struct lmq_error *err)
+{
+    unsigned char *out = bytes;
+    size_t size = lmq_dtype_size(tensor->dtype);
+    enum lmq_status status = LMQ_OK;
+
+    if (tensor->rotary_dim == 0)
+        return read_stored(checkpoint, tensor, first, n, bytes, err);
+    /* A bias is a column: its elements move as the rows of a matrix do. */
+    uint64_t row_size = tensor->n_dims == 1 ? 1 : tensor->n_cols;
+    while (n > 0 && status == LMQ_OK) {
+        uint64_t column = first % row_size;
+        size_t step = (size_t)lmq_u64_min(n, row_size - column);
+        uint64_t row = stored_row(tensor, first / row_size);
+        status = read_stored(checkpoint, tensor, row * row_size + column, step,
+                             out, err);
+        out += step * size;
+        first += step;
+        n -= step;
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
+                    const struct lmq_tensor *tensor, uint64_t first, size_t n,
+                    float *values, struct lmq_scratch *scratch,
+                    struct lmq_error *err)
+{
+    if (checkpoint->format->read != NULL)
+        return checkpoint->format->read(checkpoint, tensor, first, n, values,
+                                        err);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (tensor->dtype == LMQ_DTYPE_F32)
+        return lmq_checkpoint_read_raw(checkpoint, tensor, first, n, values,
+                                       err);
+#endif
+    size_t n_bytes;
+    if (!lmq_size_mul(n, lmq_dtype_size(tensor->dtype), &n_bytes))
+        return lmq_fail_nomem(err);
+    enum lmq_status status = scratch_reserve(scratch, n_bytes, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_read_raw(checkpoint, tensor, first, n,
+                                         scratch->bytes, err);
+    if (status == LMQ_OK)
+        lmq_dtype_to_f32(tensor->dtype, scratch->bytes, values, n);
+    return status;
+}

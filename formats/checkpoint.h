@@ -1,0 +1,154 @@
+/*
+ * checkpoint.h - the one reader interface: every format answers the same few
+ * questions.
+ *
+ * What are the hyper-parameters, which tensors are there, give me elements of
+ * tensor t as float32, what is the tokenizer? Tensors are presented in one
+ * convention whatever the file does: rows are outputs, rotary pairs are in
+ * halves, names and order are canonical where the role is known.
+ */
+#ifndef LMQ_FORMATS_CHECKPOINT_H
+#define LMQ_FORMATS_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+#include "formats/blob.h"
+#include "formats/hparams.h"
+#include "formats/names.h"
+#include "lmquant.h"
+#include "quantize/dtype.h"
+
+#define LMQ_MAX_DIMS 8
+#define LMQ_MAX_TENSORS (1u << 20)
+#define LMQ_MAX_TENSOR_NAME 1024
+
+struct lmq_tensor {
+    char *name;        /* canonical, or the stored one if its role is OTHER */
+    char *stored_name; /* as the file calls it */
+    struct lmq_place place;
+    uint32_t n_dims;
+    uint64_t dims[LMQ_MAX_DIMS]; /* outermost first */
+    uint64_t n_rows, n_cols;     /* all dimensions but the last, the last */
+    uint64_t n_elements;
+    enum lmq_dtype dtype;        /* as stored; F32 where `encoding` is set */
+    const char *encoding;        /* "q8" where elements are not plain numbers */
+    double bits_per_element;     /* as stored */
+    uint32_t number;             /* the format's own, if it wants one */
+    uint32_t file;               /* which of the checkpoint's files */
+    uint64_t offset, size_bytes; /* where its bytes are, if they are plain */
+    uint32_t rotary_dim;         /* stored rows of each head of this size are
+                                    interleaved pairs; 0: nothing to do */
+    char *alias_of;              /* stored name of the tensor whose elements it
+                                    shares, or NULL */
+};
+
+struct lmq_checkpoint {
+    const struct lmq_format *format;
+    char *path;
+    struct lmq_hparams hparams; /* if has_model */
+    bool has_model;             /* a known architecture, checked */
+    struct lmq_tensor *tensors;
+    size_t n_tensors, tensors_capacity;
+    struct lmq_input **files;
+    size_t n_files, files_capacity;
+    struct lmq_blob *blobs; /* the tokenizer's files; the names and bytes are
+                               owned */
+    size_t n_blobs, blobs_capacity;
+    char **notes; /* what was assumed or left out, a sentence each */
+    size_t n_notes, notes_capacity;
+    void *state; /* the format's own */
+};
+
+/* The first bytes of what was named, for recognition by content. */
+struct lmq_probe {
+    const char *path;
+    bool is_folder;
+    unsigned char head[512];
+    size_t n_head;
+    uint64_t size;
+};
+
+struct lmq_format {
+    const char *name;
+    bool (*probe)(const struct lmq_probe *probe);
+    /* Fills in files, tensors (stored_name, dims, dtype, place of the bytes;
+     * place only if it knows better than the names), hparams, blobs. */
+    enum lmq_status (*open)(struct lmq_checkpoint *checkpoint,
+                            const struct lmq_open_options *options,
+                            struct lmq_error *err);
+    /* Elements as float32; NULL where the bytes are plain. */
+    enum lmq_status (*read)(struct lmq_checkpoint *checkpoint,
+                            const struct lmq_tensor *tensor, uint64_t first,
+                            size_t n, float *values, struct lmq_error *err);
+    void (*close)(struct lmq_checkpoint *checkpoint);
+};
+
+/* A growing buffer for reads; one per thread, zero to begin with. */
+struct lmq_scratch {
+    unsigned char *bytes;
+    size_t size;
+};
+
+void lmq_scratch_free(struct lmq_scratch *scratch);
+
+/* Elements [first, first + n) in row-major order of the canonical form. Safe
+ * from several threads with a scratch each. */
+enum lmq_status lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
+                                    const struct lmq_tensor *tensor,
+                                    uint64_t first, size_t n, float *values,
+                                    struct lmq_scratch *scratch,
+                                    struct lmq_error *err);
+
+/* The stored bytes of elements [first, first + n), for tensors whose encoding
+ * is plain. */
+enum lmq_status lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
+                                        const struct lmq_tensor *tensor,
+                                        uint64_t first, size_t n, void *bytes,
+                                        struct lmq_error *err);
+
+/* NULL if there is none. */
+const struct lmq_tensor *
+lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
+                    enum lmq_part part, int32_t layer);
+const struct lmq_tensor *
+lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
+                         const char *name);
+
+/* ---- For readers ---- */
+
+enum lmq_status lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint,
+                                        const char *path, uint32_t *index,
+                                        struct lmq_error *err);
+
+/* A tensor with that stored name, everything else zero, to be filled in. */
+enum lmq_status lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
+                                          const char *stored_name,
+                                          struct lmq_tensor **tensor,
+                                          struct lmq_error *err);
+
+/* Sets the shape; false if there are too many or wrong dimensions or the
+ * product wraps. */
+bool lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
+                         size_t n_dims);
+
+/* Takes over `bytes` (from malloc). */
+enum lmq_status lmq_checkpoint_add_blob(struct lmq_checkpoint *checkpoint,
+                                        const char *name, unsigned char *bytes,
+                                        size_t size, struct lmq_error *err);
+
+/* Adds the file if it is there; a missing one is no error. */
+enum lmq_status lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
+                                             const char *folder,
+                                             const char *name,
+                                             struct lmq_error *err);
+
+void lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format,
+                         ...) LMQ_PRINTF(2, 3);
+
+/* folder + "/" + name; the caller frees it; NULL without memory. */
+char *lmq_path_join(const char *folder, const char *name);
+
+#endif

@@ -1,0 +1,351 @@
+/*
+ * describe.c - checkpoints as report trees, and lmq_inspect().
+ */
+#include "config.h"
+
+#include "formats/describe.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/report.h"
+#include "base/size.h"
+
+/* ---- Parts ---- */
+
+json_t *
+lmq_describe_dims(const uint64_t *dims, uint32_t n_dims)
+{
+    json_t *shape = json_array();
+
+    for (uint32_t i = 0; i < n_dims; i++)
+        json_array_append_new(shape, lmq_json_size(dims[i]));
+    return shape;
+}
+
+json_t *
+lmq_describe_notes(const struct lmq_checkpoint *checkpoint)
+{
+    json_t *notes = json_array();
+
+    for (size_t i = 0; i < checkpoint->n_notes; i++)
+        json_array_append_new(notes, lmq_json_text(checkpoint->notes[i]));
+    return notes;
+}
+
+json_t *
+lmq_describe_model(const struct lmq_checkpoint *checkpoint)
+{
+    if (checkpoint->has_model)
+        return lmq_hparams_to_json(&checkpoint->hparams);
+    json_t *model = json_object();
+    json_object_set_new(model, "architecture",
+                        lmq_json_text(checkpoint->hparams.architecture));
+    json_object_set_new(model, "unsupported",
+                        lmq_json_text(checkpoint->hparams.unsupported));
+    return model;
+}
+
+const char *
+lmq_record_type(const struct lmq_record *record)
+{
+    switch (record->encoding) {
+    case LMQ_ENCODING_Q8:
+        return "q8";
+    case LMQ_ENCODING_ALIAS:
+        return "alias";
+    default:
+        return lmq_dtype_name(record->dtype);
+    }
+}
+
+const char *
+lmq_tensor_type(const struct lmq_tensor *tensor)
+{
+    if (tensor->alias_of != NULL)
+        return "alias";
+    return tensor->encoding != NULL ? tensor->encoding
+                                    : lmq_dtype_name(tensor->dtype);
+}
+
+void
+lmq_describe_stats(json_t *tensor, const struct lmq_record *record, uint64_t n)
+{
+    json_object_set_new(tensor, "max_abs",
+                        lmq_json_number((double)record->max_abs));
+    json_object_set_new(tensor, "rms",
+                        lmq_json_number(sqrt(record->sum_sq / (double)n)));
+    if (record->encoding != LMQ_ENCODING_Q8)
+        return;
+    json_object_set_new(tensor, "max_error",
+                        lmq_json_number((double)record->max_err));
+    json_object_set_new(tensor, "rms_error",
+                        lmq_json_number(sqrt(record->err_sq / (double)n)));
+    json_object_set_new(
+        tensor, "snr_db",
+        lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
+    json_object_set_new(tensor, "worst_group",
+                        lmq_json_size(record->worst_group));
+    json_object_set_new(
+        tensor, "worst_group_rms_error",
+        lmq_json_number(sqrt((double)record->worst_err_sq /
+                             record->quant.group_size)));
+}
+
+/* ---- Statistics of one tensor's elements ---- */
+
+#define BINS 41 /* odd: one in the middle is zero */
+#define CHUNK ((size_t)1 << 16)
+
+struct spread {
+    uint64_t n, n_nonfinite, n_zero;
+    double sum, sum_sq, min, max;
+    uint64_t bins[BINS]; /* over -4 rms .. 4 rms, the ends take the rest */
+};
+
+static enum lmq_status
+scan(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+     void (*visit)(struct spread *spread, double value),
+     struct spread *spread, struct lmq_error *err)
+{
+    struct lmq_scratch scratch = {0};
+    enum lmq_status status = LMQ_OK;
+
+    float *x = malloc(CHUNK * sizeof(*x));
+    if (x == NULL)
+        return lmq_fail_nomem(err);
+    for (uint64_t at = 0; at < tensor->n_elements && status == LMQ_OK;
+         at += CHUNK) {
+        size_t n = (size_t)lmq_u64_min(CHUNK, tensor->n_elements - at);
+        status =
+            lmq_checkpoint_read(checkpoint, tensor, at, n, x, &scratch, err);
+        for (size_t i = 0; i < n && status == LMQ_OK; i++)
+            visit(spread, (double)x[i]);
+    }
+    lmq_scratch_free(&scratch);
+    free(x);
+    return status;
+}
+
+static void
+visit_moments(struct spread *spread, double value)
+{
+    if (!isfinite(value)) {
+        spread->n_nonfinite++;
+        return;
+    }
+    spread->n++;
+    spread->n_zero += value == 0;
+    spread->sum += value;
+    spread->sum_sq += value * value;
+    spread->min = fmin(spread->min, value);
+    spread->max = fmax(spread->max, value);
+}
+
+static void
+visit_bins(struct spread *spread, double value)
+{
+    double rms = sqrt(spread->sum_sq / (double)spread->n);
+
+    if (!isfinite(value))
+        return;
+    double place = rms > 0 ? (value / rms + 4) / 8 * BINS : BINS / 2;
+    spread->bins[(size_t)fmin(fmax(place, 0), BINS - 1)]++;
+}
+
+static enum lmq_status
+describe_spread(struct lmq_checkpoint *checkpoint,
+                const struct lmq_tensor *tensor, json_t *json,
+                struct lmq_error *err)
+{
+    struct spread spread = {.min = (double)INFINITY, .max = -(double)INFINITY};
+    enum lmq_status status =
+        scan(checkpoint, tensor, visit_moments, &spread, err);
+
+    if (status == LMQ_OK)
+        status = scan(checkpoint, tensor, visit_bins, &spread, err);
+    if (status != LMQ_OK)
+        return status;
+    double n = (double)spread.n, mean = spread.sum / n;
+    json_t *stats = json_object(), *bins = json_array();
+    for (int i = 0; i < BINS; i++)
+        json_array_append_new(bins, lmq_json_size(spread.bins[i]));
+    json_object_set_new(stats, "elements", lmq_json_size(tensor->n_elements));
+    json_object_set_new(stats, "nonfinite", lmq_json_size(spread.n_nonfinite));
+    json_object_set_new(stats, "zeros", lmq_json_size(spread.n_zero));
+    json_object_set_new(stats, "min", lmq_json_number(spread.min));
+    json_object_set_new(stats, "max", lmq_json_number(spread.max));
+    json_object_set_new(stats, "mean", lmq_json_number(mean));
+    json_object_set_new(stats, "rms",
+                        lmq_json_number(sqrt(spread.sum_sq / n)));
+    json_object_set_new(
+        stats, "stddev",
+        lmq_json_number(sqrt(fmax(spread.sum_sq / n - mean * mean, 0))));
+    json_object_set_new(stats, "histogram_rms", json_integer(4));
+    json_object_set_new(stats, "histogram", bins);
+    json_object_set_new(json, "stats", stats);
+    return LMQ_OK;
+}
+
+/* ---- Inspecting ---- */
+
+static json_t *
+describe_tensor(const struct lmq_checkpoint *checkpoint,
+                const struct lmq_tensor *tensor)
+{
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
+    json_t *json = json_object();
+
+    json_object_set_new(json, "name", lmq_json_text(tensor->name));
+    json_object_set_new(json, "stored_name",
+                        lmq_json_text(tensor->stored_name));
+    json_object_set_new(json, "shape",
+                        lmq_describe_dims(tensor->dims, tensor->n_dims));
+    json_object_set_new(json, "type", json_string(lmq_tensor_type(tensor)));
+    if (tensor->alias_of != NULL) {
+        json_object_set_new(json, "alias_of", lmq_json_text(tensor->alias_of));
+        return json;
+    }
+    json_object_set_new(json, "bits_per_weight",
+                        lmq_json_number(tensor->bits_per_element));
+    json_object_set_new(json, "bytes", lmq_json_size(tensor->size_bytes));
+    if (container != NULL) {
+        const struct lmq_record *record = &container->records[tensor->number];
+        json_object_set_new(json, "source_type",
+                            json_string(lmq_dtype_name(record->source_dtype)));
+        if (record->encoding == LMQ_ENCODING_Q8) {
+            json_object_set_new(json, "group_size",
+                                json_integer(record->quant.group_size));
+            json_object_set_new(
+                json, "scales",
+                json_string(lmq_scales_name(record->quant.scales)));
+            json_object_set_new(
+                json, "multiplier",
+                lmq_json_number((double)record->quant.multiplier));
+            json_object_set_new(json, "layout",
+                                json_string(lmq_layout_name(record->layout)));
+        }
+        lmq_describe_stats(json, record, tensor->n_elements);
+    }
+    return json;
+}
+
+static void
+describe_sizes(const struct lmq_checkpoint *checkpoint, json_t *report)
+{
+    uint64_t n_parameters = 0, tensor_bytes = 0, file_bytes = 0;
+    json_t *types = json_object();
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        const char *type = lmq_tensor_type(tensor);
+        json_int_t count =
+            json_integer_value(json_object_get(types, type)) + 1;
+        json_object_set_new(types, type, json_integer(count));
+        if (tensor->alias_of != NULL)
+            continue;
+        n_parameters += tensor->n_elements;
+        tensor_bytes += tensor->size_bytes;
+    }
+    for (size_t i = 0; i < checkpoint->n_files; i++)
+        file_bytes += lmq_input_size(checkpoint->files[i]);
+    json_object_set_new(report, "files", lmq_json_size(checkpoint->n_files));
+    json_object_set_new(report, "bytes", lmq_json_size(file_bytes));
+    json_object_set_new(report, "parameters", lmq_json_size(n_parameters));
+    json_object_set_new(report, "bits_per_weight",
+                        lmq_json_number(8 * (double)tensor_bytes /
+                                        (double)n_parameters));
+    json_object_set_new(report, "tensor_count",
+                        lmq_json_size(checkpoint->n_tensors));
+    json_object_set_new(report, "tensor_types", types);
+}
+
+static void
+describe_tokenizer(const struct lmq_checkpoint *checkpoint, json_t *report)
+{
+    json_t *files = json_array();
+
+    for (size_t i = 0; i < checkpoint->n_blobs; i++) {
+        json_t *file = json_object();
+        json_object_set_new(file, "name",
+                            lmq_json_text(checkpoint->blobs[i].name));
+        json_object_set_new(file, "bytes",
+                            lmq_json_size(checkpoint->blobs[i].size));
+        json_array_append_new(files, file);
+    }
+    json_object_set_new(report, "tokenizer_files", files);
+}
+
+static void
+describe_container(const struct lmq_checkpoint *checkpoint, json_t *report)
+{
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
+    json_t *version;
+
+    if (container == NULL)
+        return;
+    version = json_sprintf("%u.%u", container->superblock.major,
+                           container->superblock.minor);
+    json_object_set_new(report, "format_version", version);
+    static const char *const keys[] = {"quantization", "tie_rule",
+                                       "provenance"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        json_object_set(report, keys[i],
+                        json_object_get(container->metadata, keys[i]));
+    /* One name per tensor: `tensors` says it better. */
+    json_object_del(json_object_get(report, "provenance"), "stored_names");
+}
+
+enum lmq_status
+lmq_inspect(struct lmq_checkpoint *checkpoint,
+            const struct lmq_inspect_options *options,
+            struct lmq_report **report, struct lmq_error *err)
+{
+    const struct lmq_tensor *one = NULL;
+    enum lmq_status status = LMQ_OK;
+
+    *report = NULL;
+    if (options->tensor != NULL) {
+        one = lmq_checkpoint_find_name(checkpoint, options->tensor);
+        if (one == NULL) {
+            lmq_fail(err, LMQ_ERR_ARG, 0, "has no tensor '%s'",
+                     options->tensor);
+            lmq_hint(err, "inspect --tensors lists their names");
+            lmq_error_in(err, checkpoint->path);
+            return LMQ_ERR_ARG;
+        }
+    }
+    json_t *json = json_object();
+    json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
+    json_object_set_new(json, "format",
+                        json_string(checkpoint->format->name));
+    json_object_set_new(json, "model", lmq_describe_model(checkpoint));
+    describe_sizes(checkpoint, json);
+    describe_tokenizer(checkpoint, json);
+    describe_container(checkpoint, json);
+    if (options->has_tensors || one != NULL) {
+        json_t *tensors = json_array();
+        for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+            const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+            if (one == NULL || one == tensor)
+                json_array_append_new(tensors,
+                                      describe_tensor(checkpoint, tensor));
+        }
+        json_object_set_new(json, "tensors", tensors);
+        if (one != NULL && options->has_stats)
+            status = describe_spread(checkpoint, one,
+                                     json_array_get(tensors, 0), err);
+    }
+    json_object_set_new(json, "notes", lmq_describe_notes(checkpoint));
+    if (status != LMQ_OK) {
+        json_decref(json);
+        lmq_error_in(err, checkpoint->path);
+        return status;
+    }
+    *report = lmq_report_from(json);
+    return LMQ_OK;
+}

@@ -1,0 +1,27 @@
+/*
+ * describe.h - checkpoints as report trees; the words that all commands use
+ * for the same things.
+ */
+#ifndef LMQ_FORMATS_DESCRIBE_H
+#define LMQ_FORMATS_DESCRIBE_H
+
+#include <jansson.h>
+
+#include "formats/checkpoint.h"
+#include "formats/lmq.h"
+
+json_t *lmq_describe_dims(const uint64_t *dims, uint32_t n_dims);
+json_t *lmq_describe_notes(const struct lmq_checkpoint *checkpoint);
+
+/* The hyper-parameters, or {"architecture", "unsupported"}. */
+json_t *lmq_describe_model(const struct lmq_checkpoint *checkpoint);
+
+/* "q8", "f32", "alias", ... */
+const char *lmq_record_type(const struct lmq_record *record);
+const char *lmq_tensor_type(const struct lmq_tensor *tensor);
+
+/* Adds what was measured when the tensor of n elements was quantized. */
+void lmq_describe_stats(json_t *tensor, const struct lmq_record *record,
+                        uint64_t n);
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * formats.c - the table of formats, the most certain to recognise first.
+ */
+#include "config.h"
+
+#include "formats/formats.h"
+
+const struct lmq_format *const lmq_formats[] = {
+    &lmq_format_lmq,
+    &lmq_format_safetensors,
+    &lmq_format_llama2c,
+    NULL,
+};

@@ -1,0 +1,22 @@
+/*
+ * hf_config.h - reads the config.json of Hugging Face checkpoints.
+ */
+#ifndef LMQ_FORMATS_HF_CONFIG_H
+#define LMQ_FORMATS_HF_CONFIG_H
+
+#include "formats/hparams.h"
+
+/*
+ * Fills in the hyper-parameters. *is_known tells whether the architecture is
+ * one of ours; of one that is not, only its name and `unsupported` are set.
+ */
+enum lmq_status lmq_config_parse(const unsigned char *text, size_t size,
+                                 struct lmq_hparams *hparams, bool *is_known,
+                                 struct lmq_error *err);
+
+/* JSON from somebody else: duplicate keys are refused, and the error says in
+ * which line. Release with json_decref(). */
+enum lmq_status lmq_json_parse(const unsigned char *text, size_t size,
+                               json_t **json, struct lmq_error *err);
+
+#endif

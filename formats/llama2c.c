@@ -1,0 +1,355 @@
+/*
+ * llama2c.c - reads the checkpoints of llama2.c: version 0 (no magic) and
+ * version 1 ("ak42"), float32.
+ *
+ * There are no names in these files: the header fixes the sequence of arrays,
+ * and so the size of the file, which must be exactly that.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/size.h"
+#include "formats/formats.h"
+
+#define MAGIC 0x616b3432u /* "ak42" as a little-endian number */
+#define HEADER_V0 28
+#define HEADER_V1 256
+#define N_FIELDS 7
+
+/* What llama2.c's own programs compute with. */
+#define NORM_EPS 1e-5
+#define BOS 1
+#define EOS 2
+
+struct header {
+    uint32_t dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab, context;
+    bool is_tied;
+};
+
+/* One array: a role, for all layers one after the other where it has one. */
+struct array {
+    enum lmq_role role;
+    const char *stored_name; /* "#" stands for the layer */
+};
+
+#define LAYERED(role, name) {role, "layers.#." name ".weight"}
+
+static const struct array order_v0[] = {
+    {LMQ_ROLE_EMBEDDING, "tok_embeddings.weight"},
+    LAYERED(LMQ_ROLE_ATTN_NORM, "attention_norm"),
+    LAYERED(LMQ_ROLE_ATTN_Q, "attention.wq"),
+    LAYERED(LMQ_ROLE_ATTN_K, "attention.wk"),
+    LAYERED(LMQ_ROLE_ATTN_V, "attention.wv"),
+    LAYERED(LMQ_ROLE_ATTN_OUT, "attention.wo"),
+    LAYERED(LMQ_ROLE_FFN_NORM, "ffn_norm"),
+    LAYERED(LMQ_ROLE_FFN_GATE, "feed_forward.w1"),
+    LAYERED(LMQ_ROLE_FFN_DOWN, "feed_forward.w2"),
+    LAYERED(LMQ_ROLE_FFN_UP, "feed_forward.w3"),
+    {LMQ_ROLE_OUTPUT_NORM, "norm.weight"},
+    {LMQ_ROLE_OTHER, NULL}, /* the rotary tables */
+    {LMQ_ROLE_HEAD, "output.weight"},
+};
+
+static const struct array order_v1[] = {
+    LAYERED(LMQ_ROLE_ATTN_NORM, "attention_norm"),
+    LAYERED(LMQ_ROLE_FFN_NORM, "ffn_norm"),
+    {LMQ_ROLE_OUTPUT_NORM, "norm.weight"},
+    {LMQ_ROLE_EMBEDDING, "tok_embeddings.weight"},
+    LAYERED(LMQ_ROLE_ATTN_Q, "attention.wq"),
+    LAYERED(LMQ_ROLE_ATTN_K, "attention.wk"),
+    LAYERED(LMQ_ROLE_ATTN_V, "attention.wv"),
+    LAYERED(LMQ_ROLE_ATTN_OUT, "attention.wo"),
+    LAYERED(LMQ_ROLE_FFN_GATE, "feed_forward.w1"),
+    LAYERED(LMQ_ROLE_FFN_DOWN, "feed_forward.w2"),
+    LAYERED(LMQ_ROLE_FFN_UP, "feed_forward.w3"),
+    {LMQ_ROLE_HEAD, "output.weight"},
+};
+
+/* ---- Header ---- */
+
+static bool
+is_within(int32_t value, int32_t most)
+{
+    return value >= 1 && value <= most;
+}
+
+/* Whether seven numbers can be a model. Anything that is no llama2.c file
+ * fails here: text, for one, is far too large a number. */
+static bool
+parse_fields(const unsigned char *p, struct header *header)
+{
+    int32_t f[N_FIELDS];
+
+    for (int i = 0; i < N_FIELDS; i++)
+        f[i] = lmq_load_i32le(p + 4 * i);
+    if (f[5] == INT32_MIN)
+        return false;
+    *header = (struct header){
+        .dim = (uint32_t)f[0],
+        .hidden_dim = (uint32_t)f[1],
+        .n_layers = (uint32_t)f[2],
+        .n_heads = (uint32_t)f[3],
+        .n_kv_heads = (uint32_t)f[4],
+        .vocab = (uint32_t)(f[5] < 0 ? -f[5] : f[5]),
+        .context = (uint32_t)f[6],
+        .is_tied = f[5] > 0,
+    };
+    return is_within(f[0], LMQ_MAX_WIDTH) && is_within(f[1], LMQ_MAX_WIDTH) &&
+           is_within(f[2], LMQ_MAX_LAYERS) && is_within(f[3], LMQ_MAX_HEADS) &&
+           is_within(f[4], f[3]) && f[5] != 0 &&
+           header->vocab <= LMQ_MAX_WIDTH && is_within(f[6], LMQ_MAX_CONTEXT);
+}
+
+static bool
+has_magic(const struct lmq_probe *probe)
+{
+    return probe->n_head >= 4 && lmq_load_u32le(probe->head) == MAGIC;
+}
+
+static bool
+probe_llama2c(const struct lmq_probe *probe)
+{
+    struct header header;
+
+    return !probe->is_folder &&
+           (has_magic(probe) || (probe->n_head >= HEADER_V0 &&
+                                 parse_fields(probe->head, &header)));
+}
+
+static enum lmq_status
+read_v1_header(struct lmq_input *file, struct header *header,
+               struct lmq_error *err)
+{
+    unsigned char bytes[HEADER_V1];
+    enum lmq_status status =
+        lmq_input_read(file, 0, bytes, sizeof(bytes), err);
+
+    if (status != LMQ_OK)
+        return status;
+    int32_t version = lmq_load_i32le(bytes + 4);
+    if (version != 1) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 4,
+                 "is a llama2.c file of version %d, expected 0 or 1",
+                 (int)version);
+        if (version == 2)
+            lmq_hint(err, "version 2 is quantized already; convert the float "
+                          "checkpoint instead");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    if (!parse_fields(bytes + 8, header))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 8,
+                        "the header's sizes make no model (dim %d, hidden %d, "
+                        "layers %d, heads %d, kv heads %d, vocabulary %d, "
+                        "context %d)",
+                        lmq_load_i32le(bytes + 8), lmq_load_i32le(bytes + 12),
+                        lmq_load_i32le(bytes + 16), lmq_load_i32le(bytes + 20),
+                        lmq_load_i32le(bytes + 24), lmq_load_i32le(bytes + 28),
+                        lmq_load_i32le(bytes + 32));
+    unsigned char shared = bytes[8 + 4 * N_FIELDS];
+    if (shared > 1)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 36,
+                        "the flag for a shared classifier is %d, expected 0 "
+                        "or 1",
+                        shared);
+    header->is_tied = shared == 1;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+fill_hparams(const struct header *header, struct lmq_hparams *hparams,
+             struct lmq_error *err)
+{
+    snprintf(hparams->architecture, sizeof(hparams->architecture), "llama");
+    hparams->dim = header->dim;
+    hparams->hidden_dim = header->hidden_dim;
+    hparams->n_layers = header->n_layers;
+    hparams->n_heads = header->n_heads;
+    hparams->n_kv_heads = header->n_kv_heads;
+    hparams->head_dim = header->dim / header->n_heads;
+    hparams->vocab_size = header->vocab;
+    hparams->context = header->context;
+    hparams->norm_eps = NORM_EPS;
+    hparams->tie = header->is_tied ? LMQ_TIE_YES : LMQ_TIE_NO;
+    hparams->bos = BOS;
+    hparams->eos[hparams->n_eos++] = EOS;
+    if (header->dim % header->n_heads != 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "dim %u is no multiple of the %u heads", header->dim,
+                        header->n_heads);
+    return lmq_hparams_check(hparams, err);
+}
+
+/* ---- Tensors ---- */
+
+static void
+shape_of(enum lmq_role role, const struct lmq_hparams *h, uint64_t dims[2],
+         size_t *n_dims)
+{
+    uint64_t kv = (uint64_t)h->n_kv_heads * h->head_dim;
+
+    *n_dims = 2;
+    dims[0] = dims[1] = h->dim;
+    switch (role) {
+    case LMQ_ROLE_EMBEDDING:
+    case LMQ_ROLE_HEAD:
+        dims[0] = h->vocab_size;
+        break;
+    case LMQ_ROLE_ATTN_K:
+    case LMQ_ROLE_ATTN_V:
+        dims[0] = kv;
+        break;
+    case LMQ_ROLE_FFN_GATE:
+    case LMQ_ROLE_FFN_UP:
+        dims[0] = h->hidden_dim;
+        break;
+    case LMQ_ROLE_FFN_DOWN:
+        dims[1] = h->hidden_dim;
+        break;
+    case LMQ_ROLE_ATTN_Q:
+    case LMQ_ROLE_ATTN_OUT:
+        break;
+    default:
+        *n_dims = 1;
+    }
+}
+
+static enum lmq_status
+add_tensor(struct lmq_checkpoint *checkpoint, const struct array *array,
+           int32_t layer, uint64_t *at, struct lmq_error *err)
+{
+    const struct lmq_hparams *hparams = &checkpoint->hparams;
+    const char *rest = strchr(array->stored_name, '#');
+    char name[64];
+    uint64_t dims[2];
+    size_t n_dims;
+    struct lmq_tensor *tensor;
+
+    if (rest == NULL)
+        snprintf(name, sizeof(name), "%s", array->stored_name);
+    else
+        snprintf(name, sizeof(name), "layers.%d%s", (int)layer, rest + 1);
+    enum lmq_status status =
+        lmq_checkpoint_add_tensor(checkpoint, name, &tensor, err);
+    if (status != LMQ_OK)
+        return status;
+    tensor->place = (struct lmq_place){array->role, LMQ_PART_WEIGHT, layer};
+    shape_of(array->role, hparams, dims, &n_dims);
+    if (!lmq_tensor_set_dims(tensor, dims, n_dims))
+        return lmq_fail(err, LMQ_ERR_FORMAT, *at, "tensor '%s' is too large",
+                        name);
+    tensor->dtype = LMQ_DTYPE_F32;
+    tensor->offset = *at;
+    tensor->size_bytes = 4 * tensor->n_elements;
+    if (array->role == LMQ_ROLE_ATTN_Q || array->role == LMQ_ROLE_ATTN_K)
+        tensor->rotary_dim = hparams->head_dim;
+    if (!lmq_u64_add(*at, tensor->size_bytes, at))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is too large");
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_array(struct lmq_checkpoint *checkpoint, const struct array *array,
+          uint64_t *at, struct lmq_error *err)
+{
+    const struct lmq_hparams *hparams = &checkpoint->hparams;
+    enum lmq_status status = LMQ_OK;
+
+    if (array->role == LMQ_ROLE_OTHER) { /* cosines, then sines */
+        *at += 4 * (uint64_t)hparams->context * hparams->head_dim;
+        return LMQ_OK;
+    }
+    if (array->role == LMQ_ROLE_HEAD && hparams->tie == LMQ_TIE_YES)
+        return LMQ_OK;
+    if (!lmq_role_is_per_layer(array->role))
+        return add_tensor(checkpoint, array, -1, at, err);
+    for (uint32_t l = 0; l < hparams->n_layers && status == LMQ_OK; l++)
+        status = add_tensor(checkpoint, array, (int32_t)l, at, err);
+    return status;
+}
+
+/* ---- The format ---- */
+
+static enum lmq_status
+add_tokenizer_beside(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    const char *name = "tokenizer.bin";
+    const char *slash = strrchr(checkpoint->path, '/');
+    char *folder = slash == NULL
+                       ? strdup(".")
+                       : strndup(checkpoint->path,
+                                 (size_t)(slash - checkpoint->path) + 1);
+
+    if (folder == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
+    free(folder);
+    if (status == LMQ_OK && checkpoint->n_blobs > 0)
+        lmq_checkpoint_note(checkpoint,
+                            "the tokenizer is %s, found beside the file",
+                            name);
+    return status;
+}
+
+static enum lmq_status
+open_llama2c(struct lmq_checkpoint *checkpoint,
+             const struct lmq_open_options *options, struct lmq_error *err)
+{
+    unsigned char bytes[HEADER_V0];
+    struct header header;
+    uint32_t index;
+    enum lmq_status status =
+        lmq_checkpoint_add_file(checkpoint, checkpoint->path, &index, err);
+
+    if (status != LMQ_OK)
+        return status;
+    struct lmq_input *file = checkpoint->files[index];
+    status = lmq_input_read(file, 0, bytes, sizeof(bytes), err);
+    if (status != LMQ_OK)
+        return status;
+    bool is_v1 = lmq_load_u32le(bytes) == MAGIC;
+    if (is_v1)
+        status = read_v1_header(file, &header, err);
+    else if (!parse_fields(bytes, &header))
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "changed while it was read");
+    if (status == LMQ_OK)
+        status = fill_hparams(&header, &checkpoint->hparams, err);
+    if (status != LMQ_OK)
+        return status;
+    checkpoint->has_model = true;
+
+    const struct array *order = is_v1 ? order_v1 : order_v0;
+    size_t n_arrays = is_v1 ? sizeof(order_v1) / sizeof(order_v1[0])
+                            : sizeof(order_v0) / sizeof(order_v0[0]);
+    uint64_t at = is_v1 ? HEADER_V1 : HEADER_V0;
+    for (size_t i = 0; i < n_arrays && status == LMQ_OK; i++)
+        status = add_array(checkpoint, &order[i], &at, err);
+    if (status != LMQ_OK)
+        return status;
+    if (lmq_input_size(file) != at) {
+        lmq_fail(err, LMQ_ERR_FORMAT, lmq_input_size(file),
+                 "is %" PRIu64 " bytes, but its llama2.c header (version %d, "
+                 "dim %u, %u layers, vocabulary %u, %s) makes %" PRIu64,
+                 lmq_input_size(file), is_v1, header.dim, header.n_layers,
+                 header.vocab, header.is_tied ? "tied" : "untied", at);
+        lmq_hint(err, lmq_input_size(file) < at
+                          ? "the file is truncated; fetch it again"
+                          : "the file is damaged, or no llama2.c checkpoint");
+        return LMQ_ERR_FORMAT;
+    }
+    return options->tokenizer == NULL
+               ? add_tokenizer_beside(checkpoint, err)
+               : LMQ_OK;
+}
+
+const struct lmq_format lmq_format_llama2c = {
+    .name = "llama2.c",
+    .probe = probe_llama2c,
+    .open = open_llama2c,
+};

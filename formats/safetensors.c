@@ -1,0 +1,580 @@
+/*
+ * safetensors.c - reads Hugging Face safetensors checkpoints: one file, or a
+ * folder with one file or with an index and its shards.
+ *
+ * Trusts nothing in a header: its size is checked before it is read, ranges
+ * must tile the data exactly, and each must be as long as its shape and type
+ * say. Conversion to float32 is dtype.c's business.
+ */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/size.h"
+#include "formats/formats.h"
+#include "formats/hf_config.h"
+
+/* The limit that the format's own library sets. */
+#define HEADER_MAX 100000000u
+#define LENGTH_BYTES 8
+#define MAX_SHARDS 10000
+#define JSON_FILE_MAX ((size_t)128 << 20)
+
+static const struct {
+    const char *name;
+    enum lmq_dtype type;
+} dtypes[] = {
+    {"F32", LMQ_DTYPE_F32},         {"F16", LMQ_DTYPE_F16},
+    {"BF16", LMQ_DTYPE_BF16},       {"F64", LMQ_DTYPE_F64},
+    {"F8_E4M3", LMQ_DTYPE_F8_E4M3}, {"F8_E5M2", LMQ_DTYPE_F8_E5M2},
+    {"I8", LMQ_DTYPE_I8},           {"U8", LMQ_DTYPE_U8},
+    {"I16", LMQ_DTYPE_I16},         {"U16", LMQ_DTYPE_U16},
+    {"I32", LMQ_DTYPE_I32},         {"U32", LMQ_DTYPE_U32},
+    {"I64", LMQ_DTYPE_I64},         {"U64", LMQ_DTYPE_U64},
+    {"BOOL", LMQ_DTYPE_BOOL},
+};
+
+/* ---- One tensor of a header ---- */
+
+static enum lmq_status
+parse_dtype(const json_t *entry, struct lmq_tensor *tensor,
+            struct lmq_error *err)
+{
+    const char *name = json_string_value(json_object_get(entry, "dtype"));
+
+    if (name == NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                        "tensor '%s' has no dtype", tensor->stored_name);
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++)
+        if (strcmp(name, dtypes[i].name) == 0) {
+            tensor->dtype = dtypes[i].type;
+            return LMQ_OK;
+        }
+    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, LENGTH_BYTES,
+                    "tensor '%s' has the type '%.40s', which is not supported",
+                    tensor->stored_name, name);
+}
+
+static bool
+get_u64(const json_t *value, uint64_t *number)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return false;
+    *number = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static enum lmq_status
+parse_shape(const json_t *entry, struct lmq_tensor *tensor,
+            struct lmq_error *err)
+{
+    const json_t *shape = json_object_get(entry, "shape");
+    uint64_t dims[LMQ_MAX_DIMS];
+    size_t n = json_array_size(shape);
+
+    if (!json_is_array(shape) || n > LMQ_MAX_DIMS)
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                        "tensor '%s' has no shape of at most %d dimensions",
+                        tensor->stored_name, LMQ_MAX_DIMS);
+    for (size_t i = 0; i < n; i++)
+        if (!get_u64(json_array_get(shape, i), &dims[i]))
+            return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                            "tensor '%s': dimension %zu is no size",
+                            tensor->stored_name, i);
+    if (!lmq_tensor_set_dims(tensor, dims, n))
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                        "tensor '%s': the product of its dimensions is too "
+                        "large",
+                        tensor->stored_name);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+parse_range(const json_t *entry, uint64_t data_size, struct lmq_tensor *tensor,
+            struct lmq_error *err)
+{
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    uint64_t begin, end;
+
+    if (json_array_size(offsets) != 2 ||
+        !get_u64(json_array_get(offsets, 0), &begin) ||
+        !get_u64(json_array_get(offsets, 1), &end) || begin > end)
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                        "tensor '%s' has no data_offsets [begin, end]",
+                        tensor->stored_name);
+    if (end > data_size) {
+        lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                 "tensor '%s' ends at byte %" PRIu64 " of the data, which has "
+                 "only %" PRIu64,
+                 tensor->stored_name, end, data_size);
+        lmq_hint(err, "the file is truncated; fetch it again");
+        return LMQ_ERR_FORMAT;
+    }
+    uint64_t wanted = tensor->n_elements * lmq_dtype_size(tensor->dtype);
+    if (end - begin != wanted)
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                        "tensor '%s' has %" PRIu64 " bytes, its shape and "
+                        "type need %" PRIu64,
+                        tensor->stored_name, end - begin, wanted);
+    tensor->offset = begin;
+    tensor->size_bytes = end - begin;
+    return LMQ_OK;
+}
+
+/* ---- One file ---- */
+
+static int
+compare_offsets(const void *a, const void *b)
+{
+    const struct lmq_tensor *x = a, *y = b;
+
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
+}
+
+/* The ranges must tile the data without overlap or gap, so that no byte means
+ * two things and none is hidden. */
+static enum lmq_status
+check_tiling(struct lmq_tensor *tensors, size_t n, uint64_t data_size,
+             struct lmq_error *err)
+{
+    uint64_t at = 0;
+
+    if (n > 0)
+        qsort(tensors, n, sizeof(*tensors), compare_offsets);
+    for (size_t i = 0; i < n; i++) {
+        if (tensors[i].offset != at)
+            return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                            "tensor '%s' begins at byte %" PRIu64 " of the "
+                            "data, expected %" PRIu64 " (%s)",
+                            tensors[i].stored_name, tensors[i].offset, at,
+                            tensors[i].offset < at ? "an overlap" : "a gap");
+        at += tensors[i].size_bytes;
+    }
+    if (at != data_size)
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                        "has %" PRIu64 " bytes of data, but its tensors cover "
+                        "only %" PRIu64,
+                        data_size, at);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_tensors(struct lmq_checkpoint *checkpoint, uint32_t file, json_t *header,
+            uint64_t data_at, struct lmq_error *err)
+{
+    uint64_t data_size = lmq_input_size(checkpoint->files[file]) - data_at;
+    size_t first = checkpoint->n_tensors;
+    enum lmq_status status = LMQ_OK;
+    const char *name;
+    json_t *entry;
+
+    json_object_foreach(header, name, entry)
+    {
+        struct lmq_tensor *tensor;
+        if (strcmp(name, "__metadata__") == 0)
+            continue;
+        status = lmq_checkpoint_add_tensor(checkpoint, name, &tensor, err);
+        if (status != LMQ_OK)
+            return status;
+        tensor->file = file;
+        status = parse_dtype(entry, tensor, err);
+        if (status == LMQ_OK)
+            status = parse_shape(entry, tensor, err);
+        if (status == LMQ_OK)
+            status = parse_range(entry, data_size, tensor, err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    size_t n = checkpoint->n_tensors - first;
+    status = check_tiling(checkpoint->tensors + first, n, data_size, err);
+    for (size_t i = first; i < checkpoint->n_tensors; i++)
+        checkpoint->tensors[i].offset += data_at;
+    return status;
+}
+
+static enum lmq_status
+read_header(struct lmq_input *input, json_t **header, uint64_t *data_at,
+            struct lmq_error *err)
+{
+    unsigned char length[LENGTH_BYTES];
+    enum lmq_status status =
+        lmq_input_read(input, 0, length, sizeof(length), err);
+
+    *header = NULL;
+    if (status != LMQ_OK)
+        return status;
+    uint64_t size = lmq_load_u64le(length);
+    uint64_t most = lmq_u64_min(HEADER_MAX,
+                                lmq_input_size(input) - LENGTH_BYTES);
+    if (size > most)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the header is said to be %" PRIu64 " bytes, at most "
+                        "%" PRIu64 " are possible",
+                        size, most);
+    unsigned char *text = malloc((size_t)size + 1);
+    if (text == NULL)
+        return lmq_fail_nomem(err);
+    status = lmq_input_read(input, LENGTH_BYTES, text, (size_t)size, err);
+    if (status == LMQ_OK)
+        status = lmq_json_parse(text, (size_t)size, header, err);
+    free(text);
+    if (status == LMQ_OK && !json_is_object(*header)) {
+        json_decref(*header);
+        *header = NULL;
+        status = lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                          "the header is no JSON object");
+    }
+    *data_at = LENGTH_BYTES + size;
+    return status;
+}
+
+static enum lmq_status
+add_shard(struct lmq_checkpoint *checkpoint, const char *path, uint32_t *index,
+          struct lmq_error *err)
+{
+    json_t *header;
+    uint64_t data_at = 0;
+    enum lmq_status status =
+        lmq_checkpoint_add_file(checkpoint, path, index, err);
+
+    if (status != LMQ_OK)
+        return status;
+    status = read_header(checkpoint->files[*index], &header, &data_at, err);
+    if (status == LMQ_OK) {
+        status = add_tensors(checkpoint, *index, header, data_at, err);
+        json_decref(header);
+    }
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    return status;
+}
+
+/* ---- Shards ---- */
+
+/* A shard stands in the same folder: its name has no way out of it. */
+static bool
+is_plain_name(const char *name)
+{
+    return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL &&
+           strchr(name, '\\') == NULL && strlen(name) <= 255;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum lmq_status
+open_named_shards(struct lmq_checkpoint *checkpoint, const char *folder,
+                  const char **names, size_t n, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    qsort(names, n, sizeof(*names), compare_names);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        uint32_t index;
+        if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
+            continue;
+        char *path = lmq_path_join(folder, names[i]);
+        if (path == NULL)
+            return lmq_fail_nomem(err);
+        if (access(path, F_OK) != 0) {
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "is missing, but the index names it");
+            lmq_hint(err, "the download may be incomplete");
+            lmq_error_in(err, path);
+        } else {
+            status = add_shard(checkpoint, path, &index, err);
+        }
+        free(path);
+    }
+    return status;
+}
+
+static int
+compare_stored_names(const void *a, const void *b)
+{
+    const struct lmq_tensor *x = a, *y = b;
+
+    return strcmp(x->stored_name, y->stored_name);
+}
+
+/* The index and the shards must agree on every tensor. */
+static enum lmq_status
+check_index(struct lmq_checkpoint *checkpoint, json_t *map,
+            struct lmq_error *err)
+{
+    const char *name;
+    json_t *shard;
+
+    qsort(checkpoint->tensors, checkpoint->n_tensors,
+          sizeof(*checkpoint->tensors), compare_stored_names);
+    for (size_t i = 1; i < checkpoint->n_tensors; i++)
+        if (compare_stored_names(&checkpoint->tensors[i - 1],
+                                 &checkpoint->tensors[i]) == 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "tensor '%s' stands in two shards",
+                            checkpoint->tensors[i].stored_name);
+    json_object_foreach(map, name, shard)
+    {
+        struct lmq_tensor key = {.stored_name = (char *)(uintptr_t)name};
+        const struct lmq_tensor *found =
+            bsearch(&key, checkpoint->tensors, checkpoint->n_tensors,
+                    sizeof(key), compare_stored_names);
+        const char *path =
+            found == NULL ? NULL
+                          : lmq_input_path(checkpoint->files[found->file]);
+        const char *base = path == NULL ? NULL : strrchr(path, '/') + 1;
+        if (base == NULL || strcmp(base, json_string_value(shard)) != 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the index says that tensor '%.200s' stands in "
+                            "'%.200s', it does not",
+                            name, json_string_value(shard));
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+open_index(struct lmq_checkpoint *checkpoint, const char *folder,
+           const char *index_path, struct lmq_error *err)
+{
+    unsigned char *text;
+    size_t size, n = 0;
+    json_t *index = NULL, *shard;
+    const char *name, **names = NULL;
+    enum lmq_status status =
+        lmq_file_load(index_path, JSON_FILE_MAX, &text, &size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_json_parse(text, size, &index, err);
+    free(text);
+    json_t *map = json_object_get(index, "weight_map");
+    if (status == LMQ_OK && json_object_size(map) == 0)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no weight_map");
+    if (status == LMQ_OK) {
+        names = calloc(json_object_size(map), sizeof(*names));
+        if (names == NULL)
+            status = lmq_fail_nomem(err);
+    }
+    if (status == LMQ_OK)
+        json_object_foreach(map, name, shard)
+        {
+            const char *file = json_string_value(shard);
+            if (file == NULL || !is_plain_name(file)) {
+                status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                                  "the shard of tensor '%.200s' is no plain "
+                                  "file name",
+                                  name);
+                break;
+            }
+            names[n++] = file;
+        }
+    if (status == LMQ_OK)
+        status = open_named_shards(checkpoint, folder, names, n, err);
+    if (status == LMQ_OK)
+        status = check_index(checkpoint, map, err);
+    if (status != LMQ_OK)
+        lmq_error_in(err, index_path);
+    free(names);
+    json_decref(index);
+    return status;
+}
+
+/* ---- Folders ---- */
+
+#define INDEX_NAME "model.safetensors.index.json"
+
+static bool
+ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* The name of the one *.safetensors of a folder; counts them. */
+static size_t
+find_single(const char *folder, char *name, size_t size)
+{
+    DIR *dir = opendir(folder);
+    size_t n = 0;
+
+    for (const struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        if (ends_with(entry->d_name, ".safetensors")) {
+            if (n == 0 || strcmp(entry->d_name, "model.safetensors") == 0)
+                snprintf(name, size, "%s", entry->d_name);
+            n++;
+        }
+    if (dir != NULL)
+        closedir(dir);
+    return n;
+}
+
+static bool
+has_file(const char *folder, const char *name)
+{
+    char *path = lmq_path_join(folder, name);
+    bool has = path != NULL && access(path, F_OK) == 0;
+
+    free(path);
+    return has;
+}
+
+static enum lmq_status
+open_single(struct lmq_checkpoint *checkpoint, const char *folder,
+            struct lmq_error *err)
+{
+    char name[256];
+    uint32_t index;
+    size_t n = find_single(folder, name, sizeof(name));
+
+    if (n > 1 && strcmp(name, "model.safetensors") != 0) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "the folder has %zu .safetensors files, but no %s", n,
+                 INDEX_NAME);
+        lmq_hint(err, "fetch the index too, or name one of the files");
+        return LMQ_ERR_FORMAT;
+    }
+    if (n > 1)
+        lmq_checkpoint_note(checkpoint,
+                            "of %zu .safetensors files only %s is read", n,
+                            name);
+    char *path = lmq_path_join(folder, name);
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = add_shard(checkpoint, path, &index, err);
+    free(path);
+    return status;
+}
+
+/* ---- What stands beside the weights ---- */
+
+static enum lmq_status
+read_config(struct lmq_checkpoint *checkpoint, const char *path,
+            struct lmq_error *err)
+{
+    unsigned char *text;
+    size_t size;
+    enum lmq_status status =
+        lmq_file_load(path, JSON_FILE_MAX, &text, &size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_config_parse(text, size, &checkpoint->hparams,
+                              &checkpoint->has_model, err);
+    free(text);
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    return status;
+}
+
+static enum lmq_status
+read_companions(struct lmq_checkpoint *checkpoint, const char *folder,
+                const struct lmq_open_options *options, struct lmq_error *err)
+{
+    char *path = options->config == NULL ? lmq_path_join(folder, "config.json")
+                                         : strdup(options->config);
+    enum lmq_status status = LMQ_OK;
+
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    if (options->config != NULL || access(path, F_OK) == 0) {
+        status = read_config(checkpoint, path, err);
+    } else {
+        lmq_hparams_refuse(&checkpoint->hparams, "a model without config.json");
+        lmq_checkpoint_note(checkpoint, "there is no config.json: tensors "
+                                        "only, no model");
+    }
+    free(path);
+    if (status != LMQ_OK || options->tokenizer != NULL)
+        return status;
+    const char *tokenizer = has_file(folder, "tokenizer.json")
+                                ? "tokenizer.json"
+                                : "tokenizer.model";
+    status = lmq_checkpoint_add_blob_file(checkpoint, folder, tokenizer, err);
+    if (status == LMQ_OK && checkpoint->n_blobs > 0)
+        status = lmq_checkpoint_add_blob_file(checkpoint, folder,
+                                              "tokenizer_config.json", err);
+    if (status == LMQ_OK && checkpoint->n_blobs > 0)
+        status = lmq_checkpoint_add_blob_file(checkpoint, folder,
+                                              "generation_config.json", err);
+    return status;
+}
+
+/* ---- The format ---- */
+
+static bool
+probe_safetensors(const struct lmq_probe *probe)
+{
+    char name[256];
+
+    if (probe->is_folder)
+        return has_file(probe->path, INDEX_NAME) ||
+               find_single(probe->path, name, sizeof(name)) > 0;
+    return (probe->n_head > LENGTH_BYTES && probe->head[LENGTH_BYTES] == '{' &&
+            lmq_load_u64le(probe->head) <= (uint64_t)1 << 48) ||
+           (ends_with(probe->path, ".safetensors") && probe->n_head > 0 &&
+            probe->head[0] != '<' && probe->head[0] != 'v');
+}
+
+static bool
+is_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+
+    if (dir != NULL)
+        closedir(dir);
+    return dir != NULL;
+}
+
+static enum lmq_status
+open_safetensors(struct lmq_checkpoint *checkpoint,
+                 const struct lmq_open_options *options, struct lmq_error *err)
+{
+    const char *path = checkpoint->path;
+    const char *slash = strrchr(path, '/');
+    uint32_t index;
+    char *folder, *index_path = NULL;
+    enum lmq_status status = LMQ_OK;
+
+    if (is_folder(path))
+        folder = strdup(path);
+    else
+        folder = slash == NULL ? strdup(".")
+                               : strndup(path, (size_t)(slash - path) + 1);
+    if (folder == NULL)
+        return lmq_fail_nomem(err);
+    if (!is_folder(path)) {
+        status = add_shard(checkpoint, path, &index, err);
+    } else if (has_file(folder, INDEX_NAME)) {
+        index_path = lmq_path_join(folder, INDEX_NAME);
+        status = index_path == NULL
+                     ? lmq_fail_nomem(err)
+                     : open_index(checkpoint, folder, index_path, err);
+    } else {
+        status = open_single(checkpoint, folder, err);
+    }
+    if (status == LMQ_OK)
+        status = read_companions(checkpoint, folder, options, err);
+    free(index_path);
+    free(folder);
+    return status;
+}
+
+const struct lmq_format lmq_format_safetensors = {
+    .name = "safetensors",
+    .probe = probe_safetensors,
+    .open = open_safetensors,
+};
