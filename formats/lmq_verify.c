@@ -1,0 +1,264 @@
+/*
+ * lmq_verify.c - checks every byte of a container.
+ *
+ * The frame first (opening does that); then each section's and each tensor's
+ * checksum, the padding between them, and that values and scales are legal.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/report.h"
+#include "base/size.h"
+#include "base/threads.h"
+#include "formats/lmq.h"
+
+#define CHUNK ((size_t)1 << 20)
+#define MAX_THREADS 64
+
+struct check {
+    struct lmq_input *input;
+    struct lmq_container container;
+    const struct lmq_progress *progress;
+    int n_threads;
+    uint64_t n_done;
+    json_t *problems;
+};
+
+static void
+add_problem(struct check *check, const char *section, const char *name,
+            uint64_t offset, const char *message)
+{
+    json_t *problem = json_object();
+
+    json_object_set_new(problem, "section", json_string(section));
+    json_object_set_new(problem, "name", lmq_json_text(name));
+    json_object_set_new(problem, "offset", lmq_json_size(offset));
+    json_object_set_new(problem, "message", json_string(message));
+    json_array_append_new(check->problems, problem);
+}
+
+/* ---- Legal contents ---- */
+
+/* The byte that stands for -128, which no quantizer writes. */
+static int
+illegal_value(const struct lmq_record *record)
+{
+    return record->layout == LMQ_LAYOUT_TILES ? 0 : 0x80;
+}
+
+/* Finite and not negative; -0 counts as negative. */
+static bool
+has_legal_scales(const unsigned char *p, size_t n, enum lmq_scales type)
+{
+    bool is_legal = true;
+
+    if (type == LMQ_SCALES_F16)
+        for (size_t i = 0; i + 2 <= n; i += 2)
+            is_legal &= lmq_load_u16le(p + i) < 0x7c00;
+    else
+        for (size_t i = 0; i + 4 <= n; i += 4)
+            is_legal &= lmq_load_u32le(p + i) < 0x7f800000;
+    return is_legal;
+}
+
+/* ---- Extents ---- */
+
+enum content { CONTENT_ANY, CONTENT_VALUES, CONTENT_SCALES };
+
+struct chunk {
+    uint32_t crc;
+    bool is_legal;
+    enum lmq_status status;
+    struct lmq_error error;
+};
+
+static void
+check_chunk(struct check *check, const struct lmq_extent *extent,
+            uint64_t number, enum content content,
+            const struct lmq_record *record, struct chunk *chunk)
+{
+    uint64_t at = number * CHUNK;
+    size_t n = (size_t)lmq_u64_min(CHUNK, extent->size - at);
+
+    *chunk = (struct chunk){.is_legal = true};
+    unsigned char *bytes = malloc(n);
+    chunk->status =
+        bytes == NULL ? lmq_fail_nomem(&chunk->error)
+                      : lmq_input_read(check->input, extent->offset + at,
+                                       bytes, n, &chunk->error);
+    if (chunk->status == LMQ_OK) {
+        chunk->crc = lmq_crc32(0, bytes, n);
+        if (content == CONTENT_VALUES)
+            chunk->is_legal = memchr(bytes, illegal_value(record), n) == NULL;
+        if (content == CONTENT_SCALES)
+            chunk->is_legal =
+                has_legal_scales(bytes, n, record->quant.scales);
+    }
+    free(bytes);
+}
+
+#define BATCH 64
+
+static enum lmq_status
+check_extent(struct check *check, const struct lmq_extent *extent,
+             enum content content, const struct lmq_record *record,
+             const char *section, const char *name, struct lmq_error *err)
+{
+    uint64_t n_chunks = lmq_u64_ceil_div(extent->size, CHUNK);
+    struct chunk chunks[BATCH];
+    uint32_t crc = 0;
+    bool is_legal = true;
+
+    for (uint64_t first = 0; first < n_chunks; first += BATCH) {
+        uint64_t n = lmq_u64_min(BATCH, n_chunks - first);
+#pragma omp parallel for schedule(dynamic) num_threads(check->n_threads)
+        for (uint64_t i = 0; i < n; i++)
+            check_chunk(check, extent, first + i, content, record, &chunks[i]);
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t size = lmq_u64_min(CHUNK, extent->size -
+                                                   (first + i) * CHUNK);
+            if (chunks[i].status != LMQ_OK) {
+                if (err != NULL)
+                    *err = chunks[i].error;
+                return chunks[i].status;
+            }
+            crc = (uint32_t)crc32_combine(crc, chunks[i].crc, (off_t)size);
+            is_legal &= chunks[i].is_legal;
+            check->n_done += size;
+        }
+        enum lmq_status status = lmq_progress_report(
+            check->progress, "verifying", check->n_done,
+            lmq_input_size(check->input), err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    if (crc != extent->crc)
+        add_problem(check, section, name, extent->offset,
+                    "the CRC-32 does not match");
+    else if (!is_legal)
+        add_problem(check, section, name, extent->offset,
+                    content == CONTENT_VALUES
+                        ? "holds the illegal value -128"
+                        : "holds a scale that is negative or not finite");
+    return LMQ_OK;
+}
+
+/* ---- Padding ---- */
+
+static enum lmq_status
+check_padding(struct check *check, const struct lmq_extent *extent,
+              struct lmq_error *err)
+{
+    unsigned char bytes[LMQ_ALIGN];
+    uint64_t end = extent->offset + extent->size;
+    size_t n = (size_t)(-end % LMQ_ALIGN);
+
+    /* The trailer follows the table without padding. */
+    if (extent->size == 0 || n == 0 ||
+        end + LMQ_TRAILER_SIZE == lmq_input_size(check->input))
+        return LMQ_OK;
+    enum lmq_status status = lmq_input_read(check->input, end, bytes, n, err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++)
+        if (bytes[i] != 0) {
+            add_problem(check, "padding", "", end + i,
+                        "padding is not zero");
+            break;
+        }
+    return status;
+}
+
+static enum lmq_status
+check_sections(struct check *check, struct lmq_error *err)
+{
+    const struct lmq_container *container = &check->container;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++) {
+        const struct lmq_section *section = &container->sections[i];
+        const char *kind = section->type == LMQ_SECTION_METADATA ? "metadata"
+                           : section->type == LMQ_SECTION_DIRECTORY
+                               ? "directory"
+                           : section->type == LMQ_SECTION_FILE ? "file"
+                                                               : "unknown";
+        status = check_extent(check, &section->stored, CONTENT_ANY, NULL,
+                              kind, section->name, err);
+        if (status == LMQ_OK)
+            status = check_padding(check, &section->stored, err);
+    }
+    return status;
+}
+
+static enum lmq_status
+check_tensors(struct check *check, struct lmq_error *err)
+{
+    const struct lmq_container *container = &check->container;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++) {
+        const struct lmq_record *record = &container->records[i];
+        bool is_q8 = record->encoding == LMQ_ENCODING_Q8;
+        if (record->encoding == LMQ_ENCODING_ALIAS)
+            continue;
+        status = check_extent(check, &record->values,
+                              is_q8 ? CONTENT_VALUES : CONTENT_ANY, record,
+                              is_q8 ? "values" : "tensor", record->name, err);
+        if (status == LMQ_OK)
+            status = check_padding(check, &record->values, err);
+        if (status == LMQ_OK && is_q8)
+            status = check_extent(check, &record->scales, CONTENT_SCALES,
+                                  record, "scales", record->name, err);
+        if (status == LMQ_OK)
+            status = check_padding(check, &record->scales, err);
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
+           struct lmq_report **report, struct lmq_error *err)
+{
+    struct check check = {.progress = progress,
+                          .n_threads = lmq_threads(threads, MAX_THREADS)};
+
+    *report = NULL;
+    enum lmq_status status = lmq_input_open(path, &check.input, err);
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_container_load(check.input, &check.container, err);
+    if (status == LMQ_OK) {
+        check.problems = json_array();
+        status = check_sections(&check, err);
+    }
+    if (status == LMQ_OK)
+        status = check_tensors(&check, err);
+    if (status == LMQ_OK) {
+        size_t n = json_array_size(check.problems);
+        json_t *json = json_object();
+        json_object_set_new(json, "path", lmq_json_text(path));
+        json_object_set_new(json, "intact", json_boolean(n == 0));
+        json_object_set_new(json, "bytes",
+                            lmq_json_size(lmq_input_size(check.input)));
+        json_object_set_new(json, "sections",
+                            lmq_json_size(check.container.n_sections));
+        json_object_set_new(json, "tensors",
+                            lmq_json_size(check.container.n_records));
+        json_object_set(json, "problems", check.problems);
+        *report = lmq_report_from(json);
+        if (n > 0)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "is damaged in %zu place%s", n,
+                              n == 1 ? "" : "s");
+    }
+    lmq_error_in(err, path);
+    json_decref(check.problems);
+    lmq_container_free(&check.container);
+    lmq_input_close(check.input);
+    return status;
+}
