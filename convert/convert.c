@@ -1,0 +1,222 @@
+/*
+ * convert.c - plan -> stream -> finish, and the report of it.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/report.h"
+#include "convert/pipeline.h"
+#include "convert/plan.h"
+#include "formats/describe.h"
+
+/* ---- Report ---- */
+
+struct totals {
+    uint64_t n_parameters, n_quantized, n_kept, n_aliases;
+    uint64_t quantized_elements, quantized_bytes;
+    uint64_t stored_elements, stored_bytes;
+    double sum_sq, err_sq;
+};
+
+static json_t *
+describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
+                struct totals *totals)
+{
+    const struct lmq_record *record = &plan->records[index];
+    const struct lmq_tensor *source = plan->sources[index];
+    uint64_t n_bytes = record->values.size + record->scales.size;
+    uint64_t n = source->n_elements;
+    json_t *tensor = json_object();
+
+    json_object_set_new(tensor, "name", lmq_json_text(record->name));
+    json_object_set_new(tensor, "stored_name",
+                        lmq_json_text(source->stored_name));
+    json_object_set_new(tensor, "shape",
+                        lmq_describe_dims(record->dims, record->n_dims));
+    json_object_set_new(tensor, "source_type",
+                        json_string(source->encoding != NULL
+                                        ? source->encoding
+                                        : lmq_dtype_name(source->dtype)));
+    json_object_set_new(tensor, "stored_type",
+                        json_string(lmq_record_type(record)));
+    if (record->encoding == LMQ_ENCODING_ALIAS) {
+        json_object_set_new(tensor, "alias_of",
+                            lmq_json_text(plan->records[record->alias].name));
+        totals->n_aliases++;
+        return tensor;
+    }
+    json_object_set_new(tensor, "bits_per_weight",
+                        lmq_json_number(8 * (double)n_bytes / (double)n));
+    totals->n_parameters += n;
+    totals->stored_elements += n;
+    totals->stored_bytes += n_bytes;
+    if (record->encoding == LMQ_ENCODING_Q8) {
+        totals->n_quantized++;
+        totals->quantized_elements += n;
+        totals->quantized_bytes += n_bytes;
+        totals->sum_sq += record->sum_sq;
+        totals->err_sq += record->err_sq;
+    } else {
+        totals->n_kept++;
+    }
+    if (has_results)
+        lmq_describe_stats(tensor, record, n);
+    return tensor;
+}
+
+static json_t *
+describe_totals(const struct lmq_plan *plan, const struct totals *totals,
+                bool has_results, uint64_t n_zeroed)
+{
+    json_t *json = json_object();
+    uint64_t input = 0;
+
+    for (size_t i = 0; i < plan->checkpoint->n_files; i++)
+        input += lmq_input_size(plan->checkpoint->files[i]);
+    json_object_set_new(json, "parameters",
+                        lmq_json_size(totals->n_parameters));
+    json_object_set_new(json, "tensors", lmq_json_size(plan->n_records));
+    json_object_set_new(json, "quantized", lmq_json_size(totals->n_quantized));
+    json_object_set_new(json, "kept", lmq_json_size(totals->n_kept));
+    json_object_set_new(json, "aliases", lmq_json_size(totals->n_aliases));
+    json_object_set_new(json, "input_bytes", lmq_json_size(input));
+    json_object_set_new(json, "output_bytes",
+                        lmq_json_size(plan->layout.file_size));
+    json_object_set_new(
+        json, "bits_per_weight",
+        lmq_json_number(8 * (double)totals->stored_bytes /
+                        (double)totals->stored_elements));
+    json_object_set_new(
+        json, "quantized_bits_per_weight",
+        lmq_json_number(8 * (double)totals->quantized_bytes /
+                        (double)totals->quantized_elements));
+    if (has_results) {
+        json_object_set_new(
+            json, "rms_error",
+            lmq_json_number(sqrt(totals->err_sq /
+                                 (double)totals->quantized_elements)));
+        json_object_set_new(
+            json, "snr_db",
+            lmq_json_number(lmq_quant_snr_db(totals->sum_sq, totals->err_sq)));
+        json_object_set_new(json, "zeroed_elements", lmq_json_size(n_zeroed));
+    }
+    return json;
+}
+
+static struct lmq_report *
+make_report(const struct lmq_plan *plan, const char *output, bool has_results,
+            uint64_t n_zeroed)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    const struct lmq_convert_settings *settings = &plan->settings;
+    struct totals totals = {0};
+    json_t *report = json_object();
+    json_t *tensors = json_array();
+    json_t *tie = json_object();
+
+    for (size_t i = 0; i < plan->n_records; i++)
+        json_array_append_new(tensors,
+                              describe_tensor(plan, i, has_results, &totals));
+    json_object_set_new(report, "input", lmq_json_text(checkpoint->path));
+    json_object_set_new(report, "format",
+                        json_string(checkpoint->format->name));
+    json_object_set_new(report, "output", lmq_json_text(output));
+    json_object_set_new(report, "dry_run", json_boolean(!has_results));
+    json_object_set_new(report, "model", lmq_describe_model(checkpoint));
+    json_object_set_new(report, "group_size",
+                        json_integer(settings->quant.group_size));
+    json_object_set_new(report, "scales",
+                        json_string(lmq_scales_name(settings->quant.scales)));
+    json_object_set_new(report, "method",
+                        json_string(lmq_method_name(settings->quant.method)));
+    json_object_set_new(report, "layout",
+                        json_string(lmq_layout_name(settings->layout)));
+    json_object_set_new(tie, "tied", json_boolean(plan->tie_rule[0] != '\0'));
+    json_object_set_new(tie, "rule",
+                        plan->tie_rule[0] == '\0'
+                            ? json_null()
+                            : json_string(plan->tie_rule));
+    json_object_set_new(report, "tie", tie);
+    json_object_set_new(report, "totals",
+                        describe_totals(plan, &totals, has_results, n_zeroed));
+    json_object_set_new(report, "tensors", tensors);
+    json_object_set_new(report, "notes", lmq_describe_notes(checkpoint));
+    return lmq_report_from(report);
+}
+
+/* ---- Doing it ---- */
+
+static enum lmq_status
+write_output(struct lmq_plan *plan, const char *path,
+             const struct lmq_convert_options *options,
+             const struct lmq_progress *progress, uint64_t *n_zeroed,
+             struct lmq_error *err)
+{
+    struct lmq_output *output;
+    enum lmq_status status =
+        lmq_output_create(path, plan->layout.file_size, options->replaces != 0,
+                          &output, err);
+
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_pipeline_run(plan, output, options->threads, progress,
+                              n_zeroed, err);
+    if (status == LMQ_OK)
+        status = lmq_plan_finish_metadata(plan, err);
+    if (status == LMQ_OK)
+        status = lmq_write_frame(output, &plan->layout, plan->records,
+                                 plan->n_records, plan->contents,
+                                 plan->n_contents, err);
+    if (status == LMQ_OK)
+        status = lmq_progress_report(progress, "writing to the disk", 0, 0,
+                                     err);
+    if (status != LMQ_OK) {
+        lmq_output_abort(output);
+        return status;
+    }
+    return lmq_output_commit(output, err);
+}
+
+enum lmq_status
+lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
+            const struct lmq_convert_options *options,
+            const struct lmq_progress *progress, struct lmq_report **report,
+            struct lmq_error *err)
+{
+    static const struct lmq_convert_options no_options;
+    struct lmq_convert_settings settings;
+    struct lmq_plan plan;
+    uint64_t n_zeroed = 0;
+
+    if (report != NULL)
+        *report = NULL;
+    if (options == NULL)
+        options = &no_options;
+    enum lmq_status status =
+        lmq_convert_settings_parse(options, &settings, err);
+    if (status != LMQ_OK)
+        return status;
+    if (lmq_checkpoint_container(checkpoint) != NULL)
+        lmq_checkpoint_note(checkpoint,
+                            "the source is quantized already: converting it "
+                            "again adds error to error");
+    status = lmq_plan_make(checkpoint, &settings, &plan, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, checkpoint->path);
+        return status;
+    }
+    if (!options->is_dry_run)
+        status = write_output(&plan, output, options, progress, &n_zeroed, err);
+    if (status == LMQ_OK && report != NULL)
+        *report =
+            make_report(&plan, output, !options->is_dry_run, n_zeroed);
+    if (status != LMQ_OK)
+        lmq_error_in(err, checkpoint->path);
+    lmq_plan_free(&plan);
+    return status;
+}

@@ -1,0 +1,590 @@
+/*
+ * pipeline.c - pieces of tensors through a few buffers per thread.
+ *
+ * Tensors are cut into pieces of a fixed size. A window of pieces is worked
+ * on by all threads; then their checksums and statistics are merged in order,
+ * so that nothing depends on who did what.
+ */
+#include "config.h"
+
+#include "convert/pipeline.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "base/size.h"
+#include "base/threads.h"
+
+/* Elements of a piece: small enough for the second-level cache with all of
+ * its buffers, large enough that system calls do not count. */
+#define PIECE ((size_t)1 << 17)
+/* Pieces that are worked on between two merges. */
+#define WINDOW 256
+/* What all buffers may take. */
+#define BUFFERS_MAX ((size_t)96 << 20)
+
+/* A rectangle of a matrix, or a run of elements of anything else. */
+struct piece {
+    size_t record;
+    uint64_t row, column; /* the first; for a run: column is its start */
+    size_t n_rows, n_cols;
+    bool is_last; /* of its tensor */
+    /* The result: */
+    enum lmq_status status;
+    struct lmq_error error;
+    uint32_t values_crc, scales_crc;
+    uint64_t values_size, scales_size;
+    struct lmq_quant_stats stats;
+    uint64_t n_zeroed;
+};
+
+/* One thread's buffers. */
+struct worker {
+    struct lmq_scratch scratch;
+    float *x;
+    int8_t *q;
+    float *scales;
+    unsigned char *stored_scales;
+    unsigned char *tile_values, *tile_scales;
+};
+
+struct pipeline {
+    struct lmq_plan *plan;
+    struct lmq_output *output;
+    struct worker *workers;
+    int n_workers;
+    struct piece *window;
+};
+
+/* ---- Cutting ---- */
+
+/* The piece of `record` that begins at (row, column). */
+static struct piece
+cut(const struct lmq_plan *plan, size_t index, uint64_t row, uint64_t column)
+{
+    const struct lmq_record *record = &plan->records[index];
+    const struct lmq_tensor *source = plan->sources[index];
+    struct piece piece = {.record = index, .row = row, .column = column};
+
+    if (record->encoding != LMQ_ENCODING_Q8) {
+        piece.n_rows = 1;
+        piece.n_cols =
+            (size_t)lmq_u64_min(PIECE, source->n_elements - column);
+        piece.is_last = column + piece.n_cols == source->n_elements;
+        return piece;
+    }
+    uint64_t unit =
+        record->layout == LMQ_LAYOUT_TILES ? LMQ_TILE_ROWS : 1;
+    if (source->n_cols * unit <= PIECE) { /* whole rows */
+        uint64_t rows = PIECE / source->n_cols / unit * unit;
+        piece.n_rows = (size_t)lmq_u64_min(rows, source->n_rows - row);
+        piece.n_cols = (size_t)source->n_cols;
+    } else { /* a part of one row, or of one tile of rows */
+        uint64_t columns = PIECE / unit;
+        piece.n_rows = (size_t)lmq_u64_min(unit, source->n_rows - row);
+        piece.n_cols = (size_t)lmq_u64_min(columns, source->n_cols - column);
+    }
+    piece.is_last = row + piece.n_rows == source->n_rows &&
+                    column + piece.n_cols == source->n_cols;
+    return piece;
+}
+
+/* Where the next piece of the same tensor begins. */
+static void
+advance(const struct lmq_plan *plan, const struct piece *piece, uint64_t *row,
+        uint64_t *column)
+{
+    const struct lmq_tensor *source = plan->sources[piece->record];
+
+    *row = piece->row;
+    *column = piece->column + piece->n_cols;
+    if (plan->records[piece->record].encoding == LMQ_ENCODING_Q8 &&
+        *column == source->n_cols) {
+        *row += piece->n_rows;
+        *column = 0;
+    }
+}
+
+/* ---- One piece ---- */
+
+static enum lmq_status
+read_piece(struct lmq_plan *plan, const struct piece *piece,
+           struct worker *worker, struct lmq_error *err)
+{
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    uint64_t first = piece->row * source->n_cols + piece->column;
+
+    if (piece->n_cols == source->n_cols || piece->n_rows == 1)
+        return lmq_checkpoint_read(plan->checkpoint, source, first,
+                                   piece->n_rows * piece->n_cols, worker->x,
+                                   &worker->scratch, err);
+    enum lmq_status status = LMQ_OK;
+    for (size_t i = 0; i < piece->n_rows && status == LMQ_OK; i++)
+        status = lmq_checkpoint_read(
+            plan->checkpoint, source, first + i * source->n_cols,
+            piece->n_cols, worker->x + i * piece->n_cols, &worker->scratch,
+            err);
+    return status;
+}
+
+static void
+quantize_piece(const struct lmq_plan *plan, struct piece *piece,
+               struct worker *worker)
+{
+    const struct lmq_record *record = &plan->records[piece->record];
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    unsigned group = record->quant.group_size;
+    size_t n_groups = lmq_groups_per_row(piece->n_cols, group);
+    uint64_t row_groups = lmq_groups_per_row((size_t)source->n_cols, group);
+
+    piece->stats = (struct lmq_quant_stats){0};
+    for (size_t i = 0; i < piece->n_rows; i++) {
+        struct lmq_quant_stats row = {0};
+        uint64_t number = piece->row + i;
+        lmq_quantize_row(&record->quant, worker->x + i * piece->n_cols,
+                         piece->n_cols, worker->q + i * piece->n_cols,
+                         worker->scales + i * n_groups, &row);
+        lmq_quant_stats_merge(&piece->stats, &row,
+                              number * source->n_cols + piece->column,
+                              number * row_groups + piece->column / group);
+        if (row.has_nonfinite)
+            return;
+    }
+    lmq_scales_store(record->quant.scales, record->quant.multiplier,
+                     worker->scales, piece->n_rows * n_groups,
+                     worker->stored_scales);
+}
+
+static enum lmq_status
+write_rows(struct pipeline *pipeline, struct piece *piece,
+           struct worker *worker, struct lmq_error *err)
+{
+    const struct lmq_record *record = &pipeline->plan->records[piece->record];
+    const struct lmq_tensor *source = pipeline->plan->sources[piece->record];
+    unsigned group = record->quant.group_size;
+    size_t size = lmq_scale_size(record->quant.scales);
+    uint64_t values_at = piece->row * source->n_cols + piece->column;
+    uint64_t scales_at =
+        (piece->row * lmq_groups_per_row((size_t)source->n_cols, group) +
+         piece->column / group) *
+        size;
+
+    piece->values_size = piece->n_rows * piece->n_cols;
+    piece->scales_size =
+        piece->n_rows * lmq_groups_per_row(piece->n_cols, group) * size;
+    piece->values_crc =
+        lmq_crc32(0, worker->q, (size_t)piece->values_size);
+    piece->scales_crc =
+        lmq_crc32(0, worker->stored_scales, (size_t)piece->scales_size);
+    enum lmq_status status = lmq_output_write(
+        pipeline->output, record->values.offset + values_at, worker->q,
+        (size_t)piece->values_size, err);
+    if (status == LMQ_OK)
+        status = lmq_output_write(
+            pipeline->output, record->scales.offset + scales_at,
+            worker->stored_scales, (size_t)piece->scales_size, err);
+    return status;
+}
+
+static enum lmq_status
+write_tiles(struct pipeline *pipeline, struct piece *piece,
+            struct worker *worker, struct lmq_error *err)
+{
+    const struct lmq_record *record = &pipeline->plan->records[piece->record];
+    const struct lmq_tensor *source = pipeline->plan->sources[piece->record];
+    const struct lmq_quant *quant = &record->quant;
+    size_t n_groups = lmq_groups_per_row(piece->n_cols, quant->group_size);
+    size_t row_scales = n_groups * lmq_scale_size(quant->scales);
+    size_t values = lmq_tile_values_size(piece->n_cols, quant->group_size);
+    size_t scales = lmq_tile_scales_size(piece->n_cols, quant->group_size,
+                                         quant->scales);
+    uint64_t full_values =
+        lmq_tile_values_size((size_t)source->n_cols, quant->group_size);
+    uint64_t full_scales = lmq_tile_scales_size(
+        (size_t)source->n_cols, quant->group_size, quant->scales);
+    uint64_t tile = piece->row / LMQ_TILE_ROWS;
+    uint64_t group = piece->column / quant->group_size;
+    uint64_t values_at = tile * full_values +
+                         group * LMQ_TILE_ROWS * quant->group_size;
+    uint64_t scales_at =
+        tile * full_scales +
+        group * LMQ_TILE_ROWS * lmq_scale_size(quant->scales);
+    size_t n_tiles = 0;
+
+    for (size_t row = 0; row < piece->n_rows; row += LMQ_TILE_ROWS) {
+        lmq_tile_pack(worker->q + row * piece->n_cols,
+                      worker->stored_scales + row * row_scales,
+                      lmq_size_min(LMQ_TILE_ROWS, piece->n_rows - row),
+                      piece->n_cols, quant->group_size, quant->scales,
+                      worker->tile_values + n_tiles * values,
+                      worker->tile_scales + n_tiles * scales);
+        n_tiles++;
+    }
+    piece->values_size = n_tiles * values;
+    piece->scales_size = n_tiles * scales;
+    piece->values_crc =
+        lmq_crc32(0, worker->tile_values, (size_t)piece->values_size);
+    piece->scales_crc =
+        lmq_crc32(0, worker->tile_scales, (size_t)piece->scales_size);
+    enum lmq_status status = lmq_output_write(
+        pipeline->output, record->values.offset + values_at,
+        worker->tile_values, (size_t)piece->values_size, err);
+    if (status == LMQ_OK)
+        status = lmq_output_write(
+            pipeline->output, record->scales.offset + scales_at,
+            worker->tile_scales, (size_t)piece->scales_size, err);
+    return status;
+}
+
+static uint64_t
+zero_nonfinite(float *x, size_t n)
+{
+    uint64_t n_zeroed = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) {
+            x[i] = 0;
+            n_zeroed++;
+        }
+    return n_zeroed;
+}
+
+static enum lmq_status
+fail_nonfinite(const struct lmq_plan *plan, const struct piece *piece,
+               struct lmq_error *err)
+{
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    uint64_t at = piece->stats.nonfinite_at;
+
+    lmq_fail(err, LMQ_ERR_NONFINITE, at,
+             "tensor '%s': NaN or infinity at element %" PRIu64
+             " (row %" PRIu64 ", column %" PRIu64 ")",
+             source->stored_name, at, at / source->n_cols,
+             at % source->n_cols);
+    lmq_hint(err, "--on-nonfinite=zero puts 0 in its place; but find out "
+                  "where it comes from");
+    return LMQ_ERR_NONFINITE;
+}
+
+static enum lmq_status
+convert_matrix(struct pipeline *pipeline, struct piece *piece,
+               struct worker *worker, struct lmq_error *err)
+{
+    struct lmq_plan *plan = pipeline->plan;
+    enum lmq_status status = read_piece(plan, piece, worker, err);
+
+    if (status != LMQ_OK)
+        return status;
+    quantize_piece(plan, piece, worker);
+    if (piece->stats.has_nonfinite && plan->settings.zeroes) {
+        piece->n_zeroed =
+            zero_nonfinite(worker->x, piece->n_rows * piece->n_cols);
+        quantize_piece(plan, piece, worker);
+    }
+    if (piece->stats.has_nonfinite)
+        return fail_nonfinite(plan, piece, err);
+    return plan->records[piece->record].layout == LMQ_LAYOUT_TILES
+               ? write_tiles(pipeline, piece, worker, err)
+               : write_rows(pipeline, piece, worker, err);
+}
+
+/* Floats that are kept: a census, and out as float32. */
+static enum lmq_status
+copy_floats(struct pipeline *pipeline, struct piece *piece,
+            struct worker *worker, struct lmq_error *err)
+{
+    struct lmq_plan *plan = pipeline->plan;
+    const struct lmq_record *record = &plan->records[piece->record];
+    unsigned char *bytes = (unsigned char *)worker->q;
+    enum lmq_status status = read_piece(plan, piece, worker, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (plan->settings.zeroes)
+        piece->n_zeroed = zero_nonfinite(worker->x, piece->n_cols);
+    struct lmq_quant_stats *stats = &piece->stats;
+    for (size_t i = 0; i < piece->n_cols; i++) {
+        float magnitude = fabsf(worker->x[i]);
+        if (!isfinite(magnitude)) {
+            stats->has_nonfinite = true;
+            stats->nonfinite_at = piece->column + i;
+            return fail_nonfinite(plan, piece, err);
+        }
+        stats->sum_sq += (double)magnitude * (double)magnitude;
+        stats->max_abs = fmaxf(stats->max_abs, magnitude);
+        lmq_store_f32le(bytes + 4 * i, worker->x[i]);
+    }
+    stats->n = piece->n_cols;
+    piece->values_size = 4 * piece->n_cols;
+    piece->values_crc = lmq_crc32(0, bytes, (size_t)piece->values_size);
+    return lmq_output_write(pipeline->output,
+                            record->values.offset + 4 * piece->column, bytes,
+                            (size_t)piece->values_size, err);
+}
+
+static enum lmq_status
+copy_integers(struct pipeline *pipeline, struct piece *piece,
+              struct worker *worker, struct lmq_error *err)
+{
+    struct lmq_plan *plan = pipeline->plan;
+    const struct lmq_record *record = &plan->records[piece->record];
+    size_t size = lmq_dtype_size(record->dtype);
+    enum lmq_status status = lmq_checkpoint_read_raw(
+        plan->checkpoint, plan->sources[piece->record], piece->column,
+        piece->n_cols, worker->q, err);
+
+    if (status != LMQ_OK)
+        return status;
+    piece->values_size = size * piece->n_cols;
+    piece->values_crc = lmq_crc32(0, worker->q, (size_t)piece->values_size);
+    return lmq_output_write(pipeline->output,
+                            record->values.offset + size * piece->column,
+                            worker->q, (size_t)piece->values_size, err);
+}
+
+static void
+convert_piece(struct pipeline *pipeline, struct piece *piece,
+              struct worker *worker)
+{
+    const struct lmq_record *record = &pipeline->plan->records[piece->record];
+
+    if (record->encoding == LMQ_ENCODING_Q8)
+        piece->status = convert_matrix(pipeline, piece, worker, &piece->error);
+    else if (record->dtype == LMQ_DTYPE_F32)
+        piece->status = copy_floats(pipeline, piece, worker, &piece->error);
+    else
+        piece->status = copy_integers(pipeline, piece, worker, &piece->error);
+}
+
+/* ---- Windows ---- */
+
+static void
+reset_record(struct lmq_record *record)
+{
+    record->values.crc = record->scales.crc = 0;
+    record->max_abs = record->max_err = record->worst_err_sq = 0;
+    record->sum_sq = record->err_sq = 0;
+    record->worst_group = 0;
+}
+
+static void
+merge_piece(struct lmq_record *record, struct lmq_quant_stats *total,
+            const struct piece *piece)
+{
+    record->values.crc = (uint32_t)crc32_combine(
+        record->values.crc, piece->values_crc, (off_t)piece->values_size);
+    record->scales.crc = (uint32_t)crc32_combine(
+        record->scales.crc, piece->scales_crc, (off_t)piece->scales_size);
+    lmq_quant_stats_merge(total, &piece->stats, 0, 0);
+    record->max_abs = total->max_abs;
+    record->max_err = total->max_err;
+    record->sum_sq = total->sum_sq;
+    record->err_sq = total->err_sq;
+    record->worst_err_sq = total->worst_err_sq;
+    record->worst_group = total->worst_group;
+}
+
+static enum lmq_status
+run_window(struct pipeline *pipeline, size_t n, struct lmq_error *err)
+{
+    struct piece *window = pipeline->window;
+
+#pragma omp parallel for schedule(dynamic) num_threads(pipeline->n_workers)
+    for (size_t i = 0; i < n; i++)
+        convert_piece(pipeline, &window[i],
+                      &pipeline->workers[lmq_thread_number()]);
+    for (size_t i = 0; i < n; i++) /* the first in order, not in time */
+        if (window[i].status != LMQ_OK) {
+            if (err != NULL)
+                *err = window[i].error;
+            return window[i].status;
+        }
+    return LMQ_OK;
+}
+
+/* Fills the window with pieces from (index, row, column) on. */
+static size_t
+fill_window(struct pipeline *pipeline, size_t *index, size_t end,
+            uint64_t *row, uint64_t *column)
+{
+    const struct lmq_plan *plan = pipeline->plan;
+    size_t n = 0;
+
+    while (*index < end && n < WINDOW) {
+        if (plan->records[*index].encoding == LMQ_ENCODING_ALIAS) {
+            ++*index;
+            continue;
+        }
+        struct piece *piece = &pipeline->window[n++];
+        *piece = cut(plan, *index, *row, *column);
+        if (piece->is_last) {
+            ++*index;
+            *row = *column = 0;
+        } else {
+            advance(plan, piece, row, column);
+        }
+    }
+    return n;
+}
+
+struct run_state {
+    uint64_t n_done, n_total, n_zeroed;
+    bool *is_redone; /* per record */
+};
+
+/* Converts the records [index, end). Those whose scales turn out to need a
+ * multiplier get it, and are marked to be done again. */
+static enum lmq_status
+run_records(struct pipeline *pipeline, size_t index, size_t end,
+            struct run_state *state, const struct lmq_progress *progress,
+            struct lmq_error *err)
+{
+    struct lmq_plan *plan = pipeline->plan;
+    struct lmq_quant_stats total = {0};
+    uint64_t row = 0, column = 0;
+    size_t n;
+
+    while ((n = fill_window(pipeline, &index, end, &row, &column)) > 0) {
+        enum lmq_status status = run_window(pipeline, n, err);
+        for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+            const struct piece *piece = &pipeline->window[i];
+            struct lmq_record *record = &plan->records[piece->record];
+            merge_piece(record, &total, piece);
+            state->n_done += piece->n_rows * piece->n_cols;
+            state->n_zeroed += piece->n_zeroed;
+            if (!piece->is_last)
+                continue;
+            float multiplier = lmq_choose_multiplier(record->quant.scales,
+                                                     total.max_scale);
+            if (record->encoding == LMQ_ENCODING_Q8 &&
+                multiplier != record->quant.multiplier &&
+                !state->is_redone[piece->record]) {
+                record->quant.multiplier = multiplier;
+                state->is_redone[piece->record] = true;
+            }
+            total = (struct lmq_quant_stats){0};
+        }
+        if (status == LMQ_OK)
+            status = lmq_progress_report(
+                progress, "converting",
+                lmq_u64_min(state->n_done, state->n_total), state->n_total,
+                err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    return LMQ_OK;
+}
+
+/* ---- Buffers ---- */
+
+static void
+free_worker(struct worker *worker)
+{
+    lmq_scratch_free(&worker->scratch);
+    lmq_mem_free(worker->x);
+    lmq_mem_free(worker->q);
+    lmq_mem_free(worker->scales);
+    lmq_mem_free(worker->stored_scales);
+    lmq_mem_free(worker->tile_values);
+    lmq_mem_free(worker->tile_scales);
+}
+
+/* A piece of narrow rows has a scale for each, and padding to a whole group
+ * in tiles. */
+static size_t
+most_scales(const struct lmq_plan *plan)
+{
+    size_t most = 1;
+
+    for (size_t i = 0; i < plan->n_records; i++) {
+        const struct lmq_record *record = &plan->records[i];
+        if (record->encoding != LMQ_ENCODING_Q8)
+            continue;
+        struct piece piece = cut(plan, i, 0, 0);
+        size_t rows = (piece.n_rows + LMQ_TILE_ROWS - 1) / LMQ_TILE_ROWS *
+                      LMQ_TILE_ROWS;
+        size_t n = rows *
+                   lmq_groups_per_row(piece.n_cols, record->quant.group_size);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static enum lmq_status
+make_workers(struct pipeline *pipeline, int threads, struct lmq_error *err)
+{
+    const struct lmq_plan *plan = pipeline->plan;
+    size_t n_scales = most_scales(plan);
+    size_t n_tile = plan->settings.layout == LMQ_LAYOUT_TILES
+                        ? n_scales * plan->settings.quant.group_size
+                        : 1;
+    /* x, raw bytes up to float64, kept floats or integers, scales, tiles */
+    size_t each = PIECE * (4 + 8 + 8) + n_scales * (4 + 4 + 4) + n_tile;
+
+    pipeline->n_workers =
+        lmq_threads(threads, (int)(BUFFERS_MAX / each) + 1);
+    pipeline->window = calloc(WINDOW, sizeof(*pipeline->window));
+    pipeline->workers =
+        calloc((size_t)pipeline->n_workers, sizeof(*pipeline->workers));
+    if (pipeline->window == NULL || pipeline->workers == NULL)
+        return lmq_fail_nomem(err);
+    for (int i = 0; i < pipeline->n_workers; i++) {
+        struct worker *worker = &pipeline->workers[i];
+        worker->x = lmq_mem_aligned(PIECE, sizeof(float));
+        worker->q = lmq_mem_aligned(PIECE, 8);
+        worker->scales = lmq_mem_aligned(n_scales, sizeof(float));
+        worker->stored_scales = lmq_mem_aligned(n_scales, 4);
+        worker->tile_values = lmq_mem_aligned(n_tile, 1);
+        worker->tile_scales = lmq_mem_aligned(n_scales, 4);
+        if (worker->x == NULL || worker->q == NULL || worker->scales == NULL ||
+            worker->stored_scales == NULL || worker->tile_values == NULL ||
+            worker->tile_scales == NULL)
+            return lmq_fail_nomem(err);
+    }
+    return LMQ_OK;
+}
+
+/* ---- All of it ---- */
+
+enum lmq_status
+lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *output, int threads,
+                 const struct lmq_progress *progress, uint64_t *n_zeroed,
+                 struct lmq_error *err)
+{
+    struct pipeline pipeline = {.plan = plan, .output = output};
+    struct run_state state = {0};
+    enum lmq_status status = make_workers(&pipeline, threads, err);
+
+    state.is_redone = calloc(plan->n_records + 1, sizeof(bool));
+    if (status == LMQ_OK && state.is_redone == NULL)
+        status = lmq_fail_nomem(err);
+    for (size_t i = 0; i < plan->n_records; i++)
+        if (plan->records[i].encoding != LMQ_ENCODING_ALIAS)
+            state.n_total += plan->sources[i]->n_elements;
+    for (size_t i = 0; i < plan->checkpoint->n_files; i++)
+        lmq_input_keep_digests(plan->checkpoint->files[i]);
+    if (status == LMQ_OK)
+        status = run_records(&pipeline, 0, plan->n_records, &state, progress,
+                             err);
+    for (size_t i = 0; i < plan->n_records && status == LMQ_OK; i++)
+        if (state.is_redone[i]) {
+            uint64_t counted = state.n_zeroed;
+            reset_record(&plan->records[i]);
+            status = run_records(&pipeline, i, i + 1, &state, progress, err);
+            state.n_zeroed = counted;
+        }
+    *n_zeroed = state.n_zeroed;
+    for (int i = 0; pipeline.workers != NULL && i < pipeline.n_workers; i++)
+        free_worker(&pipeline.workers[i]);
+    free(pipeline.workers);
+    free(pipeline.window);
+    free(state.is_redone);
+    return status;
+}

@@ -1,0 +1,391 @@
+/*
+ * plan.c - checkpoint and options -> records, sections, sizes.
+ *
+ * Matrices of floats are quantized; everything else is kept, floats as
+ * float32 and whole numbers as they are.
+ */
+#include "config.h"
+
+#include "convert/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/error.h"
+#include "base/report.h"
+#include "base/size.h"
+#include "convert/tie.h"
+
+/* ---- Options ---- */
+
+/* The index of `text` among names, `fallback` for NULL, -1 if unknown. */
+static int
+choose(const char *text, const char *const *names, int fallback)
+{
+    if (text == NULL)
+        return fallback;
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(text, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+enum lmq_status
+lmq_convert_settings_parse(const struct lmq_convert_options *options,
+                           struct lmq_convert_settings *settings,
+                           struct lmq_error *err)
+{
+    static const char *const methods[] = {"absmax", "search", NULL};
+    static const char *const scales[] = {"f16", "f32", NULL};
+    static const char *const layouts[] = {"rows", "tiles", NULL};
+    static const char *const ties[] = {"never", "auto", NULL};
+    static const char *const nonfinite[] = {"fail", "zero", NULL};
+    const struct {
+        const char *option, *text;
+        const char *const *names;
+        int fallback, chosen;
+    } choices[] = {
+        {"method", options->method, methods, LMQ_METHOD_SEARCH, 0},
+        {"scales", options->scales, scales, LMQ_SCALES_F16, 0},
+        {"layout", options->layout, layouts, LMQ_LAYOUT_ROWS, 0},
+        {"tie", options->tie, ties, 1, 0},
+        {"on-nonfinite", options->on_nonfinite, nonfinite, 0, 0},
+    };
+    int chosen[5];
+
+    for (size_t i = 0; i < 5; i++) {
+        chosen[i] =
+            choose(choices[i].text, choices[i].names, choices[i].fallback);
+        if (chosen[i] < 0)
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "--%s is '%s', expected '%s' or '%s'",
+                            choices[i].option, choices[i].text,
+                            choices[i].names[0], choices[i].names[1]);
+    }
+    *settings = (struct lmq_convert_settings){
+        .quant = {.group_size =
+                      options->group_size == 0 ? 64 : options->group_size,
+                  .method = (enum lmq_method)chosen[0],
+                  .scales = (enum lmq_scales)chosen[1],
+                  .multiplier = 1},
+        .layout = (enum lmq_layout)chosen[2],
+        .ties = chosen[3] == 1,
+        .zeroes = chosen[4] == 1,
+        .is_compressed = options->is_compressed != 0,
+    };
+    if (!lmq_group_size_is_valid(settings->quant.group_size))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "--group-size is %u, expected 32, 64, 128 or 256",
+                        options->group_size);
+    return LMQ_OK;
+}
+
+/* ---- Records ---- */
+
+static bool
+is_quantized(const struct lmq_tensor *tensor)
+{
+    return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype);
+}
+
+static enum lmq_status
+add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
+           struct lmq_error *err)
+{
+    struct lmq_record *record = &plan->records[plan->n_records];
+
+    plan->sources[plan->n_records] = tensor;
+    record->name = strdup(tensor->name);
+    if (record->name == NULL)
+        return lmq_fail_nomem(err);
+    plan->n_records++;
+    record->place = tensor->place;
+    record->expert = -1;
+    record->alias = LMQ_NO_ALIAS;
+    record->n_dims = tensor->n_dims;
+    memcpy(record->dims, tensor->dims, sizeof(record->dims));
+    record->source_dtype = tensor->dtype;
+    if (is_quantized(tensor)) {
+        record->encoding = LMQ_ENCODING_Q8;
+        record->quant = plan->settings.quant;
+        record->layout = plan->settings.layout;
+    } else {
+        record->encoding = LMQ_ENCODING_PLAIN;
+        record->dtype = lmq_dtype_is_float(tensor->dtype) ? LMQ_DTYPE_F32
+                                                          : tensor->dtype;
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_records(struct lmq_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    size_t n = checkpoint->n_tensors + 1; /* perhaps a head */
+    enum lmq_status status = LMQ_OK;
+
+    plan->records = calloc(n, sizeof(*plan->records));
+    plan->sources = calloc(n, sizeof(*plan->sources));
+    if (plan->records == NULL || plan->sources == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++)
+        status = add_record(plan, &checkpoint->tensors[i], err);
+    return status;
+}
+
+static size_t
+find_record(const struct lmq_plan *plan, enum lmq_role role)
+{
+    size_t i = 0;
+
+    while (i < plan->n_records &&
+           (plan->records[i].place.role != role ||
+            plan->records[i].place.part != LMQ_PART_WEIGHT))
+        i++;
+    return i;
+}
+
+/* A head that the checkpoint does not have stands last. */
+static enum lmq_status
+add_missing_head(struct lmq_plan *plan, size_t embedding, size_t *head,
+                 struct lmq_error *err)
+{
+    struct lmq_tensor tensor = *plan->sources[embedding];
+    char name[64];
+
+    tensor.place.role = LMQ_ROLE_HEAD;
+    lmq_name_canonical(&tensor.place, name, sizeof(name));
+    tensor.name = name;
+    *head = plan->n_records;
+    enum lmq_status status = add_record(plan, &tensor, err);
+    plan->sources[*head] = plan->sources[embedding];
+    return status;
+}
+
+static enum lmq_status
+settle_head(struct lmq_plan *plan, struct lmq_error *err)
+{
+    size_t embedding = find_record(plan, LMQ_ROLE_EMBEDDING);
+    size_t head = find_record(plan, LMQ_ROLE_HEAD);
+    struct lmq_tie_finding finding;
+
+    plan->tie_rule = "";
+    enum lmq_status status = lmq_tie_find(plan->checkpoint, &finding, err);
+    if (status != LMQ_OK || !finding.is_tied)
+        return status;
+    if (head == plan->n_records)
+        status = add_missing_head(plan, embedding, &head, err);
+    if (status != LMQ_OK || !plan->settings.ties)
+        return status;
+    struct lmq_record *record = &plan->records[head];
+    record->encoding = LMQ_ENCODING_ALIAS;
+    record->alias = (uint32_t)embedding;
+    record->dtype = LMQ_DTYPE_F32;
+    record->layout = LMQ_LAYOUT_ROWS;
+    record->quant = (struct lmq_quant){0};
+    plan->tie_rule = finding.rule;
+    return LMQ_OK;
+}
+
+/* ---- Metadata ---- */
+
+static json_t *
+describe_sources(const struct lmq_plan *plan, const uint32_t *digests)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    json_t *sources = json_array();
+
+    for (size_t i = 0; i < checkpoint->n_files; i++) {
+        const char *path = lmq_input_path(checkpoint->files[i]);
+        const char *slash = strrchr(path, '/');
+        char crc[9];
+        snprintf(crc, sizeof(crc), "%08" PRIx32, digests[i]);
+        json_t *source = json_object();
+        json_object_set_new(source, "name",
+                            lmq_json_text(slash == NULL ? path : slash + 1));
+        json_object_set_new(source, "size",
+                            lmq_json_size(lmq_input_size(checkpoint->files[i])));
+        json_object_set_new(source, "crc32", json_string(crc));
+        json_array_append_new(sources, source);
+    }
+    return sources;
+}
+
+static json_t *
+describe_provenance(const struct lmq_plan *plan, const uint32_t *digests)
+{
+    json_t *provenance = json_object();
+    json_t *names = json_array();
+
+    for (size_t i = 0; i < plan->n_records; i++)
+        json_array_append_new(names,
+                              lmq_json_text(plan->sources[i]->stored_name));
+    json_object_set_new(provenance, "tool",
+                        json_string("lmquant " PACKAGE_VERSION));
+    json_object_set_new(provenance, "format",
+                        json_string(plan->checkpoint->format->name));
+    json_object_set_new(provenance, "sources",
+                        describe_sources(plan, digests));
+    json_object_set_new(provenance, "stored_names", names);
+    return provenance;
+}
+
+static json_t *
+describe(const struct lmq_plan *plan, const uint32_t *digests)
+{
+    const struct lmq_convert_settings *settings = &plan->settings;
+    const struct lmq_hparams *hparams = &plan->checkpoint->hparams;
+    json_t *metadata = json_object();
+    json_t *quantization = json_object();
+
+    if (plan->checkpoint->has_model) {
+        json_object_set_new(metadata, "model", lmq_hparams_to_json(hparams));
+    } else {
+        json_object_set_new(metadata, "architecture",
+                            lmq_json_text(hparams->architecture));
+        json_object_set_new(metadata, "unsupported",
+                            lmq_json_text(hparams->unsupported));
+    }
+    json_object_set_new(quantization, "method",
+                        json_string(lmq_method_name(settings->quant.method)));
+    json_object_set_new(quantization, "group_size",
+                        json_integer(settings->quant.group_size));
+    json_object_set_new(quantization, "scales",
+                        json_string(lmq_scales_name(settings->quant.scales)));
+    json_object_set_new(quantization, "layout",
+                        json_string(lmq_layout_name(settings->layout)));
+    json_object_set_new(quantization, "on_nonfinite",
+                        json_string(settings->zeroes ? "zero" : "fail"));
+    json_object_set_new(metadata, "quantization", quantization);
+    json_object_set_new(metadata, "tie_rule", json_string(plan->tie_rule));
+    json_object_set_new(metadata, "provenance",
+                        describe_provenance(plan, digests));
+    return metadata;
+}
+
+static enum lmq_status
+write_metadata(struct lmq_plan *plan, const uint32_t *digests,
+               struct lmq_error *err)
+{
+    json_t *metadata = describe(plan, digests);
+    char *text = json_dumps(metadata, JSON_COMPACT | JSON_SORT_KEYS |
+                                          JSON_REAL_PRECISION(17));
+
+    json_decref(metadata);
+    if (text == NULL)
+        return lmq_fail_nomem(err);
+    free(plan->owned[0]);
+    plan->owned[0] = (unsigned char *)text;
+    plan->contents[0] = (struct lmq_content){.type = LMQ_SECTION_METADATA,
+                                             .name = "",
+                                             .bytes = plan->owned[0],
+                                             .size = strlen(text)};
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_plan_finish_metadata(struct lmq_plan *plan, struct lmq_error *err)
+{
+    struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    uint32_t *digests = calloc(checkpoint->n_files + 1, sizeof(*digests));
+    enum lmq_status status =
+        digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (size_t i = 0; i < checkpoint->n_files && status == LMQ_OK; i++)
+        status = lmq_input_digest(checkpoint->files[i], &digests[i], err);
+    if (status == LMQ_OK)
+        status = write_metadata(plan, digests, err);
+    free(digests);
+    return status;
+}
+
+/* ---- Sections ---- */
+
+/* The deflated form, if it is smaller. */
+static enum lmq_status
+deflate_content(struct lmq_content *content, unsigned char **owned,
+                struct lmq_error *err)
+{
+    uLongf size = compressBound((uLong)content->size);
+    unsigned char *bytes = malloc(size);
+
+    if (bytes == NULL)
+        return lmq_fail_nomem(err);
+    if (compress2(bytes, &size, content->bytes, (uLong)content->size,
+                  Z_BEST_COMPRESSION) != Z_OK ||
+        size >= content->size) {
+        free(bytes);
+        return LMQ_OK;
+    }
+    *owned = bytes;
+    content->raw_size = content->size;
+    content->bytes = bytes;
+    content->size = size;
+    content->is_deflated = true;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_contents(struct lmq_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    size_t n = checkpoint->n_blobs + 1;
+
+    plan->contents = calloc(n, sizeof(*plan->contents));
+    plan->owned = calloc(n, sizeof(*plan->owned));
+    uint32_t *digests = calloc(checkpoint->n_files + 1, sizeof(*digests));
+    enum lmq_status status = LMQ_OK;
+    if (plan->contents == NULL || plan->owned == NULL || digests == NULL)
+        status = lmq_fail_nomem(err);
+    if (status == LMQ_OK) {
+        plan->n_contents = n;
+        status = write_metadata(plan, digests, err);
+    }
+    free(digests);
+    for (size_t i = 1; i < n && status == LMQ_OK; i++) {
+        const struct lmq_blob *blob = &checkpoint->blobs[i - 1];
+        plan->contents[i] = (struct lmq_content){.type = LMQ_SECTION_FILE,
+                                                 .name = blob->name,
+                                                 .bytes = blob->bytes,
+                                                 .size = blob->size};
+        if (plan->settings.is_compressed)
+            status = deflate_content(&plan->contents[i], &plan->owned[i], err);
+    }
+    return status;
+}
+
+/* ---- The plan ---- */
+
+enum lmq_status
+lmq_plan_make(struct lmq_checkpoint *checkpoint,
+              const struct lmq_convert_settings *settings,
+              struct lmq_plan *plan, struct lmq_error *err)
+{
+    *plan = (struct lmq_plan){.checkpoint = checkpoint, .settings = *settings};
+    enum lmq_status status = add_records(plan, err);
+    if (status == LMQ_OK)
+        status = settle_head(plan, err);
+    if (status == LMQ_OK)
+        status = add_contents(plan, err);
+    if (status == LMQ_OK)
+        status = lmq_write_plan(plan->records, plan->n_records, plan->contents,
+                                plan->n_contents, &plan->layout, err);
+    if (status != LMQ_OK)
+        lmq_plan_free(plan);
+    return status;
+}
+
+void
+lmq_plan_free(struct lmq_plan *plan)
+{
+    lmq_records_free(plan->records, plan->n_records);
+    for (size_t i = 0; i < plan->n_contents; i++)
+        free(plan->owned[i]);
+    free(plan->owned);
+    free(plan->contents);
+    free((void *)plan->sources);
+    *plan = (struct lmq_plan){0};
+}

@@ -1,0 +1,53 @@
+/*
+ * plan.h - what a conversion will write: every decision before the first
+ * byte.
+ */
+#ifndef LMQ_CONVERT_PLAN_H
+#define LMQ_CONVERT_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "formats/checkpoint.h"
+#include "formats/lmq.h"
+
+/* The options of lmq_convert(), understood. */
+struct lmq_convert_settings {
+    struct lmq_quant quant;
+    enum lmq_layout layout;
+    bool ties;           /* look for a tied head */
+    bool zeroes;         /* replace what is not finite by 0 */
+    bool is_compressed;
+};
+
+enum lmq_status
+lmq_convert_settings_parse(const struct lmq_convert_options *options,
+                           struct lmq_convert_settings *settings,
+                           struct lmq_error *err);
+
+struct lmq_plan {
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_convert_settings settings;
+    struct lmq_record *records;
+    const struct lmq_tensor **sources; /* of each record; NULL for an alias
+                                          that the checkpoint does not have */
+    size_t n_records;
+    struct lmq_content *contents; /* the metadata first */
+    size_t n_contents;
+    unsigned char **owned; /* what `contents` points to and we allocated */
+    struct lmq_layout_plan layout;
+    const char *tie_rule; /* "configuration", "absence", "contents", or "" */
+};
+
+enum lmq_status lmq_plan_make(struct lmq_checkpoint *checkpoint,
+                              const struct lmq_convert_settings *settings,
+                              struct lmq_plan *plan, struct lmq_error *err);
+
+/* Replaces the metadata by those with the digests of the sources; their size
+ * stays. Call when all of the sources have been read. */
+enum lmq_status lmq_plan_finish_metadata(struct lmq_plan *plan,
+                                         struct lmq_error *err);
+void lmq_plan_free(struct lmq_plan *plan);
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * diff.c - two checkpoints, tensor by tensor.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/report.h"
+#include "base/size.h"
+#include "base/threads.h"
+#include "formats/describe.h"
+
+#define CHUNK ((size_t)1 << 17)
+#define BATCH 64
+#define MAX_THREADS 16
+
+struct sums {
+    double a_sq, b_sq, ab, err_sq;
+    double max_err;
+    uint64_t n_different;
+};
+
+struct worker {
+    struct lmq_scratch a_scratch, b_scratch;
+    float *a, *b;
+};
+
+struct diff {
+    struct lmq_checkpoint *a, *b;
+    const struct lmq_progress *progress;
+    struct worker *workers;
+    int n_workers;
+    uint64_t n_done, n_total;
+};
+
+static void
+add_sums(struct sums *total, const struct sums *more)
+{
+    total->a_sq += more->a_sq;
+    total->b_sq += more->b_sq;
+    total->ab += more->ab;
+    total->err_sq += more->err_sq;
+    /* Not fmax(): a NaN must show. */
+    if (!(more->max_err <= total->max_err))
+        total->max_err = more->max_err;
+    total->n_different += more->n_different;
+}
+
+static void
+sum_chunk(const float *a, const float *b, size_t n, struct sums *sums)
+{
+    *sums = (struct sums){0};
+    for (size_t i = 0; i < n; i++) {
+        double x = (double)a[i], y = (double)b[i], err = fabs(x - y);
+        sums->a_sq += x * x;
+        sums->b_sq += y * y;
+        sums->ab += x * y;
+        sums->err_sq += err * err;
+        if (!(err <= sums->max_err))
+            sums->max_err = err;
+        sums->n_different += a[i] != b[i];
+    }
+}
+
+static enum lmq_status
+compare_chunk(struct diff *diff, const struct lmq_tensor *a,
+              const struct lmq_tensor *b, uint64_t number, struct sums *sums,
+              struct lmq_error *err)
+{
+    struct worker *worker = &diff->workers[lmq_thread_number()];
+    uint64_t at = number * CHUNK;
+    size_t n = (size_t)lmq_u64_min(CHUNK, a->n_elements - at);
+    enum lmq_status status = lmq_checkpoint_read(
+        diff->a, a, at, n, worker->a, &worker->a_scratch, err);
+
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_read(diff->b, b, at, n, worker->b,
+                                     &worker->b_scratch, err);
+    if (status == LMQ_OK)
+        sum_chunk(worker->a, worker->b, n, sums);
+    return status;
+}
+
+static enum lmq_status
+compare_tensor(struct diff *diff, const struct lmq_tensor *a,
+               const struct lmq_tensor *b, struct sums *total,
+               struct lmq_error *err)
+{
+    uint64_t n_chunks = lmq_u64_ceil_div(a->n_elements, CHUNK);
+    struct sums sums[BATCH];
+    struct lmq_error errors[BATCH];
+    enum lmq_status statuses[BATCH];
+
+    *total = (struct sums){0};
+    for (uint64_t first = 0; first < n_chunks; first += BATCH) {
+        uint64_t n = lmq_u64_min(BATCH, n_chunks - first);
+#pragma omp parallel for schedule(dynamic) num_threads(diff->n_workers)
+        for (uint64_t i = 0; i < n; i++)
+            statuses[i] =
+                compare_chunk(diff, a, b, first + i, &sums[i], &errors[i]);
+        for (uint64_t i = 0; i < n; i++) {
+            if (statuses[i] != LMQ_OK) {
+                if (err != NULL)
+                    *err = errors[i];
+                return statuses[i];
+            }
+            add_sums(total, &sums[i]);
+        }
+        diff->n_done += lmq_u64_min(BATCH * CHUNK,
+                                    a->n_elements - first * CHUNK);
+        enum lmq_status status = lmq_progress_report(
+            diff->progress, "comparing", diff->n_done, diff->n_total, err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    return LMQ_OK;
+}
+
+/* ---- Report ---- */
+
+static double
+cosine(const struct sums *sums)
+{
+    if (sums->a_sq == 0 && sums->b_sq == 0)
+        return 1;
+    return sums->ab / (sqrt(sums->a_sq) * sqrt(sums->b_sq));
+}
+
+static void
+describe_sums(json_t *json, const struct sums *sums, uint64_t n)
+{
+    json_object_set_new(json, "max_error", lmq_json_number(sums->max_err));
+    json_object_set_new(json, "rms_error",
+                        lmq_json_number(sqrt(sums->err_sq / (double)n)));
+    json_object_set_new(
+        json, "snr_db",
+        lmq_json_number(lmq_quant_snr_db(sums->a_sq, sums->err_sq)));
+    json_object_set_new(json, "cosine", lmq_json_number(cosine(sums)));
+    json_object_set_new(json, "different_elements",
+                        lmq_json_size(sums->n_different));
+}
+
+static const struct lmq_tensor *
+counterpart(const struct lmq_checkpoint *checkpoint,
+            const struct lmq_tensor *tensor)
+{
+    if (tensor->place.role == LMQ_ROLE_OTHER)
+        return lmq_checkpoint_find_name(checkpoint, tensor->name);
+    return lmq_checkpoint_find(checkpoint, tensor->place.role,
+                               tensor->place.part, tensor->place.layer);
+}
+
+static bool
+have_one_shape(const struct lmq_tensor *a, const struct lmq_tensor *b)
+{
+    return a->n_dims == b->n_dims &&
+           memcmp(a->dims, b->dims, sizeof(a->dims)) == 0;
+}
+
+/* A tied head that one side does not spell out is no difference. */
+static bool
+is_missing(const struct lmq_checkpoint *from, const struct lmq_tensor *tensor,
+           const struct lmq_checkpoint *in)
+{
+    bool is_tied_head =
+        tensor->place.role == LMQ_ROLE_HEAD &&
+        (tensor->alias_of != NULL || in->hparams.tie == LMQ_TIE_YES);
+
+    (void)from;
+    return counterpart(in, tensor) == NULL && !is_tied_head;
+}
+
+static json_t *
+list_missing(const struct lmq_checkpoint *from, const struct lmq_checkpoint *in)
+{
+    json_t *names = json_array();
+
+    for (size_t i = 0; i < from->n_tensors; i++)
+        if (is_missing(from, &from->tensors[i], in))
+            json_array_append_new(names, lmq_json_text(from->tensors[i].name));
+    return names;
+}
+
+static enum lmq_status
+compare_all(struct diff *diff, json_t *report, struct lmq_error *err)
+{
+    json_t *tensors = json_array(), *shapes = json_array();
+    struct sums all = {0};
+    uint64_t n = 0;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < diff->a->n_tensors && status == LMQ_OK; i++) {
+        const struct lmq_tensor *a = &diff->a->tensors[i];
+        const struct lmq_tensor *b = counterpart(diff->b, a);
+        struct sums sums;
+        if (b == NULL)
+            continue;
+        json_t *json = json_object();
+        json_object_set_new(json, "name", lmq_json_text(a->name));
+        json_object_set_new(json, "shape",
+                            lmq_describe_dims(a->dims, a->n_dims));
+        if (!have_one_shape(a, b)) {
+            json_object_set_new(json, "other_shape",
+                                lmq_describe_dims(b->dims, b->n_dims));
+            json_array_append_new(shapes, json);
+            continue;
+        }
+        status = compare_tensor(diff, a, b, &sums, err);
+        describe_sums(json, &sums, a->n_elements);
+        json_array_append_new(tensors, json);
+        add_sums(&all, &sums);
+        n += a->n_elements;
+    }
+    json_object_set_new(report, "compared",
+                        lmq_json_size(json_array_size(tensors)));
+    describe_sums(report, &all, n == 0 ? 1 : n);
+    json_t *only_a = list_missing(diff->a, diff->b);
+    json_t *only_b = list_missing(diff->b, diff->a);
+    bool is_equal = all.n_different == 0 && json_array_size(only_a) == 0 &&
+                    json_array_size(only_b) == 0 &&
+                    json_array_size(shapes) == 0;
+    json_object_set_new(report, "identical", json_boolean(is_equal));
+    json_object_set_new(report, "missing",
+                        lmq_json_size(json_array_size(only_a) +
+                                      json_array_size(only_b)));
+    json_object_set_new(report, "only_in_a", only_a);
+    json_object_set_new(report, "only_in_b", only_b);
+    json_object_set_new(report, "other_shapes", shapes);
+    json_object_set_new(report, "tensors", tensors);
+    return status;
+}
+
+static enum lmq_status
+make_workers(struct diff *diff, struct lmq_error *err)
+{
+    diff->workers = calloc((size_t)diff->n_workers, sizeof(*diff->workers));
+    if (diff->workers == NULL)
+        return lmq_fail_nomem(err);
+    for (int i = 0; i < diff->n_workers; i++) {
+        diff->workers[i].a = malloc(CHUNK * sizeof(float));
+        diff->workers[i].b = malloc(CHUNK * sizeof(float));
+        if (diff->workers[i].a == NULL || diff->workers[i].b == NULL)
+            return lmq_fail_nomem(err);
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
+         const struct lmq_progress *progress, struct lmq_report **report,
+         struct lmq_error *err)
+{
+    struct diff diff = {.a = a,
+                        .b = b,
+                        .progress = progress,
+                        .n_workers = lmq_threads(threads, MAX_THREADS)};
+    json_t *json = json_object();
+
+    *report = NULL;
+    for (size_t i = 0; i < a->n_tensors; i++)
+        diff.n_total += a->tensors[i].n_elements;
+    json_object_set_new(json, "a", lmq_json_text(a->path));
+    json_object_set_new(json, "b", lmq_json_text(b->path));
+    enum lmq_status status = make_workers(&diff, err);
+    if (status == LMQ_OK)
+        status = compare_all(&diff, json, err);
+    for (int i = 0; diff.workers != NULL && i < diff.n_workers; i++) {
+        lmq_scratch_free(&diff.workers[i].a_scratch);
+        lmq_scratch_free(&diff.workers[i].b_scratch);
+        free(diff.workers[i].a);
+        free(diff.workers[i].b);
+    }
+    free(diff.workers);
+    if (status != LMQ_OK)
+        json_decref(json);
+    else
+        *report = lmq_report_from(json);
+    return status;
+}

@@ -1,0 +1,108 @@
+/*
+ * gates.c - "METRIC<=VALUE": what must hold for the exit code 0.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/report.h"
+
+struct gate {
+    char *metric;
+    char operator[3];
+    double value;
+};
+
+static enum lmq_status
+parse(const char *text, struct gate *gate, struct lmq_error *err)
+{
+    size_t n = strcspn(text, "<>=");
+    size_t length = text[n] == '\0' ? 0 : text[n + 1] == '=' ? 2 : 1;
+    char *end;
+
+    *gate = (struct gate){0};
+    if (n == 0 || length == 0 || text[n] == '=') {
+        lmq_fail(err, LMQ_ERR_ARG, 0, "the gate '%s' is not understood", text);
+        lmq_hint(err, "expected METRIC<=VALUE, or with <, >=, >");
+        return LMQ_ERR_ARG;
+    }
+    memcpy(gate->operator, text + n, length);
+    gate->value = strtod(text + n + length, &end);
+    if (end == text + n + length || *end != '\0' || !isfinite(gate->value))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "the gate '%s' compares with no number", text);
+    gate->metric = lmq_mem_text(text, n);
+    return gate->metric == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+enum lmq_status
+lmq_gate_check(const char *text, struct lmq_error *err)
+{
+    struct gate gate;
+    enum lmq_status status = parse(text, &gate, err);
+
+    free(gate.metric);
+    return status;
+}
+
+static bool
+holds(const struct gate *gate, double value)
+{
+    if (strcmp(gate->operator, "<=") == 0)
+        return value <= gate->value;
+    if (strcmp(gate->operator, "<") == 0)
+        return value < gate->value;
+    if (strcmp(gate->operator, ">=") == 0)
+        return value >= gate->value;
+    return value > gate->value;
+}
+
+static enum lmq_status
+apply(struct lmq_report *report, const char *text, json_t *results,
+      size_t *n_broken, struct lmq_error *err)
+{
+    struct gate gate;
+    enum lmq_status status = parse(text, &gate, err);
+
+    if (status != LMQ_OK)
+        return status;
+    double value = lmq_report_number(report, gate.metric);
+    const json_t *node = (const json_t *)lmq_report_at(report, gate.metric);
+    /* null stands for what is not finite, such as the SNR without noise. */
+    if (!json_is_number(node) && !json_is_boolean(node) &&
+        !json_is_null(node)) {
+        status = lmq_fail(err, LMQ_ERR_ARG, 0,
+                          "the gate '%s' names no metric of the report", text);
+        lmq_hint(err, "metrics are the keys of --json, joined by dots");
+    } else {
+        bool is_held = holds(&gate, value);
+        json_t *result = json_object();
+        json_object_set_new(result, "gate", lmq_json_text(text));
+        json_object_set_new(result, "value", lmq_json_number(value));
+        json_object_set_new(result, "held", json_boolean(is_held));
+        json_array_append_new(results, result);
+        *n_broken += !is_held;
+    }
+    free(gate.metric);
+    return status;
+}
+
+enum lmq_status
+lmq_gates_apply(struct lmq_report *report, const char *const *gates,
+                size_t n_gates, size_t *n_broken, struct lmq_error *err)
+{
+    json_t *results = json_array();
+    enum lmq_status status = LMQ_OK;
+
+    *n_broken = 0;
+    for (size_t i = 0; i < n_gates && status == LMQ_OK; i++)
+        status = apply(report, gates[i], results, n_broken, err);
+    json_object_set_new((json_t *)report, "gates", results);
+    return status;
+}
