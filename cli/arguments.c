@@ -1,0 +1,272 @@
+/*
+ * arguments.c - parses a command line after the tables of options, and
+ * prints --help from the same tables.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+const struct option common_options[] = {
+    {'j', "threads", "N", "threads (OMP_NUM_THREADS, else all cores)"},
+    {'q', "quiet", NULL, "no remarks, no progress: only errors"},
+    {'v', "verbose", NULL, "say more"},
+    {0, "progress", "STYLE",
+     "auto (a bar on a terminal), plain (a line every\n"
+     "few seconds), never"},
+    {0, "tokenizer", "FILE", "a tokenizer that the checkpoint lacks"},
+    {0, "config", "FILE", "a config.json that the checkpoint lacks"},
+    {0, "rope-theta", "X", "the base of the rotary positions"},
+    {0, "norm-eps", "X", "the epsilon of the norms"},
+    {'h', "help", NULL, "this text"},
+    {0, NULL, NULL, NULL},
+};
+
+/* ---- Help ---- */
+
+#define HELP_COLUMN 26
+
+static void
+print_option(const struct option *option)
+{
+    int used = printf("  %c%c%s--%s", option->letter ? '-' : ' ',
+                      option->letter ? option->letter : ' ',
+                      option->letter ? ", " : "  ", option->name);
+
+    if (option->argument != NULL)
+        used += printf("=%s", option->argument);
+    if (used + 2 > HELP_COLUMN) {
+        putchar('\n');
+        used = 0;
+    }
+    for (const char *line = option->help; line != NULL;) {
+        const char *end = strchr(line, '\n');
+        int n = end == NULL ? (int)strlen(line) : (int)(end - line);
+        printf("%*s%.*s\n", HELP_COLUMN - used, "", n, line);
+        used = 0;
+        line = end == NULL ? NULL : end + 1;
+    }
+}
+
+void
+print_command_help(const struct command *command)
+{
+    printf("usage: lmquant %s [options] %s\n\n%s\n\noptions:\n", command->name,
+           command->operands, command->about);
+    for (const struct option *o = command->options; o->name != NULL; o++)
+        print_option(o);
+    for (const struct option *o = common_options; o->name != NULL; o++)
+        print_option(o);
+    printf("\nThe manual: man lmquant-%s\n", command->name);
+}
+
+/* ---- Parsing ---- */
+
+static const struct option *
+find_long(const struct option *options, const char *name, size_t n)
+{
+    for (; options->name != NULL; options++)
+        if (strlen(options->name) == n && strncmp(options->name, name, n) == 0)
+            return options;
+    return NULL;
+}
+
+static const struct option *
+find_letter(const struct option *options, char letter)
+{
+    for (; options->name != NULL; options++)
+        if (options->letter == letter)
+            return options;
+    return NULL;
+}
+
+static int
+add(struct arguments *arguments, const struct option *option,
+    const char *value)
+{
+    if (arguments->n_given == MAX_OCCURRENCES)
+        return usage_error(arguments->command, "too many options");
+    arguments->given[arguments->n_given].option = option;
+    arguments->given[arguments->n_given++].value = value;
+    return -1;
+}
+
+/* --name, --name=value, --name value. */
+static int
+parse_long(struct arguments *arguments, char **argv, int *i)
+{
+    const struct command *command = arguments->command;
+    const char *name = argv[*i] + 2;
+    size_t n = strcspn(name, "=");
+    const struct option *option = find_long(command->options, name, n);
+    const char *value = name[n] == '=' ? name + n + 1 : NULL;
+
+    if (option == NULL)
+        option = find_long(common_options, name, n);
+    if (option == NULL)
+        return usage_error(command, "unknown option '--%.*s'", (int)n, name);
+    if (option->argument == NULL && value != NULL)
+        return usage_error(command, "--%s takes no value", option->name);
+    if (option->argument != NULL && value == NULL)
+        value = argv[++*i];
+    if (option->argument != NULL && value == NULL)
+        return usage_error(command, "--%s needs a value (%s)", option->name,
+                           option->argument);
+    return add(arguments, option, value);
+}
+
+/* -a, -abc, -j4, -j 4. */
+static int
+parse_short(struct arguments *arguments, char **argv, int *i)
+{
+    const struct command *command = arguments->command;
+    int code = -1;
+
+    for (const char *p = argv[*i] + 1; *p != '\0' && code == -1; p++) {
+        const struct option *option = find_letter(command->options, *p);
+        if (option == NULL)
+            option = find_letter(common_options, *p);
+        if (option == NULL)
+            return usage_error(command, "unknown option '-%c'", *p);
+        if (option->argument == NULL) {
+            code = add(arguments, option, NULL);
+            continue;
+        }
+        const char *value = p[1] != '\0' ? p + 1 : argv[++*i];
+        if (value == NULL)
+            return usage_error(command, "-%c needs a value (%s)", *p,
+                               option->argument);
+        return add(arguments, option, value);
+    }
+    return code;
+}
+
+int
+parse_arguments(const struct command *command, int argc, char **argv,
+                struct arguments *arguments)
+{
+    bool is_operand = false;
+    int code = -1;
+
+    *arguments = (struct arguments){.command = command};
+    for (int i = 1; i < argc && code == -1; i++) {
+        if (!is_operand && strcmp(argv[i], "--") == 0)
+            is_operand = true;
+        else if (!is_operand && strncmp(argv[i], "--", 2) == 0)
+            code = parse_long(arguments, argv, &i);
+        else if (!is_operand && argv[i][0] == '-' && argv[i][1] != '\0')
+            code = parse_short(arguments, argv, &i);
+        else if (arguments->n_operands == MAX_OPERANDS)
+            code = usage_error(command, "too many arguments");
+        else
+            arguments->operands[arguments->n_operands++] = argv[i];
+    }
+    if (code == -1 && has_option(arguments, "help")) {
+        print_command_help(command);
+        return finish_output(EXIT_DONE);
+    }
+    if (code == -1 && arguments->n_operands < command->least)
+        code = usage_error(command, "expected: %s", command->operands);
+    if (code == -1 && arguments->n_operands > command->most)
+        code = usage_error(command, "unexpected argument '%s'",
+                           arguments->operands[command->most]);
+    return code;
+}
+
+/* ---- Asking ---- */
+
+bool
+has_option(const struct arguments *arguments, const char *name)
+{
+    for (int i = 0; i < arguments->n_given; i++)
+        if (strcmp(arguments->given[i].option->name, name) == 0)
+            return true;
+    return false;
+}
+
+const char *
+option_text(const struct arguments *arguments, const char *name)
+{
+    const char *value = NULL;
+
+    for (int i = 0; i < arguments->n_given; i++)
+        if (strcmp(arguments->given[i].option->name, name) == 0)
+            value = arguments->given[i].value;
+    return value;
+}
+
+int
+option_texts(const struct arguments *arguments, const char *name,
+             const char **texts, int most)
+{
+    int n = 0;
+
+    for (int i = 0; i < arguments->n_given && n < most; i++)
+        if (strcmp(arguments->given[i].option->name, name) == 0)
+            texts[n++] = arguments->given[i].value;
+    return n;
+}
+
+bool
+option_integer(const struct arguments *arguments, const char *name, long least,
+               long most, long *value)
+{
+    const char *text = option_text(arguments, name);
+    char *end;
+
+    if (text == NULL)
+        return true;
+    errno = 0;
+    *value = strtol(text, &end, 10);
+    if (end != text && *end == '\0' && errno == 0 && *value >= least &&
+        *value <= most)
+        return true;
+    usage_error(arguments->command,
+                "--%s is '%s', expected a number from %ld to %ld", name, text,
+                least, most);
+    return false;
+}
+
+bool
+option_real(const struct arguments *arguments, const char *name, double *value)
+{
+    const char *text = option_text(arguments, name);
+    char *end;
+
+    if (text == NULL)
+        return true;
+    *value = strtod(text, &end);
+    if (end != text && *end == '\0' && isfinite(*value) && *value > 0)
+        return true;
+    usage_error(arguments->command,
+                "--%s is '%s', expected a number above 0", name, text);
+    return false;
+}
+
+bool
+open_options(const struct arguments *arguments,
+             struct lmq_open_options *options)
+{
+    *options = (struct lmq_open_options){
+        .tokenizer = option_text(arguments, "tokenizer"),
+        .config = option_text(arguments, "config"),
+    };
+    return option_real(arguments, "rope-theta", &options->rope_theta) &&
+           option_real(arguments, "norm-eps", &options->norm_eps);
+}
+
+bool
+thread_option(const struct arguments *arguments, int *threads)
+{
+    long n = 0;
+
+    if (!option_integer(arguments, "threads", 1, 1024, &n))
+        return false;
+    *threads = (int)n;
+    return true;
+}

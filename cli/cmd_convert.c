@@ -1,0 +1,185 @@
+/*
+ * cmd_convert.c - lmquant convert.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+static const struct option options[] = {
+    {'g', "group-size", "N", "weights per scale: 32, 64 (default), 128, 256"},
+    {0, "scales", "TYPE", "f16 (default) or f32"},
+    {0, "method", "NAME",
+     "search (default: least squares over steps near\n"
+     "max/127) or absmax (max/127)"},
+    {0, "layout", "NAME", "order of the values: rows (default) or tiles"},
+    {0, "tie", "HOW", "auto (default): a head that equals the embedding\n"
+                      "is stored once; never"},
+    {0, "on-nonfinite", "HOW",
+     "NaN or infinity: fail (default), or zero to put 0\n"
+     "in its place"},
+    {'z', "compress", NULL, "deflate the tokenizer"},
+    {'n', "dry-run", NULL,
+     "print the plan and the exact size; write nothing"},
+    {'f', "force", NULL, "replace an existing output"},
+    {0, "json", NULL, "print a report as JSON"},
+    {0, "yaml", NULL, "the same as YAML"},
+    {0, NULL, NULL, NULL},
+};
+
+static bool
+parse(const struct arguments *arguments, struct lmq_convert_options *convert)
+{
+    long group_size = 0;
+
+    *convert = (struct lmq_convert_options){
+        .scales = option_text(arguments, "scales"),
+        .method = option_text(arguments, "method"),
+        .tie = option_text(arguments, "tie"),
+        .layout = option_text(arguments, "layout"),
+        .on_nonfinite = option_text(arguments, "on-nonfinite"),
+        .is_dry_run = has_option(arguments, "dry-run"),
+        .replaces = has_option(arguments, "force"),
+        .is_compressed = has_option(arguments, "compress"),
+    };
+    if (!option_integer(arguments, "group-size", 32, 256, &group_size) ||
+        !thread_option(arguments, &convert->threads))
+        return false;
+    convert->group_size = (unsigned)group_size;
+    return true;
+}
+
+/* The matrix that lost most, which is where to look first. */
+static void
+print_worst(const struct lmq_report *report)
+{
+    const struct lmq_report *tensors = lmq_report_at(report, "tensors");
+    const struct lmq_report *worst = NULL;
+
+    for (size_t i = 0; i < lmq_report_length(tensors); i++) {
+        const struct lmq_report *tensor = lmq_report_item(tensors, i);
+        double snr = lmq_report_number(tensor, "snr_db");
+        if (snr == snr && (worst == NULL ||
+                           snr < lmq_report_number(worst, "snr_db")))
+            worst = tensor;
+    }
+    if (worst != NULL)
+        printf(", worst %.1f dB (%s)", lmq_report_number(worst, "snr_db"),
+               lmq_report_string(worst, "name"));
+}
+
+static void
+print_tensors(const struct lmq_report *report)
+{
+    const struct lmq_report *tensors = lmq_report_at(report, "tensors");
+
+    printf("\n%-36s %-5s %-5s %6s %9s %7s\n", "tensor", "from", "to", "bits",
+           "max error", "SNR dB");
+    for (size_t i = 0; i < lmq_report_length(tensors); i++) {
+        const struct lmq_report *tensor = lmq_report_item(tensors, i);
+        double snr = lmq_report_number(tensor, "snr_db");
+        double bits = lmq_report_number(tensor, "bits_per_weight");
+        print_name(lmq_report_string(tensor, "name"), 36);
+        printf(" %-5s %-5s", lmq_report_string(tensor, "source_type"),
+               lmq_report_string(tensor, "stored_type"));
+        if (bits == bits)
+            printf(" %6.2f", bits);
+        if (snr == snr)
+            printf(" %9.3g %7.1f", lmq_report_number(tensor, "max_error"),
+                   snr);
+        putchar('\n');
+    }
+}
+
+static void
+print_summary(const struct arguments *arguments,
+              const struct lmq_report *report, double seconds)
+{
+    const struct lmq_report *totals = lmq_report_at(report, "totals");
+    const char *rule = lmq_report_string(report, "tie.rule");
+    double input = lmq_report_number(totals, "input_bytes");
+    double output = lmq_report_number(totals, "output_bytes");
+    double snr = lmq_report_number(totals, "snr_db");
+    bool is_dry = lmq_report_number(report, "dry_run") != 0;
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+
+    printf("%s (%s, %s parameters)\n", lmq_report_string(report, "input"),
+           lmq_report_string(report, "format"),
+           format_count(lmq_report_number(totals, "parameters"), a));
+    printf("  %.0f tensors: %.0f quantized in groups of %.0f, %.0f kept%s\n",
+           lmq_report_number(totals, "tensors"),
+           lmq_report_number(totals, "quantized"),
+           lmq_report_number(report, "group_size"),
+           lmq_report_number(totals, "kept"),
+           lmq_report_number(totals, "aliases") > 0 ? ", 1 alias" : "");
+    if (rule[0] != '\0')
+        printf("  the head is the embedding (found by %s)\n", rule);
+    if (snr == snr) {
+        printf("  signal to noise %.1f dB", snr);
+        print_worst(report);
+        putchar('\n');
+    }
+    if (lmq_report_number(totals, "zeroed_elements") > 0)
+        printf("  %.0f elements were not finite and became 0\n",
+               lmq_report_number(totals, "zeroed_elements"));
+    printf("%s%s\n", lmq_report_string(report, "output"),
+           is_dry ? " (not written: --dry-run)" : "");
+    printf("  %s -> %s (%.0f bytes), %.2f bits per weight\n",
+           format_bytes(input, a), format_bytes(output, b), output,
+           lmq_report_number(totals, "bits_per_weight"));
+    if (!is_dry)
+        printf("  %.2f s, %s of input per second\n", seconds,
+               format_bytes(input / seconds, a));
+    if (has_option(arguments, "verbose") || is_dry)
+        print_tensors(report);
+}
+
+static int
+run(const struct arguments *arguments)
+{
+    struct lmq_convert_options convert;
+    struct lmq_open_options open;
+    struct progress_state state;
+    struct lmq_progress progress;
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+
+    if (!parse(arguments, &convert) || !open_options(arguments, &open) ||
+        !start_progress(arguments, "weights", &state, &progress))
+        return EXIT_USAGE;
+    if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
+                            &err) != LMQ_OK)
+        return report_error(&err);
+    enum lmq_status status = lmq_convert(checkpoint, arguments->operands[1],
+                                         &convert, &progress, &report, &err);
+    end_progress(&state);
+    lmq_checkpoint_close(checkpoint);
+    if (status != LMQ_OK)
+        return report_error(&err);
+    print_notes(arguments, report);
+    if (!print_report(arguments, report) && !has_option(arguments, "quiet"))
+        print_summary(arguments, report, seconds_now() - state.started);
+    lmq_report_free(report);
+    return EXIT_DONE;
+}
+
+const struct command command_convert = {
+    .name = "convert",
+    .summary = "quantize a checkpoint into a .lmq container",
+    .operands = "CHECKPOINT OUTPUT.lmq",
+    .about =
+        "Quantizes the matrices of CHECKPOINT (a file or folder, recognised "
+        "by content)\n"
+        "to int8 with a scale per group, keeps the rest as float32, and "
+        "writes one\n"
+        "container with everything that running it needs. The output appears "
+        "whole or\nnot at all. The memory needed does not grow with the "
+        "model.",
+    .least = 2,
+    .most = 2,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,243 @@
+/*
+ * cmd_inspect.c - lmquant inspect.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+static const struct option options[] = {
+    {'t', "tensors", NULL, "list the tensors"},
+    {0, "tensor", "NAME", "only this one, by its name here or in the file"},
+    {0, "stats", NULL, "with --tensor: read it, show its statistics and a\n"
+                       "histogram"},
+    {0, "json", NULL, "print everything as JSON"},
+    {0, "yaml", NULL, "print everything as YAML"},
+    {0, NULL, NULL, NULL},
+};
+
+/* ---- The model ---- */
+
+static void
+print_number(const struct lmq_report *model, const char *key, const char *text)
+{
+    double value = lmq_report_number(model, key);
+
+    if (value == value && value != 0)
+        printf("  %-16s %.10g\n", text, value);
+}
+
+static void
+print_model(const struct lmq_report *model)
+{
+    static const struct {
+        const char *key, *text;
+    } rows[] = {
+        {"n_layers", "layers"},        {"dim", "dim"},
+        {"hidden_dim", "hidden dim"},  {"n_heads", "heads"},
+        {"n_kv_heads", "kv heads"},    {"head_dim", "head dim"},
+        {"vocab_size", "vocabulary"},  {"context", "context"},
+        {"sliding_window", "window"},  {"norm_eps", "norm epsilon"},
+        {"rope_theta", "rope theta"},
+    };
+    const char *architecture = lmq_report_string(model, "architecture");
+    const char *unsupported = lmq_report_string(model, "unsupported");
+    const char *scaling = lmq_report_string(model, "rope_scaling");
+
+    printf("model: %s\n", architecture[0] == '\0' ? "unknown" : architecture);
+    if (unsupported[0] != '\0')
+        printf("  it can be converted, not run: lmquant does not understand\n"
+               "  %s\n",
+               unsupported);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        print_number(model, rows[i].key, rows[i].text);
+    if (scaling[0] != '\0' && strcmp(scaling, "none") != 0)
+        printf("  %-16s %s, factor %g\n", "rope scaling", scaling,
+               lmq_report_number(model, "rope_factor"));
+}
+
+/* ---- The container ---- */
+
+static void
+print_container(const struct lmq_report *report)
+{
+    const struct lmq_report *sources =
+        lmq_report_at(report, "provenance.sources");
+    const char *version = lmq_report_string(report, "format_version");
+    const char *rule = lmq_report_string(report, "tie_rule");
+    char text[TEXT_SIZE];
+
+    if (version[0] == '\0')
+        return;
+    printf("container: version %s\n", version);
+    printf("  %-16s groups of %.0f, %s scales, %s, %s\n", "quantization",
+           lmq_report_number(report, "quantization.group_size"),
+           lmq_report_string(report, "quantization.scales"),
+           lmq_report_string(report, "quantization.method"),
+           lmq_report_string(report, "quantization.layout"));
+    if (rule[0] != '\0')
+        printf("  %-16s found by %s\n", "tied head", rule);
+    printf("  %-16s %s\n", "made by",
+           lmq_report_string(report, "provenance.tool"));
+    for (size_t i = 0; i < lmq_report_length(sources); i++) {
+        const struct lmq_report *source = lmq_report_item(sources, i);
+        printf("  %-16s %s (%s, CRC-32 %s)\n", i == 0 ? "made from" : "",
+               lmq_report_string(source, "name"),
+               format_bytes(lmq_report_number(source, "size"), text),
+               lmq_report_string(source, "crc32"));
+    }
+}
+
+/* ---- Tensors ---- */
+
+static void
+format_shape(const struct lmq_report *shape, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < lmq_report_length(shape) && used < size; i++) {
+        int n = snprintf(text + used, size - used, "%s%.0f", i == 0 ? "" : "x",
+                         lmq_report_number(lmq_report_item(shape, i), ""));
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void
+print_tensors(const struct lmq_report *tensors)
+{
+    char shape[64], bytes[TEXT_SIZE];
+
+    printf("\n%-36s %-15s %-6s %9s %8s\n", "tensor", "shape", "type", "bytes",
+           "SNR dB");
+    for (size_t i = 0; i < lmq_report_length(tensors); i++) {
+        const struct lmq_report *tensor = lmq_report_item(tensors, i);
+        const char *alias = lmq_report_string(tensor, "alias_of");
+        double snr = lmq_report_number(tensor, "snr_db");
+        format_shape(lmq_report_at(tensor, "shape"), shape, sizeof(shape));
+        print_name(lmq_report_string(tensor, "name"), 36);
+        printf(" %-15s ", shape);
+        if (alias[0] != '\0') {
+            printf("= %s\n", alias);
+            continue;
+        }
+        printf("%-6s %9s", lmq_report_string(tensor, "type"),
+               format_bytes(lmq_report_number(tensor, "bytes"), bytes));
+        if (snr == snr)
+            printf(" %8.1f", snr);
+        putchar('\n');
+    }
+}
+
+#define BAR_WIDTH 50
+
+static void
+print_stats(const struct lmq_report *tensor)
+{
+    static const char *const keys[] = {"elements", "zeros", "nonfinite", "min",
+                                       "max",      "mean",  "rms",
+                                       "stddev"};
+    const struct lmq_report *stats = lmq_report_at(tensor, "stats");
+    const struct lmq_report *bins = lmq_report_at(stats, "histogram");
+    size_t n = lmq_report_length(bins);
+    double most = 1, rms = lmq_report_number(stats, "rms");
+
+    if (stats == NULL)
+        return;
+    printf("\n%s\n", lmq_report_string(tensor, "stored_name"));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        printf("  %-10s %.8g\n", keys[i], lmq_report_number(stats, keys[i]));
+    for (size_t i = 0; i < n; i++) {
+        double count = lmq_report_number(lmq_report_item(bins, i), "");
+        most = count > most ? count : most;
+    }
+    putchar('\n');
+    for (size_t i = 0; i < n; i++) {
+        double count = lmq_report_number(lmq_report_item(bins, i), "");
+        double middle =
+            (((double)i + 0.5) / (double)n * 8 - 4) * rms;
+        int width = (int)(count / most * BAR_WIDTH + 0.5);
+        printf("%s%10.3g |", i == 0 ? "<=" : i + 1 == n ? ">=" : "  ", middle);
+        for (int j = 0; j < width || (j == 0 && count > 0); j++)
+            putchar(j < width ? '#' : '.');
+        putchar('\n');
+    }
+}
+
+/* ---- The command ---- */
+
+static void
+print_summary(const struct lmq_report *report)
+{
+    const struct lmq_report *tensors = lmq_report_at(report, "tensors");
+    const struct lmq_report *files = lmq_report_at(report, "tokenizer_files");
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+
+    printf("%s\n", lmq_report_string(report, "path"));
+    printf("  %-16s %s, %.0f file%s, %s\n", "format",
+           lmq_report_string(report, "format"),
+           lmq_report_number(report, "files"),
+           lmq_report_number(report, "files") == 1 ? "" : "s",
+           format_bytes(lmq_report_number(report, "bytes"), a));
+    printf("  %-16s %s in %.0f tensors, %.2f bits each\n", "parameters",
+           format_count(lmq_report_number(report, "parameters"), b),
+           lmq_report_number(report, "tensor_count"),
+           lmq_report_number(report, "bits_per_weight"));
+    printf("  %-16s", "tokenizer");
+    for (size_t i = 0; i < lmq_report_length(files); i++)
+        printf("%s %s", i == 0 ? "" : ",",
+               lmq_report_string(lmq_report_item(files, i), "name"));
+    puts(lmq_report_length(files) == 0 ? " none" : "");
+    print_model(lmq_report_at(report, "model"));
+    print_container(report);
+    if (tensors != NULL)
+        print_tensors(tensors);
+    if (lmq_report_length(tensors) == 1)
+        print_stats(lmq_report_item(tensors, 0));
+}
+
+static int
+run(const struct arguments *arguments)
+{
+    struct lmq_open_options open;
+    struct lmq_inspect_options inspect = {
+        .has_tensors = has_option(arguments, "tensors"),
+        .tensor = option_text(arguments, "tensor"),
+        .has_stats = has_option(arguments, "stats"),
+    };
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    if (!open_options(arguments, &open))
+        return EXIT_USAGE;
+    if (inspect.has_stats && inspect.tensor == NULL)
+        return usage_error(arguments->command, "--stats needs --tensor NAME");
+    if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
+                            &err) != LMQ_OK)
+        return report_error(&err);
+    enum lmq_status status = lmq_inspect(checkpoint, &inspect, &report, &err);
+    lmq_checkpoint_close(checkpoint);
+    if (status != LMQ_OK)
+        return report_error(&err);
+    print_notes(arguments, report);
+    if (!print_report(arguments, report))
+        print_summary(report);
+    lmq_report_free(report);
+    return EXIT_DONE;
+}
+
+const struct command command_inspect = {
+    .name = "inspect",
+    .summary = "show what is in a checkpoint of any format",
+    .operands = "CHECKPOINT",
+    .about = "Shows the format, the model's description, where a container "
+             "came from, and\non request the tensors and the statistics of "
+             "one.",
+    .least = 1,
+    .most = 1,
+    .options = options,
+    .run = run,
+};

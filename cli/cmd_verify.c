@@ -1,0 +1,74 @@
+/*
+ * cmd_verify.c - lmquant verify.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "cli/command.h"
+
+static const struct option options[] = {
+    {0, "json", NULL, "print the findings as JSON"},
+    {0, "yaml", NULL, "the same as YAML"},
+    {0, NULL, NULL, NULL},
+};
+
+static void
+print_problems(const struct lmq_report *report)
+{
+    const struct lmq_report *problems = lmq_report_at(report, "problems");
+
+    for (size_t i = 0; i < lmq_report_length(problems); i++) {
+        const struct lmq_report *problem = lmq_report_item(problems, i);
+        const char *name = lmq_report_string(problem, "name");
+        printf("damaged: %s%s%s at offset %.0f: %s\n",
+               lmq_report_string(problem, "section"),
+               name[0] == '\0' ? "" : " of ", name,
+               lmq_report_number(problem, "offset"),
+               lmq_report_string(problem, "message"));
+    }
+}
+
+static int
+run(const struct arguments *arguments)
+{
+    struct progress_state state;
+    struct lmq_progress progress;
+    struct lmq_report *report;
+    struct lmq_error err;
+    char text[TEXT_SIZE];
+    int threads;
+
+    if (!thread_option(arguments, &threads) ||
+        !start_progress(arguments, "bytes", &state, &progress))
+        return EXIT_USAGE;
+    enum lmq_status status = lmq_verify(arguments->operands[0], threads,
+                                        &progress, &report, &err);
+    end_progress(&state);
+    if (report == NULL)
+        return report_error(&err);
+    if (!print_report(arguments, report)) {
+        print_problems(report);
+        if (status == LMQ_OK && !has_option(arguments, "quiet"))
+            printf("%s: intact (%s, %.0f tensors, %.0f sections)\n",
+                   arguments->operands[0],
+                   format_bytes(lmq_report_number(report, "bytes"), text),
+                   lmq_report_number(report, "tensors"),
+                   lmq_report_number(report, "sections"));
+    }
+    lmq_report_free(report);
+    return status == LMQ_OK ? EXIT_DONE : report_error(&err);
+}
+
+const struct command command_verify = {
+    .name = "verify",
+    .summary = "check every byte of a container",
+    .operands = "FILE.lmq",
+    .about = "Checks the structure, every checksum, the padding, and that all "
+             "values and scales\nare legal. Names each damaged part. Exit "
+             "status 0 if the file is intact, 3 if not.",
+    .least = 1,
+    .most = 1,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,134 @@
+/*
+ * command.h - what the subcommands share: their table, their arguments, the
+ * terminal. The only header besides lmquant.h that they see.
+ */
+#ifndef LMQ_CLI_COMMAND_H
+#define LMQ_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lmquant.h"
+
+/* The contract with scripts; lmquant(1), "EXIT STATUS". */
+enum exit_code {
+    EXIT_DONE = 0,
+    EXIT_SYSTEM = 1,
+    EXIT_USAGE = 2,
+    EXIT_INPUT = 3,
+    EXIT_GATE = 4
+};
+
+/* ---- Arguments (arguments.c) ---- */
+
+struct option {
+    char letter;          /* 0: none */
+    const char *name;     /* "group-size" */
+    const char *argument; /* "N"; NULL for a switch */
+    const char *help;     /* a line or two, broken with \n */
+};
+
+/* Every command has these, without listing them. */
+extern const struct option common_options[];
+
+#define MAX_OPERANDS 64
+#define MAX_OCCURRENCES 128
+
+/* The parsed command line. */
+struct arguments {
+    const struct command *command;
+    struct {
+        const struct option *option;
+        const char *value;
+    } given[MAX_OCCURRENCES];
+    int n_given;
+    const char *operands[MAX_OPERANDS];
+    int n_operands;
+};
+
+struct command {
+    const char *name;
+    const char *summary;  /* for the list of commands */
+    const char *operands; /* "CHECKPOINT OUTPUT.lmq" */
+    const char *about;    /* a paragraph for --help */
+    int least, most;      /* operands */
+    const struct option *options; /* ends with a NULL name */
+    int (*run)(const struct arguments *arguments);
+};
+
+extern const struct command *const commands[]; /* ends with NULL */
+
+extern const struct command command_convert;
+extern const struct command command_inspect;
+extern const struct command command_verify;
+extern const struct command command_diff;
+
+/* Returns -1 if the command may run, else the exit code. */
+int parse_arguments(const struct command *command, int argc, char **argv,
+                    struct arguments *arguments);
+void print_command_help(const struct command *command);
+
+bool has_option(const struct arguments *arguments, const char *name);
+/* The last value given, or NULL. */
+const char *option_text(const struct arguments *arguments, const char *name);
+/* All values of an option that may be repeated; at most `most` of them. */
+int option_texts(const struct arguments *arguments, const char *name,
+                 const char **texts, int most);
+/* False, and a message, if it is there but no number in the range. */
+bool option_integer(const struct arguments *arguments, const char *name,
+                    long least, long most, long *value);
+bool option_real(const struct arguments *arguments, const char *name,
+                 double *value);
+/* --tokenizer, --config, --rope-theta, --norm-eps. */
+bool open_options(const struct arguments *arguments,
+                  struct lmq_open_options *options);
+bool thread_option(const struct arguments *arguments, int *threads);
+
+/* ---- Messages (terminal.c) ---- */
+
+/* "lmquant: FILE: what is wrong", then the hint; returns the exit code. */
+int report_error(const struct lmq_error *err);
+int usage_error(const struct command *command, const char *format, ...)
+    LMQ_PRINTF(2, 3);
+/* Remarks on stderr, unless -q. */
+void print_notes(const struct arguments *arguments,
+                 const struct lmq_report *report);
+
+/* ---- Progress (terminal.c) ---- */
+
+struct progress_state {
+    const char *unit; /* "weights" */
+    int style;
+    bool is_shown; /* a bar is on the screen */
+    double started, last_shown;
+    const char *stage;
+};
+
+/* Catches SIGINT and SIGTERM from here on. *progress points to *state. False
+ * if --progress is not understood. */
+bool start_progress(const struct arguments *arguments, const char *unit,
+                    struct progress_state *state,
+                    struct lmq_progress *progress);
+/* Wipes the bar away. */
+void end_progress(struct progress_state *state);
+double seconds_now(void);
+
+/* ---- Output (terminal.c) ---- */
+
+/* --json or --yaml: prints the report and returns true. */
+bool print_report(const struct arguments *arguments,
+                  const struct lmq_report *report);
+/* "1.51 MB", "378 k"; in a small buffer of the caller's. */
+#define TEXT_SIZE 32
+const char *format_bytes(double n, char text[TEXT_SIZE]);
+const char *format_count(double n, char text[TEXT_SIZE]);
+/* Cuts a name in the middle so that it takes at most `width` columns. */
+void print_name(const char *name, int width);
+/* Flushes stdout: a full disk behind a pipe is an error too. */
+int finish_output(int code);
+
+/* Applies --gate, prints what did not hold; returns the exit code. */
+int apply_gates(const struct arguments *arguments, struct lmq_report *report);
+bool check_gates(const struct arguments *arguments);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * main.c - lmquant: finds the command and runs it.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+const struct command *const commands[] = {
+    &command_convert, &command_inspect, &command_verify, &command_diff, NULL,
+};
+
+static void
+print_help(void)
+{
+    puts("usage: lmquant COMMAND [options] ARGUMENTS\n"
+         "\n"
+         "Quantizes checkpoints of language models to grouped int8, and shows "
+         "how good\nthe result is.\n");
+    for (int i = 0; commands[i] != NULL; i++)
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    puts("\n"
+         "lmquant help COMMAND, or lmquant COMMAND --help, says more; so does\n"
+         "the manual: man lmquant. lmquant --version prints the version.");
+}
+
+static const struct command *
+find_command(const char *name)
+{
+    for (int i = 0; commands[i] != NULL; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static int
+unknown_command(const char *name)
+{
+    return usage_error(NULL, "unknown command '%s'", name);
+}
+
+static int
+help(const char *name)
+{
+    const struct command *command = name == NULL ? NULL : find_command(name);
+
+    if (name != NULL && command == NULL)
+        return unknown_command(name);
+    if (command != NULL)
+        print_command_help(command);
+    else
+        print_help();
+    return finish_output(EXIT_DONE);
+}
+
+static int
+print_version(bool is_verbose)
+{
+    printf("lmquant %s\n", lmq_version());
+    if (is_verbose)
+        printf("instruction set: %s\n", lmq_instruction_set());
+    return finish_output(EXIT_DONE);
+}
+
+static bool
+is_verbose_flag(const char *text)
+{
+    return strcmp(text, "-v") == 0 || strcmp(text, "--verbose") == 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct arguments arguments;
+    const char *name = argc > 1 ? argv[1] : NULL;
+
+    if (name == NULL) {
+        fputs("lmquant: no command\nhint: lmquant --help\n", stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        return print_version(argc > 2 && is_verbose_flag(argv[2]));
+    if (is_verbose_flag(name) && argc > 2 && strcmp(argv[2], "--version") == 0)
+        return print_version(true);
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
+        strcmp(name, "help") == 0)
+        return help(argc > 2 ? argv[2] : NULL);
+    const struct command *command = find_command(name);
+    if (command == NULL)
+        return unknown_command(name);
+    int code = parse_arguments(command, argc - 1, argv + 1, &arguments);
+    return code >= 0 ? code : finish_output(command->run(&arguments));
+}
