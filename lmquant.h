@@ -169,6 +169,186 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
          const struct lmq_progress *progress, struct lmq_report **report,
          struct lmq_error *err);
 
+/* ---- Running ---- */
+
+/* The weights of a checkpoint, ready to be multiplied. Read-only: sessions and
+ * threads share it. The checkpoint must stay open as long. */
+struct lmq_model;
+
+LMQ_API enum lmq_status lmq_model_open(struct lmq_checkpoint *checkpoint,
+                                       struct lmq_model **model,
+                                       struct lmq_error *err);
+LMQ_API void lmq_model_close(struct lmq_model *model);
+LMQ_API size_t lmq_model_vocabulary(const struct lmq_model *model);
+LMQ_API size_t lmq_model_context(const struct lmq_model *model);
+
+/* One sequence of tokens: keys and values, buffers, a position. */
+struct lmq_session;
+
+/* All zero: the defaults. */
+struct lmq_session_options {
+    size_t context;          /* positions; 0: the model's, at most 4096 */
+    size_t batch;            /* tokens at a time; 0: 128 */
+    const char *kv;          /* keys and values: "f32" (default), "f16", "q8" */
+    const char *activations; /* for int8 weights: "q8", "q16" (default), "f32" */
+    int all_logits;          /* keep those of the whole last batch */
+    int threads;             /* 0: OMP_NUM_THREADS, or all cores */
+};
+
+LMQ_API enum lmq_status
+lmq_session_new(const struct lmq_model *model,
+                const struct lmq_session_options *options,
+                struct lmq_session **session, struct lmq_error *err);
+LMQ_API void lmq_session_free(struct lmq_session *session);
+
+/* Appends tokens. The logits are the same bits however the tokens are cut
+ * into calls and batches, for any number of threads, on any machine. */
+LMQ_API enum lmq_status lmq_session_eval(struct lmq_session *session,
+                                         const int32_t *tokens, size_t n,
+                                         struct lmq_error *err);
+
+/* The logits after the last token (index 0), or with all_logits after the one
+ * `index` tokens before it; NULL if they were not kept. Valid until the next
+ * evaluation. */
+LMQ_API const float *lmq_session_logits(const struct lmq_session *session,
+                                        size_t index);
+LMQ_API size_t lmq_session_position(const struct lmq_session *session);
+LMQ_API size_t lmq_session_context(const struct lmq_session *session);
+
+/* Forgets everything from `position` on. */
+LMQ_API void lmq_session_rewind(struct lmq_session *session, size_t position);
+
+/* Makes room: keeps the first n_sinks tokens and the last ones, half of the
+ * context in all, and evaluates these anew. */
+LMQ_API enum lmq_status lmq_session_slide(struct lmq_session *session,
+                                          size_t n_sinks,
+                                          struct lmq_error *err);
+
+/* ---- Text ---- */
+
+/* Text to token ids and back. Immutable: threads may share it. */
+struct lmq_tokenizer;
+
+/* From the files that a checkpoint carries. */
+LMQ_API enum lmq_status
+lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
+                              struct lmq_tokenizer **tokenizer,
+                              struct lmq_error *err);
+/* The path of a tokenizer file or of a checkpoint. */
+LMQ_API enum lmq_status
+lmq_tokenizer_from_path(const char *path, const struct lmq_open_options *open,
+                        struct lmq_tokenizer **tokenizer,
+                        struct lmq_error *err);
+LMQ_API void lmq_tokenizer_close(struct lmq_tokenizer *tokenizer);
+
+/* 1 if a generation ends with this token. */
+LMQ_API int lmq_tokenizer_ends(const struct lmq_tokenizer *tokenizer,
+                               int32_t id);
+
+/* What a token stands for, special ones by name; any bytes, which live as long
+ * as the tokenizer. */
+LMQ_API enum lmq_status
+lmq_tokenizer_token(const struct lmq_tokenizer *tokenizer, int32_t id,
+                    const char **piece, size_t *n, struct lmq_error *err);
+
+enum {
+    LMQ_TEXT_PLAIN = 1,  /* without the begin token that the model expects */
+    LMQ_TEXT_SPECIAL = 2 /* special tokens count as such, and are shown */
+};
+
+/* *ids is released with lmq_tokens_free(). */
+LMQ_API enum lmq_status lmq_tokenize(const struct lmq_tokenizer *tokenizer,
+                                     const char *text, size_t n,
+                                     unsigned flags, int32_t **ids,
+                                     size_t *n_ids, struct lmq_error *err);
+LMQ_API void lmq_tokens_free(int32_t *ids);
+
+/* The text of ids, with a 0 behind it; released with lmq_text_free(). */
+LMQ_API enum lmq_status lmq_detokenize(const struct lmq_tokenizer *tokenizer,
+                                       const int32_t *ids, size_t n,
+                                       unsigned flags, char **text,
+                                       size_t *n_text, struct lmq_error *err);
+
+/* The same as the ids come: each call gives the text that is complete, in
+ * whole characters, valid until the next call. An id below 0 ends the text and
+ * gives what was held back. */
+struct lmq_detokenizer;
+
+LMQ_API enum lmq_status
+lmq_detokenizer_new(const struct lmq_tokenizer *tokenizer, unsigned flags,
+                    struct lmq_detokenizer **detokenizer,
+                    struct lmq_error *err);
+LMQ_API void lmq_detokenizer_free(struct lmq_detokenizer *detokenizer);
+LMQ_API enum lmq_status
+lmq_detokenizer_next(struct lmq_detokenizer *detokenizer, int32_t id,
+                     const char **text, size_t *n, struct lmq_error *err);
+
+/* ---- Sampling ---- */
+
+/* All zero: the most likely token, always. */
+struct lmq_sampler_options {
+    double temperature;
+    long top_k;              /* 0: all */
+    double top_p;            /* 0: off, as 1 */
+    double min_p;
+    double typical;          /* 0: off, as 1 */
+    double repeat_penalty;   /* 0: off, as 1 */
+    double frequency_penalty;
+    double presence_penalty;
+    long penalty_window;     /* tokens looked back on; 0: 64 */
+    uint64_t seed;
+};
+
+struct lmq_sampler;
+
+LMQ_API enum lmq_status
+lmq_sampler_new(const struct lmq_sampler_options *options, size_t vocabulary,
+                struct lmq_sampler **sampler, struct lmq_error *err);
+LMQ_API void lmq_sampler_free(struct lmq_sampler *sampler);
+
+/* Tells it what stands in the text; the penalties look at that. */
+LMQ_API void lmq_sampler_accept(struct lmq_sampler *sampler, int32_t token);
+
+/* The next token. The same seed, options and logits give the same one on
+ * every machine. */
+LMQ_API int32_t lmq_sampler_pick(struct lmq_sampler *sampler,
+                                 const float *logits);
+
+/* What a generation gave, for a report. */
+struct lmq_generation {
+    const int32_t *prompt;
+    size_t n_prompt;
+    const int32_t *made;
+    size_t n_made;
+    int is_ended; /* by the model's own end token */
+    double prompt_seconds, seconds;
+};
+
+LMQ_API enum lmq_status
+lmq_generation_report(const struct lmq_tokenizer *tokenizer,
+                      const struct lmq_generation *generation,
+                      struct lmq_report **report, struct lmq_error *err);
+
+/* ---- Measuring speed ---- */
+
+struct lmq_bench_options {
+    size_t n_prefill;        /* tokens at once; 0: 512 */
+    size_t n_decode;         /* tokens one by one; 0: 128 */
+    int rounds;              /* the median of so many; 0: 3 */
+    size_t batch;            /* 0: as sessions */
+    const char *kv, *activations;
+    int threads;
+};
+
+/* Opens the checkpoint, measures loading, prefill and decoding, and in the
+ * same run what the machine can do at most. */
+LMQ_API enum lmq_status lmq_bench(const char *path,
+                                  const struct lmq_open_options *open,
+                                  const struct lmq_bench_options *options,
+                                  const struct lmq_progress *progress,
+                                  struct lmq_report **report,
+                                  struct lmq_error *err);
+
 /* ---- Gates ---- */
 
 /*

@@ -15,9 +15,9 @@
 
 #include "base/bytes.h"
 
-/* Long names are cut, never the numbers that follow them, so the raw text may
- * be longer than the message. */
-#define RAW_MAX 1024
+/* The raw text may be longer than the message: a tensor's name alone may be.
+ * Every byte of it may become four. */
+#define RAW_MAX 2048
 
 void
 lmq_printable(char *dst, size_t dst_size, const char *text)
@@ -51,11 +51,30 @@ lmq_printable(char *dst, size_t dst_size, const char *text)
     dst[used] = '\0';
 }
 
+/* Cuts a long text in the middle, between characters: what follows a long name
+ * is what the message is about. */
+static void
+shorten(char *dst, size_t dst_size, const char *plain)
+{
+    size_t n = strlen(plain);
+    size_t head = dst_size / 2 - 4, tail = n - head;
+
+    if (n < dst_size) {
+        memcpy(dst, plain, n + 1);
+        return;
+    }
+    while (((unsigned char)plain[head] & 0xc0) == 0x80)
+        head--;
+    while (((unsigned char)plain[tail] & 0xc0) == 0x80)
+        tail++;
+    snprintf(dst, dst_size, "%.*s...%s", (int)head, plain, plain + tail);
+}
+
 static void
 format_message(struct lmq_error *err, enum lmq_status status, uint64_t offset,
                const char *suffix, const char *format, va_list args)
 {
-    char raw[RAW_MAX];
+    char raw[RAW_MAX], plain[4 * RAW_MAX];
     int n = vsnprintf(raw, sizeof(raw), format, args);
     size_t used = n < 0 ? 0 : (size_t)n;
 
@@ -65,7 +84,8 @@ format_message(struct lmq_error *err, enum lmq_status status, uint64_t offset,
     err->offset = offset;
     err->path[0] = '\0';
     err->hint[0] = '\0';
-    lmq_printable(err->message, sizeof(err->message), raw);
+    lmq_printable(plain, sizeof(plain), raw);
+    shorten(err->message, sizeof(err->message), plain);
 }
 
 enum lmq_status

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -59,6 +60,7 @@ struct lmq_input {
     bool keeps_digests;
     uint64_t size;
     char *path;
+    void *map; /* NULL until somebody asks */
     pthread_mutex_t lock; /* guards what follows */
     struct digest_range *ranges;
     size_t n_ranges, ranges_capacity;
@@ -98,6 +100,8 @@ lmq_input_close(struct lmq_input *input)
 {
     if (input == NULL)
         return;
+    if (input->map != NULL)
+        munmap(input->map, (size_t)input->size);
     if (input->fd >= 0)
         close(input->fd);
     pthread_mutex_destroy(&input->lock);
@@ -243,6 +247,26 @@ lmq_input_digest(struct lmq_input *input, uint32_t *crc, struct lmq_error *err)
         at = range->offset + range->size;
     }
     return digest_gap(input, at, input->size, crc, err);
+}
+
+enum lmq_status
+lmq_input_map(struct lmq_input *input, const unsigned char **bytes,
+              struct lmq_error *err)
+{
+    if (input->map == NULL && input->size > 0) {
+        void *map = input->size > SIZE_MAX
+                        ? MAP_FAILED
+                        : mmap(NULL, (size_t)input->size, PROT_READ,
+                               MAP_SHARED, input->fd, 0);
+        if (map == MAP_FAILED) {
+            enum lmq_status status = lmq_fail_errno(err, "cannot be mapped");
+            lmq_error_in(err, input->path);
+            return status;
+        }
+        input->map = map;
+    }
+    *bytes = input->map;
+    return LMQ_OK;
 }
 
 enum lmq_status

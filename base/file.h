@@ -27,6 +27,12 @@ const char *lmq_input_path(const struct lmq_input *input);
 enum lmq_status lmq_input_read(struct lmq_input *input, uint64_t offset,
                                void *buffer, size_t n, struct lmq_error *err);
 
+/* The whole file as memory, for as long as the input is open. A file that
+ * shrinks meanwhile raises SIGBUS: programs that map should expect it. */
+enum lmq_status lmq_input_map(struct lmq_input *input,
+                              const unsigned char **bytes,
+                              struct lmq_error *err);
+
 /* A whole small file; *out has a 0 behind the last byte and is freed with
  * free(). Larger than `most` bytes is refused. */
 enum lmq_status lmq_file_load(const char *path, size_t most,

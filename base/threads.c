@@ -32,3 +32,13 @@ lmq_thread_number(void)
     return 0;
 #endif
 }
+
+int
+lmq_thread_count(void)
+{
+#ifdef _OPENMP
+    return omp_get_num_threads();
+#else
+    return 1;
+#endif
+}

@@ -13,4 +13,7 @@ int lmq_threads(int wanted, int most);
 /* The calling thread's number within the parallel region, from 0. */
 int lmq_thread_number(void);
 
+/* How many threads walk through this parallel region. */
+int lmq_thread_count(void);
+
 #endif

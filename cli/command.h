@@ -62,6 +62,9 @@ extern const struct command command_convert;
 extern const struct command command_inspect;
 extern const struct command command_verify;
 extern const struct command command_diff;
+extern const struct command command_run;
+extern const struct command command_tokenize;
+extern const struct command command_bench;
 
 /* Returns -1 if the command may run, else the exit code. */
 int parse_arguments(const struct command *command, int argc, char **argv,

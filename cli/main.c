@@ -9,7 +9,8 @@
 #include "cli/command.h"
 
 const struct command *const commands[] = {
-    &command_convert, &command_inspect, &command_verify, &command_diff, NULL,
+    &command_convert, &command_inspect, &command_verify, &command_diff,
+    &command_run,     &command_tokenize, &command_bench, NULL,
 };
 
 static void

@@ -112,10 +112,11 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
                             "%s is %g, expected a number from 0", reals[i].key,
                             value);
     }
-    if (hparams->rope_theta <= 0 || hparams->rope_factor <= 0)
+    if (hparams->rope_theta < 1 || hparams->rope_theta > 1e15 ||
+        hparams->rope_factor < 1e-6 || hparams->rope_factor > 1e6)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "rope_theta is %g and rope_factor %g, expected "
-                        "numbers above 0",
+                        "rope_theta is %g and rope_factor %g, expected 1 to "
+                        "1e15 and 1e-6 to 1e6",
                         hparams->rope_theta, hparams->rope_factor);
     if (hparams->n_heads % hparams->n_kv_heads != 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,

@@ -471,7 +471,7 @@ load_block(struct lmq_input *input, const struct lmq_record *record,
     if (status != LMQ_OK)
         return status;
     if (is_tiles)
-        lmq_tile_unpack(block->stored_values, block->stored_scales, n, n_cols,
+        lmq_tile_load(block->stored_values, block->stored_scales, n, n_cols,
                         quant->group_size, quant->scales, block->q,
                         block->row_scales);
     lmq_scales_load(quant->scales, quant->multiplier, block->row_scales,

@@ -1,0 +1,322 @@
+/*
+ * cmd_run.c - lmquant run.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+static const struct option options[] = {
+    {'n', "tokens", "N", "generate at most so many tokens (256)"},
+    {'t', "temp", "X", "temperature; 0 takes the likeliest token (0.8)"},
+    {'k', "top-k", "N", "of the N likeliest; 0: of all (40)"},
+    {0, "top-p", "X", "of the likeliest that make up this part (0.95)"},
+    {0, "min-p", "X", "at least this part of the likeliest (0.05)"},
+    {0, "typical", "X", "of the most typical that make up this part (1: off)"},
+    {0, "repeat-penalty", "X", "divides the logits of recent tokens (1: off)"},
+    {0, "frequency-penalty", "X", "subtracted for each occurrence (0: off)"},
+    {0, "presence-penalty", "X", "subtracted once (0: off)"},
+    {'s', "seed", "N", "the same seed, the same text on every machine (0)"},
+    {'c', "ctx", "N", "positions (the model's, at most 4096)"},
+    {0, "kv", "TYPE", "keys and values: f32 (default), f16, q8"},
+    {0, "activations", "MODE", "for int8 weights: q8, q16 (default), f32"},
+    {'i', "ids", NULL, "print token ids instead of text"},
+    {0, "ignore-eos", NULL, "go on behind the token that ends a text"},
+    {0, "json", NULL, "print tokens, text and timings as JSON"},
+    {0, NULL, NULL, NULL},
+};
+
+/* ---- Options ---- */
+
+/* A number from 0 on; the default is what *value holds. */
+static bool
+parse_real(const struct arguments *arguments, const char *name, double least,
+           double *value)
+{
+    const char *text = option_text(arguments, name);
+    char *end;
+
+    if (text == NULL)
+        return true;
+    *value = strtod(text, &end);
+    if (end != text && *end == '\0' && *value >= least && *value <= 1e6)
+        return true;
+    usage_error(arguments->command, "--%s is '%s', expected a number from %g",
+                name, text, least);
+    return false;
+}
+
+static bool
+parse_seed(const struct arguments *arguments, uint64_t *seed)
+{
+    const char *text = option_text(arguments, "seed");
+    char *end;
+
+    if (text == NULL)
+        return true;
+    errno = 0;
+    *seed = strtoull(text, &end, 10);
+    if (end != text && *end == '\0' && errno == 0 && text[0] != '-')
+        return true;
+    usage_error(arguments->command, "--seed is '%s', expected a number", text);
+    return false;
+}
+
+static bool
+parse_sampling(const struct arguments *arguments,
+               struct lmq_sampler_options *sampling)
+{
+    *sampling = (struct lmq_sampler_options){
+        .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
+    return parse_real(arguments, "temp", 0, &sampling->temperature) &&
+           option_integer(arguments, "top-k", 0, 1000000, &sampling->top_k) &&
+           parse_real(arguments, "top-p", 0, &sampling->top_p) &&
+           parse_real(arguments, "min-p", 0, &sampling->min_p) &&
+           parse_real(arguments, "typical", 0, &sampling->typical) &&
+           parse_real(arguments, "repeat-penalty", 0,
+                      &sampling->repeat_penalty) &&
+           parse_real(arguments, "frequency-penalty", -1e6,
+                      &sampling->frequency_penalty) &&
+           parse_real(arguments, "presence-penalty", -1e6,
+                      &sampling->presence_penalty) &&
+           parse_seed(arguments, &sampling->seed);
+}
+
+/* ---- Generating ---- */
+
+/* Tokens at the beginning that stay when the context is full: attention rests
+ * on them whatever they say. */
+#define SINKS 4
+
+struct run {
+    const struct arguments *arguments;
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_tokenizer *tokenizer;
+    struct lmq_detokenizer *detokenizer;
+    struct lmq_model *model;
+    struct lmq_session *session;
+    struct lmq_sampler *sampler;
+    int32_t *prompt;
+    size_t n_prompt;
+    int32_t *made; /* what was generated */
+    size_t n_made, n_most;
+    bool is_ended; /* by the model itself */
+    double prompt_seconds, seconds;
+    struct progress_state state;
+    struct lmq_progress progress;
+};
+
+static enum lmq_status
+show(struct run *run, int32_t id, struct lmq_error *err)
+{
+    const char *text;
+    size_t n;
+
+    if (has_option(run->arguments, "json"))
+        return LMQ_OK;
+    if (has_option(run->arguments, "ids")) {
+        if (id >= 0)
+            printf("%s%" PRId32, run->n_made == 0 ? "" : " ", id);
+        fflush(stdout);
+        return LMQ_OK;
+    }
+    enum lmq_status status =
+        lmq_detokenizer_next(run->detokenizer, id, &text, &n, err);
+    fwrite(text, 1, n, stdout);
+    fflush(stdout);
+    return status;
+}
+
+static enum lmq_status
+start(struct run *run, struct lmq_error *err)
+{
+    double began = seconds_now();
+    enum lmq_status status =
+        lmq_session_eval(run->session, run->prompt, run->n_prompt, err);
+
+    run->prompt_seconds = seconds_now() - began;
+    for (size_t i = 0; i < run->n_prompt && status == LMQ_OK; i++) {
+        lmq_sampler_accept(run->sampler, run->prompt[i]);
+        if (!has_option(run->arguments, "ids"))
+            status = show(run, run->prompt[i], err);
+    }
+    return status;
+}
+
+static enum lmq_status
+generate(struct run *run, size_t context, struct lmq_error *err)
+{
+    bool goes_on = has_option(run->arguments, "ignore-eos");
+    double began = seconds_now();
+    enum lmq_status status = LMQ_OK;
+
+    while (run->n_made < run->n_most && status == LMQ_OK) {
+        int32_t id = lmq_sampler_pick(run->sampler,
+                                      lmq_session_logits(run->session, 0));
+        run->is_ended = !goes_on && lmq_tokenizer_ends(run->tokenizer, id);
+        if (run->is_ended ||
+            run->progress.report(run->progress.context, "", 0, 0) != 0)
+            break;
+        status = show(run, id, err);
+        run->made[run->n_made++] = id;
+        lmq_sampler_accept(run->sampler, id);
+        if (run->n_made == run->n_most)
+            break;
+        if (status == LMQ_OK && lmq_session_position(run->session) == context)
+            status = lmq_session_slide(run->session, SINKS, err);
+        if (status == LMQ_OK)
+            status = lmq_session_eval(run->session, &id, 1, err);
+    }
+    run->seconds = seconds_now() - began;
+    return status == LMQ_OK ? show(run, -1, err) : status;
+}
+
+/* ---- Setting up ---- */
+
+static enum lmq_status
+set_up(struct run *run, const struct lmq_open_options *open,
+       const struct lmq_session_options *session,
+       const struct lmq_sampler_options *sampling, struct lmq_error *err)
+{
+    const char *prompt =
+        run->arguments->n_operands > 1 ? run->arguments->operands[1] : "";
+    enum lmq_status status = lmq_checkpoint_open(
+        run->arguments->operands[0], open, &run->checkpoint, err);
+
+    if (status == LMQ_OK)
+        status = lmq_tokenizer_from_checkpoint(run->checkpoint,
+                                               &run->tokenizer, err);
+    if (status == LMQ_OK)
+        status = lmq_detokenizer_new(run->tokenizer, 0, &run->detokenizer,
+                                     err);
+    if (status == LMQ_OK)
+        status = lmq_model_open(run->checkpoint, &run->model, err);
+    if (status == LMQ_OK)
+        status = lmq_session_new(run->model, session, &run->session, err);
+    if (status == LMQ_OK)
+        status = lmq_sampler_new(sampling, lmq_model_vocabulary(run->model),
+                                 &run->sampler, err);
+    if (status == LMQ_OK)
+        status = lmq_tokenize(run->tokenizer, prompt, strlen(prompt),
+                              LMQ_TEXT_SPECIAL, &run->prompt, &run->n_prompt,
+                              err);
+    return status;
+}
+
+static void
+tear_down(struct run *run)
+{
+    free(run->made);
+    lmq_tokens_free(run->prompt);
+    lmq_sampler_free(run->sampler);
+    lmq_session_free(run->session);
+    lmq_model_close(run->model);
+    lmq_detokenizer_free(run->detokenizer);
+    lmq_tokenizer_close(run->tokenizer);
+    lmq_checkpoint_close(run->checkpoint);
+}
+
+/* ---- Output ---- */
+
+static double
+rate(double n, double seconds)
+{
+    return seconds > 0 ? n / seconds : 0;
+}
+
+static int
+print_json(const struct run *run, struct lmq_error *err)
+{
+    struct lmq_generation generation = {
+        .prompt = run->prompt,
+        .n_prompt = run->n_prompt,
+        .made = run->made,
+        .n_made = run->n_made,
+        .is_ended = run->is_ended,
+        .prompt_seconds = run->prompt_seconds,
+        .seconds = run->seconds,
+    };
+    struct lmq_report *report;
+
+    if (lmq_generation_report(run->tokenizer, &generation, &report, err) !=
+        LMQ_OK)
+        return report_error(err);
+    print_report(run->arguments, report);
+    lmq_report_free(report);
+    return EXIT_DONE;
+}
+
+static int
+finish(struct run *run, struct lmq_error *err)
+{
+    if (has_option(run->arguments, "json"))
+        return print_json(run, err);
+    putchar('\n');
+    if (!has_option(run->arguments, "quiet"))
+        fprintf(stderr,
+                "prompt: %zu tokens, %.1f tokens/s; generated: %zu tokens, "
+                "%.1f tokens/s%s\n",
+                run->n_prompt, rate((double)run->n_prompt, run->prompt_seconds),
+                run->n_made, rate((double)run->n_made, run->seconds),
+                run->is_ended ? " (the text has ended)" : "");
+    return EXIT_DONE;
+}
+
+static int
+run_command(const struct arguments *arguments)
+{
+    struct run run = {.arguments = arguments};
+    struct lmq_open_options open;
+    struct lmq_sampler_options sampling;
+    struct lmq_session_options session = {
+        .kv = option_text(arguments, "kv"),
+        .activations = option_text(arguments, "activations"),
+    };
+    struct lmq_error err;
+    long n = 256, context = 0;
+
+    if (!open_options(arguments, &open) ||
+        !parse_sampling(arguments, &sampling) ||
+        !option_integer(arguments, "tokens", 0, 100000000, &n) ||
+        !option_integer(arguments, "ctx", 2, 1 << 28, &context) ||
+        !thread_option(arguments, &session.threads) ||
+        !start_progress(arguments, "", &run.state, &run.progress))
+        return EXIT_USAGE;
+    end_progress(&run.state);
+    run.state.style = 0; /* the text itself is the progress */
+    session.context = (size_t)context;
+    run.n_most = (size_t)n;
+    run.made = calloc(run.n_most + 1, sizeof(*run.made));
+    if (run.made == NULL) {
+        perror("lmquant");
+        return EXIT_SYSTEM;
+    }
+    enum lmq_status status = set_up(&run, &open, &session, &sampling, &err);
+    if (status == LMQ_OK)
+        status = start(&run, &err);
+    if (status == LMQ_OK)
+        status = generate(&run, lmq_session_context(run.session), &err);
+    int code = status == LMQ_OK ? finish(&run, &err) : report_error(&err);
+    tear_down(&run);
+    return code;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "generate text",
+    .operands = "CHECKPOINT [PROMPT]",
+    .about =
+        "Continues PROMPT. Takes a checkpoint of any format: int8 weights of "
+        "a container\nare multiplied as they are, floats are computed in "
+        "float32. When the context is\nfull, the beginning and the latest "
+        "half stay.",
+    .least = 1,
+    .most = 2,
+    .options = options,
+    .run = run_command,
+};

@@ -1,0 +1,374 @@
+/*
+ * bench.c - how fast, and how fast could it be?
+ *
+ * Each figure stands between two measurements of the limit that it is held
+ * against, since the speed of a machine drifts; the higher of the two counts.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "base/report.h"
+#include "base/threads.h"
+#include "formats/describe.h"
+#include "runtime/session.h"
+
+#define DEFAULT_PREFILL 512
+#define DEFAULT_DECODE 128
+#define DEFAULT_ROUNDS 3
+#define MAX_ROUNDS 100
+#define MAX_THREADS 256
+
+/* Larger than any cache, small enough for any machine. */
+#define PROBE_BYTES ((size_t)512 << 20)
+#define PROBE_SECONDS 0.05
+
+static double
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Limits ---- */
+
+struct limits {
+    double read_bytes, int8_ops, f32_flops; /* per second */
+};
+
+struct probe {
+    int n_threads;
+    unsigned char *memory;
+    struct limits best;
+};
+
+/* The sum of what all threads do while all of them work. */
+static double
+probe_arithmetic(int n_threads, double (*run)(size_t rounds))
+{
+    size_t rounds = 1 << 14;
+    double seconds = 0, ops = 0;
+
+    while (seconds < PROBE_SECONDS) {
+        double start = now();
+        rounds *= 2;
+        ops = 0;
+#pragma omp parallel num_threads(n_threads) reduction(+ : ops)
+        ops += run(rounds);
+        seconds = now() - start;
+    }
+    return ops / seconds;
+}
+
+static double
+probe_reading(const struct probe *probe)
+{
+    const struct lmq_kernels *kernels = lmq_kernels();
+    size_t share = PROBE_BYTES / (size_t)probe->n_threads;
+    double start = now();
+    volatile float sink = 0;
+    float sum = 0;
+
+#pragma omp parallel num_threads(probe->n_threads) reduction(+ : sum)
+    sum += kernels->read_memory(
+        probe->memory + share * (size_t)lmq_thread_number(), share);
+    sink = sum;
+    (void)sink;
+    return (double)(share * (size_t)probe->n_threads) / (now() - start);
+}
+
+static void
+keep_best(double *best, double value)
+{
+    *best = value > *best ? value : *best;
+}
+
+/* ---- What a token costs ---- */
+
+struct cost {
+    double multiplications; /* of weights with activations */
+    double bytes;           /* of weights, read for one token */
+};
+
+static void
+add_cost(struct cost *cost, const struct lmq_matrix *matrix)
+{
+    double n = (double)matrix->n_rows * (double)matrix->n_cols;
+    const struct lmq_tiles *tiles = &matrix->tiles;
+
+    cost->multiplications += n;
+    if (matrix->is_int8) {
+        double groups = (double)lmq_tiles_count(tiles->n_rows) *
+                        (double)lmq_tiles_groups(tiles->n_cols, tiles->group);
+        cost->bytes += groups * LMQ_TILE_ROWS *
+                       ((double)tiles->group +
+                        (double)lmq_scale_size((enum lmq_scales)tiles->scale_type));
+    } else {
+        cost->bytes += (double)matrix->n_rows * (double)matrix->rows.stride;
+    }
+}
+
+static struct cost
+cost_of(const struct lmq_model *model)
+{
+    struct cost cost = {0};
+
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
+        const struct lmq_layer *layer = &model->layers[i];
+        add_cost(&cost, &layer->q);
+        add_cost(&cost, &layer->k);
+        add_cost(&cost, &layer->v);
+        add_cost(&cost, &layer->out);
+        add_cost(&cost, &layer->gate);
+        add_cost(&cost, &layer->up);
+        add_cost(&cost, &layer->down);
+    }
+    return cost;
+}
+
+/* ---- Measuring ---- */
+
+struct bench {
+    const struct lmq_bench_options *options;
+    const struct lmq_progress *progress;
+    struct lmq_model *model;
+    struct lmq_session *session;
+    struct probe probe;
+    int rounds;
+    size_t n_prefill, n_decode;
+    int32_t *tokens;
+    double prefill, decode; /* seconds */
+};
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double
+median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof(*values), compare_doubles);
+    return values[n / 2];
+}
+
+static enum lmq_status
+measure_prefill(struct bench *bench, struct lmq_error *err)
+{
+    const struct lmq_kernels *kernels = lmq_kernels();
+    double seconds[MAX_ROUNDS];
+
+    for (int i = -1; i < bench->rounds; i++) { /* the first warms up */
+        keep_best(&bench->probe.best.int8_ops,
+                  probe_arithmetic(bench->probe.n_threads,
+                                   kernels->peak_int8));
+        keep_best(&bench->probe.best.f32_flops,
+                  probe_arithmetic(bench->probe.n_threads, kernels->peak_f32));
+        lmq_session_rewind(bench->session, 0);
+        double start = now();
+        enum lmq_status status = lmq_session_eval(
+            bench->session, bench->tokens, bench->n_prefill, err);
+        if (i >= 0)
+            seconds[i] = now() - start;
+        if (status == LMQ_OK)
+            status = lmq_progress_report(bench->progress, "prefill",
+                                         (uint64_t)(i + 1),
+                                         (uint64_t)bench->rounds, err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    bench->prefill = median(seconds, bench->rounds);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+measure_decode(struct bench *bench, struct lmq_error *err)
+{
+    double seconds[MAX_ROUNDS];
+    enum lmq_status status = LMQ_OK;
+
+    for (int i = 0; i < bench->rounds && status == LMQ_OK; i++) {
+        keep_best(&bench->probe.best.read_bytes, probe_reading(&bench->probe));
+        lmq_session_rewind(bench->session, 0);
+        double start = now();
+        for (size_t t = 0; t < bench->n_decode && status == LMQ_OK; t++)
+            status = lmq_session_eval(bench->session, bench->tokens + t, 1,
+                                      err);
+        seconds[i] = now() - start;
+        keep_best(&bench->probe.best.read_bytes, probe_reading(&bench->probe));
+        if (status == LMQ_OK)
+            status = lmq_progress_report(bench->progress, "decode",
+                                         (uint64_t)(i + 1),
+                                         (uint64_t)bench->rounds, err);
+    }
+    if (status == LMQ_OK)
+        bench->decode = median(seconds, bench->rounds);
+    return status;
+}
+
+static enum lmq_status
+prepare(struct bench *bench, struct lmq_error *err)
+{
+    size_t n = bench->n_prefill > bench->n_decode ? bench->n_prefill
+                                                  : bench->n_decode;
+    struct lmq_session_options session = {
+        .context = n,
+        .batch = bench->options->batch,
+        .kv = bench->options->kv,
+        .activations = bench->options->activations,
+        .threads = bench->options->threads,
+    };
+    enum lmq_status status =
+        lmq_session_new(bench->model, &session, &bench->session, err);
+
+    if (status != LMQ_OK)
+        return status;
+    bench->tokens = malloc(n * sizeof(*bench->tokens));
+    bench->probe.memory = lmq_mem_aligned(PROBE_BYTES, 1);
+    if (bench->tokens == NULL || bench->probe.memory == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n; i++) /* any tokens, but not all the same */
+        bench->tokens[i] = (int32_t)((i * 7919 + 1) %
+                                     bench->model->hparams.vocab_size);
+    bench->probe.n_threads = bench->session->work.n_threads;
+    return LMQ_OK;
+}
+
+/* ---- Report ---- */
+
+static json_t *
+describe_prefill(const struct bench *bench, const struct cost *cost,
+                 bool is_int8)
+{
+    const struct lmq_work *work = &bench->session->work;
+    bool is_integer = is_int8 && work->activations != LMQ_ACTIVATIONS_F32;
+    double halves = work->activations == LMQ_ACTIVATIONS_Q16 ? 2 : 1;
+    double ops = 2 * cost->multiplications * (double)bench->n_prefill *
+                 (is_integer ? halves : 1);
+    double limit = is_integer ? bench->probe.best.int8_ops
+                              : bench->probe.best.f32_flops;
+    json_t *json = json_object();
+
+    json_object_set_new(json, "tokens", lmq_json_size(bench->n_prefill));
+    json_object_set_new(json, "seconds", lmq_json_number(bench->prefill));
+    json_object_set_new(
+        json, "tokens_per_s",
+        lmq_json_number((double)bench->n_prefill / bench->prefill));
+    json_object_set_new(json, "ops_per_s",
+                        lmq_json_number(ops / bench->prefill));
+    json_object_set_new(json, "fraction",
+                        lmq_json_number(ops / bench->prefill / limit));
+    return json;
+}
+
+static json_t *
+describe_decode(const struct bench *bench, const struct cost *cost)
+{
+    double rate = (double)bench->n_decode / bench->decode;
+    json_t *json = json_object();
+
+    json_object_set_new(json, "tokens", lmq_json_size(bench->n_decode));
+    json_object_set_new(json, "seconds", lmq_json_number(bench->decode));
+    json_object_set_new(json, "tokens_per_s", lmq_json_number(rate));
+    json_object_set_new(json, "bytes_per_s",
+                        lmq_json_number(rate * cost->bytes));
+    json_object_set_new(json, "fraction",
+                        lmq_json_number(rate * cost->bytes /
+                                        bench->probe.best.read_bytes));
+    return json;
+}
+
+static struct lmq_report *
+make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
+            double load_seconds)
+{
+    static const char *const activations[] = {"q8", "q16", "f32"};
+    struct cost cost = cost_of(bench->model);
+    struct cost with_head = cost;
+    json_t *json = json_object(), *limits = json_object();
+
+    add_cost(&with_head, &bench->model->head);
+    json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
+    json_object_set_new(json, "model", lmq_describe_model(checkpoint));
+    json_object_set_new(json, "weight_bytes", lmq_json_number(with_head.bytes));
+    json_object_set_new(json, "copied_bytes",
+                        lmq_json_size(bench->model->n_copied_bytes));
+    json_object_set_new(json, "threads",
+                        json_integer(bench->session->work.n_threads));
+    json_object_set_new(json, "instruction_set",
+                        json_string(lmq_instruction_set()));
+    json_object_set_new(
+        json, "activations",
+        json_string(bench->model->is_int8
+                        ? activations[bench->session->work.activations]
+                        : "f32"));
+    json_object_set_new(json, "load_s", lmq_json_number(load_seconds));
+    json_object_set_new(
+        json, "prefill",
+        describe_prefill(bench, &cost, bench->model->is_int8));
+    json_object_set_new(json, "decode", describe_decode(bench, &with_head));
+    json_object_set_new(limits, "read_bytes_per_s",
+                        lmq_json_number(bench->probe.best.read_bytes));
+    json_object_set_new(limits, "int8_ops_per_s",
+                        lmq_json_number(bench->probe.best.int8_ops));
+    json_object_set_new(limits, "fp32_flops_per_s",
+                        lmq_json_number(bench->probe.best.f32_flops));
+    json_object_set_new(json, "limits", limits);
+    json_object_set_new(json, "notes", lmq_describe_notes(checkpoint));
+    return lmq_report_from(json);
+}
+
+enum lmq_status
+lmq_bench(const char *path, const struct lmq_open_options *open,
+          const struct lmq_bench_options *options,
+          const struct lmq_progress *progress, struct lmq_report **report,
+          struct lmq_error *err)
+{
+    static const struct lmq_bench_options no_options;
+    struct lmq_checkpoint *checkpoint;
+
+    *report = NULL;
+    if (options == NULL)
+        options = &no_options;
+    struct bench bench = {
+        .options = options,
+        .progress = progress,
+        .rounds = options->rounds == 0 ? DEFAULT_ROUNDS : options->rounds,
+        .n_prefill =
+            options->n_prefill == 0 ? DEFAULT_PREFILL : options->n_prefill,
+        .n_decode = options->n_decode == 0 ? DEFAULT_DECODE : options->n_decode,
+    };
+    if (bench.rounds < 1 || bench.rounds > MAX_ROUNDS)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, "%d rounds, expected 1 to %d",
+                        bench.rounds, MAX_ROUNDS);
+    double start = now();
+    enum lmq_status status = lmq_checkpoint_open(path, open, &checkpoint, err);
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_model_open(checkpoint, &bench.model, err);
+    double load_seconds = now() - start;
+    if (status == LMQ_OK)
+        status = prepare(&bench, err);
+    if (status == LMQ_OK)
+        status = measure_prefill(&bench, err);
+    if (status == LMQ_OK)
+        status = measure_decode(&bench, err);
+    if (status == LMQ_OK)
+        *report = make_report(&bench, checkpoint, load_seconds);
+    lmq_mem_free(bench.probe.memory);
+    free(bench.tokens);
+    lmq_session_free(bench.session);
+    lmq_model_close(bench.model);
+    lmq_checkpoint_close(checkpoint);
+    return status;
+}

@@ -1,0 +1,26 @@
+/*
+ * forward.h - the skeleton: embed, layers, head, over a batch of tokens.
+ *
+ * A batch is `n` consecutive tokens of one sequence, the first of them at
+ * `position`. What comes out for a token does not depend on how a sequence is
+ * cut into batches, nor on the number of threads.
+ */
+#ifndef LMQ_RUNTIME_FORWARD_H
+#define LMQ_RUNTIME_FORWARD_H
+
+#include "runtime/session.h"
+
+/* work->x = the embeddings; also the angles of the positions. */
+void lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
+                       const int32_t *tokens, size_t n, size_t position);
+
+/* work->x through one layer; adds to its keys and values. */
+void lmq_forward_layer(const struct lmq_model *model, size_t layer,
+                       struct lmq_kv *kv, struct lmq_work *work, size_t n,
+                       size_t position);
+
+/* logits (n_last, vocab) of the last n_last tokens of the batch. */
+void lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
+                      size_t n, size_t n_last, float *logits);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * kernels_int8.h - the int8 product around the inner tiles of one
+ * instruction set: packing of activations, loops, threads' shares.
+ *
+ * A body to include after kernels_vector.h. The including file defines
+ *
+ *   tile(tiles, row_tile, n_r, x, n_t, is16, out, stride)
+ *       computes n_r row tiles x n_t tokens; n_r, n_t and is16 are constants
+ *   LMQ_TILE_PAIR  the most row tiles it takes at a time, 1 or 2
+ *   LMQ_WIDE       1: activations as int16, 0: as int8
+ *
+ * A batch is cut into tiles of tokens, each [group]{head, numbers}:
+ *
+ *   head     float scale[8]; int32_t start[8]: 64 bytes
+ *   int8     [group / 4][vectors][4 columns], a vector is a token, or with 16
+ *            bits the high halves of the tile's tokens, then the low halves;
+ *            start[vector] = -128 * sum of its numbers, which takes back the
+ *            128 that the stored weights are too large
+ *   int16    [group / 4][tokens][columns 0, 2, 1, 3]
+ *
+ * so that a tile of weights meets its activations as two plain streams.
+ */
+
+#define TILE_VECTORS 6
+#define HEAD_BYTES 64
+#define MAX_GROUP 256
+
+/* Tokens in a full tile. */
+static size_t
+tile_tokens(const struct lmq_batch *batch)
+{
+    return batch->bits == LMQ_BITS_16 && !LMQ_WIDE ? TILE_VECTORS / 2
+                                                   : TILE_VECTORS;
+}
+
+/* Bytes of one group of n_t tokens. */
+static size_t
+group_bytes(const struct lmq_batch *batch, size_t n_t)
+{
+    size_t number = batch->bits == LMQ_BITS_16 || LMQ_WIDE ? 2 : 1;
+
+    return HEAD_BYTES + batch->group * n_t * number;
+}
+
+static const unsigned char *
+batch_tile(const struct lmq_batch *batch, size_t token)
+{
+    size_t n_groups = lmq_tiles_groups(batch->n_cols, batch->group);
+
+    return batch->data +
+           token * n_groups * group_bytes(batch, tile_tokens(batch)) /
+               tile_tokens(batch);
+}
+
+/* ---- Packing ---- */
+
+#if LMQ_WIDE
+
+static void
+pack_numbers(const int16_t q[][MAX_GROUP], size_t n_t, size_t group,
+             int is16, unsigned char *head, unsigned char *p)
+{
+    (void)is16;
+    (void)head;
+    for (size_t k = 0; k < group; k += 4) {
+        for (size_t t = 0; t < n_t; t++, p += 8) {
+            const int16_t swapped[4] = {q[t][k], q[t][k + 2], q[t][k + 1],
+                                        q[t][k + 3]};
+            memcpy(p, swapped, sizeof(swapped));
+        }
+    }
+}
+
+#else
+
+/* q = 256 * high + low; low is the low byte with its sign. */
+static void
+split(const int16_t *q, size_t group, int8_t *restrict high,
+      int8_t *restrict low)
+{
+    for (size_t k = 0; k < group; k += 32) {
+        for (size_t i = 0; i < 32; i++)
+            low[k + i] = (int8_t)q[k + i];
+        for (size_t i = 0; i < 32; i++)
+            high[k + i] = (int8_t)((q[k + i] + 128) >> 8);
+    }
+}
+
+/* Vector v of n_vectors: stores its 4 columns per step, returns the sum. */
+static int32_t
+pack_vector(const int8_t *part, size_t group, size_t v, size_t n_vectors,
+            unsigned char *p)
+{
+    int32_t sum = 0;
+
+    p += v * 4;
+    for (size_t k = 0; k < group; k += 32, part += 32) {
+        for (size_t i = 0; i < 32; i++)
+            sum += part[i];
+        for (size_t i = 0; i < 32; i += 4, p += n_vectors * 4)
+            memcpy(p, part + i, 4);
+    }
+    return sum;
+}
+
+static void
+pack_numbers(const int16_t q[][MAX_GROUP], size_t n_t, size_t group,
+             int is16, unsigned char *head, unsigned char *p)
+{
+    const size_t n_vectors = is16 ? 2 * n_t : n_t;
+    int32_t start[8] = {0};
+    int8_t low[MAX_GROUP], high[MAX_GROUP];
+
+    for (size_t t = 0; t < n_t; t++) {
+        split(q[t], group, high, low);
+        size_t v = is16 ? n_t + t : t;
+        start[v] = -128 * pack_vector(low, group, v, n_vectors, p);
+        if (is16)
+            start[t] = -128 * pack_vector(high, group, t, n_vectors, p);
+    }
+    memcpy(head + 32, start, sizeof(start));
+}
+
+#endif
+
+static void
+pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
+          size_t n_t, unsigned char *p)
+{
+    int16_t q[TILE_VECTORS][MAX_GROUP];
+    const size_t group = batch->group;
+
+    for (size_t k = 0; k < batch->n_cols; k += group) {
+        size_t n = batch->n_cols - k < group ? batch->n_cols - k : group;
+        float scale[8] = {0};
+        for (size_t t = 0; t < n_t; t++)
+            scale[t] = quantize_group(x + t * stride + k, n, group,
+                                      batch->bits, q[t]);
+        memcpy(p, scale, sizeof(scale));
+        pack_numbers((const int16_t(*)[MAX_GROUP])q, n_t, group,
+                     batch->bits == LMQ_BITS_16, p, p + HEAD_BYTES);
+        p += group_bytes(batch, n_t);
+    }
+}
+
+static void
+batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
+           size_t part, size_t n_parts)
+{
+    const size_t n_t = tile_tokens(batch);
+    const size_t n_tiles = (batch->n_tokens + n_t - 1) / n_t;
+    size_t end = n_tiles * (part + 1) / n_parts * n_t;
+
+    if (end > batch->n_tokens)
+        end = batch->n_tokens;
+    for (size_t t = n_tiles * part / n_parts * n_t; t < end; t += n_t)
+        pack_tile(batch, x + t * stride, stride,
+                  end - t < n_t ? end - t : n_t,
+                  (unsigned char *)batch_tile(batch, t));
+}
+
+/* ---- Product ---- */
+
+/* Streams of weights, scales and activations of one tile. */
+LMQ_INLINE const unsigned char *
+tile_weights(const struct lmq_tiles *tiles, size_t row_tile)
+{
+    return tiles->q + row_tile *
+                          lmq_tiles_groups(tiles->n_cols, tiles->group) *
+                          lmq_tile_group_bytes(tiles->group);
+}
+
+LMQ_INLINE const unsigned char *
+tile_scales(const struct lmq_tiles *tiles, size_t row_tile)
+{
+    return tiles->scale + row_tile *
+                              lmq_tiles_groups(tiles->n_cols, tiles->group) *
+                              lmq_tile_scale_bytes(tiles->scale_type);
+}
+
+/* out = sum * multiplier, for the rows that there are. */
+LMQ_INLINE void
+store_rows(const struct lmq_tiles *tiles, size_t row_tile, vf sum, float *out)
+{
+    const size_t row = row_tile * LMQ_TILE_ROWS;
+
+    store_some(out + row, vf_mul(sum, vf_set1(tiles->multiplier)),
+               tiles->n_rows - row);
+}
+
+#define TILE_CASE(n)                                                   \
+    case n:                                                            \
+        tile(tiles, row_tile, n_r, x, n, is16, out, stride);           \
+        break
+
+LMQ_INLINE void
+tile_any(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+         const unsigned char *x, size_t n_t, int is16, float *out,
+         size_t stride)
+{
+    switch (n_t) {
+        TILE_CASE(1);
+        TILE_CASE(2);
+        TILE_CASE(3);
+    default:
+        if (is16 && !LMQ_WIDE)
+            break;
+        switch (n_t) {
+            TILE_CASE(4);
+            TILE_CASE(5);
+            TILE_CASE(6);
+        }
+    }
+}
+#undef TILE_CASE
+
+LMQ_INLINE void
+product_rows(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+             const struct lmq_batch *batch, int is16, float *out,
+             size_t stride)
+{
+    const size_t full = tile_tokens(batch);
+
+    for (size_t t = 0; t < batch->n_tokens; t += full) {
+        size_t n_t = batch->n_tokens - t;
+        tile_any(tiles, row_tile, n_r, batch_tile(batch, t),
+                 n_t < full ? n_t : full, is16, out + t * stride, stride);
+    }
+}
+
+static void
+product_8(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+          const struct lmq_batch *batch, float *out, size_t stride)
+{
+    if (LMQ_TILE_PAIR > 1 && n_r > 1)
+        product_rows(tiles, row_tile, LMQ_TILE_PAIR, batch, 0, out, stride);
+    else
+        product_rows(tiles, row_tile, 1, batch, 0, out, stride);
+}
+
+static void
+product_16(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+           const struct lmq_batch *batch, float *out, size_t stride)
+{
+    if (LMQ_TILE_PAIR > 1 && n_r > 1)
+        product_rows(tiles, row_tile, LMQ_TILE_PAIR, batch, 1, out, stride);
+    else
+        product_rows(tiles, row_tile, 1, batch, 1, out, stride);
+}
+
+static void
+product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
+        const struct lmq_batch *batch, float *out, size_t stride)
+{
+    /* With few tokens the memory is the limit, and one stream of weights
+     * without software prefetch came closest to it: 92 % of the reading probe
+     * against 80 % with a pair of streams and 75 % with prefetch. */
+    const size_t most =
+        batch->n_tokens * batch->bits <= 4 * LMQ_BITS_8 ? 1 : LMQ_TILE_PAIR;
+
+    while (tile0 < tile1) {
+        size_t n_r = tile1 - tile0 < most ? 1 : most;
+        if (batch->bits == LMQ_BITS_16 && !LMQ_WIDE)
+            product_16(tiles, tile0, n_r, batch, out, stride);
+        else
+            product_8(tiles, tile0, n_r, batch, out, stride);
+        tile0 += n_r;
+    }
+}
+
+#define INT8_KERNELS                                                   \
+    .passes_16 = LMQ_WIDE ? 1 : 2,                                     \
+    .batch_pack = batch_pack, .product = product, .peak_int8 = peak_int8

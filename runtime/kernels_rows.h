@@ -1,0 +1,422 @@
+/*
+ * kernels_rows.h - products with rows of floats; a part of kernels_vector.h.
+ *
+ * Both products compute tiles of rows x tokens whose sums stay in registers,
+ * the tile sizes constant in each copy of the inlined function.
+ */
+
+/*
+ * Blocks that keep near what the inner loops read again and again: a tile's
+ * tokens in the first level cache, the block's rows in the second. Tokens are
+ * copied into scratch, [tile of tokens][step of 16 columns][token][16], as in
+ * place their rows, powers of two apart, would fight for the same few cache
+ * lines; the lane sums of the block wait there from one block of columns to
+ * the next.
+ */
+#define BLOCK_ROWS ((size_t)BR)
+#ifndef BT
+#define BT 24
+#define BC 256
+#define BR 64
+#endif
+#define BLOCK_TOKENS ((size_t)BT)
+#define BLOCK_COLS ((size_t)BC)
+
+_Static_assert(LMQ_SCRATCH_BYTES >=
+                   BLOCK_TOKENS * (BLOCK_ROWS * LANES + BLOCK_COLS) *
+                       sizeof(float),
+               "a lane sum for each row and token, and the tokens");
+
+struct rows_job {
+    const struct lmq_rows *rows;
+    const float *x;
+    size_t x_stride;
+    float *out;
+    size_t out_stride;
+    size_t col0, col1;     /* of this block */
+    size_t row0, row1;
+    size_t token0, token1;
+    float *sums;           /* [BLOCK_ROWS][BLOCK_TOKENS][LANES] */
+    const float *packed;   /* [BLOCK_TOKENS * BLOCK_COLS], or one token */
+};
+
+/* Tokens in the tile that begins when `n` are left. */
+LMQ_INLINE size_t
+tile_width(size_t n)
+{
+    if (n >= LMQ_TILE_T)
+        return LMQ_TILE_T;
+    if (n >= 4)
+        return 4;
+    return n >= 2 ? 2 : 1;
+}
+
+static void
+rows_pack(const struct rows_job *job, float *to)
+{
+
+    for (size_t t = job->token0, n_t; t < job->token1; t += n_t) {
+        n_t = tile_width(job->token1 - t);
+        for (size_t i = job->col0; i < job->col1; i += LANES)
+            for (size_t j = 0; j < n_t; j++, to += LANES)
+                vf_store(to, load_some(job->x + (t + j) * job->x_stride + i,
+                                       job->col1 - i));
+    }
+}
+
+/* Where the lane sum of a row and a token of the block waits. */
+LMQ_INLINE float *
+lane_sum(const struct rows_job *job, size_t row, size_t token)
+{
+    return job->sums + ((row - job->row0) * BLOCK_TOKENS + token -
+                        job->token0) * LANES;
+}
+
+/* Adds the full steps of columns to registers [part, part + n_parts) of the
+ * lane sums. x: the tile's tokens, packed. */
+LMQ_INLINE void
+add_columns(const struct rows_job *job, size_t row, size_t token,
+            const float *x, enum lmq_row_type type, size_t n_r, size_t n_t,
+            size_t part, size_t n_parts)
+{
+    const size_t ahead = 2 * LMQ_TILE_R * job->rows->stride;
+    const unsigned char *p[LMQ_TILE_R];
+    vr acc[LMQ_TILE_T][LMQ_TILE_R][REGISTERS];
+
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        p[r] = (const unsigned char *)job->rows->data +
+               (row + r) * job->rows->stride;
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            LMQ_UNROLL for (size_t j = 0; j < n_parts; j++)
+                acc[t][r][j] = job->col0 == 0
+                    ? vr_set1(0.0f)
+                    : vr_load(lane_sum(job, row + r, token + t) +
+                              (part + j) * LMQ_WIDTH);
+    for (size_t i = job->col0; i + LANES <= job->col1; i += LANES) {
+        /* Few tokens: the memory is the limit, and its prefetchers do not see
+         * through short rows. */
+        if (n_t < LMQ_TILE_T)
+            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                __builtin_prefetch(p[r] + ahead + lmq_row_bytes(type, i), 0,
+                                   2);
+        LMQ_UNROLL for (size_t j = 0; j < n_parts; j++) {
+            const size_t lane = (part + j) * LMQ_WIDTH;
+            vr v[LMQ_TILE_T];
+            LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+                v[t] = vr_load(x + t * LANES + lane);
+            LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
+                vr w = load_columns(p[r], type, i + lane);
+                LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+                    acc[t][r][j] = vr_fma(w, v[t], acc[t][r][j]);
+            }
+        }
+        x += n_t * LANES;
+    }
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            LMQ_UNROLL for (size_t j = 0; j < n_parts; j++)
+                vr_store(lane_sum(job, row + r, token + t) +
+                             (part + j) * LMQ_WIDTH, acc[t][r][j]);
+}
+
+/* The last columns, fewer than LANES, and the end of the sums. */
+LMQ_INLINE void
+end_sums(const struct rows_job *job, size_t row, size_t token, const float *x,
+         enum lmq_row_type type, size_t n_r, size_t n_t)
+{
+    const size_t n = job->rows->n_cols, column = n / LANES * LANES;
+    const unsigned char *p =
+        (const unsigned char *)job->rows->data + row * job->rows->stride;
+
+    x += (column - job->col0) * n_t;
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
+        vf sum[LMQ_TILE_R];
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            sum[r] = vf_load(lane_sum(job, row + r, token + t));
+        if (column < n) {
+            vf v = load_some(x + t * LANES, n_t == 1 ? n - column : LANES);
+            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                sum[r] = vf_fma(load_row(p + r * job->rows->stride, type,
+                                         column, n), v, sum[r]);
+        }
+        vf_sums(sum, n_r, job->out + (token + t) * job->out_stride + row);
+    }
+}
+
+LMQ_INLINE void
+rows_tile(const struct rows_job *job, size_t row, size_t token,
+          const float *x, enum lmq_row_type type, size_t n_r, size_t n_t)
+{
+    /* A tile has LMQ_TILE_R * LMQ_TILE_T registers for sums: if the vectors
+     * are longer, it goes through its columns once for each of their
+     * registers. */
+    const size_t n_parts =
+        n_r * n_t * REGISTERS <= LMQ_TILE_R * LMQ_TILE_T ? REGISTERS : 1;
+
+    for (size_t part = 0; part < REGISTERS; part += n_parts)
+        add_columns(job, row, token, x, type, n_r, n_t, part, n_parts);
+    if (job->col1 == job->rows->n_cols)
+        end_sums(job, row, token, x, type, n_r, n_t);
+}
+
+/* One tile of tokens, all rows of the block. */
+LMQ_INLINE void
+rows_strip(const struct rows_job *job, size_t token, const float *x,
+           enum lmq_row_type type, size_t n_t)
+{
+    size_t row = job->row0;
+
+    for (; LMQ_TILE_R > 1 && row + LMQ_TILE_R <= job->row1; row += LMQ_TILE_R)
+        rows_tile(job, row, token, x, type, LMQ_TILE_R, n_t);
+    for (; row < job->row1; row++)
+        rows_tile(job, row, token, x, type, 1, n_t);
+}
+
+LMQ_INLINE void
+rows_block(const struct rows_job *job, enum lmq_row_type type)
+{
+    const size_t n_steps = (job->col1 - job->col0 + LANES - 1) / LANES;
+    const float *x = job->packed;
+
+    for (size_t t = job->token0, n_t; t < job->token1; t += n_t) {
+        n_t = tile_width(job->token1 - t);
+        if (n_t == LMQ_TILE_T)
+            rows_strip(job, t, x, type, LMQ_TILE_T);
+        else if (LMQ_TILE_T > 4 && n_t == 4)
+            rows_strip(job, t, x, type, 4);
+        else if (LMQ_TILE_T > 2 && n_t == 2)
+            rows_strip(job, t, x, type, 2);
+        else
+            rows_strip(job, t, x, type, 1);
+        x += n_steps * n_t * LANES;
+    }
+}
+
+static void
+rows_f32(const struct rows_job *job)
+{
+    rows_block(job, LMQ_ROW_F32);
+}
+
+static void
+rows_f16(const struct rows_job *job)
+{
+    rows_block(job, LMQ_ROW_F16);
+}
+
+static void
+rows_bf16(const struct rows_job *job)
+{
+    rows_block(job, LMQ_ROW_BF16);
+}
+
+static void
+rows_q8(const struct rows_job *job)
+{
+    rows_block(job, LMQ_ROW_Q8);
+}
+
+static void
+rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
+             const float *x, size_t x_stride, size_t n_tokens, float *out,
+             size_t out_stride, void *scratch)
+{
+    static void (*const blocks[])(const struct rows_job *) = {
+        [LMQ_ROW_F32] = rows_f32,
+        [LMQ_ROW_F16] = rows_f16,
+        [LMQ_ROW_BF16] = rows_bf16,
+        [LMQ_ROW_Q8] = rows_q8,
+    };
+    float *sums = scratch;
+    float *packed = sums + BLOCK_TOKENS * BLOCK_ROWS * LANES;
+    struct rows_job job = {
+        .rows = rows, .x = x, .x_stride = x_stride, .out = out,
+        .out_stride = out_stride, .sums = sums,
+        .packed = n_tokens > 1 ? packed : x,
+    };
+    const size_t n = rows->n_cols;
+    const size_t step = n_tokens > 1 ? BLOCK_COLS : n;
+
+    for (size_t r = row0; r < row1; r = job.row1) {
+        job.row0 = r;
+        job.row1 = r + BLOCK_ROWS < row1 ? r + BLOCK_ROWS : row1;
+        for (size_t t = 0; t < n_tokens; t = job.token1) {
+            job.token0 = t;
+            job.token1 =
+                t + BLOCK_TOKENS < n_tokens ? t + BLOCK_TOKENS : n_tokens;
+            for (size_t c = 0; c < n; c = job.col1) {
+                job.col0 = c;
+                job.col1 = n - c > step ? c + step : n;
+                if (n_tokens > 1)
+                    rows_pack(&job, packed);
+                blocks[rows->type](&job);
+            }
+        }
+    }
+}
+
+/* ---- Sums of rows ---- */
+
+/* Vectors of columns whose sums for LMQ_TILE_T tokens fit the registers. */
+#define MIX_VECTORS                                                    \
+    (LMQ_TILE_R > REGISTERS ? LMQ_TILE_R / REGISTERS : (size_t)1)
+
+/* n_v vectors of columns x n_t tokens; only a single vector may be ragged. */
+LMQ_INLINE void
+mix_tile(const struct lmq_rows *rows, size_t row0, size_t row1, size_t column,
+         const float *weight, size_t weight_stride, float *out,
+         size_t out_stride, enum lmq_row_type type, size_t n_v, size_t n_t)
+{
+    const size_t n = n_v > 1 ? n_v * LANES : rows->n_cols - column;
+    const unsigned char *row =
+        (const unsigned char *)rows->data + row0 * rows->stride;
+    vf sum[LMQ_TILE_R][LMQ_TILE_T], x;
+
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+        LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
+            sum[v][t] = load_some(out + t * out_stride + column + v * LANES,
+                                  n - v * LANES);
+    for (size_t r = row0; r < row1; r++, row += rows->stride) {
+        if (n_v == 1)
+            x = load_row(row, type, column, rows->n_cols);
+        LMQ_UNROLL for (size_t i = 0; i < n_v * REGISTERS; i++) {
+            const size_t v = i / REGISTERS, j = i % REGISTERS;
+            vr y = n_v == 1 ? x.r[j]
+                            : load_columns(row, type, column + i * LMQ_WIDTH);
+            LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+                sum[v][t].r[j] =
+                    vr_fma(vr_set1(weight[t * weight_stride + r]), y,
+                           sum[v][t].r[j]);
+        }
+    }
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+        LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
+            store_some(out + t * out_stride + column + v * LANES, sum[v][t],
+                       n - v * LANES);
+}
+
+/* All columns for n_t tokens. */
+LMQ_INLINE void
+mix_strip(const struct lmq_rows *rows, size_t row0, size_t row1,
+          const float *weight, size_t weight_stride, float *out,
+          size_t out_stride, enum lmq_row_type type, size_t n_t)
+{
+    const size_t wide = MIX_VECTORS * LANES;
+    size_t c = 0;
+
+    for (; MIX_VECTORS > 1 && c + wide <= rows->n_cols; c += wide)
+        mix_tile(rows, row0, row1, c, weight, weight_stride, out, out_stride,
+                 type, MIX_VECTORS, n_t);
+    for (; c < rows->n_cols; c += LANES)
+        mix_tile(rows, row0, row1, c, weight, weight_stride, out, out_stride,
+                 type, 1, n_t);
+}
+
+LMQ_INLINE void
+mix_type(const struct lmq_rows *rows, size_t row0, size_t row1,
+         const float *weight, size_t weight_stride, size_t n_tokens,
+         float *out, size_t out_stride, enum lmq_row_type type)
+{
+    for (size_t t = 0, n_t; t < n_tokens; t += n_t) {
+        const float *w = weight + t * weight_stride;
+        float *o = out + t * out_stride;
+        n_t = tile_width(n_tokens - t);
+        if (n_t == LMQ_TILE_T)
+            mix_strip(rows, row0, row1, w, weight_stride, o, out_stride, type,
+                      LMQ_TILE_T);
+        else if (LMQ_TILE_T > 4 && n_t == 4)
+            mix_strip(rows, row0, row1, w, weight_stride, o, out_stride, type,
+                      4);
+        else if (LMQ_TILE_T > 2 && n_t == 2)
+            mix_strip(rows, row0, row1, w, weight_stride, o, out_stride, type,
+                      2);
+        else
+            mix_strip(rows, row0, row1, w, weight_stride, o, out_stride, type,
+                      1);
+    }
+}
+
+static void
+rows_mix(const struct lmq_rows *rows, size_t row0, size_t row1,
+         const float *weight, size_t weight_stride, size_t n_tokens,
+         float *out, size_t out_stride)
+{
+    switch (rows->type) {
+    case LMQ_ROW_F32:
+        mix_type(rows, row0, row1, weight, weight_stride, n_tokens, out,
+                 out_stride, LMQ_ROW_F32);
+        break;
+    case LMQ_ROW_F16:
+        mix_type(rows, row0, row1, weight, weight_stride, n_tokens, out,
+                 out_stride, LMQ_ROW_F16);
+        break;
+    case LMQ_ROW_BF16:
+        mix_type(rows, row0, row1, weight, weight_stride, n_tokens, out,
+                 out_stride, LMQ_ROW_BF16);
+        break;
+    case LMQ_ROW_Q8:
+        mix_type(rows, row0, row1, weight, weight_stride, n_tokens, out,
+                 out_stride, LMQ_ROW_Q8);
+        break;
+    }
+}
+
+/* ---- Probes ---- */
+
+/* Chains of independent sums, as many as hide the latency; they differ, lest
+ * the compiler computes one for all. */
+static double
+peak_f32(size_t rounds)
+{
+    float start[LMQ_PEAK_REGISTERS * LMQ_WIDTH], total = 0;
+    vr sum[LMQ_PEAK_REGISTERS];
+    const vr a = vr_set1(1.0f), b = vr_set1(0x1p-20f);
+
+    for (size_t i = 0; i < LMQ_PEAK_REGISTERS * LMQ_WIDTH; i++)
+        start[i] = (float)i;
+    LMQ_UNROLL for (size_t i = 0; i < LMQ_PEAK_REGISTERS; i++)
+        sum[i] = vr_load(start + i * LMQ_WIDTH);
+    for (size_t round = 0; round < rounds; round++)
+        LMQ_UNROLL for (size_t i = 0; i < LMQ_PEAK_REGISTERS; i++)
+            sum[i] = vr_fma(sum[i], a, b);
+    for (size_t i = 0; i < LMQ_PEAK_REGISTERS; i++) {
+        vr_store(start, sum[i]);
+        total += start[0];
+    }
+    /* Never less than 0, but the compiler does not know. */
+    return (double)(rounds * LMQ_PEAK_REGISTERS * LMQ_WIDTH * 2) +
+           (total < 0 ? 1 : 0);
+}
+
+/* Four streams, as that is what the hardware prefetchers serve best. */
+static float
+read_memory(const void *memory, size_t n_bytes)
+{
+    const size_t quarter = n_bytes / sizeof(float) / 4 / LANES * LANES;
+    const float *p = memory;
+    vf m[4];
+
+    LMQ_UNROLL for (size_t j = 0; j < 4; j++)
+        m[j] = vf_set1(0.0f);
+    for (size_t i = 0; i < quarter; i += LANES)
+        LMQ_UNROLL for (size_t j = 0; j < 4; j++)
+            m[j] = vf_max_bits(m[j], vf_load(p + j * quarter + i));
+    float lane[LANES], result = 0;
+    vf_store(lane, vf_max_bits(vf_max_bits(m[0], m[1]),
+                               vf_max_bits(m[2], m[3])));
+    for (size_t j = 0; j < LANES; j++)
+        result += lane[j];
+    return result;
+}
+
+#define VECTOR_KERNELS                                                 \
+    .quantize = quantize, .rows_product = rows_product,                \
+    .rows_mix = rows_mix, .row_widen = row_widen,                      \
+    .row_narrow = row_narrow, .rmsnorm = rmsnorm,                      \
+    .layernorm = layernorm, .softmax = softmax, .max = maximum,        \
+    .exp_sum = exp_sum, .scale = map_scale, .dot = sum_products,       \
+    .exp = map_exp, .silu = map_silu, .gelu_tanh = map_gelu_tanh,      \
+    .gelu_erf = map_gelu_erf, .softcap = map_softcap, .add = map_add,  \
+    .mul = map_mul, .axpy = map_axpy, .rope = rope,                    \
+    .peak_f32 = peak_f32, .read_memory = read_memory
