@@ -245,11 +245,12 @@ LMQ_API void lmq_tokenizer_close(struct lmq_tokenizer *tokenizer);
 LMQ_API int lmq_tokenizer_ends(const struct lmq_tokenizer *tokenizer,
                                int32_t id);
 
-/* What a token stands for, special ones by name; any bytes, which live as long
- * as the tokenizer. */
+/* What a token stands for, special ones by name; *is_text tells whether these
+ * bytes are UTF-8 by themselves. They live as long as the tokenizer. */
 LMQ_API enum lmq_status
 lmq_tokenizer_token(const struct lmq_tokenizer *tokenizer, int32_t id,
-                    const char **piece, size_t *n, struct lmq_error *err);
+                    const char **piece, size_t *n, int *is_text,
+                    struct lmq_error *err);
 
 enum {
     LMQ_TEXT_PLAIN = 1,  /* without the begin token that the model expects */

@@ -269,6 +269,17 @@ lmq_input_map(struct lmq_input *input, const unsigned char **bytes,
     return LMQ_OK;
 }
 
+void
+lmq_input_forget(struct lmq_input *input, uint64_t offset, uint64_t n)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t from = offset / page * page;
+
+    if (input->map != NULL && n > 0 && offset + n <= input->size)
+        madvise((char *)input->map + from, (size_t)(offset + n - from),
+                MADV_DONTNEED);
+}
+
 enum lmq_status
 lmq_file_load(const char *path, size_t most, unsigned char **out, size_t *n,
               struct lmq_error *err)

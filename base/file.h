@@ -33,6 +33,9 @@ enum lmq_status lmq_input_map(struct lmq_input *input,
                               const unsigned char **bytes,
                               struct lmq_error *err);
 
+/* The mapped range need not stay in memory; it can still be read. */
+void lmq_input_forget(struct lmq_input *input, uint64_t offset, uint64_t n);
+
 /* A whole small file; *out has a 0 behind the last byte and is freed with
  * free(). Larger than `most` bytes is refused. */
 enum lmq_status lmq_file_load(const char *path, size_t most,

@@ -83,14 +83,17 @@ print_ids(const int32_t *ids, size_t n)
     putchar('\n');
 }
 
-/* As JSON and C do, so that a line break stays on its line. */
+/* As JSON and C do, so that a line break stays on its line. A piece that is
+ * a part of a character shows as <0xNN>, as vocabularies write it. */
 static void
-print_quoted(const char *text, size_t n)
+print_quoted(const char *text, size_t n, bool is_text)
 {
     putchar('"');
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
+        if (!is_text)
+            printf("<0x%02X>", c);
+        else if (c == '"' || c == '\\')
             printf("\\%c", c);
         else if (c == '\n')
             fputs("\\n", stdout);
@@ -111,15 +114,16 @@ print_pieces(const struct lmq_tokenizer *tokenizer, const int32_t *ids,
     for (size_t i = 0; i < n; i++) {
         const char *piece;
         size_t size;
-        if (lmq_tokenizer_token(tokenizer, ids[i], &piece, &size, err) !=
-            LMQ_OK)
+        int is_text;
+        if (lmq_tokenizer_token(tokenizer, ids[i], &piece, &size, &is_text,
+                                err) != LMQ_OK)
             return report_error(err);
         if (is_json)
             printf("%s\n  {\"id\": %" PRId32 ", \"piece\": ",
                    i == 0 ? "" : ",", ids[i]);
         else
             printf("%8" PRId32 "  ", ids[i]);
-        print_quoted(piece, size);
+        print_quoted(piece, size, is_text != 0);
         puts(is_json ? "}" : "");
     }
     if (is_json)

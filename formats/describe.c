@@ -279,6 +279,34 @@ describe_tokenizer(const struct lmq_checkpoint *checkpoint, json_t *report)
     json_object_set_new(report, "tokenizer_files", files);
 }
 
+/* The same, but every text as lmq_json_text() makes it: it comes from a file
+ * and goes to a terminal. */
+static json_t *
+printable(const json_t *value)
+{
+    const char *key;
+    json_t *item, *copy;
+    size_t i;
+
+    if (json_is_string(value))
+        return lmq_json_text(json_string_value(value));
+    if (json_is_array(value)) {
+        copy = json_array();
+        json_array_foreach(value, i, item)
+            json_array_append_new(copy, printable(item));
+        return copy;
+    }
+    if (!json_is_object(value))
+        return json_copy((json_t *)(uintptr_t)value);
+    copy = json_object();
+    for (void *at = json_object_iter((json_t *)(uintptr_t)value); at != NULL;
+         at = json_object_iter_next((json_t *)(uintptr_t)value, at)) {
+        key = json_object_iter_key(at);
+        json_object_set_new(copy, key, printable(json_object_iter_value(at)));
+    }
+    return copy;
+}
+
 static void
 describe_container(const struct lmq_checkpoint *checkpoint, json_t *report)
 {
@@ -294,8 +322,10 @@ describe_container(const struct lmq_checkpoint *checkpoint, json_t *report)
     static const char *const keys[] = {"quantization", "tie_rule",
                                        "provenance"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        json_object_set(report, keys[i],
-                        json_object_get(container->metadata, keys[i]));
+        if (json_object_get(container->metadata, keys[i]) != NULL)
+            json_object_set_new(
+                report, keys[i],
+                printable(json_object_get(container->metadata, keys[i])));
     /* One name per tensor: `tensors` says it better. */
     json_object_del(json_object_get(report, "provenance"), "stored_names");
 }

@@ -191,13 +191,43 @@ parse_ids(const json_t *config, struct lmq_hparams *h)
 
 /* ---- Architectures ---- */
 
+/* What would silently mean its default if it had another type. */
+static enum lmq_status
+check_types(const json_t *config, struct lmq_error *err)
+{
+    static const struct {
+        const char *key;
+        json_type type;
+        const char *what;
+    } wanted[] = {
+        {"hidden_act", JSON_STRING, "text"},
+        {"rope_scaling", JSON_OBJECT, "object"},
+        {"rope_parameters", JSON_OBJECT, "object"},
+        {"tie_word_embeddings", JSON_TRUE, "true or false"},
+    };
+
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        const json_t *found = json_object_get(config, wanted[i].key);
+        if (found == NULL || json_is_null(found) ||
+            json_typeof(found) == wanted[i].type ||
+            (wanted[i].type == JSON_TRUE && json_is_false(found)))
+            continue;
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "'%s' in the configuration is no %s", wanted[i].key,
+                        wanted[i].what);
+    }
+    return LMQ_OK;
+}
+
 static enum lmq_status
 parse_llama(const json_t *config, struct lmq_hparams *h, struct lmq_error *err)
 {
     const char *activation = get_text(config, "hidden_act");
     const json_t *tie = json_object_get(config, "tie_word_embeddings");
-    enum lmq_status status = parse_sizes(config, h, err);
+    enum lmq_status status = check_types(config, err);
 
+    if (status == LMQ_OK)
+        status = parse_sizes(config, h, err);
     if (status == LMQ_OK)
         status = parse_rope(config, h, err);
     if (status != LMQ_OK)
@@ -242,6 +272,10 @@ lmq_config_parse(const unsigned char *text, size_t size,
     *is_known = false;
     if (status != LMQ_OK)
         return status;
+    if (!json_is_object(config)) {
+        json_decref(config);
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is no JSON object");
+    }
     const char *class_name = json_string_value(
         json_array_get(json_object_get(config, "architectures"), 0));
     if (class_name == NULL)

@@ -452,10 +452,11 @@ is_multiplier(float value)
            frexpf(value, &exponent) == 0.5f;
 }
 
+/* Sums of squares of very large weights may be infinite. */
 static bool
 is_measure(double value)
 {
-    return isfinite(value) && value >= 0;
+    return value >= 0;
 }
 
 static enum lmq_status
@@ -467,6 +468,12 @@ check_record(const struct lmq_record *record, uint64_t at, uint64_t file_size,
     bool is_q8 = record->encoding == LMQ_ENCODING_Q8;
     uint64_t values_size, scales_size;
 
+    if (record->place.layer < -1 || record->place.layer >= LMQ_MAX_LAYERS ||
+        record->expert < -1)
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "tensor '%s': layer %d and expert %d make no sense",
+                        record->name, (int)record->place.layer,
+                        (int)record->expert);
     for (uint32_t i = 0; i < LMQ_MAX_DIMS; i++)
         if ((record->dims[i] == 0) != (i >= record->n_dims))
             return lmq_fail(err, LMQ_ERR_FORMAT, at,

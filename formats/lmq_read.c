@@ -192,6 +192,9 @@ check_tiling(const struct lmq_container *container, struct lmq_error *err)
                               extents[i].offset < aligned ? "an overlap"
                                                           : "a gap");
     }
+    if (status == LMQ_OK && extents[kept - 1].offset != sb->table_offset)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, extents[kept - 1].offset,
+                          "something lies behind the section table");
     free(extents);
     return status;
 }

@@ -216,7 +216,7 @@ lmq_place_compare(const struct lmq_place *a, const struct lmq_place *b)
     int order = stage(a) - stage(b);
 
     if (order == 0)
-        order = a->layer - b->layer;
+        order = (a->layer > b->layer) - (a->layer < b->layer);
     if (order == 0)
         order = roles[a->role].order - roles[b->role].order;
     if (order == 0)

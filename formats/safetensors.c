@@ -214,6 +214,12 @@ read_header(struct lmq_input *input, json_t **header, uint64_t *data_at,
     if (status != LMQ_OK)
         return status;
     uint64_t size = lmq_load_u64le(length);
+    if (memcmp(length, "version ", sizeof(length)) == 0) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "is a Git LFS pointer, not the file itself");
+        lmq_hint(err, "'git lfs pull' fetches the real file");
+        return LMQ_ERR_UNSUPPORTED;
+    }
     uint64_t most = lmq_u64_min(HEADER_MAX,
                                 lmq_input_size(input) - LENGTH_BYTES);
     if (size > most)

@@ -15,8 +15,10 @@
  * tensor's smaller groups then still have 8 bits or more. */
 #define SCALE_LOW 0x1p-12f
 #define SCALE_HIGH 65504.0f
-/* Where the multiplier puts the largest scale of a tensor that needs one. */
+/* Where the multiplier puts the largest scale of a tensor that needs one, and
+ * the smallest multiplier that is a normal float. */
 #define SCALE_EXPONENT 8
+#define MULTIPLIER_EXPONENT_MIN (-126)
 
 bool
 lmq_group_size_is_valid(unsigned group_size)
@@ -62,7 +64,10 @@ lmq_choose_multiplier(enum lmq_scales scales, float max_scale)
         (max_scale >= SCALE_LOW && max_scale <= SCALE_HIGH))
         return 1;
     frexpf(max_scale, &exponent);
-    return ldexpf(1, exponent - SCALE_EXPONENT);
+    exponent -= SCALE_EXPONENT;
+    return ldexpf(1, exponent < MULTIPLIER_EXPONENT_MIN
+                         ? MULTIPLIER_EXPONENT_MIN
+                         : exponent);
 }
 
 void

@@ -85,7 +85,7 @@ lmq_tile_scales_size(size_t n_cols, unsigned group, enum lmq_scales type)
 }
 
 void
-lmq_tile_pack(const int8_t *q, const unsigned char *scales, size_t n_rows,
+lmq_tile_store(const int8_t *q, const unsigned char *scales, size_t n_rows,
               size_t n_cols, unsigned group, enum lmq_scales type,
               unsigned char *tile_values, unsigned char *tile_scales)
 {
@@ -114,7 +114,7 @@ lmq_tile_pack(const int8_t *q, const unsigned char *scales, size_t n_rows,
 }
 
 void
-lmq_tile_unpack(const unsigned char *tile_values,
+lmq_tile_load(const unsigned char *tile_values,
                 const unsigned char *tile_scales, size_t n_rows, size_t n_cols,
                 unsigned group, enum lmq_scales type, int8_t *q,
                 unsigned char *scales)

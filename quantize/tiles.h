@@ -49,10 +49,10 @@ size_t lmq_tile_scales_size(size_t n_cols, unsigned group,
  * Packs 1..16 rows of n_cols int8, one after the other, and their stored
  * scales, [n_rows][n_groups], into one tile; and back.
  */
-void lmq_tile_pack(const int8_t *q, const unsigned char *scales, size_t n_rows,
+void lmq_tile_store(const int8_t *q, const unsigned char *scales, size_t n_rows,
                    size_t n_cols, unsigned group, enum lmq_scales type,
                    unsigned char *tile_values, unsigned char *tile_scales);
-void lmq_tile_unpack(const unsigned char *tile_values,
+void lmq_tile_load(const unsigned char *tile_values,
                      const unsigned char *tile_scales, size_t n_rows,
                      size_t n_cols, unsigned group, enum lmq_scales type,
                      int8_t *q, unsigned char *scales);

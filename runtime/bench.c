@@ -100,19 +100,8 @@ struct cost {
 static void
 add_cost(struct cost *cost, const struct lmq_matrix *matrix)
 {
-    double n = (double)matrix->n_rows * (double)matrix->n_cols;
-    const struct lmq_tiles *tiles = &matrix->tiles;
-
-    cost->multiplications += n;
-    if (matrix->is_int8) {
-        double groups = (double)lmq_tiles_count(tiles->n_rows) *
-                        (double)lmq_tiles_groups(tiles->n_cols, tiles->group);
-        cost->bytes += groups * LMQ_TILE_ROWS *
-                       ((double)tiles->group +
-                        (double)lmq_scale_size((enum lmq_scales)tiles->scale_type));
-    } else {
-        cost->bytes += (double)matrix->n_rows * (double)matrix->rows.stride;
-    }
+    cost->multiplications += (double)matrix->n_rows * (double)matrix->n_cols;
+    cost->bytes += (double)lmq_matrix_bytes(matrix);
 }
 
 static struct cost
@@ -121,14 +110,10 @@ cost_of(const struct lmq_model *model)
     struct cost cost = {0};
 
     for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        const struct lmq_layer *layer = &model->layers[i];
-        add_cost(&cost, &layer->q);
-        add_cost(&cost, &layer->k);
-        add_cost(&cost, &layer->v);
-        add_cost(&cost, &layer->out);
-        add_cost(&cost, &layer->gate);
-        add_cost(&cost, &layer->up);
-        add_cost(&cost, &layer->down);
+        struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
+        lmq_layer_matrices(&model->layers[i], matrices);
+        for (size_t j = 0; j < LMQ_LAYER_MATRICES; j++)
+            add_cost(&cost, matrices[j]);
     }
     return cost;
 }

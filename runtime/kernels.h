@@ -154,7 +154,7 @@ lmq_row_bytes(enum lmq_row_type type, size_t n_cols)
 }
 
 /* Scratch that rows_product() wants, aligned to 64; one per thread. */
-#define LMQ_SCRATCH_BYTES ((size_t)1 << 20)
+#define LMQ_SCRATCH_BYTES ((size_t)147456)
 
 /* ---- The kernels ---- */
 

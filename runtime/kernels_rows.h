@@ -13,16 +13,11 @@
  * lines; the lane sums of the block wait there from one block of columns to
  * the next.
  */
-#define BLOCK_ROWS ((size_t)BR)
-#ifndef BT
-#define BT 24
-#define BC 256
-#define BR 64
-#endif
-#define BLOCK_TOKENS ((size_t)BT)
-#define BLOCK_COLS ((size_t)BC)
+#define BLOCK_ROWS ((size_t)64)
+#define BLOCK_TOKENS ((size_t)24)
+#define BLOCK_COLS ((size_t)512)
 
-_Static_assert(LMQ_SCRATCH_BYTES >=
+_Static_assert(LMQ_SCRATCH_BYTES ==
                    BLOCK_TOKENS * (BLOCK_ROWS * LANES + BLOCK_COLS) *
                        sizeof(float),
                "a lane sum for each row and token, and the tokens");
@@ -64,35 +59,20 @@ rows_pack(const struct rows_job *job, float *to)
     }
 }
 
-/* Where the lane sum of a row and a token of the block waits. */
-LMQ_INLINE float *
-lane_sum(const struct rows_job *job, size_t row, size_t token)
-{
-    return job->sums + ((row - job->row0) * BLOCK_TOKENS + token -
-                        job->token0) * LANES;
-}
-
 /* Adds the full steps of columns to registers [part, part + n_parts) of the
  * lane sums. x: the tile's tokens, packed. */
 LMQ_INLINE void
-add_columns(const struct rows_job *job, size_t row, size_t token,
+add_columns(const struct rows_job *job, const unsigned char *const *p,
             const float *x, enum lmq_row_type type, size_t n_r, size_t n_t,
-            size_t part, size_t n_parts)
+            size_t part, size_t n_parts, vf sum[LMQ_TILE_T][LMQ_TILE_R])
 {
     const size_t ahead = 2 * LMQ_TILE_R * job->rows->stride;
-    const unsigned char *p[LMQ_TILE_R];
     vr acc[LMQ_TILE_T][LMQ_TILE_R][REGISTERS];
 
-    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        p[r] = (const unsigned char *)job->rows->data +
-               (row + r) * job->rows->stride;
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             LMQ_UNROLL for (size_t j = 0; j < n_parts; j++)
-                acc[t][r][j] = job->col0 == 0
-                    ? vr_set1(0.0f)
-                    : vr_load(lane_sum(job, row + r, token + t) +
-                              (part + j) * LMQ_WIDTH);
+                acc[t][r][j] = sum[t][r].r[part + j];
     for (size_t i = job->col0; i + LANES <= job->col1; i += LANES) {
         /* Few tokens: the memory is the limit, and its prefetchers do not see
          * through short rows. */
@@ -116,31 +96,24 @@ add_columns(const struct rows_job *job, size_t row, size_t token,
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             LMQ_UNROLL for (size_t j = 0; j < n_parts; j++)
-                vr_store(lane_sum(job, row + r, token + t) +
-                             (part + j) * LMQ_WIDTH, acc[t][r][j]);
+                sum[t][r].r[part + j] = acc[t][r][j];
 }
 
-/* The last columns, fewer than LANES, and the end of the sums. */
+/* Adds the last columns of the rows, fewer than LANES. */
 LMQ_INLINE void
-end_sums(const struct rows_job *job, size_t row, size_t token, const float *x,
-         enum lmq_row_type type, size_t n_r, size_t n_t)
+add_rest(const struct rows_job *job, const unsigned char *const *p,
+         const float *x, enum lmq_row_type type, size_t n_r, size_t n_t,
+         vf sum[LMQ_TILE_T][LMQ_TILE_R])
 {
     const size_t n = job->rows->n_cols, column = n / LANES * LANES;
-    const unsigned char *p =
-        (const unsigned char *)job->rows->data + row * job->rows->stride;
 
     x += (column - job->col0) * n_t;
-    LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
-        vf sum[LMQ_TILE_R];
-        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-            sum[r] = vf_load(lane_sum(job, row + r, token + t));
-        if (column < n) {
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
+        vf w = load_row(p[r], type, column, n);
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
             vf v = load_some(x + t * LANES, n_t == 1 ? n - column : LANES);
-            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                sum[r] = vf_fma(load_row(p + r * job->rows->stride, type,
-                                         column, n), v, sum[r]);
+            sum[t][r] = vf_fma(w, v, sum[t][r]);
         }
-        vf_sums(sum, n_r, job->out + (token + t) * job->out_stride + row);
     }
 }
 
@@ -153,11 +126,33 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
      * registers. */
     const size_t n_parts =
         n_r * n_t * REGISTERS <= LMQ_TILE_R * LMQ_TILE_T ? REGISTERS : 1;
+    const int is_first = job->col0 == 0;
+    const int is_last = job->col1 == job->rows->n_cols;
+    const unsigned char *p[LMQ_TILE_R];
+    float *sums = job->sums + ((row - job->row0) * BLOCK_TOKENS + token -
+                               job->token0) * LANES;
+    vf sum[LMQ_TILE_T][LMQ_TILE_R];
 
-    for (size_t part = 0; part < REGISTERS; part += n_parts)
-        add_columns(job, row, token, x, type, n_r, n_t, part, n_parts);
-    if (job->col1 == job->rows->n_cols)
-        end_sums(job, row, token, x, type, n_r, n_t);
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        p[r] = (const unsigned char *)job->rows->data +
+               (row + r) * job->rows->stride;
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            sum[t][r] = is_first
+                ? vf_set1(0.0f)
+                : vf_load(sums + (r * BLOCK_TOKENS + t) * LANES);
+    LMQ_UNROLL for (size_t part = 0; part < REGISTERS; part += n_parts)
+        add_columns(job, p, x, type, n_r, n_t, part, n_parts, sum);
+    if (is_last && job->rows->n_cols % LANES != 0)
+        add_rest(job, p, x, type, n_r, n_t, sum);
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
+        if (is_last)
+            vf_sums(sum[t], n_r,
+                    job->out + (token + t) * job->out_stride + row);
+        else
+            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                vf_store(sums + (r * BLOCK_TOKENS + t) * LANES, sum[t][r]);
+    }
 }
 
 /* One tile of tokens, all rows of the block. */

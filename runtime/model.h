@@ -22,7 +22,9 @@ struct lmq_matrix {
     struct lmq_rows rows;   /* floats */
     size_t n_rows, n_cols;
     const float *bias; /* (n_rows), or NULL */
-    void *owned;       /* copies, if there had to be any */
+    const struct lmq_tensor *tensor; /* where it comes from */
+    bool is_copied;      /* the kernels cannot take it as it lies in the file */
+    void *owned;         /* the copy, while it is there */
     void *owned_scales;
 };
 
@@ -41,10 +43,34 @@ struct lmq_model {
     struct lmq_layer *layers; /* (n_layers) */
     double *rope_frequencies; /* (head_dim / 2) */
     size_t n_copied_bytes;    /* what could not be used in place */
+    bool is_lazy;             /* layers are copied when they are asked for */
     bool is_int8;             /* some matrix is */
     float **vectors;          /* owned norms and biases */
     size_t n_vectors, vectors_capacity;
 };
+
+/*
+ * The same as lmq_model_open(), but matrices that have to be copied are not:
+ * lmq_model_load_layer() does that for one layer, and lmq_model_drop_layer()
+ * gives its memory back, that of the mapped file too. So a model may be larger
+ * than memory. The embedding and the head are always there.
+ */
+enum lmq_status lmq_model_open_lazily(struct lmq_checkpoint *checkpoint,
+                                      struct lmq_model **model,
+                                      struct lmq_error *err);
+enum lmq_status lmq_model_load_layer(struct lmq_model *model, size_t layer,
+                                     struct lmq_error *err);
+void lmq_model_drop_layer(struct lmq_model *model, size_t layer);
+
+/* Bytes of the matrices of one layer, as the kernels read them. */
+uint64_t lmq_model_layer_bytes(const struct lmq_model *model, size_t layer);
+
+/* The seven matrices of a layer, for those who treat them alike. */
+#define LMQ_LAYER_MATRICES 7
+void lmq_layer_matrices(struct lmq_layer *layer,
+                        struct lmq_matrix *matrices[LMQ_LAYER_MATRICES]);
+
+uint64_t lmq_matrix_bytes(const struct lmq_matrix *matrix);
 
 /* One row of a matrix as floats, without the bias. */
 void lmq_matrix_row(const struct lmq_matrix *matrix, size_t row, float *out);

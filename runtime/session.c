@@ -42,12 +42,10 @@ measure(const struct lmq_model *model, size_t batch, size_t *widest,
     *widest = *packed = 1;
     measure_matrix(&model->head, batch, widest, packed);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        const struct lmq_layer *layer = &model->layers[i];
-        const struct lmq_matrix *const all[] = {
-            &layer->q,    &layer->k,  &layer->v,   &layer->out,
-            &layer->gate, &layer->up, &layer->down};
-        for (size_t j = 0; j < sizeof(all) / sizeof(all[0]); j++)
-            measure_matrix(all[j], batch, widest, packed);
+        struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
+        lmq_layer_matrices(&model->layers[i], matrices);
+        for (size_t j = 0; j < LMQ_LAYER_MATRICES; j++)
+            measure_matrix(matrices[j], batch, widest, packed);
     }
 }
 

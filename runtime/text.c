@@ -98,10 +98,12 @@ lmq_tokenizer_from_path(const char *path, const struct lmq_open_options *open,
 
 enum lmq_status
 lmq_tokenizer_token(const struct lmq_tokenizer *tokenizer, int32_t id,
-                    const char **piece, size_t *n, struct lmq_error *err)
+                    const char **piece, size_t *n, int *is_text,
+                    struct lmq_error *err)
 {
     *piece = "";
     *n = 0;
+    *is_text = 1;
     if (id < 0 || (size_t)id >= lmq_tokenizer_size(tokenizer))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "token %d is not in the vocabulary of %zu", (int)id,
@@ -109,6 +111,7 @@ lmq_tokenizer_token(const struct lmq_tokenizer *tokenizer, int32_t id,
     struct lmq_chars chars = lmq_tokenizer_piece(tokenizer, id);
     *piece = (const char *)chars.p;
     *n = chars.n;
+    *is_text = lmq_utf8_valid(chars.p, chars.n) == chars.n;
     return LMQ_OK;
 }
 

@@ -41,6 +41,8 @@ find_named(const struct lmq_tokenizer *t, const json_t *object,
     if (value == NULL || json_is_null(value))
         return LMQ_OK;
     struct lmq_chars name = lmq_json_chars(value);
+    if (json_is_string(value) && name.n == 0)
+        return LMQ_OK;
     *id = lmq_pipeline_find(t, name);
     if (*id < 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,

@@ -178,11 +178,12 @@ append_without_spaces(struct lmq_decoder *d, struct lmq_chars text,
     return 0;
 }
 
+/* The unknown token's surface keeps its spaces, as in SentencePiece. */
 static int
-append_stripped(struct lmq_decoder *d, struct lmq_chars text,
+append_stripped(struct lmq_decoder *d, struct lmq_chars text, bool is_unknown,
                 struct lmq_buffer *out)
 {
-    enum lmq_strip strip = d->tokenizer->strip;
+    enum lmq_strip strip = is_unknown ? LMQ_STRIP_NONE : d->tokenizer->strip;
     bool is_first = !d->is_started;
 
     d->is_started = true;
@@ -211,7 +212,7 @@ lmq_decoder_next(struct lmq_decoder *d, int32_t id, struct lmq_buffer *text,
                      (type == LMQ_PIECE_UNKNOWN && t->unknown_text.n == 0);
     int failed = 0;
     if (!is_hidden)
-        failed = append_stripped(d, piece, text);
+        failed = append_stripped(d, piece, type == LMQ_PIECE_UNKNOWN, text);
     else if ((d->flags & LMQ_DECODE_SPECIAL) != 0)
         failed = append_piece(d, piece, text);
     return failed == 0 ? LMQ_OK : lmq_fail_nomem(err);

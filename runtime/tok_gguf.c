@@ -212,6 +212,10 @@ read_byte_level(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
 
     if (status != LMQ_OK)
         return status;
+    if (pre.n == 0)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "GGUF: without " KEY("pre")
+                        " nobody knows how text is split");
     const struct lmq_pretype *pretype = lmq_pretype_find(pre);
     if (pretype == NULL)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,

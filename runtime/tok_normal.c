@@ -51,6 +51,10 @@ replace_run(const struct lmq_normal_step *step, struct lmq_chars run,
         if (lmq_buffer_append(out, run.p + from, start - from) != 0 ||
             lmq_buffer_append(out, step->text.bytes, step->text.n) != 0)
             return lmq_fail_nomem(err);
+        if (out->n > INT32_MAX)
+            return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                            "the normalizer makes more than %d bytes",
+                            INT32_MAX);
         from = stop;
         at = stop;
         if (start == stop)
@@ -68,7 +72,7 @@ replace_all(const struct lmq_normal_step *step, struct lmq_chars text,
             struct lmq_buffer *out, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
-    struct lmq_regex_scratch *scratch = lmq_regex_scratch_new(step->regex);
+    struct lmq_regex_scratch *scratch = lmq_regex_scratch_new();
 
     if (scratch == NULL)
         return lmq_fail_nomem(err);

@@ -92,7 +92,7 @@ enum lmq_status lmq_pipeline_replace(struct lmq_tokenizer *t,
 void lmq_marks_add(struct lmq_marks *marks, int32_t id);
 bool lmq_marks_have(const struct lmq_marks *marks, int32_t id);
 
-/* Runs the normalizers: the result replaces text->bytes. */
+/* Runs the normalizers; what result and spare held before is lost. */
 enum lmq_status lmq_pipeline_normalize(const struct lmq_tokenizer *t,
                                        struct lmq_chars text,
                                        struct lmq_buffer *result,

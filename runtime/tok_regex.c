@@ -142,9 +142,8 @@ lmq_regex_close(struct lmq_regex *regex)
 /* struct lmq_regex_scratch is PCRE2's match data under our name. */
 
 struct lmq_regex_scratch *
-lmq_regex_scratch_new(const struct lmq_regex *regex)
+lmq_regex_scratch_new(void)
 {
-    (void)regex;
     return (struct lmq_regex_scratch *)pcre2_match_data_create(1, NULL);
 }
 

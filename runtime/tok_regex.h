@@ -24,7 +24,7 @@ enum lmq_status lmq_regex_open_literal(struct lmq_chars text,
 void lmq_regex_close(struct lmq_regex *regex);
 
 /* What one match at a time needs; NULL without memory. */
-struct lmq_regex_scratch *lmq_regex_scratch_new(const struct lmq_regex *regex);
+struct lmq_regex_scratch *lmq_regex_scratch_new(void);
 void lmq_regex_scratch_free(struct lmq_regex_scratch *scratch);
 
 /* The first match in the valid UTF-8 `text` from `at` on. *found is false

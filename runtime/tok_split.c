@@ -269,7 +269,7 @@ lmq_split_apply(const struct lmq_split_step *step, bool is_first,
                 return lmq_fail_nomem(err);
         take_text(parts, spare);
     } else {
-        s.scratch = lmq_regex_scratch_new(step->regex);
+        s.scratch = lmq_regex_scratch_new();
         if (s.scratch == NULL)
             return lmq_fail_nomem(err);
         for (size_t i = 0; i < parts->n && status == LMQ_OK; i++)

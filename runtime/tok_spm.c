@@ -321,6 +321,7 @@ lmq_spm_describe(struct lmq_tokenizer *t, bool is_unigram,
     if (status != LMQ_OK)
         return status;
     t->model.fuses_unknown = true;
+    t->model.requires_known = true;
     t->strip = spaces.removes_extra ? LMQ_STRIP_EACH
                : spaces.adds_prefix ? LMQ_STRIP_FIRST
                                     : LMQ_STRIP_NONE;

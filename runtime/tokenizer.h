@@ -77,7 +77,9 @@ enum lmq_encode_flags {
 unsigned lmq_tokenizer_default_flags(const struct lmq_tokenizer *tokenizer);
 
 /* Appends to ids. The text may be any bytes; what is no UTF-8 becomes byte
- * tokens where the vocabulary has them. On an error ids->n is as before. */
+ * tokens where the vocabulary has them. A byte that a byte-level vocabulary
+ * lacks is left out, as Hugging Face and llama.cpp do; StarCoder's lacks those
+ * that UTF-8 never has. On an error ids->n is as before. */
 enum lmq_status lmq_tokenizer_encode(const struct lmq_tokenizer *tokenizer,
                                      const char *text, size_t n,
                                      unsigned flags, struct lmq_ids *ids,
