@@ -350,6 +350,46 @@ LMQ_API enum lmq_status lmq_bench(const char *path,
                                   struct lmq_report **report,
                                   struct lmq_error *err);
 
+/* ---- Validating ---- */
+
+/* All zero: the defaults. */
+struct lmq_validate_options {
+    const char *const *texts; /* files, plain or .gz; "-" is standard input */
+    size_t n_texts;
+    const char *tokens;       /* instead: raw ids, little-endian */
+    size_t context;           /* 0: 512, or what the model has room for */
+    size_t stride;            /* 0: as context */
+    const char *score;        /* "all" (default), "second-half" */
+    size_t max_tokens;        /* 0: all of the text */
+    int splits_documents;     /* each paragraph is a document */
+    const char *activations;  /* of the judged model: "q8", "q16", "f32" */
+    const char *kv;           /* its keys and values: "f32", "f16", "q8" */
+    uint64_t memory;          /* bytes; 0: half of what is free */
+    int has_attribution;
+    int has_floor;            /* the reference against itself too */
+    const char *const *gates; /* as for lmq_gates_apply() */
+    size_t n_gates;
+    int threads;
+};
+
+/*
+ * How far is `judged` from `reference`, which is computed in float32? Both run
+ * over the same tokens, layer by layer, within the given memory. *is_partial
+ * tells that the progress callback stopped the work and that the report covers
+ * what was done until then.
+ */
+LMQ_API enum lmq_status
+lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
+             const struct lmq_validate_options *options,
+             const struct lmq_progress *progress, struct lmq_report **report,
+             int *is_partial, struct lmq_error *err);
+
+/* A report of lmq_validate() as one self-contained HTML page; the file appears
+ * whole or not at all. */
+LMQ_API enum lmq_status
+lmq_validate_write_html(const struct lmq_report *report, const char *path,
+                        int replaces, struct lmq_error *err);
+
 /* ---- Gates ---- */
 
 /*

@@ -65,8 +65,8 @@ const struct command command_verify = {
     .summary = "check every byte of a container",
     .operands = "FILE.lmq",
     .about = "Checks the structure, every checksum, the padding, and that all "
-             "values and scales\nare legal. Names each damaged part. Exit "
-             "status 0 if the file is intact, 3 if not.",
+             "values and\nscales are legal. Names each damaged part. Exit "
+             "status 0 if the file is intact,\n3 if not.",
     .least = 1,
     .most = 1,
     .options = options,

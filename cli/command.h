@@ -63,6 +63,7 @@ extern const struct command command_inspect;
 extern const struct command command_verify;
 extern const struct command command_diff;
 extern const struct command command_run;
+extern const struct command command_validate;
 extern const struct command command_tokenize;
 extern const struct command command_bench;
 
@@ -130,8 +131,14 @@ void print_name(const char *name, int width);
 /* Flushes stdout: a full disk behind a pipe is an error too. */
 int finish_output(int code);
 
+/* Text from a file for one line of a terminal: the last `most` characters,
+ * controls escaped; freed with free(). */
+char *escape_text(const char *text, int most);
+
 /* Applies --gate, prints what did not hold; returns the exit code. */
 int apply_gates(const struct arguments *arguments, struct lmq_report *report);
+/* The second half of that, for a report that has its gates already. */
+int print_gates(const struct lmq_report *report);
 bool check_gates(const struct arguments *arguments);
 
 #endif

@@ -261,6 +261,39 @@ print_name(const char *name, int width)
         printf("%.*s...%s", head, name, name + n - tail);
 }
 
+/* Where the last `most` characters of UTF-8 text begin. */
+static const char *
+text_tail(const char *text, int most)
+{
+    const char *p = text + strlen(text);
+
+    while (p > text && most > 0) {
+        p--;
+        most -= ((unsigned char)*p & 0xc0) != 0x80;
+    }
+    return p;
+}
+
+char *
+escape_text(const char *text, int most)
+{
+    const char *tail = text_tail(text, most);
+    char *escaped = malloc(4 * strlen(tail) + 1), *out = escaped;
+
+    for (; escaped != NULL && *tail != '\0'; tail++) {
+        unsigned char c = (unsigned char)*tail;
+        if (c == '\n')
+            out += sprintf(out, "\\n");
+        else if (c < 0x20 || c == 0x7f)
+            out += sprintf(out, "\\x%02x", c);
+        else
+            *out++ = (char)c;
+    }
+    if (escaped != NULL)
+        *out = '\0';
+    return escaped;
+}
+
 int
 finish_output(int code)
 {
@@ -291,6 +324,24 @@ check_gates(const struct arguments *arguments)
 }
 
 int
+print_gates(const struct lmq_report *report)
+{
+    const struct lmq_report *gates = lmq_report_at(report, "gates");
+    int code = EXIT_DONE;
+
+    for (size_t i = 0; i < lmq_report_length(gates); i++) {
+        const struct lmq_report *gate = lmq_report_item(gates, i);
+        if (lmq_report_number(gate, "held") != 0)
+            continue;
+        fprintf(stderr, "gate: %s does not hold: it is %g\n",
+                lmq_report_string(gate, "gate"),
+                lmq_report_number(gate, "value"));
+        code = EXIT_GATE;
+    }
+    return code;
+}
+
+int
 apply_gates(const struct arguments *arguments, struct lmq_report *report)
 {
     const char *gates[MAX_GATES];
@@ -300,13 +351,5 @@ apply_gates(const struct arguments *arguments, struct lmq_report *report)
 
     if (lmq_gates_apply(report, gates, (size_t)n, &n_broken, &err) != LMQ_OK)
         return report_error(&err);
-    for (int i = 0; i < n; i++) {
-        const struct lmq_report *gate =
-            lmq_report_item(lmq_report_at(report, "gates"), (size_t)i);
-        if (lmq_report_number(gate, "held") == 0)
-            fprintf(stderr, "gate: %s does not hold: it is %g\n",
-                    lmq_report_string(gate, "gate"),
-                    lmq_report_number(gate, "value"));
-    }
-    return n_broken > 0 ? EXIT_GATE : EXIT_DONE;
+    return print_gates(report);
 }

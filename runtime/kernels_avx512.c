@@ -250,7 +250,8 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     }
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            store_rows(tiles, row_tile + r, (vf){{sum[r][t]}}, out + t * stride);
+            store_rows(tiles, row_tile + r, (vf){{sum[r][t]}},
+                       out + t * stride);
 }
 
 static double

@@ -7,13 +7,25 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The inner functions take their tile sizes as constant arguments, and are
- * only fast if they are inlined and unrolled with them: also at -O2. */
-#define LMQ_INLINE static inline __attribute__((always_inline))
+#if defined(__has_feature)
+#define LMQ_HAS_ASAN __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define LMQ_HAS_ASAN 1
+#else
+#define LMQ_HAS_ASAN 0
+#endif
 
-#ifdef __clang__
+/* The inner functions take their tile sizes as constant arguments, and are
+ * only fast if they are inlined and unrolled with them: also at -O2. Under a
+ * sanitizer that makes so much code that compiling it takes minutes. */
+#if LMQ_HAS_ASAN
+#define LMQ_INLINE static inline
+#define LMQ_UNROLL
+#elif defined(__clang__)
+#define LMQ_INLINE static inline __attribute__((always_inline))
 #define LMQ_UNROLL _Pragma("clang loop unroll(full)")
 #else
+#define LMQ_INLINE static inline __attribute__((always_inline))
 #define LMQ_UNROLL _Pragma("GCC unroll 32")
 #endif
 

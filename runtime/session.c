@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "base/threads.h"
+#include "quantize/group.h"
 #include "runtime/attention.h"
 #include "runtime/forward.h"
 
@@ -22,31 +23,14 @@
 
 /* ---- Work ---- */
 
-/* The widest operand of any product, and what its quantized form takes. */
-static void
-measure_matrix(const struct lmq_matrix *matrix, size_t batch, size_t *widest,
-               size_t *packed)
+/* The widest operand of any product. */
+static size_t
+widest_operand(const struct lmq_hparams *h)
 {
-    *widest = matrix->n_cols > *widest ? matrix->n_cols : *widest;
-    if (!matrix->is_int8)
-        return;
-    size_t bytes =
-        lmq_batch_bytes(batch, matrix->n_cols, matrix->tiles.group);
-    *packed = bytes > *packed ? bytes : *packed;
-}
+    size_t q = (size_t)h->n_heads * h->head_dim, widest = h->dim;
 
-static void
-measure(const struct lmq_model *model, size_t batch, size_t *widest,
-        size_t *packed)
-{
-    *widest = *packed = 1;
-    measure_matrix(&model->head, batch, widest, packed);
-    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
-        lmq_layer_matrices(&model->layers[i], matrices);
-        for (size_t j = 0; j < LMQ_LAYER_MATRICES; j++)
-            measure_matrix(matrices[j], batch, widest, packed);
-    }
+    widest = q > widest ? q : widest;
+    return h->hidden_dim > widest ? h->hidden_dim : widest;
 }
 
 static bool
@@ -79,7 +63,13 @@ lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
     const struct lmq_hparams *h = &model->hparams;
     size_t q = (size_t)h->n_heads * h->head_dim;
     size_t kv = (size_t)h->n_kv_heads * h->head_dim;
-    size_t widest, packed;
+    size_t widest = widest_operand(h);
+    /* Enough for any group: the smallest have the most scales, the largest
+     * the most padding. */
+    size_t packed = model->is_int8
+                        ? lmq_batch_bytes(batch, widest + LMQ_GROUP_MAX,
+                                          LMQ_GROUP_MIN)
+                        : 1;
 
     *work = (struct lmq_work){.batch = batch,
                               .n_threads = lmq_threads(threads, MAX_THREADS),
@@ -97,8 +87,7 @@ lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
         {&work->up, h->hidden_dim},  {&work->cosines, h->head_dim / 2},
         {&work->sines, h->head_dim / 2},
     };
-    measure(model, batch, &widest, &packed);
-    work->packed = lmq_mem_aligned(packed, 1);
+    work->packed = packed == 0 ? NULL : lmq_mem_aligned(packed, 1);
     work->threads =
         calloc((size_t)work->n_threads, sizeof(*work->threads));
     bool is_complete = work->packed != NULL && work->threads != NULL;

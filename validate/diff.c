@@ -37,6 +37,13 @@ struct diff {
     uint64_t n_done, n_total;
 };
 
+/* Not fmax(): a NaN must show, and stay. */
+static double
+larger(double a, double b)
+{
+    return b > a || isnan(b) ? b : a;
+}
+
 static void
 add_sums(struct sums *total, const struct sums *more)
 {
@@ -44,9 +51,7 @@ add_sums(struct sums *total, const struct sums *more)
     total->b_sq += more->b_sq;
     total->ab += more->ab;
     total->err_sq += more->err_sq;
-    /* Not fmax(): a NaN must show. */
-    if (!(more->max_err <= total->max_err))
-        total->max_err = more->max_err;
+    total->max_err = larger(total->max_err, more->max_err);
     total->n_different += more->n_different;
 }
 
@@ -60,8 +65,7 @@ sum_chunk(const float *a, const float *b, size_t n, struct sums *sums)
         sums->b_sq += y * y;
         sums->ab += x * y;
         sums->err_sq += err * err;
-        if (!(err <= sums->max_err))
-            sums->max_err = err;
+        sums->max_err = larger(sums->max_err, err);
         sums->n_different += a[i] != b[i];
     }
 }

@@ -1,0 +1,361 @@
+/*
+ * cmd_validate.c - lmquant validate.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+
+static const struct option options[] = {
+    {'c', "ctx", "N", "tokens of a window (512)"},
+    {0, "stride", "N", "tokens from window to window (as --ctx)"},
+    {0, "score", "WHAT",
+     "all (default), or second-half: of each window, as\n"
+     "llama-perplexity does"},
+    {0, "split-documents", NULL,
+     "each paragraph (blank lines between) begins anew"},
+    {0, "tokens", "FILE", "raw little-endian ids instead of text"},
+    {0, "max-tokens", "N", "stop after so many tokens of the text"},
+    {0, "activations", "MODE",
+     "how MODEL computes: q8, q16 (default), f32"},
+    {0, "kv", "TYPE", "its keys and values: f32 (default), f16, q8"},
+    {'m', "memory", "SIZE",
+     "for the buffers of both models, as in 4G (half of\n"
+     "what is free)"},
+    {'a', "attribute", NULL,
+     "which share comes from weights, activations, kinds\n"
+     "of tensors, layers"},
+    {0, "floor", NULL, "measure the reference against itself too"},
+    {'o', "report", "FILE.html", "write a page with charts"},
+    {'f', "force", NULL, "replace an existing report"},
+    {0, "gate", "'METRIC<=X'",
+     "exit with 4 unless it holds; METRIC is a dotted\n"
+     "key of the JSON, as in 'kld.mean<=0.01'; repeatable"},
+    {0, "json", NULL, "print everything as JSON"},
+    {0, "yaml", NULL, "print everything as YAML"},
+    {0, NULL, NULL, NULL},
+};
+
+#define MAX_GATES 64
+
+/* ---- Options ---- */
+
+/* "4G", "512M", "1000000". */
+static bool
+parse_size(const struct arguments *arguments, const char *name,
+           uint64_t *value)
+{
+    static const char units[] = "KMGT";
+    const char *text = option_text(arguments, name), *unit;
+    char *end;
+
+    if (text == NULL)
+        return true;
+    double number = strtod(text, &end);
+    bool is_good = end != text && number > 0;
+    for (; is_good && *end != '\0'; end++) {
+        unit = strchr(units, *end == 'k' ? 'K' : *end);
+        if (unit == NULL || end[1] != '\0') {
+            is_good = false;
+            break;
+        }
+        for (const char *u = units; u <= unit; u++)
+            number *= 1024;
+    }
+    if (is_good && number < 1e18) {
+        *value = (uint64_t)number;
+        return true;
+    }
+    usage_error(arguments->command, "--%s is '%s', expected a size as 4G",
+                name, text);
+    return false;
+}
+
+static bool
+parse(const struct arguments *arguments,
+      struct lmq_validate_options *validate, const char **gates)
+{
+    long ctx = 0, stride = 0, max_tokens = 0;
+
+    *validate = (struct lmq_validate_options){
+        .texts = arguments->operands + 2,
+        .n_texts = arguments->n_operands > 2
+                       ? (size_t)arguments->n_operands - 2
+                       : 0,
+        .tokens = option_text(arguments, "tokens"),
+        .score = option_text(arguments, "score"),
+        .splits_documents = has_option(arguments, "split-documents"),
+        .activations = option_text(arguments, "activations"),
+        .kv = option_text(arguments, "kv"),
+        .has_attribution = has_option(arguments, "attribute"),
+        .has_floor = has_option(arguments, "floor"),
+        .gates = gates,
+        .n_gates =
+            (size_t)option_texts(arguments, "gate", gates, MAX_GATES),
+    };
+    if (!option_integer(arguments, "ctx", 2, 1 << 28, &ctx) ||
+        !option_integer(arguments, "stride", 1, 1 << 28, &stride) ||
+        !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
+        !parse_size(arguments, "memory", &validate->memory) ||
+        !thread_option(arguments, &validate->threads))
+        return false;
+    validate->context = (size_t)ctx;
+    validate->stride = (size_t)stride;
+    validate->max_tokens = (size_t)max_tokens;
+    return true;
+}
+
+/* ---- Summary ---- */
+
+static void
+print_perplexity(const struct lmq_report *r)
+{
+    double bits = lmq_report_number(r, "reference.bits_per_byte");
+
+    printf("\n%-22s %14s %14s\n", "", "reference", "model");
+    printf("%-22s %14.5f %14.5f\n", "perplexity",
+           lmq_report_number(r, "reference.ppl"),
+           lmq_report_number(r, "model.ppl"));
+    printf("%-22s %14.6f %14.6f\n", "nats per token",
+           lmq_report_number(r, "reference.nll"),
+           lmq_report_number(r, "model.nll"));
+    if (bits == bits)
+        printf("%-22s %14.6f %14.6f\n", "bits per byte", bits,
+               lmq_report_number(r, "model.bits_per_byte"));
+    printf("%-22s %14.6f +- %.6f\n", "perplexity ratio",
+           lmq_report_number(r, "ppl_ratio"),
+           lmq_report_number(r, "ppl_ratio_stderr"));
+}
+
+static void
+print_divergence(const struct lmq_report *r)
+{
+    const struct lmq_report *kld = lmq_report_at(r, "kld");
+
+    printf("\n%-22s %14.3e +- %.1e\n", "KL divergence, mean",
+           lmq_report_number(kld, "mean"), lmq_report_number(kld, "stderr"));
+    printf("%-22s %14.3e, 90 %% %.2e, 99 %% %.2e, max %.2e\n", "  median",
+           lmq_report_number(kld, "median"), lmq_report_number(kld, "p90"),
+           lmq_report_number(kld, "p99"), lmq_report_number(kld, "max"));
+    printf("%-22s %13.2f %%   (five likeliest: %.2f %%)\n", "same top token",
+           100 * lmq_report_number(r, "top1_agreement"),
+           100 * lmq_report_number(r, "top5_agreement"));
+    printf("%-22s %13.3f %%   (total variation %.3f %%)\n",
+           "probability, rms shift",
+           100 * lmq_report_number(r, "rms_delta_p"),
+           100 * lmq_report_number(r, "total_variation"));
+    printf("%-22s %14.4g   (rms %.3g, cosine %.7f)\n", "logits, max shift",
+           lmq_report_number(r, "logit_drift.max_abs"),
+           lmq_report_number(r, "logit_drift.rms"),
+           lmq_report_number(r, "logit_drift.cosine"));
+}
+
+#define BAR_WIDTH 30
+
+static void
+print_bar(double part)
+{
+    int width = (int)(part * BAR_WIDTH + 0.5);
+
+    for (int i = 0; i < width && i < BAR_WIDTH; i++)
+        putchar('#');
+    putchar('\n');
+}
+
+/* Few rows if there are many layers: the ones with the largest steps count. */
+static void
+print_layers(const struct lmq_report *r, bool is_verbose)
+{
+    const struct lmq_report *layers = lmq_report_at(r, "layers");
+    size_t n = lmq_report_length(layers);
+    double most = 1e-30;
+
+    for (size_t i = 0; i < n; i++) {
+        double x = lmq_report_number(lmq_report_item(layers, i),
+                                     "relative_rms");
+        most = x > most ? x : most;
+    }
+    printf("\ndrift of the residual stream after each layer\n");
+    for (size_t i = 0; i < n; i++) {
+        const struct lmq_report *layer = lmq_report_item(layers, i);
+        double x = lmq_report_number(layer, "relative_rms");
+        if (!is_verbose && n > 20 && i % ((n + 15) / 16) != 0 && i + 1 != n)
+            continue;
+        if (i == 0)
+            printf("  %-9s", "embedding");
+        else
+            printf("  %-9.0f", lmq_report_number(layer, "layer"));
+        printf(" %9.3e ", x);
+        print_bar(x / most);
+    }
+}
+
+static void
+print_shares(const struct lmq_report *shares, const char *title, size_t most)
+{
+    printf("  %s, restored to fp32:\n", title);
+    for (size_t i = 0; i < lmq_report_length(shares) && i < most; i++) {
+        const struct lmq_report *share = lmq_report_item(shares, i);
+        double part = lmq_report_number(share, "share");
+        printf("    %-14s %6.1f %% ", lmq_report_string(share, "name"),
+               100 * part);
+        print_bar(part);
+    }
+}
+
+static void
+print_attribution(const struct lmq_report *r, bool is_verbose)
+{
+    const struct lmq_report *a = lmq_report_at(r, "attribution");
+
+    if (a == NULL)
+        return;
+    printf("\nwhere the divergence comes from (%.0f tokens)\n",
+           lmq_report_number(a, "tokens"));
+    printf("  weights %.1f %%, activations %.1f %%\n",
+           100 * lmq_report_number(a, "weights"),
+           100 * lmq_report_number(a, "activations"));
+    print_shares(lmq_report_at(a, "parts"), "less divergence with this part",
+                 8);
+    print_shares(lmq_report_at(a, "layers"), "less divergence with this layer",
+                 is_verbose ? 10000 : 8);
+}
+
+static void
+print_worst(const struct lmq_report *r, size_t most)
+{
+    const struct lmq_report *worst = lmq_report_at(r, "worst");
+
+    printf("\nworst positions\n");
+    for (size_t i = 0; i < lmq_report_length(worst) && i < most; i++) {
+        const struct lmq_report *w = lmq_report_item(worst, i);
+        char *context = escape_text(lmq_report_string(w, "context"), 36);
+        char *token = escape_text(lmq_report_string(w, "token"), 12);
+        printf("  %8.2e  ...%s[%s]\n", lmq_report_number(w, "kld"),
+               context == NULL ? "" : context, token == NULL ? "" : token);
+        free(context);
+        free(token);
+    }
+}
+
+static void
+print_summary(const struct arguments *arguments, const struct lmq_report *r)
+{
+    const struct lmq_report *p = lmq_report_at(r, "protocol");
+    bool is_verbose = has_option(arguments, "verbose");
+    double floor = lmq_report_number(r, "floor.kld");
+
+    printf("%s, judged against %s\n", lmq_report_string(p, "model.path"),
+           lmq_report_string(p, "reference.path"));
+    printf("%.0f tokens scored in %.0f windows of %.0f (stride %.0f, %s, %s), "
+           "%.0f document%s\n",
+           lmq_report_number(r, "scored"), lmq_report_number(p, "windows"),
+           lmq_report_number(r, "ctx"), lmq_report_number(p, "stride"),
+           lmq_report_string(p, "score"),
+           lmq_report_number(p, "bos") != 0 ? "BOS" : "no BOS",
+           lmq_report_number(p, "documents"),
+           lmq_report_number(p, "documents") == 1 ? "" : "s");
+    printf("text: %.0f bytes, CRC-32 %s; activations %s, keys and values %s\n",
+           lmq_report_number(p, "text_bytes"),
+           lmq_report_string(p, "text_crc32"),
+           lmq_report_string(p, "activations"), lmq_report_string(p, "kv"));
+    if (lmq_report_number(r, "partial") != 0)
+        printf("PARTIAL: interrupted; this is what was done until then\n");
+    print_perplexity(r);
+    print_divergence(r);
+    if (floor == floor)
+        printf("%-22s %14g\n", "noise floor", floor);
+    print_layers(r, is_verbose);
+    print_attribution(r, is_verbose);
+    print_worst(r, is_verbose ? 20 : 5);
+    printf("\n%.1f s, %.0f tokens per second\n",
+           lmq_report_number(r, "seconds"),
+           lmq_report_number(r, "tokens_per_second"));
+}
+
+/* ---- The command ---- */
+
+static enum lmq_status
+validate(const struct arguments *arguments,
+         struct lmq_validate_options *validate_options,
+         const struct lmq_progress *progress, struct lmq_report **report,
+         int *is_partial, struct lmq_error *err)
+{
+    struct lmq_checkpoint *reference = NULL, *judged = NULL;
+    struct lmq_open_options open;
+    enum lmq_status status = LMQ_ERR_ARG;
+
+    if (open_options(arguments, &open))
+        status = lmq_checkpoint_open(arguments->operands[0], &open,
+                                     &reference, err);
+    if (status == LMQ_OK)
+        status =
+            lmq_checkpoint_open(arguments->operands[1], &open, &judged, err);
+    if (status == LMQ_OK)
+        status = lmq_validate(reference, judged, validate_options, progress,
+                              report, is_partial, err);
+    lmq_checkpoint_close(judged);
+    lmq_checkpoint_close(reference);
+    return status;
+}
+
+static int
+run(const struct arguments *arguments)
+{
+    const char *gates[MAX_GATES], *html = option_text(arguments, "report");
+    const char *sample = LMQ_SAMPLE_TEXT;
+    struct lmq_validate_options validate_options;
+    struct progress_state state;
+    struct lmq_progress progress;
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+    int is_partial = 0;
+
+    if (!parse(arguments, &validate_options, gates) ||
+        !start_progress(arguments, "tokens", &state, &progress))
+        return EXIT_USAGE;
+    if (validate_options.n_texts == 0 && validate_options.tokens == NULL) {
+        validate_options.texts = &sample;
+        validate_options.n_texts = 1;
+        if (access(sample, R_OK) != 0)
+            return usage_error(arguments->command,
+                               "no text is given, and the sample %s is not "
+                               "installed",
+                               sample);
+    }
+    enum lmq_status status = validate(arguments, &validate_options, &progress,
+                                      &report, &is_partial, &err);
+    end_progress(&state);
+    if (status != LMQ_OK)
+        return report_error(&err);
+    if (html != NULL &&
+        lmq_validate_write_html(report, html, has_option(arguments, "force"),
+                                &err) != LMQ_OK) {
+        lmq_report_free(report);
+        return report_error(&err);
+    }
+    if (!print_report(arguments, report) && !has_option(arguments, "quiet"))
+        print_summary(arguments, report);
+    int code = is_partial ? EXIT_SYSTEM : print_gates(report);
+    lmq_report_free(report);
+    return code;
+}
+
+const struct command command_validate = {
+    .name = "validate",
+    .summary = "measure how far a model is from its reference",
+    .operands = "CHECKPOINT MODEL [TEXT...]",
+    .about =
+        "Runs both models over the same text, layer by layer: CHECKPOINT in "
+        "float32 as the\nreference, MODEL as 'run' computes it. Shows "
+        "perplexity, divergence, where the error\ncomes from. Without TEXT, "
+        "the sample that is installed with lmquant is read.",
+    .least = 2,
+    .most = MAX_OPERANDS,
+    .options = options,
+    .run = run,
+};

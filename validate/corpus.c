@@ -1,0 +1,350 @@
+/*
+ * corpus.c - texts -> documents -> windows.
+ */
+#include "config.h"
+
+#include "validate/corpus.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "runtime/tokenizer.h"
+
+#define TEXT_MAX ((size_t)1 << 30)
+
+void
+lmq_corpus_free(struct lmq_corpus *corpus)
+{
+    free(corpus->tokens);
+    free(corpus->windows);
+    *corpus = (struct lmq_corpus){0};
+}
+
+/* ---- Windows ---- */
+
+static enum lmq_status
+add_window(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids,
+           size_t n, size_t n_unscored, struct lmq_error *err)
+{
+    size_t extra = bos >= 0 ? 1 : 0;
+
+    if (lmq_mem_grow(&corpus->windows, &corpus->windows_capacity,
+                     corpus->n_windows + 1, sizeof(struct lmq_window)) != 0 ||
+        lmq_mem_grow(&corpus->tokens, &corpus->tokens_capacity,
+                     corpus->n_tokens + n + extra, sizeof(int32_t)) != 0)
+        return lmq_fail_nomem(err);
+    struct lmq_window *window = &corpus->windows[corpus->n_windows++];
+    *window = (struct lmq_window){.first = corpus->n_tokens,
+                                  .n = n + extra,
+                                  .scored = n_unscored + extra,
+                                  .document = corpus->n_documents};
+    if (window->scored == 0) /* nothing predicts the very first token */
+        window->scored = 1;
+    if (bos >= 0)
+        corpus->tokens[corpus->n_tokens++] = bos;
+    memcpy(corpus->tokens + corpus->n_tokens, ids, n * sizeof(*ids));
+    corpus->n_tokens += n;
+    corpus->n_scored += window->n - window->scored;
+    return LMQ_OK;
+}
+
+/* Every token is predicted once: windows overlap by ctx - stride tokens, of
+ * which only the new ones are counted. */
+static enum lmq_status
+cut_all(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids, size_t n,
+        const struct lmq_protocol *protocol, struct lmq_error *err)
+{
+    size_t room = protocol->context - (bos >= 0 ? 1 : 0);
+    size_t done = 0, at = 0;
+    enum lmq_status status = LMQ_OK;
+
+    /* Without a begin token the last token before the window leads it. */
+    size_t step = protocol->stride < protocol->context
+                      ? protocol->stride
+                      : room - (bos >= 0 ? 0 : 1);
+    while (done < n && status == LMQ_OK) {
+        size_t end = lmq_size_min(at + room, n);
+        if (end - at > 1 || bos >= 0)
+            status = add_window(corpus, bos, ids + at, end - at, done - at,
+                                err);
+        done = end;
+        at += step;
+        if (at + room < end) /* the stride is larger than the window */
+            at = end;
+    }
+    return status;
+}
+
+/* As llama-perplexity does: begin token and text in whole windows, the first
+ * token of each replaced by the begin token, the second half counted. */
+static enum lmq_status
+cut_second_half(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids,
+                size_t n, const struct lmq_protocol *protocol,
+                struct lmq_error *err)
+{
+    size_t context = protocol->context, lead = bos >= 0 ? 1 : 0;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t at = 0; at + context <= n + lead && status == LMQ_OK;
+         at += context)
+        status = add_window(corpus, bos, ids + at, context - lead,
+                            context / 2 + 1 - lead, err);
+    return status;
+}
+
+static enum lmq_status
+add_document(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids,
+             size_t n, const struct lmq_protocol *protocol,
+             struct lmq_error *err)
+{
+    if (protocol->max_tokens > 0) {
+        size_t used = corpus->n_tokens - corpus->n_windows * (bos >= 0);
+        n = lmq_size_min(n, protocol->max_tokens -
+                                lmq_size_min(used, protocol->max_tokens));
+    }
+    size_t before = corpus->n_windows;
+    enum lmq_status status =
+        protocol->is_second_half
+            ? cut_second_half(corpus, bos, ids, n, protocol, err)
+            : cut_all(corpus, bos, ids, n, protocol, err);
+    corpus->n_documents += corpus->n_windows > before;
+    return status;
+}
+
+static enum lmq_status
+check_not_empty(const struct lmq_corpus *corpus,
+                const struct lmq_protocol *protocol, struct lmq_error *err)
+{
+    if (corpus->n_scored > 0)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             protocol->is_second_half
+                 ? "the text is too short: it does not fill one window of %zu "
+                   "tokens"
+                 : "the text is too short: no token is left to predict in a "
+                   "window of %zu",
+             protocol->context);
+    lmq_hint(err, "a longer text, or a smaller --ctx");
+    return LMQ_ERR_FORMAT;
+}
+
+/* ---- Texts ---- */
+
+static enum lmq_status
+read_text(const char *path, unsigned char **text, size_t *n,
+          struct lmq_error *err)
+{
+    size_t capacity = (size_t)1 << 16;
+    int got = 0;
+
+    *n = 0;
+    errno = 0;
+    gzFile file = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb")
+                                         : gzopen(path, "rb");
+    if (file == NULL)
+        return lmq_fail_errno(err, "cannot open");
+    *text = malloc(capacity);
+    while (*text != NULL) {
+        got = gzread(file, *text + *n, (unsigned)(capacity - *n - 1));
+        if (got <= 0)
+            break;
+        *n += (size_t)got;
+        if (*n + 1 < capacity)
+            continue;
+        capacity *= 2;
+        unsigned char *grown =
+            capacity > TEXT_MAX ? NULL : realloc(*text, capacity);
+        if (grown == NULL)
+            free(*text);
+        *text = grown;
+    }
+    bool is_damaged = gzclose(file) != Z_OK || got < 0;
+    if (*text == NULL)
+        return lmq_fail(err, LMQ_ERR_NOMEM, 0,
+                        "is too long (at most %zu MiB are read)",
+                        TEXT_MAX >> 20);
+    (*text)[*n] = 0;
+    if (is_damaged)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "cannot be read to its end: damaged or truncated");
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_utf8(const unsigned char *text, size_t n, struct lmq_error *err)
+{
+    size_t at = 0, line = 1;
+
+    if (n == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
+    while (at < n) {
+        size_t length = lmq_utf8_length(text + at, n - at);
+        if (length == 0) {
+            lmq_fail(err, LMQ_ERR_FORMAT, at,
+                     "is not UTF-8: byte %#x at offset %zu (line %zu)",
+                     text[at], at, line);
+            lmq_hint(err, "iconv -t UTF-8 converts texts");
+            return LMQ_ERR_FORMAT;
+        }
+        line += text[at] == '\n';
+        at += length;
+    }
+    return LMQ_OK;
+}
+
+static bool
+is_blank(unsigned char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* The end of the paragraph that begins at `at`: where a blank line begins. */
+static size_t
+paragraph_end(const unsigned char *text, size_t at, size_t n)
+{
+    for (; at < n; at++) {
+        size_t next = at + 1;
+        if (text[at] != '\n')
+            continue;
+        while (next < n && text[next] != '\n' && is_blank(text[next]))
+            next++;
+        if (next >= n || text[next] == '\n')
+            return at;
+    }
+    return n;
+}
+
+static enum lmq_status
+encode_document(struct lmq_corpus *corpus,
+                const struct lmq_tokenizer *tokenizer, int32_t bos,
+                const unsigned char *text, size_t n,
+                const struct lmq_protocol *protocol, struct lmq_error *err)
+{
+    struct lmq_ids ids = {0};
+    enum lmq_status status = lmq_tokenizer_encode(
+        tokenizer, (const char *)text, n, 0, &ids, err);
+
+    if (status == LMQ_OK)
+        status = add_document(corpus, bos, ids.ids, ids.n, protocol, err);
+    lmq_ids_clear(&ids);
+    return status;
+}
+
+static enum lmq_status
+encode_paragraphs(struct lmq_corpus *corpus,
+                  const struct lmq_tokenizer *tokenizer, int32_t bos,
+                  const unsigned char *text, size_t n,
+                  const struct lmq_protocol *protocol, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t at = 0; at < n && status == LMQ_OK;) {
+        if (is_blank(text[at])) {
+            at++;
+            continue;
+        }
+        size_t end = paragraph_end(text, at, n), last = end;
+        while (last > at && is_blank(text[last - 1]))
+            last--;
+        status = encode_document(corpus, tokenizer, bos, text + at, last - at,
+                                 protocol, err);
+        at = end;
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
+                      const char *const *paths, size_t n_paths,
+                      const struct lmq_protocol *protocol,
+                      struct lmq_corpus *corpus, struct lmq_error *err)
+{
+    unsigned flags = lmq_tokenizer_default_flags(tokenizer);
+    int32_t bos =
+        flags & LMQ_ENCODE_BOS ? lmq_tokenizer_bos(tokenizer) : -1;
+    enum lmq_status status = LMQ_OK;
+
+    *corpus = (struct lmq_corpus){.has_bos = bos >= 0, .is_text = true};
+    for (size_t i = 0; i < n_paths && status == LMQ_OK; i++) {
+        unsigned char *text = NULL;
+        size_t n;
+        status = read_text(paths[i], &text, &n, err);
+        if (status == LMQ_OK)
+            status = check_utf8(text, n, err);
+        if (status == LMQ_OK) {
+            corpus->n_bytes += n;
+            corpus->crc = lmq_crc32(corpus->crc, text, n);
+            status = (protocol->splits_documents ? encode_paragraphs
+                                                 : encode_document)(
+                corpus, tokenizer, bos, text, n, protocol, err);
+        }
+        if (status != LMQ_OK)
+            lmq_error_in(err, strcmp(paths[i], "-") == 0 ? "standard input"
+                                                         : paths[i]);
+        free(text);
+    }
+    if (status == LMQ_OK)
+        status = check_not_empty(corpus, protocol, err);
+    if (status != LMQ_OK)
+        lmq_corpus_free(corpus);
+    return status;
+}
+
+/* ---- Raw ids ---- */
+
+enum lmq_status
+lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
+                    const struct lmq_protocol *protocol,
+                    struct lmq_corpus *corpus, struct lmq_error *err)
+{
+    size_t width = vocabulary <= 65536 ? 2 : 4, n_bytes;
+    unsigned char *bytes;
+
+    *corpus = (struct lmq_corpus){.has_bos = bos >= 0};
+    enum lmq_status status =
+        lmq_file_load(path, TEXT_MAX, &bytes, &n_bytes, err);
+    if (status != LMQ_OK)
+        return status;
+    size_t n = n_bytes / width;
+    int32_t *ids = malloc((n + 1) * sizeof(*ids));
+    if (ids == NULL)
+        status = lmq_fail_nomem(err);
+    else if (n_bytes % width != 0 || n == 0)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "is %zu bytes, expected ids of %zu bytes each",
+                          n_bytes, width);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        uint32_t id = width == 2 ? lmq_load_u16le(bytes + 2 * i)
+                                 : lmq_load_u32le(bytes + 4 * i);
+        if (id >= vocabulary)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, width * i,
+                              "id %" PRIu32 " at offset %zu is not in the "
+                              "vocabulary of %zu",
+                              id, width * i, vocabulary);
+        else
+            ids[i] = (int32_t)id;
+    }
+    if (status == LMQ_OK) {
+        corpus->n_bytes = n_bytes;
+        corpus->crc = lmq_crc32(0, bytes, n_bytes);
+        status = add_document(corpus, bos, ids, n, protocol, err);
+    }
+    if (status == LMQ_OK)
+        status = check_not_empty(corpus, protocol, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_corpus_free(corpus);
+    }
+    free(ids);
+    free(bytes);
+    return status;
+}

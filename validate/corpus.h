@@ -1,0 +1,61 @@
+/*
+ * corpus.h - the text that both models read, cut into windows.
+ */
+#ifndef LMQ_VALIDATE_CORPUS_H
+#define LMQ_VALIDATE_CORPUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lmquant.h"
+
+/* One run of tokens through the models, from position 0. */
+struct lmq_window {
+    size_t first;    /* its tokens begin here in lmq_corpus.tokens */
+    size_t n;
+    size_t scored;   /* tokens [scored, n) are predicted and counted */
+    size_t document;
+};
+
+struct lmq_corpus {
+    int32_t *tokens; /* of all windows, one after the other */
+    size_t n_tokens, tokens_capacity;
+    struct lmq_window *windows;
+    size_t n_windows, windows_capacity;
+    size_t n_documents;
+    size_t n_scored;
+    uint64_t n_bytes; /* of the texts */
+    uint32_t crc;     /* CRC-32 of the texts, or of the token file */
+    bool has_bos;     /* windows begin with the begin token */
+    bool is_text;
+};
+
+/* How to cut; understood from lmq_validate_options. */
+struct lmq_protocol {
+    size_t context, stride;
+    bool is_second_half;
+    bool splits_documents; /* at blank lines */
+    size_t max_tokens;     /* 0: no limit */
+};
+
+/*
+ * Reads the texts (plain or .gz; "-" is standard input), encodes and cuts
+ * them. Each file is a document, or each paragraph with splits_documents.
+ */
+enum lmq_status
+lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
+                      const char *const *paths, size_t n_paths,
+                      const struct lmq_protocol *protocol,
+                      struct lmq_corpus *corpus, struct lmq_error *err);
+
+/* Raw little-endian ids: 16 bits wide if the vocabulary fits, else 32. */
+enum lmq_status lmq_corpus_from_ids(const char *path, size_t vocabulary,
+                                    int32_t bos,
+                                    const struct lmq_protocol *protocol,
+                                    struct lmq_corpus *corpus,
+                                    struct lmq_error *err);
+
+void lmq_corpus_free(struct lmq_corpus *corpus);
+
+#endif

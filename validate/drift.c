@@ -1,0 +1,322 @@
+/*
+ * drift.c - statistics of a judged model against its reference.
+ *
+ * Uncertainty: the standard error of a mean over positions, paired where two
+ * models saw the same position; and, with several documents, a bootstrap that
+ * draws whole documents, since neighbours are alike.
+ */
+#include "config.h"
+
+#include "validate/drift.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/elementary.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/report.h"
+
+#define BOOTSTRAP_ROUNDS 1000
+#define HISTOGRAM_BINS 48
+
+void
+lmq_drift_free(struct lmq_drift *drift)
+{
+    free(drift->kld);
+    free(drift->delta);
+    free(drift->document);
+    *drift = (struct lmq_drift){0};
+}
+
+/* ---- Gathering ---- */
+
+static void
+remember_worst(struct lmq_drift *drift, const struct lmq_window *window,
+               size_t position, const struct lmq_position_drift *at)
+{
+    size_t i = drift->n_worst;
+
+    if (i == LMQ_WORST && !(at->kld > drift->worst[i - 1].kld))
+        return;
+    if (i < LMQ_WORST)
+        drift->n_worst++;
+    else
+        i--;
+    for (; i > 0 && at->kld > drift->worst[i - 1].kld; i--)
+        drift->worst[i] = drift->worst[i - 1];
+    drift->worst[i] = (struct lmq_worst){
+        .kld = at->kld,
+        .window_first = window->first,
+        .token = window->first + position,
+        .top1_reference = at->top1_reference,
+        .top1 = at->top1,
+        .nll_reference = at->nll_reference,
+        .nll = at->nll,
+    };
+}
+
+enum lmq_status
+lmq_drift_add(struct lmq_drift *drift, const struct lmq_window *window,
+              size_t position, size_t context,
+              const struct lmq_position_drift *at, struct lmq_error *err)
+{
+    size_t n = drift->n + 1;
+    size_t bin = position * LMQ_POSITION_BINS / context;
+
+    if (lmq_mem_grow(&drift->kld, &drift->kld_capacity, n,
+                     sizeof(double)) != 0 ||
+        lmq_mem_grow(&drift->delta, &drift->delta_capacity, n,
+                     sizeof(double)) != 0 ||
+        lmq_mem_grow(&drift->document, &drift->document_capacity, n,
+                     sizeof(size_t)) != 0)
+        return lmq_fail_nomem(err);
+    drift->kld[drift->n] = at->kld;
+    drift->delta[drift->n] = at->nll - at->nll_reference;
+    drift->document[drift->n] = window->document;
+    drift->n = n;
+    drift->nll_reference += at->nll_reference;
+    drift->nll += at->nll;
+    drift->kld_sum += at->kld;
+    drift->tv += at->total_variation;
+    drift->delta_p_sq += at->delta_p * at->delta_p;
+    drift->top5 += at->top5;
+    drift->n_top1_equal += at->is_top1_equal;
+    drift->max_abs = fmax(drift->max_abs, at->max_abs);
+    drift->sum_abs += at->sum_abs;
+    drift->sum_sq += at->sum_sq;
+    drift->dot += at->dot;
+    drift->norm_reference_sq += at->norm_reference_sq;
+    drift->norm_sq += at->norm_sq;
+    drift->bin_kld[bin] += at->kld;
+    drift->bin_n[bin]++;
+    remember_worst(drift, window, position, at);
+    return LMQ_OK;
+}
+
+/* ---- Figures ---- */
+
+double
+lmq_drift_perplexity(double nll_sum, size_t n)
+{
+    return lmq_exp(nll_sum / (double)n);
+}
+
+static double
+standard_error(const double *x, size_t n, double mean)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (x[i] - mean) * (x[i] - mean);
+    return n < 2 ? (double)NAN
+                 : sqrt(sum / (double)(n - 1) / (double)n);
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Of a sorted list, between neighbours in proportion. */
+static double
+percentile(const double *sorted, size_t n, double part)
+{
+    double at = part * (double)(n - 1);
+    size_t low = (size_t)at, high = low + 1 < n ? low + 1 : low;
+
+    return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
+}
+
+/* ---- Bootstrap by document ---- */
+
+struct sums {
+    double x;
+    size_t n;
+};
+
+static uint64_t
+next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* The spread of the mean of x when documents are drawn with replacement; NAN
+ * for a single document. */
+static double
+bootstrap(const struct lmq_drift *drift, const double *x)
+{
+    size_t n_documents = drift->n == 0 ? 0 : drift->document[drift->n - 1] + 1;
+    double mean = 0, spread = 0;
+    uint64_t state = 1;
+
+    if (n_documents < 2)
+        return (double)NAN;
+    struct sums *sums = calloc(n_documents, sizeof(*sums));
+    double *means = calloc(BOOTSTRAP_ROUNDS, sizeof(*means));
+    if (sums == NULL || means == NULL) {
+        free(sums);
+        free(means);
+        return (double)NAN;
+    }
+    for (size_t i = 0; i < drift->n; i++) {
+        sums[drift->document[i]].x += x[i];
+        sums[drift->document[i]].n++;
+    }
+    for (size_t r = 0; r < BOOTSTRAP_ROUNDS; r++) {
+        struct sums all = {0};
+        for (size_t i = 0; i < n_documents; i++) {
+            const struct sums *one =
+                &sums[next_random(&state) % n_documents];
+            all.x += one->x;
+            all.n += one->n;
+        }
+        means[r] = all.n == 0 ? 0 : all.x / (double)all.n;
+        mean += means[r] / BOOTSTRAP_ROUNDS;
+    }
+    for (size_t r = 0; r < BOOTSTRAP_ROUNDS; r++)
+        spread += (means[r] - mean) * (means[r] - mean);
+    free(sums);
+    free(means);
+    return sqrt(spread / (BOOTSTRAP_ROUNDS - 1));
+}
+
+/* ---- The report ---- */
+
+static void
+set(json_t *json, const char *key, double value)
+{
+    json_object_set_new(json, key, lmq_json_number(value));
+}
+
+/* Counts over powers of ten, half of a tenth each. */
+static json_t *
+histogram(const double *sorted, size_t n)
+{
+    const double low = -12, high = 2;
+    size_t bins[HISTOGRAM_BINS] = {0};
+    json_t *json = json_object(), *counts = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        double place = sorted[i] > 0 ? log10(sorted[i]) : low;
+        double bin = (place - low) / (high - low) * HISTOGRAM_BINS;
+        bins[(size_t)fmin(fmax(bin, 0), HISTOGRAM_BINS - 1)]++;
+    }
+    for (size_t i = 0; i < HISTOGRAM_BINS; i++)
+        json_array_append_new(counts, lmq_json_size(bins[i]));
+    set(json, "log10_from", low);
+    set(json, "log10_to", high);
+    json_object_set_new(json, "counts", counts);
+    return json;
+}
+
+static enum lmq_status
+describe_kld(const struct lmq_drift *drift, json_t *report,
+             struct lmq_error *err)
+{
+    double mean = drift->kld_sum / (double)drift->n;
+    json_t *json = json_object();
+
+    double *sorted = malloc(drift->n * sizeof(*sorted));
+    if (sorted == NULL) {
+        json_decref(json);
+        return lmq_fail_nomem(err);
+    }
+    memcpy(sorted, drift->kld, drift->n * sizeof(*sorted));
+    qsort(sorted, drift->n, sizeof(*sorted), compare_doubles);
+    set(json, "mean", mean);
+    set(json, "stderr", standard_error(drift->kld, drift->n, mean));
+    set(json, "stderr_by_document", bootstrap(drift, drift->kld));
+    set(json, "median", percentile(sorted, drift->n, 0.5));
+    set(json, "p90", percentile(sorted, drift->n, 0.9));
+    set(json, "p95", percentile(sorted, drift->n, 0.95));
+    set(json, "p99", percentile(sorted, drift->n, 0.99));
+    set(json, "p999", percentile(sorted, drift->n, 0.999));
+    set(json, "max", sorted[drift->n - 1]);
+    json_object_set_new(json, "histogram", histogram(sorted, drift->n));
+    json_object_set_new(report, "kld", json);
+    free(sorted);
+    return LMQ_OK;
+}
+
+static json_t *
+describe_model(const struct lmq_drift *drift, double nll_sum)
+{
+    double nll = nll_sum / (double)drift->n;
+    json_t *json = json_object();
+
+    set(json, "ppl", lmq_drift_perplexity(nll_sum, drift->n));
+    set(json, "nll", nll);
+    set(json, "bits_per_byte",
+        drift->n_bytes == 0
+            ? (double)NAN
+            : nll_sum / 0.69314718055994530942 / (double)drift->n_bytes);
+    return json;
+}
+
+static json_t *
+describe_logits(const struct lmq_drift *drift, size_t vocabulary)
+{
+    double n = (double)drift->n * (double)vocabulary;
+    double norms =
+        sqrt(drift->norm_reference_sq) * sqrt(drift->norm_sq);
+    json_t *json = json_object();
+
+    set(json, "max_abs", drift->max_abs);
+    set(json, "rms", sqrt(drift->sum_sq / n));
+    set(json, "mean_abs", drift->sum_abs / n);
+    set(json, "cosine", norms > 0 ? drift->dot / norms : 1);
+    return json;
+}
+
+static json_t *
+describe_positions(const struct lmq_drift *drift)
+{
+    json_t *bins = json_array();
+
+    for (size_t i = 0; i < LMQ_POSITION_BINS; i++) {
+        json_t *bin = json_object();
+        set(bin, "from", (double)i / LMQ_POSITION_BINS);
+        json_object_set_new(bin, "scored", lmq_json_size(drift->bin_n[i]));
+        set(bin, "kld", drift->bin_kld[i] / (double)drift->bin_n[i]);
+        json_array_append_new(bins, bin);
+    }
+    return bins;
+}
+
+enum lmq_status
+lmq_drift_describe(const struct lmq_drift *drift, size_t vocabulary,
+                   json_t *report, struct lmq_error *err)
+{
+    double n = (double)drift->n;
+    double delta = (drift->nll - drift->nll_reference) / n;
+    double stderr_delta = standard_error(drift->delta, drift->n, delta);
+    double ratio = lmq_exp(delta);
+
+    json_object_set_new(report, "reference",
+                        describe_model(drift, drift->nll_reference));
+    json_object_set_new(report, "model", describe_model(drift, drift->nll));
+    set(report, "ppl_ratio", ratio);
+    set(report, "ppl_ratio_stderr", ratio * stderr_delta);
+    set(report, "delta_nll", delta);
+    set(report, "delta_nll_stderr", stderr_delta);
+    set(report, "delta_nll_stderr_by_document",
+        bootstrap(drift, drift->delta));
+    enum lmq_status status = describe_kld(drift, report, err);
+    set(report, "top1_agreement", (double)drift->n_top1_equal / n);
+    set(report, "top5_agreement", drift->top5 / n);
+    set(report, "rms_delta_p", sqrt(drift->delta_p_sq / n));
+    set(report, "total_variation", drift->tv / n);
+    json_object_set_new(report, "logit_drift",
+                        describe_logits(drift, vocabulary));
+    json_object_set_new(report, "positions", describe_positions(drift));
+    return status;
+}

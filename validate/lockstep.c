@@ -1,0 +1,360 @@
+/*
+ * lockstep.c - layer-major evaluation of several sides.
+ */
+#include "config.h"
+
+#include "validate/lockstep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "base/threads.h"
+#include "runtime/attention.h"
+#include "runtime/forward.h"
+
+/* More windows at a time read the weights no more seldom than it pays. */
+#define MAX_BATCH 16
+/* Rows of logits that exist at a time, per side. */
+#define HEAD_ROWS 32
+
+struct run {
+    const struct lmq_lockstep *in;
+    const struct lmq_observer *observer;
+    struct lmq_model *views; /* per side: the weights that it computes with */
+    struct lmq_work work;
+    struct lmq_kv kv; /* of one layer and one window */
+    size_t context;   /* tokens of the longest window */
+    size_t batch;
+    float **streams;  /* per side: (batch, context, dim) */
+    float **logits;   /* per side: (HEAD_ROWS, vocabulary) */
+    double *scratch;  /* per thread: (2, vocabulary) */
+    struct lmq_position_drift *drifts; /* (n_sides, HEAD_ROWS) */
+    struct lmq_stream_drift *rows;     /* (context) */
+};
+
+/* ---- Memory ---- */
+
+static size_t
+longest_window(const struct lmq_lockstep *in)
+{
+    size_t longest = 1;
+
+    for (size_t i = 0; i < in->n_windows; i++)
+        longest = in->corpus->windows[i].n > longest
+                      ? in->corpus->windows[i].n
+                      : longest;
+    return longest;
+}
+
+size_t
+lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &in->reference->hparams;
+    double context = (double)longest_window(in);
+    double q = (double)h->n_heads * h->head_dim;
+    double kv = (double)h->n_kv_heads * h->head_dim;
+    double row = 3.0 * h->dim + 2 * q + 2 * kv + 2.0 * h->hidden_dim;
+    double widest = h->hidden_dim > q ? h->hidden_dim : q;
+    double threads = lmq_threads(in->threads, 256);
+    double head = (double)h->vocab_size *
+                  ((double)in->n_sides * HEAD_ROWS * 4 + threads * 16);
+    double fixed =
+        context * (4 * row + 8 * kv + 3 * widest) + head +
+        threads * 4 * (LMQ_TILE_ROWS * widest + 100000) +
+        (double)lmq_model_layer_bytes(in->reference, 0) +
+        (double)lmq_model_layer_bytes(in->judged, 0) +
+        (double)lmq_matrix_bytes(&in->reference->head) +
+        (double)lmq_matrix_bytes(&in->judged->head);
+    double window = context * 4 * h->dim * (double)in->n_sides;
+    double room = ((double)in->memory - fixed) / window;
+
+    if (room < 1) {
+        lmq_fail(err, LMQ_ERR_NOMEM, 0,
+                 "a memory of %.2f GB is too small: %.2f GB are needed for "
+                 "windows of %.0f tokens",
+                 1e-9 * (double)in->memory, 1e-9 * (fixed + window), context);
+        lmq_hint(err, "a larger --memory, or a smaller --ctx");
+        return 0;
+    }
+    size_t batch = room < MAX_BATCH ? (size_t)room : MAX_BATCH;
+    return lmq_size_min(batch, in->n_windows);
+}
+
+static void
+tear_down(struct run *run)
+{
+    for (size_t i = 0; i < run->in->n_sides; i++) {
+        if (run->views != NULL)
+            free(run->views[i].layers);
+        if (run->streams != NULL)
+            lmq_mem_free(run->streams[i]);
+        if (run->logits != NULL)
+            lmq_mem_free(run->logits[i]);
+    }
+    run->work.x = NULL; /* it pointed into the streams */
+    lmq_work_free(&run->work);
+    lmq_mem_free(run->kv.keys);
+    lmq_mem_free(run->kv.values);
+    free(run->views);
+    free(run->streams);
+    free(run->logits);
+    free(run->scratch);
+    free(run->drifts);
+    free(run->rows);
+}
+
+static enum lmq_status
+set_up(struct run *run, struct lmq_error *err)
+{
+    const struct lmq_lockstep *in = run->in;
+    const struct lmq_hparams *h = &in->reference->hparams;
+    struct lmq_model widest = *in->judged;
+    size_t n_threads;
+
+    run->context = longest_window(in);
+    run->batch = lmq_lockstep_batch(in, err);
+    if (run->batch == 0)
+        return LMQ_ERR_NOMEM;
+    widest.is_int8 |= in->reference->is_int8;
+    enum lmq_status status = lmq_work_init(
+        &run->work, &widest, run->context, run->context, LMQ_ROW_F32,
+        LMQ_ACTIVATIONS_F32, in->threads, err);
+    if (status != LMQ_OK)
+        return status;
+    lmq_mem_free(run->work.x);
+    run->work.x = NULL;
+    n_threads = (size_t)run->work.n_threads;
+    size_t kv = lmq_kv_bytes(in->reference, LMQ_ROW_F32, run->context);
+    run->kv.keys = lmq_mem_aligned(kv, 1);
+    run->kv.values = lmq_mem_aligned(kv, 1);
+    run->views = calloc(in->n_sides, sizeof(*run->views));
+    run->streams = calloc(in->n_sides, sizeof(*run->streams));
+    run->logits = calloc(in->n_sides, sizeof(*run->logits));
+    run->scratch = calloc(n_threads * 2 * h->vocab_size, sizeof(double));
+    run->drifts = calloc(in->n_sides * HEAD_ROWS, sizeof(*run->drifts));
+    run->rows = calloc(run->context, sizeof(*run->rows));
+    bool is_complete = kv > 0 && run->kv.keys != NULL &&
+                       run->kv.values != NULL && run->views != NULL &&
+                       run->streams != NULL && run->logits != NULL &&
+                       run->scratch != NULL && run->drifts != NULL &&
+                       run->rows != NULL;
+    for (size_t i = 0; i < in->n_sides && is_complete; i++) {
+        run->views[i] = in->sides[i].is_reference ? *in->reference
+                                                  : *in->judged;
+        run->views[i].layers = calloc(h->n_layers, sizeof(struct lmq_layer));
+        run->streams[i] = lmq_mem_aligned(
+            run->batch * run->context * h->dim, sizeof(float));
+        run->logits[i] = lmq_mem_aligned(
+            (size_t)HEAD_ROWS * h->vocab_size, sizeof(float));
+        is_complete = run->views[i].layers != NULL &&
+                      run->streams[i] != NULL && run->logits[i] != NULL;
+    }
+    return is_complete ? LMQ_OK : lmq_fail_nomem(err);
+}
+
+/* ---- Weights of a side ---- */
+
+static void
+compose_ends(struct run *run, size_t side)
+{
+    const struct lmq_model *reference = run->in->reference;
+    unsigned restored = run->in->sides[side].restored;
+    struct lmq_model *view = &run->views[side];
+
+    if (restored & LMQ_PARTS_EMBEDDING)
+        view->embedding = reference->embedding;
+    if (restored & LMQ_PARTS_HEAD)
+        view->head = reference->head;
+}
+
+static void
+compose_layer(struct run *run, size_t side, size_t index)
+{
+    const struct lmq_side *which = &run->in->sides[side];
+    const struct lmq_layer *reference = &run->in->reference->layers[index];
+    struct lmq_layer *layer = &run->views[side].layers[index];
+    bool is_all = which->restored_layer == (int32_t)index;
+
+    *layer = which->is_reference ? *reference
+                                 : run->in->judged->layers[index];
+    if (is_all || (which->restored & LMQ_PARTS_ATTENTION)) {
+        layer->attn_norm = reference->attn_norm;
+        layer->q = reference->q;
+        layer->k = reference->k;
+        layer->v = reference->v;
+        layer->out = reference->out;
+    }
+    if (is_all || (which->restored & LMQ_PARTS_FFN)) {
+        layer->ffn_norm = reference->ffn_norm;
+        layer->gate = reference->gate;
+        layer->up = reference->up;
+        layer->down = reference->down;
+    }
+}
+
+/* ---- A batch ---- */
+
+static float *
+stream_of(const struct run *run, size_t side, size_t slot)
+{
+    return run->streams[side] +
+           slot * run->context * run->in->reference->hparams.dim;
+}
+
+/* The walk of one side's window begins or goes on. */
+static void
+point_at(struct run *run, size_t side, size_t slot)
+{
+    run->work.x = stream_of(run, side, slot);
+    run->work.activations = run->in->sides[side].activations;
+    run->work.kv_type = run->in->sides[side].kv_type;
+}
+
+static void
+compare_window(struct run *run, const struct lmq_window *window, size_t slot,
+               int32_t layer)
+{
+    size_t dim = run->in->reference->hparams.dim;
+    const float *a = stream_of(run, 0, slot), *b = stream_of(run, 1, slot);
+    struct lmq_stream_drift total = {0};
+
+#pragma omp parallel for num_threads(run->work.n_threads)
+    for (size_t t = 0; t < window->n; t++)
+        lmq_compare_streams(a + t * dim, b + t * dim, dim, &run->rows[t]);
+    for (size_t t = 0; t < window->n; t++)
+        lmq_stream_drift_add(&total, &run->rows[t]);
+    run->observer->layer(run->observer->context, layer, &total);
+}
+
+static void
+embed(struct run *run, const struct lmq_window *windows, size_t n)
+{
+    for (size_t side = 0; side < run->in->n_sides; side++)
+        for (size_t slot = 0; slot < n; slot++) {
+            point_at(run, side, slot);
+            lmq_forward_embed(&run->views[side], &run->work,
+                              run->in->corpus->tokens + windows[slot].first,
+                              windows[slot].n, 0);
+        }
+    for (size_t slot = 0; slot < n; slot++)
+        compare_window(run, &windows[slot], slot, -1);
+}
+
+static enum lmq_status
+walk_layer(struct run *run, size_t layer, const struct lmq_window *windows,
+           size_t n, struct lmq_error *err)
+{
+    const struct lmq_lockstep *in = run->in;
+    enum lmq_status status = lmq_model_load_layer(in->reference, layer, err);
+
+    if (status == LMQ_OK)
+        status = lmq_model_load_layer(in->judged, layer, err);
+    for (size_t side = 0; side < in->n_sides && status == LMQ_OK; side++) {
+        compose_layer(run, side, layer);
+        for (size_t slot = 0; slot < n; slot++) {
+            point_at(run, side, slot);
+            lmq_forward_layer(&run->views[side], layer, &run->kv, &run->work,
+                              windows[slot].n, 0);
+        }
+    }
+    for (size_t slot = 0; slot < n && status == LMQ_OK; slot++)
+        compare_window(run, &windows[slot], slot, (int32_t)layer);
+    lmq_model_drop_layer(in->reference, layer);
+    lmq_model_drop_layer(in->judged, layer);
+    return status;
+}
+
+/* Logits of `rows` positions from `first` on, for all sides, and what they
+ * say about the tokens that follow. */
+static enum lmq_status
+judge_rows(struct run *run, const struct lmq_window *window, size_t slot,
+           size_t first, size_t rows, struct lmq_error *err)
+{
+    const struct lmq_lockstep *in = run->in;
+    size_t vocabulary = in->reference->hparams.vocab_size;
+    size_t dim = in->reference->hparams.dim;
+    const int32_t *tokens = in->corpus->tokens + window->first;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t side = 0; side < in->n_sides; side++) {
+        point_at(run, side, slot);
+        run->work.x += first * dim;
+        lmq_forward_head(&run->views[side], &run->work, rows, rows,
+                         run->logits[side]);
+    }
+#pragma omp parallel for collapse(2) schedule(dynamic) \
+    num_threads(run->work.n_threads)
+    for (size_t side = 1; side < in->n_sides; side++)
+        for (size_t i = 0; i < rows; i++)
+            lmq_compare_logits(
+                run->logits[0] + i * vocabulary,
+                run->logits[side] + i * vocabulary, vocabulary,
+                tokens[first + i + 1],
+                run->scratch +
+                    (size_t)lmq_thread_number() * 2 * vocabulary,
+                &run->drifts[side * HEAD_ROWS + i]);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t side = 1; side < in->n_sides && status == LMQ_OK; side++)
+            status = run->observer->position(
+                run->observer->context, side, window, first + i + 1,
+                &run->drifts[side * HEAD_ROWS + i], err);
+    return status;
+}
+
+static enum lmq_status
+judge(struct run *run, const struct lmq_window *windows, size_t n,
+      struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t slot = 0; slot < n; slot++)
+        for (size_t at = windows[slot].scored - 1;
+             at + 1 < windows[slot].n && status == LMQ_OK; at += HEAD_ROWS)
+            status = judge_rows(
+                run, &windows[slot], slot, at,
+                lmq_size_min(HEAD_ROWS, windows[slot].n - 1 - at), err);
+    return status;
+}
+
+static enum lmq_status
+run_batch(struct run *run, size_t first, size_t n, struct lmq_error *err)
+{
+    const struct lmq_lockstep *in = run->in;
+    const struct lmq_window *windows = in->corpus->windows + first;
+    double n_layers = in->reference->hparams.n_layers;
+    double total = (double)in->n_windows * (n_layers + 1);
+    enum lmq_status status = LMQ_OK;
+
+    embed(run, windows, n);
+    for (size_t l = 0; l < in->reference->hparams.n_layers; l++) {
+        if (status == LMQ_OK)
+            status = walk_layer(run, l, windows, n, err);
+        if (status == LMQ_OK)
+            status = run->observer->progress(
+                run->observer->context,
+                (double)first * (n_layers + 1) + (double)(n * (l + 1)), total,
+                err);
+    }
+    return status == LMQ_OK ? judge(run, windows, n, err) : status;
+}
+
+enum lmq_status
+lmq_lockstep_run(const struct lmq_lockstep *lockstep,
+                 const struct lmq_observer *observer, struct lmq_error *err)
+{
+    struct run run = {.in = lockstep, .observer = observer};
+    enum lmq_status status = set_up(&run, err);
+
+    for (size_t i = 0; i < lockstep->n_sides && status == LMQ_OK; i++)
+        compose_ends(&run, i);
+    for (size_t at = 0; at < lockstep->n_windows && status == LMQ_OK;
+         at += run.batch)
+        status = run_batch(&run, at,
+                           lmq_size_min(run.batch, lockstep->n_windows - at),
+                           err);
+    tear_down(&run);
+    return status;
+}

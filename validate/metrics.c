@@ -1,0 +1,67 @@
+/*
+ * metrics.c - the names of all metrics of a validation.
+ */
+#include "config.h"
+
+#include "validate/metrics.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* '#' stands for the number of an element. */
+static const char *const metrics[] = {
+    "tokens", "scored", "ctx", "seconds", "tokens_per_second", "partial",
+    "reference.ppl", "reference.nll", "reference.bits_per_byte",
+    "model.ppl", "model.nll", "model.bits_per_byte",
+    "ppl_ratio", "ppl_ratio_stderr",
+    "delta_nll", "delta_nll_stderr", "delta_nll_stderr_by_document",
+    "kld.mean", "kld.stderr", "kld.stderr_by_document", "kld.median",
+    "kld.p90", "kld.p95", "kld.p99", "kld.p999", "kld.max",
+    "top1_agreement", "top5_agreement", "rms_delta_p", "total_variation",
+    "logit_drift.max_abs", "logit_drift.rms", "logit_drift.mean_abs",
+    "logit_drift.cosine",
+    "layers.#.rms", "layers.#.relative_rms", "layers.#.cosine",
+    "tensors.#.sqnr_db", "tensors.#.max_abs",
+    "positions.#.kld", "worst.#.kld",
+    "floor.kld", "floor.logit_max_abs",
+    "attribution.kld", "attribution.weights", "attribution.activations",
+    "attribution.parts.#.share", "attribution.layers.#.share",
+};
+
+static bool
+matches(const char *pattern, const char *name, size_t n)
+{
+    const char *end = name + n;
+
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '#') {
+            const char *start = name;
+            while (name < end && *name >= '0' && *name <= '9')
+                name++;
+            if (name == start)
+                return false;
+        } else if (name == end || *name++ != *pattern) {
+            return false;
+        }
+    }
+    return name == end;
+}
+
+enum lmq_status
+lmq_metrics_check_gate(const char *gate, struct lmq_error *err)
+{
+    size_t n = strcspn(gate, "<>=");
+    enum lmq_status status = lmq_gate_check(gate, err);
+
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
+        if (status == LMQ_OK && matches(metrics[i], gate, n))
+            return LMQ_OK;
+    if (status != LMQ_OK)
+        return status;
+    lmq_fail(err, LMQ_ERR_ARG, 0, "the gate '%s' names no metric", gate);
+    lmq_hint(err, "as in 'kld.mean<=0.01', 'ppl_ratio<1.01', "
+                  "'top1_agreement>=0.98'; lmquant-validate(1) lists them");
+    return LMQ_ERR_ARG;
+}

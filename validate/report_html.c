@@ -1,0 +1,565 @@
+/*
+ * report_html.c - a validation report as one self-contained HTML page.
+ *
+ * No script, nothing from the network; charts are SVG, each with a title and
+ * a description for those who do not see it, and the same numbers as a table.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "lmquant.h"
+
+/* ---- Text ---- */
+
+struct page {
+    char *text;
+    size_t n, capacity;
+    int is_broken; /* out of memory */
+};
+
+static void put(struct page *page, const char *format, ...) LMQ_PRINTF(2, 3);
+
+static void
+put(struct page *page, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n < 0 || lmq_mem_grow(&page->text, &page->capacity,
+                              page->n + (size_t)n + 1, 1) != 0) {
+        page->is_broken = 1;
+    } else {
+        vsnprintf(page->text + page->n, (size_t)n + 1, format, again);
+        page->n += (size_t)n;
+    }
+    va_end(again);
+}
+
+/* Text from elsewhere: nothing in it is markup. */
+static void
+put_text(struct page *page, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '&':
+            put(page, "&amp;");
+            break;
+        case '<':
+            put(page, "&lt;");
+            break;
+        case '>':
+            put(page, "&gt;");
+            break;
+        case '"':
+            put(page, "&quot;");
+            break;
+        case '\n':
+            put(page, "\xe2\x8f\x8e"); /* a return symbol */
+            break;
+        default:
+            put(page, "%c", *text);
+        }
+    }
+}
+
+static double
+number(const struct lmq_report *node, const char *path)
+{
+    return lmq_report_number(node, path);
+}
+
+static const char *
+string(const struct lmq_report *node, const char *path)
+{
+    return lmq_report_string(node, path);
+}
+
+/* ---- Frame ---- */
+
+static const char style[] =
+    ":root{color-scheme:light dark;--ink:#1b1f24;--soft:#5b6570;"
+    "--line:#d8dee4;--paper:#fff;--card:#f6f8fa;--a:#2563a8;--b:#c2571a;"
+    "--good:#1a7f37;--bad:#b42318}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa5b1;"
+    "--line:#30363d;--paper:#0d1117;--card:#161b22;--a:#6cb0ff;--b:#f0a35e;"
+    "--good:#56d364;--bad:#ff7b72}}"
+    "*{box-sizing:border-box}"
+    "body{margin:0 auto;max-width:62rem;padding:2rem 1.25rem 4rem;"
+    "font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;"
+    "color:var(--ink);background:var(--paper)}"
+    "h1{font-size:1.6rem;margin:0 0 .25rem}h2{font-size:1.15rem;"
+    "margin:2.2rem 0 .6rem}p{margin:.4rem 0}"
+    ".soft{color:var(--soft)}"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(13rem,"
+    "1fr));gap:.75rem;margin:1.2rem 0}"
+    ".card{background:var(--card);border:1px solid var(--line);"
+    "border-radius:.5rem;padding:.75rem .9rem}"
+    ".card b{display:block;font-size:1.35rem;font-variant-numeric:"
+    "tabular-nums}"
+    ".card span{color:var(--soft);font-size:.85rem}"
+    "table{border-collapse:collapse;width:100%;font-size:.92rem;"
+    "font-variant-numeric:tabular-nums}"
+    "th,td{text-align:right;padding:.28rem .5rem;border-bottom:1px solid "
+    "var(--line)}"
+    "th:first-child,td:first-child{text-align:left}"
+    "td.text{text-align:left;font-family:ui-monospace,monospace;"
+    "overflow-wrap:anywhere}"
+    "mark{background:none;color:var(--b);font-weight:600}"
+    "figure{margin:0}figcaption{color:var(--soft);font-size:.88rem}"
+    "svg{width:100%;height:auto;display:block}"
+    "svg text{fill:var(--soft);font-size:11px;font-family:inherit}"
+    ".bar{fill:var(--a)}.mark{stroke:var(--b);stroke-width:1.5}"
+    ".axis{stroke:var(--line)}.line{fill:none;stroke:var(--a);"
+    "stroke-width:2}.dot{fill:var(--a)}"
+    ".good{color:var(--good)}.bad{color:var(--bad)}"
+    "details summary{cursor:pointer;color:var(--soft);margin-top:.4rem}"
+    "code{font-family:ui-monospace,monospace;font-size:.9em}"
+    "@media print{body{padding:0;max-width:none}details{display:none}"
+    "figure,tr,.card{break-inside:avoid}}";
+
+static void
+put_card(struct page *page, const char *label, const char *format,
+         double value, const char *note)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), format, value);
+    put(page, "<div class=card><span>%s</span><b>%s</b><span>%s</span></div>",
+        label, text, note);
+}
+
+static void
+put_cards(struct page *page, const struct lmq_report *r)
+{
+    char note[128];
+
+    put(page, "<div class=cards>");
+    snprintf(note, sizeof(note), "%.4f against %.4f, &plusmn; %.5f",
+             number(r, "model.ppl"), number(r, "reference.ppl"),
+             number(r, "ppl_ratio_stderr"));
+    put_card(page, "Perplexity ratio", "%.5f", number(r, "ppl_ratio"), note);
+    snprintf(note, sizeof(note), "nats, &plusmn; %.1e; median %.1e",
+             number(r, "kld.stderr"), number(r, "kld.median"));
+    put_card(page, "KL divergence, mean", "%.3e", number(r, "kld.mean"),
+             note);
+    snprintf(note, sizeof(note), "five likeliest: %.2f %%",
+             100 * number(r, "top5_agreement"));
+    put_card(page, "Same top token", "%.2f %%",
+             100 * number(r, "top1_agreement"), note);
+    snprintf(note, sizeof(note), "total variation %.3f %%",
+             100 * number(r, "total_variation"));
+    put_card(page, "Probability, rms shift", "%.3f %%",
+             100 * number(r, "rms_delta_p"), note);
+    put(page, "</div>");
+}
+
+static void
+put_gates(struct page *page, const struct lmq_report *r)
+{
+    const struct lmq_report *gates = lmq_report_at(r, "gates");
+
+    if (lmq_report_length(gates) == 0)
+        return;
+    put(page, "<h2>Gates</h2><table><tr><th>gate<th>value<th>held</tr>");
+    for (size_t i = 0; i < lmq_report_length(gates); i++) {
+        const struct lmq_report *gate = lmq_report_item(gates, i);
+        int is_held = number(gate, "held") != 0;
+        put(page, "<tr><td><code>");
+        put_text(page, string(gate, "gate"));
+        put(page, "</code><td>%.6g<td class=%s>%s</tr>",
+            number(gate, "value"), is_held ? "good" : "bad",
+            is_held ? "yes" : "NO");
+    }
+    put(page, "</table>");
+}
+
+/* ---- Charts ---- */
+
+#define WIDTH 720.0
+#define HEIGHT 220.0
+#define LEFT 56.0
+#define BOTTOM 34.0
+#define TOP 12.0
+#define PLOT_WIDTH (WIDTH - LEFT - 10)
+#define PLOT_HEIGHT (HEIGHT - TOP - BOTTOM)
+
+static void
+open_chart(struct page *page, const char *id, const char *title,
+           const char *description)
+{
+    put(page,
+        "<figure><svg viewBox='0 0 %g %g' role=img aria-labelledby='%s-t "
+        "%s-d'><title id=%s-t>%s</title><desc id=%s-d>%s</desc>"
+        "<line class=axis x1=%g y1=%g x2=%g y2=%g />",
+        WIDTH, HEIGHT, id, id, id, title, id, description, LEFT,
+        HEIGHT - BOTTOM, WIDTH - 10, HEIGHT - BOTTOM);
+}
+
+static void
+close_chart(struct page *page, const char *caption)
+{
+    put(page, "</svg><figcaption>%s</figcaption></figure>", caption);
+}
+
+static double
+plot_x(double part)
+{
+    return LEFT + part * PLOT_WIDTH;
+}
+
+static double
+plot_y(double part)
+{
+    return HEIGHT - BOTTOM - part * PLOT_HEIGHT;
+}
+
+static void
+put_label(struct page *page, double x, double y, const char *anchor,
+          const char *text)
+{
+    put(page, "<text x=%.1f y=%.1f text-anchor=%s>%s</text>", x, y, anchor,
+        text);
+}
+
+/* Divergence on a logarithmic axis, with the percentiles as lines. */
+static void
+put_histogram(struct page *page, const struct lmq_report *r)
+{
+    static const struct {
+        const char *path, *label;
+    } marks[] = {{"kld.median", "50 %"},
+                 {"kld.p90", "90 %"},
+                 {"kld.p99", "99 %"},
+                 {"kld.max", "max"}};
+    const struct lmq_report *counts =
+        lmq_report_at(r, "kld.histogram.counts");
+    double from = number(r, "kld.histogram.log10_from");
+    double to = number(r, "kld.histogram.log10_to"), most = 1;
+    size_t n = lmq_report_length(counts);
+    char text[64];
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, number(lmq_report_item(counts, i), ""));
+    put(page, "<h2>Divergence, position by position</h2>");
+    open_chart(page, "kld", "Histogram of the KL divergence",
+               "How many positions have which divergence, on a logarithmic "
+               "axis; lines mark percentiles.");
+    for (size_t i = 0; i < n; i++) {
+        double part = number(lmq_report_item(counts, i), "") / most;
+        double x = plot_x((double)i / (double)n);
+        put(page, "<rect class=bar x=%.1f y=%.1f width=%.1f height=%.1f />", x,
+            plot_y(part), PLOT_WIDTH / (double)n - 1, part * PLOT_HEIGHT);
+    }
+    for (double p = from; p <= to; p += 2) {
+        snprintf(text, sizeof(text), "1e%.0f", p);
+        put_label(page, plot_x((p - from) / (to - from)), HEIGHT - 16,
+                  "middle", text);
+    }
+    put_label(page, plot_x(0.5), HEIGHT - 2, "middle",
+              "KL divergence, nats");
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        double value = number(r, marks[i].path);
+        if (!(value > 0))
+            continue;
+        double x = plot_x(
+            fmin(fmax((log10(value) - from) / (to - from), 0), 1));
+        put(page, "<line class=mark x1=%.1f y1=%g x2=%.1f y2=%g />", x, TOP,
+            x, HEIGHT - BOTTOM);
+        put_label(page, x + 3, TOP + 10 + 12 * (double)i, "start",
+                  marks[i].label);
+    }
+    snprintf(text, sizeof(text), "%.0f", most);
+    put_label(page, LEFT - 6, TOP + 8, "end", text);
+    close_chart(page, "Each scored position counts once. The mean is ruled by "
+                      "the few on the right; the median is what a typical "
+                      "token sees.");
+}
+
+/* A line through values from 0 on. */
+static void
+put_line_chart(struct page *page, const char *id, const char *title,
+               const char *description, const struct lmq_report *list,
+               const char *key, const char *axis, const char *first,
+               const char *last, const char *caption)
+{
+    size_t n = lmq_report_length(list);
+    double most = 0;
+    char text[64];
+
+    for (size_t i = 0; i < n; i++) {
+        double value = number(lmq_report_item(list, i), key);
+        most = value > most ? value : most;
+    }
+    put(page, "<h2>%s</h2>", title);
+    open_chart(page, id, title, description);
+    put(page, "<polyline class=line points='");
+    for (size_t i = 0; i < n; i++) {
+        double value = number(lmq_report_item(list, i), key);
+        if (value == value)
+            put(page, "%.1f,%.1f ",
+                plot_x(n < 2 ? 0.5 : (double)i / (double)(n - 1)),
+                plot_y(most > 0 ? value / most : 0));
+    }
+    put(page, "'/>");
+    for (size_t i = 0; i < n && n <= 64; i++) {
+        double value = number(lmq_report_item(list, i), key);
+        if (value == value)
+            put(page, "<circle class=dot r=3 cx=%.1f cy=%.1f />",
+                plot_x(n < 2 ? 0.5 : (double)i / (double)(n - 1)),
+                plot_y(most > 0 ? value / most : 0));
+    }
+    snprintf(text, sizeof(text), "%.2e", most);
+    put_label(page, LEFT - 6, TOP + 8, "end", text);
+    put_label(page, LEFT - 6, HEIGHT - BOTTOM, "end", "0");
+    put_label(page, LEFT, HEIGHT - 16, "start", first);
+    put_label(page, WIDTH - 10, HEIGHT - 16, "end", last);
+    put_label(page, plot_x(0.5), HEIGHT - 2, "middle", axis);
+    close_chart(page, caption);
+}
+
+/* Horizontal bars, `part` of each of the widest. */
+static void
+put_bars(struct page *page, const struct lmq_report *list, const char *key,
+         double scale, const char *unit, size_t most_rows)
+{
+    size_t n = lmq_report_length(list);
+    double most = 1e-30;
+
+    n = n < most_rows ? n : most_rows;
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, number(lmq_report_item(list, i), key));
+    put(page, "<table>");
+    for (size_t i = 0; i < n; i++) {
+        const struct lmq_report *row = lmq_report_item(list, i);
+        double value = number(row, key);
+        put(page, "<tr><td><code>");
+        put_text(page, string(row, "name"));
+        put(page,
+            "</code><td style='width:55%%'><svg viewBox='0 0 300 12' "
+            "aria-hidden=true preserveAspectRatio=none style='height:12px'>"
+            "<rect class=bar width=%.1f height=12 /></svg><td>%.4g%s</tr>",
+            300 * fmin(fmax(value / most, 0), 1), scale * value, unit);
+    }
+    put(page, "</table>");
+}
+
+/* ---- Sections ---- */
+
+static void
+put_layers(struct page *page, const struct lmq_report *r)
+{
+    const struct lmq_report *layers = lmq_report_at(r, "layers");
+    size_t n = lmq_report_length(layers);
+    char last[32];
+
+    snprintf(last, sizeof(last), "layer %.0f", (double)n - 2);
+    put_line_chart(
+        page, "layers", "Drift by layer",
+        "The relative difference of the residual stream after each layer.",
+        layers, "relative_rms", "after the layer", "embedding", last,
+        "Root mean square of the difference of the residual stream, relative "
+        "to the reference's. A step points at the layer that causes it.");
+    put(page, "<details><summary>as a table</summary><table><tr><th>layer<th>"
+              "rms<th>relative rms<th>cosine</tr>");
+    for (size_t i = 0; i < n; i++) {
+        const struct lmq_report *layer = lmq_report_item(layers, i);
+        if (i == 0)
+            put(page, "<tr><td>embedding");
+        else
+            put(page, "<tr><td>%.0f", number(layer, "layer"));
+        put(page, "<td>%.4e<td>%.4e<td>%.8f</tr>", number(layer, "rms"),
+            number(layer, "relative_rms"), number(layer, "cosine"));
+    }
+    put(page, "</table></details>");
+}
+
+static void
+put_attribution(struct page *page, const struct lmq_report *r)
+{
+    const struct lmq_report *a = lmq_report_at(r, "attribution");
+
+    if (a == NULL)
+        return;
+    put(page,
+        "<h2>Where the divergence comes from</h2><p>Weights %.1f %%, "
+        "activations %.1f %% (over %.0f tokens). Below: how much of the "
+        "divergence goes away when a part is computed in float32.</p>",
+        100 * number(a, "weights"), 100 * number(a, "activations"),
+        number(a, "tokens"));
+    put_bars(page, lmq_report_at(a, "parts"), "share", 100, " %", 8);
+    put(page, "<p class=soft>Layers:</p>");
+    put_bars(page, lmq_report_at(a, "layers"), "share", 100, " %", 200);
+}
+
+static void
+put_tensors(struct page *page, const struct lmq_report *r)
+{
+    const struct lmq_report *tensors = lmq_report_at(r, "tensors");
+    size_t n = lmq_report_length(tensors);
+
+    if (n == 0)
+        return;
+    put_line_chart(page, "tensors", "Error by tensor",
+                   "The signal to noise ratio of each quantized tensor in "
+                   "decibels, in the order of the model.",
+                   tensors, "sqnr_db", "tensors in order",
+                   string(lmq_report_item(tensors, 0), "name"),
+                   string(lmq_report_item(tensors, n - 1), "name"),
+                   "Signal to quantization noise in dB, as measured when the "
+                   "container was made. Higher is better; 6 dB are one bit.");
+    put(page, "<details><summary>as a table</summary><table><tr><th>tensor"
+              "<th>dB<th>max error</tr>");
+    for (size_t i = 0; i < n; i++) {
+        const struct lmq_report *tensor = lmq_report_item(tensors, i);
+        put(page, "<tr><td><code>");
+        put_text(page, string(tensor, "name"));
+        put(page, "</code><td>%.2f<td>%.3e</tr>", number(tensor, "sqnr_db"),
+            number(tensor, "max_abs"));
+    }
+    put(page, "</table></details>");
+}
+
+static void
+put_worst(struct page *page, const struct lmq_report *r)
+{
+    const struct lmq_report *worst = lmq_report_at(r, "worst");
+
+    put(page, "<h2>The worst positions</h2><table><tr><th>divergence<th>text, "
+              "and the token that followed<th>reference says<th>model says"
+              "</tr>");
+    for (size_t i = 0; i < lmq_report_length(worst); i++) {
+        const struct lmq_report *w = lmq_report_item(worst, i);
+        put(page, "<tr><td>%.2e<td class=text>&hellip;", number(w, "kld"));
+        put_text(page, string(w, "context"));
+        put(page, "<mark>");
+        put_text(page, string(w, "token"));
+        put(page, "</mark><td class=text>");
+        put_text(page, string(w, "reference_says"));
+        put(page, "<td class=text>");
+        put_text(page, string(w, "model_says"));
+        put(page, "</tr>");
+    }
+    put(page, "</table>");
+}
+
+static void
+put_row(struct page *page, const char *label, const char *format, ...)
+    LMQ_PRINTF(3, 4);
+
+static void
+put_row(struct page *page, const char *label, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    put(page, "<tr><td>%s<td class=text>", label);
+    put_text(page, text);
+    put(page, "</tr>");
+}
+
+static void
+put_protocol(struct page *page, const struct lmq_report *r)
+{
+    const struct lmq_report *p = lmq_report_at(r, "protocol");
+
+    put(page, "<h2>What was run, and how</h2><table>");
+    put_row(page, "reference", "%s (%s, %.0f bytes), computed in float32",
+            string(p, "reference.path"), string(p, "reference.format"),
+            number(p, "reference.bytes"));
+    put_row(page, "model", "%s (%s, %.0f bytes), activations %s, keys and "
+                           "values %s",
+            string(p, "model.path"), string(p, "model.format"),
+            number(p, "model.bytes"), string(p, "activations"),
+            string(p, "kv"));
+    put_row(page, "windows", "%.0f of %.0f tokens, stride %.0f, scored: %s, %s",
+            number(p, "windows"), number(r, "ctx"), number(p, "stride"),
+            string(p, "score"),
+            number(p, "bos") != 0 ? "each begins with BOS" : "without BOS");
+    put_row(page, "text", "%.0f bytes in %.0f document(s), CRC-32 %s; %.0f "
+                          "tokens, %.0f scored",
+            number(p, "text_bytes"), number(p, "documents"),
+            string(p, "text_crc32"), number(r, "tokens"),
+            number(r, "scored"));
+    put_row(page, "bits per byte", "reference %.5f, model %.5f",
+            number(r, "reference.bits_per_byte"),
+            number(r, "model.bits_per_byte"));
+    put_row(page, "logits", "max shift %.4g, rms %.4g, cosine %.8f",
+            number(r, "logit_drift.max_abs"), number(r, "logit_drift.rms"),
+            number(r, "logit_drift.cosine"));
+    put_row(page, "made by", "%s, %s, %.1f s", string(p, "tool"),
+            string(p, "instruction_set"), number(r, "seconds"));
+    put(page, "</table>");
+}
+
+static void
+put_page(struct page *page, const struct lmq_report *r)
+{
+    put(page, "<!doctype html><html lang=en><meta charset=utf-8><meta "
+              "name=viewport content='width=device-width,initial-scale=1'>"
+              "<title>lmquant: ");
+    put_text(page, string(r, "protocol.model.path"));
+    put(page, "</title><style>%s</style><h1>Is it still the same model?</h1>"
+              "<p class=soft>",
+        style);
+    put_text(page, string(r, "protocol.model.path"));
+    put(page, ", judged against ");
+    put_text(page, string(r, "protocol.reference.path"));
+    put(page, " over %.0f tokens</p>", number(r, "scored"));
+    if (number(r, "partial") != 0)
+        put(page, "<p class=bad>Partial: the run was interrupted; this is "
+                  "what was done until then.</p>");
+    put_cards(page, r);
+    put_gates(page, r);
+    put_histogram(page, r);
+    put_layers(page, r);
+    put_attribution(page, r);
+    put_line_chart(page, "positions", "Drift by position",
+                   "The mean divergence by the position in the window.",
+                   lmq_report_at(r, "positions"), "kld",
+                   "position in the window", "beginning", "end",
+                   "Mean KL divergence of the positions in each sixteenth of "
+                   "the window.");
+    put_tensors(page, r);
+    put_worst(page, r);
+    put_protocol(page, r);
+    put(page, "</html>\n");
+}
+
+enum lmq_status
+lmq_validate_write_html(const struct lmq_report *report, const char *path,
+                        int replaces, struct lmq_error *err)
+{
+    struct page page = {0};
+    struct lmq_output *output;
+
+    put_page(&page, report);
+    if (page.is_broken) {
+        free(page.text);
+        return lmq_fail_nomem(err);
+    }
+    enum lmq_status status =
+        lmq_output_create(path, page.n, replaces != 0, &output, err);
+    if (status == LMQ_OK) {
+        status = lmq_output_write(output, 0, page.text, page.n, err);
+        if (status == LMQ_OK)
+            status = lmq_output_commit(output, err);
+        else
+            lmq_output_abort(output);
+    }
+    free(page.text);
+    return status;
+}
