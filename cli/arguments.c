@@ -12,20 +12,43 @@
 
 #include "cli/command.h"
 
-const struct option common_options[] = {
+static const struct option work_options[] = {
     {'j', "threads", "N", "threads (OMP_NUM_THREADS, else all cores)"},
-    {'q', "quiet", NULL, "no remarks, no progress: only errors"},
-    {'v', "verbose", NULL, "say more"},
     {0, "progress", "STYLE",
      "auto (a bar on a terminal), plain (a line every\n"
      "few seconds), never"},
-    {0, "tokenizer", "FILE", "a tokenizer that the checkpoint lacks"},
-    {0, "config", "FILE", "a config.json that the checkpoint lacks"},
+    {0, NULL, NULL, NULL},
+};
+
+static const struct option opening_options[] = {
+    {0, "tokenizer", "FILE", "in place of the checkpoint's own tokenizer"},
+    {0, "config", "FILE", "in place of the config.json beside safetensors"},
     {0, "rope-theta", "X", "the base of the rotary positions"},
     {0, "norm-eps", "X", "the epsilon of the norms"},
+    {0, NULL, NULL, NULL},
+};
+
+static const struct option general_options[] = {
+    {'q', "quiet", NULL, "no remarks, no progress: only errors"},
+    {'v', "verbose", NULL, "say more"},
     {'h', "help", NULL, "this text"},
     {0, NULL, NULL, NULL},
 };
+
+#define N_TABLES 4
+
+/* The tables that a command's options stand in; empty ones are left out. */
+static void
+list_tables(const struct command *command,
+            const struct option *tables[N_TABLES])
+{
+    static const struct option none[] = {{0, NULL, NULL, NULL}};
+
+    tables[0] = command->options;
+    tables[1] = command->common & COMMON_WORK ? work_options : none;
+    tables[2] = command->common & COMMON_OPEN ? opening_options : none;
+    tables[3] = general_options;
+}
 
 /* ---- Help ---- */
 
@@ -56,32 +79,42 @@ print_option(const struct option *option)
 void
 print_command_help(const struct command *command)
 {
+    const struct option *tables[N_TABLES];
+
+    list_tables(command, tables);
     printf("usage: lmquant %s [options] %s\n\n%s\n\noptions:\n", command->name,
            command->operands, command->about);
-    for (const struct option *o = command->options; o->name != NULL; o++)
-        print_option(o);
-    for (const struct option *o = common_options; o->name != NULL; o++)
-        print_option(o);
+    for (int i = 0; i < N_TABLES; i++)
+        for (const struct option *o = tables[i]; o->name != NULL; o++)
+            print_option(o);
     printf("\nThe manual: man lmquant-%s\n", command->name);
 }
 
 /* ---- Parsing ---- */
 
 static const struct option *
-find_long(const struct option *options, const char *name, size_t n)
+find_long(const struct command *command, const char *name, size_t n)
 {
-    for (; options->name != NULL; options++)
-        if (strlen(options->name) == n && strncmp(options->name, name, n) == 0)
-            return options;
+    const struct option *tables[N_TABLES];
+
+    list_tables(command, tables);
+    for (int i = 0; i < N_TABLES; i++)
+        for (const struct option *o = tables[i]; o->name != NULL; o++)
+            if (strlen(o->name) == n && strncmp(o->name, name, n) == 0)
+                return o;
     return NULL;
 }
 
 static const struct option *
-find_letter(const struct option *options, char letter)
+find_letter(const struct command *command, char letter)
 {
-    for (; options->name != NULL; options++)
-        if (options->letter == letter)
-            return options;
+    const struct option *tables[N_TABLES];
+
+    list_tables(command, tables);
+    for (int i = 0; i < N_TABLES; i++)
+        for (const struct option *o = tables[i]; o->name != NULL; o++)
+            if (o->letter == letter)
+                return o;
     return NULL;
 }
 
@@ -103,11 +136,9 @@ parse_long(struct arguments *arguments, char **argv, int *i)
     const struct command *command = arguments->command;
     const char *name = argv[*i] + 2;
     size_t n = strcspn(name, "=");
-    const struct option *option = find_long(command->options, name, n);
+    const struct option *option = find_long(command, name, n);
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
 
-    if (option == NULL)
-        option = find_long(common_options, name, n);
     if (option == NULL)
         return usage_error(command, "unknown option '--%.*s'", (int)n, name);
     if (option->argument == NULL && value != NULL)
@@ -128,9 +159,7 @@ parse_short(struct arguments *arguments, char **argv, int *i)
     int code = -1;
 
     for (const char *p = argv[*i] + 1; *p != '\0' && code == -1; p++) {
-        const struct option *option = find_letter(command->options, *p);
-        if (option == NULL)
-            option = find_letter(common_options, *p);
+        const struct option *option = find_letter(command, *p);
         if (option == NULL)
             return usage_error(command, "unknown option '-%c'", *p);
         if (option->argument == NULL) {

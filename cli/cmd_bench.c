@@ -101,6 +101,7 @@ const struct command command_bench = {
         "machine's limits: each figure is\nshown as a part of its limit.",
     .least = 1,
     .most = 1,
+    .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .run = run,
 };

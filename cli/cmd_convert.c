@@ -180,6 +180,7 @@ const struct command command_convert = {
         "model.",
     .least = 2,
     .most = 2,
+    .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .run = run,
 };

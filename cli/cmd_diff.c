@@ -119,6 +119,7 @@ const struct command command_diff = {
              "tensors only one of them has.",
     .least = 2,
     .most = 2,
+    .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .run = run,
 };

@@ -238,6 +238,7 @@ const struct command command_inspect = {
              "one.",
     .least = 1,
     .most = 1,
+    .common = COMMON_OPEN,
     .options = options,
     .run = run,
 };

@@ -317,6 +317,7 @@ const struct command command_run = {
         "half stay.",
     .least = 1,
     .most = 2,
+    .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .run = run_command,
 };

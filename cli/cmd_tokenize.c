@@ -208,10 +208,11 @@ const struct command command_tokenize = {
     .summary = "turn text into token ids, or back",
     .operands = "CHECKPOINT-OR-TOKENIZER",
     .about = "Reads text from standard input and shows its tokens, each with "
-             "its piece of text.\nTakes any checkpoint with a tokenizer, or a "
+             "its piece of\ntext. Takes any checkpoint with a tokenizer, or a "
              "tokenizer's file alone.",
     .least = 1,
     .most = 1,
+    .common = COMMON_OPEN,
     .options = options,
     .run = run,
 };

@@ -40,7 +40,7 @@ static const struct option options[] = {
     {0, NULL, NULL, NULL},
 };
 
-#define MAX_GATES 64
+#define MAX_GATES MAX_OCCURRENCES
 
 /* ---- Options ---- */
 
@@ -351,11 +351,12 @@ const struct command command_validate = {
     .operands = "CHECKPOINT MODEL [TEXT...]",
     .about =
         "Runs both models over the same text, layer by layer: CHECKPOINT in "
-        "float32 as the\nreference, MODEL as 'run' computes it. Shows "
-        "perplexity, divergence, where the error\ncomes from. Without TEXT, "
-        "the sample that is installed with lmquant is read.",
+        "float32 as\nthe reference, MODEL as 'run' computes it. Shows "
+        "perplexity, divergence, where\nthe error comes from. Without TEXT, "
+        "the sample that is installed with lmquant is\nread.",
     .least = 2,
     .most = MAX_OPERANDS,
+    .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .run = run,
 };

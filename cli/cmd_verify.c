@@ -69,6 +69,7 @@ const struct command command_verify = {
              "status 0 if the file is intact,\n3 if not.",
     .least = 1,
     .most = 1,
+    .common = COMMON_WORK,
     .options = options,
     .run = run,
 };

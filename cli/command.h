@@ -28,8 +28,11 @@ struct option {
     const char *help;     /* a line or two, broken with \n */
 };
 
-/* Every command has these, without listing them. */
-extern const struct option common_options[];
+/* Options that many commands share. */
+enum common {
+    COMMON_WORK = 1, /* -j, --progress */
+    COMMON_OPEN = 2  /* --tokenizer, --config, --rope-theta, --norm-eps */
+};
 
 #define MAX_OPERANDS 64
 #define MAX_OCCURRENCES 128
@@ -52,6 +55,7 @@ struct command {
     const char *operands; /* "CHECKPOINT OUTPUT.lmq" */
     const char *about;    /* a paragraph for --help */
     int least, most;      /* operands */
+    unsigned common;      /* besides -q, -v, -h, which all have */
     const struct option *options; /* ends with a NULL name */
     int (*run)(const struct arguments *arguments);
 };

@@ -306,7 +306,7 @@ finish_output(int code)
 
 /* ---- Gates ---- */
 
-#define MAX_GATES 64
+#define MAX_GATES MAX_OCCURRENCES
 
 bool
 check_gates(const struct arguments *arguments)

@@ -219,7 +219,7 @@ write_tiles(struct pipeline *pipeline, struct piece *piece,
     size_t n_tiles = 0;
 
     for (size_t row = 0; row < piece->n_rows; row += LMQ_TILE_ROWS) {
-        lmq_tile_store(worker->q + row * piece->n_cols,
+        lmq_tile_pack(worker->q + row * piece->n_cols, piece->n_cols,
                       worker->stored_scales + row * row_scales,
                       lmq_size_min(LMQ_TILE_ROWS, piece->n_rows - row),
                       piece->n_cols, quant->group_size, quant->scales,

@@ -328,6 +328,14 @@ deflate_content(struct lmq_content *content, unsigned char **owned,
     return LMQ_OK;
 }
 
+/* Tokenizers are recognised by content, so a name that a container cannot
+ * hold may change. */
+static const char *
+file_name(const struct lmq_blob *blob)
+{
+    return lmq_section_name_is_valid(blob->name) ? blob->name : "tokenizer";
+}
+
 static enum lmq_status
 add_contents(struct lmq_plan *plan, struct lmq_error *err)
 {
@@ -348,7 +356,7 @@ add_contents(struct lmq_plan *plan, struct lmq_error *err)
     for (size_t i = 1; i < n && status == LMQ_OK; i++) {
         const struct lmq_blob *blob = &checkpoint->blobs[i - 1];
         plan->contents[i] = (struct lmq_content){.type = LMQ_SECTION_FILE,
-                                                 .name = blob->name,
+                                                 .name = file_name(blob),
                                                  .bytes = blob->bytes,
                                                  .size = blob->size};
         if (plan->settings.is_compressed)

@@ -256,6 +256,8 @@ name_tensor(struct lmq_tensor *tensor, struct lmq_error *err)
 {
     char name[64];
 
+    if (tensor->name != NULL) /* the format knows it */
+        return LMQ_OK;
     if (tensor->place.role == LMQ_ROLE_OTHER)
         lmq_name_parse(tensor->stored_name, &tensor->place);
     if (tensor->place.role == LMQ_ROLE_OTHER) {
@@ -454,6 +456,12 @@ apply_options(struct lmq_checkpoint *checkpoint,
         checkpoint->hparams.rope_theta = options->rope_theta;
     if (options->norm_eps > 0)
         checkpoint->hparams.norm_eps = options->norm_eps;
+    if (options->config != NULL &&
+        checkpoint->format != &lmq_format_safetensors)
+        lmq_checkpoint_note(checkpoint,
+                            "%s describes its model itself: the config.json "
+                            "that is given is not used",
+                            checkpoint->format->name);
     if (options->tokenizer == NULL)
         return LMQ_OK;
     /* What is given replaces what was found. */

@@ -88,10 +88,15 @@ lmq_describe_stats(json_t *tensor, const struct lmq_record *record, uint64_t n)
         lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
     json_object_set_new(tensor, "worst_group",
                         lmq_json_size(record->worst_group));
+    uint64_t n_cols = record->dims[record->n_dims - 1];
+    uint64_t per_row = lmq_groups_per_row(n_cols, record->quant.group_size);
+    uint64_t start =
+        record->worst_group % per_row * record->quant.group_size;
     json_object_set_new(
         tensor, "worst_group_rms_error",
-        lmq_json_number(sqrt((double)record->worst_err_sq /
-                             record->quant.group_size)));
+        lmq_json_number(sqrt(
+            (double)record->worst_err_sq /
+            (double)lmq_u64_min(record->quant.group_size, n_cols - start))));
 }
 
 /* ---- Statistics of one tensor's elements ---- */
@@ -335,10 +340,13 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
             const struct lmq_inspect_options *options,
             struct lmq_report **report, struct lmq_error *err)
 {
+    static const struct lmq_inspect_options no_options;
     const struct lmq_tensor *one = NULL;
     enum lmq_status status = LMQ_OK;
 
     *report = NULL;
+    if (options == NULL)
+        options = &no_options;
     if (options->tensor != NULL) {
         one = lmq_checkpoint_find_name(checkpoint, options->tensor);
         if (one == NULL) {

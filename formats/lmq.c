@@ -186,6 +186,16 @@ is_name(const unsigned char *bytes, size_t n)
     return is_zero(bytes + i, n - i);
 }
 
+bool
+lmq_section_name_is_valid(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 0 && n <= LMQ_SECTION_NAME && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 &&
+           is_name((const unsigned char *)name, n);
+}
+
 enum lmq_status
 lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
                  uint64_t file_size, struct lmq_section *section,
@@ -225,7 +235,9 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
                         "a section of %" PRIu64 " stored bytes cannot hold "
                         "%" PRIu64,
                         section->stored.size, section->size);
-    if (!is_zero(bytes + 36, 4) || !is_name(bytes + 40, LMQ_SECTION_NAME))
+    if (!is_zero(bytes + 36, 4) || !is_name(bytes + 40, LMQ_SECTION_NAME) ||
+        (section->type == LMQ_SECTION_FILE &&
+         !lmq_section_name_is_valid(section->name)))
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
                         "a section's name or reserved bytes are malformed");
     return LMQ_OK;
@@ -474,6 +486,16 @@ check_record(const struct lmq_record *record, uint64_t at, uint64_t file_size,
                         "tensor '%s': layer %d and expert %d make no sense",
                         record->name, (int)record->place.layer,
                         (int)record->expert);
+    char name[64];
+    if (record->place.role != LMQ_ROLE_OTHER)
+        lmq_name_canonical(&record->place, name, sizeof(name));
+    if (record->place.role != LMQ_ROLE_OTHER &&
+        (strcmp(name, record->name) != 0 ||
+         lmq_role_is_per_layer(record->place.role) !=
+             (record->place.layer >= 0)))
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "tensor '%s' has the role and layer of '%s'",
+                        record->name, name);
     for (uint32_t i = 0; i < LMQ_MAX_DIMS; i++)
         if ((record->dims[i] == 0) != (i >= record->n_dims))
             return lmq_fail(err, LMQ_ERR_FORMAT, at,
@@ -481,11 +503,13 @@ check_record(const struct lmq_record *record, uint64_t at, uint64_t file_size,
                             " of %u dimensions",
                             record->name, i, record->dims[i], record->n_dims);
     if (is_q8 ? !lmq_group_size_is_valid(record->quant.group_size) ||
-                    !is_multiplier(record->quant.multiplier)
+                    !is_multiplier(record->quant.multiplier) ||
+                    (record->quant.scales == LMQ_SCALES_F32 &&
+                     record->quant.multiplier != 1)
               : record->quant.group_size != 0 || record->quant.multiplier != 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s': group size %u and multiplier %g make no "
-                        "sense",
+                        "tensor '%s': group size %u and multiplier %g do not "
+                        "make sense",
                         record->name, record->quant.group_size,
                         (double)record->quant.multiplier);
     if (!lmq_record_sizes(record, &values_size, &scales_size))

@@ -114,6 +114,10 @@ lmq_superblock_load(const unsigned char bytes[LMQ_SUPERBLOCK_SIZE],
                     uint64_t file_size, struct lmq_superblock *superblock,
                     struct lmq_error *err);
 
+/* Whether an embedded file can have this name: 1 to 56 printable ASCII
+ * characters, no space, no slash, not "." or "..". */
+bool lmq_section_name_is_valid(const char *name);
+
 void lmq_section_store(const struct lmq_section *section,
                        unsigned char bytes[LMQ_SECTION_SIZE]);
 enum lmq_status lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE],

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -291,11 +292,22 @@ add_record(struct lmq_checkpoint *checkpoint, size_t index,
     const struct lmq_record *record = &state->container.records[index];
     const struct lmq_record *target = record;
     struct lmq_tensor *tensor;
+    const char *stored_name = json_string_value(json_array_get(
+        json_object_get(json_object_get(state->container.metadata,
+                                        "provenance"),
+                        "stored_names"),
+        index));
+    if (stored_name == NULL || stored_name[0] == '\0' ||
+        strlen(stored_name) > LMQ_MAX_TENSOR_NAME)
+        stored_name = record->name;
     enum lmq_status status =
-        lmq_checkpoint_add_tensor(checkpoint, record->name, &tensor, err);
+        lmq_checkpoint_add_tensor(checkpoint, stored_name, &tensor, err);
 
     if (status != LMQ_OK)
         return status;
+    tensor->name = strdup(record->name);
+    if (tensor->name == NULL)
+        return lmq_fail_nomem(err);
     if (record->alias != LMQ_NO_ALIAS) {
         target = &state->container.records[record->alias];
         tensor->alias_of = strdup(target->name);
@@ -326,6 +338,11 @@ read_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     if (!json_is_object(model)) {
         const char *reason = json_string_value(
             json_object_get(state->container.metadata, "unsupported"));
+        const char *architecture = json_string_value(
+            json_object_get(state->container.metadata, "architecture"));
+        snprintf(checkpoint->hparams.architecture,
+                 sizeof(checkpoint->hparams.architecture), "%s",
+                 architecture == NULL ? "" : architecture);
         lmq_hparams_refuse(&checkpoint->hparams, "%.150s",
                            reason == NULL ? "a container without a model"
                                           : reason);
@@ -474,8 +491,8 @@ load_block(struct lmq_input *input, const struct lmq_record *record,
     if (status != LMQ_OK)
         return status;
     if (is_tiles)
-        lmq_tile_load(block->stored_values, block->stored_scales, n, n_cols,
-                        quant->group_size, quant->scales, block->q,
+        lmq_tile_unpack(block->stored_values, block->stored_scales, n, n_cols,
+                          quant->group_size, quant->scales, block->q, n_cols,
                         block->row_scales);
     lmq_scales_load(quant->scales, quant->multiplier, block->row_scales,
                     n * n_groups, block->scales);

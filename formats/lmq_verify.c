@@ -220,43 +220,75 @@ check_tensors(struct check *check, struct lmq_error *err)
     return status;
 }
 
+/* Opening checks what the parts mean to each other: names, aliases, the
+ * model's description, what deflated sections hold. */
+static void
+check_opening(struct check *check, const char *path)
+{
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_error err;
+
+    if (json_array_size(check->problems) > 0)
+        return; /* it would only say the same again */
+    if (lmq_checkpoint_open(path, NULL, &checkpoint, &err) != LMQ_OK)
+        add_problem(check, "contents", "", err.offset, err.message);
+    lmq_checkpoint_close(checkpoint);
+}
+
+static struct lmq_report *
+make_report(const struct check *check, const char *path)
+{
+    json_t *json = json_object();
+
+    json_object_set_new(json, "path", lmq_json_text(path));
+    json_object_set_new(
+        json, "intact",
+        json_boolean(json_array_size(check->problems) == 0));
+    json_object_set_new(json, "bytes",
+                        lmq_json_size(lmq_input_size(check->input)));
+    json_object_set_new(json, "sections",
+                        lmq_json_size(check->container.n_sections));
+    json_object_set_new(json, "tensors",
+                        lmq_json_size(check->container.n_records));
+    json_object_set(json, "problems", check->problems);
+    return lmq_report_from(json);
+}
+
 enum lmq_status
 lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
            struct lmq_report **report, struct lmq_error *err)
 {
     struct check check = {.progress = progress,
                           .n_threads = lmq_threads(threads, MAX_THREADS)};
+    struct lmq_error frame;
 
     *report = NULL;
     enum lmq_status status = lmq_input_open(path, &check.input, err);
     if (status != LMQ_OK)
         return status;
-    status = lmq_container_load(check.input, &check.container, err);
-    if (status == LMQ_OK) {
-        check.problems = json_array();
-        status = check_sections(&check, err);
+    check.problems = json_array();
+    status = lmq_container_load(check.input, &check.container, &frame);
+    if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED) {
+        add_problem(&check, "frame", "", frame.offset, frame.message);
+        *report = make_report(&check, path);
     }
+    if (status != LMQ_OK && err != NULL)
+        *err = frame;
+    if (status == LMQ_OK)
+        status = check_sections(&check, err);
     if (status == LMQ_OK)
         status = check_tensors(&check, err);
     if (status == LMQ_OK) {
+        check_opening(&check, path);
         size_t n = json_array_size(check.problems);
-        json_t *json = json_object();
-        json_object_set_new(json, "path", lmq_json_text(path));
-        json_object_set_new(json, "intact", json_boolean(n == 0));
-        json_object_set_new(json, "bytes",
-                            lmq_json_size(lmq_input_size(check.input)));
-        json_object_set_new(json, "sections",
-                            lmq_json_size(check.container.n_sections));
-        json_object_set_new(json, "tensors",
-                            lmq_json_size(check.container.n_records));
-        json_object_set(json, "problems", check.problems);
-        *report = lmq_report_from(json);
+        *report = make_report(&check, path);
         if (n > 0)
             status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
                               "is damaged in %zu place%s", n,
                               n == 1 ? "" : "s");
     }
-    lmq_error_in(err, path);
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
     json_decref(check.problems);
     lmq_container_free(&check.container);
     lmq_input_close(check.input);

@@ -196,7 +196,8 @@ add_tensors(struct lmq_checkpoint *checkpoint, uint32_t file, json_t *header,
             return status;
     }
     size_t n = checkpoint->n_tensors - first;
-    status = check_tiling(checkpoint->tensors + first, n, data_size, err);
+    status = check_tiling(n == 0 ? NULL : checkpoint->tensors + first, n,
+                          data_size, err);
     for (size_t i = first; i < checkpoint->n_tensors; i++)
         checkpoint->tensors[i].offset += data_at;
     return status;

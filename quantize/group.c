@@ -50,7 +50,7 @@ lmq_scales_name(enum lmq_scales scales)
 }
 
 size_t
-lmq_groups_per_row(size_t n, unsigned group_size)
+lmq_groups_per_row(size_t n, size_t group_size)
 {
     return n / group_size + (n % group_size != 0);
 }

@@ -56,7 +56,7 @@ const char *lmq_method_name(enum lmq_method method);
 const char *lmq_scales_name(enum lmq_scales scales);
 
 /* Groups of a row: the last one may be shorter. */
-size_t lmq_groups_per_row(size_t n, unsigned group_size);
+size_t lmq_groups_per_row(size_t n, size_t group_size);
 
 /* The multiplier that suits a tensor whose largest scale is max_scale:
  * 1 unless half precision would lose digits or overflow. */

@@ -99,6 +99,9 @@ max_magnitude(const float *x, size_t n)
 static inline float
 stored_scale(const struct lmq_quant *quant, float scale)
 {
+    /* Largest values near the end of the float range: the products with it
+     * must stay finite. */
+    scale = scale < FLT_MAX / 128 ? scale : FLT_MAX / 128;
     if (quant->scales == LMQ_SCALES_F16)
         scale = lmq_f16_to_f32(lmq_f32_to_f16(scale / quant->multiplier)) *
                 quant->multiplier;

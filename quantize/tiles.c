@@ -72,30 +72,32 @@ lmq_scales_load(enum lmq_scales type, float multiplier,
 }
 
 size_t
-lmq_tile_values_size(size_t n_cols, unsigned group)
+lmq_tile_values_size(size_t n_cols, size_t group)
 {
     return LMQ_TILE_ROWS * lmq_groups_per_row(n_cols, group) * group;
 }
 
 size_t
-lmq_tile_scales_size(size_t n_cols, unsigned group, enum lmq_scales type)
+lmq_tile_scales_size(size_t n_cols, size_t group, enum lmq_scales type)
 {
     return LMQ_TILE_ROWS * lmq_groups_per_row(n_cols, group) *
            lmq_scale_size(type);
 }
 
 void
-lmq_tile_store(const int8_t *q, const unsigned char *scales, size_t n_rows,
-              size_t n_cols, unsigned group, enum lmq_scales type,
-              unsigned char *tile_values, unsigned char *tile_scales)
+lmq_tile_pack(const int8_t *q, size_t stride, const void *scales,
+              size_t n_rows, size_t n_cols, size_t group,
+              enum lmq_scales type, unsigned char *tile_values,
+              unsigned char *tile_scales)
 {
     size_t n_groups = lmq_groups_per_row(n_cols, group);
     size_t size = lmq_scale_size(type);
+    const unsigned char *from_scales = scales;
 
     memset(tile_values, 128, lmq_tile_values_size(n_cols, group));
     memset(tile_scales, 0, lmq_tile_scales_size(n_cols, group, type));
     for (size_t row = 0; row < n_rows; row++) {
-        const int8_t *from = q + row * n_cols;
+        const int8_t *from = q + row * stride;
         unsigned char *to = tile_values + row * STEP;
         size_t column = 0;
         for (; column + STEP <= n_cols; column += STEP) {
@@ -109,27 +111,28 @@ lmq_tile_store(const int8_t *q, const unsigned char *scales, size_t n_rows,
             to[i] = (unsigned char)(from[column + i] + 128);
         for (size_t g = 0; g < n_groups; g++)
             memcpy(tile_scales + (g * LMQ_TILE_ROWS + row) * size,
-                   scales + (row * n_groups + g) * size, size);
+                   from_scales + (row * n_groups + g) * size, size);
     }
 }
 
 void
-lmq_tile_load(const unsigned char *tile_values,
+lmq_tile_unpack(const unsigned char *tile_values,
                 const unsigned char *tile_scales, size_t n_rows, size_t n_cols,
-                unsigned group, enum lmq_scales type, int8_t *q,
-                unsigned char *scales)
+                size_t group, enum lmq_scales type, int8_t *q, size_t stride,
+                void *scales)
 {
     size_t n_groups = lmq_groups_per_row(n_cols, group);
     size_t size = lmq_scale_size(type);
+    unsigned char *to_scales = scales;
 
     for (size_t row = 0; row < n_rows; row++) {
         for (size_t column = 0; column < n_cols; column++) {
             size_t at = column / STEP * (LMQ_TILE_ROWS * STEP) + row * STEP +
                         column % STEP;
-            q[row * n_cols + column] = (int8_t)(tile_values[at] - 128);
+            q[row * stride + column] = (int8_t)(tile_values[at] - 128);
         }
         for (size_t g = 0; g < n_groups; g++)
-            memcpy(scales + (row * n_groups + g) * size,
+            memcpy(to_scales + (row * n_groups + g) * size,
                    tile_scales + (g * LMQ_TILE_ROWS + row) * size, size);
     }
 }

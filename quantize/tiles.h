@@ -41,20 +41,21 @@ void lmq_scales_load(enum lmq_scales type, float multiplier,
                      const unsigned char *bytes, size_t n, float *scales);
 
 /* Bytes of one tile of 16 rows. */
-size_t lmq_tile_values_size(size_t n_cols, unsigned group);
-size_t lmq_tile_scales_size(size_t n_cols, unsigned group,
+size_t lmq_tile_values_size(size_t n_cols, size_t group);
+size_t lmq_tile_scales_size(size_t n_cols, size_t group,
                             enum lmq_scales type);
 
 /*
- * Packs 1..16 rows of n_cols int8, one after the other, and their stored
+ * Packs 1..16 rows of n_cols int8, `stride` bytes apart, and their stored
  * scales, [n_rows][n_groups], into one tile; and back.
  */
-void lmq_tile_store(const int8_t *q, const unsigned char *scales, size_t n_rows,
-                   size_t n_cols, unsigned group, enum lmq_scales type,
-                   unsigned char *tile_values, unsigned char *tile_scales);
-void lmq_tile_load(const unsigned char *tile_values,
+void lmq_tile_pack(const int8_t *q, size_t stride, const void *scales,
+                   size_t n_rows, size_t n_cols, size_t group,
+                   enum lmq_scales type, unsigned char *tile_values,
+                   unsigned char *tile_scales);
+void lmq_tile_unpack(const unsigned char *tile_values,
                      const unsigned char *tile_scales, size_t n_rows,
-                     size_t n_cols, unsigned group, enum lmq_scales type,
-                     int8_t *q, unsigned char *scales);
+                     size_t n_cols, size_t group, enum lmq_scales type,
+                     int8_t *q, size_t stride, void *scales);
 
 #endif

@@ -227,9 +227,9 @@ lmq_tile_group_bytes(size_t group)
 }
 
 size_t
-lmq_tile_scale_bytes(enum lmq_scale_type type)
+lmq_tile_scale_bytes(enum lmq_scales type)
 {
-    return LMQ_TILE_ROWS * (type == LMQ_SCALE_F16 ? 2 : 4);
+    return LMQ_TILE_ROWS * (type == LMQ_SCALES_F16 ? 2 : 4);
 }
 
 /* Where column `column` of row `row` of a tile stands. */
@@ -239,48 +239,6 @@ tile_index(size_t row, size_t column)
     return (column / 4 * LMQ_TILE_ROWS + row) * 4 + column % 4;
 }
 
-void
-lmq_tile_pack(const int8_t *q, size_t stride, const void *scale,
-              size_t n_rows, size_t n_cols, size_t group,
-              enum lmq_scale_type type, unsigned char *tile_q,
-              unsigned char *tile_scale)
-{
-    const size_t n_groups = lmq_tiles_groups(n_cols, group);
-    const size_t size = lmq_tile_scale_bytes(type) / LMQ_TILE_ROWS;
-    const unsigned char *from = scale;
-
-    assert(n_rows >= 1 && n_rows <= LMQ_TILE_ROWS);
-    memset(tile_q, 128, n_groups * lmq_tile_group_bytes(group));
-    memset(tile_scale, 0, n_groups * lmq_tile_scale_bytes(type));
-    for (size_t r = 0; r < n_rows; r++) {
-        for (size_t c = 0; c < n_cols; c++)
-            tile_q[tile_index(r, c)] = (unsigned char)(q[r * stride + c] + 128);
-        for (size_t g = 0; g < n_groups; g++)
-            memcpy(tile_scale + (g * LMQ_TILE_ROWS + r) * size,
-                   from + (r * n_groups + g) * size, size);
-    }
-}
-
-void
-lmq_tile_unpack(const unsigned char *tile_q, const unsigned char *tile_scale,
-                size_t n_rows, size_t n_cols, size_t group,
-                enum lmq_scale_type type, int8_t *q, size_t stride,
-                void *scale)
-{
-    const size_t n_groups = lmq_tiles_groups(n_cols, group);
-    const size_t size = lmq_tile_scale_bytes(type) / LMQ_TILE_ROWS;
-    unsigned char *to = scale;
-
-    assert(n_rows >= 1 && n_rows <= LMQ_TILE_ROWS);
-    for (size_t r = 0; r < n_rows; r++) {
-        for (size_t c = 0; c < n_cols; c++)
-            q[r * stride + c] = (int8_t)(tile_q[tile_index(r, c)] - 128);
-        for (size_t g = 0; g < n_groups; g++)
-            memcpy(to + (r * n_groups + g) * size,
-                   tile_scale + (g * LMQ_TILE_ROWS + r) * size, size);
-    }
-}
-
 static float
 tile_scale(const struct lmq_tiles *tiles, size_t row, size_t g)
 {
@@ -288,7 +246,7 @@ tile_scale(const struct lmq_tiles *tiles, size_t row, size_t g)
     const size_t i = (row / LMQ_TILE_ROWS * n_groups + g) * LMQ_TILE_ROWS +
                      row % LMQ_TILE_ROWS;
 
-    return tiles->scale_type == LMQ_SCALE_F16
+    return tiles->scale_type == LMQ_SCALES_F16
                ? widen_f16(lmq_load_u16le(tiles->scale + 2 * i))
                : lmq_load_f32le(tiles->scale + 4 * i);
 }
@@ -307,10 +265,13 @@ tile_number(const struct lmq_tiles *tiles, size_t row, size_t column)
 void
 lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out)
 {
-    for (size_t c = 0; c < tiles->n_cols; c++)
-        out[c] = (float)tile_number(tiles, row, c) *
-                 tile_scale(tiles, row, c / tiles->group) *
-                 tiles->multiplier;
+    for (size_t at = 0; at < tiles->n_cols; at += tiles->group) {
+        const size_t end = lmq_size_min(at + tiles->group, tiles->n_cols);
+        const float scale = tile_scale(tiles, row, at / tiles->group);
+        for (size_t c = at; c < end; c++)
+            out[c] = (float)tile_number(tiles, row, c) * scale *
+                     tiles->multiplier;
+    }
 }
 
 size_t

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/cpu.h"
+#include "quantize/tiles.h"
 
 /* ---- int8 weights in tiles ---- */
 
@@ -45,17 +46,10 @@
  * for 16 rows. The weight is q * scale * multiplier; the multiplier is a
  * power of two, which keeps the scales of tiny tensors normal halves.
  */
-#define LMQ_TILE_ROWS 16
-
-enum lmq_scale_type {
-    LMQ_SCALE_F16,
-    LMQ_SCALE_F32
-};
-
 struct lmq_tiles {
     const unsigned char *q;     /* aligned to 64 bytes */
     const unsigned char *scale; /* any alignment */
-    enum lmq_scale_type scale_type;
+    enum lmq_scales scale_type;
     float multiplier;
     size_t n_rows;
     size_t n_cols;
@@ -66,20 +60,7 @@ struct lmq_tiles {
 size_t lmq_tiles_count(size_t n_rows);             /* row tiles */
 size_t lmq_tiles_groups(size_t n_cols, size_t group);
 size_t lmq_tile_group_bytes(size_t group);         /* of q */
-size_t lmq_tile_scale_bytes(enum lmq_scale_type type);
-
-/* Packs one row tile: n_rows (1..16) rows of q, `stride` bytes apart, and
- * their scales, [n_rows][n_groups], of the type that is to be stored. */
-void lmq_tile_pack(const int8_t *q, size_t stride, const void *scale,
-                   size_t n_rows, size_t n_cols, size_t group,
-                   enum lmq_scale_type type, unsigned char *tile_q,
-                   unsigned char *tile_scale);
-
-/* The reverse; q gets n_cols numbers per row. */
-void lmq_tile_unpack(const unsigned char *tile_q,
-                     const unsigned char *tile_scale, size_t n_rows,
-                     size_t n_cols, size_t group, enum lmq_scale_type type,
-                     int8_t *q, size_t stride, void *scale);
+size_t lmq_tile_scale_bytes(enum lmq_scales type);
 
 /* One row as floats: (q * scale) * multiplier. For embeddings. */
 void lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out);

@@ -98,9 +98,9 @@ copy_tiles(struct lmq_model *model, struct lmq_matrix *matrix,
         return lmq_fail_nomem(err);
     for (size_t tile = 0; tile < n_tiles; tile++) {
         size_t row = tile * LMQ_TILE_ROWS;
-        lmq_tile_store(
+        lmq_tile_pack(
             (const int8_t *)file + record->values.offset + row * n_cols,
-            file + record->scales.offset + row * row_scales,
+            n_cols, file + record->scales.offset + row * row_scales,
             lmq_size_min(LMQ_TILE_ROWS, matrix->n_rows - row), n_cols,
             quant->group_size, quant->scales, q + tile * values,
             s + tile * scales);
@@ -181,7 +181,7 @@ use_container(struct lmq_model *model, struct lmq_matrix *matrix,
     matrix->tiles = (struct lmq_tiles){
         .q = file + record->values.offset,
         .scale = file + record->scales.offset,
-        .scale_type = (enum lmq_scale_type)record->quant.scales,
+        .scale_type = record->quant.scales,
         .multiplier = record->quant.multiplier,
         .n_rows = matrix->n_rows,
         .n_cols = matrix->n_cols,
@@ -198,9 +198,9 @@ lmq_matrix_bytes(const struct lmq_matrix *matrix)
     if (!matrix->is_int8)
         return (uint64_t)matrix->n_rows * matrix->rows.stride;
     return (uint64_t)lmq_tiles_count(tiles->n_rows) *
-           (lmq_tile_values_size(tiles->n_cols, (unsigned)tiles->group) +
-            lmq_tile_scales_size(tiles->n_cols, (unsigned)tiles->group,
-                                 (enum lmq_scales)tiles->scale_type));
+           (lmq_tile_values_size(tiles->n_cols, tiles->group) +
+            lmq_tile_scales_size(tiles->n_cols, tiles->group,
+                                 tiles->scale_type));
 }
 
 /* ---- Finding tensors ---- */

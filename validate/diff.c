@@ -154,8 +154,15 @@ counterpart(const struct lmq_checkpoint *checkpoint,
 {
     if (tensor->place.role == LMQ_ROLE_OTHER)
         return lmq_checkpoint_find_name(checkpoint, tensor->name);
-    return lmq_checkpoint_find(checkpoint, tensor->place.role,
-                               tensor->place.part, tensor->place.layer);
+    const struct lmq_tensor *found =
+        lmq_checkpoint_find(checkpoint, tensor->place.role,
+                            tensor->place.part, tensor->place.layer);
+    /* Where no head is spelt out, the embedding is the head. */
+    if (found == NULL && tensor->place.role == LMQ_ROLE_HEAD &&
+        checkpoint->has_model)
+        found = lmq_checkpoint_find(checkpoint, LMQ_ROLE_EMBEDDING,
+                                    LMQ_PART_WEIGHT, -1);
+    return found;
 }
 
 static bool
@@ -165,76 +172,83 @@ have_one_shape(const struct lmq_tensor *a, const struct lmq_tensor *b)
            memcmp(a->dims, b->dims, sizeof(a->dims)) == 0;
 }
 
-/* A tied head that one side does not spell out is no difference. */
-static bool
-is_missing(const struct lmq_checkpoint *from, const struct lmq_tensor *tensor,
-           const struct lmq_checkpoint *in)
-{
-    bool is_tied_head =
-        tensor->place.role == LMQ_ROLE_HEAD &&
-        (tensor->alias_of != NULL || in->hparams.tie == LMQ_TIE_YES);
-
-    (void)from;
-    return counterpart(in, tensor) == NULL && !is_tied_head;
-}
-
 static json_t *
 list_missing(const struct lmq_checkpoint *from, const struct lmq_checkpoint *in)
 {
     json_t *names = json_array();
 
     for (size_t i = 0; i < from->n_tensors; i++)
-        if (is_missing(from, &from->tensors[i], in))
+        if (counterpart(in, &from->tensors[i]) == NULL)
             json_array_append_new(names, lmq_json_text(from->tensors[i].name));
     return names;
+}
+
+/* What all pairs gave. */
+struct findings {
+    json_t *tensors, *shapes;
+    struct sums all;
+    uint64_t n;
+};
+
+static enum lmq_status
+compare_pair(struct diff *diff, const char *name, const struct lmq_tensor *a,
+             const struct lmq_tensor *b, struct findings *findings,
+             struct lmq_error *err)
+{
+    json_t *json = json_object();
+    struct sums sums;
+
+    json_object_set_new(json, "name", lmq_json_text(name));
+    json_object_set_new(json, "shape", lmq_describe_dims(a->dims, a->n_dims));
+    if (!have_one_shape(a, b)) {
+        json_object_set_new(json, "other_shape",
+                            lmq_describe_dims(b->dims, b->n_dims));
+        json_array_append_new(findings->shapes, json);
+        return LMQ_OK;
+    }
+    enum lmq_status status = compare_tensor(diff, a, b, &sums, err);
+    describe_sums(json, &sums, a->n_elements);
+    json_array_append_new(findings->tensors, json);
+    add_sums(&findings->all, &sums);
+    findings->n += a->n_elements;
+    return status;
 }
 
 static enum lmq_status
 compare_all(struct diff *diff, json_t *report, struct lmq_error *err)
 {
-    json_t *tensors = json_array(), *shapes = json_array();
-    struct sums all = {0};
-    uint64_t n = 0;
+    struct findings found = {.tensors = json_array(),
+                             .shapes = json_array()};
+    const struct lmq_tensor *head = lmq_checkpoint_find(
+        diff->b, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < diff->a->n_tensors && status == LMQ_OK; i++) {
         const struct lmq_tensor *a = &diff->a->tensors[i];
         const struct lmq_tensor *b = counterpart(diff->b, a);
-        struct sums sums;
-        if (b == NULL)
-            continue;
-        json_t *json = json_object();
-        json_object_set_new(json, "name", lmq_json_text(a->name));
-        json_object_set_new(json, "shape",
-                            lmq_describe_dims(a->dims, a->n_dims));
-        if (!have_one_shape(a, b)) {
-            json_object_set_new(json, "other_shape",
-                                lmq_describe_dims(b->dims, b->n_dims));
-            json_array_append_new(shapes, json);
-            continue;
-        }
-        status = compare_tensor(diff, a, b, &sums, err);
-        describe_sums(json, &sums, a->n_elements);
-        json_array_append_new(tensors, json);
-        add_sums(&all, &sums);
-        n += a->n_elements;
+        if (b != NULL)
+            status = compare_pair(diff, a->name, a, b, &found, err);
     }
-    json_object_set_new(report, "compared",
-                        lmq_json_size(json_array_size(tensors)));
-    describe_sums(report, &all, n == 0 ? 1 : n);
+    /* A head that only the second spells out. */
+    const struct lmq_tensor *other =
+        head == NULL ? NULL : counterpart(diff->a, head);
+    if (status == LMQ_OK && other != NULL &&
+        other->place.role == LMQ_ROLE_EMBEDDING)
+        status = compare_pair(diff, head->name, other, head, &found, err);
     json_t *only_a = list_missing(diff->a, diff->b);
     json_t *only_b = list_missing(diff->b, diff->a);
-    bool is_equal = all.n_different == 0 && json_array_size(only_a) == 0 &&
-                    json_array_size(only_b) == 0 &&
-                    json_array_size(shapes) == 0;
+    size_t n_missing = json_array_size(only_a) + json_array_size(only_b);
+    bool is_equal = found.all.n_different == 0 && n_missing == 0 &&
+                    json_array_size(found.shapes) == 0;
+    json_object_set_new(report, "compared",
+                        lmq_json_size(json_array_size(found.tensors)));
+    describe_sums(report, &found.all, found.n == 0 ? 1 : found.n);
     json_object_set_new(report, "identical", json_boolean(is_equal));
-    json_object_set_new(report, "missing",
-                        lmq_json_size(json_array_size(only_a) +
-                                      json_array_size(only_b)));
+    json_object_set_new(report, "missing", lmq_json_size(n_missing));
     json_object_set_new(report, "only_in_a", only_a);
     json_object_set_new(report, "only_in_b", only_b);
-    json_object_set_new(report, "other_shapes", shapes);
-    json_object_set_new(report, "tensors", tensors);
+    json_object_set_new(report, "other_shapes", found.shapes);
+    json_object_set_new(report, "tensors", found.tensors);
     return status;
 }
 

@@ -74,7 +74,10 @@ apply(struct lmq_report *report, const char *text, json_t *results,
         return status;
     double value = lmq_report_number(report, gate.metric);
     const json_t *node = (const json_t *)lmq_report_at(report, gate.metric);
-    /* null stands for what is not finite, such as the SNR without noise. */
+    /* null stands for what is not finite: decibels without noise. */
+    if (json_is_null(node) && strlen(gate.metric) > 3 &&
+        strcmp(gate.metric + strlen(gate.metric) - 3, "_db") == 0)
+        value = (double)INFINITY;
     if (!json_is_number(node) && !json_is_boolean(node) &&
         !json_is_null(node)) {
         status = lmq_fail(err, LMQ_ERR_ARG, 0,

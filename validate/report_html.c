@@ -112,7 +112,8 @@ static const char style[] =
     "font-variant-numeric:tabular-nums}"
     "th,td{text-align:right;padding:.28rem .5rem;border-bottom:1px solid "
     "var(--line)}"
-    "th:first-child,td:first-child{text-align:left}"
+    "th:first-child,td:first-child,th.text{text-align:left}"
+    "table.bars td:first-child{width:12rem}"
     "td.text{text-align:left;font-family:ui-monospace,monospace;"
     "overflow-wrap:anywhere}"
     "mark{background:none;color:var(--b);font-weight:600}"
@@ -319,7 +320,7 @@ put_line_chart(struct page *page, const char *id, const char *title,
                 plot_x(n < 2 ? 0.5 : (double)i / (double)(n - 1)),
                 plot_y(most > 0 ? value / most : 0));
     }
-    snprintf(text, sizeof(text), "%.2e", most);
+    snprintf(text, sizeof(text), "%.3g", most);
     put_label(page, LEFT - 6, TOP + 8, "end", text);
     put_label(page, LEFT - 6, HEIGHT - BOTTOM, "end", "0");
     put_label(page, LEFT, HEIGHT - 16, "start", first);
@@ -339,14 +340,14 @@ put_bars(struct page *page, const struct lmq_report *list, const char *key,
     n = n < most_rows ? n : most_rows;
     for (size_t i = 0; i < n; i++)
         most = fmax(most, number(lmq_report_item(list, i), key));
-    put(page, "<table>");
+    put(page, "<table class=bars>");
     for (size_t i = 0; i < n; i++) {
         const struct lmq_report *row = lmq_report_item(list, i);
         double value = number(row, key);
         put(page, "<tr><td><code>");
         put_text(page, string(row, "name"));
         put(page,
-            "</code><td style='width:55%%'><svg viewBox='0 0 300 12' "
+            "</code><td style='width:60%%'><svg viewBox='0 0 300 12' "
             "aria-hidden=true preserveAspectRatio=none style='height:12px'>"
             "<rect class=bar width=%.1f height=12 /></svg><td>%.4g%s</tr>",
             300 * fmin(fmax(value / most, 0), 1), scale * value, unit);
@@ -435,9 +436,9 @@ put_worst(struct page *page, const struct lmq_report *r)
 {
     const struct lmq_report *worst = lmq_report_at(r, "worst");
 
-    put(page, "<h2>The worst positions</h2><table><tr><th>divergence<th>text, "
-              "and the token that followed<th>reference says<th>model says"
-              "</tr>");
+    put(page, "<h2>The worst positions</h2><table><tr><th>divergence<th "
+              "class=text>text, and the token that followed<th class=text>"
+              "reference says<th class=text>model says</tr>");
     for (size_t i = 0; i < lmq_report_length(worst); i++) {
         const struct lmq_report *w = lmq_report_item(worst, i);
         put(page, "<tr><td>%.2e<td class=text>&hellip;", number(w, "kld"));

@@ -1,0 +1,69 @@
+# library.sh - what the shell tests share; sourced after `set -u`.
+
+top_builddir=${top_builddir:-.}
+srcdir=${srcdir:-.}
+lmquant=$top_builddir/lmquant
+files=$srcdir/tests/files
+work=$(mktemp -d "${TMPDIR:-/tmp}/lmquant-test-XXXXXX") || exit 99
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+n_failed=0
+
+fail() {
+    echo "FAIL: $*"
+    n_failed=$((n_failed + 1))
+}
+
+skip() {
+    echo "skipped: $*"
+}
+
+# Runs a command; stdout and stderr go to files, the status to $status.
+run() {
+    "$@" > "$work/stdout" 2> "$work/stderr"
+    status=$?
+}
+
+# expect STATUS COMMAND...
+expect() {
+    wanted=$1
+    shift
+    run "$@"
+    if [ $status -ne "$wanted" ]; then
+        fail "exit status $status, expected $wanted: $*"
+        sed 's/^/    /' "$work/stderr"
+    fi
+}
+
+# says TEXT: stderr has it.
+says() {
+    grep -qF -- "$1" "$work/stderr" || {
+        fail "stderr does not say '$1':"
+        sed 's/^/    /' "$work/stderr"
+    }
+}
+
+# One line that begins with "lmquant: ", perhaps a hint, nothing else that
+# could move a cursor.
+is_one_sentence() {
+    [ "$(grep -c '^lmquant: ' "$work/stderr")" -eq 1 ] &&
+        [ "$(grep -cv -e '^lmquant: ' -e '^hint: ' "$work/stderr")" -eq 0 ] &&
+        [ "$(wc -l < "$work/stderr")" -le 2 ] &&
+        ! LC_ALL=C tr -d '\n' < "$work/stderr" |
+            LC_ALL=C grep -q '[[:cntrl:]]' || {
+        fail "not one sentence: $*"
+        sed 's/^/    /' "$work/stderr"
+    }
+}
+
+# Builds with sanitizers reserve terabytes of addresses and count memory of
+# their own.
+has_sanitizer() {
+    ! (ulimit -v 1048576 && "$lmquant" --version) > /dev/null 2>&1
+}
+
+finish() {
+    [ $n_failed -eq 0 ] || echo "$n_failed failed"
+    [ $n_failed -eq 0 ]
+    exit
+}

@@ -1,0 +1,138 @@
+#!/bin/sh
+#
+# test_files.sh - every file of tests/files through every command: good ones
+# work, bad ones are refused with 3 and one sentence, nothing is left behind.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+export OMP_NUM_THREADS=2
+if has_sanitizer; then
+    limited() { "$@"; }
+else
+    limited() { (ulimit -v 1048576 && exec "$@"); }
+fi
+
+# Bad in a way that shows only when the weights are read.
+reads_well() {
+    case $1 in
+    bad-nan.* | bad-infinity.* | bad-v1-nan.* | bad-tie-*) true ;;
+    *) false ;;
+    esac
+}
+
+# Damage that only verify looks for.
+converts_well() {
+    case $1 in
+    bad-flipped-value.lmq) true ;;
+    *) false ;;
+    esac
+}
+
+out=$work/out
+mkdir "$out"
+
+nothing_left() {
+    if [ -n "$(ls -A "$out")" ]; then
+        fail "$1: left behind: $(ls -A "$out")"
+        rm -rf "$out"
+        mkdir "$out"
+    fi
+}
+
+# refused NAME COMMAND...
+refused() {
+    name=$1
+    shift
+    expect 3 limited "$lmquant" "$@"
+    is_one_sentence "$*"
+    says "$name"
+    nothing_left "$name"
+}
+
+n_files=0
+for path in "$files"/good-* "$files"/bad-* "$files"/unsupported-*; do
+    name=$(basename "$path")
+    n_files=$((n_files + 1))
+    grep -qF "\`$name\`: " "$files/README.md" ||
+        fail "README.md does not mention $name"
+    case $name in
+    good-*)
+        expect 0 limited "$lmquant" inspect --tensors "$path"
+        LC_ALL=C tr -d '\n' < "$work/stdout" | LC_ALL=C grep -q '[[:cntrl:]]' &&
+            fail "$name: control characters on the terminal"
+        expect 0 limited "$lmquant" inspect --json --tensors "$path"
+        expect 0 limited "$lmquant" convert --dry-run "$path" "$out/x.lmq"
+        nothing_left "$name"
+        expect 0 limited "$lmquant" convert "$path" "$out/x.lmq"
+        expect 0 limited "$lmquant" verify "$out/x.lmq"
+        expect 0 limited "$lmquant" diff "$path" "$out/x.lmq"
+        rm -f "$out/x.lmq"
+        nothing_left "$name"
+        case $name in
+        *.lmq) expect 0 limited "$lmquant" verify "$path" ;;
+        esac
+        ;;
+    *)
+        if reads_well "$name"; then
+            expect 0 limited "$lmquant" inspect --tensors "$path"
+        elif ! converts_well "$name"; then
+            refused "$name" inspect --tensors "$path"
+            refused "$name" inspect --json "$path"
+            [ -s "$work/stdout" ] && fail "$name: a refusal prints JSON"
+            refused "$name" convert --dry-run "$path" "$out/x.lmq"
+            refused "$name" diff "$files/good-plain.safetensors" "$path"
+        fi
+        converts_well "$name" || refused "$name" convert "$path" "$out/x.lmq"
+        if [ -f "$path" ]; then
+            refused "$name" verify "$path"
+        fi
+        ;;
+    esac
+done
+[ $n_files -gt 100 ] || fail "only $n_files files in $files"
+
+# ---- Sentences ----
+
+# sentence NAME TEXT
+sentence() {
+    run "$lmquant" convert "$files/$1" "$out/x.lmq"
+    says "lmquant: $files/$1: $2"
+}
+
+sentence bad-empty.bin "is empty"
+sentence bad-text.txt "is not a checkpoint in any known format"
+sentence bad-folder-without-model "the folder holds no model"
+sentence unsupported-lfs-pointer.safetensors \
+    "is a Git LFS pointer, not the file itself"
+sentence unsupported-web-page.safetensors "is a web page, not a checkpoint"
+sentence unsupported-future-major.lmq \
+    "needs a reader of format version 9.1, this one reads 0.x"
+sentence bad-nan.safetensors \
+    "tensor 'w': NaN or infinity at element 4 (row 1, column 1)"
+sentence bad-dims-wrap.safetensors \
+    "tensor 'a': the product of its dimensions is too large"
+sentence bad-truncated.lmq "is "
+sentence bad-shard-missing/two.safetensors "cannot open: No such file"
+run "$lmquant" convert "$files/bad-shard-parent" "$out/x.lmq"
+says "the shard of tensor 'w' is no plain file name"
+nothing_left sentences
+
+# ---- Still what the generator makes? ----
+
+again=$work/again
+mkdir "$again"
+if "$top_builddir/make_files" "$again"; then
+    # Another zlib deflates otherwise.
+    rm -f "$again/good-compressed.lmq"
+    diff -r "$files" "$again" | grep -v 'good-compressed.lmq$' \
+        > "$work/differences"
+    if [ -s "$work/differences" ]; then
+        fail "tests/files is not what make_files makes:"
+        head -5 "$work/differences" | sed 's/^/    /'
+    fi
+else
+    fail "make_files"
+fi
+n_bytes=$(cat $(find "$files" -type f) | wc -c)
+[ "$n_bytes" -lt 200000 ] || fail "the corpus has $n_bytes bytes"
+finish
