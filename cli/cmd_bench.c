@@ -12,7 +12,8 @@ static const struct option options[] = {
     {'n', "decode", "N", "tokens evaluated one by one (128)"},
     {'r', "rounds", "N", "the median of so many (3)"},
     {'b', "batch", "N", "tokens in one pass of the prefill (128)"},
-    {0, "activations", "MODE", "for int8 weights: q8, q16 (default), f32"},
+    {0, "activations", "MODE", "for int8 weights: q8, q16, f32 (what the\n"
+     "container recommends: q16)"},
     {0, "kv", "TYPE", "keys and values: f32 (default), f16, q8"},
     {0, "json", NULL, "print everything as JSON"},
     {0, "yaml", NULL, "print everything as YAML"},

@@ -21,7 +21,8 @@ static const struct option options[] = {
     {0, "tokens", "FILE", "raw little-endian ids instead of text"},
     {0, "max-tokens", "N", "stop after so many tokens of the text"},
     {0, "activations", "MODE",
-     "how MODEL computes: q8, q16 (default), f32"},
+     "how MODEL computes: q8, q16, f32 (what the\n"
+     "container recommends: q16)"},
     {0, "kv", "TYPE", "its keys and values: f32 (default), f16, q8"},
     {'m', "memory", "SIZE",
      "for the buffers of both models, as in 4G (half of\n"

@@ -50,7 +50,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
     } choices[] = {
         {"method", options->method, methods, LMQ_METHOD_SEARCH, 0},
         {"scales", options->scales, scales, LMQ_SCALES_F16, 0},
-        {"layout", options->layout, layouts, LMQ_LAYOUT_ROWS, 0},
+        {"layout", options->layout, layouts, LMQ_LAYOUT_TILES, 0},
         {"tie", options->tie, ties, 1, 0},
         {"on-nonfinite", options->on_nonfinite, nonfinite, 0, 0},
     };
@@ -260,6 +260,9 @@ describe(const struct lmq_plan *plan, const uint32_t *digests)
     json_object_set_new(quantization, "on_nonfinite",
                         json_string(settings->zeroes ? "zero" : "fail"));
     json_object_set_new(metadata, "quantization", quantization);
+    /* 16 bits halve the divergence and cost nothing in decoding. */
+    json_object_set_new(metadata, "recommended",
+                        json_pack("{s:s}", "activations", "q16"));
     json_object_set_new(metadata, "tie_rule", json_string(plan->tie_rule));
     json_object_set_new(metadata, "provenance",
                         describe_provenance(plan, digests));

@@ -19,8 +19,8 @@
 #include "quantize/group.h"
 #include "quantize/tiles.h"
 
-#define LMQ_MAJOR 0
-#define LMQ_MINOR 1
+#define LMQ_MAJOR 1
+#define LMQ_MINOR 0
 
 #define LMQ_SUPERBLOCK_SIZE 128
 #define LMQ_SECTION_SIZE 96

@@ -361,6 +361,26 @@ lmq_model_layer_bytes(const struct lmq_model *model, size_t layer)
 
 /* ---- Opening ---- */
 
+/* A recommendation that is not understood is none. */
+static const char *
+recommended_activations(const struct lmq_checkpoint *checkpoint)
+{
+    static const char *const known[] = {"q8", "q16", "f32"};
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
+    const char *text =
+        container == NULL
+            ? NULL
+            : json_string_value(json_object_get(
+                  json_object_get(container->metadata, "recommended"),
+                  "activations"));
+
+    for (size_t i = 0; text != NULL && i < 3; i++)
+        if (strcmp(text, known[i]) == 0)
+            return known[i];
+    return "q16";
+}
+
 static enum lmq_status
 open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
            struct lmq_model **out, struct lmq_error *err)
@@ -381,6 +401,7 @@ open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
         return lmq_fail_nomem(err);
     model->checkpoint = checkpoint;
     model->is_lazy = is_lazy;
+    model->activations = recommended_activations(checkpoint);
     model->hparams = *hparams;
     model->layers = calloc(hparams->n_layers, sizeof(*model->layers));
     model->rope_frequencies = calloc(hparams->head_dim / 2, sizeof(double));

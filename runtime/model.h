@@ -45,6 +45,8 @@ struct lmq_model {
     size_t n_copied_bytes;    /* what could not be used in place */
     bool is_lazy;             /* layers are copied when they are asked for */
     bool is_int8;             /* some matrix is */
+    const char *activations;  /* "q8", "q16", "f32": what the container
+                                 recommends */
     float **vectors;          /* owned norms and biases */
     size_t n_vectors, vectors_capacity;
 };

@@ -146,28 +146,26 @@ lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
 
 /* ---- Options ---- */
 
-static enum lmq_status
-choose_activations(const struct lmq_session_options *options,
-                   enum lmq_activations *activations, struct lmq_error *err)
+enum lmq_status
+lmq_activations_parse(const struct lmq_model *model, const char *text,
+                      enum lmq_activations *activations,
+                      struct lmq_error *err)
 {
     static const char *const names[] = {"q8", "q16", "f32"};
 
-    *activations = LMQ_ACTIVATIONS_Q16;
-    for (int i = 0; options->activations != NULL && i < 3; i++)
-        if (strcmp(options->activations, names[i]) == 0) {
+    if (text == NULL)
+        text = model->activations;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
             *activations = (enum lmq_activations)i;
             return LMQ_OK;
         }
-    return options->activations == NULL
-               ? LMQ_OK
-               : lmq_fail(err, LMQ_ERR_ARG, 0,
-                          "the activations are '%s', expected q8, q16 or f32",
-                          options->activations);
+    return lmq_fail(err, LMQ_ERR_ARG, 0,
+                    "the activations are '%s', expected q8, q16 or f32", text);
 }
 
-static enum lmq_status
-choose_kv(const struct lmq_session_options *options, enum lmq_row_type *type,
-          struct lmq_error *err)
+enum lmq_status
+lmq_kv_parse(const char *text, enum lmq_row_type *type, struct lmq_error *err)
 {
     static const struct {
         const char *name;
@@ -176,17 +174,16 @@ choose_kv(const struct lmq_session_options *options, enum lmq_row_type *type,
         {"f32", LMQ_ROW_F32}, {"f16", LMQ_ROW_F16}, {"q8", LMQ_ROW_Q8}};
 
     *type = LMQ_ROW_F32;
-    for (size_t i = 0; options->kv != NULL && i < 3; i++)
-        if (strcmp(options->kv, types[i].name) == 0) {
+    for (size_t i = 0; text != NULL && i < 3; i++)
+        if (strcmp(text, types[i].name) == 0) {
             *type = types[i].type;
             return LMQ_OK;
         }
-    return options->kv == NULL
-               ? LMQ_OK
-               : lmq_fail(err, LMQ_ERR_ARG, 0,
-                          "the key/value type is '%s', expected f32, f16 or "
-                          "q8",
-                          options->kv);
+    return text == NULL ? LMQ_OK
+                        : lmq_fail(err, LMQ_ERR_ARG, 0,
+                                   "the type of keys and values is '%s', "
+                                   "expected f32, f16 or q8",
+                                   text);
 }
 
 /* ---- Sessions ---- */
@@ -223,7 +220,7 @@ lmq_session_new(const struct lmq_model *model,
                 struct lmq_session **out, struct lmq_error *err)
 {
     static const struct lmq_session_options no_options;
-    enum lmq_activations activations;
+    enum lmq_activations activations = LMQ_ACTIVATIONS_Q16;
     enum lmq_row_type kv_type;
 
     *out = NULL;
@@ -238,9 +235,10 @@ lmq_session_new(const struct lmq_model *model,
     if (context > LMQ_MAX_CONTEXT)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a context of %zu positions is too large", context);
-    enum lmq_status status = choose_activations(options, &activations, err);
+    enum lmq_status status = lmq_activations_parse(
+        model, options->activations, &activations, err);
     if (status == LMQ_OK)
-        status = choose_kv(options, &kv_type, err);
+        status = lmq_kv_parse(options->kv, &kv_type, err);
     if (status != LMQ_OK)
         return status;
     struct lmq_session *session = calloc(1, sizeof(*session));

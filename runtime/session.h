@@ -60,6 +60,15 @@ enum lmq_status lmq_work_init(struct lmq_work *work,
                               struct lmq_error *err);
 void lmq_work_free(struct lmq_work *work);
 
+/* The names of options; NULL is the default, for activations what the model
+ * recommends. */
+enum lmq_status lmq_activations_parse(const struct lmq_model *model,
+                                      const char *text,
+                                      enum lmq_activations *activations,
+                                      struct lmq_error *err);
+enum lmq_status lmq_kv_parse(const char *text, enum lmq_row_type *type,
+                             struct lmq_error *err);
+
 /* Bytes of the keys (or values) of one layer; 0 if that wraps. */
 size_t lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
                     size_t context);

@@ -637,11 +637,14 @@ static const struct {
 static void
 make_lmq(void)
 {
-    const struct lmq_convert_options options = {.group_size = 32};
+    const struct lmq_convert_options options = {.group_size = 32,
+                                                .layout = "rows"};
+    const struct lmq_convert_options rows = {.layout = "rows"};
     const struct lmq_convert_options tiles = {.group_size = 32,
                                               .layout = "tiles",
                                               .scales = "f32"};
-    const struct lmq_convert_options compressed = {.is_compressed = 1};
+    const struct lmq_convert_options compressed = {.is_compressed = 1,
+                                                   .layout = "rows"};
     struct bytes bytes = converted("good-folder", "good-rows.lmq", &options);
     char name[128];
 
@@ -650,7 +653,7 @@ make_lmq(void)
     bytes = converted("good-folder", "good-tiles.lmq", &tiles);
     describe("good-tiles.lmq", "values in tiles, scales in float32.");
     bytes_free(&bytes);
-    bytes = converted("good-unknown-architecture", "good-no-model.lmq", NULL);
+    bytes = converted("good-unknown-architecture", "good-no-model.lmq", &rows);
     describe("good-no-model.lmq", "tensors of an unknown architecture.");
     bytes_free(&bytes);
     bytes = converted("good-folder", "good-compressed.lmq", &compressed);
@@ -670,7 +673,7 @@ make_lmq(void)
     emit("good-three-tensors.safetensors", &bytes,
          "an embedding, a query matrix, and the embedding again as head.");
     struct bytes good = converted("good-three-tensors.safetensors",
-                                  "good-three-tensors.lmq", NULL);
+                                  "good-three-tensors.lmq", &rows);
     describe("good-three-tensors.lmq",
              "the same as a container, with an alias.");
 

@@ -125,7 +125,8 @@ class Container:
         (major, minor, incompatible, _, size, self.table_at, n, table_crc, own
          ) = struct.unpack_from("<HHQQQQII68xI", d, 12)
         need(zlib.crc32(d[:124]) == own, "checksum of the superblock")
-        need(major == incompatible == 0, "needs version %d.%d", major, minor)
+        need(major == 1 and incompatible == 0,
+             "needs version %d.%d, flags %#x", major, minor, incompatible)
         need(size == len(d), "is %d bytes, expected %d", len(d), size)
         self.check_place(self.table_at, 96 * n)
         need(1 <= n <= 1024 and self.table_at + 96 * n + 32 == size, "table")

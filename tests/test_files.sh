@@ -106,7 +106,7 @@ sentence unsupported-lfs-pointer.safetensors \
     "is a Git LFS pointer, not the file itself"
 sentence unsupported-web-page.safetensors "is a web page, not a checkpoint"
 sentence unsupported-future-major.lmq \
-    "needs a reader of format version 9.1, this one reads 0.x"
+    "needs a reader of format version 9.0, this one reads 1.x"
 sentence bad-nan.safetensors \
     "tensor 'w': NaN or infinity at element 4 (row 1, column 1)"
 sentence bad-dims-wrap.safetensors \

@@ -379,7 +379,7 @@ START_TEST(records_that_make_no_sense_are_refused)
         {16, 4, 0x80000000, LMQ_ERR_FORMAT},       /* expert */
         {20, 1, LMQ_DTYPE_COUNT, LMQ_ERR_UNSUPPORTED},
         {21, 1, LMQ_LAYOUT_COUNT, LMQ_ERR_UNSUPPORTED},
-        {21, 1, LMQ_LAYOUT_TILES, LMQ_ERR_FORMAT}, /* other sizes */
+        {21, 1, LMQ_LAYOUT_ROWS, LMQ_ERR_FORMAT}, /* other sizes */
         {22, 1, LMQ_SCALES_COUNT, LMQ_ERR_UNSUPPORTED},
         {22, 1, LMQ_SCALES_F32, LMQ_ERR_FORMAT},
         {23, 1, 9, LMQ_ERR_UNSUPPORTED},           /* dimensions */

@@ -61,51 +61,30 @@ now(void)
 
 /* ---- Options ---- */
 
-static enum lmq_status
-parse_name(const char *text, const char *const names[3], int fallback,
-           const char *what, int *value, struct lmq_error *err)
-{
-    *value = fallback;
-    for (int i = 0; text != NULL && i < 3; i++)
-        if (names[i] != NULL && strcmp(text, names[i]) == 0) {
-            *value = i;
-            return LMQ_OK;
-        }
-    return text == NULL ? LMQ_OK
-                        : lmq_fail(err, LMQ_ERR_ARG, 0,
-                                   "%s is '%s', expected '%s' or '%s'", what,
-                                   text, names[0], names[1]);
-}
-
+/* Everything that can be wrong is found before the work. */
 static enum lmq_status
 parse_options(struct job *job, struct lmq_error *err)
 {
-    static const char *const modes[] = {"q8", "q16", "f32"};
-    static const char *const kinds[] = {"f32", "f16", "q8"};
-    static const enum lmq_row_type kv_types[] = {LMQ_ROW_F32, LMQ_ROW_F16,
-                                                 LMQ_ROW_Q8};
-    static const char *const scores[] = {"all", "second-half", NULL};
     const struct lmq_validate_options *o = job->options;
-    int mode, kind, score;
-    enum lmq_status status = parse_name(o->activations, modes,
-                                        LMQ_ACTIVATIONS_Q16, "--activations",
-                                        &mode, err);
+    size_t context = o->context != 0 ? o->context : DEFAULT_CONTEXT;
+    bool is_second_half =
+        o->score != NULL && strcmp(o->score, "second-half") == 0;
+    enum lmq_status status = LMQ_OK;
 
-    if (status == LMQ_OK)
-        status = parse_name(o->kv, kinds, 0, "--kv", &kind, err);
-    if (status == LMQ_OK)
-        status = parse_name(o->score, scores, 0, "--score", &score, err);
     for (size_t i = 0; i < o->n_gates && status == LMQ_OK; i++)
         status = lmq_metrics_check_gate(o->gates[i], err);
+    if (status == LMQ_OK)
+        status = lmq_kv_parse(o->kv, &job->kv_type, err);
     if (status != LMQ_OK)
         return status;
-    job->activations = (enum lmq_activations)mode;
-    job->kv_type = kv_types[kind];
-    size_t context = o->context != 0 ? o->context : DEFAULT_CONTEXT;
+    if (o->score != NULL && !is_second_half && strcmp(o->score, "all") != 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "the score is '%s', expected all or second-half",
+                        o->score);
     job->protocol = (struct lmq_protocol){
         .context = context,
         .stride = o->stride != 0 ? o->stride : context,
-        .is_second_half = score == 1,
+        .is_second_half = is_second_half,
         .splits_documents = o->splits_documents != 0,
         .max_tokens = o->max_tokens,
     };
@@ -115,7 +94,7 @@ parse_options(struct job *job, struct lmq_error *err)
                         "a window of %zu tokens with a stride of %zu makes no "
                         "sense: expected 2 or more, and a stride up to that",
                         context, job->protocol.stride);
-    if (job->protocol.is_second_half && job->protocol.stride != context)
+    if (is_second_half && job->protocol.stride != context)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "--score second-half goes without --stride");
     return LMQ_OK;
@@ -222,6 +201,9 @@ set_up(struct job *job, struct lmq_error *err)
                                        err);
     if (status == LMQ_OK)
         status = lmq_model_open_lazily(job->judged_file, &job->judged, err);
+    if (status == LMQ_OK)
+        status = lmq_activations_parse(job->judged, job->options->activations,
+                                       &job->activations, err);
     if (status == LMQ_OK)
         status = check_alike(job, err);
     if (status == LMQ_OK)
