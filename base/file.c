@@ -81,6 +81,8 @@ lmq_input_open(const char *path, struct lmq_input **out, struct lmq_error *err)
     input->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (input->fd < 0 || fstat(input->fd, &info) != 0)
         status = lmq_fail_errno(err, "cannot open");
+    else if (S_ISDIR(info.st_mode))
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "is a folder, not a file");
     else if (!S_ISREG(info.st_mode))
         status = lmq_fail(err, LMQ_ERR_IO, 0, "is not a regular file");
     else if ((input->path = strdup(path)) == NULL)

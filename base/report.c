@@ -170,14 +170,14 @@ static int emit_value(yaml_emitter_t *emitter, const json_t *value);
 static int
 emit_array(yaml_emitter_t *emitter, const json_t *array)
 {
+    yaml_sequence_style_t style = json_array_size(array) == 0
+                                      ? YAML_FLOW_SEQUENCE_STYLE
+                                      : YAML_BLOCK_SEQUENCE_STYLE;
     yaml_event_t event;
     size_t i;
     json_t *item;
 
-    if (!yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
-                                              json_array_size(array) == 0
-                                                  ? YAML_FLOW_SEQUENCE_STYLE
-                                                  : YAML_BLOCK_SEQUENCE_STYLE) ||
+    if (!yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, style) ||
         !yaml_emitter_emit(emitter, &event))
         return 0;
     json_array_foreach(array, i, item)

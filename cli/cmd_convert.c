@@ -14,8 +14,8 @@ static const struct option options[] = {
     {0, "method", "NAME",
      "search (default: least squares over steps near\n"
      "max/127) or absmax (max/127)"},
-    {0, "layout", "NAME", "order of the values: tiles (default: what the kernels\n"
-     "read) or rows (row after row)"},
+    {0, "layout", "NAME", "order of the values: tiles (default: as the\n"
+     "kernels read them) or rows (row after row)"},
     {0, "tie", "HOW", "auto (default): a head that equals the embedding\n"
                       "is stored once; never"},
     {0, "on-nonfinite", "HOW",

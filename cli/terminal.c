@@ -76,11 +76,14 @@ interrupt(int number)
 static void
 catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = interrupt};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction action = {.sa_handler = interrupt};
+    struct sigaction before;
 
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    for (int i = 0; i < 3; i++) /* nohup and the like stay in force */
+        if (sigaction(numbers[i], NULL, &before) == 0 &&
+            before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
 }
 
 /* ---- Progress ---- */
@@ -249,18 +252,6 @@ format_count(double n, char text[TEXT_SIZE])
     return format_scaled(n, units, text);
 }
 
-void
-print_name(const char *name, int width)
-{
-    int n = (int)strlen(name);
-    int head = (width - 3) / 2, tail = width - 3 - head;
-
-    if (n <= width)
-        printf("%-*s", width, name);
-    else
-        printf("%.*s...%s", head, name, name + n - tail);
-}
-
 /* Where the last `most` characters of UTF-8 text begin. */
 static const char *
 text_tail(const char *text, int most)
@@ -272,6 +263,24 @@ text_tail(const char *text, int most)
         most -= ((unsigned char)*p & 0xc0) != 0x80;
     }
     return p;
+}
+
+void
+print_name(const char *name, int width)
+{
+    int n = 0, head = (width - 3) / 2;
+    const char *end = name;
+
+    for (const char *p = name; *p != '\0'; p++) {
+        n += ((unsigned char)*p & 0xc0) != 0x80; /* characters, not bytes */
+        if (n <= head)
+            end = p + 1;
+    }
+    if (n <= width)
+        printf("%s%*s", name, width - n, "");
+    else
+        printf("%.*s...%s", (int)(end - name), name,
+               text_tail(name, width - 3 - head));
 }
 
 char *

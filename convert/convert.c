@@ -182,6 +182,25 @@ write_output(struct lmq_plan *plan, const char *path,
     return lmq_output_commit(output, err);
 }
 
+/* Opening a container does not read its tensors; a conversion must not give
+ * damaged ones a good checksum. */
+static enum lmq_status
+check_container(struct lmq_checkpoint *checkpoint,
+                const struct lmq_convert_options *options,
+                const struct lmq_progress *progress, struct lmq_error *err)
+{
+    struct lmq_report *report;
+    enum lmq_status status =
+        lmq_verify(checkpoint->path, options->threads, progress, &report, err);
+
+    lmq_report_free(report);
+    if (status == LMQ_ERR_FORMAT)
+        lmq_hint(err, "lmquant verify says where");
+    lmq_checkpoint_note(checkpoint, "the source is quantized already: "
+                                    "converting it again adds error to error");
+    return status;
+}
+
 enum lmq_status
 lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_convert_options *options,
@@ -202,10 +221,9 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     if (status != LMQ_OK)
         return status;
     if (lmq_checkpoint_container(checkpoint) != NULL)
-        lmq_checkpoint_note(checkpoint,
-                            "the source is quantized already: converting it "
-                            "again adds error to error");
-    status = lmq_plan_make(checkpoint, &settings, &plan, err);
+        status = check_container(checkpoint, options, progress, err);
+    if (status == LMQ_OK)
+        status = lmq_plan_make(checkpoint, &settings, &plan, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, checkpoint->path);
         return status;

@@ -261,7 +261,11 @@ fail_nonfinite(const struct lmq_plan *plan, const struct piece *piece,
                struct lmq_error *err)
 {
     const struct lmq_tensor *source = plan->sources[piece->record];
-    uint64_t at = piece->stats.nonfinite_at;
+    uint64_t width = source->n_dims < 2 ? 1 : source->n_cols;
+    uint64_t column = piece->stats.nonfinite_at % width;
+    uint64_t row =
+        lmq_tensor_stored_row(source, piece->stats.nonfinite_at / width);
+    uint64_t at = row * width + column;
 
     lmq_fail(err, LMQ_ERR_NONFINITE, at,
              "tensor '%s': NaN or infinity at element %" PRIu64

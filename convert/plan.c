@@ -206,8 +206,9 @@ describe_sources(const struct lmq_plan *plan, const uint32_t *digests)
         json_t *source = json_object();
         json_object_set_new(source, "name",
                             lmq_json_text(slash == NULL ? path : slash + 1));
-        json_object_set_new(source, "size",
-                            lmq_json_size(lmq_input_size(checkpoint->files[i])));
+        json_object_set_new(
+            source, "size",
+            lmq_json_size(lmq_input_size(checkpoint->files[i])));
         json_object_set_new(source, "crc32", json_string(crc));
         json_array_append_new(sources, source);
     }

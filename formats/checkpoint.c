@@ -610,10 +610,13 @@ read_stored(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 
 /* Where the file keeps a row whose rotary pairs we want in halves: within
  * each head, rows 0, 2, 4, ... come first, then 1, 3, 5, ... */
-static uint64_t
-stored_row(const struct lmq_tensor *tensor, uint64_t row)
+uint64_t
+lmq_tensor_stored_row(const struct lmq_tensor *tensor, uint64_t row)
 {
     uint64_t dim = tensor->rotary_dim;
+
+    if (dim == 0)
+        return row;
     uint64_t in_head = row % dim;
     uint64_t is_second = in_head >= dim / 2;
 
@@ -636,7 +639,7 @@ lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
     while (n > 0 && status == LMQ_OK) {
         uint64_t column = first % row_size;
         size_t step = (size_t)lmq_u64_min(n, row_size - column);
-        uint64_t row = stored_row(tensor, first / row_size);
+        uint64_t row = lmq_tensor_stored_row(tensor, first / row_size);
         status = read_stored(checkpoint, tensor, row * row_size + column, step,
                              out, err);
         out += step * size;

@@ -109,6 +109,9 @@ enum lmq_status lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
                                         uint64_t first, size_t n, void *bytes,
                                         struct lmq_error *err);
 
+/* Where the file itself has an element: the row that it stands in there. */
+uint64_t lmq_tensor_stored_row(const struct lmq_tensor *tensor, uint64_t row);
+
 /* NULL if there is none. */
 const struct lmq_tensor *
 lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,

@@ -158,7 +158,7 @@ skip_items(struct cursor *c, enum lmq_gguf_type type, uint64_t count,
             size_t size;
             status = read_string(c, "a string", &text, &size);
         } else {
-            enum lmq_gguf_type inner;
+            enum lmq_gguf_type inner = 0;
             uint64_t n;
             status = read_type(c, &inner);
             if (status == LMQ_OK)

@@ -157,7 +157,8 @@ parse_rope(const json_t *config, struct lmq_hparams *h, struct lmq_error *err)
     /* Newer files keep base and scaling together. */
     const json_t *both = json_object_get(config, "rope_parameters");
     const json_t *scaling = json_object_get(config, "rope_scaling");
-    enum lmq_status status = get_real(config, "rope_theta", &h->rope_theta, err);
+    enum lmq_status status =
+        get_real(config, "rope_theta", &h->rope_theta, err);
 
     if (status == LMQ_OK && json_is_object(both)) {
         status = get_real(both, "rope_theta", &h->rope_theta, err);

@@ -18,7 +18,8 @@
 #include "base/size.h"
 
 /* The high bit, CR LF and ^Z catch transfers that mangle binary files. */
-const unsigned char lmq_magic[8] = {0x89, 'L', 'M', 'Q', '\r', '\n', 0x1a, '\n'};
+const unsigned char lmq_magic[8] = {0x89, 'L',  'M',  'Q',
+                                    '\r', '\n', 0x1a, '\n'};
 
 static const unsigned char end_magic[8] = {'L',  'M',  'Q',  'E',
                                            'N', 'D', '\r', '\n'};
@@ -209,8 +210,8 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
         .size = lmq_load_u64le(bytes + 24),
     };
     memcpy(section->name, bytes + 40, LMQ_SECTION_NAME);
-    bool is_known =
-        section->type >= LMQ_SECTION_METADATA && section->type <= LMQ_SECTION_FILE;
+    bool is_known = section->type >= LMQ_SECTION_METADATA &&
+                    section->type <= LMQ_SECTION_FILE;
     if ((section->flags & ~LMQ_SECTION_FLAGS_KNOWN) != 0 ||
         (!is_known && (section->flags & LMQ_SECTION_REQUIRED))) {
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, at,
@@ -229,6 +230,12 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
                         section->type, section->stored.size,
                         section->stored.offset);
     bool is_deflated = section->flags & LMQ_SECTION_DEFLATED;
+    /* A few bytes must not become millions of records. */
+    if (is_deflated && (section->type == LMQ_SECTION_METADATA ||
+                        section->type == LMQ_SECTION_DIRECTORY))
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "the directory or the metadata are deflated, which "
+                        "only embedded files may be");
     if (is_deflated ? section->size / LMQ_MAX_INFLATION > section->stored.size
                     : section->size != section->stored.size)
         return lmq_fail(err, LMQ_ERR_FORMAT, at,

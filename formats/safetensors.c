@@ -25,7 +25,6 @@
 /* The limit that the format's own library sets. */
 #define HEADER_MAX 100000000u
 #define LENGTH_BYTES 8
-#define MAX_SHARDS 10000
 #define JSON_FILE_MAX ((size_t)128 << 20)
 
 static const struct {
@@ -333,6 +332,11 @@ check_index(struct lmq_checkpoint *checkpoint, json_t *map,
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "tensor '%s' stands in two shards",
                             checkpoint->tensors[i].stored_name);
+    if (checkpoint->n_tensors > json_object_size(map))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the shards hold %zu tensors, but the index names "
+                        "only %zu",
+                        checkpoint->n_tensors, json_object_size(map));
     json_object_foreach(map, name, shard)
     {
         struct lmq_tensor key = {.stored_name = (char *)(uintptr_t)name};

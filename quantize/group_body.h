@@ -3,8 +3,9 @@
  *
  * A file that defines LMQ_ROW_NAME and LMQ_ROW_WIDTH (floats per register)
  * before including this gets that function, compiled for the instruction set
- * of that file. The code is plain C on 16 lanes: every operation is an IEEE operation on separate
- * elements and every sum has a fixed order, so all builds give the same bits.
+ * of that file. The code is plain C on 16 lanes: every operation is an IEEE
+ * operation on separate elements and every sum has a fixed order, so all
+ * builds give the same bits.
  */
 #include "quantize/group.h"
 

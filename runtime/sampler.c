@@ -104,7 +104,7 @@ apply_penalties(struct lmq_sampler *sampler)
     }
 }
 
-/* ---- Filters: each shortens the list, best first, and returns its size ---- */
+/* ---- Filters: each shortens the list, best first ---- */
 
 static int
 compare_logits(const void *a, const void *b)

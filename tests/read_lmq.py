@@ -7,6 +7,7 @@ reader SHOULD check; --verify adds "Verifying". For small files: reads all.
 import argparse
 import json
 import math
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -16,6 +17,8 @@ SIZES = (4, 2, 2, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)
 CODES = "fefd.ebBhHiIqQB"  # of struct, for the bytes that to_f32() makes
 ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "attn_output ffn_norm ffn_gate ffn_up ffn_down").split()
+CANONICAL = re.compile(r"(%s|blk\.(0|[1-9]\d*)\.(%s))\.(weight|bias)" % (
+    "|".join(ROLES[1:4]), "|".join(ROLES[4:])))
 PLAIN, Q8, ALIAS = range(3)
 METADATA, DIRECTORY, FILE = 1, 2, 3
 DEFLATED, REQUIRED, TILES = 1, 2, 1
@@ -82,6 +85,9 @@ class Record:  # one tensor of the directory
             name = "blk.%d." % layer * (role > 3) + ROLES[role]
             name += (".weight", ".bias")[part]
             self.need(self.name == name, "should be called " + name)
+        elif role == 0:
+            self.need(layer == -1, "a layer without a role")
+            self.need(not CANONICAL.fullmatch(self.name), "should have a role")
 
     def need(self, condition, message):
         need(condition, "tensor '%s': %s", self.name, message)

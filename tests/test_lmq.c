@@ -268,7 +268,7 @@ END_TEST
 static unsigned char *
 with_unknown_section(size_t *n)
 {
-    static const unsigned char extra[] = "something of a later version";
+    static const unsigned char extra[200] = "something of a later version";
     struct lmq_record *records;
     size_t n_old, n_records, at, size;
     unsigned char *old = small_lmq(NULL, &n_old);
@@ -463,6 +463,20 @@ START_TEST(aliases_have_one_step_and_one_shape)
 }
 END_TEST
 
+START_TEST(bytes_that_belong_to_nothing_are_refused)
+{
+    size_t n;
+    unsigned char *bytes = with_unknown_section(&n);
+    unsigned char *entry = bytes + find_lmq_entry(bytes, n, 99);
+
+    lmq_store_u64le(entry + 16, 100); /* the other hundred are hidden */
+    lmq_store_u64le(entry + 24, 100);
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "(a gap)");
+    free(bytes);
+}
+END_TEST
+
 START_TEST(nothing_hides_behind_the_section_table)
 {
     size_t n;
@@ -637,6 +651,7 @@ main(void)
         mangled_transfers_are_recognised,
         records_that_make_no_sense_are_refused,
         aliases_have_one_step_and_one_shape,
+        bytes_that_belong_to_nothing_are_refused,
         nothing_hides_behind_the_section_table,
         verify_names_each_damaged_part,
         illegal_values_and_scales_are_found,

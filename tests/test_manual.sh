@@ -116,6 +116,37 @@ check_keys lmquant-verify.1
     >"$work/report"
 check_keys lmquant-diff.1
 
+# A small model that has been trained, for what runs models.
+fable=$src/tests/data/fable
+if test -d "$fable"; then
+    model=$work/fable.lmq
+    "$lmquant" convert -q "$fable" "$model" || fail "convert $fable"
+    head -c 4000 "$fable/held-out-b.txt" >"$work/text"
+    "$lmquant" run -q -n 4 --json "$model" 'Once' >"$work/report"
+    check_keys lmquant-run.1
+    "$lmquant" tokenize --json "$model" <"$work/text" >"$work/report"
+    check_keys lmquant-tokenize.1
+    "$lmquant" bench -q -p 8 -n 4 -r 1 --json "$model" >"$work/report"
+    check_keys lmquant-bench.1 lmquant-inspect.1
+    "$lmquant" validate -q -a --floor -c 128 --json --gate 'floor.kld<=0' \
+        "$fable" "$model" "$work/text" >"$work/report" ||
+        fail "the noise floor is not 0"
+    check_keys lmquant-validate.1
+else
+    skip "keys of run, tokenize, bench, validate: no $fable"
+fi
+
+# The metrics that gates can name: the list in validate/metrics.c.
+sed -n '/metrics\[\] = {/,/};/p' "$src/validate/metrics.c" |
+    grep -o '"[a-z0-9_.#]*"' | tr -d '"' | sort >"$work/metrics"
+sed -n '/^The metrics are:/,/^\.Ed/p' "$man/lmquant-validate.1" |
+    sed '/^\./d; /:$/d' | tr -s ' ' '\n' | sort >"$work/listed"
+test -s "$work/metrics" || fail "no metrics found in validate/metrics.c"
+cmp -s "$work/metrics" "$work/listed" || {
+    fail "metrics.c (<) and the metrics of lmquant-validate.1 (>) differ"
+    diff "$work/metrics" "$work/listed"
+}
+
 # ---- The library ----
 
 # Declarations that are exported, whatever the line breaks.
@@ -131,8 +162,9 @@ cmp -s "$work/declared" "$work/exported" || {
 test -s "$work/declared" || fail "no function found in lmquant.h"
 sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESC/s/^\.F[no] \(lmq_[a-z0-9_]*\).*/\1/p' \
     "$man/liblmquant.3" | sort >"$work/synopsis"
-sed -n '/^\.Sh DESC/,/^\.Sh EXAMPLES/s/^\.Fn \(lmq_[a-z0-9_]*\).*/\1/p' \
-    "$man/liblmquant.3" | sort -u >"$work/description"
+sed -n '/^\.Sh DESC/,/^\.Sh EXAMPLES/p' "$man/liblmquant.3" |
+    sed -n 's/^\.\(It .* Ta \)*Fn \(lmq_[a-z0-9_]*\).*/\2/p' |
+    sort -u >"$work/description"
 for list in synopsis description; do
     cmp -s "$work/declared" "$work/$list" || {
         fail "lmquant.h (<) and the $list of liblmquant.3 (>) differ"
@@ -140,7 +172,7 @@ for list in synopsis description; do
     }
 done
 for word in $(sed '/^#/d' "$src/lmquant.h" |
-    grep -oE 'LMQ_(OK|ERR_[A-Z]+|REPORT_[A-Z]+)' | sort -u); do
+    grep -oE 'LMQ_(OK|(ERR|REPORT|TEXT)_[A-Z]+)' | sort -u); do
     grep -qE "^\.(It )?Dv $word( |$)" "$man/liblmquant.3" ||
         fail "liblmquant.3 does not explain $word"
 done
@@ -157,7 +189,8 @@ test -s "$work/wrong" &&
     fail "liblmquant.3 shows another structure than lmquant.h:" \
         "$(cat "$work/wrong")"
 
-# The example: as the page prints it, compiled as C11 without warnings.
+# The example: as the page prints it, compiled as C11 without warnings. It
+# samples as "lmquant run" does.
 sed -n '/^#include <stdio.h>/,/^\.Ed/p' "$man/liblmquant.3" |
     sed '/^\.Ed/d; s/\\e/\\/g' >"$work/example.c"
 CC=${CC:-$(sed -n 's/^CC = //p' "$build/Makefile" 2>/dev/null)}
@@ -172,12 +205,23 @@ elif ! "$build/libtool" --silent --tag=CC --mode=link ${CC:-cc} -std=c11 -Wall \
     fail "the example of liblmquant(3) does not compile"
     cat "$work/cc"
 else
-    "$work/example" "$example" "$work/example-out.lmq" >"$work/said" &&
-        grep -q '^3 tensors, .* bits per weight$' "$work/said" ||
+    out=$work/example-out.lmq
+    prompt='Once upon a time'
+    "$work/example" "$example" "$out" "$prompt" >"$work/said" 2>/dev/null &&
+        fail "the example of liblmquant(3) runs what is no model"
+    grep -q '^3 tensors, .* bits per weight$' "$work/said" ||
         fail "the example of liblmquant(3): $(cat "$work/said")"
-    "$work/example" "$work/nothing" "$work/none.lmq" 2>"$work/said" &&
+    "$work/example" "$work/nothing" "$out" "$prompt" 2>"$work/said" &&
         fail "the example of liblmquant(3) converts what does not exist"
     grep -q 'cannot open' "$work/said" || fail "example: no message"
+    if test -d "$fable"; then
+        "$work/example" "$fable" "$out" "$prompt" >"$work/said" ||
+            fail "the example of liblmquant(3) does not run"
+        "$lmquant" run -q -n 16 --top-p=1 --min-p=0 "$out" "$prompt" \
+            >"$work/text" || fail "run $out"
+        test "$prompt$(tail -n +2 "$work/said")" = "$(cat "$work/text")" ||
+            fail "the example of liblmquant(3) says: $(cat "$work/said")"
+    fi
 fi
 
 # ---- The form of the pages ----
@@ -242,7 +286,7 @@ function ascii(from, n,  i, c, text) {
         c = c < 32 || c > 126 ? "." : sprintf("%c", c)
         text = text (c == "\\" ? "\\e" : c)
     }
-    return text
+    return text ~ / $/ ? text "\\&" : text
 }
 FILENAME != page { byte[size++] = $1; next }
 /^[0-9a-f][0-9a-f][0-9a-f]  [0-9a-f][0-9a-f]( |$)/ {

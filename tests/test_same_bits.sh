@@ -15,7 +15,7 @@ for cpu in c avx2 avxvnni avx512vnni neon; do
         echo "$cpu: not on this machine"
         continue
     fi
-    digests=$(LMQUANT_CPU=$cpu "$program" | grep 'CRC-32 of the logits')
+    digests=$(LMQUANT_CPU=$cpu "$program" digests | grep 'CRC-32 of the logits')
     echo "$cpu:"
     echo "$digests"
     [ -n "$first" ] || first=$digests

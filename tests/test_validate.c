@@ -158,7 +158,8 @@ add_position(struct truth *truth, const float *a, const float *b, size_t n,
         double log_p = (double)a[i] - za, log_q = (double)b[i] - zb;
         kld += exp(log_p) * (log_p - log_q);
         tv += fabs(exp(log_p) - exp(log_q)) / 2;
-        truth->max_abs = fmax(truth->max_abs, fabs((double)a[i] - (double)b[i]));
+        truth->max_abs =
+            fmax(truth->max_abs, fabs((double)a[i] - (double)b[i]));
     }
     double delta_p =
         exp((double)b[next] - zb) - exp((double)a[next] - za);

@@ -171,7 +171,7 @@ lmq_compare_logits(const float *a, const float *b, size_t n, int32_t next,
     *drift = (struct lmq_position_drift){
         .nll_reference = log_a - (double)a[next],
         .nll = log_b - (double)b[next],
-        /* Rounding may leave -1e-16; a divergence is never below 0. NaN stays. */
+        /* Rounding may leave -1e-16, but none is below 0. NaN stays. */
         .kld = divergence < 0 ? 0 : divergence,
         .total_variation = sum_lanes(tv) / 2,
         .delta_p = eb[next] * scale_b - ea[next] * scale_a,

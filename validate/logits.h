@@ -14,7 +14,8 @@ struct lmq_position_drift {
     double kld;                /* of the model's distribution from the
                                   reference's, in nats */
     double total_variation;
-    double delta_p;            /* of the token that follows: model - reference */
+    double delta_p;            /* of the token that follows: the model's
+                                  less the reference's */
     double top5;               /* shared part of the five likeliest */
     bool is_top1_equal;
     int32_t top1_reference, top1; /* the likeliest token of each */
