@@ -305,6 +305,9 @@ END_TEST
 
 /* ---- The same bits ---- */
 
+/* Only the digests are wanted: one way to compute them is enough. */
+static bool is_quick;
+
 static void
 assert_same_bits(const char *path, const char *activations, const char *kv)
 {
@@ -317,8 +320,8 @@ assert_same_bits(const char *path, const char *activations, const char *kv)
     float *first = NULL;
 
     fill_tokens(tokens, 140, vocabulary, 5);
-    for (int threads = 1; threads <= 2; threads++)
-        for (size_t i = 0; i < 3; i++) {
+    for (int threads = 1; threads <= (is_quick ? 1 : 2); threads++)
+        for (size_t i = is_quick ? 2 : 0; i < 3; i++) {
             struct lmq_session_options options = {.batch = batches[i],
                                                   .threads = threads,
                                                   .kv = kv,
@@ -534,7 +537,7 @@ main(int argc, char **argv)
         a_model_that_is_not_understood_is_refused_by_name,
     };
 
-    return argc > 1 && strcmp(argv[1], "digests") == 0
-               ? RUN_SUITE("digests", digests)
-               : RUN_SUITE("runtime", tests);
+    is_quick = argc > 1 && strcmp(argv[1], "digests") == 0;
+    return is_quick ? RUN_SUITE("digests", digests)
+                    : RUN_SUITE("runtime", tests);
 }
