@@ -86,7 +86,7 @@ run(const struct arguments *arguments)
     if (status != LMQ_OK)
         return report_error(&err);
     print_notes(arguments, report);
-    if (!print_report(arguments, report))
+    if (!print_report(arguments, report) && !has_option(arguments, "quiet"))
         print_summary(report);
     lmq_report_free(report);
     return EXIT_DONE;

@@ -107,6 +107,7 @@ struct run {
     int32_t *made; /* what was generated */
     size_t n_made, n_most;
     bool is_ended; /* by the model itself */
+    bool is_interrupted;
     double prompt_seconds, seconds;
     struct progress_state state;
     struct lmq_progress progress;
@@ -160,8 +161,9 @@ generate(struct run *run, size_t context, struct lmq_error *err)
         int32_t id = lmq_sampler_pick(run->sampler,
                                       lmq_session_logits(run->session, 0));
         run->is_ended = !goes_on && lmq_tokenizer_ends(run->tokenizer, id);
-        if (run->is_ended ||
-            run->progress.report(run->progress.context, "", 0, 0) != 0)
+        run->is_interrupted =
+            run->progress.report(run->progress.context, "", 0, 0) != 0;
+        if (run->is_ended || run->is_interrupted)
             break;
         status = show(run, id, err);
         run->made[run->n_made++] = id;
@@ -265,7 +267,7 @@ finish(struct run *run, struct lmq_error *err)
                 run->n_prompt, rate((double)run->n_prompt, run->prompt_seconds),
                 run->n_made, rate((double)run->n_made, run->seconds),
                 run->is_ended ? " (the text has ended)" : "");
-    return EXIT_DONE;
+    return run->is_interrupted ? EXIT_SYSTEM : EXIT_DONE;
 }
 
 static int
@@ -314,8 +316,8 @@ const struct command command_run = {
     .about =
         "Continues PROMPT. Takes a checkpoint of any format: int8 weights of "
         "a container\nare multiplied as they are, floats are computed in "
-        "float32. When the context is\nfull, the beginning and the latest "
-        "half stay.",
+        "float32. When the context is\nfull, the first four tokens and the "
+        "latest stay, half of the context in all.",
     .least = 1,
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,

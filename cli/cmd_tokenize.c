@@ -63,7 +63,8 @@ parse_ids(const char *text, size_t *n)
             continue;
         }
         if (end == text || errno != 0 || id < 0 || id > INT32_MAX) {
-            fprintf(stderr, "lmquant: '%.20s' is no token id\n", text);
+            fprintf(stderr, "lmquant: '%.*s' is no token id\n",
+                    (int)strcspn(text, " \t\r\n"), text);
             free(ids);
             return NULL;
         }
@@ -124,10 +125,10 @@ print_pieces(const struct lmq_tokenizer *tokenizer, const int32_t *ids,
         else
             printf("%8" PRId32 "  ", ids[i]);
         print_quoted(piece, size, is_text != 0);
-        puts(is_json ? "}" : "");
+        fputs(is_json ? "}" : "\n", stdout);
     }
     if (is_json)
-        printf("], \"count\": %zu}\n", n);
+        printf("\n], \"count\": %zu}\n", n);
     return EXIT_DONE;
 }
 
@@ -189,6 +190,11 @@ run(const struct arguments *arguments)
 
     if (!open_options(arguments, &open))
         return EXIT_USAGE;
+    if (has_option(arguments, "json") + has_option(arguments, "ids") +
+            has_option(arguments, "decode") >
+        1)
+        return usage_error(arguments->command,
+                           "--json, --ids and --decode exclude each other");
     if (lmq_tokenizer_from_path(arguments->operands[0], &open, &tokenizer,
                                 &err) != LMQ_OK)
         return report_error(&err);

@@ -282,20 +282,18 @@ print_summary(const struct arguments *arguments, const struct lmq_report *r)
 
 static enum lmq_status
 validate(const struct arguments *arguments,
-         struct lmq_validate_options *validate_options,
+         const struct lmq_open_options *open,
+         const struct lmq_validate_options *validate_options,
          const struct lmq_progress *progress, struct lmq_report **report,
          int *is_partial, struct lmq_error *err)
 {
     struct lmq_checkpoint *reference = NULL, *judged = NULL;
-    struct lmq_open_options open;
-    enum lmq_status status = LMQ_ERR_ARG;
+    enum lmq_status status =
+        lmq_checkpoint_open(arguments->operands[0], open, &reference, err);
 
-    if (open_options(arguments, &open))
-        status = lmq_checkpoint_open(arguments->operands[0], &open,
-                                     &reference, err);
     if (status == LMQ_OK)
         status =
-            lmq_checkpoint_open(arguments->operands[1], &open, &judged, err);
+            lmq_checkpoint_open(arguments->operands[1], open, &judged, err);
     if (status == LMQ_OK)
         status = lmq_validate(reference, judged, validate_options, progress,
                               report, is_partial, err);
@@ -310,6 +308,7 @@ run(const struct arguments *arguments)
     const char *gates[MAX_GATES], *html = option_text(arguments, "report");
     const char *sample = LMQ_SAMPLE_TEXT;
     struct lmq_validate_options validate_options;
+    struct lmq_open_options open;
     struct progress_state state;
     struct lmq_progress progress;
     struct lmq_report *report = NULL;
@@ -317,6 +316,7 @@ run(const struct arguments *arguments)
     int is_partial = 0;
 
     if (!parse(arguments, &validate_options, gates) ||
+        !open_options(arguments, &open) ||
         !start_progress(arguments, "tokens", &state, &progress))
         return EXIT_USAGE;
     if (validate_options.n_texts == 0 && validate_options.tokens == NULL) {
@@ -328,8 +328,16 @@ run(const struct arguments *arguments)
                                "installed",
                                sample);
     }
-    enum lmq_status status = validate(arguments, &validate_options, &progress,
-                                      &report, &is_partial, &err);
+    /* Better now than after the work. */
+    if (html != NULL && access(html, F_OK) == 0 &&
+        !has_option(arguments, "force")) {
+        fprintf(stderr, "lmquant: %s: exists already\n"
+                        "hint: -f (--force) replaces it\n",
+                html);
+        return EXIT_SYSTEM;
+    }
+    enum lmq_status status = validate(arguments, &open, &validate_options,
+                                      &progress, &report, &is_partial, &err);
     end_progress(&state);
     if (status != LMQ_OK)
         return report_error(&err);

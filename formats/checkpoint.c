@@ -190,6 +190,23 @@ look_at(const char *path, struct lmq_probe *probe, struct lmq_error *err)
     return status;
 }
 
+static const struct lmq_format *
+recognise(const struct lmq_probe *probe)
+{
+    for (size_t i = 0; lmq_formats[i] != NULL; i++)
+        if (lmq_formats[i]->probe(probe))
+            return lmq_formats[i];
+    return NULL;
+}
+
+bool
+lmq_checkpoint_recognises(const char *path)
+{
+    struct lmq_probe probe;
+
+    return look_at(path, &probe, NULL) == LMQ_OK && recognise(&probe) != NULL;
+}
+
 /* What is often given by mistake, and what to do then. */
 static const struct {
     const char *start;
@@ -495,9 +512,7 @@ lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
     if (status == LMQ_OK)
         status = look_at(path, &probe, err);
     if (status == LMQ_OK) {
-        for (size_t i = 0; lmq_formats[i] != NULL; i++)
-            if (checkpoint->format == NULL && lmq_formats[i]->probe(&probe))
-                checkpoint->format = lmq_formats[i];
+        checkpoint->format = recognise(&probe);
         status = checkpoint->format == NULL
                      ? fail_unrecognised(&probe, err)
                      : checkpoint->format->open(checkpoint, options, err);

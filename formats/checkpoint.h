@@ -120,6 +120,9 @@ const struct lmq_tensor *
 lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
                          const char *name);
 
+/* Whether the file or folder looks like a checkpoint of a known format. */
+bool lmq_checkpoint_recognises(const char *path);
+
 /* ---- For readers ---- */
 
 enum lmq_status lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint,

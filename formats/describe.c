@@ -324,8 +324,8 @@ describe_container(const struct lmq_checkpoint *checkpoint, json_t *report)
     version = json_sprintf("%u.%u", container->superblock.major,
                            container->superblock.minor);
     json_object_set_new(report, "format_version", version);
-    static const char *const keys[] = {"quantization", "tie_rule",
-                                       "provenance"};
+    static const char *const keys[] = {"quantization", "recommended",
+                                       "tie_rule", "provenance"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (json_object_get(container->metadata, keys[i]) != NULL)
             json_object_set_new(

@@ -237,7 +237,9 @@ describe_prefill(const struct bench *bench, const struct cost *cost,
 {
     const struct lmq_work *work = &bench->session->work;
     bool is_integer = is_int8 && work->activations != LMQ_ACTIVATIONS_F32;
-    double halves = work->activations == LMQ_ACTIVATIONS_Q16 ? 2 : 1;
+    double halves = work->activations == LMQ_ACTIVATIONS_Q16
+                        ? (double)lmq_kernels()->passes_16
+                        : 1;
     double ops = 2 * cost->multiplications * (double)bench->n_prefill *
                  (is_integer ? halves : 1);
     double limit = is_integer ? bench->probe.best.int8_ops
@@ -285,7 +287,8 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
     add_cost(&with_head, &bench->model->head);
     json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
     json_object_set_new(json, "model", lmq_describe_model(checkpoint));
-    json_object_set_new(json, "weight_bytes", lmq_json_number(with_head.bytes));
+    json_object_set_new(json, "weight_bytes",
+                        lmq_json_size((uint64_t)with_head.bytes));
     json_object_set_new(json, "copied_bytes",
                         lmq_json_size(bench->model->n_copied_bytes));
     json_object_set_new(json, "threads",

@@ -81,11 +81,13 @@ lmq_tokenizer_from_path(const char *path, const struct lmq_open_options *open,
                         struct lmq_error *err)
 {
     struct lmq_checkpoint *checkpoint;
-    bool is_one;
+    bool is_one = false;
+    enum lmq_status status = LMQ_OK;
 
+    /* A checkpoint first: its numbers may happen to look like a tokenizer. */
     *tokenizer = NULL;
-    enum lmq_status status =
-        open_tokenizer_file(path, &is_one, tokenizer, err);
+    if (!lmq_checkpoint_recognises(path))
+        status = open_tokenizer_file(path, &is_one, tokenizer, err);
     if (status != LMQ_OK || is_one)
         return status;
     status = lmq_checkpoint_open(path, open, &checkpoint, err);

@@ -283,6 +283,9 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
         if (status == LMQ_OK) {
             corpus->n_bytes += n;
             corpus->crc = lmq_crc32(corpus->crc, text, n);
+            /* llama-perplexity takes one line feed off the end. */
+            if (protocol->is_second_half && n > 1 && text[n - 1] == '\n')
+                n--;
             status = (protocol->splits_documents ? encode_paragraphs
                                                  : encode_document)(
                 corpus, tokenizer, bos, text, n, protocol, err);

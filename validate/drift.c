@@ -197,7 +197,7 @@ set(json_t *json, const char *key, double value)
     json_object_set_new(json, key, lmq_json_number(value));
 }
 
-/* Counts over powers of ten, half of a tenth each. */
+/* Counts over powers of ten, some three bins each. */
 static json_t *
 histogram(const double *sorted, size_t n)
 {

@@ -63,6 +63,29 @@ holds(const struct gate *gate, double value)
     return value > gate->value;
 }
 
+/* null stands for what is not finite. Of decibels that is infinity if the
+ * error beside them is exactly 0; else NaN, of which nothing holds. */
+static bool
+is_without_noise(const struct lmq_report *report, const char *metric)
+{
+    static const char *const errors[] = {"rms_error", "max_abs"};
+    const char *dot = strrchr(metric, '.');
+    size_t n = dot == NULL ? 0 : (size_t)(dot - metric) + 1;
+    size_t length = strlen(metric);
+    char path[256];
+
+    if (length < 3 || strcmp(metric + length - 3, "_db") != 0 ||
+        n + sizeof("rms_error") > sizeof(path))
+        return false;
+    memcpy(path, metric, n);
+    for (int i = 0; i < 2; i++) {
+        strcpy(path + n, errors[i]);
+        if (lmq_report_number(report, path) == 0)
+            return true;
+    }
+    return false;
+}
+
 static enum lmq_status
 apply(struct lmq_report *report, const char *text, json_t *results,
       size_t *n_broken, struct lmq_error *err)
@@ -74,9 +97,7 @@ apply(struct lmq_report *report, const char *text, json_t *results,
         return status;
     double value = lmq_report_number(report, gate.metric);
     const json_t *node = (const json_t *)lmq_report_at(report, gate.metric);
-    /* null stands for what is not finite: decibels without noise. */
-    if (json_is_null(node) && strlen(gate.metric) > 3 &&
-        strcmp(gate.metric + strlen(gate.metric) - 3, "_db") == 0)
+    if (json_is_null(node) && is_without_noise(report, gate.metric))
         value = (double)INFINITY;
     if (!json_is_number(node) && !json_is_boolean(node) &&
         !json_is_null(node)) {

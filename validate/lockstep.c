@@ -73,9 +73,10 @@ lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
 
     if (room < 1) {
         lmq_fail(err, LMQ_ERR_NOMEM, 0,
-                 "a memory of %.2f GB is too small: %.2f GB are needed for "
-                 "windows of %.0f tokens",
-                 1e-9 * (double)in->memory, 1e-9 * (fixed + window), context);
+                 "a memory of %.1f MB is too small: %.1f MB are needed for "
+                 "windows of %.0f tokens through %zu models",
+                 1e-6 * (double)in->memory, 1e-6 * (fixed + window), context,
+                 in->n_sides);
         lmq_hint(err, "a larger --memory, or a smaller --ctx");
         return 0;
     }

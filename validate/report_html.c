@@ -2,7 +2,8 @@
  * report_html.c - a validation report as one self-contained HTML page.
  *
  * No script, nothing from the network; charts are SVG, each with a title and
- * a description for those who do not see it, and the same numbers as a table.
+ * a description for those who do not see it; the longer lists stand there as
+ * tables too.
  */
 #include "config.h"
 

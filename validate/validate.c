@@ -27,6 +27,19 @@
 #define ATTRIBUTION_TOKENS 1024
 #define CONTEXT_TOKENS 12 /* shown before a bad position */
 
+/* Kinds of parts that an attribution restores. */
+static const struct {
+    const char *name;
+    unsigned parts;
+} part_kinds[] = {
+    {"attention", LMQ_PARTS_ATTENTION},
+    {"feed-forward", LMQ_PARTS_FFN},
+    {"embedding", LMQ_PARTS_EMBEDDING},
+    {"head", LMQ_PARTS_HEAD},
+};
+
+#define N_KINDS (sizeof(part_kinds) / sizeof(part_kinds[0]))
+
 struct job {
     const struct lmq_validate_options *options;
     const struct lmq_progress *progress;
@@ -39,6 +52,7 @@ struct job {
     enum lmq_row_type kv_type;
     size_t memory;
     double started;
+    size_t n_windows, n_tokens; /* done in the last lock-step */
     bool is_partial;
 };
 
@@ -48,6 +62,7 @@ struct gathering {
     struct lmq_drift *drifts;         /* per side; the first is unused */
     struct lmq_stream_drift *layers;  /* (n_layers + 1), from the embedding */
     const char *stage;
+    size_t n_windows, n_tokens;       /* done */
 };
 
 static double
@@ -115,6 +130,31 @@ default_memory(void)
         fclose(file);
     return available > 0 ? (size_t)available * 512
                          : (size_t)(pages / 2) * (size_t)size;
+}
+
+/* What a gate needs must be measured, and be there. */
+static enum lmq_status
+check_gates(const struct job *job, struct lmq_error *err)
+{
+    const struct lmq_validate_options *o = job->options;
+
+    for (size_t i = 0; i < o->n_gates; i++) {
+        const char *gate = o->gates[i];
+        unsigned long layer;
+        if (strncmp(gate, "floor.", 6) == 0 && !o->has_floor)
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "the gate '%s' goes with --floor", gate);
+        if (strncmp(gate, "attribution.", 12) == 0 && !o->has_attribution)
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "the gate '%s' goes with --attribute", gate);
+        if (sscanf(gate, "layers.%lu.", &layer) == 1 &&
+            layer > job->reference->hparams.n_layers)
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "the gate '%s' names a layer that is not there: "
+                            "layers.0 is the embedding, layers.%u the last",
+                            gate, job->reference->hparams.n_layers);
+    }
+    return LMQ_OK;
 }
 
 /* ---- Setting up ---- */
@@ -191,6 +231,31 @@ make_corpus(struct job *job, struct lmq_error *err)
                                  &job->protocol, &job->corpus, err);
 }
 
+/* An attribution has the most sides. */
+static size_t
+most_sides(const struct job *job)
+{
+    return job->options->has_attribution
+               ? 3 + N_KINDS + job->reference->hparams.n_layers
+               : 2;
+}
+
+static enum lmq_status
+check_memory(const struct job *job, struct lmq_error *err)
+{
+    const struct lmq_lockstep lockstep = {
+        .reference = job->reference,
+        .judged = job->judged,
+        .n_sides = most_sides(job),
+        .corpus = &job->corpus,
+        .n_windows = job->corpus.n_windows,
+        .memory = job->memory,
+        .threads = job->options->threads,
+    };
+
+    return lmq_lockstep_batch(&lockstep, err) == 0 ? LMQ_ERR_NOMEM : LMQ_OK;
+}
+
 static enum lmq_status
 set_up(struct job *job, struct lmq_error *err)
 {
@@ -207,12 +272,14 @@ set_up(struct job *job, struct lmq_error *err)
     if (status == LMQ_OK)
         status = check_alike(job, err);
     if (status == LMQ_OK)
+        status = check_gates(job, err);
+    if (status == LMQ_OK)
         status = open_tokenizer(job, err);
     if (status == LMQ_OK)
         status = make_corpus(job, err);
     job->memory = job->options->memory != 0 ? (size_t)job->options->memory
                                             : default_memory();
-    return status;
+    return status == LMQ_OK ? check_memory(job, err) : status;
 }
 
 static void
@@ -245,6 +312,10 @@ observe_position(void *context, size_t side, const struct lmq_window *window,
     const struct job *job = gathering->job;
     struct lmq_drift *total = &gathering->drifts[side];
 
+    if (side == 1 && token + 1 == window->n) {
+        gathering->n_windows++;
+        gathering->n_tokens += window->n;
+    }
     if (job->tokenizer != NULL)
         total->n_bytes += lmq_tokenizer_piece(
                               job->tokenizer,
@@ -282,7 +353,8 @@ gather(struct job *job, const struct lmq_side *sides, size_t n_sides,
        size_t n_windows, const char *stage, struct lmq_drift *drifts,
        struct lmq_stream_drift *layers, struct lmq_error *err)
 {
-    struct gathering gathering = {job, drifts, layers, stage};
+    struct gathering gathering = {
+        .job = job, .drifts = drifts, .layers = layers, .stage = stage};
     const struct lmq_observer observer = {&gathering, observe_layer,
                                           observe_position, observe_progress};
     const struct lmq_lockstep lockstep = {
@@ -296,7 +368,10 @@ gather(struct job *job, const struct lmq_side *sides, size_t n_sides,
         .threads = job->options->threads,
     };
 
-    return lmq_lockstep_run(&lockstep, &observer, err);
+    enum lmq_status status = lmq_lockstep_run(&lockstep, &observer, err);
+    job->n_windows = gathering.n_windows;
+    job->n_tokens = gathering.n_tokens;
+    return status;
 }
 
 /* The reference: all in float32, int8 weights widened. */
@@ -355,7 +430,7 @@ describe_protocol(const struct job *job)
     json_object_set_new(json, "bos", json_boolean(corpus->has_bos));
     json_object_set_new(json, "documents",
                         lmq_json_size(corpus->n_documents));
-    json_object_set_new(json, "windows", lmq_json_size(corpus->n_windows));
+    json_object_set_new(json, "windows", lmq_json_size(job->n_windows));
     json_object_set_new(json, "text_bytes", lmq_json_size(corpus->n_bytes));
     json_object_set_new(json, "text_crc32", json_string(crc));
     json_object_set_new(
@@ -407,9 +482,24 @@ text_of(const struct job *job, const int32_t *ids, size_t n)
         lmq_tokenizer_decode(job->tokenizer, ids, n,
                              LMQ_DECODE_UTF8 | LMQ_DECODE_SPECIAL, &buffer,
                              NULL) == LMQ_OK)
-        text = json_stringn((const char *)buffer.bytes, buffer.n);
+        text = json_stringn(
+            buffer.n == 0 ? "" : (const char *)buffer.bytes, buffer.n);
     lmq_buffer_free(&buffer);
     return text != NULL ? text : json_sprintf("#%d", (int)ids[n - 1]);
+}
+
+/* One token by itself, its space included; part of a character as #ID. */
+static json_t *
+piece_of(const struct job *job, int32_t id)
+{
+    json_t *text = NULL;
+
+    if (job->tokenizer != NULL) {
+        struct lmq_chars piece = lmq_tokenizer_piece(job->tokenizer, id);
+        if (piece.n > 0)
+            text = json_stringn((const char *)piece.p, piece.n);
+    }
+    return text != NULL ? text : json_sprintf("#%d", (int)id);
 }
 
 static json_t *
@@ -429,11 +519,11 @@ describe_worst(const struct job *job, const struct lmq_drift *drift)
         json_object_set_new(json, "context",
                             text_of(job, ids + worst->token - before, before));
         json_object_set_new(json, "token",
-                            text_of(job, ids + worst->token, 1));
+                            piece_of(job, ids[worst->token]));
         json_object_set_new(json, "reference_says",
-                            text_of(job, &worst->top1_reference, 1));
+                            piece_of(job, worst->top1_reference));
         json_object_set_new(json, "model_says",
-                            text_of(job, &worst->top1, 1));
+                            piece_of(job, worst->top1));
         json_object_set_new(json, "reference_nll",
                             lmq_json_number(worst->nll_reference));
         json_object_set_new(json, "model_nll", lmq_json_number(worst->nll));
@@ -467,18 +557,6 @@ describe_tensors(const struct job *job)
 }
 
 /* ---- Attribution ---- */
-
-static const struct {
-    const char *name;
-    unsigned parts;
-} part_kinds[] = {
-    {"attention", LMQ_PARTS_ATTENTION},
-    {"feed-forward", LMQ_PARTS_FFN},
-    {"embedding", LMQ_PARTS_EMBEDDING},
-    {"head", LMQ_PARTS_HEAD},
-};
-
-#define N_KINDS (sizeof(part_kinds) / sizeof(part_kinds[0]))
 
 static json_t *
 describe_share(const char *kind, const char *name, double full, double without)
@@ -533,7 +611,7 @@ static enum lmq_status
 attribute(struct job *job, json_t *report, struct lmq_error *err)
 {
     size_t n_layers = job->reference->hparams.n_layers;
-    size_t n_sides = 3 + N_KINDS + n_layers, n_tokens;
+    size_t n_sides = most_sides(job), n_tokens;
     size_t n_windows = few_windows(job, &n_tokens);
     struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
     struct lmq_drift *drifts = calloc(n_sides, sizeof(*drifts));
@@ -641,8 +719,7 @@ compare(struct job *job, json_t *report, struct lmq_error *err)
     if (status == LMQ_OK) {
         double seconds = now() - job->started;
         json_object_set_new(report, "partial", json_boolean(job->is_partial));
-        json_object_set_new(report, "tokens",
-                            lmq_json_size(job->corpus.n_tokens));
+        json_object_set_new(report, "tokens", lmq_json_size(job->n_tokens));
         json_object_set_new(report, "scored", lmq_json_size(drifts[1].n));
         json_object_set_new(report, "ctx",
                             lmq_json_size(job->protocol.context));
@@ -656,7 +733,7 @@ compare(struct job *job, json_t *report, struct lmq_error *err)
         json_object_set_new(report, "seconds", lmq_json_number(seconds));
         json_object_set_new(
             report, "tokens_per_second",
-            lmq_json_number((double)job->corpus.n_tokens / seconds));
+            lmq_json_number((double)job->n_tokens / seconds));
     }
     lmq_drift_free(&drifts[1]);
     free(layers);
@@ -686,9 +763,16 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
         status = measure_floor(&job, json, err);
     if (status == LMQ_OK && options->has_attribution && !job.is_partial)
         status = attribute(&job, json, err);
+    /* The comparison stands, whatever was interrupted after it. */
+    if (status == LMQ_ERR_CANCELLED && json_object_get(json, "kld") != NULL) {
+        job.is_partial = true;
+        json_object_set_new(json, "partial", json_true());
+        status = LMQ_OK;
+    }
     if (status == LMQ_OK)
         status = lmq_gates_apply(lmq_report_from(json), options->gates,
-                                 options->n_gates, &n_broken, err);
+                                 job.is_partial ? 0 : options->n_gates,
+                                 &n_broken, err);
     if (status == LMQ_OK) {
         *report = lmq_report_from(json);
         *is_partial = job.is_partial;
