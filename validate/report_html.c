@@ -190,7 +190,7 @@ put_gates(struct page *page, const struct lmq_report *r)
 
 #define WIDTH 720.0
 #define HEIGHT 220.0
-#define LEFT 56.0
+#define LEFT 64.0
 #define BOTTOM 34.0
 #define TOP 12.0
 #define PLOT_WIDTH (WIDTH - LEFT - 10)
@@ -356,7 +356,31 @@ put_bars(struct page *page, const struct lmq_report *list, const char *key,
     put(page, "</table>");
 }
 
+static void
+put_bar_row(struct page *page, const char *label, double part)
+{
+    put(page,
+        "<tr><td>%s<td style='width:60%%'><svg viewBox='0 0 300 12' "
+        "aria-hidden=true preserveAspectRatio=none style='height:12px'><rect "
+        "class=bar width=%.1f height=12 /></svg><td>%.3f %%</tr>",
+        label, 300 * fmin(fmax(part, 0), 1), 100 * part);
+}
+
 /* ---- Sections ---- */
+
+static void
+put_agreement(struct page *page, const struct lmq_report *r)
+{
+    put(page, "<h2>Agreement</h2><figure><table class=bars>");
+    put_bar_row(page, "same top token", number(r, "top1_agreement"));
+    put_bar_row(page, "shared among the five likeliest",
+                number(r, "top5_agreement"));
+    put_bar_row(page, "shared probability",
+                1 - number(r, "total_variation"));
+    put(page, "</table><figcaption>Shared probability is 1 less the total "
+              "variation: how often the model&rsquo;s draws would be accepted "
+              "as drafts for the reference.</figcaption></figure>");
+}
 
 static void
 put_layers(struct page *page, const struct lmq_report *r)
@@ -527,6 +551,7 @@ put_page(struct page *page, const struct lmq_report *r)
     put_cards(page, r);
     put_gates(page, r);
     put_histogram(page, r);
+    put_agreement(page, r);
     put_layers(page, r);
     put_attribution(page, r);
     put_line_chart(page, "positions", "Drift by position",
