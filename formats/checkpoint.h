@@ -140,6 +140,12 @@ enum lmq_status lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
 bool lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
                          size_t n_dims);
 
+void lmq_tensor_free(struct lmq_tensor *tensor);
+
+/* Called once, when a reader is done (normalise.c). */
+enum lmq_status lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
+                                         struct lmq_error *err);
+
 /* Takes over `bytes` (from malloc). */
 enum lmq_status lmq_checkpoint_add_blob(struct lmq_checkpoint *checkpoint,
                                         const char *name, unsigned char *bytes,

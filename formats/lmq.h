@@ -107,6 +107,11 @@ struct lmq_record {
 
 extern const unsigned char lmq_magic[8];
 
+bool lmq_is_zero(const unsigned char *bytes, size_t n);
+
+/* Aligned, behind the superblock, within the file. */
+bool lmq_extent_is_inside(const struct lmq_extent *extent, uint64_t file_size);
+
 void lmq_superblock_store(struct lmq_superblock *superblock,
                           unsigned char bytes[LMQ_SUPERBLOCK_SIZE]);
 enum lmq_status
@@ -131,6 +136,8 @@ enum lmq_status
 lmq_trailer_load(const unsigned char bytes[LMQ_TRAILER_SIZE],
                  const struct lmq_superblock *superblock,
                  struct lmq_error *err);
+
+/* ---- lmq_directory.c ---- */
 
 /* The whole directory section; *bytes is freed with free(). */
 uint64_t lmq_directory_size(const struct lmq_record *records, size_t n);

@@ -22,7 +22,6 @@
 #define DEFAULT_DECODE 128
 #define DEFAULT_ROUNDS 3
 #define MAX_ROUNDS 100
-#define MAX_THREADS 256
 
 /* Larger than any cache, small enough for any machine. */
 #define PROBE_BYTES ((size_t)512 << 20)

@@ -1,0 +1,174 @@
+/*
+ * attribute.c - where does the divergence come from?
+ *
+ * The judged model runs several times side by side, each time with another
+ * part as the reference has it; what goes away then is that part's share.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/report.h"
+#include "validate/job.h"
+
+/* Tokens that the many models of an attribution run over. */
+#define ATTRIBUTION_TOKENS 1024
+
+/* Kinds of parts that an attribution restores. */
+static const struct {
+    const char *name;
+    unsigned parts;
+} part_kinds[] = {
+    {"attention", LMQ_PARTS_ATTENTION},
+    {"feed-forward", LMQ_PARTS_FFN},
+    {"embedding", LMQ_PARTS_EMBEDDING},
+    {"head", LMQ_PARTS_HEAD},
+};
+
+#define N_KINDS (sizeof(part_kinds) / sizeof(part_kinds[0]))
+
+size_t
+lmq_attribute_sides(const struct lmq_job *job)
+{
+    return 3 + N_KINDS + job->reference->hparams.n_layers;
+}
+
+static json_t *
+describe_share(const char *kind, const char *name, double full, double without)
+{
+    json_t *json = json_object();
+
+    json_object_set_new(json, "kind", json_string(kind));
+    json_object_set_new(json, "name", lmq_json_text(name));
+    json_object_set_new(json, "kld_without", lmq_json_number(without));
+    json_object_set_new(json, "share",
+                        lmq_json_number((full - without) / full));
+    return json;
+}
+
+static int
+compare_shares(const void *a, const void *b)
+{
+    double x = json_number_value(
+        json_object_get(*(json_t *const *)a, "share"));
+    double y = json_number_value(
+        json_object_get(*(json_t *const *)b, "share"));
+
+    return (x < y) - (x > y);
+}
+
+static json_t *
+sorted_shares(json_t **shares, size_t n)
+{
+    json_t *list = json_array();
+
+    qsort(shares, n, sizeof(*shares), compare_shares);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, shares[i]);
+    return list;
+}
+
+/* The windows that make up the tokens of an attribution. */
+static size_t
+few_windows(const struct lmq_job *job, size_t *n_tokens)
+{
+    size_t n = 0;
+
+    *n_tokens = 0;
+    while (n < job->corpus.n_windows && *n_tokens < ATTRIBUTION_TOKENS)
+        *n_tokens += job->corpus.windows[n++].n;
+    return n;
+}
+
+/* Sides: reference, the judged model, the judged model without quantized
+ * activations, without each kind of part, without each layer. */
+enum lmq_status
+lmq_attribute(struct lmq_job *job, json_t *report, struct lmq_error *err)
+{
+    size_t n_layers = job->reference->hparams.n_layers;
+    size_t n_sides = lmq_attribute_sides(job), n_tokens;
+    size_t n_windows = few_windows(job, &n_tokens);
+    struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
+    struct lmq_drift *drifts = calloc(n_sides, sizeof(*drifts));
+    json_t **shares = calloc(n_sides, sizeof(*shares));
+    char(*names)[16] = calloc(n_sides, sizeof(*names));
+    enum lmq_status status = LMQ_OK;
+
+    if (sides == NULL || drifts == NULL || shares == NULL || names == NULL) {
+        status = lmq_fail_nomem(err);
+        goto done;
+    }
+    sides[0] = lmq_side_reference();
+    sides[1] = lmq_side_judged(job, "");
+    sides[2] = lmq_side_judged(job, "activations");
+    sides[2].activations = LMQ_ACTIVATIONS_F32;
+    sides[2].kv_type = LMQ_ROW_F32;
+    for (size_t i = 0; i < N_KINDS; i++) {
+        sides[3 + i] = lmq_side_judged(job, part_kinds[i].name);
+        sides[3 + i].restored = part_kinds[i].parts;
+    }
+    for (size_t i = 0; i < n_layers; i++) {
+        size_t at = 3 + N_KINDS + i;
+        snprintf(names[at], sizeof(names[at]), "%zu", i);
+        sides[at] = lmq_side_judged(job, names[at]);
+        sides[at].restored_layer = (int32_t)i;
+    }
+    status = lmq_job_gather(job, sides, n_sides, n_windows, "attributing",
+                            drifts, NULL, err);
+    if (status != LMQ_OK)
+        goto done;
+    double full = drifts[1].kld_sum / (double)drifts[1].n;
+    for (size_t i = 2; i < n_sides; i++)
+        shares[i] = describe_share(
+            i == 2             ? "activations"
+            : i < 3 + N_KINDS ? "part"
+                               : "layer",
+            sides[i].name, full, drifts[i].kld_sum / (double)drifts[i].n);
+    json_t *json = json_object();
+    double weights = drifts[2].kld_sum / (double)drifts[2].n;
+    json_object_set_new(json, "tokens", lmq_json_size(n_tokens));
+    json_object_set_new(json, "kld", lmq_json_number(full));
+    json_object_set_new(json, "weights", lmq_json_number(weights / full));
+    json_object_set_new(json, "activations",
+                        lmq_json_number(1 - weights / full));
+    json_decref(shares[2]);
+    json_object_set_new(json, "parts", sorted_shares(shares + 3, N_KINDS));
+    json_object_set_new(json, "layers",
+                        sorted_shares(shares + 3 + N_KINDS, n_layers));
+    json_object_set_new(report, "attribution", json);
+done:
+    for (size_t i = 0; drifts != NULL && i < n_sides; i++)
+        lmq_drift_free(&drifts[i]);
+    free(sides);
+    free(drifts);
+    free((void *)shares);
+    free(names);
+    return status;
+}
+
+/* The reference against itself: what is left is the noise of the method. */
+enum lmq_status
+lmq_measure_floor(struct lmq_job *job, json_t *report, struct lmq_error *err)
+{
+    struct lmq_side sides[] = {lmq_side_reference(), lmq_side_reference()};
+    struct lmq_drift drifts[2] = {0};
+    size_t n_tokens, n_windows = few_windows(job, &n_tokens);
+    enum lmq_status status = lmq_job_gather(job, sides, 2, n_windows,
+                                    "measuring the floor", drifts, NULL, err);
+
+    if (status == LMQ_OK) {
+        json_t *json = json_object();
+        json_object_set_new(json, "tokens", lmq_json_size(n_tokens));
+        json_object_set_new(
+            json, "kld",
+            lmq_json_number(drifts[1].kld_sum / (double)drifts[1].n));
+        json_object_set_new(json, "logit_max_abs",
+                            lmq_json_number(drifts[1].max_abs));
+        json_object_set_new(report, "floor", json);
+    }
+    lmq_drift_free(&drifts[1]);
+    return status;
+}

@@ -1,0 +1,178 @@
+/*
+ * evidence.c - what a validation saw, as parts of its report: the protocol,
+ * the drift by layer, the worst positions, the tensors' own errors.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/report.h"
+#include "base/size.h"
+#include "formats/lmq.h"
+#include "validate/job.h"
+
+#define CONTEXT_TOKENS 12 /* shown before a bad position */
+
+static json_t *
+describe_side(const struct lmq_checkpoint *checkpoint)
+{
+    uint64_t bytes = 0;
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < checkpoint->n_files; i++)
+        bytes += lmq_input_size(checkpoint->files[i]);
+    json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
+    json_object_set_new(json, "format",
+                        json_string(checkpoint->format->name));
+    json_object_set_new(json, "bytes", lmq_json_size(bytes));
+    return json;
+}
+
+json_t *
+lmq_describe_protocol(const struct lmq_job *job)
+{
+    static const char *const modes[] = {"q8", "q16", "f32"};
+    const struct lmq_corpus *corpus = &job->corpus;
+    json_t *json = json_object();
+    char crc[9];
+
+    snprintf(crc, sizeof(crc), "%08" PRIx32, corpus->crc);
+    json_object_set_new(json, "reference", describe_side(job->reference_file));
+    json_object_set_new(json, "model", describe_side(job->judged_file));
+    json_object_set_new(json, "stride", lmq_json_size(job->protocol.stride));
+    json_object_set_new(json, "score",
+                        json_string(job->protocol.is_second_half
+                                        ? "second-half"
+                                        : "all"));
+    json_object_set_new(json, "bos", json_boolean(corpus->has_bos));
+    json_object_set_new(json, "documents",
+                        lmq_json_size(corpus->n_documents));
+    json_object_set_new(json, "windows", lmq_json_size(job->n_windows));
+    json_object_set_new(json, "text_bytes", lmq_json_size(corpus->n_bytes));
+    json_object_set_new(json, "text_crc32", json_string(crc));
+    json_object_set_new(
+        json, "activations",
+        json_string(job->judged->is_int8 ? modes[job->activations] : "f32"));
+    json_object_set_new(json, "kv",
+                        json_string(job->kv_type == LMQ_ROW_F32   ? "f32"
+                                    : job->kv_type == LMQ_ROW_F16 ? "f16"
+                                                                  : "q8"));
+    json_object_set_new(json, "tool", json_string("lmquant " PACKAGE_VERSION));
+    json_object_set_new(json, "instruction_set",
+                        json_string(lmq_instruction_set()));
+    return json;
+}
+
+json_t *
+lmq_describe_layers(const struct lmq_job *job,
+                    const struct lmq_stream_drift *layers)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i <= job->reference->hparams.n_layers; i++) {
+        const struct lmq_stream_drift *d = &layers[i];
+        double norms = sqrt(d->reference_sq) * sqrt(d->model_sq);
+        json_t *json = json_object();
+        /* -1 is the embedding. */
+        json_object_set_new(json, "layer", json_integer((json_int_t)i - 1));
+        json_object_set_new(json, "rms",
+                            lmq_json_number(sqrt(d->err_sq / (double)d->n)));
+        json_object_set_new(
+            json, "relative_rms",
+            lmq_json_number(d->reference_sq > 0
+                                ? sqrt(d->err_sq / d->reference_sq)
+                                : 0));
+        json_object_set_new(json, "cosine",
+                            lmq_json_number(norms > 0 ? d->dot / norms : 1));
+        json_array_append_new(list, json);
+    }
+    return list;
+}
+
+/* Text of some tokens; their numbers if there is no tokenizer. */
+static json_t *
+text_of(const struct lmq_job *job, const int32_t *ids, size_t n)
+{
+    struct lmq_buffer buffer = {0};
+    json_t *text = NULL;
+
+    if (job->tokenizer != NULL &&
+        lmq_tokenizer_decode(job->tokenizer, ids, n,
+                             LMQ_DECODE_UTF8 | LMQ_DECODE_SPECIAL, &buffer,
+                             NULL) == LMQ_OK)
+        text = json_stringn(
+            buffer.n == 0 ? "" : (const char *)buffer.bytes, buffer.n);
+    lmq_buffer_free(&buffer);
+    return text != NULL ? text : json_sprintf("#%d", (int)ids[n - 1]);
+}
+
+/* One token by itself, its space included; part of a character as #ID. */
+static json_t *
+piece_of(const struct lmq_job *job, int32_t id)
+{
+    json_t *text = NULL;
+
+    if (job->tokenizer != NULL) {
+        struct lmq_chars piece = lmq_tokenizer_piece(job->tokenizer, id);
+        if (piece.n > 0)
+            text = json_stringn((const char *)piece.p, piece.n);
+    }
+    return text != NULL ? text : json_sprintf("#%d", (int)id);
+}
+
+json_t *
+lmq_describe_worst(const struct lmq_job *job, const struct lmq_drift *drift)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < drift->n_worst; i++) {
+        const struct lmq_worst *worst = &drift->worst[i];
+        const int32_t *ids = job->corpus.tokens;
+        size_t before = lmq_size_min(CONTEXT_TOKENS,
+                                     worst->token - worst->window_first);
+        json_t *json = json_object();
+        json_object_set_new(json, "position",
+                            lmq_json_size(worst->token - worst->window_first));
+        json_object_set_new(json, "kld", lmq_json_number(worst->kld));
+        json_object_set_new(json, "context",
+                            text_of(job, ids + worst->token - before, before));
+        json_object_set_new(json, "token",
+                            piece_of(job, ids[worst->token]));
+        json_object_set_new(json, "reference_says",
+                            piece_of(job, worst->top1_reference));
+        json_object_set_new(json, "model_says",
+                            piece_of(job, worst->top1));
+        json_object_set_new(json, "reference_nll",
+                            lmq_json_number(worst->nll_reference));
+        json_object_set_new(json, "model_nll", lmq_json_number(worst->nll));
+        json_array_append_new(list, json);
+    }
+    return list;
+}
+
+/* What the container says of itself; the tensors need not be read again. */
+json_t *
+lmq_describe_tensors(const struct lmq_job *job)
+{
+    const struct lmq_container *container =
+        lmq_checkpoint_container(job->judged_file);
+    json_t *list = json_array();
+
+    for (size_t i = 0; container != NULL && i < container->n_records; i++) {
+        const struct lmq_record *record = &container->records[i];
+        if (record->encoding != LMQ_ENCODING_Q8)
+            continue;
+        json_t *json = json_object();
+        json_object_set_new(json, "name", lmq_json_text(record->name));
+        json_object_set_new(
+            json, "sqnr_db",
+            lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
+        json_object_set_new(json, "max_abs",
+                            lmq_json_number((double)record->max_err));
+        json_array_append_new(list, json);
+    }
+    return list;
+}

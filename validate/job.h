@@ -1,0 +1,63 @@
+/*
+ * job.h - one validation at work: what its parts share.
+ */
+#ifndef LMQ_VALIDATE_JOB_H
+#define LMQ_VALIDATE_JOB_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "runtime/tokenizer.h"
+#include "validate/drift.h"
+
+struct lmq_job {
+    const struct lmq_validate_options *options;
+    const struct lmq_progress *progress;
+    struct lmq_checkpoint *reference_file, *judged_file;
+    struct lmq_model *reference, *judged;
+    struct lmq_tokenizer *tokenizer;
+    struct lmq_protocol protocol;
+    struct lmq_corpus corpus;
+    enum lmq_activations activations;
+    enum lmq_row_type kv_type;
+    size_t memory;
+    double started;
+    size_t n_windows, n_tokens; /* done in the last lock-step */
+    bool is_partial;
+};
+
+/* ---- validate.c ---- */
+
+/* Runs the sides over the first n_windows windows. layers may be NULL. */
+enum lmq_status lmq_job_gather(struct lmq_job *job,
+                               const struct lmq_side *sides, size_t n_sides,
+                               size_t n_windows, const char *stage,
+                               struct lmq_drift *drifts,
+                               struct lmq_stream_drift *layers,
+                               struct lmq_error *err);
+
+/* The reference: all in float32, int8 weights widened. */
+struct lmq_side lmq_side_reference(void);
+struct lmq_side lmq_side_judged(const struct lmq_job *job, const char *name);
+
+/* ---- attribute.c ---- */
+
+/* How many models run side by side when parts are restored. */
+size_t lmq_attribute_sides(const struct lmq_job *job);
+
+/* Add "attribution" and "floor" to the report. */
+enum lmq_status lmq_attribute(struct lmq_job *job, json_t *report,
+                              struct lmq_error *err);
+enum lmq_status lmq_measure_floor(struct lmq_job *job, json_t *report,
+                                  struct lmq_error *err);
+
+/* ---- evidence.c ---- */
+
+json_t *lmq_describe_protocol(const struct lmq_job *job);
+json_t *lmq_describe_layers(const struct lmq_job *job,
+                            const struct lmq_stream_drift *layers);
+json_t *lmq_describe_worst(const struct lmq_job *job,
+                           const struct lmq_drift *drift);
+json_t *lmq_describe_tensors(const struct lmq_job *job);
+
+#endif
