@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/progress.h"
@@ -26,15 +26,6 @@
 /* Larger than any cache, small enough for any machine. */
 #define PROBE_BYTES ((size_t)512 << 20)
 #define PROBE_SECONDS 0.05
-
-static double
-now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Limits ---- */
 
@@ -56,12 +47,12 @@ probe_arithmetic(int n_threads, double (*run)(size_t rounds))
     double seconds = 0, ops = 0;
 
     while (seconds < PROBE_SECONDS) {
-        double start = now();
+        double start = lmq_clock_seconds();
         rounds *= 2;
         ops = 0;
 #pragma omp parallel num_threads(n_threads) reduction(+ : ops)
         ops += run(rounds);
-        seconds = now() - start;
+        seconds = lmq_clock_seconds() - start;
     }
     return ops / seconds;
 }
@@ -71,7 +62,7 @@ probe_reading(const struct probe *probe)
 {
     const struct lmq_kernels *kernels = lmq_kernels();
     size_t share = PROBE_BYTES / (size_t)probe->n_threads;
-    double start = now();
+    double start = lmq_clock_seconds();
     volatile float sink = 0;
     float sum = 0;
 
@@ -80,7 +71,7 @@ probe_reading(const struct probe *probe)
         probe->memory + share * (size_t)lmq_thread_number(), share);
     sink = sum;
     (void)sink;
-    return (double)(share * (size_t)probe->n_threads) / (now() - start);
+    return (double)(share * (size_t)probe->n_threads) / (lmq_clock_seconds() - start);
 }
 
 static void
@@ -159,11 +150,11 @@ measure_prefill(struct bench *bench, struct lmq_error *err)
         keep_best(&bench->probe.best.f32_flops,
                   probe_arithmetic(bench->probe.n_threads, kernels->peak_f32));
         lmq_session_rewind(bench->session, 0);
-        double start = now();
+        double start = lmq_clock_seconds();
         enum lmq_status status = lmq_session_eval(
             bench->session, bench->tokens, bench->n_prefill, err);
         if (i >= 0)
-            seconds[i] = now() - start;
+            seconds[i] = lmq_clock_seconds() - start;
         if (status == LMQ_OK)
             status = lmq_progress_report(bench->progress, "prefill",
                                          (uint64_t)(i + 1),
@@ -184,11 +175,11 @@ measure_decode(struct bench *bench, struct lmq_error *err)
     for (int i = 0; i < bench->rounds && status == LMQ_OK; i++) {
         keep_best(&bench->probe.best.read_bytes, probe_reading(&bench->probe));
         lmq_session_rewind(bench->session, 0);
-        double start = now();
+        double start = lmq_clock_seconds();
         for (size_t t = 0; t < bench->n_decode && status == LMQ_OK; t++)
             status = lmq_session_eval(bench->session, bench->tokens + t, 1,
                                       err);
-        seconds[i] = now() - start;
+        seconds[i] = lmq_clock_seconds() - start;
         keep_best(&bench->probe.best.read_bytes, probe_reading(&bench->probe));
         if (status == LMQ_OK)
             status = lmq_progress_report(bench->progress, "decode",
@@ -338,12 +329,12 @@ lmq_bench(const char *path, const struct lmq_open_options *open,
     if (bench.rounds < 1 || bench.rounds > MAX_ROUNDS)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "%d rounds, expected 1 to %d",
                         bench.rounds, MAX_ROUNDS);
-    double start = now();
+    double start = lmq_clock_seconds();
     enum lmq_status status = lmq_checkpoint_open(path, open, &checkpoint, err);
     if (status != LMQ_OK)
         return status;
     status = lmq_model_open(checkpoint, &bench.model, err);
-    double load_seconds = now() - start;
+    double load_seconds = lmq_clock_seconds() - start;
     if (status == LMQ_OK)
         status = prepare(&bench, err);
     if (status == LMQ_OK)

@@ -217,7 +217,7 @@ lmq_tiles_count(size_t n_rows)
 size_t
 lmq_tiles_groups(size_t n_cols, size_t group)
 {
-    return n_cols / group + (n_cols % group != 0);
+    return lmq_groups_per_row(n_cols, group);
 }
 
 size_t
@@ -229,7 +229,7 @@ lmq_tile_group_bytes(size_t group)
 size_t
 lmq_tile_scale_bytes(enum lmq_scales type)
 {
-    return LMQ_TILE_ROWS * (type == LMQ_SCALES_F16 ? 2 : 4);
+    return LMQ_TILE_ROWS * lmq_scale_size(type);
 }
 
 /* Where column `column` of row `row` of a tile stands. */

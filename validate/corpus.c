@@ -78,8 +78,6 @@ cut_all(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids, size_t n,
                                 err);
         done = end;
         at += step;
-        if (at + room < end) /* the stride is larger than the window */
-            at = end;
     }
     return status;
 }
@@ -106,11 +104,9 @@ add_document(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids,
              size_t n, const struct lmq_protocol *protocol,
              struct lmq_error *err)
 {
-    if (protocol->max_tokens > 0) {
-        size_t used = corpus->n_tokens - corpus->n_windows * (bos >= 0);
-        n = lmq_size_min(n, protocol->max_tokens -
-                                lmq_size_min(used, protocol->max_tokens));
-    }
+    if (protocol->max_tokens > 0)
+        n = lmq_size_min(n, protocol->max_tokens - corpus->n_read);
+    corpus->n_read += n;
     size_t before = corpus->n_windows;
     enum lmq_status status =
         protocol->is_second_half

@@ -24,6 +24,7 @@ struct lmq_corpus {
     struct lmq_window *windows;
     size_t n_windows, windows_capacity;
     size_t n_documents;
+    size_t n_read;   /* tokens of text, each counted once */
     size_t n_scored;
     uint64_t n_bytes; /* of the texts */
     uint32_t crc;     /* CRC-32 of the texts, or of the token file */

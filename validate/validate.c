@@ -4,20 +4,15 @@
  */
 #include "config.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/progress.h"
 #include "base/report.h"
-#include "base/size.h"
-#include "formats/describe.h"
 #include "validate/job.h"
 #include "validate/metrics.h"
 
@@ -31,15 +26,6 @@ struct gathering {
     const char *stage;
     size_t n_windows, n_tokens;       /* done */
 };
-
-static double
-now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Options ---- */
 
@@ -375,7 +361,7 @@ compare(struct lmq_job *job, json_t *report, struct lmq_error *err)
         status = LMQ_OK;
     }
     if (status == LMQ_OK) {
-        double seconds = now() - job->started;
+        double seconds = lmq_clock_seconds() - job->started;
         json_object_set_new(report, "partial", json_boolean(job->is_partial));
         json_object_set_new(report, "tokens", lmq_json_size(job->n_tokens));
         json_object_set_new(report, "scored", lmq_json_size(drifts[1].n));
@@ -409,7 +395,7 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
                       .progress = progress,
                       .reference_file = reference,
                       .judged_file = judged,
-                      .started = now()};
+                      .started = lmq_clock_seconds()};
     json_t *json = json_object();
     size_t n_broken;
 
