@@ -261,17 +261,14 @@ fail_nonfinite(const struct lmq_plan *plan, const struct piece *piece,
                struct lmq_error *err)
 {
     const struct lmq_tensor *source = plan->sources[piece->record];
-    uint64_t width = source->n_dims < 2 ? 1 : source->n_cols;
-    uint64_t column = piece->stats.nonfinite_at % width;
-    uint64_t row =
-        lmq_tensor_stored_row(source, piece->stats.nonfinite_at / width);
-    uint64_t at = row * width + column;
+    uint64_t n_cols;
+    uint64_t at = lmq_tensor_stored_element(
+        source, piece->stats.nonfinite_at, &n_cols);
 
     lmq_fail(err, LMQ_ERR_NONFINITE, at,
              "tensor '%s': NaN or infinity at element %" PRIu64
              " (row %" PRIu64 ", column %" PRIu64 ")",
-             source->stored_name, at, at / source->n_cols,
-             at % source->n_cols);
+             source->stored_name, at, at / n_cols, at % n_cols);
     lmq_hint(err, "--on-nonfinite=zero puts 0 in its place; but find out "
                   "where it comes from");
     return LMQ_ERR_NONFINITE;

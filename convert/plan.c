@@ -88,7 +88,11 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
 static bool
 is_quantized(const struct lmq_tensor *tensor)
 {
-    return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype);
+    /* A router decides, and learned positions are added once per token: both
+     * are small, and errors in them go everywhere. */
+    return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype) &&
+           tensor->place.role != LMQ_ROLE_ROUTER &&
+           tensor->place.role != LMQ_ROLE_POSITIONS;
 }
 
 static enum lmq_status
@@ -103,7 +107,6 @@ add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
         return lmq_fail_nomem(err);
     plan->n_records++;
     record->place = tensor->place;
-    record->expert = -1;
     record->alias = LMQ_NO_ALIAS;
     record->n_dims = tensor->n_dims;
     memcpy(record->dims, tensor->dims, sizeof(record->dims));
@@ -243,7 +246,7 @@ describe(const struct lmq_plan *plan, const uint32_t *digests)
     json_t *quantization = json_object();
 
     if (plan->checkpoint->has_model) {
-        json_object_set_new(metadata, "model", lmq_hparams_to_json(hparams));
+        json_object_set_new(metadata, "model", lmq_hparams_to_json(hparams, NULL));
     } else {
         json_object_set_new(metadata, "architecture",
                             lmq_json_text(hparams->architecture));
@@ -371,6 +374,17 @@ add_contents(struct lmq_plan *plan, struct lmq_error *err)
 
 /* ---- The plan ---- */
 
+static void
+set_flags(struct lmq_plan *plan)
+{
+    bool is_newer = false;
+
+    if (plan->checkpoint->has_model)
+        json_decref(
+            lmq_hparams_to_json(&plan->checkpoint->hparams, &is_newer));
+    plan->layout.incompatible = is_newer ? LMQ_INCOMPATIBLE_VARIANT : 0;
+}
+
 enum lmq_status
 lmq_plan_make(struct lmq_checkpoint *checkpoint,
               const struct lmq_convert_settings *settings,
@@ -385,7 +399,9 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = lmq_write_plan(plan->records, plan->n_records, plan->contents,
                                 plan->n_contents, &plan->layout, err);
-    if (status != LMQ_OK)
+    if (status == LMQ_OK)
+        set_flags(plan);
+    else
         lmq_plan_free(plan);
     return status;
 }

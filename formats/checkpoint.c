@@ -1,6 +1,5 @@
 /*
- * checkpoint.c - recognises formats, puts what they say into the one form,
- * and reads elements.
+ * checkpoint.c - recognises formats and puts what they say into the one form.
  */
 #include "config.h"
 
@@ -228,12 +227,12 @@ static const struct {
      "the download probably failed; fetch the file again"},
     {"<html", 5, "is a web page, not a checkpoint",
      "the download probably failed; fetch the file again"},
-    {"GGUF", 4, "is a GGUF file, which this version does not read", ""},
-    {"PK\003\004", 4,
-     "is a zip archive (perhaps of PyTorch), which this version does not read",
-     "save the model as safetensors"},
-    {"\x80\x02", 2, "is a Python pickle, which this version does not read",
-     "save the model as safetensors"},
+    {"GGUF", 4, "is a GGUF file that holds no tensors: a tokenizer, no model",
+     "--tokenizer takes it"},
+    {"\x80\x02", 2,
+     "is a Python pickle (perhaps of a PyTorch before 1.6), which is not read",
+     "load it and torch.save it again with a current PyTorch, or save it as "
+     "safetensors"},
     {"\x89HDF", 4, "is an HDF5 file, which is not supported",
      "save the model as safetensors"},
     {"\x1f\x8b", 2, "is compressed with gzip", "gunzip it first"},
@@ -246,8 +245,9 @@ fail_unrecognised(const struct lmq_probe *probe, struct lmq_error *err)
 {
     if (probe->is_folder) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder holds no model");
-        lmq_hint(err, "expected model.safetensors, or "
-                      "model.safetensors.index.json and its shards");
+        lmq_hint(err, "expected model.safetensors, pytorch_model.bin, or the "
+                      "index.json of either and its shards, or "
+                      "consolidated.00.pth");
         return LMQ_ERR_FORMAT;
     }
     if (probe->size == 0)
@@ -260,8 +260,8 @@ fail_unrecognised(const struct lmq_probe *probe, struct lmq_error *err)
             return LMQ_ERR_UNSUPPORTED;
         }
     lmq_fail(err, LMQ_ERR_FORMAT, 0, "is not a checkpoint in any known format");
-    lmq_hint(err, "known are: safetensors (file or folder), llama2.c .bin, "
-                  ".lmq");
+    lmq_hint(err, "known are: safetensors and PyTorch (file or folder), GGUF, "
+                  "llama2.c .bin, .lmq");
     return LMQ_ERR_FORMAT;
 }
 
@@ -276,7 +276,8 @@ apply_options(struct lmq_checkpoint *checkpoint,
     if (options->norm_eps > 0)
         checkpoint->hparams.norm_eps = options->norm_eps;
     if (options->config != NULL &&
-        checkpoint->format != &lmq_format_safetensors)
+        checkpoint->format != &lmq_format_safetensors &&
+        checkpoint->format != &lmq_format_torch)
         lmq_checkpoint_note(checkpoint,
                             "%s describes its model itself: the config.json "
                             "that is given is not used",
@@ -360,16 +361,15 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
 /* ---- Asking ---- */
 
 const struct lmq_tensor *
-lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
-                    enum lmq_part part, int32_t layer)
+lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
+                          const struct lmq_place *place)
 {
-    struct lmq_place wanted = {role, part, layer};
     size_t low = 0, high = checkpoint->n_tensors;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct lmq_tensor *tensor = &checkpoint->tensors[middle];
-        int order = lmq_place_compare(&wanted, &tensor->place);
+        int order = lmq_place_compare(place, &tensor->place);
         if (order == 0)
             return tensor;
         if (order < 0)
@@ -381,6 +381,24 @@ lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
 }
 
 const struct lmq_tensor *
+lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
+                    enum lmq_part part, int32_t layer)
+{
+    struct lmq_place wanted = {role, part, layer, -1};
+
+    return lmq_checkpoint_find_place(checkpoint, &wanted);
+}
+
+const struct lmq_tensor *
+lmq_checkpoint_find_item(const struct lmq_checkpoint *checkpoint,
+                         enum lmq_role role, int32_t layer, int32_t item)
+{
+    struct lmq_place wanted = {role, LMQ_PART_WEIGHT, layer, item};
+
+    return lmq_checkpoint_find_place(checkpoint, &wanted);
+}
+
+const struct lmq_tensor *
 lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
                          const char *name)
 {
@@ -389,105 +407,4 @@ lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
             strcmp(checkpoint->tensors[i].stored_name, name) == 0)
             return &checkpoint->tensors[i];
     return NULL;
-}
-
-/* ---- Reading ---- */
-
-void
-lmq_scratch_free(struct lmq_scratch *scratch)
-{
-    free(scratch->bytes);
-    *scratch = (struct lmq_scratch){0};
-}
-
-static enum lmq_status
-scratch_reserve(struct lmq_scratch *scratch, size_t size,
-                struct lmq_error *err)
-{
-    if (scratch->size >= size)
-        return LMQ_OK;
-    lmq_scratch_free(scratch);
-    scratch->bytes = malloc(size);
-    if (scratch->bytes == NULL)
-        return lmq_fail_nomem(err);
-    scratch->size = size;
-    return LMQ_OK;
-}
-
-/* Bytes in the file, in the order of the file. */
-static enum lmq_status
-read_stored(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
-            uint64_t first, size_t n, void *bytes, struct lmq_error *err)
-{
-    size_t size = lmq_dtype_size(tensor->dtype);
-
-    return lmq_input_read(checkpoint->files[tensor->file],
-                          tensor->offset + first * size, bytes, n * size, err);
-}
-
-/* Where the file keeps a row whose rotary pairs we want in halves: within
- * each head, rows 0, 2, 4, ... come first, then 1, 3, 5, ... */
-uint64_t
-lmq_tensor_stored_row(const struct lmq_tensor *tensor, uint64_t row)
-{
-    uint64_t dim = tensor->rotary_dim;
-
-    if (dim == 0)
-        return row;
-    uint64_t in_head = row % dim;
-    uint64_t is_second = in_head >= dim / 2;
-
-    return row - in_head + 2 * (in_head - is_second * (dim / 2)) + is_second;
-}
-
-enum lmq_status
-lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
-                        const struct lmq_tensor *tensor, uint64_t first,
-                        size_t n, void *bytes, struct lmq_error *err)
-{
-    unsigned char *out = bytes;
-    size_t size = lmq_dtype_size(tensor->dtype);
-    enum lmq_status status = LMQ_OK;
-
-    if (tensor->rotary_dim == 0)
-        return read_stored(checkpoint, tensor, first, n, bytes, err);
-    /* A bias is a column: its elements move as the rows of a matrix do. */
-    uint64_t row_size = tensor->n_dims == 1 ? 1 : tensor->n_cols;
-    while (n > 0 && status == LMQ_OK) {
-        uint64_t column = first % row_size;
-        size_t step = (size_t)lmq_u64_min(n, row_size - column);
-        uint64_t row = lmq_tensor_stored_row(tensor, first / row_size);
-        status = read_stored(checkpoint, tensor, row * row_size + column, step,
-                             out, err);
-        out += step * size;
-        first += step;
-        n -= step;
-    }
-    return status;
-}
-
-enum lmq_status
-lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
-                    const struct lmq_tensor *tensor, uint64_t first, size_t n,
-                    float *values, struct lmq_scratch *scratch,
-                    struct lmq_error *err)
-{
-    if (checkpoint->format->read != NULL)
-        return checkpoint->format->read(checkpoint, tensor, first, n, values,
-                                        err);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (tensor->dtype == LMQ_DTYPE_F32)
-        return lmq_checkpoint_read_raw(checkpoint, tensor, first, n, values,
-                                       err);
-#endif
-    size_t n_bytes;
-    if (!lmq_size_mul(n, lmq_dtype_size(tensor->dtype), &n_bytes))
-        return lmq_fail_nomem(err);
-    enum lmq_status status = scratch_reserve(scratch, n_bytes, err);
-    if (status == LMQ_OK)
-        status = lmq_checkpoint_read_raw(checkpoint, tensor, first, n,
-                                         scratch->bytes, err);
-    if (status == LMQ_OK)
-        lmq_dtype_to_f32(tensor->dtype, scratch->bytes, values, n);
-    return status;
 }

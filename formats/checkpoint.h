@@ -25,6 +25,36 @@
 #define LMQ_MAX_TENSORS (1u << 20)
 #define LMQ_MAX_TENSOR_NAME 1024
 
+/*
+ * Where a source keeps the elements of a tensor that it arranges differently.
+ * All zero: the tensor's own order, from its offset on.
+ *
+ * Row r stands in the row r' where the pairs of its head are put together, and
+ * this one in the stored row first + r' / unit * stride + r' % unit. A tensor
+ * of one dimension is a column: its elements are rows.
+ */
+struct lmq_view {
+    uint64_t first;
+    uint64_t unit;   /* rows that stay together; 0: all of them */
+    uint64_t stride; /* stored rows from unit to unit */
+    uint32_t head_dim;   /* rows of a head, of which rotary_dim, */
+    uint32_t rotary_first; /* from this one on, are stored as */
+    uint32_t rotary_dim; /* interleaved pairs; 0: none */
+    uint64_t pitch; /* the matrix is transposed: stored rows, so many elements
+                       apart, are our columns; 0: it is not */
+    float plus;     /* added to every element */
+    uint64_t origin; /* elements of the stored tensor before the offset */
+};
+
+/* Numbers by which blocks of a stored matrix are multiplied (FP8). */
+struct lmq_block_scales {
+    uint64_t block_rows, block_cols; /* 0: there are none */
+    uint64_t n_cols;  /* scales per row of blocks */
+    uint64_t offset;  /* of the first one, in `file` */
+    uint32_t file;
+    enum lmq_dtype dtype;
+};
+
 struct lmq_tensor {
     char *name;        /* canonical, or the stored one if its role is OTHER */
     char *stored_name; /* as the file calls it */
@@ -35,21 +65,38 @@ struct lmq_tensor {
     uint64_t n_elements;
     enum lmq_dtype dtype;        /* as stored; F32 where `encoding` is set */
     const char *encoding;        /* "q8" where elements are not plain numbers */
+    const struct lmq_block_type *blocks; /* these, or NULL (quantize/blocks.h) */
     double bits_per_element;     /* as stored */
     uint32_t number;             /* the format's own, if it wants one */
     uint32_t file;               /* which of the checkpoint's files */
     uint64_t offset, size_bytes; /* where its bytes are, if they are plain */
-    uint32_t rotary_dim;         /* stored rows of each head of this size are
-                                    interleaved pairs; 0: nothing to do */
+    struct lmq_view view;
+    struct lmq_block_scales scales;
     char *alias_of;              /* stored name of the tensor whose elements it
                                     shares, or NULL */
+};
+
+/* How a source arranges what we keep apart (split.c puts it in order). */
+struct lmq_source {
+    bool has_rotary_pairs;  /* the two of a pair stand side by side */
+    bool is_transposed;     /* matrices of layers have inputs as rows */
+    bool norms_less_one;    /* norm weights are stored minus 1 */
+    bool is_qkv_by_head;    /* fused: a key head's queries, it, its values, and
+                               then the next; else all queries first */
+    uint32_t n_further_layers; /* behind the model's own: they predict more
+                                  tokens, and are left out */
 };
 
 struct lmq_checkpoint {
     const struct lmq_format *format;
     char *path;
     struct lmq_hparams hparams; /* if has_model */
+    struct lmq_source source;   /* if has_model */
     bool has_model;             /* a known architecture, checked */
+    char variant[48];           /* of the format: "version 3"; "" */
+    char packed[48];            /* by whom the weights are packed so that they
+                                   cannot be read (packed.h); "" */
+    bool is_packed_by_config;   /* only config.json says so */
     struct lmq_tensor *tensors;
     size_t n_tensors, tensors_capacity;
     struct lmq_input **files;
@@ -79,7 +126,8 @@ struct lmq_format {
     enum lmq_status (*open)(struct lmq_checkpoint *checkpoint,
                             const struct lmq_open_options *options,
                             struct lmq_error *err);
-    /* Elements as float32; NULL where the bytes are plain. */
+    /* Elements, in the order of the file, of tensors with an `encoding` (but no
+     * `blocks`); NULL if there are none. Views are elements.c's business. */
     enum lmq_status (*read)(struct lmq_checkpoint *checkpoint,
                             const struct lmq_tensor *tensor, uint64_t first,
                             size_t n, float *values, struct lmq_error *err);
@@ -90,6 +138,8 @@ struct lmq_format {
 struct lmq_scratch {
     unsigned char *bytes;
     size_t size;
+    unsigned char *column;
+    size_t column_size;
 };
 
 void lmq_scratch_free(struct lmq_scratch *scratch);
@@ -102,20 +152,33 @@ enum lmq_status lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
                                     struct lmq_scratch *scratch,
                                     struct lmq_error *err);
 
-/* The stored bytes of elements [first, first + n), for tensors whose encoding
- * is plain. */
+/* The stored bytes of elements [first, first + n), for tensors that are
+ * plain. */
 enum lmq_status lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
                                         const struct lmq_tensor *tensor,
                                         uint64_t first, size_t n, void *bytes,
                                         struct lmq_error *err);
 
-/* Where the file itself has an element: the row that it stands in there. */
-uint64_t lmq_tensor_stored_row(const struct lmq_tensor *tensor, uint64_t row);
+/* Whether its bytes stand in the file as they are wanted: plain numbers, row
+ * after row, nothing to be added or multiplied. */
+bool lmq_tensor_is_plain(const struct lmq_tensor *tensor);
+
+/* The number that the file itself gives to an element, and the columns that
+ * it has there. */
+uint64_t lmq_tensor_stored_element(const struct lmq_tensor *tensor,
+                                   uint64_t element, uint64_t *n_cols);
 
 /* NULL if there is none. */
 const struct lmq_tensor *
+lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
+                          const struct lmq_place *place);
+const struct lmq_tensor *
 lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
                     enum lmq_part part, int32_t layer);
+/* The one of an expert or of a head. */
+const struct lmq_tensor *
+lmq_checkpoint_find_item(const struct lmq_checkpoint *checkpoint,
+                         enum lmq_role role, int32_t layer, int32_t item);
 const struct lmq_tensor *
 lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
                          const char *name);
@@ -141,6 +204,11 @@ bool lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
                          size_t n_dims);
 
 void lmq_tensor_free(struct lmq_tensor *tensor);
+
+/* Takes apart what the source fuses and sets the views, by
+ * checkpoint->source; part of normalising (split.c). */
+enum lmq_status lmq_checkpoint_split(struct lmq_checkpoint *checkpoint,
+                                     struct lmq_error *err);
 
 /* Called once, when a reader is done (normalise.c). */
 enum lmq_status lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,

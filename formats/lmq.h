@@ -20,7 +20,7 @@
 #include "quantize/tiles.h"
 
 #define LMQ_MAJOR 1
-#define LMQ_MINOR 0
+#define LMQ_MINOR 1
 
 #define LMQ_SUPERBLOCK_SIZE 128
 #define LMQ_SECTION_SIZE 96
@@ -37,8 +37,10 @@
 /* What deflate can make of a byte. */
 #define LMQ_MAX_INFLATION 1032
 
-/* Feature flags; none is defined in this version. */
-#define LMQ_INCOMPATIBLE_KNOWN 0
+/* Feature flags. This one is set where the model's description has keys that
+ * version 1.0 does not know: who skips them computes nonsense. */
+#define LMQ_INCOMPATIBLE_VARIANT 1u
+#define LMQ_INCOMPATIBLE_KNOWN LMQ_INCOMPATIBLE_VARIANT
 #define LMQ_COMPATIBLE_KNOWN 0
 
 /* A run of bytes in the file. */
@@ -88,7 +90,6 @@ enum lmq_encoding {
 struct lmq_record {
     char *name; /* owned */
     struct lmq_place place;
-    int32_t expert; /* -1: none */
     enum lmq_encoding encoding;
     enum lmq_dtype dtype;        /* PLAIN: of the elements */
     enum lmq_dtype source_dtype; /* what it was converted from */
@@ -201,6 +202,7 @@ struct lmq_content {
 struct lmq_layout_plan {
     uint64_t contents_offset; /* behind the tensors */
     uint64_t file_size;
+    uint64_t incompatible; /* flags */
 };
 
 /* Sets the extents' offsets and sizes of all records. `contents` come in the

@@ -69,7 +69,7 @@ store_record(const struct lmq_record *record, uint32_t name_at,
     p[10] = (unsigned char)record->place.part;
     p[11] = (unsigned char)record->encoding;
     lmq_store_u32le(p + 12, (uint32_t)record->place.layer);
-    lmq_store_u32le(p + 16, (uint32_t)record->expert);
+    lmq_store_u32le(p + 16, (uint32_t)record->place.item);
     p[20] = (unsigned char)record->dtype;
     p[21] = (unsigned char)record->layout;
     p[22] = is_q8 ? (unsigned char)record->quant.scales : 0;
@@ -162,7 +162,7 @@ load_record(const unsigned char *p, uint64_t at, const char *name,
         role < LMQ_ROLE_COUNT ? (enum lmq_role)role : LMQ_ROLE_OTHER;
     record->place.part = (enum lmq_part)p[10];
     record->place.layer = lmq_load_i32le(p + 12);
-    record->expert = lmq_load_i32le(p + 16);
+    record->place.item = lmq_load_i32le(p + 16);
     record->encoding = (enum lmq_encoding)p[11];
     record->dtype = (enum lmq_dtype)p[20];
     record->layout = (enum lmq_layout)p[21];
@@ -219,11 +219,12 @@ check_record(const struct lmq_record *record, uint64_t at, uint64_t file_size,
     uint64_t values_size, scales_size;
 
     if (record->place.layer < -1 || record->place.layer >= LMQ_MAX_LAYERS ||
-        record->expert < -1)
+        record->place.item < -1 || record->place.item >= LMQ_MAX_ITEMS ||
+        (record->place.item >= 0 && !lmq_role_has_items(record->place.role)))
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s': layer %d and expert %d make no sense",
+                        "tensor '%s': layer %d and item %d make no sense",
                         record->name, (int)record->place.layer,
-                        (int)record->expert);
+                        (int)record->place.item);
     char name[64];
     if (record->place.role != LMQ_ROLE_OTHER)
         lmq_name_canonical(&record->place, name, sizeof(name));

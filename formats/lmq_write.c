@@ -43,6 +43,7 @@ lmq_write_plan(struct lmq_record *records, size_t n_records,
             return lmq_fail(err, LMQ_ERR_FORMAT, 0, "tensor '%s' is too large",
                             records[i].name);
     plan->contents_offset = at;
+    plan->incompatible = 0;
     for (size_t i = 0; i < n_contents; i++)
         place(&at, contents[i].size, &extent);
     place(&at, lmq_directory_size(records, n_records), &extent);
@@ -87,7 +88,9 @@ lmq_write_frame(struct lmq_output *output, const struct lmq_layout_plan *plan,
     struct lmq_content directory = {.type = LMQ_SECTION_DIRECTORY, .name = ""};
     struct lmq_superblock superblock = {
         .major = LMQ_MAJOR,
-        .minor = LMQ_MINOR,
+        /* What version 1.0 can say is written as it says it. */
+        .minor = plan->incompatible == 0 ? 0 : LMQ_MINOR,
+        .incompatible = plan->incompatible,
         .file_size = plan->file_size,
         .n_sections = (uint32_t)n_contents + 1,
     };

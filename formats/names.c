@@ -1,8 +1,8 @@
 /*
  * names.c - the naming conventions, as tables.
  *
- * Canonical names are those of GGUF. '#' in a pattern stands for the number
- * of a layer.
+ * Canonical names are those of GGUF. In a pattern '#' stands for the number
+ * of a layer, '@' for that of an expert or a head.
  */
 #include "config.h"
 
@@ -13,26 +13,54 @@
 
 #include "formats/hparams.h"
 
+/* Where a role stands: tensors go by layer, block, item, order. So those of
+ * one expert stand together. */
 struct role_info {
     const char *name; /* without ".weight" */
     bool is_per_layer;
-    int order; /* within its layer, or among those outside the layers */
+    enum { NO_ITEMS, EXPERTS, HEADS, PERHAPS_HEADS } items;
+    int block, order;
 };
 
-static const struct role_info roles[LMQ_ROLE_COUNT] = {
-    [LMQ_ROLE_OTHER] = {"", false, 0},
-    [LMQ_ROLE_EMBEDDING] = {"token_embd", false, 0},
-    [LMQ_ROLE_ATTN_NORM] = {"attn_norm", true, 0},
-    [LMQ_ROLE_ATTN_Q] = {"attn_q", true, 1},
-    [LMQ_ROLE_ATTN_K] = {"attn_k", true, 2},
-    [LMQ_ROLE_ATTN_V] = {"attn_v", true, 3},
-    [LMQ_ROLE_ATTN_OUT] = {"attn_output", true, 4},
-    [LMQ_ROLE_FFN_NORM] = {"ffn_norm", true, 5},
-    [LMQ_ROLE_FFN_GATE] = {"ffn_gate", true, 6},
-    [LMQ_ROLE_FFN_UP] = {"ffn_up", true, 7},
-    [LMQ_ROLE_FFN_DOWN] = {"ffn_down", true, 8},
-    [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, 1},
-    [LMQ_ROLE_HEAD] = {"output", false, 2},
+static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
+    [LMQ_ROLE_OTHER] = {"", false, NO_ITEMS, 0, 0},
+    [LMQ_ROLE_EMBEDDING] = {"token_embd", false, NO_ITEMS, 0, 0},
+    [LMQ_ROLE_POSITIONS] = {"position_embd", false, NO_ITEMS, 0, 1},
+    [LMQ_ROLE_ATTN_NORM] = {"attn_norm", true, NO_ITEMS, 0, 0},
+    [LMQ_ROLE_ATTN_Q] = {"attn_q", true, NO_ITEMS, 0, 1},
+    [LMQ_ROLE_ATTN_QKV] = {"attn_qkv", true, NO_ITEMS, 0, 1},
+    [LMQ_ROLE_ATTN_Q_A] = {"attn_q_a", true, NO_ITEMS, 0, 2},
+    [LMQ_ROLE_ATTN_Q_A_NORM] = {"attn_q_a_norm", true, NO_ITEMS, 0, 3},
+    [LMQ_ROLE_ATTN_Q_B] = {"attn_q_b", true, NO_ITEMS, 0, 4},
+    [LMQ_ROLE_ATTN_KV_A] = {"attn_kv_a_mqa", true, NO_ITEMS, 0, 5},
+    [LMQ_ROLE_ATTN_KV_A_NORM] = {"attn_kv_a_norm", true, NO_ITEMS, 0, 6},
+    [LMQ_ROLE_ATTN_KV_B] = {"attn_kv_b", true, NO_ITEMS, 0, 7},
+    [LMQ_ROLE_ATTN_K] = {"attn_k", true, NO_ITEMS, 0, 8},
+    [LMQ_ROLE_ATTN_V] = {"attn_v", true, NO_ITEMS, 0, 9},
+    [LMQ_ROLE_ATTN_Q_NORM] = {"attn_q_norm", true, PERHAPS_HEADS, 0, 10},
+    [LMQ_ROLE_ATTN_K_NORM] = {"attn_k_norm", true, PERHAPS_HEADS, 0, 11},
+    [LMQ_ROLE_ATTN_SINKS] = {"attn_sinks", true, NO_ITEMS, 0, 12},
+    [LMQ_ROLE_ATTN_K_B] = {"attn_k_b", true, HEADS, 1, 0},
+    [LMQ_ROLE_ATTN_V_B] = {"attn_v_b", true, HEADS, 1, 1},
+    [LMQ_ROLE_ATTN_OUT] = {"attn_output", true, NO_ITEMS, 2, 0},
+    [LMQ_ROLE_ATTN_POST_NORM] = {"post_attention_norm", true, NO_ITEMS, 2, 1},
+    [LMQ_ROLE_FFN_NORM] = {"ffn_norm", true, NO_ITEMS, 2, 2},
+    [LMQ_ROLE_ROUTER] = {"ffn_gate_inp", true, NO_ITEMS, 2, 3},
+    [LMQ_ROLE_ROUTER_CORRECTION] = {"exp_probs_b", true, NO_ITEMS, 2, 4},
+    [LMQ_ROLE_FFN_GATE] = {"ffn_gate", true, EXPERTS, 3, 0},
+    [LMQ_ROLE_FFN_UP] = {"ffn_up", true, EXPERTS, 3, 1},
+    [LMQ_ROLE_FFN_DOWN] = {"ffn_down", true, EXPERTS, 3, 2},
+    [LMQ_ROLE_FFN_GATE_UP] = {"ffn_gate_up", true, NO_ITEMS, 3, 3},
+    [LMQ_ROLE_EXPERTS_GATE] = {"ffn_gate_exps", true, NO_ITEMS, 3, 4},
+    [LMQ_ROLE_EXPERTS_UP] = {"ffn_up_exps", true, NO_ITEMS, 3, 5},
+    [LMQ_ROLE_EXPERTS_DOWN] = {"ffn_down_exps", true, NO_ITEMS, 3, 6},
+    [LMQ_ROLE_SHARED_SWITCH] = {"ffn_gate_inp_shexp", true, NO_ITEMS, 4, 0},
+    [LMQ_ROLE_SHARED_GATE] = {"ffn_gate_shexp", true, NO_ITEMS, 4, 1},
+    [LMQ_ROLE_SHARED_UP] = {"ffn_up_shexp", true, NO_ITEMS, 4, 2},
+    [LMQ_ROLE_SHARED_DOWN] = {"ffn_down_shexp", true, NO_ITEMS, 4, 3},
+    [LMQ_ROLE_FFN_POST_NORM] = {"post_ffw_norm", true, NO_ITEMS, 5, 0},
+    [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 0, 2},
+    [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 0, 3},
 };
 
 /* Without prefixes and without ".weight" or ".bias". */
@@ -40,19 +68,88 @@ static const struct {
     const char *pattern;
     enum lmq_role role;
 } conventions[] = {
-    /* Hugging Face, Llama and its relatives */
+    /* Hugging Face, Llama and its many relatives */
     {"embed_tokens", LMQ_ROLE_EMBEDDING},
     {"layers.#.input_layernorm", LMQ_ROLE_ATTN_NORM},
     {"layers.#.self_attn.q_proj", LMQ_ROLE_ATTN_Q},
     {"layers.#.self_attn.k_proj", LMQ_ROLE_ATTN_K},
     {"layers.#.self_attn.v_proj", LMQ_ROLE_ATTN_V},
     {"layers.#.self_attn.o_proj", LMQ_ROLE_ATTN_OUT},
+    /* normalise.c knows when this is another norm */
     {"layers.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM},
     {"layers.#.mlp.gate_proj", LMQ_ROLE_FFN_GATE},
     {"layers.#.mlp.up_proj", LMQ_ROLE_FFN_UP},
     {"layers.#.mlp.down_proj", LMQ_ROLE_FFN_DOWN},
     {"norm", LMQ_ROLE_OUTPUT_NORM},
     {"lm_head", LMQ_ROLE_HEAD},
+    {"layers.#.self_attn.q_norm", LMQ_ROLE_ATTN_Q_NORM},
+    {"layers.#.self_attn.k_norm", LMQ_ROLE_ATTN_K_NORM},
+    {"layers.#.self_attn.q_layernorm", LMQ_ROLE_ATTN_Q_NORM},
+    {"layers.#.self_attn.k_layernorm", LMQ_ROLE_ATTN_K_NORM},
+    {"layers.#.self_attn.q_layernorm.norms.@", LMQ_ROLE_ATTN_Q_NORM},
+    {"layers.#.self_attn.k_layernorm.norms.@", LMQ_ROLE_ATTN_K_NORM},
+    {"layers.#.pre_feedforward_layernorm", LMQ_ROLE_FFN_NORM},
+    {"layers.#.post_feedforward_layernorm", LMQ_ROLE_FFN_POST_NORM},
+    /* ... fused, as Phi 3 has them */
+    {"layers.#.self_attn.qkv_proj", LMQ_ROLE_ATTN_QKV},
+    {"layers.#.mlp.gate_up_proj", LMQ_ROLE_FFN_GATE_UP},
+    /* ... with experts: Qwen, DeepSeek, Mixtral */
+    {"layers.#.mlp.gate", LMQ_ROLE_ROUTER},
+    {"layers.#.mlp.gate.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION},
+    {"layers.#.mlp.experts.@.gate_proj", LMQ_ROLE_FFN_GATE},
+    {"layers.#.mlp.experts.@.up_proj", LMQ_ROLE_FFN_UP},
+    {"layers.#.mlp.experts.@.down_proj", LMQ_ROLE_FFN_DOWN},
+    {"layers.#.mlp.shared_expert_gate", LMQ_ROLE_SHARED_SWITCH},
+    {"layers.#.mlp.shared_expert.gate_proj", LMQ_ROLE_SHARED_GATE},
+    {"layers.#.mlp.shared_expert.up_proj", LMQ_ROLE_SHARED_UP},
+    {"layers.#.mlp.shared_expert.down_proj", LMQ_ROLE_SHARED_DOWN},
+    {"layers.#.mlp.shared_experts.gate_proj", LMQ_ROLE_SHARED_GATE},
+    {"layers.#.mlp.shared_experts.up_proj", LMQ_ROLE_SHARED_UP},
+    {"layers.#.mlp.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN},
+    {"layers.#.block_sparse_moe.gate", LMQ_ROLE_ROUTER},
+    {"layers.#.block_sparse_moe.experts.@.w1", LMQ_ROLE_FFN_GATE},
+    {"layers.#.block_sparse_moe.experts.@.w3", LMQ_ROLE_FFN_UP},
+    {"layers.#.block_sparse_moe.experts.@.w2", LMQ_ROLE_FFN_DOWN},
+    /* ... with latent attention: DeepSeek */
+    {"layers.#.self_attn.q_a_proj", LMQ_ROLE_ATTN_Q_A},
+    {"layers.#.self_attn.q_a_layernorm", LMQ_ROLE_ATTN_Q_A_NORM},
+    {"layers.#.self_attn.q_b_proj", LMQ_ROLE_ATTN_Q_B},
+    {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A},
+    {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM},
+    {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B},
+    /* Phi 2 */
+    {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT},
+    {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP},
+    {"layers.#.mlp.fc2", LMQ_ROLE_FFN_DOWN},
+    {"final_layernorm", LMQ_ROLE_OUTPUT_NORM},
+    /* GPT-2 */
+    {"wte", LMQ_ROLE_EMBEDDING},
+    {"wpe", LMQ_ROLE_POSITIONS},
+    {"h.#.ln_1", LMQ_ROLE_ATTN_NORM},
+    {"h.#.attn.c_attn", LMQ_ROLE_ATTN_QKV},
+    {"h.#.attn.c_proj", LMQ_ROLE_ATTN_OUT},
+    {"h.#.ln_2", LMQ_ROLE_FFN_NORM},
+    {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP},
+    {"h.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN},
+    {"ln_f", LMQ_ROLE_OUTPUT_NORM},
+    /* GPT-NeoX */
+    {"embed_in", LMQ_ROLE_EMBEDDING},
+    {"layers.#.attention.query_key_value", LMQ_ROLE_ATTN_QKV},
+    {"layers.#.attention.dense", LMQ_ROLE_ATTN_OUT},
+    {"layers.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP},
+    {"layers.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN},
+    {"final_layer_norm", LMQ_ROLE_OUTPUT_NORM},
+    {"embed_out", LMQ_ROLE_HEAD},
+    /* Falcon */
+    {"word_embeddings", LMQ_ROLE_EMBEDDING},
+    {"h.#.input_layernorm", LMQ_ROLE_ATTN_NORM},
+    {"h.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM},
+    {"h.#.ln_attn", LMQ_ROLE_ATTN_NORM},
+    {"h.#.ln_mlp", LMQ_ROLE_FFN_NORM},
+    {"h.#.self_attention.query_key_value", LMQ_ROLE_ATTN_QKV},
+    {"h.#.self_attention.dense", LMQ_ROLE_ATTN_OUT},
+    {"h.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP},
+    {"h.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN},
     /* Meta, and llama2.c which follows it */
     {"tok_embeddings", LMQ_ROLE_EMBEDDING},
     {"layers.#.attention_norm", LMQ_ROLE_ATTN_NORM},
@@ -69,13 +166,30 @@ static const struct {
 
 /* In any order, any number of times. */
 static const char *const prefixes[] = {
-    "module.", "_orig_mod.", "model.", "transformer.", "language_model.",
+    "module.",         "_orig_mod.", "model.",      "transformer.",
+    "language_model.", "gpt_neox.",  "text_model.",
 };
 
-/* Buffers that old checkpoints carry and everybody computes. */
-static const char *const ignorable[] = {
-    "rotary_emb.inv_freq", "rope.freqs", "attention.mask", "attn.masked_bias",
-    "freqs_cos", "freqs_sin",
+/* What old checkpoints carry and everybody computes, by the end of the name;
+ * what belongs to other senses than text, by its beginning. */
+static const char computed[] = "it can be computed";
+static const char other_senses[] = "it is no part of the language model";
+
+static const struct {
+    bool is_start;
+    const char *text;
+    const char *reason;
+} ignorable[] = {
+    {false, "rotary_emb.inv_freq", computed},
+    {false, "rope.freqs", computed},
+    {false, "attention.mask", computed},
+    {false, ".attn.bias", computed},
+    {false, ".attention.bias", computed},
+    {false, "masked_bias", computed},
+    {false, "freqs_cos", computed},
+    {false, "freqs_sin", computed},
+    {true, "vision_tower.", other_senses},
+    {true, "multi_modal_projector.", other_senses},
 };
 
 static const char *
@@ -89,37 +203,40 @@ skip_prefixes(const char *name)
     return name;
 }
 
-/* Digits without leading zeros and within the cap. */
+/* Digits without leading zeros, below `end`. */
 static const char *
-parse_layer(const char *text, int32_t *layer)
+parse_number(const char *text, int32_t end, int32_t *number)
 {
     int32_t value = 0;
     const char *p = text;
 
     while (*p >= '0' && *p <= '9') {
-        if ((p > text && value == 0) || value >= LMQ_MAX_LAYERS)
+        if ((p > text && value == 0) || value >= end)
             return NULL;
         value = value * 10 + (*p++ - '0');
     }
-    if (p == text || value >= LMQ_MAX_LAYERS)
+    if (p == text || value >= end)
         return NULL;
-    *layer = value;
+    *number = value;
     return p;
 }
 
 /* The part of the name behind the pattern, NULL if it does not match. */
 static const char *
-match(const char *pattern, const char *name, int32_t *layer)
+match(const char *pattern, const char *name, struct lmq_place *place)
 {
-    *layer = -1;
+    place->layer = place->item = -1;
     for (; *pattern != '\0'; pattern++) {
-        if (*pattern == '#') {
-            name = parse_layer(name, layer);
-            if (name == NULL)
-                return NULL;
-        } else if (*name++ != *pattern) {
+        if (*pattern == '#')
+            name = parse_number(name, LMQ_MAX_LAYERS, &place->layer);
+        else if (*pattern == '@')
+            name = parse_number(name, LMQ_MAX_ITEMS, &place->item);
+        else if (*pattern == '!') /* a bias by another name */
+            return *name == '\0' ? ".bias" : NULL;
+        else if (*name++ != *pattern)
             return NULL;
-        }
+        if (name == NULL)
+            return NULL;
     }
     return name;
 }
@@ -131,19 +248,25 @@ parse_part(const char *suffix, enum lmq_part *part)
     return *part == LMQ_PART_BIAS || strcmp(suffix, ".weight") == 0;
 }
 
+/* "blk.3.ffn_up.weight", "blk.3.ffn_up.7.weight". */
 static bool
 parse_canonical(const char *stored, struct lmq_place *place)
 {
-    for (int role = 1; role < LMQ_ROLE_COUNT; role++) {
+    for (int role = 1; role < LMQ_ROLE_STORED_COUNT; role++) {
+        const struct role_info *info = &roles[role];
         const char *rest = stored;
-        int32_t layer = -1;
-        if (roles[role].is_per_layer)
-            rest = match("blk.#.", stored, &layer);
-        size_t n = strlen(roles[role].name);
-        if (rest != NULL && strncmp(rest, roles[role].name, n) == 0 &&
-            parse_part(rest + n, &place->part)) {
+        place->layer = place->item = -1;
+        if (info->is_per_layer)
+            rest = match("blk.#.", stored, place);
+        size_t n = strlen(info->name);
+        if (rest == NULL || strncmp(rest, info->name, n) != 0)
+            continue;
+        rest += n;
+        if (info->items != NO_ITEMS && rest[0] == '.' && rest[1] >= '0' &&
+            rest[1] <= '9')
+            rest = parse_number(rest + 1, LMQ_MAX_ITEMS, &place->item);
+        if (rest != NULL && parse_part(rest, &place->part)) {
             place->role = (enum lmq_role)role;
-            place->layer = layer;
             return true;
         }
     }
@@ -156,7 +279,7 @@ lmq_name_parse(const char *stored, struct lmq_place *place)
     const char *name = skip_prefixes(stored);
 
     for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
-        const char *rest = match(conventions[i].pattern, name, &place->layer);
+        const char *rest = match(conventions[i].pattern, name, place);
         if (rest != NULL && parse_part(rest, &place->part)) {
             place->role = conventions[i].role;
             return true;
@@ -164,33 +287,50 @@ lmq_name_parse(const char *stored, struct lmq_place *place)
     }
     if (parse_canonical(stored, place))
         return true;
-    *place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT, -1};
+    *place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT, -1, -1};
     return false;
 }
 
-bool
-lmq_name_is_ignorable(const char *stored)
+const char *
+lmq_name_why_ignored(const char *stored)
 {
-    size_t length = strlen(stored);
+    const char *name = skip_prefixes(stored);
+    size_t length = strlen(name);
 
     for (size_t i = 0; i < sizeof(ignorable) / sizeof(ignorable[0]); i++) {
-        size_t n = strlen(ignorable[i]);
-        if (length >= n && strcmp(stored + length - n, ignorable[i]) == 0)
-            return true;
+        const char *text = ignorable[i].text;
+        size_t n = strlen(text);
+        if (length >= n &&
+            memcmp(name + (ignorable[i].is_start ? 0 : length - n), text, n) ==
+                0)
+            return ignorable[i].reason;
     }
-    return false;
+    return NULL;
+}
+
+int32_t
+lmq_name_layer(const char *stored)
+{
+    struct lmq_place place;
+
+    return match("layers.#.", skip_prefixes(stored), &place) == NULL
+               ? -1
+               : place.layer;
 }
 
 void
 lmq_name_canonical(const struct lmq_place *place, char *name, size_t size)
 {
     const char *part = place->part == LMQ_PART_BIAS ? "bias" : "weight";
+    const char *role = roles[place->role].name;
 
-    if (roles[place->role].is_per_layer)
-        snprintf(name, size, "blk.%d.%s.%s", (int)place->layer,
-                 roles[place->role].name, part);
+    if (place->item >= 0)
+        snprintf(name, size, "blk.%d.%s.%d.%s", (int)place->layer, role,
+                 (int)place->item, part);
+    else if (roles[place->role].is_per_layer)
+        snprintf(name, size, "blk.%d.%s.%s", (int)place->layer, role, part);
     else
-        snprintf(name, size, "%s.%s", roles[place->role].name, part);
+        snprintf(name, size, "%s.%s", role, part);
 }
 
 bool
@@ -199,13 +339,31 @@ lmq_role_is_per_layer(enum lmq_role role)
     return roles[role].is_per_layer;
 }
 
+bool
+lmq_role_has_items(enum lmq_role role)
+{
+    return roles[role].items != NO_ITEMS;
+}
+
+bool
+lmq_role_is_of_experts(enum lmq_role role)
+{
+    return roles[role].items == EXPERTS;
+}
+
+bool
+lmq_role_is_of_heads(enum lmq_role role)
+{
+    return roles[role].items == HEADS;
+}
+
 /* Embedding, then the layers, then what follows them, then the unknown. */
 static int
 stage(const struct lmq_place *place)
 {
     if (place->role == LMQ_ROLE_OTHER)
         return 3;
-    if (place->role == LMQ_ROLE_EMBEDDING)
+    if (place->role == LMQ_ROLE_EMBEDDING || place->role == LMQ_ROLE_POSITIONS)
         return 0;
     return roles[place->role].is_per_layer ? 1 : 2;
 }
@@ -213,12 +371,17 @@ stage(const struct lmq_place *place)
 int
 lmq_place_compare(const struct lmq_place *a, const struct lmq_place *b)
 {
+    const struct role_info *x = &roles[a->role], *y = &roles[b->role];
     int order = stage(a) - stage(b);
 
     if (order == 0)
         order = (a->layer > b->layer) - (a->layer < b->layer);
     if (order == 0)
-        order = roles[a->role].order - roles[b->role].order;
+        order = x->block - y->block;
+    if (order == 0)
+        order = (a->item > b->item) - (a->item < b->item);
+    if (order == 0)
+        order = x->order - y->order;
     if (order == 0)
         order = (int)a->part - (int)b->part;
     return order;

@@ -16,12 +16,21 @@ F32, BF16, E4M3, E5M2 = 0, 2, 4, 5
 SIZES = (4, 2, 2, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)
 CODES = "fefd.ebBhHiIqQB"  # of struct, for the bytes that to_f32() makes
 ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
-         "attn_output ffn_norm ffn_gate ffn_up ffn_down").split()
-CANONICAL = re.compile(r"(%s|blk\.(0|[1-9]\d*)\.(%s))\.(weight|bias)" % (
-    "|".join(ROLES[1:4]), "|".join(ROLES[4:])))
+         "attn_output ffn_norm ffn_gate ffn_up ffn_down position_embd "
+         "attn_q_norm attn_k_norm post_attention_norm post_ffw_norm "
+         "attn_sinks ffn_gate_inp exp_probs_b ffn_gate_shexp ffn_up_shexp "
+         "ffn_down_shexp ffn_gate_inp_shexp attn_q_a attn_q_a_norm attn_q_b "
+         "attn_kv_a_mqa attn_kv_a_norm attn_k_b attn_v_b").split()
+OUTSIDE, WITH_ITEMS = (1, 2, 3, 13), (10, 11, 12, 14, 15, 30, 31)
+NUMBER = r"(0|[1-9]\d*)"
+CANONICAL = re.compile(
+    r"(%s|blk\.%s\.(%s|(%s)\.%s))\.(weight|bias)" % (
+        "|".join(ROLES[i] for i in OUTSIDE), NUMBER,
+        "|".join(ROLES[4:13] + ROLES[14:]),
+        "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
 PLAIN, Q8, ALIAS = range(3)
 METADATA, DIRECTORY, FILE = 1, 2, 3
-DEFLATED, REQUIRED, TILES = 1, 2, 1
+DEFLATED, REQUIRED, TILES, VARIANT = 1, 2, 1, 1
 W = 1 << 24
 COUNTS = {"n_layers": 4096, "n_heads": 65536, "n_kv_heads": 65536, "dim": W,
           "hidden_dim": W, "head_dim": W, "vocab_size": W, "context": W << 4,
@@ -56,7 +65,7 @@ def to_f32(kind, p):
 
 class Record:  # one tensor of the directory
     def __init__(self, p, names, next_name):
-        (at, length, role, part, self.encoding, layer, expert, self.kind,
+        (at, length, role, part, self.encoding, layer, item, self.kind,
          self.layout, self.scale_type, n_dims, self.group, self.multiplier
          ) = struct.unpack_from("<IIHBBiiBBBBIf", p)
         dims = struct.unpack_from("<8Q", p, 32)
@@ -79,14 +88,17 @@ class Record:  # one tensor of the directory
         self.need((v_size, s_size) == self.sizes(), "sizes")
         self.need((self.alias != 0xFFFFFFFF) == (self.encoding == ALIAS) and
                   (self.encoding != ALIAS or not any(self.values)), "alias")
-        self.need(-1 <= layer < 4096 and expert >= -1, "layer or expert")
+        self.need(-1 <= layer < 4096 and -1 <= item < 65536, "layer or item")
         if 0 < role < len(ROLES):
-            self.need(layer >= 0 if role > 3 else layer == -1, "layer")
-            name = "blk.%d." % layer * (role > 3) + ROLES[role]
+            outside = role in OUTSIDE
+            self.need((layer == -1) == outside, "layer")
+            self.need(item == -1 or role in WITH_ITEMS, "item")
+            name = "" if outside else "blk.%d." % layer
+            name += ROLES[role] + (".%d" % item if item >= 0 else "")
             name += (".weight", ".bias")[part]
             self.need(self.name == name, "should be called " + name)
         elif role == 0:
-            self.need(layer == -1, "a layer without a role")
+            self.need(layer == item == -1, "a layer without a role")
             self.need(not CANONICAL.fullmatch(self.name), "should have a role")
 
     def need(self, condition, message):
@@ -131,7 +143,7 @@ class Container:
         (major, minor, incompatible, _, size, self.table_at, n, table_crc, own
          ) = struct.unpack_from("<HHQQQQII68xI", d, 12)
         need(zlib.crc32(d[:124]) == own, "checksum of the superblock")
-        need(major == 1 and incompatible == 0,
+        need(major == 1 and incompatible in (0, VARIANT),
              "needs version %d.%d, flags %#x", major, minor, incompatible)
         need(size == len(d), "is %d bytes, expected %d", len(d), size)
         self.check_place(self.table_at, 96 * n)

@@ -62,6 +62,31 @@ START_TEST(every_convention_has_its_place)
         {"norm.weight", "output_norm.weight"},
         {"output.weight", "output.weight"},
         {"module._orig_mod.model.norm.weight", "output_norm.weight"},
+        {"model.layers.2.self_attn.q_norm.weight", "blk.2.attn_q_norm.weight"},
+        {"model.layers.2.self_attn.k_layernorm.norms.7.weight",
+         "blk.2.attn_k_norm.7.weight"},
+        {"model.layers.2.post_feedforward_layernorm.weight",
+         "blk.2.post_ffw_norm.weight"},
+        {"model.layers.2.mlp.experts.31.down_proj.weight",
+         "blk.2.ffn_down.31.weight"},
+        {"model.layers.2.block_sparse_moe.experts.5.w3.weight",
+         "blk.2.ffn_up.5.weight"},
+        {"model.layers.2.mlp.gate.weight", "blk.2.ffn_gate_inp.weight"},
+        {"model.layers.2.mlp.gate.e_score_correction_bias",
+         "blk.2.exp_probs_b.bias"},
+        {"model.layers.2.mlp.shared_experts.up_proj.weight",
+         "blk.2.ffn_up_shexp.weight"},
+        {"model.layers.2.mlp.shared_expert_gate.weight",
+         "blk.2.ffn_gate_inp_shexp.weight"},
+        {"model.layers.2.self_attn.kv_a_proj_with_mqa.weight",
+         "blk.2.attn_kv_a_mqa.weight"},
+        {"blk.2.attn_k_b.15.weight", "blk.2.attn_k_b.15.weight"},
+        {"transformer.wpe.weight", "position_embd.weight"},
+        {"h.3.mlp.c_fc.bias", "blk.3.ffn_up.bias"},
+        {"gpt_neox.embed_in.weight", "token_embd.weight"},
+        {"gpt_neox.layers.3.attention.dense.bias", "blk.3.attn_output.bias"},
+        {"transformer.h.3.ln_mlp.weight", "blk.3.ffn_norm.weight"},
+        {"embed_out.weight", "output.weight"},
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -72,13 +97,16 @@ END_TEST
 START_TEST(canonical_names_are_understood_again)
 {
     for (int role = 1; role < LMQ_ROLE_COUNT; role++)
-        for (int part = 0; part < LMQ_PART_COUNT; part++) {
+        for (int i = 0; i < 2 * LMQ_PART_COUNT; i++) {
+            int part = i % LMQ_PART_COUNT;
             struct lmq_place place = {(enum lmq_role)role,
-                                      (enum lmq_part)part, -1};
+                                      (enum lmq_part)part, -1, -1};
             struct lmq_place back;
             char name[64];
             if (lmq_role_is_per_layer(place.role))
                 place.layer = LMQ_MAX_LAYERS - 1;
+            if (i >= LMQ_PART_COUNT && lmq_role_has_items(place.role))
+                place.item = LMQ_MAX_ITEMS - 1;
             lmq_name_canonical(&place, name, sizeof(name));
             ck_assert(lmq_name_parse(name, &back));
             ck_assert_int_eq(lmq_place_compare(&place, &back), 0);
@@ -105,7 +133,10 @@ START_TEST(what_only_resembles_a_name_is_unknown)
         "blk.attn_q.weight",
         "attn_q.weight",
         "blk.0.output.weight",
-        "model.layers.0.block_sparse_moe.gate.weight",
+        "model.layers.0.block_sparse_moe.gates.weight",
+        "model.layers.0.mlp.experts.01.up_proj.weight",
+        "model.layers.0.mlp.experts.65536.up_proj.weight",
+        "blk.0.attn_q.1.weight",
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -115,12 +146,12 @@ END_TEST
 
 START_TEST(tables_that_can_be_computed_are_ignorable)
 {
-    ck_assert(lmq_name_is_ignorable(
+    ck_assert(lmq_name_why_ignored(
         "model.layers.3.self_attn.rotary_emb.inv_freq"));
-    ck_assert(lmq_name_is_ignorable("freqs_cos"));
-    ck_assert(!lmq_name_is_ignorable("model.norm.weight"));
-    ck_assert(!lmq_name_is_ignorable("inv_freq"));
-    ck_assert(!lmq_name_is_ignorable(""));
+    ck_assert(lmq_name_why_ignored("freqs_cos"));
+    ck_assert(!lmq_name_why_ignored("model.norm.weight"));
+    ck_assert(!lmq_name_why_ignored("inv_freq"));
+    ck_assert(!lmq_name_why_ignored(""));
 }
 END_TEST
 
@@ -154,8 +185,8 @@ END_TEST
 /* Places come from files; UBSan watches the arithmetic. */
 START_TEST(extreme_layers_are_ordered_too)
 {
-    struct lmq_place low = {LMQ_ROLE_ATTN_Q, LMQ_PART_WEIGHT, INT32_MIN};
-    struct lmq_place high = {LMQ_ROLE_ATTN_Q, LMQ_PART_WEIGHT, INT32_MAX};
+    struct lmq_place low = {LMQ_ROLE_ATTN_Q, LMQ_PART_WEIGHT, INT32_MIN, -1};
+    struct lmq_place high = {LMQ_ROLE_ATTN_Q, LMQ_PART_WEIGHT, INT32_MAX, -1};
 
     ck_assert_int_lt(lmq_place_compare(&low, &high), 0);
     ck_assert_int_gt(lmq_place_compare(&high, &low), 0);

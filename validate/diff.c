@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "base/threads.h"
 #include "formats/describe.h"
+#include "formats/packed.h"
 
 #define CHUNK ((size_t)1 << 17)
 #define BATCH 64
@@ -155,8 +156,7 @@ counterpart(const struct lmq_checkpoint *checkpoint,
     if (tensor->place.role == LMQ_ROLE_OTHER)
         return lmq_checkpoint_find_name(checkpoint, tensor->name);
     const struct lmq_tensor *found =
-        lmq_checkpoint_find(checkpoint, tensor->place.role,
-                            tensor->place.part, tensor->place.layer);
+        lmq_checkpoint_find_place(checkpoint, &tensor->place);
     /* Where no head is spelt out, the embedding is the head. */
     if (found == NULL && tensor->place.role == LMQ_ROLE_HEAD &&
         checkpoint->has_model)
@@ -283,7 +283,11 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
         diff.n_total += a->tensors[i].n_elements;
     json_object_set_new(json, "a", lmq_json_text(a->path));
     json_object_set_new(json, "b", lmq_json_text(b->path));
-    enum lmq_status status = make_workers(&diff, err);
+    enum lmq_status status = lmq_checkpoint_need_weights(a, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_need_weights(b, err);
+    if (status == LMQ_OK)
+        status = make_workers(&diff, err);
     if (status == LMQ_OK)
         status = compare_all(&diff, json, err);
     for (int i = 0; diff.workers != NULL && i < diff.n_workers; i++) {

@@ -117,16 +117,14 @@ check_alike(const struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_hparams *a = &job->reference->hparams;
     const struct lmq_hparams *b = &job->judged->hparams;
+    const char *key = lmq_hparams_difference(a, b);
 
-    if (a->n_layers == b->n_layers && a->dim == b->dim &&
-        a->vocab_size == b->vocab_size && a->hidden_dim == b->hidden_dim &&
-        a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads &&
-        a->head_dim == b->head_dim)
+    if (key == NULL)
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
-             "is another kind of model: %u layers of %u, vocabulary %u; the "
-             "reference has %u of %u, %u",
-             b->n_layers, b->dim, b->vocab_size, a->n_layers, a->dim,
+             "is another kind of model than the reference: they differ in %s "
+             "(%u layers of %u, vocabulary %u; the reference: %u of %u, %u)",
+             key, b->n_layers, b->dim, b->vocab_size, a->n_layers, a->dim,
              a->vocab_size);
     lmq_error_in(err, job->judged_file->path);
     return LMQ_ERR_FORMAT;
