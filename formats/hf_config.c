@@ -2,18 +2,20 @@
  * hf_config.c - config.json -> hyper-parameters.
  *
  * Defaults are those that the model classes give to keys that are absent. A
- * key that changes the computation in a way the runtime does not know is
- * noted as unsupported, never ignored.
+ * key that changes the computation in a way that the description cannot say
+ * is noted as unsupported, never ignored. What each family's keys mean is in
+ * hf_families.c; how the weights may be packed, in packed.c.
  */
 #include "config.h"
 
 #include "formats/hf_config.h"
 
-#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "formats/hf_families.h"
 
 enum lmq_status
 lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
@@ -30,274 +32,452 @@ lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
     return LMQ_OK;
 }
 
-/* ---- Typed access: absent and null mean the default ---- */
+/* ---- Typed access ---- */
 
-static enum lmq_status
-get_count(const json_t *config, const char *key, uint32_t *value,
-          struct lmq_error *err)
+void
+lmq_hf_fail(struct lmq_hf_config *config, const char *format, ...)
 {
-    const json_t *found = json_object_get(config, key);
+    char message[200];
+    va_list args;
+
+    if (config->status != LMQ_OK)
+        return;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    config->status = lmq_fail(config->err, LMQ_ERR_FORMAT, 0, "%s", message);
+}
+
+bool
+lmq_hf_has(const json_t *object, const char *key)
+{
+    const json_t *found = json_object_get(object, key);
+
+    return found != NULL && !json_is_null(found);
+}
+
+bool
+lmq_hf_is_null(const json_t *object, const char *key)
+{
+    return json_is_null(json_object_get(object, key));
+}
+
+/* NULL where the default serves. */
+static const json_t *
+find(const struct lmq_hf_config *config, const json_t *object, const char *key)
+{
+    return config->status == LMQ_OK && lmq_hf_has(object, key)
+               ? json_object_get(object, key)
+               : NULL;
+}
+
+uint32_t
+lmq_hf_count(struct lmq_hf_config *config, const json_t *object,
+             const char *key, uint32_t absent)
+{
+    const json_t *found = find(config, object, key);
     json_int_t number = json_integer_value(found);
 
-    if (found == NULL || json_is_null(found))
-        return LMQ_OK;
-    if (!json_is_integer(found) || number < 0 || number > UINT32_MAX)
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "'%s' in the configuration is no whole number from 0 "
-                        "to %u",
-                        key, UINT32_MAX);
-    *value = (uint32_t)number;
-    return LMQ_OK;
+    if (found == NULL)
+        return absent;
+    if (json_is_integer(found) && number >= 0 && number <= UINT32_MAX)
+        return (uint32_t)number;
+    lmq_hf_fail(config,
+                "'%s' in the configuration is no whole number from 0 to %u",
+                key, UINT32_MAX);
+    return absent;
 }
 
-static enum lmq_status
-get_real(const json_t *config, const char *key, double *value,
-         struct lmq_error *err)
+double
+lmq_hf_real(struct lmq_hf_config *config, const json_t *object,
+            const char *key, double absent)
 {
-    const json_t *found = json_object_get(config, key);
+    const json_t *found = find(config, object, key);
 
-    if (found == NULL || json_is_null(found))
-        return LMQ_OK;
-    if (!json_is_number(found))
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "'%s' in the configuration is no number", key);
-    *value = json_number_value(found);
-    return LMQ_OK;
+    if (found != NULL && !json_is_number(found))
+        lmq_hf_fail(config, "'%s' in the configuration is no number", key);
+    return json_is_number(found) ? json_number_value(found) : absent;
 }
 
-static const char *
-get_text(const json_t *config, const char *key)
+bool
+lmq_hf_switch(struct lmq_hf_config *config, const json_t *object,
+              const char *key, bool absent)
 {
-    const char *text = json_string_value(json_object_get(config, key));
+    const json_t *found = find(config, object, key);
 
-    return text == NULL ? "" : text;
+    if (found != NULL && !json_is_boolean(found))
+        lmq_hf_fail(config,
+                    "'%s' in the configuration is neither true nor false",
+                    key);
+    return json_is_boolean(found) ? json_is_true(found) : absent;
 }
 
-/* ---- The parts ---- */
-
-static enum lmq_status
-parse_sizes(const json_t *config, struct lmq_hparams *h, struct lmq_error *err)
+const char *
+lmq_hf_text(struct lmq_hf_config *config, const json_t *object,
+            const char *key, const char *absent)
 {
-    const struct {
-        const char *key;
-        uint32_t *value;
-    } counts[] = {
-        {"hidden_size", &h->dim},
-        {"intermediate_size", &h->hidden_dim},
-        {"num_hidden_layers", &h->n_layers},
-        {"num_attention_heads", &h->n_heads},
-        {"num_key_value_heads", &h->n_kv_heads},
-        {"head_dim", &h->head_dim},
-        {"vocab_size", &h->vocab_size},
-        {"max_position_embeddings", &h->context},
-        {"sliding_window", &h->sliding_window},
-    };
-    enum lmq_status status = LMQ_OK;
+    const json_t *found = find(config, object, key);
 
-    h->context = 2048;
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        if (status == LMQ_OK)
-            status = get_count(config, counts[i].key, counts[i].value, err);
-    if (h->n_kv_heads == 0)
-        h->n_kv_heads = h->n_heads;
-    if (status == LMQ_OK && h->head_dim == 0) {
-        if (h->n_heads == 0 || h->dim % h->n_heads != 0)
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "'hidden_size' %u is no multiple of "
-                            "'num_attention_heads' %u",
-                            h->dim, h->n_heads);
-        h->head_dim = h->dim / h->n_heads;
-    }
-    h->norm_eps = 1e-6;
-    if (status == LMQ_OK)
-        status = get_real(config, "rms_norm_eps", &h->norm_eps, err);
-    return status;
+    if (found != NULL && !json_is_string(found))
+        lmq_hf_fail(config, "'%s' in the configuration is no text", key);
+    return json_is_string(found) ? json_string_value(found) : absent;
 }
 
-static enum lmq_status
-parse_rope_scaling(const json_t *scaling, struct lmq_hparams *h,
-                   struct lmq_error *err)
+const json_t *
+lmq_hf_object(struct lmq_hf_config *config, const json_t *object,
+              const char *key)
 {
-    const char *type = get_text(scaling, "rope_type");
+    const json_t *found = find(config, object, key);
 
-    if (*type == '\0')
-        type = get_text(scaling, "type");
-    if (*type == '\0' || strcmp(type, "default") == 0)
-        return LMQ_OK;
-    if (strcmp(type, "linear") == 0) {
-        h->rope_scaling = LMQ_ROPE_LINEAR;
-    } else if (strcmp(type, "llama3") == 0) {
-        h->rope_scaling = LMQ_ROPE_LLAMA3;
-    } else {
-        lmq_hparams_refuse(h, "rotary scaling '%.60s'", type);
-        return LMQ_OK;
-    }
-    enum lmq_status status = get_real(scaling, "factor", &h->rope_factor, err);
-    if (status == LMQ_OK)
-        status = get_real(scaling, "low_freq_factor", &h->rope_low_factor, err);
-    if (status == LMQ_OK)
-        status =
-            get_real(scaling, "high_freq_factor", &h->rope_high_factor, err);
-    if (status == LMQ_OK)
-        status = get_count(scaling, "original_max_position_embeddings",
-                           &h->rope_context, err);
-    if (status == LMQ_OK && h->rope_scaling == LMQ_ROPE_LLAMA3 &&
-        (h->rope_context == 0 || h->rope_low_factor <= 0 ||
-         h->rope_high_factor <= h->rope_low_factor))
-        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                          "the 'llama3' rotary scaling lacks a sensible "
-                          "low_freq_factor, high_freq_factor or "
-                          "original_max_position_embeddings");
-    return status;
+    if (found != NULL && !json_is_object(found))
+        lmq_hf_fail(config, "'%s' in the configuration is no object", key);
+    return json_is_object(found) ? found : NULL;
 }
 
-static enum lmq_status
-parse_rope(const json_t *config, struct lmq_hparams *h, struct lmq_error *err)
+const json_t *
+lmq_hf_list(struct lmq_hf_config *config, const json_t *object,
+            const char *key)
 {
-    /* Newer files keep base and scaling together. */
-    const json_t *both = json_object_get(config, "rope_parameters");
-    const json_t *scaling = json_object_get(config, "rope_scaling");
-    enum lmq_status status =
-        get_real(config, "rope_theta", &h->rope_theta, err);
+    const json_t *found = find(config, object, key);
 
-    if (status == LMQ_OK && json_is_object(both)) {
-        status = get_real(both, "rope_theta", &h->rope_theta, err);
-        if (!json_is_object(scaling))
-            scaling = both;
-    }
-    if (status == LMQ_OK && json_is_object(scaling))
-        status = parse_rope_scaling(scaling, h, err);
-    return status;
+    if (found != NULL && !json_is_array(found))
+        lmq_hf_fail(config, "'%s' in the configuration is no list", key);
+    return json_is_array(found) ? found : NULL;
+}
+
+int64_t
+lmq_hf_number(struct lmq_hf_config *config, const json_t *element,
+              const char *key)
+{
+    if (!json_is_integer(element))
+        lmq_hf_fail(config,
+                    "'%s' in the configuration is no list of whole numbers",
+                    key);
+    return json_integer_value(element);
+}
+
+uint32_t
+lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b)
+{
+    if (a <= LMQ_MAX_WIDTH && b <= LMQ_MAX_WIDTH && a * b <= LMQ_MAX_WIDTH)
+        return (uint32_t)(a * b);
+    lmq_hf_fail(config, "a size in the configuration is %llu * %llu, more "
+                        "than %d",
+                (unsigned long long)a, (unsigned long long)b, LMQ_MAX_WIDTH);
+    return 0;
+}
+
+/* ---- Keys and fields ---- */
+
+static void
+read_key(struct lmq_hf_config *config, const struct lmq_hf_key *key)
+{
+    void *field = (char *)config->hparams + key->offset;
+    double absent = key->absent;
+
+    if (key->null_is_none && lmq_hf_is_null(config->json, key->key))
+        absent = 0;
+    if (absent < 0 && !lmq_hf_has(config->json, key->key))
+        return;
+    if (absent < 0)
+        absent = 0; /* it is there */
+    if (key->type == LMQ_HF_COUNT)
+        *(uint32_t *)field = lmq_hf_count(config, config->json, key->key,
+                                          (uint32_t)absent);
+    else if (key->type == LMQ_HF_REAL)
+        *(double *)field =
+            lmq_hf_real(config, config->json, key->key, absent);
+    else
+        *(bool *)field =
+            lmq_hf_switch(config, config->json, key->key, absent > 0);
 }
 
 static void
-parse_ids(const json_t *config, struct lmq_hparams *h)
+read_keys(struct lmq_hf_config *config)
 {
-    const json_t *bos = json_object_get(config, "bos_token_id");
-    json_t *eos = json_object_get(config, "eos_token_id");
-    json_t *id;
-    size_t i;
+    const struct lmq_hf_family *family = config->family;
 
-    if (json_is_integer(bos) && json_integer_value(bos) >= 0 &&
-        json_integer_value(bos) <= INT32_MAX)
-        h->bos = (int32_t)json_integer_value(bos);
-    if (json_is_integer(eos) && json_integer_value(eos) >= 0 &&
-        json_integer_value(eos) <= INT32_MAX)
-        h->eos[h->n_eos++] = (int32_t)json_integer_value(eos);
-    json_array_foreach(eos, i, id)
-        if (json_is_integer(id) && json_integer_value(id) >= 0 &&
-            json_integer_value(id) <= INT32_MAX && h->n_eos < LMQ_MAX_EOS)
-            h->eos[h->n_eos++] = (int32_t)json_integer_value(id);
+    for (size_t i = 0; i < LMQ_HF_MOST_LISTS; i++)
+        for (const struct lmq_hf_key *key = family->keys[i];
+             key != NULL && key->key != NULL; key++)
+            read_key(config, key);
+    config->hparams->norm_eps = family->eps;
+    if (family->eps_key != NULL)
+        config->hparams->norm_eps =
+            lmq_hf_real(config, config->json, family->eps_key, family->eps);
 }
 
-/* ---- Architectures ---- */
+static void
+begin(struct lmq_hf_config *config)
+{
+    const struct lmq_hf_family *family = config->family;
+    struct lmq_hparams *h = config->hparams;
 
-/* What would silently mean its default if it had another type. */
-static enum lmq_status
-check_types(const json_t *config, struct lmq_error *err)
+    *config->source = family->source;
+    h->norm = family->norm;
+    h->norm_place = family->norm_place;
+    h->residual = family->residual;
+    h->positions = family->positions;
+    h->qk_norm = family->qk_norm;
+    h->is_gated = !family->is_plain;
+    h->context = family->context;
+    h->n_kv_heads = family->n_kv_heads;
+    h->head_dim = family->head_dim;
+}
+
+static void
+derive_sizes(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->n_kv_heads == 0)
+        h->n_kv_heads = h->n_heads;
+    if (h->head_dim != 0)
+        return;
+    if (h->n_heads == 0 || h->dim % h->n_heads != 0)
+        lmq_hf_fail(config,
+                    "'hidden_size' %u is no multiple of "
+                    "'num_attention_heads' %u",
+                    h->dim, h->n_heads);
+    else
+        h->head_dim = h->dim / h->n_heads;
+}
+
+/* ---- What all families have ---- */
+
+static void
+read_activation(struct lmq_hf_config *config)
+{
+    static const struct {
+        const char *name;
+        enum lmq_activation activation;
+    } names[] = {
+        {"silu", LMQ_ACTIVATION_SILU},
+        {"swish", LMQ_ACTIVATION_SILU},
+        {"gelu", LMQ_ACTIVATION_GELU},
+        {"gelu_python", LMQ_ACTIVATION_GELU},
+        {"gelu_new", LMQ_ACTIVATION_GELU_TANH},
+        {"gelu_fast", LMQ_ACTIVATION_GELU_TANH},
+        {"gelu_accurate", LMQ_ACTIVATION_GELU_TANH},
+        {"gelu_pytorch_tanh", LMQ_ACTIVATION_GELU_TANH},
+        {"gelu_python_tanh", LMQ_ACTIVATION_GELU_TANH},
+        {"relu", LMQ_ACTIVATION_RELU},
+        {"sigmoid", LMQ_ACTIVATION_SIGMOID},
+    };
+    const struct lmq_hf_family *family = config->family;
+    const char *name = lmq_hf_text(
+        config, config->json,
+        family->activation_key == NULL ? "hidden_act" : family->activation_key,
+        family->activation == NULL ? "silu" : family->activation);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i].name) == 0) {
+            config->hparams->activation = names[i].activation;
+            return;
+        }
+    lmq_hparams_refuse(config->hparams, "the activation '%.60s'", name);
+}
+
+/* "layer_types" says of each layer whether it has a window. Where the model
+ * class does not look at it, it must not say anything else than we do. */
+static void
+read_layer_types(struct lmq_hf_config *config)
+{
+    const json_t *list = lmq_hf_list(config, config->json, "layer_types");
+    struct lmq_hparams *h = config->hparams;
+
+    if (list == NULL)
+        return;
+    if (json_array_size(list) != h->n_layers || h->n_layers > LMQ_MAX_LAYERS) {
+        lmq_hf_fail(config, "'layer_types' in the configuration names %zu of "
+                            "%u layers",
+                    json_array_size(list), h->n_layers);
+        return;
+    }
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        const char *type = json_string_value(json_array_get(list, i));
+        bool is_full = type != NULL && strcmp(type, "full_attention") == 0;
+        if (!is_full &&
+            (type == NULL || strcmp(type, "sliding_attention") != 0))
+            lmq_hparams_refuse(h, "'%.60s' in 'layer_types'",
+                               type == NULL ? "(none)" : type);
+        else if (config->family->has_layer_types)
+            h->layers[i] = (unsigned char)((h->layers[i] & ~LMQ_LAYER_FULL) |
+                                           (is_full ? LMQ_LAYER_FULL : 0));
+        else if (is_full != (lmq_layer_window(h, i) == 0))
+            lmq_hparams_refuse(h, "'%s' in 'layer_types' of a model of this "
+                                  "kind",
+                               type);
+    }
+}
+
+/* A window that no layer has is none; full layers are worth saying only among
+ * others. */
+static void
+tidy_windows(struct lmq_hparams *h)
+{
+    uint32_t n = h->n_layers < LMQ_MAX_LAYERS ? h->n_layers : LMQ_MAX_LAYERS;
+    bool has_window = false;
+
+    for (uint32_t i = 0; i < n; i++)
+        has_window = has_window || lmq_layer_window(h, i) != 0;
+    if (has_window)
+        return;
+    h->sliding_window = 0;
+    h->rope_local_theta = 0;
+    for (uint32_t i = 0; i < n; i++)
+        h->layers[i] &= (unsigned char)~LMQ_LAYER_FULL;
+}
+
+/* Keys that mean something else than all of ours do, but for one value. */
+static void
+refuse_others(struct lmq_hf_config *config)
 {
     static const struct {
         const char *key;
-        json_type type;
-        const char *what;
-    } wanted[] = {
-        {"hidden_act", JSON_STRING, "text"},
-        {"rope_scaling", JSON_OBJECT, "object"},
-        {"rope_parameters", JSON_OBJECT, "object"},
-        {"tie_word_embeddings", JSON_TRUE, "true or false"},
+        bool harmless;
+    } keys[] = {
+        {"is_causal", true},
+        {"use_bidirectional_attention", false},
+        {"is_encoder_decoder", false},
+        {"add_cross_attention", false},
+        {"scale_attn_by_inverse_layer_idx", false},
+        {"apply_residual_connection_post_layernorm", false},
     };
 
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        const json_t *found = json_object_get(config, wanted[i].key);
-        if (found == NULL || json_is_null(found) ||
-            json_typeof(found) == wanted[i].type ||
-            (wanted[i].type == JSON_TRUE && json_is_false(found)))
-            continue;
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "'%s' in the configuration is no %s", wanted[i].key,
-                        wanted[i].what);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const json_t *found = find(config, config->json, keys[i].key);
+        if (found != NULL && !(json_is_boolean(found) &&
+                               json_is_true(found) == keys[i].harmless))
+            lmq_hparams_refuse(config->hparams, "'%s'", keys[i].key);
     }
-    return LMQ_OK;
+}
+
+static void
+read_tie(struct lmq_hf_config *config, const json_t *outer)
+{
+    static const char key[] = "tie_word_embeddings";
+    const json_t *object = lmq_hf_has(outer, key) ? outer : config->json;
+
+    if (!lmq_hf_has(object, key))
+        config->hparams->tie = config->family->has_tied_head ? LMQ_TIE_YES
+                                                             : LMQ_TIE_UNSAID;
+    else
+        config->hparams->tie = lmq_hf_switch(config, object, key, false)
+                                   ? LMQ_TIE_YES
+                                   : LMQ_TIE_NO;
+}
+
+static bool
+is_id(const json_t *id)
+{
+    return json_is_integer(id) && json_integer_value(id) >= 0 &&
+           json_integer_value(id) <= INT32_MAX;
+}
+
+static void
+read_ids(const json_t *json, struct lmq_hparams *h)
+{
+    const json_t *bos = json_object_get(json, "bos_token_id");
+    const json_t *eos = json_object_get(json, "eos_token_id");
+
+    if (is_id(bos))
+        h->bos = (int32_t)json_integer_value(bos);
+    if (is_id(eos) || json_array_size(eos) > 0)
+        h->n_eos = 0;
+    if (is_id(eos))
+        h->eos[h->n_eos++] = (int32_t)json_integer_value(eos);
+    for (size_t i = 0; i < json_array_size(eos); i++) {
+        const json_t *id = json_array_get(eos, i);
+        if (is_id(id) && h->n_eos < LMQ_MAX_EOS)
+            h->eos[h->n_eos++] = (int32_t)json_integer_value(id);
+    }
+}
+
+/* ---- The whole ---- */
+
+static enum lmq_status
+read_family(struct lmq_hf_config *config, const json_t *outer)
+{
+    const struct lmq_hf_family *family = config->family;
+
+    if (family->nested != NULL) {
+        config->json = lmq_hf_object(config, outer, family->nested);
+        if (config->json == NULL)
+            lmq_hf_fail(config, "lacks '%s'", family->nested);
+    }
+    begin(config);
+    read_keys(config);
+    if (family->begin != NULL)
+        family->begin(config);
+    derive_sizes(config);
+    read_activation(config);
+    if (config->hparams->positions == LMQ_POSITIONS_ROTARY)
+        lmq_hf_read_rope(config);
+    if (family->windows != NULL)
+        family->windows(config);
+    read_layer_types(config);
+    if (family->finish != NULL)
+        family->finish(config);
+    tidy_windows(config->hparams);
+    refuse_others(config);
+    read_tie(config, outer);
+    read_ids(config->json, config->hparams);
+    read_ids(outer, config->hparams);
+    return config->status;
 }
 
 static enum lmq_status
-parse_llama(const json_t *config, struct lmq_hparams *h, struct lmq_error *err)
+read_config(const json_t *json, struct lmq_hparams *hparams,
+            struct lmq_source *source, bool *is_known, struct lmq_error *err)
 {
-    const char *activation = get_text(config, "hidden_act");
-    const json_t *tie = json_object_get(config, "tie_word_embeddings");
-    enum lmq_status status = check_types(config, err);
+    const char *class_name = json_string_value(
+        json_array_get(json_object_get(json, "architectures"), 0));
+    const char *type =
+        json_string_value(json_object_get(json, "model_type"));
+    const char *name = class_name == NULL ? type : class_name;
+    struct lmq_hf_config config = {
+        .json = json,
+        .family = lmq_hf_family(class_name, type),
+        .hparams = hparams,
+        .source = source,
+        .err = err,
+    };
 
-    if (status == LMQ_OK)
-        status = parse_sizes(config, h, err);
-    if (status == LMQ_OK)
-        status = parse_rope(config, h, err);
-    if (status != LMQ_OK)
-        return status;
-    parse_ids(config, h);
-    if (*activation != '\0' && strcmp(activation, "silu") != 0)
-        lmq_hparams_refuse(h, "the activation '%.60s'", activation);
-    if (json_is_boolean(tie))
-        h->tie = json_is_true(tie) ? LMQ_TIE_YES : LMQ_TIE_NO;
+    *is_known = config.family != NULL;
+    snprintf(hparams->architecture, sizeof(hparams->architecture), "%.63s",
+             *is_known ? config.family->name : name == NULL ? "" : name);
+    if (*is_known)
+        return read_family(&config, json);
+    lmq_hparams_refuse(hparams, "the architecture '%.63s'",
+                       name == NULL || *name == '\0' ? "(none)" : name);
     return LMQ_OK;
 }
-
-/* Llama's config has no window; a stray key there means nothing. */
-static enum lmq_status
-parse_llama_only(const json_t *config, struct lmq_hparams *h,
-                 struct lmq_error *err)
-{
-    enum lmq_status status = parse_llama(config, h, err);
-
-    h->sliding_window = 0;
-    return status;
-}
-
-static const struct {
-    const char *class_name; /* in "architectures" */
-    const char *name;
-    enum lmq_status (*parse)(const json_t *config, struct lmq_hparams *hparams,
-                             struct lmq_error *err);
-} architectures[] = {
-    {"LlamaForCausalLM", "llama", parse_llama_only},
-    {"MistralForCausalLM", "mistral", parse_llama},
-};
 
 enum lmq_status
 lmq_config_parse(const unsigned char *text, size_t size,
-                 struct lmq_hparams *hparams, bool *is_known,
-                 struct lmq_error *err)
+                 struct lmq_hparams *hparams, struct lmq_source *source,
+                 bool *is_known, struct lmq_error *err)
 {
-    json_t *config;
-    enum lmq_status status = lmq_json_parse(text, size, &config, err);
+    json_t *json;
+    enum lmq_status status = lmq_json_parse(text, size, &json, err);
 
+    *source = (struct lmq_source){0};
     *is_known = false;
     if (status != LMQ_OK)
         return status;
-    if (!json_is_object(config)) {
-        json_decref(config);
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is no JSON object");
+    const json_t *ours = json_object_get(json, "lmquant");
+    if (!json_is_object(json)) {
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "is no JSON object");
+    } else if (ours == NULL) {
+        status = read_config(json, hparams, source, is_known, err);
+    } else if (!json_is_object(ours)) {
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "'lmquant' in the configuration is no object");
+    } else {
+        status = lmq_hparams_from_json(ours, hparams, err);
+        *is_known = status == LMQ_OK;
     }
-    const char *class_name = json_string_value(
-        json_array_get(json_object_get(config, "architectures"), 0));
-    if (class_name == NULL)
-        class_name = get_text(config, "model_type");
-    snprintf(hparams->architecture, sizeof(hparams->architecture), "%.63s",
-             class_name);
-    for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]);
-         i++)
-        if (strcmp(class_name, architectures[i].class_name) == 0) {
-            *is_known = true;
-            snprintf(hparams->architecture, sizeof(hparams->architecture),
-                     "%s", architectures[i].name);
-            status = architectures[i].parse(config, hparams, err);
-        }
-    if (!*is_known)
-        lmq_hparams_refuse(hparams, "the architecture '%.63s'",
-                           *class_name == '\0' ? "(none)" : class_name);
-    const json_t *packed = json_object_get(config, "quantization_config");
-    if (json_is_object(packed))
-        lmq_hparams_refuse(hparams, "weights packed by '%.60s'",
-                           get_text(packed, "quant_method"));
-    json_decref(config);
+    json_decref(json);
     return status;
 }

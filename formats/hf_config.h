@@ -4,14 +4,20 @@
 #ifndef LMQ_FORMATS_HF_CONFIG_H
 #define LMQ_FORMATS_HF_CONFIG_H
 
+#include "formats/checkpoint.h"
 #include "formats/hparams.h"
 
 /*
- * Fills in the hyper-parameters. *is_known tells whether the architecture is
- * one of ours; of one that is not, only its name and `unsupported` are set.
+ * Fills in the hyper-parameters, and how checkpoints of this family arrange
+ * their tensors. *is_known tells whether the architecture is one of ours; of
+ * one that is not, only its name and `unsupported` are set.
+ *
+ * Under the key "lmquant" a configuration may hold a whole description, as
+ * lmq_hparams_to_json() writes it; then nothing else counts.
  */
 enum lmq_status lmq_config_parse(const unsigned char *text, size_t size,
-                                 struct lmq_hparams *hparams, bool *is_known,
+                                 struct lmq_hparams *hparams,
+                                 struct lmq_source *source, bool *is_known,
                                  struct lmq_error *err);
 
 /* JSON from somebody else: duplicate keys are refused, and the error says in

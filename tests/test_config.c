@@ -3,7 +3,9 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "formats/hf_config.h"
@@ -18,9 +20,11 @@ static enum lmq_status
 parse(const char *text, struct lmq_hparams *h, bool *is_known,
       struct lmq_error *err)
 {
+    struct lmq_source source;
+
     lmq_hparams_init(h);
     return lmq_config_parse((const unsigned char *)text, strlen(text), h,
-                            is_known, err);
+                            &source, is_known, err);
 }
 
 /* A Llama with these further keys. */
@@ -119,7 +123,8 @@ START_TEST(null_is_as_good_as_absent)
         llama(",\"num_key_value_heads\":null,\"head_dim\":null,"
               "\"rope_theta\":null,\"rope_scaling\":null,"
               "\"sliding_window\":null,\"eos_token_id\":null,"
-              "\"tie_word_embeddings\":null,\"hidden_act\":null");
+              "\"tie_word_embeddings\":null,\"hidden_act\":null,"
+              "\"layer_types\":null,\"rope_parameters\":null");
 
     ck_assert_uint_eq(h.n_kv_heads, 4);
     ck_assert_uint_eq(h.head_dim, 16);
@@ -147,28 +152,141 @@ START_TEST(rope_scaling_is_read_in_its_variants)
     h = llama(",\"rope_scaling\":{\"rope_type\":\"default\"}");
     ck_assert_int_eq(h.rope_scaling, LMQ_ROPE_PLAIN);
     ck_assert_str_eq(h.unsupported, "");
+    h = llama(",\"rope_scaling\":{\"type\":\"ntk\",\"factor\":3}");
+    ck_assert_int_eq(h.rope_scaling, LMQ_ROPE_NTK);
+    ck_assert_double_eq(h.rope_factor, 3);
+    h = llama(",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2},"
+              "\"max_position_embeddings\":4096");
+    ck_assert_int_eq(h.rope_scaling, LMQ_ROPE_DYNAMIC);
+    ck_assert_uint_eq(h.rope_context, 4096);
     /* Newer files: base and scaling in one place. */
-    h = llama(",\"rope_parameters\":{\"rope_theta\":1e6,\"rope_type\":"
-              "\"linear\",\"factor\":2}");
+    h = llama(",\"rope_theta\":7,\"rope_parameters\":{\"rope_theta\":1e6,"
+              "\"rope_type\":\"linear\",\"factor\":2}");
     ck_assert_double_eq(h.rope_theta, 1e6);
     ck_assert_int_eq(h.rope_scaling, LMQ_ROPE_LINEAR);
-    h = llama(",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}");
-    ck_assert_str_eq(h.unsupported, "rotary scaling 'yarn'");
+}
+END_TEST
+
+START_TEST(yarn_has_its_defaults)
+{
+    struct lmq_hparams h = llama(
+        ",\"max_position_embeddings\":32768,\"rope_scaling\":{\"type\":"
+        "\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":8192}");
+
+    ck_assert_str_eq(h.unsupported, "");
+    ck_assert_int_eq(h.rope_scaling, LMQ_ROPE_YARN);
+    ck_assert_double_eq(h.rope_factor, 4);
+    ck_assert_uint_eq(h.rope_context, 8192);
+    ck_assert_double_eq(h.rope_beta_fast, 32);
+    ck_assert_double_eq(h.rope_beta_slow, 1);
+    ck_assert_double_eq(h.rope_attention_factor, 0.1 * log(4) + 1);
+    ck_assert_double_eq(h.attn_scale, 0);
+    h = llama(",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":8,"
+              "\"attention_factor\":1.5,\"beta_fast\":64,\"beta_slow\":2,"
+              "\"truncate\":true}");
+    ck_assert_uint_eq(h.rope_context, 2048);
+    ck_assert_double_eq(h.rope_attention_factor, 1.5);
+    ck_assert_double_eq(h.rope_beta_fast, 64);
+    ck_assert_double_eq(h.rope_beta_slow, 2);
+    /* The factor follows from the two contexts. */
+    h = llama(",\"rope_scaling\":{\"type\":\"yarn\","
+              "\"original_max_position_embeddings\":512}");
+    ck_assert_double_eq(h.rope_factor, 4);
+    h = llama(",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,"
+              "\"mscale\":2,\"mscale_all_dim\":1}");
+    ck_assert_double_eq(h.rope_attention_factor,
+                        (0.2 * log(4) + 1) / (0.1 * log(4) + 1));
+}
+END_TEST
+
+START_TEST(activations_go_by_their_many_names)
+{
+    static const struct {
+        const char *name;
+        enum lmq_activation activation;
+    } names[] = {
+        {"silu", LMQ_ACTIVATION_SILU},
+        {"swish", LMQ_ACTIVATION_SILU},
+        {"gelu", LMQ_ACTIVATION_GELU},
+        {"gelu_python", LMQ_ACTIVATION_GELU},
+        {"gelu_new", LMQ_ACTIVATION_GELU_TANH},
+        {"gelu_fast", LMQ_ACTIVATION_GELU_TANH},
+        {"gelu_pytorch_tanh", LMQ_ACTIVATION_GELU_TANH},
+        {"relu", LMQ_ACTIVATION_RELU},
+        {"sigmoid", LMQ_ACTIVATION_SIGMOID},
+    };
+    char more[100];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(more, sizeof(more), ",\"hidden_act\":\"%s\"",
+                 names[i].name);
+        struct lmq_hparams h = llama(more);
+        ck_assert_str_eq(h.unsupported, "");
+        ck_assert_int_eq(h.activation, names[i].activation);
+    }
 }
 END_TEST
 
 START_TEST(what_changes_the_computation_is_never_ignored)
 {
-    struct lmq_hparams h = llama(",\"hidden_act\":\"gelu\"");
+    static const char *const cases[][2] = {
+        {"\"hidden_act\":\"quick_gelu\"", "the activation 'quick_gelu'"},
+        {"\"hidden_act\":\"relu2\"", "the activation 'relu2'"},
+        {"\"rope_scaling\":{\"type\":\"x\",\"factor\":2}",
+         "rotary scaling 'x'"},
+        {"\"rope_scaling\":{\"factor\":2}",
+         "rotary scaling of a kind that is not said"},
+        {"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"y\":1}",
+         "'y' in rotary scaling"},
+        {"\"rope_scaling\":{\"type\":\"default\",\"mrope_section\":[1]}",
+         "'mrope_section' in rotary scaling"},
+        {"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,"
+         "\"truncate\":false}",
+         "'truncate' in YaRN rotary scaling"},
+        {"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,"
+         "\"mscale\":0.5}",
+         "'mscale' or 'mscale_all_dim' without the other"},
+        {"\"partial_rotary_factor\":0.5",
+         "'partial_rotary_factor' in a model of this kind"},
+        {"\"is_causal\":false", "'is_causal'"},
+        {"\"use_bidirectional_attention\":\"all\"",
+         "'use_bidirectional_attention'"},
+        {"\"layer_types\":[\"full_attention\",\"sliding_attention\"]",
+         "'sliding_attention' in 'layer_types' of a model of this kind"},
+        {"\"layer_types\":[\"full_attention\",\"linear_attention\"]",
+         "'linear_attention' in 'layer_types'"},
+        {"\"layer_types\":[3,4]", "'(none)' in 'layer_types'"},
+    };
+    char more[300];
 
-    ck_assert_str_eq(h.unsupported, "the activation 'gelu'");
-    h = llama(",\"quantization_config\":{\"quant_method\":\"gptq\"}");
-    ck_assert_str_eq(h.unsupported, "weights packed by 'gptq'");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(more, sizeof(more), ",%s", cases[i][0]);
+        struct lmq_hparams h = llama(more);
+        ck_assert_str_eq(h.unsupported, cases[i][1]);
+    }
+    struct lmq_hparams h =
+        llama(",\"is_causal\":true,\"use_bidirectional_attention\":false,"
+              "\"partial_rotary_factor\":1.0,\"attention_dropout\":0.1,"
+              "\"layer_types\":[\"full_attention\",\"full_attention\"]");
+    ck_assert_str_eq(h.unsupported, "");
+}
+END_TEST
+
+START_TEST(keys_of_another_type_are_refused)
+{
     assert_wrong_llama(SIZES ",\"rope_scaling\":\"yarn\"", "rope_scaling");
     assert_wrong_llama(SIZES ",\"rope_parameters\":7", "rope_parameters");
     assert_wrong_llama(SIZES ",\"tie_word_embeddings\":\"yes\"",
                        "tie_word_embeddings");
     assert_wrong_llama(SIZES ",\"hidden_act\":1", "hidden_act");
+    assert_wrong_llama(SIZES ",\"rope_scaling\":{\"type\":3}", "'type'");
+    assert_wrong_llama(SIZES ",\"rope_scaling\":{\"type\":\"yarn\","
+                             "\"factor\":2,\"truncate\":1}",
+                       "'truncate'");
+    assert_wrong_llama(SIZES ",\"layer_types\":\"full_attention\"",
+                       "'layer_types'");
+    assert_wrong_llama(SIZES ",\"layer_types\":[\"full_attention\"]",
+                       "1 of 2 layers");
 }
 END_TEST
 
@@ -187,6 +305,37 @@ START_TEST(mistral_has_a_window_and_llama_has_none)
     ck_assert_uint_eq(h.sliding_window, 32);
     h = llama(",\"sliding_window\":32");
     ck_assert_uint_eq(h.sliding_window, 0);
+}
+END_TEST
+
+START_TEST(a_description_of_ours_needs_no_family)
+{
+    struct lmq_hparams h = llama(",\"num_key_value_heads\":2"), back;
+    struct lmq_error err = {0};
+    bool is_known;
+
+    h.norm = LMQ_NORM_LAYER;
+    h.positions = LMQ_POSITIONS_ALIBI;
+    h.residual_scale = 0.25;
+    snprintf(h.architecture, sizeof(h.architecture), "of my own");
+    json_t *outer = json_object();
+    json_object_set_new(outer, "lmquant", lmq_hparams_to_json(&h, NULL));
+    /* Nothing else counts. */
+    json_object_set_new(outer, "hidden_size", json_string("x"));
+    json_object_set_new(outer, "model_type", json_string("gpt2"));
+    char *text = json_dumps(outer, 0);
+    ck_assert_int_eq(parse(text, &back, &is_known, &err), LMQ_OK);
+    ck_assert(is_known);
+    ck_assert_str_eq(back.architecture, "of my own");
+    ck_assert_str_eq(back.unsupported, "");
+    ck_assert_int_eq(back.norm, LMQ_NORM_LAYER);
+    ck_assert_int_eq(back.positions, LMQ_POSITIONS_ALIBI);
+    ck_assert_double_eq(back.residual_scale, 0.25);
+    ck_assert_uint_eq(back.n_kv_heads, 2);
+    free(text);
+    json_decref(outer);
+    assert_wrong("{\"lmquant\":3}", "'lmquant'");
+    assert_wrong("{\"lmquant\":{\"n_layers\":2}}", "no number");
 }
 END_TEST
 
@@ -231,6 +380,21 @@ START_TEST(numbers_of_the_wrong_type_or_size_are_refused)
     assert_wrong_llama(SIZES ",\"rope_scaling\":{\"type\":\"llama3\","
                              "\"factor\":8}",
                        "'llama3'");
+    assert_wrong_llama(SIZES ",\"rope_scaling\":{\"type\":\"dynamic\"}",
+                       "lacks its 'factor'");
+    assert_wrong_llama(SIZES ",\"rope_scaling\":{\"type\":\"yarn\","
+                             "\"original_max_position_embeddings\":0}",
+                       "'original_max_position_embeddings'");
+    assert_wrong_llama(SIZES ",\"rope_scaling\":{\"type\":\"longrope\","
+                             "\"short_factor\":[1],\"long_factor\":[1]}",
+                       "1 rotary factors");
+    assert_wrong_llama(SIZES ",\"rope_scaling\":{\"type\":\"yarn\","
+                             "\"factor\":-3}",
+                       "rope_factor");
+    assert_wrong_llama(SIZES ",\"partial_rotary_factor\":0",
+                       "nothing turns");
+    assert_wrong_llama(SIZES ",\"partial_rotary_factor\":2",
+                       "nothing turns");
 }
 END_TEST
 
@@ -296,7 +460,7 @@ START_TEST(hyper_parameters_come_back_from_a_container)
         "\"original_max_position_embeddings\":8192}");
     struct lmq_hparams back;
     struct lmq_error err;
-    json_t *json = lmq_hparams_to_json(&h);
+    json_t *json = lmq_hparams_to_json(&h, NULL);
 
     ck_assert_int_eq(lmq_hparams_from_json(json, &back, &err), LMQ_OK);
     ck_assert_uint_eq(back.n_kv_heads, 2);
@@ -333,8 +497,12 @@ main(void)
         keys_that_are_there_count,
         null_is_as_good_as_absent,
         rope_scaling_is_read_in_its_variants,
+        yarn_has_its_defaults,
+        activations_go_by_their_many_names,
         what_changes_the_computation_is_never_ignored,
+        keys_of_another_type_are_refused,
         mistral_has_a_window_and_llama_has_none,
+        a_description_of_ours_needs_no_family,
         an_unknown_architecture_is_named_and_not_refused,
         numbers_of_the_wrong_type_or_size_are_refused,
         sizes_that_would_divide_by_zero_are_refused,
