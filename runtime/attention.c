@@ -26,34 +26,62 @@ struct item {
 
 /* The positions [first, last] that the query's token sees. */
 static void
-visible(const struct lmq_model *model, const struct item *item, size_t query,
-        size_t position, size_t *first, size_t *last)
+visible(const struct lmq_walker *walker, const struct lmq_heads *heads,
+        const struct item *item, size_t query, size_t *first, size_t *last)
 {
-    size_t window = model->hparams.sliding_window;
+    size_t window = heads->window;
 
-    *last = position + item->token + query / item->n_heads;
+    *last = walker->position + item->token + query / item->n_heads;
     *first = window > 0 && *last >= window ? *last - window + 1 : 0;
 }
 
-static void
-gather_queries(const struct lmq_model *model, const struct lmq_work *work,
-               struct item *item, float *queries)
+static size_t
+head_of(const struct lmq_heads *heads, const struct item *item, size_t query)
 {
-    const struct lmq_hparams *h = &model->hparams;
-    size_t dim = h->head_dim, width = (size_t)h->n_heads * dim;
-    size_t group = h->n_heads / h->n_kv_heads;
-    float scale = 1 / sqrtf((float)dim);
+    size_t group = heads->n_heads / heads->n_kv_heads;
+
+    return item->kv_head * group + item->head + query % item->n_heads;
+}
+
+/* Where a query stands among those of all tokens. */
+static size_t
+place_of(const struct lmq_heads *heads, const struct item *item, size_t query)
+{
+    return (item->token + query / item->n_heads) * heads->n_heads +
+           head_of(heads, item, query);
+}
+
+static void
+gather_queries(const struct lmq_walker *walker, const struct lmq_heads *heads,
+               struct item *item)
+{
+    size_t dim = heads->keys.n_cols;
 
     for (size_t i = 0; i < item->n; i++) {
-        size_t token = item->token + i / item->n_heads;
-        size_t head =
-            item->kv_head * group + item->head + i % item->n_heads;
-        memcpy(queries + i * dim, work->q + token * width + head * dim,
-               dim * sizeof(*queries));
-        lmq_kernels()->scale(queries + i * dim, dim, scale);
+        float *query = walker->own->queries + i * dim;
+        memcpy(query, heads->queries + place_of(heads, item, i) * dim,
+               dim * sizeof(*query));
+        walker->kernels->scale(query, dim, heads->scale);
         item->max[i] = -INFINITY;
         item->sum[i] = 0;
+        if (heads->sinks != NULL) { /* a score whose value is nothing */
+            item->max[i] = heads->sinks[head_of(heads, item, i)];
+            item->sum[i] = 1;
+        }
     }
+}
+
+/* Scores of positions from `first` on, for a token at position `last`. */
+static void
+shape_scores(const struct lmq_walker *walker, const struct lmq_heads *heads,
+             size_t head, float *scores, size_t n, size_t first, size_t last)
+{
+    if (heads->softcap > 0)
+        walker->kernels->softcap(scores, n, heads->softcap);
+    if (heads->slopes == NULL)
+        return;
+    for (size_t i = 0; i < n; i++)
+        scores[i] -= heads->slopes[head] * (float)(last - first - i);
 }
 
 /* Scores become weights relative to the running maximum; what was mixed
@@ -78,90 +106,130 @@ weigh(const struct lmq_kernels *kernels, struct item *item, size_t query,
     item->sum[query] += kernels->exp_sum(scores, n, item->max[query]);
 }
 
+/* Rows of one key head from a position on. */
+static struct lmq_rows
+rows_from(const struct lmq_walker *walker, const struct lmq_rows *rows,
+          size_t kv_head, size_t position)
+{
+    struct lmq_rows part = *rows;
+
+    part.data = (const unsigned char *)rows->data +
+                (kv_head * walker->work->context + position) * rows->stride;
+    return part;
+}
+
 /* One block of positions for all queries of the item. */
 static void
-attend_block(const struct lmq_model *model, const struct lmq_kv *kv,
-             const struct lmq_work *work, struct lmq_thread_work *own,
-             struct item *item, size_t position, size_t block, size_t n)
+attend_block(const struct lmq_walker *walker, const struct lmq_heads *heads,
+             struct item *item, size_t block, size_t n)
 {
-    const struct lmq_kernels *kernels = lmq_kernels();
-    size_t dim = model->hparams.head_dim;
-    size_t row = lmq_row_bytes(work->kv_type, dim);
-    size_t at = (item->kv_head * work->context + block) * row;
-    struct lmq_rows keys = {kv->keys + at, work->kv_type, dim, row};
-    struct lmq_rows values = {kv->values + at, work->kv_type, dim, row};
+    const struct lmq_kernels *kernels = walker->kernels;
+    struct lmq_thread_work *own = walker->own;
+    size_t dim = heads->values.n_cols;
+    struct lmq_rows keys =
+        rows_from(walker, &heads->keys, item->kv_head, block);
+    struct lmq_rows values =
+        rows_from(walker, &heads->values, item->kv_head, block);
 
-    kernels->rows_product(&keys, 0, n, own->queries, dim, item->n, own->scores,
-                          LMQ_ATTENTION_BLOCK, own->scratch);
+    kernels->rows_product(&keys, 0, n, own->queries, keys.n_cols, item->n,
+                          own->scores, LMQ_ATTENTION_BLOCK, own->scratch);
     for (size_t i = 0; i < item->n; i++) {
         float *scores = own->scores + i * LMQ_ATTENTION_BLOCK;
         size_t first, last;
-        visible(model, item, i, position, &first, &last);
+        visible(walker, heads, item, i, &first, &last);
         if (last < block || first >= block + n) {
             memset(scores, 0, n * sizeof(*scores));
             continue;
         }
-        weigh(kernels, item, i, scores, n, first > block ? first - block : 0,
-              lmq_size_min(n, last + 1 - block), own->mixed + i * dim, dim);
+        size_t from = first > block ? first - block : 0;
+        size_t to = lmq_size_min(n, last + 1 - block);
+        shape_scores(walker, heads, head_of(heads, item, i), scores + from,
+                     to - from, block + from, last);
+        weigh(kernels, item, i, scores, n, from, to, own->mixed + i * dim,
+              dim);
     }
     kernels->rows_mix(&values, 0, n, own->scores, LMQ_ATTENTION_BLOCK,
                       item->n, own->mixed, dim);
 }
 
 static void
-attend(const struct lmq_model *model, const struct lmq_kv *kv,
-       struct lmq_work *work, struct lmq_thread_work *own, struct item *item,
-       size_t position)
+attend(const struct lmq_walker *walker, const struct lmq_heads *heads,
+       struct item *item)
 {
-    const struct lmq_hparams *h = &model->hparams;
-    size_t dim = h->head_dim, width = (size_t)h->n_heads * dim;
-    size_t group = h->n_heads / h->n_kv_heads;
-    size_t first, last, unused;
+    struct lmq_thread_work *own = walker->own;
+    size_t dim = heads->values.n_cols, first, last, unused;
 
-    gather_queries(model, work, item, own->queries);
+    gather_queries(walker, heads, item);
     memset(own->mixed, 0, item->n * dim * sizeof(*own->mixed));
-    visible(model, item, 0, position, &first, &unused);
-    visible(model, item, item->n - 1, position, &unused, &last);
+    visible(walker, heads, item, 0, &first, &unused);
+    visible(walker, heads, item, item->n - 1, &unused, &last);
     first -= first % LMQ_ATTENTION_BLOCK;
     for (size_t block = first; block <= last; block += LMQ_ATTENTION_BLOCK)
-        attend_block(model, kv, work, own, item, position, block,
+        attend_block(walker, heads, item, block,
                      lmq_size_min(LMQ_ATTENTION_BLOCK, last + 1 - block));
     for (size_t i = 0; i < item->n; i++) {
-        size_t token = item->token + i / item->n_heads;
-        size_t head =
-            item->kv_head * group + item->head + i % item->n_heads;
-        lmq_kernels()->scale(own->mixed + i * dim, dim, 1 / item->sum[i]);
-        memcpy(work->attention + token * width + head * dim,
+        walker->kernels->scale(own->mixed + i * dim, dim, 1 / item->sum[i]);
+        memcpy(heads->mixed + place_of(heads, item, i) * dim,
                own->mixed + i * dim, dim * sizeof(float));
     }
 }
 
-void
-lmq_attention(const struct lmq_model *model, const struct lmq_kv *kv,
-              struct lmq_work *work, struct lmq_thread_work *own, size_t n,
-              size_t position, size_t number, size_t n_threads)
+/* Heads of a group that are worked on together: as many as there is room
+ * for, but with few tokens and few key heads so few that every thread has
+ * work. */
+static size_t
+heads_at_a_time(const struct lmq_walker *walker, const struct lmq_heads *heads)
 {
-    const struct lmq_hparams *h = &model->hparams;
-    size_t group = h->n_heads / h->n_kv_heads;
-    size_t heads = lmq_size_min(group, LMQ_ATTENTION_QUERIES);
+    size_t group = heads->n_heads / heads->n_kv_heads;
+    size_t n = lmq_size_min(group, LMQ_ATTENTION_QUERIES);
 
-    /* With few tokens and few key heads the heads of a group are shared out
-     * too, so that every thread has work. */
-    if (n * h->n_kv_heads < n_threads)
-        heads = 1;
-    size_t tokens = LMQ_ATTENTION_QUERIES / heads;
-    size_t n_splits = (group + heads - 1) / heads;
-    size_t n_blocks = (n + tokens - 1) / tokens;
-    size_t n_items = h->n_kv_heads * n_splits * n_blocks;
+    if (walker->n * heads->n_kv_heads >= walker->n_walkers)
+        return n;
+    size_t share = walker->n * heads->n_heads / walker->n_walkers;
+    return share == 0 ? 1 : lmq_size_min(n, share);
+}
+
+void
+lmq_attention(const struct lmq_walker *walker, const struct lmq_heads *heads)
+{
+    size_t group = heads->n_heads / heads->n_kv_heads;
+    size_t n_heads = heads_at_a_time(walker, heads);
+    size_t tokens = LMQ_ATTENTION_QUERIES / n_heads;
+    size_t n_splits = (group + n_heads - 1) / n_heads;
+    size_t n_blocks = (walker->n + tokens - 1) / tokens;
+    size_t n_items = heads->n_kv_heads * n_splits * n_blocks;
 
     /* Later tokens see more: dealing in turn evens that out. */
-    for (size_t i = number; i < n_items; i += n_threads) {
+    for (size_t i = walker->number; i < n_items; i += walker->n_walkers) {
         struct item item = {.kv_head = i / n_blocks / n_splits,
-                            .head = i / n_blocks % n_splits * heads,
+                            .head = i / n_blocks % n_splits * n_heads,
                             .token = i % n_blocks * tokens};
-        item.n_heads = lmq_size_min(heads, group - item.head);
-        item.n_tokens = lmq_size_min(tokens, n - item.token);
+        item.n_heads = lmq_size_min(n_heads, group - item.head);
+        item.n_tokens = lmq_size_min(tokens, walker->n - item.token);
         item.n = item.n_tokens * item.n_heads;
-        attend(model, kv, work, own, &item, position);
+        attend(walker, heads, &item);
     }
+}
+
+float
+lmq_attn_scale(const struct lmq_hparams *hparams)
+{
+    return hparams->attn_scale > 0 ? (float)hparams->attn_scale
+                                   : 1 / sqrtf((float)hparams->head_dim);
+}
+
+struct lmq_heads
+lmq_heads_of(const struct lmq_walker *walker)
+{
+    const struct lmq_hparams *h = walker->h;
+
+    return (struct lmq_heads){
+        .n_heads = h->n_heads,
+        .n_kv_heads = lmq_cached_heads(h),
+        .window = lmq_layer_window(h, walker->index),
+        .scale = lmq_attn_scale(h),
+        .softcap = (float)h->attn_softcap,
+        .slopes = walker->work->slopes,
+        .sinks = h->has_sinks ? walker->layer->attention.sinks : NULL,
+    };
 }

@@ -4,7 +4,7 @@
 #ifndef LMQ_RUNTIME_ATTENTION_H
 #define LMQ_RUNTIME_ATTENTION_H
 
-#include "runtime/session.h"
+#include "runtime/walker.h"
 
 /* Queries that are worked on together, and positions in a block. */
 #define LMQ_ATTENTION_QUERIES 32
@@ -12,21 +12,40 @@
 
 /* What a thread works with. */
 struct lmq_thread_work {
-    float *queries;  /* (LMQ_ATTENTION_QUERIES, head_dim) */
-    float *mixed;    /* the same */
+    float *queries;  /* (LMQ_ATTENTION_QUERIES, width of a key) */
+    float *mixed;    /* (LMQ_ATTENTION_QUERIES, width of a value) */
     float *scores;   /* (LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK) */
     float *widened;  /* (LMQ_TILE_ROWS, widest matrix) */
+    float *worths;   /* (2, experts): of experts and of their groups */
+    unsigned char *states; /* (2, experts) */
     void *scratch;   /* of the kernels */
 };
 
+/* Queries, what they look at, and how. */
+struct lmq_heads {
+    const float *queries; /* (n, n_heads, width of a key) */
+    float *mixed;         /* (n, n_heads, width of a value) */
+    struct lmq_rows keys, values; /* [key head][position]: of the first head */
+    size_t n_heads, n_kv_heads;
+    size_t window;        /* 0: none */
+    float scale;          /* of the scores */
+    float softcap;        /* of the scores; 0: none */
+    const float *slopes;  /* (n_heads), of ALiBi; or NULL */
+    const float *sinks;   /* (n_heads), or NULL */
+};
+
+/* Of the scores. */
+float lmq_attn_scale(const struct lmq_hparams *hparams);
+
+/* How the walker's layer looks, but for queries, mixed and the rows. */
+struct lmq_heads lmq_heads_of(const struct lmq_walker *walker);
+
 /*
- * work->attention from work->q and the cache, for n tokens from `position`
- * on: causal, grouped heads, perhaps with a sliding window. A running softmax
- * over blocks of positions, so that memory does not grow with the context.
- * Thread `number` of `n_threads` does its share.
+ * Causal attention of the walker's tokens. A running softmax over blocks of
+ * positions, so that memory does not grow with the context. All walkers take
+ * part.
  */
-void lmq_attention(const struct lmq_model *model, const struct lmq_kv *kv,
-                   struct lmq_work *work, struct lmq_thread_work *own,
-                   size_t n, size_t position, size_t number, size_t n_threads);
+void lmq_attention(const struct lmq_walker *walker,
+                   const struct lmq_heads *heads);
 
 #endif

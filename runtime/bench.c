@@ -71,7 +71,8 @@ probe_reading(const struct probe *probe)
         probe->memory + share * (size_t)lmq_thread_number(), share);
     sink = sum;
     (void)sink;
-    return (double)(share * (size_t)probe->n_threads) / (lmq_clock_seconds() - start);
+    return (double)(share * (size_t)probe->n_threads) /
+           (lmq_clock_seconds() - start);
 }
 
 static void
@@ -87,23 +88,36 @@ struct cost {
     double bytes;           /* of weights, read for one token */
 };
 
+/* A matrix that so much of the tokens go through. */
 static void
-add_cost(struct cost *cost, const struct lmq_matrix *matrix)
+add_cost(struct cost *cost, const struct lmq_matrix *matrix, double share)
 {
-    cost->multiplications += (double)matrix->n_rows * (double)matrix->n_cols;
-    cost->bytes += (double)lmq_matrix_bytes(matrix);
+    cost->multiplications +=
+        share * (double)matrix->n_rows * (double)matrix->n_cols;
+    cost->bytes += share * (double)lmq_matrix_bytes(matrix);
+}
+
+static bool
+is_of_experts(const struct lmq_matrix *matrix)
+{
+    const struct lmq_place *place = &matrix->tensor->place;
+
+    return place->item >= 0 && lmq_role_is_of_experts(place->role);
 }
 
 static struct cost
 cost_of(const struct lmq_model *model)
 {
+    const struct lmq_hparams *h = &model->hparams;
     struct cost cost = {0};
 
-    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
-        lmq_layer_matrices(&model->layers[i], matrices);
-        for (size_t j = 0; j < LMQ_LAYER_MATRICES; j++)
-            add_cost(&cost, matrices[j]);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        const struct lmq_layer *layer = &model->layers[i];
+        for (size_t j = 0; j < layer->n_matrices; j++)
+            add_cost(&cost, layer->matrices[j],
+                     is_of_experts(layer->matrices[j])
+                         ? (double)h->n_experts_used / h->n_experts
+                         : 1);
     }
     return cost;
 }
@@ -274,7 +288,7 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
     struct cost with_head = cost;
     json_t *json = json_object(), *limits = json_object();
 
-    add_cost(&with_head, &bench->model->head);
+    add_cost(&with_head, &bench->model->head, 1);
     json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
     json_object_set_new(json, "model", lmq_describe_model(checkpoint));
     json_object_set_new(json, "weight_bytes",

@@ -7,216 +7,161 @@
  * All threads walk through the same lines; each takes its share of every
  * step, and a barrier stands where a step needs what others have done. The
  * arithmetic is the kernels' and its order does not depend on the shares.
+ *
+ * What a model does differently stands in its description, and is a small
+ * function here or beside: heads.c, latent.c, attention.c, feed.c, experts.c,
+ * router.c, norm.c, rope.c.
  */
 #include "config.h"
 
 #include "runtime/forward.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "base/size.h"
-#include "base/threads.h"
-#include "runtime/attention.h"
-#include "runtime/rope.h"
+#include "runtime/experts.h"
+#include "runtime/feed.h"
+#include "runtime/heads.h"
+#include "runtime/latent.h"
+#include "runtime/norm.h"
 
-/* One thread among those that walk together. */
-struct walker {
-    const struct lmq_kernels *kernels;
-    struct lmq_thread_work *own;
-    size_t number, n_walkers;
-};
+/* ---- Between the blocks ---- */
 
-#define BARRIER _Pragma("omp barrier")
-
-/* Elementwise work is shared in pieces of this many numbers. */
-#define SHARE ((size_t)512)
-
-static struct walker
-make_walker(const struct lmq_work *work)
+static bool
+is_parallel(const struct lmq_hparams *h)
 {
-    size_t number = (size_t)lmq_thread_number();
-
-    return (struct walker){.kernels = lmq_kernels(),
-                           .own = &work->threads[number],
-                           .number = number,
-                           .n_walkers = (size_t)lmq_thread_count()};
+    return h->residual != LMQ_RESIDUAL_SEQUENTIAL;
 }
 
-/* This thread's part of n things. */
+/* Whether both blocks' inputs are made before attention, and differ: the
+ * stream itself will have changed when the feed-forward looks at it. */
+static bool
+has_two_inputs(const struct lmq_hparams *h)
+{
+    return h->residual == LMQ_RESIDUAL_PARALLEL ||
+           (is_parallel(h) && h->norm_place == LMQ_NORMS_AFTER);
+}
+
+/* Where the inputs of attention and of the feed-forward stand. */
+static float *
+attention_input(const struct lmq_walker *walker)
+{
+    return walker->h->norm_place == LMQ_NORMS_AFTER ? walker->work->x
+                                                    : walker->work->norm;
+}
+
+static float *
+feed_input(const struct lmq_walker *walker)
+{
+    return has_two_inputs(walker->h) ? walker->work->feed_norm
+                                     : attention_input(walker);
+}
+
+/* A block's input for token t: the norm of the stream, or the stream. */
 static void
-share(const struct walker *walker, size_t n, size_t *from, size_t *to)
+make_input(const struct lmq_walker *walker, const struct lmq_gain *gain,
+           size_t t, float *input)
 {
-    *from = n * walker->number / walker->n_walkers;
-    *to = n * (walker->number + 1) / walker->n_walkers;
+    size_t dim = walker->h->dim;
+    const float *x = walker->work->x + t * dim;
+
+    if (walker->h->norm_place != LMQ_NORMS_AFTER)
+        lmq_norm(walker->h, gain, x, dim, input + t * dim);
+    else if (input != walker->work->x)
+        memcpy(input + t * dim, x, dim * sizeof(*x));
 }
 
-/* ---- Products ---- */
-
-/* What is multiplied: n tokens of n_cols numbers. */
-struct operand {
-    const float *x;
-    size_t n, n_cols;
-    size_t packed_group; /* of the form in work->packed; 0: none yet */
-};
-
-static struct lmq_batch
-batch_of(const struct lmq_work *work, const struct operand *operand,
-         size_t group)
-{
-    return (struct lmq_batch){
-        .n_tokens = operand->n,
-        .n_cols = operand->n_cols,
-        .group = group,
-        .bits = work->activations == LMQ_ACTIVATIONS_Q16 ? LMQ_BITS_16
-                                                         : LMQ_BITS_8,
-        .data = work->packed,
-    };
-}
-
-/* Weights widened, 16 rows at a time: the product without rounding the
- * activations. Slow; for measuring where errors come from. */
+/* The stream takes up what a block has given for token t. */
 static void
-multiply_widened(const struct walker *walker, const struct lmq_matrix *matrix,
-                 const struct operand *operand, float *out)
+take_up(const struct lmq_walker *walker, const float *bias,
+        const struct lmq_gain *post_norm, size_t t)
 {
-    size_t n_tiles = lmq_tiles_count(matrix->n_rows), from, to;
+    const struct lmq_kernels *kernels = walker->kernels;
+    size_t dim = walker->h->dim;
+    float scale = (float)walker->h->residual_scale;
+    float *x = walker->work->x + t * dim, *out = walker->work->out + t * dim;
 
-    share(walker, n_tiles, &from, &to);
-    for (size_t tile = from; tile < to; tile++) {
-        size_t first = tile * LMQ_TILE_ROWS;
-        size_t n_rows = lmq_size_min(LMQ_TILE_ROWS, matrix->n_rows - first);
-        struct lmq_rows rows = {.data = walker->own->widened,
-                                .type = LMQ_ROW_F32,
-                                .n_cols = matrix->n_cols,
-                                .stride = matrix->n_cols * sizeof(float)};
-        for (size_t i = 0; i < n_rows; i++)
-            lmq_tiles_row(&matrix->tiles, first + i,
-                          walker->own->widened + i * matrix->n_cols);
-        walker->kernels->rows_product(&rows, 0, n_rows, operand->x,
-                                      operand->n_cols, operand->n, out + first,
-                                      matrix->n_rows, walker->own->scratch);
+    if (walker->h->norm_place != LMQ_NORMS_BEFORE) {
+        if (bias != NULL)
+            kernels->add(out, bias, dim);
+        lmq_norm(walker->h, post_norm, out, dim, out);
+        bias = NULL;
     }
+    kernels->axpy(x, out, dim, scale);
+    if (bias != NULL)
+        kernels->axpy(x, bias, dim, scale);
 }
 
-/* out (n, n_rows) = x times the matrix, without the bias. The operand is
- * quantized when the first int8 matrix asks for it, and shared by the
- * others. */
 static void
-multiply(const struct walker *walker, const struct lmq_work *work,
-         const struct lmq_matrix *matrix, struct operand *operand, float *out)
+begin_layer(const struct lmq_walker *walker)
 {
+    const struct lmq_layer *layer = walker->layer;
     size_t from, to;
 
-    if (!matrix->is_int8) {
-        share(walker, matrix->n_rows, &from, &to);
-        walker->kernels->rows_product(&matrix->rows, from, to, operand->x,
-                                      operand->n_cols, operand->n, out,
-                                      matrix->n_rows, walker->own->scratch);
-        return;
-    }
-    if (work->activations == LMQ_ACTIVATIONS_F32) {
-        multiply_widened(walker, matrix, operand, out);
-        return;
-    }
-    struct lmq_batch batch = batch_of(work, operand, matrix->tiles.group);
-    if (operand->packed_group != matrix->tiles.group) {
-        BARRIER /* nobody reads the old form any more */
-        walker->kernels->batch_pack(&batch, operand->x, operand->n_cols,
-                                    walker->number, walker->n_walkers);
-        operand->packed_group = matrix->tiles.group;
-        BARRIER
-    }
-    share(walker, lmq_tiles_count(matrix->n_rows), &from, &to);
-    walker->kernels->product(&matrix->tiles, from, to, &batch, out,
-                             matrix->n_rows);
-}
-
-/* ---- Steps between the products ---- */
-
-/* x += add (unless NULL); norm = RMSNorm(x). */
-static void
-add_and_norm(const struct walker *walker, const struct lmq_model *model,
-             struct lmq_work *work, const float *add, const float *add_bias,
-             const float *weight, size_t n)
-{
-    size_t dim = model->hparams.dim, from, to;
-
-    share(walker, n, &from, &to);
+    lmq_walker_share(walker, walker->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        float *x = work->x + t * dim;
-        if (add != NULL)
-            walker->kernels->add(x, add + t * dim, dim);
-        if (add_bias != NULL)
-            walker->kernels->add(x, add_bias, dim);
-        if (weight != NULL)
-            walker->kernels->rmsnorm(x, weight, dim,
-                                     (float)model->hparams.norm_eps,
-                                     work->norm + t * dim);
+        make_input(walker, &layer->attention.norm, t, attention_input(walker));
+        if (has_two_inputs(walker->h))
+            make_input(walker, &layer->feed.norm, t, feed_input(walker));
     }
 }
 
-/* Queries turn in place; keys turn and go, with the values, into the cache. */
 static void
-turn_and_store(const struct walker *walker, const struct lmq_model *model,
-               const struct lmq_layer *layer, struct lmq_kv *kv,
-               struct lmq_work *work, size_t n, size_t position)
+end_attention(const struct lmq_walker *walker)
 {
-    const struct lmq_hparams *h = &model->hparams;
-    size_t dim = h->head_dim, n_items = h->n_heads + 2 * h->n_kv_heads;
-    size_t row = lmq_row_bytes(work->kv_type, dim), from, to;
+    const struct lmq_layer *layer = walker->layer;
+    size_t from, to;
 
-    share(walker, n * n_items, &from, &to);
-    for (size_t i = from; i < to; i++) {
-        size_t t = i / n_items, head = i % n_items;
-        const float *cosines = work->cosines + t * dim / 2;
-        const float *sines = work->sines + t * dim / 2;
-        const struct lmq_matrix *matrix = &layer->q;
-        float *x = work->q + t * layer->q.n_rows + head * dim;
-        unsigned char *store = NULL;
-        if (head >= h->n_heads + h->n_kv_heads) {
-            head -= h->n_heads + h->n_kv_heads;
-            matrix = &layer->v;
-            x = work->v + t * layer->v.n_rows + head * dim;
-            store = kv->values;
-        } else if (head >= h->n_heads) {
-            head -= h->n_heads;
-            matrix = &layer->k;
-            x = work->k + t * layer->k.n_rows + head * dim;
-            store = kv->keys;
-        }
-        if (matrix->bias != NULL)
-            walker->kernels->add(x, matrix->bias + head * dim, dim);
-        if (matrix != &layer->v)
-            walker->kernels->rope(x, cosines, sines, dim / 2);
-        if (store != NULL)
-            walker->kernels->row_narrow(
-                x, dim, work->kv_type,
-                store + (head * work->context + position + t) * row);
+    lmq_walker_share(walker, walker->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        take_up(walker, layer->attention.out.bias,
+                &layer->attention.post_norm, t);
+        if (!is_parallel(walker->h))
+            make_input(walker, &layer->feed.norm, t, feed_input(walker));
     }
 }
 
-/* gate = silu(gate) * up. */
 static void
-gate(const struct walker *walker, const struct lmq_model *model,
-     const struct lmq_layer *layer, struct lmq_work *work, size_t n)
+end_feed(const struct lmq_walker *walker)
 {
-    size_t dim = model->hparams.hidden_dim, from, to;
-    size_t per_token = (dim + SHARE - 1) / SHARE;
+    const struct lmq_feed_part *feed = &walker->layer->feed;
+    size_t from, to;
 
-    share(walker, n * per_token, &from, &to);
-    for (size_t i = from; i < to; i++) {
-        size_t column = i % per_token * SHARE;
-        size_t size = lmq_size_min(SHARE, dim - column);
-        float *g = work->gate + i / per_token * dim + column;
-        float *u = work->up + i / per_token * dim + column;
-        if (layer->gate.bias != NULL)
-            walker->kernels->add(g, layer->gate.bias + column, size);
-        if (layer->up.bias != NULL)
-            walker->kernels->add(u, layer->up.bias + column, size);
-        walker->kernels->silu(g, size);
-        walker->kernels->mul(g, u, size);
-    }
+    lmq_walker_share(walker, walker->n, &from, &to);
+    for (size_t t = from; t < to; t++)
+        take_up(walker, feed->dense.down.bias, &feed->post_norm, t);
+}
+
+/* ---- The blocks ---- */
+
+/* work->out, without the bias. */
+static void
+attention(const struct lmq_walker *walker)
+{
+    const struct lmq_matrix *out = &walker->layer->attention.out;
+    struct lmq_operand x =
+        lmq_operand_of(walker, attention_input(walker), walker->h->dim);
+    struct lmq_operand mixed =
+        lmq_operand_of(walker, walker->work->attention, out->n_cols);
+
+    if (walker->h->kv_lora_rank > 0)
+        lmq_latent_attention(walker, &x);
+    else
+        lmq_heads_attention(walker, &x);
+    LMQ_BARRIER
+    lmq_multiply(walker, out, &mixed, walker->work->out);
+}
+
+/* work->out, of a single network without the bias. */
+static void
+feed_forward(const struct lmq_walker *walker)
+{
+    struct lmq_operand x =
+        lmq_operand_of(walker, feed_input(walker), walker->h->dim);
+
+    if (lmq_layer_has_experts(walker->h, walker->index))
+        lmq_experts(walker, x.x, walker->work->out);
+    else
+        lmq_ffn(walker, &walker->layer->feed.dense, &x, walker->work->out);
 }
 
 /* ---- The skeleton ---- */
@@ -225,14 +170,19 @@ void
 lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
                   const int32_t *tokens, size_t n, size_t position)
 {
-    size_t half = model->hparams.head_dim / 2;
+    const struct lmq_kernels *kernels = lmq_kernels();
+    const struct lmq_hparams *h = &model->hparams;
+    float *learned = work->norm; /* is free */
 
     for (size_t t = 0; t < n; t++) {
-        lmq_matrix_row(&model->embedding, (size_t)tokens[t],
-                       work->x + t * model->hparams.dim);
-        lmq_rope_angles(model->rope_frequencies, half,
-                        (uint32_t)(position + t), work->cosines + t * half,
-                        work->sines + t * half);
+        float *x = work->x + t * h->dim;
+        lmq_matrix_row(&model->embedding, (size_t)tokens[t], x);
+        if (h->embedding_scale != 1)
+            kernels->scale(x, h->dim, (float)h->embedding_scale);
+        if (h->positions == LMQ_POSITIONS_LEARNED) {
+            lmq_matrix_row(&model->positions, position + t, learned);
+            kernels->add(x, learned, h->dim);
+        }
     }
 }
 
@@ -241,41 +191,45 @@ lmq_forward_layer(const struct lmq_model *model, size_t index,
                   struct lmq_kv *kv, struct lmq_work *work, size_t n,
                   size_t position)
 {
-    const struct lmq_layer *layer = &model->layers[index];
-
+    lmq_work_turn_to(work, &model->hparams, n, position);
 #pragma omp parallel num_threads(work->n_threads)
     {
-        struct walker walker = make_walker(work);
-        struct operand x = {work->norm, n, model->hparams.dim, 0};
-        struct operand mixed = {work->attention, n, layer->out.n_cols, 0};
-        struct operand hidden = {work->gate, n, model->hparams.hidden_dim, 0};
+        struct lmq_walker walker = lmq_walker_make(model, work, n, position);
+        walker.layer = &model->layers[index];
+        walker.index = index;
+        walker.kv = kv;
 
-        add_and_norm(&walker, model, work, NULL, NULL, layer->attn_norm, n);
-        BARRIER
-        multiply(&walker, work, &layer->q, &x, work->q);
-        multiply(&walker, work, &layer->k, &x, work->k);
-        multiply(&walker, work, &layer->v, &x, work->v);
-        BARRIER
-        turn_and_store(&walker, model, layer, kv, work, n, position);
-        BARRIER
-        lmq_attention(model, kv, work, walker.own, n, position, walker.number,
-                      walker.n_walkers);
-        BARRIER
-        multiply(&walker, work, &layer->out, &mixed, work->out);
-        BARRIER
-        add_and_norm(&walker, model, work, work->out, layer->out.bias,
-                     layer->ffn_norm, n);
-        BARRIER
-        x.packed_group = 0;
-        multiply(&walker, work, &layer->gate, &x, work->gate);
-        multiply(&walker, work, &layer->up, &x, work->up);
-        BARRIER
-        gate(&walker, model, layer, work, n);
-        BARRIER
-        multiply(&walker, work, &layer->down, &hidden, work->out);
-        BARRIER
-        add_and_norm(&walker, model, work, work->out, layer->down.bias, NULL,
-                     n);
+        begin_layer(&walker);
+        LMQ_BARRIER
+        attention(&walker);
+        LMQ_BARRIER
+        end_attention(&walker);
+        LMQ_BARRIER
+        feed_forward(&walker);
+        LMQ_BARRIER
+        end_feed(&walker);
+    }
+}
+
+/* What the head gave becomes logits. */
+static void
+finish_logits(const struct lmq_walker *walker, float *logits)
+{
+    const struct lmq_hparams *h = walker->h;
+    const float *bias = walker->model->head.bias;
+    size_t width = h->vocab_size, from, to;
+
+    lmq_walker_share(walker, walker->n * lmq_pieces_per_row(width), &from,
+                     &to);
+    for (size_t i = from; i < to; i++) {
+        struct lmq_piece piece = lmq_piece_at(i, width);
+        float *x = logits + piece.row * width + piece.column;
+        if (bias != NULL)
+            walker->kernels->add(x, bias + piece.column, piece.size);
+        if (h->logit_scale != 1)
+            walker->kernels->scale(x, piece.size, (float)h->logit_scale);
+        if (h->logit_softcap > 0)
+            walker->kernels->softcap(x, piece.size, (float)h->logit_softcap);
     }
 }
 
@@ -283,15 +237,26 @@ void
 lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
                  size_t n, size_t n_last, float *logits)
 {
-    size_t dim = model->hparams.dim, skipped = n - n_last;
+    const struct lmq_hparams *h = &model->hparams;
+    const float *x = work->x + (n - n_last) * h->dim;
+    bool is_finished = model->head.bias == NULL && h->logit_scale == 1 &&
+                       h->logit_softcap == 0;
 
 #pragma omp parallel num_threads(work->n_threads)
     {
-        struct walker walker = make_walker(work);
-        struct operand x = {work->norm + skipped * dim, n_last, dim, 0};
+        struct lmq_walker walker = lmq_walker_make(model, work, n_last, 0);
+        struct lmq_operand last = lmq_operand_of(&walker, work->norm, h->dim);
+        size_t from, to;
 
-        add_and_norm(&walker, model, work, NULL, NULL, model->output_norm, n);
-        BARRIER
-        multiply(&walker, work, &model->head, &x, logits);
+        lmq_walker_share(&walker, n_last, &from, &to);
+        for (size_t t = from; t < to; t++)
+            lmq_norm(h, &model->output_norm, x + t * h->dim, h->dim,
+                     work->norm + t * h->dim);
+        LMQ_BARRIER
+        lmq_multiply(&walker, &model->head, &last, logits);
+        if (!is_finished) {
+            LMQ_BARRIER
+            finish_logits(&walker, logits);
+        }
     }
 }

@@ -10,7 +10,7 @@
 
 #include "runtime/session.h"
 
-/* work->x = the embeddings; also the angles of the positions. */
+/* work->x = the embeddings. */
 void lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
                        const int32_t *tokens, size_t n, size_t position);
 

@@ -190,8 +190,9 @@ struct lmq_kernels {
                     float *out);
 
     /* mean = lane sum of x / n, d = x - mean, s = 1 / sqrt(sum / n + eps)
-     * with the lane sum (fma) of d * d; out = fma(d * s, weight, bias), or
-     * (d * s) * weight if bias is NULL. out may be x. */
+     * with the lane sum (fma) of d * d; out = fma(d * s, weight, bias),
+     * (d * s) * weight if bias is NULL, d * s if weight is NULL too. out may
+     * be x. */
     void (*layernorm)(const float *x, const float *weight, const float *bias,
                       size_t n, float eps, float *out);
 
@@ -214,12 +215,18 @@ struct lmq_kernels {
      *   silu       x / (1 + exp(-x))
      *   gelu_tanh  0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
      *   gelu_erf   0.5 x (1 + erf(x / sqrt(2)))
+     *   sigmoid    1 / (1 + exp(-x))
      *   softcap    cap * tanh(x * (1 / cap)) */
     void (*exp)(float *x, size_t n);
     void (*silu)(float *x, size_t n);
     void (*gelu_tanh)(float *x, size_t n);
     void (*gelu_erf)(float *x, size_t n);
+    void (*sigmoid)(float *x, size_t n);
     void (*softcap)(float *x, size_t n, float cap);
+
+    /* In place: max(0, x); x within [-limit, limit]. NaN stays. */
+    void (*relu)(float *x, size_t n);
+    void (*clamp)(float *x, size_t n, float limit);
 
     /* x += y; x *= y; x = fma(s, y, x). */
     void (*add)(float *x, const float *y, size_t n);

@@ -412,6 +412,7 @@ read_memory(const void *memory, size_t n_bytes)
     .layernorm = layernorm, .softmax = softmax, .max = maximum,        \
     .exp_sum = exp_sum, .scale = map_scale, .dot = sum_products,       \
     .exp = map_exp, .silu = map_silu, .gelu_tanh = map_gelu_tanh,      \
-    .gelu_erf = map_gelu_erf, .softcap = map_softcap, .add = map_add,  \
-    .mul = map_mul, .axpy = map_axpy, .rope = rope,                    \
+    .gelu_erf = map_gelu_erf, .sigmoid = map_sigmoid,                  \
+    .softcap = map_softcap, .relu = map_relu, .clamp = map_clamp,      \
+    .add = map_add, .mul = map_mul, .axpy = map_axpy, .rope = rope,    \
     .peak_f32 = peak_f32, .read_memory = read_memory

@@ -130,6 +130,14 @@ vf_tanh(vf x)
     return vf_less(z, vf_set1(0.625f), vf_fma(vf_mul(p, s), x, x), big);
 }
 
+/* NaN survives. */
+LMQ_INLINE vf
+vf_clamp(vf x, float limit)
+{
+    x = vf_max(vf_set1(-limit), x);
+    return vf_less(vf_set1(limit), x, vf_set1(limit), x);
+}
+
 /* ---- Loops over one array ---- */
 
 /* name(x, n): every x[i] = expression of the vector v */
@@ -146,6 +154,9 @@ MAP(map_exp, vf_exp(v), float *x, size_t n)
 MAP(map_silu, vf_silu(v), float *x, size_t n)
 MAP(map_gelu_tanh, vf_gelu_tanh(v), float *x, size_t n)
 MAP(map_gelu_erf, vf_gelu_erf(v), float *x, size_t n)
+MAP(map_sigmoid, vf_gate(vf_set1(1.0f), v), float *x, size_t n)
+MAP(map_relu, vf_max(vf_set1(0.0f), v), float *x, size_t n)
+MAP(map_clamp, vf_clamp(v, limit), float *x, size_t n, float limit)
 MAP(map_scale, vf_mul(v, vf_set1(s)), float *x, size_t n, float s)
 MAP(map_add, vf_add(v, load_some(y + i, n - i)),
     float *x, const float *y, size_t n)
@@ -254,9 +265,11 @@ layernorm(const float *x, const float *weight, const float *bias, size_t n,
     const vf s = vf_set1(1.0f / sqrtf(variance + eps));
     for (size_t i = 0; i < n; i += LANES) {
         vf d = vf_mul(vf_sub(load_some(x + i, n - i), mean), s);
-        vf w = load_some(weight + i, n - i);
-        d = bias == NULL ? vf_mul(d, w)
-                         : vf_fma(d, w, load_some(bias + i, n - i));
+        if (bias != NULL)
+            d = vf_fma(d, load_some(weight + i, n - i),
+                       load_some(bias + i, n - i));
+        else if (weight != NULL)
+            d = vf_mul(d, load_some(weight + i, n - i));
         store_some(out + i, d, n - i);
     }
 }
@@ -296,9 +309,7 @@ round_clamp(const float *x, size_t n, float inverse, float limit)
     const vf magic = vf_set1(12582912.0f);
     vf v = vf_mul(load_some(x, n), vf_set1(inverse));
 
-    v = vf_sub(vf_add(v, magic), magic);
-    v = vf_max(vf_set1(-limit), v);
-    return vf_less(vf_set1(limit), v, vf_set1(limit), v);
+    return vf_clamp(vf_sub(vf_add(v, magic), magic), limit);
 }
 
 /* Quantizes up to `group` numbers, pads with zeros, returns the scale. */

@@ -1,347 +1,239 @@
 /*
- * model.c - finds the tensors of a model and puts each into a form that the
- * kernels take.
+ * model.c - finds the place in the model for each tensor of a checkpoint.
  */
 #include "config.h"
 
 #include "runtime/model.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/size.h"
 #include "formats/lmq.h"
-#include "runtime/rope.h"
+#include "formats/packed.h"
 
-/* ---- Matrices ---- */
+/* ---- Where each role goes ---- */
 
-void
-lmq_matrix_row(const struct lmq_matrix *matrix, size_t row, float *out)
+enum slot_kind { NOWHERE, MATRIX, GAIN, VECTOR };
+
+#define IN_MODEL(field) offsetof(struct lmq_model, field)
+#define IN_LAYER(field) offsetof(struct lmq_layer, field)
+
+/* Of the model or of a layer, as the role is. Matrices of heads: where the
+ * pointer to the first is; of experts: where the dense one would be. */
+static const struct slot {
+    enum slot_kind kind;
+    size_t offset;
+} slots[LMQ_ROLE_COUNT] = {
+    [LMQ_ROLE_EMBEDDING] = {MATRIX, IN_MODEL(embedding)},
+    [LMQ_ROLE_POSITIONS] = {MATRIX, IN_MODEL(positions)},
+    [LMQ_ROLE_HEAD] = {MATRIX, IN_MODEL(head)},
+    [LMQ_ROLE_OUTPUT_NORM] = {GAIN, IN_MODEL(output_norm)},
+    [LMQ_ROLE_ATTN_NORM] = {GAIN, IN_LAYER(attention.norm)},
+    [LMQ_ROLE_ATTN_POST_NORM] = {GAIN, IN_LAYER(attention.post_norm)},
+    [LMQ_ROLE_ATTN_Q] = {MATRIX, IN_LAYER(attention.q)},
+    [LMQ_ROLE_ATTN_K] = {MATRIX, IN_LAYER(attention.k)},
+    [LMQ_ROLE_ATTN_V] = {MATRIX, IN_LAYER(attention.v)},
+    [LMQ_ROLE_ATTN_OUT] = {MATRIX, IN_LAYER(attention.out)},
+    [LMQ_ROLE_ATTN_Q_NORM] = {GAIN, IN_LAYER(attention.q_norm)},
+    [LMQ_ROLE_ATTN_K_NORM] = {GAIN, IN_LAYER(attention.k_norm)},
+    [LMQ_ROLE_ATTN_SINKS] = {VECTOR, IN_LAYER(attention.sinks)},
+    [LMQ_ROLE_ATTN_Q_A] = {MATRIX, IN_LAYER(attention.q_a)},
+    [LMQ_ROLE_ATTN_Q_A_NORM] = {GAIN, IN_LAYER(attention.q_a_norm)},
+    [LMQ_ROLE_ATTN_Q_B] = {MATRIX, IN_LAYER(attention.q_b)},
+    [LMQ_ROLE_ATTN_KV_A] = {MATRIX, IN_LAYER(attention.kv_a)},
+    [LMQ_ROLE_ATTN_KV_A_NORM] = {GAIN, IN_LAYER(attention.kv_a_norm)},
+    [LMQ_ROLE_ATTN_K_B] = {MATRIX, IN_LAYER(attention.k_b)},
+    [LMQ_ROLE_ATTN_V_B] = {MATRIX, IN_LAYER(attention.v_b)},
+    [LMQ_ROLE_FFN_NORM] = {GAIN, IN_LAYER(feed.norm)},
+    [LMQ_ROLE_FFN_POST_NORM] = {GAIN, IN_LAYER(feed.post_norm)},
+    [LMQ_ROLE_FFN_GATE] = {MATRIX, IN_LAYER(feed.dense.gate)},
+    [LMQ_ROLE_FFN_UP] = {MATRIX, IN_LAYER(feed.dense.up)},
+    [LMQ_ROLE_FFN_DOWN] = {MATRIX, IN_LAYER(feed.dense.down)},
+    [LMQ_ROLE_ROUTER] = {MATRIX, IN_LAYER(feed.router)},
+    [LMQ_ROLE_ROUTER_CORRECTION] = {VECTOR, IN_LAYER(feed.correction)},
+    [LMQ_ROLE_SHARED_GATE] = {MATRIX, IN_LAYER(feed.shared.gate)},
+    [LMQ_ROLE_SHARED_UP] = {MATRIX, IN_LAYER(feed.shared.up)},
+    [LMQ_ROLE_SHARED_DOWN] = {MATRIX, IN_LAYER(feed.shared.down)},
+    [LMQ_ROLE_SHARED_SWITCH] = {MATRIX, IN_LAYER(feed.shared_switch)},
+};
+
+/* What the tensor at that place fills in, or NULL. */
+static void *
+find_slot(struct lmq_model *model, const struct lmq_place *place)
 {
-    const struct lmq_rows *rows = &matrix->rows;
+    const struct lmq_hparams *h = &model->hparams;
+    size_t offset = slots[place->role].offset;
 
-    if (matrix->is_int8)
-        lmq_tiles_row(&matrix->tiles, row, out);
-    else
-        lmq_kernels()->row_widen((const char *)rows->data + row * rows->stride,
-                                 rows->type, rows->n_cols, out);
+    if (place->layer < 0)
+        return (char *)model + offset;
+    if ((uint32_t)place->layer >= h->n_layers)
+        return NULL;
+    struct lmq_layer *layer = &model->layers[place->layer];
+    if (lmq_role_is_of_heads(place->role)) {
+        struct lmq_matrix *heads =
+            *(struct lmq_matrix **)(void *)((char *)layer + offset);
+        return heads == NULL || (uint32_t)place->item >= h->n_heads
+                   ? NULL
+                   : heads + place->item;
+    }
+    if (place->item < 0 || slots[place->role].kind == GAIN)
+        return (char *)layer + offset;
+    if (layer->feed.experts == NULL ||
+        (uint32_t)place->item >= h->n_experts ||
+        !lmq_role_is_of_experts(place->role))
+        return NULL;
+    return (char *)&layer->feed.experts[place->item] +
+           (offset - IN_LAYER(feed.dense));
 }
 
-static void
-set_rows(struct lmq_matrix *matrix, const void *data, enum lmq_row_type type)
+/* ---- Loading ---- */
+
+/* n zeros that the model frees; NULL without memory. */
+static float *
+new_vector(struct lmq_model *model, size_t n)
 {
-    matrix->rows = (struct lmq_rows){
-        .data = data,
-        .type = type,
-        .n_cols = matrix->n_cols,
-        .stride = lmq_row_bytes(type, matrix->n_cols),
-    };
+    if (lmq_mem_grow(&model->vectors, &model->vectors_capacity,
+                     model->n_vectors + 1, sizeof(*model->vectors)) != 0)
+        return NULL;
+    float *vector = lmq_mem_aligned(n, sizeof(*vector));
+    if (vector != NULL)
+        model->vectors[model->n_vectors++] = vector;
+    return vector;
 }
 
-/* A copy as float32, for types and arrangements without a kernel. */
 static enum lmq_status
-copy_rows(struct lmq_model *model, struct lmq_matrix *matrix,
-          struct lmq_error *err)
+read_vector(struct lmq_model *model, const struct lmq_tensor *tensor,
+            float *vector, struct lmq_error *err)
 {
     struct lmq_scratch scratch = {0};
-    size_t n = (size_t)matrix->tensor->n_elements;
+    enum lmq_status status =
+        lmq_checkpoint_read(model->checkpoint, tensor, 0,
+                            (size_t)tensor->n_elements, vector, &scratch, err);
 
-    float *copy = lmq_mem_aligned(n, sizeof(*copy));
-    if (copy == NULL)
-        return lmq_fail_nomem(err);
-    matrix->owned = copy;
-    enum lmq_status status = lmq_checkpoint_read(
-        model->checkpoint, matrix->tensor, 0, n, copy, &scratch, err);
     lmq_scratch_free(&scratch);
-    set_rows(matrix, copy, LMQ_ROW_F32);
     return status;
 }
-
-/* What the record of a tensor in a container says, aliases followed. */
-static const struct lmq_record *
-record_of(const struct lmq_model *model, const struct lmq_tensor *tensor)
-{
-    const struct lmq_container *container =
-        lmq_checkpoint_container(model->checkpoint);
-    const struct lmq_record *record = &container->records[tensor->number];
-
-    return record->alias == LMQ_NO_ALIAS ? record
-                                         : &container->records[record->alias];
-}
-
-/* Row-major int8 is rearranged into tiles, 16 rows at a time. */
-static enum lmq_status
-copy_tiles(struct lmq_model *model, struct lmq_matrix *matrix,
-           struct lmq_error *err)
-{
-    const struct lmq_record *record = record_of(model, matrix->tensor);
-    const struct lmq_quant *quant = &record->quant;
-    const unsigned char *file;
-    size_t n_cols = matrix->n_cols;
-    size_t values = lmq_tile_values_size(n_cols, quant->group_size);
-    size_t scales =
-        lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
-    size_t row_scales = lmq_groups_per_row(n_cols, quant->group_size) *
-                        lmq_scale_size(quant->scales);
-    size_t n_tiles = (matrix->n_rows + LMQ_TILE_ROWS - 1) / LMQ_TILE_ROWS;
-    enum lmq_status status =
-        lmq_input_map(model->checkpoint->files[0], &file, err);
-
-    if (status != LMQ_OK)
-        return status;
-    unsigned char *q = matrix->owned = lmq_mem_aligned(n_tiles, values);
-    unsigned char *s = matrix->owned_scales = lmq_mem_aligned(n_tiles, scales);
-    if (q == NULL || s == NULL)
-        return lmq_fail_nomem(err);
-    for (size_t tile = 0; tile < n_tiles; tile++) {
-        size_t row = tile * LMQ_TILE_ROWS;
-        lmq_tile_pack(
-            (const int8_t *)file + record->values.offset + row * n_cols,
-            n_cols, file + record->scales.offset + row * row_scales,
-            lmq_size_min(LMQ_TILE_ROWS, matrix->n_rows - row), n_cols,
-            quant->group_size, quant->scales, q + tile * values,
-            s + tile * scales);
-    }
-    matrix->tiles.q = q;
-    matrix->tiles.scale = s;
-    return LMQ_OK;
-}
-
-/* Makes the copy that the matrix needs, if it needs one. */
-static enum lmq_status
-load_copy(struct lmq_model *model, struct lmq_matrix *matrix,
-          struct lmq_error *err)
-{
-    if (!matrix->is_copied || matrix->owned != NULL)
-        return LMQ_OK;
-    enum lmq_status status = matrix->is_int8 ? copy_tiles(model, matrix, err)
-                                             : copy_rows(model, matrix, err);
-    if (status == LMQ_OK)
-        model->n_copied_bytes += (size_t)lmq_matrix_bytes(matrix);
-    return status;
-}
-
-static bool
-row_type_of(const struct lmq_tensor *tensor, enum lmq_row_type *type)
-{
-    *type = LMQ_ROW_F32;
-    if (tensor->rotary_dim != 0 ||
-        __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
-        return false;
-    if (tensor->dtype == LMQ_DTYPE_F16)
-        *type = LMQ_ROW_F16;
-    if (tensor->dtype == LMQ_DTYPE_BF16)
-        *type = LMQ_ROW_BF16;
-    return tensor->dtype == LMQ_DTYPE_F32 || tensor->dtype == LMQ_DTYPE_F16 ||
-           tensor->dtype == LMQ_DTYPE_BF16;
-}
-
-/* Rows of floats where they lie in the file, if the kernels can take them. */
-static enum lmq_status
-use_rows(struct lmq_model *model, struct lmq_matrix *matrix,
-         struct lmq_error *err)
-{
-    const struct lmq_tensor *tensor = matrix->tensor;
-    enum lmq_row_type type;
-    const unsigned char *bytes;
-
-    matrix->is_copied = !row_type_of(tensor, &type);
-    set_rows(matrix, NULL, type);
-    if (matrix->is_copied)
-        return LMQ_OK;
-    enum lmq_status status = lmq_input_map(
-        model->checkpoint->files[tensor->file], &bytes, err);
-    if (status == LMQ_OK)
-        set_rows(matrix, bytes + tensor->offset, type);
-    return status;
-}
-
-static enum lmq_status
-use_container(struct lmq_model *model, struct lmq_matrix *matrix,
-              struct lmq_error *err)
-{
-    const struct lmq_record *record = record_of(model, matrix->tensor);
-    const unsigned char *file;
-
-    if (record->encoding != LMQ_ENCODING_Q8) {
-        matrix->is_copied = true;
-        set_rows(matrix, NULL, LMQ_ROW_F32);
-        return LMQ_OK;
-    }
-    enum lmq_status status =
-        lmq_input_map(model->checkpoint->files[0], &file, err);
-    if (status != LMQ_OK)
-        return status;
-    matrix->is_int8 = true;
-    model->is_int8 = true;
-    matrix->is_copied = record->layout != LMQ_LAYOUT_TILES;
-    matrix->tiles = (struct lmq_tiles){
-        .q = file + record->values.offset,
-        .scale = file + record->scales.offset,
-        .scale_type = record->quant.scales,
-        .multiplier = record->quant.multiplier,
-        .n_rows = matrix->n_rows,
-        .n_cols = matrix->n_cols,
-        .group = record->quant.group_size,
-    };
-    return LMQ_OK;
-}
-
-uint64_t
-lmq_matrix_bytes(const struct lmq_matrix *matrix)
-{
-    const struct lmq_tiles *tiles = &matrix->tiles;
-
-    if (!matrix->is_int8)
-        return (uint64_t)matrix->n_rows * matrix->rows.stride;
-    return (uint64_t)lmq_tiles_count(tiles->n_rows) *
-           (lmq_tile_values_size(tiles->n_cols, tiles->group) +
-            lmq_tile_scales_size(tiles->n_cols, tiles->group,
-                                 tiles->scale_type));
-}
-
-/* ---- Finding tensors ---- */
 
 static enum lmq_status
 load_vector(struct lmq_model *model, const struct lmq_tensor *tensor,
-            const float **vector, struct lmq_error *err)
+            float **vector, struct lmq_error *err)
 {
-    struct lmq_scratch scratch = {0};
-    size_t n = (size_t)tensor->n_elements;
+    float *copy = new_vector(model, (size_t)tensor->n_elements);
 
-    if (lmq_mem_grow(&model->vectors, &model->vectors_capacity,
-                     model->n_vectors + 1, sizeof(*model->vectors)) != 0)
-        return lmq_fail_nomem(err);
-    float *copy = lmq_mem_aligned(n, sizeof(*copy));
     if (copy == NULL)
         return lmq_fail_nomem(err);
-    model->vectors[model->n_vectors++] = copy;
-    enum lmq_status status = lmq_checkpoint_read(
-        model->checkpoint, tensor, 0, n, copy, &scratch, err);
-    lmq_scratch_free(&scratch);
     *vector = copy;
-    return status;
+    return read_vector(model, tensor, copy, err);
 }
 
+/* One head's part of a vector for all of them. */
 static enum lmq_status
-load_norm(struct lmq_model *model, enum lmq_role role, int32_t layer,
-          const float **vector, struct lmq_error *err)
+load_head_part(struct lmq_model *model, const struct lmq_tensor *tensor,
+               float **vector, struct lmq_error *err)
 {
-    return load_vector(model,
-                       lmq_checkpoint_find(model->checkpoint, role,
-                                           LMQ_PART_WEIGHT, layer),
-                       vector, err);
+    const struct lmq_hparams *h = &model->hparams;
+    size_t n = h->head_dim, item = (size_t)tensor->place.item;
+    size_t n_heads = tensor->place.role == LMQ_ROLE_ATTN_Q_NORM
+                         ? h->n_heads
+                         : h->n_kv_heads;
+
+    if (item >= n_heads || tensor->n_elements != n)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "tensor '%s' belongs to none of %zu heads of %zu",
+                        tensor->stored_name, n_heads, n);
+    if (*vector == NULL)
+        *vector = new_vector(model, n_heads * n);
+    if (*vector == NULL)
+        return lmq_fail_nomem(err);
+    return read_vector(model, tensor, *vector + item * n, err);
 }
 
 static enum lmq_status
-load_matrix(struct lmq_model *model, enum lmq_role role, int32_t layer,
+load_matrix(struct lmq_model *model, const struct lmq_tensor *tensor,
             struct lmq_matrix *matrix, struct lmq_error *err)
 {
-    const struct lmq_tensor *weight = lmq_checkpoint_find(
-        model->checkpoint, role, LMQ_PART_WEIGHT, layer);
-    const struct lmq_tensor *bias =
-        lmq_checkpoint_find(model->checkpoint, role, LMQ_PART_BIAS, layer);
+    int32_t layer = tensor->place.layer;
+    enum lmq_status status = lmq_matrix_open(model, tensor, matrix, err);
 
-    matrix->tensor = weight;
-    matrix->n_rows = (size_t)weight->n_rows;
-    matrix->n_cols = (size_t)weight->n_cols;
-    enum lmq_status status =
-        lmq_checkpoint_container(model->checkpoint) != NULL
-            ? use_container(model, matrix, err)
-            : use_rows(model, matrix, err);
     if (status == LMQ_OK && (layer < 0 || !model->is_lazy))
-        status = load_copy(model, matrix, err);
-    if (status == LMQ_OK && bias != NULL)
-        status = load_vector(model, bias, &matrix->bias, err);
-    return status;
-}
-
-static enum lmq_status
-load_layer(struct lmq_model *model, uint32_t index, struct lmq_error *err)
-{
-    struct lmq_layer *layer = &model->layers[index];
-    int32_t number = (int32_t)index;
-    static const enum lmq_role roles[LMQ_LAYER_MATRICES] = {
-        LMQ_ROLE_ATTN_Q,   LMQ_ROLE_ATTN_K,  LMQ_ROLE_ATTN_V,
-        LMQ_ROLE_ATTN_OUT, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP,
-        LMQ_ROLE_FFN_DOWN,
-    };
-    struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
-    enum lmq_status status =
-        load_norm(model, LMQ_ROLE_ATTN_NORM, number, &layer->attn_norm, err);
-
-    if (status == LMQ_OK)
-        status =
-            load_norm(model, LMQ_ROLE_FFN_NORM, number, &layer->ffn_norm, err);
-    lmq_layer_matrices(layer, matrices);
-    for (size_t i = 0; i < LMQ_LAYER_MATRICES && status == LMQ_OK; i++)
-        status = load_matrix(model, roles[i], number, matrices[i], err);
-    return status;
-}
-
-static enum lmq_status
-load_head(struct lmq_model *model, struct lmq_error *err)
-{
-    const struct lmq_tensor *head = lmq_checkpoint_find(
-        model->checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
-    bool is_tied = head == NULL || head->alias_of != NULL;
-
-    if (!is_tied)
-        return load_matrix(model, LMQ_ROLE_HEAD, -1, &model->head, err);
-    model->head = model->embedding;
-    model->head.owned = model->head.owned_scales = NULL;
+        status = lmq_matrix_load(model, matrix, err);
+    if (status != LMQ_OK || layer < 0)
+        return status;
+    struct lmq_layer *owner = &model->layers[layer];
+    if (lmq_mem_grow(&owner->matrices, &owner->matrices_capacity,
+                     owner->n_matrices + 1, sizeof(struct lmq_matrix *)) != 0)
+        return lmq_fail_nomem(err);
+    owner->matrices[owner->n_matrices++] = matrix;
     return LMQ_OK;
 }
 
-/* ---- One layer at a time ---- */
-
-void
-lmq_layer_matrices(struct lmq_layer *layer,
-                   struct lmq_matrix *matrices[LMQ_LAYER_MATRICES])
+static enum lmq_status
+load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
+            struct lmq_error *err)
 {
-    matrices[0] = &layer->q;
-    matrices[1] = &layer->k;
-    matrices[2] = &layer->v;
-    matrices[3] = &layer->out;
-    matrices[4] = &layer->gate;
-    matrices[5] = &layer->up;
-    matrices[6] = &layer->down;
+    const struct lmq_place *place = &tensor->place;
+    enum slot_kind kind = place->role < LMQ_ROLE_COUNT
+                              ? slots[place->role].kind
+                              : NOWHERE;
+    void *slot = kind == NOWHERE ? NULL : find_slot(model, place);
+    bool is_bias = place->part == LMQ_PART_BIAS;
+
+    if (slot == NULL)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "there is no use for the tensor '%s' in this model",
+                        tensor->stored_name);
+    if (place->role == LMQ_ROLE_HEAD && tensor->alias_of != NULL)
+        return LMQ_OK; /* tied */
+    if (kind == VECTOR)
+        return load_vector(model, tensor, slot, err);
+    if (kind == GAIN) {
+        struct lmq_gain *gain = slot;
+        float **vector = is_bias ? &gain->bias : &gain->weight;
+        return place->item < 0 ? load_vector(model, tensor, vector, err)
+                               : load_head_part(model, tensor, vector, err);
+    }
+    struct lmq_matrix *matrix = slot;
+    return is_bias ? load_vector(model, tensor, &matrix->bias, err)
+                   : load_matrix(model, tensor, matrix, err);
 }
+
+static void
+tie_head(struct lmq_model *model)
+{
+    float *bias = model->head.bias;
+
+    if (model->head.tensor != NULL)
+        return;
+    model->head = model->embedding;
+    model->head.owned = model->head.owned_scales = NULL;
+    model->head.bias = bias;
+}
+
+/* ---- One layer at a time ---- */
 
 enum lmq_status
 lmq_model_load_layer(struct lmq_model *model, size_t layer,
                      struct lmq_error *err)
 {
-    struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
+    const struct lmq_layer *l = &model->layers[layer];
     enum lmq_status status = LMQ_OK;
 
-    lmq_layer_matrices(&model->layers[layer], matrices);
-    for (size_t i = 0; i < LMQ_LAYER_MATRICES && status == LMQ_OK; i++)
-        status = load_copy(model, matrices[i], err);
+    for (size_t i = 0; i < l->n_matrices && status == LMQ_OK; i++)
+        status = lmq_matrix_load(model, l->matrices[i], err);
     return status;
-}
-
-static void
-free_copy(struct lmq_matrix *matrix)
-{
-    lmq_mem_free(matrix->owned);
-    lmq_mem_free(matrix->owned_scales);
-    matrix->owned = matrix->owned_scales = NULL;
 }
 
 void
 lmq_model_drop_layer(struct lmq_model *model, size_t layer)
 {
-    struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
+    const struct lmq_layer *l = &model->layers[layer];
 
-    lmq_layer_matrices(&model->layers[layer], matrices);
-    for (size_t i = 0; i < LMQ_LAYER_MATRICES; i++) {
-        const struct lmq_tensor *tensor = matrices[i]->tensor;
-        if (matrices[i]->is_copied)
-            free_copy(matrices[i]);
+    for (size_t i = 0; i < l->n_matrices; i++) {
+        const struct lmq_tensor *tensor = l->matrices[i]->tensor;
+        if (l->matrices[i]->is_copied)
+            lmq_matrix_drop(l->matrices[i]);
         lmq_input_forget(model->checkpoint->files[tensor->file],
                          tensor->offset, tensor->size_bytes);
     }
@@ -350,12 +242,11 @@ lmq_model_drop_layer(struct lmq_model *model, size_t layer)
 uint64_t
 lmq_model_layer_bytes(const struct lmq_model *model, size_t layer)
 {
-    struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
+    const struct lmq_layer *l = &model->layers[layer];
     uint64_t n = 0;
 
-    lmq_layer_matrices(&model->layers[layer], matrices);
-    for (size_t i = 0; i < LMQ_LAYER_MATRICES; i++)
-        n += lmq_matrix_bytes(matrices[i]);
+    for (size_t i = 0; i < l->n_matrices; i++)
+        n += lmq_matrix_bytes(l->matrices[i]);
     return n;
 }
 
@@ -382,49 +273,81 @@ recommended_activations(const struct lmq_checkpoint *checkpoint)
 }
 
 static enum lmq_status
+refuse(const struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "cannot be run: %s is not understood",
+             h->unsupported[0] == '\0' ? "the model" : h->unsupported);
+    lmq_error_in(err, checkpoint->path);
+    return LMQ_ERR_UNSUPPORTED;
+}
+
+/* What no reader brings together, and the forward pass does not know. */
+static enum lmq_status
+check_combination(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    if (h->kv_lora_rank > 0 &&
+        (h->qk_norm != LMQ_QK_NORM_NONE || h->qkv_clip > 0))
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "cannot be run: latent attention with norms or limits "
+                        "of queries and keys is not understood");
+    return LMQ_OK;
+}
+
+/* Room for what layers have many of. */
+static bool
+make_layers(struct lmq_model *model)
+{
+    const struct lmq_hparams *h = &model->hparams;
+
+    model->layers = calloc(h->n_layers, sizeof(*model->layers));
+    for (uint32_t i = 0; model->layers != NULL && i < h->n_layers; i++) {
+        struct lmq_attention_part *attention = &model->layers[i].attention;
+        struct lmq_feed_part *feed = &model->layers[i].feed;
+        if (h->kv_lora_rank > 0) {
+            attention->k_b = calloc(h->n_heads, sizeof(*attention->k_b));
+            attention->v_b = calloc(h->n_heads, sizeof(*attention->v_b));
+            if (attention->k_b == NULL || attention->v_b == NULL)
+                return false;
+        }
+        if (lmq_layer_has_experts(h, i)) {
+            feed->experts = calloc(h->n_experts, sizeof(*feed->experts));
+            if (feed->experts == NULL)
+                return false;
+        }
+    }
+    return model->layers != NULL;
+}
+
+static enum lmq_status
 open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
            struct lmq_model **out, struct lmq_error *err)
 {
-    const struct lmq_hparams *hparams = &checkpoint->hparams;
-
     *out = NULL;
-    if (!checkpoint->has_model || hparams->unsupported[0] != '\0') {
-        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                 "cannot be run: %s is not understood",
-                 hparams->unsupported[0] == '\0' ? "the model"
-                                                 : hparams->unsupported);
-        lmq_error_in(err, checkpoint->path);
+    if (lmq_checkpoint_need_weights(checkpoint, err) != LMQ_OK)
         return LMQ_ERR_UNSUPPORTED;
-    }
+    if (!checkpoint->has_model || checkpoint->hparams.unsupported[0] != '\0')
+        return refuse(checkpoint, err);
     struct lmq_model *model = calloc(1, sizeof(*model));
     if (model == NULL)
         return lmq_fail_nomem(err);
     model->checkpoint = checkpoint;
     model->is_lazy = is_lazy;
     model->activations = recommended_activations(checkpoint);
-    model->hparams = *hparams;
-    model->layers = calloc(hparams->n_layers, sizeof(*model->layers));
-    model->rope_frequencies = calloc(hparams->head_dim / 2, sizeof(double));
-    enum lmq_status status = LMQ_OK;
-    if (model->layers == NULL || model->rope_frequencies == NULL)
+    model->hparams = checkpoint->hparams;
+    enum lmq_status status = check_combination(&model->hparams, err);
+    if (status == LMQ_OK && !make_layers(model))
         status = lmq_fail_nomem(err);
-    if (status == LMQ_OK) {
-        lmq_rope_frequencies(hparams, model->rope_frequencies);
-        status = load_matrix(model, LMQ_ROLE_EMBEDDING, -1, &model->embedding,
-                             err);
-    }
-    if (status == LMQ_OK)
-        status = load_head(model, err);
-    if (status == LMQ_OK)
-        status = load_norm(model, LMQ_ROLE_OUTPUT_NORM, -1,
-                           &model->output_norm, err);
-    for (uint32_t i = 0; i < hparams->n_layers && status == LMQ_OK; i++)
-        status = load_layer(model, i, err);
+    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++)
+        status = load_tensor(model, &checkpoint->tensors[i], err);
     if (status != LMQ_OK) {
         lmq_error_in(err, checkpoint->path);
         lmq_model_close(model);
         return status;
     }
+    tie_head(model);
     *out = model;
     return LMQ_OK;
 }
@@ -449,18 +372,21 @@ lmq_model_close(struct lmq_model *model)
     if (model == NULL)
         return;
     for (uint32_t i = 0; model->layers && i < model->hparams.n_layers; i++) {
-        struct lmq_matrix *matrices[LMQ_LAYER_MATRICES];
-        lmq_layer_matrices(&model->layers[i], matrices);
-        for (size_t j = 0; j < LMQ_LAYER_MATRICES; j++)
-            free_copy(matrices[j]);
+        struct lmq_layer *layer = &model->layers[i];
+        for (size_t j = 0; j < layer->n_matrices; j++)
+            lmq_matrix_drop(layer->matrices[j]);
+        free((void *)layer->matrices);
+        free(layer->attention.k_b);
+        free(layer->attention.v_b);
+        free(layer->feed.experts);
     }
-    free_copy(&model->embedding);
-    free_copy(&model->head);
+    lmq_matrix_drop(&model->embedding);
+    lmq_matrix_drop(&model->positions);
+    lmq_matrix_drop(&model->head);
     for (size_t i = 0; i < model->n_vectors; i++)
         lmq_mem_free(model->vectors[i]);
     free(model->vectors);
     free(model->layers);
-    free(model->rope_frequencies);
     free(model);
 }
 

@@ -21,27 +21,63 @@ struct lmq_matrix {
     struct lmq_tiles tiles; /* int8 */
     struct lmq_rows rows;   /* floats */
     size_t n_rows, n_cols;
-    const float *bias; /* (n_rows), or NULL */
+    float *bias; /* (n_rows), or NULL */
     const struct lmq_tensor *tensor; /* where it comes from */
     bool is_copied;      /* the kernels cannot take it as it lies in the file */
     void *owned;         /* the copy, while it is there */
     void *owned_scales;
 };
 
-struct lmq_layer {
-    const float *attn_norm, *ffn_norm; /* (dim) */
-    struct lmq_matrix q, k, v, out;
+/* What a norm multiplies with and adds, where there is something. */
+struct lmq_gain {
+    float *weight, *bias;
+};
+
+/* A feed-forward network; no `gate` where the model is not gated. */
+struct lmq_ffn {
     struct lmq_matrix gate, up, down;
+};
+
+/* What a layer's attention consists of. What its model does not have is all
+ * zero: which that is follows from the description. */
+struct lmq_attention_part {
+    struct lmq_gain norm, post_norm; /* (dim) */
+    struct lmq_matrix q, k, v, out;
+    struct lmq_gain q_norm, k_norm;
+    float *sinks;                    /* (n_heads) */
+    /* Latent attention: q_a and q_b, or q; kv_a; a k_b and v_b per head. */
+    struct lmq_matrix q_a, q_b, kv_a;
+    struct lmq_gain q_a_norm, kv_a_norm;
+    struct lmq_matrix *k_b, *v_b;    /* (n_heads) */
+};
+
+/* And its feed-forward: one network, or experts. */
+struct lmq_feed_part {
+    struct lmq_gain norm, post_norm; /* (dim) */
+    struct lmq_ffn dense;
+    struct lmq_ffn *experts;         /* (n_experts) */
+    struct lmq_matrix router;        /* (n_experts, dim) */
+    float *correction;               /* (n_experts) */
+    struct lmq_ffn shared;
+    struct lmq_matrix shared_switch; /* (1, dim) */
+};
+
+struct lmq_layer {
+    struct lmq_attention_part attention;
+    struct lmq_feed_part feed;
+    struct lmq_matrix **matrices;    /* all of them, for those who treat them
+                                        alike */
+    size_t n_matrices, matrices_capacity;
 };
 
 struct lmq_model {
     struct lmq_checkpoint *checkpoint; /* borrowed */
     struct lmq_hparams hparams;
     struct lmq_matrix embedding;
+    struct lmq_matrix positions; /* learned ones: (positions, dim) */
     struct lmq_matrix head; /* the embedding's memory if tied */
-    const float *output_norm;
+    struct lmq_gain output_norm;
     struct lmq_layer *layers; /* (n_layers) */
-    double *rope_frequencies; /* (head_dim / 2) */
     size_t n_copied_bytes;    /* what could not be used in place */
     bool is_lazy;             /* layers are copied when they are asked for */
     bool is_int8;             /* some matrix is */
@@ -67,10 +103,19 @@ void lmq_model_drop_layer(struct lmq_model *model, size_t layer);
 /* Bytes of the matrices of one layer, as the kernels read them. */
 uint64_t lmq_model_layer_bytes(const struct lmq_model *model, size_t layer);
 
-/* The seven matrices of a layer, for those who treat them alike. */
-#define LMQ_LAYER_MATRICES 7
-void lmq_layer_matrices(struct lmq_layer *layer,
-                        struct lmq_matrix *matrices[LMQ_LAYER_MATRICES]);
+/* ---- Matrices ---- */
+
+/* Uses the tensor where it lies, if the kernels can take it as it is. */
+enum lmq_status lmq_matrix_open(struct lmq_model *model,
+                                const struct lmq_tensor *tensor,
+                                struct lmq_matrix *matrix,
+                                struct lmq_error *err);
+
+/* Makes the copy that the matrix needs, if it needs one and has none. */
+enum lmq_status lmq_matrix_load(struct lmq_model *model,
+                                struct lmq_matrix *matrix,
+                                struct lmq_error *err);
+void lmq_matrix_drop(struct lmq_matrix *matrix);
 
 uint64_t lmq_matrix_bytes(const struct lmq_matrix *matrix);
 

@@ -1,22 +1,81 @@
 /*
- * rope.c - frequencies and angles of the rotary positions.
+ * rope.c - frequencies and angles of the rotary positions; slopes of ALiBi.
  */
 #include "config.h"
 
 #include "runtime/rope.h"
 
+#include <math.h>
+
 #include "base/elementary.h"
 
 #define PI 3.14159265358979323846
+#define LN2 0.693147180559945309417
+
+/* Faster than any model turns, and slow enough for the sine. */
+#define FASTEST 1e6
+
+enum lmq_rope_kind
+lmq_layer_rope(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->rope_local_theta != 0 &&
+                   lmq_layer_window(hparams, layer) > 0
+               ? LMQ_ROPE_LOCAL
+               : LMQ_ROPE_GLOBAL;
+}
+
+/* Positions before scaling. */
+static double
+original_context(const struct lmq_hparams *h)
+{
+    return h->rope_context != 0 ? h->rope_context : h->context;
+}
+
+/* ---- Bases ---- */
+
+/* The base that stretches the longest wave by `stretch` and leaves the
+ * shortest one alone. */
+static double
+stretched_base(double theta, double stretch, uint32_t dim)
+{
+    if (dim <= 2)
+        return theta;
+    return theta * lmq_exp(lmq_log(stretch) * dim / (dim - 2));
+}
+
+/* Dynamic scaling stretches by what the position is beyond the context. So
+ * it goes by the position, not by what else is evaluated. */
+static double
+dynamic_base(const struct lmq_hparams *h, uint32_t dim, double position)
+{
+    double beyond = (position + 1) / original_context(h) - 1;
+
+    if (beyond <= 0)
+        return h->rope_theta;
+    return stretched_base(h->rope_theta, 1 + h->rope_factor * beyond, dim);
+}
 
 /* ---- Frequencies ---- */
+
+static double
+limit(double frequency)
+{
+    return frequency < FASTEST ? frequency : FASTEST;
+}
+
+/* Of pair i: base^(-2 i / dim). */
+static double
+plain_frequency(double log_base, uint32_t dim, uint32_t i)
+{
+    return lmq_exp(-2.0 * i / dim * log_base);
+}
 
 /* Llama 3's scaling: long waves are stretched by the factor, short ones are
  * left alone, between them the two are blended. */
 static double
 scale_llama3(const struct lmq_hparams *h, double frequency)
 {
-    double turns = h->rope_context * frequency / (2 * PI);
+    double turns = original_context(h) * frequency / (2 * PI);
 
     if (turns > h->rope_high_factor)
         return frequency;
@@ -27,30 +86,112 @@ scale_llama3(const struct lmq_hparams *h, double frequency)
     return (1 - blend) * frequency / h->rope_factor + blend * frequency;
 }
 
-void
-lmq_rope_frequencies(const struct lmq_hparams *hparams, double *frequencies)
+/* The pair, not a whole one, that turns so often within the context. */
+static double
+pair_that_turns(const struct lmq_hparams *h, uint32_t dim, double turns)
 {
-    double log_theta = lmq_log(hparams->rope_theta);
+    double wave = original_context(h) / (fmax(turns, 1e-9) * 2 * PI);
 
-    for (uint32_t i = 0; i < hparams->head_dim / 2; i++) {
-        double frequency =
-            lmq_exp(-2.0 * i / hparams->head_dim * log_theta);
-        if (hparams->rope_scaling == LMQ_ROPE_LINEAR)
-            frequency /= hparams->rope_factor;
-        if (hparams->rope_scaling == LMQ_ROPE_LLAMA3)
-            frequency = scale_llama3(hparams, frequency);
-        frequencies[i] = frequency;
-    }
+    return dim * lmq_log(wave) / (2 * lmq_log(h->rope_theta));
+}
+
+/* YaRN: pairs that turn seldom are stretched by the factor, those that turn
+ * often are left alone, with a ramp over the pairs between them. */
+static double
+scale_yarn(const struct lmq_hparams *h, uint32_t dim, uint32_t i,
+           double frequency)
+{
+    if (!(h->rope_theta > 1))
+        return frequency; /* all turn alike */
+    double low = fmax(floor(pair_that_turns(h, dim, h->rope_beta_fast)), 0);
+    double high =
+        fmin(ceil(pair_that_turns(h, dim, h->rope_beta_slow)), dim - 1);
+    double width = high == low ? 0.001 : high - low;
+    double ramp = fmin(fmax((i - low) / width, 0), 1);
+
+    return frequency / h->rope_factor * ramp + frequency * (1 - ramp);
 }
 
 void
-lmq_rope_angles(const double *frequencies, size_t n, uint32_t position,
-                float *cosines, float *sines)
+lmq_rope_frequencies(const struct lmq_hparams *hparams,
+                     enum lmq_rope_kind kind, size_t context,
+                     double *frequencies)
 {
-    for (size_t i = 0; i < n; i++) {
+    uint32_t dim = lmq_hparams_rotary_dim(hparams);
+    bool is_local = kind == LMQ_ROPE_LOCAL;
+    bool is_long = (double)context > original_context(hparams);
+    double base = is_local ? hparams->rope_local_theta : hparams->rope_theta;
+
+    if (!is_local && hparams->rope_scaling == LMQ_ROPE_NTK)
+        base = stretched_base(base, hparams->rope_factor, dim);
+    double log_base = lmq_log(base);
+    for (uint32_t i = 0; i < dim / 2; i++) {
+        double frequency = plain_frequency(log_base, dim, i);
+        switch (is_local ? LMQ_ROPE_PLAIN : hparams->rope_scaling) {
+        case LMQ_ROPE_LINEAR:
+            frequency /= hparams->rope_factor;
+            break;
+        case LMQ_ROPE_LLAMA3:
+            frequency = scale_llama3(hparams, frequency);
+            break;
+        case LMQ_ROPE_YARN:
+            frequency = scale_yarn(hparams, dim, i, frequency);
+            break;
+        case LMQ_ROPE_LONGROPE:
+            frequency /=
+                is_long ? hparams->rope_long[i] : hparams->rope_short[i];
+            break;
+        case LMQ_ROPE_FACTORS:
+            frequency /= hparams->rope_short[i];
+            break;
+        default: /* in the base, if at all */
+            break;
+        }
+        frequencies[i] = limit(frequency);
+    }
+}
+
+/* ---- Angles ---- */
+
+void
+lmq_rope_angles(const struct lmq_hparams *hparams, enum lmq_rope_kind kind,
+                const double *frequencies, uint32_t position, float *cosines,
+                float *sines)
+{
+    uint32_t dim = lmq_hparams_rotary_dim(hparams);
+    bool is_dynamic = kind == LMQ_ROPE_GLOBAL &&
+                      hparams->rope_scaling == LMQ_ROPE_DYNAMIC;
+    double log_base =
+        is_dynamic ? lmq_log(dynamic_base(hparams, dim, position)) : 0;
+    double size =
+        kind == LMQ_ROPE_LOCAL ? 1 : hparams->rope_attention_factor;
+
+    for (uint32_t i = 0; i < dim / 2; i++) {
         double sine, cosine;
-        lmq_sincos(position * frequencies[i], &sine, &cosine);
-        cosines[i] = (float)cosine;
-        sines[i] = (float)sine;
+        double frequency =
+            is_dynamic ? limit(plain_frequency(log_base, dim, i))
+                       : frequencies[i];
+        lmq_sincos(position * frequency, &sine, &cosine);
+        cosines[i] = (float)(cosine * size);
+        sines[i] = (float)(sine * size);
+    }
+}
+
+/* ---- ALiBi ---- */
+
+/* As in the paper (Press et al., 2021): a geometric sequence for a power of
+ * two; else that of the power below, then every second one of the power
+ * above. */
+void
+lmq_alibi_slopes(size_t n_heads, float *slopes)
+{
+    size_t n = 1;
+
+    while (n * 2 <= n_heads)
+        n *= 2;
+    for (size_t i = 0; i < n_heads; i++) {
+        double exponent = i < n ? 8.0 * (double)(i + 1) / (double)n
+                                : 4.0 * (double)(2 * (i - n) + 1) / (double)n;
+        slopes[i] = (float)lmq_exp(-exponent * LN2);
     }
 }

@@ -1,5 +1,9 @@
 /*
- * rope.h - rotary positions: which angle each pair of a head turns by.
+ * rope.h - positions: which angle each pair of a head turns by, and what
+ * distance costs.
+ *
+ * Computed without the C library's functions, so they are the same bits
+ * everywhere.
  */
 #ifndef LMQ_RUNTIME_ROPE_H
 #define LMQ_RUNTIME_ROPE_H
@@ -9,13 +13,28 @@
 
 #include "formats/hparams.h"
 
-/* frequencies: head_dim / 2 numbers, radians per position. Computed without
- * the C library's functions, so they are the same bits everywhere. */
+/* Layers with a window may turn by another base than the others. */
+enum lmq_rope_kind {
+    LMQ_ROPE_GLOBAL,
+    LMQ_ROPE_LOCAL,
+    LMQ_ROPE_KINDS
+};
+
+enum lmq_rope_kind lmq_layer_rope(const struct lmq_hparams *hparams,
+                                  size_t layer);
+
+/* frequencies: rotary dimensions / 2 numbers, radians per position, in a
+ * session with room for `context` positions. */
 void lmq_rope_frequencies(const struct lmq_hparams *hparams,
+                          enum lmq_rope_kind kind, size_t context,
                           double *frequencies);
 
-/* cos and sin of position * frequency. */
-void lmq_rope_angles(const double *frequencies, size_t n, uint32_t position,
-                     float *cosines, float *sines);
+/* Cosines and sines of one position, rotary dimensions / 2 of each. */
+void lmq_rope_angles(const struct lmq_hparams *hparams,
+                     enum lmq_rope_kind kind, const double *frequencies,
+                     uint32_t position, float *cosines, float *sines);
+
+/* ALiBi: what each head's scores lose by a distance of 1. */
+void lmq_alibi_slopes(size_t n_heads, float *slopes);
 
 #endif

@@ -12,137 +12,10 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "base/threads.h"
-#include "quantize/group.h"
-#include "runtime/attention.h"
 #include "runtime/forward.h"
 
 #define DEFAULT_CONTEXT 4096
 #define DEFAULT_BATCH 128
-#define MAX_THREADS 256
-
-/* ---- Work ---- */
-
-/* The widest operand of any product. */
-static size_t
-widest_operand(const struct lmq_hparams *h)
-{
-    size_t q = (size_t)h->n_heads * h->head_dim, widest = h->dim;
-
-    widest = q > widest ? q : widest;
-    return h->hidden_dim > widest ? h->hidden_dim : widest;
-}
-
-static bool
-make_thread(const struct lmq_model *model, size_t widest,
-            struct lmq_thread_work *thread)
-{
-    size_t dim = model->hparams.head_dim;
-
-    thread->queries =
-        lmq_mem_aligned(LMQ_ATTENTION_QUERIES * dim, sizeof(float));
-    thread->mixed =
-        lmq_mem_aligned(LMQ_ATTENTION_QUERIES * dim, sizeof(float));
-    thread->scores = lmq_mem_aligned(
-        LMQ_ATTENTION_QUERIES * LMQ_ATTENTION_BLOCK, sizeof(float));
-    thread->scratch = lmq_mem_aligned(LMQ_SCRATCH_BYTES, 1);
-    if (model->is_int8)
-        thread->widened =
-            lmq_mem_aligned(LMQ_TILE_ROWS * widest, sizeof(float));
-    return thread->queries != NULL && thread->mixed != NULL &&
-           thread->scores != NULL && thread->scratch != NULL &&
-           (!model->is_int8 || thread->widened != NULL);
-}
-
-enum lmq_status
-lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
-              size_t batch, size_t context, enum lmq_row_type kv_type,
-              enum lmq_activations activations, int threads,
-              struct lmq_error *err)
-{
-    const struct lmq_hparams *h = &model->hparams;
-    size_t q = (size_t)h->n_heads * h->head_dim;
-    size_t kv = (size_t)h->n_kv_heads * h->head_dim;
-    size_t widest = widest_operand(h);
-    /* Enough for any group: the smallest have the most scales, the largest
-     * the most padding. */
-    size_t packed = model->is_int8
-                        ? lmq_batch_bytes(batch, widest + LMQ_GROUP_MAX,
-                                          LMQ_GROUP_MIN)
-                        : 1;
-
-    *work = (struct lmq_work){.batch = batch,
-                              .n_threads = lmq_threads(threads, MAX_THREADS),
-                              .activations = activations,
-                              .kv_type = kv_type,
-                              .context = context};
-    const struct {
-        float **buffer;
-        size_t width;
-    } buffers[] = {
-        {&work->x, h->dim},          {&work->norm, h->dim},
-        {&work->q, q},               {&work->k, kv},
-        {&work->v, kv},              {&work->attention, q},
-        {&work->out, h->dim},        {&work->gate, h->hidden_dim},
-        {&work->up, h->hidden_dim},  {&work->cosines, h->head_dim / 2},
-        {&work->sines, h->head_dim / 2},
-    };
-    work->packed = packed == 0 ? NULL : lmq_mem_aligned(packed, 1);
-    work->threads =
-        calloc((size_t)work->n_threads, sizeof(*work->threads));
-    bool is_complete = work->packed != NULL && work->threads != NULL;
-    for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++) {
-        size_t n;
-        if (!lmq_size_mul(batch, buffers[i].width, &n) ||
-            (*buffers[i].buffer = lmq_mem_aligned(n, sizeof(float))) == NULL)
-            is_complete = false;
-    }
-    for (int i = 0; i < work->n_threads && is_complete; i++)
-        is_complete = make_thread(model, widest, &work->threads[i]);
-    if (!is_complete) {
-        lmq_work_free(work);
-        return lmq_fail_nomem(err);
-    }
-    return LMQ_OK;
-}
-
-void
-lmq_work_free(struct lmq_work *work)
-{
-    for (int i = 0; work->threads != NULL && i < work->n_threads; i++) {
-        lmq_mem_free(work->threads[i].queries);
-        lmq_mem_free(work->threads[i].mixed);
-        lmq_mem_free(work->threads[i].scores);
-        lmq_mem_free(work->threads[i].scratch);
-        lmq_mem_free(work->threads[i].widened);
-    }
-    free(work->threads);
-    lmq_mem_free(work->packed);
-    lmq_mem_free(work->x);
-    lmq_mem_free(work->norm);
-    lmq_mem_free(work->q);
-    lmq_mem_free(work->k);
-    lmq_mem_free(work->v);
-    lmq_mem_free(work->attention);
-    lmq_mem_free(work->out);
-    lmq_mem_free(work->gate);
-    lmq_mem_free(work->up);
-    lmq_mem_free(work->cosines);
-    lmq_mem_free(work->sines);
-    *work = (struct lmq_work){0};
-}
-
-size_t
-lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
-             size_t context)
-{
-    size_t n = lmq_row_bytes(type, model->hparams.head_dim);
-
-    return lmq_size_mul(n, model->hparams.n_kv_heads, &n) &&
-                   lmq_size_mul(n, context, &n)
-               ? n
-               : 0;
-}
 
 /* ---- Options ---- */
 
@@ -192,24 +65,22 @@ static enum lmq_status
 make_cache(struct lmq_session *session, struct lmq_error *err)
 {
     const struct lmq_model *model = session->model;
-    size_t n = lmq_kv_bytes(model, session->work.kv_type,
-                            session->work.context);
+    const struct lmq_work *work = &session->work;
 
     session->kv = calloc(model->hparams.n_layers, sizeof(*session->kv));
-    if (session->kv == NULL || n == 0)
+    if (session->kv == NULL)
         return lmq_fail_nomem(err);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        session->kv[i].keys = lmq_mem_aligned(n, 1);
-        session->kv[i].values = lmq_mem_aligned(n, 1);
-        if (session->kv[i].keys == NULL || session->kv[i].values == NULL) {
-            lmq_fail(err, LMQ_ERR_NOMEM, 0,
-                     "no memory for a context of %zu positions (%.1f GB)",
-                     session->work.context,
-                     2e-9 * (double)n * model->hparams.n_layers);
-            lmq_hint(err, "a smaller context (--ctx) or smaller keys and "
-                          "values (--kv f16, q8) need less");
-            return LMQ_ERR_NOMEM;
-        }
+        if (lmq_kv_init(&session->kv[i], model, work->kv_type, work->context))
+            continue;
+        lmq_fail(err, LMQ_ERR_NOMEM, 0,
+                 "no memory for a context of %zu positions (%.1f GB)",
+                 work->context,
+                 1e-9 * model->hparams.n_layers *
+                     lmq_kv_bytes(model, work->kv_type, work->context));
+        lmq_hint(err, "a smaller context (--ctx) or smaller keys and values "
+                      "(--kv f16, q8) need less");
+        return LMQ_ERR_NOMEM;
     }
     return LMQ_OK;
 }
@@ -270,10 +141,8 @@ lmq_session_free(struct lmq_session *session)
     if (session == NULL)
         return;
     for (uint32_t i = 0;
-         session->kv != NULL && i < session->model->hparams.n_layers; i++) {
-        lmq_mem_free(session->kv[i].keys);
-        lmq_mem_free(session->kv[i].values);
-    }
+         session->kv != NULL && i < session->model->hparams.n_layers; i++)
+        lmq_kv_free(&session->kv[i]);
     lmq_work_free(&session->work);
     lmq_mem_free(session->logits);
     free(session->history);

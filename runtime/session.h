@@ -9,6 +9,7 @@
 #define LMQ_RUNTIME_SESSION_H
 
 #include "runtime/model.h"
+#include "runtime/rope.h"
 
 /* How the activations enter an int8 product. */
 enum lmq_activations {
@@ -17,12 +18,35 @@ enum lmq_activations {
     LMQ_ACTIVATIONS_F32  /* not at all: the weights are widened instead */
 };
 
-/* The keys and values of one layer: [kv head][position][head_dim]. */
+/* The keys and values of one layer: [cached head][position][width]. With
+ * latent attention there is one head, and its values are the first columns of
+ * its keys. */
 struct lmq_kv {
     unsigned char *keys, *values;
 };
 
-/* What the forward pass works with: buffers for `batch` tokens. */
+/* Cosines and sines of a batch's positions. */
+struct lmq_angles {
+    double *frequencies;    /* (rotary_dim / 2) */
+    float *cosines, *sines; /* (batch, rotary_dim / 2) */
+};
+
+/* Which experts a batch's tokens go to. An expert's rows stand together, in
+ * the order of the tokens. */
+struct lmq_routing {
+    float *logits;     /* (batch, n_experts) */
+    uint32_t *experts; /* (batch, n_experts_used), ascending */
+    float *weights;    /* (batch, n_experts_used) */
+    uint32_t *rows;    /* (batch, n_experts_used) */
+    uint32_t *first;   /* (n_experts + 1): each one's first row */
+    uint32_t *tokens;  /* (batch * n_experts_used): each row's */
+    size_t capacity;   /* rows that are worked on at a time */
+    float *input, *output; /* (capacity, dim) */
+    float *switches;   /* (batch) */
+};
+
+/* What the forward pass works with: buffers for `batch` tokens. Those that
+ * the model has no use for are empty. */
 struct lmq_work {
     size_t batch;
     int n_threads;
@@ -31,14 +55,24 @@ struct lmq_work {
     size_t context;   /* positions that an lmq_kv has room for */
     float *x;         /* (batch, dim): the residual stream */
     float *norm;      /* (batch, dim) */
+    float *feed_norm; /* (batch, dim): where blocks are parallel */
     float *q;         /* (batch, heads * head_dim) */
-    float *k, *v;     /* (batch, kv heads * head_dim) */
-    float *attention; /* (batch, heads * head_dim) */
+    float *k, *v;     /* (batch, cached heads * width of a key, a value) */
+    float *attention; /* (batch, heads * value_dim) */
     float *out;       /* (batch, dim) */
-    float *gate, *up; /* (batch, hidden_dim) */
-    float *cosines, *sines; /* (batch, head_dim / 2) */
-    unsigned char *packed;  /* quantized activations of one operand */
+    float *gate, *up; /* (batch, hidden_dim), or of experts' rows */
+    float *q_a;       /* (batch, q_lora_rank) */
+    float *q_latent;  /* (batch, heads, width of a key) */
+    float *mixed;     /* (batch, heads, kv_lora_rank) */
+    float *slopes;    /* (heads), of ALiBi */
+    struct lmq_angles angles[LMQ_ROPE_KINDS];
+    size_t angles_at, n_angles; /* the positions that they are of */
+    const struct lmq_hparams *positions_of; /* whose positions these are */
+    struct lmq_routing routing;
+    unsigned char *packed;  /* quantized activations */
     struct lmq_thread_work *threads; /* (n_threads) */
+    void **owned;           /* the memory of all that */
+    size_t n_owned, owned_capacity;
 };
 
 struct lmq_session {
@@ -52,13 +86,63 @@ struct lmq_session {
     size_t position;      /* how many of them */
 };
 
-/* Shared with the validator, which brings its own keys and values. */
+/* ---- Work (work.c) ---- */
+
+/* Shared with the validator, which brings its own keys and values. Fails too
+ * if the model has no positions for that context. */
 enum lmq_status lmq_work_init(struct lmq_work *work,
                               const struct lmq_model *model, size_t batch,
                               size_t context, enum lmq_row_type kv_type,
                               enum lmq_activations activations, int threads,
                               struct lmq_error *err);
 void lmq_work_free(struct lmq_work *work);
+
+/* Makes the angles of n positions from `position` on, unless they are there. */
+void lmq_work_turn_to(struct lmq_work *work, const struct lmq_hparams *hparams,
+                      size_t n, size_t position);
+
+/* What it would take, about. */
+double lmq_work_bytes(const struct lmq_model *model, size_t batch,
+                      size_t context, int threads);
+
+/* Room for `context` positions of one layer; false without memory. */
+bool lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
+                 enum lmq_row_type type, size_t context);
+void lmq_kv_free(struct lmq_kv *kv);
+double lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
+                    size_t context);
+
+/* Heads of keys in the cache, and the widths of a key and of what is mixed
+ * of the values. */
+static inline size_t
+lmq_cached_heads(const struct lmq_hparams *h)
+{
+    return h->kv_lora_rank > 0 ? 1 : h->n_kv_heads;
+}
+
+static inline size_t
+lmq_key_width(const struct lmq_hparams *h)
+{
+    return h->kv_lora_rank > 0
+               ? (size_t)h->kv_lora_rank + lmq_hparams_rotary_dim(h)
+               : h->head_dim;
+}
+
+static inline size_t
+lmq_mix_width(const struct lmq_hparams *h)
+{
+    return h->kv_lora_rank > 0 ? h->kv_lora_rank : lmq_hparams_value_dim(h);
+}
+
+/* Bytes that are enough for one quantized row of an operand in any groups:
+ * the smallest have the most scales, the largest the most padding. */
+static inline size_t
+lmq_packed_bytes(size_t n_cols)
+{
+    return lmq_batch_bytes(1, n_cols + LMQ_GROUP_MAX, LMQ_GROUP_MIN);
+}
+
+/* ---- Options ---- */
 
 /* The names of options; NULL is the default, for activations what the model
  * recommends. */
@@ -68,9 +152,5 @@ enum lmq_status lmq_activations_parse(const struct lmq_model *model,
                                       struct lmq_error *err);
 enum lmq_status lmq_kv_parse(const char *text, enum lmq_row_type *type,
                              struct lmq_error *err);
-
-/* Bytes of the keys (or values) of one layer; 0 if that wraps. */
-size_t lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
-                    size_t context);
 
 #endif

@@ -343,9 +343,13 @@ run_vector(const struct lmq_kernels *k, size_t which, float *x,
     case 10: k->gelu_tanh(x, n); break;
     case 11: k->gelu_erf(x, n); break;
     case 12: k->softcap(x, n, 30.0f); break;
-    case 13: k->add(x, y, n); break;
-    case 14: k->mul(x, y, n); break;
-    case 15: k->axpy(x, y, n, 0.3f); break;
+    case 13: k->sigmoid(x, n); break;
+    case 14: k->relu(x, n); break;
+    case 15: k->clamp(x, n, 1.5f); break;
+    case 16: k->add(x, y, n); break;
+    case 17: k->mul(x, y, n); break;
+    case 18: k->axpy(x, y, n, 0.3f); break;
+    case 19: k->layernorm(x, NULL, NULL, n, 1e-5f, x); break;
     default: k->rope(x, y, y + n / 2, n / 2); break;
     }
 }
@@ -353,8 +357,13 @@ run_vector(const struct lmq_kernels *k, size_t which, float *x,
 static const char *const vector_names[] = {
     "rmsnorm", "layernorm", "layernorm with bias", "softmax", "max",
     "exp_sum", "scale", "dot", "exp", "silu", "gelu_tanh", "gelu_erf",
-    "softcap", "add", "mul", "axpy", "rope",
+    "softcap", "sigmoid", "relu", "clamp", "add", "mul", "axpy",
+    "layernorm without weights", "rope",
 };
+
+/* Functions of one number among them. */
+#define FIRST_FUNCTION 8
+#define END_FUNCTION 16
 
 static void
 check_vectors(const struct lmq_kernels *k)
@@ -384,7 +393,7 @@ check_exp_everywhere(const struct lmq_kernels *k)
     const size_t n = 1 << 15;
     struct buffer x = buffer_new(n * sizeof(float));
 
-    for (size_t which = 8; which < 13; which++) {
+    for (size_t which = FIRST_FUNCTION; which < END_FUNCTION; which++) {
         for (size_t i = 0; i < n; i++) {
             uint32_t bits = (uint32_t)i << 17 | (random_u32() & 0x1ffff);
             memcpy(x.data + 4 * i, &bits, 4);
@@ -516,7 +525,10 @@ true_value(size_t which, double x)
         return x / 2 *
                (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
     case 11: return x / 2 * erfc(-x / sqrt(2));
-    default: return 30 * tanh(x / 30);
+    case 12: return 30 * tanh(x / 30);
+    case 13: return 1 / (1 + exp(-x));
+    case 14: return fmax(x, 0);
+    default: return fmin(fmax(x, -1.5), 1.5);
     }
 }
 
@@ -525,7 +537,7 @@ true_value(size_t which, double x)
 static void
 check_accuracy(void)
 {
-    for (size_t which = 8; which < 13; which++) {
+    for (size_t which = FIRST_FUNCTION; which < END_FUNCTION; which++) {
         double worst = 0;
         for (size_t i = 0; i < 400000; i++) {
             float range = i % 3 == 0 ? 103.0f : i % 3 == 1 ? 8.0f : 0.1f;

@@ -12,6 +12,7 @@
 #include "tests/build_checkpoint.h"
 #include "tests/oracle.h"
 #include "tests/suite.h"
+#include "tests/variants.h"
 
 /* float32 against double: rounding, some hundred times over. */
 #define FLOAT_BOUND 1e-4
@@ -320,7 +321,7 @@ assert_same_bits(const char *path, const char *activations, const char *kv)
     float *first = NULL;
 
     fill_tokens(tokens, 140, vocabulary, 5);
-    for (int threads = 1; threads <= (is_quick ? 1 : 2); threads++)
+    for (int threads = 1; threads <= (is_quick ? 1 : 3); threads += 2)
         for (size_t i = is_quick ? 2 : 0; i < 3; i++) {
             struct lmq_session_options options = {.batch = batches[i],
                                                   .threads = threads,
@@ -330,6 +331,8 @@ assert_same_bits(const char *path, const char *activations, const char *kv)
                 run_logits(model, &options, tokens, 140, batches[i]);
             if (first == NULL)
                 first = logits;
+            for (size_t j = 0; j < 140 * vocabulary; j++)
+                REQUIRE(isfinite(logits[j]), "logit %zu", j);
             ck_assert_msg(memcmp(first, logits, n_bytes) == 0,
                           "%s %s %s: %d threads, batches of %zu", path,
                           activations, kv, threads, batches[i]);
@@ -358,6 +361,24 @@ END_TEST
 START_TEST(fp32_logits_do_not_depend_on_threads_and_batches)
 {
     assert_same_bits(source_path("data/fable"), "f32", "f32");
+}
+END_TEST
+
+/* Whatever a description may say. */
+START_TEST(logits_of_variants_do_not_depend_on_threads_and_batches)
+{
+    const char *const kv[] = {"f32", "f16", "q8"};
+
+    for (size_t i = 0; i < variant_count(); i++) {
+        const char *folder = variant_make(i, in_folder("variant"));
+        const char *path = convert_to(folder, "variant.lmq", "tiles");
+        assert_same_bits(folder, "f32", "f32");
+        assert_same_bits(path, "q8", "f32");
+        assert_same_bits(path, "q16", kv[i % 3]);
+        if (i < 3) /* that have many small matrices */
+            assert_same_bits(path, "f32", "f32");
+        remove(path);
+    }
 }
 END_TEST
 
@@ -486,6 +507,28 @@ START_TEST(rewinding_forgets)
 }
 END_TEST
 
+START_TEST(learned_positions_end)
+{
+    struct lmq_session_options options = {.context = VARIANT_CONTEXT};
+    size_t last = variant_count() - 1; /* the one that learned them */
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(variant_make(last, in_folder("learned")));
+    struct lmq_model *model = open_model(checkpoint);
+    struct lmq_session *session;
+    struct lmq_error err;
+
+    ck_assert_int_eq(lmq_session_new(model, &options, &session, NULL),
+                     LMQ_OK);
+    lmq_session_free(session);
+    options.context++;
+    ck_assert_int_eq(lmq_session_new(model, &options, &session, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(err.message, "learned 160 positions"));
+    lmq_model_close(model);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 START_TEST(a_model_that_is_not_understood_is_refused_by_name)
 {
     struct build_model *build = build_model(&build_small, 1);
@@ -513,6 +556,7 @@ main(int argc, char **argv)
     const TTest *const digests[] = {
         int8_logits_do_not_depend_on_threads_and_batches,
         fp32_logits_do_not_depend_on_threads_and_batches,
+        logits_of_variants_do_not_depend_on_threads_and_batches,
     };
     const TTest *const tests[] = {
         bundled_model_agrees_with_the_oracle,
@@ -530,10 +574,12 @@ main(int argc, char **argv)
         tiles_are_used_in_place_and_rows_are_copied,
         int8_logits_do_not_depend_on_threads_and_batches,
         fp32_logits_do_not_depend_on_threads_and_batches,
+        logits_of_variants_do_not_depend_on_threads_and_batches,
         smaller_keys_and_values_stay_near,
         tokens_beyond_the_vocabulary_and_the_context_are_refused,
         sliding_keeps_the_beginning_and_the_latest_half,
         rewinding_forgets,
+        learned_positions_end,
         a_model_that_is_not_understood_is_refused_by_name,
     };
 

@@ -19,6 +19,8 @@
 #define MAX_BATCH 16
 /* Rows of logits that exist at a time, per side. */
 #define HEAD_ROWS 32
+/* Tokens that go through a layer at a time: the work's buffers are as long. */
+#define WORK_TOKENS 512
 
 struct run {
     const struct lmq_lockstep *in;
@@ -49,25 +51,50 @@ longest_window(const struct lmq_lockstep *in)
     return longest;
 }
 
+static size_t
+work_tokens(size_t longest)
+{
+    return lmq_size_min(longest, WORK_TOKENS);
+}
+
+/* What the work must do for: both models. */
+static struct lmq_model
+widest_model(const struct lmq_lockstep *in)
+{
+    struct lmq_model widest = *in->judged;
+
+    widest.is_int8 |= in->reference->is_int8;
+    return widest;
+}
+
+static double
+largest_layer(const struct lmq_model *model)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
+        uint64_t n = lmq_model_layer_bytes(model, i);
+        largest = n > largest ? n : largest;
+    }
+    return (double)largest;
+}
+
 size_t
 lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
 {
     const struct lmq_hparams *h = &in->reference->hparams;
-    double context = (double)longest_window(in);
-    double q = (double)h->n_heads * h->head_dim;
-    double kv = (double)h->n_kv_heads * h->head_dim;
-    double row = 3.0 * h->dim + 2 * q + 2 * kv + 2.0 * h->hidden_dim;
-    double widest = h->hidden_dim > q ? h->hidden_dim : q;
+    struct lmq_model widest = widest_model(in);
+    size_t longest = longest_window(in);
     double threads = lmq_threads(in->threads, 256);
     double head = (double)h->vocab_size *
                   ((double)in->n_sides * HEAD_ROWS * 4 + threads * 16);
     double fixed =
-        context * (4 * row + 8 * kv + 3 * widest) + head +
-        threads * 4 * (LMQ_TILE_ROWS * widest + 100000) +
-        (double)lmq_model_layer_bytes(in->reference, 0) +
-        (double)lmq_model_layer_bytes(in->judged, 0) +
+        lmq_work_bytes(&widest, work_tokens(longest), longest, in->threads) +
+        lmq_kv_bytes(&widest, LMQ_ROW_F32, longest) + head +
+        largest_layer(in->reference) + largest_layer(in->judged) +
         (double)lmq_matrix_bytes(&in->reference->head) +
         (double)lmq_matrix_bytes(&in->judged->head);
+    double context = (double)longest;
     double window = context * 4 * h->dim * (double)in->n_sides;
     double room = ((double)in->memory - fixed) / window;
 
@@ -95,10 +122,8 @@ tear_down(struct run *run)
         if (run->logits != NULL)
             lmq_mem_free(run->logits[i]);
     }
-    run->work.x = NULL; /* it pointed into the streams */
     lmq_work_free(&run->work);
-    lmq_mem_free(run->kv.keys);
-    lmq_mem_free(run->kv.values);
+    lmq_kv_free(&run->kv);
     free(run->views);
     free(run->streams);
     free(run->logits);
@@ -112,36 +137,30 @@ set_up(struct run *run, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
     const struct lmq_hparams *h = &in->reference->hparams;
-    struct lmq_model widest = *in->judged;
+    struct lmq_model widest = widest_model(in);
     size_t n_threads;
 
     run->context = longest_window(in);
     run->batch = lmq_lockstep_batch(in, err);
     if (run->batch == 0)
         return LMQ_ERR_NOMEM;
-    widest.is_int8 |= in->reference->is_int8;
     enum lmq_status status = lmq_work_init(
-        &run->work, &widest, run->context, run->context, LMQ_ROW_F32,
-        LMQ_ACTIVATIONS_F32, in->threads, err);
+        &run->work, &widest, work_tokens(run->context), run->context,
+        LMQ_ROW_F32, LMQ_ACTIVATIONS_F32, in->threads, err);
     if (status != LMQ_OK)
         return status;
-    lmq_mem_free(run->work.x);
-    run->work.x = NULL;
     n_threads = (size_t)run->work.n_threads;
-    size_t kv = lmq_kv_bytes(in->reference, LMQ_ROW_F32, run->context);
-    run->kv.keys = lmq_mem_aligned(kv, 1);
-    run->kv.values = lmq_mem_aligned(kv, 1);
     run->views = calloc(in->n_sides, sizeof(*run->views));
     run->streams = calloc(in->n_sides, sizeof(*run->streams));
     run->logits = calloc(in->n_sides, sizeof(*run->logits));
     run->scratch = calloc(n_threads * 2 * h->vocab_size, sizeof(double));
     run->drifts = calloc(in->n_sides * HEAD_ROWS, sizeof(*run->drifts));
     run->rows = calloc(run->context, sizeof(*run->rows));
-    bool is_complete = kv > 0 && run->kv.keys != NULL &&
-                       run->kv.values != NULL && run->views != NULL &&
-                       run->streams != NULL && run->logits != NULL &&
-                       run->scratch != NULL && run->drifts != NULL &&
-                       run->rows != NULL;
+    bool is_complete = lmq_kv_init(&run->kv, in->reference, LMQ_ROW_F32,
+                                   run->context) &&
+                       run->views != NULL && run->streams != NULL &&
+                       run->logits != NULL && run->scratch != NULL &&
+                       run->drifts != NULL && run->rows != NULL;
     for (size_t i = 0; i < in->n_sides && is_complete; i++) {
         run->views[i] = in->sides[i].is_reference ? *in->reference
                                                   : *in->judged;
@@ -181,19 +200,10 @@ compose_layer(struct run *run, size_t side, size_t index)
 
     *layer = which->is_reference ? *reference
                                  : run->in->judged->layers[index];
-    if (is_all || (which->restored & LMQ_PARTS_ATTENTION)) {
-        layer->attn_norm = reference->attn_norm;
-        layer->q = reference->q;
-        layer->k = reference->k;
-        layer->v = reference->v;
-        layer->out = reference->out;
-    }
-    if (is_all || (which->restored & LMQ_PARTS_FFN)) {
-        layer->ffn_norm = reference->ffn_norm;
-        layer->gate = reference->gate;
-        layer->up = reference->up;
-        layer->down = reference->down;
-    }
+    if (is_all || (which->restored & LMQ_PARTS_ATTENTION))
+        layer->attention = reference->attention;
+    if (is_all || (which->restored & LMQ_PARTS_FFN))
+        layer->feed = reference->feed;
 }
 
 /* ---- A batch ---- */
@@ -205,11 +215,12 @@ stream_of(const struct run *run, size_t side, size_t slot)
            slot * run->context * run->in->reference->hparams.dim;
 }
 
-/* The walk of one side's window begins or goes on. */
+/* The walk of one side's window begins or goes on, at its token `first`. */
 static void
-point_at(struct run *run, size_t side, size_t slot)
+point_at(struct run *run, size_t side, size_t slot, size_t first)
 {
-    run->work.x = stream_of(run, side, slot);
+    run->work.x = stream_of(run, side, slot) +
+                  first * run->in->reference->hparams.dim;
     run->work.activations = run->in->sides[side].activations;
     run->work.kv_type = run->in->sides[side].kv_type;
 }
@@ -235,13 +246,24 @@ embed(struct run *run, const struct lmq_window *windows, size_t n)
 {
     for (size_t side = 0; side < run->in->n_sides; side++)
         for (size_t slot = 0; slot < n; slot++) {
-            point_at(run, side, slot);
+            point_at(run, side, slot, 0);
             lmq_forward_embed(&run->views[side], &run->work,
                               run->in->corpus->tokens + windows[slot].first,
                               windows[slot].n, 0);
         }
     for (size_t slot = 0; slot < n; slot++)
         compare_window(run, &windows[slot], slot, -1);
+}
+
+/* One window of one side through a layer. */
+static void
+walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n)
+{
+    for (size_t at = 0; at < n; at += run->work.batch) {
+        point_at(run, side, slot, at);
+        lmq_forward_layer(&run->views[side], layer, &run->kv, &run->work,
+                          lmq_size_min(n - at, run->work.batch), at);
+    }
 }
 
 static enum lmq_status
@@ -255,11 +277,8 @@ walk_layer(struct run *run, size_t layer, const struct lmq_window *windows,
         status = lmq_model_load_layer(in->judged, layer, err);
     for (size_t side = 0; side < in->n_sides && status == LMQ_OK; side++) {
         compose_layer(run, side, layer);
-        for (size_t slot = 0; slot < n; slot++) {
-            point_at(run, side, slot);
-            lmq_forward_layer(&run->views[side], layer, &run->kv, &run->work,
-                              windows[slot].n, 0);
-        }
+        for (size_t slot = 0; slot < n; slot++)
+            walk_window(run, layer, side, slot, windows[slot].n);
     }
     for (size_t slot = 0; slot < n && status == LMQ_OK; slot++)
         compare_window(run, &windows[slot], slot, (int32_t)layer);
@@ -276,13 +295,11 @@ judge_rows(struct run *run, const struct lmq_window *window, size_t slot,
 {
     const struct lmq_lockstep *in = run->in;
     size_t vocabulary = in->reference->hparams.vocab_size;
-    size_t dim = in->reference->hparams.dim;
     const int32_t *tokens = in->corpus->tokens + window->first;
     enum lmq_status status = LMQ_OK;
 
     for (size_t side = 0; side < in->n_sides; side++) {
-        point_at(run, side, slot);
-        run->work.x += first * dim;
+        point_at(run, side, slot, first);
         lmq_forward_head(&run->views[side], &run->work, rows, rows,
                          run->logits[side]);
     }

@@ -1,0 +1,358 @@
+/*
+ * experts.c - mixtures of experts.
+ *
+ * The rows of a batch are put together by expert, so that each expert's
+ * weights are read once. Several experts go through each step at a time, with
+ * one barrier for all of them: with a single token, that is what keeps every
+ * thread busy. What a token gets does not depend on the others: its rows are
+ * its own, and it adds them up in the order of the experts.
+ */
+#include "config.h"
+
+#include "runtime/experts.h"
+
+#include <string.h>
+
+#include "runtime/attention.h"
+#include "runtime/feed.h"
+#include "runtime/router.h"
+
+/* ---- Routes ---- */
+
+/* Each token's experts, by this thread's share of the tokens. */
+static void
+choose_experts(const struct lmq_walker *walker)
+{
+    const struct lmq_hparams *h = walker->h;
+    const struct lmq_feed_part *feed = &walker->layer->feed;
+    struct lmq_routing *r = &walker->work->routing;
+    size_t from, to;
+
+    lmq_walker_share(walker, walker->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        struct lmq_choice choice = {
+            .scores = r->logits + t * h->n_experts,
+            .correction = h->router_corrects ? feed->correction : NULL,
+            .worths = walker->own->worths,
+            .states = walker->own->states,
+        };
+        if (feed->router.bias != NULL)
+            walker->kernels->add(choice.scores, feed->router.bias,
+                                 h->n_experts);
+        lmq_router_choose(h, &choice, r->experts + t * h->n_experts_used,
+                          r->weights + t * h->n_experts_used);
+    }
+}
+
+/* Gives every chosen expert of every token its row: a counting sort. */
+static void
+assign_rows(const struct lmq_walker *walker)
+{
+    const struct lmq_hparams *h = walker->h;
+    struct lmq_routing *r = &walker->work->routing;
+    size_t n = walker->n * h->n_experts_used;
+    uint32_t *end = r->first + 1; /* of each expert's rows, in the end */
+
+    memset(r->first, 0, ((size_t)h->n_experts + 1) * sizeof(*r->first));
+    for (size_t i = 0; i < n; i++)
+        end[r->experts[i]]++;
+    for (size_t e = 0; e < h->n_experts; e++)
+        end[e] += r->first[e];
+    /* Backwards, each row taken from the end: so the ends become firsts. */
+    for (size_t i = n; i-- > 0;) {
+        r->rows[i] = --end[r->experts[i]];
+        r->tokens[r->rows[i]] = (uint32_t)(i / h->n_experts_used);
+    }
+    memmove(r->first, end, h->n_experts * sizeof(*r->first));
+    r->first[h->n_experts] = (uint32_t)n;
+}
+
+static void
+route(const struct lmq_walker *walker, const float *x)
+{
+    struct lmq_operand operand = lmq_operand_of(walker, x, walker->h->dim);
+
+    lmq_multiply(walker, &walker->layer->feed.router, &operand,
+                 walker->work->routing.logits);
+    LMQ_BARRIER
+    choose_experts(walker);
+    LMQ_BARRIER
+    if (walker->number == 0)
+        assign_rows(walker);
+    LMQ_BARRIER
+}
+
+/* ---- Waves: as many experts as there is room for ---- */
+
+/* Experts [first, end) and their rows. */
+struct wave {
+    size_t first, end;
+    size_t row, n_rows;
+};
+
+/* An expert has no more rows than the batch has tokens: there is room. */
+static bool
+next_wave(const struct lmq_walker *walker, struct wave *wave)
+{
+    const struct lmq_routing *r = &walker->work->routing;
+    size_t n = walker->h->n_experts;
+
+    wave->first = wave->end;
+    wave->row = r->first[wave->first];
+    while (wave->end < n &&
+           r->first[wave->end + 1] - wave->row <= r->capacity)
+        wave->end++;
+    wave->n_rows = r->first[wave->end] - wave->row;
+    return wave->first < n;
+}
+
+static size_t
+rows_of(const struct lmq_walker *walker, size_t expert)
+{
+    const uint32_t *first = walker->work->routing.first;
+
+    return first[expert + 1] - first[expert];
+}
+
+/* An expert's rows of a buffer of the wave. `slot` counts rows of the
+ * quantized forms. */
+static struct lmq_operand
+operand_of(const struct lmq_walker *walker, const struct wave *wave,
+           size_t expert, const float *x, size_t n_cols, size_t slot)
+{
+    size_t row = walker->work->routing.first[expert] - wave->row;
+
+    return (struct lmq_operand){
+        .x = x + row * n_cols,
+        .n = rows_of(walker, expert),
+        .n_cols = n_cols,
+        .stride = n_cols,
+        .packed = walker->work->packed +
+                  (slot + row) * lmq_packed_bytes(n_cols),
+    };
+}
+
+/* The quantized form that `up` takes: the gate's, if their groups agree. */
+static size_t
+up_slot(const struct lmq_walker *walker, const struct lmq_ffn *expert)
+{
+    bool is_shared = expert->gate.is_int8 &&
+                     expert->gate.tiles.group == expert->up.tiles.group;
+
+    return is_shared ? 0 : walker->work->routing.capacity;
+}
+
+static void
+gather(const struct lmq_walker *walker, const struct wave *wave,
+       const float *x)
+{
+    struct lmq_routing *r = &walker->work->routing;
+    size_t dim = walker->h->dim, from, to;
+
+    lmq_walker_share(walker, wave->n_rows, &from, &to);
+    for (size_t i = from; i < to; i++)
+        memcpy(r->input + i * dim, x + r->tokens[wave->row + i] * dim,
+               dim * sizeof(*x));
+}
+
+static void
+pack_inputs(const struct lmq_walker *walker, const struct wave *wave)
+{
+    const float *input = walker->work->routing.input;
+    size_t dim = walker->h->dim;
+
+    for (size_t e = wave->first; e < wave->end; e++) {
+        const struct lmq_ffn *expert = &walker->layer->feed.experts[e];
+        if (rows_of(walker, e) == 0)
+            continue;
+        struct lmq_operand x = operand_of(walker, wave, e, input, dim, 0);
+        if (walker->h->is_gated && lmq_product_packs(walker, &expert->gate))
+            lmq_operand_pack(walker, &expert->gate, &x, e);
+        size_t slot = up_slot(walker, expert);
+        x = operand_of(walker, wave, e, input, dim, slot);
+        if (slot != 0 && lmq_product_packs(walker, &expert->up))
+            lmq_operand_pack(walker, &expert->up, &x, e);
+    }
+}
+
+static void
+multiply_inputs(const struct lmq_walker *walker, const struct wave *wave)
+{
+    const struct lmq_work *work = walker->work;
+    const float *input = work->routing.input;
+    size_t dim = walker->h->dim, width = walker->h->expert_dim, total = 0;
+    const struct lmq_ffn *experts = walker->layer->feed.experts;
+    bool is_gated = walker->h->is_gated;
+
+    for (size_t e = wave->first; e < wave->end; e++)
+        if (rows_of(walker, e) > 0)
+            total += (is_gated ? 2 : 1) *
+                     lmq_product_price(&experts[e].up, rows_of(walker, e));
+    struct lmq_deal deal = lmq_deal_begin(walker, total);
+    for (size_t e = wave->first; e < wave->end; e++) {
+        size_t row = work->routing.first[e] - wave->row;
+        if (rows_of(walker, e) == 0)
+            continue;
+        struct lmq_operand x = operand_of(walker, wave, e, input, dim, 0);
+        if (is_gated)
+            lmq_deal_product(walker, &deal, &experts[e].gate, &x,
+                             work->gate + row * width, width);
+        x = operand_of(walker, wave, e, input, dim,
+                       up_slot(walker, &experts[e]));
+        lmq_deal_product(walker, &deal, &experts[e].up, &x,
+                         work->up + row * width, width);
+    }
+}
+
+static void
+activate(const struct lmq_walker *walker, const struct wave *wave)
+{
+    const struct lmq_work *work = walker->work;
+    size_t width = walker->h->expert_dim, e = wave->first, from, to;
+
+    lmq_walker_share(walker, wave->n_rows * lmq_pieces_per_row(width), &from,
+                     &to);
+    for (size_t i = from; i < to; i++) {
+        struct lmq_piece piece = lmq_piece_at(i, width);
+        size_t at = piece.row * width + piece.column;
+        while (work->routing.first[e + 1] - wave->row <= piece.row)
+            e++;
+        lmq_ffn_activate(walker, &walker->layer->feed.experts[e],
+                         work->gate + at, work->up + at, piece.column,
+                         piece.size);
+    }
+}
+
+static void
+pack_insides(const struct lmq_walker *walker, const struct wave *wave)
+{
+    for (size_t e = wave->first; e < wave->end; e++) {
+        const struct lmq_matrix *down =
+            &walker->layer->feed.experts[e].down;
+        if (rows_of(walker, e) == 0 || !lmq_product_packs(walker, down))
+            continue;
+        struct lmq_operand inside =
+            operand_of(walker, wave, e, lmq_ffn_inside(walker),
+                       walker->h->expert_dim, 0);
+        lmq_operand_pack(walker, down, &inside, e);
+    }
+}
+
+static void
+multiply_insides(const struct lmq_walker *walker, const struct wave *wave)
+{
+    const struct lmq_ffn *experts = walker->layer->feed.experts;
+    struct lmq_routing *r = &walker->work->routing;
+    size_t dim = walker->h->dim, total = 0;
+
+    for (size_t e = wave->first; e < wave->end; e++)
+        if (rows_of(walker, e) > 0)
+            total += lmq_product_price(&experts[e].down, rows_of(walker, e));
+    struct lmq_deal deal = lmq_deal_begin(walker, total);
+    for (size_t e = wave->first; e < wave->end; e++) {
+        if (rows_of(walker, e) == 0)
+            continue;
+        struct lmq_operand inside =
+            operand_of(walker, wave, e, lmq_ffn_inside(walker),
+                       walker->h->expert_dim, 0);
+        lmq_deal_product(walker, &deal, &experts[e].down, &inside,
+                         r->output + (r->first[e] - wave->row) * dim, dim);
+    }
+}
+
+/* Each token takes up the rows of its experts that are in the wave. */
+static void
+combine(const struct lmq_walker *walker, const struct wave *wave, float *out)
+{
+    const struct lmq_kernels *kernels = walker->kernels;
+    const struct lmq_routing *r = &walker->work->routing;
+    size_t dim = walker->h->dim, used = walker->h->n_experts_used, from, to;
+
+    lmq_walker_share(walker, walker->n * lmq_pieces_per_row(dim), &from, &to);
+    for (size_t i = from; i < to; i++) {
+        struct lmq_piece piece = lmq_piece_at(i, dim);
+        float *sum = out + piece.row * dim + piece.column;
+        if (wave->first == 0)
+            memset(sum, 0, piece.size * sizeof(*sum));
+        for (size_t j = piece.row * used; j < (piece.row + 1) * used; j++) {
+            const float *bias =
+                walker->layer->feed.experts[r->experts[j]].down.bias;
+            if (r->rows[j] - wave->row >= wave->n_rows)
+                continue; /* before it or behind it */
+            float *y = r->output + (r->rows[j] - wave->row) * dim +
+                       piece.column;
+            if (bias != NULL)
+                kernels->add(y, bias + piece.column, piece.size);
+            kernels->axpy(sum, y, piece.size, r->weights[j]);
+        }
+    }
+}
+
+/* ---- Shared experts ---- */
+
+static float
+switch_of(const struct lmq_walker *walker, size_t t)
+{
+    const struct lmq_matrix *matrix = &walker->layer->feed.shared_switch;
+    float x = walker->work->routing.switches[t];
+
+    if (matrix->tensor == NULL)
+        return 1;
+    if (matrix->bias != NULL)
+        x += matrix->bias[0];
+    walker->kernels->sigmoid(&x, 1);
+    return x;
+}
+
+static void
+add_shared(const struct lmq_walker *walker, const float *x, float *out)
+{
+    const struct lmq_feed_part *feed = &walker->layer->feed;
+    struct lmq_routing *r = &walker->work->routing;
+    size_t dim = walker->h->dim, from, to;
+    struct lmq_operand operand = lmq_operand_of(walker, x, dim);
+
+    if (feed->shared_switch.tensor != NULL)
+        lmq_multiply(walker, &feed->shared_switch, &operand, r->switches);
+    lmq_ffn(walker, &feed->shared, &operand, r->output);
+    LMQ_BARRIER
+    lmq_walker_share(walker, walker->n * lmq_pieces_per_row(dim), &from, &to);
+    for (size_t i = from; i < to; i++) {
+        struct lmq_piece piece = lmq_piece_at(i, dim);
+        float *y = r->output + piece.row * dim + piece.column;
+        if (feed->shared.down.bias != NULL)
+            walker->kernels->add(y, feed->shared.down.bias + piece.column,
+                                 piece.size);
+        walker->kernels->axpy(out + piece.row * dim + piece.column, y,
+                              piece.size, switch_of(walker, piece.row));
+    }
+}
+
+/* ---- All together ---- */
+
+void
+lmq_experts(const struct lmq_walker *walker, const float *x, float *out)
+{
+    struct wave wave = {0};
+
+    route(walker, x);
+    while (next_wave(walker, &wave)) {
+        gather(walker, &wave, x);
+        LMQ_BARRIER
+        pack_inputs(walker, &wave);
+        LMQ_BARRIER
+        multiply_inputs(walker, &wave);
+        LMQ_BARRIER
+        activate(walker, &wave);
+        LMQ_BARRIER
+        pack_insides(walker, &wave);
+        LMQ_BARRIER
+        multiply_insides(walker, &wave);
+        LMQ_BARRIER
+        combine(walker, &wave, out);
+    }
+    if (walker->h->shared_dim > 0) {
+        LMQ_BARRIER /* the rows are overwritten */
+        add_shared(walker, x, out);
+    }
+}

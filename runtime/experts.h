@@ -1,0 +1,14 @@
+/*
+ * experts.h - feed-forward networks of which each token uses a few.
+ */
+#ifndef LMQ_RUNTIME_EXPERTS_H
+#define LMQ_RUNTIME_EXPERTS_H
+
+#include "runtime/walker.h"
+
+/* out = the weighted results of each token's experts, in ascending order,
+ * and then that of the shared ones, all with their biases. x: (n, dim). All
+ * walkers take part, and those who read `out` need a barrier. */
+void lmq_experts(const struct lmq_walker *walker, const float *x, float *out);
+
+#endif

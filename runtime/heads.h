@@ -1,0 +1,15 @@
+/*
+ * heads.h - attention by queries, keys and values of each head.
+ */
+#ifndef LMQ_RUNTIME_HEADS_H
+#define LMQ_RUNTIME_HEADS_H
+
+#include "runtime/walker.h"
+
+/* work->attention from the layer's input x, and a row more of keys and values
+ * in the cache for each token. All walkers take part, and those who read the
+ * result need a barrier. */
+void lmq_heads_attention(const struct lmq_walker *walker,
+                         struct lmq_operand *x);
+
+#endif

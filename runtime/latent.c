@@ -1,0 +1,170 @@
+/*
+ * latent.c - attention by latents, as in DeepSeek V2 and V3.
+ *
+ * The cache holds one row for all heads: a latent, from which keys and values
+ * would be made, and a key that turns. They are not made: a query goes
+ * through its head's half of the key matrix instead and meets the latents,
+ * and what is mixed of the latents goes through the head's value matrix.
+ * That is how it is done with many tokens too, so that a token's result does
+ * not depend on how many there are.
+ */
+#include "config.h"
+
+#include "runtime/latent.h"
+
+#include <string.h>
+
+#include "runtime/attention.h"
+#include "runtime/norm.h"
+
+/* Dimensions of a head that do not turn. */
+static size_t
+still_dim(const struct lmq_hparams *h)
+{
+    return h->head_dim - lmq_hparams_rotary_dim(h);
+}
+
+/* ---- One small matrix per head ---- */
+
+/* Head i's operand: its part of rows that hold all heads. */
+static struct lmq_operand
+head_operand(const struct lmq_walker *walker, size_t i, const float *x,
+             size_t x_width, size_t n_cols)
+{
+    struct lmq_operand operand = lmq_operand_of(walker, x, n_cols);
+
+    operand.x += i * x_width;
+    operand.stride = walker->h->n_heads * x_width;
+    operand.packed += i * walker->n * lmq_packed_bytes(n_cols);
+    return operand;
+}
+
+/* out (n, n_heads, out_width) = each head's matrix times its part of
+ * x (n, n_heads, x_width). */
+static void
+multiply_heads(const struct lmq_walker *walker,
+               const struct lmq_matrix *matrices, const float *x,
+               size_t x_width, float *out, size_t out_width)
+{
+    size_t n_heads = walker->h->n_heads, total = 0;
+
+    LMQ_BARRIER /* nobody reads what was quantized before */
+    for (size_t i = 0; i < n_heads; i++) {
+        const struct lmq_matrix *matrix = &matrices[i];
+        struct lmq_operand operand =
+            head_operand(walker, i, x, x_width, matrix->n_cols);
+        if (lmq_product_packs(walker, matrix))
+            lmq_operand_pack(walker, matrix, &operand, i);
+        total += lmq_product_price(matrix, walker->n);
+    }
+    LMQ_BARRIER
+    struct lmq_deal deal = lmq_deal_begin(walker, total);
+    for (size_t i = 0; i < n_heads; i++) {
+        struct lmq_operand operand =
+            head_operand(walker, i, x, x_width, matrices[i].n_cols);
+        lmq_deal_product(walker, &deal, &matrices[i], &operand,
+                         out + i * out_width, n_heads * out_width);
+    }
+}
+
+/* ---- Into the cache ---- */
+
+static void
+add_bias(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
+         float *x)
+{
+    if (matrix->bias != NULL)
+        walker->kernels->add(x, matrix->bias, matrix->n_rows);
+}
+
+/* The latents of queries, and the rows of the cache. */
+static void
+finish_latents(const struct lmq_walker *walker)
+{
+    const struct lmq_hparams *h = walker->h;
+    const struct lmq_attention_part *part = &walker->layer->attention;
+    const struct lmq_angles *angles = lmq_walker_angles(walker);
+    size_t width = lmq_key_width(h), from, to;
+
+    lmq_walker_share(walker, walker->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        float *key = walker->work->k + t * width;
+        float *q = walker->work->q_a + t * h->q_lora_rank;
+        if (h->q_lora_rank > 0) {
+            add_bias(walker, &part->q_a, q);
+            lmq_norm(h, &part->q_a_norm, q, h->q_lora_rank, q);
+        }
+        add_bias(walker, &part->kv_a, key);
+        lmq_norm(h, &part->kv_a_norm, key, h->kv_lora_rank, key);
+        if (angles != NULL)
+            lmq_walker_turn(walker, angles, t, key + h->kv_lora_rank);
+        lmq_walker_store(walker, walker->kv->keys, 0, t, key, width);
+    }
+}
+
+/* The turning parts of queries go behind where they meet the latents. */
+static void
+finish_queries(const struct lmq_walker *walker,
+               const struct lmq_matrix *matrix)
+{
+    const struct lmq_hparams *h = walker->h;
+    const struct lmq_angles *angles = lmq_walker_angles(walker);
+    size_t still = still_dim(h), turning = lmq_hparams_rotary_dim(h);
+    size_t from, to;
+
+    lmq_walker_share(walker, walker->n * h->n_heads, &from, &to);
+    for (size_t i = from; i < to; i++) {
+        size_t head = i % h->n_heads;
+        float *q = walker->work->q + i * h->head_dim;
+        float *latent = walker->work->q_latent + i * lmq_key_width(h);
+        if (matrix->bias != NULL)
+            walker->kernels->add(q, matrix->bias + head * h->head_dim,
+                                 h->head_dim);
+        if (angles != NULL)
+            lmq_walker_turn(walker, angles, i / h->n_heads, q + still);
+        memcpy(latent + h->kv_lora_rank, q + still, turning * sizeof(*q));
+    }
+}
+
+/* ---- All together ---- */
+
+void
+lmq_latent_attention(const struct lmq_walker *walker, struct lmq_operand *x)
+{
+    const struct lmq_hparams *h = walker->h;
+    const struct lmq_attention_part *part = &walker->layer->attention;
+    struct lmq_work *work = walker->work;
+    struct lmq_operand q_latent =
+        lmq_operand_of(walker, work->q_a, h->q_lora_rank);
+    bool is_direct = h->q_lora_rank == 0;
+    struct lmq_heads heads = lmq_heads_of(walker);
+
+    heads.queries = work->q_latent;
+    heads.mixed = work->mixed;
+    heads.keys = (struct lmq_rows){
+        .data = walker->kv->keys,
+        .type = work->kv_type,
+        .n_cols = lmq_key_width(h),
+        .stride = lmq_row_bytes(work->kv_type, lmq_key_width(h)),
+    };
+    heads.values = heads.keys;
+    heads.values.n_cols = lmq_mix_width(h);
+
+    lmq_multiply(walker, &part->kv_a, x, work->k);
+    lmq_multiply(walker, is_direct ? &part->q : &part->q_a, x,
+                 is_direct ? work->q : work->q_a);
+    LMQ_BARRIER
+    finish_latents(walker);
+    LMQ_BARRIER
+    if (!is_direct) {
+        lmq_multiply(walker, &part->q_b, &q_latent, work->q);
+        LMQ_BARRIER
+    }
+    finish_queries(walker, is_direct ? &part->q : &part->q_b);
+    multiply_heads(walker, part->k_b, work->q, h->head_dim, work->q_latent,
+                   lmq_key_width(h));
+    LMQ_BARRIER
+    lmq_attention(walker, &heads);
+    multiply_heads(walker, part->v_b, work->mixed, lmq_mix_width(h),
+                   work->attention, lmq_hparams_value_dim(h));
+}

@@ -1,0 +1,34 @@
+/*
+ * norm.c - norms by their kind.
+ */
+#include "config.h"
+
+#include "runtime/norm.h"
+
+void
+lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
+         const float *x, size_t n, float *out)
+{
+    const struct lmq_kernels *kernels = lmq_kernels();
+    float eps = (float)hparams->norm_eps;
+
+    switch (hparams->norm) {
+    case LMQ_NORM_LAYER:
+        kernels->layernorm(x, gain->weight, gain->bias, n, eps, out);
+        break;
+    case LMQ_NORM_LAYER_PLAIN:
+        kernels->layernorm(x, NULL, NULL, n, eps, out);
+        break;
+    default:
+        kernels->rmsnorm(x, gain->weight, n, eps, out);
+    }
+}
+
+struct lmq_gain
+lmq_gain_from(const struct lmq_gain *gain, size_t first)
+{
+    return (struct lmq_gain){
+        .weight = gain->weight == NULL ? NULL : gain->weight + first,
+        .bias = gain->bias == NULL ? NULL : gain->bias + first,
+    };
+}

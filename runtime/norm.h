@@ -1,0 +1,16 @@
+/*
+ * norm.h - the kinds of norms.
+ */
+#ifndef LMQ_RUNTIME_NORM_H
+#define LMQ_RUNTIME_NORM_H
+
+#include "runtime/model.h"
+
+/* out = the model's norm of n numbers; out may be x. */
+void lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
+              const float *x, size_t n, float *out);
+
+/* The gain of numbers from `first` on: one head's part. */
+struct lmq_gain lmq_gain_from(const struct lmq_gain *gain, size_t first);
+
+#endif

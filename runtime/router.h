@@ -1,0 +1,26 @@
+/*
+ * router.h - which experts a token goes to.
+ */
+#ifndef LMQ_RUNTIME_ROUTER_H
+#define LMQ_RUNTIME_ROUTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/hparams.h"
+
+/* What choosing one token's experts works with. */
+struct lmq_choice {
+    float *scores;         /* (n_experts): logits to begin with */
+    const float *correction; /* (n_experts), or NULL */
+    float *worths;         /* (2, n_experts) */
+    unsigned char *states; /* (2, n_experts) */
+};
+
+/* The n_experts_used experts of one token, ascending, and their weights.
+ * Where two are worth the same, the lower one is chosen. */
+void lmq_router_choose(const struct lmq_hparams *hparams,
+                       const struct lmq_choice *choice, uint32_t *experts,
+                       float *weights);
+
+#endif

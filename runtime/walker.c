@@ -1,0 +1,255 @@
+/*
+ * walker.c - shares of products: who multiplies which rows.
+ */
+#include "config.h"
+
+#include "runtime/walker.h"
+
+#include "base/size.h"
+#include "base/threads.h"
+#include "runtime/attention.h"
+
+struct lmq_walker
+lmq_walker_make(const struct lmq_model *model, struct lmq_work *work, size_t n,
+                size_t position)
+{
+    size_t number = (size_t)lmq_thread_number();
+
+    return (struct lmq_walker){
+        .kernels = lmq_kernels(),
+        .model = model,
+        .h = &model->hparams,
+        .work = work,
+        .own = &work->threads[number],
+        .n = n,
+        .position = position,
+        .number = number,
+        .n_walkers = (size_t)lmq_thread_count(),
+    };
+}
+
+/* ---- Positions ---- */
+
+const struct lmq_angles *
+lmq_walker_angles(const struct lmq_walker *walker)
+{
+    if (lmq_hparams_rotary_dim(walker->h) == 0 ||
+        lmq_layer_is(walker->h, walker->index, LMQ_LAYER_STILL))
+        return NULL;
+    return &walker->work->angles[lmq_layer_rope(walker->h, walker->index)];
+}
+
+void
+lmq_walker_turn(const struct lmq_walker *walker,
+                const struct lmq_angles *angles, size_t t, float *x)
+{
+    size_t half = lmq_hparams_rotary_dim(walker->h) / 2;
+
+    walker->kernels->rope(x, angles->cosines + t * half,
+                          angles->sines + t * half, half);
+}
+
+void
+lmq_walker_store(const struct lmq_walker *walker, unsigned char *to,
+                 size_t head, size_t t, const float *x, size_t width)
+{
+    const struct lmq_work *work = walker->work;
+    size_t row = head * work->context + walker->position + t;
+
+    walker->kernels->row_narrow(
+        x, width, work->kv_type,
+        to + row * lmq_row_bytes(work->kv_type, width));
+}
+
+/* ---- Elementwise work ---- */
+
+struct lmq_piece
+lmq_piece_at(size_t i, size_t width)
+{
+    size_t per_row = lmq_pieces_per_row(width);
+    size_t column = i % per_row * LMQ_PIECE;
+
+    return (struct lmq_piece){.row = i / per_row,
+                              .column = column,
+                              .size = lmq_size_min(LMQ_PIECE,
+                                                   width - column)};
+}
+
+struct lmq_operand
+lmq_operand_of(const struct lmq_walker *walker, const float *x, size_t n_cols)
+{
+    return (struct lmq_operand){.x = x,
+                                .n = walker->n,
+                                .n_cols = n_cols,
+                                .stride = n_cols,
+                                .packed = walker->work->packed};
+}
+
+/* ---- Parts of a product ---- */
+
+bool
+lmq_product_packs(const struct lmq_walker *walker,
+                  const struct lmq_matrix *matrix)
+{
+    return matrix->is_int8 &&
+           walker->work->activations != LMQ_ACTIVATIONS_F32;
+}
+
+static struct lmq_batch
+batch_of(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
+         const struct lmq_operand *operand)
+{
+    return (struct lmq_batch){
+        .n_tokens = operand->n,
+        .n_cols = operand->n_cols,
+        .group = matrix->tiles.group,
+        .bits = walker->work->activations == LMQ_ACTIVATIONS_Q16
+                    ? LMQ_BITS_16
+                    : LMQ_BITS_8,
+        .data = operand->packed,
+    };
+}
+
+/* Weights widened, 16 rows at a time: the product without rounding the
+ * activations. Slow; for measuring where errors come from. */
+static void
+multiply_widened(const struct lmq_walker *walker,
+                 const struct lmq_matrix *matrix,
+                 const struct lmq_operand *operand, size_t from, size_t to,
+                 float *out, size_t out_stride)
+{
+    for (size_t tile = from; tile < to; tile++) {
+        size_t first = tile * LMQ_TILE_ROWS;
+        size_t n_rows = lmq_size_min(LMQ_TILE_ROWS, matrix->n_rows - first);
+        struct lmq_rows rows = {.data = walker->own->widened,
+                                .type = LMQ_ROW_F32,
+                                .n_cols = matrix->n_cols,
+                                .stride = matrix->n_cols * sizeof(float)};
+        for (size_t i = 0; i < n_rows; i++)
+            lmq_tiles_row(&matrix->tiles, first + i,
+                          walker->own->widened + i * matrix->n_cols);
+        walker->kernels->rows_product(&rows, 0, n_rows, operand->x,
+                                      operand->stride, operand->n,
+                                      out + first, out_stride,
+                                      walker->own->scratch);
+    }
+}
+
+static void
+multiply_rows(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
+              const struct lmq_operand *operand, size_t from, size_t to,
+              float *out, size_t out_stride)
+{
+    walker->kernels->rows_product(&matrix->rows, from, to, operand->x,
+                                  operand->stride, operand->n, out, out_stride,
+                                  walker->own->scratch);
+}
+
+/* Tiles [from, to) of a matrix of int8. */
+static void
+multiply_tiles(const struct lmq_walker *walker,
+               const struct lmq_matrix *matrix,
+               const struct lmq_operand *operand, size_t from, size_t to,
+               float *out, size_t out_stride)
+{
+    struct lmq_batch batch = batch_of(walker, matrix, operand);
+
+    if (lmq_product_packs(walker, matrix))
+        walker->kernels->product(&matrix->tiles, from, to, &batch, out,
+                                 out_stride);
+    else
+        multiply_widened(walker, matrix, operand, from, to, out, out_stride);
+}
+
+/* ---- One product ---- */
+
+void
+lmq_multiply(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
+             struct lmq_operand *operand, float *out)
+{
+    size_t from, to;
+
+    if (!matrix->is_int8) {
+        lmq_walker_share(walker, matrix->n_rows, &from, &to);
+        multiply_rows(walker, matrix, operand, from, to, out, matrix->n_rows);
+        return;
+    }
+    if (lmq_product_packs(walker, matrix) &&
+        operand->packed_group != matrix->tiles.group) {
+        LMQ_BARRIER /* nobody reads the old form any more */
+        lmq_operand_pack(walker, matrix, operand, 0);
+        operand->packed_group = matrix->tiles.group;
+        LMQ_BARRIER
+    }
+    lmq_walker_share(walker, lmq_tiles_count(matrix->n_rows), &from, &to);
+    multiply_tiles(walker, matrix, operand, from, to, out, matrix->n_rows);
+}
+
+/* ---- Many products ---- */
+
+void
+lmq_operand_pack(const struct lmq_walker *walker,
+                 const struct lmq_matrix *matrix,
+                 const struct lmq_operand *operand, size_t turn)
+{
+    struct lmq_batch batch = batch_of(walker, matrix, operand);
+
+    walker->kernels->batch_pack(&batch, operand->x, operand->stride,
+                                (walker->number + turn) % walker->n_walkers,
+                                walker->n_walkers);
+}
+
+/* Reading a weight costs about as much as multiplying it this often. */
+#define READING ((size_t)4)
+
+static size_t
+unit_price(size_t n)
+{
+    return n + READING;
+}
+
+size_t
+lmq_product_price(const struct lmq_matrix *matrix, size_t n)
+{
+    return lmq_tiles_count(matrix->n_rows) * unit_price(n);
+}
+
+struct lmq_deal
+lmq_deal_begin(const struct lmq_walker *walker, size_t total)
+{
+    struct lmq_deal deal = {0};
+
+    lmq_walker_share(walker, total, &deal.from, &deal.to);
+    return deal;
+}
+
+/* The first of n units that begins at `price` or later. */
+static size_t
+unit_at(size_t price, size_t begin, size_t unit, size_t n)
+{
+    if (price <= begin)
+        return 0;
+    return lmq_size_min(n, (price - begin + unit - 1) / unit);
+}
+
+void
+lmq_deal_product(const struct lmq_walker *walker, struct lmq_deal *deal,
+                 const struct lmq_matrix *matrix,
+                 const struct lmq_operand *operand, float *out,
+                 size_t out_stride)
+{
+    size_t n = lmq_tiles_count(matrix->n_rows);
+    size_t unit = unit_price(operand->n);
+    size_t from = unit_at(deal->from, deal->at, unit, n);
+    size_t to = unit_at(deal->to, deal->at, unit, n);
+
+    deal->at += n * unit;
+    if (from >= to)
+        return;
+    if (matrix->is_int8)
+        multiply_tiles(walker, matrix, operand, from, to, out, out_stride);
+    else
+        multiply_rows(walker, matrix, operand, from * LMQ_TILE_ROWS,
+                      lmq_size_min(to * LMQ_TILE_ROWS, matrix->n_rows), out,
+                      out_stride);
+}

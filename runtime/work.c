@@ -1,0 +1,422 @@
+/*
+ * work.c - the memory of the forward pass.
+ *
+ * One list of buffers with their sizes, for those who allocate, free and
+ * estimate.
+ */
+#include "config.h"
+
+#include "runtime/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "base/threads.h"
+#include "quantize/group.h"
+#include "runtime/attention.h"
+
+#define MAX_THREADS 256
+
+/* Of n rows of `width` things of `size` bytes. */
+struct buffer {
+    void *at; /* where its pointer is */
+    size_t n, width, size;
+};
+
+#define MAX_BUFFERS 48
+
+struct list {
+    struct buffer buffers[MAX_BUFFERS];
+    size_t n;
+};
+
+/* ---- What there is ---- */
+
+static void
+add(struct list *list, void *at, size_t n, size_t width, size_t size)
+{
+    list->buffers[list->n++] = (struct buffer){at, n, width, size};
+}
+
+static size_t
+larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Rows of experts at a time: those of one token at least, and enough for
+ * every expert that a batch may have. */
+static size_t
+expert_rows(const struct lmq_hparams *h, size_t batch)
+{
+    return lmq_size_min(batch * h->n_experts_used, 2 * batch + 64);
+}
+
+/* The widest operand of any product. */
+static size_t
+widest_operand(const struct lmq_hparams *h)
+{
+    const size_t widths[] = {
+        h->hidden_dim,   h->expert_dim,
+        h->shared_dim,   h->q_lora_rank,
+        h->kv_lora_rank, h->head_dim,
+        (size_t)h->n_heads * lmq_hparams_value_dim(h),
+    };
+    size_t widest = h->dim;
+
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+        widest = larger(widest, widths[i]);
+    return widest;
+}
+
+static void
+list_packed(struct list *list, struct lmq_work *work,
+            const struct lmq_model *model)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    const struct {
+        size_t n, width;
+    } operands[] = {
+        {work->batch, widest_operand(h)},
+        /* Inputs of experts, perhaps in two groups; their insides. */
+        {h->n_experts == 0 ? 0 : 2 * work->routing.capacity, h->dim},
+        {h->n_experts == 0 ? 0 : work->routing.capacity, h->expert_dim},
+        /* What goes through the matrices of heads. */
+        {h->kv_lora_rank == 0 ? 0 : work->batch * h->n_heads,
+         larger(h->kv_lora_rank, h->head_dim)},
+    };
+    size_t most = 1, n;
+
+    for (size_t i = 0; model->is_int8 && i < 4; i++) {
+        if (!lmq_size_mul(operands[i].n, lmq_packed_bytes(operands[i].width),
+                          &n))
+            n = SIZE_MAX; /* fails when it is allocated */
+        most = larger(most, n);
+    }
+    add(list, &work->packed, most, 1, 1);
+}
+
+static void
+list_experts(struct list *list, struct lmq_work *work,
+             const struct lmq_hparams *h)
+{
+    struct lmq_routing *r = &work->routing;
+    size_t used = h->n_experts_used;
+
+    add(list, &r->logits, work->batch, h->n_experts, sizeof(float));
+    add(list, &r->experts, work->batch, used, sizeof(uint32_t));
+    add(list, &r->weights, work->batch, used, sizeof(float));
+    add(list, &r->rows, work->batch, used, sizeof(uint32_t));
+    add(list, &r->first, (size_t)h->n_experts + 1, 1, sizeof(uint32_t));
+    add(list, &r->tokens, work->batch, used, sizeof(uint32_t));
+    add(list, &r->input, r->capacity, h->dim, sizeof(float));
+    add(list, &r->output, larger(r->capacity, work->batch), h->dim,
+        sizeof(float));
+    add(list, &r->switches, work->batch, 1, sizeof(float));
+}
+
+static void
+list_latents(struct list *list, struct lmq_work *work,
+             const struct lmq_hparams *h)
+{
+    size_t n = work->batch;
+
+    add(list, &work->q_a, n, h->q_lora_rank, sizeof(float));
+    add(list, &work->q_latent, n, h->n_heads * lmq_key_width(h),
+        sizeof(float));
+    add(list, &work->mixed, n, h->n_heads * lmq_mix_width(h), sizeof(float));
+}
+
+/* The buffers of a work whose sizes are filled in. */
+static void
+list_buffers(struct list *list, struct lmq_work *work,
+             const struct lmq_model *model)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    size_t n = work->batch, pairs = lmq_hparams_rotary_dim(h) / 2;
+    size_t hidden = larger(h->hidden_dim, h->shared_dim);
+    size_t heads = lmq_cached_heads(h);
+
+    if (h->n_experts > 0 && hidden < h->expert_dim)
+        hidden = h->expert_dim;
+    add(list, &work->x, n, h->dim, sizeof(float));
+    add(list, &work->norm, n, h->dim, sizeof(float));
+    if (h->residual != LMQ_RESIDUAL_SEQUENTIAL)
+        add(list, &work->feed_norm, n, h->dim, sizeof(float));
+    add(list, &work->q, n, (size_t)h->n_heads * h->head_dim, sizeof(float));
+    add(list, &work->k, n, heads * lmq_key_width(h), sizeof(float));
+    if (h->kv_lora_rank == 0)
+        add(list, &work->v, n, heads * lmq_mix_width(h), sizeof(float));
+    add(list, &work->attention, n,
+        (size_t)h->n_heads * lmq_hparams_value_dim(h), sizeof(float));
+    add(list, &work->out, n, h->dim, sizeof(float));
+    /* Experts have more rows than a batch. */
+    size_t rows = h->n_experts == 0 ? n : larger(n, work->routing.capacity);
+    add(list, &work->gate, rows, hidden, sizeof(float));
+    add(list, &work->up, rows, hidden, sizeof(float));
+    if (h->kv_lora_rank > 0)
+        list_latents(list, work, h);
+    if (h->positions == LMQ_POSITIONS_ALIBI ||
+        h->positions == LMQ_POSITIONS_ALIBI_SCALED)
+        add(list, &work->slopes, h->n_heads, 1, sizeof(float));
+    for (int i = 0; i < LMQ_ROPE_KINDS; i++) {
+        add(list, &work->angles[i].frequencies, pairs, 1, sizeof(double));
+        add(list, &work->angles[i].cosines, n, pairs, sizeof(float));
+        add(list, &work->angles[i].sines, n, pairs, sizeof(float));
+    }
+    if (h->n_experts > 0)
+        list_experts(list, work, h);
+    list_packed(list, work, model);
+}
+
+static void
+list_thread(struct list *list, struct lmq_thread_work *thread,
+            const struct lmq_model *model)
+{
+    const struct lmq_hparams *h = &model->hparams;
+
+    add(list, &thread->queries, LMQ_ATTENTION_QUERIES, lmq_key_width(h),
+        sizeof(float));
+    add(list, &thread->mixed, LMQ_ATTENTION_QUERIES, lmq_mix_width(h),
+        sizeof(float));
+    add(list, &thread->scores, LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK,
+        sizeof(float));
+    add(list, &thread->scratch, LMQ_SCRATCH_BYTES, 1, 1);
+    add(list, &thread->worths, h->n_experts, 2, sizeof(float));
+    add(list, &thread->states, h->n_experts, 2, 1);
+    if (model->is_int8)
+        add(list, &thread->widened, LMQ_TILE_ROWS, widest_operand(h),
+            sizeof(float));
+}
+
+/* ---- Making and freeing ---- */
+
+static bool
+allocate(struct lmq_work *work, const struct list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const struct buffer *buffer = &list->buffers[i];
+        size_t n;
+        if (!lmq_size_mul(buffer->n, buffer->width, &n) ||
+            lmq_mem_grow(&work->owned, &work->owned_capacity,
+                         work->n_owned + 1, sizeof(*work->owned)) != 0)
+            return false;
+        void *memory = lmq_mem_aligned(n == 0 ? 1 : n, buffer->size);
+        if (memory == NULL)
+            return false;
+        work->owned[work->n_owned++] = memory;
+        memcpy(buffer->at, &memory, sizeof(memory));
+    }
+    return true;
+}
+
+static double
+count_bytes(const struct list *list)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < list->n; i++)
+        sum += (double)list->buffers[i].n * (double)list->buffers[i].width *
+               (double)list->buffers[i].size;
+    return sum;
+}
+
+static struct lmq_work
+plan(const struct lmq_model *model, size_t batch, size_t context, int threads)
+{
+    return (struct lmq_work){
+        .batch = batch,
+        .n_threads = lmq_threads(threads, MAX_THREADS),
+        .context = context,
+        .routing = {.capacity = expert_rows(&model->hparams, batch)},
+    };
+}
+
+/* A model that has learned its positions has no more of them; rows of experts
+ * are counted in 32 bits. */
+static enum lmq_status
+check_sizes(const struct lmq_model *model, size_t batch, size_t context,
+            struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &model->hparams;
+
+    if (h->n_experts > 0 && batch > UINT32_MAX / h->n_experts_used)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "a batch of %zu tokens is too large", batch);
+    if (h->positions != LMQ_POSITIONS_LEARNED ||
+        context <= model->positions.n_rows)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             "a context of %zu positions is too large: the model has learned "
+             "%zu positions",
+             context, model->positions.n_rows);
+    lmq_hint(err, "a smaller context (--ctx) works");
+    return LMQ_ERR_ARG;
+}
+
+/* What positions mean, as far as it does not depend on the tokens. */
+static void
+prepare_positions(struct lmq_work *work, const struct lmq_hparams *h)
+{
+    if (work->slopes != NULL) {
+        lmq_alibi_slopes(h->n_heads, work->slopes);
+        if (h->positions == LMQ_POSITIONS_ALIBI_SCALED)
+            lmq_kernels()->scale(work->slopes, h->n_heads, lmq_attn_scale(h));
+    }
+    work->positions_of = h;
+    if (h->positions != LMQ_POSITIONS_ROTARY)
+        return;
+    lmq_rope_frequencies(h, LMQ_ROPE_GLOBAL, work->context,
+                         work->angles[LMQ_ROPE_GLOBAL].frequencies);
+    if (h->rope_local_theta != 0)
+        lmq_rope_frequencies(h, LMQ_ROPE_LOCAL, work->context,
+                             work->angles[LMQ_ROPE_LOCAL].frequencies);
+}
+
+enum lmq_status
+lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
+              size_t batch, size_t context, enum lmq_row_type kv_type,
+              enum lmq_activations activations, int threads,
+              struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    enum lmq_status status = check_sizes(model, batch, context, err);
+    struct list list = {0};
+
+    *work = (struct lmq_work){0};
+    if (status != LMQ_OK)
+        return status;
+    *work = plan(model, batch, context, threads);
+    work->kv_type = kv_type;
+    work->activations = activations;
+    list_buffers(&list, work, model);
+    work->threads = calloc((size_t)work->n_threads, sizeof(*work->threads));
+    bool is_complete = work->threads != NULL && allocate(work, &list);
+    for (int i = 0; i < work->n_threads && is_complete; i++) {
+        list.n = 0;
+        list_thread(&list, &work->threads[i], model);
+        is_complete = allocate(work, &list);
+    }
+    if (!is_complete) {
+        lmq_work_free(work);
+        return lmq_fail_nomem(err);
+    }
+    prepare_positions(work, h);
+    return LMQ_OK;
+}
+
+/* What prepare_positions() looks at. Padding may make equal ones look
+ * different; that costs time and nothing else. */
+static bool
+have_same_positions(const struct lmq_hparams *a, const struct lmq_hparams *b)
+{
+    const size_t from = offsetof(struct lmq_hparams, positions);
+    const size_t to = offsetof(struct lmq_hparams, hidden_dim);
+
+    return a == b || (lmq_attn_scale(a) == lmq_attn_scale(b) &&
+                      memcmp((const char *)a + from, (const char *)b + from,
+                             to - from) == 0);
+}
+
+void
+lmq_work_free(struct lmq_work *work)
+{
+    for (size_t i = 0; i < work->n_owned; i++)
+        lmq_mem_free(work->owned[i]);
+    free((void *)work->owned);
+    free(work->threads);
+    *work = (struct lmq_work){0};
+}
+
+void
+lmq_work_turn_to(struct lmq_work *work, const struct lmq_hparams *hparams,
+                 size_t n, size_t position)
+{
+    size_t half = lmq_hparams_rotary_dim(hparams) / 2;
+
+    /* Models that are compared may differ just in that. */
+    if (!have_same_positions(hparams, work->positions_of)) {
+        prepare_positions(work, hparams);
+        work->n_angles = 0;
+    }
+    work->positions_of = hparams;
+    if (half == 0 || (work->angles_at == position && n <= work->n_angles))
+        return;
+    for (int i = 0; i < LMQ_ROPE_KINDS; i++) {
+        const struct lmq_angles *angles = &work->angles[i];
+        if (i != LMQ_ROPE_GLOBAL && hparams->rope_local_theta == 0)
+            continue;
+        for (size_t t = 0; t < n; t++)
+            lmq_rope_angles(hparams, (enum lmq_rope_kind)i,
+                            angles->frequencies, (uint32_t)(position + t),
+                            angles->cosines + t * half,
+                            angles->sines + t * half);
+    }
+    work->angles_at = position;
+    work->n_angles = n;
+}
+
+double
+lmq_work_bytes(const struct lmq_model *model, size_t batch, size_t context,
+               int threads)
+{
+    struct lmq_work work = plan(model, batch, context, threads);
+    struct lmq_thread_work thread;
+    struct list list = {0}, each = {0};
+
+    list_buffers(&list, &work, model);
+    list_thread(&each, &thread, model);
+    return count_bytes(&list) + work.n_threads * count_bytes(&each);
+}
+
+/* ---- Keys and values ---- */
+
+static bool
+make_rows(unsigned char **rows, const struct lmq_hparams *h,
+          enum lmq_row_type type, size_t width, size_t context)
+{
+    size_t n;
+
+    if (!lmq_size_mul(lmq_row_bytes(type, width), lmq_cached_heads(h), &n))
+        return false;
+    *rows = lmq_mem_aligned(context, n);
+    return *rows != NULL;
+}
+
+bool
+lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
+            enum lmq_row_type type, size_t context)
+{
+    const struct lmq_hparams *h = &model->hparams;
+
+    *kv = (struct lmq_kv){0};
+    if (make_rows(&kv->keys, h, type, lmq_key_width(h), context) &&
+        (h->kv_lora_rank > 0 ||
+         make_rows(&kv->values, h, type, lmq_mix_width(h), context)))
+        return true;
+    lmq_kv_free(kv);
+    return false;
+}
+
+void
+lmq_kv_free(struct lmq_kv *kv)
+{
+    lmq_mem_free(kv->keys);
+    lmq_mem_free(kv->values);
+    *kv = (struct lmq_kv){0};
+}
+
+double
+lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
+             size_t context)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    size_t row = lmq_row_bytes(type, lmq_key_width(h));
+
+    if (h->kv_lora_rank == 0)
+        row += lmq_row_bytes(type, lmq_mix_width(h));
+    return (double)row * (double)lmq_cached_heads(h) * (double)context;
+}
