@@ -240,7 +240,8 @@ random_normal(struct random *random)
 /* ---- Running ---- */
 
 int
-run_suite(const char *name, const TTest *const *tests, size_t n)
+run_suite_over(const char *name, const TTest *const *tests, size_t n,
+               size_t first, size_t end)
 {
     Suite *suite = suite_create(name);
     TCase *tcase = tcase_create(name);
@@ -248,11 +249,17 @@ run_suite(const char *name, const TTest *const *tests, size_t n)
     tcase_set_timeout(tcase, SECONDS_PER_TEST);
     tcase_add_checked_fixture(tcase, make_folder, remove_folder);
     for (size_t i = 0; i < n; i++)
-        tcase_add_test(tcase, tests[i]);
+        tcase_add_loop_test(tcase, tests[i], (int)first, (int)end);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int n_failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return n_failed == 0 ? 0 : 1;
+}
+
+int
+run_suite(const char *name, const TTest *const *tests, size_t n)
+{
+    return run_suite_over(name, tests, n, 0, 1);
 }

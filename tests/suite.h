@@ -16,6 +16,10 @@
  * code. */
 int run_suite(const char *name, const TTest *const *tests, size_t n);
 
+/* The same, each test once for every number (_i) of [first, end). */
+int run_suite_over(const char *name, const TTest *const *tests, size_t n,
+                   size_t first, size_t end);
+
 #define RUN_SUITE(name, tests)                                                \
     run_suite(name, (const TTest *const *)(tests),                            \
               sizeof(tests) / sizeof((tests)[0]))
