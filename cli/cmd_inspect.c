@@ -29,8 +29,17 @@ print_number(const struct lmq_report *model, const char *key, const char *text)
         printf("  %-16s %.10g\n", text, value);
 }
 
+/* Lines of text behind one key. */
 static void
-print_model(const struct lmq_report *model)
+print_lines(const struct lmq_report *lines, const char *text)
+{
+    for (size_t i = 0; i < lmq_report_length(lines); i++)
+        printf("  %-16s %s\n", i == 0 ? text : "",
+               lmq_report_string(lmq_report_item(lines, i), ""));
+}
+
+static void
+print_model(const struct lmq_report *report)
 {
     static const struct {
         const char *key, *text;
@@ -42,20 +51,28 @@ print_model(const struct lmq_report *model)
         {"sliding_window", "window"},  {"norm_eps", "norm epsilon"},
         {"rope_theta", "rope theta"},
     };
+    const struct lmq_report *model = lmq_report_at(report, "model");
+    const char *head = lmq_report_string(report, "head");
     const char *architecture = lmq_report_string(model, "architecture");
     const char *unsupported = lmq_report_string(model, "unsupported");
-    const char *scaling = lmq_report_string(model, "rope_scaling");
+    const char *packed = lmq_report_string(report, "packed");
 
     printf("model: %s\n", architecture[0] == '\0' ? "unknown" : architecture);
-    if (unsupported[0] != '\0')
+    if (packed[0] != '\0')
+        printf("  it cannot be converted or run: the weights are packed by\n"
+               "  %s\n",
+               packed);
+    else if (unsupported[0] != '\0')
         printf("  it can be converted, not run: lmquant does not understand\n"
                "  %s\n",
                unsupported);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         print_number(model, rows[i].key, rows[i].text);
-    if (scaling[0] != '\0' && strcmp(scaling, "none") != 0)
-        printf("  %-16s %s, factor %g\n", "rope scaling", scaling,
-               lmq_report_number(model, "rope_factor"));
+    if (head[0] != '\0')
+        printf("  %-16s %s\n", "head",
+               strcmp(head, "tied") == 0 ? "the embedding" : "its own");
+    print_lines(lmq_report_at(report, "differences"), "unlike a Llama");
+    print_lines(lmq_report_at(report, "arrangement"), "in the file");
 }
 
 /* ---- The container ---- */
@@ -169,15 +186,18 @@ print_stats(const struct lmq_report *tensor)
 /* ---- The command ---- */
 
 static void
-print_summary(const struct lmq_report *report)
+print_summary(const struct lmq_report *report,
+              const struct lmq_tokenizer *tokenizer)
 {
     const struct lmq_report *tensors = lmq_report_at(report, "tensors");
     const struct lmq_report *files = lmq_report_at(report, "tokenizer_files");
+    const char *variant = lmq_report_string(report, "variant");
     char a[TEXT_SIZE], b[TEXT_SIZE];
 
     printf("%s\n", lmq_report_string(report, "path"));
-    printf("  %-16s %s, %.0f file%s, %s\n", "format",
-           lmq_report_string(report, "format"),
+    printf("  %-16s %s%s%s, %.0f file%s, %s\n", "format",
+           lmq_report_string(report, "format"), variant[0] == '\0' ? "" : " ",
+           variant,
            lmq_report_number(report, "files"),
            lmq_report_number(report, "files") == 1 ? "" : "s",
            format_bytes(lmq_report_number(report, "bytes"), a));
@@ -186,11 +206,16 @@ print_summary(const struct lmq_report *report)
            lmq_report_number(report, "tensor_count"),
            lmq_report_number(report, "bits_per_weight"));
     printf("  %-16s", "tokenizer");
-    for (size_t i = 0; i < lmq_report_length(files); i++)
-        printf("%s %s", i == 0 ? "" : ",",
-               lmq_report_string(lmq_report_item(files, i), "name"));
+    for (size_t i = 0; i < lmq_report_length(files); i++) {
+        if (i > 0)
+            printf(i % 3 == 0 ? ",\n%18s" : ",", "");
+        printf(" %s", lmq_report_string(lmq_report_item(files, i), "name"));
+    }
     puts(lmq_report_length(files) == 0 ? " none" : "");
-    print_model(lmq_report_at(report, "model"));
+    if (tokenizer != NULL)
+        printf("  %-16s %s, %zu tokens\n", "",
+               lmq_tokenizer_kind(tokenizer), lmq_tokenizer_size(tokenizer));
+    print_model(report);
     print_container(report);
     if (tensors != NULL)
         print_tensors(tensors);
@@ -208,6 +233,7 @@ run(const struct arguments *arguments)
         .has_stats = has_option(arguments, "stats"),
     };
     struct lmq_checkpoint *checkpoint;
+    struct lmq_tokenizer *tokenizer = NULL;
     struct lmq_report *report;
     struct lmq_error err;
 
@@ -219,13 +245,23 @@ run(const struct arguments *arguments)
                             &err) != LMQ_OK)
         return report_error(&err);
     enum lmq_status status = lmq_inspect(checkpoint, &inspect, &report, &err);
-    lmq_checkpoint_close(checkpoint);
-    if (status != LMQ_OK)
+    if (status != LMQ_OK) {
+        lmq_checkpoint_close(checkpoint);
         return report_error(&err);
+    }
     print_notes(arguments, report);
-    if (!print_report(arguments, report))
-        print_summary(report);
+    if (!print_report(arguments, report)) {
+        if (lmq_report_length(lmq_report_at(report, "tokenizer_files")) > 0 &&
+            lmq_tokenizer_from_checkpoint(checkpoint, &tokenizer, &err) !=
+                LMQ_OK &&
+            !has_option(arguments, "quiet"))
+            fprintf(stderr, "note: the tokenizer is not understood: %s\n",
+                    err.message);
+        print_summary(report, tokenizer);
+    }
+    lmq_tokenizer_close(tokenizer);
     lmq_report_free(report);
+    lmq_checkpoint_close(checkpoint);
     return EXIT_DONE;
 }
 

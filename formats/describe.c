@@ -39,7 +39,7 @@ json_t *
 lmq_describe_model(const struct lmq_checkpoint *checkpoint)
 {
     if (checkpoint->has_model)
-        return lmq_hparams_to_json(&checkpoint->hparams);
+        return lmq_hparams_to_json(&checkpoint->hparams, NULL);
     json_t *model = json_object();
     json_object_set_new(model, "architecture",
                         lmq_json_text(checkpoint->hparams.architecture));
@@ -268,6 +268,18 @@ describe_sizes(const struct lmq_checkpoint *checkpoint, json_t *report)
     json_object_set_new(report, "tensor_types", types);
 }
 
+/* Whether it is the embedding again. */
+static const char *
+describe_head(const struct lmq_checkpoint *checkpoint)
+{
+    const struct lmq_tensor *head = lmq_checkpoint_find(
+        checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
+
+    if (!checkpoint->has_model)
+        return "";
+    return head == NULL || head->alias_of != NULL ? "tied" : "own";
+}
+
 static void
 describe_tokenizer(const struct lmq_checkpoint *checkpoint, json_t *report)
 {
@@ -361,7 +373,17 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
     json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
     json_object_set_new(json, "format",
                         json_string(checkpoint->format->name));
+    json_object_set_new(json, "variant", lmq_json_text(checkpoint->variant));
+    json_object_set_new(json, "packed", checkpoint->packed[0] == '\0'
+                                            ? json_null()
+                                            : lmq_json_text(
+                                                  checkpoint->packed));
     json_object_set_new(json, "model", lmq_describe_model(checkpoint));
+    json_object_set_new(json, "differences",
+                        lmq_describe_differences(checkpoint));
+    json_object_set_new(json, "arrangement",
+                        lmq_describe_arrangement(checkpoint));
+    json_object_set_new(json, "head", json_string(describe_head(checkpoint)));
     describe_sizes(checkpoint, json);
     describe_tokenizer(checkpoint, json);
     describe_container(checkpoint, json);

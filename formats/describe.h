@@ -16,6 +16,11 @@ json_t *lmq_describe_notes(const struct lmq_checkpoint *checkpoint);
 /* The hyper-parameters, or {"architecture", "unsupported"}. */
 json_t *lmq_describe_model(const struct lmq_checkpoint *checkpoint);
 
+/* What differs from a plain Llama, and how the source arranges what we keep
+ * otherwise: a text each (describe_model.c). */
+json_t *lmq_describe_differences(const struct lmq_checkpoint *checkpoint);
+json_t *lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint);
+
 /* "q8", "f32", "alias", ... */
 const char *lmq_record_type(const struct lmq_record *record);
 const char *lmq_tensor_type(const struct lmq_tensor *tensor);

@@ -1,9 +1,14 @@
 /*
  * llama2c.c - reads the checkpoints of llama2.c: version 0 (no magic) and
- * version 1 ("ak42"), float32.
+ * version 1 ("ak42"), float32; version 2, int8.
  *
  * There are no names in these files: the header fixes the sequence of arrays,
  * and so the size of the file, which must be exactly that.
+ *
+ * In version 2 a matrix is its int8 values and then a float32 scale for each
+ * group. Its exporter cuts groups from the flattened matrix, so they cross
+ * rows whose length is no multiple of the group; llama2.c's own runq steps
+ * from row to row by whole groups and misreads those.
  */
 #include "config.h"
 
@@ -21,6 +26,10 @@
 #define HEADER_V0 28
 #define HEADER_V1 256
 #define N_FIELDS 7
+#define VERSION_MAX 2
+/* Bytes in the header, behind the fields. */
+#define SHARED_AT (8 + 4 * N_FIELDS)
+#define GROUP_AT (SHARED_AT + 1)
 
 /* What llama2.c's own programs compute with. */
 #define NORM_EPS 1e-5
@@ -30,6 +39,8 @@
 struct header {
     uint32_t dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab, context;
     bool is_tied;
+    int version;
+    uint32_t group; /* elements that share a scale; 0: floats */
 };
 
 /* One array: a role, for all layers one after the other where it has one. */
@@ -56,6 +67,7 @@ static const struct array order_v0[] = {
     {LMQ_ROLE_HEAD, "output.weight"},
 };
 
+/* Of version 2 too. */
 static const struct array order_v1[] = {
     LAYERED(LMQ_ROLE_ATTN_NORM, "attention_norm"),
     LAYERED(LMQ_ROLE_FFN_NORM, "ffn_norm"),
@@ -123,6 +135,29 @@ probe_llama2c(const struct lmq_probe *probe)
 }
 
 static enum lmq_status
+read_flags(const unsigned char *bytes, struct header *header,
+           struct lmq_error *err)
+{
+    unsigned char shared = bytes[SHARED_AT];
+    int32_t group = lmq_load_i32le(bytes + GROUP_AT);
+
+    if (shared > 1)
+        return lmq_fail(err, LMQ_ERR_FORMAT, SHARED_AT,
+                        "the flag for a shared classifier is %d, expected 0 "
+                        "or 1",
+                        shared);
+    header->is_tied = shared == 1;
+    if (header->version < 2)
+        return LMQ_OK;
+    if (group < 1)
+        return lmq_fail(err, LMQ_ERR_FORMAT, GROUP_AT,
+                        "the group size is %d, expected 1 or more",
+                        (int)group);
+    header->group = (uint32_t)group;
+    return LMQ_OK;
+}
+
+static enum lmq_status
 read_v1_header(struct lmq_input *file, struct header *header,
                struct lmq_error *err)
 {
@@ -133,15 +168,10 @@ read_v1_header(struct lmq_input *file, struct header *header,
     if (status != LMQ_OK)
         return status;
     int32_t version = lmq_load_i32le(bytes + 4);
-    if (version != 1) {
-        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 4,
-                 "is a llama2.c file of version %d, expected 0 or 1",
-                 (int)version);
-        if (version == 2)
-            lmq_hint(err, "version 2 is quantized already; convert the float "
-                          "checkpoint instead");
-        return LMQ_ERR_UNSUPPORTED;
-    }
+    if (version < 1 || version > VERSION_MAX)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 4,
+                        "is a llama2.c file of version %d, expected 0 to %d",
+                        (int)version, VERSION_MAX);
     if (!parse_fields(bytes + 8, header))
         return lmq_fail(err, LMQ_ERR_FORMAT, 8,
                         "the header's sizes make no model (dim %d, hidden %d, "
@@ -151,14 +181,8 @@ read_v1_header(struct lmq_input *file, struct header *header,
                         lmq_load_i32le(bytes + 16), lmq_load_i32le(bytes + 20),
                         lmq_load_i32le(bytes + 24), lmq_load_i32le(bytes + 28),
                         lmq_load_i32le(bytes + 32));
-    unsigned char shared = bytes[8 + 4 * N_FIELDS];
-    if (shared > 1)
-        return lmq_fail(err, LMQ_ERR_FORMAT, 36,
-                        "the flag for a shared classifier is %d, expected 0 "
-                        "or 1",
-                        shared);
-    header->is_tied = shared == 1;
-    return LMQ_OK;
+    header->version = version;
+    return read_flags(bytes, header, err);
 }
 
 static enum lmq_status
@@ -219,9 +243,27 @@ shape_of(enum lmq_role role, const struct lmq_hparams *h, uint64_t dims[2],
     }
 }
 
+/* int8 values, then the scales of the flattened matrix. */
+static enum lmq_status
+set_quantized(struct lmq_tensor *tensor, uint32_t group, struct lmq_error *err)
+{
+    if (tensor->n_elements % group != 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, GROUP_AT,
+                        "the group size %u does not divide the %" PRIu64
+                        " elements of '%s'",
+                        group, tensor->n_elements, tensor->stored_name);
+    tensor->encoding = "q8";
+    tensor->size_bytes =
+        tensor->n_elements + 4 * (tensor->n_elements / group);
+    tensor->bits_per_element =
+        8 * (double)tensor->size_bytes / (double)tensor->n_elements;
+    tensor->number = group;
+    return LMQ_OK;
+}
+
 static enum lmq_status
 add_tensor(struct lmq_checkpoint *checkpoint, const struct array *array,
-           int32_t layer, uint64_t *at, struct lmq_error *err)
+           int32_t layer, uint32_t group, uint64_t *at, struct lmq_error *err)
 {
     const struct lmq_hparams *hparams = &checkpoint->hparams;
     const char *rest = strchr(array->stored_name, '#');
@@ -238,7 +280,8 @@ add_tensor(struct lmq_checkpoint *checkpoint, const struct array *array,
         lmq_checkpoint_add_tensor(checkpoint, name, &tensor, err);
     if (status != LMQ_OK)
         return status;
-    tensor->place = (struct lmq_place){array->role, LMQ_PART_WEIGHT, layer};
+    tensor->place =
+        (struct lmq_place){array->role, LMQ_PART_WEIGHT, layer, -1};
     shape_of(array->role, hparams, dims, &n_dims);
     if (!lmq_tensor_set_dims(tensor, dims, n_dims))
         return lmq_fail(err, LMQ_ERR_FORMAT, *at, "tensor '%s' is too large",
@@ -246,8 +289,10 @@ add_tensor(struct lmq_checkpoint *checkpoint, const struct array *array,
     tensor->dtype = LMQ_DTYPE_F32;
     tensor->offset = *at;
     tensor->size_bytes = 4 * tensor->n_elements;
-    if (array->role == LMQ_ROLE_ATTN_Q || array->role == LMQ_ROLE_ATTN_K)
-        tensor->rotary_dim = hparams->head_dim;
+    if (group > 0 && n_dims == 2)
+        status = set_quantized(tensor, group, err);
+    if (status != LMQ_OK)
+        return status;
     if (!lmq_u64_add(*at, tensor->size_bytes, at))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is too large");
     return LMQ_OK;
@@ -255,7 +300,7 @@ add_tensor(struct lmq_checkpoint *checkpoint, const struct array *array,
 
 static enum lmq_status
 add_array(struct lmq_checkpoint *checkpoint, const struct array *array,
-          uint64_t *at, struct lmq_error *err)
+          uint32_t group, uint64_t *at, struct lmq_error *err)
 {
     const struct lmq_hparams *hparams = &checkpoint->hparams;
     enum lmq_status status = LMQ_OK;
@@ -267,9 +312,57 @@ add_array(struct lmq_checkpoint *checkpoint, const struct array *array,
     if (array->role == LMQ_ROLE_HEAD && hparams->tie == LMQ_TIE_YES)
         return LMQ_OK;
     if (!lmq_role_is_per_layer(array->role))
-        return add_tensor(checkpoint, array, -1, at, err);
+        return add_tensor(checkpoint, array, -1, group, at, err);
     for (uint32_t l = 0; l < hparams->n_layers && status == LMQ_OK; l++)
-        status = add_tensor(checkpoint, array, (int32_t)l, at, err);
+        status = add_tensor(checkpoint, array, (int32_t)l, group, at, err);
+    return status;
+}
+
+/* ---- Elements of version 2 ---- */
+
+#define CHUNK ((size_t)1 << 14)
+
+/* Elements [at, at + n) of the flattened matrix; n is at most CHUNK. */
+static enum lmq_status
+read_groups(struct lmq_input *file, const struct lmq_tensor *tensor,
+            uint64_t at, size_t n, unsigned char *bytes, float *values,
+            struct lmq_error *err)
+{
+    uint64_t group = tensor->number, first = at / group;
+    size_t n_scales = (size_t)((at + n - 1) / group - first) + 1;
+    unsigned char *scales = bytes + CHUNK;
+    enum lmq_status status =
+        lmq_input_read(file, tensor->offset + at, bytes, n, err);
+
+    if (status == LMQ_OK)
+        status = lmq_input_read(
+            file, tensor->offset + tensor->n_elements + 4 * first, scales,
+            4 * n_scales, err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++)
+        values[i] = (float)(int8_t)bytes[i] *
+                    lmq_load_f32le(scales + 4 * ((at + i) / group - first));
+    return status;
+}
+
+static enum lmq_status
+read_v2(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+        uint64_t first, size_t n, float *values, struct lmq_error *err)
+{
+    struct lmq_input *file = checkpoint->files[tensor->file];
+    enum lmq_status status = LMQ_OK;
+
+    /* A scale may belong to one element only. */
+    unsigned char *bytes = malloc(CHUNK + 4 * CHUNK);
+    if (bytes == NULL)
+        return lmq_fail_nomem(err);
+    while (n > 0 && status == LMQ_OK) {
+        size_t step = lmq_size_min(n, CHUNK);
+        status = read_groups(file, tensor, first, step, bytes, values, err);
+        values += step;
+        first += step;
+        n -= step;
+    }
+    free(bytes);
     return status;
 }
 
@@ -298,51 +391,79 @@ add_tokenizer_beside(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 }
 
 static enum lmq_status
+read_header(struct lmq_input *file, struct header *header,
+            struct lmq_error *err)
+{
+    unsigned char bytes[HEADER_V0];
+    enum lmq_status status =
+        lmq_input_read(file, 0, bytes, sizeof(bytes), err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (lmq_load_u32le(bytes) == MAGIC)
+        return read_v1_header(file, header, err);
+    if (!parse_fields(bytes, header))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "changed while it was read");
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_arrays(struct lmq_checkpoint *checkpoint, const struct header *header,
+           struct lmq_error *err)
+{
+    bool is_v0 = header->version == 0;
+    const struct array *order = is_v0 ? order_v0 : order_v1;
+    size_t n_arrays = is_v0 ? sizeof(order_v0) / sizeof(order_v0[0])
+                            : sizeof(order_v1) / sizeof(order_v1[0]);
+    uint64_t size = lmq_input_size(checkpoint->files[0]);
+    uint64_t at = is_v0 ? HEADER_V0 : HEADER_V1;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < n_arrays && status == LMQ_OK; i++)
+        status = add_array(checkpoint, &order[i], header->group, &at, err);
+    if (status != LMQ_OK || size == at)
+        return status;
+    lmq_fail(err, LMQ_ERR_FORMAT, size,
+             "is %" PRIu64 " bytes, but its llama2.c header (version %d, dim "
+             "%u, %u layers, vocabulary %u, %s) makes %" PRIu64,
+             size, header->version, header->dim, header->n_layers,
+             header->vocab, header->is_tied ? "tied" : "untied", at);
+    lmq_hint(err, size < at ? "the file is truncated; fetch it again"
+                            : "the file is damaged, or no llama2.c checkpoint");
+    return LMQ_ERR_FORMAT;
+}
+
+static enum lmq_status
 open_llama2c(struct lmq_checkpoint *checkpoint,
              const struct lmq_open_options *options, struct lmq_error *err)
 {
-    unsigned char bytes[HEADER_V0];
     struct header header;
     uint32_t index;
     enum lmq_status status =
         lmq_checkpoint_add_file(checkpoint, checkpoint->path, &index, err);
 
-    if (status != LMQ_OK)
-        return status;
-    struct lmq_input *file = checkpoint->files[index];
-    status = lmq_input_read(file, 0, bytes, sizeof(bytes), err);
-    if (status != LMQ_OK)
-        return status;
-    bool is_v1 = lmq_load_u32le(bytes) == MAGIC;
-    if (is_v1)
-        status = read_v1_header(file, &header, err);
-    else if (!parse_fields(bytes, &header))
-        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "changed while it was read");
+    if (status == LMQ_OK)
+        status = read_header(checkpoint->files[index], &header, err);
     if (status == LMQ_OK)
         status = fill_hparams(&header, &checkpoint->hparams, err);
     if (status != LMQ_OK)
         return status;
     checkpoint->has_model = true;
-
-    const struct array *order = is_v1 ? order_v1 : order_v0;
-    size_t n_arrays = is_v1 ? sizeof(order_v1) / sizeof(order_v1[0])
-                            : sizeof(order_v0) / sizeof(order_v0[0]);
-    uint64_t at = is_v1 ? HEADER_V1 : HEADER_V0;
-    for (size_t i = 0; i < n_arrays && status == LMQ_OK; i++)
-        status = add_array(checkpoint, &order[i], &at, err);
+    checkpoint->source.has_rotary_pairs = true;
+    if (header.group > 0)
+        snprintf(checkpoint->variant, sizeof(checkpoint->variant),
+                 "version 2, groups of %u", header.group);
+    else
+        snprintf(checkpoint->variant, sizeof(checkpoint->variant),
+                 "version %d", header.version);
+    if (header.group > 0)
+        lmq_checkpoint_note(checkpoint,
+                            "version 2: quantized already, int8 in groups of "
+                            "%u; converting it again adds error to error",
+                            header.group);
+    status = add_arrays(checkpoint, &header, err);
     if (status != LMQ_OK)
         return status;
-    if (lmq_input_size(file) != at) {
-        lmq_fail(err, LMQ_ERR_FORMAT, lmq_input_size(file),
-                 "is %" PRIu64 " bytes, but its llama2.c header (version %d, "
-                 "dim %u, %u layers, vocabulary %u, %s) makes %" PRIu64,
-                 lmq_input_size(file), is_v1, header.dim, header.n_layers,
-                 header.vocab, header.is_tied ? "tied" : "untied", at);
-        lmq_hint(err, lmq_input_size(file) < at
-                          ? "the file is truncated; fetch it again"
-                          : "the file is damaged, or no llama2.c checkpoint");
-        return LMQ_ERR_FORMAT;
-    }
     return options->tokenizer == NULL
                ? add_tokenizer_beside(checkpoint, err)
                : LMQ_OK;
@@ -352,4 +473,5 @@ const struct lmq_format lmq_format_llama2c = {
     .name = "llama2.c",
     .probe = probe_llama2c,
     .open = open_llama2c,
+    .read = read_v2,
 };

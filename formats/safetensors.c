@@ -9,23 +9,21 @@
 #include "config.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/size.h"
 #include "formats/formats.h"
 #include "formats/hf_config.h"
+#include "formats/hf_folder.h"
 
 /* The limit that the format's own library sets. */
 #define HEADER_MAX 100000000u
 #define LENGTH_BYTES 8
-#define JSON_FILE_MAX ((size_t)128 << 20)
 
 static const struct {
     const char *name;
@@ -265,147 +263,11 @@ add_shard(struct lmq_checkpoint *checkpoint, const char *path, uint32_t *index,
     return status;
 }
 
-/* ---- Shards ---- */
-
-/* A shard stands in the same folder: its name has no way out of it. */
-static bool
-is_plain_name(const char *name)
-{
-    return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL &&
-           strchr(name, '\\') == NULL && strlen(name) <= 255;
-}
-
-static int
-compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static enum lmq_status
-open_named_shards(struct lmq_checkpoint *checkpoint, const char *folder,
-                  const char **names, size_t n, struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    qsort(names, n, sizeof(*names), compare_names);
-    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-        uint32_t index;
-        if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
-            continue;
-        char *path = lmq_path_join(folder, names[i]);
-        if (path == NULL)
-            return lmq_fail_nomem(err);
-        if (access(path, F_OK) != 0) {
-            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                              "is missing, but the index names it");
-            lmq_hint(err, "the download may be incomplete");
-            lmq_error_in(err, path);
-        } else {
-            status = add_shard(checkpoint, path, &index, err);
-        }
-        free(path);
-    }
-    return status;
-}
-
-static int
-compare_stored_names(const void *a, const void *b)
-{
-    const struct lmq_tensor *x = a, *y = b;
-
-    return strcmp(x->stored_name, y->stored_name);
-}
-
-/* The index and the shards must agree on every tensor. */
-static enum lmq_status
-check_index(struct lmq_checkpoint *checkpoint, json_t *map,
-            struct lmq_error *err)
-{
-    const char *name;
-    json_t *shard;
-
-    qsort(checkpoint->tensors, checkpoint->n_tensors,
-          sizeof(*checkpoint->tensors), compare_stored_names);
-    for (size_t i = 1; i < checkpoint->n_tensors; i++)
-        if (compare_stored_names(&checkpoint->tensors[i - 1],
-                                 &checkpoint->tensors[i]) == 0)
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "tensor '%s' stands in two shards",
-                            checkpoint->tensors[i].stored_name);
-    if (checkpoint->n_tensors > json_object_size(map))
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "the shards hold %zu tensors, but the index names "
-                        "only %zu",
-                        checkpoint->n_tensors, json_object_size(map));
-    json_object_foreach(map, name, shard)
-    {
-        struct lmq_tensor key = {.stored_name = (char *)(uintptr_t)name};
-        const struct lmq_tensor *found =
-            bsearch(&key, checkpoint->tensors, checkpoint->n_tensors,
-                    sizeof(key), compare_stored_names);
-        const char *path =
-            found == NULL ? NULL
-                          : lmq_input_path(checkpoint->files[found->file]);
-        const char *base = path == NULL ? NULL : strrchr(path, '/') + 1;
-        if (base == NULL || strcmp(base, json_string_value(shard)) != 0)
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "the index says that tensor '%.200s' stands in "
-                            "'%.200s', it does not",
-                            name, json_string_value(shard));
-    }
-    return LMQ_OK;
-}
-
-static enum lmq_status
-open_index(struct lmq_checkpoint *checkpoint, const char *folder,
-           const char *index_path, struct lmq_error *err)
-{
-    unsigned char *text;
-    size_t size, n = 0;
-    json_t *index = NULL, *shard;
-    const char *name, **names = NULL;
-    enum lmq_status status =
-        lmq_file_load(index_path, JSON_FILE_MAX, &text, &size, err);
-
-    if (status != LMQ_OK)
-        return status;
-    status = lmq_json_parse(text, size, &index, err);
-    free(text);
-    json_t *map = json_object_get(index, "weight_map");
-    if (status == LMQ_OK && json_object_size(map) == 0)
-        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no weight_map");
-    if (status == LMQ_OK) {
-        names = calloc(json_object_size(map), sizeof(*names));
-        if (names == NULL)
-            status = lmq_fail_nomem(err);
-    }
-    if (status == LMQ_OK)
-        json_object_foreach(map, name, shard)
-        {
-            const char *file = json_string_value(shard);
-            if (file == NULL || !is_plain_name(file)) {
-                status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                                  "the shard of tensor '%.200s' is no plain "
-                                  "file name",
-                                  name);
-                break;
-            }
-            names[n++] = file;
-        }
-    if (status == LMQ_OK)
-        status = open_named_shards(checkpoint, folder, names, n, err);
-    if (status == LMQ_OK)
-        status = check_index(checkpoint, map, err);
-    if (status != LMQ_OK)
-        lmq_error_in(err, index_path);
-    free(names);
-    json_decref(index);
-    return status;
-}
-
 /* ---- Folders ---- */
 
 #define INDEX_NAME "model.safetensors.index.json"
+
+static const struct lmq_hf_shards shards = {INDEX_NAME, add_shard};
 
 static bool
 ends_with(const char *text, const char *end)
@@ -431,16 +293,6 @@ find_single(const char *folder, char *name, size_t size)
     if (dir != NULL)
         closedir(dir);
     return n;
-}
-
-static bool
-has_file(const char *folder, const char *name)
-{
-    char *path = lmq_path_join(folder, name);
-    bool has = path != NULL && access(path, F_OK) == 0;
-
-    free(path);
-    return has;
 }
 
 static enum lmq_status
@@ -470,60 +322,6 @@ open_single(struct lmq_checkpoint *checkpoint, const char *folder,
     return status;
 }
 
-/* ---- What stands beside the weights ---- */
-
-static enum lmq_status
-read_config(struct lmq_checkpoint *checkpoint, const char *path,
-            struct lmq_error *err)
-{
-    unsigned char *text;
-    size_t size;
-    enum lmq_status status =
-        lmq_file_load(path, JSON_FILE_MAX, &text, &size, err);
-
-    if (status != LMQ_OK)
-        return status;
-    status = lmq_config_parse(text, size, &checkpoint->hparams,
-                              &checkpoint->has_model, err);
-    free(text);
-    if (status != LMQ_OK)
-        lmq_error_in(err, path);
-    return status;
-}
-
-static enum lmq_status
-read_companions(struct lmq_checkpoint *checkpoint, const char *folder,
-                const struct lmq_open_options *options, struct lmq_error *err)
-{
-    char *path = options->config == NULL ? lmq_path_join(folder, "config.json")
-                                         : strdup(options->config);
-    enum lmq_status status = LMQ_OK;
-
-    if (path == NULL)
-        return lmq_fail_nomem(err);
-    if (options->config != NULL || access(path, F_OK) == 0) {
-        status = read_config(checkpoint, path, err);
-    } else {
-        lmq_hparams_refuse(&checkpoint->hparams, "a model without config.json");
-        lmq_checkpoint_note(checkpoint, "there is no config.json: tensors "
-                                        "only, no model");
-    }
-    free(path);
-    if (status != LMQ_OK || options->tokenizer != NULL)
-        return status;
-    const char *tokenizer = has_file(folder, "tokenizer.json")
-                                ? "tokenizer.json"
-                                : "tokenizer.model";
-    status = lmq_checkpoint_add_blob_file(checkpoint, folder, tokenizer, err);
-    if (status == LMQ_OK && checkpoint->n_blobs > 0)
-        status = lmq_checkpoint_add_blob_file(checkpoint, folder,
-                                              "tokenizer_config.json", err);
-    if (status == LMQ_OK && checkpoint->n_blobs > 0)
-        status = lmq_checkpoint_add_blob_file(checkpoint, folder,
-                                              "generation_config.json", err);
-    return status;
-}
-
 /* ---- The format ---- */
 
 static bool
@@ -532,7 +330,7 @@ probe_safetensors(const struct lmq_probe *probe)
     char name[256];
 
     if (probe->is_folder)
-        return has_file(probe->path, INDEX_NAME) ||
+        return lmq_hf_has_file(probe->path, INDEX_NAME) ||
                find_single(probe->path, name, sizeof(name)) > 0;
     return (probe->n_head > LENGTH_BYTES && probe->head[LENGTH_BYTES] == '{' &&
             lmq_load_u64le(probe->head) <= (uint64_t)1 << 48) ||
@@ -540,46 +338,25 @@ probe_safetensors(const struct lmq_probe *probe)
             probe->head[0] != '<' && probe->head[0] != 'v');
 }
 
-static bool
-is_folder(const char *path)
-{
-    DIR *dir = opendir(path);
-
-    if (dir != NULL)
-        closedir(dir);
-    return dir != NULL;
-}
-
 static enum lmq_status
 open_safetensors(struct lmq_checkpoint *checkpoint,
                  const struct lmq_open_options *options, struct lmq_error *err)
 {
     const char *path = checkpoint->path;
-    const char *slash = strrchr(path, '/');
+    char *folder = lmq_hf_folder_of(path);
     uint32_t index;
-    char *folder, *index_path = NULL;
     enum lmq_status status = LMQ_OK;
 
-    if (is_folder(path))
-        folder = strdup(path);
-    else
-        folder = slash == NULL ? strdup(".")
-                               : strndup(path, (size_t)(slash - path) + 1);
     if (folder == NULL)
         return lmq_fail_nomem(err);
-    if (!is_folder(path)) {
+    if (!lmq_hf_is_folder(path))
         status = add_shard(checkpoint, path, &index, err);
-    } else if (has_file(folder, INDEX_NAME)) {
-        index_path = lmq_path_join(folder, INDEX_NAME);
-        status = index_path == NULL
-                     ? lmq_fail_nomem(err)
-                     : open_index(checkpoint, folder, index_path, err);
-    } else {
+    else if (lmq_hf_has_file(folder, INDEX_NAME))
+        status = lmq_hf_open_index(checkpoint, folder, &shards, err);
+    else
         status = open_single(checkpoint, folder, err);
-    }
     if (status == LMQ_OK)
-        status = read_companions(checkpoint, folder, options, err);
-    free(index_path);
+        status = lmq_hf_read_companions(checkpoint, folder, options, err);
     free(folder);
     return status;
 }

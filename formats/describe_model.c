@@ -1,0 +1,259 @@
+/*
+ * describe_model.c - what a model is, in words.
+ *
+ * A list of what differs from a plain Llama, and one of how the source
+ * arranges what is kept otherwise here. A line of text each, short enough for
+ * a terminal.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/describe.h"
+
+static void LMQ_PRINTF(2, 3)
+say(json_t *words, const char *format, ...)
+{
+    char text[160];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    json_array_append_new(words, json_string(text));
+}
+
+/* Says the text of a kind, unless it is the first, which is Llama's. */
+static void
+say_kind(json_t *words, int kind, const char *const *texts)
+{
+    if (kind > 0)
+        say(words, "%s", texts[kind]);
+}
+
+/* Says a number that differs from its usual value. */
+static void
+say_number(json_t *words, const char *text, double value, double usual)
+{
+    if (value < usual || value > usual)
+        say(words, "%s %.10g", text, value);
+}
+
+static uint32_t
+count_layers(const struct lmq_hparams *h, enum lmq_layer_kind kind)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        n += lmq_layer_is(h, i, kind);
+    return n;
+}
+
+static void
+say_blocks(json_t *words, const struct lmq_hparams *h)
+{
+    static const char *const norms[LMQ_NORM_COUNT] = {
+        [LMQ_NORM_LAYER] = "layer norms",
+        [LMQ_NORM_LAYER_PLAIN] = "layer norms without weights",
+    };
+    static const char *const places[LMQ_NORM_PLACE_COUNT] = {
+        [LMQ_NORMS_AFTER] = "norms behind attention and feed-forward",
+        [LMQ_NORMS_AROUND] = "norms before and behind attention and "
+                             "feed-forward",
+    };
+    static const char *const residuals[LMQ_RESIDUAL_COUNT] = {
+        [LMQ_RESIDUAL_PARALLEL] = "attention and feed-forward side by side",
+        [LMQ_RESIDUAL_PARALLEL_ONE_NORM] =
+            "attention and feed-forward side by side, with one norm",
+    };
+
+    say_kind(words, (int)h->norm, norms);
+    say_kind(words, (int)h->norm_place, places);
+    say_kind(words, (int)h->residual, residuals);
+    say_number(words, "embeddings times", h->embedding_scale, 1);
+    say_number(words, "what layers add, times", h->residual_scale, 1);
+    say_number(words, "logits times", h->logit_scale, 1);
+    say_number(words, "logits capped at", h->logit_softcap, 0);
+}
+
+static void
+say_attention(json_t *words, const struct lmq_hparams *h)
+{
+    static const char *const qk_norms[LMQ_QK_NORM_COUNT] = {
+        [LMQ_QK_NORM_HEAD] = "norms of queries and keys, head by head",
+        [LMQ_QK_NORM_HEADS] = "norms of queries and keys, each head its own",
+        [LMQ_QK_NORM_WHOLE] = "norms of queries and keys, all heads at once",
+    };
+    uint32_t n_full = count_layers(h, LMQ_LAYER_FULL);
+
+    if (h->kv_lora_rank > 0)
+        say(words, "latent attention: keys and values of rank %u",
+            h->kv_lora_rank);
+    if (h->q_lora_rank > 0)
+        say(words, "queries of rank %u", h->q_lora_rank);
+    if (lmq_hparams_value_dim(h) != h->head_dim)
+        say(words, "values of %u dimensions", h->value_dim);
+    say_kind(words, (int)h->qk_norm, qk_norms);
+    if (h->sliding_window > 0 && n_full == 0)
+        say(words, "a window of %u positions", h->sliding_window);
+    else if (h->sliding_window > 0)
+        say(words, "a window of %u positions in %u of %u layers",
+            h->sliding_window, h->n_layers - n_full, h->n_layers);
+    say_number(words, "scores times", h->attn_scale, 0);
+    say_number(words, "scores capped at", h->attn_softcap, 0);
+    say_number(words, "queries, keys, values clipped at", h->qkv_clip, 0);
+    if (h->has_sinks)
+        say(words, "attention sinks");
+}
+
+static void
+say_positions(json_t *words, const struct lmq_hparams *h)
+{
+    static const char *const positions[LMQ_POSITIONS_COUNT] = {
+        [LMQ_POSITIONS_LEARNED] = "learned positions",
+        [LMQ_POSITIONS_ALIBI] = "ALiBi in place of positions",
+        [LMQ_POSITIONS_ALIBI_SCALED] = "scaled ALiBi in place of positions",
+        [LMQ_POSITIONS_NONE] = "no positions",
+    };
+    static const char *const scalings[LMQ_ROPE_SCALING_COUNT] = {
+        [LMQ_ROPE_LINEAR] = "linear",   [LMQ_ROPE_LLAMA3] = "llama3",
+        [LMQ_ROPE_NTK] = "ntk",         [LMQ_ROPE_DYNAMIC] = "dynamic ntk",
+        [LMQ_ROPE_YARN] = "yarn",       [LMQ_ROPE_LONGROPE] = "longrope",
+        [LMQ_ROPE_FACTORS] = "factors",
+    };
+    uint32_t rotary = lmq_hparams_rotary_dim(h);
+    uint32_t n_still = count_layers(h, LMQ_LAYER_STILL);
+
+    say_kind(words, (int)h->positions, positions);
+    if (h->positions != LMQ_POSITIONS_ROTARY)
+        return;
+    if (rotary != h->head_dim)
+        say(words, "%u of the %u dimensions of a head turn", rotary,
+            h->head_dim);
+    if (n_still > 0)
+        say(words, "%u of %u layers without positions", n_still, h->n_layers);
+    if (h->rope_local_theta > 0)
+        say(words, "rotary base %.10g in layers with a window",
+            h->rope_local_theta);
+    if (h->rope_scaling == LMQ_ROPE_PLAIN)
+        return;
+    if (h->rope_context > 0)
+        say(words, "rotary scaling: %s, factor %g, from %u positions on",
+            scalings[h->rope_scaling], h->rope_factor, h->rope_context);
+    else
+        say(words, "rotary scaling: %s, factor %g",
+            scalings[h->rope_scaling], h->rope_factor);
+}
+
+static void
+say_feed_forward(json_t *words, const struct lmq_hparams *h)
+{
+    static const char *const activations[LMQ_ACTIVATION_COUNT] = {
+        [LMQ_ACTIVATION_GELU] = "GELU",
+        [LMQ_ACTIVATION_GELU_TANH] = "GELU, by tanh",
+        [LMQ_ACTIVATION_RELU] = "ReLU",
+        [LMQ_ACTIVATION_SIGMOID] = "sigmoid",
+    };
+    static const char *const routers[LMQ_ROUTER_COUNT] = {
+        [LMQ_ROUTER_SOFTMAX_CHOSEN] = "router: softmax over the chosen",
+        [LMQ_ROUTER_SIGMOID] = "router: sigmoid",
+    };
+    uint32_t n_dense = count_layers(h, LMQ_LAYER_DENSE);
+
+    say_kind(words, (int)h->activation, activations);
+    if (!h->is_gated)
+        say(words, "feed-forward without a gate");
+    if (h->n_experts == 0)
+        return;
+    say(words, "%u experts of %u dimensions, %u for each token", h->n_experts,
+        h->expert_dim, h->n_experts_used);
+    if (h->n_expert_groups > 0)
+        say(words, "chosen from %u of %u groups of experts",
+            h->n_expert_groups_used, h->n_expert_groups);
+    if (h->shared_dim > 0)
+        say(words, "shared experts of %u dimensions in all", h->shared_dim);
+    if (n_dense > 0)
+        say(words, "%u of %u layers without experts", n_dense, h->n_layers);
+    say_kind(words, (int)h->router, routers);
+    if (h->router_renormalises)
+        say(words, "weights of the chosen experts sum to 1");
+    if (h->router_corrects)
+        say(words, "a correction of the router, for choosing only");
+    say_number(words, "weights of experts times", h->router_scale, 1);
+}
+
+json_t *
+lmq_describe_differences(const struct lmq_checkpoint *checkpoint)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    json_t *words = json_array();
+    size_t n_biases = 0;
+
+    if (!checkpoint->has_model)
+        return words;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        n_biases += checkpoint->tensors[i].place.part == LMQ_PART_BIAS &&
+                    checkpoint->tensors[i].place.role !=
+                        LMQ_ROLE_ROUTER_CORRECTION;
+    say_blocks(words, h);
+    say_attention(words, h);
+    say_positions(words, h);
+    say_feed_forward(words, h);
+    if (n_biases > 0)
+        say(words, "biases: %zu", n_biases);
+    return words;
+}
+
+/* ---- The source ---- */
+
+/* Whether two tensors of ours come out of one of the file's. */
+static bool
+has_fused(const struct lmq_checkpoint *checkpoint, enum lmq_role a,
+          enum lmq_role b, int32_t item)
+{
+    const struct lmq_place first = {a, LMQ_PART_WEIGHT, 0, item};
+
+    for (size_t i = 0; i + 1 < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (lmq_place_compare(&tensor->place, &first) != 0)
+            continue;
+        for (size_t j = i + 1; j < checkpoint->n_tensors; j++)
+            if (checkpoint->tensors[j].place.role == b)
+                return checkpoint->tensors[j].alias_of == NULL &&
+                       strcmp(tensor->stored_name,
+                              checkpoint->tensors[j].stored_name) == 0;
+    }
+    return false;
+}
+
+json_t *
+lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
+{
+    const struct lmq_source *source = &checkpoint->source;
+    json_t *words = json_array();
+    bool is_ours = lmq_checkpoint_container(checkpoint) != NULL;
+
+    if (!checkpoint->has_model || is_ours)
+        return words;
+    if (source->has_rotary_pairs &&
+        checkpoint->hparams.positions == LMQ_POSITIONS_ROTARY)
+        say(words, "rotary pairs side by side");
+    if (source->is_transposed)
+        say(words, "matrices transposed");
+    if (source->norms_less_one)
+        say(words, "norms less one");
+    if (has_fused(checkpoint, LMQ_ROLE_ATTN_Q, LMQ_ROLE_ATTN_K, -1))
+        say(words, "queries, keys, values in one matrix%s",
+            source->is_qkv_by_head ? ", head by head" : "");
+    if (has_fused(checkpoint, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP, -1))
+        say(words, "gate and up in one matrix");
+    if (has_fused(checkpoint, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_GATE, 0))
+        say(words, "all experts of a layer in one tensor");
+    if (source->n_further_layers > 0)
+        say(words, "%u further layers, for more tokens at once: left out",
+            source->n_further_layers);
+    return words;
+}
