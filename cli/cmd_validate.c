@@ -212,6 +212,7 @@ static void
 print_attribution(const struct lmq_report *r, bool is_verbose)
 {
     const struct lmq_report *a = lmq_report_at(r, "attribution");
+    const struct lmq_report *kv = lmq_report_at(r, "attribution.kv");
 
     if (a == NULL)
         return;
@@ -220,6 +221,14 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
     printf("  weights %.1f %%, activations %.1f %%\n",
            100 * lmq_report_number(a, "weights"),
            100 * lmq_report_number(a, "activations"));
+    printf("  keys and values:");
+    for (size_t i = 0; i < lmq_report_length(kv); i++) {
+        const struct lmq_report *type = lmq_report_item(kv, i);
+        printf(i == 0 ? " %s %.3e" : ", %s %+.3e",
+               lmq_report_string(type, "type"),
+               lmq_report_number(type, i == 0 ? "kld" : "added"));
+    }
+    putchar('\n');
     print_shares(lmq_report_at(a, "parts"), "less divergence with this part",
                  8);
     print_shares(lmq_report_at(a, "layers"), "less divergence with this layer",

@@ -639,6 +639,52 @@ START_TEST(the_page_is_whole_and_asks_nothing_of_the_network)
 }
 END_TEST
 
+START_TEST(each_type_of_keys_and_values_has_its_price)
+{
+    const char *text = short_text("text.txt", 2000);
+    const char *judged = quantize(fable(""), "fable.lmq");
+    struct lmq_validate_options options = usual_options(&text);
+
+    options.has_attribution = 1;
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    double f32 = lmq_report_number(report, "attribution.kv.0.kld");
+    ck_assert_double_eq(lmq_report_number(report, "attribution.kv.0.added"),
+                        0);
+    ck_assert_double_eq(lmq_report_number(report, "attribution.kld"), f32);
+    ck_assert_str_eq(lmq_report_string(report, "attribution.kv.2.type"), "q8");
+    ck_assert_double_eq(lmq_report_number(report, "attribution.kv.2.added"),
+                        lmq_report_number(report, "attribution.kv.2.kld") -
+                            f32);
+    ck_assert_double_gt(
+        lmq_report_number(report, "attribution.kv.2.added"),
+        fabs(lmq_report_number(report, "attribution.kv.1.added")));
+    lmq_report_free(report);
+}
+END_TEST
+
+/* Same weights, but the judged one turns by another base: each side has to go
+ * by its own description. */
+START_TEST(positions_that_differ_are_seen)
+{
+    const char *text = short_text("text.txt", 1000);
+    struct lmq_validate_options options = usual_options(&text);
+    const struct lmq_open_options open = {.rope_theta = 5000};
+    struct lmq_checkpoint *a = open_with_tokenizer(fable("")), *b;
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+
+    ck_assert_int_eq(lmq_checkpoint_open(fable(""), &open, &b, &err), LMQ_OK);
+    ck_assert_msg(lmq_validate(a, b, &options, NULL, &report, &is_partial,
+                               &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_double_gt(lmq_report_number(report, "kld.mean"), 1e-4);
+    lmq_report_free(report);
+    lmq_checkpoint_close(b);
+    lmq_checkpoint_close(a);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -657,6 +703,8 @@ main(void)
         a_tokenizer_that_differs_is_refused,
         an_interruption_leaves_what_was_done,
         the_page_is_whole_and_asks_nothing_of_the_network,
+        each_type_of_keys_and_values_has_its_price,
+        positions_that_differ_are_seen,
     };
 
     return RUN_SUITE("validate", tests);

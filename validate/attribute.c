@@ -30,10 +30,28 @@ static const struct {
 
 #define N_KINDS (sizeof(part_kinds) / sizeof(part_kinds[0]))
 
+/* Types of keys and values; the first is what the others cost more than. */
+static const struct {
+    const char *name;
+    enum lmq_row_type type;
+} kv_types[] = {
+    {"f32", LMQ_ROW_F32},
+    {"f16", LMQ_ROW_F16},
+    {"q8", LMQ_ROW_Q8},
+};
+
+#define N_KV (sizeof(kv_types) / sizeof(kv_types[0]))
+
+/* Where the sides stand. */
+#define AT_ACTIVATIONS 2
+#define AT_KV 3
+#define AT_PARTS (AT_KV + N_KV)
+#define AT_LAYERS (AT_PARTS + N_KINDS)
+
 size_t
 lmq_attribute_sides(const struct lmq_job *job)
 {
-    return 3 + N_KINDS + job->reference->hparams.n_layers;
+    return AT_LAYERS + job->reference->hparams.n_layers;
 }
 
 static json_t *
@@ -47,6 +65,30 @@ describe_share(const char *kind, const char *name, double full, double without)
     json_object_set_new(json, "share",
                         lmq_json_number((full - without) / full));
     return json;
+}
+
+static double
+mean_kld(const struct lmq_drift *drift)
+{
+    return drift->kld_sum / (double)drift->n;
+}
+
+/* What each type of keys and values adds to the divergence. */
+static json_t *
+describe_kv(const struct lmq_drift *drifts)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < N_KV; i++) {
+        double kld = mean_kld(&drifts[i]);
+        json_t *json = json_object();
+        json_object_set_new(json, "type", json_string(kv_types[i].name));
+        json_object_set_new(json, "kld", lmq_json_number(kld));
+        json_object_set_new(json, "added",
+                            lmq_json_number(kld - mean_kld(&drifts[0])));
+        json_array_append_new(list, json);
+    }
+    return list;
 }
 
 static int
@@ -84,7 +126,8 @@ few_windows(const struct lmq_job *job, size_t *n_tokens)
 }
 
 /* Sides: reference, the judged model, the judged model without quantized
- * activations, without each kind of part, without each layer. */
+ * activations, with each type of keys and values, without each kind of part,
+ * without each layer. */
 enum lmq_status
 lmq_attribute(struct lmq_job *job, json_t *report, struct lmq_error *err)
 {
@@ -103,15 +146,19 @@ lmq_attribute(struct lmq_job *job, json_t *report, struct lmq_error *err)
     }
     sides[0] = lmq_side_reference();
     sides[1] = lmq_side_judged(job, "");
-    sides[2] = lmq_side_judged(job, "activations");
-    sides[2].activations = LMQ_ACTIVATIONS_F32;
-    sides[2].kv_type = LMQ_ROW_F32;
+    sides[AT_ACTIVATIONS] = lmq_side_judged(job, "activations");
+    sides[AT_ACTIVATIONS].activations = LMQ_ACTIVATIONS_F32;
+    sides[AT_ACTIVATIONS].kv_type = LMQ_ROW_F32;
+    for (size_t i = 0; i < N_KV; i++) {
+        sides[AT_KV + i] = lmq_side_judged(job, kv_types[i].name);
+        sides[AT_KV + i].kv_type = kv_types[i].type;
+    }
     for (size_t i = 0; i < N_KINDS; i++) {
-        sides[3 + i] = lmq_side_judged(job, part_kinds[i].name);
-        sides[3 + i].restored = part_kinds[i].parts;
+        sides[AT_PARTS + i] = lmq_side_judged(job, part_kinds[i].name);
+        sides[AT_PARTS + i].restored = part_kinds[i].parts;
     }
     for (size_t i = 0; i < n_layers; i++) {
-        size_t at = 3 + N_KINDS + i;
+        size_t at = AT_LAYERS + i;
         snprintf(names[at], sizeof(names[at]), "%zu", i);
         sides[at] = lmq_side_judged(job, names[at]);
         sides[at].restored_layer = (int32_t)i;
@@ -120,24 +167,22 @@ lmq_attribute(struct lmq_job *job, json_t *report, struct lmq_error *err)
                             drifts, NULL, err);
     if (status != LMQ_OK)
         goto done;
-    double full = drifts[1].kld_sum / (double)drifts[1].n;
-    for (size_t i = 2; i < n_sides; i++)
-        shares[i] = describe_share(
-            i == 2             ? "activations"
-            : i < 3 + N_KINDS ? "part"
-                               : "layer",
-            sides[i].name, full, drifts[i].kld_sum / (double)drifts[i].n);
+    double full = mean_kld(&drifts[1]);
+    double weights = mean_kld(&drifts[AT_ACTIVATIONS]);
+    for (size_t i = AT_PARTS; i < n_sides; i++)
+        shares[i] = describe_share(i < AT_LAYERS ? "part" : "layer",
+                                   sides[i].name, full, mean_kld(&drifts[i]));
     json_t *json = json_object();
-    double weights = drifts[2].kld_sum / (double)drifts[2].n;
     json_object_set_new(json, "tokens", lmq_json_size(n_tokens));
     json_object_set_new(json, "kld", lmq_json_number(full));
     json_object_set_new(json, "weights", lmq_json_number(weights / full));
     json_object_set_new(json, "activations",
                         lmq_json_number(1 - weights / full));
-    json_decref(shares[2]);
-    json_object_set_new(json, "parts", sorted_shares(shares + 3, N_KINDS));
+    json_object_set_new(json, "kv", describe_kv(drifts + AT_KV));
+    json_object_set_new(json, "parts",
+                        sorted_shares(shares + AT_PARTS, N_KINDS));
     json_object_set_new(json, "layers",
-                        sorted_shares(shares + 3 + N_KINDS, n_layers));
+                        sorted_shares(shares + AT_LAYERS, n_layers));
     json_object_set_new(report, "attribution", json);
 done:
     for (size_t i = 0; drifts != NULL && i < n_sides; i++)
@@ -162,9 +207,8 @@ lmq_measure_floor(struct lmq_job *job, json_t *report, struct lmq_error *err)
     if (status == LMQ_OK) {
         json_t *json = json_object();
         json_object_set_new(json, "tokens", lmq_json_size(n_tokens));
-        json_object_set_new(
-            json, "kld",
-            lmq_json_number(drifts[1].kld_sum / (double)drifts[1].n));
+        json_object_set_new(json, "kld",
+                            lmq_json_number(mean_kld(&drifts[1])));
         json_object_set_new(json, "logit_max_abs",
                             lmq_json_number(drifts[1].max_abs));
         json_object_set_new(report, "floor", json);

@@ -27,6 +27,7 @@ static const char *const metrics[] = {
     "positions.#.kld", "worst.#.kld",
     "floor.kld", "floor.logit_max_abs",
     "attribution.kld", "attribution.weights", "attribution.activations",
+    "attribution.kv.#.kld", "attribution.kv.#.added",
     "attribution.parts.#.share", "attribution.layers.#.share",
 };
 

@@ -414,6 +414,7 @@ static void
 put_attribution(struct page *page, const struct lmq_report *r)
 {
     const struct lmq_report *a = lmq_report_at(r, "attribution");
+    const struct lmq_report *kv = lmq_report_at(r, "attribution.kv");
 
     if (a == NULL)
         return;
@@ -424,6 +425,15 @@ put_attribution(struct page *page, const struct lmq_report *r)
         100 * number(a, "weights"), 100 * number(a, "activations"),
         number(a, "tokens"));
     put_bars(page, lmq_report_at(a, "parts"), "share", 100, " %", 8);
+    put(page, "<p class=soft>Keys and values, and the mean divergence with "
+              "them:</p><table><tr><th class=text>type<th>divergence<th>more "
+              "than f32</tr>");
+    for (size_t i = 0; i < lmq_report_length(kv); i++) {
+        const struct lmq_report *type = lmq_report_item(kv, i);
+        put(page, "<tr><td class=text>%s<td>%.3e<td>%+.3e</tr>",
+            string(type, "type"), number(type, "kld"), number(type, "added"));
+    }
+    put(page, "</table>");
     put(page, "<p class=soft>Layers:</p>");
     put_bars(page, lmq_report_at(a, "layers"), "share", 100, " %", 200);
 }
