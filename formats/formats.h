@@ -8,7 +8,9 @@
 #include "formats/checkpoint.h"
 
 extern const struct lmq_format lmq_format_lmq;
+extern const struct lmq_format lmq_format_gguf;
 extern const struct lmq_format lmq_format_safetensors;
+extern const struct lmq_format lmq_format_torch;
 extern const struct lmq_format lmq_format_llama2c;
 
 /* In the order in which they are tried; NULL ends it. */
