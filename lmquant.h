@@ -143,6 +143,27 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_progress *progress, struct lmq_report **report,
             struct lmq_error *err);
 
+/* ---- Exporting ---- */
+
+/* All zero but for `to`: the defaults. */
+struct lmq_export_options {
+    const char *to;      /* "gguf", "llama2c", "safetensors" */
+    const char *type;    /* safetensors: "f32" (default), "f16", "bf16"; gguf:
+                            these and "q8_0", NULL: what loses least */
+    uint64_t shard_size; /* safetensors: bytes of a file at most; 0: one file */
+    int replaces;        /* replace an existing output */
+    int threads;         /* 0: OMP_NUM_THREADS, or all cores */
+};
+
+/* Writes a checkpoint, typically a container, in another tool's format: a
+ * file, or a folder for safetensors. *report may be NULL; else it is released
+ * with lmq_report_free(). */
+LMQ_API enum lmq_status
+lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
+           const struct lmq_export_options *options,
+           const struct lmq_progress *progress, struct lmq_report **report,
+           struct lmq_error *err);
+
 /* ---- Looking at checkpoints ---- */
 
 struct lmq_inspect_options {
@@ -241,6 +262,13 @@ lmq_tokenizer_from_path(const char *path, const struct lmq_open_options *open,
                         struct lmq_tokenizer **tokenizer,
                         struct lmq_error *err);
 LMQ_API void lmq_tokenizer_close(struct lmq_tokenizer *tokenizer);
+
+/* What its file is: "Hugging Face", "GGUF", "SentencePiece", "tiktoken",
+ * "llama2.c"; and one more than the largest id, some of which may stand for
+ * nothing. */
+LMQ_API const char *
+lmq_tokenizer_kind(const struct lmq_tokenizer *tokenizer);
+LMQ_API size_t lmq_tokenizer_size(const struct lmq_tokenizer *tokenizer);
 
 /* 1 if a generation ends with this token. */
 LMQ_API int lmq_tokenizer_ends(const struct lmq_tokenizer *tokenizer,

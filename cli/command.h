@@ -66,6 +66,7 @@ extern const struct command command_convert;
 extern const struct command command_inspect;
 extern const struct command command_verify;
 extern const struct command command_diff;
+extern const struct command command_export;
 extern const struct command command_run;
 extern const struct command command_validate;
 extern const struct command command_tokenize;

@@ -9,9 +9,9 @@
 #include "cli/command.h"
 
 const struct command *const commands[] = {
-    &command_convert, &command_validate, &command_run,   &command_inspect,
-    &command_verify,  &command_diff,     &command_bench, &command_tokenize,
-    NULL,
+    &command_convert, &command_validate, &command_run,    &command_inspect,
+    &command_verify,  &command_diff,     &command_export, &command_bench,
+    &command_tokenize, NULL,
 };
 
 static void

@@ -13,6 +13,7 @@
 #include "convert/pipeline.h"
 #include "convert/plan.h"
 #include "formats/describe.h"
+#include "formats/packed.h"
 
 /* ---- Report ---- */
 
@@ -218,6 +219,8 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
         options = &no_options;
     enum lmq_status status =
         lmq_convert_settings_parse(options, &settings, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_need_weights(checkpoint, err);
     if (status != LMQ_OK)
         return status;
     if (lmq_checkpoint_container(checkpoint) != NULL)

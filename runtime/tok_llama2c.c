@@ -1,5 +1,5 @@
 /*
- * tok_llama2c.c - reads llama2.c's tokenizer.bin.
+ * tok_llama2c.c - reads and writes llama2.c's tokenizer.bin.
  *
  * The length of the longest piece, then for each id a score, a length and that
  * many bytes, to the end of the file. It is an export of a SentencePiece BPE
@@ -99,4 +99,110 @@ lmq_llama2c_vocab_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
     /* llama2.c looks for none of them in the text. */
     lmq_added_free(&t->added);
     return status;
+}
+
+/* ---- Writing ---- */
+
+static const struct lmq_chars space_mark = {
+    (const unsigned char *)"\xe2\x96\x81", 3
+};
+
+static int
+append_u32(struct lmq_buffer *buffer, uint32_t value)
+{
+    unsigned char bytes[4];
+
+    lmq_store_u32le(bytes, value);
+    return lmq_buffer_append(buffer, bytes, sizeof(bytes));
+}
+
+/* Begin and end stand between line ends, as llama2.c's own export has them. */
+static int
+append_text(struct lmq_buffer *text, const struct lmq_tokenizer *tokenizer,
+            int32_t id)
+{
+    struct lmq_chars piece = lmq_vocab_text(&tokenizer->vocab, id);
+    bool is_mark = id == 1 || id == 2;
+    int code = is_mark ? lmq_buffer_append(text, "\n", 1) : 0;
+
+    while (piece.n > 0 && code == 0) {
+        bool is_space = piece.n >= space_mark.n &&
+                        memcmp(piece.p, space_mark.p, space_mark.n) == 0;
+        size_t n = is_space ? space_mark.n : 1;
+        code = lmq_buffer_append(text, is_space ? (const void *)" " : piece.p,
+                                 1);
+        piece = lmq_chars(piece.p + n, piece.n - n);
+    }
+    return code == 0 && is_mark ? lmq_buffer_append(text, "\n", 1) : code;
+}
+
+static int
+append_pieces(struct lmq_buffer *bytes, const struct lmq_tokenizer *tokenizer)
+{
+    const struct lmq_vocab *vocab = &tokenizer->vocab;
+    struct lmq_buffer text = {0};
+    uint32_t longest = 0;
+    int code = append_u32(bytes, 0);
+
+    for (size_t id = 0; id < vocab->n && code == 0; id++) {
+        unsigned char score[4];
+        text.n = 0;
+        code = append_text(&text, tokenizer, (int32_t)id);
+        lmq_store_f32le(score, vocab->pieces[id].score);
+        if (code == 0)
+            code = lmq_buffer_append(bytes, score, sizeof(score));
+        if (code == 0)
+            code = append_u32(bytes, (uint32_t)text.n);
+        if (code == 0 && text.n > 0)
+            code = lmq_buffer_append(bytes, text.bytes, text.n);
+        longest = text.n > longest ? (uint32_t)text.n : longest;
+    }
+    if (code == 0)
+        lmq_store_u32le(bytes->bytes, longest);
+    lmq_buffer_free(&text);
+    return code;
+}
+
+/* Whether the format can hold it. */
+static bool
+fits(const struct lmq_tokenizer *t)
+{
+    if (t->model.kind != LMQ_TOK_BPE || t->model.has_table ||
+        t->is_byte_level || t->vocab.n <= FIRST_PIECE)
+        return false;
+    for (int32_t byte = 0; byte < 256; byte++)
+        if (t->vocab.byte_ids[byte] != FIRST_BYTE + byte)
+            return false;
+    for (size_t id = 0; id < t->vocab.n; id++)
+        if (lmq_vocab_type(&t->vocab, (int32_t)id) == LMQ_PIECE_NONE)
+            return false;
+    return t->vocab.unknown == 0 && t->bos == 1;
+}
+
+/* What is made must be the same vocabulary when it is read. */
+static bool
+is_same(const struct lmq_tokenizer *tokenizer, const struct lmq_buffer *bytes)
+{
+    const struct lmq_blob blob = { "tokenizer.bin", bytes->bytes, bytes->n };
+    struct lmq_tokenizer *made;
+
+    if (lmq_tokenizer_open(&blob, 1, &made, NULL) != LMQ_OK)
+        return false;
+    bool is = lmq_tokenizer_digest(made) == lmq_tokenizer_digest(tokenizer);
+    lmq_tokenizer_close(made);
+    return is;
+}
+
+enum lmq_status
+lmq_tokenizer_to_llama2c(const struct lmq_tokenizer *tokenizer,
+                         struct lmq_buffer *bytes, bool *is_made,
+                         struct lmq_error *err)
+{
+    *is_made = false;
+    if (!fits(tokenizer))
+        return LMQ_OK;
+    if (append_pieces(bytes, tokenizer) != 0)
+        return lmq_fail_nomem(err);
+    *is_made = is_same(tokenizer, bytes);
+    return LMQ_OK;
 }

@@ -44,7 +44,7 @@ add_part(struct lmq_parts *parts, size_t start, size_t n)
                      sizeof(parts->parts[0])) != 0)
         return -1;
     parts->parts[parts->n++] =
-        (struct lmq_part){ (uint32_t)start, (uint32_t)n };
+        (struct lmq_text_part){ (uint32_t)start, (uint32_t)n };
     return 0;
 }
 
@@ -139,7 +139,7 @@ split_run(struct split *s, struct lmq_chars run, struct lmq_error *err)
 }
 
 static enum lmq_status
-split_part(struct split *s, struct lmq_chars text, struct lmq_part part,
+split_part(struct split *s, struct lmq_chars text, struct lmq_text_part part,
            struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
@@ -210,7 +210,7 @@ mark_spaces(const struct lmq_split_step *step, const struct lmq_parts *in,
 
 static int
 break_at_spaces(const struct lmq_split_step *step, struct lmq_chars text,
-                struct lmq_part part, struct lmq_parts *out)
+                struct lmq_text_part part, struct lmq_parts *out)
 {
     const unsigned char *space = step->text.bytes;
     size_t n_space = step->text.n, end = (size_t)part.start + part.n;

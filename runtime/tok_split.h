@@ -35,14 +35,14 @@ struct lmq_split_step {
 
 void lmq_split_free(struct lmq_split_step *step);
 
-struct lmq_part {
+struct lmq_text_part {
     uint32_t start, n;
 };
 
 /* A text and the parts it falls into. Zero it to begin. */
 struct lmq_parts {
     struct lmq_buffer text;
-    struct lmq_part *parts;
+    struct lmq_text_part *parts;
     size_t n, capacity;
 };
 

@@ -308,7 +308,7 @@ repeat_word(struct encoder *e, const struct word *word)
 }
 
 static enum lmq_status
-encode_part(struct encoder *e, struct lmq_part part)
+encode_part(struct encoder *e, struct lmq_text_part part)
 {
     const unsigned char *base = e->parts.text.bytes;
     struct lmq_chars text = lmq_chars(base + part.start, part.n);

@@ -35,20 +35,14 @@
 /* Longer texts are refused. */
 #define LMQ_TOKENIZER_MAX_TEXT ((size_t)1 << 30)
 
-/* struct lmq_tokenizer and lmq_tokenizer_close() are lmquant.h's. The blobs are
- * borrowed for the call. */
+/* struct lmq_tokenizer, lmq_tokenizer_close(), _kind() and _size() are
+ * lmquant.h's. The blobs are borrowed for the call. */
 enum lmq_status lmq_tokenizer_open(const struct lmq_blob *blobs,
                                    size_t n_blobs, struct lmq_tokenizer **out,
                                    struct lmq_error *err);
 
 /* Whether the content is that of a file from which one can be opened. */
 bool lmq_tokenizer_recognises(const struct lmq_blob *blob);
-
-/* "SentencePiece", "llama2.c", ...: where it came from. */
-const char *lmq_tokenizer_kind(const struct lmq_tokenizer *tokenizer);
-
-/* One more than the largest id; some ids may have no piece. */
-size_t lmq_tokenizer_size(const struct lmq_tokenizer *tokenizer);
 
 /* The beginning and the end: -1 and none if the files do not say. Generation
  * ends at any of *n ids; the first is the one that LMQ_ENCODE_EOS appends. */
@@ -64,6 +58,14 @@ bool lmq_tokenizer_is_eos(const struct lmq_tokenizer *tokenizer, int32_t id);
  * .model, .bin and GGUF, and GPT-2's one as tokenizer.json and GGUF.
  */
 uint64_t lmq_tokenizer_digest(const struct lmq_tokenizer *tokenizer);
+
+/* Appends a llama2.c tokenizer.bin with the same vocabulary. *is_made is false
+ * if that cannot hold it: it is for SentencePiece's BPE models with the usual
+ * special tokens and bytes. */
+enum lmq_status
+lmq_tokenizer_to_llama2c(const struct lmq_tokenizer *tokenizer,
+                         struct lmq_buffer *bytes, bool *is_made,
+                         struct lmq_error *err);
 
 /* ---- Encoding ---- */
 

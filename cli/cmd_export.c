@@ -1,0 +1,151 @@
+/*
+ * cmd_export.c - lmquant export.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+static const struct option options[] = {
+    {'t', "to", "FORMAT", "gguf, llama2c or safetensors; needed"},
+    {0, "type", "TYPE",
+     "safetensors: f32 (default: loses nothing), f16,\n"
+     "bf16; gguf: these and q8_0 (default: for each\n"
+     "tensor what loses least)"},
+    {0, "shard-size", "SIZE",
+     "safetensors: bytes of a file at most, as in 5GB;\n"
+     "the default is one file"},
+    {'f', "force", NULL, "replace an existing output"},
+    {0, "json", NULL, "print a report as JSON"},
+    {0, "yaml", NULL, "the same as YAML"},
+    {0, NULL, NULL, NULL},
+};
+
+/* "5GB", "500MB", "1000000": the units of disks, powers of 1000. */
+static bool
+parse_size(const struct arguments *arguments, uint64_t *size)
+{
+    static const char units[] = "KMGT";
+    const char *text = option_text(arguments, "shard-size");
+    char *end;
+
+    *size = 0;
+    if (text == NULL)
+        return true;
+    errno = 0;
+    double value = strtod(text, &end);
+    const char *unit = *end == '\0' ? NULL : strchr(units, *end);
+    if (unit != NULL) {
+        for (const char *p = units; p <= unit; p++)
+            value *= 1000;
+        end++;
+    }
+    if (*end == 'B')
+        end++;
+    if (end == text || *end != '\0' || errno != 0 || !(value >= 1) ||
+        value > 1e18) {
+        usage_error(arguments->command,
+                    "--shard-size is '%s', expected a size as in 5GB", text);
+        return false;
+    }
+    *size = (uint64_t)value;
+    return true;
+}
+
+static bool
+parse(const struct arguments *arguments, struct lmq_export_options *export)
+{
+    *export = (struct lmq_export_options){
+        .to = option_text(arguments, "to"),
+        .type = option_text(arguments, "type"),
+        .replaces = has_option(arguments, "force"),
+    };
+    if (export->to == NULL) {
+        usage_error(arguments->command,
+                    "--to says in which format: gguf, llama2c or "
+                    "safetensors");
+        return false;
+    }
+    return parse_size(arguments, &export->shard_size) &&
+           thread_option(arguments, &export->threads);
+}
+
+static void
+print_summary(const struct lmq_report *report, double seconds)
+{
+    const struct lmq_report *files = lmq_report_at(report, "files");
+    double group = lmq_report_number(report, "group_size");
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+
+    printf("%s (%s, %s parameters)\n", lmq_report_string(report, "input"),
+           lmq_report_string(report, "format"),
+           format_count(lmq_report_number(report, "parameters"), a));
+    printf("%s (%s, %s", lmq_report_string(report, "output"),
+           lmq_report_string(report, "to"), lmq_report_string(report, "type"));
+    if (group == group)
+        printf(" in groups of %.0f", group);
+    printf("): %s\n", lmq_report_number(report, "is_lossless") != 0
+                          ? "the same weights, bit for bit"
+                          : "weights were rounded");
+    for (size_t i = 0; i < lmq_report_length(files); i++) {
+        const struct lmq_report *file = lmq_report_item(files, i);
+        printf("  %-44s %10s\n", lmq_report_string(file, "name"),
+               format_bytes(lmq_report_number(file, "bytes"), a));
+    }
+    printf("  %s -> %s, %.2f s\n",
+           format_bytes(lmq_report_number(report, "input_bytes"), a),
+           format_bytes(lmq_report_number(report, "output_bytes"), b),
+           seconds);
+}
+
+static int
+run(const struct arguments *arguments)
+{
+    struct lmq_export_options export;
+    struct lmq_open_options open;
+    struct progress_state state;
+    struct lmq_progress progress;
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+
+    if (!parse(arguments, &export) || !open_options(arguments, &open) ||
+        !start_progress(arguments, "weights", &state, &progress))
+        return EXIT_USAGE;
+    if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
+                            &err) != LMQ_OK)
+        return report_error(&err);
+    enum lmq_status status = lmq_export(checkpoint, arguments->operands[1],
+                                        &export, &progress, &report, &err);
+    end_progress(&state);
+    lmq_checkpoint_close(checkpoint);
+    if (status != LMQ_OK)
+        return report_error(&err);
+    print_notes(arguments, report);
+    if (!print_report(arguments, report) && !has_option(arguments, "quiet"))
+        print_summary(report, seconds_now() - state.started);
+    lmq_report_free(report);
+    return EXIT_DONE;
+}
+
+const struct command command_export = {
+    .name = "export",
+    .summary = "write a model in another tool's format",
+    .operands = "CHECKPOINT OUTPUT",
+    .about =
+        "Writes CHECKPOINT, typically a .lmq container, as a GGUF file, as a "
+        "file of\n"
+        "llama2.c (version 2, for runq), or as a folder of safetensors. The "
+        "output\n"
+        "appears whole or not at all. What the other format cannot say is "
+        "refused.",
+    .least = 2,
+    .most = 2,
+    .common = COMMON_WORK | COMMON_OPEN,
+    .options = options,
+    .run = run,
+};

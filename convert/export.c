@@ -1,0 +1,140 @@
+/*
+ * export.c - finds the exporter, and makes the report.
+ */
+#include "config.h"
+
+#include "convert/export.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/report.h"
+#include "formats/lmq.h"
+#include "formats/packed.h"
+
+static const struct {
+    const char *name;
+    bool has_shards;
+    enum lmq_status (*export)(struct lmq_checkpoint *checkpoint,
+                              const char *output,
+                              const struct lmq_export_options *options,
+                              const struct lmq_progress *progress,
+                              json_t *report, struct lmq_error *err);
+} exporters[] = {
+    {"gguf", false, lmq_export_gguf},
+    {"llama2c", false, lmq_export_llama2c},
+    {"safetensors", true, lmq_export_safetensors},
+};
+
+#define N_EXPORTERS (sizeof(exporters) / sizeof(exporters[0]))
+
+void
+lmq_export_add_file(json_t *report, const char *path, uint64_t size)
+{
+    const char *slash = strrchr(path, '/');
+    json_t *files = json_object_get(report, "files"), *file = json_object();
+
+    if (files == NULL) {
+        files = json_array();
+        json_object_set_new(report, "files", files);
+    }
+    json_object_set_new(file, "name",
+                        lmq_json_text(slash == NULL ? path : slash + 1));
+    json_object_set_new(file, "bytes", lmq_json_size(size));
+    json_array_append_new(files, file);
+}
+
+/* A damaged container must not become a file that looks good. */
+static enum lmq_status
+check_source(const struct lmq_checkpoint *checkpoint,
+             const struct lmq_export_options *options,
+             const struct lmq_progress *progress, struct lmq_error *err)
+{
+    struct lmq_report *report;
+    enum lmq_status status = lmq_checkpoint_need_weights(checkpoint, err);
+
+    if (status != LMQ_OK || lmq_checkpoint_container(checkpoint) == NULL)
+        return status;
+    status = lmq_verify(checkpoint->path, options->threads, progress, &report,
+                        err);
+    lmq_report_free(report);
+    if (status == LMQ_ERR_FORMAT)
+        lmq_hint(err, "lmquant verify says where");
+    return status;
+}
+
+static void
+add_totals(const struct lmq_checkpoint *checkpoint, json_t *report)
+{
+    uint64_t n_parameters = 0, input = 0, output = 0;
+    json_t *file, *notes = json_array();
+    size_t i;
+
+    for (i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].alias_of == NULL)
+            n_parameters += checkpoint->tensors[i].n_elements;
+    for (i = 0; i < checkpoint->n_files; i++)
+        input += lmq_input_size(checkpoint->files[i]);
+    json_array_foreach(json_object_get(report, "files"), i, file)
+        output +=
+            (uint64_t)json_integer_value(json_object_get(file, "bytes"));
+    for (i = 0; i < checkpoint->n_notes; i++)
+        json_array_append_new(notes, lmq_json_text(checkpoint->notes[i]));
+    json_object_set_new(report, "parameters", lmq_json_size(n_parameters));
+    json_object_set_new(report, "input_bytes", lmq_json_size(input));
+    json_object_set_new(report, "output_bytes", lmq_json_size(output));
+    json_object_set_new(report, "notes", notes);
+}
+
+static size_t
+find_exporter(const char *name)
+{
+    size_t i = 0;
+
+    while (i < N_EXPORTERS && strcmp(exporters[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+enum lmq_status
+lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
+           const struct lmq_export_options *options,
+           const struct lmq_progress *progress, struct lmq_report **report,
+           struct lmq_error *err)
+{
+    if (report != NULL)
+        *report = NULL;
+    if (options == NULL || options->to == NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, "no format to export to is named");
+    size_t found = find_exporter(options->to);
+    if (found == N_EXPORTERS) {
+        lmq_fail(err, LMQ_ERR_ARG, 0, "cannot export to '%s'", options->to);
+        lmq_hint(err, "known are gguf, llama2c and safetensors");
+        return LMQ_ERR_ARG;
+    }
+    if (options->shard_size > 0 && !exporters[found].has_shards)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "--shard-size: %s is written as one file",
+                        options->to);
+    json_t *json = json_object();
+    json_object_set_new(json, "input", lmq_json_text(checkpoint->path));
+    json_object_set_new(json, "format",
+                        json_string(checkpoint->format->name));
+    json_object_set_new(json, "output", lmq_json_text(output));
+    json_object_set_new(json, "to", json_string(options->to));
+    enum lmq_status status = check_source(checkpoint, options, progress, err);
+    if (status == LMQ_OK)
+        status = exporters[found].export(checkpoint, output, options, progress,
+                                         json, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, checkpoint->path);
+        json_decref(json);
+        return status;
+    }
+    add_totals(checkpoint, json);
+    if (report != NULL)
+        *report = lmq_report_from(json);
+    else
+        json_decref(json);
+    return LMQ_OK;
+}

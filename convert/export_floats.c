@@ -1,0 +1,171 @@
+/*
+ * export_floats.c - streams tensors as float32, float16 or bfloat16.
+ */
+#include "config.h"
+
+#include "convert/export_floats.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "base/threads.h"
+
+/* Elements at a time, for each thread. */
+#define CHUNK ((size_t)1 << 17)
+
+/* Rounds to nearest, ties to even; infinity stays. */
+static uint16_t
+to_bf16(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float
+from_bf16(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* n elements as bytes; the number of the first that is not finite then, or n.
+ * *is_exact is cleared if one was rounded. */
+static size_t
+encode(enum lmq_dtype dtype, const float *x, size_t n, unsigned char *bytes,
+       bool *is_exact)
+{
+    for (size_t i = 0; i < n; i++) {
+        float back = x[i];
+        if (dtype == LMQ_DTYPE_F32) {
+            lmq_store_f32le(bytes + 4 * i, x[i]);
+        } else {
+            bool is_half = dtype == LMQ_DTYPE_F16;
+            uint16_t bits = is_half ? lmq_f32_to_f16(x[i]) : to_bf16(x[i]);
+            lmq_store_u16le(bytes + 2 * i, bits);
+            back = is_half ? lmq_f16_to_f32(bits) : from_bf16(bits);
+        }
+        /* Rounding may turn a NaN into a number. */
+        if (!isfinite(x[i]) || !isfinite(back))
+            return i;
+        *is_exact = *is_exact && back <= x[i] && back >= x[i];
+    }
+    return n;
+}
+
+static enum lmq_status
+fail_nonfinite(const struct lmq_float_target *target, uint64_t at,
+               float value, struct lmq_error *err)
+{
+    if (!isfinite(value))
+        return lmq_fail(err, LMQ_ERR_NONFINITE, at,
+                        "tensor '%s': NaN or infinity at element %" PRIu64,
+                        target->tensor->name, at);
+    lmq_fail(err, LMQ_ERR_NONFINITE, at,
+             "tensor '%s': element %" PRIu64 " is %g, which %s cannot hold",
+             target->tensor->name, at, (double)value,
+             lmq_dtype_name(target->dtype));
+    lmq_hint(err, "--type=f32 can");
+    return LMQ_ERR_NONFINITE;
+}
+
+/* One thread's buffers. */
+struct worker {
+    struct lmq_scratch scratch;
+    float *x;
+    unsigned char *bytes;
+    bool is_exact;
+};
+
+/* What is read as w + 1; adding 1 again mostly gives the same number. */
+static void
+subtract_one(struct worker *worker, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float less = worker->x[i] - 1, back = less + 1;
+        worker->is_exact = worker->is_exact && back <= worker->x[i] &&
+                           back >= worker->x[i];
+        worker->x[i] = less;
+    }
+}
+
+static enum lmq_status
+write_chunk(const struct lmq_float_target *target, uint64_t first,
+            struct worker *worker, struct lmq_error *err)
+{
+    size_t width = lmq_dtype_size(target->dtype);
+    size_t n = (size_t)lmq_u64_min(CHUNK, target->tensor->n_elements - first);
+    enum lmq_status status;
+
+    if (!lmq_dtype_is_float(target->dtype)) {
+        status = lmq_checkpoint_read_raw(target->checkpoint, target->tensor,
+                                         first, n, worker->bytes, err);
+    } else {
+        status =
+            lmq_checkpoint_read(target->checkpoint, target->tensor, first, n,
+                                worker->x, &worker->scratch, err);
+        if (status == LMQ_OK && target->is_less_one)
+            subtract_one(worker, n);
+        size_t bad = status != LMQ_OK
+                         ? n
+                         : encode(target->dtype, worker->x, n, worker->bytes,
+                                  &worker->is_exact);
+        if (bad < n)
+            status = fail_nonfinite(target, first + bad, worker->x[bad], err);
+    }
+    if (status != LMQ_OK)
+        return status;
+    return lmq_output_write(target->output, target->offset + first * width,
+                            worker->bytes, n * width, err);
+}
+
+enum lmq_status
+lmq_export_write_tensor(const struct lmq_float_target *target, int threads,
+                        bool *is_exact, struct lmq_error *err)
+{
+    int64_t n_chunks =
+        (int64_t)lmq_u64_ceil_div(target->tensor->n_elements, CHUNK);
+    int n_workers =
+        lmq_threads(threads, n_chunks > 1024 ? 1024 : (int)n_chunks);
+    int64_t failed_at = INT64_MAX;
+    enum lmq_status status = LMQ_OK;
+
+#pragma omp parallel num_threads(n_workers)
+    {
+        struct worker worker = {.is_exact = true};
+        worker.x = lmq_mem_aligned(CHUNK, sizeof(float));
+        worker.bytes = lmq_mem_aligned(CHUNK, 8);
+        bool has_room = worker.x != NULL && worker.bytes != NULL;
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < n_chunks; i++) {
+            struct lmq_error error = {0};
+            enum lmq_status result =
+                has_room ? write_chunk(target, (uint64_t)i * CHUNK, &worker,
+                                       &error)
+                         : lmq_fail_nomem(&error);
+#pragma omp critical(lmq_export_failure)
+            {
+                *is_exact = *is_exact && worker.is_exact;
+                if (result != LMQ_OK && i < failed_at) {
+                    failed_at = i;
+                    status = result;
+                    if (err != NULL)
+                        *err = error;
+                }
+            }
+        }
+        lmq_scratch_free(&worker.scratch);
+        lmq_mem_free(worker.x);
+        lmq_mem_free(worker.bytes);
+    }
+    return status;
+}
