@@ -265,7 +265,7 @@ to_half(float value)
     return (uint16_t)(sign | bits);
 }
 
-static void
+void
 put_element(struct bytes *bytes, float value, enum build_type type)
 {
     uint32_t bits;
@@ -455,6 +455,77 @@ put_llama2c(struct bytes *bytes, const struct build_model *model, int version)
     }
     if (!s->is_tied)
         put_plain(bytes, build_find(m, "lm_head.weight"));
+}
+
+/* Elements of the matrices, in the order of versions 1 and 2. */
+static size_t
+list_matrices(const struct build_model *model, size_t sizes[64])
+{
+    const struct build_sizes *s = &model->sizes;
+    size_t kv = s->dim / s->heads * s->kv_heads, n = 0;
+    const size_t layered[] = {
+        s->dim * s->dim,    kv * s->dim,        kv * s->dim,
+        s->dim * s->dim,    s->hidden * s->dim, s->hidden * s->dim,
+        s->hidden * s->dim,
+    };
+
+    sizes[n++] = s->vocab * s->dim;
+    for (size_t i = 0; i < sizeof(layered) / sizeof(layered[0]); i++)
+        for (uint32_t l = 0; l < s->layers && n < 63; l++)
+            sizes[n++] = layered[i];
+    if (!s->is_tied)
+        sizes[n++] = s->vocab * s->dim;
+    return n;
+}
+
+/* Floats become int8 in `values`; they are replaced by what these mean. */
+static float
+quantize_group(unsigned char *floats, size_t n, struct bytes *values)
+{
+    float x, most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&x, floats + 4 * i, 4);
+        most = fmaxf(most, fabsf(x));
+    }
+    float scale = most / 127;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&x, floats + 4 * i, 4);
+        signed char q = (signed char)(scale > 0 ? lrintf(x / scale) : 0);
+        put(values, &q, 1);
+        x = (float)q * scale;
+        memcpy(floats + 4 * i, &x, 4);
+    }
+    return scale;
+}
+
+void
+put_llama2c_q8(struct bytes *bytes, const struct build_model *model,
+               uint32_t group, struct bytes *same)
+{
+    const struct build_sizes *s = &model->sizes;
+    size_t sizes[64], n = list_matrices(model, sizes);
+    size_t at = 256 + 4 * s->dim * (2 * s->layers + 1);
+    const unsigned char version = 2;
+    struct bytes v1 = {0};
+
+    put_llama2c(&v1, model, 1);
+    put(bytes, v1.at, at);
+    memcpy(bytes->at + 4, &version, 1);
+    for (int i = 0; i < 4; i++)
+        bytes->at[37 + i] = (unsigned char)(group >> 8 * i);
+    for (size_t i = 0; i < n; i++) {
+        struct bytes scales = {0};
+        for (size_t j = 0; j < sizes[i]; j += group)
+            put_f32(&scales,
+                    quantize_group(v1.at + at + 4 * j, group, bytes));
+        put(bytes, scales.at, scales.n);
+        at += 4 * sizes[i];
+        bytes_free(&scales);
+    }
+    if (same != NULL)
+        put(same, v1.at, v1.n);
+    bytes_free(&v1);
 }
 
 /* ---- Containers ---- */

@@ -72,6 +72,9 @@ struct build_tensor *build_add(struct build_model *model, const char *name,
 
 enum build_type { BUILD_F32, BUILD_F16, BUILD_BF16, BUILD_F64 };
 
+/* Rounded to nearest. */
+void put_element(struct bytes *bytes, float value, enum build_type type);
+
 /* Header and data as given, for files that are wrong on purpose. */
 void put_safetensors_raw(struct bytes *bytes, const char *header,
                          const void *data, size_t n);
@@ -81,6 +84,11 @@ void put_safetensors(struct bytes *bytes, const struct build_model *model,
 /* Version 0 or 1. */
 void put_llama2c(struct bytes *bytes, const struct build_model *model,
                  int version);
+/* Version 2 as export.py makes it, the flattened matrices in groups that
+ * divide them. If `same` is not NULL it gets a file of version 1 with what the
+ * values stand for. */
+void put_llama2c_q8(struct bytes *bytes, const struct build_model *model,
+                    uint32_t group, struct bytes *same);
 void put_config(struct bytes *bytes, const struct build_model *model);
 
 void save_safetensors(const struct build_model *model, const char *path);

@@ -22,6 +22,8 @@
 
 #include "lmquant.h"
 #include "tests/build_checkpoint.h"
+#include "tests/build_gguf.h"
+#include "tests/make_torch.h"
 
 static const char *folder;
 static FILE *readme;
@@ -134,7 +136,7 @@ make_strangers(void)
               "a config.json given as checkpoint.");
     put(&bytes, "PK\003\004\024\0\0\0", 8);
     put_zeros(&bytes, 100);
-    emit("unsupported-zip.pth", &bytes, "the beginning of a zip archive.");
+    emit("bad-zip-beginning.pth", &bytes, "the beginning of a zip archive.");
     put(&bytes, "\x80\x02}q\0.", 6);
     emit("unsupported-pickle.pt", &bytes,
          "a Python pickle: never executed [22].");
@@ -431,6 +433,63 @@ make_folders(void)
     build_free(m);
 }
 
+/* ---- FP8, and weights that others pack ---- */
+
+#define FP8(quantization)                                                     \
+    "{\"architectures\":[\"X\"],\"quantization_config\":{"                    \
+    "\"quant_method\":\"fp8\"" quantization "}}"
+
+static void
+make_packed(void)
+{
+    static const struct {
+        const char *name, *header, *config;
+        size_t n;
+        const char *sentence;
+    } packed[] = {
+        {"good-fp8-blocks",
+         "{" E("w.weight_scale_inv", "F32", "[2,2]", "[0,16]") "," E(
+             "w.weight", "F8_E4M3", "[3,5]", "[16,31]") "}",
+         FP8(",\"weight_block_size\":[2,3]"), 31,
+         "FP8 with scales for blocks that the matrix is no multiple of."},
+        {"bad-fp8-no-scale",
+         "{" E("w.weight", "F8_E4M3", "[3,5]", "[0,15]") "}", FP8(""), 15,
+         "FP8 whose scale is announced and missing."},
+        {"bad-fp8-scales",
+         "{" E("w.weight_scale_inv", "F32", "[2,3]", "[0,24]") "," E(
+             "w.weight", "F8_E4M3", "[3,5]", "[24,39]") "}",
+         FP8(",\"weight_block_size\":[2,3]"), 39,
+         "FP8 with scales that do not fit its blocks [5]."},
+        {"bad-fp8-no-block",
+         "{" E("w.weight_scale_inv", "F32", "[2,2]", "[0,16]") "," E(
+             "w.weight", "F8_E4M3", "[3,5]", "[16,31]") "}",
+         FP8(",\"weight_block_size\":[0,0]"), 31,
+         "FP8 in blocks of nothing [15]."},
+        {"unsupported-packed-gptq",
+         "{" E("m.qweight", "I32", "[1,1]", "[0,4]") "," E(
+             "m.g_idx", "I32", "[1]", "[4,8]") "}",
+         "{}", 8, "weights packed by GPTQ."},
+        {"unsupported-packed-mlx",
+         "{" E("m.weight", "U32", "[1,1]", "[0,4]") "," E(
+             "m.scales", "F16", "[1,1]", "[4,6]") "," E(
+             "m.biases", "F16", "[1,1]", "[6,8]") "}",
+         "{\"quantization\":{\"group_size\":64,\"bits\":4}}", 8,
+         "weights packed by MLX."},
+    };
+
+    for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
+        struct bytes bytes = {0};
+        char path[128];
+        make_folder(packed[i].name, packed[i].sentence);
+        put_safetensors_raw(&bytes, packed[i].header, NULL, 0);
+        for (size_t j = 0; j < packed[i].n; j++)
+            put(&bytes, "8", 1); /* 1 in FP8 */
+        snprintf(path, sizeof(path), "%s/model.safetensors", packed[i].name);
+        emit(path, &bytes, NULL);
+        save_in(packed[i].name, "config.json", packed[i].config);
+    }
+}
+
 /* ---- llama2.c ---- */
 
 static void
@@ -463,7 +522,13 @@ make_llama2c(void)
         {"bad-v1-no-heads", 1, 20, 0, "no heads to divide by [15]."},
         {"bad-v1-negative", 1, 8, (uint32_t)-4, "a negative dim [12]."},
         {"bad-v1-flag", 1, 36, 7, "a flag that is neither 0 nor 1 [7]."},
-        {"unsupported-v2", 1, 4, 2, "version 2, which is quantized already."},
+        {"bad-v2-no-group", 2, 37, 0, "int8 in groups of 0 [15]."},
+        {"bad-v2-group", 2, 37, 3, "a group that divides no matrix [5]."},
+        {"bad-v2-group-huge", 2, 37, 0x7fffffff, "a huge group [12]."},
+        {"bad-v2-group-negative", 2, 37, (uint32_t)-4,
+         "a negative group [12]."},
+        {"bad-v2-other-group", 2, 37, 2,
+         "more scales than the file has room for [5]."},
         {"unsupported-v9", 1, 4, 9, "a version of the future."},
     };
     struct bytes bytes = {0};
@@ -482,7 +547,10 @@ make_llama2c(void)
         }
     struct build_model *m = model(true);
     for (size_t i = 0; i < sizeof(patches) / sizeof(patches[0]); i++) {
-        put_llama2c(&bytes, m, patches[i].version);
+        if (patches[i].version == 2)
+            put_llama2c_q8(&bytes, m, 4, NULL);
+        else
+            put_llama2c(&bytes, m, patches[i].version);
         patch_u32(&bytes, patches[i].at, patches[i].value);
         snprintf(name, sizeof(name), "%s.bin", patches[i].name);
         emit(name, &bytes, patches[i].sentence);
@@ -500,6 +568,9 @@ make_llama2c(void)
         bytes.n = i == 0 ? bytes.n - 1 : i == 1 ? bytes.n : 256;
         emit(names[i], &bytes, sentences[i]);
     }
+    put_llama2c_q8(&bytes, m, 4, NULL);
+    emit("good-v2.bin", &bytes,
+         "a llama2.c checkpoint in int8, with groups across rows.");
     build_find(m, "q_proj.weight")->x[5] = (float)NAN;
     put_llama2c(&bytes, m, 1);
     emit("bad-v1-nan.bin", &bytes, "a NaN among the weights [13].");
@@ -553,7 +624,7 @@ static const struct {
      "a damaged superblock."},
     {"unsupported-future-major", FILE_START, 12, 2, 9, true,
      "format version 9."},
-    {"unsupported-feature", FILE_START, 16, 8, 1, true,
+    {"unsupported-feature", FILE_START, 16, 8, 2, true,
      "an incompatible feature flag."},
     {"good-compatible-feature", FILE_START, 24, 8, 1, true,
      "a compatible feature flag that is not known."},
@@ -710,6 +781,18 @@ make_lmq(void)
     bytes_free(&good);
 }
 
+/* ---- GGUF ---- */
+
+static void
+make_gguf(void)
+{
+    const char *name, *sentence;
+    struct bytes bytes = {0};
+
+    for (size_t i = 0; gguf_file(i, &name, &sentence, &bytes); i++)
+        emit(name, &bytes, sentence);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -736,8 +819,11 @@ main(int argc, char **argv)
     make_strangers();
     make_safetensors();
     make_folders();
+    make_packed();
     make_llama2c();
     make_lmq();
+    make_torch(emit);
+    make_gguf();
     if (fclose(readme) != 0)
         fail("README.md", strerror(errno));
     return 0;

@@ -105,6 +105,11 @@ for file in "$work/small.lmq" "$work/small.bin" "$example"; do
     "$lmquant" inspect -q --json --tensors "$file" >"$work/report"
     check_keys lmquant-inspect.1
 done
+for format in gguf safetensors; do
+    "$lmquant" export -qf --json --to $format "$work/small.lmq" \
+        "$work/small.$format" >"$work/report" || fail "export to $format"
+    check_keys lmquant-export.1
+done
 "$lmquant" inspect -q --json --tensor output_norm.weight --stats "$example" \
     >"$work/report"
 check_keys lmquant-inspect.1
@@ -121,6 +126,9 @@ fable=$src/tests/data/fable
 if test -d "$fable"; then
     model=$work/fable.lmq
     "$lmquant" convert -q "$fable" "$model" || fail "convert $fable"
+    "$lmquant" export -q --json --to llama2c "$model" "$work/fable.bin" \
+        >"$work/report" 2>/dev/null || fail "export to llama2c"
+    check_keys lmquant-export.1
     head -c 4000 "$fable/held-out-b.txt" >"$work/text"
     "$lmquant" run -q -n 4 --json "$model" 'Once' >"$work/report"
     check_keys lmquant-run.1
