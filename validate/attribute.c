@@ -137,7 +137,7 @@ lmq_attribute(struct lmq_job *job, json_t *report, struct lmq_error *err)
     struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
     struct lmq_drift *drifts = calloc(n_sides, sizeof(*drifts));
     json_t **shares = calloc(n_sides, sizeof(*shares));
-    char(*names)[16] = calloc(n_sides, sizeof(*names));
+    char(*names)[24] = calloc(n_sides, sizeof(*names));
     enum lmq_status status = LMQ_OK;
 
     if (sides == NULL || drifts == NULL || shares == NULL || names == NULL) {
