@@ -35,6 +35,9 @@ W = 1 << 24
 COUNTS = {"n_layers": 4096, "n_heads": 65536, "n_kv_heads": 65536, "dim": W,
           "hidden_dim": W, "head_dim": W, "vocab_size": W, "context": W << 4,
           "sliding_window": W << 4, "rope_context": W << 4}
+NEWER = dict(n_experts=4096, n_experts_used=4096, n_expert_groups=4096,
+             n_expert_groups_used=4096, value_dim=W, rotary_dim=W,
+             q_lora_rank=W, kv_lora_rank=W, expert_dim=W, shared_dim=W)
 REALS = "norm_eps rope_theta rope_factor rope_low_factor rope_high_factor"
 
 
@@ -230,9 +233,13 @@ class Container:
             least = 0 if key in ("sliding_window", "rope_context") else 1
             need(type(model.get(key)) is int and least <= model[key] <= most,
                  "the model's %s", key)
+        for key, most in NEWER.items() if model is not None else ():
+            need(type(model.get(key, 0)) is int and
+                 0 <= model.get(key, 0) <= most, "the model's %s", key)
         for key in REALS.split() if model is not None else ():
+            least, most = (1, 1e15) if key == "rope_theta" else (0, 1e30)
             need(type(model.get(key)) in (int, float) and
-                 0 <= model[key] < math.inf, "the model's %s", key)
+                 least <= model[key] <= most, "the model's %s", key)
 
     def groups(self, r):  # integers and scales, row after row
         values, scales = self.extent(*r.values), self.extent(*r.scales)
