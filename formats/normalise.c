@@ -143,10 +143,10 @@ is_wanted(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
         return !is_latent;
     case LMQ_ROLE_ATTN_Q_NORM:
         *n_items = has_heads_norms ? h->n_heads : 0;
-        return h->qk_norm != LMQ_QK_NORM_NONE;
+        return has_norms && h->qk_norm != LMQ_QK_NORM_NONE;
     case LMQ_ROLE_ATTN_K_NORM:
         *n_items = has_heads_norms ? h->n_kv_heads : 0;
-        return h->qk_norm != LMQ_QK_NORM_NONE;
+        return has_norms && h->qk_norm != LMQ_QK_NORM_NONE;
     case LMQ_ROLE_ATTN_SINKS:
         return h->has_sinks;
     case LMQ_ROLE_ATTN_Q_A:
@@ -161,7 +161,6 @@ is_wanted(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
         *n_items = h->n_heads;
         return is_latent;
     case LMQ_ROLE_ROUTER:
-    case LMQ_ROLE_SHARED_SWITCH:
         return has_experts;
     case LMQ_ROLE_ROUTER_CORRECTION:
         return has_experts && h->router_corrects;
@@ -176,7 +175,37 @@ is_wanted(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
         return has_experts && h->shared_dim > 0 && h->is_gated;
     case LMQ_ROLE_SHARED_UP:
     case LMQ_ROLE_SHARED_DOWN:
+    case LMQ_ROLE_SHARED_SWITCH:
         return has_experts && h->shared_dim > 0;
+    default:
+        return true;
+    }
+}
+
+/* Whether the forward pass has a use for this part of a role. */
+static bool
+has_part(const struct lmq_hparams *h, const struct lmq_place *place)
+{
+    switch ((int)place->role) {
+    case LMQ_ROLE_ROUTER_CORRECTION:
+        return place->part == LMQ_PART_BIAS;
+    case LMQ_ROLE_OUTPUT_NORM:
+    case LMQ_ROLE_ATTN_NORM:
+    case LMQ_ROLE_ATTN_POST_NORM:
+    case LMQ_ROLE_ATTN_Q_NORM:
+    case LMQ_ROLE_ATTN_K_NORM:
+    case LMQ_ROLE_FFN_NORM:
+    case LMQ_ROLE_FFN_POST_NORM:
+        return place->part == LMQ_PART_WEIGHT || h->norm == LMQ_NORM_LAYER;
+    case LMQ_ROLE_EMBEDDING:
+    case LMQ_ROLE_POSITIONS:
+    case LMQ_ROLE_ATTN_SINKS:
+    case LMQ_ROLE_ATTN_Q_A_NORM:
+    case LMQ_ROLE_ATTN_KV_A_NORM:
+    case LMQ_ROLE_ATTN_K_B:
+    case LMQ_ROLE_ATTN_V_B:
+    case LMQ_ROLE_SHARED_SWITCH:
+        return place->part == LMQ_PART_WEIGHT;
     default:
         return true;
     }
@@ -354,7 +383,7 @@ check_tensor(struct lmq_checkpoint *checkpoint,
                         "configuration says %u layers",
                         tensor->stored_name, (int)place->layer, h->n_layers);
     uint32_t layer = place->layer < 0 ? 0 : (uint32_t)place->layer;
-    if (!is_wanted(h, place->role, layer, &n_items) ||
+    if (!is_wanted(h, place->role, layer, &n_items) || !has_part(h, place) ||
         (n_items == 0 ? place->item >= 0
                       : place->item < 0 || place->item >= (int32_t)n_items)) {
         lmq_hparams_refuse(h, "the tensor '%.100s'", tensor->stored_name);

@@ -92,10 +92,10 @@ finish_latents(const struct lmq_walker *walker)
         float *q = walker->work->q_a + t * h->q_lora_rank;
         if (h->q_lora_rank > 0) {
             add_bias(walker, &part->q_a, q);
-            lmq_norm(h, &part->q_a_norm, q, h->q_lora_rank, q);
+            lmq_norm_latents(h, &part->q_a_norm, q, h->q_lora_rank);
         }
         add_bias(walker, &part->kv_a, key);
-        lmq_norm(h, &part->kv_a_norm, key, h->kv_lora_rank, key);
+        lmq_norm_latents(h, &part->kv_a_norm, key, h->kv_lora_rank);
         if (angles != NULL)
             lmq_walker_turn(walker, angles, t, key + h->kv_lora_rank);
         lmq_walker_store(walker, walker->kv->keys, 0, t, key, width);

@@ -24,6 +24,13 @@ lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
     }
 }
 
+void
+lmq_norm_latents(const struct lmq_hparams *hparams,
+                 const struct lmq_gain *gain, float *x, size_t n)
+{
+    lmq_kernels()->rmsnorm(x, gain->weight, n, (float)hparams->norm_eps, x);
+}
+
 struct lmq_gain
 lmq_gain_from(const struct lmq_gain *gain, size_t first)
 {
