@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/size.h"
 
@@ -68,4 +69,10 @@ lmq_mem_text(const void *bytes, size_t n)
         text[n] = '\0';
     }
     return text;
+}
+
+double
+lmq_mem_physical(void)
+{
+    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 }

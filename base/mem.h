@@ -22,4 +22,7 @@ int lmq_mem_grow(void *array, size_t *capacity, size_t needed, size_t size);
 /* A copy of n bytes with a 0 behind them. */
 char *lmq_mem_text(const void *bytes, size_t n);
 
+/* Bytes of memory that the machine has. */
+double lmq_mem_physical(void);
+
 #endif

@@ -151,14 +151,12 @@ load_head_part(struct lmq_model *model, const struct lmq_tensor *tensor,
 }
 
 static enum lmq_status
-load_matrix(struct lmq_model *model, const struct lmq_tensor *tensor,
+open_matrix(struct lmq_model *model, const struct lmq_tensor *tensor,
             struct lmq_matrix *matrix, struct lmq_error *err)
 {
     int32_t layer = tensor->place.layer;
     enum lmq_status status = lmq_matrix_open(model, tensor, matrix, err);
 
-    if (status == LMQ_OK && (layer < 0 || !model->is_lazy))
-        status = lmq_matrix_load(model, matrix, err);
     if (status != LMQ_OK || layer < 0)
         return status;
     struct lmq_layer *owner = &model->layers[layer];
@@ -196,7 +194,7 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
     }
     struct lmq_matrix *matrix = slot;
     return is_bias ? load_vector(model, tensor, &matrix->bias, err)
-                   : load_matrix(model, tensor, matrix, err);
+                   : open_matrix(model, tensor, matrix, err);
 }
 
 static void
@@ -321,6 +319,52 @@ make_layers(struct lmq_model *model)
     return model->layers != NULL;
 }
 
+/* ---- Copies ---- */
+
+/* Memory that the system does not have is given all the same, and taken back
+ * by killing somebody: so it is asked before. */
+static enum lmq_status
+check_memory(const struct lmq_model *model, struct lmq_error *err)
+{
+    double copies = model->embedding.is_copied
+                        ? (double)lmq_matrix_bytes(&model->embedding)
+                        : 0;
+    double memory = lmq_mem_physical();
+
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++)
+        for (size_t j = 0; j < model->layers[i].n_matrices; j++)
+            if (model->layers[i].matrices[j]->is_copied)
+                copies +=
+                    (double)lmq_matrix_bytes(model->layers[i].matrices[j]);
+    if (copies <= memory)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_NOMEM, 0,
+             "its weights cannot be used as they are stored, and %.1f GB for "
+             "a copy are more than the machine's %.1f GB",
+             1e-9 * copies, 1e-9 * memory);
+    lmq_hint(err, "convert it; a .lmq is used where it lies in the file");
+    return LMQ_ERR_NOMEM;
+}
+
+/* What has to be copied is; of layers only if they stay. */
+static enum lmq_status
+load_copies(struct lmq_model *model, struct lmq_error *err)
+{
+    enum lmq_status status =
+        model->is_lazy ? LMQ_OK : check_memory(model, err);
+
+    if (status == LMQ_OK)
+        status = lmq_matrix_load(model, &model->embedding, err);
+    if (status == LMQ_OK && model->positions.tensor != NULL)
+        status = lmq_matrix_load(model, &model->positions, err);
+    if (status == LMQ_OK && model->head.tensor != NULL)
+        status = lmq_matrix_load(model, &model->head, err);
+    for (uint32_t i = 0; i < model->hparams.n_layers && status == LMQ_OK; i++)
+        if (!model->is_lazy)
+            status = lmq_model_load_layer(model, i, err);
+    return status;
+}
+
 static enum lmq_status
 open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
            struct lmq_model **out, struct lmq_error *err)
@@ -342,6 +386,8 @@ open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
         status = lmq_fail_nomem(err);
     for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++)
         status = load_tensor(model, &checkpoint->tensors[i], err);
+    if (status == LMQ_OK)
+        status = load_copies(model, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, checkpoint->path);
         lmq_model_close(model);
