@@ -11,7 +11,7 @@
 #include "cli/command.h"
 
 static const struct option options[] = {
-    {'c', "ctx", "N", "tokens of a window (512)"},
+    {'c', "ctx", "N", "tokens of a window (512, or what the model has\nroom for)"},
     {0, "stride", "N", "tokens from window to window (as --ctx)"},
     {0, "score", "WHAT",
      "all (default), or second-half: of each window, as\n"
@@ -221,12 +221,13 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
     printf("  weights %.1f %%, activations %.1f %%\n",
            100 * lmq_report_number(a, "weights"),
            100 * lmq_report_number(a, "activations"));
-    printf("  keys and values:");
-    for (size_t i = 0; i < lmq_report_length(kv); i++) {
+    printf("  keys and values in f32: %.3e",
+           lmq_report_number(a, "kv.0.kld"));
+    for (size_t i = 1; i < lmq_report_length(kv); i++) {
         const struct lmq_report *type = lmq_report_item(kv, i);
-        printf(i == 0 ? " %s %.3e" : ", %s %+.3e",
+        printf("%s %s %+.1e", i == 1 ? "; it would be more by, in" : ", in",
                lmq_report_string(type, "type"),
-               lmq_report_number(type, i == 0 ? "kld" : "added"));
+               lmq_report_number(type, "added"));
     }
     putchar('\n');
     print_shares(lmq_report_at(a, "parts"), "less divergence with this part",

@@ -16,6 +16,7 @@ struct lmq_job {
     struct lmq_checkpoint *reference_file, *judged_file;
     struct lmq_model *reference, *judged;
     struct lmq_tokenizer *tokenizer;
+    struct lmq_tokenizer *other; /* the judged one's, if it is another */
     struct lmq_protocol protocol;
     struct lmq_corpus corpus;
     enum lmq_activations activations;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/report.h"
+#include "base/size.h"
 #include "validate/job.h"
 #include "validate/metrics.h"
 
@@ -34,7 +35,11 @@ static enum lmq_status
 parse_options(struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_validate_options *o = job->options;
-    size_t context = o->context != 0 ? o->context : DEFAULT_CONTEXT;
+    size_t context =
+        o->context != 0
+            ? o->context
+            : lmq_size_min(DEFAULT_CONTEXT,
+                           job->reference_file->hparams.context);
     bool is_second_half =
         o->score != NULL && strcmp(o->score, "second-half") == 0;
     enum lmq_status status = LMQ_OK;
@@ -130,11 +135,22 @@ check_alike(const struct lmq_job *job, struct lmq_error *err)
     return LMQ_ERR_FORMAT;
 }
 
-/* The tokenizer of either side; both must agree if both have one. */
+static enum lmq_status
+fail_tokenizers(const struct lmq_job *job, struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "its tokenizer differs from the reference's");
+    lmq_hint(err, "the same text would be other tokens; --tokenizer FILE "
+                  "gives both the same");
+    lmq_error_in(err, job->judged_file->path);
+    return LMQ_ERR_FORMAT;
+}
+
+/* The tokenizer of either side. If both have one that is not the same, they
+ * have to agree about the text (make_corpus). */
 static enum lmq_status
 open_tokenizer(struct lmq_job *job, struct lmq_error *err)
 {
-    struct lmq_tokenizer *other = NULL;
     bool has_first = job->reference_file->n_blobs > 0;
     bool has_second = job->judged_file->n_blobs > 0;
     enum lmq_status status;
@@ -146,16 +162,33 @@ open_tokenizer(struct lmq_job *job, struct lmq_error *err)
         &job->tokenizer, err);
     if (status != LMQ_OK || !has_first || !has_second)
         return status;
-    status = lmq_tokenizer_from_checkpoint(job->judged_file, &other, err);
-    if (status == LMQ_OK && lmq_tokenizer_digest(other) !=
+    status =
+        lmq_tokenizer_from_checkpoint(job->judged_file, &job->other, err);
+    if (status == LMQ_OK && lmq_tokenizer_digest(job->other) ==
                                 lmq_tokenizer_digest(job->tokenizer)) {
-        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                          "its tokenizer differs from the reference's");
-        lmq_hint(err, "the same text would be other tokens; --tokenizer FILE "
-                      "gives both the same");
-        lmq_error_in(err, job->judged_file->path);
+        lmq_tokenizer_close(job->other);
+        job->other = NULL;
     }
-    lmq_tokenizer_close(other);
+    return status;
+}
+
+/* The same vocabulary can be written down in ways that differ where no text
+ * comes; what counts is that this text is the same tokens for both. */
+static enum lmq_status
+compare_tokenizers(const struct lmq_job *job, struct lmq_error *err)
+{
+    const struct lmq_validate_options *o = job->options;
+    const struct lmq_corpus *a = &job->corpus;
+    struct lmq_corpus b = {0};
+    enum lmq_status status =
+        lmq_corpus_from_texts(job->other, o->texts, o->n_texts, &job->protocol,
+                              &b, err);
+
+    if (status == LMQ_OK &&
+        (a->n_tokens != b.n_tokens || a->n_windows != b.n_windows ||
+         memcmp(a->tokens, b.tokens, a->n_tokens * sizeof(*a->tokens)) != 0))
+        status = fail_tokenizers(job, err);
+    lmq_corpus_free(&b);
     return status;
 }
 
@@ -166,6 +199,8 @@ make_corpus(struct lmq_job *job, struct lmq_error *err)
     size_t vocabulary = job->reference->hparams.vocab_size;
     int32_t bos = -1;
 
+    if (o->tokens != NULL && job->other != NULL)
+        return fail_tokenizers(job, err);
     if (o->tokens != NULL) {
         if (job->tokenizer == NULL)
             bos = job->reference->hparams.bos;
@@ -178,8 +213,12 @@ make_corpus(struct lmq_job *job, struct lmq_error *err)
     }
     if (o->n_texts == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no text");
-    return lmq_corpus_from_texts(job->tokenizer, o->texts, o->n_texts,
-                                 &job->protocol, &job->corpus, err);
+    enum lmq_status status =
+        lmq_corpus_from_texts(job->tokenizer, o->texts, o->n_texts,
+                              &job->protocol, &job->corpus, err);
+    return status == LMQ_OK && job->other != NULL
+               ? compare_tokenizers(job, err)
+               : status;
 }
 
 static enum lmq_status
@@ -231,6 +270,7 @@ tear_down(struct lmq_job *job)
 {
     lmq_corpus_free(&job->corpus);
     lmq_tokenizer_close(job->tokenizer);
+    lmq_tokenizer_close(job->other);
     lmq_model_close(job->judged);
     lmq_model_close(job->reference);
 }
