@@ -197,9 +197,36 @@ check_container(struct lmq_checkpoint *checkpoint,
     lmq_report_free(report);
     if (status == LMQ_ERR_FORMAT)
         lmq_hint(err, "lmquant verify says where");
-    lmq_checkpoint_note(checkpoint, "the source is quantized already: "
-                                    "converting it again adds error to error");
     return status;
+}
+
+/* In integers with scales, or in 8-bit floats. */
+static bool
+is_quantized(const struct lmq_tensor *tensor)
+{
+    return tensor->blocks != NULL ||
+           (tensor->encoding != NULL && tensor->encoding[0] == 'q') ||
+           tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
+           tensor->dtype == LMQ_DTYPE_F8_E5M2;
+}
+
+static void
+note_quantized(struct lmq_checkpoint *checkpoint)
+{
+    size_t n = 0, n_matrices = 0;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->n_dims < 2 || !lmq_dtype_is_float(tensor->dtype))
+            continue;
+        n_matrices++;
+        n += is_quantized(tensor);
+    }
+    if (n > 0)
+        lmq_checkpoint_note(checkpoint,
+                            "%zu of %zu matrices are quantized already: "
+                            "converting them again adds error to error",
+                            n, n_matrices);
 }
 
 enum lmq_status
@@ -225,6 +252,7 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
         return status;
     if (lmq_checkpoint_container(checkpoint) != NULL)
         status = check_container(checkpoint, options, progress, err);
+    note_quantized(checkpoint);
     if (status == LMQ_OK)
         status = lmq_plan_make(checkpoint, &settings, &plan, err);
     if (status != LMQ_OK) {

@@ -127,7 +127,8 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
         status = exporters[found].export(checkpoint, output, options, progress,
                                          json, err);
     if (status != LMQ_OK) {
-        lmq_error_in(err, checkpoint->path);
+        if (status != LMQ_ERR_ARG) /* that is about the options */
+            lmq_error_in(err, checkpoint->path);
         json_decref(json);
         return status;
     }

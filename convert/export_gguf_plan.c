@@ -468,6 +468,8 @@ check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF's '%s' has no words for this model: %s",
                           plan->family->name, difference);
+    if (status == LMQ_ERR_UNSUPPORTED)
+        lmq_hint(err, "--to=safetensors can say what this model is");
     for (size_t i = 0; i < heard.n_notes; i++)
         free(heard.notes[i]);
     free(heard.notes);
@@ -498,10 +500,13 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
                         h->unsupported[0] == '\0' ? "this one"
                                                   : h->unsupported);
     plan->family = lmq_gguf_family_for(h->architecture);
-    if (plan->family == NULL)
-        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                        "GGUF has no name for the architecture '%s'",
-                        h->architecture);
+    if (plan->family == NULL) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "GGUF has no name for the architecture '%s'",
+                 h->architecture);
+        lmq_hint(err, "--to=safetensors can say what this model is");
+        return LMQ_ERR_UNSUPPORTED;
+    }
     plan->said = *h;
     lmq_gguf_settle_rope(&plan->said);
     fit_window(plan);

@@ -92,6 +92,8 @@ lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
         else if (!lmq_u64_mul(tensor->n_rows, dims[i], &tensor->n_rows))
             return false;
     }
+    for (size_t i = n_dims; i < LMQ_MAX_DIMS; i++)
+        tensor->dims[i] = 0;
     /* Sizes in bytes must stay within off_t, whatever the type. */
     return lmq_u64_mul(tensor->n_rows, tensor->n_cols, &tensor->n_elements) &&
            tensor->n_elements <= INT64_MAX / 8;

@@ -110,6 +110,17 @@ struct spread {
     uint64_t bins[BINS]; /* over -4 rms .. 4 rms, the ends take the rest */
 };
 
+/* Of its own elements: what is fused with others has bytes between them. */
+static uint64_t
+bytes_of(const struct lmq_tensor *tensor)
+{
+    bool is_part = tensor->view.unit != 0 || tensor->view.pitch != 0;
+
+    return is_part ? (uint64_t)((double)tensor->n_elements *
+                                tensor->bits_per_element / 8)
+                   : tensor->size_bytes;
+}
+
 static enum lmq_status
 scan(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
      void (*visit)(struct spread *spread, double value),
@@ -216,7 +227,7 @@ describe_tensor(const struct lmq_checkpoint *checkpoint,
     }
     json_object_set_new(json, "bits_per_weight",
                         lmq_json_number(tensor->bits_per_element));
-    json_object_set_new(json, "bytes", lmq_json_size(tensor->size_bytes));
+    json_object_set_new(json, "bytes", lmq_json_size(bytes_of(tensor)));
     if (container != NULL) {
         const struct lmq_record *record = &container->records[tensor->number];
         json_object_set_new(json, "source_type",
@@ -253,7 +264,7 @@ describe_sizes(const struct lmq_checkpoint *checkpoint, json_t *report)
         if (tensor->alias_of != NULL)
             continue;
         n_parameters += tensor->n_elements;
-        tensor_bytes += tensor->size_bytes;
+        tensor_bytes += bytes_of(tensor);
     }
     for (size_t i = 0; i < checkpoint->n_files; i++)
         file_bytes += lmq_input_size(checkpoint->files[i]);

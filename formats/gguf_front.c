@@ -208,9 +208,12 @@ set_type(uint32_t number, struct lmq_tensor *tensor, struct lmq_error *err)
     for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
         if (strangers[i].number == number)
             snprintf(name, sizeof(name), "%s", strangers[i].name);
-    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                    "tensor '%s' has the type %s, which is not supported",
-                    tensor->stored_name, name);
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "tensor '%s' has the type %s, which is not supported",
+             tensor->stored_name, name);
+    lmq_hint(err, "take a file of floats, or of a block type that is read "
+                  "(Q4_0 to Q8_0, Q2_K to Q6_K, IQ4)");
+    return LMQ_ERR_UNSUPPORTED;
 }
 
 static enum lmq_status

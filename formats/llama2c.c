@@ -456,11 +456,6 @@ open_llama2c(struct lmq_checkpoint *checkpoint,
     else
         snprintf(checkpoint->variant, sizeof(checkpoint->variant),
                  "version %d", header.version);
-    if (header.group > 0)
-        lmq_checkpoint_note(checkpoint,
-                            "version 2: quantized already, int8 in groups of "
-                            "%u; converting it again adds error to error",
-                            header.group);
     status = add_arrays(checkpoint, &header, err);
     if (status != LMQ_OK)
         return status;

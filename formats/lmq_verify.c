@@ -254,6 +254,24 @@ make_report(const struct check *check, const char *path)
     return lmq_report_from(json);
 }
 
+/* A checkpoint of another format is not damaged, it has no checksums. */
+static enum lmq_status
+check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
+{
+    unsigned char head[sizeof(lmq_magic)];
+
+    if (lmq_input_size(input) < sizeof(head) ||
+        lmq_input_read(input, 0, head, sizeof(head), NULL) != LMQ_OK ||
+        memcmp(head, lmq_magic, sizeof(head)) == 0 ||
+        !lmq_checkpoint_recognises(path))
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "is a checkpoint of another format, and no .lmq container");
+    lmq_hint(err, "only containers have checksums; inspect and diff read "
+                  "every format");
+    return LMQ_ERR_FORMAT;
+}
+
 enum lmq_status
 lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
            struct lmq_report **report, struct lmq_error *err)
@@ -264,8 +282,13 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
 
     *report = NULL;
     enum lmq_status status = lmq_input_open(path, &check.input, err);
-    if (status != LMQ_OK)
+    if (status == LMQ_OK)
+        status = check_format(check.input, path, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_input_close(check.input);
         return status;
+    }
     check.problems = json_array();
     status = lmq_container_load(check.input, &check.container, &frame);
     if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED) {

@@ -172,7 +172,7 @@ run_frame(struct parser *p)
 static enum lmq_status
 run_simple(struct parser *p)
 {
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
 
     return push_new(p, (enum lmq_pickle_kind)p->what, &value);
 }
@@ -180,7 +180,7 @@ run_simple(struct parser *p)
 static enum lmq_status
 run_bool(struct parser *p)
 {
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
     enum lmq_status status = push_new(p, LMQ_PICKLE_BOOL, &value);
 
     if (status == LMQ_OK)
@@ -191,7 +191,7 @@ run_bool(struct parser *p)
 static enum lmq_status
 run_int(struct parser *p)
 {
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
     enum lmq_status status = push_new(p, LMQ_PICKLE_INT, &value);
 
     if (status == LMQ_OK) /* only the one of four bytes has a sign */
@@ -204,7 +204,7 @@ run_int(struct parser *p)
 static enum lmq_status
 run_long(struct parser *p)
 {
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
     bool is_big = p->number > 8;
     enum lmq_status status =
         push_new(p, is_big ? LMQ_PICKLE_BIG : LMQ_PICKLE_INT, &value);
@@ -222,7 +222,7 @@ run_long(struct parser *p)
 static enum lmq_status
 run_real(struct parser *p)
 {
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
     enum lmq_status status = push_new(p, LMQ_PICKLE_REAL, &value);
     uint64_t bits = __builtin_bswap64(p->number); /* the only big-endian one */
 
@@ -247,7 +247,7 @@ is_utf8(const unsigned char *text, size_t n)
 static enum lmq_status
 run_text(struct parser *p)
 {
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
 
     if (p->what == LMQ_PICKLE_TEXT && !is_utf8(p->text, (size_t)p->number))
         return fail_op(p, "is no UTF-8");
@@ -287,7 +287,7 @@ pop_mark(struct parser *p, size_t *n)
 static enum lmq_status
 run_tuple(struct parser *p)
 {
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
     size_t n = (size_t)p->what;
 
     if (p->what < 0 && !pop_mark(p, &n))
@@ -370,7 +370,7 @@ static enum lmq_status
 push_global(struct parser *p, const unsigned char *module, size_t n_module,
             const unsigned char *name, size_t n_name)
 {
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
     int number = lmq_pickle_find_global(module, n_module, name, n_name);
 
     if (number < 0) {
@@ -427,7 +427,7 @@ static enum lmq_status
 run_call(struct parser *p)
 {
     uint32_t arguments, callee;
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
 
     if (!pop_kind(p, LMQ_PICKLE_TUPLE, &arguments))
         return fail_op(p, "has no arguments");
@@ -463,7 +463,7 @@ static enum lmq_status
 run_persistent(struct parser *p)
 {
     uint32_t arguments;
-    struct lmq_pickle_value *value;
+    struct lmq_pickle_value *value = NULL;
 
     if (!pop_kind(p, LMQ_PICKLE_TUPLE, &arguments))
         return fail_op(p, "has no tuple");

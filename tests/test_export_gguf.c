@@ -98,6 +98,23 @@ largest_difference(const char *path_a, const char *path_b, size_t context)
     return most;
 }
 
+/* All tensors of one are in the other, with the same elements. */
+static void
+assert_identical(const char *path_a, const char *path_b)
+{
+    struct lmq_checkpoint *a = open_checkpoint(path_a);
+    struct lmq_checkpoint *b = open_checkpoint(path_b);
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_diff(a, b, 1, NULL, &report, &err) == LMQ_OK, "%s",
+                  err.message);
+    ck_assert(lmq_report_number(report, "identical") == 1);
+    lmq_report_free(report);
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
+}
+
 /* ---- Families ---- */
 
 /* What GGUF has no words for, by the table's names. */
@@ -208,6 +225,7 @@ START_TEST(every_family_keeps_its_int8_values)
     if (export_family(family, in_folder("f.lmq"), NULL)) {
         double most = largest_difference(in_folder("f.lmq"),
                                          in_folder("f.gguf"), family->context);
+        assert_identical(in_folder("f.lmq"), in_folder("f.gguf"));
         ck_assert_msg(most <= LOGIT_BOUND, "%s: a logit moved by %g",
                       family->name, most);
     }
