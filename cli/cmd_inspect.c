@@ -49,7 +49,6 @@ print_model(const struct lmq_report *report)
         {"n_kv_heads", "kv heads"},    {"head_dim", "head dim"},
         {"vocab_size", "vocabulary"},  {"context", "context"},
         {"sliding_window", "window"},  {"norm_eps", "norm epsilon"},
-        {"rope_theta", "rope theta"},
     };
     const struct lmq_report *model = lmq_report_at(report, "model");
     const char *head = lmq_report_string(report, "head");
@@ -68,6 +67,8 @@ print_model(const struct lmq_report *report)
                unsupported);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         print_number(model, rows[i].key, rows[i].text);
+    if (lmq_report_at(model, "positions") == NULL) /* they are rotary */
+        print_number(model, "rope_theta", "rope theta");
     if (head[0] != '\0')
         printf("  %-16s %s\n", "head",
                strcmp(head, "tied") == 0 ? "the embedding" : "its own");
@@ -201,9 +202,10 @@ print_summary(const struct lmq_report *report,
            lmq_report_number(report, "files"),
            lmq_report_number(report, "files") == 1 ? "" : "s",
            format_bytes(lmq_report_number(report, "bytes"), a));
-    printf("  %-16s %s in %.0f tensors, %.2f bits each\n", "parameters",
+    printf("  %-16s %s in %.0f tensor%s, %.2f bits each\n", "parameters",
            format_count(lmq_report_number(report, "parameters"), b),
            lmq_report_number(report, "tensor_count"),
+           lmq_report_number(report, "tensor_count") == 1 ? "" : "s",
            lmq_report_number(report, "bits_per_weight"));
     printf("  %-16s", "tokenizer");
     for (size_t i = 0; i < lmq_report_length(files); i++) {

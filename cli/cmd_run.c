@@ -181,6 +181,19 @@ generate(struct run *run, size_t context, struct lmq_error *err)
 
 /* ---- Setting up ---- */
 
+/* What was assumed about the checkpoint. */
+static void
+print_assumptions(const struct run *run)
+{
+    static const struct lmq_inspect_options briefly;
+    struct lmq_report *report;
+
+    if (lmq_inspect(run->checkpoint, &briefly, &report, NULL) != LMQ_OK)
+        return;
+    print_notes(run->arguments, report);
+    lmq_report_free(report);
+}
+
 static enum lmq_status
 set_up(struct run *run, const struct lmq_open_options *open,
        const struct lmq_session_options *session,
@@ -191,6 +204,8 @@ set_up(struct run *run, const struct lmq_open_options *open,
     enum lmq_status status = lmq_checkpoint_open(
         run->arguments->operands[0], open, &run->checkpoint, err);
 
+    if (status == LMQ_OK)
+        print_assumptions(run);
     if (status == LMQ_OK)
         status = lmq_tokenizer_from_checkpoint(run->checkpoint,
                                                &run->tokenizer, err);
@@ -260,12 +275,15 @@ finish(struct run *run, struct lmq_error *err)
     if (has_option(run->arguments, "json"))
         return print_json(run, err);
     putchar('\n');
+    fflush(stdout); /* the text ends before the line about it begins */
     if (!has_option(run->arguments, "quiet"))
         fprintf(stderr,
-                "prompt: %zu tokens, %.1f tokens/s; generated: %zu tokens, "
-                "%.1f tokens/s%s\n",
-                run->n_prompt, rate((double)run->n_prompt, run->prompt_seconds),
-                run->n_made, rate((double)run->n_made, run->seconds),
+                "prompt: %zu token%s, %.1f/s; generated: %zu token%s, %.1f/s"
+                "%s\n",
+                run->n_prompt, run->n_prompt == 1 ? "" : "s",
+                rate((double)run->n_prompt, run->prompt_seconds),
+                run->n_made, run->n_made == 1 ? "" : "s",
+                rate((double)run->n_made, run->seconds),
                 run->is_ended ? " (the text has ended)" : "");
     return run->is_interrupted ? EXIT_SYSTEM : EXIT_DONE;
 }

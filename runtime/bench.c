@@ -205,9 +205,28 @@ measure_decode(struct bench *bench, struct lmq_error *err)
     return status;
 }
 
-static enum lmq_status
-prepare(struct bench *bench, struct lmq_error *err)
+/* A model that has learned its positions has no more of them. */
+static void
+shorten(const struct lmq_model *model, struct lmq_checkpoint *checkpoint,
+        const char *what, size_t *n_tokens)
 {
+    size_t most = model->positions.n_rows;
+
+    if (model->hparams.positions != LMQ_POSITIONS_LEARNED || *n_tokens <= most)
+        return;
+    lmq_checkpoint_note(checkpoint,
+                        "%s is measured with %zu tokens in place of %zu: the "
+                        "model has learned no more positions",
+                        what, most, *n_tokens);
+    *n_tokens = most;
+}
+
+static enum lmq_status
+prepare(struct bench *bench, struct lmq_checkpoint *checkpoint,
+        struct lmq_error *err)
+{
+    shorten(bench->model, checkpoint, "prefill", &bench->n_prefill);
+    shorten(bench->model, checkpoint, "decode", &bench->n_decode);
     size_t n = bench->n_prefill > bench->n_decode ? bench->n_prefill
                                                   : bench->n_decode;
     struct lmq_session_options session = {
@@ -350,7 +369,7 @@ lmq_bench(const char *path, const struct lmq_open_options *open,
     status = lmq_model_open(checkpoint, &bench.model, err);
     double load_seconds = lmq_clock_seconds() - start;
     if (status == LMQ_OK)
-        status = prepare(&bench, err);
+        status = prepare(&bench, checkpoint, err);
     if (status == LMQ_OK)
         status = measure_prefill(&bench, err);
     if (status == LMQ_OK)
