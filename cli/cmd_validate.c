@@ -162,6 +162,8 @@ print_bar(double part)
 {
     int width = (int)(part * BAR_WIDTH + 0.5);
 
+    if (width > 0)
+        putchar(' ');
     for (int i = 0; i < width && i < BAR_WIDTH; i++)
         putchar('#');
     putchar('\n');
@@ -190,7 +192,7 @@ print_layers(const struct lmq_report *r, bool is_verbose)
             printf("  %-9s", "embedding");
         else
             printf("  %-9.0f", lmq_report_number(layer, "layer"));
-        printf(" %9.3e ", x);
+        printf(" %9.3e", x);
         print_bar(x / most);
     }
 }
@@ -202,7 +204,7 @@ print_shares(const struct lmq_report *shares, const char *title, size_t most)
     for (size_t i = 0; i < lmq_report_length(shares) && i < most; i++) {
         const struct lmq_report *share = lmq_report_item(shares, i);
         double part = lmq_report_number(share, "share");
-        printf("    %-14s %6.1f %% ", lmq_report_string(share, "name"),
+        printf("    %-14s %6.1f %%", lmq_report_string(share, "name"),
                100 * part);
         print_bar(part);
     }
@@ -334,8 +336,8 @@ run(const struct arguments *arguments)
         validate_options.n_texts = 1;
         if (access(sample, R_OK) != 0)
             return usage_error(arguments->command,
-                               "no text is given, and the sample %s is not "
-                               "installed",
+                               "name a text file: none is given, and the "
+                               "sample %s is not installed",
                                sample);
     }
     /* Better now than after the work. */

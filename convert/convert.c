@@ -229,6 +229,26 @@ note_quantized(struct lmq_checkpoint *checkpoint)
                             n, n_matrices);
 }
 
+/* Tiles fill up short rows: without a word on it people wonder. */
+static void
+note_padding(struct lmq_checkpoint *checkpoint, const struct lmq_plan *plan)
+{
+    double stored = 0, needed = 0;
+
+    for (size_t i = 0; i < plan->n_records; i++) {
+        const struct lmq_record *record = &plan->records[i];
+        if (record->encoding != LMQ_ENCODING_Q8)
+            continue;
+        stored += (double)record->values.size;
+        needed += (double)plan->sources[i]->n_elements;
+    }
+    if (stored > 1.25 * needed)
+        lmq_checkpoint_note(checkpoint,
+                            "rows are filled up to whole groups (%.0f %% more); "
+                            "--layout=rows is smaller",
+                            100 * (stored / needed - 1));
+}
+
 enum lmq_status
 lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_convert_options *options,
@@ -259,6 +279,7 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
         lmq_error_in(err, checkpoint->path);
         return status;
     }
+    note_padding(checkpoint, &plan);
     if (!options->is_dry_run)
         status = write_output(&plan, output, options, progress, &n_zeroed, err);
     if (status == LMQ_OK && report != NULL)
