@@ -223,12 +223,11 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
     printf("  weights %.1f %%, activations %.1f %%\n",
            100 * lmq_report_number(a, "weights"),
            100 * lmq_report_number(a, "activations"));
-    printf("  keys and values in f32: %.3e",
+    printf("  keys and values: f32 %.2e",
            lmq_report_number(a, "kv.0.kld"));
     for (size_t i = 1; i < lmq_report_length(kv); i++) {
         const struct lmq_report *type = lmq_report_item(kv, i);
-        printf("%s %s %+.1e", i == 1 ? "; it would be more by, in" : ", in",
-               lmq_report_string(type, "type"),
+        printf(", %s adds %.1e", lmq_report_string(type, "type"),
                lmq_report_number(type, "added"));
     }
     putchar('\n');

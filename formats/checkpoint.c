@@ -362,9 +362,11 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
 
 /* ---- Asking ---- */
 
-const struct lmq_tensor *
-lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
-                          const struct lmq_place *place)
+/* Tensors stand in the order of their places, those without a role in that of
+ * their names. `name` may be NULL: any. */
+static const struct lmq_tensor *
+search(const struct lmq_checkpoint *checkpoint, const struct lmq_place *place,
+       const char *name)
 {
     size_t low = 0, high = checkpoint->n_tensors;
 
@@ -372,6 +374,8 @@ lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
         size_t middle = low + (high - low) / 2;
         const struct lmq_tensor *tensor = &checkpoint->tensors[middle];
         int order = lmq_place_compare(place, &tensor->place);
+        if (order == 0 && name != NULL)
+            order = strcmp(name, tensor->name);
         if (order == 0)
             return tensor;
         if (order < 0)
@@ -380,6 +384,13 @@ lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
             low = middle + 1;
     }
     return NULL;
+}
+
+const struct lmq_tensor *
+lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
+                          const struct lmq_place *place)
+{
+    return search(checkpoint, place, NULL);
 }
 
 const struct lmq_tensor *
@@ -404,9 +415,15 @@ const struct lmq_tensor *
 lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
                          const char *name)
 {
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (strcmp(checkpoint->tensors[i].name, name) == 0 ||
-            strcmp(checkpoint->tensors[i].stored_name, name) == 0)
-            return &checkpoint->tensors[i];
-    return NULL;
+    struct lmq_place place;
+
+    lmq_name_parse(name, &place);
+    if (place.role >= LMQ_ROLE_COUNT)
+        place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT, -1, -1};
+    const struct lmq_tensor *found = search(checkpoint, &place, name);
+    /* By the name in the file only one by one. */
+    for (size_t i = 0; i < checkpoint->n_tensors && found == NULL; i++)
+        if (strcmp(checkpoint->tensors[i].stored_name, name) == 0)
+            found = &checkpoint->tensors[i];
+    return found;
 }
