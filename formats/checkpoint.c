@@ -421,9 +421,10 @@ lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
     if (place.role >= LMQ_ROLE_COUNT)
         place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT, -1, -1};
     const struct lmq_tensor *found = search(checkpoint, &place, name);
-    /* By the name in the file only one by one. */
+    /* Names in the file, and of roles that are not known, one by one. */
     for (size_t i = 0; i < checkpoint->n_tensors && found == NULL; i++)
-        if (strcmp(checkpoint->tensors[i].stored_name, name) == 0)
+        if (strcmp(checkpoint->tensors[i].stored_name, name) == 0 ||
+            strcmp(checkpoint->tensors[i].name, name) == 0)
             found = &checkpoint->tensors[i];
     return found;
 }
