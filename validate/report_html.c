@@ -425,6 +425,8 @@ put_attribution(struct page *page, const struct lmq_report *r)
         100 * number(a, "weights"), 100 * number(a, "activations"),
         number(a, "tokens"));
     put_bars(page, lmq_report_at(a, "parts"), "share", 100, " %", 8);
+    put(page, "<p class=soft>Layers:</p>");
+    put_bars(page, lmq_report_at(a, "layers"), "share", 100, " %", 200);
     put(page, "<p class=soft>Keys and values, and the mean divergence with "
               "them:</p><table><tr><th class=text>type<th>divergence<th>more "
               "than f32</tr>");
@@ -434,8 +436,6 @@ put_attribution(struct page *page, const struct lmq_report *r)
             string(type, "type"), number(type, "kld"), number(type, "added"));
     }
     put(page, "</table>");
-    put(page, "<p class=soft>Layers:</p>");
-    put_bars(page, lmq_report_at(a, "layers"), "share", 100, " %", 200);
 }
 
 static void
