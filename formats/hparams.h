@@ -67,8 +67,8 @@ enum lmq_positions {
     LMQ_POSITIONS_ROTARY,
     LMQ_POSITIONS_LEARNED, /* a table, added to the embedding */
     LMQ_POSITIONS_ALIBI,   /* scores minus slope times distance */
-    LMQ_POSITIONS_NONE,
     LMQ_POSITIONS_ALIBI_SCALED, /* the same, before attn_scale */
+    LMQ_POSITIONS_NONE,
     LMQ_POSITIONS_COUNT
 };
 
@@ -112,7 +112,7 @@ enum lmq_group_worth {
 enum lmq_layer_kind {
     LMQ_LAYER_FULL = 1,    /* no sliding window, though the others have one */
     LMQ_LAYER_STILL = 2,   /* queries and keys do not turn */
-    LMQ_LAYER_DENSE = 4    /* one feed-forward, though the others have experts */
+    LMQ_LAYER_DENSE = 4    /* one feed-forward, the others have experts */
 };
 
 enum lmq_tie { LMQ_TIE_UNSAID, LMQ_TIE_NO, LMQ_TIE_YES };
