@@ -4,6 +4,7 @@
 #ifndef LMQ_BASE_BYTES_H
 #define LMQ_BASE_BYTES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 #include <string.h>
@@ -102,6 +103,19 @@ lmq_utf8_length(const unsigned char *p, size_t n)
         return 4;
     }
     return 0;
+}
+
+static inline bool
+lmq_is_utf8(const unsigned char *p, size_t n)
+{
+    while (n > 0) {
+        size_t step = lmq_utf8_length(p, n);
+        if (step == 0)
+            return false;
+        p += step;
+        n -= step;
+    }
+    return true;
 }
 
 #endif

@@ -63,6 +63,23 @@ check_source(const struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* Elements are read as float32, whatever the exporter makes of them. */
+static void
+tell_of_doubles(struct lmq_checkpoint *checkpoint, json_t *report)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        n += checkpoint->tensors[i].dtype == LMQ_DTYPE_F64;
+    if (n == 0)
+        return;
+    lmq_checkpoint_note(checkpoint,
+                        "tensors of float64 that were rounded to float32: "
+                        "%zu",
+                        n);
+    json_object_set_new(report, "is_lossless", json_false());
+}
+
 static void
 add_totals(const struct lmq_checkpoint *checkpoint, json_t *report)
 {
@@ -132,6 +149,7 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
         json_decref(json);
         return status;
     }
+    tell_of_doubles(checkpoint, json);
     add_totals(checkpoint, json);
     if (report != NULL)
         *report = lmq_report_from(json);

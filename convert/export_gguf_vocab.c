@@ -226,33 +226,43 @@ put_scores(struct lmq_gguf_builder *builder, const struct vocab *v)
 
 /* ---- Everything about one ---- */
 
+static const char *const end_keys[] = {KEY("eos_token_id"),
+                                       KEY("eot_token_id"),
+                                       KEY("eom_token_id")};
+
+#define N_END_KEYS (sizeof(end_keys) / sizeof(end_keys[0]))
+
+/* What ends a text: the tokenizer's, and then what the model names besides. */
+static struct lmq_marks
+gather_ends(const struct vocab *v)
+{
+    struct lmq_marks ends = v->t->eos;
+
+    for (size_t i = 0; i < v->given->n_eos; i++)
+        if ((uint32_t)v->given->eos[i] < v->n)
+            lmq_marks_add(&ends, v->given->eos[i]);
+    return ends;
+}
+
 static void
 put_marks(struct lmq_gguf_builder *builder, const struct vocab *v)
 {
-    static const char *const ends[] = {KEY("eos_token_id"),
-                                       KEY("eot_token_id"),
-                                       KEY("eom_token_id")};
     unsigned flags = lmq_tokenizer_default_flags(v->t);
     int32_t bos = lmq_tokenizer_bos(v->t);
-    size_t n;
-    const int32_t *eos = lmq_tokenizer_eos(v->t, &n);
+    const struct lmq_marks ends = gather_ends(v);
 
-    if (n == 0) {
-        eos = v->given->eos;
-        n = v->given->n_eos;
-    }
     bos = bos < 0 ? v->given->bos : bos;
     if (bos >= 0)
         lmq_gguf_put_u32(builder, KEY("bos_token_id"), (uint32_t)bos);
-    for (size_t i = 0; i < n && i < 3; i++)
-        lmq_gguf_put_u32(builder, ends[i], (uint32_t)eos[i]);
+    for (size_t i = 0; i < ends.n && i < N_END_KEYS; i++)
+        lmq_gguf_put_u32(builder, end_keys[i], (uint32_t)ends.ids[i]);
     if (v->t->vocab.unknown >= 0)
         lmq_gguf_put_u32(builder, KEY("unknown_token_id"),
                          (uint32_t)v->t->vocab.unknown);
     lmq_gguf_put_bool(builder, KEY("add_bos_token"),
                       bos >= 0 && (flags & LMQ_ENCODE_BOS) != 0);
     lmq_gguf_put_bool(builder, KEY("add_eos_token"),
-                      n > 0 && (flags & LMQ_ENCODE_EOS) != 0);
+                      ends.n > 0 && (flags & LMQ_ENCODE_EOS) != 0);
 }
 
 static void
@@ -430,6 +440,24 @@ find_words(struct vocab *v, struct lmq_error *err)
 
 /* ---- All of it ---- */
 
+static void
+remark(const struct vocab *v, char *note, size_t size)
+{
+    size_t n = lmq_tokenizer_size(v->t), n_ends = gather_ends(v).n, used;
+
+    if (n < v->n)
+        snprintf(note, size,
+                 "%zu tokens beyond the tokenizer's %zu are written as unused "
+                 "ones",
+                 v->n - n, n);
+    used = strlen(note);
+    if (n_ends > N_END_KEYS)
+        snprintf(note + used, size - used,
+                 "%sGGUF names %zu tokens that end a text, the other %zu are "
+                 "lost",
+                 used > 0 ? "; " : "", N_END_KEYS, n_ends - N_END_KEYS);
+}
+
 enum lmq_status
 lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
                    const struct lmq_gguf_vocab *vocab, char *note,
@@ -463,11 +491,7 @@ lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
         status = find_words(&v, err);
     if (status == LMQ_OK)
         put_all(builder, &v);
-    if (n_pieces < n)
-        snprintf(note, note_size,
-                 "%zu tokens beyond the tokenizer's %zu are written as unused "
-                 "ones",
-                 n - n_pieces, n_pieces);
+    remark(&v, note, note_size);
     lmq_tokenizer_close(t);
     return status;
 }

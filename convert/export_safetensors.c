@@ -21,11 +21,16 @@
 #include "convert/export.h"
 #include "convert/export_floats.h"
 #include "convert/export_hf.h"
+#include "formats/hf_folder.h"
+#include "formats/lmq.h"
 
 /* All are open at once. */
 #define MOST_SHARDS 500
+#define SINGLE_NAME "model.safetensors"
 #define INDEX_NAME "model.safetensors.index.json"
 #define CONFIG_NAME "config.json"
+/* In a header, beside the names of tensors. */
+#define METADATA "__metadata__"
 
 static const struct type {
     const char *name;   /* of the option */
@@ -103,6 +108,11 @@ add_entry(struct export *export, const struct lmq_tensor *tensor,
 
     lmq_hf_words_name(&export->words, export->checkpoint, tensor, name,
                       sizeof(name));
+    if (strcmp(name, METADATA) == 0)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "safetensors cannot have a tensor '%s': it is the "
+                        "name of something else there",
+                        name);
     entry->tensor = tensor;
     entry->name = strdup(name);
     if (entry->name == NULL)
@@ -198,7 +208,7 @@ describe_entry(const struct export *export, const struct entry *entry)
 static char *
 shard_header(const struct export *export, size_t shard)
 {
-    json_t *json = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    json_t *json = json_pack("{s:{s:s}}", METADATA, "format", "pt");
 
     for (size_t i = 0; i < export->n_entries; i++)
         if (export->entries[i].shard == shard)
@@ -268,7 +278,7 @@ add_shards(struct export *export, struct lmq_error *err)
         char *header = shard_header(export, i);
         size_t n = header == NULL ? 0 : strlen(header);
         if (export->n_shards == 1)
-            snprintf(name, sizeof(name), "model.safetensors");
+            snprintf(name, sizeof(name), SINGLE_NAME);
         else
             snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors",
                      i + 1, export->n_shards);
@@ -380,13 +390,19 @@ is_empty(const char *folder)
     return is;
 }
 
+/* A container in the folder stays as it is; what else is read there has names
+ * like those of the output, and a config.json. */
 static bool
-is_same_folder(const char *a, const char *b)
+holds_checkpoint(const char *folder, const struct lmq_checkpoint *checkpoint)
 {
+    char *own = lmq_hf_folder_of(checkpoint->path);
     struct stat x, y;
+    bool holds = lmq_checkpoint_container(checkpoint) == NULL && own != NULL &&
+                 stat(folder, &x) == 0 && stat(own, &y) == 0 &&
+                 x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
+    free(own);
+    return holds;
 }
 
 static enum lmq_status
@@ -404,9 +420,9 @@ make_folder(struct export *export, struct lmq_error *err)
         status = lmq_fail_errno(err, "cannot make the folder");
     } else if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
         status = lmq_fail(err, LMQ_ERR_IO, 0, "exists and is no folder");
-    } else if (is_same_folder(folder, export->checkpoint->path)) {
+    } else if (holds_checkpoint(folder, export->checkpoint)) {
         status = lmq_fail(err, LMQ_ERR_ARG, 0,
-                          "is the checkpoint itself; name another folder");
+                          "is where the checkpoint is; name another folder");
     } else if (!export->options->replaces && !is_empty(folder)) {
         status = lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not empty");
         lmq_hint(err, "-f (--force) replaces the files of a model in it");
@@ -416,18 +432,46 @@ make_folder(struct export *export, struct lmq_error *err)
     return status;
 }
 
-/* Without these what stands there is no model while it is being replaced. */
+static bool
+is_part(const struct export *export, const char *name)
+{
+    for (size_t i = 0; i < export->n_parts; i++)
+        if (strcmp(export->parts[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Without its configuration and index what stands there is no model while it
+ * is being replaced; and its weights in one file would be taken for those of
+ * our shards. */
 static void
 remove_old(const struct export *export)
 {
-    static const char *const names[] = {CONFIG_NAME, INDEX_NAME};
+    static const char *const names[] = {CONFIG_NAME, INDEX_NAME, SINGLE_NAME};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char *path = lmq_path_join(export->folder, names[i]);
-        if (path != NULL)
+        if (path != NULL && (i < 2 || !is_part(export, names[i])))
             unlink(path);
         free(path);
     }
+}
+
+/* Of what stays, that would be taken for a part of the model. */
+static void
+note_strangers(const struct export *export)
+{
+    static const char *const names[] = {
+        "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+        "generation_config.json"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (lmq_hf_has_file(export->folder, names[i]) &&
+            !is_part(export, names[i]))
+            lmq_checkpoint_note(export->checkpoint,
+                                "%s was in the folder before and stays: it "
+                                "may belong to another model",
+                                names[i]);
 }
 
 /* ---- Writing ---- */
@@ -554,6 +598,7 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK)
         status = commit_parts(&export, report, err);
     if (status == LMQ_OK) {
+        note_strangers(&export);
         json_object_set_new(report, "type", json_string(export.type->name));
         json_object_set_new(report, "is_lossless",
                             json_boolean(export.is_exact));

@@ -75,7 +75,7 @@ settle_positions(struct lmq_hparams *h)
     if (!is_yarn && h->rope_scaling != LMQ_ROPE_LONGROPE)
         h->rope_context = 0;
     if (h->positions != LMQ_POSITIONS_ROTARY) {
-        h->rope_theta = 0;
+        h->rope_theta = 10000; /* whatever: nothing turns */
         clear_kind(h, LMQ_LAYER_STILL);
     }
     if (h->sliding_window >= h->context && !(h->rope_local_theta > 0))

@@ -61,6 +61,10 @@ read_info(const struct lmq_gguf_front *front, size_t *at, struct info *info,
         return lmq_fail(err, LMQ_ERR_FORMAT, *at,
                         "GGUF: a tensor's name at offset %zu has a zero byte",
                         *at);
+    if (!lmq_is_utf8(info->name, info->name_size))
+        return lmq_fail(err, LMQ_ERR_FORMAT, *at,
+                        "GGUF: a tensor's name at offset %zu is not UTF-8",
+                        *at);
     if (info->n_dims == 0 || info->n_dims > MAX_GGUF_DIMS)
         return lmq_fail(err, LMQ_ERR_FORMAT, *at,
                         "GGUF: tensor '%.*s' has %" PRIu32

@@ -231,25 +231,12 @@ run_real(struct parser *p)
     return status;
 }
 
-static bool
-is_utf8(const unsigned char *text, size_t n)
-{
-    while (n > 0) {
-        size_t step = lmq_utf8_length(text, n);
-        if (step == 0)
-            return false;
-        text += step;
-        n -= step;
-    }
-    return true;
-}
-
 static enum lmq_status
 run_text(struct parser *p)
 {
     struct lmq_pickle_value *value = NULL;
 
-    if (p->what == LMQ_PICKLE_TEXT && !is_utf8(p->text, (size_t)p->number))
+    if (p->what == LMQ_PICKLE_TEXT && !lmq_is_utf8(p->text, (size_t)p->number))
         return fail_op(p, "is no UTF-8");
     enum lmq_status status =
         push_new(p, (enum lmq_pickle_kind)p->what, &value);
