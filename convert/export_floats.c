@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -17,26 +16,6 @@
 
 /* Elements at a time, for each thread. */
 #define CHUNK ((size_t)1 << 17)
-
-/* Rounds to nearest, ties to even; infinity stays. */
-static uint16_t
-to_bf16(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-static float
-from_bf16(uint16_t half)
-{
-    uint32_t bits = (uint32_t)half << 16;
-    float value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
 
 /* n elements as bytes; the number of the first that is not finite then, or n.
  * *is_exact is cleared if one was rounded. */
@@ -50,9 +29,10 @@ encode(enum lmq_dtype dtype, const float *x, size_t n, unsigned char *bytes,
             lmq_store_f32le(bytes + 4 * i, x[i]);
         } else {
             bool is_half = dtype == LMQ_DTYPE_F16;
-            uint16_t bits = is_half ? lmq_f32_to_f16(x[i]) : to_bf16(x[i]);
+            uint16_t bits =
+                is_half ? lmq_f32_to_f16(x[i]) : lmq_f32_to_bf16(x[i]);
             lmq_store_u16le(bytes + 2 * i, bits);
-            back = is_half ? lmq_f16_to_f32(bits) : from_bf16(bits);
+            back = is_half ? lmq_f16_to_f32(bits) : lmq_bf16_to_f32(bits);
         }
         /* Rounding may turn a NaN into a number. */
         if (!isfinite(x[i]) || !isfinite(back))

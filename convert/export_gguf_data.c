@@ -199,15 +199,6 @@ count_error(struct piece *piece, float value, float stored)
     piece->err_sq += error * error;
 }
 
-static uint16_t
-to_bf16(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 /* n values; false if one of them cannot be said in the type. */
 static bool
 encode_floats(struct piece *piece, enum lmq_gguf_stored type, const float *x,
@@ -224,9 +215,8 @@ encode_floats(struct piece *piece, enum lmq_gguf_stored type, const float *x,
             stored = lmq_f16_to_f32(half);
             lmq_store_u16le(out + 2 * i, half);
         } else {
-            uint16_t half = to_bf16(x[i]);
-            uint32_t bits = (uint32_t)half << 16;
-            memcpy(&stored, &bits, sizeof(stored));
+            uint16_t half = lmq_f32_to_bf16(x[i]);
+            stored = lmq_bf16_to_f32(half);
             lmq_store_u16le(out + 2 * i, half);
         }
         is_finite &= isfinite(stored) != 0;

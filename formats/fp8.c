@@ -123,6 +123,12 @@ attach(struct work *work, struct lmq_tensor *tensor,
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "the scales '%s' are of type %s", scale->stored_name,
                         lmq_dtype_name(scale->dtype));
+    if (scale->view.pitch != 0) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "the scales '%s' are stored transposed", scale->stored_name);
+        lmq_hint(err, "save them again with .contiguous()");
+        return LMQ_ERR_UNSUPPORTED;
+    }
     if (!understand_shape(work, tensor, scale, &blocks)) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
                  "the %" PRIu64 " scales '%s' fit neither the rows nor the "

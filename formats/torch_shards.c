@@ -140,6 +140,11 @@ join_parts(struct joined *joined, const struct lmq_tensor *parts,
                         "tensor '%s' has %u dimensions, but only matrices can "
                         "be joined",
                         parts->stored_name, parts->n_dims);
+    if (!lmq_dtype_is_float(parts->dtype))
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "tensor '%s' is of type %s, but only floats can be "
+                        "joined",
+                        parts->stored_name, lmq_dtype_name(parts->dtype));
     *join = (struct join){direction == COLUMNS, parts->dims[0],
                           parts->dims[1], joined->n_joins * joined->n_files};
     for (size_t i = 0; i < joined->n_files; i++) {

@@ -143,7 +143,9 @@ parse_shape(const struct lmq_pickle *pickle,
     *extent = tensor->n_elements;
     if (tensor->n_elements == 0 || is_row_major(dims, strides, n))
         return LMQ_OK;
-    if (n == 2 && strides[0] == 1 && strides[1] >= dims[0] &&
+    /* Whole numbers are copied as they stand. */
+    if (n == 2 && lmq_dtype_is_float(tensor->dtype) && strides[0] == 1 &&
+        strides[1] >= dims[0] &&
         lmq_u64_mul(dims[1] - 1, strides[1], extent) &&
         lmq_u64_add(*extent, dims[0], extent)) {
         tensor->view.pitch = strides[1];

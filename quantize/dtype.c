@@ -62,6 +62,22 @@ lmq_f32_to_f16(float value)
     return (uint16_t)(sign | rounded >> 13);
 }
 
+/* ---- bfloat16 ---- */
+
+float
+lmq_bf16_to_f32(uint16_t half)
+{
+    return from_bits((uint32_t)half << 16);
+}
+
+uint16_t
+lmq_f32_to_bf16(float value)
+{
+    uint32_t bits = to_bits(value);
+
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 /* ---- Converters: one per type, n elements ---- */
 
 static void

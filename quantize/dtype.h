@@ -48,4 +48,8 @@ void lmq_dtype_to_f32(enum lmq_dtype type, const unsigned char *bytes,
 float lmq_f16_to_f32(uint16_t half);
 uint16_t lmq_f32_to_f16(float value);
 
+/* bfloat16, rounded in the same way; but a NaN may become a number. */
+float lmq_bf16_to_f32(uint16_t half);
+uint16_t lmq_f32_to_bf16(float value);
+
 #endif

@@ -399,6 +399,26 @@ START_TEST(narrow_types_round_and_say_so)
 }
 END_TEST
 
+START_TEST(float64_is_rounded_and_told)
+{
+    static const char *const formats[] = {"safetensors", "gguf"};
+    struct build_model *model = build_model(&even, 5);
+
+    save_folder(model, in_folder("model"), BUILD_F64);
+    for (size_t i = 0; i < 2; i++) {
+        const struct lmq_export_options options = {.to = formats[i]};
+        struct lmq_report *report =
+            export_to(in_folder("model"), in_folder(formats[i]), &options);
+        const struct lmq_report *notes = lmq_report_at(report, "notes");
+        size_t n = lmq_report_length(notes);
+        ck_assert_double_eq(lmq_report_number(report, "is_lossless"), 0);
+        ck_assert_uint_ge(n, 1);
+        lmq_report_free(report);
+    }
+    build_free(model);
+}
+END_TEST
+
 START_TEST(a_folder_with_something_in_it_is_left_alone)
 {
     const struct lmq_export_options force = {.to = "safetensors",
@@ -417,12 +437,41 @@ START_TEST(a_folder_with_something_in_it_is_left_alone)
     assert_export_refuses(checkpoint, in_folder("file"), &force, LMQ_ERR_IO,
                           "is no folder");
     assert_export_refuses(checkpoint, in_folder("model"), &force, LMQ_ERR_ARG,
-                          "is the checkpoint itself");
+                          "is where the checkpoint is");
     assert_export_refuses(checkpoint, in_folder("no/where"), &force,
                           LMQ_ERR_IO, "cannot make the folder");
     lmq_checkpoint_close(checkpoint);
     lmq_report_free(export_to(in_folder("model"), to, &force));
     ck_assert(!exists(in_folder("out/model.safetensors.index.json")));
+    assert_identical(in_folder("model"), to);
+    checkpoint = open_checkpoint(in_folder("model/model.safetensors"));
+    assert_export_refuses(checkpoint, in_folder("model"), &force, LMQ_ERR_ARG,
+                          "is where the checkpoint is");
+    lmq_checkpoint_close(checkpoint);
+    build_free(model);
+    build_free(other);
+}
+END_TEST
+
+/* Others read model.safetensors where there is one, whatever an index says. */
+START_TEST(nothing_of_a_replaced_model_is_taken_for_the_new_one)
+{
+    const struct lmq_export_options force = {
+        .to = "safetensors", .replaces = 1, .shard_size = 30000};
+    struct build_model *model = build_model(&even, 5);
+    struct build_model *other = build_model(&even, 6);
+    const char *to = in_folder("out");
+
+    save_folder(model, in_folder("model"), BUILD_F32);
+    save_folder(other, to, BUILD_F32);
+    write_file(in_folder("out/tokenizer_config.json"), "{}", 2);
+    struct lmq_report *report = export_to(in_folder("model"), to, &force);
+    ck_assert(!exists(in_folder("out/model.safetensors")));
+    ck_assert(exists(in_folder("out/tokenizer_config.json")));
+    ck_assert_ptr_nonnull(
+        strstr(lmq_report_string(report, "notes.0"),
+               "tokenizer_config.json was in the folder before"));
+    lmq_report_free(report);
     assert_identical(in_folder("model"), to);
     build_free(model);
     build_free(other);
@@ -772,7 +821,9 @@ main(void)
         safetensors_are_the_same_model_under_its_own_names,
         shards_are_as_large_as_was_asked,
         narrow_types_round_and_say_so,
+        float64_is_rounded_and_told,
         a_folder_with_something_in_it_is_left_alone,
+        nothing_of_a_replaced_model_is_taken_for_the_new_one,
         other_formats_are_not_known,
         a_damaged_container_is_not_exported,
         exports_of_a_trained_model_do_not_drift,

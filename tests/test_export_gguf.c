@@ -406,6 +406,33 @@ START_TEST(tokenizers_are_said_in_other_words)
 }
 END_TEST
 
+/* The tokenizer's own first, then the model's; there is room for three. */
+START_TEST(tokens_that_end_a_text_are_those_of_the_model_too)
+{
+    const struct lmq_export_options options = {.to = "gguf"};
+    struct lmq_checkpoint *checkpoint = open_checkpoint(fable());
+    struct lmq_hparams *h = &checkpoint->hparams;
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+
+    for (h->n_eos = 0; h->n_eos < 5; h->n_eos++)
+        h->eos[h->n_eos] = 10 + (int32_t)h->n_eos;
+    ck_assert_msg(lmq_export(checkpoint, in_folder("a.gguf"), &options, NULL,
+                             &report, &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_ptr_nonnull(strstr(lmq_report_string(report, "notes.0"),
+                                 "names 3 tokens that end a text, the other "));
+    lmq_report_free(report);
+    lmq_checkpoint_close(checkpoint);
+    checkpoint = open_checkpoint(in_folder("a.gguf"));
+    h = &checkpoint->hparams;
+    ck_assert_uint_eq(h->n_eos, 3);
+    ck_assert_int_eq(h->eos[1], 10);
+    ck_assert_int_eq(h->eos[2], 11);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 /* Copies of GPT-2's tokenizer for models of its size. */
 START_TEST(a_byte_level_tokenizer_finds_its_pre_tokenizer)
 {
@@ -465,6 +492,7 @@ main(void)
         the_number_of_threads_changes_nothing,
         an_existing_file_is_left_alone,
         tokenizers_are_said_in_other_words,
+        tokens_that_end_a_text_are_those_of_the_model_too,
         a_byte_level_tokenizer_finds_its_pre_tokenizer,
     };
     size_t n = 0;

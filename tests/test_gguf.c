@@ -161,6 +161,34 @@ START_TEST(types_that_are_not_read_are_refused_by_name)
 }
 END_TEST
 
+/* A container cannot have such a name either; safetensors have another use
+ * for the second. */
+START_TEST(names_that_others_cannot_have_are_refused)
+{
+    const struct lmq_export_options options = {.to = "safetensors"};
+    const uint64_t dims[] = {32};
+    const unsigned char data[128] = {0};
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+    struct gguf gguf = {0};
+
+    gguf_tensor(&gguf, "a\xff\xfe", dims, 1, GGUF_T_F32, data, sizeof(data));
+    save_gguf(&gguf, in_folder("a.gguf"));
+    assert_refused(in_folder("a.gguf"), LMQ_ERR_FORMAT, "is not UTF-8");
+    gguf = (struct gguf){0};
+    gguf_tensor(&gguf, "__metadata__", dims, 1, GGUF_T_F32, data,
+                sizeof(data));
+    save_gguf(&gguf, in_folder("b.gguf"));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("b.gguf"));
+    ck_assert_int_eq(lmq_export(checkpoint, in_folder("out"), &options, NULL,
+                                &report, &err),
+                     LMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.message, "'__metadata__'"));
+    ck_assert_int_ne(access(in_folder("out"), F_OK), 0);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 /* ---- A Llama ---- */
 
 static void
@@ -681,6 +709,7 @@ main(void)
         numbers_of_all_types_are_read,
         blocks_are_read_from_any_element_on,
         types_that_are_not_read_are_refused_by_name,
+        names_that_others_cannot_have_are_refused,
         the_same_llama_gives_the_same_tensors_and_logits,
         keys_become_the_description,
         rotary_factors_become_part_of_the_description,

@@ -118,6 +118,8 @@ static const struct {
      LMQ_ERR_FORMAT, "no proper storage"},
     {{.storage = "HalfStorage", .n_dims = 1, .dims = {1}, .strides = {1}},
      LMQ_ERR_FORMAT, "is said to be 48"},
+    {{.storage = "IntStorage", .n_dims = 2, .dims = {6, 4}, .strides = {1, 6}},
+     LMQ_ERR_UNSUPPORTED, "do not follow"},
     {{.storage = "ComplexFloatStorage", .n_dims = 1, .dims = {1},
       .strides = {1}},
      LMQ_ERR_UNSUPPORTED, "torch.ComplexFloatStorage"},
