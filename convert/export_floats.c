@@ -122,8 +122,10 @@ lmq_export_write_tensor(const struct lmq_float_target *target, int threads,
 #pragma omp parallel num_threads(n_workers)
     {
         struct worker worker = {.is_exact = true};
-        worker.x = lmq_mem_aligned(CHUNK, sizeof(float));
-        worker.bytes = lmq_mem_aligned(CHUNK, 8);
+        size_t most =
+            (size_t)lmq_u64_min(CHUNK, target->tensor->n_elements);
+        worker.x = lmq_mem_aligned(most, sizeof(float));
+        worker.bytes = lmq_mem_aligned(most, 8);
         bool has_room = worker.x != NULL && worker.bytes != NULL;
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < n_chunks; i++) {

@@ -132,8 +132,9 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t *report)
     if (json_array_size(rounded) > 0)
         lmq_checkpoint_note(
             plan->checkpoint,
-            "%zu tensors are rounded: %.1f dB signal to noise",
-            json_array_size(rounded), lmq_quant_snr_db(sum_sq, err_sq));
+            "%zu tensor%s rounded: %.1f dB signal to noise",
+            json_array_size(rounded),
+            json_array_size(rounded) == 1 ? " is" : "s are", lmq_quant_snr_db(sum_sq, err_sq));
     json_object_set_new(
         report, "type",
         json_string(lmq_gguf_stored_types[plan->mostly].name));

@@ -287,23 +287,53 @@ put_spaces(struct lmq_gguf_builder *builder, const struct vocab *v)
     lmq_buffer_free(&spare);
 }
 
+static const struct lmq_blob *
+find_blob(const struct lmq_gguf_vocab *vocab, const char *name)
+{
+    for (size_t i = 0; i < vocab->n_blobs; i++)
+        if (strcmp(vocab->blobs[i].name, name) == 0)
+            return &vocab->blobs[i];
+    return NULL;
+}
+
+/* One template, or that which is called "default" among several. */
+static const json_t *
+default_template(const json_t *config)
+{
+    json_t *found = json_object_get(config, "chat_template"), *item;
+    size_t i;
+
+    if (json_is_string(found))
+        return found;
+    json_array_foreach(found, i, item) {
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name != NULL && strcmp(name, "default") == 0)
+            return json_object_get(item, "template");
+    }
+    return NULL;
+}
+
+/* A file of its own counts more than the configuration. */
 static void
 put_template(struct lmq_gguf_builder *builder,
              const struct lmq_gguf_vocab *vocab)
 {
-    for (size_t i = 0; i < vocab->n_blobs; i++) {
-        const struct lmq_blob *blob = &vocab->blobs[i];
-        if (strcmp(blob->name, "tokenizer_config.json") != 0)
-            continue;
-        json_t *config = json_loadb((const char *)blob->bytes, blob->size, 0,
-                                    NULL);
-        const json_t *text = json_object_get(config, "chat_template");
-        if (json_is_string(text))
-            lmq_gguf_put_text(builder, "tokenizer.chat_template",
-                              json_string_value(text),
-                              json_string_length(text));
-        json_decref(config);
+    static const char key[] = "tokenizer.chat_template";
+    const struct lmq_blob *file = find_blob(vocab, "chat_template.jinja");
+    const struct lmq_blob *blob = find_blob(vocab, "tokenizer_config.json");
+
+    if (file != NULL && lmq_is_utf8(file->bytes, file->size)) {
+        lmq_gguf_put_text(builder, key, (const char *)file->bytes, file->size);
+        return;
     }
+    json_t *config = blob == NULL ? NULL
+                                  : json_loadb((const char *)blob->bytes,
+                                               blob->size, 0, NULL);
+    const json_t *text = default_template(config);
+    if (json_is_string(text))
+        lmq_gguf_put_text(builder, key, json_string_value(text),
+                          json_string_length(text));
+    json_decref(config);
 }
 
 static void

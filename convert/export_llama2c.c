@@ -536,14 +536,13 @@ lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
                                    &export.output, err);
     if (status == LMQ_OK)
         status = write_all(&export, options, progress, err);
+    lmq_export_add_file(report, output, export.size);
+    if (status == LMQ_OK) /* the model comes last: then all is there */
+        status = lmq_vocab_file_write(&vocab, report, err);
     if (status == LMQ_OK)
         status = lmq_output_commit(export.output, err);
     else
         lmq_output_abort(export.output);
-    if (status == LMQ_OK) {
-        lmq_export_add_file(report, output, export.size);
-        status = lmq_vocab_file_write(&vocab, report, err);
-    }
     if (status == LMQ_OK) {
         add_notes(&export);
         json_object_set_new(report, "type", json_string("q8"));

@@ -463,7 +463,7 @@ note_strangers(const struct export *export)
 {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-        "generation_config.json"};
+        "generation_config.json", "chat_template.jinja"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (lmq_hf_has_file(export->folder, names[i]) &&

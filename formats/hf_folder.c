@@ -84,15 +84,17 @@ lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
     const char *name = lmq_hf_has_file(folder, "tokenizer.json")
                            ? "tokenizer.json"
                            : "tokenizer.model";
+    static const char *const companions[] = {
+        "tokenizer_config.json", "generation_config.json",
+        "chat_template.jinja", /* kept, never evaluated */
+    };
     enum lmq_status status =
         lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
 
-    if (status == LMQ_OK && checkpoint->n_blobs > 0)
-        status = lmq_checkpoint_add_blob_file(checkpoint, folder,
-                                              "tokenizer_config.json", err);
-    if (status == LMQ_OK && checkpoint->n_blobs > 0)
-        status = lmq_checkpoint_add_blob_file(checkpoint, folder,
-                                              "generation_config.json", err);
+    for (size_t i = 0; i < sizeof(companions) / sizeof(companions[0]); i++)
+        if (status == LMQ_OK && checkpoint->n_blobs > 0)
+            status = lmq_checkpoint_add_blob_file(checkpoint, folder,
+                                                  companions[i], err);
     return status;
 }
 

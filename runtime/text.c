@@ -12,9 +12,22 @@
 #include "base/mem.h"
 #include "base/report.h"
 #include "formats/checkpoint.h"
+#include "runtime/tok_pipeline.h"
 #include "runtime/tokenizer.h"
 
 #define FILE_MAX ((size_t)256 << 20)
+
+/* A model may name tokens that end a text besides those of its tokenizer. */
+static void
+add_ends(const struct lmq_checkpoint *checkpoint,
+         struct lmq_tokenizer *tokenizer)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+
+    for (uint32_t i = 0; checkpoint->has_model && i < h->n_eos; i++)
+        if ((size_t)h->eos[i] < lmq_tokenizer_size(tokenizer))
+            lmq_marks_add(&tokenizer->eos, h->eos[i]);
+}
 
 enum lmq_status
 lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
@@ -42,7 +55,9 @@ lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
         lmq_tokenizer_close(*tokenizer);
         *tokenizer = NULL;
     }
-    if (status != LMQ_OK)
+    if (status == LMQ_OK)
+        add_ends(checkpoint, *tokenizer);
+    else
         lmq_error_in(err, checkpoint->path);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -417,6 +418,13 @@ START_TEST(tokens_that_end_a_text_are_those_of_the_model_too)
 
     for (h->n_eos = 0; h->n_eos < 5; h->n_eos++)
         h->eos[h->n_eos] = 10 + (int32_t)h->n_eos;
+    struct lmq_tokenizer *tokenizer;
+    ck_assert_int_eq(
+        lmq_tokenizer_from_checkpoint(checkpoint, &tokenizer, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 2), 1);
+    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 14), 1);
+    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 15), 0);
+    lmq_tokenizer_close(tokenizer);
     ck_assert_msg(lmq_export(checkpoint, in_folder("a.gguf"), &options, NULL,
                              &report, &err) == LMQ_OK,
                   "%s", err.message);
@@ -430,6 +438,40 @@ START_TEST(tokens_that_end_a_text_are_those_of_the_model_too)
     ck_assert_int_eq(h->eos[1], 10);
     ck_assert_int_eq(h->eos[2], 11);
     lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* The file comes along with the folder, and into the GGUF. */
+START_TEST(a_chat_template_is_kept)
+{
+    static const char *const names[] = {"model.safetensors", "config.json",
+                                        "tokenizer.json"};
+    static const char text[] = "{{ messages }}";
+    const struct lmq_gguf_value *value;
+    struct lmq_gguf_meta *meta;
+    char from[4096], to[64];
+    size_t n;
+
+    mkdir(in_folder("model"), 0777);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(from, sizeof(from), "%s/%s", fable(), names[i]);
+        snprintf(to, sizeof(to), "model/%s", names[i]);
+        unsigned char *bytes = read_file(from, &n);
+        write_file(in_folder(to), bytes, n);
+        free(bytes);
+    }
+    write_file(in_folder("model/chat_template.jinja"), text, strlen(text));
+    lmq_report_free(convert(in_folder("model"), in_folder("a.lmq"), NULL));
+    lmq_report_free(
+        export_gguf(in_folder("a.lmq"), in_folder("a.gguf"), NULL));
+    unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+    ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, NULL), LMQ_OK);
+    value = lmq_gguf_find(meta, "tokenizer.chat_template");
+    ck_assert_ptr_nonnull(value);
+    ck_assert_uint_eq(value->size, strlen(text));
+    ck_assert_mem_eq(value->data, text, strlen(text));
+    lmq_gguf_meta_close(meta);
+    free(bytes);
 }
 END_TEST
 
@@ -493,6 +535,7 @@ main(void)
         an_existing_file_is_left_alone,
         tokenizers_are_said_in_other_words,
         tokens_that_end_a_text_are_those_of_the_model_too,
+        a_chat_template_is_kept,
         a_byte_level_tokenizer_finds_its_pre_tokenizer,
     };
     size_t n = 0;
