@@ -229,6 +229,9 @@ note_quantized(struct lmq_checkpoint *checkpoint)
                             n, n_matrices);
 }
 
+/* Fewer bytes of padding than this are nobody's business. */
+#define PADDING_MIN 65536
+
 /* Tiles fill up short rows: without a word on it people wonder. */
 static void
 note_padding(struct lmq_checkpoint *checkpoint, const struct lmq_plan *plan)
@@ -242,7 +245,7 @@ note_padding(struct lmq_checkpoint *checkpoint, const struct lmq_plan *plan)
         stored += (double)record->values.size;
         needed += (double)plan->sources[i]->n_elements;
     }
-    if (stored > 1.25 * needed)
+    if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
         lmq_checkpoint_note(checkpoint,
                             "rows are filled up to whole groups (%.0f %% more); "
                             "--layout=rows is smaller",
