@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/lmq.h"
+
 /* Slow machines, sanitizers and valgrind need a while. */
 #define SECONDS_PER_TEST 120
 
@@ -195,6 +197,36 @@ assert_intact(const char *path)
     ck_assert_msg(lmq_verify(path, 1, NULL, &report, &err) == LMQ_OK,
                   "%s: %s", path, err.message);
     lmq_report_free(report);
+}
+
+void
+assert_same_tensors(const char *path_a, const char *path_b)
+{
+    struct lmq_checkpoint *a = open_checkpoint(path_a);
+    struct lmq_checkpoint *b = open_checkpoint(path_b);
+    const struct lmq_container *x = lmq_checkpoint_container(a);
+    const struct lmq_container *y = lmq_checkpoint_container(b);
+
+    ck_assert_uint_eq(x->n_records, y->n_records);
+    for (size_t i = 0; i < x->n_records; i++) {
+        ck_assert_str_eq(x->records[i].name, y->records[i].name);
+        ck_assert_uint_eq(x->records[i].values.crc, y->records[i].values.crc);
+        ck_assert_uint_eq(x->records[i].scales.crc, y->records[i].scales.crc);
+        ck_assert_uint_eq(x->records[i].values.offset,
+                          y->records[i].values.offset);
+        ck_assert(x->records[i].err_sq == y->records[i].err_sq);
+    }
+    size_t n_a, n_b;
+    unsigned char *p = read_file(path_a, &n_a), *q = read_file(path_b, &n_b);
+    const struct lmq_record *last = &x->records[x->n_records - 1];
+    while (last->values.size == 0)
+        last--;
+    ck_assert_mem_eq(p + 128, q + 128,
+                     (size_t)(last->values.offset + last->values.size) - 128);
+    free(p);
+    free(q);
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
 }
 
 /* ---- Random numbers ---- */

@@ -66,6 +66,9 @@ struct lmq_report *convert(const char *from, const char *to,
 /* lmq_verify() finds nothing wrong. */
 void assert_intact(const char *path);
 
+/* Two containers have the same tensors, byte for byte and in the same place. */
+void assert_same_tensors(const char *path_a, const char *path_b);
+
 /* ---- Random numbers ---- */
 
 /* LMQUANT_SEED, or the time; printed so that a failure can be repeated. */

@@ -379,64 +379,6 @@ START_TEST(the_two_layouts_hold_the_same_numbers)
 }
 END_TEST
 
-/* ---- One model in three formats ---- */
-
-static void
-assert_same_tensors(const char *path_a, const char *path_b)
-{
-    struct lmq_checkpoint *a = open_checkpoint(path_a);
-    struct lmq_checkpoint *b = open_checkpoint(path_b);
-    const struct lmq_container *x = lmq_checkpoint_container(a);
-    const struct lmq_container *y = lmq_checkpoint_container(b);
-
-    ck_assert_uint_eq(x->n_records, y->n_records);
-    for (size_t i = 0; i < x->n_records; i++) {
-        ck_assert_str_eq(x->records[i].name, y->records[i].name);
-        ck_assert_uint_eq(x->records[i].values.crc, y->records[i].values.crc);
-        ck_assert_uint_eq(x->records[i].scales.crc, y->records[i].scales.crc);
-        ck_assert_uint_eq(x->records[i].values.offset,
-                          y->records[i].values.offset);
-        ck_assert(x->records[i].err_sq == y->records[i].err_sq);
-    }
-    size_t n_a, n_b;
-    unsigned char *p = read_file(path_a, &n_a), *q = read_file(path_b, &n_b);
-    const struct lmq_record *last = &x->records[x->n_records - 1];
-    while (last->values.size == 0)
-        last--;
-    ck_assert_mem_eq(p + 128, q + 128,
-                     (size_t)(last->values.offset + last->values.size) - 128);
-    free(p);
-    free(q);
-    lmq_checkpoint_close(a);
-    lmq_checkpoint_close(b);
-}
-
-START_TEST(the_same_weights_give_the_same_tensors_from_every_format)
-{
-    for (int is_tied = 0; is_tied <= 1; is_tied++) {
-        struct build_model *model = tied(is_tied);
-        struct lmq_convert_options options = {.replaces = 1};
-        struct bytes v0 = {0}, v1 = {0};
-        save_folder(model, in_folder("model"), BUILD_F32);
-        put_llama2c(&v0, model, 0);
-        put_llama2c(&v1, model, 1);
-        save(&v0, in_folder("v0.bin"));
-        save(&v1, in_folder("v1.bin"));
-        lmq_report_free(
-            convert(in_folder("model"), in_folder("s.lmq"), &options));
-        lmq_report_free(
-            convert(in_folder("v0.bin"), in_folder("v0.lmq"), &options));
-        lmq_report_free(
-            convert(in_folder("v1.bin"), in_folder("v1.lmq"), &options));
-        assert_same_tensors(in_folder("s.lmq"), in_folder("v0.lmq"));
-        assert_same_tensors(in_folder("s.lmq"), in_folder("v1.lmq"));
-        bytes_free(&v0);
-        bytes_free(&v1);
-        build_free(model);
-    }
-}
-END_TEST
-
 START_TEST(the_number_of_threads_changes_nothing)
 {
     struct build_sizes sizes = {.dim = 192, .hidden = 500, .layers = 3,
@@ -700,7 +642,6 @@ main(void)
         whole_numbers_and_other_shapes_are_kept,
         matrices_of_any_shape_convert_row_by_row,
         the_two_layouts_hold_the_same_numbers,
-        the_same_weights_give_the_same_tensors_from_every_format,
         the_number_of_threads_changes_nothing,
         a_dry_run_tells_the_exact_size_and_writes_nothing,
         the_metadata_hold_the_digests_of_the_sources,

@@ -191,24 +191,6 @@ END_TEST
 
 /* ---- A Llama ---- */
 
-static void
-assert_same_file_tensors(const char *path_a, const char *path_b)
-{
-    struct lmq_checkpoint *a = open_checkpoint(path_a);
-    struct lmq_checkpoint *b = open_checkpoint(path_b);
-    const struct lmq_container *x = lmq_checkpoint_container(a);
-    const struct lmq_container *y = lmq_checkpoint_container(b);
-
-    ck_assert_uint_eq(x->n_records, y->n_records);
-    for (size_t i = 0; i < x->n_records; i++) {
-        ck_assert_str_eq(x->records[i].name, y->records[i].name);
-        ck_assert_uint_eq(x->records[i].values.crc, y->records[i].values.crc);
-        ck_assert_uint_eq(x->records[i].scales.crc, y->records[i].scales.crc);
-    }
-    lmq_checkpoint_close(a);
-    lmq_checkpoint_close(b);
-}
-
 static float *
 logits_of(const char *path, size_t *n)
 {
@@ -231,30 +213,6 @@ logits_of(const char *path, size_t *n)
     lmq_checkpoint_close(checkpoint);
     return logits;
 }
-
-START_TEST(the_same_llama_gives_the_same_tensors_and_logits)
-{
-    for (int i = 0; i < 4; i++) {
-        struct build_model *model = small(i % 2 != 0);
-        struct lmq_convert_options options = {.replaces = 1};
-        size_t n_a, n_b;
-        save_folder(model, in_folder("model"), BUILD_F32);
-        save_llama(model, i < 2 ? 2 : 3, in_folder("a.gguf"));
-        lmq_report_free(
-            convert(in_folder("model"), in_folder("s.lmq"), &options));
-        lmq_report_free(
-            convert(in_folder("a.gguf"), in_folder("g.lmq"), &options));
-        assert_same_file_tensors(in_folder("s.lmq"), in_folder("g.lmq"));
-        float *a = logits_of(in_folder("model"), &n_a);
-        float *b = logits_of(in_folder("a.gguf"), &n_b);
-        ck_assert_uint_eq(n_a, n_b);
-        ck_assert_mem_eq(a, b, n_a * sizeof(*a));
-        free(a);
-        free(b);
-        build_free(model);
-    }
-}
-END_TEST
 
 START_TEST(keys_become_the_description)
 {
@@ -476,7 +434,7 @@ START_TEST(the_parts_of_a_file_are_one_checkpoint)
                             &options));
     lmq_report_free(convert(in_folder("m-00001-of-00003.gguf"),
                             in_folder("p.lmq"), &options));
-    assert_same_file_tensors(in_folder("a.lmq"), in_folder("p.lmq"));
+    assert_same_tensors(in_folder("a.lmq"), in_folder("p.lmq"));
 
     struct lmq_checkpoint *checkpoint;
     struct lmq_error err;
@@ -710,7 +668,6 @@ main(void)
         blocks_are_read_from_any_element_on,
         types_that_are_not_read_are_refused_by_name,
         names_that_others_cannot_have_are_refused,
-        the_same_llama_gives_the_same_tensors_and_logits,
         keys_become_the_description,
         rotary_factors_become_part_of_the_description,
         what_is_not_known_makes_no_model,
