@@ -166,6 +166,23 @@ lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format, ...)
         checkpoint->notes[checkpoint->n_notes++] = note;
 }
 
+static int
+compare_offsets(const void *a, const void *b)
+{
+    const struct lmq_tensor *x = a, *y = b;
+
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
+}
+
+void
+lmq_tensors_sort(struct lmq_tensor *tensors, size_t n)
+{
+    if (n > 0)
+        qsort(tensors, n, sizeof(*tensors), compare_offsets);
+}
+
 void
 lmq_tensor_free(struct lmq_tensor *tensor)
 {

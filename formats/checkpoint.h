@@ -203,6 +203,9 @@ enum lmq_status lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
 bool lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
                          size_t n_dims);
 
+/* By where they stand in their file. */
+void lmq_tensors_sort(struct lmq_tensor *tensors, size_t n);
+
 void lmq_tensor_free(struct lmq_tensor *tensor);
 
 /* Takes apart what the source fuses and sets the views, by

@@ -256,16 +256,6 @@ set_shape(const struct info *info, struct lmq_tensor *tensor,
 
 /* ---- Where they stand ---- */
 
-static int
-compare_offsets(const void *a, const void *b)
-{
-    const struct lmq_tensor *x = a, *y = b;
-
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
-}
-
 /* Offsets count from data_at; the padding to the next tensor belongs to the
  * one before, and may lack behind the last. */
 static enum lmq_status
@@ -277,8 +267,7 @@ check_tiling(const struct lmq_gguf_front *front, struct lmq_tensor *tensors,
         file_size < front->data_at ? 0 : file_size - front->data_at;
     uint64_t at = 0, end = 0;
 
-    if (n > 0)
-        qsort(tensors, n, sizeof(*tensors), compare_offsets);
+    lmq_tensors_sort(tensors, n);
     for (size_t i = 0; i < n; i++) {
         const struct lmq_tensor *tensor = &tensors[i];
         if (tensor->offset != at)

@@ -128,16 +128,6 @@ parse_range(const json_t *entry, uint64_t data_size, struct lmq_tensor *tensor,
 
 /* ---- One file ---- */
 
-static int
-compare_offsets(const void *a, const void *b)
-{
-    const struct lmq_tensor *x = a, *y = b;
-
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
-}
-
 /* The ranges must tile the data without overlap or gap, so that no byte means
  * two things and none is hidden. */
 static enum lmq_status
@@ -146,8 +136,7 @@ check_tiling(struct lmq_tensor *tensors, size_t n, uint64_t data_size,
 {
     uint64_t at = 0;
 
-    if (n > 0)
-        qsort(tensors, n, sizeof(*tensors), compare_offsets);
+    lmq_tensors_sort(tensors, n);
     for (size_t i = 0; i < n; i++) {
         if (tensors[i].offset != at)
             return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
