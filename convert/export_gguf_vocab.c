@@ -265,26 +265,35 @@ put_marks(struct lmq_gguf_builder *builder, const struct vocab *v)
                       ends.n > 0 && (flags & LMQ_ENCODE_EOS) != 0);
 }
 
+/* Whether it puts a space before a text, and drops those that follow another
+ * one: what becomes of a text tells. */
+static void
+try_spaces(const struct vocab *v, bool *adds, bool *drops)
+{
+    struct lmq_buffer result = {0}, spare = {0};
+
+    *adds = true;
+    *drops = false;
+    if (lmq_pipeline_normalize(v->t, lmq_chars("a", 1), &result, &spare,
+                               NULL) == LMQ_OK)
+        *adds = result.n > 1;
+    if (lmq_pipeline_normalize(v->t, lmq_chars("a  b", 4), &result, &spare,
+                               NULL) == LMQ_OK)
+        *drops = result.n < 4 + 2 * (strlen(LMQ_SPACE_MARK) - 1) +
+                                (*adds ? strlen(LMQ_SPACE_MARK) : 0);
+    lmq_buffer_free(&result);
+    lmq_buffer_free(&spare);
+}
+
 static void
 put_spaces(struct lmq_gguf_builder *builder, const struct vocab *v)
 {
-    struct lmq_buffer result = {0}, spare = {0};
-    bool adds = true, removes = false;
+    bool adds, drops;
 
-    /* What becomes of a text tells. */
-    if (lmq_pipeline_normalize(v->t, lmq_chars("a", 1), &result, &spare,
-                               NULL) == LMQ_OK)
-        adds = result.n > 1;
-    if (lmq_pipeline_normalize(v->t, lmq_chars("a  b", 4), &result, &spare,
-                               NULL) == LMQ_OK)
-        removes = result.n <
-                  4 + 2 * (strlen(LMQ_SPACE_MARK) - 1) +
-                      (adds ? strlen(LMQ_SPACE_MARK) : 0);
+    try_spaces(v, &adds, &drops);
     lmq_gguf_put_bool(builder, KEY("add_space_prefix"), adds);
-    if (removes && strcmp(v->model, "t5") == 0)
+    if (drops && strcmp(v->model, "t5") == 0)
         lmq_gguf_put_bool(builder, KEY("remove_extra_whitespaces"), true);
-    lmq_buffer_free(&result);
-    lmq_buffer_free(&spare);
 }
 
 static const struct lmq_blob *
@@ -443,7 +452,7 @@ static const char *const pretypes[] = {
 static enum lmq_status
 find_words(struct vocab *v, struct lmq_error *err)
 {
-    bool is_good = false;
+    bool is_good = false, adds, drops;
     enum lmq_status status = LMQ_OK;
 
     if (!v->t->is_byte_level) {
@@ -460,9 +469,11 @@ find_words(struct vocab *v, struct lmq_error *err)
     }
     if (status != LMQ_OK || is_good)
         return status;
+    try_spaces(v, &adds, &drops);
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-             "GGUF has no words for this tokenizer (%s)",
-             lmq_tokenizer_kind(v->t));
+             "GGUF has no words for this tokenizer (%s%s)",
+             lmq_tokenizer_kind(v->t),
+             drops ? ", which drops extra spaces" : "");
     lmq_hint(err, "--tokenizer gives another file of the same tokenizer, for "
                   "example a GGUF with its vocabulary");
     return LMQ_ERR_UNSUPPORTED;
