@@ -278,6 +278,34 @@ option_real(const struct arguments *arguments, const char *name, double *value)
 }
 
 bool
+option_size(const struct arguments *arguments, const char *name, unsigned kilo,
+            uint64_t *value)
+{
+    static const char units[] = "KMGT";
+    const char *text = option_text(arguments, name);
+    char *end;
+
+    if (text == NULL)
+        return true;
+    double number = strtod(text, &end);
+    const char *unit =
+        *end == '\0' ? NULL : strchr(units, *end == 'k' ? 'K' : *end);
+    if (unit != NULL) {
+        for (const char *u = units; u <= unit; u++)
+            number *= kilo;
+        end++;
+    }
+    end += *end == 'B';
+    if (end != text && *end == '\0' && number >= 1 && number < 1e18) {
+        *value = (uint64_t)number;
+        return true;
+    }
+    usage_error(arguments->command,
+                "--%s is '%s', expected a size as 4G or 500M", name, text);
+    return false;
+}
+
+bool
 open_options(const struct arguments *arguments,
              struct lmq_open_options *options)
 {

@@ -3,7 +3,6 @@
  */
 #include "config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@ static const struct option options[] = {
     {0, "type", "TYPE",
      "safetensors: f32 (default: loses nothing), f16,\n"
      "bf16; gguf: these and q8_0 (default: for each\n"
-     "tensor what loses least)"},
+     "tensor the nearest one)"},
     {0, "shard-size", "SIZE",
      "safetensors: bytes of a file at most, as in 5GB;\n"
      "the default is one file"},
@@ -24,37 +23,6 @@ static const struct option options[] = {
     {0, "yaml", NULL, "the same as YAML"},
     {0, NULL, NULL, NULL},
 };
-
-/* "5GB", "500MB", "1000000": the units of disks, powers of 1000. */
-static bool
-parse_size(const struct arguments *arguments, uint64_t *size)
-{
-    static const char units[] = "KMGT";
-    const char *text = option_text(arguments, "shard-size");
-    char *end;
-
-    *size = 0;
-    if (text == NULL)
-        return true;
-    errno = 0;
-    double value = strtod(text, &end);
-    const char *unit = *end == '\0' ? NULL : strchr(units, *end);
-    if (unit != NULL) {
-        for (const char *p = units; p <= unit; p++)
-            value *= 1000;
-        end++;
-    }
-    if (*end == 'B')
-        end++;
-    if (end == text || *end != '\0' || errno != 0 || !(value >= 1) ||
-        value > 1e18) {
-        usage_error(arguments->command,
-                    "--shard-size is '%s', expected a size as in 5GB", text);
-        return false;
-    }
-    *size = (uint64_t)value;
-    return true;
-}
 
 static bool
 parse(const struct arguments *arguments, struct lmq_export_options *export)
@@ -70,7 +38,8 @@ parse(const struct arguments *arguments, struct lmq_export_options *export)
                     "safetensors");
         return false;
     }
-    return parse_size(arguments, &export->shard_size) &&
+    /* The units of disks. */
+    return option_size(arguments, "shard-size", 1000, &export->shard_size) &&
            thread_option(arguments, &export->threads);
 }
 

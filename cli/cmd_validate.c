@@ -11,7 +11,9 @@
 #include "cli/command.h"
 
 static const struct option options[] = {
-    {'c', "ctx", "N", "tokens of a window (512, or what the model has\nroom for)"},
+    {'c', "ctx", "N",
+     "tokens of a window (512, or what the model has\n"
+     "room for)"},
     {0, "stride", "N", "tokens from window to window (as --ctx)"},
     {0, "score", "WHAT",
      "all (default), or second-half: of each window, as\n"
@@ -45,37 +47,6 @@ static const struct option options[] = {
 
 /* ---- Options ---- */
 
-/* "4G", "512M", "1000000". */
-static bool
-parse_size(const struct arguments *arguments, const char *name,
-           uint64_t *value)
-{
-    static const char units[] = "KMGT";
-    const char *text = option_text(arguments, name), *unit;
-    char *end;
-
-    if (text == NULL)
-        return true;
-    double number = strtod(text, &end);
-    bool is_good = end != text && number > 0;
-    for (; is_good && *end != '\0'; end++) {
-        unit = strchr(units, *end == 'k' ? 'K' : *end);
-        if (unit == NULL || end[1] != '\0') {
-            is_good = false;
-            break;
-        }
-        for (const char *u = units; u <= unit; u++)
-            number *= 1024;
-    }
-    if (is_good && number < 1e18) {
-        *value = (uint64_t)number;
-        return true;
-    }
-    usage_error(arguments->command, "--%s is '%s', expected a size as 4G",
-                name, text);
-    return false;
-}
-
 static bool
 parse(const struct arguments *arguments,
       struct lmq_validate_options *validate, const char **gates)
@@ -101,7 +72,7 @@ parse(const struct arguments *arguments,
     if (!option_integer(arguments, "ctx", 2, 1 << 28, &ctx) ||
         !option_integer(arguments, "stride", 1, 1 << 28, &stride) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
-        !parse_size(arguments, "memory", &validate->memory) ||
+        !option_size(arguments, "memory", 1024, &validate->memory) ||
         !thread_option(arguments, &validate->threads))
         return false;
     validate->context = (size_t)ctx;

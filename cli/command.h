@@ -88,6 +88,10 @@ bool option_integer(const struct arguments *arguments, const char *name,
                     long least, long most, long *value);
 bool option_real(const struct arguments *arguments, const char *name,
                  double *value);
+/* "4G", "500MB", "1000000"; K is `kilo`, 1000 or 1024. False, and a message,
+ * if it is there but no size. */
+bool option_size(const struct arguments *arguments, const char *name,
+                 unsigned kilo, uint64_t *value);
 /* --tokenizer, --config, --rope-theta, --norm-eps. */
 bool open_options(const struct arguments *arguments,
                   struct lmq_open_options *options);
