@@ -113,10 +113,10 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t *report)
     for (size_t i = 0; i < plan->n_targets; i++) {
         const struct lmq_gguf_target *target = &plan->targets[i];
         double n = (double)target->n_rows * (double)target->n_cols;
-        sum_sq += target->sum_sq;
-        err_sq += target->err_sq;
         if (!(target->err_sq > 0))
             continue;
+        sum_sq += target->sum_sq;
+        err_sq += target->err_sq;
         json_t *item = json_object();
         json_object_set_new(item, "name", lmq_json_text(target->name));
         json_object_set_new(
@@ -129,12 +129,12 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t *report)
                                 target->sum_sq, target->err_sq)));
         json_array_append_new(rounded, item);
     }
-    if (json_array_size(rounded) > 0)
-        lmq_checkpoint_note(
-            plan->checkpoint,
-            "%zu tensor%s rounded: %.1f dB signal to noise",
-            json_array_size(rounded),
-            json_array_size(rounded) == 1 ? " is" : "s are", lmq_quant_snr_db(sum_sq, err_sq));
+    size_t n_rounded = json_array_size(rounded);
+    if (n_rounded > 0)
+        lmq_checkpoint_note(plan->checkpoint,
+                            "%zu tensor%s rounded: %.1f dB signal to noise",
+                            n_rounded, n_rounded == 1 ? " is" : "s are",
+                            lmq_quant_snr_db(sum_sq, err_sq));
     json_object_set_new(
         report, "type",
         json_string(lmq_gguf_stored_types[plan->mostly].name));

@@ -238,7 +238,8 @@ stays_float(const struct lmq_gguf_target *target)
            role == LMQ_ROLE_ATTN_Q_NORM || role == LMQ_ROLE_ATTN_K_NORM;
 }
 
-/* The type that keeps every bit, or the least that is lost. */
+/* The type that keeps every bit, but for FP8 with scales: bfloat16 rounds it,
+ * and is what its models are passed on in. */
 static enum lmq_gguf_stored
 own_type(const struct lmq_checkpoint *checkpoint,
          const struct lmq_tensor *tensor)
