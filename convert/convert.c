@@ -247,8 +247,8 @@ note_padding(struct lmq_checkpoint *checkpoint, const struct lmq_plan *plan)
     }
     if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
         lmq_checkpoint_note(checkpoint,
-                            "rows are filled up to whole groups (%.0f %% more); "
-                            "--layout=rows is smaller",
+                            "rows are filled up to whole groups (%.0f %% "
+                            "more); --layout=rows is smaller",
                             100 * (stored / needed - 1));
 }
 

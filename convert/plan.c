@@ -246,7 +246,8 @@ describe(const struct lmq_plan *plan, const uint32_t *digests)
     json_t *quantization = json_object();
 
     if (plan->checkpoint->has_model) {
-        json_object_set_new(metadata, "model", lmq_hparams_to_json(hparams, NULL));
+        json_object_set_new(metadata, "model",
+                            lmq_hparams_to_json(hparams, NULL));
     } else {
         json_object_set_new(metadata, "architecture",
                             lmq_json_text(hparams->architecture));

@@ -420,15 +420,6 @@ lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
 }
 
 const struct lmq_tensor *
-lmq_checkpoint_find_item(const struct lmq_checkpoint *checkpoint,
-                         enum lmq_role role, int32_t layer, int32_t item)
-{
-    struct lmq_place wanted = {role, LMQ_PART_WEIGHT, layer, item};
-
-    return lmq_checkpoint_find_place(checkpoint, &wanted);
-}
-
-const struct lmq_tensor *
 lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
                          const char *name)
 {

@@ -65,7 +65,7 @@ struct lmq_tensor {
     uint64_t n_elements;
     enum lmq_dtype dtype;        /* as stored; F32 where `encoding` is set */
     const char *encoding;        /* "q8" where elements are not plain numbers */
-    const struct lmq_block_type *blocks; /* these, or NULL (quantize/blocks.h) */
+    const struct lmq_block_type *blocks; /* of GGUF, or NULL */
     double bits_per_element;     /* as stored */
     uint32_t number;             /* the format's own, if it wants one */
     uint32_t file;               /* which of the checkpoint's files */
@@ -175,10 +175,6 @@ lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
 const struct lmq_tensor *
 lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
                     enum lmq_part part, int32_t layer);
-/* The one of an expert or of a head. */
-const struct lmq_tensor *
-lmq_checkpoint_find_item(const struct lmq_checkpoint *checkpoint,
-                         enum lmq_role role, int32_t layer, int32_t item);
 const struct lmq_tensor *
 lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
                          const char *name);

@@ -209,8 +209,8 @@ void lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
     LMQ_PRINTF(2, 3);
 
 /* The first key by which two models cannot have the same tensors or do other
- * things with them; NULL if there is none. Positions, windows and epsilons may
- * differ, and what is scaled: such models can be compared. */
+ * things with them; NULL if there is none. How positions are scaled, windows,
+ * epsilons and other real numbers may differ: such models can be compared. */
 const char *lmq_hparams_difference(const struct lmq_hparams *a,
                                    const struct lmq_hparams *b);
 

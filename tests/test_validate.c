@@ -658,13 +658,8 @@ START_TEST(each_type_of_keys_and_values_has_its_price)
     options.has_attribution = 1;
     struct lmq_report *report = validate(fable(""), judged, &options);
     double f32 = lmq_report_number(report, "attribution.kv.0.kld");
-    ck_assert_double_eq(lmq_report_number(report, "attribution.kv.0.added"),
-                        0);
     ck_assert_double_eq(lmq_report_number(report, "attribution.kld"), f32);
     ck_assert_str_eq(lmq_report_string(report, "attribution.kv.2.type"), "q8");
-    ck_assert_double_eq(lmq_report_number(report, "attribution.kv.2.added"),
-                        lmq_report_number(report, "attribution.kv.2.kld") -
-                            f32);
     ck_assert_double_gt(
         lmq_report_number(report, "attribution.kv.2.added"),
         fabs(lmq_report_number(report, "attribution.kv.1.added")));
