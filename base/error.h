@@ -21,6 +21,14 @@ enum lmq_status lmq_fail_errno(struct lmq_error *err, const char *format, ...)
 
 enum lmq_status lmq_fail_nomem(struct lmq_error *err);
 
+/* The machine or its files refused: that says nothing about what is in them,
+ * and a caller that tries something else instead must not. */
+static inline int
+lmq_status_is_of_system(enum lmq_status status)
+{
+    return status == LMQ_ERR_IO || status == LMQ_ERR_NOMEM;
+}
+
 /* Adds the advice that goes with the message. */
 void lmq_hint(struct lmq_error *err, const char *format, ...) LMQ_PRINTF(2, 3);
 

@@ -20,6 +20,36 @@
 
 /* ---- Building ---- */
 
+static void
+drop(json_t **tree)
+{
+    json_decref(*tree);
+    *tree = NULL;
+}
+
+void
+lmq_put(json_t **object, const char *key, json_t *value)
+{
+    /* Takes over the value also if it fails, or if either is NULL. */
+    if (json_object_set_new(*object, key, value) != 0)
+        drop(object);
+}
+
+void
+lmq_append(json_t **array, json_t *value)
+{
+    if (json_array_append_new(*array, value) != 0)
+        drop(array);
+}
+
+enum lmq_status
+lmq_report_finish(json_t *json, struct lmq_report **report,
+                  struct lmq_error *err)
+{
+    *report = (struct lmq_report *)json;
+    return json == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
 json_t *
 lmq_json_number(double value)
 {

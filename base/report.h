@@ -12,12 +12,33 @@
 
 #include "lmquant.h"
 
+/*
+ * A tree that could not be built whole is NULL. lmq_put() and lmq_append()
+ * take over `value`; if it is NULL, or there is no memory to keep it, or the
+ * tree is NULL already, they release both and set *object to NULL. So a
+ * failure anywhere rises to the root, and what is built needs one check, at
+ * the end:
+ *
+ *   json_t *json = json_object();
+ *   lmq_put(&json, "name", lmq_json_text(name));
+ *   lmq_put(&json, "shape", describe_shape(tensor));
+ *   return lmq_report_finish(json, report, err);
+ *
+ * A node that is in a tree is not added to: its root would not know.
+ */
+void lmq_put(json_t **object, const char *key, json_t *value);
+void lmq_append(json_t **array, json_t *value);
+
 /* The report owns the value from here on. */
 static inline struct lmq_report *
 lmq_report_from(json_t *value)
 {
     return (struct lmq_report *)value;
 }
+
+/* The same with the check at the end. */
+enum lmq_status lmq_report_finish(json_t *json, struct lmq_report **report,
+                                  struct lmq_error *err);
 
 /* A number; null if it is not finite, as JSON wants it. */
 json_t *lmq_json_number(double value);

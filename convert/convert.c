@@ -34,25 +34,22 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
     uint64_t n = source->n_elements;
     json_t *tensor = json_object();
 
-    json_object_set_new(tensor, "name", lmq_json_text(record->name));
-    json_object_set_new(tensor, "stored_name",
-                        lmq_json_text(source->stored_name));
-    json_object_set_new(tensor, "shape",
-                        lmq_describe_dims(record->dims, record->n_dims));
-    json_object_set_new(tensor, "source_type",
-                        json_string(source->encoding != NULL
-                                        ? source->encoding
-                                        : lmq_dtype_name(source->dtype)));
-    json_object_set_new(tensor, "stored_type",
-                        json_string(lmq_record_type(record)));
+    lmq_put(&tensor, "name", lmq_json_text(record->name));
+    lmq_put(&tensor, "stored_name", lmq_json_text(source->stored_name));
+    lmq_put(&tensor, "shape", lmq_describe_dims(record->dims, record->n_dims));
+    lmq_put(&tensor, "source_type",
+            json_string(source->encoding != NULL
+                            ? source->encoding
+                            : lmq_dtype_name(source->dtype)));
+    lmq_put(&tensor, "stored_type", json_string(lmq_record_type(record)));
     if (record->encoding == LMQ_ENCODING_ALIAS) {
-        json_object_set_new(tensor, "alias_of",
-                            lmq_json_text(plan->records[record->alias].name));
+        lmq_put(&tensor, "alias_of",
+                lmq_json_text(plan->records[record->alias].name));
         totals->n_aliases++;
         return tensor;
     }
-    json_object_set_new(tensor, "bits_per_weight",
-                        lmq_json_number(8 * (double)n_bytes / (double)n));
+    lmq_put(&tensor, "bits_per_weight",
+            lmq_json_number(8 * (double)n_bytes / (double)n));
     totals->n_parameters += n;
     totals->stored_elements += n;
     totals->stored_bytes += n_bytes;
@@ -66,7 +63,7 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
         totals->n_kept++;
     }
     if (has_results)
-        lmq_describe_stats(tensor, record, n);
+        lmq_describe_stats(&tensor, record, n);
     return tensor;
 }
 
@@ -79,37 +76,35 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
 
     for (size_t i = 0; i < plan->checkpoint->n_files; i++)
         input += lmq_input_size(plan->checkpoint->files[i]);
-    json_object_set_new(json, "parameters",
-                        lmq_json_size(totals->n_parameters));
-    json_object_set_new(json, "tensors", lmq_json_size(plan->n_records));
-    json_object_set_new(json, "quantized", lmq_json_size(totals->n_quantized));
-    json_object_set_new(json, "kept", lmq_json_size(totals->n_kept));
-    json_object_set_new(json, "aliases", lmq_json_size(totals->n_aliases));
-    json_object_set_new(json, "input_bytes", lmq_json_size(input));
-    json_object_set_new(json, "output_bytes",
-                        lmq_json_size(plan->layout.file_size));
-    json_object_set_new(
-        json, "bits_per_weight",
+    lmq_put(&json, "parameters", lmq_json_size(totals->n_parameters));
+    lmq_put(&json, "tensors", lmq_json_size(plan->n_records));
+    lmq_put(&json, "quantized", lmq_json_size(totals->n_quantized));
+    lmq_put(&json, "kept", lmq_json_size(totals->n_kept));
+    lmq_put(&json, "aliases", lmq_json_size(totals->n_aliases));
+    lmq_put(&json, "input_bytes", lmq_json_size(input));
+    lmq_put(&json, "output_bytes", lmq_json_size(plan->layout.file_size));
+    lmq_put(
+        &json, "bits_per_weight",
         lmq_json_number(8 * (double)totals->stored_bytes /
                         (double)totals->stored_elements));
-    json_object_set_new(
-        json, "quantized_bits_per_weight",
+    lmq_put(
+        &json, "quantized_bits_per_weight",
         lmq_json_number(8 * (double)totals->quantized_bytes /
                         (double)totals->quantized_elements));
     if (has_results) {
-        json_object_set_new(
-            json, "rms_error",
+        lmq_put(
+            &json, "rms_error",
             lmq_json_number(sqrt(totals->err_sq /
                                  (double)totals->quantized_elements)));
-        json_object_set_new(
-            json, "snr_db",
+        lmq_put(
+            &json, "snr_db",
             lmq_json_number(lmq_quant_snr_db(totals->sum_sq, totals->err_sq)));
-        json_object_set_new(json, "zeroed_elements", lmq_json_size(n_zeroed));
+        lmq_put(&json, "zeroed_elements", lmq_json_size(n_zeroed));
     }
     return json;
 }
 
-static struct lmq_report *
+static json_t *
 make_report(const struct lmq_plan *plan, const char *output, bool has_results,
             uint64_t n_zeroed)
 {
@@ -121,33 +116,29 @@ make_report(const struct lmq_plan *plan, const char *output, bool has_results,
     json_t *tie = json_object();
 
     for (size_t i = 0; i < plan->n_records; i++)
-        json_array_append_new(tensors,
-                              describe_tensor(plan, i, has_results, &totals));
-    json_object_set_new(report, "input", lmq_json_text(checkpoint->path));
-    json_object_set_new(report, "format",
-                        json_string(checkpoint->format->name));
-    json_object_set_new(report, "output", lmq_json_text(output));
-    json_object_set_new(report, "dry_run", json_boolean(!has_results));
-    json_object_set_new(report, "model", lmq_describe_model(checkpoint));
-    json_object_set_new(report, "group_size",
-                        json_integer(settings->quant.group_size));
-    json_object_set_new(report, "scales",
-                        json_string(lmq_scales_name(settings->quant.scales)));
-    json_object_set_new(report, "method",
-                        json_string(lmq_method_name(settings->quant.method)));
-    json_object_set_new(report, "layout",
-                        json_string(lmq_layout_name(settings->layout)));
-    json_object_set_new(tie, "tied", json_boolean(plan->tie_rule[0] != '\0'));
-    json_object_set_new(tie, "rule",
-                        plan->tie_rule[0] == '\0'
-                            ? json_null()
-                            : json_string(plan->tie_rule));
-    json_object_set_new(report, "tie", tie);
-    json_object_set_new(report, "totals",
-                        describe_totals(plan, &totals, has_results, n_zeroed));
-    json_object_set_new(report, "tensors", tensors);
-    json_object_set_new(report, "notes", lmq_describe_notes(checkpoint));
-    return lmq_report_from(report);
+        lmq_append(&tensors, describe_tensor(plan, i, has_results, &totals));
+    lmq_put(&report, "input", lmq_json_text(checkpoint->path));
+    lmq_put(&report, "format", json_string(checkpoint->format->name));
+    lmq_put(&report, "output", lmq_json_text(output));
+    lmq_put(&report, "dry_run", json_boolean(!has_results));
+    lmq_put(&report, "model", lmq_describe_model(checkpoint));
+    lmq_put(&report, "group_size", json_integer(settings->quant.group_size));
+    lmq_put(&report, "scales",
+            json_string(lmq_scales_name(settings->quant.scales)));
+    lmq_put(&report, "method",
+            json_string(lmq_method_name(settings->quant.method)));
+    lmq_put(&report, "layout", json_string(lmq_layout_name(settings->layout)));
+    lmq_put(&tie, "tied", json_boolean(plan->tie_rule[0] != '\0'));
+    lmq_put(&tie, "rule",
+            plan->tie_rule[0] == '\0'
+                ? json_null()
+                : json_string(plan->tie_rule));
+    lmq_put(&report, "tie", tie);
+    lmq_put(&report, "totals",
+            describe_totals(plan, &totals, has_results, n_zeroed));
+    lmq_put(&report, "tensors", tensors);
+    lmq_put(&report, "notes", lmq_describe_notes(checkpoint));
+    return report;
 }
 
 /* ---- Doing it ---- */
@@ -155,10 +146,11 @@ make_report(const struct lmq_plan *plan, const char *output, bool has_results,
 static enum lmq_status
 write_output(struct lmq_plan *plan, const char *path,
              const struct lmq_convert_options *options,
-             const struct lmq_progress *progress, uint64_t *n_zeroed,
+             const struct lmq_progress *progress, struct lmq_report **report,
              struct lmq_error *err)
 {
     struct lmq_output *output;
+    uint64_t n_zeroed = 0;
     enum lmq_status status =
         lmq_output_create(path, plan->layout.file_size, options->replaces != 0,
                           &output, err);
@@ -166,13 +158,17 @@ write_output(struct lmq_plan *plan, const char *path,
     if (status != LMQ_OK)
         return status;
     status = lmq_pipeline_run(plan, output, options->threads, progress,
-                              n_zeroed, err);
+                              &n_zeroed, err);
     if (status == LMQ_OK)
         status = lmq_plan_finish_metadata(plan, err);
     if (status == LMQ_OK)
         status = lmq_write_frame(output, &plan->layout, plan->records,
                                  plan->n_records, plan->contents,
                                  plan->n_contents, err);
+    /* Before the output is there: without a report it must not be. */
+    if (status == LMQ_OK && report != NULL)
+        status = lmq_report_finish(make_report(plan, path, true, n_zeroed),
+                                   report, err);
     if (status == LMQ_OK)
         status = lmq_progress_report(progress, "writing to the disk", 0, 0,
                                      err);
@@ -261,7 +257,6 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     static const struct lmq_convert_options no_options;
     struct lmq_convert_settings settings;
     struct lmq_plan plan;
-    uint64_t n_zeroed = 0;
 
     if (report != NULL)
         *report = NULL;
@@ -284,12 +279,17 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     }
     note_padding(checkpoint, &plan);
     if (!options->is_dry_run)
-        status = write_output(&plan, output, options, progress, &n_zeroed, err);
-    if (status == LMQ_OK && report != NULL)
-        *report =
-            make_report(&plan, output, !options->is_dry_run, n_zeroed);
-    if (status != LMQ_OK)
+        status = write_output(&plan, output, options, progress, report, err);
+    else if (report != NULL)
+        status = lmq_report_finish(make_report(&plan, output, false, 0),
+                                   report, err);
+    if (status != LMQ_OK) {
         lmq_error_in(err, checkpoint->path);
+        if (report != NULL) {
+            lmq_report_free(*report);
+            *report = NULL;
+        }
+    }
     lmq_plan_free(&plan);
     return status;
 }

@@ -19,7 +19,7 @@ static const struct {
                               const char *output,
                               const struct lmq_export_options *options,
                               const struct lmq_progress *progress,
-                              json_t *report, struct lmq_error *err);
+                              json_t **report, struct lmq_error *err);
 } exporters[] = {
     {"gguf", false, lmq_export_gguf},
     {"llama2c", false, lmq_export_llama2c},
@@ -29,19 +29,18 @@ static const struct {
 #define N_EXPORTERS (sizeof(exporters) / sizeof(exporters[0]))
 
 void
-lmq_export_add_file(json_t *report, const char *path, uint64_t size)
+lmq_export_add_file(json_t **report, const char *path, uint64_t size)
 {
     const char *slash = strrchr(path, '/');
-    json_t *files = json_object_get(report, "files"), *file = json_object();
+    json_t *files = json_incref(json_object_get(*report, "files"));
+    json_t *file = json_object();
 
-    if (files == NULL) {
+    if (files == NULL)
         files = json_array();
-        json_object_set_new(report, "files", files);
-    }
-    json_object_set_new(file, "name",
-                        lmq_json_text(slash == NULL ? path : slash + 1));
-    json_object_set_new(file, "bytes", lmq_json_size(size));
-    json_array_append_new(files, file);
+    lmq_put(&file, "name", lmq_json_text(slash == NULL ? path : slash + 1));
+    lmq_put(&file, "bytes", lmq_json_size(size));
+    lmq_append(&files, file);
+    lmq_put(report, "files", files);
 }
 
 /* A damaged container must not become a file that looks good. */
@@ -65,7 +64,7 @@ check_source(const struct lmq_checkpoint *checkpoint,
 
 /* Elements are read as float32, whatever the exporter makes of them. */
 static void
-tell_of_doubles(struct lmq_checkpoint *checkpoint, json_t *report)
+tell_of_doubles(struct lmq_checkpoint *checkpoint, json_t **report)
 {
     size_t n = 0;
 
@@ -77,11 +76,11 @@ tell_of_doubles(struct lmq_checkpoint *checkpoint, json_t *report)
                         "tensors of float64 that were rounded to float32: "
                         "%zu",
                         n);
-    json_object_set_new(report, "is_lossless", json_false());
+    lmq_put(report, "is_lossless", json_false());
 }
 
 static void
-add_totals(const struct lmq_checkpoint *checkpoint, json_t *report)
+add_totals(const struct lmq_checkpoint *checkpoint, json_t **report)
 {
     uint64_t n_parameters = 0, input = 0, output = 0;
     json_t *file, *notes = json_array();
@@ -92,15 +91,15 @@ add_totals(const struct lmq_checkpoint *checkpoint, json_t *report)
             n_parameters += checkpoint->tensors[i].n_elements;
     for (i = 0; i < checkpoint->n_files; i++)
         input += lmq_input_size(checkpoint->files[i]);
-    json_array_foreach(json_object_get(report, "files"), i, file)
+    json_array_foreach(json_object_get(*report, "files"), i, file)
         output +=
             (uint64_t)json_integer_value(json_object_get(file, "bytes"));
     for (i = 0; i < checkpoint->n_notes; i++)
-        json_array_append_new(notes, lmq_json_text(checkpoint->notes[i]));
-    json_object_set_new(report, "parameters", lmq_json_size(n_parameters));
-    json_object_set_new(report, "input_bytes", lmq_json_size(input));
-    json_object_set_new(report, "output_bytes", lmq_json_size(output));
-    json_object_set_new(report, "notes", notes);
+        lmq_append(&notes, lmq_json_text(checkpoint->notes[i]));
+    lmq_put(report, "parameters", lmq_json_size(n_parameters));
+    lmq_put(report, "input_bytes", lmq_json_size(input));
+    lmq_put(report, "output_bytes", lmq_json_size(output));
+    lmq_put(report, "notes", notes);
 }
 
 static size_t
@@ -134,26 +133,24 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
                         "--shard-size: %s is written as one file",
                         options->to);
     json_t *json = json_object();
-    json_object_set_new(json, "input", lmq_json_text(checkpoint->path));
-    json_object_set_new(json, "format",
-                        json_string(checkpoint->format->name));
-    json_object_set_new(json, "output", lmq_json_text(output));
-    json_object_set_new(json, "to", json_string(options->to));
+    lmq_put(&json, "input", lmq_json_text(checkpoint->path));
+    lmq_put(&json, "format", json_string(checkpoint->format->name));
+    lmq_put(&json, "output", lmq_json_text(output));
+    lmq_put(&json, "to", json_string(options->to));
     enum lmq_status status = check_source(checkpoint, options, progress, err);
     if (status == LMQ_OK)
         status = exporters[found].export(checkpoint, output, options, progress,
-                                         json, err);
+                                         &json, err);
     if (status != LMQ_OK) {
         if (status != LMQ_ERR_ARG) /* that is about the options */
             lmq_error_in(err, checkpoint->path);
         json_decref(json);
         return status;
     }
-    tell_of_doubles(checkpoint, json);
-    add_totals(checkpoint, json);
+    tell_of_doubles(checkpoint, &json);
+    add_totals(checkpoint, &json);
     if (report != NULL)
-        *report = lmq_report_from(json);
-    else
-        json_decref(json);
+        return lmq_report_finish(json, report, err);
+    json_decref(json);
     return LMQ_OK;
 }

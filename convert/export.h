@@ -22,19 +22,19 @@ enum lmq_status lmq_export_gguf(struct lmq_checkpoint *checkpoint,
                                 const char *output,
                                 const struct lmq_export_options *options,
                                 const struct lmq_progress *progress,
-                                json_t *report, struct lmq_error *err);
+                                json_t **report, struct lmq_error *err);
 enum lmq_status lmq_export_llama2c(struct lmq_checkpoint *checkpoint,
                                    const char *output,
                                    const struct lmq_export_options *options,
                                    const struct lmq_progress *progress,
-                                   json_t *report, struct lmq_error *err);
+                                   json_t **report, struct lmq_error *err);
 enum lmq_status
 lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
                        const struct lmq_export_options *options,
-                       const struct lmq_progress *progress, json_t *report,
+                       const struct lmq_progress *progress, json_t **report,
                        struct lmq_error *err);
 
 /* For them: adds to report["files"]. */
-void lmq_export_add_file(json_t *report, const char *path, uint64_t size);
+void lmq_export_add_file(json_t **report, const char *path, uint64_t size);
 
 #endif

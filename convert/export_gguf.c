@@ -105,7 +105,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
 /* ---- The report ---- */
 
 static void
-report_tensors(const struct lmq_gguf_plan *plan, json_t *report)
+report_tensors(const struct lmq_gguf_plan *plan, json_t **report)
 {
     json_t *rounded = json_array();
     double sum_sq = 0, err_sq = 0;
@@ -118,16 +118,14 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t *report)
         sum_sq += target->sum_sq;
         err_sq += target->err_sq;
         json_t *item = json_object();
-        json_object_set_new(item, "name", lmq_json_text(target->name));
-        json_object_set_new(
-            item, "type",
-            json_string(lmq_gguf_stored_types[target->type].name));
-        json_object_set_new(item, "rms_error",
-                            lmq_json_number(sqrt(target->err_sq / n)));
-        json_object_set_new(item, "snr_db",
-                            lmq_json_number(lmq_quant_snr_db(
-                                target->sum_sq, target->err_sq)));
-        json_array_append_new(rounded, item);
+        lmq_put(&item, "name", lmq_json_text(target->name));
+        lmq_put(&item, "type",
+                json_string(lmq_gguf_stored_types[target->type].name));
+        lmq_put(&item, "rms_error", lmq_json_number(sqrt(target->err_sq / n)));
+        lmq_put(&item, "snr_db",
+                lmq_json_number(lmq_quant_snr_db(
+                    target->sum_sq, target->err_sq)));
+        lmq_append(&rounded, item);
     }
     size_t n_rounded = json_array_size(rounded);
     if (n_rounded > 0)
@@ -135,16 +133,12 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t *report)
                             "%zu tensor%s rounded: %.1f dB signal to noise",
                             n_rounded, n_rounded == 1 ? " is" : "s are",
                             lmq_quant_snr_db(sum_sq, err_sq));
-    json_object_set_new(
-        report, "type",
-        json_string(lmq_gguf_stored_types[plan->mostly].name));
-    json_object_set_new(report, "architecture",
-                        json_string(plan->family->name));
-    json_object_set_new(report, "is_lossless",
-                        json_boolean(json_array_size(rounded) == 0));
-    json_object_set_new(report, "tensors",
-                        lmq_json_size((uint64_t)plan->n_targets));
-    json_object_set_new(report, "rounded", rounded);
+    lmq_put(report, "type",
+            json_string(lmq_gguf_stored_types[plan->mostly].name));
+    lmq_put(report, "architecture", json_string(plan->family->name));
+    lmq_put(report, "is_lossless", json_boolean(json_array_size(rounded) == 0));
+    lmq_put(report, "tensors", lmq_json_size((uint64_t)plan->n_targets));
+    lmq_put(report, "rounded", rounded);
 }
 
 /* ---- All of it ---- */
@@ -152,7 +146,7 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t *report)
 static enum lmq_status
 write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
            const char *path, const struct lmq_export_options *options,
-           const struct lmq_progress *progress, json_t *report,
+           const struct lmq_progress *progress, json_t **report,
            struct lmq_error *err)
 {
     struct lmq_output *output;
@@ -182,7 +176,7 @@ write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
 enum lmq_status
 lmq_export_gguf(struct lmq_checkpoint *checkpoint, const char *output,
                 const struct lmq_export_options *options,
-                const struct lmq_progress *progress, json_t *report,
+                const struct lmq_progress *progress, json_t **report,
                 struct lmq_error *err)
 {
     struct lmq_gguf_plan *plan = calloc(1, sizeof(*plan));

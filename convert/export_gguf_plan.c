@@ -456,16 +456,17 @@ static enum lmq_status
 check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
     struct lmq_checkpoint heard = {0};
-    char difference[160];
+    char difference[160] = "";
     enum lmq_status status = read_back(plan, &heard, err);
 
     if (status == LMQ_OK && heard.hparams.unsupported[0] != '\0')
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF has no words for this model: %s",
                           heard.hparams.unsupported);
-    else if (status == LMQ_OK &&
-             lmq_gguf_differs(&plan->said, &heard.hparams, difference,
-                              sizeof(difference)))
+    else if (status == LMQ_OK)
+        status = lmq_gguf_compare(&plan->said, &heard.hparams, difference,
+                                  sizeof(difference), err);
+    if (status == LMQ_OK && difference[0] != '\0')
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF's '%s' has no words for this model: %s",
                           plan->family->name, difference);

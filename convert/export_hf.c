@@ -248,49 +248,49 @@ lmq_hf_words_subtract(const struct lmq_hf_words *words,
 /* ---- config.json ---- */
 
 static void
-set_count(json_t *config, const char *key, uint64_t value)
+set_count(json_t **config, const char *key, uint64_t value)
 {
-    json_object_set_new(config, key, json_integer((json_int_t)value));
+    lmq_put(config, key, json_integer((json_int_t)value));
 }
 
 /* A whole number where it is one but for rounding: 1 / (1 / sqrt(144))^2. */
 static void
-set_real(json_t *config, const char *key, double value)
+set_real(json_t **config, const char *key, double value)
 {
     double whole = round(value);
 
-    json_object_set_new(
+    lmq_put(
         config, key,
         lmq_json_number(fabs(value - whole) < 1e-9 * whole ? whole : value));
 }
 
 static void
 set_window(const struct lmq_hf_export *family, const struct lmq_hparams *h,
-           json_t *config)
+           json_t **config)
 {
     json_t *types = json_array();
 
     if (h->sliding_window > 0)
         set_count(config, "sliding_window", h->sliding_window);
     else
-        json_object_set_new(config, "sliding_window", json_null());
+        lmq_put(config, "sliding_window", json_null());
     if (family->extras & SWITCHED_WINDOW)
-        json_object_set_new(config, "use_sliding_window",
-                            json_boolean(h->sliding_window > 0));
+        lmq_put(config, "use_sliding_window",
+                json_boolean(h->sliding_window > 0));
     if ((family->extras & SWITCHED_WINDOW) && h->sliding_window > 0)
         set_count(config, "max_window_layers", 0);
     for (uint32_t i = 0; i < h->n_layers; i++)
-        json_array_append_new(types,
-                              json_string(lmq_layer_window(h, i) > 0
-                                              ? "sliding_attention"
-                                              : "full_attention"));
+        lmq_append(&types,
+                   json_string(lmq_layer_window(h, i) > 0
+                                   ? "sliding_attention"
+                                   : "full_attention"));
     if (family->extras & LAYER_TYPES)
-        json_object_set(config, "layer_types", types);
+        lmq_put(config, "layer_types", json_incref(types));
     json_decref(types);
 }
 
 static void
-set_rope(const struct lmq_hparams *h, json_t *config)
+set_rope(const struct lmq_hparams *h, json_t **config)
 {
     static const char *const kinds[LMQ_ROPE_SCALING_COUNT] = {
         [LMQ_ROPE_LINEAR] = "linear",
@@ -301,31 +301,32 @@ set_rope(const struct lmq_hparams *h, json_t *config)
     json_t *scaling = json_object();
 
     set_real(config, "rope_theta", h->rope_theta);
-    json_object_set_new(config, "rope_scaling", json_null());
-    if (h->rope_scaling != LMQ_ROPE_PLAIN && kinds[h->rope_scaling] != NULL) {
-        json_object_set_new(scaling, "rope_type",
-                            json_string(kinds[h->rope_scaling]));
-        set_real(scaling, "factor", h->rope_factor);
+    bool is_scaled =
+        h->rope_scaling != LMQ_ROPE_PLAIN && kinds[h->rope_scaling] != NULL;
+    if (is_scaled) {
+        lmq_put(&scaling, "rope_type", json_string(kinds[h->rope_scaling]));
+        set_real(&scaling, "factor", h->rope_factor);
         if (h->rope_context > 0)
-            set_count(scaling, "original_max_position_embeddings",
+            set_count(&scaling, "original_max_position_embeddings",
                       h->rope_context);
-        json_object_set(config, "rope_scaling", scaling);
     }
     if (h->rope_scaling == LMQ_ROPE_LLAMA3) {
-        set_real(scaling, "low_freq_factor", h->rope_low_factor);
-        set_real(scaling, "high_freq_factor", h->rope_high_factor);
+        set_real(&scaling, "low_freq_factor", h->rope_low_factor);
+        set_real(&scaling, "high_freq_factor", h->rope_high_factor);
     }
     if (h->rope_scaling == LMQ_ROPE_YARN) {
-        set_real(scaling, "beta_fast", h->rope_beta_fast);
-        set_real(scaling, "beta_slow", h->rope_beta_slow);
-        set_real(scaling, "attention_factor", h->rope_attention_factor);
+        set_real(&scaling, "beta_fast", h->rope_beta_fast);
+        set_real(&scaling, "beta_slow", h->rope_beta_slow);
+        set_real(&scaling, "attention_factor", h->rope_attention_factor);
     }
+    lmq_put(config, "rope_scaling",
+            is_scaled ? json_incref(scaling) : json_null());
     json_decref(scaling);
 }
 
 static void
 set_experts(const struct lmq_hf_export *family, const struct lmq_hparams *h,
-            json_t *config)
+            json_t **config)
 {
     json_t *dense = json_array();
 
@@ -340,18 +341,17 @@ set_experts(const struct lmq_hf_export *family, const struct lmq_hparams *h,
     set_count(config, "moe_intermediate_size", h->expert_dim);
     if (h->shared_dim > 0)
         set_count(config, "shared_expert_intermediate_size", h->shared_dim);
-    json_object_set_new(config, "norm_topk_prob",
-                        json_boolean(h->router_renormalises));
+    lmq_put(config, "norm_topk_prob", json_boolean(h->router_renormalises));
     set_count(config, "decoder_sparse_step", 1);
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (!lmq_layer_has_experts(h, i))
-            json_array_append_new(dense, json_integer(i));
-    json_object_set_new(config, "mlp_only_layers", dense);
+            lmq_append(&dense, json_integer(i));
+    lmq_put(config, "mlp_only_layers", dense);
 }
 
 static void
 set_extras(const struct lmq_hf_export *family, const struct lmq_hparams *h,
-           json_t *config)
+           json_t **config)
 {
     unsigned extras = family->extras;
 
@@ -361,23 +361,23 @@ set_extras(const struct lmq_hf_export *family, const struct lmq_hparams *h,
         double scale = h->attn_scale > 0 ? h->attn_scale
                                          : 1 / sqrt((double)h->head_dim);
         set_real(config, "query_pre_attn_scalar", 1 / (scale * scale));
-        json_object_set_new(config, "attn_logit_softcapping",
-                            h->attn_softcap > 0
-                                ? lmq_json_number(h->attn_softcap)
-                                : json_null());
-        json_object_set_new(config, "final_logit_softcapping",
-                            h->logit_softcap > 0
-                                ? lmq_json_number(h->logit_softcap)
-                                : json_null());
+        lmq_put(config, "attn_logit_softcapping",
+                h->attn_softcap > 0
+                    ? lmq_json_number(h->attn_softcap)
+                    : json_null());
+        lmq_put(config, "final_logit_softcapping",
+                h->logit_softcap > 0
+                    ? lmq_json_number(h->logit_softcap)
+                    : json_null());
     }
     if ((extras & LOCAL_THETA) && h->rope_local_theta > 0)
         set_real(config, "rope_local_base_freq", h->rope_local_theta);
     if (extras & STILL_LAYERS) {
         json_t *turning = json_array();
         for (uint32_t i = 0; i < h->n_layers; i++)
-            json_array_append_new(
-                turning, json_integer(!lmq_layer_is(h, i, LMQ_LAYER_STILL)));
-        json_object_set_new(config, "no_rope_layers", turning);
+            lmq_append(&turning,
+                       json_integer(!lmq_layer_is(h, i, LMQ_LAYER_STILL)));
+        lmq_put(config, "no_rope_layers", turning);
     }
     if (extras & MULTIPLIERS) {
         set_real(config, "embedding_multiplier", h->embedding_scale);
@@ -388,36 +388,34 @@ set_extras(const struct lmq_hf_export *family, const struct lmq_hparams *h,
                                    : 1 / sqrt((double)h->head_dim));
     }
     if (extras & CLIP)
-        json_object_set_new(config, "clip_qkv",
-                            h->qkv_clip > 0 ? lmq_json_number(h->qkv_clip)
-                                            : json_null());
+        lmq_put(config, "clip_qkv",
+                h->qkv_clip > 0 ? lmq_json_number(h->qkv_clip) : json_null());
     if (extras & PARTIAL) {
         set_real(config, "partial_rotary_factor",
                  (double)lmq_hparams_rotary_dim(h) / (double)h->head_dim);
-        json_object_set_new(config, "qk_layernorm",
-                            json_boolean(h->qk_norm != LMQ_QK_NORM_NONE));
-        json_object_set_new(
-            config, "use_parallel_residual",
-            json_boolean(h->residual != LMQ_RESIDUAL_SEQUENTIAL));
+        lmq_put(config, "qk_layernorm",
+                json_boolean(h->qk_norm != LMQ_QK_NORM_NONE));
+        lmq_put(config, "use_parallel_residual",
+                json_boolean(h->residual != LMQ_RESIDUAL_SEQUENTIAL));
     }
     if (extras & (QWEN_EXPERTS | MIXTRAL_EXPERTS))
         set_experts(family, h, config);
 }
 
 static void
-set_ids(const struct lmq_hparams *h, json_t *config)
+set_ids(const struct lmq_hparams *h, json_t **config)
 {
     json_t *eos = json_array();
 
-    json_object_set_new(config, "bos_token_id",
-                        h->bos >= 0 ? json_integer(h->bos) : json_null());
+    lmq_put(config, "bos_token_id",
+            h->bos >= 0 ? json_integer(h->bos) : json_null());
     for (uint32_t i = 0; i < h->n_eos; i++)
-        json_array_append_new(eos, json_integer(h->eos[i]));
+        lmq_append(&eos, json_integer(h->eos[i]));
     if (h->n_eos == 0)
-        json_object_set_new(config, "eos_token_id", json_null());
+        lmq_put(config, "eos_token_id", json_null());
     else
-        json_object_set(config, "eos_token_id",
-                        h->n_eos == 1 ? json_array_get(eos, 0) : eos);
+        lmq_put(config, "eos_token_id",
+                json_incref(h->n_eos == 1 ? json_array_get(eos, 0) : eos));
     json_decref(eos);
 }
 
@@ -435,7 +433,7 @@ count_biases(const struct lmq_checkpoint *checkpoint, enum lmq_role role)
 /* The keys for biases. False if their class would expect others. */
 static bool
 set_biases(const struct lmq_hf_export *family,
-           const struct lmq_checkpoint *checkpoint, json_t *config)
+           const struct lmq_checkpoint *checkpoint, json_t **config)
 {
     static const enum lmq_role roles[] = {
         LMQ_ROLE_ATTN_Q,   LMQ_ROLE_ATTN_K,  LMQ_ROLE_ATTN_V,
@@ -457,9 +455,9 @@ set_biases(const struct lmq_hf_export *family,
     bool wants_out = family->biases == QKVO_BY_KEY && has[0];
     bool wants_mlp = (family->extras & MLP_BIAS) != 0 && has[4];
     if (is_key_needed)
-        json_object_set_new(config, family->bias_key, json_boolean(has[0]));
+        lmq_put(config, family->bias_key, json_boolean(has[0]));
     if (family->extras & MLP_BIAS)
-        json_object_set_new(config, "mlp_bias", json_boolean(has[4]));
+        lmq_put(config, "mlp_bias", json_boolean(has[4]));
     return has[0] == wants_qkv && has[1] == wants_qkv &&
            has[2] == wants_qkv && has[3] == wants_out &&
            has[4] == wants_mlp && has[5] == wants_mlp && has[6] == wants_mlp;
@@ -488,54 +486,57 @@ make_config(const struct lmq_hf_export *family,
     const struct lmq_hparams *h = &checkpoint->hparams;
     json_t *config = json_object();
 
-    json_object_set_new(config, "architectures",
-                        json_pack("[s]", family->class_name));
-    json_object_set_new(config, "model_type", json_string(family->type));
-    set_count(config, "hidden_size", h->dim);
-    set_count(config, "intermediate_size", h->hidden_dim);
-    set_count(config, "num_hidden_layers", h->n_layers);
-    set_count(config, "num_attention_heads", h->n_heads);
-    set_count(config, "num_key_value_heads", h->n_kv_heads);
-    set_count(config, "head_dim", h->head_dim);
-    set_count(config, "vocab_size", h->vocab_size);
-    set_count(config, "max_position_embeddings", h->context);
+    lmq_put(&config, "architectures", json_pack("[s]", family->class_name));
+    lmq_put(&config, "model_type", json_string(family->type));
+    set_count(&config, "hidden_size", h->dim);
+    set_count(&config, "intermediate_size", h->hidden_dim);
+    set_count(&config, "num_hidden_layers", h->n_layers);
+    set_count(&config, "num_attention_heads", h->n_heads);
+    set_count(&config, "num_key_value_heads", h->n_kv_heads);
+    set_count(&config, "head_dim", h->head_dim);
+    set_count(&config, "vocab_size", h->vocab_size);
+    set_count(&config, "max_position_embeddings", h->context);
     if (family->eps_key != NULL)
-        json_object_set_new(config, family->eps_key,
-                            lmq_json_number(h->norm_eps));
-    json_object_set_new(config, family->activation_key,
-                        json_string(activations[h->activation]));
-    json_object_set_new(config, "tie_word_embeddings",
-                        json_boolean(is_tied(checkpoint)));
-    set_ids(h, config);
-    set_rope(h, config);
-    set_extras(family, h, config);
+        lmq_put(&config, family->eps_key, lmq_json_number(h->norm_eps));
+    lmq_put(&config, family->activation_key,
+            json_string(activations[h->activation]));
+    lmq_put(&config, "tie_word_embeddings", json_boolean(is_tied(checkpoint)));
+    set_ids(h, &config);
+    set_rope(h, &config);
+    set_extras(family, h, &config);
     return config;
 }
 
 /* Whether the configuration says what the checkpoint is, no more and no less;
  * *source is what it says of the arrangement. */
-static bool
-reads_back(const struct lmq_checkpoint *checkpoint, const json_t *config,
-           struct lmq_source *source)
+static enum lmq_status
+read_back(const struct lmq_checkpoint *checkpoint, const json_t *config,
+          struct lmq_source *source, bool *is_same, struct lmq_error *err)
 {
     struct lmq_hparams back;
-    bool is_known = false, is_same = false;
+    bool is_known = false;
     char *text = json_dumps(config, JSON_REAL_PRECISION(17));
 
     *source = (struct lmq_source){0};
+    *is_same = false;
     lmq_hparams_init(&back);
-    if (text != NULL &&
+    if (text == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
         lmq_config_parse((const unsigned char *)text, strlen(text), &back,
-                         source, &is_known, NULL) == LMQ_OK &&
-        is_known) {
-        json_t *a = lmq_hparams_to_json(&checkpoint->hparams, NULL);
-        json_t *b = lmq_hparams_to_json(&back, NULL);
-        is_same = json_equal(a, b) != 0;
-        json_decref(a);
-        json_decref(b);
-    }
+                         source, &is_known, err);
     free(text);
-    return is_same && !source->has_rotary_pairs && !source->is_transposed;
+    if (status != LMQ_OK || !is_known)
+        return lmq_status_is_of_system(status) ? status : LMQ_OK;
+    json_t *a = lmq_hparams_to_json(&checkpoint->hparams, NULL);
+    json_t *b = lmq_hparams_to_json(&back, NULL);
+    if (a == NULL || b == NULL)
+        status = lmq_fail_nomem(err);
+    *is_same = json_equal(a, b) != 0 && !source->has_rotary_pairs &&
+               !source->is_transposed;
+    json_decref(a);
+    json_decref(b);
+    return status;
 }
 
 /* ---- The words ---- */
@@ -546,8 +547,8 @@ make_own_config(const struct lmq_checkpoint *checkpoint)
 {
     json_t *config = json_object();
 
-    json_object_set_new(config, "lmquant",
-                        lmq_hparams_to_json(&checkpoint->hparams, NULL));
+    lmq_put(&config, "lmquant",
+            lmq_hparams_to_json(&checkpoint->hparams, NULL));
     return config;
 }
 
@@ -566,8 +567,15 @@ lmq_hf_words_find(struct lmq_checkpoint *checkpoint, const char *type,
     }
     if (family != NULL && names_are_understood(family, checkpoint)) {
         json_t *config = make_config(family, checkpoint);
-        if (set_biases(family, checkpoint, config) &&
-            reads_back(checkpoint, config, &source)) {
+        bool is_same = false;
+        enum lmq_status status = LMQ_OK;
+        if (set_biases(family, checkpoint, &config))
+            status = read_back(checkpoint, config, &source, &is_same, err);
+        if (status != LMQ_OK) {
+            json_decref(config);
+            return status;
+        }
+        if (is_same) {
             words->family = family;
             words->config = config;
             words->norms_less_one = source.norms_less_one;
@@ -583,10 +591,8 @@ lmq_hf_words_find(struct lmq_checkpoint *checkpoint, const char *type,
                             "other programs do not understand",
                             checkpoint->hparams.architecture);
     }
-    if (words->config == NULL)
-        return lmq_fail_nomem(err);
-    json_object_set_new(words->config, "torch_dtype", json_string(type));
-    return LMQ_OK;
+    lmq_put(&words->config, "torch_dtype", json_string(type));
+    return words->config == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
 void

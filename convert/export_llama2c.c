@@ -132,6 +132,8 @@ check_description(const struct lmq_checkpoint *checkpoint,
     describe_plain(h, &plain);
     json_t *ours = lmq_hparams_to_json(h, NULL);
     json_t *theirs = lmq_hparams_to_json(&plain, NULL);
+    if (ours == NULL || theirs == NULL)
+        status = lmq_fail_nomem(err);
     json_object_foreach(ours, key, value)
     {
         const json_t *wanted = json_object_get(theirs, key);
@@ -519,7 +521,7 @@ add_notes(struct export *export)
 enum lmq_status
 lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
                    const struct lmq_export_options *options,
-                   const struct lmq_progress *progress, json_t *report,
+                   const struct lmq_progress *progress, json_t **report,
                    struct lmq_error *err)
 {
     struct export export = {.checkpoint = checkpoint};
@@ -545,10 +547,9 @@ lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
         lmq_output_abort(export.output);
     if (status == LMQ_OK) {
         add_notes(&export);
-        json_object_set_new(report, "type", json_string("q8"));
-        json_object_set_new(report, "group_size", json_integer(export.group));
-        json_object_set_new(report, "is_lossless",
-                            json_boolean(export.n_quantized == 0));
+        lmq_put(report, "type", json_string("q8"));
+        lmq_put(report, "group_size", json_integer(export.group));
+        lmq_put(report, "is_lossless", json_boolean(export.n_quantized == 0));
     }
     lmq_vocab_file_free(&vocab);
     free(export.items);

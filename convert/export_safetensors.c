@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/progress.h"
+#include "base/report.h"
 #include "convert/export.h"
 #include "convert/export_floats.h"
 #include "convert/export_hf.h"
@@ -190,17 +191,16 @@ describe_entry(const struct export *export, const struct entry *entry)
     json_t *json = json_object();
 
     for (uint32_t i = 0; i < tensor->n_dims; i++)
-        json_array_append_new(shape,
-                              json_integer((json_int_t)tensor->dims[i]));
-    json_array_append_new(offsets, json_integer((json_int_t)entry->offset));
-    json_array_append_new(
-        offsets, json_integer((json_int_t)(entry->offset + entry->size)));
-    json_object_set_new(json, "dtype",
-                        json_string(lmq_dtype_is_float(entry->dtype)
-                                        ? export->type->stored
-                                        : integer_names[entry->dtype]));
-    json_object_set_new(json, "shape", shape);
-    json_object_set_new(json, "data_offsets", offsets);
+        lmq_append(&shape, json_integer((json_int_t)tensor->dims[i]));
+    lmq_append(&offsets, json_integer((json_int_t)entry->offset));
+    lmq_append(&offsets,
+               json_integer((json_int_t)(entry->offset + entry->size)));
+    lmq_put(&json, "dtype",
+            json_string(lmq_dtype_is_float(entry->dtype)
+                            ? export->type->stored
+                            : integer_names[entry->dtype]));
+    lmq_put(&json, "shape", shape);
+    lmq_put(&json, "data_offsets", offsets);
     return json;
 }
 
@@ -212,8 +212,8 @@ shard_header(const struct export *export, size_t shard)
 
     for (size_t i = 0; i < export->n_entries; i++)
         if (export->entries[i].shard == shard)
-            json_object_set_new(json, export->entries[i].name,
-                                describe_entry(export, &export->entries[i]));
+            lmq_put(&json, export->entries[i].name,
+                    describe_entry(export, &export->entries[i]));
     char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     if (text == NULL)
@@ -238,13 +238,12 @@ index_text(const struct export *export)
     for (size_t i = 0; i < export->n_entries; i++) {
         const struct entry *entry = &export->entries[i];
         total += entry->size;
-        json_object_set_new(map, entry->name,
-                            json_string(export->parts[entry->shard].name));
+        lmq_put(&map, entry->name,
+                json_string(export->parts[entry->shard].name));
     }
-    json_object_set_new(
-        json, "metadata",
-        json_pack("{s:I}", "total_size", (json_int_t)total));
-    json_object_set_new(json, "weight_map", map);
+    lmq_put(&json, "metadata",
+            json_pack("{s:I}", "total_size", (json_int_t)total));
+    lmq_put(&json, "weight_map", map);
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
     json_decref(json);
     return text;
@@ -538,7 +537,7 @@ write_parts(struct export *export, const struct lmq_progress *progress,
 }
 
 static enum lmq_status
-commit_parts(struct export *export, json_t *report, struct lmq_error *err)
+commit_parts(struct export *export, json_t **report, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
 
@@ -575,7 +574,7 @@ free_export(struct export *export)
 enum lmq_status
 lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
                        const struct lmq_export_options *options,
-                       const struct lmq_progress *progress, json_t *report,
+                       const struct lmq_progress *progress, json_t **report,
                        struct lmq_error *err)
 {
     struct export export = {.checkpoint = checkpoint, .options = options,
@@ -599,13 +598,12 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
         status = commit_parts(&export, report, err);
     if (status == LMQ_OK) {
         note_strangers(&export);
-        json_object_set_new(report, "type", json_string(export.type->name));
-        json_object_set_new(report, "is_lossless",
-                            json_boolean(export.is_exact));
-        json_object_set_new(report, "names",
-                            json_string(export.words.family != NULL
-                                            ? "huggingface"
-                                            : "canonical"));
+        lmq_put(report, "type", json_string(export.type->name));
+        lmq_put(report, "is_lossless", json_boolean(export.is_exact));
+        lmq_put(report, "names",
+                json_string(export.words.family != NULL
+                                ? "huggingface"
+                                : "canonical"));
     }
     free_export(&export);
     if (status != LMQ_OK && export.is_new_folder)

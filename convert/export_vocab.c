@@ -97,7 +97,7 @@ lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint, const char *output,
 }
 
 enum lmq_status
-lmq_vocab_file_write(const struct lmq_vocab_file *file, json_t *report,
+lmq_vocab_file_write(const struct lmq_vocab_file *file, json_t **report,
                      struct lmq_error *err)
 {
     struct lmq_output *output;

@@ -27,7 +27,7 @@ enum lmq_status lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint,
 
 /* Adds it to report["files"]. */
 enum lmq_status lmq_vocab_file_write(const struct lmq_vocab_file *file,
-                                     json_t *report, struct lmq_error *err);
+                                     json_t **report, struct lmq_error *err);
 void lmq_vocab_file_free(struct lmq_vocab_file *file);
 
 #endif

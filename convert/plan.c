@@ -207,13 +207,12 @@ describe_sources(const struct lmq_plan *plan, const uint32_t *digests)
         char crc[9];
         snprintf(crc, sizeof(crc), "%08" PRIx32, digests[i]);
         json_t *source = json_object();
-        json_object_set_new(source, "name",
-                            lmq_json_text(slash == NULL ? path : slash + 1));
-        json_object_set_new(
-            source, "size",
-            lmq_json_size(lmq_input_size(checkpoint->files[i])));
-        json_object_set_new(source, "crc32", json_string(crc));
-        json_array_append_new(sources, source);
+        lmq_put(&source, "name",
+                lmq_json_text(slash == NULL ? path : slash + 1));
+        lmq_put(&source, "size",
+                lmq_json_size(lmq_input_size(checkpoint->files[i])));
+        lmq_put(&source, "crc32", json_string(crc));
+        lmq_append(&sources, source);
     }
     return sources;
 }
@@ -225,15 +224,11 @@ describe_provenance(const struct lmq_plan *plan, const uint32_t *digests)
     json_t *names = json_array();
 
     for (size_t i = 0; i < plan->n_records; i++)
-        json_array_append_new(names,
-                              lmq_json_text(plan->sources[i]->stored_name));
-    json_object_set_new(provenance, "tool",
-                        json_string("lmquant " PACKAGE_VERSION));
-    json_object_set_new(provenance, "format",
-                        json_string(plan->checkpoint->format->name));
-    json_object_set_new(provenance, "sources",
-                        describe_sources(plan, digests));
-    json_object_set_new(provenance, "stored_names", names);
+        lmq_append(&names, lmq_json_text(plan->sources[i]->stored_name));
+    lmq_put(&provenance, "tool", json_string("lmquant " PACKAGE_VERSION));
+    lmq_put(&provenance, "format", json_string(plan->checkpoint->format->name));
+    lmq_put(&provenance, "sources", describe_sources(plan, digests));
+    lmq_put(&provenance, "stored_names", names);
     return provenance;
 }
 
@@ -246,31 +241,27 @@ describe(const struct lmq_plan *plan, const uint32_t *digests)
     json_t *quantization = json_object();
 
     if (plan->checkpoint->has_model) {
-        json_object_set_new(metadata, "model",
-                            lmq_hparams_to_json(hparams, NULL));
+        lmq_put(&metadata, "model", lmq_hparams_to_json(hparams, NULL));
     } else {
-        json_object_set_new(metadata, "architecture",
-                            lmq_json_text(hparams->architecture));
-        json_object_set_new(metadata, "unsupported",
-                            lmq_json_text(hparams->unsupported));
+        lmq_put(&metadata, "architecture",
+                lmq_json_text(hparams->architecture));
+        lmq_put(&metadata, "unsupported", lmq_json_text(hparams->unsupported));
     }
-    json_object_set_new(quantization, "method",
-                        json_string(lmq_method_name(settings->quant.method)));
-    json_object_set_new(quantization, "group_size",
-                        json_integer(settings->quant.group_size));
-    json_object_set_new(quantization, "scales",
-                        json_string(lmq_scales_name(settings->quant.scales)));
-    json_object_set_new(quantization, "layout",
-                        json_string(lmq_layout_name(settings->layout)));
-    json_object_set_new(quantization, "on_nonfinite",
-                        json_string(settings->zeroes ? "zero" : "fail"));
-    json_object_set_new(metadata, "quantization", quantization);
+    lmq_put(&quantization, "method",
+            json_string(lmq_method_name(settings->quant.method)));
+    lmq_put(&quantization, "group_size",
+            json_integer(settings->quant.group_size));
+    lmq_put(&quantization, "scales",
+            json_string(lmq_scales_name(settings->quant.scales)));
+    lmq_put(&quantization, "layout",
+            json_string(lmq_layout_name(settings->layout)));
+    lmq_put(&quantization, "on_nonfinite",
+            json_string(settings->zeroes ? "zero" : "fail"));
+    lmq_put(&metadata, "quantization", quantization);
     /* 16 bits halve the divergence and cost nothing in decoding. */
-    json_object_set_new(metadata, "recommended",
-                        json_pack("{s:s}", "activations", "q16"));
-    json_object_set_new(metadata, "tie_rule", json_string(plan->tie_rule));
-    json_object_set_new(metadata, "provenance",
-                        describe_provenance(plan, digests));
+    lmq_put(&metadata, "recommended", json_pack("{s:s}", "activations", "q16"));
+    lmq_put(&metadata, "tie_rule", json_string(plan->tie_rule));
+    lmq_put(&metadata, "provenance", describe_provenance(plan, digests));
     return metadata;
 }
 
@@ -375,15 +366,20 @@ add_contents(struct lmq_plan *plan, struct lmq_error *err)
 
 /* ---- The plan ---- */
 
-static void
-set_flags(struct lmq_plan *plan)
+static enum lmq_status
+set_flags(struct lmq_plan *plan, struct lmq_error *err)
 {
     bool is_newer = false;
 
-    if (plan->checkpoint->has_model)
-        json_decref(
-            lmq_hparams_to_json(&plan->checkpoint->hparams, &is_newer));
+    if (plan->checkpoint->has_model) {
+        json_t *model =
+            lmq_hparams_to_json(&plan->checkpoint->hparams, &is_newer);
+        if (model == NULL)
+            return lmq_fail_nomem(err);
+        json_decref(model);
+    }
     plan->layout.incompatible = is_newer ? LMQ_INCOMPATIBLE_VARIANT : 0;
+    return LMQ_OK;
 }
 
 enum lmq_status
@@ -401,8 +397,8 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
         status = lmq_write_plan(plan->records, plan->n_records, plan->contents,
                                 plan->n_contents, &plan->layout, err);
     if (status == LMQ_OK)
-        set_flags(plan);
-    else
+        status = set_flags(plan, err);
+    if (status != LMQ_OK)
         lmq_plan_free(plan);
     return status;
 }

@@ -21,7 +21,7 @@ lmq_describe_dims(const uint64_t *dims, uint32_t n_dims)
     json_t *shape = json_array();
 
     for (uint32_t i = 0; i < n_dims; i++)
-        json_array_append_new(shape, lmq_json_size(dims[i]));
+        lmq_append(&shape, lmq_json_size(dims[i]));
     return shape;
 }
 
@@ -31,7 +31,7 @@ lmq_describe_notes(const struct lmq_checkpoint *checkpoint)
     json_t *notes = json_array();
 
     for (size_t i = 0; i < checkpoint->n_notes; i++)
-        json_array_append_new(notes, lmq_json_text(checkpoint->notes[i]));
+        lmq_append(&notes, lmq_json_text(checkpoint->notes[i]));
     return notes;
 }
 
@@ -41,10 +41,10 @@ lmq_describe_model(const struct lmq_checkpoint *checkpoint)
     if (checkpoint->has_model)
         return lmq_hparams_to_json(&checkpoint->hparams, NULL);
     json_t *model = json_object();
-    json_object_set_new(model, "architecture",
-                        lmq_json_text(checkpoint->hparams.architecture));
-    json_object_set_new(model, "unsupported",
-                        lmq_json_text(checkpoint->hparams.unsupported));
+    lmq_put(&model, "architecture",
+            lmq_json_text(checkpoint->hparams.architecture));
+    lmq_put(&model, "unsupported",
+            lmq_json_text(checkpoint->hparams.unsupported));
     return model;
 }
 
@@ -71,28 +71,24 @@ lmq_tensor_type(const struct lmq_tensor *tensor)
 }
 
 void
-lmq_describe_stats(json_t *tensor, const struct lmq_record *record, uint64_t n)
+lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
+                   uint64_t n)
 {
-    json_object_set_new(tensor, "max_abs",
-                        lmq_json_number((double)record->max_abs));
-    json_object_set_new(tensor, "rms",
-                        lmq_json_number(sqrt(record->sum_sq / (double)n)));
+    lmq_put(tensor, "max_abs", lmq_json_number((double)record->max_abs));
+    lmq_put(tensor, "rms", lmq_json_number(sqrt(record->sum_sq / (double)n)));
     if (record->encoding != LMQ_ENCODING_Q8)
         return;
-    json_object_set_new(tensor, "max_error",
-                        lmq_json_number((double)record->max_err));
-    json_object_set_new(tensor, "rms_error",
-                        lmq_json_number(sqrt(record->err_sq / (double)n)));
-    json_object_set_new(
-        tensor, "snr_db",
-        lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
-    json_object_set_new(tensor, "worst_group",
-                        lmq_json_size(record->worst_group));
+    lmq_put(tensor, "max_error", lmq_json_number((double)record->max_err));
+    lmq_put(tensor, "rms_error",
+            lmq_json_number(sqrt(record->err_sq / (double)n)));
+    lmq_put(tensor, "snr_db",
+            lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
+    lmq_put(tensor, "worst_group", lmq_json_size(record->worst_group));
     uint64_t n_cols = record->dims[record->n_dims - 1];
     uint64_t per_row = lmq_groups_per_row(n_cols, record->quant.group_size);
     uint64_t start =
         record->worst_group % per_row * record->quant.group_size;
-    json_object_set_new(
+    lmq_put(
         tensor, "worst_group_rms_error",
         lmq_json_number(sqrt(
             (double)record->worst_err_sq /
@@ -173,7 +169,7 @@ visit_bins(struct spread *spread, double value)
 
 static enum lmq_status
 describe_spread(struct lmq_checkpoint *checkpoint,
-                const struct lmq_tensor *tensor, json_t *json,
+                const struct lmq_tensor *tensor, json_t **json,
                 struct lmq_error *err)
 {
     struct spread spread = {.min = (double)INFINITY, .max = -(double)INFINITY};
@@ -187,21 +183,19 @@ describe_spread(struct lmq_checkpoint *checkpoint,
     double n = (double)spread.n, mean = spread.sum / n;
     json_t *stats = json_object(), *bins = json_array();
     for (int i = 0; i < BINS; i++)
-        json_array_append_new(bins, lmq_json_size(spread.bins[i]));
-    json_object_set_new(stats, "elements", lmq_json_size(tensor->n_elements));
-    json_object_set_new(stats, "nonfinite", lmq_json_size(spread.n_nonfinite));
-    json_object_set_new(stats, "zeros", lmq_json_size(spread.n_zero));
-    json_object_set_new(stats, "min", lmq_json_number(spread.min));
-    json_object_set_new(stats, "max", lmq_json_number(spread.max));
-    json_object_set_new(stats, "mean", lmq_json_number(mean));
-    json_object_set_new(stats, "rms",
-                        lmq_json_number(sqrt(spread.sum_sq / n)));
-    json_object_set_new(
-        stats, "stddev",
-        lmq_json_number(sqrt(fmax(spread.sum_sq / n - mean * mean, 0))));
-    json_object_set_new(stats, "histogram_rms", json_integer(4));
-    json_object_set_new(stats, "histogram", bins);
-    json_object_set_new(json, "stats", stats);
+        lmq_append(&bins, lmq_json_size(spread.bins[i]));
+    lmq_put(&stats, "elements", lmq_json_size(tensor->n_elements));
+    lmq_put(&stats, "nonfinite", lmq_json_size(spread.n_nonfinite));
+    lmq_put(&stats, "zeros", lmq_json_size(spread.n_zero));
+    lmq_put(&stats, "min", lmq_json_number(spread.min));
+    lmq_put(&stats, "max", lmq_json_number(spread.max));
+    lmq_put(&stats, "mean", lmq_json_number(mean));
+    lmq_put(&stats, "rms", lmq_json_number(sqrt(spread.sum_sq / n)));
+    lmq_put(&stats, "stddev",
+            lmq_json_number(sqrt(fmax(spread.sum_sq / n - mean * mean, 0))));
+    lmq_put(&stats, "histogram_rms", json_integer(4));
+    lmq_put(&stats, "histogram", bins);
+    lmq_put(json, "stats", stats);
     return LMQ_OK;
 }
 
@@ -215,42 +209,38 @@ describe_tensor(const struct lmq_checkpoint *checkpoint,
         lmq_checkpoint_container(checkpoint);
     json_t *json = json_object();
 
-    json_object_set_new(json, "name", lmq_json_text(tensor->name));
-    json_object_set_new(json, "stored_name",
-                        lmq_json_text(tensor->stored_name));
-    json_object_set_new(json, "shape",
-                        lmq_describe_dims(tensor->dims, tensor->n_dims));
-    json_object_set_new(json, "type", json_string(lmq_tensor_type(tensor)));
+    lmq_put(&json, "name", lmq_json_text(tensor->name));
+    lmq_put(&json, "stored_name", lmq_json_text(tensor->stored_name));
+    lmq_put(&json, "shape", lmq_describe_dims(tensor->dims, tensor->n_dims));
+    lmq_put(&json, "type", json_string(lmq_tensor_type(tensor)));
     if (tensor->alias_of != NULL) {
-        json_object_set_new(json, "alias_of", lmq_json_text(tensor->alias_of));
+        lmq_put(&json, "alias_of", lmq_json_text(tensor->alias_of));
         return json;
     }
-    json_object_set_new(json, "bits_per_weight",
-                        lmq_json_number(tensor->bits_per_element));
-    json_object_set_new(json, "bytes", lmq_json_size(bytes_of(tensor)));
+    lmq_put(&json, "bits_per_weight",
+            lmq_json_number(tensor->bits_per_element));
+    lmq_put(&json, "bytes", lmq_json_size(bytes_of(tensor)));
     if (container != NULL) {
         const struct lmq_record *record = &container->records[tensor->number];
-        json_object_set_new(json, "source_type",
-                            json_string(lmq_dtype_name(record->source_dtype)));
+        lmq_put(&json, "source_type",
+                json_string(lmq_dtype_name(record->source_dtype)));
         if (record->encoding == LMQ_ENCODING_Q8) {
-            json_object_set_new(json, "group_size",
-                                json_integer(record->quant.group_size));
-            json_object_set_new(
-                json, "scales",
-                json_string(lmq_scales_name(record->quant.scales)));
-            json_object_set_new(
-                json, "multiplier",
-                lmq_json_number((double)record->quant.multiplier));
-            json_object_set_new(json, "layout",
-                                json_string(lmq_layout_name(record->layout)));
+            lmq_put(&json, "group_size",
+                    json_integer(record->quant.group_size));
+            lmq_put(&json, "scales",
+                    json_string(lmq_scales_name(record->quant.scales)));
+            lmq_put(&json, "multiplier",
+                    lmq_json_number((double)record->quant.multiplier));
+            lmq_put(&json, "layout",
+                    json_string(lmq_layout_name(record->layout)));
         }
-        lmq_describe_stats(json, record, tensor->n_elements);
+        lmq_describe_stats(&json, record, tensor->n_elements);
     }
     return json;
 }
 
 static void
-describe_sizes(const struct lmq_checkpoint *checkpoint, json_t *report)
+describe_sizes(const struct lmq_checkpoint *checkpoint, json_t **report)
 {
     uint64_t n_parameters = 0, tensor_bytes = 0, file_bytes = 0;
     json_t *types = json_object();
@@ -260,7 +250,7 @@ describe_sizes(const struct lmq_checkpoint *checkpoint, json_t *report)
         const char *type = lmq_tensor_type(tensor);
         json_int_t count =
             json_integer_value(json_object_get(types, type)) + 1;
-        json_object_set_new(types, type, json_integer(count));
+        lmq_put(&types, type, json_integer(count));
         if (tensor->alias_of != NULL)
             continue;
         n_parameters += tensor->n_elements;
@@ -268,15 +258,13 @@ describe_sizes(const struct lmq_checkpoint *checkpoint, json_t *report)
     }
     for (size_t i = 0; i < checkpoint->n_files; i++)
         file_bytes += lmq_input_size(checkpoint->files[i]);
-    json_object_set_new(report, "files", lmq_json_size(checkpoint->n_files));
-    json_object_set_new(report, "bytes", lmq_json_size(file_bytes));
-    json_object_set_new(report, "parameters", lmq_json_size(n_parameters));
-    json_object_set_new(report, "bits_per_weight",
-                        lmq_json_number(8 * (double)tensor_bytes /
-                                        (double)n_parameters));
-    json_object_set_new(report, "tensor_count",
-                        lmq_json_size(checkpoint->n_tensors));
-    json_object_set_new(report, "tensor_types", types);
+    lmq_put(report, "files", lmq_json_size(checkpoint->n_files));
+    lmq_put(report, "bytes", lmq_json_size(file_bytes));
+    lmq_put(report, "parameters", lmq_json_size(n_parameters));
+    lmq_put(report, "bits_per_weight",
+            lmq_json_number(8 * (double)tensor_bytes / (double)n_parameters));
+    lmq_put(report, "tensor_count", lmq_json_size(checkpoint->n_tensors));
+    lmq_put(report, "tensor_types", types);
 }
 
 /* Whether it is the embedding again. */
@@ -292,19 +280,17 @@ describe_head(const struct lmq_checkpoint *checkpoint)
 }
 
 static void
-describe_tokenizer(const struct lmq_checkpoint *checkpoint, json_t *report)
+describe_tokenizer(const struct lmq_checkpoint *checkpoint, json_t **report)
 {
     json_t *files = json_array();
 
     for (size_t i = 0; i < checkpoint->n_blobs; i++) {
         json_t *file = json_object();
-        json_object_set_new(file, "name",
-                            lmq_json_text(checkpoint->blobs[i].name));
-        json_object_set_new(file, "bytes",
-                            lmq_json_size(checkpoint->blobs[i].size));
-        json_array_append_new(files, file);
+        lmq_put(&file, "name", lmq_json_text(checkpoint->blobs[i].name));
+        lmq_put(&file, "bytes", lmq_json_size(checkpoint->blobs[i].size));
+        lmq_append(&files, file);
     }
-    json_object_set_new(report, "tokenizer_files", files);
+    lmq_put(report, "tokenizer_files", files);
 }
 
 /* The same, but every text as lmq_json_text() makes it: it comes from a file
@@ -321,7 +307,7 @@ printable(const json_t *value)
     if (json_is_array(value)) {
         copy = json_array();
         json_array_foreach(value, i, item)
-            json_array_append_new(copy, printable(item));
+            lmq_append(&copy, printable(item));
         return copy;
     }
     if (!json_is_object(value))
@@ -330,13 +316,13 @@ printable(const json_t *value)
     for (void *at = json_object_iter((json_t *)(uintptr_t)value); at != NULL;
          at = json_object_iter_next((json_t *)(uintptr_t)value, at)) {
         key = json_object_iter_key(at);
-        json_object_set_new(copy, key, printable(json_object_iter_value(at)));
+        lmq_put(&copy, key, printable(json_object_iter_value(at)));
     }
     return copy;
 }
 
 static void
-describe_container(const struct lmq_checkpoint *checkpoint, json_t *report)
+describe_container(const struct lmq_checkpoint *checkpoint, json_t **report)
 {
     const struct lmq_container *container =
         lmq_checkpoint_container(checkpoint);
@@ -346,16 +332,15 @@ describe_container(const struct lmq_checkpoint *checkpoint, json_t *report)
         return;
     version = json_sprintf("%u.%u", container->superblock.major,
                            container->superblock.minor);
-    json_object_set_new(report, "format_version", version);
+    lmq_put(report, "format_version", version);
     static const char *const keys[] = {"quantization", "recommended",
                                        "tie_rule", "provenance"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (json_object_get(container->metadata, keys[i]) != NULL)
-            json_object_set_new(
-                report, keys[i],
-                printable(json_object_get(container->metadata, keys[i])));
+            lmq_put(report, keys[i],
+                    printable(json_object_get(container->metadata, keys[i])));
     /* One name per tensor: `tensors` says it better. */
-    json_object_del(json_object_get(report, "provenance"), "stored_names");
+    json_object_del(json_object_get(*report, "provenance"), "stored_names");
 }
 
 enum lmq_status
@@ -381,42 +366,37 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
         }
     }
     json_t *json = json_object();
-    json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
-    json_object_set_new(json, "format",
-                        json_string(checkpoint->format->name));
-    json_object_set_new(json, "variant", lmq_json_text(checkpoint->variant));
-    json_object_set_new(json, "packed", checkpoint->packed[0] == '\0'
-                                            ? json_null()
-                                            : lmq_json_text(
-                                                  checkpoint->packed));
-    json_object_set_new(json, "model", lmq_describe_model(checkpoint));
-    json_object_set_new(json, "differences",
-                        lmq_describe_differences(checkpoint));
-    json_object_set_new(json, "arrangement",
-                        lmq_describe_arrangement(checkpoint));
-    json_object_set_new(json, "head", json_string(describe_head(checkpoint)));
-    describe_sizes(checkpoint, json);
-    describe_tokenizer(checkpoint, json);
-    describe_container(checkpoint, json);
+    lmq_put(&json, "path", lmq_json_text(checkpoint->path));
+    lmq_put(&json, "format", json_string(checkpoint->format->name));
+    lmq_put(&json, "variant", lmq_json_text(checkpoint->variant));
+    lmq_put(&json, "packed",
+            checkpoint->packed[0] == '\0' ? json_null()
+                                          : lmq_json_text(checkpoint->packed));
+    lmq_put(&json, "model", lmq_describe_model(checkpoint));
+    lmq_put(&json, "differences", lmq_describe_differences(checkpoint));
+    lmq_put(&json, "arrangement", lmq_describe_arrangement(checkpoint));
+    lmq_put(&json, "head", json_string(describe_head(checkpoint)));
+    describe_sizes(checkpoint, &json);
+    describe_tokenizer(checkpoint, &json);
+    describe_container(checkpoint, &json);
     if (options->has_tensors || one != NULL) {
         json_t *tensors = json_array();
         for (size_t i = 0; i < checkpoint->n_tensors; i++) {
             const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-            if (one == NULL || one == tensor)
-                json_array_append_new(tensors,
-                                      describe_tensor(checkpoint, tensor));
+            if (one != NULL && one != tensor)
+                continue;
+            json_t *item = describe_tensor(checkpoint, tensor);
+            if (one != NULL && options->has_stats)
+                status = describe_spread(checkpoint, one, &item, err);
+            lmq_append(&tensors, item);
         }
-        json_object_set_new(json, "tensors", tensors);
-        if (one != NULL && options->has_stats)
-            status = describe_spread(checkpoint, one,
-                                     json_array_get(tensors, 0), err);
+        lmq_put(&json, "tensors", tensors);
     }
-    json_object_set_new(json, "notes", lmq_describe_notes(checkpoint));
+    lmq_put(&json, "notes", lmq_describe_notes(checkpoint));
     if (status != LMQ_OK) {
         json_decref(json);
         lmq_error_in(err, checkpoint->path);
         return status;
     }
-    *report = lmq_report_from(json);
-    return LMQ_OK;
+    return lmq_report_finish(json, report, err);
 }

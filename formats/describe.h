@@ -26,7 +26,7 @@ const char *lmq_record_type(const struct lmq_record *record);
 const char *lmq_tensor_type(const struct lmq_tensor *tensor);
 
 /* Adds what was measured when the tensor of n elements was quantized. */
-void lmq_describe_stats(json_t *tensor, const struct lmq_record *record,
+void lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
                         uint64_t n);
 
 #endif

@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/report.h"
 #include "formats/describe.h"
 
 static void LMQ_PRINTF(2, 3)
-say(json_t *words, const char *format, ...)
+say(json_t **words, const char *format, ...)
 {
     char text[160];
     va_list args;
@@ -23,12 +24,12 @@ say(json_t *words, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    json_array_append_new(words, json_string(text));
+    lmq_append(words, json_string(text));
 }
 
 /* Says the text of a kind, unless it is the first, which is Llama's. */
 static void
-say_kind(json_t *words, int kind, const char *const *texts)
+say_kind(json_t **words, int kind, const char *const *texts)
 {
     if (kind > 0)
         say(words, "%s", texts[kind]);
@@ -36,7 +37,7 @@ say_kind(json_t *words, int kind, const char *const *texts)
 
 /* Says a number that differs from its usual value. */
 static void
-say_number(json_t *words, const char *text, double value, double usual)
+say_number(json_t **words, const char *text, double value, double usual)
 {
     if (value < usual || value > usual)
         say(words, "%s %.10g", text, value);
@@ -53,7 +54,7 @@ count_layers(const struct lmq_hparams *h, enum lmq_layer_kind kind)
 }
 
 static void
-say_blocks(json_t *words, const struct lmq_hparams *h)
+say_blocks(json_t **words, const struct lmq_hparams *h)
 {
     static const char *const norms[LMQ_NORM_COUNT] = {
         [LMQ_NORM_LAYER] = "layer norms",
@@ -80,7 +81,7 @@ say_blocks(json_t *words, const struct lmq_hparams *h)
 }
 
 static void
-say_attention(json_t *words, const struct lmq_hparams *h)
+say_attention(json_t **words, const struct lmq_hparams *h)
 {
     static const char *const qk_norms[LMQ_QK_NORM_COUNT] = {
         [LMQ_QK_NORM_HEAD] = "norms of queries and keys, head by head",
@@ -110,7 +111,7 @@ say_attention(json_t *words, const struct lmq_hparams *h)
 }
 
 static void
-say_positions(json_t *words, const struct lmq_hparams *h)
+say_positions(json_t **words, const struct lmq_hparams *h)
 {
     static const char *const positions[LMQ_POSITIONS_COUNT] = {
         [LMQ_POSITIONS_LEARNED] = "learned positions",
@@ -149,7 +150,7 @@ say_positions(json_t *words, const struct lmq_hparams *h)
 }
 
 static void
-say_feed_forward(json_t *words, const struct lmq_hparams *h)
+say_feed_forward(json_t **words, const struct lmq_hparams *h)
 {
     static const char *const activations[LMQ_ACTIVATION_COUNT] = {
         [LMQ_ACTIVATION_GELU] = "GELU",
@@ -198,12 +199,12 @@ lmq_describe_differences(const struct lmq_checkpoint *checkpoint)
         n_biases += checkpoint->tensors[i].place.part == LMQ_PART_BIAS &&
                     checkpoint->tensors[i].place.role !=
                         LMQ_ROLE_ROUTER_CORRECTION;
-    say_blocks(words, h);
-    say_attention(words, h);
-    say_positions(words, h);
-    say_feed_forward(words, h);
+    say_blocks(&words, h);
+    say_attention(&words, h);
+    say_positions(&words, h);
+    say_feed_forward(&words, h);
     if (n_biases > 0)
-        say(words, "biases: %zu", n_biases);
+        say(&words, "biases: %zu", n_biases);
     return words;
 }
 
@@ -240,20 +241,20 @@ lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
         return words;
     if (source->has_rotary_pairs &&
         checkpoint->hparams.positions == LMQ_POSITIONS_ROTARY)
-        say(words, "rotary pairs side by side");
+        say(&words, "rotary pairs side by side");
     if (source->is_transposed)
-        say(words, "matrices transposed");
+        say(&words, "matrices transposed");
     if (source->norms_less_one)
-        say(words, "norms less one");
+        say(&words, "norms less one");
     if (has_fused(checkpoint, LMQ_ROLE_ATTN_Q, LMQ_ROLE_ATTN_K, -1))
-        say(words, "queries, keys, values in one matrix%s",
+        say(&words, "queries, keys, values in one matrix%s",
             source->is_qkv_by_head ? ", head by head" : "");
     if (has_fused(checkpoint, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP, -1))
-        say(words, "gate and up in one matrix");
+        say(&words, "gate and up in one matrix");
     if (has_fused(checkpoint, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_GATE, 0))
-        say(words, "all experts of a layer in one tensor");
+        say(&words, "all experts of a layer in one tensor");
     if (source->n_further_layers > 0)
-        say(words, "%u further layers, for more tokens at once: left out",
+        say(&words, "%u further layers, for more tokens at once: left out",
             source->n_further_layers);
     return words;
 }

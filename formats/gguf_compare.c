@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/report.h"
 #include "formats/gguf_keys.h"
 
 /* A float32 keeps seven digits. */
@@ -164,16 +166,18 @@ show(const json_t *value, char *text, size_t size)
         snprintf(text, size, "another list");
 }
 
-bool
-lmq_gguf_differs(const struct lmq_hparams *meant,
-                 const struct lmq_hparams *read, char *text, size_t size)
+enum lmq_status
+lmq_gguf_compare(const struct lmq_hparams *meant,
+                 const struct lmq_hparams *read, char *text, size_t size,
+                 struct lmq_error *err)
 {
     struct lmq_hparams a = *meant, b = *read;
     char x[64], y[64];
     const char *key;
     json_t *value;
-    bool differs = false;
+    enum lmq_status status = LMQ_OK;
 
+    text[0] = '\0';
     settle(&a);
     settle(&b);
     json_t *said = lmq_hparams_to_json(&a, NULL);
@@ -181,7 +185,9 @@ lmq_gguf_differs(const struct lmq_hparams *meant,
     /* Each with what only the other one has. */
     json_object_foreach(heard, key, value)
         if (json_object_get(said, key) == NULL)
-            json_object_set_new(said, key, json_null());
+            lmq_put(&said, key, json_null());
+    if (said == NULL || heard == NULL)
+        status = lmq_fail_nomem(err);
     json_object_foreach(said, key, value) {
         const json_t *other = json_object_get(heard, key);
         if (is_same(value, other) || (json_is_null(value) && other == NULL))
@@ -189,10 +195,9 @@ lmq_gguf_differs(const struct lmq_hparams *meant,
         show(json_is_null(value) ? NULL : value, x, sizeof(x));
         show(other, y, sizeof(y));
         snprintf(text, size, "%s is %s, it would be taken for %s", key, x, y);
-        differs = true;
         break;
     }
     json_decref(said);
     json_decref(heard);
-    return differs;
+    return status;
 }

@@ -124,8 +124,9 @@ void lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
 void lmq_gguf_settle_rope(struct lmq_hparams *hparams);
 
 /* The first thing that `read`, which is what a reader of our GGUF sees, says
- * otherwise than `meant`, as "key: a instead of b". False if there is none. */
-bool lmq_gguf_differs(const struct lmq_hparams *meant,
-                      const struct lmq_hparams *read, char *text, size_t size);
+ * otherwise than `meant`, in words; "" if there is none. */
+enum lmq_status lmq_gguf_compare(const struct lmq_hparams *meant,
+                                 const struct lmq_hparams *read, char *text,
+                                 size_t size, struct lmq_error *err);
 
 #endif

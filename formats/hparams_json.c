@@ -25,7 +25,7 @@ layers_to_json(const struct lmq_hparams *hparams, enum lmq_layer_kind kind)
 
     for (uint32_t i = 0; i < hparams->n_layers; i++)
         if (lmq_layer_is(hparams, i, kind))
-            json_array_append_new(list, json_integer(i));
+            lmq_append(&list, json_integer(i));
     return list;
 }
 
@@ -36,91 +36,84 @@ factors_to_json(const struct lmq_hparams *hparams, size_t offset)
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < hparams->n_rope_factors; i++)
-        json_array_append_new(list, lmq_json_number(factors[i]));
+        lmq_append(&list, lmq_json_number(factors[i]));
     return list;
 }
 
 /* What version 1.0 does not know. */
-static json_t *
-extras_to_json(const struct lmq_hparams *h)
+static void
+put_extras(const struct lmq_hparams *h, json_t **json)
 {
     struct lmq_hparams usual;
-    json_t *json = json_object();
 
     lmq_hparams_init(&usual);
     for (const struct lmq_count_field *f = lmq_hparams_counts; f->key != NULL;
          f++)
         if (f->presence == LMQ_SELDOM &&
             lmq_count_at(h, f->offset) != lmq_count_at(&usual, f->offset))
-            json_object_set_new(json, f->key,
-                                json_integer(lmq_count_at(h, f->offset)));
+            lmq_put(json, f->key, json_integer(lmq_count_at(h, f->offset)));
     for (const struct lmq_real_field *f = lmq_hparams_reals; f->key != NULL;
          f++) {
         double value = lmq_real_at(h, f->offset);
         double normal = lmq_real_at(&usual, f->offset);
         if (f->presence == LMQ_SELDOM && (value < normal || value > normal))
-            json_object_set_new(json, f->key, lmq_json_number(value));
+            lmq_put(json, f->key, lmq_json_number(value));
     }
     for (const struct lmq_switch_field *f = lmq_hparams_switches;
          f->key != NULL; f++)
         if (lmq_switch_at(h, f->offset) != lmq_switch_at(&usual, f->offset))
-            json_object_set_new(json, f->key,
-                                json_boolean(lmq_switch_at(h, f->offset)));
+            lmq_put(json, f->key, json_boolean(lmq_switch_at(h, f->offset)));
     for (const struct lmq_kind_field *f = lmq_hparams_kinds; f->key != NULL;
          f++)
         if (f->presence == LMQ_SELDOM &&
             lmq_kind_at(h, f->offset) != lmq_kind_at(&usual, f->offset))
-            json_object_set_new(
-                json, f->key, json_string(f->names[lmq_kind_at(h, f->offset)]));
+            lmq_put(json, f->key,
+                    json_string(f->names[lmq_kind_at(h, f->offset)]));
     for (const struct lmq_layer_field *f = lmq_hparams_layers; f->key != NULL;
          f++) {
         json_t *list = layers_to_json(h, f->kind);
-        if (json_array_size(list) > 0)
-            json_object_set(json, f->key, list);
-        json_decref(list);
+        if (list == NULL || json_array_size(list) > 0)
+            lmq_put(json, f->key, list);
+        else
+            json_decref(list);
     }
     for (const struct lmq_factor_field *f = lmq_hparams_factors;
          f->key != NULL && h->n_rope_factors > 0; f++)
-        json_object_set_new(json, f->key, factors_to_json(h, f->offset));
-    return json;
+        lmq_put(json, f->key, factors_to_json(h, f->offset));
 }
 
 json_t *
 lmq_hparams_to_json(const struct lmq_hparams *hparams, bool *is_newer)
 {
     json_t *json = json_object(), *eos = json_array();
-    json_t *extras = extras_to_json(hparams);
 
-    json_object_set_new(json, "architecture",
-                        lmq_json_text(hparams->architecture));
+    lmq_put(&json, "architecture", lmq_json_text(hparams->architecture));
     if (hparams->unsupported[0] != '\0')
-        json_object_set_new(json, "unsupported",
-                            lmq_json_text(hparams->unsupported));
+        lmq_put(&json, "unsupported", lmq_json_text(hparams->unsupported));
     for (const struct lmq_count_field *f = lmq_hparams_counts; f->key != NULL;
          f++)
         if (f->presence == LMQ_ALWAYS)
-            json_object_set_new(json, f->key,
-                                json_integer(lmq_count_at(hparams, f->offset)));
+            lmq_put(&json, f->key,
+                    json_integer(lmq_count_at(hparams, f->offset)));
     for (const struct lmq_real_field *f = lmq_hparams_reals; f->key != NULL;
          f++)
         if (f->presence == LMQ_ALWAYS)
-            json_object_set_new(
-                json, f->key, lmq_json_number(lmq_real_at(hparams, f->offset)));
+            lmq_put(&json, f->key,
+                    lmq_json_number(lmq_real_at(hparams, f->offset)));
     for (const struct lmq_kind_field *f = lmq_hparams_kinds; f->key != NULL;
          f++)
         if (f->presence == LMQ_ALWAYS)
-            json_object_set_new(
-                json, f->key,
-                json_string(f->names[lmq_kind_at(hparams, f->offset)]));
+            lmq_put(&json, f->key,
+                    json_string(f->names[lmq_kind_at(hparams, f->offset)]));
     if (hparams->bos >= 0)
-        json_object_set_new(json, "bos", json_integer(hparams->bos));
+        lmq_put(&json, "bos", json_integer(hparams->bos));
     for (uint32_t i = 0; i < hparams->n_eos; i++)
-        json_array_append_new(eos, json_integer(hparams->eos[i]));
-    json_object_set_new(json, "eos", eos);
+        lmq_append(&eos, json_integer(hparams->eos[i]));
+    lmq_put(&json, "eos", eos);
+    size_t n = json_object_size(json);
+    put_extras(hparams, &json);
     if (is_newer != NULL)
-        *is_newer = json_object_size(extras) > 0;
-    json_object_update(json, extras);
-    json_decref(extras);
+        *is_newer = json_object_size(json) > n;
     return json;
 }
 

@@ -37,11 +37,11 @@ add_problem(struct check *check, const char *section, const char *name,
 {
     json_t *problem = json_object();
 
-    json_object_set_new(problem, "section", json_string(section));
-    json_object_set_new(problem, "name", lmq_json_text(name));
-    json_object_set_new(problem, "offset", lmq_json_size(offset));
-    json_object_set_new(problem, "message", json_string(message));
-    json_array_append_new(check->problems, problem);
+    lmq_put(&problem, "section", json_string(section));
+    lmq_put(&problem, "name", lmq_json_text(name));
+    lmq_put(&problem, "offset", lmq_json_size(offset));
+    lmq_put(&problem, "message", json_string(message));
+    lmq_append(&check->problems, problem);
 }
 
 /* ---- Legal contents ---- */
@@ -235,23 +235,20 @@ check_opening(struct check *check, const char *path)
     lmq_checkpoint_close(checkpoint);
 }
 
-static struct lmq_report *
-make_report(const struct check *check, const char *path)
+static enum lmq_status
+make_report(const struct check *check, const char *path,
+            struct lmq_report **report, struct lmq_error *err)
 {
     json_t *json = json_object();
 
-    json_object_set_new(json, "path", lmq_json_text(path));
-    json_object_set_new(
-        json, "intact",
-        json_boolean(json_array_size(check->problems) == 0));
-    json_object_set_new(json, "bytes",
-                        lmq_json_size(lmq_input_size(check->input)));
-    json_object_set_new(json, "sections",
-                        lmq_json_size(check->container.n_sections));
-    json_object_set_new(json, "tensors",
-                        lmq_json_size(check->container.n_records));
-    json_object_set(json, "problems", check->problems);
-    return lmq_report_from(json);
+    lmq_put(&json, "path", lmq_json_text(path));
+    lmq_put(&json, "intact",
+            json_boolean(json_array_size(check->problems) == 0));
+    lmq_put(&json, "bytes", lmq_json_size(lmq_input_size(check->input)));
+    lmq_put(&json, "sections", lmq_json_size(check->container.n_sections));
+    lmq_put(&json, "tensors", lmq_json_size(check->container.n_records));
+    lmq_put(&json, "problems", json_incref(check->problems));
+    return lmq_report_finish(json, report, err);
 }
 
 /* A checkpoint of another format is not damaged, it has no checksums. */
@@ -293,7 +290,8 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
     status = lmq_container_load(check.input, &check.container, &frame);
     if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED) {
         add_problem(&check, "frame", "", frame.offset, frame.message);
-        *report = make_report(&check, path);
+        if (make_report(&check, path, report, &frame) != LMQ_OK)
+            status = frame.status;
     }
     if (status != LMQ_OK && err != NULL)
         *err = frame;
@@ -304,8 +302,8 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
     if (status == LMQ_OK) {
         check_opening(&check, path);
         size_t n = json_array_size(check.problems);
-        *report = make_report(&check, path);
-        if (n > 0)
+        status = make_report(&check, path, report, err);
+        if (status == LMQ_OK && n > 0)
             status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
                               "is damaged in %zu place%s", n,
                               n == 1 ? "" : "s");

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/report.h"
 #include "base/size.h"
 #include "formats/torch_view.h"
 
@@ -307,6 +309,7 @@ add_state_dict(struct lmq_checkpoint *checkpoint,
 
 /* ---- What a training checkpoint says about its model ---- */
 
+/* What is no text to JSON is null. */
 static json_t *
 plain_value(const struct lmq_pickle_value *value)
 {
@@ -315,15 +318,17 @@ plain_value(const struct lmq_pickle_value *value)
     if (lmq_pickle_is(value, LMQ_PICKLE_BOOL))
         return json_boolean(value->is.integer);
     if (lmq_pickle_is(value, LMQ_PICKLE_REAL))
-        return json_real(value->is.real);
-    if (lmq_pickle_is(value, LMQ_PICKLE_TEXT))
+        return lmq_json_number(value->is.real);
+    if (lmq_pickle_is(value, LMQ_PICKLE_TEXT) &&
+        lmq_is_utf8(value->is.text.at, value->is.text.n))
         return json_stringn((const char *)value->is.text.at, value->is.text.n);
     return json_null();
 }
 
-/* llama2.c's "model_args"; NULL if there are none. */
-static json_t *
-find_model_args(const struct lmq_pickle *pickle)
+/* llama2.c's "model_args"; *found stays NULL if there are none. */
+static enum lmq_status
+find_model_args(const struct lmq_pickle *pickle, json_t **found,
+                struct lmq_error *err)
 {
     const struct lmq_pickle_value *dict =
         lmq_pickle_get(pickle, lmq_pickle_root(pickle), "model_args");
@@ -331,17 +336,18 @@ find_model_args(const struct lmq_pickle *pickle)
 
     if (!lmq_pickle_is(dict, LMQ_PICKLE_DICT) ||
         dict->n_items > 2 * MODEL_ARGS_MAX)
-        return NULL;
-    json_t *found = json_object();
+        return LMQ_OK;
+    *found = json_object();
     for (uint32_t cell = lmq_pickle_first(dict);
          cell != LMQ_PICKLE_NOTHING;) {
         const struct lmq_pickle_value *key = lmq_pickle_next(pickle, &cell);
         const struct lmq_pickle_value *value =
             lmq_pickle_next(pickle, &cell);
-        if (copy_name(key, name, NULL) == LMQ_OK)
-            json_object_set_new(found, name, plain_value(value));
+        if (copy_name(key, name, NULL) == LMQ_OK &&
+            lmq_is_utf8((const unsigned char *)name, strlen(name)))
+            lmq_put(found, name, plain_value(value));
     }
-    return found;
+    return *found == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
 enum lmq_status
@@ -360,7 +366,7 @@ lmq_torch_add_archive(struct lmq_checkpoint *checkpoint, const char *path,
     if (status == LMQ_OK)
         status = add_state_dict(checkpoint, &archive, err);
     if (status == LMQ_OK && model_args != NULL)
-        *model_args = find_model_args(archive.pickle);
+        status = find_model_args(archive.pickle, model_args, err);
     close_archive(&archive);
     if (status != LMQ_OK)
         lmq_error_in(err, path);

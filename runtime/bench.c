@@ -269,15 +269,12 @@ describe_prefill(const struct bench *bench, const struct cost *cost,
                               : bench->probe.best.f32_flops;
     json_t *json = json_object();
 
-    json_object_set_new(json, "tokens", lmq_json_size(bench->n_prefill));
-    json_object_set_new(json, "seconds", lmq_json_number(bench->prefill));
-    json_object_set_new(
-        json, "tokens_per_s",
-        lmq_json_number((double)bench->n_prefill / bench->prefill));
-    json_object_set_new(json, "ops_per_s",
-                        lmq_json_number(ops / bench->prefill));
-    json_object_set_new(json, "fraction",
-                        lmq_json_number(ops / bench->prefill / limit));
+    lmq_put(&json, "tokens", lmq_json_size(bench->n_prefill));
+    lmq_put(&json, "seconds", lmq_json_number(bench->prefill));
+    lmq_put(&json, "tokens_per_s",
+            lmq_json_number((double)bench->n_prefill / bench->prefill));
+    lmq_put(&json, "ops_per_s", lmq_json_number(ops / bench->prefill));
+    lmq_put(&json, "fraction", lmq_json_number(ops / bench->prefill / limit));
     return json;
 }
 
@@ -287,18 +284,16 @@ describe_decode(const struct bench *bench, const struct cost *cost)
     double rate = (double)bench->n_decode / bench->decode;
     json_t *json = json_object();
 
-    json_object_set_new(json, "tokens", lmq_json_size(bench->n_decode));
-    json_object_set_new(json, "seconds", lmq_json_number(bench->decode));
-    json_object_set_new(json, "tokens_per_s", lmq_json_number(rate));
-    json_object_set_new(json, "bytes_per_s",
-                        lmq_json_number(rate * cost->bytes));
-    json_object_set_new(json, "fraction",
-                        lmq_json_number(rate * cost->bytes /
-                                        bench->probe.best.read_bytes));
+    lmq_put(&json, "tokens", lmq_json_size(bench->n_decode));
+    lmq_put(&json, "seconds", lmq_json_number(bench->decode));
+    lmq_put(&json, "tokens_per_s", lmq_json_number(rate));
+    lmq_put(&json, "bytes_per_s", lmq_json_number(rate * cost->bytes));
+    lmq_put(&json, "fraction",
+            lmq_json_number(rate * cost->bytes / bench->probe.best.read_bytes));
     return json;
 }
 
-static struct lmq_report *
+static json_t *
 make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
             double load_seconds)
 {
@@ -308,35 +303,30 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
     json_t *json = json_object(), *limits = json_object();
 
     add_cost(&with_head, &bench->model->head, 1);
-    json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
-    json_object_set_new(json, "model", lmq_describe_model(checkpoint));
-    json_object_set_new(json, "weight_bytes",
-                        lmq_json_size((uint64_t)with_head.bytes));
-    json_object_set_new(json, "copied_bytes",
-                        lmq_json_size(bench->model->n_copied_bytes));
-    json_object_set_new(json, "threads",
-                        json_integer(bench->session->work.n_threads));
-    json_object_set_new(json, "instruction_set",
-                        json_string(lmq_instruction_set()));
-    json_object_set_new(
-        json, "activations",
+    lmq_put(&json, "path", lmq_json_text(checkpoint->path));
+    lmq_put(&json, "model", lmq_describe_model(checkpoint));
+    lmq_put(&json, "weight_bytes", lmq_json_size((uint64_t)with_head.bytes));
+    lmq_put(&json, "copied_bytes", lmq_json_size(bench->model->n_copied_bytes));
+    lmq_put(&json, "threads", json_integer(bench->session->work.n_threads));
+    lmq_put(&json, "instruction_set", json_string(lmq_instruction_set()));
+    lmq_put(
+        &json, "activations",
         json_string(bench->model->is_int8
                         ? activations[bench->session->work.activations]
                         : "f32"));
-    json_object_set_new(json, "load_s", lmq_json_number(load_seconds));
-    json_object_set_new(
-        json, "prefill",
-        describe_prefill(bench, &cost, bench->model->is_int8));
-    json_object_set_new(json, "decode", describe_decode(bench, &with_head));
-    json_object_set_new(limits, "read_bytes_per_s",
-                        lmq_json_number(bench->probe.best.read_bytes));
-    json_object_set_new(limits, "int8_ops_per_s",
-                        lmq_json_number(bench->probe.best.int8_ops));
-    json_object_set_new(limits, "fp32_flops_per_s",
-                        lmq_json_number(bench->probe.best.f32_flops));
-    json_object_set_new(json, "limits", limits);
-    json_object_set_new(json, "notes", lmq_describe_notes(checkpoint));
-    return lmq_report_from(json);
+    lmq_put(&json, "load_s", lmq_json_number(load_seconds));
+    lmq_put(&json, "prefill",
+            describe_prefill(bench, &cost, bench->model->is_int8));
+    lmq_put(&json, "decode", describe_decode(bench, &with_head));
+    lmq_put(&limits, "read_bytes_per_s",
+            lmq_json_number(bench->probe.best.read_bytes));
+    lmq_put(&limits, "int8_ops_per_s",
+            lmq_json_number(bench->probe.best.int8_ops));
+    lmq_put(&limits, "fp32_flops_per_s",
+            lmq_json_number(bench->probe.best.f32_flops));
+    lmq_put(&json, "limits", limits);
+    lmq_put(&json, "notes", lmq_describe_notes(checkpoint));
+    return json;
 }
 
 enum lmq_status
@@ -375,7 +365,8 @@ lmq_bench(const char *path, const struct lmq_open_options *open,
     if (status == LMQ_OK)
         status = measure_decode(&bench, err);
     if (status == LMQ_OK)
-        *report = make_report(&bench, checkpoint, load_seconds);
+        status = lmq_report_finish(
+            make_report(&bench, checkpoint, load_seconds), report, err);
     lmq_mem_free(bench.probe.memory);
     free(bench.tokens);
     lmq_session_free(bench.session);

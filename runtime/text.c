@@ -250,13 +250,13 @@ list_ids(const int32_t *ids, size_t n)
     json_t *list = json_array();
 
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(ids[i]));
+        lmq_append(&list, json_integer(ids[i]));
     return list;
 }
 
 /* Whole characters only, so that it is a string of any language. */
 static enum lmq_status
-add_text(json_t *json, const char *key, const struct lmq_tokenizer *tokenizer,
+add_text(json_t **json, const char *key, const struct lmq_tokenizer *tokenizer,
          const int32_t *ids, size_t n, struct lmq_error *err)
 {
     struct lmq_buffer buffer = {0};
@@ -264,9 +264,7 @@ add_text(json_t *json, const char *key, const struct lmq_tokenizer *tokenizer,
         tokenizer, ids, n, LMQ_DECODE_UTF8, &buffer, err);
 
     if (status == LMQ_OK)
-        json_object_set_new(json, key,
-                            json_stringn((const char *)buffer.bytes,
-                                         buffer.n));
+        lmq_put(json, key, json_stringn((const char *)buffer.bytes, buffer.n));
     lmq_buffer_free(&buffer);
     return status;
 }
@@ -276,10 +274,9 @@ describe_speed(size_t n, double seconds)
 {
     json_t *json = json_object();
 
-    json_object_set_new(json, "tokens", lmq_json_size(n));
-    json_object_set_new(json, "seconds", lmq_json_number(seconds));
-    json_object_set_new(json, "tokens_per_s",
-                        lmq_json_number((double)n / seconds));
+    lmq_put(&json, "tokens", lmq_json_size(n));
+    lmq_put(&json, "seconds", lmq_json_number(seconds));
+    lmq_put(&json, "tokens_per_s", lmq_json_number((double)n / seconds));
     return json;
 }
 
@@ -290,28 +287,24 @@ lmq_generation_report(const struct lmq_tokenizer *tokenizer,
 {
     json_t *json = json_object();
     enum lmq_status status =
-        add_text(json, "prompt", tokenizer, generation->prompt,
+        add_text(&json, "prompt", tokenizer, generation->prompt,
                  generation->n_prompt, err);
 
     *report = NULL;
     if (status == LMQ_OK)
-        status = add_text(json, "text", tokenizer, generation->made,
+        status = add_text(&json, "text", tokenizer, generation->made,
                           generation->n_made, err);
     if (status != LMQ_OK) {
         json_decref(json);
         return status;
     }
-    json_object_set_new(json, "prompt_tokens",
-                        list_ids(generation->prompt, generation->n_prompt));
-    json_object_set_new(json, "tokens",
-                        list_ids(generation->made, generation->n_made));
-    json_object_set_new(json, "ended", json_boolean(generation->is_ended));
-    json_object_set_new(json, "prefill",
-                        describe_speed(generation->n_prompt,
-                                       generation->prompt_seconds));
-    json_object_set_new(json, "decode",
-                        describe_speed(generation->n_made,
-                                       generation->seconds));
-    *report = lmq_report_from(json);
-    return LMQ_OK;
+    lmq_put(&json, "prompt_tokens",
+            list_ids(generation->prompt, generation->n_prompt));
+    lmq_put(&json, "tokens", list_ids(generation->made, generation->n_made));
+    lmq_put(&json, "ended", json_boolean(generation->is_ended));
+    lmq_put(&json, "prefill",
+            describe_speed(generation->n_prompt, generation->prompt_seconds));
+    lmq_put(&json, "decode",
+            describe_speed(generation->n_made, generation->seconds));
+    return lmq_report_finish(json, report, err);
 }

@@ -59,11 +59,11 @@ START_TEST(numbers_of_json_are_finite_or_null)
 {
     json_t *json = json_object();
 
-    json_object_set_new(json, "nan", lmq_json_number((double)NAN));
-    json_object_set_new(json, "inf", lmq_json_number((double)INFINITY));
-    json_object_set_new(json, "half", lmq_json_number(0.5));
-    json_object_set_new(json, "huge", lmq_json_size(UINT64_MAX));
-    json_object_set_new(json, "text", lmq_json_text("a\x1b\xff"));
+    lmq_put(&json, "nan", lmq_json_number((double)NAN));
+    lmq_put(&json, "inf", lmq_json_number((double)INFINITY));
+    lmq_put(&json, "half", lmq_json_number(0.5));
+    lmq_put(&json, "huge", lmq_json_size(UINT64_MAX));
+    lmq_put(&json, "text", lmq_json_text("a\x1b\xff"));
     struct lmq_report *report = lmq_report_from(json);
     char *text = text_of(report, LMQ_REPORT_JSON);
     ck_assert_ptr_nonnull(strstr(text, "\"nan\": null"));
@@ -78,6 +78,39 @@ START_TEST(numbers_of_json_are_finite_or_null)
 }
 END_TEST
 
+/* What jansson refuses stands for memory that is not there. */
+START_TEST(a_tree_that_lost_something_is_null)
+{
+    struct lmq_report *report;
+    struct lmq_error err;
+    json_t *json = json_object(), *list = json_array();
+
+    lmq_append(&list, json_integer(1));
+    lmq_put(&json, "list", list);
+    lmq_put(&json, "kept", json_true());
+    ck_assert_int_eq(lmq_report_finish(json, &report, &err), LMQ_OK);
+    ck_assert_uint_eq(lmq_report_length(report), 2);
+    lmq_report_free(report);
+
+    json = json_object();
+    list = json_array();
+    lmq_append(&list, NULL);
+    ck_assert_ptr_null(list);
+    lmq_append(&list, json_integer(2));
+    ck_assert_ptr_null(list);
+    lmq_put(&json, "before", json_integer(1));
+    lmq_put(&json, "list", list);
+    ck_assert_ptr_null(json);
+    lmq_put(&json, "after", json_integer(3));
+    ck_assert_int_eq(lmq_report_finish(json, &report, &err), LMQ_ERR_NOMEM);
+    ck_assert_ptr_null(report);
+
+    json = json_object();
+    lmq_put(&json, "no text: \xff", json_true());
+    ck_assert_ptr_null(json);
+}
+END_TEST
+
 START_TEST(floats_keep_their_bits_through_json)
 {
     struct random random = {random_seed()};
@@ -86,7 +119,7 @@ START_TEST(floats_keep_their_bits_through_json)
         float value = (float)(random_normal(&random) *
                               exp(20 * random_normal(&random)));
         json_t *json = json_object();
-        json_object_set_new(json, "x", lmq_json_number((double)value));
+        lmq_put(&json, "x", lmq_json_number((double)value));
         char *text = text_of(lmq_report_from(json), LMQ_REPORT_JSON);
         json_t *back = json_loads(text, 0, NULL);
         ck_assert((float)json_number_value(json_object_get(back, "x")) ==
@@ -308,6 +341,7 @@ main(void)
     const TTest *const tests[] = {
         paths_lead_to_nodes,
         numbers_of_json_are_finite_or_null,
+        a_tree_that_lost_something_is_null,
         floats_keep_their_bits_through_json,
         yaml_says_the_same_and_quotes_what_is_text,
         gates_compare_as_they_say,

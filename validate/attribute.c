@@ -59,11 +59,10 @@ describe_share(const char *kind, const char *name, double full, double without)
 {
     json_t *json = json_object();
 
-    json_object_set_new(json, "kind", json_string(kind));
-    json_object_set_new(json, "name", lmq_json_text(name));
-    json_object_set_new(json, "kld_without", lmq_json_number(without));
-    json_object_set_new(json, "share",
-                        lmq_json_number((full - without) / full));
+    lmq_put(&json, "kind", json_string(kind));
+    lmq_put(&json, "name", lmq_json_text(name));
+    lmq_put(&json, "kld_without", lmq_json_number(without));
+    lmq_put(&json, "share", lmq_json_number((full - without) / full));
     return json;
 }
 
@@ -82,11 +81,10 @@ describe_kv(const struct lmq_drift *drifts)
     for (size_t i = 0; i < N_KV; i++) {
         double kld = mean_kld(&drifts[i]);
         json_t *json = json_object();
-        json_object_set_new(json, "type", json_string(kv_types[i].name));
-        json_object_set_new(json, "kld", lmq_json_number(kld));
-        json_object_set_new(json, "added",
-                            lmq_json_number(kld - mean_kld(&drifts[0])));
-        json_array_append_new(list, json);
+        lmq_put(&json, "type", json_string(kv_types[i].name));
+        lmq_put(&json, "kld", lmq_json_number(kld));
+        lmq_put(&json, "added", lmq_json_number(kld - mean_kld(&drifts[0])));
+        lmq_append(&list, json);
     }
     return list;
 }
@@ -109,7 +107,7 @@ sorted_shares(json_t **shares, size_t n)
 
     qsort(shares, n, sizeof(*shares), compare_shares);
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, shares[i]);
+        lmq_append(&list, shares[i]);
     return list;
 }
 
@@ -129,7 +127,7 @@ few_windows(const struct lmq_job *job, size_t *n_tokens)
  * activations, with each type of keys and values, without each kind of part,
  * without each layer. */
 enum lmq_status
-lmq_attribute(struct lmq_job *job, json_t *report, struct lmq_error *err)
+lmq_attribute(struct lmq_job *job, json_t **report, struct lmq_error *err)
 {
     size_t n_layers = job->reference->hparams.n_layers;
     size_t n_sides = lmq_attribute_sides(job), n_tokens;
@@ -173,17 +171,14 @@ lmq_attribute(struct lmq_job *job, json_t *report, struct lmq_error *err)
         shares[i] = describe_share(i < AT_LAYERS ? "part" : "layer",
                                    sides[i].name, full, mean_kld(&drifts[i]));
     json_t *json = json_object();
-    json_object_set_new(json, "tokens", lmq_json_size(n_tokens));
-    json_object_set_new(json, "kld", lmq_json_number(full));
-    json_object_set_new(json, "weights", lmq_json_number(weights / full));
-    json_object_set_new(json, "activations",
-                        lmq_json_number(1 - weights / full));
-    json_object_set_new(json, "kv", describe_kv(drifts + AT_KV));
-    json_object_set_new(json, "parts",
-                        sorted_shares(shares + AT_PARTS, N_KINDS));
-    json_object_set_new(json, "layers",
-                        sorted_shares(shares + AT_LAYERS, n_layers));
-    json_object_set_new(report, "attribution", json);
+    lmq_put(&json, "tokens", lmq_json_size(n_tokens));
+    lmq_put(&json, "kld", lmq_json_number(full));
+    lmq_put(&json, "weights", lmq_json_number(weights / full));
+    lmq_put(&json, "activations", lmq_json_number(1 - weights / full));
+    lmq_put(&json, "kv", describe_kv(drifts + AT_KV));
+    lmq_put(&json, "parts", sorted_shares(shares + AT_PARTS, N_KINDS));
+    lmq_put(&json, "layers", sorted_shares(shares + AT_LAYERS, n_layers));
+    lmq_put(report, "attribution", json);
 done:
     for (size_t i = 0; drifts != NULL && i < n_sides; i++)
         lmq_drift_free(&drifts[i]);
@@ -196,7 +191,7 @@ done:
 
 /* The reference against itself: what is left is the noise of the method. */
 enum lmq_status
-lmq_measure_floor(struct lmq_job *job, json_t *report, struct lmq_error *err)
+lmq_measure_floor(struct lmq_job *job, json_t **report, struct lmq_error *err)
 {
     struct lmq_side sides[] = {lmq_side_reference(), lmq_side_reference()};
     struct lmq_drift drifts[2] = {0};
@@ -206,12 +201,10 @@ lmq_measure_floor(struct lmq_job *job, json_t *report, struct lmq_error *err)
 
     if (status == LMQ_OK) {
         json_t *json = json_object();
-        json_object_set_new(json, "tokens", lmq_json_size(n_tokens));
-        json_object_set_new(json, "kld",
-                            lmq_json_number(mean_kld(&drifts[1])));
-        json_object_set_new(json, "logit_max_abs",
-                            lmq_json_number(drifts[1].max_abs));
-        json_object_set_new(report, "floor", json);
+        lmq_put(&json, "tokens", lmq_json_size(n_tokens));
+        lmq_put(&json, "kld", lmq_json_number(mean_kld(&drifts[1])));
+        lmq_put(&json, "logit_max_abs", lmq_json_number(drifts[1].max_abs));
+        lmq_put(report, "floor", json);
     }
     lmq_drift_free(&drifts[1]);
     return status;

@@ -136,17 +136,14 @@ cosine(const struct sums *sums)
 }
 
 static void
-describe_sums(json_t *json, const struct sums *sums, uint64_t n)
+describe_sums(json_t **json, const struct sums *sums, uint64_t n)
 {
-    json_object_set_new(json, "max_error", lmq_json_number(sums->max_err));
-    json_object_set_new(json, "rms_error",
-                        lmq_json_number(sqrt(sums->err_sq / (double)n)));
-    json_object_set_new(
-        json, "snr_db",
-        lmq_json_number(lmq_quant_snr_db(sums->a_sq, sums->err_sq)));
-    json_object_set_new(json, "cosine", lmq_json_number(cosine(sums)));
-    json_object_set_new(json, "different_elements",
-                        lmq_json_size(sums->n_different));
+    lmq_put(json, "max_error", lmq_json_number(sums->max_err));
+    lmq_put(json, "rms_error", lmq_json_number(sqrt(sums->err_sq / (double)n)));
+    lmq_put(json, "snr_db",
+            lmq_json_number(lmq_quant_snr_db(sums->a_sq, sums->err_sq)));
+    lmq_put(json, "cosine", lmq_json_number(cosine(sums)));
+    lmq_put(json, "different_elements", lmq_json_size(sums->n_different));
 }
 
 static const struct lmq_tensor *
@@ -179,7 +176,7 @@ list_missing(const struct lmq_checkpoint *from, const struct lmq_checkpoint *in)
 
     for (size_t i = 0; i < from->n_tensors; i++)
         if (counterpart(in, &from->tensors[i]) == NULL)
-            json_array_append_new(names, lmq_json_text(from->tensors[i].name));
+            lmq_append(&names, lmq_json_text(from->tensors[i].name));
     return names;
 }
 
@@ -198,24 +195,23 @@ compare_pair(struct diff *diff, const char *name, const struct lmq_tensor *a,
     json_t *json = json_object();
     struct sums sums;
 
-    json_object_set_new(json, "name", lmq_json_text(name));
-    json_object_set_new(json, "shape", lmq_describe_dims(a->dims, a->n_dims));
+    lmq_put(&json, "name", lmq_json_text(name));
+    lmq_put(&json, "shape", lmq_describe_dims(a->dims, a->n_dims));
     if (!have_one_shape(a, b)) {
-        json_object_set_new(json, "other_shape",
-                            lmq_describe_dims(b->dims, b->n_dims));
-        json_array_append_new(findings->shapes, json);
+        lmq_put(&json, "other_shape", lmq_describe_dims(b->dims, b->n_dims));
+        lmq_append(&findings->shapes, json);
         return LMQ_OK;
     }
     enum lmq_status status = compare_tensor(diff, a, b, &sums, err);
-    describe_sums(json, &sums, a->n_elements);
-    json_array_append_new(findings->tensors, json);
+    describe_sums(&json, &sums, a->n_elements);
+    lmq_append(&findings->tensors, json);
     add_sums(&findings->all, &sums);
     findings->n += a->n_elements;
     return status;
 }
 
 static enum lmq_status
-compare_all(struct diff *diff, json_t *report, struct lmq_error *err)
+compare_all(struct diff *diff, json_t **report, struct lmq_error *err)
 {
     struct findings found = {.tensors = json_array(),
                              .shapes = json_array()};
@@ -240,15 +236,14 @@ compare_all(struct diff *diff, json_t *report, struct lmq_error *err)
     size_t n_missing = json_array_size(only_a) + json_array_size(only_b);
     bool is_equal = found.all.n_different == 0 && n_missing == 0 &&
                     json_array_size(found.shapes) == 0;
-    json_object_set_new(report, "compared",
-                        lmq_json_size(json_array_size(found.tensors)));
+    lmq_put(report, "compared", lmq_json_size(json_array_size(found.tensors)));
     describe_sums(report, &found.all, found.n == 0 ? 1 : found.n);
-    json_object_set_new(report, "identical", json_boolean(is_equal));
-    json_object_set_new(report, "missing", lmq_json_size(n_missing));
-    json_object_set_new(report, "only_in_a", only_a);
-    json_object_set_new(report, "only_in_b", only_b);
-    json_object_set_new(report, "other_shapes", found.shapes);
-    json_object_set_new(report, "tensors", found.tensors);
+    lmq_put(report, "identical", json_boolean(is_equal));
+    lmq_put(report, "missing", lmq_json_size(n_missing));
+    lmq_put(report, "only_in_a", only_a);
+    lmq_put(report, "only_in_b", only_b);
+    lmq_put(report, "other_shapes", found.shapes);
+    lmq_put(report, "tensors", found.tensors);
     return status;
 }
 
@@ -281,15 +276,15 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
     *report = NULL;
     for (size_t i = 0; i < a->n_tensors; i++)
         diff.n_total += a->tensors[i].n_elements;
-    json_object_set_new(json, "a", lmq_json_text(a->path));
-    json_object_set_new(json, "b", lmq_json_text(b->path));
+    lmq_put(&json, "a", lmq_json_text(a->path));
+    lmq_put(&json, "b", lmq_json_text(b->path));
     enum lmq_status status = lmq_checkpoint_need_weights(a, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(b, err);
     if (status == LMQ_OK)
         status = make_workers(&diff, err);
     if (status == LMQ_OK)
-        status = compare_all(&diff, json, err);
+        status = compare_all(&diff, &json, err);
     for (int i = 0; diff.workers != NULL && i < diff.n_workers; i++) {
         lmq_scratch_free(&diff.workers[i].a_scratch);
         lmq_scratch_free(&diff.workers[i].b_scratch);
@@ -300,6 +295,6 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
     if (status != LMQ_OK)
         json_decref(json);
     else
-        *report = lmq_report_from(json);
+        status = lmq_report_finish(json, report, err);
     return status;
 }

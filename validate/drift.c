@@ -192,9 +192,9 @@ bootstrap(const struct lmq_drift *drift, const double *x)
 /* ---- The report ---- */
 
 static void
-set(json_t *json, const char *key, double value)
+set(json_t **json, const char *key, double value)
 {
-    json_object_set_new(json, key, lmq_json_number(value));
+    lmq_put(json, key, lmq_json_number(value));
 }
 
 /* Counts over powers of ten, some three bins each. */
@@ -211,15 +211,15 @@ histogram(const double *sorted, size_t n)
         bins[(size_t)fmin(fmax(bin, 0), HISTOGRAM_BINS - 1)]++;
     }
     for (size_t i = 0; i < HISTOGRAM_BINS; i++)
-        json_array_append_new(counts, lmq_json_size(bins[i]));
-    set(json, "log10_from", low);
-    set(json, "log10_to", high);
-    json_object_set_new(json, "counts", counts);
+        lmq_append(&counts, lmq_json_size(bins[i]));
+    set(&json, "log10_from", low);
+    set(&json, "log10_to", high);
+    lmq_put(&json, "counts", counts);
     return json;
 }
 
 static enum lmq_status
-describe_kld(const struct lmq_drift *drift, json_t *report,
+describe_kld(const struct lmq_drift *drift, json_t **report,
              struct lmq_error *err)
 {
     double mean = drift->kld_sum / (double)drift->n;
@@ -232,17 +232,17 @@ describe_kld(const struct lmq_drift *drift, json_t *report,
     }
     memcpy(sorted, drift->kld, drift->n * sizeof(*sorted));
     qsort(sorted, drift->n, sizeof(*sorted), compare_doubles);
-    set(json, "mean", mean);
-    set(json, "stderr", standard_error(drift->kld, drift->n, mean));
-    set(json, "stderr_by_document", bootstrap(drift, drift->kld));
-    set(json, "median", percentile(sorted, drift->n, 0.5));
-    set(json, "p90", percentile(sorted, drift->n, 0.9));
-    set(json, "p95", percentile(sorted, drift->n, 0.95));
-    set(json, "p99", percentile(sorted, drift->n, 0.99));
-    set(json, "p999", percentile(sorted, drift->n, 0.999));
-    set(json, "max", sorted[drift->n - 1]);
-    json_object_set_new(json, "histogram", histogram(sorted, drift->n));
-    json_object_set_new(report, "kld", json);
+    set(&json, "mean", mean);
+    set(&json, "stderr", standard_error(drift->kld, drift->n, mean));
+    set(&json, "stderr_by_document", bootstrap(drift, drift->kld));
+    set(&json, "median", percentile(sorted, drift->n, 0.5));
+    set(&json, "p90", percentile(sorted, drift->n, 0.9));
+    set(&json, "p95", percentile(sorted, drift->n, 0.95));
+    set(&json, "p99", percentile(sorted, drift->n, 0.99));
+    set(&json, "p999", percentile(sorted, drift->n, 0.999));
+    set(&json, "max", sorted[drift->n - 1]);
+    lmq_put(&json, "histogram", histogram(sorted, drift->n));
+    lmq_put(report, "kld", json);
     free(sorted);
     return LMQ_OK;
 }
@@ -253,9 +253,9 @@ describe_model(const struct lmq_drift *drift, double nll_sum)
     double nll = nll_sum / (double)drift->n;
     json_t *json = json_object();
 
-    set(json, "ppl", lmq_drift_perplexity(nll_sum, drift->n));
-    set(json, "nll", nll);
-    set(json, "bits_per_byte",
+    set(&json, "ppl", lmq_drift_perplexity(nll_sum, drift->n));
+    set(&json, "nll", nll);
+    set(&json, "bits_per_byte",
         drift->n_bytes == 0
             ? (double)NAN
             : nll_sum / 0.69314718055994530942 / (double)drift->n_bytes);
@@ -270,10 +270,10 @@ describe_logits(const struct lmq_drift *drift, size_t vocabulary)
         sqrt(drift->norm_reference_sq) * sqrt(drift->norm_sq);
     json_t *json = json_object();
 
-    set(json, "max_abs", drift->max_abs);
-    set(json, "rms", sqrt(drift->sum_sq / n));
-    set(json, "mean_abs", drift->sum_abs / n);
-    set(json, "cosine", norms > 0 ? drift->dot / norms : 1);
+    set(&json, "max_abs", drift->max_abs);
+    set(&json, "rms", sqrt(drift->sum_sq / n));
+    set(&json, "mean_abs", drift->sum_abs / n);
+    set(&json, "cosine", norms > 0 ? drift->dot / norms : 1);
     return json;
 }
 
@@ -284,26 +284,25 @@ describe_positions(const struct lmq_drift *drift)
 
     for (size_t i = 0; i < LMQ_POSITION_BINS; i++) {
         json_t *bin = json_object();
-        set(bin, "from", (double)i / LMQ_POSITION_BINS);
-        json_object_set_new(bin, "scored", lmq_json_size(drift->bin_n[i]));
-        set(bin, "kld", drift->bin_kld[i] / (double)drift->bin_n[i]);
-        json_array_append_new(bins, bin);
+        set(&bin, "from", (double)i / LMQ_POSITION_BINS);
+        lmq_put(&bin, "scored", lmq_json_size(drift->bin_n[i]));
+        set(&bin, "kld", drift->bin_kld[i] / (double)drift->bin_n[i]);
+        lmq_append(&bins, bin);
     }
     return bins;
 }
 
 enum lmq_status
 lmq_drift_describe(const struct lmq_drift *drift, size_t vocabulary,
-                   json_t *report, struct lmq_error *err)
+                   json_t **report, struct lmq_error *err)
 {
     double n = (double)drift->n;
     double delta = (drift->nll - drift->nll_reference) / n;
     double stderr_delta = standard_error(drift->delta, drift->n, delta);
     double ratio = lmq_exp(delta);
 
-    json_object_set_new(report, "reference",
-                        describe_model(drift, drift->nll_reference));
-    json_object_set_new(report, "model", describe_model(drift, drift->nll));
+    lmq_put(report, "reference", describe_model(drift, drift->nll_reference));
+    lmq_put(report, "model", describe_model(drift, drift->nll));
     set(report, "ppl_ratio", ratio);
     set(report, "ppl_ratio_stderr", ratio * stderr_delta);
     set(report, "delta_nll", delta);
@@ -315,8 +314,7 @@ lmq_drift_describe(const struct lmq_drift *drift, size_t vocabulary,
     set(report, "top5_agreement", drift->top5 / n);
     set(report, "rms_delta_p", sqrt(drift->delta_p_sq / n));
     set(report, "total_variation", drift->tv / n);
-    json_object_set_new(report, "logit_drift",
-                        describe_logits(drift, vocabulary));
-    json_object_set_new(report, "positions", describe_positions(drift));
+    lmq_put(report, "logit_drift", describe_logits(drift, vocabulary));
+    lmq_put(report, "positions", describe_positions(drift));
     return status;
 }

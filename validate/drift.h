@@ -50,7 +50,7 @@ double lmq_drift_perplexity(double nll_sum, size_t n);
 
 /* The keys of the report: reference, model, ppl_ratio, kld, ... */
 enum lmq_status lmq_drift_describe(const struct lmq_drift *drift,
-                                   size_t vocabulary, json_t *report,
+                                   size_t vocabulary, json_t **report,
                                    struct lmq_error *err);
 
 #endif

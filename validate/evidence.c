@@ -24,10 +24,9 @@ describe_side(const struct lmq_checkpoint *checkpoint)
 
     for (size_t i = 0; i < checkpoint->n_files; i++)
         bytes += lmq_input_size(checkpoint->files[i]);
-    json_object_set_new(json, "path", lmq_json_text(checkpoint->path));
-    json_object_set_new(json, "format",
-                        json_string(checkpoint->format->name));
-    json_object_set_new(json, "bytes", lmq_json_size(bytes));
+    lmq_put(&json, "path", lmq_json_text(checkpoint->path));
+    lmq_put(&json, "format", json_string(checkpoint->format->name));
+    lmq_put(&json, "bytes", lmq_json_size(bytes));
     return json;
 }
 
@@ -40,29 +39,25 @@ lmq_describe_protocol(const struct lmq_job *job)
     char crc[9];
 
     snprintf(crc, sizeof(crc), "%08" PRIx32, corpus->crc);
-    json_object_set_new(json, "reference", describe_side(job->reference_file));
-    json_object_set_new(json, "model", describe_side(job->judged_file));
-    json_object_set_new(json, "stride", lmq_json_size(job->protocol.stride));
-    json_object_set_new(json, "score",
-                        json_string(job->protocol.is_second_half
-                                        ? "second-half"
-                                        : "all"));
-    json_object_set_new(json, "bos", json_boolean(corpus->has_bos));
-    json_object_set_new(json, "documents",
-                        lmq_json_size(corpus->n_documents));
-    json_object_set_new(json, "windows", lmq_json_size(job->n_windows));
-    json_object_set_new(json, "text_bytes", lmq_json_size(corpus->n_bytes));
-    json_object_set_new(json, "text_crc32", json_string(crc));
-    json_object_set_new(
-        json, "activations",
+    lmq_put(&json, "reference", describe_side(job->reference_file));
+    lmq_put(&json, "model", describe_side(job->judged_file));
+    lmq_put(&json, "stride", lmq_json_size(job->protocol.stride));
+    lmq_put(&json, "score",
+            json_string(job->protocol.is_second_half ? "second-half" : "all"));
+    lmq_put(&json, "bos", json_boolean(corpus->has_bos));
+    lmq_put(&json, "documents", lmq_json_size(corpus->n_documents));
+    lmq_put(&json, "windows", lmq_json_size(job->n_windows));
+    lmq_put(&json, "text_bytes", lmq_json_size(corpus->n_bytes));
+    lmq_put(&json, "text_crc32", json_string(crc));
+    lmq_put(
+        &json, "activations",
         json_string(job->judged->is_int8 ? modes[job->activations] : "f32"));
-    json_object_set_new(json, "kv",
-                        json_string(job->kv_type == LMQ_ROW_F32   ? "f32"
-                                    : job->kv_type == LMQ_ROW_F16 ? "f16"
-                                                                  : "q8"));
-    json_object_set_new(json, "tool", json_string("lmquant " PACKAGE_VERSION));
-    json_object_set_new(json, "instruction_set",
-                        json_string(lmq_instruction_set()));
+    lmq_put(&json, "kv",
+            json_string(job->kv_type == LMQ_ROW_F32   ? "f32"
+                        : job->kv_type == LMQ_ROW_F16 ? "f16"
+                                                      : "q8"));
+    lmq_put(&json, "tool", json_string("lmquant " PACKAGE_VERSION));
+    lmq_put(&json, "instruction_set", json_string(lmq_instruction_set()));
     return json;
 }
 
@@ -77,17 +72,16 @@ lmq_describe_layers(const struct lmq_job *job,
         double norms = sqrt(d->reference_sq) * sqrt(d->model_sq);
         json_t *json = json_object();
         /* -1 is the embedding. */
-        json_object_set_new(json, "layer", json_integer((json_int_t)i - 1));
-        json_object_set_new(json, "rms",
-                            lmq_json_number(sqrt(d->err_sq / (double)d->n)));
-        json_object_set_new(
-            json, "relative_rms",
+        lmq_put(&json, "layer", json_integer((json_int_t)i - 1));
+        lmq_put(&json, "rms", lmq_json_number(sqrt(d->err_sq / (double)d->n)));
+        lmq_put(
+            &json, "relative_rms",
             lmq_json_number(d->reference_sq > 0
                                 ? sqrt(d->err_sq / d->reference_sq)
                                 : 0));
-        json_object_set_new(json, "cosine",
-                            lmq_json_number(norms > 0 ? d->dot / norms : 1));
-        json_array_append_new(list, json);
+        lmq_put(&json, "cosine",
+                lmq_json_number(norms > 0 ? d->dot / norms : 1));
+        lmq_append(&list, json);
     }
     return list;
 }
@@ -134,21 +128,17 @@ lmq_describe_worst(const struct lmq_job *job, const struct lmq_drift *drift)
         size_t before = lmq_size_min(CONTEXT_TOKENS,
                                      worst->token - worst->window_first);
         json_t *json = json_object();
-        json_object_set_new(json, "position",
-                            lmq_json_size(worst->token - worst->window_first));
-        json_object_set_new(json, "kld", lmq_json_number(worst->kld));
-        json_object_set_new(json, "context",
-                            text_of(job, ids + worst->token - before, before));
-        json_object_set_new(json, "token",
-                            piece_of(job, ids[worst->token]));
-        json_object_set_new(json, "reference_says",
-                            piece_of(job, worst->top1_reference));
-        json_object_set_new(json, "model_says",
-                            piece_of(job, worst->top1));
-        json_object_set_new(json, "reference_nll",
-                            lmq_json_number(worst->nll_reference));
-        json_object_set_new(json, "model_nll", lmq_json_number(worst->nll));
-        json_array_append_new(list, json);
+        lmq_put(&json, "position",
+                lmq_json_size(worst->token - worst->window_first));
+        lmq_put(&json, "kld", lmq_json_number(worst->kld));
+        lmq_put(&json, "context",
+                text_of(job, ids + worst->token - before, before));
+        lmq_put(&json, "token", piece_of(job, ids[worst->token]));
+        lmq_put(&json, "reference_says", piece_of(job, worst->top1_reference));
+        lmq_put(&json, "model_says", piece_of(job, worst->top1));
+        lmq_put(&json, "reference_nll", lmq_json_number(worst->nll_reference));
+        lmq_put(&json, "model_nll", lmq_json_number(worst->nll));
+        lmq_append(&list, json);
     }
     return list;
 }
@@ -166,13 +156,12 @@ lmq_describe_tensors(const struct lmq_job *job)
         if (record->encoding != LMQ_ENCODING_Q8)
             continue;
         json_t *json = json_object();
-        json_object_set_new(json, "name", lmq_json_text(record->name));
-        json_object_set_new(
-            json, "sqnr_db",
+        lmq_put(&json, "name", lmq_json_text(record->name));
+        lmq_put(
+            &json, "sqnr_db",
             lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
-        json_object_set_new(json, "max_abs",
-                            lmq_json_number((double)record->max_err));
-        json_array_append_new(list, json);
+        lmq_put(&json, "max_abs", lmq_json_number((double)record->max_err));
+        lmq_append(&list, json);
     }
     return list;
 }

@@ -87,7 +87,7 @@ is_without_noise(const struct lmq_report *report, const char *metric)
 }
 
 static enum lmq_status
-apply(struct lmq_report *report, const char *text, json_t *results,
+apply(struct lmq_report *report, const char *text, json_t **results,
       size_t *n_broken, struct lmq_error *err)
 {
     struct gate gate;
@@ -107,10 +107,10 @@ apply(struct lmq_report *report, const char *text, json_t *results,
     } else {
         bool is_held = holds(&gate, value);
         json_t *result = json_object();
-        json_object_set_new(result, "gate", lmq_json_text(text));
-        json_object_set_new(result, "value", lmq_json_number(value));
-        json_object_set_new(result, "held", json_boolean(is_held));
-        json_array_append_new(results, result);
+        lmq_put(&result, "gate", lmq_json_text(text));
+        lmq_put(&result, "value", lmq_json_number(value));
+        lmq_put(&result, "held", json_boolean(is_held));
+        lmq_append(results, result);
         *n_broken += !is_held;
     }
     free(gate.metric);
@@ -126,7 +126,10 @@ lmq_gates_apply(struct lmq_report *report, const char *const *gates,
 
     *n_broken = 0;
     for (size_t i = 0; i < n_gates && status == LMQ_OK; i++)
-        status = apply(report, gates[i], results, n_broken, err);
-    json_object_set_new((json_t *)report, "gates", results);
+        status = apply(report, gates[i], &results, n_broken, err);
+    /* The report is the caller's, so it stays if this fails. */
+    if (json_object_set_new((json_t *)report, "gates", results) != 0 &&
+        status == LMQ_OK)
+        status = lmq_fail_nomem(err);
     return status;
 }

@@ -47,9 +47,9 @@ struct lmq_side lmq_side_judged(const struct lmq_job *job, const char *name);
 size_t lmq_attribute_sides(const struct lmq_job *job);
 
 /* Add "attribution" and "floor" to the report. */
-enum lmq_status lmq_attribute(struct lmq_job *job, json_t *report,
+enum lmq_status lmq_attribute(struct lmq_job *job, json_t **report,
                               struct lmq_error *err);
-enum lmq_status lmq_measure_floor(struct lmq_job *job, json_t *report,
+enum lmq_status lmq_measure_floor(struct lmq_job *job, json_t **report,
                                   struct lmq_error *err);
 
 /* ---- evidence.c ---- */

@@ -380,7 +380,7 @@ lmq_side_judged(const struct lmq_job *job, const char *name)
 /* ---- All of it ---- */
 
 static enum lmq_status
-compare(struct lmq_job *job, json_t *report, struct lmq_error *err)
+compare(struct lmq_job *job, json_t **report, struct lmq_error *err)
 {
     const struct lmq_side sides[] = {lmq_side_reference(),
                                      lmq_side_judged(job, "model")};
@@ -400,23 +400,20 @@ compare(struct lmq_job *job, json_t *report, struct lmq_error *err)
     }
     if (status == LMQ_OK) {
         double seconds = lmq_clock_seconds() - job->started;
-        json_object_set_new(report, "partial", json_boolean(job->is_partial));
-        json_object_set_new(report, "tokens", lmq_json_size(job->n_tokens));
-        json_object_set_new(report, "scored", lmq_json_size(drifts[1].n));
-        json_object_set_new(report, "ctx",
-                            lmq_json_size(job->protocol.context));
+        lmq_put(report, "partial", json_boolean(job->is_partial));
+        lmq_put(report, "tokens", lmq_json_size(job->n_tokens));
+        lmq_put(report, "scored", lmq_json_size(drifts[1].n));
+        lmq_put(report, "ctx", lmq_json_size(job->protocol.context));
         status = lmq_drift_describe(&drifts[1],
                                     job->reference->hparams.vocab_size,
                                     report, err);
-        json_object_set_new(report, "layers", lmq_describe_layers(job, layers));
-        json_object_set_new(report, "tensors", lmq_describe_tensors(job));
-        json_object_set_new(report, "worst",
-                            lmq_describe_worst(job, &drifts[1]));
-        json_object_set_new(report, "protocol", lmq_describe_protocol(job));
-        json_object_set_new(report, "seconds", lmq_json_number(seconds));
-        json_object_set_new(
-            report, "tokens_per_second",
-            lmq_json_number((double)job->n_tokens / seconds));
+        lmq_put(report, "layers", lmq_describe_layers(job, layers));
+        lmq_put(report, "tensors", lmq_describe_tensors(job));
+        lmq_put(report, "worst", lmq_describe_worst(job, &drifts[1]));
+        lmq_put(report, "protocol", lmq_describe_protocol(job));
+        lmq_put(report, "seconds", lmq_json_number(seconds));
+        lmq_put(report, "tokens_per_second",
+                lmq_json_number((double)job->n_tokens / seconds));
     }
     lmq_drift_free(&drifts[1]);
     free(layers);
@@ -441,17 +438,19 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
     *is_partial = 0;
     enum lmq_status status = set_up(&job, err);
     if (status == LMQ_OK)
-        status = compare(&job, json, err);
+        status = compare(&job, &json, err);
     if (status == LMQ_OK && options->has_floor && !job.is_partial)
-        status = lmq_measure_floor(&job, json, err);
+        status = lmq_measure_floor(&job, &json, err);
     if (status == LMQ_OK && options->has_attribution && !job.is_partial)
-        status = lmq_attribute(&job, json, err);
+        status = lmq_attribute(&job, &json, err);
     /* The comparison stands, whatever was interrupted after it. */
     if (status == LMQ_ERR_CANCELLED && json_object_get(json, "kld") != NULL) {
         job.is_partial = true;
-        json_object_set_new(json, "partial", json_true());
+        lmq_put(&json, "partial", json_true());
         status = LMQ_OK;
     }
+    if (status == LMQ_OK && json == NULL)
+        status = lmq_fail_nomem(err);
     if (status == LMQ_OK)
         status = lmq_gates_apply(lmq_report_from(json), options->gates,
                                  job.is_partial ? 0 : options->n_gates,
