@@ -1,14 +1,22 @@
 /*
- * threads.h - how many threads, and nothing else: loops use OpenMP directly.
+ * threads.h - how many threads.
  *
  * Nothing that is computed may depend on the answer.
  */
 #ifndef LMQ_BASE_THREADS_H
 #define LMQ_BASE_THREADS_H
 
-/* `wanted` if it is positive, else what OpenMP would use (OMP_NUM_THREADS or
- * all cores). Never more than `most`. */
+/* `wanted` if it is positive; else OMP_NUM_THREADS; else the cores that this
+ * process may use, but no more than OMP_THREAD_LIMIT. 1 to `most`. */
 int lmq_threads(int wanted, int most);
+
+/* The cores that this process may use: those it is bound to, and no more than
+ * its control groups have time for. */
+int lmq_cores(void);
+
+/* How many cores' time the control group has that `list` (/proc/self/cgroup)
+ * names, below `root` (/sys/fs/cgroup); INT_MAX without a limit. */
+int lmq_cgroup_cores(const char *list, const char *root);
 
 /* The calling thread's number within the parallel region, from 0. */
 int lmq_thread_number(void);
