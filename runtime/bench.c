@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/report.h"
-#include "base/threads.h"
+#include "base/team.h"
 #include "formats/describe.h"
 #include "runtime/session.h"
 
@@ -34,45 +34,62 @@ struct limits {
 };
 
 struct probe {
-    int n_threads;
+    struct lmq_team *team; /* the session's */
     unsigned char *memory;
     struct limits best;
 };
 
-/* The sum of what all threads do while all of them work. */
-static double
-probe_arithmetic(int n_threads, double (*run)(size_t rounds))
+/* What all members do at the same time; each does as much. */
+struct arithmetic {
+    double (*run)(size_t rounds);
+    size_t rounds;
+    double ops; /* of all */
+};
+
+static void
+run_arithmetic(void *context, size_t member, size_t n_members)
 {
-    size_t rounds = 1 << 14;
-    double seconds = 0, ops = 0;
+    struct arithmetic *arithmetic = context;
+    double ops = arithmetic->run(arithmetic->rounds);
+
+    if (member == 0)
+        arithmetic->ops = ops * (double)n_members;
+}
+
+static double
+probe_arithmetic(struct lmq_team *team, double (*run)(size_t rounds))
+{
+    struct arithmetic arithmetic = {.run = run, .rounds = 1 << 14};
+    double seconds = 0;
 
     while (seconds < PROBE_SECONDS) {
         double start = lmq_clock_seconds();
-        rounds *= 2;
-        ops = 0;
-#pragma omp parallel num_threads(n_threads) reduction(+ : ops)
-        ops += run(rounds);
+        arithmetic.rounds *= 2;
+        lmq_team_run(team, lmq_team_size(team), run_arithmetic, &arithmetic);
         seconds = lmq_clock_seconds() - start;
     }
-    return ops / seconds;
+    return arithmetic.ops / seconds;
+}
+
+static void
+read_share(void *context, size_t member, size_t n_members)
+{
+    const unsigned char *memory = context;
+    size_t share = PROBE_BYTES / n_members;
+    volatile float sink =
+        lmq_kernels()->read_memory(memory + share * member, share);
+
+    (void)sink;
 }
 
 static double
 probe_reading(const struct probe *probe)
 {
-    const struct lmq_kernels *kernels = lmq_kernels();
-    size_t share = PROBE_BYTES / (size_t)probe->n_threads;
+    size_t n = lmq_team_size(probe->team);
     double start = lmq_clock_seconds();
-    volatile float sink = 0;
-    float sum = 0;
 
-#pragma omp parallel num_threads(probe->n_threads) reduction(+ : sum)
-    sum += kernels->read_memory(
-        probe->memory + share * (size_t)lmq_thread_number(), share);
-    sink = sum;
-    (void)sink;
-    return (double)(share * (size_t)probe->n_threads) /
-           (lmq_clock_seconds() - start);
+    lmq_team_run(probe->team, n, read_share, probe->memory);
+    return (double)(PROBE_BYTES / n * n) / (lmq_clock_seconds() - start);
 }
 
 static void
@@ -97,14 +114,6 @@ add_cost(struct cost *cost, const struct lmq_matrix *matrix, double share)
     cost->bytes += share * (double)lmq_matrix_bytes(matrix);
 }
 
-static bool
-is_of_experts(const struct lmq_matrix *matrix)
-{
-    const struct lmq_place *place = &matrix->tensor->place;
-
-    return place->item >= 0 && lmq_role_is_of_experts(place->role);
-}
-
 static struct cost
 cost_of(const struct lmq_model *model)
 {
@@ -115,9 +124,7 @@ cost_of(const struct lmq_model *model)
         const struct lmq_layer *layer = &model->layers[i];
         for (size_t j = 0; j < layer->n_matrices; j++)
             add_cost(&cost, layer->matrices[j],
-                     is_of_experts(layer->matrices[j])
-                         ? (double)h->n_experts_used / h->n_experts
-                         : 1);
+                     lmq_matrix_share(model, layer->matrices[j]));
     }
     return cost;
 }
@@ -159,10 +166,10 @@ measure_prefill(struct bench *bench, struct lmq_error *err)
 
     for (int i = -1; i < bench->rounds; i++) { /* the first warms up */
         keep_best(&bench->probe.best.int8_ops,
-                  probe_arithmetic(bench->probe.n_threads,
+                  probe_arithmetic(bench->probe.team,
                                    kernels->peak_int8));
         keep_best(&bench->probe.best.f32_flops,
-                  probe_arithmetic(bench->probe.n_threads, kernels->peak_f32));
+                  probe_arithmetic(bench->probe.team, kernels->peak_f32));
         lmq_session_rewind(bench->session, 0);
         double start = lmq_clock_seconds();
         enum lmq_status status = lmq_session_eval(
@@ -248,7 +255,7 @@ prepare(struct bench *bench, struct lmq_checkpoint *checkpoint,
     for (size_t i = 0; i < n; i++) /* any tokens, but not all the same */
         bench->tokens[i] = (int32_t)((i * 7919 + 1) %
                                      bench->model->hparams.vocab_size);
-    bench->probe.n_threads = bench->session->work.n_threads;
+    bench->probe.team = bench->session->work.team;
     return LMQ_OK;
 }
 
@@ -307,7 +314,7 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
     lmq_put(&json, "model", lmq_describe_model(checkpoint));
     lmq_put(&json, "weight_bytes", lmq_json_size((uint64_t)with_head.bytes));
     lmq_put(&json, "copied_bytes", lmq_json_size(bench->model->n_copied_bytes));
-    lmq_put(&json, "threads", json_integer(bench->session->work.n_threads));
+    lmq_put(&json, "threads", lmq_json_size(lmq_team_size(bench->probe.team)));
     lmq_put(&json, "instruction_set", json_string(lmq_instruction_set()));
     lmq_put(
         &json, "activations",

@@ -74,12 +74,12 @@ route(const struct lmq_walker *walker, const float *x)
 
     lmq_multiply(walker, &walker->layer->feed.router, &operand,
                  walker->work->routing.logits);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     choose_experts(walker);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     if (walker->number == 0)
         assign_rows(walker);
-    LMQ_BARRIER
+    lmq_barrier(walker);
 }
 
 /* ---- Waves: as many experts as there is room for ---- */
@@ -315,7 +315,7 @@ add_shared(const struct lmq_walker *walker, const float *x, float *out)
     if (feed->shared_switch.tensor != NULL)
         lmq_multiply(walker, &feed->shared_switch, &operand, r->switches);
     lmq_ffn(walker, &feed->shared, &operand, r->output);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     lmq_walker_share(walker, walker->n * lmq_pieces_per_row(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_piece piece = lmq_piece_at(i, dim);
@@ -338,21 +338,21 @@ lmq_experts(const struct lmq_walker *walker, const float *x, float *out)
     route(walker, x);
     while (next_wave(walker, &wave)) {
         gather(walker, &wave, x);
-        LMQ_BARRIER
+        lmq_barrier(walker);
         pack_inputs(walker, &wave);
-        LMQ_BARRIER
+        lmq_barrier(walker);
         multiply_inputs(walker, &wave);
-        LMQ_BARRIER
+        lmq_barrier(walker);
         activate(walker, &wave);
-        LMQ_BARRIER
+        lmq_barrier(walker);
         pack_insides(walker, &wave);
-        LMQ_BARRIER
+        lmq_barrier(walker);
         multiply_insides(walker, &wave);
-        LMQ_BARRIER
+        lmq_barrier(walker);
         combine(walker, &wave, out);
     }
     if (walker->h->shared_dim > 0) {
-        LMQ_BARRIER /* the rows are overwritten */
+        lmq_barrier(walker); /* the rows are overwritten */
         add_shared(walker, x, out);
     }
 }

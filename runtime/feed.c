@@ -56,7 +56,7 @@ lmq_ffn(const struct lmq_walker *walker, const struct lmq_ffn *ffn,
     if (walker->h->is_gated)
         lmq_multiply(walker, &ffn->gate, x, work->gate);
     lmq_multiply(walker, &ffn->up, x, work->up);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     lmq_walker_share(walker, walker->n * lmq_pieces_per_row(width), &from,
                      &to);
     for (size_t i = from; i < to; i++) {
@@ -65,6 +65,6 @@ lmq_ffn(const struct lmq_walker *walker, const struct lmq_ffn *ffn,
         lmq_ffn_activate(walker, ffn, work->gate + at, work->up + at,
                          piece.column, piece.size);
     }
-    LMQ_BARRIER
+    lmq_barrier(walker);
     lmq_multiply(walker, &ffn->down, &inside, out);
 }

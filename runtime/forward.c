@@ -147,7 +147,7 @@ attention(const struct lmq_walker *walker)
         lmq_latent_attention(walker, &x);
     else
         lmq_heads_attention(walker, &x);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     lmq_multiply(walker, out, &mixed, walker->work->out);
 }
 
@@ -186,29 +186,49 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
     }
 }
 
+/* What the members of a team are given. */
+struct walk {
+    const struct lmq_model *model;
+    struct lmq_work *work;
+    size_t n, position;
+    size_t index;      /* of the layer */
+    struct lmq_kv *kv; /* its */
+    float *x, *logits; /* of the head */
+};
+
+static void
+walk_layer(void *context, size_t number, size_t n_walkers)
+{
+    const struct walk *walk = context;
+    struct lmq_walker walker =
+        lmq_walker_make(walk->model, walk->work, walk->n, walk->position,
+                        number, n_walkers);
+
+    walker.layer = &walk->model->layers[walk->index];
+    walker.index = walk->index;
+    walker.kv = walk->kv;
+    begin_layer(&walker);
+    lmq_barrier(&walker);
+    attention(&walker);
+    lmq_barrier(&walker);
+    end_attention(&walker);
+    lmq_barrier(&walker);
+    feed_forward(&walker);
+    lmq_barrier(&walker);
+    end_feed(&walker);
+}
+
 void
 lmq_forward_layer(const struct lmq_model *model, size_t index,
                   struct lmq_kv *kv, struct lmq_work *work, size_t n,
                   size_t position)
 {
-    lmq_work_turn_to(work, &model->hparams, n, position);
-#pragma omp parallel num_threads(work->n_threads)
-    {
-        struct lmq_walker walker = lmq_walker_make(model, work, n, position);
-        walker.layer = &model->layers[index];
-        walker.index = index;
-        walker.kv = kv;
+    struct walk walk = {.model = model, .work = work, .n = n,
+                        .position = position, .index = index, .kv = kv};
 
-        begin_layer(&walker);
-        LMQ_BARRIER
-        attention(&walker);
-        LMQ_BARRIER
-        end_attention(&walker);
-        LMQ_BARRIER
-        feed_forward(&walker);
-        LMQ_BARRIER
-        end_feed(&walker);
-    }
+    lmq_work_turn_to(work, &model->hparams, n, position);
+    lmq_team_run(work->team, lmq_work_members(work, work->layer_weights, n),
+                 walk_layer, &walk);
 }
 
 /* What the head gave becomes logits. */
@@ -233,30 +253,41 @@ finish_logits(const struct lmq_walker *walker, float *logits)
     }
 }
 
+static void
+walk_head(void *context, size_t number, size_t n_walkers)
+{
+    const struct walk *walk = context;
+    const struct lmq_model *model = walk->model;
+    const struct lmq_hparams *h = &model->hparams;
+    struct lmq_walker walker = lmq_walker_make(model, walk->work, walk->n, 0,
+                                               number, n_walkers);
+    float *norm = walk->work->norm;
+    struct lmq_operand last = lmq_operand_of(&walker, norm, h->dim);
+    bool is_finished = model->head.bias == NULL && h->logit_scale == 1 &&
+                       h->logit_softcap == 0;
+    size_t from, to;
+
+    lmq_walker_share(&walker, walk->n, &from, &to);
+    for (size_t t = from; t < to; t++)
+        lmq_norm(h, &model->output_norm, walk->x + t * h->dim, h->dim,
+                 norm + t * h->dim);
+    lmq_barrier(&walker);
+    lmq_multiply(&walker, &model->head, &last, walk->logits);
+    if (!is_finished) {
+        lmq_barrier(&walker);
+        finish_logits(&walker, walk->logits);
+    }
+}
+
 void
 lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
                  size_t n, size_t n_last, float *logits)
 {
-    const struct lmq_hparams *h = &model->hparams;
-    const float *x = work->x + (n - n_last) * h->dim;
-    bool is_finished = model->head.bias == NULL && h->logit_scale == 1 &&
-                       h->logit_softcap == 0;
+    struct walk walk = {.model = model, .work = work, .n = n_last,
+                        .x = work->x + (n - n_last) * model->hparams.dim,
+                        .logits = logits};
+    double weights = (double)model->head.n_rows * (double)model->head.n_cols;
 
-#pragma omp parallel num_threads(work->n_threads)
-    {
-        struct lmq_walker walker = lmq_walker_make(model, work, n_last, 0);
-        struct lmq_operand last = lmq_operand_of(&walker, work->norm, h->dim);
-        size_t from, to;
-
-        lmq_walker_share(&walker, n_last, &from, &to);
-        for (size_t t = from; t < to; t++)
-            lmq_norm(h, &model->output_norm, x + t * h->dim, h->dim,
-                     work->norm + t * h->dim);
-        LMQ_BARRIER
-        lmq_multiply(&walker, &model->head, &last, logits);
-        if (!is_finished) {
-            LMQ_BARRIER
-            finish_logits(&walker, logits);
-        }
-    }
+    lmq_team_run(work->team, lmq_work_members(work, weights, n_last),
+                 walk_head, &walk);
 }

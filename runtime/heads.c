@@ -138,12 +138,12 @@ lmq_heads_attention(const struct lmq_walker *walker, struct lmq_operand *x)
     lmq_multiply(walker, &part->q, x, work->q);
     lmq_multiply(walker, &part->k, x, work->k);
     lmq_multiply(walker, &part->v, x, work->v);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     if (walker->h->qk_norm == LMQ_QK_NORM_WHOLE) {
         norm_whole(walker);
-        LMQ_BARRIER
+        lmq_barrier(walker);
     }
     turn_and_store(walker);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     lmq_attention(walker, &heads);
 }

@@ -48,7 +48,7 @@ multiply_heads(const struct lmq_walker *walker,
 {
     size_t n_heads = walker->h->n_heads, total = 0;
 
-    LMQ_BARRIER /* nobody reads what was quantized before */
+    lmq_barrier(walker); /* nobody reads what was quantized before */
     for (size_t i = 0; i < n_heads; i++) {
         const struct lmq_matrix *matrix = &matrices[i];
         struct lmq_operand operand =
@@ -57,7 +57,7 @@ multiply_heads(const struct lmq_walker *walker,
             lmq_operand_pack(walker, matrix, &operand, i);
         total += lmq_product_price(matrix, walker->n);
     }
-    LMQ_BARRIER
+    lmq_barrier(walker);
     struct lmq_deal deal = lmq_deal_begin(walker, total);
     for (size_t i = 0; i < n_heads; i++) {
         struct lmq_operand operand =
@@ -153,17 +153,17 @@ lmq_latent_attention(const struct lmq_walker *walker, struct lmq_operand *x)
     lmq_multiply(walker, &part->kv_a, x, work->k);
     lmq_multiply(walker, is_direct ? &part->q : &part->q_a, x,
                  is_direct ? work->q : work->q_a);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     finish_latents(walker);
-    LMQ_BARRIER
+    lmq_barrier(walker);
     if (!is_direct) {
         lmq_multiply(walker, &part->q_b, &q_latent, work->q);
-        LMQ_BARRIER
+        lmq_barrier(walker);
     }
     finish_queries(walker, is_direct ? &part->q : &part->q_b);
     multiply_heads(walker, part->k_b, work->q, h->head_dim, work->q_latent,
                    lmq_key_width(h));
-    LMQ_BARRIER
+    lmq_barrier(walker);
     lmq_attention(walker, &heads);
     multiply_heads(walker, part->v_b, work->mixed, lmq_mix_width(h),
                    work->attention, lmq_hparams_value_dim(h));

@@ -195,6 +195,18 @@ lmq_matrix_bytes(const struct lmq_matrix *matrix)
                                  tiles->scale_type));
 }
 
+double
+lmq_matrix_share(const struct lmq_model *model,
+                 const struct lmq_matrix *matrix)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    const struct lmq_place *place = &matrix->tensor->place;
+
+    return place->item >= 0 && lmq_role_is_of_experts(place->role)
+               ? (double)h->n_experts_used / h->n_experts
+               : 1;
+}
+
 enum lmq_status
 lmq_matrix_open(struct lmq_model *model, const struct lmq_tensor *tensor,
                 struct lmq_matrix *matrix, struct lmq_error *err)

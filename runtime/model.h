@@ -119,6 +119,19 @@ void lmq_matrix_drop(struct lmq_matrix *matrix);
 
 uint64_t lmq_matrix_bytes(const struct lmq_matrix *matrix);
 
+/* What each weight costs that n tokens are multiplied with: reading it takes
+ * about as long as multiplying it four times. */
+static inline size_t
+lmq_weight_price(size_t n)
+{
+    return n + 4;
+}
+
+/* How much of the tokens go through a matrix of a layer: all, or those that
+ * an expert gets. */
+double lmq_matrix_share(const struct lmq_model *model,
+                        const struct lmq_matrix *matrix);
+
 /* One row of a matrix as floats, without the bias. */
 void lmq_matrix_row(const struct lmq_matrix *matrix, size_t row, float *out);
 

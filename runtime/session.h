@@ -8,6 +8,7 @@
 #ifndef LMQ_RUNTIME_SESSION_H
 #define LMQ_RUNTIME_SESSION_H
 
+#include "base/team.h"
 #include "runtime/model.h"
 #include "runtime/rope.h"
 
@@ -49,7 +50,10 @@ struct lmq_routing {
  * the model has no use for are empty. */
 struct lmq_work {
     size_t batch;
-    int n_threads;
+    struct lmq_team *team;
+    int n_threads;        /* its members at most */
+    bool takes_all;       /* of them whatever the work: so it was wanted */
+    double layer_weights; /* that a token meets in a layer, on average */
     enum lmq_activations activations;
     enum lmq_row_type kv_type;
     size_t context;   /* positions that an lmq_kv has room for */
@@ -100,6 +104,10 @@ void lmq_work_free(struct lmq_work *work);
 /* Makes the angles of n positions from `position` on, unless they are there. */
 void lmq_work_turn_to(struct lmq_work *work, const struct lmq_hparams *hparams,
                       size_t n, size_t position);
+
+/* The members of the team that n tokens feed which meet so many weights: below
+ * some work for each, meeting takes longer than it saves. */
+size_t lmq_work_members(const struct lmq_work *work, double weights, size_t n);
 
 /* What it would take, about. */
 double lmq_work_bytes(const struct lmq_model *model, size_t batch,

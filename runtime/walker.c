@@ -6,15 +6,12 @@
 #include "runtime/walker.h"
 
 #include "base/size.h"
-#include "base/threads.h"
 #include "runtime/attention.h"
 
 struct lmq_walker
 lmq_walker_make(const struct lmq_model *model, struct lmq_work *work, size_t n,
-                size_t position)
+                size_t position, size_t number, size_t n_walkers)
 {
-    size_t number = (size_t)lmq_thread_number();
-
     return (struct lmq_walker){
         .kernels = lmq_kernels(),
         .model = model,
@@ -24,7 +21,7 @@ lmq_walker_make(const struct lmq_model *model, struct lmq_work *work, size_t n,
         .n = n,
         .position = position,
         .number = number,
-        .n_walkers = (size_t)lmq_thread_count(),
+        .n_walkers = n_walkers,
     };
 }
 
@@ -176,10 +173,10 @@ lmq_multiply(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
     }
     if (lmq_product_packs(walker, matrix) &&
         operand->packed_group != matrix->tiles.group) {
-        LMQ_BARRIER /* nobody reads the old form any more */
+        lmq_barrier(walker); /* nobody reads the old form any more */
         lmq_operand_pack(walker, matrix, operand, 0);
         operand->packed_group = matrix->tiles.group;
-        LMQ_BARRIER
+        lmq_barrier(walker);
     }
     lmq_walker_share(walker, lmq_tiles_count(matrix->n_rows), &from, &to);
     multiply_tiles(walker, matrix, operand, from, to, out, matrix->n_rows);
@@ -199,19 +196,10 @@ lmq_operand_pack(const struct lmq_walker *walker,
                                 walker->n_walkers);
 }
 
-/* Reading a weight costs about as much as multiplying it this often. */
-#define READING ((size_t)4)
-
-static size_t
-unit_price(size_t n)
-{
-    return n + READING;
-}
-
 size_t
 lmq_product_price(const struct lmq_matrix *matrix, size_t n)
 {
-    return lmq_tiles_count(matrix->n_rows) * unit_price(n);
+    return lmq_tiles_count(matrix->n_rows) * lmq_weight_price(n);
 }
 
 struct lmq_deal
@@ -239,7 +227,7 @@ lmq_deal_product(const struct lmq_walker *walker, struct lmq_deal *deal,
                  size_t out_stride)
 {
     size_t n = lmq_tiles_count(matrix->n_rows);
-    size_t unit = unit_price(operand->n);
+    size_t unit = lmq_weight_price(operand->n);
     size_t from = unit_at(deal->from, deal->at, unit, n);
     size_t to = unit_at(deal->to, deal->at, unit, n);
 

@@ -3,15 +3,14 @@
  * products that they share.
  *
  * All of them go through the same lines; each takes its share of every step,
- * and LMQ_BARRIER stands where a step needs what others have done. Shares
+ * and a barrier stands where a step needs what others have done. Shares
  * decide who computes a number, never how.
  */
 #ifndef LMQ_RUNTIME_WALKER_H
 #define LMQ_RUNTIME_WALKER_H
 
+#include "base/team.h"
 #include "runtime/session.h"
-
-#define LMQ_BARRIER _Pragma("omp barrier")
 
 /* One thread, and what all of them work on: n tokens from `position` on, in
  * one layer. */
@@ -28,10 +27,18 @@ struct lmq_walker {
     size_t number, n_walkers;
 };
 
-/* The calling thread of a parallel region, its layer still to be filled in. */
+/* One of n_walkers, its layer still to be filled in. */
 struct lmq_walker lmq_walker_make(const struct lmq_model *model,
                                   struct lmq_work *work, size_t n,
-                                  size_t position);
+                                  size_t position, size_t number,
+                                  size_t n_walkers);
+
+/* Goes on when all walkers have come here. */
+static inline void
+lmq_barrier(const struct lmq_walker *walker)
+{
+    lmq_team_barrier(walker->work->team, walker->number);
+}
 
 /* This thread's part of n things. */
 static inline void

@@ -19,6 +19,9 @@
 #include "runtime/attention.h"
 
 #define MAX_THREADS 256
+/* What a layer must cost for each thread, in multiplications (about 40 us of
+ * them), so that the barriers in it do not cost more. */
+#define MEMBER_PRICE (2e6)
 
 /* Of n rows of `width` things of `size` bytes. */
 struct buffer {
@@ -192,7 +195,7 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
             sizeof(float));
 }
 
-/* ---- Making and freeing ---- */
+/* ---- Memory ---- */
 
 static bool
 allocate(struct lmq_work *work, const struct list *list)
@@ -224,16 +227,55 @@ count_bytes(const struct list *list)
     return sum;
 }
 
+/* ---- How many work ---- */
+
+static double
+weights_per_layer(const struct lmq_model *model)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
+        const struct lmq_layer *layer = &model->layers[i];
+        for (size_t j = 0; j < layer->n_matrices; j++) {
+            const struct lmq_matrix *matrix = layer->matrices[j];
+            sum += lmq_matrix_share(model, matrix) * (double)matrix->n_rows *
+                   (double)matrix->n_cols;
+        }
+    }
+    return sum / model->hparams.n_layers;
+}
+
+size_t
+lmq_work_members(const struct lmq_work *work, double weights, size_t n)
+{
+    size_t most = (size_t)work->n_threads;
+    double fed = weights * (double)lmq_weight_price(n) / MEMBER_PRICE;
+
+    if (work->takes_all || fed >= (double)most)
+        return most;
+    return fed < 1 ? 1 : (size_t)fed;
+}
+
 static struct lmq_work
 plan(const struct lmq_model *model, size_t batch, size_t context, int threads)
 {
-    return (struct lmq_work){
+    struct lmq_work work = {
         .batch = batch,
         .n_threads = lmq_threads(threads, MAX_THREADS),
+        .takes_all = threads > 0,
+        .layer_weights = weights_per_layer(model),
         .context = context,
         .routing = {.capacity = expert_rows(&model->hparams, batch)},
     };
+    double head = (double)model->head.n_rows * (double)model->head.n_cols;
+    size_t for_layer = lmq_work_members(&work, work.layer_weights, batch);
+    size_t for_head = lmq_work_members(&work, head, 1);
+
+    work.n_threads = (int)larger(for_layer, for_head);
+    return work;
 }
+
+/* ---- Making and freeing ---- */
 
 /* A model that has learned its positions has no more of them; rows of experts
  * are counted in 32 bits. */
@@ -294,7 +336,9 @@ lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
     work->activations = activations;
     list_buffers(&list, work, model);
     work->threads = calloc((size_t)work->n_threads, sizeof(*work->threads));
-    bool is_complete = work->threads != NULL && allocate(work, &list);
+    work->team = lmq_team_new(work->n_threads);
+    bool is_complete = work->threads != NULL && work->team != NULL &&
+                       allocate(work, &list);
     for (int i = 0; i < work->n_threads && is_complete; i++) {
         list.n = 0;
         list_thread(&list, &work->threads[i], model);
@@ -324,6 +368,7 @@ have_same_positions(const struct lmq_hparams *a, const struct lmq_hparams *b)
 void
 lmq_work_free(struct lmq_work *work)
 {
+    lmq_team_free(work->team);
     for (size_t i = 0; i < work->n_owned; i++)
         lmq_mem_free(work->owned[i]);
     free((void *)work->owned);

@@ -225,17 +225,34 @@ point_at(struct run *run, size_t side, size_t slot, size_t first)
     run->work.kv_type = run->in->sides[side].kv_type;
 }
 
+/* One window after a layer. */
+struct streams {
+    struct run *run;
+    const float *a, *b; /* (n, dim) */
+    size_t n;
+};
+
+static void
+compare_rows(void *context, size_t member, size_t n_members)
+{
+    const struct streams *streams = context;
+    size_t dim = streams->run->in->reference->hparams.dim;
+
+    for (size_t t = member; t < streams->n; t += n_members)
+        lmq_compare_streams(streams->a + t * dim, streams->b + t * dim, dim,
+                            &streams->run->rows[t]);
+}
+
 static void
 compare_window(struct run *run, const struct lmq_window *window, size_t slot,
                int32_t layer)
 {
-    size_t dim = run->in->reference->hparams.dim;
-    const float *a = stream_of(run, 0, slot), *b = stream_of(run, 1, slot);
+    struct streams streams = {.run = run, .a = stream_of(run, 0, slot),
+                              .b = stream_of(run, 1, slot), .n = window->n};
     struct lmq_stream_drift total = {0};
 
-#pragma omp parallel for num_threads(run->work.n_threads)
-    for (size_t t = 0; t < window->n; t++)
-        lmq_compare_streams(a + t * dim, b + t * dim, dim, &run->rows[t]);
+    lmq_team_run(run->work.team, (size_t)run->work.n_threads, compare_rows,
+                 &streams);
     for (size_t t = 0; t < window->n; t++)
         lmq_stream_drift_add(&total, &run->rows[t]);
     run->observer->layer(run->observer->context, layer, &total);
@@ -287,6 +304,33 @@ walk_layer(struct run *run, size_t layer, const struct lmq_window *windows,
     return status;
 }
 
+/* Positions whose logits are there. */
+struct positions {
+    struct run *run;
+    const int32_t *next; /* (rows): the token that follows */
+    size_t rows;
+};
+
+/* Each comparison has its own result, and a member its own scratch. */
+static void
+compare_positions(void *context, size_t member, size_t n_members)
+{
+    const struct positions *positions = context;
+    struct run *run = positions->run;
+    size_t rows = positions->rows;
+    size_t vocabulary = run->in->reference->hparams.vocab_size;
+
+    for (size_t i = member; i < (run->in->n_sides - 1) * rows;
+         i += n_members) {
+        size_t side = 1 + i / rows, row = i % rows;
+        lmq_compare_logits(run->logits[0] + row * vocabulary,
+                           run->logits[side] + row * vocabulary, vocabulary,
+                           positions->next[row],
+                           run->scratch + member * 2 * vocabulary,
+                           &run->drifts[side * HEAD_ROWS + row]);
+    }
+}
+
 /* Logits of `rows` positions from `first` on, for all sides, and what they
  * say about the tokens that follow. */
 static enum lmq_status
@@ -294,8 +338,8 @@ judge_rows(struct run *run, const struct lmq_window *window, size_t slot,
            size_t first, size_t rows, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
-    size_t vocabulary = in->reference->hparams.vocab_size;
     const int32_t *tokens = in->corpus->tokens + window->first;
+    struct positions positions = {run, tokens + first + 1, rows};
     enum lmq_status status = LMQ_OK;
 
     for (size_t side = 0; side < in->n_sides; side++) {
@@ -303,17 +347,8 @@ judge_rows(struct run *run, const struct lmq_window *window, size_t slot,
         lmq_forward_head(&run->views[side], &run->work, rows, rows,
                          run->logits[side]);
     }
-#pragma omp parallel for collapse(2) schedule(dynamic) \
-    num_threads(run->work.n_threads)
-    for (size_t side = 1; side < in->n_sides; side++)
-        for (size_t i = 0; i < rows; i++)
-            lmq_compare_logits(
-                run->logits[0] + i * vocabulary,
-                run->logits[side] + i * vocabulary, vocabulary,
-                tokens[first + i + 1],
-                run->scratch +
-                    (size_t)lmq_thread_number() * 2 * vocabulary,
-                &run->drifts[side * HEAD_ROWS + i]);
+    lmq_team_run(run->work.team, (size_t)run->work.n_threads,
+                 compare_positions, &positions);
     for (size_t i = 0; i < rows; i++)
         for (size_t side = 1; side < in->n_sides && status == LMQ_OK; side++)
             status = run->observer->position(
