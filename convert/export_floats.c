@@ -12,10 +12,10 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "base/threads.h"
 
 /* Elements at a time, for each thread. */
 #define CHUNK ((size_t)1 << 17)
+#define WINDOW 256
 
 /* n elements as bytes; the number of the first that is not finite then, or n.
  * *is_exact is cleared if one was rounded. */
@@ -63,7 +63,7 @@ struct worker {
     struct lmq_scratch scratch;
     float *x;
     unsigned char *bytes;
-    bool is_exact;
+    bool is_exact; /* so far, of this tensor */
 };
 
 /* What is read as w + 1; adding 1 again mostly gives the same number. */
@@ -78,10 +78,32 @@ subtract_one(struct worker *worker, size_t n)
     }
 }
 
-static enum lmq_status
-write_chunk(const struct lmq_float_target *target, uint64_t first,
-            struct worker *worker, struct lmq_error *err)
+/* A tensor on its way; its chunks are the pieces. */
+struct writing {
+    const struct lmq_float_target *target;
+    uint64_t next; /* element that no window has yet */
+    uint64_t firsts[WINDOW];
+};
+
+static bool
+next_chunk(void *context, size_t slot)
 {
+    struct writing *writing = context;
+
+    if (writing->next >= writing->target->tensor->n_elements)
+        return false;
+    writing->firsts[slot] = writing->next;
+    writing->next += CHUNK;
+    return true;
+}
+
+static enum lmq_status
+write_chunk(void *context, size_t slot, void *state, struct lmq_error *err)
+{
+    const struct writing *writing = context;
+    const struct lmq_float_target *target = writing->target;
+    struct worker *worker = state;
+    uint64_t first = writing->firsts[slot];
     size_t width = lmq_dtype_size(target->dtype);
     size_t n = (size_t)lmq_u64_min(CHUNK, target->tensor->n_elements - first);
     enum lmq_status status;
@@ -108,46 +130,58 @@ write_chunk(const struct lmq_float_target *target, uint64_t first,
                             worker->bytes, n * width, err);
 }
 
-enum lmq_status
-lmq_export_write_tensor(const struct lmq_float_target *target, int threads,
-                        bool *is_exact, struct lmq_error *err)
+static bool
+make_worker(void *state, const void *context)
 {
-    int64_t n_chunks =
-        (int64_t)lmq_u64_ceil_div(target->tensor->n_elements, CHUNK);
-    int n_workers =
-        lmq_threads(threads, n_chunks > 1024 ? 1024 : (int)n_chunks);
-    int64_t failed_at = INT64_MAX;
-    enum lmq_status status = LMQ_OK;
+    struct worker *worker = state;
+    size_t most = *(const size_t *)context;
 
-#pragma omp parallel num_threads(n_workers)
-    {
-        struct worker worker = {.is_exact = true};
-        size_t most =
-            (size_t)lmq_u64_min(CHUNK, target->tensor->n_elements);
-        worker.x = lmq_mem_aligned(most, sizeof(float));
-        worker.bytes = lmq_mem_aligned(most, 8);
-        bool has_room = worker.x != NULL && worker.bytes != NULL;
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < n_chunks; i++) {
-            struct lmq_error error = {0};
-            enum lmq_status result =
-                has_room ? write_chunk(target, (uint64_t)i * CHUNK, &worker,
-                                       &error)
-                         : lmq_fail_nomem(&error);
-#pragma omp critical(lmq_export_failure)
-            {
-                *is_exact = *is_exact && worker.is_exact;
-                if (result != LMQ_OK && i < failed_at) {
-                    failed_at = i;
-                    status = result;
-                    if (err != NULL)
-                        *err = error;
-                }
-            }
-        }
-        lmq_scratch_free(&worker.scratch);
-        lmq_mem_free(worker.x);
-        lmq_mem_free(worker.bytes);
-    }
+    worker->x = lmq_mem_aligned(most, sizeof(float));
+    worker->bytes = lmq_mem_aligned(most, 8);
+    return worker->x != NULL && worker->bytes != NULL;
+}
+
+static void
+clear_worker(void *state)
+{
+    struct worker *worker = state;
+
+    lmq_scratch_free(&worker->scratch);
+    lmq_mem_free(worker->x);
+    lmq_mem_free(worker->bytes);
+}
+
+enum lmq_status
+lmq_float_workers_open(struct lmq_workers *workers, int threads,
+                       uint64_t n_elements, struct lmq_error *err)
+{
+    size_t most = (size_t)lmq_u64_min(CHUNK, n_elements);
+    uint64_t n_chunks = lmq_u64_ceil_div(n_elements, CHUNK);
+
+    return lmq_workers_open(workers, threads,
+                            (size_t)lmq_u64_min(n_chunks, WINDOW),
+                            sizeof(struct worker), make_worker, clear_worker,
+                            &most, err);
+}
+
+enum lmq_status
+lmq_export_write_tensor(const struct lmq_float_target *target,
+                        const struct lmq_workers *workers, bool *is_exact,
+                        struct lmq_error *err)
+{
+    struct writing writing = {.target = target};
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = &writing,
+        .next = next_chunk,
+        .piece = write_chunk,
+    };
+
+    for (size_t i = 0; i < workers->n; i++)
+        ((struct worker *)lmq_workers_state(workers, i))->is_exact = true;
+    enum lmq_status status = lmq_tasks_run(&tasks, workers, err);
+    for (size_t i = 0; i < workers->n; i++)
+        if (!((struct worker *)lmq_workers_state(workers, i))->is_exact)
+            *is_exact = false;
     return status;
 }

@@ -5,6 +5,7 @@
 #define LMQ_CONVERT_EXPORT_FLOATS_H
 
 #include "base/file.h"
+#include "base/tasks.h"
 #include "formats/checkpoint.h"
 
 struct lmq_float_target {
@@ -16,10 +17,15 @@ struct lmq_float_target {
     uint64_t offset;
 };
 
+/* Who writes them; `n_elements` are those of the largest. */
+enum lmq_status lmq_float_workers_open(struct lmq_workers *workers,
+                                       int threads, uint64_t n_elements,
+                                       struct lmq_error *err);
+
 /* Writes all elements; *is_exact is cleared if one was rounded. What is not
  * finite, or is not any more in the type, is LMQ_ERR_NONFINITE. */
 enum lmq_status lmq_export_write_tensor(const struct lmq_float_target *target,
-                                        int threads, bool *is_exact,
-                                        struct lmq_error *err);
+                                        const struct lmq_workers *workers,
+                                        bool *is_exact, struct lmq_error *err);
 
 #endif

@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/size.h"
-#include "base/threads.h"
+#include "base/tasks.h"
 #include "convert/q8_rows.h"
 #include "quantize/dtype.h"
 #include "quantize/group.h"
@@ -39,8 +39,6 @@ struct piece {
     uint64_t row, n_rows; /* of the source */
     uint64_t offset;      /* in the file */
     double sum_sq, err_sq;
-    enum lmq_status status;
-    struct lmq_error error;
 };
 
 struct worker {
@@ -51,14 +49,22 @@ struct worker {
     unsigned char *out;
 };
 
+struct position {
+    size_t target, source;
+    uint64_t row;    /* of the source */
+    uint64_t before; /* rows of the target before the source */
+};
+
 struct writer {
     struct lmq_gguf_plan *plan;
     struct lmq_output *output;
     uint64_t data_at;
+    const struct lmq_progress *progress;
     size_t most; /* elements of the largest piece */
     struct piece *window;
-    struct worker *workers;
-    int n_workers;
+    struct position at; /* of the next piece */
+    uint64_t done;      /* where the last one that was merged begins */
+    struct lmq_workers workers;
 };
 
 /* ---- Rotary pairs ---- */
@@ -150,17 +156,14 @@ largest_piece(const struct lmq_gguf_plan *plan)
     return (size_t)most;
 }
 
-struct position {
-    size_t target, source;
-    uint64_t row;    /* of the source */
-    uint64_t before; /* rows of the target before the source */
-};
-
 /* The next piece; false behind the last one. */
 static bool
-cut(const struct writer *w, struct position *at, struct piece *piece)
+next_piece(void *context, size_t slot)
 {
+    struct writer *w = context;
     const struct lmq_gguf_plan *plan = w->plan;
+    struct position *at = &w->at;
+    struct piece *piece = &w->window[slot];
 
     while (at->target < plan->n_targets &&
            at->source == plan->targets[at->target].n_sources)
@@ -294,9 +297,11 @@ encode_row(struct piece *piece, const struct lmq_gguf_target *target,
 /* ---- One piece ---- */
 
 static enum lmq_status
-write_piece(struct writer *w, struct piece *piece, struct worker *worker,
-            struct lmq_error *err)
+write_piece(void *context, size_t slot, void *state, struct lmq_error *err)
 {
+    struct writer *w = context;
+    struct piece *piece = &w->window[slot];
+    struct worker *worker = state;
     struct lmq_checkpoint *checkpoint = w->plan->checkpoint;
     const struct lmq_gguf_target *target = &w->plan->targets[piece->target];
     const struct lmq_gguf_stored_type *type =
@@ -349,63 +354,66 @@ write_values(const struct writer *w, const struct lmq_gguf_target *target,
 /* ---- All of them ---- */
 
 static enum lmq_status
-run_window(struct writer *w, size_t n, struct lmq_error *err)
+merge_piece(void *context, size_t slot, struct lmq_error *err)
 {
-    struct piece *window = w->window;
+    struct writer *w = context;
+    const struct piece *piece = &w->window[slot];
+    struct lmq_gguf_target *target = &w->plan->targets[piece->target];
 
-#pragma omp parallel for schedule(dynamic) num_threads(w->n_workers)
-    for (size_t i = 0; i < n; i++)
-        window[i].status =
-            write_piece(w, &window[i], &w->workers[lmq_thread_number()],
-                        &window[i].error);
-    for (size_t i = 0; i < n; i++) { /* in order, whatever was first */
-        struct lmq_gguf_target *target = &w->plan->targets[window[i].target];
-        if (window[i].status != LMQ_OK) {
-            if (err != NULL)
-                *err = window[i].error;
-            return window[i].status;
-        }
-        target->sum_sq += window[i].sum_sq;
-        target->err_sq += window[i].err_sq;
-    }
+    (void)err;
+    target->sum_sq += piece->sum_sq;
+    target->err_sq += piece->err_sq;
+    w->done = piece->offset - w->data_at;
     return LMQ_OK;
 }
 
 static enum lmq_status
-make_workers(struct writer *w, int threads, struct lmq_error *err)
+report_progress(void *context, struct lmq_error *err)
 {
-    size_t most = w->most, each = most * (4 + 1 + 4 + 8) + most / 8;
+    const struct writer *w = context;
 
-    w->n_workers = lmq_threads(threads, (int)(BUFFERS_MAX / each) + 1);
-    w->window = calloc(WINDOW, sizeof(*w->window));
-    w->workers = calloc((size_t)w->n_workers, sizeof(*w->workers));
-    if (w->window == NULL || w->workers == NULL)
-        return lmq_fail_nomem(err);
-    for (int i = 0; i < w->n_workers; i++) {
-        struct worker *worker = &w->workers[i];
-        worker->x = lmq_mem_aligned(most, sizeof(float));
-        worker->q = lmq_mem_aligned(most, 1);
-        worker->scales = lmq_mem_aligned(most / BLOCK + 1, sizeof(float));
-        worker->out = lmq_mem_aligned(most, 4);
-        if (worker->x == NULL || worker->q == NULL || worker->scales == NULL ||
-            worker->out == NULL)
-            return lmq_fail_nomem(err);
-    }
-    return LMQ_OK;
+    return lmq_progress_report(w->progress, "exporting", w->done,
+                               w->plan->data_size, err);
+}
+
+static bool
+make_worker(void *state, const void *context)
+{
+    struct worker *worker = state;
+    size_t most = ((const struct writer *)context)->most;
+
+    worker->x = lmq_mem_aligned(most, sizeof(float));
+    worker->q = lmq_mem_aligned(most, 1);
+    worker->scales = lmq_mem_aligned(most / BLOCK + 1, sizeof(float));
+    worker->out = lmq_mem_aligned(most, 4);
+    return worker->x != NULL && worker->q != NULL && worker->scales != NULL &&
+           worker->out != NULL;
 }
 
 static void
-free_workers(struct writer *w)
+clear_worker(void *state)
 {
-    for (int i = 0; w->workers != NULL && i < w->n_workers; i++) {
-        lmq_q8_reader_free(&w->workers[i].reader);
-        lmq_mem_free(w->workers[i].x);
-        lmq_mem_free(w->workers[i].q);
-        lmq_mem_free(w->workers[i].scales);
-        lmq_mem_free(w->workers[i].out);
-    }
-    free(w->workers);
-    free(w->window);
+    struct worker *worker = state;
+
+    lmq_q8_reader_free(&worker->reader);
+    lmq_mem_free(worker->x);
+    lmq_mem_free(worker->q);
+    lmq_mem_free(worker->scales);
+    lmq_mem_free(worker->out);
+}
+
+static enum lmq_status
+make_buffers(struct writer *w, int threads, struct lmq_error *err)
+{
+    size_t each = w->most * (4 + 1 + 4 + 8) + w->most / 8;
+
+    w->window = calloc(WINDOW, sizeof(*w->window));
+    if (w->window == NULL)
+        return lmq_fail_nomem(err);
+    return lmq_workers_open(&w->workers, threads,
+                            lmq_size_min(BUFFERS_MAX / each + 1, WINDOW),
+                            sizeof(struct worker), make_worker, clear_worker,
+                            w, err);
 }
 
 enum lmq_status
@@ -413,26 +421,30 @@ lmq_gguf_write_data(struct lmq_gguf_plan *plan, struct lmq_output *output,
                     uint64_t data_at, int threads,
                     const struct lmq_progress *progress, struct lmq_error *err)
 {
-    struct writer w = {.plan = plan, .output = output, .data_at = data_at};
-    struct position at = {0};
-    bool is_more = true;
+    struct writer w = {.plan = plan,
+                       .output = output,
+                       .data_at = data_at,
+                       .progress = progress,
+                       .most = largest_piece(plan)};
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = &w,
+        .next = next_piece,
+        .piece = write_piece,
+        .merge = merge_piece,
+        .report = report_progress,
+    };
+    enum lmq_status status = make_buffers(&w, threads, err);
 
-    w.most = largest_piece(plan);
-    enum lmq_status status = make_workers(&w, threads, err);
     for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
         if (plan->targets[i].values != NULL)
             status = write_values(&w, &plan->targets[i], err);
-    while (is_more && status == LMQ_OK) {
-        size_t n = 0;
-        while (n < WINDOW && (is_more = cut(&w, &at, &w.window[n])))
-            n++;
-        status = run_window(&w, n, err);
-        uint64_t done = n == 0 ? plan->data_size
-                               : w.window[n - 1].offset - data_at;
-        if (status == LMQ_OK)
-            status = lmq_progress_report(progress, "exporting", done,
-                                         plan->data_size, err);
-    }
-    free_workers(&w);
+    if (status == LMQ_OK)
+        status = lmq_tasks_run(&tasks, &w.workers, err);
+    if (status == LMQ_OK)
+        status = lmq_progress_report(progress, "exporting", plan->data_size,
+                                     plan->data_size, err);
+    lmq_workers_close(&w.workers);
+    free(w.window);
     return status;
 }

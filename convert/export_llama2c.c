@@ -21,7 +21,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "base/threads.h"
+#include "base/tasks.h"
 #include "convert/export.h"
 #include "convert/export_vocab.h"
 #include "convert/q8_rows.h"
@@ -34,6 +34,7 @@
 #define GROUP_USUAL 64
 /* Elements at a time. */
 #define CHUNK ((size_t)1 << 17)
+#define WINDOW 256
 
 /* The sequence of the file. */
 static const enum lmq_role norms[] = {LMQ_ROLE_ATTN_NORM, LMQ_ROLE_FFN_NORM,
@@ -373,11 +374,36 @@ turns(const struct lmq_tensor *tensor)
            tensor->place.role == LMQ_ROLE_ATTN_K;
 }
 
-static enum lmq_status
-write_rows(const struct export *export, const struct item *item, uint64_t row,
-           size_t n, struct worker *worker, struct lmq_error *err)
+/* A matrix on its way; so many rows are a piece. */
+struct writing {
+    const struct export *export;
+    const struct item *item;
+    uint64_t next, step;
+    uint64_t rows[WINDOW];
+};
+
+static bool
+next_rows(void *context, size_t slot)
 {
+    struct writing *writing = context;
+
+    if (writing->next >= writing->item->tensor->n_rows)
+        return false;
+    writing->rows[slot] = writing->next;
+    writing->next += writing->step;
+    return true;
+}
+
+static enum lmq_status
+write_rows(void *context, size_t slot, void *state, struct lmq_error *err)
+{
+    const struct writing *writing = context;
+    const struct export *export = writing->export;
+    const struct item *item = writing->item;
     const struct lmq_tensor *tensor = item->tensor;
+    struct worker *worker = state;
+    uint64_t row = writing->rows[slot];
+    size_t n = (size_t)lmq_u64_min(writing->step, tensor->n_rows - row);
     size_t head_dim = turns(tensor) ? export->checkpoint->hparams.head_dim : 0;
     size_t n_cols = (size_t)tensor->n_cols, n_groups = n_cols / export->group;
     enum lmq_status status = lmq_q8_read_rows(
@@ -404,27 +430,6 @@ write_rows(const struct export *export, const struct item *item, uint64_t row,
     return status;
 }
 
-static bool
-make_worker(struct worker *worker, size_t n, size_t n_groups)
-{
-    worker->q = lmq_mem_aligned(n, 1);
-    worker->moved_q = lmq_mem_aligned(n, 1);
-    worker->scales = lmq_mem_aligned(n_groups, sizeof(float));
-    worker->moved_scales = lmq_mem_aligned(n_groups, 4);
-    return worker->q != NULL && worker->moved_q != NULL &&
-           worker->scales != NULL && worker->moved_scales != NULL;
-}
-
-static void
-free_worker(struct worker *worker)
-{
-    lmq_q8_reader_free(&worker->reader);
-    lmq_mem_free(worker->q);
-    lmq_mem_free(worker->moved_q);
-    lmq_mem_free(worker->scales);
-    lmq_mem_free(worker->moved_scales);
-}
-
 /* Whole heads or tiles, and about CHUNK elements. */
 static size_t
 rows_at_a_time(const struct export *export, const struct lmq_tensor *tensor)
@@ -436,42 +441,62 @@ rows_at_a_time(const struct export *export, const struct lmq_tensor *tensor)
     return unit * (n_units == 0 ? 1 : n_units);
 }
 
-static enum lmq_status
-write_matrix(const struct export *export, const struct item *item, int threads,
-             struct lmq_error *err)
+static size_t
+largest_piece(const struct export *export)
 {
-    const struct lmq_tensor *tensor = item->tensor;
-    uint64_t step = rows_at_a_time(export, tensor);
-    size_t n_room = (size_t)(step * tensor->n_cols);
-    int64_t n_pieces = (int64_t)lmq_u64_ceil_div(tensor->n_rows, step);
-    int n_workers =
-        lmq_threads(threads, n_pieces > INT_MAX ? INT_MAX : (int)n_pieces);
-    int64_t failed_at = INT64_MAX;
-    enum lmq_status status = LMQ_OK;
+    size_t most = 1;
 
-#pragma omp parallel num_threads(n_workers)
-    {
-        struct worker worker = {0};
-        bool has_room = make_worker(&worker, n_room, n_room / export->group);
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < n_pieces; i++) {
-            struct lmq_error error = {0};
-            uint64_t row = (uint64_t)i * step;
-            size_t n = (size_t)lmq_u64_min(step, tensor->n_rows - row);
-            enum lmq_status result =
-                has_room ? write_rows(export, item, row, n, &worker, &error)
-                         : lmq_fail_nomem(&error);
-#pragma omp critical(lmq_export_failure)
-            if (result != LMQ_OK && i < failed_at) {
-                failed_at = i;
-                status = result;
-                if (err != NULL)
-                    *err = error;
-            }
-        }
-        free_worker(&worker);
+    for (size_t i = 0; i < export->n_items; i++) {
+        const struct lmq_tensor *tensor = export->items[i].tensor;
+        if (tensor->n_dims != 2)
+            continue;
+        size_t n = rows_at_a_time(export, tensor) * (size_t)tensor->n_cols;
+        most = n > most ? n : most;
     }
-    return status;
+    return most;
+}
+
+static bool
+make_worker(void *state, const void *context)
+{
+    const struct export *export = context;
+    struct worker *worker = state;
+    size_t n = largest_piece(export), n_groups = n / export->group;
+
+    worker->q = lmq_mem_aligned(n, 1);
+    worker->moved_q = lmq_mem_aligned(n, 1);
+    worker->scales = lmq_mem_aligned(n_groups, sizeof(float));
+    worker->moved_scales = lmq_mem_aligned(n_groups, 4);
+    return worker->q != NULL && worker->moved_q != NULL &&
+           worker->scales != NULL && worker->moved_scales != NULL;
+}
+
+static void
+clear_worker(void *state)
+{
+    struct worker *worker = state;
+
+    lmq_q8_reader_free(&worker->reader);
+    lmq_mem_free(worker->q);
+    lmq_mem_free(worker->moved_q);
+    lmq_mem_free(worker->scales);
+    lmq_mem_free(worker->moved_scales);
+}
+
+static enum lmq_status
+write_matrix(const struct export *export, const struct item *item,
+             const struct lmq_workers *workers, struct lmq_error *err)
+{
+    struct writing writing = {.export = export, .item = item,
+                              .step = rows_at_a_time(export, item->tensor)};
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = &writing,
+        .next = next_rows,
+        .piece = write_rows,
+    };
+
+    return lmq_tasks_run(&tasks, workers, err);
 }
 
 static enum lmq_status
@@ -479,20 +504,27 @@ write_all(const struct export *export, const struct lmq_export_options *options,
           const struct lmq_progress *progress, struct lmq_error *err)
 {
     uint64_t n_total = 0, n_done = 0;
-    enum lmq_status status = write_header(export, err);
+    struct lmq_workers workers;
+    enum lmq_status status =
+        lmq_workers_open(&workers, options->threads, WINDOW,
+                         sizeof(struct worker), make_worker, clear_worker,
+                         export, err);
 
+    if (status == LMQ_OK)
+        status = write_header(export, err);
     for (size_t i = 0; i < export->n_items; i++)
         n_total += export->items[i].tensor->n_elements;
     for (size_t i = 0; i < export->n_items && status == LMQ_OK; i++) {
         const struct item *item = &export->items[i];
         status = item->tensor->n_dims == 2
-                     ? write_matrix(export, item, options->threads, err)
+                     ? write_matrix(export, item, &workers, err)
                      : write_norm(export, item, err);
         n_done += item->tensor->n_elements;
         if (status == LMQ_OK)
             status = lmq_progress_report(progress, "exporting", n_done,
                                          n_total, err);
     }
+    lmq_workers_close(&workers);
     return status;
 }
 

@@ -493,7 +493,7 @@ write_text(struct part *part, bool is_shard, struct lmq_error *err)
 
 static enum lmq_status
 write_entry(struct export *export, const struct entry *entry,
-            struct lmq_error *err)
+            const struct lmq_workers *workers, struct lmq_error *err)
 {
     const struct part *part = &export->parts[entry->shard];
     const struct lmq_float_target target = {
@@ -505,15 +505,38 @@ write_entry(struct export *export, const struct entry *entry,
         .offset = part->data_at + entry->offset,
     };
 
-    return lmq_export_write_tensor(&target, export->options->threads,
-                                   &export->is_exact, err);
+    return lmq_export_write_tensor(&target, workers, &export->is_exact, err);
+}
+
+static enum lmq_status
+write_entries(struct export *export, const struct lmq_progress *progress,
+              struct lmq_error *err)
+{
+    uint64_t n_done = 0, n_total = 0, n_most = 0;
+    struct lmq_workers workers;
+
+    for (size_t i = 0; i < export->n_entries; i++) {
+        uint64_t n = export->entries[i].tensor->n_elements;
+        n_total += n;
+        n_most = n > n_most ? n : n_most;
+    }
+    enum lmq_status status = lmq_float_workers_open(
+        &workers, export->options->threads, n_most, err);
+    for (size_t i = 0; i < export->n_entries && status == LMQ_OK; i++) {
+        status = write_entry(export, &export->entries[i], &workers, err);
+        n_done += export->entries[i].tensor->n_elements;
+        if (status == LMQ_OK)
+            status = lmq_progress_report(progress, "exporting", n_done,
+                                         n_total, err);
+    }
+    lmq_workers_close(&workers);
+    return status;
 }
 
 static enum lmq_status
 write_parts(struct export *export, const struct lmq_progress *progress,
             struct lmq_error *err)
 {
-    uint64_t n_done = 0, n_total = 0;
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < export->n_parts && status == LMQ_OK; i++) {
@@ -524,16 +547,7 @@ write_parts(struct export *export, const struct lmq_progress *progress,
         if (status == LMQ_OK)
             status = write_text(part, i < export->n_shards, err);
     }
-    for (size_t i = 0; i < export->n_entries; i++)
-        n_total += export->entries[i].tensor->n_elements;
-    for (size_t i = 0; i < export->n_entries && status == LMQ_OK; i++) {
-        status = write_entry(export, &export->entries[i], err);
-        n_done += export->entries[i].tensor->n_elements;
-        if (status == LMQ_OK)
-            status = lmq_progress_report(progress, "exporting", n_done,
-                                         n_total, err);
-    }
-    return status;
+    return status == LMQ_OK ? write_entries(export, progress, err) : status;
 }
 
 static enum lmq_status

@@ -1,9 +1,8 @@
 /*
  * pipeline.c - pieces of tensors through a few buffers per thread.
  *
- * Tensors are cut into pieces of a fixed size. A window of pieces is worked
- * on by all threads; then their checksums and statistics are merged in order,
- * so that nothing depends on who did what.
+ * Tensors are cut into pieces of a fixed size, which are worked on by all
+ * threads; their checksums and statistics are merged in order (base/tasks.h).
  */
 #include "config.h"
 
@@ -20,7 +19,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/size.h"
-#include "base/threads.h"
+#include "base/tasks.h"
 
 /* Elements of a piece: small enough for the second-level cache with all of
  * its buffers, large enough that system calls do not count. */
@@ -37,8 +36,6 @@ struct piece {
     size_t n_rows, n_cols;
     bool is_last; /* of its tensor */
     /* The result: */
-    enum lmq_status status;
-    struct lmq_error error;
     uint32_t values_crc, scales_crc;
     uint64_t values_size, scales_size;
     struct lmq_quant_stats stats;
@@ -58,9 +55,16 @@ struct worker {
 struct pipeline {
     struct lmq_plan *plan;
     struct lmq_output *output;
-    struct worker *workers;
-    int n_workers;
+    const struct lmq_progress *progress;
+    struct lmq_workers workers;
     struct piece *window;
+    /* Where the next piece begins, and the record where the last one ends. */
+    size_t index, end;
+    uint64_t row, column;
+    /* What was merged: */
+    struct lmq_quant_stats total; /* of one tensor */
+    uint64_t n_done, n_total, n_zeroed;
+    bool *is_redone; /* per record */
 };
 
 /* ---- Cutting ---- */
@@ -350,21 +354,21 @@ copy_integers(struct pipeline *pipeline, struct piece *piece,
                             worker->q, (size_t)piece->values_size, err);
 }
 
-static void
-convert_piece(struct pipeline *pipeline, struct piece *piece,
-              struct worker *worker)
+static enum lmq_status
+convert_piece(void *context, size_t slot, void *state, struct lmq_error *err)
 {
+    struct pipeline *pipeline = context;
+    struct piece *piece = &pipeline->window[slot];
     const struct lmq_record *record = &pipeline->plan->records[piece->record];
 
     if (record->encoding == LMQ_ENCODING_Q8)
-        piece->status = convert_matrix(pipeline, piece, worker, &piece->error);
-    else if (record->dtype == LMQ_DTYPE_F32)
-        piece->status = copy_floats(pipeline, piece, worker, &piece->error);
-    else
-        piece->status = copy_integers(pipeline, piece, worker, &piece->error);
+        return convert_matrix(pipeline, piece, state, err);
+    if (record->dtype == LMQ_DTYPE_F32)
+        return copy_floats(pipeline, piece, state, err);
+    return copy_integers(pipeline, piece, state, err);
 }
 
-/* ---- Windows ---- */
+/* ---- All of them, in order ---- */
 
 static void
 reset_record(struct lmq_record *record)
@@ -375,10 +379,55 @@ reset_record(struct lmq_record *record)
     record->worst_group = 0;
 }
 
-static void
-merge_piece(struct lmq_record *record, struct lmq_quant_stats *total,
-            const struct piece *piece)
+static bool
+next_piece(void *context, size_t slot)
 {
+    struct pipeline *pipeline = context;
+    const struct lmq_plan *plan = pipeline->plan;
+    struct piece *piece = &pipeline->window[slot];
+
+    while (pipeline->index < pipeline->end &&
+           plan->records[pipeline->index].encoding == LMQ_ENCODING_ALIAS)
+        pipeline->index++;
+    if (pipeline->index == pipeline->end)
+        return false;
+    *piece = cut(plan, pipeline->index, pipeline->row, pipeline->column);
+    if (piece->is_last) {
+        pipeline->index++;
+        pipeline->row = pipeline->column = 0;
+    } else {
+        advance(plan, piece, &pipeline->row, &pipeline->column);
+    }
+    return true;
+}
+
+/* A record whose scales turn out to need a multiplier gets it, and is marked
+ * to be done again. */
+static void
+end_record(struct pipeline *pipeline, size_t index)
+{
+    struct lmq_record *record = &pipeline->plan->records[index];
+    float multiplier = lmq_choose_multiplier(record->quant.scales,
+                                             pipeline->total.max_scale);
+
+    if (record->encoding == LMQ_ENCODING_Q8 &&
+        multiplier != record->quant.multiplier &&
+        !pipeline->is_redone[index]) {
+        record->quant.multiplier = multiplier;
+        pipeline->is_redone[index] = true;
+    }
+    pipeline->total = (struct lmq_quant_stats){0};
+}
+
+static enum lmq_status
+merge_piece(void *context, size_t slot, struct lmq_error *err)
+{
+    struct pipeline *pipeline = context;
+    const struct piece *piece = &pipeline->window[slot];
+    struct lmq_record *record = &pipeline->plan->records[piece->record];
+    struct lmq_quant_stats *total = &pipeline->total;
+
+    (void)err;
     record->values.crc = (uint32_t)crc32_combine(
         record->values.crc, piece->values_crc, (off_t)piece->values_size);
     record->scales.crc = (uint32_t)crc32_combine(
@@ -390,104 +439,50 @@ merge_piece(struct lmq_record *record, struct lmq_quant_stats *total,
     record->err_sq = total->err_sq;
     record->worst_err_sq = total->worst_err_sq;
     record->worst_group = total->worst_group;
-}
-
-static enum lmq_status
-run_window(struct pipeline *pipeline, size_t n, struct lmq_error *err)
-{
-    struct piece *window = pipeline->window;
-
-#pragma omp parallel for schedule(dynamic) num_threads(pipeline->n_workers)
-    for (size_t i = 0; i < n; i++)
-        convert_piece(pipeline, &window[i],
-                      &pipeline->workers[lmq_thread_number()]);
-    for (size_t i = 0; i < n; i++) /* the first in order, not in time */
-        if (window[i].status != LMQ_OK) {
-            if (err != NULL)
-                *err = window[i].error;
-            return window[i].status;
-        }
+    pipeline->n_done += piece->n_rows * piece->n_cols;
+    pipeline->n_zeroed += piece->n_zeroed;
+    if (piece->is_last)
+        end_record(pipeline, piece->record);
     return LMQ_OK;
 }
 
-/* Fills the window with pieces from (index, row, column) on. */
-static size_t
-fill_window(struct pipeline *pipeline, size_t *index, size_t end,
-            uint64_t *row, uint64_t *column)
+static enum lmq_status
+report_progress(void *context, struct lmq_error *err)
 {
-    const struct lmq_plan *plan = pipeline->plan;
-    size_t n = 0;
+    const struct pipeline *pipeline = context;
 
-    while (*index < end && n < WINDOW) {
-        if (plan->records[*index].encoding == LMQ_ENCODING_ALIAS) {
-            ++*index;
-            continue;
-        }
-        struct piece *piece = &pipeline->window[n++];
-        *piece = cut(plan, *index, *row, *column);
-        if (piece->is_last) {
-            ++*index;
-            *row = *column = 0;
-        } else {
-            advance(plan, piece, row, column);
-        }
-    }
-    return n;
+    return lmq_progress_report(
+        pipeline->progress, "converting",
+        lmq_u64_min(pipeline->n_done, pipeline->n_total), pipeline->n_total,
+        err);
 }
 
-struct run_state {
-    uint64_t n_done, n_total, n_zeroed;
-    bool *is_redone; /* per record */
-};
-
-/* Converts the records [index, end). Those whose scales turn out to need a
- * multiplier get it, and are marked to be done again. */
+/* Converts the records [index, end). */
 static enum lmq_status
 run_records(struct pipeline *pipeline, size_t index, size_t end,
-            struct run_state *state, const struct lmq_progress *progress,
             struct lmq_error *err)
 {
-    struct lmq_plan *plan = pipeline->plan;
-    struct lmq_quant_stats total = {0};
-    uint64_t row = 0, column = 0;
-    size_t n;
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = pipeline,
+        .next = next_piece,
+        .piece = convert_piece,
+        .merge = merge_piece,
+        .report = report_progress,
+    };
 
-    while ((n = fill_window(pipeline, &index, end, &row, &column)) > 0) {
-        enum lmq_status status = run_window(pipeline, n, err);
-        for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-            const struct piece *piece = &pipeline->window[i];
-            struct lmq_record *record = &plan->records[piece->record];
-            merge_piece(record, &total, piece);
-            state->n_done += piece->n_rows * piece->n_cols;
-            state->n_zeroed += piece->n_zeroed;
-            if (!piece->is_last)
-                continue;
-            float multiplier = lmq_choose_multiplier(record->quant.scales,
-                                                     total.max_scale);
-            if (record->encoding == LMQ_ENCODING_Q8 &&
-                multiplier != record->quant.multiplier &&
-                !state->is_redone[piece->record]) {
-                record->quant.multiplier = multiplier;
-                state->is_redone[piece->record] = true;
-            }
-            total = (struct lmq_quant_stats){0};
-        }
-        if (status == LMQ_OK)
-            status = lmq_progress_report(
-                progress, "converting",
-                lmq_u64_min(state->n_done, state->n_total), state->n_total,
-                err);
-        if (status != LMQ_OK)
-            return status;
-    }
-    return LMQ_OK;
+    pipeline->index = index;
+    pipeline->end = end;
+    return lmq_tasks_run(&tasks, &pipeline->workers, err);
 }
 
 /* ---- Buffers ---- */
 
 static void
-free_worker(struct worker *worker)
+clear_worker(void *state)
 {
+    struct worker *worker = state;
+
     lmq_scratch_free(&worker->scratch);
     lmq_mem_free(worker->x);
     lmq_mem_free(worker->q);
@@ -518,38 +513,50 @@ most_scales(const struct lmq_plan *plan)
     return most;
 }
 
+/* What is needed of the buffers, besides PIECE. */
+struct room {
+    size_t n_scales, n_tile;
+};
+
+static bool
+make_worker(void *state, const void *context)
+{
+    const struct room *room = context;
+    struct worker *worker = state;
+
+    worker->x = lmq_mem_aligned(PIECE, sizeof(float));
+    worker->q = lmq_mem_aligned(PIECE, 8);
+    worker->scales = lmq_mem_aligned(room->n_scales, sizeof(float));
+    worker->stored_scales = lmq_mem_aligned(room->n_scales, 4);
+    worker->tile_values = lmq_mem_aligned(room->n_tile, 1);
+    worker->tile_scales = lmq_mem_aligned(room->n_scales, 4);
+    return worker->x != NULL && worker->q != NULL && worker->scales != NULL &&
+           worker->stored_scales != NULL && worker->tile_values != NULL &&
+           worker->tile_scales != NULL;
+}
+
 static enum lmq_status
-make_workers(struct pipeline *pipeline, int threads, struct lmq_error *err)
+make_buffers(struct pipeline *pipeline, int threads, struct lmq_error *err)
 {
     const struct lmq_plan *plan = pipeline->plan;
-    size_t n_scales = most_scales(plan);
-    size_t n_tile = plan->settings.layout == LMQ_LAYOUT_TILES
-                        ? n_scales * plan->settings.quant.group_size
-                        : 1;
-    /* x, raw bytes up to float64, kept floats or integers, scales, tiles */
-    size_t each = PIECE * (4 + 8 + 8) + n_scales * (4 + 4 + 4) + n_tile;
+    struct room room = {.n_scales = most_scales(plan), .n_tile = 1};
 
-    pipeline->n_workers =
-        lmq_threads(threads, (int)(BUFFERS_MAX / each) + 1);
+    if (plan->settings.layout == LMQ_LAYOUT_TILES)
+        room.n_tile = room.n_scales * plan->settings.quant.group_size;
+    /* x, raw bytes up to float64, kept floats or integers, scales, tiles */
+    size_t each = PIECE * (4 + 8 + 8) + room.n_scales * (4 + 4 + 4) +
+                  room.n_tile;
+    size_t pieces = (size_t)lmq_u64_min(
+        pipeline->n_total / PIECE + plan->n_records, WINDOW);
+
     pipeline->window = calloc(WINDOW, sizeof(*pipeline->window));
-    pipeline->workers =
-        calloc((size_t)pipeline->n_workers, sizeof(*pipeline->workers));
-    if (pipeline->window == NULL || pipeline->workers == NULL)
+    pipeline->is_redone = calloc(plan->n_records + 1, sizeof(bool));
+    if (pipeline->window == NULL || pipeline->is_redone == NULL)
         return lmq_fail_nomem(err);
-    for (int i = 0; i < pipeline->n_workers; i++) {
-        struct worker *worker = &pipeline->workers[i];
-        worker->x = lmq_mem_aligned(PIECE, sizeof(float));
-        worker->q = lmq_mem_aligned(PIECE, 8);
-        worker->scales = lmq_mem_aligned(n_scales, sizeof(float));
-        worker->stored_scales = lmq_mem_aligned(n_scales, 4);
-        worker->tile_values = lmq_mem_aligned(n_tile, 1);
-        worker->tile_scales = lmq_mem_aligned(n_scales, 4);
-        if (worker->x == NULL || worker->q == NULL || worker->scales == NULL ||
-            worker->stored_scales == NULL || worker->tile_values == NULL ||
-            worker->tile_scales == NULL)
-            return lmq_fail_nomem(err);
-    }
-    return LMQ_OK;
+    return lmq_workers_open(&pipeline->workers, threads,
+                            lmq_size_min(BUFFERS_MAX / each + 1, pieces),
+                            sizeof(struct worker), make_worker, clear_worker,
+                            &room, err);
 }
 
 /* ---- All of it ---- */
@@ -559,33 +566,27 @@ lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *output, int threads,
                  const struct lmq_progress *progress, uint64_t *n_zeroed,
                  struct lmq_error *err)
 {
-    struct pipeline pipeline = {.plan = plan, .output = output};
-    struct run_state state = {0};
-    enum lmq_status status = make_workers(&pipeline, threads, err);
+    struct pipeline pipeline = {
+        .plan = plan, .output = output, .progress = progress};
 
-    state.is_redone = calloc(plan->n_records + 1, sizeof(bool));
-    if (status == LMQ_OK && state.is_redone == NULL)
-        status = lmq_fail_nomem(err);
     for (size_t i = 0; i < plan->n_records; i++)
         if (plan->records[i].encoding != LMQ_ENCODING_ALIAS)
-            state.n_total += plan->sources[i]->n_elements;
+            pipeline.n_total += plan->sources[i]->n_elements;
     for (size_t i = 0; i < plan->checkpoint->n_files; i++)
         lmq_input_keep_digests(plan->checkpoint->files[i]);
+    enum lmq_status status = make_buffers(&pipeline, threads, err);
     if (status == LMQ_OK)
-        status = run_records(&pipeline, 0, plan->n_records, &state, progress,
-                             err);
+        status = run_records(&pipeline, 0, plan->n_records, err);
     for (size_t i = 0; i < plan->n_records && status == LMQ_OK; i++)
-        if (state.is_redone[i]) {
-            uint64_t counted = state.n_zeroed;
+        if (pipeline.is_redone[i]) {
+            uint64_t counted = pipeline.n_zeroed;
             reset_record(&plan->records[i]);
-            status = run_records(&pipeline, i, i + 1, &state, progress, err);
-            state.n_zeroed = counted;
+            status = run_records(&pipeline, i, i + 1, err);
+            pipeline.n_zeroed = counted;
         }
-    *n_zeroed = state.n_zeroed;
-    for (int i = 0; pipeline.workers != NULL && i < pipeline.n_workers; i++)
-        free_worker(&pipeline.workers[i]);
-    free(pipeline.workers);
+    *n_zeroed = pipeline.n_zeroed;
+    lmq_workers_close(&pipeline.workers);
     free(pipeline.window);
-    free(state.is_redone);
+    free(pipeline.is_redone);
     return status;
 }

@@ -16,17 +16,17 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "base/threads.h"
+#include "base/tasks.h"
 #include "formats/lmq.h"
 
 #define CHUNK ((size_t)1 << 20)
-#define MAX_THREADS 64
+#define WINDOW 64
 
 struct check {
     struct lmq_input *input;
     struct lmq_container container;
     const struct lmq_progress *progress;
-    int n_threads;
+    struct lmq_workers workers; /* with CHUNK bytes each */
     uint64_t n_done;
     json_t *problems;
 };
@@ -73,76 +73,108 @@ has_legal_scales(const unsigned char *p, size_t n, enum lmq_scales type)
 enum content { CONTENT_ANY, CONTENT_VALUES, CONTENT_SCALES };
 
 struct chunk {
+    uint64_t at; /* in the extent */
+    size_t size;
     uint32_t crc;
     bool is_legal;
-    enum lmq_status status;
-    struct lmq_error error;
 };
 
-static void
-check_chunk(struct check *check, const struct lmq_extent *extent,
-            uint64_t number, enum content content,
-            const struct lmq_record *record, struct chunk *chunk)
-{
-    uint64_t at = number * CHUNK;
-    size_t n = (size_t)lmq_u64_min(CHUNK, extent->size - at);
+/* An extent on its way; its chunks are the pieces. */
+struct reading {
+    struct check *check;
+    const struct lmq_extent *extent;
+    enum content content;
+    const struct lmq_record *record;
+    uint64_t next;
+    struct chunk chunks[WINDOW];
+    uint32_t crc; /* of those that were merged */
+    bool is_legal;
+};
 
-    *chunk = (struct chunk){.is_legal = true};
-    unsigned char *bytes = malloc(n);
-    chunk->status =
-        bytes == NULL ? lmq_fail_nomem(&chunk->error)
-                      : lmq_input_read(check->input, extent->offset + at,
-                                       bytes, n, &chunk->error);
-    if (chunk->status == LMQ_OK) {
-        chunk->crc = lmq_crc32(0, bytes, n);
-        if (content == CONTENT_VALUES)
-            chunk->is_legal = memchr(bytes, illegal_value(record), n) == NULL;
-        if (content == CONTENT_SCALES)
-            chunk->is_legal =
-                has_legal_scales(bytes, n, record->quant.scales);
-    }
-    free(bytes);
+static bool
+next_chunk(void *context, size_t slot)
+{
+    struct reading *reading = context;
+    uint64_t left = reading->extent->size - reading->next;
+
+    if (left == 0)
+        return false;
+    reading->chunks[slot] = (struct chunk){
+        .at = reading->next, .size = (size_t)lmq_u64_min(CHUNK, left)};
+    reading->next += reading->chunks[slot].size;
+    return true;
 }
 
-#define BATCH 64
+static enum lmq_status
+check_chunk(void *context, size_t slot, void *bytes, struct lmq_error *err)
+{
+    struct reading *reading = context;
+    struct chunk *chunk = &reading->chunks[slot];
+    const struct lmq_record *record = reading->record;
+    enum lmq_status status = lmq_input_read(
+        reading->check->input, reading->extent->offset + chunk->at, bytes,
+        chunk->size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    chunk->crc = lmq_crc32(0, bytes, chunk->size);
+    chunk->is_legal = true;
+    if (reading->content == CONTENT_VALUES)
+        chunk->is_legal =
+            memchr(bytes, illegal_value(record), chunk->size) == NULL;
+    if (reading->content == CONTENT_SCALES)
+        chunk->is_legal =
+            has_legal_scales(bytes, chunk->size, record->quant.scales);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+merge_chunk(void *context, size_t slot, struct lmq_error *err)
+{
+    struct reading *reading = context;
+    const struct chunk *chunk = &reading->chunks[slot];
+
+    (void)err;
+    reading->crc = (uint32_t)crc32_combine(reading->crc, chunk->crc,
+                                           (off_t)chunk->size);
+    reading->is_legal &= chunk->is_legal;
+    reading->check->n_done += chunk->size;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+report_progress(void *context, struct lmq_error *err)
+{
+    const struct check *check = ((struct reading *)context)->check;
+
+    return lmq_progress_report(check->progress, "verifying", check->n_done,
+                               lmq_input_size(check->input), err);
+}
 
 static enum lmq_status
 check_extent(struct check *check, const struct lmq_extent *extent,
              enum content content, const struct lmq_record *record,
              const char *section, const char *name, struct lmq_error *err)
 {
-    uint64_t n_chunks = lmq_u64_ceil_div(extent->size, CHUNK);
-    struct chunk chunks[BATCH];
-    uint32_t crc = 0;
-    bool is_legal = true;
+    struct reading reading = {.check = check, .extent = extent,
+                              .content = content, .record = record,
+                              .is_legal = true};
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = &reading,
+        .next = next_chunk,
+        .piece = check_chunk,
+        .merge = merge_chunk,
+        .report = report_progress,
+    };
+    enum lmq_status status = lmq_tasks_run(&tasks, &check->workers, err);
 
-    for (uint64_t first = 0; first < n_chunks; first += BATCH) {
-        uint64_t n = lmq_u64_min(BATCH, n_chunks - first);
-#pragma omp parallel for schedule(dynamic) num_threads(check->n_threads)
-        for (uint64_t i = 0; i < n; i++)
-            check_chunk(check, extent, first + i, content, record, &chunks[i]);
-        for (uint64_t i = 0; i < n; i++) {
-            uint64_t size = lmq_u64_min(CHUNK, extent->size -
-                                                   (first + i) * CHUNK);
-            if (chunks[i].status != LMQ_OK) {
-                if (err != NULL)
-                    *err = chunks[i].error;
-                return chunks[i].status;
-            }
-            crc = (uint32_t)crc32_combine(crc, chunks[i].crc, (off_t)size);
-            is_legal &= chunks[i].is_legal;
-            check->n_done += size;
-        }
-        enum lmq_status status = lmq_progress_report(
-            check->progress, "verifying", check->n_done,
-            lmq_input_size(check->input), err);
-        if (status != LMQ_OK)
-            return status;
-    }
-    if (crc != extent->crc)
+    if (status != LMQ_OK)
+        return status;
+    if (reading.crc != extent->crc)
         add_problem(check, section, name, extent->offset,
                     "the CRC-32 does not match");
-    else if (!is_legal)
+    else if (!reading.is_legal)
         add_problem(check, section, name, extent->offset,
                     content == CONTENT_VALUES
                         ? "holds the illegal value -128"
@@ -273,8 +305,7 @@ enum lmq_status
 lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
            struct lmq_report **report, struct lmq_error *err)
 {
-    struct check check = {.progress = progress,
-                          .n_threads = lmq_threads(threads, MAX_THREADS)};
+    struct check check = {.progress = progress};
     struct lmq_error frame;
 
     *report = NULL;
@@ -296,6 +327,11 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
     if (status != LMQ_OK && err != NULL)
         *err = frame;
     if (status == LMQ_OK)
+        status = lmq_workers_open(
+            &check.workers, threads,
+            (size_t)lmq_u64_min(lmq_input_size(check.input) / CHUNK, WINDOW),
+            CHUNK, NULL, NULL, NULL, err);
+    if (status == LMQ_OK)
         status = check_sections(&check, err);
     if (status == LMQ_OK)
         status = check_tensors(&check, err);
@@ -311,6 +347,7 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     json_decref(check.problems);
+    lmq_workers_close(&check.workers);
     lmq_container_free(&check.container);
     lmq_input_close(check.input);
     return status;

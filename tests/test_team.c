@@ -1,5 +1,5 @@
 /*
- * test_team.c - counts of threads, teams, barriers.
+ * test_team.c - counts of threads, teams, barriers, work in pieces.
  */
 #include "config.h"
 
@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/tasks.h"
 #include "base/team.h"
 #include "base/threads.h"
 #include "tests/suite.h"
@@ -268,6 +269,176 @@ START_TEST(signals_are_the_callers)
 }
 END_TEST
 
+/* ---- Work in pieces ---- */
+
+#define WINDOW 16
+
+struct work {
+    size_t n, at;
+    size_t numbers[WINDOW];
+    double results[WINDOW];
+    double sum; /* of floats: its bits tell the order */
+    size_t n_merged, n_reports;
+    size_t fails[3]; /* pieces that do; 0: none */
+    size_t stops;    /* the report that does */
+    pthread_t caller;
+    bool is_wrong;
+};
+
+static bool
+next_number(void *context, size_t slot)
+{
+    struct work *work = context;
+
+    work->is_wrong |= !pthread_equal(work->caller, pthread_self());
+    if (work->at == work->n)
+        return false;
+    work->numbers[slot] = ++work->at;
+    return true;
+}
+
+static enum lmq_status
+work_on(void *context, size_t slot, void *state, struct lmq_error *err)
+{
+    struct work *work = context;
+    size_t number = work->numbers[slot];
+    size_t *used = state;
+
+    ++*used;
+    if (number % 5 == 0)
+        usleep((useconds_t)(100 * (7 - number % 7)));
+    for (int i = 0; i < 3; i++)
+        if (number == work->fails[i])
+            return lmq_fail(err, LMQ_ERR_FORMAT, number, "piece %zu", number);
+    work->results[slot] = 1 / (double)number;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_result(void *context, size_t slot, struct lmq_error *err)
+{
+    struct work *work = context;
+
+    (void)err;
+    work->is_wrong |= !pthread_equal(work->caller, pthread_self()) ||
+                      work->numbers[slot] != work->n_merged + 1;
+    work->sum += work->results[slot];
+    work->n_merged++;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+report_numbers(void *context, struct lmq_error *err)
+{
+    struct work *work = context;
+
+    work->is_wrong |= !pthread_equal(work->caller, pthread_self());
+    return ++work->n_reports == work->stops
+               ? lmq_fail(err, LMQ_ERR_CANCELLED, 0, "interrupted")
+               : LMQ_OK;
+}
+
+static enum lmq_status
+run_work(struct work *work, int threads, struct lmq_error *err)
+{
+    struct lmq_workers workers;
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = work,
+        .next = next_number,
+        .piece = work_on,
+        .merge = add_result,
+        .report = report_numbers,
+    };
+
+    work->caller = pthread_self();
+    ck_assert_int_eq(lmq_workers_open(&workers, threads, 64, sizeof(size_t),
+                                      NULL, NULL, NULL, err),
+                     LMQ_OK);
+    enum lmq_status status = lmq_tasks_run(&tasks, &workers, err);
+    lmq_workers_close(&workers);
+    ck_assert(!work->is_wrong);
+    return status;
+}
+
+START_TEST(merges_are_in_order)
+{
+    static const size_t sizes[] = {0, 1, WINDOW - 1, WINDOW, WINDOW + 1, 100};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct work one = {.n = sizes[i]};
+        ck_assert_int_eq(run_work(&one, 1, NULL), LMQ_OK);
+        ck_assert_uint_eq(one.n_merged, sizes[i]);
+        ck_assert_uint_eq(one.n_reports, (sizes[i] + WINDOW - 1) / WINDOW);
+        for (int threads = 2; threads <= 7; threads++) {
+            struct work many = {.n = sizes[i]};
+            ck_assert_int_eq(run_work(&many, threads, NULL), LMQ_OK);
+            ck_assert_mem_eq(&many.sum, &one.sum, sizeof(one.sum));
+        }
+    }
+}
+END_TEST
+
+START_TEST(the_first_error_in_order_is_told)
+{
+    for (int threads = 1; threads <= 7; threads++)
+        for (size_t first = 1; first <= 40; first += 3) {
+            struct work work = {.n = 40,
+                                .fails = {first + 1, first, first + 4}};
+            struct lmq_error err;
+            ck_assert_int_eq(run_work(&work, threads, &err), LMQ_ERR_FORMAT);
+            ck_assert_uint_eq(err.offset, first);
+            ck_assert_uint_eq(work.n_merged, (first - 1) / WINDOW * WINDOW);
+            struct work again = {.n = 40, .fails = {first}};
+            ck_assert_int_eq(run_work(&again, threads, NULL), LMQ_ERR_FORMAT);
+        }
+}
+END_TEST
+
+START_TEST(a_report_can_stop_the_work)
+{
+    for (int threads = 1; threads <= 3; threads++) {
+        struct work work = {.n = 100, .stops = 2};
+        struct lmq_error err;
+        ck_assert_int_eq(run_work(&work, threads, &err), LMQ_ERR_CANCELLED);
+        ck_assert_uint_eq(work.n_merged, 2 * WINDOW);
+    }
+}
+END_TEST
+
+static bool
+make_third(void *state, const void *context)
+{
+    size_t *n_made = *(size_t *const *)context;
+
+    if (++*n_made == 3)
+        return false;
+    *(void **)state = malloc(1);
+    return true;
+}
+
+static void
+clear_third(void *state)
+{
+    free(*(void **)state);
+}
+
+START_TEST(a_worker_that_cannot_be_made_is_an_error)
+{
+    struct lmq_workers workers;
+    struct lmq_error err;
+    size_t n_made = 0;
+    size_t *const counter = &n_made;
+
+    ck_assert_int_eq(lmq_workers_open(&workers, 5, 64, sizeof(void *),
+                                      make_third, clear_third, &counter,
+                                      &err),
+                     LMQ_ERR_NOMEM);
+    lmq_workers_close(&workers);
+    ck_assert_uint_eq(n_made, 3);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -280,6 +451,10 @@ main(void)
         a_child_of_fork_goes_on_alone,
         without_threads_a_team_is_smaller,
         signals_are_the_callers,
+        merges_are_in_order,
+        the_first_error_in_order_is_told,
+        a_report_can_stop_the_work,
+        a_worker_that_cannot_be_made_is_an_error,
     };
 
     return RUN_SUITE("team", tests);

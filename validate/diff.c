@@ -11,12 +11,12 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "base/threads.h"
+#include "base/tasks.h"
 #include "formats/describe.h"
 #include "formats/packed.h"
 
 #define CHUNK ((size_t)1 << 17)
-#define BATCH 64
+#define WINDOW 64
 #define MAX_THREADS 16
 
 struct sums {
@@ -33,8 +33,7 @@ struct worker {
 struct diff {
     struct lmq_checkpoint *a, *b;
     const struct lmq_progress *progress;
-    struct worker *workers;
-    int n_workers;
+    struct lmq_workers workers;
     uint64_t n_done, n_total;
 };
 
@@ -71,23 +70,71 @@ sum_chunk(const float *a, const float *b, size_t n, struct sums *sums)
     }
 }
 
-static enum lmq_status
-compare_chunk(struct diff *diff, const struct lmq_tensor *a,
-              const struct lmq_tensor *b, uint64_t number, struct sums *sums,
-              struct lmq_error *err)
+/* Two tensors on their way; their chunks are the pieces. */
+struct comparison {
+    struct diff *diff;
+    const struct lmq_tensor *a, *b;
+    uint64_t next; /* element that no window has yet */
+    struct chunk {
+        uint64_t at;
+        size_t n;
+        struct sums sums;
+    } chunks[WINDOW];
+    struct sums *total; /* of those that were merged */
+};
+
+static bool
+next_chunk(void *context, size_t slot)
 {
-    struct worker *worker = &diff->workers[lmq_thread_number()];
-    uint64_t at = number * CHUNK;
-    size_t n = (size_t)lmq_u64_min(CHUNK, a->n_elements - at);
-    enum lmq_status status = lmq_checkpoint_read(
-        diff->a, a, at, n, worker->a, &worker->a_scratch, err);
+    struct comparison *comparison = context;
+    uint64_t left = comparison->a->n_elements - comparison->next;
+
+    if (left == 0)
+        return false;
+    comparison->chunks[slot] = (struct chunk){
+        .at = comparison->next, .n = (size_t)lmq_u64_min(CHUNK, left)};
+    comparison->next += comparison->chunks[slot].n;
+    return true;
+}
+
+static enum lmq_status
+compare_chunk(void *context, size_t slot, void *state, struct lmq_error *err)
+{
+    struct comparison *comparison = context;
+    const struct diff *diff = comparison->diff;
+    struct chunk *chunk = &comparison->chunks[slot];
+    struct worker *worker = state;
+    enum lmq_status status =
+        lmq_checkpoint_read(diff->a, comparison->a, chunk->at, chunk->n,
+                            worker->a, &worker->a_scratch, err);
 
     if (status == LMQ_OK)
-        status = lmq_checkpoint_read(diff->b, b, at, n, worker->b,
-                                     &worker->b_scratch, err);
+        status = lmq_checkpoint_read(diff->b, comparison->b, chunk->at,
+                                     chunk->n, worker->b, &worker->b_scratch,
+                                     err);
     if (status == LMQ_OK)
-        sum_chunk(worker->a, worker->b, n, sums);
+        sum_chunk(worker->a, worker->b, chunk->n, &chunk->sums);
     return status;
+}
+
+static enum lmq_status
+merge_chunk(void *context, size_t slot, struct lmq_error *err)
+{
+    struct comparison *comparison = context;
+
+    (void)err;
+    add_sums(comparison->total, &comparison->chunks[slot].sums);
+    comparison->diff->n_done += comparison->chunks[slot].n;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+report_progress(void *context, struct lmq_error *err)
+{
+    const struct diff *diff = ((struct comparison *)context)->diff;
+
+    return lmq_progress_report(diff->progress, "comparing", diff->n_done,
+                               diff->n_total, err);
 }
 
 static enum lmq_status
@@ -95,34 +142,19 @@ compare_tensor(struct diff *diff, const struct lmq_tensor *a,
                const struct lmq_tensor *b, struct sums *total,
                struct lmq_error *err)
 {
-    uint64_t n_chunks = lmq_u64_ceil_div(a->n_elements, CHUNK);
-    struct sums sums[BATCH];
-    struct lmq_error errors[BATCH];
-    enum lmq_status statuses[BATCH];
+    struct comparison comparison = {
+        .diff = diff, .a = a, .b = b, .total = total};
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = &comparison,
+        .next = next_chunk,
+        .piece = compare_chunk,
+        .merge = merge_chunk,
+        .report = report_progress,
+    };
 
     *total = (struct sums){0};
-    for (uint64_t first = 0; first < n_chunks; first += BATCH) {
-        uint64_t n = lmq_u64_min(BATCH, n_chunks - first);
-#pragma omp parallel for schedule(dynamic) num_threads(diff->n_workers)
-        for (uint64_t i = 0; i < n; i++)
-            statuses[i] =
-                compare_chunk(diff, a, b, first + i, &sums[i], &errors[i]);
-        for (uint64_t i = 0; i < n; i++) {
-            if (statuses[i] != LMQ_OK) {
-                if (err != NULL)
-                    *err = errors[i];
-                return statuses[i];
-            }
-            add_sums(total, &sums[i]);
-        }
-        diff->n_done += lmq_u64_min(BATCH * CHUNK,
-                                    a->n_elements - first * CHUNK);
-        enum lmq_status status = lmq_progress_report(
-            diff->progress, "comparing", diff->n_done, diff->n_total, err);
-        if (status != LMQ_OK)
-            return status;
-    }
-    return LMQ_OK;
+    return lmq_tasks_run(&tasks, &diff->workers, err);
 }
 
 /* ---- Report ---- */
@@ -247,19 +279,26 @@ compare_all(struct diff *diff, json_t **report, struct lmq_error *err)
     return status;
 }
 
-static enum lmq_status
-make_workers(struct diff *diff, struct lmq_error *err)
+static bool
+make_worker(void *state, const void *context)
 {
-    diff->workers = calloc((size_t)diff->n_workers, sizeof(*diff->workers));
-    if (diff->workers == NULL)
-        return lmq_fail_nomem(err);
-    for (int i = 0; i < diff->n_workers; i++) {
-        diff->workers[i].a = malloc(CHUNK * sizeof(float));
-        diff->workers[i].b = malloc(CHUNK * sizeof(float));
-        if (diff->workers[i].a == NULL || diff->workers[i].b == NULL)
-            return lmq_fail_nomem(err);
-    }
-    return LMQ_OK;
+    struct worker *worker = state;
+
+    (void)context;
+    worker->a = malloc(CHUNK * sizeof(float));
+    worker->b = malloc(CHUNK * sizeof(float));
+    return worker->a != NULL && worker->b != NULL;
+}
+
+static void
+clear_worker(void *state)
+{
+    struct worker *worker = state;
+
+    lmq_scratch_free(&worker->a_scratch);
+    lmq_scratch_free(&worker->b_scratch);
+    free(worker->a);
+    free(worker->b);
 }
 
 enum lmq_status
@@ -267,10 +306,7 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
          const struct lmq_progress *progress, struct lmq_report **report,
          struct lmq_error *err)
 {
-    struct diff diff = {.a = a,
-                        .b = b,
-                        .progress = progress,
-                        .n_workers = lmq_threads(threads, MAX_THREADS)};
+    struct diff diff = {.a = a, .b = b, .progress = progress};
     json_t *json = json_object();
 
     *report = NULL;
@@ -282,16 +318,13 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(b, err);
     if (status == LMQ_OK)
-        status = make_workers(&diff, err);
+        status = lmq_workers_open(
+            &diff.workers, threads,
+            (size_t)lmq_u64_min(diff.n_total / CHUNK, MAX_THREADS),
+            sizeof(struct worker), make_worker, clear_worker, NULL, err);
     if (status == LMQ_OK)
         status = compare_all(&diff, &json, err);
-    for (int i = 0; diff.workers != NULL && i < diff.n_workers; i++) {
-        lmq_scratch_free(&diff.workers[i].a_scratch);
-        lmq_scratch_free(&diff.workers[i].b_scratch);
-        free(diff.workers[i].a);
-        free(diff.workers[i].b);
-    }
-    free(diff.workers);
+    lmq_workers_close(&diff.workers);
     if (status != LMQ_OK)
         json_decref(json);
     else
