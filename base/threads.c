@@ -12,9 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -139,24 +136,4 @@ lmq_threads(int wanted, int most)
     }
     n = n < most ? n : most;
     return n < 1 ? 1 : n;
-}
-
-int
-lmq_thread_number(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
-int
-lmq_thread_count(void)
-{
-#ifdef _OPENMP
-    return omp_get_num_threads();
-#else
-    return 1;
-#endif
 }

@@ -18,10 +18,4 @@ int lmq_cores(void);
  * names, below `root` (/sys/fs/cgroup); INT_MAX without a limit. */
 int lmq_cgroup_cores(const char *list, const char *root);
 
-/* The calling thread's number within the parallel region, from 0. */
-int lmq_thread_number(void);
-
-/* How many threads walk through this parallel region. */
-int lmq_thread_count(void);
-
 #endif

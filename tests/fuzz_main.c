@@ -5,7 +5,7 @@
  * the tests. So `make check` replays everything that fuzzing has found. For
  * fuzzing itself:
  *
- *     ./configure CC=clang --disable-shared --disable-openmp \
+ *     ./configure CC=clang --disable-shared \
  *         CFLAGS='-g -O1 -fsanitize=fuzzer-no-link,address,undefined'
  *     make libcore.la libtest.la
  *     clang -fsanitize=fuzzer,address,undefined -I. tests/fuzz_lmq.c \

@@ -18,7 +18,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "base/threads.h"
 #include "tests/suite.h"
 
 /* ---- Sizes and bytes ---- */
@@ -532,16 +531,6 @@ START_TEST(the_instruction_set_is_one_that_the_machine_has)
 }
 END_TEST
 
-START_TEST(threads_are_what_is_wanted_up_to_the_bound)
-{
-    ck_assert_int_eq(lmq_threads(3, 64), 3);
-    ck_assert_int_eq(lmq_threads(100, 64), 64);
-    ck_assert_int_ge(lmq_threads(0, 64), 1);
-    ck_assert_int_le(lmq_threads(0, 1), 1);
-    ck_assert_int_eq(lmq_thread_number(), 0);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -568,7 +557,6 @@ main(void)
         an_output_follows_the_umask,
         an_output_that_cannot_be_is_refused_at_once,
         the_instruction_set_is_one_that_the_machine_has,
-        threads_are_what_is_wanted_up_to_the_bound,
     };
 
     return RUN_SUITE("base", tests);
