@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/session.h"
 #include "tests/suite.h"
 
 #define N_TOKENS 24
@@ -124,6 +125,44 @@ START_TEST(sessions_of_one_model_run_at_once)
     check_sequences(container, "q16");
     check_sequences(container, "f32");
     check_sequences(source_path("data/fable"), NULL);
+}
+END_TEST
+
+/* How many threads take part when n tokens are evaluated. */
+static size_t
+members_for(const struct lmq_model *model, int threads, size_t n)
+{
+    const struct lmq_session_options options = {.threads = threads};
+    struct lmq_session *session;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_session_new(model, &options, &session, &err) == LMQ_OK,
+                  "%s", err.message);
+    size_t members = lmq_work_members(&session->work,
+                                      session->work.layer_weights, n);
+    ck_assert_uint_le(members, lmq_team_size(session->work.team));
+    lmq_session_free(session);
+    return members;
+}
+
+START_TEST(a_small_model_has_one_thread_unless_it_is_told)
+{
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(source_path("data/fable"));
+    struct lmq_model *model;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_model_open(checkpoint, &model, &err) == LMQ_OK, "%s",
+                  err.message);
+    setenv("OMP_NUM_THREADS", "4", 1);
+    ck_assert_uint_eq(members_for(model, 0, 1), 1);
+    ck_assert_uint_eq(members_for(model, 0, 128), 4);
+    ck_assert_uint_eq(members_for(model, 3, 1), 3);
+    ck_assert_uint_eq(members_for(model, 3, 128), 3);
+    setenv("OMP_NUM_THREADS", "1", 1);
+    ck_assert_uint_eq(members_for(model, 0, 128), 1);
+    lmq_model_close(model);
+    lmq_checkpoint_close(checkpoint);
 }
 END_TEST
 
@@ -314,6 +353,7 @@ main(void)
 {
     const TTest *const tests[] = {
         sessions_of_one_model_run_at_once,
+        a_small_model_has_one_thread_unless_it_is_told,
         conversions_run_at_once,
         threads_share_a_tokenizer,
     };
