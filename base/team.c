@@ -210,14 +210,17 @@ wait_at(struct gate *gate, unsigned turn, struct member *member)
 void
 lmq_team_barrier(struct lmq_team *team, size_t member)
 {
-    if (team->n == 1)
+    size_t all = team->n;
+
+    if (all == 1)
         return;
-    /* Cannot change before this member has arrived. */
+    /* Neither can change before this member has arrived; afterwards the others
+     * may be in another run already. */
     unsigned turn = atomic_load_explicit(&team->all_arrived.turn,
                                          memory_order_relaxed);
     size_t n = atomic_fetch_add_explicit(&team->n_arrived, 1,
                                          memory_order_acq_rel);
-    if (n + 1 < team->n) {
+    if (n + 1 < all) {
         wait_at(&team->all_arrived, turn, &team->members[member]);
         return;
     }
