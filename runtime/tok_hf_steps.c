@@ -103,14 +103,6 @@ new_normal(struct lmq_tokenizer *t, enum lmq_normal_kind kind)
 }
 
 static enum lmq_status
-too_many(struct lmq_error *err)
-{
-    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                    "more than %d steps (or out of memory)",
-                    LMQ_TOKENIZER_MAX_STEPS);
-}
-
-static enum lmq_status
 read_prepend(struct lmq_tokenizer *t, const json_t *object, int depth,
              struct lmq_error *err)
 {
@@ -122,7 +114,7 @@ read_prepend(struct lmq_tokenizer *t, const json_t *object, int depth,
         return status;
     struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_PREPEND);
     if (step == NULL)
-        return too_many(err);
+        return lmq_pipeline_fail(t->n_normals, err);
     return lmq_buffer_append(&step->text, content.p, content.n) == 0
                ? LMQ_OK
                : lmq_fail_nomem(err);
@@ -140,7 +132,7 @@ read_replace(struct lmq_tokenizer *t, const json_t *object, int depth,
         return status;
     struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_REPLACE);
     if (step == NULL)
-        return too_many(err);
+        return lmq_pipeline_fail(t->n_normals, err);
     if (lmq_buffer_append(&step->text, content.p, content.n) != 0)
         return lmq_fail_nomem(err);
     return open_pattern(object, &step->regex, err);
@@ -155,7 +147,7 @@ read_form(struct lmq_tokenizer *t, const json_t *object, int depth,
 
     (void)depth;
     if (step == NULL)
-        return too_many(err);
+        return lmq_pipeline_fail(t->n_normals, err);
     step->is_compatible = type[2] == 'K';
     step->is_composed = type[strlen(type) - 1] == 'C';
     return LMQ_OK;
@@ -169,7 +161,7 @@ read_strip(struct lmq_tokenizer *t, const json_t *object, int depth,
 
     (void)depth;
     if (step == NULL)
-        return too_many(err);
+        return lmq_pipeline_fail(t->n_normals, err);
     enum lmq_status status =
         lmq_json_bool(object, "strip_left", true, &step->left, err);
     return status != LMQ_OK ? status
@@ -189,7 +181,8 @@ read_plain(struct lmq_tokenizer *t, const json_t *object, int depth,
         kind = LMQ_NORMAL_STRIP_ACCENTS;
     else if (strcmp(type, "Nmt") == 0)
         kind = LMQ_NORMAL_NMT;
-    return new_normal(t, kind) == NULL ? too_many(err) : LMQ_OK;
+    return new_normal(t, kind) == NULL ? lmq_pipeline_fail(t->n_normals, err)
+                                       : LMQ_OK;
 }
 
 static enum lmq_status
@@ -203,7 +196,7 @@ read_precompiled(struct lmq_tokenizer *t, const json_t *object, int depth,
 
     (void)depth;
     if (step == NULL)
-        return too_many(err);
+        return lmq_pipeline_fail(t->n_normals, err);
     if (!json_is_null(text)) {
         if (!json_is_string(text) ||
             lmq_base64_decode(lmq_json_chars(text), &bytes) != 0)
@@ -295,7 +288,7 @@ add_prefix(struct lmq_tokenizer *t, struct lmq_chars text, bool first_only,
     struct lmq_split_step *step = lmq_pipeline_add_split(t);
 
     if (step == NULL)
-        return too_many(err);
+        return lmq_pipeline_fail(t->n_splits, err);
     step->kind = LMQ_SPLIT_PREFIX;
     step->first_only = first_only;
     return lmq_buffer_append(&step->text, text.p, text.n) == 0
@@ -338,7 +331,7 @@ read_split(struct lmq_tokenizer *t, const json_t *object, int depth,
         return status;
     struct lmq_split_step *step = lmq_pipeline_add_split(t);
     if (step == NULL)
-        return too_many(err);
+        return lmq_pipeline_fail(t->n_splits, err);
     step->kind = LMQ_SPLIT_REGEX;
     step->behavior = behavior;
     step->is_inverted = is_inverted;
@@ -457,7 +450,7 @@ read_metaspace(struct lmq_tokenizer *t, const json_t *object, int depth,
         return status;
     struct lmq_split_step *step = lmq_pipeline_add_split(t);
     if (step == NULL)
-        return too_many(err);
+        return lmq_pipeline_fail(t->n_splits, err);
     if (mark.n == 0 || lmq_utf8_length(mark.p, mark.n) != mark.n)
         return lmq_json_refuse("replacement", "of more than a character",
                                err);

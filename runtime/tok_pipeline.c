@@ -43,6 +43,17 @@ lmq_pipeline_add_split(struct lmq_tokenizer *t)
 }
 
 enum lmq_status
+lmq_pipeline_fail(size_t n_steps, struct lmq_error *err)
+{
+    if (n_steps < LMQ_TOKENIZER_MAX_STEPS)
+        return lmq_fail_nomem(err);
+    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                    "the tokenizer has more than %d steps of one kind, which "
+                    "is the limit",
+                    LMQ_TOKENIZER_MAX_STEPS);
+}
+
+enum lmq_status
 lmq_pipeline_split_at(struct lmq_tokenizer *t, struct lmq_chars pattern,
                       bool is_literal, enum lmq_split_behavior behavior,
                       bool is_inverted, struct lmq_error *err)
@@ -50,7 +61,7 @@ lmq_pipeline_split_at(struct lmq_tokenizer *t, struct lmq_chars pattern,
     struct lmq_split_step *step = lmq_pipeline_add_split(t);
 
     if (step == NULL)
-        return lmq_fail_nomem(err);
+        return lmq_pipeline_fail(t->n_splits, err);
     step->kind = LMQ_SPLIT_REGEX;
     step->behavior = behavior;
     step->is_inverted = is_inverted;

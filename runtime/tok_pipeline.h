@@ -74,6 +74,8 @@ struct lmq_tokenizer {
 /* A new zeroed step at the end; NULL without memory or beyond the limit. */
 struct lmq_normal_step *lmq_pipeline_add_normal(struct lmq_tokenizer *t);
 struct lmq_split_step *lmq_pipeline_add_split(struct lmq_tokenizer *t);
+/* Why they gave none, though there were n_steps of the kind. */
+enum lmq_status lmq_pipeline_fail(size_t n_steps, struct lmq_error *err);
 
 /* A split by a pattern, or by a text that stands for itself. */
 enum lmq_status lmq_pipeline_split_at(struct lmq_tokenizer *t,

@@ -265,8 +265,9 @@ add_normalizer(struct lmq_tokenizer *t, struct lmq_spm_spaces spaces,
 {
     struct lmq_normal_step *step = lmq_pipeline_add_normal(t);
 
-    if (step == NULL ||
-        lmq_buffer_append(&step->text, spaces.mark, strlen(spaces.mark)) != 0)
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_normals, err);
+    if (lmq_buffer_append(&step->text, spaces.mark, strlen(spaces.mark)) != 0)
         return lmq_fail_nomem(err);
     step->kind = LMQ_NORMAL_SENTENCEPIECE;
     step->adds_prefix = spaces.adds_prefix;
