@@ -293,6 +293,10 @@ LMQ_API enum lmq_status lmq_tokenize(const struct lmq_tokenizer *tokenizer,
                                      size_t *n_ids, struct lmq_error *err);
 LMQ_API void lmq_tokens_free(int32_t *ids);
 
+/* What these bytes, the beginning of a file, are if they are plainly no text:
+ * "a GGUF file"; NULL if they may be one. */
+LMQ_API const char *lmq_binary_kind(const char *bytes, size_t n);
+
 /* The text of ids, with a 0 behind it; released with lmq_text_free(). */
 LMQ_API enum lmq_status lmq_detokenize(const struct lmq_tokenizer *tokenizer,
                                        const int32_t *ids, size_t n,
@@ -413,8 +417,12 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
              const struct lmq_progress *progress, struct lmq_report **report,
              int *is_partial, struct lmq_error *err);
 
-/* A report of lmq_validate() as one self-contained HTML page; the file appears
- * whole or not at all. */
+/* A report of lmq_validate() as one self-contained HTML page; released with
+ * lmq_text_free(). */
+LMQ_API enum lmq_status lmq_validate_html(const struct lmq_report *report,
+                                          char **text, struct lmq_error *err);
+
+/* The same in a file, which appears whole or not at all. */
 LMQ_API enum lmq_status
 lmq_validate_write_html(const struct lmq_report *report, const char *path,
                         int replaces, struct lmq_error *err);

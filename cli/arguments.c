@@ -1,13 +1,11 @@
 /*
  * arguments.c - parses a command line after the tables of options, and
- * prints --help from the same tables.
+ * prints --help from the same tables. What values may be is values.c's
+ * business.
  */
 #include "config.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -29,8 +27,8 @@ static const struct option opening_options[] = {
 };
 
 static const struct option general_options[] = {
-    {'q', "quiet", NULL, "no remarks, no progress: only errors"},
-    {'v', "verbose", NULL, "say more"},
+    {'q', "quiet", NULL, "only errors, and what was asked for as data"},
+    {'v', "verbose", NULL, "say more: version, instruction set, whole lists"},
     {'h', "help", NULL, "this text"},
     {0, NULL, NULL, NULL},
 };
@@ -90,6 +88,77 @@ print_command_help(const struct command *command)
     printf("\nThe manual: man lmquant-%s\n", command->name);
 }
 
+/* ---- Mistakes ---- */
+
+static int
+unknown_long(const struct command *command, const char *name, int n)
+{
+    const struct option *tables[N_TABLES];
+    char wanted[64];
+    struct suggestion suggestion = {.wanted = wanted, .prefix = "--"};
+
+    snprintf(wanted, sizeof(wanted), "%.*s", n, name);
+    list_tables(command, tables);
+    for (int i = 0; i < N_TABLES; i++)
+        for (const struct option *o = tables[i]; o->name != NULL; o++)
+            suggest(&suggestion, o->name);
+    return suggestion_error(command, &suggestion, "unknown option '--%.*s'", n,
+                            name);
+}
+
+static bool
+is_dash(const char *text)
+{
+    return strcmp(text, "-") == 0;
+}
+
+/* What is read in no order, or more than once, cannot come through a pipe. */
+static int
+check_dashes(const struct arguments *arguments)
+{
+    const struct command *command = arguments->command;
+    int n_texts = 0;
+
+    for (int i = 0; i < arguments->n_given; i++) {
+        const struct option *option = arguments->given[i].option;
+        if (option->argument != NULL &&
+            strcmp(option->argument, "FILE") == 0 &&
+            is_dash(arguments->given[i].value))
+            return usage_error(command,
+                               "--%s cannot be standard input; './-' is a "
+                               "file of that name",
+                               option->name);
+    }
+    for (int i = 0; i < arguments->n_operands; i++) {
+        if (!is_dash(arguments->operands[i]))
+            continue;
+        if (command->texts == 0 || i < command->texts)
+            return usage_error(command,
+                               "'-' in place of %s: that cannot be a pipe; "
+                               "'./-' is a file of that name",
+                               i == 0 ? "a checkpoint" : "a file");
+        if (n_texts++ > 0)
+            return usage_error(command, "standard input is there only once");
+    }
+    return -1;
+}
+
+static int
+check_operands(const struct arguments *arguments)
+{
+    const struct command *command = arguments->command;
+
+    if (has_option(arguments, "quiet") && has_option(arguments, "verbose"))
+        return usage_error(command, "-q and -v exclude each other");
+    if (arguments->n_operands < command->least)
+        return usage_error(command, "expected: %s", command->operands);
+    if (arguments->n_operands > command->most)
+        return usage_error(command, "unexpected argument '%s'; expected: %s",
+                           arguments->operands[command->most],
+                           command->operands);
+    return check_dashes(arguments);
+}
+
 /* ---- Parsing ---- */
 
 static const struct option *
@@ -129,6 +198,22 @@ add(struct arguments *arguments, const struct option *option,
     return -1;
 }
 
+/* The word behind an option, unless that is an option itself: its value was
+ * forgotten then. */
+static const char *
+next_value(const struct command *command, char **argv, int *i)
+{
+    const char *value = argv[*i + 1];
+
+    if (value == NULL)
+        return NULL;
+    if (strncmp(value, "--", 2) == 0 &&
+        find_long(command, value + 2, strcspn(value + 2, "=")) != NULL)
+        return NULL;
+    ++*i;
+    return value;
+}
+
 /* --name, --name=value, --name value. */
 static int
 parse_long(struct arguments *arguments, char **argv, int *i)
@@ -140,11 +225,11 @@ parse_long(struct arguments *arguments, char **argv, int *i)
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
 
     if (option == NULL)
-        return usage_error(command, "unknown option '--%.*s'", (int)n, name);
+        return unknown_long(command, name, (int)n);
     if (option->argument == NULL && value != NULL)
         return usage_error(command, "--%s takes no value", option->name);
     if (option->argument != NULL && value == NULL)
-        value = argv[++*i];
+        value = next_value(command, argv, i);
     if (option->argument != NULL && value == NULL)
         return usage_error(command, "--%s needs a value (%s)", option->name,
                            option->argument);
@@ -166,7 +251,8 @@ parse_short(struct arguments *arguments, char **argv, int *i)
             code = add(arguments, option, NULL);
             continue;
         }
-        const char *value = p[1] != '\0' ? p + 1 : argv[++*i];
+        const char *value =
+            p[1] != '\0' ? p + 1 : next_value(command, argv, i);
         if (value == NULL)
             return usage_error(command, "-%c needs a value (%s)", *p,
                                option->argument);
@@ -199,12 +285,7 @@ parse_arguments(const struct command *command, int argc, char **argv,
         print_command_help(command);
         return finish_output(EXIT_DONE);
     }
-    if (code == -1 && arguments->n_operands < command->least)
-        code = usage_error(command, "expected: %s", command->operands);
-    if (code == -1 && arguments->n_operands > command->most)
-        code = usage_error(command, "unexpected argument '%s'",
-                           arguments->operands[command->most]);
-    return code;
+    return code == -1 ? check_operands(arguments) : code;
 }
 
 /* ---- Asking ---- */
@@ -239,91 +320,4 @@ option_texts(const struct arguments *arguments, const char *name,
         if (strcmp(arguments->given[i].option->name, name) == 0)
             texts[n++] = arguments->given[i].value;
     return n;
-}
-
-bool
-option_integer(const struct arguments *arguments, const char *name, long least,
-               long most, long *value)
-{
-    const char *text = option_text(arguments, name);
-    char *end;
-
-    if (text == NULL)
-        return true;
-    errno = 0;
-    *value = strtol(text, &end, 10);
-    if (end != text && *end == '\0' && errno == 0 && *value >= least &&
-        *value <= most)
-        return true;
-    usage_error(arguments->command,
-                "--%s is '%s', expected a number from %ld to %ld", name, text,
-                least, most);
-    return false;
-}
-
-bool
-option_real(const struct arguments *arguments, const char *name, double *value)
-{
-    const char *text = option_text(arguments, name);
-    char *end;
-
-    if (text == NULL)
-        return true;
-    *value = strtod(text, &end);
-    if (end != text && *end == '\0' && isfinite(*value) && *value > 0)
-        return true;
-    usage_error(arguments->command,
-                "--%s is '%s', expected a number above 0", name, text);
-    return false;
-}
-
-bool
-option_size(const struct arguments *arguments, const char *name, unsigned kilo,
-            uint64_t *value)
-{
-    static const char units[] = "KMGT";
-    const char *text = option_text(arguments, name);
-    char *end;
-
-    if (text == NULL)
-        return true;
-    double number = strtod(text, &end);
-    const char *unit =
-        *end == '\0' ? NULL : strchr(units, *end == 'k' ? 'K' : *end);
-    if (unit != NULL) {
-        for (const char *u = units; u <= unit; u++)
-            number *= kilo;
-        end++;
-    }
-    end += *end == 'B';
-    if (end != text && *end == '\0' && number >= 1 && number < 1e18) {
-        *value = (uint64_t)number;
-        return true;
-    }
-    usage_error(arguments->command,
-                "--%s is '%s', expected a size as 4G or 500M", name, text);
-    return false;
-}
-
-bool
-open_options(const struct arguments *arguments,
-             struct lmq_open_options *options)
-{
-    *options = (struct lmq_open_options){
-        .tokenizer = option_text(arguments, "tokenizer"),
-        .config = option_text(arguments, "config"),
-    };
-    return option_real(arguments, "rope-theta", &options->rope_theta) &&
-           option_real(arguments, "norm-eps", &options->norm_eps);
-}
-
-bool
-thread_option(const struct arguments *arguments, int *threads)
-{
-    long n = 0;
-
-    if (!option_integer(arguments, "threads", 1, 1024, &n))
-        return false;
-    *threads = (int)n;
-    return true;
 }

@@ -58,10 +58,7 @@ static int
 run(const struct arguments *arguments)
 {
     struct lmq_open_options open;
-    struct lmq_bench_options bench = {
-        .kv = option_text(arguments, "kv"),
-        .activations = option_text(arguments, "activations"),
-    };
+    struct lmq_bench_options bench = {0};
     struct progress_state state;
     struct lmq_progress progress;
     struct lmq_report *report;
@@ -72,6 +69,9 @@ run(const struct arguments *arguments)
         !option_integer(arguments, "decode", 1, 1000000, &decode) ||
         !option_integer(arguments, "rounds", 1, 100, &rounds) ||
         !option_integer(arguments, "batch", 1, 65536, &batch) ||
+        !option_choice(arguments, "kv", kv_types, &bench.kv) ||
+        !option_choice(arguments, "activations", activation_modes,
+                       &bench.activations) ||
         !thread_option(arguments, &bench.threads) ||
         !open_options(arguments, &open) ||
         !start_progress(arguments, "rounds", &state, &progress))

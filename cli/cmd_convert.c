@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -33,22 +34,29 @@ static const struct option options[] = {
 static bool
 parse(const struct arguments *arguments, struct lmq_convert_options *convert)
 {
-    long group_size = 0;
+    static const char *const scales[] = {"f16", "f32", NULL};
+    static const char *const methods[] = {"search", "absmax", NULL};
+    static const char *const layouts[] = {"tiles", "rows", NULL};
+    static const char *const ties[] = {"auto", "never", NULL};
+    static const char *const nonfinite[] = {"fail", "zero", NULL};
+    static const char *const sizes[] = {"32", "64", "128", "256", NULL};
+    const char *group_size = sizes[1];
 
     *convert = (struct lmq_convert_options){
-        .scales = option_text(arguments, "scales"),
-        .method = option_text(arguments, "method"),
-        .tie = option_text(arguments, "tie"),
-        .layout = option_text(arguments, "layout"),
-        .on_nonfinite = option_text(arguments, "on-nonfinite"),
         .is_dry_run = has_option(arguments, "dry-run"),
         .replaces = has_option(arguments, "force"),
         .is_compressed = has_option(arguments, "compress"),
     };
-    if (!option_integer(arguments, "group-size", 32, 256, &group_size) ||
+    if (!option_choice(arguments, "group-size", sizes, &group_size) ||
+        !option_choice(arguments, "scales", scales, &convert->scales) ||
+        !option_choice(arguments, "method", methods, &convert->method) ||
+        !option_choice(arguments, "layout", layouts, &convert->layout) ||
+        !option_choice(arguments, "tie", ties, &convert->tie) ||
+        !option_choice(arguments, "on-nonfinite", nonfinite,
+                       &convert->on_nonfinite) ||
         !thread_option(arguments, &convert->threads))
         return false;
-    convert->group_size = (unsigned)group_size;
+    convert->group_size = (unsigned)atoi(group_size);
     return true;
 }
 

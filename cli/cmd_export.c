@@ -27,11 +27,16 @@ static const struct option options[] = {
 static bool
 parse(const struct arguments *arguments, struct lmq_export_options *export)
 {
+    static const char *const formats[] = {"gguf", "llama2c", "safetensors",
+                                          NULL};
+    static const char *const types[] = {"f32", "f16", "bf16", "q8_0", NULL};
+
     *export = (struct lmq_export_options){
-        .to = option_text(arguments, "to"),
-        .type = option_text(arguments, "type"),
         .replaces = has_option(arguments, "force"),
     };
+    if (!option_choice(arguments, "to", formats, &export->to) ||
+        !option_choice(arguments, "type", types, &export->type))
+        return false;
     if (export->to == NULL) {
         usage_error(arguments->command,
                     "--to says in which format: gguf, llama2c or "

@@ -252,13 +252,12 @@ run(const struct arguments *arguments)
         return report_error(&err);
     }
     print_notes(arguments, report);
-    if (!print_report(arguments, report)) {
+    if (!print_report(arguments, report) && !has_option(arguments, "quiet")) {
         if (lmq_report_length(lmq_report_at(report, "tokenizer_files")) > 0 &&
             lmq_tokenizer_from_checkpoint(checkpoint, &tokenizer, &err) !=
-                LMQ_OK &&
-            !has_option(arguments, "quiet"))
-            fprintf(stderr, "note: the tokenizer is not understood: %s\n",
-                    err.message);
+                LMQ_OK)
+            print_note(arguments, "the tokenizer is not understood: %s",
+                       err.message);
         print_summary(report, tokenizer);
     }
     lmq_tokenizer_close(tokenizer);

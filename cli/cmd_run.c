@@ -3,7 +3,6 @@
  */
 #include "config.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,8 @@ static const struct option options[] = {
     {'n', "tokens", "N", "generate at most so many tokens (256)"},
     {'t', "temp", "X", "temperature; 0 takes the likeliest token (0.8)"},
     {'k', "top-k", "N", "of the N likeliest; 0: of all (40)"},
-    {0, "top-p", "X", "of the likeliest that make up this part (0.95)"},
+    {0, "top-p", "X", "of the likeliest that make up this part, 0 to 1\n"
+                      "(0.95)"},
     {0, "min-p", "X", "at least this part of the likeliest (0.05)"},
     {0, "typical", "X", "of the most typical that make up this part (1: off)"},
     {0, "repeat-penalty", "X", "divides the logits of recent tokens (1: off)"},
@@ -29,44 +29,11 @@ static const struct option options[] = {
     {'i', "ids", NULL, "print token ids instead of text"},
     {0, "ignore-eos", NULL, "go on behind the token that ends a text"},
     {0, "json", NULL, "print tokens, text and timings as JSON"},
+    {0, "yaml", NULL, "the same as YAML"},
     {0, NULL, NULL, NULL},
 };
 
 /* ---- Options ---- */
-
-/* A number from 0 on; the default is what *value holds. */
-static bool
-parse_real(const struct arguments *arguments, const char *name, double least,
-           double *value)
-{
-    const char *text = option_text(arguments, name);
-    char *end;
-
-    if (text == NULL)
-        return true;
-    *value = strtod(text, &end);
-    if (end != text && *end == '\0' && *value >= least && *value <= 1e6)
-        return true;
-    usage_error(arguments->command, "--%s is '%s', expected a number from %g",
-                name, text, least);
-    return false;
-}
-
-static bool
-parse_seed(const struct arguments *arguments, uint64_t *seed)
-{
-    const char *text = option_text(arguments, "seed");
-    char *end;
-
-    if (text == NULL)
-        return true;
-    errno = 0;
-    *seed = strtoull(text, &end, 10);
-    if (end != text && *end == '\0' && errno == 0 && text[0] != '-')
-        return true;
-    usage_error(arguments->command, "--seed is '%s', expected a number", text);
-    return false;
-}
 
 static bool
 parse_sampling(const struct arguments *arguments,
@@ -74,18 +41,18 @@ parse_sampling(const struct arguments *arguments,
 {
     *sampling = (struct lmq_sampler_options){
         .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
-    return parse_real(arguments, "temp", 0, &sampling->temperature) &&
+    return option_real(arguments, "temp", 0, 1000, &sampling->temperature) &&
            option_integer(arguments, "top-k", 0, 1000000, &sampling->top_k) &&
-           parse_real(arguments, "top-p", 0, &sampling->top_p) &&
-           parse_real(arguments, "min-p", 0, &sampling->min_p) &&
-           parse_real(arguments, "typical", 0, &sampling->typical) &&
-           parse_real(arguments, "repeat-penalty", 0,
-                      &sampling->repeat_penalty) &&
-           parse_real(arguments, "frequency-penalty", -1e6,
-                      &sampling->frequency_penalty) &&
-           parse_real(arguments, "presence-penalty", -1e6,
-                      &sampling->presence_penalty) &&
-           parse_seed(arguments, &sampling->seed);
+           option_real(arguments, "top-p", 0, 1, &sampling->top_p) &&
+           option_real(arguments, "min-p", 0, 1, &sampling->min_p) &&
+           option_real(arguments, "typical", 0, 1, &sampling->typical) &&
+           option_real(arguments, "repeat-penalty", 0, 1000,
+                       &sampling->repeat_penalty) &&
+           option_real(arguments, "frequency-penalty", -1000, 1000,
+                       &sampling->frequency_penalty) &&
+           option_real(arguments, "presence-penalty", -1000, 1000,
+                       &sampling->presence_penalty) &&
+           option_seed(arguments, "seed", &sampling->seed);
 }
 
 /* ---- Generating ---- */
@@ -102,6 +69,9 @@ struct run {
     struct lmq_model *model;
     struct lmq_session *session;
     struct lmq_sampler *sampler;
+    char *piped;      /* the prompt from standard input; NULL: none */
+    const char *text; /* the prompt */
+    size_t n_text;
     int32_t *prompt;
     size_t n_prompt;
     int32_t *made; /* what was generated */
@@ -119,7 +89,7 @@ show(struct run *run, int32_t id, struct lmq_error *err)
     const char *text;
     size_t n;
 
-    if (has_option(run->arguments, "json"))
+    if (wants_data(run->arguments))
         return LMQ_OK;
     if (has_option(run->arguments, "ids")) {
         if (id >= 0)
@@ -199,8 +169,6 @@ set_up(struct run *run, const struct lmq_open_options *open,
        const struct lmq_session_options *session,
        const struct lmq_sampler_options *sampling, struct lmq_error *err)
 {
-    const char *prompt =
-        run->arguments->n_operands > 1 ? run->arguments->operands[1] : "";
     enum lmq_status status = lmq_checkpoint_open(
         run->arguments->operands[0], open, &run->checkpoint, err);
 
@@ -220,7 +188,7 @@ set_up(struct run *run, const struct lmq_open_options *open,
         status = lmq_sampler_new(sampling, lmq_model_vocabulary(run->model),
                                  &run->sampler, err);
     if (status == LMQ_OK)
-        status = lmq_tokenize(run->tokenizer, prompt, strlen(prompt),
+        status = lmq_tokenize(run->tokenizer, run->text, run->n_text,
                               LMQ_TEXT_SPECIAL, &run->prompt, &run->n_prompt,
                               err);
     return status;
@@ -230,6 +198,7 @@ static void
 tear_down(struct run *run)
 {
     free(run->made);
+    free(run->piped);
     lmq_tokens_free(run->prompt);
     lmq_sampler_free(run->sampler);
     lmq_session_free(run->session);
@@ -248,7 +217,7 @@ rate(double n, double seconds)
 }
 
 static int
-print_json(const struct run *run, struct lmq_error *err)
+print_data(const struct run *run, struct lmq_error *err)
 {
     struct lmq_generation generation = {
         .prompt = run->prompt,
@@ -272,8 +241,8 @@ print_json(const struct run *run, struct lmq_error *err)
 static int
 finish(struct run *run, struct lmq_error *err)
 {
-    if (has_option(run->arguments, "json"))
-        return print_json(run, err);
+    if (wants_data(run->arguments))
+        return print_data(run, err);
     putchar('\n');
     fflush(stdout); /* the text ends before the line about it begins */
     if (!has_option(run->arguments, "quiet"))
@@ -288,23 +257,43 @@ finish(struct run *run, struct lmq_error *err)
     return run->is_interrupted ? EXIT_SYSTEM : EXIT_DONE;
 }
 
+/* The prompt as given, or from standard input for "-", where a line feed at
+ * the end is the shell's. */
+static bool
+read_prompt(struct run *run, int *code)
+{
+    run->text =
+        run->arguments->n_operands > 1 ? run->arguments->operands[1] : "";
+    run->n_text = strlen(run->text);
+    if (strcmp(run->text, "-") != 0)
+        return true;
+    run->piped = read_text("-", &run->n_text, code);
+    if (run->piped == NULL)
+        return false;
+    run->text = run->piped;
+    if (run->n_text > 0 && run->text[run->n_text - 1] == '\n')
+        run->n_text--;
+    return true;
+}
+
 static int
 run_command(const struct arguments *arguments)
 {
     struct run run = {.arguments = arguments};
     struct lmq_open_options open;
     struct lmq_sampler_options sampling;
-    struct lmq_session_options session = {
-        .kv = option_text(arguments, "kv"),
-        .activations = option_text(arguments, "activations"),
-    };
+    struct lmq_session_options session = {0};
     struct lmq_error err;
     long n = 256, context = 0;
+    int code;
 
     if (!open_options(arguments, &open) ||
         !parse_sampling(arguments, &sampling) ||
         !option_integer(arguments, "tokens", 0, 100000000, &n) ||
         !option_integer(arguments, "ctx", 2, 1 << 28, &context) ||
+        !option_choice(arguments, "kv", kv_types, &session.kv) ||
+        !option_choice(arguments, "activations", activation_modes,
+                       &session.activations) ||
         !thread_option(arguments, &session.threads) ||
         !start_progress(arguments, "", &run.state, &run.progress))
         return EXIT_USAGE;
@@ -312,9 +301,12 @@ run_command(const struct arguments *arguments)
     run.state.style = 0; /* the text itself is the progress */
     session.context = (size_t)context;
     run.n_most = (size_t)n;
+    if (!read_prompt(&run, &code))
+        return code;
     run.made = calloc(run.n_most + 1, sizeof(*run.made));
     if (run.made == NULL) {
         perror("lmquant");
+        tear_down(&run);
         return EXIT_SYSTEM;
     }
     enum lmq_status status = set_up(&run, &open, &session, &sampling, &err);
@@ -322,7 +314,7 @@ run_command(const struct arguments *arguments)
         status = start(&run, &err);
     if (status == LMQ_OK)
         status = generate(&run, lmq_session_context(run.session), &err);
-    int code = status == LMQ_OK ? finish(&run, &err) : report_error(&err);
+    code = status == LMQ_OK ? finish(&run, &err) : report_error(&err);
     tear_down(&run);
     return code;
 }
@@ -332,12 +324,14 @@ const struct command command_run = {
     .summary = "generate text",
     .operands = "CHECKPOINT [PROMPT]",
     .about =
-        "Continues PROMPT. Takes a checkpoint of any format: int8 weights of "
-        "a container\nare multiplied as they are, floats are computed in "
-        "float32. When the context is\nfull, the first four tokens and the "
-        "latest stay, half of the context in all.",
+        "Continues PROMPT, or standard input if that is '-'. Takes a "
+        "checkpoint of any\nformat: int8 weights of a container are "
+        "multiplied as they are, floats are\ncomputed in float32. When the "
+        "context is full, the first four tokens and the\nlatest stay, half "
+        "of the context in all.",
     .least = 1,
     .most = 2,
+    .texts = 1,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .run = run_command,

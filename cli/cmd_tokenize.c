@@ -14,38 +14,14 @@
 static const struct option options[] = {
     {0, "ids", NULL, "only the ids, on one line"},
     {0, "json", NULL, "ids and pieces as JSON"},
-    {'d', "decode", NULL, "the other way: ids from standard input to text"},
+    {0, "yaml", NULL, "the same as YAML"},
+    {'d', "decode", NULL, "the other way: ids to text"},
     {0, "no-bos", NULL, "without the token that begins a text"},
     {0, "special", NULL, "special tokens in the text count as such"},
     {0, NULL, NULL, NULL},
 };
 
 /* ---- Input ---- */
-
-static char *
-read_all(size_t *n)
-{
-    size_t capacity = 1 << 16;
-    char *text = malloc(capacity);
-
-    *n = 0;
-    while (text != NULL) {
-        *n += fread(text + *n, 1, capacity - *n, stdin);
-        if (*n < capacity)
-            break;
-        char *grown = realloc(text, capacity *= 2);
-        if (grown == NULL)
-            free(text);
-        text = grown;
-    }
-    if (text == NULL || ferror(stdin)) {
-        perror("lmquant: standard input");
-        free(text);
-        return NULL;
-    }
-    text[*n] = '\0';
-    return text;
-}
 
 /* Whole numbers between anything that is none. */
 static int32_t *
@@ -84,14 +60,38 @@ print_ids(const int32_t *ids, size_t n)
     putchar('\n');
 }
 
-/* As JSON and C do, so that a line break stays on its line. A piece that is
- * a part of a character shows as <0xNN>, as vocabularies write it. */
+/* Characters of two or three bytes that a terminal obeys, or that YAML takes
+ * for the end of a line or for no character: C1 controls, the separators of
+ * lines and paragraphs, the byte order mark, U+FFFE and U+FFFF. 0: another. */
+static unsigned
+awkward_character(const unsigned char *p, size_t n, size_t *length)
+{
+    unsigned c = 0;
+
+    *length = n >= 2 && p[0] == 0xc2 ? 2 : n >= 3 && p[0] >= 0xe0 ? 3 : 0;
+    if (*length == 2)
+        c = p[1] & 0x3fu;
+    if (*length == 3)
+        c = (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+    if (*length == 2 && c < 0x20)
+        return 0x80 + c;
+    return *length == 3 && p[0] < 0xf0 &&
+                   (c == 0x2028 || c == 0x2029 || c == 0xfeff || c >= 0xfffe)
+               ? c
+               : 0;
+}
+
+/* As JSON, YAML and C do, so that a line break stays on its line. A piece that
+ * is a part of a character shows as <0xNN>, as vocabularies write it. */
 static void
 print_quoted(const char *text, size_t n, bool is_text)
 {
     putchar('"');
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)text[i];
+        size_t length;
+        unsigned awkward = awkward_character(
+            (const unsigned char *)text + i, n - i, &length);
         if (!is_text)
             printf("<0x%02X>", c);
         else if (c == '"' || c == '\\')
@@ -100,18 +100,26 @@ print_quoted(const char *text, size_t n, bool is_text)
             fputs("\\n", stdout);
         else if (c < 0x20 || c == 0x7f)
             printf("\\u%04x", c);
+        else if (awkward != 0)
+            printf("\\u%04x", awkward);
         else
             putchar(c);
+        if (is_text && awkward != 0)
+            i += length - 1;
     }
     putchar('"');
 }
 
+enum form { FORM_TEXT, FORM_JSON, FORM_YAML };
+
+/* A list is written as it comes, whatever its length. */
 static int
 print_pieces(const struct lmq_tokenizer *tokenizer, const int32_t *ids,
-             size_t n, bool is_json, struct lmq_error *err)
+             size_t n, enum form form, struct lmq_error *err)
 {
-    if (is_json)
-        fputs("{\"tokens\": [", stdout);
+    static const char *const begin[] = {"", "{\"tokens\": [", "tokens:"};
+
+    fputs(begin[form], stdout);
     for (size_t i = 0; i < n; i++) {
         const char *piece;
         size_t size;
@@ -119,16 +127,20 @@ print_pieces(const struct lmq_tokenizer *tokenizer, const int32_t *ids,
         if (lmq_tokenizer_token(tokenizer, ids[i], &piece, &size, &is_text,
                                 err) != LMQ_OK)
             return report_error(err);
-        if (is_json)
+        if (form == FORM_TEXT)
+            printf("%8" PRId32 "  ", ids[i]);
+        else if (form == FORM_JSON)
             printf("%s\n  {\"id\": %" PRId32 ", \"piece\": ",
                    i == 0 ? "" : ",", ids[i]);
         else
-            printf("%8" PRId32 "  ", ids[i]);
+            printf("\n- {id: %" PRId32 ", piece: ", ids[i]);
         print_quoted(piece, size, is_text != 0);
-        fputs(is_json ? "}" : "\n", stdout);
+        fputs(form == FORM_TEXT ? "\n" : "}", stdout);
     }
-    if (is_json)
+    if (form == FORM_JSON)
         printf("\n], \"count\": %zu}\n", n);
+    if (form == FORM_YAML)
+        printf("%s\ncount: %zu\n", n == 0 ? " []" : "", n);
     return EXIT_DONE;
 }
 
@@ -147,11 +159,13 @@ encode(const struct arguments *arguments,
 
     if (lmq_tokenize(tokenizer, text, n, flags, &ids, &n_ids, err) != LMQ_OK)
         return report_error(err);
+    enum form form = has_option(arguments, "json")   ? FORM_JSON
+                     : has_option(arguments, "yaml") ? FORM_YAML
+                                                     : FORM_TEXT;
     if (has_option(arguments, "ids"))
         print_ids(ids, n_ids);
     else
-        code = print_pieces(tokenizer, ids, n_ids,
-                            has_option(arguments, "json"), err);
+        code = print_pieces(tokenizer, ids, n_ids, form, err);
     lmq_tokens_free(ids);
     return code;
 }
@@ -190,16 +204,18 @@ run(const struct arguments *arguments)
 
     if (!open_options(arguments, &open))
         return EXIT_USAGE;
-    if (has_option(arguments, "json") + has_option(arguments, "ids") +
+    if (wants_data(arguments) + has_option(arguments, "ids") +
             has_option(arguments, "decode") >
         1)
         return usage_error(arguments->command,
-                           "--json, --ids and --decode exclude each other");
+                           "--json or --yaml, --ids and --decode exclude each "
+                           "other");
     if (lmq_tokenizer_from_path(arguments->operands[0], &open, &tokenizer,
                                 &err) != LMQ_OK)
         return report_error(&err);
-    char *text = read_all(&n);
-    int code = EXIT_SYSTEM;
+    int code;
+    char *text = read_text(
+        arguments->n_operands > 1 ? arguments->operands[1] : NULL, &n, &code);
     if (text != NULL)
         code = has_option(arguments, "decode")
                    ? decode(arguments, tokenizer, text, &err)
@@ -212,12 +228,14 @@ run(const struct arguments *arguments)
 const struct command command_tokenize = {
     .name = "tokenize",
     .summary = "turn text into token ids, or back",
-    .operands = "CHECKPOINT-OR-TOKENIZER",
-    .about = "Reads text from standard input and shows its tokens, each with "
-             "its piece of\ntext. Takes any checkpoint with a tokenizer, or a "
-             "tokenizer's file alone.",
+    .operands = "CHECKPOINT-OR-TOKENIZER [FILE]",
+    .about = "Reads text from FILE, or from standard input without it or if "
+             "it is '-', and\nshows its tokens, each with its piece of text. "
+             "Takes any checkpoint with a\ntokenizer, or a tokenizer's file "
+             "alone.",
     .least = 1,
-    .most = 1,
+    .most = 2,
+    .texts = 1,
     .common = COMMON_OPEN,
     .options = options,
     .run = run,

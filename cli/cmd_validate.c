@@ -33,7 +33,8 @@ static const struct option options[] = {
      "which share comes from weights, activations, kinds\n"
      "of tensors, layers"},
     {0, "floor", NULL, "measure the reference against itself too"},
-    {'o', "report", "FILE.html", "write a page with charts"},
+    {'o', "report", "FILE.html",
+     "write a page with charts; '-' is standard output"},
     {'f', "force", NULL, "replace an existing report"},
     {0, "gate", "'METRIC<=X'",
      "exit with 4 unless it holds; METRIC is a dotted\n"
@@ -51,6 +52,7 @@ static bool
 parse(const struct arguments *arguments,
       struct lmq_validate_options *validate, const char **gates)
 {
+    static const char *const scores[] = {"all", "second-half", NULL};
     long ctx = 0, stride = 0, max_tokens = 0;
 
     *validate = (struct lmq_validate_options){
@@ -59,10 +61,7 @@ parse(const struct arguments *arguments,
                        ? (size_t)arguments->n_operands - 2
                        : 0,
         .tokens = option_text(arguments, "tokens"),
-        .score = option_text(arguments, "score"),
         .splits_documents = has_option(arguments, "split-documents"),
-        .activations = option_text(arguments, "activations"),
-        .kv = option_text(arguments, "kv"),
         .has_attribution = has_option(arguments, "attribute"),
         .has_floor = has_option(arguments, "floor"),
         .gates = gates,
@@ -72,6 +71,10 @@ parse(const struct arguments *arguments,
     if (!option_integer(arguments, "ctx", 2, 1 << 28, &ctx) ||
         !option_integer(arguments, "stride", 1, 1 << 28, &stride) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
+        !option_choice(arguments, "score", scores, &validate->score) ||
+        !option_choice(arguments, "kv", kv_types, &validate->kv) ||
+        !option_choice(arguments, "activations", activation_modes,
+                       &validate->activations) ||
         !option_size(arguments, "memory", 1024, &validate->memory) ||
         !thread_option(arguments, &validate->threads))
         return false;
@@ -260,7 +263,68 @@ print_summary(const struct arguments *arguments, const struct lmq_report *r)
            lmq_report_number(r, "tokens_per_second"));
 }
 
+/* ---- The page ---- */
+
+static bool
+is_page_output(const char *html)
+{
+    return html != NULL && strcmp(html, "-") == 0;
+}
+
+/* Better now than after the work. Returns -1, or the exit code. */
+static int
+check_page(const struct arguments *arguments, const char *html)
+{
+    if (is_page_output(html))
+        return wants_data(arguments)
+                   ? usage_error(arguments->command,
+                                 "--report=- wants standard output for "
+                                 "itself: not with --json or --yaml")
+                   : -1;
+    if (html == NULL || access(html, F_OK) != 0 ||
+        has_option(arguments, "force"))
+        return -1;
+    fprintf(stderr,
+            "lmquant: %s: exists already\nhint: -f (--force) replaces it\n",
+            html);
+    return EXIT_SYSTEM;
+}
+
+static enum lmq_status
+write_page(const struct arguments *arguments, const char *html,
+           const struct lmq_report *report, struct lmq_error *err)
+{
+    char *text;
+
+    if (!is_page_output(html))
+        return lmq_validate_write_html(
+            report, html, has_option(arguments, "force"), err);
+    enum lmq_status status = lmq_validate_html(report, &text, err);
+    if (status == LMQ_OK) {
+        fputs(text, stdout);
+        lmq_text_free(text);
+    }
+    return status;
+}
+
 /* ---- The command ---- */
+
+/* A text in place of MODEL: that was left out. */
+static void
+remark_text(const char *path, struct lmq_error *err)
+{
+    char head[4096];
+    FILE *file = fopen(path, "rb");
+
+    if (file == NULL)
+        return;
+    size_t n = fread(head, 1, sizeof(head), file);
+    fclose(file);
+    if (n > 0 && memchr(head, 0, n) == NULL)
+        snprintf(err->hint, sizeof(err->hint),
+                 "if this is the text: MODEL stands before it, as in lmquant "
+                 "validate CHECKPOINT MODEL TEXT");
+}
 
 static enum lmq_status
 validate(const struct arguments *arguments,
@@ -269,13 +333,16 @@ validate(const struct arguments *arguments,
          const struct lmq_progress *progress, struct lmq_report **report,
          int *is_partial, struct lmq_error *err)
 {
+    const char *const *paths = arguments->operands;
     struct lmq_checkpoint *reference = NULL, *judged = NULL;
     enum lmq_status status =
-        lmq_checkpoint_open(arguments->operands[0], open, &reference, err);
+        lmq_checkpoint_open(paths[0], open, &reference, err);
 
-    if (status == LMQ_OK)
-        status =
-            lmq_checkpoint_open(arguments->operands[1], open, &judged, err);
+    if (status == LMQ_OK) {
+        status = lmq_checkpoint_open(paths[1], open, &judged, err);
+        if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED)
+            remark_text(paths[1], err);
+    }
     if (status == LMQ_OK)
         status = lmq_validate(reference, judged, validate_options, progress,
                               report, is_partial, err);
@@ -284,11 +351,51 @@ validate(const struct arguments *arguments,
     return status;
 }
 
+/* The sample, if no text is named. */
+static bool
+choose_text(const struct arguments *arguments, const char **sample, char *path,
+            struct lmq_validate_options *chosen)
+{
+    if (chosen->n_texts > 0 && chosen->tokens != NULL) {
+        usage_error(arguments->command,
+                    "--tokens is in place of a text: '%s' is one too many",
+                    chosen->texts[0]);
+        return false;
+    }
+    if (chosen->n_texts > 0 || chosen->tokens != NULL)
+        return true;
+    *sample = find_sample(path, SAMPLE_PATH_SIZE);
+    chosen->texts = sample;
+    chosen->n_texts = 1;
+    if (*sample == NULL)
+        usage_error(arguments->command,
+                    "name a text file: none is given, and the sample %s is "
+                    "not installed",
+                    LMQ_SAMPLE_TEXT);
+    return *sample != NULL;
+}
+
+static int
+show(const struct arguments *arguments, const struct lmq_report *report,
+     const char *html, bool is_partial)
+{
+    struct lmq_error err;
+
+    print_notes(arguments, report);
+    if (html != NULL && write_page(arguments, html, report, &err) != LMQ_OK)
+        return report_error(&err);
+    if (!print_report(arguments, report) && !is_page_output(html) &&
+        !has_option(arguments, "quiet"))
+        print_summary(arguments, report);
+    return is_partial ? EXIT_SYSTEM : print_gates(report);
+}
+
 static int
 run(const struct arguments *arguments)
 {
     const char *gates[MAX_GATES], *html = option_text(arguments, "report");
-    const char *sample = LMQ_SAMPLE_TEXT;
+    const char *sample;
+    char sample_path[SAMPLE_PATH_SIZE];
     struct lmq_validate_options validate_options;
     struct lmq_open_options open;
     struct progress_state state;
@@ -298,40 +405,19 @@ run(const struct arguments *arguments)
     int is_partial = 0;
 
     if (!parse(arguments, &validate_options, gates) ||
-        !open_options(arguments, &open) ||
+        !check_gates(arguments) || !open_options(arguments, &open) ||
+        !choose_text(arguments, &sample, sample_path, &validate_options) ||
         !start_progress(arguments, "tokens", &state, &progress))
         return EXIT_USAGE;
-    if (validate_options.n_texts == 0 && validate_options.tokens == NULL) {
-        validate_options.texts = &sample;
-        validate_options.n_texts = 1;
-        if (access(sample, R_OK) != 0)
-            return usage_error(arguments->command,
-                               "name a text file: none is given, and the "
-                               "sample %s is not installed",
-                               sample);
-    }
-    /* Better now than after the work. */
-    if (html != NULL && access(html, F_OK) == 0 &&
-        !has_option(arguments, "force")) {
-        fprintf(stderr, "lmquant: %s: exists already\n"
-                        "hint: -f (--force) replaces it\n",
-                html);
-        return EXIT_SYSTEM;
-    }
+    int code = check_page(arguments, html);
+    if (code != -1)
+        return code;
     enum lmq_status status = validate(arguments, &open, &validate_options,
                                       &progress, &report, &is_partial, &err);
     end_progress(&state);
     if (status != LMQ_OK)
         return report_error(&err);
-    if (html != NULL &&
-        lmq_validate_write_html(report, html, has_option(arguments, "force"),
-                                &err) != LMQ_OK) {
-        lmq_report_free(report);
-        return report_error(&err);
-    }
-    if (!print_report(arguments, report) && !has_option(arguments, "quiet"))
-        print_summary(arguments, report);
-    int code = is_partial ? EXIT_SYSTEM : print_gates(report);
+    code = show(arguments, report, html, is_partial != 0);
     lmq_report_free(report);
     return code;
 }
@@ -347,6 +433,7 @@ const struct command command_validate = {
         "the sample that is installed with lmquant is\nread.",
     .least = 2,
     .most = MAX_OPERANDS,
+    .texts = 2,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .run = run,

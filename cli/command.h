@@ -55,6 +55,8 @@ struct command {
     const char *operands; /* "CHECKPOINT OUTPUT.lmq" */
     const char *about;    /* a paragraph for --help */
     int least, most;      /* operands */
+    int texts;            /* those from this one on are texts, which may come
+                           * from standard input, "-"; 0: none */
     unsigned common;      /* besides -q, -v, -h, which all have */
     const struct option *options; /* ends with a NULL name */
     int (*run)(const struct arguments *arguments);
@@ -77,17 +79,27 @@ int parse_arguments(const struct command *command, int argc, char **argv,
                     struct arguments *arguments);
 void print_command_help(const struct command *command);
 
+/* ---- Values (values.c) ---- */
+
 bool has_option(const struct arguments *arguments, const char *name);
 /* The last value given, or NULL. */
 const char *option_text(const struct arguments *arguments, const char *name);
 /* All values of an option that may be repeated; at most `most` of them. */
 int option_texts(const struct arguments *arguments, const char *name,
                  const char **texts, int most);
-/* False, and a message, if it is there but no number in the range. */
+/* These leave *value as it is if the option is not there; false, and a
+ * message, if it is there but no number in the range. */
 bool option_integer(const struct arguments *arguments, const char *name,
                     long least, long most, long *value);
 bool option_real(const struct arguments *arguments, const char *name,
-                 double *value);
+                 double least, double most, double *value);
+bool option_seed(const struct arguments *arguments, const char *name,
+                 uint64_t *value);
+/* One of these words, of which the last is NULL. */
+bool option_choice(const struct arguments *arguments, const char *name,
+                   const char *const *choices, const char **value);
+extern const char *const kv_types[];
+extern const char *const activation_modes[];
 /* "4G", "500MB", "1000000"; K is `kilo`, 1000 or 1024. False, and a message,
  * if it is there but no size. */
 bool option_size(const struct arguments *arguments, const char *name,
@@ -97,17 +109,46 @@ bool open_options(const struct arguments *arguments,
                   struct lmq_open_options *options);
 bool thread_option(const struct arguments *arguments, int *threads);
 
+/* ---- Did you mean (suggest.c) ---- */
+
+struct suggestion {
+    const char *wanted; /* what was written */
+    const char *prefix; /* to be shown before `best`; NULL: nothing */
+    const char *best;   /* the nearest so far; NULL: none is near */
+    int distance;
+};
+
+void suggest(struct suggestion *suggestion, const char *candidate);
+
+/* ---- Texts (input.c, sample.c) ---- */
+
+/* The sample for `validate`, in a buffer of the caller's; NULL if it is
+ * nowhere. */
+#define SAMPLE_PATH_SIZE 8192
+const char *find_sample(char *path, size_t size);
+
+/* All of a file, or of standard input if the path is "-" or NULL, with a 0
+ * behind it; NULL and a message, *code the exit code. What is plainly no text
+ * is refused by name. */
+char *read_text(const char *path, size_t *n, int *code);
+
 /* ---- Messages (terminal.c) ---- */
 
 /* "lmquant: FILE: what is wrong", then the hint; returns the exit code. */
 int report_error(const struct lmq_error *err);
 int usage_error(const struct command *command, const char *format, ...)
     LMQ_PRINTF(2, 3);
-/* Remarks on stderr, unless -q. */
+/* The same, with the word that may have been meant, if there is one. */
+int suggestion_error(const struct command *command,
+                     const struct suggestion *suggestion, const char *format,
+                     ...) LMQ_PRINTF(3, 4);
+/* "note: ..." on stderr, unless -q. */
+void print_note(const struct arguments *arguments, const char *format, ...)
+    LMQ_PRINTF(2, 3);
 void print_notes(const struct arguments *arguments,
                  const struct lmq_report *report);
 
-/* ---- Progress (terminal.c) ---- */
+/* ---- Progress, interruption (progress.c) ---- */
 
 struct progress_state {
     const char *unit; /* "weights" */
@@ -125,9 +166,16 @@ bool start_progress(const struct arguments *arguments, const char *unit,
 /* Wipes the bar away. */
 void end_progress(struct progress_state *state);
 double seconds_now(void);
+/* Whether a signal asked to end. */
+bool was_interrupted(void);
+/* After the cleanup: dies by the signal that asked to end, if one did, so that
+ * a shell's loop ends too. Else returns the code. */
+int end_by_signal(int code);
 
 /* ---- Output (terminal.c) ---- */
 
+/* --json or --yaml: no text for people. */
+bool wants_data(const struct arguments *arguments);
 /* --json or --yaml: prints the report and returns true. */
 bool print_report(const struct arguments *arguments,
                   const struct lmq_report *report);

@@ -40,7 +40,11 @@ find_command(const char *name)
 static int
 unknown_command(const char *name)
 {
-    return usage_error(NULL, "unknown command '%s'", name);
+    struct suggestion suggestion = {.wanted = name, .prefix = "lmquant "};
+
+    for (int i = 0; commands[i] != NULL; i++)
+        suggest(&suggestion, commands[i]->name);
+    return suggestion_error(NULL, &suggestion, "unknown command '%s'", name);
 }
 
 static int
@@ -93,5 +97,10 @@ main(int argc, char **argv)
     if (command == NULL)
         return unknown_command(name);
     int code = parse_arguments(command, argc - 1, argv + 1, &arguments);
-    return code >= 0 ? code : finish_output(command->run(&arguments));
+    if (code >= 0)
+        return code;
+    if (has_option(&arguments, "verbose"))
+        print_note(&arguments, "lmquant %s, %s", lmq_version(),
+                   lmq_instruction_set());
+    return end_by_signal(finish_output(command->run(&arguments)));
 }

@@ -1,17 +1,12 @@
 /*
- * terminal.c - messages, progress, numbers for people.
+ * terminal.c - messages, results, numbers for people.
  */
 #include "config.h"
 
-#include <math.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -36,18 +31,58 @@ report_error(const struct lmq_error *err)
     }
 }
 
+static int
+print_usage_error(const struct command *command,
+                  const struct suggestion *suggestion, const char *format,
+                  va_list args)
+{
+    fputs("lmquant: ", stderr);
+    vfprintf(stderr, format, args);
+    fputs("\nhint: ", stderr);
+    if (suggestion != NULL && suggestion->best != NULL)
+        fprintf(stderr, "did you mean '%s%s'? Else: ",
+                suggestion->prefix == NULL ? "" : suggestion->prefix,
+                suggestion->best);
+    fprintf(stderr, "lmquant %s%s--help\n",
+            command == NULL ? "" : command->name, command == NULL ? "" : " ");
+    return EXIT_USAGE;
+}
+
 int
 usage_error(const struct command *command, const char *format, ...)
 {
     va_list args;
 
-    fputs("lmquant: ", stderr);
+    va_start(args, format);
+    int code = print_usage_error(command, NULL, format, args);
+    va_end(args);
+    return code;
+}
+
+int
+suggestion_error(const struct command *command,
+                 const struct suggestion *suggestion, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int code = print_usage_error(command, suggestion, format, args);
+    va_end(args);
+    return code;
+}
+
+void
+print_note(const struct arguments *arguments, const char *format, ...)
+{
+    va_list args;
+
+    if (has_option(arguments, "quiet"))
+        return;
+    fputs("note: ", stderr);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
-    fprintf(stderr, "\nhint: lmquant %s%s--help\n",
-            command == NULL ? "" : command->name, command == NULL ? "" : " ");
-    return EXIT_USAGE;
+    fputc('\n', stderr);
 }
 
 void
@@ -55,151 +90,18 @@ print_notes(const struct arguments *arguments, const struct lmq_report *report)
 {
     const struct lmq_report *notes = lmq_report_at(report, "notes");
 
-    if (has_option(arguments, "quiet"))
-        return;
     for (size_t i = 0; i < lmq_report_length(notes); i++)
-        fprintf(stderr, "note: %s\n",
-                lmq_report_string(lmq_report_item(notes, i), ""));
-}
-
-/* ---- Interruption ---- */
-
-static volatile sig_atomic_t is_interrupted;
-
-static void
-interrupt(int number)
-{
-    (void)number;
-    is_interrupted = 1;
-}
-
-static void
-catch_signals(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    const struct sigaction action = {.sa_handler = interrupt};
-    struct sigaction before;
-
-    for (int i = 0; i < 3; i++) /* nohup and the like stay in force */
-        if (sigaction(numbers[i], NULL, &before) == 0 &&
-            before.sa_handler != SIG_IGN)
-            sigaction(numbers[i], &action, NULL);
-}
-
-/* ---- Progress ---- */
-
-enum { STYLE_NEVER, STYLE_PLAIN, STYLE_BAR };
-
-#define BAR_SECONDS 0.1
-#define PLAIN_SECONDS 3.0
-
-double
-seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int
-terminal_width(void)
-{
-    struct winsize size;
-
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0
-               ? size.ws_col
-               : 80;
-}
-
-static void
-show_line(struct progress_state *state, const char *stage, double done,
-          double total)
-{
-    char rate_text[TEXT_SIZE];
-    double seconds = seconds_now() - state->started;
-    double part = total > 0 ? done / total : 0;
-    double rate = seconds > 0 ? done / seconds : 0;
-    double left = rate > 0 ? (total - done) / rate : 0;
-
-    if (total <= 0) {
-        fprintf(stderr, "%s ...", stage);
-        return;
-    }
-    fprintf(stderr, "%s %3.0f %%", stage, 100 * part);
-    if (state->style == STYLE_BAR) {
-        int room = terminal_width() - 60;
-        int width = room < 10 ? 10 : room > 30 ? 30 : room;
-        int full = (int)(part * width);
-        fputs(" [", stderr);
-        for (int i = 0; i < width; i++)
-            fputc(i < full ? '#' : '.', stderr);
-        fputc(']', stderr);
-    }
-    fprintf(stderr, " %s %s/s", format_count(rate, rate_text), state->unit);
-    if (seconds > 1)
-        fprintf(stderr, ", %.0f s left", left);
-}
-
-static int
-show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
-{
-    struct progress_state *state = context;
-    double now = seconds_now();
-    double wait = state->style == STYLE_BAR ? BAR_SECONDS : PLAIN_SECONDS;
-
-    if (state->style != STYLE_NEVER &&
-        (now - state->last_shown >= wait ||
-         (stage != state->stage && state->is_shown))) {
-        if (state->style == STYLE_BAR)
-            fputs("\r\033[K", stderr);
-        show_line(state, stage, (double)done, (double)total);
-        if (state->style == STYLE_PLAIN)
-            fputc('\n', stderr);
-        fflush(stderr);
-        state->is_shown = true;
-        state->last_shown = now;
-    }
-    state->stage = stage;
-    return is_interrupted;
-}
-
-bool
-start_progress(const struct arguments *arguments, const char *unit,
-               struct progress_state *state, struct lmq_progress *progress)
-{
-    const char *style = option_text(arguments, "progress");
-
-    *state = (struct progress_state){.unit = unit, .started = seconds_now()};
-    state->last_shown = state->started;
-    if (style == NULL || strcmp(style, "auto") == 0) {
-        state->style = isatty(STDERR_FILENO) ? STYLE_BAR : STYLE_NEVER;
-    } else if (strcmp(style, "plain") == 0) {
-        state->style = STYLE_PLAIN;
-    } else if (strcmp(style, "never") == 0) {
-        state->style = STYLE_NEVER;
-    } else {
-        usage_error(arguments->command,
-                    "--progress is '%s', expected auto, plain or never",
-                    style);
-        return false;
-    }
-    if (has_option(arguments, "quiet"))
-        state->style = STYLE_NEVER;
-    *progress = (struct lmq_progress){show_progress, state};
-    catch_signals();
-    return true;
-}
-
-void
-end_progress(struct progress_state *state)
-{
-    if (state->style == STYLE_BAR && state->is_shown)
-        fputs("\r\033[K", stderr);
-    state->is_shown = false;
+        print_note(arguments, "%s",
+                   lmq_report_string(lmq_report_item(notes, i), ""));
 }
 
 /* ---- Output ---- */
+
+bool
+wants_data(const struct arguments *arguments)
+{
+    return has_option(arguments, "json") || has_option(arguments, "yaml");
+}
 
 bool
 print_report(const struct arguments *arguments,
@@ -209,7 +111,7 @@ print_report(const struct arguments *arguments,
     struct lmq_error err;
     char *text;
 
-    if (!is_json && !has_option(arguments, "yaml"))
+    if (!wants_data(arguments))
         return false;
     if (lmq_report_text(report, is_json ? LMQ_REPORT_JSON : LMQ_REPORT_YAML,
                         &text, &err) != LMQ_OK) {

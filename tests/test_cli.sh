@@ -203,11 +203,11 @@ interrupted() {
     fi
     rm -f out/* out/.lmq*
 }
-interrupted TERM 1
+interrupted TERM 143
 says "interrupted"
 is_one_sentence SIGTERM
-interrupted INT 1
-interrupted HUP 1
+interrupted INT 130
+interrupted HUP 129
 interrupted KILL 137 2> /dev/null # the shell tells who was killed
 echo old > out/big.lmq
 start -f

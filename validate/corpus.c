@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -140,9 +141,14 @@ read_text(const char *path, unsigned char **text, size_t *n,
           struct lmq_error *err)
 {
     size_t capacity = (size_t)1 << 16;
+    struct stat info;
     int got = 0;
 
     *n = 0;
+    *text = NULL;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "is a folder, expected a text");
     errno = 0;
     gzFile file = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb")
                                          : gzopen(path, "rb");
@@ -176,12 +182,16 @@ read_text(const char *path, unsigned char **text, size_t *n,
 }
 
 static enum lmq_status
-check_utf8(const unsigned char *text, size_t n, struct lmq_error *err)
+check_text(const unsigned char *text, size_t n, struct lmq_error *err)
 {
+    const char *kind = lmq_binary_kind((const char *)text, n);
     size_t at = 0, line = 1;
 
     if (n == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
+    if (kind != NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is %s, expected a text",
+                        kind);
     while (at < n) {
         size_t length = lmq_utf8_length(text + at, n - at);
         if (length == 0) {
@@ -275,7 +285,7 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
         size_t n;
         status = read_text(paths[i], &text, &n, err);
         if (status == LMQ_OK)
-            status = check_utf8(text, n, err);
+            status = check_text(text, n, err);
         if (status == LMQ_OK) {
             corpus->n_bytes += n;
             corpus->crc = lmq_crc32(corpus->crc, text, n);

@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "base/report.h"
 
+#define SPACES " \t"
+
 struct gate {
     char *metric;
     char operator[3];
@@ -22,22 +24,25 @@ struct gate {
 static enum lmq_status
 parse(const char *text, struct gate *gate, struct lmq_error *err)
 {
-    size_t n = strcspn(text, "<>=");
+    text += strspn(text, SPACES);
+    size_t n = strcspn(text, "<>="), n_metric = strcspn(text, "<>=" SPACES);
     size_t length = text[n] == '\0' ? 0 : text[n + 1] == '=' ? 2 : 1;
     char *end;
 
     *gate = (struct gate){0};
-    if (n == 0 || length == 0 || text[n] == '=') {
+    if (n_metric == 0 || n_metric + strspn(text + n_metric, SPACES) < n || length == 0 || text[n] == '=') {
         lmq_fail(err, LMQ_ERR_ARG, 0, "the gate '%s' is not understood", text);
         lmq_hint(err, "expected METRIC<=VALUE, or with <, >=, >");
         return LMQ_ERR_ARG;
     }
     memcpy(gate->operator, text + n, length);
     gate->value = strtod(text + n + length, &end);
-    if (end == text + n + length || *end != '\0' || !isfinite(gate->value))
+    bool has_number = end > text + n + length;
+    end += strspn(end, SPACES);
+    if (!has_number || *end != '\0' || !isfinite(gate->value))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "the gate '%s' compares with no number", text);
-    gate->metric = lmq_mem_text(text, n);
+    gate->metric = lmq_mem_text(text, n_metric);
     return gate->metric == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 

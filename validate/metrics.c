@@ -53,11 +53,12 @@ matches(const char *pattern, const char *name, size_t n)
 enum lmq_status
 lmq_metrics_check_gate(const char *gate, struct lmq_error *err)
 {
-    size_t n = strcspn(gate, "<>=");
+    const char *metric = gate + strspn(gate, " \t");
+    size_t n = strcspn(metric, "<>= \t");
     enum lmq_status status = lmq_gate_check(gate, err);
 
     for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
-        if (status == LMQ_OK && matches(metrics[i], gate, n))
+        if (status == LMQ_OK && matches(metrics[i], metric, n))
             return LMQ_OK;
     if (status != LMQ_OK)
         return status;

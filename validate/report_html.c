@@ -577,26 +577,38 @@ put_page(struct page *page, const struct lmq_report *r)
 }
 
 enum lmq_status
+lmq_validate_html(const struct lmq_report *report, char **text,
+                  struct lmq_error *err)
+{
+    struct page page = {0};
+
+    put_page(&page, report);
+    *text = page.is_broken ? NULL : page.text;
+    if (!page.is_broken)
+        return LMQ_OK;
+    free(page.text);
+    return lmq_fail_nomem(err);
+}
+
+enum lmq_status
 lmq_validate_write_html(const struct lmq_report *report, const char *path,
                         int replaces, struct lmq_error *err)
 {
-    struct page page = {0};
     struct lmq_output *output;
+    char *text;
+    enum lmq_status status = lmq_validate_html(report, &text, err);
 
-    put_page(&page, report);
-    if (page.is_broken) {
-        free(page.text);
-        return lmq_fail_nomem(err);
-    }
-    enum lmq_status status =
-        lmq_output_create(path, page.n, replaces != 0, &output, err);
+    if (status != LMQ_OK)
+        return status;
+    size_t n = strlen(text);
+    status = lmq_output_create(path, n, replaces != 0, &output, err);
     if (status == LMQ_OK) {
-        status = lmq_output_write(output, 0, page.text, page.n, err);
+        status = lmq_output_write(output, 0, text, n, err);
         if (status == LMQ_OK)
             status = lmq_output_commit(output, err);
         else
             lmq_output_abort(output);
     }
-    free(page.text);
+    free(text);
     return status;
 }

@@ -97,7 +97,7 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
     const struct lmq_validate_options *o = job->options;
 
     for (size_t i = 0; i < o->n_gates; i++) {
-        const char *gate = o->gates[i];
+        const char *gate = o->gates[i] + strspn(o->gates[i], " \t");
         unsigned long layer;
         if (strncmp(gate, "floor.", 6) == 0 && !o->has_floor)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
@@ -113,6 +113,41 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
                             gate, job->reference->hparams.n_layers);
     }
     return LMQ_OK;
+}
+
+/* ---- Remarks ---- */
+
+static bool
+is_quantized(const struct lmq_checkpoint *checkpoint)
+{
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].encoding != NULL ||
+            checkpoint->tensors[i].blocks != NULL)
+            return true;
+    return false;
+}
+
+/* What may be a mistake, though it can be measured. */
+static json_t *
+describe_doubts(const struct lmq_job *job)
+{
+    json_t *notes = json_array();
+    char text[1024];
+
+    if (is_quantized(job->reference_file) && !is_quantized(job->judged_file))
+        snprintf(text, sizeof(text),
+                 "the reference %.400s is quantized and the judged %.400s is "
+                 "not: the reference comes first",
+                 job->reference_file->path, job->judged_file->path);
+    else if (strcmp(job->reference_file->path, job->judged_file->path) == 0 &&
+             !is_quantized(job->judged_file))
+        snprintf(text, sizeof(text),
+                 "%.400s is judged against itself, in float32 both times",
+                 job->judged_file->path);
+    else
+        return notes;
+    json_array_append_new(notes, lmq_json_text(text));
+    return notes;
 }
 
 /* ---- Setting up ---- */
@@ -411,6 +446,7 @@ compare(struct lmq_job *job, json_t **report, struct lmq_error *err)
         lmq_put(report, "tensors", lmq_describe_tensors(job));
         lmq_put(report, "worst", lmq_describe_worst(job, &drifts[1]));
         lmq_put(report, "protocol", lmq_describe_protocol(job));
+        lmq_put(report, "notes", describe_doubts(job));
         lmq_put(report, "seconds", lmq_json_number(seconds));
         lmq_put(report, "tokens_per_second",
                 lmq_json_number((double)job->n_tokens / seconds));

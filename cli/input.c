@@ -1,0 +1,79 @@
+/*
+ * input.c - reads a text from a file or from standard input.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/command.h"
+
+static char *
+read_stream(FILE *file, size_t *n)
+{
+    size_t capacity = 1 << 16;
+    char *text = malloc(capacity);
+
+    *n = 0;
+    while (text != NULL) {
+        *n += fread(text + *n, 1, capacity - *n, file);
+        if (*n < capacity)
+            break;
+        char *grown = realloc(text, capacity *= 2);
+        if (grown == NULL)
+            free(text);
+        text = grown;
+    }
+    if (text != NULL && ferror(file)) {
+        free(text);
+        text = NULL;
+    }
+    if (text != NULL)
+        text[*n] = '\0';
+    return text;
+}
+
+static bool
+is_folder(FILE *file)
+{
+    struct stat status;
+
+    return fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static void
+complain(const char *name, const char *what)
+{
+    fprintf(stderr, "lmquant: %s: is %s, expected a text\n", name, what);
+}
+
+char *
+read_text(const char *path, size_t *n, int *code)
+{
+    bool is_stdin = path == NULL || strcmp(path, "-") == 0;
+    const char *name = is_stdin ? "standard input" : path, *kind = NULL;
+    FILE *file = is_stdin ? stdin : fopen(path, "rb");
+    char *text = NULL;
+
+    *code = EXIT_SYSTEM;
+    if (file != NULL && is_folder(file))
+        kind = "a folder";
+    else if (file != NULL)
+        text = read_stream(file, n);
+    if (text != NULL)
+        kind = lmq_binary_kind(text, *n);
+    if (kind != NULL) {
+        complain(name, kind);
+        free(text);
+        text = NULL;
+        *code = EXIT_INPUT;
+    } else if (text == NULL) {
+        fprintf(stderr, "lmquant: ");
+        perror(name);
+    }
+    if (file != NULL && !is_stdin)
+        fclose(file);
+    return text;
+}

@@ -1,0 +1,169 @@
+/*
+ * values.c - what the values of options may be: numbers in ranges, sizes,
+ * one of some words. A wrong one is told before any file is opened.
+ */
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+/* strtol() and its like skip blanks, and take a sign where none belongs. */
+static bool
+begins_number(const char *text)
+{
+    text += *text == '-';
+    text += *text == '.';
+    return isdigit((unsigned char)*text) != 0;
+}
+
+bool
+option_integer(const struct arguments *arguments, const char *name, long least,
+               long most, long *value)
+{
+    const char *text = option_text(arguments, name);
+    char *end;
+
+    if (text == NULL)
+        return true;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    if (begins_number(text) && *end == '\0' && errno == 0 &&
+        number >= least && number <= most) {
+        *value = number;
+        return true;
+    }
+    usage_error(arguments->command,
+                "--%s is '%s', expected a whole number from %ld to %ld", name,
+                text, least, most);
+    return false;
+}
+
+bool
+option_seed(const struct arguments *arguments, const char *name,
+            uint64_t *value)
+{
+    const char *text = option_text(arguments, name);
+    char *end;
+
+    if (text == NULL)
+        return true;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0) {
+        *value = number;
+        return true;
+    }
+    usage_error(arguments->command,
+                "--%s is '%s', expected a whole number from 0 to 2^64 - 1",
+                name, text);
+    return false;
+}
+
+bool
+option_real(const struct arguments *arguments, const char *name, double least,
+            double most, double *value)
+{
+    const char *text = option_text(arguments, name);
+    char *end;
+
+    if (text == NULL)
+        return true;
+    double number = strtod(text, &end);
+    if (begins_number(text) && *end == '\0' && number >= least &&
+        number <= most) {
+        *value = number;
+        return true;
+    }
+    usage_error(arguments->command,
+                "--%s is '%s', expected a number from %g to %g", name, text,
+                least, most);
+    return false;
+}
+
+bool
+option_size(const struct arguments *arguments, const char *name, unsigned kilo,
+            uint64_t *value)
+{
+    static const char units[] = "KMGT";
+    const char *text = option_text(arguments, name);
+    char *end;
+
+    if (text == NULL)
+        return true;
+    double number = strtod(text, &end);
+    const char *unit =
+        *end == '\0' ? NULL : strchr(units, *end == 'k' ? 'K' : *end);
+    if (unit != NULL) {
+        for (const char *u = units; u <= unit; u++)
+            number *= kilo;
+        end++;
+    }
+    end += *end == 'B';
+    if (begins_number(text) && *end == '\0' && number >= 1 && number < 1e18) {
+        *value = (uint64_t)number;
+        return true;
+    }
+    usage_error(arguments->command,
+                "--%s is '%s', expected a size as 4G or 500M", name, text);
+    return false;
+}
+
+bool
+option_choice(const struct arguments *arguments, const char *name,
+              const char *const *choices, const char **value)
+{
+    const char *text = option_text(arguments, name);
+    struct suggestion suggestion = {.wanted = text};
+    char list[128] = "";
+
+    if (text == NULL)
+        return true;
+    for (int i = 0; choices[i] != NULL; i++) {
+        if (strcmp(choices[i], text) == 0) {
+            *value = text;
+            return true;
+        }
+        suggest(&suggestion, choices[i]);
+        if (i > 0)
+            strcat(list, choices[i + 1] == NULL ? " or " : ", ");
+        strcat(list, choices[i]);
+    }
+    suggestion_error(arguments->command, &suggestion,
+                     "--%s is '%s', expected %s", name, text, list);
+    return false;
+}
+
+/* ---- Options that commands share ---- */
+
+const char *const kv_types[] = {"f32", "f16", "q8", NULL};
+const char *const activation_modes[] = {"q8", "q16", "f32", NULL};
+
+bool
+open_options(const struct arguments *arguments,
+             struct lmq_open_options *options)
+{
+    *options = (struct lmq_open_options){
+        .tokenizer = option_text(arguments, "tokenizer"),
+        .config = option_text(arguments, "config"),
+    };
+    return option_real(arguments, "rope-theta", 1e-30, 1e30,
+                       &options->rope_theta) &&
+           option_real(arguments, "norm-eps", 1e-30, 1e30,
+                       &options->norm_eps);
+}
+
+bool
+thread_option(const struct arguments *arguments, int *threads)
+{
+    long n = 0;
+
+    if (!option_integer(arguments, "threads", 1, 1024, &n))
+        return false;
+    *threads = (int)n;
+    return true;
+}

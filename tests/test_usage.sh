@@ -1,0 +1,389 @@
+#!/bin/sh
+#
+# test_usage.sh - the mistakes that people make with each command: one
+# sentence, the right exit status, nothing written; and "-", -q, -v, YAML,
+# terminals and signals as the manual says.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+case $srcdir in /*) ;; *) srcdir=$(pwd)/$srcdir ;; esac
+case $top_builddir in /*) ;; *) top_builddir=$(pwd)/$top_builddir ;; esac
+lmquant=$top_builddir/lmquant
+in_terminal=$top_builddir/in_terminal
+is_json=$top_builddir/is_json
+files=$srcdir/tests/files
+fable=$srcdir/tests/data/fable
+commands="convert validate run inspect verify diff export bench tokenize"
+export OMP_NUM_THREADS=1
+cd "$work" || exit 99
+mkdir folder
+printf 'Once upon a time there was a fox.\n' > text
+
+# refused STATUS TEXT COMMAND...: one sentence with this text, no results.
+refused() {
+    wanted=$1 text=$2
+    shift 2
+    expect "$wanted" "$lmquant" "$@"
+    says "$text"
+    is_one_sentence "$*"
+    [ -s stdout ] && fail "a refusal prints a result: $*"
+}
+
+# Operands that no command can open, as many as it needs.
+operands() {
+    case $1 in
+    convert | validate | diff | export) echo nowhere none ;;
+    *) echo nowhere ;;
+    esac
+}
+
+# needed COMMAND: options without which nothing else is looked at.
+needed() {
+    [ "$1" = export ] && echo --to=gguf
+}
+
+expect 0 "$lmquant" convert -q "$fable" fable.lmq
+expect 0 "$lmquant" export -q --to gguf fable.lmq fable.gguf
+
+# ---- Every option of every command: wrong values, before anything else ----
+
+n_values=0
+for command in $commands; do
+    "$lmquant" $command --help > help || fail "$command --help"
+    sed -n 's/^ *\(-., \)*--\([a-z0-9-]*\)=\([^ ]*\).*/\2 \3/p' help > options
+    [ -s options ] || [ $command = inspect ] || fail "$command has no options"
+    while read -r option kind; do
+        # "to" of export has no default that the others could stand beside.
+        before=$(needed $command)
+        [ "$option" = to ] && before=
+        refused 2 "--$option needs a value" $command --$option
+        refused 2 "--$option needs a value" $command --$option --quiet
+        case $kind in
+        N)
+            bad="x -1 1.5 1x 0x4 99999999999999999999 nan"
+            ;;
+        X)
+            bad="x nan inf -inf 1e999 1,5 0.5x --1"
+            ;;
+        SIZE)
+            bad="x nan -4G 4Q 4GG 1e30 0"
+            ;;
+        MODE | TYPE | NAME | HOW | STYLE | WHAT | FORMAT)
+            [ "$command-$option" = inspect-tensor ] && continue
+            bad="q9 Auto none,"
+            ;;
+        "'METRIC<=X'")
+            bad="kld.mean <=1 kld.mean=1 kld.mean<= kld.mean<=x kld.mean<=nan"
+            ;;
+        FILE)
+            refused 2 "--$option cannot be standard input" $command \
+                --$option - $(operands $command)
+            continue
+            ;;
+        FILE.html) continue ;;
+        *) fail "$command --$option=$kind: what is that?" ;;
+        esac
+        for value in "" $bad; do
+            refused 2 "$value" $command $before "--$option=$value" \
+                $(operands $command)
+            n_values=$((n_values + 1))
+        done
+    done < options
+done
+[ $n_values -gt 150 ] || fail "only $n_values wrong values tried"
+
+# range COMMAND OPTION GOOD... -- BAD...: where the borders are. A good one
+# goes on to find that there is no such file.
+range() {
+    command=$1 option=$2 status=1
+    shift 2
+    for value; do
+        if [ "$value" = -- ]; then
+            status=2
+            continue
+        fi
+        expect $status "$lmquant" $command $(needed $command) \
+            "--$option=$value" $(operands $command)
+    done
+}
+range run top-p 0 .5 1 -- 1.5 -.1
+range run min-p 0 1 -- 1.01
+range run typical 0 1 -- 2
+range run temp 0 1e-3 1000 -- 1001 -0.1
+range run repeat-penalty 0 1.1 -- -1
+range run frequency-penalty -2 0 2 -- 1e9
+range run presence-penalty -1000 -- -1001
+range run tokens 0 1 -- -1
+range run top-k 0 40 -- -1 ' 1' +1
+range run seed 0 18446744073709551615 -- 18446744073709551616 -1
+range run ctx 2 -- 0 1
+range run threads 1 1024 -- 0 1025
+range validate stride 1 -- 0
+range validate max-tokens 1 -- 0
+range validate memory 1 4G 500MB .5k -- 0 G 1.5g 0.1
+range bench rounds 1 100 -- 0 101
+range bench batch 1 65536 -- 0 65537
+range bench prefill 1 -- 0
+range bench decode 1 -- 0
+range convert group-size 32 64 128 256 -- 48 0 512
+range convert rope-theta 10000 1e6 -- 0 -1
+range convert norm-eps 1e-5 -- 0
+range export shard-size 5GB 1 -- 0 5X
+
+# ---- Did you mean ----
+
+refused 2 "did you mean 'lmquant convert'?" covnert
+refused 2 "did you mean 'lmquant validate'?" valid
+refused 2 "did you mean 'lmquant tokenize'?" tokenise
+refused 2 "did you mean 'lmquant verify'?" help verfiy
+refused 2 "did you mean '--group-size'?" convert --groupsize 64
+refused 2 "did you mean '--tokens'?" run --token 8 x
+refused 2 "did you mean '--top-p'?" run --topp=1 x
+refused 2 "did you mean 'q8'?" run --activations q9 x
+refused 2 "did you mean 'second-half'?" validate --score second a b
+refused 2 "did you mean 'safetensors'?" export --to safetensor a b
+refused 2 "unknown command 'zzzzz'" zzzzz
+grep -q 'did you mean' stderr && fail "zzzzz is like nothing"
+
+# ---- Operands ----
+
+for command in $commands; do
+    refused 2 "expected: " $command
+    refused 2 "exclude each other" $command -q -v $(operands $command)
+    refused 2 "'-' in place of a checkpoint" $command $(needed $command) - \
+        $(operands $command | sed -n 's/.* //p')
+    case $command in
+    run | tokenize) set -- "$fable" text text ;;
+    validate) continue ;;
+    *) set -- a b c ;;
+    esac
+    refused 2 "unexpected argument" $command "$@"
+done
+refused 2 "in place of a file" convert "$fable" -
+refused 2 "in place of a file" export --to gguf fable.lmq -
+refused 2 "in place of a file" diff "$fable" -
+refused 2 "in place of a file" validate "$fable" - text
+refused 2 "only once" validate "$fable" fable.lmq - -
+refused 2 "one too many" validate --tokens text "$fable" fable.lmq text
+[ -e ./- ] && fail "a file '-' was written"
+cp fable.lmq ./-
+expect 0 "$lmquant" verify ./-
+rm -f ./-
+
+# ---- "-" where a text is meant ----
+
+expect 0 "$lmquant" run -q -t 0 -n 8 fable.lmq 'Once upon a time'
+cp stdout wanted
+echo 'Once upon a time' | "$lmquant" run -q -t 0 -n 8 fable.lmq - > found
+cmp -s wanted found || fail "run - differs from run with its prompt"
+for operand in "" - text; do
+    "$lmquant" tokenize --ids fable.lmq $operand < text > found ||
+        fail "tokenize $operand"
+    [ -e first ] || cp found first
+    cmp -s first found || fail "tokenize $operand differs"
+done
+"$lmquant" tokenize -d fable.lmq - < first | cmp -s - text ||
+    fail "tokenize --decode - does not give the text back"
+"$lmquant" validate -q --json fable.lmq fable.lmq - < text > stdout ||
+    fail "validate -"
+[ "$("$is_json" protocol.text_bytes < stdout)" = 34 ] ||
+    fail "validate - read another text"
+"$lmquant" validate --report=- "$fable" fable.lmq text > page 2> stderr ||
+    fail "--report=-"
+head -c 15 page | grep -qi '^<!doctype html>' || fail "--report=- is no page"
+[ "$(tail -c 8 page)" = "</html>" ] || fail "something follows the page"
+refused 2 "wants standard output for itself" validate --report=- --json \
+    "$fable" fable.lmq text
+
+# ---- What is no text ----
+
+: > empty
+gzip -c fable.gguf > packed.gz
+gzip -c packed.gz > twice.gz
+tar cf archive.tar text
+printf 'PK\003\004\024\000\000\000' > archive.zip
+printf 'GGUF is a format.\n' > about-gguf
+for command in "validate $fable fable.lmq" "tokenize fable.lmq"; do
+    refused 3 "folder: is a folder, expected a text" $command folder
+    refused 3 "is a GGUF file" $command fable.gguf
+    refused 3 "is a .lmq container" $command fable.lmq
+    refused 3 "is a safetensors file" $command "$fable/model.safetensors"
+    refused 3 "is a zip archive" $command archive.zip
+    refused 3 "is a tar archive" $command archive.tar
+    refused 1 "nowhere: " $command nowhere
+    expect 0 "$lmquant" $command about-gguf
+done
+refused 3 "is a GGUF file" validate "$fable" fable.lmq packed.gz
+refused 3 "is compressed by gzip" validate "$fable" fable.lmq twice.gz
+refused 3 "is empty" validate "$fable" fable.lmq empty
+"$lmquant" run fable.lmq - < fable.gguf > stdout 2> stderr
+[ $? -eq 3 ] || fail "run takes a GGUF file for a prompt"
+says "standard input: is a GGUF file"
+
+# ---- A tokenizer with many steps ----
+
+# steps N: a tokenizer.json that splits N times.
+steps() {
+    printf '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0, '
+    printf '"b": 1}, "merges": []}, "pre_tokenizer": {"type": "Sequence", '
+    printf '"pretokenizers": [{"type": "Whitespace"}'
+    awk -v n="$1" 'BEGIN { while (--n > 0) print ", {\"type\": \"Whitespace\"}" }'
+    printf ']}, "normalizer": null, "decoder": null, "added_tokens": []}\n'
+}
+steps 64 > many.json
+printf ab > ab
+expect 0 "$lmquant" tokenize --ids many.json ab
+steps 100 > many.json
+refused 3 "more than 64 steps of one kind" tokenize --ids many.json ab
+
+# ---- The sample ----
+
+# From the build tree, from anywhere; and below a prefix that was moved.
+expect 0 "$lmquant" validate -q --json --ctx 64 --max-tokens 200 "$fable" \
+    fable.lmq
+[ "$("$is_json" protocol.text_bytes < stdout)" = \
+    $(wc -c < "$fable/held-out-a.txt") ] || fail "validate has another sample"
+mkdir -p moved/bin moved/share/lmquant
+cp "$lmquant" moved/bin/
+expect 0 moved/bin/lmquant --version
+moved/bin/lmquant validate -q --max-tokens 200 "$fable" fable.lmq \
+    > stdout 2> stderr
+case $? in
+0) ;; # one is installed on this machine
+2) says "name a text file" ;;
+*) fail "validate without a sample: status $?" ;;
+esac
+cp "$fable/held-out-a.txt" moved/share/lmquant/sample.txt
+expect 0 moved/bin/lmquant validate -q --max-tokens 200 "$fable" fable.lmq
+
+# ---- Arguments of validate in the wrong order ----
+
+refused 3 "MODEL stands before it" validate "$fable" text
+refused 3 "MODEL stands before it" validate "$fable" text fable.lmq
+expect 0 "$lmquant" validate --ctx 32 fable.lmq "$fable" text
+says "note: the reference fable.lmq is quantized and the judged $fable is not"
+expect 0 "$lmquant" validate -q --json --ctx 32 fable.lmq "$fable" text
+[ -s stderr ] && fail "-q and a note"
+"$is_json" notes.0 < stdout | grep -q 'is quantized' ||
+    fail "the note is not in the JSON"
+expect 0 "$lmquant" validate --ctx 32 "$fable" "$fable" text
+says "note: $fable is judged against itself"
+expect 0 "$lmquant" validate --ctx 32 "$fable" fable.lmq text
+grep -q '^note:' stderr && fail "a remark without need"
+
+# ---- Gates with spaces ----
+
+for gate in 'kld.mean <= 0.01' ' kld.mean<=0.01 ' 'kld.mean  <0.01'; do
+    expect 0 "$lmquant" validate -q --gate "$gate" "$fable" fable.lmq text
+done
+expect 4 "$lmquant" validate -q --gate 'kld.mean > 0.01' "$fable" fable.lmq text
+says "kld.mean > 0.01 does not hold"
+refused 2 "is not understood" validate --gate 'kld. mean <= 1' a b
+refused 2 "is not understood" diff --gate 'snr db >= 1' a b
+expect 0 "$lmquant" diff -q --gate ' missing <= 0 ' "$fable" fable.lmq
+
+# ---- -q, -v, YAML: the same everywhere ----
+
+# works COMMAND: a command line that works, in $@ of the loops below.
+works() {
+    case $1 in
+    convert) echo "convert -f $fable again.lmq" ;;
+    validate) echo "validate --ctx 32 $fable fable.lmq text" ;;
+    run) echo "run -n 4 fable.lmq Once" ;;
+    inspect) echo "inspect fable.lmq" ;;
+    verify) echo "verify fable.lmq" ;;
+    diff) echo "diff $fable fable.lmq" ;;
+    export) echo "export -f --to gguf fable.lmq again.gguf" ;;
+    bench) echo "bench -p 8 -n 4 -r 1 fable.lmq" ;;
+    tokenize) echo "tokenize fable.lmq text" ;;
+    esac
+}
+for command in $commands; do
+    expect 0 "$lmquant" $(works $command)
+    [ -s stdout ] || fail "$command prints nothing"
+    expect 0 "$lmquant" $(works $command) -q
+    [ -s stderr ] && fail "$command -q speaks: $(cat stderr)"
+    case $command in
+    run | tokenize) [ -s stdout ] || fail "$command -q gives nothing" ;;
+    *) [ -s stdout ] && fail "$command -q prints a summary" ;;
+    esac
+    expect 0 "$lmquant" $(works $command) -v
+    says "note: lmquant $("$lmquant" --version | cut -d ' ' -f 2), "
+    expect 0 "$lmquant" $(works $command) -q --json
+    "$is_json" < stdout > /dev/null || fail "$command --json"
+    expect 0 "$lmquant" $(works $command) -q --yaml
+    grep -q '^[a-z_0-9]*:' stdout || fail "$command --yaml"
+    "$is_json" < stdout > /dev/null 2>&1 && fail "$command --yaml is JSON"
+done
+expect 3 "$lmquant" verify -q "$files/bad-flipped-value.lmq"
+grep -q '^damaged: ' stdout || fail "verify -q does not name the damage"
+
+# ---- Terminals ----
+
+expect 0 "$top_builddir/synth" --sparse --dim 2048 --hidden 8192 --layers 1 \
+    --heads 32 --kv-heads 8 --vocab 8000 big
+"$in_terminal" 80 true < /dev/null
+if [ $? -eq 77 ]; then
+    skip "there are no terminals here"
+else
+    escape=$(printf '\033')
+    for width in 80 60 40 20 8 2; do
+        TERM=xterm "$in_terminal" $width "$lmquant" convert -j 1 -fq big big.lmq < /dev/null |
+            grep -q . && fail "-q draws at $width"
+        TERM=xterm "$in_terminal" $width "$lmquant" convert -j 1 -f --json big \
+            big.lmq < /dev/null > screen || fail "convert on a terminal of $width"
+        # Each state of the line stands between \r and the next.
+        tr '\r' '\n' < screen | grep "^$escape\[K" | sed "s/^$escape\[K//" |
+            awk -v w=$width 'length >= w { print; bad = 1 } END { exit bad }' ||
+            fail "progress is wider than $width"
+        case $width in
+        80 | 60)
+            grep -q '%.*weights/s \[' screen ||
+                fail "no bar on a terminal of $width"
+            ;;
+        esac
+        rm -f big.lmq
+    done
+    for term in dumb ''; do
+        TERM=$term "$in_terminal" 60 "$lmquant" convert -j 1 big big.lmq \
+            < /dev/null > screen
+        grep -q "$escape" screen && fail "TERM='$term' gets escapes"
+        tr -d '\n' < screen | tr '\r' '\n' | grep -q . || fail "TERM='$term'"
+        # The terminal itself writes \r before \n; nobody else may.
+        sed 's/\r$//' screen | grep -q "$(printf '\r')" &&
+            fail "TERM='$term' gets a carriage return"
+        rm -f big.lmq
+    done
+fi
+
+# ---- Signals ----
+
+for pair in TERM:143 HUP:129; do
+    "$lmquant" convert -q -j 1 big big.lmq > stdout 2> stderr &
+    pid=$!
+    sleep 0.1
+    kill -${pair%:*} $pid 2> /dev/null
+    wait $pid
+    status=$?
+    if [ $status -eq 0 ]; then
+        skip "the conversion was over before SIG${pair%:*} came"
+    elif [ $status -ne "${pair#*:}" ]; then
+        fail "SIG${pair%:*}: status $status, expected ${pair#*:}"
+    elif [ -s stderr ]; then
+        is_one_sentence "SIG${pair%:*}"
+    fi
+    rm -f big.lmq
+done
+# A loop of a shell ends with the command that ^C ended: bash, for one, goes on
+# if that command exits as if nothing had happened.
+if "$in_terminal" 80 true < /dev/null; then
+    {
+        sleep 0.3
+        printf '\003'
+    } | "$in_terminal" 80 "${BASH:-bash}" -c 'for i in 1 2 3 4 5 6 7 8; do
+        "$@"; echo "ended with $?"; done; echo "went on"' \
+        bash "$lmquant" convert -q -f -j 1 big big.lmq > screen
+    grep -q 'went on' screen && fail "^C does not stop a loop: $(cat screen)"
+fi
+[ -z "$(ls -A | grep '^\.lmq')" ] || fail "a signal leaves $(ls -A)"
+finish
