@@ -24,8 +24,9 @@ static void
 print_row(const char *name, const struct lmq_report *row, const char *unit,
           const char *key, double limit)
 {
-    printf("%-8s %5.0f tokens %9.1f tokens/s %9.1f %s = %2.0f %% of %.1f\n",
+    printf("%-8s %5.0f token%-1s %9.1f tokens/s %9.1f %s = %2.0f %% of %.1f\n",
            name, lmq_report_number(row, "tokens"),
+           plural(lmq_report_number(row, "tokens")),
            lmq_report_number(row, "tokens_per_s"),
            1e-9 * lmq_report_number(row, key), unit,
            100 * lmq_report_number(row, "fraction"), 1e-9 * limit);

@@ -117,8 +117,9 @@ print_summary(const struct arguments *arguments,
     printf("%s (%s, %s parameters)\n", lmq_report_string(report, "input"),
            lmq_report_string(report, "format"),
            format_count(lmq_report_number(totals, "parameters"), a));
-    printf("  %.0f tensors: %.0f quantized in groups of %.0f, %.0f kept%s\n",
+    printf("  %.0f tensor%s: %.0f quantized in groups of %.0f, %.0f kept%s\n",
            lmq_report_number(totals, "tensors"),
+           plural(lmq_report_number(totals, "tensors")),
            lmq_report_number(totals, "quantized"),
            lmq_report_number(report, "group_size"),
            lmq_report_number(totals, "kept"),
@@ -131,8 +132,10 @@ print_summary(const struct arguments *arguments,
         putchar('\n');
     }
     if (lmq_report_number(totals, "zeroed_elements") > 0)
-        printf("  %.0f elements were not finite and became 0\n",
-               lmq_report_number(totals, "zeroed_elements"));
+        printf("  %.0f element%s not finite and became 0\n",
+               lmq_report_number(totals, "zeroed_elements"),
+               lmq_report_number(totals, "zeroed_elements") == 1 ? " was"
+                                                                 : "s were");
     printf("%s%s\n", lmq_report_string(report, "output"),
            is_dry ? " (not written: --dry-run)" : "");
     printf("  %s -> %s (%.0f bytes), %.2f bits per weight\n",

@@ -192,8 +192,9 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
 
     if (a == NULL)
         return;
-    printf("\nwhere the divergence comes from (%.0f tokens)\n",
-           lmq_report_number(a, "tokens"));
+    printf("\nwhere the divergence comes from (%.0f token%s)\n",
+           lmq_report_number(a, "tokens"),
+           plural(lmq_report_number(a, "tokens")));
     printf("  weights %.1f %%, activations %.1f %%\n",
            100 * lmq_report_number(a, "weights"),
            100 * lmq_report_number(a, "activations"));
@@ -237,16 +238,21 @@ print_summary(const struct arguments *arguments, const struct lmq_report *r)
 
     printf("%s, judged against %s\n", lmq_report_string(p, "model.path"),
            lmq_report_string(p, "reference.path"));
-    printf("%.0f tokens scored in %.0f windows of %.0f (stride %.0f, %s, %s), "
-           "%.0f document%s\n",
-           lmq_report_number(r, "scored"), lmq_report_number(p, "windows"),
+    printf("%.0f token%s scored in %.0f window%s of %.0f (stride %.0f, %s, "
+           "%s), %.0f document%s\n",
+           lmq_report_number(r, "scored"),
+           plural(lmq_report_number(r, "scored")),
+           lmq_report_number(p, "windows"),
+           plural(lmq_report_number(p, "windows")),
            lmq_report_number(r, "ctx"), lmq_report_number(p, "stride"),
            lmq_report_string(p, "score"),
            lmq_report_number(p, "bos") != 0 ? "BOS" : "no BOS",
            lmq_report_number(p, "documents"),
-           lmq_report_number(p, "documents") == 1 ? "" : "s");
-    printf("text: %.0f bytes, CRC-32 %s; activations %s, keys and values %s\n",
+           plural(lmq_report_number(p, "documents")));
+    printf("text: %.0f byte%s, CRC-32 %s; activations %s, keys and values "
+           "%s\n",
            lmq_report_number(p, "text_bytes"),
+           plural(lmq_report_number(p, "text_bytes")),
            lmq_report_string(p, "text_crc32"),
            lmq_report_string(p, "activations"), lmq_report_string(p, "kv"));
     if (lmq_report_number(r, "partial") != 0)

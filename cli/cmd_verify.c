@@ -50,11 +50,13 @@ run(const struct arguments *arguments)
     if (!print_report(arguments, report)) {
         print_problems(report);
         if (status == LMQ_OK && !has_option(arguments, "quiet"))
-            printf("%s: intact (%s, %.0f tensors, %.0f sections)\n",
+            printf("%s: intact (%s, %.0f tensor%s, %.0f section%s)\n",
                    arguments->operands[0],
                    format_bytes(lmq_report_number(report, "bytes"), text),
                    lmq_report_number(report, "tensors"),
-                   lmq_report_number(report, "sections"));
+                   plural(lmq_report_number(report, "tensors")),
+                   lmq_report_number(report, "sections"),
+                   plural(lmq_report_number(report, "sections")));
     }
     lmq_report_free(report);
     return status == LMQ_OK ? EXIT_DONE : report_error(&err);

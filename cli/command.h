@@ -183,6 +183,8 @@ bool print_report(const struct arguments *arguments,
 #define TEXT_SIZE 32
 const char *format_bytes(double n, char text[TEXT_SIZE]);
 const char *format_count(double n, char text[TEXT_SIZE]);
+/* "s", or "" for 1. */
+const char *plural(double n);
 /* Cuts a name in the middle so that it takes at most `width` columns. */
 void print_name(const char *name, int width);
 /* Flushes stdout: a full disk behind a pipe is an error too. */

@@ -154,6 +154,12 @@ format_count(double n, char text[TEXT_SIZE])
     return format_scaled(n, units, text);
 }
 
+const char *
+plural(double n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* Where the last `most` characters of UTF-8 text begin. */
 static const char *
 text_tail(const char *text, int most)

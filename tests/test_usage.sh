@@ -271,6 +271,32 @@ says "note: $fable is judged against itself"
 expect 0 "$lmquant" validate --ctx 32 "$fable" fable.lmq text
 grep -q '^note:' stderr && fail "a remark without need"
 
+# ---- The page ----
+
+cat > strange.txt <<'END'
+<script>alert(1)</script> & "quotes" <img src=x onerror=alert(2)> </table>
+END
+mkdir 'a<b>c'
+cp fable.lmq 'a<b>c/x'"'"'y.lmq'
+expect 4 "$lmquant" validate -q --report strange.html --gate 'kld.mean <= 0' \
+    --gate 'tokens >= 1' "$fable" 'a<b>c/x'"'"'y.lmq' strange.txt
+grep -qi '<script\|<img\|<b>c' strange.html && fail "text became markup"
+grep -q 'a&lt;b&gt;c/x' strange.html || fail "the page does not name the model"
+grep -q '1 of 2 does not hold' strange.html || fail "the page hides a gate"
+# The probability that either gave to the token that followed.
+"$lmquant" validate -q --json "$fable" fable.lmq text > stdout
+nll=$("$is_json" worst.0.reference_nll < stdout)
+p=$(awk -v nll="$nll" 'BEGIN { printf "%.3g", 100 * exp(-nll) }')
+"$lmquant" validate -q --report=- "$fable" fable.lmq text |
+    grep -qF "<td data-is='reference, p'>$p&nbsp;%" ||
+    fail "the page does not say that a token had $p %"
+"$lmquant" validate -q --report=- --max-tokens 1 "$fable" fable.lmq text \
+    > one.html
+grep -qE '(^|[^0-9.])1 (token|document|byte|window)s' one.html &&
+    fail "1 of many: $(grep -oE '[^0-9.]1 (token|document|byte)s' one.html)"
+expect 0 "$lmquant" validate --max-tokens 1 "$fable" fable.lmq text
+grep -q '^1 token scored in 1 window of' stdout || fail "singular: $(cat stdout)"
+
 # ---- Gates with spaces ----
 
 for gate in 'kld.mean <= 0.01' ' kld.mean<=0.01 ' 'kld.mean  <0.01'; do

@@ -86,6 +86,12 @@ string(const struct lmq_report *node, const char *path)
     return lmq_report_string(node, path);
 }
 
+static const char *
+plural(double n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* ---- Frame ---- */
 
 static const char style[] =
@@ -98,11 +104,11 @@ static const char style[] =
     "*{box-sizing:border-box}"
     "body{margin:0 auto;max-width:62rem;padding:2rem 1.25rem 4rem;"
     "font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;"
-    "color:var(--ink);background:var(--paper)}"
+    "color:var(--ink);background:var(--paper);overflow-wrap:anywhere}"
     "h1{font-size:1.6rem;margin:0 0 .25rem}h2{font-size:1.15rem;"
     "margin:2.2rem 0 .6rem}p{margin:.4rem 0}"
     ".soft{color:var(--soft)}"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(13rem,"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,"
     "1fr));gap:.75rem;margin:1.2rem 0}"
     ".card{background:var(--card);border:1px solid var(--line);"
     "border-radius:.5rem;padding:.75rem .9rem}"
@@ -113,20 +119,42 @@ static const char style[] =
     "font-variant-numeric:tabular-nums}"
     "th,td{text-align:right;padding:.28rem .5rem;border-bottom:1px solid "
     "var(--line)}"
+    "td{white-space:nowrap}th{overflow-wrap:normal}"
     "th:first-child,td:first-child,th.text{text-align:left}"
-    "table.bars td:first-child{width:12rem}"
-    "td.text{text-align:left;font-family:ui-monospace,monospace;"
-    "overflow-wrap:anywhere}"
+    "td:first-child,td.text{white-space:normal}"
+    "td.text{text-align:left;font-family:ui-monospace,monospace}"
+    "table.bars td:first-child{width:30%}table.bars td:nth-child(2)"
+    "{width:50%}table.facts td:first-child{width:8rem}"
     "mark{background:none;color:var(--b);font-weight:600}"
-    "figure{margin:0}figcaption{color:var(--soft);font-size:.88rem}"
-    "svg{width:100%;height:auto;display:block}"
-    "svg text{fill:var(--soft);font-size:11px;font-family:inherit}"
-    ".bar{fill:var(--a)}.mark{stroke:var(--b);stroke-width:1.5}"
-    ".axis{stroke:var(--line)}.line{fill:none;stroke:var(--a);"
-    "stroke-width:2}.dot{fill:var(--a)}"
+    "figure{margin:0}figcaption{margin-top:.3rem;color:var(--soft);font-size:.88rem}"
+    "svg{width:100%;height:100%;display:block}"
+    /* Labels are no part of the drawing: it stretches, they do not. */
+    ".plot{display:grid;grid-template-columns:auto 1fr;gap:.3rem .5rem;"
+    "margin:.4rem .75rem 0 0;color:var(--soft);font-size:.75rem;line-height:1.2}"
+    ".plot svg{height:11rem;overflow:visible}.plot .y{display:flex;flex-direction:column;"
+    "justify-content:space-between;text-align:right}"
+    ".plot .x{grid-column:2;display:flex;justify-content:space-between;"
+    "gap:.5rem}.plot .x :last-child{text-align:right}"
+    ".plot .ticks{position:relative;height:1.2em}.plot .ticks span"
+    "{position:absolute;transform:translateX(-50%);white-space:nowrap}"
+    ".plot .name{grid-column:2;text-align:center}"
+    ".bar{fill:var(--a)}.mark,.axis,.line,.dot{fill:none;"
+    "vector-effect:non-scaling-stroke}"
+    ".mark{stroke:var(--b);stroke-width:1.5}.axis{stroke:var(--line)}"
+    ".line{stroke:var(--a);stroke-width:2}.dot{stroke:var(--a);"
+    "stroke-width:6;stroke-linecap:round}"
+    ".strip{height:.75rem}.key{color:var(--b)}"
     ".good{color:var(--good)}.bad{color:var(--bad)}"
     "details summary{cursor:pointer;color:var(--soft);margin-top:.4rem}"
     "code{font-family:ui-monospace,monospace;font-size:.9em}"
+    /* Narrow: each bad place is a card of its own. */
+    "@media(max-width:42rem){table.worst tr{display:grid;"
+    "grid-template-columns:1fr 1fr;border-bottom:1px solid var(--line);"
+    "padding:.4rem 0}table.worst th{display:none}"
+    "table.worst td{border:0;text-align:left;padding:.1rem .3rem;"
+    "white-space:normal}table.worst td.place{grid-column:1/3}"
+    "table.worst td[data-is]::before{content:attr(data-is) ': ';"
+    "color:var(--soft);font-family:system-ui,sans-serif}}"
     "@media print{body{padding:0;max-width:none}details{display:none}"
     "figure,tr,.card{break-inside:avoid}}";
 
@@ -170,10 +198,17 @@ static void
 put_gates(struct page *page, const struct lmq_report *r)
 {
     const struct lmq_report *gates = lmq_report_at(r, "gates");
+    size_t n_broken = 0;
 
     if (lmq_report_length(gates) == 0)
         return;
-    put(page, "<h2>Gates</h2><table><tr><th>gate<th>value<th>held</tr>");
+    for (size_t i = 0; i < lmq_report_length(gates); i++)
+        n_broken += !(number(lmq_report_item(gates, i), "held") != 0);
+    put(page, "<h2>Gates</h2>");
+    if (n_broken > 0)
+        put(page, "<p class=bad>%zu of %zu %s not hold.</p>", n_broken,
+            lmq_report_length(gates), n_broken == 1 ? "does" : "do");
+    put(page, "<table><tr><th>gate<th>value<th>held</tr>");
     for (size_t i = 0; i < lmq_report_length(gates); i++) {
         const struct lmq_report *gate = lmq_report_item(gates, i);
         int is_held = number(gate, "held") != 0;
@@ -188,62 +223,52 @@ put_gates(struct page *page, const struct lmq_report *r)
 
 /* ---- Charts ---- */
 
-#define WIDTH 720.0
-#define HEIGHT 220.0
-#define LEFT 64.0
-#define BOTTOM 34.0
-#define TOP 12.0
-#define PLOT_WIDTH (WIDTH - LEFT - 10)
-#define PLOT_HEIGHT (HEIGHT - TOP - BOTTOM)
+/* The units of a drawing, which is stretched to the room that it gets; so
+ * strokes keep their width, and all letters stand beside it. */
+#define WIDTH 1000.0
+#define HEIGHT 200.0
 
 static void
 open_chart(struct page *page, const char *id, const char *title,
-           const char *description)
+           const char *description, const char *top, const char *bottom)
 {
     put(page,
-        "<figure><svg viewBox='0 0 %g %g' role=img aria-labelledby='%s-t "
-        "%s-d'><title id=%s-t>%s</title><desc id=%s-d>%s</desc>"
-        "<line class=axis x1=%g y1=%g x2=%g y2=%g />",
-        WIDTH, HEIGHT, id, id, id, title, id, description, LEFT,
-        HEIGHT - BOTTOM, WIDTH - 10, HEIGHT - BOTTOM);
-}
-
-static void
-close_chart(struct page *page, const char *caption)
-{
-    put(page, "</svg><figcaption>%s</figcaption></figure>", caption);
-}
-
-static double
-plot_x(double part)
-{
-    return LEFT + part * PLOT_WIDTH;
+        "<figure><div class=plot><div class=y><span>%s</span><span>%s</span>"
+        "</div><svg viewBox='0 -4 %g %g' preserveAspectRatio=none role=img "
+        "aria-labelledby='%s-t %s-d'><title id=%s-t>%s</title><desc id=%s-d>"
+        "%s</desc><path class=axis d='M0 %gH%g' />",
+        top, bottom, WIDTH, HEIGHT + 8, id, id, id, title, id, description,
+        HEIGHT, WIDTH);
 }
 
 static double
 plot_y(double part)
 {
-    return HEIGHT - BOTTOM - part * PLOT_HEIGHT;
+    return HEIGHT - part * HEIGHT;
 }
 
+/* The percentiles by number: lines may be too near for letters. */
 static void
-put_label(struct page *page, double x, double y, const char *anchor,
-          const char *text)
+put_marks(struct page *page, const struct lmq_report *r, double from,
+          double to)
 {
-    put(page, "<text x=%.1f y=%.1f text-anchor=%s>%s</text>", x, y, anchor,
-        text);
+    static const char *const paths[] = {"kld.median", "kld.p90", "kld.p99",
+                                        "kld.max"};
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        double value = number(r, paths[i]);
+        if (!(value > 0))
+            continue;
+        double part =
+            fmin(fmax((log10(value) - from) / (to - from), 0), 1);
+        put(page, "<path class=mark d='M%.1f 0V%g' />", part * WIDTH, HEIGHT);
+    }
 }
 
 /* Divergence on a logarithmic axis, with the percentiles as lines. */
 static void
 put_histogram(struct page *page, const struct lmq_report *r)
 {
-    static const struct {
-        const char *path, *label;
-    } marks[] = {{"kld.median", "50 %"},
-                 {"kld.p90", "90 %"},
-                 {"kld.p99", "99 %"},
-                 {"kld.max", "max"}};
     const struct lmq_report *counts =
         lmq_report_at(r, "kld.histogram.counts");
     double from = number(r, "kld.histogram.log10_from");
@@ -254,38 +279,49 @@ put_histogram(struct page *page, const struct lmq_report *r)
     for (size_t i = 0; i < n; i++)
         most = fmax(most, number(lmq_report_item(counts, i), ""));
     put(page, "<h2>Divergence, position by position</h2>");
+    snprintf(text, sizeof(text), "%.0f", most);
     open_chart(page, "kld", "Histogram of the KL divergence",
                "How many positions have which divergence, on a logarithmic "
-               "axis; lines mark percentiles.");
+               "axis; lines mark percentiles.",
+               text, "0");
     for (size_t i = 0; i < n; i++) {
         double part = number(lmq_report_item(counts, i), "") / most;
-        double x = plot_x((double)i / (double)n);
-        put(page, "<rect class=bar x=%.1f y=%.1f width=%.1f height=%.1f />", x,
-            plot_y(part), PLOT_WIDTH / (double)n - 1, part * PLOT_HEIGHT);
+        double width = WIDTH / (double)n;
+        put(page, "<rect class=bar x=%.1f y=%.1f width=%.1f height=%.1f />",
+            width * (double)i, plot_y(part), width - 1.5, part * HEIGHT);
     }
-    for (double p = from; p <= to; p += 2) {
-        snprintf(text, sizeof(text), "1e%.0f", p);
-        put_label(page, plot_x((p - from) / (to - from)), HEIGHT - 16,
-                  "middle", text);
+    put_marks(page, r, from, to);
+    put(page, "</svg><div class='x ticks'>");
+    for (double p = from; p <= to; p += 2)
+        put(page, "<span style='left:%.2f%%'>1e%.0f</span>",
+            100 * (p - from) / (to - from), p);
+    put(page, "</div><div class=name>KL divergence, nats</div></div>"
+              "<figcaption><span class=key>Lines</span>, from the left: "
+              "50&nbsp;%% (%.2e), 90&nbsp;%% (%.2e), 99&nbsp;%% (%.2e), the "
+              "largest (%.2e). Each scored position counts once. The mean is "
+              "ruled by the few on the right; the median is what a typical "
+              "token sees.</figcaption></figure>",
+        number(r, "kld.median"), number(r, "kld.p90"), number(r, "kld.p99"),
+        number(r, "kld.max"));
+}
+
+static void
+put_points(struct page *page, const struct lmq_report *list, const char *key,
+           double most)
+{
+    size_t n = lmq_report_length(list);
+
+    put(page, "<polyline class=line points='");
+    for (int dots = 0; dots < 2; dots++) {
+        for (size_t i = 0; i < n && (dots == 0 || n <= 64); i++) {
+            double value = number(lmq_report_item(list, i), key);
+            double x = WIDTH * (n < 2 ? 0.5 : (double)i / (double)(n - 1));
+            double y = plot_y(most > 0 ? value / most : 0);
+            if (value == value)
+                put(page, dots ? "M%.1f %.1fh0" : "%.1f,%.1f ", x, y);
+        }
+        put(page, dots ? "' />" : "' /><path class=dot d='");
     }
-    put_label(page, plot_x(0.5), HEIGHT - 2, "middle",
-              "KL divergence, nats");
-    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-        double value = number(r, marks[i].path);
-        if (!(value > 0))
-            continue;
-        double x = plot_x(
-            fmin(fmax((log10(value) - from) / (to - from), 0), 1));
-        put(page, "<line class=mark x1=%.1f y1=%g x2=%.1f y2=%g />", x, TOP,
-            x, HEIGHT - BOTTOM);
-        put_label(page, x + 3, TOP + 10 + 12 * (double)i, "start",
-                  marks[i].label);
-    }
-    snprintf(text, sizeof(text), "%.0f", most);
-    put_label(page, LEFT - 6, TOP + 8, "end", text);
-    close_chart(page, "Each scored position counts once. The mean is ruled by "
-                      "the few on the right; the median is what a typical "
-                      "token sees.");
 }
 
 /* A line through values from 0 on. */
@@ -295,73 +331,73 @@ put_line_chart(struct page *page, const char *id, const char *title,
                const char *key, const char *axis, const char *first,
                const char *last, const char *caption)
 {
-    size_t n = lmq_report_length(list);
     double most = 0;
     char text[64];
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < lmq_report_length(list); i++) {
         double value = number(lmq_report_item(list, i), key);
         most = value > most ? value : most;
     }
     put(page, "<h2>%s</h2>", title);
-    open_chart(page, id, title, description);
-    put(page, "<polyline class=line points='");
-    for (size_t i = 0; i < n; i++) {
-        double value = number(lmq_report_item(list, i), key);
-        if (value == value)
-            put(page, "%.1f,%.1f ",
-                plot_x(n < 2 ? 0.5 : (double)i / (double)(n - 1)),
-                plot_y(most > 0 ? value / most : 0));
-    }
-    put(page, "'/>");
-    for (size_t i = 0; i < n && n <= 64; i++) {
-        double value = number(lmq_report_item(list, i), key);
-        if (value == value)
-            put(page, "<circle class=dot r=3 cx=%.1f cy=%.1f />",
-                plot_x(n < 2 ? 0.5 : (double)i / (double)(n - 1)),
-                plot_y(most > 0 ? value / most : 0));
-    }
     snprintf(text, sizeof(text), "%.3g", most);
-    put_label(page, LEFT - 6, TOP + 8, "end", text);
-    put_label(page, LEFT - 6, HEIGHT - BOTTOM, "end", "0");
-    put_label(page, LEFT, HEIGHT - 16, "start", first);
-    put_label(page, WIDTH - 10, HEIGHT - 16, "end", last);
-    put_label(page, plot_x(0.5), HEIGHT - 2, "middle", axis);
-    close_chart(page, caption);
+    open_chart(page, id, title, description, text, "0");
+    put_points(page, list, key, most);
+    put(page, "</svg><div class=x><span>");
+    put_text(page, first);
+    put(page, "</span><span>");
+    put_text(page, last);
+    put(page, "</span></div><div class=name>%s</div></div><figcaption>%s"
+              "</figcaption></figure>",
+        axis, caption);
 }
 
-/* Horizontal bars, `part` of each of the widest. */
+/* Horizontal bars, in parts of the widest. */
 static void
-put_bars(struct page *page, const struct lmq_report *list, const char *key,
-         double scale, const char *unit, size_t most_rows)
+put_bars(struct page *page, const struct lmq_report *list, size_t from,
+         size_t to)
 {
-    size_t n = lmq_report_length(list);
     double most = 1e-30;
 
-    n = n < most_rows ? n : most_rows;
-    for (size_t i = 0; i < n; i++)
-        most = fmax(most, number(lmq_report_item(list, i), key));
+    for (size_t i = 0; i < lmq_report_length(list); i++)
+        most = fmax(most, number(lmq_report_item(list, i), "share"));
     put(page, "<table class=bars>");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = from; i < to; i++) {
         const struct lmq_report *row = lmq_report_item(list, i);
-        double value = number(row, key);
+        double share = number(row, "share");
         put(page, "<tr><td><code>");
         put_text(page, string(row, "name"));
         put(page,
-            "</code><td style='width:60%%'><svg viewBox='0 0 300 12' "
-            "aria-hidden=true preserveAspectRatio=none style='height:12px'>"
-            "<rect class=bar width=%.1f height=12 /></svg><td>%.4g%s</tr>",
-            300 * fmin(fmax(value / most, 0), 1), scale * value, unit);
+            "</code><td><svg class=strip viewBox='0 0 300 12' "
+            "aria-hidden=true preserveAspectRatio=none><rect class=bar "
+            "width=%.1f height=12 /></svg><td>%.4g %%</tr>",
+            300 * fmin(fmax(share / most, 0), 1), 100 * share);
     }
     put(page, "</table>");
+}
+
+#define ROWS_AT_ONCE 12
+
+/* The first of a long list, which is sorted; the rest on request. */
+static void
+put_shares(struct page *page, const struct lmq_report *list)
+{
+    size_t n = lmq_report_length(list);
+    size_t first = n <= ROWS_AT_ONCE + 2 ? n : ROWS_AT_ONCE;
+
+    put_bars(page, list, 0, first);
+    if (first == n)
+        return;
+    put(page, "<details><summary>%zu more</summary>", n - first);
+    put_bars(page, list, first, n);
+    put(page, "</details>");
 }
 
 static void
 put_bar_row(struct page *page, const char *label, double part)
 {
     put(page,
-        "<tr><td>%s<td style='width:60%%'><svg viewBox='0 0 300 12' "
-        "aria-hidden=true preserveAspectRatio=none style='height:12px'><rect "
+        "<tr><td>%s<td><svg class=strip viewBox='0 0 300 12' "
+        "aria-hidden=true preserveAspectRatio=none><rect "
         "class=bar width=%.1f height=12 /></svg><td>%.3f %%</tr>",
         label, 300 * fmin(fmax(part, 0), 1), 100 * part);
 }
@@ -420,13 +456,13 @@ put_attribution(struct page *page, const struct lmq_report *r)
         return;
     put(page,
         "<h2>Where the divergence comes from</h2><p>Weights %.1f %%, "
-        "activations %.1f %% (over %.0f tokens). Below: how much of the "
+        "activations %.1f %% (over %.0f token%s). Below: how much of the "
         "divergence goes away when a part is computed in float32.</p>",
         100 * number(a, "weights"), 100 * number(a, "activations"),
-        number(a, "tokens"));
-    put_bars(page, lmq_report_at(a, "parts"), "share", 100, " %", 8);
+        number(a, "tokens"), plural(number(a, "tokens")));
+    put_shares(page, lmq_report_at(a, "parts"));
     put(page, "<p class=soft>Layers:</p>");
-    put_bars(page, lmq_report_at(a, "layers"), "share", 100, " %", 200);
+    put_shares(page, lmq_report_at(a, "layers"));
     put(page, "<p class=soft>Keys and values, and the mean divergence with "
               "them:</p><table><tr><th class=text>type<th>divergence<th>more "
               "than f32</tr>");
@@ -471,18 +507,27 @@ put_worst(struct page *page, const struct lmq_report *r)
 {
     const struct lmq_report *worst = lmq_report_at(r, "worst");
 
-    put(page, "<h2>The worst positions</h2><table><tr><th>divergence<th "
-              "class=text>text, and the token that followed<th class=text>"
+    if (lmq_report_length(worst) == 0)
+        return;
+    put(page, "<h2>The worst positions</h2><table class=worst><tr><th>"
+              "divergence<th class=text>text, and the token that followed<th>"
+              "its probability<br>reference<th><br>model<th class=text>"
               "reference says<th class=text>model says</tr>");
     for (size_t i = 0; i < lmq_report_length(worst); i++) {
         const struct lmq_report *w = lmq_report_item(worst, i);
-        put(page, "<tr><td>%.2e<td class=text>&hellip;", number(w, "kld"));
+        put(page, "<tr><td data-is=divergence>%.2e<td class='text place'>"
+                  "&hellip;",
+            number(w, "kld"));
         put_text(page, string(w, "context"));
         put(page, "<mark>");
         put_text(page, string(w, "token"));
-        put(page, "</mark><td class=text>");
+        put(page, "</mark><td data-is='reference, p'>%.3g&nbsp;%%<td "
+                  "data-is='model, p'>%.3g&nbsp;%%<td class=text "
+                  "data-is='reference says'>",
+            100 * exp(-number(w, "reference_nll")),
+            100 * exp(-number(w, "model_nll")));
         put_text(page, string(w, "reference_says"));
-        put(page, "<td class=text>");
+        put(page, "<td class=text data-is='model says'>");
         put_text(page, string(w, "model_says"));
         put(page, "</tr>");
     }
@@ -512,7 +557,7 @@ put_protocol(struct page *page, const struct lmq_report *r)
 {
     const struct lmq_report *p = lmq_report_at(r, "protocol");
 
-    put(page, "<h2>What was run, and how</h2><table>");
+    put(page, "<h2>What was run, and how</h2><table class=facts>");
     put_row(page, "reference", "%s (%s, %.0f bytes), computed in float32",
             string(p, "reference.path"), string(p, "reference.format"),
             number(p, "reference.bytes"));
@@ -521,18 +566,22 @@ put_protocol(struct page *page, const struct lmq_report *r)
             string(p, "model.path"), string(p, "model.format"),
             number(p, "model.bytes"), string(p, "activations"),
             string(p, "kv"));
-    put_row(page, "windows", "%.0f of %.0f tokens, stride %.0f, scored: %s, %s",
+    put_row(page, "windows",
+            "%.0f of up to %.0f tokens, stride %.0f, scored: %s, %s",
             number(p, "windows"), number(r, "ctx"), number(p, "stride"),
             string(p, "score"),
             number(p, "bos") != 0 ? "each begins with BOS" : "without BOS");
-    put_row(page, "text", "%.0f bytes in %.0f document(s), CRC-32 %s; %.0f "
-                          "tokens, %.0f scored",
-            number(p, "text_bytes"), number(p, "documents"),
+    put_row(page, "text",
+            "%.0f byte%s in %.0f document%s, CRC-32 %s; %.0f token%s, %.0f "
+            "scored",
+            number(p, "text_bytes"), plural(number(p, "text_bytes")),
+            number(p, "documents"), plural(number(p, "documents")),
             string(p, "text_crc32"), number(r, "tokens"),
-            number(r, "scored"));
-    put_row(page, "bits per byte", "reference %.5f, model %.5f",
-            number(r, "reference.bits_per_byte"),
-            number(r, "model.bits_per_byte"));
+            plural(number(r, "tokens")), number(r, "scored"));
+    if (number(r, "model.bits_per_byte") >= 0)
+        put_row(page, "bits per byte", "reference %.5f, model %.5f",
+                number(r, "reference.bits_per_byte"),
+                number(r, "model.bits_per_byte"));
     put_row(page, "logits", "max shift %.4g, rms %.4g, cosine %.8f",
             number(r, "logit_drift.max_abs"), number(r, "logit_drift.rms"),
             number(r, "logit_drift.cosine"));
@@ -554,7 +603,8 @@ put_page(struct page *page, const struct lmq_report *r)
     put_text(page, string(r, "protocol.model.path"));
     put(page, ", judged against ");
     put_text(page, string(r, "protocol.reference.path"));
-    put(page, " over %.0f tokens</p>", number(r, "scored"));
+    put(page, " over %.0f token%s</p>", number(r, "scored"),
+        plural(number(r, "scored")));
     if (number(r, "partial") != 0)
         put(page, "<p class=bad>Partial: the run was interrupted; this is "
                   "what was done until then.</p>");
