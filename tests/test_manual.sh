@@ -71,6 +71,38 @@ for command in $commands; do
     }
 done
 
+# ---- What was checked: the same in the README and on the page ----
+
+# "NAME: D H L", from each; what stands in brackets are exceptions.
+sed -n '/^| can be run/,/^$/p' "$src/README.md" | sed '1,2d; /^$/d' |
+    awk -F ' *[|] *' '{ sub(/\(.*/, "", $3); out = $2 ":"
+        n = split($3, words, /[^A-Za-z0-9-]+/)
+        for (i = 1; i <= n; i++)
+            if (words[i] ~ /^[DHL]$/) out = out " " words[i]
+        print out }' >"$work/readme"
+sed -n '/^Hugging Face.s library in float64/,/^\.Ed/p' "$man/lmquant.1" |
+    sed -n 's/^\([^.].*[^ ]\)   *\([DHL ]*\)$/\1: \2/p' >"$work/page"
+test "$(wc -l <"$work/page")" -gt 10 || fail "lmquant.1 has no table"
+cmp -s "$work/readme" "$work/page" || {
+    fail "what was checked: README (<) and lmquant.1 (>) differ"
+    diff "$work/readme" "$work/page"
+}
+
+# ---- pkg-config: nothing of the libraries behind ----
+
+if has pkg-config && test -f "$build/lmquant.pc"; then
+    for flags in --cflags --libs; do
+        PKG_CONFIG_PATH=$build pkg-config $flags lmquant >"$work/flags" ||
+            fail "pkg-config $flags lmquant"
+        grep -q 'UTF8PROC\|jansson' "$work/flags" &&
+            fail "pkg-config $flags leaks: $(cat "$work/flags")"
+    done
+    PKG_CONFIG_PATH=$build pkg-config --static --libs lmquant |
+        grep -q -- '-lutf8proc' || fail "a static link lacks -lutf8proc"
+else
+    skip "pkg-config: not there"
+fi
+
 # ---- Reports: every key stands on the page of its command ----
 
 # The words of .Va and .Ql, with the lines that they continue on.

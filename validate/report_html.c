@@ -175,11 +175,11 @@ put_cards(struct page *page, const struct lmq_report *r)
     char note[128];
 
     put(page, "<div class=cards>");
-    snprintf(note, sizeof(note), "%.4f against %.4f, &plusmn; %.5f",
+    snprintf(note, sizeof(note), "%.4f against %.4f, &plusmn;&nbsp;%.5f",
              number(r, "model.ppl"), number(r, "reference.ppl"),
              number(r, "ppl_ratio_stderr"));
     put_card(page, "Perplexity ratio", "%.5f", number(r, "ppl_ratio"), note);
-    snprintf(note, sizeof(note), "nats, &plusmn; %.1e; median %.1e",
+    snprintf(note, sizeof(note), "nats, &plusmn;&nbsp;%.1e; median&nbsp;%.1e",
              number(r, "kld.stderr"), number(r, "kld.median"));
     put_card(page, "KL divergence, mean", "%.3e", number(r, "kld.mean"),
              note);
