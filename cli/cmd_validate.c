@@ -290,9 +290,8 @@ check_page(const struct arguments *arguments, const char *html)
     if (html == NULL || access(html, F_OK) != 0 ||
         has_option(arguments, "force"))
         return -1;
-    fprintf(stderr,
-            "lmquant: %s: exists already\nhint: -f (--force) replaces it\n",
-            html);
+    print_error("%s: exists already", html);
+    fputs("hint: -f (--force) replaces it\n", stderr);
     return EXIT_SYSTEM;
 }
 

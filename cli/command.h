@@ -136,6 +136,8 @@ char *read_text(const char *path, size_t *n, int *code);
 
 /* "lmquant: FILE: what is wrong", then the hint; returns the exit code. */
 int report_error(const struct lmq_error *err);
+/* "lmquant: ..." of a file that the library has not seen. */
+void print_error(const char *format, ...) LMQ_PRINTF(1, 2);
 int usage_error(const struct command *command, const char *format, ...)
     LMQ_PRINTF(2, 3);
 /* The same, with the word that may have been meant, if there is one. */

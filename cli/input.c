@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,12 +44,6 @@ is_folder(FILE *file)
     return fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static void
-complain(const char *name, const char *what)
-{
-    fprintf(stderr, "lmquant: %s: is %s, expected a text\n", name, what);
-}
-
 char *
 read_text(const char *path, size_t *n, int *code)
 {
@@ -65,13 +60,12 @@ read_text(const char *path, size_t *n, int *code)
     if (text != NULL)
         kind = lmq_binary_kind(text, *n);
     if (kind != NULL) {
-        complain(name, kind);
+        print_error("%s: is %s, expected a text", name, kind);
         free(text);
         text = NULL;
         *code = EXIT_INPUT;
     } else if (text == NULL) {
-        fprintf(stderr, "lmquant: ");
-        perror(name);
+        print_error("%s: cannot read: %s", name, strerror(errno));
     }
     if (file != NULL && !is_stdin)
         fclose(file);

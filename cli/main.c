@@ -42,6 +42,10 @@ unknown_command(const char *name)
 {
     struct suggestion suggestion = {.wanted = name, .prefix = "lmquant "};
 
+    if (name[0] == '-')
+        return usage_error(NULL, "'%s' in place of a command: options stand "
+                                 "behind it",
+                           name);
     for (int i = 0; commands[i] != NULL; i++)
         suggest(&suggestion, commands[i]->name);
     return suggestion_error(NULL, &suggestion, "unknown command '%s'", name);

@@ -31,14 +31,36 @@ report_error(const struct lmq_error *err)
     }
 }
 
+/* Names on a command line may come from a folder of somebody else's, so no
+ * control character reaches the terminal. */
+static void
+print_message(const char *format, va_list args)
+{
+    char text[4096];
+
+    vsnprintf(text, sizeof(text), format, args);
+    char *escaped = escape_text(text, (int)sizeof(text));
+    fprintf(stderr, "lmquant: %s\n", escaped == NULL ? "" : escaped);
+    free(escaped);
+}
+
+void
+print_error(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    print_message(format, args);
+    va_end(args);
+}
+
 static int
 print_usage_error(const struct command *command,
                   const struct suggestion *suggestion, const char *format,
                   va_list args)
 {
-    fputs("lmquant: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs("\nhint: ", stderr);
+    print_message(format, args);
+    fputs("hint: ", stderr);
     if (suggestion != NULL && suggestion->best != NULL)
         fprintf(stderr, "did you mean '%s%s'? Else: ",
                 suggestion->prefix == NULL ? "" : suggestion->prefix,

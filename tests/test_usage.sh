@@ -142,6 +142,7 @@ refused 2 "did you mean '--top-p'?" run --topp=1 x
 refused 2 "did you mean 'q8'?" run --activations q9 x
 refused 2 "did you mean 'second-half'?" validate --score second a b
 refused 2 "did you mean 'safetensors'?" export --to safetensor a b
+refused 2 "'-q' in place of a command" -q convert a b
 refused 2 "unknown command 'zzzzz'" zzzzz
 grep -q 'did you mean' stderr && fail "zzzzz is like nothing"
 
@@ -216,6 +217,16 @@ done
 refused 3 "is a GGUF file" validate "$fable" fable.lmq packed.gz
 refused 3 "is compressed by gzip" validate "$fable" fable.lmq twice.gz
 refused 3 "is empty" validate "$fable" fable.lmq empty
+refused 3 "hint: it looks like a GGUF file" validate --tokens fable.gguf "$fable" \
+    fable.lmq
+refused 3 "folder: " validate --tokens folder "$fable" fable.lmq
+for command in "validate $fable fable.lmq -" "tokenize fable.lmq"; do
+    "$lmquant" $command < folder > stdout 2> stderr
+    [ $? -eq 3 ] || fail "$command takes a folder for a text"
+    says "standard input: is a folder"
+done
+refused 1 'no\x1b[2Jwhere' tokenize fable.lmq "$(printf 'no\033[2Jwhere')"
+refused 2 'q\x1b9' run --kv "$(printf 'q\0339')" x
 "$lmquant" run fable.lmq - < fable.gguf > stdout 2> stderr
 [ $? -eq 3 ] || fail "run takes a GGUF file for a prompt"
 says "standard input: is a GGUF file"

@@ -146,7 +146,9 @@ read_text(const char *path, unsigned char **text, size_t *n,
 
     *n = 0;
     *text = NULL;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    if ((strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &info)
+                                : stat(path, &info)) == 0 &&
+        S_ISDIR(info.st_mode))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "is a folder, expected a text");
     errno = 0;
@@ -324,6 +326,7 @@ lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
     if (status != LMQ_OK)
         return status;
     size_t n = n_bytes / width;
+    const char *kind = lmq_binary_kind((const char *)bytes, n_bytes);
     int32_t *ids = malloc((n + 1) * sizeof(*ids));
     if (ids == NULL)
         status = lmq_fail_nomem(err);
@@ -349,6 +352,8 @@ lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
     }
     if (status == LMQ_OK)
         status = check_not_empty(corpus, protocol, err);
+    if (status == LMQ_ERR_FORMAT && kind != NULL)
+        lmq_hint(err, "it looks like %s, which holds no raw ids", kind);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
         lmq_corpus_free(corpus);
