@@ -187,20 +187,11 @@ add_factors(struct lmq_gguf_plan *plan, struct lmq_error *err)
     return LMQ_OK;
 }
 
-static bool
-is_shared_head(const struct lmq_tensor *tensor)
-{
-    return tensor->place.role == LMQ_ROLE_HEAD &&
-           tensor->place.part == LMQ_PART_WEIGHT && tensor->alias_of != NULL;
-}
-
 static enum lmq_status
 add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
     struct lmq_checkpoint *checkpoint = plan->checkpoint;
-    const struct lmq_tensor *head = lmq_checkpoint_find(
-        checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
-    bool is_tied = head == NULL || is_shared_head(head);
+    bool is_tied = lmq_checkpoint_is_tied(checkpoint);
     enum lmq_status status = add_factors(plan, err);
     char name[64];
 
@@ -211,7 +202,7 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
                         plan->family->name);
     for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        if (is_shared_head(tensor))
+        if (is_tied && lmq_tensor_is_head(tensor))
             continue;
         target_name(plan, &tensor->place, name, sizeof(name));
         status = add_source(plan, tensor, name, err);

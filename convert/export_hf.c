@@ -463,15 +463,6 @@ set_biases(const struct lmq_hf_export *family,
            has[4] == wants_mlp && has[5] == wants_mlp && has[6] == wants_mlp;
 }
 
-static bool
-is_tied(const struct lmq_checkpoint *checkpoint)
-{
-    const struct lmq_tensor *head = lmq_checkpoint_find(
-        checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
-
-    return head == NULL || head->alias_of != NULL;
-}
-
 static json_t *
 make_config(const struct lmq_hf_export *family,
             const struct lmq_checkpoint *checkpoint)
@@ -500,7 +491,7 @@ make_config(const struct lmq_hf_export *family,
         lmq_put(&config, family->eps_key, lmq_json_number(h->norm_eps));
     lmq_put(&config, family->activation_key,
             json_string(activations[h->activation]));
-    lmq_put(&config, "tie_word_embeddings", json_boolean(is_tied(checkpoint)));
+    lmq_put(&config, "tie_word_embeddings", json_boolean(lmq_checkpoint_is_tied(checkpoint)));
     set_ids(h, &config);
     set_rope(h, &config);
     set_extras(family, h, &config);

@@ -262,7 +262,7 @@ check_nothing_is_left(const struct export *export, struct lmq_error *err)
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
         bool is_needed =
-            tensor->place.role == LMQ_ROLE_HEAD && export->is_tied;
+            lmq_tensor_is_head(tensor) && export->is_tied;
         for (size_t j = 0; j < export->n_items && !is_needed; j++)
             is_needed = export->items[j].tensor == tensor;
         if (!is_needed)
@@ -277,10 +277,7 @@ check_nothing_is_left(const struct export *export, struct lmq_error *err)
 static enum lmq_status
 plan(struct export *export, struct lmq_error *err)
 {
-    const struct lmq_tensor *head = lmq_checkpoint_find(
-        export->checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
-
-    export->is_tied = head == NULL || head->alias_of != NULL;
+    export->is_tied = lmq_checkpoint_is_tied(export->checkpoint);
     enum lmq_status status = check_description(export->checkpoint, err);
     if (status == LMQ_OK)
         status = add_items(export, norms, COUNT_OF(norms), err);

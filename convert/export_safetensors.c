@@ -126,12 +126,13 @@ add_entry(struct export *export, const struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
-/* The wider types first, so that all are aligned. Aliases are left out: a
- * head that is the embedding is tied by config.json. */
+/* The wider types first, so that all are aligned. A head that is the embedding
+ * is left out: config.json ties it. */
 static enum lmq_status
 add_entries(struct export *export, struct lmq_error *err)
 {
     const struct lmq_checkpoint *checkpoint = export->checkpoint;
+    bool is_tied = lmq_checkpoint_is_tied(checkpoint);
     enum lmq_status status = LMQ_OK;
 
     export->entries =
@@ -144,8 +145,8 @@ add_entries(struct export *export, struct lmq_error *err)
             enum lmq_dtype dtype = lmq_dtype_is_float(tensor->dtype)
                                        ? export->type->dtype
                                        : tensor->dtype;
-            if (status == LMQ_OK && tensor->alias_of == NULL &&
-                lmq_dtype_size(dtype) == width)
+            if (status == LMQ_OK && lmq_dtype_size(dtype) == width &&
+                !(is_tied && lmq_tensor_is_head(tensor)))
                 status = add_entry(export, tensor, err);
         }
     return status;

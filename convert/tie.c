@@ -78,7 +78,7 @@ lmq_tie_find(struct lmq_checkpoint *checkpoint, struct lmq_tie_finding *finding,
                                 "serves as head");
         return LMQ_OK;
     }
-    if (head->alias_of != NULL) {
+    if (lmq_checkpoint_is_tied(checkpoint)) {
         *finding = (struct lmq_tie_finding){true, "configuration"};
         return LMQ_OK;
     }

@@ -436,3 +436,30 @@ lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
             found = &checkpoint->tensors[i];
     return found;
 }
+
+/* The tensor whose elements it has. */
+static const char *
+root_of(const struct lmq_tensor *tensor)
+{
+    return tensor->alias_of != NULL ? tensor->alias_of : tensor->name;
+}
+
+bool
+lmq_checkpoint_is_tied(const struct lmq_checkpoint *checkpoint)
+{
+    const struct lmq_tensor *head = NULL, *embedding = NULL;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (lmq_tensor_is_head(tensor))
+            head = tensor;
+        else if (tensor->place.role == LMQ_ROLE_EMBEDDING &&
+                 tensor->place.part == LMQ_PART_WEIGHT)
+            embedding = tensor;
+    }
+    if (head == NULL)
+        return true;
+    return embedding != NULL &&
+           (head->alias_of != NULL || embedding->alias_of != NULL) &&
+           strcmp(root_of(head), root_of(embedding)) == 0;
+}

@@ -72,7 +72,7 @@ struct lmq_tensor {
     uint64_t offset, size_bytes; /* where its bytes are, if they are plain */
     struct lmq_view view;
     struct lmq_block_scales scales;
-    char *alias_of;              /* stored name of the tensor whose elements it
+    char *alias_of;              /* name of the tensor whose elements it
                                     shares, or NULL */
 };
 
@@ -181,6 +181,18 @@ lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
 
 /* Whether the file or folder looks like a checkpoint of a known format. */
 bool lmq_checkpoint_recognises(const char *path);
+
+/* Whether the head's weight is the embedding: nothing else is there, or both
+ * are one in the file. An alias of anything else is a head of its own. */
+bool lmq_checkpoint_is_tied(const struct lmq_checkpoint *checkpoint);
+
+/* Whether the tensor is the weight of the head. */
+static inline bool
+lmq_tensor_is_head(const struct lmq_tensor *tensor)
+{
+    return tensor->place.role == LMQ_ROLE_HEAD &&
+           tensor->place.part == LMQ_PART_WEIGHT;
+}
 
 /* ---- For readers ---- */
 

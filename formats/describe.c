@@ -271,12 +271,9 @@ describe_sizes(const struct lmq_checkpoint *checkpoint, json_t **report)
 static const char *
 describe_head(const struct lmq_checkpoint *checkpoint)
 {
-    const struct lmq_tensor *head = lmq_checkpoint_find(
-        checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
-
     if (!checkpoint->has_model)
         return "";
-    return head == NULL || head->alias_of != NULL ? "tied" : "own";
+    return lmq_checkpoint_is_tied(checkpoint) ? "tied" : "own";
 }
 
 static void

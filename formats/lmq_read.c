@@ -351,12 +351,8 @@ read_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     checkpoint->has_model = true;
     enum lmq_status status =
         lmq_hparams_from_json(model, &checkpoint->hparams, err);
-    const struct lmq_tensor *head = NULL;
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (checkpoint->tensors[i].place.role == LMQ_ROLE_HEAD)
-            head = &checkpoint->tensors[i];
     checkpoint->hparams.tie =
-        head == NULL || head->alias_of != NULL ? LMQ_TIE_YES : LMQ_TIE_NO;
+        lmq_checkpoint_is_tied(checkpoint) ? LMQ_TIE_YES : LMQ_TIE_NO;
     return status;
 }
 

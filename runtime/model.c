@@ -182,8 +182,8 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "there is no use for the tensor '%s' in this model",
                         tensor->stored_name);
-    if (place->role == LMQ_ROLE_HEAD && tensor->alias_of != NULL)
-        return LMQ_OK; /* tied */
+    if (lmq_tensor_is_head(tensor) && lmq_checkpoint_is_tied(model->checkpoint))
+        return LMQ_OK;
     if (kind == VECTOR)
         return load_vector(model, tensor, slot, err);
     if (kind == GAIN) {

@@ -1,0 +1,207 @@
+/*
+ * test_claims.c - what the tools say of models is so: aliases are what they
+ * name.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "formats/lmq.h"
+#include "tests/build_checkpoint.h"
+#include "tests/suite.h"
+
+/* ---- Aliases ---- */
+
+/* Rows of head, embedding, gate and up are alike. */
+static const struct build_sizes square = {
+    .dim = 64, .hidden = 96, .layers = 2, .heads = 4, .kv_heads = 2,
+    .vocab = 96, .context = 32, .is_tied = true};
+
+static unsigned char *
+find_record(unsigned char *bytes, size_t n, const char *name)
+{
+    unsigned char *directory =
+        bytes + find_lmq_section(bytes, n, LMQ_SECTION_DIRECTORY);
+    uint32_t count = lmq_load_u32le(directory);
+    unsigned char *records = directory + LMQ_DIRECTORY_HEADER;
+    unsigned char *names = records + (size_t)count * LMQ_RECORD_SIZE;
+
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned char *record = records + (size_t)i * LMQ_RECORD_SIZE;
+        if (lmq_load_u32le(record + 4) == strlen(name) &&
+            memcmp(names + lmq_load_u32le(record), name, strlen(name)) == 0)
+            return record;
+    }
+    ck_abort_msg("no record %s", name);
+    return NULL;
+}
+
+/* What has one name gets the other: name, role, part, layer and item. */
+static void
+swap_names(unsigned char *a, unsigned char *b)
+{
+    for (size_t i = 0; i < 20; i++)
+        if (i != 11) { /* the encoding stays */
+            unsigned char byte = a[i];
+            a[i] = b[i];
+            b[i] = byte;
+        }
+}
+
+/* A container whose only alias has the name `alias`, made of one whose head is
+ * the embedding; and a copy of it in which nothing is an alias. */
+static void
+make_pair(const char *alias, const char *other)
+{
+    struct build_model *model = build_model(&square, 5);
+    const struct lmq_convert_options stored = {.tie = "never", .replaces = 1};
+    const struct lmq_convert_options tied = {.replaces = 1};
+    size_t n;
+
+    save_folder(model, in_folder("model"), BUILD_F32);
+    build_free(model);
+    for (int i = 0; i < 2; i++) {
+        const char *path = in_folder(i == 0 ? "alias.lmq" : "stored.lmq");
+        lmq_report_free(
+            convert(in_folder("model"), path, i == 0 ? &tied : &stored));
+        unsigned char *bytes = read_file(path, &n);
+        swap_names(find_record(bytes, n, alias), find_record(bytes, n, other));
+        reseal_lmq(bytes, n);
+        write_file(path, bytes, n);
+        free(bytes);
+    }
+}
+
+static void
+assert_same_logits(const char *path_a, const char *path_b)
+{
+    const char *const paths[] = {path_a, path_b};
+    const int32_t tokens[] = {1, 5, 90, 7};
+    float logits[2][96];
+    struct lmq_error err;
+
+    for (int i = 0; i < 2; i++) {
+        struct lmq_checkpoint *checkpoint = open_checkpoint(paths[i]);
+        struct lmq_session *session;
+        struct lmq_model *model;
+        ck_assert_msg(lmq_model_open(checkpoint, &model, &err) == LMQ_OK,
+                      "%s", err.message);
+        ck_assert_int_eq(lmq_session_new(model, NULL, &session, &err), LMQ_OK);
+        ck_assert_msg(lmq_session_eval(session, tokens, 4, &err) == LMQ_OK,
+                      "%s", err.message);
+        memcpy(logits[i], lmq_session_logits(session, 0), sizeof(logits[i]));
+        lmq_session_free(session);
+        lmq_model_close(model);
+        lmq_checkpoint_close(checkpoint);
+    }
+    ck_assert_mem_eq(logits[0], logits[1], sizeof(logits[0]));
+}
+
+static struct lmq_report *
+diff(const char *path_a, const char *path_b)
+{
+    struct lmq_checkpoint *a = open_checkpoint(path_a);
+    struct lmq_checkpoint *b = open_checkpoint(path_b);
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_diff(a, b, 1, NULL, &report, &err) == LMQ_OK, "%s",
+                  err.message);
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
+    return report;
+}
+
+static void
+assert_no_error(const char *path_a, const char *path_b)
+{
+    struct lmq_report *report = diff(path_a, path_b);
+
+    ck_assert_double_eq(lmq_report_number(report, "different_elements"), 0);
+    ck_assert_double_eq(lmq_report_number(report, "missing"), 0);
+    ck_assert_uint_eq(
+        lmq_report_length(lmq_report_at(report, "other_shapes")), 0);
+    lmq_report_free(report);
+}
+
+/* Writes both and compares what comes out with what went in. */
+static void
+assert_exports_agree(const char *to, const char *type)
+{
+    const struct lmq_export_options options = {
+        .to = to, .type = type, .replaces = 1};
+    const char *const names[] = {"alias", "stored"};
+    struct lmq_error err;
+    char in[32], out[32];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(in, sizeof(in), "%s.lmq", names[i]);
+        snprintf(out, sizeof(out), "%s.%s", names[i], to);
+        struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder(in));
+        ck_assert_msg(lmq_export(checkpoint, in_folder(out), &options, NULL,
+                                 NULL, &err) == LMQ_OK,
+                      "%s: %s", to, err.message);
+        lmq_checkpoint_close(checkpoint);
+    }
+    snprintf(in, sizeof(in), "alias.%s", to);
+    assert_no_error(in_folder(in), in_folder(out));
+    assert_no_error(in_folder(in), in_folder("stored.lmq"));
+}
+
+/* The name that the alias gets, and that of what had it. In the second row
+ * it stays the head, and what it names becomes ffn_up. */
+static const char *const aliases[][2] = {
+    {"output.weight", "output.weight"},
+    {"token_embd.weight", "blk.0.ffn_up.weight"},
+    {"token_embd.weight", "output.weight"},
+    {"blk.0.ffn_gate.weight", "output.weight"},
+    {"blk.1.ffn_up.weight", "output.weight"},
+};
+
+START_TEST(an_alias_is_what_it_names_wherever_it_is_read)
+{
+    make_pair(aliases[_i][0], aliases[_i][1]);
+    assert_intact(in_folder("alias.lmq"));
+    assert_no_error(in_folder("alias.lmq"), in_folder("stored.lmq"));
+    assert_same_logits(in_folder("alias.lmq"), in_folder("stored.lmq"));
+    assert_exports_agree("gguf", NULL);
+    assert_exports_agree("gguf", "f32");
+    assert_exports_agree("llama2c", NULL);
+    assert_exports_agree("safetensors", NULL);
+    /* Again through the converter, with what it does about ties. */
+    lmq_report_free(
+        convert(in_folder("alias.lmq"), in_folder("again.lmq"), NULL));
+    lmq_report_free(
+        convert(in_folder("stored.lmq"), in_folder("twice.lmq"), NULL));
+    assert_same_logits(in_folder("again.lmq"), in_folder("twice.lmq"));
+}
+END_TEST
+
+START_TEST(a_head_is_tied_if_it_is_the_embedding)
+{
+    static const bool is_tied[] = {true, false, true, false, false};
+
+    make_pair(aliases[_i][0], aliases[_i][1]);
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(in_folder("alias.lmq"));
+    ck_assert_int_eq(lmq_checkpoint_is_tied(checkpoint), is_tied[_i]);
+    ck_assert_int_eq(checkpoint->hparams.tie,
+                     is_tied[_i] ? LMQ_TIE_YES : LMQ_TIE_NO);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const over_aliases[] = {
+        an_alias_is_what_it_names_wherever_it_is_read,
+        a_head_is_tied_if_it_is_the_embedding,
+    };
+
+    return run_suite_over("aliases", over_aliases, 2, 0,
+                          sizeof(aliases) / sizeof(aliases[0]));
+}
