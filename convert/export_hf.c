@@ -491,7 +491,8 @@ make_config(const struct lmq_hf_export *family,
         lmq_put(&config, family->eps_key, lmq_json_number(h->norm_eps));
     lmq_put(&config, family->activation_key,
             json_string(activations[h->activation]));
-    lmq_put(&config, "tie_word_embeddings", json_boolean(lmq_checkpoint_is_tied(checkpoint)));
+    lmq_put(&config, "tie_word_embeddings",
+            json_boolean(lmq_checkpoint_is_tied(checkpoint)));
     set_ids(h, &config);
     set_rope(h, &config);
     set_extras(family, h, &config);

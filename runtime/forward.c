@@ -291,3 +291,17 @@ lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
     lmq_team_run(work->team, lmq_work_members(work, weights, n_last),
                  walk_head, &walk);
 }
+
+bool
+lmq_is_finite(const float *x, size_t n)
+{
+    uint32_t largest = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof(bits));
+        bits &= 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000;
+}

@@ -23,4 +23,8 @@ void lmq_forward_layer(const struct lmq_model *model, size_t layer,
 void lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
                       size_t n, size_t n_last, float *logits);
 
+/* Whether there is neither NaN nor infinity among them. In the residual stream
+ * they stay once they are there, so it is enough to look behind the layers. */
+bool lmq_is_finite(const float *x, size_t n);
+
 #endif

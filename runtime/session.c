@@ -6,6 +6,7 @@
 #include "runtime/session.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,9 +151,65 @@ lmq_session_free(struct lmq_session *session)
     free(session);
 }
 
-static void
+/* ---- Evaluating ---- */
+
+static enum lmq_status
+fail_nonfinite(const struct lmq_session *session, size_t position,
+               int32_t token, const char *where, struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_NONFINITE, 0,
+             "computes NaN or infinity, first at position %zu (token %" PRId32
+             "), in %s",
+             position, token, where);
+    if (session->work.kv_type != LMQ_ROW_F32)
+        lmq_hint(err, "keys and values may be too large for their type: "
+                      "--kv=f32 has room for all");
+    else
+        lmq_hint(err, "its weights or its description may be damaged: verify "
+                      "checks a container, inspect --tensor NAME --stats a "
+                      "tensor of any");
+    lmq_error_in(err, session->model->checkpoint->path);
+    return LMQ_ERR_NONFINITE;
+}
+
+/* Evaluates the tokens again, one by one: within a batch a NaN shows at
+ * earlier positions too. Only the last n_logits are asked for theirs. */
+static enum lmq_status
+find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
+               size_t n_logits, struct lmq_error *err)
+{
+    const struct lmq_model *model = session->model;
+    struct lmq_work *work = &session->work;
+    size_t dim = model->hparams.dim;
+    char where[64];
+
+    for (size_t t = 0; t < n; t++) {
+        size_t position = session->position + t;
+        lmq_forward_embed(model, work, tokens + t, 1, position);
+        bool is_finite = lmq_is_finite(work->x, dim);
+        snprintf(where, sizeof(where), "the embedding");
+        for (uint32_t i = 0; i < model->hparams.n_layers && is_finite; i++) {
+            lmq_forward_layer(model, i, &session->kv[i], work, 1, position);
+            is_finite = lmq_is_finite(work->x, dim);
+            snprintf(where, sizeof(where), "layer %" PRIu32 " of 0 to %" PRIu32,
+                     i, model->hparams.n_layers - 1);
+        }
+        if (is_finite && t >= n - n_logits) {
+            lmq_forward_head(model, work, 1, 1, session->logits);
+            is_finite =
+                lmq_is_finite(session->logits, model->hparams.vocab_size);
+            snprintf(where, sizeof(where), "the logits");
+        }
+        if (!is_finite)
+            return fail_nonfinite(session, position, tokens[t], where, err);
+    }
+    return fail_nonfinite(session, session->position, tokens[0], "a batch",
+                          err);
+}
+
+static enum lmq_status
 eval_batch(struct lmq_session *session, const int32_t *tokens, size_t n,
-           bool is_last)
+           bool is_last, struct lmq_error *err)
 {
     const struct lmq_model *model = session->model;
 
@@ -160,14 +217,25 @@ eval_batch(struct lmq_session *session, const int32_t *tokens, size_t n,
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
         lmq_forward_layer(model, i, &session->kv[i], &session->work, n,
                           session->position);
+    bool is_finite = lmq_is_finite(session->work.x, n * model->hparams.dim);
+    session->n_logits =
+        is_last ? lmq_size_min(n, session->n_logits_most) : 0;
     if (is_last) {
-        session->n_logits = lmq_size_min(n, session->n_logits_most);
         lmq_forward_head(model, &session->work, n, session->n_logits,
                          session->logits);
+        is_finite &=
+            lmq_is_finite(session->logits,
+                          session->n_logits * model->hparams.vocab_size);
+    }
+    if (!is_finite) {
+        size_t n_logits = session->n_logits;
+        session->n_logits = 0;
+        return find_nonfinite(session, tokens, n, n_logits, err);
     }
     memmove(session->history + session->position, tokens,
             n * sizeof(*tokens));
     session->position += n;
+    return LMQ_OK;
 }
 
 enum lmq_status
@@ -193,7 +261,10 @@ lmq_session_eval(struct lmq_session *session, const int32_t *tokens, size_t n,
                             tokens[i], session->model->hparams.vocab_size);
     while (n > 0) {
         size_t step = lmq_size_min(n, session->work.batch);
-        eval_batch(session, tokens, step, step == n);
+        enum lmq_status status =
+            eval_batch(session, tokens, step, step == n, err);
+        if (status != LMQ_OK)
+            return status;
         tokens += step;
         n -= step;
     }

@@ -5,6 +5,8 @@
 
 #include "runtime/walker.h"
 
+#include <math.h>
+
 #include "base/size.h"
 #include "runtime/attention.h"
 
@@ -46,16 +48,31 @@ lmq_walker_turn(const struct lmq_walker *walker,
                           angles->sines + t * half, half);
 }
 
+/* From here on float16 has only infinity. A score of -infinity would look like
+ * a position that is not attended to; NaN cannot be overlooked. */
+#define F16_OVERFLOW 65520.0f
+
+static void
+show_overflow(const float *x, size_t n, unsigned char *row)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(x[i]) < F16_OVERFLOW)) {
+            row[2 * i] = 0x00;
+            row[2 * i + 1] = 0x7e;
+        }
+}
+
 void
 lmq_walker_store(const struct lmq_walker *walker, unsigned char *to,
                  size_t head, size_t t, const float *x, size_t width)
 {
     const struct lmq_work *work = walker->work;
     size_t row = head * work->context + walker->position + t;
+    unsigned char *at = to + row * lmq_row_bytes(work->kv_type, width);
 
-    walker->kernels->row_narrow(
-        x, width, work->kv_type,
-        to + row * lmq_row_bytes(work->kv_type, width));
+    walker->kernels->row_narrow(x, width, work->kv_type, at);
+    if (work->kv_type == LMQ_ROW_F16)
+        show_overflow(x, width, at);
 }
 
 /* ---- Elementwise work ---- */

@@ -1,14 +1,16 @@
 /*
  * test_claims.c - what the tools say of models is so: aliases are what they
- * name.
+ * name, NaN is no result.
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/error.h"
 #include "formats/lmq.h"
 #include "tests/build_checkpoint.h"
 #include "tests/suite.h"
@@ -194,6 +196,134 @@ START_TEST(a_head_is_tied_if_it_is_the_embedding)
 }
 END_TEST
 
+/* ---- NaN and infinity ---- */
+
+struct sickness {
+    const char *tensor;
+    float factor;      /* of its elements; 0: one element becomes NaN */
+    const char *kv;
+    const char *where; /* NULL: the model is well */
+    size_t position;
+};
+
+static const struct sickness sicknesses[] = {
+    {"embed_tokens.weight", 0, NULL, "the embedding", 2},
+    {"layers.1.mlp.down_proj.weight", INFINITY, NULL, "layer 1 of 0 to 1", 0},
+    {"layers.0.self_attn.k_proj.weight", 1e6f, "f32", NULL, 0},
+    {"layers.0.self_attn.k_proj.weight", 1e6f, "f16", "layer 0 of 0 to 1", 0},
+    {"layers.0.self_attn.v_proj.weight", 1e9f, "q8", "layer 0 of 0 to 1", 0},
+    {"model.norm.weight", 3e38f, NULL, "the logits", 3},
+};
+
+static void
+make_sick(const struct sickness *sickness, const char *path)
+{
+    struct build_sizes sizes = square;
+    sizes.is_tied = false;
+    struct build_model *model = build_model(&sizes, 5);
+    struct build_tensor *tensor = build_find(model, sickness->tensor);
+
+    if (sickness->factor == 0)
+        tensor->x[5 * square.dim + 3] = NAN; /* token 5 */
+    else
+        for (size_t i = 0; i < tensor->n_elements; i++)
+            tensor->x[i] *= sickness->factor;
+    save_folder(model, path, BUILD_F32);
+    build_free(model);
+}
+
+START_TEST(what_is_not_finite_is_no_result)
+{
+    const struct sickness *sickness = &sicknesses[_i];
+    const int32_t tokens[] = {1, 2, 5, 7};
+    struct lmq_error err = {0};
+    struct lmq_model *model;
+    char position[32];
+
+    make_sick(sickness, in_folder("model"));
+    snprintf(position, sizeof(position), "position %zu ", sickness->position);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("model"));
+    ck_assert_int_eq(lmq_model_open(checkpoint, &model, &err), LMQ_OK);
+    for (size_t batch = 1; batch <= 4; batch++) {
+        const struct lmq_session_options options = {.batch = batch,
+                                                    .kv = sickness->kv};
+        struct lmq_session *session;
+        ck_assert_int_eq(lmq_session_new(model, &options, &session, &err),
+                         LMQ_OK);
+        enum lmq_status status = lmq_session_eval(session, tokens, 4, &err);
+        ck_assert_int_eq(status, sickness->where == NULL ? LMQ_OK
+                                                         : LMQ_ERR_NONFINITE);
+        if (sickness->where != NULL) {
+            ck_assert_msg(strstr(err.message, sickness->where) != NULL &&
+                              strstr(err.message, position) != NULL,
+                          "%s", err.message);
+            ck_assert_ptr_null(lmq_session_logits(session, 0));
+            ck_assert_uint_le(lmq_session_position(session),
+                              sickness->position);
+        }
+        lmq_session_free(session);
+    }
+    lmq_model_close(model);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+static enum lmq_status
+validate(const char *path_a, const char *path_b, const char *kv,
+         struct lmq_error *err)
+{
+    static const unsigned char ids[] = {1, 0, 2, 0, 5, 0, 7, 0, 9, 0, 8, 0};
+    const struct lmq_validate_options options = {
+        .tokens = in_folder("ids"), .kv = kv, .threads = 1};
+    struct lmq_checkpoint *a = open_checkpoint(path_a);
+    struct lmq_checkpoint *b = open_checkpoint(path_b);
+    struct lmq_report *report;
+    int is_partial;
+
+    write_file(in_folder("ids"), ids, sizeof(ids));
+    enum lmq_status status =
+        lmq_validate(a, b, &options, NULL, &report, &is_partial, err);
+    if (status == LMQ_OK)
+        lmq_report_free(report);
+    else
+        lmq_error_in(err, "?");
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
+    return status;
+}
+
+START_TEST(what_is_not_finite_cannot_be_validated)
+{
+    const struct sickness *sickness = &sicknesses[_i];
+    const struct sickness none = {.tensor = "lm_head.weight", .factor = 1};
+    struct lmq_error err = {0};
+    char where[32];
+
+    make_sick(sickness, in_folder("model"));
+    make_sick(&none, in_folder("well"));
+    enum lmq_status status =
+        validate(in_folder("well"), in_folder("model"), sickness->kv, &err);
+    ck_assert_int_eq(status, sickness->where == NULL ? LMQ_OK
+                                                     : LMQ_ERR_NONFINITE);
+    if (sickness->where == NULL)
+        return;
+    snprintf(where, sizeof(where), "%.7s", sickness->where);
+    ck_assert_msg(strstr(err.message, where) != NULL &&
+                      strstr(err.message, "(model)") != NULL,
+                  "%s", err.message);
+    ck_assert_str_eq(err.path, in_folder("model"));
+    if (sickness->kv != NULL)
+        return; /* the reference's are float32 */
+    ck_assert_int_eq(
+        validate(in_folder("model"), in_folder("well"), NULL, &err),
+        LMQ_ERR_NONFINITE);
+    ck_assert_msg(strstr(err.message, "(reference)") != NULL, "%s",
+                  err.message);
+}
+END_TEST
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
 int
 main(void)
 {
@@ -201,7 +331,14 @@ main(void)
         an_alias_is_what_it_names_wherever_it_is_read,
         a_head_is_tied_if_it_is_the_embedding,
     };
+    const TTest *const over_sicknesses[] = {
+        what_is_not_finite_is_no_result,
+        what_is_not_finite_cannot_be_validated,
+    };
+    int failed = run_suite_over("aliases", over_aliases, 2, 0,
+                                COUNT_OF(aliases));
 
-    return run_suite_over("aliases", over_aliases, 2, 0,
-                          sizeof(aliases) / sizeof(aliases[0]));
+    failed |= run_suite_over("NaN", over_sicknesses, 2, 0,
+                             COUNT_OF(sicknesses));
+    return failed;
 }

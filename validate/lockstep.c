@@ -5,6 +5,8 @@
 
 #include "validate/lockstep.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,6 +208,32 @@ compose_layer(struct run *run, size_t side, size_t index)
         layer->feed = reference->feed;
 }
 
+/* ---- Numbers that are none ---- */
+
+static enum lmq_status
+fail_nonfinite(const struct run *run, size_t side, const char *where,
+               const struct lmq_window *window, size_t first, size_t n,
+               struct lmq_error *err)
+{
+    const struct lmq_side *which = &run->in->sides[side];
+    const struct lmq_model *model =
+        which->is_reference ? run->in->reference : run->in->judged;
+
+    lmq_fail(err, LMQ_ERR_NONFINITE, 0,
+             "computes NaN or infinity (%s), first in %s, among the tokens "
+             "%zu to %zu of the text",
+             which->name, where, window->first + first,
+             window->first + first + n - 1);
+    if (which->kv_type != LMQ_ROW_F32)
+        lmq_hint(err, "keys and values may be too large for their type: "
+                      "--kv=f32 has room for all");
+    else
+        lmq_hint(err, "what is not finite cannot be compared: inspect "
+                      "--tensor NAME --stats looks for it in the weights");
+    lmq_error_in(err, model->checkpoint->path);
+    return LMQ_ERR_NONFINITE;
+}
+
 /* ---- A batch ---- */
 
 static float *
@@ -258,8 +286,28 @@ compare_window(struct run *run, const struct lmq_window *window, size_t slot,
     run->observer->layer(run->observer->context, layer, &total);
 }
 
-static void
-embed(struct run *run, const struct lmq_window *windows, size_t n)
+/* Behind a layer, or before the first (-1). */
+static enum lmq_status
+check_streams(const struct run *run, const struct lmq_window *windows,
+              size_t n, int32_t layer, struct lmq_error *err)
+{
+    size_t dim = run->in->reference->hparams.dim;
+    char where[64] = "the embedding";
+
+    if (layer >= 0)
+        snprintf(where, sizeof(where), "layer %" PRId32, layer);
+    for (size_t side = 0; side < run->in->n_sides; side++)
+        for (size_t slot = 0; slot < n; slot++)
+            if (!lmq_is_finite(stream_of(run, side, slot),
+                               windows[slot].n * dim))
+                return fail_nonfinite(run, side, where, &windows[slot], 0,
+                                      windows[slot].n, err);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+embed(struct run *run, const struct lmq_window *windows, size_t n,
+      struct lmq_error *err)
 {
     for (size_t side = 0; side < run->in->n_sides; side++)
         for (size_t slot = 0; slot < n; slot++) {
@@ -270,6 +318,7 @@ embed(struct run *run, const struct lmq_window *windows, size_t n)
         }
     for (size_t slot = 0; slot < n; slot++)
         compare_window(run, &windows[slot], slot, -1);
+    return check_streams(run, windows, n, -1, err);
 }
 
 /* One window of one side through a layer. */
@@ -299,6 +348,8 @@ walk_layer(struct run *run, size_t layer, const struct lmq_window *windows,
     }
     for (size_t slot = 0; slot < n && status == LMQ_OK; slot++)
         compare_window(run, &windows[slot], slot, (int32_t)layer);
+    if (status == LMQ_OK)
+        status = check_streams(run, windows, n, (int32_t)layer, err);
     lmq_model_drop_layer(in->reference, layer);
     lmq_model_drop_layer(in->judged, layer);
     return status;
@@ -346,6 +397,10 @@ judge_rows(struct run *run, const struct lmq_window *window, size_t slot,
         point_at(run, side, slot, first);
         lmq_forward_head(&run->views[side], &run->work, rows, rows,
                          run->logits[side]);
+        if (!lmq_is_finite(run->logits[side],
+                           rows * in->reference->hparams.vocab_size))
+            return fail_nonfinite(run, side, "the logits", window, first, rows,
+                                  err);
     }
     lmq_team_run(run->work.team, (size_t)run->work.n_threads,
                  compare_positions, &positions);
@@ -379,9 +434,8 @@ run_batch(struct run *run, size_t first, size_t n, struct lmq_error *err)
     const struct lmq_window *windows = in->corpus->windows + first;
     double n_layers = in->reference->hparams.n_layers;
     double total = (double)in->n_windows * (n_layers + 1);
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status = embed(run, windows, n, err);
 
-    embed(run, windows, n);
     for (size_t l = 0; l < in->reference->hparams.n_layers; l++) {
         if (status == LMQ_OK)
             status = walk_layer(run, l, windows, n, err);
