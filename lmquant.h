@@ -403,6 +403,7 @@ struct lmq_validate_options {
     const char *const *gates; /* as for lmq_gates_apply() */
     size_t n_gates;
     int threads;
+    int skips_checksums;      /* do not compare those of a container */
 };
 
 /*

@@ -318,6 +318,54 @@ done:
     return status;
 }
 
+/* ---- Changes ---- */
+
+enum lmq_status
+lmq_file_stamp(const char *path, struct lmq_file_stamp *stamp,
+               struct lmq_error *err)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0) {
+        enum lmq_status status = lmq_fail_errno(err, "cannot open");
+        lmq_error_in(err, path);
+        return status;
+    }
+    *stamp = (struct lmq_file_stamp){
+        .device = (uint64_t)info.st_dev,
+        .inode = (uint64_t)info.st_ino,
+        .size = (uint64_t)info.st_size,
+        .seconds = info.st_mtim.tv_sec,
+        .nanoseconds = info.st_mtim.tv_nsec,
+    };
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_file_unchanged(const char *path, const struct lmq_file_stamp *stamp,
+                   struct lmq_error *err)
+{
+    struct lmq_file_stamp now = {0};
+    const char *what = NULL;
+    enum lmq_status status = lmq_file_stamp(path, &now, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (now.device != stamp->device || now.inode != stamp->inode)
+        what = "another file stands in its place";
+    else if (now.size != stamp->size)
+        what = "its size is another";
+    else if (now.seconds != stamp->seconds ||
+             now.nanoseconds != stamp->nanoseconds)
+        what = "it was written to";
+    if (what == NULL)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_IO, 0, "changed while it was read: %s", what);
+    lmq_hint(err, "try again when nobody writes to it any more");
+    lmq_error_in(err, path);
+    return LMQ_ERR_IO;
+}
+
 /* ---- Writing ---- */
 
 struct lmq_output {

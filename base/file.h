@@ -42,6 +42,20 @@ enum lmq_status lmq_file_load(const char *path, size_t most,
                               unsigned char **out, size_t *n,
                               struct lmq_error *err);
 
+/* Which file stands at a path, and in which state: what a writer cannot leave
+ * as it was. */
+struct lmq_file_stamp {
+    uint64_t device, inode, size;
+    int64_t seconds, nanoseconds; /* of the last change */
+};
+
+enum lmq_status lmq_file_stamp(const char *path, struct lmq_file_stamp *stamp,
+                               struct lmq_error *err);
+/* LMQ_ERR_IO if the file at the path is another one, or was written to. */
+enum lmq_status lmq_file_unchanged(const char *path,
+                                   const struct lmq_file_stamp *stamp,
+                                   struct lmq_error *err);
+
 /*
  * CRC-32 of the whole file. After lmq_input_keep_digests() each read also
  * remembers the CRC of its range; lmq_input_digest() combines them and reads

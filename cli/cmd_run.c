@@ -314,10 +314,10 @@ run_command(const struct arguments *arguments)
         status = start(&run, &err);
     if (status == LMQ_OK)
         status = generate(&run, lmq_session_context(run.session), &err);
-    if (status != LMQ_OK && run.n_made > 0 && !has_option(arguments, "json")) {
+    if (status != LMQ_OK && run.n_made > 0 && !wants_data(arguments)) {
         putchar('\n'); /* what went wrong is no part of the text */
         fflush(stdout);
-    if (status != LMQ_OK && run.n_made > 0 && !wants_data(arguments)) {
+    }
     code = status == LMQ_OK ? finish(&run, &err) : report_error(&err);
     tear_down(&run);
     return code;

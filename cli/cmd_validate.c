@@ -33,6 +33,7 @@ static const struct option options[] = {
      "which share comes from weights, activations, kinds\n"
      "of tensors, layers"},
     {0, "floor", NULL, "measure the reference against itself too"},
+    {0, "no-verify", NULL, "do not compare the checksums of a container"},
     {'o', "report", "FILE.html",
      "write a page with charts; '-' is standard output"},
     {'f', "force", NULL, "replace an existing report"},
@@ -64,6 +65,7 @@ parse(const struct arguments *arguments,
         .splits_documents = has_option(arguments, "split-documents"),
         .has_attribution = has_option(arguments, "attribute"),
         .has_floor = has_option(arguments, "floor"),
+        .skips_checksums = has_option(arguments, "no-verify"),
         .gates = gates,
         .n_gates =
             (size_t)option_texts(arguments, "gate", gates, MAX_GATES),

@@ -163,6 +163,8 @@ write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
     if (status == LMQ_OK)
         status = lmq_gguf_write_data(plan, output, data_at, options->threads,
                                      progress, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_unchanged(plan->checkpoint, err);
     if (status != LMQ_OK) {
         lmq_output_abort(output);
         return status;

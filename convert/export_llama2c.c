@@ -567,6 +567,8 @@ lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
                                    &export.output, err);
     if (status == LMQ_OK)
         status = write_all(&export, options, progress, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_unchanged(checkpoint, err);
     lmq_export_add_file(report, output, export.size);
     if (status == LMQ_OK) /* the model comes last: then all is there */
         status = lmq_vocab_file_write(&vocab, report, err);

@@ -610,6 +610,8 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK)
         status = write_parts(&export, progress, err);
     if (status == LMQ_OK)
+        status = lmq_checkpoint_unchanged(checkpoint, err);
+    if (status == LMQ_OK)
         status = commit_parts(&export, report, err);
     if (status == LMQ_OK) {
         note_strangers(&export);

@@ -87,6 +87,12 @@ struct lmq_source {
                                   tokens, and are left out */
 };
 
+/* A file that the checkpoint was read from, as it was then. */
+struct lmq_source_file {
+    char *path;
+    struct lmq_file_stamp stamp;
+};
+
 struct lmq_checkpoint {
     const struct lmq_format *format;
     char *path;
@@ -101,6 +107,8 @@ struct lmq_checkpoint {
     size_t n_tensors, tensors_capacity;
     struct lmq_input **files;
     size_t n_files, files_capacity;
+    struct lmq_source_file *sources; /* all that was opened or read */
+    size_t n_sources, sources_capacity;
     struct lmq_blob *blobs; /* the tokenizer's files; the names and bytes are
                                owned */
     size_t n_blobs, blobs_capacity;
@@ -194,11 +202,23 @@ lmq_tensor_is_head(const struct lmq_tensor *tensor)
            tensor->place.part == LMQ_PART_WEIGHT;
 }
 
+/* Whether all files are still what they were when they were opened: asked
+ * before anything that was made of them gets its name. LMQ_ERR_IO if not. */
+enum lmq_status
+lmq_checkpoint_unchanged(const struct lmq_checkpoint *checkpoint,
+                         struct lmq_error *err);
+
 /* ---- For readers ---- */
 
 enum lmq_status lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint,
                                         const char *path, uint32_t *index,
                                         struct lmq_error *err);
+
+/* lmq_file_load(), of a file that belongs to the checkpoint. */
+enum lmq_status lmq_checkpoint_load_file(struct lmq_checkpoint *checkpoint,
+                                         const char *path, size_t most,
+                                         unsigned char **bytes, size_t *n,
+                                         struct lmq_error *err);
 
 /* A tensor with that stored name, everything else zero, to be filled in. */
 enum lmq_status lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,

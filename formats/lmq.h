@@ -186,6 +186,12 @@ enum lmq_status lmq_section_read(struct lmq_input *input,
 const struct lmq_container *
 lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint);
 
+/* Reads the tensor's bytes and compares their checksums; LMQ_ERR_FORMAT if
+ * they are damaged. Nothing to do outside of containers. */
+enum lmq_status lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
+                                  const struct lmq_tensor *tensor,
+                                  struct lmq_error *err);
+
 /* ---- lmq_write.c ---- */
 
 /* A section to be written. */

@@ -267,6 +267,58 @@ check_opening(struct check *check, const char *path)
     lmq_checkpoint_close(checkpoint);
 }
 
+/* ---- One tensor ---- */
+
+static enum lmq_status
+verify_extent(struct lmq_input *input, const struct lmq_extent *extent,
+              const struct lmq_record *record, struct lmq_error *err)
+{
+    uint32_t crc = 0;
+    enum lmq_status status = LMQ_OK;
+    unsigned char *bytes = malloc(CHUNK);
+
+    if (bytes == NULL)
+        return lmq_fail_nomem(err);
+    for (uint64_t at = 0; at < extent->size && status == LMQ_OK; at += CHUNK) {
+        size_t n = (size_t)lmq_u64_min(CHUNK, extent->size - at);
+        status = lmq_input_read(input, extent->offset + at, bytes, n, err);
+        if (status == LMQ_OK)
+            crc = lmq_crc32(crc, bytes, n);
+    }
+    free(bytes);
+    if (status != LMQ_OK || crc == extent->crc)
+        return status;
+    lmq_fail(err, LMQ_ERR_FORMAT, extent->offset,
+             "tensor '%s' is damaged: its CRC-32 is %08" PRIx32
+             ", expected %08" PRIx32,
+             record->name, crc, extent->crc);
+    lmq_hint(err, "lmquant verify names all that is damaged");
+    lmq_error_in(err, lmq_input_path(input));
+    return LMQ_ERR_FORMAT;
+}
+
+enum lmq_status
+lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
+                  const struct lmq_tensor *tensor, struct lmq_error *err)
+{
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
+
+    if (container == NULL)
+        return LMQ_OK;
+    const struct lmq_record *record = &container->records[tensor->number];
+    if (record->alias != LMQ_NO_ALIAS)
+        record = &container->records[record->alias];
+    enum lmq_status status =
+        verify_extent(checkpoint->files[0], &record->values, record, err);
+    if (status == LMQ_OK && record->scales.size > 0)
+        status =
+            verify_extent(checkpoint->files[0], &record->scales, record, err);
+    return status;
+}
+
+/* ---- The report ---- */
+
 static enum lmq_status
 make_report(const struct check *check, const char *path,
             struct lmq_report **report, struct lmq_error *err)

@@ -97,12 +97,13 @@ add_files(struct lmq_checkpoint *checkpoint, const char *folder,
 /* ---- The model ---- */
 
 static enum lmq_status
-load_json(const char *path, json_t **json, struct lmq_error *err)
+load_json(struct lmq_checkpoint *checkpoint, const char *path, json_t **json,
+          struct lmq_error *err)
 {
     unsigned char *text;
     size_t size;
-    enum lmq_status status = lmq_file_load(path, PARAMS_MAX, &text, &size,
-                                           err);
+    enum lmq_status status = lmq_checkpoint_load_file(
+        checkpoint, path, PARAMS_MAX, &text, &size, err);
 
     *json = NULL;
     if (status != LMQ_OK)
@@ -121,7 +122,7 @@ describe_by_file(struct lmq_checkpoint *checkpoint, const char *path,
 {
     const char *slash = strrchr(path, '/');
     json_t *json;
-    enum lmq_status status = load_json(path, &json, err);
+    enum lmq_status status = load_json(checkpoint, path, &json, err);
 
     if (status != LMQ_OK)
         return status;

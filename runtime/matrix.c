@@ -104,13 +104,27 @@ copy_tiles(struct lmq_model *model, struct lmq_matrix *matrix,
 }
 
 enum lmq_status
+lmq_matrix_verify(struct lmq_model *model, struct lmq_matrix *matrix,
+                  struct lmq_error *err)
+{
+    if (matrix->is_verified || matrix->tensor == NULL)
+        return LMQ_OK;
+    enum lmq_status status =
+        lmq_tensor_verify(model->checkpoint, matrix->tensor, err);
+    matrix->is_verified = status == LMQ_OK;
+    return status;
+}
+
+enum lmq_status
 lmq_matrix_load(struct lmq_model *model, struct lmq_matrix *matrix,
                 struct lmq_error *err)
 {
     if (!matrix->is_copied || matrix->owned != NULL)
         return LMQ_OK;
-    enum lmq_status status = matrix->is_int8 ? copy_tiles(model, matrix, err)
-                                             : copy_rows(model, matrix, err);
+    enum lmq_status status = lmq_matrix_verify(model, matrix, err);
+    if (status == LMQ_OK)
+        status = matrix->is_int8 ? copy_tiles(model, matrix, err)
+                                 : copy_rows(model, matrix, err);
     if (status == LMQ_OK)
         model->n_copied_bytes += (size_t)lmq_matrix_bytes(matrix);
     return status;

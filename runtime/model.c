@@ -109,8 +109,12 @@ read_vector(struct lmq_model *model, const struct lmq_tensor *tensor,
 {
     struct lmq_scratch scratch = {0};
     enum lmq_status status =
-        lmq_checkpoint_read(model->checkpoint, tensor, 0,
-                            (size_t)tensor->n_elements, vector, &scratch, err);
+        lmq_tensor_verify(model->checkpoint, tensor, err);
+
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_read(model->checkpoint, tensor, 0,
+                                     (size_t)tensor->n_elements, vector,
+                                     &scratch, err);
 
     lmq_scratch_free(&scratch);
     return status;
@@ -235,6 +239,24 @@ lmq_model_drop_layer(struct lmq_model *model, size_t layer)
         lmq_input_forget(model->checkpoint->files[tensor->file],
                          tensor->offset, tensor->size_bytes);
     }
+}
+
+enum lmq_status
+lmq_model_verify(struct lmq_model *model, int32_t layer, struct lmq_error *err)
+{
+    struct lmq_matrix *ends[] = {&model->embedding, &model->positions,
+                                 &model->head};
+    struct lmq_matrix **matrices = ends;
+    size_t n = sizeof(ends) / sizeof(ends[0]);
+    enum lmq_status status = LMQ_OK;
+
+    if (layer >= 0) {
+        matrices = model->layers[layer].matrices;
+        n = model->layers[layer].n_matrices;
+    }
+    for (size_t i = 0; i < n && status == LMQ_OK; i++)
+        status = lmq_matrix_verify(model, matrices[i], err);
+    return status;
 }
 
 uint64_t

@@ -24,6 +24,7 @@ struct lmq_matrix {
     float *bias; /* (n_rows), or NULL */
     const struct lmq_tensor *tensor; /* where it comes from */
     bool is_copied;      /* the kernels cannot take it as it lies in the file */
+    bool is_verified;    /* its checksums were compared */
     void *owned;         /* the copy, while it is there */
     void *owned_scales;
 };
@@ -100,6 +101,10 @@ enum lmq_status lmq_model_load_layer(struct lmq_model *model, size_t layer,
                                      struct lmq_error *err);
 void lmq_model_drop_layer(struct lmq_model *model, size_t layer);
 
+/* Compares the checksums of a layer's matrices, of those in no layer (-1). */
+enum lmq_status lmq_model_verify(struct lmq_model *model, int32_t layer,
+                                 struct lmq_error *err);
+
 /* Bytes of the matrices of one layer, as the kernels read them. */
 uint64_t lmq_model_layer_bytes(const struct lmq_model *model, size_t layer);
 
@@ -112,6 +117,12 @@ enum lmq_status lmq_matrix_open(struct lmq_model *model,
                                 struct lmq_error *err);
 
 /* Makes the copy that the matrix needs, if it needs one and has none. */
+/* Compares its checksums, if the file has any and that was not done yet. What
+ * is copied is verified by lmq_matrix_load(). */
+enum lmq_status lmq_matrix_verify(struct lmq_model *model,
+                                  struct lmq_matrix *matrix,
+                                  struct lmq_error *err);
+
 enum lmq_status lmq_matrix_load(struct lmq_model *model,
                                 struct lmq_matrix *matrix,
                                 struct lmq_error *err);

@@ -1,13 +1,16 @@
 /*
  * test_claims.c - what the tools say of models is so: aliases are what they
- * name, NaN is no result.
+ * name, NaN is no result, what changes or is damaged gives nothing.
  */
 #include "config.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -322,6 +325,180 @@ START_TEST(what_is_not_finite_cannot_be_validated)
 }
 END_TEST
 
+/* ---- Sources that change ---- */
+
+enum change { TOUCHED, LONGER, REPLACED, N_CHANGES };
+
+struct meddler {
+    const char *path;
+    enum change change;
+    bool is_done;
+};
+
+/* A progress callback: somebody else writes to a source. */
+static int
+meddle(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    struct meddler *meddler = context;
+    const struct timespec times[2] = {{1, 0}, {1, 1}};
+    unsigned char *bytes;
+    size_t n;
+
+    (void)stage, (void)done, (void)total;
+    if (meddler->is_done)
+        return 0;
+    meddler->is_done = true;
+    if (meddler->change == TOUCHED) {
+        ck_assert_int_eq(utimensat(AT_FDCWD, meddler->path, times, 0), 0);
+        return 0;
+    }
+    bytes = read_file(meddler->path, &n);
+    if (meddler->change == LONGER) {
+        FILE *file = fopen(meddler->path, "ab");
+        ck_assert_ptr_nonnull(file);
+        fputc(' ', file);
+        fclose(file);
+    } else { /* as editors and downloads do it */
+        write_file(in_folder("new"), bytes, n);
+        ck_assert_int_eq(rename(in_folder("new"), meddler->path), 0);
+    }
+    free(bytes);
+    return 0;
+}
+
+static enum lmq_status
+work_on(int what, struct lmq_checkpoint *checkpoint,
+        const struct lmq_progress *progress, struct lmq_error *err)
+{
+    static const char *const formats[] = {"gguf", "llama2c", "safetensors"};
+    const struct lmq_export_options export = {.to = formats[what % 3]};
+    const struct lmq_validate_options validation = {
+        .tokens = in_folder("ids"), .threads = 1};
+    struct lmq_checkpoint *other;
+    struct lmq_report *report = NULL;
+    int is_partial;
+
+    if (what < 3)
+        return lmq_export(checkpoint, in_folder("out"), &export, progress,
+                          NULL, err);
+    if (what == 3)
+        return lmq_convert(checkpoint, in_folder("out"), NULL, progress, NULL,
+                           err);
+    other = open_checkpoint(in_folder("other"));
+    enum lmq_status status =
+        what == 4 ? lmq_diff(other, checkpoint, 1, progress, &report, err)
+                  : lmq_validate(checkpoint, other, &validation, progress,
+                                 &report, &is_partial, err);
+    ck_assert_ptr_null(report);
+    lmq_checkpoint_close(other);
+    return status;
+}
+
+START_TEST(a_source_that_changes_gives_nothing)
+{
+    static const char *const files[] = {"model/model.safetensors",
+                                        "model/config.json"};
+    static const unsigned char ids[] = {1, 0, 2, 0, 5, 0, 7, 0, 9, 0, 8, 0};
+    struct build_model *model = build_model(&square, 5);
+
+    save_folder(model, in_folder("other"), BUILD_F32);
+    write_file(in_folder("ids"), ids, sizeof(ids));
+    for (int file = 0; file < 2; file++)
+        for (int change = 0; change < N_CHANGES; change++) {
+            save_folder(model, in_folder("model"), BUILD_F32);
+            struct meddler meddler = {in_folder(files[file]),
+                                      (enum change)change, false};
+            const struct lmq_progress progress = {meddle, &meddler};
+            struct lmq_error err = {0};
+            struct lmq_checkpoint *checkpoint =
+                open_checkpoint(in_folder("model"));
+            enum lmq_status status =
+                work_on(_i, checkpoint, &progress, &err);
+            lmq_checkpoint_close(checkpoint);
+            ck_assert(meddler.is_done);
+            ck_assert_msg(status == LMQ_ERR_IO, "%s %d: %d %s", files[file],
+                          change, (int)status, err.message);
+            ck_assert_msg(strstr(err.message, "changed while it was read"),
+                          "%s", err.message);
+            ck_assert_str_eq(err.path, in_folder(files[file]));
+            ck_assert_int_ne(access(in_folder("out"), F_OK), 0);
+        }
+    build_free(model);
+}
+END_TEST
+
+/* ---- Checksums ---- */
+
+static void
+damage(const char *path, const char *name)
+{
+    size_t n;
+    unsigned char *bytes = read_file(path, &n);
+    unsigned char *record = find_record(bytes, n, name);
+
+    bytes[lmq_load_u64le(record + 96) + 5] ^= 1;
+    write_file(path, bytes, n);
+    free(bytes);
+}
+
+static void
+make_damaged(const char *name, const char *layout)
+{
+    const struct lmq_convert_options options = {.layout = layout,
+                                                .replaces = 1};
+    struct build_model *model = build_model(&square, 5);
+
+    save_folder(model, in_folder("model"), BUILD_F32);
+    build_free(model);
+    lmq_report_free(
+        convert(in_folder("model"), in_folder("m.lmq"), &options));
+    damage(in_folder("m.lmq"), name);
+}
+
+START_TEST(validate_finds_damaged_tensors)
+{
+    static const char *const names[] = {
+        "token_embd.weight", "blk.1.ffn_up.weight", "blk.0.attn_norm.weight",
+        "output_norm.weight"};
+    struct lmq_error err = {0};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        for (int is_tiles = 0; is_tiles < 2; is_tiles++) {
+            make_damaged(names[i], is_tiles ? "tiles" : "rows");
+            ck_assert_int_eq(validate(in_folder("model"), in_folder("m.lmq"),
+                                      NULL, &err),
+                             LMQ_ERR_FORMAT);
+            ck_assert_msg(strstr(err.message, names[i]) != NULL, "%s",
+                          err.message);
+        }
+}
+END_TEST
+
+START_TEST(what_is_copied_is_checked_before_it_is_computed_with)
+{
+    static const struct {
+        const char *name, *layout;
+        enum lmq_status status;
+    } cases[] = {
+        {"blk.0.attn_norm.weight", "tiles", LMQ_ERR_FORMAT},
+        {"blk.1.ffn_up.weight", "rows", LMQ_ERR_FORMAT},
+        {"blk.1.ffn_up.weight", "tiles", LMQ_OK}, /* as it lies in the file */
+    };
+    struct lmq_error err = {0};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_model *model = NULL;
+        make_damaged(cases[i].name, cases[i].layout);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("m.lmq"));
+        ck_assert_int_eq(lmq_model_open(checkpoint, &model, &err),
+                         cases[i].status);
+        lmq_model_close(model);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 int
@@ -335,10 +512,17 @@ main(void)
         what_is_not_finite_is_no_result,
         what_is_not_finite_cannot_be_validated,
     };
+    const TTest *const over_work[] = {a_source_that_changes_gives_nothing};
+    const TTest *const others[] = {
+        validate_finds_damaged_tensors,
+        what_is_copied_is_checked_before_it_is_computed_with,
+    };
     int failed = run_suite_over("aliases", over_aliases, 2, 0,
                                 COUNT_OF(aliases));
 
     failed |= run_suite_over("NaN", over_sicknesses, 2, 0,
                              COUNT_OF(sicknesses));
+    failed |= run_suite_over("changes", over_work, 1, 0, 6);
+    failed |= RUN_SUITE("checksums", others);
     return failed;
 }

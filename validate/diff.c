@@ -324,6 +324,10 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
             sizeof(struct worker), make_worker, clear_worker, NULL, err);
     if (status == LMQ_OK)
         status = compare_all(&diff, &json, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_unchanged(a, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_unchanged(b, err);
     lmq_workers_close(&diff.workers);
     if (status != LMQ_OK)
         json_decref(json);

@@ -332,13 +332,29 @@ walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n)
     }
 }
 
+/* Of both models, each matrix before it is first used. */
+static enum lmq_status
+verify(const struct run *run, int32_t layer, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    if (run->in->skips_checksums)
+        return LMQ_OK;
+    status = lmq_model_verify(run->in->reference, layer, err);
+    if (status == LMQ_OK)
+        status = lmq_model_verify(run->in->judged, layer, err);
+    return status;
+}
+
 static enum lmq_status
 walk_layer(struct run *run, size_t layer, const struct lmq_window *windows,
            size_t n, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
-    enum lmq_status status = lmq_model_load_layer(in->reference, layer, err);
+    enum lmq_status status = verify(run, (int32_t)layer, err);
 
+    if (status == LMQ_OK)
+        status = lmq_model_load_layer(in->reference, layer, err);
     if (status == LMQ_OK)
         status = lmq_model_load_layer(in->judged, layer, err);
     for (size_t side = 0; side < in->n_sides && status == LMQ_OK; side++) {
@@ -434,8 +450,10 @@ run_batch(struct run *run, size_t first, size_t n, struct lmq_error *err)
     const struct lmq_window *windows = in->corpus->windows + first;
     double n_layers = in->reference->hparams.n_layers;
     double total = (double)in->n_windows * (n_layers + 1);
-    enum lmq_status status = embed(run, windows, n, err);
+    enum lmq_status status = verify(run, -1, err);
 
+    if (status == LMQ_OK)
+        status = embed(run, windows, n, err);
     for (size_t l = 0; l < in->reference->hparams.n_layers; l++) {
         if (status == LMQ_OK)
             status = walk_layer(run, l, windows, n, err);

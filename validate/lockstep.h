@@ -55,6 +55,7 @@ struct lmq_lockstep {
     size_t n_windows; /* of the corpus, from the first on */
     size_t memory;    /* bytes that buffers and a layer of each may take */
     int threads;
+    bool skips_checksums; /* of containers; else compared in the first batch */
 };
 
 /* Windows that are in flight at a time within the memory; 0 and an error if

@@ -385,6 +385,7 @@ lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
         .n_windows = n_windows,
         .memory = job->memory,
         .threads = job->options->threads,
+        .skips_checksums = job->options->skips_checksums != 0,
     };
 
     enum lmq_status status = lmq_lockstep_run(&lockstep, &observer, err);
@@ -487,6 +488,10 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
     }
     if (status == LMQ_OK && json == NULL)
         status = lmq_fail_nomem(err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_unchanged(reference, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_unchanged(judged, err);
     if (status == LMQ_OK)
         status = lmq_gates_apply(lmq_report_from(json), options->gates,
                                  job.is_partial ? 0 : options->n_gates,
