@@ -38,7 +38,7 @@ vr_set1(float x)
 LMQ_INLINE vr
 vr_load(const void *p)
 {
-    return lmq_load_f32le(p);
+    return load_f32(p);
 }
 
 LMQ_INLINE void

@@ -21,7 +21,8 @@
  *
  * Pointers to float need no more than the alignment of float, pointers into
  * a checkpoint none at all. No kernel reads or writes outside its arrays,
- * allocates, locks or fails. Numbers in memory are little-endian.
+ * allocates, locks or fails. Floats, also in rows, are those of the machine;
+ * halves, bfloat16 and the scales of tiles are little-endian, as in files.
  */
 #ifndef LMQ_RUNTIME_KERNELS_H
 #define LMQ_RUNTIME_KERNELS_H

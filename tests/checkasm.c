@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "runtime/kernels.h"
 #include "tests/checkasm_bench.h"
 #include "tests/checkasm_memory.h"
@@ -121,9 +122,9 @@ matrix_new(size_t n_rows, size_t n_cols, size_t group,
             uint16_t half = random_half(pattern);
             float x = fabsf(pattern_float(pattern, i));
             if (type == LMQ_SCALES_F16)
-                memcpy(scale + 2 * i, &half, 2);
+                lmq_store_u16le(scale + 2 * i, half);
             else
-                memcpy(scale + 4 * i, &x, 4);
+                lmq_store_f32le(scale + 4 * i, x);
         }
         lmq_tile_pack(q, n_cols, scale, here, n_cols, group, type,
                       m.q.data + row * n_groups * group,
@@ -244,8 +245,11 @@ rows_new(struct lmq_rows *rows, enum lmq_row_type type, size_t n_rows,
         unsigned char *row = b.data + r * (n_bytes + 3);
         for (size_t i = 0; i < n_cols; i++)
             floats(&x)[i] = pattern_float(pattern, i);
-        for (size_t i = 0; type == LMQ_ROW_BF16 && i < n_cols; i++)
-            memcpy(row + 2 * i, x.data + 4 * i + 2, 2);
+        for (size_t i = 0; type == LMQ_ROW_BF16 && i < n_cols; i++) {
+            uint32_t bits;
+            memcpy(&bits, floats(&x) + i, sizeof(bits));
+            lmq_store_u16le(row + 2 * i, (uint16_t)(bits >> 16));
+        }
         if (type != LMQ_ROW_BF16)
             c->row_narrow(floats(&x), n_cols, type, row);
     }
@@ -467,17 +471,18 @@ check_naive_halves(void)
     bool same = true;
 
     for (uint32_t i = 0; i < 0x10000; i++) {
-        uint16_t half = (uint16_t)i, back;
+        unsigned char half[2], back[2];
         unsigned exponent = i >> 10 & 31;
         double value = exponent ? ldexp(1024.0 + (i & 1023), (int)exponent - 25)
                                 : ldexp(i & 1023, -24);
         float x;
         if (exponent == 31)
             value = i & 1023 ? NAN : INFINITY;
-        c->row_widen(&half, LMQ_ROW_F16, 1, &x);
+        lmq_store_u16le(half, (uint16_t)i);
+        c->row_widen(half, LMQ_ROW_F16, 1, &x);
         same &= same_float(x, (float)(i & 0x8000 ? -value : value));
-        c->row_narrow(&x, 1, LMQ_ROW_F16, &back);
-        same &= back == (half | (isnan(x) ? 0x200 : 0));
+        c->row_narrow(&x, 1, LMQ_ROW_F16, back);
+        same &= lmq_load_u16le(back) == (i | (isnan(x) ? 0x200 : 0));
     }
     report(same, "row_widen, row_narrow", "c", "all halves");
 }

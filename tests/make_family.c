@@ -6,7 +6,7 @@
  *     make_family [--big] [--vocab N] [--tokens N] NAME FOLDER [SEED]
  *
  * With --tokens the folder also gets tokens.bin (32-bit integers) and
- * logits.bin, what the oracle computes from them (doubles).
+ * logits.bin, what the oracle computes from them (doubles), little-endian.
  */
 #include "config.h"
 
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "tests/families.h"
 
 #define BIG 8 /* then all widths are multiples of 32 */
@@ -45,20 +46,28 @@ write_bytes(const char *folder, const char *name, const void *bytes, size_t n)
 static int
 write_logits(const struct family_model *model, const char *folder, size_t n)
 {
-    size_t vocab = model->oracle.shape.vocab;
+    size_t vocab = model->oracle.shape.vocab, n_logits = n * vocab;
     int32_t *tokens = calloc(n, sizeof(*tokens));
+    unsigned char *bytes = malloc(8 * n_logits);
 
-    if (tokens == NULL)
+    if (tokens == NULL || bytes == NULL)
         abort();
-    for (size_t i = 0; i < n; i++)
-        tokens[i] = (int32_t)((7919 * i * i + 104729 * i + 3) % vocab);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t j = i;
+        tokens[i] = (int32_t)((7919 * j * j + 104729 * j + 3) % vocab);
+        lmq_store_u32le(bytes + 4 * i, (uint32_t)tokens[i]);
+    }
+    int status = write_bytes(folder, "tokens.bin", bytes, 4 * n);
     double *logits = oracle_run(&model->oracle, tokens, n);
-    int status =
-        write_bytes(folder, "tokens.bin", tokens, n * sizeof(*tokens)) |
-        write_bytes(folder, "logits.bin", logits,
-                    n * vocab * sizeof(*logits));
+    for (size_t i = 0; i < n_logits; i++) {
+        uint64_t bits;
+        memcpy(&bits, &logits[i], sizeof(bits));
+        lmq_store_u64le(bytes + 8 * i, bits);
+    }
+    status |= write_bytes(folder, "logits.bin", bytes, 8 * n_logits);
     free(tokens);
     free(logits);
+    free(bytes);
     return status;
 }
 
