@@ -169,7 +169,10 @@ vr_set1_f16(const void *p)
 LMQ_INLINE void
 vr_store_f16(void *p, vr x)
 {
-    _mm256_storeu_si256(p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    /* All lanes by name: in the form without a mask, gcc's header narrows a
+     * signed -1 to it, and -Wconversion says so where it is a macro (-O0). */
+    _mm256_storeu_si256(
+        p, _mm512_maskz_cvtps_ph(0xffff, x, _MM_FROUND_TO_NEAREST_INT));
 }
 
 LMQ_INLINE void
