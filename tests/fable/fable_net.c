@@ -112,7 +112,7 @@ layer_view(const struct net_params *all, size_t l)
 double
 net_rope_angle(int pos, int pair)
 {
-    return pos * pow(NET_ROPE_BASE, -2.0 * pair / NET_HEAD);
+    return pos * pow(NET_ROPE_BASE, -2.0 * pair / (int)NET_HEAD);
 }
 
 struct net_work *
@@ -171,7 +171,7 @@ norm(float x[][NET_DIM], const float *weight, float y[][NET_DIM], float *inv)
         float sum = 0;
         for (int i = 0; i < NET_DIM; i++)
             sum += x[t][i] * x[t][i];
-        inv[t] = 1 / sqrtf(sum / NET_DIM + NET_NORM_EPS);
+        inv[t] = 1 / sqrtf(sum / (int)NET_DIM + NET_NORM_EPS);
         for (int i = 0; i < NET_DIM; i++)
             y[t][i] = x[t][i] * inv[t] * weight[i];
     }
@@ -186,7 +186,7 @@ norm_back(float x[][NET_DIM], const float *weight, const float *inv,
         float sum = 0;
         for (int i = 0; i < NET_DIM; i++)
             sum += d_y[t][i] * weight[i] * x[t][i];
-        float back = sum * inv[t] * inv[t] * inv[t] / NET_DIM;
+        float back = sum * inv[t] * inv[t] * inv[t] / (int)NET_DIM;
         for (int i = 0; i < NET_DIM; i++) {
             d_weight[i] += d_y[t][i] * x[t][i] * inv[t];
             d_x[t][i] += d_y[t][i] * weight[i] * inv[t] - back * x[t][i];

@@ -162,7 +162,7 @@ first_weights(const struct net_params *p)
 {
     uint64_t rng = SEED;
     double of_dim = 0.7 / sqrt(NET_DIM), of_hidden = 0.7 / sqrt(NET_HIDDEN);
-    double residual = 1 / sqrt(2.0 * NET_LAYERS);
+    double residual = 1 / sqrt(2.0 * (int)NET_LAYERS);
     size_t n_square = NET_LAYERS * NET_DIM * NET_DIM;
     size_t n_kv = NET_LAYERS * NET_KV_DIM * NET_DIM;
     size_t n_ffn = NET_LAYERS * NET_HIDDEN * NET_DIM;
