@@ -290,6 +290,7 @@ lmq_report_text(const struct lmq_report *report, enum lmq_report_format format,
     struct text out = {0};
     int code;
 
+    *text = NULL;
     if (format == LMQ_REPORT_YAML) {
         code = write_yaml(tree(report), &out);
     } else {

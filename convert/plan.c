@@ -56,6 +56,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
     };
     int chosen[5];
 
+    *settings = (struct lmq_convert_settings){0};
     for (size_t i = 0; i < 5; i++) {
         chosen[i] =
             choose(choices[i].text, choices[i].names, choices[i].fallback);

@@ -626,6 +626,8 @@ lmq_gguf_write_vocab(const struct lmq_gguf_meta *meta, unsigned char **bytes,
     size_t n_bytes = HEADER_SIZE;
     uint64_t n_values = 0;
 
+    *bytes = NULL;
+    *size = 0;
     for (size_t i = 0; i < meta->n_values; i++) {
         const struct lmq_gguf_value *v = &meta->values[i];
         if (belongs_to_vocab(v)) {
