@@ -251,21 +251,39 @@ lmq_input_digest(struct lmq_input *input, uint32_t *crc, struct lmq_error *err)
     return digest_gap(input, at, input->size, crc, err);
 }
 
+/* The kernel has the upper half or quarter of what 32 bits can address, and
+ * libraries lie in between. */
+static enum lmq_status
+map_input(struct lmq_input *input, struct lmq_error *err)
+{
+    void *map = MAP_FAILED;
+
+    errno = ENOMEM;
+    if (input->size <= PTRDIFF_MAX)
+        map = mmap(NULL, (size_t)input->size, PROT_READ, MAP_SHARED,
+                   input->fd, 0);
+    if (map != MAP_FAILED) {
+        input->map = map;
+        return LMQ_OK;
+    }
+    if (sizeof(void *) < 8 && errno == ENOMEM)
+        return lmq_fail(err, LMQ_ERR_IO, 0,
+                        "is %" PRIu64 " bytes, more than a program of %zu "
+                        "bits can map; use one of 64 bits",
+                        input->size, 8 * sizeof(void *));
+    return lmq_fail_errno(err, "cannot be mapped");
+}
+
 enum lmq_status
 lmq_input_map(struct lmq_input *input, const unsigned char **bytes,
               struct lmq_error *err)
 {
     if (input->map == NULL && input->size > 0) {
-        void *map = input->size > SIZE_MAX
-                        ? MAP_FAILED
-                        : mmap(NULL, (size_t)input->size, PROT_READ,
-                               MAP_SHARED, input->fd, 0);
-        if (map == MAP_FAILED) {
-            enum lmq_status status = lmq_fail_errno(err, "cannot be mapped");
+        enum lmq_status status = map_input(input, err);
+        if (status != LMQ_OK) {
             lmq_error_in(err, input->path);
             return status;
         }
-        input->map = map;
     }
     *bytes = input->map;
     return LMQ_OK;

@@ -252,7 +252,7 @@ index_text(const struct export *export)
 
 /* Takes over `text`. */
 static enum lmq_status
-add_part(struct export *export, const char *name, char *text, size_t size,
+add_part(struct export *export, const char *name, char *text, uint64_t size,
          struct lmq_error *err)
 {
     struct part *part = &export->parts[export->n_parts];

@@ -254,10 +254,10 @@ random_u64(struct random *random)
     return z ^ z >> 31;
 }
 
-uint64_t
-random_below(struct random *random, uint64_t n)
+size_t
+random_below(struct random *random, size_t n)
 {
-    return random_u64(random) % n;
+    return (size_t)(random_u64(random) % n);
 }
 
 double

@@ -80,7 +80,7 @@ struct random {
 
 uint64_t random_u64(struct random *random);
 /* Of the half-open range from 0 to `n`. */
-uint64_t random_below(struct random *random, uint64_t n);
+size_t random_below(struct random *random, size_t n);
 /* Normal, mean 0 and deviation 1. */
 double random_normal(struct random *random);
 

@@ -377,6 +377,39 @@ START_TEST(the_digest_is_that_of_the_file_whatever_was_read)
 }
 END_TEST
 
+/* ---- Files of more than 32 bits ---- */
+
+START_TEST(a_file_of_5_gigabytes_is_read_and_perhaps_mapped)
+{
+    const uint64_t end = UINT64_C(5) << 30;
+    const char *path = in_folder("large");
+    const unsigned char *map;
+    unsigned char last[4];
+    struct lmq_error err;
+
+    write_file(path, "", 0);
+    int fd = open(path, O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, "last", 4, (off_t)(end - 4)), 4); /* a hole */
+    close(fd);
+    struct lmq_input *input = open_input(path);
+    ck_assert_uint_eq(lmq_input_size(input), end);
+    ck_assert_int_eq(lmq_input_read(input, end - 4, last, 4, &err), LMQ_OK);
+    ck_assert_mem_eq(last, "last", 4);
+    enum lmq_status status = lmq_input_map(input, &map, &err);
+    if (sizeof(void *) < 8) {
+        ck_assert_int_eq(status, LMQ_ERR_IO);
+        ck_assert_ptr_nonnull(
+            strstr(err.message, "is 5368709120 bytes, more than a program of "
+                                "32 bits can map"));
+    } else {
+        ck_assert_int_eq(status, LMQ_OK);
+        ck_assert_mem_eq(map + (size_t)(end - 4), "last", 4);
+    }
+    lmq_input_close(input);
+    remove(path);
+}
+END_TEST
+
 /* ---- Writing ---- */
 
 static struct lmq_output *
@@ -549,6 +582,7 @@ main(void)
         only_regular_files_are_opened,
         a_small_file_is_loaded_whole_and_a_large_one_refused,
         the_digest_is_that_of_the_file_whatever_was_read,
+        a_file_of_5_gigabytes_is_read_and_perhaps_mapped,
         an_output_appears_at_commit_and_not_before,
         an_aborted_output_leaves_nothing,
         an_existing_output_is_kept_unless_it_is_to_be_replaced,

@@ -273,7 +273,7 @@ START_TEST(random_damage_to_headers_does_no_harm)
         for (int round = 0; round < ROUNDS; round++) {
             memcpy(copy, bytes.at, bytes.n);
             n = bytes.n;
-            for (uint64_t i = 1 + random_below(&random, 4); i > 0; i--) {
+            for (size_t i = 1 + random_below(&random, 4); i > 0; i--) {
                 size_t at = random_below(&random, format == 3 ? n : 300);
                 static const unsigned char likely[] =
                     "0123456789[]{}\",:-\xff";

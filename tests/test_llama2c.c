@@ -273,9 +273,9 @@ START_TEST(version_2_is_read_in_pieces_too)
     for (int round = 0; round < 300; round++) {
         const struct lmq_tensor *tensor =
             lmq_checkpoint_find_name(checkpoint, names[round % 2]);
-        size_t n_all, at = random_below(&random, tensor->n_elements);
-        size_t n = random_below(
-            &random, (tensor->n_elements - at) % (24 * 24) + 1);
+        size_t n_all, n = (size_t)tensor->n_elements;
+        size_t at = random_below(&random, n);
+        n = random_below(&random, (n - at) % (24 * 24) + 1);
         float *all = read_tensor(checkpoint, tensor->name, &n_all);
         ck_assert_int_eq(lmq_checkpoint_read(checkpoint, tensor, at, n, piece,
                                              &scratch, &err),
