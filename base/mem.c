@@ -17,16 +17,13 @@ lmq_mem_aligned(size_t count, size_t size)
     size_t n_bytes;
     void *memory;
 
-    if (!lmq_size_mul(count, size, &n_bytes) ||
-        !lmq_size_add(n_bytes, LMQ_MEM_ALIGN - 1, &n_bytes))
+    if (!lmq_size_mul(count, size, &n_bytes))
         return NULL;
-    n_bytes &= ~(size_t)(LMQ_MEM_ALIGN - 1);
     if (n_bytes == 0)
-        n_bytes = LMQ_MEM_ALIGN;
-    memory = aligned_alloc(LMQ_MEM_ALIGN, n_bytes);
-    if (memory != NULL)
-        memset(memory, 0, n_bytes);
-    return memory;
+        n_bytes = 1;
+    if (posix_memalign(&memory, LMQ_MEM_ALIGN, n_bytes) != 0)
+        return NULL;
+    return memset(memory, 0, n_bytes);
 }
 
 void

@@ -114,9 +114,9 @@ cached_rows(const struct lmq_walker *walker, const unsigned char *rows,
 {
     return (struct lmq_rows){
         .data = rows,
-        .type = walker->work->kv_type,
+        .type = walker->kv->type,
         .n_cols = width,
-        .stride = lmq_row_bytes(walker->work->kv_type, width),
+        .stride = lmq_row_bytes(walker->kv->type, width),
     };
 }
 

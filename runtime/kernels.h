@@ -114,6 +114,8 @@ enum lmq_row_type {
     LMQ_ROW_Q8
 };
 
+#define LMQ_ROW_TYPES 4
+
 struct lmq_rows {
     const void *data;  /* any alignment */
     enum lmq_row_type type;

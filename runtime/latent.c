@@ -143,9 +143,9 @@ lmq_latent_attention(const struct lmq_walker *walker, struct lmq_operand *x)
     heads.mixed = work->mixed;
     heads.keys = (struct lmq_rows){
         .data = walker->kv->keys,
-        .type = work->kv_type,
+        .type = walker->kv->type,
         .n_cols = lmq_key_width(h),
-        .stride = lmq_row_bytes(work->kv_type, lmq_key_width(h)),
+        .stride = lmq_row_bytes(walker->kv->type, lmq_key_width(h)),
     };
     heads.values = heads.keys;
     heads.values.n_cols = lmq_mix_width(h);

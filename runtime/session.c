@@ -63,7 +63,8 @@ lmq_kv_parse(const char *text, enum lmq_row_type *type, struct lmq_error *err)
 /* ---- Sessions ---- */
 
 static enum lmq_status
-make_cache(struct lmq_session *session, struct lmq_error *err)
+make_cache(struct lmq_session *session, enum lmq_row_type type,
+           struct lmq_error *err)
 {
     const struct lmq_model *model = session->model;
     const struct lmq_work *work = &session->work;
@@ -72,13 +73,13 @@ make_cache(struct lmq_session *session, struct lmq_error *err)
     if (session->kv == NULL)
         return lmq_fail_nomem(err);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        if (lmq_kv_init(&session->kv[i], model, work->kv_type, work->context))
+        if (lmq_kv_init(&session->kv[i], model, type, work->context))
             continue;
         lmq_fail(err, LMQ_ERR_NOMEM, 0,
                  "no memory for a context of %zu positions (%.1f GB)",
                  work->context,
                  1e-9 * model->hparams.n_layers *
-                     lmq_kv_bytes(model, work->kv_type, work->context));
+                     lmq_kv_bytes(model, type, work->context));
         lmq_hint(err, "a smaller context (--ctx) or smaller keys and values "
                       "(--kv f16, q8) need less");
         return LMQ_ERR_NOMEM;
@@ -117,10 +118,10 @@ lmq_session_new(const struct lmq_model *model,
     if (session == NULL)
         return lmq_fail_nomem(err);
     session->model = model;
-    status = lmq_work_init(&session->work, model, batch, context, kv_type,
-                           activations, options->threads, err);
+    status = lmq_work_init(&session->work, model, batch, context, activations,
+                           options->threads, err);
     if (status == LMQ_OK)
-        status = make_cache(session, err);
+        status = make_cache(session, kv_type, err);
     session->n_logits_most = options->all_logits ? batch : 1;
     session->logits = lmq_mem_aligned(
         session->n_logits_most * model->hparams.vocab_size, sizeof(float));

@@ -21,8 +21,10 @@ enum lmq_activations {
 
 /* The keys and values of one layer: [cached head][position][width]. With
  * latent attention there is one head, and its values are the first columns of
- * its keys. */
+ * its keys. Who writes and who reads goes by the type that the memory was made
+ * for: a row of a smaller type may take more bytes. */
 struct lmq_kv {
+    enum lmq_row_type type;
     unsigned char *keys, *values;
 };
 
@@ -55,7 +57,6 @@ struct lmq_work {
     bool takes_all;       /* of them whatever the work: so it was wanted */
     double layer_weights; /* that a token meets in a layer, on average */
     enum lmq_activations activations;
-    enum lmq_row_type kv_type;
     size_t context;   /* positions that an lmq_kv has room for */
     float *x;         /* (batch, dim): the residual stream */
     float *norm;      /* (batch, dim) */
@@ -71,7 +72,7 @@ struct lmq_work {
     float *slopes;    /* (heads), of ALiBi */
     struct lmq_angles angles[LMQ_ROPE_KINDS];
     size_t angles_at, n_angles; /* the positions that they are of */
-    const struct lmq_hparams *positions_of; /* whose positions these are */
+    struct lmq_hparams positions_of; /* a copy: whose positions these are */
     struct lmq_routing routing;
     unsigned char *packed;  /* quantized activations */
     struct lmq_thread_work *threads; /* (n_threads) */
@@ -96,7 +97,7 @@ struct lmq_session {
  * if the model has no positions for that context. */
 enum lmq_status lmq_work_init(struct lmq_work *work,
                               const struct lmq_model *model, size_t batch,
-                              size_t context, enum lmq_row_type kv_type,
+                              size_t context,
                               enum lmq_activations activations, int threads,
                               struct lmq_error *err);
 void lmq_work_free(struct lmq_work *work);

@@ -66,12 +66,12 @@ void
 lmq_walker_store(const struct lmq_walker *walker, unsigned char *to,
                  size_t head, size_t t, const float *x, size_t width)
 {
-    const struct lmq_work *work = walker->work;
-    size_t row = head * work->context + walker->position + t;
-    unsigned char *at = to + row * lmq_row_bytes(work->kv_type, width);
+    enum lmq_row_type type = walker->kv->type;
+    size_t row = head * walker->work->context + walker->position + t;
+    unsigned char *at = to + row * lmq_row_bytes(type, width);
 
-    walker->kernels->row_narrow(x, width, work->kv_type, at);
-    if (work->kv_type == LMQ_ROW_F16)
+    walker->kernels->row_narrow(x, width, type, at);
+    if (type == LMQ_ROW_F16)
         show_overflow(x, width, at);
 }
 

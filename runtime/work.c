@@ -308,7 +308,7 @@ prepare_positions(struct lmq_work *work, const struct lmq_hparams *h)
         if (h->positions == LMQ_POSITIONS_ALIBI_SCALED)
             lmq_kernels()->scale(work->slopes, h->n_heads, lmq_attn_scale(h));
     }
-    work->positions_of = h;
+    memcpy(&work->positions_of, h, sizeof(*h));
     if (h->positions != LMQ_POSITIONS_ROTARY)
         return;
     lmq_rope_frequencies(h, LMQ_ROPE_GLOBAL, work->context,
@@ -320,9 +320,8 @@ prepare_positions(struct lmq_work *work, const struct lmq_hparams *h)
 
 enum lmq_status
 lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
-              size_t batch, size_t context, enum lmq_row_type kv_type,
-              enum lmq_activations activations, int threads,
-              struct lmq_error *err)
+              size_t batch, size_t context, enum lmq_activations activations,
+              int threads, struct lmq_error *err)
 {
     const struct lmq_hparams *h = &model->hparams;
     enum lmq_status status = check_sizes(model, batch, context, err);
@@ -332,7 +331,6 @@ lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
     if (status != LMQ_OK)
         return status;
     *work = plan(model, batch, context, threads);
-    work->kv_type = kv_type;
     work->activations = activations;
     list_buffers(&list, work, model);
     work->threads = calloc((size_t)work->n_threads, sizeof(*work->threads));
@@ -358,11 +356,14 @@ static bool
 have_same_positions(const struct lmq_hparams *a, const struct lmq_hparams *b)
 {
     const size_t from = offsetof(struct lmq_hparams, positions);
-    const size_t to = offsetof(struct lmq_hparams, hidden_dim);
+    const size_t to = offsetof(struct lmq_hparams, rope_short);
+    const size_t factors = a->n_rope_factors * sizeof(a->rope_short[0]);
 
-    return a == b || (lmq_attn_scale(a) == lmq_attn_scale(b) &&
-                      memcmp((const char *)a + from, (const char *)b + from,
-                             to - from) == 0);
+    return lmq_attn_scale(a) == lmq_attn_scale(b) &&
+           memcmp((const char *)a + from, (const char *)b + from,
+                  to - from) == 0 &&
+           memcmp(a->rope_short, b->rope_short, factors) == 0 &&
+           memcmp(a->rope_long, b->rope_long, factors) == 0;
 }
 
 void
@@ -383,11 +384,10 @@ lmq_work_turn_to(struct lmq_work *work, const struct lmq_hparams *hparams,
     size_t half = lmq_hparams_rotary_dim(hparams) / 2;
 
     /* Models that are compared may differ just in that. */
-    if (!have_same_positions(hparams, work->positions_of)) {
+    if (!have_same_positions(hparams, &work->positions_of)) {
         prepare_positions(work, hparams);
         work->n_angles = 0;
     }
-    work->positions_of = hparams;
     if (half == 0 || (work->angles_at == position && n <= work->n_angles))
         return;
     for (int i = 0; i < LMQ_ROPE_KINDS; i++) {
@@ -437,7 +437,7 @@ lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
 {
     const struct lmq_hparams *h = &model->hparams;
 
-    *kv = (struct lmq_kv){0};
+    *kv = (struct lmq_kv){.type = type};
     if (make_rows(&kv->keys, h, type, lmq_key_width(h), context) &&
         (h->kv_lora_rank > 0 ||
          make_rows(&kv->values, h, type, lmq_mix_width(h), context)))

@@ -10,16 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/hparams.h"
 #include "formats/names.h"
 #include "tests/build_checkpoint.h"
 #include "tests/suite.h"
 
 /* ---- Descriptions ---- */
 
-/* A Llama, none of whose sizes is a multiple of much. */
-static void
-describe_base(struct lmq_hparams *h)
+void
+variant_base(struct lmq_hparams *h)
 {
     lmq_hparams_init(h);
     h->n_layers = 3;
@@ -356,18 +354,14 @@ add_all(struct builder *b)
 }
 
 const char *
-variant_make(size_t i, const char *folder)
+variant_write(const struct lmq_hparams *h, bool has_biases, uint64_t seed,
+              const char *folder)
 {
-    struct lmq_hparams *h = malloc(sizeof(*h));
     struct build_model *model = calloc(1, sizeof(*model));
-    struct builder builder = {h, model, {i + 100}, variants[i].has_biases};
+    struct builder builder = {h, model, {seed}, has_biases};
     char path[512];
 
-    ck_assert(h != NULL && model != NULL);
-    describe_base(h);
-    variants[i].describe(h);
-    snprintf(h->architecture, sizeof(h->architecture), "%s",
-             variants[i].name);
+    ck_assert_ptr_nonnull(model);
     add_all(&builder);
     save_folder(model, folder, BUILD_F32);
     json_t *config = json_object();
@@ -376,6 +370,20 @@ variant_make(size_t i, const char *folder)
     ck_assert_int_eq(json_dump_file(config, path, 0), 0);
     json_decref(config);
     build_free(model);
+    return folder;
+}
+
+const char *
+variant_make(size_t i, const char *folder)
+{
+    struct lmq_hparams *h = malloc(sizeof(*h));
+
+    ck_assert_ptr_nonnull(h);
+    variant_base(h);
+    variants[i].describe(h);
+    snprintf(h->architecture, sizeof(h->architecture), "%s",
+             variants[i].name);
+    variant_write(h, variants[i].has_biases, i + 100, folder);
     free(h);
     return folder;
 }

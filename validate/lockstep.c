@@ -29,7 +29,8 @@ struct run {
     const struct lmq_observer *observer;
     struct lmq_model *views; /* per side: the weights that it computes with */
     struct lmq_work work;
-    struct lmq_kv kv; /* of one layer and one window */
+    struct lmq_kv kv[LMQ_ROW_TYPES]; /* of one layer and one window; only
+                                        the types that sides have */
     size_t context;   /* tokens of the longest window */
     size_t batch;
     float **streams;  /* per side: (batch, context, dim) */
@@ -57,6 +58,28 @@ static size_t
 work_tokens(size_t longest)
 {
     return lmq_size_min(longest, WORK_TOKENS);
+}
+
+/* Who only asks about memory may not know the sides: they may have any. */
+static bool
+has_kv_type(const struct lmq_lockstep *in, enum lmq_row_type type)
+{
+    for (size_t i = 0; i < in->n_sides && in->sides != NULL; i++)
+        if (in->sides[i].kv_type == type)
+            return true;
+    return in->sides == NULL;
+}
+
+static double
+kv_bytes(const struct lmq_lockstep *in, size_t context)
+{
+    double sum = 0;
+
+    for (int type = 0; type < LMQ_ROW_TYPES; type++)
+        if (has_kv_type(in, (enum lmq_row_type)type))
+            sum += lmq_kv_bytes(in->reference, (enum lmq_row_type)type,
+                                context);
+    return sum;
 }
 
 /* What the work must do for: both models. */
@@ -92,7 +115,7 @@ lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
                   ((double)in->n_sides * HEAD_ROWS * 4 + threads * 16);
     double fixed =
         lmq_work_bytes(&widest, work_tokens(longest), longest, in->threads) +
-        lmq_kv_bytes(&widest, LMQ_ROW_F32, longest) + head +
+        kv_bytes(in, longest) + head +
         largest_layer(in->reference) + largest_layer(in->judged) +
         (double)lmq_matrix_bytes(&in->reference->head) +
         (double)lmq_matrix_bytes(&in->judged->head);
@@ -125,13 +148,26 @@ tear_down(struct run *run)
             lmq_mem_free(run->logits[i]);
     }
     lmq_work_free(&run->work);
-    lmq_kv_free(&run->kv);
+    for (int type = 0; type < LMQ_ROW_TYPES; type++)
+        lmq_kv_free(&run->kv[type]);
     free(run->views);
     free(run->streams);
     free(run->logits);
     free(run->scratch);
     free(run->drifts);
     free(run->rows);
+}
+
+static bool
+make_caches(struct run *run)
+{
+    bool is_complete = true;
+
+    for (int type = 0; type < LMQ_ROW_TYPES && is_complete; type++)
+        if (has_kv_type(run->in, (enum lmq_row_type)type))
+            is_complete = lmq_kv_init(&run->kv[type], run->in->reference,
+                                      (enum lmq_row_type)type, run->context);
+    return is_complete;
 }
 
 static enum lmq_status
@@ -148,7 +184,7 @@ set_up(struct run *run, struct lmq_error *err)
         return LMQ_ERR_NOMEM;
     enum lmq_status status = lmq_work_init(
         &run->work, &widest, work_tokens(run->context), run->context,
-        LMQ_ROW_F32, LMQ_ACTIVATIONS_F32, in->threads, err);
+        LMQ_ACTIVATIONS_F32, in->threads, err);
     if (status != LMQ_OK)
         return status;
     n_threads = (size_t)run->work.n_threads;
@@ -158,11 +194,10 @@ set_up(struct run *run, struct lmq_error *err)
     run->scratch = calloc(n_threads * 2 * h->vocab_size, sizeof(double));
     run->drifts = calloc(in->n_sides * HEAD_ROWS, sizeof(*run->drifts));
     run->rows = calloc(run->context, sizeof(*run->rows));
-    bool is_complete = lmq_kv_init(&run->kv, in->reference, LMQ_ROW_F32,
-                                   run->context) &&
-                       run->views != NULL && run->streams != NULL &&
-                       run->logits != NULL && run->scratch != NULL &&
-                       run->drifts != NULL && run->rows != NULL;
+    bool is_complete = make_caches(run) && run->views != NULL &&
+                       run->streams != NULL && run->logits != NULL &&
+                       run->scratch != NULL && run->drifts != NULL &&
+                       run->rows != NULL;
     for (size_t i = 0; i < in->n_sides && is_complete; i++) {
         run->views[i] = in->sides[i].is_reference ? *in->reference
                                                   : *in->judged;
@@ -250,7 +285,6 @@ point_at(struct run *run, size_t side, size_t slot, size_t first)
     run->work.x = stream_of(run, side, slot) +
                   first * run->in->reference->hparams.dim;
     run->work.activations = run->in->sides[side].activations;
-    run->work.kv_type = run->in->sides[side].kv_type;
 }
 
 /* One window after a layer. */
@@ -327,7 +361,8 @@ walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n)
 {
     for (size_t at = 0; at < n; at += run->work.batch) {
         point_at(run, side, slot, at);
-        lmq_forward_layer(&run->views[side], layer, &run->kv, &run->work,
+        lmq_forward_layer(&run->views[side], layer,
+                          &run->kv[run->in->sides[side].kv_type], &run->work,
                           lmq_size_min(n - at, run->work.batch), at);
     }
 }
