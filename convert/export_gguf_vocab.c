@@ -271,16 +271,20 @@ static void
 try_spaces(const struct vocab *v, bool *adds, bool *drops)
 {
     struct lmq_buffer result = {0}, spare = {0};
+    struct lmq_regex_scratch *patterns = lmq_regex_scratch_new(5);
 
     *adds = true;
     *drops = false;
-    if (lmq_pipeline_normalize(v->t, lmq_chars("a", 1), &result, &spare,
-                               NULL) == LMQ_OK)
+    if (patterns != NULL &&
+        lmq_pipeline_normalize(v->t, patterns, lmq_chars("a", 1), &result,
+                               &spare, NULL) == LMQ_OK)
         *adds = result.n > 1;
-    if (lmq_pipeline_normalize(v->t, lmq_chars("a  b", 4), &result, &spare,
-                               NULL) == LMQ_OK)
+    if (patterns != NULL &&
+        lmq_pipeline_normalize(v->t, patterns, lmq_chars("a  b", 4), &result,
+                               &spare, NULL) == LMQ_OK)
         *drops = result.n < 4 + 2 * (strlen(LMQ_SPACE_MARK) - 1) +
                                 (*adds ? strlen(LMQ_SPACE_MARK) : 0);
+    lmq_regex_scratch_free(patterns);
     lmq_buffer_free(&result);
     lmq_buffer_free(&spare);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json_cost.h"
 #include "formats/hf_families.h"
 
 enum lmq_status
@@ -23,6 +24,10 @@ lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
 {
     json_error_t problem;
 
+    *json = NULL;
+    enum lmq_status status = lmq_json_afford(text, size, err);
+    if (status != LMQ_OK)
+        return status;
     *json = json_loadb((const char *)text, size, JSON_REJECT_DUPLICATES,
                        &problem);
     if (*json == NULL)

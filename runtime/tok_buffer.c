@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
 
@@ -19,12 +20,28 @@ lmq_buffer_append(struct lmq_buffer *buffer, const void *bytes, size_t n)
 
     if (n == 0)
         return 0;
-    if (!lmq_size_add(buffer->n, n, &needed) ||
-        lmq_mem_grow(&buffer->bytes, &buffer->capacity, needed, 1) != 0)
+    if (!lmq_size_add(buffer->n, n, &needed))
+        return -1;
+    if (buffer->most != 0 && needed > buffer->most) {
+        buffer->is_full = true;
+        return -1;
+    }
+    if (lmq_mem_grow(&buffer->bytes, &buffer->capacity, needed, 1) != 0)
         return -1;
     memcpy(buffer->bytes + buffer->n, bytes, n);
     buffer->n = needed;
     return 0;
+}
+
+enum lmq_status
+lmq_buffer_fail(const struct lmq_buffer *buffer, size_t n,
+                struct lmq_error *err)
+{
+    if (!buffer->is_full)
+        return lmq_fail_nomem(err);
+    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                    "the tokenizer makes more than %zu bytes of a text of %zu",
+                    buffer->most, n);
 }
 
 void

@@ -8,15 +8,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lmquant.h"
+
 /* Zero it to begin; lmq_buffer_free() at the end. */
 struct lmq_buffer {
     unsigned char *bytes;
     size_t n, capacity;
+    size_t most;  /* what it may hold; 0: anything */
+    bool is_full; /* somebody wanted more than that */
 };
 
-/* 0, or -1 without memory and unchanged. */
+/* 0, or -1 without memory or beyond what it may hold, and unchanged. */
 int lmq_buffer_append(struct lmq_buffer *buffer, const void *bytes, size_t n);
 void lmq_buffer_free(struct lmq_buffer *buffer);
+
+/* What to say when -1 came while a text of n bytes was worked on: that the
+ * buffer is full, or that there is no memory. */
+enum lmq_status lmq_buffer_fail(const struct lmq_buffer *buffer, size_t n,
+                                struct lmq_error *err);
 
 /* Appends a code point as UTF-8. */
 int lmq_buffer_append_char(struct lmq_buffer *buffer, uint32_t code);

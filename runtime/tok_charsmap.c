@@ -14,6 +14,22 @@
 #include "base/error.h"
 #include "runtime/tok_normal.h"
 
+/* What a rule may make of its text: Unicode's longest are 33 bytes. */
+#define MAX_RULE_TEXT 1024
+
+/* The last byte is 0, so each text ends. */
+static bool
+has_long_text(const unsigned char *texts, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        size_t length = strlen((const char *)texts + at);
+        if (length > MAX_RULE_TEXT)
+            return true;
+        at += length + 1;
+    }
+    return false;
+}
+
 enum lmq_status
 lmq_charsmap_open(struct lmq_charsmap *charsmap, struct lmq_chars blob,
                   struct lmq_error *err)
@@ -26,6 +42,11 @@ lmq_charsmap_open(struct lmq_charsmap *charsmap, struct lmq_chars blob,
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the precompiled charsmap (%zu bytes) is damaged",
                         blob.n);
+    if (has_long_text(blob.p + 4 + n_bytes, blob.n - 4 - n_bytes))
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "the precompiled charsmap has a rule that makes more "
+                        "than %d bytes",
+                        MAX_RULE_TEXT);
     charsmap->bytes = malloc(blob.n);
     if (charsmap->bytes == NULL)
         return lmq_fail_nomem(err);

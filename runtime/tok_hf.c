@@ -51,6 +51,7 @@ struct hf {
     const json_t *root, *model, *added;
     bool is_unigram;
     struct lmq_buffer bytes;
+    struct lmq_regex_scratch *patterns;
 };
 
 /* Added tokens that the model's vocabulary has as well. */
@@ -343,7 +344,8 @@ add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
                                0, false, err);
     token.id = (int32_t)id;
     if (status == LMQ_OK && token.is_normalized) {
-        status = lmq_pipeline_normalize(hf->t, text, &normal, &spare, err);
+        status = lmq_pipeline_normalize(hf->t, hf->patterns, text, &normal,
+                                        &spare, err);
         text = lmq_chars(normal.bytes, normal.n);
     }
     if (status == LMQ_OK)
@@ -405,7 +407,11 @@ lmq_hf_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
         return status;
     hf.root = root;
     by_id = json_object();
-    status = by_id == NULL ? lmq_fail_nomem(err) : read_root(&hf, by_id, err);
+    hf.patterns = lmq_regex_scratch_new(blob->size);
+    status = by_id == NULL || hf.patterns == NULL
+                 ? lmq_fail_nomem(err)
+                 : read_root(&hf, by_id, err);
+    lmq_regex_scratch_free(hf.patterns);
     json_decref(by_id);
     json_decref(root);
     lmq_buffer_free(&hf.bytes);

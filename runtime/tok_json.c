@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json_cost.h"
 
 enum lmq_status
 lmq_json_load(const struct lmq_blob *blob, json_t **out,
@@ -20,6 +21,9 @@ lmq_json_load(const struct lmq_blob *blob, json_t **out,
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "JSON of %zu bytes, the limit is %zu", blob->size,
                         LMQ_JSON_MAX_SIZE);
+    enum lmq_status status = lmq_json_afford(blob->bytes, blob->size, err);
+    if (status != LMQ_OK)
+        return status;
     *out = json_loadb((const char *)blob->bytes, blob->size,
                       JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &problem);
     if (*out == NULL)

@@ -50,11 +50,7 @@ replace_run(const struct lmq_normal_step *step, struct lmq_chars run,
             break;
         if (lmq_buffer_append(out, run.p + from, start - from) != 0 ||
             lmq_buffer_append(out, step->text.bytes, step->text.n) != 0)
-            return lmq_fail_nomem(err);
-        if (out->n > INT32_MAX)
-            return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                            "the normalizer makes more than %d bytes",
-                            INT32_MAX);
+            return lmq_buffer_fail(out, run.n, err);
         from = stop;
         at = stop;
         if (start == stop)
@@ -64,18 +60,16 @@ replace_run(const struct lmq_normal_step *step, struct lmq_chars run,
     }
     return lmq_buffer_append(out, run.p + from, run.n - from) == 0
                ? LMQ_OK
-               : lmq_fail_nomem(err);
+               : lmq_buffer_fail(out, run.n, err);
 }
 
 static enum lmq_status
-replace_all(const struct lmq_normal_step *step, struct lmq_chars text,
+replace_all(const struct lmq_normal_step *step,
+            struct lmq_regex_scratch *scratch, struct lmq_chars text,
             struct lmq_buffer *out, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
-    struct lmq_regex_scratch *scratch = lmq_regex_scratch_new();
 
-    if (scratch == NULL)
-        return lmq_fail_nomem(err);
     for (size_t at = 0; at < text.n && status == LMQ_OK;) {
         size_t n = lmq_utf8_valid(text.p + at, text.n - at);
         size_t n_raw = lmq_utf8_invalid(text.p + at + n, text.n - at - n);
@@ -84,10 +78,9 @@ replace_all(const struct lmq_normal_step *step, struct lmq_chars text,
                                  out, err);
         if (status == LMQ_OK &&
             lmq_buffer_append(out, text.p + at + n, n_raw) != 0)
-            status = lmq_fail_nomem(err);
+            status = lmq_buffer_fail(out, text.n, err);
         at += n + n_raw;
     }
-    lmq_regex_scratch_free(scratch);
     return status;
 }
 
@@ -219,7 +212,7 @@ apply_to_runs(const struct lmq_normal_step *step, struct lmq_chars text,
         if ((n > 0 &&
              apply_to_run(step, lmq_chars(text.p + at, n), out) != 0) ||
             lmq_buffer_append(out, text.p + at + n, n_raw) != 0)
-            return lmq_fail_nomem(err);
+            return lmq_buffer_fail(out, text.n, err);
         at += n + n_raw;
     }
     return LMQ_OK;
@@ -315,7 +308,7 @@ sentencepiece(const struct lmq_normal_step *step, struct lmq_chars text,
         return LMQ_OK;
     if (step->adds_prefix &&
         lmq_buffer_append(out, space->bytes, space->n) != 0)
-        return lmq_fail_nomem(err);
+        return lmq_buffer_fail(out, text.n, err);
     while (text.n > 0) {
         struct lmq_chars to;
         size_t n = next_rule(step, text, &to);
@@ -324,7 +317,7 @@ sentencepiece(const struct lmq_normal_step *step, struct lmq_chars text,
             to.n--;
         }
         if (append_escaped(step, to, out) != 0)
-            return lmq_fail_nomem(err);
+            return lmq_buffer_fail(out, text.n, err);
         if (to.n > 0)
             was_space = removes && to.p[to.n - 1] == ' ';
         text.p += n;
@@ -339,25 +332,26 @@ sentencepiece(const struct lmq_normal_step *step, struct lmq_chars text,
 /* ---- All of them ---- */
 
 enum lmq_status
-lmq_normal_apply(const struct lmq_normal_step *step, struct lmq_chars text,
+lmq_normal_apply(const struct lmq_normal_step *step,
+                 struct lmq_regex_scratch *scratch, struct lmq_chars text,
                  struct lmq_buffer *out, struct lmq_error *err)
 {
     switch (step->kind) {
     case LMQ_NORMAL_PREPEND:
         if (text.n > 0 &&
             lmq_buffer_append(out, step->text.bytes, step->text.n) != 0)
-            return lmq_fail_nomem(err);
+            return lmq_buffer_fail(out, text.n, err);
         break;
     case LMQ_NORMAL_STRIP:
         text = strip(text, step->left, step->right);
         break;
     case LMQ_NORMAL_REPLACE:
-        return replace_all(step, text, out, err);
+        return replace_all(step, scratch, text, out, err);
     case LMQ_NORMAL_SENTENCEPIECE:
         return sentencepiece(step, text, out, err);
     default:
         return apply_to_runs(step, text, out, err);
     }
     return lmq_buffer_append(out, text.p, text.n) == 0 ? LMQ_OK
-                                                       : lmq_fail_nomem(err);
+                                                       : lmq_buffer_fail(out, text.n, err);
 }

@@ -43,8 +43,10 @@ struct lmq_normal_step {
 
 void lmq_normal_free(struct lmq_normal_step *step);
 
-/* Appends the changed text to out. Bytes that are no UTF-8 stay. */
+/* Appends the changed text to out, which says how much that may be. Bytes that
+ * are no UTF-8 stay. */
 enum lmq_status lmq_normal_apply(const struct lmq_normal_step *step,
+                                 struct lmq_regex_scratch *scratch,
                                  struct lmq_chars text,
                                  struct lmq_buffer *out,
                                  struct lmq_error *err);

@@ -10,8 +10,6 @@
 
 #include "base/error.h"
 
-/* A normalizer may make this much of a text: NFKD makes 11 bytes of one. */
-#define MAX_GROWTH 32
 #define MAX_DECODED_REPLACEMENT 16
 
 struct lmq_normal_step *
@@ -103,27 +101,23 @@ lmq_marks_have(const struct lmq_marks *marks, int32_t id)
 }
 
 enum lmq_status
-lmq_pipeline_normalize(const struct lmq_tokenizer *t, struct lmq_chars text,
-                       struct lmq_buffer *result, struct lmq_buffer *spare,
-                       struct lmq_error *err)
+lmq_pipeline_normalize(const struct lmq_tokenizer *t,
+                       struct lmq_regex_scratch *scratch,
+                       struct lmq_chars text, struct lmq_buffer *result,
+                       struct lmq_buffer *spare, struct lmq_error *err)
 {
-    size_t most = MAX_GROWTH * text.n + 1024;
-
     result->n = 0;
+    result->most = spare->most = lmq_pipeline_most(text.n);
     if (lmq_buffer_append(result, text.p, text.n) != 0)
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < t->n_normals; i++) {
         struct lmq_buffer before = *result;
         spare->n = 0;
         enum lmq_status status =
-            lmq_normal_apply(&t->normals[i],
+            lmq_normal_apply(&t->normals[i], scratch,
                              lmq_chars(before.bytes, before.n), spare, err);
         if (status != LMQ_OK)
             return status;
-        if (spare->n > most || spare->n > INT32_MAX)
-            return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                            "the normalizer makes %zu bytes of %zu", spare->n,
-                            text.n);
         *result = *spare;
         *spare = before;
     }

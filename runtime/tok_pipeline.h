@@ -94,8 +94,17 @@ enum lmq_status lmq_pipeline_replace(struct lmq_tokenizer *t,
 void lmq_marks_add(struct lmq_marks *marks, int32_t id);
 bool lmq_marks_have(const struct lmq_marks *marks, int32_t id);
 
+/* What a text of n bytes may become on its way: Unicode makes 11 bytes of one
+ * at most, tables and replacements of a file what they like. */
+static inline size_t
+lmq_pipeline_most(size_t n)
+{
+    return n >= INT32_MAX / 32 - 32 ? INT32_MAX : 32 * n + 1024;
+}
+
 /* Runs the normalizers; what result and spare held before is lost. */
 enum lmq_status lmq_pipeline_normalize(const struct lmq_tokenizer *t,
+                                       struct lmq_regex_scratch *scratch,
                                        struct lmq_chars text,
                                        struct lmq_buffer *result,
                                        struct lmq_buffer *spare,

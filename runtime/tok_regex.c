@@ -8,20 +8,34 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
 
 #define MAX_PATTERN_SIZE 65536
 
-/* Steps of one match. A run of a megabyte of white space takes a few million
- * with the usual patterns. */
-#define MATCH_LIMIT 50000000
-#define HEAP_LIMIT_KIB (256 * 1024)
+/* Steps of a match from one position: enough for most, and for a run of
+ * several megabytes of white space with the usual patterns. */
+#define FEW_STEPS 20000
+#define MANY_STEPS 20000000
+/* The interpreter's steps grow with the code of the pattern. */
+#define CHEAP_CODE 64
+#define HEAP_LIMIT_KIB ((uint32_t)256 * 1024)
+#define JIT_STACK_MIN ((size_t)64 * 1024)
+#define JIT_STACK_MAX ((size_t)32 * 1024 * 1024)
+
+/* Positions that are tried between two looks at the clock, and matches that
+ * were found at once. */
+#define WINDOW 256
+#define CLOCK_EVERY 1024
+
+#define SECONDS_PER_TEXT 2.0
+#define SECONDS_PER_BYTE 2e-6
 
 struct lmq_regex {
     pcre2_code *code;
-    pcre2_match_context *limits;
+    size_t code_size;
 };
 
 /* ---- Opening ---- */
@@ -34,7 +48,8 @@ compile(struct lmq_regex *regex, const struct lmq_buffer *pattern,
     PCRE2_SIZE at;
     /* ^ and $ are ends of lines in Oniguruma's Ruby syntax. */
     uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE |
-                       PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
+                       PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE |
+                       PCRE2_USE_OFFSET_LIMIT;
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 
     if (context == NULL)
@@ -55,11 +70,7 @@ compile(struct lmq_regex *regex, const struct lmq_buffer *pattern,
     }
     /* Without it matching is slower and the same. */
     pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
-    regex->limits = pcre2_match_context_create(NULL);
-    if (regex->limits == NULL)
-        return lmq_fail_nomem(err);
-    pcre2_set_match_limit(regex->limits, MATCH_LIMIT);
-    pcre2_set_heap_limit(regex->limits, HEAP_LIMIT_KIB);
+    pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &regex->code_size);
     return LMQ_OK;
 }
 
@@ -133,24 +144,107 @@ lmq_regex_close(struct lmq_regex *regex)
     if (regex == NULL)
         return;
     pcre2_code_free(regex->code);
-    pcre2_match_context_free(regex->limits);
     free(regex);
 }
 
 /* ---- Matching ---- */
 
-/* struct lmq_regex_scratch is PCRE2's match data under our name. */
+struct lmq_regex_scratch {
+    pcre2_match_data *data;
+    pcre2_match_context *limits;
+    pcre2_jit_stack *stack; /* when the usual one was too small */
+    double end;             /* of the processor time that there is */
+    unsigned n_matches;     /* since the last look at the clock */
+};
+
+/* Of this thread: neighbours do not count. */
+static double
+processor_seconds(void)
+{
+    struct timespec now;
+
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0)
+        return 0;
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 struct lmq_regex_scratch *
-lmq_regex_scratch_new(void)
+lmq_regex_scratch_new(size_t n)
 {
-    return (struct lmq_regex_scratch *)pcre2_match_data_create(1, NULL);
+    struct lmq_regex_scratch *scratch = calloc(1, sizeof(*scratch));
+
+    if (scratch == NULL)
+        return NULL;
+    scratch->data = pcre2_match_data_create(1, NULL);
+    scratch->limits = pcre2_match_context_create(NULL);
+    scratch->end = processor_seconds() + SECONDS_PER_TEXT +
+                   SECONDS_PER_BYTE * (double)n;
+    if (scratch->data == NULL || scratch->limits == NULL) {
+        lmq_regex_scratch_free(scratch);
+        return NULL;
+    }
+    pcre2_set_heap_limit(scratch->limits, HEAP_LIMIT_KIB);
+    return scratch;
 }
 
 void
 lmq_regex_scratch_free(struct lmq_regex_scratch *scratch)
 {
-    pcre2_match_data_free((pcre2_match_data *)scratch);
+    if (scratch == NULL)
+        return;
+    pcre2_match_data_free(scratch->data);
+    pcre2_match_context_free(scratch->limits);
+    pcre2_jit_stack_free(scratch->stack);
+    free(scratch);
+}
+
+/* A larger stack for compiled code; false if there is one already. */
+static bool
+grow_stack(struct lmq_regex_scratch *scratch)
+{
+    if (scratch->stack != NULL)
+        return false;
+    scratch->stack = pcre2_jit_stack_create(JIT_STACK_MIN, JIT_STACK_MAX,
+                                            NULL);
+    if (scratch->stack != NULL)
+        pcre2_jit_stack_assign(scratch->limits, NULL, scratch->stack);
+    return scratch->stack != NULL;
+}
+
+/* A match that begins at one of the positions at..last. Compiled code counts
+ * the steps of each position, the interpreter those of all. */
+static int
+match_window(const struct lmq_regex *regex, struct lmq_regex_scratch *scratch,
+             struct lmq_chars text, size_t at, size_t last, uint32_t steps)
+{
+    uint32_t options = PCRE2_NO_UTF_CHECK;
+    size_t dear = regex->code_size / CHEAP_CODE + 1;
+
+    pcre2_set_offset_limit(scratch->limits, last);
+    pcre2_set_match_limit(scratch->limits, steps);
+    int code = pcre2_match(regex->code, text.p, text.n, at, options,
+                           scratch->data, scratch->limits);
+    if (code == PCRE2_ERROR_JIT_STACKLIMIT && grow_stack(scratch))
+        code = pcre2_match(regex->code, text.p, text.n, at, options,
+                           scratch->data, scratch->limits);
+    if (code != PCRE2_ERROR_JIT_STACKLIMIT)
+        return code;
+    /* The compiled code has a small stack, the interpreter the heap. */
+    pcre2_set_match_limit(scratch->limits, (uint32_t)(steps / dear) + 1);
+    return pcre2_match(regex->code, text.p, text.n, at,
+                       options | PCRE2_NO_JIT, scratch->data,
+                       scratch->limits);
+}
+
+static enum lmq_status
+fail_costs(const char *what, int code, struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "a pattern of the tokenizer needs too %s for this text (PCRE2 "
+             "says %d)",
+             what, code);
+    lmq_hint(err, "usual patterns need a hundredth of what is allowed");
+    return LMQ_ERR_UNSUPPORTED;
 }
 
 enum lmq_status
@@ -159,28 +253,40 @@ lmq_regex_match(const struct lmq_regex *regex,
                 size_t at, bool *found, size_t *start, size_t *stop,
                 struct lmq_error *err)
 {
-    pcre2_match_data *data = (pcre2_match_data *)scratch;
-    int code = pcre2_match(regex->code, text.p, text.n, at,
-                           PCRE2_NO_UTF_CHECK, data, regex->limits);
+    uint32_t steps = FEW_STEPS;
+    size_t window = WINDOW;
 
-    /* The compiled code has a small stack, the interpreter the heap. */
-    if (code == PCRE2_ERROR_JIT_STACKLIMIT)
-        code = pcre2_match(regex->code, text.p, text.n, at,
-                           PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
-                           regex->limits);
-    *found = code >= 0;
-    if (code >= 0) {
-        const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
-        /* \K is refused, so a match does not end before it starts. */
-        *start = ends[0];
-        *stop = ends[1];
-        return LMQ_OK;
+    *found = false;
+    while (at <= text.n) {
+        /* A match that was found at once cost next to nothing. */
+        if (scratch->n_matches++ % CLOCK_EVERY == 0 &&
+            processor_seconds() > scratch->end)
+            return fail_costs("much time", 0, err);
+        size_t last = text.n - at < window ? text.n : at + window - 1;
+        int code = match_window(regex, scratch, text, at, last, steps);
+        if (code >= 0) {
+            const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(scratch->data);
+            /* \K is refused, so a match does not end before it starts. */
+            *start = ends[0];
+            *stop = ends[1];
+            *found = true;
+            return LMQ_OK;
+        }
+        scratch->n_matches = 0;
+        if (code == PCRE2_ERROR_MATCHLIMIT && steps == FEW_STEPS) {
+            steps = MANY_STEPS;
+            window = 1;
+            continue;
+        }
+        if (code == PCRE2_ERROR_NOMEMORY)
+            return lmq_fail_nomem(err);
+        if (code != PCRE2_ERROR_NOMATCH)
+            return fail_costs("many steps", code, err);
+        at = last + 1;
+        while (at < text.n && (text.p[at] & 0xc0) == 0x80)
+            at++;
+        steps = FEW_STEPS;
+        window = WINDOW;
     }
-    if (code == PCRE2_ERROR_NOMATCH)
-        return LMQ_OK;
-    if (code == PCRE2_ERROR_NOMEMORY)
-        return lmq_fail_nomem(err);
-    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                    "a pattern of the tokenizer needs too many steps for this "
-                    "text (PCRE2 says %d)", code);
+    return LMQ_OK;
 }

@@ -23,12 +23,19 @@ enum lmq_status lmq_regex_open_literal(struct lmq_chars text,
                                        struct lmq_error *err);
 void lmq_regex_close(struct lmq_regex *regex);
 
-/* What one match at a time needs; NULL without memory. */
-struct lmq_regex_scratch *lmq_regex_scratch_new(void);
+/*
+ * What one match at a time needs, and what all the matches of one text may
+ * cost: n is the size of that text. NULL without memory.
+ *
+ * A text has 2 seconds of processor time and 2 microseconds per byte for all
+ * its patterns; the usual ones take a hundredth of that. Steps are limited
+ * too, so that a single match comes back to look at the clock.
+ */
+struct lmq_regex_scratch *lmq_regex_scratch_new(size_t n);
 void lmq_regex_scratch_free(struct lmq_regex_scratch *scratch);
 
 /* The first match in the valid UTF-8 `text` from `at` on. *found is false
- * without one. A pattern that needs too many steps is an error. */
+ * without one. What costs more than the scratch has left is an error. */
 enum lmq_status lmq_regex_match(const struct lmq_regex *regex,
                                 struct lmq_regex_scratch *scratch,
                                 struct lmq_chars text, size_t at, bool *found,

@@ -248,33 +248,30 @@ take_text(struct lmq_parts *from, struct lmq_parts *to)
 }
 
 enum lmq_status
-lmq_split_apply(const struct lmq_split_step *step, bool is_first,
+lmq_split_apply(const struct lmq_split_step *step,
+                struct lmq_regex_scratch *scratch, bool is_first,
                 struct lmq_parts *parts, struct lmq_parts *spare,
                 struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
     struct lmq_chars text = lmq_chars(parts->text.bytes, parts->text.n);
-    struct split s = { .step = step, .out = spare };
+    struct split s = { .step = step, .scratch = scratch, .out = spare };
 
     spare->n = 0;
     if (step->kind == LMQ_SPLIT_PREFIX) {
         if (add_prefix(step, parts, is_first, spare) != 0)
-            return lmq_fail_nomem(err);
+            return lmq_buffer_fail(&spare->text, text.n, err);
     } else if (step->kind == LMQ_SPLIT_MARK) {
         if (mark_spaces(step, parts, spare) != 0)
-            return lmq_fail_nomem(err);
+            return lmq_buffer_fail(&spare->text, text.n, err);
     } else if (step->kind == LMQ_SPLIT_SPACES) {
         for (size_t i = 0; i < parts->n; i++)
             if (break_at_spaces(step, text, parts->parts[i], spare) != 0)
                 return lmq_fail_nomem(err);
         take_text(parts, spare);
     } else {
-        s.scratch = lmq_regex_scratch_new();
-        if (s.scratch == NULL)
-            return lmq_fail_nomem(err);
         for (size_t i = 0; i < parts->n && status == LMQ_OK; i++)
             status = split_part(&s, text, parts->parts[i], err);
-        lmq_regex_scratch_free(s.scratch);
         take_text(parts, spare);
     }
     struct lmq_parts result = *spare;

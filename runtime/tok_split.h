@@ -54,6 +54,7 @@ int lmq_parts_begin(struct lmq_parts *parts, struct lmq_chars text);
 /* One step: `parts` becomes what it yields; `spare` is scratch. `is_first`
  * says that the first part stands at the very beginning. */
 enum lmq_status lmq_split_apply(const struct lmq_split_step *step,
+                                struct lmq_regex_scratch *scratch,
                                 bool is_first, struct lmq_parts *parts,
                                 struct lmq_parts *spare,
                                 struct lmq_error *err);

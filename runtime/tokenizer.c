@@ -274,6 +274,7 @@ struct encoder {
     struct lmq_buffer text, spare;
     struct lmq_parts parts, spare_parts;
     struct lmq_tok_scratch model;
+    struct lmq_regex_scratch *patterns;
     struct word *words; /* (N_WORDS) */
     uint32_t section;
     struct lmq_ids *ids;
@@ -335,11 +336,12 @@ encode_plain(struct encoder *e, struct lmq_chars text, bool is_first)
 
     if (text.n == 0)
         return LMQ_OK;
+    e->parts.text.most = e->spare_parts.text.most = lmq_pipeline_most(text.n);
     if (lmq_parts_begin(&e->parts, text) != 0)
         return lmq_fail_nomem(e->err);
     for (size_t i = 0; i < t->n_splits && status == LMQ_OK; i++)
-        status = lmq_split_apply(&t->splits[i], is_first, &e->parts,
-                                 &e->spare_parts, e->err);
+        status = lmq_split_apply(&t->splits[i], e->patterns, is_first,
+                                 &e->parts, &e->spare_parts, e->err);
     if (status != LMQ_OK)
         return status;
     e->section++;
@@ -364,7 +366,8 @@ encode_section(struct encoder *e, struct lmq_chars raw, bool is_first)
 {
     const struct lmq_tokenizer *t = e->t;
     enum lmq_status status =
-        lmq_pipeline_normalize(t, raw, &e->text, &e->spare, e->err);
+        lmq_pipeline_normalize(t, e->patterns, raw, &e->text, &e->spare,
+                               e->err);
     struct lmq_chars text = lmq_chars(e->text.bytes, e->text.n);
 
     for (size_t at = 0; status == LMQ_OK && at < text.n;) {
@@ -427,6 +430,9 @@ lmq_tokenizer_encode(const struct lmq_tokenizer *t, const char *text, size_t n,
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a text of %zu bytes is too long, the limit is %zu", n,
                         LMQ_TOKENIZER_MAX_TEXT);
+    e.patterns = lmq_regex_scratch_new(n);
+    if (e.patterns == NULL)
+        return lmq_fail_nomem(err);
     if ((flags & LMQ_ENCODE_BOS) != 0)
         status = append_marks(&e, &t->prefix, t->bos);
     if (status == LMQ_OK)
@@ -441,6 +447,7 @@ lmq_tokenizer_encode(const struct lmq_tokenizer *t, const char *text, size_t n,
     lmq_parts_free(&e.parts);
     lmq_parts_free(&e.spare_parts);
     lmq_tok_scratch_free(&e.model);
+    lmq_regex_scratch_free(e.patterns);
     free(e.words);
     return status;
 }
