@@ -111,12 +111,21 @@ struct lmq_open_options {
     const char *config;    /* a config.json */
     double rope_theta;
     double norm_eps;
+    int is_copied; /* weights are read into memory instead of mapped */
 };
 
 LMQ_API enum lmq_status
 lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
                     struct lmq_checkpoint **checkpoint, struct lmq_error *err);
 LMQ_API void lmq_checkpoint_close(struct lmq_checkpoint *checkpoint);
+
+/*
+ * A model is computed from its file where that lies, mapped into memory. If somebody truncates the file meanwhile, the system sends SIGBUS.
+ * This tells the path of the library's mapping that an address (si_addr) lies
+ * in, NULL if there is none. It may be called by a signal handler. A program
+ * that must survive opens with is_copied.
+ */
+LMQ_API const char *lmq_mapping_at(const void *address);
 
 /* ---- Converting ---- */
 

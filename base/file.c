@@ -15,6 +15,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +49,6 @@ lmq_crc32(uint32_t crc, const void *bytes, size_t n)
     return (uint32_t)sum;
 }
 
-/* ---- Reading ---- */
-
 struct digest_range {
     uint64_t offset, size;
     uint32_t crc;
@@ -57,14 +56,70 @@ struct digest_range {
 
 struct lmq_input {
     int fd;
-    bool keeps_digests;
+    bool keeps_digests, is_copied;
     uint64_t size;
     char *path;
     void *map; /* NULL until somebody asks */
+    int mapping; /* its place among the mappings, from 1 on; 0: none */
     pthread_mutex_t lock; /* guards what follows */
     struct digest_range *ranges;
     size_t n_ranges, ranges_capacity;
 };
+
+/* ---- What is mapped ---- */
+
+/*
+ * A signal handler looks here, so there is no lock and nothing is freed: a
+ * slot is filled in while its size is 0, and empties when that becomes 0
+ * again. Without a slot a file is read instead of mapped.
+ */
+#define MAPPINGS 256
+
+static struct mapping {
+    atomic_uintptr_t start;
+    atomic_size_t size; /* 0: free, 1: about to be filled in */
+    char path[256];
+} mappings[MAPPINGS];
+
+/* The slot's number from 1 on; 0 if all are taken. */
+static int
+remember_mapping(const void *start, size_t size, const char *path)
+{
+    for (int i = 0; i < MAPPINGS; i++) {
+        struct mapping *mapping = &mappings[i];
+        size_t none = 0;
+        if (!atomic_compare_exchange_strong(&mapping->size, &none, 1))
+            continue;
+        snprintf(mapping->path, sizeof(mapping->path), "%s", path);
+        atomic_store(&mapping->start, (uintptr_t)start);
+        atomic_store(&mapping->size, size < 2 ? 2 : size);
+        return i + 1;
+    }
+    return 0;
+}
+
+static void
+forget_mapping(int number)
+{
+    if (number > 0)
+        atomic_store(&mappings[number - 1].size, 0);
+}
+
+const char *
+lmq_mapping_at(const void *address)
+{
+    for (int i = 0; i < MAPPINGS; i++) {
+        size_t size = atomic_load(&mappings[i].size);
+        uintptr_t start = atomic_load(&mappings[i].start);
+        /* The last page is mapped as a whole. */
+        if (size > 1 && (uintptr_t)address >= start &&
+            (uintptr_t)address - start < size)
+            return mappings[i].path;
+    }
+    return NULL;
+}
+
+/* ---- Reading ---- */
 
 enum lmq_status
 lmq_input_open(const char *path, struct lmq_input **out, struct lmq_error *err)
@@ -102,8 +157,11 @@ lmq_input_close(struct lmq_input *input)
 {
     if (input == NULL)
         return;
-    if (input->map != NULL)
+    forget_mapping(input->mapping);
+    if (input->mapping > 0)
         munmap(input->map, (size_t)input->size);
+    else
+        lmq_mem_free(input->map);
     if (input->fd >= 0)
         close(input->fd);
     pthread_mutex_destroy(&input->lock);
@@ -251,10 +309,54 @@ lmq_input_digest(struct lmq_input *input, uint32_t *crc, struct lmq_error *err)
     return digest_gap(input, at, input->size, crc, err);
 }
 
+void
+lmq_input_copy(struct lmq_input *input)
+{
+    input->is_copied = true;
+}
+
+/* All of it in memory of our own: a file that shrinks is an error of reading
+ * and nothing else. */
+static enum lmq_status
+copy_all(struct lmq_input *input, struct lmq_error *err)
+{
+    void *copy = input->size > SIZE_MAX
+                     ? NULL
+                     : lmq_mem_aligned((size_t)input->size, 1);
+    if (copy == NULL) {
+        lmq_fail_nomem(err);
+        lmq_error_in(err, input->path);
+        return LMQ_ERR_NOMEM;
+    }
+    enum lmq_status status =
+        read_exactly(input, 0, copy, (size_t)input->size, err);
+    if (status == LMQ_OK)
+        input->map = copy;
+    else
+        lmq_mem_free(copy);
+    return status;
+}
+
 /* The kernel has the upper half or quarter of what 32 bits can address, and
  * libraries lie in between. */
 static enum lmq_status
-map_input(struct lmq_input *input, struct lmq_error *err)
+fail_mapping(const struct lmq_input *input, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_ERR_IO;
+
+    if (sizeof(void *) < 8 && errno == ENOMEM)
+        lmq_fail(err, status, 0,
+                 "is %" PRIu64 " bytes, more than a program of %zu bits can "
+                 "map; use one of 64 bits",
+                 input->size, 8 * sizeof(void *));
+    else
+        status = lmq_fail_errno(err, "cannot be mapped");
+    lmq_error_in(err, input->path);
+    return status;
+}
+
+static enum lmq_status
+map_all(struct lmq_input *input, struct lmq_error *err)
 {
     void *map = MAP_FAILED;
 
@@ -262,31 +364,29 @@ map_input(struct lmq_input *input, struct lmq_error *err)
     if (input->size <= PTRDIFF_MAX)
         map = mmap(NULL, (size_t)input->size, PROT_READ, MAP_SHARED,
                    input->fd, 0);
-    if (map != MAP_FAILED) {
-        input->map = map;
-        return LMQ_OK;
+    if (map == MAP_FAILED)
+        return fail_mapping(input, err);
+    input->mapping =
+        remember_mapping(map, (size_t)input->size, input->path);
+    if (input->mapping == 0) {
+        munmap(map, (size_t)input->size);
+        return copy_all(input, err);
     }
-    if (sizeof(void *) < 8 && errno == ENOMEM)
-        return lmq_fail(err, LMQ_ERR_IO, 0,
-                        "is %" PRIu64 " bytes, more than a program of %zu "
-                        "bits can map; use one of 64 bits",
-                        input->size, 8 * sizeof(void *));
-    return lmq_fail_errno(err, "cannot be mapped");
+    input->map = map;
+    return LMQ_OK;
 }
 
 enum lmq_status
 lmq_input_map(struct lmq_input *input, const unsigned char **bytes,
               struct lmq_error *err)
 {
-    if (input->map == NULL && input->size > 0) {
-        enum lmq_status status = map_input(input, err);
-        if (status != LMQ_OK) {
-            lmq_error_in(err, input->path);
-            return status;
-        }
-    }
+    enum lmq_status status = LMQ_OK;
+
+    if (input->map == NULL && input->size > 0)
+        status = input->is_copied ? copy_all(input, err)
+                                  : map_all(input, err);
     *bytes = input->map;
-    return LMQ_OK;
+    return status;
 }
 
 void
@@ -295,7 +395,7 @@ lmq_input_forget(struct lmq_input *input, uint64_t offset, uint64_t n)
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t from = offset / page * page;
 
-    if (input->map != NULL && n > 0 && offset + n <= input->size)
+    if (input->mapping > 0 && n > 0 && offset + n <= input->size)
         madvise((char *)input->map + from, (size_t)(offset + n - from),
                 MADV_DONTNEED);
 }

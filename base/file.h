@@ -28,7 +28,9 @@ enum lmq_status lmq_input_read(struct lmq_input *input, uint64_t offset,
                                void *buffer, size_t n, struct lmq_error *err);
 
 /* The whole file as memory, for as long as the input is open. A file that
- * shrinks meanwhile raises SIGBUS: programs that map should expect it. */
+ * shrinks meanwhile raises SIGBUS, and lmq_mapping_at() knows whose it is;
+ * after lmq_input_copy() it is a copy, which nobody can shrink. */
+void lmq_input_copy(struct lmq_input *input);
 enum lmq_status lmq_input_map(struct lmq_input *input,
                               const unsigned char **bytes,
                               struct lmq_error *err);

@@ -23,6 +23,7 @@ static const struct option opening_options[] = {
     {0, "config", "FILE", "in place of the config.json beside the weights"},
     {0, "rope-theta", "X", "the base of the rotary positions"},
     {0, "norm-eps", "X", "the epsilon of the norms"},
+    {0, "no-mmap", NULL, "read the weights into memory, do not map them"},
     {0, NULL, NULL, NULL},
 };
 

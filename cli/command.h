@@ -31,7 +31,8 @@ struct option {
 /* Options that many commands share. */
 enum common {
     COMMON_WORK = 1, /* -j, --progress */
-    COMMON_OPEN = 2  /* --tokenizer, --config, --rope-theta, --norm-eps */
+    COMMON_OPEN = 2  /* --tokenizer, --config, --rope-theta, --norm-eps,
+                        --no-mmap */
 };
 
 #define MAX_OPERANDS 64
@@ -104,7 +105,7 @@ extern const char *const activation_modes[];
  * if it is there but no size. */
 bool option_size(const struct arguments *arguments, const char *name,
                  unsigned kilo, uint64_t *value);
-/* --tokenizer, --config, --rope-theta, --norm-eps. */
+/* --tokenizer, --config, --rope-theta, --norm-eps, --no-mmap. */
 bool open_options(const struct arguments *arguments,
                   struct lmq_open_options *options);
 bool thread_option(const struct arguments *arguments, int *threads);
@@ -138,6 +139,8 @@ char *read_text(const char *path, size_t *n, int *code);
 int report_error(const struct lmq_error *err);
 /* "lmquant: ..." of a file that the library has not seen. */
 void print_error(const char *format, ...) LMQ_PRINTF(1, 2);
+/* A mapped file that was truncated ends the program with a message. */
+void catch_truncation(void);
 int usage_error(const struct command *command, const char *format, ...)
     LMQ_PRINTF(2, 3);
 /* The same, with the word that may have been meant, if there is one. */

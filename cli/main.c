@@ -100,6 +100,7 @@ main(int argc, char **argv)
     const struct command *command = find_command(name);
     if (command == NULL)
         return unknown_command(name);
+    catch_truncation();
     int code = parse_arguments(command, argc - 1, argv + 1, &arguments);
     if (code >= 0)
         return code;

@@ -3,10 +3,12 @@
  */
 #include "config.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -115,6 +117,53 @@ print_notes(const struct arguments *arguments, const struct lmq_report *report)
     for (size_t i = 0; i < lmq_report_length(notes); i++)
         print_note(arguments, "%s",
                    lmq_report_string(lmq_report_item(notes, i), ""));
+}
+
+/* ---- Files that are truncated ---- */
+
+static void
+write_text(const char *text)
+{
+    size_t n = strlen(text);
+
+    while (n > 0) {
+        ssize_t written = write(STDERR_FILENO, text, n);
+        if (written <= 0)
+            return;
+        text += written;
+        n -= (size_t)written;
+    }
+}
+
+/* Only what a handler may call. Outputs have no name yet, so nothing of them
+ * stays behind; where they must have one, the next output cleans up. */
+static void
+say_truncated(int number, siginfo_t *info, void *context)
+{
+    const char *path = lmq_mapping_at(info->si_addr);
+
+    (void)context;
+    if (path == NULL) { /* none of ours: end as if there were no handler */
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    write_text("lmquant: ");
+    write_text(path);
+    write_text(": the file became shorter while it was in use, or cannot be "
+               "read any more\n"
+               "hint: rename a new file to its name instead of writing into "
+               "it, or use --no-mmap\n");
+    _exit(EXIT_SYSTEM);
+}
+
+void
+catch_truncation(void)
+{
+    struct sigaction action = {.sa_flags = SA_SIGINFO};
+
+    action.sa_sigaction = say_truncated;
+    sigaction(SIGBUS, &action, NULL);
 }
 
 /* ---- Output ---- */

@@ -150,6 +150,7 @@ open_options(const struct arguments *arguments,
     *options = (struct lmq_open_options){
         .tokenizer = option_text(arguments, "tokenizer"),
         .config = option_text(arguments, "config"),
+        .is_copied = has_option(arguments, "no-mmap"),
     };
     return option_real(arguments, "rope-theta", 1e-30, 1e30,
                        &options->rope_theta) &&

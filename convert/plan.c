@@ -304,7 +304,7 @@ lmq_plan_finish_metadata(struct lmq_plan *plan, struct lmq_error *err)
 
 /* ---- Sections ---- */
 
-/* The deflated form, if it is smaller. */
+/* The deflated form, if it is smaller and not suspiciously small. */
 static enum lmq_status
 deflate_content(struct lmq_content *content, unsigned char **owned,
                 struct lmq_error *err)
@@ -316,7 +316,8 @@ deflate_content(struct lmq_content *content, unsigned char **owned,
         return lmq_fail_nomem(err);
     if (compress2(bytes, &size, content->bytes, (uLong)content->size,
                   Z_BEST_COMPRESSION) != Z_OK ||
-        size >= content->size) {
+        size >= content->size ||
+        !lmq_inflation_is_fair(size, content->size)) {
         free(bytes);
         return LMQ_OK;
     }

@@ -388,6 +388,8 @@ lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
     }
     if (status == LMQ_OK)
         status = apply_options(checkpoint, options, err);
+    for (size_t i = 0; i < checkpoint->n_files && options->is_copied; i++)
+        lmq_input_copy(checkpoint->files[i]);
     if (status == LMQ_OK)
         status = lmq_checkpoint_normalise(checkpoint, err);
     if (status != LMQ_OK) {

@@ -236,8 +236,9 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
                         "the directory or the metadata are deflated, which "
                         "only embedded files may be");
-    if (is_deflated ? section->size / LMQ_MAX_INFLATION > section->stored.size
-                    : section->size != section->stored.size)
+    if (is_deflated
+            ? !lmq_inflation_is_fair(section->stored.size, section->size)
+            : section->size != section->stored.size)
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
                         "a section of %" PRIu64 " stored bytes cannot hold "
                         "%" PRIu64,
@@ -248,6 +249,13 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
                         "a section's name or reserved bytes are malformed");
     return LMQ_OK;
+}
+
+bool
+lmq_inflation_is_fair(uint64_t stored_size, uint64_t size)
+{
+    return size <= LMQ_FREE_INFLATION ||
+           (size - LMQ_FREE_INFLATION) / LMQ_MAX_INFLATION <= stored_size;
 }
 
 /* ---- Trailer ---- */

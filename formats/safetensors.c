@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_cost.h"
 #include "base/size.h"
 #include "formats/formats.h"
 #include "formats/hf_config.h"
@@ -155,49 +156,145 @@ check_tiling(struct lmq_tensor *tensors, size_t n, uint64_t data_size,
 }
 
 static enum lmq_status
-add_tensors(struct lmq_checkpoint *checkpoint, uint32_t file, json_t *header,
-            uint64_t data_at, struct lmq_error *err)
+add_tensor(struct lmq_checkpoint *checkpoint, uint32_t file, const char *name,
+           const json_t *entry, uint64_t data_size, struct lmq_error *err)
 {
-    uint64_t data_size = lmq_input_size(checkpoint->files[file]) - data_at;
-    size_t first = checkpoint->n_tensors;
-    enum lmq_status status = LMQ_OK;
-    const char *name;
-    json_t *entry;
+    struct lmq_tensor *tensor;
+    enum lmq_status status =
+        lmq_checkpoint_add_tensor(checkpoint, name, &tensor, err);
 
-    json_object_foreach(header, name, entry)
-    {
-        struct lmq_tensor *tensor;
-        if (strcmp(name, "__metadata__") == 0)
-            continue;
-        status = lmq_checkpoint_add_tensor(checkpoint, name, &tensor, err);
-        if (status != LMQ_OK)
-            return status;
-        tensor->file = file;
-        status = parse_dtype(entry, tensor, err);
-        if (status == LMQ_OK)
-            status = parse_shape(entry, tensor, err);
-        if (status == LMQ_OK)
-            status = parse_range(entry, data_size, tensor, err);
-        if (status != LMQ_OK)
-            return status;
+    if (status != LMQ_OK)
+        return status;
+    tensor->file = file;
+    status = parse_dtype(entry, tensor, err);
+    if (status == LMQ_OK)
+        status = parse_shape(entry, tensor, err);
+    return status == LMQ_OK ? parse_range(entry, data_size, tensor, err)
+                            : status;
+}
+
+/* One member of the header, [from, end) of its text, which is changed: the
+ * bytes around it become the braces of an object of its own. */
+static enum lmq_status
+add_member(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
+           size_t from, size_t end, uint64_t data_size, struct lmq_error *err)
+{
+    const char *name;
+    json_t *object, *entry;
+
+    text[from - 1] = '{';
+    text[end] = '}';
+    enum lmq_status status =
+        lmq_json_parse((unsigned char *)text + from - 1, end - from + 2,
+                       &object, err);
+    if (status != LMQ_OK) {
+        err->offset = LENGTH_BYTES + from;
+        return status;
     }
-    size_t n = checkpoint->n_tensors - first;
-    status = check_tiling(n == 0 ? NULL : checkpoint->tensors + first, n,
-                          data_size, err);
-    for (size_t i = first; i < checkpoint->n_tensors; i++)
-        checkpoint->tensors[i].offset += data_at;
+    if (json_object_size(object) != 1)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES + from,
+                          "the header is no valid JSON: a tensor is missing");
+    else
+        json_object_foreach(object, name, entry)
+            if (strcmp(name, "__metadata__") != 0)
+                status = add_tensor(checkpoint, file, name, entry, data_size,
+                                    err);
+    json_decref(object);
+    return status;
+}
+
+/* Tensor by tensor: the tree of a large header would be many times its
+ * text. */
+static enum lmq_status
+add_members(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
+            size_t n, uint64_t data_size, struct lmq_error *err)
+{
+    size_t at = lmq_json_skip_space(text, n, 0), end = at;
+    char next = at < n && text[at] == '{' ? ',' : 0;
+
+    if (next == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                        "the header is no JSON object");
+    if (lmq_json_member(text, n, at + 1, &end) == end && end < n &&
+        text[end] == '}')
+        next = '}';
+    for (at++; next == ',';) {
+        size_t from = lmq_json_member(text, n, at, &end);
+        if (end >= n || text[end] == ']')
+            return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES + from,
+                            "the header is no valid JSON: it does not end");
+        next = text[end];
+        enum lmq_status status =
+            add_member(checkpoint, file, text, from, end, data_size, err);
+        if (status != LMQ_OK)
+            return status;
+        at = end + 1;
+    }
+    if (lmq_json_skip_space(text, n, end + 1) != n)
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES + end + 1,
+                        "the header is no valid JSON: something follows it");
+    return LMQ_OK;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum lmq_status
+check_names(const struct lmq_tensor *tensors, size_t n, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    const char **names = calloc(n + 1, sizeof(*names));
+
+    if (names == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n; i++)
+        names[i] = tensors[i].stored_name;
+    qsort((void *)names, n, sizeof(*names), compare_names);
+    for (size_t i = 1; i < n && status == LMQ_OK; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                              "is no valid JSON: tensor '%s' is a duplicate "
+                              "object key",
+                              names[i]);
+    free((void *)names);
     return status;
 }
 
 static enum lmq_status
-read_header(struct lmq_input *input, json_t **header, uint64_t *data_at,
+add_tensors(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
+            size_t size, struct lmq_error *err)
+{
+    uint64_t data_at = LENGTH_BYTES + (uint64_t)size;
+    uint64_t data_size = lmq_input_size(checkpoint->files[file]) - data_at;
+    size_t first = checkpoint->n_tensors;
+    enum lmq_status status =
+        add_members(checkpoint, file, text, size, data_size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    size_t n = checkpoint->n_tensors - first;
+    struct lmq_tensor *added = n == 0 ? NULL : checkpoint->tensors + first;
+    status = check_names(added, n, err);
+    if (status == LMQ_OK)
+        status = check_tiling(added, n, data_size, err);
+    for (size_t i = 0; i < n; i++)
+        added[i].offset += data_at;
+    return status;
+}
+
+/* *text is freed with free(). */
+static enum lmq_status
+read_header(struct lmq_input *input, char **text, size_t *n,
             struct lmq_error *err)
 {
     unsigned char length[LENGTH_BYTES];
     enum lmq_status status =
         lmq_input_read(input, 0, length, sizeof(length), err);
 
-    *header = NULL;
+    *text = NULL;
     if (status != LMQ_OK)
         return status;
     uint64_t size = lmq_load_u64le(length);
@@ -214,39 +311,28 @@ read_header(struct lmq_input *input, json_t **header, uint64_t *data_at,
                         "the header is said to be %" PRIu64 " bytes, at most "
                         "%" PRIu64 " are possible",
                         size, most);
-    unsigned char *text = malloc((size_t)size + 1);
-    if (text == NULL)
+    *n = (size_t)size;
+    *text = malloc(*n + 1);
+    if (*text == NULL)
         return lmq_fail_nomem(err);
-    status = lmq_input_read(input, LENGTH_BYTES, text, (size_t)size, err);
-    if (status == LMQ_OK)
-        status = lmq_json_parse(text, (size_t)size, header, err);
-    free(text);
-    if (status == LMQ_OK && !json_is_object(*header)) {
-        json_decref(*header);
-        *header = NULL;
-        status = lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
-                          "the header is no JSON object");
-    }
-    *data_at = LENGTH_BYTES + size;
-    return status;
+    return lmq_input_read(input, LENGTH_BYTES, *text, *n, err);
 }
 
 static enum lmq_status
 add_shard(struct lmq_checkpoint *checkpoint, const char *path, uint32_t *index,
           struct lmq_error *err)
 {
-    json_t *header;
-    uint64_t data_at = 0;
+    char *header = NULL;
+    size_t n = 0;
     enum lmq_status status =
         lmq_checkpoint_add_file(checkpoint, path, index, err);
 
     if (status != LMQ_OK)
         return status;
-    status = read_header(checkpoint->files[*index], &header, &data_at, err);
-    if (status == LMQ_OK) {
-        status = add_tensors(checkpoint, *index, header, data_at, err);
-        json_decref(header);
-    }
+    status = read_header(checkpoint->files[*index], &header, &n, err);
+    if (status == LMQ_OK)
+        status = add_tensors(checkpoint, *index, header, n, err);
+    free(header);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     return status;

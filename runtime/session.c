@@ -162,7 +162,7 @@ fail_nonfinite(const struct lmq_session *session, size_t position,
              "computes NaN or infinity, first at position %zu (token %" PRId32
              "), in %s",
              position, token, where);
-    if (session->work.kv_type != LMQ_ROW_F32)
+    if (session->kv[0].type != LMQ_ROW_F32)
         lmq_hint(err, "keys and values may be too large for their type: "
                       "--kv=f32 has room for all");
     else

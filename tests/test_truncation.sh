@@ -1,0 +1,58 @@
+#!/bin/sh
+# A model that is truncated while it is used ends the command with a message
+# and 1, and leaves nothing behind; with --no-mmap it goes on.
+#
+# The file is cut when the command has shown that it computes.
+
+lmquant=${top_builddir-.}/lmquant
+data=${srcdir-.}/tests/data/fable
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+"$lmquant" convert -q "$data" "$work/good.lmq" || fail "convert"
+
+# cut WHAT COMMAND...: runs it on $work/cut.lmq, which is cut after a moment,
+# sooner each time until it happens within the work.
+cut() {
+    what=$1
+    shift
+    for delay in 0.6 0.3 0.15 0.08 0.04 0.02 0.01; do
+        cp "$work/good.lmq" "$work/cut.lmq"
+        "$@" >"$work/out" 2>"$work/err" &
+        pid=$!
+        sleep $delay
+        : >"$work/cut.lmq"
+        wait $pid
+        code=$?
+        [ $code -eq 0 ] && continue
+        [ $code -eq 1 ] || fail "$what: exit $code: $(cat "$work/err")"
+        grep -q "cut.lmq.*became shorter while it " "$work/err" && break
+        fail "$what says: $(cat "$work/err")"
+    done
+    [ $code -eq 1 ] || echo "$what: was always faster than the knife"
+    left=$(find "$work" -name '.lmquant*')
+    [ -z "$left" ] || fail "$what left $left"
+}
+
+cut run "$lmquant" run -n 400 --temp=1 "$work/cut.lmq" Once
+cut bench "$lmquant" bench -p 200 -n 200 "$work/cut.lmq"
+cut validate "$lmquant" validate -q --attribute "--report=$work/page.html" \
+    "$data" "$work/cut.lmq" "$data/held-out-b.txt"
+[ ! -e "$work/page.html" ] || [ $code -eq 0 ] || fail "validate left a page"
+
+cp "$work/good.lmq" "$work/cut.lmq"
+"$lmquant" run --no-mmap -q -n 400 --temp=1 "$work/cut.lmq" Once \
+    >"$work/out" 2>"$work/err" &
+pid=$!
+sleep 0.3
+: >"$work/cut.lmq"
+wait $pid
+code=$?
+[ $code -eq 0 ] || grep -q "shorter\|bytes" "$work/err" ||
+    fail "run --no-mmap: exit $code: $(cat "$work/err")"
+exit 0
