@@ -729,7 +729,30 @@ make_lmq(void)
     bytes_free(&bytes);
     bytes = converted("good-folder", "good-compressed.lmq", &compressed);
     describe("good-compressed.lmq", "a deflated tokenizer, if that is less.");
+    /* The size of the first embedded file. */
+    unsigned char *entry =
+        bytes.at + find_lmq_entry(bytes.at, bytes.n, 3);
+    entry[24 + 3] = 8;
+    reseal_lmq(bytes.at, bytes.n);
+    emit("bad-section-inflation.lmq", &bytes,
+         "a deflated file that would inflate to 128 MiB [9].");
+
+    put_safetensors_raw(&bytes,
+                        "{" E("embed_tokens.weight", "F32", "[1,1]", "[0,4]") "}",
+                        NULL, 0);
+    put_f32(&bytes, 3);
+    save(&bytes, in("scalar.safetensors"));
     bytes_free(&bytes);
+    bytes = converted("scalar.safetensors", "scalar.lmq", &rows);
+    unlink(in("scalar.safetensors"));
+    unlink(in("scalar.lmq"));
+    /* No dimensions instead of one by one: the bytes are the same. */
+    unsigned char *record =
+        bytes.at + find_lmq_section(bytes.at, bytes.n, 2) + 16;
+    record[23] = 0;
+    memset(record + 32, 0, 16);
+    reseal_lmq(bytes.at, bytes.n);
+    emit("good-q8-scalar.lmq", &bytes, "one number in q8, no dimensions.");
 
     /* What is patched has three tensors: embedding, query, and a head that is
      * the embedding again. */

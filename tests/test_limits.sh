@@ -1,0 +1,112 @@
+#!/bin/sh
+#
+# test_limits.sh - files that ask for much more than they hold, with a limit on
+# memory and on processor time; and large ones that are honest.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+export OMP_NUM_THREADS=1
+if has_sanitizer; then
+    skip "sanitizers reserve more memory than the limits"
+    exit 77
+fi
+# 512 MiB of addresses, 10 s of processor time: the libraries take 100 MiB.
+limited() { (ulimit -v 524288 && ulimit -t 10 && exec "$@"); }
+
+# refused COMMAND...: with 3 and one sentence.
+refused() {
+    expect 3 limited "$lmquant" "$@"
+    is_one_sentence "$*"
+}
+
+# repeated N TEXT: about N bytes of it.
+repeated() { yes "$2" | tr -d '\n' | head -c "$1"; }
+
+# ---- Headers of safetensors ----
+
+# header NAME: standard input as a header, filled up to 8 MiB.
+header() {
+    cat >"$work/header"
+    size=$(wc -c <"$work/header")
+    printf '\000\000\200\000\000\000\000\000' >"$work/$1"
+    cat "$work/header" >>"$work/$1"
+    head -c $((8388608 - size)) /dev/zero | tr '\0' ' ' >>"$work/$1"
+}
+
+{ printf '{"a":['; repeated 6000000 '{},'; printf '{}]}'; } |
+    header objects.safetensors
+{ printf '{"a":['; repeated 6000000 '[],'; printf '[]]}'; } |
+    header lists.safetensors
+{ printf '{"__metadata__":{"a":['; repeated 6000000 '{},'; printf '{}]}}'; } |
+    header metadata.safetensors
+{ printf '{'; repeated 6000000 '"a":{},'; printf '"a":{}}'; } |
+    header names.safetensors
+for name in objects lists metadata names; do
+    refused inspect "$work/$name.safetensors"
+done
+awk 'BEGIN {
+    printf "{"
+    for (i = 0; i < 60000; i++)
+        printf "%s\"model.layers.%d.mlp.experts.%d.down_proj.weight\":" \
+               "{\"dtype\":\"F32\",\"shape\":[1,1]," \
+               "\"data_offsets\":[%d,%d]}", i ? "," : "", i / 128, i % 128,
+               4 * i, 4 * i + 4
+    printf "}" }' | header honest.safetensors
+head -c 240000 /dev/zero >>"$work/honest.safetensors"
+expect 0 limited "$lmquant" inspect -q "$work/honest.safetensors"
+
+# ---- Tokenizers ----
+
+# tokenizer NORMALIZER: one of all letters, in $work/tokenizer.json.
+tokenizer() {
+    printf '{"added_tokens":[],"normalizer":%s,"pre_tokenizer":null,' "$1"
+    printf '"model":{"type":"BPE","vocab":{"a":0,"b":1,"c":2},"merges":[]}}'
+}
+
+# splits PATTERN TEXT STATUS: a text through a pattern.
+splits() {
+    tokenizer '{"type":"Replace","pattern":{"Regex":"'"$1"'"},"content":"b"}' \
+        >"$work/tokenizer.json"
+    printf '%s' "$2" >"$work/text"
+    run limited "$lmquant" tokenize --ids "$work/tokenizer.json" <"$work/text"
+    [ $status -eq "$3" ] || fail "'$1': exit $status: $(cat "$work/stderr")"
+    [ $status -eq 0 ] || is_one_sentence "$1"
+}
+
+splits '(?:a?){5000}a{5000}' aaaa 3
+splits '(?:(?:a+)+)+(?=c|d)' "$(repeated 4000 a)" 3
+splits '(?:a|a|b)+(?=c|d)' "$(repeated 4000 ab)" 3
+splits '(?:a|aa)+(?=c|d)' "$(repeated 4000 a)" 3
+splits 'a+' "$(repeated 100000 a)" 0
+splits 'a+(?=c|d)' "$(repeated 4000 a)" 0
+splits '(?=a*+c|d)x|(?:a|b)' "$(repeated 4000 ab)" 0
+
+printf '%65536s' '' | tr ' ' a >"$work/text"
+tokenizer '{"type":"Replace","pattern":{"String":"a"},"content":"'"$(
+    repeated 250 b)"'"}' >"$work/tokenizer.json"
+run limited "$lmquant" tokenize --ids "$work/tokenizer.json" <"$work/text"
+[ $status -eq 3 ] || fail "growth: exit $status"
+says "makes more than"
+is_one_sentence growth
+
+{ printf '{"model":{"type":"BPE","vocab":{},"merges":['
+  repeated 6000000 '{},'; printf '{}]}}'; } >"$work/tokenizer.json"
+run limited "$lmquant" tokenize --ids "$work/tokenizer.json" </dev/null
+[ $status -eq 3 ] || fail "JSON: exit $status"
+
+# ---- GGUF ----
+
+# numbers N: as 8 bytes, little-endian, N below 2^32.
+number() {
+    printf "$(printf '\\%03o\\%03o\\%03o\\%03o' $(($1 % 256)) \
+        $(($1 / 256 % 256)) $(($1 / 65536 % 256)) $(($1 / 16777216)))"
+    printf '\000\000\000\000'
+}
+four() { number "$1" | head -c 4; }
+
+# A list of a million empty texts.
+{ printf 'GGUF'; four 3; number 0; number 1; number 1; printf a; four 9
+  four 8; number 1000000; head -c 8000000 /dev/zero; } >"$work/texts.gguf"
+run limited "$lmquant" inspect "$work/texts.gguf"
+[ $status -eq 0 ] || [ $status -eq 3 ] || fail "texts.gguf: exit $status"
+finish
