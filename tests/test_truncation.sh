@@ -6,6 +6,8 @@
 
 lmquant=${top_builddir-.}/lmquant
 data=${srcdir-.}/tests/data/fable
+# Threads that wait for each other take minutes on a busy machine.
+export OMP_NUM_THREADS=1
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 
@@ -21,7 +23,7 @@ fail() {
 cut() {
     what=$1
     shift
-    for delay in 0.6 0.3 0.15 0.08 0.04 0.02 0.01; do
+    for delay in 0.3 0.1 0.03 0.01; do
         cp "$work/good.lmq" "$work/cut.lmq"
         "$@" >"$work/out" 2>"$work/err" &
         pid=$!
