@@ -210,17 +210,16 @@ wait_at(struct gate *gate, unsigned turn, struct member *member)
 void
 lmq_team_barrier(struct lmq_team *team, size_t member)
 {
-    size_t all = team->n;
-
-    if (all == 1)
-        return;
-    /* Neither can change before this member has arrived; afterwards the others
-     * may be in another run already. */
+    /* Neither can change before this member has arrived, and both may as soon
+     * as it has. */
+    size_t n = team->n;
     unsigned turn = atomic_load_explicit(&team->all_arrived.turn,
                                          memory_order_relaxed);
-    size_t n = atomic_fetch_add_explicit(&team->n_arrived, 1,
-                                         memory_order_acq_rel);
-    if (n + 1 < all) {
+    if (n == 1)
+        return;
+    size_t before = atomic_fetch_add_explicit(&team->n_arrived, 1,
+                                              memory_order_acq_rel);
+    if (before + 1 < n) {
         wait_at(&team->all_arrived, turn, &team->members[member]);
         return;
     }

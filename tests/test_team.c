@@ -169,6 +169,26 @@ START_TEST(nobody_passes_a_barrier_before_all_are_there)
 }
 END_TEST
 
+/* Who leaves the barrier at the end of a run late meets the next run. */
+START_TEST(runs_of_changing_size_follow_at_once)
+{
+    struct lmq_team *team = lmq_team_new(4);
+    struct count count = {0};
+    size_t expected[4] = {0};
+
+    for (size_t i = 0; i < 20000; i++) {
+        size_t n = 2 + i % 3;
+        lmq_team_run(team, n, count_calls, &count);
+        ck_assert_uint_eq(count.n_members, n);
+        for (size_t j = 0; j < n; j++)
+            expected[j]++;
+    }
+    for (size_t j = 0; j < 4; j++)
+        ck_assert_uint_eq(count.calls[j], expected[j]);
+    lmq_team_free(team);
+}
+END_TEST
+
 static void *
 run_own_team(void *argument)
 {
@@ -460,6 +480,7 @@ main(void)
         the_tightest_control_group_counts,
         each_member_is_called_once,
         nobody_passes_a_barrier_before_all_are_there,
+        runs_of_changing_size_follow_at_once,
         teams_do_not_know_each_other,
         a_child_of_fork_goes_on_alone,
         without_threads_a_team_is_smaller,
