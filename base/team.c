@@ -32,7 +32,8 @@
 
 /* What reading a tensor takes of a stack, many times over. */
 #define STACK_SIZE ((size_t)512 << 10)
-/* The longest look: about what it costs to sleep and to be woken, twice. */
+/* The longest look: about what it costs to sleep and to be woken, twice; two
+ * per cent of what a busy core lets somebody wait for his turn. */
 #define LONGEST_LOOK 50000 /* ns */
 /* Looks between two glances at the clock. */
 #define LOOKS 32
