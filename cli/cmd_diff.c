@@ -44,25 +44,113 @@ print_row(const char *name, const struct lmq_report *row)
 }
 
 static void
-print_summary(const struct lmq_report *report)
+print_shape(const struct lmq_report *shape)
 {
-    const struct lmq_report *tensors = lmq_report_at(report, "tensors");
-    const struct lmq_report *shapes = lmq_report_at(report, "other_shapes");
+    for (size_t i = 0; i < lmq_report_length(shape); i++)
+        printf("%s%.0f", i == 0 ? "" : "x",
+               lmq_report_number(lmq_report_item(shape, i), ""));
+}
 
-    printf("%-38s %10s %10s %7s %10s\n", "tensor", "max error", "rms error",
-           "SNR dB", "cosine");
-    for (size_t i = 0; i < lmq_report_length(tensors); i++) {
+/* Identical ones, which stand last, in one line. */
+static void
+print_tensors(const struct lmq_report *tensors)
+{
+    size_t n = lmq_report_length(tensors), n_different = 0;
+
+    while (n_different < n &&
+           lmq_report_number(lmq_report_item(tensors, n_different),
+                             "different_elements") != 0)
+        n_different++;
+    if (n_different > 0)
+        printf("%-38s %10s %10s %7s %10s\n", "tensor, the worst first",
+               "max error", "rms error", "SNR dB", "cosine");
+    for (size_t i = 0; i < n_different; i++) {
         const struct lmq_report *row = lmq_report_item(tensors, i);
         print_row(lmq_report_string(row, "name"), row);
     }
-    print_row("all of them", report);
-    for (size_t i = 0; i < lmq_report_length(shapes); i++)
-        printf("another shape: %s\n",
-               lmq_report_string(lmq_report_item(shapes, i), "name"));
+    if (n > n_different)
+        printf("%zu of %zu tensor%s %s identical\n", n - n_different, n,
+               n == 1 ? "" : "s", n - n_different == 1 ? "is" : "are");
+}
+
+static void
+print_value(const struct lmq_report *difference, const char *key)
+{
+    const struct lmq_report *value = lmq_report_at(difference, key);
+    double number = lmq_report_number(difference, key);
+
+    if (number == number)
+        printf("%.9g", number);
+    else if (lmq_report_length(value) > 0)
+        printf("a list of %zu", lmq_report_length(value));
+    else if (lmq_report_string(difference, key)[0] != '\0')
+        printf("%s", lmq_report_string(difference, key));
+    else
+        printf("the usual");
+}
+
+/* The description, the tokenizer. */
+static void
+print_part(const struct lmq_report *report, const char *name)
+{
+    const struct lmq_report *part = lmq_report_at(report, name);
+    const struct lmq_report *list = lmq_report_at(part, "differences");
+    bool in_a = lmq_report_number(part, "in_a") != 0;
+    bool in_b = lmq_report_number(part, "in_b") != 0;
+
+    if (in_a != in_b)
+        printf("%s: only in the %s\n", name, in_a ? "first" : "second");
+    else if (lmq_report_length(list) == 0)
+        printf("%s: %s\n", name, in_a ? "the same" : "none");
+    for (size_t i = 0; i < lmq_report_length(list); i++) {
+        const struct lmq_report *row = lmq_report_item(list, i);
+        printf("%s: %s is ", name, lmq_report_string(row, "key"));
+        print_value(row, "a");
+        printf(" in the first, ");
+        print_value(row, "b");
+        printf(" in the second\n");
+    }
+}
+
+static void
+print_summary(const struct lmq_report *report)
+{
+    const struct lmq_report *shapes = lmq_report_at(report, "other_shapes");
+
+    print_tensors(lmq_report_at(report, "tensors"));
+    if (lmq_report_number(report, "different_elements") > 0)
+        print_row("all of them", report);
+    for (size_t i = 0; i < lmq_report_length(shapes); i++) {
+        const struct lmq_report *row = lmq_report_item(shapes, i);
+        printf("another shape: %s: ", lmq_report_string(row, "name"));
+        print_shape(lmq_report_at(row, "shape"));
+        printf(" in the first, ");
+        print_shape(lmq_report_at(row, "other_shape"));
+        printf(" in the second\n");
+    }
     print_names(lmq_report_at(report, "only_in_a"), "only in the first");
     print_names(lmq_report_at(report, "only_in_b"), "only in the second");
+    print_part(report, "description");
+    print_part(report, "tokenizer");
     if (lmq_report_number(report, "identical") != 0)
         puts("the checkpoints are identical");
+}
+
+/* No difference was found where none was looked for. */
+static int
+refuse_strangers(const struct arguments *arguments,
+                 const struct lmq_report *report)
+{
+    fprintf(stderr,
+            "lmquant: %s: shares no tensor with %s: by role and by name, %zu "
+            "are only in the first, %zu only in the second, %zu have another "
+            "shape\n",
+            lmq_report_string(report, "a"), lmq_report_string(report, "b"),
+            lmq_report_length(lmq_report_at(report, "only_in_a")),
+            lmq_report_length(lmq_report_at(report, "only_in_b")),
+            lmq_report_length(lmq_report_at(report, "other_shapes")));
+    fputs("hint: inspect --tensors lists what each of them has\n", stderr);
+    return has_option(arguments, "gate") ? EXIT_GATE : EXIT_INPUT;
 }
 
 static enum lmq_status
@@ -106,6 +194,8 @@ run(const struct arguments *arguments)
     int code = apply_gates(arguments, report);
     if (!print_report(arguments, report) && !has_option(arguments, "quiet"))
         print_summary(report);
+    if (code != EXIT_USAGE && lmq_report_number(report, "compared") == 0)
+        code = refuse_strangers(arguments, report);
     lmq_report_free(report);
     return code;
 }
@@ -116,7 +206,8 @@ const struct command command_diff = {
     .operands = "CHECKPOINT CHECKPOINT",
     .about = "Compares the tensors of two checkpoints of any formats: largest "
              "and root mean\nsquare error, signal to noise, cosine; and which "
-             "tensors only one of them has.",
+             "tensors only one of them has.\nAlso compares their descriptions, "
+             "and their tokenizers by what they do.",
     .least = 2,
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,

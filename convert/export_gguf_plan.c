@@ -443,6 +443,51 @@ note_gelu(struct lmq_gguf_plan *plan)
                             is == LMQ_ACTIVATION_GELU ? "exact" : "tanh");
 }
 
+static void
+show(const json_t *value, char *text, size_t size)
+{
+    if (json_is_null(value))
+        snprintf(text, size, "the usual");
+    else if (json_is_number(value))
+        snprintf(text, size, "%.9g", json_number_value(value));
+    else if (json_is_string(value))
+        snprintf(text, size, "%.40s", json_string_value(value));
+    else if (json_is_boolean(value))
+        snprintf(text, size, json_is_true(value) ? "true" : "false");
+    else
+        snprintf(text, size, "another list");
+}
+
+/* The first thing that `read`, which is what a reader of our GGUF sees, says
+ * otherwise than `meant`, in words; "" if there is none. */
+static enum lmq_status
+find_difference(const struct lmq_hparams *meant,
+                const struct lmq_hparams *read, char *text, size_t size,
+                struct lmq_error *err)
+{
+    struct lmq_hparams a = *meant, b = *read;
+    char x[64], y[64];
+
+    /* Two forms of one function; note_gelu() says so. */
+    if (a.activation == LMQ_ACTIVATION_GELU)
+        a.activation = LMQ_ACTIVATION_GELU_TANH;
+    if (b.activation == LMQ_ACTIVATION_GELU)
+        b.activation = LMQ_ACTIVATION_GELU_TANH;
+    json_t *differences = lmq_hparams_compare(&a, &b);
+    text[0] = '\0';
+    if (differences == NULL)
+        return lmq_fail_nomem(err);
+    const json_t *first = json_array_get(differences, 0);
+    if (first != NULL) {
+        show(json_object_get(first, "a"), x, sizeof(x));
+        show(json_object_get(first, "b"), y, sizeof(y));
+        snprintf(text, size, "%s is %s, it would be taken for %s",
+                 json_string_value(json_object_get(first, "key")), x, y);
+    }
+    json_decref(differences);
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
@@ -455,8 +500,8 @@ check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
                           "GGUF has no words for this model: %s",
                           heard.hparams.unsupported);
     else if (status == LMQ_OK)
-        status = lmq_gguf_compare(&plan->said, &heard.hparams, difference,
-                                  sizeof(difference), err);
+        status = find_difference(&plan->said, &heard.hparams, difference,
+                                 sizeof(difference), err);
     if (status == LMQ_OK && difference[0] != '\0')
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF's '%s' has no words for this model: %s",
@@ -501,7 +546,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
         return LMQ_ERR_UNSUPPORTED;
     }
     plan->said = *h;
-    lmq_gguf_settle_rope(&plan->said);
+    lmq_hparams_settle_rope(&plan->said);
     fit_window(plan);
     status = add_targets(plan, err);
     if (status == LMQ_OK)

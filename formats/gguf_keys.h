@@ -123,10 +123,4 @@ void lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
  * LMQ_ROPE_FACTORS and another base, which GGUF has words for. */
 void lmq_gguf_settle_rope(struct lmq_hparams *hparams);
 
-/* The first thing that `read`, which is what a reader of our GGUF sees, says
- * otherwise than `meant`, in words; "" if there is none. */
-enum lmq_status lmq_gguf_compare(const struct lmq_hparams *meant,
-                                 const struct lmq_hparams *read, char *text,
-                                 size_t size, struct lmq_error *err);
-
 #endif

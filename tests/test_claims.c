@@ -499,6 +499,144 @@ START_TEST(what_is_copied_is_checked_before_it_is_computed_with)
 }
 END_TEST
 
+/* ---- Comparing ---- */
+
+static struct lmq_report *
+diff_with(const char *path_a, const char *path_b,
+          const struct lmq_open_options *open)
+{
+    struct lmq_checkpoint *a = open_checkpoint(path_a), *b;
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    ck_assert_int_eq(lmq_checkpoint_open(path_b, open, &b, &err), LMQ_OK);
+    ck_assert_msg(lmq_diff(a, b, 1, NULL, &report, &err) == LMQ_OK, "%s",
+                  err.message);
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
+    return report;
+}
+
+START_TEST(models_that_compute_otherwise_are_not_identical)
+{
+    static const struct {
+        struct lmq_open_options open;
+        const char *key;
+    } cases[] = {
+        {{.rope_theta = 500000}, "rope_theta"},
+        {{.norm_eps = 1e-6}, "norm_eps"},
+        {{.rope_theta = 10000}, NULL},
+    };
+    struct build_model *model = build_model(&square, 5);
+
+    save_folder(model, in_folder("model"), BUILD_F32);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool is_same = cases[i].key == NULL;
+        struct lmq_report *report = diff_with(
+            in_folder("model"), in_folder("model"), &cases[i].open);
+        ck_assert_int_eq(lmq_report_number(report, "identical") == 1, is_same);
+        ck_assert_int_eq(lmq_report_number(report, "description.equal") == 1,
+                         is_same);
+        ck_assert_double_eq(lmq_report_number(report, "weights.equal"), 1);
+        ck_assert_str_eq(
+            lmq_report_string(report, "description.differences.0.key"),
+            is_same ? "" : cases[i].key);
+        /* Neither has a tokenizer. */
+        ck_assert(isnan(lmq_report_number(report, "tokenizer.equal")));
+        lmq_report_free(report);
+    }
+    build_free(model);
+}
+END_TEST
+
+START_TEST(tokenizers_are_compared_by_what_they_do)
+{
+    static const struct {
+        const char *a, *b;
+        bool is_equal;
+    } cases[] = {
+        {"data/fable/tokenizer.json", "data/fable/tokenizer.bin", true},
+        {"data/fable/tokenizer.json", NULL, false},
+        {"data/fable/tokenizer.json", "data/fable/config.json", false},
+    };
+    struct build_model *model = build_model(&square, 5);
+
+    save_folder(model, in_folder("model"), BUILD_F32);
+    build_free(model);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct lmq_open_options a = {.tokenizer =
+                                               source_path(cases[i].a)};
+        struct lmq_open_options b = {0};
+        struct lmq_checkpoint *x, *y;
+        struct lmq_report *report;
+        struct lmq_error err;
+        ck_assert_int_eq(
+            lmq_checkpoint_open(in_folder("model"), &a, &x, &err), LMQ_OK);
+        if (cases[i].b != NULL)
+            b.tokenizer = source_path(cases[i].b);
+        ck_assert_int_eq(
+            lmq_checkpoint_open(in_folder("model"), &b, &y, &err), LMQ_OK);
+        ck_assert_msg(lmq_diff(x, y, 1, NULL, &report, &err) == LMQ_OK, "%s",
+                      err.message);
+        ck_assert_double_eq(lmq_report_number(report, "tokenizer.equal"),
+                            cases[i].is_equal);
+        ck_assert_double_eq(lmq_report_number(report, "identical"),
+                            cases[i].is_equal);
+        lmq_report_free(report);
+        lmq_checkpoint_close(x);
+        lmq_checkpoint_close(y);
+    }
+}
+END_TEST
+
+START_TEST(the_worst_tensors_come_first)
+{
+    struct build_model *model = build_model(&square, 5);
+
+    save_folder(model, in_folder("a"), BUILD_F32);
+    build_find(model, "layers.0.self_attn.q_proj.weight")->x[3] += 0.01f;
+    build_find(model, "layers.1.mlp.up_proj.weight")->x[3] += 2;
+    build_find(model, "layers.1.mlp.down_proj.weight")->x[3] = NAN;
+    save_folder(model, in_folder("b"), BUILD_F32);
+    build_free(model);
+    struct lmq_report *report = diff(in_folder("a"), in_folder("b"));
+    ck_assert_str_eq(lmq_report_string(report, "tensors.0.name"),
+                     "blk.1.ffn_down.weight");
+    ck_assert_str_eq(lmq_report_string(report, "tensors.1.name"),
+                     "blk.1.ffn_up.weight");
+    ck_assert_str_eq(lmq_report_string(report, "tensors.2.name"),
+                     "blk.0.attn_q.weight");
+    ck_assert_str_eq(lmq_report_string(report, "tensors.3.name"),
+                     "token_embd.weight");
+    ck_assert_double_eq(
+        lmq_report_number(report, "tensors.0.nonfinite_elements"), 1);
+    ck_assert(isnan(lmq_report_number(report, "max_error")));
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(of_nothing_there_is_no_error)
+{
+    struct build_model *a = build_model(&square, 5);
+    struct build_model *b = build_model(&build_small, 5);
+    static const char *const gates[] = {"max_error<=1", "snr_db>=0",
+                                        "identical>=1", "weights.equal>=1"};
+    struct lmq_error err;
+    size_t n_broken;
+
+    save_folder(a, in_folder("a"), BUILD_F32);
+    save_folder(b, in_folder("b"), BUILD_F32);
+    build_free(a);
+    build_free(b);
+    struct lmq_report *report = diff(in_folder("a"), in_folder("b"));
+    ck_assert_double_eq(lmq_report_number(report, "compared"), 0);
+    ck_assert_int_eq(lmq_gates_apply(report, gates, 4, &n_broken, &err),
+                     LMQ_OK);
+    ck_assert_uint_eq(n_broken, 4);
+    lmq_report_free(report);
+}
+END_TEST
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 int
@@ -516,6 +654,10 @@ main(void)
     const TTest *const others[] = {
         validate_finds_damaged_tensors,
         what_is_copied_is_checked_before_it_is_computed_with,
+        models_that_compute_otherwise_are_not_identical,
+        tokenizers_are_compared_by_what_they_do,
+        the_worst_tensors_come_first,
+        of_nothing_there_is_no_error,
     };
     int failed = run_suite_over("aliases", over_aliases, 2, 0,
                                 COUNT_OF(aliases));
@@ -523,6 +665,6 @@ main(void)
     failed |= run_suite_over("NaN", over_sicknesses, 2, 0,
                              COUNT_OF(sicknesses));
     failed |= run_suite_over("changes", over_work, 1, 0, 6);
-    failed |= RUN_SUITE("checksums", others);
+    failed |= RUN_SUITE("comparing", others);
     return failed;
 }

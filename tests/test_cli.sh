@@ -120,6 +120,16 @@ expect 4 "$lmquant" diff --json --gate 'snr_db>=30' --gate 'max_error<=0' \
     fail "gates in JSON are wrong"
 expect 0 "$lmquant" diff --gate 'identical>=1' "$good" "$good"
 
+# Nothing that can be compared is no success.
+expect 3 "$lmquant" diff "$good" "$srcdir/tests/data/fable"
+says "shares no tensor"
+expect 4 "$lmquant" diff -q --gate 'missing>=0' "$good" "$srcdir/tests/data/fable"
+says "shares no tensor"
+expect 3 "$lmquant" diff --json "$good" "$srcdir/tests/data/fable"
+[ "$(json compared identical | tr '\n' ' ')" = "0 false " ] ||
+    fail "nothing compared is not told in JSON"
+awk 'length > 80' stdout | grep -q '"name"' && fail "diff is too wide"
+
 # ---- What is not finite ----
 
 expect 3 "$lmquant" convert "$files/bad-nan.safetensors" nan.lmq

@@ -53,7 +53,7 @@ assert_export_refuses(struct lmq_checkpoint *checkpoint, const char *to,
 }
 
 static void
-assert_identical(const char *path_a, const char *path_b)
+assert_equal(const char *path_a, const char *path_b, const char *what)
 {
     struct lmq_checkpoint *a = open_checkpoint(path_a);
     struct lmq_checkpoint *b = open_checkpoint(path_b);
@@ -61,10 +61,23 @@ assert_identical(const char *path_a, const char *path_b)
     struct lmq_error err;
 
     ck_assert_int_eq(lmq_diff(a, b, 1, NULL, &report, &err), LMQ_OK);
-    ck_assert_double_eq(lmq_report_number(report, "identical"), 1);
+    ck_assert_double_eq(lmq_report_number(report, what), 1);
     lmq_report_free(report);
     lmq_checkpoint_close(a);
     lmq_checkpoint_close(b);
+}
+
+static void
+assert_identical(const char *path_a, const char *path_b)
+{
+    assert_equal(path_a, path_b, "identical");
+}
+
+/* Where the export has no words for the description. */
+static void
+assert_equal_weights(const char *path_a, const char *path_b)
+{
+    assert_equal(path_a, path_b, "weights.equal");
 }
 
 static bool
@@ -797,7 +810,7 @@ START_TEST(other_families_keep_canonical_names)
     ck_assert_str_eq(lmq_report_string(report, "names"), "canonical");
     lmq_report_free(report);
     lmq_checkpoint_close(checkpoint);
-    assert_identical(in_folder("model"), in_folder("out"));
+    assert_equal_weights(in_folder("model"), in_folder("out"));
     checkpoint = open_checkpoint(in_folder("out"));
     ck_assert(checkpoint->has_model);
     ck_assert_str_eq(checkpoint->hparams.architecture, "phi3");

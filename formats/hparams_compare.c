@@ -1,5 +1,5 @@
 /*
- * gguf_compare.c - whether a GGUF says what a model is.
+ * hparams_compare.c - whether two descriptions are of the same model.
  *
  * A description is settled first: what has no consequence, or can be said in
  * two ways, gets one form. Then the two are compared as JSON, key by key.
@@ -11,9 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/report.h"
-#include "formats/gguf_keys.h"
+#include "formats/hparams.h"
 
 /* A float32 keeps seven digits. */
 #define TOLERANCE 2e-7
@@ -35,7 +34,7 @@ llama3_factor(const struct lmq_hparams *h, double frequency)
 }
 
 void
-lmq_gguf_settle_rope(struct lmq_hparams *h)
+lmq_hparams_settle_rope(struct lmq_hparams *h)
 {
     uint32_t rotary = lmq_hparams_rotary_dim(h);
 
@@ -67,7 +66,7 @@ settle_positions(struct lmq_hparams *h)
 {
     bool is_yarn = h->rope_scaling == LMQ_ROPE_YARN;
 
-    lmq_gguf_settle_rope(h);
+    lmq_hparams_settle_rope(h);
     h->rotary_dim = lmq_hparams_rotary_dim(h);
     h->rope_low_factor = h->rope_high_factor = 0;
     if (!is_yarn && h->rope_scaling != LMQ_ROPE_LINEAR)
@@ -123,9 +122,6 @@ settle(struct lmq_hparams *h)
     h->value_dim = lmq_hparams_value_dim(h);
     if (!(h->attn_scale > 0))
         h->attn_scale = 1 / sqrt((double)h->head_dim);
-    /* Two forms of one function; the exporter says so. */
-    if (h->activation == LMQ_ACTIVATION_GELU)
-        h->activation = LMQ_ACTIVATION_GELU_TANH;
     settle_positions(h);
     settle_experts(h);
 }
@@ -151,53 +147,37 @@ is_same(const json_t *a, const json_t *b)
     return true;
 }
 
-static void
-show(const json_t *value, char *text, size_t size)
+json_t *
+lmq_hparams_compare(const struct lmq_hparams *a, const struct lmq_hparams *b)
 {
-    if (value == NULL)
-        snprintf(text, size, "the usual");
-    else if (json_is_number(value))
-        snprintf(text, size, "%.9g", json_number_value(value));
-    else if (json_is_string(value))
-        snprintf(text, size, "%.40s", json_string_value(value));
-    else if (json_is_boolean(value))
-        snprintf(text, size, json_is_true(value) ? "true" : "false");
-    else
-        snprintf(text, size, "another list");
-}
-
-enum lmq_status
-lmq_gguf_compare(const struct lmq_hparams *meant,
-                 const struct lmq_hparams *read, char *text, size_t size,
-                 struct lmq_error *err)
-{
-    struct lmq_hparams a = *meant, b = *read;
-    char x[64], y[64];
+    struct lmq_hparams one = *a, two = *b;
+    json_t *differences = json_array(), *value;
     const char *key;
-    json_t *value;
-    enum lmq_status status = LMQ_OK;
 
-    text[0] = '\0';
-    settle(&a);
-    settle(&b);
-    json_t *said = lmq_hparams_to_json(&a, NULL);
-    json_t *heard = lmq_hparams_to_json(&b, NULL);
+    settle(&one);
+    settle(&two);
+    json_t *said = lmq_hparams_to_json(&one, NULL);
+    json_t *heard = lmq_hparams_to_json(&two, NULL);
     /* Each with what only the other one has. */
     json_object_foreach(heard, key, value)
         if (json_object_get(said, key) == NULL)
             lmq_put(&said, key, json_null());
-    if (said == NULL || heard == NULL)
-        status = lmq_fail_nomem(err);
+    if (said == NULL || heard == NULL) {
+        json_decref(differences);
+        differences = NULL;
+    }
     json_object_foreach(said, key, value) {
-        const json_t *other = json_object_get(heard, key);
+        json_t *other = json_object_get(heard, key);
         if (is_same(value, other) || (json_is_null(value) && other == NULL))
             continue;
-        show(json_is_null(value) ? NULL : value, x, sizeof(x));
-        show(other, y, sizeof(y));
-        snprintf(text, size, "%s is %s, it would be taken for %s", key, x, y);
-        break;
+        json_t *difference = json_object();
+        lmq_put(&difference, "key", json_string(key));
+        lmq_put(&difference, "a", json_incref(value));
+        lmq_put(&difference, "b",
+                            other == NULL ? json_null() : json_incref(other));
+        lmq_append(&differences, difference);
     }
     json_decref(said);
     json_decref(heard);
-    return status;
+    return differences;
 }

@@ -1,0 +1,18 @@
+/*
+ * diff_tokenizers.h - whether two checkpoints make the same tokens of a text.
+ */
+#ifndef LMQ_VALIDATE_DIFF_TOKENIZERS_H
+#define LMQ_VALIDATE_DIFF_TOKENIZERS_H
+
+#include <jansson.h>
+
+#include "formats/checkpoint.h"
+
+/* An object: "equal" (null where neither has one), "in_a", "in_b",
+ * "differences" (objects "key", "a", "b"). What they do counts, not how their
+ * files say it. */
+enum lmq_status lmq_diff_tokenizers(const struct lmq_checkpoint *a,
+                                    const struct lmq_checkpoint *b,
+                                    json_t **json, struct lmq_error *err);
+
+#endif
