@@ -405,7 +405,7 @@ check_reader() { # CONTAINER
     $reader "$1" --verify --to-safetensors "$work/read.safetensors" ||
         { fail "read_lmq.py refuses $1"; return; }
     "$lmquant" diff -q "$1" "$work/read.safetensors" \
-        --gate 'identical>=1' --gate 'missing<=0' ||
+        --gate 'weights.equal>=1' --gate 'missing<=0' ||
         fail "read_lmq.py and lmquant read other values in $1"
 }
 

@@ -309,8 +309,8 @@ compare_descriptions(const struct lmq_checkpoint *a,
                     json_array_size(differences) == 0;
 
     lmq_put(&json, "equal",
-                        a->has_model || b->has_model ? json_boolean(is_equal)
-                                                     : json_null());
+            a->has_model || b->has_model ? json_boolean(is_equal)
+                                         : json_null());
     lmq_put(&json, "in_a", json_boolean(a->has_model));
     lmq_put(&json, "in_b", json_boolean(b->has_model));
     lmq_put(&json, "differences", differences);

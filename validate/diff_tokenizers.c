@@ -125,8 +125,10 @@ ends(const struct lmq_tokenizer *tokenizer)
     json_t *list = json_array();
     int32_t *sorted = calloc(n + 1, sizeof(*sorted));
 
-    if (sorted == NULL)
-        return list;
+    if (sorted == NULL) {
+        json_decref(list);
+        return NULL;
+    }
     memcpy(sorted, ids, n * sizeof(*sorted));
     qsort(sorted, n, sizeof(*sorted), compare_ids);
     for (size_t i = 0; i < n; i++)
