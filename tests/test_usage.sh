@@ -52,6 +52,10 @@ for command in $commands; do
     "$lmquant" $command --help > help || fail "$command --help"
     sed -n 's/^ *\(-., \)*--\([a-z0-9-]*\)=\([^ ]*\).*/\2 \3/p' help > options
     [ -s options ] || [ $command = inspect ] || fail "$command has no options"
+    for option in $(sed -n 's/^ *\(-., \)*--\([a-z0-9-]*\)  *[^ ].*/\2/p' \
+        help); do
+        refused 2 "--$option takes no value" $command --$option=x
+    done
     while read -r option kind; do
         # "to" of export has no default that the others could stand beside.
         before=$(needed $command)
@@ -217,8 +221,8 @@ done
 refused 3 "is a GGUF file" validate "$fable" fable.lmq packed.gz
 refused 3 "is compressed by gzip" validate "$fable" fable.lmq twice.gz
 refused 3 "is empty" validate "$fable" fable.lmq empty
-refused 3 "hint: it looks like a GGUF file" validate --tokens fable.gguf "$fable" \
-    fable.lmq
+refused 3 "hint: it looks like a GGUF file" validate --tokens fable.gguf \
+    "$fable" fable.lmq
 refused 3 "folder: " validate --tokens folder "$fable" fable.lmq
 for command in "validate $fable fable.lmq -" "tokenize fable.lmq"; do
     "$lmquant" $command < folder > stdout 2> stderr
@@ -238,7 +242,8 @@ steps() {
     printf '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0, '
     printf '"b": 1}, "merges": []}, "pre_tokenizer": {"type": "Sequence", '
     printf '"pretokenizers": [{"type": "Whitespace"}'
-    awk -v n="$1" 'BEGIN { while (--n > 0) print ", {\"type\": \"Whitespace\"}" }'
+    awk -v n="$1" 'BEGIN {
+        while (--n > 0) print ", {\"type\": \"Whitespace\"}" }'
     printf ']}, "normalizer": null, "decoder": null, "added_tokens": []}\n'
 }
 steps 64 > many.json
@@ -306,7 +311,8 @@ p=$(awk -v nll="$nll" 'BEGIN { printf "%.3g", 100 * exp(-nll) }')
 grep -qE '(^|[^0-9.])1 (token|document|byte|window)s' one.html &&
     fail "1 of many: $(grep -oE '[^0-9.]1 (token|document|byte)s' one.html)"
 expect 0 "$lmquant" validate --max-tokens 1 "$fable" fable.lmq text
-grep -q '^1 token scored in 1 window of' stdout || fail "singular: $(cat stdout)"
+grep -q '^1 token scored in 1 window of' stdout ||
+    fail "singular: $(cat stdout)"
 
 # ---- Gates with spaces ----
 
@@ -365,10 +371,12 @@ if [ $? -eq 77 ]; then
 else
     escape=$(printf '\033')
     for width in 80 60 40 20 8 2; do
-        TERM=xterm "$in_terminal" $width "$lmquant" convert -j 1 -fq big big.lmq < /dev/null |
+        TERM=xterm "$in_terminal" $width "$lmquant" convert -j 1 -fq big \
+            big.lmq < /dev/null |
             grep -q . && fail "-q draws at $width"
         TERM=xterm "$in_terminal" $width "$lmquant" convert -j 1 -f --json big \
-            big.lmq < /dev/null > screen || fail "convert on a terminal of $width"
+            big.lmq < /dev/null > screen ||
+            fail "convert on a terminal of $width"
         # Each state of the line stands between \r and the next.
         tr '\r' '\n' < screen | grep "^$escape\[K" | sed "s/^$escape\[K//" |
             awk -v w=$width 'length >= w { print; bad = 1 } END { exit bad }' ||

@@ -30,7 +30,8 @@ parse(const char *text, struct gate *gate, struct lmq_error *err)
     char *end;
 
     *gate = (struct gate){0};
-    if (n_metric == 0 || n_metric + strspn(text + n_metric, SPACES) < n || length == 0 || text[n] == '=') {
+    if (n_metric == 0 || n_metric + strspn(text + n_metric, SPACES) < n ||
+        length == 0 || text[n] == '=') {
         lmq_fail(err, LMQ_ERR_ARG, 0, "the gate '%s' is not understood", text);
         lmq_hint(err, "expected METRIC<=VALUE, or with <, >=, >");
         return LMQ_ERR_ARG;
