@@ -263,6 +263,8 @@ gather_evidence(struct lmq_checkpoint *checkpoint,
             break;
         case LMQ_ROLE_HEAD:
             evidence->has_head |= place->part == LMQ_PART_WEIGHT;
+            if (evidence->vocab_size == 0) /* it may be the embedding too */
+                evidence->vocab_size = narrow(tensor->n_rows);
             break;
         case LMQ_ROLE_ATTN_Q_NORM:
             evidence->has_qk_norm = true;

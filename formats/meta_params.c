@@ -45,10 +45,13 @@ lmq_meta_is_params(const json_t *json)
 bool
 lmq_meta_has_names(const struct lmq_checkpoint *checkpoint)
 {
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (strstr(checkpoint->tensors[i].stored_name,
-                   "tok_embeddings.weight") != NULL)
+    /* Of tied models some files have only output.weight. */
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const char *name = checkpoint->tensors[i].stored_name;
+        if (strstr(name, "tok_embeddings.weight") != NULL ||
+            strstr(name, ".attention.wq.weight") != NULL)
             return true;
+    }
     return false;
 }
 
@@ -206,7 +209,8 @@ look_at_tensors(const struct lmq_checkpoint *checkpoint, struct lmq_hparams *h)
             continue;
         if (place.layer >= 0 && (uint32_t)place.layer >= n_layers)
             n_layers = (uint32_t)place.layer + 1;
-        if (place.role == LMQ_ROLE_EMBEDDING && tensor->n_dims == 2)
+        if ((place.role == LMQ_ROLE_EMBEDDING ||
+             place.role == LMQ_ROLE_HEAD) && tensor->n_dims == 2)
             h->vocab_size = narrow(tensor->dims[0]);
         if (place.role == LMQ_ROLE_FFN_GATE && tensor->n_dims == 2)
             h->hidden_dim = narrow(tensor->dims[0]);

@@ -67,6 +67,31 @@ name_tensor(struct lmq_tensor *tensor, struct lmq_error *err)
     return tensor->name == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
+/* Places that several tensors have say nothing: these keep their own names. */
+static enum lmq_status
+rename_rivals(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    struct lmq_tensor *tensors = checkpoint->tensors;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t first = 0, end; first < checkpoint->n_tensors; first = end) {
+        for (end = first + 1; end < checkpoint->n_tensors; end++)
+            if (lmq_place_compare(&tensors[first].place,
+                                  &tensors[end].place) != 0)
+                break;
+        if (tensors[first].place.role == LMQ_ROLE_OTHER || end == first + 1)
+            continue;
+        for (size_t i = first; i < end && status == LMQ_OK; i++) {
+            free(tensors[i].name);
+            tensors[i].name = NULL;
+            tensors[i].place.role = LMQ_ROLE_OTHER;
+            status = name_tensor(&tensors[i], err);
+        }
+    }
+    qsort(tensors, checkpoint->n_tensors, sizeof(*tensors), compare_tensors);
+    return status;
+}
+
 static const char *
 excuse(const struct lmq_checkpoint *checkpoint,
        const struct lmq_tensor *tensor)
@@ -404,6 +429,31 @@ check_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     return check_complete(checkpoint, err);
 }
 
+/* Where embedding and head are tied, a file may have either. */
+static void
+adopt_head(struct lmq_checkpoint *checkpoint)
+{
+    struct lmq_tensor *head = NULL;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->place.part != LMQ_PART_WEIGHT || tensor->name != NULL)
+            continue;
+        if (tensor->place.role == LMQ_ROLE_EMBEDDING)
+            return;
+        if (tensor->place.role == LMQ_ROLE_HEAD)
+            head = tensor;
+    }
+    if (head == NULL)
+        return;
+    head->place.role = LMQ_ROLE_EMBEDDING;
+    if (checkpoint->hparams.tie == LMQ_TIE_NO)
+        lmq_checkpoint_note(checkpoint,
+                            "the configuration says that the head is not "
+                            "tied, but there is no embedding: the head "
+                            "serves as embedding");
+}
+
 /* Places, then parts of their own for what is fused. */
 static enum lmq_status
 find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
@@ -415,6 +465,7 @@ find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
         place_tensor(checkpoint, &checkpoint->tensors[i]);
     if (!checkpoint->has_model)
         return LMQ_OK;
+    adopt_head(checkpoint);
     lmq_hparams_settle(&checkpoint->hparams);
     enum lmq_status status = lmq_hparams_check(&checkpoint->hparams, err);
     return status == LMQ_OK ? lmq_checkpoint_split(checkpoint, err) : status;
@@ -445,6 +496,12 @@ lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
         return status;
     qsort(checkpoint->tensors, checkpoint->n_tensors,
           sizeof(*checkpoint->tensors), compare_tensors);
+    if (!checkpoint->has_model ||
+        checkpoint->hparams.unsupported[0] != '\0') {
+        status = rename_rivals(checkpoint, err);
+        if (status != LMQ_OK)
+            return status;
+    }
     for (size_t i = 1; i < checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
         if (strcmp(tensor->name, tensor[-1].name) == 0)
