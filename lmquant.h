@@ -142,10 +142,13 @@ struct lmq_convert_options {
     int replaces;             /* replace an existing output */
     int is_compressed;        /* deflate the tokenizer */
     int threads;              /* 0: OMP_NUM_THREADS, or all cores */
+    int forces_tokenizer;     /* keep one that does not fit */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. *report may be
- * NULL; else it is released with lmq_report_free(). */
+ * NULL; else it is released with lmq_report_free(). None of the checkpoint's
+ * files is ever replaced. A limit of file sizes is an error only where SIGXFSZ
+ * is ignored; else it ends the process. */
 LMQ_API enum lmq_status
 lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_convert_options *options,
@@ -413,6 +416,9 @@ struct lmq_validate_options {
     size_t n_gates;
     int threads;
     int skips_checksums;      /* do not compare those of a container */
+    const char *page; /* where the caller will write one: looked at before the
+                         work, and never one of the files that are read */
+    int replaces;     /* the page may stand there already */
 };
 
 /*

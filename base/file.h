@@ -1,6 +1,5 @@
 /*
- * file.h - files that are read exactly, and files that appear whole or not
- * at all.
+ * file.h - files that are read exactly.
  */
 #ifndef LMQ_BASE_FILE_H
 #define LMQ_BASE_FILE_H
@@ -10,8 +9,6 @@
 #include <stdint.h>
 
 #include "lmquant.h"
-
-/* ---- Reading ---- */
 
 struct lmq_input;
 
@@ -70,33 +67,5 @@ enum lmq_status lmq_input_digest(struct lmq_input *input, uint32_t *crc,
 
 /* CRC-32 (zlib's) of any length of memory. */
 uint32_t lmq_crc32(uint32_t crc, const void *bytes, size_t n);
-
-/* ---- Writing ---- */
-
-struct lmq_output;
-
-/*
- * Starts a file that will stand at `path` once it is committed. Until then it
- * has no name (or, where the file system cannot do that, a temporary one in
- * the same folder). Without `replace` an existing file is an error, now and at
- * commit. `size` bytes are reserved at once, so a full disk is found before
- * the work.
- */
-enum lmq_status lmq_output_create(const char *path, uint64_t size,
-                                  bool replace, struct lmq_output **out,
-                                  struct lmq_error *err);
-
-/* Safe from several threads for disjoint ranges. */
-enum lmq_status lmq_output_write(struct lmq_output *output, uint64_t offset,
-                                 const void *bytes, size_t n,
-                                 struct lmq_error *err);
-
-/* Flushes to the disk and gives the file its name. The output is closed in
- * any case. */
-enum lmq_status lmq_output_commit(struct lmq_output *output,
-                                  struct lmq_error *err);
-
-/* Leaves nothing behind. NULL is fine. */
-void lmq_output_abort(struct lmq_output *output);
 
 #endif

@@ -23,6 +23,8 @@ static const struct option options[] = {
      "NaN or infinity: fail (default), or zero to put 0\n"
      "in its place"},
     {'z', "compress", NULL, "deflate the tokenizer"},
+    {0, "force-tokenizer", NULL,
+     "keep a tokenizer that does not fit the model"},
     {'n', "dry-run", NULL,
      "print the plan and the exact size; write nothing"},
     {'f', "force", NULL, "replace an existing output"},
@@ -46,6 +48,7 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         .is_dry_run = has_option(arguments, "dry-run"),
         .replaces = has_option(arguments, "force"),
         .is_compressed = has_option(arguments, "compress"),
+        .forces_tokenizer = has_option(arguments, "force-tokenizer"),
     };
     if (!option_choice(arguments, "group-size", sizes, &group_size) ||
         !option_choice(arguments, "scales", scales, &convert->scales) ||
@@ -159,7 +162,8 @@ run(const struct arguments *arguments)
     struct lmq_report *report = NULL;
     struct lmq_error err;
 
-    if (!parse(arguments, &convert) || !open_options(arguments, &open) ||
+    if (!check_output_name(arguments->operands[1], ".lmq") ||
+        !parse(arguments, &convert) || !open_options(arguments, &open) ||
         !start_progress(arguments, "weights", &state, &progress))
         return EXIT_USAGE;
     if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,

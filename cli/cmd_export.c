@@ -24,6 +24,15 @@ static const struct option options[] = {
     {0, NULL, NULL, NULL},
 };
 
+/* The ending of what a format is written as. */
+static const char *
+written_as(const char *format)
+{
+    if (strcmp(format, "gguf") == 0)
+        return ".gguf";
+    return strcmp(format, "llama2c") == 0 ? ".bin" : ".safetensors";
+}
+
 static bool
 parse(const struct arguments *arguments, struct lmq_export_options *export)
 {
@@ -43,6 +52,8 @@ parse(const struct arguments *arguments, struct lmq_export_options *export)
                     "safetensors");
         return false;
     }
+    if (!check_output_name(arguments->operands[1], written_as(export->to)))
+        return false;
     /* The units of disks. */
     return option_size(arguments, "shard-size", 1000, &export->shard_size) &&
            thread_option(arguments, &export->threads);

@@ -66,11 +66,15 @@ parse(const struct arguments *arguments,
         .has_attribution = has_option(arguments, "attribute"),
         .has_floor = has_option(arguments, "floor"),
         .skips_checksums = has_option(arguments, "no-verify"),
+        .page = option_text(arguments, "report"),
+        .replaces = has_option(arguments, "force"),
         .gates = gates,
         .n_gates =
             (size_t)option_texts(arguments, "gate", gates, MAX_GATES),
     };
-    if (!option_integer(arguments, "ctx", 2, 1 << 28, &ctx) ||
+    if ((validate->page != NULL &&
+         !check_output_name(validate->page, ".html")) ||
+        !option_integer(arguments, "ctx", 2, 1 << 28, &ctx) ||
         !option_integer(arguments, "stride", 1, 1 << 28, &stride) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
         !option_choice(arguments, "score", scores, &validate->score) ||

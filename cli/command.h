@@ -132,6 +132,9 @@ const char *find_sample(char *path, size_t size);
  * behind it; NULL and a message, *code the exit code. What is plainly no text
  * is refused by name. */
 char *read_text(const char *path, size_t *n, int *code);
+/* False, and a message, if the name of an output belongs to another format
+ * than `written`, an ending as in ".lmq" (output_name.c). */
+bool check_output_name(const char *output, const char *written);
 
 /* ---- Messages (terminal.c) ---- */
 

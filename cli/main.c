@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +87,8 @@ main(int argc, char **argv)
     struct arguments arguments;
     const char *name = argc > 1 ? argv[1] : NULL;
 
+    /* A limit of file sizes is an error of the write, with a message. */
+    signal(SIGXFSZ, SIG_IGN);
     if (name == NULL) {
         fputs("lmquant: no command\nhint: lmquant --help\n", stderr);
         return EXIT_USAGE;

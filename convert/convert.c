@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/report.h"
+#include "convert/foresee.h"
 #include "convert/pipeline.h"
 #include "convert/plan.h"
 #include "formats/describe.h"
@@ -153,7 +154,7 @@ write_output(struct lmq_plan *plan, const char *path,
     uint64_t n_zeroed = 0;
     enum lmq_status status =
         lmq_output_create(path, plan->layout.file_size, options->replaces != 0,
-                          &output, err);
+                          &plan->checkpoint->originals, &output, err);
 
     if (status != LMQ_OK)
         return status;
@@ -266,8 +267,14 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
         options = &no_options;
     enum lmq_status status =
         lmq_convert_settings_parse(options, &settings, err);
+    if (status == LMQ_OK && !options->is_dry_run)
+        status = lmq_output_check(output, options->replaces != 0,
+                                  &checkpoint->originals, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(checkpoint, err);
+    if (status == LMQ_OK)
+        status = lmq_convert_foresee(checkpoint,
+                                     options->forces_tokenizer != 0, err);
     if (status != LMQ_OK)
         return status;
     if (lmq_checkpoint_container(checkpoint) != NULL)

@@ -12,18 +12,28 @@
 #include "formats/lmq.h"
 #include "formats/packed.h"
 
+static enum lmq_status
+check_file(const struct lmq_checkpoint *checkpoint, const char *path,
+           bool replaces, struct lmq_error *err)
+{
+    return lmq_output_check(path, replaces, &checkpoint->originals, err);
+}
+
 static const struct {
     const char *name;
     bool has_shards;
+    enum lmq_status (*check)(const struct lmq_checkpoint *checkpoint,
+                             const char *output, bool replaces,
+                             struct lmq_error *err);
     enum lmq_status (*export)(struct lmq_checkpoint *checkpoint,
                               const char *output,
                               const struct lmq_export_options *options,
                               const struct lmq_progress *progress,
                               json_t **report, struct lmq_error *err);
 } exporters[] = {
-    {"gguf", false, lmq_export_gguf},
-    {"llama2c", false, lmq_export_llama2c},
-    {"safetensors", true, lmq_export_safetensors},
+    {"gguf", false, check_file, lmq_export_gguf},
+    {"llama2c", false, check_file, lmq_export_llama2c},
+    {"safetensors", true, lmq_export_check_folder, lmq_export_safetensors},
 };
 
 #define N_EXPORTERS (sizeof(exporters) / sizeof(exporters[0]))
@@ -132,12 +142,16 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "--shard-size: %s is written as one file",
                         options->to);
+    enum lmq_status status = exporters[found].check(
+        checkpoint, output, options->replaces != 0, err);
+    if (status != LMQ_OK)
+        return status;
     json_t *json = json_object();
     lmq_put(&json, "input", lmq_json_text(checkpoint->path));
     lmq_put(&json, "format", json_string(checkpoint->format->name));
     lmq_put(&json, "output", lmq_json_text(output));
     lmq_put(&json, "to", json_string(options->to));
-    enum lmq_status status = check_source(checkpoint, options, progress, err);
+    status = check_source(checkpoint, options, progress, err);
     if (status == LMQ_OK)
         status = exporters[found].export(checkpoint, output, options, progress,
                                          &json, err);

@@ -34,6 +34,12 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
                        const struct lmq_progress *progress, json_t **report,
                        struct lmq_error *err);
 
+/* Whether the folder can be written; to be asked before the work. */
+enum lmq_status
+lmq_export_check_folder(const struct lmq_checkpoint *checkpoint,
+                        const char *folder, bool replaces,
+                        struct lmq_error *err);
+
 /* For them: adds to report["files"]. */
 void lmq_export_add_file(json_t **report, const char *path, uint64_t size);
 

@@ -4,7 +4,7 @@
 #ifndef LMQ_CONVERT_EXPORT_FLOATS_H
 #define LMQ_CONVERT_EXPORT_FLOATS_H
 
-#include "base/file.h"
+#include "base/output.h"
 #include "base/tasks.h"
 #include "formats/checkpoint.h"
 

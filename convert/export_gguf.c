@@ -156,7 +156,8 @@ write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
         !lmq_u64_add(data_at, plan->data_size, &size))
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "is too large");
     enum lmq_status status = lmq_output_create(
-        path, size, options->replaces != 0, &output, err);
+        path, size, options->replaces != 0, &plan->checkpoint->originals,
+        &output, err);
     if (status != LMQ_OK)
         return status;
     status = lmq_output_write(output, 0, front->bytes, front->n, err);

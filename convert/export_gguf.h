@@ -8,7 +8,7 @@
 #ifndef LMQ_CONVERT_EXPORT_GGUF_H
 #define LMQ_CONVERT_EXPORT_GGUF_H
 
-#include "base/file.h"
+#include "base/output.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_build.h"
 #include "formats/gguf_keys.h"

@@ -547,6 +547,22 @@ add_notes(struct export *export)
                             "model with another or none");
 }
 
+/* Both files or none; the model comes last: then all is there. */
+static enum lmq_status
+commit(struct export *export, const struct lmq_vocab_file *vocab,
+       struct lmq_error *err)
+{
+    struct lmq_output *outputs[2] = {NULL, export->output};
+    enum lmq_status status = lmq_vocab_file_write(vocab, &outputs[0], err);
+
+    if (status != LMQ_OK) {
+        lmq_output_abort(export->output);
+        return status;
+    }
+    size_t first = outputs[0] == NULL;
+    return lmq_output_commit_all(outputs + first, 2 - first, err);
+}
+
 enum lmq_status
 lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
                    const struct lmq_export_options *options,
@@ -564,19 +580,20 @@ lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
         status = lmq_vocab_file_prepare(checkpoint, output, &vocab, err);
     if (status == LMQ_OK)
         status = lmq_output_create(output, export.size, options->replaces != 0,
-                                   &export.output, err);
+                                   &checkpoint->originals, &export.output,
+                                   err);
     if (status == LMQ_OK)
         status = write_all(&export, options, progress, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_unchanged(checkpoint, err);
-    lmq_export_add_file(report, output, export.size);
-    if (status == LMQ_OK) /* the model comes last: then all is there */
-        status = lmq_vocab_file_write(&vocab, report, err);
     if (status == LMQ_OK)
-        status = lmq_output_commit(export.output, err);
+        status = commit(&export, &vocab, err);
     else
         lmq_output_abort(export.output);
     if (status == LMQ_OK) {
+        lmq_export_add_file(report, output, export.size);
+        if (vocab.path != NULL)
+            lmq_export_add_file(report, vocab.path, vocab.bytes.n);
         add_notes(&export);
         lmq_put(report, "type", json_string("q8"));
         lmq_put(report, "group_size", json_integer(export.group));

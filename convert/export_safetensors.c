@@ -61,6 +61,9 @@ struct entry {
     uint64_t offset, size; /* in the data of its shard */
 };
 
+/* Files of an old model that are no part of the new one. */
+#define N_REMOVED 3
+
 /* A file to be. */
 struct part {
     char *name, *path;
@@ -405,30 +408,72 @@ holds_checkpoint(const char *folder, const struct lmq_checkpoint *checkpoint)
     return holds;
 }
 
+/* As if a file of that name were to be made in the folder around it. */
+static enum lmq_status
+check_new(const char *folder, struct lmq_error *err)
+{
+    char *plain = strdup(folder);
+    size_t n = strlen(folder);
+
+    if (plain == NULL)
+        return lmq_fail_nomem(err);
+    while (n > 1 && plain[n - 1] == '/')
+        plain[--n] = '\0';
+    enum lmq_status status = lmq_output_check(plain, false, NULL, err);
+    free(plain);
+    return status;
+}
+
+static enum lmq_status
+check_existing(const struct lmq_checkpoint *checkpoint, const char *folder,
+               bool replaces, struct lmq_error *err)
+{
+    if (!lmq_hf_is_folder(folder))
+        return lmq_fail(err, LMQ_ERR_IO, 0, "exists and is no folder");
+    if (holds_checkpoint(folder, checkpoint))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "is where the checkpoint is; name another folder");
+    if (!replaces && !is_empty(folder)) {
+        lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not empty");
+        lmq_hint(err, "-f (--force) replaces the files of a model in it");
+        return LMQ_ERR_IO;
+    }
+    char *path = lmq_path_join(folder, CONFIG_NAME);
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        lmq_output_check(path, true, &checkpoint->originals, err);
+    free(path);
+    return status;
+}
+
+enum lmq_status
+lmq_export_check_folder(const struct lmq_checkpoint *checkpoint,
+                        const char *folder, bool replaces,
+                        struct lmq_error *err)
+{
+    struct stat info;
+    enum lmq_status status =
+        stat(folder, &info) == 0
+            ? check_existing(checkpoint, folder, replaces, err)
+            : check_new(folder, err);
+
+    if (status != LMQ_OK)
+        lmq_error_in(err, folder);
+    return status;
+}
+
 static enum lmq_status
 make_folder(struct export *export, struct lmq_error *err)
 {
-    const char *folder = export->folder;
-    enum lmq_status status = LMQ_OK;
-
-    if (mkdir(folder, 0777) == 0) {
+    if (mkdir(export->folder, 0777) == 0) {
         export->is_new_folder = true;
         return LMQ_OK;
     }
-    struct stat info;
-    if (errno != EEXIST) {
-        status = lmq_fail_errno(err, "cannot make the folder");
-    } else if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        status = lmq_fail(err, LMQ_ERR_IO, 0, "exists and is no folder");
-    } else if (holds_checkpoint(folder, export->checkpoint)) {
-        status = lmq_fail(err, LMQ_ERR_ARG, 0,
-                          "is where the checkpoint is; name another folder");
-    } else if (!export->options->replaces && !is_empty(folder)) {
-        status = lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not empty");
-        lmq_hint(err, "-f (--force) replaces the files of a model in it");
-    }
-    if (status != LMQ_OK)
-        lmq_error_in(err, folder);
+    if (errno == EEXIST)
+        return LMQ_OK;
+    enum lmq_status status = lmq_fail_errno(err, "cannot make the folder");
+    lmq_error_in(err, export->folder);
     return status;
 }
 
@@ -444,17 +489,26 @@ is_part(const struct export *export, const char *name)
 /* Without its configuration and index what stands there is no model while it
  * is being replaced; and its weights in one file would be taken for those of
  * our shards. */
-static void
-remove_old(const struct export *export)
+static enum lmq_status
+remove_old(const struct export *export, struct lmq_output **outputs, size_t *n,
+           struct lmq_error *err)
 {
     static const char *const names[] = {CONFIG_NAME, INDEX_NAME, SINGLE_NAME};
+    enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < N_REMOVED && status == LMQ_OK; i++) {
+        if (!lmq_hf_has_file(export->folder, names[i]) ||
+            (i == 2 && is_part(export, names[i])))
+            continue;
         char *path = lmq_path_join(export->folder, names[i]);
-        if (path != NULL && (i < 2 || !is_part(export, names[i])))
-            unlink(path);
+        status = path == NULL
+                     ? lmq_fail_nomem(err)
+                     : lmq_output_remove(path, &export->checkpoint->originals,
+                                         &outputs[*n], err);
         free(path);
+        *n += status == LMQ_OK;
     }
+    return status;
 }
 
 /* Of what stays, that would be taken for a part of the model. */
@@ -544,6 +598,7 @@ write_parts(struct export *export, const struct lmq_progress *progress,
         struct part *part = &export->parts[i];
         status = lmq_output_create(part->path, part->size,
                                    export->options->replaces != 0,
+                                   &export->checkpoint->originals,
                                    &part->output, err);
         if (status == LMQ_OK)
             status = write_text(part, i < export->n_shards, err);
@@ -551,21 +606,32 @@ write_parts(struct export *export, const struct lmq_progress *progress,
     return status == LMQ_OK ? write_entries(export, progress, err) : status;
 }
 
+/* All of them or none. */
 static enum lmq_status
 commit_parts(struct export *export, json_t **report, struct lmq_error *err)
 {
+    struct lmq_output **outputs =
+        calloc(export->n_parts + N_REMOVED, sizeof(struct lmq_output *));
     enum lmq_status status = LMQ_OK;
+    size_t n = 0;
 
+    if (outputs == NULL)
+        return lmq_fail_nomem(err);
     if (!export->is_new_folder)
-        remove_old(export);
-    for (size_t i = 0; i < export->n_parts && status == LMQ_OK; i++) {
-        struct part *part = &export->parts[i];
-        struct lmq_output *output = part->output;
-        part->output = NULL;
-        status = lmq_output_commit(output, err);
-        if (status == LMQ_OK)
-            lmq_export_add_file(report, part->path, part->size);
+        status = remove_old(export, outputs, &n, err);
+    for (size_t i = 0; i < export->n_parts; i++) {
+        outputs[n++] = export->parts[i].output;
+        export->parts[i].output = NULL;
     }
+    if (status == LMQ_OK)
+        status = lmq_output_commit_all(outputs, n, err);
+    else
+        while (n > 0)
+            lmq_output_abort(outputs[--n]);
+    free(outputs);
+    for (size_t i = 0; i < export->n_parts && status == LMQ_OK; i++)
+        lmq_export_add_file(report, export->parts[i].path,
+                            export->parts[i].size);
     return status;
 }
 

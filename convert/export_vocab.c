@@ -97,25 +97,22 @@ lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint, const char *output,
 }
 
 enum lmq_status
-lmq_vocab_file_write(const struct lmq_vocab_file *file, json_t **report,
-                     struct lmq_error *err)
+lmq_vocab_file_write(const struct lmq_vocab_file *file,
+                     struct lmq_output **output, struct lmq_error *err)
 {
-    struct lmq_output *output;
-
+    *output = NULL;
     if (file->path == NULL)
         return LMQ_OK;
-    enum lmq_status status =
-        lmq_output_create(file->path, file->bytes.n, false, &output, err);
+    enum lmq_status status = lmq_output_create(file->path, file->bytes.n, false,
+                                               NULL, output, err);
     if (status != LMQ_OK)
         return status;
-    status = lmq_output_write(output, 0, file->bytes.bytes, file->bytes.n, err);
+    status =
+        lmq_output_write(*output, 0, file->bytes.bytes, file->bytes.n, err);
     if (status != LMQ_OK) {
-        lmq_output_abort(output);
-        return status;
+        lmq_output_abort(*output);
+        *output = NULL;
     }
-    status = lmq_output_commit(output, err);
-    if (status == LMQ_OK)
-        lmq_export_add_file(report, file->path, file->bytes.n);
     return status;
 }
 

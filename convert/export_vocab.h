@@ -25,9 +25,10 @@ enum lmq_status lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint,
                                        struct lmq_vocab_file *file,
                                        struct lmq_error *err);
 
-/* Adds it to report["files"]. */
+/* Written, but not committed; *output is NULL if nothing is to be written. */
 enum lmq_status lmq_vocab_file_write(const struct lmq_vocab_file *file,
-                                     json_t **report, struct lmq_error *err);
+                                     struct lmq_output **output,
+                                     struct lmq_error *err);
 void lmq_vocab_file_free(struct lmq_vocab_file *file);
 
 #endif

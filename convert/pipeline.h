@@ -4,7 +4,7 @@
 #ifndef LMQ_CONVERT_PIPELINE_H
 #define LMQ_CONVERT_PIPELINE_H
 
-#include "base/file.h"
+#include "base/output.h"
 #include "convert/plan.h"
 
 /*

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "formats/folder.h"
 #include "formats/formats.h"
 
 /* A tokenizer file larger than this is something else. */
@@ -54,7 +55,7 @@ add_source(struct lmq_checkpoint *checkpoint, const char *path,
         return lmq_fail_nomem(err);
     }
     checkpoint->sources[checkpoint->n_sources++] = source;
-    return LMQ_OK;
+    return lmq_originals_add(&checkpoint->originals, path, err);
 }
 
 enum lmq_status
@@ -70,9 +71,9 @@ lmq_checkpoint_unchanged(const struct lmq_checkpoint *checkpoint,
 }
 
 enum lmq_status
-lmq_checkpoint_load_file(struct lmq_checkpoint *checkpoint, const char *path,
-                         size_t most, unsigned char **bytes, size_t *n,
-                         struct lmq_error *err)
+lmq_checkpoint_load(struct lmq_checkpoint *checkpoint, const char *path,
+                    size_t most, unsigned char **bytes, size_t *n,
+                    struct lmq_error *err)
 {
     enum lmq_status status = add_source(checkpoint, path, err);
 
@@ -171,8 +172,8 @@ add_blob_path(struct lmq_checkpoint *checkpoint, const char *path,
 {
     unsigned char *bytes;
     size_t size;
-    enum lmq_status status = lmq_checkpoint_load_file(
-        checkpoint, path, BLOB_MAX, &bytes, &size, err);
+    enum lmq_status status = lmq_checkpoint_load(checkpoint, path, BLOB_MAX,
+                                                 &bytes, &size, err);
 
     if (status == LMQ_OK)
         status = lmq_checkpoint_add_blob(checkpoint, name, bytes, size, err);
@@ -272,14 +273,6 @@ recognise(const struct lmq_probe *probe)
     return NULL;
 }
 
-bool
-lmq_checkpoint_recognises(const char *path)
-{
-    struct lmq_probe probe;
-
-    return look_at(path, &probe, NULL) == LMQ_OK && recognise(&probe) != NULL;
-}
-
 /* What is often given by mistake, and what to do then. */
 static const struct {
     const char *start;
@@ -331,6 +324,42 @@ fail_unrecognised(const struct lmq_probe *probe, struct lmq_error *err)
     return LMQ_ERR_FORMAT;
 }
 
+/* *format is NULL if there is none; *path, which is owned, becomes that of a
+ * file where only this makes a folder a checkpoint. */
+static enum lmq_status
+find_format(char **path, struct lmq_probe *probe,
+            const struct lmq_format **format, struct lmq_error *err)
+{
+    char *file = NULL;
+    enum lmq_status status = look_at(*path, probe, err);
+
+    *format = status == LMQ_OK ? recognise(probe) : NULL;
+    if (status != LMQ_OK || *format != NULL || !probe->is_folder)
+        return status;
+    status = lmq_folder_find_checkpoint(*path, &file, err);
+    if (file == NULL)
+        return status;
+    free(*path);
+    *path = file;
+    status = look_at(*path, probe, err);
+    if (status == LMQ_OK)
+        *format = recognise(probe);
+    return status;
+}
+
+bool
+lmq_checkpoint_recognises(const char *path)
+{
+    const struct lmq_format *format = NULL;
+    struct lmq_probe probe;
+    char *copy = strdup(path);
+
+    if (copy != NULL)
+        find_format(&copy, &probe, &format, NULL);
+    free(copy);
+    return format != NULL;
+}
+
 /* ---- Opening ---- */
 
 static enum lmq_status
@@ -356,6 +385,9 @@ apply_options(struct lmq_checkpoint *checkpoint,
         free((void *)(uintptr_t)blob->name);
         free((void *)(uintptr_t)blob->bytes);
     }
+    checkpoint->tokenizer_path = strdup(options->tokenizer);
+    if (checkpoint->tokenizer_path == NULL)
+        return lmq_fail_nomem(err);
     const char *name = strrchr(options->tokenizer, '/');
     return add_blob_path(checkpoint, options->tokenizer,
                          name == NULL ? options->tokenizer : name + 1, err);
@@ -379,13 +411,15 @@ lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
     if ((checkpoint->path = strdup(path)) == NULL)
         status = lmq_fail_nomem(err);
     if (status == LMQ_OK)
-        status = look_at(path, &probe, err);
-    if (status == LMQ_OK) {
-        checkpoint->format = recognise(&probe);
+        status =
+            find_format(&checkpoint->path, &probe, &checkpoint->format, err);
+    if (status == LMQ_OK)
         status = checkpoint->format == NULL
                      ? fail_unrecognised(&probe, err)
                      : checkpoint->format->open(checkpoint, options, err);
-    }
+    if (status == LMQ_OK && probe.is_folder)
+        status = lmq_folder_add_originals(checkpoint->path,
+                                          &checkpoint->originals, err);
     if (status == LMQ_OK)
         status = apply_options(checkpoint, options, err);
     for (size_t i = 0; i < checkpoint->n_files && options->is_copied; i++)
@@ -425,6 +459,8 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
     free(checkpoint->files);
     free(checkpoint->blobs);
     free(checkpoint->notes);
+    lmq_originals_free(&checkpoint->originals);
+    free(checkpoint->tokenizer_path);
     free(checkpoint->path);
     free(checkpoint);
 }

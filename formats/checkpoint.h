@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "formats/blob.h"
 #include "formats/hparams.h"
 #include "formats/names.h"
@@ -109,9 +110,11 @@ struct lmq_checkpoint {
     size_t n_files, files_capacity;
     struct lmq_source_file *sources; /* all that was opened or read */
     size_t n_sources, sources_capacity;
+    struct lmq_originals originals; /* every file that is a part of it */
     struct lmq_blob *blobs; /* the tokenizer's files; the names and bytes are
                                owned */
     size_t n_blobs, blobs_capacity;
+    char *tokenizer_path; /* of the one that was given, or NULL */
     char **notes; /* what was assumed or left out, a sentence each */
     size_t n_notes, notes_capacity;
     void *state; /* the format's own */
@@ -214,11 +217,11 @@ enum lmq_status lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint,
                                         const char *path, uint32_t *index,
                                         struct lmq_error *err);
 
-/* lmq_file_load(), of a file that belongs to the checkpoint. */
-enum lmq_status lmq_checkpoint_load_file(struct lmq_checkpoint *checkpoint,
-                                         const char *path, size_t most,
-                                         unsigned char **bytes, size_t *n,
-                                         struct lmq_error *err);
+/* lmq_file_load() of a file that is a part of the checkpoint. */
+enum lmq_status lmq_checkpoint_load(struct lmq_checkpoint *checkpoint,
+                                    const char *path, size_t most,
+                                    unsigned char **bytes, size_t *n,
+                                    struct lmq_error *err);
 
 /* A tensor with that stored name, everything else zero, to be filled in. */
 enum lmq_status lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,

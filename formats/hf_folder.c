@@ -59,8 +59,7 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
     size_t size;
     json_t *config = NULL;
     enum lmq_status status =
-        lmq_checkpoint_load_file(checkpoint, path, JSON_FILE_MAX, &text, &size,
-                                 err);
+        lmq_checkpoint_load(checkpoint, path, JSON_FILE_MAX, &text, &size, err);
 
     if (status != LMQ_OK)
         return status;
@@ -234,9 +233,8 @@ open_index(struct lmq_checkpoint *checkpoint, const char *folder,
     size_t size, n = 0;
     json_t *index = NULL, *shard;
     const char *name, **names = NULL;
-    enum lmq_status status =
-        lmq_checkpoint_load_file(checkpoint, index_path, JSON_FILE_MAX, &text,
-                                 &size, err);
+    enum lmq_status status = lmq_checkpoint_load(
+        checkpoint, index_path, JSON_FILE_MAX, &text, &size, err);
 
     if (status != LMQ_OK)
         return status;

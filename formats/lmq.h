@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "formats/checkpoint.h"
 #include "formats/names.h"
 #include "quantize/dtype.h"

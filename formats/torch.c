@@ -102,8 +102,8 @@ load_json(struct lmq_checkpoint *checkpoint, const char *path, json_t **json,
 {
     unsigned char *text;
     size_t size;
-    enum lmq_status status = lmq_checkpoint_load_file(
-        checkpoint, path, PARAMS_MAX, &text, &size, err);
+    enum lmq_status status = lmq_checkpoint_load(checkpoint, path, PARAMS_MAX,
+                                                 &text, &size, err);
 
     *json = NULL;
     if (status != LMQ_OK)

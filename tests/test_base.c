@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/mem.h"
 #include "base/size.h"
 #include "tests/suite.h"
@@ -418,7 +419,7 @@ create(const char *path, uint64_t size, bool replace)
     struct lmq_output *output;
     struct lmq_error err;
 
-    ck_assert_msg(lmq_output_create(path, size, replace, &output, &err) ==
+    ck_assert_msg(lmq_output_create(path, size, replace, NULL, &output, &err) ==
                       LMQ_OK,
                   "%s", err.message);
     return output;
@@ -470,7 +471,7 @@ START_TEST(an_existing_output_is_kept_unless_it_is_to_be_replaced)
     struct lmq_error err;
 
     write_file(path, "old", 3);
-    ck_assert_int_eq(lmq_output_create(path, 0, false, &output, &err),
+    ck_assert_int_eq(lmq_output_create(path, 0, false, NULL, &output, &err),
                      LMQ_ERR_IO);
     ck_assert_str_eq(err.message, "exists already");
     ck_assert_str_ne(err.hint, "");
@@ -537,16 +538,16 @@ START_TEST(an_output_that_cannot_be_is_refused_at_once)
     struct lmq_error err;
 
     ck_assert_int_eq(mkdir(folder, 0777), 0);
-    ck_assert_int_eq(lmq_output_create(folder, 0, true, &output, &err),
+    ck_assert_int_eq(lmq_output_create(folder, 0, true, NULL, &output, &err),
                      LMQ_ERR_IO);
-    ck_assert_str_eq(err.message, "exists and is not a regular file");
-    ck_assert_int_eq(lmq_output_create(in_folder("no/where"), 0, true,
+    ck_assert_str_eq(err.message, "is a folder, expected a file");
+    ck_assert_int_eq(lmq_output_create(in_folder("no/where"), 0, true, NULL,
                                        &output, &err),
                      LMQ_ERR_IO);
     ck_assert_ptr_null(output);
     /* More than any disk has. */
     ck_assert_int_eq(lmq_output_create(in_folder("huge"), (uint64_t)1 << 60,
-                                       false, &output, &err),
+                                       false, NULL, &output, &err),
                      LMQ_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.message, "needs 1152921504606846976"));
     ck_assert_uint_eq(files_in_folder(), 1);

@@ -73,6 +73,8 @@ fi
 # ---- Results ----
 
 expect 0 "$lmquant" convert "$good" a.lmq
+grep -q tokenizer stderr || fail "convert is silent about a bad tokenizer"
+expect 0 "$lmquant" convert --layout=rows "$srcdir/tests/data/fable" fable.lmq
 [ -s stderr ] && fail "convert speaks without need: $(cat stderr)"
 expect 1 "$lmquant" convert "$good" a.lmq
 says "a.lmq: exists already"

@@ -108,10 +108,20 @@ assert_tie(struct lmq_report *report, const char *rule)
     lmq_report_free(report);
 }
 
+/* All of them, until the next call. */
 static const char *
 note(const struct lmq_report *report)
 {
-    return lmq_report_string(report, "notes.0");
+    static char text[4096];
+    const struct lmq_report *notes = lmq_report_at(report, "notes");
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < lmq_report_length(notes); i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\n",
+                                 lmq_report_string(lmq_report_item(notes, i),
+                                                   ""));
+    return text;
 }
 
 START_TEST(a_tie_is_found_by_configuration)
@@ -613,18 +623,29 @@ START_TEST(an_existing_output_is_kept_unless_it_may_be_replaced)
 }
 END_TEST
 
-START_TEST(a_container_can_be_converted_onto_itself)
+START_TEST(a_container_is_not_converted_onto_itself)
 {
     struct build_model *model = tied(true);
     struct lmq_convert_options force = {.replaces = 1, .layout = "tiles"};
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_error err;
 
     save_folder(model, in_folder("model"), BUILD_F32);
     lmq_report_free(convert(in_folder("model"), in_folder("a.lmq"), NULL));
+    ck_assert_int_eq(
+        lmq_checkpoint_open(in_folder("a.lmq"), NULL, &checkpoint, &err),
+        LMQ_OK);
+    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("a.lmq"), &force, NULL,
+                                 NULL, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(err.message, "would destroy its source"));
+    lmq_checkpoint_close(checkpoint);
     struct lmq_report *report =
-        convert(in_folder("a.lmq"), in_folder("a.lmq"), &force);
+        convert(in_folder("a.lmq"), in_folder("b.lmq"), &force);
     ck_assert_ptr_nonnull(strstr(note(report), "quantized already"));
     lmq_report_free(report);
     assert_intact(in_folder("a.lmq"));
+    assert_intact(in_folder("b.lmq"));
     build_free(model);
 }
 END_TEST
@@ -650,7 +671,7 @@ main(void)
         tiny_and_huge_weights_make_a_file_that_can_be_read,
         a_cancelled_conversion_leaves_nothing,
         an_existing_output_is_kept_unless_it_may_be_replaced,
-        a_container_can_be_converted_onto_itself,
+        a_container_is_not_converted_onto_itself,
     };
 
     return RUN_SUITE("convert", tests);

@@ -452,7 +452,7 @@ START_TEST(a_folder_with_something_in_it_is_left_alone)
     assert_export_refuses(checkpoint, in_folder("model"), &force, LMQ_ERR_ARG,
                           "is where the checkpoint is");
     assert_export_refuses(checkpoint, in_folder("no/where"), &force,
-                          LMQ_ERR_IO, "cannot make the folder");
+                          LMQ_ERR_IO, "cannot write into");
     lmq_checkpoint_close(checkpoint);
     lmq_report_free(export_to(in_folder("model"), to, &force));
     ck_assert(!exists(in_folder("out/model.safetensors.index.json")));

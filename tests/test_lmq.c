@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "formats/lmq.h"
 #include "tests/build_checkpoint.h"
 #include "tests/suite.h"
@@ -294,7 +295,7 @@ with_unknown_section(size_t *n)
                                     &err),
                      LMQ_OK);
     ck_assert_int_eq(lmq_output_create(in_folder("changed.lmq"),
-                                       plan.file_size, true, &output, &err),
+                                       plan.file_size, true, NULL, &output, &err),
                      LMQ_OK);
     /* The tensors keep their places: they come first. */
     ck_assert_int_eq(lmq_output_write(output, 128, old + 128,

@@ -300,7 +300,8 @@ case $lmquant in
 esac
 convert_example() { # OUTPUT [OPTION]
     (cd "$man" && "$program" convert -qf --group-size=32 --method=absmax $2 \
-        --tokenizer=example.vocab example.safetensors "$1") ||
+        --force-tokenizer --tokenizer=example.vocab \
+        example.safetensors "$1") ||
         fail "cannot convert the example of lmq(5)"
 }
 convert_example "$work/example.lmq" --layout=rows
@@ -472,7 +473,7 @@ check_reader "$work/small.lmq"
 
 # A deflated section, and both layouts of the example element by element.
 yes 'a line of a vocabulary' | head -n 100 >"$work/vocab"
-"$lmquant" convert -qfz --tokenizer="$work/vocab" "$example" \
+"$lmquant" convert -qfz --force-tokenizer --tokenizer="$work/vocab" "$example" \
     "$work/deflated.lmq"
 check_reader "$work/deflated.lmq"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "base/mem.h"
 #include "lmquant.h"
 
@@ -654,7 +654,7 @@ lmq_validate_write_html(const struct lmq_report *report, const char *path,
     if (status != LMQ_OK)
         return status;
     size_t n = strlen(text);
-    status = lmq_output_create(path, n, replaces != 0, &output, err);
+    status = lmq_output_create(path, n, replaces != 0, NULL, &output, err);
     if (status == LMQ_OK) {
         status = lmq_output_write(output, 0, text, n, err);
         if (status == LMQ_OK)

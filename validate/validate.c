@@ -457,6 +457,29 @@ compare(struct lmq_job *job, json_t **report, struct lmq_error *err)
     return status;
 }
 
+/* Better now than after the work. */
+static enum lmq_status
+check_page(const struct lmq_job *job, struct lmq_error *err)
+{
+    const struct lmq_validate_options *options = job->options;
+    struct lmq_originals originals = {0};
+    enum lmq_status status = lmq_originals_add_all(
+        &originals, &job->reference_file->originals, err);
+
+    if (status == LMQ_OK)
+        status = lmq_originals_add_all(&originals,
+                                       &job->judged_file->originals, err);
+    for (size_t i = 0; i < options->n_texts && status == LMQ_OK; i++)
+        status = lmq_originals_add(&originals, options->texts[i], err);
+    if (status == LMQ_OK && options->tokens != NULL)
+        status = lmq_originals_add(&originals, options->tokens, err);
+    if (status == LMQ_OK)
+        status = lmq_output_check(options->page, options->replaces != 0,
+                                  &originals, err);
+    lmq_originals_free(&originals);
+    return status;
+}
+
 enum lmq_status
 lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
              const struct lmq_validate_options *options,
@@ -473,7 +496,10 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
 
     *report = NULL;
     *is_partial = 0;
-    enum lmq_status status = set_up(&job, err);
+    enum lmq_status status =
+        options->page == NULL ? LMQ_OK : check_page(&job, err);
+    if (status == LMQ_OK)
+        status = set_up(&job, err);
     if (status == LMQ_OK)
         status = compare(&job, &json, err);
     if (status == LMQ_OK && options->has_floor && !job.is_partial)

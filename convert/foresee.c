@@ -1,0 +1,113 @@
+/*
+ * foresee.c - what a conversion can tell of the trouble that waits behind it.
+ */
+#include "config.h"
+
+#include "convert/foresee.h"
+
+#include "base/error.h"
+#include "base/size.h"
+#include "runtime/tokenizer.h"
+
+/* Embeddings have some rows more than there are tokens, so that their number
+ * is a round one; this many are still usual (Phi 1.5: 905 of 51200). */
+static size_t
+usual_padding(size_t n_rows)
+{
+    size_t share = n_rows / 32;
+
+    return share < 256 ? 256 : share;
+}
+
+static void
+note_what_cannot_run(struct lmq_checkpoint *checkpoint)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+
+    if (checkpoint->has_model && h->unsupported[0] == '\0')
+        return;
+    lmq_checkpoint_note(checkpoint,
+                        "cannot be run: %s is not understood; it can be "
+                        "inspected and compared",
+                        h->unsupported[0] == '\0' ? "the model"
+                                                  : h->unsupported);
+}
+
+static enum lmq_status
+check_kind(struct lmq_checkpoint *checkpoint, bool is_forced,
+           struct lmq_tokenizer **tokenizer, struct lmq_error *err)
+{
+    struct lmq_error why = {0};
+    enum lmq_status status = lmq_tokenizer_open(
+        checkpoint->blobs, checkpoint->n_blobs, tokenizer, &why);
+
+    if (status == LMQ_OK || status == LMQ_ERR_NOMEM)
+        return status;
+    *tokenizer = NULL;
+    if (checkpoint->tokenizer_path != NULL && !is_forced) {
+        lmq_fail(err, status, 0, "%s", why.message);
+        lmq_hint(err, "--tokenizer names a tokenizer.json, a SentencePiece or "
+                      "tiktoken model, a GGUF, or a tokenizer.bin");
+        lmq_error_in(err, checkpoint->tokenizer_path);
+        return status;
+    }
+    lmq_checkpoint_note(checkpoint,
+                        "the tokenizer cannot be read (%.300s): text will "
+                        "need another one, by --tokenizer",
+                        why.message);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_size(struct lmq_checkpoint *checkpoint, size_t n_tokens, bool is_forced,
+           struct lmq_error *err)
+{
+    size_t n_rows = checkpoint->hparams.vocab_size;
+
+    if (n_tokens > n_rows && !is_forced) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "the tokenizer has %zu tokens, the model only %zu", n_tokens,
+                 n_rows);
+        lmq_hint(err, "--tokenizer FILE names the right one; "
+                      "--force-tokenizer keeps this one");
+        lmq_error_in(err, checkpoint->tokenizer_path != NULL
+                              ? checkpoint->tokenizer_path
+                              : checkpoint->path);
+        return LMQ_ERR_FORMAT;
+    }
+    if (n_tokens > n_rows)
+        lmq_checkpoint_note(checkpoint,
+                            "the tokenizer has %zu tokens, the model only "
+                            "%zu: text cannot be computed with it",
+                            n_tokens, n_rows);
+    else if (n_rows - n_tokens > usual_padding(n_rows))
+        lmq_checkpoint_note(checkpoint,
+                            "the tokenizer has only %zu tokens, the model "
+                            "%zu: it may belong to another model",
+                            n_tokens, n_rows);
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_convert_foresee(struct lmq_checkpoint *checkpoint, bool forces_tokenizer,
+                    struct lmq_error *err)
+{
+    struct lmq_tokenizer *tokenizer;
+
+    note_what_cannot_run(checkpoint);
+    if (checkpoint->n_blobs == 0) {
+        if (checkpoint->has_model)
+            lmq_checkpoint_note(checkpoint,
+                                "there is no tokenizer: text will need one, "
+                                "by --tokenizer");
+        return LMQ_OK;
+    }
+    enum lmq_status status =
+        check_kind(checkpoint, forces_tokenizer, &tokenizer, err);
+    if (status == LMQ_OK && tokenizer != NULL && checkpoint->has_model)
+        status = check_size(checkpoint, lmq_tokenizer_size(tokenizer),
+                            forces_tokenizer, err);
+    if (status == LMQ_OK)
+        lmq_tokenizer_close(tokenizer);
+    return status;
+}

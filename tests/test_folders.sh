@@ -1,0 +1,141 @@
+#!/bin/sh
+#
+# test_folders.sh - folders as people have them, and what convert says of
+# trouble to come.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+fable=$srcdir/tests/data/fable
+library=$srcdir/tests/library.sh
+cd "$work" || exit 99
+export OMP_NUM_THREADS=1
+
+copy_model() {
+    mkdir "$1"
+    for file in config.json model.safetensors tokenizer.json \
+        tokenizer_config.json generation_config.json; do
+        cp "$fable/$file" "$1"
+    done
+}
+
+# rename FOLDER OLD NEW: a tensor; NEW is not longer.
+rename() {
+    fill=$(printf "%$((${#2} - ${#3}))s" "")
+    old=$(echo "$2" | sed 's/\./\\./g')
+    LC_ALL=C sed "s/\"$old\"/\"$3\"$fill/" "$1/model.safetensors" > renamed
+    cmp -s renamed "$1/model.safetensors" && fail "$1 has no tensor $2"
+    mv renamed "$1/model.safetensors"
+}
+copy_model model
+expect 0 "$lmquant" convert -q model model.lmq
+
+# ---- Ties go both ways ----
+
+copy_model head
+rename head model.embed_tokens.weight lm_head.weight
+expect 0 "$lmquant" convert -q head head.lmq
+expect 0 "$lmquant" diff --gate 'identical>=1' model head
+expect 0 "$lmquant" diff --gate 'identical>=1' model.lmq head.lmq
+expect 0 "$lmquant" run -q -n 8 --temp 0 model "Once"
+cp stdout wanted
+for checkpoint in head head.lmq; do
+    expect 0 "$lmquant" run -q -n 8 --temp 0 $checkpoint "Once"
+    [ $checkpoint = head.lmq ] || cmp -s stdout wanted ||
+        fail "a head alone gives other text"
+done
+
+# ---- An architecture that is not known ----
+
+copy_model unknown
+sed -e 's/LlamaForCausalLM/NovelForCausalLM/' -e 's/"llama"/"novel"/' \
+    "$fable/config.json" > unknown/config.json
+# Two tensors of one role, and one of a role that has a layer too many.
+rename unknown model.layers.0.input_layernorm.weight blk.0.ffn_norm.weight
+rename unknown model.layers.1.input_layernorm.weight blk.77.ffn_norm.weight
+expect 0 "$lmquant" convert unknown unknown.lmq
+grep -q "^note: cannot be run: the architecture 'NovelForCausalLM'" stderr ||
+    fail "convert does not say that it cannot be run: $(cat stderr)"
+expect 0 "$lmquant" verify -q unknown.lmq
+for checkpoint in unknown unknown.lmq; do
+    expect 0 "$lmquant" inspect --tensors --json $checkpoint
+    grep -q '"name": *"blk.0.ffn_norm.weight"' stdout ||
+        fail "inspect does not show the name of $checkpoint"
+    grep -q '"name": *"model.layers.0.post_attention_layernorm' stdout ||
+        fail "inspect does not show the other name of $checkpoint"
+    expect 3 "$lmquant" run $checkpoint "Once"
+    says "NovelForCausalLM"
+done
+expect 0 "$lmquant" diff --gate 'identical>=1' unknown unknown
+expect 0 "$lmquant" diff --gate 'missing<=0' --gate 'snr_db>=30' unknown \
+    unknown.lmq
+expect 0 "$lmquant" convert -q unknown.lmq again.lmq
+expect 0 "$lmquant" export -q --to safetensors unknown.lmq unknown-again
+expect 0 "$lmquant" diff --gate 'missing<=0' unknown unknown-again
+
+# ---- What convert foresees ----
+
+noted() {
+    grep -q "^note: .*$1" stderr || fail "no note of '$1': $(cat stderr)"
+}
+expect 0 "$lmquant" convert --layout=rows model said.lmq
+[ -s stderr ] && fail "convert speaks without need: $(cat stderr)"
+mkdir bare
+cp model/config.json model/model.safetensors bare
+expect 0 "$lmquant" convert bare bare.lmq
+noted "there is no tokenizer"
+cp model/tokenizer.json other.json
+# A token more than the model has rows, then few tokens for many rows.
+rows=$(sed -n 's/.*"vocab_size": *\([0-9]*\).*/\1/p' model/config.json)
+cp -r model more
+sed "s/\"added_tokens\": *\[/&{\"id\":$rows,\"content\":\"<more>\",\
+\"special\":true,\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\
+\"normalized\":false},/" model/tokenizer.json > more/tokenizer.json
+expect 3 "$lmquant" convert more more.lmq
+says "the tokenizer has $((rows + 1)) tokens, the model only $rows"
+says "hint: --tokenizer FILE names the right one; --force-tokenizer"
+is_one_sentence "a tokenizer of another model"
+[ -e more.lmq ] && fail "a wrong tokenizer is converted"
+expect 3 "$lmquant" convert --tokenizer more/tokenizer.json bare more.lmq
+says "more/tokenizer.json: the tokenizer has"
+expect 0 "$lmquant" convert --force-tokenizer more more.lmq
+noted "tokens, the model only"
+expect 0 "$lmquant" convert --tokenizer model/tokenizer.json more right.lmq
+expect 0 "$top_builddir/synth" --dim 32 --hidden 64 --layers 1 --heads 2 \
+    --kv-heads 2 --vocab 20000 wide
+expect 0 "$lmquant" convert --tokenizer model/tokenizer.json wide wide.lmq
+noted "has only .* tokens, the model 20000"
+expect 3 "$lmquant" convert --tokenizer "$library" model wrong.lmq
+says "library.sh: "
+[ -e wrong.lmq ] && fail "a script is taken for a tokenizer"
+expect 0 "$lmquant" convert --force-tokenizer --tokenizer "$library" model wrong.lmq
+noted "the tokenizer cannot be read"
+
+# ---- A folder with one file that is a model ----
+
+mkdir one
+cp model.lmq one
+expect 0 "$lmquant" inspect one
+cp "$fable/tokenizer.bin" one
+expect 0 "$lmquant" run -q -n 4 --temp 0 one "Once"
+expect 2 "$lmquant" convert -qf one one/model.lmq
+says "would destroy its source"
+rm one/model.lmq
+expect 3 "$lmquant" inspect one
+says "the folder holds no model"
+cp "$fable/fable.bin" one
+expect 0 "$lmquant" run -q -n 4 --temp 0 one "Once"
+expect 0 "$lmquant" convert -qf one one/model.lmq
+expect 3 "$lmquant" inspect one
+says "the folder holds 2 checkpoints: fable.bin, model.lmq"
+says "name one of them"
+is_one_sentence "two models"
+mkdir gguf
+expect 0 "$lmquant" export -q --to gguf model.lmq gguf/model.gguf
+expect 0 "$lmquant" inspect gguf
+echo Once | "$lmquant" tokenize --ids gguf > ids || fail "tokenize of a folder"
+expect 0 "$lmquant" validate -q --max-tokens 64 gguf model.lmq \
+    "$fable/held-out-a.txt"
+mkdir torch
+cp "$files/good-torch.pth" torch/weights.pth
+expect 0 "$lmquant" inspect torch
+finish
