@@ -211,9 +211,12 @@ find_new(struct lmq_output *output, const char *path, struct lmq_error *err)
     if (output->path == NULL || output->folder == NULL)
         return lmq_fail_nomem(err);
     if (stat(output->folder, &info) != 0) {
-        lmq_fail_errno(err, "cannot write into %s", output->folder);
-        lmq_hint(err, "mkdir -p makes a folder");
-        return LMQ_ERR_IO;
+        bool is_missing = errno == ENOENT;
+        enum lmq_status status =
+            lmq_fail_errno(err, "cannot write into %s", output->folder);
+        if (is_missing)
+            lmq_hint(err, "mkdir -p makes a folder");
+        return status;
     }
     if (path[strlen(path) - 1] == '/')
         return lmq_fail(err, LMQ_ERR_ARG, 0,
@@ -567,13 +570,17 @@ set_aside(struct lmq_output *output)
         result = link(output->path, output->old);
         if (result == 0 || errno == ENOENT)
             break;
-        if (errno != EEXIST && (result = rename(output->path, output->old)) == 0)
-            break; /* no links on this file system */
+        if (errno != EEXIST) /* the file system has no links */
+            result = rename(output->path, output->old);
+        if (result == 0)
+            break;
     }
     if (result != 0) {
+        int code = errno;
         free(output->old);
         output->old = NULL;
-        return errno == ENOENT ? 0 : -1;
+        errno = code;
+        return code == ENOENT ? 0 : -1; /* nothing stands there */
     }
     output->old_fd = open(output->old, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (output->old_fd >= 0)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/output.h"
 #include "formats/lmq.h"
 #include "lmquant.h"
 #include "tests/fuzz.h"
@@ -26,7 +26,7 @@ write_container(const char *path, const struct lmq_content *contents, size_t n)
     struct lmq_error err;
 
     if (lmq_write_plan(NULL, 0, contents, n, &plan, &err) != LMQ_OK ||
-        lmq_output_create(path, plan.file_size, true, &output, &err) !=
+        lmq_output_create(path, plan.file_size, true, NULL, &output, &err) !=
             LMQ_OK)
         return;
     if (lmq_write_frame(output, &plan, NULL, 0, contents, n, &err) == LMQ_OK)

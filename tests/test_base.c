@@ -531,6 +531,98 @@ START_TEST(an_output_follows_the_umask)
 }
 END_TEST
 
+START_TEST(what_is_replaced_gives_its_mode)
+{
+    const char *path = in_folder("mode");
+    struct stat info;
+    struct lmq_error err;
+
+    write_file(path, "old", 3);
+    ck_assert_int_eq(chmod(path, 0604), 0);
+    struct lmq_output *output = create(path, 0, true);
+    ck_assert_int_eq(lmq_output_commit(output, &err), LMQ_OK);
+    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_int_eq(info.st_mode & 0777, 0604);
+    ck_assert_int_eq(info.st_size, 0);
+}
+END_TEST
+
+START_TEST(what_is_read_is_never_replaced)
+{
+    const char *source = in_folder("source"), *link = in_folder("link");
+    struct lmq_originals originals = {0}, more = {0};
+    struct lmq_output *output;
+    struct lmq_error err;
+
+    write_file(source, "old", 3);
+    ck_assert_int_eq(symlink("source", link), 0);
+    ck_assert_int_eq(lmq_originals_add(&more, link, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_originals_add(&more, in_folder("no"), &err), LMQ_OK);
+    ck_assert_int_eq(lmq_originals_add_all(&originals, &more, &err), LMQ_OK);
+    ck_assert_uint_eq(originals.n, 1);
+    ck_assert_int_eq(lmq_output_create(source, 0, true, &originals, &output,
+                                       &err),
+                     LMQ_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(err.message, "destroy its source"));
+    ck_assert_int_eq(lmq_output_remove(link, &originals, &output, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_int_eq(lmq_output_check(in_folder("new"), true, &originals,
+                                      &err),
+                     LMQ_OK);
+    lmq_originals_free(&originals);
+    lmq_originals_free(&more);
+    ck_assert_uint_eq(files_in_folder(), 2);
+}
+END_TEST
+
+/* Removes "gone", replaces "old", makes "new" and "last". */
+static void
+make_set(struct lmq_output *set[4])
+{
+    struct lmq_error err;
+
+    write_file(in_folder("gone"), "gone", 4);
+    write_file(in_folder("old"), "old", 3);
+    ck_assert_int_eq(lmq_output_remove(in_folder("gone"), NULL, &set[0], &err),
+                     LMQ_OK);
+    set[1] = create(in_folder("old"), 1, true);
+    set[2] = create(in_folder("new"), 1, true);
+    set[3] = create(in_folder("last"), 1, false);
+    for (int i = 1; i < 4; i++)
+        ck_assert_int_eq(lmq_output_write(set[i], 0, "x", 1, &err), LMQ_OK);
+}
+
+START_TEST(a_set_of_outputs_is_there_whole)
+{
+    struct lmq_output *set[4];
+    struct lmq_error err;
+
+    make_set(set);
+    ck_assert_uint_eq(files_in_folder(), 2);
+    ck_assert_int_eq(lmq_output_commit_all(set, 4, &err), LMQ_OK);
+    assert_contents(in_folder("old"), "x");
+    assert_contents(in_folder("new"), "x");
+    assert_contents(in_folder("last"), "x");
+    ck_assert_uint_eq(files_in_folder(), 3);
+}
+END_TEST
+
+START_TEST(or_all_is_as_it_was_before)
+{
+    struct lmq_output *set[4];
+    struct lmq_error err;
+
+    /* A link to nothing is no file, but stands in the way of the last. */
+    make_set(set);
+    ck_assert_int_eq(symlink("nothing", in_folder("last")), 0);
+    ck_assert_int_eq(lmq_output_commit_all(set, 4, &err), LMQ_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.path, "last"));
+    assert_contents(in_folder("gone"), "gone");
+    assert_contents(in_folder("old"), "old");
+    ck_assert_uint_eq(files_in_folder(), 3);
+}
+END_TEST
+
 START_TEST(an_output_that_cannot_be_is_refused_at_once)
 {
     const char *folder = in_folder("folder");
@@ -590,6 +682,10 @@ main(void)
         a_file_that_appears_during_the_work_is_kept,
         a_symbolic_link_stays_one_and_its_target_is_replaced,
         an_output_follows_the_umask,
+        what_is_replaced_gives_its_mode,
+        what_is_read_is_never_replaced,
+        a_set_of_outputs_is_there_whole,
+        or_all_is_as_it_was_before,
         an_output_that_cannot_be_is_refused_at_once,
         the_instruction_set_is_one_that_the_machine_has,
     };
