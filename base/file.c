@@ -393,6 +393,21 @@ lmq_input_forget(struct lmq_input *input, uint64_t offset, uint64_t n)
                 MADV_DONTNEED);
 }
 
+bool
+lmq_file_exists(const char *path, enum lmq_status *status,
+                struct lmq_error *err)
+{
+    if (*status != LMQ_OK)
+        return false;
+    if (access(path, F_OK) == 0)
+        return true;
+    if (errno != ENOENT && errno != ENOTDIR) {
+        *status = lmq_fail_errno(err, "cannot look for it");
+        lmq_error_in(err, path);
+    }
+    return false;
+}
+
 enum lmq_status
 lmq_file_load(const char *path, size_t most, unsigned char **out, size_t *n,
               struct lmq_error *err)

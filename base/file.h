@@ -35,6 +35,14 @@ enum lmq_status lmq_input_map(struct lmq_input *input,
 /* The mapped range need not stay in memory; it can still be read. */
 void lmq_input_forget(struct lmq_input *input, uint64_t offset, uint64_t n);
 
+/*
+ * Whether something stands there. False also if *status is a failure, or
+ * becomes one because the system does not tell; so calls can be joined with
+ * || and *status checked after the last.
+ */
+bool lmq_file_exists(const char *path, enum lmq_status *status,
+                     struct lmq_error *err);
+
 /* A whole small file; *out has a 0 behind the last byte and is freed with
  * free(). Larger than `most` bytes is refused. */
 enum lmq_status lmq_file_load(const char *path, size_t most,

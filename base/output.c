@@ -262,7 +262,8 @@ check_target(const struct lmq_output *output, struct lmq_error *err)
     struct stat info;
 
     if (stat(output->path, &info) != 0)
-        return LMQ_OK; /* the usual case; other trouble shows at open */
+        return errno == ENOENT ? LMQ_OK /* the usual case */
+                               : lmq_fail_errno(err, "cannot be written");
     if (S_ISDIR(info.st_mode)) {
         lmq_fail(err, LMQ_ERR_IO, 0, "is a folder, expected a file");
         lmq_hint(err, "name a file in it");
@@ -372,7 +373,10 @@ reserve(struct lmq_output *output, uint64_t size, struct lmq_error *err)
             return LMQ_ERR_IO;
         }
     }
-    int code = size == 0 ? 0 : posix_fallocate(output->fd, 0, (off_t)size);
+    int code;
+    do
+        code = size == 0 ? 0 : posix_fallocate(output->fd, 0, (off_t)size);
+    while (code == EINTR);
     if (code != 0 && code != EOPNOTSUPP && code != EINVAL) {
         errno = code;
         enum lmq_status status =

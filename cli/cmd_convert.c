@@ -176,10 +176,11 @@ run(const struct arguments *arguments)
     if (status != LMQ_OK)
         return report_error(&err);
     print_notes(arguments, report);
-    if (!print_report(arguments, report) && !has_option(arguments, "quiet"))
+    int code = print_report(arguments, report);
+    if (code < 0 && !has_option(arguments, "quiet"))
         print_summary(arguments, report, seconds_now() - state.started);
     lmq_report_free(report);
-    return EXIT_DONE;
+    return code < 0 ? EXIT_DONE : code;
 }
 
 const struct command command_convert = {

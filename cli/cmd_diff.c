@@ -192,12 +192,13 @@ run(const struct arguments *arguments)
     if (status != LMQ_OK)
         return report_error(&err);
     int code = apply_gates(arguments, report);
-    if (!print_report(arguments, report) && !has_option(arguments, "quiet"))
+    int shown = print_report(arguments, report);
+    if (shown < 0 && !has_option(arguments, "quiet"))
         print_summary(report);
     if (code != EXIT_USAGE && lmq_report_number(report, "compared") == 0)
         code = refuse_strangers(arguments, report);
     lmq_report_free(report);
-    return code;
+    return shown > 0 ? shown : code;
 }
 
 const struct command command_diff = {

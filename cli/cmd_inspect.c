@@ -252,18 +252,25 @@ run(const struct arguments *arguments)
         return report_error(&err);
     }
     print_notes(arguments, report);
-    if (!print_report(arguments, report) && !has_option(arguments, "quiet")) {
+    int code = print_report(arguments, report);
+    if (code < 0) {
+        code = EXIT_DONE;
         if (lmq_report_length(lmq_report_at(report, "tokenizer_files")) > 0 &&
-            lmq_tokenizer_from_checkpoint(checkpoint, &tokenizer, &err) !=
-                LMQ_OK)
+            !has_option(arguments, "quiet"))
+            status = lmq_tokenizer_from_checkpoint(checkpoint, &tokenizer,
+                                                   &err);
+        if (status == LMQ_ERR_NOMEM || status == LMQ_ERR_IO)
+            code = report_error(&err);
+        else if (status != LMQ_OK)
             print_note(arguments, "the tokenizer is not understood: %s",
                        err.message);
-        print_summary(report, tokenizer);
+        if (code == EXIT_DONE && !has_option(arguments, "quiet"))
+            print_summary(report, tokenizer);
     }
     lmq_tokenizer_close(tokenizer);
     lmq_report_free(report);
     lmq_checkpoint_close(checkpoint);
-    return EXIT_DONE;
+    return code;
 }
 
 const struct command command_inspect = {

@@ -233,9 +233,9 @@ print_data(const struct run *run, struct lmq_error *err)
     if (lmq_generation_report(run->tokenizer, &generation, &report, err) !=
         LMQ_OK)
         return report_error(err);
-    print_report(run->arguments, report);
+    int code = print_report(run->arguments, report);
     lmq_report_free(report);
-    return EXIT_DONE;
+    return code;
 }
 
 static int

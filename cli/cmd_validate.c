@@ -395,8 +395,10 @@ show(const struct arguments *arguments, const struct lmq_report *report,
     print_notes(arguments, report);
     if (html != NULL && write_page(arguments, html, report, &err) != LMQ_OK)
         return report_error(&err);
-    if (!print_report(arguments, report) && !is_page_output(html) &&
-        !has_option(arguments, "quiet"))
+    int shown = print_report(arguments, report);
+    if (shown > 0)
+        return shown;
+    if (shown < 0 && !is_page_output(html) && !has_option(arguments, "quiet"))
         print_summary(arguments, report);
     return is_partial ? EXIT_SYSTEM : print_gates(report);
 }

@@ -47,7 +47,9 @@ run(const struct arguments *arguments)
     end_progress(&state);
     if (report == NULL)
         return report_error(&err);
-    if (!print_report(arguments, report)) {
+    int code = print_report(arguments, report);
+    if (code < 0) {
+        code = EXIT_DONE;
         print_problems(report);
         if (status == LMQ_OK && !has_option(arguments, "quiet"))
             printf("%s: intact (%s, %.0f tensor%s, %.0f section%s)\n",
@@ -59,7 +61,7 @@ run(const struct arguments *arguments)
                    plural(lmq_report_number(report, "sections")));
     }
     lmq_report_free(report);
-    return status == LMQ_OK ? EXIT_DONE : report_error(&err);
+    return status == LMQ_OK || code > 0 ? code : report_error(&err);
 }
 
 const struct command command_verify = {

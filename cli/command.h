@@ -184,8 +184,9 @@ int end_by_signal(int code);
 
 /* --json or --yaml: no text for people. */
 bool wants_data(const struct arguments *arguments);
-/* --json or --yaml: prints the report and returns true. */
-bool print_report(const struct arguments *arguments,
+/* --json or --yaml: prints the report and returns the exit code; -1 if neither
+ * is given. */
+int print_report(const struct arguments *arguments,
                   const struct lmq_report *report);
 /* "1.51 MB", "378 k"; in a small buffer of the caller's. */
 #define TEXT_SIZE 32

@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -174,7 +175,7 @@ wants_data(const struct arguments *arguments)
     return has_option(arguments, "json") || has_option(arguments, "yaml");
 }
 
-bool
+int
 print_report(const struct arguments *arguments,
              const struct lmq_report *report)
 {
@@ -183,15 +184,13 @@ print_report(const struct arguments *arguments,
     char *text;
 
     if (!wants_data(arguments))
-        return false;
+        return -1;
     if (lmq_report_text(report, is_json ? LMQ_REPORT_JSON : LMQ_REPORT_YAML,
-                        &text, &err) != LMQ_OK) {
-        report_error(&err);
-        return true;
-    }
-    fputs(text, stdout);
+                        &text, &err) != LMQ_OK)
+        return report_error(&err);
+    fputs(text, stdout); /* finish_output() tells if it cannot */
     lmq_text_free(text);
-    return true;
+    return EXIT_DONE;
 }
 
 static const char *
@@ -285,11 +284,15 @@ escape_text(const char *text, int most)
 int
 finish_output(int code)
 {
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        perror("lmquant: standard output");
-        return EXIT_SYSTEM;
-    }
-    return code;
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    /* Who closes a pipe has read enough, and knows it. An earlier failure has
+     * left no reason. */
+    if (errno != EPIPE)
+        fprintf(stderr, "lmquant: standard output: cannot be written%s%s\n",
+                errno == 0 ? "" : ": ", errno == 0 ? "" : strerror(errno));
+    return EXIT_SYSTEM;
 }
 
 /* ---- Gates ---- */

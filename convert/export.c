@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/report.h"
+#include "formats/describe.h"
 #include "formats/lmq.h"
 #include "formats/packed.h"
 
@@ -93,7 +94,7 @@ static void
 add_totals(const struct lmq_checkpoint *checkpoint, json_t **report)
 {
     uint64_t n_parameters = 0, input = 0, output = 0;
-    json_t *file, *notes = json_array();
+    json_t *file;
     size_t i;
 
     for (i = 0; i < checkpoint->n_tensors; i++)
@@ -104,12 +105,10 @@ add_totals(const struct lmq_checkpoint *checkpoint, json_t **report)
     json_array_foreach(json_object_get(*report, "files"), i, file)
         output +=
             (uint64_t)json_integer_value(json_object_get(file, "bytes"));
-    for (i = 0; i < checkpoint->n_notes; i++)
-        lmq_append(&notes, lmq_json_text(checkpoint->notes[i]));
     lmq_put(report, "parameters", lmq_json_size(n_parameters));
     lmq_put(report, "input_bytes", lmq_json_size(input));
     lmq_put(report, "output_bytes", lmq_json_size(output));
-    lmq_put(report, "notes", notes);
+    lmq_put(report, "notes", lmq_describe_notes(checkpoint));
 }
 
 static size_t

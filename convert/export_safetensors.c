@@ -379,18 +379,27 @@ add_parts(struct export *export, struct lmq_error *err)
 
 /* ---- The folder ---- */
 
-static bool
-is_empty(const char *folder)
+static enum lmq_status
+check_empty(const char *folder, struct lmq_error *err)
 {
     DIR *dir = opendir(folder);
-    bool is = dir != NULL;
+    const struct dirent *entry;
+    bool is_empty = true;
+    enum lmq_status status = LMQ_OK;
 
-    for (const struct dirent *entry; is && (entry = readdir(dir)) != NULL;)
-        is = strcmp(entry->d_name, ".") == 0 ||
-             strcmp(entry->d_name, "..") == 0;
-    if (dir != NULL)
-        closedir(dir);
-    return is;
+    if (dir == NULL)
+        return lmq_fail_errno(err, "cannot list the folder");
+    while (is_empty && (errno = 0, entry = readdir(dir)) != NULL)
+        is_empty = strcmp(entry->d_name, ".") == 0 ||
+                   strcmp(entry->d_name, "..") == 0;
+    if (!is_empty) {
+        status = lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not empty");
+        lmq_hint(err, "-f (--force) replaces the files of a model in it");
+    } else if (errno != 0) {
+        status = lmq_fail_errno(err, "cannot list the folder");
+    }
+    closedir(dir);
+    return status;
 }
 
 /* A container in the folder stays as it is; what else is read there has names
@@ -398,7 +407,7 @@ is_empty(const char *folder)
 static bool
 holds_checkpoint(const char *folder, const struct lmq_checkpoint *checkpoint)
 {
-    char *own = lmq_hf_folder_of(checkpoint->path);
+    char *own = lmq_hf_folder_of(checkpoint);
     struct stat x, y;
     bool holds = lmq_checkpoint_container(checkpoint) == NULL && own != NULL &&
                  stat(folder, &x) == 0 && stat(own, &y) == 0 &&
@@ -428,21 +437,22 @@ static enum lmq_status
 check_existing(const struct lmq_checkpoint *checkpoint, const char *folder,
                bool replaces, struct lmq_error *err)
 {
-    if (!lmq_hf_is_folder(folder))
+    struct stat info;
+    enum lmq_status status = LMQ_OK;
+
+    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
         return lmq_fail(err, LMQ_ERR_IO, 0, "exists and is no folder");
     if (holds_checkpoint(folder, checkpoint))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "is where the checkpoint is; name another folder");
-    if (!replaces && !is_empty(folder)) {
-        lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not empty");
-        lmq_hint(err, "-f (--force) replaces the files of a model in it");
-        return LMQ_ERR_IO;
-    }
+    if (!replaces)
+        status = check_empty(folder, err);
+    if (status != LMQ_OK)
+        return status;
     char *path = lmq_path_join(folder, CONFIG_NAME);
     if (path == NULL)
         return lmq_fail_nomem(err);
-    enum lmq_status status =
-        lmq_output_check(path, true, &checkpoint->originals, err);
+    status = lmq_output_check(path, true, &checkpoint->originals, err);
     free(path);
     return status;
 }
@@ -497,7 +507,7 @@ remove_old(const struct export *export, struct lmq_output **outputs, size_t *n,
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < N_REMOVED && status == LMQ_OK; i++) {
-        if (!lmq_hf_has_file(export->folder, names[i]) ||
+        if (!lmq_hf_has_file(export->folder, names[i], &status, err) ||
             (i == 2 && is_part(export, names[i])))
             continue;
         char *path = lmq_path_join(export->folder, names[i]);
@@ -512,20 +522,22 @@ remove_old(const struct export *export, struct lmq_output **outputs, size_t *n,
 }
 
 /* Of what stays, that would be taken for a part of the model. */
-static void
-note_strangers(const struct export *export)
+static enum lmq_status
+note_strangers(const struct export *export, struct lmq_error *err)
 {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
         "generation_config.json", "chat_template.jinja"};
+    enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (lmq_hf_has_file(export->folder, names[i]) &&
+        if (lmq_hf_has_file(export->folder, names[i], &status, err) &&
             !is_part(export, names[i]))
             lmq_checkpoint_note(export->checkpoint,
                                 "%s was in the folder before and stays: it "
                                 "may belong to another model",
                                 names[i]);
+    return status;
 }
 
 /* ---- Writing ---- */
@@ -674,13 +686,14 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK)
         status = make_folder(&export, err);
     if (status == LMQ_OK)
+        status = note_strangers(&export, err);
+    if (status == LMQ_OK)
         status = write_parts(&export, progress, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_unchanged(checkpoint, err);
     if (status == LMQ_OK)
         status = commit_parts(&export, report, err);
     if (status == LMQ_OK) {
-        note_strangers(&export);
         lmq_put(report, "type", json_string(export.type->name));
         lmq_put(report, "is_lossless", json_boolean(export.is_exact));
         lmq_put(report, "names",

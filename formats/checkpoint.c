@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -190,7 +189,7 @@ lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
 
     if (path == NULL)
         return lmq_fail_nomem(err);
-    if (access(path, F_OK) == 0)
+    if (lmq_file_exists(path, &status, err))
         status = add_blob_path(checkpoint, path, name, err);
     free(path);
     return status;
@@ -207,11 +206,15 @@ lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format, ...)
     va_end(args);
     if (lmq_mem_grow(&checkpoint->notes, &checkpoint->notes_capacity,
                      checkpoint->n_notes + 1,
-                     sizeof(*checkpoint->notes)) != 0)
-        return; /* a remark less */
+                     sizeof(*checkpoint->notes)) != 0) {
+        checkpoint->has_lost_note = true;
+        return;
+    }
     char *note = strdup(text);
     if (note != NULL)
         checkpoint->notes[checkpoint->n_notes++] = note;
+    else
+        checkpoint->has_lost_note = true;
 }
 
 static int
@@ -264,13 +267,20 @@ look_at(const char *path, struct lmq_probe *probe, struct lmq_error *err)
     return status;
 }
 
-static const struct lmq_format *
-recognise(const struct lmq_probe *probe)
+/* *format becomes NULL if none says that it is its own. */
+static enum lmq_status
+recognise(struct lmq_probe *probe, const struct lmq_format **format,
+          struct lmq_error *err)
 {
-    for (size_t i = 0; lmq_formats[i] != NULL; i++)
+    enum lmq_status status = LMQ_OK;
+
+    probe->status = &status;
+    probe->err = err;
+    *format = NULL;
+    for (size_t i = 0; *format == NULL && lmq_formats[i] != NULL; i++)
         if (lmq_formats[i]->probe(probe))
-            return lmq_formats[i];
-    return NULL;
+            *format = lmq_formats[i];
+    return status;
 }
 
 /* What is often given by mistake, and what to do then. */
@@ -333,7 +343,9 @@ find_format(char **path, struct lmq_probe *probe,
     char *file = NULL;
     enum lmq_status status = look_at(*path, probe, err);
 
-    *format = status == LMQ_OK ? recognise(probe) : NULL;
+    *format = NULL;
+    if (status == LMQ_OK)
+        status = recognise(probe, format, err);
     if (status != LMQ_OK || *format != NULL || !probe->is_folder)
         return status;
     status = lmq_folder_find_checkpoint(*path, &file, err);
@@ -342,22 +354,25 @@ find_format(char **path, struct lmq_probe *probe,
     free(*path);
     *path = file;
     status = look_at(*path, probe, err);
-    if (status == LMQ_OK)
-        *format = recognise(probe);
-    return status;
+    return status == LMQ_OK ? recognise(probe, format, err) : status;
 }
 
-bool
-lmq_checkpoint_recognises(const char *path)
+enum lmq_status
+lmq_checkpoint_recognises(const char *path, bool *is_known,
+                          struct lmq_error *err)
 {
     const struct lmq_format *format = NULL;
     struct lmq_probe probe;
     char *copy = strdup(path);
+    enum lmq_status status =
+        copy == NULL ? lmq_fail_nomem(err)
+                     : find_format(&copy, &probe, &format, err);
 
-    if (copy != NULL)
-        find_format(&copy, &probe, &format, NULL);
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
     free(copy);
-    return format != NULL;
+    *is_known = format != NULL;
+    return status;
 }
 
 /* ---- Opening ---- */
@@ -413,10 +428,12 @@ lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
     if (status == LMQ_OK)
         status =
             find_format(&checkpoint->path, &probe, &checkpoint->format, err);
-    if (status == LMQ_OK)
+    if (status == LMQ_OK) {
+        checkpoint->is_folder = probe.is_folder;
         status = checkpoint->format == NULL
                      ? fail_unrecognised(&probe, err)
                      : checkpoint->format->open(checkpoint, options, err);
+    }
     if (status == LMQ_OK && probe.is_folder)
         status = lmq_folder_add_originals(checkpoint->path,
                                           &checkpoint->originals, err);

@@ -97,6 +97,7 @@ struct lmq_source_file {
 struct lmq_checkpoint {
     const struct lmq_format *format;
     char *path;
+    bool is_folder;
     struct lmq_hparams hparams; /* if has_model */
     struct lmq_source source;   /* if has_model */
     bool has_model;             /* a known architecture, checked */
@@ -117,12 +118,15 @@ struct lmq_checkpoint {
     char *tokenizer_path; /* of the one that was given, or NULL */
     char **notes; /* what was assumed or left out, a sentence each */
     size_t n_notes, notes_capacity;
+    bool has_lost_note; /* for lack of memory; reports fail then */
     void *state; /* the format's own */
 };
 
 /* The first bytes of what was named, for recognition by content. */
 struct lmq_probe {
     const char *path;
+    enum lmq_status *status; /* what kept a probe from knowing */
+    struct lmq_error *err;
     bool is_folder;
     unsigned char head[512];
     size_t n_head;
@@ -190,8 +194,10 @@ const struct lmq_tensor *
 lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
                          const char *name);
 
-/* Whether the file or folder looks like a checkpoint of a known format. */
-bool lmq_checkpoint_recognises(const char *path);
+/* Whether the file or folder looks like a checkpoint of a known format.
+ * Fails if it cannot be looked at. */
+enum lmq_status lmq_checkpoint_recognises(const char *path, bool *is_known,
+                                          struct lmq_error *err);
 
 /* Whether the head's weight is the embedding: nothing else is there, or both
  * are one in the file. An alias of anything else is a head of its own. */

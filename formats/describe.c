@@ -32,6 +32,8 @@ lmq_describe_notes(const struct lmq_checkpoint *checkpoint)
 
     for (size_t i = 0; i < checkpoint->n_notes; i++)
         lmq_append(&notes, lmq_json_text(checkpoint->notes[i]));
+    if (checkpoint->has_lost_note)
+        lmq_append(&notes, NULL);
     return notes;
 }
 

@@ -6,6 +6,7 @@
 #include "formats/folder.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,21 +84,26 @@ is_later_part(const char *name)
            strspn(of - 5, "0123456789") == 5;
 }
 
-static bool
-is_checkpoint(const char *folder, const char *name)
+static enum lmq_status
+look_at_file(const char *folder, const char *name, bool *is_checkpoint,
+             struct lmq_error *err)
 {
     static const char *const endings[] = {".bin", ".ckpt", ".gguf",
                                           ".lmq", ".pt", ".pth"};
     struct stat info;
+    enum lmq_status status = LMQ_OK;
 
+    *is_checkpoint = false;
     if (!has_ending(name, endings, sizeof(endings) / sizeof(endings[0])) ||
         is_later_part(name))
-        return false;
+        return LMQ_OK;
     char *path = lmq_path_join(folder, name);
-    bool is = path != NULL && stat(path, &info) == 0 &&
-              S_ISREG(info.st_mode) && lmq_checkpoint_recognises(path);
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode))
+        status = lmq_checkpoint_recognises(path, is_checkpoint, err);
     free(path);
-    return is;
+    return status;
 }
 
 static enum lmq_status
@@ -105,11 +111,15 @@ list_checkpoints(const char *folder, struct names *names,
                  struct lmq_error *err)
 {
     DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    bool is_checkpoint;
     enum lmq_status status = LMQ_OK;
 
-    for (const struct dirent *entry;
-         dir != NULL && status == LMQ_OK && (entry = readdir(dir)) != NULL;) {
-        if (!is_checkpoint(folder, entry->d_name))
+    if (dir == NULL)
+        return lmq_fail_errno(err, "cannot list the folder");
+    while (status == LMQ_OK && (errno = 0, entry = readdir(dir)) != NULL) {
+        status = look_at_file(folder, entry->d_name, &is_checkpoint, err);
+        if (status != LMQ_OK || !is_checkpoint)
             continue;
         char *name = strdup(entry->d_name);
         if (name == NULL || lmq_mem_grow(&names->names, &names->capacity,
@@ -120,8 +130,9 @@ list_checkpoints(const char *folder, struct names *names,
             names->names[names->n++] = name;
         }
     }
-    if (dir != NULL)
-        closedir(dir);
+    if (status == LMQ_OK && errno != 0)
+        status = lmq_fail_errno(err, "cannot list the folder");
+    closedir(dir);
     if (names->n > 0)
         qsort(names->names, names->n, sizeof(char *), compare_names);
     return status;

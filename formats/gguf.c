@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -104,14 +103,16 @@ add_part(struct lmq_checkpoint *checkpoint, const char *path,
     struct split own;
     uint32_t file;
 
-    if (access(path, F_OK) != 0) {
+    enum lmq_status status = LMQ_OK;
+    if (!lmq_file_exists(path, &status, err)) {
+        if (status != LMQ_OK)
+            return status;
         lmq_fail(err, LMQ_ERR_FORMAT, 0, "is missing: part %" PRIu64
                  " of %" PRIu64, number + 1, split->count);
         lmq_hint(err, "the download may be incomplete");
         return LMQ_ERR_FORMAT;
     }
-    enum lmq_status status =
-        lmq_checkpoint_add_file(checkpoint, path, &file, err);
+    status = lmq_checkpoint_add_file(checkpoint, path, &file, err);
     if (status == LMQ_OK)
         status = lmq_gguf_front_read(checkpoint->files[file], &front, err);
     if (status == LMQ_OK)

@@ -5,10 +5,8 @@
 
 #include "formats/hf_folder.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "formats/hf_config.h"
@@ -18,33 +16,26 @@
 
 /* ---- Folders ---- */
 
-bool
-lmq_hf_is_folder(const char *path)
-{
-    DIR *dir = opendir(path);
-
-    if (dir != NULL)
-        closedir(dir);
-    return dir != NULL;
-}
-
 char *
-lmq_hf_folder_of(const char *path)
+lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
 {
-    const char *slash = strrchr(path, '/');
+    const char *path = checkpoint->path, *slash = strrchr(path, '/');
 
-    if (lmq_hf_is_folder(path))
+    if (checkpoint->is_folder)
         return strdup(path);
     return slash == NULL ? strdup(".")
                          : strndup(path, (size_t)(slash - path) + 1);
 }
 
 bool
-lmq_hf_has_file(const char *folder, const char *name)
+lmq_hf_has_file(const char *folder, const char *name, enum lmq_status *status,
+                struct lmq_error *err)
 {
     char *path = lmq_path_join(folder, name);
-    bool has = path != NULL && access(path, F_OK) == 0;
 
+    if (path == NULL && *status == LMQ_OK)
+        *status = lmq_fail_nomem(err);
+    bool has = path != NULL && lmq_file_exists(path, status, err);
     free(path);
     return has;
 }
@@ -81,16 +72,17 @@ enum lmq_status
 lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
                      struct lmq_error *err)
 {
-    const char *name = lmq_hf_has_file(folder, "tokenizer.json")
+    enum lmq_status status = LMQ_OK;
+    const char *name = lmq_hf_has_file(folder, "tokenizer.json", &status, err)
                            ? "tokenizer.json"
                            : "tokenizer.model";
     static const char *const companions[] = {
         "tokenizer_config.json", "generation_config.json",
         "chat_template.jinja", /* kept, never evaluated */
     };
-    enum lmq_status status =
-        lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
 
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
     for (size_t i = 0; i < sizeof(companions) / sizeof(companions[0]); i++)
         if (status == LMQ_OK && checkpoint->n_blobs > 0)
             status = lmq_checkpoint_add_blob_file(checkpoint, folder,
@@ -108,9 +100,9 @@ lmq_hf_describe(struct lmq_checkpoint *checkpoint, const char *folder,
 
     if (path == NULL)
         return lmq_fail_nomem(err);
-    if (options->config != NULL || access(path, F_OK) == 0) {
+    if (options->config != NULL || lmq_file_exists(path, &status, err)) {
         status = lmq_hf_read_config(checkpoint, path, err);
-    } else {
+    } else if (status == LMQ_OK) {
         lmq_hparams_refuse(&checkpoint->hparams, "a model without config.json");
         lmq_checkpoint_note(checkpoint, "there is no config.json: tensors "
                                         "only, no model");
@@ -163,13 +155,13 @@ open_named_shards(struct lmq_checkpoint *checkpoint, const char *folder,
         char *path = lmq_path_join(folder, names[i]);
         if (path == NULL)
             return lmq_fail_nomem(err);
-        if (access(path, F_OK) != 0) {
+        if (lmq_file_exists(path, &status, err)) {
+            status = shards->add(checkpoint, path, &index, err);
+        } else if (status == LMQ_OK) {
             status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
                               "is missing, but the index names it");
             lmq_hint(err, "the download may be incomplete");
             lmq_error_in(err, path);
-        } else {
-            status = shards->add(checkpoint, path, &index, err);
         }
         free(path);
     }

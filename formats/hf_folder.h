@@ -9,12 +9,13 @@
 
 #include "formats/checkpoint.h"
 
-bool lmq_hf_is_folder(const char *path);
-bool lmq_hf_has_file(const char *folder, const char *name);
+/* As lmq_file_exists(). */
+bool lmq_hf_has_file(const char *folder, const char *name,
+                     enum lmq_status *status, struct lmq_error *err);
 
-/* The folder itself, or the one that a file stands in; freed with free(),
+/* The folder itself, or the one that its file stands in; freed with free(),
  * NULL without memory. */
-char *lmq_hf_folder_of(const char *path);
+char *lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint);
 
 /* Once all tensors are there: the model from a config.json. */
 enum lmq_status lmq_hf_read_config(struct lmq_checkpoint *checkpoint,

@@ -254,17 +254,25 @@ check_tensors(struct check *check, struct lmq_error *err)
 
 /* Opening checks what the parts mean to each other: names, aliases, the
  * model's description, what deflated sections hold. */
-static void
-check_opening(struct check *check, const char *path)
+static enum lmq_status
+check_opening(struct check *check, const char *path, struct lmq_error *err)
 {
     struct lmq_checkpoint *checkpoint;
-    struct lmq_error err;
+    struct lmq_error found;
 
     if (json_array_size(check->problems) > 0)
-        return; /* it would only say the same again */
-    if (lmq_checkpoint_open(path, NULL, &checkpoint, &err) != LMQ_OK)
-        add_problem(check, "contents", "", err.offset, err.message);
+        return LMQ_OK; /* it would only say the same again */
+    enum lmq_status status =
+        lmq_checkpoint_open(path, NULL, &checkpoint, &found);
     lmq_checkpoint_close(checkpoint);
+    if (lmq_status_is_of_system(status)) {
+        if (err != NULL)
+            *err = found;
+        return status;
+    }
+    if (status != LMQ_OK)
+        add_problem(check, "contents", "", found.offset, found.message);
+    return LMQ_OK;
 }
 
 /* ---- One tensor ---- */
@@ -340,12 +348,16 @@ static enum lmq_status
 check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
 {
     unsigned char head[sizeof(lmq_magic)];
+    bool is_known = false;
 
-    if (lmq_input_size(input) < sizeof(head) ||
-        lmq_input_read(input, 0, head, sizeof(head), NULL) != LMQ_OK ||
-        memcmp(head, lmq_magic, sizeof(head)) == 0 ||
-        !lmq_checkpoint_recognises(path))
+    if (lmq_input_size(input) < sizeof(head))
         return LMQ_OK;
+    enum lmq_status status =
+        lmq_input_read(input, 0, head, sizeof(head), err);
+    if (status == LMQ_OK && memcmp(head, lmq_magic, sizeof(head)) != 0)
+        status = lmq_checkpoint_recognises(path, &is_known, err);
+    if (status != LMQ_OK || !is_known)
+        return status;
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
              "is a checkpoint of another format, and no .lmq container");
     lmq_hint(err, "only containers have checksums; inspect and diff read "
@@ -387,8 +399,9 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
         status = check_sections(&check, err);
     if (status == LMQ_OK)
         status = check_tensors(&check, err);
+    if (status == LMQ_OK)
+        status = check_opening(&check, path, err);
     if (status == LMQ_OK) {
-        check_opening(&check, path);
         size_t n = json_array_size(check.problems);
         status = make_report(&check, path, report, err);
         if (status == LMQ_OK && n > 0)

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -353,21 +354,26 @@ ends_with(const char *text, const char *end)
 }
 
 /* The name of the one *.safetensors of a folder; counts them. */
-static size_t
-find_single(const char *folder, char *name, size_t size)
+static enum lmq_status
+find_single(const char *folder, char *name, size_t size, size_t *n,
+            struct lmq_error *err)
 {
     DIR *dir = opendir(folder);
-    size_t n = 0;
+    const struct dirent *entry = NULL;
+    enum lmq_status status = LMQ_OK;
 
-    for (const struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+    *n = 0;
+    while (dir != NULL && (errno = 0, entry = readdir(dir)) != NULL)
         if (ends_with(entry->d_name, ".safetensors")) {
-            if (n == 0 || strcmp(entry->d_name, "model.safetensors") == 0)
+            if (*n == 0 || strcmp(entry->d_name, "model.safetensors") == 0)
                 snprintf(name, size, "%s", entry->d_name);
-            n++;
+            ++*n;
         }
+    if (dir == NULL || errno != 0)
+        status = lmq_fail_errno(err, "cannot list the folder");
     if (dir != NULL)
         closedir(dir);
-    return n;
+    return status;
 }
 
 static enum lmq_status
@@ -376,8 +382,11 @@ open_single(struct lmq_checkpoint *checkpoint, const char *folder,
 {
     char name[256];
     uint32_t index;
-    size_t n = find_single(folder, name, sizeof(name));
+    size_t n;
+    enum lmq_status status = find_single(folder, name, sizeof(name), &n, err);
 
+    if (status != LMQ_OK)
+        return status;
     if (n > 1 && strcmp(name, "model.safetensors") != 0) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
                  "the folder has %zu .safetensors files, but no %s", n,
@@ -392,7 +401,7 @@ open_single(struct lmq_checkpoint *checkpoint, const char *folder,
     char *path = lmq_path_join(folder, name);
     if (path == NULL)
         return lmq_fail_nomem(err);
-    enum lmq_status status = add_shard(checkpoint, path, &index, err);
+    status = add_shard(checkpoint, path, &index, err);
     free(path);
     return status;
 }
@@ -403,10 +412,17 @@ static bool
 probe_safetensors(const struct lmq_probe *probe)
 {
     char name[256];
+    size_t n;
 
-    if (probe->is_folder)
-        return lmq_hf_has_file(probe->path, INDEX_NAME) ||
-               find_single(probe->path, name, sizeof(name)) > 0;
+    if (probe->is_folder) {
+        if (lmq_hf_has_file(probe->path, INDEX_NAME, probe->status,
+                            probe->err))
+            return true;
+        if (*probe->status == LMQ_OK)
+            *probe->status =
+                find_single(probe->path, name, sizeof(name), &n, probe->err);
+        return *probe->status == LMQ_OK && n > 0;
+    }
     return (probe->n_head > LENGTH_BYTES && probe->head[LENGTH_BYTES] == '{' &&
             lmq_load_u64le(probe->head) <= (uint64_t)1 << 48) ||
            (ends_with(probe->path, ".safetensors") && probe->n_head > 0 &&
@@ -418,17 +434,17 @@ open_safetensors(struct lmq_checkpoint *checkpoint,
                  const struct lmq_open_options *options, struct lmq_error *err)
 {
     const char *path = checkpoint->path;
-    char *folder = lmq_hf_folder_of(path);
+    char *folder = lmq_hf_folder_of(checkpoint);
     uint32_t index;
     enum lmq_status status = LMQ_OK;
 
     if (folder == NULL)
         return lmq_fail_nomem(err);
-    if (!lmq_hf_is_folder(path))
+    if (!checkpoint->is_folder)
         status = add_shard(checkpoint, path, &index, err);
-    else if (lmq_hf_has_file(folder, INDEX_NAME))
+    else if (lmq_hf_has_file(folder, INDEX_NAME, &status, err))
         status = lmq_hf_open_index(checkpoint, folder, &shards, err);
-    else
+    else if (status == LMQ_OK)
         status = open_single(checkpoint, folder, err);
     if (status == LMQ_OK)
         status = lmq_hf_read_companions(checkpoint, folder, options, err);

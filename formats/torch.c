@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "formats/formats.h"
@@ -63,7 +62,9 @@ add_meta_files(struct lmq_checkpoint *checkpoint, const char *folder,
 
     for (unsigned i = 0; i < META_MOST && status == LMQ_OK; i++) {
         snprintf(name, sizeof(name), META_FORMAT, i);
-        bool is_there = lmq_hf_has_file(folder, name);
+        bool is_there = lmq_hf_has_file(folder, name, &status, err);
+        if (status != LMQ_OK)
+            return status;
         if (is_there && missing[0] != '\0')
             status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
                               "the folder has %s, but no %s", name, missing);
@@ -82,16 +83,17 @@ static enum lmq_status
 add_files(struct lmq_checkpoint *checkpoint, const char *folder,
           json_t **model_args, struct lmq_error *err)
 {
+    enum lmq_status status = LMQ_OK;
     uint32_t index;
 
-    if (!lmq_hf_is_folder(checkpoint->path))
+    if (!checkpoint->is_folder)
         return lmq_torch_add_archive(checkpoint, checkpoint->path, &index,
                                      model_args, err);
-    if (lmq_hf_has_file(folder, HF_INDEX))
+    if (lmq_hf_has_file(folder, HF_INDEX, &status, err))
         return lmq_hf_open_index(checkpoint, folder, &hf_shards, err);
-    if (lmq_hf_has_file(folder, HF_NAME))
+    if (lmq_hf_has_file(folder, HF_NAME, &status, err))
         return add_in(checkpoint, folder, HF_NAME, err);
-    return add_meta_files(checkpoint, folder, err);
+    return status != LMQ_OK ? status : add_meta_files(checkpoint, folder, err);
 }
 
 /* ---- The model ---- */
@@ -148,9 +150,9 @@ describe_by_companion(struct lmq_checkpoint *checkpoint, const char *folder,
     enum lmq_status status = LMQ_OK;
     if (path == NULL)
         return lmq_fail_nomem(err);
-    if (access(path, F_OK) == 0) {
+    if (lmq_file_exists(path, &status, err)) {
         status = describe_by_file(checkpoint, path, err);
-    } else {
+    } else if (status == LMQ_OK) {
         lmq_hparams_refuse(&checkpoint->hparams, "a model without "
                                                  "params.json");
         lmq_checkpoint_note(checkpoint,
@@ -220,12 +222,17 @@ add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
 /* ---- The format ---- */
 
 static bool
+probe_file(const struct lmq_probe *probe, const char *name)
+{
+    return lmq_hf_has_file(probe->path, name, probe->status, probe->err);
+}
+
+static bool
 probe_torch(const struct lmq_probe *probe)
 {
     if (probe->is_folder)
-        return lmq_hf_has_file(probe->path, HF_INDEX) ||
-               lmq_hf_has_file(probe->path, HF_NAME) ||
-               lmq_hf_has_file(probe->path, META_NAME);
+        return probe_file(probe, HF_INDEX) || probe_file(probe, HF_NAME) ||
+               probe_file(probe, META_NAME);
     return probe->n_head >= 4 && memcmp(probe->head, "PK\003\004", 4) == 0;
 }
 
@@ -233,7 +240,7 @@ static enum lmq_status
 open_torch(struct lmq_checkpoint *checkpoint,
            const struct lmq_open_options *options, struct lmq_error *err)
 {
-    char *folder = lmq_hf_folder_of(checkpoint->path);
+    char *folder = lmq_hf_folder_of(checkpoint);
     json_t *model_args = NULL;
 
     if (folder == NULL)

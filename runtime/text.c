@@ -96,12 +96,13 @@ lmq_tokenizer_from_path(const char *path, const struct lmq_open_options *open,
                         struct lmq_error *err)
 {
     struct lmq_checkpoint *checkpoint;
-    bool is_one = false;
-    enum lmq_status status = LMQ_OK;
+    bool is_known, is_one = false;
+    enum lmq_status status;
 
     /* A checkpoint first: its numbers may happen to look like a tokenizer. */
     *tokenizer = NULL;
-    if (!lmq_checkpoint_recognises(path))
+    status = lmq_checkpoint_recognises(path, &is_known, err);
+    if (status == LMQ_OK && !is_known)
         status = open_tokenizer_file(path, &is_one, tokenizer, err);
     if (status != LMQ_OK || is_one)
         return status;

@@ -5,6 +5,7 @@
 
 #include "runtime/tok_json.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -24,8 +25,12 @@ lmq_json_load(const struct lmq_blob *blob, json_t **out,
     enum lmq_status status = lmq_json_afford(blob->bytes, blob->size, err);
     if (status != LMQ_OK)
         return status;
+    errno = 0;
     *out = json_loadb((const char *)blob->bytes, blob->size,
                       JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &problem);
+    /* jansson does not tell its own lack of memory from bad syntax. */
+    if (*out == NULL && errno == ENOMEM)
+        return lmq_fail_nomem(err);
     if (*out == NULL)
         return lmq_fail(err, LMQ_ERR_FORMAT,
                         problem.position > 0 ? (uint64_t)problem.position : 0,

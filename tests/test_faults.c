@@ -1,0 +1,684 @@
+/*
+ * test_faults.c - every command, while one call after the other fails.
+ *
+ * fault_shim.c makes the Nth allocation, read, write, ... of a command fail,
+ * for N from 1 until there is none. Whatever fails, the command either does
+ * all of its work, and then its output is what it always is, or it ends with
+ * exit status 1, one message with the system's reason, nothing of a document
+ * on standard output, and every file as it was. Interrupted and short reads
+ * and writes do not count as failures: the work is done.
+ *
+ *     test_faults [--long] [COMMAND [CLASS]]
+ */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SKIPPED 77
+#define SECONDS_MAX 60 /* of one run: more is a hang */
+#ifndef FAILURES_SHOWN
+#define FAILURES_SHOWN 3 /* of a command and class */
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+
+/* ---- What fails ---- */
+
+static const struct class {
+    const char *name, *code_name;
+    int code;     /* -1: half of the work is done */
+    bool is_soft; /* to be tried again */
+    bool is_long;
+} classes[] = {
+    {"memory", "ENOMEM", ENOMEM, false, false},
+    {"mmap", "ENOMEM", ENOMEM, false, false},
+    {"open", "EMFILE", EMFILE, false, false},
+    {"open", "EACCES", EACCES, false, true},
+    {"open", "ENFILE", ENFILE, false, true},
+    {"stat", "EIO", EIO, false, false},
+    {"readdir", "EIO", EIO, false, false},
+    {"read", "EIO", EIO, false, false},
+    {"read", "EINTR", EINTR, true, false},
+    {"read", "SHORT", -1, true, false},
+    {"write", "ENOSPC", ENOSPC, false, false},
+    {"write", "EIO", EIO, false, true},
+    {"write", "EINTR", EINTR, true, false},
+    {"write", "SHORT", -1, true, false},
+    {"space", "ENOSPC", ENOSPC, false, false},
+    {"space", "EINTR", EINTR, true, false},
+    {"fsync", "EIO", EIO, false, false},
+    {"rename", "EIO", EIO, false, false},
+    {"rename", "ENOSPC", ENOSPC, false, true},
+};
+
+#define N_CLASSES (sizeof(classes) / sizeof(classes[0]))
+
+/* ---- What is run ---- */
+
+enum kind {
+    TEXT,     /* what was said before the failure may stay */
+    DOCUMENT, /* all or nothing */
+    TIMED     /* a document with figures that differ from run to run */
+};
+
+static const struct command {
+    const char *name;
+    const char *arguments; /* between spaces; outputs are in w/ */
+    const char *input;     /* standard input */
+    const char *old;       /* of the files in w/, where the output will be */
+    enum kind kind;
+    bool is_long;
+} commands[] = {
+    {"convert", "convert -q -f model w/out", NULL, "out", TEXT, false},
+    {"convert-new", "convert -qz --json model w/out", NULL, NULL, DOCUMENT,
+     false},
+    {"inspect", "inspect --json --tensors model", NULL, NULL, DOCUMENT, false},
+    {"inspect-lmq", "inspect --yaml m.lmq", NULL, NULL, DOCUMENT, false},
+    {"verify", "verify m.lmq", NULL, NULL, TEXT, false},
+    {"verify-json", "verify --json m.lmq", NULL, NULL, DOCUMENT, false},
+    {"diff", "diff --json model m.lmq", NULL, NULL, DOCUMENT, false},
+    {"run", "run -q -n 2 --temp 0 m.lmq the", NULL, NULL, TEXT, false},
+    {"run-json", "run --json -n 2 --temp 0 model the", NULL, NULL, TIMED,
+     false},
+    {"validate", "validate -q --ctx 8 --max-tokens 16 --json --attribute "
+     "model m.lmq text", NULL, NULL, TIMED, false},
+    {"validate-report", "validate -q -f --ctx 8 --max-tokens 16 --report "
+     "w/out model m.lmq text", NULL, "out", TEXT, false},
+    {"tokenize", "tokenize --ids model", "the cat and a hen", NULL, TEXT,
+     false},
+    {"tokenize-json", "tokenize --json m.lmq", "the cat and a hen", NULL,
+     DOCUMENT, false},
+    {"export-gguf", "export -q -f --to gguf m.lmq w/out", NULL, "out", TEXT,
+     false},
+    {"export-llama2c", "export -q -f --to llama2c m.lmq w/out", NULL, "out",
+     TEXT, false},
+    {"export-safetensors", "export --json --to safetensors m.lmq w/out", NULL,
+     NULL, DOCUMENT, false},
+    {"bench", "bench --json -p 4 -n 2 --rounds 1 m.lmq", NULL, NULL, TIMED,
+     true},
+    {"inspect-gguf", "inspect --json --tensors m.gguf", NULL, NULL, DOCUMENT,
+     true},
+    {"convert-gguf", "convert -q -f m.gguf w/out", NULL, "out", TEXT, true},
+    {"convert-llama2c", "convert -q -f m.bin w/out", NULL, "out", TEXT, true},
+    {"convert-2", "convert -q -f -j2 model w/out", NULL, "out", TEXT, true},
+    {"verify-2", "verify -j2 m.lmq", NULL, NULL, TEXT, true},
+    {"export-shards", "export --json --shard-size 8K --to safetensors m.lmq "
+     "w/out", NULL, NULL, DOCUMENT, true},
+    {"inspect-stats", "inspect --json --tensor token_embd.weight --stats "
+     "m.lmq", NULL, NULL, DOCUMENT, true},
+};
+
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define MAX_ARGUMENTS 24
+
+static const char *program, *shim;
+static int signal_pipe[2];
+
+static void
+die(const char *what)
+{
+    perror(what);
+    exit(99);
+}
+
+/* ---- Files ---- */
+
+struct bytes {
+    char *at;
+    size_t n;
+};
+
+static struct bytes
+load(const char *path)
+{
+    struct bytes bytes = {NULL, 0};
+    struct stat info;
+    int fd = open(path, O_RDONLY);
+
+    if (fd < 0 || fstat(fd, &info) != 0)
+        die(path);
+    bytes.n = (size_t)info.st_size;
+    bytes.at = malloc(bytes.n + 1);
+    if (bytes.at == NULL || read(fd, bytes.at, bytes.n) != info.st_size)
+        die(path);
+    bytes.at[bytes.n] = '\0';
+    close(fd);
+    return bytes;
+}
+
+static void
+save(const char *path, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+
+    if (file == NULL || fwrite(bytes, 1, n, file) != n || fclose(file) != 0)
+        die(path);
+}
+
+static uint64_t
+hash(uint64_t sum, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+
+    for (size_t i = 0; i < n; i++) /* FNV-1a */
+        sum = (sum ^ p[i]) * 0x100000001b3;
+    return sum;
+}
+
+/* Names and contents of all that is in a folder, in any order; or removes
+ * it all. */
+static uint64_t
+walk(const char *folder, bool removes)
+{
+    uint64_t sum = 0;
+    char path[PATH_MAX];
+    struct dirent *entry;
+    struct stat info;
+    DIR *list = opendir(folder);
+
+    if (list == NULL)
+        die(folder);
+    while ((entry = readdir(list)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        uint64_t own = hash(0xcbf29ce484222325, path, strlen(path));
+        if (lstat(path, &info) != 0)
+            die(path);
+        if (S_ISDIR(info.st_mode)) {
+            own += walk(path, removes);
+            if (removes && rmdir(path) != 0)
+                die(path);
+        } else if (removes) {
+            if (unlink(path) != 0)
+                die(path);
+        } else {
+            struct bytes bytes = load(path);
+            own = hash(own, bytes.at, bytes.n);
+            free(bytes.at);
+        }
+        sum += own;
+    }
+    closedir(list);
+    return sum;
+}
+
+static void
+reset(const struct command *command)
+{
+    char path[64];
+
+    walk("w", true);
+    if (command->old == NULL)
+        return;
+    snprintf(path, sizeof(path), "w/%s", command->old);
+    save(path, "old", 3);
+}
+
+/* ---- A model ---- */
+
+#define DIM 32
+#define HIDDEN 32
+#define VOCAB 32
+
+static const struct {
+    const char *name;
+    int rows, cols;
+} tensors[] = {
+    {"model.embed_tokens.weight", VOCAB, DIM},
+    {"model.norm.weight", 0, DIM},
+    {"model.layers.0.input_layernorm.weight", 0, DIM},
+    {"model.layers.0.post_attention_layernorm.weight", 0, DIM},
+    {"model.layers.0.self_attn.q_proj.weight", DIM, DIM},
+    {"model.layers.0.self_attn.k_proj.weight", DIM, DIM},
+    {"model.layers.0.self_attn.v_proj.weight", DIM, DIM},
+    {"model.layers.0.self_attn.o_proj.weight", DIM, DIM},
+    {"model.layers.0.mlp.gate_proj.weight", HIDDEN, DIM},
+    {"model.layers.0.mlp.up_proj.weight", HIDDEN, DIM},
+    {"model.layers.0.mlp.down_proj.weight", DIM, HIDDEN},
+};
+
+static void
+write_weights(const char *path)
+{
+    static float values[32 * 1024];
+    char header[4096] = "        {";
+    size_t n = 0, used = strlen(header);
+    uint32_t random = 1;
+
+    for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]); i++) {
+        char shape[32];
+        int rows = tensors[i].rows, cols = tensors[i].cols;
+        size_t from = n;
+        for (int j = 0; j < (rows > 0 ? rows : 1) * cols; j++) {
+            random = random * 1664525 + 1013904223;
+            values[n++] = rows == 0
+                              ? 1
+                              : (float)(int32_t)random / (float)(1 << 30) / 4;
+        }
+        if (rows > 0)
+            snprintf(shape, sizeof(shape), "%d,%d", rows, cols);
+        else
+            snprintf(shape, sizeof(shape), "%d", cols);
+        used += (size_t)snprintf(
+            header + used, sizeof(header) - used,
+            "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],"
+            "\"data_offsets\":[%zu,%zu]}",
+            i == 0 ? "" : ",", tensors[i].name, shape, 4 * from, 4 * n);
+    }
+    header[used++] = '}';
+    while (used % 8 != 0)
+        header[used++] = ' ';
+    for (int i = 0; i < 8; i++)
+        header[i] = (char)((used - 8) >> 8 * i & 255);
+    char *file = malloc(used + 4 * n);
+    if (file == NULL)
+        die(path);
+    memcpy(file, header, used);
+    for (size_t i = 0; i < n; i++) { /* little-endian, wherever this runs */
+        uint32_t bits;
+        memcpy(&bits, &values[i], 4);
+        for (int j = 0; j < 4; j++)
+            file[used + 4 * i + (size_t)j] = (char)(bits >> 8 * j & 255);
+    }
+    save(path, file, used + 4 * n);
+    free(file);
+}
+
+static void
+write_model(void)
+{
+    static const char config[] =
+        "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\","
+        "\"hidden_size\":32,\"intermediate_size\":32,\"num_hidden_layers\":1,"
+        "\"num_attention_heads\":2,\"num_key_value_heads\":2,"
+        "\"vocab_size\":32,\"max_position_embeddings\":32,"
+        "\"rms_norm_eps\":1e-5,\"rope_theta\":10000.0,\"hidden_act\":\"silu\","
+        "\"tie_word_embeddings\":true,\"bos_token_id\":0,"
+        "\"eos_token_id\":1}";
+    char tokenizer[4096];
+    int n = snprintf(
+        tokenizer, sizeof(tokenizer),
+        "{\"version\":\"1.0\",\"added_tokens\":["
+        "{\"id\":0,\"content\":\"<s>\",\"special\":true},"
+        "{\"id\":1,\"content\":\"</s>\",\"special\":true}],"
+        "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\","
+        "\"add_prefix_space\":false,\"use_regex\":true},"
+        "\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\"},"
+        "\"model\":{\"type\":\"BPE\",\"merges\":[\"t h\",\"th e\"],"
+        "\"vocab\":{\"<s>\":0,\"</s>\":1,\"\\u0120\":2,\"th\":3,\"the\":4");
+
+    for (int i = 0; i < 26; i++)
+        n += snprintf(tokenizer + n, sizeof(tokenizer) - (size_t)n,
+                      ",\"%c\":%d", 'a' + i, 5 + i);
+    n += snprintf(tokenizer + n, sizeof(tokenizer) - (size_t)n, "}}}");
+    if (mkdir("model", 0777) != 0 || mkdir("w", 0777) != 0)
+        die("mkdir");
+    save("model/config.json", config, sizeof(config) - 1);
+    save("model/tokenizer.json", tokenizer, (size_t)n);
+    write_weights("model/model.safetensors");
+    save("text", "the cat and the hen sat by the old barn door all day", 52);
+}
+
+/* ---- Running ---- */
+
+struct result {
+    int code;     /* exit status, or 128 + signal */
+    bool is_hit;  /* the fault has happened */
+    uint64_t files;
+    struct bytes out, err;
+};
+
+static void
+free_result(struct result *result)
+{
+    free(result->out.at);
+    free(result->err.at);
+}
+
+static void
+redirect(const char *path, int flags, int fd)
+{
+    int file = open(path, flags, 0666);
+
+    if (file < 0 || dup2(file, fd) < 0)
+        _exit(98);
+    close(file);
+}
+
+static void
+set_number(const char *name, long value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%ld", value);
+    setenv(name, text, 1);
+}
+
+static void
+become(const struct command *command, const struct class *class, long at)
+{
+    char copy[512], *arguments[MAX_ARGUMENTS], *rest = NULL;
+    int n = 0;
+
+    snprintf(copy, sizeof(copy), "%s", command->arguments);
+    arguments[n++] = (char *)(uintptr_t)program;
+    for (char *p = strtok_r(copy, " ", &rest); p != NULL;
+         p = strtok_r(NULL, " ", &rest)) {
+        arguments[n++] = p;
+        if (n == 2 && strstr(copy, "tokenize") == NULL &&
+            strstr(copy, "inspect") == NULL &&
+            strstr(command->arguments, "-j2") == NULL)
+            arguments[n++] = (char *)(uintptr_t)"-j1";
+    }
+    arguments[n] = NULL;
+    redirect(command->input == NULL ? "/dev/null" : "stdin", O_RDONLY, 0);
+    redirect("stdout", O_WRONLY | O_TRUNC | O_CREAT, 1);
+    redirect("stderr", O_WRONLY | O_TRUNC | O_CREAT, 2);
+    if (class != NULL) {
+        setenv("FAULT_CLASS", class->name, 1);
+        if (class->code < 0)
+            setenv("FAULT_ERRNO", "SHORT", 1);
+        else
+            set_number("FAULT_ERRNO", class->code);
+        set_number("FAULT_AT", at);
+        set_number("FAULT_FD", signal_pipe[1]);
+        setenv("LD_PRELOAD", shim, 1);
+    }
+    alarm(SECONDS_MAX);
+    execv(program, arguments);
+    _exit(97);
+}
+
+static struct result
+run(const struct command *command, const struct class *class, long at)
+{
+    struct result result = {0};
+    char byte;
+    int status;
+    pid_t child = fork();
+
+    if (child < 0)
+        die("fork");
+    if (child == 0)
+        become(command, class, at);
+    if (waitpid(child, &status, 0) != child)
+        die("waitpid");
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status)
+                                    : 128 + WTERMSIG(status);
+    result.is_hit = read(signal_pipe[0], &byte, 1) == 1;
+    result.out = load("stdout");
+    result.err = load("stderr");
+    result.files = walk("w", false);
+    return result;
+}
+
+/* ---- Judging ---- */
+
+/* Figures that differ from run to run become one sign. */
+static void
+mask(struct bytes *text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text->n; i++) {
+        bool is_figure = strchr("0123456789", text->at[i]) != NULL ||
+                         (n > 0 && text->at[n - 1] == '#' &&
+                          strchr(".e+-", text->at[i]) != NULL);
+        if (!is_figure)
+            text->at[n++] = text->at[i];
+        else if (n == 0 || text->at[n - 1] != '#')
+            text->at[n++] = '#';
+    }
+    text->at[n] = '\0';
+    text->n = n;
+}
+
+static bool
+is_equal(const struct result *a, const struct result *b)
+{
+    return a->files == b->files && a->out.n == b->out.n &&
+           memcmp(a->out.at, b->out.at, a->out.n) == 0;
+}
+
+/* One "lmquant: ", and besides only hints and notes. */
+static bool
+is_one_message(const char *text)
+{
+    int n = 0;
+
+    while (*text != '\0') {
+        const char *end = strchr(text, '\n');
+        if (end == NULL)
+            return false;
+        if (strncmp(text, "lmquant: ", 9) == 0)
+            n++;
+        else if (strncmp(text, "hint: ", 6) != 0 &&
+                 strncmp(text, "note: ", 6) != 0)
+            return false;
+        text = end + 1;
+    }
+    return n == 1;
+}
+
+static bool
+names_reason(const char *text, const struct class *class)
+{
+    static const char *const lies[] = {"damage", "no valid", "holds no",
+                                       "checksum", "not a "};
+
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
+        if (strstr(text, lies[i]) != NULL)
+            return false;
+    return strstr(text, strerror(class->code)) != NULL ||
+           (class->code == ENOMEM && strstr(text, "out of memory") != NULL);
+}
+
+/* NULL, or what is wrong. */
+static const char *
+judge(const struct command *command, const struct class *class,
+      const struct result *is, const struct result *good, uint64_t before)
+{
+    if (is->code == good->code && is_equal(is, good))
+        return NULL;
+    if (is->code == 0)
+        return "exit status 0, but another output";
+    if (class->is_soft)
+        return "is not tried again";
+    if (is->code != 1)
+        return is->code > 128 ? "crash" : "not exit status 1";
+    /* A failure after the output has got its name cannot take it back. */
+    if (is->files != before && is->files != good->files)
+        return "files are neither the old nor the new ones";
+    if (command->kind != TEXT && is->out.n != 0 && is->out.n != good->out.n)
+        return "part of a document";
+    if (is->out.n > good->out.n ||
+        memcmp(is->out.at, good->out.at, is->out.n) != 0)
+        return "another text";
+    /* libgomp ends the program by itself. */
+    if (class->code == ENOMEM && strstr(is->err.at, "libgomp: ") != NULL)
+        return NULL;
+    if (!is_one_message(is->err.at))
+        return "not one message";
+    return names_reason(is->err.at, class) ? NULL : "not the system's reason";
+}
+
+struct tally {
+    long n, n_wrong, n_survived, n_late;
+};
+
+static void
+sweep(const struct command *command, const struct class *class,
+      const struct result *good, uint64_t before, struct tally *tally)
+{
+    for (long at = 1;; at++) {
+        struct result is = run(command, class, at);
+        if (command->kind == TIMED)
+            mask(&is.out);
+        const char *wrong = judge(command, class, &is, good, before);
+        if (!is.is_hit && wrong == NULL) {
+            if (is.files != before)
+                reset(command);
+            free_result(&is);
+            return;
+        }
+        tally->n++;
+        tally->n_survived += is.code == good->code;
+        tally->n_late += is.code != good->code && is.files != before;
+        if (wrong != NULL && tally->n_wrong++ < FAILURES_SHOWN)
+            printf("FAIL: %s, %s %ld (%s): %s, exit status %d\n    %s\n",
+                   command->name, class->name, at, class->code_name, wrong,
+                   is.code, is.err.at);
+        if (is.files != before)
+            reset(command);
+        bool is_done = !is.is_hit;
+        free_result(&is);
+        if (is_done)
+            return;
+    }
+}
+
+static bool
+test(const struct command *command, const char *only, bool is_long)
+{
+    struct timespec start, end;
+    long n = 0, n_wrong = 0;
+
+    if (command->input != NULL)
+        save("stdin", command->input, strlen(command->input));
+    reset(command);
+    uint64_t before = walk("w", false);
+    struct result good = run(command, NULL, 0);
+    reset(command);
+    if (good.code != 0) {
+        printf("FAIL: %s: exit status %d\n    %s\n", command->name, good.code,
+               good.err.at);
+        return false;
+    }
+    if (command->kind == TIMED)
+        mask(&good.out);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    printf("%-18s", command->name);
+    for (size_t i = 0; i < N_CLASSES; i++) {
+        struct tally tally = {0};
+        if ((classes[i].is_long && !is_long) ||
+            (only != NULL && strcmp(only, classes[i].name) != 0))
+            continue;
+        sweep(command, &classes[i], &good, before, &tally);
+        if (tally.n > 0)
+            printf(" %s/%s:%ld", classes[i].name, classes[i].code_name,
+                   tally.n);
+        if (tally.n_survived > 0 && !classes[i].is_soft)
+            printf("(%ld survived)", tally.n_survived);
+        if (tally.n_late > 0)
+            printf("(%ld late)", tally.n_late);
+        if (tally.n_wrong > 0)
+            printf("(%ld WRONG)", tally.n_wrong);
+        fflush(stdout);
+        n += tally.n;
+        n_wrong += tally.n_wrong;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf(" = %ld, %ld wrong, %.1f s\n", n, n_wrong,
+           (double)(end.tv_sec - start.tv_sec) +
+               1e-9 * (double)(end.tv_nsec - start.tv_nsec));
+    free_result(&good);
+    return n_wrong == 0;
+}
+
+/* ---- All of it ---- */
+
+static void
+prepare(const char *arguments)
+{
+    const struct command command = {.arguments = arguments};
+    struct result result = run(&command, NULL, 0);
+
+    if (result.code != 0) {
+        printf("FAIL: %s: %s\n", arguments, result.err.at);
+        exit(1);
+    }
+    free_result(&result);
+}
+
+static const char *
+find(const char *build, const char *name)
+{
+    char path[PATH_MAX], *real;
+
+    snprintf(path, sizeof(path), "%s/%s", build, name);
+    real = realpath(path, NULL);
+    return real;
+}
+
+static bool
+shim_works(void)
+{
+    const struct command command = {.arguments = "inspect m.lmq"};
+    struct result result = run(&command, &classes[0], 1);
+    bool works = result.is_hit;
+
+    free_result(&result);
+    return works;
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *build = getenv("top_builddir"), *base = getenv("TMPDIR");
+    bool is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
+    char folder[PATH_MAX];
+    int n_failed = 0;
+
+#ifdef HAS_ASAN
+    puts("skipped: AddressSanitizer has the allocator to itself");
+    return SKIPPED;
+#endif
+    argc -= is_long;
+    argv += is_long;
+    setenv("LC_ALL", "C", 1);
+    setenv("OMP_NUM_THREADS", "1", 1);
+    program = find(build == NULL ? "." : build, "lmquant");
+    shim = find(build == NULL ? "." : build, ".libs/fault_shim.so");
+    snprintf(folder, sizeof(folder), "%s/lmquant-faults-XXXXXX",
+             base == NULL ? "/tmp" : base);
+    if (program == NULL || mkdtemp(folder) == NULL || chdir(folder) != 0)
+        die("lmquant");
+    if (pipe(signal_pipe) != 0 ||
+        fcntl(signal_pipe[0], F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0)
+        die("pipe");
+    write_model();
+    prepare("convert -q model m.lmq");
+    prepare("export -q --to gguf m.lmq m.gguf");
+    prepare("export -q --to llama2c m.lmq m.bin");
+    bool works = shim != NULL && shim_works();
+    for (size_t i = 0; works && i < N_COMMANDS; i++)
+        if (argc > 1 ? strcmp(argv[1], commands[i].name) == 0
+                     : is_long || !commands[i].is_long)
+            n_failed += !test(&commands[i], argc > 2 ? argv[2] : NULL, is_long);
+    walk(folder, true);
+    rmdir(folder);
+    if (works)
+        return n_failed > 0;
+    puts("skipped: nothing can be preloaded here");
+    return SKIPPED;
+}
