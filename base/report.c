@@ -6,7 +6,9 @@
 
 #include "base/report.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/size.h"
 
 /* Enough digits that every float32 comes back. */
 #define REAL_DIGITS 9
@@ -77,12 +80,94 @@ lmq_json_text(const char *text)
     return value;
 }
 
+/* ---- Reading ---- */
+
+/*
+ * jansson's lexer drops a character that it has no memory for, and goes on.
+ * Only errno tells, until jansson clears it to convert a number. So it gets
+ * the text in pieces that end where digits begin or end, and asks for the
+ * next one before it converts.
+ */
+struct feed {
+    const char *at;
+    size_t left;
+    bool was_short;
+};
+
+static int
+is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static size_t
+feed_piece(void *buffer, size_t size, void *context)
+{
+    struct feed *feed = context;
+    size_t n = 0, most = lmq_size_min(feed->left, size);
+
+    feed->was_short |= errno == ENOMEM;
+    while (n < most && is_digit(feed->at[n]) == is_digit(feed->at[0]))
+        n++;
+    memcpy(buffer, feed->at, n);
+    feed->at += n;
+    feed->left -= n;
+    return n;
+}
+
+static json_t *
+parse(const void *text, size_t size, size_t flags, json_error_t *problem,
+      bool *was_short)
+{
+    struct feed feed = {.at = text, .left = size};
+
+    errno = 0;
+    json_t *json = json_load_callback(feed_piece, &feed, flags, problem);
+    *was_short = feed.was_short || errno == ENOMEM;
+    return json;
+}
+
+enum lmq_status
+lmq_json_read(const void *text, size_t size, size_t flags, json_t **json,
+              json_error_t *problem, struct lmq_error *err)
+{
+    bool was_short;
+
+    *json = parse(text, size, flags, problem, &was_short);
+    if (!was_short)
+        return *json == NULL ? LMQ_ERR_FORMAT : LMQ_OK;
+    /* It was short of memory. What it reads twice alike is right: not every
+     * allocation that sets errno has failed in the end. */
+    json_t *again = parse(text, size, flags, problem, &was_short);
+    bool is_right = *json != NULL && json_equal(*json, again);
+    json_decref(again);
+    if (is_right)
+        return LMQ_OK;
+    drop(json);
+    return lmq_fail_nomem(err);
+}
+
 /* ---- Asking ---- */
 
 static const json_t *
 tree(const struct lmq_report *report)
 {
     return (const json_t *)report;
+}
+
+/* Without a copy of the key, for which there might be no memory. */
+static const json_t *
+member(const json_t *object, const char *key, size_t n)
+{
+    json_t *whole = (json_t *)(uintptr_t)object;
+
+    for (void *at = json_object_iter(whole); at != NULL;
+         at = json_object_iter_next(whole, at)) {
+        const char *name = json_object_iter_key(at);
+        if (strncmp(name, key, n) == 0 && name[n] == '\0')
+            return json_object_iter_value(at);
+    }
+    return NULL;
 }
 
 void
@@ -103,9 +188,7 @@ lmq_report_at(const struct lmq_report *report, const char *path)
             unsigned long index = strtoul(path, &end, 10);
             node = end == path + n ? json_array_get(node, index) : NULL;
         } else {
-            char *key = lmq_mem_text(path, n);
-            node = key == NULL ? NULL : json_object_get(node, key);
-            free(key);
+            node = member(node, path, n);
         }
         path += n + (path[n] == '.');
     }
@@ -148,14 +231,18 @@ lmq_report_string(const struct lmq_report *node, const char *path)
 struct text {
     char *bytes;
     size_t used, capacity;
+    bool has_failed;
 };
 
 static int
 append(struct text *text, const void *bytes, size_t n)
 {
-    if (lmq_mem_grow(&text->bytes, &text->capacity, text->used + n + 1, 1) !=
-        0)
+    if (text->has_failed ||
+        lmq_mem_grow(&text->bytes, &text->capacity, text->used + n + 1, 1) !=
+            0) {
+        text->has_failed = true; /* jansson may go on */
         return -1;
+    }
     memcpy(text->bytes + text->used, bytes, n);
     text->used += n;
     text->bytes[text->used] = '\0';
@@ -252,7 +339,7 @@ emit_value(yaml_emitter_t *emitter, const json_t *value)
     if (json_is_string(value))
         return emit_string(emitter, json_string_value(value));
 
-    char *text = json_dumps(
+    char *text = lmq_json_dump(
         value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS));
     int is_done = text != NULL &&
                   emit_scalar(emitter, text, YAML_PLAIN_SCALAR_STYLE);
@@ -283,6 +370,25 @@ write_yaml(const json_t *value, struct text *text)
     return is_done ? 0 : -1;
 }
 
+static int
+write_json(const json_t *value, size_t flags, struct text *text)
+{
+    int code = json_dump_callback(value, append_json, text, flags);
+
+    return code == 0 && !text->has_failed ? 0 : -1;
+}
+
+char *
+lmq_json_dump(const json_t *json, size_t flags)
+{
+    struct text text = {0};
+
+    if (write_json(json, flags, &text) == 0)
+        return text.bytes;
+    free(text.bytes);
+    return NULL;
+}
+
 enum lmq_status
 lmq_report_text(const struct lmq_report *report, enum lmq_report_format format,
                 char **text, struct lmq_error *err)
@@ -294,9 +400,10 @@ lmq_report_text(const struct lmq_report *report, enum lmq_report_format format,
     if (format == LMQ_REPORT_YAML) {
         code = write_yaml(tree(report), &out);
     } else {
-        code = json_dump_callback(tree(report), append_json, &out,
-                                  JSON_INDENT(2) | JSON_ENCODE_ANY |
-                                      JSON_REAL_PRECISION(REAL_DIGITS));
+        code = write_json(tree(report),
+                          JSON_INDENT(2) | JSON_ENCODE_ANY |
+                              JSON_REAL_PRECISION(REAL_DIGITS),
+                          &out);
         if (code == 0)
             code = append(&out, "\n", 1);
     }

@@ -40,6 +40,18 @@ lmq_report_from(json_t *value)
 enum lmq_status lmq_report_finish(json_t *json, struct lmq_report **report,
                                   struct lmq_error *err);
 
+/*
+ * jansson's json_loadb() and json_dumps() do not tell all failures to get
+ * memory: they may lose a character, and succeed. These two tell.
+ *
+ * LMQ_ERR_FORMAT comes without a message: *problem has it.
+ */
+enum lmq_status lmq_json_read(const void *text, size_t size, size_t flags,
+                              json_t **json, json_error_t *problem,
+                              struct lmq_error *err);
+/* NULL without memory, and of NULL; released with free(). */
+char *lmq_json_dump(const json_t *json, size_t flags);
+
 /* A number; null if it is not finite, as JSON wants it. */
 json_t *lmq_json_number(double value);
 json_t *lmq_json_size(uint64_t value);

@@ -192,6 +192,10 @@ run(const struct arguments *arguments)
     if (status != LMQ_OK)
         return report_error(&err);
     int code = apply_gates(arguments, report);
+    if (code == EXIT_SYSTEM || code == EXIT_USAGE) {
+        lmq_report_free(report);
+        return code;
+    }
     int shown = print_report(arguments, report);
     if (shown < 0 && !has_option(arguments, "quiet"))
         print_summary(report);

@@ -20,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/report.h"
 #include "base/size.h"
 #include "runtime/tok_pipeline.h"
 #include "runtime/tokenizer.h"
@@ -339,9 +340,12 @@ put_template(struct lmq_gguf_builder *builder,
         lmq_gguf_put_text(builder, key, (const char *)file->bytes, file->size);
         return;
     }
-    json_t *config = blob == NULL ? NULL
-                                  : json_loadb((const char *)blob->bytes,
-                                               blob->size, 0, NULL);
+    json_t *config = NULL;
+    json_error_t problem;
+    if (blob != NULL &&
+        lmq_json_read(blob->bytes, blob->size, 0, &config, &problem, NULL) ==
+            LMQ_ERR_NOMEM)
+        builder->has_failed = true;
     const json_t *text = default_template(config);
     if (json_is_string(text))
         lmq_gguf_put_text(builder, key, json_string_value(text),
@@ -384,16 +388,19 @@ static const char traps[] =
     "\u0939\u093f\u0928\u094d\u0926\u0940 \U0001f642\U0001f44d\U0001f3fd "
     "e\u0301 \u2160 \u00bd \u00b2 camelCaseHTTPServer 3rd 1,000.5  end  ";
 
+/* What one of them refuses is no reason to fail, lack of memory is. */
 static bool
 encodes_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
-              const char *text, size_t n, unsigned flags)
+              const char *text, size_t n, unsigned flags,
+              enum lmq_status *status)
 {
     struct lmq_ids x = {0}, y = {0};
-    bool is_same =
-        lmq_tokenizer_encode(a, text, n, flags, &x, NULL) == LMQ_OK &&
-        lmq_tokenizer_encode(b, text, n, flags, &y, NULL) == LMQ_OK &&
-        x.n == y.n && memcmp(x.ids, y.ids, x.n * sizeof(*x.ids)) == 0;
 
+    *status = lmq_tokenizer_encode(a, text, n, flags, &x, NULL);
+    if (*status == LMQ_OK)
+        *status = lmq_tokenizer_encode(b, text, n, flags, &y, NULL);
+    bool is_same = *status == LMQ_OK && x.n == y.n &&
+                   memcmp(x.ids, y.ids, x.n * sizeof(*x.ids)) == 0;
     lmq_ids_clear(&x);
     lmq_ids_clear(&y);
     return is_same;
@@ -401,7 +408,8 @@ encodes_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
 
 /* The model may name a begin token where the tokenizer does not. */
 static bool
-is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b)
+is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
+         enum lmq_status *status)
 {
     int32_t bos = lmq_tokenizer_bos(a);
 
@@ -416,8 +424,8 @@ is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b)
     return a->model.prefers_whole == b->model.prefers_whole &&
            (bos < 0 || bos == lmq_tokenizer_bos(b)) &&
            lmq_tokenizer_default_flags(a) == lmq_tokenizer_default_flags(b) &&
-           encodes_alike(a, b, traps, strlen(traps), 0) &&
-           encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a));
+           encodes_alike(a, b, traps, strlen(traps), 0, status) &&
+           encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
 }
 
 /* Whether what we would write does what the original does. */
@@ -438,7 +446,7 @@ judge(const struct vocab *v, bool *is_good, struct lmq_error *err)
     const struct lmq_blob blob = {"vocab.gguf", builder.bytes, builder.n};
     enum lmq_status status = lmq_tokenizer_open(&blob, 1, &t, NULL);
     if (status == LMQ_OK)
-        *is_good = is_alike(v->t, t);
+        *is_good = is_alike(v->t, t, &status);
     lmq_tokenizer_close(t);
     lmq_gguf_build_free(&builder);
     return status == LMQ_ERR_NOMEM ? lmq_fail_nomem(err) : LMQ_OK;

@@ -507,7 +507,7 @@ read_back(const struct lmq_checkpoint *checkpoint, const json_t *config,
 {
     struct lmq_hparams back;
     bool is_known = false;
-    char *text = json_dumps(config, JSON_REAL_PRECISION(17));
+    char *text = lmq_json_dump(config, JSON_REAL_PRECISION(17));
 
     *source = (struct lmq_source){0};
     *is_same = false;

@@ -98,9 +98,9 @@ static enum lmq_status
 refuse(struct lmq_error *err, const char *key, const json_t *value,
        const json_t *wanted)
 {
-    char *is = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *is = lmq_json_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
     char *should = wanted == NULL ? NULL
-                                  : json_dumps(wanted, JSON_COMPACT |
+                                  : lmq_json_dump(wanted, JSON_COMPACT |
                                                            JSON_ENCODE_ANY);
 
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,

@@ -218,7 +218,7 @@ shard_header(const struct export *export, size_t shard)
         if (export->entries[i].shard == shard)
             lmq_put(&json, export->entries[i].name,
                     describe_entry(export, &export->entries[i]));
-    char *text = json_dumps(json, JSON_COMPACT);
+    char *text = lmq_json_dump(json, JSON_COMPACT);
     json_decref(json);
     if (text == NULL)
         return NULL;
@@ -248,7 +248,7 @@ index_text(const struct export *export)
     lmq_put(&json, "metadata",
             json_pack("{s:I}", "total_size", (json_int_t)total));
     lmq_put(&json, "weight_map", map);
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
+    char *text = lmq_json_dump(json, JSON_INDENT(2) | JSON_SORT_KEYS);
     json_decref(json);
     return text;
 }
@@ -370,7 +370,7 @@ add_parts(struct export *export, struct lmq_error *err)
         status = add_tokenizer(export, err);
     if (status == LMQ_OK && export->words.config != NULL)
         status = add_text(export, CONFIG_NAME,
-                          json_dumps(export->words.config,
+                          lmq_json_dump(export->words.config,
                                      JSON_INDENT(2) | JSON_SORT_KEYS |
                                          JSON_REAL_PRECISION(17)),
                           err);

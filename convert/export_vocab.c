@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "convert/export.h"
 #include "runtime/tokenizer.h"
 
@@ -22,13 +22,14 @@ make_bytes(const struct lmq_checkpoint *checkpoint, struct lmq_buffer *bytes,
            bool *is_made, struct lmq_error *err)
 {
     struct lmq_tokenizer *tokenizer;
-    enum lmq_status status = LMQ_OK;
 
     *is_made = false;
-    if (checkpoint->n_blobs == 0 ||
-        lmq_tokenizer_open(checkpoint->blobs, checkpoint->n_blobs, &tokenizer,
-                           NULL) != LMQ_OK)
+    if (checkpoint->n_blobs == 0)
         return LMQ_OK;
+    enum lmq_status status = lmq_tokenizer_open(
+        checkpoint->blobs, checkpoint->n_blobs, &tokenizer, err);
+    if (status != LMQ_OK) /* what is not understood is left out */
+        return lmq_status_is_of_system(status) ? status : LMQ_OK;
     if (lmq_tokenizer_size(tokenizer) == checkpoint->hparams.vocab_size)
         status = lmq_tokenizer_to_llama2c(tokenizer, bytes, is_made, err);
     lmq_tokenizer_close(tokenizer);
@@ -50,17 +51,20 @@ path_beside(const char *output)
 }
 
 /* Whether the file at path has these bytes. */
-static bool
-stands_there(const char *path, const struct lmq_buffer *wanted)
+static enum lmq_status
+compare_with(const char *path, const struct lmq_buffer *wanted, bool *is,
+             struct lmq_error *err)
 {
     unsigned char *bytes;
     size_t n;
+    enum lmq_status status = lmq_file_load(path, FILE_MAX, &bytes, &n, err);
 
-    if (lmq_file_load(path, FILE_MAX, &bytes, &n, NULL) != LMQ_OK)
-        return false;
-    bool is = n == wanted->n && memcmp(bytes, wanted->bytes, n) == 0;
+    *is = false;
+    if (status != LMQ_OK)
+        return lmq_status_is_of_system(status) ? status : LMQ_OK;
+    *is = n == wanted->n && memcmp(bytes, wanted->bytes, n) == 0;
     free(bytes);
-    return is;
+    return LMQ_OK;
 }
 
 enum lmq_status
@@ -84,16 +88,19 @@ lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint, const char *output,
     char *path = path_beside(output);
     if (path == NULL)
         return lmq_fail_nomem(err);
-    if (access(path, F_OK) != 0 && strcmp(path, output) != 0) {
+    bool is_there = lmq_file_exists(path, &status, err), is_same = false;
+    if (status == LMQ_OK && !is_there && strcmp(path, output) != 0) {
         file->path = path;
         return LMQ_OK;
     }
-    if (!stands_there(path, &file->bytes))
+    if (status == LMQ_OK && is_there)
+        status = compare_with(path, &file->bytes, &is_same, err);
+    if (status == LMQ_OK && !is_same)
         lmq_checkpoint_note(checkpoint,
                             "the " NAME " beside the output is another one "
                             "and stays: it does not belong to this model");
     free(path);
-    return LMQ_OK;
+    return status;
 }
 
 enum lmq_status

@@ -271,7 +271,7 @@ write_metadata(struct lmq_plan *plan, const uint32_t *digests,
                struct lmq_error *err)
 {
     json_t *metadata = describe(plan, digests);
-    char *text = json_dumps(metadata, JSON_COMPACT | JSON_SORT_KEYS |
+    char *text = lmq_json_dump(metadata, JSON_COMPACT | JSON_SORT_KEYS |
                                           JSON_REAL_PRECISION(17));
 
     json_decref(metadata);

@@ -10,13 +10,13 @@
 
 #include "formats/hf_config.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/json_cost.h"
+#include "base/report.h"
 #include "formats/hf_families.h"
 
 enum lmq_status
@@ -29,17 +29,13 @@ lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
     enum lmq_status status = lmq_json_afford(text, size, err);
     if (status != LMQ_OK)
         return status;
-    errno = 0;
-    *json = json_loadb((const char *)text, size, JSON_REJECT_DUPLICATES,
-                       &problem);
-    /* jansson does not tell its own lack of memory from bad syntax. */
-    if (*json == NULL && errno == ENOMEM)
-        return lmq_fail_nomem(err);
-    if (*json == NULL)
+    status = lmq_json_read(text, size, JSON_REJECT_DUPLICATES, json, &problem,
+                           err);
+    if (status == LMQ_ERR_FORMAT)
         return lmq_fail(err, LMQ_ERR_FORMAT, (uint64_t)problem.position,
                         "is no valid JSON: %s (line %d, column %d)",
                         problem.text, problem.line, problem.column);
-    return LMQ_OK;
+    return status;
 }
 
 /* ---- Typed access ---- */

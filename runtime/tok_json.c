@@ -5,11 +5,11 @@
 
 #include "runtime/tok_json.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/json_cost.h"
+#include "base/report.h"
 
 enum lmq_status
 lmq_json_load(const struct lmq_blob *blob, json_t **out,
@@ -25,17 +25,14 @@ lmq_json_load(const struct lmq_blob *blob, json_t **out,
     enum lmq_status status = lmq_json_afford(blob->bytes, blob->size, err);
     if (status != LMQ_OK)
         return status;
-    errno = 0;
-    *out = json_loadb((const char *)blob->bytes, blob->size,
-                      JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &problem);
-    /* jansson does not tell its own lack of memory from bad syntax. */
-    if (*out == NULL && errno == ENOMEM)
-        return lmq_fail_nomem(err);
-    if (*out == NULL)
+    status = lmq_json_read(blob->bytes, blob->size,
+                           JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, out,
+                           &problem, err);
+    if (status == LMQ_ERR_FORMAT)
         return lmq_fail(err, LMQ_ERR_FORMAT,
                         problem.position > 0 ? (uint64_t)problem.position : 0,
                         "JSON, line %d: %s", problem.line, problem.text);
-    return LMQ_OK;
+    return status;
 }
 
 struct lmq_chars

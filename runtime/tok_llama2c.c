@@ -180,17 +180,20 @@ fits(const struct lmq_tokenizer *t)
 }
 
 /* What is made must be the same vocabulary when it is read. */
-static bool
-is_same(const struct lmq_tokenizer *tokenizer, const struct lmq_buffer *bytes)
+static enum lmq_status
+compare(const struct lmq_tokenizer *tokenizer, const struct lmq_buffer *bytes,
+        bool *is_same, struct lmq_error *err)
 {
     const struct lmq_blob blob = { "tokenizer.bin", bytes->bytes, bytes->n };
     struct lmq_tokenizer *made;
 
-    if (lmq_tokenizer_open(&blob, 1, &made, NULL) != LMQ_OK)
-        return false;
-    bool is = lmq_tokenizer_digest(made) == lmq_tokenizer_digest(tokenizer);
+    *is_same = false;
+    enum lmq_status status = lmq_tokenizer_open(&blob, 1, &made, err);
+    if (status != LMQ_OK)
+        return lmq_status_is_of_system(status) ? status : LMQ_OK;
+    *is_same = lmq_tokenizer_digest(made) == lmq_tokenizer_digest(tokenizer);
     lmq_tokenizer_close(made);
-    return is;
+    return LMQ_OK;
 }
 
 enum lmq_status
@@ -203,6 +206,5 @@ lmq_tokenizer_to_llama2c(const struct lmq_tokenizer *tokenizer,
         return LMQ_OK;
     if (append_pieces(bytes, tokenizer) != 0)
         return lmq_fail_nomem(err);
-    *is_made = is_same(tokenizer, bytes);
-    return LMQ_OK;
+    return compare(tokenizer, bytes, is_made, err);
 }

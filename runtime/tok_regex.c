@@ -60,11 +60,11 @@ compile(struct lmq_regex *regex, const struct lmq_buffer *pattern,
     pcre2_compile_context_free(context);
     if (regex->code == NULL) {
         PCRE2_UCHAR text[120];
+        if (code == PCRE2_ERROR_HEAP_FAILED)
+            return lmq_fail_nomem(err);
         pcre2_get_error_message(code, text, sizeof(text));
-        return lmq_fail(err,
-                        code == PCRE2_ERROR_NOMEMORY ? LMQ_ERR_NOMEM
-                                                     : LMQ_ERR_UNSUPPORTED,
-                        0, "the pattern '%.*s' is not understood: %s",
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "the pattern '%.*s' is not understood: %s",
                         (int)(pattern->n < 200 ? pattern->n : 200),
                         (const char *)pattern->bytes, (const char *)text);
     }

@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -267,11 +268,10 @@ MKSTEMP(mkstemp64)
 READDIR(readdir, dirent)
 READDIR(readdir64, dirent64)
 
-/* FILE *, opaque here. */
 #define FOPEN(name)                                                           \
-    void *name(const char *path, const char *mode)                            \
+    FILE *name(const char *path, const char *mode)                            \
     {                                                                         \
-        NEXT(void *, name, const char *, const char *);                       \
+        NEXT(FILE *, name, const char *, const char *);                       \
         return is_hit("open") ? NULL : real(path, mode);                      \
     }
 

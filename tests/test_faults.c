@@ -489,7 +489,7 @@ names_reason(const char *text, const struct class *class)
         if (strstr(text, lies[i]) != NULL)
             return false;
     return strstr(text, strerror(class->code)) != NULL ||
-           (class->code == ENOMEM && strstr(text, "out of memory") != NULL);
+           (class->code == ENOMEM && strstr(text, "memory") != NULL);
 }
 
 /* NULL, or what is wrong. */
