@@ -314,12 +314,12 @@ deflate_content(struct lmq_content *content, unsigned char **owned,
 
     if (bytes == NULL)
         return lmq_fail_nomem(err);
-    if (compress2(bytes, &size, content->bytes, (uLong)content->size,
-                  Z_BEST_COMPRESSION) != Z_OK ||
-        size >= content->size ||
+    int code = compress2(bytes, &size, content->bytes, (uLong)content->size,
+                         Z_BEST_COMPRESSION);
+    if (code != Z_OK || size >= content->size ||
         !lmq_inflation_is_fair(size, content->size)) {
         free(bytes);
-        return LMQ_OK;
+        return code == Z_MEM_ERROR ? lmq_fail_nomem(err) : LMQ_OK;
     }
     *owned = bytes;
     content->raw_size = content->size;

@@ -6,7 +6,9 @@
 #include "validate/corpus.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +23,7 @@
 #include "runtime/tokenizer.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
+#define TEXT_STEP ((size_t)1 << 16)
 
 void
 lmq_corpus_free(struct lmq_corpus *corpus)
@@ -136,51 +139,116 @@ check_not_empty(const struct lmq_corpus *corpus,
 
 /* ---- Texts ---- */
 
-static enum lmq_status
-read_text(const char *path, unsigned char **text, size_t *n,
-          struct lmq_error *err)
-{
-    size_t capacity = (size_t)1 << 16;
-    struct stat info;
-    int got = 0;
+/* A text that grows while it is read, with room for a 0 behind it. */
+struct text {
+    unsigned char *bytes;
+    size_t n, capacity;
+};
 
-    *n = 0;
-    *text = NULL;
-    if ((strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &info)
-                                : stat(path, &info)) == 0 &&
-        S_ISDIR(info.st_mode))
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "is a folder, expected a text");
-    errno = 0;
-    gzFile file = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb")
-                                         : gzopen(path, "rb");
-    if (file == NULL)
-        return lmq_fail_errno(err, "cannot open");
-    *text = malloc(capacity);
-    while (*text != NULL) {
-        got = gzread(file, *text + *n, (unsigned)(capacity - *n - 1));
-        if (got <= 0)
-            break;
-        *n += (size_t)got;
-        if (*n + 1 < capacity)
-            continue;
-        capacity *= 2;
-        unsigned char *grown =
-            capacity > TEXT_MAX ? NULL : realloc(*text, capacity);
-        if (grown == NULL)
-            free(*text);
-        *text = grown;
-    }
-    bool is_damaged = gzclose(file) != Z_OK || got < 0;
-    if (*text == NULL)
-        return lmq_fail(err, LMQ_ERR_NOMEM, 0,
+static enum lmq_status
+make_room(struct text *text, struct lmq_error *err)
+{
+    if (text->n >= TEXT_MAX)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "is too long (at most %zu MiB are read)",
                         TEXT_MAX >> 20);
-    (*text)[*n] = 0;
-    if (is_damaged)
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "cannot be read to its end: damaged or truncated");
+    return lmq_mem_grow(&text->bytes, &text->capacity,
+                        text->n + TEXT_STEP + 1, 1) != 0
+               ? lmq_fail_nomem(err)
+               : LMQ_OK;
+}
+
+/* By hand: zlib's reader neither goes on after a signal nor tells what the
+ * system said. */
+static enum lmq_status
+read_all(int fd, struct text *text, struct lmq_error *err)
+{
+    for (;;) {
+        enum lmq_status status = make_room(text, err);
+        if (status != LMQ_OK)
+            return status;
+        ssize_t got = read(fd, text->bytes + text->n, TEXT_STEP);
+        if (got < 0 && errno != EINTR)
+            return lmq_fail_errno(err, "cannot read at offset %zu", text->n);
+        if (got == 0)
+            return LMQ_OK;
+        if (got > 0)
+            text->n += (size_t)got;
+    }
+}
+
+static bool
+is_gzip(const unsigned char *bytes, size_t n)
+{
+    return n >= 2 && memcmp(bytes, "\x1f\x8b", 2) == 0;
+}
+
+/* Streams may follow each other; what is none ends the text. */
+static enum lmq_status
+inflate_all(z_stream *stream, struct text *text, struct lmq_error *err)
+{
+    int code = Z_OK;
+
+    while (code != Z_STREAM_END || is_gzip(stream->next_in, stream->avail_in)) {
+        enum lmq_status status = make_room(text, err);
+        if (status != LMQ_OK)
+            return status;
+        if (code == Z_STREAM_END)
+            inflateReset(stream);
+        stream->next_out = text->bytes + text->n;
+        stream->avail_out = TEXT_STEP;
+        code = inflate(stream, Z_NO_FLUSH);
+        if (code == Z_MEM_ERROR)
+            return lmq_fail_nomem(err);
+        if (code != Z_OK && code != Z_STREAM_END)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "cannot be read to its end: damaged or truncated");
+        text->n += TEXT_STEP - stream->avail_out;
+    }
     return LMQ_OK;
+}
+
+static enum lmq_status
+gunzip(const struct text *packed, struct text *text, struct lmq_error *err)
+{
+    z_stream stream = {.next_in = packed->bytes,
+                       .avail_in = (uInt)packed->n};
+
+    if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = inflate_all(&stream, text, err);
+    inflateEnd(&stream);
+    return status;
+}
+
+/* *bytes is freed with free() by the caller, also after a failure. */
+static enum lmq_status
+read_text(const char *path, unsigned char **bytes, size_t *n,
+          struct lmq_error *err)
+{
+    struct text text = {0}, plain = {0};
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+
+    struct stat info;
+    if (fd < 0)
+        return lmq_fail_errno(err, "cannot open");
+    enum lmq_status status =
+        fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)
+            ? lmq_fail(err, LMQ_ERR_FORMAT, 0, "is a folder, expected a text")
+            : read_all(fd, &text, err);
+    if (!is_stdin)
+        close(fd);
+    if (status == LMQ_OK && is_gzip(text.bytes, text.n)) {
+        status = gunzip(&text, &plain, err);
+        free(text.bytes);
+        text = plain;
+    }
+    if (text.bytes != NULL)
+        text.bytes[text.n] = 0;
+    *bytes = text.bytes;
+    *n = text.n;
+    return status;
 }
 
 static enum lmq_status

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/report.h"
 #include "base/size.h"
 #include "formats/lmq.h"
@@ -92,29 +93,32 @@ text_of(const struct lmq_job *job, const int32_t *ids, size_t n)
 {
     struct lmq_buffer buffer = {0};
     json_t *text = NULL;
+    enum lmq_status status =
+        job->tokenizer == NULL
+            ? LMQ_ERR_UNSUPPORTED
+            : lmq_tokenizer_decode(job->tokenizer, ids, n,
+                                   LMQ_DECODE_UTF8 | LMQ_DECODE_SPECIAL,
+                                   &buffer, NULL);
 
-    if (job->tokenizer != NULL &&
-        lmq_tokenizer_decode(job->tokenizer, ids, n,
-                             LMQ_DECODE_UTF8 | LMQ_DECODE_SPECIAL, &buffer,
-                             NULL) == LMQ_OK)
+    if (status == LMQ_OK)
         text = json_stringn(
             buffer.n == 0 ? "" : (const char *)buffer.bytes, buffer.n);
+    else if (status != LMQ_ERR_NOMEM)
+        text = json_sprintf("#%d", (int)ids[n - 1]);
     lmq_buffer_free(&buffer);
-    return text != NULL ? text : json_sprintf("#%d", (int)ids[n - 1]);
+    return text;
 }
 
 /* One token by itself, its space included; part of a character as #ID. */
 static json_t *
 piece_of(const struct lmq_job *job, int32_t id)
 {
-    json_t *text = NULL;
-
     if (job->tokenizer != NULL) {
         struct lmq_chars piece = lmq_tokenizer_piece(job->tokenizer, id);
-        if (piece.n > 0)
-            text = json_stringn((const char *)piece.p, piece.n);
+        if (piece.n > 0 && lmq_is_utf8(piece.p, piece.n))
+            return json_stringn((const char *)piece.p, piece.n);
     }
-    return text != NULL ? text : json_sprintf("#%d", (int)id);
+    return json_sprintf("#%d", (int)id);
 }
 
 json_t *
