@@ -101,7 +101,7 @@ static const struct command {
     {"validate", "validate -q --ctx 8 --max-tokens 16 --json --attribute "
      "model m.lmq text", NULL, NULL, TIMED, false},
     {"validate-report", "validate -q -f --ctx 8 --max-tokens 16 --report "
-     "w/out model m.lmq text", NULL, "out", TEXT, false},
+     "w/out model m.lmq text", NULL, "out", TEXT, true},
     {"tokenize", "tokenize --ids model", "the cat and a hen", NULL, TEXT,
      false},
     {"tokenize-json", "tokenize --json m.lmq", "the cat and a hen", NULL,

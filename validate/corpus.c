@@ -352,7 +352,7 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
     *corpus = (struct lmq_corpus){.has_bos = bos >= 0, .is_text = true};
     for (size_t i = 0; i < n_paths && status == LMQ_OK; i++) {
         unsigned char *text = NULL;
-        size_t n;
+        size_t n = 0;
         status = read_text(paths[i], &text, &n, err);
         if (status == LMQ_OK)
             status = check_text(text, n, err);
