@@ -94,13 +94,14 @@ show(struct run *run, int32_t id, struct lmq_error *err)
     if (has_option(run->arguments, "ids")) {
         if (id >= 0)
             printf("%s%" PRId32, run->n_made == 0 ? "" : " ", id);
-        fflush(stdout);
+        run->is_interrupted |= !flush_output();
         return LMQ_OK;
     }
     enum lmq_status status =
         lmq_detokenizer_next(run->detokenizer, id, &text, &n, err);
-    fwrite(text, 1, n, stdout);
-    fflush(stdout);
+    if (status == LMQ_OK)
+        fwrite(text, 1, n, stdout);
+    run->is_interrupted |= !flush_output();
     return status;
 }
 
@@ -131,7 +132,7 @@ generate(struct run *run, size_t context, struct lmq_error *err)
         int32_t id = lmq_sampler_pick(run->sampler,
                                       lmq_session_logits(run->session, 0));
         run->is_ended = !goes_on && lmq_tokenizer_ends(run->tokenizer, id);
-        run->is_interrupted =
+        run->is_interrupted |=
             run->progress.report(run->progress.context, "", 0, 0) != 0;
         if (run->is_ended || run->is_interrupted)
             break;
@@ -152,16 +153,19 @@ generate(struct run *run, size_t context, struct lmq_error *err)
 /* ---- Setting up ---- */
 
 /* What was assumed about the checkpoint. */
-static void
-print_assumptions(const struct run *run)
+static enum lmq_status
+print_assumptions(const struct run *run, struct lmq_error *err)
 {
     static const struct lmq_inspect_options briefly;
     struct lmq_report *report;
+    enum lmq_status status =
+        lmq_inspect(run->checkpoint, &briefly, &report, err);
 
-    if (lmq_inspect(run->checkpoint, &briefly, &report, NULL) != LMQ_OK)
-        return;
+    if (status != LMQ_OK)
+        return status;
     print_notes(run->arguments, report);
     lmq_report_free(report);
+    return LMQ_OK;
 }
 
 static enum lmq_status
@@ -173,7 +177,7 @@ set_up(struct run *run, const struct lmq_open_options *open,
         run->arguments->operands[0], open, &run->checkpoint, err);
 
     if (status == LMQ_OK)
-        print_assumptions(run);
+        status = print_assumptions(run, err);
     if (status == LMQ_OK)
         status = lmq_tokenizer_from_checkpoint(run->checkpoint,
                                                &run->tokenizer, err);
@@ -243,9 +247,8 @@ finish(struct run *run, struct lmq_error *err)
 {
     if (wants_data(run->arguments))
         return print_data(run, err);
-    putchar('\n');
-    fflush(stdout); /* the text ends before the line about it begins */
-    if (!has_option(run->arguments, "quiet"))
+    putchar('\n'); /* the text ends before the line about it begins */
+    if (flush_output() && !has_option(run->arguments, "quiet"))
         fprintf(stderr,
                 "prompt: %zu token%s, %.1f/s; generated: %zu token%s, %.1f/s"
                 "%s\n",

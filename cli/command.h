@@ -196,7 +196,9 @@ const char *format_count(double n, char text[TEXT_SIZE]);
 const char *plural(double n);
 /* Cuts a name in the middle so that it takes at most `width` columns. */
 void print_name(const char *name, int width);
-/* Flushes stdout: a full disk behind a pipe is an error too. */
+/* False, and a message the first time, if stdout takes no more: a full disk
+ * behind a pipe is an error too. */
+bool flush_output(void);
 int finish_output(int code);
 
 /* Text from a file for one line of a terminal: the last `most` characters,

@@ -281,18 +281,27 @@ escape_text(const char *text, int most)
     return escaped;
 }
 
+bool
+flush_output(void)
+{
+    static bool is_told;
+
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    /* Who closes a pipe has read enough, and knows it. A failure of printf()
+     * has left no reason. */
+    if (!is_told && errno != EPIPE)
+        fprintf(stderr, "lmquant: standard output: cannot be written%s%s\n",
+                errno == 0 ? "" : ": ", errno == 0 ? "" : strerror(errno));
+    is_told = true;
+    return false;
+}
+
 int
 finish_output(int code)
 {
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    /* Who closes a pipe has read enough, and knows it. An earlier failure has
-     * left no reason. */
-    if (errno != EPIPE)
-        fprintf(stderr, "lmquant: standard output: cannot be written%s%s\n",
-                errno == 0 ? "" : ": ", errno == 0 ? "" : strerror(errno));
-    return EXIT_SYSTEM;
+    return flush_output() ? code : EXIT_SYSTEM;
 }
 
 /* ---- Gates ---- */

@@ -656,6 +656,7 @@ main(int argc, char **argv)
     argv += is_long;
     setenv("LC_ALL", "C", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
+    setenv("MALLOC_PERTURB_", "85", 1); /* what is used after free() shows */
     program = find(build == NULL ? "." : build, "lmquant");
     shim = find(build == NULL ? "." : build, ".libs/fault_shim.so");
     snprintf(folder, sizeof(folder), "%s/lmquant-faults-XXXXXX",
