@@ -63,8 +63,6 @@ static void
 finish_gemma3(struct lmq_hparams *h, const struct lmq_gguf_evidence *evidence)
 {
     finish_large_gemma(h, evidence, 62);
-    if (h->sliding_window == 0)
-        h->rope_local_theta = 0;
 }
 
 /* Files from before there was a key for it. */

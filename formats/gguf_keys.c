@@ -18,13 +18,12 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "formats/gguf_reader.h"
+#include "formats/hparams_fields.h"
 
-#define AT(field) offsetof(struct lmq_hparams, field)
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
 
 /* ---- The plain ones ---- */
 
-enum key_kind { COUNT, NUMBER };
 enum key_flags {
     REQUIRED = 1,  /* a file without it is damaged */
     PER_LAYER = 2, /* may be an array, of equal numbers */
@@ -33,48 +32,47 @@ enum key_flags {
 
 static const struct key {
     const char *name;
-    enum key_kind kind;
     size_t field;
     unsigned families; /* those with one of these bits; 0: all */
     unsigned flags;
 } keys[] = {
-    {"block_count", COUNT, AT(n_layers), 0, REQUIRED},
-    {"context_length", COUNT, AT(context), 0, REQUIRED},
-    {"embedding_length", COUNT, AT(dim), 0, REQUIRED},
-    {"feed_forward_length", COUNT, AT(hidden_dim), 0, PER_LAYER},
-    {"attention.head_count", COUNT, AT(n_heads), 0, REQUIRED | PER_LAYER},
-    {"attention.head_count_kv", COUNT, AT(n_kv_heads), 0, PER_LAYER},
-    {"attention.key_length", COUNT, AT(head_dim), 0, 0},
-    {"attention.value_length", COUNT, AT(value_dim), 0, 0},
-    {"attention.layer_norm_rms_epsilon", NUMBER, AT(norm_eps), LMQ_GGUF_RMS,
-     REQUIRED},
-    {"attention.layer_norm_epsilon", NUMBER, AT(norm_eps), LMQ_GGUF_LAYER,
-     REQUIRED},
-    {"attention.sliding_window", COUNT, AT(sliding_window), LMQ_GGUF_WINDOW,
-     0},
-    {"attention.clamp_kqv", NUMBER, AT(qkv_clip), LMQ_GGUF_CLIP, 0},
-    {"attention.scale", NUMBER, AT(attn_scale), LMQ_GGUF_SCALES, 0},
-    {"embedding_scale", NUMBER, AT(embedding_scale), LMQ_GGUF_SCALES, 0},
-    {"residual_scale", NUMBER, AT(residual_scale), LMQ_GGUF_SCALES, 0},
-    {"logit_scale", NUMBER, AT(logit_scale), LMQ_GGUF_SCALES, INVERSE},
-    {"logit_scale", NUMBER, AT(logit_scale), LMQ_GGUF_LOGIT, 0},
-    {"attn_logit_softcapping", NUMBER, AT(attn_softcap), LMQ_GGUF_CAPS, 0},
-    {"final_logit_softcapping", NUMBER, AT(logit_softcap), LMQ_GGUF_CAPS, 0},
-    {"rope.dimension_count", COUNT, AT(rotary_dim), LMQ_GGUF_ROPE, 0},
-    {"rope.freq_base", NUMBER, AT(rope_theta), LMQ_GGUF_ROPE, 0},
-    {"rope.freq_base_swa", NUMBER, AT(rope_local_theta), LMQ_GGUF_LOCAL, 0},
-    {"attention.q_lora_rank", COUNT, AT(q_lora_rank), LMQ_GGUF_LATENT, 0},
-    {"attention.kv_lora_rank", COUNT, AT(kv_lora_rank), LMQ_GGUF_LATENT,
-     REQUIRED},
-    {"expert_count", COUNT, AT(n_experts), LMQ_GGUF_EXPERTS, 0},
-    {"expert_used_count", COUNT, AT(n_experts_used), LMQ_GGUF_EXPERTS, 0},
-    {"expert_feed_forward_length", COUNT, AT(expert_dim), LMQ_GGUF_EXPERT_DIM,
-     0},
-    {"expert_shared_feed_forward_length", COUNT, AT(shared_dim),
+    {"block_count", LMQ_FIELD(n_layers), 0, REQUIRED},
+    {"context_length", LMQ_FIELD(context), 0, REQUIRED},
+    {"embedding_length", LMQ_FIELD(dim), 0, REQUIRED},
+    {"feed_forward_length", LMQ_FIELD(hidden_dim), 0, PER_LAYER},
+    {"attention.head_count", LMQ_FIELD(n_heads), 0, REQUIRED | PER_LAYER},
+    {"attention.head_count_kv", LMQ_FIELD(n_kv_heads), 0, PER_LAYER},
+    {"attention.key_length", LMQ_FIELD(head_dim), 0, 0},
+    {"attention.value_length", LMQ_FIELD(value_dim), 0, 0},
+    {"attention.layer_norm_rms_epsilon", LMQ_FIELD(norm_eps),
+     LMQ_GGUF_RMS, REQUIRED},
+    {"attention.layer_norm_epsilon", LMQ_FIELD(norm_eps),
+     LMQ_GGUF_LAYER, REQUIRED},
+    {"attention.sliding_window", LMQ_FIELD(sliding_window),
+     LMQ_GGUF_WINDOW, 0},
+    {"attention.clamp_kqv", LMQ_FIELD(qkv_clip), LMQ_GGUF_CLIP, 0},
+    {"attention.scale", LMQ_FIELD(attn_scale), LMQ_GGUF_SCALES, 0},
+    {"embedding_scale", LMQ_FIELD(embedding_scale), LMQ_GGUF_SCALES, 0},
+    {"residual_scale", LMQ_FIELD(residual_scale), LMQ_GGUF_SCALES, 0},
+    {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_SCALES, INVERSE},
+    {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_LOGIT, 0},
+    {"attn_logit_softcapping", LMQ_FIELD(attn_softcap), LMQ_GGUF_CAPS, 0},
+    {"final_logit_softcapping", LMQ_FIELD(logit_softcap), LMQ_GGUF_CAPS, 0},
+    {"rope.dimension_count", LMQ_FIELD(rotary_dim), LMQ_GGUF_ROPE, 0},
+    {"rope.freq_base", LMQ_FIELD(rope_theta), LMQ_GGUF_ROPE, 0},
+    {"rope.freq_base_swa", LMQ_FIELD(rope_local_theta), LMQ_GGUF_LOCAL, 0},
+    {"attention.q_lora_rank", LMQ_FIELD(q_lora_rank), LMQ_GGUF_LATENT, 0},
+    {"attention.kv_lora_rank", LMQ_FIELD(kv_lora_rank),
+     LMQ_GGUF_LATENT, REQUIRED},
+    {"expert_count", LMQ_FIELD(n_experts), LMQ_GGUF_EXPERTS, 0},
+    {"expert_used_count", LMQ_FIELD(n_experts_used), LMQ_GGUF_EXPERTS, 0},
+    {"expert_feed_forward_length", LMQ_FIELD(expert_dim),
      LMQ_GGUF_EXPERT_DIM, 0},
-    {"expert_weights_scale", NUMBER, AT(router_scale), LMQ_GGUF_ROUTER, 0},
-    {"expert_group_count", COUNT, AT(n_expert_groups), LMQ_GGUF_ROUTER, 0},
-    {"expert_group_used_count", COUNT, AT(n_expert_groups_used),
+    {"expert_shared_feed_forward_length", LMQ_FIELD(shared_dim),
+     LMQ_GGUF_EXPERT_DIM, 0},
+    {"expert_weights_scale", LMQ_FIELD(router_scale), LMQ_GGUF_ROUTER, 0},
+    {"expert_group_count", LMQ_FIELD(n_expert_groups), LMQ_GGUF_ROUTER, 0},
+    {"expert_group_used_count", LMQ_FIELD(n_expert_groups_used),
      LMQ_GGUF_ROUTER, 0},
 };
 
@@ -212,23 +210,30 @@ read_per_layer(struct lmq_gguf_reader *r, const char *name, uint32_t *count)
 static enum lmq_status
 read_plain(struct lmq_gguf_reader *r, const struct key *key)
 {
-    void *field = (char *)r->h + key->field;
-    double *number = field;
+    const struct lmq_field *field = lmq_field_at(key->field);
+    double number = lmq_field_get(field, r->h);
     enum lmq_status status;
 
-    if ((key->flags & REQUIRED) != 0 && !lmq_gguf_has_key(r, key->name))
-        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                        "GGUF: there is no '%s.%s'", r->family->name,
-                        key->name);
-    if (key->kind == COUNT)
-        return (key->flags & PER_LAYER) != 0
-                   ? read_per_layer(r, key->name, field)
-                   : lmq_gguf_read_count(r, key->name, field);
-    status = lmq_gguf_read_number(r, key->name, number);
-    /* 0 is llama.cpp's way to say that there is no such scale. */
-    if (status == LMQ_OK && (key->flags & INVERSE) != 0 &&
-        lmq_gguf_has_key(r, key->name))
-        *number = *number > 0 ? 1 / *number : 1;
+    if (!lmq_gguf_has_key(r, key->name))
+        return (key->flags & REQUIRED) == 0
+                   ? LMQ_OK
+                   : lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                              "GGUF: there is no '%s.%s'", r->family->name,
+                              key->name);
+    if (field->type == LMQ_FIELD_COUNT) {
+        uint32_t count = 0;
+        status = (key->flags & PER_LAYER) != 0
+                     ? read_per_layer(r, key->name, &count)
+                     : lmq_gguf_read_count(r, key->name, &count);
+        number = count;
+    } else {
+        status = lmq_gguf_read_number(r, key->name, &number);
+        /* 0 is llama.cpp's way to say that there is no such scale. */
+        if ((key->flags & INVERSE) != 0)
+            number = number > 0 ? 1 / number : 1;
+    }
+    if (status == LMQ_OK)
+        lmq_field_set(field, r->h, number);
     return status;
 }
 
@@ -453,22 +458,20 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
 
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         const struct key *key = &keys[i];
-        const void *field = (const char *)&said + key->field;
+        const struct lmq_field *field = lmq_field_at(key->field);
+        double number = lmq_field_get(field, &said);
         bool is_needed = (key->flags & REQUIRED) != 0;
         if (!belongs(key->families, family))
             continue;
         snprintf(name, sizeof(name), "%s.%s", family->name, key->name);
-        if (key->kind == COUNT) {
-            uint32_t count = *(const uint32_t *)field;
-            if (count > 0 || is_needed)
-                lmq_gguf_put_u32(builder, name, count);
-        } else {
-            double number = *(const double *)field;
-            if ((key->flags & INVERSE) != 0 && number > 0)
-                number = 1 / number;
-            if (number > 0 || is_needed)
-                lmq_gguf_put_f32(builder, name, number);
-        }
+        if ((key->flags & INVERSE) != 0 && number > 0)
+            number = 1 / number;
+        if (!(number > 0) && !is_needed)
+            continue;
+        if (field->type == LMQ_FIELD_COUNT)
+            lmq_gguf_put_u32(builder, name, (uint32_t)number);
+        else
+            lmq_gguf_put_f32(builder, name, number);
     }
     if (family->keys & LMQ_GGUF_LATENT)
         lmq_gguf_write_heads(builder, family->name, hparams);

@@ -124,15 +124,9 @@ lmq_gguf_read_rope(struct lmq_gguf_reader *r)
     snprintf(type, sizeof(type), "%.*s", (int)lmq_size_min(size, 60),
              (const char *)text);
     status = read_scaling(r, type, gain);
-    if (h->rope_scaling == LMQ_ROPE_PLAIN ||
-        h->rope_scaling == LMQ_ROPE_FACTORS)
-        h->rope_factor = 1;
     if (h->rope_scaling != LMQ_ROPE_YARN &&
-        h->rope_scaling != LMQ_ROPE_LONGROPE) {
-        h->rope_context = 0;
-        if (gain < 1 || gain > 1)
-            lmq_hparams_refuse(h, "an attention factor of %g", gain);
-    }
+        h->rope_scaling != LMQ_ROPE_LONGROPE && (gain < 1 || gain > 1))
+        lmq_hparams_refuse(h, "an attention factor of %g", gain);
     return status;
 }
 

@@ -42,10 +42,6 @@ lmq_gguf_read_heads(struct lmq_gguf_reader *r)
     }
     if (h->head_dim == 0)
         h->head_dim = h->dim / h->n_heads;
-    if (h->value_dim == h->head_dim)
-        h->value_dim = 0;
-    if (h->rotary_dim == h->head_dim)
-        h->rotary_dim = 0;
     return status;
 }
 
@@ -153,10 +149,7 @@ read_router(struct lmq_gguf_reader *r)
                         h->expert_dim);
     h->shared_dim = n_shared * h->expert_dim;
     h->router_corrects = r->evidence->has_correction;
-    if (h->n_expert_groups <= 1)
-        h->n_expert_groups = h->n_expert_groups_used = 0;
-    else
-        h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
+    h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
     return LMQ_OK;
 }
 

@@ -18,6 +18,7 @@
 #include "base/json_cost.h"
 #include "base/report.h"
 #include "formats/hf_families.h"
+#include "formats/hparams_fields.h"
 
 enum lmq_status
 lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
@@ -178,24 +179,23 @@ lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b)
 static void
 read_key(struct lmq_hf_config *config, const struct lmq_hf_key *key)
 {
-    void *field = (char *)config->hparams + key->offset;
-    double absent = key->absent;
+    const struct lmq_field *field = lmq_field_at(key->field);
+    const json_t *json = config->json;
+    double value = key->absent;
 
-    if (key->null_is_none && lmq_hf_is_null(config->json, key->key))
-        absent = 0;
-    if (absent < 0 && !lmq_hf_has(config->json, key->key))
+    if (key->null_is_none && lmq_hf_is_null(json, key->key))
+        value = 0;
+    if (value < 0 && !lmq_hf_has(json, key->key))
         return;
-    if (absent < 0)
-        absent = 0; /* it is there */
-    if (key->type == LMQ_HF_COUNT)
-        *(uint32_t *)field = lmq_hf_count(config, config->json, key->key,
-                                          (uint32_t)absent);
-    else if (key->type == LMQ_HF_REAL)
-        *(double *)field =
-            lmq_hf_real(config, config->json, key->key, absent);
+    if (value < 0)
+        value = 0; /* it is there */
+    if (field->type == LMQ_FIELD_COUNT)
+        value = lmq_hf_count(config, json, key->key, (uint32_t)value);
+    else if (field->type == LMQ_FIELD_REAL)
+        value = lmq_hf_real(config, json, key->key, value);
     else
-        *(bool *)field =
-            lmq_hf_switch(config, config->json, key->key, absent > 0);
+        value = lmq_hf_switch(config, json, key->key, value > 0);
+    lmq_field_set(field, config->hparams, value);
 }
 
 static void
@@ -317,24 +317,6 @@ read_layer_types(struct lmq_hf_config *config)
     }
 }
 
-/* A window that no layer has is none; full layers are worth saying only among
- * others. */
-static void
-tidy_windows(struct lmq_hparams *h)
-{
-    uint32_t n = h->n_layers < LMQ_MAX_LAYERS ? h->n_layers : LMQ_MAX_LAYERS;
-    bool has_window = false;
-
-    for (uint32_t i = 0; i < n; i++)
-        has_window = has_window || lmq_layer_window(h, i) != 0;
-    if (has_window)
-        return;
-    h->sliding_window = 0;
-    h->rope_local_theta = 0;
-    for (uint32_t i = 0; i < n; i++)
-        h->layers[i] &= (unsigned char)~LMQ_LAYER_FULL;
-}
-
 /* Keys that mean something else than all of ours do, but for one value. */
 static void
 refuse_others(struct lmq_hf_config *config)
@@ -425,7 +407,7 @@ read_family(struct lmq_hf_config *config, const json_t *outer)
     read_layer_types(config);
     if (family->finish != NULL)
         family->finish(config);
-    tidy_windows(config->hparams);
+    lmq_hparams_settle(config->hparams);
     refuse_others(config);
     read_tie(config, outer);
     read_ids(config->json, config->hparams);

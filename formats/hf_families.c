@@ -12,176 +12,170 @@
 
 #include <string.h>
 
+#include "formats/hparams_fields.h"
+
 #define KEEP LMQ_HF_KEEP
-#define COUNT(name, field, absent)                                            \
-    {name, LMQ_HF_COUNT, offsetof(struct lmq_hparams, field), absent, false}
-#define COUNT_OR_NONE(name, field, absent)                                    \
-    {name, LMQ_HF_COUNT, offsetof(struct lmq_hparams, field), absent, true}
-#define REAL(name, field, absent)                                             \
-    {name, LMQ_HF_REAL, offsetof(struct lmq_hparams, field), absent, false}
-#define REAL_OR_NONE(name, field, absent)                                     \
-    {name, LMQ_HF_REAL, offsetof(struct lmq_hparams, field), absent, true}
-#define SWITCH(name, field, absent)                                           \
-    {name, LMQ_HF_SWITCH, offsetof(struct lmq_hparams, field), absent, false}
-#define END {NULL, LMQ_HF_COUNT, 0, 0, false}
+#define KEY(name, field, absent) {name, LMQ_FIELD(field), absent, false}
+#define KEY_OR_NULL(name, field, absent) {name, LMQ_FIELD(field), absent, true}
+#define END {NULL, 0, 0, false}
 
 /* ---- Lists of keys ---- */
 
 static const struct lmq_hf_key sizes[] = {
-    COUNT("hidden_size", dim, 0),
-    COUNT("intermediate_size", hidden_dim, 0),
-    COUNT("num_hidden_layers", n_layers, 0),
-    COUNT("num_attention_heads", n_heads, 0),
-    COUNT("vocab_size", vocab_size, 0),
-    COUNT("max_position_embeddings", context, KEEP),
-    COUNT_OR_NONE("num_key_value_heads", n_kv_heads, KEEP),
+    KEY("hidden_size", dim, 0),
+    KEY("intermediate_size", hidden_dim, 0),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY_OR_NULL("num_key_value_heads", n_kv_heads, KEEP),
     END,
 };
 
 static const struct lmq_hf_key head_dim[] = {
-    COUNT_OR_NONE("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
     END,
 };
 
 static const struct lmq_hf_key mistral_keys[] = {
-    COUNT_OR_NONE("head_dim", head_dim, KEEP),
-    COUNT_OR_NONE("sliding_window", sliding_window, 4096),
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
     END,
 };
 
 /* Its feed-forwards are its experts. */
 static const struct lmq_hf_key mixtral_keys[] = {
-    COUNT_OR_NONE("head_dim", head_dim, KEEP),
-    COUNT_OR_NONE("sliding_window", sliding_window, 0),
-    COUNT("intermediate_size", expert_dim, 0),
-    COUNT("num_local_experts", n_experts, 8),
-    COUNT("num_experts_per_tok", n_experts_used, 2),
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    KEY("intermediate_size", expert_dim, 0),
+    KEY("num_local_experts", n_experts, 8),
+    KEY("num_experts_per_tok", n_experts_used, 2),
     END,
 };
 
 static const struct lmq_hf_key qwen2moe_keys[] = {
-    COUNT("num_experts", n_experts, 60),
-    COUNT("num_experts_per_tok", n_experts_used, 4),
-    COUNT("moe_intermediate_size", expert_dim, 1408),
-    COUNT("shared_expert_intermediate_size", shared_dim, 5632),
-    SWITCH("norm_topk_prob", router_renormalises, false),
+    KEY("num_experts", n_experts, 60),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("moe_intermediate_size", expert_dim, 1408),
+    KEY("shared_expert_intermediate_size", shared_dim, 5632),
+    KEY("norm_topk_prob", router_renormalises, 0),
     END,
 };
 
 /* Versions differ in what they call the number of experts. */
 static const struct lmq_hf_key qwen3moe_keys[] = {
-    COUNT("num_experts", n_experts, 128),
-    COUNT("num_local_experts", n_experts, KEEP),
-    COUNT("num_experts_per_tok", n_experts_used, 8),
-    COUNT("moe_intermediate_size", expert_dim, 768),
-    SWITCH("norm_topk_prob", router_renormalises, false),
+    KEY("num_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, KEEP),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 768),
+    KEY("norm_topk_prob", router_renormalises, 0),
     END,
 };
 
 static const struct lmq_hf_key gemma2_keys[] = {
-    COUNT_OR_NONE("sliding_window", sliding_window, 4096),
-    REAL_OR_NONE("attn_logit_softcapping", attn_softcap, 50),
-    REAL_OR_NONE("final_logit_softcapping", logit_softcap, 30),
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    KEY_OR_NULL("attn_logit_softcapping", attn_softcap, 50),
+    KEY_OR_NULL("final_logit_softcapping", logit_softcap, 30),
     END,
 };
 
 /* Published configurations that hold a vision model too leave out what equals
  * the class's defaults. */
 static const struct lmq_hf_key gemma3_keys[] = {
-    COUNT("hidden_size", dim, 2304),
-    COUNT("intermediate_size", hidden_dim, 9216),
-    COUNT("num_hidden_layers", n_layers, 26),
-    COUNT("num_attention_heads", n_heads, 8),
-    COUNT("vocab_size", vocab_size, 262208),
-    COUNT_OR_NONE("sliding_window", sliding_window, 4096),
-    REAL_OR_NONE("attn_logit_softcapping", attn_softcap, 0),
-    REAL_OR_NONE("final_logit_softcapping", logit_softcap, 0),
+    KEY("hidden_size", dim, 2304),
+    KEY("intermediate_size", hidden_dim, 9216),
+    KEY("num_hidden_layers", n_layers, 26),
+    KEY("num_attention_heads", n_heads, 8),
+    KEY("vocab_size", vocab_size, 262208),
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    KEY_OR_NULL("attn_logit_softcapping", attn_softcap, 0),
+    KEY_OR_NULL("final_logit_softcapping", logit_softcap, 0),
     END,
 };
 
 static const struct lmq_hf_key phi3_keys[] = {
-    COUNT_OR_NONE("head_dim", head_dim, KEEP),
-    COUNT_OR_NONE("sliding_window", sliding_window, 0),
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
     END,
 };
 
 /* The library knows each size by two names. */
 static const struct lmq_hf_key gpt2_keys[] = {
-    COUNT("n_embd", dim, 0),
-    COUNT("hidden_size", dim, KEEP),
-    COUNT("n_layer", n_layers, 0),
-    COUNT("num_hidden_layers", n_layers, KEEP),
-    COUNT("n_head", n_heads, 0),
-    COUNT("num_attention_heads", n_heads, KEEP),
-    COUNT("n_positions", context, KEEP),
-    COUNT("max_position_embeddings", context, KEEP),
-    COUNT("n_inner", hidden_dim, 0),
-    COUNT("vocab_size", vocab_size, 0),
+    KEY("n_embd", dim, 0),
+    KEY("hidden_size", dim, KEEP),
+    KEY("n_layer", n_layers, 0),
+    KEY("num_hidden_layers", n_layers, KEEP),
+    KEY("n_head", n_heads, 0),
+    KEY("num_attention_heads", n_heads, KEEP),
+    KEY("n_positions", context, KEEP),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY("n_inner", hidden_dim, 0),
+    KEY("vocab_size", vocab_size, 0),
     END,
 };
 
 static const struct lmq_hf_key falcon_keys[] = {
-    COUNT("hidden_size", dim, 0),
-    COUNT("n_embed", dim, KEEP),
-    COUNT("num_hidden_layers", n_layers, 0),
-    COUNT("n_layer", n_layers, KEEP),
-    COUNT("num_attention_heads", n_heads, 0),
-    COUNT("n_head", n_heads, KEEP),
-    COUNT_OR_NONE("n_head_kv", n_kv_heads, 0),
-    COUNT("num_kv_heads", n_kv_heads, KEEP),
-    COUNT("ffn_hidden_size", hidden_dim, 0),
-    COUNT("vocab_size", vocab_size, 0),
-    COUNT("max_position_embeddings", context, KEEP),
+    KEY("hidden_size", dim, 0),
+    KEY("n_embed", dim, KEEP),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("n_layer", n_layers, KEEP),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("n_head", n_heads, KEEP),
+    KEY_OR_NULL("n_head_kv", n_kv_heads, 0),
+    KEY("num_kv_heads", n_kv_heads, KEEP),
+    KEY("ffn_hidden_size", hidden_dim, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
     END,
 };
 
 static const struct lmq_hf_key olmo_keys[] = {
-    COUNT_OR_NONE("head_dim", head_dim, KEEP),
-    REAL_OR_NONE("clip_qkv", qkv_clip, 0),
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("clip_qkv", qkv_clip, 0),
     END,
 };
 
 static const struct lmq_hf_key granite_keys[] = {
-    COUNT_OR_NONE("head_dim", head_dim, KEEP),
-    REAL("embedding_multiplier", embedding_scale, 1),
-    REAL("residual_multiplier", residual_scale, 1),
-    REAL("attention_multiplier", attn_scale, 1),
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY("embedding_multiplier", embedding_scale, 1),
+    KEY("residual_multiplier", residual_scale, 1),
+    KEY("attention_multiplier", attn_scale, 1),
     END,
 };
 
 static const struct lmq_hf_key cohere_keys[] = {
-    COUNT_OR_NONE("head_dim", head_dim, KEEP),
-    REAL("logit_scale", logit_scale, 0.0625),
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY("logit_scale", logit_scale, 0.0625),
     END,
 };
 
 static const struct lmq_hf_key latent_keys[] = {
-    COUNT_OR_NONE("q_lora_rank", q_lora_rank, 1536),
-    COUNT("kv_lora_rank", kv_lora_rank, 512),
-    COUNT("qk_rope_head_dim", rotary_dim, 64),
-    COUNT("v_head_dim", value_dim, 128),
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 1536),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
     END,
 };
 
 static const struct lmq_hf_key deepseek2_keys[] = {
-    COUNT_OR_NONE("n_routed_experts", n_experts, 64),
-    COUNT_OR_NONE("num_experts_per_tok", n_experts_used, 0),
-    COUNT("moe_intermediate_size", expert_dim, 1407),
-    COUNT_OR_NONE("n_group", n_expert_groups, 0),
-    COUNT_OR_NONE("topk_group", n_expert_groups_used, 0),
-    SWITCH("norm_topk_prob", router_renormalises, false),
-    REAL("routed_scaling_factor", router_scale, 1),
+    KEY_OR_NULL("n_routed_experts", n_experts, 64),
+    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 0),
+    KEY("moe_intermediate_size", expert_dim, 1407),
+    KEY_OR_NULL("n_group", n_expert_groups, 0),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 0),
+    KEY("norm_topk_prob", router_renormalises, 0),
+    KEY("routed_scaling_factor", router_scale, 1),
     END,
 };
 
 static const struct lmq_hf_key deepseek3_keys[] = {
-    COUNT_OR_NONE("n_routed_experts", n_experts, 256),
-    COUNT_OR_NONE("num_experts_per_tok", n_experts_used, 8),
-    COUNT("moe_intermediate_size", expert_dim, 2048),
-    COUNT_OR_NONE("n_group", n_expert_groups, 8),
-    COUNT_OR_NONE("topk_group", n_expert_groups_used, 4),
-    SWITCH("norm_topk_prob", router_renormalises, true),
-    REAL("routed_scaling_factor", router_scale, 2.5),
+    KEY_OR_NULL("n_routed_experts", n_experts, 256),
+    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY_OR_NULL("n_group", n_expert_groups, 8),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 4),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
     END,
 };
 

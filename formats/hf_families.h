@@ -15,16 +15,13 @@
 
 /* ---- Keys ---- */
 
-enum lmq_hf_type { LMQ_HF_COUNT, LMQ_HF_REAL, LMQ_HF_SWITCH };
-
 /* The field stays as it is without the key. */
 #define LMQ_HF_KEEP (-1.0)
 
 /* A key and the field that it fills. */
 struct lmq_hf_key {
     const char *key;    /* NULL ends a list */
-    enum lmq_hf_type type;
-    size_t offset;      /* of the field in struct lmq_hparams */
+    size_t field;       /* its offset in struct lmq_hparams */
     double absent;      /* the field's value then */
     bool null_is_none;  /* null means 0 and not what absence means */
 };

@@ -324,10 +324,6 @@ finish_deepseek(struct lmq_hf_config *config, uint32_t n_dense,
         lmq_hf_fail(config, "'num_nextn_predict_layers' in the configuration "
                             "is more than %d",
                     LMQ_MAX_LAYERS);
-    /* The same choice without groups. */
-    if (h->n_expert_groups <= 1 ||
-        h->n_expert_groups == h->n_expert_groups_used)
-        h->n_expert_groups = h->n_expert_groups_used = 0;
 }
 
 /* Refuses what is neither. */
@@ -377,6 +373,5 @@ lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
         return;
     h->router = LMQ_ROUTER_SIGMOID;
     h->router_corrects = true;
-    if (h->n_expert_groups > 0)
-        h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
+    h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
 }

@@ -13,8 +13,6 @@
 #include "base/error.h"
 #include "formats/hparams_fields.h"
 
-#define AT(field) offsetof(struct lmq_hparams, field)
-
 void
 lmq_hparams_init(struct lmq_hparams *hparams)
 {
@@ -60,6 +58,86 @@ lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
     va_end(args);
 }
 
+/* ---- One way of saying each thing ---- */
+
+static void
+clear_layers(struct lmq_hparams *h, enum lmq_layer_kind kind)
+{
+    for (size_t i = 0; i < LMQ_MAX_LAYERS; i++)
+        h->layers[i] &= (unsigned char)~(unsigned)kind;
+}
+
+/* What a kind of scaling does not compute with is as it usually is. */
+static void
+settle_rope(struct lmq_hparams *h, const struct lmq_hparams *usual)
+{
+    static const struct {
+        bool has_factor, has_bands, has_betas, has_context;
+    } kinds[LMQ_ROPE_SCALING_COUNT] = {
+        [LMQ_ROPE_LINEAR] = {true, false, false, false},
+        [LMQ_ROPE_LLAMA3] = {true, true, false, true},
+        [LMQ_ROPE_NTK] = {true, false, false, false},
+        [LMQ_ROPE_DYNAMIC] = {true, false, false, true},
+        [LMQ_ROPE_YARN] = {true, false, true, true},
+        [LMQ_ROPE_LONGROPE] = {true, false, false, true},
+    };
+
+    if (!kinds[h->rope_scaling].has_factor)
+        h->rope_factor = usual->rope_factor;
+    if (!kinds[h->rope_scaling].has_bands) {
+        h->rope_low_factor = usual->rope_low_factor;
+        h->rope_high_factor = usual->rope_high_factor;
+    }
+    if (!kinds[h->rope_scaling].has_betas) {
+        h->rope_beta_fast = usual->rope_beta_fast;
+        h->rope_beta_slow = usual->rope_beta_slow;
+    }
+    if (!kinds[h->rope_scaling].has_context)
+        h->rope_context = usual->rope_context;
+    if (h->positions != LMQ_POSITIONS_ROTARY) {
+        h->rope_theta = usual->rope_theta;
+        h->rotary_dim = 0;
+        clear_layers(h, LMQ_LAYER_STILL);
+    }
+    if (h->rotary_dim == h->head_dim)
+        h->rotary_dim = 0;
+}
+
+/* A window that no layer has is none; full layers are worth saying only among
+ * others. */
+static void
+settle_windows(struct lmq_hparams *h)
+{
+    bool has_window = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        has_window = has_window || lmq_layer_window(h, i) != 0;
+    if (has_window)
+        return;
+    h->sliding_window = 0;
+    h->rope_local_theta = 0;
+    clear_layers(h, LMQ_LAYER_FULL);
+}
+
+static void
+settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
+{
+    if (h->n_experts == 0) {
+        h->n_experts_used = h->expert_dim = h->shared_dim = 0;
+        h->n_expert_groups = 0;
+        h->router = usual->router;
+        h->router_scale = usual->router_scale;
+        h->router_renormalises = h->router_corrects = false;
+        clear_layers(h, LMQ_LAYER_DENSE);
+    }
+    /* The same choice without groups. */
+    if (h->n_expert_groups <= 1 ||
+        h->n_expert_groups == h->n_expert_groups_used) {
+        h->n_expert_groups = h->n_expert_groups_used = 0;
+        h->expert_group_worth = usual->expert_group_worth;
+    }
+}
+
 void
 lmq_hparams_settle(struct lmq_hparams *h)
 {
@@ -68,25 +146,9 @@ lmq_hparams_settle(struct lmq_hparams *h)
     lmq_hparams_init(&usual);
     if (h->value_dim == h->head_dim)
         h->value_dim = 0;
-    if (h->rotary_dim == h->head_dim || h->positions != LMQ_POSITIONS_ROTARY)
-        h->rotary_dim = 0;
-    if (h->rope_scaling == LMQ_ROPE_PLAIN) {
-        h->rope_factor = usual.rope_factor;
-        h->rope_low_factor = usual.rope_low_factor;
-        h->rope_high_factor = usual.rope_high_factor;
-        h->rope_context = usual.rope_context;
-    }
-    if (h->rope_scaling != LMQ_ROPE_YARN) {
-        h->rope_beta_fast = usual.rope_beta_fast;
-        h->rope_beta_slow = usual.rope_beta_slow;
-    }
-    if (h->n_experts == 0) {
-        h->n_experts_used = h->expert_dim = h->shared_dim = 0;
-        h->n_expert_groups = h->n_expert_groups_used = 0;
-        h->router = usual.router;
-        h->router_scale = usual.router_scale;
-        h->router_renormalises = h->router_corrects = false;
-    }
+    settle_rope(h, &usual);
+    settle_windows(h);
+    settle_experts(h, &usual);
 }
 
 /* ---- Checking ---- */
@@ -94,17 +156,14 @@ lmq_hparams_settle(struct lmq_hparams *h)
 static enum lmq_status
 check_numbers(const struct lmq_hparams *h, struct lmq_error *err)
 {
-    for (const struct lmq_count_field *f = lmq_hparams_counts; f->key != NULL;
-         f++) {
-        uint32_t value = lmq_count_at(h, f->offset);
-        if (value > f->most || (value == 0 && !f->may_be_zero))
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++) {
+        double value = f->type == LMQ_FIELD_COUNT || f->type == LMQ_FIELD_REAL
+                           ? lmq_field_get(f, h)
+                           : 0;
+        if (f->type == LMQ_FIELD_COUNT && (value < f->least || value > f->most))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "%s is %u, expected %d to %u", f->key, value,
-                            f->may_be_zero ? 0 : 1, f->most);
-    }
-    for (const struct lmq_real_field *f = lmq_hparams_reals; f->key != NULL;
-         f++) {
-        double value = lmq_real_at(h, f->offset);
+                            "%s is %.0f, expected %u to %u", f->key, value,
+                            f->least, f->most);
         if (!isfinite(value) || value < 0 || value > 1e30)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "%s is %g, expected a number from 0", f->key,
@@ -213,32 +272,23 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
 
 /* What a model can differ in and still be put side by side with another. */
 static bool
-is_free(size_t offset)
+is_free(const struct lmq_field *field)
 {
-    return offset == AT(context) || offset == AT(sliding_window) ||
-           offset == AT(rope_context) || offset == AT(rope_scaling);
+    return field->type == LMQ_FIELD_REAL ||
+           field->type == LMQ_FIELD_FACTORS ||
+           (field->type == LMQ_FIELD_LAYERS &&
+            field->bit != LMQ_LAYER_DENSE) ||
+           field->offset == LMQ_FIELD(context) ||
+           field->offset == LMQ_FIELD(sliding_window) ||
+           field->offset == LMQ_FIELD(rope_context) ||
+           field->offset == LMQ_FIELD(rope_scaling);
 }
 
 const char *
 lmq_hparams_difference(const struct lmq_hparams *a, const struct lmq_hparams *b)
 {
-    for (const struct lmq_count_field *f = lmq_hparams_counts; f->key != NULL;
-         f++)
-        if (lmq_count_at(a, f->offset) != lmq_count_at(b, f->offset) &&
-            !is_free(f->offset))
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++)
+        if (!is_free(f) && !lmq_field_is_same(f, a, b, 0))
             return f->key;
-    for (const struct lmq_kind_field *f = lmq_hparams_kinds; f->key != NULL;
-         f++)
-        if (lmq_kind_at(a, f->offset) != lmq_kind_at(b, f->offset) &&
-            !is_free(f->offset))
-            return f->key;
-    for (const struct lmq_switch_field *f = lmq_hparams_switches;
-         f->key != NULL; f++)
-        if (lmq_switch_at(a, f->offset) != lmq_switch_at(b, f->offset))
-            return f->key;
-    for (uint32_t i = 0; i < a->n_layers; i++)
-        if (lmq_layer_is(a, i, LMQ_LAYER_DENSE) !=
-            lmq_layer_is(b, i, LMQ_LAYER_DENSE))
-            return "dense_layers";
     return NULL;
 }

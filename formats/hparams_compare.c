@@ -2,17 +2,14 @@
  * hparams_compare.c - whether two descriptions are of the same model.
  *
  * A description is settled first: what has no consequence, or can be said in
- * two ways, gets one form. Then the two are compared as JSON, key by key.
+ * two ways, gets one form. Then the two are compared field by field.
  */
 #include "config.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/report.h"
-#include "formats/hparams.h"
+#include "formats/hparams_fields.h"
 
 /* A float32 keeps seven digits. */
 #define TOLERANCE 2e-7
@@ -49,46 +46,11 @@ lmq_hparams_settle_rope(struct lmq_hparams *h)
         h->n_rope_factors = rotary / 2;
         h->rope_scaling = LMQ_ROPE_FACTORS;
     }
-    if (h->rope_scaling == LMQ_ROPE_PLAIN ||
-        h->rope_scaling == LMQ_ROPE_FACTORS)
-        h->rope_factor = 1;
 }
 
+/* Besides what lmq_hparams_settle() does. */
 static void
-clear_kind(struct lmq_hparams *h, enum lmq_layer_kind kind)
-{
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        h->layers[i] &= (unsigned char)~(unsigned)kind;
-}
-
-static void
-settle_positions(struct lmq_hparams *h)
-{
-    bool is_yarn = h->rope_scaling == LMQ_ROPE_YARN;
-
-    lmq_hparams_settle_rope(h);
-    h->rotary_dim = lmq_hparams_rotary_dim(h);
-    h->rope_low_factor = h->rope_high_factor = 0;
-    if (!is_yarn && h->rope_scaling != LMQ_ROPE_LINEAR)
-        h->rope_factor = 1;
-    if (!is_yarn)
-        h->rope_beta_fast = h->rope_beta_slow = 0;
-    if (!is_yarn && h->rope_scaling != LMQ_ROPE_LONGROPE)
-        h->rope_context = 0;
-    if (h->positions != LMQ_POSITIONS_ROTARY) {
-        h->rope_theta = 10000; /* whatever: nothing turns */
-        clear_kind(h, LMQ_LAYER_STILL);
-    }
-    if (h->sliding_window >= h->context && !(h->rope_local_theta > 0))
-        h->sliding_window = 0;
-    if (h->sliding_window == 0) {
-        h->rope_local_theta = 0;
-        clear_kind(h, LMQ_LAYER_FULL);
-    }
-}
-
-static void
-settle_experts(struct lmq_hparams *h)
+settle(struct lmq_hparams *h)
 {
     bool has_dense = h->n_experts == 0;
 
@@ -100,84 +62,60 @@ settle_experts(struct lmq_hparams *h)
         h->router = LMQ_ROUTER_SOFTMAX;
         h->router_renormalises = true;
     }
-    if (h->n_expert_groups <= 1)
-        h->n_expert_groups = h->n_expert_groups_used = 0;
-    if (h->n_expert_groups == 0)
-        h->expert_group_worth = 0;
-    if (h->n_experts > 0)
-        return;
-    h->n_experts_used = h->expert_dim = h->shared_dim = 0;
-    h->router = 0;
-    h->router_renormalises = h->router_corrects = false;
-    h->router_scale = 1;
-    clear_kind(h, LMQ_LAYER_DENSE);
-}
-
-static void
-settle(struct lmq_hparams *h)
-{
-    h->architecture[0] = h->unsupported[0] = '\0';
-    h->bos = -1;
-    h->n_eos = 0;
-    h->value_dim = lmq_hparams_value_dim(h);
     if (!(h->attn_scale > 0))
         h->attn_scale = 1 / sqrt((double)h->head_dim);
-    settle_positions(h);
-    settle_experts(h);
+    if (h->sliding_window >= h->context && !(h->rope_local_theta > 0))
+        h->sliding_window = 0;
+    lmq_hparams_settle_rope(h);
+    if (h->rope_scaling == LMQ_ROPE_LONGROPE)
+        h->rope_factor = 1; /* what came of it is the attention factor */
+    lmq_hparams_settle(h);
 }
 
 /* ---- Comparing ---- */
 
-static bool
-is_same(const json_t *a, const json_t *b)
+static json_t *
+value_of(const struct lmq_field *field, const struct lmq_hparams *h,
+         const struct lmq_hparams *usual)
 {
-    size_t n = json_array_size(a);
+    return field->presence == LMQ_SELDOM &&
+                   lmq_field_is_same(field, h, usual, 0)
+               ? json_null()
+               : lmq_field_to_json(field, h);
+}
 
-    if (json_is_number(a) && json_is_number(b)) {
-        double x = json_number_value(a), y = json_number_value(b);
-        return fabs(x - y) <= TOLERANCE * fmax(fabs(x), fabs(y));
-    }
-    if (!json_is_array(a) || !json_is_array(b))
-        return json_equal(a, b) != 0;
-    if (json_array_size(b) != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!is_same(json_array_get(a, i), json_array_get(b, i)))
-            return false;
-    return true;
+/* What tells a reader most comes first: that a kind is another one, rather
+ * than a number that goes with it; what is there, rather than what is not. */
+enum { LAST_RANK = 2 };
+
+static int
+rank_of(const struct lmq_field *field, const struct lmq_hparams *a,
+        const struct lmq_hparams *usual)
+{
+    if (field->presence == LMQ_SELDOM && lmq_field_is_same(field, a, usual, 0))
+        return LAST_RANK;
+    return field->type == LMQ_FIELD_KIND ? 0 : 1;
 }
 
 json_t *
 lmq_hparams_compare(const struct lmq_hparams *a, const struct lmq_hparams *b)
 {
-    struct lmq_hparams one = *a, two = *b;
-    json_t *differences = json_array(), *value;
-    const char *key;
+    struct lmq_hparams one = *a, two = *b, usual;
+    json_t *differences = json_array();
 
     settle(&one);
     settle(&two);
-    json_t *said = lmq_hparams_to_json(&one, NULL);
-    json_t *heard = lmq_hparams_to_json(&two, NULL);
-    /* Each with what only the other one has. */
-    json_object_foreach(heard, key, value)
-        if (json_object_get(said, key) == NULL)
-            lmq_put(&said, key, json_null());
-    if (said == NULL || heard == NULL) {
-        json_decref(differences);
-        differences = NULL;
-    }
-    json_object_foreach(said, key, value) {
-        json_t *other = json_object_get(heard, key);
-        if (is_same(value, other) || (json_is_null(value) && other == NULL))
-            continue;
-        json_t *difference = json_object();
-        lmq_put(&difference, "key", json_string(key));
-        lmq_put(&difference, "a", json_incref(value));
-        lmq_put(&difference, "b",
-                            other == NULL ? json_null() : json_incref(other));
-        lmq_append(&differences, difference);
-    }
-    json_decref(said);
-    json_decref(heard);
+    lmq_hparams_init(&usual);
+    for (int rank = 0; rank <= LAST_RANK; rank++)
+        for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++) {
+            if (rank_of(f, &one, &usual) != rank ||
+                lmq_field_is_same(f, &one, &two, TOLERANCE))
+                continue;
+            json_t *difference = json_object();
+            lmq_put(&difference, "key", json_string(f->key));
+            lmq_put(&difference, "a", value_of(f, &one, &usual));
+            lmq_put(&difference, "b", value_of(f, &two, &usual));
+            lmq_append(&differences, difference);
+        }
     return differences;
 }

@@ -1,111 +1,198 @@
 /*
- * hparams_fields.c - one table for each kind of field, so that a container says
- * what was read and what is checked.
+ * hparams_fields.c - the table of a description's fields, and what can be done
+ * with any of them.
  */
 #include "config.h"
 
 #include "formats/hparams_fields.h"
 
+#include <assert.h>
+#include <math.h>
 #include <string.h>
 
-#define AT(field) offsetof(struct lmq_hparams, field)
+/* ---- The table ---- */
 
-const struct lmq_count_field lmq_hparams_counts[] = {
-    {"n_layers", AT(n_layers), LMQ_MAX_LAYERS, LMQ_ALWAYS, false},
-    {"dim", AT(dim), LMQ_MAX_WIDTH, LMQ_ALWAYS, false},
-    {"hidden_dim", AT(hidden_dim), LMQ_MAX_WIDTH, LMQ_ALWAYS, false},
-    {"n_heads", AT(n_heads), LMQ_MAX_HEADS, LMQ_ALWAYS, false},
-    {"n_kv_heads", AT(n_kv_heads), LMQ_MAX_HEADS, LMQ_ALWAYS, false},
-    {"head_dim", AT(head_dim), LMQ_MAX_WIDTH, LMQ_ALWAYS, false},
-    {"vocab_size", AT(vocab_size), LMQ_MAX_WIDTH, LMQ_ALWAYS, false},
-    {"context", AT(context), LMQ_MAX_CONTEXT, LMQ_ALWAYS, false},
-    {"sliding_window", AT(sliding_window), LMQ_MAX_CONTEXT, LMQ_ALWAYS, true},
-    {"rope_context", AT(rope_context), LMQ_MAX_CONTEXT, LMQ_ALWAYS, true},
-    {"value_dim", AT(value_dim), LMQ_MAX_WIDTH, LMQ_SELDOM, true},
-    {"q_lora_rank", AT(q_lora_rank), LMQ_MAX_WIDTH, LMQ_SELDOM, true},
-    {"kv_lora_rank", AT(kv_lora_rank), LMQ_MAX_WIDTH, LMQ_SELDOM, true},
-    {"rotary_dim", AT(rotary_dim), LMQ_MAX_WIDTH, LMQ_SELDOM, true},
-    {"n_experts", AT(n_experts), LMQ_MAX_EXPERTS, LMQ_SELDOM, true},
-    {"n_experts_used", AT(n_experts_used), LMQ_MAX_EXPERTS, LMQ_SELDOM, true},
-    {"expert_dim", AT(expert_dim), LMQ_MAX_WIDTH, LMQ_SELDOM, true},
-    {"shared_dim", AT(shared_dim), LMQ_MAX_WIDTH, LMQ_SELDOM, true},
-    {"n_expert_groups", AT(n_expert_groups), LMQ_MAX_EXPERTS, LMQ_SELDOM, true},
-    {"n_expert_groups_used", AT(n_expert_groups_used), LMQ_MAX_EXPERTS,
-     LMQ_SELDOM, true},
+#define COUNT(name, presence, least, most)                                    \
+    {#name, LMQ_FIELD_COUNT, presence, LMQ_FIELD(name), least, most,          \
+     NULL, NULL, 0}
+#define REAL(name, presence)                                                  \
+    {#name, LMQ_FIELD_REAL, presence, LMQ_FIELD(name), 0, 0, NULL, NULL, 0}
+#define SWITCH(key, name)                                                     \
+    {key, LMQ_FIELD_SWITCH, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, 0}
+#define KIND(name, presence, what, ...)                                       \
+    {#name, LMQ_FIELD_KIND, presence, LMQ_FIELD(name), 0, 0, what,            \
+     (const char *const[]){__VA_ARGS__, NULL}, 0}
+#define LAYERS(key, bit)                                                      \
+    {key, LMQ_FIELD_LAYERS, LMQ_SELDOM, LMQ_FIELD(layers), 0, 0, NULL, NULL,  \
+     bit}
+#define FACTORS(name)                                                         \
+    {#name, LMQ_FIELD_FACTORS, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, \
+     0}
+
+const struct lmq_field lmq_fields[] = {
+    COUNT(n_layers, LMQ_ALWAYS, 1, LMQ_MAX_LAYERS),
+    COUNT(dim, LMQ_ALWAYS, 1, LMQ_MAX_WIDTH),
+    COUNT(hidden_dim, LMQ_ALWAYS, 1, LMQ_MAX_WIDTH),
+    COUNT(n_heads, LMQ_ALWAYS, 1, LMQ_MAX_HEADS),
+    COUNT(n_kv_heads, LMQ_ALWAYS, 1, LMQ_MAX_HEADS),
+    COUNT(head_dim, LMQ_ALWAYS, 1, LMQ_MAX_WIDTH),
+    COUNT(vocab_size, LMQ_ALWAYS, 1, LMQ_MAX_WIDTH),
+    COUNT(context, LMQ_ALWAYS, 1, LMQ_MAX_CONTEXT),
+    COUNT(sliding_window, LMQ_ALWAYS, 0, LMQ_MAX_CONTEXT),
+    COUNT(rope_context, LMQ_ALWAYS, 0, LMQ_MAX_CONTEXT),
+    REAL(norm_eps, LMQ_ALWAYS),
+    REAL(rope_theta, LMQ_ALWAYS),
+    REAL(rope_factor, LMQ_ALWAYS),
+    REAL(rope_low_factor, LMQ_ALWAYS),
+    REAL(rope_high_factor, LMQ_ALWAYS),
+    KIND(rope_scaling, LMQ_ALWAYS, "rotary scaling", "none", "linear",
+         "llama3", "ntk", "dynamic", "yarn", "longrope", "factors"),
+    COUNT(value_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(q_lora_rank, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(kv_lora_rank, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(rotary_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(n_experts, LMQ_SELDOM, 0, LMQ_MAX_EXPERTS),
+    COUNT(n_experts_used, LMQ_SELDOM, 0, LMQ_MAX_EXPERTS),
+    COUNT(expert_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(shared_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(n_expert_groups, LMQ_SELDOM, 0, LMQ_MAX_EXPERTS),
+    COUNT(n_expert_groups_used, LMQ_SELDOM, 0, LMQ_MAX_EXPERTS),
+    REAL(rope_local_theta, LMQ_SELDOM),
+    REAL(rope_beta_fast, LMQ_SELDOM),
+    REAL(rope_beta_slow, LMQ_SELDOM),
+    REAL(rope_attention_factor, LMQ_SELDOM),
+    REAL(embedding_scale, LMQ_SELDOM),
+    REAL(residual_scale, LMQ_SELDOM),
+    REAL(logit_scale, LMQ_SELDOM),
+    REAL(logit_softcap, LMQ_SELDOM),
+    REAL(attn_scale, LMQ_SELDOM),
+    REAL(attn_softcap, LMQ_SELDOM),
+    REAL(qkv_clip, LMQ_SELDOM),
+    REAL(router_scale, LMQ_SELDOM),
+    SWITCH("gated", is_gated),
+    SWITCH("sinks", has_sinks),
+    SWITCH("router_renormalises", router_renormalises),
+    SWITCH("router_corrects", router_corrects),
+    KIND(norm, LMQ_SELDOM, "norm", "rms", "layer", "layer_plain"),
+    KIND(norm_place, LMQ_SELDOM, "place of norms", "before", "after",
+         "around"),
+    KIND(residual, LMQ_SELDOM, "residual", "sequential", "parallel",
+         "parallel_one_norm"),
+    KIND(qk_norm, LMQ_SELDOM, "norm of queries and keys", "none", "head",
+         "heads", "whole"),
+    KIND(positions, LMQ_SELDOM, "kind of positions", "rotary", "learned",
+         "alibi", "alibi_scaled", "none"),
+    KIND(activation, LMQ_SELDOM, "activation", "silu", "gelu", "gelu_tanh",
+         "relu", "sigmoid"),
+    KIND(router, LMQ_SELDOM, "router", "softmax", "softmax_chosen",
+         "sigmoid"),
+    KIND(expert_group_worth, LMQ_SELDOM, "worth of expert groups", "best",
+         "best_two"),
+    LAYERS("full_layers", LMQ_LAYER_FULL),
+    LAYERS("still_layers", LMQ_LAYER_STILL),
+    LAYERS("dense_layers", LMQ_LAYER_DENSE),
+    FACTORS(rope_short),
+    FACTORS(rope_long),
     {.key = NULL},
 };
 
-const struct lmq_real_field lmq_hparams_reals[] = {
-    {"norm_eps", AT(norm_eps), LMQ_ALWAYS},
-    {"rope_theta", AT(rope_theta), LMQ_ALWAYS},
-    {"rope_factor", AT(rope_factor), LMQ_ALWAYS},
-    {"rope_low_factor", AT(rope_low_factor), LMQ_ALWAYS},
-    {"rope_high_factor", AT(rope_high_factor), LMQ_ALWAYS},
-    {"rope_local_theta", AT(rope_local_theta), LMQ_SELDOM},
-    {"rope_beta_fast", AT(rope_beta_fast), LMQ_SELDOM},
-    {"rope_beta_slow", AT(rope_beta_slow), LMQ_SELDOM},
-    {"rope_attention_factor", AT(rope_attention_factor), LMQ_SELDOM},
-    {"embedding_scale", AT(embedding_scale), LMQ_SELDOM},
-    {"residual_scale", AT(residual_scale), LMQ_SELDOM},
-    {"logit_scale", AT(logit_scale), LMQ_SELDOM},
-    {"logit_softcap", AT(logit_softcap), LMQ_SELDOM},
-    {"attn_scale", AT(attn_scale), LMQ_SELDOM},
-    {"attn_softcap", AT(attn_softcap), LMQ_SELDOM},
-    {"qkv_clip", AT(qkv_clip), LMQ_SELDOM},
-    {"router_scale", AT(router_scale), LMQ_SELDOM},
-    {.key = NULL},
-};
-
-const struct lmq_switch_field lmq_hparams_switches[] = {
-    {"gated", AT(is_gated)},
-    {"sinks", AT(has_sinks)},
-    {"router_renormalises", AT(router_renormalises)},
-    {"router_corrects", AT(router_corrects)},
-    {.key = NULL},
-};
-
-const struct lmq_kind_field lmq_hparams_kinds[] = {
-    {"rope_scaling", "rotary scaling", AT(rope_scaling), LMQ_ALWAYS,
-     {"none", "linear", "llama3", "ntk", "dynamic", "yarn", "longrope",
-      "factors", NULL}},
-    {"norm", "norm", AT(norm), LMQ_SELDOM,
-     {"rms", "layer", "layer_plain", NULL}},
-    {"norm_place", "place of norms", AT(norm_place), LMQ_SELDOM,
-     {"before", "after", "around", NULL}},
-    {"residual", "residual", AT(residual), LMQ_SELDOM,
-     {"sequential", "parallel", "parallel_one_norm", NULL}},
-    {"qk_norm", "norm of queries and keys", AT(qk_norm), LMQ_SELDOM,
-     {"none", "head", "heads", "whole", NULL}},
-    {"positions", "kind of positions", AT(positions), LMQ_SELDOM,
-     {"rotary", "learned", "alibi", "alibi_scaled", "none", NULL}},
-    {"activation", "activation", AT(activation), LMQ_SELDOM,
-     {"silu", "gelu", "gelu_tanh", "relu", "sigmoid", NULL}},
-    {"router", "router", AT(router), LMQ_SELDOM,
-     {"softmax", "softmax_chosen", "sigmoid", NULL}},
-    {"expert_group_worth", "worth of expert groups",
-     AT(expert_group_worth), LMQ_SELDOM,
-     {"best", "best_two", NULL}},
-    {.key = NULL},
-};
-
-const struct lmq_layer_field lmq_hparams_layers[] = {
-    {"full_layers", LMQ_LAYER_FULL},
-    {"still_layers", LMQ_LAYER_STILL},
-    {"dense_layers", LMQ_LAYER_DENSE},
-    {.key = NULL},
-};
-
-const struct lmq_factor_field lmq_hparams_factors[] = {
-    {"rope_short", AT(rope_short)},
-    {"rope_long", AT(rope_long)},
-    {.key = NULL},
-};
-
-int
-lmq_kind_at(const struct lmq_hparams *hparams, size_t offset)
+const struct lmq_field *
+lmq_field_at(size_t offset)
 {
+    const struct lmq_field *field = lmq_fields;
+
+    while (field->offset != offset) {
+        field++;
+        assert(field->key != NULL);
+    }
+    return field;
+}
+
+/* ---- Access ---- */
+
+double
+lmq_field_get(const struct lmq_field *field, const struct lmq_hparams *hparams)
+{
+    const void *at = (const char *)hparams + field->offset;
+
+    switch (field->type) {
+    case LMQ_FIELD_COUNT:
+        return *(const uint32_t *)at;
+    case LMQ_FIELD_REAL:
+        return *(const double *)at;
+    case LMQ_FIELD_SWITCH:
+        return *(const bool *)at;
+    default: { /* whichever enumeration it is */
+        int kind;
+        memcpy(&kind, at, sizeof(kind));
+        return kind;
+    }
+    }
+}
+
+void
+lmq_field_set(const struct lmq_field *field, struct lmq_hparams *hparams,
+              double value)
+{
+    void *at = (char *)hparams + field->offset;
     int kind;
 
-    memcpy(&kind, (const char *)hparams + offset, sizeof(kind));
-    return kind;
+    switch (field->type) {
+    case LMQ_FIELD_COUNT:
+        *(uint32_t *)at = (uint32_t)value;
+        break;
+    case LMQ_FIELD_REAL:
+        *(double *)at = value;
+        break;
+    case LMQ_FIELD_SWITCH:
+        *(bool *)at = value > 0;
+        break;
+    default:
+        kind = (int)value;
+        memcpy(at, &kind, sizeof(kind));
+    }
+}
+
+const double *
+lmq_field_factors(const struct lmq_field *field,
+                  const struct lmq_hparams *hparams)
+{
+    return (const void *)((const char *)hparams + field->offset);
+}
+
+/* ---- Comparing ---- */
+
+static bool
+is_near(double a, double b, double tolerance)
+{
+    return fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b));
+}
+
+static bool
+has_same_layers(const struct lmq_hparams *a, const struct lmq_hparams *b,
+                enum lmq_layer_kind bit)
+{
+    for (uint32_t i = 0; i < LMQ_MAX_LAYERS; i++)
+        if ((i < a->n_layers && lmq_layer_is(a, i, bit)) !=
+            (i < b->n_layers && lmq_layer_is(b, i, bit)))
+            return false;
+    return true;
+}
+
+bool
+lmq_field_is_same(const struct lmq_field *field, const struct lmq_hparams *a,
+                  const struct lmq_hparams *b, double tolerance)
+{
+    const double *x = lmq_field_factors(field, a);
+    const double *y = lmq_field_factors(field, b);
+
+    if (field->type == LMQ_FIELD_LAYERS)
+        return has_same_layers(a, b, field->bit);
+    if (field->type != LMQ_FIELD_FACTORS)
+        return is_near(lmq_field_get(field, a), lmq_field_get(field, b),
+                       field->type == LMQ_FIELD_REAL ? tolerance : 0);
+    for (uint32_t i = 0; i < a->n_rope_factors && i < b->n_rope_factors; i++)
+        if (!is_near(x[i], y[i], tolerance))
+            return false;
+    return a->n_rope_factors == b->n_rope_factors;
 }

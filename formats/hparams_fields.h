@@ -1,8 +1,9 @@
 /*
- * hparams_fields.h - the fields of a description as tables: what checking,
- * comparing and storing go by.
+ * hparams_fields.h - the fields of a description as a table: what checking,
+ * comparing, storing and every format's keys go by.
  *
- * Each table ends with a key that is NULL.
+ * A key of a format names its field by the offset in struct lmq_hparams; what
+ * type and which limits that field has stands here alone.
  */
 #ifndef LMQ_FORMATS_HPARAMS_FIELDS_H
 #define LMQ_FORMATS_HPARAMS_FIELDS_H
@@ -11,78 +12,57 @@
 
 #include "formats/hparams.h"
 
+/* Of the first four a field is one number; see lmq_field_get(). */
+enum lmq_field_type {
+    LMQ_FIELD_COUNT,  /* an uint32_t */
+    LMQ_FIELD_REAL,   /* a double, from 0 */
+    LMQ_FIELD_SWITCH, /* a bool */
+    LMQ_FIELD_KIND,   /* an enumeration: small and not negative */
+    LMQ_FIELD_LAYERS, /* a bit of each layer */
+    LMQ_FIELD_FACTORS /* n_rope_factors doubles */
+};
+
 /* Fields of version 1.0 are always in a container; the others only if they
  * differ from what lmq_hparams_init() says. */
 enum lmq_presence { LMQ_ALWAYS, LMQ_SELDOM };
 
-struct lmq_count_field {
-    const char *key;
-    size_t offset; /* in struct lmq_hparams, of an uint32_t */
-    uint32_t most;
+struct lmq_field {
+    const char *key;          /* in a container; NULL ends the table */
+    enum lmq_field_type type;
     enum lmq_presence presence;
-    bool may_be_zero;
+    size_t offset;            /* in struct lmq_hparams */
+    uint32_t least, most;     /* of a count */
+    const char *what;         /* a kind, in a message */
+    const char *const *names; /* of kinds, by number; ends with NULL */
+    enum lmq_layer_kind bit;  /* of layers */
 };
 
-struct lmq_real_field {
-    const char *key;
-    size_t offset; /* of a double */
-    enum lmq_presence presence;
-};
+/* In the order in which they are stored and compared. */
+extern const struct lmq_field lmq_fields[];
 
-struct lmq_switch_field {
-    const char *key;
-    size_t offset; /* of a bool */
-};
+#define LMQ_FIELD(name) offsetof(struct lmq_hparams, name)
 
-/* Kinds by name, in the order of their enumerators. */
-#define LMQ_MOST_KINDS 9
+/* The one at an offset, which must be that of a field. */
+const struct lmq_field *lmq_field_at(size_t offset);
 
-struct lmq_kind_field {
-    const char *key;
-    const char *what; /* for a message */
-    size_t offset;    /* of an enumeration */
-    enum lmq_presence presence;
-    const char *names[LMQ_MOST_KINDS]; /* ends with NULL */
-};
+/* A count, a real number, a switch (0 or 1) or a kind; a double holds any of
+ * them exactly. */
+double lmq_field_get(const struct lmq_field *field,
+                     const struct lmq_hparams *hparams);
+void lmq_field_set(const struct lmq_field *field, struct lmq_hparams *hparams,
+                   double value);
 
-/* Layers that differ. */
-struct lmq_layer_field {
-    const char *key;
-    enum lmq_layer_kind kind;
-};
+const double *lmq_field_factors(const struct lmq_field *field,
+                                const struct lmq_hparams *hparams);
 
-/* Rotary factors. */
-struct lmq_factor_field {
-    const char *key;
-    size_t offset; /* of an array of n_rope_factors doubles */
-};
+/* As a container has it (hparams_json.c); NULL if there is no memory. */
+json_t *lmq_field_to_json(const struct lmq_field *field,
+                          const struct lmq_hparams *hparams);
 
-extern const struct lmq_count_field lmq_hparams_counts[];
-extern const struct lmq_real_field lmq_hparams_reals[];
-extern const struct lmq_switch_field lmq_hparams_switches[];
-extern const struct lmq_kind_field lmq_hparams_kinds[];
-extern const struct lmq_layer_field lmq_hparams_layers[];
-extern const struct lmq_factor_field lmq_hparams_factors[];
-
-static inline uint32_t
-lmq_count_at(const struct lmq_hparams *hparams, size_t offset)
-{
-    return *(const uint32_t *)(const void *)((const char *)hparams + offset);
-}
-
-static inline double
-lmq_real_at(const struct lmq_hparams *hparams, size_t offset)
-{
-    return *(const double *)(const void *)((const char *)hparams + offset);
-}
-
-static inline bool
-lmq_switch_at(const struct lmq_hparams *hparams, size_t offset)
-{
-    return *(const bool *)(const void *)((const char *)hparams + offset);
-}
-
-/* All enumerations are small and not negative. */
-int lmq_kind_at(const struct lmq_hparams *hparams, size_t offset);
+/* Whether two descriptions say the same of it. Real numbers may differ by
+ * `tolerance` of the larger one. */
+bool lmq_field_is_same(const struct lmq_field *field,
+                       const struct lmq_hparams *a,
+                       const struct lmq_hparams *b, double tolerance);
 
 #endif

@@ -10,12 +10,6 @@
 #include "base/report.h"
 #include "formats/hparams_fields.h"
 
-static void *
-at(struct lmq_hparams *hparams, size_t offset)
-{
-    return (char *)hparams + offset;
-}
-
 /* ---- To JSON ---- */
 
 static json_t *
@@ -30,9 +24,8 @@ layers_to_json(const struct lmq_hparams *hparams, enum lmq_layer_kind kind)
 }
 
 static json_t *
-factors_to_json(const struct lmq_hparams *hparams, size_t offset)
+factors_to_json(const struct lmq_hparams *hparams, const double *factors)
 {
-    const double *factors = (const void *)((const char *)hparams + offset);
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < hparams->n_rope_factors; i++)
@@ -40,197 +33,178 @@ factors_to_json(const struct lmq_hparams *hparams, size_t offset)
     return list;
 }
 
-/* What version 1.0 does not know. */
-static void
-put_extras(const struct lmq_hparams *h, json_t **json)
+json_t *
+lmq_field_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
 {
-    struct lmq_hparams usual;
-
-    lmq_hparams_init(&usual);
-    for (const struct lmq_count_field *f = lmq_hparams_counts; f->key != NULL;
-         f++)
-        if (f->presence == LMQ_SELDOM &&
-            lmq_count_at(h, f->offset) != lmq_count_at(&usual, f->offset))
-            lmq_put(json, f->key, json_integer(lmq_count_at(h, f->offset)));
-    for (const struct lmq_real_field *f = lmq_hparams_reals; f->key != NULL;
-         f++) {
-        double value = lmq_real_at(h, f->offset);
-        double normal = lmq_real_at(&usual, f->offset);
-        if (f->presence == LMQ_SELDOM && (value < normal || value > normal))
-            lmq_put(json, f->key, lmq_json_number(value));
+    switch (f->type) {
+    case LMQ_FIELD_COUNT:
+        return json_integer((json_int_t)lmq_field_get(f, hparams));
+    case LMQ_FIELD_REAL:
+        return lmq_json_number(lmq_field_get(f, hparams));
+    case LMQ_FIELD_SWITCH:
+        return json_boolean(lmq_field_get(f, hparams) > 0);
+    case LMQ_FIELD_KIND:
+        return json_string(f->names[(int)lmq_field_get(f, hparams)]);
+    case LMQ_FIELD_LAYERS:
+        return layers_to_json(hparams, f->bit);
+    default:
+        return factors_to_json(hparams, lmq_field_factors(f, hparams));
     }
-    for (const struct lmq_switch_field *f = lmq_hparams_switches;
-         f->key != NULL; f++)
-        if (lmq_switch_at(h, f->offset) != lmq_switch_at(&usual, f->offset))
-            lmq_put(json, f->key, json_boolean(lmq_switch_at(h, f->offset)));
-    for (const struct lmq_kind_field *f = lmq_hparams_kinds; f->key != NULL;
-         f++)
-        if (f->presence == LMQ_SELDOM &&
-            lmq_kind_at(h, f->offset) != lmq_kind_at(&usual, f->offset))
-            lmq_put(json, f->key,
-                    json_string(f->names[lmq_kind_at(h, f->offset)]));
-    for (const struct lmq_layer_field *f = lmq_hparams_layers; f->key != NULL;
-         f++) {
-        json_t *list = layers_to_json(h, f->kind);
-        if (list == NULL || json_array_size(list) > 0)
-            lmq_put(json, f->key, list);
-        else
-            json_decref(list);
-    }
-    for (const struct lmq_factor_field *f = lmq_hparams_factors;
-         f->key != NULL && h->n_rope_factors > 0; f++)
-        lmq_put(json, f->key, factors_to_json(h, f->offset));
 }
 
 json_t *
 lmq_hparams_to_json(const struct lmq_hparams *hparams, bool *is_newer)
 {
     json_t *json = json_object(), *eos = json_array();
+    const struct lmq_field *f = lmq_fields;
+    struct lmq_hparams usual;
+    bool has_seldom = false;
 
+    lmq_hparams_init(&usual);
     lmq_put(&json, "architecture", lmq_json_text(hparams->architecture));
     if (hparams->unsupported[0] != '\0')
         lmq_put(&json, "unsupported", lmq_json_text(hparams->unsupported));
-    for (const struct lmq_count_field *f = lmq_hparams_counts; f->key != NULL;
-         f++)
-        if (f->presence == LMQ_ALWAYS)
-            lmq_put(&json, f->key,
-                    json_integer(lmq_count_at(hparams, f->offset)));
-    for (const struct lmq_real_field *f = lmq_hparams_reals; f->key != NULL;
-         f++)
-        if (f->presence == LMQ_ALWAYS)
-            lmq_put(&json, f->key,
-                    lmq_json_number(lmq_real_at(hparams, f->offset)));
-    for (const struct lmq_kind_field *f = lmq_hparams_kinds; f->key != NULL;
-         f++)
-        if (f->presence == LMQ_ALWAYS)
-            lmq_put(&json, f->key,
-                    json_string(f->names[lmq_kind_at(hparams, f->offset)]));
+    for (; f->presence == LMQ_ALWAYS; f++)
+        lmq_put(&json, f->key, lmq_field_to_json(f, hparams));
     if (hparams->bos >= 0)
         lmq_put(&json, "bos", json_integer(hparams->bos));
     for (uint32_t i = 0; i < hparams->n_eos; i++)
         lmq_append(&eos, json_integer(hparams->eos[i]));
     lmq_put(&json, "eos", eos);
-    size_t n = json_object_size(json);
-    put_extras(hparams, &json);
+    /* What version 1.0 does not know. */
+    for (; f->key != NULL; f++)
+        if (!lmq_field_is_same(f, hparams, &usual, 0)) {
+            lmq_put(&json, f->key, lmq_field_to_json(f, hparams));
+            has_seldom = true;
+        }
     if (is_newer != NULL)
-        *is_newer = json_object_size(json) > n;
+        *is_newer = has_seldom;
     return json;
 }
 
 /* ---- From JSON ---- */
 
 static enum lmq_status
-read_numbers(const json_t *json, struct lmq_hparams *hparams,
-             struct lmq_error *err)
+read_count(const struct lmq_field *f, const json_t *value,
+           struct lmq_hparams *hparams, struct lmq_error *err)
 {
-    for (const struct lmq_count_field *f = lmq_hparams_counts; f->key != NULL;
-         f++) {
-        const json_t *value = json_object_get(json, f->key);
-        json_int_t count = json_integer_value(value);
-        if (value == NULL && f->presence == LMQ_SELDOM)
-            continue;
-        if (!json_is_integer(value) || count < 0 || count > f->most)
+    json_int_t count = json_integer_value(value);
+
+    if (!json_is_integer(value) || count < 0 || count > f->most)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s is no number up to %u", f->key,
+                        f->most);
+    lmq_field_set(f, hparams, (double)count);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_real(const struct lmq_field *f, const json_t *value,
+          struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    if (!json_is_number(value))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the model's %s is no number",
+                        f->key);
+    lmq_field_set(f, hparams, json_number_value(value));
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_switch(const struct lmq_field *f, const json_t *value,
+            struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    if (!json_is_boolean(value))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s is neither true nor false", f->key);
+    lmq_field_set(f, hparams, json_is_true(value));
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_kind(const struct lmq_field *f, const json_t *value,
+          struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    const char *name = json_string_value(value);
+    int kind = 0;
+
+    (void)err;
+    while (f->names[kind] != NULL &&
+           (name == NULL || strcmp(name, f->names[kind]) != 0))
+        kind++;
+    if (f->names[kind] != NULL)
+        lmq_field_set(f, hparams, kind);
+    else
+        lmq_hparams_refuse(hparams, "%s '%.60s'", f->what,
+                           name == NULL ? "" : name);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_layers(const struct lmq_field *f, const json_t *list,
+            struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    const json_t *layer;
+    size_t i;
+
+    if (!json_is_array(list))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the model's %s are no list",
+                        f->key);
+    json_array_foreach(list, i, layer) {
+        json_int_t number = json_integer_value(layer);
+        if (!json_is_integer(layer) || number < 0 ||
+            number >= hparams->n_layers)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "the model's %s is no number up to %u", f->key,
-                            f->most);
-        *(uint32_t *)at(hparams, f->offset) = (uint32_t)count;
-    }
-    for (const struct lmq_real_field *f = lmq_hparams_reals; f->key != NULL;
-         f++) {
-        const json_t *value = json_object_get(json, f->key);
-        if (value == NULL && f->presence == LMQ_SELDOM)
-            continue;
-        if (!json_is_number(value))
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "the model's %s is no number", f->key);
-        *(double *)at(hparams, f->offset) = json_number_value(value);
+                            "the model's %s name a layer that it does not "
+                            "have",
+                            f->key);
+        hparams->layers[number] |= (unsigned char)f->bit;
     }
     return LMQ_OK;
 }
 
 static enum lmq_status
-read_switches(const json_t *json, struct lmq_hparams *hparams,
-              struct lmq_error *err)
+read_factors(const struct lmq_field *f, const json_t *list,
+             struct lmq_hparams *hparams, struct lmq_error *err)
 {
-    for (const struct lmq_switch_field *f = lmq_hparams_switches;
-         f->key != NULL; f++) {
-        const json_t *value = json_object_get(json, f->key);
-        if (value == NULL)
-            continue;
-        if (!json_is_boolean(value))
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "the model's %s is neither true nor false", f->key);
-        *(bool *)at(hparams, f->offset) = json_is_true(value);
-    }
+    double *factors = (void *)((char *)hparams + f->offset);
+    size_t i, n = json_array_size(list);
+    bool is_first = f->offset == LMQ_FIELD(rope_short);
+    const json_t *factor;
+
+    if (!json_is_array(list) || n > LMQ_MAX_ROPE_FACTORS ||
+        (!is_first && n != hparams->n_rope_factors))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s are no list of up to %d numbers, as "
+                        "many as of the other kind",
+                        f->key, LMQ_MAX_ROPE_FACTORS);
+    hparams->n_rope_factors = (uint32_t)n;
+    json_array_foreach(list, i, factor)
+        factors[i] = json_number_value(factor);
     return LMQ_OK;
 }
 
-static void
-read_kinds(const json_t *json, struct lmq_hparams *hparams)
-{
-    for (const struct lmq_kind_field *f = lmq_hparams_kinds; f->key != NULL;
-         f++) {
-        const json_t *value = json_object_get(json, f->key);
-        const char *name = json_string_value(value);
-        int kind = 0;
-        if (value == NULL && f->presence == LMQ_SELDOM)
-            continue;
-        while (f->names[kind] != NULL &&
-               (name == NULL || strcmp(name, f->names[kind]) != 0))
-            kind++;
-        if (f->names[kind] != NULL)
-            memcpy(at(hparams, f->offset), &kind, sizeof(kind));
-        else
-            lmq_hparams_refuse(hparams, "%s '%.60s'", f->what,
-                               name == NULL ? "" : name);
-    }
-}
-
+/* A key that version 1.0 knows must be there, but for the kind of scaling,
+ * which then is one that we do not know. */
 static enum lmq_status
-read_layers(const json_t *json, struct lmq_hparams *hparams,
+read_fields(const json_t *json, struct lmq_hparams *hparams,
             struct lmq_error *err)
 {
-    for (const struct lmq_layer_field *f = lmq_hparams_layers; f->key != NULL;
-         f++) {
-        json_t *list = json_object_get(json, f->key), *layer;
-        size_t j;
-        if (list != NULL && !json_is_array(list))
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "the model's %s are no list", f->key);
-        json_array_foreach(list, j, layer) {
-            json_int_t number = json_integer_value(layer);
-            if (!json_is_integer(layer) || number < 0 ||
-                number >= hparams->n_layers)
-                return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                                "the model's %s name a layer that it does "
-                                "not have",
-                                f->key);
-            hparams->layers[number] |= (unsigned char)f->kind;
-        }
-    }
-    return LMQ_OK;
-}
+    static enum lmq_status (*const read[])(
+        const struct lmq_field *f, const json_t *value,
+        struct lmq_hparams *hparams, struct lmq_error *err) = {
+        [LMQ_FIELD_COUNT] = read_count,   [LMQ_FIELD_REAL] = read_real,
+        [LMQ_FIELD_SWITCH] = read_switch, [LMQ_FIELD_KIND] = read_kind,
+        [LMQ_FIELD_LAYERS] = read_layers, [LMQ_FIELD_FACTORS] = read_factors,
+    };
 
-static enum lmq_status
-read_factors(const json_t *json, struct lmq_hparams *hparams,
-             struct lmq_error *err)
-{
-    for (const struct lmq_factor_field *f = lmq_hparams_factors; f->key != NULL;
-         f++) {
-        json_t *list = json_object_get(json, f->key), *factor;
-        double *factors = at(hparams, f->offset);
-        size_t j, n = json_array_size(list);
-        if (list == NULL)
-            continue;
-        if (!json_is_array(list) || n > LMQ_MAX_ROPE_FACTORS ||
-            (f != lmq_hparams_factors && n != hparams->n_rope_factors))
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "the model's %s are no list of up to %d numbers, "
-                            "as many as of the other kind",
-                            f->key, LMQ_MAX_ROPE_FACTORS);
-        hparams->n_rope_factors = (uint32_t)n;
-        json_array_foreach(list, j, factor)
-            factors[j] = json_number_value(factor);
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++) {
+        const json_t *value = json_object_get(json, f->key);
+        enum lmq_status status =
+            value == NULL && f->presence == LMQ_SELDOM
+                ? LMQ_OK
+                : read[f->type](f, value, hparams, err);
+        if (status != LMQ_OK)
+            return status;
     }
     return LMQ_OK;
 }
@@ -264,20 +238,11 @@ lmq_hparams_from_json(const json_t *json, struct lmq_hparams *hparams,
                       struct lmq_error *err)
 {
     lmq_hparams_init(hparams);
-    enum lmq_status status = read_numbers(json, hparams, err);
-    if (status == LMQ_OK)
-        status = read_switches(json, hparams, err);
-    if (status == LMQ_OK)
-        status = read_layers(json, hparams, err);
-    if (status == LMQ_OK)
-        status = read_factors(json, hparams, err);
-    if (status != LMQ_OK)
-        return status;
     read_text(json, "architecture", hparams->architecture,
               sizeof(hparams->architecture));
+    /* The first reason stays: that of whoever wrote it. */
     read_text(json, "unsupported", hparams->unsupported,
               sizeof(hparams->unsupported));
-    read_kinds(json, hparams);
     read_ids(json, hparams);
-    return LMQ_OK;
+    return read_fields(json, hparams, err);
 }
