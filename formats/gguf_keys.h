@@ -119,8 +119,4 @@ void lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
                          const struct lmq_gguf_family *family,
                          const struct lmq_hparams *hparams);
 
-/* Bases and factors: what LMQ_ROPE_LLAMA3 and LMQ_ROPE_NTK amount to becomes
- * LMQ_ROPE_FACTORS and another base, which GGUF has words for. */
-void lmq_gguf_settle_rope(struct lmq_hparams *hparams);
-
 #endif

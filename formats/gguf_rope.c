@@ -11,15 +11,9 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "formats/rope_scaling.h"
 
-/* ---- Rotary scaling ---- */
-
-/* What YaRN does to cosines and sines. */
-static double
-yarn_gain(double factor)
-{
-    return factor > 1 ? 1 + 0.1 * log(factor) : 1;
-}
+/* ---- Reading ---- */
 
 /* Latent attention moves the gain from the cosines to the scores. */
 static enum lmq_status
@@ -34,7 +28,7 @@ read_yarn(struct lmq_gguf_reader *r, double gain)
         status = lmq_gguf_read_number(r, "rope.scaling.yarn_beta_slow",
                                       &h->rope_beta_slow);
     h->rope_scaling = LMQ_ROPE_YARN;
-    h->rope_attention_factor = gain * yarn_gain(h->rope_factor);
+    h->rope_attention_factor = gain * lmq_rope_yarn_gain(h->rope_factor, 1);
     if (status != LMQ_OK || !(r->family->keys & LMQ_GGUF_LATENT))
         return status;
     status = lmq_gguf_read_number(r, "rope.scaling.yarn_log_multiplier",
@@ -130,6 +124,8 @@ lmq_gguf_read_rope(struct lmq_gguf_reader *r)
     return status;
 }
 
+/* ---- Writing ---- */
+
 static void
 put_rope_number(struct lmq_gguf_builder *builder, const char *prefix,
                 const char *name, double value)
@@ -146,7 +142,8 @@ write_yarn(struct lmq_gguf_builder *builder,
 {
     const char *prefix = family->name;
     double stretch = log(h->rope_factor);
-    double gain = h->rope_attention_factor / yarn_gain(h->rope_factor);
+    double gain = h->rope_attention_factor /
+                  lmq_rope_yarn_gain(h->rope_factor, 1);
 
     if (family->keys & LMQ_GGUF_LATENT) {
         double scale = h->attn_scale > 0

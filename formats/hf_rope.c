@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "formats/hf_families.h"
+#include "formats/rope_scaling.h"
 
 /* Of whatever kind; what a kind does not use does not matter. */
 static const char *const known_keys[] = {
@@ -117,12 +118,6 @@ read_dynamic(struct lmq_hf_config *config, const json_t *scaling)
 }
 
 static double
-attention_by_yarn(double factor, double scale)
-{
-    return factor <= 1 ? 1 : 0.1 * scale * log(factor) + 1;
-}
-
-static double
 positive_or(double value, double otherwise)
 {
     return value > 0 ? value : otherwise;
@@ -144,10 +139,10 @@ read_yarn(struct lmq_hf_config *config, const json_t *scaling)
         positive_or(lmq_hf_real(config, scaling, "beta_slow", 0), 1);
     if (!lmq_hf_switch(config, scaling, "truncate", true))
         lmq_hparams_refuse(h, "'truncate' in YaRN rotary scaling");
-    double attention = attention_by_yarn(h->rope_factor, 1);
+    double attention = lmq_rope_yarn_gain(h->rope_factor, 1);
     if (scale > 0 && scale_all > 0)
-        attention = attention_by_yarn(h->rope_factor, scale) /
-                    attention_by_yarn(h->rope_factor, scale_all);
+        attention = lmq_rope_yarn_gain(h->rope_factor, scale) /
+                    lmq_rope_yarn_gain(h->rope_factor, scale_all);
     else if (!lmq_hf_has(scaling, "attention_factor") &&
              (scale > 0 || scale_all > 0))
         /* The model's own code and the library disagree about one alone. */
@@ -339,6 +334,6 @@ lmq_hf_yarn_score_scale(struct lmq_hf_config *config)
     if (!(scale > 0) ||
         strcmp(kind_of_scaling(config, scaling), "default") == 0)
         return 1;
-    scale = attention_by_yarn(config->hparams->rope_factor, scale);
+    scale = lmq_rope_yarn_gain(config->hparams->rope_factor, scale);
     return scale * scale;
 }

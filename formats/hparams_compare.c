@@ -16,38 +16,6 @@
 
 /* ---- Settling ---- */
 
-static double
-llama3_factor(const struct lmq_hparams *h, double frequency)
-{
-    double turns = h->rope_context * frequency / (2 * acos(-1.0));
-
-    if (turns > h->rope_high_factor)
-        return 1;
-    if (turns < h->rope_low_factor)
-        return h->rope_factor;
-    double smooth = (turns - h->rope_low_factor) /
-                    (h->rope_high_factor - h->rope_low_factor);
-    return 1 / ((1 - smooth) / h->rope_factor + smooth);
-}
-
-void
-lmq_hparams_settle_rope(struct lmq_hparams *h)
-{
-    uint32_t rotary = lmq_hparams_rotary_dim(h);
-
-    if (h->rope_scaling == LMQ_ROPE_NTK && rotary > 2) {
-        h->rope_theta *= pow(h->rope_factor, rotary / (rotary - 2.0));
-        h->rope_scaling = LMQ_ROPE_PLAIN;
-    } else if (h->rope_scaling == LMQ_ROPE_LLAMA3 &&
-               rotary / 2 <= LMQ_MAX_ROPE_FACTORS) {
-        for (uint32_t i = 0; i < rotary / 2; i++)
-            h->rope_short[i] =
-                llama3_factor(h, pow(h->rope_theta, -2.0 * i / rotary));
-        h->n_rope_factors = rotary / 2;
-        h->rope_scaling = LMQ_ROPE_FACTORS;
-    }
-}
-
 /* Besides what lmq_hparams_settle() does. */
 static void
 settle(struct lmq_hparams *h)

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/elementary.h"
+#include "formats/rope_scaling.h"
 
 #define PI 3.14159265358979323846
 #define LN2 0.693147180559945309417
@@ -24,35 +25,19 @@ lmq_layer_rope(const struct lmq_hparams *hparams, size_t layer)
                : LMQ_ROPE_GLOBAL;
 }
 
-/* Positions before scaling. */
-static double
-original_context(const struct lmq_hparams *h)
-{
-    return h->rope_context != 0 ? h->rope_context : h->context;
-}
-
 /* ---- Bases ---- */
-
-/* The base that stretches the longest wave by `stretch` and leaves the
- * shortest one alone. */
-static double
-stretched_base(double theta, double stretch, uint32_t dim)
-{
-    if (dim <= 2)
-        return theta;
-    return theta * lmq_exp(lmq_log(stretch) * dim / (dim - 2));
-}
 
 /* Dynamic scaling stretches by what the position is beyond the context. So
  * it goes by the position, not by what else is evaluated. */
 static double
 dynamic_base(const struct lmq_hparams *h, uint32_t dim, double position)
 {
-    double beyond = (position + 1) / original_context(h) - 1;
+    double beyond = (position + 1) / lmq_rope_original_context(h) - 1;
 
     if (beyond <= 0)
         return h->rope_theta;
-    return stretched_base(h->rope_theta, 1 + h->rope_factor * beyond, dim);
+    return lmq_rope_stretched_base(h->rope_theta, 1 + h->rope_factor * beyond,
+                                   dim);
 }
 
 /* ---- Frequencies ---- */
@@ -63,34 +48,11 @@ limit(double frequency)
     return frequency < FASTEST ? frequency : FASTEST;
 }
 
-/* Of pair i: base^(-2 i / dim). */
-static double
-plain_frequency(double log_base, uint32_t dim, uint32_t i)
-{
-    return lmq_exp(-2.0 * i / dim * log_base);
-}
-
-/* Llama 3's scaling: long waves are stretched by the factor, short ones are
- * left alone, between them the two are blended. */
-static double
-scale_llama3(const struct lmq_hparams *h, double frequency)
-{
-    double turns = original_context(h) * frequency / (2 * PI);
-
-    if (turns > h->rope_high_factor)
-        return frequency;
-    if (turns < h->rope_low_factor)
-        return frequency / h->rope_factor;
-    double blend = (turns - h->rope_low_factor) /
-                   (h->rope_high_factor - h->rope_low_factor);
-    return (1 - blend) * frequency / h->rope_factor + blend * frequency;
-}
-
 /* The pair, not a whole one, that turns so often within the context. */
 static double
 pair_that_turns(const struct lmq_hparams *h, uint32_t dim, double turns)
 {
-    double wave = original_context(h) / (fmax(turns, 1e-9) * 2 * PI);
+    double wave = lmq_rope_original_context(h) / (fmax(turns, 1e-9) * 2 * PI);
 
     return dim * lmq_log(wave) / (2 * lmq_log(h->rope_theta));
 }
@@ -119,20 +81,20 @@ lmq_rope_frequencies(const struct lmq_hparams *hparams,
 {
     uint32_t dim = lmq_hparams_rotary_dim(hparams);
     bool is_local = kind == LMQ_ROPE_LOCAL;
-    bool is_long = (double)context > original_context(hparams);
+    bool is_long = (double)context > lmq_rope_original_context(hparams);
     double base = is_local ? hparams->rope_local_theta : hparams->rope_theta;
 
     if (!is_local && hparams->rope_scaling == LMQ_ROPE_NTK)
-        base = stretched_base(base, hparams->rope_factor, dim);
+        base = lmq_rope_stretched_base(base, hparams->rope_factor, dim);
     double log_base = lmq_log(base);
     for (uint32_t i = 0; i < dim / 2; i++) {
-        double frequency = plain_frequency(log_base, dim, i);
+        double frequency = lmq_rope_frequency(log_base, dim, i);
         switch (is_local ? LMQ_ROPE_PLAIN : hparams->rope_scaling) {
         case LMQ_ROPE_LINEAR:
             frequency /= hparams->rope_factor;
             break;
         case LMQ_ROPE_LLAMA3:
-            frequency = scale_llama3(hparams, frequency);
+            frequency = lmq_rope_scale_llama3(hparams, frequency);
             break;
         case LMQ_ROPE_YARN:
             frequency = scale_yarn(hparams, dim, i, frequency);
@@ -169,7 +131,7 @@ lmq_rope_angles(const struct lmq_hparams *hparams, enum lmq_rope_kind kind,
     for (uint32_t i = 0; i < dim / 2; i++) {
         double sine, cosine;
         double frequency =
-            is_dynamic ? limit(plain_frequency(log_base, dim, i))
+            is_dynamic ? limit(lmq_rope_frequency(log_base, dim, i))
                        : frequencies[i];
         lmq_sincos(position * frequency, &sine, &cosine);
         cosines[i] = (float)(cosine * size);

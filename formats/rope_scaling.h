@@ -1,0 +1,33 @@
+/*
+ * rope_scaling.h - the arithmetic of rotary scaling, for the runtime and for
+ * formats that keep what it amounts to.
+ *
+ * Computed without the C library's functions where the runtime uses it, so
+ * frequencies are the same bits everywhere.
+ */
+#ifndef LMQ_FORMATS_ROPE_SCALING_H
+#define LMQ_FORMATS_ROPE_SCALING_H
+
+#include <stdint.h>
+
+#include "formats/hparams.h"
+
+/* Positions before scaling. */
+double lmq_rope_original_context(const struct lmq_hparams *hparams);
+
+/* The base that stretches the longest wave by `stretch` and leaves the
+ * shortest one alone. */
+double lmq_rope_stretched_base(double theta, double stretch, uint32_t dim);
+
+/* Of pair i: base^(-2 i / dim). */
+double lmq_rope_frequency(double log_base, uint32_t dim, uint32_t i);
+
+/* Llama 3's scaling: long waves are stretched by the factor, short ones are
+ * left alone, between them the two are blended. */
+double lmq_rope_scale_llama3(const struct lmq_hparams *hparams,
+                             double frequency);
+
+/* What YaRN multiplies cosines and sines by; `scale` is "mscale", usually 1. */
+double lmq_rope_yarn_gain(double factor, double scale);
+
+#endif
