@@ -8,6 +8,8 @@
  */
 #include "config.h"
 
+#include "formats/fp8.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,6 @@
 
 #include "base/error.h"
 #include "base/size.h"
-#include "formats/packed.h"
 
 /* What DeepSeek V3 and those after it have, where config.json does not say. */
 #define USUAL_BLOCK 128

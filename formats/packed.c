@@ -9,10 +9,10 @@
 #include "formats/packed.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "formats/fp8.h"
 
 /* ---- Methods ---- */
 
@@ -60,45 +60,6 @@ find_method(const char *key)
         if (strcmp(methods[i].key, key) == 0)
             return &methods[i];
     return NULL;
-}
-
-/* ---- Names ---- */
-
-static int
-compare_entries(const void *a, const void *b)
-{
-    const struct lmq_name_entry *x = a, *y = b;
-
-    return strcmp(x->name, y->name);
-}
-
-static enum lmq_status
-make_list(const struct lmq_checkpoint *checkpoint, struct lmq_name_list *list,
-          struct lmq_error *err)
-{
-    list->n = checkpoint->n_tensors;
-    list->entries = calloc(list->n + 1, sizeof(*list->entries));
-    if (list->entries == NULL)
-        return lmq_fail_nomem(err);
-    for (size_t i = 0; i < list->n; i++)
-        list->entries[i] =
-            (struct lmq_name_entry){checkpoint->tensors[i].stored_name, i};
-    qsort(list->entries, list->n, sizeof(*list->entries), compare_entries);
-    return LMQ_OK;
-}
-
-struct lmq_tensor *
-lmq_name_list_find(struct lmq_checkpoint *checkpoint,
-                   const struct lmq_name_list *list, const char *stem,
-                   size_t n, const char *ending)
-{
-    char name[LMQ_MAX_TENSOR_NAME + 64];
-    const struct lmq_name_entry key = {name, 0};
-
-    snprintf(name, sizeof(name), "%.*s%s", (int)n, stem, ending);
-    const struct lmq_name_entry *found =
-        bsearch(&key, list->entries, list->n, sizeof(key), compare_entries);
-    return found == NULL ? NULL : &checkpoint->tensors[found->index];
 }
 
 /* ---- Tensors ---- */
@@ -228,7 +189,7 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
     struct lmq_name_list list;
     enum reading reading;
     const char *said = look_at_config(config, &reading);
-    enum lmq_status status = make_list(checkpoint, &list, err);
+    enum lmq_status status = lmq_name_list_make(checkpoint, &list, err);
 
     if (status != LMQ_OK)
         return status;
@@ -241,7 +202,7 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
         status = lmq_fp8_attach_scales(
             checkpoint, &list, json_object_get(config, "quantization_config"),
             err);
-    free(list.entries);
+    lmq_name_list_free(&list);
     return status;
 }
 

@@ -25,29 +25,4 @@ enum lmq_status
 lmq_checkpoint_need_weights(const struct lmq_checkpoint *checkpoint,
                             struct lmq_error *err);
 
-/* ---- Between packed.c and fp8.c ---- */
-
-/* The tensors by stored name, sorted. */
-struct lmq_name_entry {
-    const char *name;
-    size_t index;
-};
-struct lmq_name_list {
-    struct lmq_name_entry *entries;
-    size_t n;
-};
-
-/* The tensor whose name is the first n bytes of `stem` and then `ending`; NULL
- * if there is none. */
-struct lmq_tensor *lmq_name_list_find(struct lmq_checkpoint *checkpoint,
-                                      const struct lmq_name_list *list,
-                                      const char *stem, size_t n,
-                                      const char *ending);
-
-/* `quantization` is config.json's quantization_config, or NULL. */
-enum lmq_status lmq_fp8_attach_scales(struct lmq_checkpoint *checkpoint,
-                                      const struct lmq_name_list *list,
-                                      const json_t *quantization,
-                                      struct lmq_error *err);
-
 #endif
