@@ -48,8 +48,8 @@ put_general(struct lmq_gguf_builder *builder, const struct lmq_gguf_plan *plan)
     char name[128];
 
     base_name(plan->checkpoint->path, name, sizeof(name));
-    lmq_gguf_put_text(builder, "general.architecture", plan->family->name,
-                      strlen(plan->family->name));
+    lmq_gguf_put_text(builder, "general.architecture", plan->family->gguf.name,
+                      strlen(plan->family->gguf.name));
     lmq_gguf_put_text(builder, "general.type", "model", 5);
     lmq_gguf_put_text(builder, "general.name", name, strlen(name));
     lmq_gguf_put_u32(builder, "general.file_type", type->file_type);
@@ -89,7 +89,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
     lmq_gguf_build_begin(builder);
     put_general(builder, plan);
     lmq_gguf_write_keys(builder, plan->family, &plan->said);
-    snprintf(key, sizeof(key), "%s.vocab_size", plan->family->name);
+    snprintf(key, sizeof(key), "%s.vocab_size", plan->family->gguf.name);
     lmq_gguf_put_u32(builder, key, plan->said.vocab_size);
     enum lmq_status status =
         lmq_gguf_put_vocab(builder, &vocab, note, sizeof(note), err);
@@ -135,7 +135,7 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t **report)
                             lmq_quant_snr_db(sum_sq, err_sq));
     lmq_put(report, "type",
             json_string(lmq_gguf_stored_types[plan->mostly].name));
-    lmq_put(report, "architecture", json_string(plan->family->name));
+    lmq_put(report, "architecture", json_string(plan->family->gguf.name));
     lmq_put(report, "is_lossless", json_boolean(json_array_size(rounded) == 0));
     lmq_put(report, "tensors", lmq_json_size((uint64_t)plan->n_targets));
     lmq_put(report, "rounded", rounded);

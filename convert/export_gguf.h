@@ -48,7 +48,7 @@ struct lmq_gguf_target {
 
 struct lmq_gguf_plan {
     struct lmq_checkpoint *checkpoint;
-    const struct lmq_gguf_family *family;
+    const struct lmq_family *family;
     struct lmq_hparams said; /* as it is written */
     double near[LMQ_MAX_ROPE_FACTORS], far[LMQ_MAX_ROPE_FACTORS];
     struct lmq_gguf_target *targets;

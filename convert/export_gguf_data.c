@@ -84,7 +84,7 @@ turning_rows(const struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor)
                         h->kv_lora_rank > 0 ? h->head_dim - rotary : 0,
                         rotary};
 
-    if (!plan->family->has_rotary_pairs)
+    if (!plan->family->gguf.has_rotary_pairs)
         return (struct turning){0};
     switch ((int)tensor->place.role) {
     case LMQ_ROLE_ATTN_Q:

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "convert/q8_rows.h"
+#include "formats/rope_scaling.h"
 #include "quantize/blocks.h"
 
 const struct lmq_gguf_stored_type
@@ -60,7 +61,7 @@ static void
 target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
             char *name, size_t size)
 {
-    const struct lmq_gguf_family *family = plan->family;
+    const struct lmq_family *family = plan->family;
     const char *part = place->part == LMQ_PART_BIAS ? "bias" : "weight";
     struct lmq_place other = *place;
     const char *odd = NULL;
@@ -70,13 +71,13 @@ target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:
     case LMQ_ROLE_ATTN_V:
-        if (family->fuses_qkv)
+        if (family->gguf.fuses_qkv)
             other.role = LMQ_ROLE_ATTN_QKV;
         break;
     case LMQ_ROLE_FFN_GATE:
         if (place->item >= 0)
             other.role = LMQ_ROLE_EXPERTS_GATE;
-        else if (family->fuses_gate_up)
+        else if (family->gguf.fuses_gate_up)
             other.role = LMQ_ROLE_FFN_UP;
         break;
     case LMQ_ROLE_FFN_UP:
@@ -88,12 +89,12 @@ target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
             other.role = LMQ_ROLE_EXPERTS_DOWN;
         break;
     case LMQ_ROLE_ATTN_NORM: /* Falcon's, the other way round */
-        if (strcmp(family->name, "falcon") == 0 &&
+        if (strcmp(family->gguf.name, "falcon") == 0 &&
             plan->said.residual == LMQ_RESIDUAL_PARALLEL)
             odd = "attn_norm_2";
         break;
     case LMQ_ROLE_FFN_NORM:
-        if (strcmp(family->name, "falcon") == 0)
+        if (strcmp(family->gguf.name, "falcon") == 0)
             other.role = LMQ_ROLE_ATTN_NORM;
         break;
     default:
@@ -195,11 +196,11 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
     enum lmq_status status = add_factors(plan, err);
     char name[64];
 
-    if (!is_tied && plan->family->head == LMQ_GGUF_HEAD_NEVER)
+    if (!is_tied && plan->family->gguf.head == LMQ_GGUF_HEAD_NEVER)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "GGUF: '%s' has no words for a head that is not the "
                         "embedding",
-                        plan->family->name);
+                        plan->family->gguf.name);
     for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
         if (is_tied && lmq_tensor_is_head(tensor))
@@ -207,7 +208,7 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
         target_name(plan, &tensor->place, name, sizeof(name));
         status = add_source(plan, tensor, name, err);
         if (status == LMQ_OK && tensor->place.role == LMQ_ROLE_EMBEDDING &&
-            is_tied && plan->family->head == LMQ_GGUF_HEAD_MUST)
+            is_tied && plan->family->gguf.head == LMQ_GGUF_HEAD_MUST)
             status = add_source(plan, tensor, "output.weight", err);
     }
     for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
@@ -339,8 +340,8 @@ bias_of(enum lmq_role role)
 static enum lmq_status
 check_biases(const struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
-    const struct lmq_gguf_family *family = plan->family;
-    unsigned may = family->may_biases | family->must_biases;
+    const struct lmq_family *family = plan->family;
+    unsigned may = family->gguf.may_biases | family->gguf.must_biases;
 
     for (size_t i = 0; i < plan->checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &plan->checkpoint->tensors[i];
@@ -354,14 +355,14 @@ check_biases(const struct lmq_gguf_plan *plan, struct lmq_error *err)
         if (is_bias && (kind == 0 || (kind & may) == 0 || place->item >= 0))
             return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                             "GGUF: '%s' has no words for the bias '%s'",
-                            family->name, tensor->name);
-        if (!is_bias && (kind & family->must_biases) != 0 &&
+                            family->gguf.name, tensor->name);
+        if (!is_bias && (kind & family->gguf.must_biases) != 0 &&
             lmq_checkpoint_find(plan->checkpoint, bias.role, LMQ_PART_BIAS,
                                 bias.layer) == NULL)
             return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                             "GGUF: '%s' needs a bias beside '%s', and there "
                             "is none",
-                            family->name, tensor->name);
+                            family->gguf.name, tensor->name);
     }
     return LMQ_OK;
 }
@@ -374,14 +375,15 @@ fit_window(struct lmq_gguf_plan *plan)
 {
     struct lmq_hparams *h = &plan->said;
 
-    if (h->sliding_window == 0 || (plan->family->keys & LMQ_GGUF_WINDOW) != 0)
+    if (h->sliding_window == 0 ||
+        (plan->family->gguf.keys & LMQ_GGUF_WINDOW) != 0)
         return;
     if (h->sliding_window < h->context) {
         lmq_checkpoint_note(plan->checkpoint,
                             "GGUF's '%s' has no window: the context is cut "
                             "from %u to %u tokens, up to which the window "
                             "changes nothing",
-                            plan->family->name, h->context,
+                            plan->family->gguf.name, h->context,
                             h->sliding_window);
         h->context = h->sliding_window;
     }
@@ -394,7 +396,7 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *heard,
           struct lmq_error *err)
 {
     const struct lmq_hparams *h = &plan->said;
-    const struct lmq_gguf_family *family;
+    const struct lmq_family *family;
     struct lmq_gguf_builder builder = {0};
     struct lmq_gguf_meta *meta = NULL;
     bool has_always = h->rope_scaling == LMQ_ROPE_FACTORS;
@@ -413,8 +415,8 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *heard,
 
     lmq_hparams_init(&heard->hparams);
     lmq_gguf_build_begin(&builder);
-    lmq_gguf_put_text(&builder, "general.architecture", plan->family->name,
-                      strlen(plan->family->name));
+    lmq_gguf_put_text(&builder, "general.architecture", plan->family->gguf.name,
+                      strlen(plan->family->gguf.name));
     lmq_gguf_write_keys(&builder, plan->family, h);
     lmq_gguf_build_end(&builder, 0);
     enum lmq_status status =
@@ -438,7 +440,7 @@ note_gelu(struct lmq_gguf_plan *plan)
         lmq_checkpoint_note(plan->checkpoint,
                             "GGUF's '%s' means the %s GELU, the model has the "
                             "%s one",
-                            plan->family->name,
+                            plan->family->gguf.name,
                             wanted == LMQ_ACTIVATION_GELU ? "exact" : "tanh",
                             is == LMQ_ACTIVATION_GELU ? "exact" : "tanh");
 }
@@ -505,7 +507,7 @@ check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
     if (status == LMQ_OK && difference[0] != '\0')
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF's '%s' has no words for this model: %s",
-                          plan->family->name, difference);
+                          plan->family->gguf.name, difference);
     if (status == LMQ_ERR_UNSUPPORTED)
         lmq_hint(err, "--to=safetensors can say what this model is");
     for (size_t i = 0; i < heard.n_notes; i++)

@@ -7,10 +7,11 @@
 #include <jansson.h>
 
 #include "formats/checkpoint.h"
+#include "formats/families.h"
 
 /* How a checkpoint can be said in Hugging Face's words. */
 struct lmq_hf_words {
-    const struct lmq_hf_export *family; /* NULL: names are canonical */
+    const struct lmq_family *family; /* NULL: names are canonical */
     json_t *config;                     /* owned; NULL: there is no model */
     bool norms_less_one;                /* norms are stored minus 1 */
 };

@@ -288,12 +288,13 @@ gather_evidence(struct lmq_checkpoint *checkpoint,
 /* Roles that names alone do not give. */
 static void
 place_tensors(struct lmq_checkpoint *checkpoint,
-              const struct lmq_gguf_family *family,
+              const struct lmq_family *family,
               const struct lmq_gguf_evidence *evidence)
 {
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        if (family->fuses_gate_up && tensor->place.role == LMQ_ROLE_FFN_UP)
+        if (family->gguf.fuses_gate_up &&
+            tensor->place.role == LMQ_ROLE_FFN_UP)
             tensor->place.role = LMQ_ROLE_FFN_GATE_UP;
         if (evidence->has_second_norm &&
             tensor->place.role == LMQ_ROLE_ATTN_NORM &&
@@ -325,7 +326,7 @@ understand(struct lmq_checkpoint *checkpoint, const struct lmq_gguf_meta *meta,
            struct lmq_error *err)
 {
     struct lmq_gguf_evidence evidence = {0};
-    const struct lmq_gguf_family *family;
+    const struct lmq_family *family;
     struct factors factors;
     enum lmq_status status =
         take_factors(checkpoint, &factors, &evidence, err);

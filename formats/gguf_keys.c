@@ -104,74 +104,12 @@ static const struct {
 };
 
 static bool
-belongs(unsigned families, const struct lmq_gguf_family *family)
+belongs(unsigned families, const struct lmq_family *family)
 {
-    return families == 0 || (families & family->keys) != 0;
+    return families == 0 || (families & family->gguf.keys) != 0;
 }
 
 /* ---- Reading ---- */
-
-const char *
-lmq_gguf_key_of(struct lmq_gguf_reader *r, const char *name)
-{
-    snprintf(r->key, sizeof(r->key), "%s.%s", r->family->name, name);
-    return r->key;
-}
-
-bool
-lmq_gguf_has_key(struct lmq_gguf_reader *r, const char *name)
-{
-    return lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name)) != NULL;
-}
-
-enum lmq_status
-lmq_gguf_read_count(struct lmq_gguf_reader *r, const char *name,
-                    uint32_t *count)
-{
-    uint64_t number = *count;
-    enum lmq_status status = lmq_gguf_get_uint(
-        r->meta, lmq_gguf_key_of(r, name), UINT32_MAX, &number, r->err);
-
-    *count = (uint32_t)number;
-    return status;
-}
-
-/* The shortest decimal fraction that makes this float: what people wrote,
- * 1e-05, rather than what a float made of it. */
-static double
-as_written(double value)
-{
-    char text[32];
-
-    for (int digits = 6; digits < 9; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, value);
-        double shorter = strtod(text, NULL);
-        float a = (float)shorter, b = (float)value;
-        if (memcmp(&a, &b, sizeof(a)) == 0)
-            return shorter;
-    }
-    return value;
-}
-
-enum lmq_status
-lmq_gguf_read_number(struct lmq_gguf_reader *r, const char *name,
-                     double *number)
-{
-    const struct lmq_gguf_value *value =
-        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
-    enum lmq_status status =
-        lmq_gguf_get_number(r->meta, r->key, number, r->err);
-
-    if (status != LMQ_OK || value == NULL)
-        return status;
-    if (!isfinite(*number))
-        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                        "GGUF: '%s' is %g, no number to compute with", r->key,
-                        *number);
-    if (value->type == LMQ_GGUF_F32)
-        *number = as_written(*number);
-    return LMQ_OK;
-}
 
 static bool
 is_integer_type(enum lmq_gguf_type type)
@@ -218,7 +156,7 @@ read_plain(struct lmq_gguf_reader *r, const struct key *key)
         return (key->flags & REQUIRED) == 0
                    ? LMQ_OK
                    : lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                              "GGUF: there is no '%s.%s'", r->family->name,
+                              "GGUF: there is no '%s.%s'", r->family->gguf.name,
                               key->name);
     if (field->type == LMQ_FIELD_COUNT) {
         uint32_t count = 0;
@@ -241,7 +179,7 @@ read_plain(struct lmq_gguf_reader *r, const struct key *key)
 
 static bool
 is_understood(const char *name, size_t size,
-              const struct lmq_gguf_family *family)
+              const struct lmq_family *family)
 {
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         if (strlen(keys[i].name) == size &&
@@ -258,17 +196,17 @@ is_understood(const char *name, size_t size,
 
 static void
 note_strange_keys(const struct lmq_gguf_meta *meta,
-                  const struct lmq_gguf_family *family,
+                  const struct lmq_family *family,
                   struct lmq_checkpoint *checkpoint)
 {
-    size_t prefix = strlen(family->name), used = 0, n_more = 0;
+    size_t prefix = strlen(family->gguf.name), used = 0, n_more = 0;
     char list[256] = "", name[80], shown[96];
 
     for (size_t i = 0; i < lmq_gguf_n_values(meta); i++) {
         const struct lmq_gguf_value *v = lmq_gguf_value(meta, i);
         const char *key = (const char *)v->key;
         if (v->key_size <= prefix + 1 || key[prefix] != '.' ||
-            memcmp(key, family->name, prefix) != 0 ||
+            memcmp(key, family->gguf.name, prefix) != 0 ||
             is_understood(key + prefix + 1, v->key_size - prefix - 1, family))
             continue;
         snprintf(name, sizeof(name), "%.*s",
@@ -295,22 +233,24 @@ note_strange_keys(const struct lmq_gguf_meta *meta,
 }
 
 static void
-take_family(const struct lmq_gguf_family *family,
+take_family(const struct lmq_family *family,
             const struct lmq_gguf_evidence *evidence, struct lmq_hparams *h)
 {
     snprintf(h->architecture, sizeof(h->architecture), "%s",
-             family->architecture);
+             family->name);
     h->norm = family->norm;
     h->norm_place = family->norm_place;
     h->residual = family->residual;
-    h->qk_norm = evidence->has_qk_norm ? family->qk_norm : LMQ_QK_NORM_NONE;
+    h->qk_norm = evidence->has_qk_norm && !family->gguf.lacks_qk_norm
+                     ? family->qk_norm
+                     : LMQ_QK_NORM_NONE;
     h->positions = family->positions;
     h->activation = family->activation;
-    h->is_gated = family->is_gated;
+    h->is_gated = !family->is_plain;
     h->vocab_size = evidence->vocab_size;
     h->tie = evidence->has_head ? LMQ_TIE_UNSAID : LMQ_TIE_YES;
-    if (family->begin != NULL)
-        family->begin(h);
+    if (family->gguf.begin != NULL)
+        family->gguf.begin(h);
 }
 
 static enum lmq_status
@@ -322,13 +262,13 @@ read_switches(struct lmq_gguf_reader *r)
 
     if (!is_causal)
         lmq_hparams_refuse(r->h, "attention that is not causal");
-    if (status != LMQ_OK || !(r->family->keys & LMQ_GGUF_PARALLEL))
+    if (status != LMQ_OK || !(r->family->gguf.keys & LMQ_GGUF_PARALLEL))
         return status;
     status =
         lmq_gguf_get_bool(r->meta, lmq_gguf_key_of(r, "use_parallel_residual"),
                           &is_parallel, r->err);
-    if (is_parallel)
-        r->h->residual = LMQ_RESIDUAL_PARALLEL;
+    r->h->residual =
+        is_parallel ? LMQ_RESIDUAL_PARALLEL : LMQ_RESIDUAL_SEQUENTIAL;
     return status;
 }
 
@@ -370,7 +310,7 @@ enum lmq_status
 lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
                    const struct lmq_gguf_evidence *evidence,
                    struct lmq_checkpoint *checkpoint,
-                   const struct lmq_gguf_family **family,
+                   const struct lmq_family **family,
                    struct lmq_error *err)
 {
     struct lmq_hparams *h = &checkpoint->hparams;
@@ -384,7 +324,7 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     if (status != LMQ_OK)
         return status;
     read_ids(meta, h);
-    *family = lmq_gguf_family(name, size);
+    *family = lmq_family_of_gguf((const char *)name, size);
     if (*family == NULL) {
         snprintf(h->architecture, sizeof(h->architecture), "%.*s",
                  (int)lmq_size_min(size, 60), (const char *)name);
@@ -415,19 +355,28 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
         status = read_switches(&r);
     if (status != LMQ_OK)
         return status;
-    if ((*family)->finish != NULL)
-        (*family)->finish(h, evidence);
+    if ((*family)->gguf.finish != NULL)
+        (*family)->gguf.finish(h, evidence);
     note_strange_keys(meta, *family, checkpoint);
-    checkpoint->source.has_rotary_pairs = (*family)->has_rotary_pairs;
+    checkpoint->source.has_rotary_pairs = (*family)->gguf.has_rotary_pairs;
     checkpoint->has_model = !r.is_uneven;
     return LMQ_OK;
 }
 
 /* ---- Writing all of it ---- */
 
+const struct lmq_family *
+lmq_gguf_family_for(const char *architecture)
+{
+    const struct lmq_family *family = lmq_family_find(architecture);
+    const char *name = family == NULL ? NULL : family->gguf.name;
+
+    return name == NULL ? NULL : lmq_family_of_gguf(name, strlen(name));
+}
+
 /* Defaults that are said aloud, and what a file says in another way. */
 static struct lmq_hparams
-as_said(const struct lmq_gguf_family *family, const struct lmq_hparams *h)
+as_said(const struct lmq_family *family, const struct lmq_hparams *h)
 {
     struct lmq_hparams said = *h;
 
@@ -435,11 +384,11 @@ as_said(const struct lmq_gguf_family *family, const struct lmq_hparams *h)
     said.value_dim = lmq_hparams_value_dim(h);
     if (!(said.attn_scale > 0))
         said.attn_scale = 1 / sqrt((double)h->head_dim);
-    if (h->n_experts > 0 && !(family->keys & LMQ_GGUF_EXPERT_DIM))
+    if (h->n_experts > 0 && !(family->gguf.keys & LMQ_GGUF_EXPERT_DIM))
         said.hidden_dim = h->expert_dim;
     if (said.hidden_dim == 0)
         said.hidden_dim = h->expert_dim;
-    if (family->keys & LMQ_GGUF_LATENT) {
+    if (family->gguf.keys & LMQ_GGUF_LATENT) {
         said.shared_dim = 0; /* a number of experts says it */
         said.n_kv_heads = 1;
         said.head_dim = h->kv_lora_rank + said.rotary_dim;
@@ -450,7 +399,7 @@ as_said(const struct lmq_gguf_family *family, const struct lmq_hparams *h)
 
 void
 lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
-                    const struct lmq_gguf_family *family,
+                    const struct lmq_family *family,
                     const struct lmq_hparams *hparams)
 {
     const struct lmq_hparams said = as_said(family, hparams);
@@ -463,7 +412,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         bool is_needed = (key->flags & REQUIRED) != 0;
         if (!belongs(key->families, family))
             continue;
-        snprintf(name, sizeof(name), "%s.%s", family->name, key->name);
+        snprintf(name, sizeof(name), "%s.%s", family->gguf.name, key->name);
         if ((key->flags & INVERSE) != 0 && number > 0)
             number = 1 / number;
         if (!(number > 0) && !is_needed)
@@ -473,17 +422,17 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         else
             lmq_gguf_put_f32(builder, name, number);
     }
-    if (family->keys & LMQ_GGUF_LATENT)
-        lmq_gguf_write_heads(builder, family->name, hparams);
-    if (family->keys & LMQ_GGUF_LOCAL)
+    if (family->gguf.keys & LMQ_GGUF_LATENT)
+        lmq_gguf_write_heads(builder, family->gguf.name, hparams);
+    if (family->gguf.keys & LMQ_GGUF_LOCAL)
         lmq_gguf_write_window(builder, family, hparams);
-    if ((family->keys & LMQ_GGUF_ROUTER) != 0 && hparams->n_experts > 0)
-        lmq_gguf_write_router(builder, family->name, hparams);
-    if (family->keys & LMQ_GGUF_ROPE)
+    if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 && hparams->n_experts > 0)
+        lmq_gguf_write_router(builder, family->gguf.name, hparams);
+    if (family->gguf.keys & LMQ_GGUF_ROPE)
         lmq_gguf_write_rope(builder, family, hparams);
-    if (family->keys & LMQ_GGUF_PARALLEL) {
+    if (family->gguf.keys & LMQ_GGUF_PARALLEL) {
         snprintf(name, sizeof(name), "%s.use_parallel_residual",
-                 family->name);
+                 family->gguf.name);
         lmq_gguf_put_bool(builder, name,
                           hparams->residual != LMQ_RESIDUAL_SEQUENTIAL);
     }

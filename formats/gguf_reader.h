@@ -13,7 +13,7 @@
 
 struct lmq_gguf_reader {
     const struct lmq_gguf_meta *meta;
-    const struct lmq_gguf_family *family;
+    const struct lmq_family *family;
     const struct lmq_gguf_evidence *evidence;
     struct lmq_hparams *h;
     bool is_uneven; /* layers differ in size */
@@ -21,7 +21,7 @@ struct lmq_gguf_reader {
     struct lmq_error *err;
 };
 
-/* ---- gguf_keys.c ---- */
+/* ---- gguf_reader.c ---- */
 
 /* "llama.block_count"; it stands in r->key until the next call. */
 const char *lmq_gguf_key_of(struct lmq_gguf_reader *r, const char *name);
@@ -42,7 +42,7 @@ enum lmq_status lmq_gguf_read_experts(struct lmq_gguf_reader *r);
 void lmq_gguf_write_heads(struct lmq_gguf_builder *builder,
                           const char *prefix, const struct lmq_hparams *h);
 void lmq_gguf_write_window(struct lmq_gguf_builder *builder,
-                           const struct lmq_gguf_family *family,
+                           const struct lmq_family *family,
                            const struct lmq_hparams *h);
 void lmq_gguf_write_router(struct lmq_gguf_builder *builder,
                            const char *prefix, const struct lmq_hparams *h);
@@ -51,7 +51,7 @@ void lmq_gguf_write_router(struct lmq_gguf_builder *builder,
 
 enum lmq_status lmq_gguf_read_rope(struct lmq_gguf_reader *r);
 void lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
-                         const struct lmq_gguf_family *family,
+                         const struct lmq_family *family,
                          const struct lmq_hparams *h);
 
 #endif

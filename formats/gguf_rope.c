@@ -29,7 +29,7 @@ read_yarn(struct lmq_gguf_reader *r, double gain)
                                       &h->rope_beta_slow);
     h->rope_scaling = LMQ_ROPE_YARN;
     h->rope_attention_factor = gain * lmq_rope_yarn_gain(h->rope_factor, 1);
-    if (status != LMQ_OK || !(r->family->keys & LMQ_GGUF_LATENT))
+    if (status != LMQ_OK || !(r->family->gguf.keys & LMQ_GGUF_LATENT))
         return status;
     status = lmq_gguf_read_number(r, "rope.scaling.yarn_log_multiplier",
                                   &multiplier);
@@ -93,7 +93,7 @@ lmq_gguf_read_rope(struct lmq_gguf_reader *r)
     char type[64];
     enum lmq_status status = LMQ_OK;
 
-    if (!(r->family->keys & LMQ_GGUF_ROPE))
+    if (!(r->family->gguf.keys & LMQ_GGUF_ROPE))
         return LMQ_OK;
     h->rope_factor = 0;
     if (!lmq_gguf_has_key(r, "rope.scaling.factor"))
@@ -138,14 +138,14 @@ put_rope_number(struct lmq_gguf_builder *builder, const char *prefix,
 
 static void
 write_yarn(struct lmq_gguf_builder *builder,
-           const struct lmq_gguf_family *family, const struct lmq_hparams *h)
+           const struct lmq_family *family, const struct lmq_hparams *h)
 {
-    const char *prefix = family->name;
+    const char *prefix = family->gguf.name;
     double stretch = log(h->rope_factor);
     double gain = h->rope_attention_factor /
                   lmq_rope_yarn_gain(h->rope_factor, 1);
 
-    if (family->keys & LMQ_GGUF_LATENT) {
+    if (family->gguf.keys & LMQ_GGUF_LATENT) {
         double scale = h->attn_scale > 0
                            ? sqrt(h->attn_scale * sqrt((double)h->head_dim))
                            : 1;
@@ -162,7 +162,7 @@ write_yarn(struct lmq_gguf_builder *builder,
 
 void
 lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
-                    const struct lmq_gguf_family *family,
+                    const struct lmq_family *family,
                     const struct lmq_hparams *h)
 {
     static const char *const types[LMQ_ROPE_SCALING_COUNT] = {
@@ -170,7 +170,7 @@ lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
         [LMQ_ROPE_YARN] = "yarn",
         [LMQ_ROPE_LONGROPE] = "longrope",
     };
-    const char *prefix = family->name, *type = types[h->rope_scaling];
+    const char *prefix = family->gguf.name, *type = types[h->rope_scaling];
     char key[LMQ_GGUF_MAX_NAME];
 
     if (type != NULL) {
@@ -190,6 +190,6 @@ lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
     else if (h->rope_scaling == LMQ_ROPE_LONGROPE)
         put_rope_number(builder, prefix, "attn_factor",
                         h->rope_attention_factor);
-    else if ((family->keys & LMQ_GGUF_LATENT) != 0)
+    else if ((family->gguf.keys & LMQ_GGUF_LATENT) != 0)
         put_rope_number(builder, prefix, "yarn_log_multiplier", 0);
 }

@@ -1,16 +1,19 @@
 /*
- * gguf_special.c - keys that say more than a number: heads of latent
- * attention, layers with and without a window, experts.
+ * gguf_special.c - keys that say more than a number (heads of latent
+ * attention, layers with and without a window, experts), and what single
+ * families imply without any key.
  */
 #include "config.h"
 
-#include "formats/gguf_reader.h"
+#include "formats/gguf_special.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "formats/gguf_reader.h"
 
 /* ---- Heads ---- */
 
@@ -28,7 +31,7 @@ lmq_gguf_read_heads(struct lmq_gguf_reader *r)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: %u dimensions cannot be shared by %u heads",
                         h->dim, h->n_heads);
-    if (r->family->keys & LMQ_GGUF_LATENT) {
+    if (r->family->gguf.keys & LMQ_GGUF_LATENT) {
         bool has_mla = lmq_gguf_has_key(r, "attention.key_length_mla");
         status =
             lmq_gguf_read_count(r, "attention.key_length_mla", &h->head_dim);
@@ -63,7 +66,7 @@ enum lmq_status
 lmq_gguf_read_window(struct lmq_gguf_reader *r)
 {
     struct lmq_hparams *h = r->h;
-    uint32_t period = r->family->window_period;
+    uint32_t period = r->family->gguf.window_period;
     const struct lmq_gguf_value *pattern = lmq_gguf_find(
         r->meta, lmq_gguf_key_of(r, "attention.sliding_window_pattern"));
     enum lmq_status status = LMQ_OK;
@@ -92,7 +95,7 @@ lmq_gguf_read_window(struct lmq_gguf_reader *r)
  * are not understood for the families that we know. */
 void
 lmq_gguf_write_window(struct lmq_gguf_builder *builder,
-                      const struct lmq_gguf_family *family,
+                      const struct lmq_family *family,
                       const struct lmq_hparams *h)
 {
     uint32_t period = 1;
@@ -102,10 +105,10 @@ lmq_gguf_write_window(struct lmq_gguf_builder *builder,
            !lmq_layer_is(h, period - 1, LMQ_LAYER_FULL))
         period++;
     if (h->sliding_window == 0 || period > h->n_layers ||
-        period == family->window_period)
+        period == family->gguf.window_period)
         return;
     snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern",
-             family->name);
+             family->gguf.name);
     lmq_gguf_put_u32(builder, key, period);
 }
 
@@ -186,14 +189,117 @@ lmq_gguf_read_experts(struct lmq_gguf_reader *r)
 
     if (h->n_experts == 0)
         return LMQ_OK;
-    if (!(r->family->keys & LMQ_GGUF_EXPERT_DIM))
+    if (!(r->family->gguf.keys & LMQ_GGUF_EXPERT_DIM))
         h->expert_dim = h->hidden_dim;
     else if (h->expert_dim == 0 && used > 0)
         h->expert_dim = h->hidden_dim / used;
-    if (r->family->keys & LMQ_GGUF_ROUTER)
+    if (r->family->gguf.keys & LMQ_GGUF_ROUTER)
         return read_router(r);
     /* Qwen2's shared expert is as wide as a whole feed-forward if not said. */
-    if (strcmp(r->family->name, "qwen2moe") == 0 && h->shared_dim == 0)
+    if (strcmp(r->family->gguf.name, "qwen2moe") == 0 && h->shared_dim == 0)
         h->shared_dim = h->hidden_dim;
     return LMQ_OK;
+}
+
+/* ---- Single families: before the keys ---- */
+
+void
+lmq_gguf_begin_mixture(struct lmq_hparams *h)
+{
+    h->router_renormalises = true;
+}
+
+void
+lmq_gguf_begin_gemma2(struct lmq_hparams *h)
+{
+    h->attn_softcap = 50;
+    h->logit_softcap = 30;
+    h->sliding_window = 4096;
+}
+
+void
+lmq_gguf_begin_gemma3(struct lmq_hparams *h)
+{
+    h->rope_local_theta = 10000;
+}
+
+/* ---- Single families: after them ---- */
+
+void
+lmq_gguf_finish_gemma(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->embedding_scale = sqrt((double)h->dim);
+}
+
+/* The largest of a generation scales by the width of its residual stream, and
+ * is known by its number of layers. */
+static void
+finish_large_gemma(struct lmq_hparams *h,
+                   const struct lmq_gguf_evidence *evidence, uint32_t n_layers)
+{
+    lmq_gguf_finish_gemma(h, evidence);
+    if (h->n_layers == n_layers && h->n_heads != 0 && h->dim >= h->n_heads)
+        h->attn_scale = 1 / sqrt((double)(h->dim / h->n_heads));
+}
+
+void
+lmq_gguf_finish_gemma2(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    finish_large_gemma(h, evidence, 46);
+}
+
+void
+lmq_gguf_finish_gemma3(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    finish_large_gemma(h, evidence, 62);
+}
+
+/* Files from before there was a key for it. */
+void
+lmq_gguf_finish_phi3(struct lmq_hparams *h,
+                     const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->sliding_window == 0 && h->context == 4096 &&
+        (h->n_layers == 32 || h->n_layers == 40))
+        h->sliding_window = 2047;
+}
+
+void
+lmq_gguf_finish_falcon(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    h->residual = evidence->has_second_norm ? LMQ_RESIDUAL_PARALLEL
+                                            : LMQ_RESIDUAL_PARALLEL_ONE_NORM;
+}
+
+void
+lmq_gguf_finish_stablelm(struct lmq_hparams *h,
+                const struct lmq_gguf_evidence *evidence)
+{
+    h->residual = evidence->has_ffn_norm ? LMQ_RESIDUAL_SEQUENTIAL
+                                         : LMQ_RESIDUAL_PARALLEL_ONE_NORM;
+}
+
+/* Its third generation has windows, and scales only the layers without. */
+void
+lmq_gguf_finish_olmo2(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->sliding_window != 0 && h->rope_local_theta <= 0)
+        h->rope_local_theta = h->rope_theta;
+}
+
+void
+lmq_gguf_finish_smollm3(struct lmq_hparams *h,
+                        const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    for (uint32_t i = 3; i < h->n_layers && i < LMQ_MAX_LAYERS; i += 4)
+        h->layers[i] |= LMQ_LAYER_STILL;
 }

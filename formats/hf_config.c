@@ -1,23 +1,22 @@
 /*
- * hf_config.c - config.json -> hyper-parameters.
+ * hf_config.c - config.json -> hyper-parameters, and back.
  *
  * Defaults are those that the model classes give to keys that are absent. A
  * key that changes the computation in a way that the description cannot say
  * is noted as unsupported, never ignored. What each family's keys mean is in
- * hf_families.c; how the weights may be packed, in packed.c.
+ * families.c; how the weights may be packed, in packed.c.
  */
 #include "config.h"
 
 #include "formats/hf_config.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/json_cost.h"
 #include "base/report.h"
-#include "formats/hf_families.h"
+#include "formats/hf_reader.h"
 #include "formats/hparams_fields.h"
 
 enum lmq_status
@@ -39,141 +38,6 @@ lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
     return status;
 }
 
-/* ---- Typed access ---- */
-
-void
-lmq_hf_fail(struct lmq_hf_config *config, const char *format, ...)
-{
-    char message[200];
-    va_list args;
-
-    if (config->status != LMQ_OK)
-        return;
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    config->status = lmq_fail(config->err, LMQ_ERR_FORMAT, 0, "%s", message);
-}
-
-bool
-lmq_hf_has(const json_t *object, const char *key)
-{
-    const json_t *found = json_object_get(object, key);
-
-    return found != NULL && !json_is_null(found);
-}
-
-bool
-lmq_hf_is_null(const json_t *object, const char *key)
-{
-    return json_is_null(json_object_get(object, key));
-}
-
-/* NULL where the default serves. */
-static const json_t *
-find(const struct lmq_hf_config *config, const json_t *object, const char *key)
-{
-    return config->status == LMQ_OK && lmq_hf_has(object, key)
-               ? json_object_get(object, key)
-               : NULL;
-}
-
-uint32_t
-lmq_hf_count(struct lmq_hf_config *config, const json_t *object,
-             const char *key, uint32_t absent)
-{
-    const json_t *found = find(config, object, key);
-    json_int_t number = json_integer_value(found);
-
-    if (found == NULL)
-        return absent;
-    if (json_is_integer(found) && number >= 0 && number <= UINT32_MAX)
-        return (uint32_t)number;
-    lmq_hf_fail(config,
-                "'%s' in the configuration is no whole number from 0 to %u",
-                key, UINT32_MAX);
-    return absent;
-}
-
-double
-lmq_hf_real(struct lmq_hf_config *config, const json_t *object,
-            const char *key, double absent)
-{
-    const json_t *found = find(config, object, key);
-
-    if (found != NULL && !json_is_number(found))
-        lmq_hf_fail(config, "'%s' in the configuration is no number", key);
-    return json_is_number(found) ? json_number_value(found) : absent;
-}
-
-bool
-lmq_hf_switch(struct lmq_hf_config *config, const json_t *object,
-              const char *key, bool absent)
-{
-    const json_t *found = find(config, object, key);
-
-    if (found != NULL && !json_is_boolean(found))
-        lmq_hf_fail(config,
-                    "'%s' in the configuration is neither true nor false",
-                    key);
-    return json_is_boolean(found) ? json_is_true(found) : absent;
-}
-
-const char *
-lmq_hf_text(struct lmq_hf_config *config, const json_t *object,
-            const char *key, const char *absent)
-{
-    const json_t *found = find(config, object, key);
-
-    if (found != NULL && !json_is_string(found))
-        lmq_hf_fail(config, "'%s' in the configuration is no text", key);
-    return json_is_string(found) ? json_string_value(found) : absent;
-}
-
-const json_t *
-lmq_hf_object(struct lmq_hf_config *config, const json_t *object,
-              const char *key)
-{
-    const json_t *found = find(config, object, key);
-
-    if (found != NULL && !json_is_object(found))
-        lmq_hf_fail(config, "'%s' in the configuration is no object", key);
-    return json_is_object(found) ? found : NULL;
-}
-
-const json_t *
-lmq_hf_list(struct lmq_hf_config *config, const json_t *object,
-            const char *key)
-{
-    const json_t *found = find(config, object, key);
-
-    if (found != NULL && !json_is_array(found))
-        lmq_hf_fail(config, "'%s' in the configuration is no list", key);
-    return json_is_array(found) ? found : NULL;
-}
-
-int64_t
-lmq_hf_number(struct lmq_hf_config *config, const json_t *element,
-              const char *key)
-{
-    if (!json_is_integer(element))
-        lmq_hf_fail(config,
-                    "'%s' in the configuration is no list of whole numbers",
-                    key);
-    return json_integer_value(element);
-}
-
-uint32_t
-lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b)
-{
-    if (a <= LMQ_MAX_WIDTH && b <= LMQ_MAX_WIDTH && a * b <= LMQ_MAX_WIDTH)
-        return (uint32_t)(a * b);
-    lmq_hf_fail(config, "a size in the configuration is %llu * %llu, more "
-                        "than %d",
-                (unsigned long long)a, (unsigned long long)b, LMQ_MAX_WIDTH);
-    return 0;
-}
-
 /* ---- Keys and fields ---- */
 
 static void
@@ -188,7 +52,7 @@ read_key(struct lmq_hf_config *config, const struct lmq_hf_key *key)
     if (value < 0 && !lmq_hf_has(json, key->key))
         return;
     if (value < 0)
-        value = 0; /* it is there */
+        value = 0; /* KEEP or ALIAS, and it is there */
     if (field->type == LMQ_FIELD_COUNT)
         value = lmq_hf_count(config, json, key->key, (uint32_t)value);
     else if (field->type == LMQ_FIELD_REAL)
@@ -201,34 +65,39 @@ read_key(struct lmq_hf_config *config, const struct lmq_hf_key *key)
 static void
 read_keys(struct lmq_hf_config *config)
 {
-    const struct lmq_hf_family *family = config->family;
+    const struct lmq_family *family = config->family;
 
     for (size_t i = 0; i < LMQ_HF_MOST_LISTS; i++)
-        for (const struct lmq_hf_key *key = family->keys[i];
+        for (const struct lmq_hf_key *key = family->hf.keys[i];
              key != NULL && key->key != NULL; key++)
             read_key(config, key);
-    config->hparams->norm_eps = family->eps;
-    if (family->eps_key != NULL)
+    config->hparams->norm_eps = family->hf.eps;
+    if (family->hf.eps_key != NULL)
         config->hparams->norm_eps =
-            lmq_hf_real(config, config->json, family->eps_key, family->eps);
+            lmq_hf_real(config, config->json, family->hf.eps_key,
+                        family->hf.eps);
 }
 
 static void
 begin(struct lmq_hf_config *config)
 {
-    const struct lmq_hf_family *family = config->family;
+    const struct lmq_family *family = config->family;
+    const char *qk_norm_key = family->hf.qk_norm_key;
     struct lmq_hparams *h = config->hparams;
 
-    *config->source = family->source;
+    *config->source = family->hf.source;
     h->norm = family->norm;
     h->norm_place = family->norm_place;
     h->residual = family->residual;
     h->positions = family->positions;
-    h->qk_norm = family->qk_norm;
+    if (qk_norm_key == NULL ||
+        lmq_hf_switch(config, config->json, qk_norm_key, false))
+        h->qk_norm = family->qk_norm;
+    h->activation = family->activation;
     h->is_gated = !family->is_plain;
-    h->context = family->context;
-    h->n_kv_heads = family->n_kv_heads;
-    h->head_dim = family->head_dim;
+    h->context = family->hf.context;
+    h->n_kv_heads = family->hf.n_kv_heads;
+    h->head_dim = family->hf.head_dim;
 }
 
 static void
@@ -251,34 +120,44 @@ derive_sizes(struct lmq_hf_config *config)
 
 /* ---- What all families have ---- */
 
+/* By several names; the first of each is written. */
+static const struct {
+    const char *name;
+    enum lmq_activation activation;
+} activations[] = {
+    {"silu", LMQ_ACTIVATION_SILU},
+    {"swish", LMQ_ACTIVATION_SILU},
+    {"gelu", LMQ_ACTIVATION_GELU},
+    {"gelu_python", LMQ_ACTIVATION_GELU},
+    {"gelu_pytorch_tanh", LMQ_ACTIVATION_GELU_TANH},
+    {"gelu_python_tanh", LMQ_ACTIVATION_GELU_TANH},
+    {"gelu_new", LMQ_ACTIVATION_GELU_TANH},
+    {"gelu_fast", LMQ_ACTIVATION_GELU_TANH},
+    {"gelu_accurate", LMQ_ACTIVATION_GELU_TANH},
+    {"relu", LMQ_ACTIVATION_RELU},
+    {"sigmoid", LMQ_ACTIVATION_SIGMOID},
+};
+
+#define N_ACTIVATIONS (sizeof(activations) / sizeof(activations[0]))
+
+static const char *
+activation_key(const struct lmq_family *family)
+{
+    return family->hf.activation_key == NULL ? "hidden_act"
+                                             : family->hf.activation_key;
+}
+
 static void
 read_activation(struct lmq_hf_config *config)
 {
-    static const struct {
-        const char *name;
-        enum lmq_activation activation;
-    } names[] = {
-        {"silu", LMQ_ACTIVATION_SILU},
-        {"swish", LMQ_ACTIVATION_SILU},
-        {"gelu", LMQ_ACTIVATION_GELU},
-        {"gelu_python", LMQ_ACTIVATION_GELU},
-        {"gelu_new", LMQ_ACTIVATION_GELU_TANH},
-        {"gelu_fast", LMQ_ACTIVATION_GELU_TANH},
-        {"gelu_accurate", LMQ_ACTIVATION_GELU_TANH},
-        {"gelu_pytorch_tanh", LMQ_ACTIVATION_GELU_TANH},
-        {"gelu_python_tanh", LMQ_ACTIVATION_GELU_TANH},
-        {"relu", LMQ_ACTIVATION_RELU},
-        {"sigmoid", LMQ_ACTIVATION_SIGMOID},
-    };
-    const struct lmq_hf_family *family = config->family;
-    const char *name = lmq_hf_text(
-        config, config->json,
-        family->activation_key == NULL ? "hidden_act" : family->activation_key,
-        family->activation == NULL ? "silu" : family->activation);
+    const char *name = lmq_hf_text(config, config->json,
+                                   activation_key(config->family), NULL);
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(name, names[i].name) == 0) {
-            config->hparams->activation = names[i].activation;
+    if (name == NULL)
+        return;
+    for (size_t i = 0; i < N_ACTIVATIONS; i++)
+        if (strcmp(name, activations[i].name) == 0) {
+            config->hparams->activation = activations[i].activation;
             return;
         }
     lmq_hparams_refuse(config->hparams, "the activation '%.60s'", name);
@@ -307,7 +186,7 @@ read_layer_types(struct lmq_hf_config *config)
             (type == NULL || strcmp(type, "sliding_attention") != 0))
             lmq_hparams_refuse(h, "'%.60s' in 'layer_types'",
                                type == NULL ? "(none)" : type);
-        else if (config->family->has_layer_types)
+        else if (config->family->hf.has_layer_types)
             h->layers[i] = (unsigned char)((h->layers[i] & ~LMQ_LAYER_FULL) |
                                            (is_full ? LMQ_LAYER_FULL : 0));
         else if (is_full != (lmq_layer_window(h, i) == 0))
@@ -334,9 +213,10 @@ refuse_others(struct lmq_hf_config *config)
     };
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        const json_t *found = find(config, config->json, keys[i].key);
-        if (found != NULL && !(json_is_boolean(found) &&
-                               json_is_true(found) == keys[i].harmless))
+        const json_t *found = json_object_get(config->json, keys[i].key);
+        if (lmq_hf_has(config->json, keys[i].key) &&
+            !(json_is_boolean(found) &&
+              json_is_true(found) == keys[i].harmless))
             lmq_hparams_refuse(config->hparams, "'%s'", keys[i].key);
     }
 }
@@ -348,7 +228,7 @@ read_tie(struct lmq_hf_config *config, const json_t *outer)
     const json_t *object = lmq_hf_has(outer, key) ? outer : config->json;
 
     if (!lmq_hf_has(object, key))
-        config->hparams->tie = config->family->has_tied_head ? LMQ_TIE_YES
+        config->hparams->tie = config->family->hf.has_tied_head ? LMQ_TIE_YES
                                                              : LMQ_TIE_UNSAID;
     else
         config->hparams->tie = lmq_hf_switch(config, object, key, false)
@@ -385,28 +265,29 @@ read_ids(const json_t *json, struct lmq_hparams *h)
 /* ---- The whole ---- */
 
 static enum lmq_status
-read_family(struct lmq_hf_config *config, const json_t *outer)
+read_family(struct lmq_hf_config *config, const json_t *outer,
+            const char *nested)
 {
-    const struct lmq_hf_family *family = config->family;
+    const struct lmq_family *family = config->family;
 
-    if (family->nested != NULL) {
-        config->json = lmq_hf_object(config, outer, family->nested);
+    if (nested != NULL) {
+        config->json = lmq_hf_object(config, outer, nested);
         if (config->json == NULL)
-            lmq_hf_fail(config, "lacks '%s'", family->nested);
+            lmq_hf_fail(config, "lacks '%s'", nested);
     }
     begin(config);
     read_keys(config);
-    if (family->begin != NULL)
-        family->begin(config);
+    if (family->hf.begin != NULL)
+        family->hf.begin(config);
     derive_sizes(config);
     read_activation(config);
     if (config->hparams->positions == LMQ_POSITIONS_ROTARY)
         lmq_hf_read_rope(config);
-    if (family->windows != NULL)
-        family->windows(config);
+    if (family->hf.windows != NULL)
+        family->hf.windows(config);
     read_layer_types(config);
-    if (family->finish != NULL)
-        family->finish(config);
+    if (family->hf.finish != NULL)
+        family->hf.finish(config);
     lmq_hparams_settle(config->hparams);
     refuse_others(config);
     read_tie(config, outer);
@@ -424,9 +305,10 @@ read_config(const json_t *json, struct lmq_hparams *hparams,
     const char *type =
         json_string_value(json_object_get(json, "model_type"));
     const char *name = class_name == NULL ? type : class_name;
+    const struct lmq_hf_class *class;
     struct lmq_hf_config config = {
         .json = json,
-        .family = lmq_hf_family(class_name, type),
+        .family = lmq_family_of_class(class_name, type, &class),
         .hparams = hparams,
         .source = source,
         .err = err,
@@ -436,7 +318,7 @@ read_config(const json_t *json, struct lmq_hparams *hparams,
     snprintf(hparams->architecture, sizeof(hparams->architecture), "%.63s",
              *is_known ? config.family->name : name == NULL ? "" : name);
     if (*is_known)
-        return read_family(&config, json);
+        return read_family(&config, json, class->nested);
     lmq_hparams_refuse(hparams, "the architecture '%.63s'",
                        name == NULL || *name == '\0' ? "(none)" : name);
     return LMQ_OK;
@@ -468,4 +350,89 @@ lmq_config_parse(const unsigned char *text, size_t size,
     }
     json_decref(json);
     return status;
+}
+
+/* ---- The way back ---- */
+
+/* An alias is read only; null stands for a 0 that means that there is none. */
+static void
+write_keys(const struct lmq_hf_key *keys, const struct lmq_hparams *h,
+           json_t **config)
+{
+    for (const struct lmq_hf_key *key = keys; key != NULL && key->key != NULL;
+         key++) {
+        const struct lmq_field *field = lmq_field_at(key->field);
+        double value = lmq_field_get(field, h);
+        if (key->absent <= LMQ_HF_ALIAS)
+            continue;
+        if (key->null_is_none && !(value > 0))
+            lmq_hf_put_null(config, key->key);
+        else if (field->type == LMQ_FIELD_COUNT)
+            lmq_hf_put_count(config, key->key, (uint64_t)value);
+        else if (field->type == LMQ_FIELD_REAL)
+            lmq_hf_put_real(config, key->key, value);
+        else
+            lmq_hf_put_switch(config, key->key, value > 0);
+    }
+}
+
+static void
+write_layer_types(const struct lmq_hparams *h, json_t **config)
+{
+    json_t *types = json_array();
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_append(&types, json_string(lmq_layer_window(h, i) > 0
+                                           ? "sliding_attention"
+                                           : "full_attention"));
+    lmq_put(config, "layer_types", types);
+}
+
+static void
+write_ids(const struct lmq_hparams *h, json_t **config)
+{
+    json_t *eos = json_array();
+
+    lmq_put(config, "bos_token_id",
+            h->bos >= 0 ? json_integer(h->bos) : json_null());
+    for (uint32_t i = 0; i < h->n_eos; i++)
+        lmq_append(&eos, json_integer(h->eos[i]));
+    if (h->n_eos > 1)
+        lmq_put(config, "eos_token_id", eos);
+    else
+        lmq_put(config, "eos_token_id",
+                h->n_eos == 1 ? json_integer(h->eos[0]) : json_null());
+    if (h->n_eos <= 1)
+        json_decref(eos);
+}
+
+json_t *
+lmq_config_make(const struct lmq_family *family, const struct lmq_hparams *h,
+                bool is_tied)
+{
+    const struct lmq_hf_form *hf = &family->hf;
+    json_t *config = json_object();
+    size_t i = 0;
+
+    lmq_put(&config, "architectures", json_pack("[s]", hf->classes[0].name));
+    lmq_hf_put_text(&config, "model_type", hf->classes[0].type);
+    lmq_hf_put_count(&config, "head_dim", h->head_dim);
+    for (size_t j = 0; j < LMQ_HF_MOST_LISTS; j++)
+        write_keys(hf->keys[j], h, &config);
+    if (hf->eps_key != NULL)
+        lmq_hf_put_real(&config, hf->eps_key, h->norm_eps);
+    while (i + 1 < N_ACTIVATIONS && activations[i].activation != h->activation)
+        i++;
+    lmq_hf_put_text(&config, activation_key(family), activations[i].name);
+    if (hf->qk_norm_key != NULL)
+        lmq_hf_put_switch(&config, hf->qk_norm_key,
+                          h->qk_norm != LMQ_QK_NORM_NONE);
+    lmq_hf_put_switch(&config, "tie_word_embeddings", is_tied);
+    write_ids(h, &config);
+    lmq_hf_write_rope(family, h, &config);
+    if (hf->has_layer_types)
+        write_layer_types(h, &config);
+    if (hf->write != NULL)
+        hf->write(h, &config);
+    return config;
 }

@@ -1,10 +1,11 @@
 /*
- * hf_config.h - reads the config.json of Hugging Face checkpoints.
+ * hf_config.h - the config.json of Hugging Face checkpoints, read and made.
  */
 #ifndef LMQ_FORMATS_HF_CONFIG_H
 #define LMQ_FORMATS_HF_CONFIG_H
 
 #include "formats/checkpoint.h"
+#include "formats/families.h"
 #include "formats/hparams.h"
 
 /*
@@ -19,6 +20,14 @@ enum lmq_status lmq_config_parse(const unsigned char *text, size_t size,
                                  struct lmq_hparams *hparams,
                                  struct lmq_source *source, bool *is_known,
                                  struct lmq_error *err);
+
+/*
+ * The way back, for a family that is written. It need not be trusted: whoever
+ * writes it reads it back first. Of a description that the family's keys
+ * cannot say, something is lost. NULL if there is no memory.
+ */
+json_t *lmq_config_make(const struct lmq_family *family,
+                        const struct lmq_hparams *hparams, bool is_tied);
 
 /* JSON from somebody else: duplicate keys are refused, and the error says in
  * which line. Release with json_decref(). */

@@ -10,7 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/hf_families.h"
+#include "base/report.h"
+#include "formats/hf_reader.h"
 #include "formats/rope_scaling.h"
 
 /* Of whatever kind; what a kind does not use does not matter. */
@@ -75,7 +76,7 @@ read_context(struct lmq_hf_config *config, const json_t *scaling)
 {
     static const char key[] = "original_max_position_embeddings";
     struct lmq_hparams *h = config->hparams;
-    uint32_t usual = config->family->original_context;
+    uint32_t usual = config->family->hf.original_context;
     uint32_t beside = lmq_hf_count(config, config->json, key,
                                    usual == 0 ? h->context : usual);
 
@@ -197,19 +198,48 @@ read_longrope(struct lmq_hf_config *config, const json_t *scaling)
         lmq_hf_real(config, scaling, "attention_factor", attention);
 }
 
+static void
+write_factor(const struct lmq_hparams *h, json_t **scaling)
+{
+    lmq_hf_put_real(scaling, "factor", h->rope_factor);
+    if (h->rope_context > 0)
+        lmq_hf_put_count(scaling, "original_max_position_embeddings",
+                         h->rope_context);
+}
+
+static void
+write_llama3(const struct lmq_hparams *h, json_t **scaling)
+{
+    write_factor(h, scaling);
+    lmq_hf_put_real(scaling, "low_freq_factor", h->rope_low_factor);
+    lmq_hf_put_real(scaling, "high_freq_factor", h->rope_high_factor);
+}
+
+static void
+write_yarn(const struct lmq_hparams *h, json_t **scaling)
+{
+    write_factor(h, scaling);
+    lmq_hf_put_real(scaling, "beta_fast", h->rope_beta_fast);
+    lmq_hf_put_real(scaling, "beta_slow", h->rope_beta_slow);
+    lmq_hf_put_real(scaling, "attention_factor", h->rope_attention_factor);
+}
+
 static const struct {
     const char *name;
     enum lmq_rope_scaling scaling;
     void (*read)(struct lmq_hf_config *config, const json_t *scaling);
+    void (*write)(const struct lmq_hparams *h, json_t **scaling);
 } kinds[] = {
-    {"linear", LMQ_ROPE_LINEAR, read_factor},
-    {"llama3", LMQ_ROPE_LLAMA3, read_llama3},
-    {"ntk", LMQ_ROPE_NTK, read_factor},
-    {"dynamic", LMQ_ROPE_DYNAMIC, read_dynamic},
-    {"yarn", LMQ_ROPE_YARN, read_yarn},
-    {"longrope", LMQ_ROPE_LONGROPE, read_longrope},
-    {"su", LMQ_ROPE_LONGROPE, read_longrope},
+    {"linear", LMQ_ROPE_LINEAR, read_factor, write_factor},
+    {"llama3", LMQ_ROPE_LLAMA3, read_llama3, write_llama3},
+    {"ntk", LMQ_ROPE_NTK, read_factor, NULL},
+    {"dynamic", LMQ_ROPE_DYNAMIC, read_dynamic, write_factor},
+    {"yarn", LMQ_ROPE_YARN, read_yarn, write_yarn},
+    {"longrope", LMQ_ROPE_LONGROPE, read_longrope, NULL},
+    {"su", LMQ_ROPE_LONGROPE, read_longrope, NULL},
 };
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static void
 check_keys(struct lmq_hparams *hparams, const json_t *scaling)
@@ -244,7 +274,7 @@ read_scaling(struct lmq_hf_config *config, const json_t *scaling)
     /* Phi 3's first files call it so. */
     if (strcmp(type, "yarn") == 0 && lmq_hf_has(scaling, "short_factor"))
         type = "longrope";
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+    for (size_t i = 0; i < N_KINDS; i++)
         if (strcmp(type, kinds[i].name) == 0) {
             h->rope_scaling = kinds[i].scaling;
             h->rope_factor = lmq_hf_real(config, scaling, "factor", 1);
@@ -261,17 +291,17 @@ static void
 read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
 {
     static const char key[] = "partial_rotary_factor";
-    const struct lmq_hf_family *family = config->family;
+    const struct lmq_family *family = config->family;
     struct lmq_hparams *h = config->hparams;
-    double usual = family->partial > 0 ? family->partial : 1;
+    double usual = family->hf.partial > 0 ? family->hf.partial : 1;
     double part = lmq_hf_real(config, config->json, key, usual);
 
-    if (family->partial_key != NULL)
-        part = lmq_hf_real(config, config->json, family->partial_key, part);
+    if (family->hf.partial_key != NULL)
+        part = lmq_hf_real(config, config->json, family->hf.partial_key, part);
     part = lmq_hf_real(config, parameters, key, part);
     if (h->rotary_dim != 0 || (part >= 1 && part <= 1))
         return;
-    if (family->partial <= 0)
+    if (family->hf.partial <= 0)
         lmq_hparams_refuse(h, "'%s' in a model of this kind", key);
     if (part > 0 && part < 1)
         h->rotary_dim = (uint32_t)(h->head_dim * part);
@@ -288,7 +318,7 @@ read_local(struct lmq_hf_config *config)
         lmq_hf_object(config, config->json, "rope_parameters");
     const json_t *local = of_kind(config, parameters, "sliding_attention");
     double theta = lmq_hf_real(config, config->json, "rope_local_base_freq",
-                               config->family->local_theta);
+                               config->family->hf.local_theta);
 
     if (local == parameters)
         local = NULL; /* the same for all, but those with a window */
@@ -303,26 +333,47 @@ read_local(struct lmq_hf_config *config)
 void
 lmq_hf_read_rope(struct lmq_hf_config *config)
 {
-    const struct lmq_hf_family *family = config->family;
+    const struct lmq_family *family = config->family;
     struct lmq_hparams *h = config->hparams;
     const json_t *parameters = of_kind(
         config, lmq_hf_object(config, config->json, "rope_parameters"),
         "full_attention");
 
     h->rope_theta =
-        lmq_hf_real(config, config->json, "rope_theta", family->theta);
-    if (family->theta_key != NULL)
-        h->rope_theta = lmq_hf_real(config, config->json, family->theta_key,
+        lmq_hf_real(config, config->json, "rope_theta", family->hf.theta);
+    if (family->hf.theta_key != NULL)
+        h->rope_theta = lmq_hf_real(config, config->json, family->hf.theta_key,
                                     h->rope_theta);
     h->rope_theta =
         lmq_hf_real(config, parameters, "rope_theta", h->rope_theta);
     read_dimensions(config, parameters);
     read_scaling(config, find_scaling(config, "full_attention"));
-    if (family->local_theta > 0)
+    if (family->hf.local_theta > 0)
         read_local(config);
     else if (lmq_hf_has(json_object_get(config->json, "rope_parameters"),
                         "sliding_attention"))
         lmq_hparams_refuse(h, "rotary positions by kind of layer");
+}
+
+void
+lmq_hf_write_rope(const struct lmq_family *family, const struct lmq_hparams *h,
+                  json_t **config)
+{
+    json_t *scaling = json_null();
+
+    lmq_hf_put_real(config, "rope_theta", h->rope_theta);
+    if (family->hf.local_theta > 0 && h->rope_local_theta > 0)
+        lmq_hf_put_real(config, "rope_local_base_freq", h->rope_local_theta);
+    if (family->hf.partial > 0)
+        lmq_hf_put_real(config, "partial_rotary_factor",
+                        (double)lmq_hparams_rotary_dim(h) / h->head_dim);
+    for (size_t i = 0; i < N_KINDS; i++)
+        if (kinds[i].scaling == h->rope_scaling && kinds[i].write != NULL) {
+            scaling = json_object();
+            lmq_hf_put_text(&scaling, "rope_type", kinds[i].name);
+            kinds[i].write(h, &scaling);
+        }
+    lmq_put(config, "rope_scaling", scaling);
 }
 
 double

@@ -1,13 +1,16 @@
 /*
  * hf_special.c - what a family of config.json does that neither its row in
- * hf_families.c nor a list of keys can say.
+ * families.c nor a list of keys can say.
  */
 #include "config.h"
 
-#include "formats/hf_families.h"
+#include "formats/hf_special.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "base/report.h"
+#include "formats/hf_reader.h"
 
 /* ---- Layers that differ ---- */
 
@@ -53,6 +56,18 @@ lmq_hf_windows_qwen(struct lmq_hf_config *config)
                 : lmq_hf_count(config, config->json, "sliding_window", 4096);
     for (uint32_t i = 0; i < n_full && i < markable_layers(config); i++)
         mark(config, i, LMQ_LAYER_FULL);
+}
+
+void
+lmq_hf_write_qwen(const struct lmq_hparams *h, json_t **config)
+{
+    lmq_hf_put_switch(config, "use_sliding_window", h->sliding_window > 0);
+    if (h->sliding_window > 0) {
+        lmq_hf_put_count(config, "sliding_window", h->sliding_window);
+        lmq_hf_put_count(config, "max_window_layers", 0);
+    } else {
+        lmq_hf_put_null(config, "sliding_window");
+    }
 }
 
 /* Which layers they were in has changed from version to version. */
@@ -111,6 +126,18 @@ lmq_hf_windows_smollm3(struct lmq_hf_config *config)
     }
 }
 
+void
+lmq_hf_write_smollm3(const struct lmq_hparams *h, json_t **config)
+{
+    json_t *turning = json_array();
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_append(&turning,
+                   json_integer(!lmq_layer_is(h, i, LMQ_LAYER_STILL)));
+    lmq_put(config, "no_rope_layers", turning);
+    lmq_hf_write_qwen(h, config);
+}
+
 /* ---- Experts ---- */
 
 void
@@ -135,6 +162,19 @@ lmq_hf_finish_qwen_experts(struct lmq_hf_config *config)
         if (layer >= 0 && layer < (int64_t)markable_layers(config))
             mark(config, (uint32_t)layer, LMQ_LAYER_DENSE);
     }
+}
+
+void
+lmq_hf_write_qwen_experts(const struct lmq_hparams *h, json_t **config)
+{
+    json_t *dense = json_array();
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (!lmq_layer_has_experts(h, i))
+            lmq_append(&dense, json_integer(i));
+    lmq_put(config, "mlp_only_layers", dense);
+    lmq_hf_put_count(config, "decoder_sparse_step", 1);
+    lmq_hf_write_qwen(h, config);
 }
 
 /* ---- Gemma ---- */
@@ -170,6 +210,14 @@ lmq_hf_finish_later_gemma(struct lmq_hf_config *config)
     config->hparams->attn_scale = 1 / sqrt(scalar);
 }
 
+void
+lmq_hf_write_later_gemma(const struct lmq_hparams *h, json_t **config)
+{
+    lmq_hf_put_real(config, "query_pre_attn_scalar",
+                    h->attn_scale > 0 ? 1 / (h->attn_scale * h->attn_scale)
+                                      : h->head_dim);
+}
+
 /* ---- GPT-2 and what came of it ---- */
 
 void
@@ -191,21 +239,17 @@ lmq_hf_begin_gptneox(struct lmq_hf_config *config)
 }
 
 void
-lmq_hf_begin_phi2(struct lmq_hf_config *config)
+lmq_hf_begin_stablelm(struct lmq_hf_config *config)
 {
-    if (lmq_hf_switch(config, config->json, "qk_layernorm", false))
-        config->hparams->qk_norm = LMQ_QK_NORM_HEAD;
+    if (lmq_hf_switch(config, config->json, "use_parallel_residual", false))
+        config->hparams->residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM;
 }
 
 void
-lmq_hf_begin_stablelm(struct lmq_hf_config *config)
+lmq_hf_write_stablelm(const struct lmq_hparams *h, json_t **config)
 {
-    struct lmq_hparams *h = config->hparams;
-
-    if (lmq_hf_switch(config, config->json, "use_parallel_residual", false))
-        h->residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM;
-    if (lmq_hf_switch(config, config->json, "qk_layernorm", false))
-        h->qk_norm = LMQ_QK_NORM_HEADS;
+    lmq_hf_put_switch(config, "use_parallel_residual",
+                      h->residual != LMQ_RESIDUAL_SEQUENTIAL);
 }
 
 /* Of Falcon there are three: the first decoder in parallel, with one head of
@@ -244,7 +288,7 @@ lmq_hf_begin_falcon(struct lmq_hf_config *config)
         h->residual = LMQ_RESIDUAL_PARALLEL;
 }
 
-/* ---- Granite, Cohere ---- */
+/* ---- Granite ---- */
 
 void
 lmq_hf_finish_granite(struct lmq_hf_config *config)
@@ -262,10 +306,9 @@ lmq_hf_finish_granite(struct lmq_hf_config *config)
 }
 
 void
-lmq_hf_begin_cohere(struct lmq_hf_config *config)
+lmq_hf_write_granite(const struct lmq_hparams *h, json_t **config)
 {
-    if (lmq_hf_switch(config, config->json, "use_qk_norm", false))
-        config->hparams->qk_norm = LMQ_QK_NORM_HEADS;
+    lmq_hf_put_real(config, "logits_scaling", 1 / h->logit_scale);
 }
 
 /* ---- DeepSeek ---- */

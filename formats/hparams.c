@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "formats/hparams_fields.h"
@@ -291,4 +292,16 @@ lmq_hparams_difference(const struct lmq_hparams *a, const struct lmq_hparams *b)
         if (!is_free(f) && !lmq_field_is_same(f, a, b, 0))
             return f->key;
     return NULL;
+}
+
+bool
+lmq_hparams_are_same(const struct lmq_hparams *a, const struct lmq_hparams *b)
+{
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++)
+        if (!lmq_field_is_same(f, a, b, 0))
+            return false;
+    return strcmp(a->architecture, b->architecture) == 0 &&
+           strcmp(a->unsupported, b->unsupported) == 0 && a->bos == b->bos &&
+           a->n_eos == b->n_eos &&
+           memcmp(a->eos, b->eos, a->n_eos * sizeof(a->eos[0])) == 0;
 }

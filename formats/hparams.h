@@ -214,16 +214,17 @@ void lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
 const char *lmq_hparams_difference(const struct lmq_hparams *a,
                                    const struct lmq_hparams *b);
 
-/* Bases and factors: what LMQ_ROPE_LLAMA3 and LMQ_ROPE_NTK amount to becomes
- * LMQ_ROPE_FACTORS and another base, which every format has words for. */
-void lmq_hparams_settle_rope(struct lmq_hparams *hparams);
-
 /* What two models compute otherwise: an array of objects {"key", "a", "b"},
  * null where one has the usual value. What has no consequence, or can be said
  * in two ways, is no difference; nor are names and special tokens, and real
  * numbers that are one as float32. */
 json_t *lmq_hparams_compare(const struct lmq_hparams *a,
                             const struct lmq_hparams *b);
+
+/* Whether two say the same, but for what they say of tying: all that a
+ * container keeps. */
+bool lmq_hparams_are_same(const struct lmq_hparams *a,
+                          const struct lmq_hparams *b);
 
 /* With their defaults filled in; 0 rotary dimensions if nothing turns. */
 uint32_t lmq_hparams_rotary_dim(const struct lmq_hparams *hparams);

@@ -10,6 +10,7 @@
 
 #include "base/report.h"
 #include "formats/hparams_fields.h"
+#include "formats/rope_scaling.h"
 
 /* A float32 keeps seven digits. */
 #define TOLERANCE 2e-7

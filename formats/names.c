@@ -63,105 +63,110 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 0, 3},
 };
 
+/* In which names a convention is written; all are read. */
+enum { READ = 0, LLAMA = 1, MIXTRAL = 2, BOTH = LLAMA | MIXTRAL };
+
 /* Without prefixes and without ".weight" or ".bias". */
 static const struct {
     const char *pattern;
     enum lmq_role role;
+    unsigned names;
 } conventions[] = {
     /* Hugging Face, Llama and its many relatives */
-    {"embed_tokens", LMQ_ROLE_EMBEDDING},
-    {"layers.#.input_layernorm", LMQ_ROLE_ATTN_NORM},
-    {"layers.#.self_attn.q_proj", LMQ_ROLE_ATTN_Q},
-    {"layers.#.self_attn.k_proj", LMQ_ROLE_ATTN_K},
-    {"layers.#.self_attn.v_proj", LMQ_ROLE_ATTN_V},
-    {"layers.#.self_attn.o_proj", LMQ_ROLE_ATTN_OUT},
+    {"embed_tokens", LMQ_ROLE_EMBEDDING, BOTH},
+    {"layers.#.input_layernorm", LMQ_ROLE_ATTN_NORM, BOTH},
+    {"layers.#.self_attn.q_proj", LMQ_ROLE_ATTN_Q, BOTH},
+    {"layers.#.self_attn.k_proj", LMQ_ROLE_ATTN_K, BOTH},
+    {"layers.#.self_attn.v_proj", LMQ_ROLE_ATTN_V, BOTH},
+    {"layers.#.self_attn.o_proj", LMQ_ROLE_ATTN_OUT, BOTH},
     /* normalise.c knows when this is another norm */
-    {"layers.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM},
-    {"layers.#.mlp.gate_proj", LMQ_ROLE_FFN_GATE},
-    {"layers.#.mlp.up_proj", LMQ_ROLE_FFN_UP},
-    {"layers.#.mlp.down_proj", LMQ_ROLE_FFN_DOWN},
-    {"norm", LMQ_ROLE_OUTPUT_NORM},
-    {"lm_head", LMQ_ROLE_HEAD},
-    {"layers.#.self_attn.q_norm", LMQ_ROLE_ATTN_Q_NORM},
-    {"layers.#.self_attn.k_norm", LMQ_ROLE_ATTN_K_NORM},
-    {"layers.#.self_attn.q_layernorm", LMQ_ROLE_ATTN_Q_NORM},
-    {"layers.#.self_attn.k_layernorm", LMQ_ROLE_ATTN_K_NORM},
-    {"layers.#.self_attn.q_layernorm.norms.@", LMQ_ROLE_ATTN_Q_NORM},
-    {"layers.#.self_attn.k_layernorm.norms.@", LMQ_ROLE_ATTN_K_NORM},
-    {"layers.#.pre_feedforward_layernorm", LMQ_ROLE_FFN_NORM},
-    {"layers.#.post_feedforward_layernorm", LMQ_ROLE_FFN_POST_NORM},
+    {"layers.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM, BOTH},
+    {"layers.#.mlp.gate_proj", LMQ_ROLE_FFN_GATE, LLAMA},
+    {"layers.#.mlp.up_proj", LMQ_ROLE_FFN_UP, LLAMA},
+    {"layers.#.mlp.down_proj", LMQ_ROLE_FFN_DOWN, LLAMA},
+    {"norm", LMQ_ROLE_OUTPUT_NORM, BOTH},
+    {"lm_head", LMQ_ROLE_HEAD, BOTH},
+    {"layers.#.self_attn.q_norm", LMQ_ROLE_ATTN_Q_NORM, LLAMA},
+    {"layers.#.self_attn.k_norm", LMQ_ROLE_ATTN_K_NORM, LLAMA},
+    {"layers.#.self_attn.q_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},
+    {"layers.#.self_attn.k_layernorm", LMQ_ROLE_ATTN_K_NORM, READ},
+    {"layers.#.self_attn.q_layernorm.norms.@", LMQ_ROLE_ATTN_Q_NORM, LLAMA},
+    {"layers.#.self_attn.k_layernorm.norms.@", LMQ_ROLE_ATTN_K_NORM, LLAMA},
+    {"layers.#.pre_feedforward_layernorm", LMQ_ROLE_FFN_NORM, READ},
+    {"layers.#.post_feedforward_layernorm", LMQ_ROLE_FFN_POST_NORM, LLAMA},
     /* ... fused, as Phi 3 has them */
-    {"layers.#.self_attn.qkv_proj", LMQ_ROLE_ATTN_QKV},
-    {"layers.#.mlp.gate_up_proj", LMQ_ROLE_FFN_GATE_UP},
+    {"layers.#.self_attn.qkv_proj", LMQ_ROLE_ATTN_QKV, READ},
+    {"layers.#.mlp.gate_up_proj", LMQ_ROLE_FFN_GATE_UP, READ},
     /* ... with experts: Qwen, DeepSeek, Mixtral */
-    {"layers.#.mlp.gate", LMQ_ROLE_ROUTER},
-    {"layers.#.mlp.gate.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION},
-    {"layers.#.mlp.experts.@.gate_proj", LMQ_ROLE_FFN_GATE},
-    {"layers.#.mlp.experts.@.up_proj", LMQ_ROLE_FFN_UP},
-    {"layers.#.mlp.experts.@.down_proj", LMQ_ROLE_FFN_DOWN},
-    {"layers.#.mlp.shared_expert_gate", LMQ_ROLE_SHARED_SWITCH},
-    {"layers.#.mlp.shared_expert.gate_proj", LMQ_ROLE_SHARED_GATE},
-    {"layers.#.mlp.shared_expert.up_proj", LMQ_ROLE_SHARED_UP},
-    {"layers.#.mlp.shared_expert.down_proj", LMQ_ROLE_SHARED_DOWN},
-    {"layers.#.mlp.shared_experts.gate_proj", LMQ_ROLE_SHARED_GATE},
-    {"layers.#.mlp.shared_experts.up_proj", LMQ_ROLE_SHARED_UP},
-    {"layers.#.mlp.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN},
-    {"layers.#.block_sparse_moe.gate", LMQ_ROLE_ROUTER},
-    {"layers.#.block_sparse_moe.experts.@.w1", LMQ_ROLE_FFN_GATE},
-    {"layers.#.block_sparse_moe.experts.@.w3", LMQ_ROLE_FFN_UP},
-    {"layers.#.block_sparse_moe.experts.@.w2", LMQ_ROLE_FFN_DOWN},
+    {"layers.#.mlp.gate", LMQ_ROLE_ROUTER, LLAMA},
+    {"layers.#.mlp.gate.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
+     READ},
+    {"layers.#.mlp.experts.@.gate_proj", LMQ_ROLE_FFN_GATE, LLAMA},
+    {"layers.#.mlp.experts.@.up_proj", LMQ_ROLE_FFN_UP, LLAMA},
+    {"layers.#.mlp.experts.@.down_proj", LMQ_ROLE_FFN_DOWN, LLAMA},
+    {"layers.#.mlp.shared_expert_gate", LMQ_ROLE_SHARED_SWITCH, LLAMA},
+    {"layers.#.mlp.shared_expert.gate_proj", LMQ_ROLE_SHARED_GATE, LLAMA},
+    {"layers.#.mlp.shared_expert.up_proj", LMQ_ROLE_SHARED_UP, LLAMA},
+    {"layers.#.mlp.shared_expert.down_proj", LMQ_ROLE_SHARED_DOWN, LLAMA},
+    {"layers.#.mlp.shared_experts.gate_proj", LMQ_ROLE_SHARED_GATE, READ},
+    {"layers.#.mlp.shared_experts.up_proj", LMQ_ROLE_SHARED_UP, READ},
+    {"layers.#.mlp.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
+    {"layers.#.block_sparse_moe.gate", LMQ_ROLE_ROUTER, MIXTRAL},
+    {"layers.#.block_sparse_moe.experts.@.w1", LMQ_ROLE_FFN_GATE, MIXTRAL},
+    {"layers.#.block_sparse_moe.experts.@.w3", LMQ_ROLE_FFN_UP, MIXTRAL},
+    {"layers.#.block_sparse_moe.experts.@.w2", LMQ_ROLE_FFN_DOWN, MIXTRAL},
     /* ... with latent attention: DeepSeek */
-    {"layers.#.self_attn.q_a_proj", LMQ_ROLE_ATTN_Q_A},
-    {"layers.#.self_attn.q_a_layernorm", LMQ_ROLE_ATTN_Q_A_NORM},
-    {"layers.#.self_attn.q_b_proj", LMQ_ROLE_ATTN_Q_B},
-    {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A},
-    {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM},
-    {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B},
+    {"layers.#.self_attn.q_a_proj", LMQ_ROLE_ATTN_Q_A, READ},
+    {"layers.#.self_attn.q_a_layernorm", LMQ_ROLE_ATTN_Q_A_NORM, READ},
+    {"layers.#.self_attn.q_b_proj", LMQ_ROLE_ATTN_Q_B, READ},
+    {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A, READ},
+    {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
+    {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B, READ},
     /* Phi 2 */
-    {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT},
-    {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP},
-    {"layers.#.mlp.fc2", LMQ_ROLE_FFN_DOWN},
-    {"final_layernorm", LMQ_ROLE_OUTPUT_NORM},
+    {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.mlp.fc2", LMQ_ROLE_FFN_DOWN, READ},
+    {"final_layernorm", LMQ_ROLE_OUTPUT_NORM, READ},
     /* GPT-2 */
-    {"wte", LMQ_ROLE_EMBEDDING},
-    {"wpe", LMQ_ROLE_POSITIONS},
-    {"h.#.ln_1", LMQ_ROLE_ATTN_NORM},
-    {"h.#.attn.c_attn", LMQ_ROLE_ATTN_QKV},
-    {"h.#.attn.c_proj", LMQ_ROLE_ATTN_OUT},
-    {"h.#.ln_2", LMQ_ROLE_FFN_NORM},
-    {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP},
-    {"h.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN},
-    {"ln_f", LMQ_ROLE_OUTPUT_NORM},
+    {"wte", LMQ_ROLE_EMBEDDING, READ},
+    {"wpe", LMQ_ROLE_POSITIONS, READ},
+    {"h.#.ln_1", LMQ_ROLE_ATTN_NORM, READ},
+    {"h.#.attn.c_attn", LMQ_ROLE_ATTN_QKV, READ},
+    {"h.#.attn.c_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"h.#.ln_2", LMQ_ROLE_FFN_NORM, READ},
+    {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},
+    {"h.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN, READ},
+    {"ln_f", LMQ_ROLE_OUTPUT_NORM, READ},
     /* GPT-NeoX */
-    {"embed_in", LMQ_ROLE_EMBEDDING},
-    {"layers.#.attention.query_key_value", LMQ_ROLE_ATTN_QKV},
-    {"layers.#.attention.dense", LMQ_ROLE_ATTN_OUT},
-    {"layers.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP},
-    {"layers.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN},
-    {"final_layer_norm", LMQ_ROLE_OUTPUT_NORM},
-    {"embed_out", LMQ_ROLE_HEAD},
+    {"embed_in", LMQ_ROLE_EMBEDDING, READ},
+    {"layers.#.attention.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
+    {"layers.#.attention.dense", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN, READ},
+    {"final_layer_norm", LMQ_ROLE_OUTPUT_NORM, READ},
+    {"embed_out", LMQ_ROLE_HEAD, READ},
     /* Falcon */
-    {"word_embeddings", LMQ_ROLE_EMBEDDING},
-    {"h.#.input_layernorm", LMQ_ROLE_ATTN_NORM},
-    {"h.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM},
-    {"h.#.ln_attn", LMQ_ROLE_ATTN_NORM},
-    {"h.#.ln_mlp", LMQ_ROLE_FFN_NORM},
-    {"h.#.self_attention.query_key_value", LMQ_ROLE_ATTN_QKV},
-    {"h.#.self_attention.dense", LMQ_ROLE_ATTN_OUT},
-    {"h.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP},
-    {"h.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN},
+    {"word_embeddings", LMQ_ROLE_EMBEDDING, READ},
+    {"h.#.input_layernorm", LMQ_ROLE_ATTN_NORM, READ},
+    {"h.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM, READ},
+    {"h.#.ln_attn", LMQ_ROLE_ATTN_NORM, READ},
+    {"h.#.ln_mlp", LMQ_ROLE_FFN_NORM, READ},
+    {"h.#.self_attention.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
+    {"h.#.self_attention.dense", LMQ_ROLE_ATTN_OUT, READ},
+    {"h.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP, READ},
+    {"h.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN, READ},
     /* Meta, and llama2.c which follows it */
-    {"tok_embeddings", LMQ_ROLE_EMBEDDING},
-    {"layers.#.attention_norm", LMQ_ROLE_ATTN_NORM},
-    {"layers.#.attention.wq", LMQ_ROLE_ATTN_Q},
-    {"layers.#.attention.wk", LMQ_ROLE_ATTN_K},
-    {"layers.#.attention.wv", LMQ_ROLE_ATTN_V},
-    {"layers.#.attention.wo", LMQ_ROLE_ATTN_OUT},
-    {"layers.#.ffn_norm", LMQ_ROLE_FFN_NORM},
-    {"layers.#.feed_forward.w1", LMQ_ROLE_FFN_GATE},
-    {"layers.#.feed_forward.w3", LMQ_ROLE_FFN_UP},
-    {"layers.#.feed_forward.w2", LMQ_ROLE_FFN_DOWN},
-    {"output", LMQ_ROLE_HEAD},
+    {"tok_embeddings", LMQ_ROLE_EMBEDDING, READ},
+    {"layers.#.attention_norm", LMQ_ROLE_ATTN_NORM, READ},
+    {"layers.#.attention.wq", LMQ_ROLE_ATTN_Q, READ},
+    {"layers.#.attention.wk", LMQ_ROLE_ATTN_K, READ},
+    {"layers.#.attention.wv", LMQ_ROLE_ATTN_V, READ},
+    {"layers.#.attention.wo", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.ffn_norm", LMQ_ROLE_FFN_NORM, READ},
+    {"layers.#.feed_forward.w1", LMQ_ROLE_FFN_GATE, READ},
+    {"layers.#.feed_forward.w3", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.feed_forward.w2", LMQ_ROLE_FFN_DOWN, READ},
+    {"output", LMQ_ROLE_HEAD, READ},
 };
 
 /* In any order, any number of times. */
@@ -331,6 +336,50 @@ lmq_name_canonical(const struct lmq_place *place, char *name, size_t size)
         snprintf(name, size, "blk.%d.%s.%s", (int)place->layer, role, part);
     else
         snprintf(name, size, "%s.%s", role, part);
+}
+
+/* Where a norm follows attention, it has the name that elsewhere is that of the
+ * one before the feed-forward. */
+static const char *
+find_pattern(enum lmq_names names, const struct lmq_place *place,
+             bool has_post_norms)
+{
+    unsigned wanted = names == LMQ_NAMES_MIXTRAL ? MIXTRAL : LLAMA;
+    enum lmq_role role = place->role == LMQ_ROLE_ATTN_POST_NORM
+                             ? LMQ_ROLE_FFN_NORM
+                             : place->role;
+
+    if (place->role == LMQ_ROLE_FFN_NORM && has_post_norms)
+        return "layers.#.pre_feedforward_layernorm";
+    for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
+        bool has_item = strchr(conventions[i].pattern, '@') != NULL;
+        if (conventions[i].role == role && has_item == (place->item >= 0) &&
+            (conventions[i].names & wanted) != 0)
+            return conventions[i].pattern;
+    }
+    return NULL;
+}
+
+bool
+lmq_name_hf(enum lmq_names names, const struct lmq_place *place,
+            bool has_post_norms, char *name, size_t size)
+{
+    const char *p = find_pattern(names, place, has_post_norms);
+    const char *prefix = place->role == LMQ_ROLE_HEAD ? "" : "model.";
+    int n = snprintf(name, size, "%s", prefix);
+
+    if (p == NULL)
+        return false;
+    for (; *p != '\0' && (size_t)n < size; p++)
+        if (*p == '#' || *p == '@')
+            n += snprintf(name + n, size - (size_t)n, "%d",
+                          (int)(*p == '#' ? place->layer : place->item));
+        else
+            n += snprintf(name + n, size - (size_t)n, "%c", *p);
+    if ((size_t)n < size)
+        snprintf(name + n, size - (size_t)n, "%s",
+                 place->part == LMQ_PART_BIAS ? ".bias" : ".weight");
+    return true;
 }
 
 bool

@@ -57,6 +57,13 @@ enum lmq_role {
     LMQ_ROLE_STORED_COUNT
 };
 
+/* How Hugging Face's library calls tensors, where we write its names. */
+enum lmq_names {
+    LMQ_NAMES_NONE,
+    LMQ_NAMES_LLAMA,
+    LMQ_NAMES_MIXTRAL /* Llama's, but for its experts */
+};
+
 enum lmq_part { LMQ_PART_WEIGHT = 0, LMQ_PART_BIAS = 1, LMQ_PART_COUNT };
 
 /* layer is -1 where a tensor belongs to none; so is item where it is neither
@@ -85,6 +92,11 @@ int32_t lmq_name_layer(const char *stored);
  * container has. */
 void lmq_name_canonical(const struct lmq_place *place, char *name,
                         size_t size);
+
+/* As Hugging Face's library has it; false if there is no such name. Whether
+ * norms follow attention changes what the others are called. */
+bool lmq_name_hf(enum lmq_names names, const struct lmq_place *place,
+                 bool has_post_norms, char *name, size_t size);
 
 bool lmq_role_is_per_layer(enum lmq_role role);
 

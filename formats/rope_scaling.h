@@ -30,4 +30,8 @@ double lmq_rope_scale_llama3(const struct lmq_hparams *hparams,
 /* What YaRN multiplies cosines and sines by; `scale` is "mscale", usually 1. */
 double lmq_rope_yarn_gain(double factor, double scale);
 
+/* Bases and factors: what LMQ_ROPE_LLAMA3 and LMQ_ROPE_NTK amount to becomes
+ * LMQ_ROPE_FACTORS and another base, which every format has words for. */
+void lmq_hparams_settle_rope(struct lmq_hparams *hparams);
+
 #endif
