@@ -70,6 +70,7 @@ struct lmq_hf_form {
     double partial;          /* of a head, that turns; 0: all, always */
     const char *partial_key; /* likewise */
     double local_theta;      /* of layers with a window; 0: like the others */
+    const char *local_key;   /* the key for it; NULL: none */
 
     const struct lmq_hf_key *keys[LMQ_HF_MOST_LISTS];
     /* Before sizes are derived and rotary positions are read; windows; when
@@ -129,8 +130,6 @@ struct lmq_gguf_form {
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
     bool lacks_qk_norm;     /* though models of the family may have one */
-    uint32_t window_period; /* each so many-th layer sees everything; 0: all
-                               layers have the window */
     /* llama.cpp loads nothing else. */
     enum lmq_gguf_head head;
     unsigned may_biases, must_biases;
@@ -154,6 +153,8 @@ struct lmq_family {
     enum lmq_qk_norm qk_norm; /* if a model has one */
     enum lmq_activation activation; /* if config.json names no other */
     bool is_plain;    /* a feed-forward without gate */
+    uint32_t window_period; /* each so many-th layer sees everything, if the
+                               file does not say; 0: all have the window */
     struct lmq_hf_form hf;
     struct lmq_gguf_form gguf;
 };

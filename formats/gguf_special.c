@@ -66,7 +66,7 @@ enum lmq_status
 lmq_gguf_read_window(struct lmq_gguf_reader *r)
 {
     struct lmq_hparams *h = r->h;
-    uint32_t period = r->family->gguf.window_period;
+    uint32_t period = r->family->window_period;
     const struct lmq_gguf_value *pattern = lmq_gguf_find(
         r->meta, lmq_gguf_key_of(r, "attention.sliding_window_pattern"));
     enum lmq_status status = LMQ_OK;
@@ -105,7 +105,7 @@ lmq_gguf_write_window(struct lmq_gguf_builder *builder,
            !lmq_layer_is(h, period - 1, LMQ_LAYER_FULL))
         period++;
     if (h->sliding_window == 0 || period > h->n_layers ||
-        period == family->gguf.window_period)
+        period == family->window_period)
         return;
     snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern",
              family->gguf.name);

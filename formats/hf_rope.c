@@ -317,9 +317,11 @@ read_local(struct lmq_hf_config *config)
     const json_t *parameters =
         lmq_hf_object(config, config->json, "rope_parameters");
     const json_t *local = of_kind(config, parameters, "sliding_attention");
-    double theta = lmq_hf_real(config, config->json, "rope_local_base_freq",
-                               config->family->hf.local_theta);
+    const struct lmq_hf_form *form = &config->family->hf;
+    double theta = form->local_theta;
 
+    if (form->local_key != NULL)
+        theta = lmq_hf_real(config, config->json, form->local_key, theta);
     if (local == parameters)
         local = NULL; /* the same for all, but those with a window */
     if (strcmp(kind_of_scaling(config, local), "default") != 0)
@@ -362,8 +364,8 @@ lmq_hf_write_rope(const struct lmq_family *family, const struct lmq_hparams *h,
     json_t *scaling = json_null();
 
     lmq_hf_put_real(config, "rope_theta", h->rope_theta);
-    if (family->hf.local_theta > 0 && h->rope_local_theta > 0)
-        lmq_hf_put_real(config, "rope_local_base_freq", h->rope_local_theta);
+    if (family->hf.local_key != NULL && h->rope_local_theta > 0)
+        lmq_hf_put_real(config, family->hf.local_key, h->rope_local_theta);
     if (family->hf.partial > 0)
         lmq_hf_put_real(config, "partial_rotary_factor",
                         (double)lmq_hparams_rotary_dim(h) / h->head_dim);

@@ -89,9 +89,9 @@ leave_windows(struct lmq_hf_config *config, uint32_t period)
 }
 
 void
-lmq_hf_windows_gemma2(struct lmq_hf_config *config)
+lmq_hf_windows_by_period(struct lmq_hf_config *config)
 {
-    leave_windows(config, 2);
+    leave_windows(config, config->family->window_period);
 }
 
 void
@@ -99,7 +99,8 @@ lmq_hf_windows_gemma3(struct lmq_hf_config *config)
 {
     if (config->hparams->sliding_window == 0)
         lmq_hf_fail(config, "'sliding_window' in the configuration is 0");
-    leave_windows(config, read_period(config, "sliding_window_pattern", 6));
+    leave_windows(config, read_period(config, "sliding_window_pattern",
+                                      config->family->window_period));
 }
 
 /* Some layers do not turn; only these may have a window. */
