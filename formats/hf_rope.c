@@ -318,18 +318,22 @@ read_local(struct lmq_hf_config *config)
         lmq_hf_object(config, config->json, "rope_parameters");
     const json_t *local = of_kind(config, parameters, "sliding_attention");
     const struct lmq_hf_form *form = &config->family->hf;
+    struct lmq_hparams *h = config->hparams;
     double theta = form->local_theta;
 
     if (form->local_key != NULL)
         theta = lmq_hf_real(config, config->json, form->local_key, theta);
     if (local == parameters)
         local = NULL; /* the same for all, but those with a window */
+    if (form->local_key == NULL && local == NULL &&
+        (theta < h->rope_theta || theta > h->rope_theta))
+        lmq_hparams_refuse(h, "a 'rope_theta' of %g, which versions of the "
+                              "library take differently",
+                           h->rope_theta);
     if (strcmp(kind_of_scaling(config, local), "default") != 0)
-        lmq_hparams_refuse(config->hparams,
-                           "rotary scaling of layers with a window");
-    check_keys(config->hparams, local);
-    config->hparams->rope_local_theta =
-        lmq_hf_real(config, local, "rope_theta", theta);
+        lmq_hparams_refuse(h, "rotary scaling of layers with a window");
+    check_keys(h, local);
+    h->rope_local_theta = lmq_hf_real(config, local, "rope_theta", theta);
 }
 
 void

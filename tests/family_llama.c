@@ -388,5 +388,31 @@ const struct family llama_families[] = {
         .shape = {LLAMA_SIZES, .kv_heads = 3, .max_positions = 64,
                   .eps = 3e-5, .theta = 500000},
     },
+    {
+        .name = "olmo3",
+        .config =
+            "{'architectures': ['Olmo3ForCausalLM'], "
+            "'model_type': 'olmo3', 'attention_bias': false, "
+            "'hidden_act': 'silu', 'layer_types': ['sliding_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention', "
+            "'sliding_attention'], 'rms_norm_eps': 3e-05, "
+            "'rope_scaling': {'attention_factor': 1.1386294361119891, "
+            "'beta_fast': 32.0, 'beta_slow': 1.0, 'factor': 4.0, "
+            "'original_max_position_embeddings': $original, "
+            "'rope_type': 'yarn'}, 'rope_theta': 500000, "
+            "'sliding_window': $window, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms_after, hf_attention, hf_mlp},
+        .bits = HAS_GATE | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                HAS_HEAD | HAS_QK_NORM_WHOLE,
+        .shape = {.dim = 60, .hidden = 84, .layers = 5, .heads = 6,
+                  .kv_heads = 3, .head_dim = 10, .vocab = 61,
+                  .activation = oracle_silu, .max_positions = 64,
+                  .eps = 3e-5, .theta = 500000, .window_theta = 500000,
+                  .rope = ORACLE_ROPE_YARN, .factor = 4, .low = 1,
+                  .high = 32, .original = 16, .rope_scale = 1 + 0.1 * LN4,
+                  .window = 9, .sliding = "1110"},
+    },
     {.name = NULL},
 };

@@ -16,6 +16,7 @@ static const char *const model_types[] = {
     "gemma3",     "phi",         "phi3",     "gpt2",       "gpt_neox",
     "falcon",     "RefinedWeb",  "stablelm", "olmo",       "olmo2",
     "granite",    "cohere",      "smollm3",  "deepseek_v2", "deepseek_v3",
+    "olmo3",
 };
 
 static const char *const keys[] = {

@@ -983,6 +983,52 @@ START_TEST(olmo_2_7b)
 }
 END_TEST
 
+START_TEST(olmo_3_7b)
+{
+    struct model *m = read_model(
+        "{'architectures':['Olmo3ForCausalLM'],'attention_bias':false,"
+        "'eos_token_id':100257,'hidden_act':'silu','hidden_size':4096,"
+        "'intermediate_size':11008,'max_position_embeddings':65536,"
+        "'model_type':'olmo3','num_attention_heads':32,"
+        "'num_hidden_layers':32,'num_key_value_heads':32,"
+        "'rms_norm_eps':1e-06,'rope_scaling':{'attention_factor':"
+        "1.2079441541679836,'beta_fast':32.0,'beta_slow':1.0,'factor':8.0,"
+        "'original_max_position_embeddings':8192,'rope_type':'yarn'},"
+        "'rope_theta':500000,'sliding_window':4096,"
+        "'tie_word_embeddings':false,'vocab_size':100278}");
+
+    ck_assert_str_eq(m->h.architecture, "olmo3");
+    assert_sizes(&m->h, 32, 4096, 11008, 32, 32, 128);
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_AFTER);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_WHOLE);
+    ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_YARN);
+    ck_assert_double_eq(m->h.rope_local_theta, 500000);
+    ck_assert_uint_eq(lmq_layer_window(&m->h, 30), 4096);
+    ck_assert_uint_eq(lmq_layer_window(&m->h, 31), 0);
+    m = read_small("Olmo3ForCausalLM",
+                   "'rope_parameters':{'full_attention':{'rope_theta':7e5,"
+                   "'rope_type':'default'},'sliding_attention':"
+                   "{'rope_theta':6e5,'rope_type':'default'}}");
+    ck_assert_double_eq(m->h.rope_theta, 7e5);
+    ck_assert_double_eq(m->h.rope_local_theta, 6e5);
+}
+END_TEST
+
+/* Whether layers with a window follow depends on the library's version. */
+START_TEST(an_olmo_3_with_another_base_is_not_understood)
+{
+    struct model model;
+    struct lmq_error err = {0};
+    bool is_known;
+
+    ck_assert_int_eq(parse("{'architectures':['Olmo3ForCausalLM'],"
+                           "'rope_theta':10000," SMALL "}",
+                           &model, &is_known, &err),
+                     LMQ_OK);
+    ck_assert_ptr_nonnull(strstr(model.h.unsupported, "'rope_theta'"));
+}
+END_TEST
+
 START_TEST(command_r_and_its_larger_one)
 {
     struct model *m = read_model(
@@ -1185,6 +1231,7 @@ START_TEST(the_model_type_decides_where_no_class_is_named)
         {"olmo2", "olmo2"},         {"granite", "granite"},
         {"cohere", "cohere"},       {"deepseek_v2", "deepseek2"},
         {"deepseek_v3", "deepseek2"}, {"smollm3", "smollm3"},
+        {"olmo3", "olmo3"},
     };
     struct model model;
     struct lmq_error err = {0};
@@ -1238,6 +1285,8 @@ main(void)
         falcon_rw_1b,
         olmo_1b_and_7b,
         olmo_2_7b,
+        olmo_3_7b,
+        an_olmo_3_with_another_base_is_not_understood,
         command_r_and_its_larger_one,
         deepseek_v2_lite,
         deepseek_v2_routes_in_groups,
