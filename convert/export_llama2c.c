@@ -25,6 +25,7 @@
 #include "convert/export.h"
 #include "convert/export_vocab.h"
 #include "convert/q8_rows.h"
+#include "formats/hparams_fields.h"
 
 #define MAGIC 0x616b3432u
 #define FILE_VERSION 2
@@ -86,33 +87,40 @@ describe_plain(const struct lmq_hparams *h, struct lmq_hparams *plain)
     /* All that it sees. */
     if (h->sliding_window >= h->context)
         plain->sliding_window = h->sliding_window;
-    if (h->rope_scaling == LMQ_ROPE_PLAIN) {
-        plain->rope_factor = h->rope_factor; /* what is not used */
-        plain->rope_low_factor = h->rope_low_factor;
-        plain->rope_high_factor = h->rope_high_factor;
-        plain->rope_context = h->rope_context;
-    }
+}
+
+static char *
+value_text(const struct lmq_field *field, const struct lmq_hparams *h)
+{
+    json_t *value = lmq_field_to_json(field, h);
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    json_decref(value);
+    return text;
 }
 
 static enum lmq_status
-refuse(struct lmq_error *err, const char *key, const json_t *value,
-       const json_t *wanted)
+refuse(const struct lmq_field *field, const struct lmq_hparams *h,
+       const struct lmq_hparams *plain, struct lmq_error *err)
 {
-    char *is = lmq_json_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    char *should = wanted == NULL ? NULL
-                                  : lmq_json_dump(wanted, JSON_COMPACT |
-                                                           JSON_ENCODE_ANY);
+    bool is_known = field->presence == LMQ_ALWAYS;
+    char *is = value_text(field, h), *should = value_text(field, plain);
+    enum lmq_status status = LMQ_ERR_UNSUPPORTED;
 
-    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-             "llama2.c cannot run this model: '%s' is %.60s%s%.60s", key,
-             is == NULL ? "another" : is,
-             should == NULL ? ", which it does not know"
-                            : ", it computes with ",
-             should == NULL ? "" : should);
-    lmq_hint(err, "--to=safetensors or --to=gguf can say what this model is");
+    if (is == NULL || should == NULL)
+        status = lmq_fail_nomem(err);
+    else
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "llama2.c cannot run this model: '%s' is %.60s%s%.60s",
+                 field->key, is,
+                 is_known ? ", it computes with " : ", which it does not know",
+                 is_known ? should : "");
+    if (status == LMQ_ERR_UNSUPPORTED)
+        lmq_hint(err, "--to=safetensors or --to=gguf can say what this model "
+                      "is");
     free(is);
     free(should);
-    return LMQ_ERR_UNSUPPORTED;
+    return status;
 }
 
 static enum lmq_status
@@ -121,9 +129,6 @@ check_description(const struct lmq_checkpoint *checkpoint,
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
     struct lmq_hparams plain;
-    enum lmq_status status = LMQ_OK;
-    const char *key;
-    json_t *value;
 
     if (!checkpoint->has_model)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
@@ -131,29 +136,15 @@ check_description(const struct lmq_checkpoint *checkpoint,
                         "understand %s",
                         h->unsupported);
     describe_plain(h, &plain);
-    json_t *ours = lmq_hparams_to_json(h, NULL);
-    json_t *theirs = lmq_hparams_to_json(&plain, NULL);
-    if (ours == NULL || theirs == NULL)
-        status = lmq_fail_nomem(err);
-    json_object_foreach(ours, key, value)
-    {
-        const json_t *wanted = json_object_get(theirs, key);
-        if (status == LMQ_OK && !json_equal(value, wanted))
-            status = refuse(err, key, value, wanted);
-    }
-    json_object_foreach(theirs, key, value)
-    {
-        if (status == LMQ_OK && json_object_get(ours, key) == NULL)
-            status = refuse(err, key, NULL, value);
-    }
-    json_decref(ours);
-    json_decref(theirs);
-    if (status == LMQ_OK && (uint64_t)h->n_heads * h->head_dim != h->dim)
-        status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                          "llama2.c cannot run this model: %u heads of %u are "
-                          "not its %u dimensions",
-                          h->n_heads, h->head_dim, h->dim);
-    return status;
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++)
+        if (!lmq_field_is_same(f, h, &plain, 0))
+            return refuse(f, h, &plain, err);
+    if ((uint64_t)h->n_heads * h->head_dim != h->dim)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "llama2.c cannot run this model: %u heads of %u are "
+                        "not its %u dimensions",
+                        h->n_heads, h->head_dim, h->dim);
+    return LMQ_OK;
 }
 
 /* ---- The group ---- */

@@ -49,6 +49,16 @@ find(const struct lmq_hf_config *config, const json_t *object, const char *key)
                : NULL;
 }
 
+/* NULL, and an error, if it is there and of another type. */
+static const json_t *
+expect(struct lmq_hf_config *config, const json_t *found, bool is_right,
+       const char *key, const char *problem)
+{
+    if (found != NULL && !is_right)
+        lmq_hf_fail(config, "'%s' in the configuration is %s", key, problem);
+    return is_right ? found : NULL;
+}
+
 uint32_t
 lmq_hf_count(struct lmq_hf_config *config, const json_t *object,
              const char *key, uint32_t absent)
@@ -72,9 +82,8 @@ lmq_hf_real(struct lmq_hf_config *config, const json_t *object,
 {
     const json_t *found = find(config, object, key);
 
-    if (found != NULL && !json_is_number(found))
-        lmq_hf_fail(config, "'%s' in the configuration is no number", key);
-    return json_is_number(found) ? json_number_value(found) : absent;
+    found = expect(config, found, json_is_number(found), key, "no number");
+    return found == NULL ? absent : json_number_value(found);
 }
 
 bool
@@ -83,11 +92,9 @@ lmq_hf_switch(struct lmq_hf_config *config, const json_t *object,
 {
     const json_t *found = find(config, object, key);
 
-    if (found != NULL && !json_is_boolean(found))
-        lmq_hf_fail(config,
-                    "'%s' in the configuration is neither true nor false",
-                    key);
-    return json_is_boolean(found) ? json_is_true(found) : absent;
+    found = expect(config, found, json_is_boolean(found), key,
+                   "neither true nor false");
+    return found == NULL ? absent : json_is_true(found);
 }
 
 const char *
@@ -96,9 +103,8 @@ lmq_hf_text(struct lmq_hf_config *config, const json_t *object,
 {
     const json_t *found = find(config, object, key);
 
-    if (found != NULL && !json_is_string(found))
-        lmq_hf_fail(config, "'%s' in the configuration is no text", key);
-    return json_is_string(found) ? json_string_value(found) : absent;
+    found = expect(config, found, json_is_string(found), key, "no text");
+    return found == NULL ? absent : json_string_value(found);
 }
 
 const json_t *
@@ -107,9 +113,7 @@ lmq_hf_object(struct lmq_hf_config *config, const json_t *object,
 {
     const json_t *found = find(config, object, key);
 
-    if (found != NULL && !json_is_object(found))
-        lmq_hf_fail(config, "'%s' in the configuration is no object", key);
-    return json_is_object(found) ? found : NULL;
+    return expect(config, found, json_is_object(found), key, "no object");
 }
 
 const json_t *
@@ -118,9 +122,7 @@ lmq_hf_list(struct lmq_hf_config *config, const json_t *object,
 {
     const json_t *found = find(config, object, key);
 
-    if (found != NULL && !json_is_array(found))
-        lmq_hf_fail(config, "'%s' in the configuration is no list", key);
-    return json_is_array(found) ? found : NULL;
+    return expect(config, found, json_is_array(found), key, "no list");
 }
 
 int64_t
