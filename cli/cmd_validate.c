@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -50,6 +49,12 @@ static const struct option options[] = {
 /* ---- Options ---- */
 
 static bool
+is_page_output(const char *html)
+{
+    return html != NULL && strcmp(html, "-") == 0;
+}
+
+static bool
 parse(const struct arguments *arguments,
       struct lmq_validate_options *validate, const char **gates)
 {
@@ -66,12 +71,13 @@ parse(const struct arguments *arguments,
         .has_attribution = has_option(arguments, "attribute"),
         .has_floor = has_option(arguments, "floor"),
         .skips_checksums = has_option(arguments, "no-verify"),
-        .page = option_text(arguments, "report"),
         .replaces = has_option(arguments, "force"),
         .gates = gates,
         .n_gates =
             (size_t)option_texts(arguments, "gate", gates, MAX_GATES),
     };
+    if (!is_page_output(option_text(arguments, "report")))
+        validate->page = option_text(arguments, "report");
     if ((validate->page != NULL &&
          !check_output_name(validate->page, ".html")) ||
         !option_integer(arguments, "ctx", 2, 1 << 28, &ctx) ||
@@ -277,28 +283,16 @@ print_summary(const struct arguments *arguments, const struct lmq_report *r)
 
 /* ---- The page ---- */
 
+/* Two things cannot share standard output. */
 static bool
-is_page_output(const char *html)
+is_page_possible(const struct arguments *arguments, const char *html)
 {
-    return html != NULL && strcmp(html, "-") == 0;
-}
-
-/* Better now than after the work. Returns -1, or the exit code. */
-static int
-check_page(const struct arguments *arguments, const char *html)
-{
-    if (is_page_output(html))
-        return wants_data(arguments)
-                   ? usage_error(arguments->command,
-                                 "--report=- wants standard output for "
-                                 "itself: not with --json or --yaml")
-                   : -1;
-    if (html == NULL || access(html, F_OK) != 0 ||
-        has_option(arguments, "force"))
-        return -1;
-    print_error("%s: exists already", html);
-    fputs("hint: -f (--force) replaces it\n", stderr);
-    return EXIT_SYSTEM;
+    if (!is_page_output(html) || !wants_data(arguments))
+        return true;
+    usage_error(arguments->command,
+                "--report=- wants standard output for itself: not with --json "
+                "or --yaml");
+    return false;
 }
 
 static enum lmq_status
@@ -420,17 +414,15 @@ run(const struct arguments *arguments)
     if (!parse(arguments, &validate_options, gates) ||
         !check_gates(arguments) || !open_options(arguments, &open) ||
         !choose_text(arguments, &sample, sample_path, &validate_options) ||
+        !is_page_possible(arguments, html) ||
         !start_progress(arguments, "tokens", &state, &progress))
         return EXIT_USAGE;
-    int code = check_page(arguments, html);
-    if (code != -1)
-        return code;
     enum lmq_status status = validate(arguments, &open, &validate_options,
                                       &progress, &report, &is_partial, &err);
     end_progress(&state);
     if (status != LMQ_OK)
         return report_error(&err);
-    code = show(arguments, report, html, is_partial != 0);
+    int code = show(arguments, report, html, is_partial != 0);
     lmq_report_free(report);
     return code;
 }

@@ -93,7 +93,7 @@ static char *
 value_text(const struct lmq_field *field, const struct lmq_hparams *h)
 {
     json_t *value = lmq_field_to_json(field, h);
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = lmq_json_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
 
     json_decref(value);
     return text;

@@ -41,9 +41,14 @@ check_kind(struct lmq_checkpoint *checkpoint, bool is_forced,
     enum lmq_status status = lmq_tokenizer_open(
         checkpoint->blobs, checkpoint->n_blobs, tokenizer, &why);
 
-    if (status == LMQ_OK || status == LMQ_ERR_NOMEM)
-        return status;
+    if (status == LMQ_OK)
+        return LMQ_OK;
     *tokenizer = NULL;
+    if (status == LMQ_ERR_NOMEM || status == LMQ_ERR_IO) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
     if (checkpoint->tokenizer_path != NULL && !is_forced) {
         lmq_fail(err, status, 0, "%s", why.message);
         lmq_hint(err, "--tokenizer names a tokenizer.json, a SentencePiece or "
@@ -92,7 +97,7 @@ enum lmq_status
 lmq_convert_foresee(struct lmq_checkpoint *checkpoint, bool forces_tokenizer,
                     struct lmq_error *err)
 {
-    struct lmq_tokenizer *tokenizer;
+    struct lmq_tokenizer *tokenizer = NULL;
 
     note_what_cannot_run(checkpoint);
     if (checkpoint->n_blobs == 0) {
@@ -107,7 +112,6 @@ lmq_convert_foresee(struct lmq_checkpoint *checkpoint, bool forces_tokenizer,
     if (status == LMQ_OK && tokenizer != NULL && checkpoint->has_model)
         status = check_size(checkpoint, lmq_tokenizer_size(tokenizer),
                             forces_tokenizer, err);
-    if (status == LMQ_OK)
-        lmq_tokenizer_close(tokenizer);
+    lmq_tokenizer_close(tokenizer);
     return status;
 }

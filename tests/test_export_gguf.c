@@ -110,7 +110,7 @@ assert_identical(const char *path_a, const char *path_b)
 
     ck_assert_msg(lmq_diff(a, b, 1, NULL, &report, &err) == LMQ_OK, "%s",
                   err.message);
-    ck_assert(lmq_report_number(report, "identical") == 1);
+    ck_assert(lmq_report_number(report, "weights.equal") == 1);
     lmq_report_free(report);
     lmq_checkpoint_close(a);
     lmq_checkpoint_close(b);

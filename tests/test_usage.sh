@@ -379,6 +379,7 @@ else
             fail "convert on a terminal of $width"
         # Each state of the line stands between \r and the next.
         tr '\r' '\n' < screen | grep "^$escape\[K" | sed "s/^$escape\[K//" |
+            grep -v '^note: ' |
             awk -v w=$width 'length >= w { print; bad = 1 } END { exit bad }' ||
             fail "progress is wider than $width"
         case $width in
