@@ -76,13 +76,15 @@ read_keys(struct lmq_hf_config *config)
         config->hparams->norm_eps =
             lmq_hf_real(config, config->json, family->hf.eps_key,
                         family->hf.eps);
+    if (family->hf.qk_norm_key == NULL ||
+        lmq_hf_switch(config, config->json, family->hf.qk_norm_key, false))
+        config->hparams->qk_norm = family->qk_norm;
 }
 
 static void
 begin(struct lmq_hf_config *config)
 {
     const struct lmq_family *family = config->family;
-    const char *qk_norm_key = family->hf.qk_norm_key;
     struct lmq_hparams *h = config->hparams;
 
     *config->source = family->hf.source;
@@ -90,10 +92,6 @@ begin(struct lmq_hf_config *config)
     h->norm_place = family->norm_place;
     h->residual = family->residual;
     h->positions = family->positions;
-    if (qk_norm_key == NULL ||
-        lmq_hf_switch(config, config->json, qk_norm_key, false))
-        h->qk_norm = family->qk_norm;
-    h->activation = family->activation;
     h->is_gated = !family->is_plain;
     h->context = family->hf.context;
     h->n_kv_heads = family->hf.n_kv_heads;
@@ -153,8 +151,10 @@ read_activation(struct lmq_hf_config *config)
     const char *name = lmq_hf_text(config, config->json,
                                    activation_key(config->family), NULL);
 
-    if (name == NULL)
+    if (name == NULL) {
+        config->hparams->activation = config->family->activation;
         return;
+    }
     for (size_t i = 0; i < N_ACTIVATIONS; i++)
         if (strcmp(name, activations[i].name) == 0) {
             config->hparams->activation = activations[i].activation;
