@@ -13,8 +13,8 @@
 #include "convert/foresee.h"
 #include "convert/pipeline.h"
 #include "convert/plan.h"
+#include "formats/checkpoint/packed.h"
 #include "formats/describe.h"
-#include "formats/packed.h"
 
 /* ---- Report ---- */
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
-#include "runtime/tokenizer.h"
+#include "runtime/tokenizer/tokenizer.h"
 
 /* Embeddings have some rows more than there are tokens, so that their number
  * is a round one; this many are still usual (Phi 1.5: 905 of 51200). */

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "formats/checkpoint.h"
+#include "formats/checkpoint/checkpoint.h"
 
 /* Notes why the model cannot be run or will have no text. A tokenizer with
  * more tokens than the model has rows, and a file given as one that is none,

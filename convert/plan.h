@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "formats/checkpoint.h"
-#include "formats/lmq.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/lmq/lmq.h"
 
 /* The options of lmq_convert(), understood. */
 struct lmq_convert_settings {

@@ -5,8 +5,8 @@
 #ifndef LMQ_CONVERT_Q8_ROWS_H
 #define LMQ_CONVERT_Q8_ROWS_H
 
-#include "formats/checkpoint.h"
-#include "formats/lmq.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/lmq/lmq.h"
 
 /* One thread's; zero to begin with. */
 struct lmq_q8_reader {

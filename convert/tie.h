@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "formats/checkpoint.h"
+#include "formats/checkpoint/checkpoint.h"
 
 struct lmq_tie_finding {
     bool is_tied;

@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "formats/checkpoint.h"
-#include "formats/lmq.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/lmq/lmq.h"
 
 json_t *lmq_describe_dims(const uint64_t *dims, uint32_t n_dims);
 json_t *lmq_describe_notes(const struct lmq_checkpoint *checkpoint);

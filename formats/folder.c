@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "formats/checkpoint.h"
+#include "formats/checkpoint/checkpoint.h"
 
 static bool
 has_ending(const char *name, const char *const *endings, size_t n)

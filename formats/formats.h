@@ -5,7 +5,7 @@
 #ifndef LMQ_FORMATS_FORMATS_H
 #define LMQ_FORMATS_FORMATS_H
 
-#include "formats/checkpoint.h"
+#include "formats/checkpoint/checkpoint.h"
 
 extern const struct lmq_format lmq_format_lmq;
 extern const struct lmq_format lmq_format_gguf;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "formats/lmq.h"
+#include "formats/lmq/lmq.h"
 
 void
 lmq_matrix_row(const struct lmq_matrix *matrix, size_t row, float *out)

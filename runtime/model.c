@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "formats/lmq.h"
-#include "formats/packed.h"
+#include "formats/checkpoint/packed.h"
+#include "formats/lmq/lmq.h"
 
 /* ---- Where each role goes ---- */
 

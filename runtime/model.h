@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "formats/checkpoint.h"
-#include "runtime/kernels.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "runtime/kernels/kernels.h"
 
 /* A weight matrix in one of the two forms that there are kernels for. */
 struct lmq_matrix {

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/elementary.h"
-#include "formats/rope_scaling.h"
+#include "formats/model/rope_scaling.h"
 
 #define PI 3.14159265358979323846
 #define LN2 0.693147180559945309417

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/hparams.h"
+#include "formats/model/hparams.h"
 
 /* Layers with a window may turn by another base than the others. */
 enum lmq_rope_kind {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "runtime/kernels.h"
+#include "runtime/kernels/kernels.h"
 
 enum state { OUT, ELIGIBLE, CHOSEN };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/hparams.h"
+#include "formats/model/hparams.h"
 
 /* What choosing one token's experts works with. */
 struct lmq_choice {

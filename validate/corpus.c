@@ -20,7 +20,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "runtime/tokenizer.h"
+#include "runtime/tokenizer/tokenizer.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
 #define TEXT_STEP ((size_t)1 << 16)

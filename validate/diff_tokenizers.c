@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "runtime/tokenizer.h"
+#include "runtime/tokenizer/tokenizer.h"
 
 /* How a text is normalized and split shows only in one that has what people
  * disagree about. */

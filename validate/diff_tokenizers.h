@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "formats/checkpoint.h"
+#include "formats/checkpoint/checkpoint.h"
 
 /* An object: "equal" (null where neither has one), "in_a", "in_b",
  * "differences" (objects "key", "a", "b"). What they do counts, not how their

@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "formats/lmq.h"
+#include "formats/lmq/lmq.h"
 #include "validate/job.h"
 
 #define CONTEXT_TOKENS 12 /* shown before a bad position */

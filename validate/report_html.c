@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/output.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "lmquant.h"
 
 /* ---- Text ---- */

@@ -1,0 +1,169 @@
+/*
+ * export.c - finds the exporter, and makes the report.
+ */
+#include "config.h"
+
+#include "convert/export/export.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/report.h"
+#include "formats/checkpoint/packed.h"
+#include "formats/describe.h"
+#include "formats/lmq/lmq.h"
+
+static enum lmq_status
+check_file(const struct lmq_checkpoint *checkpoint, const char *path,
+           bool replaces, struct lmq_error *err)
+{
+    return lmq_output_check(path, replaces, &checkpoint->originals, err);
+}
+
+static const struct {
+    const char *name;
+    bool has_shards;
+    enum lmq_status (*check)(const struct lmq_checkpoint *checkpoint,
+                             const char *output, bool replaces,
+                             struct lmq_error *err);
+    enum lmq_status (*export)(struct lmq_checkpoint *checkpoint,
+                              const char *output,
+                              const struct lmq_export_options *options,
+                              const struct lmq_progress *progress,
+                              json_t **report, struct lmq_error *err);
+} exporters[] = {
+    {"gguf", false, check_file, lmq_export_gguf},
+    {"llama2c", false, check_file, lmq_export_llama2c},
+    {"safetensors", true, lmq_export_check_folder, lmq_export_safetensors},
+};
+
+#define N_EXPORTERS (sizeof(exporters) / sizeof(exporters[0]))
+
+void
+lmq_export_add_file(json_t **report, const char *path, uint64_t size)
+{
+    const char *slash = strrchr(path, '/');
+    json_t *files = json_incref(json_object_get(*report, "files"));
+    json_t *file = json_object();
+
+    if (files == NULL)
+        files = json_array();
+    lmq_put(&file, "name", lmq_json_text(slash == NULL ? path : slash + 1));
+    lmq_put(&file, "bytes", lmq_json_size(size));
+    lmq_append(&files, file);
+    lmq_put(report, "files", files);
+}
+
+/* A damaged container must not become a file that looks good. */
+static enum lmq_status
+check_source(const struct lmq_checkpoint *checkpoint,
+             const struct lmq_export_options *options,
+             const struct lmq_progress *progress, struct lmq_error *err)
+{
+    struct lmq_report *report;
+    enum lmq_status status = lmq_checkpoint_need_weights(checkpoint, err);
+
+    if (status != LMQ_OK || lmq_checkpoint_container(checkpoint) == NULL)
+        return status;
+    status = lmq_verify(checkpoint->path, options->threads, progress, &report,
+                        err);
+    lmq_report_free(report);
+    if (status == LMQ_ERR_FORMAT)
+        lmq_hint(err, "lmquant verify says where");
+    return status;
+}
+
+/* Elements are read as float32, whatever the exporter makes of them. */
+static void
+tell_of_doubles(struct lmq_checkpoint *checkpoint, json_t **report)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        n += checkpoint->tensors[i].dtype == LMQ_DTYPE_F64;
+    if (n == 0)
+        return;
+    lmq_checkpoint_note(checkpoint,
+                        "tensors of float64 that were rounded to float32: "
+                        "%zu",
+                        n);
+    lmq_put(report, "is_lossless", json_false());
+}
+
+static void
+add_totals(const struct lmq_checkpoint *checkpoint, json_t **report)
+{
+    uint64_t n_parameters = 0, input = 0, output = 0;
+    json_t *file;
+    size_t i;
+
+    for (i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].alias_of == NULL)
+            n_parameters += checkpoint->tensors[i].n_elements;
+    for (i = 0; i < checkpoint->n_files; i++)
+        input += lmq_input_size(checkpoint->files[i]);
+    json_array_foreach(json_object_get(*report, "files"), i, file)
+        output +=
+            (uint64_t)json_integer_value(json_object_get(file, "bytes"));
+    lmq_put(report, "parameters", lmq_json_size(n_parameters));
+    lmq_put(report, "input_bytes", lmq_json_size(input));
+    lmq_put(report, "output_bytes", lmq_json_size(output));
+    lmq_put(report, "notes", lmq_describe_notes(checkpoint));
+}
+
+static size_t
+find_exporter(const char *name)
+{
+    size_t i = 0;
+
+    while (i < N_EXPORTERS && strcmp(exporters[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+enum lmq_status
+lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
+           const struct lmq_export_options *options,
+           const struct lmq_progress *progress, struct lmq_report **report,
+           struct lmq_error *err)
+{
+    if (report != NULL)
+        *report = NULL;
+    if (options == NULL || options->to == NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, "no format to export to is named");
+    size_t found = find_exporter(options->to);
+    if (found == N_EXPORTERS) {
+        lmq_fail(err, LMQ_ERR_ARG, 0, "cannot export to '%s'", options->to);
+        lmq_hint(err, "known are gguf, llama2c and safetensors");
+        return LMQ_ERR_ARG;
+    }
+    if (options->shard_size > 0 && !exporters[found].has_shards)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "--shard-size: %s is written as one file",
+                        options->to);
+    enum lmq_status status = exporters[found].check(
+        checkpoint, output, options->replaces != 0, err);
+    if (status != LMQ_OK)
+        return status;
+    json_t *json = json_object();
+    lmq_put(&json, "input", lmq_json_text(checkpoint->path));
+    lmq_put(&json, "format", json_string(checkpoint->format->name));
+    lmq_put(&json, "output", lmq_json_text(output));
+    lmq_put(&json, "to", json_string(options->to));
+    status = check_source(checkpoint, options, progress, err);
+    if (status == LMQ_OK)
+        status = exporters[found].export(checkpoint, output, options, progress,
+                                         &json, err);
+    if (status != LMQ_OK) {
+        if (status != LMQ_ERR_ARG) /* that is about the options */
+            lmq_error_in(err, checkpoint->path);
+        json_decref(json);
+        return status;
+    }
+    tell_of_doubles(checkpoint, &json);
+    add_totals(checkpoint, &json);
+    if (report != NULL)
+        return lmq_report_finish(json, report, err);
+    json_decref(json);
+    return LMQ_OK;
+}

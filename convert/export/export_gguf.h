@@ -1,0 +1,74 @@
+/*
+ * export_gguf.h - the parts of the GGUF exporter.
+ *
+ * export_gguf_plan.c decides what is written, export_gguf_vocab.c makes the
+ * tokenizer's keys, export_gguf_data.c writes the tensors, export_gguf.c puts
+ * it together.
+ */
+#ifndef LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
+#define LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
+
+#include "base/output.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/gguf/gguf_build.h"
+#include "formats/gguf/gguf_keys.h"
+
+#define LMQ_GGUF_DATA_ALIGN 32
+
+enum lmq_gguf_stored {
+    LMQ_GGUF_STORED_F32,
+    LMQ_GGUF_STORED_F16,
+    LMQ_GGUF_STORED_BF16,
+    LMQ_GGUF_STORED_Q8_0,
+    LMQ_GGUF_STORED_COUNT
+};
+
+struct lmq_gguf_stored_type {
+    const char *name;
+    uint32_t number;    /* of the tensor type */
+    uint32_t file_type; /* general.file_type of a file mostly of it */
+    uint32_t n, size;   /* elements and bytes of a block */
+};
+extern const struct lmq_gguf_stored_type
+    lmq_gguf_stored_types[LMQ_GGUF_STORED_COUNT];
+
+/* One tensor of the output: one of ours, or several after each other. */
+struct lmq_gguf_target {
+    char name[64];
+    uint32_t n_dims;
+    uint64_t dims[3]; /* outermost first */
+    uint64_t n_rows, n_cols;
+    const struct lmq_tensor **sources;
+    size_t n_sources, capacity;
+    const double *values; /* instead of sources: one row of float32 */
+    enum lmq_gguf_stored type;
+    uint64_t offset, size; /* within the data */
+    double sum_sq, err_sq; /* of what was rounded */
+};
+
+struct lmq_gguf_plan {
+    struct lmq_checkpoint *checkpoint;
+    const struct lmq_family *family;
+    struct lmq_hparams said; /* as it is written */
+    double near[LMQ_MAX_ROPE_FACTORS], far[LMQ_MAX_ROPE_FACTORS];
+    struct lmq_gguf_target *targets;
+    size_t n_targets, capacity;
+    enum lmq_gguf_stored mostly;
+    uint64_t data_size;
+};
+
+/* `type` as --type names it; NULL: as the checkpoint has it. */
+enum lmq_status lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint,
+                                   const char *type,
+                                   struct lmq_gguf_plan *plan,
+                                   struct lmq_error *err);
+void lmq_gguf_plan_free(struct lmq_gguf_plan *plan);
+
+/* Writes the tensors from `data_at` on. */
+enum lmq_status lmq_gguf_write_data(struct lmq_gguf_plan *plan,
+                                    struct lmq_output *output,
+                                    uint64_t data_at, int threads,
+                                    const struct lmq_progress *progress,
+                                    struct lmq_error *err);
+
+#endif

@@ -1,0 +1,450 @@
+/*
+ * export_gguf_data.c - writes the tensors of a GGUF.
+ *
+ * Piece by piece, several at a time; memory does not grow with the model. The
+ * int8 groups of a container become blocks of Q8_0 as they are, wherever their
+ * scales are exact in half precision; everything else is rounded here, and
+ * what that costs is counted.
+ */
+#include "config.h"
+
+#include "convert/export/export_gguf.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "base/size.h"
+#include "base/tasks.h"
+#include "convert/q8_rows.h"
+#include "quantize/dtype.h"
+#include "quantize/group.h"
+
+#define BLOCK 32
+#define BLOCK_SIZE 34
+/* Elements of a piece, and pieces at a time. */
+#define PIECE ((size_t)1 << 17)
+#define WINDOW 64
+/* Never more than this for all buffers. */
+#define BUFFERS_MAX ((size_t)256 << 20)
+
+/* Rows of one source that go to one place. */
+struct piece {
+    size_t target, source;
+    uint64_t row, n_rows; /* of the source */
+    uint64_t offset;      /* in the file */
+    double sum_sq, err_sq;
+};
+
+struct worker {
+    struct lmq_q8_reader reader;
+    float *x;
+    int8_t *q;
+    float *scales;
+    unsigned char *out;
+};
+
+struct position {
+    size_t target, source;
+    uint64_t row;    /* of the source */
+    uint64_t before; /* rows of the target before the source */
+};
+
+struct writer {
+    struct lmq_gguf_plan *plan;
+    struct lmq_output *output;
+    uint64_t data_at;
+    const struct lmq_progress *progress;
+    size_t most; /* elements of the largest piece */
+    struct piece *window;
+    struct position at; /* of the next piece */
+    uint64_t done;      /* where the last one that was merged begins */
+    struct lmq_workers workers;
+};
+
+/* ---- Rotary pairs ---- */
+
+/* Rows of a head, of which `n` from `first` on turn; n 0: none. */
+struct turning {
+    uint64_t head, first, n;
+};
+
+/* The opposite of what split.c undoes. */
+static struct turning
+turning_rows(const struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor)
+{
+    const struct lmq_hparams *h = &plan->checkpoint->hparams;
+    uint64_t rotary = lmq_hparams_rotary_dim(h);
+    struct turning t = {h->head_dim,
+                        h->kv_lora_rank > 0 ? h->head_dim - rotary : 0,
+                        rotary};
+
+    if (!plan->family->gguf.has_rotary_pairs)
+        return (struct turning){0};
+    switch ((int)tensor->place.role) {
+    case LMQ_ROLE_ATTN_Q:
+    case LMQ_ROLE_ATTN_K:
+    case LMQ_ROLE_ATTN_Q_B:
+    case LMQ_ROLE_ATTN_Q_NORM:
+    case LMQ_ROLE_ATTN_K_NORM:
+        return t;
+    case LMQ_ROLE_ATTN_KV_A:
+        t.head = h->kv_lora_rank + rotary;
+        t.first = h->kv_lora_rank;
+        return t;
+    default:
+        return (struct turning){0};
+    }
+}
+
+/* Which of our rows stands in row `row` of the file. */
+static uint64_t
+our_row(const struct turning *t, uint64_t row)
+{
+    if (t->n == 0)
+        return row;
+    uint64_t in_head = row % t->head, in_pairs = in_head - t->first;
+    if (in_head < t->first || in_pairs >= t->n)
+        return row;
+    return row - in_pairs + in_pairs / 2 + in_pairs % 2 * (t->n / 2);
+}
+
+/* ---- Cutting ---- */
+
+/* A tensor of one dimension is a column. */
+static uint64_t
+source_rows(const struct lmq_tensor *source)
+{
+    return source->n_dims == 1 ? source->n_elements : source->n_rows;
+}
+
+/* Whole heads where rows change places. */
+static uint64_t
+rows_at_once(const struct lmq_gguf_plan *plan,
+             const struct lmq_gguf_target *target,
+             const struct lmq_tensor *source)
+{
+    struct turning t = turning_rows(plan, source);
+    uint64_t n = PIECE / target->n_cols;
+
+    n = n == 0 ? 1 : n;
+    if (t.n == 0)
+        return n;
+    return n < t.head ? t.head : n - n % t.head;
+}
+
+static size_t
+largest_piece(const struct lmq_gguf_plan *plan)
+{
+    uint64_t most = PIECE;
+
+    for (size_t i = 0; i < plan->n_targets; i++) {
+        const struct lmq_gguf_target *target = &plan->targets[i];
+        for (size_t k = 0; k < target->n_sources; k++) {
+            const struct lmq_tensor *source = target->sources[k];
+            uint64_t rows = rows_at_once(plan, target, source);
+            rows = lmq_u64_min(rows, source_rows(source));
+            if (rows * target->n_cols > most)
+                most = rows * target->n_cols;
+        }
+    }
+    return (size_t)most;
+}
+
+/* The next piece; false behind the last one. */
+static bool
+next_piece(void *context, size_t slot)
+{
+    struct writer *w = context;
+    const struct lmq_gguf_plan *plan = w->plan;
+    struct position *at = &w->at;
+    struct piece *piece = &w->window[slot];
+
+    while (at->target < plan->n_targets &&
+           at->source == plan->targets[at->target].n_sources)
+        *at = (struct position){.target = at->target + 1};
+    if (at->target == plan->n_targets)
+        return false;
+    const struct lmq_gguf_target *target = &plan->targets[at->target];
+    const struct lmq_gguf_stored_type *type =
+        &lmq_gguf_stored_types[target->type];
+    const struct lmq_tensor *source = target->sources[at->source];
+    uint64_t rows = source_rows(source);
+    uint64_t n = lmq_u64_min(rows_at_once(plan, target, source),
+                             rows - at->row);
+    *piece = (struct piece){.target = at->target, .source = at->source,
+                            .row = at->row, .n_rows = n};
+    piece->offset = w->data_at + target->offset +
+                    (at->before + at->row) * target->n_cols / type->n *
+                        type->size;
+    at->row += n;
+    if (at->row == rows) {
+        at->before += rows;
+        at->source++;
+        at->row = 0;
+    }
+    return true;
+}
+
+/* ---- Encoding ---- */
+
+static void
+count_error(struct piece *piece, float value, float stored)
+{
+    double error = (double)value - (double)stored;
+
+    piece->sum_sq += (double)value * (double)value;
+    piece->err_sq += error * error;
+}
+
+/* n values; false if one of them cannot be said in the type. */
+static bool
+encode_floats(struct piece *piece, enum lmq_gguf_stored type, const float *x,
+              size_t n, unsigned char *out)
+{
+    bool is_finite = true;
+
+    for (size_t i = 0; i < n; i++) {
+        float stored = x[i];
+        if (type == LMQ_GGUF_STORED_F32) {
+            lmq_store_f32le(out + 4 * i, x[i]);
+        } else if (type == LMQ_GGUF_STORED_F16) {
+            uint16_t half = lmq_f32_to_f16(x[i]);
+            stored = lmq_f16_to_f32(half);
+            lmq_store_u16le(out + 2 * i, half);
+        } else {
+            uint16_t half = lmq_f32_to_bf16(x[i]);
+            stored = lmq_bf16_to_f32(half);
+            lmq_store_u16le(out + 2 * i, half);
+        }
+        is_finite &= isfinite(stored) != 0;
+        count_error(piece, x[i], stored);
+    }
+    return is_finite;
+}
+
+/* One block out of 32 floats. */
+static bool
+round_block(struct piece *piece, const float *x, unsigned char *out)
+{
+    const struct lmq_quant quant = {.group_size = BLOCK,
+                                    .method = LMQ_METHOD_SEARCH,
+                                    .scales = LMQ_SCALES_F16,
+                                    .multiplier = 1};
+    struct lmq_quant_stats stats = {0};
+    int8_t q[BLOCK];
+    float scale;
+
+    lmq_quantize_row(&quant, x, BLOCK, q, &scale, &stats);
+    uint16_t half = lmq_f32_to_f16(scale);
+    if (stats.has_nonfinite || !isfinite(lmq_f16_to_f32(half)))
+        return false;
+    lmq_store_u16le(out, half);
+    memcpy(out + 2, q, BLOCK);
+    piece->sum_sq += stats.sum_sq;
+    piece->err_sq += stats.err_sq;
+    return true;
+}
+
+/* One block that a container has: as it is, if half precision can say its
+ * scale. */
+static bool
+take_block(struct piece *piece, const int8_t *q, float scale,
+           unsigned char *out)
+{
+    uint16_t half = lmq_f32_to_f16(scale);
+    float x[BLOCK];
+
+    for (size_t i = 0; i < BLOCK; i++)
+        x[i] = (float)q[i] * scale;
+    if (lmq_f16_to_f32(half) < scale || lmq_f16_to_f32(half) > scale)
+        return round_block(piece, x, out);
+    lmq_store_u16le(out, half);
+    memcpy(out + 2, q, BLOCK);
+    for (size_t i = 0; i < BLOCK; i++)
+        piece->sum_sq += (double)x[i] * (double)x[i];
+    return true;
+}
+
+/* A row of int8 that is there, or of floats. */
+static bool
+encode_row(struct piece *piece, const struct lmq_gguf_target *target,
+           const struct worker *worker, bool is_int8, uint64_t row,
+           unsigned char *out)
+{
+    size_t n_cols = (size_t)target->n_cols;
+    bool is_fine = true;
+
+    if (target->type != LMQ_GGUF_STORED_Q8_0)
+        return encode_floats(piece, target->type, worker->x + row * n_cols,
+                             n_cols, out);
+    for (size_t i = 0; i < n_cols / BLOCK; i++) {
+        size_t at = (size_t)row * n_cols + BLOCK * i;
+        is_fine &= is_int8 ? take_block(piece, worker->q + at,
+                                        worker->scales[at / BLOCK],
+                                        out + BLOCK_SIZE * i)
+                           : round_block(piece, worker->x + at,
+                                         out + BLOCK_SIZE * i);
+    }
+    return is_fine;
+}
+
+/* ---- One piece ---- */
+
+static enum lmq_status
+write_piece(void *context, size_t slot, void *state, struct lmq_error *err)
+{
+    struct writer *w = context;
+    struct piece *piece = &w->window[slot];
+    struct worker *worker = state;
+    struct lmq_checkpoint *checkpoint = w->plan->checkpoint;
+    const struct lmq_gguf_target *target = &w->plan->targets[piece->target];
+    const struct lmq_gguf_stored_type *type =
+        &lmq_gguf_stored_types[target->type];
+    const struct lmq_tensor *source = target->sources[piece->source];
+    struct turning t = turning_rows(w->plan, source);
+    size_t n_cols = (size_t)target->n_cols;
+    size_t row_size = n_cols / type->n * type->size;
+    bool is_int8 = target->type == LMQ_GGUF_STORED_Q8_0 &&
+                   lmq_q8_is_stored(checkpoint, source, BLOCK);
+    enum lmq_status status =
+        is_int8 ? lmq_q8_read_rows(checkpoint, source, piece->row,
+                                   (size_t)piece->n_rows, BLOCK,
+                                   &worker->reader, worker->q,
+                                   worker->scales, err)
+                : lmq_checkpoint_read(checkpoint, source,
+                                      piece->row * n_cols,
+                                      (size_t)piece->n_rows * n_cols,
+                                      worker->x, &worker->reader.scratch, err);
+
+    for (uint64_t i = 0; i < piece->n_rows && status == LMQ_OK; i++)
+        if (!encode_row(piece, target, worker, is_int8,
+                        our_row(&t, piece->row + i) - piece->row,
+                        worker->out + i * row_size)) {
+            status = lmq_fail(err, LMQ_ERR_NONFINITE, 0,
+                              "tensor '%s': row %" PRIu64
+                              " has NaN, infinity or numbers too large for %s",
+                              source->stored_name, piece->row + i, type->name);
+            lmq_hint(err, "--type f32 or bf16 has room for larger numbers");
+        }
+    if (status != LMQ_OK)
+        return status;
+    return lmq_output_write(w->output, piece->offset, worker->out,
+                            (size_t)piece->n_rows * row_size, err);
+}
+
+static enum lmq_status
+write_values(const struct writer *w, const struct lmq_gguf_target *target,
+             struct lmq_error *err)
+{
+    unsigned char bytes[4 * LMQ_MAX_ROPE_FACTORS];
+    size_t n = (size_t)target->n_cols;
+
+    for (size_t i = 0; i < n; i++)
+        lmq_store_f32le(bytes + 4 * i, (float)target->values[i]);
+    return lmq_output_write(w->output, w->data_at + target->offset, bytes,
+                            4 * n, err);
+}
+
+/* ---- All of them ---- */
+
+static enum lmq_status
+merge_piece(void *context, size_t slot, struct lmq_error *err)
+{
+    struct writer *w = context;
+    const struct piece *piece = &w->window[slot];
+    struct lmq_gguf_target *target = &w->plan->targets[piece->target];
+
+    (void)err;
+    target->sum_sq += piece->sum_sq;
+    target->err_sq += piece->err_sq;
+    w->done = piece->offset - w->data_at;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+report_progress(void *context, struct lmq_error *err)
+{
+    const struct writer *w = context;
+
+    return lmq_progress_report(w->progress, "exporting", w->done,
+                               w->plan->data_size, err);
+}
+
+static bool
+make_worker(void *state, const void *context)
+{
+    struct worker *worker = state;
+    size_t most = ((const struct writer *)context)->most;
+
+    worker->x = lmq_mem_aligned(most, sizeof(float));
+    worker->q = lmq_mem_aligned(most, 1);
+    worker->scales = lmq_mem_aligned(most / BLOCK + 1, sizeof(float));
+    worker->out = lmq_mem_aligned(most, 4);
+    return worker->x != NULL && worker->q != NULL && worker->scales != NULL &&
+           worker->out != NULL;
+}
+
+static void
+clear_worker(void *state)
+{
+    struct worker *worker = state;
+
+    lmq_q8_reader_free(&worker->reader);
+    lmq_mem_free(worker->x);
+    lmq_mem_free(worker->q);
+    lmq_mem_free(worker->scales);
+    lmq_mem_free(worker->out);
+}
+
+static enum lmq_status
+make_buffers(struct writer *w, int threads, struct lmq_error *err)
+{
+    size_t each = w->most * (4 + 1 + 4 + 8) + w->most / 8;
+
+    w->window = calloc(WINDOW, sizeof(*w->window));
+    if (w->window == NULL)
+        return lmq_fail_nomem(err);
+    return lmq_workers_open(&w->workers, threads,
+                            lmq_size_min(BUFFERS_MAX / each + 1, WINDOW),
+                            sizeof(struct worker), make_worker, clear_worker,
+                            w, err);
+}
+
+enum lmq_status
+lmq_gguf_write_data(struct lmq_gguf_plan *plan, struct lmq_output *output,
+                    uint64_t data_at, int threads,
+                    const struct lmq_progress *progress, struct lmq_error *err)
+{
+    struct writer w = {.plan = plan,
+                       .output = output,
+                       .data_at = data_at,
+                       .progress = progress,
+                       .most = largest_piece(plan)};
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = &w,
+        .next = next_piece,
+        .piece = write_piece,
+        .merge = merge_piece,
+        .report = report_progress,
+    };
+    enum lmq_status status = make_buffers(&w, threads, err);
+
+    for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
+        if (plan->targets[i].values != NULL)
+            status = write_values(&w, &plan->targets[i], err);
+    if (status == LMQ_OK)
+        status = lmq_tasks_run(&tasks, &w.workers, err);
+    if (status == LMQ_OK)
+        status = lmq_progress_report(progress, "exporting", plan->data_size,
+                                     plan->data_size, err);
+    lmq_workers_close(&w.workers);
+    free(w.window);
+    return status;
+}

@@ -1,0 +1,571 @@
+/*
+ * export_gguf_plan.c - what a GGUF of a checkpoint consists of.
+ *
+ * Names and fusions are those that llama.cpp loads. A description that GGUF
+ * has no words for is refused: the keys that will be written are read back by
+ * our own reader, and must give the same description.
+ */
+#include "config.h"
+
+#include "convert/export/export_gguf.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "convert/q8_rows.h"
+#include "formats/model/rope_scaling.h"
+#include "quantize/blocks.h"
+
+const struct lmq_gguf_stored_type
+    lmq_gguf_stored_types[LMQ_GGUF_STORED_COUNT] = {
+        [LMQ_GGUF_STORED_F32] = {"f32", 0, 0, 1, 4},
+        [LMQ_GGUF_STORED_F16] = {"f16", 1, 1, 1, 2},
+        [LMQ_GGUF_STORED_BF16] = {"bf16", 30, 32, 1, 2},
+        [LMQ_GGUF_STORED_Q8_0] = {"q8_0", 8, 7, 32, 34},
+};
+
+/* ---- Targets ---- */
+
+static struct lmq_gguf_target *
+add_target(struct lmq_gguf_plan *plan, const char *name)
+{
+    if (lmq_mem_grow(&plan->targets, &plan->capacity, plan->n_targets + 1,
+                     sizeof(*plan->targets)) != 0)
+        return NULL;
+    struct lmq_gguf_target *target = &plan->targets[plan->n_targets++];
+    *target = (struct lmq_gguf_target){0};
+    snprintf(target->name, sizeof(target->name), "%s", name);
+    return target;
+}
+
+/* Parts of one tensor stand in one layer, so not far from each other. */
+static struct lmq_gguf_target *
+find_target(const struct lmq_gguf_plan *plan, const char *name)
+{
+    const size_t most_per_layer = 64;
+
+    for (size_t i = plan->n_targets;
+         i > 0 && plan->n_targets - i < most_per_layer; i--)
+        if (strcmp(plan->targets[i - 1].name, name) == 0)
+            return &plan->targets[i - 1];
+    return NULL;
+}
+
+/* Under which role and name it is written. */
+static void
+target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
+            char *name, size_t size)
+{
+    const struct lmq_family *family = plan->family;
+    const char *part = place->part == LMQ_PART_BIAS ? "bias" : "weight";
+    struct lmq_place other = *place;
+    const char *odd = NULL;
+
+    other.item = -1;
+    switch ((int)place->role) {
+    case LMQ_ROLE_ATTN_Q:
+    case LMQ_ROLE_ATTN_K:
+    case LMQ_ROLE_ATTN_V:
+        if (family->gguf.fuses_qkv)
+            other.role = LMQ_ROLE_ATTN_QKV;
+        break;
+    case LMQ_ROLE_FFN_GATE:
+        if (place->item >= 0)
+            other.role = LMQ_ROLE_EXPERTS_GATE;
+        else if (family->gguf.fuses_gate_up)
+            other.role = LMQ_ROLE_FFN_UP;
+        break;
+    case LMQ_ROLE_FFN_UP:
+        if (place->item >= 0)
+            other.role = LMQ_ROLE_EXPERTS_UP;
+        break;
+    case LMQ_ROLE_FFN_DOWN:
+        if (place->item >= 0)
+            other.role = LMQ_ROLE_EXPERTS_DOWN;
+        break;
+    case LMQ_ROLE_ATTN_NORM: /* Falcon's, the other way round */
+        if (strcmp(family->gguf.name, "falcon") == 0 &&
+            plan->said.residual == LMQ_RESIDUAL_PARALLEL)
+            odd = "attn_norm_2";
+        break;
+    case LMQ_ROLE_FFN_NORM:
+        if (strcmp(family->gguf.name, "falcon") == 0)
+            other.role = LMQ_ROLE_ATTN_NORM;
+        break;
+    default:
+        break;
+    }
+    if (odd != NULL)
+        snprintf(name, size, "blk.%d.%s.%s", (int)place->layer, odd, part);
+    else
+        lmq_name_canonical(&other, name, size);
+}
+
+static enum lmq_status
+add_source(struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor,
+           const char *name, struct lmq_error *err)
+{
+    struct lmq_gguf_target *target = find_target(plan, name);
+    bool is_column = tensor->n_dims == 1;
+
+    if (target == NULL)
+        target = add_target(plan, name);
+    if (target == NULL ||
+        lmq_mem_grow(&target->sources, &target->capacity,
+                     target->n_sources + 1, sizeof(*target->sources)) != 0)
+        return lmq_fail_nomem(err);
+    target->sources[target->n_sources++] = tensor;
+    if (target->n_sources > 1 && target->n_cols != tensor->n_cols && !is_column)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "GGUF: the parts of '%s' have rows of different "
+                        "lengths",
+                        name);
+    target->n_cols = is_column ? 1 : tensor->n_cols;
+    target->n_rows += is_column ? tensor->n_elements : tensor->n_rows;
+    return LMQ_OK;
+}
+
+/* The shape, once all sources are known. */
+static void
+shape_target(struct lmq_gguf_target *target)
+{
+    const struct lmq_tensor *first = target->sources[0];
+    bool has_items = first->place.item >= 0;
+
+    if (has_items && first->n_dims == 2) {
+        target->n_dims = 3;
+        target->dims[0] = target->n_sources;
+        target->dims[1] = first->n_rows;
+        target->dims[2] = first->n_cols;
+    } else if (has_items) {
+        target->n_dims = 2;
+        target->dims[0] = target->n_sources;
+        target->dims[1] = first->n_elements;
+    } else if (first->n_dims == 2) {
+        target->n_dims = 2;
+        target->dims[0] = target->n_rows;
+        target->dims[1] = target->n_cols;
+    } else {
+        target->n_dims = 1;
+        target->dims[0] = target->n_rows;
+    }
+}
+
+static enum lmq_status
+add_factors(struct lmq_gguf_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &plan->said;
+    const struct {
+        enum lmq_rope_scaling scaling;
+        const char *name;
+        const double *values;
+    } kinds[] = {
+        {LMQ_ROPE_FACTORS, "rope_freqs.weight", plan->near},
+        {LMQ_ROPE_LONGROPE, "rope_factors_short.weight", plan->near},
+        {LMQ_ROPE_LONGROPE, "rope_factors_long.weight", plan->far},
+    };
+
+    for (uint32_t i = 0; i < h->n_rope_factors; i++) {
+        plan->near[i] = (double)(float)h->rope_short[i];
+        plan->far[i] = (double)(float)h->rope_long[i];
+    }
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (h->rope_scaling != kinds[i].scaling)
+            continue;
+        struct lmq_gguf_target *target = add_target(plan, kinds[i].name);
+        if (target == NULL)
+            return lmq_fail_nomem(err);
+        target->values = kinds[i].values;
+        target->n_dims = 1;
+        target->dims[0] = target->n_cols = h->n_rope_factors;
+        target->n_rows = 1;
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
+{
+    struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    bool is_tied = lmq_checkpoint_is_tied(checkpoint);
+    enum lmq_status status = add_factors(plan, err);
+    char name[64];
+
+    if (!is_tied && plan->family->gguf.head == LMQ_GGUF_HEAD_NEVER)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "GGUF: '%s' has no words for a head that is not the "
+                        "embedding",
+                        plan->family->gguf.name);
+    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (is_tied && lmq_tensor_is_head(tensor))
+            continue;
+        target_name(plan, &tensor->place, name, sizeof(name));
+        status = add_source(plan, tensor, name, err);
+        if (status == LMQ_OK && tensor->place.role == LMQ_ROLE_EMBEDDING &&
+            is_tied && plan->family->gguf.head == LMQ_GGUF_HEAD_MUST)
+            status = add_source(plan, tensor, "output.weight", err);
+    }
+    for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
+        if (plan->targets[i].n_sources > 0)
+            shape_target(&plan->targets[i]);
+    return status;
+}
+
+/* ---- Types ---- */
+
+/* Small, and what llama.cpp wants in float32. */
+static bool
+stays_float(const struct lmq_gguf_target *target)
+{
+    if (target->n_dims == 1 || target->n_sources == 0)
+        return true;
+    enum lmq_role role = target->sources[0]->place.role;
+    return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
+           role == LMQ_ROLE_ATTN_Q_NORM || role == LMQ_ROLE_ATTN_K_NORM;
+}
+
+/* The type that keeps every bit, but for FP8 with scales: bfloat16 rounds it,
+ * and is what its models are passed on in. */
+static enum lmq_gguf_stored
+own_type(const struct lmq_checkpoint *checkpoint,
+         const struct lmq_tensor *tensor)
+{
+    bool fits = tensor->n_cols % 32 == 0;
+
+    if (tensor->blocks != NULL ||
+        lmq_q8_is_stored(checkpoint, tensor, 32))
+        return fits ? LMQ_GGUF_STORED_Q8_0 : LMQ_GGUF_STORED_F32;
+    if (tensor->dtype == LMQ_DTYPE_F16)
+        return LMQ_GGUF_STORED_F16;
+    if (tensor->dtype == LMQ_DTYPE_BF16 ||
+        tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
+        tensor->dtype == LMQ_DTYPE_F8_E5M2)
+        return LMQ_GGUF_STORED_BF16;
+    return LMQ_GGUF_STORED_F32;
+}
+
+static enum lmq_gguf_stored
+choose_type(const struct lmq_checkpoint *checkpoint,
+            const struct lmq_gguf_target *target,
+            const enum lmq_gguf_stored *wanted)
+{
+    if (stays_float(target))
+        return LMQ_GGUF_STORED_F32;
+    if (wanted != NULL && *wanted == LMQ_GGUF_STORED_Q8_0 &&
+        target->n_cols % 32 != 0)
+        return LMQ_GGUF_STORED_F16;
+    if (wanted != NULL)
+        return *wanted;
+    enum lmq_gguf_stored type = own_type(checkpoint, target->sources[0]);
+    for (size_t i = 1; i < target->n_sources; i++)
+        if (own_type(checkpoint, target->sources[i]) != type)
+            return LMQ_GGUF_STORED_F32;
+    return type;
+}
+
+static enum lmq_status
+parse_type(const char *name, enum lmq_gguf_stored *type, struct lmq_error *err)
+{
+    for (int i = 0; i < LMQ_GGUF_STORED_COUNT; i++)
+        if (strcmp(name, lmq_gguf_stored_types[i].name) == 0) {
+            *type = (enum lmq_gguf_stored)i;
+            return LMQ_OK;
+        }
+    lmq_fail(err, LMQ_ERR_ARG, 0, "GGUF: the type '%.40s' is not known", name);
+    lmq_hint(err, "known are q8_0, f16, bf16 and f32");
+    return LMQ_ERR_ARG;
+}
+
+/* Types, sizes and offsets. */
+static enum lmq_status
+lay_out(struct lmq_gguf_plan *plan, const enum lmq_gguf_stored *wanted,
+        struct lmq_error *err)
+{
+    uint64_t most[LMQ_GGUF_STORED_COUNT] = {0}, at = 0;
+
+    for (size_t i = 0; i < plan->n_targets; i++) {
+        struct lmq_gguf_target *target = &plan->targets[i];
+        target->type = choose_type(plan->checkpoint, target, wanted);
+        const struct lmq_gguf_stored_type *type =
+            &lmq_gguf_stored_types[target->type];
+        uint64_t n = target->n_rows * target->n_cols;
+        target->size = n / type->n * type->size;
+        target->offset = at;
+        if (!lmq_u64_add(at, target->size, &at) ||
+            !lmq_u64_align(at, LMQ_GGUF_DATA_ALIGN, &at))
+            return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "is too large");
+        most[target->type] += stays_float(target) ? 0 : n;
+    }
+    for (int i = 0; i < LMQ_GGUF_STORED_COUNT; i++)
+        if (most[i] > most[plan->mostly])
+            plan->mostly = (enum lmq_gguf_stored)i;
+    plan->data_size = at;
+    return LMQ_OK;
+}
+
+/* ---- Biases ---- */
+
+static unsigned
+bias_of(enum lmq_role role)
+{
+    switch ((int)role) {
+    case LMQ_ROLE_ATTN_Q:
+    case LMQ_ROLE_ATTN_K:
+    case LMQ_ROLE_ATTN_V:
+        return LMQ_GGUF_BIAS_QKV;
+    case LMQ_ROLE_ATTN_OUT:
+        return LMQ_GGUF_BIAS_OUT;
+    case LMQ_ROLE_FFN_GATE:
+    case LMQ_ROLE_FFN_UP:
+    case LMQ_ROLE_FFN_DOWN:
+        return LMQ_GGUF_BIAS_FFN;
+    case LMQ_ROLE_ATTN_NORM:
+    case LMQ_ROLE_FFN_NORM:
+    case LMQ_ROLE_OUTPUT_NORM:
+        return LMQ_GGUF_BIAS_NORM;
+    case LMQ_ROLE_HEAD:
+        return LMQ_GGUF_BIAS_HEAD;
+    default:
+        return 0;
+    }
+}
+
+/* llama.cpp loads the tensors of a family, no fewer and no more. */
+static enum lmq_status
+check_biases(const struct lmq_gguf_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_family *family = plan->family;
+    unsigned may = family->gguf.may_biases | family->gguf.must_biases;
+
+    for (size_t i = 0; i < plan->checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &plan->checkpoint->tensors[i];
+        const struct lmq_place *place = &tensor->place;
+        struct lmq_place bias = *place;
+        unsigned kind = bias_of(place->role);
+        bool is_bias = place->part == LMQ_PART_BIAS;
+        bias.part = LMQ_PART_BIAS;
+        if (place->role == LMQ_ROLE_ROUTER_CORRECTION)
+            continue;
+        if (is_bias && (kind == 0 || (kind & may) == 0 || place->item >= 0))
+            return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                            "GGUF: '%s' has no words for the bias '%s'",
+                            family->gguf.name, tensor->name);
+        if (!is_bias && (kind & family->gguf.must_biases) != 0 &&
+            lmq_checkpoint_find(plan->checkpoint, bias.role, LMQ_PART_BIAS,
+                                bias.layer) == NULL)
+            return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                            "GGUF: '%s' needs a bias beside '%s', and there "
+                            "is none",
+                            family->gguf.name, tensor->name);
+    }
+    return LMQ_OK;
+}
+
+/* ---- The description ---- */
+
+/* A window that a family has no word for changes nothing up to its length. */
+static void
+fit_window(struct lmq_gguf_plan *plan)
+{
+    struct lmq_hparams *h = &plan->said;
+
+    if (h->sliding_window == 0 ||
+        (plan->family->gguf.keys & LMQ_GGUF_WINDOW) != 0)
+        return;
+    if (h->sliding_window < h->context) {
+        lmq_checkpoint_note(plan->checkpoint,
+                            "GGUF's '%s' has no window: the context is cut "
+                            "from %u to %u tokens, up to which the window "
+                            "changes nothing",
+                            plan->family->gguf.name, h->context,
+                            h->sliding_window);
+        h->context = h->sliding_window;
+    }
+    h->sliding_window = 0;
+}
+
+/* What our reader makes of the keys. */
+static enum lmq_status
+read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *heard,
+          struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &plan->said;
+    const struct lmq_family *family;
+    struct lmq_gguf_builder builder = {0};
+    struct lmq_gguf_meta *meta = NULL;
+    bool has_always = h->rope_scaling == LMQ_ROPE_FACTORS;
+    bool is_long = h->rope_scaling == LMQ_ROPE_LONGROPE;
+    const struct lmq_gguf_evidence evidence = {
+        .vocab_size = h->vocab_size,
+        .has_qk_norm = h->qk_norm != LMQ_QK_NORM_NONE,
+        .has_ffn_norm = h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM,
+        .has_second_norm = h->residual == LMQ_RESIDUAL_PARALLEL,
+        .has_query_latents = h->q_lora_rank > 0,
+        .has_correction = h->router_corrects,
+        .always = plan->near, .n_always = has_always ? h->n_rope_factors : 0,
+        .near = plan->near, .n_near = is_long ? h->n_rope_factors : 0,
+        .far = plan->far, .n_far = is_long ? h->n_rope_factors : 0,
+    };
+
+    lmq_hparams_init(&heard->hparams);
+    lmq_gguf_build_begin(&builder);
+    lmq_gguf_put_text(&builder, "general.architecture", plan->family->gguf.name,
+                      strlen(plan->family->gguf.name));
+    lmq_gguf_write_keys(&builder, plan->family, h);
+    lmq_gguf_build_end(&builder, 0);
+    enum lmq_status status =
+        builder.has_failed
+            ? lmq_fail_nomem(err)
+            : lmq_gguf_meta_open(builder.bytes, builder.n, &meta, NULL, err);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_keys(meta, &evidence, heard, &family, err);
+    lmq_gguf_meta_close(meta);
+    lmq_gguf_build_free(&builder);
+    return status;
+}
+
+static void
+note_gelu(struct lmq_gguf_plan *plan)
+{
+    enum lmq_activation wanted = plan->family->activation;
+    enum lmq_activation is = plan->said.activation;
+
+    if (is != wanted)
+        lmq_checkpoint_note(plan->checkpoint,
+                            "GGUF's '%s' means the %s GELU, the model has the "
+                            "%s one",
+                            plan->family->gguf.name,
+                            wanted == LMQ_ACTIVATION_GELU ? "exact" : "tanh",
+                            is == LMQ_ACTIVATION_GELU ? "exact" : "tanh");
+}
+
+static void
+show(const json_t *value, char *text, size_t size)
+{
+    if (json_is_null(value))
+        snprintf(text, size, "the usual");
+    else if (json_is_number(value))
+        snprintf(text, size, "%.9g", json_number_value(value));
+    else if (json_is_string(value))
+        snprintf(text, size, "%.40s", json_string_value(value));
+    else if (json_is_boolean(value))
+        snprintf(text, size, json_is_true(value) ? "true" : "false");
+    else
+        snprintf(text, size, "another list");
+}
+
+/* The first thing that `read`, which is what a reader of our GGUF sees, says
+ * otherwise than `meant`, in words; "" if there is none. */
+static enum lmq_status
+find_difference(const struct lmq_hparams *meant,
+                const struct lmq_hparams *read, char *text, size_t size,
+                struct lmq_error *err)
+{
+    struct lmq_hparams a = *meant, b = *read;
+    char x[64], y[64];
+
+    /* Two forms of one function; note_gelu() says so. */
+    if (a.activation == LMQ_ACTIVATION_GELU)
+        a.activation = LMQ_ACTIVATION_GELU_TANH;
+    if (b.activation == LMQ_ACTIVATION_GELU)
+        b.activation = LMQ_ACTIVATION_GELU_TANH;
+    json_t *differences = lmq_hparams_compare(&a, &b);
+    text[0] = '\0';
+    if (differences == NULL)
+        return lmq_fail_nomem(err);
+    const json_t *first = json_array_get(differences, 0);
+    if (first != NULL) {
+        show(json_object_get(first, "a"), x, sizeof(x));
+        show(json_object_get(first, "b"), y, sizeof(y));
+        snprintf(text, size, "%s is %s, it would be taken for %s",
+                 json_string_value(json_object_get(first, "key")), x, y);
+    }
+    json_decref(differences);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
+{
+    struct lmq_checkpoint heard = {0};
+    char difference[160] = "";
+    enum lmq_status status = read_back(plan, &heard, err);
+
+    if (status == LMQ_OK && heard.hparams.unsupported[0] != '\0')
+        status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                          "GGUF has no words for this model: %s",
+                          heard.hparams.unsupported);
+    else if (status == LMQ_OK)
+        status = find_difference(&plan->said, &heard.hparams, difference,
+                                 sizeof(difference), err);
+    if (status == LMQ_OK && difference[0] != '\0')
+        status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                          "GGUF's '%s' has no words for this model: %s",
+                          plan->family->gguf.name, difference);
+    if (status == LMQ_ERR_UNSUPPORTED)
+        lmq_hint(err, "--to=safetensors can say what this model is");
+    for (size_t i = 0; i < heard.n_notes; i++)
+        free(heard.notes[i]);
+    free(heard.notes);
+    if (status == LMQ_OK)
+        note_gelu(plan);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+enum lmq_status
+lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
+                   struct lmq_gguf_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    enum lmq_gguf_stored wanted = LMQ_GGUF_STORED_F32;
+    enum lmq_status status =
+        type == NULL ? LMQ_OK : parse_type(type, &wanted, err);
+
+    memset(plan, 0, sizeof(*plan));
+    plan->checkpoint = checkpoint;
+    if (status != LMQ_OK)
+        return status;
+    if (!checkpoint->has_model || h->unsupported[0] != '\0')
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "a GGUF needs a model, but lmquant does not "
+                        "understand %s",
+                        h->unsupported[0] == '\0' ? "this one"
+                                                  : h->unsupported);
+    plan->family = lmq_gguf_family_for(h->architecture);
+    if (plan->family == NULL) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "GGUF has no name for the architecture '%s'",
+                 h->architecture);
+        lmq_hint(err, "--to=safetensors can say what this model is");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    plan->said = *h;
+    lmq_hparams_settle_rope(&plan->said);
+    fit_window(plan);
+    status = add_targets(plan, err);
+    if (status == LMQ_OK)
+        status = check_description(plan, err);
+    if (status == LMQ_OK)
+        status = check_biases(plan, err);
+    return status == LMQ_OK
+               ? lay_out(plan, type == NULL ? NULL : &wanted, err)
+               : status;
+}
+
+void
+lmq_gguf_plan_free(struct lmq_gguf_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_targets; i++)
+        free(plan->targets[i].sources);
+    free(plan->targets);
+    plan->targets = NULL;
+    plan->n_targets = 0;
+}

@@ -1,0 +1,550 @@
+/*
+ * export_gguf_vocab.c - a tokenizer as the keys of a GGUF.
+ *
+ * One that came from a GGUF is copied. Any other is said in GGUF's words as
+ * well as they can, and then judged by what it does: opened again, it must
+ * have the same pieces and take a text full of traps apart in the same way.
+ * So the name of the pre-tokenizer is found by trying, and a tokenizer that
+ * GGUF has no words for is refused, not approximated.
+ */
+#include "config.h"
+
+#include "convert/export/export_gguf_vocab.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/report.h"
+#include "base/size.h"
+#include "runtime/tokenizer/model/tok_pipeline.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+#define KEY(name) "tokenizer.ggml." name
+
+/* ---- One that is there already ---- */
+
+static bool
+is_tokenizer_key(const struct lmq_gguf_value *value)
+{
+    static const char prefix[] = "tokenizer.";
+
+    return value->key_size > strlen(prefix) &&
+           memcmp(value->key, prefix, strlen(prefix)) == 0;
+}
+
+static enum lmq_status
+copy_vocab(struct lmq_gguf_builder *builder, const struct lmq_blob *blob,
+           uint32_t n_vocab, struct lmq_error *err)
+{
+    struct lmq_gguf_meta *meta;
+    enum lmq_status status =
+        lmq_gguf_meta_open(blob->bytes, blob->size, &meta, NULL, err);
+
+    if (status != LMQ_OK)
+        return status;
+    const struct lmq_gguf_value *tokens = lmq_gguf_find(meta, KEY("tokens"));
+    if (tokens == NULL || tokens->count != n_vocab)
+        status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                          "GGUF: the tokenizer has %" PRIu64
+                          " tokens, the model %u; llama.cpp wants as many",
+                          tokens == NULL ? 0 : tokens->count, n_vocab);
+    for (size_t i = 0; i < lmq_gguf_n_values(meta) && status == LMQ_OK; i++)
+        if (is_tokenizer_key(lmq_gguf_value(meta, i)))
+            lmq_gguf_put_value(builder, lmq_gguf_value(meta, i));
+    lmq_gguf_meta_close(meta);
+    return status;
+}
+
+/* ---- Pieces ---- */
+
+struct vocab {
+    const struct lmq_tokenizer *t;
+    const char *model, *pre; /* of tokenizer.ggml; pre may be NULL */
+    uint32_t n;              /* tokens that the model has */
+    const struct lmq_gguf_vocab *given;
+};
+
+/* GPT-2's letter for a byte (bytelevel.c takes them back). */
+static uint32_t
+letter_of(unsigned byte)
+{
+    uint32_t next = 0x100;
+
+    for (unsigned b = 0; b <= byte; b++) {
+        bool is_own = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) ||
+                      (b >= 0xae && b <= 0xff);
+        if (b == byte)
+            return is_own ? b : next;
+        next += !is_own;
+    }
+    return 0;
+}
+
+static int
+append_letters(struct lmq_buffer *out, struct lmq_chars text)
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < text.n; i++)
+        failed |= lmq_buffer_append_char(out, letter_of(text.p[i]));
+    return failed;
+}
+
+/* A piece as the file writes it. */
+static int
+append_piece(const struct vocab *v, int32_t id, struct lmq_buffer *out)
+{
+    struct lmq_chars text = lmq_vocab_text(&v->t->vocab, id);
+    enum lmq_piece_type type = lmq_vocab_type(&v->t->vocab, id);
+    bool marks = strcmp(lmq_tokenizer_kind(v->t), "llama2.c") == 0;
+    int failed = 0;
+
+    if (v->t->is_byte_level && type == LMQ_PIECE_NORMAL)
+        return append_letters(out, text);
+    for (size_t i = 0; i < text.n; i++)
+        failed |= marks && type == LMQ_PIECE_NORMAL && text.p[i] == ' '
+                      ? lmq_buffer_append(out, LMQ_SPACE_MARK,
+                                          strlen(LMQ_SPACE_MARK))
+                      : lmq_buffer_append(out, text.p + i, 1);
+    return failed;
+}
+
+static enum lmq_piece_type
+type_of(const struct vocab *v, uint32_t id)
+{
+    enum lmq_piece_type type =
+        id < v->t->vocab.n ? lmq_vocab_type(&v->t->vocab, (int32_t)id)
+                           : LMQ_PIECE_NONE;
+
+    return type == LMQ_PIECE_NONE ? LMQ_PIECE_UNUSED : type;
+}
+
+static void
+put_tokens(struct lmq_gguf_builder *builder, const struct vocab *v)
+{
+    struct lmq_buffer text = {0};
+    int failed = 0;
+
+    lmq_gguf_put_array(builder, KEY("tokens"), LMQ_GGUF_STRING, v->n);
+    for (uint32_t id = 0; id < v->n; id++) {
+        char padding[24];
+        text.n = 0;
+        snprintf(padding, sizeof(padding), "[PAD%u]", id);
+        if (id >= v->t->vocab.n || lmq_vocab_type(&v->t->vocab, (int32_t)id) ==
+                                       LMQ_PIECE_NONE)
+            failed |= lmq_buffer_append(&text, padding, strlen(padding));
+        else
+            failed |= append_piece(v, (int32_t)id, &text);
+        lmq_gguf_add_text(builder, text.bytes, text.n);
+    }
+    lmq_gguf_put_array(builder, KEY("token_type"), LMQ_GGUF_I32, v->n);
+    for (uint32_t id = 0; id < v->n; id++)
+        lmq_gguf_add_u32(builder, type_of(v, id));
+    builder->has_failed |= failed != 0;
+    lmq_buffer_free(&text);
+}
+
+/* ---- Merges and scores ---- */
+
+static int
+compare_merges(const void *a, const void *b)
+{
+    const struct lmq_merge *const *x = a, *const *y = b;
+
+    return ((*x)->order > (*y)->order) - ((*x)->order < (*y)->order);
+}
+
+/* The merges in their order; the caller frees the array. */
+static const struct lmq_merge **
+sort_merges(const struct lmq_tok_model *model, size_t *n)
+{
+    const struct lmq_merge **merges =
+        calloc(model->n_merges + 1, sizeof(*merges));
+
+    *n = 0;
+    for (size_t i = 0; merges != NULL && i < model->n_table; i++)
+        if (model->table[i].left >= 0 && *n < model->n_merges)
+            merges[(*n)++] = &model->table[i];
+    if (merges != NULL)
+        qsort(merges, *n, sizeof(*merges), compare_merges);
+    return merges;
+}
+
+static void
+put_merges(struct lmq_gguf_builder *builder, const struct vocab *v)
+{
+    struct lmq_buffer text = {0};
+    size_t n;
+    const struct lmq_merge **merges = sort_merges(&v->t->model, &n);
+    int failed = merges == NULL;
+
+    lmq_gguf_put_array(builder, KEY("merges"), LMQ_GGUF_STRING, n);
+    for (size_t i = 0; i < n; i++) {
+        text.n = 0;
+        failed |= append_letters(
+            &text, lmq_vocab_text(&v->t->vocab, merges[i]->left));
+        failed |= lmq_buffer_append(&text, " ", 1);
+        failed |= append_letters(
+            &text, lmq_vocab_text(&v->t->vocab, merges[i]->right));
+        lmq_gguf_add_text(builder, text.bytes, text.n);
+    }
+    builder->has_failed |= failed != 0;
+    lmq_buffer_free(&text);
+    free(merges);
+}
+
+/* With a table of merges the first that makes a piece is its score. */
+static void
+put_scores(struct lmq_gguf_builder *builder, const struct vocab *v)
+{
+    const struct lmq_tok_model *model = &v->t->model;
+    double *scores = calloc((size_t)v->n + 1, sizeof(*scores));
+
+    if (scores == NULL) {
+        builder->has_failed = true;
+        return;
+    }
+    for (uint32_t id = 0; id < v->n && id < v->t->vocab.n; id++)
+        scores[id] = model->has_table ? -(double)model->n_merges - 1
+                                      : (double)v->t->vocab.pieces[id].score;
+    for (size_t i = 0; model->has_table && i < model->n_table; i++) {
+        const struct lmq_merge *merge = &model->table[i];
+        if (merge->left >= 0 && (uint32_t)merge->merged < v->n &&
+            -(double)merge->order > scores[merge->merged])
+            scores[merge->merged] = -(double)merge->order;
+    }
+    lmq_gguf_put_array(builder, KEY("scores"), LMQ_GGUF_F32, v->n);
+    for (uint32_t id = 0; id < v->n; id++)
+        lmq_gguf_add_f32(builder, scores[id]);
+    free(scores);
+}
+
+/* ---- Everything about one ---- */
+
+static const char *const end_keys[] = {KEY("eos_token_id"),
+                                       KEY("eot_token_id"),
+                                       KEY("eom_token_id")};
+
+#define N_END_KEYS (sizeof(end_keys) / sizeof(end_keys[0]))
+
+/* What ends a text: the tokenizer's, and then what the model names besides. */
+static struct lmq_marks
+gather_ends(const struct vocab *v)
+{
+    struct lmq_marks ends = v->t->eos;
+
+    for (size_t i = 0; i < v->given->n_eos; i++)
+        if ((uint32_t)v->given->eos[i] < v->n)
+            lmq_marks_add(&ends, v->given->eos[i]);
+    return ends;
+}
+
+static void
+put_marks(struct lmq_gguf_builder *builder, const struct vocab *v)
+{
+    unsigned flags = lmq_tokenizer_default_flags(v->t);
+    int32_t bos = lmq_tokenizer_bos(v->t);
+    const struct lmq_marks ends = gather_ends(v);
+
+    bos = bos < 0 ? v->given->bos : bos;
+    if (bos >= 0)
+        lmq_gguf_put_u32(builder, KEY("bos_token_id"), (uint32_t)bos);
+    for (size_t i = 0; i < ends.n && i < N_END_KEYS; i++)
+        lmq_gguf_put_u32(builder, end_keys[i], (uint32_t)ends.ids[i]);
+    if (v->t->vocab.unknown >= 0)
+        lmq_gguf_put_u32(builder, KEY("unknown_token_id"),
+                         (uint32_t)v->t->vocab.unknown);
+    lmq_gguf_put_bool(builder, KEY("add_bos_token"),
+                      bos >= 0 && (flags & LMQ_ENCODE_BOS) != 0);
+    lmq_gguf_put_bool(builder, KEY("add_eos_token"),
+                      ends.n > 0 && (flags & LMQ_ENCODE_EOS) != 0);
+}
+
+/* Whether it puts a space before a text, and drops those that follow another
+ * one: what becomes of a text tells. */
+static void
+try_spaces(const struct vocab *v, bool *adds, bool *drops)
+{
+    struct lmq_buffer result = {0}, spare = {0};
+    struct lmq_regex_scratch *patterns = lmq_regex_scratch_new(5);
+
+    *adds = true;
+    *drops = false;
+    if (patterns != NULL &&
+        lmq_pipeline_normalize(v->t, patterns, lmq_chars("a", 1), &result,
+                               &spare, NULL) == LMQ_OK)
+        *adds = result.n > 1;
+    if (patterns != NULL &&
+        lmq_pipeline_normalize(v->t, patterns, lmq_chars("a  b", 4), &result,
+                               &spare, NULL) == LMQ_OK)
+        *drops = result.n < 4 + 2 * (strlen(LMQ_SPACE_MARK) - 1) +
+                                (*adds ? strlen(LMQ_SPACE_MARK) : 0);
+    lmq_regex_scratch_free(patterns);
+    lmq_buffer_free(&result);
+    lmq_buffer_free(&spare);
+}
+
+static void
+put_spaces(struct lmq_gguf_builder *builder, const struct vocab *v)
+{
+    bool adds, drops;
+
+    try_spaces(v, &adds, &drops);
+    lmq_gguf_put_bool(builder, KEY("add_space_prefix"), adds);
+    if (drops && strcmp(v->model, "t5") == 0)
+        lmq_gguf_put_bool(builder, KEY("remove_extra_whitespaces"), true);
+}
+
+static const struct lmq_blob *
+find_blob(const struct lmq_gguf_vocab *vocab, const char *name)
+{
+    for (size_t i = 0; i < vocab->n_blobs; i++)
+        if (strcmp(vocab->blobs[i].name, name) == 0)
+            return &vocab->blobs[i];
+    return NULL;
+}
+
+/* One template, or that which is called "default" among several. */
+static const json_t *
+default_template(const json_t *config)
+{
+    json_t *found = json_object_get(config, "chat_template"), *item;
+    size_t i;
+
+    if (json_is_string(found))
+        return found;
+    json_array_foreach(found, i, item) {
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name != NULL && strcmp(name, "default") == 0)
+            return json_object_get(item, "template");
+    }
+    return NULL;
+}
+
+/* A file of its own counts more than the configuration. */
+static void
+put_template(struct lmq_gguf_builder *builder,
+             const struct lmq_gguf_vocab *vocab)
+{
+    static const char key[] = "tokenizer.chat_template";
+    const struct lmq_blob *file = find_blob(vocab, "chat_template.jinja");
+    const struct lmq_blob *blob = find_blob(vocab, "tokenizer_config.json");
+
+    if (file != NULL && lmq_is_utf8(file->bytes, file->size)) {
+        lmq_gguf_put_text(builder, key, (const char *)file->bytes, file->size);
+        return;
+    }
+    json_t *config = NULL;
+    json_error_t problem;
+    if (blob != NULL &&
+        lmq_json_read(blob->bytes, blob->size, 0, &config, &problem, NULL) ==
+            LMQ_ERR_NOMEM)
+        builder->has_failed = true;
+    const json_t *text = default_template(config);
+    if (json_is_string(text))
+        lmq_gguf_put_text(builder, key, json_string_value(text),
+                          json_string_length(text));
+    json_decref(config);
+}
+
+static void
+put_all(struct lmq_gguf_builder *builder, const struct vocab *v)
+{
+    bool is_gpt2 = strcmp(v->model, "gpt2") == 0;
+
+    lmq_gguf_put_text(builder, KEY("model"), v->model, strlen(v->model));
+    if (v->pre != NULL)
+        lmq_gguf_put_text(builder, KEY("pre"), v->pre, strlen(v->pre));
+    put_tokens(builder, v);
+    if (is_gpt2)
+        put_merges(builder, v);
+    else
+        put_scores(builder, v);
+    put_marks(builder, v);
+    if (!is_gpt2)
+        put_spaces(builder, v);
+    put_template(builder, v->given);
+}
+
+/* ---- Judging ---- */
+
+/* Words, spaces, digits, signs and letters that pre-tokenizers treat in
+ * different ways. */
+static const char traps[] =
+    "Once upon a time, there was a girl.  She'd 3 cats!\n\n"
+    "\tif (x1 == 1234567) { return a+b*c; }   // don't DON'T I'LL we've\r\n"
+    "  $12.50 100% \u20ac5 _a_b_ __ ... ?! --- #hash @me "
+    "a\u00a0b \u00e9l\u00e8ve na\u00efve \u00d1and\u00fa \u00df\n   \n \n"
+    "\u0417\u0434\u0440\u0430\u0432\u0441\u0442\u0432\u0443\u0439 "
+    "\u4f60\u597d\uff0c\u4e16\u754c 2024\u5e74 "
+    "\u3053\u3093\u306b\u3061\u306f \ud55c\uad6d\uc5b4 "
+    "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 "
+    "\u0939\u093f\u0928\u094d\u0926\u0940 \U0001f642\U0001f44d\U0001f3fd "
+    "e\u0301 \u2160 \u00bd \u00b2 camelCaseHTTPServer 3rd 1,000.5  end  ";
+
+/* What one of them refuses is no reason to fail, lack of memory is. */
+static bool
+encodes_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
+              const char *text, size_t n, unsigned flags,
+              enum lmq_status *status)
+{
+    struct lmq_ids x = {0}, y = {0};
+
+    *status = lmq_tokenizer_encode(a, text, n, flags, &x, NULL);
+    if (*status == LMQ_OK)
+        *status = lmq_tokenizer_encode(b, text, n, flags, &y, NULL);
+    bool is_same = *status == LMQ_OK && x.n == y.n &&
+                   memcmp(x.ids, y.ids, x.n * sizeof(*x.ids)) == 0;
+    lmq_ids_clear(&x);
+    lmq_ids_clear(&y);
+    return is_same;
+}
+
+/* The model may name a begin token where the tokenizer does not. */
+static bool
+is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
+         enum lmq_status *status)
+{
+    int32_t bos = lmq_tokenizer_bos(a);
+
+    for (size_t i = 0; i < lmq_tokenizer_size(a); i++) {
+        int32_t id = (int32_t)i;
+        bool is_text = !lmq_tokenizer_is_control(a, id);
+        if (is_text == lmq_tokenizer_is_control(b, id) ||
+            (is_text && !lmq_chars_equal(lmq_tokenizer_piece(a, id),
+                                         lmq_tokenizer_piece(b, id))))
+            return false;
+    }
+    return a->model.prefers_whole == b->model.prefers_whole &&
+           (bos < 0 || bos == lmq_tokenizer_bos(b)) &&
+           lmq_tokenizer_default_flags(a) == lmq_tokenizer_default_flags(b) &&
+           encodes_alike(a, b, traps, strlen(traps), 0, status) &&
+           encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
+}
+
+/* Whether what we would write does what the original does. */
+static enum lmq_status
+judge(const struct vocab *v, bool *is_good, struct lmq_error *err)
+{
+    struct lmq_gguf_builder builder = {0};
+    struct lmq_tokenizer *t = NULL;
+
+    *is_good = false;
+    lmq_gguf_build_begin(&builder);
+    put_all(&builder, v);
+    lmq_gguf_build_end(&builder, 0);
+    if (builder.has_failed) {
+        lmq_gguf_build_free(&builder);
+        return lmq_fail_nomem(err);
+    }
+    const struct lmq_blob blob = {"vocab.gguf", builder.bytes, builder.n};
+    enum lmq_status status = lmq_tokenizer_open(&blob, 1, &t, NULL);
+    if (status == LMQ_OK)
+        *is_good = is_alike(v->t, t, &status);
+    lmq_tokenizer_close(t);
+    lmq_gguf_build_free(&builder);
+    return status == LMQ_ERR_NOMEM ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+/* Names for ways to split, the most usual of a kind first. */
+static const char *const pretypes[] = {
+    "gpt-2",        "llama-bpe",      "qwen2",        "smollm",
+    "starcoder",    "olmo",           "falcon",       "deepseek-llm",
+    "deepseek-v3",  "deepseek-coder", "tekken",       "gpt-4o",
+    "dbrx",         "bloom",          "viking",       "seed-coder",
+    "bailingmoe",   "qwen35",         "default",
+};
+
+static enum lmq_status
+find_words(struct vocab *v, struct lmq_error *err)
+{
+    bool is_good = false, adds, drops;
+    enum lmq_status status = LMQ_OK;
+
+    if (!v->t->is_byte_level) {
+        v->model = v->t->model.kind == LMQ_TOK_UNIGRAM ? "t5" : "llama";
+        v->pre = strcmp(v->model, "llama") == 0 ? "default" : NULL;
+        status = judge(v, &is_good, err);
+    } else if (v->t->model.has_table) {
+        v->model = "gpt2";
+        for (size_t i = 0; i < sizeof(pretypes) / sizeof(pretypes[0]) &&
+                           status == LMQ_OK && !is_good; i++) {
+            v->pre = pretypes[i];
+            status = judge(v, &is_good, err);
+        }
+    }
+    if (status != LMQ_OK || is_good)
+        return status;
+    try_spaces(v, &adds, &drops);
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "GGUF has no words for this tokenizer (%s%s)",
+             lmq_tokenizer_kind(v->t),
+             drops ? ", which drops extra spaces" : "");
+    lmq_hint(err, "--tokenizer gives another file of the same tokenizer, for "
+                  "example a GGUF with its vocabulary");
+    return LMQ_ERR_UNSUPPORTED;
+}
+
+/* ---- All of it ---- */
+
+static void
+remark(const struct vocab *v, char *note, size_t size)
+{
+    size_t n = lmq_tokenizer_size(v->t), n_ends = gather_ends(v).n, used;
+
+    if (n < v->n)
+        snprintf(note, size,
+                 "%zu tokens beyond the tokenizer's %zu are written as unused "
+                 "ones",
+                 v->n - n, n);
+    used = strlen(note);
+    if (n_ends > N_END_KEYS)
+        snprintf(note + used, size - used,
+                 "%sGGUF names %zu tokens that end a text, the other %zu are "
+                 "lost",
+                 used > 0 ? "; " : "", N_END_KEYS, n_ends - N_END_KEYS);
+}
+
+enum lmq_status
+lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
+                   const struct lmq_gguf_vocab *vocab, char *note,
+                   size_t note_size, struct lmq_error *err)
+{
+    struct lmq_tokenizer *t = NULL;
+    uint32_t n = vocab->n_tokens;
+
+    note[0] = '\0';
+    if (vocab->n_blobs == 0) {
+        lmq_gguf_put_text(builder, KEY("model"), "no_vocab", 8);
+        snprintf(note, note_size,
+                 "there is no tokenizer: the GGUF has none either");
+        return LMQ_OK;
+    }
+    for (size_t i = 0; i < vocab->n_blobs; i++)
+        if (lmq_gguf_is(vocab->blobs[i].bytes, vocab->blobs[i].size))
+            return copy_vocab(builder, &vocab->blobs[i], n, err);
+    enum lmq_status status =
+        lmq_tokenizer_open(vocab->blobs, vocab->n_blobs, &t, err);
+    if (status != LMQ_OK)
+        return status;
+    struct vocab v = {.t = t, .n = n, .given = vocab};
+    size_t n_pieces = lmq_tokenizer_size(t);
+    if (n_pieces > n)
+        status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                          "GGUF: the tokenizer has %zu tokens, the model only "
+                          "%u",
+                          n_pieces, n);
+    if (status == LMQ_OK)
+        status = find_words(&v, err);
+    if (status == LMQ_OK)
+        put_all(builder, &v);
+    remark(&v, note, note_size);
+    lmq_tokenizer_close(t);
+    return status;
+}

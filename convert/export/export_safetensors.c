@@ -1,0 +1,708 @@
+/*
+ * export_safetensors.c - a folder that Hugging Face's tools read.
+ *
+ * All files are written before the first gets its name, and config.json gets
+ * it last: a folder that is half written is no model.
+ */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/report.h"
+#include "convert/export/export.h"
+#include "convert/export/export_floats.h"
+#include "convert/export/export_hf.h"
+#include "formats/hf/hf_folder.h"
+#include "formats/lmq/lmq.h"
+
+/* All are open at once. */
+#define MOST_SHARDS 500
+#define SINGLE_NAME "model.safetensors"
+#define INDEX_NAME "model.safetensors.index.json"
+#define CONFIG_NAME "config.json"
+/* In a header, beside the names of tensors. */
+#define METADATA "__metadata__"
+
+static const struct type {
+    const char *name;   /* of the option */
+    enum lmq_dtype dtype;
+    const char *stored; /* in a header */
+    const char *torch;  /* in config.json */
+} types[] = {
+    {"f32", LMQ_DTYPE_F32, "F32", "float32"},
+    {"f16", LMQ_DTYPE_F16, "F16", "float16"},
+    {"bf16", LMQ_DTYPE_BF16, "BF16", "bfloat16"},
+};
+
+static const char *const integer_names[LMQ_DTYPE_COUNT] = {
+    [LMQ_DTYPE_I8] = "I8",   [LMQ_DTYPE_U8] = "U8",
+    [LMQ_DTYPE_I16] = "I16", [LMQ_DTYPE_U16] = "U16",
+    [LMQ_DTYPE_I32] = "I32", [LMQ_DTYPE_U32] = "U32",
+    [LMQ_DTYPE_I64] = "I64", [LMQ_DTYPE_U64] = "U64",
+    [LMQ_DTYPE_BOOL] = "BOOL",
+};
+
+struct entry {
+    const struct lmq_tensor *tensor;
+    char *name;
+    enum lmq_dtype dtype;
+    bool is_less_one;
+    size_t shard;
+    uint64_t offset, size; /* in the data of its shard */
+};
+
+/* Files of an old model that are no part of the new one. */
+#define N_REMOVED 3
+
+/* A file to be. */
+struct part {
+    char *name, *path;
+    struct lmq_output *output;
+    char *text; /* all of it, or the header of a shard; owned */
+    uint64_t data_at, size;
+};
+
+struct export {
+    struct lmq_checkpoint *checkpoint;
+    const struct lmq_export_options *options;
+    const struct type *type;
+    const char *folder;
+    bool is_new_folder; /* made by us */
+    struct lmq_hf_words words;
+    struct entry *entries;
+    size_t n_entries;
+    struct part *parts; /* shards first, config.json last */
+    size_t n_parts, n_shards;
+    uint64_t *shard_sizes; /* bytes of data */
+    bool is_exact;
+};
+
+/* ---- What goes where ---- */
+
+static enum lmq_status
+choose_type(struct export *export, struct lmq_error *err)
+{
+    const char *name = export->options->type;
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(name == NULL ? "f32" : name, types[i].name) == 0) {
+            export->type = &types[i];
+            return LMQ_OK;
+        }
+    return lmq_fail(err, LMQ_ERR_ARG, 0,
+                    "--type is '%s', expected 'f32', 'f16' or 'bf16'", name);
+}
+
+static enum lmq_status
+add_entry(struct export *export, const struct lmq_tensor *tensor,
+          struct lmq_error *err)
+{
+    struct entry *entry = &export->entries[export->n_entries];
+    char name[LMQ_MAX_TENSOR_NAME + 1];
+
+    lmq_hf_words_name(&export->words, export->checkpoint, tensor, name,
+                      sizeof(name));
+    if (strcmp(name, METADATA) == 0)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "safetensors cannot have a tensor '%s': it is the "
+                        "name of something else there",
+                        name);
+    entry->tensor = tensor;
+    entry->name = strdup(name);
+    if (entry->name == NULL)
+        return lmq_fail_nomem(err);
+    export->n_entries++;
+    entry->dtype = lmq_dtype_is_float(tensor->dtype) ? export->type->dtype
+                                                     : tensor->dtype;
+    entry->is_less_one = lmq_hf_words_subtract(&export->words, tensor);
+    entry->size = tensor->n_elements * lmq_dtype_size(entry->dtype);
+    return LMQ_OK;
+}
+
+/* The wider types first, so that all are aligned. A head that is the embedding
+ * is left out: config.json ties it. */
+static enum lmq_status
+add_entries(struct export *export, struct lmq_error *err)
+{
+    const struct lmq_checkpoint *checkpoint = export->checkpoint;
+    bool is_tied = lmq_checkpoint_is_tied(checkpoint);
+    enum lmq_status status = LMQ_OK;
+
+    export->entries =
+        calloc(checkpoint->n_tensors + 1, sizeof(*export->entries));
+    if (export->entries == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t width = 8; width > 0; width /= 2)
+        for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+            const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+            enum lmq_dtype dtype = lmq_dtype_is_float(tensor->dtype)
+                                       ? export->type->dtype
+                                       : tensor->dtype;
+            if (status == LMQ_OK && lmq_dtype_size(dtype) == width &&
+                !(is_tied && lmq_tensor_is_head(tensor)))
+                status = add_entry(export, tensor, err);
+        }
+    return status;
+}
+
+/* One after the other; a new shard where one would become too large. */
+static enum lmq_status
+place_entries(struct export *export, struct lmq_error *err)
+{
+    uint64_t most = export->options->shard_size;
+
+    export->n_shards = 1;
+    export->shard_sizes =
+        calloc(MOST_SHARDS + 1, sizeof(*export->shard_sizes));
+    if (export->shard_sizes == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < export->n_entries; i++) {
+        struct entry *entry = &export->entries[i];
+        uint64_t *size = &export->shard_sizes[export->n_shards - 1];
+        if (most > 0 && *size > 0 &&
+            (entry->size > most || *size > most - entry->size)) {
+            if (export->n_shards++ == MOST_SHARDS)
+                return lmq_fail(err, LMQ_ERR_ARG, 0,
+                                "files of %" PRIu64 " bytes would be more "
+                                "than %d",
+                                most, MOST_SHARDS);
+            size++;
+        }
+        entry->shard = export->n_shards - 1;
+        entry->offset = *size;
+        *size += entry->size;
+    }
+    return LMQ_OK;
+}
+
+/* ---- The texts of the files ---- */
+
+static json_t *
+describe_entry(const struct export *export, const struct entry *entry)
+{
+    const struct lmq_tensor *tensor = entry->tensor;
+    json_t *shape = json_array(), *offsets = json_array();
+    json_t *json = json_object();
+
+    for (uint32_t i = 0; i < tensor->n_dims; i++)
+        lmq_append(&shape, json_integer((json_int_t)tensor->dims[i]));
+    lmq_append(&offsets, json_integer((json_int_t)entry->offset));
+    lmq_append(&offsets,
+               json_integer((json_int_t)(entry->offset + entry->size)));
+    lmq_put(&json, "dtype",
+            json_string(lmq_dtype_is_float(entry->dtype)
+                            ? export->type->stored
+                            : integer_names[entry->dtype]));
+    lmq_put(&json, "shape", shape);
+    lmq_put(&json, "data_offsets", offsets);
+    return json;
+}
+
+/* The header with spaces behind it, so that the data are aligned. */
+static char *
+shard_header(const struct export *export, size_t shard)
+{
+    json_t *json = json_pack("{s:{s:s}}", METADATA, "format", "pt");
+
+    for (size_t i = 0; i < export->n_entries; i++)
+        if (export->entries[i].shard == shard)
+            lmq_put(&json, export->entries[i].name,
+                    describe_entry(export, &export->entries[i]));
+    char *text = lmq_json_dump(json, JSON_COMPACT);
+    json_decref(json);
+    if (text == NULL)
+        return NULL;
+    size_t n = strlen(text), padded = (n + 7) / 8 * 8;
+    char *header = malloc(padded + 1);
+    if (header != NULL) {
+        memcpy(header, text, n);
+        memset(header + n, ' ', padded - n);
+        header[padded] = '\0';
+    }
+    free(text);
+    return header;
+}
+
+static char *
+index_text(const struct export *export)
+{
+    json_t *json = json_object(), *map = json_object();
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < export->n_entries; i++) {
+        const struct entry *entry = &export->entries[i];
+        total += entry->size;
+        lmq_put(&map, entry->name,
+                json_string(export->parts[entry->shard].name));
+    }
+    lmq_put(&json, "metadata",
+            json_pack("{s:I}", "total_size", (json_int_t)total));
+    lmq_put(&json, "weight_map", map);
+    char *text = lmq_json_dump(json, JSON_INDENT(2) | JSON_SORT_KEYS);
+    json_decref(json);
+    return text;
+}
+
+/* Takes over `text`. */
+static enum lmq_status
+add_part(struct export *export, const char *name, char *text, uint64_t size,
+         struct lmq_error *err)
+{
+    struct part *part = &export->parts[export->n_parts];
+
+    if (text == NULL)
+        return lmq_fail_nomem(err);
+    export->n_parts++;
+    part->text = text;
+    part->size = size;
+    part->name = strdup(name);
+    part->path = lmq_path_join(export->folder, name);
+    return part->name == NULL || part->path == NULL ? lmq_fail_nomem(err)
+                                                    : LMQ_OK;
+}
+
+static enum lmq_status
+add_shards(struct export *export, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    char name[64];
+
+    for (size_t i = 0; i < export->n_shards && status == LMQ_OK; i++) {
+        char *header = shard_header(export, i);
+        size_t n = header == NULL ? 0 : strlen(header);
+        if (export->n_shards == 1)
+            snprintf(name, sizeof(name), SINGLE_NAME);
+        else
+            snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors",
+                     i + 1, export->n_shards);
+        status = add_part(export, name, header,
+                          8 + n + export->shard_sizes[i], err);
+        if (status == LMQ_OK)
+            export->parts[i].data_at = 8 + n;
+    }
+    return status;
+}
+
+/* A file of the tokenizer that cannot be taken for one of ours. */
+static bool
+is_free_name(const char *name)
+{
+    return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL &&
+           strstr(name, ".safetensors") == NULL &&
+           strcmp(name, CONFIG_NAME) != 0 && strlen(name) <= 255;
+}
+
+/* What was given by itself, under any name, gets the name by which it is
+ * found. */
+static const char *
+usual_name(const struct lmq_checkpoint *checkpoint, const char *name)
+{
+    static const char *const usual[] = {"tokenizer.json", "tokenizer.model"};
+
+    for (size_t i = 0; i < 2 && checkpoint->n_blobs == 1; i++) {
+        const char *ending = strchr(usual[i], '.');
+        size_t n = strlen(name), m = strlen(ending);
+        if (n > m && strcmp(name + n - m, ending) == 0)
+            return usual[i];
+    }
+    return name;
+}
+
+static enum lmq_status
+add_tokenizer(struct export *export, struct lmq_error *err)
+{
+    struct lmq_checkpoint *checkpoint = export->checkpoint;
+    enum lmq_status status = LMQ_OK;
+    bool is_found = checkpoint->n_blobs == 0;
+
+    for (size_t i = 0; i < checkpoint->n_blobs && status == LMQ_OK; i++) {
+        const struct lmq_blob *blob = &checkpoint->blobs[i];
+        const char *name = usual_name(checkpoint, blob->name);
+        is_found = is_found || strcmp(name, "tokenizer.json") == 0 ||
+                   strcmp(name, "tokenizer.model") == 0;
+        if (!is_free_name(name)) {
+            lmq_checkpoint_note(checkpoint,
+                                "the tokenizer's file '%s' is left out: a "
+                                "file of this name would mean something else",
+                                blob->name);
+            continue;
+        }
+        char *copy = malloc(blob->size + 1);
+        if (copy != NULL)
+            memcpy(copy, blob->bytes, blob->size);
+        status = add_part(export, name, copy, blob->size, err);
+    }
+    if (!is_found)
+        lmq_checkpoint_note(checkpoint,
+                            "the tokenizer comes along in a form that is not "
+                            "looked for in a folder: name it by --tokenizer");
+    return status;
+}
+
+static enum lmq_status
+add_text(struct export *export, const char *name, char *text,
+         struct lmq_error *err)
+{
+    return add_part(export, name, text, text == NULL ? 0 : strlen(text), err);
+}
+
+static enum lmq_status
+add_parts(struct export *export, struct lmq_error *err)
+{
+    export->parts = calloc(export->n_shards + export->checkpoint->n_blobs + 2,
+                           sizeof(*export->parts));
+    if (export->parts == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = add_shards(export, err);
+    if (status == LMQ_OK && export->n_shards > 1)
+        status = add_text(export, INDEX_NAME, index_text(export), err);
+    if (status == LMQ_OK)
+        status = add_tokenizer(export, err);
+    if (status == LMQ_OK && export->words.config != NULL)
+        status = add_text(export, CONFIG_NAME,
+                          lmq_json_dump(export->words.config,
+                                     JSON_INDENT(2) | JSON_SORT_KEYS |
+                                         JSON_REAL_PRECISION(17)),
+                          err);
+    return status;
+}
+
+/* ---- The folder ---- */
+
+static enum lmq_status
+check_empty(const char *folder, struct lmq_error *err)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    bool is_empty = true;
+    enum lmq_status status = LMQ_OK;
+
+    if (dir == NULL)
+        return lmq_fail_errno(err, "cannot list the folder");
+    while (is_empty && (errno = 0, entry = readdir(dir)) != NULL)
+        is_empty = strcmp(entry->d_name, ".") == 0 ||
+                   strcmp(entry->d_name, "..") == 0;
+    if (!is_empty) {
+        status = lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not empty");
+        lmq_hint(err, "-f (--force) replaces the files of a model in it");
+    } else if (errno != 0) {
+        status = lmq_fail_errno(err, "cannot list the folder");
+    }
+    closedir(dir);
+    return status;
+}
+
+/* A container in the folder stays as it is; what else is read there has names
+ * like those of the output, and a config.json. */
+static bool
+holds_checkpoint(const char *folder, const struct lmq_checkpoint *checkpoint)
+{
+    char *own = lmq_hf_folder_of(checkpoint);
+    struct stat x, y;
+    bool holds = lmq_checkpoint_container(checkpoint) == NULL && own != NULL &&
+                 stat(folder, &x) == 0 && stat(own, &y) == 0 &&
+                 x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+
+    free(own);
+    return holds;
+}
+
+/* As if a file of that name were to be made in the folder around it. */
+static enum lmq_status
+check_new(const char *folder, struct lmq_error *err)
+{
+    char *plain = strdup(folder);
+    size_t n = strlen(folder);
+
+    if (plain == NULL)
+        return lmq_fail_nomem(err);
+    while (n > 1 && plain[n - 1] == '/')
+        plain[--n] = '\0';
+    enum lmq_status status = lmq_output_check(plain, false, NULL, err);
+    free(plain);
+    return status;
+}
+
+static enum lmq_status
+check_existing(const struct lmq_checkpoint *checkpoint, const char *folder,
+               bool replaces, struct lmq_error *err)
+{
+    struct stat info;
+    enum lmq_status status = LMQ_OK;
+
+    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
+        return lmq_fail(err, LMQ_ERR_IO, 0, "exists and is no folder");
+    if (holds_checkpoint(folder, checkpoint))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "is where the checkpoint is; name another folder");
+    if (!replaces)
+        status = check_empty(folder, err);
+    if (status != LMQ_OK)
+        return status;
+    char *path = lmq_path_join(folder, CONFIG_NAME);
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    status = lmq_output_check(path, true, &checkpoint->originals, err);
+    free(path);
+    return status;
+}
+
+enum lmq_status
+lmq_export_check_folder(const struct lmq_checkpoint *checkpoint,
+                        const char *folder, bool replaces,
+                        struct lmq_error *err)
+{
+    struct stat info;
+    enum lmq_status status =
+        stat(folder, &info) == 0
+            ? check_existing(checkpoint, folder, replaces, err)
+            : check_new(folder, err);
+
+    if (status != LMQ_OK)
+        lmq_error_in(err, folder);
+    return status;
+}
+
+static enum lmq_status
+make_folder(struct export *export, struct lmq_error *err)
+{
+    if (mkdir(export->folder, 0777) == 0) {
+        export->is_new_folder = true;
+        return LMQ_OK;
+    }
+    if (errno == EEXIST)
+        return LMQ_OK;
+    enum lmq_status status = lmq_fail_errno(err, "cannot make the folder");
+    lmq_error_in(err, export->folder);
+    return status;
+}
+
+static bool
+is_part(const struct export *export, const char *name)
+{
+    for (size_t i = 0; i < export->n_parts; i++)
+        if (strcmp(export->parts[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Without its configuration and index what stands there is no model while it
+ * is being replaced; and its weights in one file would be taken for those of
+ * our shards. */
+static enum lmq_status
+remove_old(const struct export *export, struct lmq_output **outputs, size_t *n,
+           struct lmq_error *err)
+{
+    static const char *const names[] = {CONFIG_NAME, INDEX_NAME, SINGLE_NAME};
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < N_REMOVED && status == LMQ_OK; i++) {
+        if (!lmq_hf_has_file(export->folder, names[i], &status, err) ||
+            (i == 2 && is_part(export, names[i])))
+            continue;
+        char *path = lmq_path_join(export->folder, names[i]);
+        status = path == NULL
+                     ? lmq_fail_nomem(err)
+                     : lmq_output_remove(path, &export->checkpoint->originals,
+                                         &outputs[*n], err);
+        free(path);
+        *n += status == LMQ_OK;
+    }
+    return status;
+}
+
+/* Of what stays, that would be taken for a part of the model. */
+static enum lmq_status
+note_strangers(const struct export *export, struct lmq_error *err)
+{
+    static const char *const names[] = {
+        "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+        "generation_config.json", "chat_template.jinja"};
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (lmq_hf_has_file(export->folder, names[i], &status, err) &&
+            !is_part(export, names[i]))
+            lmq_checkpoint_note(export->checkpoint,
+                                "%s was in the folder before and stays: it "
+                                "may belong to another model",
+                                names[i]);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static enum lmq_status
+write_text(struct part *part, bool is_shard, struct lmq_error *err)
+{
+    unsigned char length[8];
+    uint64_t n = is_shard ? part->data_at - 8 : part->size;
+    enum lmq_status status = LMQ_OK;
+
+    lmq_store_u64le(length, n);
+    if (is_shard)
+        status = lmq_output_write(part->output, 0, length, 8, err);
+    if (status == LMQ_OK)
+        status = lmq_output_write(part->output, is_shard ? 8 : 0, part->text,
+                                  (size_t)n, err);
+    return status;
+}
+
+static enum lmq_status
+write_entry(struct export *export, const struct entry *entry,
+            const struct lmq_workers *workers, struct lmq_error *err)
+{
+    const struct part *part = &export->parts[entry->shard];
+    const struct lmq_float_target target = {
+        .checkpoint = export->checkpoint,
+        .tensor = entry->tensor,
+        .dtype = entry->dtype,
+        .is_less_one = entry->is_less_one,
+        .output = part->output,
+        .offset = part->data_at + entry->offset,
+    };
+
+    return lmq_export_write_tensor(&target, workers, &export->is_exact, err);
+}
+
+static enum lmq_status
+write_entries(struct export *export, const struct lmq_progress *progress,
+              struct lmq_error *err)
+{
+    uint64_t n_done = 0, n_total = 0, n_most = 0;
+    struct lmq_workers workers;
+
+    for (size_t i = 0; i < export->n_entries; i++) {
+        uint64_t n = export->entries[i].tensor->n_elements;
+        n_total += n;
+        n_most = n > n_most ? n : n_most;
+    }
+    enum lmq_status status = lmq_float_workers_open(
+        &workers, export->options->threads, n_most, err);
+    for (size_t i = 0; i < export->n_entries && status == LMQ_OK; i++) {
+        status = write_entry(export, &export->entries[i], &workers, err);
+        n_done += export->entries[i].tensor->n_elements;
+        if (status == LMQ_OK)
+            status = lmq_progress_report(progress, "exporting", n_done,
+                                         n_total, err);
+    }
+    lmq_workers_close(&workers);
+    return status;
+}
+
+static enum lmq_status
+write_parts(struct export *export, const struct lmq_progress *progress,
+            struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < export->n_parts && status == LMQ_OK; i++) {
+        struct part *part = &export->parts[i];
+        status = lmq_output_create(part->path, part->size,
+                                   export->options->replaces != 0,
+                                   &export->checkpoint->originals,
+                                   &part->output, err);
+        if (status == LMQ_OK)
+            status = write_text(part, i < export->n_shards, err);
+    }
+    return status == LMQ_OK ? write_entries(export, progress, err) : status;
+}
+
+/* All of them or none. */
+static enum lmq_status
+commit_parts(struct export *export, json_t **report, struct lmq_error *err)
+{
+    struct lmq_output **outputs =
+        calloc(export->n_parts + N_REMOVED, sizeof(struct lmq_output *));
+    enum lmq_status status = LMQ_OK;
+    size_t n = 0;
+
+    if (outputs == NULL)
+        return lmq_fail_nomem(err);
+    if (!export->is_new_folder)
+        status = remove_old(export, outputs, &n, err);
+    for (size_t i = 0; i < export->n_parts; i++) {
+        outputs[n++] = export->parts[i].output;
+        export->parts[i].output = NULL;
+    }
+    if (status == LMQ_OK)
+        status = lmq_output_commit_all(outputs, n, err);
+    else
+        while (n > 0)
+            lmq_output_abort(outputs[--n]);
+    free(outputs);
+    for (size_t i = 0; i < export->n_parts && status == LMQ_OK; i++)
+        lmq_export_add_file(report, export->parts[i].path,
+                            export->parts[i].size);
+    return status;
+}
+
+static void
+free_export(struct export *export)
+{
+    for (size_t i = 0; i < export->n_parts; i++) {
+        lmq_output_abort(export->parts[i].output);
+        free(export->parts[i].name);
+        free(export->parts[i].path);
+        free(export->parts[i].text);
+    }
+    for (size_t i = 0; i < export->n_entries; i++)
+        free(export->entries[i].name);
+    lmq_hf_words_free(&export->words);
+    free(export->parts);
+    free(export->entries);
+    free(export->shard_sizes);
+}
+
+enum lmq_status
+lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
+                       const struct lmq_export_options *options,
+                       const struct lmq_progress *progress, json_t **report,
+                       struct lmq_error *err)
+{
+    struct export export = {.checkpoint = checkpoint, .options = options,
+                            .folder = output, .is_exact = true};
+    enum lmq_status status = choose_type(&export, err);
+
+    if (status == LMQ_OK)
+        status = lmq_hf_words_find(checkpoint, export.type->torch,
+                                   &export.words, err);
+    if (status == LMQ_OK)
+        status = add_entries(&export, err);
+    if (status == LMQ_OK)
+        status = place_entries(&export, err);
+    if (status == LMQ_OK)
+        status = add_parts(&export, err);
+    if (status == LMQ_OK)
+        status = make_folder(&export, err);
+    if (status == LMQ_OK)
+        status = note_strangers(&export, err);
+    if (status == LMQ_OK)
+        status = write_parts(&export, progress, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_unchanged(checkpoint, err);
+    if (status == LMQ_OK)
+        status = commit_parts(&export, report, err);
+    if (status == LMQ_OK) {
+        lmq_put(report, "type", json_string(export.type->name));
+        lmq_put(report, "is_lossless", json_boolean(export.is_exact));
+        lmq_put(report, "names",
+                json_string(export.words.family != NULL
+                                ? "huggingface"
+                                : "canonical"));
+    }
+    free_export(&export);
+    if (status != LMQ_OK && export.is_new_folder)
+        rmdir(output); /* if nothing was put into it */
+    return status;
+}

@@ -1,0 +1,132 @@
+/*
+ * export_vocab.c - the tokenizer.bin beside an export.
+ */
+#include "config.h"
+
+#include "convert/export/export_vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "convert/export/export.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+#define NAME "tokenizer.bin"
+#define FILE_MAX ((size_t)256 << 20)
+
+/* *is_made is false if the tokenizer is of another kind. */
+static enum lmq_status
+make_bytes(const struct lmq_checkpoint *checkpoint, struct lmq_buffer *bytes,
+           bool *is_made, struct lmq_error *err)
+{
+    struct lmq_tokenizer *tokenizer;
+
+    *is_made = false;
+    if (checkpoint->n_blobs == 0)
+        return LMQ_OK;
+    enum lmq_status status = lmq_tokenizer_open(
+        checkpoint->blobs, checkpoint->n_blobs, &tokenizer, err);
+    if (status != LMQ_OK) /* what is not understood is left out */
+        return lmq_status_is_of_system(status) ? status : LMQ_OK;
+    if (lmq_tokenizer_size(tokenizer) == checkpoint->hparams.vocab_size)
+        status = lmq_tokenizer_to_llama2c(tokenizer, bytes, is_made, err);
+    lmq_tokenizer_close(tokenizer);
+    return status;
+}
+
+static char *
+path_beside(const char *output)
+{
+    const char *slash = strrchr(output, '/');
+    size_t n = slash == NULL ? 0 : (size_t)(slash - output) + 1;
+    char *path = malloc(n + sizeof(NAME));
+
+    if (path != NULL) {
+        memcpy(path, output, n);
+        memcpy(path + n, NAME, sizeof(NAME));
+    }
+    return path;
+}
+
+/* Whether the file at path has these bytes. */
+static enum lmq_status
+compare_with(const char *path, const struct lmq_buffer *wanted, bool *is,
+             struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t n;
+    enum lmq_status status = lmq_file_load(path, FILE_MAX, &bytes, &n, err);
+
+    *is = false;
+    if (status != LMQ_OK)
+        return lmq_status_is_of_system(status) ? status : LMQ_OK;
+    *is = n == wanted->n && memcmp(bytes, wanted->bytes, n) == 0;
+    free(bytes);
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint, const char *output,
+                       struct lmq_vocab_file *file, struct lmq_error *err)
+{
+    bool is_made;
+    enum lmq_status status =
+        make_bytes(checkpoint, &file->bytes, &is_made, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (!is_made) {
+        lmq_checkpoint_note(checkpoint,
+                            "no " NAME " is written: the tokenizer is %s",
+                            checkpoint->n_blobs == 0
+                                ? "not there"
+                                : "none that llama2.c can have");
+        return LMQ_OK;
+    }
+    char *path = path_beside(output);
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    bool is_there = lmq_file_exists(path, &status, err), is_same = false;
+    if (status == LMQ_OK && !is_there && strcmp(path, output) != 0) {
+        file->path = path;
+        return LMQ_OK;
+    }
+    if (status == LMQ_OK && is_there)
+        status = compare_with(path, &file->bytes, &is_same, err);
+    if (status == LMQ_OK && !is_same)
+        lmq_checkpoint_note(checkpoint,
+                            "the " NAME " beside the output is another one "
+                            "and stays: it does not belong to this model");
+    free(path);
+    return status;
+}
+
+enum lmq_status
+lmq_vocab_file_write(const struct lmq_vocab_file *file,
+                     struct lmq_output **output, struct lmq_error *err)
+{
+    *output = NULL;
+    if (file->path == NULL)
+        return LMQ_OK;
+    enum lmq_status status = lmq_output_create(file->path, file->bytes.n, false,
+                                               NULL, output, err);
+    if (status != LMQ_OK)
+        return status;
+    status =
+        lmq_output_write(*output, 0, file->bytes.bytes, file->bytes.n, err);
+    if (status != LMQ_OK) {
+        lmq_output_abort(*output);
+        *output = NULL;
+    }
+    return status;
+}
+
+void
+lmq_vocab_file_free(struct lmq_vocab_file *file)
+{
+    free(file->path);
+    lmq_buffer_free(&file->bytes);
+    *file = (struct lmq_vocab_file){0};
+}

@@ -1,0 +1,570 @@
+/*
+ * checkpoint.c - recognises formats and puts what they say into the one form.
+ */
+#include "config.h"
+
+#include "formats/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "formats/folder.h"
+#include "formats/formats.h"
+
+/* A tokenizer file larger than this is something else. */
+#define BLOB_MAX ((size_t)256 << 20)
+
+/* ---- For readers ---- */
+
+char *
+lmq_path_join(const char *folder, const char *name)
+{
+    size_t n = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(n);
+
+    if (path != NULL)
+        snprintf(path, n, "%s/%s", folder, name);
+    return path;
+}
+
+/* Called before the file is opened: what changes after that is seen. */
+static enum lmq_status
+add_source(struct lmq_checkpoint *checkpoint, const char *path,
+           struct lmq_error *err)
+{
+    struct lmq_source_file source;
+    enum lmq_status status = lmq_file_stamp(path, &source.stamp, err);
+
+    if (status != LMQ_OK)
+        return status;
+    source.path = strdup(path);
+    if (source.path == NULL ||
+        lmq_mem_grow(&checkpoint->sources, &checkpoint->sources_capacity,
+                     checkpoint->n_sources + 1, sizeof(source)) != 0) {
+        free(source.path);
+        return lmq_fail_nomem(err);
+    }
+    checkpoint->sources[checkpoint->n_sources++] = source;
+    return lmq_originals_add(&checkpoint->originals, path, err);
+}
+
+enum lmq_status
+lmq_checkpoint_unchanged(const struct lmq_checkpoint *checkpoint,
+                         struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < checkpoint->n_sources && status == LMQ_OK; i++)
+        status = lmq_file_unchanged(checkpoint->sources[i].path,
+                                    &checkpoint->sources[i].stamp, err);
+    return status;
+}
+
+enum lmq_status
+lmq_checkpoint_load(struct lmq_checkpoint *checkpoint, const char *path,
+                    size_t most, unsigned char **bytes, size_t *n,
+                    struct lmq_error *err)
+{
+    enum lmq_status status = add_source(checkpoint, path, err);
+
+    return status == LMQ_OK ? lmq_file_load(path, most, bytes, n, err)
+                            : status;
+}
+
+enum lmq_status
+lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint, const char *path,
+                        uint32_t *index, struct lmq_error *err)
+{
+    if (lmq_mem_grow(&checkpoint->files, &checkpoint->files_capacity,
+                     checkpoint->n_files + 1,
+                     sizeof(*checkpoint->files)) != 0)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = add_source(checkpoint, path, err);
+    if (status == LMQ_OK)
+        status = lmq_input_open(
+            path, &checkpoint->files[checkpoint->n_files], err);
+    if (status == LMQ_OK)
+        *index = (uint32_t)checkpoint->n_files++;
+    return status;
+}
+
+enum lmq_status
+lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
+                          const char *stored_name, struct lmq_tensor **tensor,
+                          struct lmq_error *err)
+{
+    if (checkpoint->n_tensors >= LMQ_MAX_TENSORS)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has more than %u tensors",
+                        LMQ_MAX_TENSORS);
+    if (stored_name[0] == '\0' || strlen(stored_name) > LMQ_MAX_TENSOR_NAME)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "a tensor's name is %zu bytes, expected 1 to %d",
+                        strlen(stored_name), LMQ_MAX_TENSOR_NAME);
+    if (lmq_mem_grow(&checkpoint->tensors, &checkpoint->tensors_capacity,
+                     checkpoint->n_tensors + 1,
+                     sizeof(*checkpoint->tensors)) != 0)
+        return lmq_fail_nomem(err);
+    struct lmq_tensor *new = &checkpoint->tensors[checkpoint->n_tensors];
+    *new = (struct lmq_tensor){0};
+    new->stored_name = strdup(stored_name);
+    if (new->stored_name == NULL)
+        return lmq_fail_nomem(err);
+    checkpoint->n_tensors++;
+    *tensor = new;
+    return LMQ_OK;
+}
+
+bool
+lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
+                    size_t n_dims)
+{
+    if (n_dims > LMQ_MAX_DIMS)
+        return false;
+    tensor->n_dims = (uint32_t)n_dims;
+    tensor->n_rows = tensor->n_cols = 1;
+    for (size_t i = 0; i < n_dims; i++) {
+        tensor->dims[i] = dims[i];
+        if (i + 1 == n_dims)
+            tensor->n_cols = dims[i];
+        else if (!lmq_u64_mul(tensor->n_rows, dims[i], &tensor->n_rows))
+            return false;
+    }
+    for (size_t i = n_dims; i < LMQ_MAX_DIMS; i++)
+        tensor->dims[i] = 0;
+    /* Sizes in bytes must stay within off_t, whatever the type. */
+    return lmq_u64_mul(tensor->n_rows, tensor->n_cols, &tensor->n_elements) &&
+           tensor->n_elements <= INT64_MAX / 8;
+}
+
+enum lmq_status
+lmq_checkpoint_add_blob(struct lmq_checkpoint *checkpoint, const char *name,
+                        unsigned char *bytes, size_t size,
+                        struct lmq_error *err)
+{
+    char *copy = strdup(name);
+
+    if (copy == NULL ||
+        lmq_mem_grow(&checkpoint->blobs, &checkpoint->blobs_capacity,
+                     checkpoint->n_blobs + 1,
+                     sizeof(*checkpoint->blobs)) != 0) {
+        free(copy);
+        free(bytes);
+        return lmq_fail_nomem(err);
+    }
+    checkpoint->blobs[checkpoint->n_blobs++] =
+        (struct lmq_blob){copy, bytes, size};
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_blob_path(struct lmq_checkpoint *checkpoint, const char *path,
+              const char *name, struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status = lmq_checkpoint_load(checkpoint, path, BLOB_MAX,
+                                                 &bytes, &size, err);
+
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_add_blob(checkpoint, name, bytes, size, err);
+    return status;
+}
+
+enum lmq_status
+lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
+                             const char *folder, const char *name,
+                             struct lmq_error *err)
+{
+    char *path = lmq_path_join(folder, name);
+    enum lmq_status status = LMQ_OK;
+
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    if (lmq_file_exists(path, &status, err))
+        status = add_blob_path(checkpoint, path, name, err);
+    free(path);
+    return status;
+}
+
+void
+lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (lmq_mem_grow(&checkpoint->notes, &checkpoint->notes_capacity,
+                     checkpoint->n_notes + 1,
+                     sizeof(*checkpoint->notes)) != 0) {
+        checkpoint->has_lost_note = true;
+        return;
+    }
+    char *note = strdup(text);
+    if (note != NULL)
+        checkpoint->notes[checkpoint->n_notes++] = note;
+    else
+        checkpoint->has_lost_note = true;
+}
+
+static int
+compare_offsets(const void *a, const void *b)
+{
+    const struct lmq_tensor *x = a, *y = b;
+
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
+}
+
+void
+lmq_tensors_sort(struct lmq_tensor *tensors, size_t n)
+{
+    if (n > 0)
+        qsort(tensors, n, sizeof(*tensors), compare_offsets);
+}
+
+void
+lmq_tensor_free(struct lmq_tensor *tensor)
+{
+    free(tensor->name);
+    free(tensor->stored_name);
+    free(tensor->alias_of);
+}
+
+/* ---- Recognition ---- */
+
+static enum lmq_status
+look_at(const char *path, struct lmq_probe *probe, struct lmq_error *err)
+{
+    struct stat info;
+    struct lmq_input *input;
+
+    *probe = (struct lmq_probe){.path = path};
+    if (stat(path, &info) != 0)
+        return lmq_fail_errno(err, "cannot open");
+    if (S_ISDIR(info.st_mode)) {
+        probe->is_folder = true;
+        return LMQ_OK;
+    }
+    enum lmq_status status = lmq_input_open(path, &input, err);
+    if (status != LMQ_OK)
+        return status;
+    probe->size = lmq_input_size(input);
+    probe->n_head = (size_t)lmq_u64_min(probe->size, sizeof(probe->head));
+    status = lmq_input_read(input, 0, probe->head, probe->n_head, err);
+    lmq_input_close(input);
+    return status;
+}
+
+/* *format becomes NULL if none says that it is its own. */
+static enum lmq_status
+recognise(struct lmq_probe *probe, const struct lmq_format **format,
+          struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    probe->status = &status;
+    probe->err = err;
+    *format = NULL;
+    for (size_t i = 0; *format == NULL && lmq_formats[i] != NULL; i++)
+        if (lmq_formats[i]->probe(probe))
+            *format = lmq_formats[i];
+    return status;
+}
+
+/* What is often given by mistake, and what to do then. */
+static const struct {
+    const char *start;
+    size_t n;
+    const char *what;
+    const char *hint;
+} strangers[] = {
+    {"version https://git-lfs", 23, "is a Git LFS pointer, not the file itself",
+     "'git lfs pull' fetches the real file"},
+    {"<!DOCTYPE", 9, "is a web page, not a checkpoint",
+     "the download probably failed; fetch the file again"},
+    {"<html", 5, "is a web page, not a checkpoint",
+     "the download probably failed; fetch the file again"},
+    {"GGUF", 4, "is a GGUF file that holds no tensors: a tokenizer, no model",
+     "--tokenizer takes it"},
+    {"\x80\x02", 2,
+     "is a Python pickle (perhaps of a PyTorch before 1.6), which is not read",
+     "load it and torch.save it again with a current PyTorch, or save it as "
+     "safetensors"},
+    {"\x89HDF", 4, "is an HDF5 file, which is not supported",
+     "save the model as safetensors"},
+    {"\x1f\x8b", 2, "is compressed with gzip", "gunzip it first"},
+    {"{", 1, "is JSON, not a checkpoint",
+     "name the folder that holds the model, or its weights file"},
+};
+
+static enum lmq_status
+fail_unrecognised(const struct lmq_probe *probe, struct lmq_error *err)
+{
+    if (probe->is_folder) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder holds no model");
+        lmq_hint(err, "expected model.safetensors, pytorch_model.bin, or the "
+                      "index.json of either and its shards, or "
+                      "consolidated.00.pth");
+        return LMQ_ERR_FORMAT;
+    }
+    if (probe->size == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
+        if (probe->n_head >= strangers[i].n &&
+            memcmp(probe->head, strangers[i].start, strangers[i].n) == 0) {
+            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", strangers[i].what);
+            lmq_hint(err, "%s", strangers[i].hint);
+            return LMQ_ERR_UNSUPPORTED;
+        }
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "is not a checkpoint in any known format");
+    lmq_hint(err, "known are: safetensors and PyTorch (file or folder), GGUF, "
+                  "llama2.c .bin, .lmq");
+    return LMQ_ERR_FORMAT;
+}
+
+/* *format is NULL if there is none; *path, which is owned, becomes that of a
+ * file where only this makes a folder a checkpoint. */
+static enum lmq_status
+find_format(char **path, struct lmq_probe *probe,
+            const struct lmq_format **format, struct lmq_error *err)
+{
+    char *file = NULL;
+    enum lmq_status status = look_at(*path, probe, err);
+
+    *format = NULL;
+    if (status == LMQ_OK)
+        status = recognise(probe, format, err);
+    if (status != LMQ_OK || *format != NULL || !probe->is_folder)
+        return status;
+    status = lmq_folder_find_checkpoint(*path, &file, err);
+    if (file == NULL)
+        return status;
+    free(*path);
+    *path = file;
+    status = look_at(*path, probe, err);
+    return status == LMQ_OK ? recognise(probe, format, err) : status;
+}
+
+enum lmq_status
+lmq_checkpoint_recognises(const char *path, bool *is_known,
+                          struct lmq_error *err)
+{
+    const struct lmq_format *format = NULL;
+    struct lmq_probe probe;
+    char *copy = strdup(path);
+    enum lmq_status status =
+        copy == NULL ? lmq_fail_nomem(err)
+                     : find_format(&copy, &probe, &format, err);
+
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    free(copy);
+    *is_known = format != NULL;
+    return status;
+}
+
+/* ---- Opening ---- */
+
+static enum lmq_status
+apply_options(struct lmq_checkpoint *checkpoint,
+              const struct lmq_open_options *options, struct lmq_error *err)
+{
+    if (options->rope_theta > 0)
+        checkpoint->hparams.rope_theta = options->rope_theta;
+    if (options->norm_eps > 0)
+        checkpoint->hparams.norm_eps = options->norm_eps;
+    if (options->config != NULL &&
+        checkpoint->format != &lmq_format_safetensors &&
+        checkpoint->format != &lmq_format_torch)
+        lmq_checkpoint_note(checkpoint,
+                            "%s describes its model itself: the config.json "
+                            "that is given is not used",
+                            checkpoint->format->name);
+    if (options->tokenizer == NULL)
+        return LMQ_OK;
+    /* What is given replaces what was found. */
+    while (checkpoint->n_blobs > 0) {
+        struct lmq_blob *blob = &checkpoint->blobs[--checkpoint->n_blobs];
+        free((void *)(uintptr_t)blob->name);
+        free((void *)(uintptr_t)blob->bytes);
+    }
+    checkpoint->tokenizer_path = strdup(options->tokenizer);
+    if (checkpoint->tokenizer_path == NULL)
+        return lmq_fail_nomem(err);
+    const char *name = strrchr(options->tokenizer, '/');
+    return add_blob_path(checkpoint, options->tokenizer,
+                         name == NULL ? options->tokenizer : name + 1, err);
+}
+
+enum lmq_status
+lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
+                    struct lmq_checkpoint **out, struct lmq_error *err)
+{
+    static const struct lmq_open_options no_options;
+    struct lmq_probe probe;
+
+    *out = NULL;
+    if (options == NULL)
+        options = &no_options;
+    struct lmq_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
+    if (checkpoint == NULL)
+        return lmq_fail_nomem(err);
+    lmq_hparams_init(&checkpoint->hparams);
+    enum lmq_status status = LMQ_OK;
+    if ((checkpoint->path = strdup(path)) == NULL)
+        status = lmq_fail_nomem(err);
+    if (status == LMQ_OK)
+        status =
+            find_format(&checkpoint->path, &probe, &checkpoint->format, err);
+    if (status == LMQ_OK) {
+        checkpoint->is_folder = probe.is_folder;
+        status = checkpoint->format == NULL
+                     ? fail_unrecognised(&probe, err)
+                     : checkpoint->format->open(checkpoint, options, err);
+    }
+    if (status == LMQ_OK && probe.is_folder)
+        status = lmq_folder_add_originals(checkpoint->path,
+                                          &checkpoint->originals, err);
+    if (status == LMQ_OK)
+        status = apply_options(checkpoint, options, err);
+    for (size_t i = 0; i < checkpoint->n_files && options->is_copied; i++)
+        lmq_input_copy(checkpoint->files[i]);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_normalise(checkpoint, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_checkpoint_close(checkpoint);
+        return status;
+    }
+    *out = checkpoint;
+    return LMQ_OK;
+}
+
+void
+lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
+{
+    if (checkpoint == NULL)
+        return;
+    if (checkpoint->format != NULL && checkpoint->format->close != NULL)
+        checkpoint->format->close(checkpoint);
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        lmq_tensor_free(&checkpoint->tensors[i]);
+    for (size_t i = 0; i < checkpoint->n_files; i++)
+        lmq_input_close(checkpoint->files[i]);
+    for (size_t i = 0; i < checkpoint->n_blobs; i++) {
+        free((void *)(uintptr_t)checkpoint->blobs[i].name);
+        free((void *)(uintptr_t)checkpoint->blobs[i].bytes);
+    }
+    for (size_t i = 0; i < checkpoint->n_sources; i++)
+        free(checkpoint->sources[i].path);
+    for (size_t i = 0; i < checkpoint->n_notes; i++)
+        free(checkpoint->notes[i]);
+    free(checkpoint->sources);
+    free(checkpoint->tensors);
+    free(checkpoint->files);
+    free(checkpoint->blobs);
+    free(checkpoint->notes);
+    lmq_originals_free(&checkpoint->originals);
+    free(checkpoint->tokenizer_path);
+    free(checkpoint->path);
+    free(checkpoint);
+}
+
+/* ---- Asking ---- */
+
+/* Tensors stand in the order of their places, those without a role in that of
+ * their names. `name` may be NULL: any. */
+static const struct lmq_tensor *
+search(const struct lmq_checkpoint *checkpoint, const struct lmq_place *place,
+       const char *name)
+{
+    size_t low = 0, high = checkpoint->n_tensors;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct lmq_tensor *tensor = &checkpoint->tensors[middle];
+        int order = lmq_place_compare(place, &tensor->place);
+        if (order == 0 && name != NULL)
+            order = strcmp(name, tensor->name);
+        if (order == 0)
+            return tensor;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+const struct lmq_tensor *
+lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
+                          const struct lmq_place *place)
+{
+    return search(checkpoint, place, NULL);
+}
+
+const struct lmq_tensor *
+lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
+                    enum lmq_part part, int32_t layer)
+{
+    struct lmq_place wanted = {role, part, layer, -1};
+
+    return lmq_checkpoint_find_place(checkpoint, &wanted);
+}
+
+const struct lmq_tensor *
+lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
+                         const char *name)
+{
+    struct lmq_place place;
+
+    lmq_name_parse(name, &place);
+    if (place.role >= LMQ_ROLE_COUNT)
+        place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT, -1, -1};
+    const struct lmq_tensor *found = search(checkpoint, &place, name);
+    /* Names in the file, and of roles that are not known, one by one. */
+    for (size_t i = 0; i < checkpoint->n_tensors && found == NULL; i++)
+        if (strcmp(checkpoint->tensors[i].stored_name, name) == 0 ||
+            strcmp(checkpoint->tensors[i].name, name) == 0)
+            found = &checkpoint->tensors[i];
+    return found;
+}
+
+/* The tensor whose elements it has. */
+static const char *
+root_of(const struct lmq_tensor *tensor)
+{
+    return tensor->alias_of != NULL ? tensor->alias_of : tensor->name;
+}
+
+bool
+lmq_checkpoint_is_tied(const struct lmq_checkpoint *checkpoint)
+{
+    const struct lmq_tensor *head = NULL, *embedding = NULL;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (lmq_tensor_is_head(tensor))
+            head = tensor;
+        else if (tensor->place.role == LMQ_ROLE_EMBEDDING &&
+                 tensor->place.part == LMQ_PART_WEIGHT)
+            embedding = tensor;
+    }
+    if (head == NULL)
+        return true;
+    return embedding != NULL &&
+           (head->alias_of != NULL || embedding->alias_of != NULL) &&
+           strcmp(root_of(head), root_of(embedding)) == 0;
+}

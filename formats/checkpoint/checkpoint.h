@@ -1,0 +1,274 @@
+/*
+ * checkpoint.h - the one reader interface: every format answers the same few
+ * questions.
+ *
+ * What are the hyper-parameters, which tensors are there, give me elements of
+ * tensor t as float32, what is the tokenizer? Tensors are presented in one
+ * convention whatever the file does: rows are outputs, rotary pairs are in
+ * halves, names and order are canonical where the role is known.
+ */
+#ifndef LMQ_FORMATS_CHECKPOINT_CHECKPOINT_H
+#define LMQ_FORMATS_CHECKPOINT_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+#include "base/output.h"
+#include "formats/checkpoint/blob.h"
+#include "formats/model/hparams.h"
+#include "formats/model/names.h"
+#include "lmquant.h"
+#include "quantize/dtype.h"
+
+#define LMQ_MAX_DIMS 8
+#define LMQ_MAX_TENSORS (1u << 20)
+#define LMQ_MAX_TENSOR_NAME 1024
+
+/*
+ * Where a source keeps the elements of a tensor that it arranges differently.
+ * All zero: the tensor's own order, from its offset on.
+ *
+ * Row r stands in the row r' where the pairs of its head are put together, and
+ * this one in the stored row first + r' / unit * stride + r' % unit. A tensor
+ * of one dimension is a column: its elements are rows.
+ */
+struct lmq_view {
+    uint64_t first;
+    uint64_t unit;   /* rows that stay together; 0: all of them */
+    uint64_t stride; /* stored rows from unit to unit */
+    uint32_t head_dim;   /* rows of a head, of which rotary_dim, */
+    uint32_t rotary_first; /* from this one on, are stored as */
+    uint32_t rotary_dim; /* interleaved pairs; 0: none */
+    uint64_t pitch; /* the matrix is transposed: stored rows, so many elements
+                       apart, are our columns; 0: it is not */
+    float plus;     /* added to every element */
+    uint64_t origin; /* elements of the stored tensor before the offset */
+};
+
+/* Numbers by which blocks of a stored matrix are multiplied (FP8). */
+struct lmq_block_scales {
+    uint64_t block_rows, block_cols; /* 0: there are none */
+    uint64_t n_cols;  /* scales per row of blocks */
+    uint64_t offset;  /* of the first one, in `file` */
+    uint32_t file;
+    enum lmq_dtype dtype;
+};
+
+struct lmq_tensor {
+    char *name;        /* canonical, or the stored one if its role is OTHER */
+    char *stored_name; /* as the file calls it */
+    struct lmq_place place;
+    uint32_t n_dims;
+    uint64_t dims[LMQ_MAX_DIMS]; /* outermost first */
+    uint64_t n_rows, n_cols;     /* all dimensions but the last, the last */
+    uint64_t n_elements;
+    enum lmq_dtype dtype;        /* as stored; F32 where `encoding` is set */
+    const char *encoding;        /* "q8" where elements are not plain numbers */
+    const struct lmq_block_type *blocks; /* of GGUF, or NULL */
+    double bits_per_element;     /* as stored */
+    uint32_t number;             /* the format's own, if it wants one */
+    uint32_t file;               /* which of the checkpoint's files */
+    uint64_t offset, size_bytes; /* where its bytes are, if they are plain */
+    struct lmq_view view;
+    struct lmq_block_scales scales;
+    char *alias_of;              /* name of the tensor whose elements it
+                                    shares, or NULL */
+};
+
+/* How a source arranges what we keep apart (split.c puts it in order). */
+struct lmq_source {
+    bool has_rotary_pairs;  /* the two of a pair stand side by side */
+    bool is_transposed;     /* matrices of layers have inputs as rows */
+    bool norms_less_one;    /* norm weights are stored minus 1 */
+    bool is_qkv_by_head;    /* fused: a key head's queries, it, its values, and
+                               then the next; else all queries first */
+    uint32_t n_further_layers; /* behind the model's own: they predict more
+                                  tokens, and are left out */
+};
+
+/* A file that the checkpoint was read from, as it was then. */
+struct lmq_source_file {
+    char *path;
+    struct lmq_file_stamp stamp;
+};
+
+struct lmq_checkpoint {
+    const struct lmq_format *format;
+    char *path;
+    bool is_folder;
+    struct lmq_hparams hparams; /* if has_model */
+    struct lmq_source source;   /* if has_model */
+    bool has_model;             /* a known architecture, checked */
+    char variant[48];           /* of the format: "version 3"; "" */
+    char packed[48];            /* by whom the weights are packed so that they
+                                   cannot be read (packed.h); "" */
+    bool is_packed_by_config;   /* only config.json says so */
+    struct lmq_tensor *tensors;
+    size_t n_tensors, tensors_capacity;
+    struct lmq_input **files;
+    size_t n_files, files_capacity;
+    struct lmq_source_file *sources; /* all that was opened or read */
+    size_t n_sources, sources_capacity;
+    struct lmq_originals originals; /* every file that is a part of it */
+    struct lmq_blob *blobs; /* the tokenizer's files; the names and bytes are
+                               owned */
+    size_t n_blobs, blobs_capacity;
+    char *tokenizer_path; /* of the one that was given, or NULL */
+    char **notes; /* what was assumed or left out, a sentence each */
+    size_t n_notes, notes_capacity;
+    bool has_lost_note; /* for lack of memory; reports fail then */
+    void *state; /* the format's own */
+};
+
+/* The first bytes of what was named, for recognition by content. */
+struct lmq_probe {
+    const char *path;
+    enum lmq_status *status; /* what kept a probe from knowing */
+    struct lmq_error *err;
+    bool is_folder;
+    unsigned char head[512];
+    size_t n_head;
+    uint64_t size;
+};
+
+struct lmq_format {
+    const char *name;
+    bool (*probe)(const struct lmq_probe *probe);
+    /* Fills in files, tensors (stored_name, dims, dtype, place of the bytes;
+     * place only if it knows better than the names), hparams, blobs. */
+    enum lmq_status (*open)(struct lmq_checkpoint *checkpoint,
+                            const struct lmq_open_options *options,
+                            struct lmq_error *err);
+    /* Elements, in the order of the file, of tensors with an `encoding` (but no
+     * `blocks`); NULL if there are none. Views are elements.c's business. */
+    enum lmq_status (*read)(struct lmq_checkpoint *checkpoint,
+                            const struct lmq_tensor *tensor, uint64_t first,
+                            size_t n, float *values, struct lmq_error *err);
+    void (*close)(struct lmq_checkpoint *checkpoint);
+};
+
+/* A growing buffer for reads; one per thread, zero to begin with. */
+struct lmq_scratch {
+    unsigned char *bytes;
+    size_t size;
+    unsigned char *column;
+    size_t column_size;
+};
+
+void lmq_scratch_free(struct lmq_scratch *scratch);
+
+/* Elements [first, first + n) in row-major order of the canonical form. Safe
+ * from several threads with a scratch each. */
+enum lmq_status lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
+                                    const struct lmq_tensor *tensor,
+                                    uint64_t first, size_t n, float *values,
+                                    struct lmq_scratch *scratch,
+                                    struct lmq_error *err);
+
+/* The stored bytes of elements [first, first + n), for tensors that are
+ * plain. */
+enum lmq_status lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
+                                        const struct lmq_tensor *tensor,
+                                        uint64_t first, size_t n, void *bytes,
+                                        struct lmq_error *err);
+
+/* Whether its bytes stand in the file as they are wanted: plain numbers, row
+ * after row, nothing to be added or multiplied. */
+bool lmq_tensor_is_plain(const struct lmq_tensor *tensor);
+
+/* The number that the file itself gives to an element, and the columns that
+ * it has there. */
+uint64_t lmq_tensor_stored_element(const struct lmq_tensor *tensor,
+                                   uint64_t element, uint64_t *n_cols);
+
+/* NULL if there is none. */
+const struct lmq_tensor *
+lmq_checkpoint_find_place(const struct lmq_checkpoint *checkpoint,
+                          const struct lmq_place *place);
+const struct lmq_tensor *
+lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
+                    enum lmq_part part, int32_t layer);
+const struct lmq_tensor *
+lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
+                         const char *name);
+
+/* Whether the file or folder looks like a checkpoint of a known format.
+ * Fails if it cannot be looked at. */
+enum lmq_status lmq_checkpoint_recognises(const char *path, bool *is_known,
+                                          struct lmq_error *err);
+
+/* Whether the head's weight is the embedding: nothing else is there, or both
+ * are one in the file. An alias of anything else is a head of its own. */
+bool lmq_checkpoint_is_tied(const struct lmq_checkpoint *checkpoint);
+
+/* Whether the tensor is the weight of the head. */
+static inline bool
+lmq_tensor_is_head(const struct lmq_tensor *tensor)
+{
+    return tensor->place.role == LMQ_ROLE_HEAD &&
+           tensor->place.part == LMQ_PART_WEIGHT;
+}
+
+/* Whether all files are still what they were when they were opened: asked
+ * before anything that was made of them gets its name. LMQ_ERR_IO if not. */
+enum lmq_status
+lmq_checkpoint_unchanged(const struct lmq_checkpoint *checkpoint,
+                         struct lmq_error *err);
+
+/* ---- For readers ---- */
+
+enum lmq_status lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint,
+                                        const char *path, uint32_t *index,
+                                        struct lmq_error *err);
+
+/* lmq_file_load() of a file that is a part of the checkpoint. */
+enum lmq_status lmq_checkpoint_load(struct lmq_checkpoint *checkpoint,
+                                    const char *path, size_t most,
+                                    unsigned char **bytes, size_t *n,
+                                    struct lmq_error *err);
+
+/* A tensor with that stored name, everything else zero, to be filled in. */
+enum lmq_status lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
+                                          const char *stored_name,
+                                          struct lmq_tensor **tensor,
+                                          struct lmq_error *err);
+
+/* Sets the shape; false if there are too many or wrong dimensions or the
+ * product wraps. */
+bool lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
+                         size_t n_dims);
+
+/* By where they stand in their file. */
+void lmq_tensors_sort(struct lmq_tensor *tensors, size_t n);
+
+void lmq_tensor_free(struct lmq_tensor *tensor);
+
+/* Takes apart what the source fuses and sets the views, by
+ * checkpoint->source; part of normalising (split.c). */
+enum lmq_status lmq_checkpoint_split(struct lmq_checkpoint *checkpoint,
+                                     struct lmq_error *err);
+
+/* Called once, when a reader is done (normalise.c). */
+enum lmq_status lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
+                                         struct lmq_error *err);
+
+/* Takes over `bytes` (from malloc). */
+enum lmq_status lmq_checkpoint_add_blob(struct lmq_checkpoint *checkpoint,
+                                        const char *name, unsigned char *bytes,
+                                        size_t size, struct lmq_error *err);
+
+/* Adds the file if it is there; a missing one is no error. */
+enum lmq_status lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
+                                             const char *folder,
+                                             const char *name,
+                                             struct lmq_error *err);
+
+void lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format,
+                         ...) LMQ_PRINTF(2, 3);
+
+/* folder + "/" + name; the caller frees it; NULL without memory. */
+char *lmq_path_join(const char *folder, const char *name);
+
+#endif

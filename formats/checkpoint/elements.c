@@ -1,0 +1,379 @@
+/*
+ * elements.c - elements of tensors, from where and how files store them to
+ * float32 in canonical order.
+ *
+ * Three steps: which stored elements follow each other (the view), what their
+ * bytes mean (numbers, blocks), what they are multiplied by (scales).
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/size.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "quantize/blocks.h"
+
+/* ---- Scratch ---- */
+
+void
+lmq_scratch_free(struct lmq_scratch *scratch)
+{
+    free(scratch->bytes);
+    free(scratch->column);
+    *scratch = (struct lmq_scratch){0};
+}
+
+static enum lmq_status
+reserve(unsigned char **bytes, size_t *capacity, size_t size,
+        struct lmq_error *err)
+{
+    if (*capacity >= size)
+        return LMQ_OK;
+    free(*bytes);
+    *capacity = 0;
+    *bytes = malloc(size);
+    if (*bytes == NULL)
+        return lmq_fail_nomem(err);
+    *capacity = size;
+    return LMQ_OK;
+}
+
+/* ---- Where rows stand ---- */
+
+bool
+lmq_tensor_is_plain(const struct lmq_tensor *tensor)
+{
+    const struct lmq_view *view = &tensor->view;
+
+    return tensor->blocks == NULL && tensor->encoding == NULL &&
+           tensor->scales.block_rows == 0 && view->unit == 0 &&
+           view->first == 0 && view->rotary_dim == 0 && view->pitch == 0 &&
+           !(view->plus > 0);
+}
+
+/* Within the turning rows of a head 0, 2, 4, ... come first, then 1, 3, 5. */
+static uint64_t
+paired_row(const struct lmq_view *view, uint64_t row)
+{
+    uint64_t in_head = row % view->head_dim, half = view->rotary_dim / 2;
+    uint64_t in_pairs = in_head - view->rotary_first;
+
+    if (in_head < view->rotary_first || in_pairs >= view->rotary_dim)
+        return row;
+    return row - in_pairs +
+           (in_pairs < half ? 2 * in_pairs : 2 * (in_pairs - half) + 1);
+}
+
+static uint64_t
+stored_row(const struct lmq_tensor *tensor, uint64_t row)
+{
+    const struct lmq_view *view = &tensor->view;
+
+    if (view->rotary_dim != 0)
+        row = paired_row(view, row);
+    if (view->unit != 0)
+        row = row / view->unit * view->stride + row % view->unit;
+    return view->first + row;
+}
+
+/* Rows from this one on that are stored one after the other. */
+static uint64_t
+rows_in_line(const struct lmq_tensor *tensor, uint64_t row)
+{
+    const struct lmq_view *view = &tensor->view;
+    uint64_t left = UINT64_MAX;
+
+    if (view->unit != 0)
+        left = view->unit - row % view->unit;
+    if (view->rotary_dim != 0) {
+        uint64_t in_head = row % view->head_dim;
+        uint64_t end = view->rotary_first + (uint64_t)view->rotary_dim;
+        uint64_t until = in_head < view->rotary_first
+                             ? view->rotary_first - in_head
+                         : in_head < end ? 1
+                                         : view->head_dim - in_head;
+        left = lmq_u64_min(left, until);
+    }
+    return left;
+}
+
+/* Elements of a canonical row; a tensor of one dimension is a column. */
+static uint64_t
+row_size_of(const struct lmq_tensor *tensor)
+{
+    return tensor->n_dims == 1 ? 1 : tensor->n_cols;
+}
+
+uint64_t
+lmq_tensor_stored_element(const struct lmq_tensor *tensor, uint64_t element,
+                          uint64_t *n_cols)
+{
+    const struct lmq_view *view = &tensor->view;
+    uint64_t row_size = row_size_of(tensor);
+    uint64_t row = stored_row(tensor, element / row_size);
+    uint64_t column = element % row_size;
+
+    *n_cols = view->pitch != 0 ? view->pitch : tensor->n_cols;
+    return view->origin +
+           (view->pitch != 0 ? column * view->pitch + row
+                             : row * row_size + column);
+}
+
+/* ---- Stored elements ---- */
+
+static enum lmq_status
+read_numbers(struct lmq_checkpoint *checkpoint,
+             const struct lmq_tensor *tensor, uint64_t first, size_t n,
+             float *values, struct lmq_scratch *scratch, struct lmq_error *err)
+{
+    struct lmq_input *file = checkpoint->files[tensor->file];
+    size_t size = lmq_dtype_size(tensor->dtype), n_bytes;
+    uint64_t at = tensor->offset + first * size;
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (tensor->dtype == LMQ_DTYPE_F32)
+        return lmq_input_read(file, at, values, n * size, err);
+#endif
+    if (!lmq_size_mul(n, size, &n_bytes))
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        reserve(&scratch->bytes, &scratch->size, n_bytes, err);
+    if (status == LMQ_OK)
+        status = lmq_input_read(file, at, scratch->bytes, n_bytes, err);
+    if (status == LMQ_OK)
+        lmq_dtype_to_f32(tensor->dtype, scratch->bytes, values, n);
+    return status;
+}
+
+/* Blocks that are decoded at a time when only a part of one is wanted. */
+#define BLOCK_MAX 256
+
+static enum lmq_status
+read_blocks(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+            uint64_t first, size_t n, float *values,
+            struct lmq_scratch *scratch, struct lmq_error *err)
+{
+    const struct lmq_block_type *type = tensor->blocks;
+    uint64_t first_block = first / type->n;
+    uint64_t end_block = (first + n + type->n - 1) / type->n;
+    size_t n_blocks = (size_t)(end_block - first_block), n_bytes;
+    size_t skip = (size_t)(first - first_block * type->n);
+    float whole[BLOCK_MAX];
+
+    if (!lmq_size_mul(n_blocks, type->size, &n_bytes))
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        reserve(&scratch->bytes, &scratch->size, n_bytes, err);
+    if (status == LMQ_OK)
+        status = lmq_input_read(checkpoint->files[tensor->file],
+                                tensor->offset + first_block * type->size,
+                                scratch->bytes, n_bytes, err);
+    if (status != LMQ_OK)
+        return status;
+    const unsigned char *block = scratch->bytes;
+    while (n > 0) {
+        size_t step = lmq_size_min(n, type->n - skip);
+        if (step == type->n) {
+            size_t n_whole = n / type->n;
+            type->decode(block, n_whole, values);
+            step = n_whole * type->n;
+            block += n_whole * type->size;
+        } else {
+            type->decode(block, 1, whole);
+            memcpy(values, whole + skip, step * sizeof(*values));
+            block += type->size;
+        }
+        values += step;
+        n -= step;
+        skip = 0;
+    }
+    return LMQ_OK;
+}
+
+/* Scales that are read at a time. */
+#define SCALES_MAX 256
+
+/* Multiplies elements [first, first + n), which stand in one stored row and
+ * within SCALES_MAX blocks of it. */
+static enum lmq_status
+scale_run(struct lmq_checkpoint *checkpoint,
+          const struct lmq_block_scales *scales, uint64_t row, uint64_t column,
+          size_t n, float *values, struct lmq_error *err)
+{
+    unsigned char bytes[SCALES_MAX * sizeof(double)];
+    float factors[SCALES_MAX];
+    size_t size = lmq_dtype_size(scales->dtype);
+    uint64_t block = column / scales->block_cols;
+    size_t n_blocks =
+        (size_t)((column + n - 1) / scales->block_cols - block) + 1;
+    uint64_t at = row / scales->block_rows * scales->n_cols + block;
+    enum lmq_status status =
+        lmq_input_read(checkpoint->files[scales->file],
+                       scales->offset + at * size, bytes, n_blocks * size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    lmq_dtype_to_f32(scales->dtype, bytes, factors, n_blocks);
+    for (size_t i = 0; i < n; i++)
+        values[i] *= factors[(column + i) / scales->block_cols - block];
+    return LMQ_OK;
+}
+
+/* Blocks are counted in the matrix as it is stored, before anything was taken
+ * apart or transposed. */
+static enum lmq_status
+apply_scales(struct lmq_checkpoint *checkpoint,
+             const struct lmq_tensor *tensor, uint64_t first, size_t n,
+             float *values, struct lmq_error *err)
+{
+    const struct lmq_block_scales *scales = &tensor->scales;
+    uint64_t n_cols =
+        tensor->view.pitch != 0 ? tensor->view.pitch : tensor->n_cols;
+    enum lmq_status status = LMQ_OK;
+
+    first += tensor->view.origin;
+    while (n > 0 && status == LMQ_OK) {
+        uint64_t row = first / n_cols, column = first % n_cols;
+        uint64_t most = SCALES_MAX - 1; /* and a part of one more */
+        if (!lmq_u64_mul(most, scales->block_cols, &most))
+            most = UINT64_MAX;
+        size_t step = (size_t)lmq_u64_min(lmq_u64_min(n, n_cols - column),
+                                          most);
+        status =
+            scale_run(checkpoint, scales, row, column, step, values, err);
+        values += step;
+        first += step;
+        n -= step;
+    }
+    return status;
+}
+
+/* Elements as the file numbers them, from the tensor's offset on. */
+static enum lmq_status
+read_stored(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+            uint64_t first, size_t n, float *values,
+            struct lmq_scratch *scratch, struct lmq_error *err)
+{
+    if (tensor->blocks != NULL)
+        return read_blocks(checkpoint, tensor, first, n, values, scratch, err);
+    if (tensor->encoding != NULL)
+        return checkpoint->format->read(checkpoint, tensor, first, n, values,
+                                        err);
+    enum lmq_status status = read_numbers(checkpoint, tensor, first, n, values,
+                                          scratch, err);
+    if (status == LMQ_OK && tensor->scales.block_rows != 0)
+        status = apply_scales(checkpoint, tensor, first, n, values, err);
+    return status;
+}
+
+/* ---- Views ---- */
+
+/* Stored rows are our rows. */
+static enum lmq_status
+read_rows(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+          uint64_t first, size_t n, float *values, struct lmq_scratch *scratch,
+          struct lmq_error *err)
+{
+    uint64_t row_size = row_size_of(tensor);
+    enum lmq_status status = LMQ_OK;
+
+    while (n > 0 && status == LMQ_OK) {
+        uint64_t row = first / row_size, column = first % row_size;
+        uint64_t in_line = rows_in_line(tensor, row), until;
+        if (lmq_u64_mul(in_line, row_size, &until))
+            until -= column;
+        else
+            until = n; /* all that there is */
+        size_t step = (size_t)lmq_u64_min(n, until);
+        status = read_stored(checkpoint, tensor,
+                             stored_row(tensor, row) * row_size +
+                                 column,
+                             step, values, scratch, err);
+        values += step;
+        first += step;
+        n -= step;
+    }
+    return status;
+}
+
+/* Rows [row, row + n_rows), which are stored side by side, columns
+ * [column, column + n_cols): each column is a run in the file. */
+static enum lmq_status
+read_rectangle(struct lmq_checkpoint *checkpoint,
+               const struct lmq_tensor *tensor, uint64_t row, size_t n_rows,
+               uint64_t column, size_t n_cols, float *values,
+               struct lmq_scratch *scratch, struct lmq_error *err)
+{
+    uint64_t stored = stored_row(tensor, row);
+    size_t n_bytes;
+
+    if (!lmq_size_mul(n_rows, sizeof(float), &n_bytes))
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        reserve(&scratch->column, &scratch->column_size, n_bytes, err);
+    float *run = (float *)(void *)scratch->column;
+    for (size_t c = 0; c < n_cols && status == LMQ_OK; c++) {
+        status = read_stored(checkpoint, tensor,
+                             (column + c) * tensor->view.pitch + stored,
+                             n_rows, run, scratch, err);
+        for (size_t r = 0; r < n_rows && status == LMQ_OK; r++)
+            values[r * n_cols + c] = run[r];
+    }
+    return status;
+}
+
+/* Stored rows are our columns. */
+static enum lmq_status
+read_columns(struct lmq_checkpoint *checkpoint,
+             const struct lmq_tensor *tensor, uint64_t first, size_t n,
+             float *values, struct lmq_scratch *scratch, struct lmq_error *err)
+{
+    uint64_t row_size = row_size_of(tensor);
+    enum lmq_status status = LMQ_OK;
+
+    while (n > 0 && status == LMQ_OK) {
+        uint64_t row = first / row_size, column = first % row_size;
+        size_t n_rows = 1, n_cols = (size_t)lmq_u64_min(n, row_size - column);
+        if (column == 0 && n >= row_size)
+            n_rows = (size_t)lmq_u64_min(n / row_size,
+                                         rows_in_line(tensor, row));
+        status = read_rectangle(checkpoint, tensor, row, n_rows, column,
+                                n_cols, values, scratch, err);
+        values += n_rows * n_cols;
+        first += n_rows * n_cols;
+        n -= n_rows * n_cols;
+    }
+    return status;
+}
+
+/* ---- What others ask for ---- */
+
+enum lmq_status
+lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
+                    const struct lmq_tensor *tensor, uint64_t first, size_t n,
+                    float *values, struct lmq_scratch *scratch,
+                    struct lmq_error *err)
+{
+    enum lmq_status status =
+        tensor->view.pitch != 0
+            ? read_columns(checkpoint, tensor, first, n, values, scratch, err)
+            : read_rows(checkpoint, tensor, first, n, values, scratch, err);
+
+    if (status == LMQ_OK && tensor->view.plus > 0)
+        for (size_t i = 0; i < n; i++)
+            values[i] += tensor->view.plus;
+    return status;
+}
+
+enum lmq_status
+lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
+                        const struct lmq_tensor *tensor, uint64_t first,
+                        size_t n, void *bytes, struct lmq_error *err)
+{
+    size_t size = lmq_dtype_size(tensor->dtype);
+
+    return lmq_input_read(checkpoint->files[tensor->file],
+                          tensor->offset + first * size, bytes, n * size, err);
+}

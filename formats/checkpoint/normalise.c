@@ -1,0 +1,514 @@
+/*
+ * normalise.c - what a reader found becomes the one form.
+ *
+ * Names and order are canonical, what nobody needs is left out, and a model
+ * has every tensor that its description asks for, in the right shape.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "quantize/blocks.h"
+
+static int
+compare_tensors(const void *a, const void *b)
+{
+    const struct lmq_tensor *x = a, *y = b;
+    int order = lmq_place_compare(&x->place, &y->place);
+
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
+/* Where a block has norms behind its parts too, what is called the norm after
+ * attention really is that. */
+static bool
+is_post_norm(const struct lmq_checkpoint *checkpoint,
+             const struct lmq_tensor *tensor)
+{
+    return checkpoint->has_model &&
+           checkpoint->hparams.norm_place != LMQ_NORMS_BEFORE &&
+           tensor->place.role == LMQ_ROLE_FFN_NORM &&
+           strstr(tensor->stored_name, "post_attention_layernorm") != NULL;
+}
+
+static void
+place_tensor(const struct lmq_checkpoint *checkpoint,
+             struct lmq_tensor *tensor)
+{
+    if (tensor->name != NULL) /* the format knows it */
+        return;
+    if (tensor->place.role == LMQ_ROLE_OTHER)
+        lmq_name_parse(tensor->stored_name, &tensor->place);
+    if (is_post_norm(checkpoint, tensor))
+        tensor->place.role = LMQ_ROLE_ATTN_POST_NORM;
+}
+
+static enum lmq_status
+name_tensor(struct lmq_tensor *tensor, struct lmq_error *err)
+{
+    char name[64];
+
+    if (tensor->name != NULL)
+        return LMQ_OK;
+    if (tensor->place.role == LMQ_ROLE_OTHER ||
+        tensor->place.role >= LMQ_ROLE_COUNT) {
+        tensor->place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT,
+                                           -1, -1};
+        tensor->name = strdup(tensor->stored_name);
+    } else {
+        lmq_name_canonical(&tensor->place, name, sizeof(name));
+        tensor->name = strdup(name);
+    }
+    return tensor->name == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+/* Places that several tensors have say nothing: these keep their own names. */
+static enum lmq_status
+rename_rivals(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    struct lmq_tensor *tensors = checkpoint->tensors;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t first = 0, end; first < checkpoint->n_tensors; first = end) {
+        for (end = first + 1; end < checkpoint->n_tensors; end++)
+            if (lmq_place_compare(&tensors[first].place,
+                                  &tensors[end].place) != 0)
+                break;
+        if (tensors[first].place.role == LMQ_ROLE_OTHER || end == first + 1)
+            continue;
+        for (size_t i = first; i < end && status == LMQ_OK; i++) {
+            free(tensors[i].name);
+            tensors[i].name = NULL;
+            tensors[i].place.role = LMQ_ROLE_OTHER;
+            status = name_tensor(&tensors[i], err);
+        }
+    }
+    qsort(tensors, checkpoint->n_tensors, sizeof(*tensors), compare_tensors);
+    return status;
+}
+
+static const char *
+excuse(const struct lmq_checkpoint *checkpoint,
+       const struct lmq_tensor *tensor)
+{
+    uint32_t end = checkpoint->hparams.n_layers +
+                   checkpoint->source.n_further_layers;
+
+    if (tensor->n_elements == 0)
+        return "it is empty";
+    if (checkpoint->source.n_further_layers > 0 &&
+        lmq_name_layer(tensor->stored_name) >=
+            (int32_t)checkpoint->hparams.n_layers &&
+        lmq_name_layer(tensor->stored_name) < (int32_t)end)
+        return "it serves to predict several tokens at a time";
+    return lmq_name_why_ignored(tensor->stored_name);
+}
+
+/* Leaves out what nobody needs, with a note. */
+static void
+drop_ignorable(struct lmq_checkpoint *checkpoint)
+{
+    size_t kept = 0, dropped = 0;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        const char *reason = excuse(checkpoint, tensor);
+        if (reason == NULL) {
+            checkpoint->tensors[kept++] = *tensor;
+            continue;
+        }
+        if (dropped++ == 0)
+            lmq_checkpoint_note(checkpoint, "tensor '%s' is left out: %s",
+                                tensor->stored_name, reason);
+        lmq_tensor_free(tensor);
+    }
+    if (dropped > 1)
+        lmq_checkpoint_note(checkpoint,
+                            "%zu more like it are left out", dropped - 1);
+    checkpoint->n_tensors = kept;
+}
+
+/* ---- What a model of this description has ---- */
+
+/* How many tensors of a role a layer has: 0, 1, or `*n_items` with numbers of
+ * their own (else that is 0). */
+static bool
+is_wanted(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
+          uint32_t *n_items)
+{
+    bool has_norms = h->norm != LMQ_NORM_LAYER_PLAIN;
+    bool is_latent = h->kv_lora_rank > 0;
+    bool has_experts =
+        lmq_role_is_per_layer(role) && lmq_layer_has_experts(h, layer);
+    bool has_heads_norms = h->qk_norm == LMQ_QK_NORM_HEADS;
+
+    *n_items = 0;
+    switch ((int)role) {
+    case LMQ_ROLE_OUTPUT_NORM:
+        return has_norms;
+    case LMQ_ROLE_POSITIONS:
+        return h->positions == LMQ_POSITIONS_LEARNED;
+    case LMQ_ROLE_ATTN_NORM:
+        return has_norms && h->norm_place != LMQ_NORMS_AFTER;
+    case LMQ_ROLE_FFN_NORM:
+        return has_norms && h->norm_place != LMQ_NORMS_AFTER &&
+               h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM;
+    case LMQ_ROLE_ATTN_POST_NORM:
+    case LMQ_ROLE_FFN_POST_NORM:
+        return has_norms && h->norm_place != LMQ_NORMS_BEFORE;
+    case LMQ_ROLE_ATTN_Q:
+        return !is_latent || h->q_lora_rank == 0;
+    case LMQ_ROLE_ATTN_K:
+    case LMQ_ROLE_ATTN_V:
+        return !is_latent;
+    case LMQ_ROLE_ATTN_Q_NORM:
+        *n_items = has_heads_norms ? h->n_heads : 0;
+        return has_norms && h->qk_norm != LMQ_QK_NORM_NONE;
+    case LMQ_ROLE_ATTN_K_NORM:
+        *n_items = has_heads_norms ? h->n_kv_heads : 0;
+        return has_norms && h->qk_norm != LMQ_QK_NORM_NONE;
+    case LMQ_ROLE_ATTN_SINKS:
+        return h->has_sinks;
+    case LMQ_ROLE_ATTN_Q_A:
+    case LMQ_ROLE_ATTN_Q_A_NORM:
+    case LMQ_ROLE_ATTN_Q_B:
+        return is_latent && h->q_lora_rank > 0;
+    case LMQ_ROLE_ATTN_KV_A:
+    case LMQ_ROLE_ATTN_KV_A_NORM:
+        return is_latent;
+    case LMQ_ROLE_ATTN_K_B:
+    case LMQ_ROLE_ATTN_V_B:
+        *n_items = h->n_heads;
+        return is_latent;
+    case LMQ_ROLE_ROUTER:
+        return has_experts;
+    case LMQ_ROLE_ROUTER_CORRECTION:
+        return has_experts && h->router_corrects;
+    case LMQ_ROLE_FFN_GATE:
+        *n_items = has_experts ? h->n_experts : 0;
+        return h->is_gated;
+    case LMQ_ROLE_FFN_UP:
+    case LMQ_ROLE_FFN_DOWN:
+        *n_items = has_experts ? h->n_experts : 0;
+        return true;
+    case LMQ_ROLE_SHARED_GATE:
+        return has_experts && h->shared_dim > 0 && h->is_gated;
+    case LMQ_ROLE_SHARED_UP:
+    case LMQ_ROLE_SHARED_DOWN:
+    case LMQ_ROLE_SHARED_SWITCH:
+        return has_experts && h->shared_dim > 0;
+    default:
+        return true;
+    }
+}
+
+/* Whether the forward pass has a use for this part of a role. */
+static bool
+has_part(const struct lmq_hparams *h, const struct lmq_place *place)
+{
+    switch ((int)place->role) {
+    case LMQ_ROLE_ROUTER_CORRECTION:
+        return place->part == LMQ_PART_BIAS;
+    case LMQ_ROLE_OUTPUT_NORM:
+    case LMQ_ROLE_ATTN_NORM:
+    case LMQ_ROLE_ATTN_POST_NORM:
+    case LMQ_ROLE_ATTN_Q_NORM:
+    case LMQ_ROLE_ATTN_K_NORM:
+    case LMQ_ROLE_FFN_NORM:
+    case LMQ_ROLE_FFN_POST_NORM:
+        return place->part == LMQ_PART_WEIGHT || h->norm == LMQ_NORM_LAYER;
+    case LMQ_ROLE_EMBEDDING:
+    case LMQ_ROLE_POSITIONS:
+    case LMQ_ROLE_ATTN_SINKS:
+    case LMQ_ROLE_ATTN_Q_A_NORM:
+    case LMQ_ROLE_ATTN_KV_A_NORM:
+    case LMQ_ROLE_ATTN_K_B:
+    case LMQ_ROLE_ATTN_V_B:
+    case LMQ_ROLE_SHARED_SWITCH:
+        return place->part == LMQ_PART_WEIGHT;
+    default:
+        return true;
+    }
+}
+
+/* Biases are all there or none; so are these weights. */
+static bool
+is_optional(enum lmq_role role, enum lmq_part part)
+{
+    if (role == LMQ_ROLE_ROUTER_CORRECTION)
+        return part == LMQ_PART_WEIGHT;
+    return part == LMQ_PART_BIAS || role == LMQ_ROLE_HEAD ||
+           role == LMQ_ROLE_SHARED_SWITCH;
+}
+
+/* What each role's shape must be, from the hyper-parameters. */
+static void
+expected_shape(const struct lmq_hparams *h, const struct lmq_place *place,
+               uint64_t dims[2], uint32_t *n_dims)
+{
+    uint64_t q = (uint64_t)h->n_heads * h->head_dim;
+    uint64_t k = (uint64_t)h->n_kv_heads * h->head_dim;
+    uint64_t value = lmq_hparams_value_dim(h);
+    uint64_t rotary = lmq_hparams_rotary_dim(h);
+    bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
+    uint64_t hidden = place->item >= 0 ? h->expert_dim : h->hidden_dim;
+    const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
+        [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
+        [LMQ_ROLE_POSITIONS] = {h->context, h->dim},
+        [LMQ_ROLE_HEAD] = {h->vocab_size, h->dim},
+        [LMQ_ROLE_OUTPUT_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_Q] = {q, h->dim},
+        [LMQ_ROLE_ATTN_K] = {k, h->dim},
+        [LMQ_ROLE_ATTN_V] = {h->n_kv_heads * value, h->dim},
+        [LMQ_ROLE_ATTN_OUT] = {h->dim, h->n_heads * value},
+        [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : h->head_dim, 0},
+        [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : h->head_dim, 0},
+        [LMQ_ROLE_ATTN_SINKS] = {h->n_heads, 0},
+        [LMQ_ROLE_ATTN_POST_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_Q_A] = {h->q_lora_rank, h->dim},
+        [LMQ_ROLE_ATTN_Q_A_NORM] = {h->q_lora_rank, 0},
+        [LMQ_ROLE_ATTN_Q_B] = {q, h->q_lora_rank},
+        [LMQ_ROLE_ATTN_KV_A] = {h->kv_lora_rank + rotary, h->dim},
+        [LMQ_ROLE_ATTN_KV_A_NORM] = {h->kv_lora_rank, 0},
+        [LMQ_ROLE_ATTN_K_B] = {h->kv_lora_rank, h->head_dim - rotary},
+        [LMQ_ROLE_ATTN_V_B] = {value, h->kv_lora_rank},
+        [LMQ_ROLE_FFN_NORM] = {h->dim, 0},
+        [LMQ_ROLE_FFN_GATE] = {hidden, h->dim},
+        [LMQ_ROLE_FFN_UP] = {hidden, h->dim},
+        [LMQ_ROLE_FFN_DOWN] = {h->dim, hidden},
+        [LMQ_ROLE_FFN_POST_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ROUTER] = {h->n_experts, h->dim},
+        [LMQ_ROLE_ROUTER_CORRECTION] = {h->n_experts, 0},
+        [LMQ_ROLE_SHARED_GATE] = {h->shared_dim, h->dim},
+        [LMQ_ROLE_SHARED_UP] = {h->shared_dim, h->dim},
+        [LMQ_ROLE_SHARED_DOWN] = {h->dim, h->shared_dim},
+        [LMQ_ROLE_SHARED_SWITCH] = {h->dim, 0},
+    };
+
+    dims[0] = shapes[place->role][0];
+    dims[1] = shapes[place->role][1];
+    *n_dims = place->part == LMQ_PART_BIAS || dims[1] == 0 ? 1 : 2;
+}
+
+static void
+describe_shape(const uint64_t *dims, uint32_t n_dims, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < n_dims && used < size; i++) {
+        int n = snprintf(text + used, size - used, "%s%" PRIu64,
+                         i == 0 ? "" : " x ", dims[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static enum lmq_status
+check_shape(const struct lmq_hparams *hparams, const struct lmq_tensor *tensor,
+            struct lmq_error *err)
+{
+    uint64_t dims[2];
+    uint32_t n_dims;
+    char found[128], wanted[64];
+
+    expected_shape(hparams, &tensor->place, dims, &n_dims);
+    if (tensor->n_dims == n_dims && tensor->dims[0] == dims[0] &&
+        (n_dims == 1 || tensor->dims[1] == dims[1]))
+        return LMQ_OK;
+    describe_shape(tensor->dims, tensor->n_dims, found, sizeof(found));
+    describe_shape(dims, n_dims, wanted, sizeof(wanted));
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "tensor '%s' is %s, but the configuration says %s",
+             tensor->stored_name, found, wanted);
+    return LMQ_ERR_FORMAT;
+}
+
+static enum lmq_status
+fail_missing(const struct lmq_place *place, struct lmq_error *err)
+{
+    char name[64];
+
+    lmq_name_canonical(place, name, sizeof(name));
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "lacks the tensor %s%s", name,
+             place->layer >= 0 ? " (layers count from 0)" : "");
+    lmq_hint(err, "the file may be incomplete, or its configuration may "
+                  "belong to another model");
+    return LMQ_ERR_FORMAT;
+}
+
+/* All tensors of one role and part. There are `n_found` of them, all of
+ * different places that the model has: so counting is enough to know that
+ * none is missing, and only then one is looked for. */
+static enum lmq_status
+check_role(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
+           enum lmq_part part, uint64_t n_found, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    bool is_per_layer = lmq_role_is_per_layer(role);
+    uint32_t n_layers = is_per_layer ? h->n_layers : 1, n_items;
+    uint64_t n_wanted = 0;
+
+    for (uint32_t i = 0; i < n_layers; i++)
+        if (is_wanted(h, role, i, &n_items))
+            n_wanted += n_items == 0 ? 1 : n_items;
+    if (n_found == n_wanted || (n_found == 0 && is_optional(role, part)))
+        return LMQ_OK;
+    for (uint32_t i = 0; i < n_layers; i++) {
+        if (!is_wanted(h, role, i, &n_items))
+            continue;
+        struct lmq_place place = {role, part, is_per_layer ? (int32_t)i : -1,
+                                  n_items == 0 ? -1 : 0};
+        do {
+            if (lmq_checkpoint_find_place(checkpoint, &place) == NULL)
+                return fail_missing(&place, err);
+        } while (++place.item < (int32_t)n_items);
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_complete(const struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    uint64_t found[LMQ_ROLE_COUNT][LMQ_PART_COUNT] = {{0}};
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        found[checkpoint->tensors[i].place.role]
+             [checkpoint->tensors[i].place.part]++;
+    for (int role = 1; role < LMQ_ROLE_COUNT; role++)
+        for (int part = 0; part < LMQ_PART_COUNT && status == LMQ_OK; part++)
+            status = check_role(checkpoint, (enum lmq_role)role,
+                                (enum lmq_part)part, found[role][part], err);
+    return status;
+}
+
+/* A tensor that the description has no use for means that the description
+ * does not say all. */
+static enum lmq_status
+check_tensor(struct lmq_checkpoint *checkpoint,
+             const struct lmq_tensor *tensor, struct lmq_error *err)
+{
+    struct lmq_hparams *h = &checkpoint->hparams;
+    const struct lmq_place *place = &tensor->place;
+    uint32_t n_items;
+
+    if (place->role == LMQ_ROLE_OTHER) {
+        lmq_hparams_refuse(h, "the tensor '%.100s'", tensor->stored_name);
+        return LMQ_OK;
+    }
+    if (place->layer >= (int32_t)h->n_layers)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "tensor '%s' belongs to layer %d, but the "
+                        "configuration says %u layers",
+                        tensor->stored_name, (int)place->layer, h->n_layers);
+    uint32_t layer = place->layer < 0 ? 0 : (uint32_t)place->layer;
+    if (!is_wanted(h, place->role, layer, &n_items) || !has_part(h, place) ||
+        (n_items == 0 ? place->item >= 0
+                      : place->item < 0 || place->item >= (int32_t)n_items)) {
+        lmq_hparams_refuse(h, "the tensor '%.100s'", tensor->stored_name);
+        return LMQ_OK;
+    }
+    return check_shape(h, tensor, err);
+}
+
+static enum lmq_status
+check_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++)
+        status = check_tensor(checkpoint, &checkpoint->tensors[i], err);
+    if (status != LMQ_OK || checkpoint->hparams.unsupported[0] != '\0')
+        return status;
+    return check_complete(checkpoint, err);
+}
+
+/* Where embedding and head are tied, a file may have either. */
+static void
+adopt_head(struct lmq_checkpoint *checkpoint)
+{
+    struct lmq_tensor *head = NULL;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->place.part != LMQ_PART_WEIGHT || tensor->name != NULL)
+            continue;
+        if (tensor->place.role == LMQ_ROLE_EMBEDDING)
+            return;
+        if (tensor->place.role == LMQ_ROLE_HEAD)
+            head = tensor;
+    }
+    if (head == NULL)
+        return;
+    head->place.role = LMQ_ROLE_EMBEDDING;
+    if (checkpoint->hparams.tie == LMQ_TIE_NO)
+        lmq_checkpoint_note(checkpoint,
+                            "the configuration says that the head is not "
+                            "tied, but there is no embedding: the head "
+                            "serves as embedding");
+}
+
+/* Places, then parts of their own for what is fused. */
+static enum lmq_status
+find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    drop_ignorable(checkpoint);
+    if (checkpoint->n_tensors == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "holds no tensors");
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        place_tensor(checkpoint, &checkpoint->tensors[i]);
+    if (!checkpoint->has_model)
+        return LMQ_OK;
+    adopt_head(checkpoint);
+    lmq_hparams_settle(&checkpoint->hparams);
+    enum lmq_status status = lmq_hparams_check(&checkpoint->hparams, err);
+    return status == LMQ_OK ? lmq_checkpoint_split(checkpoint, err) : status;
+}
+
+static void
+set_bits(struct lmq_tensor *tensor)
+{
+    const struct lmq_block_type *blocks = tensor->blocks;
+
+    if (blocks != NULL)
+        tensor->bits_per_element = 8.0 * blocks->size / blocks->n;
+    else if (tensor->encoding == NULL)
+        tensor->bits_per_element = 8.0 * (double)lmq_dtype_size(tensor->dtype);
+}
+
+enum lmq_status
+lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
+                         struct lmq_error *err)
+{
+    enum lmq_status status = find_places(checkpoint, err);
+
+    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
+        set_bits(&checkpoint->tensors[i]);
+        status = name_tensor(&checkpoint->tensors[i], err);
+    }
+    if (status != LMQ_OK)
+        return status;
+    qsort(checkpoint->tensors, checkpoint->n_tensors,
+          sizeof(*checkpoint->tensors), compare_tensors);
+    if (!checkpoint->has_model ||
+        checkpoint->hparams.unsupported[0] != '\0') {
+        status = rename_rivals(checkpoint, err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    for (size_t i = 1; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (strcmp(tensor->name, tensor[-1].name) == 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "tensors '%s' and '%s' are the same (%s)",
+                            tensor[-1].stored_name, tensor->stored_name,
+                            tensor->name);
+    }
+    return checkpoint->has_model ? check_model(checkpoint, err) : LMQ_OK;
+}

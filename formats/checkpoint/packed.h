@@ -1,0 +1,28 @@
+/*
+ * packed.h - weights that are no plain numbers: FP8 with scales, which are
+ * read, and what other tools pack, which is not.
+ */
+#ifndef LMQ_FORMATS_CHECKPOINT_PACKED_H
+#define LMQ_FORMATS_CHECKPOINT_PACKED_H
+
+#include <jansson.h>
+
+#include "formats/checkpoint/checkpoint.h"
+
+/*
+ * For readers of Hugging Face checkpoints, when all tensors are there: finds
+ * out how the weights are stored, from config.json (NULL: there is none) and
+ * from the tensors. Gives FP8 matrices their scales and takes these off the
+ * list; of a checkpoint that cannot be read sets `packed`, and no model.
+ */
+enum lmq_status lmq_packed_understand(struct lmq_checkpoint *checkpoint,
+                                      const json_t *config,
+                                      struct lmq_error *err);
+
+/* LMQ_ERR_UNSUPPORTED, with advice, if the weights cannot be read: whoever
+ * needs elements asks first. */
+enum lmq_status
+lmq_checkpoint_need_weights(const struct lmq_checkpoint *checkpoint,
+                            struct lmq_error *err);
+
+#endif

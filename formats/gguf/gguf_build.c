@@ -1,0 +1,154 @@
+/*
+ * gguf_build.c - puts the key/value part of a GGUF file together, in memory.
+ */
+#include "config.h"
+
+#include "formats/gguf/gguf_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+
+static void
+add(struct lmq_gguf_builder *builder, const void *bytes, size_t n)
+{
+    if (builder->has_failed || n == 0)
+        return;
+    if (lmq_mem_grow(&builder->bytes, &builder->capacity, builder->n + n, 1) !=
+        0) {
+        builder->has_failed = true;
+        return;
+    }
+    memcpy(builder->bytes + builder->n, bytes, n);
+    builder->n += n;
+}
+
+void
+lmq_gguf_add_u32(struct lmq_gguf_builder *builder, uint32_t value)
+{
+    unsigned char bytes[4];
+
+    lmq_store_u32le(bytes, value);
+    add(builder, bytes, sizeof(bytes));
+}
+
+void
+lmq_gguf_add_u64(struct lmq_gguf_builder *builder, uint64_t value)
+{
+    unsigned char bytes[8];
+
+    lmq_store_u64le(bytes, value);
+    add(builder, bytes, sizeof(bytes));
+}
+
+void
+lmq_gguf_add_f32(struct lmq_gguf_builder *builder, double value)
+{
+    unsigned char bytes[4];
+
+    lmq_store_f32le(bytes, (float)value);
+    add(builder, bytes, sizeof(bytes));
+}
+
+void
+lmq_gguf_add_bool(struct lmq_gguf_builder *builder, bool value)
+{
+    unsigned char byte = value;
+
+    add(builder, &byte, 1);
+}
+
+void
+lmq_gguf_add_text(struct lmq_gguf_builder *builder, const void *text,
+                  size_t size)
+{
+    lmq_gguf_add_u64(builder, size);
+    add(builder, text, size);
+}
+
+static void
+put_key(struct lmq_gguf_builder *builder, const char *key,
+        enum lmq_gguf_type type)
+{
+    lmq_gguf_add_text(builder, key, strlen(key));
+    lmq_gguf_add_u32(builder, type);
+    builder->n_values++;
+}
+
+void
+lmq_gguf_put_u32(struct lmq_gguf_builder *builder, const char *key,
+                 uint32_t value)
+{
+    put_key(builder, key, LMQ_GGUF_U32);
+    lmq_gguf_add_u32(builder, value);
+}
+
+void
+lmq_gguf_put_f32(struct lmq_gguf_builder *builder, const char *key,
+                 double value)
+{
+    put_key(builder, key, LMQ_GGUF_F32);
+    lmq_gguf_add_f32(builder, value);
+}
+
+void
+lmq_gguf_put_bool(struct lmq_gguf_builder *builder, const char *key,
+                  bool value)
+{
+    put_key(builder, key, LMQ_GGUF_BOOL);
+    lmq_gguf_add_bool(builder, value);
+}
+
+void
+lmq_gguf_put_text(struct lmq_gguf_builder *builder, const char *key,
+                  const void *text, size_t size)
+{
+    put_key(builder, key, LMQ_GGUF_STRING);
+    lmq_gguf_add_text(builder, text, size);
+}
+
+void
+lmq_gguf_put_value(struct lmq_gguf_builder *builder,
+                   const struct lmq_gguf_value *value)
+{
+    lmq_gguf_add_text(builder, value->key, value->key_size);
+    lmq_gguf_add_u32(builder, value->type);
+    add(builder, value->raw, value->raw_size);
+    builder->n_values++;
+}
+
+void
+lmq_gguf_put_array(struct lmq_gguf_builder *builder, const char *key,
+                   enum lmq_gguf_type item_type, uint64_t count)
+{
+    put_key(builder, key, LMQ_GGUF_ARRAY);
+    lmq_gguf_add_u32(builder, item_type);
+    lmq_gguf_add_u64(builder, count);
+}
+
+void
+lmq_gguf_build_begin(struct lmq_gguf_builder *builder)
+{
+    add(builder, "GGUF", 4);
+    lmq_gguf_add_u32(builder, 3);
+    lmq_gguf_add_u64(builder, 0);
+    lmq_gguf_add_u64(builder, 0);
+}
+
+void
+lmq_gguf_build_end(struct lmq_gguf_builder *builder, uint64_t n_tensors)
+{
+    if (builder->has_failed)
+        return;
+    lmq_store_u64le(builder->bytes + 8, n_tensors);
+    lmq_store_u64le(builder->bytes + 16, builder->n_values);
+}
+
+void
+lmq_gguf_build_free(struct lmq_gguf_builder *builder)
+{
+    free(builder->bytes);
+    *builder = (struct lmq_gguf_builder){0};
+}

@@ -1,0 +1,439 @@
+/*
+ * gguf_keys.c - what GGUF calls the numbers of a description.
+ *
+ * One table of the plain ones serves both directions; what takes more than a
+ * number is in gguf_special.c and gguf_rope.c. Absent keys have llama.cpp's
+ * defaults.
+ */
+#include "config.h"
+
+#include "formats/gguf/gguf_keys.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/size.h"
+#include "formats/gguf/gguf_reader.h"
+#include "formats/model/hparams_fields.h"
+
+#define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
+
+/* ---- The plain ones ---- */
+
+enum key_flags {
+    REQUIRED = 1,  /* a file without it is damaged */
+    PER_LAYER = 2, /* may be an array, of equal numbers */
+    INVERSE = 4    /* the file says one divided by it */
+};
+
+static const struct key {
+    const char *name;
+    size_t field;
+    unsigned families; /* those with one of these bits; 0: all */
+    unsigned flags;
+} keys[] = {
+    {"block_count", LMQ_FIELD(n_layers), 0, REQUIRED},
+    {"context_length", LMQ_FIELD(context), 0, REQUIRED},
+    {"embedding_length", LMQ_FIELD(dim), 0, REQUIRED},
+    {"feed_forward_length", LMQ_FIELD(hidden_dim), 0, PER_LAYER},
+    {"attention.head_count", LMQ_FIELD(n_heads), 0, REQUIRED | PER_LAYER},
+    {"attention.head_count_kv", LMQ_FIELD(n_kv_heads), 0, PER_LAYER},
+    {"attention.key_length", LMQ_FIELD(head_dim), 0, 0},
+    {"attention.value_length", LMQ_FIELD(value_dim), 0, 0},
+    {"attention.layer_norm_rms_epsilon", LMQ_FIELD(norm_eps),
+     LMQ_GGUF_RMS, REQUIRED},
+    {"attention.layer_norm_epsilon", LMQ_FIELD(norm_eps),
+     LMQ_GGUF_LAYER, REQUIRED},
+    {"attention.sliding_window", LMQ_FIELD(sliding_window),
+     LMQ_GGUF_WINDOW, 0},
+    {"attention.clamp_kqv", LMQ_FIELD(qkv_clip), LMQ_GGUF_CLIP, 0},
+    {"attention.scale", LMQ_FIELD(attn_scale), LMQ_GGUF_SCALES, 0},
+    {"embedding_scale", LMQ_FIELD(embedding_scale), LMQ_GGUF_SCALES, 0},
+    {"residual_scale", LMQ_FIELD(residual_scale), LMQ_GGUF_SCALES, 0},
+    {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_SCALES, INVERSE},
+    {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_LOGIT, 0},
+    {"attn_logit_softcapping", LMQ_FIELD(attn_softcap), LMQ_GGUF_CAPS, 0},
+    {"final_logit_softcapping", LMQ_FIELD(logit_softcap), LMQ_GGUF_CAPS, 0},
+    {"rope.dimension_count", LMQ_FIELD(rotary_dim), LMQ_GGUF_ROPE, 0},
+    {"rope.freq_base", LMQ_FIELD(rope_theta), LMQ_GGUF_ROPE, 0},
+    {"rope.freq_base_swa", LMQ_FIELD(rope_local_theta), LMQ_GGUF_LOCAL, 0},
+    {"attention.q_lora_rank", LMQ_FIELD(q_lora_rank), LMQ_GGUF_LATENT, 0},
+    {"attention.kv_lora_rank", LMQ_FIELD(kv_lora_rank),
+     LMQ_GGUF_LATENT, REQUIRED},
+    {"expert_count", LMQ_FIELD(n_experts), LMQ_GGUF_EXPERTS, 0},
+    {"expert_used_count", LMQ_FIELD(n_experts_used), LMQ_GGUF_EXPERTS, 0},
+    {"expert_feed_forward_length", LMQ_FIELD(expert_dim),
+     LMQ_GGUF_EXPERT_DIM, 0},
+    {"expert_shared_feed_forward_length", LMQ_FIELD(shared_dim),
+     LMQ_GGUF_EXPERT_DIM, 0},
+    {"expert_weights_scale", LMQ_FIELD(router_scale), LMQ_GGUF_ROUTER, 0},
+    {"expert_group_count", LMQ_FIELD(n_expert_groups), LMQ_GGUF_ROUTER, 0},
+    {"expert_group_used_count", LMQ_FIELD(n_expert_groups_used),
+     LMQ_GGUF_ROUTER, 0},
+};
+
+/* Read by the functions below, or of no consequence. */
+static const struct {
+    const char *name;
+    unsigned families;
+} others[] = {
+    {"vocab_size", 0},
+    {"tensor_data_layout", 0},
+    {"attention.causal", 0},
+    {"rope.scaling.finetuned", 0},
+    {"use_parallel_residual", LMQ_GGUF_LAYER},
+    {"attention.sliding_window_pattern", LMQ_GGUF_WINDOW},
+    {"attention.key_length_mla", LMQ_GGUF_LATENT},
+    {"attention.value_length_mla", LMQ_GGUF_LATENT},
+    {"leading_dense_block_count", LMQ_GGUF_LATENT},
+    {"expert_shared_count", LMQ_GGUF_LATENT},
+    {"expert_weights_norm", LMQ_GGUF_ROUTER},
+    {"expert_gating_func", LMQ_GGUF_ROUTER},
+    {"rope.scale_linear", LMQ_GGUF_ROPE},
+    {"rope.scaling.type", LMQ_GGUF_ROPE},
+    {"rope.scaling.factor", LMQ_GGUF_ROPE},
+    {"rope.scaling.attn_factor", LMQ_GGUF_ROPE},
+    {"rope.scaling.original_context_length", LMQ_GGUF_ROPE},
+    {"rope.scaling.yarn_log_multiplier", LMQ_GGUF_LATENT},
+    {"rope.scaling.yarn_beta_fast", LMQ_GGUF_ROPE},
+    {"rope.scaling.yarn_beta_slow", LMQ_GGUF_ROPE},
+};
+
+static bool
+belongs(unsigned families, const struct lmq_family *family)
+{
+    return families == 0 || (families & family->gguf.keys) != 0;
+}
+
+/* ---- Reading ---- */
+
+static bool
+is_integer_type(enum lmq_gguf_type type)
+{
+    return type <= LMQ_GGUF_I32 || type == LMQ_GGUF_U64 ||
+           type == LMQ_GGUF_I64;
+}
+
+/* A number for each layer, which must be the same one. */
+static enum lmq_status
+read_per_layer(struct lmq_gguf_reader *r, const char *name, uint32_t *count)
+{
+    const struct lmq_gguf_value *value =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
+
+    if (value == NULL || value->type != LMQ_GGUF_ARRAY)
+        return lmq_gguf_read_count(r, name, count);
+    if (!is_integer_type(value->item_type) || value->count == 0 ||
+        value->count > LMQ_MAX_LAYERS || value->count < r->h->n_layers)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is no number for each of %u layers",
+                        r->key, r->h->n_layers);
+    int64_t first = lmq_gguf_item_int(value, 0);
+    for (uint64_t i = 1; i < r->h->n_layers; i++)
+        if (lmq_gguf_item_int(value, i) != first)
+            r->is_uneven = true;
+    if (first < 0 || first > UINT32_MAX)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' begins with %" PRId64, r->key, first);
+    *count = (uint32_t)first;
+    if (r->is_uneven)
+        lmq_hparams_refuse(r->h, "layers that differ in '%s'", name);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_plain(struct lmq_gguf_reader *r, const struct key *key)
+{
+    const struct lmq_field *field = lmq_field_at(key->field);
+    double number = lmq_field_get(field, r->h);
+    enum lmq_status status;
+
+    if (!lmq_gguf_has_key(r, key->name))
+        return (key->flags & REQUIRED) == 0
+                   ? LMQ_OK
+                   : lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                              "GGUF: there is no '%s.%s'", r->family->gguf.name,
+                              key->name);
+    if (field->type == LMQ_FIELD_COUNT) {
+        uint32_t count = 0;
+        status = (key->flags & PER_LAYER) != 0
+                     ? read_per_layer(r, key->name, &count)
+                     : lmq_gguf_read_count(r, key->name, &count);
+        number = count;
+    } else {
+        status = lmq_gguf_read_number(r, key->name, &number);
+        /* 0 is llama.cpp's way to say that there is no such scale. */
+        if ((key->flags & INVERSE) != 0)
+            number = number > 0 ? 1 / number : 1;
+    }
+    if (status == LMQ_OK)
+        lmq_field_set(field, r->h, number);
+    return status;
+}
+
+/* ---- Reading all of it ---- */
+
+static bool
+is_understood(const char *name, size_t size,
+              const struct lmq_family *family)
+{
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (strlen(keys[i].name) == size &&
+            memcmp(keys[i].name, name, size) == 0 &&
+            belongs(keys[i].families, family))
+            return true;
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (strlen(others[i].name) == size &&
+            memcmp(others[i].name, name, size) == 0 &&
+            belongs(others[i].families, family))
+            return true;
+    return false;
+}
+
+static void
+note_strange_keys(const struct lmq_gguf_meta *meta,
+                  const struct lmq_family *family,
+                  struct lmq_checkpoint *checkpoint)
+{
+    size_t prefix = strlen(family->gguf.name), used = 0, n_more = 0;
+    char list[256] = "", name[80], shown[96];
+
+    for (size_t i = 0; i < lmq_gguf_n_values(meta); i++) {
+        const struct lmq_gguf_value *v = lmq_gguf_value(meta, i);
+        const char *key = (const char *)v->key;
+        if (v->key_size <= prefix + 1 || key[prefix] != '.' ||
+            memcmp(key, family->gguf.name, prefix) != 0 ||
+            is_understood(key + prefix + 1, v->key_size - prefix - 1, family))
+            continue;
+        snprintf(name, sizeof(name), "%.*s",
+                 (int)lmq_size_min(v->key_size, sizeof(name) - 1), key);
+        lmq_printable(shown, sizeof(shown), name);
+        if (used + strlen(shown) + 3 >= sizeof(list)) {
+            n_more++;
+            continue;
+        }
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+                                 used == 0 ? "" : ", ", shown);
+    }
+    if (used == 0)
+        return;
+    if (n_more > 0)
+        lmq_checkpoint_note(checkpoint,
+                            "keys that are not understood are ignored: %s "
+                            "and %zu more",
+                            list, n_more);
+    else
+        lmq_checkpoint_note(checkpoint,
+                            "keys that are not understood are ignored: %s",
+                            list);
+}
+
+static void
+take_family(const struct lmq_family *family,
+            const struct lmq_gguf_evidence *evidence, struct lmq_hparams *h)
+{
+    snprintf(h->architecture, sizeof(h->architecture), "%s",
+             family->name);
+    h->norm = family->norm;
+    h->norm_place = family->norm_place;
+    h->residual = family->residual;
+    h->qk_norm = evidence->has_qk_norm && !family->gguf.lacks_qk_norm
+                     ? family->qk_norm
+                     : LMQ_QK_NORM_NONE;
+    h->positions = family->positions;
+    h->activation = family->activation;
+    h->is_gated = !family->is_plain;
+    h->vocab_size = evidence->vocab_size;
+    h->tie = evidence->has_head ? LMQ_TIE_UNSAID : LMQ_TIE_YES;
+    if (family->gguf.begin != NULL)
+        family->gguf.begin(h);
+}
+
+static enum lmq_status
+read_switches(struct lmq_gguf_reader *r)
+{
+    bool is_causal = true, is_parallel = false;
+    enum lmq_status status = lmq_gguf_get_bool(
+        r->meta, lmq_gguf_key_of(r, "attention.causal"), &is_causal, r->err);
+
+    if (!is_causal)
+        lmq_hparams_refuse(r->h, "attention that is not causal");
+    if (status != LMQ_OK || !(r->family->gguf.keys & LMQ_GGUF_PARALLEL))
+        return status;
+    status =
+        lmq_gguf_get_bool(r->meta, lmq_gguf_key_of(r, "use_parallel_residual"),
+                          &is_parallel, r->err);
+    r->h->residual =
+        is_parallel ? LMQ_RESIDUAL_PARALLEL : LMQ_RESIDUAL_SEQUENTIAL;
+    return status;
+}
+
+/* A negative one, or all bits set, is none. */
+static enum lmq_status
+read_id(const struct lmq_gguf_meta *meta, const char *key, int32_t *id)
+{
+    const struct lmq_gguf_value *value = lmq_gguf_find(meta, key);
+
+    *id = -1;
+    if (value == NULL || !is_integer_type(value->type))
+        return LMQ_OK; /* the tokenizer will say what is wrong */
+    int64_t number = lmq_gguf_item_int(value, 0);
+    if (number >= 0 && number < INT32_MAX)
+        *id = (int32_t)number;
+    return LMQ_OK;
+}
+
+static void
+read_ids(const struct lmq_gguf_meta *meta, struct lmq_hparams *h)
+{
+    static const char *const ends[] = {"tokenizer.ggml.eos_token_id",
+                                       "tokenizer.ggml.eot_token_id",
+                                       "tokenizer.ggml.eom_token_id"};
+
+    read_id(meta, "tokenizer.ggml.bos_token_id", &h->bos);
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        int32_t id;
+        bool is_new = true;
+        read_id(meta, ends[i], &id);
+        for (uint32_t j = 0; j < h->n_eos; j++)
+            is_new &= h->eos[j] != id;
+        if (id >= 0 && is_new)
+            h->eos[h->n_eos++] = id;
+    }
+}
+
+enum lmq_status
+lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
+                   const struct lmq_gguf_evidence *evidence,
+                   struct lmq_checkpoint *checkpoint,
+                   const struct lmq_family **family,
+                   struct lmq_error *err)
+{
+    struct lmq_hparams *h = &checkpoint->hparams;
+    const unsigned char *name = NULL;
+    size_t size = 0;
+    char shown[64];
+    enum lmq_status status =
+        lmq_gguf_get_text(meta, "general.architecture", &name, &size, err);
+
+    *family = NULL;
+    if (status != LMQ_OK)
+        return status;
+    read_ids(meta, h);
+    *family = lmq_family_of_gguf((const char *)name, size);
+    if (*family == NULL) {
+        snprintf(h->architecture, sizeof(h->architecture), "%.*s",
+                 (int)lmq_size_min(size, 60), (const char *)name);
+        lmq_printable(shown, sizeof(shown), h->architecture);
+        lmq_hparams_refuse(h, "the architecture '%s'",
+                           size == 0 ? "(none)" : shown);
+        return LMQ_OK;
+    }
+    struct lmq_gguf_reader r = {.meta = meta, .family = *family,
+                       .evidence = evidence, .h = h, .err = err};
+    take_family(*family, evidence, h);
+    for (size_t i = 0; i < COUNT_OF(keys) && status == LMQ_OK; i++)
+        if (belongs(keys[i].families, *family))
+            status = read_plain(&r, &keys[i]);
+    if (status == LMQ_OK && h->n_layers > LMQ_MAX_LAYERS)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "GGUF: %u layers, at most %d are possible",
+                          h->n_layers, LMQ_MAX_LAYERS);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_heads(&r);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_window(&r);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_experts(&r);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_rope(&r);
+    if (status == LMQ_OK)
+        status = read_switches(&r);
+    if (status != LMQ_OK)
+        return status;
+    if ((*family)->gguf.finish != NULL)
+        (*family)->gguf.finish(h, evidence);
+    note_strange_keys(meta, *family, checkpoint);
+    checkpoint->source.has_rotary_pairs = (*family)->gguf.has_rotary_pairs;
+    checkpoint->has_model = !r.is_uneven;
+    return LMQ_OK;
+}
+
+/* ---- Writing all of it ---- */
+
+const struct lmq_family *
+lmq_gguf_family_for(const char *architecture)
+{
+    const struct lmq_family *family = lmq_family_find(architecture);
+    const char *name = family == NULL ? NULL : family->gguf.name;
+
+    return name == NULL ? NULL : lmq_family_of_gguf(name, strlen(name));
+}
+
+/* Defaults that are said aloud, and what a file says in another way. */
+static struct lmq_hparams
+as_said(const struct lmq_family *family, const struct lmq_hparams *h)
+{
+    struct lmq_hparams said = *h;
+
+    said.rotary_dim = lmq_hparams_rotary_dim(h);
+    said.value_dim = lmq_hparams_value_dim(h);
+    if (!(said.attn_scale > 0))
+        said.attn_scale = 1 / sqrt((double)h->head_dim);
+    if (h->n_experts > 0 && !(family->gguf.keys & LMQ_GGUF_EXPERT_DIM))
+        said.hidden_dim = h->expert_dim;
+    if (said.hidden_dim == 0)
+        said.hidden_dim = h->expert_dim;
+    if (family->gguf.keys & LMQ_GGUF_LATENT) {
+        said.shared_dim = 0; /* a number of experts says it */
+        said.n_kv_heads = 1;
+        said.head_dim = h->kv_lora_rank + said.rotary_dim;
+        said.value_dim = h->kv_lora_rank;
+    }
+    return said;
+}
+
+void
+lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
+                    const struct lmq_family *family,
+                    const struct lmq_hparams *hparams)
+{
+    const struct lmq_hparams said = as_said(family, hparams);
+    char name[LMQ_GGUF_MAX_NAME];
+
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        const struct key *key = &keys[i];
+        const struct lmq_field *field = lmq_field_at(key->field);
+        double number = lmq_field_get(field, &said);
+        bool is_needed = (key->flags & REQUIRED) != 0;
+        if (!belongs(key->families, family))
+            continue;
+        snprintf(name, sizeof(name), "%s.%s", family->gguf.name, key->name);
+        if ((key->flags & INVERSE) != 0 && number > 0)
+            number = 1 / number;
+        if (!(number > 0) && !is_needed)
+            continue;
+        if (field->type == LMQ_FIELD_COUNT)
+            lmq_gguf_put_u32(builder, name, (uint32_t)number);
+        else
+            lmq_gguf_put_f32(builder, name, number);
+    }
+    if (family->gguf.keys & LMQ_GGUF_LATENT)
+        lmq_gguf_write_heads(builder, family->gguf.name, hparams);
+    if (family->gguf.keys & LMQ_GGUF_LOCAL)
+        lmq_gguf_write_window(builder, family, hparams);
+    if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 && hparams->n_experts > 0)
+        lmq_gguf_write_router(builder, family->gguf.name, hparams);
+    if (family->gguf.keys & LMQ_GGUF_ROPE)
+        lmq_gguf_write_rope(builder, family, hparams);
+    if (family->gguf.keys & LMQ_GGUF_PARALLEL) {
+        snprintf(name, sizeof(name), "%s.use_parallel_residual",
+                 family->gguf.name);
+        lmq_gguf_put_bool(builder, name,
+                          hparams->residual != LMQ_RESIDUAL_SEQUENTIAL);
+    }
+}

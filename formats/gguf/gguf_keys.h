@@ -1,0 +1,56 @@
+/*
+ * gguf_keys.h - what GGUF calls the numbers of a description, read and
+ * written from the same tables.
+ *
+ * Much of a description is not in a GGUF file: its general.architecture
+ * implies it. family.c has a row for each that we know.
+ */
+#ifndef LMQ_FORMATS_GGUF_GGUF_KEYS_H
+#define LMQ_FORMATS_GGUF_GGUF_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/gguf/gguf_build.h"
+#include "formats/gguf/gguf_meta.h"
+#include "formats/model/families.h"
+#include "formats/model/hparams.h"
+
+/* What only the tensors tell. */
+struct lmq_gguf_evidence {
+    uint32_t vocab_size;      /* rows of the embedding */
+    bool has_head;            /* one of its own */
+    bool has_qk_norm;
+    bool has_ffn_norm;
+    bool has_second_norm;     /* attn_norm_2: Falcon's */
+    bool has_query_latents;   /* attn_q_a */
+    bool has_correction;      /* exp_probs_b */
+    const double *always;     /* rope_freqs: factors of the rotary angles */
+    const double *near, *far; /* rope_factors_short, _long */
+    uint32_t n_always, n_near, n_far;
+};
+
+/* The row in which a model of ours is written; NULL if GGUF has no name for
+ * it. */
+const struct lmq_family *lmq_gguf_family_for(const char *architecture);
+
+/*
+ * Fills in *hparams and tells how `source` arranges things. An architecture
+ * that is not known is no error: the model is refused then, and *family NULL.
+ * Keys of the architecture that are not understood are noted.
+ */
+enum lmq_status
+lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
+                   const struct lmq_gguf_evidence *evidence,
+                   struct lmq_checkpoint *checkpoint,
+                   const struct lmq_family **family,
+                   struct lmq_error *err);
+
+/* The same way back: only the keys of the architecture, and its name. */
+void lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
+                         const struct lmq_family *family,
+                         const struct lmq_hparams *hparams);
+
+#endif

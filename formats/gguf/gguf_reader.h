@@ -1,0 +1,57 @@
+/*
+ * gguf_reader.h - how the keys of a family are read, one after the other.
+ *
+ * For gguf_keys.c, gguf_special.c and gguf_rope.c among themselves.
+ */
+#ifndef LMQ_FORMATS_GGUF_GGUF_READER_H
+#define LMQ_FORMATS_GGUF_GGUF_READER_H
+
+#include "formats/gguf/gguf_keys.h"
+
+/* A key with the name of its family; longer than any that we know. */
+#define LMQ_GGUF_MAX_NAME 128
+
+struct lmq_gguf_reader {
+    const struct lmq_gguf_meta *meta;
+    const struct lmq_family *family;
+    const struct lmq_gguf_evidence *evidence;
+    struct lmq_hparams *h;
+    bool is_uneven; /* layers differ in size */
+    char key[LMQ_GGUF_MAX_NAME];
+    struct lmq_error *err;
+};
+
+/* ---- gguf_reader.c ---- */
+
+/* "llama.block_count"; it stands in r->key until the next call. */
+const char *lmq_gguf_key_of(struct lmq_gguf_reader *r, const char *name);
+bool lmq_gguf_has_key(struct lmq_gguf_reader *r, const char *name);
+
+/* What is absent stays as it is. */
+enum lmq_status lmq_gguf_read_count(struct lmq_gguf_reader *r,
+                                    const char *name, uint32_t *count);
+enum lmq_status lmq_gguf_read_number(struct lmq_gguf_reader *r,
+                                     const char *name, double *number);
+
+/* ---- gguf_special.c: after the plain keys, in this order ---- */
+
+enum lmq_status lmq_gguf_read_heads(struct lmq_gguf_reader *r);
+enum lmq_status lmq_gguf_read_window(struct lmq_gguf_reader *r);
+enum lmq_status lmq_gguf_read_experts(struct lmq_gguf_reader *r);
+
+void lmq_gguf_write_heads(struct lmq_gguf_builder *builder,
+                          const char *prefix, const struct lmq_hparams *h);
+void lmq_gguf_write_window(struct lmq_gguf_builder *builder,
+                           const struct lmq_family *family,
+                           const struct lmq_hparams *h);
+void lmq_gguf_write_router(struct lmq_gguf_builder *builder,
+                           const char *prefix, const struct lmq_hparams *h);
+
+/* ---- gguf_rope.c ---- */
+
+enum lmq_status lmq_gguf_read_rope(struct lmq_gguf_reader *r);
+void lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
+                         const struct lmq_family *family,
+                         const struct lmq_hparams *h);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * gguf_special.c - keys that say more than a number (heads of latent
+ * attention, layers with and without a window, experts), and what single
+ * families imply without any key.
+ */
+#include "config.h"
+
+#include "formats/gguf/gguf_special.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "formats/gguf/gguf_reader.h"
+
+/* ---- Heads ---- */
+
+/* Files since attention on latents is known count as if it had one key head
+ * of the width of latents; what heads really are is under other keys. */
+enum lmq_status
+lmq_gguf_read_heads(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    enum lmq_status status = LMQ_OK;
+
+    if (h->n_kv_heads == 0)
+        h->n_kv_heads = h->n_heads;
+    if (h->n_heads == 0 || (h->head_dim == 0 && h->dim % h->n_heads != 0))
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: %u dimensions cannot be shared by %u heads",
+                        h->dim, h->n_heads);
+    if (r->family->gguf.keys & LMQ_GGUF_LATENT) {
+        bool has_mla = lmq_gguf_has_key(r, "attention.key_length_mla");
+        status =
+            lmq_gguf_read_count(r, "attention.key_length_mla", &h->head_dim);
+        if (status == LMQ_OK)
+            status = lmq_gguf_read_count(r, "attention.value_length_mla",
+                                         &h->value_dim);
+        if (has_mla)
+            h->n_kv_heads = h->n_heads;
+        if (!r->evidence->has_query_latents)
+            h->q_lora_rank = 0;
+    }
+    if (h->head_dim == 0)
+        h->head_dim = h->dim / h->n_heads;
+    return status;
+}
+
+void
+lmq_gguf_write_heads(struct lmq_gguf_builder *builder, const char *prefix,
+                     const struct lmq_hparams *h)
+{
+    char key[LMQ_GGUF_MAX_NAME];
+
+    snprintf(key, sizeof(key), "%s.attention.key_length_mla", prefix);
+    lmq_gguf_put_u32(builder, key, h->head_dim);
+    snprintf(key, sizeof(key), "%s.attention.value_length_mla", prefix);
+    lmq_gguf_put_u32(builder, key, lmq_hparams_value_dim(h));
+}
+
+/* ---- Windows ---- */
+
+enum lmq_status
+lmq_gguf_read_window(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    uint32_t period = r->family->window_period;
+    const struct lmq_gguf_value *pattern = lmq_gguf_find(
+        r->meta, lmq_gguf_key_of(r, "attention.sliding_window_pattern"));
+    enum lmq_status status = LMQ_OK;
+
+    if (h->sliding_window == 0)
+        return LMQ_OK;
+    if (pattern != NULL && pattern->type == LMQ_GGUF_ARRAY) {
+        if (pattern->item_type != LMQ_GGUF_BOOL || pattern->count < h->n_layers)
+            return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                            "GGUF: '%s' is no boolean for each of %u layers",
+                            r->key, h->n_layers);
+        for (uint32_t i = 0; i < h->n_layers; i++)
+            if (lmq_gguf_item_int(pattern, i) == 0)
+                h->layers[i] |= LMQ_LAYER_FULL;
+        return LMQ_OK;
+    }
+    status =
+        lmq_gguf_read_count(r, "attention.sliding_window_pattern", &period);
+    if (period > 0)
+        for (uint64_t i = period - 1; i < h->n_layers; i += period)
+            h->layers[i] |= LMQ_LAYER_FULL;
+    return status;
+}
+
+/* Only where it is not what the family implies, and then as a period: lists
+ * are not understood for the families that we know. */
+void
+lmq_gguf_write_window(struct lmq_gguf_builder *builder,
+                      const struct lmq_family *family,
+                      const struct lmq_hparams *h)
+{
+    uint32_t period = 1;
+    char key[LMQ_GGUF_MAX_NAME];
+
+    while (period <= h->n_layers &&
+           !lmq_layer_is(h, period - 1, LMQ_LAYER_FULL))
+        period++;
+    if (h->sliding_window == 0 || period > h->n_layers ||
+        period == family->window_period)
+        return;
+    snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern",
+             family->gguf.name);
+    lmq_gguf_put_u32(builder, key, period);
+}
+
+/* ---- Experts ---- */
+
+enum { GATING_UNSAID, GATING_SOFTMAX, GATING_SIGMOID, GATING_CHOSEN };
+
+static enum lmq_status
+read_router(struct lmq_gguf_reader *r)
+{
+    static const enum lmq_router kinds[] = {
+        [GATING_UNSAID] = LMQ_ROUTER_SOFTMAX,
+        [GATING_SOFTMAX] = LMQ_ROUTER_SOFTMAX,
+        [GATING_SIGMOID] = LMQ_ROUTER_SIGMOID,
+        [GATING_CHOSEN] = LMQ_ROUTER_SOFTMAX_CHOSEN,
+    };
+    struct lmq_hparams *h = r->h;
+    uint32_t gating = 0, n_dense = 0, n_shared = 0;
+    enum lmq_status status =
+        lmq_gguf_read_count(r, "expert_gating_func", &gating);
+
+    if (status == LMQ_OK)
+        status = lmq_gguf_get_bool(r->meta,
+                                   lmq_gguf_key_of(r, "expert_weights_norm"),
+                                   &h->router_renormalises, r->err);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_count(r, "leading_dense_block_count", &n_dense);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_count(r, "expert_shared_count", &n_shared);
+    if (status != LMQ_OK)
+        return status;
+    if (gating > GATING_CHOSEN)
+        lmq_hparams_refuse(h, "expert_gating_func %u", gating);
+    else
+        h->router = kinds[gating];
+    for (uint32_t i = 0; i < n_dense && i < h->n_layers; i++)
+        h->layers[i] |= LMQ_LAYER_DENSE;
+    if ((uint64_t)n_shared * h->expert_dim > LMQ_MAX_WIDTH)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: %u shared experts of %u dimensions", n_shared,
+                        h->expert_dim);
+    h->shared_dim = n_shared * h->expert_dim;
+    h->router_corrects = r->evidence->has_correction;
+    h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
+    return LMQ_OK;
+}
+
+void
+lmq_gguf_write_router(struct lmq_gguf_builder *builder, const char *prefix,
+                      const struct lmq_hparams *h)
+{
+    static const uint32_t gatings[LMQ_ROUTER_COUNT] = {
+        [LMQ_ROUTER_SOFTMAX] = GATING_SOFTMAX,
+        [LMQ_ROUTER_SOFTMAX_CHOSEN] = GATING_CHOSEN,
+        [LMQ_ROUTER_SIGMOID] = GATING_SIGMOID,
+    };
+    uint32_t n_dense = 0;
+    char key[LMQ_GGUF_MAX_NAME];
+
+    while (n_dense < h->n_layers && !lmq_layer_has_experts(h, n_dense))
+        n_dense++;
+    snprintf(key, sizeof(key), "%s.leading_dense_block_count", prefix);
+    lmq_gguf_put_u32(builder, key, n_dense);
+    snprintf(key, sizeof(key), "%s.expert_shared_count", prefix);
+    lmq_gguf_put_u32(builder, key,
+                     h->expert_dim == 0 ? 0 : h->shared_dim / h->expert_dim);
+    snprintf(key, sizeof(key), "%s.expert_weights_norm", prefix);
+    lmq_gguf_put_bool(builder, key, h->router_renormalises);
+    snprintf(key, sizeof(key), "%s.expert_gating_func", prefix);
+    lmq_gguf_put_u32(builder, key, gatings[h->router]);
+}
+
+enum lmq_status
+lmq_gguf_read_experts(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    uint32_t used = h->n_experts_used;
+
+    if (h->n_experts == 0)
+        return LMQ_OK;
+    if (!(r->family->gguf.keys & LMQ_GGUF_EXPERT_DIM))
+        h->expert_dim = h->hidden_dim;
+    else if (h->expert_dim == 0 && used > 0)
+        h->expert_dim = h->hidden_dim / used;
+    if (r->family->gguf.keys & LMQ_GGUF_ROUTER)
+        return read_router(r);
+    /* Qwen2's shared expert is as wide as a whole feed-forward if not said. */
+    if (strcmp(r->family->gguf.name, "qwen2moe") == 0 && h->shared_dim == 0)
+        h->shared_dim = h->hidden_dim;
+    return LMQ_OK;
+}
+
+/* ---- Single families: before the keys ---- */
+
+void
+lmq_gguf_begin_mixture(struct lmq_hparams *h)
+{
+    h->router_renormalises = true;
+}
+
+void
+lmq_gguf_begin_gemma2(struct lmq_hparams *h)
+{
+    h->attn_softcap = 50;
+    h->logit_softcap = 30;
+    h->sliding_window = 4096;
+}
+
+void
+lmq_gguf_begin_gemma3(struct lmq_hparams *h)
+{
+    h->rope_local_theta = 10000;
+}
+
+/* ---- Single families: after them ---- */
+
+void
+lmq_gguf_finish_gemma(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->embedding_scale = sqrt((double)h->dim);
+}
+
+/* The largest of a generation scales by the width of its residual stream, and
+ * is known by its number of layers. */
+static void
+finish_large_gemma(struct lmq_hparams *h,
+                   const struct lmq_gguf_evidence *evidence, uint32_t n_layers)
+{
+    lmq_gguf_finish_gemma(h, evidence);
+    if (h->n_layers == n_layers && h->n_heads != 0 && h->dim >= h->n_heads)
+        h->attn_scale = 1 / sqrt((double)(h->dim / h->n_heads));
+}
+
+void
+lmq_gguf_finish_gemma2(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    finish_large_gemma(h, evidence, 46);
+}
+
+void
+lmq_gguf_finish_gemma3(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    finish_large_gemma(h, evidence, 62);
+}
+
+/* Files from before there was a key for it. */
+void
+lmq_gguf_finish_phi3(struct lmq_hparams *h,
+                     const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->sliding_window == 0 && h->context == 4096 &&
+        (h->n_layers == 32 || h->n_layers == 40))
+        h->sliding_window = 2047;
+}
+
+void
+lmq_gguf_finish_falcon(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    h->residual = evidence->has_second_norm ? LMQ_RESIDUAL_PARALLEL
+                                            : LMQ_RESIDUAL_PARALLEL_ONE_NORM;
+}
+
+void
+lmq_gguf_finish_stablelm(struct lmq_hparams *h,
+                const struct lmq_gguf_evidence *evidence)
+{
+    h->residual = evidence->has_ffn_norm ? LMQ_RESIDUAL_SEQUENTIAL
+                                         : LMQ_RESIDUAL_PARALLEL_ONE_NORM;
+}
+
+/* Its third generation has windows, and scales only the layers without. */
+void
+lmq_gguf_finish_olmo2(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->sliding_window != 0 && h->rope_local_theta <= 0)
+        h->rope_local_theta = h->rope_theta;
+}
+
+void
+lmq_gguf_finish_smollm3(struct lmq_hparams *h,
+                        const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    for (uint32_t i = 3; i < h->n_layers && i < LMQ_MAX_LAYERS; i += 4)
+        h->layers[i] |= LMQ_LAYER_STILL;
+}

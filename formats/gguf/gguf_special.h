@@ -1,0 +1,29 @@
+/*
+ * gguf_special.h - what single families imply in GGUF, for their rows.
+ */
+#ifndef LMQ_FORMATS_GGUF_GGUF_SPECIAL_H
+#define LMQ_FORMATS_GGUF_GGUF_SPECIAL_H
+
+#include "formats/gguf/gguf_keys.h"
+
+void lmq_gguf_begin_mixture(struct lmq_hparams *hparams);
+void lmq_gguf_begin_gemma2(struct lmq_hparams *hparams);
+void lmq_gguf_begin_gemma3(struct lmq_hparams *hparams);
+void lmq_gguf_finish_gemma(struct lmq_hparams *hparams,
+                           const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_gemma2(struct lmq_hparams *hparams,
+                            const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_gemma3(struct lmq_hparams *hparams,
+                            const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_phi3(struct lmq_hparams *hparams,
+                          const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_falcon(struct lmq_hparams *hparams,
+                            const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_stablelm(struct lmq_hparams *hparams,
+                              const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_olmo2(struct lmq_hparams *hparams,
+                           const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_smollm3(struct lmq_hparams *hparams,
+                             const struct lmq_gguf_evidence *evidence);
+
+#endif

@@ -1,0 +1,438 @@
+/*
+ * hf_config.c - config.json -> hyper-parameters, and back.
+ *
+ * Defaults are those that the model classes give to keys that are absent. A
+ * key that changes the computation in a way that the description cannot say
+ * is noted as unsupported, never ignored. What each family's keys mean is in
+ * family.c; how the weights may be packed, in packed.c.
+ */
+#include "config.h"
+
+#include "formats/hf/hf_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json_cost.h"
+#include "base/report.h"
+#include "formats/hf/hf_reader.h"
+#include "formats/model/hparams_fields.h"
+
+enum lmq_status
+lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
+               struct lmq_error *err)
+{
+    json_error_t problem;
+
+    *json = NULL;
+    enum lmq_status status = lmq_json_afford(text, size, err);
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_json_read(text, size, JSON_REJECT_DUPLICATES, json, &problem,
+                           err);
+    if (status == LMQ_ERR_FORMAT)
+        return lmq_fail(err, LMQ_ERR_FORMAT, (uint64_t)problem.position,
+                        "is no valid JSON: %s (line %d, column %d)",
+                        problem.text, problem.line, problem.column);
+    return status;
+}
+
+/* ---- Keys and fields ---- */
+
+static void
+read_key(struct lmq_hf_config *config, const struct lmq_hf_key *key)
+{
+    const struct lmq_field *field = lmq_field_at(key->field);
+    const json_t *json = config->json;
+    double value = key->absent;
+
+    if (key->null_is_none && lmq_hf_is_null(json, key->key))
+        value = 0;
+    if (value < 0 && !lmq_hf_has(json, key->key))
+        return;
+    if (value < 0)
+        value = 0; /* KEEP or ALIAS, and it is there */
+    if (field->type == LMQ_FIELD_COUNT)
+        value = lmq_hf_count(config, json, key->key, (uint32_t)value);
+    else if (field->type == LMQ_FIELD_REAL)
+        value = lmq_hf_real(config, json, key->key, value);
+    else
+        value = lmq_hf_switch(config, json, key->key, value > 0);
+    lmq_field_set(field, config->hparams, value);
+}
+
+static void
+read_keys(struct lmq_hf_config *config)
+{
+    const struct lmq_family *family = config->family;
+
+    for (size_t i = 0; i < LMQ_HF_MOST_LISTS; i++)
+        for (const struct lmq_hf_key *key = family->hf.keys[i];
+             key != NULL && key->key != NULL; key++)
+            read_key(config, key);
+    config->hparams->norm_eps = family->hf.eps;
+    if (family->hf.eps_key != NULL)
+        config->hparams->norm_eps =
+            lmq_hf_real(config, config->json, family->hf.eps_key,
+                        family->hf.eps);
+    if (family->hf.qk_norm_key == NULL ||
+        lmq_hf_switch(config, config->json, family->hf.qk_norm_key, false))
+        config->hparams->qk_norm = family->qk_norm;
+}
+
+static void
+begin(struct lmq_hf_config *config)
+{
+    const struct lmq_family *family = config->family;
+    struct lmq_hparams *h = config->hparams;
+
+    *config->source = family->hf.source;
+    h->norm = family->norm;
+    h->norm_place = family->norm_place;
+    h->residual = family->residual;
+    h->positions = family->positions;
+    h->is_gated = !family->is_plain;
+    h->context = family->hf.context;
+    h->n_kv_heads = family->hf.n_kv_heads;
+    h->head_dim = family->hf.head_dim;
+}
+
+static void
+derive_sizes(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->n_kv_heads == 0)
+        h->n_kv_heads = h->n_heads;
+    if (h->head_dim != 0)
+        return;
+    if (h->n_heads == 0 || h->dim % h->n_heads != 0)
+        lmq_hf_fail(config,
+                    "'hidden_size' %u is no multiple of "
+                    "'num_attention_heads' %u",
+                    h->dim, h->n_heads);
+    else
+        h->head_dim = h->dim / h->n_heads;
+}
+
+/* ---- What all families have ---- */
+
+/* By several names; the first of each is written. */
+static const struct {
+    const char *name;
+    enum lmq_activation activation;
+} activations[] = {
+    {"silu", LMQ_ACTIVATION_SILU},
+    {"swish", LMQ_ACTIVATION_SILU},
+    {"gelu", LMQ_ACTIVATION_GELU},
+    {"gelu_python", LMQ_ACTIVATION_GELU},
+    {"gelu_pytorch_tanh", LMQ_ACTIVATION_GELU_TANH},
+    {"gelu_python_tanh", LMQ_ACTIVATION_GELU_TANH},
+    {"gelu_new", LMQ_ACTIVATION_GELU_TANH},
+    {"gelu_fast", LMQ_ACTIVATION_GELU_TANH},
+    {"gelu_accurate", LMQ_ACTIVATION_GELU_TANH},
+    {"relu", LMQ_ACTIVATION_RELU},
+    {"sigmoid", LMQ_ACTIVATION_SIGMOID},
+};
+
+#define N_ACTIVATIONS (sizeof(activations) / sizeof(activations[0]))
+
+static const char *
+activation_key(const struct lmq_family *family)
+{
+    return family->hf.activation_key == NULL ? "hidden_act"
+                                             : family->hf.activation_key;
+}
+
+static void
+read_activation(struct lmq_hf_config *config)
+{
+    const char *name = lmq_hf_text(config, config->json,
+                                   activation_key(config->family), NULL);
+
+    if (name == NULL) {
+        config->hparams->activation = config->family->activation;
+        return;
+    }
+    for (size_t i = 0; i < N_ACTIVATIONS; i++)
+        if (strcmp(name, activations[i].name) == 0) {
+            config->hparams->activation = activations[i].activation;
+            return;
+        }
+    lmq_hparams_refuse(config->hparams, "the activation '%.60s'", name);
+}
+
+/* "layer_types" says of each layer whether it has a window. Where the model
+ * class does not look at it, it must not say anything else than we do. */
+static void
+read_layer_types(struct lmq_hf_config *config)
+{
+    const json_t *list = lmq_hf_list(config, config->json, "layer_types");
+    struct lmq_hparams *h = config->hparams;
+
+    if (list == NULL)
+        return;
+    if (json_array_size(list) != h->n_layers || h->n_layers > LMQ_MAX_LAYERS) {
+        lmq_hf_fail(config, "'layer_types' in the configuration names %zu of "
+                            "%u layers",
+                    json_array_size(list), h->n_layers);
+        return;
+    }
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        const char *type = json_string_value(json_array_get(list, i));
+        bool is_full = type != NULL && strcmp(type, "full_attention") == 0;
+        if (!is_full &&
+            (type == NULL || strcmp(type, "sliding_attention") != 0))
+            lmq_hparams_refuse(h, "'%.60s' in 'layer_types'",
+                               type == NULL ? "(none)" : type);
+        else if (config->family->hf.has_layer_types)
+            h->layers[i] = (unsigned char)((h->layers[i] & ~LMQ_LAYER_FULL) |
+                                           (is_full ? LMQ_LAYER_FULL : 0));
+        else if (is_full != (lmq_layer_window(h, i) == 0))
+            lmq_hparams_refuse(h, "'%s' in 'layer_types' of a model of this "
+                                  "kind",
+                               type);
+    }
+}
+
+/* Keys that mean something else than all of ours do, but for one value. */
+static void
+refuse_others(struct lmq_hf_config *config)
+{
+    static const struct {
+        const char *key;
+        bool harmless;
+    } keys[] = {
+        {"is_causal", true},
+        {"use_bidirectional_attention", false},
+        {"is_encoder_decoder", false},
+        {"add_cross_attention", false},
+        {"scale_attn_by_inverse_layer_idx", false},
+        {"apply_residual_connection_post_layernorm", false},
+    };
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const json_t *found = json_object_get(config->json, keys[i].key);
+        if (lmq_hf_has(config->json, keys[i].key) &&
+            !(json_is_boolean(found) &&
+              json_is_true(found) == keys[i].harmless))
+            lmq_hparams_refuse(config->hparams, "'%s'", keys[i].key);
+    }
+}
+
+static void
+read_tie(struct lmq_hf_config *config, const json_t *outer)
+{
+    static const char key[] = "tie_word_embeddings";
+    const json_t *object = lmq_hf_has(outer, key) ? outer : config->json;
+
+    if (!lmq_hf_has(object, key))
+        config->hparams->tie = config->family->hf.has_tied_head ? LMQ_TIE_YES
+                                                             : LMQ_TIE_UNSAID;
+    else
+        config->hparams->tie = lmq_hf_switch(config, object, key, false)
+                                   ? LMQ_TIE_YES
+                                   : LMQ_TIE_NO;
+}
+
+static bool
+is_id(const json_t *id)
+{
+    return json_is_integer(id) && json_integer_value(id) >= 0 &&
+           json_integer_value(id) <= INT32_MAX;
+}
+
+static void
+read_ids(const json_t *json, struct lmq_hparams *h)
+{
+    const json_t *bos = json_object_get(json, "bos_token_id");
+    const json_t *eos = json_object_get(json, "eos_token_id");
+
+    if (is_id(bos))
+        h->bos = (int32_t)json_integer_value(bos);
+    if (is_id(eos) || json_array_size(eos) > 0)
+        h->n_eos = 0;
+    if (is_id(eos))
+        h->eos[h->n_eos++] = (int32_t)json_integer_value(eos);
+    for (size_t i = 0; i < json_array_size(eos); i++) {
+        const json_t *id = json_array_get(eos, i);
+        if (is_id(id) && h->n_eos < LMQ_MAX_EOS)
+            h->eos[h->n_eos++] = (int32_t)json_integer_value(id);
+    }
+}
+
+/* ---- The whole ---- */
+
+static enum lmq_status
+read_family(struct lmq_hf_config *config, const json_t *outer,
+            const char *nested)
+{
+    const struct lmq_family *family = config->family;
+
+    if (nested != NULL) {
+        config->json = lmq_hf_object(config, outer, nested);
+        if (config->json == NULL)
+            lmq_hf_fail(config, "lacks '%s'", nested);
+    }
+    begin(config);
+    read_keys(config);
+    if (family->hf.begin != NULL)
+        family->hf.begin(config);
+    derive_sizes(config);
+    read_activation(config);
+    if (config->hparams->positions == LMQ_POSITIONS_ROTARY)
+        lmq_hf_read_rope(config);
+    if (family->hf.windows != NULL)
+        family->hf.windows(config);
+    read_layer_types(config);
+    if (family->hf.finish != NULL)
+        family->hf.finish(config);
+    lmq_hparams_settle(config->hparams);
+    refuse_others(config);
+    read_tie(config, outer);
+    read_ids(config->json, config->hparams);
+    read_ids(outer, config->hparams);
+    return config->status;
+}
+
+static enum lmq_status
+read_config(const json_t *json, struct lmq_hparams *hparams,
+            struct lmq_source *source, bool *is_known, struct lmq_error *err)
+{
+    const char *class_name = json_string_value(
+        json_array_get(json_object_get(json, "architectures"), 0));
+    const char *type =
+        json_string_value(json_object_get(json, "model_type"));
+    const char *name = class_name == NULL ? type : class_name;
+    const struct lmq_hf_class *class;
+    struct lmq_hf_config config = {
+        .json = json,
+        .family = lmq_family_of_class(class_name, type, &class),
+        .hparams = hparams,
+        .source = source,
+        .err = err,
+    };
+
+    *is_known = config.family != NULL;
+    snprintf(hparams->architecture, sizeof(hparams->architecture), "%.63s",
+             *is_known ? config.family->name : name == NULL ? "" : name);
+    if (*is_known)
+        return read_family(&config, json, class->nested);
+    lmq_hparams_refuse(hparams, "the architecture '%.63s'",
+                       name == NULL || *name == '\0' ? "(none)" : name);
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_config_parse(const unsigned char *text, size_t size,
+                 struct lmq_hparams *hparams, struct lmq_source *source,
+                 bool *is_known, struct lmq_error *err)
+{
+    json_t *json;
+    enum lmq_status status = lmq_json_parse(text, size, &json, err);
+
+    *source = (struct lmq_source){0};
+    *is_known = false;
+    if (status != LMQ_OK)
+        return status;
+    const json_t *ours = json_object_get(json, "lmquant");
+    if (!json_is_object(json)) {
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "is no JSON object");
+    } else if (ours == NULL) {
+        status = read_config(json, hparams, source, is_known, err);
+    } else if (!json_is_object(ours)) {
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "'lmquant' in the configuration is no object");
+    } else {
+        status = lmq_hparams_from_json(ours, hparams, err);
+        *is_known = status == LMQ_OK;
+    }
+    json_decref(json);
+    return status;
+}
+
+/* ---- The way back ---- */
+
+/* An alias is read only; null stands for a 0 that means that there is none. */
+static void
+write_keys(const struct lmq_hf_key *keys, const struct lmq_hparams *h,
+           json_t **config)
+{
+    for (const struct lmq_hf_key *key = keys; key != NULL && key->key != NULL;
+         key++) {
+        const struct lmq_field *field = lmq_field_at(key->field);
+        double value = lmq_field_get(field, h);
+        if (key->absent <= LMQ_HF_ALIAS)
+            continue;
+        if (key->null_is_none && !(value > 0))
+            lmq_hf_put_null(config, key->key);
+        else if (field->type == LMQ_FIELD_COUNT)
+            lmq_hf_put_count(config, key->key, (uint64_t)value);
+        else if (field->type == LMQ_FIELD_REAL)
+            lmq_hf_put_real(config, key->key, value);
+        else
+            lmq_hf_put_switch(config, key->key, value > 0);
+    }
+}
+
+static void
+write_layer_types(const struct lmq_hparams *h, json_t **config)
+{
+    json_t *types = json_array();
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_append(&types, json_string(lmq_layer_window(h, i) > 0
+                                           ? "sliding_attention"
+                                           : "full_attention"));
+    lmq_put(config, "layer_types", types);
+}
+
+static void
+write_ids(const struct lmq_hparams *h, json_t **config)
+{
+    json_t *eos = json_array();
+
+    lmq_put(config, "bos_token_id",
+            h->bos >= 0 ? json_integer(h->bos) : json_null());
+    for (uint32_t i = 0; i < h->n_eos; i++)
+        lmq_append(&eos, json_integer(h->eos[i]));
+    if (h->n_eos > 1)
+        lmq_put(config, "eos_token_id", eos);
+    else
+        lmq_put(config, "eos_token_id",
+                h->n_eos == 1 ? json_integer(h->eos[0]) : json_null());
+    if (h->n_eos <= 1)
+        json_decref(eos);
+}
+
+json_t *
+lmq_config_make(const struct lmq_family *family, const struct lmq_hparams *h,
+                bool is_tied)
+{
+    const struct lmq_hf_form *hf = &family->hf;
+    json_t *config = json_object();
+    size_t i = 0;
+
+    lmq_put(&config, "architectures", json_pack("[s]", hf->classes[0].name));
+    lmq_hf_put_text(&config, "model_type", hf->classes[0].type);
+    lmq_hf_put_count(&config, "head_dim", h->head_dim);
+    for (size_t j = 0; j < LMQ_HF_MOST_LISTS; j++)
+        write_keys(hf->keys[j], h, &config);
+    if (hf->eps_key != NULL)
+        lmq_hf_put_real(&config, hf->eps_key, h->norm_eps);
+    while (i + 1 < N_ACTIVATIONS && activations[i].activation != h->activation)
+        i++;
+    lmq_hf_put_text(&config, activation_key(family), activations[i].name);
+    if (hf->qk_norm_key != NULL)
+        lmq_hf_put_switch(&config, hf->qk_norm_key,
+                          h->qk_norm != LMQ_QK_NORM_NONE);
+    lmq_hf_put_switch(&config, "tie_word_embeddings", is_tied);
+    write_ids(h, &config);
+    lmq_hf_write_rope(family, h, &config);
+    if (hf->has_layer_types)
+        write_layer_types(h, &config);
+    if (hf->write != NULL)
+        hf->write(h, &config);
+    return config;
+}

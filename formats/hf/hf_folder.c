@@ -1,0 +1,280 @@
+/*
+ * hf_folder.c - the layout of Hugging Face folders.
+ */
+#include "config.h"
+
+#include "formats/hf/hf_folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "formats/checkpoint/packed.h"
+#include "formats/hf/hf_config.h"
+
+#define JSON_FILE_MAX ((size_t)128 << 20)
+
+/* ---- Folders ---- */
+
+char *
+lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
+{
+    const char *path = checkpoint->path, *slash = strrchr(path, '/');
+
+    if (checkpoint->is_folder)
+        return strdup(path);
+    return slash == NULL ? strdup(".")
+                         : strndup(path, (size_t)(slash - path) + 1);
+}
+
+bool
+lmq_hf_has_file(const char *folder, const char *name, enum lmq_status *status,
+                struct lmq_error *err)
+{
+    char *path = lmq_path_join(folder, name);
+
+    if (path == NULL && *status == LMQ_OK)
+        *status = lmq_fail_nomem(err);
+    bool has = path != NULL && lmq_file_exists(path, status, err);
+    free(path);
+    return has;
+}
+
+/* ---- What stands beside the weights ---- */
+
+enum lmq_status
+lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
+                   struct lmq_error *err)
+{
+    unsigned char *text;
+    size_t size;
+    json_t *config = NULL;
+    enum lmq_status status =
+        lmq_checkpoint_load(checkpoint, path, JSON_FILE_MAX, &text, &size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_config_parse(text, size, &checkpoint->hparams,
+                              &checkpoint->source,
+                              &checkpoint->has_model, err);
+    if (status == LMQ_OK)
+        status = lmq_json_parse(text, size, &config, err);
+    if (status == LMQ_OK)
+        status = lmq_packed_understand(checkpoint, config, err);
+    json_decref(config);
+    free(text);
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    return status;
+}
+
+enum lmq_status
+lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
+                     struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    const char *name = lmq_hf_has_file(folder, "tokenizer.json", &status, err)
+                           ? "tokenizer.json"
+                           : "tokenizer.model";
+    static const char *const companions[] = {
+        "tokenizer_config.json", "generation_config.json",
+        "chat_template.jinja", /* kept, never evaluated */
+    };
+
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
+    for (size_t i = 0; i < sizeof(companions) / sizeof(companions[0]); i++)
+        if (status == LMQ_OK && checkpoint->n_blobs > 0)
+            status = lmq_checkpoint_add_blob_file(checkpoint, folder,
+                                                  companions[i], err);
+    return status;
+}
+
+enum lmq_status
+lmq_hf_describe(struct lmq_checkpoint *checkpoint, const char *folder,
+                const struct lmq_open_options *options, struct lmq_error *err)
+{
+    char *path = options->config == NULL ? lmq_path_join(folder, "config.json")
+                                         : strdup(options->config);
+    enum lmq_status status = LMQ_OK;
+
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    if (options->config != NULL || lmq_file_exists(path, &status, err)) {
+        status = lmq_hf_read_config(checkpoint, path, err);
+    } else if (status == LMQ_OK) {
+        lmq_hparams_refuse(&checkpoint->hparams, "a model without config.json");
+        lmq_checkpoint_note(checkpoint, "there is no config.json: tensors "
+                                        "only, no model");
+        status = lmq_packed_understand(checkpoint, NULL, err);
+    }
+    free(path);
+    return status;
+}
+
+enum lmq_status
+lmq_hf_read_companions(struct lmq_checkpoint *checkpoint, const char *folder,
+                       const struct lmq_open_options *options,
+                       struct lmq_error *err)
+{
+    enum lmq_status status = lmq_hf_describe(checkpoint, folder, options, err);
+
+    return status == LMQ_OK && options->tokenizer == NULL
+               ? lmq_hf_add_tokenizer(checkpoint, folder, err)
+               : status;
+}
+
+/* ---- Shards ---- */
+
+/* A shard stands in the same folder: its name has no way out of it. */
+static bool
+is_plain_name(const char *name)
+{
+    return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL &&
+           strchr(name, '\\') == NULL && strlen(name) <= 255;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum lmq_status
+open_named_shards(struct lmq_checkpoint *checkpoint, const char *folder,
+                  const char **names, size_t n,
+                  const struct lmq_hf_shards *shards, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    qsort(names, n, sizeof(*names), compare_names);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        uint32_t index;
+        if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
+            continue;
+        char *path = lmq_path_join(folder, names[i]);
+        if (path == NULL)
+            return lmq_fail_nomem(err);
+        if (lmq_file_exists(path, &status, err)) {
+            status = shards->add(checkpoint, path, &index, err);
+        } else if (status == LMQ_OK) {
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "is missing, but the index names it");
+            lmq_hint(err, "the download may be incomplete");
+            lmq_error_in(err, path);
+        }
+        free(path);
+    }
+    return status;
+}
+
+static int
+compare_stored_names(const void *a, const void *b)
+{
+    const struct lmq_tensor *x = a, *y = b;
+
+    return strcmp(x->stored_name, y->stored_name);
+}
+
+/* The index and the shards must agree on every tensor. */
+static enum lmq_status
+check_index(struct lmq_checkpoint *checkpoint, json_t *map,
+            struct lmq_error *err)
+{
+    const char *name;
+    json_t *shard;
+
+    qsort(checkpoint->tensors, checkpoint->n_tensors,
+          sizeof(*checkpoint->tensors), compare_stored_names);
+    for (size_t i = 1; i < checkpoint->n_tensors; i++)
+        if (compare_stored_names(&checkpoint->tensors[i - 1],
+                                 &checkpoint->tensors[i]) == 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "tensor '%s' stands in two shards",
+                            checkpoint->tensors[i].stored_name);
+    if (checkpoint->n_tensors > json_object_size(map))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the shards hold %zu tensors, but the index names "
+                        "only %zu",
+                        checkpoint->n_tensors, json_object_size(map));
+    json_object_foreach(map, name, shard)
+    {
+        struct lmq_tensor key = {.stored_name = (char *)(uintptr_t)name};
+        const struct lmq_tensor *found =
+            bsearch(&key, checkpoint->tensors, checkpoint->n_tensors,
+                    sizeof(key), compare_stored_names);
+        const char *path =
+            found == NULL ? NULL
+                          : lmq_input_path(checkpoint->files[found->file]);
+        const char *base = path == NULL ? NULL : strrchr(path, '/') + 1;
+        if (base == NULL || strcmp(base, json_string_value(shard)) != 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the index says that tensor '%.200s' stands in "
+                            "'%.200s', it does not",
+                            name, json_string_value(shard));
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+open_index(struct lmq_checkpoint *checkpoint, const char *folder,
+           const char *index_path, const struct lmq_hf_shards *shards,
+           struct lmq_error *err)
+{
+    unsigned char *text;
+    size_t size, n = 0;
+    json_t *index = NULL, *shard;
+    const char *name, **names = NULL;
+    enum lmq_status status = lmq_checkpoint_load(
+        checkpoint, index_path, JSON_FILE_MAX, &text, &size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_json_parse(text, size, &index, err);
+    free(text);
+    json_t *map = json_object_get(index, "weight_map");
+    if (status == LMQ_OK && json_object_size(map) == 0)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no weight_map");
+    if (status == LMQ_OK) {
+        names = calloc(json_object_size(map), sizeof(*names));
+        if (names == NULL)
+            status = lmq_fail_nomem(err);
+    }
+    if (status == LMQ_OK)
+        json_object_foreach(map, name, shard)
+        {
+            const char *file = json_string_value(shard);
+            if (file == NULL || !is_plain_name(file)) {
+                status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                                  "the shard of tensor '%.200s' is no plain "
+                                  "file name",
+                                  name);
+                break;
+            }
+            names[n++] = file;
+        }
+    if (status == LMQ_OK)
+        status =
+            open_named_shards(checkpoint, folder, names, n, shards, err);
+    if (status == LMQ_OK)
+        status = check_index(checkpoint, map, err);
+    if (status != LMQ_OK)
+        lmq_error_in(err, index_path);
+    free(names);
+    json_decref(index);
+    return status;
+}
+
+enum lmq_status
+lmq_hf_open_index(struct lmq_checkpoint *checkpoint, const char *folder,
+                  const struct lmq_hf_shards *shards, struct lmq_error *err)
+{
+    char *path = lmq_path_join(folder, shards->index);
+
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        open_index(checkpoint, folder, path, shards, err);
+    free(path);
+    return status;
+}

@@ -1,0 +1,185 @@
+/*
+ * hf_reader.c - the values of single keys of config.json, and their types.
+ */
+#include "config.h"
+
+#include "formats/hf/hf_reader.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/report.h"
+
+void
+lmq_hf_fail(struct lmq_hf_config *config, const char *format, ...)
+{
+    char message[200];
+    va_list args;
+
+    if (config->status != LMQ_OK)
+        return;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    config->status = lmq_fail(config->err, LMQ_ERR_FORMAT, 0, "%s", message);
+}
+
+bool
+lmq_hf_has(const json_t *object, const char *key)
+{
+    const json_t *found = json_object_get(object, key);
+
+    return found != NULL && !json_is_null(found);
+}
+
+bool
+lmq_hf_is_null(const json_t *object, const char *key)
+{
+    return json_is_null(json_object_get(object, key));
+}
+
+/* NULL where the default serves. */
+static const json_t *
+find(const struct lmq_hf_config *config, const json_t *object, const char *key)
+{
+    return config->status == LMQ_OK && lmq_hf_has(object, key)
+               ? json_object_get(object, key)
+               : NULL;
+}
+
+/* NULL, and an error, if it is there and of another type. */
+static const json_t *
+expect(struct lmq_hf_config *config, const json_t *found, bool is_right,
+       const char *key, const char *problem)
+{
+    if (found != NULL && !is_right)
+        lmq_hf_fail(config, "'%s' in the configuration is %s", key, problem);
+    return is_right ? found : NULL;
+}
+
+uint32_t
+lmq_hf_count(struct lmq_hf_config *config, const json_t *object,
+             const char *key, uint32_t absent)
+{
+    const json_t *found = find(config, object, key);
+    json_int_t number = json_integer_value(found);
+
+    if (found == NULL)
+        return absent;
+    if (json_is_integer(found) && number >= 0 && number <= UINT32_MAX)
+        return (uint32_t)number;
+    lmq_hf_fail(config,
+                "'%s' in the configuration is no whole number from 0 to %u",
+                key, UINT32_MAX);
+    return absent;
+}
+
+double
+lmq_hf_real(struct lmq_hf_config *config, const json_t *object,
+            const char *key, double absent)
+{
+    const json_t *found = find(config, object, key);
+
+    found = expect(config, found, json_is_number(found), key, "no number");
+    return found == NULL ? absent : json_number_value(found);
+}
+
+bool
+lmq_hf_switch(struct lmq_hf_config *config, const json_t *object,
+              const char *key, bool absent)
+{
+    const json_t *found = find(config, object, key);
+
+    found = expect(config, found, json_is_boolean(found), key,
+                   "neither true nor false");
+    return found == NULL ? absent : json_is_true(found);
+}
+
+const char *
+lmq_hf_text(struct lmq_hf_config *config, const json_t *object,
+            const char *key, const char *absent)
+{
+    const json_t *found = find(config, object, key);
+
+    found = expect(config, found, json_is_string(found), key, "no text");
+    return found == NULL ? absent : json_string_value(found);
+}
+
+const json_t *
+lmq_hf_object(struct lmq_hf_config *config, const json_t *object,
+              const char *key)
+{
+    const json_t *found = find(config, object, key);
+
+    return expect(config, found, json_is_object(found), key, "no object");
+}
+
+const json_t *
+lmq_hf_list(struct lmq_hf_config *config, const json_t *object,
+            const char *key)
+{
+    const json_t *found = find(config, object, key);
+
+    return expect(config, found, json_is_array(found), key, "no list");
+}
+
+int64_t
+lmq_hf_number(struct lmq_hf_config *config, const json_t *element,
+              const char *key)
+{
+    if (!json_is_integer(element))
+        lmq_hf_fail(config,
+                    "'%s' in the configuration is no list of whole numbers",
+                    key);
+    return json_integer_value(element);
+}
+
+uint32_t
+lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b)
+{
+    if (a <= LMQ_MAX_WIDTH && b <= LMQ_MAX_WIDTH && a * b <= LMQ_MAX_WIDTH)
+        return (uint32_t)(a * b);
+    lmq_hf_fail(config, "a size in the configuration is %llu * %llu, more "
+                        "than %d",
+                (unsigned long long)a, (unsigned long long)b, LMQ_MAX_WIDTH);
+    return 0;
+}
+
+/* ---- Writing ---- */
+
+void
+lmq_hf_put_count(json_t **config, const char *key, uint64_t value)
+{
+    lmq_put(config, key, json_integer((json_int_t)value));
+}
+
+/* 1 / (1 / sqrt(144))^2 is to be 144. */
+void
+lmq_hf_put_real(json_t **config, const char *key, double value)
+{
+    double whole = round(value);
+
+    lmq_put(config, key,
+            lmq_json_number(fabs(value - whole) < 1e-9 * whole ? whole
+                                                               : value));
+}
+
+void
+lmq_hf_put_switch(json_t **config, const char *key, bool value)
+{
+    lmq_put(config, key, json_boolean(value));
+}
+
+void
+lmq_hf_put_text(json_t **config, const char *key, const char *value)
+{
+    lmq_put(config, key, json_string(value));
+}
+
+void
+lmq_hf_put_null(json_t **config, const char *key)
+{
+    lmq_put(config, key, json_null());
+}

@@ -1,0 +1,76 @@
+/*
+ * hf_reader.h - how a config.json is read and written, key by key.
+ *
+ * For hf_config.c, hf_rope.c and hf_special.c among themselves.
+ */
+#ifndef LMQ_FORMATS_HF_HF_READER_H
+#define LMQ_FORMATS_HF_HF_READER_H
+
+#include "formats/model/families.h"
+
+struct lmq_hf_config {
+    const json_t *json; /* the object with the model's keys */
+    const struct lmq_family *family;
+    struct lmq_hparams *hparams;
+    struct lmq_source *source;
+    struct lmq_error *err;
+    enum lmq_status status; /* of the first thing that was wrong */
+};
+
+/* ---- Reading: hf_reader.c ---- */
+
+/*
+ * Absent and null give `absent`; another type is an error that names the key,
+ * and stays in config->status. After an error everything is absent, so that
+ * callers may go on. `object` is config->json or one inside it.
+ */
+uint32_t lmq_hf_count(struct lmq_hf_config *config, const json_t *object,
+                      const char *key, uint32_t absent);
+double lmq_hf_real(struct lmq_hf_config *config, const json_t *object,
+                   const char *key, double absent);
+bool lmq_hf_switch(struct lmq_hf_config *config, const json_t *object,
+                   const char *key, bool absent);
+const char *lmq_hf_text(struct lmq_hf_config *config, const json_t *object,
+                        const char *key, const char *absent);
+const json_t *lmq_hf_object(struct lmq_hf_config *config, const json_t *object,
+                            const char *key);
+const json_t *lmq_hf_list(struct lmq_hf_config *config, const json_t *object,
+                          const char *key);
+
+/* There, and not null. */
+bool lmq_hf_has(const json_t *object, const char *key);
+bool lmq_hf_is_null(const json_t *object, const char *key);
+
+/* An element of a list: a whole number, or an error that names the list. */
+int64_t lmq_hf_number(struct lmq_hf_config *config, const json_t *element,
+                      const char *key);
+
+/* The first message stays. */
+void lmq_hf_fail(struct lmq_hf_config *config, const char *format, ...)
+    LMQ_PRINTF(2, 3);
+
+/* A product of sizes, which must be one that a model can have. */
+uint32_t lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b);
+
+/* ---- Writing: hf_reader.c ---- */
+
+void lmq_hf_put_count(json_t **config, const char *key, uint64_t value);
+/* As a whole number where it is one but for rounding. */
+void lmq_hf_put_real(json_t **config, const char *key, double value);
+void lmq_hf_put_switch(json_t **config, const char *key, bool value);
+void lmq_hf_put_text(json_t **config, const char *key, const char *value);
+void lmq_hf_put_null(json_t **config, const char *key);
+
+/* ---- Rotary positions (hf_rope.c) ---- */
+
+/* Base, dimensions and scaling. A kind of scaling that has no name there is
+ * left out. */
+void lmq_hf_read_rope(struct lmq_hf_config *config);
+void lmq_hf_write_rope(const struct lmq_family *family,
+                       const struct lmq_hparams *hparams, json_t **config);
+
+/* What the scores are multiplied by, besides 1 / sqrt(head_dim), where YaRN
+ * says "mscale_all_dim"; 1 if it does not. */
+double lmq_hf_yarn_score_scale(struct lmq_hf_config *config);
+
+#endif

@@ -1,0 +1,396 @@
+/*
+ * hf_rope.c - rotary positions in config.json: base, dimensions, scaling.
+ *
+ * Two forms: older files have "rope_theta" and "rope_scaling", newer ones keep
+ * both in "rope_parameters", by kind of layer where layers differ. A key that
+ * nothing here understands makes the model one that cannot run.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/report.h"
+#include "formats/hf/hf_reader.h"
+#include "formats/model/rope_scaling.h"
+
+/* Of whatever kind; what a kind does not use does not matter. */
+static const char *const known_keys[] = {
+    "rope_type",
+    "type",
+    "factor",
+    "rope_theta",
+    "partial_rotary_factor",
+    "original_max_position_embeddings",
+    "low_freq_factor",
+    "high_freq_factor",
+    "attention_factor",
+    "beta_fast",
+    "beta_slow",
+    "mscale",
+    "mscale_all_dim",
+    "short_factor",
+    "long_factor",
+    "truncate",
+    "finetuned", /* that the weights were: no number depends on it */
+};
+
+/* ---- Where it stands ---- */
+
+/* Of parameters by kind of layer, those of `kind`; else the same for all. */
+static const json_t *
+of_kind(struct lmq_hf_config *config, const json_t *parameters,
+        const char *kind)
+{
+    bool is_by_kind = lmq_hf_has(parameters, "full_attention") ||
+                      lmq_hf_has(parameters, "sliding_attention");
+
+    return is_by_kind ? lmq_hf_object(config, parameters, kind) : parameters;
+}
+
+static const json_t *
+find_scaling(struct lmq_hf_config *config, const char *kind)
+{
+    const json_t *parameters =
+        lmq_hf_object(config, config->json, "rope_parameters");
+    const json_t *scaling =
+        lmq_hf_object(config, config->json, "rope_scaling");
+
+    return of_kind(config, scaling == NULL ? parameters : scaling, kind);
+}
+
+static const char *
+kind_of_scaling(struct lmq_hf_config *config, const json_t *scaling)
+{
+    const char *type = lmq_hf_text(config, scaling, "type", "default");
+
+    return lmq_hf_text(config, scaling, "rope_type", type);
+}
+
+/* ---- Kinds of scaling ---- */
+
+/* The context before scaling. Phi 3 has it beside the scaling; who says
+ * nothing means the one that the model has. */
+static void
+read_context(struct lmq_hf_config *config, const json_t *scaling)
+{
+    static const char key[] = "original_max_position_embeddings";
+    struct lmq_hparams *h = config->hparams;
+    uint32_t usual = config->family->hf.original_context;
+    uint32_t beside = lmq_hf_count(config, config->json, key,
+                                   usual == 0 ? h->context : usual);
+
+    h->rope_context = lmq_hf_count(config, scaling, key, beside);
+    if (h->rope_context == 0)
+        lmq_hf_fail(config, "'%s' in the configuration is 0", key);
+}
+
+static void
+read_factor(struct lmq_hf_config *config, const json_t *scaling)
+{
+    if (!lmq_hf_has(scaling, "factor"))
+        lmq_hf_fail(config, "the '%s' rotary scaling lacks its 'factor'",
+                    kind_of_scaling(config, scaling));
+}
+
+static void
+read_llama3(struct lmq_hf_config *config, const json_t *scaling)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    read_factor(config, scaling);
+    h->rope_low_factor = lmq_hf_real(config, scaling, "low_freq_factor", 0);
+    h->rope_high_factor = lmq_hf_real(config, scaling, "high_freq_factor", 0);
+    h->rope_context = lmq_hf_count(config, scaling,
+                                   "original_max_position_embeddings", 0);
+    if (h->rope_context == 0 || !(h->rope_low_factor > 0) ||
+        !(h->rope_high_factor > h->rope_low_factor))
+        lmq_hf_fail(config, "the 'llama3' rotary scaling lacks a sensible "
+                            "low_freq_factor, high_freq_factor or "
+                            "original_max_position_embeddings");
+}
+
+/* The library's base grows with what is beyond the model's own context. */
+static void
+read_dynamic(struct lmq_hf_config *config, const json_t *scaling)
+{
+    read_factor(config, scaling);
+    config->hparams->rope_context = config->hparams->context;
+}
+
+static double
+positive_or(double value, double otherwise)
+{
+    return value > 0 ? value : otherwise;
+}
+
+static void
+read_yarn(struct lmq_hf_config *config, const json_t *scaling)
+{
+    struct lmq_hparams *h = config->hparams;
+    double scale = lmq_hf_real(config, scaling, "mscale", 0);
+    double scale_all = lmq_hf_real(config, scaling, "mscale_all_dim", 0);
+
+    read_context(config, scaling);
+    if (!lmq_hf_has(scaling, "factor") && h->rope_context > 0)
+        h->rope_factor = (double)h->context / h->rope_context;
+    h->rope_beta_fast =
+        positive_or(lmq_hf_real(config, scaling, "beta_fast", 0), 32);
+    h->rope_beta_slow =
+        positive_or(lmq_hf_real(config, scaling, "beta_slow", 0), 1);
+    if (!lmq_hf_switch(config, scaling, "truncate", true))
+        lmq_hparams_refuse(h, "'truncate' in YaRN rotary scaling");
+    double attention = lmq_rope_yarn_gain(h->rope_factor, 1);
+    if (scale > 0 && scale_all > 0)
+        attention = lmq_rope_yarn_gain(h->rope_factor, scale) /
+                    lmq_rope_yarn_gain(h->rope_factor, scale_all);
+    else if (!lmq_hf_has(scaling, "attention_factor") &&
+             (scale > 0 || scale_all > 0))
+        /* The model's own code and the library disagree about one alone. */
+        lmq_hparams_refuse(h, "'mscale' or 'mscale_all_dim' without the other");
+    h->rope_attention_factor =
+        lmq_hf_real(config, scaling, "attention_factor", attention);
+}
+
+/* Returns how many there are. */
+static uint32_t
+read_factors(struct lmq_hf_config *config, const json_t *scaling,
+             const char *key, double *factors)
+{
+    const json_t *list = lmq_hf_list(config, scaling, key);
+    size_t n = json_array_size(list);
+
+    if (n == 0 || n > LMQ_MAX_ROPE_FACTORS) {
+        lmq_hf_fail(config, "'%s' in the configuration has %zu factors, "
+                            "expected 1 to %d",
+                    key, n, LMQ_MAX_ROPE_FACTORS);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const json_t *factor = json_array_get(list, i);
+        if (!json_is_number(factor))
+            lmq_hf_fail(config, "'%s' in the configuration is no list of "
+                                "numbers",
+                        key);
+        factors[i] = json_number_value(factor);
+    }
+    return (uint32_t)n;
+}
+
+static void
+read_longrope(struct lmq_hf_config *config, const json_t *scaling)
+{
+    struct lmq_hparams *h = config->hparams;
+    double attention = 1;
+
+    read_context(config, scaling);
+    h->n_rope_factors =
+        read_factors(config, scaling, "short_factor", h->rope_short);
+    if (read_factors(config, scaling, "long_factor", h->rope_long) !=
+        h->n_rope_factors)
+        lmq_hf_fail(config, "'short_factor' and 'long_factor' in the "
+                            "configuration differ in length");
+    if (!lmq_hf_has(scaling, "factor") && h->rope_context > 0)
+        h->rope_factor = (double)h->context / h->rope_context;
+    if (h->rope_factor > 1)
+        attention = sqrt(1 + log(h->rope_factor) / log(h->rope_context));
+    h->rope_attention_factor =
+        lmq_hf_real(config, scaling, "attention_factor", attention);
+}
+
+static void
+write_factor(const struct lmq_hparams *h, json_t **scaling)
+{
+    lmq_hf_put_real(scaling, "factor", h->rope_factor);
+    if (h->rope_context > 0)
+        lmq_hf_put_count(scaling, "original_max_position_embeddings",
+                         h->rope_context);
+}
+
+static void
+write_llama3(const struct lmq_hparams *h, json_t **scaling)
+{
+    write_factor(h, scaling);
+    lmq_hf_put_real(scaling, "low_freq_factor", h->rope_low_factor);
+    lmq_hf_put_real(scaling, "high_freq_factor", h->rope_high_factor);
+}
+
+static void
+write_yarn(const struct lmq_hparams *h, json_t **scaling)
+{
+    write_factor(h, scaling);
+    lmq_hf_put_real(scaling, "beta_fast", h->rope_beta_fast);
+    lmq_hf_put_real(scaling, "beta_slow", h->rope_beta_slow);
+    lmq_hf_put_real(scaling, "attention_factor", h->rope_attention_factor);
+}
+
+static const struct {
+    const char *name;
+    enum lmq_rope_scaling scaling;
+    void (*read)(struct lmq_hf_config *config, const json_t *scaling);
+    void (*write)(const struct lmq_hparams *h, json_t **scaling);
+} kinds[] = {
+    {"linear", LMQ_ROPE_LINEAR, read_factor, write_factor},
+    {"llama3", LMQ_ROPE_LLAMA3, read_llama3, write_llama3},
+    {"ntk", LMQ_ROPE_NTK, read_factor, NULL},
+    {"dynamic", LMQ_ROPE_DYNAMIC, read_dynamic, write_factor},
+    {"yarn", LMQ_ROPE_YARN, read_yarn, write_yarn},
+    {"longrope", LMQ_ROPE_LONGROPE, read_longrope, NULL},
+    {"su", LMQ_ROPE_LONGROPE, read_longrope, NULL},
+};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static void
+check_keys(struct lmq_hparams *hparams, const json_t *scaling)
+{
+    const size_t n = sizeof(known_keys) / sizeof(known_keys[0]);
+    void *iter = json_object_iter((json_t *)(uintptr_t)scaling);
+
+    for (; iter != NULL;
+         iter = json_object_iter_next((json_t *)(uintptr_t)scaling, iter)) {
+        const char *key = json_object_iter_key(iter);
+        size_t i = 0;
+        while (i < n && strcmp(key, known_keys[i]) != 0)
+            i++;
+        if (i == n && !json_is_null(json_object_iter_value(iter)))
+            lmq_hparams_refuse(hparams, "'%.60s' in rotary scaling", key);
+    }
+}
+
+static void
+read_scaling(struct lmq_hf_config *config, const json_t *scaling)
+{
+    struct lmq_hparams *h = config->hparams;
+    const char *type = kind_of_scaling(config, scaling);
+
+    check_keys(h, scaling);
+    if (strcmp(type, "default") == 0) {
+        if (lmq_hf_has(scaling, "factor") &&
+            !lmq_hf_has(scaling, "rope_type") && !lmq_hf_has(scaling, "type"))
+            lmq_hparams_refuse(h, "rotary scaling of a kind that is not said");
+        return;
+    }
+    /* Phi 3's first files call it so. */
+    if (strcmp(type, "yarn") == 0 && lmq_hf_has(scaling, "short_factor"))
+        type = "longrope";
+    for (size_t i = 0; i < N_KINDS; i++)
+        if (strcmp(type, kinds[i].name) == 0) {
+            h->rope_scaling = kinds[i].scaling;
+            h->rope_factor = lmq_hf_real(config, scaling, "factor", 1);
+            kinds[i].read(config, scaling);
+            return;
+        }
+    lmq_hparams_refuse(h, "rotary scaling '%.60s'", type);
+}
+
+/* ---- The rest ---- */
+
+/* How much of a head turns. */
+static void
+read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
+{
+    static const char key[] = "partial_rotary_factor";
+    const struct lmq_family *family = config->family;
+    struct lmq_hparams *h = config->hparams;
+    double usual = family->hf.partial > 0 ? family->hf.partial : 1;
+    double part = lmq_hf_real(config, config->json, key, usual);
+
+    if (family->hf.partial_key != NULL)
+        part = lmq_hf_real(config, config->json, family->hf.partial_key, part);
+    part = lmq_hf_real(config, parameters, key, part);
+    if (h->rotary_dim != 0 || (part >= 1 && part <= 1))
+        return;
+    if (family->hf.partial <= 0)
+        lmq_hparams_refuse(h, "'%s' in a model of this kind", key);
+    if (part > 0 && part < 1)
+        h->rotary_dim = (uint32_t)(h->head_dim * part);
+    if (h->rotary_dim == 0)
+        lmq_hf_fail(config, "'%s' in the configuration is %g: nothing turns",
+                    key, part);
+}
+
+/* Layers with a window turn by a base of their own, without scaling. */
+static void
+read_local(struct lmq_hf_config *config)
+{
+    const json_t *parameters =
+        lmq_hf_object(config, config->json, "rope_parameters");
+    const json_t *local = of_kind(config, parameters, "sliding_attention");
+    const struct lmq_hf_form *form = &config->family->hf;
+    struct lmq_hparams *h = config->hparams;
+    double theta = form->local_theta;
+
+    if (form->local_key != NULL)
+        theta = lmq_hf_real(config, config->json, form->local_key, theta);
+    if (local == parameters)
+        local = NULL; /* the same for all, but those with a window */
+    if (form->local_key == NULL && local == NULL &&
+        (theta < h->rope_theta || theta > h->rope_theta))
+        lmq_hparams_refuse(h, "a 'rope_theta' of %g, which versions of the "
+                              "library take differently",
+                           h->rope_theta);
+    if (strcmp(kind_of_scaling(config, local), "default") != 0)
+        lmq_hparams_refuse(h, "rotary scaling of layers with a window");
+    check_keys(h, local);
+    h->rope_local_theta = lmq_hf_real(config, local, "rope_theta", theta);
+}
+
+void
+lmq_hf_read_rope(struct lmq_hf_config *config)
+{
+    const struct lmq_family *family = config->family;
+    struct lmq_hparams *h = config->hparams;
+    const json_t *parameters = of_kind(
+        config, lmq_hf_object(config, config->json, "rope_parameters"),
+        "full_attention");
+
+    h->rope_theta =
+        lmq_hf_real(config, config->json, "rope_theta", family->hf.theta);
+    if (family->hf.theta_key != NULL)
+        h->rope_theta = lmq_hf_real(config, config->json, family->hf.theta_key,
+                                    h->rope_theta);
+    h->rope_theta =
+        lmq_hf_real(config, parameters, "rope_theta", h->rope_theta);
+    read_dimensions(config, parameters);
+    read_scaling(config, find_scaling(config, "full_attention"));
+    if (family->hf.local_theta > 0)
+        read_local(config);
+    else if (lmq_hf_has(json_object_get(config->json, "rope_parameters"),
+                        "sliding_attention"))
+        lmq_hparams_refuse(h, "rotary positions by kind of layer");
+}
+
+void
+lmq_hf_write_rope(const struct lmq_family *family, const struct lmq_hparams *h,
+                  json_t **config)
+{
+    json_t *scaling = json_null();
+
+    lmq_hf_put_real(config, "rope_theta", h->rope_theta);
+    if (family->hf.local_key != NULL && h->rope_local_theta > 0)
+        lmq_hf_put_real(config, family->hf.local_key, h->rope_local_theta);
+    if (family->hf.partial > 0)
+        lmq_hf_put_real(config, "partial_rotary_factor",
+                        (double)lmq_hparams_rotary_dim(h) / h->head_dim);
+    for (size_t i = 0; i < N_KINDS; i++)
+        if (kinds[i].scaling == h->rope_scaling && kinds[i].write != NULL) {
+            scaling = json_object();
+            lmq_hf_put_text(&scaling, "rope_type", kinds[i].name);
+            kinds[i].write(h, &scaling);
+        }
+    lmq_put(config, "rope_scaling", scaling);
+}
+
+double
+lmq_hf_yarn_score_scale(struct lmq_hf_config *config)
+{
+    const json_t *scaling = find_scaling(config, "full_attention");
+    double scale = lmq_hf_real(config, scaling, "mscale_all_dim", 0);
+
+    if (!(scale > 0) ||
+        strcmp(kind_of_scaling(config, scaling), "default") == 0)
+        return 1;
+    scale = lmq_rope_yarn_gain(config->hparams->rope_factor, scale);
+    return scale * scale;
+}

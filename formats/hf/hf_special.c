@@ -1,0 +1,421 @@
+/*
+ * hf_special.c - what a family of config.json does that neither its row in
+ * family.c nor a list of keys can say.
+ */
+#include "config.h"
+
+#include "formats/hf/hf_special.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/report.h"
+#include "formats/hf/hf_reader.h"
+
+/* ---- Layers that differ ---- */
+
+/* The check of the hyper-parameters refuses more layers than there is room
+ * for; until then they must not be marked. */
+static uint32_t
+markable_layers(const struct lmq_hf_config *config)
+{
+    uint32_t n = config->hparams->n_layers;
+
+    return n < LMQ_MAX_LAYERS ? n : LMQ_MAX_LAYERS;
+}
+
+static void
+mark(struct lmq_hf_config *config, uint32_t layer, enum lmq_layer_kind kind)
+{
+    config->hparams->layers[layer] |= (unsigned char)kind;
+}
+
+/* A period of layers, by which the library divides. */
+static uint32_t
+read_period(struct lmq_hf_config *config, const char *key, uint32_t absent)
+{
+    uint32_t period = lmq_hf_count(config, config->json, key, absent);
+
+    if (period == 0)
+        lmq_hf_fail(config, "'%s' in the configuration is 0", key);
+    return period == 0 ? 1 : period;
+}
+
+/* The first layers see everything. */
+void
+lmq_hf_windows_qwen(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    uint32_t n_full =
+        lmq_hf_count(config, config->json, "max_window_layers", 28);
+
+    if (lmq_hf_switch(config, config->json, "use_sliding_window", false))
+        h->sliding_window =
+            lmq_hf_is_null(config->json, "sliding_window")
+                ? 0
+                : lmq_hf_count(config, config->json, "sliding_window", 4096);
+    for (uint32_t i = 0; i < n_full && i < markable_layers(config); i++)
+        mark(config, i, LMQ_LAYER_FULL);
+}
+
+void
+lmq_hf_write_qwen(const struct lmq_hparams *h, json_t **config)
+{
+    lmq_hf_put_switch(config, "use_sliding_window", h->sliding_window > 0);
+    if (h->sliding_window > 0) {
+        lmq_hf_put_count(config, "sliding_window", h->sliding_window);
+        lmq_hf_put_count(config, "max_window_layers", 0);
+    } else {
+        lmq_hf_put_null(config, "sliding_window");
+    }
+}
+
+/* Which layers they were in has changed from version to version. */
+void
+lmq_hf_windows_qwen_experts(struct lmq_hf_config *config)
+{
+    if (lmq_hf_switch(config, config->json, "use_sliding_window", false))
+        lmq_hparams_refuse(config->hparams, "'use_sliding_window' in a model "
+                                            "of this kind");
+}
+
+/* Every `period`th layer sees everything. */
+static void
+leave_windows(struct lmq_hf_config *config, uint32_t period)
+{
+    for (uint32_t i = 0; i < markable_layers(config); i++)
+        if ((i + 1) % period == 0)
+            mark(config, i, LMQ_LAYER_FULL);
+}
+
+void
+lmq_hf_windows_by_period(struct lmq_hf_config *config)
+{
+    leave_windows(config, config->family->window_period);
+}
+
+void
+lmq_hf_windows_gemma3(struct lmq_hf_config *config)
+{
+    if (config->hparams->sliding_window == 0)
+        lmq_hf_fail(config, "'sliding_window' in the configuration is 0");
+    leave_windows(config, read_period(config, "sliding_window_pattern",
+                                      config->family->window_period));
+}
+
+/* Some layers do not turn; only these may have a window. */
+void
+lmq_hf_windows_smollm3(struct lmq_hf_config *config)
+{
+    static const char key[] = "no_rope_layers";
+    struct lmq_hparams *h = config->hparams;
+    const json_t *turning = lmq_hf_list(config, config->json, key);
+    uint32_t period = read_period(config, "no_rope_layer_interval", 4);
+
+    if (lmq_hf_switch(config, config->json, "use_sliding_window", false))
+        h->sliding_window =
+            lmq_hf_count(config, config->json, "sliding_window", 0);
+    if (turning != NULL && json_array_size(turning) < h->n_layers)
+        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
+                    key, json_array_size(turning), h->n_layers);
+    for (uint32_t i = 0; i < markable_layers(config); i++) {
+        bool turns = turning == NULL
+                         ? (i + 1) % period != 0
+                         : lmq_hf_number(config, json_array_get(turning, i),
+                                         key) != 0;
+        mark(config, i, turns ? LMQ_LAYER_FULL : LMQ_LAYER_STILL);
+    }
+}
+
+void
+lmq_hf_write_smollm3(const struct lmq_hparams *h, json_t **config)
+{
+    json_t *turning = json_array();
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_append(&turning,
+                   json_integer(!lmq_layer_is(h, i, LMQ_LAYER_STILL)));
+    lmq_put(config, "no_rope_layers", turning);
+    lmq_hf_write_qwen(h, config);
+}
+
+/* ---- Experts ---- */
+
+void
+lmq_hf_finish_mixtral(struct lmq_hf_config *config)
+{
+    config->hparams->router_renormalises = true;
+}
+
+/* Experts in every `decoder_sparse_step`th layer, but for some. */
+void
+lmq_hf_finish_qwen_experts(struct lmq_hf_config *config)
+{
+    static const char key[] = "mlp_only_layers";
+    const json_t *dense = lmq_hf_list(config, config->json, key);
+    uint32_t period = read_period(config, "decoder_sparse_step", 1);
+
+    for (uint32_t i = 0; i < markable_layers(config); i++)
+        if ((i + 1) % period != 0)
+            mark(config, i, LMQ_LAYER_DENSE);
+    for (size_t i = 0; i < json_array_size(dense); i++) {
+        int64_t layer = lmq_hf_number(config, json_array_get(dense, i), key);
+        if (layer >= 0 && layer < (int64_t)markable_layers(config))
+            mark(config, (uint32_t)layer, LMQ_LAYER_DENSE);
+    }
+}
+
+void
+lmq_hf_write_qwen_experts(const struct lmq_hparams *h, json_t **config)
+{
+    json_t *dense = json_array();
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (!lmq_layer_has_experts(h, i))
+            lmq_append(&dense, json_integer(i));
+    lmq_put(config, "mlp_only_layers", dense);
+    lmq_hf_put_count(config, "decoder_sparse_step", 1);
+    lmq_hf_write_qwen(h, config);
+}
+
+/* ---- Gemma ---- */
+
+/* Its first configurations say "hidden_act": "gelu", which the library does
+ * not look at: the models want the other one. */
+static void
+read_gemma_activation(struct lmq_hf_config *config)
+{
+    const char *old = lmq_hf_text(config, config->json, "hidden_act", "gelu");
+
+    if (!lmq_hf_has(config->json, "hidden_activation") &&
+        strcmp(old, "gelu") != 0 && strcmp(old, "gelu_pytorch_tanh") != 0)
+        lmq_hparams_refuse(config->hparams, "the activation '%.60s'", old);
+}
+
+void
+lmq_hf_finish_gemma(struct lmq_hf_config *config)
+{
+    read_gemma_activation(config);
+    config->hparams->embedding_scale = sqrt((double)config->hparams->dim);
+}
+
+void
+lmq_hf_finish_later_gemma(struct lmq_hf_config *config)
+{
+    static const char key[] = "query_pre_attn_scalar";
+    double scalar = lmq_hf_real(config, config->json, key, 256);
+
+    lmq_hf_finish_gemma(config);
+    if (!(scalar > 0))
+        lmq_hf_fail(config, "'%s' in the configuration is %g", key, scalar);
+    config->hparams->attn_scale = 1 / sqrt(scalar);
+}
+
+void
+lmq_hf_write_later_gemma(const struct lmq_hparams *h, json_t **config)
+{
+    lmq_hf_put_real(config, "query_pre_attn_scalar",
+                    h->attn_scale > 0 ? 1 / (h->attn_scale * h->attn_scale)
+                                      : h->head_dim);
+}
+
+/* ---- GPT-2 and what came of it ---- */
+
+void
+lmq_hf_begin_gpt2(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->hidden_dim == 0)
+        h->hidden_dim = lmq_hf_width(config, h->dim, 4);
+    if (!lmq_hf_switch(config, config->json, "scale_attn_weights", true))
+        h->attn_scale = 1;
+}
+
+void
+lmq_hf_begin_gptneox(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_switch(config, config->json, "use_parallel_residual", true))
+        config->hparams->residual = LMQ_RESIDUAL_SEQUENTIAL;
+}
+
+void
+lmq_hf_begin_stablelm(struct lmq_hf_config *config)
+{
+    if (lmq_hf_switch(config, config->json, "use_parallel_residual", false))
+        config->hparams->residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM;
+}
+
+void
+lmq_hf_write_stablelm(const struct lmq_hparams *h, json_t **config)
+{
+    lmq_hf_put_switch(config, "use_parallel_residual",
+                      h->residual != LMQ_RESIDUAL_SEQUENTIAL);
+}
+
+/* Of Falcon there are three: the first decoder in parallel, with one head of
+ * keys (7B) or without all that (RW), and a new one (40B, 180B, 11B). */
+void
+lmq_hf_begin_falcon(struct lmq_hf_config *config)
+{
+    const json_t *json = config->json;
+    struct lmq_hparams *h = config->hparams;
+    /* The first files of 40B know no such key. */
+    bool is_first_40b = strcmp(lmq_hf_text(config, json, "model_type", ""),
+                               "RefinedWeb") == 0;
+    bool is_new = lmq_hf_switch(config, json, "new_decoder_architecture",
+                                is_first_40b);
+    bool is_parallel = lmq_hf_switch(config, json, "parallel_attn", true);
+    bool has_one_kv = lmq_hf_switch(config, json, "multi_query", true);
+    uint32_t n_norms = lmq_hf_count(config, json, "num_ln_in_parallel_attn",
+                                    is_new ? 2 : 1);
+
+    if (h->hidden_dim == 0)
+        h->hidden_dim = lmq_hf_width(config, h->dim, 4);
+    if (!is_new && has_one_kv)
+        h->n_kv_heads = 1;
+    if (lmq_hf_switch(config, json, "alibi", false))
+        h->positions = LMQ_POSITIONS_ALIBI_SCALED;
+    if (is_new && !is_parallel)
+        lmq_hparams_refuse(h, "'parallel_attn' with "
+                              "'new_decoder_architecture'");
+    if (is_parallel && n_norms != 1 && !(is_new && n_norms == 2))
+        lmq_hparams_refuse(h, "'num_ln_in_parallel_attn' %u", n_norms);
+    if (!is_parallel)
+        h->residual = LMQ_RESIDUAL_SEQUENTIAL;
+    else if (n_norms == 1)
+        h->residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM;
+    else
+        h->residual = LMQ_RESIDUAL_PARALLEL;
+}
+
+/* ---- Granite ---- */
+
+void
+lmq_hf_finish_granite(struct lmq_hf_config *config)
+{
+    double divisor = lmq_hf_real(config, config->json, "logits_scaling", 1);
+
+    if (!(divisor > 0))
+        lmq_hf_fail(config, "'logits_scaling' in the configuration is %g",
+                    divisor);
+    config->hparams->logit_scale = 1 / divisor;
+    if (!(config->hparams->attn_scale > 0))
+        lmq_hf_fail(config, "'attention_multiplier' in the configuration is "
+                            "%g",
+                    config->hparams->attn_scale);
+}
+
+void
+lmq_hf_write_granite(const struct lmq_hparams *h, json_t **config)
+{
+    lmq_hf_put_real(config, "logits_scaling", 1 / h->logit_scale);
+}
+
+/* ---- DeepSeek ---- */
+
+/* All heads share one latent vector; what a head makes of it has as many heads
+ * as there are queries. */
+void
+lmq_hf_begin_deepseek(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    uint64_t still =
+        lmq_hf_count(config, config->json, "qk_nope_head_dim", 128);
+
+    h->head_dim = lmq_hf_width(config, still + h->rotary_dim, 1);
+    h->n_kv_heads = h->n_heads;
+    if (still == 0 || h->rotary_dim == 0 || h->value_dim == 0 ||
+        h->kv_lora_rank == 0)
+        lmq_hf_fail(config, "'qk_nope_head_dim', 'qk_rope_head_dim', "
+                            "'v_head_dim' or 'kv_lora_rank' in the "
+                            "configuration is 0");
+}
+
+static void
+read_deepseek_layers(struct lmq_hf_config *config, uint32_t n_dense)
+{
+    uint32_t first = lmq_hf_count(config, config->json,
+                                  "first_k_dense_replace", n_dense);
+    uint32_t period = read_period(config, "moe_layer_freq", 1);
+
+    for (uint32_t i = 0; i < markable_layers(config); i++)
+        if (config->hparams->n_experts > 0 &&
+            (i < first || i % period != 0))
+            mark(config, i, LMQ_LAYER_DENSE);
+}
+
+static void
+finish_deepseek(struct lmq_hf_config *config, uint32_t n_dense,
+                uint32_t n_shared)
+{
+    struct lmq_hparams *h = config->hparams;
+    double scale = lmq_hf_yarn_score_scale(config);
+
+    read_deepseek_layers(config, n_dense);
+    if (!lmq_hf_is_null(config->json, "n_shared_experts"))
+        n_shared = lmq_hf_count(config, config->json, "n_shared_experts",
+                                n_shared);
+    else
+        n_shared = 0;
+    if (h->n_experts > 0)
+        h->shared_dim = lmq_hf_width(config, h->expert_dim, n_shared);
+    if (scale < 1 || scale > 1)
+        h->attn_scale = scale / sqrt(h->head_dim);
+    config->source->n_further_layers = lmq_hf_count(
+        config, config->json, "num_nextn_predict_layers", 0);
+    if (config->source->n_further_layers > LMQ_MAX_LAYERS)
+        lmq_hf_fail(config, "'num_nextn_predict_layers' in the configuration "
+                            "is more than %d",
+                    LMQ_MAX_LAYERS);
+}
+
+/* Refuses what is neither. */
+static void
+check_word(struct lmq_hf_config *config, const char *key, const char *word,
+           const char *other)
+{
+    const char *said = lmq_hf_text(config, config->json, key, word);
+
+    if (strcmp(said, word) != 0 && strcmp(said, other) != 0)
+        lmq_hparams_refuse(config->hparams, "'%s' '%.60s'", key, said);
+}
+
+void
+lmq_hf_finish_deepseek2(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    const char *method =
+        lmq_hf_text(config, config->json, "topk_method", "greedy");
+
+    /* So the class's own default is spelled. */
+    bool is_greedy =
+        strcmp(method, "greedy") == 0 || strcmp(method, "gready") == 0;
+    if (is_greedy)
+        h->n_expert_groups = h->n_expert_groups_used = 0;
+    else if (strcmp(method, "group_limited_greedy") != 0)
+        lmq_hparams_refuse(h, "'topk_method' '%.60s'", method);
+    check_word(config, "scoring_func", "softmax", "softmax");
+    if (h->router_renormalises)
+        /* The makers' code then does not scale; the library's scales and
+         * does not renormalise. */
+        lmq_hparams_refuse(h, "'norm_topk_prob' in a model of this kind");
+    finish_deepseek(config, 0, 2);
+}
+
+void
+lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    check_word(config, "topk_method", "noaux_tc", "noaux_tc");
+    check_word(config, "scoring_func", "sigmoid", "sigmoid");
+    if (!lmq_hf_switch(config, config->json, "rope_interleave", true))
+        config->source->has_rotary_pairs = false;
+    finish_deepseek(config, 3, 1);
+    if (h->n_experts == 0)
+        return;
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->router_corrects = true;
+    h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
+}

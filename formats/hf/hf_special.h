@@ -1,0 +1,38 @@
+/*
+ * hf_special.h - what single families do in config.json, for their rows.
+ *
+ * What a function reads, the one of its family that writes says again.
+ */
+#ifndef LMQ_FORMATS_HF_HF_SPECIAL_H
+#define LMQ_FORMATS_HF_HF_SPECIAL_H
+
+#include "formats/model/families.h"
+
+void lmq_hf_windows_qwen(struct lmq_hf_config *config);
+void lmq_hf_windows_qwen_experts(struct lmq_hf_config *config);
+void lmq_hf_windows_by_period(struct lmq_hf_config *config);
+void lmq_hf_windows_gemma3(struct lmq_hf_config *config);
+void lmq_hf_windows_smollm3(struct lmq_hf_config *config);
+void lmq_hf_finish_mixtral(struct lmq_hf_config *config);
+void lmq_hf_finish_qwen_experts(struct lmq_hf_config *config);
+void lmq_hf_finish_gemma(struct lmq_hf_config *config);
+void lmq_hf_finish_later_gemma(struct lmq_hf_config *config);
+void lmq_hf_begin_gpt2(struct lmq_hf_config *config);
+void lmq_hf_begin_gptneox(struct lmq_hf_config *config);
+void lmq_hf_begin_stablelm(struct lmq_hf_config *config);
+void lmq_hf_begin_falcon(struct lmq_hf_config *config);
+void lmq_hf_finish_granite(struct lmq_hf_config *config);
+void lmq_hf_begin_deepseek(struct lmq_hf_config *config);
+void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
+void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
+
+void lmq_hf_write_qwen(const struct lmq_hparams *hparams, json_t **config);
+void lmq_hf_write_qwen_experts(const struct lmq_hparams *hparams,
+                               json_t **config);
+void lmq_hf_write_smollm3(const struct lmq_hparams *hparams, json_t **config);
+void lmq_hf_write_later_gemma(const struct lmq_hparams *hparams,
+                              json_t **config);
+void lmq_hf_write_stablelm(const struct lmq_hparams *hparams, json_t **config);
+void lmq_hf_write_granite(const struct lmq_hparams *hparams, json_t **config);
+
+#endif

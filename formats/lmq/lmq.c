@@ -1,0 +1,292 @@
+/*
+ * lmq.c - the structures of a container as bytes, and back.
+ *
+ * Loading believes nothing: every number is checked against its range and
+ * against what can be computed from the others, and reserved bytes are zero.
+ */
+#include "config.h"
+
+#include "formats/lmq/lmq.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/size.h"
+
+/* The high bit, CR LF and ^Z catch transfers that mangle binary files. */
+const unsigned char lmq_magic[8] = {0x89, 'L',  'M',  'Q',
+                                    '\r', '\n', 0x1a, '\n'};
+
+static const unsigned char end_magic[8] = {'L',  'M',  'Q',  'E',
+                                           'N', 'D', '\r', '\n'};
+
+#define BYTE_ORDER_MARK 0x01020304u
+#define BYTE_ORDER_SWAPPED 0x04030201u
+
+bool
+lmq_is_zero(const unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != 0)
+            return false;
+    return true;
+}
+
+bool
+lmq_extent_is_inside(const struct lmq_extent *extent, uint64_t file_size)
+{
+    return extent->offset % LMQ_ALIGN == 0 &&
+           extent->offset >= LMQ_SUPERBLOCK_SIZE &&
+           extent->offset <= file_size &&
+           extent->size <= file_size - extent->offset;
+}
+
+/* ---- Superblock ---- */
+
+#define SB_CRC (LMQ_SUPERBLOCK_SIZE - 4)
+#define SB_RESERVED 56
+
+void
+lmq_superblock_store(struct lmq_superblock *superblock,
+                     unsigned char bytes[LMQ_SUPERBLOCK_SIZE])
+{
+    memset(bytes, 0, LMQ_SUPERBLOCK_SIZE);
+    memcpy(bytes, lmq_magic, sizeof(lmq_magic));
+    lmq_store_u32le(bytes + 8, BYTE_ORDER_MARK);
+    lmq_store_u16le(bytes + 12, superblock->major);
+    lmq_store_u16le(bytes + 14, superblock->minor);
+    lmq_store_u64le(bytes + 16, superblock->incompatible);
+    lmq_store_u64le(bytes + 24, superblock->compatible);
+    lmq_store_u64le(bytes + 32, superblock->file_size);
+    lmq_store_u64le(bytes + 40, superblock->table_offset);
+    lmq_store_u32le(bytes + 48, superblock->n_sections);
+    lmq_store_u32le(bytes + 52, superblock->table_crc);
+    superblock->own_crc = lmq_crc32(0, bytes, SB_CRC);
+    lmq_store_u32le(bytes + SB_CRC, superblock->own_crc);
+}
+
+/* Magic and version come first: they tell whether the rest means anything. */
+static enum lmq_status
+check_identity(const unsigned char *bytes, struct lmq_error *err)
+{
+    if (memcmp(bytes, lmq_magic, sizeof(lmq_magic)) != 0) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "the magic number is damaged (bytes 0 to 7)");
+        lmq_hint(err, "a transfer in text mode does that; copy it as binary");
+        return LMQ_ERR_FORMAT;
+    }
+    uint32_t order = lmq_load_u32le(bytes + 8);
+    if (order == BYTE_ORDER_SWAPPED)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 8,
+                        "was written in big-endian order, which is not "
+                        "supported");
+    if (order != BYTE_ORDER_MARK)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 8,
+                        "the byte-order mark is %08x, expected %08x", order,
+                        BYTE_ORDER_MARK);
+    uint32_t crc = lmq_crc32(0, bytes, SB_CRC);
+    if (crc != lmq_load_u32le(bytes + SB_CRC))
+        return lmq_fail(err, LMQ_ERR_FORMAT, SB_CRC,
+                        "the superblock is damaged (CRC-32 %08x, expected "
+                        "%08x)",
+                        crc, lmq_load_u32le(bytes + SB_CRC));
+    uint16_t major = lmq_load_u16le(bytes + 12);
+    if (major != LMQ_MAJOR) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 12,
+                 "needs a reader of format version %u.%u, this one reads %d.x",
+                 major, lmq_load_u16le(bytes + 14), LMQ_MAJOR);
+        lmq_hint(err, major > LMQ_MAJOR ? "a newer lmquant reads it"
+                                        : "convert the checkpoint again");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    uint64_t unknown =
+        lmq_load_u64le(bytes + 16) & ~(uint64_t)LMQ_INCOMPATIBLE_KNOWN;
+    if (unknown != 0) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 16,
+                 "uses features that this version does not know (needs "
+                 "version %u.%u; flags %#" PRIx64 ")",
+                 major, lmq_load_u16le(bytes + 14), unknown);
+        lmq_hint(err, "a newer lmquant reads it");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_superblock_load(const unsigned char bytes[LMQ_SUPERBLOCK_SIZE],
+                    uint64_t file_size, struct lmq_superblock *superblock,
+                    struct lmq_error *err)
+{
+    enum lmq_status status = check_identity(bytes, err);
+
+    if (status != LMQ_OK)
+        return status;
+    *superblock = (struct lmq_superblock){
+        .major = lmq_load_u16le(bytes + 12),
+        .minor = lmq_load_u16le(bytes + 14),
+        .incompatible = lmq_load_u64le(bytes + 16),
+        .compatible = lmq_load_u64le(bytes + 24),
+        .file_size = lmq_load_u64le(bytes + 32),
+        .table_offset = lmq_load_u64le(bytes + 40),
+        .n_sections = lmq_load_u32le(bytes + 48),
+        .table_crc = lmq_load_u32le(bytes + 52),
+        .own_crc = lmq_load_u32le(bytes + SB_CRC),
+    };
+    if (superblock->file_size != file_size) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 32,
+                 "is %" PRIu64 " bytes, expected %" PRIu64 " (%s)", file_size,
+                 superblock->file_size,
+                 file_size < superblock->file_size ? "truncated"
+                                                   : "something was appended");
+        lmq_hint(err, "copy the file again, or convert again");
+        return LMQ_ERR_FORMAT;
+    }
+    uint64_t table_size = (uint64_t)superblock->n_sections * LMQ_SECTION_SIZE;
+    struct lmq_extent table = {superblock->table_offset, table_size, 0};
+    if (superblock->n_sections == 0 ||
+        superblock->n_sections > LMQ_MAX_SECTIONS ||
+        !lmq_extent_is_inside(&table, file_size) ||
+        file_size - table.offset - table_size != LMQ_TRAILER_SIZE)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 40,
+                        "the section table (%u entries at %" PRIu64 ") does "
+                        "not end where the trailer begins",
+                        superblock->n_sections, superblock->table_offset);
+    if (!lmq_is_zero(bytes + SB_RESERVED, SB_CRC - SB_RESERVED))
+        return lmq_fail(err, LMQ_ERR_FORMAT, SB_RESERVED,
+                        "reserved bytes of the superblock are not zero");
+    return LMQ_OK;
+}
+
+/* ---- Sections ---- */
+
+void
+lmq_section_store(const struct lmq_section *section,
+                  unsigned char bytes[LMQ_SECTION_SIZE])
+{
+    memset(bytes, 0, LMQ_SECTION_SIZE);
+    lmq_store_u32le(bytes, section->type);
+    lmq_store_u32le(bytes + 4, section->flags);
+    lmq_store_u64le(bytes + 8, section->stored.offset);
+    lmq_store_u64le(bytes + 16, section->stored.size);
+    lmq_store_u64le(bytes + 24, section->size);
+    lmq_store_u32le(bytes + 32, section->stored.crc);
+    memcpy(bytes + 40, section->name, strlen(section->name));
+}
+
+static bool
+is_name(const unsigned char *bytes, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && bytes[i] > ' ' && bytes[i] < 0x7f && bytes[i] != '/')
+        i++;
+    return lmq_is_zero(bytes + i, n - i);
+}
+
+bool
+lmq_section_name_is_valid(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 0 && n <= LMQ_SECTION_NAME && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 &&
+           is_name((const unsigned char *)name, n);
+}
+
+enum lmq_status
+lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
+                 uint64_t file_size, struct lmq_section *section,
+                 struct lmq_error *err)
+{
+    *section = (struct lmq_section){
+        .type = lmq_load_u32le(bytes),
+        .flags = lmq_load_u32le(bytes + 4),
+        .stored = {lmq_load_u64le(bytes + 8), lmq_load_u64le(bytes + 16),
+                   lmq_load_u32le(bytes + 32)},
+        .size = lmq_load_u64le(bytes + 24),
+    };
+    memcpy(section->name, bytes + 40, LMQ_SECTION_NAME);
+    bool is_known = section->type >= LMQ_SECTION_METADATA &&
+                    section->type <= LMQ_SECTION_FILE;
+    if ((section->flags & ~LMQ_SECTION_FLAGS_KNOWN) != 0 ||
+        (!is_known && (section->flags & LMQ_SECTION_REQUIRED))) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, at,
+                 "has a section of type %u with flags %#x, which this version "
+                 "does not know",
+                 section->type, section->flags);
+        lmq_hint(err, "a newer lmquant reads it");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    if (!lmq_extent_is_inside(&section->stored, file_size) ||
+        section->stored.size > LMQ_MAX_SECTION_BYTES ||
+        section->size > LMQ_MAX_SECTION_BYTES)
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "a section (type %u, %" PRIu64 " bytes at %" PRIu64
+                        ") lies outside the file, is not aligned or too large",
+                        section->type, section->stored.size,
+                        section->stored.offset);
+    bool is_deflated = section->flags & LMQ_SECTION_DEFLATED;
+    /* A few bytes must not become millions of records. */
+    if (is_deflated && (section->type == LMQ_SECTION_METADATA ||
+                        section->type == LMQ_SECTION_DIRECTORY))
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "the directory or the metadata are deflated, which "
+                        "only embedded files may be");
+    if (is_deflated
+            ? !lmq_inflation_is_fair(section->stored.size, section->size)
+            : section->size != section->stored.size)
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "a section of %" PRIu64 " stored bytes cannot hold "
+                        "%" PRIu64,
+                        section->stored.size, section->size);
+    if (!lmq_is_zero(bytes + 36, 4) || !is_name(bytes + 40, LMQ_SECTION_NAME) ||
+        (section->type == LMQ_SECTION_FILE &&
+         !lmq_section_name_is_valid(section->name)))
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "a section's name or reserved bytes are malformed");
+    return LMQ_OK;
+}
+
+bool
+lmq_inflation_is_fair(uint64_t stored_size, uint64_t size)
+{
+    return size <= LMQ_FREE_INFLATION ||
+           (size - LMQ_FREE_INFLATION) / LMQ_MAX_INFLATION <= stored_size;
+}
+
+/* ---- Trailer ---- */
+
+#define TR_CRC (LMQ_TRAILER_SIZE - 4)
+
+void
+lmq_trailer_store(const struct lmq_superblock *superblock,
+                  unsigned char bytes[LMQ_TRAILER_SIZE])
+{
+    memset(bytes, 0, LMQ_TRAILER_SIZE);
+    memcpy(bytes, end_magic, sizeof(end_magic));
+    lmq_store_u64le(bytes + 8, superblock->file_size);
+    lmq_store_u32le(bytes + 16, superblock->own_crc);
+    lmq_store_u32le(bytes + TR_CRC, lmq_crc32(0, bytes, TR_CRC));
+}
+
+enum lmq_status
+lmq_trailer_load(const unsigned char bytes[LMQ_TRAILER_SIZE],
+                 const struct lmq_superblock *superblock,
+                 struct lmq_error *err)
+{
+    uint64_t at = superblock->file_size - LMQ_TRAILER_SIZE;
+
+    if (memcmp(bytes, end_magic, sizeof(end_magic)) != 0 ||
+        lmq_crc32(0, bytes, TR_CRC) != lmq_load_u32le(bytes + TR_CRC) ||
+        !lmq_is_zero(bytes + 20, TR_CRC - 20))
+        return lmq_fail(err, LMQ_ERR_FORMAT, at, "the trailer is damaged");
+    if (lmq_load_u64le(bytes + 8) != superblock->file_size ||
+        lmq_load_u32le(bytes + 16) != superblock->own_crc)
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "the trailer does not belong to this superblock");
+    return LMQ_OK;
+}

@@ -1,0 +1,561 @@
+/*
+ * lmq_read.c - opens containers, and reads them as checkpoints.
+ *
+ * Opening checks the frame (superblock, table, trailer, directory, metadata)
+ * and that every byte of the file belongs to exactly one of them or to one
+ * tensor. The tensors' own checksums are lmq_verify.c's business: opening a
+ * large model must not read it.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "formats/formats.h"
+#include "formats/hf/hf_config.h"
+#include "formats/lmq/lmq.h"
+
+/* ---- Sections ---- */
+
+static enum lmq_status
+inflate_section(const struct lmq_section *section, const unsigned char *stored,
+                unsigned char *bytes, struct lmq_error *err)
+{
+    z_stream stream = {
+        .next_in = (unsigned char *)(uintptr_t)stored,
+        .avail_in = (uInt)section->stored.size,
+        .next_out = bytes,
+        .avail_out = (uInt)section->size,
+    };
+
+    if (inflateInit(&stream) != Z_OK)
+        return lmq_fail_nomem(err);
+    int code = inflate(&stream, Z_FINISH);
+    bool is_whole = code == Z_STREAM_END && stream.avail_in == 0 &&
+                    stream.avail_out == 0;
+    inflateEnd(&stream);
+    if (!is_whole)
+        return lmq_fail(err, LMQ_ERR_FORMAT, section->stored.offset,
+                        "section '%s' does not inflate to its %" PRIu64
+                        " bytes",
+                        section->name, section->size);
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_section_read(struct lmq_input *input, const struct lmq_section *section,
+                 unsigned char **bytes, size_t *size, struct lmq_error *err)
+{
+    size_t stored_size = (size_t)section->stored.size;
+
+    *bytes = NULL;
+    *size = (size_t)section->size;
+    unsigned char *stored = malloc(stored_size + 1);
+    if (stored == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_input_read(input, section->stored.offset,
+                                            stored, stored_size, err);
+    if (status == LMQ_OK &&
+        lmq_crc32(0, stored, stored_size) != section->stored.crc)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, section->stored.offset,
+                          "section '%s' (type %u) is damaged: its CRC-32 does "
+                          "not match",
+                          section->name, section->type);
+    if (status == LMQ_OK && !(section->flags & LMQ_SECTION_DEFLATED)) {
+        stored[stored_size] = 0;
+        *bytes = stored;
+        return LMQ_OK;
+    }
+    unsigned char *content = NULL;
+    if (status == LMQ_OK) {
+        content = malloc(*size + 1);
+        status = content == NULL
+                     ? lmq_fail_nomem(err)
+                     : inflate_section(section, stored, content, err);
+    }
+    free(stored);
+    if (status != LMQ_OK) {
+        free(content);
+        return status;
+    }
+    content[*size] = 0;
+    *bytes = content;
+    return LMQ_OK;
+}
+
+/* ---- The frame ---- */
+
+static enum lmq_status
+load_table(struct lmq_input *input, struct lmq_container *container,
+           struct lmq_error *err)
+{
+    const struct lmq_superblock *sb = &container->superblock;
+    size_t size = (size_t)sb->n_sections * LMQ_SECTION_SIZE;
+    unsigned char tail[LMQ_TRAILER_SIZE];
+
+    unsigned char *table = malloc(size);
+    container->sections = calloc(sb->n_sections, sizeof(struct lmq_section));
+    if (table == NULL || container->sections == NULL) {
+        free(table);
+        return lmq_fail_nomem(err);
+    }
+    enum lmq_status status =
+        lmq_input_read(input, sb->table_offset, table, size, err);
+    if (status == LMQ_OK && lmq_crc32(0, table, size) != sb->table_crc)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, sb->table_offset,
+                          "the section table is damaged: its CRC-32 does not "
+                          "match");
+    for (size_t i = 0; i < sb->n_sections && status == LMQ_OK; i++) {
+        status = lmq_section_load(table + i * LMQ_SECTION_SIZE,
+                                  sb->table_offset + i * LMQ_SECTION_SIZE,
+                                  sb->file_size, &container->sections[i], err);
+        container->n_sections = i + 1;
+    }
+    free(table);
+    if (status == LMQ_OK)
+        status = lmq_input_read(input, sb->file_size - sizeof(tail), tail,
+                                sizeof(tail), err);
+    return status == LMQ_OK ? lmq_trailer_load(tail, sb, err) : status;
+}
+
+/* The one section of a type that there must be exactly one of. */
+static enum lmq_status
+read_only_section(struct lmq_input *input,
+                  const struct lmq_container *container,
+                  enum lmq_section_type type, const char *what,
+                  unsigned char **bytes, size_t *size, struct lmq_error *err)
+{
+    const struct lmq_section *found = NULL;
+
+    for (size_t i = 0; i < container->n_sections; i++) {
+        if (container->sections[i].type != (uint32_t)type)
+            continue;
+        if (found != NULL)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has two %s sections",
+                            what);
+        found = &container->sections[i];
+    }
+    if (found == NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no %s section", what);
+    return lmq_section_read(input, found, bytes, size, err);
+}
+
+static int
+compare_extents(const void *a, const void *b)
+{
+    const struct lmq_extent *x = a, *y = b;
+
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* Nothing overlaps, and between two neighbours there is only what alignment
+ * takes: no byte is hidden, none means two things. */
+static enum lmq_status
+check_tiling(const struct lmq_container *container, struct lmq_error *err)
+{
+    const struct lmq_superblock *sb = &container->superblock;
+    size_t n = 0;
+
+    struct lmq_extent *extents =
+        calloc(2 * container->n_records + container->n_sections + 2,
+               sizeof(*extents));
+    if (extents == NULL)
+        return lmq_fail_nomem(err);
+    extents[n++] = (struct lmq_extent){0, LMQ_SUPERBLOCK_SIZE, 0};
+    extents[n++] = (struct lmq_extent){
+        sb->table_offset, (uint64_t)sb->n_sections * LMQ_SECTION_SIZE, 0};
+    for (size_t i = 0; i < container->n_sections; i++)
+        extents[n++] = container->sections[i].stored;
+    for (size_t i = 0; i < container->n_records; i++) {
+        extents[n++] = container->records[i].values;
+        extents[n++] = container->records[i].scales;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (extents[i].size > 0)
+            extents[kept++] = extents[i];
+    qsort(extents, kept, sizeof(*extents), compare_extents);
+    enum lmq_status status = LMQ_OK;
+    for (size_t i = 1; i < kept && status == LMQ_OK; i++) {
+        uint64_t end = extents[i - 1].offset + extents[i - 1].size, aligned;
+        if (!lmq_u64_align(end, LMQ_ALIGN, &aligned) ||
+            extents[i].offset != aligned)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, extents[i].offset,
+                              "something begins at offset %" PRIu64
+                              ", expected %" PRIu64 " (%s)",
+                              extents[i].offset, aligned,
+                              extents[i].offset < aligned ? "an overlap"
+                                                          : "a gap");
+    }
+    if (status == LMQ_OK && extents[kept - 1].offset != sb->table_offset)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, extents[kept - 1].offset,
+                          "something lies behind the section table");
+    free(extents);
+    return status;
+}
+
+enum lmq_status
+lmq_container_load(struct lmq_input *input, struct lmq_container *container,
+                   struct lmq_error *err)
+{
+    unsigned char head[LMQ_SUPERBLOCK_SIZE], *bytes;
+    size_t size;
+
+    *container = (struct lmq_container){0};
+    enum lmq_status status = lmq_input_read(input, 0, head, sizeof(head), err);
+    if (status == LMQ_OK)
+        status = lmq_superblock_load(head, lmq_input_size(input),
+                                     &container->superblock, err);
+    if (status == LMQ_OK)
+        status = load_table(input, container, err);
+    if (status == LMQ_OK)
+        status = read_only_section(input, container, LMQ_SECTION_DIRECTORY,
+                                   "directory", &bytes, &size, err);
+    if (status == LMQ_OK) {
+        status = lmq_directory_load(bytes, size, lmq_input_size(input),
+                                    &container->records, &container->n_records,
+                                    err);
+        free(bytes);
+    }
+    if (status == LMQ_OK)
+        status = check_tiling(container, err);
+    if (status == LMQ_OK)
+        status = read_only_section(input, container, LMQ_SECTION_METADATA,
+                                   "metadata", &bytes, &size, err);
+    if (status == LMQ_OK) {
+        status = lmq_json_parse(bytes, size, &container->metadata, err);
+        if (status == LMQ_OK && !json_is_object(container->metadata))
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "the metadata are no JSON object");
+        free(bytes);
+    }
+    if (status != LMQ_OK)
+        lmq_container_free(container);
+    return status;
+}
+
+void
+lmq_container_free(struct lmq_container *container)
+{
+    free(container->sections);
+    lmq_records_free(container->records, container->n_records);
+    json_decref(container->metadata);
+    *container = (struct lmq_container){0};
+}
+
+/* ---- As a checkpoint ---- */
+
+struct state {
+    struct lmq_container container;
+};
+
+const struct lmq_container *
+lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint)
+{
+    const struct state *state = checkpoint->state;
+
+    return checkpoint->format == &lmq_format_lmq ? &state->container : NULL;
+}
+
+static bool
+probe_lmq(const struct lmq_probe *probe)
+{
+    /* "LMQ" is enough: a mangled magic deserves its own message. */
+    return probe->n_head >= sizeof(lmq_magic) &&
+           memcmp(probe->head + 1, lmq_magic + 1, 3) == 0;
+}
+
+/* Follows an alias. */
+static const struct lmq_record *
+record_of(const struct lmq_checkpoint *checkpoint,
+          const struct lmq_tensor *tensor)
+{
+    const struct state *state = checkpoint->state;
+    const struct lmq_record *record = &state->container.records[tensor->number];
+
+    return record->alias == LMQ_NO_ALIAS
+               ? record
+               : &state->container.records[record->alias];
+}
+
+static enum lmq_status
+add_record(struct lmq_checkpoint *checkpoint, size_t index,
+           struct lmq_error *err)
+{
+    const struct state *state = checkpoint->state;
+    const struct lmq_record *record = &state->container.records[index];
+    const struct lmq_record *target = record;
+    struct lmq_tensor *tensor;
+    const char *stored_name = json_string_value(json_array_get(
+        json_object_get(json_object_get(state->container.metadata,
+                                        "provenance"),
+                        "stored_names"),
+        index));
+    if (stored_name == NULL || stored_name[0] == '\0' ||
+        strlen(stored_name) > LMQ_MAX_TENSOR_NAME)
+        stored_name = record->name;
+    enum lmq_status status =
+        lmq_checkpoint_add_tensor(checkpoint, stored_name, &tensor, err);
+
+    if (status != LMQ_OK)
+        return status;
+    tensor->name = strdup(record->name);
+    if (tensor->name == NULL)
+        return lmq_fail_nomem(err);
+    if (record->alias != LMQ_NO_ALIAS) {
+        target = &state->container.records[record->alias];
+        tensor->alias_of = strdup(target->name);
+        if (tensor->alias_of == NULL)
+            return lmq_fail_nomem(err);
+    }
+    tensor->place = record->place;
+    lmq_tensor_set_dims(tensor, record->dims, record->n_dims);
+    tensor->number = (uint32_t)index;
+    tensor->dtype = target->dtype;
+    tensor->offset = target->values.offset;
+    tensor->size_bytes = target->values.size + target->scales.size;
+    if (target->encoding == LMQ_ENCODING_Q8) {
+        tensor->dtype = LMQ_DTYPE_F32;
+        tensor->encoding = "q8";
+        tensor->bits_per_element =
+            8 * (double)tensor->size_bytes / (double)tensor->n_elements;
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    const struct state *state = checkpoint->state;
+    const json_t *model = json_object_get(state->container.metadata, "model");
+
+    if (!json_is_object(model)) {
+        const char *reason = json_string_value(
+            json_object_get(state->container.metadata, "unsupported"));
+        const char *architecture = json_string_value(
+            json_object_get(state->container.metadata, "architecture"));
+        snprintf(checkpoint->hparams.architecture,
+                 sizeof(checkpoint->hparams.architecture), "%s",
+                 architecture == NULL ? "" : architecture);
+        lmq_hparams_refuse(&checkpoint->hparams, "%.150s",
+                           reason == NULL ? "a container without a model"
+                                          : reason);
+        return LMQ_OK;
+    }
+    checkpoint->has_model = true;
+    enum lmq_status status =
+        lmq_hparams_from_json(model, &checkpoint->hparams, err);
+    checkpoint->hparams.tie =
+        lmq_checkpoint_is_tied(checkpoint) ? LMQ_TIE_YES : LMQ_TIE_NO;
+    return status;
+}
+
+static enum lmq_status
+open_lmq(struct lmq_checkpoint *checkpoint,
+         const struct lmq_open_options *options, struct lmq_error *err)
+{
+    uint32_t index;
+    enum lmq_status status =
+        lmq_checkpoint_add_file(checkpoint, checkpoint->path, &index, err);
+
+    (void)options;
+    if (status != LMQ_OK)
+        return status;
+    struct lmq_input *input = checkpoint->files[index];
+    struct state *state = calloc(1, sizeof(*state));
+    if (state == NULL)
+        return lmq_fail_nomem(err);
+    checkpoint->state = state;
+    struct lmq_container *container = &state->container;
+    status = lmq_container_load(input, container, err);
+    for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++)
+        status = add_record(checkpoint, i, err);
+    if (status == LMQ_OK)
+        status = read_model(checkpoint, err);
+    for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++) {
+        unsigned char *bytes;
+        size_t size;
+        if (container->sections[i].type != LMQ_SECTION_FILE)
+            continue;
+        status = lmq_section_read(input, &container->sections[i], &bytes,
+                                  &size, err);
+        if (status == LMQ_OK)
+            status = lmq_checkpoint_add_blob(
+                checkpoint, container->sections[i].name, bytes, size, err);
+    }
+    return status;
+}
+
+static void
+close_lmq(struct lmq_checkpoint *checkpoint)
+{
+    struct state *state = checkpoint->state;
+
+    if (state != NULL)
+        lmq_container_free(&state->container);
+    free(state);
+}
+
+/* ---- Elements ---- */
+
+/* Rows of a matrix as int8 and scales. */
+struct block {
+    unsigned char *stored_values, *stored_scales;
+    int8_t *q;
+    unsigned char *row_scales;
+    float *scales;
+    size_t n_rows; /* capacity */
+};
+
+static void
+free_block(struct block *block)
+{
+    free(block->stored_values);
+    free(block->stored_scales);
+    free(block->q);
+    free(block->row_scales);
+    free(block->scales);
+}
+
+/* Whole tiles, or as many rows as make a read worth while. */
+static size_t
+block_rows(const struct lmq_record *record, uint64_t n_cols)
+{
+    const uint64_t worth = (uint64_t)1 << 18;
+
+    if (record->layout == LMQ_LAYOUT_TILES || n_cols <= worth / LMQ_TILE_ROWS)
+        return LMQ_TILE_ROWS;
+    return n_cols >= worth ? 1 : (size_t)(worth / n_cols);
+}
+
+static bool
+make_block(const struct lmq_record *record, size_t n_cols, struct block *block)
+{
+    unsigned group = record->quant.group_size;
+    size_t n_groups = lmq_groups_per_row(n_cols, group);
+    size_t scale_size = lmq_scale_size(record->quant.scales);
+
+    *block = (struct block){.n_rows = block_rows(record, n_cols)};
+    if (record->layout == LMQ_LAYOUT_TILES) {
+        block->stored_values = malloc(lmq_tile_values_size(n_cols, group));
+        block->stored_scales =
+            malloc(lmq_tile_scales_size(n_cols, group, record->quant.scales));
+    }
+    block->q = malloc(block->n_rows * n_cols);
+    block->row_scales = malloc(block->n_rows * n_groups * scale_size);
+    block->scales = malloc(block->n_rows * n_groups * sizeof(float));
+    return block->q != NULL && block->row_scales != NULL &&
+           block->scales != NULL &&
+           (record->layout == LMQ_LAYOUT_ROWS ||
+            (block->stored_values != NULL && block->stored_scales != NULL));
+}
+
+/* Loads rows [row, row + n), row a multiple of the block's capacity. */
+static enum lmq_status
+load_block(struct lmq_input *input, const struct lmq_record *record,
+           size_t n_cols, uint64_t row, size_t n, struct block *block,
+           struct lmq_error *err)
+{
+    const struct lmq_quant *quant = &record->quant;
+    bool is_tiles = record->layout == LMQ_LAYOUT_TILES;
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
+    size_t row_scales = n_groups * lmq_scale_size(quant->scales);
+    size_t values_size = n * n_cols, scales_size = n * row_scales;
+    uint64_t values_at = row * n_cols, scales_at = row * row_scales;
+
+    if (is_tiles) {
+        values_size = lmq_tile_values_size(n_cols, quant->group_size);
+        scales_size =
+            lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
+        values_at = row / LMQ_TILE_ROWS * values_size;
+        scales_at = row / LMQ_TILE_ROWS * scales_size;
+    }
+    enum lmq_status status = lmq_input_read(
+        input, record->values.offset + values_at,
+        is_tiles ? (void *)block->stored_values : block->q, values_size, err);
+    if (status == LMQ_OK)
+        status = lmq_input_read(
+            input, record->scales.offset + scales_at,
+            is_tiles ? block->stored_scales : block->row_scales, scales_size,
+            err);
+    if (status != LMQ_OK)
+        return status;
+    if (is_tiles)
+        lmq_tile_unpack(block->stored_values, block->stored_scales, n, n_cols,
+                          quant->group_size, quant->scales, block->q, n_cols,
+                        block->row_scales);
+    lmq_scales_load(quant->scales, quant->multiplier, block->row_scales,
+                    n * n_groups, block->scales);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_q8(struct lmq_input *input, const struct lmq_record *record,
+        const struct lmq_tensor *tensor, uint64_t first, size_t n,
+        float *values, struct lmq_error *err)
+{
+    size_t n_cols = (size_t)tensor->n_cols;
+    unsigned group = record->quant.group_size;
+    size_t n_groups = lmq_groups_per_row(n_cols, group);
+    struct block block;
+    enum lmq_status status = LMQ_OK;
+
+    if (!make_block(record, n_cols, &block))
+        status = lmq_fail_nomem(err);
+    while (n > 0 && status == LMQ_OK) {
+        uint64_t row = first / n_cols, start = row - row % block.n_rows;
+        size_t in_block = (size_t)(first - start * n_cols);
+        size_t rows =
+            (size_t)lmq_u64_min(block.n_rows, tensor->n_rows - start);
+        size_t step = lmq_size_min(n, rows * n_cols - in_block);
+        status = load_block(input, record, n_cols, start, rows, &block, err);
+        for (size_t i = 0; i < step && status == LMQ_OK; i++) {
+            size_t at = in_block + i;
+            values[i] = (float)block.q[at] *
+                        block.scales[at / n_cols * n_groups +
+                                     at % n_cols / group];
+        }
+        values += step;
+        first += step;
+        n -= step;
+    }
+    free_block(&block);
+    return status;
+}
+
+static enum lmq_status
+read_lmq(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+         uint64_t first, size_t n, float *values, struct lmq_error *err)
+{
+    const struct lmq_record *record = record_of(checkpoint, tensor);
+    struct lmq_input *input = checkpoint->files[0];
+
+    if (record->encoding == LMQ_ENCODING_Q8)
+        return read_q8(input, record, tensor, first, n, values, err);
+    size_t size = lmq_dtype_size(record->dtype), n_bytes;
+    if (!lmq_size_mul(n, size, &n_bytes))
+        return lmq_fail_nomem(err);
+    unsigned char *bytes = malloc(n_bytes + 1);
+    if (bytes == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_input_read(
+        input, record->values.offset + first * size, bytes, n_bytes, err);
+    if (status == LMQ_OK)
+        lmq_dtype_to_f32(record->dtype, bytes, values, n);
+    free(bytes);
+    return status;
+}
+
+const struct lmq_format lmq_format_lmq = {
+    .name = "lmq",
+    .probe = probe_lmq,
+    .open = open_lmq,
+    .read = read_lmq,
+    .close = close_lmq,
+};

@@ -1,0 +1,419 @@
+/*
+ * lmq_verify.c - checks every byte of a container.
+ *
+ * The frame first (opening does that); then each section's and each tensor's
+ * checksum, the padding between them, and that values and scales are legal.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/report.h"
+#include "base/size.h"
+#include "base/tasks.h"
+#include "formats/lmq/lmq.h"
+
+#define CHUNK ((size_t)1 << 20)
+#define WINDOW 64
+
+struct check {
+    struct lmq_input *input;
+    struct lmq_container container;
+    const struct lmq_progress *progress;
+    struct lmq_workers workers; /* with CHUNK bytes each */
+    uint64_t n_done;
+    json_t *problems;
+};
+
+static void
+add_problem(struct check *check, const char *section, const char *name,
+            uint64_t offset, const char *message)
+{
+    json_t *problem = json_object();
+
+    lmq_put(&problem, "section", json_string(section));
+    lmq_put(&problem, "name", lmq_json_text(name));
+    lmq_put(&problem, "offset", lmq_json_size(offset));
+    lmq_put(&problem, "message", json_string(message));
+    lmq_append(&check->problems, problem);
+}
+
+/* ---- Legal contents ---- */
+
+/* The byte that stands for -128, which no quantizer writes. */
+static int
+illegal_value(const struct lmq_record *record)
+{
+    return record->layout == LMQ_LAYOUT_TILES ? 0 : 0x80;
+}
+
+/* Finite and not negative; -0 counts as negative. */
+static bool
+has_legal_scales(const unsigned char *p, size_t n, enum lmq_scales type)
+{
+    bool is_legal = true;
+
+    if (type == LMQ_SCALES_F16)
+        for (size_t i = 0; i + 2 <= n; i += 2)
+            is_legal &= lmq_load_u16le(p + i) < 0x7c00;
+    else
+        for (size_t i = 0; i + 4 <= n; i += 4)
+            is_legal &= lmq_load_u32le(p + i) < 0x7f800000;
+    return is_legal;
+}
+
+/* ---- Extents ---- */
+
+enum content { CONTENT_ANY, CONTENT_VALUES, CONTENT_SCALES };
+
+struct chunk {
+    uint64_t at; /* in the extent */
+    size_t size;
+    uint32_t crc;
+    bool is_legal;
+};
+
+/* An extent on its way; its chunks are the pieces. */
+struct reading {
+    struct check *check;
+    const struct lmq_extent *extent;
+    enum content content;
+    const struct lmq_record *record;
+    uint64_t next;
+    struct chunk chunks[WINDOW];
+    uint32_t crc; /* of those that were merged */
+    bool is_legal;
+};
+
+static bool
+next_chunk(void *context, size_t slot)
+{
+    struct reading *reading = context;
+    uint64_t left = reading->extent->size - reading->next;
+
+    if (left == 0)
+        return false;
+    reading->chunks[slot] = (struct chunk){
+        .at = reading->next, .size = (size_t)lmq_u64_min(CHUNK, left)};
+    reading->next += reading->chunks[slot].size;
+    return true;
+}
+
+static enum lmq_status
+check_chunk(void *context, size_t slot, void *bytes, struct lmq_error *err)
+{
+    struct reading *reading = context;
+    struct chunk *chunk = &reading->chunks[slot];
+    const struct lmq_record *record = reading->record;
+    enum lmq_status status = lmq_input_read(
+        reading->check->input, reading->extent->offset + chunk->at, bytes,
+        chunk->size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    chunk->crc = lmq_crc32(0, bytes, chunk->size);
+    chunk->is_legal = true;
+    if (reading->content == CONTENT_VALUES)
+        chunk->is_legal =
+            memchr(bytes, illegal_value(record), chunk->size) == NULL;
+    if (reading->content == CONTENT_SCALES)
+        chunk->is_legal =
+            has_legal_scales(bytes, chunk->size, record->quant.scales);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+merge_chunk(void *context, size_t slot, struct lmq_error *err)
+{
+    struct reading *reading = context;
+    const struct chunk *chunk = &reading->chunks[slot];
+
+    (void)err;
+    reading->crc = (uint32_t)crc32_combine(reading->crc, chunk->crc,
+                                           (off_t)chunk->size);
+    reading->is_legal &= chunk->is_legal;
+    reading->check->n_done += chunk->size;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+report_progress(void *context, struct lmq_error *err)
+{
+    const struct check *check = ((struct reading *)context)->check;
+
+    return lmq_progress_report(check->progress, "verifying", check->n_done,
+                               lmq_input_size(check->input), err);
+}
+
+static enum lmq_status
+check_extent(struct check *check, const struct lmq_extent *extent,
+             enum content content, const struct lmq_record *record,
+             const char *section, const char *name, struct lmq_error *err)
+{
+    struct reading reading = {.check = check, .extent = extent,
+                              .content = content, .record = record,
+                              .is_legal = true};
+    const struct lmq_tasks tasks = {
+        .window = WINDOW,
+        .context = &reading,
+        .next = next_chunk,
+        .piece = check_chunk,
+        .merge = merge_chunk,
+        .report = report_progress,
+    };
+    enum lmq_status status = lmq_tasks_run(&tasks, &check->workers, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (reading.crc != extent->crc)
+        add_problem(check, section, name, extent->offset,
+                    "the CRC-32 does not match");
+    else if (!reading.is_legal)
+        add_problem(check, section, name, extent->offset,
+                    content == CONTENT_VALUES
+                        ? "holds the illegal value -128"
+                        : "holds a scale that is negative or not finite");
+    return LMQ_OK;
+}
+
+/* ---- Padding ---- */
+
+static enum lmq_status
+check_padding(struct check *check, const struct lmq_extent *extent,
+              struct lmq_error *err)
+{
+    unsigned char bytes[LMQ_ALIGN];
+    uint64_t end = extent->offset + extent->size;
+    size_t n = (size_t)(-end % LMQ_ALIGN);
+
+    /* The trailer follows the table without padding. */
+    if (extent->size == 0 || n == 0 ||
+        end + LMQ_TRAILER_SIZE == lmq_input_size(check->input))
+        return LMQ_OK;
+    enum lmq_status status = lmq_input_read(check->input, end, bytes, n, err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++)
+        if (bytes[i] != 0) {
+            add_problem(check, "padding", "", end + i,
+                        "padding is not zero");
+            break;
+        }
+    return status;
+}
+
+static enum lmq_status
+check_sections(struct check *check, struct lmq_error *err)
+{
+    const struct lmq_container *container = &check->container;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++) {
+        const struct lmq_section *section = &container->sections[i];
+        const char *kind = section->type == LMQ_SECTION_METADATA ? "metadata"
+                           : section->type == LMQ_SECTION_DIRECTORY
+                               ? "directory"
+                           : section->type == LMQ_SECTION_FILE ? "file"
+                                                               : "unknown";
+        status = check_extent(check, &section->stored, CONTENT_ANY, NULL,
+                              kind, section->name, err);
+        if (status == LMQ_OK)
+            status = check_padding(check, &section->stored, err);
+    }
+    return status;
+}
+
+static enum lmq_status
+check_tensors(struct check *check, struct lmq_error *err)
+{
+    const struct lmq_container *container = &check->container;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++) {
+        const struct lmq_record *record = &container->records[i];
+        bool is_q8 = record->encoding == LMQ_ENCODING_Q8;
+        if (record->encoding == LMQ_ENCODING_ALIAS)
+            continue;
+        status = check_extent(check, &record->values,
+                              is_q8 ? CONTENT_VALUES : CONTENT_ANY, record,
+                              is_q8 ? "values" : "tensor", record->name, err);
+        if (status == LMQ_OK)
+            status = check_padding(check, &record->values, err);
+        if (status == LMQ_OK && is_q8)
+            status = check_extent(check, &record->scales, CONTENT_SCALES,
+                                  record, "scales", record->name, err);
+        if (status == LMQ_OK)
+            status = check_padding(check, &record->scales, err);
+    }
+    return status;
+}
+
+/* Opening checks what the parts mean to each other: names, aliases, the
+ * model's description, what deflated sections hold. */
+static enum lmq_status
+check_opening(struct check *check, const char *path, struct lmq_error *err)
+{
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_error found;
+
+    if (json_array_size(check->problems) > 0)
+        return LMQ_OK; /* it would only say the same again */
+    enum lmq_status status =
+        lmq_checkpoint_open(path, NULL, &checkpoint, &found);
+    lmq_checkpoint_close(checkpoint);
+    if (lmq_status_is_of_system(status)) {
+        if (err != NULL)
+            *err = found;
+        return status;
+    }
+    if (status != LMQ_OK)
+        add_problem(check, "contents", "", found.offset, found.message);
+    return LMQ_OK;
+}
+
+/* ---- One tensor ---- */
+
+static enum lmq_status
+verify_extent(struct lmq_input *input, const struct lmq_extent *extent,
+              const struct lmq_record *record, struct lmq_error *err)
+{
+    uint32_t crc = 0;
+    enum lmq_status status = LMQ_OK;
+    unsigned char *bytes = malloc(CHUNK);
+
+    if (bytes == NULL)
+        return lmq_fail_nomem(err);
+    for (uint64_t at = 0; at < extent->size && status == LMQ_OK; at += CHUNK) {
+        size_t n = (size_t)lmq_u64_min(CHUNK, extent->size - at);
+        status = lmq_input_read(input, extent->offset + at, bytes, n, err);
+        if (status == LMQ_OK)
+            crc = lmq_crc32(crc, bytes, n);
+    }
+    free(bytes);
+    if (status != LMQ_OK || crc == extent->crc)
+        return status;
+    lmq_fail(err, LMQ_ERR_FORMAT, extent->offset,
+             "tensor '%s' is damaged: its CRC-32 is %08" PRIx32
+             ", expected %08" PRIx32,
+             record->name, crc, extent->crc);
+    lmq_hint(err, "lmquant verify names all that is damaged");
+    lmq_error_in(err, lmq_input_path(input));
+    return LMQ_ERR_FORMAT;
+}
+
+enum lmq_status
+lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
+                  const struct lmq_tensor *tensor, struct lmq_error *err)
+{
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
+
+    if (container == NULL)
+        return LMQ_OK;
+    const struct lmq_record *record = &container->records[tensor->number];
+    if (record->alias != LMQ_NO_ALIAS)
+        record = &container->records[record->alias];
+    enum lmq_status status =
+        verify_extent(checkpoint->files[0], &record->values, record, err);
+    if (status == LMQ_OK && record->scales.size > 0)
+        status =
+            verify_extent(checkpoint->files[0], &record->scales, record, err);
+    return status;
+}
+
+/* ---- The report ---- */
+
+static enum lmq_status
+make_report(const struct check *check, const char *path,
+            struct lmq_report **report, struct lmq_error *err)
+{
+    json_t *json = json_object();
+
+    lmq_put(&json, "path", lmq_json_text(path));
+    lmq_put(&json, "intact",
+            json_boolean(json_array_size(check->problems) == 0));
+    lmq_put(&json, "bytes", lmq_json_size(lmq_input_size(check->input)));
+    lmq_put(&json, "sections", lmq_json_size(check->container.n_sections));
+    lmq_put(&json, "tensors", lmq_json_size(check->container.n_records));
+    lmq_put(&json, "problems", json_incref(check->problems));
+    return lmq_report_finish(json, report, err);
+}
+
+/* A checkpoint of another format is not damaged, it has no checksums. */
+static enum lmq_status
+check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
+{
+    unsigned char head[sizeof(lmq_magic)];
+    bool is_known = false;
+
+    if (lmq_input_size(input) < sizeof(head))
+        return LMQ_OK;
+    enum lmq_status status =
+        lmq_input_read(input, 0, head, sizeof(head), err);
+    if (status == LMQ_OK && memcmp(head, lmq_magic, sizeof(head)) != 0)
+        status = lmq_checkpoint_recognises(path, &is_known, err);
+    if (status != LMQ_OK || !is_known)
+        return status;
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "is a checkpoint of another format, and no .lmq container");
+    lmq_hint(err, "only containers have checksums; inspect and diff read "
+                  "every format");
+    return LMQ_ERR_FORMAT;
+}
+
+enum lmq_status
+lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
+           struct lmq_report **report, struct lmq_error *err)
+{
+    struct check check = {.progress = progress};
+    struct lmq_error frame;
+
+    *report = NULL;
+    enum lmq_status status = lmq_input_open(path, &check.input, err);
+    if (status == LMQ_OK)
+        status = check_format(check.input, path, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_input_close(check.input);
+        return status;
+    }
+    check.problems = json_array();
+    status = lmq_container_load(check.input, &check.container, &frame);
+    if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED) {
+        add_problem(&check, "frame", "", frame.offset, frame.message);
+        if (make_report(&check, path, report, &frame) != LMQ_OK)
+            status = frame.status;
+    }
+    if (status != LMQ_OK && err != NULL)
+        *err = frame;
+    if (status == LMQ_OK)
+        status = lmq_workers_open(
+            &check.workers, threads,
+            (size_t)lmq_u64_min(lmq_input_size(check.input) / CHUNK, WINDOW),
+            CHUNK, NULL, NULL, NULL, err);
+    if (status == LMQ_OK)
+        status = check_sections(&check, err);
+    if (status == LMQ_OK)
+        status = check_tensors(&check, err);
+    if (status == LMQ_OK)
+        status = check_opening(&check, path, err);
+    if (status == LMQ_OK) {
+        size_t n = json_array_size(check.problems);
+        status = make_report(&check, path, report, err);
+        if (status == LMQ_OK && n > 0)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "is damaged in %zu place%s", n,
+                              n == 1 ? "" : "s");
+    }
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    json_decref(check.problems);
+    lmq_workers_close(&check.workers);
+    lmq_container_free(&check.container);
+    lmq_input_close(check.input);
+    return status;
+}

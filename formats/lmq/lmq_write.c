@@ -1,0 +1,131 @@
+/*
+ * lmq_write.c - lays a container out and writes all of it but the tensors.
+ *
+ * Everything has its place before the first byte is written, so tensors can
+ * be written in any order, by several threads. Checksums are known last: the
+ * directory, the table, the trailer and the superblock are written then.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/size.h"
+#include "formats/lmq/lmq.h"
+
+/* Places `size` bytes at the next aligned offset. */
+static bool
+place(uint64_t *at, uint64_t size, struct lmq_extent *extent)
+{
+    extent->size = size;
+    extent->offset = 0;
+    if (size == 0)
+        return true;
+    if (!lmq_u64_align(*at, LMQ_ALIGN, at))
+        return false;
+    extent->offset = *at;
+    return lmq_u64_add(*at, size, at) && *at <= INT64_MAX;
+}
+
+enum lmq_status
+lmq_write_plan(struct lmq_record *records, size_t n_records,
+               const struct lmq_content *contents, size_t n_contents,
+               struct lmq_layout_plan *plan, struct lmq_error *err)
+{
+    uint64_t at = LMQ_SUPERBLOCK_SIZE, values, scales;
+    struct lmq_extent extent;
+
+    for (size_t i = 0; i < n_records; i++)
+        if (!lmq_record_sizes(&records[i], &values, &scales) ||
+            !place(&at, values, &records[i].values) ||
+            !place(&at, scales, &records[i].scales))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0, "tensor '%s' is too large",
+                            records[i].name);
+    plan->contents_offset = at;
+    plan->incompatible = 0;
+    for (size_t i = 0; i < n_contents; i++)
+        place(&at, contents[i].size, &extent);
+    place(&at, lmq_directory_size(records, n_records), &extent);
+    place(&at, (n_contents + 1) * LMQ_SECTION_SIZE, &extent);
+    plan->file_size = at + LMQ_TRAILER_SIZE;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+write_section(struct lmq_output *output, uint64_t *at,
+              const struct lmq_content *content, unsigned char *entry,
+              struct lmq_error *err)
+{
+    struct lmq_section section = {
+        .type = content->type,
+        .flags = content->is_deflated ? LMQ_SECTION_DEFLATED : 0,
+        .size = content->is_deflated ? content->raw_size : content->size,
+    };
+
+    if (content->size > LMQ_MAX_SECTION_BYTES ||
+        section.size > LMQ_MAX_SECTION_BYTES ||
+        strlen(content->name) > LMQ_SECTION_NAME)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "'%s' (%zu bytes) does not fit into a container",
+                        content->name, content->size);
+    strcpy(section.name, content->name);
+    place(at, content->size, &section.stored);
+    if (content->size == 0)
+        section.stored.offset = LMQ_SUPERBLOCK_SIZE;
+    section.stored.crc = lmq_crc32(0, content->bytes, content->size);
+    lmq_section_store(&section, entry);
+    return lmq_output_write(output, section.stored.offset, content->bytes,
+                            content->size, err);
+}
+
+enum lmq_status
+lmq_write_frame(struct lmq_output *output, const struct lmq_layout_plan *plan,
+                const struct lmq_record *records, size_t n_records,
+                const struct lmq_content *contents, size_t n_contents,
+                struct lmq_error *err)
+{
+    struct lmq_content directory = {.type = LMQ_SECTION_DIRECTORY, .name = ""};
+    struct lmq_superblock superblock = {
+        .major = LMQ_MAJOR,
+        /* What version 1.0 can say is written as it says it. */
+        .minor = plan->incompatible == 0 ? 0 : LMQ_MINOR,
+        .incompatible = plan->incompatible,
+        .file_size = plan->file_size,
+        .n_sections = (uint32_t)n_contents + 1,
+    };
+    unsigned char head[LMQ_SUPERBLOCK_SIZE], tail[LMQ_TRAILER_SIZE];
+    unsigned char *bytes = NULL;
+    size_t table_size = (n_contents + 1) * LMQ_SECTION_SIZE;
+    uint64_t at = plan->contents_offset;
+    struct lmq_extent table_at;
+
+    unsigned char *table = calloc(n_contents + 1, LMQ_SECTION_SIZE);
+    if (table == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_directory_store(records, n_records, &bytes,
+                                                 &directory.size, err);
+    directory.bytes = bytes;
+    for (size_t i = 0; i < n_contents && status == LMQ_OK; i++)
+        status = write_section(output, &at, &contents[i],
+                               table + i * LMQ_SECTION_SIZE, err);
+    if (status == LMQ_OK)
+        status = write_section(output, &at, &directory,
+                               table + n_contents * LMQ_SECTION_SIZE, err);
+    if (status != LMQ_OK)
+        goto done;
+    place(&at, table_size, &table_at);
+    superblock.table_offset = table_at.offset;
+    superblock.table_crc = lmq_crc32(0, table, table_size);
+    lmq_superblock_store(&superblock, head);
+    lmq_trailer_store(&superblock, tail);
+    status = lmq_output_write(output, table_at.offset, table, table_size, err);
+    if (status == LMQ_OK)
+        status = lmq_output_write(output, at, tail, sizeof(tail), err);
+    if (status == LMQ_OK)
+        status = lmq_output_write(output, 0, head, sizeof(head), err);
+done:
+    free(bytes);
+    free(table);
+    return status;
+}

@@ -1,0 +1,486 @@
+/*
+ * family.c - the table of families.
+ *
+ * In config.json a family is what each model class of Hugging Face's library
+ * computes, in GGUF what llama.cpp does; but where a model's makers use the
+ * exact GELU, so do we, though ggml approximates it by tanh. A file of either
+ * says less than it seems: much is implied by the family's name, and stands
+ * here.
+ */
+#include "config.h"
+
+#include "formats/model/families.h"
+
+#include <string.h>
+
+#include "formats/gguf/gguf_special.h"
+#include "formats/hf/hf_special.h"
+#include "formats/model/hparams_fields.h"
+
+#define KEEP LMQ_HF_KEEP
+#define ALIAS LMQ_HF_ALIAS
+#define KEY(name, field, absent) {name, LMQ_FIELD(field), absent, false}
+#define KEY_OR_NULL(name, field, absent)                                      \
+    {name, LMQ_FIELD(field), absent, true}
+#define END {NULL, 0, 0, false}
+
+/* ---- Lists of keys of config.json ---- */
+
+static const struct lmq_hf_key sizes[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("intermediate_size", hidden_dim, 0),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY_OR_NULL("num_key_value_heads", n_kv_heads, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key head_dim[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key mistral_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    END,
+};
+
+/* Its feed-forwards are its experts. */
+static const struct lmq_hf_key mixtral_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    KEY("intermediate_size", expert_dim, 0),
+    KEY("num_local_experts", n_experts, 8),
+    KEY("num_experts_per_tok", n_experts_used, 2),
+    END,
+};
+
+static const struct lmq_hf_key qwen2moe_keys[] = {
+    KEY("num_experts", n_experts, 60),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("moe_intermediate_size", expert_dim, 1408),
+    KEY("shared_expert_intermediate_size", shared_dim, 5632),
+    KEY("norm_topk_prob", router_renormalises, 0),
+    END,
+};
+
+/* Versions differ in what they call the number of experts. */
+static const struct lmq_hf_key qwen3moe_keys[] = {
+    KEY("num_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 768),
+    KEY("norm_topk_prob", router_renormalises, 0),
+    END,
+};
+
+static const struct lmq_hf_key gemma2_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    KEY_OR_NULL("attn_logit_softcapping", attn_softcap, 50),
+    KEY_OR_NULL("final_logit_softcapping", logit_softcap, 30),
+    END,
+};
+
+/* Published configurations that hold a vision model too leave out what equals
+ * the class's defaults. */
+static const struct lmq_hf_key gemma3_keys[] = {
+    KEY("hidden_size", dim, 2304),
+    KEY("intermediate_size", hidden_dim, 9216),
+    KEY("num_hidden_layers", n_layers, 26),
+    KEY("num_attention_heads", n_heads, 8),
+    KEY("vocab_size", vocab_size, 262208),
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    KEY_OR_NULL("attn_logit_softcapping", attn_softcap, 0),
+    KEY_OR_NULL("final_logit_softcapping", logit_softcap, 0),
+    END,
+};
+
+static const struct lmq_hf_key phi3_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    END,
+};
+
+/* The library knows each size by two names. */
+static const struct lmq_hf_key gpt2_keys[] = {
+    KEY("n_embd", dim, 0),
+    KEY("hidden_size", dim, ALIAS),
+    KEY("n_layer", n_layers, 0),
+    KEY("num_hidden_layers", n_layers, ALIAS),
+    KEY("n_head", n_heads, 0),
+    KEY("num_attention_heads", n_heads, ALIAS),
+    KEY("n_positions", context, KEEP),
+    KEY("max_position_embeddings", context, ALIAS),
+    KEY("n_inner", hidden_dim, 0),
+    KEY("vocab_size", vocab_size, 0),
+    END,
+};
+
+static const struct lmq_hf_key falcon_keys[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("n_embed", dim, ALIAS),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("n_layer", n_layers, ALIAS),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("n_head", n_heads, ALIAS),
+    KEY_OR_NULL("n_head_kv", n_kv_heads, 0),
+    KEY("num_kv_heads", n_kv_heads, ALIAS),
+    KEY("ffn_hidden_size", hidden_dim, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key olmo_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("clip_qkv", qkv_clip, 0),
+    END,
+};
+
+static const struct lmq_hf_key granite_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY("embedding_multiplier", embedding_scale, 1),
+    KEY("residual_multiplier", residual_scale, 1),
+    KEY("attention_multiplier", attn_scale, 1),
+    END,
+};
+
+static const struct lmq_hf_key cohere_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY("logit_scale", logit_scale, 0.0625),
+    END,
+};
+
+static const struct lmq_hf_key latent_keys[] = {
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 1536),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    END,
+};
+
+static const struct lmq_hf_key deepseek2_keys[] = {
+    KEY_OR_NULL("n_routed_experts", n_experts, 64),
+    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 0),
+    KEY("moe_intermediate_size", expert_dim, 1407),
+    KEY_OR_NULL("n_group", n_expert_groups, 0),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 0),
+    KEY("norm_topk_prob", router_renormalises, 0),
+    KEY("routed_scaling_factor", router_scale, 1),
+    END,
+};
+
+static const struct lmq_hf_key deepseek3_keys[] = {
+    KEY_OR_NULL("n_routed_experts", n_experts, 256),
+    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY_OR_NULL("n_group", n_expert_groups, 8),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 4),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
+/* ---- The table ---- */
+
+#define RMS_EPS(value) .eps_key = "rms_norm_eps", .eps = (value)
+#define LAYER_EPS(value) .eps_key = "layer_norm_eps", .eps = (value)
+#define GPT_EPS(value) .eps_key = "layer_norm_epsilon", .eps = (value)
+#define GELU_KEY .activation_key = "hidden_activation"
+
+#define BIASES .biases = {.qkv = "attention_bias", .out = "attention_bias"}
+#define MLP_BIASES                                                            \
+    .biases = {.qkv = "attention_bias", .out = "attention_bias",              \
+               .mlp = "mlp_bias"}
+
+#define LLAMA_KEYS (LMQ_GGUF_RMS | LMQ_GGUF_ROPE)
+#define GPT_KEYS (LMQ_GGUF_LAYER | LMQ_GGUF_ROPE)
+#define LLAMA_BIASES                                                          \
+    (LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT | LMQ_GGUF_BIAS_FFN)
+#define GPT_BIASES (LMQ_GGUF_BIAS_NORM | LLAMA_BIASES)
+
+static const struct lmq_family families[] = {
+    {.name = "llama",
+     .hf = {.classes = {{"LlamaForCausalLM", "llama", NULL}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, head_dim},
+            .names = LMQ_NAMES_LLAMA, MLP_BIASES},
+     .gguf = {.name = "llama", .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS,
+              .has_rotary_pairs = true, .begin = lmq_gguf_begin_mixture,
+              .may_biases = LLAMA_BIASES}},
+    {.name = "mistral",
+     .hf = {.classes = {{"MistralForCausalLM", "mistral", NULL}},
+            RMS_EPS(1e-6), .context = 131072, .n_kv_heads = 8,
+            .theta = 10000, .keys = {sizes, mistral_keys},
+            .names = LMQ_NAMES_LLAMA},
+     .gguf = {.name = "llama"}},
+    {.name = "mixtral",
+     .hf = {.classes = {{"MixtralForCausalLM", "mixtral", NULL}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8, .theta = 1e6,
+            .keys = {sizes, mixtral_keys}, .finish = lmq_hf_finish_mixtral,
+            .names = LMQ_NAMES_MIXTRAL},
+     .gguf = {.name = "llama"}},
+    {.name = "qwen2",
+     .hf = {.classes = {{"Qwen2ForCausalLM", "qwen2", NULL}},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 32,
+            .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim}, .windows = lmq_hf_windows_qwen,
+            .names = LMQ_NAMES_LLAMA, .biases = {.qkv = LMQ_HF_ALWAYS},
+            .write = lmq_hf_write_qwen},
+     .gguf = {.name = "qwen2", .keys = LLAMA_KEYS,
+              .must_biases = LMQ_GGUF_BIAS_QKV}},
+    {.name = "qwen2moe",
+     .hf = {.classes = {{"Qwen2MoeForCausalLM", "qwen2_moe", NULL}},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 16,
+            .theta = 10000, .keys = {sizes, head_dim, qwen2moe_keys},
+            .windows = lmq_hf_windows_qwen_experts,
+            .finish = lmq_hf_finish_qwen_experts,
+            .names = LMQ_NAMES_LLAMA, .biases = {.qkv = LMQ_HF_ALWAYS},
+            .write = lmq_hf_write_qwen_experts},
+     .gguf = {.name = "qwen2moe",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM,
+              .head = LMQ_GGUF_HEAD_MUST, .must_biases = LMQ_GGUF_BIAS_QKV}},
+    {.name = "qwen3", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Qwen3ForCausalLM", "qwen3", NULL}},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 32,
+            .head_dim = 128, .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim}, .windows = lmq_hf_windows_qwen,
+            .names = LMQ_NAMES_LLAMA, BIASES, .write = lmq_hf_write_qwen},
+     .gguf = {.name = "qwen3", .keys = LLAMA_KEYS}},
+    {.name = "qwen3moe", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Qwen3MoeForCausalLM", "qwen3_moe", NULL}},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 4, .theta = 10000,
+            .keys = {sizes, head_dim, qwen3moe_keys},
+            .windows = lmq_hf_windows_qwen_experts,
+            .finish = lmq_hf_finish_qwen_experts,
+            .names = LMQ_NAMES_LLAMA, BIASES,
+            .write = lmq_hf_write_qwen_experts},
+     .gguf = {.name = "qwen3moe",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM,
+              .begin = lmq_gguf_begin_mixture}},
+    {.name = "gemma", .activation = LMQ_ACTIVATION_GELU_TANH,
+     .hf = {.classes = {{"GemmaForCausalLM", "gemma", NULL}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), .context = 8192, .n_kv_heads = 16,
+            .head_dim = 256, .theta = 10000, GELU_KEY, .has_tied_head = true,
+            .keys = {sizes, head_dim}, .finish = lmq_hf_finish_gemma,
+            .names = LMQ_NAMES_LLAMA, BIASES},
+     .gguf = {.name = "gemma", .keys = LLAMA_KEYS,
+              .finish = lmq_gguf_finish_gemma,
+              .head = LMQ_GGUF_HEAD_NEVER}},
+    {.name = "gemma2", .norm_place = LMQ_NORMS_AROUND,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .window_period = 2,
+     .hf = {.classes = {{"Gemma2ForCausalLM", "gemma2", NULL}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), .context = 8192, .n_kv_heads = 4, .head_dim = 256,
+            .theta = 10000, GELU_KEY, .has_tied_head = true,
+            .has_layer_types = true, .keys = {sizes, head_dim, gemma2_keys},
+            .windows = lmq_hf_windows_by_period,
+            .finish = lmq_hf_finish_later_gemma,
+            .names = LMQ_NAMES_LLAMA, BIASES,
+            .write = lmq_hf_write_later_gemma},
+     .gguf = {.name = "gemma2",
+              .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW | LMQ_GGUF_CAPS,
+              .begin = lmq_gguf_begin_gemma2,
+              .finish = lmq_gguf_finish_gemma2,
+              .head = LMQ_GGUF_HEAD_NEVER}},
+    {.name = "gemma3", .norm_place = LMQ_NORMS_AROUND,
+     .qk_norm = LMQ_QK_NORM_HEAD, .activation = LMQ_ACTIVATION_GELU_TANH,
+     .window_period = 6,
+     .hf = {.classes = {{"Gemma3ForCausalLM", "gemma3_text", NULL},
+                        {"Gemma3ForConditionalGeneration", "gemma3",
+                         "text_config"}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), .context = 131072, .n_kv_heads = 4,
+            .head_dim = 256, .theta = 1e6, .local_theta = 10000,
+            .local_key = "rope_local_base_freq", GELU_KEY,
+            .has_tied_head = true, .has_layer_types = true,
+            .keys = {sizes, head_dim, gemma3_keys},
+            .windows = lmq_hf_windows_gemma3,
+            .finish = lmq_hf_finish_later_gemma,
+            .names = LMQ_NAMES_LLAMA, BIASES,
+            .write = lmq_hf_write_later_gemma},
+     .gguf = {.name = "gemma3",
+              .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW | LMQ_GGUF_LOCAL |
+                      LMQ_GGUF_CAPS,
+              .begin = lmq_gguf_begin_gemma3,
+              .finish = lmq_gguf_finish_gemma3}},
+    {.name = "phi2", .norm = LMQ_NORM_LAYER,
+     .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM, .qk_norm = LMQ_QK_NORM_HEAD,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"PhiForCausalLM", "phi", NULL}},
+            LAYER_EPS(1e-5), .context = 2048, .theta = 10000, .partial = 0.5,
+            .qk_norm_key = "qk_layernorm", .keys = {sizes, head_dim}},
+     .gguf = {.name = "phi2", .keys = GPT_KEYS, .fuses_qkv = true,
+              .lacks_qk_norm = true, .head = LMQ_GGUF_HEAD_MUST,
+              .must_biases = GPT_BIASES | LMQ_GGUF_BIAS_HEAD}},
+    {.name = "phi3",
+     .hf = {.classes = {{"Phi3ForCausalLM", "phi3", NULL}},
+            RMS_EPS(1e-5), .context = 4096, .original_context = 4096,
+            .theta = 10000, .partial = 1, .keys = {sizes, phi3_keys}},
+     .gguf = {.name = "phi3", .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW,
+              .fuses_qkv = true, .fuses_gate_up = true,
+              .finish = lmq_gguf_finish_phi3, .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "gpt2", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_LEARNED,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"GPT2LMHeadModel", "gpt2", NULL}},
+            .source = {.is_transposed = true},
+            GPT_EPS(1e-5), .context = 1024,
+            .activation_key = "activation_function", .has_tied_head = true,
+            .keys = {gpt2_keys}, .begin = lmq_hf_begin_gpt2},
+     .gguf = {.name = "gpt2", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
+              .head = LMQ_GGUF_HEAD_MUST, .must_biases = GPT_BIASES}},
+    {.name = "gptneox", .norm = LMQ_NORM_LAYER,
+     .residual = LMQ_RESIDUAL_PARALLEL, .activation = LMQ_ACTIVATION_GELU,
+     .is_plain = true,
+     .hf = {.classes = {{"GPTNeoXForCausalLM", "gpt_neox", NULL}},
+            .source = {.is_qkv_by_head = true},
+            LAYER_EPS(1e-5), .context = 2048, .theta = 10000,
+            .theta_key = "rotary_emb_base", .partial = 0.25,
+            .partial_key = "rotary_pct", .keys = {sizes},
+            .begin = lmq_hf_begin_gptneox},
+     .gguf = {.name = "gptneox", .keys = GPT_KEYS | LMQ_GGUF_PARALLEL,
+              .fuses_qkv = true, .head = LMQ_GGUF_HEAD_MUST,
+              .must_biases = GPT_BIASES}},
+    {.name = "falcon", .norm = LMQ_NORM_LAYER,
+     .activation = LMQ_ACTIVATION_GELU, .is_plain = true,
+     .hf = {.classes = {{"FalconForCausalLM", "falcon", NULL},
+                        {"RWForCausalLM", "RefinedWeb", NULL},
+                        {NULL, "RefinedWebModel", NULL}},
+            .source = {.is_qkv_by_head = true},
+            GPT_EPS(1e-5), .context = 2048, .theta = 10000,
+            .activation_key = "activation", .has_tied_head = true,
+            .keys = {falcon_keys}, .begin = lmq_hf_begin_falcon},
+     .gguf = {.name = "falcon", .keys = GPT_KEYS, .fuses_qkv = true,
+              .finish = lmq_gguf_finish_falcon,
+              .must_biases = LMQ_GGUF_BIAS_NORM}},
+    {.name = "stablelm", .norm = LMQ_NORM_LAYER, .qk_norm = LMQ_QK_NORM_HEADS,
+     .hf = {.classes = {{"StableLmForCausalLM", "stablelm", NULL}},
+            LAYER_EPS(1e-5), .context = 4096, .n_kv_heads = 32,
+            .theta = 10000, .partial = 0.25, .qk_norm_key = "qk_layernorm",
+            .keys = {sizes}, .begin = lmq_hf_begin_stablelm,
+            .names = LMQ_NAMES_LLAMA, .biases = {.qkv = "use_qkv_bias"},
+            .write = lmq_hf_write_stablelm},
+     .gguf = {.name = "stablelm", .keys = GPT_KEYS,
+              .finish = lmq_gguf_finish_stablelm, .head = LMQ_GGUF_HEAD_MUST,
+              .may_biases = LMQ_GGUF_BIAS_QKV,
+              .must_biases = LMQ_GGUF_BIAS_NORM}},
+    {.name = "olmo", .norm = LMQ_NORM_LAYER_PLAIN,
+     .hf = {.classes = {{"OlmoForCausalLM", "olmo", NULL}},
+            .eps = 1e-5, .context = 2048, .theta = 10000,
+            .keys = {sizes, olmo_keys}, .names = LMQ_NAMES_LLAMA, BIASES},
+     .gguf = {.name = "olmo", .keys = GPT_KEYS | LMQ_GGUF_CLIP,
+              .has_rotary_pairs = true}},
+    {.name = "olmo2", .norm_place = LMQ_NORMS_AFTER,
+     .qk_norm = LMQ_QK_NORM_WHOLE, .window_period = 4,
+     .hf = {.classes = {{"Olmo2ForCausalLM", "olmo2", NULL}},
+            RMS_EPS(1e-5), .context = 2048, .theta = 10000,
+            .keys = {sizes, head_dim}, .names = LMQ_NAMES_LLAMA, BIASES},
+     .gguf = {.name = "olmo2",
+              .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW | LMQ_GGUF_LOCAL,
+              .finish = lmq_gguf_finish_olmo2,
+              .head = LMQ_GGUF_HEAD_MUST}},
+    /* Only layers without a window scale what they turn by. */
+    {.name = "olmo3", .norm_place = LMQ_NORMS_AFTER,
+     .qk_norm = LMQ_QK_NORM_WHOLE, .window_period = 4,
+     .hf = {.classes = {{"Olmo3ForCausalLM", "olmo3", NULL}},
+            RMS_EPS(1e-5), .context = 2048, .theta = 500000,
+            .local_theta = 500000, .has_layer_types = true,
+            .keys = {sizes, mistral_keys},
+            .windows = lmq_hf_windows_by_period,
+            .names = LMQ_NAMES_LLAMA, BIASES},
+     .gguf = {.name = "olmo2"}},
+    {.name = "granite",
+     .hf = {.classes = {{"GraniteForCausalLM", "granite", NULL}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, granite_keys}, .finish = lmq_hf_finish_granite,
+            .names = LMQ_NAMES_LLAMA, MLP_BIASES,
+            .write = lmq_hf_write_granite},
+     .gguf = {.name = "granite", .keys = LLAMA_KEYS | LMQ_GGUF_SCALES,
+              .has_rotary_pairs = true, .may_biases = LLAMA_BIASES}},
+    {.name = "cohere", .norm = LMQ_NORM_LAYER,
+     .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM,
+     .qk_norm = LMQ_QK_NORM_HEADS,
+     .hf = {.classes = {{"CohereForCausalLM", "cohere", NULL}},
+            .source = {.has_rotary_pairs = true},
+            LAYER_EPS(1e-5), .context = 8192, .theta = 500000,
+            .has_tied_head = true, .qk_norm_key = "use_qk_norm",
+            .keys = {sizes, cohere_keys}},
+     .gguf = {.name = "command-r", .keys = GPT_KEYS | LMQ_GGUF_LOGIT,
+              .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_NEVER}},
+    {.name = "deepseek2",
+     .hf = {.classes = {{"DeepseekV2ForCausalLM", "deepseek_v2", NULL}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, latent_keys, deepseek2_keys},
+            .begin = lmq_hf_begin_deepseek,
+            .finish = lmq_hf_finish_deepseek2},
+     .gguf = {.name = "deepseek2",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_LATENT,
+              .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "deepseek2",
+     .hf = {.classes = {{"DeepseekV3ForCausalLM", "deepseek_v3", NULL}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-6), .context = 4096, .theta = 10000,
+            .keys = {sizes, latent_keys, deepseek3_keys},
+            .begin = lmq_hf_begin_deepseek,
+            .finish = lmq_hf_finish_deepseek3}},
+    {.name = "smollm3",
+     .hf = {.classes = {{"SmolLM3ForCausalLM", "smollm3", NULL}},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 4, .theta = 2e6,
+            .has_tied_head = true, .has_layer_types = true,
+            .keys = {sizes, head_dim}, .windows = lmq_hf_windows_smollm3,
+            .names = LMQ_NAMES_LLAMA, MLP_BIASES,
+            .write = lmq_hf_write_smollm3},
+     .gguf = {.name = "smollm3", .keys = LLAMA_KEYS,
+              .has_rotary_pairs = true, .finish = lmq_gguf_finish_smollm3}},
+};
+
+#define N_FAMILIES (sizeof(families) / sizeof(families[0]))
+
+/* ---- Finding a row ---- */
+
+static bool
+is_same(const char *a, const char *b)
+{
+    return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+const struct lmq_family *
+lmq_family_of_class(const char *class_name, const char *model_type,
+                    const struct lmq_hf_class **class)
+{
+    for (size_t i = 0; i < N_FAMILIES * LMQ_HF_MOST_CLASSES; i++) {
+        const struct lmq_family *family = &families[i / LMQ_HF_MOST_CLASSES];
+        *class = &family->hf.classes[i % LMQ_HF_MOST_CLASSES];
+        if (class_name != NULL ? is_same(class_name, (*class)->name)
+                               : is_same(model_type, (*class)->type))
+            return family;
+    }
+    return NULL;
+}
+
+const struct lmq_family *
+lmq_family_of_gguf(const char *name, size_t size)
+{
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        if (families[i].gguf.name != NULL &&
+            strlen(families[i].gguf.name) == size &&
+            memcmp(families[i].gguf.name, name, size) == 0)
+            return &families[i];
+    return NULL;
+}
+
+const struct lmq_family *
+lmq_family_find(const char *architecture)
+{
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        if (is_same(architecture, families[i].name))
+            return &families[i];
+    return NULL;
+}

@@ -1,0 +1,265 @@
+/*
+ * hparams.h - the description of a decoder-only model, in one form for all
+ * formats.
+ *
+ * A reader fills in what its file says and the defaults that its format
+ * implies; the runtime is one skeleton that does what stands here and knows
+ * no families. What a file asks for and this program does not understand goes
+ * to `unsupported`: such a model can be converted and inspected, not run.
+ *
+ * The description of a plain Llama is what lmq_hparams_init() sets, but for
+ * the sizes. lmq(5), "Metadata", says what each key means.
+ */
+#ifndef LMQ_FORMATS_MODEL_HPARAMS_H
+#define LMQ_FORMATS_MODEL_HPARAMS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lmquant.h"
+
+#define LMQ_MAX_EOS 8
+
+/* Caps on numbers from files: far above any model, far below overflow. */
+#define LMQ_MAX_LAYERS 4096
+#define LMQ_MAX_HEADS 65536
+#define LMQ_MAX_EXPERTS 4096
+#define LMQ_MAX_WIDTH (1 << 24)
+#define LMQ_MAX_CONTEXT (1 << 28)
+#define LMQ_MAX_ROPE_FACTORS 512
+
+enum lmq_norm {
+    LMQ_NORM_RMS,         /* x / rms(x) * weight */
+    LMQ_NORM_LAYER,       /* (x - mean) / sd * weight, + bias if there is one */
+    LMQ_NORM_LAYER_PLAIN, /* the same without weight and bias */
+    LMQ_NORM_COUNT
+};
+
+/* Where a block's norms stand: before attention and feed-forward, or behind
+ * them and before their result is added, or both. */
+enum lmq_norm_place {
+    LMQ_NORMS_BEFORE,
+    LMQ_NORMS_AFTER,
+    LMQ_NORMS_AROUND,
+    LMQ_NORM_PLACE_COUNT
+};
+
+/* Attention and feed-forward one after the other, or both from the same
+ * residual stream: each with its norm, or with one for both. */
+enum lmq_residual {
+    LMQ_RESIDUAL_SEQUENTIAL,
+    LMQ_RESIDUAL_PARALLEL,
+    LMQ_RESIDUAL_PARALLEL_ONE_NORM,
+    LMQ_RESIDUAL_COUNT
+};
+
+/* Norms (of the model's kind) of queries and keys, before they turn. */
+enum lmq_qk_norm {
+    LMQ_QK_NORM_NONE,
+    LMQ_QK_NORM_HEAD,  /* each head; one weight of head_dim for all */
+    LMQ_QK_NORM_HEADS, /* each head; weights of its own */
+    LMQ_QK_NORM_WHOLE, /* all heads together */
+    LMQ_QK_NORM_COUNT
+};
+
+enum lmq_positions {
+    LMQ_POSITIONS_ROTARY,
+    LMQ_POSITIONS_LEARNED, /* a table, added to the embedding */
+    LMQ_POSITIONS_ALIBI,   /* scores minus slope times distance */
+    LMQ_POSITIONS_ALIBI_SCALED, /* the same, before attn_scale */
+    LMQ_POSITIONS_NONE,
+    LMQ_POSITIONS_COUNT
+};
+
+enum lmq_rope_scaling {
+    LMQ_ROPE_PLAIN,
+    LMQ_ROPE_LINEAR,
+    LMQ_ROPE_LLAMA3,
+    LMQ_ROPE_NTK,      /* another base, by rope_factor */
+    LMQ_ROPE_DYNAMIC,  /* the same, growing with the position */
+    LMQ_ROPE_YARN,
+    LMQ_ROPE_LONGROPE, /* rope_short, or rope_long past rope_context */
+    LMQ_ROPE_FACTORS,  /* rope_short, always */
+    LMQ_ROPE_SCALING_COUNT
+};
+
+enum lmq_activation {
+    LMQ_ACTIVATION_SILU,
+    LMQ_ACTIVATION_GELU,      /* by erf */
+    LMQ_ACTIVATION_GELU_TANH, /* by tanh */
+    LMQ_ACTIVATION_RELU,
+    LMQ_ACTIVATION_SIGMOID,
+    LMQ_ACTIVATION_COUNT
+};
+
+/* How a router's logits become the weights of the chosen experts. */
+enum lmq_router {
+    LMQ_ROUTER_SOFTMAX,        /* over all experts, then choose */
+    LMQ_ROUTER_SOFTMAX_CHOSEN, /* choose, then over the chosen */
+    LMQ_ROUTER_SIGMOID,
+    LMQ_ROUTER_COUNT
+};
+
+/* What a group of experts is worth when groups are chosen first. */
+enum lmq_group_worth {
+    LMQ_GROUP_WORTH_BEST,     /* its best expert */
+    LMQ_GROUP_WORTH_BEST_TWO, /* the sum of its two best */
+    LMQ_GROUP_WORTH_COUNT
+};
+
+/* What is different in a layer; 0: what the description says of all. */
+enum lmq_layer_kind {
+    LMQ_LAYER_FULL = 1,    /* no sliding window, though the others have one */
+    LMQ_LAYER_STILL = 2,   /* queries and keys do not turn */
+    LMQ_LAYER_DENSE = 4    /* one feed-forward, the others have experts */
+};
+
+enum lmq_tie { LMQ_TIE_UNSAID, LMQ_TIE_NO, LMQ_TIE_YES };
+
+struct lmq_hparams {
+    char architecture[64];   /* "llama", "mistral", ... or "" */
+    char unsupported[160];   /* why it cannot run, or "" */
+
+    uint32_t n_layers;
+    uint32_t dim;
+    uint32_t vocab_size;
+    uint32_t context;        /* positions it was trained for */
+    unsigned char layers[LMQ_MAX_LAYERS]; /* bits of lmq_layer_kind */
+
+    /* Blocks */
+    enum lmq_norm norm;
+    double norm_eps;
+    enum lmq_norm_place norm_place;
+    enum lmq_residual residual;
+    double embedding_scale;  /* of the embedding; 1 */
+    double residual_scale;   /* of what is added to the residual stream; 1 */
+    double logit_scale;      /* of the logits; 1 */
+    double logit_softcap;    /* cap * tanh(x / cap); 0: none */
+
+    /* Attention. With kv_lora_rank (latent attention, "MLA") a head has
+     * head_dim - rotary_dim still dimensions before the rotary ones, and
+     * the cache holds kv_lora_rank + rotary_dim numbers for all heads. */
+    uint32_t n_heads;
+    uint32_t n_kv_heads;
+    uint32_t head_dim;
+    uint32_t value_dim;      /* of a head's values; 0: head_dim */
+    uint32_t q_lora_rank;    /* queries by two matrices; 0: by one */
+    uint32_t kv_lora_rank;   /* 0: no latent attention */
+    uint32_t sliding_window; /* 0: none */
+    double attn_scale;       /* of the scores; 0: 1 / sqrt(head_dim) */
+    double attn_softcap;     /* of the scores; 0: none */
+    double qkv_clip;         /* limits queries, keys, values; 0: none */
+    enum lmq_qk_norm qk_norm;
+    bool has_sinks;          /* a logit for nothing in each head's softmax */
+
+    /* Positions */
+    enum lmq_positions positions;
+    uint32_t rotary_dim;     /* the first dimensions of a head; 0: all */
+    double rope_theta;
+    double rope_local_theta; /* layers with a window: this base, unscaled; 0:
+                                like the others */
+    enum lmq_rope_scaling rope_scaling;
+    double rope_factor, rope_low_factor, rope_high_factor;
+    double rope_beta_fast, rope_beta_slow; /* YaRN: 32, 1 */
+    double rope_attention_factor; /* of cosines and sines; 1 */
+    uint32_t rope_context;   /* context before scaling */
+    uint32_t n_rope_factors; /* rotary dimensions / 2, where there are any */
+    double rope_short[LMQ_MAX_ROPE_FACTORS]; /* divide the frequencies */
+    double rope_long[LMQ_MAX_ROPE_FACTORS];
+
+    /* Feed-forward */
+    uint32_t hidden_dim;
+    enum lmq_activation activation;
+    bool is_gated;           /* act(gate x) * (up x), else act(up x) */
+
+    /* Experts */
+    uint32_t n_experts;      /* 0: none */
+    uint32_t n_experts_used; /* per token */
+    uint32_t expert_dim;     /* hidden dimensions of each */
+    uint32_t shared_dim;     /* hidden dimensions of the shared ones; 0: none */
+    enum lmq_router router;
+    bool router_renormalises; /* the chosen weights sum to 1 */
+    bool router_corrects;    /* a bias that counts for choosing only */
+    double router_scale;     /* of the weights; 1 */
+    uint32_t n_expert_groups; /* 0: no choice of groups */
+    uint32_t n_expert_groups_used;
+    enum lmq_group_worth expert_group_worth;
+
+    enum lmq_tie tie;        /* what the configuration says */
+    int32_t bos;             /* -1: none */
+    int32_t eos[LMQ_MAX_EOS];
+    uint32_t n_eos;
+};
+
+/* Nothing said yet: zeros, bos -1, the defaults of the Llama family. */
+void lmq_hparams_init(struct lmq_hparams *hparams);
+
+/* One way of saying each thing: what is given but has no effect, or is what
+ * the default means, becomes the default. */
+void lmq_hparams_settle(struct lmq_hparams *hparams);
+
+/* Every number within its cap, heads that divide, ...: what a forward pass
+ * divides by or allocates with. */
+enum lmq_status lmq_hparams_check(const struct lmq_hparams *hparams,
+                                  struct lmq_error *err);
+
+/* Notes why the model cannot be run; the first reason stays. */
+void lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
+    LMQ_PRINTF(2, 3);
+
+/* The first key by which two models cannot have the same tensors or do other
+ * things with them; NULL if there is none. How positions are scaled, windows,
+ * epsilons and other real numbers may differ: such models can be compared. */
+const char *lmq_hparams_difference(const struct lmq_hparams *a,
+                                   const struct lmq_hparams *b);
+
+/* What two models compute otherwise: an array of objects {"key", "a", "b"},
+ * null where one has the usual value. What has no consequence, or can be said
+ * in two ways, is no difference; nor are names and special tokens, and real
+ * numbers that are one as float32. */
+json_t *lmq_hparams_compare(const struct lmq_hparams *a,
+                            const struct lmq_hparams *b);
+
+/* Whether two say the same, but for what they say of tying: all that a
+ * container keeps. */
+bool lmq_hparams_are_same(const struct lmq_hparams *a,
+                          const struct lmq_hparams *b);
+
+/* With their defaults filled in; 0 rotary dimensions if nothing turns. */
+uint32_t lmq_hparams_rotary_dim(const struct lmq_hparams *hparams);
+uint32_t lmq_hparams_value_dim(const struct lmq_hparams *hparams);
+
+static inline bool
+lmq_layer_is(const struct lmq_hparams *hparams, size_t layer,
+             enum lmq_layer_kind kind)
+{
+    return (hparams->layers[layer] & (unsigned)kind) != 0;
+}
+
+static inline bool
+lmq_layer_has_experts(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->n_experts > 0 &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_DENSE);
+}
+
+/* Positions that a query of the layer sees; 0: all. */
+static inline uint32_t
+lmq_layer_window(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
+               ? 0
+               : hparams->sliding_window;
+}
+
+/* The form in which a container and a report keep them (lmq(5), "model").
+ * Keys that version 1.0 of the container does not have are there only where
+ * they say something else than for a Llama; *is_newer (may be NULL) tells
+ * whether there are any. */
+json_t *lmq_hparams_to_json(const struct lmq_hparams *hparams, bool *is_newer);
+enum lmq_status lmq_hparams_from_json(const json_t *json,
+                                      struct lmq_hparams *hparams,
+                                      struct lmq_error *err);
+
+#endif

@@ -1,0 +1,198 @@
+/*
+ * hparams_fields.c - the table of a description's fields, and what can be done
+ * with any of them.
+ */
+#include "config.h"
+
+#include "formats/model/hparams_fields.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- The table ---- */
+
+#define COUNT(name, presence, least, most)                                    \
+    {#name, LMQ_FIELD_COUNT, presence, LMQ_FIELD(name), least, most,          \
+     NULL, NULL, 0}
+#define REAL(name, presence)                                                  \
+    {#name, LMQ_FIELD_REAL, presence, LMQ_FIELD(name), 0, 0, NULL, NULL, 0}
+#define SWITCH(key, name)                                                     \
+    {key, LMQ_FIELD_SWITCH, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, 0}
+#define KIND(name, presence, what, ...)                                       \
+    {#name, LMQ_FIELD_KIND, presence, LMQ_FIELD(name), 0, 0, what,            \
+     (const char *const[]){__VA_ARGS__, NULL}, 0}
+#define LAYERS(key, bit)                                                      \
+    {key, LMQ_FIELD_LAYERS, LMQ_SELDOM, LMQ_FIELD(layers), 0, 0, NULL, NULL,  \
+     bit}
+#define FACTORS(name)                                                         \
+    {#name, LMQ_FIELD_FACTORS, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, \
+     0}
+
+const struct lmq_field lmq_fields[] = {
+    COUNT(n_layers, LMQ_ALWAYS, 1, LMQ_MAX_LAYERS),
+    COUNT(dim, LMQ_ALWAYS, 1, LMQ_MAX_WIDTH),
+    COUNT(hidden_dim, LMQ_ALWAYS, 1, LMQ_MAX_WIDTH),
+    COUNT(n_heads, LMQ_ALWAYS, 1, LMQ_MAX_HEADS),
+    COUNT(n_kv_heads, LMQ_ALWAYS, 1, LMQ_MAX_HEADS),
+    COUNT(head_dim, LMQ_ALWAYS, 1, LMQ_MAX_WIDTH),
+    COUNT(vocab_size, LMQ_ALWAYS, 1, LMQ_MAX_WIDTH),
+    COUNT(context, LMQ_ALWAYS, 1, LMQ_MAX_CONTEXT),
+    COUNT(sliding_window, LMQ_ALWAYS, 0, LMQ_MAX_CONTEXT),
+    COUNT(rope_context, LMQ_ALWAYS, 0, LMQ_MAX_CONTEXT),
+    REAL(norm_eps, LMQ_ALWAYS),
+    REAL(rope_theta, LMQ_ALWAYS),
+    REAL(rope_factor, LMQ_ALWAYS),
+    REAL(rope_low_factor, LMQ_ALWAYS),
+    REAL(rope_high_factor, LMQ_ALWAYS),
+    KIND(rope_scaling, LMQ_ALWAYS, "rotary scaling", "none", "linear",
+         "llama3", "ntk", "dynamic", "yarn", "longrope", "factors"),
+    COUNT(value_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(q_lora_rank, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(kv_lora_rank, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(rotary_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(n_experts, LMQ_SELDOM, 0, LMQ_MAX_EXPERTS),
+    COUNT(n_experts_used, LMQ_SELDOM, 0, LMQ_MAX_EXPERTS),
+    COUNT(expert_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(shared_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(n_expert_groups, LMQ_SELDOM, 0, LMQ_MAX_EXPERTS),
+    COUNT(n_expert_groups_used, LMQ_SELDOM, 0, LMQ_MAX_EXPERTS),
+    REAL(rope_local_theta, LMQ_SELDOM),
+    REAL(rope_beta_fast, LMQ_SELDOM),
+    REAL(rope_beta_slow, LMQ_SELDOM),
+    REAL(rope_attention_factor, LMQ_SELDOM),
+    REAL(embedding_scale, LMQ_SELDOM),
+    REAL(residual_scale, LMQ_SELDOM),
+    REAL(logit_scale, LMQ_SELDOM),
+    REAL(logit_softcap, LMQ_SELDOM),
+    REAL(attn_scale, LMQ_SELDOM),
+    REAL(attn_softcap, LMQ_SELDOM),
+    REAL(qkv_clip, LMQ_SELDOM),
+    REAL(router_scale, LMQ_SELDOM),
+    SWITCH("gated", is_gated),
+    SWITCH("sinks", has_sinks),
+    SWITCH("router_renormalises", router_renormalises),
+    SWITCH("router_corrects", router_corrects),
+    KIND(norm, LMQ_SELDOM, "norm", "rms", "layer", "layer_plain"),
+    KIND(norm_place, LMQ_SELDOM, "place of norms", "before", "after",
+         "around"),
+    KIND(residual, LMQ_SELDOM, "residual", "sequential", "parallel",
+         "parallel_one_norm"),
+    KIND(qk_norm, LMQ_SELDOM, "norm of queries and keys", "none", "head",
+         "heads", "whole"),
+    KIND(positions, LMQ_SELDOM, "kind of positions", "rotary", "learned",
+         "alibi", "alibi_scaled", "none"),
+    KIND(activation, LMQ_SELDOM, "activation", "silu", "gelu", "gelu_tanh",
+         "relu", "sigmoid"),
+    KIND(router, LMQ_SELDOM, "router", "softmax", "softmax_chosen",
+         "sigmoid"),
+    KIND(expert_group_worth, LMQ_SELDOM, "worth of expert groups", "best",
+         "best_two"),
+    LAYERS("full_layers", LMQ_LAYER_FULL),
+    LAYERS("still_layers", LMQ_LAYER_STILL),
+    LAYERS("dense_layers", LMQ_LAYER_DENSE),
+    FACTORS(rope_short),
+    FACTORS(rope_long),
+    {.key = NULL},
+};
+
+const struct lmq_field *
+lmq_field_at(size_t offset)
+{
+    const struct lmq_field *field = lmq_fields;
+
+    while (field->offset != offset) {
+        field++;
+        assert(field->key != NULL);
+    }
+    return field;
+}
+
+/* ---- Access ---- */
+
+double
+lmq_field_get(const struct lmq_field *field, const struct lmq_hparams *hparams)
+{
+    const void *at = (const char *)hparams + field->offset;
+
+    switch (field->type) {
+    case LMQ_FIELD_COUNT:
+        return *(const uint32_t *)at;
+    case LMQ_FIELD_REAL:
+        return *(const double *)at;
+    case LMQ_FIELD_SWITCH:
+        return *(const bool *)at;
+    default: { /* whichever enumeration it is */
+        int kind;
+        memcpy(&kind, at, sizeof(kind));
+        return kind;
+    }
+    }
+}
+
+void
+lmq_field_set(const struct lmq_field *field, struct lmq_hparams *hparams,
+              double value)
+{
+    void *at = (char *)hparams + field->offset;
+    int kind;
+
+    switch (field->type) {
+    case LMQ_FIELD_COUNT:
+        *(uint32_t *)at = (uint32_t)value;
+        break;
+    case LMQ_FIELD_REAL:
+        *(double *)at = value;
+        break;
+    case LMQ_FIELD_SWITCH:
+        *(bool *)at = value > 0;
+        break;
+    default:
+        kind = (int)value;
+        memcpy(at, &kind, sizeof(kind));
+    }
+}
+
+const double *
+lmq_field_factors(const struct lmq_field *field,
+                  const struct lmq_hparams *hparams)
+{
+    return (const void *)((const char *)hparams + field->offset);
+}
+
+/* ---- Comparing ---- */
+
+static bool
+is_near(double a, double b, double tolerance)
+{
+    return fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b));
+}
+
+static bool
+has_same_layers(const struct lmq_hparams *a, const struct lmq_hparams *b,
+                enum lmq_layer_kind bit)
+{
+    for (uint32_t i = 0; i < LMQ_MAX_LAYERS; i++)
+        if ((i < a->n_layers && lmq_layer_is(a, i, bit)) !=
+            (i < b->n_layers && lmq_layer_is(b, i, bit)))
+            return false;
+    return true;
+}
+
+bool
+lmq_field_is_same(const struct lmq_field *field, const struct lmq_hparams *a,
+                  const struct lmq_hparams *b, double tolerance)
+{
+    const double *x = lmq_field_factors(field, a);
+    const double *y = lmq_field_factors(field, b);
+
+    if (field->type == LMQ_FIELD_LAYERS)
+        return has_same_layers(a, b, field->bit);
+    if (field->type != LMQ_FIELD_FACTORS)
+        return is_near(lmq_field_get(field, a), lmq_field_get(field, b),
+                       field->type == LMQ_FIELD_REAL ? tolerance : 0);
+    for (uint32_t i = 0; i < a->n_rope_factors && i < b->n_rope_factors; i++)
+        if (!is_near(x[i], y[i], tolerance))
+            return false;
+    return a->n_rope_factors == b->n_rope_factors;
+}

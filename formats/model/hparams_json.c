@@ -1,0 +1,248 @@
+/*
+ * hparams_json.c - descriptions as JSON: the object "model" of lmq(5).
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/report.h"
+#include "formats/model/hparams_fields.h"
+
+/* ---- To JSON ---- */
+
+static json_t *
+layers_to_json(const struct lmq_hparams *hparams, enum lmq_layer_kind kind)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < hparams->n_layers; i++)
+        if (lmq_layer_is(hparams, i, kind))
+            lmq_append(&list, json_integer(i));
+    return list;
+}
+
+static json_t *
+factors_to_json(const struct lmq_hparams *hparams, const double *factors)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < hparams->n_rope_factors; i++)
+        lmq_append(&list, lmq_json_number(factors[i]));
+    return list;
+}
+
+json_t *
+lmq_field_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
+{
+    switch (f->type) {
+    case LMQ_FIELD_COUNT:
+        return json_integer((json_int_t)lmq_field_get(f, hparams));
+    case LMQ_FIELD_REAL:
+        return lmq_json_number(lmq_field_get(f, hparams));
+    case LMQ_FIELD_SWITCH:
+        return json_boolean(lmq_field_get(f, hparams) > 0);
+    case LMQ_FIELD_KIND:
+        return json_string(f->names[(int)lmq_field_get(f, hparams)]);
+    case LMQ_FIELD_LAYERS:
+        return layers_to_json(hparams, f->bit);
+    default:
+        return factors_to_json(hparams, lmq_field_factors(f, hparams));
+    }
+}
+
+json_t *
+lmq_hparams_to_json(const struct lmq_hparams *hparams, bool *is_newer)
+{
+    json_t *json = json_object(), *eos = json_array();
+    const struct lmq_field *f = lmq_fields;
+    struct lmq_hparams usual;
+    bool has_seldom = false;
+
+    lmq_hparams_init(&usual);
+    lmq_put(&json, "architecture", lmq_json_text(hparams->architecture));
+    if (hparams->unsupported[0] != '\0')
+        lmq_put(&json, "unsupported", lmq_json_text(hparams->unsupported));
+    for (; f->presence == LMQ_ALWAYS; f++)
+        lmq_put(&json, f->key, lmq_field_to_json(f, hparams));
+    if (hparams->bos >= 0)
+        lmq_put(&json, "bos", json_integer(hparams->bos));
+    for (uint32_t i = 0; i < hparams->n_eos; i++)
+        lmq_append(&eos, json_integer(hparams->eos[i]));
+    lmq_put(&json, "eos", eos);
+    /* What version 1.0 does not know. */
+    for (; f->key != NULL; f++)
+        if (!lmq_field_is_same(f, hparams, &usual, 0)) {
+            lmq_put(&json, f->key, lmq_field_to_json(f, hparams));
+            has_seldom = true;
+        }
+    if (is_newer != NULL)
+        *is_newer = has_seldom;
+    return json;
+}
+
+/* ---- From JSON ---- */
+
+static enum lmq_status
+read_count(const struct lmq_field *f, const json_t *value,
+           struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    json_int_t count = json_integer_value(value);
+
+    if (!json_is_integer(value) || count < 0 || count > f->most)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s is no number up to %u", f->key,
+                        f->most);
+    lmq_field_set(f, hparams, (double)count);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_real(const struct lmq_field *f, const json_t *value,
+          struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    if (!json_is_number(value))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the model's %s is no number",
+                        f->key);
+    lmq_field_set(f, hparams, json_number_value(value));
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_switch(const struct lmq_field *f, const json_t *value,
+            struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    if (!json_is_boolean(value))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s is neither true nor false", f->key);
+    lmq_field_set(f, hparams, json_is_true(value));
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_kind(const struct lmq_field *f, const json_t *value,
+          struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    const char *name = json_string_value(value);
+    int kind = 0;
+
+    (void)err;
+    while (f->names[kind] != NULL &&
+           (name == NULL || strcmp(name, f->names[kind]) != 0))
+        kind++;
+    if (f->names[kind] != NULL)
+        lmq_field_set(f, hparams, kind);
+    else
+        lmq_hparams_refuse(hparams, "%s '%.60s'", f->what,
+                           name == NULL ? "" : name);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_layers(const struct lmq_field *f, const json_t *list,
+            struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    const json_t *layer;
+    size_t i;
+
+    if (!json_is_array(list))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the model's %s are no list",
+                        f->key);
+    json_array_foreach(list, i, layer) {
+        json_int_t number = json_integer_value(layer);
+        if (!json_is_integer(layer) || number < 0 ||
+            number >= hparams->n_layers)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the model's %s name a layer that it does not "
+                            "have",
+                            f->key);
+        hparams->layers[number] |= (unsigned char)f->bit;
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_factors(const struct lmq_field *f, const json_t *list,
+             struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    double *factors = (void *)((char *)hparams + f->offset);
+    size_t i, n = json_array_size(list);
+    bool is_first = f->offset == LMQ_FIELD(rope_short);
+    const json_t *factor;
+
+    if (!json_is_array(list) || n > LMQ_MAX_ROPE_FACTORS ||
+        (!is_first && n != hparams->n_rope_factors))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s are no list of up to %d numbers, as "
+                        "many as of the other kind",
+                        f->key, LMQ_MAX_ROPE_FACTORS);
+    hparams->n_rope_factors = (uint32_t)n;
+    json_array_foreach(list, i, factor)
+        factors[i] = json_number_value(factor);
+    return LMQ_OK;
+}
+
+/* A key that version 1.0 knows must be there, but for the kind of scaling,
+ * which then is one that we do not know. */
+static enum lmq_status
+read_fields(const json_t *json, struct lmq_hparams *hparams,
+            struct lmq_error *err)
+{
+    static enum lmq_status (*const read[])(
+        const struct lmq_field *f, const json_t *value,
+        struct lmq_hparams *hparams, struct lmq_error *err) = {
+        [LMQ_FIELD_COUNT] = read_count,   [LMQ_FIELD_REAL] = read_real,
+        [LMQ_FIELD_SWITCH] = read_switch, [LMQ_FIELD_KIND] = read_kind,
+        [LMQ_FIELD_LAYERS] = read_layers, [LMQ_FIELD_FACTORS] = read_factors,
+    };
+
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++) {
+        const json_t *value = json_object_get(json, f->key);
+        enum lmq_status status =
+            value == NULL && f->presence == LMQ_SELDOM
+                ? LMQ_OK
+                : read[f->type](f, value, hparams, err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    return LMQ_OK;
+}
+
+static void
+read_text(const json_t *json, const char *key, char *text, size_t size)
+{
+    const char *value = json_string_value(json_object_get(json, key));
+
+    snprintf(text, size, "%s", value == NULL ? "" : value);
+}
+
+static void
+read_ids(const json_t *json, struct lmq_hparams *hparams)
+{
+    const json_t *bos = json_object_get(json, "bos");
+    json_t *eos = json_object_get(json, "eos"), *id;
+    size_t i;
+
+    if (json_is_integer(bos) && json_integer_value(bos) >= 0 &&
+        json_integer_value(bos) <= INT32_MAX)
+        hparams->bos = (int32_t)json_integer_value(bos);
+    json_array_foreach(eos, i, id)
+        if (json_is_integer(id) && json_integer_value(id) >= 0 &&
+            json_integer_value(id) <= INT32_MAX && hparams->n_eos < LMQ_MAX_EOS)
+            hparams->eos[hparams->n_eos++] = (int32_t)json_integer_value(id);
+}
+
+enum lmq_status
+lmq_hparams_from_json(const json_t *json, struct lmq_hparams *hparams,
+                      struct lmq_error *err)
+{
+    lmq_hparams_init(hparams);
+    read_text(json, "architecture", hparams->architecture,
+              sizeof(hparams->architecture));
+    /* The first reason stays: that of whoever wrote it. */
+    read_text(json, "unsupported", hparams->unsupported,
+              sizeof(hparams->unsupported));
+    read_ids(json, hparams);
+    return read_fields(json, hparams, err);
+}

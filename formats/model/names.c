@@ -1,0 +1,437 @@
+/*
+ * names.c - the naming conventions, as tables.
+ *
+ * Canonical names are those of GGUF. In a pattern '#' stands for the number
+ * of a layer, '@' for that of an expert or a head.
+ */
+#include "config.h"
+
+#include "formats/model/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/model/hparams.h"
+
+/* Where a role stands: tensors go by layer, block, item, order. So those of
+ * one expert stand together. */
+struct role_info {
+    const char *name; /* without ".weight" */
+    bool is_per_layer;
+    enum { NO_ITEMS, EXPERTS, HEADS, PERHAPS_HEADS } items;
+    int block, order;
+};
+
+static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
+    [LMQ_ROLE_OTHER] = {"", false, NO_ITEMS, 0, 0},
+    [LMQ_ROLE_EMBEDDING] = {"token_embd", false, NO_ITEMS, 0, 0},
+    [LMQ_ROLE_POSITIONS] = {"position_embd", false, NO_ITEMS, 0, 1},
+    [LMQ_ROLE_ATTN_NORM] = {"attn_norm", true, NO_ITEMS, 0, 0},
+    [LMQ_ROLE_ATTN_Q] = {"attn_q", true, NO_ITEMS, 0, 1},
+    [LMQ_ROLE_ATTN_QKV] = {"attn_qkv", true, NO_ITEMS, 0, 1},
+    [LMQ_ROLE_ATTN_Q_A] = {"attn_q_a", true, NO_ITEMS, 0, 2},
+    [LMQ_ROLE_ATTN_Q_A_NORM] = {"attn_q_a_norm", true, NO_ITEMS, 0, 3},
+    [LMQ_ROLE_ATTN_Q_B] = {"attn_q_b", true, NO_ITEMS, 0, 4},
+    [LMQ_ROLE_ATTN_KV_A] = {"attn_kv_a_mqa", true, NO_ITEMS, 0, 5},
+    [LMQ_ROLE_ATTN_KV_A_NORM] = {"attn_kv_a_norm", true, NO_ITEMS, 0, 6},
+    [LMQ_ROLE_ATTN_KV_B] = {"attn_kv_b", true, NO_ITEMS, 0, 7},
+    [LMQ_ROLE_ATTN_K] = {"attn_k", true, NO_ITEMS, 0, 8},
+    [LMQ_ROLE_ATTN_V] = {"attn_v", true, NO_ITEMS, 0, 9},
+    [LMQ_ROLE_ATTN_Q_NORM] = {"attn_q_norm", true, PERHAPS_HEADS, 0, 10},
+    [LMQ_ROLE_ATTN_K_NORM] = {"attn_k_norm", true, PERHAPS_HEADS, 0, 11},
+    [LMQ_ROLE_ATTN_SINKS] = {"attn_sinks", true, NO_ITEMS, 0, 12},
+    [LMQ_ROLE_ATTN_K_B] = {"attn_k_b", true, HEADS, 1, 0},
+    [LMQ_ROLE_ATTN_V_B] = {"attn_v_b", true, HEADS, 1, 1},
+    [LMQ_ROLE_ATTN_OUT] = {"attn_output", true, NO_ITEMS, 2, 0},
+    [LMQ_ROLE_ATTN_POST_NORM] = {"post_attention_norm", true, NO_ITEMS, 2, 1},
+    [LMQ_ROLE_FFN_NORM] = {"ffn_norm", true, NO_ITEMS, 2, 2},
+    [LMQ_ROLE_ROUTER] = {"ffn_gate_inp", true, NO_ITEMS, 2, 3},
+    [LMQ_ROLE_ROUTER_CORRECTION] = {"exp_probs_b", true, NO_ITEMS, 2, 4},
+    [LMQ_ROLE_FFN_GATE] = {"ffn_gate", true, EXPERTS, 3, 0},
+    [LMQ_ROLE_FFN_UP] = {"ffn_up", true, EXPERTS, 3, 1},
+    [LMQ_ROLE_FFN_DOWN] = {"ffn_down", true, EXPERTS, 3, 2},
+    [LMQ_ROLE_FFN_GATE_UP] = {"ffn_gate_up", true, NO_ITEMS, 3, 3},
+    [LMQ_ROLE_EXPERTS_GATE] = {"ffn_gate_exps", true, NO_ITEMS, 3, 4},
+    [LMQ_ROLE_EXPERTS_UP] = {"ffn_up_exps", true, NO_ITEMS, 3, 5},
+    [LMQ_ROLE_EXPERTS_DOWN] = {"ffn_down_exps", true, NO_ITEMS, 3, 6},
+    [LMQ_ROLE_SHARED_SWITCH] = {"ffn_gate_inp_shexp", true, NO_ITEMS, 4, 0},
+    [LMQ_ROLE_SHARED_GATE] = {"ffn_gate_shexp", true, NO_ITEMS, 4, 1},
+    [LMQ_ROLE_SHARED_UP] = {"ffn_up_shexp", true, NO_ITEMS, 4, 2},
+    [LMQ_ROLE_SHARED_DOWN] = {"ffn_down_shexp", true, NO_ITEMS, 4, 3},
+    [LMQ_ROLE_FFN_POST_NORM] = {"post_ffw_norm", true, NO_ITEMS, 5, 0},
+    [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 0, 2},
+    [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 0, 3},
+};
+
+/* In which names a convention is written; all are read. */
+enum { READ = 0, LLAMA = 1, MIXTRAL = 2, BOTH = LLAMA | MIXTRAL };
+
+/* Without prefixes and without ".weight" or ".bias". */
+static const struct {
+    const char *pattern;
+    enum lmq_role role;
+    unsigned names;
+} conventions[] = {
+    /* Hugging Face, Llama and its many relatives */
+    {"embed_tokens", LMQ_ROLE_EMBEDDING, BOTH},
+    {"layers.#.input_layernorm", LMQ_ROLE_ATTN_NORM, BOTH},
+    {"layers.#.self_attn.q_proj", LMQ_ROLE_ATTN_Q, BOTH},
+    {"layers.#.self_attn.k_proj", LMQ_ROLE_ATTN_K, BOTH},
+    {"layers.#.self_attn.v_proj", LMQ_ROLE_ATTN_V, BOTH},
+    {"layers.#.self_attn.o_proj", LMQ_ROLE_ATTN_OUT, BOTH},
+    /* normalise.c knows when this is another norm */
+    {"layers.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM, BOTH},
+    {"layers.#.mlp.gate_proj", LMQ_ROLE_FFN_GATE, LLAMA},
+    {"layers.#.mlp.up_proj", LMQ_ROLE_FFN_UP, LLAMA},
+    {"layers.#.mlp.down_proj", LMQ_ROLE_FFN_DOWN, LLAMA},
+    {"norm", LMQ_ROLE_OUTPUT_NORM, BOTH},
+    {"lm_head", LMQ_ROLE_HEAD, BOTH},
+    {"layers.#.self_attn.q_norm", LMQ_ROLE_ATTN_Q_NORM, LLAMA},
+    {"layers.#.self_attn.k_norm", LMQ_ROLE_ATTN_K_NORM, LLAMA},
+    {"layers.#.self_attn.q_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},
+    {"layers.#.self_attn.k_layernorm", LMQ_ROLE_ATTN_K_NORM, READ},
+    {"layers.#.self_attn.q_layernorm.norms.@", LMQ_ROLE_ATTN_Q_NORM, LLAMA},
+    {"layers.#.self_attn.k_layernorm.norms.@", LMQ_ROLE_ATTN_K_NORM, LLAMA},
+    {"layers.#.pre_feedforward_layernorm", LMQ_ROLE_FFN_NORM, READ},
+    {"layers.#.post_feedforward_layernorm", LMQ_ROLE_FFN_POST_NORM, LLAMA},
+    /* ... fused, as Phi 3 has them */
+    {"layers.#.self_attn.qkv_proj", LMQ_ROLE_ATTN_QKV, READ},
+    {"layers.#.mlp.gate_up_proj", LMQ_ROLE_FFN_GATE_UP, READ},
+    /* ... with experts: Qwen, DeepSeek, Mixtral */
+    {"layers.#.mlp.gate", LMQ_ROLE_ROUTER, LLAMA},
+    {"layers.#.mlp.gate.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
+     READ},
+    {"layers.#.mlp.experts.@.gate_proj", LMQ_ROLE_FFN_GATE, LLAMA},
+    {"layers.#.mlp.experts.@.up_proj", LMQ_ROLE_FFN_UP, LLAMA},
+    {"layers.#.mlp.experts.@.down_proj", LMQ_ROLE_FFN_DOWN, LLAMA},
+    {"layers.#.mlp.shared_expert_gate", LMQ_ROLE_SHARED_SWITCH, LLAMA},
+    {"layers.#.mlp.shared_expert.gate_proj", LMQ_ROLE_SHARED_GATE, LLAMA},
+    {"layers.#.mlp.shared_expert.up_proj", LMQ_ROLE_SHARED_UP, LLAMA},
+    {"layers.#.mlp.shared_expert.down_proj", LMQ_ROLE_SHARED_DOWN, LLAMA},
+    {"layers.#.mlp.shared_experts.gate_proj", LMQ_ROLE_SHARED_GATE, READ},
+    {"layers.#.mlp.shared_experts.up_proj", LMQ_ROLE_SHARED_UP, READ},
+    {"layers.#.mlp.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
+    {"layers.#.block_sparse_moe.gate", LMQ_ROLE_ROUTER, MIXTRAL},
+    {"layers.#.block_sparse_moe.experts.@.w1", LMQ_ROLE_FFN_GATE, MIXTRAL},
+    {"layers.#.block_sparse_moe.experts.@.w3", LMQ_ROLE_FFN_UP, MIXTRAL},
+    {"layers.#.block_sparse_moe.experts.@.w2", LMQ_ROLE_FFN_DOWN, MIXTRAL},
+    /* ... with latent attention: DeepSeek */
+    {"layers.#.self_attn.q_a_proj", LMQ_ROLE_ATTN_Q_A, READ},
+    {"layers.#.self_attn.q_a_layernorm", LMQ_ROLE_ATTN_Q_A_NORM, READ},
+    {"layers.#.self_attn.q_b_proj", LMQ_ROLE_ATTN_Q_B, READ},
+    {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A, READ},
+    {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
+    {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B, READ},
+    /* Phi 2 */
+    {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.mlp.fc2", LMQ_ROLE_FFN_DOWN, READ},
+    {"final_layernorm", LMQ_ROLE_OUTPUT_NORM, READ},
+    /* GPT-2 */
+    {"wte", LMQ_ROLE_EMBEDDING, READ},
+    {"wpe", LMQ_ROLE_POSITIONS, READ},
+    {"h.#.ln_1", LMQ_ROLE_ATTN_NORM, READ},
+    {"h.#.attn.c_attn", LMQ_ROLE_ATTN_QKV, READ},
+    {"h.#.attn.c_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"h.#.ln_2", LMQ_ROLE_FFN_NORM, READ},
+    {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},
+    {"h.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN, READ},
+    {"ln_f", LMQ_ROLE_OUTPUT_NORM, READ},
+    /* GPT-NeoX */
+    {"embed_in", LMQ_ROLE_EMBEDDING, READ},
+    {"layers.#.attention.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
+    {"layers.#.attention.dense", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN, READ},
+    {"final_layer_norm", LMQ_ROLE_OUTPUT_NORM, READ},
+    {"embed_out", LMQ_ROLE_HEAD, READ},
+    /* Falcon */
+    {"word_embeddings", LMQ_ROLE_EMBEDDING, READ},
+    {"h.#.input_layernorm", LMQ_ROLE_ATTN_NORM, READ},
+    {"h.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM, READ},
+    {"h.#.ln_attn", LMQ_ROLE_ATTN_NORM, READ},
+    {"h.#.ln_mlp", LMQ_ROLE_FFN_NORM, READ},
+    {"h.#.self_attention.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
+    {"h.#.self_attention.dense", LMQ_ROLE_ATTN_OUT, READ},
+    {"h.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP, READ},
+    {"h.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN, READ},
+    /* Meta, and llama2.c which follows it */
+    {"tok_embeddings", LMQ_ROLE_EMBEDDING, READ},
+    {"layers.#.attention_norm", LMQ_ROLE_ATTN_NORM, READ},
+    {"layers.#.attention.wq", LMQ_ROLE_ATTN_Q, READ},
+    {"layers.#.attention.wk", LMQ_ROLE_ATTN_K, READ},
+    {"layers.#.attention.wv", LMQ_ROLE_ATTN_V, READ},
+    {"layers.#.attention.wo", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.ffn_norm", LMQ_ROLE_FFN_NORM, READ},
+    {"layers.#.feed_forward.w1", LMQ_ROLE_FFN_GATE, READ},
+    {"layers.#.feed_forward.w3", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.feed_forward.w2", LMQ_ROLE_FFN_DOWN, READ},
+    {"output", LMQ_ROLE_HEAD, READ},
+};
+
+/* In any order, any number of times. */
+static const char *const prefixes[] = {
+    "module.",         "_orig_mod.", "model.",      "transformer.",
+    "language_model.", "gpt_neox.",  "text_model.",
+};
+
+/* What old checkpoints carry and everybody computes, by the end of the name;
+ * what belongs to other senses than text, by its beginning. */
+static const char computed[] = "it can be computed";
+static const char other_senses[] = "it is no part of the language model";
+
+static const struct {
+    bool is_start;
+    const char *text;
+    const char *reason;
+} ignorable[] = {
+    {false, "rotary_emb.inv_freq", computed},
+    {false, "rope.freqs", computed},
+    {false, "attention.mask", computed},
+    {false, ".attn.bias", computed},
+    {false, ".attention.bias", computed},
+    {false, "masked_bias", computed},
+    {false, "freqs_cos", computed},
+    {false, "freqs_sin", computed},
+    {true, "vision_tower.", other_senses},
+    {true, "multi_modal_projector.", other_senses},
+};
+
+static const char *
+skip_prefixes(const char *name)
+{
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        size_t n = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], n) == 0)
+            return skip_prefixes(name + n);
+    }
+    return name;
+}
+
+/* Digits without leading zeros, below `end`. */
+static const char *
+parse_number(const char *text, int32_t end, int32_t *number)
+{
+    int32_t value = 0;
+    const char *p = text;
+
+    while (*p >= '0' && *p <= '9') {
+        if ((p > text && value == 0) || value >= end)
+            return NULL;
+        value = value * 10 + (*p++ - '0');
+    }
+    if (p == text || value >= end)
+        return NULL;
+    *number = value;
+    return p;
+}
+
+/* The part of the name behind the pattern, NULL if it does not match. */
+static const char *
+match(const char *pattern, const char *name, struct lmq_place *place)
+{
+    place->layer = place->item = -1;
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '#')
+            name = parse_number(name, LMQ_MAX_LAYERS, &place->layer);
+        else if (*pattern == '@')
+            name = parse_number(name, LMQ_MAX_ITEMS, &place->item);
+        else if (*pattern == '!') /* a bias by another name */
+            return *name == '\0' ? ".bias" : NULL;
+        else if (*name++ != *pattern)
+            return NULL;
+        if (name == NULL)
+            return NULL;
+    }
+    return name;
+}
+
+static bool
+parse_part(const char *suffix, enum lmq_part *part)
+{
+    *part = strcmp(suffix, ".bias") == 0 ? LMQ_PART_BIAS : LMQ_PART_WEIGHT;
+    return *part == LMQ_PART_BIAS || strcmp(suffix, ".weight") == 0;
+}
+
+/* "blk.3.ffn_up.weight", "blk.3.ffn_up.7.weight". */
+static bool
+parse_canonical(const char *stored, struct lmq_place *place)
+{
+    for (int role = 1; role < LMQ_ROLE_STORED_COUNT; role++) {
+        const struct role_info *info = &roles[role];
+        const char *rest = stored;
+        place->layer = place->item = -1;
+        if (info->is_per_layer)
+            rest = match("blk.#.", stored, place);
+        size_t n = strlen(info->name);
+        if (rest == NULL || strncmp(rest, info->name, n) != 0)
+            continue;
+        rest += n;
+        if (info->items != NO_ITEMS && rest[0] == '.' && rest[1] >= '0' &&
+            rest[1] <= '9')
+            rest = parse_number(rest + 1, LMQ_MAX_ITEMS, &place->item);
+        if (rest != NULL && parse_part(rest, &place->part)) {
+            place->role = (enum lmq_role)role;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+lmq_name_parse(const char *stored, struct lmq_place *place)
+{
+    const char *name = skip_prefixes(stored);
+
+    for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
+        const char *rest = match(conventions[i].pattern, name, place);
+        if (rest != NULL && parse_part(rest, &place->part)) {
+            place->role = conventions[i].role;
+            return true;
+        }
+    }
+    if (parse_canonical(stored, place))
+        return true;
+    *place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT, -1, -1};
+    return false;
+}
+
+const char *
+lmq_name_why_ignored(const char *stored)
+{
+    const char *name = skip_prefixes(stored);
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < sizeof(ignorable) / sizeof(ignorable[0]); i++) {
+        const char *text = ignorable[i].text;
+        size_t n = strlen(text);
+        if (length >= n &&
+            memcmp(name + (ignorable[i].is_start ? 0 : length - n), text, n) ==
+                0)
+            return ignorable[i].reason;
+    }
+    return NULL;
+}
+
+int32_t
+lmq_name_layer(const char *stored)
+{
+    struct lmq_place place;
+
+    return match("layers.#.", skip_prefixes(stored), &place) == NULL
+               ? -1
+               : place.layer;
+}
+
+void
+lmq_name_canonical(const struct lmq_place *place, char *name, size_t size)
+{
+    const char *part = place->part == LMQ_PART_BIAS ? "bias" : "weight";
+    const char *role = roles[place->role].name;
+
+    if (place->item >= 0)
+        snprintf(name, size, "blk.%d.%s.%d.%s", (int)place->layer, role,
+                 (int)place->item, part);
+    else if (roles[place->role].is_per_layer)
+        snprintf(name, size, "blk.%d.%s.%s", (int)place->layer, role, part);
+    else
+        snprintf(name, size, "%s.%s", role, part);
+}
+
+/* Where a norm follows attention, it has the name that elsewhere is that of the
+ * one before the feed-forward. */
+static const char *
+find_pattern(enum lmq_names names, const struct lmq_place *place,
+             bool has_post_norms)
+{
+    unsigned wanted = names == LMQ_NAMES_MIXTRAL ? MIXTRAL : LLAMA;
+    enum lmq_role role = place->role == LMQ_ROLE_ATTN_POST_NORM
+                             ? LMQ_ROLE_FFN_NORM
+                             : place->role;
+
+    if (place->role == LMQ_ROLE_FFN_NORM && has_post_norms)
+        return "layers.#.pre_feedforward_layernorm";
+    for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
+        bool has_item = strchr(conventions[i].pattern, '@') != NULL;
+        if (conventions[i].role == role && has_item == (place->item >= 0) &&
+            (conventions[i].names & wanted) != 0)
+            return conventions[i].pattern;
+    }
+    return NULL;
+}
+
+bool
+lmq_name_hf(enum lmq_names names, const struct lmq_place *place,
+            bool has_post_norms, char *name, size_t size)
+{
+    const char *p = find_pattern(names, place, has_post_norms);
+    const char *prefix = place->role == LMQ_ROLE_HEAD ? "" : "model.";
+    int n = snprintf(name, size, "%s", prefix);
+
+    if (p == NULL)
+        return false;
+    for (; *p != '\0' && (size_t)n < size; p++)
+        if (*p == '#' || *p == '@')
+            n += snprintf(name + n, size - (size_t)n, "%d",
+                          (int)(*p == '#' ? place->layer : place->item));
+        else
+            n += snprintf(name + n, size - (size_t)n, "%c", *p);
+    if ((size_t)n < size)
+        snprintf(name + n, size - (size_t)n, "%s",
+                 place->part == LMQ_PART_BIAS ? ".bias" : ".weight");
+    return true;
+}
+
+bool
+lmq_role_is_per_layer(enum lmq_role role)
+{
+    return roles[role].is_per_layer;
+}
+
+bool
+lmq_role_has_items(enum lmq_role role)
+{
+    return roles[role].items != NO_ITEMS;
+}
+
+bool
+lmq_role_is_of_experts(enum lmq_role role)
+{
+    return roles[role].items == EXPERTS;
+}
+
+bool
+lmq_role_is_of_heads(enum lmq_role role)
+{
+    return roles[role].items == HEADS;
+}
+
+/* Embedding, then the layers, then what follows them, then the unknown. */
+static int
+stage(const struct lmq_place *place)
+{
+    if (place->role == LMQ_ROLE_OTHER)
+        return 3;
+    if (place->role == LMQ_ROLE_EMBEDDING || place->role == LMQ_ROLE_POSITIONS)
+        return 0;
+    return roles[place->role].is_per_layer ? 1 : 2;
+}
+
+int
+lmq_place_compare(const struct lmq_place *a, const struct lmq_place *b)
+{
+    const struct role_info *x = &roles[a->role], *y = &roles[b->role];
+    int order = stage(a) - stage(b);
+
+    if (order == 0)
+        order = (a->layer > b->layer) - (a->layer < b->layer);
+    if (order == 0)
+        order = x->block - y->block;
+    if (order == 0)
+        order = (a->item > b->item) - (a->item < b->item);
+    if (order == 0)
+        order = x->order - y->order;
+    if (order == 0)
+        order = (int)a->part - (int)b->part;
+    return order;
+}

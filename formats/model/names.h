@@ -1,0 +1,111 @@
+/*
+ * names.h - what a tensor is for: stored name -> role, layer, expert or head.
+ */
+#ifndef LMQ_FORMATS_MODEL_NAMES_H
+#define LMQ_FORMATS_MODEL_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Experts of a layer, or heads. */
+#define LMQ_MAX_ITEMS 65536
+
+/* The values stand in .lmq files (lmq(5), "Roles"): append only. */
+enum lmq_role {
+    LMQ_ROLE_OTHER = 0,
+    LMQ_ROLE_EMBEDDING = 1,
+    LMQ_ROLE_HEAD = 2,
+    LMQ_ROLE_OUTPUT_NORM = 3,
+    LMQ_ROLE_ATTN_NORM = 4,
+    LMQ_ROLE_ATTN_Q = 5,
+    LMQ_ROLE_ATTN_K = 6,
+    LMQ_ROLE_ATTN_V = 7,
+    LMQ_ROLE_ATTN_OUT = 8,
+    LMQ_ROLE_FFN_NORM = 9,
+    LMQ_ROLE_FFN_GATE = 10,
+    LMQ_ROLE_FFN_UP = 11,
+    LMQ_ROLE_FFN_DOWN = 12,
+    /* Since version 1.1 of the container: */
+    LMQ_ROLE_POSITIONS = 13,         /* learned ones */
+    LMQ_ROLE_ATTN_Q_NORM = 14,
+    LMQ_ROLE_ATTN_K_NORM = 15,
+    LMQ_ROLE_ATTN_POST_NORM = 16,
+    LMQ_ROLE_FFN_POST_NORM = 17,
+    LMQ_ROLE_ATTN_SINKS = 18,
+    LMQ_ROLE_ROUTER = 19,
+    LMQ_ROLE_ROUTER_CORRECTION = 20, /* always a bias */
+    LMQ_ROLE_SHARED_GATE = 21,       /* of the shared experts */
+    LMQ_ROLE_SHARED_UP = 22,
+    LMQ_ROLE_SHARED_DOWN = 23,
+    LMQ_ROLE_SHARED_SWITCH = 24,     /* one number per token */
+    LMQ_ROLE_ATTN_Q_A = 25,          /* latent attention */
+    LMQ_ROLE_ATTN_Q_A_NORM = 26,
+    LMQ_ROLE_ATTN_Q_B = 27,
+    LMQ_ROLE_ATTN_KV_A = 28,
+    LMQ_ROLE_ATTN_KV_A_NORM = 29,
+    LMQ_ROLE_ATTN_K_B = 30,          /* one matrix a head */
+    LMQ_ROLE_ATTN_V_B = 31,          /* one matrix a head */
+    LMQ_ROLE_COUNT,
+    /* What sources fuse: taken apart before anybody sees it (split.c). */
+    LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,
+    LMQ_ROLE_ATTN_KV_B,
+    LMQ_ROLE_FFN_GATE_UP,
+    LMQ_ROLE_EXPERTS_GATE, /* of all experts, in three dimensions */
+    LMQ_ROLE_EXPERTS_UP,
+    LMQ_ROLE_EXPERTS_DOWN,
+    LMQ_ROLE_STORED_COUNT
+};
+
+/* How Hugging Face's library calls tensors, where we write its names. */
+enum lmq_names {
+    LMQ_NAMES_NONE,
+    LMQ_NAMES_LLAMA,
+    LMQ_NAMES_MIXTRAL /* Llama's, but for its experts */
+};
+
+enum lmq_part { LMQ_PART_WEIGHT = 0, LMQ_PART_BIAS = 1, LMQ_PART_COUNT };
+
+/* layer is -1 where a tensor belongs to none; so is item where it is neither
+ * of an expert (roles FFN_*) nor of a head (ATTN_K_B, ATTN_V_B, and norms of
+ * queries and keys that each head has for itself). */
+struct lmq_place {
+    enum lmq_role role;
+    enum lmq_part part;
+    int32_t layer;
+    int32_t item;
+};
+
+/* False, and the role OTHER, for a name that no convention knows. Wrapping
+ * prefixes ("module.", "_orig_mod.") are looked through. */
+bool lmq_name_parse(const char *stored, struct lmq_place *place);
+
+/* Why a tensor is not needed (rotary tables, masks, other parts of a larger
+ * model), as a phrase; NULL if it is. */
+const char *lmq_name_why_ignored(const char *stored);
+
+/* The layer in a name like "model.layers.61.enorm.weight", known or not; -1 if
+ * there is none. */
+int32_t lmq_name_layer(const char *stored);
+
+/* "blk.3.attn_q.weight", "blk.3.ffn_up.7.weight"; the role must be one that a
+ * container has. */
+void lmq_name_canonical(const struct lmq_place *place, char *name,
+                        size_t size);
+
+/* As Hugging Face's library has it; false if there is no such name. Whether
+ * norms follow attention changes what the others are called. */
+bool lmq_name_hf(enum lmq_names names, const struct lmq_place *place,
+                 bool has_post_norms, char *name, size_t size);
+
+bool lmq_role_is_per_layer(enum lmq_role role);
+
+/* Whether there may be several, by number: one per expert, one per head. */
+bool lmq_role_has_items(enum lmq_role role);
+bool lmq_role_is_of_experts(enum lmq_role role); /* of a layer with experts */
+bool lmq_role_is_of_heads(enum lmq_role role);   /* always */
+
+/* The order of tensors in a container: embedding, layers, output. */
+int lmq_place_compare(const struct lmq_place *a, const struct lmq_place *b);
+
+#endif

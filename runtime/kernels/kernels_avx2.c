@@ -1,0 +1,105 @@
+/*
+ * kernels_avx2.c - kernels for AVX2, FMA and F16C, without VNNI.
+ *
+ * vpmaddubsw would saturate, and needs signs moved from one factor to the
+ * other. Instead both factors become int16: a step of 4 columns of 8 rows is
+ * split into its even and its odd columns, and vpmaddwd multiplies pairs
+ * exactly: 2 * 127 * 32639 < 2^31. So 16 bits of activations cost no more
+ * here than 8.
+ */
+#include "config.h"
+
+#include "runtime/kernels/kernels.h"
+
+#include "runtime/kernels/kernels_avx2_registers.h"
+#include "runtime/kernels/kernels_vector.h"
+
+#define LMQ_TILE_PAIR 1
+#define LMQ_WIDE 1
+
+LMQ_INLINE void
+tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
+
+#include "runtime/kernels/kernels_int8.h"
+
+/* The sums of one group for 8 rows and n_t tokens. */
+LMQ_INLINE void
+group_sums(const unsigned char *w, const unsigned char *x, size_t group,
+           size_t n_t, __m256i *acc)
+{
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+        acc[t] = _mm256_setzero_si256();
+    for (size_t k = 0; k < group; k += 4, w += 64, x += n_t * 8) {
+        __m256i a = _mm256_xor_si256(_mm256_load_si256((const void *)w),
+                                     _mm256_set1_epi8(-128));
+        __m256i odd = _mm256_srai_epi16(a, 8);
+        __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8);
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
+            __m256i e = _mm256_set1_epi32(load_i32(x + t * 8));
+            __m256i o = _mm256_set1_epi32(load_i32(x + t * 8 + 4));
+            e = _mm256_madd_epi16(even, e);
+            o = _mm256_madd_epi16(odd, o);
+            acc[t] = _mm256_add_epi32(acc[t], _mm256_add_epi32(e, o));
+        }
+    }
+}
+
+LMQ_INLINE void
+tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
+{
+    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
+    const int is_half = tiles->scale_type == LMQ_SCALES_F16;
+    const unsigned char *w = tile_weights(tiles, row_tile);
+    const unsigned char *scale = tile_scales(tiles, row_tile);
+    vf sum[TILE_VECTORS];
+
+    (void)n_r;
+    (void)is16;
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+        sum[t] = vf_set1(0.0f);
+    for (size_t g = 0; g < n_groups; g++) {
+        const unsigned char *head = x;
+        __m256i acc[TILE_VECTORS];
+        x += HEAD_BYTES;
+        LMQ_UNROLL for (size_t h = 0; h < 2; h++) {
+            vr s = is_half ? vr_load_f16(scale + 16 * h)
+                           : vr_load(scale + 32 * h);
+            group_sums(w + 32 * h, x, tiles->group, n_t, acc);
+            LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+                sum[t].r[h] = vr_fma(
+                    _mm256_cvtepi32_ps(acc[t]),
+                    vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[t].r[h]);
+        }
+        w += lmq_tile_group_bytes(tiles->group);
+        x += tiles->group * n_t * 2;
+        scale += lmq_tile_scale_bytes(tiles->scale_type);
+    }
+    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+        store_rows(tiles, row_tile, sum[t], out + t * stride);
+}
+
+static double
+peak_int8(size_t rounds)
+{
+    const __m256i a = _mm256_set1_epi32(0x00010001);
+    __m256i acc[10], total = a;
+
+    for (int i = 0; i < 10; i++)
+        acc[i] = _mm256_set1_epi32(i);
+    for (size_t round = 0; round < rounds; round++)
+        LMQ_UNROLL for (int i = 0; i < 10; i++)
+            acc[i] =
+                _mm256_add_epi32(acc[i], _mm256_madd_epi16(acc[i], a));
+    for (int i = 0; i < 10; i++)
+        total = _mm256_xor_si256(total, acc[i]);
+    return (double)(rounds * 10 * 32) +
+           (_mm256_testz_si256(total, total) ? 1 : 0);
+}
+
+const struct lmq_kernels lmq_kernels_avx2 = {
+    .name = "avx2",
+    VECTOR_KERNELS,
+    INT8_KERNELS,
+};

@@ -1,0 +1,281 @@
+/*
+ * kernels_avx512.c - kernels for AVX-512 F, BW, DQ, VL and VNNI.
+ *
+ * A vector of 16 floats is one register, and so is a step of 4 columns of a
+ * row tile.
+ */
+#include "config.h"
+
+#include "runtime/kernels/kernels.h"
+
+#include <immintrin.h>
+
+#include "runtime/kernels/kernels_common.h"
+
+/* ---- Registers of floats ---- */
+
+typedef __m512 vr;
+
+#define LMQ_WIDTH 16
+
+#define LMQ_TILE_R 4
+#define LMQ_TILE_T 6
+#define LMQ_PEAK_REGISTERS 12
+
+LMQ_INLINE vr
+vr_set1(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+LMQ_INLINE vr
+vr_load(const void *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+LMQ_INLINE void
+vr_store(float *p, vr x)
+{
+    _mm512_storeu_ps(p, x);
+}
+
+LMQ_INLINE vr
+vr_add(vr a, vr b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+LMQ_INLINE vr
+vr_sub(vr a, vr b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+LMQ_INLINE vr
+vr_mul(vr a, vr b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+LMQ_INLINE vr
+vr_div(vr a, vr b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+LMQ_INLINE vr
+vr_fma(vr a, vr b, vr c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+LMQ_INLINE vr
+vr_max(vr a, vr b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+LMQ_INLINE vr
+vr_max_bits(vr a, vr b)
+{
+    return _mm512_castsi512_ps(_mm512_max_epi32(
+        _mm512_castps_si512(a), _mm512_castps_si512(_mm512_abs_ps(b))));
+}
+
+LMQ_INLINE uint32_t
+vr_top_bits(vr x)
+{
+    return (uint32_t)_mm512_reduce_max_epi32(_mm512_castps_si512(x));
+}
+
+LMQ_INLINE vr
+vr_less(vr a, vr b, vr yes, vr no)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
+
+LMQ_INLINE vr
+vr_scale2(vr p, vr n)
+{
+    return _mm512_scalef_ps(p, n);
+}
+
+/* s[j] += s[j + 8], then 4, 2, 1. */
+LMQ_INLINE float
+sum_register(vr x)
+{
+    __m256 y = _mm256_add_ps(_mm512_castps512_ps256(x),
+                             _mm512_extractf32x8_ps(x, 1));
+    __m128 z = _mm_add_ps(_mm256_castps256_ps128(y),
+                          _mm256_extractf128_ps(y, 1));
+    z = _mm_add_ps(z, _mm_movehl_ps(z, z));
+    return _mm_cvtss_f32(_mm_add_ss(z, _mm_movehdup_ps(z)));
+}
+
+/* Four sums in one go, in the same order as sum_register(). */
+LMQ_INLINE void
+vr_sums(const vr *x, size_t n, float *out)
+{
+    if (n < 4) {
+        LMQ_UNROLL for (size_t i = 0; i < n; i++)
+            out[i] = sum_register(x[i]);
+        return;
+    }
+    /* Quarters of 4 lanes: 0 and 2, then 1 and 3, of two vectors. */
+    __m512 a = _mm512_add_ps(_mm512_shuffle_f32x4(x[0], x[1], 0x44),
+                             _mm512_shuffle_f32x4(x[0], x[1], 0xee));
+    __m512 b = _mm512_add_ps(_mm512_shuffle_f32x4(x[2], x[3], 0x44),
+                             _mm512_shuffle_f32x4(x[2], x[3], 0xee));
+    /* One quarter for each vector. */
+    a = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88),
+                      _mm512_shuffle_f32x4(a, b, 0xdd));
+    a = _mm512_add_ps(a, _mm512_permute_ps(a, 0x4e));
+    a = _mm512_add_ps(a, _mm512_permute_ps(a, 0xb1));
+    const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0,
+                                            0, 0, 0, 0, 0);
+    _mm_storeu_ps(out,
+                  _mm512_castps512_ps128(_mm512_permutexvar_ps(first, a)));
+}
+
+LMQ_INLINE vr
+vr_load_f16(const void *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
+}
+
+LMQ_INLINE vr
+vr_load_bf16(const void *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16));
+}
+
+LMQ_INLINE vr
+vr_load_i8(const void *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
+}
+
+LMQ_INLINE vr
+vr_set1_f16(const void *p)
+{
+    uint16_t half;
+
+    memcpy(&half, p, sizeof(half));
+    return _mm512_cvtph_ps(_mm256_set1_epi16((short)half));
+}
+
+LMQ_INLINE void
+vr_store_f16(void *p, vr x)
+{
+    /* All lanes by name: in the form without a mask, gcc's header narrows a
+     * signed -1 to it, and -Wconversion says so where it is a macro (-O0). */
+    _mm256_storeu_si256(
+        p, _mm512_maskz_cvtps_ph(0xffff, x, _MM_FROUND_TO_NEAREST_INT));
+}
+
+LMQ_INLINE void
+vr_store_i8(void *p, vr x)
+{
+    _mm_storeu_si128(p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
+}
+
+LMQ_INLINE void
+vr_store_i16(void *p, vr x)
+{
+    _mm256_storeu_si256(p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x)));
+}
+
+#include "runtime/kernels/kernels_vector.h"
+
+/* ---- int8 ---- */
+
+#define LMQ_TILE_PAIR 2
+#define LMQ_WIDE 0
+
+LMQ_INLINE void
+tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
+
+#include "runtime/kernels/kernels_int8.h"
+
+LMQ_INLINE void
+tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
+{
+    const size_t n_v = is16 ? 2 * n_t : n_t;
+    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
+    const int is_half = tiles->scale_type == LMQ_SCALES_F16;
+    const unsigned char *w = tile_weights(tiles, row_tile);
+    const unsigned char *scale = tile_scales(tiles, row_tile);
+    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
+    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
+    const size_t next_scale = n_groups * scale_bytes;
+    vr sum[LMQ_TILE_PAIR][TILE_VECTORS];
+
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            sum[r][t] = vr_set1(0.0f);
+    for (size_t g = 0; g < n_groups; g++) {
+        const unsigned char *head = x;
+        __m512i acc[LMQ_TILE_PAIR][TILE_VECTORS];
+        LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
+            acc[0][v] = acc[1][v] =
+                _mm512_set1_epi32(load_i32(head + 32 + v * 4));
+        x += HEAD_BYTES;
+        for (size_t k = 0; k < tiles->group; k += 4) {
+            __m512i a[LMQ_TILE_PAIR];
+            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                a[r] = _mm512_load_si512(w + r * next_w);
+            LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
+                __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));
+                LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                    acc[r][v] = _mm512_dpbusd_epi32(acc[r][v], a[r], b);
+            }
+            x += n_v * 4;
+            w += 64;
+        }
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
+            vr s = is_half ? vr_load_f16(scale + r * next_scale)
+                           : vr_load(scale + r * next_scale);
+            LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
+                __m512i i = acc[r][t];
+                if (is16)
+                    i = _mm512_add_epi32(_mm512_slli_epi32(i, 8),
+                                         acc[r][n_t + t]);
+                sum[r][t] = vr_fma(
+                    _mm512_cvtepi32_ps(i),
+                    vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[r][t]);
+            }
+        }
+        scale += scale_bytes;
+    }
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            store_rows(tiles, row_tile + r, (vf){{sum[r][t]}},
+                       out + t * stride);
+}
+
+static double
+peak_int8(size_t rounds)
+{
+    const __m512i a = _mm512_set1_epi32(0x01010101);
+    __m512i acc[12];
+
+    for (int i = 0; i < 12; i++)
+        acc[i] = _mm512_set1_epi32(i);
+    for (size_t round = 0; round < rounds; round++)
+        LMQ_UNROLL for (int i = 0; i < 12; i++)
+            acc[i] = _mm512_dpbusd_epi32(acc[i], a, a);
+    for (int i = 1; i < 12; i++)
+        acc[0] = _mm512_xor_si512(acc[0], acc[i]);
+    return (double)(rounds * 12 * 128) +
+           (_mm512_reduce_add_epi32(acc[0]) == 1 ? 1 : 0);
+}
+
+const struct lmq_kernels lmq_kernels_avx512 = {
+    .name = "avx512vnni",
+    VECTOR_KERNELS,
+    INT8_KERNELS,
+};

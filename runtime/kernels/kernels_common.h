@@ -1,0 +1,69 @@
+/*
+ * kernels_common.h - what the bodies of the kernels share.
+ */
+#ifndef LMQ_RUNTIME_KERNELS_KERNELS_COMMON_H
+#define LMQ_RUNTIME_KERNELS_KERNELS_COMMON_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__has_feature)
+#define LMQ_HAS_ASAN __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define LMQ_HAS_ASAN 1
+#else
+#define LMQ_HAS_ASAN 0
+#endif
+
+/* The inner functions take their tile sizes as constant arguments, and are
+ * only fast if they are inlined and unrolled with them: also at -O2. Under a
+ * sanitizer that makes so much code that compiling it takes minutes. */
+#if LMQ_HAS_ASAN
+#define LMQ_INLINE static inline
+#define LMQ_UNROLL
+#elif defined(__clang__)
+#define LMQ_INLINE static inline __attribute__((always_inline))
+#define LMQ_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define LMQ_INLINE static inline __attribute__((always_inline))
+#define LMQ_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+LMQ_INLINE uint32_t
+float_bits(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+LMQ_INLINE float
+bits_float(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+/* 4 bytes at any address. */
+LMQ_INLINE int32_t
+load_i32(const void *p)
+{
+    int32_t x;
+
+    memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+LMQ_INLINE float
+load_f32(const void *p)
+{
+    float x;
+
+    memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+#endif

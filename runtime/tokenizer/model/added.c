@@ -1,0 +1,156 @@
+/*
+ * added.c - tokens that are looked for in the text itself.
+ *
+ * The leftmost token wins, the longest of those that begin there, as in
+ * Hugging Face's added vocabulary.
+ */
+#include "config.h"
+
+#include "runtime/tokenizer/model/added.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+enum lmq_status
+lmq_added_add(struct lmq_added *added, struct lmq_added_token token,
+              struct lmq_chars text, struct lmq_error *err)
+{
+    if (lmq_mem_grow(&added->tokens, &added->capacity, added->n + 1,
+                     sizeof(added->tokens[0])) != 0)
+        return lmq_fail_nomem(err);
+    token.start = added->texts.n;
+    token.n = text.n;
+    if (lmq_buffer_append(&added->texts, text.p, text.n) != 0)
+        return lmq_fail_nomem(err);
+    added->tokens[added->n++] = token;
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_added_build(struct lmq_added *added, struct lmq_error *err)
+{
+    for (size_t i = 0; i < added->n; i++) {
+        const struct lmq_added_token *token = &added->tokens[i];
+        struct lmq_trie *trie =
+            token->is_normalized ? &added->normalized : &added->raw;
+        if (token->n > 0 &&
+            lmq_trie_add(trie,
+                         lmq_chars(added->texts.bytes + token->start,
+                                   token->n),
+                         (int32_t)i) != 0)
+            return lmq_fail_nomem(err);
+    }
+    lmq_trie_build(&added->raw);
+    lmq_trie_build(&added->normalized);
+    return LMQ_OK;
+}
+
+void
+lmq_added_free(struct lmq_added *added)
+{
+    lmq_buffer_free(&added->texts);
+    free(added->tokens);
+    lmq_trie_free(&added->raw);
+    lmq_trie_free(&added->normalized);
+    memset(added, 0, sizeof(*added));
+}
+
+/* ---- What stands beside a token ---- */
+
+/* Bytes of the character that ends at `at`, 0 if it is none. */
+static size_t
+length_before(struct lmq_chars text, size_t at)
+{
+    for (size_t n = 1; n <= 4 && n <= at; n++)
+        if (lmq_utf8_length(text.p + at - n, n) == n)
+            return n;
+    return 0;
+}
+
+static bool
+is_word(struct lmq_chars text, size_t at, size_t n)
+{
+    if (n == 0)
+        return false;
+    switch (utf8proc_category(
+        (utf8proc_int32_t)lmq_utf8_decode(text.p + at, n))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+has_word_beside(struct lmq_chars text, size_t start, size_t stop)
+{
+    size_t n = length_before(text, start);
+
+    return is_word(text, start - n, n) ||
+           is_word(text, stop,
+                   lmq_utf8_length(text.p + stop, text.n - stop));
+}
+
+static void
+take_spaces(const struct lmq_added_token *token, struct lmq_chars text,
+            size_t floor, struct lmq_added_match *match)
+{
+    while (token->strips_left && match->start > floor) {
+        size_t n = length_before(text, match->start);
+        if (n == 0 || n > match->start - floor ||
+            !lmq_is_space(lmq_utf8_decode(text.p + match->start - n, n)))
+            break;
+        match->start -= n;
+    }
+    while (token->strips_right && match->stop < text.n) {
+        size_t n = lmq_utf8_length(text.p + match->stop, text.n - match->stop);
+        if (n == 0 ||
+            !lmq_is_space(lmq_utf8_decode(text.p + match->stop, n)))
+            break;
+        match->stop += n;
+    }
+}
+
+/* ---- Finding ---- */
+
+struct lmq_added_match
+lmq_added_next(const struct lmq_added *added, const struct lmq_trie *trie,
+               struct lmq_chars text, size_t at, bool finds_special)
+{
+    struct lmq_added_match match = { text.n, text.n, -1 };
+    size_t floor = at;
+
+    while (trie->n > 0 && at < text.n) {
+        int32_t index;
+        size_t n = lmq_trie_longest(trie, text.p + at, text.n - at, &index);
+        if (n == 0) {
+            at++;
+            continue;
+        }
+        const struct lmq_added_token *token = &added->tokens[index];
+        if ((token->is_special && !finds_special) ||
+            (token->is_single_word && has_word_beside(text, at, at + n))) {
+            at += n;
+            continue;
+        }
+        match = (struct lmq_added_match){ at, at + n, token->id };
+        take_spaces(token, text, floor, &match);
+        break;
+    }
+    return match;
+}

@@ -1,0 +1,47 @@
+/*
+ * added.h - tokens that are looked for in the text itself.
+ */
+#ifndef LMQ_RUNTIME_TOKENIZER_MODEL_ADDED_H
+#define LMQ_RUNTIME_TOKENIZER_MODEL_ADDED_H
+
+#include "lmquant.h"
+#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/trie.h"
+
+struct lmq_added_token {
+    int32_t id;
+    size_t start, n; /* its text within lmq_added.texts */
+    bool is_special; /* found only if the caller asks for special tokens */
+    bool is_normalized; /* found in the normalized text */
+    bool strips_left, strips_right; /* takes the white space beside it */
+    bool is_single_word; /* not if a letter stands beside it */
+};
+
+struct lmq_added {
+    struct lmq_buffer texts;
+    struct lmq_added_token *tokens;
+    size_t n, capacity;
+    struct lmq_trie raw, normalized; /* ids are indices of tokens */
+};
+
+/* What lies between two tokens, then a token. */
+struct lmq_added_match {
+    size_t start, stop; /* of the token; both n at the end of the text */
+    int32_t id;         /* -1 at the end */
+};
+
+enum lmq_status lmq_added_add(struct lmq_added *added,
+                              struct lmq_added_token token,
+                              struct lmq_chars text, struct lmq_error *err);
+/* After the last one. */
+enum lmq_status lmq_added_build(struct lmq_added *added,
+                                struct lmq_error *err);
+void lmq_added_free(struct lmq_added *added);
+
+/* The next token from `at` on. */
+struct lmq_added_match lmq_added_next(const struct lmq_added *added,
+                                      const struct lmq_trie *trie,
+                                      struct lmq_chars text, size_t at,
+                                      bool finds_special);
+
+#endif

@@ -1,0 +1,296 @@
+/*
+ * vocab.c - the pieces of a vocabulary: id to bytes and bytes to id.
+ */
+#include "config.h"
+
+#include "runtime/tokenizer/model/vocab.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* Ids may have holes, but a small file must not make a large table. */
+#define MAX_HOLES 1024
+
+void
+lmq_vocab_init(struct lmq_vocab *vocab)
+{
+    memset(vocab, 0, sizeof(*vocab));
+    vocab->unknown = -1;
+    for (int i = 0; i < 256; i++)
+        vocab->byte_ids[i] = -1;
+}
+
+void
+lmq_vocab_free(struct lmq_vocab *vocab)
+{
+    lmq_buffer_free(&vocab->bytes);
+    free(vocab->pieces);
+    free(vocab->slots);
+    free(vocab->orders);
+    memset(vocab, 0, sizeof(*vocab));
+}
+
+/* ---- Pieces ---- */
+
+static int
+hex_digit(unsigned char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+int
+lmq_byte_piece(struct lmq_chars text)
+{
+    if (text.n != 6 || memcmp(text.p, "<0x", 3) != 0 || text.p[5] != '>')
+        return -1;
+    int high = hex_digit(text.p[3]), low = hex_digit(text.p[4]);
+    return high < 0 || low < 0 ? -1 : high << 4 | low;
+}
+
+static enum lmq_status
+make_room(struct lmq_vocab *vocab, uint64_t id, struct lmq_error *err)
+{
+    if (id >= LMQ_VOCAB_MAX_PIECES)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "token id %" PRIu64 " is out of range, the limit is %d",
+                        id, LMQ_VOCAB_MAX_PIECES);
+    if (id < vocab->n)
+        return LMQ_OK;
+    size_t n = (size_t)id + 1;
+    if (lmq_mem_grow(&vocab->pieces, &vocab->capacity, n,
+                     sizeof(vocab->pieces[0])) != 0)
+        return lmq_fail_nomem(err);
+    memset(vocab->pieces + vocab->n, 0,
+           (n - vocab->n) * sizeof(vocab->pieces[0]));
+    vocab->n = n;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+note_special_types(struct lmq_vocab *vocab, int32_t id, struct lmq_chars text,
+                   enum lmq_piece_type type, struct lmq_error *err)
+{
+    if (type == LMQ_PIECE_UNKNOWN && vocab->unknown < 0)
+        vocab->unknown = id;
+    if (type == LMQ_PIECE_BYTE) {
+        int byte = lmq_byte_piece(text);
+        if (byte < 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "token %" PRId32 " is a byte, but its text is not "
+                            "like <0x41>", id);
+        if (vocab->byte_ids[byte] >= 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "tokens %" PRId32 " and %" PRId32
+                            " are the same byte",
+                            vocab->byte_ids[byte], id);
+        vocab->byte_ids[byte] = id;
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_vocab_set(struct lmq_vocab *vocab, uint64_t id, struct lmq_chars text,
+              enum lmq_piece_type type, double score, bool is_matched,
+              struct lmq_error *err)
+{
+    if (text.n > LMQ_VOCAB_MAX_PIECE_SIZE)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "token %" PRIu64 " is %zu bytes, the limit is %d", id,
+                        text.n, LMQ_VOCAB_MAX_PIECE_SIZE);
+    if (!isfinite((float)score))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the score of token %" PRIu64 " is not finite", id);
+    enum lmq_status status = make_room(vocab, id, err);
+    if (status != LMQ_OK)
+        return status;
+    struct lmq_piece *piece = &vocab->pieces[id];
+    if (piece->type != LMQ_PIECE_NONE)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "token id %" PRIu64 " is given twice", id);
+    status = note_special_types(vocab, (int32_t)id, text, type, err);
+    if (status != LMQ_OK)
+        return status;
+    if (vocab->bytes.n > UINT32_MAX - text.n)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "the vocabulary's text is larger than 4 GiB");
+    piece->start = (uint32_t)vocab->bytes.n;
+    piece->size = (uint32_t)text.n;
+    piece->score = (float)score;
+    piece->type = (unsigned char)type;
+    piece->is_matched = is_matched && text.n > 0;
+    if (lmq_buffer_append(&vocab->bytes, text.p, text.n) != 0)
+        return lmq_fail_nomem(err);
+    return LMQ_OK;
+}
+
+struct lmq_chars
+lmq_vocab_text(const struct lmq_vocab *vocab, int32_t id)
+{
+    const struct lmq_piece *piece = &vocab->pieces[id];
+
+    return lmq_chars(piece->size == 0 ? (const unsigned char *)""
+                                      : vocab->bytes.bytes + piece->start,
+                     piece->size);
+}
+
+enum lmq_piece_type
+lmq_vocab_type(const struct lmq_vocab *vocab, int32_t id)
+{
+    return (enum lmq_piece_type)vocab->pieces[id].type;
+}
+
+/* ---- From bytes to id ---- */
+
+static uint64_t
+hash_bytes(const unsigned char *p, size_t n)
+{
+    uint64_t hash = UINT64_C(0x9e3779b97f4a7c15) ^ n;
+
+    while (n >= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        hash = (hash ^ word) * UINT64_C(0xff51afd7ed558ccd);
+        hash ^= hash >> 32;
+        p += 8;
+        n -= 8;
+    }
+    uint64_t rest = 0;
+    for (size_t i = 0; i < n; i++)
+        rest = rest << 8 | p[i];
+    hash = (hash ^ rest) * UINT64_C(0xff51afd7ed558ccd);
+    return hash ^ hash >> 32;
+}
+
+/* The slot that holds these bytes, or the free one where they belong. */
+static size_t
+find_slot(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
+{
+    size_t mask = vocab->n_slots - 1;
+    size_t at = (size_t)hash_bytes(p, n) & mask;
+
+    while (vocab->slots[at] != 0) {
+        const struct lmq_piece *piece = &vocab->pieces[vocab->slots[at] - 1];
+        if (piece->size == n &&
+            memcmp(vocab->bytes.bytes + piece->start, p, n) == 0)
+            break;
+        at = (at + 1) & mask;
+    }
+    return at;
+}
+
+/* Larger scores get smaller numbers, equal scores equal ones. */
+static uint32_t
+score_order(float score)
+{
+    uint32_t bits;
+
+    score += 0.0f; /* -0 is 0 */
+    memcpy(&bits, &score, sizeof(bits));
+    return (bits & 0x80000000u) != 0 ? bits : 0x7fffffffu - bits;
+}
+
+/* An added token may repeat the text of a normal one, which then is the one
+ * that the model finds. False if two normal pieces are the same. */
+static bool
+index_piece(struct lmq_vocab *vocab, uint32_t id)
+{
+    struct lmq_piece *piece = &vocab->pieces[id];
+    size_t slot = find_slot(vocab, vocab->bytes.bytes + piece->start,
+                            piece->size);
+
+    if (vocab->slots[slot] != 0) {
+        struct lmq_piece *other = &vocab->pieces[vocab->slots[slot] - 1];
+        if (piece->type != LMQ_PIECE_NORMAL) {
+            piece->is_matched = false;
+            return true;
+        }
+        if (other->type == LMQ_PIECE_NORMAL)
+            return false;
+        other->is_matched = false;
+    }
+    vocab->slots[slot] = id + 1;
+    return true;
+}
+
+enum lmq_status
+lmq_vocab_index(struct lmq_vocab *vocab, struct lmq_error *err)
+{
+    size_t n_matched = 0, n_set = 0;
+
+    for (size_t id = 0; id < vocab->n; id++) {
+        n_matched += vocab->pieces[id].is_matched;
+        n_set += vocab->pieces[id].type != LMQ_PIECE_NONE;
+    }
+    if (vocab->n > 2 * n_set + MAX_HOLES)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%zu tokens have ids up to %zu", n_set, vocab->n - 1);
+    vocab->n_slots = 16;
+    while (vocab->n_slots < 2 * n_matched)
+        vocab->n_slots *= 2;
+    vocab->slots = calloc(vocab->n_slots, sizeof(vocab->slots[0]));
+    vocab->orders = calloc(vocab->n + 1, sizeof(vocab->orders[0]));
+    if (vocab->slots == NULL || vocab->orders == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t id = 0; id < vocab->n; id++) {
+        struct lmq_chars text = lmq_vocab_text(vocab, (int32_t)id);
+        vocab->orders[id] = score_order(vocab->pieces[id].score);
+        if (!vocab->pieces[id].is_matched)
+            continue;
+        if (!index_piece(vocab, (uint32_t)id))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "token %zu has the text of another one", id);
+        if (text.n > vocab->longest)
+            vocab->longest = text.n;
+    }
+    return LMQ_OK;
+}
+
+int32_t
+lmq_vocab_find(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
+{
+    if (n == 0 || n > vocab->longest)
+        return -1;
+    return (int32_t)vocab->slots[find_slot(vocab, p, n)] - 1;
+}
+
+/* ---- Where words begin ---- */
+
+static bool
+has_inner_space(struct lmq_chars text, struct lmq_chars space)
+{
+    bool was_other = false;
+
+    for (size_t at = 0; at < text.n;) {
+        if (text.n - at >= space.n &&
+            memcmp(text.p + at, space.p, space.n) == 0) {
+            if (was_other)
+                return true;
+            at += space.n;
+        } else {
+            was_other = true;
+            at++;
+        }
+    }
+    return false;
+}
+
+bool
+lmq_vocab_breaks_at(const struct lmq_vocab *vocab, struct lmq_chars space)
+{
+    if (lmq_vocab_find(vocab, space.p, space.n) < 0)
+        return false;
+    for (size_t id = 0; id < vocab->n; id++)
+        if (vocab->pieces[id].is_matched &&
+            has_inner_space(lmq_vocab_text(vocab, (int32_t)id), space))
+            return false;
+    return true;
+}

@@ -1,0 +1,169 @@
+/*
+ * tok_config.c - what the files beside a tokenizer say about begin and end.
+ *
+ * tokenizer_config.json and special_tokens_map.json name tokens,
+ * generation_config.json and config.json number them. Names are the
+ * tokenizer's own and come first; numbers add what ends a generation. Chat
+ * templates are never looked at.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/tokenizer/read/tok_json.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+static const char *const file_names[] = {
+    "tokenizer_config.json", "special_tokens_map.json",
+    "generation_config.json", "config.json"
+};
+
+static bool
+has_name(const struct lmq_blob *blob, const char *name)
+{
+    const char *slash = strrchr(blob->name, '/');
+
+    return strcmp(slash == NULL ? blob->name : slash + 1, name) == 0;
+}
+
+/* "<s>", or an object whose content it is. */
+static enum lmq_status
+find_named(const struct lmq_tokenizer *t, const json_t *object,
+           const char *key, int32_t *id, struct lmq_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    *id = -1;
+    if (json_is_object(value))
+        value = json_object_get(value, "content");
+    if (value == NULL || json_is_null(value))
+        return LMQ_OK;
+    struct lmq_chars name = lmq_json_chars(value);
+    if (json_is_string(value) && name.n == 0)
+        return LMQ_OK;
+    *id = lmq_pipeline_find(t, name);
+    if (*id < 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "'%s' is '%.*s', which is no token", key,
+                        (int)(name.n < 100 ? name.n : 100),
+                        (const char *)name.p);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_id(const struct lmq_tokenizer *t, const json_t *value, const char *key,
+         int32_t *id, struct lmq_error *err)
+{
+    json_int_t number = json_integer_value(value);
+
+    if (!json_is_integer(value) || number < 0 ||
+        (uint64_t)number >= t->vocab.n)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "'%s' is not the id of a token (there are %zu)", key,
+                        t->vocab.n);
+    *id = (int32_t)number;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+apply_names(struct lmq_tokenizer *t, const json_t *object,
+            struct lmq_marks *eos, bool *has_bos, struct lmq_error *err)
+{
+    int32_t id;
+    enum lmq_status status = find_named(t, object, "bos_token", &id, err);
+
+    if (status == LMQ_OK && id >= 0 && !*has_bos) {
+        t->bos = id;
+        *has_bos = true;
+    }
+    if (status == LMQ_OK)
+        status = find_named(t, object, "eos_token", &id, err);
+    if (status == LMQ_OK && id >= 0)
+        lmq_marks_add(eos, id);
+    return status;
+}
+
+static enum lmq_status
+apply_numbers(struct lmq_tokenizer *t, const json_t *object,
+              struct lmq_marks *eos, bool *has_bos, struct lmq_error *err)
+{
+    const json_t *bos = json_object_get(object, "bos_token_id");
+    const json_t *ends = json_object_get(object, "eos_token_id");
+    int32_t id = -1;
+    enum lmq_status status = LMQ_OK;
+
+    if (bos != NULL && !json_is_null(bos) && !*has_bos && t->bos < 0) {
+        status = check_id(t, bos, "bos_token_id", &id, err);
+        if (status != LMQ_OK)
+            return status;
+        t->bos = id;
+        *has_bos = true;
+    }
+    if (ends == NULL || json_is_null(ends))
+        return LMQ_OK;
+    size_t n = json_is_array(ends) ? json_array_size(ends) : 1;
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        status = check_id(t,
+                          json_is_array(ends) ? json_array_get(ends, i)
+                                              : ends,
+                          "eos_token_id", &id, err);
+        if (status == LMQ_OK)
+            lmq_marks_add(eos, id);
+    }
+    return status;
+}
+
+/* A template in tokenizer.json has the last word about what is added. */
+static enum lmq_status
+apply_flags(struct lmq_tokenizer *t, const json_t *object,
+            struct lmq_error *err)
+{
+    bool adds_bos = (t->default_flags & LMQ_ENCODE_BOS) != 0;
+    bool adds_eos = (t->default_flags & LMQ_ENCODE_EOS) != 0;
+    enum lmq_status status =
+        lmq_json_bool(object, "add_bos_token", adds_bos, &adds_bos, err);
+
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "add_eos_token", adds_eos, &adds_eos,
+                               err);
+    if (status == LMQ_OK && !t->has_template)
+        t->default_flags = (adds_bos ? LMQ_ENCODE_BOS : 0u) |
+                           (adds_eos ? LMQ_ENCODE_EOS : 0u);
+    return status;
+}
+
+enum lmq_status
+lmq_config_apply(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
+                 size_t n_blobs, struct lmq_error *err)
+{
+    struct lmq_marks eos = { .n = 0 };
+    bool has_bos = false;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t f = 0; f < sizeof(file_names) / sizeof(file_names[0]); f++)
+        for (size_t i = 0; i < n_blobs && status == LMQ_OK; i++) {
+            json_t *root;
+            if (!has_name(&blobs[i], file_names[f]))
+                continue;
+            status = lmq_json_load(&blobs[i], &root, err);
+            if (status == LMQ_OK && !json_is_object(root))
+                status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                                  "is not a JSON object");
+            if (status == LMQ_OK)
+                status = f < 2 ? apply_names(t, root, &eos, &has_bos, err)
+                               : apply_numbers(t, root, &eos, &has_bos, err);
+            if (status == LMQ_OK && f == 0)
+                status = apply_flags(t, root, err);
+            json_decref(root);
+            if (status != LMQ_OK)
+                lmq_error_in(err, blobs[i].name);
+        }
+    /* What the files beside it name comes before what the tokenizer itself
+     * knew, and both end a text. */
+    for (size_t i = 0; i < t->eos.n; i++)
+        lmq_marks_add(&eos, t->eos.ids[i]);
+    t->eos = eos;
+    return status;
+}

@@ -1,0 +1,419 @@
+/*
+ * tok_hf.c - reads Hugging Face's tokenizer.json: model and added tokens.
+ *
+ * The steps before and after the model are tok_hf_steps.c's and
+ * tok_hf_output.c's business.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/tokenizer/read/tok_json.h"
+
+/* ---- Recognising ---- */
+
+static bool
+contains(const struct lmq_blob *blob, const char *text)
+{
+    size_t n = strlen(text), at = 0;
+
+    while (blob->size - at >= n) {
+        const unsigned char *p = memchr(blob->bytes + at, text[0],
+                                        blob->size - at - n + 1);
+        if (p == NULL)
+            return false;
+        if (memcmp(p, text, n) == 0)
+            return true;
+        at = (size_t)(p - blob->bytes) + 1;
+    }
+    return false;
+}
+
+bool
+lmq_hf_recognises(const struct lmq_blob *blob)
+{
+    size_t at = 0;
+
+    while (at < blob->size && blob->bytes[at] != 0 &&
+           strchr(" \t\r\n", blob->bytes[at]) != NULL)
+        at++;
+    return at < blob->size && blob->bytes[at] == '{' &&
+           contains(blob, "\"model\"") && contains(blob, "\"vocab\"");
+}
+
+/* ---- Pieces ---- */
+
+struct hf {
+    struct lmq_tokenizer *t;
+    const json_t *root, *model, *added;
+    bool is_unigram;
+    struct lmq_buffer bytes;
+    struct lmq_regex_scratch *patterns;
+};
+
+/* Added tokens that the model's vocabulary has as well. */
+static const json_t *
+find_added(const json_t *by_id, uint64_t id)
+{
+    char key[24];
+
+    snprintf(key, sizeof(key), "%" PRIu64, id);
+    return json_object_get(by_id, key);
+}
+
+static enum lmq_piece_type
+piece_type(const struct hf *hf, const json_t *added, struct lmq_chars text,
+           bool is_unknown)
+{
+    if (is_unknown)
+        return LMQ_PIECE_UNKNOWN;
+    if (added != NULL)
+        return json_is_true(json_object_get(added, "special"))
+                   ? LMQ_PIECE_CONTROL
+                   : LMQ_PIECE_USER;
+    if (hf->t->model.falls_back_to_bytes && lmq_byte_piece(text) >= 0)
+        return LMQ_PIECE_BYTE;
+    return LMQ_PIECE_NORMAL;
+}
+
+/* One piece of the model's vocabulary. */
+static enum lmq_status
+add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
+          struct lmq_chars text, double score, bool is_unknown,
+          struct lmq_error *err)
+{
+    const json_t *added = find_added(by_id, id);
+    enum lmq_piece_type type = piece_type(hf, added, text, is_unknown);
+    bool is_matched = type != LMQ_PIECE_BYTE;
+    int failed = 0;
+
+    if (added != NULL &&
+        !lmq_chars_equal(lmq_json_chars(json_object_get(added, "content")),
+                         text))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "token %" PRIu64 " is '%.*s' in the vocabulary, "
+                        "something else among the added tokens",
+                        id, (int)(text.n < 100 ? text.n : 100),
+                        (const char *)text.p);
+    /* In the best path a special token's name must stay text. */
+    if (hf->is_unigram && type != LMQ_PIECE_NORMAL)
+        is_matched = type == LMQ_PIECE_USER;
+    if (hf->t->is_byte_level) {
+        hf->bytes.n = 0;
+        is_matched = lmq_bytelevel_unmap(text, &hf->bytes, &failed);
+        if (is_matched && type == LMQ_PIECE_NORMAL)
+            text = lmq_chars(hf->bytes.bytes, hf->bytes.n);
+    }
+    if (failed != 0)
+        return lmq_fail_nomem(err);
+    return lmq_vocab_set(&hf->t->vocab, id, text, type, score, is_matched,
+                         err);
+}
+
+static enum lmq_status
+add_bpe_pieces(struct hf *hf, const json_t *by_id, struct lmq_error *err)
+{
+    json_t *vocab = json_object_get(hf->model, "vocab");
+    const json_t *unknown = json_object_get(hf->model, "unk_token");
+    struct lmq_chars unknown_text = lmq_json_chars(unknown);
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(vocab))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the vocabulary is not an object");
+    json_object_foreach(vocab, key, value) {
+        struct lmq_chars text = lmq_chars(key, strlen(key));
+        json_int_t id = json_integer_value(value);
+        if (!json_is_integer(value) || id < 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the id of '%.100s' is not a number from 0", key);
+        enum lmq_status status = add_piece(
+            hf, by_id, (uint64_t)id, text, 0,
+            json_is_string(unknown) && lmq_chars_equal(text, unknown_text),
+            err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_unigram_pieces(struct hf *hf, const json_t *by_id, struct lmq_error *err)
+{
+    const json_t *vocab = json_object_get(hf->model, "vocab");
+    const json_t *unknown = json_object_get(hf->model, "unk_id");
+    json_int_t unknown_id =
+        json_is_integer(unknown) ? json_integer_value(unknown) : -1;
+    enum lmq_status status = LMQ_OK;
+
+    if (!json_is_array(vocab))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the vocabulary is not an array");
+    for (size_t id = 0; id < json_array_size(vocab) && status == LMQ_OK;
+         id++) {
+        const json_t *item = json_array_get(vocab, id);
+        const json_t *text = json_array_get(item, 0);
+        const json_t *score = json_array_get(item, 1);
+        if (!json_is_string(text) || !json_is_number(score))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "token %zu is not [text, score]", id);
+        status = add_piece(hf, by_id, id, lmq_json_chars(text),
+                           json_number_value(score),
+                           (json_int_t)id == unknown_id, err);
+    }
+    return status;
+}
+
+/* ---- Merges ---- */
+
+/* "a b", or ["a", "b"] in newer files. */
+static bool
+merge_sides(const json_t *merge, struct lmq_chars *left,
+            struct lmq_chars *right)
+{
+    if (json_is_array(merge)) {
+        *left = lmq_json_chars(json_array_get(merge, 0));
+        *right = lmq_json_chars(json_array_get(merge, 1));
+        return json_array_size(merge) == 2 && left->n > 0 && right->n > 0;
+    }
+    *left = lmq_json_chars(merge);
+    const unsigned char *space =
+        left->n == 0 ? NULL : memchr(left->p, ' ', left->n);
+    if (space == NULL)
+        return false;
+    size_t n = (size_t)(space - left->p);
+    *right = lmq_chars(space + 1, left->n - n - 1);
+    left->n = n;
+    return n > 0 && right->n > 0 && memchr(right->p, ' ', right->n) == NULL;
+}
+
+static enum lmq_status
+add_merge(struct hf *hf, struct lmq_chars left, struct lmq_chars right,
+          struct lmq_error *err)
+{
+    int failed = 0;
+
+    if (hf->t->is_byte_level) {
+        hf->bytes.n = 0;
+        bool is_known = lmq_bytelevel_unmap(left, &hf->bytes, &failed);
+        size_t n = hf->bytes.n;
+        is_known =
+            is_known && lmq_bytelevel_unmap(right, &hf->bytes, &failed);
+        if (failed != 0)
+            return lmq_fail_nomem(err);
+        if (is_known) {
+            left = lmq_chars(hf->bytes.bytes, n);
+            right = lmq_chars(hf->bytes.bytes + n, hf->bytes.n - n);
+        }
+    }
+    return lmq_merges_add(&hf->t->model, &hf->t->vocab, left, right, err);
+}
+
+static enum lmq_status
+add_merges(struct hf *hf, struct lmq_error *err)
+{
+    const json_t *merges = json_object_get(hf->model, "merges");
+    enum lmq_status status =
+        lmq_merges_begin(&hf->t->model, json_array_size(merges), err);
+
+    if (status == LMQ_OK && !json_is_array(merges))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the merges are no array");
+    for (size_t i = 0; i < json_array_size(merges) && status == LMQ_OK; i++) {
+        struct lmq_chars left, right;
+        if (!merge_sides(json_array_get(merges, i), &left, &right))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "merge %zu is not two pieces", i);
+        status = add_merge(hf, left, right, err);
+    }
+    return status;
+}
+
+/* ---- The model ---- */
+
+static enum lmq_status
+check_absent(const struct hf *hf, const char *key, struct lmq_error *err)
+{
+    const json_t *value = json_object_get(hf->model, key);
+
+    if (value == NULL || json_is_null(value) ||
+        (json_is_string(value) && json_string_length(value) == 0) ||
+        (json_is_number(value) && json_number_value(value) == 0.0))
+        return LMQ_OK;
+    return lmq_json_refuse("model's option", key, err);
+}
+
+static enum lmq_status
+read_options(struct hf *hf, struct lmq_error *err)
+{
+    static const char *const absent[] = { "dropout",
+                                          "continuing_subword_prefix",
+                                          "end_of_word_suffix" };
+    struct lmq_tok_model *model = &hf->t->model;
+    const char *type = lmq_json_type(hf->model);
+    enum lmq_status status = LMQ_OK;
+
+    /* Files from before types had names tell by their merges. */
+    if (type[0] == '\0')
+        type = json_object_get(hf->model, "merges") != NULL ? "BPE"
+                                                            : "Unigram";
+    hf->is_unigram = strcmp(type, "Unigram") == 0;
+    if (!hf->is_unigram && strcmp(type, "BPE") != 0)
+        return lmq_json_refuse("model", type, err);
+    if (hf->is_unigram && hf->t->is_byte_level)
+        return lmq_json_refuse("model", "Unigram after ByteLevel", err);
+    for (size_t i = 0; i < 3 && status == LMQ_OK; i++)
+        status = check_absent(hf, absent[i], err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(hf->model, "byte_fallback", false,
+                               &model->falls_back_to_bytes, err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(hf->model, "fuse_unk", hf->is_unigram,
+                               &model->fuses_unknown, err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(hf->model, "ignore_merges", false,
+                               &model->prefers_whole, err);
+    model->starts_from_bytes = hf->t->is_byte_level;
+    model->requires_known = hf->is_unigram;
+    return status;
+}
+
+/* ---- Added tokens ---- */
+
+/* The added tokens under their ids as text. */
+static enum lmq_status
+index_added(const json_t *added, json_t *by_id, struct lmq_error *err)
+{
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        json_t *token = json_array_get(added, i);
+        const json_t *id = json_object_get(token, "id");
+        char key[24];
+        if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+            !json_is_string(json_object_get(token, "content")))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "added token %zu has no id or no content", i);
+        snprintf(key, sizeof(key), "%" PRIu64,
+                 (uint64_t)json_integer_value(id));
+        if (json_object_get(by_id, key) != NULL)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "two added tokens have the id %s", key);
+        if (json_object_set(by_id, key, token) != 0)
+            return lmq_fail_nomem(err);
+    }
+    return LMQ_OK;
+}
+
+static bool
+is_set(const struct lmq_tokenizer *t, uint64_t id)
+{
+    return id < t->vocab.n &&
+           lmq_vocab_type(&t->vocab, (int32_t)id) != LMQ_PIECE_NONE;
+}
+
+static enum lmq_status
+add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
+{
+    struct lmq_chars text =
+        lmq_json_chars(json_object_get(object, "content"));
+    struct lmq_buffer normal = { 0 }, spare = { 0 };
+    struct lmq_added_token token = { 0 };
+    uint64_t id =
+        (uint64_t)json_integer_value(json_object_get(object, "id"));
+    enum lmq_status status =
+        lmq_json_bool(object, "special", false, &token.is_special, err);
+
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "normalized", !token.is_special,
+                               &token.is_normalized, err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "lstrip", false, &token.strips_left,
+                               err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "rstrip", false, &token.strips_right,
+                               err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "single_word", false,
+                               &token.is_single_word, err);
+    if (status == LMQ_OK && !is_set(hf->t, id))
+        status = lmq_vocab_set(&hf->t->vocab, id, text,
+                               token.is_special ? LMQ_PIECE_CONTROL
+                                                : LMQ_PIECE_USER,
+                               0, false, err);
+    token.id = (int32_t)id;
+    if (status == LMQ_OK && token.is_normalized) {
+        status = lmq_pipeline_normalize(hf->t, hf->patterns, text, &normal,
+                                        &spare, err);
+        text = lmq_chars(normal.bytes, normal.n);
+    }
+    if (status == LMQ_OK)
+        status = lmq_added_add(&hf->t->added, token, text, err);
+    lmq_buffer_free(&normal);
+    lmq_buffer_free(&spare);
+    return status;
+}
+
+/* ---- The file ---- */
+
+static enum lmq_status
+read_root(struct hf *hf, json_t *by_id, struct lmq_error *err)
+{
+    struct lmq_tokenizer *t = hf->t;
+
+    hf->model = json_object_get(hf->root, "model");
+    hf->added = json_object_get(hf->root, "added_tokens");
+    if (!json_is_object(hf->model))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "there is no model");
+    enum lmq_status status = lmq_hf_add_normalizer(
+        t, json_object_get(hf->root, "normalizer"), err);
+    if (status == LMQ_OK)
+        status = lmq_hf_add_pre_tokenizer(
+            t, json_object_get(hf->root, "pre_tokenizer"), err);
+    if (status == LMQ_OK)
+        status = read_options(hf, err);
+    if (status == LMQ_OK)
+        status = index_added(hf->added, by_id, err);
+    if (status == LMQ_OK)
+        status = hf->is_unigram ? add_unigram_pieces(hf, by_id, err)
+                                : add_bpe_pieces(hf, by_id, err);
+    for (size_t i = 0; i < json_array_size(hf->added) && status == LMQ_OK; i++)
+        status = add_added(hf, json_array_get(hf->added, i), err);
+    if (status == LMQ_OK)
+        status = lmq_vocab_index(&t->vocab, err);
+    if (status == LMQ_OK)
+        status = hf->is_unigram
+                     ? lmq_unigram_build(&t->model, &t->vocab, err)
+                     : add_merges(hf, err);
+    if (status == LMQ_OK)
+        status = lmq_hf_add_decoder(t, json_object_get(hf->root, "decoder"),
+                                    err);
+    return status == LMQ_OK
+               ? lmq_hf_add_post_processor(
+                     t, json_object_get(hf->root, "post_processor"), err)
+               : status;
+}
+
+enum lmq_status
+lmq_hf_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
+            struct lmq_error *err)
+{
+    struct hf hf = { .t = t };
+    json_t *root, *by_id;
+    enum lmq_status status = lmq_json_load(blob, &root, err);
+
+    if (status != LMQ_OK)
+        return status;
+    hf.root = root;
+    by_id = json_object();
+    hf.patterns = lmq_regex_scratch_new(blob->size);
+    status = by_id == NULL || hf.patterns == NULL
+                 ? lmq_fail_nomem(err)
+                 : read_root(&hf, by_id, err);
+    lmq_regex_scratch_free(hf.patterns);
+    json_decref(by_id);
+    json_decref(root);
+    lmq_buffer_free(&hf.bytes);
+    return status;
+}

@@ -1,0 +1,499 @@
+/*
+ * tok_hf_steps.c - normalizers and pre-tokenizers of tokenizer.json.
+ *
+ * Each name of Hugging Face's library stands in a table with the function that
+ * describes it in our steps; a name that is missing is refused.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "runtime/tokenizer/read/tok_json.h"
+
+#define MAX_NESTING 8
+#define MAX_CONTENT 256
+
+struct reader {
+    const char *name;
+    enum lmq_status (*read)(struct lmq_tokenizer *t, const json_t *object,
+                            int depth, struct lmq_error *err);
+};
+
+static enum lmq_status
+read_with(const struct reader *readers, const char *what,
+          struct lmq_tokenizer *t, const json_t *object, int depth,
+          struct lmq_error *err)
+{
+    const char *type = lmq_json_type(object);
+
+    if (object == NULL || json_is_null(object))
+        return LMQ_OK;
+    if (!json_is_object(object) || depth > MAX_NESTING)
+        return lmq_json_refuse(what, "nested too deep or no object", err);
+    /* It turns bytes into letters, which other steps would have to see. */
+    if (t->is_byte_level)
+        return lmq_json_refuse(what, "anything after ByteLevel", err);
+    for (size_t i = 0; readers[i].name != NULL; i++)
+        if (strcmp(readers[i].name, type) == 0)
+            return readers[i].read(t, object, depth, err);
+    return lmq_json_refuse(what, type, err);
+}
+
+static enum lmq_status
+read_each(const struct reader *readers, const char *what,
+          struct lmq_tokenizer *t, const json_t *list, int depth,
+          struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    if (!json_is_array(list))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "a Sequence of %ss has none",
+                        what);
+    for (size_t i = 0; i < json_array_size(list) && status == LMQ_OK; i++)
+        status = read_with(readers, what, t, json_array_get(list, i),
+                           depth + 1, err);
+    return status;
+}
+
+/* {"String": "x"} or {"Regex": "x"}. */
+static enum lmq_status
+open_pattern(const json_t *object, struct lmq_regex **regex,
+             struct lmq_error *err)
+{
+    const json_t *pattern = json_object_get(object, "pattern");
+    const json_t *literal = json_object_get(pattern, "String");
+    const json_t *source = json_object_get(pattern, "Regex");
+
+    if (json_is_string(literal))
+        return lmq_regex_open_literal(lmq_json_chars(literal), regex, err);
+    if (json_is_string(source))
+        return lmq_regex_open(lmq_json_chars(source), regex, err);
+    return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                    "a pattern is neither \"String\" nor \"Regex\"");
+}
+
+static enum lmq_status
+get_content(const json_t *object, const char *key, struct lmq_chars *content,
+            struct lmq_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    *content = lmq_json_chars(value);
+    if (!json_is_string(value))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "'%s' is not a string", key);
+    if (content->n > MAX_CONTENT)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "'%s' is %zu bytes, the limit is %d", key, content->n,
+                        MAX_CONTENT);
+    return LMQ_OK;
+}
+
+/* ---- Normalizers ---- */
+
+static struct lmq_normal_step *
+new_normal(struct lmq_tokenizer *t, enum lmq_normal_kind kind)
+{
+    struct lmq_normal_step *step = lmq_pipeline_add_normal(t);
+
+    if (step != NULL)
+        step->kind = kind;
+    return step;
+}
+
+static enum lmq_status
+read_prepend(struct lmq_tokenizer *t, const json_t *object, int depth,
+             struct lmq_error *err)
+{
+    struct lmq_chars content;
+    enum lmq_status status = get_content(object, "prepend", &content, err);
+
+    (void)depth;
+    if (status != LMQ_OK)
+        return status;
+    struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_PREPEND);
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_normals, err);
+    return lmq_buffer_append(&step->text, content.p, content.n) == 0
+               ? LMQ_OK
+               : lmq_fail_nomem(err);
+}
+
+static enum lmq_status
+read_replace(struct lmq_tokenizer *t, const json_t *object, int depth,
+             struct lmq_error *err)
+{
+    struct lmq_chars content;
+    enum lmq_status status = get_content(object, "content", &content, err);
+
+    (void)depth;
+    if (status != LMQ_OK)
+        return status;
+    struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_REPLACE);
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_normals, err);
+    if (lmq_buffer_append(&step->text, content.p, content.n) != 0)
+        return lmq_fail_nomem(err);
+    return open_pattern(object, &step->regex, err);
+}
+
+static enum lmq_status
+read_form(struct lmq_tokenizer *t, const json_t *object, int depth,
+          struct lmq_error *err)
+{
+    const char *type = lmq_json_type(object); /* NFC, NFD, NFKC, NFKD */
+    struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_FORM);
+
+    (void)depth;
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_normals, err);
+    step->is_compatible = type[2] == 'K';
+    step->is_composed = type[strlen(type) - 1] == 'C';
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_strip(struct lmq_tokenizer *t, const json_t *object, int depth,
+           struct lmq_error *err)
+{
+    struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_STRIP);
+
+    (void)depth;
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_normals, err);
+    enum lmq_status status =
+        lmq_json_bool(object, "strip_left", true, &step->left, err);
+    return status != LMQ_OK ? status
+                            : lmq_json_bool(object, "strip_right", true,
+                                            &step->right, err);
+}
+
+static enum lmq_status
+read_plain(struct lmq_tokenizer *t, const json_t *object, int depth,
+           struct lmq_error *err)
+{
+    const char *type = lmq_json_type(object);
+    enum lmq_normal_kind kind = LMQ_NORMAL_LOWER;
+
+    (void)depth;
+    if (strcmp(type, "StripAccents") == 0)
+        kind = LMQ_NORMAL_STRIP_ACCENTS;
+    else if (strcmp(type, "Nmt") == 0)
+        kind = LMQ_NORMAL_NMT;
+    return new_normal(t, kind) == NULL ? lmq_pipeline_fail(t->n_normals, err)
+                                       : LMQ_OK;
+}
+
+static enum lmq_status
+read_precompiled(struct lmq_tokenizer *t, const json_t *object, int depth,
+                 struct lmq_error *err)
+{
+    const json_t *text = json_object_get(object, "precompiled_charsmap");
+    struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_CHARSMAP);
+    struct lmq_buffer bytes = { 0 };
+    enum lmq_status status = LMQ_OK;
+
+    (void)depth;
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_normals, err);
+    if (!json_is_null(text)) {
+        if (!json_is_string(text) ||
+            lmq_base64_decode(lmq_json_chars(text), &bytes) != 0)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "precompiled_charsmap is not base64");
+        else
+            status = lmq_charsmap_open(&step->charsmap,
+                                       lmq_chars(bytes.bytes, bytes.n), err);
+    }
+    lmq_buffer_free(&bytes);
+    return status;
+}
+
+static enum lmq_status
+read_normalizers(struct lmq_tokenizer *t, const json_t *object, int depth,
+                 struct lmq_error *err);
+
+static const struct reader normalizers[] = {
+    { "Sequence", read_normalizers },
+    { "Prepend", read_prepend },
+    { "Replace", read_replace },
+    { "NFC", read_form },
+    { "NFD", read_form },
+    { "NFKC", read_form },
+    { "NFKD", read_form },
+    { "Strip", read_strip },
+    { "Lowercase", read_plain },
+    { "StripAccents", read_plain },
+    { "Nmt", read_plain },
+    { "Precompiled", read_precompiled },
+    { NULL, NULL }
+};
+
+static enum lmq_status
+read_normalizers(struct lmq_tokenizer *t, const json_t *object, int depth,
+                 struct lmq_error *err)
+{
+    return read_each(normalizers, "normalizer", t,
+                     json_object_get(object, "normalizers"), depth, err);
+}
+
+enum lmq_status
+lmq_hf_add_normalizer(struct lmq_tokenizer *t, const json_t *object,
+                      struct lmq_error *err)
+{
+    return read_with(normalizers, "normalizer", t, object, 0, err);
+}
+
+/* ---- Pre-tokenizers ---- */
+
+static enum lmq_status
+split_at(struct lmq_tokenizer *t, const char *pattern,
+         enum lmq_split_behavior behavior, bool is_inverted,
+         struct lmq_error *err)
+{
+    return lmq_pipeline_split_at(t, lmq_chars(pattern, strlen(pattern)), false,
+                                 behavior, is_inverted, err);
+}
+
+static enum lmq_status
+get_behavior(const json_t *object, enum lmq_split_behavior otherwise,
+             enum lmq_split_behavior *behavior, struct lmq_error *err)
+{
+    static const char *const names[] = {
+        [LMQ_SPLIT_REMOVED] = "Removed",
+        [LMQ_SPLIT_ISOLATED] = "Isolated",
+        [LMQ_SPLIT_MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
+        [LMQ_SPLIT_MERGED_WITH_NEXT] = "MergedWithNext",
+        [LMQ_SPLIT_CONTIGUOUS] = "Contiguous",
+    };
+    const json_t *value = json_object_get(object, "behavior");
+    const char *name = json_string_value(value);
+
+    *behavior = otherwise;
+    if (value == NULL)
+        return LMQ_OK;
+    for (size_t i = 0; name != NULL && i < 5; i++)
+        if (strcmp(names[i], name) == 0) {
+            *behavior = (enum lmq_split_behavior)i;
+            return LMQ_OK;
+        }
+    return lmq_json_refuse("behavior", name == NULL ? "" : name, err);
+}
+
+static enum lmq_status
+add_prefix(struct lmq_tokenizer *t, struct lmq_chars text, bool first_only,
+           struct lmq_error *err)
+{
+    struct lmq_split_step *step = lmq_pipeline_add_split(t);
+
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_splits, err);
+    step->kind = LMQ_SPLIT_PREFIX;
+    step->first_only = first_only;
+    return lmq_buffer_append(&step->text, text.p, text.n) == 0
+               ? LMQ_OK
+               : lmq_fail_nomem(err);
+}
+
+static enum lmq_status
+read_byte_level(struct lmq_tokenizer *t, const json_t *object, int depth,
+                struct lmq_error *err)
+{
+    bool adds_space, uses_regex;
+    enum lmq_status status =
+        lmq_json_bool(object, "add_prefix_space", true, &adds_space, err);
+
+    (void)depth;
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "use_regex", true, &uses_regex, err);
+    if (status == LMQ_OK && adds_space)
+        status = add_prefix(t, lmq_chars(" ", 1), false, err);
+    if (status == LMQ_OK && uses_regex)
+        status = split_at(t, lmq_pattern_gpt2, LMQ_SPLIT_ISOLATED, false, err);
+    t->is_byte_level = true;
+    return status;
+}
+
+static enum lmq_status
+read_split(struct lmq_tokenizer *t, const json_t *object, int depth,
+           struct lmq_error *err)
+{
+    enum lmq_split_behavior behavior;
+    bool is_inverted;
+    enum lmq_status status =
+        get_behavior(object, LMQ_SPLIT_ISOLATED, &behavior, err);
+
+    (void)depth;
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "invert", false, &is_inverted, err);
+    if (status != LMQ_OK)
+        return status;
+    struct lmq_split_step *step = lmq_pipeline_add_split(t);
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_splits, err);
+    step->kind = LMQ_SPLIT_REGEX;
+    step->behavior = behavior;
+    step->is_inverted = is_inverted;
+    return open_pattern(object, &step->regex, err);
+}
+
+static enum lmq_status
+read_digits(struct lmq_tokenizer *t, const json_t *object, int depth,
+            struct lmq_error *err)
+{
+    bool is_individual;
+    enum lmq_status status = lmq_json_bool(object, "individual_digits", false,
+                                           &is_individual, err);
+
+    (void)depth;
+    return status != LMQ_OK
+               ? status
+               : split_at(t, "\\p{N}",
+                          is_individual ? LMQ_SPLIT_ISOLATED
+                                        : LMQ_SPLIT_CONTIGUOUS,
+                          false, err);
+}
+
+static enum lmq_status
+read_punctuation(struct lmq_tokenizer *t, const json_t *object, int depth,
+                 struct lmq_error *err)
+{
+    enum lmq_split_behavior behavior;
+    enum lmq_status status =
+        get_behavior(object, LMQ_SPLIT_ISOLATED, &behavior, err);
+
+    (void)depth;
+    return status != LMQ_OK
+               ? status
+               : split_at(t, "[!-/:-@\\[-`{-~\\p{P}]", behavior, false, err);
+}
+
+static enum lmq_status
+read_whitespace(struct lmq_tokenizer *t, const json_t *object, int depth,
+                struct lmq_error *err)
+{
+    (void)object;
+    (void)depth;
+    return split_at(t, "\\w+|[^\\w\\s]+", LMQ_SPLIT_REMOVED, true, err);
+}
+
+static enum lmq_status
+read_whitespace_split(struct lmq_tokenizer *t, const json_t *object,
+                      int depth, struct lmq_error *err)
+{
+    (void)object;
+    (void)depth;
+    return split_at(t, "\\s", LMQ_SPLIT_REMOVED, false, err);
+}
+
+static enum lmq_status
+read_bert(struct lmq_tokenizer *t, const json_t *object, int depth,
+          struct lmq_error *err)
+{
+    enum lmq_status status = read_whitespace_split(t, object, depth, err);
+
+    return status != LMQ_OK ? status
+                            : split_at(t, "[!-/:-@\\[-`{-~\\p{P}]",
+                                       LMQ_SPLIT_ISOLATED, false, err);
+}
+
+static enum lmq_status
+read_delimiter(struct lmq_tokenizer *t, const json_t *object, int depth,
+               struct lmq_error *err)
+{
+    struct lmq_chars text;
+    enum lmq_status status = get_content(object, "delimiter", &text, err);
+
+    (void)depth;
+    return status != LMQ_OK ? status
+                            : lmq_pipeline_split_at(t, text, true,
+                                                    LMQ_SPLIT_REMOVED, false,
+                                                    err);
+}
+
+/* prepend_scheme, or add_prefix_space in older files. */
+static enum lmq_status
+get_scheme(const json_t *object, bool *prepends, bool *first_only,
+           struct lmq_error *err)
+{
+    const json_t *value = json_object_get(object, "prepend_scheme");
+    const char *scheme = json_string_value(value);
+
+    *first_only = false;
+    if (value == NULL)
+        return lmq_json_bool(object, "add_prefix_space", true, prepends, err);
+    if (scheme == NULL ||
+        (strcmp(scheme, "always") != 0 && strcmp(scheme, "never") != 0 &&
+         strcmp(scheme, "first") != 0))
+        return lmq_json_refuse("prepend_scheme", scheme == NULL ? "" : scheme,
+                               err);
+    *prepends = strcmp(scheme, "never") != 0;
+    *first_only = strcmp(scheme, "first") == 0;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_metaspace(struct lmq_tokenizer *t, const json_t *object, int depth,
+               struct lmq_error *err)
+{
+    struct lmq_chars mark;
+    bool prepends, first_only, splits;
+    enum lmq_status status = get_content(object, "replacement", &mark, err);
+
+    (void)depth;
+    if (status == LMQ_OK)
+        status = get_scheme(object, &prepends, &first_only, err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "split", true, &splits, err);
+    if (status != LMQ_OK)
+        return status;
+    struct lmq_split_step *step = lmq_pipeline_add_split(t);
+    if (step == NULL)
+        return lmq_pipeline_fail(t->n_splits, err);
+    if (mark.n == 0 || lmq_utf8_length(mark.p, mark.n) != mark.n)
+        return lmq_json_refuse("replacement", "of more than a character",
+                               err);
+    step->kind = LMQ_SPLIT_MARK;
+    if (lmq_buffer_append(&step->text, mark.p, mark.n) != 0)
+        return lmq_fail_nomem(err);
+    if (prepends)
+        status = add_prefix(t, mark, first_only, err);
+    if (status == LMQ_OK && splits)
+        status = lmq_pipeline_split_at(t, mark, true,
+                                       LMQ_SPLIT_MERGED_WITH_NEXT, false, err);
+    return status;
+}
+
+static enum lmq_status
+read_pre_tokenizers(struct lmq_tokenizer *t, const json_t *object, int depth,
+                    struct lmq_error *err);
+
+static const struct reader pre_tokenizers[] = {
+    { "Sequence", read_pre_tokenizers },
+    { "ByteLevel", read_byte_level },
+    { "Split", read_split },
+    { "Digits", read_digits },
+    { "Punctuation", read_punctuation },
+    { "Whitespace", read_whitespace },
+    { "WhitespaceSplit", read_whitespace_split },
+    { "BertPreTokenizer", read_bert },
+    { "CharDelimiterSplit", read_delimiter },
+    { "Metaspace", read_metaspace },
+    { NULL, NULL }
+};
+
+static enum lmq_status
+read_pre_tokenizers(struct lmq_tokenizer *t, const json_t *object, int depth,
+                    struct lmq_error *err)
+{
+    return read_each(pre_tokenizers, "pre-tokenizer", t,
+                     json_object_get(object, "pretokenizers"), depth, err);
+}
+
+enum lmq_status
+lmq_hf_add_pre_tokenizer(struct lmq_tokenizer *t, const json_t *object,
+                         struct lmq_error *err)
+{
+    return read_with(pre_tokenizers, "pre-tokenizer", t, object, 0, err);
+}

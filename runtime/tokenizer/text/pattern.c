@@ -1,0 +1,269 @@
+/*
+ * pattern.c - Oniguruma's patterns as PCRE2's.
+ *
+ * Most of what tokenizers use is the same in both. Not the same: \s (PCRE2
+ * adds U+180E), \w and \b (what is a letter), script names (PCRE2 means script
+ * extensions), and rare constructs, which are refused.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/tokenizer/text/regex.h"
+
+#define SPACE "\\t-\\r\\x{85}\\p{Z}"
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+
+struct translation {
+    struct lmq_chars in;
+    size_t at;
+    struct lmq_buffer *out;
+    bool in_class;
+    int failed; /* without memory */
+    const char *refused;
+};
+
+static void
+put(struct translation *t, const char *text)
+{
+    t->failed |= lmq_buffer_append(t->out, text, strlen(text));
+}
+
+static void
+copy(struct translation *t, size_t n)
+{
+    t->failed |= lmq_buffer_append(t->out, t->in.p + t->at, n);
+    t->at += n;
+}
+
+/* The byte `ahead` of the current one, 0 behind the end. */
+static unsigned char
+peek(const struct translation *t, size_t ahead)
+{
+    return t->in.n - t->at > ahead ? t->in.p[t->at + ahead] : 0;
+}
+
+static void
+replace(struct translation *t, const char *outside, const char *in_class)
+{
+    const char *text = t->in_class ? in_class : outside;
+
+    if (text == NULL) {
+        t->refused = "an escape in a class";
+        return;
+    }
+    put(t, text);
+    t->at += 2;
+}
+
+/* \p{Lu} and \p{Han}: one or two letters are a general category, the rest a
+ * script, said so that PCRE2 does not take its extensions. */
+static void
+translate_property(struct translation *t)
+{
+    size_t n = 0;
+    const unsigned char *name = t->in.p + t->at + 3;
+
+    if (peek(t, 2) != '{') {
+        copy(t, t->in.n - t->at < 3 ? 2 : 3);
+        return;
+    }
+    while (peek(t, 3 + n) != '}') {
+        unsigned char c = peek(t, 3 + n);
+        bool is_letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                         c == '_' || c == '&';
+        if (!is_letter) {
+            t->refused = "a property";
+            return;
+        }
+        n++;
+    }
+    bool is_category = n <= 2 || (n == 3 && memcmp(name, "Any", 3) == 0);
+    copy(t, 3);
+    if (!is_category)
+        put(t, "sc:");
+    copy(t, n + 1);
+}
+
+/* \uHHHH and \xHH, \x{H...}: exact forms, since the engines differ in what
+ * they make of others. */
+static void
+translate_code(struct translation *t)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    bool is_braced = peek(t, 1) == 'x' && peek(t, 2) == '{';
+    size_t wanted = peek(t, 1) == 'u' ? 4 : 2;
+    size_t start = is_braced ? 3 : 2, n = 0;
+
+    while (n < 8 && peek(t, start + n) != 0 &&
+           strchr(digits, peek(t, start + n)) != NULL &&
+           (is_braced || n < wanted))
+        n++;
+    if (n == 0 || (is_braced ? peek(t, start + n) != '}' : n != wanted)) {
+        t->refused = "a code point";
+        return;
+    }
+    put(t, "\\x{");
+    t->at += start;
+    copy(t, n);
+    put(t, "}");
+    if (is_braced)
+        t->at++;
+}
+
+static void
+translate_escape(struct translation *t)
+{
+    unsigned char c = peek(t, 1);
+
+    switch (c) {
+    case 's':
+        replace(t, "[" SPACE "]", SPACE);
+        break;
+    case 'S':
+        replace(t, "[^" SPACE "]", NULL);
+        break;
+    case 'w':
+        replace(t, "[" WORD "]", WORD);
+        break;
+    case 'W':
+        replace(t, "[^" WORD "]", NULL);
+        break;
+    case 'b':
+        replace(t,
+                "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD
+                "]))",
+                NULL);
+        break;
+    case 'v':
+        replace(t, "\\x{0b}", "\\x{0b}");
+        break;
+    case 'p':
+    case 'P':
+        translate_property(t);
+        break;
+    case 'x':
+    case 'u':
+        translate_code(t);
+        break;
+    case 'A':
+    case 'z':
+    case 'Z':
+        if (t->in_class)
+            t->refused = "an escape in a class";
+        else
+            copy(t, 2);
+        break;
+    default:
+        if ((c >= 'a' && c <= 'z' && strchr("adefnrt", c) == NULL) ||
+            (c >= 'A' && c <= 'Z' && c != 'D') || (c >= '0' && c <= '9') ||
+            c == 0 || c >= 0x80)
+            t->refused = "an escape";
+        else
+            copy(t, 2);
+    }
+}
+
+static void
+translate_in_class(struct translation *t)
+{
+    unsigned char c = peek(t, 0);
+
+    if (c == '\\') {
+        translate_escape(t);
+    } else if (c == '[' || (c == '&' && peek(t, 1) == '&')) {
+        t->refused = c == '[' ? "a class in a class" : "an intersection";
+    } else {
+        t->in_class = c != ']';
+        copy(t, 1);
+    }
+}
+
+static void
+begin_class(struct translation *t)
+{
+    size_t n = peek(t, 1) == '^' ? 2 : 1;
+
+    if (peek(t, n) == ']')
+        t->refused = "a class that begins with ]";
+    else
+        copy(t, n);
+    t->in_class = true;
+}
+
+static void
+translate_group(struct translation *t)
+{
+    /* Not "?i)": its reach differs where there are alternatives. */
+    static const char *const allowed[] = { "?:",  "?=", "?!",  "?<=",
+                                           "?<!", "?>", "?i:", "?-i:" };
+
+    if (peek(t, 1) == '?') {
+        for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++) {
+            size_t n = strlen(allowed[i]);
+            if (t->in.n - t->at > n &&
+                memcmp(t->in.p + t->at + 1, allowed[i], n) == 0) {
+                copy(t, n + 1);
+                return;
+            }
+        }
+        t->refused = "a group";
+    } else if (peek(t, 1) == '*') {
+        t->refused = "a verb";
+    } else {
+        copy(t, 1);
+    }
+}
+
+/* x{1,3}+ is possessive in PCRE2 and Rust, a repeat of repeats in Ruby. */
+static void
+translate_brace(struct translation *t)
+{
+    size_t n = 1;
+
+    while ((peek(t, n) >= '0' && peek(t, n) <= '9') || peek(t, n) == ',')
+        n++;
+    if (n > 1 && peek(t, n) == '}') {
+        if (peek(t, 1) == ',' || peek(t, n + 1) == '+')
+            t->refused = "a repeat";
+        else
+            copy(t, n + 1);
+    } else {
+        copy(t, 1);
+    }
+}
+
+enum lmq_status
+lmq_pattern_translate(struct lmq_chars pattern, struct lmq_buffer *out,
+                      struct lmq_error *err)
+{
+    struct translation t = { pattern, 0, out, false, 0, NULL };
+
+    if (lmq_utf8_valid(pattern.p, pattern.n) != pattern.n)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "a pattern is not UTF-8");
+    while (t.at < pattern.n && t.failed == 0 && t.refused == NULL) {
+        if (t.in_class)
+            translate_in_class(&t);
+        else if (peek(&t, 0) == '\\')
+            translate_escape(&t);
+        else if (peek(&t, 0) == '[')
+            begin_class(&t);
+        else if (peek(&t, 0) == '(')
+            translate_group(&t);
+        else if (peek(&t, 0) == '{')
+            translate_brace(&t);
+        else
+            copy(&t, 1);
+    }
+    if (t.failed != 0)
+        return lmq_fail_nomem(err);
+    if (t.refused != NULL)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "the pattern '%.*s' has %s that is not supported "
+                        "(at byte %zu)",
+                        (int)(pattern.n < 200 ? pattern.n : 200),
+                        (const char *)pattern.p, t.refused, t.at);
+    return LMQ_OK;
+}

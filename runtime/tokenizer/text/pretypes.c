@@ -1,0 +1,196 @@
+/*
+ * pretypes.c - the pre-tokenizers that GGUF files name.
+ *
+ * tokenizer.ggml.pre is a name for a list of patterns, each of which isolates
+ * what it finds in the parts that the one before left. The names and which
+ * pattern they mean are llama.cpp's (src/llama-vocab.cpp); where its pattern
+ * works around its regex engine, the one of the model's tokenizer.json stands
+ * here. A name that is missing is refused by the reader.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "runtime/tokenizer/model/tok_pipeline.h"
+
+#define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define OTHER_START "[^\\r\\n\\p{L}\\p{N}]?"
+#define SPACES_END "|\\s+(?!\\S)|\\s+"
+
+const char lmq_pattern_gpt2[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+"
+    SPACES_END;
+
+const char lmq_pattern_llama3[] =
+    CONTRACTION "|" OTHER_START "\\p{L}+|\\p{N}{1,3}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
+
+const char lmq_pattern_qwen2[] =
+    CONTRACTION "|" OTHER_START "\\p{L}+|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
+
+const char lmq_pattern_gpt4o[] =
+    OTHER_START UPPER "*" LOWER "+" CONTRACTION "?|"
+    OTHER_START UPPER "+" LOWER "*" CONTRACTION "?|\\p{N}{1,3}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+" SPACES_END;
+
+static const char qwen35_pattern[] =
+    CONTRACTION "|" OTHER_START "[\\p{L}\\p{M}]+|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
+
+static const char tekken_pattern[] =
+    OTHER_START UPPER "*" LOWER "+|" OTHER_START UPPER "+" LOWER "*|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+" SPACES_END;
+
+static const char bailing_pattern[] =
+    "'(?i:[sdmt]|ll|ve|re)|" OTHER_START "+\\p{L}+|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]" SPACES_END;
+
+static const char seed_pattern[] =
+    CONTRACTION "|" OTHER_START "\\p{L}+|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+" SPACES_END;
+
+static const char bloom_pattern[] =
+    " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+";
+
+static const char deepseek_v3_pattern[] =
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+    "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
+    "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
+
+/* The letters of scripts with case, as DeepSeek lists them. */
+static const char deepseek_letters[] =
+    "\\s?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf"
+    "\u01c4-\u0293\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f"
+    "\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481"
+    "\u048a-\u052f\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd"
+    "\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77\u1d79-\u1d9a"
+    "\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57"
+    "\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe"
+    "\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec"
+    "\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d"
+    "\u2124\u2126\u2128\u212a-\u212d\u212f-\u2134\u2139\u213c-\u213f"
+    "\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee"
+    "\u2cf2\u2cf3\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787"
+    "\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17\uff21-\uff3a"
+    "\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3"
+    "\U000104d8-\U000104fb\U00010c80-\U00010cb2\U00010cc0-\U00010cf2"
+    "\U000118a0-\U000118df\U0001e900-\U0001e943]+";
+
+#define HAN_AND_HANGUL "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+
+static const char *const default_list[] = {
+    "[\\p{P}\\$\\+<=>\\^~\\|]+", lmq_pattern_gpt2, "\\p{N}+",
+    "[0-9][0-9][0-9]", NULL
+};
+static const char *const gpt2_list[] = { lmq_pattern_gpt2, NULL };
+static const char *const llama3_list[] = { lmq_pattern_llama3, NULL };
+static const char *const qwen2_list[] = { lmq_pattern_qwen2, NULL };
+static const char *const qwen35_list[] = { qwen35_pattern, NULL };
+static const char *const gpt4o_list[] = { lmq_pattern_gpt4o, NULL };
+static const char *const tekken_list[] = { tekken_pattern, NULL };
+static const char *const bailing_list[] = { bailing_pattern, NULL };
+static const char *const seed_list[] = { seed_pattern, NULL };
+static const char *const bloom_list[] = { bloom_pattern, NULL };
+static const char *const viking_list[] = { bloom_pattern, "\\p{N}", NULL };
+static const char *const digits_list[] = { "\\p{N}", lmq_pattern_gpt2, NULL };
+static const char *const falcon_list[] = {
+    "[\\p{P}\\$\\+<=>\\^~\\|`]+", lmq_pattern_gpt2, "[0-9][0-9][0-9]", NULL
+};
+/* White space at the end: with (?<!\s) a run is looked at once, not from each
+ * of its characters. */
+static const char *const deepseek_llm_list[] = {
+    "[\\r\\n]", deepseek_letters,
+    "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+",
+    "(?<!\\s)\\s+\\z", HAN_AND_HANGUL, "\\p{N}+", NULL
+};
+static const char *const deepseek_coder_list[] = {
+    "[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", HAN_AND_HANGUL, "\\p{N}", NULL
+};
+static const char *const deepseek_v3_list[] = {
+    "\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    deepseek_v3_pattern, NULL
+};
+
+static const struct lmq_pretype pretypes[] = {
+    { "default", default_list, false, false },
+
+    { "gpt-2", gpt2_list, false, false },
+    { "phi-2", gpt2_list, false, false },
+    { "mpt", gpt2_list, false, false },
+    { "olmo", gpt2_list, false, false },
+    { "jais", gpt2_list, false, false },
+    { "trillion", gpt2_list, false, false },
+    { "granite-docling", gpt2_list, false, false },
+    { "exaone4", gpt2_list, false, false },
+    { "gigachat", gpt2_list, false, false },
+    { "a.x-4.0", gpt2_list, false, false },
+    { "mellum", gpt2_list, false, false },
+
+    { "llama-bpe", llama3_list, true, true },
+    { "llama3", llama3_list, true, true },
+    { "llama-v3", llama3_list, true, true },
+    { "falcon3", llama3_list, true, true },
+    { "falcon-h1", llama3_list, true, true },
+    { "pixtral", llama3_list, true, true },
+    { "midm-2.0", llama3_list, true, true },
+    { "lfm2", llama3_list, true, true },
+    { "dbrx", llama3_list, false, false },
+    { "smaug-bpe", llama3_list, false, false },
+    { "glm4", llama3_list, false, false },
+    { "chatglm-bpe", llama3_list, false, false },
+
+    { "qwen2", qwen2_list, false, false },
+    { "deepseek-r1-qwen", qwen2_list, false, false },
+    { "kormo", qwen2_list, false, false },
+    { "f2llmv2", qwen2_list, false, false },
+    { "megrez", qwen2_list, false, false },
+    { "stablelm2", qwen2_list, false, false },
+    { "hunyuan", qwen2_list, false, false },
+    { "solar-open", qwen2_list, false, false },
+    { "grok-2", qwen2_list, false, false },
+    { "qwen35", qwen35_list, false, false },
+
+    { "starcoder", digits_list, false, false },
+    { "refact", digits_list, false, false },
+    { "command-r", digits_list, false, false },
+    { "smollm", digits_list, false, false },
+    { "codeshell", digits_list, false, false },
+    { "exaone", digits_list, false, false },
+    { "minerva-7b", digits_list, false, false },
+    { "mellum2", digits_list, false, false },
+
+    { "falcon", falcon_list, false, false },
+    { "deepseek-llm", deepseek_llm_list, false, false },
+    { "deepseek-coder", deepseek_coder_list, false, false },
+    { "deepseek-v3", deepseek_v3_list, false, false },
+    { "hunyuan-dense", deepseek_v3_list, false, false },
+    { "joyai-llm", deepseek_v3_list, false, false },
+
+    { "poro-chat", bloom_list, false, false },
+    { "bloom", bloom_list, false, false },
+    { "gpt3-finnish", bloom_list, false, false },
+    { "viking", viking_list, false, false },
+
+    { "tekken", tekken_list, true, true },
+    { "gpt-4o", gpt4o_list, false, false },
+    { "llama4", gpt4o_list, false, false },
+    { "kanana2", gpt4o_list, false, false },
+    { "minimax-m2", gpt4o_list, false, false },
+    { "seed-coder", seed_list, false, false },
+    { "bailingmoe", bailing_list, false, false },
+    { "bailingmoe2", bailing_list, false, false },
+    { "llada-moe", bailing_list, false, false },
+};
+
+const struct lmq_pretype *
+lmq_pretype_find(struct lmq_chars name)
+{
+    for (size_t i = 0; i < sizeof(pretypes) / sizeof(pretypes[0]); i++)
+        if (lmq_chars_equal(name, lmq_chars(pretypes[i].name,
+                                            strlen(pretypes[i].name))))
+            return &pretypes[i];
+    return NULL;
+}

@@ -1,0 +1,357 @@
+/*
+ * test_report.c - report trees as JSON and YAML, gates, and diff which makes
+ * the trees that gates are for.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/report.h"
+#include "tests/build/build_checkpoint.h"
+#include "tests/build/suite.h"
+
+static struct lmq_report *
+tree(const char *text)
+{
+    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+
+    ck_assert_ptr_nonnull(json);
+    return lmq_report_from(json);
+}
+
+static char *
+text_of(const struct lmq_report *report, enum lmq_report_format format)
+{
+    struct lmq_error err;
+    char *text;
+
+    ck_assert_int_eq(lmq_report_text(report, format, &text, &err), LMQ_OK);
+    return text;
+}
+
+START_TEST(paths_lead_to_nodes)
+{
+    struct lmq_report *report =
+        tree("{\"a\":{\"b\":[1,{\"c\":\"x\"}]},\"t\":true,\"n\":null}");
+
+    ck_assert(lmq_report_number(report, "a.b.0") == 1);
+    ck_assert_str_eq(lmq_report_string(report, "a.b.1.c"), "x");
+    ck_assert(lmq_report_number(report, "t") == 1);
+    ck_assert(isnan(lmq_report_number(report, "n")));
+    ck_assert(isnan(lmq_report_number(report, "a.b.2")));
+    ck_assert(isnan(lmq_report_number(report, "a.b.x")));
+    ck_assert(isnan(lmq_report_number(report, "a.b.-1")));
+    ck_assert(isnan(lmq_report_number(report, "a..b")));
+    ck_assert_str_eq(lmq_report_string(report, "a"), "");
+    ck_assert_ptr_eq(lmq_report_at(report, ""), report);
+    ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "a.b")), 2);
+    ck_assert_uint_eq(lmq_report_length(report), 3);
+    ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "t")), 0);
+    ck_assert_ptr_null(lmq_report_item(lmq_report_at(report, "a.b"), 2));
+    lmq_report_free(report);
+    lmq_report_free(NULL);
+}
+END_TEST
+
+START_TEST(numbers_of_json_are_finite_or_null)
+{
+    json_t *json = json_object();
+
+    lmq_put(&json, "nan", lmq_json_number((double)NAN));
+    lmq_put(&json, "inf", lmq_json_number((double)INFINITY));
+    lmq_put(&json, "half", lmq_json_number(0.5));
+    lmq_put(&json, "huge", lmq_json_size(UINT64_MAX));
+    lmq_put(&json, "text", lmq_json_text("a\x1b\xff"));
+    struct lmq_report *report = lmq_report_from(json);
+    char *text = text_of(report, LMQ_REPORT_JSON);
+    ck_assert_ptr_nonnull(strstr(text, "\"nan\": null"));
+    ck_assert_ptr_nonnull(strstr(text, "\"inf\": null"));
+    ck_assert_ptr_nonnull(strstr(text, "\"half\": 0.5"));
+    ck_assert_ptr_nonnull(strstr(text, "\"text\": \"a\\\\x1b\\\\xff\""));
+    json_t *back = json_loads(text, 0, NULL);
+    ck_assert_ptr_nonnull(back);
+    json_decref(back);
+    lmq_text_free(text);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* What jansson refuses stands for memory that is not there. */
+START_TEST(a_tree_that_lost_something_is_null)
+{
+    struct lmq_report *report;
+    struct lmq_error err;
+    json_t *json = json_object(), *list = json_array();
+
+    lmq_append(&list, json_integer(1));
+    lmq_put(&json, "list", list);
+    lmq_put(&json, "kept", json_true());
+    ck_assert_int_eq(lmq_report_finish(json, &report, &err), LMQ_OK);
+    ck_assert_uint_eq(lmq_report_length(report), 2);
+    lmq_report_free(report);
+
+    json = json_object();
+    list = json_array();
+    lmq_append(&list, NULL);
+    ck_assert_ptr_null(list);
+    lmq_append(&list, json_integer(2));
+    ck_assert_ptr_null(list);
+    lmq_put(&json, "before", json_integer(1));
+    lmq_put(&json, "list", list);
+    ck_assert_ptr_null(json);
+    lmq_put(&json, "after", json_integer(3));
+    ck_assert_int_eq(lmq_report_finish(json, &report, &err), LMQ_ERR_NOMEM);
+    ck_assert_ptr_null(report);
+
+    json = json_object();
+    lmq_put(&json, "no text: \xff", json_true());
+    ck_assert_ptr_null(json);
+}
+END_TEST
+
+START_TEST(floats_keep_their_bits_through_json)
+{
+    struct random random = {random_seed()};
+
+    for (int i = 0; i < 2000; i++) {
+        float value = (float)(random_normal(&random) *
+                              exp(20 * random_normal(&random)));
+        json_t *json = json_object();
+        lmq_put(&json, "x", lmq_json_number((double)value));
+        char *text = text_of(lmq_report_from(json), LMQ_REPORT_JSON);
+        json_t *back = json_loads(text, 0, NULL);
+        ck_assert((float)json_number_value(json_object_get(back, "x")) ==
+                  value);
+        json_decref(back);
+        json_decref(json);
+        lmq_text_free(text);
+    }
+}
+END_TEST
+
+START_TEST(yaml_says_the_same_and_quotes_what_is_text)
+{
+    struct lmq_report *report =
+        tree("{\"a\":[1,2.5,null,true],\"no\":\"no\",\"e\":[],\"o\":{},"
+             "\"n\":\"1\"}");
+    char *text = text_of(report, LMQ_REPORT_YAML);
+
+    ck_assert_ptr_nonnull(strstr(text, "- 2.5"));
+    ck_assert_ptr_nonnull(strstr(text, "- null"));
+    ck_assert_ptr_nonnull(strstr(text, "- true"));
+    ck_assert_ptr_nonnull(strstr(text, ": \"no\""));
+    ck_assert_ptr_nonnull(strstr(text, "e: []"));
+    ck_assert_ptr_nonnull(strstr(text, "o: {}"));
+    ck_assert_ptr_nonnull(strstr(text, "\"1\""));
+    lmq_text_free(text);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* ---- Gates ---- */
+
+static size_t
+n_broken(const char *gate)
+{
+    struct lmq_report *report =
+        tree("{\"x\":5,\"y\":{\"z\":-1.5},\"t\":true,\"u\":null,"
+             "\"s\":\"5\"}");
+    struct lmq_error err;
+    size_t broken = 99;
+
+    ck_assert_msg(lmq_gates_apply(report, &gate, 1, &broken, &err) == LMQ_OK,
+                  "%s: %s", gate, err.message);
+    ck_assert_str_eq(lmq_report_string(report, "gates.0.gate"), gate);
+    ck_assert(lmq_report_number(report, "gates.0.held") == (broken == 0));
+    lmq_report_free(report);
+    return broken;
+}
+
+START_TEST(gates_compare_as_they_say)
+{
+    static const char *const held[] = {
+        "x<=5", "x>=5", "x<6", "x>4.999", "y.z<0", "y.z>=-1.5", "t>=1",
+        "x<1e9", "x>=0x5",
+    };
+    static const char *const broken[] = {
+        "x<5", "x>5", "x<=4", "x>=5.0001", "y.z>0", "u<=5", "u>=5", "t<1",
+    };
+
+    for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
+        ck_assert_msg(n_broken(held[i]) == 0, "%s", held[i]);
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
+        ck_assert_msg(n_broken(broken[i]) == 1, "%s", broken[i]);
+}
+END_TEST
+
+START_TEST(gates_that_are_none_are_refused)
+{
+    static const char *const wrong[] = {
+        "", "x", "<5", "<=5", "x<", "x<=", "x=5", "x==5", "x<=five", "x<=5a",
+        "x<=nan", "x<=inf", "x<=5 6", "x<>5", "x=<5", "x<=1e999",
+    };
+    struct lmq_report *report = tree("{\"x\":5,\"s\":\"5\"}");
+    static const char *const strangers[] = {"y<=5", "s<=5", "x.y<=5"};
+    struct lmq_error err;
+    size_t broken;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(lmq_gate_check(wrong[i], &err) == LMQ_ERR_ARG, "'%s'",
+                      wrong[i]);
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+        ck_assert_int_eq(lmq_gate_check(strangers[i], &err), LMQ_OK);
+        ck_assert_int_eq(
+            lmq_gates_apply(report, &strangers[i], 1, &broken, &err),
+            LMQ_ERR_ARG);
+    }
+    lmq_report_free(report);
+}
+END_TEST
+
+/* ---- Diff ---- */
+
+static struct lmq_report *
+diff(const char *a, const char *b, int threads)
+{
+    struct lmq_checkpoint *x = open_checkpoint(a), *y = open_checkpoint(b);
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_diff(x, y, threads, NULL, &report, &err) == LMQ_OK,
+                  "%s", err.message);
+    lmq_checkpoint_close(x);
+    lmq_checkpoint_close(y);
+    return report;
+}
+
+START_TEST(equal_checkpoints_of_two_formats_are_identical)
+{
+    struct build_model *model = build_model(&build_small, 1);
+    struct bytes bytes = {0};
+
+    save_folder(model, in_folder("a"), BUILD_F32);
+    put_llama2c(&bytes, model, 1);
+    save(&bytes, in_folder("b.bin"));
+    struct lmq_report *report = diff(in_folder("a"), in_folder("b.bin"), 2);
+    ck_assert(lmq_report_number(report, "identical") == 1);
+    ck_assert(lmq_report_number(report, "missing") == 0);
+    ck_assert(lmq_report_number(report, "max_error") == 0);
+    ck_assert(lmq_report_number(report, "cosine") > 0.999999999);
+    ck_assert(lmq_report_number(report, "compared") ==
+              (double)model->n_tensors);
+    lmq_report_free(report);
+    bytes_free(&bytes);
+    build_free(model);
+}
+END_TEST
+
+START_TEST(one_changed_weight_shows_where_and_how_much)
+{
+    struct build_model *model = build_model(&build_small, 1);
+    struct build_tensor *up = build_find(model, "layers.1.mlp.up_proj.weight");
+
+    size_t n = 0;
+
+    for (size_t i = 0; i < model->n_tensors; i++)
+        n += model->tensors[i].n_elements;
+    up->x[5] = 0.25f;
+    save_folder(model, in_folder("a"), BUILD_F32);
+    up->x[5] = 0.5f;
+    save_folder(model, in_folder("b"), BUILD_F32);
+    struct lmq_report *report = diff(in_folder("a"), in_folder("b"), 3);
+    ck_assert(lmq_report_number(report, "identical") == 0);
+    ck_assert(lmq_report_number(report, "max_error") == 0.25);
+    ck_assert(lmq_report_number(report, "different_elements") == 1);
+    ck_assert_double_eq_tol(lmq_report_number(report, "rms_error"),
+                            0.25 / sqrt((double)n), 1e-12);
+    lmq_report_free(report);
+    build_free(model);
+}
+END_TEST
+
+START_TEST(missing_tensors_and_other_shapes_are_listed)
+{
+    struct build_model *model = build_model(&build_small, 1);
+
+    build_add(model, "only.a", (uint64_t[]){3}, 1);
+    build_add(model, "shape", (uint64_t[]){2, 3}, 2);
+    save_safetensors(model, in_folder("a.safetensors"));
+    model->n_tensors -= 2;
+    free(model->tensors[model->n_tensors].x);
+    free(model->tensors[model->n_tensors + 1].x);
+    build_add(model, "only.b", (uint64_t[]){3}, 1);
+    build_add(model, "shape", (uint64_t[]){3, 2}, 2);
+    save_safetensors(model, in_folder("b.safetensors"));
+    struct lmq_report *report =
+        diff(in_folder("a.safetensors"), in_folder("b.safetensors"), 1);
+    ck_assert_str_eq(lmq_report_string(report, "only_in_a.0"), "only.a");
+    ck_assert_str_eq(lmq_report_string(report, "only_in_b.0"), "only.b");
+    ck_assert_str_eq(lmq_report_string(report, "other_shapes.0.name"),
+                     "shape");
+    ck_assert(lmq_report_number(report, "missing") == 2);
+    ck_assert(lmq_report_number(report, "identical") == 0);
+    lmq_report_free(report);
+    build_free(model);
+}
+END_TEST
+
+START_TEST(a_nan_is_never_called_equal)
+{
+    struct build_model *model = build_model(&build_small, 1);
+
+    build_find(model, "layers.1.mlp.up_proj.weight")->x[7] = NAN;
+    save_safetensors(model, in_folder("a.safetensors"));
+    struct lmq_report *report =
+        diff(in_folder("a.safetensors"), in_folder("a.safetensors"), 2);
+    ck_assert(lmq_report_number(report, "identical") == 0);
+    ck_assert(isnan(lmq_report_number(report, "max_error")));
+    lmq_report_free(report);
+    build_free(model);
+}
+END_TEST
+
+START_TEST(threads_do_not_change_a_diff)
+{
+    struct build_sizes sizes = {.dim = 128, .hidden = 300, .layers = 2,
+                                .heads = 4, .kv_heads = 2, .vocab = 4000,
+                                .context = 64, .is_tied = true};
+    struct build_model *model = build_model(&sizes, 3);
+    char *texts[2];
+
+    save_folder(model, in_folder("a"), BUILD_F32);
+    save_folder(model, in_folder("b"), BUILD_BF16);
+    for (int i = 0; i < 2; i++) {
+        struct lmq_report *report =
+            diff(in_folder("a"), in_folder("b"), 1 + 3 * i);
+        texts[i] = text_of(report, LMQ_REPORT_JSON);
+        lmq_report_free(report);
+    }
+    ck_assert_str_eq(texts[0], texts[1]);
+    lmq_text_free(texts[0]);
+    lmq_text_free(texts[1]);
+    build_free(model);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        paths_lead_to_nodes,
+        numbers_of_json_are_finite_or_null,
+        a_tree_that_lost_something_is_null,
+        floats_keep_their_bits_through_json,
+        yaml_says_the_same_and_quotes_what_is_text,
+        gates_compare_as_they_say,
+        gates_that_are_none_are_refused,
+        equal_checkpoints_of_two_formats_are_identical,
+        one_changed_weight_shows_where_and_how_much,
+        missing_tensors_and_other_shapes_are_listed,
+        a_nan_is_never_called_equal,
+        threads_do_not_change_a_diff,
+    };
+
+    return RUN_SUITE("report", tests);
+}

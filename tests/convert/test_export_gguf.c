@@ -1,0 +1,547 @@
+/*
+ * test_export_gguf.c - checkpoints as GGUF: every family there and back, what
+ * is kept bit by bit, what is refused.
+ *
+ * The first two tests run once for each row of the table of families.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "formats/gguf/gguf_meta.h"
+#include "tests/build/suite.h"
+#include "tests/families/family.h"
+
+/* Numbers of a description are float32 in a GGUF; a logit is about 2.5. */
+#define LOGIT_BOUND 2e-4
+
+/* ---- Helpers ---- */
+
+static enum lmq_status
+export_as(const char *from, const char *to,
+          const struct lmq_export_options *options,
+          struct lmq_report **report, struct lmq_error *err)
+{
+    struct lmq_checkpoint *checkpoint = open_checkpoint(from);
+    struct lmq_export_options all = {.to = "gguf"};
+
+    if (options != NULL)
+        all = *options;
+    all.to = "gguf";
+    enum lmq_status status =
+        lmq_export(checkpoint, to, &all, NULL, report, err);
+    lmq_checkpoint_close(checkpoint);
+    return status;
+}
+
+static struct lmq_report *
+export_gguf(const char *from, const char *to,
+            const struct lmq_export_options *options)
+{
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+
+    ck_assert_msg(export_as(from, to, options, &report, &err) == LMQ_OK, "%s",
+                  err.message);
+    return report;
+}
+
+static float *
+logits_of(const char *path, size_t context, size_t *n)
+{
+    const struct lmq_session_options options = {
+        .context = context, .activations = "f32", .all_logits = 1};
+    struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+    struct lmq_model *model;
+    struct lmq_session *session;
+    struct lmq_error err = {0};
+    int32_t tokens[8];
+
+    ck_assert_msg(lmq_model_open(checkpoint, &model, &err) == LMQ_OK,
+                  "%s: %s", path, err.message);
+    ck_assert_msg(lmq_session_new(model, &options, &session, &err) == LMQ_OK,
+                  "%s", err.message);
+    size_t vocabulary = lmq_model_vocabulary(model);
+    for (size_t i = 0; i < 8; i++)
+        tokens[i] = (int32_t)((7919 * i * i + 13 * i + 3) % vocabulary);
+    ck_assert_int_eq(lmq_session_eval(session, tokens, 8, &err), LMQ_OK);
+    *n = 8 * vocabulary;
+    float *logits = malloc(*n * sizeof(*logits));
+    ck_assert_ptr_nonnull(logits);
+    for (size_t i = 0; i < 8; i++)
+        memcpy(logits + i * vocabulary, lmq_session_logits(session, i),
+               vocabulary * sizeof(*logits));
+    lmq_session_free(session);
+    lmq_model_close(model);
+    lmq_checkpoint_close(checkpoint);
+    return logits;
+}
+
+static double
+largest_difference(const char *path_a, const char *path_b, size_t context)
+{
+    size_t n_a, n_b;
+    float *a = logits_of(path_a, context, &n_a);
+    float *b = logits_of(path_b, context, &n_b);
+    double most = 0;
+
+    ck_assert_uint_eq(n_a, n_b);
+    for (size_t i = 0; i < n_a; i++)
+        most = fmax(most, fabs((double)a[i] - (double)b[i]));
+    free(a);
+    free(b);
+    return most;
+}
+
+/* All tensors of one are in the other, with the same elements. */
+static void
+assert_identical(const char *path_a, const char *path_b)
+{
+    struct lmq_checkpoint *a = open_checkpoint(path_a);
+    struct lmq_checkpoint *b = open_checkpoint(path_b);
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_diff(a, b, 1, NULL, &report, &err) == LMQ_OK, "%s",
+                  err.message);
+    ck_assert(lmq_report_number(report, "weights.equal") == 1);
+    lmq_report_free(report);
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
+}
+
+/* ---- Families ---- */
+
+/* What GGUF has no words for, by the table's names. */
+static const struct {
+    const char *family, *reason;
+} refused[] = {
+    {"llama-dynamic", "rope_scaling"},
+    {"falcon-rw", "has no words"},
+    {"qwen3moe-dense-layer", "has no words"},
+    {"deepseek2", "rope_attention_factor"},
+};
+
+static const char *
+reason_against(const struct family *family, const struct lmq_hparams *h)
+{
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        if (strcmp(refused[i].family, family->name) == 0)
+            return refused[i].reason;
+    return strcmp(h->architecture, "variant") == 0 ? "no name" : NULL;
+}
+
+/* Gemma's scores are scaled as all of its real models have it, which is what
+ * GGUF takes for granted. */
+static void
+write_family(const struct family_model *model, const char *folder)
+{
+    static const char key[] = "\"query_pre_attn_scalar\": ";
+    char path[4096], number[16];
+    size_t n, used;
+
+    family_write(model, folder);
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    char *text = (char *)read_file(path, &n);
+    text = realloc(text, n + 1);
+    ck_assert_ptr_nonnull(text);
+    text[n] = '\0';
+    char *at = strstr(text, key);
+    if (at != NULL) {
+        at += strlen(key);
+        used = strspn(at, "0123456789.");
+        snprintf(number, sizeof(number), "%u",
+                 (unsigned)model->oracle.shape.head_dim);
+        FILE *file = fopen(path, "wb");
+        ck_assert_ptr_nonnull(file);
+        fprintf(file, "%.*s%s%s", (int)(at - text), text, number, at + used);
+        ck_assert_int_eq(fclose(file), 0);
+    }
+    free(text);
+}
+
+/* Exports it; false if that is refused, as it must be. */
+static bool
+export_family(const struct family *family, const char *from,
+              const struct lmq_export_options *options)
+{
+    struct lmq_checkpoint *checkpoint = open_checkpoint(from);
+    const char *reason = reason_against(family, &checkpoint->hparams);
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+    enum lmq_status status =
+        export_as(from, in_folder("f.gguf"), options, &report, &err);
+
+    lmq_checkpoint_close(checkpoint);
+    if (reason != NULL) {
+        ck_assert_msg(status == LMQ_ERR_UNSUPPORTED &&
+                          strstr(err.message, reason) != NULL,
+                      "%s: %s", family->name, err.message);
+        ck_assert_int_ne(access(in_folder("f.gguf"), F_OK), 0);
+        return false;
+    }
+    ck_assert_msg(status == LMQ_OK, "%s: %s", family->name, err.message);
+    lmq_report_free(report);
+    return true;
+}
+
+START_TEST(every_family_comes_back)
+{
+    const struct family *family = family_at((size_t)_i);
+    struct family_model *model = family_make(family, 1, 0, 1);
+    const struct lmq_export_options options = {.type = "f32"};
+
+    write_family(model, in_folder("family"));
+    if (export_family(family, in_folder("family"), &options)) {
+        double most = largest_difference(in_folder("family"),
+                                         in_folder("f.gguf"), family->context);
+        ck_assert_msg(most <= LOGIT_BOUND, "%s: a logit moved by %g",
+                      family->name, most);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("f.gguf"));
+        ck_assert_uint_eq(checkpoint->n_notes, 0);
+        lmq_checkpoint_close(checkpoint);
+    }
+    family_free(model);
+}
+END_TEST
+
+/* Rows are multiples of 32 here, and so all is kept. */
+START_TEST(every_family_keeps_its_int8_values)
+{
+    const struct family *family = family_at((size_t)_i);
+    struct family_model *model = family_make(family, 8, 64, 1);
+    struct lmq_convert_options options = {
+        .layout = _i % 2 ? "rows" : "tiles", .method = "absmax"};
+
+    write_family(model, in_folder("family"));
+    lmq_report_free(
+        convert(in_folder("family"), in_folder("f.lmq"), &options));
+    if (export_family(family, in_folder("f.lmq"), NULL)) {
+        double most = largest_difference(in_folder("f.lmq"),
+                                         in_folder("f.gguf"), family->context);
+        assert_identical(in_folder("f.lmq"), in_folder("f.gguf"));
+        ck_assert_msg(most <= LOGIT_BOUND, "%s: a logit moved by %g",
+                      family->name, most);
+    }
+    family_free(model);
+}
+END_TEST
+
+START_TEST(a_description_without_words_is_refused)
+{
+    struct family_model *model = family_make(family_find("gemma2"), 1, 0, 1);
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    family_write(model, in_folder("family"));
+    ck_assert_int_eq(export_as(in_folder("family"), in_folder("a.gguf"), NULL,
+                               &report, &err),
+                     LMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.message, "attn_scale"));
+    ck_assert_int_ne(access(in_folder("a.gguf"), F_OK), 0);
+    family_free(model);
+}
+END_TEST
+
+/* ---- The bundled model ---- */
+
+static const char *
+fable(void)
+{
+    return source_path("data/fable");
+}
+
+START_TEST(int8_groups_become_blocks_as_they_are)
+{
+    static const char *const layouts[] = {"rows", "tiles"};
+
+    for (int i = 0; i < 2; i++) {
+        struct lmq_convert_options options = {.layout = layouts[i],
+                                              .replaces = 1};
+        struct lmq_export_options again = {.replaces = 1};
+        lmq_report_free(convert(fable(), in_folder("a.lmq"), &options));
+        struct lmq_report *report =
+            export_gguf(in_folder("a.lmq"), in_folder("a.gguf"), &again);
+        ck_assert(lmq_report_number(report, "is_lossless") == 1);
+        ck_assert_str_eq(lmq_report_string(report, "type"), "q8_0");
+        ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "rounded")),
+                          0);
+        lmq_report_free(report);
+        ck_assert(largest_difference(in_folder("a.lmq"), in_folder("a.gguf"),
+                                     0) <= 0);
+    }
+}
+END_TEST
+
+START_TEST(what_half_precision_cannot_say_is_rounded_and_told)
+{
+    struct lmq_convert_options options = {.scales = "f32"};
+
+    lmq_report_free(convert(fable(), in_folder("a.lmq"), &options));
+    struct lmq_report *report =
+        export_gguf(in_folder("a.lmq"), in_folder("a.gguf"), NULL);
+    ck_assert(lmq_report_number(report, "is_lossless") == 0);
+    ck_assert_uint_gt(lmq_report_length(lmq_report_at(report, "rounded")), 0);
+    ck_assert(lmq_report_number(report, "rounded.0.snr_db") > 45);
+    ck_assert(lmq_report_number(report, "rounded.0.rms_error") > 0);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(types_can_be_asked_for)
+{
+    static const struct {
+        const char *name;
+        bool is_lossless;
+        double bits;
+    } types[] = {
+        {"f32", true, 32}, {"f16", false, 16}, {"bf16", false, 16},
+        {"q8_0", false, 8.5},
+    };
+    struct lmq_report *report;
+    struct lmq_error err;
+    const struct lmq_export_options wrong = {.type = "q3_k"};
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        const struct lmq_export_options options = {.type = types[i].name,
+                                                   .replaces = 1};
+        report = export_gguf(fable(), in_folder("a.gguf"), &options);
+        ck_assert_str_eq(lmq_report_string(report, "type"), types[i].name);
+        ck_assert(lmq_report_number(report, "is_lossless") ==
+                  (types[i].is_lossless ? 1 : 0));
+        lmq_report_free(report);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("a.gguf"));
+        ck_assert(lmq_checkpoint_find(checkpoint, LMQ_ROLE_ATTN_Q,
+                                      LMQ_PART_WEIGHT, 0)
+                      ->bits_per_element == types[i].bits);
+        lmq_checkpoint_close(checkpoint);
+    }
+    ck_assert_int_eq(
+        export_as(fable(), in_folder("b.gguf"), &wrong, &report, &err),
+        LMQ_ERR_ARG);
+}
+END_TEST
+
+START_TEST(the_number_of_threads_changes_nothing)
+{
+    size_t n_a, n_b;
+
+    for (int threads = 1; threads <= 3; threads++) {
+        const struct lmq_export_options options = {
+            .type = "q8_0", .threads = threads, .replaces = 1};
+        lmq_report_free(export_gguf(
+            fable(), in_folder(threads == 1 ? "one" : "more"), &options));
+        unsigned char *a = read_file(in_folder("one"), &n_a);
+        unsigned char *b =
+            read_file(in_folder(threads == 1 ? "one" : "more"), &n_b);
+        ck_assert_uint_eq(n_a, n_b);
+        ck_assert_mem_eq(a, b, n_a);
+        free(a);
+        free(b);
+    }
+}
+END_TEST
+
+START_TEST(an_existing_file_is_left_alone)
+{
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    write_file(in_folder("a.gguf"), "mine", 4);
+    ck_assert_int_ne(
+        export_as(fable(), in_folder("a.gguf"), NULL, &report, &err), LMQ_OK);
+    ck_assert_uint_eq(files_in_folder(), 1);
+}
+END_TEST
+
+/* ---- Tokenizers ---- */
+
+static void
+assert_same_tokens(const char *original, const char *gguf)
+{
+    struct lmq_tokenizer *a, *b;
+    struct lmq_error err;
+    int32_t *x, *y;
+    size_t n_text, n_x, n_y;
+    unsigned char *text =
+        read_file(source_path("data/fable/held-out-b.txt"), &n_text);
+
+    ck_assert_int_eq(lmq_tokenizer_from_path(original, NULL, &a, &err),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_tokenizer_from_path(gguf, NULL, &b, &err), LMQ_OK);
+    ck_assert_int_eq(
+        lmq_tokenize(a, (char *)text, n_text, 0, &x, &n_x, &err), LMQ_OK);
+    ck_assert_int_eq(
+        lmq_tokenize(b, (char *)text, n_text, 0, &y, &n_y, &err), LMQ_OK);
+    ck_assert_uint_eq(n_x, n_y);
+    ck_assert_mem_eq(x, y, n_x * sizeof(*x));
+    lmq_tokens_free(x);
+    lmq_tokens_free(y);
+    lmq_tokenizer_close(a);
+    lmq_tokenizer_close(b);
+    free(text);
+}
+
+START_TEST(tokenizers_are_said_in_other_words)
+{
+    const char *json = source_path("data/fable/tokenizer.json");
+    const char *bin = source_path("data/fable/tokenizer.bin");
+
+    lmq_report_free(export_gguf(fable(), in_folder("a.gguf"), NULL));
+    assert_same_tokens(json, in_folder("a.gguf"));
+    lmq_report_free(export_gguf(source_path("data/fable/fable.bin"),
+                                in_folder("b.gguf"), NULL));
+    assert_same_tokens(bin, in_folder("b.gguf"));
+    /* One that came from a GGUF is copied. */
+    lmq_report_free(
+        export_gguf(in_folder("b.gguf"), in_folder("c.gguf"), NULL));
+    assert_same_tokens(bin, in_folder("c.gguf"));
+}
+END_TEST
+
+/* The tokenizer's own first, then the model's; there is room for three. */
+START_TEST(tokens_that_end_a_text_are_those_of_the_model_too)
+{
+    const struct lmq_export_options options = {.to = "gguf"};
+    struct lmq_checkpoint *checkpoint = open_checkpoint(fable());
+    struct lmq_hparams *h = &checkpoint->hparams;
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+
+    for (h->n_eos = 0; h->n_eos < 5; h->n_eos++)
+        h->eos[h->n_eos] = 10 + (int32_t)h->n_eos;
+    struct lmq_tokenizer *tokenizer;
+    ck_assert_int_eq(
+        lmq_tokenizer_from_checkpoint(checkpoint, &tokenizer, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 2), 1);
+    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 14), 1);
+    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 15), 0);
+    lmq_tokenizer_close(tokenizer);
+    ck_assert_msg(lmq_export(checkpoint, in_folder("a.gguf"), &options, NULL,
+                             &report, &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_ptr_nonnull(strstr(lmq_report_string(report, "notes.0"),
+                                 "names 3 tokens that end a text, the other "));
+    lmq_report_free(report);
+    lmq_checkpoint_close(checkpoint);
+    checkpoint = open_checkpoint(in_folder("a.gguf"));
+    h = &checkpoint->hparams;
+    ck_assert_uint_eq(h->n_eos, 3);
+    ck_assert_int_eq(h->eos[1], 10);
+    ck_assert_int_eq(h->eos[2], 11);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* The file comes along with the folder, and into the GGUF. */
+START_TEST(a_chat_template_is_kept)
+{
+    static const char *const names[] = {"model.safetensors", "config.json",
+                                        "tokenizer.json"};
+    static const char text[] = "{{ messages }}";
+    const struct lmq_gguf_value *value;
+    struct lmq_gguf_meta *meta;
+    char from[4096], to[64];
+    size_t n;
+
+    mkdir(in_folder("model"), 0777);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(from, sizeof(from), "%s/%s", fable(), names[i]);
+        snprintf(to, sizeof(to), "model/%s", names[i]);
+        unsigned char *bytes = read_file(from, &n);
+        write_file(in_folder(to), bytes, n);
+        free(bytes);
+    }
+    write_file(in_folder("model/chat_template.jinja"), text, strlen(text));
+    lmq_report_free(convert(in_folder("model"), in_folder("a.lmq"), NULL));
+    lmq_report_free(
+        export_gguf(in_folder("a.lmq"), in_folder("a.gguf"), NULL));
+    unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+    ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, NULL), LMQ_OK);
+    value = lmq_gguf_find(meta, "tokenizer.chat_template");
+    ck_assert_ptr_nonnull(value);
+    ck_assert_uint_eq(value->size, strlen(text));
+    ck_assert_mem_eq(value->data, text, strlen(text));
+    lmq_gguf_meta_close(meta);
+    free(bytes);
+}
+END_TEST
+
+/* Copies of GPT-2's tokenizer for models of its size. */
+START_TEST(a_byte_level_tokenizer_finds_its_pre_tokenizer)
+{
+    const char *path =
+        source_path("../../shared/data/tokenizers/gpt2/tokenizer.json");
+    const struct lmq_open_options open = {.tokenizer = path};
+    const struct lmq_export_options options = {.to = "gguf"};
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+
+    if (access(path, R_OK) != 0) {
+        printf("skipped: there is no %s\n", path);
+        return;
+    }
+    struct family_model *model =
+        family_make(family_find("gpt2"), 1, 50257, 1);
+    family_write(model, in_folder("gpt2"));
+    ck_assert_int_eq(lmq_checkpoint_open(in_folder("gpt2"), &open,
+                                         &checkpoint, &err),
+                     LMQ_OK);
+    ck_assert_msg(lmq_export(checkpoint, in_folder("a.gguf"), &options, NULL,
+                             &report, &err) == LMQ_OK,
+                  "%s", err.message);
+    lmq_report_free(report);
+    lmq_checkpoint_close(checkpoint);
+    assert_same_tokens(path, in_folder("a.gguf"));
+
+    size_t n, n_pre = 0;
+    const unsigned char *pre = NULL;
+    unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+    struct lmq_gguf_meta *meta;
+    ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_gguf_get_text(meta, "tokenizer.ggml.pre", &pre,
+                                       &n_pre, &err),
+                     LMQ_OK);
+    ck_assert_uint_eq(n_pre, 5);
+    ck_assert_mem_eq(pre, "gpt-2", 5);
+    lmq_gguf_meta_close(meta);
+    free(bytes);
+    family_free(model);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const each[] = {
+        every_family_comes_back,
+        every_family_keeps_its_int8_values,
+    };
+    const TTest *const tests[] = {
+        a_description_without_words_is_refused,
+        int8_groups_become_blocks_as_they_are,
+        what_half_precision_cannot_say_is_rounded_and_told,
+        types_can_be_asked_for,
+        the_number_of_threads_changes_nothing,
+        an_existing_file_is_left_alone,
+        tokenizers_are_said_in_other_words,
+        tokens_that_end_a_text_are_those_of_the_model_too,
+        a_chat_template_is_kept,
+        a_byte_level_tokenizer_finds_its_pre_tokenizer,
+    };
+    size_t n = 0;
+
+    while (family_at(n) != NULL)
+        n++;
+    int failed = run_suite_over("GGUF families", each, 2, 0, n);
+    return RUN_SUITE("GGUF export", tests) | failed;
+}

@@ -1,0 +1,330 @@
+/*
+ * family.c - makes the weights of a family's model.
+ *
+ * Every part gets enough weight that an error in it shows: what attention and
+ * feed-forward add to the stream is larger than the embedding.
+ */
+#include "config.h"
+
+#include "tests/families/family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOGITS_DEVIATION 2.5
+#define EMBEDDING_SIZE 0.5 /* of its elements, scaled */
+#define SUBLAYER_GAIN 2.0
+#define EXPERT_GAIN 0.5 /* a router's other choice is no other model */
+#define BIAS_SIZE 0.2
+
+/* ---- The table ---- */
+
+static const struct family *const tables[] = {
+    llama_families, other_families, expert_families, plain_families,
+};
+
+const struct family *
+family_at(size_t i)
+{
+    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
+        for (const struct family *f = tables[t]; f->name != NULL; f++)
+            if (i-- == 0)
+                return f;
+    return NULL;
+}
+
+const struct family *
+family_find(const char *name)
+{
+    const struct family *family = NULL;
+
+    for (size_t i = 0; (family = family_at(i)) != NULL; i++)
+        if (strcmp(family->name, name) == 0)
+            break;
+    return family;
+}
+
+/* ---- Random numbers ---- */
+
+static uint64_t
+next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* The sum of twelve uniform numbers is close to normal, and the same on every
+ * machine. */
+static double
+next_normal(uint64_t *state)
+{
+    double sum = 0;
+
+    for (int i = 0; i < 12; i++)
+        sum += (double)(next_random(state) >> 40) * 0x1p-24;
+    return sum - 6;
+}
+
+static float *
+normals(struct family_model *m, size_t n, double mean, double deviation)
+{
+    float *x = malloc(n * sizeof(*x));
+    float **owned =
+        realloc(m->owned, (m->n_owned + 1) * sizeof(*m->owned));
+
+    if (x == NULL || owned == NULL)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(mean + deviation * next_normal(&m->random));
+    m->owned = owned;
+    m->owned[m->n_owned++] = x;
+    return x;
+}
+
+/* ---- Parts ---- */
+
+static double
+or_one(double factor)
+{
+    return factor > 0 ? factor : 1;
+}
+
+/* Outputs are `gain` times as large as inputs. */
+static struct oracle_linear
+make_linear(struct family_model *m, size_t rows, size_t cols, double gain,
+            unsigned bias)
+{
+    struct oracle_linear linear = {.rows = rows, .cols = cols};
+
+    linear.w = normals(m, rows * cols, 0, gain / sqrt((double)cols));
+    if ((m->family->bits & bias) != 0)
+        linear.b = normals(m, rows, 0, BIAS_SIZE);
+    return linear;
+}
+
+static struct oracle_norm
+make_norm(struct family_model *m, size_t span, size_t n, double mean)
+{
+    struct oracle_norm norm = {.span = span, .n = n};
+
+    if ((m->family->bits & HAS_PLAIN_NORMS) == 0)
+        norm.w = normals(m, n, mean, 0.1 * mean);
+    if ((m->family->bits & HAS_NORM_BIAS) != 0)
+        norm.b = normals(m, n, 0, BIAS_SIZE * mean);
+    return norm;
+}
+
+static struct oracle_norm
+norm_if(struct family_model *m, unsigned bit)
+{
+    size_t dim = m->oracle.shape.dim;
+
+    if ((m->family->bits & bit) == 0)
+        return (struct oracle_norm){0};
+    return make_norm(m, dim, dim, 1);
+}
+
+static struct oracle_mlp
+make_mlp(struct family_model *m, size_t hidden, double gain)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    struct oracle_mlp mlp = {0};
+
+    if ((m->family->bits & HAS_GATE) != 0)
+        mlp.gate = make_linear(m, hidden, s->dim, 1, HAS_MLP_BIAS);
+    mlp.up = make_linear(m, hidden, s->dim, 1, HAS_MLP_BIAS);
+    mlp.down = make_linear(m, s->dim, hidden, gain / or_one(s->residual_scale),
+                           HAS_MLP_BIAS);
+    return mlp;
+}
+
+/* Scores have a deviation of about 1.3, whatever their scale. */
+static double
+query_gain(const struct oracle_shape *s)
+{
+    double usual = 1 / sqrt((double)s->head_dim);
+
+    return 1.3 * usual / (s->score_scale > 0 ? s->score_scale : usual) /
+           or_one(s->score_factor);
+}
+
+static void
+make_qk_norms(struct family_model *m, struct oracle_layer *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    unsigned bits = m->family->bits;
+    size_t q = w->q.rows, k = w->k.rows, head = s->head_dim;
+    double gain = query_gain(s);
+
+    if ((bits & HAS_QK_NORM) != 0) {
+        w->q_norm = make_norm(m, head, head, gain);
+        w->k_norm = make_norm(m, head, head, 1);
+    } else if ((bits & HAS_QK_NORM_HEADS) != 0) {
+        w->q_norm = make_norm(m, head, q, gain);
+        w->k_norm = make_norm(m, head, k, 1);
+    } else if ((bits & HAS_QK_NORM_WHOLE) != 0) {
+        w->q_norm = make_norm(m, q, q, gain);
+        w->k_norm = make_norm(m, k, k, 1);
+    }
+    /* Families whose layer norms have biases have none here. */
+    w->q_norm.b = w->k_norm.b = NULL;
+}
+
+static void
+make_latent(struct family_model *m, struct oracle_layer *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    size_t width = s->heads * s->head_dim;
+    size_t still = s->head_dim - s->rotary_dim;
+
+    if (s->q_rank > 0) {
+        w->q_a = make_linear(m, s->q_rank, s->dim, 1, 0);
+        w->q_a_norm = make_norm(m, s->q_rank, s->q_rank, 1);
+        w->q_b = make_linear(m, width, s->q_rank, query_gain(s), 0);
+    } else {
+        w->q = make_linear(m, width, s->dim, query_gain(s), 0);
+    }
+    w->kv_a = make_linear(m, s->kv_rank + s->rotary_dim, s->dim, 1, 0);
+    w->kv_a_norm = make_norm(m, s->kv_rank, s->kv_rank, 1);
+    w->kv_b =
+        make_linear(m, s->heads * (still + s->value_dim), s->kv_rank, 1, 0);
+}
+
+static void
+make_attention(struct family_model *m, struct oracle_layer *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    size_t value = s->value_dim == 0 ? s->head_dim : s->value_dim;
+    double gain = SUBLAYER_GAIN / or_one(s->residual_scale);
+
+    if (s->kv_rank > 0) {
+        make_latent(m, w);
+    } else {
+        w->q = make_linear(m, s->heads * s->head_dim, s->dim, query_gain(s),
+                           HAS_QKV_BIAS);
+        w->k = make_linear(m, s->kv_heads * s->head_dim, s->dim, 1,
+                           HAS_QKV_BIAS);
+        w->v = make_linear(m, s->kv_heads * value, s->dim, 1, HAS_QKV_BIAS);
+        make_qk_norms(m, w);
+    }
+    w->o = make_linear(m, s->dim, s->heads * value, gain, HAS_OUT_BIAS);
+    if ((m->family->bits & HAS_SINKS) != 0)
+        w->sinks = normals(m, s->heads, 0, 1);
+}
+
+static void
+make_experts(struct family_model *m, struct oracle_layer *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    unsigned bits = m->family->bits;
+
+    w->router = make_linear(m, s->n_experts, s->dim, 1.5, HAS_ROUTER_BIAS);
+    if ((bits & HAS_CORRECTION) != 0)
+        w->correction = normals(m, s->n_experts, 0.3, 0.1);
+    w->experts = calloc(s->n_experts, sizeof(*w->experts));
+    if (w->experts == NULL)
+        abort();
+    for (size_t e = 0; e < s->n_experts; e++)
+        w->experts[e] = make_mlp(m, s->expert_dim,
+                                 EXPERT_GAIN / or_one(s->router_scale));
+    if (s->shared_dim > 0)
+        w->shared = make_mlp(m, s->shared_dim, SUBLAYER_GAIN);
+    if ((bits & HAS_SWITCH) != 0)
+        w->shared_switch = make_linear(m, 1, s->dim, 1, 0);
+}
+
+/* ---- All of it ---- */
+
+static void
+grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
+{
+    size_t *const widths[] = {
+        &s->dim,    &s->hidden,  &s->head_dim,   &s->value_dim,  &s->q_rank,
+        &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
+    };
+    size_t dims;
+
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+        *widths[i] *= grow;
+    if ((bits & SCALES_EMBEDDING) != 0)
+        s->embedding_scale = sqrt((double)s->dim);
+    dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
+    for (size_t i = 0; i < dims / 2 && i < ORACLE_MAX_PAIRS; i++) {
+        s->short_factors[i] = 1 + 0.125 * (double)(i % 4);
+        s->long_factors[i] = 1.5 + 0.5 * (double)(i % 8);
+    }
+}
+
+/* Of the final norm, if the head is the embedding; else of the head. */
+static void
+make_ends(struct family_model *m)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    bool has_head = (m->family->bits & HAS_HEAD) != 0;
+    double size = EMBEDDING_SIZE / or_one(s->embedding_scale);
+    double spread = LOGITS_DEVIATION / or_one(s->logit_scale);
+
+    m->oracle.embedding = normals(m, s->vocab * s->dim, 0, size);
+    m->oracle.head = (struct oracle_linear){
+        .w = m->oracle.embedding, .rows = s->vocab, .cols = s->dim};
+    if (has_head)
+        m->oracle.head =
+            make_linear(m, s->vocab, s->dim, spread, HAS_HEAD_BIAS);
+    m->oracle.norm =
+        make_norm(m, s->dim, s->dim,
+                  has_head ? 1 : spread / size / sqrt((double)s->dim));
+    if (s->positions == ORACLE_LEARNED)
+        m->oracle.table =
+            normals(m, s->max_positions * s->dim, 0, EMBEDDING_SIZE);
+}
+
+struct family_model *
+family_make(const struct family *family, size_t grow, size_t vocab,
+            uint64_t seed)
+{
+    struct family_model *m = calloc(1, sizeof(*m));
+
+    if (m == NULL)
+        abort();
+    m->family = family;
+    m->random = seed;
+    struct oracle_shape *s = &m->oracle.shape;
+    *s = family->shape;
+    grow_shape(s, grow, family->bits);
+    if (vocab > 0)
+        s->vocab = vocab;
+    make_ends(m);
+    m->oracle.layers = calloc(s->layers, sizeof(*m->oracle.layers));
+    if (m->oracle.layers == NULL)
+        abort();
+    for (size_t layer = 0; layer < s->layers; layer++) {
+        struct oracle_layer *w = &m->oracle.layers[layer];
+        w->attn_norm = norm_if(m, HAS_ATTN_NORM);
+        w->attn_post_norm = norm_if(m, HAS_ATTN_POST_NORM);
+        w->ffn_norm = norm_if(m, HAS_FFN_NORM);
+        w->ffn_post_norm = norm_if(m, HAS_FFN_POST_NORM);
+        make_attention(m, w);
+        if (oracle_pattern(s->sparse, layer))
+            make_experts(m, w);
+        else
+            w->mlp = make_mlp(m, s->hidden, SUBLAYER_GAIN);
+    }
+    return m;
+}
+
+void
+family_free(struct family_model *m)
+{
+    for (size_t i = 0; i < m->n_owned; i++)
+        free(m->owned[i]);
+    for (size_t layer = 0; layer < m->oracle.shape.layers; layer++)
+        free(m->oracle.layers[layer].experts);
+    free(m->oracle.layers);
+    free(m->owned);
+    free(m);
+}

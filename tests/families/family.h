@@ -1,0 +1,137 @@
+/*
+ * family.h - small checkpoints with random weights, one for each family of
+ * models and for each of their variants.
+ *
+ * A family is a row of a table: its config.json as real ones look, the names
+ * and the arrangement of its tensors, and what the oracle is told of it. The
+ * weights are made once, as matrices that mean something (queries, keys, ...);
+ * the writer arranges them as the family stores them, and the oracle computes
+ * with them as they are. Neither knows the readers.
+ */
+#ifndef LMQ_TESTS_FAMILIES_FAMILY_H
+#define LMQ_TESTS_FAMILIES_FAMILY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/families/oracle.h"
+
+/* ---- How tensors are stored ---- */
+
+enum stored_as {
+    AS_END,
+    AS_LINEAR,         /* name.weight, and name.bias if there is one */
+    AS_NORM,           /* the same, a vector */
+    AS_NORM_OF_HEADS,  /* (heads, head_dim) */
+    AS_NORMS_OF_HEADS, /* one vector a head: the name has its number */
+    AS_SINKS,          /* a number for each head; the full name */
+    AS_CORRECTION,     /* a number for each expert; the full name */
+    AS_EXPERTS,        /* a linear each: the name has the expert's number */
+    AS_QKV,            /* rows of queries, keys, values */
+    AS_QKV_BY_HEAD,    /* of each key head: its queries, the key, the value */
+    AS_GATE_UP,        /* rows of the gate, then the other half */
+    AS_MASK,           /* (1, 1, positions, positions): what old files carry */
+    AS_FREQUENCIES,    /* the rotary ones, likewise */
+    AS_EMBEDDING,
+    AS_TABLE,
+    AS_STRAY           /* of another sense than text; the full name */
+};
+
+/* A tensor, or some, of a layer or of the whole model. `at` is the place in
+ * struct oracle_layer (of AS_EXPERTS: in struct oracle_mlp), or in struct
+ * oracle_model. What the model does not have is not stored. */
+struct stored {
+    enum stored_as as;
+    const char *name;
+    size_t at;
+};
+
+/* ---- Families ---- */
+
+/* What weights a family has besides those of every model. */
+enum family_bits {
+    HAS_GATE = 1 << 0,
+    HAS_ATTN_NORM = 1 << 1,
+    HAS_FFN_NORM = 1 << 2,
+    HAS_ATTN_POST_NORM = 1 << 3,
+    HAS_FFN_POST_NORM = 1 << 4,
+    HAS_NORM_BIAS = 1 << 5,
+    HAS_PLAIN_NORMS = 1 << 6, /* no weights at all */
+    HAS_QKV_BIAS = 1 << 7,
+    HAS_OUT_BIAS = 1 << 8,
+    HAS_MLP_BIAS = 1 << 9,
+    HAS_HEAD = 1 << 10,       /* else it is the embedding */
+    HAS_HEAD_COPY = 1 << 11,  /* which is stored twice */
+    HAS_HEAD_BIAS = 1 << 12,
+    HAS_QK_NORM = 1 << 13,       /* one for all heads */
+    HAS_QK_NORM_HEADS = 1 << 14, /* weights for each head */
+    HAS_QK_NORM_WHOLE = 1 << 15, /* all heads together */
+    HAS_SINKS = 1 << 16,
+    HAS_CORRECTION = 1 << 17,
+    HAS_ROUTER_BIAS = 1 << 18,
+    HAS_SWITCH = 1 << 19,        /* of the shared expert */
+    /* How they are stored */
+    NORMS_LESS_ONE = 1 << 20,
+    COLUMNS_ARE_OUTPUTS = 1 << 21,
+    /* The embedding times sqrt(dim) */
+    SCALES_EMBEDDING = 1 << 22
+};
+
+#define LLAMA_BITS (HAS_GATE | HAS_ATTN_NORM | HAS_FFN_NORM)
+
+#define FAMILY_MOST_LISTS 5
+
+struct family {
+    const char *name;
+    const char *config; /* ' stands for ", $dim for a size; see fill() */
+    const char *prefix; /* of all names; NULL: none */
+    const struct stored *frame;                     /* of the model */
+    const struct stored *layers[FAMILY_MOST_LISTS]; /* of each layer */
+    unsigned bits;
+    struct oracle_shape shape;
+    size_t n_tokens; /* to be tested with; 0: FAMILY_TOKENS */
+    size_t context;  /* of the session; 0: as many as tokens */
+};
+
+#define FAMILY_TOKENS 40
+
+/* NULL past the last one. */
+const struct family *family_at(size_t i);
+/* NULL if there is none of that name. */
+const struct family *family_find(const char *name);
+
+/* The lists of names, in family_names.c. */
+extern const struct stored hf_frame[], gemma3_frame[], phi2_frame[],
+    neox_frame[], falcon_frame[], gpt2_frame[], gpt2_bare_frame[],
+    plain_frame[];
+extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
+    hf_norms_after[], hf_mlp[], hf_frequencies[], cohere_norms[],
+    stablelm_norms[], phi2_layer[], phi3_layer[], neox_layer[],
+    falcon_layer[], falcon_one_norm[], falcon_two_norms[], gpt2_layer[],
+    gpt2_bare_layer[], mixtral_experts[], qwen_experts[], deepseek_attention[],
+    deepseek_experts[], plain_attention[], plain_qk_norms[],
+    plain_head_norms[], plain_norms[], plain_mlp[], plain_experts[];
+
+extern const struct family llama_families[], other_families[],
+    expert_families[], plain_families[];
+
+/* ---- Models ---- */
+
+struct family_model {
+    const struct family *family;
+    struct oracle_model oracle;
+    float **owned;
+    size_t n_owned;
+    uint64_t random;
+};
+
+/* Widths are `grow` times those of the table; vocab 0: the table's. Logits
+ * have a deviation of about 2.5, as those of real models do. */
+struct family_model *family_make(const struct family *family, size_t grow,
+                                 size_t vocab, uint64_t seed);
+void family_free(struct family_model *model);
+
+/* A folder with config.json and model.safetensors. */
+void family_write(const struct family_model *model, const char *folder);
+
+#endif

@@ -1,0 +1,196 @@
+/*
+ * family_experts.c - Mixtral, Qwen, DeepSeek: experts and latent attention.
+ */
+#include "config.h"
+
+#include "tests/families/family.h"
+
+#define LN4 1.3862943611198906
+
+#define SIZE_KEYS                                                             \
+    "'hidden_act': 'silu', 'hidden_size': $dim, "                             \
+    "'num_hidden_layers': $layers, 'num_attention_heads': $heads, "           \
+    "'num_key_value_heads': $kv_heads, 'vocab_size': $vocab, "                \
+    "'max_position_embeddings': $positions, 'bos_token_id': 1, "              \
+    "'eos_token_id': 2, 'initializer_range': 0.02, 'use_cache': true, "       \
+    "'intermediate_size': $hidden, "
+
+#define QWEN_KEYS                                                             \
+    "'decoder_sparse_step': 1, 'max_window_layers': 28, "                     \
+    "'moe_intermediate_size': $expert_dim, 'num_experts': $experts, "         \
+    "'num_experts_per_tok': $used, 'output_router_logits': false, "           \
+    "'rms_norm_eps': 3e-05, 'rope_theta': 1000000.0, "                        \
+    "'router_aux_loss_coef': 0.001, 'use_sliding_window': false, " SIZE_KEYS
+
+#define DEEPSEEK_KEYS                                                         \
+    "'attention_bias': false, 'first_k_dense_replace': 1, "                   \
+    "'kv_lora_rank': $kv_rank, 'moe_intermediate_size': $expert_dim, "        \
+    "'moe_layer_freq': 1, 'n_routed_experts': $experts, "                     \
+    "'num_experts_per_tok': $used, 'qk_nope_head_dim': $still_dim, "          \
+    "'qk_rope_head_dim': $rotary_dim, 'v_head_dim': $value_dim, "             \
+    "'rms_norm_eps': 1e-06, 'rope_theta': 10000, "                            \
+    "'aux_loss_alpha': 0.001, 'ep_size': 1, 'seq_aux': true, "                \
+    "'tie_word_embeddings': false, " SIZE_KEYS
+
+#define DEEPSEEK_SHAPE                                                        \
+    .vocab = 61, .max_positions = 64, .eps = 1e-6,                            \
+    .activation = oracle_silu, .is_interleaved = true, .theta = 10000,        \
+    .sparse = "0111"
+
+#define YARN_KEYS                                                             \
+    "'rope_scaling': {'beta_fast': 32, 'beta_slow': 1, 'factor': 4, "         \
+    "'original_max_position_embeddings': $original, 'type': 'yarn', "
+
+#define YARN_SHAPE                                                            \
+    .rope = ORACLE_ROPE_YARN, .factor = 4, .low = 1, .high = 32,              \
+    .original = 16
+
+/* What is scaled of the scores, and of cosines and sines. */
+#define YARN_MSCALE(m) (1 + 0.1 * (m) * LN4)
+
+#define DEEPSEEK_LISTS                                                        \
+    .frame = hf_frame,                                                        \
+    .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts}
+
+const struct family expert_families[] = {
+    {
+        .name = "mixtral",
+        .config =
+            "{'architectures': ['MixtralForCausalLM'], "
+            "'model_type': 'mixtral', 'num_experts_per_tok': $used, "
+            "'num_local_experts': $experts, 'output_router_logits': false, "
+            "'rms_norm_eps': 1e-05, 'rope_theta': 1000000.0, "
+            "'router_aux_loss_coef': 0.02, 'sliding_window': null, "
+            SIZE_KEYS "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, mixtral_experts},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {.dim = 60, .hidden = 84, .layers = 3, .heads = 6,
+                  .kv_heads = 2, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .sparse = "1", .n_experts = 6, .n_used = 2,
+                  .expert_dim = 84, .renormalises = true},
+    },
+    {
+        .name = "qwen2moe",
+        .config =
+            "{'architectures': ['Qwen2MoeForCausalLM'], "
+            "'model_type': 'qwen2_moe', 'mlp_only_layers': [], "
+            "'norm_topk_prob': false, "
+            "'shared_expert_intermediate_size': $shared_dim, " QWEN_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, qwen_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QKV_BIAS | HAS_SWITCH,
+        .shape = {.dim = 60, .hidden = 100, .layers = 3, .heads = 6,
+                  .kv_heads = 3, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 3e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .sparse = "1", .n_experts = 6, .n_used = 3,
+                  .expert_dim = 36, .shared_dim = 52},
+    },
+    {
+        .name = "qwen3moe",
+        .config =
+            "{'architectures': ['Qwen3MoeForCausalLM'], "
+            "'model_type': 'qwen3_moe', 'attention_bias': false, "
+            "'head_dim': $head_dim, 'mlp_only_layers': [], "
+            "'norm_topk_prob': true, 'rope_scaling': null, "
+            "'sliding_window': null, " QWEN_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, qwen_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM,
+        .shape = {.dim = 52, .hidden = 100, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 16, .vocab = 61,
+                  .max_positions = 64, .eps = 3e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .sparse = "1", .n_experts = 7, .n_used = 3,
+                  .expert_dim = 36, .renormalises = true},
+    },
+    {
+        .name = "qwen3moe-dense-layer",
+        .config =
+            "{'architectures': ['Qwen3MoeForCausalLM'], "
+            "'model_type': 'qwen3_moe', 'attention_bias': false, "
+            "'head_dim': $head_dim, 'mlp_only_layers': [1], "
+            "'norm_topk_prob': false, 'rope_scaling': null, "
+            "'sliding_window': null, " QWEN_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, qwen_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM,
+        .shape = {.dim = 52, .hidden = 100, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 16, .vocab = 61,
+                  .max_positions = 64, .eps = 3e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .sparse = "101", .n_experts = 5, .n_used = 2,
+                  .expert_dim = 44},
+    },
+    {
+        .name = "deepseek2-lite",
+        .config =
+            "{'architectures': ['DeepseekV2ForCausalLM'], "
+            "'model_type': 'deepseek_v2', 'n_group': 1, "
+            "'n_shared_experts': 2, 'norm_topk_prob': false, "
+            "'q_lora_rank': null, 'routed_scaling_factor': 1.0, "
+            "'scoring_func': 'softmax', 'topk_group': 1, "
+            "'topk_method': 'greedy', " DEEPSEEK_KEYS YARN_KEYS
+            "'mscale': 0.707, 'mscale_all_dim': 0.707}}",
+        DEEPSEEK_LISTS,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {DEEPSEEK_SHAPE, .dim = 60, .hidden = 100, .layers = 4,
+                  .heads = 4, .kv_heads = 4, .head_dim = 12 + 8,
+                  .value_dim = 14, .rotary_dim = 8, .kv_rank = 22,
+                  YARN_SHAPE,
+                  .score_factor = YARN_MSCALE(0.707) * YARN_MSCALE(0.707),
+                  .n_experts = 6, .n_used = 2, .expert_dim = 28,
+                  .shared_dim = 56},
+    },
+    {
+        .name = "deepseek2",
+        .config =
+            "{'architectures': ['DeepseekV2ForCausalLM'], "
+            "'model_type': 'deepseek_v2', 'n_group': $groups, "
+            "'n_shared_experts': 1, 'norm_topk_prob': false, "
+            "'q_lora_rank': $q_rank, 'routed_scaling_factor': 1.5, "
+            "'scoring_func': 'softmax', 'topk_group': $groups_used, "
+            "'topk_method': 'group_limited_greedy', " DEEPSEEK_KEYS YARN_KEYS
+            "'mscale': 1.0, 'mscale_all_dim': 0.5}}",
+        DEEPSEEK_LISTS,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {DEEPSEEK_SHAPE, .dim = 60, .hidden = 100, .layers = 4,
+                  .heads = 4, .kv_heads = 4, .head_dim = 10 + 6,
+                  .value_dim = 18, .rotary_dim = 6, .q_rank = 26,
+                  .kv_rank = 20, YARN_SHAPE,
+                  .score_factor = YARN_MSCALE(0.5) * YARN_MSCALE(0.5),
+                  .rope_scale = YARN_MSCALE(1.0) / YARN_MSCALE(0.5),
+                  .n_experts = 9, .n_used = 3, .expert_dim = 28,
+                  .shared_dim = 28, .router_scale = 1.5, .n_groups = 3,
+                  .n_groups_used = 2, .group_best = 1},
+    },
+    {
+        .name = "deepseek3",
+        .config =
+            "{'architectures': ['DeepseekV3ForCausalLM'], "
+            "'model_type': 'deepseek_v3', 'n_group': $groups, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'num_nextn_predict_layers': 0, 'q_lora_rank': $q_rank, "
+            "'routed_scaling_factor': 2.5, 'scoring_func': 'sigmoid', "
+            "'topk_group': $groups_used, 'topk_method': 'noaux_tc', "
+            DEEPSEEK_KEYS YARN_KEYS "'mscale': 1.0, 'mscale_all_dim': 1.0}}",
+        DEEPSEEK_LISTS,
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
+        .shape = {DEEPSEEK_SHAPE, .dim = 56, .hidden = 92, .layers = 4,
+                  .heads = 4, .kv_heads = 4, .head_dim = 12 + 6,
+                  .value_dim = 12, .rotary_dim = 6, .q_rank = 30,
+                  .kv_rank = 18, YARN_SHAPE,
+                  .score_factor = YARN_MSCALE(1.0) * YARN_MSCALE(1.0),
+                  .n_experts = 8, .n_used = 3, .expert_dim = 36,
+                  .shared_dim = 36, .router = ORACLE_SIGMOID,
+                  .renormalises = true, .router_scale = 2.5, .n_groups = 4,
+                  .n_groups_used = 2, .group_best = 2},
+    },
+    {.name = NULL},
+};

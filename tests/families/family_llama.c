@@ -1,0 +1,418 @@
+/*
+ * family_llama.c - Llama, and families that differ from it in a number, a
+ * norm or a window.
+ */
+#include "config.h"
+
+#include "tests/families/family.h"
+
+#define LN4 1.3862943611198906
+
+/* Of every Llama below, but for what it says itself. */
+#define LLAMA_SIZES                                                           \
+    .dim = 60, .hidden = 84, .layers = 3, .heads = 6, .head_dim = 10,         \
+    .vocab = 61, .activation = oracle_silu
+
+#define LLAMA_NAMES                                                           \
+    .frame = hf_frame, .layers = {hf_norms, hf_attention, hf_mlp}
+
+#define SIZE_KEYS                                                             \
+    "'hidden_size': $dim, 'intermediate_size': $hidden, "                     \
+    "'num_hidden_layers': $layers, 'num_attention_heads': $heads, "           \
+    "'num_key_value_heads': $kv_heads, 'vocab_size': $vocab, "                \
+    "'max_position_embeddings': $positions, 'bos_token_id': 1, "              \
+    "'eos_token_id': 2, 'initializer_range': 0.02, 'use_cache': true, "
+
+#define LLAMA_KEYS                                                            \
+    "{'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', "         \
+    "'hidden_act': 'silu', 'attention_bias': false, 'mlp_bias': false, "      \
+    "'rms_norm_eps': 1e-05, 'pretraining_tp': 1, " SIZE_KEYS
+
+const struct family llama_families[] = {
+    {
+        .name = "llama2",
+        .config = LLAMA_KEYS "'rope_scaling': null, "
+                             "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, hf_frequencies},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {LLAMA_SIZES, .kv_heads = 6, .max_positions = 64,
+                  .eps = 1e-5, .theta = 10000},
+    },
+    {
+        .name = "llama3",
+        .config = LLAMA_KEYS
+            "'rope_theta': 500000.0, 'rope_scaling': {'factor': 8.0, "
+            "'low_freq_factor': 1.0, 'high_freq_factor': 4.0, "
+            "'original_max_position_embeddings': $original, "
+            "'rope_type': 'llama3'}, 'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 256,
+                  .eps = 1e-5, .theta = 500000, .rope = ORACLE_ROPE_LLAMA3,
+                  .factor = 8, .low = 1, .high = 4, .original = 32},
+    },
+    {
+        /* Newer files have the base and its scaling in one place. */
+        .name = "llama3-newer",
+        .config = LLAMA_KEYS
+            "'rope_parameters': {'factor': 8.0, 'high_freq_factor': 4.0, "
+            "'low_freq_factor': 1.0, "
+            "'original_max_position_embeddings': $original, "
+            "'rope_theta': 500000.0, 'rope_type': 'llama3'}, "
+            "'dtype': 'bfloat16', 'tie_word_embeddings': true}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 256,
+                  .eps = 1e-5, .theta = 500000, .rope = ORACLE_ROPE_LLAMA3,
+                  .factor = 8, .low = 1, .high = 4, .original = 32},
+    },
+    {
+        .name = "llama-tied-biased",
+        .config =
+            "{'architectures': ['LlamaForCausalLM'], 'hidden_act': 'silu', "
+            "'attention_bias': true, 'mlp_bias': true, 'head_dim': $head_dim, "
+            "'rms_norm_eps': 3e-05, " SIZE_KEYS
+            "'tie_word_embeddings': true}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_QKV_BIAS | HAS_OUT_BIAS | HAS_MLP_BIAS,
+        .shape = {.dim = 52, .hidden = 100, .layers = 3, .heads = 5,
+                  .kv_heads = 1, .head_dim = 14, .vocab = 61,
+                  .activation = oracle_silu, .max_positions = 64,
+                  .eps = 3e-5, .theta = 10000},
+    },
+    {
+        .name = "llama-linear",
+        .config = LLAMA_KEYS "'rope_scaling': {'type': 'linear', "
+                             "'factor': 4.0}, 'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {LLAMA_SIZES, .kv_heads = 3, .max_positions = 64,
+                  .eps = 1e-5, .theta = 10000, .rope = ORACLE_ROPE_LINEAR,
+                  .factor = 4},
+    },
+    {
+        /* Token by token, as it is computed with a cache: each position by
+         * the length that the text then had. */
+        .name = "llama-dynamic",
+        .config = LLAMA_KEYS "'rope_scaling': {'type': 'dynamic', "
+                             "'factor': 2.0}, 'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 16,
+                  .eps = 1e-5, .theta = 10000, .rope = ORACLE_ROPE_DYNAMIC,
+                  .factor = 2, .original = 16},
+    },
+    {
+        .name = "llama-yarn",
+        .config = LLAMA_KEYS
+            "'rope_scaling': {'rope_type': 'yarn', 'factor': 4.0, "
+            "'original_max_position_embeddings': $original}, "
+            "'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 64,
+                  .eps = 1e-5, .theta = 10000, .rope = ORACLE_ROPE_YARN,
+                  .factor = 4, .low = 1, .high = 32, .original = 16,
+                  .rope_scale = 1 + 0.1 * LN4},
+    },
+    {
+        .name = "mistral",
+        .config =
+            "{'architectures': ['MistralForCausalLM'], "
+            "'model_type': 'mistral', 'hidden_act': 'silu', "
+            "'rms_norm_eps': 1e-05, 'rope_theta': 10000.0, "
+            "'sliding_window': $window, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 64,
+                  .eps = 1e-5, .theta = 10000, .window = 9, .sliding = "1"},
+    },
+    {
+        .name = "mistral-nemo",
+        .config =
+            "{'architectures': ['MistralForCausalLM'], 'head_dim': $head_dim, "
+            "'hidden_act': 'silu', 'rms_norm_eps': 1e-05, "
+            "'rope_theta': 1000000.0, 'sliding_window': null, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {.dim = 68, .hidden = 92, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 12, .vocab = 61,
+                  .activation = oracle_silu, .max_positions = 64,
+                  .eps = 1e-5, .theta = 1000000},
+    },
+    {
+        .name = "qwen2",
+        .config =
+            "{'architectures': ['Qwen2ForCausalLM'], 'model_type': 'qwen2', "
+            "'hidden_act': 'silu', 'rms_norm_eps': 3e-05, "
+            "'rope_theta': 1000000.0, 'sliding_window': 32768, "
+            "'max_window_layers': 24, 'use_sliding_window': false, "
+            SIZE_KEYS "'tie_word_embeddings': true}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_QKV_BIAS,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 64,
+                  .eps = 3e-5, .theta = 1000000},
+    },
+    {
+        .name = "qwen2-window",
+        .config =
+            "{'architectures': ['Qwen2ForCausalLM'], 'model_type': 'qwen2', "
+            "'hidden_act': 'silu', 'rms_norm_eps': 3e-05, "
+            "'rope_theta': 1000000.0, 'sliding_window': $window, "
+            "'max_window_layers': 1, 'use_sliding_window': true, "
+            SIZE_KEYS "'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QKV_BIAS,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 64,
+                  .eps = 3e-5, .theta = 1000000, .window = 11,
+                  .sliding = "011"},
+    },
+    {
+        /* As its authors say how to lengthen it: the context stays what it
+         * was. */
+        .name = "qwen2-yarn",
+        .config =
+            "{'architectures': ['Qwen2ForCausalLM'], 'model_type': 'qwen2', "
+            "'hidden_act': 'silu', 'rms_norm_eps': 3e-05, "
+            "'rope_theta': 1000000.0, 'rope_scaling': {'factor': 4.0, "
+            "'original_max_position_embeddings': $original, "
+            "'type': 'yarn'}, 'use_sliding_window': false, "
+            SIZE_KEYS "'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QKV_BIAS,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 16,
+                  .eps = 3e-5, .theta = 1000000, .rope = ORACLE_ROPE_YARN,
+                  .factor = 4, .low = 1, .high = 32, .original = 16,
+                  .rope_scale = 1 + 0.1 * LN4},
+    },
+    {
+        .name = "qwen3",
+        .config =
+            "{'architectures': ['Qwen3ForCausalLM'], 'model_type': 'qwen3', "
+            "'attention_bias': false, 'head_dim': $head_dim, "
+            "'hidden_act': 'silu', 'rms_norm_eps': 3e-05, "
+            "'rope_theta': 1000000, 'rope_scaling': null, "
+            "'sliding_window': null, 'max_window_layers': 28, "
+            "'use_sliding_window': false, " SIZE_KEYS
+            "'tie_word_embeddings': true}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_QK_NORM,
+        .shape = {.dim = 56, .hidden = 100, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 18, .vocab = 61,
+                  .activation = oracle_silu, .max_positions = 64,
+                  .eps = 3e-5, .theta = 1000000},
+    },
+    {
+        .name = "smollm3",
+        .config =
+            "{'architectures': ['SmolLM3ForCausalLM'], "
+            "'model_type': 'smollm3', 'attention_bias': false, "
+            "'hidden_act': 'silu', 'mlp_bias': false, "
+            "'layer_types': ['full_attention', 'full_attention', "
+            "'full_attention', 'full_attention'], 'max_window_layers': 28, "
+            "'no_rope_layer_interval': 4, 'no_rope_layers': [1, 1, 1, 0], "
+            "'rms_norm_eps': 3e-05, 'rope_scaling': null, "
+            "'rope_theta': 5000000.0, 'sliding_window': null, "
+            "'use_sliding_window': false, 'pretraining_tp': 2, " SIZE_KEYS
+            "'tie_word_embeddings': true}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS,
+        .shape = {.dim = 48, .hidden = 76, .layers = 4, .heads = 4,
+                  .kv_heads = 1, .head_dim = 12, .vocab = 61,
+                  .activation = oracle_silu, .max_positions = 64,
+                  .eps = 3e-5, .theta = 5000000, .turning = "1110"},
+    },
+    {
+        .name = "granite",
+        .config =
+            "{'architectures': ['GraniteForCausalLM'], "
+            "'model_type': 'granite', 'attention_bias': false, "
+            "'attention_multiplier': 0.0625, 'embedding_multiplier': 12.0, "
+            "'hidden_act': 'silu', 'logits_scaling': 8.0, "
+            "'mlp_bias': false, 'residual_multiplier': 0.22, "
+            "'rms_norm_eps': 1e-05, 'rope_scaling': null, "
+            "'rope_theta': 10000.0, " SIZE_KEYS
+            "'tie_word_embeddings': true}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS,
+        .shape = {LLAMA_SIZES, .kv_heads = 2, .max_positions = 64,
+                  .eps = 1e-5, .theta = 10000, .score_scale = 0.0625,
+                  .embedding_scale = 12, .residual_scale = 0.22,
+                  .logit_scale = 0.125},
+    },
+    {
+        .name = "gemma",
+        .config =
+            "{'architectures': ['GemmaForCausalLM'], 'model_type': 'gemma', "
+            "'attention_bias': false, 'head_dim': $head_dim, "
+            "'hidden_act': 'gelu', 'hidden_activation': null, "
+            "'rms_norm_eps': 3e-05, 'rope_scaling': null, "
+            "'rope_theta': 10000.0, " SIZE_KEYS "'pad_token_id': 0}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | NORMS_LESS_ONE | SCALES_EMBEDDING,
+        .shape = {.dim = 60, .hidden = 116, .layers = 3, .heads = 3,
+                  .kv_heads = 1, .head_dim = 16, .vocab = 61,
+                  .activation = oracle_gelu_tanh, .max_positions = 64,
+                  .eps = 3e-5, .theta = 10000},
+    },
+    {
+        .name = "gemma2",
+        .config =
+            "{'architectures': ['Gemma2ForCausalLM'], "
+            "'model_type': 'gemma2', 'attention_bias': false, "
+            "'attn_logit_softcapping': 5.0, 'cache_implementation': "
+            "'hybrid', 'final_logit_softcapping': 8.0, "
+            "'head_dim': $head_dim, 'hidden_act': 'gelu_pytorch_tanh', "
+            "'hidden_activation': 'gelu_pytorch_tanh', "
+            "'query_pre_attn_scalar': 25, 'rms_norm_eps': 3e-05, "
+            "'rope_theta': 10000.0, 'sliding_window': $window, "
+            "'sliding_window_size': $window, " SIZE_KEYS
+            "'pad_token_id': 0}",
+        .frame = hf_frame,
+        .layers = {hf_norms_around, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                NORMS_LESS_ONE | SCALES_EMBEDDING,
+        .shape = {.dim = 60, .hidden = 116, .layers = 4, .heads = 4,
+                  .kv_heads = 2, .head_dim = 14, .vocab = 61,
+                  .activation = oracle_gelu_tanh, .max_positions = 64,
+                  .eps = 3e-5, .theta = 10000, .score_scale = 0.2,
+                  .score_cap = 5, .logit_cap = 8, .window = 9,
+                  .sliding = "10"},
+    },
+    {
+        .name = "gemma3",
+        .config =
+            "{'architectures': ['Gemma3ForCausalLM'], "
+            "'model_type': 'gemma3_text', 'attention_bias': false, "
+            "'attn_logit_softcapping': null, "
+            "'cache_implementation': 'hybrid', "
+            "'final_logit_softcapping': null, 'head_dim': $head_dim, "
+            "'hidden_activation': 'gelu_pytorch_tanh', "
+            "'query_pre_attn_scalar': 25, 'rms_norm_eps': 3e-05, "
+            "'rope_local_base_freq': 10000, 'rope_scaling': null, "
+            "'rope_theta': 1000000, 'sliding_window': $window, "
+            "'sliding_window_pattern': 3, " SIZE_KEYS "'pad_token_id': 0}",
+        .frame = hf_frame,
+        .layers = {hf_norms_around, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                HAS_QK_NORM | NORMS_LESS_ONE | SCALES_EMBEDDING,
+        .shape = {.dim = 60, .hidden = 116, .layers = 4, .heads = 4,
+                  .kv_heads = 1, .head_dim = 18, .vocab = 61,
+                  .activation = oracle_gelu_tanh, .max_positions = 64,
+                  .eps = 3e-5, .theta = 1000000, .window_theta = 10000,
+                  .score_scale = 0.2, .window = 9, .sliding = "110"},
+    },
+    {
+        .name = "gemma3-scaled",
+        .config =
+            "{'architectures': ['Gemma3ForCausalLM'], "
+            "'model_type': 'gemma3_text', 'head_dim': $head_dim, "
+            "'hidden_activation': 'gelu_pytorch_tanh', "
+            "'layer_types': ['sliding_attention', 'full_attention', "
+            "'sliding_attention', 'full_attention'], "
+            "'query_pre_attn_scalar': 16, 'rms_norm_eps': 3e-05, "
+            "'rope_local_base_freq': 10000.0, "
+            "'rope_scaling': {'factor': 8.0, 'rope_type': 'linear'}, "
+            "'rope_theta': 1000000.0, 'sliding_window': $window, "
+            SIZE_KEYS "'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms_around, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                HAS_QK_NORM | NORMS_LESS_ONE | SCALES_EMBEDDING,
+        .shape = {.dim = 52, .hidden = 76, .layers = 4, .heads = 4,
+                  .kv_heads = 2, .head_dim = 14, .vocab = 61,
+                  .activation = oracle_gelu_tanh, .max_positions = 64,
+                  .eps = 3e-5, .theta = 1000000, .window_theta = 10000,
+                  .rope = ORACLE_ROPE_LINEAR, .factor = 8,
+                  .score_scale = 0.25, .window = 13, .sliding = "10"},
+    },
+    {
+        /* The text of a model that also sees images. */
+        .name = "gemma3-with-images",
+        .config =
+            "{'architectures': ['Gemma3ForConditionalGeneration'], "
+            "'model_type': 'gemma3', 'image_token_index': 60, "
+            "'eos_token_id': [1, 2], 'text_config': {"
+            "'head_dim': $head_dim, 'hidden_size': $dim, "
+            "'intermediate_size': $hidden, 'model_type': 'gemma3_text', "
+            "'num_attention_heads': $heads, "
+            "'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $kv_heads, "
+            "'max_position_embeddings': $positions, "
+            "'query_pre_attn_scalar': 16, "
+            "'rope_scaling': {'factor': 8.0, 'rope_type': 'linear'}, "
+            "'sliding_window': $window, 'vocab_size': $vocab}, "
+            "'vision_config': {'hidden_size': 1152, "
+            "'model_type': 'siglip_vision_model'}}",
+        .prefix = "language_model.",
+        .frame = gemma3_frame,
+        .layers = {hf_norms_around, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                HAS_QK_NORM | NORMS_LESS_ONE | SCALES_EMBEDDING,
+        .shape = {.dim = 52, .hidden = 76, .layers = 7, .heads = 4,
+                  .kv_heads = 2, .head_dim = 14, .vocab = 61,
+                  .activation = oracle_gelu_tanh, .max_positions = 64,
+                  .eps = 1e-6, .theta = 1000000, .window_theta = 10000,
+                  .rope = ORACLE_ROPE_LINEAR, .factor = 8,
+                  .score_scale = 0.25, .window = 13, .sliding = "111110"},
+    },
+    {
+        .name = "olmo",
+        .config =
+            "{'architectures': ['OlmoForCausalLM'], 'model_type': 'olmo', "
+            "'attention_bias': false, 'clip_qkv': 1.5, "
+            "'hidden_act': 'silu', 'rope_scaling': null, "
+            "'rope_theta': 10000.0, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        LLAMA_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_PLAIN_NORMS,
+        .shape = {LLAMA_SIZES, .kv_heads = 3, .max_positions = 64,
+                  .eps = 1e-5, .theta = 10000, .norm = ORACLE_LAYER,
+                  .clip = 1.5},
+    },
+    {
+        .name = "olmo2",
+        .config =
+            "{'architectures': ['Olmo2ForCausalLM'], "
+            "'model_type': 'olmo2', 'attention_bias': false, "
+            "'hidden_act': 'silu', 'rms_norm_eps': 3e-05, "
+            "'rope_scaling': null, 'rope_theta': 500000, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms_after, hf_attention, hf_mlp},
+        .bits = HAS_GATE | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                HAS_HEAD | HAS_QK_NORM_WHOLE,
+        .shape = {LLAMA_SIZES, .kv_heads = 3, .max_positions = 64,
+                  .eps = 3e-5, .theta = 500000},
+    },
+    {
+        .name = "olmo3",
+        .config =
+            "{'architectures': ['Olmo3ForCausalLM'], "
+            "'model_type': 'olmo3', 'attention_bias': false, "
+            "'hidden_act': 'silu', 'layer_types': ['sliding_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention', "
+            "'sliding_attention'], 'rms_norm_eps': 3e-05, "
+            "'rope_scaling': {'attention_factor': 1.1386294361119891, "
+            "'beta_fast': 32.0, 'beta_slow': 1.0, 'factor': 4.0, "
+            "'original_max_position_embeddings': $original, "
+            "'rope_type': 'yarn'}, 'rope_theta': 500000, "
+            "'sliding_window': $window, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms_after, hf_attention, hf_mlp},
+        .bits = HAS_GATE | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                HAS_HEAD | HAS_QK_NORM_WHOLE,
+        .shape = {.dim = 60, .hidden = 84, .layers = 5, .heads = 6,
+                  .kv_heads = 3, .head_dim = 10, .vocab = 61,
+                  .activation = oracle_silu, .max_positions = 64,
+                  .eps = 3e-5, .theta = 500000, .window_theta = 500000,
+                  .rope = ORACLE_ROPE_YARN, .factor = 4, .low = 1,
+                  .high = 32, .original = 16, .rope_scale = 1 + 0.1 * LN4,
+                  .window = 9, .sliding = "1110"},
+    },
+    {.name = NULL},
+};

@@ -1,0 +1,329 @@
+/*
+ * family_names.c - how the families call their tensors and arrange them, as
+ * the model classes of Hugging Face do. # stands for the layer, @ for the
+ * expert or the head.
+ */
+#include "config.h"
+
+#include "tests/families/family.h"
+
+#define LAYER(part) offsetof(struct oracle_layer, part)
+#define MODEL(part) offsetof(struct oracle_model, part)
+#define MLP(part) offsetof(struct oracle_mlp, part)
+
+/* ---- Outside of the layers ---- */
+
+const struct stored hf_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+/* With what sees images, beside it. */
+const struct stored gemma3_frame[] = {
+    {AS_STRAY, "vision_tower.vision_model.post_layernorm.weight", 0},
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored phi2_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.final_layernorm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored neox_frame[] = {
+    {AS_EMBEDDING, "gpt_neox.embed_in", MODEL(embedding)},
+    {AS_NORM, "gpt_neox.final_layer_norm", MODEL(norm)},
+    {AS_LINEAR, "embed_out", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored falcon_frame[] = {
+    {AS_EMBEDDING, "transformer.word_embeddings", MODEL(embedding)},
+    {AS_NORM, "transformer.ln_f", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored gpt2_frame[] = {
+    {AS_EMBEDDING, "transformer.wte", MODEL(embedding)},
+    {AS_TABLE, "transformer.wpe", MODEL(table)},
+    {AS_NORM, "transformer.ln_f", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+/* As the first GPT-2 checkpoints were saved. */
+const struct stored gpt2_bare_frame[] = {
+    {AS_EMBEDDING, "wte", MODEL(embedding)},
+    {AS_TABLE, "wpe", MODEL(table)},
+    {AS_NORM, "ln_f", MODEL(norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored plain_frame[] = {
+    {AS_EMBEDDING, "token_embd", MODEL(embedding)},
+    {AS_TABLE, "position_embd", MODEL(table)},
+    {AS_NORM, "output_norm", MODEL(norm)},
+    {AS_LINEAR, "output", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+/* ---- Llama and its relatives ---- */
+
+const struct stored hf_attention[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_NORM, "model.layers.#.self_attn.q_norm", LAYER(q_norm)},
+    {AS_NORM, "model.layers.#.self_attn.k_norm", LAYER(k_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored hf_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_END, NULL, 0},
+};
+
+/* Gemma 2, 3 */
+const struct stored hf_norms_around[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm",
+     LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.pre_feedforward_layernorm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_feedforward_layernorm",
+     LAYER(ffn_post_norm)},
+    {AS_END, NULL, 0},
+};
+
+/* OLMo 2 */
+const struct stored hf_norms_after[] = {
+    {AS_NORM, "model.layers.#.post_attention_layernorm",
+     LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.post_feedforward_layernorm",
+     LAYER(ffn_post_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored hf_mlp[] = {
+    {AS_LINEAR, "model.layers.#.mlp.gate_proj", LAYER(mlp.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.up_proj", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.mlp.down_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+/* In checkpoints from early versions. */
+const struct stored hf_frequencies[] = {
+    {AS_FREQUENCIES, "model.layers.#.self_attn.rotary_emb.inv_freq", 0},
+    {AS_END, NULL, 0},
+};
+
+const struct stored cohere_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_NORM_OF_HEADS, "model.layers.#.self_attn.q_norm", LAYER(q_norm)},
+    {AS_NORM_OF_HEADS, "model.layers.#.self_attn.k_norm", LAYER(k_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored stablelm_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_NORMS_OF_HEADS, "model.layers.#.self_attn.q_layernorm.norms.@",
+     LAYER(q_norm)},
+    {AS_NORMS_OF_HEADS, "model.layers.#.self_attn.k_layernorm.norms.@",
+     LAYER(k_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored phi2_layer[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.dense", LAYER(o)},
+    {AS_LINEAR, "model.layers.#.mlp.fc1", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.mlp.fc2", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored phi3_layer[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_QKV, "model.layers.#.self_attn.qkv_proj", 0},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_GATE_UP, "model.layers.#.mlp.gate_up_proj", LAYER(mlp)},
+    {AS_LINEAR, "model.layers.#.mlp.down_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+/* ---- Others ---- */
+
+const struct stored neox_layer[] = {
+    {AS_NORM, "gpt_neox.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "gpt_neox.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_MASK, "gpt_neox.layers.#.attention.bias", 0},
+    {AS_FREQUENCIES, "gpt_neox.layers.#.attention.rotary_emb.inv_freq", 0},
+    {AS_QKV_BY_HEAD, "gpt_neox.layers.#.attention.query_key_value", 0},
+    {AS_LINEAR, "gpt_neox.layers.#.attention.dense", LAYER(o)},
+    {AS_LINEAR, "gpt_neox.layers.#.mlp.dense_h_to_4h", LAYER(mlp.up)},
+    {AS_LINEAR, "gpt_neox.layers.#.mlp.dense_4h_to_h", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored falcon_layer[] = {
+    {AS_QKV_BY_HEAD, "transformer.h.#.self_attention.query_key_value", 0},
+    {AS_LINEAR, "transformer.h.#.self_attention.dense", LAYER(o)},
+    {AS_LINEAR, "transformer.h.#.mlp.dense_h_to_4h", LAYER(mlp.up)},
+    {AS_LINEAR, "transformer.h.#.mlp.dense_4h_to_h", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored falcon_one_norm[] = {
+    {AS_NORM, "transformer.h.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "transformer.h.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored falcon_two_norms[] = {
+    {AS_NORM, "transformer.h.#.ln_attn", LAYER(attn_norm)},
+    {AS_NORM, "transformer.h.#.ln_mlp", LAYER(ffn_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored gpt2_layer[] = {
+    {AS_NORM, "transformer.h.#.ln_1", LAYER(attn_norm)},
+    {AS_QKV, "transformer.h.#.attn.c_attn", 0},
+    {AS_LINEAR, "transformer.h.#.attn.c_proj", LAYER(o)},
+    {AS_NORM, "transformer.h.#.ln_2", LAYER(ffn_norm)},
+    {AS_LINEAR, "transformer.h.#.mlp.c_fc", LAYER(mlp.up)},
+    {AS_LINEAR, "transformer.h.#.mlp.c_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored gpt2_bare_layer[] = {
+    {AS_NORM, "h.#.ln_1", LAYER(attn_norm)},
+    {AS_MASK, "h.#.attn.bias", 0},
+    {AS_QKV, "h.#.attn.c_attn", 0},
+    {AS_LINEAR, "h.#.attn.c_proj", LAYER(o)},
+    {AS_NORM, "h.#.ln_2", LAYER(ffn_norm)},
+    {AS_LINEAR, "h.#.mlp.c_fc", LAYER(mlp.up)},
+    {AS_LINEAR, "h.#.mlp.c_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+/* ---- Experts ---- */
+
+const struct stored mixtral_experts[] = {
+    {AS_LINEAR, "model.layers.#.block_sparse_moe.gate", LAYER(router)},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w1", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w2", MLP(down)},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w3", MLP(up)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored qwen_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.gate_proj", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.up_proj", LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.down_proj",
+     LAYER(shared.down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert_gate",
+     LAYER(shared_switch)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored deepseek_attention[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.q_a_proj", LAYER(q_a)},
+    {AS_NORM, "model.layers.#.self_attn.q_a_layernorm", LAYER(q_a_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.q_b_proj", LAYER(q_b)},
+    {AS_LINEAR, "model.layers.#.self_attn.kv_a_proj_with_mqa", LAYER(kv_a)},
+    {AS_NORM, "model.layers.#.self_attn.kv_a_layernorm", LAYER(kv_a_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.kv_b_proj", LAYER(kv_b)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored deepseek_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.mlp.gate.e_score_correction_bias", 0},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.gate_proj", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+/* ---- lmquant's own ---- */
+
+const struct stored plain_attention[] = {
+    {AS_LINEAR, "blk.#.attn_q", LAYER(q)},
+    {AS_LINEAR, "blk.#.attn_k", LAYER(k)},
+    {AS_LINEAR, "blk.#.attn_v", LAYER(v)},
+    {AS_LINEAR, "blk.#.attn_output", LAYER(o)},
+    {AS_SINKS, "blk.#.attn_sinks.weight", 0},
+    {AS_END, NULL, 0},
+};
+
+const struct stored plain_qk_norms[] = {
+    {AS_NORM, "blk.#.attn_q_norm", LAYER(q_norm)},
+    {AS_NORM, "blk.#.attn_k_norm", LAYER(k_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored plain_head_norms[] = {
+    {AS_NORMS_OF_HEADS, "blk.#.attn_q_norm.@", LAYER(q_norm)},
+    {AS_NORMS_OF_HEADS, "blk.#.attn_k_norm.@", LAYER(k_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored plain_norms[] = {
+    {AS_NORM, "blk.#.attn_norm", LAYER(attn_norm)},
+    {AS_NORM, "blk.#.post_attention_norm", LAYER(attn_post_norm)},
+    {AS_NORM, "blk.#.ffn_norm", LAYER(ffn_norm)},
+    {AS_NORM, "blk.#.post_ffw_norm", LAYER(ffn_post_norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored plain_mlp[] = {
+    {AS_LINEAR, "blk.#.ffn_gate", LAYER(mlp.gate)},
+    {AS_LINEAR, "blk.#.ffn_up", LAYER(mlp.up)},
+    {AS_LINEAR, "blk.#.ffn_down", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored plain_experts[] = {
+    {AS_LINEAR, "blk.#.ffn_gate_inp", LAYER(router)},
+    {AS_CORRECTION, "blk.#.exp_probs_b.bias", 0},
+    {AS_EXPERTS, "blk.#.ffn_gate.@", MLP(gate)},
+    {AS_EXPERTS, "blk.#.ffn_up.@", MLP(up)},
+    {AS_EXPERTS, "blk.#.ffn_down.@", MLP(down)},
+    {AS_LINEAR, "blk.#.ffn_gate_shexp", LAYER(shared.gate)},
+    {AS_LINEAR, "blk.#.ffn_up_shexp", LAYER(shared.up)},
+    {AS_LINEAR, "blk.#.ffn_down_shexp", LAYER(shared.down)},
+    {AS_LINEAR, "blk.#.ffn_gate_inp_shexp", LAYER(shared_switch)},
+    {AS_END, NULL, 0},
+};

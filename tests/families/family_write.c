@@ -1,0 +1,441 @@
+/*
+ * family_write.c - arranges the weights of a model as its family stores them,
+ * and fills in its config.json.
+ */
+#include "config.h"
+
+#include "tests/families/family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/build/build_checkpoint.h"
+
+/* ---- Tensors ---- */
+
+struct writer {
+    const struct family_model *model;
+    struct build_model *to;
+    size_t layer;
+};
+
+/* "model.layers.#.mlp.experts.@.up_proj" with its numbers, and an end. */
+static void
+name_tensor(const struct writer *w, char *to, size_t size,
+            const char *pattern, size_t item, const char *end)
+{
+    const char *prefix = w->model->family->prefix;
+    size_t n = 0;
+
+    if (prefix != NULL)
+        n = (size_t)snprintf(to, size, "%s", prefix);
+    for (; *pattern != '\0' && n < size; pattern++) {
+        size_t number = *pattern == '#' ? w->layer : item;
+        if (*pattern == '#' || *pattern == '@')
+            n += (size_t)snprintf(to + n, size - n, "%zu", number);
+        else
+            to[n++] = *pattern;
+    }
+    if (n >= size || n + strlen(end) >= size)
+        abort();
+    memcpy(to + n, end, strlen(end) + 1);
+}
+
+static struct build_tensor *
+add_tensor(struct build_model *to, const char *name, size_t rows, size_t cols)
+{
+    const uint64_t dims[] = {rows, cols};
+
+    return cols == 0 ? build_add(to, name, dims, 1)
+                     : build_add(to, name, dims, 2);
+}
+
+static void
+add_vector(struct build_model *to, const char *name, const float *x, size_t n)
+{
+    memcpy(add_tensor(to, name, n, 0)->x, x, n * sizeof(*x));
+}
+
+static void
+write_linear(const struct writer *w, const char *pattern, size_t item,
+             const struct oracle_linear *linear)
+{
+    bool is_transposed = (w->model->family->bits & COLUMNS_ARE_OUTPUTS) != 0 &&
+                         linear != &w->model->oracle.head;
+    size_t rows = linear->rows, cols = linear->cols;
+    char name[96];
+
+    if (linear->w == NULL)
+        return;
+    name_tensor(w, name, sizeof(name), pattern, item, ".weight");
+    float *x = is_transposed ? add_tensor(w->to, name, cols, rows)->x
+                             : add_tensor(w->to, name, rows, cols)->x;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < cols; c++)
+            x[is_transposed ? c * rows + r : r * cols + c] =
+                linear->w[r * cols + c];
+    name_tensor(w, name, sizeof(name), pattern, item, ".bias");
+    if (linear->b != NULL)
+        add_vector(w->to, name, linear->b, rows);
+}
+
+static void
+write_plain(const struct writer *w, const struct stored *as, const void *parts)
+{
+    write_linear(w, as->name, 0,
+                 (const void *)((const char *)parts + as->at));
+}
+
+static void
+write_norm_part(const struct writer *w, const char *pattern, size_t item,
+                const float *weight, const float *bias, size_t n)
+{
+    float less = (w->model->family->bits & NORMS_LESS_ONE) != 0 ? 1.0f : 0;
+    char name[96];
+
+    name_tensor(w, name, sizeof(name), pattern, item, ".weight");
+    float *x = add_tensor(w->to, name, n, 0)->x;
+    for (size_t i = 0; i < n; i++)
+        x[i] = weight[i] - less;
+    name_tensor(w, name, sizeof(name), pattern, item, ".bias");
+    if (bias != NULL)
+        add_vector(w->to, name, bias, n);
+}
+
+static void
+write_norm(const struct writer *w, const struct stored *as, const void *parts)
+{
+    const struct oracle_norm *norm =
+        (const void *)((const char *)parts + as->at);
+    size_t n = as->as == AS_NORMS_OF_HEADS ? norm->span : norm->n;
+
+    if (norm->w == NULL)
+        return;
+    for (size_t at = 0; at < norm->n; at += n)
+        write_norm_part(w, as->name, at / n, norm->w + at,
+                        norm->b == NULL ? NULL : norm->b + at, n);
+    if (as->as == AS_NORM_OF_HEADS) {
+        struct build_tensor *last = &w->to->tensors[w->to->n_tensors - 1];
+        last->n_dims = 2;
+        last->dims[0] = norm->n / norm->span;
+        last->dims[1] = norm->span;
+    }
+}
+
+/* ---- Fused ones ---- */
+
+static size_t
+put_rows(struct oracle_linear *to, size_t at, const struct oracle_linear *from,
+         size_t first, size_t n)
+{
+    size_t cols = from->cols;
+
+    memcpy(to->w + at * cols, from->w + first * cols,
+           n * cols * sizeof(*to->w));
+    if (from->b != NULL)
+        memcpy(to->b + at, from->b + first, n * sizeof(*to->b));
+    return at + n;
+}
+
+static struct oracle_linear
+fused(size_t rows, const struct oracle_linear *like)
+{
+    struct oracle_linear all = {.rows = rows, .cols = like->cols};
+
+    all.w = calloc(rows * like->cols, sizeof(*all.w));
+    if (like->b != NULL)
+        all.b = calloc(rows, sizeof(*all.b));
+    if (all.w == NULL || (like->b != NULL && all.b == NULL))
+        abort();
+    return all;
+}
+
+static void
+write_fused(const struct writer *w, const char *pattern,
+            struct oracle_linear *all)
+{
+    write_linear(w, pattern, 0, all);
+    free(all->w);
+    free(all->b);
+}
+
+/* `groups` times a share of the queries, of the keys, of the values. */
+static void
+fuse_qkv(const struct writer *w, const struct stored *as,
+         const struct oracle_layer *l, size_t groups)
+{
+    const struct oracle_linear *parts[] = {&l->q, &l->k, &l->v};
+    struct oracle_linear all =
+        fused(l->q.rows + l->k.rows + l->v.rows, &l->q);
+    size_t at = 0;
+
+    for (size_t g = 0; g < groups; g++)
+        for (size_t i = 0; i < 3; i++) {
+            size_t n = parts[i]->rows / groups;
+            at = put_rows(&all, at, parts[i], g * n, n);
+        }
+    write_fused(w, as->name, &all);
+}
+
+static void
+write_qkv(const struct writer *w, const struct stored *as, const void *parts)
+{
+    fuse_qkv(w, as, parts, 1);
+}
+
+static void
+write_qkv_by_head(const struct writer *w, const struct stored *as,
+                  const void *parts)
+{
+    fuse_qkv(w, as, parts, w->model->oracle.shape.kv_heads);
+}
+
+static void
+write_gate_up(const struct writer *w, const struct stored *as,
+              const void *parts)
+{
+    const struct oracle_mlp *mlp =
+        (const void *)((const char *)parts + as->at);
+    struct oracle_linear all = fused(2 * mlp->up.rows, &mlp->up);
+    size_t at = put_rows(&all, 0, &mlp->gate, 0, mlp->gate.rows);
+
+    put_rows(&all, at, &mlp->up, 0, mlp->up.rows);
+    write_fused(w, as->name, &all);
+}
+
+/* ---- Vectors; what is in files and not needed ---- */
+
+static void
+write_vector(const struct writer *w, const char *pattern, const float *x,
+             size_t n)
+{
+    char name[96];
+
+    name_tensor(w, name, sizeof(name), pattern, 0, "");
+    if (x != NULL)
+        add_vector(w->to, name, x, n);
+}
+
+static void
+write_sinks(const struct writer *w, const struct stored *as, const void *parts)
+{
+    const struct oracle_layer *l = parts;
+
+    write_vector(w, as->name, l->sinks, w->model->oracle.shape.heads);
+}
+
+static void
+write_correction(const struct writer *w, const struct stored *as,
+                 const void *parts)
+{
+    const struct oracle_layer *l = parts;
+
+    write_vector(w, as->name, l->correction,
+                 w->model->oracle.shape.n_experts);
+}
+
+/* And the number for what is masked, beside it. */
+static void
+write_mask(const struct writer *w, const struct stored *as, const void *parts)
+{
+    size_t n = w->model->oracle.shape.max_positions;
+    char name[96];
+
+    (void)parts;
+    name_tensor(w, name, sizeof(name) - strlen("masked_"), as->name, 0, "");
+    struct build_tensor *mask =
+        build_add(w->to, name, (uint64_t[]){1, 1, n, n}, 4);
+    for (size_t i = 0; i < n * n; i++)
+        mask->x[i] = i % n <= i / n;
+    memcpy(strrchr(name, '.'), ".masked_bias", sizeof(".masked_bias"));
+    build_add(w->to, name, NULL, 0)->x[0] = -1e9f;
+}
+
+static void
+write_frequencies(const struct writer *w, const struct stored *as,
+                  const void *parts)
+{
+    const struct oracle_shape *s = &w->model->oracle.shape;
+    size_t dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
+    float x[ORACLE_MAX_PAIRS];
+
+    (void)parts;
+    if (dims / 2 > ORACLE_MAX_PAIRS)
+        abort();
+    for (size_t i = 0; i < dims / 2; i++)
+        x[i] = (float)pow(s->theta, -2 * (double)i / (double)dims);
+    write_vector(w, as->name, x, dims / 2);
+}
+
+/* ---- A layer, a model ---- */
+
+static void
+write_experts(const struct writer *w, const struct stored *as,
+              const void *parts)
+{
+    const struct oracle_layer *l = parts;
+
+    for (size_t e = 0;
+         e < w->model->oracle.shape.n_experts && l->experts != NULL; e++)
+        write_linear(w, as->name, e,
+                     (const void *)((const char *)&l->experts[e] + as->at));
+}
+
+static void (*const writers[])(const struct writer *w,
+                               const struct stored *as,
+                               const void *parts) = {
+    [AS_LINEAR] = write_plain,
+    [AS_NORM] = write_norm,
+    [AS_NORM_OF_HEADS] = write_norm,
+    [AS_NORMS_OF_HEADS] = write_norm,
+    [AS_SINKS] = write_sinks,
+    [AS_CORRECTION] = write_correction,
+    [AS_EXPERTS] = write_experts,
+    [AS_QKV] = write_qkv,
+    [AS_QKV_BY_HEAD] = write_qkv_by_head,
+    [AS_GATE_UP] = write_gate_up,
+    [AS_MASK] = write_mask,
+    [AS_FREQUENCIES] = write_frequencies,
+};
+
+static void
+write_table(const struct writer *w, const char *pattern, const float *x,
+            size_t rows)
+{
+    size_t dim = w->model->oracle.shape.dim;
+    char name[96];
+
+    name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
+    memcpy(add_tensor(w->to, name, rows, dim)->x, x,
+           rows * dim * sizeof(*x));
+}
+
+static void
+write_frame(const struct writer *w)
+{
+    const struct oracle_model *model = &w->model->oracle;
+    unsigned bits = w->model->family->bits;
+
+    for (const struct stored *as = w->model->family->frame;
+         as->as != AS_END; as++) {
+        if (as->as == AS_EMBEDDING)
+            write_table(w, as->name, model->embedding, model->shape.vocab);
+        else if (as->as == AS_TABLE && model->table != NULL)
+            write_table(w, as->name, model->table,
+                        model->shape.max_positions);
+        else if (as->as == AS_STRAY)
+            add_tensor(w->to, as->name, model->shape.dim, 0);
+        else if (as->as == AS_NORM)
+            write_norm(w, as, model);
+        else if (as->as == AS_LINEAR &&
+                 (bits & (HAS_HEAD | HAS_HEAD_COPY)) != 0)
+            write_linear(w, as->name, 0, &model->head);
+    }
+}
+
+/* ---- config.json ---- */
+
+static void
+put_factors(struct bytes *bytes, const struct oracle_shape *s,
+            const double *factors)
+{
+    size_t dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
+    char text[32];
+
+    for (size_t i = 0; i < dims / 2; i++) {
+        snprintf(text, sizeof(text), "%s%.3f", i == 0 ? "" : ", ", factors[i]);
+        put_text(bytes, text);
+    }
+}
+
+static void
+put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
+         size_t n)
+{
+    const struct {
+        const char *name;
+        size_t value;
+    } sizes[] = {
+        {"dim", s->dim},
+        {"hidden", s->hidden},
+        {"layers", s->layers},
+        {"heads", s->heads},
+        {"kv_heads", s->kv_heads},
+        {"head_dim", s->head_dim},
+        {"value_dim", s->value_dim},
+        {"rotary_dim", s->rotary_dim},
+        {"still_dim", s->head_dim - s->rotary_dim},
+        {"vocab", s->vocab},
+        {"positions", s->max_positions},
+        {"window", s->window},
+        {"original", s->original},
+        {"q_rank", s->q_rank},
+        {"kv_rank", s->kv_rank},
+        {"experts", s->n_experts},
+        {"used", s->n_used},
+        {"expert_dim", s->expert_dim},
+        {"shared_dim", s->shared_dim},
+        {"groups", s->n_groups},
+        {"groups_used", s->n_groups_used},
+    };
+    char text[32];
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        if (strlen(sizes[i].name) == n &&
+            memcmp(sizes[i].name, name, n) == 0) {
+            snprintf(text, sizeof(text), "%zu", sizes[i].value);
+            put_text(bytes, text);
+            return;
+        }
+    abort();
+}
+
+/* ' becomes ", $name the size of that name, $short and $long the factors of a
+ * long context. */
+static void
+fill(struct bytes *bytes, const struct family_model *model)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    const struct oracle_shape *s = &model->oracle.shape;
+
+    for (const char *p = model->family->config; *p != '\0';) {
+        size_t n = *p == '$' ? strspn(p + 1, letters) : 0;
+        if (n == 5 && memcmp(p + 1, "short", n) == 0)
+            put_factors(bytes, s, s->short_factors);
+        else if (n == 4 && memcmp(p + 1, "long", n) == 0)
+            put_factors(bytes, s, s->long_factors);
+        else if (n > 0)
+            put_size(bytes, s, p + 1, n);
+        else
+            put(bytes, *p == '\'' ? "\"" : p, 1);
+        p += n + 1;
+    }
+    put_text(bytes, "\n");
+}
+
+void
+family_write(const struct family_model *model, const char *folder)
+{
+    struct build_model *to = calloc(1, sizeof(*to));
+    struct bytes config = {0};
+    char path[4096];
+
+    if (to == NULL)
+        abort();
+    struct writer w = {model, to, 0};
+    write_frame(&w);
+    for (; w.layer < model->oracle.shape.layers; w.layer++)
+        for (size_t i = 0; i < FAMILY_MOST_LISTS; i++) {
+            const struct stored *as = model->family->layers[i];
+            for (; as != NULL && as->as != AS_END; as++)
+                writers[as->as](&w, as, &model->oracle.layers[w.layer]);
+        }
+    save_folder(to, folder, BUILD_F32);
+    build_free(to);
+    fill(&config, model);
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    save(&config, path);
+    bytes_free(&config);
+}

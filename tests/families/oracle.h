@@ -1,0 +1,164 @@
+/*
+ * oracle.h - the forward pass once more, as plainly as possible.
+ *
+ * Doubles, no cache, no batches, no threads, the C library's functions: slow
+ * and obvious. It shares nothing with the runtime: the description of a model
+ * is its own, and the weights are what a test made, by pointers. What the
+ * families do is from their public definitions (the model classes of Hugging
+ * Face, the papers).
+ */
+#ifndef LMQ_TESTS_FAMILIES_ORACLE_H
+#define LMQ_TESTS_FAMILIES_ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/checkpoint/checkpoint.h"
+
+/* ---- Weights ---- */
+
+/* y = W x + b; rows are outputs. w is NULL where there is no such matrix, b
+ * where it has no bias. */
+struct oracle_linear {
+    float *w, *b;
+    size_t rows, cols;
+};
+
+/* Of vectors of many parts (heads), each `span` elements; weights repeat after
+ * n. span 0: there is no such norm. w NULL: it has no weights. */
+struct oracle_norm {
+    float *w, *b;
+    size_t span, n;
+};
+
+struct oracle_mlp {
+    struct oracle_linear gate, up, down; /* gate.w NULL: not gated */
+};
+
+struct oracle_layer {
+    struct oracle_norm attn_norm, attn_post_norm, ffn_norm, ffn_post_norm;
+
+    struct oracle_linear q, k, v, o;
+    struct oracle_norm q_norm, k_norm;
+    float *sinks; /* a logit for each head, or NULL */
+
+    /* Latent attention: q is q_b(q_a), k and v come from kv_b(kv_a). */
+    struct oracle_linear q_a, q_b, kv_a, kv_b;
+    struct oracle_norm q_a_norm, kv_a_norm;
+
+    struct oracle_mlp mlp; /* up.w NULL: experts */
+    struct oracle_linear router;
+    float *correction; /* of the router's choice, or NULL */
+    struct oracle_mlp *experts;
+    struct oracle_mlp shared;
+    struct oracle_linear shared_switch;
+};
+
+/* ---- Description ---- */
+
+/* Norms without weights have w NULL. */
+enum oracle_norm_kind { ORACLE_RMS, ORACLE_LAYER };
+
+/* In parallel: attention and feed-forward see the same stream; without a norm
+ * of its own the latter takes what the former gets. */
+enum oracle_positions {
+    ORACLE_ROTARY,
+    ORACLE_LEARNED,
+    ORACLE_ALIBI,        /* score * scale - slope * distance */
+    ORACLE_ALIBI_SCALED, /* (score - slope * distance) * scale */
+    ORACLE_NO_POSITIONS
+};
+
+enum oracle_rope {
+    ORACLE_ROPE_PLAIN,
+    ORACLE_ROPE_LINEAR,
+    ORACLE_ROPE_LLAMA3,
+    ORACLE_ROPE_NTK,
+    ORACLE_ROPE_DYNAMIC,
+    ORACLE_ROPE_YARN,
+    ORACLE_ROPE_LONG /* the long or the short factors */
+};
+
+enum oracle_router {
+    ORACLE_SOFTMAX,
+    ORACLE_SOFTMAX_CHOSEN, /* choose by logits, softmax over these */
+    ORACLE_SIGMOID
+};
+
+#define ORACLE_MAX_PAIRS 64
+
+struct oracle_shape {
+    size_t dim, hidden, layers, heads, kv_heads, head_dim, vocab;
+    size_t max_positions; /* that the configuration speaks of */
+    double eps;
+    enum oracle_norm_kind norm;
+    bool is_parallel;
+    double (*activation)(double);
+    double embedding_scale, residual_scale, logit_scale; /* 0: 1 */
+    double logit_cap;
+
+    size_t value_dim;        /* 0: head_dim */
+    size_t q_rank, kv_rank;  /* latent attention */
+    double score_scale;      /* 0: 1 / sqrt(head_dim) */
+    double score_factor;     /* times this; 0: 1 */
+    double score_cap;
+    double clip;             /* of queries, keys and values */
+    size_t window;           /* in layers of which `sliding` says '1' */
+
+    /* Patterns: a character for each layer, repeated. */
+    const char *sliding;     /* NULL: no layer has the window */
+    const char *turning;     /* NULL: queries and keys turn in all layers */
+    const char *sparse;      /* layers with experts; NULL: none */
+
+    enum oracle_positions positions;
+    size_t rotary_dim;       /* 0: head_dim; the first ones of a head, in
+                                latent attention the last */
+    bool is_interleaved;     /* pairs (0, 1), (2, 3), else (i, i + half) */
+    double theta;
+    double window_theta;     /* in layers with the window, unscaled; 0: none */
+    enum oracle_rope rope;
+    double factor, low, high; /* low and high: beta_slow, beta_fast of YaRN */
+    size_t original;         /* context before scaling */
+    double rope_scale;       /* of cosines and sines; 0: 1 */
+    bool is_long;
+    double short_factors[ORACLE_MAX_PAIRS], long_factors[ORACLE_MAX_PAIRS];
+
+    size_t n_experts, n_used, expert_dim, shared_dim;
+    enum oracle_router router;
+    bool renormalises;
+    double router_scale;     /* 0: 1 */
+    size_t n_groups, n_groups_used, group_best; /* a group counts its so many
+                                                   best experts */
+};
+
+struct oracle_model {
+    struct oracle_shape shape;
+    float *embedding; /* (vocab, dim) */
+    float *table;     /* (max_positions, dim): learned positions, or NULL */
+    struct oracle_layer *layers;
+    struct oracle_norm norm;
+    struct oracle_linear head; /* w may be the embedding */
+};
+
+double oracle_silu(double x);
+double oracle_gelu(double x);
+double oracle_gelu_tanh(double x);
+double oracle_relu(double x);
+double oracle_sigmoid(double x);
+
+/* Whether the pattern has a '1' for the layer. */
+bool oracle_pattern(const char *pattern, size_t layer);
+
+/* The logits (n, vocabulary) after each of n tokens; freed with free(). */
+double *oracle_run(const struct oracle_model *model, const int32_t *tokens,
+                   size_t n);
+
+/* The same of a plain Llama (or Mistral) in a checkpoint. */
+double *oracle_logits(struct lmq_checkpoint *checkpoint, const int32_t *tokens,
+                      size_t n);
+
+/* The largest difference, relative to the largest logit. */
+double oracle_distance(const double *truth, const float *logits, size_t n);
+
+#endif

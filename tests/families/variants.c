@@ -1,0 +1,389 @@
+/*
+ * variants.c - descriptions, and random weights under canonical names.
+ */
+#include "config.h"
+
+#include "tests/families/variants.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/model/names.h"
+#include "tests/build/build_checkpoint.h"
+#include "tests/build/suite.h"
+
+/* ---- Descriptions ---- */
+
+void
+variant_base(struct lmq_hparams *h)
+{
+    lmq_hparams_init(h);
+    h->n_layers = 3;
+    h->dim = 52;
+    h->hidden_dim = 84;
+    h->n_heads = 6;
+    h->n_kv_heads = 2;
+    h->head_dim = 12;
+    h->vocab_size = 61;
+    h->context = VARIANT_CONTEXT;
+    h->tie = LMQ_TIE_NO;
+}
+
+static void
+describe_experts(struct lmq_hparams *h)
+{
+    h->layers[0] = LMQ_LAYER_DENSE;
+    h->n_experts = 12;
+    h->n_experts_used = 4;
+    h->expert_dim = 36;
+    h->shared_dim = 44;
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->router_renormalises = true;
+    h->router_corrects = true;
+    h->router_scale = 2.5;
+    h->n_expert_groups = 4;
+    h->n_expert_groups_used = 2;
+    h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
+}
+
+static void
+describe_latents(struct lmq_hparams *h)
+{
+    h->n_kv_heads = h->n_heads;
+    h->head_dim = 28;
+    h->rotary_dim = 8;
+    h->value_dim = 20;
+    h->q_lora_rank = 36;
+    h->kv_lora_rank = 44; /* ends within a block of the Q8 cache */
+    h->rope_scaling = LMQ_ROPE_YARN;
+    h->rope_factor = 4;
+    h->rope_context = 32;
+    h->rope_attention_factor = 1.1;
+}
+
+static void
+describe_latent_experts(struct lmq_hparams *h)
+{
+    describe_latents(h);
+    h->q_lora_rank = 0;
+    h->n_experts = 5;
+    h->n_experts_used = 2;
+    h->expert_dim = 300; /* wider than the rest */
+    h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+}
+
+static void
+describe_alibi(struct lmq_hparams *h)
+{
+    h->norm = LMQ_NORM_LAYER;
+    h->residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM;
+    h->positions = LMQ_POSITIONS_ALIBI;
+    h->activation = LMQ_ACTIVATION_GELU;
+    h->is_gated = false;
+    h->n_kv_heads = 1;
+    h->value_dim = 20;
+}
+
+static void
+describe_sinks(struct lmq_hparams *h)
+{
+    h->layers[1] = LMQ_LAYER_FULL;
+    h->layers[2] = LMQ_LAYER_STILL;
+    h->norm_place = LMQ_NORMS_AROUND;
+    h->qk_norm = LMQ_QK_NORM_HEAD;
+    h->has_sinks = true;
+    h->sliding_window = 9;
+    h->rope_local_theta = 500;
+    h->rope_scaling = LMQ_ROPE_LINEAR;
+    h->rope_factor = 8;
+    h->attn_scale = 0.4;
+    h->attn_softcap = 5;
+    h->logit_softcap = 3;
+    h->embedding_scale = 7.2;
+    h->activation = LMQ_ACTIVATION_GELU_TANH;
+}
+
+static void
+describe_clipped(struct lmq_hparams *h)
+{
+    h->norm = LMQ_NORM_LAYER_PLAIN;
+    h->residual = LMQ_RESIDUAL_PARALLEL;
+    h->qkv_clip = 0.7;
+    h->rotary_dim = 8;
+    h->logit_scale = 0.0625;
+    h->rope_scaling = LMQ_ROPE_DYNAMIC;
+    h->rope_factor = 3;
+    h->rope_context = 50;
+}
+
+static void
+describe_after(struct lmq_hparams *h)
+{
+    h->norm_place = LMQ_NORMS_AFTER;
+    h->qk_norm = LMQ_QK_NORM_WHOLE;
+    h->residual_scale = 0.22;
+    h->activation = LMQ_ACTIVATION_RELU;
+    h->rope_scaling = LMQ_ROPE_LONGROPE;
+    h->rope_context = 100;
+    h->n_rope_factors = h->head_dim / 2;
+    for (uint32_t i = 0; i < h->n_rope_factors; i++) {
+        h->rope_short[i] = 1 + 0.1 * i;
+        h->rope_long[i] = 1 + 2.0 * i;
+    }
+}
+
+static void
+describe_learned(struct lmq_hparams *h)
+{
+    h->norm = LMQ_NORM_LAYER;
+    h->qk_norm = LMQ_QK_NORM_HEADS;
+    h->positions = LMQ_POSITIONS_LEARNED;
+    h->activation = LMQ_ACTIVATION_SIGMOID;
+    h->n_experts = 3;
+    h->n_experts_used = 1;
+    h->expert_dim = 24;
+    h->shared_dim = 20;
+    h->is_gated = false;
+}
+
+static const struct {
+    const char *name;
+    void (*describe)(struct lmq_hparams *h);
+    bool has_biases;
+} variants[] = {
+    {"experts", describe_experts, false},
+    {"latents", describe_latents, true},
+    {"latent-experts", describe_latent_experts, true},
+    {"alibi", describe_alibi, true},
+    {"sinks", describe_sinks, false},
+    {"clipped", describe_clipped, false},
+    {"after", describe_after, true},
+    {"learned", describe_learned, true},
+};
+
+size_t
+variant_count(void)
+{
+    return sizeof(variants) / sizeof(variants[0]);
+}
+
+/* ---- Weights ---- */
+
+struct builder {
+    const struct lmq_hparams *h;
+    struct build_model *model;
+    struct random random;
+    bool has_biases;
+};
+
+static void
+add(struct builder *b, struct lmq_place place, uint64_t rows, uint64_t cols,
+    double mean, double deviation)
+{
+    uint64_t dims[2] = {rows, cols};
+    char name[64];
+
+    lmq_name_canonical(&place, name, sizeof(name));
+    struct build_tensor *tensor =
+        build_add(b->model, name, rows == 0 ? dims + 1 : dims,
+                  rows == 0 ? 1 : 2);
+    for (size_t i = 0; i < tensor->n_elements; i++)
+        tensor->x[i] =
+            (float)(mean + deviation * random_normal(&b->random));
+}
+
+static void
+add_bias(struct builder *b, struct lmq_place place, uint64_t n)
+{
+    place.part = LMQ_PART_BIAS;
+    add(b, place, 0, n, 0, 0.1);
+}
+
+/* Of a layer, expert or head; -1: not of one. */
+static void
+add_matrix(struct builder *b, enum lmq_role role, int32_t layer, int32_t item,
+           uint64_t rows, uint64_t cols)
+{
+    struct lmq_place place = {role, LMQ_PART_WEIGHT, layer, item};
+    bool is_of_head =
+        role == LMQ_ROLE_ATTN_K_B || role == LMQ_ROLE_ATTN_V_B;
+
+    add(b, place, rows, cols, 0, 1 / sqrt((double)cols));
+    if (b->has_biases && layer >= 0 && !is_of_head)
+        add_bias(b, place, rows);
+}
+
+static void
+add_norm(struct builder *b, enum lmq_role role, int32_t layer, int32_t item,
+         uint64_t n)
+{
+    struct lmq_place place = {role, LMQ_PART_WEIGHT, layer, item};
+
+    if (b->h->norm == LMQ_NORM_LAYER_PLAIN)
+        return;
+    add(b, place, 0, n, 1, 0.1);
+    if (b->h->norm == LMQ_NORM_LAYER && b->has_biases)
+        add_bias(b, place, n);
+}
+
+static void
+add_latents(struct builder *b, int32_t l)
+{
+    const struct lmq_hparams *h = b->h;
+    uint64_t still = h->head_dim - h->rotary_dim;
+
+    if (h->q_lora_rank > 0) {
+        add_matrix(b, LMQ_ROLE_ATTN_Q_A, l, -1, h->q_lora_rank, h->dim);
+        add_norm(b, LMQ_ROLE_ATTN_Q_A_NORM, l, -1, h->q_lora_rank);
+    }
+    add_matrix(b, h->q_lora_rank > 0 ? LMQ_ROLE_ATTN_Q_B : LMQ_ROLE_ATTN_Q, l,
+               -1, h->n_heads * h->head_dim,
+               h->q_lora_rank > 0 ? h->q_lora_rank : h->dim);
+    add_matrix(b, LMQ_ROLE_ATTN_KV_A, l, -1, h->kv_lora_rank + h->rotary_dim,
+               h->dim);
+    add_norm(b, LMQ_ROLE_ATTN_KV_A_NORM, l, -1, h->kv_lora_rank);
+    for (int32_t i = 0; i < (int32_t)h->n_heads; i++) {
+        add_matrix(b, LMQ_ROLE_ATTN_K_B, l, i, h->kv_lora_rank, still);
+        add_matrix(b, LMQ_ROLE_ATTN_V_B, l, i, h->value_dim, h->kv_lora_rank);
+    }
+}
+
+static void
+add_qk_norm(struct builder *b, enum lmq_role role, int32_t l, uint32_t n_heads)
+{
+    const struct lmq_hparams *h = b->h;
+
+    if (h->qk_norm == LMQ_QK_NORM_HEAD)
+        add_norm(b, role, l, -1, h->head_dim);
+    if (h->qk_norm == LMQ_QK_NORM_WHOLE)
+        add_norm(b, role, l, -1, (uint64_t)n_heads * h->head_dim);
+    if (h->qk_norm == LMQ_QK_NORM_HEADS)
+        for (int32_t i = 0; i < (int32_t)n_heads; i++)
+            add_norm(b, role, l, i, h->head_dim);
+}
+
+static void
+add_attention(struct builder *b, int32_t l)
+{
+    const struct lmq_hparams *h = b->h;
+    uint32_t value = lmq_hparams_value_dim(h);
+
+    if (h->norm_place != LMQ_NORMS_AFTER)
+        add_norm(b, LMQ_ROLE_ATTN_NORM, l, -1, h->dim);
+    if (h->norm_place != LMQ_NORMS_BEFORE)
+        add_norm(b, LMQ_ROLE_ATTN_POST_NORM, l, -1, h->dim);
+    if (h->kv_lora_rank > 0) {
+        add_latents(b, l);
+    } else {
+        uint32_t n_kv = h->n_kv_heads;
+        add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, h->n_heads * h->head_dim,
+                   h->dim);
+        add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, n_kv * h->head_dim, h->dim);
+        add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, n_kv * value, h->dim);
+    }
+    add_qk_norm(b, LMQ_ROLE_ATTN_Q_NORM, l, h->n_heads);
+    add_qk_norm(b, LMQ_ROLE_ATTN_K_NORM, l, h->n_kv_heads);
+    if (h->has_sinks)
+        add(b, (struct lmq_place){LMQ_ROLE_ATTN_SINKS, LMQ_PART_WEIGHT, l, -1},
+            0, h->n_heads, 0, 1);
+    add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, h->n_heads * value);
+}
+
+/* gate is the first of three roles. */
+static void
+add_network(struct builder *b, enum lmq_role gate, int32_t l, int32_t item,
+            uint64_t hidden)
+{
+    const struct lmq_hparams *h = b->h;
+
+    if (h->is_gated)
+        add_matrix(b, gate, l, item, hidden, h->dim);
+    add_matrix(b, (enum lmq_role)(gate + 1), l, item, hidden, h->dim);
+    add_matrix(b, (enum lmq_role)(gate + 2), l, item, h->dim, hidden);
+}
+
+static void
+add_feed(struct builder *b, int32_t l)
+{
+    const struct lmq_hparams *h = b->h;
+
+    if (h->norm_place != LMQ_NORMS_AFTER &&
+        h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM)
+        add_norm(b, LMQ_ROLE_FFN_NORM, l, -1, h->dim);
+    if (h->norm_place != LMQ_NORMS_BEFORE)
+        add_norm(b, LMQ_ROLE_FFN_POST_NORM, l, -1, h->dim);
+    if (!lmq_layer_has_experts(h, (size_t)l)) {
+        add_network(b, LMQ_ROLE_FFN_GATE, l, -1, h->hidden_dim);
+        return;
+    }
+    add_matrix(b, LMQ_ROLE_ROUTER, l, -1, h->n_experts, h->dim);
+    if (h->router_corrects)
+        add_bias(b,
+                 (struct lmq_place){LMQ_ROLE_ROUTER_CORRECTION,
+                                    LMQ_PART_BIAS, l, -1},
+                 h->n_experts);
+    for (int32_t i = 0; i < (int32_t)h->n_experts; i++)
+        add_network(b, LMQ_ROLE_FFN_GATE, l, i, h->expert_dim);
+    if (h->shared_dim == 0)
+        return;
+    add_network(b, LMQ_ROLE_SHARED_GATE, l, -1, h->shared_dim);
+    add(b, (struct lmq_place){LMQ_ROLE_SHARED_SWITCH, LMQ_PART_WEIGHT, l, -1},
+        0, h->dim, 0, 0.2);
+}
+
+static void
+add_all(struct builder *b)
+{
+    const struct lmq_hparams *h = b->h;
+
+    add_matrix(b, LMQ_ROLE_EMBEDDING, -1, -1, h->vocab_size, h->dim);
+    if (h->positions == LMQ_POSITIONS_LEARNED)
+        add_matrix(b, LMQ_ROLE_POSITIONS, -1, -1, h->context, h->dim);
+    for (int32_t l = 0; l < (int32_t)h->n_layers; l++) {
+        add_attention(b, l);
+        add_feed(b, l);
+    }
+    add_norm(b, LMQ_ROLE_OUTPUT_NORM, -1, -1, h->dim);
+    add_matrix(b, LMQ_ROLE_HEAD, -1, -1, h->vocab_size, h->dim);
+    if (b->has_biases)
+        add_bias(b,
+                 (struct lmq_place){LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1, -1},
+                 h->vocab_size);
+}
+
+const char *
+variant_write(const struct lmq_hparams *h, bool has_biases, uint64_t seed,
+              const char *folder)
+{
+    struct build_model *model = calloc(1, sizeof(*model));
+    struct builder builder = {h, model, {seed}, has_biases};
+    char path[512];
+
+    ck_assert_ptr_nonnull(model);
+    add_all(&builder);
+    save_folder(model, folder, BUILD_F32);
+    json_t *config = json_object();
+    json_object_set_new(config, "lmquant", lmq_hparams_to_json(h, NULL));
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    ck_assert_int_eq(json_dump_file(config, path, 0), 0);
+    json_decref(config);
+    build_free(model);
+    return folder;
+}
+
+const char *
+variant_make(size_t i, const char *folder)
+{
+    struct lmq_hparams *h = malloc(sizeof(*h));
+
+    ck_assert_ptr_nonnull(h);
+    variant_base(h);
+    variants[i].describe(h);
+    snprintf(h->architecture, sizeof(h->architecture), "%s",
+             variants[i].name);
+    variant_write(h, variants[i].has_biases, i + 100, folder);
+    free(h);
+    return folder;
+}

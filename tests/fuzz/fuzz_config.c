@@ -1,0 +1,200 @@
+/*
+ * fuzz_config.c - any bytes as a config.json, as the model of a container, and
+ * as a choice of keys and values that mean something.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/hf/hf_config.h"
+#include "tests/fuzz/fuzz.h"
+
+static const char *const model_types[] = {
+    "llama",      "mistral",     "mixtral",  "qwen2",      "qwen2_moe",
+    "qwen3",      "qwen3_moe",   "gemma",    "gemma2",     "gemma3_text",
+    "gemma3",     "phi",         "phi3",     "gpt2",       "gpt_neox",
+    "falcon",     "RefinedWeb",  "stablelm", "olmo",       "olmo2",
+    "granite",    "cohere",      "smollm3",  "deepseek_v2", "deepseek_v3",
+    "olmo3",
+};
+
+static const char *const keys[] = {
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "vocab_size",
+    "head_dim",
+    "max_position_embeddings",
+    "rope_scaling",
+    "rope_parameters",
+    "rope_theta",
+    "partial_rotary_factor",
+    "rotary_pct",
+    "original_max_position_embeddings",
+    "rms_norm_eps",
+    "hidden_act",
+    "hidden_activation",
+    "layer_types",
+    "sliding_window",
+    "sliding_window_pattern",
+    "use_sliding_window",
+    "max_window_layers",
+    "tie_word_embeddings",
+    "num_experts",
+    "n_routed_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+    "n_shared_experts",
+    "n_group",
+    "topk_group",
+    "topk_method",
+    "decoder_sparse_step",
+    "mlp_only_layers",
+    "first_k_dense_replace",
+    "moe_layer_freq",
+    "norm_topk_prob",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "no_rope_layers",
+    "no_rope_layer_interval",
+    "logits_scaling",
+    "attention_multiplier",
+    "query_pre_attn_scalar",
+    "new_decoder_architecture",
+    "multi_query",
+    "parallel_attn",
+    "alibi",
+    "num_ln_in_parallel_attn",
+    "n_embd",
+    "n_head",
+    "n_layer",
+    "n_inner",
+    "n_positions",
+    "eos_token_id",
+    "text_config",
+    "is_causal",
+};
+
+static const char *const values[] = {
+    "0",
+    "1",
+    "2",
+    "4",
+    "8",
+    "16",
+    "64",
+    "4096",
+    "4097",
+    "16777216",
+    "4294967295",
+    "4294967296",
+    "-1",
+    "0.5",
+    "1e-300",
+    "1e300",
+    "true",
+    "false",
+    "null",
+    "\"gelu\"",
+    "\"greedy\"",
+    "\"group_limited_greedy\"",
+    "[]",
+    "[0,1]",
+    "[1,1,1,0]",
+    "[\"full_attention\",\"sliding_attention\"]",
+    "{}",
+    "{\"type\":\"linear\",\"factor\":2}",
+    "{\"type\":\"dynamic\",\"factor\":0}",
+    "{\"type\":\"yarn\",\"factor\":40,\"mscale\":0.7,\"mscale_all_dim\":0.7}",
+    "{\"type\":\"yarn\",\"original_max_position_embeddings\":1}",
+    "{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,"
+    "\"high_freq_factor\":4,\"original_max_position_embeddings\":8192}",
+    "{\"type\":\"longrope\",\"short_factor\":[1,2],\"long_factor\":[3,4],"
+    "\"original_max_position_embeddings\":1}",
+    "{\"type\":\"su\",\"short_factor\":[],\"long_factor\":[1]}",
+    "{\"full_attention\":{\"rope_type\":\"yarn\",\"factor\":-1},"
+    "\"sliding_attention\":{\"rope_theta\":5}}",
+    "{\"hidden_size\":64,\"num_hidden_layers\":2,\"sliding_window\":4}",
+};
+
+#define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
+
+/* What was read can be stored and read again. */
+static void
+read_back(const struct lmq_hparams *hparams)
+{
+    struct lmq_hparams back;
+    struct lmq_error err;
+    json_t *json = lmq_hparams_to_json(hparams, NULL);
+
+    if (lmq_hparams_from_json(json, &back, &err) != LMQ_OK ||
+        lmq_hparams_check(&back, &err) != LMQ_OK)
+        abort();
+    json_t *again = lmq_hparams_to_json(&back, NULL);
+    if (!json_equal(json, again))
+        abort();
+    json_decref(json);
+    json_decref(again);
+}
+
+static void
+read_config(const uint8_t *bytes, size_t n)
+{
+    struct lmq_hparams hparams;
+    struct lmq_source source;
+    struct lmq_error err;
+    bool is_known;
+
+    lmq_hparams_init(&hparams);
+    if (lmq_config_parse(bytes, n, &hparams, &source, &is_known, &err) ==
+            LMQ_OK &&
+        is_known && lmq_hparams_check(&hparams, &err) == LMQ_OK)
+        read_back(&hparams);
+}
+
+/* The first byte chooses the family, each two after it a key and its value.
+ * Sizes that fit are there to begin with. */
+static void
+read_chosen(const uint8_t *bytes, size_t n)
+{
+    json_t *config = json_loads(
+        "{\"hidden_size\":64,\"intermediate_size\":96,\"vocab_size\":100,"
+        "\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+        "\"num_key_value_heads\":4,\"n_embd\":64,\"n_layer\":4,\"n_head\":4,"
+        "\"num_experts_per_tok\":2,\"text_config\":{}}",
+        0, NULL);
+    size_t type = n == 0 ? 0 : bytes[0] % COUNT_OF(model_types);
+
+    json_object_set_new(config, "model_type", json_string(model_types[type]));
+    for (size_t i = 1; i + 1 < n && i < 64; i += 2)
+        json_object_set_new(config, keys[bytes[i] % COUNT_OF(keys)],
+                            json_loads(values[bytes[i + 1] % COUNT_OF(values)],
+                                       JSON_DECODE_ANY, NULL));
+    char *text = json_dumps(config, 0);
+    if (text != NULL)
+        read_config((const uint8_t *)text, strlen(text));
+    free(text);
+    json_decref(config);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    struct lmq_hparams hparams;
+    struct lmq_error err;
+    json_t *json;
+
+    read_config(bytes, n);
+    read_chosen(bytes, n);
+    if (lmq_json_parse(bytes, n, &json, &err) == LMQ_OK) {
+        lmq_hparams_from_json(json, &hparams, &err);
+        json_decref(json);
+    }
+    return 0;
+}

@@ -1,0 +1,286 @@
+/*
+ * test_logits.c - every family and variant: from its files to its logits.
+ *
+ * Each test runs once for each row of the table (family.h); the last one
+ * prints a line for each. `test_logits NAME` runs those of one family.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lmquant.h"
+#include "tests/build/suite.h"
+#include "tests/families/family.h"
+
+/* float32 against double: rounding, some hundred times over, comes to 1e-6. An
+ * epsilon of norms that is ten times too large shows with 1e-4. */
+#define FLOAT_BOUND 1e-5
+
+/* int8 weights, 16-bit activations: a plain Llama of this size (rows of 60,
+ * errors of 0.7 % in each of 21 matrices) has a mean KLD of 2e-3. What a
+ * family adds may cost four times as much: a router that chooses otherwise
+ * now and then, keys that are compared with a larger scale. A misread weight
+ * costs a hundred times more. */
+#define LLAMA_KLD 2.2e-3
+#define KLD_BOUND (4 * LLAMA_KLD)
+
+/* Keys and values in float16 and in int8, to float32 weights. */
+#define F16_KLD_BOUND 1e-5
+#define Q8_KLD_BOUND 3e-3
+
+/* ---- Helpers ---- */
+
+struct subject {
+    const struct family *family;
+    struct family_model *made;
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_model *model;
+    int32_t tokens[FAMILY_TOKENS];
+    size_t n;
+};
+
+static struct subject
+open_subject(int number, bool is_int8)
+{
+    struct subject s = {.family = family_at((size_t)number)};
+    struct random random = {17};
+    const char *path = in_folder("family"), *container = in_folder("f.lmq");
+    struct lmq_error err;
+
+    s.n = s.family->n_tokens > 0 ? s.family->n_tokens : FAMILY_TOKENS;
+    s.made = family_make(s.family, 1, 0, 1);
+    family_write(s.made, path);
+    for (size_t i = 0; i < s.n; i++)
+        s.tokens[i] =
+            (int32_t)random_below(&random, s.made->oracle.shape.vocab);
+    if (is_int8) {
+        struct lmq_convert_options one_thread = {.threads = 1};
+        lmq_report_free(convert(path, container, &one_thread));
+        path = container;
+    }
+    s.checkpoint = open_checkpoint(path);
+    ck_assert_msg(lmq_model_open(s.checkpoint, &s.model, &err) == LMQ_OK,
+                  "%s: %s", s.family->name, err.message);
+    ck_assert_uint_eq(lmq_model_vocabulary(s.model),
+                      s.made->oracle.shape.vocab);
+    return s;
+}
+
+static void
+close_subject(struct subject *s)
+{
+    lmq_model_close(s->model);
+    lmq_checkpoint_close(s->checkpoint);
+    family_free(s->made);
+}
+
+/* The logits after each token; `step` tokens are given at a time. */
+static float *
+run_logits(const struct subject *s, struct lmq_session_options options,
+           size_t step)
+{
+    size_t vocabulary = lmq_model_vocabulary(s->model);
+    struct lmq_session *session;
+    struct lmq_error err;
+
+    options.all_logits = 1;
+    options.batch = step;
+    options.context = s->family->context > 0 ? s->family->context : s->n;
+    if (options.threads == 0)
+        options.threads = 1; /* there is too little to do for more */
+    ck_assert_msg(lmq_session_new(s->model, &options, &session, &err) ==
+                      LMQ_OK,
+                  "%s: %s", s->family->name, err.message);
+    float *logits = malloc(s->n * vocabulary * sizeof(*logits));
+    ck_assert_ptr_nonnull(logits);
+    for (size_t at = 0; at < s->n; at += step) {
+        size_t count = s->n - at < step ? s->n - at : step;
+        ck_assert_msg(lmq_session_eval(session, s->tokens + at, count,
+                                       &err) == LMQ_OK,
+                      "%s: %s", s->family->name, err.message);
+        for (size_t i = 0; i < count; i++)
+            memcpy(logits + (at + i) * vocabulary,
+                   lmq_session_logits(session, count - 1 - i),
+                   vocabulary * sizeof(*logits));
+    }
+    lmq_session_free(session);
+    return logits;
+}
+
+/* ---- How far apart ---- */
+
+static double
+log_sum(const float *logits, size_t n)
+{
+    double top = -(double)INFINITY, sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        top = fmax(top, (double)logits[i]);
+    for (size_t i = 0; i < n; i++)
+        sum += exp((double)logits[i] - top);
+    return top + log(sum);
+}
+
+static size_t
+most_likely(const float *logits, size_t n)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return best;
+}
+
+/* Means over all positions; NaN where a logit is none. */
+struct drift {
+    double kld, top1;
+};
+
+static struct drift
+measure(const struct subject *s, const float *reference, const float *judged)
+{
+    size_t vocabulary = lmq_model_vocabulary(s->model);
+    struct drift drift = {0, 0};
+
+    for (size_t t = 0; t < s->n; t++) {
+        const float *p = reference + t * vocabulary;
+        const float *q = judged + t * vocabulary;
+        double p_sum = log_sum(p, vocabulary), q_sum = log_sum(q, vocabulary);
+        for (size_t i = 0; i < vocabulary; i++) {
+            double log_p = (double)p[i] - p_sum;
+            drift.kld += exp(log_p) * (log_p - ((double)q[i] - q_sum)) /
+                         (double)s->n;
+        }
+        if (most_likely(p, vocabulary) == most_likely(q, vocabulary))
+            drift.top1 += 1 / (double)s->n;
+    }
+    return drift;
+}
+
+static double
+distance_to_oracle(const struct subject *s, const float *logits)
+{
+    double *truth = oracle_run(&s->made->oracle, s->tokens, s->n);
+    double distance = oracle_distance(
+        truth, logits, s->n * lmq_model_vocabulary(s->model));
+
+    free(truth);
+    return distance;
+}
+
+/* ---- The tests ---- */
+
+START_TEST(fp32_logits_agree_with_the_oracle)
+{
+    struct subject s = open_subject(_i, false);
+    const size_t steps[] = {s.n, 1, 7, 3};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        float *logits =
+            run_logits(&s, (struct lmq_session_options){0}, steps[i]);
+        double distance = distance_to_oracle(&s, logits);
+        ck_assert_msg(distance <= FLOAT_BOUND, "%s, %zu at a time: %.2e",
+                      s.family->name, steps[i], distance);
+        free(logits);
+    }
+    close_subject(&s);
+}
+END_TEST
+
+START_TEST(int8_logits_are_the_same_bits_in_any_batches_and_threads)
+{
+    struct subject s = open_subject(_i, true);
+    const struct {
+        int threads;
+        size_t step;
+    } ways[] = {{1, s.n}, {1, 1}, {1, 7}, {2, s.n}, {2, 9}};
+    float *first = NULL;
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct lmq_session_options options = {.activations = "q16",
+                                              .threads = ways[i].threads};
+        float *logits = run_logits(&s, options, ways[i].step);
+        if (first == NULL)
+            first = logits;
+        ck_assert_msg(memcmp(first, logits,
+                             s.n * lmq_model_vocabulary(s.model) *
+                                 sizeof(*first)) == 0,
+                      "%s: %d threads, %zu at a time", s.family->name,
+                      ways[i].threads, ways[i].step);
+        if (logits != first)
+            free(logits);
+    }
+    free(first);
+    close_subject(&s);
+}
+END_TEST
+
+START_TEST(smaller_keys_and_values_stay_near)
+{
+    struct subject s = open_subject(_i, false);
+    const struct {
+        const char *kv;
+        double bound;
+    } types[] = {{"f16", F16_KLD_BOUND}, {"q8", Q8_KLD_BOUND}};
+    float *logits = run_logits(&s, (struct lmq_session_options){0}, s.n);
+
+    for (size_t i = 0; i < 2; i++) {
+        struct lmq_session_options options = {.kv = types[i].kv};
+        float *smaller = run_logits(&s, options, 9);
+        double kld = measure(&s, logits, smaller).kld;
+        printf("%-24s kv %-3s KLD %.1e\n", s.family->name, types[i].kv, kld);
+        ck_assert_msg(kld <= types[i].bound, "%s, %s: KLD %.2e",
+                      s.family->name, types[i].kv, kld);
+        free(smaller);
+    }
+    free(logits);
+    close_subject(&s);
+}
+END_TEST
+
+START_TEST(int8_stays_as_near_as_a_llamas)
+{
+    struct subject s = open_subject(_i, false);
+    float *logits = run_logits(&s, (struct lmq_session_options){0}, s.n);
+    double distance = distance_to_oracle(&s, logits);
+
+    close_subject(&s);
+    s = open_subject(_i, true);
+    struct lmq_session_options options = {.activations = "q16"};
+    float *judged = run_logits(&s, options, s.n);
+    struct drift drift = measure(&s, logits, judged);
+    printf("%-24s fp32 to the oracle %.1e   int8 KLD %.1e, top-1 %3.0f %%\n",
+           s.family->name, distance, drift.kld, 100 * drift.top1);
+    ck_assert_msg(drift.kld <= KLD_BOUND, "%s: KLD %.2e", s.family->name,
+                  drift.kld);
+    free(logits);
+    free(judged);
+    close_subject(&s);
+}
+END_TEST
+
+int
+main(int argc, char **argv)
+{
+    const TTest *const tests[] = {
+        fp32_logits_agree_with_the_oracle,
+        int8_logits_are_the_same_bits_in_any_batches_and_threads,
+        smaller_keys_and_values_stay_near,
+        int8_stays_as_near_as_a_llamas,
+    };
+    size_t first = 0, end = 0;
+
+    while (family_at(end) != NULL)
+        end++;
+    for (size_t i = 0; argc > 1 && i < end; i++)
+        if (strcmp(family_at(i)->name, argv[1]) == 0) {
+            first = i;
+            end = i + 1;
+        }
+    return run_suite_over("logits", tests, sizeof(tests) / sizeof(tests[0]),
+                          first, end);
+}

@@ -1,0 +1,236 @@
+/*
+ * test_sampler.c - picking tokens: filters, penalties, seeds.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/build/suite.h"
+
+#define N 8
+
+/* Probabilities 0.4, 0.3, 0.15, 0.08, 0.04, 0.02, 0.007, 0.003 under ids that
+ * are not in order. */
+static const int32_t order[N] = {3, 6, 0, 7, 1, 5, 2, 4};
+static const double shares[N] = {0.4,  0.3,  0.15,  0.08,
+                                 0.04, 0.02, 0.007, 0.003};
+
+static void
+make_logits(float logits[N])
+{
+    for (int i = 0; i < N; i++)
+        logits[order[i]] = (float)log(shares[i]) + 3;
+}
+
+static void
+count(const struct lmq_sampler_options *options, int rounds, int counts[N])
+{
+    struct lmq_sampler *sampler;
+    float logits[N];
+
+    memset(counts, 0, N * sizeof(*counts));
+    make_logits(logits);
+    ck_assert_int_eq(lmq_sampler_new(options, N, &sampler, NULL), LMQ_OK);
+    for (int i = 0; i < rounds; i++)
+        counts[lmq_sampler_pick(sampler, logits)]++;
+    lmq_sampler_free(sampler);
+}
+
+/* How many of the likeliest tokens occur at all. */
+static int
+survivors(const struct lmq_sampler_options *options)
+{
+    int counts[N], n = 0;
+
+    count(options, 20000, counts);
+    for (int i = 0; i < N; i++)
+        n += counts[order[i]] > 0;
+    for (int i = 0; i < n; i++) /* and they are the likeliest ones */
+        ck_assert_int_gt(counts[order[i]], 0);
+    return n;
+}
+
+START_TEST(without_temperature_the_likeliest_is_picked)
+{
+    int counts[N];
+
+    count(NULL, 10, counts);
+    ck_assert_int_eq(counts[order[0]], 10);
+}
+END_TEST
+
+START_TEST(of_equal_ones_the_first_is_picked)
+{
+    const float logits[3] = {1, 2, 2};
+    struct lmq_sampler *sampler;
+
+    ck_assert_int_eq(lmq_sampler_new(NULL, 3, &sampler, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_sampler_pick(sampler, logits), 1);
+    lmq_sampler_free(sampler);
+}
+END_TEST
+
+START_TEST(temperature_one_draws_the_distribution)
+{
+    const struct lmq_sampler_options options = {.temperature = 1, .seed = 5};
+    const int rounds = 40000;
+    int counts[N];
+
+    count(&options, rounds, counts);
+    for (int i = 0; i < N; i++) {
+        double wanted = shares[i] * rounds;
+        /* five standard deviations: the seed is fixed, so this never flakes */
+        ck_assert_double_le(fabs(counts[order[i]] - wanted),
+                            5 * sqrt(wanted) + 1);
+    }
+}
+END_TEST
+
+START_TEST(filters_keep_the_likeliest)
+{
+    struct lmq_sampler_options options = {.temperature = 1};
+
+    ck_assert_int_eq(survivors(&options), 8);
+    options.top_k = 3;
+    ck_assert_int_eq(survivors(&options), 3);
+    options.top_k = 1;
+    ck_assert_int_eq(survivors(&options), 1);
+    options.top_k = 0;
+    options.top_p = 0.69; /* 0.4 + 0.3 reach it */
+    ck_assert_int_eq(survivors(&options), 2);
+    options.top_p = 0.71;
+    ck_assert_int_eq(survivors(&options), 3);
+    options.top_p = 0;
+    options.min_p = 0.19; /* of 0.4: 0.076 */
+    ck_assert_int_eq(survivors(&options), 4);
+}
+END_TEST
+
+START_TEST(typical_keeps_what_surprises_as_expected)
+{
+    /* The entropy is 1.51: 0.3 (1.20) and 0.15 (1.90) are the nearest. */
+    const struct lmq_sampler_options options = {.temperature = 1,
+                                                .typical = 0.4};
+    int counts[N];
+
+    count(&options, 1000, counts);
+    ck_assert_int_eq(counts[order[1]] + counts[order[2]], 1000);
+    ck_assert_int_gt(counts[order[2]], 0);
+}
+END_TEST
+
+START_TEST(a_low_temperature_sharpens)
+{
+    const struct lmq_sampler_options options = {.temperature = 0.1};
+    int counts[N];
+
+    count(&options, 10000, counts);
+    /* (0.3 / 0.4)^10 is 0.056 */
+    ck_assert_int_gt(counts[order[0]], 9300);
+    ck_assert_int_lt(counts[order[0]], 9650);
+}
+END_TEST
+
+static int32_t
+greedy_after(const struct lmq_sampler_options *options, int32_t seen,
+             int times)
+{
+    struct lmq_sampler *sampler;
+    float logits[N];
+
+    make_logits(logits);
+    ck_assert_int_eq(lmq_sampler_new(options, N, &sampler, NULL), LMQ_OK);
+    for (int i = 0; i < times; i++)
+        lmq_sampler_accept(sampler, seen);
+    int32_t id = lmq_sampler_pick(sampler, logits);
+    lmq_sampler_free(sampler);
+    return id;
+}
+
+START_TEST(penalties_push_recent_tokens_back)
+{
+    struct lmq_sampler_options options = {.repeat_penalty = 1.5};
+
+    ck_assert_int_eq(greedy_after(&options, order[0], 0), order[0]);
+    ck_assert_int_eq(greedy_after(&options, order[0], 1), order[1]);
+    options.repeat_penalty = 0;
+    options.presence_penalty = 0.2; /* less than ln(0.4 / 0.3) = 0.29 */
+    ck_assert_int_eq(greedy_after(&options, order[0], 9), order[0]);
+    options.presence_penalty = 0.3;
+    ck_assert_int_eq(greedy_after(&options, order[0], 1), order[1]);
+    options.presence_penalty = 0;
+    options.frequency_penalty = 0.1;
+    ck_assert_int_eq(greedy_after(&options, order[0], 2), order[0]);
+    ck_assert_int_eq(greedy_after(&options, order[0], 3), order[1]);
+    options.penalty_window = 2; /* only two are remembered */
+    ck_assert_int_eq(greedy_after(&options, order[0], 3), order[0]);
+}
+END_TEST
+
+START_TEST(a_seed_means_the_same_tokens_everywhere)
+{
+    const struct lmq_sampler_options options = {.temperature = 1, .seed = 42};
+    /* xoshiro256** seeded by splitmix64, computed by another program */
+    static const int32_t known[] = {3, 3, 6, 7, 2, 0, 0, 7, 0, 6, 6, 3,
+                                    0, 3, 0, 7};
+    struct lmq_sampler *sampler;
+    float logits[N];
+
+    make_logits(logits);
+    for (int round = 0; round < 2; round++) {
+        ck_assert_int_eq(lmq_sampler_new(&options, N, &sampler, NULL),
+                         LMQ_OK);
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+            ck_assert_int_eq(lmq_sampler_pick(sampler, logits), known[i]);
+        lmq_sampler_free(sampler);
+    }
+}
+END_TEST
+
+START_TEST(nothing_but_nan_does_no_harm)
+{
+    const struct lmq_sampler_options options = {.temperature = 1};
+    const float logits[2] = {NAN, NAN};
+    struct lmq_sampler *sampler;
+
+    ck_assert_int_eq(lmq_sampler_new(&options, 2, &sampler, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_sampler_pick(sampler, logits), 0);
+    lmq_sampler_accept(sampler, -1);
+    lmq_sampler_accept(sampler, 2);
+    lmq_sampler_free(sampler);
+}
+END_TEST
+
+START_TEST(options_out_of_range_are_refused)
+{
+    const struct lmq_sampler_options negative = {.temperature = -1};
+    const struct lmq_sampler_options window = {.penalty_window = -1};
+    struct lmq_sampler *sampler;
+
+    ck_assert_int_eq(lmq_sampler_new(&negative, N, &sampler, NULL),
+                     LMQ_ERR_ARG);
+    ck_assert_int_eq(lmq_sampler_new(&window, N, &sampler, NULL),
+                     LMQ_ERR_ARG);
+    ck_assert_int_eq(lmq_sampler_new(NULL, 0, &sampler, NULL), LMQ_ERR_ARG);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        without_temperature_the_likeliest_is_picked,
+        of_equal_ones_the_first_is_picked,
+        temperature_one_draws_the_distribution,
+        filters_keep_the_likeliest,
+        typical_keeps_what_surprises_as_expected,
+        a_low_temperature_sharpens,
+        penalties_push_recent_tokens_back,
+        a_seed_means_the_same_tokens_everywhere,
+        nothing_but_nan_does_no_harm,
+        options_out_of_range_are_refused,
+    };
+
+    return RUN_SUITE("sampler", tests);
+}

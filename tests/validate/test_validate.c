@@ -1,0 +1,716 @@
+/*
+ * test_validate.c - the judge is judged: its figures against an independent
+ * computation, and models that were damaged on purpose.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "tests/build/suite.h"
+
+/* The same numbers by two ways, in doubles. */
+#define SAME 1e-6
+
+#define CONTEXT 96
+
+static const char *
+fable(const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "data/fable/%s", name);
+    return source_path(path);
+}
+
+/* ---- Running it ---- */
+
+static struct lmq_checkpoint *
+open_with_tokenizer(const char *path)
+{
+    const struct lmq_open_options open = {.tokenizer =
+                                              fable("tokenizer.json")};
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_checkpoint_open(path, &open, &checkpoint, &err) ==
+                      LMQ_OK,
+                  "%s: %s", path, err.message);
+    return checkpoint;
+}
+
+static enum lmq_status
+try_validate(const char *reference, const char *judged,
+             const struct lmq_validate_options *options,
+             const struct lmq_progress *progress, struct lmq_report **report,
+             int *is_partial, struct lmq_error *err)
+{
+    struct lmq_checkpoint *a = open_with_tokenizer(reference);
+    struct lmq_checkpoint *b = open_with_tokenizer(judged);
+    enum lmq_status status =
+        lmq_validate(a, b, options, progress, report, is_partial, err);
+
+    lmq_checkpoint_close(b);
+    lmq_checkpoint_close(a);
+    return status;
+}
+
+static struct lmq_report *
+validate(const char *reference, const char *judged,
+         const struct lmq_validate_options *options)
+{
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+
+    ck_assert_msg(try_validate(reference, judged, options, NULL, &report,
+                               &is_partial, &err) == LMQ_OK,
+                  "%s: %s", err.path, err.message);
+    ck_assert_int_eq(is_partial, 0);
+    return report;
+}
+
+static const char *
+quantize(const char *from, const char *name)
+{
+    struct lmq_checkpoint *checkpoint = open_with_tokenizer(from);
+    const char *path = in_folder(name);
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_convert(checkpoint, path, NULL, NULL, NULL, &err) ==
+                      LMQ_OK,
+                  "%s", err.message);
+    lmq_checkpoint_close(checkpoint);
+    return path;
+}
+
+/* One text and the window of these tests. */
+static struct lmq_validate_options
+usual_options(const char *const *texts)
+{
+    return (struct lmq_validate_options){
+        .texts = texts, .n_texts = 1, .context = CONTEXT, .max_tokens = 1500};
+}
+
+static char *
+first_lines(const char *name, size_t n)
+{
+    size_t size;
+    char *text = (char *)read_file(fable(name), &size);
+
+    if (n < size)
+        text[n] = '\0';
+    return text;
+}
+
+static const char *
+short_text(const char *name, size_t n)
+{
+    char *text = first_lines("held-out-a.txt", n);
+    const char *path = in_folder(name);
+
+    write_file(path, text, strlen(text));
+    free(text);
+    return path;
+}
+
+/* ---- An independent computation of the statistics ---- */
+
+struct truth {
+    size_t n;
+    double nll_a, nll_b, kld, kld_max, tv, delta_p_sq, max_abs, top1;
+};
+
+static double
+log_sum_exp(const float *x, size_t n)
+{
+    double top = (double)x[0], sum = 0;
+
+    for (size_t i = 1; i < n; i++)
+        top = fmax(top, (double)x[i]);
+    for (size_t i = 0; i < n; i++)
+        sum += exp((double)x[i] - top);
+    return top + log(sum);
+}
+
+static size_t
+argmax(const float *x, size_t n)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
+}
+
+static void
+add_position(struct truth *truth, const float *a, const float *b, size_t n,
+             int32_t next)
+{
+    double za = log_sum_exp(a, n), zb = log_sum_exp(b, n);
+    double kld = 0, tv = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double log_p = (double)a[i] - za, log_q = (double)b[i] - zb;
+        kld += exp(log_p) * (log_p - log_q);
+        tv += fabs(exp(log_p) - exp(log_q)) / 2;
+        truth->max_abs =
+            fmax(truth->max_abs, fabs((double)a[i] - (double)b[i]));
+    }
+    double delta_p =
+        exp((double)b[next] - zb) - exp((double)a[next] - za);
+    truth->n++;
+    truth->nll_a += za - (double)a[next];
+    truth->nll_b += zb - (double)b[next];
+    truth->kld += kld;
+    truth->kld_max = fmax(truth->kld_max, kld);
+    truth->tv += tv;
+    truth->delta_p_sq += delta_p * delta_p;
+    truth->top1 += argmax(a, n) == argmax(b, n);
+}
+
+/* Windows of CONTEXT tokens, each after BOS, through two sessions. */
+static struct truth
+compute_truth(const char *reference, const char *judged, const char *text_path,
+              size_t max_tokens)
+{
+    const char *paths[] = {reference, judged};
+    struct lmq_checkpoint *checkpoints[2];
+    struct lmq_model *models[2];
+    struct lmq_session *sessions[2];
+    struct lmq_session_options options = {.context = CONTEXT,
+                                          .batch = CONTEXT};
+    struct lmq_tokenizer *tokenizer;
+    struct truth truth = {0};
+    int32_t *ids;
+    size_t size, n_ids;
+
+    for (int i = 0; i < 2; i++) {
+        checkpoints[i] = open_with_tokenizer(paths[i]);
+        ck_assert_int_eq(lmq_model_open(checkpoints[i], &models[i], NULL),
+                         LMQ_OK);
+        ck_assert_int_eq(
+            lmq_session_new(models[i], &options, &sessions[i], NULL), LMQ_OK);
+    }
+    ck_assert_int_eq(
+        lmq_tokenizer_from_checkpoint(checkpoints[0], &tokenizer, NULL),
+        LMQ_OK);
+    char *text = (char *)read_file(text_path, &size);
+    ck_assert_int_eq(lmq_tokenize(tokenizer, text, size, LMQ_TEXT_PLAIN, &ids,
+                                  &n_ids, NULL),
+                     LMQ_OK);
+    n_ids = n_ids < max_tokens ? n_ids : max_tokens;
+    size_t vocabulary = lmq_model_vocabulary(models[0]);
+    for (size_t at = 0; at < n_ids; at += CONTEXT - 1) {
+        size_t n = n_ids - at < CONTEXT - 1 ? n_ids - at : CONTEXT - 1;
+        int32_t last = 1; /* BOS */
+        for (int i = 0; i < 2; i++)
+            lmq_session_rewind(sessions[i], 0);
+        for (size_t j = 0; j < n; j++) {
+            for (int i = 0; i < 2; i++)
+                ck_assert_int_eq(
+                    lmq_session_eval(sessions[i], &last, 1, NULL), LMQ_OK);
+            add_position(&truth, lmq_session_logits(sessions[0], 0),
+                         lmq_session_logits(sessions[1], 0), vocabulary,
+                         ids[at + j]);
+            last = ids[at + j];
+        }
+    }
+    free(text);
+    lmq_tokens_free(ids);
+    lmq_tokenizer_close(tokenizer);
+    for (int i = 0; i < 2; i++) {
+        lmq_session_free(sessions[i]);
+        lmq_model_close(models[i]);
+        lmq_checkpoint_close(checkpoints[i]);
+    }
+    return truth;
+}
+
+static void
+assert_near(const struct lmq_report *report, const char *key, double truth)
+{
+    double value = lmq_report_number(report, key);
+
+    ck_assert_msg(fabs(value - truth) <= SAME * fabs(truth),
+                  "%s is %.12g, computed independently %.12g", key, value,
+                  truth);
+}
+
+START_TEST(figures_equal_an_independent_computation)
+{
+    const char *text = short_text("text.txt", 4000);
+    const char *judged = quantize(fable(""), "fable.lmq");
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    struct truth truth =
+        compute_truth(fable(""), judged, text, options.max_tokens);
+    double n = (double)truth.n;
+
+    ck_assert_double_eq(lmq_report_number(report, "scored"), n);
+    assert_near(report, "reference.nll", truth.nll_a / n);
+    assert_near(report, "model.nll", truth.nll_b / n);
+    assert_near(report, "reference.ppl", exp(truth.nll_a / n));
+    assert_near(report, "model.ppl", exp(truth.nll_b / n));
+    assert_near(report, "ppl_ratio", exp((truth.nll_b - truth.nll_a) / n));
+    assert_near(report, "kld.mean", truth.kld / n);
+    assert_near(report, "kld.max", truth.kld_max);
+    assert_near(report, "total_variation", truth.tv / n);
+    assert_near(report, "rms_delta_p", sqrt(truth.delta_p_sq / n));
+    assert_near(report, "top1_agreement", truth.top1 / n);
+    assert_near(report, "logit_drift.max_abs", truth.max_abs);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(int8_by_default_is_still_the_same_model)
+{
+    const char *text = fable("held-out-a.txt");
+    const char *judged = quantize(fable(""), "fable.lmq");
+    struct lmq_validate_options options = usual_options(&text);
+
+    options.context = 256;
+    options.splits_documents = 1;
+    options.max_tokens = 3000;
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    double ratio = lmq_report_number(report, "ppl_ratio");
+    double kld = lmq_report_number(report, "kld.mean");
+    printf("perplexity ratio %.6f, mean divergence %.3e\n", ratio, kld);
+    ck_assert_double_le(fabs(ratio - 1), 0.002);
+    ck_assert_double_le(kld, 2e-3);
+    ck_assert_double_gt(kld, 1e-9);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(digits_do_not_depend_on_threads_and_memory)
+{
+    const char *text = short_text("text.txt", 3000);
+    const char *judged = quantize(fable(""), "fable.lmq");
+    char *first = NULL;
+
+    for (int threads = 1; threads <= 3; threads++) {
+        struct lmq_validate_options options = usual_options(&text);
+        options.threads = threads;
+        options.memory = threads == 3 ? 8u << 20 : 0;
+        struct lmq_report *report = validate(fable(""), judged, &options);
+        char *text_out;
+        static const char *const keys[] = {"kld.mean", "kld.p99",
+                                           "delta_nll_stderr",
+                                           "layers.3.relative_rms"};
+        char digits[256];
+        size_t used = 0;
+        for (size_t i = 0; i < 4; i++)
+            used += (size_t)snprintf(digits + used, sizeof(digits) - used,
+                                     "%.17g ",
+                                     lmq_report_number(report, keys[i]));
+        text_out = strdup(digits);
+        if (first == NULL)
+            first = text_out;
+        ck_assert_str_eq(first, text_out);
+        if (first != text_out)
+            free(text_out);
+        lmq_report_free(report);
+    }
+    free(first);
+}
+END_TEST
+
+START_TEST(the_reference_against_itself_is_exactly_zero)
+{
+    const char *text = short_text("text.txt", 2000);
+    struct lmq_validate_options options = usual_options(&text);
+
+    options.has_floor = 1;
+    struct lmq_report *report = validate(fable(""), fable(""), &options);
+    ck_assert_double_eq(lmq_report_number(report, "kld.max"), 0);
+    ck_assert_double_eq(lmq_report_number(report, "ppl_ratio"), 1);
+    ck_assert_double_eq(lmq_report_number(report, "logit_drift.max_abs"), 0);
+    ck_assert_double_eq(lmq_report_number(report, "floor.kld"), 0);
+    ck_assert_double_eq(lmq_report_number(report, "layers.4.rms"), 0);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(a_llama2c_file_and_a_folder_of_the_same_weights_are_equal)
+{
+    const char *text = short_text("text.txt", 2000);
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report =
+        validate(fable(""), fable("fable.bin"), &options);
+
+    ck_assert_double_eq(lmq_report_number(report, "kld.max"), 0);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* ---- Damage ---- */
+
+/* Where layer l of an array of fable.bin begins, in floats behind the header:
+ * dim 96, hidden 200, 4 layers, 6 heads on 2, vocabulary 512. */
+enum { DIM = 96, LAYERS = 4, VOCABULARY = 512, KV = 32 };
+
+static size_t
+wq_at(size_t layer)
+{
+    return VOCABULARY * DIM + LAYERS * DIM + layer * DIM * DIM;
+}
+
+static size_t
+wv_at(size_t layer)
+{
+    return VOCABULARY * DIM + LAYERS * DIM + LAYERS * DIM * DIM +
+           LAYERS * KV * DIM + layer * KV * DIM;
+}
+
+static unsigned char *
+load_bin(size_t *n)
+{
+    return read_file(fable("fable.bin"), n);
+}
+
+/* One tensor's weights five percent too large. */
+static const char *
+make_scaled(size_t layer)
+{
+    size_t n;
+    unsigned char *bytes = load_bin(&n);
+    const char *path = in_folder("scaled.bin");
+
+    for (size_t i = 0; i < KV * DIM; i++) {
+        unsigned char *p = bytes + 28 + 4 * (wv_at(layer) + i);
+        lmq_store_f32le(p, 1.05f * lmq_load_f32le(p));
+    }
+    write_file(path, bytes, n);
+    free(bytes);
+    return path;
+}
+
+/* One layer's queries in the other rotary layout, as a wrong converter would
+ * leave them. */
+static const char *
+make_swapped(size_t layer)
+{
+    const size_t head = 16;
+    size_t n;
+    unsigned char *bytes = load_bin(&n);
+    unsigned char *wq = bytes + 28 + 4 * wq_at(layer);
+    unsigned char *copy = malloc(4 * DIM * DIM);
+    const char *path = in_folder("swapped.bin");
+
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, wq, 4 * DIM * DIM);
+    for (size_t row = 0; row < DIM; row++) {
+        size_t in_head = row % head;
+        size_t from = row - in_head + in_head / 2 + in_head % 2 * (head / 2);
+        memcpy(wq + 4 * DIM * row, copy + 4 * DIM * from, 4 * DIM);
+    }
+    write_file(path, bytes, n);
+    free(copy);
+    free(bytes);
+    return path;
+}
+
+static void
+assert_points_at(const char *damaged, size_t layer, const char *part,
+                 const char *text)
+{
+    struct lmq_validate_options options = usual_options(&text);
+    const char *healthy = quantize(fable(""), "healthy.lmq");
+    const char *judged = quantize(damaged, "damaged.lmq");
+    char name[16];
+
+    options.has_attribution = 1;
+    snprintf(name, sizeof(name), "%zu", layer);
+    struct lmq_report *good = validate(fable(""), healthy, &options);
+    struct lmq_report *bad = validate(fable(""), judged, &options);
+    double good_kld = lmq_report_number(good, "kld.mean");
+    double bad_kld = lmq_report_number(bad, "kld.mean");
+    printf("healthy %.2e, damaged %.2e; layer %s has %.0f %%, %s %.0f %%\n",
+           good_kld, bad_kld,
+           lmq_report_string(bad, "attribution.layers.0.name"),
+           100 * lmq_report_number(bad, "attribution.layers.0.share"),
+           lmq_report_string(bad, "attribution.parts.0.name"),
+           100 * lmq_report_number(bad, "attribution.parts.0.share"));
+    ck_assert_double_gt(bad_kld, 2 * good_kld);
+    ck_assert_str_eq(lmq_report_string(bad, "attribution.layers.0.name"),
+                     name);
+    ck_assert_str_eq(lmq_report_string(bad, "attribution.parts.0.name"), part);
+    ck_assert_double_gt(
+        lmq_report_number(bad, "attribution.layers.0.share"), 0.5);
+    lmq_report_free(good);
+    lmq_report_free(bad);
+}
+
+START_TEST(a_scaled_tensor_is_found)
+{
+    assert_points_at(make_scaled(2), 2, "attention",
+                     short_text("text.txt", 4000));
+}
+END_TEST
+
+START_TEST(a_swapped_rotary_layout_is_found)
+{
+    assert_points_at(make_swapped(1), 1, "attention",
+                     short_text("text.txt", 4000));
+}
+END_TEST
+
+/* ---- Protocol ---- */
+
+START_TEST(each_token_is_scored_once_whatever_the_stride)
+{
+    const char *text = short_text("text.txt", 3000);
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report = validate(fable(""), fable(""), &options);
+    double scored = lmq_report_number(report, "scored");
+    double perplexity = lmq_report_number(report, "reference.ppl");
+
+    lmq_report_free(report);
+    options.stride = CONTEXT / 4;
+    report = validate(fable(""), fable(""), &options);
+    ck_assert_double_eq(lmq_report_number(report, "scored"), scored);
+    /* More context before each token: it is guessed better. */
+    ck_assert_double_lt(lmq_report_number(report, "reference.ppl"),
+                        perplexity);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(second_half_scores_the_second_half_of_whole_windows)
+{
+    const char *text = short_text("text.txt", 3000);
+    struct lmq_validate_options options = usual_options(&text);
+
+    options.score = "second-half";
+    struct lmq_report *report = validate(fable(""), fable(""), &options);
+    double windows = lmq_report_number(report, "protocol.windows");
+    ck_assert_double_eq(lmq_report_number(report, "scored"),
+                        windows * (CONTEXT - CONTEXT / 2 - 1));
+    lmq_report_free(report);
+}
+END_TEST
+
+static void
+assert_fails(const char *text, enum lmq_status wanted, const char *says)
+{
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+    enum lmq_status status = try_validate(
+        fable(""), fable(""), &options, NULL, &report, &is_partial, &err);
+
+    ck_assert_int_eq(status, wanted);
+    ck_assert_msg(strstr(err.message, says) != NULL, "%s", err.message);
+    ck_assert_str_ne(err.path, "");
+}
+
+START_TEST(texts_that_are_none_are_refused)
+{
+    const char *empty = in_folder("empty.txt"), *bad = in_folder("bad.txt");
+
+    write_file(empty, "", 0);
+    write_file(bad, "good\n\xff\xfe", 7);
+    assert_fails(empty, LMQ_ERR_FORMAT, "empty");
+    assert_fails(bad, LMQ_ERR_FORMAT, "not UTF-8");
+    assert_fails(in_folder("missing.txt"), LMQ_ERR_IO, "cannot open");
+}
+END_TEST
+
+START_TEST(gates_are_checked_before_the_work_and_held_after_it)
+{
+    static const char *const typo[] = {"kld.meen<=1"};
+    static const char *const gates[] = {"kld.mean<=1", "ppl_ratio>2"};
+    const char *text = short_text("text.txt", 1000);
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+
+    options.gates = typo;
+    options.n_gates = 1;
+    ck_assert_int_eq(try_validate(fable(""), fable(""), &options, NULL,
+                                  &report, &is_partial, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(err.message, "kld.meen"));
+    options.gates = gates;
+    options.n_gates = 2;
+    report = validate(fable(""), fable(""), &options);
+    ck_assert_double_eq(lmq_report_number(report, "gates.0.held"), 1);
+    ck_assert_double_eq(lmq_report_number(report, "gates.1.held"), 0);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* fable against itself, whose tokenizer has two pieces of one letter that
+ * have changed places. */
+static enum lmq_status
+validate_swapped(char first, char second, struct lmq_error *err)
+{
+    const char *changed = in_folder("tokenizer.json");
+    const struct lmq_open_options with = {.tokenizer = changed};
+    const char *text = short_text("text.txt", 1000);
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_checkpoint *a = open_with_tokenizer(fable("")), *b;
+    const char p[] = {'"', first, '"', ':', '\0'};
+    const char q[] = {'"', second, '"', ':', '\0'};
+    struct lmq_report *report;
+    int is_partial;
+    size_t n;
+
+    char *json = (char *)read_file(fable("tokenizer.json"), &n);
+    char *x = strstr(json, p), *y = strstr(json, q);
+    ck_assert(x != NULL && y != NULL);
+    x[1] = second;
+    y[1] = first;
+    write_file(changed, json, n);
+    free(json);
+    ck_assert_int_eq(lmq_checkpoint_open(fable(""), &with, &b, NULL), LMQ_OK);
+    enum lmq_status status =
+        lmq_validate(a, b, &options, NULL, &report, &is_partial, err);
+    lmq_report_free(report);
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
+    return status;
+}
+
+START_TEST(a_tokenizer_that_differs_in_the_text_is_refused)
+{
+    struct lmq_error err;
+
+    ck_assert_int_eq(validate_swapped('a', 's', &err), LMQ_ERR_FORMAT);
+    ck_assert_msg(strstr(err.message, "differs") != NULL, "%s", err.message);
+    ck_assert_int_eq(validate_swapped('Z', 'K', &err), LMQ_OK);
+}
+END_TEST
+
+/* ---- Interruption ---- */
+
+static int
+stop_later(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    (void)stage;
+    return (double)done > *(double *)context * (double)total;
+}
+
+START_TEST(an_interruption_leaves_what_was_done)
+{
+    const char *text = fable("held-out-a.txt");
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report;
+    struct lmq_error err;
+    double part = 0.5;
+    const struct lmq_progress progress = {stop_later, &part};
+    int is_partial;
+
+    options.max_tokens = 6000;
+    ck_assert_msg(try_validate(fable(""), fable(""), &options, &progress,
+                               &report, &is_partial, &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_int_eq(is_partial, 1);
+    ck_assert_double_eq(lmq_report_number(report, "partial"), 1);
+    ck_assert_double_gt(lmq_report_number(report, "scored"), 0);
+    ck_assert_double_lt(lmq_report_number(report, "scored"), 5000);
+    lmq_report_free(report);
+    part = 0;
+    ck_assert_int_eq(try_validate(fable(""), fable(""), &options, &progress,
+                                  &report, &is_partial, &err),
+                     LMQ_ERR_CANCELLED);
+}
+END_TEST
+
+START_TEST(the_page_is_whole_and_asks_nothing_of_the_network)
+{
+    const char *text = short_text("text.txt", 2000);
+    const char *judged = quantize(fable(""), "fable.lmq");
+    const char *path = in_folder("report.html");
+    struct lmq_validate_options options = usual_options(&text);
+    size_t n;
+
+    options.has_attribution = 1;
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    ck_assert_int_eq(lmq_validate_write_html(report, path, 0, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_validate_write_html(report, path, 0, NULL),
+                     LMQ_ERR_IO);
+    ck_assert_int_eq(lmq_validate_write_html(report, path, 1, NULL), LMQ_OK);
+    char *page = (char *)read_file(path, &n);
+    ck_assert_ptr_nonnull(strstr(page, "</html>"));
+    ck_assert_ptr_null(strstr(page, "<script"));
+    ck_assert_ptr_null(strstr(page, "http"));
+    ck_assert_ptr_null(strstr(page, "src="));
+    ck_assert_ptr_null(strstr(page, "nan"));
+    free(page);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(each_type_of_keys_and_values_has_its_price)
+{
+    const char *text = short_text("text.txt", 2000);
+    const char *judged = quantize(fable(""), "fable.lmq");
+    struct lmq_validate_options options = usual_options(&text);
+
+    options.has_attribution = 1;
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    double f32 = lmq_report_number(report, "attribution.kv.0.kld");
+    ck_assert_double_eq(lmq_report_number(report, "attribution.kld"), f32);
+    ck_assert_str_eq(lmq_report_string(report, "attribution.kv.2.type"), "q8");
+    ck_assert_double_gt(
+        lmq_report_number(report, "attribution.kv.2.added"),
+        fabs(lmq_report_number(report, "attribution.kv.1.added")));
+    lmq_report_free(report);
+}
+END_TEST
+
+/* Same weights, but the judged one turns by another base: each side has to go
+ * by its own description. */
+START_TEST(positions_that_differ_are_seen)
+{
+    const char *text = short_text("text.txt", 1000);
+    struct lmq_validate_options options = usual_options(&text);
+    const struct lmq_open_options open = {.rope_theta = 5000};
+    struct lmq_checkpoint *a = open_with_tokenizer(fable("")), *b;
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+
+    ck_assert_int_eq(lmq_checkpoint_open(fable(""), &open, &b, &err), LMQ_OK);
+    ck_assert_msg(lmq_validate(a, b, &options, NULL, &report, &is_partial,
+                               &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_double_gt(lmq_report_number(report, "kld.mean"), 1e-4);
+    lmq_report_free(report);
+    lmq_checkpoint_close(b);
+    lmq_checkpoint_close(a);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        figures_equal_an_independent_computation,
+        int8_by_default_is_still_the_same_model,
+        digits_do_not_depend_on_threads_and_memory,
+        the_reference_against_itself_is_exactly_zero,
+        a_llama2c_file_and_a_folder_of_the_same_weights_are_equal,
+        a_scaled_tensor_is_found,
+        a_swapped_rotary_layout_is_found,
+        each_token_is_scored_once_whatever_the_stride,
+        second_half_scores_the_second_half_of_whole_windows,
+        texts_that_are_none_are_refused,
+        gates_are_checked_before_the_work_and_held_after_it,
+        a_tokenizer_that_differs_in_the_text_is_refused,
+        an_interruption_leaves_what_was_done,
+        the_page_is_whole_and_asks_nothing_of_the_network,
+        each_type_of_keys_and_values_has_its_price,
+        positions_that_differ_are_seen,
+    };
+
+    return RUN_SUITE("validate", tests);
+}
