@@ -4,8 +4,8 @@
 set -u
 . "${srcdir:-.}/tests/library.sh"
 
-synth=$top_builddir/synth
-is_json=$top_builddir/is_json
+synth=$top_builddir/tests/build/synth
+is_json=$top_builddir/tests/build/is_json
 commands="convert inspect verify diff"
 good=$files/good-folder
 cd "$work" || exit 99

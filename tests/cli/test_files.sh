@@ -122,7 +122,7 @@ nothing_left sentences
 
 again=$work/again
 mkdir "$again"
-if "$top_builddir/make_files" "$again"; then
+if "$top_builddir/tests/build/make_files" "$again"; then
     # Another zlib deflates otherwise.
     rm -f "$again/good-compressed.lmq"
     diff -r "$files" "$again" | grep -v 'good-compressed.lmq$' \

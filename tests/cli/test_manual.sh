@@ -399,7 +399,7 @@ done <"$work/places"
 
 # ---- The reader that was written from lmq(5) ----
 
-reader="$python $src/tests/read_lmq.py"
+reader="$python $src/tests/formats/read_lmq.py"
 
 # Every element that the reader finds must be the one that lmquant finds.
 check_reader() { # CONTAINER
@@ -506,7 +506,7 @@ error=$($reader "$work/example.lmq" --compare-raw token_embd.weight \
 test "$error" = 0.25 || fail "the example's max_err is '$error', not 0.25"
 
 # One bit of each byte flipped: nobody may take the file for intact.
-"$python" - "$src/tests" "$work/example.lmq" "$work/flipped.lmq" <<'EOF' ||
+"$python" - "$src/tests/formats" "$work/example.lmq" "$work/flipped.lmq" <<'EOF' ||
 import pathlib, struct, sys, zlib
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])

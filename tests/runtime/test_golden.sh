@@ -13,9 +13,9 @@ for cpu in c avx2 avxvnni avx512vnni neon; do
         skip "$cpu: not on this machine"
         continue
     fi
-    LMQUANT_CPU=$cpu "$top_builddir/golden" "$work/$cpu" ||
+    LMQUANT_CPU=$cpu "$top_builddir/tests/runtime/golden" "$work/$cpu" ||
         fail "golden with $cpu"
-    diff "$srcdir/tests/golden.txt" "$work/$cpu" ||
+    diff "$srcdir/tests/runtime/golden.txt" "$work/$cpu" ||
         fail "$cpu gives other bits"
     n=$((n + 1))
 done
