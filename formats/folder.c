@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "formats/checkpoint/checkpoint.h"
+#include "formats/probe.h"
 
 static bool
 has_ending(const char *name, const char *const *endings, size_t n)
@@ -90,6 +91,8 @@ look_at_file(const char *folder, const char *name, bool *is_checkpoint,
 {
     static const char *const endings[] = {".bin", ".ckpt", ".gguf",
                                           ".lmq", ".pt", ".pth"};
+    const struct lmq_format *format = NULL;
+    struct lmq_probe probe;
     struct stat info;
     enum lmq_status status = LMQ_OK;
 
@@ -100,8 +103,12 @@ look_at_file(const char *folder, const char *name, bool *is_checkpoint,
     char *path = lmq_path_join(folder, name);
     if (path == NULL)
         return lmq_fail_nomem(err);
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode))
-        status = lmq_checkpoint_recognises(path, is_checkpoint, err);
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+        status = lmq_probe_look(path, &probe, err);
+        if (status == LMQ_OK)
+            status = lmq_probe_recognise(&probe, &format, err);
+        *is_checkpoint = format != NULL;
+    }
     free(path);
     return status;
 }

@@ -1,24 +1,19 @@
 /*
- * checkpoint.c - recognises formats and puts what they say into the one form.
+ * checkpoint.c - the parts of a checkpoint: files, tensors, the tokenizer,
+ * notes; how readers add them and how everybody finds them.
  */
 #include "config.h"
 
 #include "formats/checkpoint/checkpoint.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "formats/folder.h"
-#include "formats/formats.h"
 
 /* A tokenizer file larger than this is something else. */
 #define BLOB_MAX ((size_t)256 << 20)
@@ -242,215 +237,27 @@ lmq_tensor_free(struct lmq_tensor *tensor)
     free(tensor->alias_of);
 }
 
-/* ---- Recognition ---- */
-
-static enum lmq_status
-look_at(const char *path, struct lmq_probe *probe, struct lmq_error *err)
-{
-    struct stat info;
-    struct lmq_input *input;
-
-    *probe = (struct lmq_probe){.path = path};
-    if (stat(path, &info) != 0)
-        return lmq_fail_errno(err, "cannot open");
-    if (S_ISDIR(info.st_mode)) {
-        probe->is_folder = true;
-        return LMQ_OK;
-    }
-    enum lmq_status status = lmq_input_open(path, &input, err);
-    if (status != LMQ_OK)
-        return status;
-    probe->size = lmq_input_size(input);
-    probe->n_head = (size_t)lmq_u64_min(probe->size, sizeof(probe->head));
-    status = lmq_input_read(input, 0, probe->head, probe->n_head, err);
-    lmq_input_close(input);
-    return status;
-}
-
-/* *format becomes NULL if none says that it is its own. */
-static enum lmq_status
-recognise(struct lmq_probe *probe, const struct lmq_format **format,
-          struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    probe->status = &status;
-    probe->err = err;
-    *format = NULL;
-    for (size_t i = 0; *format == NULL && lmq_formats[i] != NULL; i++)
-        if (lmq_formats[i]->probe(probe))
-            *format = lmq_formats[i];
-    return status;
-}
-
-/* What is often given by mistake, and what to do then. */
-static const struct {
-    const char *start;
-    size_t n;
-    const char *what;
-    const char *hint;
-} strangers[] = {
-    {"version https://git-lfs", 23, "is a Git LFS pointer, not the file itself",
-     "'git lfs pull' fetches the real file"},
-    {"<!DOCTYPE", 9, "is a web page, not a checkpoint",
-     "the download probably failed; fetch the file again"},
-    {"<html", 5, "is a web page, not a checkpoint",
-     "the download probably failed; fetch the file again"},
-    {"GGUF", 4, "is a GGUF file that holds no tensors: a tokenizer, no model",
-     "--tokenizer takes it"},
-    {"\x80\x02", 2,
-     "is a Python pickle (perhaps of a PyTorch before 1.6), which is not read",
-     "load it and torch.save it again with a current PyTorch, or save it as "
-     "safetensors"},
-    {"\x89HDF", 4, "is an HDF5 file, which is not supported",
-     "save the model as safetensors"},
-    {"\x1f\x8b", 2, "is compressed with gzip", "gunzip it first"},
-    {"{", 1, "is JSON, not a checkpoint",
-     "name the folder that holds the model, or its weights file"},
-};
-
-static enum lmq_status
-fail_unrecognised(const struct lmq_probe *probe, struct lmq_error *err)
-{
-    if (probe->is_folder) {
-        lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder holds no model");
-        lmq_hint(err, "expected model.safetensors, pytorch_model.bin, or the "
-                      "index.json of either and its shards, or "
-                      "consolidated.00.pth");
-        return LMQ_ERR_FORMAT;
-    }
-    if (probe->size == 0)
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
-    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
-        if (probe->n_head >= strangers[i].n &&
-            memcmp(probe->head, strangers[i].start, strangers[i].n) == 0) {
-            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", strangers[i].what);
-            lmq_hint(err, "%s", strangers[i].hint);
-            return LMQ_ERR_UNSUPPORTED;
-        }
-    lmq_fail(err, LMQ_ERR_FORMAT, 0, "is not a checkpoint in any known format");
-    lmq_hint(err, "known are: safetensors and PyTorch (file or folder), GGUF, "
-                  "llama2.c .bin, .lmq");
-    return LMQ_ERR_FORMAT;
-}
-
-/* *format is NULL if there is none; *path, which is owned, becomes that of a
- * file where only this makes a folder a checkpoint. */
-static enum lmq_status
-find_format(char **path, struct lmq_probe *probe,
-            const struct lmq_format **format, struct lmq_error *err)
-{
-    char *file = NULL;
-    enum lmq_status status = look_at(*path, probe, err);
-
-    *format = NULL;
-    if (status == LMQ_OK)
-        status = recognise(probe, format, err);
-    if (status != LMQ_OK || *format != NULL || !probe->is_folder)
-        return status;
-    status = lmq_folder_find_checkpoint(*path, &file, err);
-    if (file == NULL)
-        return status;
-    free(*path);
-    *path = file;
-    status = look_at(*path, probe, err);
-    return status == LMQ_OK ? recognise(probe, format, err) : status;
-}
+/* ---- The tokenizer that is given ---- */
 
 enum lmq_status
-lmq_checkpoint_recognises(const char *path, bool *is_known,
-                          struct lmq_error *err)
+lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
+                                 const char *path, struct lmq_error *err)
 {
-    const struct lmq_format *format = NULL;
-    struct lmq_probe probe;
-    char *copy = strdup(path);
-    enum lmq_status status =
-        copy == NULL ? lmq_fail_nomem(err)
-                     : find_format(&copy, &probe, &format, err);
+    const char *name = strrchr(path, '/');
 
-    if (status != LMQ_OK)
-        lmq_error_in(err, path);
-    free(copy);
-    *is_known = format != NULL;
-    return status;
-}
-
-/* ---- Opening ---- */
-
-static enum lmq_status
-apply_options(struct lmq_checkpoint *checkpoint,
-              const struct lmq_open_options *options, struct lmq_error *err)
-{
-    if (options->rope_theta > 0)
-        checkpoint->hparams.rope_theta = options->rope_theta;
-    if (options->norm_eps > 0)
-        checkpoint->hparams.norm_eps = options->norm_eps;
-    if (options->config != NULL &&
-        checkpoint->format != &lmq_format_safetensors &&
-        checkpoint->format != &lmq_format_torch)
-        lmq_checkpoint_note(checkpoint,
-                            "%s describes its model itself: the config.json "
-                            "that is given is not used",
-                            checkpoint->format->name);
-    if (options->tokenizer == NULL)
-        return LMQ_OK;
-    /* What is given replaces what was found. */
     while (checkpoint->n_blobs > 0) {
         struct lmq_blob *blob = &checkpoint->blobs[--checkpoint->n_blobs];
         free((void *)(uintptr_t)blob->name);
         free((void *)(uintptr_t)blob->bytes);
     }
-    checkpoint->tokenizer_path = strdup(options->tokenizer);
+    checkpoint->tokenizer_path = strdup(path);
     if (checkpoint->tokenizer_path == NULL)
         return lmq_fail_nomem(err);
-    const char *name = strrchr(options->tokenizer, '/');
-    return add_blob_path(checkpoint, options->tokenizer,
-                         name == NULL ? options->tokenizer : name + 1, err);
+    return add_blob_path(checkpoint, path, name == NULL ? path : name + 1,
+                         err);
 }
 
-enum lmq_status
-lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
-                    struct lmq_checkpoint **out, struct lmq_error *err)
-{
-    static const struct lmq_open_options no_options;
-    struct lmq_probe probe;
-
-    *out = NULL;
-    if (options == NULL)
-        options = &no_options;
-    struct lmq_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
-    if (checkpoint == NULL)
-        return lmq_fail_nomem(err);
-    lmq_hparams_init(&checkpoint->hparams);
-    enum lmq_status status = LMQ_OK;
-    if ((checkpoint->path = strdup(path)) == NULL)
-        status = lmq_fail_nomem(err);
-    if (status == LMQ_OK)
-        status =
-            find_format(&checkpoint->path, &probe, &checkpoint->format, err);
-    if (status == LMQ_OK) {
-        checkpoint->is_folder = probe.is_folder;
-        status = checkpoint->format == NULL
-                     ? fail_unrecognised(&probe, err)
-                     : checkpoint->format->open(checkpoint, options, err);
-    }
-    if (status == LMQ_OK && probe.is_folder)
-        status = lmq_folder_add_originals(checkpoint->path,
-                                          &checkpoint->originals, err);
-    if (status == LMQ_OK)
-        status = apply_options(checkpoint, options, err);
-    for (size_t i = 0; i < checkpoint->n_files && options->is_copied; i++)
-        lmq_input_copy(checkpoint->files[i]);
-    if (status == LMQ_OK)
-        status = lmq_checkpoint_normalise(checkpoint, err);
-    if (status != LMQ_OK) {
-        lmq_error_in(err, path);
-        lmq_checkpoint_close(checkpoint);
-        return status;
-    }
-    *out = checkpoint;
-    return LMQ_OK;
-}
+/* ---- Closing ---- */
 
 void
 lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)

@@ -135,6 +135,7 @@ struct lmq_probe {
 
 struct lmq_format {
     const char *name;
+    bool takes_config; /* the description may come from a config.json */
     bool (*probe)(const struct lmq_probe *probe);
     /* Fills in files, tensors (stored_name, dims, dtype, place of the bytes;
      * place only if it knows better than the names), hparams, blobs. */
@@ -193,11 +194,6 @@ lmq_checkpoint_find(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
 const struct lmq_tensor *
 lmq_checkpoint_find_name(const struct lmq_checkpoint *checkpoint,
                          const char *name);
-
-/* Whether the file or folder looks like a checkpoint of a known format.
- * Fails if it cannot be looked at. */
-enum lmq_status lmq_checkpoint_recognises(const char *path, bool *is_known,
-                                          struct lmq_error *err);
 
 /* Whether the head's weight is the embedding: nothing else is there, or both
  * are one in the file. An alias of anything else is a head of its own. */
@@ -264,6 +260,11 @@ enum lmq_status lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
                                              const char *folder,
                                              const char *name,
                                              struct lmq_error *err);
+
+/* The file that is given replaces what was found. */
+enum lmq_status
+lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
+                                 const char *path, struct lmq_error *err);
 
 void lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format,
                          ...) LMQ_PRINTF(2, 3);

@@ -454,6 +454,7 @@ open_safetensors(struct lmq_checkpoint *checkpoint,
 
 const struct lmq_format lmq_format_safetensors = {
     .name = "safetensors",
+    .takes_config = true,
     .probe = probe_safetensors,
     .open = open_safetensors,
 };

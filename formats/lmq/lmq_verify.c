@@ -18,6 +18,7 @@
 #include "base/size.h"
 #include "base/tasks.h"
 #include "formats/lmq/lmq.h"
+#include "formats/open.h"
 
 #define CHUNK ((size_t)1 << 20)
 #define WINDOW 64

@@ -259,6 +259,7 @@ open_torch(struct lmq_checkpoint *checkpoint,
 
 const struct lmq_format lmq_format_torch = {
     .name = "PyTorch",
+    .takes_config = true,
     .probe = probe_torch,
     .open = open_torch,
     .read = lmq_torch_read_joined,

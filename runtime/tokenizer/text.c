@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/report.h"
 #include "formats/checkpoint/checkpoint.h"
+#include "formats/open.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
 

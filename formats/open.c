@@ -1,0 +1,122 @@
+/*
+ * open.c - from a path to a checkpoint in the one form.
+ */
+#include "config.h"
+
+#include "formats/open.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/folder.h"
+#include "formats/probe.h"
+
+/* ---- Which format ---- */
+
+/* *format is NULL if there is none; *path, which is owned, becomes that of a
+ * file where only this makes a folder a checkpoint. */
+static enum lmq_status
+find_format(char **path, struct lmq_probe *probe,
+            const struct lmq_format **format, struct lmq_error *err)
+{
+    char *file = NULL;
+    enum lmq_status status = lmq_probe_look(*path, probe, err);
+
+    *format = NULL;
+    if (status == LMQ_OK)
+        status = lmq_probe_recognise(probe, format, err);
+    if (status != LMQ_OK || *format != NULL || !probe->is_folder)
+        return status;
+    status = lmq_folder_find_checkpoint(*path, &file, err);
+    if (file == NULL)
+        return status;
+    free(*path);
+    *path = file;
+    status = lmq_probe_look(*path, probe, err);
+    return status == LMQ_OK ? lmq_probe_recognise(probe, format, err) : status;
+}
+
+enum lmq_status
+lmq_checkpoint_recognises(const char *path, bool *is_known,
+                          struct lmq_error *err)
+{
+    const struct lmq_format *format = NULL;
+    struct lmq_probe probe;
+    char *copy = strdup(path);
+    enum lmq_status status =
+        copy == NULL ? lmq_fail_nomem(err)
+                     : find_format(&copy, &probe, &format, err);
+
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    free(copy);
+    *is_known = format != NULL;
+    return status;
+}
+
+/* ---- Opening ---- */
+
+static enum lmq_status
+apply_options(struct lmq_checkpoint *checkpoint,
+              const struct lmq_open_options *options, struct lmq_error *err)
+{
+    if (options->rope_theta > 0)
+        checkpoint->hparams.rope_theta = options->rope_theta;
+    if (options->norm_eps > 0)
+        checkpoint->hparams.norm_eps = options->norm_eps;
+    if (options->config != NULL && !checkpoint->format->takes_config)
+        lmq_checkpoint_note(checkpoint,
+                            "%s describes its model itself: the config.json "
+                            "that is given is not used",
+                            checkpoint->format->name);
+    return options->tokenizer == NULL
+               ? LMQ_OK
+               : lmq_checkpoint_replace_tokenizer(checkpoint,
+                                                  options->tokenizer, err);
+}
+
+enum lmq_status
+lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
+                    struct lmq_checkpoint **out, struct lmq_error *err)
+{
+    static const struct lmq_open_options no_options;
+    struct lmq_probe probe;
+
+    *out = NULL;
+    if (options == NULL)
+        options = &no_options;
+    struct lmq_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
+    if (checkpoint == NULL)
+        return lmq_fail_nomem(err);
+    lmq_hparams_init(&checkpoint->hparams);
+    enum lmq_status status = LMQ_OK;
+    if ((checkpoint->path = strdup(path)) == NULL)
+        status = lmq_fail_nomem(err);
+    if (status == LMQ_OK)
+        status =
+            find_format(&checkpoint->path, &probe, &checkpoint->format, err);
+    if (status == LMQ_OK) {
+        checkpoint->is_folder = probe.is_folder;
+        status = checkpoint->format == NULL
+                     ? lmq_probe_fail(&probe, err)
+                     : checkpoint->format->open(checkpoint, options, err);
+    }
+    if (status == LMQ_OK && probe.is_folder)
+        status = lmq_folder_add_originals(checkpoint->path,
+                                          &checkpoint->originals, err);
+    if (status == LMQ_OK)
+        status = apply_options(checkpoint, options, err);
+    for (size_t i = 0; i < checkpoint->n_files && options->is_copied; i++)
+        lmq_input_copy(checkpoint->files[i]);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_normalise(checkpoint, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_checkpoint_close(checkpoint);
+        return status;
+    }
+    *out = checkpoint;
+    return LMQ_OK;
+}

@@ -1,0 +1,103 @@
+/*
+ * probe.c - recognises formats by content.
+ */
+#include "config.h"
+
+#include "formats/probe.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "formats/formats.h"
+
+enum lmq_status
+lmq_probe_look(const char *path, struct lmq_probe *probe, struct lmq_error *err)
+{
+    struct stat info;
+    struct lmq_input *input;
+
+    *probe = (struct lmq_probe){.path = path};
+    if (stat(path, &info) != 0)
+        return lmq_fail_errno(err, "cannot open");
+    if (S_ISDIR(info.st_mode)) {
+        probe->is_folder = true;
+        return LMQ_OK;
+    }
+    enum lmq_status status = lmq_input_open(path, &input, err);
+    if (status != LMQ_OK)
+        return status;
+    probe->size = lmq_input_size(input);
+    probe->n_head = (size_t)lmq_u64_min(probe->size, sizeof(probe->head));
+    status = lmq_input_read(input, 0, probe->head, probe->n_head, err);
+    lmq_input_close(input);
+    return status;
+}
+
+enum lmq_status
+lmq_probe_recognise(struct lmq_probe *probe, const struct lmq_format **format,
+                    struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    probe->status = &status;
+    probe->err = err;
+    *format = NULL;
+    for (size_t i = 0; *format == NULL && lmq_formats[i] != NULL; i++)
+        if (lmq_formats[i]->probe(probe))
+            *format = lmq_formats[i];
+    return status;
+}
+
+/* What is often given by mistake, and what to do then. */
+static const struct {
+    const char *start;
+    size_t n;
+    const char *what;
+    const char *hint;
+} strangers[] = {
+    {"version https://git-lfs", 23, "is a Git LFS pointer, not the file itself",
+     "'git lfs pull' fetches the real file"},
+    {"<!DOCTYPE", 9, "is a web page, not a checkpoint",
+     "the download probably failed; fetch the file again"},
+    {"<html", 5, "is a web page, not a checkpoint",
+     "the download probably failed; fetch the file again"},
+    {"GGUF", 4, "is a GGUF file that holds no tensors: a tokenizer, no model",
+     "--tokenizer takes it"},
+    {"\x80\x02", 2,
+     "is a Python pickle (perhaps of a PyTorch before 1.6), which is not read",
+     "load it and torch.save it again with a current PyTorch, or save it as "
+     "safetensors"},
+    {"\x89HDF", 4, "is an HDF5 file, which is not supported",
+     "save the model as safetensors"},
+    {"\x1f\x8b", 2, "is compressed with gzip", "gunzip it first"},
+    {"{", 1, "is JSON, not a checkpoint",
+     "name the folder that holds the model, or its weights file"},
+};
+
+enum lmq_status
+lmq_probe_fail(const struct lmq_probe *probe, struct lmq_error *err)
+{
+    if (probe->is_folder) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder holds no model");
+        lmq_hint(err, "expected model.safetensors, pytorch_model.bin, or the "
+                      "index.json of either and its shards, or "
+                      "consolidated.00.pth");
+        return LMQ_ERR_FORMAT;
+    }
+    if (probe->size == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
+        if (probe->n_head >= strangers[i].n &&
+            memcmp(probe->head, strangers[i].start, strangers[i].n) == 0) {
+            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", strangers[i].what);
+            lmq_hint(err, "%s", strangers[i].hint);
+            return LMQ_ERR_UNSUPPORTED;
+        }
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "is not a checkpoint in any known format");
+    lmq_hint(err, "known are: safetensors and PyTorch (file or folder), GGUF, "
+                  "llama2.c .bin, .lmq");
+    return LMQ_ERR_FORMAT;
+}
