@@ -288,37 +288,3 @@ parse_arguments(const struct command *command, int argc, char **argv,
     }
     return code == -1 ? check_operands(arguments) : code;
 }
-
-/* ---- Asking ---- */
-
-bool
-has_option(const struct arguments *arguments, const char *name)
-{
-    for (int i = 0; i < arguments->n_given; i++)
-        if (strcmp(arguments->given[i].option->name, name) == 0)
-            return true;
-    return false;
-}
-
-const char *
-option_text(const struct arguments *arguments, const char *name)
-{
-    const char *value = NULL;
-
-    for (int i = 0; i < arguments->n_given; i++)
-        if (strcmp(arguments->given[i].option->name, name) == 0)
-            value = arguments->given[i].value;
-    return value;
-}
-
-int
-option_texts(const struct arguments *arguments, const char *name,
-             const char **texts, int most)
-{
-    int n = 0;
-
-    for (int i = 0; i < arguments->n_given && n < most; i++)
-        if (strcmp(arguments->given[i].option->name, name) == 0)
-            texts[n++] = arguments->given[i].value;
-    return n;
-}

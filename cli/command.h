@@ -136,7 +136,7 @@ char *read_text(const char *path, size_t *n, int *code);
  * than `written`, an ending as in ".lmq" (output_name.c). */
 bool check_output_name(const char *output, const char *written);
 
-/* ---- Messages (terminal.c) ---- */
+/* ---- Messages (messages.c; remarks: terminal.c) ---- */
 
 /* "lmquant: FILE: what is wrong", then the hint; returns the exit code. */
 int report_error(const struct lmq_error *err);
