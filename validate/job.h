@@ -27,7 +27,7 @@ struct lmq_job {
     bool is_partial;
 };
 
-/* ---- validate.c ---- */
+/* ---- gather.c ---- */
 
 /* Runs the sides over the first n_windows windows. layers may be NULL. */
 enum lmq_status lmq_job_gather(struct lmq_job *job,

@@ -39,21 +39,6 @@ static const struct {
 
 #define N_EXPORTERS (sizeof(exporters) / sizeof(exporters[0]))
 
-void
-lmq_export_add_file(json_t **report, const char *path, uint64_t size)
-{
-    const char *slash = strrchr(path, '/');
-    json_t *files = json_incref(json_object_get(*report, "files"));
-    json_t *file = json_object();
-
-    if (files == NULL)
-        files = json_array();
-    lmq_put(&file, "name", lmq_json_text(slash == NULL ? path : slash + 1));
-    lmq_put(&file, "bytes", lmq_json_size(size));
-    lmq_append(&files, file);
-    lmq_put(report, "files", files);
-}
-
 /* A damaged container must not become a file that looks good. */
 static enum lmq_status
 check_source(const struct lmq_checkpoint *checkpoint,

@@ -40,7 +40,4 @@ lmq_export_check_folder(const struct lmq_checkpoint *checkpoint,
                         const char *folder, bool replaces,
                         struct lmq_error *err);
 
-/* For them: adds to report["files"]. */
-void lmq_export_add_file(json_t **report, const char *path, uint64_t size);
-
 #endif

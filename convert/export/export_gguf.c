@@ -14,6 +14,7 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "convert/export/export.h"
+#include "convert/export/export_files.h"
 #include "convert/export/export_gguf_vocab.h"
 #include "quantize/group.h"
 

@@ -23,6 +23,7 @@
 #include "base/size.h"
 #include "base/tasks.h"
 #include "convert/export/export.h"
+#include "convert/export/export_files.h"
 #include "convert/export/export_vocab.h"
 #include "convert/q8_rows.h"
 #include "formats/model/hparams_fields.h"

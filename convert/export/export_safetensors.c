@@ -20,6 +20,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "convert/export/export.h"
+#include "convert/export/export_files.h"
 #include "convert/export/export_floats.h"
 #include "convert/export/export_hf.h"
 #include "formats/hf/hf_folder.h"
