@@ -26,12 +26,12 @@ struct item {
 
 /* The positions [first, last] that the query's token sees. */
 static void
-visible(const struct lmq_walker *walker, const struct lmq_heads *heads,
+visible(const struct lmq_member *member, const struct lmq_heads *heads,
         const struct item *item, size_t query, size_t *first, size_t *last)
 {
     size_t window = heads->window;
 
-    *last = walker->position + item->token + query / item->n_heads;
+    *last = member->position + item->token + query / item->n_heads;
     *first = window > 0 && *last >= window ? *last - window + 1 : 0;
 }
 
@@ -52,16 +52,16 @@ place_of(const struct lmq_heads *heads, const struct item *item, size_t query)
 }
 
 static void
-gather_queries(const struct lmq_walker *walker, const struct lmq_heads *heads,
+gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
                struct item *item)
 {
     size_t dim = heads->keys.n_cols;
 
     for (size_t i = 0; i < item->n; i++) {
-        float *query = walker->own->queries + i * dim;
+        float *query = member->own->queries + i * dim;
         memcpy(query, heads->queries + place_of(heads, item, i) * dim,
                dim * sizeof(*query));
-        walker->kernels->scale(query, dim, heads->scale);
+        member->kernels->scale(query, dim, heads->scale);
         item->max[i] = -INFINITY;
         item->sum[i] = 0;
         if (heads->sinks != NULL) { /* a score whose value is nothing */
@@ -73,11 +73,11 @@ gather_queries(const struct lmq_walker *walker, const struct lmq_heads *heads,
 
 /* Scores of positions from `first` on, for a token at position `last`. */
 static void
-shape_scores(const struct lmq_walker *walker, const struct lmq_heads *heads,
+shape_scores(const struct lmq_member *member, const struct lmq_heads *heads,
              size_t head, float *scores, size_t n, size_t first, size_t last)
 {
     if (heads->softcap > 0)
-        walker->kernels->softcap(scores, n, heads->softcap);
+        member->kernels->softcap(scores, n, heads->softcap);
     if (heads->slopes == NULL)
         return;
     for (size_t i = 0; i < n; i++)
@@ -108,42 +108,42 @@ weigh(const struct lmq_kernels *kernels, struct item *item, size_t query,
 
 /* Rows of one key head from a position on. */
 static struct lmq_rows
-rows_from(const struct lmq_walker *walker, const struct lmq_rows *rows,
+rows_from(const struct lmq_member *member, const struct lmq_rows *rows,
           size_t kv_head, size_t position)
 {
     struct lmq_rows part = *rows;
 
     part.data = (const unsigned char *)rows->data +
-                (kv_head * walker->work->context + position) * rows->stride;
+                (kv_head * member->work->context + position) * rows->stride;
     return part;
 }
 
 /* One block of positions for all queries of the item. */
 static void
-attend_block(const struct lmq_walker *walker, const struct lmq_heads *heads,
+attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
              struct item *item, size_t block, size_t n)
 {
-    const struct lmq_kernels *kernels = walker->kernels;
-    struct lmq_thread_work *own = walker->own;
+    const struct lmq_kernels *kernels = member->kernels;
+    struct lmq_thread_work *own = member->own;
     size_t dim = heads->values.n_cols;
     struct lmq_rows keys =
-        rows_from(walker, &heads->keys, item->kv_head, block);
+        rows_from(member, &heads->keys, item->kv_head, block);
     struct lmq_rows values =
-        rows_from(walker, &heads->values, item->kv_head, block);
+        rows_from(member, &heads->values, item->kv_head, block);
 
     kernels->rows_product(&keys, 0, n, own->queries, keys.n_cols, item->n,
                           own->scores, LMQ_ATTENTION_BLOCK, own->scratch);
     for (size_t i = 0; i < item->n; i++) {
         float *scores = own->scores + i * LMQ_ATTENTION_BLOCK;
         size_t first, last;
-        visible(walker, heads, item, i, &first, &last);
+        visible(member, heads, item, i, &first, &last);
         if (last < block || first >= block + n) {
             memset(scores, 0, n * sizeof(*scores));
             continue;
         }
         size_t from = first > block ? first - block : 0;
         size_t to = lmq_size_min(n, last + 1 - block);
-        shape_scores(walker, heads, head_of(heads, item, i), scores + from,
+        shape_scores(member, heads, head_of(heads, item, i), scores + from,
                      to - from, block + from, last);
         weigh(kernels, item, i, scores, n, from, to, own->mixed + i * dim,
               dim);
@@ -153,22 +153,22 @@ attend_block(const struct lmq_walker *walker, const struct lmq_heads *heads,
 }
 
 static void
-attend(const struct lmq_walker *walker, const struct lmq_heads *heads,
+attend(const struct lmq_member *member, const struct lmq_heads *heads,
        struct item *item)
 {
-    struct lmq_thread_work *own = walker->own;
+    struct lmq_thread_work *own = member->own;
     size_t dim = heads->values.n_cols, first, last, unused;
 
-    gather_queries(walker, heads, item);
+    gather_queries(member, heads, item);
     memset(own->mixed, 0, item->n * dim * sizeof(*own->mixed));
-    visible(walker, heads, item, 0, &first, &unused);
-    visible(walker, heads, item, item->n - 1, &unused, &last);
+    visible(member, heads, item, 0, &first, &unused);
+    visible(member, heads, item, item->n - 1, &unused, &last);
     first -= first % LMQ_ATTENTION_BLOCK;
     for (size_t block = first; block <= last; block += LMQ_ATTENTION_BLOCK)
-        attend_block(walker, heads, item, block,
+        attend_block(member, heads, item, block,
                      lmq_size_min(LMQ_ATTENTION_BLOCK, last + 1 - block));
     for (size_t i = 0; i < item->n; i++) {
-        walker->kernels->scale(own->mixed + i * dim, dim, 1 / item->sum[i]);
+        member->kernels->scale(own->mixed + i * dim, dim, 1 / item->sum[i]);
         memcpy(heads->mixed + place_of(heads, item, i) * dim,
                own->mixed + i * dim, dim * sizeof(float));
     }
@@ -178,36 +178,36 @@ attend(const struct lmq_walker *walker, const struct lmq_heads *heads,
  * for, but with few tokens and few key heads so few that every thread has
  * work. */
 static size_t
-heads_at_a_time(const struct lmq_walker *walker, const struct lmq_heads *heads)
+heads_at_a_time(const struct lmq_member *member, const struct lmq_heads *heads)
 {
     size_t group = heads->n_heads / heads->n_kv_heads;
     size_t n = lmq_size_min(group, LMQ_ATTENTION_QUERIES);
 
-    if (walker->n * heads->n_kv_heads >= walker->n_walkers)
+    if (member->n * heads->n_kv_heads >= member->n_members)
         return n;
-    size_t share = walker->n * heads->n_heads / walker->n_walkers;
+    size_t share = member->n * heads->n_heads / member->n_members;
     return share == 0 ? 1 : lmq_size_min(n, share);
 }
 
 void
-lmq_attention(const struct lmq_walker *walker, const struct lmq_heads *heads)
+lmq_attention(const struct lmq_member *member, const struct lmq_heads *heads)
 {
     size_t group = heads->n_heads / heads->n_kv_heads;
-    size_t n_heads = heads_at_a_time(walker, heads);
+    size_t n_heads = heads_at_a_time(member, heads);
     size_t tokens = LMQ_ATTENTION_QUERIES / n_heads;
     size_t n_splits = (group + n_heads - 1) / n_heads;
-    size_t n_blocks = (walker->n + tokens - 1) / tokens;
+    size_t n_blocks = (member->n + tokens - 1) / tokens;
     size_t n_items = heads->n_kv_heads * n_splits * n_blocks;
 
     /* Later tokens see more: dealing in turn evens that out. */
-    for (size_t i = walker->number; i < n_items; i += walker->n_walkers) {
+    for (size_t i = member->number; i < n_items; i += member->n_members) {
         struct item item = {.kv_head = i / n_blocks / n_splits,
                             .head = i / n_blocks % n_splits * n_heads,
                             .token = i % n_blocks * tokens};
         item.n_heads = lmq_size_min(n_heads, group - item.head);
-        item.n_tokens = lmq_size_min(tokens, walker->n - item.token);
+        item.n_tokens = lmq_size_min(tokens, member->n - item.token);
         item.n = item.n_tokens * item.n_heads;
-        attend(walker, heads, &item);
+        attend(member, heads, &item);
     }
 }
 
@@ -219,17 +219,17 @@ lmq_attn_scale(const struct lmq_hparams *hparams)
 }
 
 struct lmq_heads
-lmq_heads_of(const struct lmq_walker *walker)
+lmq_heads_of(const struct lmq_member *member)
 {
-    const struct lmq_hparams *h = walker->h;
+    const struct lmq_hparams *h = member->h;
 
     return (struct lmq_heads){
         .n_heads = h->n_heads,
         .n_kv_heads = lmq_cached_heads(h),
-        .window = lmq_layer_window(h, walker->index),
+        .window = lmq_layer_window(h, member->index),
         .scale = lmq_attn_scale(h),
         .softcap = (float)h->attn_softcap,
-        .slopes = walker->work->slopes,
-        .sinks = h->has_sinks ? walker->layer->attention.sinks : NULL,
+        .slopes = member->work->slopes,
+        .sinks = h->has_sinks ? member->layer->attention.sinks : NULL,
     };
 }

@@ -4,7 +4,7 @@
 #ifndef LMQ_RUNTIME_ATTENTION_H
 #define LMQ_RUNTIME_ATTENTION_H
 
-#include "runtime/walker.h"
+#include "runtime/member.h"
 
 /* Queries that are worked on together, and positions in a block. */
 #define LMQ_ATTENTION_QUERIES 32
@@ -37,15 +37,15 @@ struct lmq_heads {
 /* Of the scores. */
 float lmq_attn_scale(const struct lmq_hparams *hparams);
 
-/* How the walker's layer looks, but for queries, mixed and the rows. */
-struct lmq_heads lmq_heads_of(const struct lmq_walker *walker);
+/* How the member's layer looks, but for queries, mixed and the rows. */
+struct lmq_heads lmq_heads_of(const struct lmq_member *member);
 
 /*
- * Causal attention of the walker's tokens. A running softmax over blocks of
- * positions, so that memory does not grow with the context. All walkers take
+ * Causal attention of the member's tokens. A running softmax over blocks of
+ * positions, so that memory does not grow with the context. All members take
  * part.
  */
-void lmq_attention(const struct lmq_walker *walker,
+void lmq_attention(const struct lmq_member *member,
                    const struct lmq_heads *heads);
 
 #endif

@@ -21,23 +21,23 @@
 
 /* Each token's experts, by this thread's share of the tokens. */
 static void
-choose_experts(const struct lmq_walker *walker)
+choose_experts(const struct lmq_member *member)
 {
-    const struct lmq_hparams *h = walker->h;
-    const struct lmq_feed_part *feed = &walker->layer->feed;
-    struct lmq_routing *r = &walker->work->routing;
+    const struct lmq_hparams *h = member->h;
+    const struct lmq_feed_part *feed = &member->layer->feed;
+    struct lmq_routing *r = &member->work->routing;
     size_t from, to;
 
-    lmq_walker_share(walker, walker->n, &from, &to);
+    lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
         struct lmq_choice choice = {
             .scores = r->logits + t * h->n_experts,
             .correction = h->router_corrects ? feed->correction : NULL,
-            .worths = walker->own->worths,
-            .states = walker->own->states,
+            .worths = member->own->worths,
+            .states = member->own->states,
         };
         if (feed->router.bias != NULL)
-            walker->kernels->add(choice.scores, feed->router.bias,
+            member->kernels->add(choice.scores, feed->router.bias,
                                  h->n_experts);
         lmq_router_choose(h, &choice, r->experts + t * h->n_experts_used,
                           r->weights + t * h->n_experts_used);
@@ -46,11 +46,11 @@ choose_experts(const struct lmq_walker *walker)
 
 /* Gives every chosen expert of every token its row: a counting sort. */
 static void
-assign_rows(const struct lmq_walker *walker)
+assign_rows(const struct lmq_member *member)
 {
-    const struct lmq_hparams *h = walker->h;
-    struct lmq_routing *r = &walker->work->routing;
-    size_t n = walker->n * h->n_experts_used;
+    const struct lmq_hparams *h = member->h;
+    struct lmq_routing *r = &member->work->routing;
+    size_t n = member->n * h->n_experts_used;
     uint32_t *end = r->first + 1; /* of each expert's rows, in the end */
 
     memset(r->first, 0, ((size_t)h->n_experts + 1) * sizeof(*r->first));
@@ -68,18 +68,18 @@ assign_rows(const struct lmq_walker *walker)
 }
 
 static void
-route(const struct lmq_walker *walker, const float *x)
+route(const struct lmq_member *member, const float *x)
 {
-    struct lmq_operand operand = lmq_operand_of(walker, x, walker->h->dim);
+    struct lmq_operand operand = lmq_operand_of(member, x, member->h->dim);
 
-    lmq_multiply(walker, &walker->layer->feed.router, &operand,
-                 walker->work->routing.logits);
-    lmq_barrier(walker);
-    choose_experts(walker);
-    lmq_barrier(walker);
-    if (walker->number == 0)
-        assign_rows(walker);
-    lmq_barrier(walker);
+    lmq_multiply(member, &member->layer->feed.router, &operand,
+                 member->work->routing.logits);
+    lmq_barrier(member);
+    choose_experts(member);
+    lmq_barrier(member);
+    if (member->number == 0)
+        assign_rows(member);
+    lmq_barrier(member);
 }
 
 /* ---- Waves: as many experts as there is room for ---- */
@@ -92,10 +92,10 @@ struct wave {
 
 /* An expert has no more rows than the batch has tokens: there is room. */
 static bool
-next_wave(const struct lmq_walker *walker, struct wave *wave)
+next_wave(const struct lmq_member *member, struct wave *wave)
 {
-    const struct lmq_routing *r = &walker->work->routing;
-    size_t n = walker->h->n_experts;
+    const struct lmq_routing *r = &member->work->routing;
+    size_t n = member->h->n_experts;
 
     wave->first = wave->end;
     wave->row = r->first[wave->first];
@@ -107,9 +107,9 @@ next_wave(const struct lmq_walker *walker, struct wave *wave)
 }
 
 static size_t
-rows_of(const struct lmq_walker *walker, size_t expert)
+rows_of(const struct lmq_member *member, size_t expert)
 {
-    const uint32_t *first = walker->work->routing.first;
+    const uint32_t *first = member->work->routing.first;
 
     return first[expert + 1] - first[expert];
 }
@@ -117,158 +117,158 @@ rows_of(const struct lmq_walker *walker, size_t expert)
 /* An expert's rows of a buffer of the wave. `slot` counts rows of the
  * quantized forms. */
 static struct lmq_operand
-operand_of(const struct lmq_walker *walker, const struct wave *wave,
+operand_of(const struct lmq_member *member, const struct wave *wave,
            size_t expert, const float *x, size_t n_cols, size_t slot)
 {
-    size_t row = walker->work->routing.first[expert] - wave->row;
+    size_t row = member->work->routing.first[expert] - wave->row;
 
     return (struct lmq_operand){
         .x = x + row * n_cols,
-        .n = rows_of(walker, expert),
+        .n = rows_of(member, expert),
         .n_cols = n_cols,
         .stride = n_cols,
-        .packed = walker->work->packed +
+        .packed = member->work->packed +
                   (slot + row) * lmq_packed_bytes(n_cols),
     };
 }
 
 /* The quantized form that `up` takes: the gate's, if their groups agree. */
 static size_t
-up_slot(const struct lmq_walker *walker, const struct lmq_ffn *expert)
+up_slot(const struct lmq_member *member, const struct lmq_ffn *expert)
 {
     bool is_shared = expert->gate.is_int8 &&
                      expert->gate.tiles.group == expert->up.tiles.group;
 
-    return is_shared ? 0 : walker->work->routing.capacity;
+    return is_shared ? 0 : member->work->routing.capacity;
 }
 
 static void
-gather(const struct lmq_walker *walker, const struct wave *wave,
+gather(const struct lmq_member *member, const struct wave *wave,
        const float *x)
 {
-    struct lmq_routing *r = &walker->work->routing;
-    size_t dim = walker->h->dim, from, to;
+    struct lmq_routing *r = &member->work->routing;
+    size_t dim = member->h->dim, from, to;
 
-    lmq_walker_share(walker, wave->n_rows, &from, &to);
+    lmq_member_share(member, wave->n_rows, &from, &to);
     for (size_t i = from; i < to; i++)
         memcpy(r->input + i * dim, x + r->tokens[wave->row + i] * dim,
                dim * sizeof(*x));
 }
 
 static void
-pack_inputs(const struct lmq_walker *walker, const struct wave *wave)
+pack_inputs(const struct lmq_member *member, const struct wave *wave)
 {
-    const float *input = walker->work->routing.input;
-    size_t dim = walker->h->dim;
+    const float *input = member->work->routing.input;
+    size_t dim = member->h->dim;
 
     for (size_t e = wave->first; e < wave->end; e++) {
-        const struct lmq_ffn *expert = &walker->layer->feed.experts[e];
-        if (rows_of(walker, e) == 0)
+        const struct lmq_ffn *expert = &member->layer->feed.experts[e];
+        if (rows_of(member, e) == 0)
             continue;
-        struct lmq_operand x = operand_of(walker, wave, e, input, dim, 0);
-        if (walker->h->is_gated && lmq_product_packs(walker, &expert->gate))
-            lmq_operand_pack(walker, &expert->gate, &x, e);
-        size_t slot = up_slot(walker, expert);
-        x = operand_of(walker, wave, e, input, dim, slot);
-        if (slot != 0 && lmq_product_packs(walker, &expert->up))
-            lmq_operand_pack(walker, &expert->up, &x, e);
+        struct lmq_operand x = operand_of(member, wave, e, input, dim, 0);
+        if (member->h->is_gated && lmq_product_packs(member, &expert->gate))
+            lmq_operand_pack(member, &expert->gate, &x, e);
+        size_t slot = up_slot(member, expert);
+        x = operand_of(member, wave, e, input, dim, slot);
+        if (slot != 0 && lmq_product_packs(member, &expert->up))
+            lmq_operand_pack(member, &expert->up, &x, e);
     }
 }
 
 static void
-multiply_inputs(const struct lmq_walker *walker, const struct wave *wave)
+multiply_inputs(const struct lmq_member *member, const struct wave *wave)
 {
-    const struct lmq_work *work = walker->work;
+    const struct lmq_work *work = member->work;
     const float *input = work->routing.input;
-    size_t dim = walker->h->dim, width = walker->h->expert_dim, total = 0;
-    const struct lmq_ffn *experts = walker->layer->feed.experts;
-    bool is_gated = walker->h->is_gated;
+    size_t dim = member->h->dim, width = member->h->expert_dim, total = 0;
+    const struct lmq_ffn *experts = member->layer->feed.experts;
+    bool is_gated = member->h->is_gated;
 
     for (size_t e = wave->first; e < wave->end; e++)
-        if (rows_of(walker, e) > 0)
+        if (rows_of(member, e) > 0)
             total += (is_gated ? 2 : 1) *
-                     lmq_product_price(&experts[e].up, rows_of(walker, e));
-    struct lmq_deal deal = lmq_deal_begin(walker, total);
+                     lmq_product_price(&experts[e].up, rows_of(member, e));
+    struct lmq_deal deal = lmq_deal_begin(member, total);
     for (size_t e = wave->first; e < wave->end; e++) {
         size_t row = work->routing.first[e] - wave->row;
-        if (rows_of(walker, e) == 0)
+        if (rows_of(member, e) == 0)
             continue;
-        struct lmq_operand x = operand_of(walker, wave, e, input, dim, 0);
+        struct lmq_operand x = operand_of(member, wave, e, input, dim, 0);
         if (is_gated)
-            lmq_deal_product(walker, &deal, &experts[e].gate, &x,
+            lmq_deal_product(member, &deal, &experts[e].gate, &x,
                              work->gate + row * width, width);
-        x = operand_of(walker, wave, e, input, dim,
-                       up_slot(walker, &experts[e]));
-        lmq_deal_product(walker, &deal, &experts[e].up, &x,
+        x = operand_of(member, wave, e, input, dim,
+                       up_slot(member, &experts[e]));
+        lmq_deal_product(member, &deal, &experts[e].up, &x,
                          work->up + row * width, width);
     }
 }
 
 static void
-activate(const struct lmq_walker *walker, const struct wave *wave)
+activate(const struct lmq_member *member, const struct wave *wave)
 {
-    const struct lmq_work *work = walker->work;
-    size_t width = walker->h->expert_dim, e = wave->first, from, to;
+    const struct lmq_work *work = member->work;
+    size_t width = member->h->expert_dim, e = wave->first, from, to;
 
-    lmq_walker_share(walker, wave->n_rows * lmq_pieces_per_row(width), &from,
+    lmq_member_share(member, wave->n_rows * lmq_pieces_per_row(width), &from,
                      &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_piece piece = lmq_piece_at(i, width);
         size_t at = piece.row * width + piece.column;
         while (work->routing.first[e + 1] - wave->row <= piece.row)
             e++;
-        lmq_ffn_activate(walker, &walker->layer->feed.experts[e],
+        lmq_ffn_activate(member, &member->layer->feed.experts[e],
                          work->gate + at, work->up + at, piece.column,
                          piece.size);
     }
 }
 
 static void
-pack_insides(const struct lmq_walker *walker, const struct wave *wave)
+pack_insides(const struct lmq_member *member, const struct wave *wave)
 {
     for (size_t e = wave->first; e < wave->end; e++) {
         const struct lmq_matrix *down =
-            &walker->layer->feed.experts[e].down;
-        if (rows_of(walker, e) == 0 || !lmq_product_packs(walker, down))
+            &member->layer->feed.experts[e].down;
+        if (rows_of(member, e) == 0 || !lmq_product_packs(member, down))
             continue;
         struct lmq_operand inside =
-            operand_of(walker, wave, e, lmq_ffn_inside(walker),
-                       walker->h->expert_dim, 0);
-        lmq_operand_pack(walker, down, &inside, e);
+            operand_of(member, wave, e, lmq_ffn_inside(member),
+                       member->h->expert_dim, 0);
+        lmq_operand_pack(member, down, &inside, e);
     }
 }
 
 static void
-multiply_insides(const struct lmq_walker *walker, const struct wave *wave)
+multiply_insides(const struct lmq_member *member, const struct wave *wave)
 {
-    const struct lmq_ffn *experts = walker->layer->feed.experts;
-    struct lmq_routing *r = &walker->work->routing;
-    size_t dim = walker->h->dim, total = 0;
+    const struct lmq_ffn *experts = member->layer->feed.experts;
+    struct lmq_routing *r = &member->work->routing;
+    size_t dim = member->h->dim, total = 0;
 
     for (size_t e = wave->first; e < wave->end; e++)
-        if (rows_of(walker, e) > 0)
-            total += lmq_product_price(&experts[e].down, rows_of(walker, e));
-    struct lmq_deal deal = lmq_deal_begin(walker, total);
+        if (rows_of(member, e) > 0)
+            total += lmq_product_price(&experts[e].down, rows_of(member, e));
+    struct lmq_deal deal = lmq_deal_begin(member, total);
     for (size_t e = wave->first; e < wave->end; e++) {
-        if (rows_of(walker, e) == 0)
+        if (rows_of(member, e) == 0)
             continue;
         struct lmq_operand inside =
-            operand_of(walker, wave, e, lmq_ffn_inside(walker),
-                       walker->h->expert_dim, 0);
-        lmq_deal_product(walker, &deal, &experts[e].down, &inside,
+            operand_of(member, wave, e, lmq_ffn_inside(member),
+                       member->h->expert_dim, 0);
+        lmq_deal_product(member, &deal, &experts[e].down, &inside,
                          r->output + (r->first[e] - wave->row) * dim, dim);
     }
 }
 
 /* Each token takes up the rows of its experts that are in the wave. */
 static void
-combine(const struct lmq_walker *walker, const struct wave *wave, float *out)
+combine(const struct lmq_member *member, const struct wave *wave, float *out)
 {
-    const struct lmq_kernels *kernels = walker->kernels;
-    const struct lmq_routing *r = &walker->work->routing;
-    size_t dim = walker->h->dim, used = walker->h->n_experts_used, from, to;
+    const struct lmq_kernels *kernels = member->kernels;
+    const struct lmq_routing *r = &member->work->routing;
+    size_t dim = member->h->dim, used = member->h->n_experts_used, from, to;
 
-    lmq_walker_share(walker, walker->n * lmq_pieces_per_row(dim), &from, &to);
+    lmq_member_share(member, member->n * lmq_pieces_per_row(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_piece piece = lmq_piece_at(i, dim);
         float *sum = out + piece.row * dim + piece.column;
@@ -276,7 +276,7 @@ combine(const struct lmq_walker *walker, const struct wave *wave, float *out)
             memset(sum, 0, piece.size * sizeof(*sum));
         for (size_t j = piece.row * used; j < (piece.row + 1) * used; j++) {
             const float *bias =
-                walker->layer->feed.experts[r->experts[j]].down.bias;
+                member->layer->feed.experts[r->experts[j]].down.bias;
             if (r->rows[j] - wave->row >= wave->n_rows)
                 continue; /* before it or behind it */
             float *y = r->output + (r->rows[j] - wave->row) * dim +
@@ -291,68 +291,68 @@ combine(const struct lmq_walker *walker, const struct wave *wave, float *out)
 /* ---- Shared experts ---- */
 
 static float
-switch_of(const struct lmq_walker *walker, size_t t)
+switch_of(const struct lmq_member *member, size_t t)
 {
-    const struct lmq_matrix *matrix = &walker->layer->feed.shared_switch;
-    float x = walker->work->routing.switches[t];
+    const struct lmq_matrix *matrix = &member->layer->feed.shared_switch;
+    float x = member->work->routing.switches[t];
 
     if (matrix->tensor == NULL)
         return 1;
     if (matrix->bias != NULL)
         x += matrix->bias[0];
-    walker->kernels->sigmoid(&x, 1);
+    member->kernels->sigmoid(&x, 1);
     return x;
 }
 
 static void
-add_shared(const struct lmq_walker *walker, const float *x, float *out)
+add_shared(const struct lmq_member *member, const float *x, float *out)
 {
-    const struct lmq_feed_part *feed = &walker->layer->feed;
-    struct lmq_routing *r = &walker->work->routing;
-    size_t dim = walker->h->dim, from, to;
-    struct lmq_operand operand = lmq_operand_of(walker, x, dim);
+    const struct lmq_feed_part *feed = &member->layer->feed;
+    struct lmq_routing *r = &member->work->routing;
+    size_t dim = member->h->dim, from, to;
+    struct lmq_operand operand = lmq_operand_of(member, x, dim);
 
     if (feed->shared_switch.tensor != NULL)
-        lmq_multiply(walker, &feed->shared_switch, &operand, r->switches);
-    lmq_ffn(walker, &feed->shared, &operand, r->output);
-    lmq_barrier(walker);
-    lmq_walker_share(walker, walker->n * lmq_pieces_per_row(dim), &from, &to);
+        lmq_multiply(member, &feed->shared_switch, &operand, r->switches);
+    lmq_ffn(member, &feed->shared, &operand, r->output);
+    lmq_barrier(member);
+    lmq_member_share(member, member->n * lmq_pieces_per_row(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_piece piece = lmq_piece_at(i, dim);
         float *y = r->output + piece.row * dim + piece.column;
         if (feed->shared.down.bias != NULL)
-            walker->kernels->add(y, feed->shared.down.bias + piece.column,
+            member->kernels->add(y, feed->shared.down.bias + piece.column,
                                  piece.size);
-        walker->kernels->axpy(out + piece.row * dim + piece.column, y,
-                              piece.size, switch_of(walker, piece.row));
+        member->kernels->axpy(out + piece.row * dim + piece.column, y,
+                              piece.size, switch_of(member, piece.row));
     }
 }
 
 /* ---- All together ---- */
 
 void
-lmq_experts(const struct lmq_walker *walker, const float *x, float *out)
+lmq_experts(const struct lmq_member *member, const float *x, float *out)
 {
     struct wave wave = {0};
 
-    route(walker, x);
-    while (next_wave(walker, &wave)) {
-        gather(walker, &wave, x);
-        lmq_barrier(walker);
-        pack_inputs(walker, &wave);
-        lmq_barrier(walker);
-        multiply_inputs(walker, &wave);
-        lmq_barrier(walker);
-        activate(walker, &wave);
-        lmq_barrier(walker);
-        pack_insides(walker, &wave);
-        lmq_barrier(walker);
-        multiply_insides(walker, &wave);
-        lmq_barrier(walker);
-        combine(walker, &wave, out);
+    route(member, x);
+    while (next_wave(member, &wave)) {
+        gather(member, &wave, x);
+        lmq_barrier(member);
+        pack_inputs(member, &wave);
+        lmq_barrier(member);
+        multiply_inputs(member, &wave);
+        lmq_barrier(member);
+        activate(member, &wave);
+        lmq_barrier(member);
+        pack_insides(member, &wave);
+        lmq_barrier(member);
+        multiply_insides(member, &wave);
+        lmq_barrier(member);
+        combine(member, &wave, out);
     }
-    if (walker->h->shared_dim > 0) {
-        lmq_barrier(walker); /* the rows are overwritten */
-        add_shared(walker, x, out);
+    if (member->h->shared_dim > 0) {
+        lmq_barrier(member); /* the rows are overwritten */
+        add_shared(member, x, out);
     }
 }

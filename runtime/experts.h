@@ -4,11 +4,11 @@
 #ifndef LMQ_RUNTIME_EXPERTS_H
 #define LMQ_RUNTIME_EXPERTS_H
 
-#include "runtime/walker.h"
+#include "runtime/member.h"
 
 /* out = the weighted results of each token's experts, in ascending order,
  * and then that of the shared ones, all with their biases. x: (n, dim). All
- * walkers take part, and those who read `out` need a barrier. */
-void lmq_experts(const struct lmq_walker *walker, const float *x, float *out);
+ * members take part, and those who read `out` need a barrier. */
+void lmq_experts(const struct lmq_member *member, const float *x, float *out);
 
 #endif

@@ -4,7 +4,7 @@
  *   embed -> layers x (norm, attention, add, norm, feed-forward, add)
  *         -> norm -> head
  *
- * All threads walk through the same lines; each takes its share of every
+ * All threads go through the same lines; each takes its share of every
  * step, and a barrier stands where a step needs what others have done. The
  * arithmetic is the kernels' and its order does not depend on the shares.
  *
@@ -43,47 +43,47 @@ has_two_inputs(const struct lmq_hparams *h)
 
 /* Where the inputs of attention and of the feed-forward stand. */
 static float *
-attention_input(const struct lmq_walker *walker)
+attention_input(const struct lmq_member *member)
 {
-    return walker->h->norm_place == LMQ_NORMS_AFTER ? walker->work->x
-                                                    : walker->work->norm;
+    return member->h->norm_place == LMQ_NORMS_AFTER ? member->work->x
+                                                    : member->work->norm;
 }
 
 static float *
-feed_input(const struct lmq_walker *walker)
+feed_input(const struct lmq_member *member)
 {
-    return has_two_inputs(walker->h) ? walker->work->feed_norm
-                                     : attention_input(walker);
+    return has_two_inputs(member->h) ? member->work->feed_norm
+                                     : attention_input(member);
 }
 
 /* A block's input for token t: the norm of the stream, or the stream. */
 static void
-make_input(const struct lmq_walker *walker, const struct lmq_gain *gain,
+make_input(const struct lmq_member *member, const struct lmq_gain *gain,
            size_t t, float *input)
 {
-    size_t dim = walker->h->dim;
-    const float *x = walker->work->x + t * dim;
+    size_t dim = member->h->dim;
+    const float *x = member->work->x + t * dim;
 
-    if (walker->h->norm_place != LMQ_NORMS_AFTER)
-        lmq_norm(walker->h, gain, x, dim, input + t * dim);
-    else if (input != walker->work->x)
+    if (member->h->norm_place != LMQ_NORMS_AFTER)
+        lmq_norm(member->h, gain, x, dim, input + t * dim);
+    else if (input != member->work->x)
         memcpy(input + t * dim, x, dim * sizeof(*x));
 }
 
 /* The stream takes up what a block has given for token t. */
 static void
-take_up(const struct lmq_walker *walker, const float *bias,
+take_up(const struct lmq_member *member, const float *bias,
         const struct lmq_gain *post_norm, size_t t)
 {
-    const struct lmq_kernels *kernels = walker->kernels;
-    size_t dim = walker->h->dim;
-    float scale = (float)walker->h->residual_scale;
-    float *x = walker->work->x + t * dim, *out = walker->work->out + t * dim;
+    const struct lmq_kernels *kernels = member->kernels;
+    size_t dim = member->h->dim;
+    float scale = (float)member->h->residual_scale;
+    float *x = member->work->x + t * dim, *out = member->work->out + t * dim;
 
-    if (walker->h->norm_place != LMQ_NORMS_BEFORE) {
+    if (member->h->norm_place != LMQ_NORMS_BEFORE) {
         if (bias != NULL)
             kernels->add(out, bias, dim);
-        lmq_norm(walker->h, post_norm, out, dim, out);
+        lmq_norm(member->h, post_norm, out, dim, out);
         bias = NULL;
     }
     kernels->axpy(x, out, dim, scale);
@@ -92,76 +92,76 @@ take_up(const struct lmq_walker *walker, const float *bias,
 }
 
 static void
-begin_layer(const struct lmq_walker *walker)
+begin_layer(const struct lmq_member *member)
 {
-    const struct lmq_layer *layer = walker->layer;
+    const struct lmq_layer *layer = member->layer;
     size_t from, to;
 
-    lmq_walker_share(walker, walker->n, &from, &to);
+    lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        make_input(walker, &layer->attention.norm, t, attention_input(walker));
-        if (has_two_inputs(walker->h))
-            make_input(walker, &layer->feed.norm, t, feed_input(walker));
+        make_input(member, &layer->attention.norm, t, attention_input(member));
+        if (has_two_inputs(member->h))
+            make_input(member, &layer->feed.norm, t, feed_input(member));
     }
 }
 
 static void
-end_attention(const struct lmq_walker *walker)
+end_attention(const struct lmq_member *member)
 {
-    const struct lmq_layer *layer = walker->layer;
+    const struct lmq_layer *layer = member->layer;
     size_t from, to;
 
-    lmq_walker_share(walker, walker->n, &from, &to);
+    lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        take_up(walker, layer->attention.out.bias,
+        take_up(member, layer->attention.out.bias,
                 &layer->attention.post_norm, t);
-        if (!is_parallel(walker->h))
-            make_input(walker, &layer->feed.norm, t, feed_input(walker));
+        if (!is_parallel(member->h))
+            make_input(member, &layer->feed.norm, t, feed_input(member));
     }
 }
 
 static void
-end_feed(const struct lmq_walker *walker)
+end_feed(const struct lmq_member *member)
 {
-    const struct lmq_feed_part *feed = &walker->layer->feed;
+    const struct lmq_feed_part *feed = &member->layer->feed;
     size_t from, to;
 
-    lmq_walker_share(walker, walker->n, &from, &to);
+    lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        take_up(walker, feed->dense.down.bias, &feed->post_norm, t);
+        take_up(member, feed->dense.down.bias, &feed->post_norm, t);
 }
 
 /* ---- The blocks ---- */
 
 /* work->out, without the bias. */
 static void
-attention(const struct lmq_walker *walker)
+attention(const struct lmq_member *member)
 {
-    const struct lmq_matrix *out = &walker->layer->attention.out;
+    const struct lmq_matrix *out = &member->layer->attention.out;
     struct lmq_operand x =
-        lmq_operand_of(walker, attention_input(walker), walker->h->dim);
+        lmq_operand_of(member, attention_input(member), member->h->dim);
     struct lmq_operand mixed =
-        lmq_operand_of(walker, walker->work->attention, out->n_cols);
+        lmq_operand_of(member, member->work->attention, out->n_cols);
 
-    if (walker->h->kv_lora_rank > 0)
-        lmq_latent_attention(walker, &x);
+    if (member->h->kv_lora_rank > 0)
+        lmq_latent_attention(member, &x);
     else
-        lmq_heads_attention(walker, &x);
-    lmq_barrier(walker);
-    lmq_multiply(walker, out, &mixed, walker->work->out);
+        lmq_heads_attention(member, &x);
+    lmq_barrier(member);
+    lmq_multiply(member, out, &mixed, member->work->out);
 }
 
 /* work->out, of a single network without the bias. */
 static void
-feed_forward(const struct lmq_walker *walker)
+feed_forward(const struct lmq_member *member)
 {
     struct lmq_operand x =
-        lmq_operand_of(walker, feed_input(walker), walker->h->dim);
+        lmq_operand_of(member, feed_input(member), member->h->dim);
 
-    if (lmq_layer_has_experts(walker->h, walker->index))
-        lmq_experts(walker, x.x, walker->work->out);
+    if (lmq_layer_has_experts(member->h, member->index))
+        lmq_experts(member, x.x, member->work->out);
     else
-        lmq_ffn(walker, &walker->layer->feed.dense, &x, walker->work->out);
+        lmq_ffn(member, &member->layer->feed.dense, &x, member->work->out);
 }
 
 /* ---- The skeleton ---- */
@@ -187,7 +187,7 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
 }
 
 /* What the members of a team are given. */
-struct walk {
+struct job {
     const struct lmq_model *model;
     struct lmq_work *work;
     size_t n, position;
@@ -197,25 +197,25 @@ struct walk {
 };
 
 static void
-walk_layer(void *context, size_t number, size_t n_walkers)
+layer_part(void *context, size_t number, size_t n_members)
 {
-    const struct walk *walk = context;
-    struct lmq_walker walker =
-        lmq_walker_make(walk->model, walk->work, walk->n, walk->position,
-                        number, n_walkers);
+    const struct job *job = context;
+    struct lmq_member member =
+        lmq_member_make(job->model, job->work, job->n, job->position,
+                        number, n_members);
 
-    walker.layer = &walk->model->layers[walk->index];
-    walker.index = walk->index;
-    walker.kv = walk->kv;
-    begin_layer(&walker);
-    lmq_barrier(&walker);
-    attention(&walker);
-    lmq_barrier(&walker);
-    end_attention(&walker);
-    lmq_barrier(&walker);
-    feed_forward(&walker);
-    lmq_barrier(&walker);
-    end_feed(&walker);
+    member.layer = &job->model->layers[job->index];
+    member.index = job->index;
+    member.kv = job->kv;
+    begin_layer(&member);
+    lmq_barrier(&member);
+    attention(&member);
+    lmq_barrier(&member);
+    end_attention(&member);
+    lmq_barrier(&member);
+    feed_forward(&member);
+    lmq_barrier(&member);
+    end_feed(&member);
 }
 
 void
@@ -223,59 +223,59 @@ lmq_forward_layer(const struct lmq_model *model, size_t index,
                   struct lmq_kv *kv, struct lmq_work *work, size_t n,
                   size_t position)
 {
-    struct walk walk = {.model = model, .work = work, .n = n,
+    struct job job = {.model = model, .work = work, .n = n,
                         .position = position, .index = index, .kv = kv};
 
     lmq_work_turn_to(work, &model->hparams, n, position);
     lmq_team_run(work->team, lmq_work_members(work, work->layer_weights, n),
-                 walk_layer, &walk);
+                 layer_part, &job);
 }
 
 /* What the head gave becomes logits. */
 static void
-finish_logits(const struct lmq_walker *walker, float *logits)
+finish_logits(const struct lmq_member *member, float *logits)
 {
-    const struct lmq_hparams *h = walker->h;
-    const float *bias = walker->model->head.bias;
+    const struct lmq_hparams *h = member->h;
+    const float *bias = member->model->head.bias;
     size_t width = h->vocab_size, from, to;
 
-    lmq_walker_share(walker, walker->n * lmq_pieces_per_row(width), &from,
+    lmq_member_share(member, member->n * lmq_pieces_per_row(width), &from,
                      &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_piece piece = lmq_piece_at(i, width);
         float *x = logits + piece.row * width + piece.column;
         if (bias != NULL)
-            walker->kernels->add(x, bias + piece.column, piece.size);
+            member->kernels->add(x, bias + piece.column, piece.size);
         if (h->logit_scale != 1)
-            walker->kernels->scale(x, piece.size, (float)h->logit_scale);
+            member->kernels->scale(x, piece.size, (float)h->logit_scale);
         if (h->logit_softcap > 0)
-            walker->kernels->softcap(x, piece.size, (float)h->logit_softcap);
+            member->kernels->softcap(x, piece.size, (float)h->logit_softcap);
     }
 }
 
 static void
-walk_head(void *context, size_t number, size_t n_walkers)
+head_part(void *context, size_t number, size_t n_members)
 {
-    const struct walk *walk = context;
-    const struct lmq_model *model = walk->model;
+    const struct job *job = context;
+    const struct lmq_model *model = job->model;
     const struct lmq_hparams *h = &model->hparams;
-    struct lmq_walker walker = lmq_walker_make(model, walk->work, walk->n, 0,
-                                               number, n_walkers);
-    float *norm = walk->work->norm;
-    struct lmq_operand last = lmq_operand_of(&walker, norm, h->dim);
+    struct lmq_member member = lmq_member_make(model, job->work, job->n, 0,
+                                               number, n_members);
+    float *norm = job->work->norm;
+    struct lmq_operand last = lmq_operand_of(&member, norm, h->dim);
     bool is_finished = model->head.bias == NULL && h->logit_scale == 1 &&
                        h->logit_softcap == 0;
     size_t from, to;
 
-    lmq_walker_share(&walker, walk->n, &from, &to);
+    lmq_member_share(&member, job->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        lmq_norm(h, &model->output_norm, walk->x + t * h->dim, h->dim,
+        lmq_norm(h, &model->output_norm, job->x + t * h->dim, h->dim,
                  norm + t * h->dim);
-    lmq_barrier(&walker);
-    lmq_multiply(&walker, &model->head, &last, walk->logits);
+    lmq_barrier(&member);
+    lmq_multiply(&member, &model->head, &last, job->logits);
     if (!is_finished) {
-        lmq_barrier(&walker);
-        finish_logits(&walker, walk->logits);
+        lmq_barrier(&member);
+        finish_logits(&member, job->logits);
     }
 }
 
@@ -283,13 +283,13 @@ void
 lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
                  size_t n, size_t n_last, float *logits)
 {
-    struct walk walk = {.model = model, .work = work, .n = n_last,
+    struct job job = {.model = model, .work = work, .n = n_last,
                         .x = work->x + (n - n_last) * model->hparams.dim,
                         .logits = logits};
     double weights = (double)model->head.n_rows * (double)model->head.n_cols;
 
     lmq_team_run(work->team, lmq_work_members(work, weights, n_last),
-                 walk_head, &walk);
+                 head_part, &job);
 }
 
 bool

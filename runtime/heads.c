@@ -21,11 +21,11 @@ struct head {
 
 /* Number i among a token's heads: queries, then keys, then values. */
 static struct head
-find_head(const struct lmq_walker *walker, size_t t, size_t i)
+find_head(const struct lmq_member *member, size_t t, size_t i)
 {
-    const struct lmq_hparams *h = walker->h;
-    const struct lmq_attention_part *part = &walker->layer->attention;
-    const struct lmq_work *work = walker->work;
+    const struct lmq_hparams *h = member->h;
+    const struct lmq_attention_part *part = &member->layer->attention;
+    const struct lmq_work *work = member->work;
     size_t n = h->n_heads, n_kv = h->n_kv_heads;
     size_t dim = h->head_dim, value_dim = lmq_hparams_value_dim(h);
 
@@ -34,116 +34,116 @@ find_head(const struct lmq_walker *walker, size_t t, size_t i)
                              work->q + (t * n + i) * dim, i, dim};
     i -= n;
     if (i < n_kv)
-        return (struct head){&part->k, &part->k_norm, walker->kv->keys,
+        return (struct head){&part->k, &part->k_norm, member->kv->keys,
                              work->k + (t * n_kv + i) * dim, i, dim};
     i -= n_kv;
-    return (struct head){&part->v, NULL, walker->kv->values,
+    return (struct head){&part->v, NULL, member->kv->values,
                          work->v + (t * n_kv + i) * value_dim, i, value_dim};
 }
 
 /* What comes out of a matrix, n numbers from row `first` on, gets its bias
  * and its limits. */
 static void
-finish_product(const struct lmq_walker *walker,
+finish_product(const struct lmq_member *member,
                const struct lmq_matrix *matrix, size_t first, float *x,
                size_t n)
 {
     if (matrix->bias != NULL)
-        walker->kernels->add(x, matrix->bias + first, n);
-    if (walker->h->qkv_clip > 0)
-        walker->kernels->clamp(x, n, (float)walker->h->qkv_clip);
+        member->kernels->add(x, matrix->bias + first, n);
+    if (member->h->qkv_clip > 0)
+        member->kernels->clamp(x, n, (float)member->h->qkv_clip);
 }
 
 /* Norms over all heads of a token's queries, and of its keys. */
 static void
-norm_whole(const struct lmq_walker *walker)
+norm_whole(const struct lmq_member *member)
 {
-    size_t n_heads = walker->h->n_heads, from, to;
+    size_t n_heads = member->h->n_heads, from, to;
 
-    lmq_walker_share(walker, walker->n * 2, &from, &to);
+    lmq_member_share(member, member->n * 2, &from, &to);
     for (size_t i = from; i < to; i++) {
         struct head first =
-            find_head(walker, i / 2, i % 2 == 0 ? 0 : n_heads);
+            find_head(member, i / 2, i % 2 == 0 ? 0 : n_heads);
         size_t n = first.matrix->n_rows;
-        finish_product(walker, first.matrix, 0, first.x, n);
-        lmq_norm(walker->h, first.norm, first.x, n, first.x);
+        finish_product(member, first.matrix, 0, first.x, n);
+        lmq_norm(member->h, first.norm, first.x, n, first.x);
     }
 }
 
 /* Norm of one head, if it has one. */
 static void
-norm_head(const struct lmq_walker *walker, const struct head *head)
+norm_head(const struct lmq_member *member, const struct head *head)
 {
-    bool is_own = walker->h->qk_norm == LMQ_QK_NORM_HEADS;
+    bool is_own = member->h->qk_norm == LMQ_QK_NORM_HEADS;
     struct lmq_gain gain =
         lmq_gain_from(head->norm, is_own ? head->number * head->dim : 0);
 
-    lmq_norm(walker->h, &gain, head->x, head->dim, head->x);
+    lmq_norm(member->h, &gain, head->x, head->dim, head->x);
 }
 
 /* Queries turn in place; keys turn and go, with the values, into the cache. */
 static void
-turn_and_store(const struct lmq_walker *walker)
+turn_and_store(const struct lmq_member *member)
 {
-    const struct lmq_hparams *h = walker->h;
-    const struct lmq_angles *angles = lmq_walker_angles(walker);
+    const struct lmq_hparams *h = member->h;
+    const struct lmq_angles *angles = lmq_member_angles(member);
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE; /* that is done */
     size_t n_heads = h->n_heads + 2 * h->n_kv_heads, from, to;
 
-    lmq_walker_share(walker, walker->n * n_heads, &from, &to);
+    lmq_member_share(member, member->n * n_heads, &from, &to);
     for (size_t i = from; i < to; i++) {
         size_t t = i / n_heads;
-        struct head head = find_head(walker, t, i % n_heads);
+        struct head head = find_head(member, t, i % n_heads);
         bool is_value = head.norm == NULL;
         if (is_value || !is_whole)
-            finish_product(walker, head.matrix, head.number * head.dim,
+            finish_product(member, head.matrix, head.number * head.dim,
                            head.x, head.dim);
         if (!is_value && !is_whole && h->qk_norm != LMQ_QK_NORM_NONE)
-            norm_head(walker, &head);
+            norm_head(member, &head);
         if (!is_value && angles != NULL)
-            lmq_walker_turn(walker, angles, t, head.x);
+            lmq_member_turn(member, angles, t, head.x);
         if (head.store != NULL)
-            lmq_walker_store(walker, head.store, head.number, t, head.x,
+            lmq_member_store(member, head.store, head.number, t, head.x,
                              head.dim);
     }
 }
 
 static struct lmq_rows
-cached_rows(const struct lmq_walker *walker, const unsigned char *rows,
+cached_rows(const struct lmq_member *member, const unsigned char *rows,
             size_t width)
 {
     return (struct lmq_rows){
         .data = rows,
-        .type = walker->kv->type,
+        .type = member->kv->type,
         .n_cols = width,
-        .stride = lmq_row_bytes(walker->kv->type, width),
+        .stride = lmq_row_bytes(member->kv->type, width),
     };
 }
 
 /* ---- All together ---- */
 
 void
-lmq_heads_attention(const struct lmq_walker *walker, struct lmq_operand *x)
+lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *x)
 {
-    const struct lmq_attention_part *part = &walker->layer->attention;
-    const struct lmq_work *work = walker->work;
-    struct lmq_heads heads = lmq_heads_of(walker);
+    const struct lmq_attention_part *part = &member->layer->attention;
+    const struct lmq_work *work = member->work;
+    struct lmq_heads heads = lmq_heads_of(member);
 
     heads.queries = work->q;
     heads.mixed = work->attention;
-    heads.keys = cached_rows(walker, walker->kv->keys,
-                             lmq_key_width(walker->h));
-    heads.values = cached_rows(walker, walker->kv->values,
-                               lmq_mix_width(walker->h));
-    lmq_multiply(walker, &part->q, x, work->q);
-    lmq_multiply(walker, &part->k, x, work->k);
-    lmq_multiply(walker, &part->v, x, work->v);
-    lmq_barrier(walker);
-    if (walker->h->qk_norm == LMQ_QK_NORM_WHOLE) {
-        norm_whole(walker);
-        lmq_barrier(walker);
+    heads.keys = cached_rows(member, member->kv->keys,
+                             lmq_key_width(member->h));
+    heads.values = cached_rows(member, member->kv->values,
+                               lmq_mix_width(member->h));
+    lmq_multiply(member, &part->q, x, work->q);
+    lmq_multiply(member, &part->k, x, work->k);
+    lmq_multiply(member, &part->v, x, work->v);
+    lmq_barrier(member);
+    if (member->h->qk_norm == LMQ_QK_NORM_WHOLE) {
+        norm_whole(member);
+        lmq_barrier(member);
     }
-    turn_and_store(walker);
-    lmq_barrier(walker);
-    lmq_attention(walker, &heads);
+    turn_and_store(member);
+    lmq_barrier(member);
+    lmq_attention(member, &heads);
 }

@@ -4,12 +4,12 @@
 #ifndef LMQ_RUNTIME_HEADS_H
 #define LMQ_RUNTIME_HEADS_H
 
-#include "runtime/walker.h"
+#include "runtime/member.h"
 
 /* work->attention from the layer's input x, and a row more of keys and values
- * in the cache for each token. All walkers take part, and those who read the
+ * in the cache for each token. All members take part, and those who read the
  * result need a barrier. */
-void lmq_heads_attention(const struct lmq_walker *walker,
+void lmq_heads_attention(const struct lmq_member *member,
                          struct lmq_operand *x);
 
 #endif

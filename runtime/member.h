@@ -1,20 +1,20 @@
 /*
- * walker.h - threads that walk through the forward pass together, and the
+ * member.h - a thread of the team that goes through the forward pass, and the
  * products that they share.
  *
  * All of them go through the same lines; each takes its share of every step,
  * and a barrier stands where a step needs what others have done. Shares
  * decide who computes a number, never how.
  */
-#ifndef LMQ_RUNTIME_WALKER_H
-#define LMQ_RUNTIME_WALKER_H
+#ifndef LMQ_RUNTIME_MEMBER_H
+#define LMQ_RUNTIME_MEMBER_H
 
 #include "base/team.h"
 #include "runtime/session.h"
 
 /* One thread, and what all of them work on: n tokens from `position` on, in
  * one layer. */
-struct lmq_walker {
+struct lmq_member {
     const struct lmq_kernels *kernels;
     const struct lmq_model *model;
     const struct lmq_hparams *h; /* the model's */
@@ -24,41 +24,41 @@ struct lmq_walker {
     struct lmq_work *work;
     struct lmq_thread_work *own;
     size_t n, position;
-    size_t number, n_walkers;
+    size_t number, n_members;
 };
 
-/* One of n_walkers, its layer still to be filled in. */
-struct lmq_walker lmq_walker_make(const struct lmq_model *model,
+/* One of n_members, its layer still to be filled in. */
+struct lmq_member lmq_member_make(const struct lmq_model *model,
                                   struct lmq_work *work, size_t n,
                                   size_t position, size_t number,
-                                  size_t n_walkers);
+                                  size_t n_members);
 
-/* Goes on when all walkers have come here. */
+/* Goes on when all members have come here. */
 static inline void
-lmq_barrier(const struct lmq_walker *walker)
+lmq_barrier(const struct lmq_member *member)
 {
-    lmq_team_barrier(walker->work->team, walker->number);
+    lmq_team_barrier(member->work->team, member->number);
 }
 
 /* This thread's part of n things. */
 static inline void
-lmq_walker_share(const struct lmq_walker *walker, size_t n, size_t *from,
+lmq_member_share(const struct lmq_member *member, size_t n, size_t *from,
                  size_t *to)
 {
-    *from = n * walker->number / walker->n_walkers;
-    *to = n * (walker->number + 1) / walker->n_walkers;
+    *from = n * member->number / member->n_members;
+    *to = n * (member->number + 1) / member->n_members;
 }
 
-/* The angles that the walker's layer turns by; NULL if it does not. */
-const struct lmq_angles *lmq_walker_angles(const struct lmq_walker *walker);
+/* The angles that the member's layer turns by; NULL if it does not. */
+const struct lmq_angles *lmq_member_angles(const struct lmq_member *member);
 
 /* Turns the first rotary dimensions of x by the position of token t. */
-void lmq_walker_turn(const struct lmq_walker *walker,
+void lmq_member_turn(const struct lmq_member *member,
                      const struct lmq_angles *angles, size_t t, float *x);
 
 /* Puts a row into the cache, at the position of token t in one of its heads;
  * `to` are its keys or values. */
-void lmq_walker_store(const struct lmq_walker *walker, unsigned char *to,
+void lmq_member_store(const struct lmq_member *member, unsigned char *to,
                       size_t head, size_t t, const float *x, size_t width);
 
 /* ---- Elementwise work ---- */
@@ -89,27 +89,27 @@ struct lmq_operand {
     size_t packed_group;   /* of the form that is there; 0: none yet */
 };
 
-/* An operand of the walker's tokens, its quantized form in work->packed. */
-struct lmq_operand lmq_operand_of(const struct lmq_walker *walker,
+/* An operand of the member's tokens, its quantized form in work->packed. */
+struct lmq_operand lmq_operand_of(const struct lmq_member *member,
                                   const float *x, size_t n_cols);
 
 /* out (n, n_rows) = x times the matrix, without the bias. The operand is
  * quantized when the first int8 matrix asks for it, and shared by the others.
- * All walkers take part, and those who read `out` need a barrier. */
-void lmq_multiply(const struct lmq_walker *walker,
+ * All members take part, and those who read `out` need a barrier. */
+void lmq_multiply(const struct lmq_member *member,
                   const struct lmq_matrix *matrix,
                   struct lmq_operand *operand, float *out);
 
 /* ---- Many products of different operands at a time ---- */
 
 /* Whether the matrix wants its operand quantized. */
-bool lmq_product_packs(const struct lmq_walker *walker,
+bool lmq_product_packs(const struct lmq_member *member,
                        const struct lmq_matrix *matrix);
 
 /* Quantizes this thread's share of the operand for the matrix. `turn` counts
  * the operands, so that short ones go to different threads. The product needs
  * a barrier in between. */
-void lmq_operand_pack(const struct lmq_walker *walker,
+void lmq_operand_pack(const struct lmq_member *member,
                       const struct lmq_matrix *matrix,
                       const struct lmq_operand *operand, size_t turn);
 
@@ -117,16 +117,16 @@ void lmq_operand_pack(const struct lmq_walker *walker,
  * so many rows of an operand. */
 size_t lmq_product_price(const struct lmq_matrix *matrix, size_t n);
 
-/* Where a walker is in its share of a total price. */
+/* Where a member is in its share of a total price. */
 struct lmq_deal {
     size_t at, from, to;
 };
 
-struct lmq_deal lmq_deal_begin(const struct lmq_walker *walker, size_t total);
+struct lmq_deal lmq_deal_begin(const struct lmq_member *member, size_t total);
 
 /* This thread's units of the next product. The rows of `out` are out_stride
  * apart; the operand is packed if the matrix wants it. */
-void lmq_deal_product(const struct lmq_walker *walker, struct lmq_deal *deal,
+void lmq_deal_product(const struct lmq_member *member, struct lmq_deal *deal,
                       const struct lmq_matrix *matrix,
                       const struct lmq_operand *operand, float *out,
                       size_t out_stride);

@@ -1,20 +1,20 @@
 /*
- * walker.c - shares of products: who multiplies which rows.
+ * member.c - shares of products: who multiplies which rows.
  */
 #include "config.h"
 
-#include "runtime/walker.h"
+#include "runtime/member.h"
 
 #include <math.h>
 
 #include "base/size.h"
 #include "runtime/attention.h"
 
-struct lmq_walker
-lmq_walker_make(const struct lmq_model *model, struct lmq_work *work, size_t n,
-                size_t position, size_t number, size_t n_walkers)
+struct lmq_member
+lmq_member_make(const struct lmq_model *model, struct lmq_work *work, size_t n,
+                size_t position, size_t number, size_t n_members)
 {
-    return (struct lmq_walker){
+    return (struct lmq_member){
         .kernels = lmq_kernels(),
         .model = model,
         .h = &model->hparams,
@@ -23,28 +23,28 @@ lmq_walker_make(const struct lmq_model *model, struct lmq_work *work, size_t n,
         .n = n,
         .position = position,
         .number = number,
-        .n_walkers = n_walkers,
+        .n_members = n_members,
     };
 }
 
 /* ---- Positions ---- */
 
 const struct lmq_angles *
-lmq_walker_angles(const struct lmq_walker *walker)
+lmq_member_angles(const struct lmq_member *member)
 {
-    if (lmq_hparams_rotary_dim(walker->h) == 0 ||
-        lmq_layer_is(walker->h, walker->index, LMQ_LAYER_STILL))
+    if (lmq_hparams_rotary_dim(member->h) == 0 ||
+        lmq_layer_is(member->h, member->index, LMQ_LAYER_STILL))
         return NULL;
-    return &walker->work->angles[lmq_layer_rope(walker->h, walker->index)];
+    return &member->work->angles[lmq_layer_rope(member->h, member->index)];
 }
 
 void
-lmq_walker_turn(const struct lmq_walker *walker,
+lmq_member_turn(const struct lmq_member *member,
                 const struct lmq_angles *angles, size_t t, float *x)
 {
-    size_t half = lmq_hparams_rotary_dim(walker->h) / 2;
+    size_t half = lmq_hparams_rotary_dim(member->h) / 2;
 
-    walker->kernels->rope(x, angles->cosines + t * half,
+    member->kernels->rope(x, angles->cosines + t * half,
                           angles->sines + t * half, half);
 }
 
@@ -63,14 +63,14 @@ show_overflow(const float *x, size_t n, unsigned char *row)
 }
 
 void
-lmq_walker_store(const struct lmq_walker *walker, unsigned char *to,
+lmq_member_store(const struct lmq_member *member, unsigned char *to,
                  size_t head, size_t t, const float *x, size_t width)
 {
-    enum lmq_row_type type = walker->kv->type;
-    size_t row = head * walker->work->context + walker->position + t;
+    enum lmq_row_type type = member->kv->type;
+    size_t row = head * member->work->context + member->position + t;
     unsigned char *at = to + row * lmq_row_bytes(type, width);
 
-    walker->kernels->row_narrow(x, width, type, at);
+    member->kernels->row_narrow(x, width, type, at);
     if (type == LMQ_ROW_F16)
         show_overflow(x, width, at);
 }
@@ -90,34 +90,34 @@ lmq_piece_at(size_t i, size_t width)
 }
 
 struct lmq_operand
-lmq_operand_of(const struct lmq_walker *walker, const float *x, size_t n_cols)
+lmq_operand_of(const struct lmq_member *member, const float *x, size_t n_cols)
 {
     return (struct lmq_operand){.x = x,
-                                .n = walker->n,
+                                .n = member->n,
                                 .n_cols = n_cols,
                                 .stride = n_cols,
-                                .packed = walker->work->packed};
+                                .packed = member->work->packed};
 }
 
 /* ---- Parts of a product ---- */
 
 bool
-lmq_product_packs(const struct lmq_walker *walker,
+lmq_product_packs(const struct lmq_member *member,
                   const struct lmq_matrix *matrix)
 {
     return matrix->is_int8 &&
-           walker->work->activations != LMQ_ACTIVATIONS_F32;
+           member->work->activations != LMQ_ACTIVATIONS_F32;
 }
 
 static struct lmq_batch
-batch_of(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
+batch_of(const struct lmq_member *member, const struct lmq_matrix *matrix,
          const struct lmq_operand *operand)
 {
     return (struct lmq_batch){
         .n_tokens = operand->n,
         .n_cols = operand->n_cols,
         .group = matrix->tiles.group,
-        .bits = walker->work->activations == LMQ_ACTIVATIONS_Q16
+        .bits = member->work->activations == LMQ_ACTIVATIONS_Q16
                     ? LMQ_BITS_16
                     : LMQ_BITS_8,
         .data = operand->packed,
@@ -127,7 +127,7 @@ batch_of(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
 /* Weights widened, 16 rows at a time: the product without rounding the
  * activations. Slow; for measuring where errors come from. */
 static void
-multiply_widened(const struct lmq_walker *walker,
+multiply_widened(const struct lmq_member *member,
                  const struct lmq_matrix *matrix,
                  const struct lmq_operand *operand, size_t from, size_t to,
                  float *out, size_t out_stride)
@@ -135,82 +135,82 @@ multiply_widened(const struct lmq_walker *walker,
     for (size_t tile = from; tile < to; tile++) {
         size_t first = tile * LMQ_TILE_ROWS;
         size_t n_rows = lmq_size_min(LMQ_TILE_ROWS, matrix->n_rows - first);
-        struct lmq_rows rows = {.data = walker->own->widened,
+        struct lmq_rows rows = {.data = member->own->widened,
                                 .type = LMQ_ROW_F32,
                                 .n_cols = matrix->n_cols,
                                 .stride = matrix->n_cols * sizeof(float)};
         for (size_t i = 0; i < n_rows; i++)
             lmq_tiles_row(&matrix->tiles, first + i,
-                          walker->own->widened + i * matrix->n_cols);
-        walker->kernels->rows_product(&rows, 0, n_rows, operand->x,
+                          member->own->widened + i * matrix->n_cols);
+        member->kernels->rows_product(&rows, 0, n_rows, operand->x,
                                       operand->stride, operand->n,
                                       out + first, out_stride,
-                                      walker->own->scratch);
+                                      member->own->scratch);
     }
 }
 
 static void
-multiply_rows(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
+multiply_rows(const struct lmq_member *member, const struct lmq_matrix *matrix,
               const struct lmq_operand *operand, size_t from, size_t to,
               float *out, size_t out_stride)
 {
-    walker->kernels->rows_product(&matrix->rows, from, to, operand->x,
+    member->kernels->rows_product(&matrix->rows, from, to, operand->x,
                                   operand->stride, operand->n, out, out_stride,
-                                  walker->own->scratch);
+                                  member->own->scratch);
 }
 
 /* Tiles [from, to) of a matrix of int8. */
 static void
-multiply_tiles(const struct lmq_walker *walker,
+multiply_tiles(const struct lmq_member *member,
                const struct lmq_matrix *matrix,
                const struct lmq_operand *operand, size_t from, size_t to,
                float *out, size_t out_stride)
 {
-    struct lmq_batch batch = batch_of(walker, matrix, operand);
+    struct lmq_batch batch = batch_of(member, matrix, operand);
 
-    if (lmq_product_packs(walker, matrix))
-        walker->kernels->product(&matrix->tiles, from, to, &batch, out,
+    if (lmq_product_packs(member, matrix))
+        member->kernels->product(&matrix->tiles, from, to, &batch, out,
                                  out_stride);
     else
-        multiply_widened(walker, matrix, operand, from, to, out, out_stride);
+        multiply_widened(member, matrix, operand, from, to, out, out_stride);
 }
 
 /* ---- One product ---- */
 
 void
-lmq_multiply(const struct lmq_walker *walker, const struct lmq_matrix *matrix,
+lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
              struct lmq_operand *operand, float *out)
 {
     size_t from, to;
 
     if (!matrix->is_int8) {
-        lmq_walker_share(walker, matrix->n_rows, &from, &to);
-        multiply_rows(walker, matrix, operand, from, to, out, matrix->n_rows);
+        lmq_member_share(member, matrix->n_rows, &from, &to);
+        multiply_rows(member, matrix, operand, from, to, out, matrix->n_rows);
         return;
     }
-    if (lmq_product_packs(walker, matrix) &&
+    if (lmq_product_packs(member, matrix) &&
         operand->packed_group != matrix->tiles.group) {
-        lmq_barrier(walker); /* nobody reads the old form any more */
-        lmq_operand_pack(walker, matrix, operand, 0);
+        lmq_barrier(member); /* nobody reads the old form any more */
+        lmq_operand_pack(member, matrix, operand, 0);
         operand->packed_group = matrix->tiles.group;
-        lmq_barrier(walker);
+        lmq_barrier(member);
     }
-    lmq_walker_share(walker, lmq_tiles_count(matrix->n_rows), &from, &to);
-    multiply_tiles(walker, matrix, operand, from, to, out, matrix->n_rows);
+    lmq_member_share(member, lmq_tiles_count(matrix->n_rows), &from, &to);
+    multiply_tiles(member, matrix, operand, from, to, out, matrix->n_rows);
 }
 
 /* ---- Many products ---- */
 
 void
-lmq_operand_pack(const struct lmq_walker *walker,
+lmq_operand_pack(const struct lmq_member *member,
                  const struct lmq_matrix *matrix,
                  const struct lmq_operand *operand, size_t turn)
 {
-    struct lmq_batch batch = batch_of(walker, matrix, operand);
+    struct lmq_batch batch = batch_of(member, matrix, operand);
 
-    walker->kernels->batch_pack(&batch, operand->x, operand->stride,
-                                (walker->number + turn) % walker->n_walkers,
-                                walker->n_walkers);
+    member->kernels->batch_pack(&batch, operand->x, operand->stride,
+                                (member->number + turn) % member->n_members,
+                                member->n_members);
 }
 
 size_t
@@ -220,11 +220,11 @@ lmq_product_price(const struct lmq_matrix *matrix, size_t n)
 }
 
 struct lmq_deal
-lmq_deal_begin(const struct lmq_walker *walker, size_t total)
+lmq_deal_begin(const struct lmq_member *member, size_t total)
 {
     struct lmq_deal deal = {0};
 
-    lmq_walker_share(walker, total, &deal.from, &deal.to);
+    lmq_member_share(member, total, &deal.from, &deal.to);
     return deal;
 }
 
@@ -238,7 +238,7 @@ unit_at(size_t price, size_t begin, size_t unit, size_t n)
 }
 
 void
-lmq_deal_product(const struct lmq_walker *walker, struct lmq_deal *deal,
+lmq_deal_product(const struct lmq_member *member, struct lmq_deal *deal,
                  const struct lmq_matrix *matrix,
                  const struct lmq_operand *operand, float *out,
                  size_t out_stride)
@@ -252,9 +252,9 @@ lmq_deal_product(const struct lmq_walker *walker, struct lmq_deal *deal,
     if (from >= to)
         return;
     if (matrix->is_int8)
-        multiply_tiles(walker, matrix, operand, from, to, out, out_stride);
+        multiply_tiles(member, matrix, operand, from, to, out, out_stride);
     else
-        multiply_rows(walker, matrix, operand, from * LMQ_TILE_ROWS,
+        multiply_rows(member, matrix, operand, from * LMQ_TILE_ROWS,
                       lmq_size_min(to * LMQ_TILE_ROWS, matrix->n_rows), out,
                       out_stride);
 }
