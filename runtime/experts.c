@@ -187,7 +187,7 @@ multiply_inputs(const struct lmq_member *member, const struct wave *wave)
     for (size_t e = wave->first; e < wave->end; e++)
         if (rows_of(member, e) > 0)
             total += (is_gated ? 2 : 1) *
-                     lmq_product_price(&experts[e].up, rows_of(member, e));
+                     lmq_product_cost(&experts[e].up, rows_of(member, e));
     struct lmq_deal deal = lmq_deal_begin(member, total);
     for (size_t e = wave->first; e < wave->end; e++) {
         size_t row = work->routing.first[e] - wave->row;
@@ -247,7 +247,7 @@ multiply_insides(const struct lmq_member *member, const struct wave *wave)
 
     for (size_t e = wave->first; e < wave->end; e++)
         if (rows_of(member, e) > 0)
-            total += lmq_product_price(&experts[e].down, rows_of(member, e));
+            total += lmq_product_cost(&experts[e].down, rows_of(member, e));
     struct lmq_deal deal = lmq_deal_begin(member, total);
     for (size_t e = wave->first; e < wave->end; e++) {
         if (rows_of(member, e) == 0)

@@ -55,7 +55,7 @@ multiply_heads(const struct lmq_member *member,
             head_operand(member, i, x, x_width, matrix->n_cols);
         if (lmq_product_packs(member, matrix))
             lmq_operand_pack(member, matrix, &operand, i);
-        total += lmq_product_price(matrix, member->n);
+        total += lmq_product_cost(matrix, member->n);
     }
     lmq_barrier(member);
     struct lmq_deal deal = lmq_deal_begin(member, total);

@@ -214,9 +214,9 @@ lmq_operand_pack(const struct lmq_member *member,
 }
 
 size_t
-lmq_product_price(const struct lmq_matrix *matrix, size_t n)
+lmq_product_cost(const struct lmq_matrix *matrix, size_t n)
 {
-    return lmq_tiles_count(matrix->n_rows) * lmq_weight_price(n);
+    return lmq_tiles_count(matrix->n_rows) * lmq_weight_cost(n);
 }
 
 struct lmq_deal
@@ -228,13 +228,13 @@ lmq_deal_begin(const struct lmq_member *member, size_t total)
     return deal;
 }
 
-/* The first of n units that begins at `price` or later. */
+/* The first of n units that begins at `cost` or later. */
 static size_t
-unit_at(size_t price, size_t begin, size_t unit, size_t n)
+unit_at(size_t cost, size_t begin, size_t unit, size_t n)
 {
-    if (price <= begin)
+    if (cost <= begin)
         return 0;
-    return lmq_size_min(n, (price - begin + unit - 1) / unit);
+    return lmq_size_min(n, (cost - begin + unit - 1) / unit);
 }
 
 void
@@ -244,7 +244,7 @@ lmq_deal_product(const struct lmq_member *member, struct lmq_deal *deal,
                  size_t out_stride)
 {
     size_t n = lmq_tiles_count(matrix->n_rows);
-    size_t unit = lmq_weight_price(operand->n);
+    size_t unit = lmq_weight_cost(operand->n);
     size_t from = unit_at(deal->from, deal->at, unit, n);
     size_t to = unit_at(deal->to, deal->at, unit, n);
 

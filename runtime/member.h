@@ -113,11 +113,11 @@ void lmq_operand_pack(const struct lmq_member *member,
                       const struct lmq_matrix *matrix,
                       const struct lmq_operand *operand, size_t turn);
 
-/* Products are dealt in units of 16 rows; a unit's price is what it costs for
+/* Products are dealt in units of 16 rows; a unit's cost is what it costs for
  * so many rows of an operand. */
-size_t lmq_product_price(const struct lmq_matrix *matrix, size_t n);
+size_t lmq_product_cost(const struct lmq_matrix *matrix, size_t n);
 
-/* Where a member is in its share of a total price. */
+/* Where a member is in its share of a total cost. */
 struct lmq_deal {
     size_t at, from, to;
 };

@@ -133,7 +133,7 @@ uint64_t lmq_matrix_bytes(const struct lmq_matrix *matrix);
 /* What each weight costs that n tokens are multiplied with: reading it takes
  * about as long as multiplying it four times. */
 static inline size_t
-lmq_weight_price(size_t n)
+lmq_weight_cost(size_t n)
 {
     return n + 4;
 }

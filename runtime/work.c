@@ -21,7 +21,7 @@
 #define MAX_THREADS 256
 /* What a layer must cost for each thread, in multiplications (about 40 us of
  * them), so that the barriers in it do not cost more. */
-#define MEMBER_PRICE (2e6)
+#define MEMBER_COST (2e6)
 
 /* Of n rows of `width` things of `size` bytes. */
 struct buffer {
@@ -249,7 +249,7 @@ size_t
 lmq_work_members(const struct lmq_work *work, double weights, size_t n)
 {
     size_t most = (size_t)work->n_threads;
-    double fed = weights * (double)lmq_weight_price(n) / MEMBER_PRICE;
+    double fed = weights * (double)lmq_weight_cost(n) / MEMBER_COST;
 
     if (work->takes_all || fed >= (double)most)
         return most;
