@@ -199,7 +199,7 @@ lmq_attention(const struct lmq_member *member, const struct lmq_heads *heads)
     size_t n_blocks = (member->n + tokens - 1) / tokens;
     size_t n_items = heads->n_kv_heads * n_splits * n_blocks;
 
-    /* Later tokens see more: dealing in turn evens that out. */
+    /* Later tokens see more: taking turns evens that out. */
     for (size_t i = member->number; i < n_items; i += member->n_members) {
         struct item item = {.kv_head = i / n_blocks / n_splits,
                             .head = i / n_blocks % n_splits * n_heads,

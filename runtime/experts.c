@@ -188,19 +188,19 @@ multiply_inputs(const struct lmq_member *member, const struct wave *wave)
         if (rows_of(member, e) > 0)
             total += (is_gated ? 2 : 1) *
                      lmq_product_cost(&experts[e].up, rows_of(member, e));
-    struct lmq_deal deal = lmq_deal_begin(member, total);
+    struct lmq_share share = lmq_share_begin(member, total);
     for (size_t e = wave->first; e < wave->end; e++) {
         size_t row = work->routing.first[e] - wave->row;
         if (rows_of(member, e) == 0)
             continue;
         struct lmq_operand x = operand_of(member, wave, e, input, dim, 0);
         if (is_gated)
-            lmq_deal_product(member, &deal, &experts[e].gate, &x,
-                             work->gate + row * width, width);
+            lmq_share_product(member, &share, &experts[e].gate, &x,
+                              work->gate + row * width, width);
         x = operand_of(member, wave, e, input, dim,
                        up_slot(member, &experts[e]));
-        lmq_deal_product(member, &deal, &experts[e].up, &x,
-                         work->up + row * width, width);
+        lmq_share_product(member, &share, &experts[e].up, &x,
+                          work->up + row * width, width);
     }
 }
 
@@ -248,15 +248,15 @@ multiply_insides(const struct lmq_member *member, const struct wave *wave)
     for (size_t e = wave->first; e < wave->end; e++)
         if (rows_of(member, e) > 0)
             total += lmq_product_cost(&experts[e].down, rows_of(member, e));
-    struct lmq_deal deal = lmq_deal_begin(member, total);
+    struct lmq_share share = lmq_share_begin(member, total);
     for (size_t e = wave->first; e < wave->end; e++) {
         if (rows_of(member, e) == 0)
             continue;
         struct lmq_operand inside =
             operand_of(member, wave, e, lmq_ffn_inside(member),
                        member->h->expert_dim, 0);
-        lmq_deal_product(member, &deal, &experts[e].down, &inside,
-                         r->output + (r->first[e] - wave->row) * dim, dim);
+        lmq_share_product(member, &share, &experts[e].down, &inside,
+                          r->output + (r->first[e] - wave->row) * dim, dim);
     }
 }
 

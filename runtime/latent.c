@@ -58,12 +58,12 @@ multiply_heads(const struct lmq_member *member,
         total += lmq_product_cost(matrix, member->n);
     }
     lmq_barrier(member);
-    struct lmq_deal deal = lmq_deal_begin(member, total);
+    struct lmq_share share = lmq_share_begin(member, total);
     for (size_t i = 0; i < n_heads; i++) {
         struct lmq_operand operand =
             head_operand(member, i, x, x_width, matrices[i].n_cols);
-        lmq_deal_product(member, &deal, &matrices[i], &operand,
-                         out + i * out_width, n_heads * out_width);
+        lmq_share_product(member, &share, &matrices[i], &operand,
+                          out + i * out_width, n_heads * out_width);
     }
 }
 

@@ -219,36 +219,37 @@ lmq_product_cost(const struct lmq_matrix *matrix, size_t n)
     return lmq_tiles_count(matrix->n_rows) * lmq_weight_cost(n);
 }
 
-struct lmq_deal
-lmq_deal_begin(const struct lmq_member *member, size_t total)
+struct lmq_share
+lmq_share_begin(const struct lmq_member *member, size_t total)
 {
-    struct lmq_deal deal = {0};
+    struct lmq_share share = {0};
 
-    lmq_member_share(member, total, &deal.from, &deal.to);
-    return deal;
+    lmq_member_share(member, total, &share.from, &share.to);
+    return share;
 }
 
-/* The first of n units that begins at `cost` or later. */
+/* The first of n tiles, the first of which begins at the cost `begin`, that
+ * begins at `cost` or later. */
 static size_t
-unit_at(size_t cost, size_t begin, size_t unit, size_t n)
+tile_at(size_t cost, size_t begin, size_t tile_cost, size_t n)
 {
     if (cost <= begin)
         return 0;
-    return lmq_size_min(n, (cost - begin + unit - 1) / unit);
+    return lmq_size_min(n, (cost - begin + tile_cost - 1) / tile_cost);
 }
 
 void
-lmq_deal_product(const struct lmq_member *member, struct lmq_deal *deal,
-                 const struct lmq_matrix *matrix,
-                 const struct lmq_operand *operand, float *out,
-                 size_t out_stride)
+lmq_share_product(const struct lmq_member *member, struct lmq_share *share,
+                  const struct lmq_matrix *matrix,
+                  const struct lmq_operand *operand, float *out,
+                  size_t out_stride)
 {
     size_t n = lmq_tiles_count(matrix->n_rows);
-    size_t unit = lmq_weight_cost(operand->n);
-    size_t from = unit_at(deal->from, deal->at, unit, n);
-    size_t to = unit_at(deal->to, deal->at, unit, n);
+    size_t tile_cost = lmq_weight_cost(operand->n);
+    size_t from = tile_at(share->from, share->at, tile_cost, n);
+    size_t to = tile_at(share->to, share->at, tile_cost, n);
 
-    deal->at += n * unit;
+    share->at += n * tile_cost;
     if (from >= to)
         return;
     if (matrix->is_int8)

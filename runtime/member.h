@@ -113,22 +113,23 @@ void lmq_operand_pack(const struct lmq_member *member,
                       const struct lmq_matrix *matrix,
                       const struct lmq_operand *operand, size_t turn);
 
-/* Products are dealt in units of 16 rows; a unit's cost is what it costs for
- * so many rows of an operand. */
+/* Products are shared out in tiles of 16 rows; this is what a whole product
+ * of n rows of an operand costs. */
 size_t lmq_product_cost(const struct lmq_matrix *matrix, size_t n);
 
-/* Where a member is in its share of a total cost. */
-struct lmq_deal {
+/* A member's share [from, to) of the total cost of several products. `at` is
+ * the cost of those that it has gone past. */
+struct lmq_share {
     size_t at, from, to;
 };
 
-struct lmq_deal lmq_deal_begin(const struct lmq_member *member, size_t total);
+struct lmq_share lmq_share_begin(const struct lmq_member *member, size_t total);
 
-/* This thread's units of the next product. The rows of `out` are out_stride
+/* This thread's tiles of the next product. The rows of `out` are out_stride
  * apart; the operand is packed if the matrix wants it. */
-void lmq_deal_product(const struct lmq_member *member, struct lmq_deal *deal,
-                      const struct lmq_matrix *matrix,
-                      const struct lmq_operand *operand, float *out,
-                      size_t out_stride);
+void lmq_share_product(const struct lmq_member *member, struct lmq_share *share,
+                       const struct lmq_matrix *matrix,
+                       const struct lmq_operand *operand, float *out,
+                       size_t out_stride);
 
 #endif
