@@ -126,7 +126,7 @@ say_positions(json_t **words, const struct lmq_hparams *h)
         [LMQ_ROPE_FACTORS] = "factors",
     };
     uint32_t rotary = lmq_hparams_rotary_dim(h);
-    uint32_t n_still = count_layers(h, LMQ_LAYER_STILL);
+    uint32_t n_nope = count_layers(h, LMQ_LAYER_NOPE);
 
     say_kind(words, (int)h->positions, positions);
     if (h->positions != LMQ_POSITIONS_ROTARY)
@@ -134,8 +134,8 @@ say_positions(json_t **words, const struct lmq_hparams *h)
     if (rotary != h->head_dim)
         say(words, "%u of the %u dimensions of a head turn", rotary,
             h->head_dim);
-    if (n_still > 0)
-        say(words, "%u of %u layers without positions", n_still, h->n_layers);
+    if (n_nope > 0)
+        say(words, "%u of %u layers without positions", n_nope, h->n_layers);
     if (h->rope_local_theta > 0)
         say(words, "rotary base %.10g in layers with a window",
             h->rope_local_theta);

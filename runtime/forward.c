@@ -226,7 +226,7 @@ lmq_forward_layer(const struct lmq_model *model, size_t index,
     struct job job = {.model = model, .work = work, .n = n,
                         .position = position, .index = index, .kv = kv};
 
-    lmq_work_turn_to(work, &model->hparams, n, position);
+    lmq_work_set_positions(work, &model->hparams, n, position);
     lmq_team_run(work->team, lmq_work_members(work, work->layer_weights, n),
                  layer_part, &job);
 }

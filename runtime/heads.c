@@ -81,9 +81,9 @@ norm_head(const struct lmq_member *member, const struct head *head)
     lmq_norm(member->h, &gain, head->x, head->dim, head->x);
 }
 
-/* Queries turn in place; keys turn and go, with the values, into the cache. */
+/* q = rope(norm(q)), k = rope(norm(k)); k and v go into the cache. */
 static void
-turn_and_store(const struct lmq_member *member)
+rope_and_store(const struct lmq_member *member)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_angles *angles = lmq_member_angles(member);
@@ -101,7 +101,7 @@ turn_and_store(const struct lmq_member *member)
         if (!is_value && !is_whole && h->qk_norm != LMQ_QK_NORM_NONE)
             norm_head(member, &head);
         if (!is_value && angles != NULL)
-            lmq_member_turn(member, angles, t, head.x);
+            lmq_member_rope(member, angles, t, head.x);
         if (head.store != NULL)
             lmq_member_store(member, head.store, head.number, t, head.x,
                              head.dim);
@@ -143,7 +143,7 @@ lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *x)
         norm_whole(member);
         lmq_barrier(member);
     }
-    turn_and_store(member);
+    rope_and_store(member);
     lmq_barrier(member);
     lmq_attention(member, &heads);
 }

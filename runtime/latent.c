@@ -2,7 +2,7 @@
  * latent.c - attention by latents, as in DeepSeek V2 and V3.
  *
  * The cache holds one row for all heads: a latent, from which keys and values
- * would be made, and a key that turns. They are not made: a query goes
+ * would be made, and the RoPE part of a key. They are not made: a query goes
  * through its head's half of the key matrix instead and meets the latents,
  * and what is mixed of the latents goes through the head's value matrix.
  * That is how it is done with many tokens too, so that a token's result does
@@ -17,9 +17,9 @@
 #include "runtime/attention.h"
 #include "runtime/norm.h"
 
-/* Dimensions of a head that do not turn. */
+/* A head's NoPE dimensions, which stand before its RoPE dimensions. */
 static size_t
-still_dim(const struct lmq_hparams *h)
+nope_dim(const struct lmq_hparams *h)
 {
     return h->head_dim - lmq_hparams_rotary_dim(h);
 }
@@ -97,19 +97,20 @@ finish_latents(const struct lmq_member *member)
         add_bias(member, &part->kv_a, key);
         lmq_norm_latents(h, &part->kv_a_norm, key, h->kv_lora_rank);
         if (angles != NULL)
-            lmq_member_turn(member, angles, t, key + h->kv_lora_rank);
+            lmq_member_rope(member, angles, t, key + h->kv_lora_rank);
         lmq_member_store(member, member->kv->keys, 0, t, key, width);
     }
 }
 
-/* The turning parts of queries go behind where they meet the latents. */
+/* The RoPE part of each query goes behind where its NoPE part will meet the
+ * latents: that is how the rows of the cache are laid out. */
 static void
 finish_queries(const struct lmq_member *member,
                const struct lmq_matrix *matrix)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_angles *angles = lmq_member_angles(member);
-    size_t still = still_dim(h), turning = lmq_hparams_rotary_dim(h);
+    size_t nope = nope_dim(h), rope = lmq_hparams_rotary_dim(h);
     size_t from, to;
 
     lmq_member_share(member, member->n * h->n_heads, &from, &to);
@@ -121,8 +122,8 @@ finish_queries(const struct lmq_member *member,
             member->kernels->add(q, matrix->bias + head * h->head_dim,
                                  h->head_dim);
         if (angles != NULL)
-            lmq_member_turn(member, angles, i / h->n_heads, q + still);
-        memcpy(latent + h->kv_lora_rank, q + still, turning * sizeof(*q));
+            lmq_member_rope(member, angles, i / h->n_heads, q + nope);
+        memcpy(latent + h->kv_lora_rank, q + nope, rope * sizeof(*q));
     }
 }
 

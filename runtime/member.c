@@ -33,13 +33,13 @@ const struct lmq_angles *
 lmq_member_angles(const struct lmq_member *member)
 {
     if (lmq_hparams_rotary_dim(member->h) == 0 ||
-        lmq_layer_is(member->h, member->index, LMQ_LAYER_STILL))
+        lmq_layer_is(member->h, member->index, LMQ_LAYER_NOPE))
         return NULL;
     return &member->work->angles[lmq_layer_rope(member->h, member->index)];
 }
 
 void
-lmq_member_turn(const struct lmq_member *member,
+lmq_member_rope(const struct lmq_member *member,
                 const struct lmq_angles *angles, size_t t, float *x)
 {
     size_t half = lmq_hparams_rotary_dim(member->h) / 2;

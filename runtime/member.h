@@ -49,11 +49,11 @@ lmq_member_share(const struct lmq_member *member, size_t n, size_t *from,
     *to = n * (member->number + 1) / member->n_members;
 }
 
-/* The angles that the member's layer turns by; NULL if it does not. */
+/* The RoPE angles of the member's layer; NULL for a NoPE layer. */
 const struct lmq_angles *lmq_member_angles(const struct lmq_member *member);
 
-/* Turns the first rotary dimensions of x by the position of token t. */
-void lmq_member_turn(const struct lmq_member *member,
+/* x = rope(x, position of token t), of its first rotary dimensions. */
+void lmq_member_rope(const struct lmq_member *member,
                      const struct lmq_angles *angles, size_t t, float *x);
 
 /* Puts a row into the cache, at the position of token t in one of its heads;

@@ -13,7 +13,7 @@
 #define PI 3.14159265358979323846
 #define LN2 0.693147180559945309417
 
-/* Faster than any model turns, and slow enough for the sine. */
+/* Faster than any model rotates, and slow enough for the sine. */
 #define FASTEST 1e6
 
 enum lmq_rope_kind
@@ -48,9 +48,10 @@ limit(double frequency)
     return frequency < FASTEST ? frequency : FASTEST;
 }
 
-/* The pair, not a whole one, that turns so often within the context. */
+/* The pair, as a fraction between two, that makes so many turns within the
+ * original context. */
 static double
-pair_that_turns(const struct lmq_hparams *h, uint32_t dim, double turns)
+pair_with_turns(const struct lmq_hparams *h, uint32_t dim, double turns)
 {
     double wave = lmq_rope_original_context(h) / (fmax(turns, 1e-9) * 2 * PI);
 
@@ -65,9 +66,9 @@ scale_yarn(const struct lmq_hparams *h, uint32_t dim, uint32_t i,
 {
     if (!(h->rope_theta > 1))
         return frequency; /* all turn alike */
-    double low = fmax(floor(pair_that_turns(h, dim, h->rope_beta_fast)), 0);
+    double low = fmax(floor(pair_with_turns(h, dim, h->rope_beta_fast)), 0);
     double high =
-        fmin(ceil(pair_that_turns(h, dim, h->rope_beta_slow)), dim - 1);
+        fmin(ceil(pair_with_turns(h, dim, h->rope_beta_slow)), dim - 1);
     double width = high == low ? 0.001 : high - low;
     double ramp = fmin(fmax((i - low) / width, 0), 1);
 

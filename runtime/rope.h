@@ -1,6 +1,6 @@
 /*
- * rope.h - positions: which angle each pair of a head turns by, and what
- * distance costs.
+ * rope.h - positions: which angle RoPE rotates each pair of a head by, and
+ * what ALiBi subtracts for a distance.
  *
  * Computed without the C library's functions, so they are the same bits
  * everywhere.
@@ -13,7 +13,7 @@
 
 #include "formats/model/hparams.h"
 
-/* Layers with a window may turn by another base than the others. */
+/* Layers with a window may have another RoPE base than the others. */
 enum lmq_rope_kind {
     LMQ_ROPE_GLOBAL,
     LMQ_ROPE_LOCAL,

@@ -312,7 +312,7 @@ lmq_session_slide(struct lmq_session *session, size_t n_sinks,
     if (n < 2)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "there is nothing to forget");
     /* Evaluated anew, so that every position is right: attention moves to
-     * what is left, keys turn to where they stand now. */
+     * what is left, keys are rotated to where they stand now. */
     memmove(session->history + sinks, session->history + n - (kept - sinks),
             (kept - sinks) * sizeof(*session->history));
     session->position = 0;

@@ -103,8 +103,9 @@ enum lmq_status lmq_work_init(struct lmq_work *work,
 void lmq_work_free(struct lmq_work *work);
 
 /* Makes the angles of n positions from `position` on, unless they are there. */
-void lmq_work_turn_to(struct lmq_work *work, const struct lmq_hparams *hparams,
-                      size_t n, size_t position);
+void lmq_work_set_positions(struct lmq_work *work,
+                            const struct lmq_hparams *hparams, size_t n,
+                            size_t position);
 
 /* The members of the team that n tokens feed which meet so many weights: below
  * some work for each, meeting takes longer than it saves. */

@@ -378,8 +378,9 @@ lmq_work_free(struct lmq_work *work)
 }
 
 void
-lmq_work_turn_to(struct lmq_work *work, const struct lmq_hparams *hparams,
-                 size_t n, size_t position)
+lmq_work_set_positions(struct lmq_work *work,
+                       const struct lmq_hparams *hparams, size_t n,
+                       size_t position)
 {
     size_t half = lmq_hparams_rotary_dim(hparams) / 2;
 

@@ -69,23 +69,24 @@ struct writer {
 
 /* ---- Rotary pairs ---- */
 
-/* Rows of a head, of which `n` from `first` on turn; n 0: none. */
-struct turning {
+/* Rows of a head, of which RoPE takes `n` from `first` on; n 0: none. */
+struct rope_rows {
     uint64_t head, first, n;
 };
 
 /* The opposite of what split.c undoes. */
-static struct turning
-turning_rows(const struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor)
+static struct rope_rows
+find_rope_rows(const struct lmq_gguf_plan *plan,
+               const struct lmq_tensor *tensor)
 {
     const struct lmq_hparams *h = &plan->checkpoint->hparams;
     uint64_t rotary = lmq_hparams_rotary_dim(h);
-    struct turning t = {h->head_dim,
-                        h->kv_lora_rank > 0 ? h->head_dim - rotary : 0,
-                        rotary};
+    struct rope_rows t = {h->head_dim,
+                          h->kv_lora_rank > 0 ? h->head_dim - rotary : 0,
+                          rotary};
 
     if (!plan->family->gguf.has_rotary_pairs)
-        return (struct turning){0};
+        return (struct rope_rows){0};
     switch ((int)tensor->place.role) {
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:
@@ -98,13 +99,13 @@ turning_rows(const struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor)
         t.first = h->kv_lora_rank;
         return t;
     default:
-        return (struct turning){0};
+        return (struct rope_rows){0};
     }
 }
 
 /* Which of our rows stands in row `row` of the file. */
 static uint64_t
-our_row(const struct turning *t, uint64_t row)
+our_row(const struct rope_rows *t, uint64_t row)
 {
     if (t->n == 0)
         return row;
@@ -129,7 +130,7 @@ rows_at_once(const struct lmq_gguf_plan *plan,
              const struct lmq_gguf_target *target,
              const struct lmq_tensor *source)
 {
-    struct turning t = turning_rows(plan, source);
+    struct rope_rows t = find_rope_rows(plan, source);
     uint64_t n = PIECE / target->n_cols;
 
     n = n == 0 ? 1 : n;
@@ -307,7 +308,7 @@ write_piece(void *context, size_t slot, void *state, struct lmq_error *err)
     const struct lmq_gguf_stored_type *type =
         &lmq_gguf_stored_types[target->type];
     const struct lmq_tensor *source = target->sources[piece->source];
-    struct turning t = turning_rows(w->plan, source);
+    struct rope_rows t = find_rope_rows(w->plan, source);
     size_t n_cols = (size_t)target->n_cols;
     size_t row_size = n_cols / type->n * type->size;
     bool is_int8 = target->type == LMQ_GGUF_STORED_Q8_0 &&

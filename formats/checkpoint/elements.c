@@ -53,7 +53,7 @@ lmq_tensor_is_plain(const struct lmq_tensor *tensor)
            !(view->plus > 0);
 }
 
-/* Within the turning rows of a head 0, 2, 4, ... come first, then 1, 3, 5. */
+/* Within the RoPE rows of a head 0, 2, 4, ... come first, then 1, 3, 5. */
 static uint64_t
 paired_row(const struct lmq_view *view, uint64_t row)
 {

@@ -191,22 +191,22 @@ split_kv_b(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
            struct lmq_error *err)
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
-    uint64_t still = h->head_dim - lmq_hparams_rotary_dim(h);
+    uint64_t nope = h->head_dim - lmq_hparams_rotary_dim(h);
     uint64_t values = lmq_hparams_value_dim(h), rank = h->kv_lora_rank;
-    const uint64_t key_dims[2] = {rank, still}, value_dims[2] = {values, rank};
+    const uint64_t key_dims[2] = {rank, nope}, value_dims[2] = {values, rank};
     enum lmq_status status = LMQ_OK;
 
-    if (whole->n_dims != 2 || whole->dims[0] != h->n_heads * (still + values) ||
+    if (whole->n_dims != 2 || whole->dims[0] != h->n_heads * (nope + values) ||
         whole->dims[1] != rank)
-        return fail_size(whole, whole->dims[0], h->n_heads * (still + values),
+        return fail_size(whole, whole->dims[0], h->n_heads * (nope + values),
                          err);
     for (uint32_t i = 0; i < h->n_heads && status == LMQ_OK; i++) {
-        uint64_t first = i * (still + values);
+        uint64_t first = i * (nope + values);
         struct lmq_tensor *part;
         status = add_part(checkpoint, whole, LMQ_ROLE_ATTN_K_B, (int32_t)i,
                           &part, err);
         if (status == LMQ_OK)
-            status = take_rows(checkpoint, part, first, still, err);
+            status = take_rows(checkpoint, part, first, nope, err);
         if (status == LMQ_OK) {
             part->view.first *= rank; /* the rows are columns from now on */
             part->view.pitch = rank;
@@ -215,7 +215,7 @@ split_kv_b(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
                               &part, err);
         }
         if (status == LMQ_OK)
-            status = take_elements(part, (first + still) * rank, value_dims, 2,
+            status = take_elements(part, (first + nope) * rank, value_dims, 2,
                                    err);
     }
     return status;
@@ -301,7 +301,7 @@ transpose(struct lmq_tensor *tensor)
     lmq_tensor_set_dims(tensor, dims, 2);
 }
 
-/* Which rows of the tensor turn, if any. */
+/* Which rows of the tensor RoPE takes, if any. */
 static void
 pair_rows(const struct lmq_hparams *h, struct lmq_tensor *tensor)
 {

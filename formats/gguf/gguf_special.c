@@ -301,5 +301,5 @@ lmq_gguf_finish_smollm3(struct lmq_hparams *h,
 {
     (void)evidence;
     for (uint32_t i = 3; i < h->n_layers && i < LMQ_MAX_LAYERS; i += 4)
-        h->layers[i] |= LMQ_LAYER_STILL;
+        h->layers[i] |= LMQ_LAYER_NOPE;
 }

@@ -103,39 +103,39 @@ lmq_hf_windows_gemma3(struct lmq_hf_config *config)
                                       config->family->window_period));
 }
 
-/* Some layers do not turn; only these may have a window. */
+/* Some layers are NoPE; only these may have a window. */
 void
 lmq_hf_windows_smollm3(struct lmq_hf_config *config)
 {
     static const char key[] = "no_rope_layers";
     struct lmq_hparams *h = config->hparams;
-    const json_t *turning = lmq_hf_list(config, config->json, key);
+    const json_t *has_rope = lmq_hf_list(config, config->json, key);
     uint32_t period = read_period(config, "no_rope_layer_interval", 4);
 
     if (lmq_hf_switch(config, config->json, "use_sliding_window", false))
         h->sliding_window =
             lmq_hf_count(config, config->json, "sliding_window", 0);
-    if (turning != NULL && json_array_size(turning) < h->n_layers)
+    if (has_rope != NULL && json_array_size(has_rope) < h->n_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
-                    key, json_array_size(turning), h->n_layers);
+                    key, json_array_size(has_rope), h->n_layers);
     for (uint32_t i = 0; i < markable_layers(config); i++) {
-        bool turns = turning == NULL
-                         ? (i + 1) % period != 0
-                         : lmq_hf_number(config, json_array_get(turning, i),
-                                         key) != 0;
-        mark(config, i, turns ? LMQ_LAYER_FULL : LMQ_LAYER_STILL);
+        bool is_rope =
+            has_rope == NULL
+                ? (i + 1) % period != 0
+                : lmq_hf_number(config, json_array_get(has_rope, i), key) != 0;
+        mark(config, i, is_rope ? LMQ_LAYER_FULL : LMQ_LAYER_NOPE);
     }
 }
 
 void
 lmq_hf_write_smollm3(const struct lmq_hparams *h, json_t **config)
 {
-    json_t *turning = json_array();
+    json_t *has_rope = json_array();
 
     for (uint32_t i = 0; i < h->n_layers; i++)
-        lmq_append(&turning,
-                   json_integer(!lmq_layer_is(h, i, LMQ_LAYER_STILL)));
-    lmq_put(config, "no_rope_layers", turning);
+        lmq_append(&has_rope,
+                   json_integer(!lmq_layer_is(h, i, LMQ_LAYER_NOPE)));
+    lmq_put(config, "no_rope_layers", has_rope);
     lmq_hf_write_qwen(h, config);
 }
 
@@ -320,12 +320,12 @@ void
 lmq_hf_begin_deepseek(struct lmq_hf_config *config)
 {
     struct lmq_hparams *h = config->hparams;
-    uint64_t still =
+    uint64_t nope =
         lmq_hf_count(config, config->json, "qk_nope_head_dim", 128);
 
-    h->head_dim = lmq_hf_width(config, still + h->rotary_dim, 1);
+    h->head_dim = lmq_hf_width(config, nope + h->rotary_dim, 1);
     h->n_kv_heads = h->n_heads;
-    if (still == 0 || h->rotary_dim == 0 || h->value_dim == 0 ||
+    if (nope == 0 || h->rotary_dim == 0 || h->value_dim == 0 ||
         h->kv_lora_rank == 0)
         lmq_hf_fail(config, "'qk_nope_head_dim', 'qk_rope_head_dim', "
                             "'v_head_dim' or 'kv_lora_rank' in the "

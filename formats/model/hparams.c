@@ -98,7 +98,7 @@ settle_rope(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (h->positions != LMQ_POSITIONS_ROTARY) {
         h->rope_theta = usual->rope_theta;
         h->rotary_dim = 0;
-        clear_layers(h, LMQ_LAYER_STILL);
+        clear_layers(h, LMQ_LAYER_NOPE);
     }
     if (h->rotary_dim == h->head_dim)
         h->rotary_dim = 0;

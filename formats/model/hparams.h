@@ -54,7 +54,7 @@ enum lmq_residual {
     LMQ_RESIDUAL_COUNT
 };
 
-/* Norms (of the model's kind) of queries and keys, before they turn. */
+/* Norms (of the model's kind) of queries and keys, before RoPE. */
 enum lmq_qk_norm {
     LMQ_QK_NORM_NONE,
     LMQ_QK_NORM_HEAD,  /* each head; one weight of head_dim for all */
@@ -111,7 +111,7 @@ enum lmq_group_worth {
 /* What is different in a layer; 0: what the description says of all. */
 enum lmq_layer_kind {
     LMQ_LAYER_FULL = 1,    /* no sliding window, though the others have one */
-    LMQ_LAYER_STILL = 2,   /* queries and keys do not turn */
+    LMQ_LAYER_NOPE = 2,    /* queries and keys are not rotated */
     LMQ_LAYER_DENSE = 4    /* one feed-forward, the others have experts */
 };
 
@@ -138,7 +138,7 @@ struct lmq_hparams {
     double logit_softcap;    /* cap * tanh(x / cap); 0: none */
 
     /* Attention. With kv_lora_rank (latent attention, "MLA") a head has
-     * head_dim - rotary_dim still dimensions before the rotary ones, and
+     * head_dim - rotary_dim NoPE dimensions before the rotary ones, and
      * the cache holds kv_lora_rank + rotary_dim numbers for all heads. */
     uint32_t n_heads;
     uint32_t n_kv_heads;
@@ -226,7 +226,7 @@ json_t *lmq_hparams_compare(const struct lmq_hparams *a,
 bool lmq_hparams_are_same(const struct lmq_hparams *a,
                           const struct lmq_hparams *b);
 
-/* With their defaults filled in; 0 rotary dimensions if nothing turns. */
+/* With their defaults filled in; 0 rotary dimensions without RoPE. */
 uint32_t lmq_hparams_rotary_dim(const struct lmq_hparams *hparams);
 uint32_t lmq_hparams_value_dim(const struct lmq_hparams *hparams);
 

@@ -26,7 +26,7 @@
     "'attention_bias': false, 'first_k_dense_replace': 1, "                   \
     "'kv_lora_rank': $kv_rank, 'moe_intermediate_size': $expert_dim, "        \
     "'moe_layer_freq': 1, 'n_routed_experts': $experts, "                     \
-    "'num_experts_per_tok': $used, 'qk_nope_head_dim': $still_dim, "          \
+    "'num_experts_per_tok': $used, 'qk_nope_head_dim': $nope_dim, "          \
     "'qk_rope_head_dim': $rotary_dim, 'v_head_dim': $value_dim, "             \
     "'rms_norm_eps': 1e-06, 'rope_theta': 10000, "                            \
     "'aux_loss_alpha': 0.001, 'ep_size': 1, 'seq_aux': true, "                \

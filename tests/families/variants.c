@@ -90,7 +90,7 @@ static void
 describe_sinks(struct lmq_hparams *h)
 {
     h->layers[1] = LMQ_LAYER_FULL;
-    h->layers[2] = LMQ_LAYER_STILL;
+    h->layers[2] = LMQ_LAYER_NOPE;
     h->norm_place = LMQ_NORMS_AROUND;
     h->qk_norm = LMQ_QK_NORM_HEAD;
     h->has_sinks = true;

@@ -273,14 +273,14 @@ START_TEST(smollm3_3b)
     ck_assert_str_eq(m->h.architecture, "smollm3");
     assert_sizes(&m->h, 8, 2048, 11008, 16, 4, 128);
     assert_llama_like(&m->h);
-    assert_layers(&m->h, LMQ_LAYER_STILL, "...x");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "...x");
     assert_layers(&m->h, LMQ_LAYER_FULL, ".");
     ck_assert_double_eq(m->h.rope_theta, 5000000);
     ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
     m = read_small("SmolLM3ForCausalLM",
                    "'no_rope_layer_interval':3,'use_sliding_window':true,"
                    "'sliding_window':16");
-    assert_layers(&m->h, LMQ_LAYER_STILL, "..x");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "..x");
     assert_layers(&m->h, LMQ_LAYER_FULL, "xx.");
     ck_assert_uint_eq(m->h.sliding_window, 16);
     ck_assert_double_eq(m->h.rope_theta, 2e6);
