@@ -62,7 +62,7 @@ lmq_tie_find(struct lmq_checkpoint *checkpoint, struct lmq_tie_finding *finding,
         checkpoint, LMQ_ROLE_EMBEDDING, LMQ_PART_WEIGHT, -1);
     const struct lmq_tensor *head =
         lmq_checkpoint_find(checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
-    enum lmq_tie said = checkpoint->hparams.tie;
+    enum lmq_tie declared = checkpoint->hparams.tie;
     bool is_equal;
 
     *finding = (struct lmq_tie_finding){false, ""};
@@ -70,8 +70,8 @@ lmq_tie_find(struct lmq_checkpoint *checkpoint, struct lmq_tie_finding *finding,
         return LMQ_OK;
     if (head == NULL) {
         *finding = (struct lmq_tie_finding){
-            true, said == LMQ_TIE_YES ? "configuration" : "absence"};
-        if (said == LMQ_TIE_NO)
+            true, declared == LMQ_TIE_YES ? "configuration" : "absence"};
+        if (declared == LMQ_TIE_NO)
             lmq_checkpoint_note(checkpoint,
                                 "the configuration says that the head is not "
                                 "tied, but there is none: the embedding "
@@ -88,12 +88,12 @@ lmq_tie_find(struct lmq_checkpoint *checkpoint, struct lmq_tie_finding *finding,
         return status;
     if (is_equal) {
         *finding = (struct lmq_tie_finding){true, "contents"};
-        if (said == LMQ_TIE_NO)
+        if (declared == LMQ_TIE_NO)
             lmq_checkpoint_note(checkpoint,
                                 "the configuration says that the head is not "
                                 "tied, but it equals the embedding: stored "
                                 "once");
-    } else if (said == LMQ_TIE_YES) {
+    } else if (declared == LMQ_TIE_YES) {
         return fail_contradiction(head, err);
     }
     return LMQ_OK;

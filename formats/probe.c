@@ -51,13 +51,13 @@ lmq_probe_recognise(struct lmq_probe *probe, const struct lmq_format **format,
     return status;
 }
 
-/* What is often given by mistake, and what to do then. */
+/* Files of other kinds, often given by mistake, and what to do then. */
 static const struct {
     const char *start;
     size_t n;
     const char *what;
     const char *hint;
-} strangers[] = {
+} other_kinds[] = {
     {"version https://git-lfs", 23, "is a Git LFS pointer, not the file itself",
      "'git lfs pull' fetches the real file"},
     {"<!DOCTYPE", 9, "is a web page, not a checkpoint",
@@ -89,11 +89,11 @@ lmq_probe_fail(const struct lmq_probe *probe, struct lmq_error *err)
     }
     if (probe->size == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
-    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
-        if (probe->n_head >= strangers[i].n &&
-            memcmp(probe->head, strangers[i].start, strangers[i].n) == 0) {
-            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", strangers[i].what);
-            lmq_hint(err, "%s", strangers[i].hint);
+    for (size_t i = 0; i < sizeof(other_kinds) / sizeof(other_kinds[0]); i++)
+        if (probe->n_head >= other_kinds[i].n &&
+            memcmp(probe->head, other_kinds[i].start, other_kinds[i].n) == 0) {
+            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", other_kinds[i].what);
+            lmq_hint(err, "%s", other_kinds[i].hint);
             return LMQ_ERR_UNSUPPORTED;
         }
     lmq_fail(err, LMQ_ERR_FORMAT, 0, "is not a checkpoint in any known format");

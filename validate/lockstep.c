@@ -433,11 +433,11 @@ compare_positions(void *context, size_t member, size_t n_members)
     }
 }
 
-/* Logits of `rows` positions from `first` on, for all sides, and what they
- * say about the tokens that follow. */
+/* The logits of `rows` positions from `first` on, for all sides, and the
+ * drift of each side's from the reference's. */
 static enum lmq_status
-judge_rows(struct run *run, const struct lmq_window *window, size_t slot,
-           size_t first, size_t rows, struct lmq_error *err)
+compare_logits(struct run *run, const struct lmq_window *window, size_t slot,
+               size_t first, size_t rows, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
     const int32_t *tokens = in->corpus->tokens + window->first;
@@ -464,15 +464,15 @@ judge_rows(struct run *run, const struct lmq_window *window, size_t slot,
 }
 
 static enum lmq_status
-judge(struct run *run, const struct lmq_window *windows, size_t n,
-      struct lmq_error *err)
+compare_windows(struct run *run, const struct lmq_window *windows, size_t n,
+                struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
 
     for (size_t slot = 0; slot < n; slot++)
         for (size_t at = windows[slot].scored - 1;
              at + 1 < windows[slot].n && status == LMQ_OK; at += HEAD_ROWS)
-            status = judge_rows(
+            status = compare_logits(
                 run, &windows[slot], slot, at,
                 lmq_size_min(HEAD_ROWS, windows[slot].n - 1 - at), err);
     return status;
@@ -498,7 +498,7 @@ run_batch(struct run *run, size_t first, size_t n, struct lmq_error *err)
                 (double)first * (n_layers + 1) + (double)(n * (l + 1)), total,
                 err);
     }
-    return status == LMQ_OK ? judge(run, windows, n, err) : status;
+    return status == LMQ_OK ? compare_windows(run, windows, n, err) : status;
 }
 
 enum lmq_status

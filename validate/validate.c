@@ -1,6 +1,6 @@
 /*
- * validate.c - the judge: opens both models, lets them run in lock-step, and
- * writes down what came out.
+ * validate.c - opens both models, runs them in lock-step, and writes the
+ * report.
  */
 #include "config.h"
 

@@ -80,18 +80,18 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
     const struct lmq_gguf_vocab vocab = {
         .blobs = checkpoint->blobs,
         .n_blobs = checkpoint->n_blobs,
-        .n_tokens = plan->said.vocab_size,
-        .bos = plan->said.bos,
-        .eos = plan->said.eos,
-        .n_eos = plan->said.n_eos,
+        .n_tokens = plan->written.vocab_size,
+        .bos = plan->written.bos,
+        .eos = plan->written.eos,
+        .n_eos = plan->written.n_eos,
     };
     char key[64], note[160];
 
     lmq_gguf_build_begin(builder);
     put_general(builder, plan);
-    lmq_gguf_write_keys(builder, plan->family, &plan->said);
+    lmq_gguf_write_keys(builder, plan->family, &plan->written);
     snprintf(key, sizeof(key), "%s.vocab_size", plan->family->gguf.name);
-    lmq_gguf_put_u32(builder, key, plan->said.vocab_size);
+    lmq_gguf_put_u32(builder, key, plan->written.vocab_size);
     enum lmq_status status =
         lmq_gguf_put_vocab(builder, &vocab, note, sizeof(note), err);
     if (note[0] != '\0')

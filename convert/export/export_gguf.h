@@ -49,7 +49,7 @@ struct lmq_gguf_target {
 struct lmq_gguf_plan {
     struct lmq_checkpoint *checkpoint;
     const struct lmq_family *family;
-    struct lmq_hparams said; /* as it is written */
+    struct lmq_hparams written; /* the description as the keys hold it */
     double near[LMQ_MAX_ROPE_FACTORS], far[LMQ_MAX_ROPE_FACTORS];
     struct lmq_gguf_target *targets;
     size_t n_targets, capacity;

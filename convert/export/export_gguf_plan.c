@@ -90,7 +90,7 @@ target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
         break;
     case LMQ_ROLE_ATTN_NORM: /* Falcon's, the other way round */
         if (strcmp(family->gguf.name, "falcon") == 0 &&
-            plan->said.residual == LMQ_RESIDUAL_PARALLEL)
+            plan->written.residual == LMQ_RESIDUAL_PARALLEL)
             odd = "attn_norm_2";
         break;
     case LMQ_ROLE_FFN_NORM:
@@ -159,7 +159,7 @@ shape_target(struct lmq_gguf_target *target)
 static enum lmq_status
 add_factors(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
-    const struct lmq_hparams *h = &plan->said;
+    const struct lmq_hparams *h = &plan->written;
     const struct {
         enum lmq_rope_scaling scaling;
         const char *name;
@@ -373,7 +373,7 @@ check_biases(const struct lmq_gguf_plan *plan, struct lmq_error *err)
 static void
 fit_window(struct lmq_gguf_plan *plan)
 {
-    struct lmq_hparams *h = &plan->said;
+    struct lmq_hparams *h = &plan->written;
 
     if (h->sliding_window == 0 ||
         (plan->family->gguf.keys & LMQ_GGUF_WINDOW) != 0)
@@ -390,12 +390,12 @@ fit_window(struct lmq_gguf_plan *plan)
     h->sliding_window = 0;
 }
 
-/* What our reader makes of the keys. */
+/* The description that our own reader makes of the keys to be written. */
 static enum lmq_status
-read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *heard,
+read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *reread,
           struct lmq_error *err)
 {
-    const struct lmq_hparams *h = &plan->said;
+    const struct lmq_hparams *h = &plan->written;
     const struct lmq_family *family;
     struct lmq_gguf_builder builder = {0};
     struct lmq_gguf_meta *meta = NULL;
@@ -413,7 +413,7 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *heard,
         .far = plan->far, .n_far = is_long ? h->n_rope_factors : 0,
     };
 
-    lmq_hparams_init(&heard->hparams);
+    lmq_hparams_init(&reread->hparams);
     lmq_gguf_build_begin(&builder);
     lmq_gguf_put_text(&builder, "general.architecture", plan->family->gguf.name,
                       strlen(plan->family->gguf.name));
@@ -424,7 +424,7 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *heard,
             ? lmq_fail_nomem(err)
             : lmq_gguf_meta_open(builder.bytes, builder.n, &meta, NULL, err);
     if (status == LMQ_OK)
-        status = lmq_gguf_read_keys(meta, &evidence, heard, &family, err);
+        status = lmq_gguf_read_keys(meta, &evidence, reread, &family, err);
     lmq_gguf_meta_close(meta);
     lmq_gguf_build_free(&builder);
     return status;
@@ -434,7 +434,7 @@ static void
 note_gelu(struct lmq_gguf_plan *plan)
 {
     enum lmq_activation wanted = plan->family->activation;
-    enum lmq_activation is = plan->said.activation;
+    enum lmq_activation is = plan->written.activation;
 
     if (is != wanted)
         lmq_checkpoint_note(plan->checkpoint,
@@ -493,16 +493,16 @@ find_difference(const struct lmq_hparams *meant,
 static enum lmq_status
 check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
-    struct lmq_checkpoint heard = {0};
+    struct lmq_checkpoint reread = {0};
     char difference[160] = "";
-    enum lmq_status status = read_back(plan, &heard, err);
+    enum lmq_status status = read_back(plan, &reread, err);
 
-    if (status == LMQ_OK && heard.hparams.unsupported[0] != '\0')
+    if (status == LMQ_OK && reread.hparams.unsupported[0] != '\0')
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF has no words for this model: %s",
-                          heard.hparams.unsupported);
+                          reread.hparams.unsupported);
     else if (status == LMQ_OK)
-        status = find_difference(&plan->said, &heard.hparams, difference,
+        status = find_difference(&plan->written, &reread.hparams, difference,
                                  sizeof(difference), err);
     if (status == LMQ_OK && difference[0] != '\0')
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
@@ -510,9 +510,9 @@ check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
                           plan->family->gguf.name, difference);
     if (status == LMQ_ERR_UNSUPPORTED)
         lmq_hint(err, "--to=safetensors can say what this model is");
-    for (size_t i = 0; i < heard.n_notes; i++)
-        free(heard.notes[i]);
-    free(heard.notes);
+    for (size_t i = 0; i < reread.n_notes; i++)
+        free(reread.notes[i]);
+    free(reread.notes);
     if (status == LMQ_OK)
         note_gelu(plan);
     return status;
@@ -547,8 +547,8 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
         lmq_hint(err, "--to=safetensors can say what this model is");
         return LMQ_ERR_UNSUPPORTED;
     }
-    plan->said = *h;
-    lmq_hparams_settle_rope(&plan->said);
+    plan->written = *h;
+    lmq_hparams_settle_rope(&plan->written);
     fit_window(plan);
     status = add_targets(plan, err);
     if (status == LMQ_OK)

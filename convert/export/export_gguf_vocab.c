@@ -430,7 +430,7 @@ is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
 
 /* Whether what we would write does what the original does. */
 static enum lmq_status
-judge(const struct vocab *v, bool *is_good, struct lmq_error *err)
+test_round_trip(const struct vocab *v, bool *is_good, struct lmq_error *err)
 {
     struct lmq_gguf_builder builder = {0};
     struct lmq_tokenizer *t = NULL;
@@ -470,13 +470,13 @@ find_words(struct vocab *v, struct lmq_error *err)
     if (!v->t->is_byte_level) {
         v->model = v->t->model.kind == LMQ_TOK_UNIGRAM ? "t5" : "llama";
         v->pre = strcmp(v->model, "llama") == 0 ? "default" : NULL;
-        status = judge(v, &is_good, err);
+        status = test_round_trip(v, &is_good, err);
     } else if (v->t->model.has_table) {
         v->model = "gpt2";
         for (size_t i = 0; i < sizeof(pretypes) / sizeof(pretypes[0]) &&
                            status == LMQ_OK && !is_good; i++) {
             v->pre = pretypes[i];
-            status = judge(v, &is_good, err);
+            status = test_round_trip(v, &is_good, err);
         }
     }
     if (status != LMQ_OK || is_good)

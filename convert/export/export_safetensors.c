@@ -522,9 +522,10 @@ remove_old(const struct export *export, struct lmq_output **outputs, size_t *n,
     return status;
 }
 
-/* Of what stays, that would be taken for a part of the model. */
+/* Notes what was in the folder before, stays, and would be taken for a part
+ * of the model. */
 static enum lmq_status
-note_strangers(const struct export *export, struct lmq_error *err)
+note_leftovers(const struct export *export, struct lmq_error *err)
 {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
@@ -687,7 +688,7 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK)
         status = make_folder(&export, err);
     if (status == LMQ_OK)
-        status = note_strangers(&export, err);
+        status = note_leftovers(&export, err);
     if (status == LMQ_OK)
         status = write_parts(&export, progress, err);
     if (status == LMQ_OK)

@@ -144,9 +144,9 @@ look_at_tensors(struct lmq_checkpoint *checkpoint,
 static const char *
 look_at_config(const json_t *config, enum reading *reading)
 {
-    const json_t *said = json_object_get(config, "quantization_config");
+    const json_t *scheme = json_object_get(config, "quantization_config");
     const char *key =
-        json_string_value(json_object_get(said, "quant_method"));
+        json_string_value(json_object_get(scheme, "quant_method"));
     const struct method *method = key == NULL ? NULL : find_method(key);
 
     *reading = method == NULL ? REFUSED : method->reading;
@@ -155,12 +155,12 @@ look_at_config(const json_t *config, enum reading *reading)
     if (key != NULL)
         return key;
     /* MLX names no method. */
-    if (!json_is_object(said))
-        said = json_object_get(config, "quantization");
-    if (json_object_get(said, "group_size") != NULL &&
-        json_object_get(said, "bits") != NULL)
+    if (!json_is_object(scheme))
+        scheme = json_object_get(config, "quantization");
+    if (json_object_get(scheme, "group_size") != NULL &&
+        json_object_get(scheme, "bits") != NULL)
         return "MLX";
-    return json_is_object(said) && json_object_size(said) > 0
+    return json_is_object(scheme) && json_object_size(scheme) > 0
                ? "a method that config.json does not name"
                : "";
 }
@@ -188,16 +188,17 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
 {
     struct lmq_name_list list;
     enum reading reading;
-    const char *said = look_at_config(config, &reading);
+    const char *declared = look_at_config(config, &reading);
     enum lmq_status status = lmq_name_list_make(checkpoint, &list, err);
 
     if (status != LMQ_OK)
         return status;
     const char *seen = look_at_tensors(checkpoint, &list);
     if (seen != NULL)
-        refuse(checkpoint, *said == '\0' || reading == FP8 ? seen : said, true);
-    else if (*said != '\0' && reading == REFUSED)
-        refuse(checkpoint, said, false);
+        refuse(checkpoint,
+               *declared == '\0' || reading == FP8 ? seen : declared, true);
+    else if (*declared != '\0' && reading == REFUSED)
+        refuse(checkpoint, declared, false);
     else
         status = lmq_fp8_attach_scales(
             checkpoint, &list, json_object_get(config, "quantization_config"),

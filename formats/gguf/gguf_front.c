@@ -177,11 +177,11 @@ static const struct {
     {28, LMQ_DTYPE_F64}, {30, LMQ_DTYPE_BF16},
 };
 
-/* Those that are not read, by name. */
+/* Types of blocks that are not read: their names, for the message. */
 static const struct {
     uint32_t number;
     const char *name;
-} strangers[] = {
+} unread_types[] = {
     {4, "Q4_2"},      {5, "Q4_3"},      {9, "Q8_1"},      {15, "Q8_K"},
     {16, "IQ2_XXS"},  {17, "IQ2_XS"},   {18, "IQ3_XXS"},  {19, "IQ1_S"},
     {21, "IQ3_S"},    {22, "IQ2_S"},    {29, "IQ1_M"},    {31, "Q4_0_4_4"},
@@ -209,9 +209,9 @@ set_type(uint32_t number, struct lmq_tensor *tensor, struct lmq_error *err)
             return LMQ_OK;
         }
     snprintf(name, sizeof(name), "%" PRIu32, number);
-    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
-        if (strangers[i].number == number)
-            snprintf(name, sizeof(name), "%s", strangers[i].name);
+    for (size_t i = 0; i < sizeof(unread_types) / sizeof(unread_types[0]); i++)
+        if (unread_types[i].number == number)
+            snprintf(name, sizeof(name), "%s", unread_types[i].name);
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
              "tensor '%s' has the type %s, which is not supported",
              tensor->stored_name, name);

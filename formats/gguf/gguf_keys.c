@@ -248,7 +248,7 @@ take_family(const struct lmq_family *family,
     h->activation = family->activation;
     h->is_gated = !family->is_plain;
     h->vocab_size = evidence->vocab_size;
-    h->tie = evidence->has_head ? LMQ_TIE_UNSAID : LMQ_TIE_YES;
+    h->tie = evidence->has_head ? LMQ_TIE_UNSET : LMQ_TIE_YES;
     if (family->gguf.begin != NULL)
         family->gguf.begin(h);
 }
@@ -374,27 +374,28 @@ lmq_gguf_family_for(const char *architecture)
     return name == NULL ? NULL : lmq_family_of_gguf(name, strlen(name));
 }
 
-/* Defaults that are said aloud, and what a file says in another way. */
+/* The description as the keys hold it: defaults are spelled out, and some
+ * fields stand there in another form. */
 static struct lmq_hparams
-as_said(const struct lmq_family *family, const struct lmq_hparams *h)
+as_written(const struct lmq_family *family, const struct lmq_hparams *h)
 {
-    struct lmq_hparams said = *h;
+    struct lmq_hparams written = *h;
 
-    said.rotary_dim = lmq_hparams_rotary_dim(h);
-    said.value_dim = lmq_hparams_value_dim(h);
-    if (!(said.attn_scale > 0))
-        said.attn_scale = 1 / sqrt((double)h->head_dim);
+    written.rotary_dim = lmq_hparams_rotary_dim(h);
+    written.value_dim = lmq_hparams_value_dim(h);
+    if (!(written.attn_scale > 0))
+        written.attn_scale = 1 / sqrt((double)h->head_dim);
     if (h->n_experts > 0 && !(family->gguf.keys & LMQ_GGUF_EXPERT_DIM))
-        said.hidden_dim = h->expert_dim;
-    if (said.hidden_dim == 0)
-        said.hidden_dim = h->expert_dim;
+        written.hidden_dim = h->expert_dim;
+    if (written.hidden_dim == 0)
+        written.hidden_dim = h->expert_dim;
     if (family->gguf.keys & LMQ_GGUF_LATENT) {
-        said.shared_dim = 0; /* a number of experts says it */
-        said.n_kv_heads = 1;
-        said.head_dim = h->kv_lora_rank + said.rotary_dim;
-        said.value_dim = h->kv_lora_rank;
+        written.shared_dim = 0; /* a number of experts says it */
+        written.n_kv_heads = 1;
+        written.head_dim = h->kv_lora_rank + written.rotary_dim;
+        written.value_dim = h->kv_lora_rank;
     }
-    return said;
+    return written;
 }
 
 void
@@ -402,13 +403,13 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
                     const struct lmq_family *family,
                     const struct lmq_hparams *hparams)
 {
-    const struct lmq_hparams said = as_said(family, hparams);
+    const struct lmq_hparams written = as_written(family, hparams);
     char name[LMQ_GGUF_MAX_NAME];
 
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         const struct key *key = &keys[i];
         const struct lmq_field *field = lmq_field_at(key->field);
-        double number = lmq_field_get(field, &said);
+        double number = lmq_field_get(field, &written);
         bool is_needed = (key->flags & REQUIRED) != 0;
         if (!belongs(key->families, family))
             continue;

@@ -229,7 +229,7 @@ read_tie(struct lmq_hf_config *config, const json_t *outer)
 
     if (!lmq_hf_has(object, key))
         config->hparams->tie = config->family->hf.has_tied_head ? LMQ_TIE_YES
-                                                             : LMQ_TIE_UNSAID;
+                                                             : LMQ_TIE_UNSET;
     else
         config->hparams->tie = lmq_hf_switch(config, object, key, false)
                                    ? LMQ_TIE_YES

@@ -375,10 +375,10 @@ static void
 check_word(struct lmq_hf_config *config, const char *key, const char *word,
            const char *other)
 {
-    const char *said = lmq_hf_text(config, config->json, key, word);
+    const char *value = lmq_hf_text(config, config->json, key, word);
 
-    if (strcmp(said, word) != 0 && strcmp(said, other) != 0)
-        lmq_hparams_refuse(config->hparams, "'%s' '%.60s'", key, said);
+    if (strcmp(value, word) != 0 && strcmp(value, other) != 0)
+        lmq_hparams_refuse(config->hparams, "'%s' '%.60s'", key, value);
 }
 
 void

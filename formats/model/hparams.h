@@ -115,7 +115,7 @@ enum lmq_layer_kind {
     LMQ_LAYER_DENSE = 4    /* one feed-forward, the others have experts */
 };
 
-enum lmq_tie { LMQ_TIE_UNSAID, LMQ_TIE_NO, LMQ_TIE_YES };
+enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
 
 struct lmq_hparams {
     char architecture[64];   /* "llama", "mistral", ... or "" */

@@ -253,7 +253,7 @@ lmq_meta_describe(struct lmq_checkpoint *checkpoint, const json_t *params,
                   const char *name, struct lmq_error *err)
 {
     struct lmq_hparams *h = &checkpoint->hparams;
-    uint32_t said_vocabulary = 0;
+    uint32_t declared_vocabulary = 0;
     const char *key;
     json_t *value;
 
@@ -263,15 +263,16 @@ lmq_meta_describe(struct lmq_checkpoint *checkpoint, const json_t *params,
     if (status == LMQ_OK)
         status = parse_rope(params, name, h, err);
     if (status == LMQ_OK)
-        status = get_count(params, name, "vocab_size", &said_vocabulary, err);
+        status = get_count(params, name, "vocab_size", &declared_vocabulary,
+                           err);
     if (status != LMQ_OK)
         return status;
     look_at_tensors(checkpoint, h);
-    if (said_vocabulary != 0 && said_vocabulary != h->vocab_size)
+    if (declared_vocabulary != 0 && declared_vocabulary != h->vocab_size)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "'vocab_size' in %s is %u, but the embedding has %u "
                         "rows",
-                        name, said_vocabulary, h->vocab_size);
+                        name, declared_vocabulary, h->vocab_size);
     set_tokens(h);
     guess_context(checkpoint, name);
     json_object_foreach((json_t *)(uintptr_t)params, key, value)

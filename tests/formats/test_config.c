@@ -87,7 +87,7 @@ START_TEST(absent_keys_have_the_defaults_of_the_model_class)
     ck_assert_double_eq(h.norm_eps, 1e-6);
     ck_assert_double_eq(h.rope_theta, 10000);
     ck_assert_int_eq(h.rope_scaling, LMQ_ROPE_PLAIN);
-    ck_assert_int_eq(h.tie, LMQ_TIE_UNSAID);
+    ck_assert_int_eq(h.tie, LMQ_TIE_UNSET);
     ck_assert_int_eq(h.bos, -1);
     ck_assert_uint_eq(h.n_eos, 0);
 }
@@ -129,7 +129,7 @@ START_TEST(null_is_as_good_as_absent)
     ck_assert_uint_eq(h.n_kv_heads, 4);
     ck_assert_uint_eq(h.head_dim, 16);
     ck_assert_double_eq(h.rope_theta, 10000);
-    ck_assert_int_eq(h.tie, LMQ_TIE_UNSAID);
+    ck_assert_int_eq(h.tie, LMQ_TIE_UNSET);
     ck_assert_str_eq(h.unsupported, "");
 }
 END_TEST
