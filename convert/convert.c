@@ -138,7 +138,7 @@ make_report(const struct lmq_plan *plan, const char *output, bool has_results,
     lmq_put(&report, "totals",
             describe_totals(plan, &totals, has_results, n_zeroed));
     lmq_put(&report, "tensors", tensors);
-    lmq_put(&report, "notes", lmq_describe_notes(checkpoint));
+    lmq_put(&report, "notes", lmq_describe_notes(checkpoint, &plan->notes));
     return report;
 }
 
@@ -210,7 +210,8 @@ is_quantized(const struct lmq_tensor *tensor)
 }
 
 static void
-note_quantized(struct lmq_checkpoint *checkpoint)
+note_quantized(const struct lmq_checkpoint *checkpoint,
+               struct lmq_notes *notes)
 {
     size_t n = 0, n_matrices = 0;
 
@@ -222,10 +223,10 @@ note_quantized(struct lmq_checkpoint *checkpoint)
         n += is_quantized(tensor);
     }
     if (n > 0)
-        lmq_checkpoint_note(checkpoint,
-                            "%zu of %zu matrices are quantized already: "
-                            "converting them again adds error to error",
-                            n, n_matrices);
+        lmq_notes_add(notes,
+                      "%zu of %zu matrices are quantized already: "
+                      "converting them again adds error to error",
+                      n, n_matrices);
 }
 
 /* Fewer bytes of padding than this are nobody's business. */
@@ -233,7 +234,7 @@ note_quantized(struct lmq_checkpoint *checkpoint)
 
 /* Tiles fill up short rows: without a word on it people wonder. */
 static void
-note_padding(struct lmq_checkpoint *checkpoint, const struct lmq_plan *plan)
+note_padding(struct lmq_plan *plan)
 {
     double stored = 0, needed = 0;
 
@@ -245,10 +246,10 @@ note_padding(struct lmq_checkpoint *checkpoint, const struct lmq_plan *plan)
         needed += (double)plan->sources[i]->n_elements;
     }
     if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
-        lmq_checkpoint_note(checkpoint,
-                            "rows are filled up to whole groups (%.0f %% "
-                            "more); --layout=rows is smaller",
-                            100 * (stored / needed - 1));
+        lmq_notes_add(&plan->notes,
+                      "rows are filled up to whole groups (%.0f %% "
+                      "more); --layout=rows is smaller",
+                      100 * (stored / needed - 1));
 }
 
 enum lmq_status
@@ -259,7 +260,7 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
 {
     static const struct lmq_convert_options no_options;
     struct lmq_convert_settings settings;
-    struct lmq_plan plan;
+    struct lmq_plan plan = {0};
 
     if (report != NULL)
         *report = NULL;
@@ -274,19 +275,23 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
         status = lmq_checkpoint_need_weights(checkpoint, err);
     if (status == LMQ_OK)
         status = lmq_convert_foresee(checkpoint,
-                                     options->forces_tokenizer != 0, err);
-    if (status != LMQ_OK)
+                                     options->forces_tokenizer != 0,
+                                     &plan.notes, err);
+    if (status != LMQ_OK) {
+        lmq_plan_free(&plan);
         return status;
+    }
     if (lmq_checkpoint_container(checkpoint) != NULL)
         status = check_container(checkpoint, options, progress, err);
-    note_quantized(checkpoint);
+    note_quantized(checkpoint, &plan.notes);
     if (status == LMQ_OK)
         status = lmq_plan_make(checkpoint, &settings, &plan, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, checkpoint->path);
+        lmq_plan_free(&plan);
         return status;
     }
-    note_padding(checkpoint, &plan);
+    note_padding(&plan);
     if (!options->is_dry_run)
         status = write_output(&plan, output, options, progress, report, err);
     else if (report != NULL)

@@ -20,22 +20,24 @@ usual_padding(size_t n_rows)
 }
 
 static void
-note_what_cannot_run(struct lmq_checkpoint *checkpoint)
+note_what_cannot_run(const struct lmq_checkpoint *checkpoint,
+                     struct lmq_notes *notes)
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
 
     if (checkpoint->has_model && h->unsupported[0] == '\0')
         return;
-    lmq_checkpoint_note(checkpoint,
-                        "cannot be run: %s is not understood; it can be "
-                        "inspected and compared",
-                        h->unsupported[0] == '\0' ? "the model"
-                                                  : h->unsupported);
+    lmq_notes_add(notes,
+                  "cannot be run: %s is not understood; it can be "
+                  "inspected and compared",
+                  h->unsupported[0] == '\0' ? "the model"
+                                            : h->unsupported);
 }
 
 static enum lmq_status
-check_kind(struct lmq_checkpoint *checkpoint, bool is_forced,
-           struct lmq_tokenizer **tokenizer, struct lmq_error *err)
+check_kind(const struct lmq_checkpoint *checkpoint, bool is_forced,
+           struct lmq_tokenizer **tokenizer, struct lmq_notes *notes,
+           struct lmq_error *err)
 {
     struct lmq_error why = {0};
     enum lmq_status status = lmq_tokenizer_open(
@@ -56,16 +58,16 @@ check_kind(struct lmq_checkpoint *checkpoint, bool is_forced,
         lmq_error_in(err, checkpoint->tokenizer_path);
         return status;
     }
-    lmq_checkpoint_note(checkpoint,
-                        "the tokenizer cannot be read (%.300s): text will "
-                        "need another one, by --tokenizer",
-                        why.message);
+    lmq_notes_add(notes,
+                  "the tokenizer cannot be read (%.300s): text will "
+                  "need another one, by --tokenizer",
+                  why.message);
     return LMQ_OK;
 }
 
 static enum lmq_status
-check_size(struct lmq_checkpoint *checkpoint, size_t n_tokens, bool is_forced,
-           struct lmq_error *err)
+check_size(const struct lmq_checkpoint *checkpoint, size_t n_tokens,
+           bool is_forced, struct lmq_notes *notes, struct lmq_error *err)
 {
     size_t n_rows = checkpoint->hparams.vocab_size;
 
@@ -81,37 +83,38 @@ check_size(struct lmq_checkpoint *checkpoint, size_t n_tokens, bool is_forced,
         return LMQ_ERR_FORMAT;
     }
     if (n_tokens > n_rows)
-        lmq_checkpoint_note(checkpoint,
-                            "the tokenizer has %zu tokens, the model only "
-                            "%zu: text cannot be computed with it",
-                            n_tokens, n_rows);
+        lmq_notes_add(notes,
+                      "the tokenizer has %zu tokens, the model only "
+                      "%zu: text cannot be computed with it",
+                      n_tokens, n_rows);
     else if (n_rows - n_tokens > usual_padding(n_rows))
-        lmq_checkpoint_note(checkpoint,
-                            "the tokenizer has only %zu tokens, the model "
-                            "%zu: it may belong to another model",
-                            n_tokens, n_rows);
+        lmq_notes_add(notes,
+                      "the tokenizer has only %zu tokens, the model "
+                      "%zu: it may belong to another model",
+                      n_tokens, n_rows);
     return LMQ_OK;
 }
 
 enum lmq_status
-lmq_convert_foresee(struct lmq_checkpoint *checkpoint, bool forces_tokenizer,
+lmq_convert_foresee(const struct lmq_checkpoint *checkpoint,
+                    bool forces_tokenizer, struct lmq_notes *notes,
                     struct lmq_error *err)
 {
     struct lmq_tokenizer *tokenizer = NULL;
 
-    note_what_cannot_run(checkpoint);
+    note_what_cannot_run(checkpoint, notes);
     if (checkpoint->n_blobs == 0) {
         if (checkpoint->has_model)
-            lmq_checkpoint_note(checkpoint,
-                                "there is no tokenizer: text will need one, "
-                                "by --tokenizer");
+            lmq_notes_add(notes,
+                          "there is no tokenizer: text will need one, "
+                          "by --tokenizer");
         return LMQ_OK;
     }
     enum lmq_status status =
-        check_kind(checkpoint, forces_tokenizer, &tokenizer, err);
+        check_kind(checkpoint, forces_tokenizer, &tokenizer, notes, err);
     if (status == LMQ_OK && tokenizer != NULL && checkpoint->has_model)
         status = check_size(checkpoint, lmq_tokenizer_size(tokenizer),
-                            forces_tokenizer, err);
+                            forces_tokenizer, notes, err);
     lmq_tokenizer_close(tokenizer);
     return status;
 }

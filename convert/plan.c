@@ -177,7 +177,8 @@ settle_head(struct lmq_plan *plan, struct lmq_error *err)
     struct lmq_tie_finding finding;
 
     plan->tie_rule = "";
-    enum lmq_status status = lmq_tie_find(plan->checkpoint, &finding, err);
+    enum lmq_status status =
+        lmq_tie_find(plan->checkpoint, &finding, &plan->notes, err);
     if (status != LMQ_OK || !finding.is_tied)
         return status;
     if (head == plan->n_records)
@@ -389,7 +390,8 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
               const struct lmq_convert_settings *settings,
               struct lmq_plan *plan, struct lmq_error *err)
 {
-    *plan = (struct lmq_plan){.checkpoint = checkpoint, .settings = *settings};
+    plan->checkpoint = checkpoint;
+    plan->settings = *settings;
     enum lmq_status status = add_records(plan, err);
     if (status == LMQ_OK)
         status = settle_head(plan, err);
@@ -400,8 +402,6 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
                                 plan->n_contents, &plan->layout, err);
     if (status == LMQ_OK)
         status = set_flags(plan, err);
-    if (status != LMQ_OK)
-        lmq_plan_free(plan);
     return status;
 }
 
@@ -414,5 +414,6 @@ lmq_plan_free(struct lmq_plan *plan)
     free(plan->owned);
     free(plan->contents);
     free((void *)plan->sources);
+    lmq_notes_free(&plan->notes);
     *plan = (struct lmq_plan){0};
 }

@@ -28,6 +28,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
 
 struct lmq_plan {
     struct lmq_checkpoint *checkpoint;
+    struct lmq_notes notes; /* of this conversion */
     struct lmq_convert_settings settings;
     struct lmq_record *records;
     const struct lmq_tensor **sources; /* of each record; NULL for an alias
@@ -40,6 +41,8 @@ struct lmq_plan {
     const char *tie_rule; /* "configuration", "absence", "contents", or "" */
 };
 
+/* *plan is all zero, but for notes that it may have already. To be freed even
+ * if this fails. */
 enum lmq_status lmq_plan_make(struct lmq_checkpoint *checkpoint,
                               const struct lmq_convert_settings *settings,
                               struct lmq_plan *plan, struct lmq_error *err);

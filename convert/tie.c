@@ -56,7 +56,7 @@ fail_contradiction(const struct lmq_tensor *head, struct lmq_error *err)
 
 enum lmq_status
 lmq_tie_find(struct lmq_checkpoint *checkpoint, struct lmq_tie_finding *finding,
-             struct lmq_error *err)
+             struct lmq_notes *notes, struct lmq_error *err)
 {
     const struct lmq_tensor *embedding = lmq_checkpoint_find(
         checkpoint, LMQ_ROLE_EMBEDDING, LMQ_PART_WEIGHT, -1);
@@ -72,10 +72,10 @@ lmq_tie_find(struct lmq_checkpoint *checkpoint, struct lmq_tie_finding *finding,
         *finding = (struct lmq_tie_finding){
             true, declared == LMQ_TIE_YES ? "configuration" : "absence"};
         if (declared == LMQ_TIE_NO)
-            lmq_checkpoint_note(checkpoint,
-                                "the configuration says that the head is not "
-                                "tied, but there is none: the embedding "
-                                "serves as head");
+            lmq_notes_add(notes,
+                          "the configuration says that the head is not "
+                          "tied, but there is none: the embedding "
+                          "serves as head");
         return LMQ_OK;
     }
     if (lmq_checkpoint_is_tied(checkpoint)) {
@@ -89,10 +89,10 @@ lmq_tie_find(struct lmq_checkpoint *checkpoint, struct lmq_tie_finding *finding,
     if (is_equal) {
         *finding = (struct lmq_tie_finding){true, "contents"};
         if (declared == LMQ_TIE_NO)
-            lmq_checkpoint_note(checkpoint,
-                                "the configuration says that the head is not "
-                                "tied, but it equals the embedding: stored "
-                                "once");
+            lmq_notes_add(notes,
+                          "the configuration says that the head is not "
+                          "tied, but it equals the embedding: stored "
+                          "once");
     } else if (declared == LMQ_TIE_YES) {
         return fail_contradiction(head, err);
     }

@@ -20,6 +20,7 @@ struct lmq_tie_finding {
  */
 enum lmq_status lmq_tie_find(struct lmq_checkpoint *checkpoint,
                              struct lmq_tie_finding *finding,
+                             struct lmq_notes *notes,
                              struct lmq_error *err);
 
 #endif

@@ -25,15 +25,24 @@ lmq_describe_dims(const uint64_t *dims, uint32_t n_dims)
     return shape;
 }
 
+static void
+append_notes(const struct lmq_notes *notes, json_t **array)
+{
+    for (size_t i = 0; i < notes->n; i++)
+        lmq_append(array, lmq_json_text(notes->texts[i]));
+    if (notes->has_lost)
+        lmq_append(array, NULL);
+}
+
 json_t *
-lmq_describe_notes(const struct lmq_checkpoint *checkpoint)
+lmq_describe_notes(const struct lmq_checkpoint *checkpoint,
+                   const struct lmq_notes *own)
 {
     json_t *notes = json_array();
 
-    for (size_t i = 0; i < checkpoint->n_notes; i++)
-        lmq_append(&notes, lmq_json_text(checkpoint->notes[i]));
-    if (checkpoint->has_lost_note)
-        lmq_append(&notes, NULL);
+    append_notes(&checkpoint->notes, &notes);
+    if (own != NULL)
+        append_notes(own, &notes);
     return notes;
 }
 
@@ -393,7 +402,7 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
         }
         lmq_put(&json, "tensors", tensors);
     }
-    lmq_put(&json, "notes", lmq_describe_notes(checkpoint));
+    lmq_put(&json, "notes", lmq_describe_notes(checkpoint, NULL));
     if (status != LMQ_OK) {
         json_decref(json);
         lmq_error_in(err, checkpoint->path);

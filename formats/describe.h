@@ -11,7 +11,9 @@
 #include "formats/lmq/lmq.h"
 
 json_t *lmq_describe_dims(const uint64_t *dims, uint32_t n_dims);
-json_t *lmq_describe_notes(const struct lmq_checkpoint *checkpoint);
+/* Those of opening the checkpoint, then those of the operation (or NULL). */
+json_t *lmq_describe_notes(const struct lmq_checkpoint *checkpoint,
+                           const struct lmq_notes *own);
 
 /* The hyper-parameters, or {"architecture", "unsupported"}. */
 json_t *lmq_describe_model(const struct lmq_checkpoint *checkpoint);

@@ -140,6 +140,7 @@ struct bench {
     int rounds;
     size_t n_prefill, n_decode;
     int32_t *tokens;
+    struct lmq_notes notes;
     double prefill, decode; /* seconds */
 };
 
@@ -214,26 +215,25 @@ measure_decode(struct bench *bench, struct lmq_error *err)
 
 /* A model that has learned its positions has no more of them. */
 static void
-shorten(const struct lmq_model *model, struct lmq_checkpoint *checkpoint,
-        const char *what, size_t *n_tokens)
+shorten(struct bench *bench, const char *what, size_t *n_tokens)
 {
+    const struct lmq_model *model = bench->model;
     size_t most = model->positions.n_rows;
 
     if (model->hparams.positions != LMQ_POSITIONS_LEARNED || *n_tokens <= most)
         return;
-    lmq_checkpoint_note(checkpoint,
-                        "%s is measured with %zu tokens in place of %zu: the "
-                        "model has learned no more positions",
-                        what, most, *n_tokens);
+    lmq_notes_add(&bench->notes,
+                  "%s is measured with %zu tokens in place of %zu: the "
+                  "model has learned no more positions",
+                  what, most, *n_tokens);
     *n_tokens = most;
 }
 
 static enum lmq_status
-prepare(struct bench *bench, struct lmq_checkpoint *checkpoint,
-        struct lmq_error *err)
+prepare(struct bench *bench, struct lmq_error *err)
 {
-    shorten(bench->model, checkpoint, "prefill", &bench->n_prefill);
-    shorten(bench->model, checkpoint, "decode", &bench->n_decode);
+    shorten(bench, "prefill", &bench->n_prefill);
+    shorten(bench, "decode", &bench->n_decode);
     size_t n = bench->n_prefill > bench->n_decode ? bench->n_prefill
                                                   : bench->n_decode;
     struct lmq_session_options session = {
@@ -332,7 +332,7 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
     lmq_put(&limits, "fp32_flops_per_s",
             lmq_json_number(bench->probe.best.f32_flops));
     lmq_put(&json, "limits", limits);
-    lmq_put(&json, "notes", lmq_describe_notes(checkpoint));
+    lmq_put(&json, "notes", lmq_describe_notes(checkpoint, &bench->notes));
     return json;
 }
 
@@ -366,7 +366,7 @@ lmq_bench(const char *path, const struct lmq_open_options *open,
     status = lmq_model_open(checkpoint, &bench.model, err);
     double load_seconds = lmq_clock_seconds() - start;
     if (status == LMQ_OK)
-        status = prepare(&bench, checkpoint, err);
+        status = prepare(&bench, err);
     if (status == LMQ_OK)
         status = measure_prefill(&bench, err);
     if (status == LMQ_OK)
@@ -375,6 +375,7 @@ lmq_bench(const char *path, const struct lmq_open_options *open,
         status = lmq_report_finish(
             make_report(&bench, checkpoint, load_seconds), report, err);
     lmq_mem_free(bench.probe.memory);
+    lmq_notes_free(&bench.notes);
     free(bench.tokens);
     lmq_session_free(bench.session);
     lmq_model_close(bench.model);

@@ -30,7 +30,8 @@ static const struct {
                               const char *output,
                               const struct lmq_export_options *options,
                               const struct lmq_progress *progress,
-                              json_t **report, struct lmq_error *err);
+                              json_t **report, struct lmq_notes *notes,
+                              struct lmq_error *err);
 } exporters[] = {
     {"gguf", false, check_file, lmq_export_gguf},
     {"llama2c", false, check_file, lmq_export_llama2c},
@@ -60,7 +61,8 @@ check_source(const struct lmq_checkpoint *checkpoint,
 
 /* Elements are read as float32, whatever the exporter makes of them. */
 static void
-tell_of_doubles(struct lmq_checkpoint *checkpoint, json_t **report)
+tell_of_doubles(const struct lmq_checkpoint *checkpoint, json_t **report,
+                struct lmq_notes *notes)
 {
     size_t n = 0;
 
@@ -68,15 +70,16 @@ tell_of_doubles(struct lmq_checkpoint *checkpoint, json_t **report)
         n += checkpoint->tensors[i].dtype == LMQ_DTYPE_F64;
     if (n == 0)
         return;
-    lmq_checkpoint_note(checkpoint,
-                        "tensors of float64 that were rounded to float32: "
-                        "%zu",
-                        n);
+    lmq_notes_add(notes,
+                  "tensors of float64 that were rounded to float32: "
+                  "%zu",
+                  n);
     lmq_put(report, "is_lossless", json_false());
 }
 
 static void
-add_totals(const struct lmq_checkpoint *checkpoint, json_t **report)
+add_totals(const struct lmq_checkpoint *checkpoint,
+           const struct lmq_notes *notes, json_t **report)
 {
     uint64_t n_parameters = 0, input = 0, output = 0;
     json_t *file;
@@ -93,7 +96,7 @@ add_totals(const struct lmq_checkpoint *checkpoint, json_t **report)
     lmq_put(report, "parameters", lmq_json_size(n_parameters));
     lmq_put(report, "input_bytes", lmq_json_size(input));
     lmq_put(report, "output_bytes", lmq_json_size(output));
-    lmq_put(report, "notes", lmq_describe_notes(checkpoint));
+    lmq_put(report, "notes", lmq_describe_notes(checkpoint, notes));
 }
 
 static size_t
@@ -112,6 +115,8 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
            const struct lmq_progress *progress, struct lmq_report **report,
            struct lmq_error *err)
 {
+    struct lmq_notes notes = {0};
+
     if (report != NULL)
         *report = NULL;
     if (options == NULL || options->to == NULL)
@@ -138,15 +143,17 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
     status = check_source(checkpoint, options, progress, err);
     if (status == LMQ_OK)
         status = exporters[found].export(checkpoint, output, options, progress,
-                                         &json, err);
+                                         &json, &notes, err);
     if (status != LMQ_OK) {
         if (status != LMQ_ERR_ARG) /* that is about the options */
             lmq_error_in(err, checkpoint->path);
         json_decref(json);
+        lmq_notes_free(&notes);
         return status;
     }
-    tell_of_doubles(checkpoint, &json);
-    add_totals(checkpoint, &json);
+    tell_of_doubles(checkpoint, &json, &notes);
+    add_totals(checkpoint, &notes, &json);
+    lmq_notes_free(&notes);
     if (report != NULL)
         return lmq_report_finish(json, report, err);
     json_decref(json);

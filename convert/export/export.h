@@ -16,23 +16,25 @@
  *   type          of the weights, as the format calls it
  *   is_lossless   every weight is bit for bit what the checkpoint gives
  *
- * and what only it knows. Remarks go to the checkpoint's notes.
+ * and what only it knows. Remarks go to `notes`.
  */
 enum lmq_status lmq_export_gguf(struct lmq_checkpoint *checkpoint,
                                 const char *output,
                                 const struct lmq_export_options *options,
                                 const struct lmq_progress *progress,
-                                json_t **report, struct lmq_error *err);
+                                json_t **report, struct lmq_notes *notes,
+                                struct lmq_error *err);
 enum lmq_status lmq_export_llama2c(struct lmq_checkpoint *checkpoint,
                                    const char *output,
                                    const struct lmq_export_options *options,
                                    const struct lmq_progress *progress,
-                                   json_t **report, struct lmq_error *err);
+                                   json_t **report, struct lmq_notes *notes,
+                                   struct lmq_error *err);
 enum lmq_status
 lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
                        const struct lmq_export_options *options,
                        const struct lmq_progress *progress, json_t **report,
-                       struct lmq_error *err);
+                       struct lmq_notes *notes, struct lmq_error *err);
 
 /* Whether the folder can be written; to be asked before the work. */
 enum lmq_status

@@ -95,7 +95,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
     enum lmq_status status =
         lmq_gguf_put_vocab(builder, &vocab, note, sizeof(note), err);
     if (note[0] != '\0')
-        lmq_checkpoint_note(plan->checkpoint, "%s", note);
+        lmq_notes_add(plan->notes, "%s", note);
     add_infos(builder, plan);
     lmq_gguf_build_end(builder, plan->n_targets);
     if (status == LMQ_OK && builder->has_failed)
@@ -130,10 +130,10 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t **report)
     }
     size_t n_rounded = json_array_size(rounded);
     if (n_rounded > 0)
-        lmq_checkpoint_note(plan->checkpoint,
-                            "%zu tensor%s rounded: %.1f dB signal to noise",
-                            n_rounded, n_rounded == 1 ? " is" : "s are",
-                            lmq_quant_snr_db(sum_sq, err_sq));
+        lmq_notes_add(plan->notes,
+                      "%zu tensor%s rounded: %.1f dB signal to noise",
+                      n_rounded, n_rounded == 1 ? " is" : "s are",
+                      lmq_quant_snr_db(sum_sq, err_sq));
     lmq_put(report, "type",
             json_string(lmq_gguf_stored_types[plan->mostly].name));
     lmq_put(report, "architecture", json_string(plan->family->gguf.name));
@@ -181,7 +181,7 @@ enum lmq_status
 lmq_export_gguf(struct lmq_checkpoint *checkpoint, const char *output,
                 const struct lmq_export_options *options,
                 const struct lmq_progress *progress, json_t **report,
-                struct lmq_error *err)
+                struct lmq_notes *notes, struct lmq_error *err)
 {
     struct lmq_gguf_plan *plan = calloc(1, sizeof(*plan));
     struct lmq_gguf_builder front = {0};
@@ -189,7 +189,7 @@ lmq_export_gguf(struct lmq_checkpoint *checkpoint, const char *output,
     if (plan == NULL)
         return lmq_fail_nomem(err);
     enum lmq_status status =
-        lmq_gguf_plan_make(checkpoint, options->type, plan, err);
+        lmq_gguf_plan_make(checkpoint, options->type, plan, notes, err);
     if (status == LMQ_OK)
         status = build_front(plan, &front, err);
     if (status == LMQ_OK)

@@ -48,6 +48,7 @@ struct lmq_gguf_target {
 
 struct lmq_gguf_plan {
     struct lmq_checkpoint *checkpoint;
+    struct lmq_notes *notes; /* the caller's */
     const struct lmq_family *family;
     struct lmq_hparams written; /* the description as the keys hold it */
     double near[LMQ_MAX_ROPE_FACTORS], far[LMQ_MAX_ROPE_FACTORS];
@@ -61,6 +62,7 @@ struct lmq_gguf_plan {
 enum lmq_status lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint,
                                    const char *type,
                                    struct lmq_gguf_plan *plan,
+                                   struct lmq_notes *notes,
                                    struct lmq_error *err);
 void lmq_gguf_plan_free(struct lmq_gguf_plan *plan);
 

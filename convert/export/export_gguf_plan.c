@@ -379,12 +379,12 @@ fit_window(struct lmq_gguf_plan *plan)
         (plan->family->gguf.keys & LMQ_GGUF_WINDOW) != 0)
         return;
     if (h->sliding_window < h->context) {
-        lmq_checkpoint_note(plan->checkpoint,
-                            "GGUF's '%s' has no window: the context is cut "
-                            "from %u to %u tokens, up to which the window "
-                            "changes nothing",
-                            plan->family->gguf.name, h->context,
-                            h->sliding_window);
+        lmq_notes_add(plan->notes,
+                      "GGUF's '%s' has no window: the context is cut "
+                      "from %u to %u tokens, up to which the window "
+                      "changes nothing",
+                      plan->family->gguf.name, h->context,
+                      h->sliding_window);
         h->context = h->sliding_window;
     }
     h->sliding_window = 0;
@@ -437,12 +437,12 @@ note_gelu(struct lmq_gguf_plan *plan)
     enum lmq_activation is = plan->written.activation;
 
     if (is != wanted)
-        lmq_checkpoint_note(plan->checkpoint,
-                            "GGUF's '%s' means the %s GELU, the model has the "
-                            "%s one",
-                            plan->family->gguf.name,
-                            wanted == LMQ_ACTIVATION_GELU ? "exact" : "tanh",
-                            is == LMQ_ACTIVATION_GELU ? "exact" : "tanh");
+        lmq_notes_add(plan->notes,
+                      "GGUF's '%s' means the %s GELU, the model has the "
+                      "%s one",
+                      plan->family->gguf.name,
+                      wanted == LMQ_ACTIVATION_GELU ? "exact" : "tanh",
+                      is == LMQ_ACTIVATION_GELU ? "exact" : "tanh");
 }
 
 static void
@@ -510,9 +510,7 @@ check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
                           plan->family->gguf.name, difference);
     if (status == LMQ_ERR_UNSUPPORTED)
         lmq_hint(err, "--to=safetensors can say what this model is");
-    for (size_t i = 0; i < reread.n_notes; i++)
-        free(reread.notes[i]);
-    free(reread.notes);
+    lmq_notes_free(&reread.notes);
     if (status == LMQ_OK)
         note_gelu(plan);
     return status;
@@ -522,7 +520,8 @@ check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
 
 enum lmq_status
 lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
-                   struct lmq_gguf_plan *plan, struct lmq_error *err)
+                   struct lmq_gguf_plan *plan, struct lmq_notes *notes,
+                   struct lmq_error *err)
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
     enum lmq_gguf_stored wanted = LMQ_GGUF_STORED_F32;
@@ -531,6 +530,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
 
     memset(plan, 0, sizeof(*plan));
     plan->checkpoint = checkpoint;
+    plan->notes = notes;
     if (status != LMQ_OK)
         return status;
     if (!checkpoint->has_model || h->unsupported[0] != '\0')

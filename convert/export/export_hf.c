@@ -168,8 +168,9 @@ make_own_config(const struct lmq_checkpoint *checkpoint)
 }
 
 enum lmq_status
-lmq_hf_words_find(struct lmq_checkpoint *checkpoint, const char *type,
-                  struct lmq_hf_words *words, struct lmq_error *err)
+lmq_hf_words_find(const struct lmq_checkpoint *checkpoint, const char *type,
+                  struct lmq_hf_words *words, struct lmq_notes *notes,
+                  struct lmq_error *err)
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
     const struct lmq_family *family = lmq_family_find(h->architecture);
@@ -177,8 +178,8 @@ lmq_hf_words_find(struct lmq_checkpoint *checkpoint, const char *type,
 
     *words = (struct lmq_hf_words){0};
     if (!checkpoint->has_model) {
-        lmq_checkpoint_note(checkpoint, "there is no model, so no config.json "
-                                        "is written: tensors only");
+        lmq_notes_add(notes, "there is no model, so no config.json "
+                                  "is written: tensors only");
         return LMQ_OK;
     }
     if (family != NULL && family->hf.names != LMQ_NAMES_NONE &&
@@ -206,11 +207,11 @@ lmq_hf_words_find(struct lmq_checkpoint *checkpoint, const char *type,
     }
     if (words->config == NULL) {
         words->config = make_own_config(checkpoint);
-        lmq_checkpoint_note(checkpoint,
-                            "'%s' is not written in Hugging Face's words: "
-                            "names and config.json are lmquant's own, which "
-                            "other programs do not understand",
-                            h->architecture);
+        lmq_notes_add(notes,
+                      "'%s' is not written in Hugging Face's words: "
+                      "names and config.json are lmquant's own, which "
+                      "other programs do not understand",
+                      h->architecture);
     }
     lmq_put(&words->config, "torch_dtype", json_string(type));
     return words->config == NULL ? lmq_fail_nomem(err) : LMQ_OK;

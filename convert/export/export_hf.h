@@ -22,8 +22,9 @@ struct lmq_hf_words {
  * names stay canonical and config.json has the description itself, which only
  * lmquant understands; a note says so. `type` is the weights' ("float32").
  */
-enum lmq_status lmq_hf_words_find(struct lmq_checkpoint *checkpoint,
+enum lmq_status lmq_hf_words_find(const struct lmq_checkpoint *checkpoint,
                                   const char *type, struct lmq_hf_words *words,
+                                  struct lmq_notes *notes,
                                   struct lmq_error *err);
 void lmq_hf_words_free(struct lmq_hf_words *words);
 

@@ -56,6 +56,7 @@ struct item {
 
 struct export {
     struct lmq_checkpoint *checkpoint;
+    struct lmq_notes *notes;
     struct lmq_output *output;
     struct item *items;
     size_t n_items, capacity;
@@ -520,23 +521,23 @@ write_all(const struct export *export, const struct lmq_export_options *options,
 /* ---- All of it ---- */
 
 static void
-add_notes(struct export *export)
+add_notes(const struct export *export)
 {
-    struct lmq_checkpoint *checkpoint = export->checkpoint;
+    const struct lmq_checkpoint *checkpoint = export->checkpoint;
 
     if (export->n_quantized > 0)
-        lmq_checkpoint_note(checkpoint,
-                            "%zu matrices were quantized for this, by search",
-                            export->n_quantized);
+        lmq_notes_add(export->notes,
+                      "%zu matrices were quantized for this, by search",
+                      export->n_quantized);
     if (export->group < LMQ_GROUP_MIN)
-        lmq_checkpoint_note(checkpoint,
-                            "the rows of this model allow only groups of %u: "
-                            "%.2g bits a weight",
-                            export->group, 8 + 32 / (double)export->group);
+        lmq_notes_add(export->notes,
+                      "the rows of this model allow only groups of %u: "
+                      "%.2g bits a weight",
+                      export->group, 8 + 32 / (double)export->group);
     if (checkpoint->hparams.bos != 1)
-        lmq_checkpoint_note(checkpoint,
-                            "llama2.c begins every text with token 1, this "
-                            "model with another or none");
+        lmq_notes_add(export->notes,
+                      "llama2.c begins every text with token 1, this "
+                      "model with another or none");
 }
 
 /* Both files or none; the model comes last: then all is there. */
@@ -559,9 +560,9 @@ enum lmq_status
 lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
                    const struct lmq_export_options *options,
                    const struct lmq_progress *progress, json_t **report,
-                   struct lmq_error *err)
+                   struct lmq_notes *notes, struct lmq_error *err)
 {
-    struct export export = {.checkpoint = checkpoint};
+    struct export export = {.checkpoint = checkpoint, .notes = notes};
     struct lmq_vocab_file vocab = {0};
 
     if (options->type != NULL)
@@ -569,7 +570,8 @@ lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
                         "--type: llama2c is int8, there is no type to choose");
     enum lmq_status status = plan(&export, err);
     if (status == LMQ_OK)
-        status = lmq_vocab_file_prepare(checkpoint, output, &vocab, err);
+        status = lmq_vocab_file_prepare(checkpoint, output, &vocab, notes,
+                                        err);
     if (status == LMQ_OK)
         status = lmq_output_create(output, export.size, options->replaces != 0,
                                    &checkpoint->originals, &export.output,

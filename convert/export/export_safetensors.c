@@ -75,6 +75,7 @@ struct part {
 
 struct export {
     struct lmq_checkpoint *checkpoint;
+    struct lmq_notes *notes;
     const struct lmq_export_options *options;
     const struct type *type;
     const char *folder;
@@ -332,10 +333,10 @@ add_tokenizer(struct export *export, struct lmq_error *err)
         is_found = is_found || strcmp(name, "tokenizer.json") == 0 ||
                    strcmp(name, "tokenizer.model") == 0;
         if (!is_free_name(name)) {
-            lmq_checkpoint_note(checkpoint,
-                                "the tokenizer's file '%s' is left out: a "
-                                "file of this name would mean something else",
-                                blob->name);
+            lmq_notes_add(export->notes,
+                          "the tokenizer's file '%s' is left out: a "
+                          "file of this name would mean something else",
+                          blob->name);
             continue;
         }
         char *copy = malloc(blob->size + 1);
@@ -344,9 +345,9 @@ add_tokenizer(struct export *export, struct lmq_error *err)
         status = add_part(export, name, copy, blob->size, err);
     }
     if (!is_found)
-        lmq_checkpoint_note(checkpoint,
-                            "the tokenizer comes along in a form that is not "
-                            "looked for in a folder: name it by --tokenizer");
+        lmq_notes_add(export->notes,
+                      "the tokenizer comes along in a form that is not "
+                      "looked for in a folder: name it by --tokenizer");
     return status;
 }
 
@@ -535,10 +536,10 @@ note_leftovers(const struct export *export, struct lmq_error *err)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (lmq_hf_has_file(export->folder, names[i], &status, err) &&
             !is_part(export, names[i]))
-            lmq_checkpoint_note(export->checkpoint,
-                                "%s was in the folder before and stays: it "
-                                "may belong to another model",
-                                names[i]);
+            lmq_notes_add(export->notes,
+                          "%s was in the folder before and stays: it "
+                          "may belong to another model",
+                          names[i]);
     return status;
 }
 
@@ -670,15 +671,15 @@ enum lmq_status
 lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
                        const struct lmq_export_options *options,
                        const struct lmq_progress *progress, json_t **report,
-                       struct lmq_error *err)
+                       struct lmq_notes *notes, struct lmq_error *err)
 {
-    struct export export = {.checkpoint = checkpoint, .options = options,
-                            .folder = output, .is_exact = true};
+    struct export export = {.checkpoint = checkpoint, .notes = notes,
+                            .options = options, .folder = output, .is_exact = true};
     enum lmq_status status = choose_type(&export, err);
 
     if (status == LMQ_OK)
         status = lmq_hf_words_find(checkpoint, export.type->torch,
-                                   &export.words, err);
+                                   &export.words, notes, err);
     if (status == LMQ_OK)
         status = add_entries(&export, err);
     if (status == LMQ_OK)

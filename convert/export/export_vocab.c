@@ -68,8 +68,9 @@ compare_with(const char *path, const struct lmq_buffer *wanted, bool *is,
 }
 
 enum lmq_status
-lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint, const char *output,
-                       struct lmq_vocab_file *file, struct lmq_error *err)
+lmq_vocab_file_prepare(const struct lmq_checkpoint *checkpoint,
+                       const char *output, struct lmq_vocab_file *file,
+                       struct lmq_notes *notes, struct lmq_error *err)
 {
     bool is_made;
     enum lmq_status status =
@@ -78,11 +79,11 @@ lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint, const char *output,
     if (status != LMQ_OK)
         return status;
     if (!is_made) {
-        lmq_checkpoint_note(checkpoint,
-                            "no " NAME " is written: the tokenizer is %s",
-                            checkpoint->n_blobs == 0
-                                ? "not there"
-                                : "none that llama2.c can have");
+        lmq_notes_add(notes,
+                      "no " NAME " is written: the tokenizer is %s",
+                      checkpoint->n_blobs == 0
+                          ? "not there"
+                          : "none that llama2.c can have");
         return LMQ_OK;
     }
     char *path = path_beside(output);
@@ -96,9 +97,9 @@ lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK && is_there)
         status = compare_with(path, &file->bytes, &is_same, err);
     if (status == LMQ_OK && !is_same)
-        lmq_checkpoint_note(checkpoint,
-                            "the " NAME " beside the output is another one "
-                            "and stays: it does not belong to this model");
+        lmq_notes_add(notes,
+                      "the " NAME " beside the output is another one "
+                      "and stays: it does not belong to this model");
     free(path);
     return status;
 }

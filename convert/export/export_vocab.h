@@ -20,9 +20,10 @@ struct lmq_vocab_file {
  * tokenizer that the checkpoint carries. Where there is none, or another file
  * stands there already, nothing will be written and a note says so.
  */
-enum lmq_status lmq_vocab_file_prepare(struct lmq_checkpoint *checkpoint,
+enum lmq_status lmq_vocab_file_prepare(const struct lmq_checkpoint *checkpoint,
                                        const char *output,
                                        struct lmq_vocab_file *file,
+                                       struct lmq_notes *notes,
                                        struct lmq_error *err);
 
 /* Written, but not committed; *output is NULL if nothing is to be written. */

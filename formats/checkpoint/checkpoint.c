@@ -193,23 +193,11 @@ lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
 void
 lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format, ...)
 {
-    char text[512];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    lmq_notes_add_list(&checkpoint->notes, format, args);
     va_end(args);
-    if (lmq_mem_grow(&checkpoint->notes, &checkpoint->notes_capacity,
-                     checkpoint->n_notes + 1,
-                     sizeof(*checkpoint->notes)) != 0) {
-        checkpoint->has_lost_note = true;
-        return;
-    }
-    char *note = strdup(text);
-    if (note != NULL)
-        checkpoint->notes[checkpoint->n_notes++] = note;
-    else
-        checkpoint->has_lost_note = true;
 }
 
 static int
@@ -276,13 +264,11 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
     }
     for (size_t i = 0; i < checkpoint->n_sources; i++)
         free(checkpoint->sources[i].path);
-    for (size_t i = 0; i < checkpoint->n_notes; i++)
-        free(checkpoint->notes[i]);
     free(checkpoint->sources);
     free(checkpoint->tensors);
     free(checkpoint->files);
     free(checkpoint->blobs);
-    free(checkpoint->notes);
+    lmq_notes_free(&checkpoint->notes);
     lmq_originals_free(&checkpoint->originals);
     free(checkpoint->tokenizer_path);
     free(checkpoint->path);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "base/notes.h"
 #include "base/output.h"
 #include "formats/checkpoint/blob.h"
 #include "formats/model/hparams.h"
@@ -116,9 +117,7 @@ struct lmq_checkpoint {
                                owned */
     size_t n_blobs, blobs_capacity;
     char *tokenizer_path; /* of the one that was given, or NULL */
-    char **notes; /* what was assumed or left out, a sentence each */
-    size_t n_notes, notes_capacity;
-    bool has_lost_note; /* for lack of memory; reports fail then */
+    struct lmq_notes notes; /* of opening it; never of what is done with it */
     void *state; /* the format's own */
 };
 

@@ -707,16 +707,14 @@ START_TEST(descriptions_of_llamas_relatives_go_there_and_back)
         }
         checkpoint->tensors = tensors;
         ck_assert_int_eq(lmq_hf_words_find(checkpoint, "float32", &words,
-                                           &err),
+                                           &checkpoint->notes, &err),
                          LMQ_OK);
         ck_assert_msg(words.family != NULL, "%zu: %s", i,
                       checkpoint->hparams.architecture);
         ck_assert_int_eq(words.norms_less_one,
                          checkpoint->source.norms_less_one);
         lmq_hf_words_free(&words);
-        for (size_t j = 0; j < checkpoint->n_notes; j++)
-            free(checkpoint->notes[j]);
-        free(checkpoint->notes);
+        lmq_notes_free(&checkpoint->notes);
         free(checkpoint);
     }
 }

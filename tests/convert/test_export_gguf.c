@@ -205,7 +205,7 @@ START_TEST(every_family_comes_back)
                       family->name, most);
         struct lmq_checkpoint *checkpoint =
             open_checkpoint(in_folder("f.gguf"));
-        ck_assert_uint_eq(checkpoint->n_notes, 0);
+        ck_assert_uint_eq(checkpoint->notes.n, 0);
         lmq_checkpoint_close(checkpoint);
     }
     family_free(model);

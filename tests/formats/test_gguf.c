@@ -52,8 +52,8 @@ save_llama(const struct build_model *model, uint32_t version, const char *path)
 static bool
 has_note(const struct lmq_checkpoint *checkpoint, const char *text)
 {
-    for (size_t i = 0; i < checkpoint->n_notes; i++)
-        if (strstr(checkpoint->notes[i], text) != NULL)
+    for (size_t i = 0; i < checkpoint->notes.n; i++)
+        if (strstr(checkpoint->notes.texts[i], text) != NULL)
             return true;
     return false;
 }

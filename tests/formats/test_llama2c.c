@@ -203,7 +203,7 @@ START_TEST(the_tokenizer_beside_the_file_comes_along)
         open_checkpoint(in_folder("model.bin"));
     ck_assert_uint_eq(checkpoint->n_blobs, 1);
     ck_assert_str_eq(checkpoint->blobs[0].name, "tokenizer.bin");
-    ck_assert_uint_eq(checkpoint->n_notes, 1);
+    ck_assert_uint_eq(checkpoint->notes.n, 1);
     lmq_checkpoint_close(checkpoint);
     bytes_free(&bytes);
 }
@@ -248,7 +248,7 @@ START_TEST(groups_of_version_2_run_over_the_flattened_matrix)
             free(y);
         }
         ck_assert_ptr_nonnull(strstr(b->variant, "version 2, groups of"));
-        ck_assert_uint_eq(b->n_notes, 0);
+        ck_assert_uint_eq(b->notes.n, 0);
         lmq_checkpoint_close(a);
         lmq_checkpoint_close(b);
         bytes_free(&v1);

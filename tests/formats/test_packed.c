@@ -161,10 +161,10 @@ START_TEST(scales_come_for_all_for_rows_and_for_blocks)
         struct lmq_checkpoint *checkpoint =
             open_checkpoint(save_model(&folder, cases[c].config));
         ck_assert_uint_eq(checkpoint->n_tensors, 2);
-        ck_assert_uint_eq(checkpoint->n_notes, 2);
-        ck_assert_msg(strstr(checkpoint->notes[0], cases[c].note) != NULL,
-                      "%zu: %s", c, checkpoint->notes[0]);
-        ck_assert_str_eq(checkpoint->notes[1],
+        ck_assert_uint_eq(checkpoint->notes.n, 2);
+        ck_assert_msg(strstr(checkpoint->notes.texts[0], cases[c].note) != NULL,
+                      "%zu: %s", c, checkpoint->notes.texts[0]);
+        ck_assert_str_eq(checkpoint->notes.texts[1],
                          "scales of activations that are left out: 1");
         assert_scaled(checkpoint, bytes, numbers, cases[c].block_rows,
                       cases[c].block_cols, cases[c].n_cols, &random);

@@ -417,8 +417,8 @@ START_TEST(empty_tensors_are_left_out_with_a_note)
             4));
 
     ck_assert_uint_eq(checkpoint->n_tensors, 1);
-    ck_assert_uint_ge(checkpoint->n_notes, 1);
-    ck_assert_ptr_nonnull(strstr(checkpoint->notes[checkpoint->n_notes - 1],
+    ck_assert_uint_ge(checkpoint->notes.n, 1);
+    ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[checkpoint->notes.n - 1],
                                  "'none' is left out: it is empty"));
     lmq_checkpoint_close(checkpoint);
 }

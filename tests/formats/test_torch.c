@@ -271,7 +271,7 @@ START_TEST(a_training_checkpoint_describes_its_model)
     save_training(meta, in_folder("ckpt.pt"), BUILD_F32);
     assert_same_model(in_folder("st"), in_folder("ckpt.pt"));
     struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("ckpt.pt"));
-    ck_assert_ptr_nonnull(strstr(checkpoint->notes[0], "'iter_num'"));
+    ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[0], "'iter_num'"));
     lmq_checkpoint_close(checkpoint);
     build_free(meta);
     build_free(model);
@@ -398,7 +398,7 @@ START_TEST(a_bare_file_needs_a_description)
     save_torch(meta, BUILD_F32, path);
     struct lmq_checkpoint *checkpoint = open_checkpoint(path);
     ck_assert(!checkpoint->has_model);
-    ck_assert_ptr_nonnull(strstr(checkpoint->notes[0], "--config"));
+    ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[0], "--config"));
     lmq_checkpoint_close(checkpoint);
     /* Either kind will do. */
     save_params(meta, in_folder("some.json"));
