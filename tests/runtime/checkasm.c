@@ -2,8 +2,10 @@
  * checkasm.c - are the kernels of every instruction set equal to plain C, bit
  * for bit, and do they stay inside their arrays? With --bench, how fast?
  *
- *   checkasm [--seed N] [--bench] [--threads N]
+ *   checkasm [--list] [--function NAME] [--isa NAME] [--bench] [--seed N] ...
  *
+ * Each function starts from the seed again, so that a failure comes back when
+ * that function is checked alone.
  * Arrays end where an unreadable page begins, and outputs have a pattern in
  * front and between their rows. NaNs compare equal, whatever their bits.
  * The plain C itself is compared with a second, naive reading of the contract
@@ -20,12 +22,22 @@
 #include "base/bytes.h"
 #include "runtime/kernels/kernels.h"
 #include "tests/runtime/checkasm_bench.h"
+#include "tests/runtime/checkasm_choice.h"
 #include "tests/runtime/checkasm_memory.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct lmq_kernels *const c = &lmq_kernels_c;
+static struct checkasm_choice choice;
 static unsigned long n_passed, n_failed;
+
+/* Whether it is to be checked; if so, from the seed. */
+static bool
+start(const char *function)
+{
+    state = choice.seed * 0x9e3779b97f4a7c15u + 1;
+    return checkasm_function(&choice, function);
+}
 
 static void
 report(bool is_equal, const char *kernel, const char *isa, const char *sizes)
@@ -358,11 +370,12 @@ run_vector(const struct lmq_kernels *k, size_t which, float *x,
     }
 }
 
+/* Layernorm is there with weights, with a bias too, and with neither. */
 static const char *const vector_names[] = {
-    "rmsnorm", "layernorm", "layernorm with bias", "softmax", "max",
+    "rmsnorm", "layernorm", "layernorm", "softmax", "max",
     "exp_sum", "scale", "dot", "exp", "silu", "gelu_tanh", "gelu_erf",
     "softcap", "sigmoid", "relu", "clamp", "add", "mul", "axpy",
-    "layernorm without weights", "rope",
+    "layernorm", "rope",
 };
 
 /* Functions of one number among them. */
@@ -373,6 +386,8 @@ static void
 check_vectors(const struct lmq_kernels *k)
 {
     for (size_t which = 0; which < COUNT(vector_names); which++) {
+        if (!start(vector_names[which]))
+            continue;
         for (size_t i = 0; i < 400; i++) {
             size_t n = 2 * (1 + (i < 80 ? i : random_below(2000)));
             enum pattern pattern = (enum pattern)(i % PATTERN_COUNT);
@@ -384,7 +399,8 @@ check_vectors(const struct lmq_kernels *k)
             run_vector(c, which, floats(&x), floats(&y), n);
             run_vector(k, which, floats(&z), floats(&y), n);
             report(same_buffers(&x, &z, true), vector_names[which], k->name,
-                   SIZES("%zu numbers, pattern %d", n, (int)pattern));
+                   SIZES("%zu numbers, pattern %d, case %zu", n, (int)pattern,
+                         which));
             buffer_free(&y);
         }
     }
@@ -398,6 +414,8 @@ check_exp_everywhere(const struct lmq_kernels *k)
     struct buffer x = buffer_new(n * sizeof(float));
 
     for (size_t which = FIRST_FUNCTION; which < END_FUNCTION; which++) {
+        if (!start(vector_names[which]))
+            continue;
         for (size_t i = 0; i < n; i++) {
             uint32_t bits = (uint32_t)i << 17 | (random_u32() & 0x1ffff);
             memcpy(x.data + 4 * i, &bits, 4);
@@ -409,17 +427,6 @@ check_exp_everywhere(const struct lmq_kernels *k)
                "all exponents");
     }
     buffer_free(&x);
-}
-
-static void
-check_isa(const struct lmq_kernels *k)
-{
-    check_product(k);
-    check_quantize(k);
-    check_rows(k);
-    check_row_types(k);
-    check_vectors(k);
-    check_exp_everywhere(k);
 }
 
 /* ---- The plain C against a naive reading of the contract ---- */
@@ -438,14 +445,25 @@ naive_dot(const float *x, const float *y, size_t n)
 }
 
 static void
-check_naive_sums(void)
+check_naive_dot(void)
 {
     for (size_t i = 0; i < 500; i++) {
-        size_t n = 1 + random_below(700), limit = i % 2 ? 127 : 32639;
+        size_t n = 1 + random_below(700);
         struct buffer x = buffer_floats(n, PLAIN), y = buffer_floats(n, PLAIN);
         report(same_float(c->dot(floats(&x), floats(&y), n),
                           naive_dot(floats(&x), floats(&y), n)),
                "dot", "c", SIZES("%zu numbers", n));
+        buffer_free(&x);
+        buffer_free(&y);
+    }
+}
+
+static void
+check_naive_quantize(void)
+{
+    for (size_t i = 0; i < 500; i++) {
+        size_t n = 1 + random_below(700), limit = i % 2 ? 127 : 32639;
+        struct buffer x = buffer_floats(n, PLAIN);
         int16_t q[768];
         float scale[12], max = 0;
         bool same = true;
@@ -461,7 +479,6 @@ check_naive_sums(void)
         }
         report(same, "quantize", "c", SIZES("%zu numbers", n));
         buffer_free(&x);
-        buffer_free(&y);
     }
 }
 
@@ -543,6 +560,8 @@ static void
 check_accuracy(void)
 {
     for (size_t which = FIRST_FUNCTION; which < END_FUNCTION; which++) {
+        if (!start(vector_names[which]))
+            continue;
         double worst = 0;
         for (size_t i = 0; i < 400000; i++) {
             float range = i % 3 == 0 ? 103.0f : i % 3 == 1 ? 8.0f : 0.1f;
@@ -562,39 +581,113 @@ check_accuracy(void)
     }
 }
 
-int
-main(int argc, char **argv)
-{
-    unsigned long seed = 1, n_threads = 1;
-    bool is_bench = false;
+/* ---- What there is ---- */
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--bench") == 0) {
-            is_bench = true;
-        } else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
-            seed = strtoul(argv[++i], NULL, 0);
-        } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
-            n_threads = strtoul(argv[++i], NULL, 0);
-        } else {
-            fprintf(stderr, "usage: checkasm [--seed N] [--bench] "
-                            "[--threads N]\n");
-            return 2;
-        }
-    }
-    printf("seed %lu\n", seed);
-    state = seed * 0x9e3779b97f4a7c15u + 1;
-    check_naive_sums();
-    check_naive_halves();
-    check_naive_product();
-    check_accuracy();
-    for (int cpu = LMQ_CPU_C + 1; cpu < LMQ_CPU_COUNT; cpu++) {
+/* Functions that only have meaning together share a check. */
+static const struct {
+    const char *functions[2];
+    void (*check)(const struct lmq_kernels *k);
+    void (*check_c)(void);
+} checks[] = {
+    {{"product", "batch_pack"}, check_product, check_naive_product},
+    {{"quantize"}, check_quantize, check_naive_quantize},
+    {{"rows_product", "rows_mix"}, check_rows, NULL},
+    {{"row_widen", "row_narrow"}, check_row_types, check_naive_halves},
+    {{"dot"}, NULL, check_naive_dot},
+};
+
+#define MAX_FUNCTIONS (2 * COUNT(checks) + COUNT(vector_names))
+
+static size_t
+add_once(const char *name, const char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return n;
+    names[n] = name;
+    return n + 1;
+}
+
+static size_t
+list_functions(const char **names)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < COUNT(checks); i++)
+        for (size_t j = 0; j < 2 && checks[i].functions[j] != NULL; j++)
+            n = add_once(checks[i].functions[j], names, n);
+    for (size_t i = 0; i < COUNT(vector_names); i++)
+        n = add_once(vector_names[i], names, n);
+    return n;
+}
+
+/* The tables that this build has and this machine can run; plain C first. */
+static size_t
+list_isas(const struct lmq_kernels **kernels, const char **names)
+{
+    size_t n = 0;
+
+    for (int cpu = LMQ_CPU_C; cpu < LMQ_CPU_COUNT; cpu++) {
         const struct lmq_kernels *k = lmq_kernels_get((enum lmq_cpu)cpu);
         if (k == NULL || !lmq_cpu_has((enum lmq_cpu)cpu))
             continue;
-        printf("%s\n", k->name);
-        check_isa(k);
-        if (is_bench)
-            checkasm_bench(k, (size_t)n_threads);
+        kernels[n] = k;
+        names[n++] = k->name;
+    }
+    return n;
+}
+
+static void
+check_isa(const struct lmq_kernels *k)
+{
+    for (size_t i = 0; i < COUNT(checks); i++) {
+        const char *const *functions = checks[i].functions;
+        if (!start(functions[0]) &&
+            (functions[1] == NULL || !start(functions[1])))
+            continue;
+        if (k == c && checks[i].check_c != NULL)
+            checks[i].check_c();
+        if (k != c && checks[i].check != NULL)
+            checks[i].check(k);
+    }
+    if (k == c) {
+        check_accuracy();
+        return;
+    }
+    check_vectors(k);
+    check_exp_everywhere(k);
+}
+
+int
+main(int argc, char **argv)
+{
+    const struct lmq_kernels *kernels[LMQ_CPU_COUNT];
+    const char *functions[MAX_FUNCTIONS], *isas[LMQ_CPU_COUNT];
+    size_t n_functions = list_functions(functions);
+    size_t n_isas = list_isas(kernels, isas);
+    int status = checkasm_parse(argc, argv, &choice);
+
+    if (status >= 0)
+        return status;
+    if (!checkasm_all_known(&choice.functions, "function", functions,
+                            n_functions) ||
+        !checkasm_all_known(&choice.isas, "instruction set", isas, n_isas))
+        return 2;
+    if (choice.is_list) {
+        for (size_t i = 0; i < n_functions; i++)
+            printf("function %s\n", functions[i]);
+        for (size_t i = 0; i < n_isas; i++)
+            printf("isa %s\n", isas[i]);
+        return 0;
+    }
+    printf("seed %lu\n", choice.seed);
+    for (size_t i = 0; i < n_isas; i++) {
+        if (!checkasm_isa(&choice, isas[i]))
+            continue;
+        printf("%s\n", isas[i]);
+        check_isa(kernels[i]);
+        if (choice.is_bench && (kernels[i] != c || choice.isas.n > 0))
+            checkasm_bench(kernels[i], &choice);
     }
     printf("%lu passed, %lu failed\n", n_passed, n_failed);
     return n_failed != 0;

@@ -155,7 +155,7 @@ run_mix(const struct work *work, size_t part, size_t n_parts)
 /* ---- Figures ---- */
 
 static void
-bench_int8(struct work *work, const struct work *peak,
+bench_product(struct work *work, const struct work *peak,
            const struct work *reading, size_t n_threads)
 {
     static const size_t shapes[][3] = {
@@ -191,18 +191,25 @@ bench_int8(struct work *work, const struct work *peak,
             }
         }
     }
+}
+
+static void
+bench_pack(struct work *work, const struct work *reading, size_t n_threads)
+{
     work->run = run_pack;
+    work->batch.bits = LMQ_BITS_16;
     work->batch.n_tokens = 510;
     work->batch.n_cols = 2048;
     work->amount = 510.0 * 2048 * 4;
     figure("q16 packing, bytes", work, reading, n_threads);
 }
 
+static const char *const row_types[] = {"f32", "f16", "bf16", "q8"};
+
 static void
 bench_rows(struct work *work, const struct work *peak,
            const struct work *reading, size_t n_threads)
 {
-    static const char *const types[] = {"f32", "f16", "bf16", "q8"};
     static const size_t shapes[][3] = {
         {2048, 2048, 510}, {1024, 8192, 510}, {4096, 128, 510},
         {2048, 2048, 6}, {32768, 2048, 1}, {65536, 128, 4},
@@ -222,7 +229,7 @@ bench_rows(struct work *work, const struct work *peak,
             work->amount =
                 2 * (double)n_rows * (double)n_cols * (double)n_tokens;
             snprintf(name, sizeof(name), "%s %zux%zu, %zu tokens",
-                     types[type], n_rows, n_cols, n_tokens);
+                     row_types[type], n_rows, n_cols, n_tokens);
             if (n_tokens >= 6) {
                 figure(name, work, peak, n_threads);
             } else {
@@ -230,21 +237,32 @@ bench_rows(struct work *work, const struct work *peak,
                 figure(name, work, reading, n_threads);
             }
         }
+    }
+}
+
+static void
+bench_mix(struct work *work, const struct work *peak)
+{
+    char name[80];
+
+    for (int type = 0; type < 4; type++) {
         work->run = run_mix;
+        work->rows.type = (enum lmq_row_type)type;
         work->rows.n_cols = 128;
         work->rows.stride = lmq_row_bytes(work->rows.type, 128);
         work->n_rows = 1024;
         work->n_tokens = 96;
         work->amount = 2.0 * 1024 * 128 * 96;
         snprintf(name, sizeof(name), "%s mix 1024x128, 96 tokens",
-                 types[type]);
+                 row_types[type]);
         figure(name, work, peak, 1);
     }
 }
 
 /* Nanoseconds per 1000 numbers that lie in the first level cache. */
 static void
-bench_vectors(const struct lmq_kernels *k, float *x, float *y)
+bench_vectors(const struct lmq_kernels *k,
+              const struct checkasm_choice *choice, float *x, float *y)
 {
     const size_t n = 2048, n_rounds = 2000;
     static const char *const names[] = {
@@ -253,6 +271,8 @@ bench_vectors(const struct lmq_kernels *k, float *x, float *y)
 
     for (size_t which = 0; which < sizeof(names) / sizeof(names[0]); which++) {
         double best = 1e9;
+        if (!checkasm_function(choice, names[which]))
+            continue;
         for (int turn = 0; turn < N_TURNS; turn++) {
             double start = now();
             for (size_t i = 0; i < n_rounds; i++) {
@@ -277,7 +297,8 @@ bench_vectors(const struct lmq_kernels *k, float *x, float *y)
 }
 
 void
-checkasm_bench(const struct lmq_kernels *k, size_t n_threads)
+checkasm_bench(const struct lmq_kernels *k,
+               const struct checkasm_choice *choice)
 {
     const size_t n_arena = (size_t)300 << 20, n_floats = (size_t)1 << 24;
     unsigned char *arena = lmq_mem_aligned(n_arena, 1);
@@ -286,7 +307,9 @@ checkasm_bench(const struct lmq_kernels *k, size_t n_threads)
     unsigned char *data = lmq_mem_aligned(
         lmq_batch_bytes(512, 8192, 64), 1);
 
-    n_threads = n_threads > MAX_THREADS ? MAX_THREADS : n_threads;
+    size_t n_threads = choice->n_threads > MAX_THREADS
+                           ? MAX_THREADS
+                           : (size_t)choice->n_threads;
     if (arena != NULL && x != NULL && out != NULL && data != NULL) {
         memset(arena, 1, n_arena);
         for (size_t i = 0; i < n_floats; i++)
@@ -305,9 +328,15 @@ checkasm_bench(const struct lmq_kernels *k, size_t n_threads)
         };
         int8.amount = k->peak_int8(PEAK_ROUNDS);
         f32.amount = k->peak_f32(PEAK_ROUNDS);
-        bench_int8(&work, &int8, &reading, n_threads);
-        bench_rows(&work, &f32, &reading, n_threads);
-        bench_vectors(k, x, out);
+        if (checkasm_function(choice, "product"))
+            bench_product(&work, &int8, &reading, n_threads);
+        if (checkasm_function(choice, "batch_pack"))
+            bench_pack(&work, &reading, n_threads);
+        if (checkasm_function(choice, "rows_product"))
+            bench_rows(&work, &f32, &reading, n_threads);
+        if (checkasm_function(choice, "rows_mix"))
+            bench_mix(&work, &f32);
+        bench_vectors(k, choice, x, out);
     }
     lmq_mem_free(arena);
     lmq_mem_free(x);
