@@ -2,7 +2,7 @@
  * kernels.c - the kernels in plain C, which define every result, the layout
  * of tiles, and the choice between instruction sets.
  *
- * The float kernels are in kernels_vector.h; here are the operations that
+ * The float kernels are in kernels_vector_body.h; here are the operations that
  * they are made of.
  */
 #include "config.h"
@@ -204,7 +204,7 @@ vr_store_i16(int16_t *p, vr x)
     *p = (int16_t)x;
 }
 
-#include "runtime/kernels/kernels_vector.h"
+#include "runtime/kernels/kernels_vector_body.h"
 
 /* ---- int8 weights in tiles ---- */
 

@@ -187,7 +187,7 @@ vr_store_i16(void *p, vr x)
     _mm256_storeu_si256(p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x)));
 }
 
-#include "runtime/kernels/kernels_vector.h"
+#include "runtime/kernels/kernels_vector_body.h"
 
 /* ---- int8 ---- */
 
@@ -198,7 +198,7 @@ LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
 
-#include "runtime/kernels/kernels_int8.h"
+#include "runtime/kernels/kernels_int8_body.h"
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,

@@ -6,7 +6,7 @@
 #include "runtime/kernels/kernels.h"
 
 #include "runtime/kernels/kernels_avx2_registers.h"
-#include "runtime/kernels/kernels_vector.h"
+#include "runtime/kernels/kernels_vector_body.h"
 
 #define LMQ_TILE_PAIR 1
 #define LMQ_WIDE 0
@@ -15,7 +15,7 @@ LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
 
-#include "runtime/kernels/kernels_int8.h"
+#include "runtime/kernels/kernels_int8_body.h"
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,

@@ -171,7 +171,7 @@ vr_store_i16(int16_t *p, vr x)
     vst1_s16(p, vmovn_s32(vcvtq_s32_f32(x)));
 }
 
-#include "runtime/kernels/kernels_vector.h"
+#include "runtime/kernels/kernels_vector_body.h"
 
 /* ---- int8 ---- */
 
@@ -182,7 +182,7 @@ LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
 
-#include "runtime/kernels/kernels_int8.h"
+#include "runtime/kernels/kernels_int8_body.h"
 
 /* sdot multiplies signed numbers: 128 is taken from the weights, and start is
  * not needed. */

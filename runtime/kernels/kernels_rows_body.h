@@ -1,5 +1,6 @@
 /*
- * kernels_rows.h - products with rows of floats; a part of kernels_vector.h.
+ * kernels_rows_body.h - products with rows of floats; a part of
+ * kernels_vector_body.h.
  *
  * Both products compute tiles of rows x tokens whose sums stay in registers,
  * the tile sizes constant in each copy of the inlined function.

@@ -1,5 +1,5 @@
 /*
- * kernels_lanes.h - vectors of 16 floats, made of registers.
+ * kernels_lanes_body.h - vectors of 16 floats, made of registers.
  *
  * A body to include, not an interface. The including file defines `vr`, a
  * register of LMQ_WIDTH floats (1, 4, 8 or 16), and operations on it, with

@@ -1,14 +1,14 @@
 /*
- * kernels_vector.h - the float kernels, once for every instruction set.
+ * kernels_vector_body.h - the float kernels, once for every instruction set.
  *
- * A body to include after the registers that kernels_lanes.h asks for, and
+ * A body to include after the registers that kernels_lanes_body.h asks for and
  * LMQ_TILE_R x LMQ_TILE_T, the rows x tokens whose lane sums fit them.
  */
 #include <math.h>
 
 #include "runtime/kernels/kernels.h"
 #include "runtime/kernels/kernels_common.h"
-#include "runtime/kernels/kernels_lanes.h"
+#include "runtime/kernels/kernels_lanes_body.h"
 
 #define Q8_BLOCK 32
 #define Q8_BYTES (2 + Q8_BLOCK)
@@ -434,4 +434,4 @@ row_narrow(const float *x, size_t n, enum lmq_row_type type, void *row)
     }
 }
 
-#include "runtime/kernels/kernels_rows.h"
+#include "runtime/kernels/kernels_rows_body.h"

@@ -1,8 +1,8 @@
 /*
- * kernels_int8.h - the int8 product around the inner tiles of one
+ * kernels_int8_body.h - the int8 product around the inner tiles of one
  * instruction set: packing of activations, loops, threads' shares.
  *
- * A body to include after kernels_vector.h. The including file defines
+ * A body to include after kernels_vector_body.h. The including file defines
  *
  *   tile(tiles, row_tile, n_r, x, n_t, is16, out, stride)
  *       computes n_r row tiles x n_t tokens; n_r, n_t and is16 are constants
