@@ -1,8 +1,8 @@
 /*
  * kernels.h - the arithmetic of the forward pass, and its contract.
  *
- * Every result below is defined to the last bit. kernels.c is the plain C
- * that defines it; each instruction set gives the same bits, for any split of
+ * Every result below is defined to the last bit. kernels_plain.c defines
+ * it in plain C; each instruction set gives the same bits, for any split of
  * tiles, rows and tokens over threads and calls. Exceptions: the sign and
  * payload of a NaN differ between processors, and nobody may depend on them;
  * and signalling NaNs count as NaN.

@@ -3,7 +3,7 @@
  *
  * A body to include, not an interface. The including file defines `vr`, a
  * register of LMQ_WIDTH floats (1, 4, 8 or 16), and operations on it, with
- * the meaning that kernels.c gives them for a single float:
+ * the meaning that kernels_plain.c gives them for a single float:
  *
  *   vr_set1 vr_load vr_store vr_add vr_sub vr_mul vr_div vr_fma vr_max
  *   vr_max_bits vr_top_bits vr_less vr_scale2 vr_sums

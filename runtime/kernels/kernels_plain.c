@@ -1,0 +1,366 @@
+/*
+ * kernels_plain.c - the kernels in plain C, which define every result, and
+ * the layout of tiles.
+ *
+ * The float kernels are in kernels_vector_body.h; here are the operations that
+ * they are made of.
+ */
+#include "config.h"
+
+#include "runtime/kernels/kernels.h"
+
+#include <math.h>
+
+#include "base/bytes.h"
+#include "base/size.h"
+#include "runtime/kernels/kernels_common.h"
+
+/* ---- Registers of one float ---- */
+
+typedef float vr;
+
+#define LMQ_WIDTH 1
+#define LMQ_TILE_R 1
+#define LMQ_TILE_T 1
+#define LMQ_PEAK_REGISTERS 16
+
+/* 16 lanes of scalar code are better left to loops. */
+#undef LMQ_UNROLL
+#define LMQ_UNROLL
+
+LMQ_INLINE vr
+vr_set1(float x)
+{
+    return x;
+}
+
+LMQ_INLINE vr
+vr_load(const void *p)
+{
+    return load_f32(p);
+}
+
+LMQ_INLINE void
+vr_store(float *p, vr x)
+{
+    *p = x;
+}
+
+LMQ_INLINE vr
+vr_add(vr a, vr b)
+{
+    return a + b;
+}
+
+LMQ_INLINE vr
+vr_sub(vr a, vr b)
+{
+    return a - b;
+}
+
+LMQ_INLINE vr
+vr_mul(vr a, vr b)
+{
+    return a * b;
+}
+
+LMQ_INLINE vr
+vr_div(vr a, vr b)
+{
+    return a / b;
+}
+
+LMQ_INLINE vr
+vr_fma(vr a, vr b, vr c)
+{
+    return fmaf(a, b, c);
+}
+
+/* b if one of them is NaN. */
+LMQ_INLINE vr
+vr_max(vr a, vr b)
+{
+    return a > b ? a : b;
+}
+
+/* The larger of a and |b| as integers; a has no sign. */
+LMQ_INLINE vr
+vr_max_bits(vr a, vr b)
+{
+    uint32_t bits = float_bits(b) & 0x7fffffff;
+
+    return bits_float(bits > float_bits(a) ? bits : float_bits(a));
+}
+
+/* The largest lane; none has a sign. */
+LMQ_INLINE uint32_t
+vr_top_bits(vr x)
+{
+    return float_bits(x);
+}
+
+LMQ_INLINE vr
+vr_less(vr a, vr b, vr yes, vr no)
+{
+    return a < b ? yes : no;
+}
+
+/* p * 2^n with one rounding, for 0.5 < p < 2 and an integer n in [-151, 129]:
+ * in two steps, the first exact. If n is NaN, so is p. */
+LMQ_INLINE vr
+vr_scale2(vr p, vr n)
+{
+    int i = n >= -151.0f ? (int)n : 0;
+    int half = (i + 151) / 2 - 76; /* near i / 2 */
+
+    return p * bits_float((uint32_t)(half + 127) << 23) *
+           bits_float((uint32_t)(i - half + 127) << 23);
+}
+
+/* Ends n lane sums: s[j] += s[j + half] while a register has two halves. */
+LMQ_INLINE void
+vr_sums(const vr *x, size_t n, float *out)
+{
+    memcpy(out, x, n * sizeof(*x));
+}
+
+static float
+widen_f16(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000) << 16;
+    const uint32_t rest = half & 0x7fff;
+    float magnitude;
+
+    if (rest >= 0x7c00)
+        magnitude = bits_float(rest << 13 | 0x7f800000);
+    else if (rest >= 0x0400)
+        magnitude = bits_float((rest << 13) + ((127 - 15) << 23));
+    else
+        magnitude = (float)rest * 0x1p-24f;
+    return bits_float(float_bits(magnitude) | sign);
+}
+
+/* Rounds to nearest, ties to even. */
+static uint16_t
+narrow_f16(float x)
+{
+    const uint32_t bits = float_bits(x);
+    const uint32_t sign = bits >> 16 & 0x8000;
+    const uint32_t rest = bits & 0x7fffffff;
+    uint32_t half;
+
+    if (rest > 0x7f800000)
+        half = 0x7e00 | (rest >> 13 & 0x3ff);
+    else if (rest >= 0x477ff000) /* 65520: halfway to 2^16 */
+        half = 0x7c00;
+    else if (rest >= 0x38800000) /* 2^-14 */
+        half = (rest - ((127 - 15) << 23) + 0xfff + (rest >> 13 & 1)) >> 13;
+    else /* 0.5 has the weight of the last place of a denormal half */
+        half = float_bits(bits_float(rest) + 0.5f) - 0x3f000000;
+    return (uint16_t)(sign | half);
+}
+
+LMQ_INLINE vr
+vr_load_f16(const void *p)
+{
+    return widen_f16(lmq_load_u16le(p));
+}
+
+LMQ_INLINE vr
+vr_load_bf16(const void *p)
+{
+    return bits_float((uint32_t)lmq_load_u16le(p) << 16);
+}
+
+LMQ_INLINE vr
+vr_load_i8(const void *p)
+{
+    return (float)*(const int8_t *)p;
+}
+
+LMQ_INLINE vr
+vr_set1_f16(const void *p)
+{
+    return widen_f16(lmq_load_u16le(p));
+}
+
+LMQ_INLINE void
+vr_store_f16(void *p, vr x)
+{
+    lmq_store_u16le(p, narrow_f16(x));
+}
+
+/* Integers in the range of the type; NaN does not come here. */
+LMQ_INLINE void
+vr_store_i8(void *p, vr x)
+{
+    *(int8_t *)p = (int8_t)x;
+}
+
+LMQ_INLINE void
+vr_store_i16(int16_t *p, vr x)
+{
+    *p = (int16_t)x;
+}
+
+#include "runtime/kernels/kernels_vector_body.h"
+
+/* ---- int8 weights in tiles ---- */
+
+size_t
+lmq_tiles_count(size_t n_rows)
+{
+    return n_rows / LMQ_TILE_ROWS + (n_rows % LMQ_TILE_ROWS != 0);
+}
+
+size_t
+lmq_tiles_groups(size_t n_cols, size_t group)
+{
+    return lmq_groups_per_row(n_cols, group);
+}
+
+size_t
+lmq_tile_group_bytes(size_t group)
+{
+    return LMQ_TILE_ROWS * group;
+}
+
+size_t
+lmq_tile_scale_bytes(enum lmq_scales type)
+{
+    return LMQ_TILE_ROWS * lmq_scale_size(type);
+}
+
+/* Where column `column` of row `row` of a tile stands. */
+static size_t
+tile_index(size_t row, size_t column)
+{
+    return (column / 4 * LMQ_TILE_ROWS + row) * 4 + column % 4;
+}
+
+static float
+tile_scale(const struct lmq_tiles *tiles, size_t row, size_t g)
+{
+    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
+    const size_t i = (row / LMQ_TILE_ROWS * n_groups + g) * LMQ_TILE_ROWS +
+                     row % LMQ_TILE_ROWS;
+
+    return tiles->scale_type == LMQ_SCALES_F16
+               ? widen_f16(lmq_load_u16le(tiles->scale + 2 * i))
+               : lmq_load_f32le(tiles->scale + 4 * i);
+}
+
+/* The number at a row and column, -127..127. */
+static int
+tile_number(const struct lmq_tiles *tiles, size_t row, size_t column)
+{
+    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
+    const size_t tile = row / LMQ_TILE_ROWS * n_groups *
+                        lmq_tile_group_bytes(tiles->group);
+
+    return tiles->q[tile + tile_index(row % LMQ_TILE_ROWS, column)] - 128;
+}
+
+void
+lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out)
+{
+    for (size_t at = 0; at < tiles->n_cols; at += tiles->group) {
+        const size_t end = lmq_size_min(at + tiles->group, tiles->n_cols);
+        const float scale = tile_scale(tiles, row, at / tiles->group);
+        for (size_t c = at; c < end; c++)
+            out[c] = (float)tile_number(tiles, row, c) * scale *
+                     tiles->multiplier;
+    }
+}
+
+size_t
+lmq_batch_bytes(size_t n_tokens, size_t n_cols, size_t group)
+{
+    size_t n_bytes;
+
+    /* For each token and group a head of 64 bytes and numbers of 16 bits:
+     * what the most generous instruction set takes. */
+    if (!lmq_size_mul(n_tokens, lmq_tiles_groups(n_cols, group), &n_bytes) ||
+        !lmq_size_mul(n_bytes, 64 + 2 * group, &n_bytes))
+        return 0;
+    return n_bytes;
+}
+
+/* ---- int8 product ---- */
+
+/* One token of a batch is here its scales, then its numbers. */
+static float *
+token_scales(const struct lmq_batch *batch, size_t token)
+{
+    return (float *)batch->data +
+           token * lmq_tiles_groups(batch->n_cols, batch->group) *
+               (1 + batch->group / 2);
+}
+
+static void
+batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
+           size_t part, size_t n_parts)
+{
+    const size_t n_groups = lmq_tiles_groups(batch->n_cols, batch->group);
+    const size_t end = batch->n_tokens * (part + 1) / n_parts;
+
+    for (size_t t = batch->n_tokens * part / n_parts; t < end; t++) {
+        float *scale = token_scales(batch, t);
+        quantize(x + t * stride, batch->n_cols, batch->group, batch->bits,
+                 (int16_t *)(scale + n_groups), scale);
+    }
+}
+
+/* |sum| <= 256 * 127 * 32639 = 1,061,160,168 < 2^31. */
+static int32_t
+group_sum(const struct lmq_tiles *tiles, size_t row, size_t column,
+          const int16_t *x)
+{
+    int32_t sum = 0;
+
+    for (size_t k = 0; k < tiles->group; k++)
+        sum += tile_number(tiles, row, column + k) * x[column + k];
+    return sum;
+}
+
+static void
+product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
+        const struct lmq_batch *batch, float *out, size_t stride)
+{
+    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
+    const size_t end = lmq_size_min(tile1 * LMQ_TILE_ROWS, tiles->n_rows);
+
+    for (size_t row = tile0 * LMQ_TILE_ROWS; row < end; row++) {
+        for (size_t t = 0; t < batch->n_tokens; t++) {
+            const float *scale = token_scales(batch, t);
+            const int16_t *x = (const int16_t *)(scale + n_groups);
+            float acc = 0.0f;
+            for (size_t g = 0; g < n_groups; g++)
+                acc = fmaf((float)group_sum(tiles, row, g * tiles->group, x),
+                           tile_scale(tiles, row, g) * scale[g], acc);
+            out[t * stride + row] = acc * tiles->multiplier;
+        }
+    }
+}
+
+static double
+peak_int8(size_t rounds)
+{
+    int32_t sum[16] = {0};
+    const volatile int8_t one = 1;
+    const int32_t factor = one;
+
+    for (size_t round = 0; round < rounds; round++)
+        for (size_t j = 0; j < 16; j++)
+            sum[j] = (int32_t)((uint32_t)sum[j] * (uint32_t)factor + 3u);
+    return (double)(rounds * 16 * 2) + (sum[0] == 1 ? 1 : 0);
+}
+
+const struct lmq_kernels lmq_kernels_c = {
+    .name = "c",
+    .passes_16 = 1,
+    VECTOR_KERNELS,
+    .batch_pack = batch_pack,
+    .product = product,
+    .peak_int8 = peak_int8,
+};
