@@ -145,11 +145,11 @@ attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
         size_t to = lmq_size_min(n, last + 1 - block);
         shape_scores(member, heads, head_of(heads, item, i), scores + from,
                      to - from, block + from, last);
-        weigh(kernels, item, i, scores, n, from, to, own->mixed + i * dim,
+        weigh(kernels, item, i, scores, n, from, to, own->out + i * dim,
               dim);
     }
     kernels->rows_mix(&values, 0, n, own->scores, LMQ_ATTENTION_BLOCK,
-                      item->n, own->mixed, dim);
+                      item->n, own->out, dim);
 }
 
 static void
@@ -160,7 +160,7 @@ attend(const struct lmq_member *member, const struct lmq_heads *heads,
     size_t dim = heads->values.n_cols, first, last, unused;
 
     gather_queries(member, heads, item);
-    memset(own->mixed, 0, item->n * dim * sizeof(*own->mixed));
+    memset(own->out, 0, item->n * dim * sizeof(*own->out));
     visible(member, heads, item, 0, &first, &unused);
     visible(member, heads, item, item->n - 1, &unused, &last);
     first -= first % LMQ_ATTENTION_BLOCK;
@@ -168,9 +168,9 @@ attend(const struct lmq_member *member, const struct lmq_heads *heads,
         attend_block(member, heads, item, block,
                      lmq_size_min(LMQ_ATTENTION_BLOCK, last + 1 - block));
     for (size_t i = 0; i < item->n; i++) {
-        member->kernels->scale(own->mixed + i * dim, dim, 1 / item->sum[i]);
-        memcpy(heads->mixed + place_of(heads, item, i) * dim,
-               own->mixed + i * dim, dim * sizeof(float));
+        member->kernels->scale(own->out + i * dim, dim, 1 / item->sum[i]);
+        memcpy(heads->out + place_of(heads, item, i) * dim,
+               own->out + i * dim, dim * sizeof(float));
     }
 }
 

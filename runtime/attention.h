@@ -1,5 +1,5 @@
 /*
- * attention.h - each query's mixture of the values that it may see.
+ * attention.h - out = softmax(q k^T * scale + mask) v, head by head.
  */
 #ifndef LMQ_RUNTIME_ATTENTION_H
 #define LMQ_RUNTIME_ATTENTION_H
@@ -13,7 +13,7 @@
 /* What a thread works with. */
 struct lmq_thread_work {
     float *queries;  /* (LMQ_ATTENTION_QUERIES, width of a key) */
-    float *mixed;    /* (LMQ_ATTENTION_QUERIES, width of a value) */
+    float *out;      /* (LMQ_ATTENTION_QUERIES, width of a value) */
     float *scores;   /* (LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK) */
     float *widened;  /* (LMQ_TILE_ROWS, widest matrix) */
     float *worths;   /* (2, experts): of experts and of their groups */
@@ -24,7 +24,7 @@ struct lmq_thread_work {
 /* Queries, what they look at, and how. */
 struct lmq_heads {
     const float *queries; /* (n, n_heads, width of a key) */
-    float *mixed;         /* (n, n_heads, width of a value) */
+    float *out;           /* (n, n_heads, width of a value) */
     struct lmq_rows keys, values; /* [key head][position]: of the first head */
     size_t n_heads, n_kv_heads;
     size_t window;        /* 0: none */
@@ -37,7 +37,7 @@ struct lmq_heads {
 /* Of the scores. */
 float lmq_attn_scale(const struct lmq_hparams *hparams);
 
-/* How the member's layer looks, but for queries, mixed and the rows. */
+/* The heads of the member's layer, but for queries, out and the rows. */
 struct lmq_heads lmq_heads_of(const struct lmq_member *member);
 
 /*

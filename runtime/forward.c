@@ -46,13 +46,13 @@ static float *
 attention_input(const struct lmq_member *member)
 {
     return member->h->norm_place == LMQ_NORMS_AFTER ? member->work->x
-                                                    : member->work->norm;
+                                                    : member->work->xn;
 }
 
 static float *
 feed_input(const struct lmq_member *member)
 {
-    return has_two_inputs(member->h) ? member->work->feed_norm
+    return has_two_inputs(member->h) ? member->work->feed_xn
                                      : attention_input(member);
 }
 
@@ -172,7 +172,7 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
 {
     const struct lmq_kernels *kernels = lmq_kernels();
     const struct lmq_hparams *h = &model->hparams;
-    float *learned = work->norm; /* is free */
+    float *learned = work->xn; /* is free */
 
     for (size_t t = 0; t < n; t++) {
         float *x = work->x + t * h->dim;
@@ -261,7 +261,7 @@ head_part(void *context, size_t number, size_t n_members)
     const struct lmq_hparams *h = &model->hparams;
     struct lmq_member member = lmq_member_make(model, job->work, job->n, 0,
                                                number, n_members);
-    float *norm = job->work->norm;
+    float *norm = job->work->xn;
     struct lmq_operand last = lmq_operand_of(&member, norm, h->dim);
     bool is_finished = model->head.bias == NULL && h->logit_scale == 1 &&
                        h->logit_softcap == 0;

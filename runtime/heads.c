@@ -130,11 +130,11 @@ lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *x)
     struct lmq_heads heads = lmq_heads_of(member);
 
     heads.queries = work->q;
-    heads.mixed = work->attention;
+    heads.out = work->attention;
     heads.keys = cached_rows(member, member->kv->keys,
                              lmq_key_width(member->h));
     heads.values = cached_rows(member, member->kv->values,
-                               lmq_mix_width(member->h));
+                               lmq_value_width(member->h));
     lmq_multiply(member, &part->q, x, work->q);
     lmq_multiply(member, &part->k, x, work->k);
     lmq_multiply(member, &part->v, x, work->v);

@@ -141,7 +141,7 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *x)
     struct lmq_heads heads = lmq_heads_of(member);
 
     heads.queries = work->q_latent;
-    heads.mixed = work->mixed;
+    heads.out = work->out_latent;
     heads.keys = (struct lmq_rows){
         .data = member->kv->keys,
         .type = member->kv->type,
@@ -149,7 +149,7 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *x)
         .stride = lmq_row_bytes(member->kv->type, lmq_key_width(h)),
     };
     heads.values = heads.keys;
-    heads.values.n_cols = lmq_mix_width(h);
+    heads.values.n_cols = lmq_value_width(h);
 
     lmq_multiply(member, &part->kv_a, x, work->k);
     lmq_multiply(member, is_direct ? &part->q : &part->q_a, x,
@@ -166,6 +166,6 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *x)
                    lmq_key_width(h));
     lmq_barrier(member);
     lmq_attention(member, &heads);
-    multiply_heads(member, part->v_b, work->mixed, lmq_mix_width(h),
+    multiply_heads(member, part->v_b, work->out_latent, lmq_value_width(h),
                    work->attention, lmq_hparams_value_dim(h));
 }

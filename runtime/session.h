@@ -59,16 +59,17 @@ struct lmq_work {
     enum lmq_activations activations;
     size_t context;   /* positions that an lmq_kv has room for */
     float *x;         /* (batch, dim): the residual stream */
-    float *norm;      /* (batch, dim) */
-    float *feed_norm; /* (batch, dim): where blocks are parallel */
+    float *xn;        /* (batch, dim): norm(x), a block's input */
+    float *feed_xn;   /* (batch, dim): the feed-forward's, where blocks are
+                         parallel */
     float *q;         /* (batch, heads * head_dim) */
     float *k, *v;     /* (batch, cached heads * width of a key, a value) */
-    float *attention; /* (batch, heads * value_dim) */
-    float *out;       /* (batch, dim) */
+    float *attention; /* (batch, heads * value_dim): softmax(q k) v */
+    float *out;       /* (batch, dim): a block's output */
     float *gate, *up; /* (batch, hidden_dim), or of experts' rows */
     float *q_a;       /* (batch, q_lora_rank) */
     float *q_latent;  /* (batch, heads, width of a key) */
-    float *mixed;     /* (batch, heads, kv_lora_rank) */
+    float *out_latent; /* (batch, heads, kv_lora_rank) */
     float *slopes;    /* (heads), of ALiBi */
     struct lmq_angles angles[LMQ_ROPE_KINDS];
     size_t angles_at, n_angles; /* the positions that they are of */
@@ -122,8 +123,8 @@ void lmq_kv_free(struct lmq_kv *kv);
 double lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
                     size_t context);
 
-/* Heads of keys in the cache, and the widths of a key and of what is mixed
- * of the values. */
+/* Heads of keys in the cache, and the widths of a key and of a value there:
+ * with latent attention the value is the latent. */
 static inline size_t
 lmq_cached_heads(const struct lmq_hparams *h)
 {
@@ -139,7 +140,7 @@ lmq_key_width(const struct lmq_hparams *h)
 }
 
 static inline size_t
-lmq_mix_width(const struct lmq_hparams *h)
+lmq_value_width(const struct lmq_hparams *h)
 {
     return h->kv_lora_rank > 0 ? h->kv_lora_rank : lmq_hparams_value_dim(h);
 }

@@ -130,7 +130,8 @@ list_latents(struct list *list, struct lmq_work *work,
     add(list, &work->q_a, n, h->q_lora_rank, sizeof(float));
     add(list, &work->q_latent, n, h->n_heads * lmq_key_width(h),
         sizeof(float));
-    add(list, &work->mixed, n, h->n_heads * lmq_mix_width(h), sizeof(float));
+    add(list, &work->out_latent, n, h->n_heads * lmq_value_width(h),
+        sizeof(float));
 }
 
 /* The buffers of a work whose sizes are filled in. */
@@ -146,13 +147,13 @@ list_buffers(struct list *list, struct lmq_work *work,
     if (h->n_experts > 0 && hidden < h->expert_dim)
         hidden = h->expert_dim;
     add(list, &work->x, n, h->dim, sizeof(float));
-    add(list, &work->norm, n, h->dim, sizeof(float));
+    add(list, &work->xn, n, h->dim, sizeof(float));
     if (h->residual != LMQ_RESIDUAL_SEQUENTIAL)
-        add(list, &work->feed_norm, n, h->dim, sizeof(float));
+        add(list, &work->feed_xn, n, h->dim, sizeof(float));
     add(list, &work->q, n, (size_t)h->n_heads * h->head_dim, sizeof(float));
     add(list, &work->k, n, heads * lmq_key_width(h), sizeof(float));
     if (h->kv_lora_rank == 0)
-        add(list, &work->v, n, heads * lmq_mix_width(h), sizeof(float));
+        add(list, &work->v, n, heads * lmq_value_width(h), sizeof(float));
     add(list, &work->attention, n,
         (size_t)h->n_heads * lmq_hparams_value_dim(h), sizeof(float));
     add(list, &work->out, n, h->dim, sizeof(float));
@@ -183,7 +184,7 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
 
     add(list, &thread->queries, LMQ_ATTENTION_QUERIES, lmq_key_width(h),
         sizeof(float));
-    add(list, &thread->mixed, LMQ_ATTENTION_QUERIES, lmq_mix_width(h),
+    add(list, &thread->out, LMQ_ATTENTION_QUERIES, lmq_value_width(h),
         sizeof(float));
     add(list, &thread->scores, LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK,
         sizeof(float));
@@ -441,7 +442,7 @@ lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
     *kv = (struct lmq_kv){.type = type};
     if (make_rows(&kv->keys, h, type, lmq_key_width(h), context) &&
         (h->kv_lora_rank > 0 ||
-         make_rows(&kv->values, h, type, lmq_mix_width(h), context)))
+         make_rows(&kv->values, h, type, lmq_value_width(h), context)))
         return true;
     lmq_kv_free(kv);
     return false;
@@ -463,6 +464,6 @@ lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
     size_t row = lmq_row_bytes(type, lmq_key_width(h));
 
     if (h->kv_lora_rank == 0)
-        row += lmq_row_bytes(type, lmq_mix_width(h));
+        row += lmq_row_bytes(type, lmq_value_width(h));
     return (double)row * (double)lmq_cached_heads(h) * (double)context;
 }
