@@ -1,16 +1,21 @@
 /*
  * forward.c - the forward pass of a decoder-only model, from top to bottom.
  *
- *   embed -> layers x (norm, attention, add, norm, feed-forward, add)
- *         -> norm -> head
+ *   x = embed(tokens)                                        (n, dim)
+ *   for each layer:
+ *       xn = norm(x)                                         (n, dim)
+ *       x += attention(xn): heads.c, or latent.c             (n, dim)
+ *       xn = norm(x)                                         (n, dim)
+ *       x += feed_forward(xn): feed.c, or experts.c          (n, dim)
+ *   logits = head norm(x)                                    (n, vocab)
  *
- * All threads go through the same lines; each takes its share of every
- * step, and a barrier stands where a step needs what others have done. The
- * arithmetic is the kernels' and its order does not depend on the shares.
+ * n tokens go through together. All members of the team go through the same
+ * lines; each takes its share of every step, and a barrier stands where a
+ * step needs what others have done. The arithmetic is the kernels' and its
+ * order does not depend on the shares.
  *
- * What a model does differently stands in its description, and is a small
- * function here or beside: heads.c, latent.c, attention.c, feed.c, experts.c,
- * router.c, norm.c, rope.c.
+ * The model's description says where the norms stand and whether both blocks
+ * look at the same x; the formulas are of the usual case.
  */
 #include "config.h"
 
@@ -24,7 +29,7 @@
 #include "runtime/latent.h"
 #include "runtime/norm.h"
 
-/* ---- Between the blocks ---- */
+/* ---- The residual stream ---- */
 
 static bool
 is_parallel(const struct lmq_hparams *h)
@@ -32,8 +37,8 @@ is_parallel(const struct lmq_hparams *h)
     return h->residual != LMQ_RESIDUAL_SEQUENTIAL;
 }
 
-/* Whether both blocks' inputs are made before attention, and differ: the
- * stream itself will have changed when the feed-forward looks at it. */
+/* Whether both blocks' inputs are made before attention, and differ: x itself
+ * will have changed when the feed-forward looks at it. */
 static bool
 has_two_inputs(const struct lmq_hparams *h)
 {
@@ -41,7 +46,8 @@ has_two_inputs(const struct lmq_hparams *h)
            (is_parallel(h) && h->norm_place == LMQ_NORMS_AFTER);
 }
 
-/* Where the inputs of attention and of the feed-forward stand. */
+/* The inputs of attention and of the feed-forward, (n, dim): xn, or x itself
+ * where norms stand after the blocks. */
 static float *
 attention_input(const struct lmq_member *member)
 {
@@ -56,112 +62,120 @@ feed_input(const struct lmq_member *member)
                                      : attention_input(member);
 }
 
-/* A block's input for token t: the norm of the stream, or the stream. */
+/* xn = norm(x) of token t; xn = x for norms after the blocks. */
 static void
-make_input(const struct lmq_member *member, const struct lmq_gain *gain,
+norm_token(const struct lmq_member *member, const struct lmq_gain *gain,
            size_t t, float *input)
 {
     size_t dim = member->h->dim;
-    const float *x = member->work->x + t * dim;
+    const float *x = member->work->x + t * dim; /* (dim) */
+    float *xn = input + t * dim;                /* (dim) */
 
     if (member->h->norm_place != LMQ_NORMS_AFTER)
-        lmq_norm(member->h, gain, x, dim, input + t * dim);
+        lmq_norm(member->h, gain, x, dim, xn); /* xn = norm(x) */
     else if (input != member->work->x)
-        memcpy(input + t * dim, x, dim * sizeof(*x));
+        memcpy(xn, x, dim * sizeof(*x)); /* xn = x */
 }
 
-/* The stream takes up what a block has given for token t. */
+/* x += scale * (out + bias) of token t, or x += scale * norm(out + bias) for
+ * norms after the blocks. */
 static void
-take_up(const struct lmq_member *member, const float *bias,
-        const struct lmq_gain *post_norm, size_t t)
+add_token(const struct lmq_member *member, const float *bias,
+          const struct lmq_gain *post_norm, size_t t)
 {
     const struct lmq_kernels *kernels = member->kernels;
     size_t dim = member->h->dim;
     float scale = (float)member->h->residual_scale;
-    float *x = member->work->x + t * dim, *out = member->work->out + t * dim;
+    float *x = member->work->x + t * dim;     /* (dim) */
+    float *out = member->work->out + t * dim; /* (dim) */
 
     if (member->h->norm_place != LMQ_NORMS_BEFORE) {
         if (bias != NULL)
-            kernels->add(out, bias, dim);
-        lmq_norm(member->h, post_norm, out, dim, out);
+            kernels->add(out, bias, dim); /* out += bias */
+        lmq_norm(member->h, post_norm, out, dim, out); /* out = norm(out) */
         bias = NULL;
     }
-    kernels->axpy(x, out, dim, scale);
+    kernels->axpy(x, out, dim, scale); /* x += scale * out */
     if (bias != NULL)
-        kernels->axpy(x, bias, dim, scale);
+        kernels->axpy(x, bias, dim, scale); /* x += scale * bias */
 }
 
+/* xn = norm(x), for both blocks if they are parallel. */
 static void
-begin_layer(const struct lmq_member *member)
+make_inputs(const struct lmq_member *member)
 {
     const struct lmq_layer *layer = member->layer;
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        make_input(member, &layer->attention.norm, t, attention_input(member));
+        norm_token(member, &layer->attention.norm, t, attention_input(member));
         if (has_two_inputs(member->h))
-            make_input(member, &layer->feed.norm, t, feed_input(member));
+            norm_token(member, &layer->feed.norm, t, feed_input(member));
     }
 }
 
+/* x += out; xn = norm(x). Both are a token's own, so one pass does. */
 static void
-end_attention(const struct lmq_member *member)
+add_attention(const struct lmq_member *member)
 {
     const struct lmq_layer *layer = member->layer;
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        take_up(member, layer->attention.out.bias,
-                &layer->attention.post_norm, t);
+        add_token(member, layer->attention.out.bias,
+                  &layer->attention.post_norm, t);
         if (!is_parallel(member->h))
-            make_input(member, &layer->feed.norm, t, feed_input(member));
+            norm_token(member, &layer->feed.norm, t, feed_input(member));
     }
 }
 
+/* x += out. */
 static void
-end_feed(const struct lmq_member *member)
+add_feed_forward(const struct lmq_member *member)
 {
     const struct lmq_feed_part *feed = &member->layer->feed;
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        take_up(member, feed->dense.down.bias, &feed->post_norm, t);
+        add_token(member, feed->dense.down.bias, &feed->post_norm, t);
 }
 
 /* ---- The blocks ---- */
 
-/* work->out, without the bias. */
+/* out (n, dim) = W_out attention(xn), without the bias. */
 static void
 attention(const struct lmq_member *member)
 {
-    const struct lmq_matrix *out = &member->layer->attention.out;
-    struct lmq_operand x =
+    const struct lmq_matrix *w_out = &member->layer->attention.out;
+    struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, attention_input(member), member->h->dim);
-    struct lmq_operand mixed =
-        lmq_operand_of(member, member->work->attention, out->n_cols);
+    struct lmq_operand heads = /* (n, n_heads * value_dim) */
+        lmq_operand_of(member, member->work->attention, w_out->n_cols);
 
     if (member->h->kv_lora_rank > 0)
-        lmq_latent_attention(member, &x);
+        lmq_latent_attention(member, &xn); /* heads = softmax(q k) v */
     else
-        lmq_heads_attention(member, &x);
+        lmq_heads_attention(member, &xn); /* heads = softmax(q k) v */
     lmq_barrier(member);
-    lmq_multiply(member, out, &mixed, member->work->out);
+    lmq_multiply(member, w_out, &heads, member->work->out);
 }
 
-/* work->out, of a single network without the bias. */
+/* out (n, dim) = feed(xn): W_down (act(W_gate xn) * (W_up xn)) of one network,
+ * without the bias; or the weighted sum of each token's experts. */
 static void
 feed_forward(const struct lmq_member *member)
 {
-    struct lmq_operand x =
+    const struct lmq_ffn *dense = &member->layer->feed.dense;
+    struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, feed_input(member), member->h->dim);
 
     if (lmq_layer_has_experts(member->h, member->index))
-        lmq_experts(member, x.x, member->work->out);
+        lmq_experts(member, xn.x, member->work->out);
     else
-        lmq_ffn(member, &member->layer->feed.dense, &x, member->work->out);
+        lmq_ffn(member, dense, &xn, member->work->out);
 }
 
 /* ---- The skeleton ---- */
@@ -172,28 +186,29 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
 {
     const struct lmq_kernels *kernels = lmq_kernels();
     const struct lmq_hparams *h = &model->hparams;
-    float *learned = work->xn; /* is free */
+    float *learned = work->xn; /* (dim): nobody needs xn yet */
 
     for (size_t t = 0; t < n; t++) {
-        float *x = work->x + t * h->dim;
+        float *x = work->x + t * h->dim; /* (dim) */
         lmq_matrix_row(&model->embedding, (size_t)tokens[t], x);
-        if (h->embedding_scale != 1)
+        if (h->embedding_scale != 1) /* x *= scale */
             kernels->scale(x, h->dim, (float)h->embedding_scale);
         if (h->positions == LMQ_POSITIONS_LEARNED) {
             lmq_matrix_row(&model->positions, position + t, learned);
-            kernels->add(x, learned, h->dim);
+            kernels->add(x, learned, h->dim); /* x += learned */
         }
     }
 }
 
-/* What the members of a team are given. */
+/* What the members of a team are given, for a layer or for the head. */
 struct job {
     const struct lmq_model *model;
     struct lmq_work *work;
     size_t n, position;
     size_t index;      /* of the layer */
-    struct lmq_kv *kv; /* its */
-    float *x, *logits; /* of the head */
+    struct lmq_kv *kv; /* of the layer */
+    const float *x;    /* (n, dim): what the head looks at */
+    float *logits;     /* (n, vocab) */
 };
 
 static void
@@ -207,15 +222,15 @@ layer_part(void *context, size_t number, size_t n_members)
     member.layer = &job->model->layers[job->index];
     member.index = job->index;
     member.kv = job->kv;
-    begin_layer(&member);
+    make_inputs(&member); /* xn = norm(x) */
     lmq_barrier(&member);
-    attention(&member);
+    attention(&member); /* out = attention(xn) */
     lmq_barrier(&member);
-    end_attention(&member);
+    add_attention(&member); /* x += out; xn = norm(x) */
     lmq_barrier(&member);
-    feed_forward(&member);
+    feed_forward(&member); /* out = feed_forward(xn) */
     lmq_barrier(&member);
-    end_feed(&member);
+    add_feed_forward(&member); /* x += out */
 }
 
 void
@@ -231,7 +246,8 @@ lmq_forward_layer(const struct lmq_model *model, size_t index,
                  layer_part, &job);
 }
 
-/* What the head gave becomes logits. */
+/* logits = softcap(scale * (logits + bias)), in pieces of rows: with a single
+ * token there is only one row for the whole team. */
 static void
 finish_logits(const struct lmq_member *member, float *logits)
 {
@@ -243,13 +259,13 @@ finish_logits(const struct lmq_member *member, float *logits)
                      &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_piece piece = lmq_piece_at(i, width);
-        float *x = logits + piece.row * width + piece.column;
-        if (bias != NULL)
-            member->kernels->add(x, bias + piece.column, piece.size);
-        if (h->logit_scale != 1)
-            member->kernels->scale(x, piece.size, (float)h->logit_scale);
-        if (h->logit_softcap > 0)
-            member->kernels->softcap(x, piece.size, (float)h->logit_softcap);
+        float *y = logits + piece.row * width + piece.column;
+        if (bias != NULL) /* y += bias */
+            member->kernels->add(y, bias + piece.column, piece.size);
+        if (h->logit_scale != 1) /* y *= scale */
+            member->kernels->scale(y, piece.size, (float)h->logit_scale);
+        if (h->logit_softcap > 0) /* y = cap * tanh(y / cap) */
+            member->kernels->softcap(y, piece.size, (float)h->logit_softcap);
     }
 }
 
@@ -261,8 +277,8 @@ head_part(void *context, size_t number, size_t n_members)
     const struct lmq_hparams *h = &model->hparams;
     struct lmq_member member = lmq_member_make(model, job->work, job->n, 0,
                                                number, n_members);
-    float *norm = job->work->xn;
-    struct lmq_operand last = lmq_operand_of(&member, norm, h->dim);
+    float *xn = job->work->xn; /* (n, dim) */
+    struct lmq_operand last = lmq_operand_of(&member, xn, h->dim);
     bool is_finished = model->head.bias == NULL && h->logit_scale == 1 &&
                        h->logit_softcap == 0;
     size_t from, to;
@@ -270,9 +286,9 @@ head_part(void *context, size_t number, size_t n_members)
     lmq_member_share(&member, job->n, &from, &to);
     for (size_t t = from; t < to; t++)
         lmq_norm(h, &model->output_norm, job->x + t * h->dim, h->dim,
-                 norm + t * h->dim);
+                 xn + t * h->dim); /* xn = norm(x) */
     lmq_barrier(&member);
-    lmq_multiply(&member, &model->head, &last, job->logits);
+    lmq_multiply(&member, &model->head, &last, job->logits); /* head xn */
     if (!is_finished) {
         lmq_barrier(&member);
         finish_logits(&member, job->logits);
@@ -292,6 +308,8 @@ lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
                  head_part, &job);
 }
 
+/* By the bits of |x|, which order like integers: that is easily vectorized, and
+ * no flag for faster floats can take the test away. */
 bool
 lmq_is_finite(const float *x, size_t n)
 {
