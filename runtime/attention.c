@@ -1,5 +1,13 @@
 /*
- * attention.c - softmax(q k) v in blocks of positions.
+ * attention.c - softmax(q k^T * scale + mask) v, in blocks of positions, with
+ * a running softmax as in FlashAttention:
+ *
+ *   for each block of keys K and values V:
+ *       s = scale * q K^T                     (queries, block)
+ *       m' = max(m, max(s)); f = exp(m - m')  (queries)
+ *       sum = f * sum + sum of exp(s - m')    (queries)
+ *       out = f * out + exp(s - m') V         (queries, value_dim)
+ *   out /= sum
  *
  * Blocks begin at multiples of their size, whatever the batch, and what a
  * query may not see has weight exactly 0: so a token's result does not depend
@@ -14,17 +22,18 @@
 
 #include "base/size.h"
 
-/* Queries of some tokens and of heads that share their keys. */
+/* Queries of some tokens and of heads that share their keys: the unit that is
+ * shared out, so that a block of keys is read once for all of them. */
 struct item {
     size_t kv_head;
     size_t head, n_heads;   /* of the group */
     size_t token, n_tokens; /* of the batch */
     size_t n;               /* queries: n_tokens * n_heads */
-    float max[LMQ_ATTENTION_QUERIES];
-    float sum[LMQ_ATTENTION_QUERIES];
+    float max[LMQ_ATTENTION_QUERIES]; /* m: of the scores so far */
+    float sum[LMQ_ATTENTION_QUERIES]; /* of exp(s - m) so far */
 };
 
-/* The positions [first, last] that the query's token sees. */
+/* The mask: the positions [first, last] that the query's token sees. */
 static void
 visible(const struct lmq_member *member, const struct lmq_heads *heads,
         const struct item *item, size_t query, size_t *first, size_t *last)
@@ -43,14 +52,17 @@ head_of(const struct lmq_heads *heads, const struct item *item, size_t query)
     return item->kv_head * group + item->head + query % item->n_heads;
 }
 
-/* Where a query stands among those of all tokens. */
+/* Row of a query in (n, n_heads, dim). */
 static size_t
-place_of(const struct lmq_heads *heads, const struct item *item, size_t query)
+query_row(const struct lmq_heads *heads, const struct item *item, size_t query)
 {
     return (item->token + query / item->n_heads) * heads->n_heads +
            head_of(heads, item, query);
 }
 
+/* The item's queries side by side, scaled: q * scale (item->n, dim); and the
+ * softmax begins. A sink is a score whose value is nothing: it takes part in
+ * m and the sum alone. */
 static void
 gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
                struct item *item)
@@ -59,21 +71,22 @@ gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
 
     for (size_t i = 0; i < item->n; i++) {
         float *query = member->own->queries + i * dim;
-        memcpy(query, heads->queries + place_of(heads, item, i) * dim,
+        memcpy(query, heads->queries + query_row(heads, item, i) * dim,
                dim * sizeof(*query));
         member->kernels->scale(query, dim, heads->scale);
         item->max[i] = -INFINITY;
         item->sum[i] = 0;
-        if (heads->sinks != NULL) { /* a score whose value is nothing */
+        if (heads->sinks != NULL) { /* m = sink, exp(sink - m) = 1 */
             item->max[i] = heads->sinks[head_of(heads, item, i)];
             item->sum[i] = 1;
         }
     }
 }
 
-/* Scores of positions from `first` on, for a token at position `last`. */
+/* s = softcap(s) - slope * distance: n scores of positions from `first` on,
+ * for a token at position `last`. */
 static void
-shape_scores(const struct lmq_member *member, const struct lmq_heads *heads,
+adjust_scores(const struct lmq_member *member, const struct lmq_heads *heads,
              size_t head, float *scores, size_t n, size_t first, size_t last)
 {
     if (heads->softcap > 0)
@@ -84,29 +97,31 @@ shape_scores(const struct lmq_member *member, const struct lmq_heads *heads,
         scores[i] -= heads->slopes[head] * (float)(last - first - i);
 }
 
-/* Scores become weights relative to the running maximum; what was mixed
- * before is brought to the new maximum. */
+/* One query's running softmax over a block: scores become exp(s - m), and
+ * what came of earlier blocks is brought to the new m. Scores outside of
+ * [from, to) are masked, with weight exactly 0. */
 static void
-weigh(const struct lmq_kernels *kernels, struct item *item, size_t query,
-      float *scores, size_t n, size_t from, size_t to, float *mixed,
-      size_t dim)
+update_softmax(const struct lmq_kernels *kernels, struct item *item,
+               size_t query, float *scores, size_t n, size_t from, size_t to,
+               float *out, size_t dim)
 {
     for (size_t i = 0; i < from; i++)
         scores[i] = -INFINITY;
     for (size_t i = to; i < n; i++)
         scores[i] = -INFINITY;
-    float top = kernels->max(scores, n);
-    if (top > item->max[query]) {
-        float change = item->max[query] - top;
-        kernels->exp(&change, 1);
-        kernels->scale(mixed, dim, change);
-        item->sum[query] *= change;
-        item->max[query] = top;
+    float max = kernels->max(scores, n);
+    if (max > item->max[query]) {
+        float factor = item->max[query] - max;
+        kernels->exp(&factor, 1); /* f = exp(m - m') */
+        kernels->scale(out, dim, factor); /* out *= f */
+        item->sum[query] *= factor; /* sum *= f */
+        item->max[query] = max; /* m = m' */
     }
+    /* s = exp(s - m); sum += s */
     item->sum[query] += kernels->exp_sum(scores, n, item->max[query]);
 }
 
-/* Rows of one key head from a position on. */
+/* Keys or values of one head from a position on. */
 static struct lmq_rows
 rows_from(const struct lmq_member *member, const struct lmq_rows *rows,
           size_t kv_head, size_t position)
@@ -118,7 +133,8 @@ rows_from(const struct lmq_member *member, const struct lmq_rows *rows,
     return part;
 }
 
-/* One block of positions for all queries of the item. */
+/* One block of positions for all queries of the item: out += softmax part of
+ * it, relative to the running m. */
 static void
 attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
              struct item *item, size_t block, size_t n)
@@ -131,27 +147,31 @@ attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
     struct lmq_rows values =
         rows_from(member, &heads->values, item->kv_head, block);
 
+    /* s (item->n, n) = q K^T */
     kernels->rows_product(&keys, 0, n, own->queries, keys.n_cols, item->n,
                           own->scores, LMQ_ATTENTION_BLOCK, own->scratch);
     for (size_t i = 0; i < item->n; i++) {
         float *scores = own->scores + i * LMQ_ATTENTION_BLOCK;
         size_t first, last;
         visible(member, heads, item, i, &first, &last);
-        if (last < block || first >= block + n) {
+        if (last < block || first >= block + n) { /* all masked */
             memset(scores, 0, n * sizeof(*scores));
             continue;
         }
         size_t from = first > block ? first - block : 0;
         size_t to = lmq_size_min(n, last + 1 - block);
-        shape_scores(member, heads, head_of(heads, item, i), scores + from,
-                     to - from, block + from, last);
-        weigh(kernels, item, i, scores, n, from, to, own->out + i * dim,
-              dim);
+        adjust_scores(member, heads, head_of(heads, item, i), scores + from,
+                      to - from, block + from, last);
+        update_softmax(kernels, item, i, scores, n, from, to,
+                       own->out + i * dim, dim);
     }
+    /* out (item->n, dim) += s V */
     kernels->rows_mix(&values, 0, n, own->scores, LMQ_ATTENTION_BLOCK,
                       item->n, own->out, dim);
 }
 
+/* out = softmax(q k^T) v of one item. Blocks that none of its tokens sees are
+ * left out: they would add weights of 0. */
 static void
 attend(const struct lmq_member *member, const struct lmq_heads *heads,
        struct item *item)
@@ -168,8 +188,9 @@ attend(const struct lmq_member *member, const struct lmq_heads *heads,
         attend_block(member, heads, item, block,
                      lmq_size_min(LMQ_ATTENTION_BLOCK, last + 1 - block));
     for (size_t i = 0; i < item->n; i++) {
+        /* out /= sum */
         member->kernels->scale(own->out + i * dim, dim, 1 / item->sum[i]);
-        memcpy(heads->out + place_of(heads, item, i) * dim,
+        memcpy(heads->out + query_row(heads, item, i) * dim,
                own->out + i * dim, dim * sizeof(float));
     }
 }

@@ -1,5 +1,13 @@
 /*
  * heads.c - attention by queries, keys and values of each head.
+ *
+ *   q = W_q xn, k = W_k xn, v = W_v xn     (n, heads, head_dim or value_dim)
+ *   q = rope(norm(q)), k = rope(norm(k))
+ *   k and v of the batch go into the cache (kv heads, context, dim)
+ *   attention = softmax(q k^T * scale) v   (n, heads, value_dim)
+ *
+ * The norms of q and k stand there only in some models: of each head by
+ * itself, or of all heads of a token as one row.
  */
 #include "config.h"
 
@@ -10,12 +18,12 @@
 
 /* ---- Heads ---- */
 
-/* A head of one token's queries, keys or values. */
+/* One head of one token: its query, its key or its value. */
 struct head {
-    const struct lmq_matrix *matrix; /* that made it */
+    const struct lmq_matrix *matrix; /* W_q, W_k or W_v */
     const struct lmq_gain *norm;     /* NULL for values */
-    unsigned char *store;            /* NULL for queries */
-    float *x;
+    unsigned char *cache;            /* NULL for queries */
+    float *x;                        /* (dim) */
     size_t number, dim;
 };
 
@@ -41,8 +49,7 @@ find_head(const struct lmq_member *member, size_t t, size_t i)
                          work->v + (t * n_kv + i) * value_dim, i, value_dim};
 }
 
-/* What comes out of a matrix, n numbers from row `first` on, gets its bias
- * and its limits. */
+/* x = clamp(x + bias): n numbers of a product, from row `first` on. */
 static void
 finish_product(const struct lmq_member *member,
                const struct lmq_matrix *matrix, size_t first, float *x,
@@ -54,7 +61,8 @@ finish_product(const struct lmq_member *member,
         member->kernels->clamp(x, n, (float)member->h->qkv_clip);
 }
 
-/* Norms over all heads of a token's queries, and of its keys. */
+/* q = norm(q), k = norm(k), each over all heads of a token: two rows a token,
+ * so that is the work to share. */
 static void
 norm_whole(const struct lmq_member *member)
 {
@@ -70,7 +78,7 @@ norm_whole(const struct lmq_member *member)
     }
 }
 
-/* Norm of one head, if it has one. */
+/* x = norm(x) of one head; the weights are the layer's, or the head's own. */
 static void
 norm_head(const struct lmq_member *member, const struct head *head)
 {
@@ -81,13 +89,14 @@ norm_head(const struct lmq_member *member, const struct head *head)
     lmq_norm(member->h, &gain, head->x, head->dim, head->x);
 }
 
-/* q = rope(norm(q)), k = rope(norm(k)); k and v go into the cache. */
+/* q = rope(norm(q)), k = rope(norm(k)); k and v go into the cache. Heads of
+ * queries, keys and values are shared out alike. */
 static void
 rope_and_store(const struct lmq_member *member)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_angles *angles = lmq_member_angles(member);
-    bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE; /* that is done */
+    bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE; /* norm_whole() did it */
     size_t n_heads = h->n_heads + 2 * h->n_kv_heads, from, to;
 
     lmq_member_share(member, member->n * n_heads, &from, &to);
@@ -102,12 +111,13 @@ rope_and_store(const struct lmq_member *member)
             norm_head(member, &head);
         if (!is_value && angles != NULL)
             lmq_member_rope(member, angles, t, head.x);
-        if (head.store != NULL)
-            lmq_member_store(member, head.store, head.number, t, head.x,
+        if (head.cache != NULL)
+            lmq_member_store(member, head.cache, head.number, t, head.x,
                              head.dim);
     }
 }
 
+/* The cache as a matrix: a row for each position. */
 static struct lmq_rows
 cached_rows(const struct lmq_member *member, const unsigned char *rows,
             size_t width)
@@ -120,10 +130,10 @@ cached_rows(const struct lmq_member *member, const unsigned char *rows,
     };
 }
 
-/* ---- All together ---- */
+/* ---- Attention ---- */
 
 void
-lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *x)
+lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *xn)
 {
     const struct lmq_attention_part *part = &member->layer->attention;
     const struct lmq_work *work = member->work;
@@ -135,15 +145,15 @@ lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *x)
                              lmq_key_width(member->h));
     heads.values = cached_rows(member, member->kv->values,
                                lmq_value_width(member->h));
-    lmq_multiply(member, &part->q, x, work->q);
-    lmq_multiply(member, &part->k, x, work->k);
-    lmq_multiply(member, &part->v, x, work->v);
+    lmq_multiply(member, &part->q, xn, work->q); /* (n, n_heads, head_dim) */
+    lmq_multiply(member, &part->k, xn, work->k); /* (n, kv, head_dim) */
+    lmq_multiply(member, &part->v, xn, work->v); /* (n, kv, value_dim) */
     lmq_barrier(member);
     if (member->h->qk_norm == LMQ_QK_NORM_WHOLE) {
-        norm_whole(member);
+        norm_whole(member); /* q = norm(q), k = norm(k) */
         lmq_barrier(member);
     }
-    rope_and_store(member);
+    rope_and_store(member); /* q = rope(q), k = rope(k); cache += k, v */
     lmq_barrier(member);
-    lmq_attention(member, &heads);
+    lmq_attention(member, &heads); /* attention = softmax(q k^T) v */
 }
