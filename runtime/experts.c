@@ -1,6 +1,13 @@
 /*
  * experts.c - mixtures of experts.
  *
+ *   experts, weights = route(W_router xn)          (n, n_experts_used)
+ *   rows: for each token one row per chosen expert (n * n_experts_used, dim)
+ *   hidden = act(W_gate[e] row) * (W_up[e] row)    (rows, expert_dim)
+ *   y = W_down[e] hidden                           (rows, dim)
+ *   out = sum of weight * y over a token's rows    (n, dim)
+ *   out += sigmoid(w_switch xn) * shared(xn)       (n, dim)
+ *
  * The rows of a batch are put together by expert, so that each expert's
  * weights are read once. Several experts go through each step at a time, with
  * one barrier for all of them: with a single token, that is what keeps every
@@ -17,9 +24,9 @@
 #include "runtime/feed.h"
 #include "runtime/router.h"
 
-/* ---- Routes ---- */
+/* ---- Routing ---- */
 
-/* Each token's experts, by this thread's share of the tokens. */
+/* experts, weights (n, n_experts_used) from the logits (n, n_experts). */
 static void
 choose_experts(const struct lmq_member *member)
 {
@@ -67,13 +74,15 @@ assign_rows(const struct lmq_member *member)
     r->first[h->n_experts] = (uint32_t)n;
 }
 
+/* Which experts each token goes to, and which rows that makes. */
 static void
 route(const struct lmq_member *member, const float *x)
 {
-    struct lmq_operand operand = lmq_operand_of(member, x, member->h->dim);
+    struct lmq_operand xn = /* (n, dim) */
+        lmq_operand_of(member, x, member->h->dim);
 
-    lmq_multiply(member, &member->layer->feed.router, &operand,
-                 member->work->routing.logits);
+    lmq_multiply(member, &member->layer->feed.router, &xn,
+                 member->work->routing.logits); /* (n, n_experts) */
     lmq_barrier(member);
     choose_experts(member);
     lmq_barrier(member);
@@ -142,6 +151,7 @@ up_slot(const struct lmq_member *member, const struct lmq_ffn *expert)
     return is_shared ? 0 : member->work->routing.capacity;
 }
 
+/* Each row of the wave is its token's xn: (wave->n_rows, dim). */
 static void
 gather(const struct lmq_member *member, const struct wave *wave,
        const float *x)
@@ -155,6 +165,7 @@ gather(const struct lmq_member *member, const struct wave *wave,
                dim * sizeof(*x));
 }
 
+/* Quantizes the rows for W_gate and W_up, all experts before one barrier. */
 static void
 pack_inputs(const struct lmq_member *member, const struct wave *wave)
 {
@@ -175,6 +186,7 @@ pack_inputs(const struct lmq_member *member, const struct wave *wave)
     }
 }
 
+/* gate = W_gate[e] row, up = W_up[e] row: (wave->n_rows, expert_dim). */
 static void
 multiply_inputs(const struct lmq_member *member, const struct wave *wave)
 {
@@ -204,6 +216,8 @@ multiply_inputs(const struct lmq_member *member, const struct wave *wave)
     }
 }
 
+/* hidden = act(gate) * up: (wave->n_rows, expert_dim). A thread's pieces
+ * ascend, so the expert of a row is found by going on from the last one. */
 static void
 activate(const struct lmq_member *member, const struct wave *wave)
 {
@@ -223,23 +237,25 @@ activate(const struct lmq_member *member, const struct wave *wave)
     }
 }
 
+/* Quantizes `hidden` for W_down. */
 static void
-pack_insides(const struct lmq_member *member, const struct wave *wave)
+pack_hidden(const struct lmq_member *member, const struct wave *wave)
 {
     for (size_t e = wave->first; e < wave->end; e++) {
         const struct lmq_matrix *down =
             &member->layer->feed.experts[e].down;
         if (rows_of(member, e) == 0 || !lmq_product_packs(member, down))
             continue;
-        struct lmq_operand inside =
-            operand_of(member, wave, e, lmq_ffn_inside(member),
+        struct lmq_operand hidden =
+            operand_of(member, wave, e, lmq_ffn_hidden(member),
                        member->h->expert_dim, 0);
-        lmq_operand_pack(member, down, &inside, e);
+        lmq_operand_pack(member, down, &hidden, e);
     }
 }
 
+/* y = W_down[e] hidden: (wave->n_rows, dim). */
 static void
-multiply_insides(const struct lmq_member *member, const struct wave *wave)
+multiply_hidden(const struct lmq_member *member, const struct wave *wave)
 {
     const struct lmq_ffn *experts = member->layer->feed.experts;
     struct lmq_routing *r = &member->work->routing;
@@ -252,15 +268,17 @@ multiply_insides(const struct lmq_member *member, const struct wave *wave)
     for (size_t e = wave->first; e < wave->end; e++) {
         if (rows_of(member, e) == 0)
             continue;
-        struct lmq_operand inside =
-            operand_of(member, wave, e, lmq_ffn_inside(member),
+        struct lmq_operand hidden =
+            operand_of(member, wave, e, lmq_ffn_hidden(member),
                        member->h->expert_dim, 0);
-        lmq_share_product(member, &share, &experts[e].down, &inside,
+        lmq_share_product(member, &share, &experts[e].down, &hidden,
                           r->output + (r->first[e] - wave->row) * dim, dim);
     }
 }
 
-/* Each token takes up the rows of its experts that are in the wave. */
+/* out (n, dim) += weight * (y + bias) for the rows of a token that are in the
+ * wave. Waves and rows ascend by expert: so the order of a token's sum is the
+ * order of its experts, however the waves are cut. */
 static void
 combine(const struct lmq_member *member, const struct wave *wave, float *out)
 {
@@ -283,13 +301,15 @@ combine(const struct lmq_member *member, const struct wave *wave, float *out)
                        piece.column;
             if (bias != NULL)
                 kernels->add(y, bias + piece.column, piece.size);
-            kernels->axpy(sum, y, piece.size, r->weights[j]);
+            kernels->axpy(sum, y, piece.size, r->weights[j]); /* += w y */
         }
     }
 }
 
 /* ---- Shared experts ---- */
 
+/* sigmoid(w_switch xn) of a token, or 1: how much of the shared experts it
+ * takes. Qwen calls it shared_expert_gate. */
 static float
 switch_of(const struct lmq_member *member, size_t t)
 {
@@ -304,17 +324,18 @@ switch_of(const struct lmq_member *member, size_t t)
     return x;
 }
 
+/* out += switch * (shared(xn) + bias). */
 static void
 add_shared(const struct lmq_member *member, const float *x, float *out)
 {
     const struct lmq_feed_part *feed = &member->layer->feed;
     struct lmq_routing *r = &member->work->routing;
     size_t dim = member->h->dim, from, to;
-    struct lmq_operand operand = lmq_operand_of(member, x, dim);
+    struct lmq_operand xn = lmq_operand_of(member, x, dim);
 
     if (feed->shared_switch.tensor != NULL)
-        lmq_multiply(member, &feed->shared_switch, &operand, r->switches);
-    lmq_ffn(member, &feed->shared, &operand, r->output);
+        lmq_multiply(member, &feed->shared_switch, &xn, r->switches);
+    lmq_ffn(member, &feed->shared, &xn, r->output); /* (n, dim) */
     lmq_barrier(member);
     lmq_member_share(member, member->n * lmq_pieces_per_row(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
@@ -328,7 +349,7 @@ add_shared(const struct lmq_member *member, const float *x, float *out)
     }
 }
 
-/* ---- All together ---- */
+/* ---- A layer's experts ---- */
 
 void
 lmq_experts(const struct lmq_member *member, const float *x, float *out)
@@ -337,19 +358,19 @@ lmq_experts(const struct lmq_member *member, const float *x, float *out)
 
     route(member, x);
     while (next_wave(member, &wave)) {
-        gather(member, &wave, x);
+        gather(member, &wave, x); /* rows of xn */
         lmq_barrier(member);
         pack_inputs(member, &wave);
         lmq_barrier(member);
-        multiply_inputs(member, &wave);
+        multiply_inputs(member, &wave); /* gate, up = W row */
         lmq_barrier(member);
-        activate(member, &wave);
+        activate(member, &wave); /* hidden = act(gate) * up */
         lmq_barrier(member);
-        pack_insides(member, &wave);
+        pack_hidden(member, &wave);
         lmq_barrier(member);
-        multiply_insides(member, &wave);
+        multiply_hidden(member, &wave); /* y = W_down hidden */
         lmq_barrier(member);
-        combine(member, &wave, out);
+        combine(member, &wave, out); /* out += weight * y */
     }
     if (member->h->shared_dim > 0) {
         lmq_barrier(member); /* the rows are overwritten */

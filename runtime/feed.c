@@ -1,10 +1,17 @@
 /*
  * feed.c - one feed-forward network.
+ *
+ *   gate = W_gate xn, up = W_up xn        (n, hidden_dim)
+ *   hidden = act(gate) * up               (n, hidden_dim)
+ *   out = W_down hidden                   (n, dim)
+ *
+ * Without a gate, hidden = act(up). `hidden` takes the place of gate or up.
  */
 #include "config.h"
 
 #include "runtime/feed.h"
 
+/* x = act(x), n numbers. */
 static void
 activate(const struct lmq_member *member, float *x, size_t n)
 {
@@ -27,35 +34,35 @@ lmq_ffn_activate(const struct lmq_member *member, const struct lmq_ffn *ffn,
     const struct lmq_kernels *kernels = member->kernels;
 
     if (ffn->up.bias != NULL)
-        kernels->add(up, ffn->up.bias + column, size);
+        kernels->add(up, ffn->up.bias + column, size); /* up += bias */
     if (!member->h->is_gated) {
-        activate(member, up, size);
+        activate(member, up, size); /* up = act(up) */
         return;
     }
     if (ffn->gate.bias != NULL)
-        kernels->add(gate, ffn->gate.bias + column, size);
-    activate(member, gate, size);
-    kernels->mul(gate, up, size);
+        kernels->add(gate, ffn->gate.bias + column, size); /* gate += bias */
+    activate(member, gate, size); /* gate = act(gate) */
+    kernels->mul(gate, up, size); /* gate *= up */
 }
 
 float *
-lmq_ffn_inside(const struct lmq_member *member)
+lmq_ffn_hidden(const struct lmq_member *member)
 {
     return member->h->is_gated ? member->work->gate : member->work->up;
 }
 
 void
 lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
-        struct lmq_operand *x, float *out)
+        struct lmq_operand *xn, float *out)
 {
     struct lmq_work *work = member->work;
     size_t width = ffn->up.n_rows, from, to;
-    struct lmq_operand inside =
-        lmq_operand_of(member, lmq_ffn_inside(member), width);
+    struct lmq_operand hidden = /* (n, width) */
+        lmq_operand_of(member, lmq_ffn_hidden(member), width);
 
     if (member->h->is_gated)
-        lmq_multiply(member, &ffn->gate, x, work->gate);
-    lmq_multiply(member, &ffn->up, x, work->up);
+        lmq_multiply(member, &ffn->gate, xn, work->gate); /* (n, width) */
+    lmq_multiply(member, &ffn->up, xn, work->up);         /* (n, width) */
     lmq_barrier(member);
     lmq_member_share(member, member->n * lmq_pieces_per_row(width), &from,
                      &to);
@@ -66,5 +73,5 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
                          piece.column, piece.size);
     }
     lmq_barrier(member);
-    lmq_multiply(member, &ffn->down, &inside, out);
+    lmq_multiply(member, &ffn->down, &hidden, out); /* (n, dim) */
 }

@@ -6,18 +6,19 @@
 
 #include "runtime/member.h"
 
-/* The insides of a network: a piece of one row of gate x and up x, or of up x
- * alone. What goes on to `down` stands in lmq_ffn_inside(). */
+/* hidden = act(gate) * up, or act(up), of a piece of one row: `size` numbers
+ * from `column` on. It stands in lmq_ffn_hidden() then. */
 void lmq_ffn_activate(const struct lmq_member *member,
                       const struct lmq_ffn *ffn, float *gate, float *up,
                       size_t column, size_t size);
 
-/* work->gate or, without a gate, work->up. */
-float *lmq_ffn_inside(const struct lmq_member *member);
+/* What W_down takes: work->gate or, without a gate, work->up. */
+float *lmq_ffn_hidden(const struct lmq_member *member);
 
-/* out = down(act(gate x) * (up x)), or down(act(up x)), without the bias of
- * `down`. All members take part, and those who read `out` need a barrier. */
+/* out (n, dim) = W_down (act(W_gate xn) * (W_up xn)), or W_down act(W_up xn),
+ * without the bias of W_down. All members take part, and those who read `out`
+ * need a barrier. */
 void lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
-             struct lmq_operand *x, float *out);
+             struct lmq_operand *xn, float *out);
 
 #endif
