@@ -1,0 +1,258 @@
+/*
+ * test_tokenizer_hf.c - small tokenizers of Hugging Face, step by step.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/build/suite.h"
+#include "tests/runtime/small_vocab.h"
+
+/* ---- Hugging Face ---- */
+
+START_TEST(hf_llama_agrees_with_sentencepiece)
+{
+    struct lmq_buffer model = { 0 };
+    char name[8], item[64];
+
+    add_text(&model, "{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":"
+                     "true,\"byte_fallback\":true,\"vocab\":{");
+    for (size_t id = 0; id < N_IDS; id++) {
+        snprintf(item, sizeof(item), "%s\"%s\":%zu", id == 0 ? "" : ",",
+                 piece_text(id, name), id);
+        add_text(&model, item);
+    }
+    add_text(&model, "},\"merges\":[\"a b\",\"" MARK " ab\",\"" MARK
+                     " c\"]}");
+    add_bytes(&model, "", 1);
+    struct lmq_buffer file = hf_file(
+        (const char *)model.bytes,
+        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","
+        "\"prepend\":\"" MARK "\"},{\"type\":\"Replace\",\"pattern\":"
+        "{\"String\":\" \"},\"content\":\"" MARK "\"}]}",
+        NULL,
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\","
+        "\"pattern\":{\"String\":\"" MARK "\"},\"content\":\" \"},{\"type\":"
+        "\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\","
+        "\"content\":\" \",\"start\":1,\"stop\":0}]}",
+        "[{\"id\":2,\"content\":\"</s>\",\"special\":true,\"normalized\":"
+        "false,\"rstrip\":true}]");
+    struct lmq_tokenizer *t = open_buffer(file);
+
+    ENCODES(t, "ab ab  c\xc3\xa4\n", 0, "263 263 259 265 266 13");
+    ENCODES(t, "ab</s>  ab", LMQ_ENCODE_SPECIAL, "263 2 263");
+    ck_assert(round_trips(t, " ab\xff\n", 6));
+    lmq_tokenizer_close(t);
+    lmq_buffer_free(&model);
+}
+END_TEST
+
+START_TEST(split_behaviors_are_those_of_hugging_face)
+{
+    static const char dots[] =
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\".\":1,\"a.\":2,\"..\":3,"
+        "\".a\":4},\"merges\":[\". .\",\"a .\",\". a\"]}";
+    static const struct {
+        const char *name, *expected;
+    } behaviors[] = { { "Removed", "0 0" },
+                      { "Isolated", "0 1 1 0" },
+                      { "MergedWithPrevious", "2 1 0" },
+                      { "MergedWithNext", "0 1 4" },
+                      { "Contiguous", "0 3 0" } };
+
+    for (size_t i = 0; i < 5; i++) {
+        char split[200];
+        snprintf(split, sizeof(split),
+                 "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\.\"},"
+                 "\"behavior\":\"%s\",\"invert\":false}", behaviors[i].name);
+        struct lmq_tokenizer *t =
+            open_buffer(hf_file(dots, NULL, split, NULL, "[]"));
+        ENCODES(t, "a..a", 0, behaviors[i].expected);
+        lmq_tokenizer_close(t);
+    }
+}
+END_TEST
+
+START_TEST(metaspace_prepends_where_its_scheme_says)
+{
+    static const char model[] =
+        "{\"type\":\"BPE\",\"vocab\":{\"" MARK "a\":0,\"a\":1,\"" MARK
+        "\":2,\"<s>\":3},\"merges\":[\"" MARK " a\"]}";
+    static const struct {
+        const char *scheme, *expected, *decoded;
+    } schemes[] = { { "always", "0 0 3 0", "a a a" },
+                    { "first", "0 0 3 1", "a aa" },
+                    { "never", "1 0 3 1", "a aa" } };
+
+    for (size_t i = 0; i < 3; i++) {
+        char step[200];
+        struct lmq_ids ids = { 0 };
+        struct lmq_buffer out = { 0 };
+        snprintf(step, sizeof(step),
+                 "{\"type\":\"Metaspace\",\"replacement\":\"" MARK
+                 "\",\"prepend_scheme\":\"%s\"}", schemes[i].scheme);
+        struct lmq_tokenizer *t = open_buffer(
+            hf_file(model, NULL, step, step,
+                    "[{\"id\":3,\"content\":\"<s>\",\"special\":true}]"));
+        ENCODES(t, "a a<s>a", LMQ_ENCODE_SPECIAL, schemes[i].expected);
+        ck_assert_int_eq(lmq_tokenizer_encode(t, "a a<s>a", 7,
+                                              LMQ_ENCODE_SPECIAL, &ids, NULL),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_tokenizer_decode(t, ids.ids, ids.n, 0, &out,
+                                              NULL),
+                         LMQ_OK);
+        ck_assert_uint_eq(out.n, strlen(schemes[i].decoded));
+        ck_assert_mem_eq(out.bytes, schemes[i].decoded, out.n);
+        lmq_ids_clear(&ids);
+        lmq_buffer_free(&out);
+        lmq_tokenizer_close(t);
+    }
+}
+END_TEST
+
+START_TEST(byte_level_covers_every_byte)
+{
+    /* U+0120 is the space, U+010A the line feed, U+00FF itself. */
+    static const char model[] =
+        "{\"type\":\"BPE\",\"vocab\":{\"\u0120\":0,\"a\":1,\"\u0120a\":2,"
+        "\"\u010a\":3,\"\u00ff\":4},\"merges\":[\"\u0120 a\"]}";
+    struct lmq_tokenizer *t = open_buffer(
+        hf_file(model, NULL,
+                "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}",
+                "{\"type\":\"ByteLevel\"}", "[]"));
+
+    ENCODES(t, "a a\n\xff", 0, "2 2 3 4");
+    ENCODES(t, " a", 0, "2");
+    ck_assert(round_trips(t, " a\n\xff", 4));
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(digits_stand_alone_or_together)
+{
+    struct lmq_tokenizer *alone = open_buffer(hf_file(
+        WORDS, NULL, "{\"type\":\"Digits\",\"individual_digits\":true}", NULL,
+        "[]"));
+    struct lmq_tokenizer *together =
+        open_buffer(hf_file(WORDS, NULL, "{\"type\":\"Digits\"}", NULL, "[]"));
+
+    ENCODES(alone, "ab12", 0, "3 4 5");
+    ENCODES(together, "ab12", 0, "3 6");
+    lmq_tokenizer_close(alone);
+    lmq_tokenizer_close(together);
+}
+END_TEST
+
+START_TEST(normalizers_change_the_text_in_order)
+{
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        WORDS,
+        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\""
+        ":\"Lowercase\"},{\"type\":\"Strip\",\"strip_left\":true,"
+        "\"strip_right\":true},{\"type\":\"Replace\",\"pattern\":{\"Regex\":"
+        "\" +\"},\"content\":\".\"}]}",
+        NULL, NULL, "[]"));
+
+    /* Fullwidth A, B and circled 1. */
+    ENCODES(t, "  \xef\xbc\xa1\xef\xbc\xa2  \xe2\x91\xa0 ", 0, "3 7 4");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(added_tokens_look_at_what_stands_beside_them)
+{
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        WORDS, NULL, NULL, NULL,
+        "[{\"id\":9,\"content\":\"bb\",\"single_word\":true},"
+        "{\"id\":10,\"content\":\"..\",\"lstrip\":true},"
+        "{\"id\":11,\"content\":\"...\",\"special\":true}]"));
+
+    ENCODES(t, "a bb a", 0, "1 8 9 8 1");
+    ENCODES(t, "abba", 0, "3 2 1");
+    ENCODES(t, "a  ..a", 0, "1 10 1");
+    ENCODES(t, "a...a", LMQ_ENCODE_SPECIAL, "1 11 1");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(configuration_names_begin_and_end)
+{
+    static const char config[] =
+        "{\"bos_token\":\"ab\",\"eos_token\":{\"content\":\"b\"},"
+        "\"add_bos_token\":true,\"chat_template\":\"{{ boom }}\"}";
+    static const char generation[] = "{\"eos_token_id\":[1,2]}";
+    struct lmq_buffer file = hf_file(WORDS, NULL, NULL, NULL, "[]");
+    struct lmq_blob blobs[] = {
+        { "x/generation_config.json", (const unsigned char *)generation,
+          sizeof(generation) - 1 },
+        { "x/tokenizer_config.json", (const unsigned char *)config,
+          sizeof(config) - 1 },
+        { "x/tokenizer.json", file.bytes, file.n },
+    };
+    struct lmq_tokenizer *t;
+    size_t n;
+
+    ck_assert_int_eq(lmq_tokenizer_open(blobs, 3, &t, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_tokenizer_bos(t), 3);
+    const int32_t *eos = lmq_tokenizer_eos(t, &n);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_int_eq(eos[0], 2);
+    ENCODES(t, "a", LMQ_ENCODE_BOS | LMQ_ENCODE_EOS, "3 1 2");
+    lmq_tokenizer_close(t);
+    blobs[0].bytes = (const unsigned char *)"{\"eos_token_id\":99999}";
+    blobs[0].size = 22;
+    ck_assert_int_eq(lmq_tokenizer_open(blobs, 3, &t, NULL), LMQ_ERR_FORMAT);
+    lmq_buffer_free(&file);
+}
+END_TEST
+
+START_TEST(what_is_not_understood_is_refused_by_name)
+{
+    static const char vocab[] = ",\"vocab\":{\"a\":0},\"merges\":[]}";
+    char model[200];
+
+    snprintf(model, sizeof(model), "{\"type\":\"WordPiece\"%s", vocab);
+    expect_refusal(hf_file(model, NULL, NULL, NULL, "[]"),
+                   LMQ_ERR_UNSUPPORTED, "WordPiece");
+    snprintf(model, sizeof(model),
+             "{\"type\":\"BPE\",\"end_of_word_suffix\":\"</w>\"%s", vocab);
+    expect_refusal(hf_file(model, NULL, NULL, NULL, "[]"),
+                   LMQ_ERR_UNSUPPORTED, "end_of_word_suffix");
+    expect_refusal(hf_file(WORDS, "{\"type\":\"Odd\"}", NULL, NULL, "[]"),
+                   LMQ_ERR_UNSUPPORTED, "Odd");
+    expect_refusal(hf_file(WORDS, NULL, "{\"type\":\"UnicodeScripts\"}", NULL,
+                           "[]"),
+                   LMQ_ERR_UNSUPPORTED, "UnicodeScripts");
+    expect_refusal(hf_file(WORDS, NULL, NULL, "{\"type\":\"CTC\"}", "[]"),
+                   LMQ_ERR_UNSUPPORTED, "CTC");
+    expect_refusal(hf_file(WORDS, NULL,
+                           "{\"type\":\"Split\",\"pattern\":{\"Regex\":"
+                           "\"[a&&b]\"},\"behavior\":\"Isolated\"}",
+                           NULL, "[]"),
+                   LMQ_ERR_UNSUPPORTED, "an intersection");
+    expect_refusal(gguf_file("gpt2", "of-tomorrow"), LMQ_ERR_UNSUPPORTED,
+                   "of-tomorrow");
+    expect_refusal(gguf_file("rwkv", "default"), LMQ_ERR_UNSUPPORTED, "rwkv");
+    expect_refusal(spm_file("\x12\x02\x18\x04", 4), LMQ_ERR_UNSUPPORTED,
+                   "CHAR");
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        hf_llama_agrees_with_sentencepiece,
+        split_behaviors_are_those_of_hugging_face,
+        metaspace_prepends_where_its_scheme_says,
+        byte_level_covers_every_byte,
+        digits_stand_alone_or_together,
+        normalizers_change_the_text_in_order,
+        added_tokens_look_at_what_stands_beside_them,
+        configuration_names_begin_and_end,
+        what_is_not_understood_is_refused_by_name,
+    };
+
+    return RUN_SUITE("tokenizer_hf", tests);
+}

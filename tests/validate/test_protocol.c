@@ -1,0 +1,258 @@
+/*
+ * test_protocol.c - what validate scores, when it stops, and what it refuses.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/build/suite.h"
+#include "tests/validate/judging.h"
+
+/* ---- Protocol ---- */
+
+START_TEST(each_token_is_scored_once_whatever_the_stride)
+{
+    const char *text = short_text("text.txt", 3000);
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report = validate(fable(""), fable(""), &options);
+    double scored = lmq_report_number(report, "scored");
+    double perplexity = lmq_report_number(report, "reference.ppl");
+
+    lmq_report_free(report);
+    options.stride = CONTEXT / 4;
+    report = validate(fable(""), fable(""), &options);
+    ck_assert_double_eq(lmq_report_number(report, "scored"), scored);
+    /* More context before each token: it is guessed better. */
+    ck_assert_double_lt(lmq_report_number(report, "reference.ppl"),
+                        perplexity);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(second_half_scores_the_second_half_of_whole_windows)
+{
+    const char *text = short_text("text.txt", 3000);
+    struct lmq_validate_options options = usual_options(&text);
+
+    options.score = "second-half";
+    struct lmq_report *report = validate(fable(""), fable(""), &options);
+    double windows = lmq_report_number(report, "protocol.windows");
+    ck_assert_double_eq(lmq_report_number(report, "scored"),
+                        windows * (CONTEXT - CONTEXT / 2 - 1));
+    lmq_report_free(report);
+}
+END_TEST
+
+static void
+assert_fails(const char *text, enum lmq_status wanted, const char *says)
+{
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+    enum lmq_status status = try_validate(
+        fable(""), fable(""), &options, NULL, &report, &is_partial, &err);
+
+    ck_assert_int_eq(status, wanted);
+    ck_assert_msg(strstr(err.message, says) != NULL, "%s", err.message);
+    ck_assert_str_ne(err.path, "");
+}
+
+START_TEST(texts_that_are_none_are_refused)
+{
+    const char *empty = in_folder("empty.txt"), *bad = in_folder("bad.txt");
+
+    write_file(empty, "", 0);
+    write_file(bad, "good\n\xff\xfe", 7);
+    assert_fails(empty, LMQ_ERR_FORMAT, "empty");
+    assert_fails(bad, LMQ_ERR_FORMAT, "not UTF-8");
+    assert_fails(in_folder("missing.txt"), LMQ_ERR_IO, "cannot open");
+}
+END_TEST
+
+START_TEST(gates_are_checked_before_the_work_and_held_after_it)
+{
+    static const char *const typo[] = {"kld.meen<=1"};
+    static const char *const gates[] = {"kld.mean<=1", "ppl_ratio>2"};
+    const char *text = short_text("text.txt", 1000);
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+
+    options.gates = typo;
+    options.n_gates = 1;
+    ck_assert_int_eq(try_validate(fable(""), fable(""), &options, NULL,
+                                  &report, &is_partial, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(err.message, "kld.meen"));
+    options.gates = gates;
+    options.n_gates = 2;
+    report = validate(fable(""), fable(""), &options);
+    ck_assert_double_eq(lmq_report_number(report, "gates.0.held"), 1);
+    ck_assert_double_eq(lmq_report_number(report, "gates.1.held"), 0);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* fable against itself, whose tokenizer has two pieces of one letter that
+ * have changed places. */
+static enum lmq_status
+validate_swapped(char first, char second, struct lmq_error *err)
+{
+    const char *changed = in_folder("tokenizer.json");
+    const struct lmq_open_options with = {.tokenizer = changed};
+    const char *text = short_text("text.txt", 1000);
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_checkpoint *a = open_with_tokenizer(fable("")), *b;
+    const char p[] = {'"', first, '"', ':', '\0'};
+    const char q[] = {'"', second, '"', ':', '\0'};
+    struct lmq_report *report;
+    int is_partial;
+    size_t n;
+
+    char *json = (char *)read_file(fable("tokenizer.json"), &n);
+    char *x = strstr(json, p), *y = strstr(json, q);
+    ck_assert(x != NULL && y != NULL);
+    x[1] = second;
+    y[1] = first;
+    write_file(changed, json, n);
+    free(json);
+    ck_assert_int_eq(lmq_checkpoint_open(fable(""), &with, &b, NULL), LMQ_OK);
+    enum lmq_status status =
+        lmq_validate(a, b, &options, NULL, &report, &is_partial, err);
+    lmq_report_free(report);
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
+    return status;
+}
+
+START_TEST(a_tokenizer_that_differs_in_the_text_is_refused)
+{
+    struct lmq_error err;
+
+    ck_assert_int_eq(validate_swapped('a', 's', &err), LMQ_ERR_FORMAT);
+    ck_assert_msg(strstr(err.message, "differs") != NULL, "%s", err.message);
+    ck_assert_int_eq(validate_swapped('Z', 'K', &err), LMQ_OK);
+}
+END_TEST
+
+/* ---- Interruption ---- */
+
+static int
+stop_later(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    (void)stage;
+    return (double)done > *(double *)context * (double)total;
+}
+
+START_TEST(an_interruption_leaves_what_was_done)
+{
+    const char *text = fable("held-out-a.txt");
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_report *report;
+    struct lmq_error err;
+    double part = 0.5;
+    const struct lmq_progress progress = {stop_later, &part};
+    int is_partial;
+
+    options.max_tokens = 6000;
+    ck_assert_msg(try_validate(fable(""), fable(""), &options, &progress,
+                               &report, &is_partial, &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_int_eq(is_partial, 1);
+    ck_assert_double_eq(lmq_report_number(report, "partial"), 1);
+    ck_assert_double_gt(lmq_report_number(report, "scored"), 0);
+    ck_assert_double_lt(lmq_report_number(report, "scored"), 5000);
+    lmq_report_free(report);
+    part = 0;
+    ck_assert_int_eq(try_validate(fable(""), fable(""), &options, &progress,
+                                  &report, &is_partial, &err),
+                     LMQ_ERR_CANCELLED);
+}
+END_TEST
+
+START_TEST(the_page_is_whole_and_asks_nothing_of_the_network)
+{
+    const char *text = short_text("text.txt", 2000);
+    const char *judged = quantize(fable(""), "fable.lmq");
+    const char *path = in_folder("report.html");
+    struct lmq_validate_options options = usual_options(&text);
+    size_t n;
+
+    options.has_attribution = 1;
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    ck_assert_int_eq(lmq_validate_write_html(report, path, 0, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_validate_write_html(report, path, 0, NULL),
+                     LMQ_ERR_IO);
+    ck_assert_int_eq(lmq_validate_write_html(report, path, 1, NULL), LMQ_OK);
+    char *page = (char *)read_file(path, &n);
+    ck_assert_ptr_nonnull(strstr(page, "</html>"));
+    ck_assert_ptr_null(strstr(page, "<script"));
+    ck_assert_ptr_null(strstr(page, "http"));
+    ck_assert_ptr_null(strstr(page, "src="));
+    ck_assert_ptr_null(strstr(page, "nan"));
+    free(page);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(each_type_of_keys_and_values_has_its_price)
+{
+    const char *text = short_text("text.txt", 2000);
+    const char *judged = quantize(fable(""), "fable.lmq");
+    struct lmq_validate_options options = usual_options(&text);
+
+    options.has_attribution = 1;
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    double f32 = lmq_report_number(report, "attribution.kv.0.kld");
+    ck_assert_double_eq(lmq_report_number(report, "attribution.kld"), f32);
+    ck_assert_str_eq(lmq_report_string(report, "attribution.kv.2.type"), "q8");
+    ck_assert_double_gt(
+        lmq_report_number(report, "attribution.kv.2.added"),
+        fabs(lmq_report_number(report, "attribution.kv.1.added")));
+    lmq_report_free(report);
+}
+END_TEST
+
+/* Same weights, but the judged one turns by another base: each side has to go
+ * by its own description. */
+START_TEST(positions_that_differ_are_seen)
+{
+    const char *text = short_text("text.txt", 1000);
+    struct lmq_validate_options options = usual_options(&text);
+    const struct lmq_open_options open = {.rope_theta = 5000};
+    struct lmq_checkpoint *a = open_with_tokenizer(fable("")), *b;
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+
+    ck_assert_int_eq(lmq_checkpoint_open(fable(""), &open, &b, &err), LMQ_OK);
+    ck_assert_msg(lmq_validate(a, b, &options, NULL, &report, &is_partial,
+                               &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_double_gt(lmq_report_number(report, "kld.mean"), 1e-4);
+    lmq_report_free(report);
+    lmq_checkpoint_close(b);
+    lmq_checkpoint_close(a);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        each_token_is_scored_once_whatever_the_stride,
+        second_half_scores_the_second_half_of_whole_windows,
+        texts_that_are_none_are_refused,
+        gates_are_checked_before_the_work_and_held_after_it,
+        a_tokenizer_that_differs_in_the_text_is_refused,
+        an_interruption_leaves_what_was_done,
+        the_page_is_whole_and_asks_nothing_of_the_network,
+        each_type_of_keys_and_values_has_its_price,
+        positions_that_differ_are_seen,
+    };
+
+    return RUN_SUITE("protocol", tests);
+}
