@@ -1,12 +1,17 @@
 /*
- * latent.c - attention by latents, as in DeepSeek V2 and V3.
+ * latent.c - attention by latents ("MLA"), as in DeepSeek V2 and V3.
  *
- * The cache holds one row for all heads: a latent, from which keys and values
- * would be made, and the RoPE part of a key. They are not made: a query goes
- * through its head's half of the key matrix instead and meets the latents,
- * and what is mixed of the latents goes through the head's value matrix.
- * That is how it is done with many tokens too, so that a token's result does
- * not depend on how many there are.
+ *   c = norm(W_kv_a xn), k_rope = rope(W_kv_a xn)  (n, kv_lora_rank), (n, rope)
+ *   q = W_q_b norm(W_q_a xn), or W_q xn            (n, n_heads, nope + rope)
+ *   q_latent = [W_k_b[head] q_nope, rope(q_rope)]  (n, n_heads, key width)
+ *   out_latent = softmax(q_latent [c, k_rope]^T) c (n, n_heads, kv_lora_rank)
+ *   attention = W_v_b[head] out_latent             (n, n_heads, value_dim)
+ *
+ * The cache holds one row [c, k_rope] for all heads. Keys W_k_b^T c and values
+ * W_v_b c are never made: their matrices go to the query and to the output
+ * instead, which is the same sum in another order. With many tokens it would
+ * be cheaper to make them; but then a token's result would depend on how many
+ * there are.
  */
 #include "config.h"
 
@@ -24,9 +29,10 @@ nope_dim(const struct lmq_hparams *h)
     return h->head_dim - lmq_hparams_rotary_dim(h);
 }
 
-/* ---- One small matrix per head ---- */
+/* ---- Products with a matrix for each head ---- */
 
-/* Head i's operand: its part of rows that hold all heads. */
+/* Head i's operand: its part of rows that hold all heads. Each head has room
+ * of its own for the quantized form, as all are packed before one barrier. */
 static struct lmq_operand
 head_operand(const struct lmq_member *member, size_t i, const float *x,
              size_t x_width, size_t n_cols)
@@ -67,8 +73,9 @@ multiply_heads(const struct lmq_member *member,
     }
 }
 
-/* ---- Into the cache ---- */
+/* ---- Queries and the cache ---- */
 
+/* x += bias, a whole row. */
 static void
 add_bias(const struct lmq_member *member, const struct lmq_matrix *matrix,
          float *x)
@@ -77,7 +84,8 @@ add_bias(const struct lmq_member *member, const struct lmq_matrix *matrix,
         member->kernels->add(x, matrix->bias, matrix->n_rows);
 }
 
-/* The latents of queries, and the rows of the cache. */
+/* q_a = norm(q_a + bias), and the cache += [norm(c + bias), rope(k_rope)]. The
+ * key comes as one row [c, k_rope] out of W_kv_a. */
 static void
 finish_latents(const struct lmq_member *member)
 {
@@ -88,8 +96,8 @@ finish_latents(const struct lmq_member *member)
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        float *key = member->work->k + t * width;
-        float *q = member->work->q_a + t * h->q_lora_rank;
+        float *key = member->work->k + t * width;          /* [c, k_rope] */
+        float *q = member->work->q_a + t * h->q_lora_rank; /* (q_lora_rank) */
         if (h->q_lora_rank > 0) {
             add_bias(member, &part->q_a, q);
             lmq_norm_latents(h, &part->q_a_norm, q, h->q_lora_rank);
@@ -102,8 +110,8 @@ finish_latents(const struct lmq_member *member)
     }
 }
 
-/* The RoPE part of each query goes behind where its NoPE part will meet the
- * latents: that is how the rows of the cache are laid out. */
+/* q += bias, q_latent[kv_lora_rank:] = rope(q_rope): the order of the cache's
+ * rows, so that one product of scores takes both parts. */
 static void
 finish_queries(const struct lmq_member *member,
                const struct lmq_matrix *matrix)
@@ -116,7 +124,7 @@ finish_queries(const struct lmq_member *member,
     lmq_member_share(member, member->n * h->n_heads, &from, &to);
     for (size_t i = from; i < to; i++) {
         size_t head = i % h->n_heads;
-        float *q = member->work->q + i * h->head_dim;
+        float *q = member->work->q + i * h->head_dim; /* [nope, rope] */
         float *latent = member->work->q_latent + i * lmq_key_width(h);
         if (matrix->bias != NULL)
             member->kernels->add(q, matrix->bias + head * h->head_dim,
@@ -127,15 +135,15 @@ finish_queries(const struct lmq_member *member,
     }
 }
 
-/* ---- All together ---- */
+/* ---- Attention ---- */
 
 void
-lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *x)
+lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_attention_part *part = &member->layer->attention;
     struct lmq_work *work = member->work;
-    struct lmq_operand q_latent =
+    struct lmq_operand q_a = /* (n, q_lora_rank) */
         lmq_operand_of(member, work->q_a, h->q_lora_rank);
     bool is_direct = h->q_lora_rank == 0;
     struct lmq_heads heads = lmq_heads_of(member);
@@ -148,24 +156,26 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *x)
         .n_cols = lmq_key_width(h),
         .stride = lmq_row_bytes(member->kv->type, lmq_key_width(h)),
     };
-    heads.values = heads.keys;
+    heads.values = heads.keys; /* c is the first columns of a key */
     heads.values.n_cols = lmq_value_width(h);
 
-    lmq_multiply(member, &part->kv_a, x, work->k);
-    lmq_multiply(member, is_direct ? &part->q : &part->q_a, x,
-                 is_direct ? work->q : work->q_a);
+    lmq_multiply(member, &part->kv_a, xn, work->k); /* [c, k_rope] */
+    lmq_multiply(member, is_direct ? &part->q : &part->q_a, xn,
+                 is_direct ? work->q : work->q_a); /* q, or q_a */
     lmq_barrier(member);
-    finish_latents(member);
+    finish_latents(member); /* q_a = norm(q_a); cache += [c, k_rope] */
     lmq_barrier(member);
     if (!is_direct) {
-        lmq_multiply(member, &part->q_b, &q_latent, work->q);
+        lmq_multiply(member, &part->q_b, &q_a, work->q); /* q = W_q_b q_a */
         lmq_barrier(member);
     }
     finish_queries(member, is_direct ? &part->q : &part->q_b);
+    /* q_latent[:kv_lora_rank] = W_k_b q_nope */
     multiply_heads(member, part->k_b, work->q, h->head_dim, work->q_latent,
                    lmq_key_width(h));
     lmq_barrier(member);
-    lmq_attention(member, &heads);
+    lmq_attention(member, &heads); /* out_latent = softmax(q_latent K^T) c */
+    /* attention = W_v_b out_latent */
     multiply_heads(member, part->v_b, work->out_latent, lmq_value_width(h),
                    work->attention, lmq_hparams_value_dim(h));
 }

@@ -6,10 +6,10 @@
 
 #include "runtime/member.h"
 
-/* work->attention from the layer's input x, and a row more in the cache for
- * each token. All members take part, and those who read the result need a
- * barrier. */
+/* work->attention (n, n_heads * value_dim) from the layer's input xn (n, dim),
+ * and a row more in the cache for each token. All members take part, and
+ * those who read the result need a barrier. */
 void lmq_latent_attention(const struct lmq_member *member,
-                          struct lmq_operand *x);
+                          struct lmq_operand *xn);
 
 #endif
