@@ -16,7 +16,7 @@ struct lmq_thread_work {
     float *out;      /* (LMQ_ATTENTION_QUERIES, width of a value) */
     float *scores;   /* (LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK) */
     float *widened;  /* (LMQ_TILE_ROWS, widest matrix) */
-    float *worths;   /* (2, experts): of experts and of their groups */
+    float *selection; /* (2, experts): of experts and of their groups */
     unsigned char *states; /* (2, experts) */
     void *scratch;   /* of the kernels */
 };

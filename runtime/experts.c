@@ -40,7 +40,7 @@ choose_experts(const struct lmq_member *member)
         struct lmq_choice choice = {
             .scores = r->logits + t * h->n_experts,
             .correction = h->router_corrects ? feed->correction : NULL,
-            .worths = member->own->worths,
+            .selection = member->own->selection,
             .states = member->own->states,
         };
         if (feed->router.bias != NULL)

@@ -1,5 +1,17 @@
 /*
- * router.c - chooses experts and weighs them.
+ * router.c - chooses a token's experts and their weights.
+ *
+ *   scores = softmax(logits), sigmoid(logits) or logits     (n_experts)
+ *   selection = scores + correction                         (n_experts)
+ *   selection is limited to the experts of the best groups
+ *   experts = the n_experts_used best of selection, ascending
+ *   weights = scores of these, perhaps through softmax      (n_experts_used)
+ *   weights = scale * weights, or scale * weights / sum of weights
+ *
+ * The correction evens out the load and only selects: weights are without it
+ * (DeepSeek V3, "auxiliary-loss-free"). All of it is one token's own and tiny
+ * beside the experts, so it is plain loops; ties go to the lower expert, as
+ * the result may not depend on a library's sort.
  */
 #include "config.h"
 
@@ -11,61 +23,64 @@
 
 enum state { OUT, ELIGIBLE, CHOSEN };
 
-/* Marks the best n of the eligible ones. Works, somehow, with NaNs too. */
+/* Marks the n best of the eligible ones. Also with NaNs, than which nothing is
+ * better, it marks n, or all that are eligible. */
 static void
-choose(const float *worths, unsigned char *states, size_t n_all, size_t n)
+choose_best(const float *selection, unsigned char *states, size_t n_all,
+            size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t best = n_all;
         for (size_t j = 0; j < n_all; j++)
             if (states[j] == ELIGIBLE &&
-                (best == n_all || worths[j] > worths[best]))
+                (best == n_all || selection[j] > selection[best]))
                 best = j;
         if (best < n_all)
             states[best] = CHOSEN;
     }
 }
 
-/* What a group of n experts is worth. */
+/* The score of a group of n experts: that of its best expert, or the sum of
+ * its two best. */
 static float
-group_worth(enum lmq_group_worth kind, const float *worths, size_t n)
+group_score(enum lmq_group_score kind, const float *selection, size_t n)
 {
     size_t best = 0, second = n;
 
     for (size_t i = 1; i < n; i++) {
-        if (worths[i] > worths[best]) {
+        if (selection[i] > selection[best]) {
             second = best;
             best = i;
-        } else if (second == n || worths[i] > worths[second]) {
+        } else if (second == n || selection[i] > selection[second]) {
             second = i;
         }
     }
-    if (kind == LMQ_GROUP_WORTH_BEST || second == n)
-        return worths[best];
-    return worths[best] + worths[second];
+    if (kind == LMQ_GROUP_SCORE_BEST || second == n)
+        return selection[best];
+    return selection[best] + selection[second];
 }
 
 /* Only experts of the best groups stay eligible. */
 static void
-choose_groups(const struct lmq_hparams *h, const float *worths,
-              unsigned char *states, float *group_worths,
+choose_groups(const struct lmq_hparams *h, const float *selection,
+              unsigned char *states, float *group_scores,
               unsigned char *group_states)
 {
     size_t n_groups = h->n_expert_groups, size = h->n_experts / n_groups;
 
     for (size_t g = 0; g < n_groups; g++)
-        group_worths[g] = group_worth(h->expert_group_worth,
-                                      worths + g * size, size);
+        group_scores[g] = group_score(h->expert_group_score,
+                                      selection + g * size, size);
     memset(group_states, ELIGIBLE, n_groups);
-    choose(group_worths, group_states, n_groups, h->n_expert_groups_used);
+    choose_best(group_scores, group_states, n_groups, h->n_expert_groups_used);
     for (size_t g = 0; g < n_groups; g++)
         if (group_states[g] != CHOSEN)
             memset(states + g * size, OUT, size);
 }
 
-/* The weights of the chosen from their scores. */
+/* The weights of the chosen experts, in place of their scores. */
 static void
-weigh(const struct lmq_hparams *h, float *weights, size_t n)
+finish_weights(const struct lmq_hparams *h, float *weights, size_t n)
 {
     float sum = 0;
 
@@ -93,18 +108,18 @@ lmq_router_choose(const struct lmq_hparams *hparams,
         kernels->softmax(choice->scores, n_experts);
     if (hparams->router == LMQ_ROUTER_SIGMOID)
         kernels->sigmoid(choice->scores, n_experts);
-    memcpy(choice->worths, choice->scores, n_experts * sizeof(float));
-    if (choice->correction != NULL)
-        kernels->add(choice->worths, choice->correction, n_experts);
+    memcpy(choice->selection, choice->scores, n_experts * sizeof(float));
+    if (choice->correction != NULL) /* selection = scores + correction */
+        kernels->add(choice->selection, choice->correction, n_experts);
     memset(states, ELIGIBLE, n_experts);
     if (hparams->n_expert_groups > 0)
-        choose_groups(hparams, choice->worths, states,
-                      choice->worths + n_experts, states + n_experts);
-    choose(choice->worths, states, n_experts, hparams->n_experts_used);
+        choose_groups(hparams, choice->selection, states,
+                      choice->selection + n_experts, states + n_experts);
+    choose_best(choice->selection, states, n_experts, hparams->n_experts_used);
     for (uint32_t e = 0; e < n_experts && n < hparams->n_experts_used; e++)
         if (states[e] == CHOSEN) {
             experts[n] = e;
             weights[n++] = choice->scores[e];
         }
-    weigh(hparams, weights, n);
+    finish_weights(hparams, weights, n);
 }

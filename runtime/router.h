@@ -11,14 +11,14 @@
 
 /* What choosing one token's experts works with. */
 struct lmq_choice {
-    float *scores;         /* (n_experts): logits to begin with */
+    float *scores;         /* (n_experts): the router's logits at first */
     const float *correction; /* (n_experts), or NULL */
-    float *worths;         /* (2, n_experts) */
-    unsigned char *states; /* (2, n_experts) */
+    float *selection;      /* (2, n_experts): of experts and of groups */
+    unsigned char *states; /* (2, n_experts): of experts and of groups */
 };
 
 /* The n_experts_used experts of one token, ascending, and their weights.
- * Where two are worth the same, the lower one is chosen. */
+ * Of two with the same score the lower one is chosen. */
 void lmq_router_choose(const struct lmq_hparams *hparams,
                        const struct lmq_choice *choice, uint32_t *experts,
                        float *weights);

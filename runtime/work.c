@@ -189,7 +189,7 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
     add(list, &thread->scores, LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK,
         sizeof(float));
     add(list, &thread->scratch, LMQ_SCRATCH_BYTES, 1, 1);
-    add(list, &thread->worths, h->n_experts, 2, sizeof(float));
+    add(list, &thread->selection, h->n_experts, 2, sizeof(float));
     add(list, &thread->states, h->n_experts, 2, 1);
     if (model->is_int8)
         add(list, &thread->widened, LMQ_TILE_ROWS, widest_operand(h),

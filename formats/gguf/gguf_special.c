@@ -152,7 +152,7 @@ read_router(struct lmq_gguf_reader *r)
                         h->expert_dim);
     h->shared_dim = n_shared * h->expert_dim;
     h->router_corrects = r->evidence->has_correction;
-    h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
+    h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
     return LMQ_OK;
 }
 

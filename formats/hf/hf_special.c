@@ -417,5 +417,5 @@ lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
         return;
     h->router = LMQ_ROUTER_SIGMOID;
     h->router_corrects = true;
-    h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
+    h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
 }

@@ -135,7 +135,7 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (h->n_expert_groups <= 1 ||
         h->n_expert_groups == h->n_expert_groups_used) {
         h->n_expert_groups = h->n_expert_groups_used = 0;
-        h->expert_group_worth = usual->expert_group_worth;
+        h->expert_group_score = usual->expert_group_score;
     }
 }
 

@@ -101,11 +101,11 @@ enum lmq_router {
     LMQ_ROUTER_COUNT
 };
 
-/* What a group of experts is worth when groups are chosen first. */
-enum lmq_group_worth {
-    LMQ_GROUP_WORTH_BEST,     /* its best expert */
-    LMQ_GROUP_WORTH_BEST_TWO, /* the sum of its two best */
-    LMQ_GROUP_WORTH_COUNT
+/* The score of a group of experts, where groups are chosen first. */
+enum lmq_group_score {
+    LMQ_GROUP_SCORE_BEST,     /* its best expert */
+    LMQ_GROUP_SCORE_BEST_TWO, /* the sum of its two best */
+    LMQ_GROUP_SCORE_COUNT
 };
 
 /* What is different in a layer; 0: what the description says of all. */
@@ -184,7 +184,7 @@ struct lmq_hparams {
     double router_scale;     /* of the weights; 1 */
     uint32_t n_expert_groups; /* 0: no choice of groups */
     uint32_t n_expert_groups_used;
-    enum lmq_group_worth expert_group_worth;
+    enum lmq_group_score expert_group_score;
 
     enum lmq_tie tie;        /* what the configuration says */
     int32_t bos;             /* -1: none */

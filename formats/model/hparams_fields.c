@@ -20,7 +20,9 @@
 #define SWITCH(key, name)                                                     \
     {key, LMQ_FIELD_SWITCH, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, 0}
 #define KIND(name, presence, what, ...)                                       \
-    {#name, LMQ_FIELD_KIND, presence, LMQ_FIELD(name), 0, 0, what,            \
+    KIND_AS(#name, name, presence, what, __VA_ARGS__)
+#define KIND_AS(key, name, presence, what, ...)                               \
+    {key, LMQ_FIELD_KIND, presence, LMQ_FIELD(name), 0, 0, what,              \
      (const char *const[]){__VA_ARGS__, NULL}, 0}
 #define LAYERS(key, bit)                                                      \
     {key, LMQ_FIELD_LAYERS, LMQ_SELDOM, LMQ_FIELD(layers), 0, 0, NULL, NULL,  \
@@ -86,8 +88,8 @@ const struct lmq_field lmq_fields[] = {
          "relu", "sigmoid"),
     KIND(router, LMQ_SELDOM, "router", "softmax", "softmax_chosen",
          "sigmoid"),
-    KIND(expert_group_worth, LMQ_SELDOM, "worth of expert groups", "best",
-         "best_two"),
+    KIND_AS("expert_group_worth", expert_group_score, LMQ_SELDOM,
+            "worth of expert groups", "best", "best_two"),
     LAYERS("full_layers", LMQ_LAYER_FULL),
     LAYERS("still_layers", LMQ_LAYER_NOPE), /* NoPE; the key of lmq(5) */
     LAYERS("dense_layers", LMQ_LAYER_DENSE),

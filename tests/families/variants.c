@@ -45,7 +45,7 @@ describe_experts(struct lmq_hparams *h)
     h->router_scale = 2.5;
     h->n_expert_groups = 4;
     h->n_expert_groups_used = 2;
-    h->expert_group_worth = LMQ_GROUP_WORTH_BEST_TWO;
+    h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
 }
 
 static void

@@ -346,7 +346,7 @@ START_TEST(deepseek_v2_routes_in_groups)
     ck_assert_str_eq(m->h.unsupported, "");
     ck_assert_uint_eq(m->h.n_expert_groups, 8);
     ck_assert_uint_eq(m->h.n_expert_groups_used, 3);
-    ck_assert_int_eq(m->h.expert_group_worth, LMQ_GROUP_WORTH_BEST);
+    ck_assert_int_eq(m->h.expert_group_score, LMQ_GROUP_SCORE_BEST);
     ck_assert_double_eq(m->h.router_scale, 16);
     ck_assert_uint_eq(m->h.q_lora_rank, 1536);
     assert_layers(&m->h, LMQ_LAYER_DENSE, "xx.x.x.x");
@@ -411,7 +411,7 @@ START_TEST(deepseek_v3)
     ck_assert_double_eq(m->h.router_scale, 2.5);
     ck_assert_uint_eq(m->h.n_expert_groups, 8);
     ck_assert_uint_eq(m->h.n_expert_groups_used, 4);
-    ck_assert_int_eq(m->h.expert_group_worth, LMQ_GROUP_WORTH_BEST_TWO);
+    ck_assert_int_eq(m->h.expert_group_score, LMQ_GROUP_SCORE_BEST_TWO);
     ck_assert(lmq_layer_is(&m->h, 2, LMQ_LAYER_DENSE));
     ck_assert(!lmq_layer_is(&m->h, 3, LMQ_LAYER_DENSE));
     m = read_small("DeepseekV3ForCausalLM",
