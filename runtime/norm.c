@@ -1,5 +1,9 @@
 /*
  * norm.c - norms by their kind.
+ *
+ *   RMS:    out = x / sqrt(mean(x^2) + eps) * weight
+ *   layer:  out = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
+ *   plain:  the layer norm without weight and bias
  */
 #include "config.h"
 

@@ -10,11 +10,12 @@
 void lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
               const float *x, size_t n, float *out);
 
-/* Latents, in place: always by the root of the mean square. */
+/* x = rmsnorm(x), latents in place: RMS whatever the model's kind is. */
 void lmq_norm_latents(const struct lmq_hparams *hparams,
                       const struct lmq_gain *gain, float *x, size_t n);
 
-/* The gain of numbers from `first` on: one head's part. */
+/* The part of the gain that belongs to the numbers from `first` on: a head's,
+ * where each has its own. */
 struct lmq_gain lmq_gain_from(const struct lmq_gain *gain, size_t first);
 
 #endif

@@ -1,5 +1,11 @@
 /*
- * rope.c - frequencies and angles of the rotary positions; slopes of ALiBi.
+ * rope.c - frequencies and angles of RoPE; slopes of ALiBi.
+ *
+ *   frequency[i] = theta^(-2i / dim), as the scaling changes it   (dim / 2)
+ *   angle[p][i] = p * frequency[i]                                (n, dim / 2)
+ *   x[i], x[i + dim / 2] rotated by angle[i]: kernels->rope
+ *
+ * In double precision: at position 10^6 a float angle would be off by 0.03.
  */
 #include "config.h"
 
@@ -27,8 +33,9 @@ lmq_layer_rope(const struct lmq_hparams *hparams, size_t layer)
 
 /* ---- Bases ---- */
 
-/* Dynamic scaling stretches by what the position is beyond the context. So
- * it goes by the position, not by what else is evaluated. */
+/* Dynamic NTK: theta stretched by how far the position is beyond the context.
+ * Others take the length of what is evaluated; that would make a position's
+ * result depend on its successors. */
 static double
 dynamic_base(const struct lmq_hparams *h, uint32_t dim, double position)
 {
@@ -42,6 +49,7 @@ dynamic_base(const struct lmq_hparams *h, uint32_t dim, double position)
 
 /* ---- Frequencies ---- */
 
+/* A scaling from a file may make frequencies of any size. */
 static double
 limit(double frequency)
 {
@@ -58,18 +66,20 @@ pair_with_turns(const struct lmq_hparams *h, uint32_t dim, double turns)
     return dim * lmq_log(wave) / (2 * lmq_log(h->rope_theta));
 }
 
-/* YaRN: pairs that turn seldom are stretched by the factor, those that turn
- * often are left alone, with a ramp over the pairs between them. */
+/* YaRN (Peng et al., 2023, "NTK-by-parts"): pairs of low frequency are
+ * interpolated by the factor, those of high frequency are left alone, with a
+ * ramp over the pairs between them:
+ *   frequency = ramp * frequency / factor + (1 - ramp) * frequency */
 static double
 scale_yarn(const struct lmq_hparams *h, uint32_t dim, uint32_t i,
            double frequency)
 {
     if (!(h->rope_theta > 1))
-        return frequency; /* all turn alike */
+        return frequency; /* all pairs have the same */
     double low = fmax(floor(pair_with_turns(h, dim, h->rope_beta_fast)), 0);
     double high =
         fmin(ceil(pair_with_turns(h, dim, h->rope_beta_slow)), dim - 1);
-    double width = high == low ? 0.001 : high - low;
+    double width = high == low ? 0.001 : high - low; /* as Transformers */
     double ramp = fmin(fmax((i - low) / width, 0), 1);
 
     return frequency / h->rope_factor * ramp + frequency * (1 - ramp);
@@ -107,7 +117,7 @@ lmq_rope_frequencies(const struct lmq_hparams *hparams,
         case LMQ_ROPE_FACTORS:
             frequency /= hparams->rope_short[i];
             break;
-        default: /* in the base, if at all */
+        default: /* none, or the base has it: NTK and dynamic */
             break;
         }
         frequencies[i] = limit(frequency);
@@ -126,6 +136,7 @@ lmq_rope_angles(const struct lmq_hparams *hparams, enum lmq_rope_kind kind,
                       hparams->rope_scaling == LMQ_ROPE_DYNAMIC;
     double log_base =
         is_dynamic ? lmq_log(dynamic_base(hparams, dim, position)) : 0;
+    /* YaRN and LongRoPE scale attention: q and k by the factor each. */
     double size =
         kind == LMQ_ROPE_LOCAL ? 1 : hparams->rope_attention_factor;
 
