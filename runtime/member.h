@@ -21,10 +21,10 @@ struct lmq_member {
     const struct lmq_layer *layer;
     size_t index; /* of the layer */
     struct lmq_kv *kv;
-    struct lmq_work *work;
-    struct lmq_thread_work *own;
-    size_t n, position;
-    size_t number, n_members;
+    struct lmq_work *work;       /* shared by all members */
+    struct lmq_thread_work *own; /* this member's */
+    size_t n, position;          /* tokens of the batch */
+    size_t number, n_members;    /* this member's number, from 0 */
 };
 
 /* One of n_members, its layer still to be filled in. */
@@ -63,7 +63,7 @@ void lmq_member_store(const struct lmq_member *member, unsigned char *to,
 
 /* ---- Elementwise work ---- */
 
-/* A piece of a row, as many numbers as are worth a thread's while. */
+/* A piece of a row: enough numbers to be worth sharing out. */
 struct lmq_piece {
     size_t row, column, size;
 };

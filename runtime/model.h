@@ -130,16 +130,16 @@ void lmq_matrix_drop(struct lmq_matrix *matrix);
 
 uint64_t lmq_matrix_bytes(const struct lmq_matrix *matrix);
 
-/* What each weight costs that n tokens are multiplied with: reading it takes
- * about as long as multiplying it four times. */
+/* What a weight costs that n tokens are multiplied with, in multiplications:
+ * reading it takes about as long as four of them. */
 static inline size_t
 lmq_weight_cost(size_t n)
 {
     return n + 4;
 }
 
-/* How much of the tokens go through a matrix of a layer: all, or those that
- * an expert gets. */
+/* The share of the tokens that go through a matrix of a layer: all, or what an
+ * expert gets on average. */
 double lmq_matrix_share(const struct lmq_model *model,
                         const struct lmq_matrix *matrix);
 

@@ -21,8 +21,8 @@ enum lmq_activations {
 
 /* The keys and values of one layer: [cached head][position][width]. With
  * latent attention there is one head, and its values are the first columns of
- * its keys. Who writes and who reads goes by the type that the memory was made
- * for: a row of a smaller type may take more bytes. */
+ * its keys. Writers and readers go by `type`, the one that the memory was
+ * allocated for: a row of narrower numbers may take more bytes, as Q8 pads. */
 struct lmq_kv {
     enum lmq_row_type type;
     unsigned char *keys, *values;
@@ -54,8 +54,8 @@ struct lmq_work {
     size_t batch;
     struct lmq_team *team;
     int n_threads;        /* its members at most */
-    bool takes_all;       /* of them whatever the work: so it was wanted */
-    double layer_weights; /* that a token meets in a layer, on average */
+    bool takes_all;       /* all work on any step: the caller chose them */
+    double layer_weights; /* multiplied per token and layer, on average */
     enum lmq_activations activations;
     size_t context;   /* positions that an lmq_kv has room for */
     float *x;         /* (batch, dim): the residual stream */
@@ -73,7 +73,7 @@ struct lmq_work {
     float *slopes;    /* (heads), of ALiBi */
     struct lmq_angles angles[LMQ_ROPE_KINDS];
     size_t angles_at, n_angles; /* the positions that they are of */
-    struct lmq_hparams positions_of; /* a copy: whose positions these are */
+    struct lmq_hparams positions_of; /* a copy: what angles and slopes are of */
     struct lmq_routing routing;
     unsigned char *packed;  /* quantized activations */
     struct lmq_thread_work *threads; /* (n_threads) */
@@ -103,16 +103,16 @@ enum lmq_status lmq_work_init(struct lmq_work *work,
                               struct lmq_error *err);
 void lmq_work_free(struct lmq_work *work);
 
-/* Makes the angles of n positions from `position` on, unless they are there. */
+/* RoPE angles of n positions from `position` on, unless they are there. */
 void lmq_work_set_positions(struct lmq_work *work,
                             const struct lmq_hparams *hparams, size_t n,
                             size_t position);
 
-/* The members of the team that n tokens feed which meet so many weights: below
- * some work for each, meeting takes longer than it saves. */
+/* How many members of the team should multiply n tokens with so many weights:
+ * with too little work for each, barriers take longer than sharing saves. */
 size_t lmq_work_members(const struct lmq_work *work, double weights, size_t n);
 
-/* What it would take, about. */
+/* About how many bytes lmq_work_init() would allocate. */
 double lmq_work_bytes(const struct lmq_model *model, size_t batch,
                       size_t context, int threads);
 

@@ -36,7 +36,7 @@ struct list {
     size_t n;
 };
 
-/* ---- What there is ---- */
+/* ---- Sizes of buffers ---- */
 
 static void
 add(struct list *list, void *at, size_t n, size_t width, size_t size)
@@ -228,8 +228,10 @@ count_bytes(const struct list *list)
     return sum;
 }
 
-/* ---- How many work ---- */
+/* ---- Members of the team ---- */
 
+/* Weights that a token is multiplied with in a layer, on average: of experts
+ * only those that it goes to. */
 static double
 weights_per_layer(const struct lmq_model *model)
 {
@@ -250,11 +252,11 @@ size_t
 lmq_work_members(const struct lmq_work *work, double weights, size_t n)
 {
     size_t most = (size_t)work->n_threads;
-    double fed = weights * (double)lmq_weight_cost(n) / MEMBER_COST;
+    double members = weights * (double)lmq_weight_cost(n) / MEMBER_COST;
 
-    if (work->takes_all || fed >= (double)most)
+    if (work->takes_all || members >= (double)most)
         return most;
-    return fed < 1 ? 1 : (size_t)fed;
+    return members < 1 ? 1 : (size_t)members;
 }
 
 static struct lmq_work

@@ -203,7 +203,7 @@ count_error(struct piece *piece, float value, float stored)
     piece->err_sq += error * error;
 }
 
-/* n values; false if one of them cannot be said in the type. */
+/* n values; false if the type cannot hold one of them. */
 static bool
 encode_floats(struct piece *piece, enum lmq_gguf_stored type, const float *x,
               size_t n, unsigned char *out)

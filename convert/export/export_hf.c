@@ -1,5 +1,5 @@
 /*
- * export_hf.c - whether a checkpoint can be said in Hugging Face's words.
+ * export_hf.c - whether Hugging Face's formats can express a checkpoint.
  *
  * For the families that share Llama's names. What hf_config.c and names.c make
  * need not be trusted: it is read back and compared.

@@ -9,7 +9,7 @@
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/model/families.h"
 
-/* How a checkpoint can be said in Hugging Face's words. */
+/* How Hugging Face's formats express a checkpoint. */
 struct lmq_hf_words {
     const struct lmq_family *family; /* NULL: names are canonical */
     json_t *config;                     /* owned; NULL: there is no model */

@@ -195,7 +195,7 @@ lmq_gguf_read_experts(struct lmq_gguf_reader *r)
         h->expert_dim = h->hidden_dim / used;
     if (r->family->gguf.keys & LMQ_GGUF_ROUTER)
         return read_router(r);
-    /* Qwen2's shared expert is as wide as a whole feed-forward if not said. */
+    /* Qwen2's shared expert is as wide as a whole feed-forward by default. */
     if (strcmp(r->family->gguf.name, "qwen2moe") == 0 && h->shared_dim == 0)
         h->shared_dim = h->hidden_dim;
     return LMQ_OK;

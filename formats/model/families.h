@@ -142,8 +142,8 @@ struct lmq_gguf_form {
 
 /* ---- Families ---- */
 
-/* What is not said is as in Llama: RMS norms before each half, one half after
- * the other, rotary positions, SiLU. */
+/* What a row leaves out is as in Llama: RMS norms before each half, one half
+ * after the other, rotary positions, SiLU. */
 struct lmq_family {
     const char *name; /* hparams.architecture */
     enum lmq_norm norm;

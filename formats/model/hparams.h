@@ -192,7 +192,7 @@ struct lmq_hparams {
     uint32_t n_eos;
 };
 
-/* Nothing said yet: zeros, bos -1, the defaults of the Llama family. */
+/* An empty description: zeros, bos -1, the defaults of the Llama family. */
 void lmq_hparams_init(struct lmq_hparams *hparams);
 
 /* One way of saying each thing: what is given but has no effect, or is what

@@ -64,7 +64,7 @@ get_count(const json_t *params, const char *name, const char *key,
     const json_t *found = json_object_get(params, key);
     json_int_t number = json_integer_value(found);
 
-    /* -1 stands for "not said". */
+    /* -1 stands for a count that is left out. */
     if (found == NULL || json_is_null(found) ||
         (json_is_integer(found) && number == -1))
         return LMQ_OK;
@@ -195,7 +195,8 @@ narrow(uint64_t value)
     return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
-/* Vocabulary, widths and the number of layers, where they are not said. */
+/* Vocabulary, widths and the number of layers, where params.json leaves them
+ * out. */
 static void
 look_at_tensors(const struct lmq_checkpoint *checkpoint, struct lmq_hparams *h)
 {

@@ -158,7 +158,7 @@ parse_shape(const struct lmq_pickle *pickle,
     return LMQ_ERR_UNSUPPORTED;
 }
 
-/* The type of the elements: the storage's, or what is said beside it. */
+/* The type of the elements: the storage's, or the one that stands beside it. */
 static enum lmq_status
 parse_type(const struct lmq_pickle *pickle,
            const struct lmq_pickle_value *arguments, bool is_v3,

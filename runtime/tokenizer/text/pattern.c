@@ -59,7 +59,7 @@ replace(struct translation *t, const char *outside, const char *in_class)
 }
 
 /* \p{Lu} and \p{Han}: one or two letters are a general category, the rest a
- * script, said so that PCRE2 does not take its extensions. */
+ * script, written so that PCRE2 does not take its extensions. */
 static void
 translate_property(struct translation *t)
 {
