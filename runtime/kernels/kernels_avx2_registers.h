@@ -11,6 +11,7 @@
 typedef __m256 vr;
 
 #define LMQ_WIDTH 8
+/* 12 sums, 3 tokens' columns and a row's: all 16 registers. */
 #define LMQ_TILE_R 4
 #define LMQ_TILE_T 3
 #define LMQ_PEAK_REGISTERS 10
@@ -63,12 +64,14 @@ vr_fma(vr a, vr b, vr c)
     return _mm256_fmadd_ps(a, b, c);
 }
 
+/* vmaxps: b if one of them is NaN. */
 LMQ_INLINE vr
 vr_max(vr a, vr b)
 {
     return _mm256_max_ps(a, b);
 }
 
+/* Neither has a sign, so a signed comparison does. */
 LMQ_INLINE vr
 vr_max_bits(vr a, vr b)
 {
@@ -102,6 +105,8 @@ power_of_two(__m256i n)
         _mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
 
+/* Two factors, as 2^n itself may not be a normal float; the first product is
+ * exact, so there is one rounding. */
 LMQ_INLINE vr
 vr_scale2(vr p, vr n)
 {
@@ -133,6 +138,7 @@ vr_load_f16(const void *p)
     return _mm256_cvtph_ps(_mm_loadu_si128(p));
 }
 
+/* bfloat16 is the upper half of a float. */
 LMQ_INLINE vr
 vr_load_bf16(const void *p)
 {

@@ -17,7 +17,7 @@
 typedef __m512 vr;
 
 #define LMQ_WIDTH 16
-
+/* 24 sums, 6 tokens' columns and a row's: 31 of 32 registers. */
 #define LMQ_TILE_R 4
 #define LMQ_TILE_T 6
 #define LMQ_PEAK_REGISTERS 12
@@ -70,12 +70,14 @@ vr_fma(vr a, vr b, vr c)
     return _mm512_fmadd_ps(a, b, c);
 }
 
+/* vmaxps: b if one of them is NaN. */
 LMQ_INLINE vr
 vr_max(vr a, vr b)
 {
     return _mm512_max_ps(a, b);
 }
 
+/* Neither has a sign, so a signed comparison does. */
 LMQ_INLINE vr
 vr_max_bits(vr a, vr b)
 {
@@ -95,6 +97,7 @@ vr_less(vr a, vr b, vr yes, vr no)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
 
+/* vscalefps rounds once, also to denormal numbers: no two steps here. */
 LMQ_INLINE vr
 vr_scale2(vr p, vr n)
 {
@@ -144,6 +147,7 @@ vr_load_f16(const void *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256(p));
 }
 
+/* bfloat16 is the upper half of a float. */
 LMQ_INLINE vr
 vr_load_bf16(const void *p)
 {
@@ -200,6 +204,9 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
 
 #include "runtime/kernels/kernels_int8_body.h"
 
+/* sum = fma(isum, weight scale * x scale, sum) over the groups, in order.
+ * vpdpbusd wants one factor without a sign: that is the weight, stored as
+ * q + 128, and the accumulator starts with what takes the 128 back. */
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
@@ -241,7 +248,7 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
                            : vr_load(scale + r * next_scale);
             LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
                 __m512i i = acc[r][t];
-                if (is16)
+                if (is16) /* 256 * high + low */
                     i = _mm512_add_epi32(_mm512_slli_epi32(i, 8),
                                          acc[r][n_t + t]);
                 sum[r][t] = vr_fma(

@@ -1,5 +1,8 @@
 /*
  * kernels_avxvnni.c - kernels for AVX2 with VNNI on 256 bits.
+ *
+ * A step of 4 columns of a row tile is two registers here: with 12 of sums and
+ * one of activations 15 of 16, so row tiles do not come in pairs.
  */
 #include "config.h"
 
@@ -17,6 +20,8 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
 
 #include "runtime/kernels/kernels_int8_body.h"
 
+/* As in kernels_avx512.c: the accumulator starts with what takes back the 128
+ * that the stored weights are too large. */
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
@@ -52,7 +57,7 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
                            : vr_load(scale + 32 * h);
             LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
                 __m256i i = acc[t][h];
-                if (is16)
+                if (is16) /* 256 * high + low */
                     i = _mm256_add_epi32(_mm256_slli_epi32(i, 8),
                                          acc[n_t + t][h]);
                 sum[t].r[h] = vr_fma(

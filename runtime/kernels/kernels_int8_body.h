@@ -21,6 +21,8 @@
  * so that a tile of weights meets its activations as two plain streams.
  */
 
+/* With two registers of weights these are 12 sums: enough to hide the latency
+ * of the integer products, and few enough for 16 registers. */
 #define TILE_VECTORS 6
 #define HEAD_BYTES 64
 #define MAX_GROUP 256
@@ -33,7 +35,7 @@ tile_tokens(const struct lmq_batch *batch)
                                                    : TILE_VECTORS;
 }
 
-/* Bytes of one group of n_t tokens. */
+/* Bytes of one group of n_t tokens: the last tile of a batch has fewer. */
 static size_t
 group_bytes(const struct lmq_batch *batch, size_t n_t)
 {
@@ -42,6 +44,7 @@ group_bytes(const struct lmq_batch *batch, size_t n_t)
     return HEAD_BYTES + batch->group * n_t * number;
 }
 
+/* The tile that begins with a token. All before it are full. */
 static const unsigned char *
 batch_tile(const struct lmq_batch *batch, size_t token)
 {
@@ -56,6 +59,8 @@ batch_tile(const struct lmq_batch *batch, size_t token)
 
 #if LMQ_WIDE
 
+/* Columns 0, 2, 1, 3: the weights are split into even and odd columns, and so
+ * one load of 32 bits has the two numbers that meet either. */
 static void
 pack_numbers(const int16_t q[][MAX_GROUP], size_t n_t, size_t group,
              int is16, unsigned char *head, unsigned char *p)
@@ -73,7 +78,8 @@ pack_numbers(const int16_t q[][MAX_GROUP], size_t n_t, size_t group,
 
 #else
 
-/* q = 256 * high + low; low is the low byte with its sign. */
+/* q = 256 * high + low; low is the low byte with its sign. So x q is 256 times
+ * one int8 product plus another. Steps of 32 let compilers vectorize. */
 static void
 split(const int16_t *q, size_t group, int8_t *restrict high,
       int8_t *restrict low)
@@ -123,6 +129,8 @@ pack_numbers(const int16_t q[][MAX_GROUP], size_t n_t, size_t group,
 
 #endif
 
+/* One tile of tokens: for each group its head, then its numbers, in the order
+ * in which the product goes through them. */
 static void
 pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
           size_t n_t, unsigned char *p)
@@ -143,6 +151,7 @@ pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
     }
 }
 
+/* Parts are whole tiles: so no two threads write to the same one. */
 static void
 batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
            size_t part, size_t n_parts)
@@ -188,6 +197,8 @@ store_rows(const struct lmq_tiles *tiles, size_t row_tile, vf sum, float *out)
                tiles->n_rows - row);
 }
 
+/* n_t is a constant in each case, so that the sums become registers. 16 bits in
+ * int8 halves take two vectors a token: tiles of at most 3. */
 #define TILE_CASE(n)                                                   \
     case n:                                                            \
         tile(tiles, row_tile, n_r, x, n, is16, out, stride);           \
@@ -228,6 +239,7 @@ product_rows(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
                  out + t * stride, stride);
 }
 
+/* Copies with n_r and is16 as constants. */
 static void
 product_8(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
           const struct lmq_batch *batch, size_t token0, size_t token1,

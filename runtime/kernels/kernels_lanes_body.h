@@ -15,6 +15,8 @@
 #define LANES 16
 #define REGISTERS (LANES / LMQ_WIDTH)
 
+/* Sixteen on every machine: lane j of a sum takes the same terms everywhere,
+ * whether it lives in one register or in sixteen. */
 typedef struct {
     vr r[REGISTERS];
 } vf;
@@ -107,7 +109,8 @@ vf_top_bits(vf x)
     return vr_top_bits(x.r[0]);
 }
 
-/* The end of n lane sums: lanes far apart first. */
+/* The end of n lane sums: s[j] += s[j + 8], then 4, 2, 1. Here as far as these
+ * are different registers; vr_sums() goes on within one. */
 LMQ_INLINE void
 vf_sums(const vf *x, size_t n, float *out)
 {

@@ -14,6 +14,7 @@
 typedef float32x4_t vr;
 
 #define LMQ_WIDTH 4
+/* 24 sums, 6 tokens' columns and a row's: 31 of 32 registers. */
 #define LMQ_TILE_R 4
 #define LMQ_TILE_T 6
 #define LMQ_PEAK_REGISTERS 16
@@ -99,6 +100,8 @@ power_of_two(int32x4_t n)
         vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
 }
 
+/* Two factors, as 2^n itself may not be a normal float; the first product is
+ * exact, so there is one rounding. */
 LMQ_INLINE vr
 vr_scale2(vr p, vr n)
 {
@@ -124,6 +127,7 @@ vr_load_f16(const void *p)
     return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
 }
 
+/* bfloat16 is the upper half of a float. */
 LMQ_INLINE vr
 vr_load_bf16(const void *p)
 {

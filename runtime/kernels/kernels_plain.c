@@ -70,6 +70,8 @@ vr_div(vr a, vr b)
     return a / b;
 }
 
+/* Exact before its one rounding, if need be by the C library: slow, but what
+ * defines the result cannot be approximate. */
 LMQ_INLINE vr
 vr_fma(vr a, vr b, vr c)
 {
@@ -124,6 +126,7 @@ vr_sums(const vr *x, size_t n, float *out)
     memcpy(out, x, n * sizeof(*x));
 }
 
+/* Exact: a denormal half is a multiple of 2^-24. */
 static float
 widen_f16(uint16_t half)
 {
@@ -231,13 +234,14 @@ lmq_tile_scale_bytes(enum lmq_scales type)
     return LMQ_TILE_ROWS * lmq_scale_size(type);
 }
 
-/* Where column `column` of row `row` of a tile stands. */
+/* Where column `column` of row `row` of a tile stands: [column / 4][row][4]. */
 static size_t
 tile_index(size_t row, size_t column)
 {
     return (column / 4 * LMQ_TILE_ROWS + row) * 4 + column % 4;
 }
 
+/* A group's scale, half or float, as the file has it. */
 static float
 tile_scale(const struct lmq_tiles *tiles, size_t row, size_t g)
 {
@@ -323,6 +327,8 @@ group_sum(const struct lmq_tiles *tiles, size_t row, size_t column,
     return sum;
 }
 
+/* out = multiplier * (acc = fma(isum, weight scale * x scale, acc)): over the
+ * groups in order, as kernels.h says. */
 static void
 product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
         const struct lmq_batch *batch, float *out, size_t stride)
@@ -343,6 +349,8 @@ product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
     }
 }
 
+/* Sums wrap as unsigned numbers; the volatile factor keeps the compiler from
+ * knowing the result. */
 static double
 peak_int8(size_t rounds)
 {

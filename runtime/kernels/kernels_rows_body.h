@@ -36,7 +36,8 @@ struct rows_job {
     const float *packed;   /* [BLOCK_TOKENS * BLOCK_COLS], or one token */
 };
 
-/* Tokens in the tile that begins when `n` are left. */
+/* Tokens in the tile that begins when `n` are left. Few sizes, as each is a
+ * copy of the code. */
 LMQ_INLINE size_t
 tile_width(size_t n)
 {
@@ -47,10 +48,11 @@ tile_width(size_t n)
     return n >= 2 ? 2 : 1;
 }
 
+/* Tokens of the block side by side, as the tiles will read them: one stream,
+ * padded with zeros to whole vectors. */
 static void
 rows_pack(const struct rows_job *job, float *to)
 {
-
     for (size_t t = job->token0, n_t; t < job->token1; t += n_t) {
         n_t = tile_width(job->token1 - t);
         for (size_t i = job->col0; i < job->col1; i += LANES)
@@ -118,6 +120,9 @@ add_rest(const struct rows_job *job, const unsigned char *const *p,
     }
 }
 
+/* n_r rows x n_t tokens over the block's columns. Between blocks of columns the
+ * lane sums wait in memory: a float there is what it was in a register, so
+ * blocks change no bits. */
 LMQ_INLINE void
 rows_tile(const struct rows_job *job, size_t row, size_t token,
           const float *x, enum lmq_row_type type, size_t n_r, size_t n_t)
@@ -169,6 +174,7 @@ rows_strip(const struct rows_job *job, size_t token, const float *x,
         rows_tile(job, row, token, x, type, 1, n_t);
 }
 
+/* All rows and tokens of the block. In each case n_t is a constant. */
 LMQ_INLINE void
 rows_block(const struct rows_job *job, enum lmq_row_type type)
 {
@@ -189,6 +195,7 @@ rows_block(const struct rows_job *job, enum lmq_row_type type)
     }
 }
 
+/* The type is a constant in each copy of the loops: no switch inside. */
 static void
 rows_f32(const struct rows_job *job)
 {
@@ -213,6 +220,9 @@ rows_q8(const struct rows_job *job)
     rows_block(job, LMQ_ROW_Q8);
 }
 
+/* One token needs no packing and no blocks of columns: it is read in place, its
+ * sums stay in registers from the first column to the last, and the rows go by
+ * as one stream. */
 static void
 rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
              const float *x, size_t x_stride, size_t n_tokens, float *out,
@@ -258,7 +268,9 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
 #define MIX_VECTORS                                                    \
     (LMQ_TILE_R > REGISTERS ? LMQ_TILE_R / REGISTERS : (size_t)1)
 
-/* n_v vectors of columns x n_t tokens; only a single vector may be ragged. */
+/* n_v vectors of columns x n_t tokens; only a single vector may be ragged. The
+ * sums stay in registers while all rows go by, in ascending order, as the
+ * contract says. */
 LMQ_INLINE void
 mix_tile(const struct lmq_rows *rows, size_t row0, size_t row1, size_t column,
          const float *weight, size_t weight_stride, float *out,
@@ -309,6 +321,7 @@ mix_strip(const struct lmq_rows *rows, size_t row0, size_t row1,
                  type, 1, n_t);
 }
 
+/* All tokens. In each case type and n_t are constants. */
 LMQ_INLINE void
 mix_type(const struct lmq_rows *rows, size_t row0, size_t row1,
          const float *weight, size_t weight_stride, size_t n_tokens,

@@ -15,6 +15,9 @@
 
 /* ---- Ragged ends: lanes that are not there are zeros ---- */
 
+/* Nothing is read or written behind the array, as that may be the end of a
+ * page. Zeros add nothing to a lane sum. */
+
 LMQ_INLINE vf
 load_some(const float *x, size_t n)
 {
@@ -53,6 +56,7 @@ vf_exp(vf x)
     x = vf_max(vf_set1(-104.0f), x); /* in this order NaN survives */
     x = vf_less(vf_set1(89.0f), x, vf_set1(89.0f), x);
     vf n = vf_sub(vf_fma(x, vf_set1(1.44269504f), magic), magic);
+    /* r = x - n ln(2), with ln(2) in two floats, as one has too few bits. */
     vf r = vf_fma(n, vf_set1(-0.693147182f), x);
     r = vf_fma(n, vf_set1(1.90465421e-9f), r);
     vf p = vf_set1(1.9875691500e-4f);
@@ -71,7 +75,8 @@ vf_neg(vf x)
     return vf_mul(x, vf_set1(-1.0f));
 }
 
-/* x / (1 + exp(-y)) */
+/* x / (1 + exp(-y)): divided, as estimates of 1 / y differ between processors
+ * even of one instruction set. */
 LMQ_INLINE vf
 vf_gate(vf x, vf y)
 {
@@ -95,7 +100,8 @@ vf_gelu_tanh(vf x)
 }
 
 /* Abramowitz and Stegun 7.1.26, for z >= 0:
- * erfc(z) = (a1 t + ... + a5 t^5) exp(-z^2), t = 1 / (1 + p z). */
+ * erfc(z) = (a1 t + ... + a5 t^5) exp(-z^2), t = 1 / (1 + p z), within 1.5e-7.
+ * So the tail of a negative x does not come out of a difference near 0. */
 LMQ_INLINE vf
 vf_gelu_erf(vf x)
 {
@@ -166,6 +172,7 @@ MAP(map_axpy, vf_fma(vf_set1(s), load_some(y + i, n - i), v),
     float *x, const float *y, size_t n, float s)
 #undef MAP
 
+/* cap * tanh(x * (1 / cap)) */
 static void
 map_softcap(float *x, size_t n, float cap)
 {
@@ -178,6 +185,8 @@ map_softcap(float *x, size_t n, float cap)
     }
 }
 
+/* One vector of sums only: more would hide the latency of fma, but the order
+ * of the lane sum is the contract's. */
 static float
 sum_products(const float *x, const float *y, size_t n)
 {
@@ -188,6 +197,7 @@ sum_products(const float *x, const float *y, size_t n)
     return vf_sum(sum);
 }
 
+/* Here the ragged end is filled with -inf: a zero could be the largest. */
 static float
 maximum(const float *x, size_t n)
 {
@@ -210,6 +220,8 @@ maximum(const float *x, size_t n)
     return result;
 }
 
+/* x = exp(x - m); the sum reads what was stored, so that lanes that are not
+ * there add 0, not exp(-m). */
 static float
 exp_sum(float *x, size_t n, float m)
 {
@@ -223,6 +235,7 @@ exp_sum(float *x, size_t n, float m)
     return vf_sum(sum);
 }
 
+/* x = exp(x - max(x)) / sum: without the maximum exp would overflow. */
 static void
 softmax(float *x, size_t n)
 {
@@ -231,6 +244,8 @@ softmax(float *x, size_t n)
     map_scale(x, n, 1.0f / sum);
 }
 
+/* out = x / sqrt(mean(x^2) + eps) * weight. Roots and divisions are rounded as
+ * IEEE says; an estimate of 1 / sqrt would be another number elsewhere. */
 static void
 rmsnorm(const float *x, const float *weight, size_t n, float eps, float *out)
 {
@@ -243,6 +258,8 @@ rmsnorm(const float *x, const float *weight, size_t n, float eps, float *out)
     }
 }
 
+/* out = (x - mean) / sqrt(var + eps) * weight + bias. The variance takes a
+ * pass of its own: mean(x^2) - mean^2 would cancel. */
 static void
 layernorm(const float *x, const float *weight, const float *bias, size_t n,
           float eps, float *out)
@@ -254,7 +271,7 @@ layernorm(const float *x, const float *weight, const float *bias, size_t n,
     const vf mean = vf_set1(vf_sum(sum) / (float)n);
     for (size_t i = 0; i < n; i += LANES) {
         vf d = vf_sub(load_some(x + i, n - i), mean);
-        if (n - i < LANES) {
+        if (n - i < LANES) { /* 0 - mean is no deviation */
             float part[LANES];
             vf_store(part, d);
             d = load_some(part, n - i);
@@ -274,6 +291,9 @@ layernorm(const float *x, const float *weight, const float *bias, size_t n,
     }
 }
 
+/* (a, b) = (a cos - b sin, b cos + a sin). Pairs are half a head apart, so a
+ * and b are whole registers; formats that store neighbours are reordered when
+ * they are read. */
 static void
 rope(float *x, const float *cosine, const float *sine, size_t half)
 {
@@ -385,6 +405,7 @@ load_row(const unsigned char *row, enum lmq_row_type type, size_t column,
     return x;
 }
 
+/* Exact for every type: each is a part of float. */
 static void
 row_widen(const void *row, enum lmq_row_type type, size_t n, float *out)
 {
@@ -392,6 +413,8 @@ row_widen(const void *row, enum lmq_row_type type, size_t n, float *out)
         store_some(out + i, load_row(row, type, i, n), n - i);
 }
 
+/* The numbers are divided by the scale that a reader will find, rounded to a
+ * half, not by the one before rounding. */
 static void
 narrow_block(const float *x, size_t n, unsigned char *block)
 {
