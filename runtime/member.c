@@ -204,12 +204,12 @@ lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
 void
 lmq_operand_pack(const struct lmq_member *member,
                  const struct lmq_matrix *matrix,
-                 const struct lmq_operand *operand, size_t turn)
+                 const struct lmq_operand *operand, size_t index)
 {
     struct lmq_batch batch = batch_of(member, matrix, operand);
 
     member->kernels->batch_pack(&batch, operand->x, operand->stride,
-                                (member->number + turn) % member->n_members,
+                                (member->number + index) % member->n_members,
                                 member->n_members);
 }
 

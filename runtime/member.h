@@ -106,12 +106,12 @@ void lmq_multiply(const struct lmq_member *member,
 bool lmq_product_packs(const struct lmq_member *member,
                        const struct lmq_matrix *matrix);
 
-/* Quantizes this thread's share of the operand for the matrix. `turn` counts
+/* Quantizes this thread's share of the operand for the matrix. `index` counts
  * the operands, so that short ones go to different threads. The product needs
  * a barrier in between. */
 void lmq_operand_pack(const struct lmq_member *member,
                       const struct lmq_matrix *matrix,
-                      const struct lmq_operand *operand, size_t turn);
+                      const struct lmq_operand *operand, size_t index);
 
 /* Products are shared out in tiles of 16 rows; this is what a whole product
  * of n rows of an operand costs. */
