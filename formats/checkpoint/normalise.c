@@ -135,76 +135,112 @@ drop_ignorable(struct lmq_checkpoint *checkpoint)
 
 /* ---- What a model of this description has ---- */
 
+/* What a layer of a model may be. */
+enum {
+    HAS_NORMS = 1 << 0,
+    NORMS_BEFORE = 1 << 1,
+    NORMS_AFTER = 1 << 2,
+    TWO_NORMS = 1 << 3, /* attention and feed-forward have one each */
+    QK_NORMS = 1 << 4,
+    LEARNED_POSITIONS = 1 << 5,
+    PLAIN_Q = 1 << 6, /* queries by one matrix */
+    PLAIN_KV = 1 << 7,
+    LATENT_Q = 1 << 8, /* by two, a latent vector between them */
+    LATENT_KV = 1 << 9,
+    SINKS = 1 << 10,
+    GATED = 1 << 11,
+    EXPERTS = 1 << 12,
+    CORRECTED = 1 << 13,
+    SHARED = 1 << 14
+};
+
+/* What there are several of, each with a number. */
+enum items { ONE, A_HEAD, A_Q_NORM, A_K_NORM, AN_EXPERT };
+
+/* A layer has a tensor of the role if it is all of `needs`. */
+static const struct {
+    unsigned needs;
+    enum items items;
+} rules[LMQ_ROLE_COUNT] = {
+    [LMQ_ROLE_OUTPUT_NORM] = {HAS_NORMS, ONE},
+    [LMQ_ROLE_POSITIONS] = {LEARNED_POSITIONS, ONE},
+    [LMQ_ROLE_ATTN_NORM] = {HAS_NORMS | NORMS_BEFORE, ONE},
+    [LMQ_ROLE_FFN_NORM] = {HAS_NORMS | NORMS_BEFORE | TWO_NORMS, ONE},
+    [LMQ_ROLE_ATTN_POST_NORM] = {HAS_NORMS | NORMS_AFTER, ONE},
+    [LMQ_ROLE_FFN_POST_NORM] = {HAS_NORMS | NORMS_AFTER, ONE},
+    [LMQ_ROLE_ATTN_Q] = {PLAIN_Q, ONE},
+    [LMQ_ROLE_ATTN_K] = {PLAIN_KV, ONE},
+    [LMQ_ROLE_ATTN_V] = {PLAIN_KV, ONE},
+    [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS, A_Q_NORM},
+    [LMQ_ROLE_ATTN_K_NORM] = {HAS_NORMS | QK_NORMS, A_K_NORM},
+    [LMQ_ROLE_ATTN_SINKS] = {SINKS, ONE},
+    [LMQ_ROLE_ATTN_Q_A] = {LATENT_Q, ONE},
+    [LMQ_ROLE_ATTN_Q_A_NORM] = {LATENT_Q, ONE},
+    [LMQ_ROLE_ATTN_Q_B] = {LATENT_Q, ONE},
+    [LMQ_ROLE_ATTN_KV_A] = {LATENT_KV, ONE},
+    [LMQ_ROLE_ATTN_KV_A_NORM] = {LATENT_KV, ONE},
+    [LMQ_ROLE_ATTN_K_B] = {LATENT_KV, A_HEAD},
+    [LMQ_ROLE_ATTN_V_B] = {LATENT_KV, A_HEAD},
+    [LMQ_ROLE_ROUTER] = {EXPERTS, ONE},
+    [LMQ_ROLE_ROUTER_CORRECTION] = {EXPERTS | CORRECTED, ONE},
+    [LMQ_ROLE_FFN_GATE] = {GATED, AN_EXPERT},
+    [LMQ_ROLE_FFN_UP] = {0, AN_EXPERT},
+    [LMQ_ROLE_FFN_DOWN] = {0, AN_EXPERT},
+    [LMQ_ROLE_SHARED_GATE] = {EXPERTS | SHARED | GATED, ONE},
+    [LMQ_ROLE_SHARED_UP] = {EXPERTS | SHARED, ONE},
+    [LMQ_ROLE_SHARED_DOWN] = {EXPERTS | SHARED, ONE},
+    [LMQ_ROLE_SHARED_SWITCH] = {EXPERTS | SHARED, ONE},
+};
+
+static unsigned
+what_is(const struct lmq_hparams *h, bool has_experts)
+{
+    bool is_latent = h->kv_lora_rank > 0;
+    bool has_latent_q = is_latent && h->q_lora_rank > 0;
+    const struct {
+        bool is_so;
+        unsigned what;
+    } list[] = {
+        {h->norm != LMQ_NORM_LAYER_PLAIN, HAS_NORMS},
+        {h->norm_place != LMQ_NORMS_AFTER, NORMS_BEFORE},
+        {h->norm_place != LMQ_NORMS_BEFORE, NORMS_AFTER},
+        {h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM, TWO_NORMS},
+        {h->qk_norm != LMQ_QK_NORM_NONE, QK_NORMS},
+        {h->positions == LMQ_POSITIONS_LEARNED, LEARNED_POSITIONS},
+        {true, has_latent_q ? LATENT_Q : PLAIN_Q},
+        {true, is_latent ? LATENT_KV : PLAIN_KV},
+        {h->has_sinks, SINKS},
+        {h->is_gated, GATED},
+        {has_experts, EXPERTS},
+        {h->router_corrects, CORRECTED},
+        {h->shared_dim > 0, SHARED},
+    };
+    unsigned what = 0;
+
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+        what |= list[i].is_so ? list[i].what : 0;
+    return what;
+}
+
 /* How many tensors of a role a layer has: 0, 1, or `*n_items` with numbers of
  * their own (else that is 0). */
 static bool
 is_wanted(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
           uint32_t *n_items)
 {
-    bool has_norms = h->norm != LMQ_NORM_LAYER_PLAIN;
-    bool is_latent = h->kv_lora_rank > 0;
     bool has_experts =
         lmq_role_is_per_layer(role) && lmq_layer_has_experts(h, layer);
     bool has_heads_norms = h->qk_norm == LMQ_QK_NORM_HEADS;
+    const uint32_t counts[] = {
+        [ONE] = 0,
+        [A_HEAD] = h->n_heads,
+        [A_Q_NORM] = has_heads_norms ? h->n_heads : 0,
+        [A_K_NORM] = has_heads_norms ? h->n_kv_heads : 0,
+        [AN_EXPERT] = has_experts ? h->n_experts : 0,
+    };
 
-    *n_items = 0;
-    switch ((int)role) {
-    case LMQ_ROLE_OUTPUT_NORM:
-        return has_norms;
-    case LMQ_ROLE_POSITIONS:
-        return h->positions == LMQ_POSITIONS_LEARNED;
-    case LMQ_ROLE_ATTN_NORM:
-        return has_norms && h->norm_place != LMQ_NORMS_AFTER;
-    case LMQ_ROLE_FFN_NORM:
-        return has_norms && h->norm_place != LMQ_NORMS_AFTER &&
-               h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM;
-    case LMQ_ROLE_ATTN_POST_NORM:
-    case LMQ_ROLE_FFN_POST_NORM:
-        return has_norms && h->norm_place != LMQ_NORMS_BEFORE;
-    case LMQ_ROLE_ATTN_Q:
-        return !is_latent || h->q_lora_rank == 0;
-    case LMQ_ROLE_ATTN_K:
-    case LMQ_ROLE_ATTN_V:
-        return !is_latent;
-    case LMQ_ROLE_ATTN_Q_NORM:
-        *n_items = has_heads_norms ? h->n_heads : 0;
-        return has_norms && h->qk_norm != LMQ_QK_NORM_NONE;
-    case LMQ_ROLE_ATTN_K_NORM:
-        *n_items = has_heads_norms ? h->n_kv_heads : 0;
-        return has_norms && h->qk_norm != LMQ_QK_NORM_NONE;
-    case LMQ_ROLE_ATTN_SINKS:
-        return h->has_sinks;
-    case LMQ_ROLE_ATTN_Q_A:
-    case LMQ_ROLE_ATTN_Q_A_NORM:
-    case LMQ_ROLE_ATTN_Q_B:
-        return is_latent && h->q_lora_rank > 0;
-    case LMQ_ROLE_ATTN_KV_A:
-    case LMQ_ROLE_ATTN_KV_A_NORM:
-        return is_latent;
-    case LMQ_ROLE_ATTN_K_B:
-    case LMQ_ROLE_ATTN_V_B:
-        *n_items = h->n_heads;
-        return is_latent;
-    case LMQ_ROLE_ROUTER:
-        return has_experts;
-    case LMQ_ROLE_ROUTER_CORRECTION:
-        return has_experts && h->router_corrects;
-    case LMQ_ROLE_FFN_GATE:
-        *n_items = has_experts ? h->n_experts : 0;
-        return h->is_gated;
-    case LMQ_ROLE_FFN_UP:
-    case LMQ_ROLE_FFN_DOWN:
-        *n_items = has_experts ? h->n_experts : 0;
-        return true;
-    case LMQ_ROLE_SHARED_GATE:
-        return has_experts && h->shared_dim > 0 && h->is_gated;
-    case LMQ_ROLE_SHARED_UP:
-    case LMQ_ROLE_SHARED_DOWN:
-    case LMQ_ROLE_SHARED_SWITCH:
-        return has_experts && h->shared_dim > 0;
-    default:
-        return true;
-    }
+    *n_items = counts[rules[role].items];
+    return (rules[role].needs & ~what_is(h, has_experts)) == 0;
 }
 
 /* Whether the forward pass has a use for this part of a role. */
