@@ -25,8 +25,9 @@ skip_text(const unsigned char *json, size_t n, size_t at)
     return at < n ? at + 1 : n;
 }
 
-uint64_t
-lmq_json_cost(const unsigned char *json, size_t n)
+/* About as much as a tree would take, rather more. */
+static uint64_t
+tree_cost(const unsigned char *json, size_t n)
 {
     uint64_t cost = ITEM_BYTES;
 
@@ -58,7 +59,7 @@ lmq_json_cost(const unsigned char *json, size_t n)
 enum lmq_status
 lmq_json_afford(const unsigned char *json, size_t n, struct lmq_error *err)
 {
-    uint64_t cost = lmq_json_cost(json, n);
+    uint64_t cost = tree_cost(json, n);
     uint64_t most = LMQ_JSON_FREE + LMQ_JSON_GROWTH * (uint64_t)n;
 
     if (most > LMQ_JSON_MOST)

@@ -18,10 +18,7 @@
 #define LMQ_JSON_GROWTH 48
 #define LMQ_JSON_MOST ((uint64_t)1 << 30)
 
-/* About as much as a tree would take, rather more. The text may be no JSON. */
-uint64_t lmq_json_cost(const unsigned char *json, size_t n);
-
-/* Fails if that is more than is given. */
+/* Fails if that is more than is given. The text may be no JSON. */
 enum lmq_status lmq_json_afford(const unsigned char *json, size_t n,
                                 struct lmq_error *err);
 

@@ -63,8 +63,6 @@ struct command {
     int (*run)(const struct arguments *arguments);
 };
 
-extern const struct command *const commands[]; /* ends with NULL */
-
 extern const struct command command_convert;
 extern const struct command command_inspect;
 extern const struct command command_verify;
@@ -174,8 +172,6 @@ bool start_progress(const struct arguments *arguments, const char *unit,
 /* Wipes the bar away. */
 void end_progress(struct progress_state *state);
 double seconds_now(void);
-/* Whether a signal asked to end. */
-bool was_interrupted(void);
 /* After the cleanup: dies by the signal that asked to end, if one did, so that
  * a shell's loop ends too. Else returns the code. */
 int end_by_signal(int code);

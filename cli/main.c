@@ -9,7 +9,7 @@
 
 #include "cli/command.h"
 
-const struct command *const commands[] = {
+static const struct command *const commands[] = {
     &command_convert, &command_validate, &command_run,    &command_inspect,
     &command_verify,  &command_diff,     &command_export, &command_bench,
     &command_tokenize, NULL,

@@ -37,12 +37,6 @@ catch_signals(void)
             sigaction(numbers[i], &action, NULL);
 }
 
-bool
-was_interrupted(void)
-{
-    return interruption != 0;
-}
-
 int
 end_by_signal(int code)
 {
@@ -171,7 +165,7 @@ show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
         state->last_shown = now;
     }
     state->stage = stage;
-    return was_interrupted();
+    return interruption != 0;
 }
 
 /* A bar is drawn over itself, which a dumb terminal cannot. */

@@ -72,8 +72,8 @@ lmq_record_type(const struct lmq_record *record)
     }
 }
 
-const char *
-lmq_tensor_type(const struct lmq_tensor *tensor)
+static const char *
+tensor_type(const struct lmq_tensor *tensor)
 {
     if (tensor->alias_of != NULL)
         return "alias";
@@ -225,7 +225,7 @@ describe_tensor(const struct lmq_checkpoint *checkpoint,
     lmq_put(&json, "name", lmq_json_text(tensor->name));
     lmq_put(&json, "stored_name", lmq_json_text(tensor->stored_name));
     lmq_put(&json, "shape", lmq_describe_dims(tensor->dims, tensor->n_dims));
-    lmq_put(&json, "type", json_string(lmq_tensor_type(tensor)));
+    lmq_put(&json, "type", json_string(tensor_type(tensor)));
     if (tensor->alias_of != NULL) {
         lmq_put(&json, "alias_of", lmq_json_text(tensor->alias_of));
         return json;
@@ -260,7 +260,7 @@ describe_sizes(const struct lmq_checkpoint *checkpoint, json_t **report)
 
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        const char *type = lmq_tensor_type(tensor);
+        const char *type = tensor_type(tensor);
         json_int_t count =
             json_integer_value(json_object_get(types, type)) + 1;
         lmq_put(&types, type, json_integer(count));

@@ -25,7 +25,6 @@ json_t *lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint);
 
 /* "q8", "f32", "alias", ... */
 const char *lmq_record_type(const struct lmq_record *record);
-const char *lmq_tensor_type(const struct lmq_tensor *tensor);
 
 /* Adds what was measured when the tensor of n elements was quantized. */
 void lmq_describe_stats(json_t **tensor, const struct lmq_record *record,

@@ -52,8 +52,8 @@ lmq_gguf_add_f32(struct lmq_gguf_builder *builder, double value)
     add(builder, bytes, sizeof(bytes));
 }
 
-void
-lmq_gguf_add_bool(struct lmq_gguf_builder *builder, bool value)
+static void
+add_bool(struct lmq_gguf_builder *builder, bool value)
 {
     unsigned char byte = value;
 
@@ -98,7 +98,7 @@ lmq_gguf_put_bool(struct lmq_gguf_builder *builder, const char *key,
                   bool value)
 {
     put_key(builder, key, LMQ_GGUF_BOOL);
-    lmq_gguf_add_bool(builder, value);
+    add_bool(builder, value);
 }
 
 void

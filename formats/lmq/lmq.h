@@ -181,12 +181,6 @@ enum lmq_status lmq_container_load(struct lmq_input *input,
                                    struct lmq_error *err);
 void lmq_container_free(struct lmq_container *container);
 
-/* The content of a section, inflated; *bytes is freed with free(). */
-enum lmq_status lmq_section_read(struct lmq_input *input,
-                                 const struct lmq_section *section,
-                                 unsigned char **bytes, size_t *size,
-                                 struct lmq_error *err);
-
 /* The container behind a checkpoint whose format is lmq. */
 const struct lmq_container *
 lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint);

@@ -48,9 +48,10 @@ inflate_section(const struct lmq_section *section, const unsigned char *stored,
     return LMQ_OK;
 }
 
-enum lmq_status
-lmq_section_read(struct lmq_input *input, const struct lmq_section *section,
-                 unsigned char **bytes, size_t *size, struct lmq_error *err)
+/* The content of a section, inflated; *bytes is freed with free(). */
+static enum lmq_status
+read_section(struct lmq_input *input, const struct lmq_section *section,
+             unsigned char **bytes, size_t *size, struct lmq_error *err)
 {
     size_t stored_size = (size_t)section->stored.size;
 
@@ -143,7 +144,7 @@ read_only_section(struct lmq_input *input,
     }
     if (found == NULL)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no %s section", what);
-    return lmq_section_read(input, found, bytes, size, err);
+    return read_section(input, found, bytes, size, err);
 }
 
 static int
@@ -383,7 +384,7 @@ open_lmq(struct lmq_checkpoint *checkpoint,
         size_t size;
         if (container->sections[i].type != LMQ_SECTION_FILE)
             continue;
-        status = lmq_section_read(input, &container->sections[i], &bytes,
+        status = read_section(input, &container->sections[i], &bytes,
                                   &size, err);
         if (status == LMQ_OK)
             status = lmq_checkpoint_add_blob(
