@@ -39,8 +39,8 @@ parse_ids(const char *text, size_t *n)
             continue;
         }
         if (end == text || errno != 0 || id < 0 || id > INT32_MAX) {
-            fprintf(stderr, "lmquant: '%.*s' is no token id\n",
-                    (int)strcspn(text, " \t\r\n"), text);
+            print_error("'%.*s' is no token id",
+                        (int)strcspn(text, " \t\r\n"), text);
             free(ids);
             return NULL;
         }

@@ -4,6 +4,7 @@ top_builddir=${top_builddir:-.}
 srcdir=${srcdir:-.}
 lmquant=$top_builddir/lmquant
 files=$srcdir/tests/files
+commands="convert validate run inspect verify diff export bench tokenize"
 work=$(mktemp -d "${TMPDIR:-/tmp}/lmquant-test-XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM

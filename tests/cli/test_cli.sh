@@ -6,7 +6,6 @@ set -u
 
 synth=$top_builddir/tests/build/synth
 is_json=$top_builddir/tests/build/is_json
-commands="convert inspect verify diff"
 good=$files/good-folder
 cd "$work" || exit 99
 
@@ -39,6 +38,7 @@ for command in $commands; do
         says "needs a value"
     fi
     expect 2 "$lmquant" $command --quiet=yes "$good" x y
+    [ $command = validate ] && continue # it takes any number of texts
     expect 2 "$lmquant" $command a b c
 done
 expect 2 "$lmquant" convert --group-size 48 "$good" x.lmq
@@ -60,8 +60,21 @@ expect 1 "$lmquant" inspect nowhere
 says "nowhere: cannot open: No such file"
 expect 1 "$lmquant" convert "$good" no/where.lmq
 expect 1 "$lmquant" convert nowhere x.lmq
-expect 1 "$lmquant" verify nowhere
 expect 1 "$lmquant" diff "$good" nowhere
+expect 1 "$lmquant" export --to gguf nowhere x.gguf
+expect 1 "$lmquant" validate "$good" nowhere "$files/README.md"
+for command in verify run bench tokenize; do
+    expect 1 "$lmquant" $command nowhere
+    says "nowhere: cannot open: No such file"
+done
+for command in inspect verify run bench tokenize; do
+    expect 3 "$lmquant" $command "$files/bad-empty.safetensors"
+    is_one_sentence "$command of an empty file"
+done
+expect 3 "$lmquant" validate "$good" "$files/bad-empty.safetensors" \
+    "$files/README.md"
+expect 3 "$lmquant" export --to gguf "$files/bad-empty.safetensors" x.gguf
+[ -e x.gguf ] && fail "a refused export wrote a file"
 if [ -w /dev/full ]; then
     for command in help "inspect $good" "convert --dry-run $good x.lmq"; do
         "$lmquant" $command > /dev/full 2> stderr

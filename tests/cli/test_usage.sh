@@ -13,7 +13,6 @@ in_terminal=$top_builddir/tests/cli/in_terminal
 is_json=$top_builddir/tests/build/is_json
 files=$srcdir/tests/files
 fable=$srcdir/tests/data/fable
-commands="convert validate run inspect verify diff export bench tokenize"
 export OMP_NUM_THREADS=1
 cd "$work" || exit 99
 mkdir folder

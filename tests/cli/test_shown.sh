@@ -1,0 +1,130 @@
+#!/bin/sh
+#
+# test_shown.sh - what commands show when they are asked for more than usual,
+# or meet what is rare: parts of a divergence, pieces of characters, names that
+# are too long, two models that have little in common.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+synth=$top_builddir/tests/build/synth
+fable=$srcdir/tests/data/fable
+export OMP_NUM_THREADS=1
+expect 0 "$lmquant" convert -q "$fable" "$work/fable.lmq"
+fable_lmq=$work/fable.lmq
+printf 'Once upon a time there was a fox.\n' > "$work/text"
+
+# shows TEXT: stdout has it.
+shows() {
+    grep -qF -- "$1" "$work/stdout" || {
+        fail "stdout does not show '$1':"
+        sed 's/^/    /' "$work/stdout"
+    }
+}
+
+# ---- tokenize ----
+
+# expect, with standard input from a file.
+expect_from() {
+    input=$1 wanted=$2
+    shift 2
+    "$@" < "$input" > "$work/stdout" 2> "$work/stderr"
+    status=$?
+    [ $status -eq "$wanted" ] || fail "exit status $status: $*"
+}
+
+printf '1 2 \033[2Jx' > "$work/ids"
+expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq" -
+says "'\\x1b[2Jx' is no token id"
+is_one_sentence "tokenize --decode"
+for ids in '7 -1' '99999999999' '1,2,x'; do
+    echo "$ids" > "$work/ids"
+    expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq"
+    says "is no token id"
+done
+echo 99999 > "$work/ids"
+expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq"
+says "token id 99999 is out of range, the vocabulary has 512"
+expect 2 "$lmquant" tokenize --ids --decode "$fable_lmq" "$work/text"
+says "exclude each other"
+: > "$work/none"
+expect_from "$work/none" 0 "$lmquant" tokenize --yaml --no-bos "$fable_lmq"
+shows "count: 0"
+
+# Characters that a terminal obeys, or YAML, and pieces of others.
+cat > "$work/odd.json" <<'END'
+{"version": "1.0", "model": {"type": "BPE", "byte_fallback": true,
+ "vocab": {"a": 0, "\u0085": 1, "\u2028": 2, "\u00e9": 3, "\u20ac": 4,
+ "\"": 5, "\\": 6, "\n": 7, "\u007f": 8, "<0xF0>": 9, "<0x9F>": 10,
+ "<0xA6>": 11, "<0x8A>": 12}, "merges": []}, "pre_tokenizer": null,
+ "normalizer": null, "decoder": null, "added_tokens": []}
+END
+printf 'a\302\205\342\200\250\303\251\342\202\254"\\\n\177\360\237\246\212' \
+    > "$work/odd"
+expect 0 "$lmquant" tokenize "$work/odd.json" "$work/odd"
+for piece in '"\u0085"' '"\u2028"' '"\""' '"\\"' '"\n"' '"\u007f"' \
+    '"<0xF0>"' "\"$(printf '\303\251')\"" "\"$(printf '\342\202\254')\""; do
+    shows "$piece"
+done
+expect 0 "$lmquant" tokenize --json "$work/odd.json" "$work/odd"
+[ "$("$top_builddir/tests/build/is_json" tokens.2.id count \
+    < "$work/stdout" | tr '\n' ' ')" = "2 13 " ] || fail "tokenize --json"
+
+# ---- run ----
+
+expect 0 "$lmquant" run --ids -t 0 -n 5 "$fable_lmq" Once
+[ "$(wc -w < "$work/stdout")" -eq 5 ] || fail "run --ids: $(cat "$work/stdout")"
+expect 0 "$lmquant" run -t 0 -n 3 --ctx 8 "$fable_lmq" Once
+expect 1 "$lmquant" run -n 1 nowhere Once
+expect 2 "$lmquant" run -n 4 --ctx 3 "$fable_lmq" 'Once upon a time there was'
+
+# ---- validate ----
+
+expect 0 "$lmquant" validate --attribute --ctx 32 --max-tokens 40 "$fable" \
+    "$fable_lmq" "$fable/held-out-b.txt"
+shows "where the divergence comes from"
+shows "weights "
+shows "less divergence with this part, restored to fp32:"
+shows "less divergence with this layer, restored to fp32:"
+expect 0 "$synth" --dim 32 --hidden 32 --layers 24 --heads 2 --kv-heads 2 \
+    --vocab 512 "$work/deep"
+cp "$fable/tokenizer.json" "$fable/tokenizer_config.json" "$work/deep/"
+expect 0 "$lmquant" validate --ctx 16 --max-tokens 16 "$work/deep" \
+    "$work/deep" "$work/text"
+few=$(wc -l < "$work/stdout")
+expect 0 "$lmquant" validate -v --ctx 16 --max-tokens 16 "$work/deep" \
+    "$work/deep" "$work/text"
+[ "$(wc -l < "$work/stdout")" -gt "$few" ] || fail "-v shows no more layers"
+mkdir "$work/page.html"
+expect 1 "$lmquant" validate -q -f --report "$work/page.html" "$fable" \
+    "$fable_lmq" "$work/text"
+is_one_sentence "a page that is a folder"
+expect 1 "$lmquant" validate "$fable" nowhere "$work/text"
+
+# ---- diff ----
+
+expect 0 "$lmquant" diff "$files/good-folder" "$files/good-folder"
+shows "identical"
+cp "$fable/fable.bin" "$work/alone.bin"
+expect 0 "$lmquant" diff "$fable_lmq" "$work/alone.bin"
+shows "tokenizer: only in the first"
+
+# ---- export ----
+
+expect 2 "$lmquant" export "$fable_lmq" "$work/x.gguf"
+says "--to says in which format"
+expect 0 "$lmquant" export --to llama2c "$fable_lmq" "$work/x.bin"
+shows "in groups of"
+
+# ---- Long names ----
+
+name=model.$(printf 'very_long_name_%.0s' 1 2 3 4 5 6).weight
+header="{\"$name\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}"
+{
+    printf "\\$(printf %o ${#header})\\000\\000\\000\\000\\000\\000\\000"
+    printf '%s' "$header"
+    printf '\000\000\200\077\000\000\000\100'
+} > "$work/long.safetensors"
+expect 0 "$lmquant" inspect --tensors "$work/long.safetensors"
+shows "..."
+awk 'length > 80' "$work/stdout" | grep -q . && fail "a long name is not cut"
+finish
