@@ -15,6 +15,7 @@
 #include <yaml.h>
 
 #include "base/error.h"
+#include "base/json_cost.h"
 #include "base/mem.h"
 #include "base/size.h"
 
@@ -131,8 +132,12 @@ enum lmq_status
 lmq_json_read(const void *text, size_t size, size_t flags, json_t **json,
               json_error_t *problem, struct lmq_error *err)
 {
+    enum lmq_status status = lmq_json_afford(text, size, err);
     bool was_short;
 
+    *json = NULL;
+    if (status != LMQ_OK)
+        return status;
     *json = parse(text, size, flags, problem, &was_short);
     if (!was_short)
         return *json == NULL ? LMQ_ERR_FORMAT : LMQ_OK;

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json_cost.h"
 #include "base/report.h"
 #include "formats/hf/hf_reader.h"
 #include "formats/model/hparams_fields.h"
@@ -25,12 +24,8 @@ lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
 {
     json_error_t problem;
 
-    *json = NULL;
-    enum lmq_status status = lmq_json_afford(text, size, err);
-    if (status != LMQ_OK)
-        return status;
-    status = lmq_json_read(text, size, JSON_REJECT_DUPLICATES, json, &problem,
-                           err);
+    enum lmq_status status = lmq_json_read(text, size, JSON_REJECT_DUPLICATES,
+                                           json, &problem, err);
     if (status == LMQ_ERR_FORMAT)
         return lmq_fail(err, LMQ_ERR_FORMAT, (uint64_t)problem.position,
                         "is no valid JSON: %s (line %d, column %d)",

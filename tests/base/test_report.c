@@ -55,6 +55,25 @@ START_TEST(paths_lead_to_nodes)
 }
 END_TEST
 
+/* Whoever reads it: the text may be no more than a tree can be made of. */
+START_TEST(json_that_grows_too_much_is_not_read)
+{
+    static char text[1 << 20];
+    struct lmq_error err = {0};
+    json_error_t problem;
+    json_t *json = NULL;
+
+    for (size_t i = 0; i < sizeof(text); i += 4)
+        memcpy(text + i, i == 0 ? "[{} " : ",{} ", 4);
+    text[sizeof(text) - 1] = ']';
+    ck_assert_int_eq(
+        lmq_json_read(text, sizeof(text), 0, &json, &problem, &err),
+        LMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_null(json);
+    ck_assert_ptr_nonnull(strstr(err.message, "MB of memory"));
+}
+END_TEST
+
 START_TEST(numbers_of_json_are_finite_or_null)
 {
     json_t *json = json_object();
@@ -340,6 +359,7 @@ main(void)
 {
     const TTest *const tests[] = {
         paths_lead_to_nodes,
+        json_that_grows_too_much_is_not_read,
         numbers_of_json_are_finite_or_null,
         a_tree_that_lost_something_is_null,
         floats_keep_their_bits_through_json,

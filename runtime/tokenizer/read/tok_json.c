@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json_cost.h"
 #include "base/report.h"
 
 enum lmq_status
@@ -22,12 +21,9 @@ lmq_json_load(const struct lmq_blob *blob, json_t **out,
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "JSON of %zu bytes, the limit is %zu", blob->size,
                         LMQ_JSON_MAX_SIZE);
-    enum lmq_status status = lmq_json_afford(blob->bytes, blob->size, err);
-    if (status != LMQ_OK)
-        return status;
-    status = lmq_json_read(blob->bytes, blob->size,
-                           JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, out,
-                           &problem, err);
+    enum lmq_status status = lmq_json_read(
+        blob->bytes, blob->size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, out,
+        &problem, err);
     if (status == LMQ_ERR_FORMAT)
         return lmq_fail(err, LMQ_ERR_FORMAT,
                         problem.position > 0 ? (uint64_t)problem.position : 0,
