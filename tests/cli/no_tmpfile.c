@@ -1,6 +1,7 @@
 /*
  * no_tmpfile.c - preloaded, makes every file system one without unnamed
- * files; with NO_TMPFILE_KILL set, fsync() is the end of the program.
+ * files; with NO_TMPFILE_KILL set, fsync() is the end of the program. With
+ * NO_PROC set there are unnamed files, but no /proc that could name them.
  */
 #include "config.h"
 
@@ -11,8 +12,19 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* Whether the path is one that nobody has; errno says so. */
+static int
+is_missing(const char *path)
+{
+    if (getenv("NO_PROC") == NULL || strncmp(path, "/proc", 5) != 0)
+        return 0;
+    errno = ENOENT;
+    return 1;
+}
 
 __attribute__((visibility("default"))) int
 open(const char *path, int flags, ...)
@@ -23,12 +35,30 @@ open(const char *path, int flags, ...)
     mode_t mode = (flags & O_CREAT) != 0 ? (mode_t)va_arg(args, int) : 0;
     va_end(args);
 #ifdef O_TMPFILE
-    if ((flags & O_TMPFILE) == O_TMPFILE) {
+    if ((flags & O_TMPFILE) == O_TMPFILE && getenv("NO_PROC") == NULL) {
         errno = EOPNOTSUPP;
         return -1;
     }
 #endif
+    if (is_missing(path))
+        return -1;
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+__attribute__((visibility("default"))) int
+access(const char *path, int mode)
+{
+    if (is_missing(path))
+        return -1;
+    return (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
+}
+
+__attribute__((visibility("default"))) int
+linkat(int from, const char *path, int to, const char *name, int flags)
+{
+    if (is_missing(path))
+        return -1;
+    return (int)syscall(SYS_linkat, from, path, to, name, flags);
 }
 
 __attribute__((visibility("default"))) int

@@ -197,4 +197,19 @@ if command -v flock > /dev/null; then
 fi
 expect 0 "$lmquant" convert -q model out/d.lmq
 [ -e "out/$left" ] && fail "the next run does not clean"
+
+# ---- Unnamed files, but no /proc to name them through ----
+
+no_proc() {
+    NO_PROC=1 old "$@"
+}
+mkdir jail
+expect 0 no_proc convert -q model jail/a.lmq
+cmp -s jail/a.lmq model.lmq || fail "another container without /proc"
+expect 0 no_proc convert -qf --layout=rows model jail/a.lmq
+cmp -s jail/a.lmq model.lmq && fail "-f without /proc writes nothing"
+expect 0 no_proc export -q --to safetensors model.lmq jail/set
+expect 0 "$lmquant" inspect -q jail/set
+[ "$(ls -A jail | grep -c lmquant)" -eq 0 ] ||
+    fail "left behind without /proc: $(ls -A jail)"
 finish
