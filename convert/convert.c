@@ -15,6 +15,7 @@
 #include "convert/plan.h"
 #include "formats/checkpoint/packed.h"
 #include "formats/describe.h"
+#include "formats/lmq/lmq_describe.h"
 
 /* ---- Report ---- */
 
@@ -182,23 +183,6 @@ write_output(struct lmq_plan *plan, const char *path,
     return lmq_output_commit(output, err);
 }
 
-/* Opening a container does not read its tensors; a conversion must not give
- * damaged ones a good checksum. */
-static enum lmq_status
-check_container(struct lmq_checkpoint *checkpoint,
-                const struct lmq_convert_options *options,
-                const struct lmq_progress *progress, struct lmq_error *err)
-{
-    struct lmq_report *report;
-    enum lmq_status status =
-        lmq_verify(checkpoint->path, options->threads, progress, &report, err);
-
-    lmq_report_free(report);
-    if (status == LMQ_ERR_FORMAT)
-        lmq_hint(err, "lmquant verify says where");
-    return status;
-}
-
 /* In integers with scales, or in 8-bit floats. */
 static bool
 is_quantized(const struct lmq_tensor *tensor)
@@ -281,8 +265,10 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
         lmq_plan_free(&plan);
         return status;
     }
-    if (lmq_checkpoint_container(checkpoint) != NULL)
-        status = check_container(checkpoint, options, progress, err);
+    /* Opening does not read the tensors; a conversion must not give damaged
+     * ones a good checksum. */
+    status = lmq_checkpoint_verify(checkpoint, options->threads, progress,
+                                   err);
     note_quantized(checkpoint, &plan.notes);
     if (status == LMQ_OK)
         status = lmq_plan_make(checkpoint, &settings, &plan, err);

@@ -6,7 +6,7 @@
 #define LMQ_CONVERT_Q8_ROWS_H
 
 #include "formats/checkpoint/checkpoint.h"
-#include "formats/lmq/lmq.h"
+#include "quantize/group.h"
 
 /* One thread's; zero to begin with. */
 struct lmq_q8_reader {
@@ -17,15 +17,14 @@ struct lmq_q8_reader {
 
 void lmq_q8_reader_free(struct lmq_q8_reader *reader);
 
-/* Whether a container holds the matrix so that groups of `group` elements of
+/* Whether the checkpoint holds the matrix so that groups of `group` elements of
  * its rows can have its values as they are: it is quantized, and its own
  * groups are whole multiples. */
-bool lmq_q8_is_stored(const struct lmq_checkpoint *checkpoint,
-                      const struct lmq_tensor *tensor, unsigned group);
+bool lmq_q8_is_stored(const struct lmq_tensor *tensor, unsigned group);
 
 /*
  * Rows [row, row + n): q gets n * n_cols values, scales one float for each
- * group. They come as a container stores them, or are quantized here by
+ * group. They come as they are stored, or are quantized here by
  * search; then groups below LMQ_GROUP_MIN share the scale of one of that size.
  * `group` must be a power of two.
  */

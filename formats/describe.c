@@ -59,19 +59,6 @@ lmq_describe_model(const struct lmq_checkpoint *checkpoint)
     return model;
 }
 
-const char *
-lmq_record_type(const struct lmq_record *record)
-{
-    switch (record->encoding) {
-    case LMQ_ENCODING_Q8:
-        return "q8";
-    case LMQ_ENCODING_ALIAS:
-        return "alias";
-    default:
-        return lmq_dtype_name(record->dtype);
-    }
-}
-
 static const char *
 tensor_type(const struct lmq_tensor *tensor)
 {
@@ -79,33 +66,6 @@ tensor_type(const struct lmq_tensor *tensor)
         return "alias";
     return tensor->encoding != NULL ? tensor->encoding
                                     : lmq_dtype_name(tensor->dtype);
-}
-
-void
-lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
-                   uint64_t n)
-{
-    lmq_put(tensor, "max_abs", lmq_json_number((double)record->max_abs));
-    lmq_put(tensor, "rms", lmq_json_number(sqrt(record->sum_sq / (double)n)));
-    if (record->encoding != LMQ_ENCODING_Q8)
-        return;
-    lmq_put(tensor, "max_error", lmq_json_number((double)record->max_err));
-    lmq_put(tensor, "rms_error",
-            lmq_json_number(sqrt(record->err_sq / (double)n)));
-    lmq_put(tensor, "snr_db",
-            lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
-    lmq_put(tensor, "worst_group", lmq_json_size(record->worst_group));
-    /* A number without dimensions is a row of one. */
-    uint64_t n_cols =
-        record->n_dims == 0 ? 1 : record->dims[record->n_dims - 1];
-    uint64_t per_row = lmq_u64_ceil_div(n_cols, record->quant.group_size);
-    uint64_t start =
-        record->worst_group % per_row * record->quant.group_size;
-    lmq_put(
-        tensor, "worst_group_rms_error",
-        lmq_json_number(sqrt(
-            (double)record->worst_err_sq /
-            (double)lmq_u64_min(record->quant.group_size, n_cols - start))));
 }
 
 /* ---- Statistics of one tensor's elements ---- */
@@ -214,12 +174,52 @@ describe_spread(struct lmq_checkpoint *checkpoint,
 
 /* ---- Inspecting ---- */
 
+/* The same, but every text as lmq_json_text() makes it: it comes from a file
+ * and goes to a terminal. */
+static json_t *
+printable(const json_t *value)
+{
+    const char *key;
+    json_t *item, *copy;
+    size_t i;
+
+    if (json_is_string(value))
+        return lmq_json_text(json_string_value(value));
+    if (json_is_array(value)) {
+        copy = json_array();
+        json_array_foreach(value, i, item)
+            lmq_append(&copy, printable(item));
+        return copy;
+    }
+    if (!json_is_object(value))
+        return json_copy((json_t *)(uintptr_t)value);
+    copy = json_object();
+    for (void *at = json_object_iter((json_t *)(uintptr_t)value); at != NULL;
+         at = json_object_iter_next((json_t *)(uintptr_t)value, at)) {
+        key = json_object_iter_key(at);
+        lmq_put(&copy, key, printable(json_object_iter_value(at)));
+    }
+    return copy;
+}
+
+/* Takes over `members`. */
+static void
+add_members(json_t **report, json_t *members)
+{
+    const char *key;
+    json_t *value;
+
+    if (members == NULL)
+        lmq_put(report, "", NULL);
+    json_object_foreach(members, key, value)
+        lmq_put(report, key, printable(value));
+    json_decref(members);
+}
+
 static json_t *
 describe_tensor(const struct lmq_checkpoint *checkpoint,
                 const struct lmq_tensor *tensor)
 {
-    const struct lmq_container *container =
-        lmq_checkpoint_container(checkpoint);
     json_t *json = json_object();
 
     lmq_put(&json, "name", lmq_json_text(tensor->name));
@@ -233,22 +233,7 @@ describe_tensor(const struct lmq_checkpoint *checkpoint,
     lmq_put(&json, "bits_per_weight",
             lmq_json_number(tensor->bits_per_element));
     lmq_put(&json, "bytes", lmq_json_size(bytes_of(tensor)));
-    if (container != NULL) {
-        const struct lmq_record *record = &container->records[tensor->number];
-        lmq_put(&json, "source_type",
-                json_string(lmq_dtype_name(record->source_dtype)));
-        if (record->encoding == LMQ_ENCODING_Q8) {
-            lmq_put(&json, "group_size",
-                    json_integer(record->quant.group_size));
-            lmq_put(&json, "scales",
-                    json_string(lmq_scales_name(record->quant.scales)));
-            lmq_put(&json, "multiplier",
-                    lmq_json_number((double)record->quant.multiplier));
-            lmq_put(&json, "layout",
-                    json_string(lmq_layout_name(record->layout)));
-        }
-        lmq_describe_stats(&json, record, tensor->n_elements);
-    }
+    add_members(&json, lmq_tensor_statements(checkpoint, tensor));
     return json;
 }
 
@@ -303,56 +288,6 @@ describe_tokenizer(const struct lmq_checkpoint *checkpoint, json_t **report)
     lmq_put(report, "tokenizer_files", files);
 }
 
-/* The same, but every text as lmq_json_text() makes it: it comes from a file
- * and goes to a terminal. */
-static json_t *
-printable(const json_t *value)
-{
-    const char *key;
-    json_t *item, *copy;
-    size_t i;
-
-    if (json_is_string(value))
-        return lmq_json_text(json_string_value(value));
-    if (json_is_array(value)) {
-        copy = json_array();
-        json_array_foreach(value, i, item)
-            lmq_append(&copy, printable(item));
-        return copy;
-    }
-    if (!json_is_object(value))
-        return json_copy((json_t *)(uintptr_t)value);
-    copy = json_object();
-    for (void *at = json_object_iter((json_t *)(uintptr_t)value); at != NULL;
-         at = json_object_iter_next((json_t *)(uintptr_t)value, at)) {
-        key = json_object_iter_key(at);
-        lmq_put(&copy, key, printable(json_object_iter_value(at)));
-    }
-    return copy;
-}
-
-static void
-describe_container(const struct lmq_checkpoint *checkpoint, json_t **report)
-{
-    const struct lmq_container *container =
-        lmq_checkpoint_container(checkpoint);
-    json_t *version;
-
-    if (container == NULL)
-        return;
-    version = json_sprintf("%u.%u", container->superblock.major,
-                           container->superblock.minor);
-    lmq_put(report, "format_version", version);
-    static const char *const keys[] = {"quantization", "recommended",
-                                       "tie_rule", "provenance"};
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (json_object_get(container->metadata, keys[i]) != NULL)
-            lmq_put(report, keys[i],
-                    printable(json_object_get(container->metadata, keys[i])));
-    /* One name per tensor: `tensors` says it better. */
-    json_object_del(json_object_get(*report, "provenance"), "stored_names");
-}
-
 enum lmq_status
 lmq_inspect(struct lmq_checkpoint *checkpoint,
             const struct lmq_inspect_options *options,
@@ -388,7 +323,7 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
     lmq_put(&json, "head", json_string(describe_head(checkpoint)));
     describe_sizes(checkpoint, &json);
     describe_tokenizer(checkpoint, &json);
-    describe_container(checkpoint, &json);
+    add_members(&json, lmq_checkpoint_statements(checkpoint));
     if (options->has_tensors || one != NULL) {
         json_t *tensors = json_array();
         for (size_t i = 0; i < checkpoint->n_tensors; i++) {

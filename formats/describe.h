@@ -8,7 +8,6 @@
 #include <jansson.h>
 
 #include "formats/checkpoint/checkpoint.h"
-#include "formats/lmq/lmq.h"
 
 json_t *lmq_describe_dims(const uint64_t *dims, uint32_t n_dims);
 /* Those of opening the checkpoint, then those of the operation (or NULL). */
@@ -22,12 +21,5 @@ json_t *lmq_describe_model(const struct lmq_checkpoint *checkpoint);
  * otherwise: a text each (describe_model.c). */
 json_t *lmq_describe_differences(const struct lmq_checkpoint *checkpoint);
 json_t *lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint);
-
-/* "q8", "f32", "alias", ... */
-const char *lmq_record_type(const struct lmq_record *record);
-
-/* Adds what was measured when the tensor of n elements was quantized. */
-void lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
-                        uint64_t n);
 
 #endif

@@ -235,9 +235,8 @@ lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
 {
     const struct lmq_source *source = &checkpoint->source;
     json_t *words = json_array();
-    bool is_ours = lmq_checkpoint_container(checkpoint) != NULL;
 
-    if (!checkpoint->has_model || is_ours)
+    if (!checkpoint->has_model || checkpoint->format->is_canonical)
         return words;
     if (source->has_rotary_pairs &&
         checkpoint->hparams.positions == LMQ_POSITIONS_ROTARY)

@@ -6,10 +6,12 @@
 
 #include "runtime/model.h"
 
+#include <math.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "formats/lmq/lmq.h"
+#include "quantize/tiles.h"
 
 void
 lmq_matrix_row(const struct lmq_matrix *matrix, size_t row, float *out)
@@ -53,54 +55,112 @@ copy_rows(struct lmq_model *model, struct lmq_matrix *matrix,
     return status;
 }
 
-/* What the record of a tensor in a container says, aliases followed. */
-static const struct lmq_record *
-record_of(const struct lmq_model *model, const struct lmq_tensor *tensor)
+/* Files of others may hold what kernels do not take. */
+static bool
+is_sound(const int8_t *q, size_t n, const float *scales, size_t n_scales)
 {
-    const struct lmq_container *container =
-        lmq_checkpoint_container(model->checkpoint);
-    const struct lmq_record *record = &container->records[tensor->number];
+    bool is_sound = true;
 
-    return record->alias == LMQ_NO_ALIAS ? record
-                                         : &container->records[record->alias];
+    for (size_t i = 0; i < n; i++)
+        is_sound &= q[i] >= -LMQ_Q_MAX;
+    for (size_t i = 0; i < n_scales; i++)
+        is_sound &= isfinite(scales[i]) && scales[i] >= 0;
+    return is_sound;
 }
 
-/* Row-major int8 is rearranged into tiles, 16 rows at a time. */
+/* 16 rows on their way into a tile. */
+struct strip {
+    int8_t *q;             /* (LMQ_TILE_ROWS, n_cols) */
+    unsigned char *stored; /* (LMQ_TILE_ROWS, n_groups) */
+    float *scales;         /* the same */
+    struct lmq_scratch scratch;
+};
+
 static enum lmq_status
-copy_tiles(struct lmq_model *model, struct lmq_matrix *matrix,
+fill_tiles(struct lmq_model *model, struct lmq_matrix *matrix,
+           struct strip *strip, bool *fits, struct lmq_error *err)
+{
+    const struct lmq_quant *quant = &matrix->tensor->quant;
+    size_t n_cols = matrix->n_cols;
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
+    unsigned char *q = matrix->owned, *s = matrix->owned_scales;
+    enum lmq_status status = LMQ_OK;
+
+    *fits = true;
+    for (size_t row = 0; row < matrix->n_rows; row += LMQ_TILE_ROWS) {
+        size_t n = lmq_size_min(LMQ_TILE_ROWS, matrix->n_rows - row);
+        status = lmq_checkpoint_read_integers(model->checkpoint,
+                                              matrix->tensor, row, n,
+                                              strip->q, strip->stored,
+                                              &strip->scratch, err);
+        if (status != LMQ_OK)
+            return status;
+        lmq_scales_load(quant->scales, quant->multiplier, strip->stored,
+                        n * n_groups, strip->scales);
+        *fits = is_sound(strip->q, n * n_cols, strip->scales, n * n_groups);
+        if (!*fits)
+            return LMQ_OK;
+        lmq_tile_pack(strip->q, n_cols, strip->stored, n, n_cols,
+                      quant->group_size, quant->scales, q, s);
+        q += lmq_tile_values_size(n_cols, quant->group_size);
+        s += lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
+    }
+    matrix->tiles.q = matrix->owned;
+    matrix->tiles.scale = matrix->owned_scales;
+    return LMQ_OK;
+}
+
+/* Integers that do not stand as tiles in the file are rearranged; *fits is
+ * false if kernels cannot take them. */
+static enum lmq_status
+copy_tiles(struct lmq_model *model, struct lmq_matrix *matrix, bool *fits,
            struct lmq_error *err)
 {
-    const struct lmq_record *record = record_of(model, matrix->tensor);
-    const struct lmq_quant *quant = &record->quant;
-    const unsigned char *file;
+    const struct lmq_quant *quant = &matrix->tensor->quant;
     size_t n_cols = matrix->n_cols;
-    size_t values = lmq_tile_values_size(n_cols, quant->group_size);
-    size_t scales =
-        lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
-    size_t row_scales = lmq_groups_per_row(n_cols, quant->group_size) *
-                        lmq_scale_size(quant->scales);
-    size_t n_tiles = (matrix->n_rows + LMQ_TILE_ROWS - 1) / LMQ_TILE_ROWS;
-    enum lmq_status status =
-        lmq_input_map(model->checkpoint->files[0], &file, err);
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
+    size_t n_tiles = lmq_tiles_count(matrix->n_rows);
+    struct strip strip = {
+        .q = lmq_mem_aligned(LMQ_TILE_ROWS, n_cols),
+        .stored = lmq_mem_aligned(LMQ_TILE_ROWS * n_groups,
+                                  lmq_scale_size(quant->scales)),
+        .scales = lmq_mem_aligned(LMQ_TILE_ROWS * n_groups, sizeof(float)),
+    };
 
-    if (status != LMQ_OK)
+    matrix->owned = lmq_mem_aligned(
+        n_tiles, lmq_tile_values_size(n_cols, quant->group_size));
+    matrix->owned_scales = lmq_mem_aligned(
+        n_tiles,
+        lmq_tile_scales_size(n_cols, quant->group_size, quant->scales));
+    enum lmq_status status =
+        strip.q == NULL || strip.stored == NULL || strip.scales == NULL ||
+                matrix->owned == NULL || matrix->owned_scales == NULL
+            ? lmq_fail_nomem(err)
+            : fill_tiles(model, matrix, &strip, fits, err);
+    lmq_mem_free(strip.q);
+    lmq_mem_free(strip.stored);
+    lmq_mem_free(strip.scales);
+    lmq_scratch_free(&strip.scratch);
+    return status;
+}
+
+/* From then on it is one of floats. */
+static enum lmq_status
+copy_integers(struct lmq_model *model, struct lmq_matrix *matrix,
+              struct lmq_error *err)
+{
+    bool fits = true;
+    enum lmq_status status = copy_tiles(model, matrix, &fits, err);
+
+    if (status != LMQ_OK || fits)
         return status;
-    unsigned char *q = matrix->owned = lmq_mem_aligned(n_tiles, values);
-    unsigned char *s = matrix->owned_scales = lmq_mem_aligned(n_tiles, scales);
-    if (q == NULL || s == NULL)
-        return lmq_fail_nomem(err);
-    for (size_t tile = 0; tile < n_tiles; tile++) {
-        size_t row = tile * LMQ_TILE_ROWS;
-        lmq_tile_pack(
-            (const int8_t *)file + record->values.offset + row * n_cols,
-            n_cols, file + record->scales.offset + row * row_scales,
-            lmq_size_min(LMQ_TILE_ROWS, matrix->n_rows - row), n_cols,
-            quant->group_size, quant->scales, q + tile * values,
-            s + tile * scales);
-    }
-    matrix->tiles.q = q;
-    matrix->tiles.scale = s;
-    return LMQ_OK;
+    lmq_matrix_drop(matrix);
+    matrix->is_int8 = false;
+    lmq_checkpoint_note(model->checkpoint,
+                        "tensor '%s' has -128 or scales that are not finite: "
+                        "it is computed with as float32",
+                        matrix->tensor->stored_name);
+    return copy_rows(model, matrix, err);
 }
 
 enum lmq_status
@@ -123,7 +183,7 @@ lmq_matrix_load(struct lmq_model *model, struct lmq_matrix *matrix,
         return LMQ_OK;
     enum lmq_status status = lmq_matrix_verify(model, matrix, err);
     if (status == LMQ_OK)
-        status = matrix->is_int8 ? copy_tiles(model, matrix, err)
+        status = matrix->is_int8 ? copy_integers(model, matrix, err)
                                  : copy_rows(model, matrix, err);
     if (status == LMQ_OK)
         model->n_copied_bytes += (size_t)lmq_matrix_bytes(matrix);
@@ -154,7 +214,12 @@ use_rows(struct lmq_model *model, struct lmq_matrix *matrix,
     enum lmq_row_type type;
     const unsigned char *bytes;
 
-    matrix->is_copied = !row_type_of(tensor, &type);
+    /* What has checksums is copied, and they are compared: beside integers
+     * floats are few. */
+    matrix->is_copied = model->checkpoint->format->verify_tensor != NULL ||
+                        !row_type_of(tensor, &type);
+    if (matrix->is_copied)
+        type = LMQ_ROW_F32;
     set_rows(matrix, NULL, type);
     if (matrix->is_copied)
         return LMQ_OK;
@@ -165,35 +230,36 @@ use_rows(struct lmq_model *model, struct lmq_matrix *matrix,
     return status;
 }
 
+/* Tiles where they lie in the file, if they do. */
 static enum lmq_status
-use_container(struct lmq_model *model, struct lmq_matrix *matrix,
-              struct lmq_error *err)
+use_integers(struct lmq_model *model, struct lmq_matrix *matrix,
+             struct lmq_error *err)
 {
-    const struct lmq_record *record = record_of(model, matrix->tensor);
+    const struct lmq_tensor *tensor = matrix->tensor;
+    struct lmq_tile_run run;
     const unsigned char *file;
 
-    if (record->encoding != LMQ_ENCODING_Q8) {
-        matrix->is_copied = true;
-        set_rows(matrix, NULL, LMQ_ROW_F32);
-        return LMQ_OK;
-    }
-    enum lmq_status status =
-        lmq_input_map(model->checkpoint->files[0], &file, err);
-    if (status != LMQ_OK)
-        return status;
     matrix->is_int8 = true;
     model->is_int8 = true;
-    matrix->is_copied = record->layout != LMQ_LAYOUT_TILES;
     matrix->tiles = (struct lmq_tiles){
-        .q = file + record->values.offset,
-        .scale = file + record->scales.offset,
-        .scale_type = record->quant.scales,
-        .multiplier = record->quant.multiplier,
+        .scale_type = tensor->quant.scales,
+        .multiplier = tensor->quant.multiplier,
         .n_rows = matrix->n_rows,
         .n_cols = matrix->n_cols,
-        .group = record->quant.group_size,
+        .group = tensor->quant.group_size,
     };
-    return LMQ_OK;
+    matrix->is_copied =
+        !lmq_checkpoint_find_tiles(model->checkpoint, tensor, 0, &run) ||
+        run.n_rows != matrix->n_rows;
+    if (matrix->is_copied)
+        return LMQ_OK;
+    enum lmq_status status =
+        lmq_input_map(model->checkpoint->files[run.file], &file, err);
+    if (status == LMQ_OK) {
+        matrix->tiles.q = file + run.values_at;
+        matrix->tiles.scale = file + run.scales_at;
+    }
+    return status;
 }
 
 uint64_t
@@ -228,9 +294,8 @@ lmq_matrix_open(struct lmq_model *model, const struct lmq_tensor *tensor,
     matrix->tensor = tensor;
     matrix->n_rows = (size_t)tensor->n_rows;
     matrix->n_cols = (size_t)tensor->n_cols;
-    return lmq_checkpoint_container(model->checkpoint) != NULL
-               ? use_container(model, matrix, err)
-               : use_rows(model, matrix, err);
+    return tensor->quant.group_size != 0 ? use_integers(model, matrix, err)
+                                         : use_rows(model, matrix, err);
 }
 
 void

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "formats/checkpoint/packed.h"
-#include "formats/lmq/lmq.h"
 
 /* ---- Where each role goes ---- */
 
@@ -277,19 +276,16 @@ static const char *
 recommended_activations(const struct lmq_checkpoint *checkpoint)
 {
     static const char *const known[] = {"q8", "q16", "f32"};
-    const struct lmq_container *container =
-        lmq_checkpoint_container(checkpoint);
-    const char *text =
-        container == NULL
-            ? NULL
-            : json_string_value(json_object_get(
-                  json_object_get(container->metadata, "recommended"),
-                  "activations"));
+    json_t *statements = lmq_checkpoint_statements(checkpoint);
+    const char *text = json_string_value(json_object_get(
+        json_object_get(statements, "recommended"), "activations"));
+    const char *found = "q16";
 
     for (size_t i = 0; text != NULL && i < 3; i++)
         if (strcmp(text, known[i]) == 0)
-            return known[i];
-    return "q16";
+            found = known[i];
+    json_decref(statements);
+    return found;
 }
 
 static enum lmq_status

@@ -12,7 +12,6 @@
 #include "base/bytes.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "formats/lmq/lmq.h"
 #include "validate/job.h"
 
 #define CONTEXT_TOKENS 12 /* shown before a bad position */
@@ -147,25 +146,30 @@ lmq_describe_worst(const struct lmq_job *job, const struct lmq_drift *drift)
     return list;
 }
 
-/* What the container says of itself; the tensors need not be read again. */
+/* What the file says of its tensors; these need not be read again. */
 json_t *
 lmq_describe_tensors(const struct lmq_job *job)
 {
-    const struct lmq_container *container =
-        lmq_checkpoint_container(job->judged_file);
+    const struct lmq_checkpoint *checkpoint = job->judged_file;
     json_t *list = json_array();
 
-    for (size_t i = 0; container != NULL && i < container->n_records; i++) {
-        const struct lmq_record *record = &container->records[i];
-        if (record->encoding != LMQ_ENCODING_Q8)
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->alias_of != NULL)
             continue;
-        json_t *json = json_object();
-        lmq_put(&json, "name", lmq_json_text(record->name));
-        lmq_put(
-            &json, "sqnr_db",
-            lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
-        lmq_put(&json, "max_abs", lmq_json_number((double)record->max_err));
-        lmq_append(&list, json);
+        json_t *said = lmq_tensor_statements(checkpoint, tensor);
+        json_t *snr = json_object_get(said, "snr_db");
+        if (said == NULL) {
+            lmq_append(&list, NULL);
+        } else if (snr != NULL) {
+            json_t *json = json_object();
+            lmq_put(&json, "name", lmq_json_text(tensor->name));
+            lmq_put(&json, "sqnr_db", json_incref(snr));
+            lmq_put(&json, "max_abs",
+                    json_incref(json_object_get(said, "max_error")));
+            lmq_append(&list, json);
+        }
+        json_decref(said);
     }
     return list;
 }

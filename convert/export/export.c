@@ -11,7 +11,6 @@
 #include "base/report.h"
 #include "formats/checkpoint/packed.h"
 #include "formats/describe.h"
-#include "formats/lmq/lmq.h"
 
 static enum lmq_status
 check_file(const struct lmq_checkpoint *checkpoint, const char *path,
@@ -46,17 +45,11 @@ check_source(const struct lmq_checkpoint *checkpoint,
              const struct lmq_export_options *options,
              const struct lmq_progress *progress, struct lmq_error *err)
 {
-    struct lmq_report *report;
     enum lmq_status status = lmq_checkpoint_need_weights(checkpoint, err);
 
-    if (status != LMQ_OK || lmq_checkpoint_container(checkpoint) == NULL)
-        return status;
-    status = lmq_verify(checkpoint->path, options->threads, progress, &report,
-                        err);
-    lmq_report_free(report);
-    if (status == LMQ_ERR_FORMAT)
-        lmq_hint(err, "lmquant verify says where");
-    return status;
+    return status == LMQ_OK ? lmq_checkpoint_verify(
+                                  checkpoint, options->threads, progress, err)
+                            : status;
 }
 
 /* Elements are read as float32, whatever the exporter makes of them. */

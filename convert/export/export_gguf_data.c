@@ -312,7 +312,7 @@ write_piece(void *context, size_t slot, void *state, struct lmq_error *err)
     size_t n_cols = (size_t)target->n_cols;
     size_t row_size = n_cols / type->n * type->size;
     bool is_int8 = target->type == LMQ_GGUF_STORED_Q8_0 &&
-                   lmq_q8_is_stored(checkpoint, source, BLOCK);
+                   lmq_q8_is_stored(source, BLOCK);
     enum lmq_status status =
         is_int8 ? lmq_q8_read_rows(checkpoint, source, piece->row,
                                    (size_t)piece->n_rows, BLOCK,

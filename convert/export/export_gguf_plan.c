@@ -233,13 +233,11 @@ stays_float(const struct lmq_gguf_target *target)
 /* The type that keeps every bit, but for FP8 with scales: bfloat16 rounds it,
  * and is what its models are passed on in. */
 static enum lmq_gguf_stored
-own_type(const struct lmq_checkpoint *checkpoint,
-         const struct lmq_tensor *tensor)
+own_type(const struct lmq_tensor *tensor)
 {
     bool fits = tensor->n_cols % 32 == 0;
 
-    if (tensor->blocks != NULL ||
-        lmq_q8_is_stored(checkpoint, tensor, 32))
+    if (tensor->blocks != NULL || lmq_q8_is_stored(tensor, 32))
         return fits ? LMQ_GGUF_STORED_Q8_0 : LMQ_GGUF_STORED_F32;
     if (tensor->dtype == LMQ_DTYPE_F16)
         return LMQ_GGUF_STORED_F16;
@@ -251,8 +249,7 @@ own_type(const struct lmq_checkpoint *checkpoint,
 }
 
 static enum lmq_gguf_stored
-choose_type(const struct lmq_checkpoint *checkpoint,
-            const struct lmq_gguf_target *target,
+choose_type(const struct lmq_gguf_target *target,
             const enum lmq_gguf_stored *wanted)
 {
     if (stays_float(target))
@@ -262,9 +259,9 @@ choose_type(const struct lmq_checkpoint *checkpoint,
         return LMQ_GGUF_STORED_F16;
     if (wanted != NULL)
         return *wanted;
-    enum lmq_gguf_stored type = own_type(checkpoint, target->sources[0]);
+    enum lmq_gguf_stored type = own_type(target->sources[0]);
     for (size_t i = 1; i < target->n_sources; i++)
-        if (own_type(checkpoint, target->sources[i]) != type)
+        if (own_type(target->sources[i]) != type)
             return LMQ_GGUF_STORED_F32;
     return type;
 }
@@ -291,7 +288,7 @@ lay_out(struct lmq_gguf_plan *plan, const enum lmq_gguf_stored *wanted,
 
     for (size_t i = 0; i < plan->n_targets; i++) {
         struct lmq_gguf_target *target = &plan->targets[i];
-        target->type = choose_type(plan->checkpoint, target, wanted);
+        target->type = choose_type(target, wanted);
         const struct lmq_gguf_stored_type *type =
             &lmq_gguf_stored_types[target->type];
         uint64_t n = target->n_rows * target->n_cols;

@@ -27,6 +27,7 @@
 #include "convert/export/export_vocab.h"
 #include "convert/q8_rows.h"
 #include "formats/model/hparams_fields.h"
+#include "quantize/tiles.h"
 
 #define MAGIC 0x616b3432u
 #define FILE_VERSION 2
@@ -163,10 +164,8 @@ choose_group(struct export *export, struct lmq_error *err)
         unsigned own = GROUP_USUAL;
         if (tensor->n_dims != 2)
             continue;
-        if (lmq_q8_is_stored(export->checkpoint, tensor, LMQ_GROUP_MIN))
-            for (own = LMQ_GROUP_MAX;
-                 !lmq_q8_is_stored(export->checkpoint, tensor, own);)
-                own /= 2;
+        if (lmq_q8_is_stored(tensor, LMQ_GROUP_MIN))
+            own = tensor->quant.group_size;
         group = own < group ? own : group;
         while (group > 1 && tensor->n_cols % group != 0)
             group /= 2;
@@ -285,8 +284,7 @@ plan(struct export *export, struct lmq_error *err)
     for (size_t i = 0; i < export->n_items && status == LMQ_OK; i++)
         export->n_quantized +=
             export->items[i].tensor->n_dims == 2 &&
-            !lmq_q8_is_stored(export->checkpoint, export->items[i].tensor,
-                              export->group);
+            !lmq_q8_is_stored(export->items[i].tensor, export->group);
     return status;
 }
 

@@ -411,7 +411,7 @@ holds_checkpoint(const char *folder, const struct lmq_checkpoint *checkpoint)
 {
     char *own = lmq_hf_folder_of(checkpoint);
     struct stat x, y;
-    bool holds = lmq_checkpoint_container(checkpoint) == NULL && own != NULL &&
+    bool holds = !checkpoint->format->is_canonical && own != NULL &&
                  stat(folder, &x) == 0 && stat(own, &y) == 0 &&
                  x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 

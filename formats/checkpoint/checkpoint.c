@@ -275,6 +275,52 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
     free(checkpoint);
 }
 
+/* ---- What not every format has ---- */
+
+enum lmq_status
+lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
+                  const struct lmq_tensor *tensor, struct lmq_error *err)
+{
+    return checkpoint->format->verify_tensor == NULL
+               ? LMQ_OK
+               : checkpoint->format->verify_tensor(checkpoint, tensor, err);
+}
+
+enum lmq_status
+lmq_checkpoint_verify(const struct lmq_checkpoint *checkpoint, int threads,
+                      const struct lmq_progress *progress,
+                      struct lmq_error *err)
+{
+    if (checkpoint->format->verify == NULL)
+        return LMQ_OK;
+    enum lmq_status status =
+        checkpoint->format->verify(checkpoint, threads, progress, err);
+    if (status == LMQ_ERR_FORMAT)
+        lmq_hint(err, "lmquant verify says where");
+    return status;
+}
+
+json_t *
+lmq_checkpoint_statements(const struct lmq_checkpoint *checkpoint)
+{
+    json_t *json = json_object();
+
+    if (checkpoint->format->describe != NULL)
+        checkpoint->format->describe(checkpoint, &json);
+    return json;
+}
+
+json_t *
+lmq_tensor_statements(const struct lmq_checkpoint *checkpoint,
+                      const struct lmq_tensor *tensor)
+{
+    json_t *json = json_object();
+
+    if (checkpoint->format->describe_tensor != NULL)
+        checkpoint->format->describe_tensor(checkpoint, tensor, &json);
+    return json;
+}
+
 /* ---- Asking ---- */
 
 /* Tensors stand in the order of their places, those without a role in that of

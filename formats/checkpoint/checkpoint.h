@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "base/file.h"
 #include "base/notes.h"
 #include "base/output.h"
@@ -22,6 +24,7 @@
 #include "formats/model/names.h"
 #include "lmquant.h"
 #include "quantize/dtype.h"
+#include "quantize/group.h"
 
 #define LMQ_MAX_DIMS 8
 #define LMQ_MAX_TENSORS (1u << 20)
@@ -68,6 +71,9 @@ struct lmq_tensor {
     enum lmq_dtype dtype;        /* as stored; F32 where `encoding` is set */
     const char *encoding;        /* "q8" where elements are not plain numbers */
     const struct lmq_block_type *blocks; /* of GGUF, or NULL */
+    struct lmq_quant quant;      /* its rows are groups of integers with
+                                    scales, and can be had so; group_size 0:
+                                    they cannot. The method is not known */
     double bits_per_element;     /* as stored */
     uint32_t number;             /* the format's own, if it wants one */
     uint32_t file;               /* which of the checkpoint's files */
@@ -132,9 +138,27 @@ struct lmq_probe {
     uint64_t size;
 };
 
+/* A growing buffer for reads; one per thread, zero to begin with. */
+struct lmq_scratch {
+    unsigned char *bytes;
+    size_t size;
+    unsigned char *column;
+    size_t column_size;
+};
+
+/* Rows that stand in a file as kernels take them (quantize/tiles.h): whole
+ * tiles, one after the other. */
+struct lmq_tile_run {
+    uint32_t file;
+    uint64_t n_rows; /* from the one that was asked for */
+    uint64_t values_at, scales_at;
+};
+
 struct lmq_format {
     const char *name;
     bool takes_config; /* the description may come from a config.json */
+    bool is_canonical; /* tensors stand in the file in our arrangement, and
+                          nothing beside the file belongs to it */
     bool (*probe)(const struct lmq_probe *probe);
     /* Fills in files, tensors (stored_name, dims, dtype, place of the bytes;
      * place only if it knows better than the names), hparams, blobs. */
@@ -147,17 +171,42 @@ struct lmq_format {
                             const struct lmq_tensor *tensor, uint64_t first,
                             size_t n, float *values, struct lmq_error *err);
     void (*close)(struct lmq_checkpoint *checkpoint);
-};
 
-/* A growing buffer for reads; one per thread, zero to begin with. */
-struct lmq_scratch {
-    unsigned char *bytes;
-    size_t size;
-    unsigned char *column;
-    size_t column_size;
+    /* What follows is NULL where a format has nothing of the kind. */
+
+    /* Stored rows [row, row + n) of a tensor with a `quant`: integers, and
+     * scales as lmq_scales_store() makes them. */
+    enum lmq_status (*read_integers)(struct lmq_checkpoint *checkpoint,
+                                     const struct lmq_tensor *tensor,
+                                     uint64_t row, size_t n, int8_t *q,
+                                     unsigned char *scales,
+                                     struct lmq_scratch *scratch,
+                                     struct lmq_error *err);
+    /* Where the rows from `row` on, the first of a tile, stand as tiles; false
+     * if they do not. */
+    bool (*find_tiles)(const struct lmq_checkpoint *checkpoint,
+                       const struct lmq_tensor *tensor, uint64_t row,
+                       struct lmq_tile_run *run);
+    /* Compares the checksums of one tensor; of all that there is. */
+    enum lmq_status (*verify_tensor)(const struct lmq_checkpoint *checkpoint,
+                                     const struct lmq_tensor *tensor,
+                                     struct lmq_error *err);
+    enum lmq_status (*verify)(const struct lmq_checkpoint *checkpoint,
+                              int threads, const struct lmq_progress *progress,
+                              struct lmq_error *err);
+    /* Adds what the file says of itself: "format_version", "quantization",
+     * "recommended", "tie_rule", "provenance"; and of a tensor: how it was
+     * quantized and what that did to it. */
+    void (*describe)(const struct lmq_checkpoint *checkpoint, json_t **json);
+    void (*describe_tensor)(const struct lmq_checkpoint *checkpoint,
+                            const struct lmq_tensor *tensor, json_t **json);
 };
 
 void lmq_scratch_free(struct lmq_scratch *scratch);
+
+/* For readers: room for `size` bytes at scratch->bytes. */
+enum lmq_status lmq_scratch_reserve(struct lmq_scratch *scratch, size_t size,
+                                    struct lmq_error *err);
 
 /* Elements [first, first + n) in row-major order of the canonical form. Safe
  * from several threads with a scratch each. */
@@ -166,6 +215,38 @@ enum lmq_status lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
                                     uint64_t first, size_t n, float *values,
                                     struct lmq_scratch *scratch,
                                     struct lmq_error *err);
+
+/* Rows [row, row + n) of a tensor with a `quant`, in canonical order: n *
+ * n_cols integers, and the scales of their groups as lmq_scales_load() takes
+ * them. Files of others may hold -128, and scales that are not finite. */
+enum lmq_status
+lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
+                             const struct lmq_tensor *tensor, uint64_t row,
+                             size_t n, int8_t *q, unsigned char *scales,
+                             struct lmq_scratch *scratch,
+                             struct lmq_error *err);
+
+/* Where rows of such a tensor stand in a file as tiles; see the method. */
+bool lmq_checkpoint_find_tiles(const struct lmq_checkpoint *checkpoint,
+                               const struct lmq_tensor *tensor, uint64_t row,
+                               struct lmq_tile_run *run);
+
+/* Compare checksums, if the format has any: those of a tensor, which is read
+ * for it; those of all that there is, before something is made of it.
+ * LMQ_ERR_FORMAT if something is damaged. */
+enum lmq_status lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
+                                  const struct lmq_tensor *tensor,
+                                  struct lmq_error *err);
+enum lmq_status lmq_checkpoint_verify(const struct lmq_checkpoint *checkpoint,
+                                      int threads,
+                                      const struct lmq_progress *progress,
+                                      struct lmq_error *err);
+
+/* What a file says of itself, or of one tensor: an object, perhaps without
+ * members; NULL without memory. */
+json_t *lmq_checkpoint_statements(const struct lmq_checkpoint *checkpoint);
+json_t *lmq_tensor_statements(const struct lmq_checkpoint *checkpoint,
+                              const struct lmq_tensor *tensor);
 
 /* The stored bytes of elements [first, first + n), for tensors that are
  * plain. */

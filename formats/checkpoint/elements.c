@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "quantize/blocks.h"
+#include "quantize/tiles.h"
 
 /* ---- Scratch ---- */
 
@@ -38,6 +39,13 @@ reserve(unsigned char **bytes, size_t *capacity, size_t size,
         return lmq_fail_nomem(err);
     *capacity = size;
     return LMQ_OK;
+}
+
+enum lmq_status
+lmq_scratch_reserve(struct lmq_scratch *scratch, size_t size,
+                    struct lmq_error *err)
+{
+    return reserve(&scratch->bytes, &scratch->size, size, err);
 }
 
 /* ---- Where rows stand ---- */
@@ -365,6 +373,45 @@ lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
         for (size_t i = 0; i < n; i++)
             values[i] += tensor->view.plus;
     return status;
+}
+
+enum lmq_status
+lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
+                             const struct lmq_tensor *tensor, uint64_t row,
+                             size_t n, int8_t *q, unsigned char *scales,
+                             struct lmq_scratch *scratch,
+                             struct lmq_error *err)
+{
+    const struct lmq_quant *quant = &tensor->quant;
+    size_t n_cols = (size_t)tensor->n_cols;
+    size_t row_scales = lmq_groups_per_row(n_cols, quant->group_size) *
+                        lmq_scale_size(quant->scales);
+    enum lmq_status status = LMQ_OK;
+
+    while (n > 0 && status == LMQ_OK) {
+        size_t step = (size_t)lmq_u64_min(n, rows_in_line(tensor, row));
+        status = checkpoint->format->read_integers(
+            checkpoint, tensor, stored_row(tensor, row), step, q, scales,
+            scratch, err);
+        q += step * n_cols;
+        scales += step * row_scales;
+        row += step;
+        n -= step;
+    }
+    return status;
+}
+
+bool
+lmq_checkpoint_find_tiles(const struct lmq_checkpoint *checkpoint,
+                          const struct lmq_tensor *tensor, uint64_t row,
+                          struct lmq_tile_run *run)
+{
+    const struct lmq_view *view = &tensor->view;
+
+    return tensor->quant.group_size != 0 && view->first == 0 &&
+           view->unit == 0 && view->rotary_dim == 0 &&
+           checkpoint->format->find_tiles != NULL &&
+           checkpoint->format->find_tiles(checkpoint, tensor, row, run);
 }
 
 enum lmq_status

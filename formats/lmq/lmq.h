@@ -181,15 +181,18 @@ enum lmq_status lmq_container_load(struct lmq_input *input,
                                    struct lmq_error *err);
 void lmq_container_free(struct lmq_container *container);
 
-/* The container behind a checkpoint whose format is lmq. */
+/* The container behind a checkpoint, which must be one: for this room. */
 const struct lmq_container *
 lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint);
 
+/* ---- lmq_verify.c ---- */
+
 /* Reads the tensor's bytes and compares their checksums; LMQ_ERR_FORMAT if
- * they are damaged. Nothing to do outside of containers. */
-enum lmq_status lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
-                                  const struct lmq_tensor *tensor,
-                                  struct lmq_error *err);
+ * they are damaged. */
+enum lmq_status
+lmq_container_verify_tensor(const struct lmq_checkpoint *checkpoint,
+                            const struct lmq_tensor *tensor,
+                            struct lmq_error *err);
 
 /* ---- lmq_write.c ---- */
 

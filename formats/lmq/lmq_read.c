@@ -20,6 +20,7 @@
 #include "formats/formats.h"
 #include "formats/hf/hf_config.h"
 #include "formats/lmq/lmq.h"
+#include "formats/lmq/lmq_describe.h"
 
 /* ---- Sections ---- */
 
@@ -261,7 +262,7 @@ lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint)
 {
     const struct state *state = checkpoint->state;
 
-    return checkpoint->format == &lmq_format_lmq ? &state->container : NULL;
+    return &state->container;
 }
 
 static bool
@@ -324,6 +325,7 @@ add_record(struct lmq_checkpoint *checkpoint, size_t index,
     if (target->encoding == LMQ_ENCODING_Q8) {
         tensor->dtype = LMQ_DTYPE_F32;
         tensor->encoding = "q8";
+        tensor->quant = target->quant;
         tensor->bits_per_element =
             8 * (double)tensor->size_bytes / (double)tensor->n_elements;
     }
@@ -405,122 +407,210 @@ close_lmq(struct lmq_checkpoint *checkpoint)
 
 /* ---- Elements ---- */
 
-/* Rows of a matrix as int8 and scales. */
-struct block {
-    unsigned char *stored_values, *stored_scales;
-    int8_t *q;
-    unsigned char *row_scales;
-    float *scales;
-    size_t n_rows; /* capacity */
+static enum lmq_status
+read_rows(struct lmq_input *input, const struct lmq_record *record,
+          size_t n_cols, uint64_t row, size_t n, int8_t *q,
+          unsigned char *scales, struct lmq_error *err)
+{
+    size_t row_scales = lmq_groups_per_row(n_cols, record->quant.group_size) *
+                        lmq_scale_size(record->quant.scales);
+    enum lmq_status status = lmq_input_read(
+        input, record->values.offset + row * n_cols, q, n * n_cols, err);
+
+    if (status == LMQ_OK)
+        status = lmq_input_read(input,
+                                record->scales.offset + row * row_scales,
+                                scales, n * row_scales, err);
+    return status;
+}
+
+/* One tile, as it is stored and as rows. */
+struct tile {
+    size_t values_size, scales_size, row_scales;
+    unsigned char *values, *scales; /* (values_size), (scales_size) */
+    unsigned char *rows_scales;     /* (LMQ_TILE_ROWS, row_scales) */
+    int8_t *rows;                   /* (LMQ_TILE_ROWS, n_cols) */
 };
 
-static void
-free_block(struct block *block)
-{
-    free(block->stored_values);
-    free(block->stored_scales);
-    free(block->q);
-    free(block->row_scales);
-    free(block->scales);
-}
-
-/* Whole tiles, or as many rows as make a read worth while. */
-static size_t
-block_rows(const struct lmq_record *record, uint64_t n_cols)
-{
-    const uint64_t worth = (uint64_t)1 << 18;
-
-    if (record->layout == LMQ_LAYOUT_TILES || n_cols <= worth / LMQ_TILE_ROWS)
-        return LMQ_TILE_ROWS;
-    return n_cols >= worth ? 1 : (size_t)(worth / n_cols);
-}
-
-static bool
-make_block(const struct lmq_record *record, size_t n_cols, struct block *block)
-{
-    unsigned group = record->quant.group_size;
-    size_t n_groups = lmq_groups_per_row(n_cols, group);
-    size_t scale_size = lmq_scale_size(record->quant.scales);
-
-    *block = (struct block){.n_rows = block_rows(record, n_cols)};
-    if (record->layout == LMQ_LAYOUT_TILES) {
-        block->stored_values = malloc(lmq_tile_values_size(n_cols, group));
-        block->stored_scales =
-            malloc(lmq_tile_scales_size(n_cols, group, record->quant.scales));
-    }
-    block->q = malloc(block->n_rows * n_cols);
-    block->row_scales = malloc(block->n_rows * n_groups * scale_size);
-    block->scales = malloc(block->n_rows * n_groups * sizeof(float));
-    return block->q != NULL && block->row_scales != NULL &&
-           block->scales != NULL &&
-           (record->layout == LMQ_LAYOUT_ROWS ||
-            (block->stored_values != NULL && block->stored_scales != NULL));
-}
-
-/* Loads rows [row, row + n), row a multiple of the block's capacity. */
 static enum lmq_status
-load_block(struct lmq_input *input, const struct lmq_record *record,
-           size_t n_cols, uint64_t row, size_t n, struct block *block,
-           struct lmq_error *err)
+make_tile(const struct lmq_quant *quant, size_t n_cols, struct tile *tile,
+          struct lmq_scratch *scratch, struct lmq_error *err)
 {
-    const struct lmq_quant *quant = &record->quant;
-    bool is_tiles = record->layout == LMQ_LAYOUT_TILES;
-    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
-    size_t row_scales = n_groups * lmq_scale_size(quant->scales);
-    size_t values_size = n * n_cols, scales_size = n * row_scales;
-    uint64_t values_at = row * n_cols, scales_at = row * row_scales;
+    unsigned group = quant->group_size;
 
-    if (is_tiles) {
-        values_size = lmq_tile_values_size(n_cols, quant->group_size);
-        scales_size =
-            lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
-        values_at = row / LMQ_TILE_ROWS * values_size;
-        scales_at = row / LMQ_TILE_ROWS * scales_size;
-    }
-    enum lmq_status status = lmq_input_read(
-        input, record->values.offset + values_at,
-        is_tiles ? (void *)block->stored_values : block->q, values_size, err);
-    if (status == LMQ_OK)
-        status = lmq_input_read(
-            input, record->scales.offset + scales_at,
-            is_tiles ? block->stored_scales : block->row_scales, scales_size,
-            err);
+    *tile = (struct tile){
+        .values_size = lmq_tile_values_size(n_cols, group),
+        .scales_size = lmq_tile_scales_size(n_cols, group, quant->scales),
+        .row_scales = lmq_groups_per_row(n_cols, group) *
+                      lmq_scale_size(quant->scales),
+    };
+    enum lmq_status status = lmq_scratch_reserve(
+        scratch,
+        tile->values_size + tile->scales_size +
+            LMQ_TILE_ROWS * (tile->row_scales + n_cols),
+        err);
     if (status != LMQ_OK)
         return status;
-    if (is_tiles)
-        lmq_tile_unpack(block->stored_values, block->stored_scales, n, n_cols,
-                          quant->group_size, quant->scales, block->q, n_cols,
-                        block->row_scales);
-    lmq_scales_load(quant->scales, quant->multiplier, block->row_scales,
-                    n * n_groups, block->scales);
+    tile->values = scratch->bytes;
+    tile->scales = tile->values + tile->values_size;
+    tile->rows_scales = tile->scales + tile->scales_size;
+    tile->rows = (int8_t *)tile->rows_scales +
+                 LMQ_TILE_ROWS * tile->row_scales;
     return LMQ_OK;
 }
 
 static enum lmq_status
-read_q8(struct lmq_input *input, const struct lmq_record *record,
-        const struct lmq_tensor *tensor, uint64_t first, size_t n,
-        float *values, struct lmq_error *err)
+load_tile(struct lmq_input *input, const struct lmq_record *record,
+          uint64_t number, const struct tile *tile, struct lmq_error *err)
 {
+    enum lmq_status status = lmq_input_read(
+        input, record->values.offset + number * tile->values_size,
+        tile->values, tile->values_size, err);
+
+    if (status == LMQ_OK)
+        status = lmq_input_read(
+            input, record->scales.offset + number * tile->scales_size,
+            tile->scales, tile->scales_size, err);
+    return status;
+}
+
+static enum lmq_status
+read_tiles(struct lmq_input *input, const struct lmq_record *record,
+           size_t n_cols, uint64_t row, size_t n, int8_t *q,
+           unsigned char *scales, struct lmq_scratch *scratch,
+           struct lmq_error *err)
+{
+    struct tile tile;
+    enum lmq_status status =
+        make_tile(&record->quant, n_cols, &tile, scratch, err);
+
+    while (n > 0 && status == LMQ_OK) {
+        size_t skip = (size_t)(row % LMQ_TILE_ROWS);
+        size_t step = lmq_size_min(n, LMQ_TILE_ROWS - skip);
+        status = load_tile(input, record, row / LMQ_TILE_ROWS, &tile, err);
+        if (status != LMQ_OK)
+            return status;
+        lmq_tile_unpack(tile.values, tile.scales, skip + step, n_cols,
+                        record->quant.group_size, record->quant.scales,
+                        tile.rows, n_cols, tile.rows_scales);
+        memcpy(q, tile.rows + skip * n_cols, step * n_cols);
+        memcpy(scales, tile.rows_scales + skip * tile.row_scales,
+               step * tile.row_scales);
+        q += step * n_cols;
+        scales += step * tile.row_scales;
+        row += step;
+        n -= step;
+    }
+    return status;
+}
+
+static enum lmq_status
+read_integers(struct lmq_checkpoint *checkpoint,
+              const struct lmq_tensor *tensor, uint64_t row, size_t n,
+              int8_t *q, unsigned char *scales, struct lmq_scratch *scratch,
+              struct lmq_error *err)
+{
+    const struct lmq_record *record = record_of(checkpoint, tensor);
+    struct lmq_input *input = checkpoint->files[0];
     size_t n_cols = (size_t)tensor->n_cols;
-    unsigned group = record->quant.group_size;
-    size_t n_groups = lmq_groups_per_row(n_cols, group);
+
+    return record->layout == LMQ_LAYOUT_TILES
+               ? read_tiles(input, record, n_cols, row, n, q, scales, scratch,
+                            err)
+               : read_rows(input, record, n_cols, row, n, q, scales, err);
+}
+
+static bool
+find_tiles(const struct lmq_checkpoint *checkpoint,
+           const struct lmq_tensor *tensor, uint64_t row,
+           struct lmq_tile_run *run)
+{
+    const struct lmq_record *record = record_of(checkpoint, tensor);
+    const struct lmq_quant *quant = &record->quant;
+    size_t n_cols = (size_t)tensor->n_cols;
+    uint64_t tile = row / LMQ_TILE_ROWS;
+
+    if (record->layout != LMQ_LAYOUT_TILES)
+        return false;
+    *run = (struct lmq_tile_run){
+        .file = 0,
+        .n_rows = tensor->n_rows - row,
+        .values_at = record->values.offset +
+                     tile * lmq_tile_values_size(n_cols, quant->group_size),
+        .scales_at = record->scales.offset +
+                     tile * lmq_tile_scales_size(n_cols, quant->group_size,
+                                                 quant->scales),
+    };
+    return true;
+}
+
+/* Rows as integers, and what becomes of them. */
+struct block {
+    int8_t *q;
+    unsigned char *stored_scales;
+    float *scales;
+    size_t n_rows; /* capacity */
+    struct lmq_scratch scratch;
+};
+
+/* Whole tiles, or as many rows as make a read worth while. */
+static bool
+make_block(const struct lmq_record *record, size_t n_cols, struct block *block)
+{
+    const size_t worth = (size_t)1 << 18;
+    size_t n_groups = lmq_groups_per_row(n_cols, record->quant.group_size);
+
+    *block = (struct block){.n_rows = LMQ_TILE_ROWS};
+    if (record->layout == LMQ_LAYOUT_ROWS && n_cols > worth / LMQ_TILE_ROWS)
+        block->n_rows = n_cols >= worth ? 1 : worth / n_cols;
+    block->q = malloc(block->n_rows * n_cols);
+    block->stored_scales = malloc(block->n_rows * n_groups *
+                                  lmq_scale_size(record->quant.scales));
+    block->scales = malloc(block->n_rows * n_groups * sizeof(float));
+    return block->q != NULL && block->stored_scales != NULL &&
+           block->scales != NULL;
+}
+
+static void
+free_block(struct block *block)
+{
+    free(block->q);
+    free(block->stored_scales);
+    free(block->scales);
+    lmq_scratch_free(&block->scratch);
+}
+
+static enum lmq_status
+read_lmq(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+         uint64_t first, size_t n, float *values, struct lmq_error *err)
+{
+    const struct lmq_record *record = record_of(checkpoint, tensor);
+    const struct lmq_quant *quant = &record->quant;
+    size_t n_cols = (size_t)tensor->n_cols;
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
     struct block block;
     enum lmq_status status = LMQ_OK;
 
     if (!make_block(record, n_cols, &block))
         status = lmq_fail_nomem(err);
     while (n > 0 && status == LMQ_OK) {
-        uint64_t row = first / n_cols, start = row - row % block.n_rows;
-        size_t in_block = (size_t)(first - start * n_cols);
-        size_t rows =
-            (size_t)lmq_u64_min(block.n_rows, tensor->n_rows - start);
-        size_t step = lmq_size_min(n, rows * n_cols - in_block);
-        status = load_block(input, record, n_cols, start, rows, &block, err);
+        uint64_t row = first / n_cols;
+        size_t skip = (size_t)(first % n_cols);
+        size_t rows = block.n_rows - (size_t)(row % block.n_rows);
+        rows = (size_t)lmq_u64_min(rows, tensor->n_rows - row);
+        size_t step = lmq_size_min(n, rows * n_cols - skip);
+        rows = (skip + step + n_cols - 1) / n_cols;
+        status = read_integers(checkpoint, tensor, row, rows, block.q,
+                               block.stored_scales, &block.scratch, err);
+        if (status == LMQ_OK)
+            lmq_scales_load(quant->scales, quant->multiplier,
+                            block.stored_scales, rows * n_groups,
+                            block.scales);
         for (size_t i = 0; i < step && status == LMQ_OK; i++) {
-            size_t at = in_block + i;
+            size_t at = skip + i;
             values[i] = (float)block.q[at] *
                         block.scales[at / n_cols * n_groups +
-                                     at % n_cols / group];
+                                     at % n_cols / quant->group_size];
         }
         values += step;
         first += step;
@@ -530,33 +620,31 @@ read_q8(struct lmq_input *input, const struct lmq_record *record,
     return status;
 }
 
-static enum lmq_status
-read_lmq(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
-         uint64_t first, size_t n, float *values, struct lmq_error *err)
-{
-    const struct lmq_record *record = record_of(checkpoint, tensor);
-    struct lmq_input *input = checkpoint->files[0];
+/* ---- The format ---- */
 
-    if (record->encoding == LMQ_ENCODING_Q8)
-        return read_q8(input, record, tensor, first, n, values, err);
-    size_t size = lmq_dtype_size(record->dtype), n_bytes;
-    if (!lmq_size_mul(n, size, &n_bytes))
-        return lmq_fail_nomem(err);
-    unsigned char *bytes = malloc(n_bytes + 1);
-    if (bytes == NULL)
-        return lmq_fail_nomem(err);
-    enum lmq_status status = lmq_input_read(
-        input, record->values.offset + first * size, bytes, n_bytes, err);
-    if (status == LMQ_OK)
-        lmq_dtype_to_f32(record->dtype, bytes, values, n);
-    free(bytes);
+static enum lmq_status
+verify_lmq(const struct lmq_checkpoint *checkpoint, int threads,
+           const struct lmq_progress *progress, struct lmq_error *err)
+{
+    struct lmq_report *report;
+    enum lmq_status status =
+        lmq_verify(checkpoint->path, threads, progress, &report, err);
+
+    lmq_report_free(report);
     return status;
 }
 
 const struct lmq_format lmq_format_lmq = {
     .name = "lmq",
+    .is_canonical = true,
     .probe = probe_lmq,
     .open = open_lmq,
     .read = read_lmq,
     .close = close_lmq,
+    .read_integers = read_integers,
+    .find_tiles = find_tiles,
+    .verify_tensor = lmq_container_verify_tensor,
+    .verify = verify_lmq,
+    .describe = lmq_container_describe,
+    .describe_tensor = lmq_container_describe_tensor,
 };

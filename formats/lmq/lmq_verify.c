@@ -307,14 +307,13 @@ verify_extent(struct lmq_input *input, const struct lmq_extent *extent,
 }
 
 enum lmq_status
-lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
-                  const struct lmq_tensor *tensor, struct lmq_error *err)
+lmq_container_verify_tensor(const struct lmq_checkpoint *checkpoint,
+                            const struct lmq_tensor *tensor,
+                            struct lmq_error *err)
 {
     const struct lmq_container *container =
         lmq_checkpoint_container(checkpoint);
 
-    if (container == NULL)
-        return LMQ_OK;
     const struct lmq_record *record = &container->records[tensor->number];
     if (record->alias != LMQ_NO_ALIAS)
         record = &container->records[record->alias];

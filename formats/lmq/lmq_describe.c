@@ -1,0 +1,91 @@
+/*
+ * lmq_describe.c - what a container says of itself and its tensors.
+ */
+#include "config.h"
+
+#include "formats/lmq/lmq_describe.h"
+
+#include <math.h>
+
+#include "base/report.h"
+#include "base/size.h"
+
+const char *
+lmq_record_type(const struct lmq_record *record)
+{
+    switch (record->encoding) {
+    case LMQ_ENCODING_Q8:
+        return "q8";
+    case LMQ_ENCODING_ALIAS:
+        return "alias";
+    default:
+        return lmq_dtype_name(record->dtype);
+    }
+}
+
+void
+lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
+                   uint64_t n)
+{
+    lmq_put(tensor, "max_abs", lmq_json_number((double)record->max_abs));
+    lmq_put(tensor, "rms", lmq_json_number(sqrt(record->sum_sq / (double)n)));
+    if (record->encoding != LMQ_ENCODING_Q8)
+        return;
+    lmq_put(tensor, "max_error", lmq_json_number((double)record->max_err));
+    lmq_put(tensor, "rms_error",
+            lmq_json_number(sqrt(record->err_sq / (double)n)));
+    lmq_put(tensor, "snr_db",
+            lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
+    lmq_put(tensor, "worst_group", lmq_json_size(record->worst_group));
+    /* A number without dimensions is a row of one. */
+    uint64_t n_cols =
+        record->n_dims == 0 ? 1 : record->dims[record->n_dims - 1];
+    uint64_t per_row = lmq_u64_ceil_div(n_cols, record->quant.group_size);
+    uint64_t start =
+        record->worst_group % per_row * record->quant.group_size;
+    lmq_put(
+        tensor, "worst_group_rms_error",
+        lmq_json_number(sqrt(
+            (double)record->worst_err_sq /
+            (double)lmq_u64_min(record->quant.group_size, n_cols - start))));
+}
+
+void
+lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
+{
+    static const char *const keys[] = {"quantization", "recommended",
+                                       "tie_rule", "provenance"};
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
+
+    lmq_put(json, "format_version",
+            json_sprintf("%u.%u", container->superblock.major,
+                         container->superblock.minor));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        json_t *value = json_object_get(container->metadata, keys[i]);
+        if (value != NULL)
+            lmq_put(json, keys[i], json_copy(value));
+    }
+    /* One name per tensor, which tensors say themselves. */
+    json_object_del(json_object_get(*json, "provenance"), "stored_names");
+}
+
+void
+lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
+                              const struct lmq_tensor *tensor, json_t **json)
+{
+    const struct lmq_record *record =
+        &lmq_checkpoint_container(checkpoint)->records[tensor->number];
+
+    lmq_put(json, "source_type",
+            json_string(lmq_dtype_name(record->source_dtype)));
+    if (record->encoding == LMQ_ENCODING_Q8) {
+        lmq_put(json, "group_size", json_integer(record->quant.group_size));
+        lmq_put(json, "scales",
+                json_string(lmq_scales_name(record->quant.scales)));
+        lmq_put(json, "multiplier",
+                lmq_json_number((double)record->quant.multiplier));
+        lmq_put(json, "layout", json_string(lmq_layout_name(record->layout)));
+    }
+    lmq_describe_stats(json, record, tensor->n_elements);
+}

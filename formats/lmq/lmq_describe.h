@@ -1,0 +1,26 @@
+/*
+ * lmq_describe.h - what a container says of itself and its tensors, for
+ * reports.
+ */
+#ifndef LMQ_FORMATS_LMQ_LMQ_DESCRIBE_H
+#define LMQ_FORMATS_LMQ_LMQ_DESCRIBE_H
+
+#include <jansson.h>
+
+#include "formats/lmq/lmq.h"
+
+/* "q8", "f32", "alias", ... */
+const char *lmq_record_type(const struct lmq_record *record);
+
+/* Adds what was measured when the tensor of n elements was quantized. */
+void lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
+                        uint64_t n);
+
+/* Methods of the format. */
+void lmq_container_describe(const struct lmq_checkpoint *checkpoint,
+                            json_t **json);
+void lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
+                                   const struct lmq_tensor *tensor,
+                                   json_t **json);
+
+#endif
