@@ -76,46 +76,4 @@ lmq_store_f32le(unsigned char *p, float value)
     lmq_store_u32le(p, bits);
 }
 
-/* Bytes of the UTF-8 character at p (1..4), 0 if what stands there is none:
- * overlong forms, surrogates and values above U+10FFFF are refused. */
-static inline size_t
-lmq_utf8_length(const unsigned char *p, size_t n)
-{
-    if (n == 0)
-        return 0;
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        return n >= 2 && (p[1] & 0xc0) == 0x80 ? 2 : 0;
-    if ((p[0] & 0xf0) == 0xe0) {
-        if (n < 3 || (p[1] & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80)
-            return 0;
-        if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0))
-            return 0;
-        return 3;
-    }
-    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        if (n < 4 || (p[1] & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80 ||
-            (p[3] & 0xc0) != 0x80)
-            return 0;
-        if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
-            return 0;
-        return 4;
-    }
-    return 0;
-}
-
-static inline bool
-lmq_is_utf8(const unsigned char *p, size_t n)
-{
-    while (n > 0) {
-        size_t step = lmq_utf8_length(p, n);
-        if (step == 0)
-            return false;
-        p += step;
-        n -= step;
-    }
-    return true;
-}
-
 #endif

@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bytes.h"
+#include "base/utf8.h"
+
 
 /* The raw text may be longer than the message: a tensor's name alone may be.
  * Every byte of it may become four. */

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_cost.h"
-#include "base/mem.h"
 #include "base/size.h"
 
 /* Enough digits that every float32 comes back. */
@@ -233,37 +233,16 @@ lmq_report_string(const struct lmq_report *node, const char *path)
 
 /* ---- Writing ---- */
 
-struct text {
-    char *bytes;
-    size_t used, capacity;
-    bool has_failed;
-};
-
-static int
-append(struct text *text, const void *bytes, size_t n)
-{
-    if (text->has_failed ||
-        lmq_mem_grow(&text->bytes, &text->capacity, text->used + n + 1, 1) !=
-            0) {
-        text->has_failed = true; /* jansson may go on */
-        return -1;
-    }
-    memcpy(text->bytes + text->used, bytes, n);
-    text->used += n;
-    text->bytes[text->used] = '\0';
-    return 0;
-}
-
 static int
 append_json(const char *bytes, size_t n, void *text)
 {
-    return append(text, bytes, n);
+    return lmq_buffer_append(text, bytes, n);
 }
 
 static int
 append_yaml(void *text, unsigned char *bytes, size_t n)
 {
-    return append(text, bytes, n) == 0;
+    return lmq_buffer_append(text, bytes, n) == 0;
 }
 
 static int
@@ -353,7 +332,7 @@ emit_value(yaml_emitter_t *emitter, const json_t *value)
 }
 
 static int
-write_yaml(const json_t *value, struct text *text)
+write_yaml(const json_t *value, struct lmq_buffer *text)
 {
     yaml_emitter_t emitter;
     yaml_event_t event;
@@ -376,21 +355,22 @@ write_yaml(const json_t *value, struct text *text)
 }
 
 static int
-write_json(const json_t *value, size_t flags, struct text *text)
+write_json(const json_t *value, size_t flags, struct lmq_buffer *text)
 {
     int code = json_dump_callback(value, append_json, text, flags);
 
+    /* jansson may go on after a failure. */
     return code == 0 && !text->has_failed ? 0 : -1;
 }
 
 char *
 lmq_json_dump(const json_t *json, size_t flags)
 {
-    struct text text = {0};
+    struct lmq_buffer text = {0};
 
     if (write_json(json, flags, &text) == 0)
-        return text.bytes;
-    free(text.bytes);
+        return lmq_buffer_text(&text);
+    lmq_buffer_free(&text);
     return NULL;
 }
 
@@ -398,7 +378,7 @@ enum lmq_status
 lmq_report_text(const struct lmq_report *report, enum lmq_report_format format,
                 char **text, struct lmq_error *err)
 {
-    struct text out = {0};
+    struct lmq_buffer out = {0};
     int code;
 
     *text = NULL;
@@ -410,14 +390,12 @@ lmq_report_text(const struct lmq_report *report, enum lmq_report_format format,
                               JSON_REAL_PRECISION(REAL_DIGITS),
                           &out);
         if (code == 0)
-            code = append(&out, "\n", 1);
+            code = lmq_buffer_append(&out, "\n", 1);
     }
-    if (code != 0) {
-        free(out.bytes);
-        return lmq_fail_nomem(err);
-    }
-    *text = out.bytes;
-    return LMQ_OK;
+    if (code == 0)
+        *text = lmq_buffer_text(&out);
+    lmq_buffer_free(&out);
+    return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
 void

@@ -16,10 +16,12 @@
 #include <zlib.h>
 
 #include "base/bytes.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
@@ -139,29 +141,22 @@ check_not_empty(const struct lmq_corpus *corpus,
 
 /* ---- Texts ---- */
 
-/* A text that grows while it is read, with room for a 0 behind it. */
-struct text {
-    unsigned char *bytes;
-    size_t n, capacity;
-};
-
+/* For the next step, and for a 0 behind it. */
 static enum lmq_status
-make_room(struct text *text, struct lmq_error *err)
+make_room(struct lmq_buffer *text, struct lmq_error *err)
 {
     if (text->n >= TEXT_MAX)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "is too long (at most %zu MiB are read)",
                         TEXT_MAX >> 20);
-    return lmq_mem_grow(&text->bytes, &text->capacity,
-                        text->n + TEXT_STEP + 1, 1) != 0
-               ? lmq_fail_nomem(err)
-               : LMQ_OK;
+    return lmq_buffer_room(text, TEXT_STEP + 1) == NULL ? lmq_fail_nomem(err)
+                                                        : LMQ_OK;
 }
 
 /* By hand: zlib's reader neither goes on after a signal nor tells what the
  * system said. */
 static enum lmq_status
-read_all(int fd, struct text *text, struct lmq_error *err)
+read_all(int fd, struct lmq_buffer *text, struct lmq_error *err)
 {
     for (;;) {
         enum lmq_status status = make_room(text, err);
@@ -185,7 +180,7 @@ is_gzip(const unsigned char *bytes, size_t n)
 
 /* Streams may follow each other; what is none ends the text. */
 static enum lmq_status
-inflate_all(z_stream *stream, struct text *text, struct lmq_error *err)
+inflate_all(z_stream *stream, struct lmq_buffer *text, struct lmq_error *err)
 {
     int code = Z_OK;
 
@@ -209,7 +204,8 @@ inflate_all(z_stream *stream, struct text *text, struct lmq_error *err)
 }
 
 static enum lmq_status
-gunzip(const struct text *packed, struct text *text, struct lmq_error *err)
+gunzip(const struct lmq_buffer *packed, struct lmq_buffer *text,
+       struct lmq_error *err)
 {
     z_stream stream = {.next_in = packed->bytes,
                        .avail_in = (uInt)packed->n};
@@ -226,7 +222,7 @@ static enum lmq_status
 read_text(const char *path, unsigned char **bytes, size_t *n,
           struct lmq_error *err)
 {
-    struct text text = {0}, plain = {0};
+    struct lmq_buffer text = {0}, plain = {0};
     bool is_stdin = strcmp(path, "-") == 0;
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 

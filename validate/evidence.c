@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "validate/job.h"
 
 #define CONTEXT_TOKENS 12 /* shown before a bad position */

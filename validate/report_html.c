@@ -13,43 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/output.h"
 #include "lmquant.h"
 
 /* ---- Text ---- */
 
-struct page {
-    char *text;
-    size_t n, capacity;
-    int is_broken; /* out of memory */
-};
-
-static void put(struct page *page, const char *format, ...) LMQ_PRINTF(2, 3);
-
-static void
-put(struct page *page, const char *format, ...)
-{
-    va_list args, again;
-
-    va_start(args, format);
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    if (n < 0 || lmq_mem_grow(&page->text, &page->capacity,
-                              page->n + (size_t)n + 1, 1) != 0) {
-        page->is_broken = 1;
-    } else {
-        vsnprintf(page->text + page->n, (size_t)n + 1, format, again);
-        page->n += (size_t)n;
-    }
-    va_end(again);
-}
+#define put lmq_buffer_print /* what failed shows at the end */
 
 /* Text from elsewhere: nothing in it is markup. */
 static void
-put_text(struct page *page, const char *text)
+put_text(struct lmq_buffer *page, const char *text)
 {
     for (; *text != '\0'; text++) {
         switch (*text) {
@@ -162,7 +137,7 @@ static const char style[] =
     "figure,tr,.card{break-inside:avoid}}";
 
 static void
-put_card(struct page *page, const char *label, const char *format,
+put_card(struct lmq_buffer *page, const char *label, const char *format,
          double value, const char *note)
 {
     char text[64];
@@ -173,7 +148,7 @@ put_card(struct page *page, const char *label, const char *format,
 }
 
 static void
-put_cards(struct page *page, const struct lmq_report *r)
+put_cards(struct lmq_buffer *page, const struct lmq_report *r)
 {
     char note[128];
 
@@ -198,7 +173,7 @@ put_cards(struct page *page, const struct lmq_report *r)
 }
 
 static void
-put_gates(struct page *page, const struct lmq_report *r)
+put_gates(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *gates = lmq_report_at(r, "gates");
     size_t n_broken = 0;
@@ -232,7 +207,7 @@ put_gates(struct page *page, const struct lmq_report *r)
 #define HEIGHT 200.0
 
 static void
-open_chart(struct page *page, const char *id, const char *title,
+open_chart(struct lmq_buffer *page, const char *id, const char *title,
            const char *description, const char *top, const char *bottom)
 {
     put(page,
@@ -252,7 +227,7 @@ plot_y(double part)
 
 /* The percentiles by number: lines may be too near for letters. */
 static void
-put_marks(struct page *page, const struct lmq_report *r, double from,
+put_marks(struct lmq_buffer *page, const struct lmq_report *r, double from,
           double to)
 {
     static const char *const paths[] = {"kld.median", "kld.p90", "kld.p99",
@@ -270,7 +245,7 @@ put_marks(struct page *page, const struct lmq_report *r, double from,
 
 /* Divergence on a logarithmic axis, with the percentiles as lines. */
 static void
-put_histogram(struct page *page, const struct lmq_report *r)
+put_histogram(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *counts =
         lmq_report_at(r, "kld.histogram.counts");
@@ -309,7 +284,7 @@ put_histogram(struct page *page, const struct lmq_report *r)
 }
 
 static void
-put_points(struct page *page, const struct lmq_report *list, const char *key,
+put_points(struct lmq_buffer *page, const struct lmq_report *list, const char *key,
            double most)
 {
     size_t n = lmq_report_length(list);
@@ -329,7 +304,7 @@ put_points(struct page *page, const struct lmq_report *list, const char *key,
 
 /* A line through values from 0 on. */
 static void
-put_line_chart(struct page *page, const char *id, const char *title,
+put_line_chart(struct lmq_buffer *page, const char *id, const char *title,
                const char *description, const struct lmq_report *list,
                const char *key, const char *axis, const char *first,
                const char *last, const char *caption)
@@ -356,7 +331,7 @@ put_line_chart(struct page *page, const char *id, const char *title,
 
 /* Horizontal bars, in parts of the widest. */
 static void
-put_bars(struct page *page, const struct lmq_report *list, size_t from,
+put_bars(struct lmq_buffer *page, const struct lmq_report *list, size_t from,
          size_t to)
 {
     double most = 1e-30;
@@ -382,7 +357,7 @@ put_bars(struct page *page, const struct lmq_report *list, size_t from,
 
 /* The first of a long list, which is sorted; the rest on request. */
 static void
-put_shares(struct page *page, const struct lmq_report *list)
+put_shares(struct lmq_buffer *page, const struct lmq_report *list)
 {
     size_t n = lmq_report_length(list);
     size_t first = n <= ROWS_AT_ONCE + 2 ? n : ROWS_AT_ONCE;
@@ -396,7 +371,7 @@ put_shares(struct page *page, const struct lmq_report *list)
 }
 
 static void
-put_bar_row(struct page *page, const char *label, double part)
+put_bar_row(struct lmq_buffer *page, const char *label, double part)
 {
     put(page,
         "<tr><td>%s<td><svg class=strip viewBox='0 0 300 12' "
@@ -408,7 +383,7 @@ put_bar_row(struct page *page, const char *label, double part)
 /* ---- Sections ---- */
 
 static void
-put_agreement(struct page *page, const struct lmq_report *r)
+put_agreement(struct lmq_buffer *page, const struct lmq_report *r)
 {
     put(page, "<h2>Agreement</h2><figure><table class=bars>");
     put_bar_row(page, "same top token", number(r, "top1_agreement"));
@@ -422,7 +397,7 @@ put_agreement(struct page *page, const struct lmq_report *r)
 }
 
 static void
-put_layers(struct page *page, const struct lmq_report *r)
+put_layers(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *layers = lmq_report_at(r, "layers");
     size_t n = lmq_report_length(layers);
@@ -450,7 +425,7 @@ put_layers(struct page *page, const struct lmq_report *r)
 }
 
 static void
-put_attribution(struct page *page, const struct lmq_report *r)
+put_attribution(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *a = lmq_report_at(r, "attribution");
     const struct lmq_report *kv = lmq_report_at(r, "attribution.kv");
@@ -478,7 +453,7 @@ put_attribution(struct page *page, const struct lmq_report *r)
 }
 
 static void
-put_tensors(struct page *page, const struct lmq_report *r)
+put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *tensors = lmq_report_at(r, "tensors");
     size_t n = lmq_report_length(tensors);
@@ -506,7 +481,7 @@ put_tensors(struct page *page, const struct lmq_report *r)
 }
 
 static void
-put_worst(struct page *page, const struct lmq_report *r)
+put_worst(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *worst = lmq_report_at(r, "worst");
 
@@ -538,11 +513,11 @@ put_worst(struct page *page, const struct lmq_report *r)
 }
 
 static void
-put_row(struct page *page, const char *label, const char *format, ...)
+put_row(struct lmq_buffer *page, const char *label, const char *format, ...)
     LMQ_PRINTF(3, 4);
 
 static void
-put_row(struct page *page, const char *label, const char *format, ...)
+put_row(struct lmq_buffer *page, const char *label, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -556,7 +531,7 @@ put_row(struct page *page, const char *label, const char *format, ...)
 }
 
 static void
-put_protocol(struct page *page, const struct lmq_report *r)
+put_protocol(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *p = lmq_report_at(r, "protocol");
 
@@ -594,7 +569,7 @@ put_protocol(struct page *page, const struct lmq_report *r)
 }
 
 static void
-put_page(struct page *page, const struct lmq_report *r)
+put_page(struct lmq_buffer *page, const struct lmq_report *r)
 {
     put(page, "<!doctype html><html lang=en><meta charset=utf-8><meta "
               "name=viewport content='width=device-width,initial-scale=1'>"
@@ -633,14 +608,11 @@ enum lmq_status
 lmq_validate_html(const struct lmq_report *report, char **text,
                   struct lmq_error *err)
 {
-    struct page page = {0};
+    struct lmq_buffer page = {0};
 
     put_page(&page, report);
-    *text = page.is_broken ? NULL : page.text;
-    if (!page.is_broken)
-        return LMQ_OK;
-    free(page.text);
-    return lmq_fail_nomem(err);
+    *text = lmq_buffer_text(&page);
+    return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
 enum lmq_status

@@ -98,7 +98,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
         lmq_notes_add(plan->notes, "%s", note);
     add_infos(builder, plan);
     lmq_gguf_build_end(builder, plan->n_targets);
-    if (status == LMQ_OK && builder->has_failed)
+    if (status == LMQ_OK && builder->out.has_failed)
         return lmq_fail_nomem(err);
     return status;
 }
@@ -153,7 +153,7 @@ write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
     struct lmq_output *output;
     uint64_t data_at, size;
 
-    if (!lmq_u64_align(front->n, LMQ_GGUF_DATA_ALIGN, &data_at) ||
+    if (!lmq_u64_align(front->out.n, LMQ_GGUF_DATA_ALIGN, &data_at) ||
         !lmq_u64_add(data_at, plan->data_size, &size))
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "is too large");
     enum lmq_status status = lmq_output_create(
@@ -161,7 +161,7 @@ write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
         &output, err);
     if (status != LMQ_OK)
         return status;
-    status = lmq_output_write(output, 0, front->bytes, front->n, err);
+    status = lmq_output_write(output, 0, front->out.bytes, front->out.n, err);
     if (status == LMQ_OK)
         status = lmq_gguf_write_data(plan, output, data_at, options->threads,
                                      progress, err);

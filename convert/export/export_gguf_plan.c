@@ -417,9 +417,10 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *reread,
     lmq_gguf_write_keys(&builder, plan->family, h);
     lmq_gguf_build_end(&builder, 0);
     enum lmq_status status =
-        builder.has_failed
+        builder.out.has_failed
             ? lmq_fail_nomem(err)
-            : lmq_gguf_meta_open(builder.bytes, builder.n, &meta, NULL, err);
+            : lmq_gguf_meta_open(builder.out.bytes, builder.out.n, &meta,
+                                 NULL, err);
     if (status == LMQ_OK)
         status = lmq_gguf_read_keys(meta, &evidence, reread, &family, err);
     lmq_gguf_meta_close(meta);

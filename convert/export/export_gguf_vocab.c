@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -86,33 +86,30 @@ letter_of(unsigned byte)
     return 0;
 }
 
-static int
+static void
 append_letters(struct lmq_buffer *out, struct lmq_chars text)
 {
-    int failed = 0;
-
     for (size_t i = 0; i < text.n; i++)
-        failed |= lmq_buffer_append_char(out, letter_of(text.p[i]));
-    return failed;
+        lmq_buffer_append_char(out, letter_of(text.p[i]));
 }
 
 /* A piece as the file writes it. */
-static int
+static void
 append_piece(const struct vocab *v, int32_t id, struct lmq_buffer *out)
 {
     struct lmq_chars text = lmq_vocab_text(&v->t->vocab, id);
     enum lmq_piece_type type = lmq_vocab_type(&v->t->vocab, id);
     bool marks = strcmp(lmq_tokenizer_kind(v->t), "llama2.c") == 0;
-    int failed = 0;
 
-    if (v->t->is_byte_level && type == LMQ_PIECE_NORMAL)
-        return append_letters(out, text);
+    if (v->t->is_byte_level && type == LMQ_PIECE_NORMAL) {
+        append_letters(out, text);
+        return;
+    }
     for (size_t i = 0; i < text.n; i++)
-        failed |= marks && type == LMQ_PIECE_NORMAL && text.p[i] == ' '
-                      ? lmq_buffer_append(out, LMQ_SPACE_MARK,
-                                          strlen(LMQ_SPACE_MARK))
-                      : lmq_buffer_append(out, text.p + i, 1);
-    return failed;
+        if (marks && type == LMQ_PIECE_NORMAL && text.p[i] == ' ')
+            lmq_buffer_append(out, LMQ_SPACE_MARK, strlen(LMQ_SPACE_MARK));
+        else
+            lmq_buffer_append(out, text.p + i, 1);
 }
 
 static enum lmq_piece_type
@@ -129,24 +126,21 @@ static void
 put_tokens(struct lmq_gguf_builder *builder, const struct vocab *v)
 {
     struct lmq_buffer text = {0};
-    int failed = 0;
 
     lmq_gguf_put_array(builder, KEY("tokens"), LMQ_GGUF_STRING, v->n);
     for (uint32_t id = 0; id < v->n; id++) {
-        char padding[24];
         text.n = 0;
-        snprintf(padding, sizeof(padding), "[PAD%u]", id);
         if (id >= v->t->vocab.n || lmq_vocab_type(&v->t->vocab, (int32_t)id) ==
                                        LMQ_PIECE_NONE)
-            failed |= lmq_buffer_append(&text, padding, strlen(padding));
+            lmq_buffer_print(&text, "[PAD%u]", id);
         else
-            failed |= append_piece(v, (int32_t)id, &text);
+            append_piece(v, (int32_t)id, &text);
         lmq_gguf_add_text(builder, text.bytes, text.n);
     }
     lmq_gguf_put_array(builder, KEY("token_type"), LMQ_GGUF_I32, v->n);
     for (uint32_t id = 0; id < v->n; id++)
         lmq_gguf_add_u32(builder, type_of(v, id));
-    builder->has_failed |= failed != 0;
+    builder->out.has_failed |= text.has_failed;
     lmq_buffer_free(&text);
 }
 
@@ -182,19 +176,18 @@ put_merges(struct lmq_gguf_builder *builder, const struct vocab *v)
     struct lmq_buffer text = {0};
     size_t n;
     const struct lmq_merge **merges = sort_merges(&v->t->model, &n);
-    int failed = merges == NULL;
 
     lmq_gguf_put_array(builder, KEY("merges"), LMQ_GGUF_STRING, n);
     for (size_t i = 0; i < n; i++) {
         text.n = 0;
-        failed |= append_letters(
-            &text, lmq_vocab_text(&v->t->vocab, merges[i]->left));
-        failed |= lmq_buffer_append(&text, " ", 1);
-        failed |= append_letters(
-            &text, lmq_vocab_text(&v->t->vocab, merges[i]->right));
+        append_letters(&text,
+                       lmq_vocab_text(&v->t->vocab, merges[i]->left));
+        lmq_buffer_append(&text, " ", 1);
+        append_letters(&text,
+                       lmq_vocab_text(&v->t->vocab, merges[i]->right));
         lmq_gguf_add_text(builder, text.bytes, text.n);
     }
-    builder->has_failed |= failed != 0;
+    builder->out.has_failed |= merges == NULL || text.has_failed;
     lmq_buffer_free(&text);
     free(merges);
 }
@@ -207,7 +200,7 @@ put_scores(struct lmq_gguf_builder *builder, const struct vocab *v)
     double *scores = calloc((size_t)v->n + 1, sizeof(*scores));
 
     if (scores == NULL) {
-        builder->has_failed = true;
+        builder->out.has_failed = true;
         return;
     }
     for (uint32_t id = 0; id < v->n && id < v->t->vocab.n; id++)
@@ -345,7 +338,7 @@ put_template(struct lmq_gguf_builder *builder,
     if (blob != NULL &&
         lmq_json_read(blob->bytes, blob->size, 0, &config, &problem, NULL) ==
             LMQ_ERR_NOMEM)
-        builder->has_failed = true;
+        builder->out.has_failed = true;
     const json_t *text = default_template(config);
     if (json_is_string(text))
         lmq_gguf_put_text(builder, key, json_string_value(text),
@@ -439,11 +432,12 @@ test_round_trip(const struct vocab *v, bool *is_good, struct lmq_error *err)
     lmq_gguf_build_begin(&builder);
     put_all(&builder, v);
     lmq_gguf_build_end(&builder, 0);
-    if (builder.has_failed) {
+    if (builder.out.has_failed) {
         lmq_gguf_build_free(&builder);
         return lmq_fail_nomem(err);
     }
-    const struct lmq_blob blob = {"vocab.gguf", builder.bytes, builder.n};
+    const struct lmq_blob blob = {"vocab.gguf", builder.out.bytes,
+                                  builder.out.n};
     enum lmq_status status = lmq_tokenizer_open(&blob, 1, &t, NULL);
     if (status == LMQ_OK)
         *is_good = is_alike(v->t, t, &status);

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "formats/checkpoint/checkpoint.h"
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 
 struct lmq_vocab_file {
     char *path; /* NULL: nothing is to be written */

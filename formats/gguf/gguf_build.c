@@ -5,51 +5,26 @@
 
 #include "formats/gguf/gguf_build.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/mem.h"
-
-static void
-add(struct lmq_gguf_builder *builder, const void *bytes, size_t n)
-{
-    if (builder->has_failed || n == 0)
-        return;
-    if (lmq_mem_grow(&builder->bytes, &builder->capacity, builder->n + n, 1) !=
-        0) {
-        builder->has_failed = true;
-        return;
-    }
-    memcpy(builder->bytes + builder->n, bytes, n);
-    builder->n += n;
-}
 
 void
 lmq_gguf_add_u32(struct lmq_gguf_builder *builder, uint32_t value)
 {
-    unsigned char bytes[4];
-
-    lmq_store_u32le(bytes, value);
-    add(builder, bytes, sizeof(bytes));
+    lmq_buffer_append_u32le(&builder->out, value);
 }
 
 void
 lmq_gguf_add_u64(struct lmq_gguf_builder *builder, uint64_t value)
 {
-    unsigned char bytes[8];
-
-    lmq_store_u64le(bytes, value);
-    add(builder, bytes, sizeof(bytes));
+    lmq_buffer_append_u64le(&builder->out, value);
 }
 
 void
 lmq_gguf_add_f32(struct lmq_gguf_builder *builder, double value)
 {
-    unsigned char bytes[4];
-
-    lmq_store_f32le(bytes, (float)value);
-    add(builder, bytes, sizeof(bytes));
+    lmq_buffer_append_f32le(&builder->out, (float)value);
 }
 
 static void
@@ -57,7 +32,7 @@ add_bool(struct lmq_gguf_builder *builder, bool value)
 {
     unsigned char byte = value;
 
-    add(builder, &byte, 1);
+    lmq_buffer_append(&builder->out, &byte, 1);
 }
 
 void
@@ -65,7 +40,7 @@ lmq_gguf_add_text(struct lmq_gguf_builder *builder, const void *text,
                   size_t size)
 {
     lmq_gguf_add_u64(builder, size);
-    add(builder, text, size);
+    lmq_buffer_append(&builder->out, text, size);
 }
 
 static void
@@ -115,7 +90,7 @@ lmq_gguf_put_value(struct lmq_gguf_builder *builder,
 {
     lmq_gguf_add_text(builder, value->key, value->key_size);
     lmq_gguf_add_u32(builder, value->type);
-    add(builder, value->raw, value->raw_size);
+    lmq_buffer_append(&builder->out, value->raw, value->raw_size);
     builder->n_values++;
 }
 
@@ -131,7 +106,7 @@ lmq_gguf_put_array(struct lmq_gguf_builder *builder, const char *key,
 void
 lmq_gguf_build_begin(struct lmq_gguf_builder *builder)
 {
-    add(builder, "GGUF", 4);
+    lmq_buffer_append(&builder->out, "GGUF", 4);
     lmq_gguf_add_u32(builder, 3);
     lmq_gguf_add_u64(builder, 0);
     lmq_gguf_add_u64(builder, 0);
@@ -140,15 +115,15 @@ lmq_gguf_build_begin(struct lmq_gguf_builder *builder)
 void
 lmq_gguf_build_end(struct lmq_gguf_builder *builder, uint64_t n_tensors)
 {
-    if (builder->has_failed)
+    if (builder->out.has_failed)
         return;
-    lmq_store_u64le(builder->bytes + 8, n_tensors);
-    lmq_store_u64le(builder->bytes + 16, builder->n_values);
+    lmq_store_u64le(builder->out.bytes + 8, n_tensors);
+    lmq_store_u64le(builder->out.bytes + 16, builder->n_values);
 }
 
 void
 lmq_gguf_build_free(struct lmq_gguf_builder *builder)
 {
-    free(builder->bytes);
+    lmq_buffer_free(&builder->out);
     *builder = (struct lmq_gguf_builder){0};
 }

@@ -1,8 +1,7 @@
 /*
  * gguf_build.h - puts the key/value part of a GGUF file together, in memory.
  *
- * Nothing here returns an error: without memory the builder is marked as
- * failed and ignores what follows, so a caller asks once, at the end.
+ * Nothing here returns an error: a caller asks the buffer once, at the end.
  */
 #ifndef LMQ_FORMATS_GGUF_GGUF_BUILD_H
 #define LMQ_FORMATS_GGUF_GGUF_BUILD_H
@@ -11,16 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "formats/gguf/gguf_meta.h"
 
 #define LMQ_GGUF_HEADER_SIZE 24
 
-/* Zero it to begin. `bytes` belongs to the builder. */
+/* Zero it to begin. */
 struct lmq_gguf_builder {
-    unsigned char *bytes;
-    size_t n, capacity;
+    struct lmq_buffer out;
     uint64_t n_values;
-    bool has_failed;
 };
 
 /* The header; its counts are filled in by lmq_gguf_build_end(). */

@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "quantize/blocks.h"
 
 #define FIRST_PIECE ((uint64_t)1 << 20)
@@ -311,7 +312,7 @@ lmq_gguf_front_add_tensors(const struct lmq_gguf_front *front,
 
     for (uint64_t i = 0; i < n; i++) {
         struct lmq_tensor *tensor;
-        struct info info;
+        struct info info = {0};
         bool is_short;
         enum lmq_status status = read_info(front, &at, &info, &is_short, err);
         if (status != LMQ_OK)

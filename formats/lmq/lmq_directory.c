@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "formats/lmq/lmq.h"
 
 #define REC_RESERVED 180

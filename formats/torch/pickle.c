@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 /* Room for the tensors of any model, and at most some 200 MB. */
 #define VALUES_MAX ((size_t)1 << 22)

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "formats/torch/torch_view.h"
 
 #define PICKLE_NAME "data.pkl"

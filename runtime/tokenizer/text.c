@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/report.h"
+#include "base/utf8.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/open.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"

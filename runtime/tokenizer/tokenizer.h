@@ -30,7 +30,7 @@
 #include "formats/checkpoint/blob.h"
 #include "lmquant.h"
 #include "runtime/tokenizer/model/tok_model.h"
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 
 /* Longer texts are refused. */
 #define LMQ_TOKENIZER_MAX_TEXT ((size_t)1 << 30)

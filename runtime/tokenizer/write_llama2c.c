@@ -18,60 +18,45 @@ static const struct lmq_chars space_mark = {
     (const unsigned char *)"\xe2\x96\x81", 3
 };
 
-static int
-append_u32(struct lmq_buffer *buffer, uint32_t value)
-{
-    unsigned char bytes[4];
-
-    lmq_store_u32le(bytes, value);
-    return lmq_buffer_append(buffer, bytes, sizeof(bytes));
-}
-
 /* Begin and end stand between line ends, as llama2.c's own export has them. */
-static int
+static void
 append_text(struct lmq_buffer *text, const struct lmq_tokenizer *tokenizer,
             int32_t id)
 {
     struct lmq_chars piece = lmq_vocab_text(&tokenizer->vocab, id);
     bool is_mark = id == 1 || id == 2;
-    int code = is_mark ? lmq_buffer_append(text, "\n", 1) : 0;
 
-    while (piece.n > 0 && code == 0) {
+    lmq_buffer_append(text, "\n", is_mark);
+    while (piece.n > 0) {
         bool is_space = piece.n >= space_mark.n &&
                         memcmp(piece.p, space_mark.p, space_mark.n) == 0;
         size_t n = is_space ? space_mark.n : 1;
-        code = lmq_buffer_append(text, is_space ? (const void *)" " : piece.p,
-                                 1);
+        lmq_buffer_append(text, is_space ? (const void *)" " : piece.p, 1);
         piece = lmq_chars(piece.p + n, piece.n - n);
     }
-    return code == 0 && is_mark ? lmq_buffer_append(text, "\n", 1) : code;
+    lmq_buffer_append(text, "\n", is_mark);
 }
 
-static int
+static void
 append_pieces(struct lmq_buffer *bytes, const struct lmq_tokenizer *tokenizer)
 {
     const struct lmq_vocab *vocab = &tokenizer->vocab;
     struct lmq_buffer text = {0};
-    uint32_t longest = 0;
-    int code = append_u32(bytes, 0);
+    size_t longest = 0;
 
-    for (size_t id = 0; id < vocab->n && code == 0; id++) {
-        unsigned char score[4];
+    lmq_buffer_append_u32le(bytes, 0);
+    for (size_t id = 0; id < vocab->n; id++) {
         text.n = 0;
-        code = append_text(&text, tokenizer, (int32_t)id);
-        lmq_store_f32le(score, vocab->pieces[id].score);
-        if (code == 0)
-            code = lmq_buffer_append(bytes, score, sizeof(score));
-        if (code == 0)
-            code = append_u32(bytes, (uint32_t)text.n);
-        if (code == 0 && text.n > 0)
-            code = lmq_buffer_append(bytes, text.bytes, text.n);
-        longest = text.n > longest ? (uint32_t)text.n : longest;
+        append_text(&text, tokenizer, (int32_t)id);
+        lmq_buffer_append_f32le(bytes, vocab->pieces[id].score);
+        lmq_buffer_append_u32le(bytes, (uint32_t)text.n);
+        lmq_buffer_append(bytes, text.bytes, text.n);
+        longest = text.n > longest ? text.n : longest;
     }
-    if (code == 0)
-        lmq_store_u32le(bytes->bytes, longest);
+    bytes->has_failed |= text.has_failed;
+    if (!bytes->has_failed)
+        lmq_store_u32le(bytes->bytes, (uint32_t)longest);
     lmq_buffer_free(&text);
-    return code;
 }
 
 /* Whether the format can hold it. */
@@ -115,7 +100,8 @@ lmq_tokenizer_to_llama2c(const struct lmq_tokenizer *tokenizer,
     *is_made = false;
     if (!fits(tokenizer))
         return LMQ_OK;
-    if (append_pieces(bytes, tokenizer) != 0)
+    append_pieces(bytes, tokenizer);
+    if (bytes->has_failed)
         return lmq_fail_nomem(err);
     return compare(tokenizer, bytes, is_made, err);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/cpu.h"
 #include "base/error.h"
@@ -19,6 +20,7 @@
 #include "base/mem.h"
 #include "base/output.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "tests/build/suite.h"
 
 /* ---- Sizes and bytes ---- */
@@ -104,6 +106,72 @@ START_TEST(utf8_is_told_from_what_only_looks_like_it)
 END_TEST
 
 /* ---- Memory ---- */
+
+START_TEST(every_character_comes_back_from_its_bytes)
+{
+    unsigned char p[4];
+
+    for (uint32_t code = 0; code <= 0x10ffff; code++) {
+        if (code >= 0xd800 && code <= 0xdfff)
+            continue;
+        size_t n = lmq_utf8_encode(code, p);
+        ck_assert_uint_eq(lmq_utf8_length(p, n), n);
+        ck_assert_uint_eq(lmq_utf8_decode(p, n), code);
+        ck_assert_uint_eq(lmq_utf8_length(p, n - 1), 0);
+    }
+    ck_assert_uint_eq(
+        lmq_utf8_valid((const unsigned char *)"a\xc3\xa4\x80\x62", 5), 3);
+    ck_assert_uint_eq(
+        lmq_utf8_invalid((const unsigned char *)"\x80\x80\x62", 3), 2);
+}
+END_TEST
+
+START_TEST(a_buffer_grows_and_says_what_it_holds)
+{
+    struct lmq_buffer buffer = {0};
+
+    ck_assert_int_eq(lmq_buffer_append(&buffer, NULL, 0), 0);
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(lmq_buffer_print(&buffer, "%03d,", i), 0);
+    ck_assert_uint_eq(buffer.n, 4000);
+    ck_assert_mem_eq(buffer.bytes + 3996, "999,", 4);
+    buffer.n = 0;
+    lmq_buffer_append_u32le(&buffer, 0x04030201);
+    lmq_buffer_append_u64le(&buffer, 5);
+    lmq_buffer_append_f32le(&buffer, 1);
+    lmq_buffer_append_char(&buffer, 0x20ac);
+    ck_assert_uint_eq(buffer.n, 19);
+    ck_assert_mem_eq(buffer.bytes,
+                     "\1\2\3\4\5\0\0\0\0\0\0\0\0\0\x80\x3f\xe2\x82\xac", 19);
+    buffer.n = 3;
+    char *text = lmq_buffer_text(&buffer);
+    ck_assert_str_eq(text, "\1\2\3");
+    ck_assert_ptr_null(buffer.bytes);
+    free(text);
+    text = lmq_buffer_text(&buffer);
+    ck_assert_str_eq(text, "");
+    free(text);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_into_a_buffer_stays_known)
+{
+    struct lmq_buffer buffer = {.most = 10};
+
+    ck_assert_int_eq(lmq_buffer_append(&buffer, "12345678", 8), 0);
+    ck_assert(!buffer.has_failed);
+    ck_assert_int_eq(lmq_buffer_append(&buffer, "901", 3), -1);
+    ck_assert(buffer.has_failed && buffer.is_full);
+    ck_assert_uint_eq(buffer.n, 8);
+    ck_assert_int_eq(lmq_buffer_append(&buffer, "9", 1), 0);
+    ck_assert(buffer.has_failed);
+    ck_assert_ptr_null(lmq_buffer_text(&buffer));
+    lmq_buffer_append(&buffer, "1", 1);
+    ck_assert_ptr_null(lmq_buffer_room(&buffer, SIZE_MAX));
+    ck_assert(buffer.has_failed && !buffer.is_full);
+    lmq_buffer_free(&buffer);
+}
+END_TEST
 
 START_TEST(numbers_are_aligned_and_zero)
 {
@@ -664,6 +732,9 @@ main(void)
         sizes_that_wrap_are_refused,
         numbers_come_back_from_their_bytes,
         utf8_is_told_from_what_only_looks_like_it,
+        every_character_comes_back_from_its_bytes,
+        a_buffer_grows_and_says_what_it_holds,
+        what_does_not_fit_into_a_buffer_stays_known,
         numbers_are_aligned_and_zero,
         growing_keeps_what_is_there_and_refuses_to_wrap,
         text_of_strangers_becomes_harmless,

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "formats/gguf/gguf_meta.h"
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 #include "tests/build/suite.h"
 
 /* ---- Writing files ---- */
@@ -22,19 +22,13 @@ put(struct lmq_buffer *b, const void *bytes, size_t n)
 static void
 put_u32(struct lmq_buffer *b, uint32_t value)
 {
-    unsigned char p[4];
-
-    lmq_store_u32le(p, value);
-    put(b, p, sizeof(p));
+    ck_assert_int_eq(lmq_buffer_append_u32le(b, value), 0);
 }
 
 static void
 put_u64(struct lmq_buffer *b, uint64_t value)
 {
-    unsigned char p[8];
-
-    lmq_store_u64le(p, value);
-    put(b, p, sizeof(p));
+    ck_assert_int_eq(lmq_buffer_append_u64le(b, value), 0);
 }
 
 static void

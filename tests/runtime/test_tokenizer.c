@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "tests/build/suite.h"
 #include "tests/runtime/small_vocab.h"
 

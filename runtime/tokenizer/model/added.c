@@ -12,9 +12,9 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 enum lmq_status
 lmq_added_add(struct lmq_added *added, struct lmq_added_token token,

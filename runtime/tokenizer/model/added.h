@@ -5,7 +5,7 @@
 #define LMQ_RUNTIME_TOKENIZER_MODEL_ADDED_H
 
 #include "lmquant.h"
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 #include "runtime/tokenizer/text/trie.h"
 
 struct lmq_added_token {

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/model/tok_model.h"
 
 /* ---- The table of merges ---- */

@@ -176,8 +176,7 @@ enum lmq_status lmq_decode_build(struct lmq_tokenizer *t,
 /* ---- GPT-2's letters for bytes (bytelevel.c) ---- */
 
 /* Appends the bytes that the letters stand for; false, with nothing appended,
- * if one of them stands for none. *failed without memory. */
-bool lmq_bytelevel_unmap(struct lmq_chars letters, struct lmq_buffer *out,
-                         int *failed);
+ * if one of them stands for none. */
+bool lmq_bytelevel_unmap(struct lmq_chars letters, struct lmq_buffer *out);
 
 #endif

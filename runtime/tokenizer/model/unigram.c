@@ -10,9 +10,9 @@
 #include <float.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/model/tok_model.h"
 
 /* SentencePiece's kUnkPenalty. */

@@ -9,7 +9,7 @@
 #define LMQ_RUNTIME_TOKENIZER_MODEL_VOCAB_H
 
 #include "lmquant.h"
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 
 /* What is accepted; real vocabularies end at 300 000 pieces of 500 bytes. */
 #define LMQ_VOCAB_MAX_PIECES (1 << 22)

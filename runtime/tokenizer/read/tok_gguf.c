@@ -99,7 +99,6 @@ add_pieces(struct lmq_tokenizer *t, const struct columns *c,
                           lmq_gguf_next_string(&strings, &text.p, &text.n);
          id++) {
         enum lmq_piece_type type = LMQ_PIECE_NORMAL;
-        int failed = 0;
         bool is_matched;
         status = piece_type(c, id, &type, err);
         if (status != LMQ_OK)
@@ -109,11 +108,11 @@ add_pieces(struct lmq_tokenizer *t, const struct columns *c,
         if (t->is_byte_level) {
             /* All may be the result of a merge, whatever their type. */
             bytes.n = 0;
-            is_matched = lmq_bytelevel_unmap(text, &bytes, &failed);
+            is_matched = lmq_bytelevel_unmap(text, &bytes);
             if (is_matched && type == LMQ_PIECE_NORMAL)
                 text = lmq_chars(bytes.bytes, bytes.n);
         }
-        if (failed != 0)
+        if (bytes.has_failed)
             status = lmq_fail_nomem(err);
         else
             status = lmq_vocab_set(
@@ -139,7 +138,6 @@ add_merges(struct lmq_tokenizer *t, const struct lmq_gguf_value *merges,
 
     while (status == LMQ_OK &&
            lmq_gguf_next_string(&strings, &text.p, &text.n)) {
-        int failed = 0;
         const unsigned char *space =
             text.n < 2 ? NULL : memchr(text.p + 1, ' ', text.n - 1);
         sides[0].n = 0;
@@ -147,12 +145,12 @@ add_merges(struct lmq_tokenizer *t, const struct lmq_gguf_value *merges,
         bool is_pair =
             space != NULL &&
             lmq_bytelevel_unmap(lmq_chars(text.p, (size_t)(space - text.p)),
-                                &sides[0], &failed) &&
+                                &sides[0]) &&
             lmq_bytelevel_unmap(
                 lmq_chars(space + 1,
                           text.n - 1 - (size_t)(space - text.p)),
-                &sides[1], &failed);
-        if (failed != 0)
+                &sides[1]);
+        if (sides[0].has_failed || sides[1].has_failed)
             status = lmq_fail_nomem(err);
         else if (!is_pair)
             status = lmq_fail(err, LMQ_ERR_FORMAT, 0,

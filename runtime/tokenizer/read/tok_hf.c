@@ -88,7 +88,6 @@ add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
     const json_t *added = find_added(by_id, id);
     enum lmq_piece_type type = piece_type(hf, added, text, is_unknown);
     bool is_matched = type != LMQ_PIECE_BYTE;
-    int failed = 0;
 
     if (added != NULL &&
         !lmq_chars_equal(lmq_json_chars(json_object_get(added, "content")),
@@ -103,11 +102,11 @@ add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
         is_matched = type == LMQ_PIECE_USER;
     if (hf->t->is_byte_level) {
         hf->bytes.n = 0;
-        is_matched = lmq_bytelevel_unmap(text, &hf->bytes, &failed);
+        is_matched = lmq_bytelevel_unmap(text, &hf->bytes);
         if (is_matched && type == LMQ_PIECE_NORMAL)
             text = lmq_chars(hf->bytes.bytes, hf->bytes.n);
     }
-    if (failed != 0)
+    if (hf->bytes.has_failed)
         return lmq_fail_nomem(err);
     return lmq_vocab_set(&hf->t->vocab, id, text, type, score, is_matched,
                          err);
@@ -195,15 +194,12 @@ static enum lmq_status
 add_merge(struct hf *hf, struct lmq_chars left, struct lmq_chars right,
           struct lmq_error *err)
 {
-    int failed = 0;
-
     if (hf->t->is_byte_level) {
         hf->bytes.n = 0;
-        bool is_known = lmq_bytelevel_unmap(left, &hf->bytes, &failed);
+        bool is_known = lmq_bytelevel_unmap(left, &hf->bytes);
         size_t n = hf->bytes.n;
-        is_known =
-            is_known && lmq_bytelevel_unmap(right, &hf->bytes, &failed);
-        if (failed != 0)
+        is_known = is_known && lmq_bytelevel_unmap(right, &hf->bytes);
+        if (hf->bytes.has_failed)
             return lmq_fail_nomem(err);
         if (is_known) {
             left = lmq_chars(hf->bytes.bytes, n);

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/read/tok_json.h"
 
 #define MAX_NESTING 8

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "base/bytes.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 
 static bool
@@ -31,8 +31,7 @@ letter_byte(uint32_t code)
 }
 
 bool
-lmq_bytelevel_unmap(struct lmq_chars letters, struct lmq_buffer *out,
-                    int *failed)
+lmq_bytelevel_unmap(struct lmq_chars letters, struct lmq_buffer *out)
 {
     size_t before = out->n;
 
@@ -45,7 +44,7 @@ lmq_bytelevel_unmap(struct lmq_chars letters, struct lmq_buffer *out,
             return false;
         }
         unsigned char c = (unsigned char)byte;
-        *failed |= lmq_buffer_append(out, &c, 1);
+        lmq_buffer_append(out, &c, 1);
         at += n;
     }
     return true;

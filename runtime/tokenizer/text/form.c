@@ -12,8 +12,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/bytes.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 struct codes {
     utf8proc_int32_t *codes, *sorted;

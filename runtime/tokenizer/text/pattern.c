@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/text/regex.h"
 
 #define SPACE "\\t-\\r\\x{85}\\p{Z}"
@@ -21,20 +22,19 @@ struct translation {
     size_t at;
     struct lmq_buffer *out;
     bool in_class;
-    int failed; /* without memory */
     const char *refused;
 };
 
 static void
 put(struct translation *t, const char *text)
 {
-    t->failed |= lmq_buffer_append(t->out, text, strlen(text));
+    lmq_buffer_append(t->out, text, strlen(text));
 }
 
 static void
 copy(struct translation *t, size_t n)
 {
-    t->failed |= lmq_buffer_append(t->out, t->in.p + t->at, n);
+    lmq_buffer_append(t->out, t->in.p + t->at, n);
     t->at += n;
 }
 
@@ -239,11 +239,11 @@ enum lmq_status
 lmq_pattern_translate(struct lmq_chars pattern, struct lmq_buffer *out,
                       struct lmq_error *err)
 {
-    struct translation t = { pattern, 0, out, false, 0, NULL };
+    struct translation t = { pattern, 0, out, false, NULL };
 
     if (lmq_utf8_valid(pattern.p, pattern.n) != pattern.n)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "a pattern is not UTF-8");
-    while (t.at < pattern.n && t.failed == 0 && t.refused == NULL) {
+    while (t.at < pattern.n && !out->has_failed && t.refused == NULL) {
         if (t.in_class)
             translate_in_class(&t);
         else if (peek(&t, 0) == '\\')
@@ -257,7 +257,7 @@ lmq_pattern_translate(struct lmq_chars pattern, struct lmq_buffer *out,
         else
             copy(&t, 1);
     }
-    if (t.failed != 0)
+    if (out->has_failed)
         return lmq_fail_nomem(err);
     if (t.refused != NULL)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,

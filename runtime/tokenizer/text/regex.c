@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/utf8.h"
 
 #define MAX_PATTERN_SIZE 65536
 
@@ -114,7 +114,6 @@ lmq_regex_open_literal(struct lmq_chars text, struct lmq_regex **out,
                        struct lmq_error *err)
 {
     struct lmq_buffer quoted = { 0 };
-    int failed = 0;
 
     *out = NULL;
     if (text.n == 0 || text.n > MAX_PATTERN_SIZE / 4)
@@ -123,17 +122,18 @@ lmq_regex_open_literal(struct lmq_chars text, struct lmq_regex **out,
     if (lmq_utf8_valid(text.p, text.n) != text.n)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "a text to look for is not UTF-8");
-    for (size_t i = 0; i < text.n && failed == 0; i++) {
+    for (size_t i = 0; i < text.n && !quoted.has_failed; i++) {
         unsigned char c = text.p[i];
         bool is_plain = c >= 0x80 || (c >= '0' && c <= '9') ||
                         (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
                         c < 0x20;
         if (!is_plain)
-            failed |= lmq_buffer_append(&quoted, "\\", 1);
-        failed |= lmq_buffer_append(&quoted, &c, 1);
+            lmq_buffer_append(&quoted, "\\", 1);
+        lmq_buffer_append(&quoted, &c, 1);
     }
-    enum lmq_status status = failed != 0 ? lmq_fail_nomem(err)
-                                         : open_pattern(&quoted, out, err);
+    enum lmq_status status = quoted.has_failed
+                                 ? lmq_fail_nomem(err)
+                                 : open_pattern(&quoted, out, err);
     lmq_buffer_free(&quoted);
     return status;
 }

@@ -9,7 +9,7 @@
 #define LMQ_RUNTIME_TOKENIZER_TEXT_REGEX_H
 
 #include "lmquant.h"
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 
 struct lmq_regex;
 struct lmq_regex_scratch;

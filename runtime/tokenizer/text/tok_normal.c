@@ -13,8 +13,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/text/form.h"
 
 /* A grapheme as long as this or longer is looked up by characters only. */

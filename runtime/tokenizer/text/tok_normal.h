@@ -6,7 +6,7 @@
 
 #include "lmquant.h"
 #include "runtime/tokenizer/text/regex.h"
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 #include "runtime/tokenizer/text/trie.h"
 
 enum lmq_normal_kind {

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 void
 lmq_split_free(struct lmq_split_step *step)

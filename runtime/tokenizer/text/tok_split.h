@@ -6,7 +6,7 @@
 
 #include "lmquant.h"
 #include "runtime/tokenizer/text/regex.h"
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 
 enum lmq_split_kind {
     LMQ_SPLIT_REGEX,  /* at what regex finds */

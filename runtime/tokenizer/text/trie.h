@@ -7,7 +7,7 @@
 #ifndef LMQ_RUNTIME_TOKENIZER_TEXT_TRIE_H
 #define LMQ_RUNTIME_TOKENIZER_TEXT_TRIE_H
 
-#include "runtime/tokenizer/text/tok_buffer.h"
+#include "runtime/tokenizer/text/chars.h"
 
 struct lmq_trie_entry {
     struct lmq_chars text; /* borrowed */
