@@ -67,52 +67,13 @@ struct writer {
     struct lmq_workers workers;
 };
 
-/* ---- Rotary pairs ---- */
-
-/* Rows of a head, of which RoPE takes `n` from `first` on; n 0: none. */
-struct rope_rows {
-    uint64_t head, first, n;
-};
-
-/* The opposite of what split.c undoes. */
-static struct rope_rows
-find_rope_rows(const struct lmq_gguf_plan *plan,
-               const struct lmq_tensor *tensor)
+/* The rows that the file has in pairs. */
+static struct lmq_rope_rows
+paired_rows(const struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor)
 {
-    const struct lmq_hparams *h = &plan->checkpoint->hparams;
-    uint64_t rotary = lmq_hparams_rotary_dim(h);
-    struct rope_rows t = {h->head_dim,
-                          h->kv_lora_rank > 0 ? h->head_dim - rotary : 0,
-                          rotary};
-
-    if (!plan->family->gguf.has_rotary_pairs)
-        return (struct rope_rows){0};
-    switch ((int)tensor->place.role) {
-    case LMQ_ROLE_ATTN_Q:
-    case LMQ_ROLE_ATTN_K:
-    case LMQ_ROLE_ATTN_Q_B:
-    case LMQ_ROLE_ATTN_Q_NORM:
-    case LMQ_ROLE_ATTN_K_NORM:
-        return t;
-    case LMQ_ROLE_ATTN_KV_A:
-        t.head = h->kv_lora_rank + rotary;
-        t.first = h->kv_lora_rank;
-        return t;
-    default:
-        return (struct rope_rows){0};
-    }
-}
-
-/* Which of our rows stands in row `row` of the file. */
-static uint64_t
-our_row(const struct rope_rows *t, uint64_t row)
-{
-    if (t->n == 0)
-        return row;
-    uint64_t in_head = row % t->head, in_pairs = in_head - t->first;
-    if (in_head < t->first || in_pairs >= t->n)
-        return row;
-    return row - in_pairs + in_pairs / 2 + in_pairs % 2 * (t->n / 2);
+    return plan->family->gguf.has_rotary_pairs
+               ? lmq_rope_rows(&plan->checkpoint->hparams, tensor->place.role)
+               : (struct lmq_rope_rows){0};
 }
 
 /* ---- Cutting ---- */
@@ -130,13 +91,13 @@ rows_at_once(const struct lmq_gguf_plan *plan,
              const struct lmq_gguf_target *target,
              const struct lmq_tensor *source)
 {
-    struct rope_rows t = find_rope_rows(plan, source);
+    struct lmq_rope_rows pairs = paired_rows(plan, source);
     uint64_t n = PIECE / target->n_cols;
 
     n = n == 0 ? 1 : n;
-    if (t.n == 0)
+    if (pairs.n == 0)
         return n;
-    return n < t.head ? t.head : n - n % t.head;
+    return n < pairs.head_dim ? pairs.head_dim : n - n % pairs.head_dim;
 }
 
 static size_t
@@ -308,7 +269,7 @@ write_piece(void *context, size_t slot, void *state, struct lmq_error *err)
     const struct lmq_gguf_stored_type *type =
         &lmq_gguf_stored_types[target->type];
     const struct lmq_tensor *source = target->sources[piece->source];
-    struct rope_rows t = find_rope_rows(w->plan, source);
+    struct lmq_rope_rows pairs = paired_rows(w->plan, source);
     size_t n_cols = (size_t)target->n_cols;
     size_t row_size = n_cols / type->n * type->size;
     bool is_int8 = target->type == LMQ_GGUF_STORED_Q8_0 &&
@@ -325,7 +286,8 @@ write_piece(void *context, size_t slot, void *state, struct lmq_error *err)
 
     for (uint64_t i = 0; i < piece->n_rows && status == LMQ_OK; i++)
         if (!encode_row(piece, target, worker, is_int8,
-                        our_row(&t, piece->row + i) - piece->row,
+                        lmq_rope_row_to_halves(&pairs, piece->row + i) -
+                            piece->row,
                         worker->out + i * row_size)) {
             status = lmq_fail(err, LMQ_ERR_NONFINITE, 0,
                               "tensor '%s': row %" PRIu64

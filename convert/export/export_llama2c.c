@@ -345,23 +345,6 @@ struct worker {
     unsigned char *moved_scales; /* as stored */
 };
 
-/* The row of ours that stands in row `row` of the file: pairs of a head side
- * by side. */
-static size_t
-row_of_ours(size_t row, size_t head_dim)
-{
-    size_t in_head = row % head_dim;
-
-    return row - in_head + in_head / 2 + in_head % 2 * (head_dim / 2);
-}
-
-static bool
-turns(const struct lmq_tensor *tensor)
-{
-    return tensor->place.role == LMQ_ROLE_ATTN_Q ||
-           tensor->place.role == LMQ_ROLE_ATTN_K;
-}
-
 /* A matrix on its way; so many rows are a piece. */
 struct writing {
     const struct export *export;
@@ -392,7 +375,8 @@ write_rows(void *context, size_t slot, void *state, struct lmq_error *err)
     struct worker *worker = state;
     uint64_t row = writing->rows[slot];
     size_t n = (size_t)lmq_u64_min(writing->step, tensor->n_rows - row);
-    size_t head_dim = turns(tensor) ? export->checkpoint->hparams.head_dim : 0;
+    struct lmq_rope_rows pairs =
+        lmq_rope_rows(&export->checkpoint->hparams, tensor->place.role);
     size_t n_cols = (size_t)tensor->n_cols, n_groups = n_cols / export->group;
     enum lmq_status status = lmq_q8_read_rows(
         export->checkpoint, tensor, row, n, export->group, &worker->reader,
@@ -401,7 +385,7 @@ write_rows(void *context, size_t slot, void *state, struct lmq_error *err)
     if (status != LMQ_OK)
         return status;
     for (size_t i = 0; i < n; i++) {
-        size_t from = head_dim > 0 ? row_of_ours(i, head_dim) : i;
+        size_t from = (size_t)lmq_rope_row_to_halves(&pairs, i);
         memcpy(worker->moved_q + i * n_cols, worker->q + from * n_cols,
                n_cols);
         for (size_t j = 0; j < n_groups; j++)
@@ -422,8 +406,9 @@ write_rows(void *context, size_t slot, void *state, struct lmq_error *err)
 static size_t
 rows_at_a_time(const struct export *export, const struct lmq_tensor *tensor)
 {
-    size_t unit = turns(tensor) ? export->checkpoint->hparams.head_dim
-                                : LMQ_TILE_ROWS;
+    struct lmq_rope_rows pairs =
+        lmq_rope_rows(&export->checkpoint->hparams, tensor->place.role);
+    size_t unit = pairs.n > 0 ? pairs.head_dim : LMQ_TILE_ROWS;
     size_t n_units = CHUNK / (size_t)tensor->n_cols / unit;
 
     return unit * (n_units == 0 ? 1 : n_units);

@@ -22,6 +22,7 @@
 #include "formats/checkpoint/blob.h"
 #include "formats/model/hparams.h"
 #include "formats/model/names.h"
+#include "formats/model/rope_rows.h"
 #include "lmquant.h"
 #include "quantize/dtype.h"
 #include "quantize/group.h"
@@ -42,9 +43,7 @@ struct lmq_view {
     uint64_t first;
     uint64_t unit;   /* rows that stay together; 0: all of them */
     uint64_t stride; /* stored rows from unit to unit */
-    uint32_t head_dim;   /* rows of a head, of which rotary_dim, */
-    uint32_t rotary_first; /* from this one on, are stored as */
-    uint32_t rotary_dim; /* interleaved pairs; 0: none */
+    struct lmq_rope_rows pairs; /* rows that are stored in pairs */
     uint64_t pitch; /* the matrix is transposed: stored rows, so many elements
                        apart, are our columns; 0: it is not */
     float plus;     /* added to every element */

@@ -57,21 +57,8 @@ lmq_tensor_is_plain(const struct lmq_tensor *tensor)
 
     return tensor->blocks == NULL && tensor->encoding == NULL &&
            tensor->scales.block_rows == 0 && view->unit == 0 &&
-           view->first == 0 && view->rotary_dim == 0 && view->pitch == 0 &&
+           view->first == 0 && view->pairs.n == 0 && view->pitch == 0 &&
            !(view->plus > 0);
-}
-
-/* Within the RoPE rows of a head 0, 2, 4, ... come first, then 1, 3, 5. */
-static uint64_t
-paired_row(const struct lmq_view *view, uint64_t row)
-{
-    uint64_t in_head = row % view->head_dim, half = view->rotary_dim / 2;
-    uint64_t in_pairs = in_head - view->rotary_first;
-
-    if (in_head < view->rotary_first || in_pairs >= view->rotary_dim)
-        return row;
-    return row - in_pairs +
-           (in_pairs < half ? 2 * in_pairs : 2 * (in_pairs - half) + 1);
 }
 
 static uint64_t
@@ -79,8 +66,7 @@ stored_row(const struct lmq_tensor *tensor, uint64_t row)
 {
     const struct lmq_view *view = &tensor->view;
 
-    if (view->rotary_dim != 0)
-        row = paired_row(view, row);
+    row = lmq_rope_row_to_pairs(&view->pairs, row);
     if (view->unit != 0)
         row = row / view->unit * view->stride + row % view->unit;
     return view->first + row;
@@ -91,19 +77,10 @@ static uint64_t
 rows_in_line(const struct lmq_tensor *tensor, uint64_t row)
 {
     const struct lmq_view *view = &tensor->view;
-    uint64_t left = UINT64_MAX;
+    uint64_t left = lmq_rope_rows_in_line(&view->pairs, row);
 
     if (view->unit != 0)
-        left = view->unit - row % view->unit;
-    if (view->rotary_dim != 0) {
-        uint64_t in_head = row % view->head_dim;
-        uint64_t end = view->rotary_first + (uint64_t)view->rotary_dim;
-        uint64_t until = in_head < view->rotary_first
-                             ? view->rotary_first - in_head
-                         : in_head < end ? 1
-                                         : view->head_dim - in_head;
-        left = lmq_u64_min(left, until);
-    }
+        left = lmq_u64_min(left, view->unit - row % view->unit);
     return left;
 }
 

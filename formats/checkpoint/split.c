@@ -301,33 +301,6 @@ transpose(struct lmq_tensor *tensor)
     lmq_tensor_set_dims(tensor, dims, 2);
 }
 
-/* Which rows of the tensor RoPE takes, if any. */
-static void
-pair_rows(const struct lmq_hparams *h, struct lmq_tensor *tensor)
-{
-    struct lmq_view *view = &tensor->view;
-    uint32_t rotary = lmq_hparams_rotary_dim(h);
-    bool is_latent = h->kv_lora_rank > 0;
-
-    switch ((int)tensor->place.role) {
-    case LMQ_ROLE_ATTN_Q:
-    case LMQ_ROLE_ATTN_K:
-    case LMQ_ROLE_ATTN_Q_B:
-    case LMQ_ROLE_ATTN_Q_NORM:
-    case LMQ_ROLE_ATTN_K_NORM:
-        view->head_dim = h->head_dim;
-        view->rotary_first = is_latent ? h->head_dim - rotary : 0;
-        break;
-    case LMQ_ROLE_ATTN_KV_A:
-        view->head_dim = h->kv_lora_rank + rotary;
-        view->rotary_first = h->kv_lora_rank;
-        break;
-    default:
-        return;
-    }
-    view->rotary_dim = rotary;
-}
-
 static void
 arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor)
 {
@@ -340,7 +313,8 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor)
         lmq_role_is_per_layer(tensor->place.role))
         transpose(tensor);
     if (source->has_rotary_pairs)
-        pair_rows(&checkpoint->hparams, tensor);
+        tensor->view.pairs =
+            lmq_rope_rows(&checkpoint->hparams, tensor->place.role);
     if (source->norms_less_one && is_norm(tensor->place.role) &&
         tensor->place.part == LMQ_PART_WEIGHT)
         tensor->view.plus = 1;

@@ -8,6 +8,7 @@
 
 #include "formats/model/hparams.h"
 #include "formats/model/names.h"
+#include "formats/model/rope_rows.h"
 #include "tests/build/suite.h"
 
 static void
@@ -193,10 +194,34 @@ START_TEST(extreme_layers_are_ordered_too)
 }
 END_TEST
 
+START_TEST(rows_in_pairs_and_in_halves_lead_to_each_other)
+{
+    static const struct {
+        struct lmq_rope_rows rows;
+        uint64_t halves[8];
+    } cases[] = {
+        {{8, 0, 8}, {0, 4, 1, 5, 2, 6, 3, 7}},
+        {{8, 0, 4}, {0, 2, 1, 3, 4, 5, 6, 7}},
+        {{8, 4, 4}, {0, 1, 2, 3, 4, 6, 5, 7}},
+        {{8, 0, 0}, {0, 1, 2, 3, 4, 5, 6, 7}},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint64_t row = 0; row < 24; row++) {
+            uint64_t head = row - row % 8;
+            uint64_t ours = lmq_rope_row_to_halves(&cases[i].rows, row);
+            ck_assert_uint_eq(ours, head + cases[i].halves[row % 8]);
+            ck_assert_uint_eq(lmq_rope_row_to_pairs(&cases[i].rows, ours),
+                              row);
+        }
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {
+        rows_in_pairs_and_in_halves_lead_to_each_other,
         every_convention_has_its_place,
         canonical_names_are_understood_again,
         what_only_resembles_a_name_is_unknown,

@@ -1,0 +1,72 @@
+/*
+ * rope_rows.c - the order of the rows that RoPE turns.
+ */
+#include "config.h"
+
+#include "formats/model/rope_rows.h"
+
+struct lmq_rope_rows
+lmq_rope_rows(const struct lmq_hparams *h, enum lmq_role role)
+{
+    uint32_t rotary = lmq_hparams_rotary_dim(h);
+    bool is_latent = h->kv_lora_rank > 0;
+
+    switch ((int)role) {
+    case LMQ_ROLE_ATTN_Q:
+    case LMQ_ROLE_ATTN_K:
+    case LMQ_ROLE_ATTN_Q_B:
+    case LMQ_ROLE_ATTN_Q_NORM:
+    case LMQ_ROLE_ATTN_K_NORM:
+        return (struct lmq_rope_rows){
+            h->head_dim, is_latent ? h->head_dim - rotary : 0, rotary};
+    case LMQ_ROLE_ATTN_KV_A:
+        return (struct lmq_rope_rows){h->kv_lora_rank + rotary,
+                                      h->kv_lora_rank, rotary};
+    default:
+        return (struct lmq_rope_rows){0};
+    }
+}
+
+/* The row's number among those that turn; false if it is none of them. */
+static bool
+find_row(const struct lmq_rope_rows *rows, uint64_t row, uint64_t *i)
+{
+    if (rows->n == 0)
+        return false;
+    uint64_t in_head = row % rows->head_dim;
+    *i = in_head - rows->first;
+    return in_head >= rows->first && *i < rows->n;
+}
+
+uint64_t
+lmq_rope_row_to_pairs(const struct lmq_rope_rows *rows, uint64_t row)
+{
+    uint64_t i, half = rows->n / 2;
+
+    if (!find_row(rows, row, &i))
+        return row;
+    return row - i + (i < half ? 2 * i : 2 * (i - half) + 1);
+}
+
+uint64_t
+lmq_rope_row_to_halves(const struct lmq_rope_rows *rows, uint64_t row)
+{
+    uint64_t i;
+
+    if (!find_row(rows, row, &i))
+        return row;
+    return row - i + i / 2 + i % 2 * (rows->n / 2);
+}
+
+uint64_t
+lmq_rope_rows_in_line(const struct lmq_rope_rows *rows, uint64_t row)
+{
+    uint64_t i;
+
+    if (rows->n == 0)
+        return UINT64_MAX;
+    if (find_row(rows, row, &i))
+        return 1;
+    uint64_t in_head = row % rows->head_dim;
+    return (in_head < rows->first ? rows->first : rows->head_dim) - in_head;
+}

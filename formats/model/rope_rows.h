@@ -1,0 +1,30 @@
+/*
+ * rope_rows.h - the order of the rows that RoPE turns.
+ *
+ * Ours is halves: of a head with n such rows, row i goes with row i + n / 2.
+ * Some files have pairs instead: row 2 i goes with row 2 i + 1.
+ */
+#ifndef LMQ_FORMATS_MODEL_ROPE_ROWS_H
+#define LMQ_FORMATS_MODEL_ROPE_ROWS_H
+
+#include "formats/model/hparams.h"
+#include "formats/model/names.h"
+
+/* Of the head_dim rows of a head RoPE takes n from `first` on; n 0: none. */
+struct lmq_rope_rows {
+    uint32_t head_dim, first, n;
+};
+
+/* Those of the tensors of a role. */
+struct lmq_rope_rows lmq_rope_rows(const struct lmq_hparams *hparams,
+                                   enum lmq_role role);
+
+/* Where a row in halves stands in pairs, and the other way round. */
+uint64_t lmq_rope_row_to_pairs(const struct lmq_rope_rows *rows, uint64_t row);
+uint64_t lmq_rope_row_to_halves(const struct lmq_rope_rows *rows,
+                                uint64_t row);
+
+/* Rows from this one on that keep their neighbours in either order. */
+uint64_t lmq_rope_rows_in_line(const struct lmq_rope_rows *rows, uint64_t row);
+
+#endif
