@@ -126,10 +126,13 @@ make_report(const struct lmq_plan *plan, const char *output, bool has_results,
     lmq_put(&report, "model", lmq_describe_model(checkpoint));
     lmq_put(&report, "group_size", json_integer(settings->quant.group_size));
     lmq_put(&report, "scales",
-            json_string(lmq_scales_name(settings->quant.scales)));
+            json_string(
+                lmq_names_of(lmq_scales_names, settings->quant.scales)));
     lmq_put(&report, "method",
-            json_string(lmq_method_name(settings->quant.method)));
-    lmq_put(&report, "layout", json_string(lmq_layout_name(settings->layout)));
+            json_string(
+                lmq_names_of(lmq_method_names, settings->quant.method)));
+    lmq_put(&report, "layout",
+            json_string(lmq_names_of(lmq_layout_names, settings->layout)));
     lmq_put(&tie, "tied", json_boolean(plan->tie_rule[0] != '\0'));
     lmq_put(&tie, "rule",
             plan->tie_rule[0] == '\0'

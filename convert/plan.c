@@ -21,50 +21,42 @@
 
 /* ---- Options ---- */
 
-/* The index of `text` among names, `fallback` for NULL, -1 if unknown. */
-static int
-choose(const char *text, const char *const *names, int fallback)
-{
-    if (text == NULL)
-        return fallback;
-    for (int i = 0; names[i] != NULL; i++)
-        if (strcmp(text, names[i]) == 0)
-            return i;
-    return -1;
-}
-
 enum lmq_status
 lmq_convert_settings_parse(const struct lmq_convert_options *options,
                            struct lmq_convert_settings *settings,
                            struct lmq_error *err)
 {
-    static const char *const methods[] = {"absmax", "search", NULL};
-    static const char *const scales[] = {"f16", "f32", NULL};
-    static const char *const layouts[] = {"rows", "tiles", NULL};
-    static const char *const ties[] = {"never", "auto", NULL};
-    static const char *const nonfinite[] = {"fail", "zero", NULL};
+    static const struct lmq_name ties[] = {
+        {"never", false}, {"auto", true}, {NULL, 0}};
+    static const struct lmq_name nonfinite[] = {
+        {"fail", false}, {"zero", true}, {NULL, 0}};
     const struct {
         const char *option, *text;
-        const char *const *names;
-        int fallback, chosen;
+        const struct lmq_name *names;
+        int fallback;
     } choices[] = {
-        {"method", options->method, methods, LMQ_METHOD_SEARCH, 0},
-        {"scales", options->scales, scales, LMQ_SCALES_F16, 0},
-        {"layout", options->layout, layouts, LMQ_LAYOUT_TILES, 0},
-        {"tie", options->tie, ties, 1, 0},
-        {"on-nonfinite", options->on_nonfinite, nonfinite, 0, 0},
+        {"method", options->method, lmq_method_names,
+         LMQ_METHOD_SEARCH},
+        {"scales", options->scales, lmq_scales_names, LMQ_SCALES_F16},
+        {"layout", options->layout, lmq_layout_names,
+         LMQ_LAYOUT_TILES},
+        {"tie", options->tie, ties, true},
+        {"on-nonfinite", options->on_nonfinite, nonfinite, false},
     };
     int chosen[5];
+    char list[64];
 
     *settings = (struct lmq_convert_settings){0};
     for (size_t i = 0; i < 5; i++) {
-        chosen[i] =
-            choose(choices[i].text, choices[i].names, choices[i].fallback);
-        if (chosen[i] < 0)
+        const struct lmq_name *name =
+            lmq_names_find(choices[i].names, choices[i].text);
+        if (name == NULL && choices[i].text != NULL)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "--%s is '%s', expected '%s' or '%s'",
-                            choices[i].option, choices[i].text,
-                            choices[i].names[0], choices[i].names[1]);
+                            "--%s is '%s', expected %s", choices[i].option,
+                            choices[i].text,
+                            lmq_names_list(choices[i].names, "'", list,
+                                           sizeof(list)));
+        chosen[i] = name == NULL ? choices[i].fallback : name->value;
     }
     *settings = (struct lmq_convert_settings){
         .quant = {.group_size =
@@ -73,8 +65,8 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
                   .scales = (enum lmq_scales)chosen[1],
                   .multiplier = 1},
         .layout = (enum lmq_layout)chosen[2],
-        .ties = chosen[3] == 1,
-        .zeroes = chosen[4] == 1,
+        .ties = chosen[3],
+        .zeroes = chosen[4],
         .is_compressed = options->is_compressed != 0,
     };
     if (!lmq_group_size_is_valid(settings->quant.group_size))
@@ -250,13 +242,15 @@ describe(const struct lmq_plan *plan, const uint32_t *digests)
         lmq_put(&metadata, "unsupported", lmq_json_text(hparams->unsupported));
     }
     lmq_put(&quantization, "method",
-            json_string(lmq_method_name(settings->quant.method)));
+            json_string(
+                lmq_names_of(lmq_method_names, settings->quant.method)));
     lmq_put(&quantization, "group_size",
             json_integer(settings->quant.group_size));
     lmq_put(&quantization, "scales",
-            json_string(lmq_scales_name(settings->quant.scales)));
+            json_string(
+                lmq_names_of(lmq_scales_names, settings->quant.scales)));
     lmq_put(&quantization, "layout",
-            json_string(lmq_layout_name(settings->layout)));
+            json_string(lmq_names_of(lmq_layout_names, settings->layout)));
     lmq_put(&quantization, "on_nonfinite",
             json_string(settings->zeroes ? "zero" : "fail"));
     lmq_put(&metadata, "quantization", quantization);

@@ -27,27 +27,17 @@ lmq_group_size_is_valid(unsigned group_size)
            (group_size & (group_size - 1)) == 0;
 }
 
-const char *
-lmq_method_name(enum lmq_method method)
-{
-    static const char *const names[LMQ_METHOD_COUNT] = {
-        [LMQ_METHOD_ABSMAX] = "absmax",
-        [LMQ_METHOD_SEARCH] = "search",
-    };
+const struct lmq_name lmq_method_names[] = {
+    {"absmax", LMQ_METHOD_ABSMAX},
+    {"search", LMQ_METHOD_SEARCH},
+    {NULL, 0},
+};
 
-    return names[method];
-}
-
-const char *
-lmq_scales_name(enum lmq_scales scales)
-{
-    static const char *const names[LMQ_SCALES_COUNT] = {
-        [LMQ_SCALES_F16] = "f16",
-        [LMQ_SCALES_F32] = "f32",
-    };
-
-    return names[scales];
-}
+const struct lmq_name lmq_scales_names[] = {
+    {"f16", LMQ_SCALES_F16},
+    {"f32", LMQ_SCALES_F32},
+    {NULL, 0},
+};
 
 size_t
 lmq_groups_per_row(size_t n, size_t group_size)

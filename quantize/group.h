@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/names.h"
+
 #define LMQ_GROUP_MIN 32
 #define LMQ_GROUP_MAX 256
 #define LMQ_Q_MAX 127
@@ -52,8 +54,8 @@ struct lmq_quant_stats {
 };
 
 bool lmq_group_size_is_valid(unsigned group_size);
-const char *lmq_method_name(enum lmq_method method);
-const char *lmq_scales_name(enum lmq_scales scales);
+extern const struct lmq_name lmq_method_names[];
+extern const struct lmq_name lmq_scales_names[];
 
 /* Groups of a row: the last one may be shorter. */
 size_t lmq_groups_per_row(size_t n, size_t group_size);

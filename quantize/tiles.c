@@ -13,16 +13,11 @@
 
 #define STEP 4 /* columns that lie side by side */
 
-const char *
-lmq_layout_name(enum lmq_layout layout)
-{
-    static const char *const names[LMQ_LAYOUT_COUNT] = {
-        [LMQ_LAYOUT_ROWS] = "rows",
-        [LMQ_LAYOUT_TILES] = "tiles",
-    };
-
-    return names[layout];
-}
+const struct lmq_name lmq_layout_names[] = {
+    {"rows", LMQ_LAYOUT_ROWS},
+    {"tiles", LMQ_LAYOUT_TILES},
+    {NULL, 0},
+};
 
 size_t
 lmq_scale_size(enum lmq_scales scales)

@@ -24,7 +24,7 @@
 /* The values stand in .lmq files (lmq(5), "Layouts"): append only. */
 enum lmq_layout { LMQ_LAYOUT_ROWS = 0, LMQ_LAYOUT_TILES = 1, LMQ_LAYOUT_COUNT };
 
-const char *lmq_layout_name(enum lmq_layout layout);
+extern const struct lmq_name lmq_layout_names[];
 
 /* Bytes of all values and of all scales of a matrix; false if that wraps. */
 bool lmq_layout_sizes(enum lmq_layout layout, uint64_t n_rows, uint64_t n_cols,

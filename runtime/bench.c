@@ -304,7 +304,6 @@ static json_t *
 make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
             double load_seconds)
 {
-    static const char *const activations[] = {"q8", "q16", "f32"};
     struct cost cost = cost_of(bench->model);
     struct cost with_head = cost;
     json_t *json = json_object(), *limits = json_object();
@@ -319,7 +318,8 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
     lmq_put(
         &json, "activations",
         json_string(bench->model->is_int8
-                        ? activations[bench->session->work.activations]
+                        ? lmq_names_of(lmq_activations_names,
+                                       bench->session->work.activations)
                         : "f32"));
     lmq_put(&json, "load_s", lmq_json_number(load_seconds));
     lmq_put(&json, "prefill",

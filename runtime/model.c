@@ -271,21 +271,24 @@ lmq_model_layer_bytes(const struct lmq_model *model, size_t layer)
 
 /* ---- Opening ---- */
 
+const struct lmq_name lmq_activations_names[] = {
+    {"q8", LMQ_ACTIVATIONS_Q8},
+    {"q16", LMQ_ACTIVATIONS_Q16},
+    {"f32", LMQ_ACTIVATIONS_F32},
+    {NULL, 0},
+};
+
 /* A recommendation that is not understood is none. */
 static const char *
 recommended_activations(const struct lmq_checkpoint *checkpoint)
 {
-    static const char *const known[] = {"q8", "q16", "f32"};
     json_t *statements = lmq_checkpoint_statements(checkpoint);
     const char *text = json_string_value(json_object_get(
         json_object_get(statements, "recommended"), "activations"));
-    const char *found = "q16";
+    const struct lmq_name *known = lmq_names_find(lmq_activations_names, text);
 
-    for (size_t i = 0; text != NULL && i < 3; i++)
-        if (strcmp(text, known[i]) == 0)
-            found = known[i];
     json_decref(statements);
-    return found;
+    return known == NULL ? "q16" : known->name;
 }
 
 static enum lmq_status

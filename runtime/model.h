@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/names.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "runtime/kernels/kernels.h"
 
@@ -70,6 +71,15 @@ struct lmq_layer {
                                         alike */
     size_t n_matrices, matrices_capacity;
 };
+
+/* How the activations enter an int8 product. */
+enum lmq_activations {
+    LMQ_ACTIVATIONS_Q8,  /* int8 in the weights' groups */
+    LMQ_ACTIVATIONS_Q16, /* 16 bits: two int8 halves */
+    LMQ_ACTIVATIONS_F32  /* not at all: the weights are widened instead */
+};
+
+extern const struct lmq_name lmq_activations_names[];
 
 struct lmq_model {
     struct lmq_checkpoint *checkpoint; /* borrowed */

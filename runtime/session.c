@@ -20,44 +20,45 @@
 
 /* ---- Options ---- */
 
+const struct lmq_name lmq_kv_names[] = {
+    {"f32", LMQ_ROW_F32},
+    {"f16", LMQ_ROW_F16},
+    {"q8", LMQ_ROW_Q8},
+    {NULL, 0},
+};
+
 enum lmq_status
 lmq_activations_parse(const struct lmq_model *model, const char *text,
                       enum lmq_activations *activations,
                       struct lmq_error *err)
 {
-    static const char *const names[] = {"q8", "q16", "f32"};
+    char list[64];
 
     if (text == NULL)
         text = model->activations;
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0) {
-            *activations = (enum lmq_activations)i;
-            return LMQ_OK;
-        }
-    return lmq_fail(err, LMQ_ERR_ARG, 0,
-                    "the activations are '%s', expected q8, q16 or f32", text);
+    const struct lmq_name *name = lmq_names_find(lmq_activations_names, text);
+    if (name == NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "the activations are '%s', expected %s", text,
+                        lmq_names_list(lmq_activations_names, "", list,
+                                       sizeof(list)));
+    *activations = (enum lmq_activations)name->value;
+    return LMQ_OK;
 }
 
 enum lmq_status
 lmq_kv_parse(const char *text, enum lmq_row_type *type, struct lmq_error *err)
 {
-    static const struct {
-        const char *name;
-        enum lmq_row_type type;
-    } types[] = {
-        {"f32", LMQ_ROW_F32}, {"f16", LMQ_ROW_F16}, {"q8", LMQ_ROW_Q8}};
+    const struct lmq_name *name = lmq_names_find(lmq_kv_names, text);
+    char list[64];
 
-    *type = LMQ_ROW_F32;
-    for (size_t i = 0; text != NULL && i < 3; i++)
-        if (strcmp(text, types[i].name) == 0) {
-            *type = types[i].type;
-            return LMQ_OK;
-        }
-    return text == NULL ? LMQ_OK
-                        : lmq_fail(err, LMQ_ERR_ARG, 0,
-                                   "the type of keys and values is '%s', "
-                                   "expected f32, f16 or q8",
-                                   text);
+    *type = name == NULL ? LMQ_ROW_F32 : (enum lmq_row_type)name->value;
+    if (name == NULL && text != NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "the type of keys and values is '%s', expected %s",
+                        text,
+                        lmq_names_list(lmq_kv_names, "", list, sizeof(list)));
+    return LMQ_OK;
 }
 
 /* ---- Sessions ---- */

@@ -12,12 +12,7 @@
 #include "runtime/model.h"
 #include "runtime/rope.h"
 
-/* How the activations enter an int8 product. */
-enum lmq_activations {
-    LMQ_ACTIVATIONS_Q8,  /* int8 in the weights' groups */
-    LMQ_ACTIVATIONS_Q16, /* 16 bits: two int8 halves */
-    LMQ_ACTIVATIONS_F32  /* not at all: the weights are widened instead */
-};
+extern const struct lmq_name lmq_kv_names[]; /* of enum lmq_row_type */
 
 /* The keys and values of one layer: [cached head][position][width]. With
  * latent attention there is one head, and its values are the first columns of

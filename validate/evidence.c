@@ -33,7 +33,6 @@ describe_side(const struct lmq_checkpoint *checkpoint)
 json_t *
 lmq_describe_protocol(const struct lmq_job *job)
 {
-    static const char *const modes[] = {"q8", "q16", "f32"};
     const struct lmq_corpus *corpus = &job->corpus;
     json_t *json = json_object();
     char crc[9];
@@ -51,11 +50,11 @@ lmq_describe_protocol(const struct lmq_job *job)
     lmq_put(&json, "text_crc32", json_string(crc));
     lmq_put(
         &json, "activations",
-        json_string(job->judged->is_int8 ? modes[job->activations] : "f32"));
+        json_string(job->judged->is_int8
+                        ? lmq_names_of(lmq_activations_names, job->activations)
+                        : "f32"));
     lmq_put(&json, "kv",
-            json_string(job->kv_type == LMQ_ROW_F32   ? "f32"
-                        : job->kv_type == LMQ_ROW_F16 ? "f16"
-                                                      : "q8"));
+            json_string(lmq_names_of(lmq_kv_names, job->kv_type)));
     lmq_put(&json, "tool", json_string("lmquant " PACKAGE_VERSION));
     lmq_put(&json, "instruction_set", json_string(lmq_instruction_set()));
     return json;

@@ -82,10 +82,10 @@ lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
     if (record->encoding == LMQ_ENCODING_Q8) {
         lmq_put(json, "group_size", json_integer(record->quant.group_size));
         lmq_put(json, "scales",
-                json_string(lmq_scales_name(record->quant.scales)));
+                json_string(lmq_names_of(lmq_scales_names, record->quant.scales)));
         lmq_put(json, "multiplier",
                 lmq_json_number((double)record->quant.multiplier));
-        lmq_put(json, "layout", json_string(lmq_layout_name(record->layout)));
+        lmq_put(json, "layout", json_string(lmq_names_of(lmq_layout_names, record->layout)));
     }
     lmq_describe_stats(json, record, tensor->n_elements);
 }
