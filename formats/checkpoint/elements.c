@@ -386,7 +386,7 @@ lmq_checkpoint_find_tiles(const struct lmq_checkpoint *checkpoint,
     const struct lmq_view *view = &tensor->view;
 
     return tensor->quant.group_size != 0 && view->first == 0 &&
-           view->unit == 0 && view->rotary_dim == 0 &&
+           view->unit == 0 && view->pairs.n == 0 &&
            checkpoint->format->find_tiles != NULL &&
            checkpoint->format->find_tiles(checkpoint, tensor, row, run);
 }
