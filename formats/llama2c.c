@@ -258,6 +258,12 @@ set_quantized(struct lmq_tensor *tensor, uint32_t group, struct lmq_error *err)
     tensor->bits_per_element =
         8 * (double)tensor->size_bytes / (double)tensor->n_elements;
     tensor->number = group;
+    if (lmq_group_size_is_valid(group) && tensor->n_cols % group == 0)
+        tensor->quant = (struct lmq_quant){
+            .group_size = group,
+            .scales = LMQ_SCALES_F32,
+            .multiplier = 1,
+        };
     return LMQ_OK;
 }
 
@@ -366,6 +372,28 @@ read_v2(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     return status;
 }
 
+/* Groups that do not cross rows. */
+static enum lmq_status
+read_integers(struct lmq_checkpoint *checkpoint,
+              const struct lmq_tensor *tensor, uint64_t row, size_t n,
+              int8_t *q, unsigned char *scales, struct lmq_scratch *scratch,
+              struct lmq_error *err)
+{
+    struct lmq_input *file = checkpoint->files[tensor->file];
+    size_t n_cols = (size_t)tensor->n_cols;
+    size_t row_scales = 4 * (n_cols / tensor->number);
+    enum lmq_status status =
+        lmq_input_read(file, tensor->offset + row * n_cols, q, n * n_cols,
+                       err);
+
+    (void)scratch;
+    if (status == LMQ_OK)
+        status = lmq_input_read(
+            file, tensor->offset + tensor->n_elements + row * row_scales,
+            scales, n * row_scales, err);
+    return status;
+}
+
 /* ---- The format ---- */
 
 static enum lmq_status
@@ -469,4 +497,5 @@ const struct lmq_format lmq_format_llama2c = {
     .probe = probe_llama2c,
     .open = open_llama2c,
     .read = read_v2,
+    .read_integers = read_integers,
 };

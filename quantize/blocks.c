@@ -9,6 +9,8 @@
 
 #include "quantize/blocks.h"
 
+#include <string.h>
+
 #include "base/bytes.h"
 #include "quantize/dtype.h"
 
@@ -263,21 +265,33 @@ decode_iq4_xs(const unsigned char *block, size_t n_blocks, float *out)
     }
 }
 
+/* ---- As integers ---- */
+
+static void
+split_q8_0(const unsigned char *block, size_t n_blocks, int8_t *q,
+           unsigned char *scales)
+{
+    for (; n_blocks > 0; n_blocks--, block += 34, q += SMALL, scales += 2) {
+        memcpy(scales, block, 2);
+        memcpy(q, block + 2, SMALL);
+    }
+}
+
 /* ---- The table ---- */
 
 static const struct lmq_block_type types[] = {
-    {"q4_0", 2, SMALL, 18, decode_q4_0},
-    {"q4_1", 3, SMALL, 20, decode_q4_1},
-    {"q5_0", 6, SMALL, 22, decode_q5_0},
-    {"q5_1", 7, SMALL, 24, decode_q5_1},
-    {"q8_0", 8, SMALL, 34, decode_q8_0},
-    {"q2_k", 10, SUPER, 84, decode_q2_k},
-    {"q3_k", 11, SUPER, 110, decode_q3_k},
-    {"q4_k", 12, SUPER, 144, decode_q4_k},
-    {"q5_k", 13, SUPER, 176, decode_q5_k},
-    {"q6_k", 14, SUPER, 210, decode_q6_k},
-    {"iq4_nl", 20, SMALL, 18, decode_iq4_nl},
-    {"iq4_xs", 23, SUPER, 136, decode_iq4_xs},
+    {"q4_0", 2, SMALL, 18, decode_q4_0, NULL},
+    {"q4_1", 3, SMALL, 20, decode_q4_1, NULL},
+    {"q5_0", 6, SMALL, 22, decode_q5_0, NULL},
+    {"q5_1", 7, SMALL, 24, decode_q5_1, NULL},
+    {"q8_0", 8, SMALL, 34, decode_q8_0, split_q8_0},
+    {"q2_k", 10, SUPER, 84, decode_q2_k, NULL},
+    {"q3_k", 11, SUPER, 110, decode_q3_k, NULL},
+    {"q4_k", 12, SUPER, 144, decode_q4_k, NULL},
+    {"q5_k", 13, SUPER, 176, decode_q5_k, NULL},
+    {"q6_k", 14, SUPER, 210, decode_q6_k, NULL},
+    {"iq4_nl", 20, SMALL, 18, decode_iq4_nl, NULL},
+    {"iq4_xs", 23, SUPER, 136, decode_iq4_xs, NULL},
 };
 
 const struct lmq_block_type *

@@ -16,6 +16,10 @@ struct lmq_block_type {
     uint32_t n;        /* elements of a block */
     uint32_t size;     /* its bytes */
     void (*decode)(const unsigned char *blocks, size_t n_blocks, float *out);
+    /* The same numbers as n integers and one float16 for each block; NULL
+     * where a block is more than that. */
+    void (*split)(const unsigned char *blocks, size_t n_blocks, int8_t *q,
+                  unsigned char *scales);
 };
 
 /* NULL for a number that is no block type, or one that is not read. */

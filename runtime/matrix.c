@@ -157,8 +157,8 @@ copy_integers(struct lmq_model *model, struct lmq_matrix *matrix,
     lmq_matrix_drop(matrix);
     matrix->is_int8 = false;
     lmq_checkpoint_note(model->checkpoint,
-                        "tensor '%s' has -128 or scales that are not finite: "
-                        "it is computed with as float32",
+                        "tensor '%s' has -128, or scales that are negative or "
+                        "not finite: it is computed with as float32",
                         matrix->tensor->stored_name);
     return copy_rows(model, matrix, err);
 }

@@ -19,6 +19,7 @@
 #include "formats/formats.h"
 #include "formats/gguf/gguf_front.h"
 #include "formats/gguf/gguf_keys.h"
+#include "quantize/blocks.h"
 
 #define MAX_PARTS 4096
 
@@ -303,6 +304,31 @@ place_tensors(struct lmq_checkpoint *checkpoint,
     }
 }
 
+/* ---- Integers ---- */
+
+/* Where a tensor is a part of a stored one, its offset leads to it. */
+static enum lmq_status
+read_integers(struct lmq_checkpoint *checkpoint,
+              const struct lmq_tensor *tensor, uint64_t row, size_t n,
+              int8_t *q, unsigned char *scales, struct lmq_scratch *scratch,
+              struct lmq_error *err)
+{
+    const struct lmq_block_type *type = tensor->blocks;
+    size_t row_blocks = (size_t)tensor->n_cols / type->n, n_bytes;
+
+    if (!lmq_size_mul(n, row_blocks * type->size, &n_bytes))
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_scratch_reserve(scratch, n_bytes, err);
+    if (status == LMQ_OK)
+        status = lmq_input_read(checkpoint->files[tensor->file],
+                                tensor->offset +
+                                    row * row_blocks * type->size,
+                                scratch->bytes, n_bytes, err);
+    if (status == LMQ_OK)
+        type->split(scratch->bytes, n * row_blocks, q, scales);
+    return status;
+}
+
 /* ---- The format ---- */
 
 static enum lmq_status
@@ -389,4 +415,5 @@ const struct lmq_format lmq_format_gguf = {
     .name = "gguf",
     .probe = probe_gguf,
     .open = open_gguf,
+    .read_integers = read_integers,
 };

@@ -202,6 +202,12 @@ set_type(uint32_t number, struct lmq_tensor *tensor, struct lmq_error *err)
         tensor->encoding = tensor->blocks->name;
         tensor->bits_per_element =
             8.0 * tensor->blocks->size / tensor->blocks->n;
+        if (tensor->blocks->split != NULL)
+            tensor->quant = (struct lmq_quant){
+                .group_size = tensor->blocks->n,
+                .scales = LMQ_SCALES_F16,
+                .multiplier = 1,
+            };
         return LMQ_OK;
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "formats/gguf/gguf_meta.h"
+#include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/families/family.h"
 
@@ -53,10 +54,11 @@ export_gguf(const char *from, const char *to,
 }
 
 static float *
-logits_of(const char *path, size_t context, size_t *n)
+logits_in(const char *activations, const char *path, size_t context,
+          size_t *n)
 {
     const struct lmq_session_options options = {
-        .context = context, .activations = "f32", .all_logits = 1};
+        .context = context, .activations = activations, .all_logits = 1};
     struct lmq_checkpoint *checkpoint = open_checkpoint(path);
     struct lmq_model *model;
     struct lmq_session *session;
@@ -81,6 +83,12 @@ logits_of(const char *path, size_t context, size_t *n)
     lmq_model_close(model);
     lmq_checkpoint_close(checkpoint);
     return logits;
+}
+
+static float *
+logits_of(const char *path, size_t context, size_t *n)
+{
+    return logits_in("f32", path, context, n);
 }
 
 static double
@@ -276,6 +284,81 @@ START_TEST(int8_groups_become_blocks_as_they_are)
         lmq_report_free(report);
         ck_assert(largest_difference(in_folder("a.lmq"), in_folder("a.gguf"),
                                      0) <= 0);
+    }
+}
+END_TEST
+
+/* With the same groups they are multiplied by the same kernels. */
+START_TEST(exported_integers_give_the_same_bits)
+{
+    static const char *const activations[] = {"q8", "q16", "f32"};
+    static const char *const formats[] = {"gguf", "llama2c"};
+
+    const struct build_sizes sizes = {64, 96, 2, 4, 2, 64, 32, true};
+    struct build_model *model = build_model(&sizes, 7);
+
+    save_folder(model, in_folder("even"), BUILD_F32);
+    build_free(model);
+    for (int i = 0; i < 6; i++) {
+        const struct lmq_convert_options options = {
+            .group_size = 32,
+            .layout = i % 2 == 0 ? "rows" : "tiles",
+            .replaces = 1};
+        const struct lmq_export_options to = {.to = formats[i % 2],
+                                              .replaces = 1};
+        struct lmq_error err;
+        size_t n_a, n_b;
+        lmq_report_free(convert(in_folder("even"), in_folder("a.lmq"), &options));
+        struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("a.lmq"));
+        ck_assert_msg(lmq_export(checkpoint, in_folder("a.bin"), &to, NULL,
+                                 NULL, &err) == LMQ_OK,
+                      "%s", err.message);
+        lmq_checkpoint_close(checkpoint);
+        float *a = logits_in(activations[i / 2], in_folder("a.lmq"), 0, &n_a);
+        float *b = logits_in(activations[i / 2], in_folder("a.bin"), 0, &n_b);
+        ck_assert_uint_eq(n_a, n_b);
+        REQUIRE(memcmp(a, b, n_a * sizeof(*a)) == 0, "%s, %s", formats[i % 2],
+                activations[i / 2]);
+        free(a);
+        free(b);
+    }
+}
+END_TEST
+
+/* -128, or a negative scale: floats say it, kernels for integers do not. */
+START_TEST(integers_that_no_kernel_takes_are_floats)
+{
+    const struct lmq_export_options to_q8 = {.type = "q8_0"};
+    const struct lmq_export_options to_f32 = {.type = "f32", .replaces = 1};
+
+    lmq_report_free(export_gguf(fable(), in_folder("a.gguf"), &to_q8));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("a.gguf"));
+    uint64_t at = lmq_checkpoint_find(checkpoint, LMQ_ROLE_ATTN_V,
+                                      LMQ_PART_WEIGHT, 0)
+                      ->offset;
+    lmq_checkpoint_close(checkpoint);
+    for (int i = 0; i < 2; i++) {
+        struct lmq_model *model;
+        struct lmq_error err;
+        size_t n;
+        unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+        if (i == 0)
+            bytes[at + 2] = 0x80;
+        else
+            bytes[at + 1] ^= 0x80;
+        write_file(in_folder("b.gguf"), bytes, n);
+        free(bytes);
+        lmq_report_free(
+            export_gguf(in_folder("b.gguf"), in_folder("c.gguf"), &to_f32));
+        double most =
+            largest_difference(in_folder("b.gguf"), in_folder("c.gguf"), 0);
+        ck_assert_msg(most <= LOGIT_BOUND, "a logit moved by %g", most);
+        checkpoint = open_checkpoint(in_folder("b.gguf"));
+        ck_assert_int_eq(lmq_model_open(checkpoint, &model, &err), LMQ_OK);
+        ck_assert_uint_eq(checkpoint->notes.n, 1);
+        ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[0], "-128"));
+        lmq_model_close(model);
+        lmq_checkpoint_close(checkpoint);
     }
 }
 END_TEST
@@ -529,6 +612,8 @@ main(void)
     const TTest *const tests[] = {
         a_description_without_words_is_refused,
         int8_groups_become_blocks_as_they_are,
+        exported_integers_give_the_same_bits,
+        integers_that_no_kernel_takes_are_floats,
         what_half_precision_cannot_say_is_rounded_and_told,
         types_can_be_asked_for,
         the_number_of_threads_changes_nothing,
