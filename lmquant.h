@@ -13,6 +13,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * Every structure of options begins with its size, so that programs and
+ * libraries of different releases understand each other: what a program does
+ * not know is left at its default; what it sets and the library does not know
+ * is LMQ_ERR_ARG. Members that are zero are defaults, as is NULL for all of
+ * them. In C:
+ *
+ *   struct lmq_convert_options convert = {.size = sizeof(convert),
+ *                                         .group_size = 32};
+ *
+ * and in C or C++:
+ *
+ *   struct lmq_convert_options convert =
+ *       LMQ_OPTIONS(struct lmq_convert_options);
+ *   convert.group_size = 32;
+ *
+ * Size 0 stands for the members of release 0.1.0, in any release.
+ */
+#ifdef __cplusplus
+template <typename T> inline T lmq_options()
+{
+    T options = T();
+    options.size = sizeof(T);
+    return options;
+}
+#define LMQ_OPTIONS(type) lmq_options<type>()
+#else
+#define LMQ_OPTIONS(type) {.size = sizeof(type)}
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -38,11 +68,14 @@ enum lmq_status {
     LMQ_ERR_CANCELLED    /* the progress callback asked to stop */
 };
 
-/* What went wrong. Plain text, one line each, control characters escaped. */
+/* What went wrong. Plain text, one line each, control characters escaped.
+ * Message and hint name members of options as in C, with a dot: ".scales". */
 struct lmq_error {
     enum lmq_status status;
     uint64_t offset;    /* in the file, where that makes sense */
     char path[256];     /* the file concerned, or "" */
+    char option[32];    /* the member of the options that the message names
+                           first, "group_size", or "" */
     char message[512];
     char hint[256];     /* what to do about it, or "" */
 };
@@ -75,6 +108,8 @@ struct lmq_report;
 
 enum lmq_report_format { LMQ_REPORT_JSON, LMQ_REPORT_YAML };
 
+/* A function that makes one takes NULL for `report`: none is wanted. Else
+ * *report is a report or, after a failure that has none, NULL. */
 LMQ_API void lmq_report_free(struct lmq_report *report);
 
 /* The whole tree as text. The caller frees *text with lmq_text_free(). */
@@ -93,8 +128,22 @@ LMQ_API size_t lmq_report_length(const struct lmq_report *node);
 LMQ_API const struct lmq_report *
 lmq_report_item(const struct lmq_report *array, size_t index);
 
-/* The number (or boolean) at a path, NAN if there is none; the string, ""
- * if there is none. */
+enum lmq_kind {
+    LMQ_KIND_NONE = 0, /* nothing is there */
+    LMQ_KIND_NULL,     /* of a number: it was not finite */
+    LMQ_KIND_BOOLEAN,
+    LMQ_KIND_NUMBER,
+    LMQ_KIND_STRING,
+    LMQ_KIND_ARRAY,
+    LMQ_KIND_OBJECT
+};
+
+/* What is at a path. */
+LMQ_API enum lmq_kind lmq_report_kind(const struct lmq_report *node,
+                                      const char *path);
+
+/* The number (or boolean) at a path, NAN for anything else, which
+ * lmq_report_kind() tells; the string, "" if there is none. */
 LMQ_API double lmq_report_number(const struct lmq_report *node,
                                  const char *path);
 LMQ_API const char *lmq_report_string(const struct lmq_report *node,
@@ -107,6 +156,7 @@ struct lmq_checkpoint;
 
 /* What a file may not carry itself. All zero: nothing is given. */
 struct lmq_open_options {
+    size_t size;
     const char *tokenizer; /* a tokenizer file */
     const char *config;    /* a config.json */
     double rope_theta;
@@ -114,6 +164,9 @@ struct lmq_open_options {
     int is_copied; /* weights are read into memory instead of mapped */
 };
 
+/* Opening, lmq_tokenizer_from_path() and lmq_verify(), which looks at what
+ * cannot be opened too, take paths; everything else an open checkpoint, which
+ * it leaves as it was. */
 LMQ_API enum lmq_status
 lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
                     struct lmq_checkpoint **checkpoint, struct lmq_error *err);
@@ -132,6 +185,7 @@ LMQ_API const char *lmq_mapping_at(const void *address);
 /* All zero but for what is set: the defaults. Names are those of the command
  * line; NULL is the default. */
 struct lmq_convert_options {
+    size_t size;
     unsigned group_size;      /* 0: 64 */
     const char *scales;       /* "f16", "f32" */
     const char *method;       /* "absmax", "search" */
@@ -145,8 +199,7 @@ struct lmq_convert_options {
     int forces_tokenizer;     /* keep one that does not fit */
 };
 
-/* Writes a checkpoint as a .lmq container, whole or not at all. *report may be
- * NULL; else it is released with lmq_report_free(). None of the checkpoint's
+/* Writes a checkpoint as a .lmq container, whole or not at all. None of the checkpoint's
  * files is ever replaced. A limit of file sizes is an error only where SIGXFSZ
  * is ignored; else it ends the process. */
 LMQ_API enum lmq_status
@@ -159,6 +212,7 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
 
 /* All zero but for `to`: the defaults. */
 struct lmq_export_options {
+    size_t size;
     const char *to;      /* "gguf", "llama2c", "safetensors" */
     const char *type;    /* safetensors: "f32" (default), "f16", "bf16"; gguf:
                             these and "q8_0", NULL: what loses least */
@@ -168,8 +222,7 @@ struct lmq_export_options {
 };
 
 /* Writes a checkpoint, typically a container, in another tool's format: a
- * file, or a folder for safetensors. *report may be NULL; else it is released
- * with lmq_report_free(). */
+ * file, or a folder for safetensors. */
 LMQ_API enum lmq_status
 lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
            const struct lmq_export_options *options,
@@ -179,6 +232,7 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
 /* ---- Looking at checkpoints ---- */
 
 struct lmq_inspect_options {
+    size_t size;
     int has_tensors;    /* list them */
     const char *tensor; /* only this one, by either name; NULL: all */
     int has_stats;      /* read the elements of `tensor` */
@@ -190,7 +244,7 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
             struct lmq_report **report, struct lmq_error *err);
 
 /* Checks every byte of a container. LMQ_ERR_FORMAT if something is damaged;
- * the report then names each part, if it got that far (else it is NULL). */
+ * the report then names each part, if it got that far. */
 LMQ_API enum lmq_status lmq_verify(const char *path, int threads,
                                    const struct lmq_progress *progress,
                                    struct lmq_report **report,
@@ -220,6 +274,7 @@ struct lmq_session;
 
 /* All zero: the defaults. */
 struct lmq_session_options {
+    size_t size;
     size_t context;          /* positions; 0: the model's, at most 4096 */
     size_t batch;            /* tokens at a time; 0: 128 */
     const char *kv;          /* keys and values: "f32" (default), "f16", "q8" */
@@ -333,6 +388,7 @@ lmq_detokenizer_next(struct lmq_detokenizer *detokenizer, int32_t id,
 
 /* All zero: the most likely token, always. */
 struct lmq_sampler_options {
+    size_t size;
     double temperature;
     long top_k;              /* 0: all */
     double top_p;            /* 0: off, as 1 */
@@ -378,18 +434,17 @@ lmq_generation_report(const struct lmq_tokenizer *tokenizer,
 /* ---- Measuring speed ---- */
 
 struct lmq_bench_options {
-    size_t n_prefill;        /* tokens at once; 0: 512 */
-    size_t n_decode;         /* tokens one by one; 0: 128 */
-    int rounds;              /* the median of so many; 0: 3 */
-    size_t batch;            /* 0: as sessions */
-    const char *kv, *activations;
-    int threads;
+    size_t size;
+    const struct lmq_session_options *session; /* context 0: what is needed */
+    size_t n_prefill; /* tokens at once; 0: 512 */
+    size_t n_decode;  /* tokens one by one; 0: 128 */
+    int rounds;       /* the median of so many; 0: 3 */
 };
 
-/* Opens the checkpoint, measures loading, prefill and decoding, and in the
- * same run what the machine can do at most. */
-LMQ_API enum lmq_status lmq_bench(const char *path,
-                                  const struct lmq_open_options *open,
+/* Measures loading (how long opening the checkpoint took, and the model),
+ * prefill and decoding, and in the same run what the machine can do at
+ * most. */
+LMQ_API enum lmq_status lmq_bench(struct lmq_checkpoint *checkpoint,
                                   const struct lmq_bench_options *options,
                                   const struct lmq_progress *progress,
                                   struct lmq_report **report,
@@ -399,22 +454,22 @@ LMQ_API enum lmq_status lmq_bench(const char *path,
 
 /* All zero: the defaults. */
 struct lmq_validate_options {
+    size_t size;
     const char *const *texts; /* files, plain or .gz; "-" is standard input */
     size_t n_texts;
     const char *tokens;       /* instead: raw ids, little-endian */
-    size_t context;           /* 0: 512, or what the model has room for */
+    /* The window (context 0: 512, or what the model has room for), threads,
+     * and of the judged model activations, keys and values. */
+    const struct lmq_session_options *session;
     size_t stride;            /* 0: as context */
     const char *score;        /* "all" (default), "second-half" */
     size_t max_tokens;        /* 0: all of the text */
     int splits_documents;     /* each paragraph is a document */
-    const char *activations;  /* of the judged model: "q8", "q16", "f32" */
-    const char *kv;           /* its keys and values: "f32", "f16", "q8" */
     uint64_t memory;          /* bytes; 0: half of what is free */
     int has_attribution;
     int has_floor;            /* the reference against itself too */
     const char *const *gates; /* as for lmq_gates_apply() */
     size_t n_gates;
-    int threads;
     int skips_checksums;      /* do not compare those of a container */
     const char *page; /* where the caller will write one: looked at before the
                          work, and never one of the files that are read */
@@ -423,8 +478,8 @@ struct lmq_validate_options {
 
 /*
  * How far is `judged` from `reference`, which is computed in float32? Both run
- * over the same tokens, layer by layer, within the given memory. *is_partial
- * tells that the progress callback stopped the work and that the report covers
+ * over the same tokens, layer by layer, within the given memory. *is_partial,
+ * or NULL, tells that the progress callback stopped the work and that the report covers
  * what was done until then.
  */
 LMQ_API enum lmq_status

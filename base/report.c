@@ -50,7 +50,10 @@ enum lmq_status
 lmq_report_finish(json_t *json, struct lmq_report **report,
                   struct lmq_error *err)
 {
-    *report = (struct lmq_report *)json;
+    if (report != NULL)
+        *report = (struct lmq_report *)json;
+    else
+        json_decref(json);
     return json == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
@@ -211,6 +214,32 @@ const struct lmq_report *
 lmq_report_item(const struct lmq_report *array, size_t index)
 {
     return (const struct lmq_report *)json_array_get(tree(array), index);
+}
+
+enum lmq_kind
+lmq_report_kind(const struct lmq_report *node, const char *path)
+{
+    const json_t *value = tree(lmq_report_at(node, path));
+
+    if (value == NULL)
+        return LMQ_KIND_NONE;
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return LMQ_KIND_OBJECT;
+    case JSON_ARRAY:
+        return LMQ_KIND_ARRAY;
+    case JSON_STRING:
+        return LMQ_KIND_STRING;
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return LMQ_KIND_NUMBER;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return LMQ_KIND_BOOLEAN;
+    case JSON_NULL:
+        break;
+    }
+    return LMQ_KIND_NULL;
 }
 
 double

@@ -36,7 +36,7 @@ lmq_report_from(json_t *value)
     return (struct lmq_report *)value;
 }
 
-/* The same with the check at the end. */
+/* The same with the check at the end; if report is NULL, only that. */
 enum lmq_status lmq_report_finish(json_t *json, struct lmq_report **report,
                                   struct lmq_error *err);
 

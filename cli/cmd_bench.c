@@ -59,10 +59,13 @@ static int
 run(const struct arguments *arguments)
 {
     struct lmq_open_options open;
-    struct lmq_bench_options bench = {0};
+    struct lmq_session_options session = {.size = sizeof(session)};
+    struct lmq_bench_options bench = {.size = sizeof(bench),
+                                      .session = &session};
+    struct lmq_checkpoint *checkpoint;
     struct progress_state state;
     struct lmq_progress progress;
-    struct lmq_report *report;
+    struct lmq_report *report = NULL;
     struct lmq_error err;
     long prefill = 0, decode = 0, rounds = 0, batch = 0;
 
@@ -70,19 +73,22 @@ run(const struct arguments *arguments)
         !option_integer(arguments, "decode", 1, 1000000, &decode) ||
         !option_integer(arguments, "rounds", 1, 100, &rounds) ||
         !option_integer(arguments, "batch", 1, 65536, &batch) ||
-        !option_choice(arguments, "kv", kv_types, &bench.kv) ||
+        !option_choice(arguments, "kv", kv_types, &session.kv) ||
         !option_choice(arguments, "activations", activation_modes,
-                       &bench.activations) ||
-        !thread_option(arguments, &bench.threads) ||
+                       &session.activations) ||
+        !thread_option(arguments, &session.threads) ||
         !open_options(arguments, &open) ||
         !start_progress(arguments, "rounds", &state, &progress))
         return EXIT_USAGE;
     bench.n_prefill = (size_t)prefill;
     bench.n_decode = (size_t)decode;
     bench.rounds = (int)rounds;
-    bench.batch = (size_t)batch;
-    enum lmq_status status = lmq_bench(arguments->operands[0], &open, &bench,
-                                       &progress, &report, &err);
+    session.batch = (size_t)batch;
+    enum lmq_status status = lmq_checkpoint_open(arguments->operands[0], &open,
+                                                 &checkpoint, &err);
+    if (status == LMQ_OK)
+        status = lmq_bench(checkpoint, &bench, &progress, &report, &err);
+    lmq_checkpoint_close(checkpoint);
     end_progress(&state);
     if (status != LMQ_OK)
         return report_error(&err);

@@ -45,6 +45,7 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
     const char *group_size = sizes[1];
 
     *convert = (struct lmq_convert_options){
+        .size = sizeof(*convert),
         .is_dry_run = has_option(arguments, "dry-run"),
         .replaces = has_option(arguments, "force"),
         .is_compressed = has_option(arguments, "compress"),

@@ -41,6 +41,7 @@ parse(const struct arguments *arguments, struct lmq_export_options *export)
     static const char *const types[] = {"f32", "f16", "bf16", "q8_0", NULL};
 
     *export = (struct lmq_export_options){
+        .size = sizeof(*export),
         .replaces = has_option(arguments, "force"),
     };
     if (!option_choice(arguments, "to", formats, &export->to) ||

@@ -230,6 +230,7 @@ run(const struct arguments *arguments)
 {
     struct lmq_open_options open;
     struct lmq_inspect_options inspect = {
+        .size = sizeof(inspect),
         .has_tensors = has_option(arguments, "tensors"),
         .tensor = option_text(arguments, "tensor"),
         .has_stats = has_option(arguments, "stats"),

@@ -40,6 +40,7 @@ parse_sampling(const struct arguments *arguments,
                struct lmq_sampler_options *sampling)
 {
     *sampling = (struct lmq_sampler_options){
+        .size = sizeof(*sampling),
         .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
     return option_real(arguments, "temp", 0, 1000, &sampling->temperature) &&
            option_integer(arguments, "top-k", 0, 1000000, &sampling->top_k) &&
@@ -156,10 +157,9 @@ generate(struct run *run, size_t context, struct lmq_error *err)
 static enum lmq_status
 print_assumptions(const struct run *run, struct lmq_error *err)
 {
-    static const struct lmq_inspect_options briefly;
     struct lmq_report *report;
     enum lmq_status status =
-        lmq_inspect(run->checkpoint, &briefly, &report, err);
+        lmq_inspect(run->checkpoint, NULL, &report, err);
 
     if (status != LMQ_OK)
         return status;
@@ -285,7 +285,7 @@ run_command(const struct arguments *arguments)
     struct run run = {.arguments = arguments};
     struct lmq_open_options open;
     struct lmq_sampler_options sampling;
-    struct lmq_session_options session = {0};
+    struct lmq_session_options session = {.size = sizeof(session)};
     struct lmq_error err;
     long n = 256, context = 0;
     int code;

@@ -56,12 +56,16 @@ is_page_output(const char *html)
 
 static bool
 parse(const struct arguments *arguments,
-      struct lmq_validate_options *validate, const char **gates)
+      struct lmq_validate_options *validate,
+      struct lmq_session_options *session, const char **gates)
 {
     static const char *const scores[] = {"all", "second-half", NULL};
     long ctx = 0, stride = 0, max_tokens = 0;
 
+    *session = (struct lmq_session_options){.size = sizeof(*session)};
     *validate = (struct lmq_validate_options){
+        .size = sizeof(*validate),
+        .session = session,
         .texts = arguments->operands + 2,
         .n_texts = arguments->n_operands > 2
                        ? (size_t)arguments->n_operands - 2
@@ -84,13 +88,13 @@ parse(const struct arguments *arguments,
         !option_integer(arguments, "stride", 1, 1 << 28, &stride) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
         !option_choice(arguments, "score", scores, &validate->score) ||
-        !option_choice(arguments, "kv", kv_types, &validate->kv) ||
+        !option_choice(arguments, "kv", kv_types, &session->kv) ||
         !option_choice(arguments, "activations", activation_modes,
-                       &validate->activations) ||
+                       &session->activations) ||
         !option_size(arguments, "memory", 1024, &validate->memory) ||
-        !thread_option(arguments, &validate->threads))
+        !thread_option(arguments, &session->threads))
         return false;
-    validate->context = (size_t)ctx;
+    session->context = (size_t)ctx;
     validate->stride = (size_t)stride;
     validate->max_tokens = (size_t)max_tokens;
     return true;
@@ -404,6 +408,7 @@ run(const struct arguments *arguments)
     const char *sample;
     char sample_path[SAMPLE_PATH_SIZE];
     struct lmq_validate_options validate_options;
+    struct lmq_session_options session;
     struct lmq_open_options open;
     struct progress_state state;
     struct lmq_progress progress;
@@ -411,7 +416,7 @@ run(const struct arguments *arguments)
     struct lmq_error err;
     int is_partial = 0;
 
-    if (!parse(arguments, &validate_options, gates) ||
+    if (!parse(arguments, &validate_options, &session, gates) ||
         !check_gates(arguments) || !open_options(arguments, &open) ||
         !choose_text(arguments, &sample, sample_path, &validate_options) ||
         !is_page_possible(arguments, html) ||

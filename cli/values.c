@@ -184,6 +184,7 @@ open_options(const struct arguments *arguments,
              struct lmq_open_options *options)
 {
     *options = (struct lmq_open_options){
+        .size = sizeof(*options),
         .tokenizer = option_text(arguments, "tokenizer"),
         .config = option_text(arguments, "config"),
         .is_copied = has_option(arguments, "no-mmap"),

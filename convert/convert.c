@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "convert/foresee.h"
@@ -241,20 +242,21 @@ note_padding(struct lmq_plan *plan)
 
 enum lmq_status
 lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
-            const struct lmq_convert_options *options,
+            const struct lmq_convert_options *given,
             const struct lmq_progress *progress, struct lmq_report **report,
             struct lmq_error *err)
 {
-    static const struct lmq_convert_options no_options;
+    struct lmq_convert_options own;
+    const struct lmq_convert_options *options = &own;
     struct lmq_convert_settings settings;
     struct lmq_plan plan = {0};
 
     if (report != NULL)
         *report = NULL;
-    if (options == NULL)
-        options = &no_options;
     enum lmq_status status =
-        lmq_convert_settings_parse(options, &settings, err);
+        LMQ_OPTIONS_TAKE(struct lmq_convert_options, &own, given, err);
+    if (status == LMQ_OK)
+        status = lmq_convert_settings_parse(options, &settings, err);
     if (status == LMQ_OK && !options->is_dry_run)
         status = lmq_output_check(output, options->replaces != 0,
                                   &checkpoint->originals, err);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "base/size.h"
 
@@ -290,16 +291,19 @@ describe_tokenizer(const struct lmq_checkpoint *checkpoint, json_t **report)
 
 enum lmq_status
 lmq_inspect(struct lmq_checkpoint *checkpoint,
-            const struct lmq_inspect_options *options,
+            const struct lmq_inspect_options *given,
             struct lmq_report **report, struct lmq_error *err)
 {
-    static const struct lmq_inspect_options no_options;
+    struct lmq_inspect_options own;
+    const struct lmq_inspect_options *options = &own;
     const struct lmq_tensor *one = NULL;
-    enum lmq_status status = LMQ_OK;
 
-    *report = NULL;
-    if (options == NULL)
-        options = &no_options;
+    if (report != NULL)
+        *report = NULL;
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_inspect_options, &own, given, err);
+    if (status != LMQ_OK)
+        return status;
     if (options->tensor != NULL) {
         one = lmq_checkpoint_find_name(checkpoint, options->tensor);
         if (one == NULL) {

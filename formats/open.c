@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/folder.h"
 #include "formats/probe.h"
@@ -78,20 +80,23 @@ apply_options(struct lmq_checkpoint *checkpoint,
 }
 
 enum lmq_status
-lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
+lmq_checkpoint_open(const char *path, const struct lmq_open_options *given,
                     struct lmq_checkpoint **out, struct lmq_error *err)
 {
-    static const struct lmq_open_options no_options;
+    struct lmq_open_options own;
+    const struct lmq_open_options *options = &own;
     struct lmq_probe probe;
+    double started = lmq_clock_seconds();
 
     *out = NULL;
-    if (options == NULL)
-        options = &no_options;
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_open_options, &own, given, err);
+    if (status != LMQ_OK)
+        return status;
     struct lmq_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
     if (checkpoint == NULL)
         return lmq_fail_nomem(err);
     lmq_hparams_init(&checkpoint->hparams);
-    enum lmq_status status = LMQ_OK;
     if ((checkpoint->path = strdup(path)) == NULL)
         status = lmq_fail_nomem(err);
     if (status == LMQ_OK)
@@ -117,6 +122,7 @@ lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
         lmq_checkpoint_close(checkpoint);
         return status;
     }
+    checkpoint->open_seconds = lmq_clock_seconds() - started;
     *out = checkpoint;
     return LMQ_OK;
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/team.h"
@@ -132,7 +133,7 @@ cost_of(const struct lmq_model *model)
 /* ---- Measuring ---- */
 
 struct bench {
-    const struct lmq_bench_options *options;
+    struct lmq_session_options session_options;
     const struct lmq_progress *progress;
     struct lmq_model *model;
     struct lmq_session *session;
@@ -236,16 +237,12 @@ prepare(struct bench *bench, struct lmq_error *err)
     shorten(bench, "decode", &bench->n_decode);
     size_t n = bench->n_prefill > bench->n_decode ? bench->n_prefill
                                                   : bench->n_decode;
-    struct lmq_session_options session = {
-        .context = n,
-        .batch = bench->options->batch,
-        .kv = bench->options->kv,
-        .activations = bench->options->activations,
-        .threads = bench->options->threads,
-    };
+    struct lmq_session_options session = bench->session_options;
+
+    if (session.context == 0)
+        session.context = n;
     enum lmq_status status =
         lmq_session_new(bench->model, &session, &bench->session, err);
-
     if (status != LMQ_OK)
         return status;
     bench->tokens = malloc(n * sizeof(*bench->tokens));
@@ -302,7 +299,7 @@ describe_decode(const struct bench *bench, const struct cost *cost)
 
 static json_t *
 make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
-            double load_seconds)
+            double model_seconds)
 {
     struct cost cost = cost_of(bench->model);
     struct cost with_head = cost;
@@ -321,7 +318,8 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
                         ? lmq_names_of(lmq_activations_names,
                                        bench->session->work.activations)
                         : "f32"));
-    lmq_put(&json, "load_s", lmq_json_number(load_seconds));
+    lmq_put(&json, "load_s", lmq_json_number(checkpoint->open_seconds +
+                                              model_seconds));
     lmq_put(&json, "prefill",
             describe_prefill(bench, &cost, bench->model->is_int8));
     lmq_put(&json, "decode", describe_decode(bench, &with_head));
@@ -337,34 +335,34 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
 }
 
 enum lmq_status
-lmq_bench(const char *path, const struct lmq_open_options *open,
-          const struct lmq_bench_options *options,
+lmq_bench(struct lmq_checkpoint *checkpoint,
+          const struct lmq_bench_options *given,
           const struct lmq_progress *progress, struct lmq_report **report,
           struct lmq_error *err)
 {
-    static const struct lmq_bench_options no_options;
-    struct lmq_checkpoint *checkpoint;
+    struct lmq_bench_options options;
+    struct bench bench = {.progress = progress};
 
-    *report = NULL;
-    if (options == NULL)
-        options = &no_options;
-    struct bench bench = {
-        .options = options,
-        .progress = progress,
-        .rounds = options->rounds == 0 ? DEFAULT_ROUNDS : options->rounds,
-        .n_prefill =
-            options->n_prefill == 0 ? DEFAULT_PREFILL : options->n_prefill,
-        .n_decode = options->n_decode == 0 ? DEFAULT_DECODE : options->n_decode,
-    };
+    if (report != NULL)
+        *report = NULL;
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_bench_options, &options, given, err);
+    if (status == LMQ_OK)
+        status = LMQ_OPTIONS_TAKE(struct lmq_session_options,
+                                  &bench.session_options, options.session,
+                                  err);
+    if (status != LMQ_OK)
+        return status;
+    bench.rounds = options.rounds == 0 ? DEFAULT_ROUNDS : options.rounds;
+    bench.n_prefill =
+        options.n_prefill == 0 ? DEFAULT_PREFILL : options.n_prefill;
+    bench.n_decode = options.n_decode == 0 ? DEFAULT_DECODE : options.n_decode;
     if (bench.rounds < 1 || bench.rounds > MAX_ROUNDS)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "%d rounds, expected 1 to %d",
                         bench.rounds, MAX_ROUNDS);
     double start = lmq_clock_seconds();
-    enum lmq_status status = lmq_checkpoint_open(path, open, &checkpoint, err);
-    if (status != LMQ_OK)
-        return status;
     status = lmq_model_open(checkpoint, &bench.model, err);
-    double load_seconds = lmq_clock_seconds() - start;
+    double model_seconds = lmq_clock_seconds() - start;
     if (status == LMQ_OK)
         status = prepare(&bench, err);
     if (status == LMQ_OK)
@@ -373,12 +371,11 @@ lmq_bench(const char *path, const struct lmq_open_options *open,
         status = measure_decode(&bench, err);
     if (status == LMQ_OK)
         status = lmq_report_finish(
-            make_report(&bench, checkpoint, load_seconds), report, err);
+            make_report(&bench, checkpoint, model_seconds), report, err);
     lmq_mem_free(bench.probe.memory);
     lmq_notes_free(&bench.notes);
     free(bench.tokens);
     lmq_session_free(bench.session);
     lmq_model_close(bench.model);
-    lmq_checkpoint_close(checkpoint);
     return status;
 }

@@ -15,6 +15,7 @@
 
 #include "base/elementary.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "lmquant.h"
 
@@ -264,14 +265,17 @@ lmq_sampler_accept(struct lmq_sampler *sampler, int32_t token)
 /* ---- Making ---- */
 
 enum lmq_status
-lmq_sampler_new(const struct lmq_sampler_options *options, size_t vocabulary,
+lmq_sampler_new(const struct lmq_sampler_options *given, size_t vocabulary,
                 struct lmq_sampler **out, struct lmq_error *err)
 {
-    static const struct lmq_sampler_options no_options;
+    struct lmq_sampler_options own;
+    const struct lmq_sampler_options *options = &own;
 
     *out = NULL;
-    if (options == NULL)
-        options = &no_options;
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_sampler_options, &own, given, err);
+    if (status != LMQ_OK)
+        return status;
     if (options->penalty_window < 0 || options->penalty_window > MAX_WINDOW ||
         options->top_k < 0 || !(options->temperature >= 0) || vocabulary == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0,

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "runtime/forward.h"
 
@@ -90,16 +91,19 @@ make_cache(struct lmq_session *session, enum lmq_row_type type,
 
 enum lmq_status
 lmq_session_new(const struct lmq_model *model,
-                const struct lmq_session_options *options,
+                const struct lmq_session_options *given,
                 struct lmq_session **out, struct lmq_error *err)
 {
-    static const struct lmq_session_options no_options;
+    struct lmq_session_options own;
+    const struct lmq_session_options *options = &own;
     enum lmq_activations activations = LMQ_ACTIVATIONS_Q16;
     enum lmq_row_type kv_type;
 
     *out = NULL;
-    if (options == NULL)
-        options = &no_options;
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_session_options, &own, given, err);
+    if (status != LMQ_OK)
+        return status;
     size_t context = options->context != 0
                          ? options->context
                          : lmq_size_min(model->hparams.context,
@@ -109,8 +113,8 @@ lmq_session_new(const struct lmq_model *model,
     if (context > LMQ_MAX_CONTEXT)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a context of %zu positions is too large", context);
-    enum lmq_status status = lmq_activations_parse(
-        model, options->activations, &activations, err);
+    status = lmq_activations_parse(model, options->activations, &activations,
+                                   err);
     if (status == LMQ_OK)
         status = lmq_kv_parse(options->kv, &kv_type, err);
     if (status != LMQ_OK)

@@ -427,7 +427,8 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
     struct diff diff = {.a = a, .b = b, .progress = progress};
     json_t *json = json_object();
 
-    *report = NULL;
+    if (report != NULL)
+        *report = NULL;
     for (size_t i = 0; i < a->n_tensors; i++)
         diff.n_total += a->tensors[i].n_elements;
     lmq_put(&json, "a", lmq_json_text(a->path));

@@ -91,7 +91,7 @@ lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
         .corpus = &job->corpus,
         .n_windows = n_windows,
         .memory = job->memory,
-        .threads = job->options->threads,
+        .threads = job->session.threads,
         .skips_checksums = job->options->skips_checksums != 0,
     };
 

@@ -12,6 +12,7 @@
 
 struct lmq_job {
     const struct lmq_validate_options *options;
+    struct lmq_session_options session; /* theirs */
     const struct lmq_progress *progress;
     struct lmq_checkpoint *reference_file, *judged_file;
     struct lmq_model *reference, *judged;

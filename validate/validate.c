@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
@@ -27,8 +28,8 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_validate_options *o = job->options;
     size_t context =
-        o->context != 0
-            ? o->context
+        job->session.context != 0
+            ? job->session.context
             : lmq_size_min(DEFAULT_CONTEXT,
                            job->reference_file->hparams.context);
     bool is_second_half =
@@ -38,9 +39,13 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
     for (size_t i = 0; i < o->n_gates && status == LMQ_OK; i++)
         status = lmq_metrics_check_gate(o->gates[i], err);
     if (status == LMQ_OK)
-        status = lmq_kv_parse(o->kv, &job->kv_type, err);
+        status = lmq_kv_parse(job->session.kv, &job->kv_type, err);
     if (status != LMQ_OK)
         return status;
+    if (job->session.batch != 0 || job->session.all_logits != 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "a validation computes whole windows: .batch and "
+                        ".all_logits have no meaning for it");
     if (o->score != NULL && !is_second_half && strcmp(o->score, "all") != 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "the score is '%s', expected all or second-half",
@@ -259,7 +264,7 @@ check_memory(const struct lmq_job *job, struct lmq_error *err)
         .corpus = &job->corpus,
         .n_windows = job->corpus.n_windows,
         .memory = job->memory,
-        .threads = job->options->threads,
+        .threads = job->session.threads,
     };
 
     return lmq_lockstep_batch(&lockstep, err) == 0 ? LMQ_ERR_NOMEM : LMQ_OK;
@@ -276,7 +281,7 @@ set_up(struct lmq_job *job, struct lmq_error *err)
     if (status == LMQ_OK)
         status = lmq_model_open_lazily(job->judged_file, &job->judged, err);
     if (status == LMQ_OK)
-        status = lmq_activations_parse(job->judged, job->options->activations,
+        status = lmq_activations_parse(job->judged, job->session.activations,
                                        &job->activations, err);
     if (status == LMQ_OK)
         status = check_alike(job, err);
@@ -370,22 +375,33 @@ check_page(const struct lmq_job *job, struct lmq_error *err)
 
 enum lmq_status
 lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
-             const struct lmq_validate_options *options,
+             const struct lmq_validate_options *given,
              const struct lmq_progress *progress, struct lmq_report **report,
              int *is_partial, struct lmq_error *err)
 {
+    struct lmq_validate_options own;
+    const struct lmq_validate_options *options = &own;
     struct lmq_job job = {.options = options,
                       .progress = progress,
                       .reference_file = reference,
                       .judged_file = judged,
                       .started = lmq_clock_seconds()};
-    json_t *json = json_object();
     size_t n_broken;
 
-    *report = NULL;
-    *is_partial = 0;
+    if (report != NULL)
+        *report = NULL;
+    if (is_partial != NULL)
+        *is_partial = 0;
     enum lmq_status status =
-        options->page == NULL ? LMQ_OK : check_page(&job, err);
+        LMQ_OPTIONS_TAKE(struct lmq_validate_options, &own, given, err);
+    if (status == LMQ_OK)
+        status = LMQ_OPTIONS_TAKE(struct lmq_session_options, &job.session,
+                                  options->session, err);
+    if (status != LMQ_OK)
+        return status;
+    json_t *json = json_object();
+    if (options->page != NULL)
+        status = check_page(&job, err);
     if (status == LMQ_OK)
         status = set_up(&job, err);
     if (status == LMQ_OK)
@@ -411,8 +427,9 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
                                  job.is_partial ? 0 : options->n_gates,
                                  &n_broken, err);
     if (status == LMQ_OK) {
-        *report = lmq_report_from(json);
-        *is_partial = job.is_partial;
+        status = lmq_report_finish(json, report, err);
+        if (is_partial != NULL)
+            *is_partial = job.is_partial;
     } else {
         json_decref(json);
     }

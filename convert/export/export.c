@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "formats/checkpoint/packed.h"
 #include "formats/describe.h"
@@ -104,15 +105,21 @@ find_exporter(const char *name)
 
 enum lmq_status
 lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
-           const struct lmq_export_options *options,
+           const struct lmq_export_options *given,
            const struct lmq_progress *progress, struct lmq_report **report,
            struct lmq_error *err)
 {
+    struct lmq_export_options own;
+    const struct lmq_export_options *options = &own;
     struct lmq_notes notes = {0};
 
     if (report != NULL)
         *report = NULL;
-    if (options == NULL || options->to == NULL)
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_export_options, &own, given, err);
+    if (status != LMQ_OK)
+        return status;
+    if (options->to == NULL)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "no format to export to is named");
     size_t found = find_exporter(options->to);
     if (found == N_EXPORTERS) {
@@ -124,8 +131,8 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "--shard-size: %s is written as one file",
                         options->to);
-    enum lmq_status status = exporters[found].check(
-        checkpoint, output, options->replaces != 0, err);
+    status = exporters[found].check(checkpoint, output,
+                                    options->replaces != 0, err);
     if (status != LMQ_OK)
         return status;
     json_t *json = json_object();

@@ -123,6 +123,7 @@ struct lmq_checkpoint {
     size_t n_blobs, blobs_capacity;
     char *tokenizer_path; /* of the one that was given, or NULL */
     struct lmq_notes notes; /* of opening it; never of what is done with it */
+    double open_seconds; /* how long it took */
     void *state; /* the format's own */
 };
 

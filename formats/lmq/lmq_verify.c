@@ -372,7 +372,8 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
     struct check check = {.progress = progress};
     struct lmq_error frame;
 
-    *report = NULL;
+    if (report != NULL)
+        *report = NULL;
     enum lmq_status status = lmq_input_open(path, &check.input, err);
     if (status == LMQ_OK)
         status = check_format(check.input, path, err);

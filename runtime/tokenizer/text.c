@@ -267,7 +267,9 @@ add_text(json_t **json, const char *key, const struct lmq_tokenizer *tokenizer,
         tokenizer, ids, n, LMQ_DECODE_UTF8, &buffer, err);
 
     if (status == LMQ_OK)
-        lmq_put(json, key, json_stringn((const char *)buffer.bytes, buffer.n));
+        lmq_put(json, key,
+                json_stringn(buffer.n == 0 ? "" : (const char *)buffer.bytes,
+                             buffer.n));
     lmq_buffer_free(&buffer);
     return status;
 }
@@ -293,7 +295,8 @@ lmq_generation_report(const struct lmq_tokenizer *tokenizer,
         add_text(&json, "prompt", tokenizer, generation->prompt,
                  generation->n_prompt, err);
 
-    *report = NULL;
+    if (report != NULL)
+        *report = NULL;
     if (status == LMQ_OK)
         status = add_text(&json, "text", tokenizer, generation->made,
                           generation->n_made, err);

@@ -212,7 +212,7 @@ for list in synopsis description; do
     }
 done
 for word in $(sed '/^#/d' "$src/lmquant.h" |
-    grep -oE 'LMQ_(OK|(ERR|REPORT|TEXT)_[A-Z]+)' | sort -u); do
+    grep -oE 'LMQ_(OK|(ERR|KIND|REPORT|TEXT)_[A-Z]+)' | sort -u); do
     grep -qE "^\.(It )?Dv $word( |$)" "$man/liblmquant.3" ||
         fail "liblmquant.3 does not explain $word"
 done
@@ -229,12 +229,41 @@ test -s "$work/wrong" &&
     fail "liblmquant.3 shows another structure than lmquant.h:" \
         "$(cat "$work/wrong")"
 
-# The example: as the page prints it, compiled as C11 without warnings. It
-# samples as "lmquant run" does.
+# The example, as the page prints it, is C99 and C++17 without warnings; then
+# it samples as "lmquant run" does.
 sed -n '/^#include <stdio.h>/,/^\.Ed/p' "$man/liblmquant.3" |
     sed '/^\.Ed/d; s/\\e/\\/g' >"$work/example.c"
 CC=${CC:-$(sed -n 's/^CC = //p' "$build/Makefile" 2>/dev/null)}
 flags=$(sed -n 's/^EXTRA_FLAGS = //p' "$build/Makefile" 2>/dev/null)
+# What the page says of options, in the words of both languages.
+cat >"$work/header.c" <<'EOF'
+#include <lmquant.h>
+int
+main(void)
+{
+    struct lmq_session_options session =
+        LMQ_OPTIONS(struct lmq_session_options);
+    struct lmq_validate_options validate =
+        LMQ_OPTIONS(struct lmq_validate_options);
+    validate.session = &session;
+    return validate.size != sizeof(validate) ||
+           session.size != sizeof(session) || validate.n_texts != 0 ||
+           validate.session->kv != 0;
+}
+EOF
+compiles() { # COMPILER... STANDARD
+    if has $1; then
+        "$@" -Wall -Wextra -Wpedantic -Werror -I"$src" -c -o "$work/object" \
+            "$work/$program.c" >"$work/cc" 2>&1 ||
+            fail "$program.c of liblmquant(3): $*: $(cat "$work/cc")"
+    else
+        skip "$program.c of liblmquant(3): no $1"
+    fi
+}
+for program in header example; do
+    compiles ${CC:-cc} -std=c99
+    compiles ${CXX:-c++} -x c++ -std=c++17
+done
 if ! has ${CC:-cc}; then
     skip "the example of liblmquant(3): no compiler"
 elif ! test -f "$build/liblmquant.la"; then

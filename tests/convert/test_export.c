@@ -271,8 +271,9 @@ drift(const char *reference, const char *judged)
 {
     const char *texts[] = {source_path("data/fable/held-out-b.txt")};
     const struct lmq_validate_options options = {
-        .texts = texts, .n_texts = 1, .max_tokens = 600, .context = 128,
-        .activations = "f32"};
+        .texts = texts, .n_texts = 1, .max_tokens = 600,
+        .session = &(struct lmq_session_options){.context = 128,
+                                                 .activations = "f32"}};
     const struct lmq_open_options open = {
         .tokenizer = source_path("data/fable/tokenizer.bin")};
     struct lmq_checkpoint *a, *b;

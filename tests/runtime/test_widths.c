@@ -68,13 +68,16 @@ static void
 validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
          const char *kv, const char *activations, int has_attribution)
 {
+    const struct lmq_session_options session = {
+        .context = TOKENS / 2,
+        .kv = kv,
+        .activations = activations,
+        .threads = 1,
+    };
     const struct lmq_validate_options options = {
         .tokens = in_folder("tokens"),
-        .context = TOKENS / 2,
-        .activations = activations,
-        .kv = kv,
+        .session = &session,
         .has_attribution = has_attribution,
-        .threads = 1,
     };
     struct lmq_report *report;
     struct lmq_error err;

@@ -84,8 +84,12 @@ quantize(const char *from, const char *name)
 struct lmq_validate_options
 usual_options(const char *const *texts)
 {
-    return (struct lmq_validate_options){
-        .texts = texts, .n_texts = 1, .context = CONTEXT, .max_tokens = 1500};
+    static const struct lmq_session_options session = {.context = CONTEXT};
+
+    return (struct lmq_validate_options){.texts = texts,
+                                         .n_texts = 1,
+                                         .session = &session,
+                                         .max_tokens = 1500};
 }
 
 char *

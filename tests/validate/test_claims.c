@@ -277,7 +277,8 @@ validate(const char *path_a, const char *path_b, const char *kv,
 {
     static const unsigned char ids[] = {1, 0, 2, 0, 5, 0, 7, 0, 9, 0, 8, 0};
     const struct lmq_validate_options options = {
-        .tokens = in_folder("ids"), .kv = kv, .threads = 1};
+        .tokens = in_folder("ids"),
+        .session = &(struct lmq_session_options){.kv = kv, .threads = 1}};
     struct lmq_checkpoint *a = open_checkpoint(path_a);
     struct lmq_checkpoint *b = open_checkpoint(path_b);
     struct lmq_report *report;
@@ -373,7 +374,8 @@ work_on(int what, struct lmq_checkpoint *checkpoint,
     static const char *const formats[] = {"gguf", "llama2c", "safetensors"};
     const struct lmq_export_options export = {.to = formats[what % 3]};
     const struct lmq_validate_options validation = {
-        .tokens = in_folder("ids"), .threads = 1};
+        .tokens = in_folder("ids"),
+        .session = &(struct lmq_session_options){.threads = 1}};
     struct lmq_checkpoint *other;
     struct lmq_report *report = NULL;
     int is_partial;

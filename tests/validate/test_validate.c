@@ -170,9 +170,10 @@ START_TEST(int8_by_default_is_still_the_same_model)
 {
     const char *text = fable("held-out-a.txt");
     const char *judged = quantize(fable(""), "fable.lmq");
+    const struct lmq_session_options session = {.context = 256};
     struct lmq_validate_options options = usual_options(&text);
 
-    options.context = 256;
+    options.session = &session;
     options.splits_documents = 1;
     options.max_tokens = 3000;
     struct lmq_report *report = validate(fable(""), judged, &options);
@@ -193,8 +194,10 @@ START_TEST(digits_do_not_depend_on_threads_and_memory)
     char *first = NULL;
 
     for (int threads = 1; threads <= 3; threads++) {
+        const struct lmq_session_options session = {.context = CONTEXT,
+                                                    .threads = threads};
         struct lmq_validate_options options = usual_options(&text);
-        options.threads = threads;
+        options.session = &session;
         options.memory = threads == 3 ? 8u << 20 : 0;
         struct lmq_report *report = validate(fable(""), judged, &options);
         char *text_out;

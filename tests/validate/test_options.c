@@ -1,0 +1,209 @@
+/*
+ * test_options.c - structures of options from older and newer headers, and
+ * reports that nobody wants.
+ */
+#include "config.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "tests/build/suite.h"
+
+/* A structure after two releases: `late` came with the second. */
+struct grown {
+    size_t size;
+    uint64_t early, late;
+};
+struct newer {
+    struct grown known;
+    uint64_t unknown;
+};
+#define FIRST offsetof(struct grown, late)
+
+static enum lmq_status
+take(struct grown *own, const void *given, struct lmq_error *err)
+{
+    memset(own, 0xee, sizeof(*own));
+    return lmq_options_take(own, sizeof(*own), FIRST, given, "struct grown",
+                            err);
+}
+
+START_TEST(members_behind_the_given_size_are_defaults)
+{
+    const size_t sizes[] = {0, FIRST, sizeof(struct grown)};
+    struct grown own;
+
+    for (int i = 0; i < 3; i++) {
+        const struct grown given = {sizes[i], 7, 8};
+        ck_assert_int_eq(take(&own, &given, NULL), LMQ_OK);
+        ck_assert_uint_eq(own.size, sizeof(own));
+        ck_assert_uint_eq(own.early, 7);
+        ck_assert_uint_eq(own.late, i == 2 ? 8 : 0);
+    }
+    ck_assert_int_eq(take(&own, NULL, NULL), LMQ_OK);
+    ck_assert_uint_eq(own.early + own.late, 0);
+}
+END_TEST
+
+START_TEST(what_is_set_and_not_known_is_refused)
+{
+    struct newer given = {{sizeof(given), 7, 8}, 0};
+    struct grown own;
+    struct lmq_error err;
+
+    ck_assert_int_eq(take(&own, &given, &err), LMQ_OK);
+    ck_assert_uint_eq(own.late, 8);
+    given.unknown = (uint64_t)1 << 63;
+    ck_assert_int_eq(take(&own, &given, &err), LMQ_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(err.message, "struct grown has "));
+}
+END_TEST
+
+START_TEST(a_size_that_none_can_have_is_refused)
+{
+    const size_t sizes[] = {1, sizeof(size_t) - 1, 5000, SIZE_MAX};
+    struct grown own;
+    struct lmq_error err;
+
+    for (int i = 0; i < 4; i++) {
+        const struct grown given = {sizes[i], 7, 8};
+        ck_assert_int_eq(take(&own, &given, &err), LMQ_ERR_ARG);
+        ck_assert_ptr_nonnull(strstr(err.message, "struct grown"));
+    }
+}
+END_TEST
+
+START_TEST(every_function_looks_at_the_size)
+{
+    const size_t wrong = 3;
+    const char *path = source_path("data/fable/model.safetensors");
+    struct lmq_checkpoint *checkpoint = open_checkpoint(path), *other;
+    struct lmq_session_options session = {.size = wrong};
+    struct lmq_model *model;
+    struct lmq_session *made;
+    struct lmq_sampler *sampler;
+
+    ck_assert_int_eq(lmq_model_open(checkpoint, &model, NULL), LMQ_OK);
+    ck_assert_int_eq(
+        lmq_checkpoint_open(path, &(struct lmq_open_options){.size = wrong},
+                            &other, NULL),
+        LMQ_ERR_ARG);
+    ck_assert_ptr_null(other);
+    ck_assert_int_eq(
+        lmq_convert(checkpoint, in_folder("x"),
+                    &(struct lmq_convert_options){.size = wrong}, NULL, NULL,
+                    NULL),
+        LMQ_ERR_ARG);
+    ck_assert_int_eq(
+        lmq_export(checkpoint, in_folder("x"),
+                   &(struct lmq_export_options){.size = wrong, .to = "gguf"},
+                   NULL, NULL, NULL),
+        LMQ_ERR_ARG);
+    ck_assert_int_eq(
+        lmq_inspect(checkpoint, &(struct lmq_inspect_options){.size = wrong},
+                    NULL, NULL),
+        LMQ_ERR_ARG);
+    ck_assert_int_eq(lmq_session_new(model, &session, &made, NULL),
+                     LMQ_ERR_ARG);
+    ck_assert_int_eq(
+        lmq_sampler_new(&(struct lmq_sampler_options){.size = wrong}, 5,
+                        &sampler, NULL),
+        LMQ_ERR_ARG);
+    ck_assert_int_eq(
+        lmq_bench(checkpoint, &(struct lmq_bench_options){.session = &session},
+                  NULL, NULL, NULL),
+        LMQ_ERR_ARG);
+    ck_assert_int_eq(
+        lmq_validate(checkpoint, checkpoint,
+                     &(struct lmq_validate_options){.session = &session}, NULL,
+                     NULL, NULL, NULL),
+        LMQ_ERR_ARG);
+    lmq_model_close(model);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+START_TEST(every_report_may_be_null)
+{
+    static const int32_t tokens[] = {1, 5, 7};
+    const struct lmq_session_options session = {.context = 16, .threads = 1};
+    const struct lmq_generation generation = {
+        .prompt = tokens, .n_prompt = 3, .made = tokens, .n_made = 1};
+    const char *text = source_path("data/fable/held-out-b.txt");
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(source_path("data/fable"));
+    struct lmq_tokenizer *tokenizer;
+
+    ck_assert_int_eq(
+        lmq_tokenizer_from_checkpoint(checkpoint, &tokenizer, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("x.lmq"), NULL, NULL,
+                                 NULL, NULL),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_export(checkpoint, in_folder("x.gguf"),
+                                &(struct lmq_export_options){.to = "gguf"},
+                                NULL, NULL, NULL),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_inspect(checkpoint, NULL, NULL, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_verify(in_folder("x.lmq"), 1, NULL, NULL, NULL),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_verify(text, 1, NULL, NULL, NULL), LMQ_ERR_FORMAT);
+    ck_assert_int_eq(lmq_diff(checkpoint, checkpoint, 1, NULL, NULL, NULL),
+                     LMQ_OK);
+    ck_assert_int_eq(
+        lmq_generation_report(tokenizer, &generation, NULL, NULL), LMQ_OK);
+    ck_assert_int_eq(
+        lmq_bench(checkpoint,
+                  &(struct lmq_bench_options){.session = &session,
+                                              .n_prefill = 4,
+                                              .n_decode = 2,
+                                              .rounds = 1},
+                  NULL, NULL, NULL),
+        LMQ_OK);
+    ck_assert_int_eq(
+        lmq_validate(checkpoint, checkpoint,
+                     &(struct lmq_validate_options){.session = &session,
+                                                    .texts = &text,
+                                                    .n_texts = 1,
+                                                    .max_tokens = 32},
+                     NULL, NULL, NULL, NULL),
+        LMQ_OK);
+    lmq_tokenizer_close(tokenizer);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+START_TEST(a_missing_number_is_no_null)
+{
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(source_path("data/fable"));
+    struct lmq_report *report;
+
+    ck_assert_int_eq(lmq_inspect(checkpoint, NULL, &report, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_report_kind(report, ""), LMQ_KIND_OBJECT);
+    ck_assert_int_eq(lmq_report_kind(report, "nothing"), LMQ_KIND_NONE);
+    ck_assert_int_eq(lmq_report_kind(NULL, "path"), LMQ_KIND_NONE);
+    ck_assert_int_eq(lmq_report_kind(report, "path"), LMQ_KIND_STRING);
+    ck_assert_int_eq(lmq_report_kind(report, "packed"), LMQ_KIND_NULL);
+    ck_assert_int_eq(lmq_report_kind(report, "notes"), LMQ_KIND_ARRAY);
+    ck_assert_int_eq(lmq_report_kind(report, "model.n_layers"),
+                     LMQ_KIND_NUMBER);
+    lmq_report_free(report);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *tests[] = {
+        members_behind_the_given_size_are_defaults,
+        what_is_set_and_not_known_is_refused,
+        a_size_that_none_can_have_is_refused,
+        every_function_looks_at_the_size,
+        every_report_may_be_null,
+        a_missing_number_is_no_null,
+    };
+
+    return RUN_SUITE("options", tests);
+}
