@@ -71,6 +71,25 @@ shorten(char *dst, size_t dst_size, const char *plain)
     snprintf(dst, dst_size, "%.*s...%s", (int)head, plain, plain + tail);
 }
 
+/* The first option of a message, ".scales" after a blank or at the beginning.
+ * Only what the format has itself counts, or begins with: names from files may
+ * look like one. */
+static void
+find_option(struct lmq_error *err, const char *format, const char *raw)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    const char *at = format[0] == '.' ? raw : format;
+    size_t n = 0;
+
+    for (; *at != '\0' && n == 0; at++)
+        if (*at == '.' && (at == format || at == raw || at[-1] == ' '))
+            n = strspn(at + 1, letters);
+    if (n >= sizeof(err->option))
+        n = 0;
+    memcpy(err->option, at, n);
+    err->option[n] = '\0';
+}
+
 static void
 format_message(struct lmq_error *err, enum lmq_status status, uint64_t offset,
                const char *suffix, const char *format, va_list args)
@@ -85,6 +104,7 @@ format_message(struct lmq_error *err, enum lmq_status status, uint64_t offset,
     err->offset = offset;
     err->path[0] = '\0';
     err->hint[0] = '\0';
+    find_option(err, format, raw);
     lmq_printable(plain, sizeof(plain), raw);
     shorten(err->message, sizeof(err->message), plain);
 }

@@ -3,6 +3,9 @@
  *
  * The place that knows fills in `err` once and returns the status; everybody
  * above passes the status on. `err` may be NULL everywhere.
+ *
+ * Messages and hints name the members of options as C does, ".scales": the
+ * command line makes its own "--scales" of that (cli/flags.c).
  */
 #ifndef LMQ_BASE_ERROR_H
 #define LMQ_BASE_ERROR_H

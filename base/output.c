@@ -280,7 +280,7 @@ check_target(const struct lmq_output *output, struct lmq_error *err)
     }
     if (!output->replace) {
         lmq_fail(err, LMQ_ERR_IO, 0, "exists already");
-        lmq_hint(err, "-f (--force) replaces it");
+        lmq_hint(err, ".replaces replaces it");
         return LMQ_ERR_IO;
     }
     if (is_held_by_folder(output, &info))

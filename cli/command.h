@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "lmquant.h"
 
@@ -136,6 +137,9 @@ bool check_output_name(const char *output, const char *written);
 
 /* ---- Messages (messages.c; remarks: terminal.c) ---- */
 
+/* A text of the library with the options of the command line in place of
+ * members of structures: "--scales" for ".scales" (flags.c). */
+void print_flags(FILE *to, const char *text);
 /* "lmquant: FILE: what is wrong", then the hint; returns the exit code. */
 int report_error(const struct lmq_error *err);
 /* "lmquant: ..." of a file that the library has not seen. */

@@ -70,10 +70,14 @@ escape_text(const char *text, int most)
 int
 report_error(const struct lmq_error *err)
 {
-    fprintf(stderr, "lmquant: %s%s%s\n", err->path,
-            err->path[0] == '\0' ? "" : ": ", err->message);
-    if (err->hint[0] != '\0')
-        fprintf(stderr, "hint: %s\n", err->hint);
+    fprintf(stderr, "lmquant: %s%s", err->path,
+            err->path[0] == '\0' ? "" : ": ");
+    print_flags(stderr, err->message);
+    if (err->hint[0] != '\0') {
+        fputs("\nhint: ", stderr);
+        print_flags(stderr, err->hint);
+    }
+    putc('\n', stderr);
     switch (err->status) {
     case LMQ_ERR_ARG:
         return EXIT_USAGE;

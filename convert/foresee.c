@@ -53,7 +53,7 @@ check_kind(const struct lmq_checkpoint *checkpoint, bool is_forced,
     }
     if (checkpoint->tokenizer_path != NULL && !is_forced) {
         lmq_fail(err, status, 0, "%s", why.message);
-        lmq_hint(err, "--tokenizer names a tokenizer.json, a SentencePiece or "
+        lmq_hint(err, ".tokenizer names a tokenizer.json, a SentencePiece or "
                       "tiktoken model, a GGUF, or a tokenizer.bin");
         lmq_error_in(err, checkpoint->tokenizer_path);
         return status;
@@ -75,8 +75,8 @@ check_size(const struct lmq_checkpoint *checkpoint, size_t n_tokens,
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
                  "the tokenizer has %zu tokens, the model only %zu", n_tokens,
                  n_rows);
-        lmq_hint(err, "--tokenizer FILE names the right one; "
-                      "--force-tokenizer keeps this one");
+        lmq_hint(err, ".tokenizer FILE names the right one; "
+                      ".forces_tokenizer keeps this one");
         lmq_error_in(err, checkpoint->tokenizer_path != NULL
                               ? checkpoint->tokenizer_path
                               : checkpoint->path);

@@ -273,7 +273,7 @@ fail_nonfinite(const struct lmq_plan *plan, const struct piece *piece,
              "tensor '%s': NaN or infinity at element %" PRIu64
              " (row %" PRIu64 ", column %" PRIu64 ")",
              source->stored_name, at, at / n_cols, at % n_cols);
-    lmq_hint(err, "--on-nonfinite=zero puts 0 in its place; but find out "
+    lmq_hint(err, ".on_nonfinite=zero puts 0 in its place; but find out "
                   "where it comes from");
     return LMQ_ERR_NONFINITE;
 }

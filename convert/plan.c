@@ -41,7 +41,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         {"layout", options->layout, lmq_layout_names,
          LMQ_LAYOUT_TILES},
         {"tie", options->tie, ties, true},
-        {"on-nonfinite", options->on_nonfinite, nonfinite, false},
+        {"on_nonfinite", options->on_nonfinite, nonfinite, false},
     };
     int chosen[5];
     char list[64];
@@ -52,7 +52,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
             lmq_names_find(choices[i].names, choices[i].text);
         if (name == NULL && choices[i].text != NULL)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "--%s is '%s', expected %s", choices[i].option,
+                            ".%s is '%s', expected %s", choices[i].option,
                             choices[i].text,
                             lmq_names_list(choices[i].names, "'", list,
                                            sizeof(list)));
@@ -71,7 +71,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
     };
     if (!lmq_group_size_is_valid(settings->quant.group_size))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "--group-size is %u, expected 32, 64, 128 or 256",
+                        ".group_size is %u, expected 32, 64, 128 or 256",
                         options->group_size);
     return LMQ_OK;
 }

@@ -309,7 +309,7 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
         if (one == NULL) {
             lmq_fail(err, LMQ_ERR_ARG, 0, "has no tensor '%s'",
                      options->tensor);
-            lmq_hint(err, "inspect --tensors lists their names");
+            lmq_hint(err, "inspect .has_tensors lists their names");
             lmq_error_in(err, checkpoint->path);
             return LMQ_ERR_ARG;
         }

@@ -65,7 +65,7 @@ static const struct {
     {"<html", 5, "is a web page, not a checkpoint",
      "the download probably failed; fetch the file again"},
     {"GGUF", 4, "is a GGUF file that holds no tensors: a tokenizer, no model",
-     "--tokenizer takes it"},
+     ".tokenizer takes it"},
     {"\x80\x02", 2,
      "is a Python pickle (perhaps of a PyTorch before 1.6), which is not read",
      "load it and torch.save it again with a current PyTorch, or save it as "

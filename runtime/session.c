@@ -82,8 +82,8 @@ make_cache(struct lmq_session *session, enum lmq_row_type type,
                  work->context,
                  1e-9 * model->hparams.n_layers *
                      lmq_kv_bytes(model, type, work->context));
-        lmq_hint(err, "a smaller context (--ctx) or smaller keys and values "
-                      "(--kv f16, q8) need less");
+        lmq_hint(err, "a smaller context (.context) or smaller keys and values "
+                      "(.kv f16, q8) need less");
         return LMQ_ERR_NOMEM;
     }
     return LMQ_OK;
@@ -169,10 +169,10 @@ fail_nonfinite(const struct lmq_session *session, size_t position,
              position, token, where);
     if (session->kv[0].type != LMQ_ROW_F32)
         lmq_hint(err, "keys and values may be too large for their type: "
-                      "--kv=f32 has room for all");
+                      ".kv=f32 has room for all");
     else
         lmq_hint(err, "its weights or its description may be damaged: verify "
-                      "checks a container, inspect --tensor NAME --stats a "
+                      "checks a container, inspect .tensor NAME .has_stats a "
                       "tensor of any");
     lmq_error_in(err, session->model->checkpoint->path);
     return LMQ_ERR_NONFINITE;
@@ -256,7 +256,7 @@ lmq_session_eval(struct lmq_session *session, const int32_t *tokens, size_t n,
         lmq_fail(err, LMQ_ERR_ARG, 0,
                  "%zu tokens do not fit: %zu of %zu positions are free", n,
                  room, session->work.context);
-        lmq_hint(err, "a larger context (--ctx) has more room");
+        lmq_hint(err, "a larger context (.context) has more room");
         return LMQ_ERR_ARG;
     }
     for (size_t i = 0; i < n; i++)

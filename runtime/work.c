@@ -298,7 +298,7 @@ check_sizes(const struct lmq_model *model, size_t batch, size_t context,
              "a context of %zu positions is too large: the model has learned "
              "%zu positions",
              context, model->positions.n_rows);
-    lmq_hint(err, "a smaller context (--ctx) works");
+    lmq_hint(err, "a smaller context (.context) works");
     return LMQ_ERR_ARG;
 }
 

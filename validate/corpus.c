@@ -135,7 +135,7 @@ check_not_empty(const struct lmq_corpus *corpus,
                  : "the text is too short: no token is left to predict in a "
                    "window of %zu",
              protocol->context);
-    lmq_hint(err, "a longer text, or a smaller --ctx");
+    lmq_hint(err, "a longer text, or a smaller .context");
     return LMQ_ERR_FORMAT;
 }
 

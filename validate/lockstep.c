@@ -129,7 +129,7 @@ lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
                  "windows of %.0f tokens through %zu models",
                  1e-6 * (double)in->memory, 1e-6 * (fixed + window), context,
                  in->n_sides);
-        lmq_hint(err, "a larger --memory, or a smaller --ctx");
+        lmq_hint(err, "a larger .memory, or a smaller .context");
         return 0;
     }
     size_t batch = room < MAX_BATCH ? (size_t)room : MAX_BATCH;
@@ -261,10 +261,10 @@ fail_nonfinite(const struct run *run, size_t side, const char *where,
              window->first + first + n - 1);
     if (which->kv_type != LMQ_ROW_F32)
         lmq_hint(err, "keys and values may be too large for their type: "
-                      "--kv=f32 has room for all");
+                      ".kv=f32 has room for all");
     else
         lmq_hint(err, "what is not finite cannot be compared: inspect "
-                      "--tensor NAME --stats looks for it in the weights");
+                      ".tensor NAME .has_stats looks for it in the weights");
     lmq_error_in(err, model->checkpoint->path);
     return LMQ_ERR_NONFINITE;
 }

@@ -65,7 +65,7 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
                         context, job->protocol.stride);
     if (is_second_half && job->protocol.stride != context)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "--score second-half goes without --stride");
+                        ".score second-half goes without .stride");
     return LMQ_OK;
 }
 
@@ -97,10 +97,10 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
         unsigned long layer;
         if (strncmp(gate, "floor.", 6) == 0 && !o->has_floor)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "the gate '%s' goes with --floor", gate);
+                            "the gate '%s' goes with .has_floor", gate);
         if (strncmp(gate, "attribution.", 12) == 0 && !o->has_attribution)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "the gate '%s' goes with --attribute", gate);
+                            "the gate '%s' goes with .has_attribution", gate);
         if (sscanf(gate, "layers.%lu.", &layer) == 1 &&
             layer > job->reference->hparams.n_layers)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
@@ -171,7 +171,7 @@ fail_tokenizers(const struct lmq_job *job, struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
              "its tokenizer differs from the reference's");
-    lmq_hint(err, "the same text would be other tokens; --tokenizer FILE "
+    lmq_hint(err, "the same text would be other tokens; .tokenizer FILE "
                   "gives both the same");
     lmq_error_in(err, job->judged_file->path);
     return LMQ_ERR_FORMAT;

@@ -129,7 +129,7 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
     }
     if (options->shard_size > 0 && !exporters[found].has_shards)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "--shard-size: %s is written as one file",
+                        ".shard_size: %s is written as one file",
                         options->to);
     status = exporters[found].check(checkpoint, output,
                                     options->replaces != 0, err);

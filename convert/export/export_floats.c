@@ -54,7 +54,7 @@ fail_nonfinite(const struct lmq_float_target *target, uint64_t at,
              "tensor '%s': element %" PRIu64 " is %g, which %s cannot hold",
              target->tensor->name, at, (double)value,
              lmq_dtype_name(target->dtype));
-    lmq_hint(err, "--type=f32 can");
+    lmq_hint(err, ".type=f32 can");
     return LMQ_ERR_NONFINITE;
 }
 

@@ -293,7 +293,7 @@ write_piece(void *context, size_t slot, void *state, struct lmq_error *err)
                               "tensor '%s': row %" PRIu64
                               " has NaN, infinity or numbers too large for %s",
                               source->stored_name, piece->row + i, type->name);
-            lmq_hint(err, "--type f32 or bf16 has room for larger numbers");
+            lmq_hint(err, ".type f32 or bf16 has room for larger numbers");
         }
     if (status != LMQ_OK)
         return status;

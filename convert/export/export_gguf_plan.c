@@ -507,7 +507,7 @@ check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
                           "GGUF's '%s' has no words for this model: %s",
                           plan->family->gguf.name, difference);
     if (status == LMQ_ERR_UNSUPPORTED)
-        lmq_hint(err, "--to=safetensors can say what this model is");
+        lmq_hint(err, ".to=safetensors can say what this model is");
     lmq_notes_free(&reread.notes);
     if (status == LMQ_OK)
         note_gelu(plan);
@@ -542,7 +542,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                  "GGUF has no name for the architecture '%s'",
                  h->architecture);
-        lmq_hint(err, "--to=safetensors can say what this model is");
+        lmq_hint(err, ".to=safetensors can say what this model is");
         return LMQ_ERR_UNSUPPORTED;
     }
     plan->written = *h;

@@ -480,7 +480,7 @@ find_words(struct vocab *v, struct lmq_error *err)
              "GGUF has no words for this tokenizer (%s%s)",
              lmq_tokenizer_kind(v->t),
              drops ? ", which drops extra spaces" : "");
-    lmq_hint(err, "--tokenizer gives another file of the same tokenizer, for "
+    lmq_hint(err, ".tokenizer gives another file of the same tokenizer, for "
                   "example a GGUF with its vocabulary");
     return LMQ_ERR_UNSUPPORTED;
 }

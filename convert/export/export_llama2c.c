@@ -119,7 +119,7 @@ refuse(const struct lmq_field *field, const struct lmq_hparams *h,
                  is_known ? ", it computes with " : ", which it does not know",
                  is_known ? should : "");
     if (status == LMQ_ERR_UNSUPPORTED)
-        lmq_hint(err, "--to=safetensors or --to=gguf can say what this model "
+        lmq_hint(err, ".to=safetensors or .to=gguf can say what this model "
                       "is");
     free(is);
     free(should);
@@ -550,7 +550,7 @@ lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
 
     if (options->type != NULL)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "--type: llama2c is int8, there is no type to choose");
+                        ".type: llama2c is int8, there is no type to choose");
     enum lmq_status status = plan(&export, err);
     if (status == LMQ_OK)
         status = lmq_vocab_file_prepare(checkpoint, output, &vocab, notes,

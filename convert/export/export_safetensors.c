@@ -102,7 +102,7 @@ choose_type(struct export *export, struct lmq_error *err)
             return LMQ_OK;
         }
     return lmq_fail(err, LMQ_ERR_ARG, 0,
-                    "--type is '%s', expected 'f32', 'f16' or 'bf16'", name);
+                    ".type is '%s', expected 'f32', 'f16' or 'bf16'", name);
 }
 
 static enum lmq_status
@@ -396,7 +396,7 @@ check_empty(const char *folder, struct lmq_error *err)
                    strcmp(entry->d_name, "..") == 0;
     if (!is_empty) {
         status = lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not empty");
-        lmq_hint(err, "-f (--force) replaces the files of a model in it");
+        lmq_hint(err, ".replaces replaces the files of a model in it");
     } else if (errno != 0) {
         status = lmq_fail_errno(err, "cannot list the folder");
     }

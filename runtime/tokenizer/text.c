@@ -41,7 +41,7 @@ lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
     *tokenizer = NULL;
     if (checkpoint->n_blobs == 0) {
         status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no tokenizer");
-        lmq_hint(err, "--tokenizer FILE names one");
+        lmq_hint(err, ".tokenizer FILE names one");
     } else {
         status = lmq_tokenizer_open(checkpoint->blobs, checkpoint->n_blobs,
                                     tokenizer, err);
@@ -52,7 +52,7 @@ lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
                           "the tokenizer has %zu tokens, the model only %u",
                           lmq_tokenizer_size(*tokenizer),
                           checkpoint->hparams.vocab_size);
-        lmq_hint(err, "this is the tokenizer of another model; --tokenizer "
+        lmq_hint(err, "this is the tokenizer of another model; .tokenizer "
                       "FILE names the right one");
         lmq_tokenizer_close(*tokenizer);
         *tokenizer = NULL;

@@ -124,6 +124,39 @@ START_TEST(every_function_looks_at_the_size)
 }
 END_TEST
 
+START_TEST(a_message_names_the_option)
+{
+    const struct {
+        struct lmq_convert_options options;
+        const char *option, *message;
+    } cases[] = {
+        {{.scales = "x"}, "scales",
+         ".scales is 'x', expected 'f16' or 'f32'"},
+        {{.on_nonfinite = " .tie"}, "on_nonfinite",
+         ".on_nonfinite is ' .tie', expected 'fail' or 'zero'"},
+        {{.group_size = 5}, "group_size",
+         ".group_size is 5, expected 32, 64, 128 or 256"},
+    };
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(source_path("data/fable"));
+    const struct lmq_inspect_options absent = {.tensor = " .tokenizer"};
+    struct lmq_error err;
+
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(lmq_convert(checkpoint, in_folder("x"),
+                                     &cases[i].options, NULL, NULL, &err),
+                         LMQ_ERR_ARG);
+        ck_assert_str_eq(err.message, cases[i].message);
+        ck_assert_str_eq(err.option, cases[i].option);
+    }
+    ck_assert_int_eq(lmq_inspect(checkpoint, &absent, NULL, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_str_eq(err.option, "");
+    ck_assert_str_eq(err.hint, "inspect .has_tensors lists their names");
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 START_TEST(every_report_may_be_null)
 {
     static const int32_t tokens[] = {1, 5, 7};
@@ -201,6 +234,7 @@ main(void)
         what_is_set_and_not_known_is_refused,
         a_size_that_none_can_have_is_refused,
         every_function_looks_at_the_size,
+        a_message_names_the_option,
         every_report_may_be_null,
         a_missing_number_is_no_null,
     };
