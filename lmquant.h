@@ -173,7 +173,8 @@ lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
 LMQ_API void lmq_checkpoint_close(struct lmq_checkpoint *checkpoint);
 
 /*
- * A model is computed from its file where that lies, mapped into memory. If somebody truncates the file meanwhile, the system sends SIGBUS.
+ * A model is computed from its file where that lies, mapped into memory. If
+ * somebody truncates the file meanwhile, the system sends SIGBUS.
  * This tells the path of the library's mapping that an address (si_addr) lies
  * in, NULL if there is none. It may be called by a signal handler. A program
  * that must survive opens with is_copied.
@@ -199,8 +200,8 @@ struct lmq_convert_options {
     int forces_tokenizer;     /* keep one that does not fit */
 };
 
-/* Writes a checkpoint as a .lmq container, whole or not at all. None of the checkpoint's
- * files is ever replaced. A limit of file sizes is an error only where SIGXFSZ
+/* Writes a checkpoint as a .lmq container, whole or not at all. None of
+ * the checkpoint's files is ever replaced. A limit of file sizes is an error only where SIGXFSZ
  * is ignored; else it ends the process. */
 LMQ_API enum lmq_status
 lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
@@ -479,8 +480,8 @@ struct lmq_validate_options {
 /*
  * How far is `judged` from `reference`, which is computed in float32? Both run
  * over the same tokens, layer by layer, within the given memory. *is_partial,
- * or NULL, tells that the progress callback stopped the work and that the report covers
- * what was done until then.
+ * or NULL, tells that the progress callback stopped the work and that the
+ * report covers what was done until then.
  */
 LMQ_API enum lmq_status
 lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,

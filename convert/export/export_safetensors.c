@@ -674,7 +674,8 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
                        struct lmq_notes *notes, struct lmq_error *err)
 {
     struct export export = {.checkpoint = checkpoint, .notes = notes,
-                            .options = options, .folder = output, .is_exact = true};
+                            .options = options, .folder = output,
+                            .is_exact = true};
     enum lmq_status status = choose_type(&export, err);
 
     if (status == LMQ_OK)
