@@ -1,9 +1,14 @@
 # library.sh - what the shell tests share; sourced after `set -u`.
 
-top_builddir=${top_builddir:-.}
-srcdir=${srcdir:-.}
+# Absolute, for scripts that go to a folder of their own.
+top_builddir=$(cd "${top_builddir:-.}" && pwd) || exit 99
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 lmquant=$top_builddir/lmquant
+synth=$top_builddir/tests/build/synth
+is_json=$top_builddir/tests/build/is_json
+in_terminal=$top_builddir/tests/cli/in_terminal
 files=$srcdir/tests/files
+fable=$srcdir/tests/data/fable
 commands="convert validate run inspect verify diff export bench tokenize"
 work=$(mktemp -d "${TMPDIR:-/tmp}/lmquant-test-XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT

@@ -4,8 +4,6 @@
 set -u
 . "${srcdir:-.}/tests/library.sh"
 
-synth=$top_builddir/tests/build/synth
-is_json=$top_builddir/tests/build/is_json
 good=$files/good-folder
 cd "$work" || exit 99
 
@@ -87,7 +85,7 @@ fi
 
 expect 0 "$lmquant" convert "$good" a.lmq
 grep -q tokenizer stderr || fail "convert is silent about a bad tokenizer"
-expect 0 "$lmquant" convert --layout=rows "$srcdir/tests/data/fable" fable.lmq
+expect 0 "$lmquant" convert --layout=rows "$fable" fable.lmq
 [ -s stderr ] && fail "convert speaks without need: $(cat stderr)"
 expect 1 "$lmquant" convert "$good" a.lmq
 says "a.lmq: exists already"
@@ -136,11 +134,11 @@ expect 4 "$lmquant" diff --json --gate 'snr_db>=30' --gate 'max_error<=0' \
 expect 0 "$lmquant" diff --gate 'identical>=1' "$good" "$good"
 
 # Nothing that can be compared is no success.
-expect 3 "$lmquant" diff "$good" "$srcdir/tests/data/fable"
+expect 3 "$lmquant" diff "$good" "$fable"
 says "shares no tensor"
-expect 4 "$lmquant" diff -q --gate 'missing>=0' "$good" "$srcdir/tests/data/fable"
+expect 4 "$lmquant" diff -q --gate 'missing>=0' "$good" "$fable"
 says "shares no tensor"
-expect 3 "$lmquant" diff --json "$good" "$srcdir/tests/data/fable"
+expect 3 "$lmquant" diff --json "$good" "$fable"
 [ "$(json compared identical | tr '\n' ' ')" = "0 false " ] ||
     fail "nothing compared is not told in JSON"
 awk 'length > 80' stdout | grep -q '"name"' && fail "diff is too wide"

@@ -5,7 +5,6 @@
 set -u
 . "${srcdir:-.}/tests/library.sh"
 
-fable=$srcdir/tests/data/fable
 library=$srcdir/tests/library.sh
 cd "$work" || exit 99
 export OMP_NUM_THREADS=1
@@ -100,7 +99,7 @@ says "more/tokenizer.json: the tokenizer has"
 expect 0 "$lmquant" convert --force-tokenizer more more.lmq
 noted "tokens, the model only"
 expect 0 "$lmquant" convert --tokenizer model/tokenizer.json more right.lmq
-expect 0 "$top_builddir/tests/build/synth" --dim 32 --hidden 64 --layers 1 --heads 2 \
+expect 0 "$synth" --dim 32 --hidden 64 --layers 1 --heads 2 \
     --kv-heads 2 --vocab 20000 wide
 expect 0 "$lmquant" convert --tokenizer model/tokenizer.json wide wide.lmq
 noted "has only .* tokens, the model 20000"

@@ -5,7 +5,6 @@
 set -u
 . "${srcdir:-.}/tests/library.sh"
 
-fable=$srcdir/tests/data/fable
 cd "$work" || exit 99
 export OMP_NUM_THREADS=1
 
@@ -84,7 +83,7 @@ rm model/beside.lmq
 # ---- What cannot be written is told before the work ----
 
 # Of 4 GB as a hole, which nobody reads in a second.
-expect 0 "$top_builddir/tests/build/synth" --sparse --dim 4096 --hidden 11008 --layers 4 \
+expect 0 "$synth" --sparse --dim 4096 --hidden 11008 --layers 4 \
     --heads 32 --kv-heads 32 --vocab 32000 big
 ln -s nowhere dangling
 mkdir folder

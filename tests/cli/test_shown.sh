@@ -6,8 +6,6 @@
 set -u
 . "${srcdir:-.}/tests/library.sh"
 
-synth=$top_builddir/tests/build/synth
-fable=$srcdir/tests/data/fable
 export OMP_NUM_THREADS=1
 expect 0 "$lmquant" convert -q "$fable" "$work/fable.lmq"
 fable_lmq=$work/fable.lmq
@@ -66,8 +64,8 @@ for piece in '"\u0085"' '"\u2028"' '"\""' '"\\"' '"\n"' '"\u007f"' \
     shows "$piece"
 done
 expect 0 "$lmquant" tokenize --json "$work/odd.json" "$work/odd"
-[ "$("$top_builddir/tests/build/is_json" tokens.2.id count \
-    < "$work/stdout" | tr '\n' ' ')" = "2 13 " ] || fail "tokenize --json"
+[ "$("$is_json" tokens.2.id count < "$work/stdout" | tr '\n' ' ')" = \
+    "2 13 " ] || fail "tokenize --json"
 
 # ---- run ----
 

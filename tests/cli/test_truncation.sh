@@ -3,20 +3,13 @@
 # and 1, and leaves nothing behind; with --no-mmap it goes on.
 #
 # The file is cut when the command has shown that it computes.
+set -u
+. "${srcdir:-.}/tests/library.sh"
 
-lmquant=${top_builddir-.}/lmquant
-data=${srcdir-.}/tests/data/fable
 # Threads that wait for each other take minutes on a busy machine.
 export OMP_NUM_THREADS=1
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
 
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
-
-"$lmquant" convert -q "$data" "$work/good.lmq" || fail "convert"
+expect 0 "$lmquant" convert -q "$fable" "$work/good.lmq"
 
 # cut WHAT COMMAND...: runs it on $work/cut.lmq, which is cut after a moment,
 # sooner each time until it happens within the work.
@@ -44,7 +37,7 @@ cut() {
 cut run "$lmquant" run -n 400 --temp=1 "$work/cut.lmq" Once
 cut bench "$lmquant" bench -p 200 -n 200 "$work/cut.lmq"
 cut validate "$lmquant" validate -q --attribute "--report=$work/page.html" \
-    "$data" "$work/cut.lmq" "$data/held-out-b.txt"
+    "$fable" "$work/cut.lmq" "$fable/held-out-b.txt"
 [ ! -e "$work/page.html" ] || [ $code -eq 0 ] || fail "validate left a page"
 
 cp "$work/good.lmq" "$work/cut.lmq"
@@ -57,4 +50,4 @@ wait $pid
 code=$?
 [ $code -eq 0 ] || grep -q "shorter\|bytes" "$work/err" ||
     fail "run --no-mmap: exit $code: $(cat "$work/err")"
-exit 0
+finish

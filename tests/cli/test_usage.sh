@@ -6,13 +6,6 @@
 set -u
 . "${srcdir:-.}/tests/library.sh"
 
-case $srcdir in /*) ;; *) srcdir=$(pwd)/$srcdir ;; esac
-case $top_builddir in /*) ;; *) top_builddir=$(pwd)/$top_builddir ;; esac
-lmquant=$top_builddir/lmquant
-in_terminal=$top_builddir/tests/cli/in_terminal
-is_json=$top_builddir/tests/build/is_json
-files=$srcdir/tests/files
-fable=$srcdir/tests/data/fable
 export OMP_NUM_THREADS=1
 cd "$work" || exit 99
 mkdir folder
@@ -362,7 +355,7 @@ grep -q '^damaged: ' stdout || fail "verify -q does not name the damage"
 
 # ---- Terminals ----
 
-expect 0 "$top_builddir/tests/build/synth" --sparse --dim 2048 --hidden 8192 --layers 1 \
+expect 0 "$synth" --sparse --dim 2048 --hidden 8192 --layers 1 \
     --heads 32 --kv-heads 8 --vocab 8000 big
 "$in_terminal" 80 true < /dev/null
 if [ $? -eq 77 ]; then
