@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "tests/build/suite.h"
 #include "tests/runtime/small_vocab.h"
 
