@@ -2,73 +2,161 @@
  * fuzz_section.c - any bytes as the metadata or as an embedded file, deflated
  * or not, of a container that is whole otherwise, checksums and all.
  *
- * The first byte says what the others are.
+ * The first byte says what the others are. Everything stays in memory. Where
+ * neither can be wrong - a file that is not deflated, or one that was deflated
+ * here - the container must open.
  */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
+#include <zlib.h>
 
-#include "base/output.h"
 #include "formats/lmq/lmq.h"
 #include "lmquant.h"
+#include "tests/build/build_checkpoint.h"
 #include "tests/build/read_all.h"
 #include "tests/fuzz/fuzz.h"
 
-static const char empty_metadata[] = "{}";
+enum kind {
+    METADATA,
+    FILE_PLAIN,
+    FILE_STREAM,   /* the bytes are the stream, of any size */
+    FILE_DEFLATED, /* the stream is made of the bytes */
+};
+
+#define N_SECTIONS 3
+#define STREAM_MOST ((size_t)1 << 16)
+
+static size_t
+aligned(size_t n)
+{
+    return (n + LMQ_ALIGN - 1) / LMQ_ALIGN * LMQ_ALIGN;
+}
 
 static void
-write_container(const char *path, const struct lmq_content *contents, size_t n)
+put_section(struct bytes *file, struct lmq_section *section,
+            const unsigned char *bytes, size_t n)
 {
-    struct lmq_layout_plan plan;
-    struct lmq_output *output = NULL;
+    put_zeros(file, aligned(file->n) - file->n);
+    section->stored.offset = file->n;
+    section->stored.size = n;
+    section->stored.crc = lmq_crc32(0, bytes, n);
+    if (!(section->flags & LMQ_SECTION_DEFLATED))
+        section->size = n;
+    put(file, bytes, n);
+}
+
+/* One tensor of zeros: without any, nothing is looked at. */
+static void
+put_tensor(struct bytes *file, struct lmq_record *record)
+{
+    static const unsigned char zeros[LMQ_ALIGN];
+
+    record->values.offset = file->n;
+    record->values.size = sizeof(zeros);
+    record->values.crc = lmq_crc32(0, zeros, sizeof(zeros));
+    put(file, zeros, sizeof(zeros));
+}
+
+/* A whole container around what is given. */
+static void
+put_container(struct bytes *file, const unsigned char *metadata,
+              size_t n_metadata, const unsigned char *embedded,
+              size_t n_embedded, uint64_t raw_size)
+{
+    struct lmq_section sections[N_SECTIONS] = {
+        {.type = LMQ_SECTION_DIRECTORY},
+        {.type = LMQ_SECTION_METADATA},
+        {.type = LMQ_SECTION_FILE, .name = "tokenizer.json"},
+    };
+    struct lmq_superblock superblock = {
+        .major = LMQ_MAJOR, .n_sections = N_SECTIONS};
+    char name[] = "x";
+    struct lmq_record record = {.name = name,
+                                .place = {LMQ_ROLE_OTHER, LMQ_PART_WEIGHT, -1,
+                                          -1},
+                                .dtype = LMQ_DTYPE_F32,
+                                .source_dtype = LMQ_DTYPE_F32,
+                                .n_dims = 1,
+                                .dims = {LMQ_ALIGN / 4},
+                                .alias = LMQ_NO_ALIAS};
+    unsigned char table[N_SECTIONS * LMQ_SECTION_SIZE];
+    unsigned char tail[LMQ_TRAILER_SIZE], *directory = NULL;
+    struct lmq_error err;
+    size_t n_directory;
+
+    if (raw_size > 0) {
+        sections[2].flags = LMQ_SECTION_DEFLATED;
+        sections[2].size = raw_size;
+    }
+    put_zeros(file, LMQ_SUPERBLOCK_SIZE);
+    put_tensor(file, &record);
+    if (lmq_directory_store(&record, 1, &directory, &n_directory, &err) !=
+        LMQ_OK)
+        abort();
+    put_section(file, &sections[0], directory, n_directory);
+    put_section(file, &sections[1], metadata, n_metadata);
+    put_section(file, &sections[2], embedded, n_embedded);
+    free(directory);
+    put_zeros(file, aligned(file->n) - file->n);
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        lmq_section_store(&sections[i], table + i * LMQ_SECTION_SIZE);
+    superblock.table_offset = file->n;
+    superblock.table_crc = lmq_crc32(0, table, sizeof(table));
+    superblock.file_size = file->n + sizeof(table) + sizeof(tail);
+    lmq_superblock_store(&superblock, file->at);
+    lmq_trailer_store(&superblock, tail);
+    put(file, table, sizeof(table));
+    put(file, tail, sizeof(tail));
+}
+
+static void
+look_at(const struct bytes *file, bool must_open)
+{
+    const char *path = fuzz_file(file->at, file->n);
+    struct lmq_tokenizer *tokenizer;
     struct lmq_error err;
 
-    if (lmq_write_plan(NULL, 0, contents, n, &plan, &err) != LMQ_OK ||
-        lmq_output_create(path, plan.file_size, true, NULL, &output, &err) !=
-            LMQ_OK)
-        return;
-    if (lmq_write_frame(output, &plan, NULL, 0, contents, n, &err) == LMQ_OK)
-        lmq_output_commit(output, &err);
-    else
-        lmq_output_abort(output);
+    if (!inspect_all(path) && must_open)
+        abort();
+    if (lmq_tokenizer_from_path(path, NULL, &tokenizer, &err) == LMQ_OK)
+        lmq_tokenizer_close(tokenizer);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-    if (n < 4)
+    static const unsigned char empty_metadata[] = "{}";
+    static unsigned char stream[2 * STREAM_MOST];
+    struct bytes file = {0};
+
+    if (n < 5 || n > STREAM_MOST)
         return 0;
-    struct lmq_content contents[2] = {
-        {.type = LMQ_SECTION_METADATA,
-         .name = "",
-         .bytes = (const unsigned char *)empty_metadata,
-         .size = 2},
-        {.type = LMQ_SECTION_FILE,
-         .name = "tokenizer.json",
-         .bytes = bytes + 4,
-         .size = n - 4},
-    };
-    bool is_metadata = (bytes[0] & 3) == 0;
-    if (is_metadata) {
-        contents[0].bytes = bytes + 4;
-        contents[0].size = n - 4;
-    }
+    enum kind kind = bytes[0] & 3;
     /* A stream that claims any size: 24 bits of it. */
-    contents[1].is_deflated = !is_metadata && (bytes[0] & 3) != 1;
-    contents[1].raw_size = bytes[1] | (size_t)bytes[2] << 8 |
-                           (size_t)bytes[3] << 16;
-    char path[256];
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof(path), "%s/lmquant-fuzz-%ld.lmq",
-             folder == NULL ? "/tmp" : folder, (long)getpid());
-    struct lmq_tokenizer *tokenizer = NULL;
-    struct lmq_error err;
-    write_container(path, contents, is_metadata ? 1 : 2);
-    inspect_all(path);
-    if (lmq_tokenizer_from_path(path, NULL, &tokenizer, &err) == LMQ_OK)
-        lmq_tokenizer_close(tokenizer);
-    unlink(path);
+    uint64_t raw_size =
+        1 + (bytes[1] | (uint64_t)bytes[2] << 8 | (uint64_t)bytes[3] << 16);
+    uLongf n_stream = sizeof(stream);
+    bytes += 4;
+    n -= 4;
+    switch (kind) {
+    case METADATA:
+        put_container(&file, bytes, n, empty_metadata, 2, 0);
+        break;
+    case FILE_PLAIN:
+        put_container(&file, empty_metadata, 2, bytes, n, 0);
+        break;
+    case FILE_STREAM:
+        put_container(&file, empty_metadata, 2, bytes, n, raw_size);
+        break;
+    case FILE_DEFLATED:
+        if (compress2(stream, &n_stream, bytes, (uLong)n, 1) != Z_OK)
+            abort();
+        put_container(&file, empty_metadata, 2, stream, n_stream, n);
+        break;
+    }
+    look_at(&file, kind == FILE_PLAIN || kind == FILE_DEFLATED);
+    bytes_free(&file);
     return 0;
 }
