@@ -1,5 +1,5 @@
 /*
- * export.c - finds the exporter, and makes the report.
+ * export.c - finds the exporter, and begins the report.
  */
 #include "config.h"
 
@@ -11,7 +11,6 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "formats/checkpoint/packed.h"
-#include "formats/describe.h"
 
 static enum lmq_status
 check_file(const struct lmq_checkpoint *checkpoint, const char *path,
@@ -51,46 +50,6 @@ check_source(const struct lmq_checkpoint *checkpoint,
     return status == LMQ_OK ? lmq_checkpoint_verify(
                                   checkpoint, options->threads, progress, err)
                             : status;
-}
-
-/* Elements are read as float32, whatever the exporter makes of them. */
-static void
-tell_of_doubles(const struct lmq_checkpoint *checkpoint, json_t **report,
-                struct lmq_notes *notes)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        n += checkpoint->tensors[i].dtype == LMQ_DTYPE_F64;
-    if (n == 0)
-        return;
-    lmq_notes_add(notes,
-                  "tensors of float64 that were rounded to float32: "
-                  "%zu",
-                  n);
-    lmq_put(report, "is_lossless", json_false());
-}
-
-static void
-add_totals(const struct lmq_checkpoint *checkpoint,
-           const struct lmq_notes *notes, json_t **report)
-{
-    uint64_t n_parameters = 0, input = 0, output = 0;
-    json_t *file;
-    size_t i;
-
-    for (i = 0; i < checkpoint->n_tensors; i++)
-        if (checkpoint->tensors[i].alias_of == NULL)
-            n_parameters += checkpoint->tensors[i].n_elements;
-    for (i = 0; i < checkpoint->n_files; i++)
-        input += lmq_input_size(checkpoint->files[i]);
-    json_array_foreach(json_object_get(*report, "files"), i, file)
-        output +=
-            (uint64_t)json_integer_value(json_object_get(file, "bytes"));
-    lmq_put(report, "parameters", lmq_json_size(n_parameters));
-    lmq_put(report, "input_bytes", lmq_json_size(input));
-    lmq_put(report, "output_bytes", lmq_json_size(output));
-    lmq_put(report, "notes", lmq_describe_notes(checkpoint, notes));
 }
 
 static size_t
@@ -144,18 +103,12 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK)
         status = exporters[found].export(checkpoint, output, options, progress,
                                          &json, &notes, err);
-    if (status != LMQ_OK) {
-        if (status != LMQ_ERR_ARG) /* that is about the options */
-            lmq_error_in(err, checkpoint->path);
-        json_decref(json);
-        lmq_notes_free(&notes);
-        return status;
-    }
-    tell_of_doubles(checkpoint, &json, &notes);
-    add_totals(checkpoint, &notes, &json);
     lmq_notes_free(&notes);
-    if (report != NULL)
-        return lmq_report_finish(json, report, err);
-    json_decref(json);
-    return LMQ_OK;
+    if (status != LMQ_OK && status != LMQ_ERR_ARG) /* about the options */
+        lmq_error_in(err, checkpoint->path);
+    if (status == LMQ_OK && report != NULL)
+        *report = lmq_report_from(json);
+    else
+        json_decref(json);
+    return status;
 }

@@ -1,5 +1,5 @@
 /*
- * export_files.c - the list of files that an export has written.
+ * export_files.c - how an export ends: with its report, and then its files.
  */
 #include "config.h"
 
@@ -7,7 +7,9 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/report.h"
+#include "formats/describe.h"
 
 void
 lmq_export_add_file(json_t **report, const char *path, uint64_t size)
@@ -22,4 +24,61 @@ lmq_export_add_file(json_t **report, const char *path, uint64_t size)
     lmq_put(&file, "bytes", lmq_json_size(size));
     lmq_append(&files, file);
     lmq_put(report, "files", files);
+}
+
+/* Elements are read as float32, whatever the exporter makes of them. */
+static void
+tell_of_doubles(const struct lmq_checkpoint *checkpoint, json_t **report,
+                struct lmq_notes *notes)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        n += checkpoint->tensors[i].dtype == LMQ_DTYPE_F64;
+    if (n == 0)
+        return;
+    lmq_notes_add(notes,
+                  "tensors of float64 that were rounded to float32: "
+                  "%zu",
+                  n);
+    lmq_put(report, "is_lossless", json_false());
+}
+
+static void
+add_totals(const struct lmq_checkpoint *checkpoint,
+           const struct lmq_notes *notes, json_t **report)
+{
+    uint64_t n_parameters = 0, input = 0, output = 0;
+    json_t *file;
+    size_t i;
+
+    for (i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].alias_of == NULL)
+            n_parameters += checkpoint->tensors[i].n_elements;
+    for (i = 0; i < checkpoint->n_files; i++)
+        input += lmq_input_size(checkpoint->files[i]);
+    json_array_foreach(json_object_get(*report, "files"), i, file)
+        output +=
+            (uint64_t)json_integer_value(json_object_get(file, "bytes"));
+    lmq_put(report, "parameters", lmq_json_size(n_parameters));
+    lmq_put(report, "input_bytes", lmq_json_size(input));
+    lmq_put(report, "output_bytes", lmq_json_size(output));
+    lmq_put(report, "notes", lmq_describe_notes(checkpoint, notes));
+}
+
+enum lmq_status
+lmq_export_commit(const struct lmq_checkpoint *checkpoint, json_t **report,
+                  struct lmq_notes *notes, struct lmq_output *const *outputs,
+                  size_t n, struct lmq_error *err)
+{
+    tell_of_doubles(checkpoint, report, notes);
+    add_totals(checkpoint, notes, report);
+    enum lmq_status status = *report == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : lmq_checkpoint_unchanged(checkpoint, err);
+    if (status == LMQ_OK)
+        return lmq_output_commit_all(outputs, n, err);
+    for (size_t i = 0; i < n; i++)
+        lmq_output_abort(outputs[i]);
+    return status;
 }

@@ -148,7 +148,7 @@ static enum lmq_status
 write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
            const char *path, const struct lmq_export_options *options,
            const struct lmq_progress *progress, json_t **report,
-           struct lmq_error *err)
+           struct lmq_notes *notes, struct lmq_error *err)
 {
     struct lmq_output *output;
     uint64_t data_at, size;
@@ -165,16 +165,13 @@ write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
     if (status == LMQ_OK)
         status = lmq_gguf_write_data(plan, output, data_at, options->threads,
                                      progress, err);
-    if (status == LMQ_OK)
-        status = lmq_checkpoint_unchanged(plan->checkpoint, err);
     if (status != LMQ_OK) {
         lmq_output_abort(output);
         return status;
     }
-    status = lmq_output_commit(output, err);
-    if (status == LMQ_OK)
-        lmq_export_add_file(report, path, size);
-    return status;
+    lmq_export_add_file(report, path, size);
+    report_tensors(plan, report);
+    return lmq_export_commit(plan->checkpoint, report, notes, &output, 1, err);
 }
 
 enum lmq_status
@@ -194,9 +191,7 @@ lmq_export_gguf(struct lmq_checkpoint *checkpoint, const char *output,
         status = build_front(plan, &front, err);
     if (status == LMQ_OK)
         status = write_file(plan, &front, output, options, progress, report,
-                            err);
-    if (status == LMQ_OK)
-        report_tensors(plan, report);
+                            notes, err);
     lmq_gguf_build_free(&front);
     lmq_gguf_plan_free(plan);
     free(plan);

@@ -523,10 +523,23 @@ add_notes(const struct export *export)
                       "model with another or none");
 }
 
+static void
+make_report(const struct export *export, const char *output,
+            const struct lmq_vocab_file *vocab, json_t **report)
+{
+    lmq_export_add_file(report, output, export->size);
+    if (vocab->path != NULL)
+        lmq_export_add_file(report, vocab->path, vocab->bytes.n);
+    add_notes(export);
+    lmq_put(report, "type", json_string("q8"));
+    lmq_put(report, "group_size", json_integer(export->group));
+    lmq_put(report, "is_lossless", json_boolean(export->n_quantized == 0));
+}
+
 /* Both files or none; the model comes last: then all is there. */
 static enum lmq_status
 commit(struct export *export, const struct lmq_vocab_file *vocab,
-       struct lmq_error *err)
+       json_t **report, struct lmq_error *err)
 {
     struct lmq_output *outputs[2] = {NULL, export->output};
     enum lmq_status status = lmq_vocab_file_write(vocab, &outputs[0], err);
@@ -536,7 +549,8 @@ commit(struct export *export, const struct lmq_vocab_file *vocab,
         return status;
     }
     size_t first = outputs[0] == NULL;
-    return lmq_output_commit_all(outputs + first, 2 - first, err);
+    return lmq_export_commit(export->checkpoint, report, export->notes,
+                             outputs + first, 2 - first, err);
 }
 
 enum lmq_status
@@ -561,20 +575,11 @@ lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
                                    err);
     if (status == LMQ_OK)
         status = write_all(&export, options, progress, err);
-    if (status == LMQ_OK)
-        status = lmq_checkpoint_unchanged(checkpoint, err);
-    if (status == LMQ_OK)
-        status = commit(&export, &vocab, err);
-    else
-        lmq_output_abort(export.output);
     if (status == LMQ_OK) {
-        lmq_export_add_file(report, output, export.size);
-        if (vocab.path != NULL)
-            lmq_export_add_file(report, vocab.path, vocab.bytes.n);
-        add_notes(&export);
-        lmq_put(report, "type", json_string("q8"));
-        lmq_put(report, "group_size", json_integer(export.group));
-        lmq_put(report, "is_lossless", json_boolean(export.n_quantized == 0));
+        make_report(&export, output, &vocab, report);
+        status = commit(&export, &vocab, report, err);
+    } else {
+        lmq_output_abort(export.output);
     }
     lmq_vocab_file_free(&vocab);
     free(export.items);

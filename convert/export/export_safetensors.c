@@ -621,6 +621,19 @@ write_parts(struct export *export, const struct lmq_progress *progress,
     return status == LMQ_OK ? write_entries(export, progress, err) : status;
 }
 
+static void
+make_report(const struct export *export, json_t **report)
+{
+    for (size_t i = 0; i < export->n_parts; i++)
+        lmq_export_add_file(report, export->parts[i].path,
+                            export->parts[i].size);
+    lmq_put(report, "type", json_string(export->type->name));
+    lmq_put(report, "is_lossless", json_boolean(export->is_exact));
+    lmq_put(report, "names",
+            json_string(export->words.family != NULL ? "huggingface"
+                                                     : "canonical"));
+}
+
 /* All of them or none. */
 static enum lmq_status
 commit_parts(struct export *export, json_t **report, struct lmq_error *err)
@@ -639,14 +652,12 @@ commit_parts(struct export *export, json_t **report, struct lmq_error *err)
         export->parts[i].output = NULL;
     }
     if (status == LMQ_OK)
-        status = lmq_output_commit_all(outputs, n, err);
+        status = lmq_export_commit(export->checkpoint, report, export->notes,
+                                   outputs, n, err);
     else
         while (n > 0)
             lmq_output_abort(outputs[--n]);
     free(outputs);
-    for (size_t i = 0; i < export->n_parts && status == LMQ_OK; i++)
-        lmq_export_add_file(report, export->parts[i].path,
-                            export->parts[i].size);
     return status;
 }
 
@@ -693,17 +704,9 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
         status = note_leftovers(&export, err);
     if (status == LMQ_OK)
         status = write_parts(&export, progress, err);
-    if (status == LMQ_OK)
-        status = lmq_checkpoint_unchanged(checkpoint, err);
-    if (status == LMQ_OK)
-        status = commit_parts(&export, report, err);
     if (status == LMQ_OK) {
-        lmq_put(report, "type", json_string(export.type->name));
-        lmq_put(report, "is_lossless", json_boolean(export.is_exact));
-        lmq_put(report, "names",
-                json_string(export.words.family != NULL
-                                ? "huggingface"
-                                : "canonical"));
+        make_report(&export, report);
+        status = commit_parts(&export, report, err);
     }
     free_export(&export);
     if (status != LMQ_OK && export.is_new_folder)
