@@ -76,7 +76,7 @@ static const struct class {
 enum kind {
     TEXT,     /* what was said before the failure may stay */
     DOCUMENT, /* all or nothing */
-    TIMED     /* a document with figures that differ from run to run */
+    TIMED     /* figures in it, and in files, differ from run to run */
 };
 
 static const struct command {
@@ -101,7 +101,7 @@ static const struct command {
     {"validate", "validate -q --ctx 8 --max-tokens 16 --json --attribute "
      "model m.lmq text", NULL, NULL, TIMED, false},
     {"validate-report", "validate -q -f --ctx 8 --max-tokens 16 --report "
-     "w/out model m.lmq text", NULL, "out", TEXT, true},
+     "w/out model m.lmq text", NULL, "out", TIMED, true},
     {"tokenize", "tokenize --ids model", "the cat and a hen", NULL, TEXT,
      false},
     {"tokenize-json", "tokenize --json m.lmq", "the cat and a hen", NULL,
@@ -183,11 +183,33 @@ hash(uint64_t sum, const void *bytes, size_t n)
     return sum;
 }
 
+/* Figures that differ from run to run become one sign. */
+static void
+mask(struct bytes *text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text->n; i++) {
+        bool is_figure = strchr("0123456789", text->at[i]) != NULL ||
+                         (n > 0 && text->at[n - 1] == '#' &&
+                          strchr(".e+-", text->at[i]) != NULL);
+        if (!is_figure)
+            text->at[n++] = text->at[i];
+        else if (n == 0 || text->at[n - 1] != '#')
+            text->at[n++] = '#';
+    }
+    text->at[n] = '\0';
+    text->n = n;
+}
+
+enum what { HASH, HASH_MASKED, REMOVE };
+
 /* Names and contents of all that is in a folder, in any order; or removes
  * it all. */
 static uint64_t
-walk(const char *folder, bool removes)
+walk(const char *folder, enum what what)
 {
+    bool removes = what == REMOVE;
     uint64_t sum = 0;
     char path[PATH_MAX];
     struct dirent *entry;
@@ -204,7 +226,7 @@ walk(const char *folder, bool removes)
         if (lstat(path, &info) != 0)
             die(path);
         if (S_ISDIR(info.st_mode)) {
-            own += walk(path, removes);
+            own += walk(path, what);
             if (removes && rmdir(path) != 0)
                 die(path);
         } else if (removes) {
@@ -212,6 +234,8 @@ walk(const char *folder, bool removes)
                 die(path);
         } else {
             struct bytes bytes = load(path);
+            if (what == HASH_MASKED)
+                mask(&bytes);
             own = hash(own, bytes.at, bytes.n);
             free(bytes.at);
         }
@@ -221,12 +245,18 @@ walk(const char *folder, bool removes)
     return sum;
 }
 
+static uint64_t
+look_at_outputs(const struct command *command)
+{
+    return walk("w", command->kind == TIMED ? HASH_MASKED : HASH);
+}
+
 static void
 reset(const struct command *command)
 {
     char path[64];
 
-    walk("w", true);
+    walk("w", REMOVE);
     if (command->old == NULL)
         return;
     snprintf(path, sizeof(path), "w/%s", command->old);
@@ -427,30 +457,11 @@ run(const struct command *command, const struct class *class, long at)
     result.is_hit = read(signal_pipe[0], &byte, 1) == 1;
     result.out = load("stdout");
     result.err = load("stderr");
-    result.files = walk("w", false);
+    result.files = look_at_outputs(command);
     return result;
 }
 
 /* ---- Judging ---- */
-
-/* Figures that differ from run to run become one sign. */
-static void
-mask(struct bytes *text)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text->n; i++) {
-        bool is_figure = strchr("0123456789", text->at[i]) != NULL ||
-                         (n > 0 && text->at[n - 1] == '#' &&
-                          strchr(".e+-", text->at[i]) != NULL);
-        if (!is_figure)
-            text->at[n++] = text->at[i];
-        else if (n == 0 || text->at[n - 1] != '#')
-            text->at[n++] = '#';
-    }
-    text->at[n] = '\0';
-    text->n = n;
-}
 
 static bool
 is_equal(const struct result *a, const struct result *b)
@@ -565,7 +576,7 @@ test(const struct command *command, const char *only, bool is_long)
     if (command->input != NULL)
         save("stdin", command->input, strlen(command->input));
     reset(command);
-    uint64_t before = walk("w", false);
+    uint64_t before = look_at_outputs(command);
     struct result good = run(command, NULL, 0);
     reset(command);
     if (good.code != 0) {
@@ -676,7 +687,7 @@ main(int argc, char **argv)
         if (argc > 1 ? strcmp(argv[1], commands[i].name) == 0
                      : is_long || !commands[i].is_long)
             n_failed += !test(&commands[i], argc > 2 ? argv[2] : NULL, is_long);
-    walk(folder, true);
+    walk(folder, REMOVE);
     rmdir(folder);
     if (works)
         return n_failed > 0;
