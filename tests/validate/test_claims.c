@@ -272,18 +272,17 @@ START_TEST(what_is_not_finite_is_no_result)
 END_TEST
 
 static enum lmq_status
-validate(const char *path_a, const char *path_b, const char *kv,
-         struct lmq_error *err)
+validate_with(const char *path_a, const char *path_b,
+              const struct lmq_validate_options *given, struct lmq_error *err)
 {
     static const unsigned char ids[] = {1, 0, 2, 0, 5, 0, 7, 0, 9, 0, 8, 0};
-    const struct lmq_validate_options options = {
-        .tokens = in_folder("ids"),
-        .session = &(struct lmq_session_options){.kv = kv, .threads = 1}};
+    struct lmq_validate_options options = *given;
     struct lmq_checkpoint *a = open_checkpoint(path_a);
     struct lmq_checkpoint *b = open_checkpoint(path_b);
     struct lmq_report *report;
     int is_partial;
 
+    options.tokens = in_folder("ids");
     write_file(in_folder("ids"), ids, sizeof(ids));
     enum lmq_status status =
         lmq_validate(a, b, &options, NULL, &report, &is_partial, err);
@@ -294,6 +293,16 @@ validate(const char *path_a, const char *path_b, const char *kv,
     lmq_checkpoint_close(a);
     lmq_checkpoint_close(b);
     return status;
+}
+
+static enum lmq_status
+validate(const char *path_a, const char *path_b, const char *kv,
+         struct lmq_error *err)
+{
+    const struct lmq_session_options session = {.kv = kv, .threads = 1};
+    const struct lmq_validate_options options = {.session = &session};
+
+    return validate_with(path_a, path_b, &options, err);
 }
 
 START_TEST(what_is_not_finite_cannot_be_validated)
@@ -476,6 +485,23 @@ START_TEST(validate_finds_damaged_tensors)
 }
 END_TEST
 
+/* A wrong bit of a weight can be computed with; a wrong checksum is all that
+ * tells. */
+START_TEST(validate_without_checksums_computes_with_what_is_there)
+{
+    const struct lmq_validate_options options = {.skips_checksums = 1};
+    struct lmq_error err = {0};
+
+    make_damaged("blk.1.ffn_up.weight", "tiles");
+    ck_assert_int_eq(
+        validate(in_folder("model"), in_folder("m.lmq"), NULL, &err),
+        LMQ_ERR_FORMAT);
+    ck_assert_msg(validate_with(in_folder("model"), in_folder("m.lmq"),
+                                &options, &err) == LMQ_OK,
+                  "%s", err.message);
+}
+END_TEST
+
 START_TEST(what_is_copied_is_checked_before_it_is_computed_with)
 {
     static const struct {
@@ -591,6 +617,44 @@ START_TEST(tokenizers_are_compared_by_what_they_do)
 }
 END_TEST
 
+/* tokenizer.json alone does not say where a text ends: tokenizer_config.json
+ * does, and then both files say the same as llama2.c's. */
+START_TEST(one_tokenizer_in_two_formats_is_equal)
+{
+    static const char *const names[] = {"data/fable/tokenizer.json",
+                                        "data/fable"};
+    const struct lmq_open_options binary = {
+        .tokenizer = source_path("data/fable/tokenizer.bin")};
+
+    for (int is_whole = 0; is_whole < 2; is_whole++) {
+        const struct lmq_open_options json = {.tokenizer =
+                                                  source_path(names[0])};
+        struct lmq_checkpoint *a, *b;
+        struct lmq_report *report;
+        struct lmq_error err;
+        ck_assert_int_eq(lmq_checkpoint_open(source_path(names[1]),
+                                             is_whole ? NULL : &json, &a, &err),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_checkpoint_open(source_path(names[1]), &binary,
+                                             &b, &err),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_diff(a, b, 1, NULL, &report, &err), LMQ_OK);
+        ck_assert_double_eq(lmq_report_number(report, "tokenizer.equal"),
+                            is_whole);
+        ck_assert_uint_eq(lmq_report_length(lmq_report_at(
+                              report, "tokenizer.differences")),
+                          !is_whole);
+        ck_assert_str_eq(
+            lmq_report_string(report, "tokenizer.differences.0.key"),
+            is_whole ? "" : "eos");
+        ck_assert_double_eq(lmq_report_number(report, "identical"), is_whole);
+        lmq_report_free(report);
+        lmq_checkpoint_close(a);
+        lmq_checkpoint_close(b);
+    }
+}
+END_TEST
+
 START_TEST(the_worst_tensors_come_first)
 {
     struct build_model *model = build_model(&square, 5);
@@ -655,9 +719,11 @@ main(void)
     const TTest *const over_work[] = {a_source_that_changes_gives_nothing};
     const TTest *const others[] = {
         validate_finds_damaged_tensors,
+        validate_without_checksums_computes_with_what_is_there,
         what_is_copied_is_checked_before_it_is_computed_with,
         models_that_compute_otherwise_are_not_identical,
         tokenizers_are_compared_by_what_they_do,
+        one_tokenizer_in_two_formats_is_equal,
         the_worst_tensors_come_first,
         of_nothing_there_is_no_error,
     };
