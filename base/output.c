@@ -30,39 +30,52 @@
 
 /* ---- What is never replaced ---- */
 
-static bool
-is_original(const struct lmq_originals *originals, const struct stat *info)
+static struct lmq_original *
+find_original(const struct lmq_originals *originals, uint64_t device,
+              uint64_t inode)
 {
-    if (originals == NULL)
-        return false;
-    for (size_t i = 0; i < originals->n; i++)
-        if (originals->files[i].device == (uint64_t)info->st_dev &&
-            originals->files[i].number == (uint64_t)info->st_ino)
-            return true;
-    return false;
+    for (size_t i = 0; originals != NULL && i < originals->n; i++) {
+        struct lmq_original *file = &originals->files[i];
+        if (file->stamp.device == device && file->stamp.inode == inode)
+            return file;
+    }
+    return NULL;
 }
 
 static enum lmq_status
-add_id(struct lmq_originals *originals, struct lmq_file_id id,
-       struct lmq_error *err)
+add_original(struct lmq_originals *originals, const struct lmq_original *file,
+             struct lmq_error *err)
 {
-    if (lmq_mem_grow(&originals->files, &originals->capacity,
-                     originals->n + 1, sizeof(id)) != 0)
+    struct lmq_original copy = *file;
+
+    copy.path = strdup(file->path);
+    if (copy.path == NULL ||
+        lmq_mem_grow(&originals->files, &originals->capacity,
+                     originals->n + 1, sizeof(copy)) != 0) {
+        free(copy.path);
         return lmq_fail_nomem(err);
-    originals->files[originals->n++] = id;
+    }
+    originals->files[originals->n++] = copy;
     return LMQ_OK;
 }
 
 enum lmq_status
 lmq_originals_add(struct lmq_originals *originals, const char *path,
-                  struct lmq_error *err)
+                  bool is_read, struct lmq_error *err)
 {
-    struct stat info;
+    struct lmq_original file = {.path = (char *)(uintptr_t)path,
+                                .is_read = is_read};
+    enum lmq_status status =
+        lmq_file_stamp(path, &file.stamp, is_read ? err : NULL);
 
-    if (stat(path, &info) != 0 || is_original(originals, &info))
-        return LMQ_OK;
-    struct lmq_file_id id = {(uint64_t)info.st_dev, (uint64_t)info.st_ino};
-    return add_id(originals, id, err);
+    if (status != LMQ_OK)
+        return is_read ? status : LMQ_OK;
+    struct lmq_original *known =
+        find_original(originals, file.stamp.device, file.stamp.inode);
+    if (known == NULL)
+        return add_original(originals, &file, err);
+    known->is_read |= is_read;
+    return LMQ_OK;
 }
 
 enum lmq_status
@@ -72,13 +85,28 @@ lmq_originals_add_all(struct lmq_originals *originals,
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < more->n && status == LMQ_OK; i++)
-        status = add_id(originals, more->files[i], err);
+        status = add_original(originals, &more->files[i], err);
+    return status;
+}
+
+enum lmq_status
+lmq_originals_unchanged(const struct lmq_originals *originals,
+                        struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < originals->n && status == LMQ_OK; i++)
+        if (originals->files[i].is_read)
+            status = lmq_file_unchanged(originals->files[i].path,
+                                        &originals->files[i].stamp, err);
     return status;
 }
 
 void
 lmq_originals_free(struct lmq_originals *originals)
 {
+    for (size_t i = 0; i < originals->n; i++)
+        free(originals->files[i].path);
     free(originals->files);
     *originals = (struct lmq_originals){0};
 }
@@ -271,7 +299,8 @@ check_target(const struct lmq_output *output, struct lmq_error *err)
     }
     if (!S_ISREG(info.st_mode))
         return lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not a regular file");
-    if (is_original(output->originals, &info)) {
+    if (find_original(output->originals, (uint64_t)info.st_dev,
+                      (uint64_t)info.st_ino) != NULL) {
         lmq_fail(err, LMQ_ERR_ARG, 0,
                  "is a part of what is read: the output would destroy its "
                  "source");

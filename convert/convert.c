@@ -176,7 +176,7 @@ write_output(struct lmq_plan *plan, const char *path,
         status = lmq_report_finish(make_report(plan, path, true, n_zeroed),
                                    report, err);
     if (status == LMQ_OK)
-        status = lmq_checkpoint_unchanged(plan->checkpoint, err);
+        status = lmq_originals_unchanged(&plan->checkpoint->originals, err);
     if (status == LMQ_OK)
         status = lmq_progress_report(progress, "writing to the disk", 0, 0,
                                      err);

@@ -45,7 +45,8 @@ lmq_folder_add_originals(const char *folder, struct lmq_originals *originals,
             continue;
         char *path = lmq_path_join(folder, entry->d_name);
         status = path == NULL ? lmq_fail_nomem(err)
-                              : lmq_originals_add(originals, path, err);
+                              : lmq_originals_add(originals, path, false,
+                                                  err);
         free(path);
     }
     if (dir != NULL)

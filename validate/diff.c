@@ -444,9 +444,9 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
     if (status == LMQ_OK)
         status = compare_all(&diff, &json, err);
     if (status == LMQ_OK)
-        status = lmq_checkpoint_unchanged(a, err);
+        status = lmq_originals_unchanged(&a->originals, err);
     if (status == LMQ_OK)
-        status = lmq_checkpoint_unchanged(b, err);
+        status = lmq_originals_unchanged(&b->originals, err);
     lmq_workers_close(&diff.workers);
     if (status != LMQ_OK)
         json_decref(json);

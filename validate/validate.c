@@ -363,9 +363,9 @@ check_page(const struct lmq_job *job, struct lmq_error *err)
         status = lmq_originals_add_all(&originals,
                                        &job->judged_file->originals, err);
     for (size_t i = 0; i < options->n_texts && status == LMQ_OK; i++)
-        status = lmq_originals_add(&originals, options->texts[i], err);
+        status = lmq_originals_add(&originals, options->texts[i], false, err);
     if (status == LMQ_OK && options->tokens != NULL)
-        status = lmq_originals_add(&originals, options->tokens, err);
+        status = lmq_originals_add(&originals, options->tokens, false, err);
     if (status == LMQ_OK)
         status = lmq_output_check(options->page, options->replaces != 0,
                                   &originals, err);
@@ -419,9 +419,9 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
     if (status == LMQ_OK && json == NULL)
         status = lmq_fail_nomem(err);
     if (status == LMQ_OK)
-        status = lmq_checkpoint_unchanged(reference, err);
+        status = lmq_originals_unchanged(&reference->originals, err);
     if (status == LMQ_OK)
-        status = lmq_checkpoint_unchanged(judged, err);
+        status = lmq_originals_unchanged(&judged->originals, err);
     if (status == LMQ_OK)
         status = lmq_gates_apply(lmq_report_from(json), options->gates,
                                  job.is_partial ? 0 : options->n_gates,

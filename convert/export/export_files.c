@@ -73,9 +73,10 @@ lmq_export_commit(const struct lmq_checkpoint *checkpoint, json_t **report,
 {
     tell_of_doubles(checkpoint, report, notes);
     add_totals(checkpoint, notes, report);
-    enum lmq_status status = *report == NULL
-                                 ? lmq_fail_nomem(err)
-                                 : lmq_checkpoint_unchanged(checkpoint, err);
+    enum lmq_status status =
+        *report == NULL
+            ? lmq_fail_nomem(err)
+            : lmq_originals_unchanged(&checkpoint->originals, err);
     if (status == LMQ_OK)
         return lmq_output_commit_all(outputs, n, err);
     for (size_t i = 0; i < n; i++)

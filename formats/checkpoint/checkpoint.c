@@ -31,45 +31,13 @@ lmq_path_join(const char *folder, const char *name)
     return path;
 }
 
-/* Called before the file is opened: what changes after that is seen. */
-static enum lmq_status
-add_source(struct lmq_checkpoint *checkpoint, const char *path,
-           struct lmq_error *err)
-{
-    struct lmq_source_file source;
-    enum lmq_status status = lmq_file_stamp(path, &source.stamp, err);
-
-    if (status != LMQ_OK)
-        return status;
-    source.path = strdup(path);
-    if (source.path == NULL ||
-        lmq_mem_grow(&checkpoint->sources, &checkpoint->sources_capacity,
-                     checkpoint->n_sources + 1, sizeof(source)) != 0) {
-        free(source.path);
-        return lmq_fail_nomem(err);
-    }
-    checkpoint->sources[checkpoint->n_sources++] = source;
-    return lmq_originals_add(&checkpoint->originals, path, err);
-}
-
-enum lmq_status
-lmq_checkpoint_unchanged(const struct lmq_checkpoint *checkpoint,
-                         struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    for (size_t i = 0; i < checkpoint->n_sources && status == LMQ_OK; i++)
-        status = lmq_file_unchanged(checkpoint->sources[i].path,
-                                    &checkpoint->sources[i].stamp, err);
-    return status;
-}
-
 enum lmq_status
 lmq_checkpoint_load(struct lmq_checkpoint *checkpoint, const char *path,
                     size_t most, unsigned char **bytes, size_t *n,
                     struct lmq_error *err)
 {
-    enum lmq_status status = add_source(checkpoint, path, err);
+    enum lmq_status status = lmq_originals_add(&checkpoint->originals, path,
+                                               true, err);
 
     return status == LMQ_OK ? lmq_file_load(path, most, bytes, n, err)
                             : status;
@@ -83,7 +51,8 @@ lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint, const char *path,
                      checkpoint->n_files + 1,
                      sizeof(*checkpoint->files)) != 0)
         return lmq_fail_nomem(err);
-    enum lmq_status status = add_source(checkpoint, path, err);
+    enum lmq_status status = lmq_originals_add(&checkpoint->originals, path,
+                                               true, err);
     if (status == LMQ_OK)
         status = lmq_input_open(
             path, &checkpoint->files[checkpoint->n_files], err);
@@ -262,9 +231,6 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
         free((void *)(uintptr_t)checkpoint->blobs[i].name);
         free((void *)(uintptr_t)checkpoint->blobs[i].bytes);
     }
-    for (size_t i = 0; i < checkpoint->n_sources; i++)
-        free(checkpoint->sources[i].path);
-    free(checkpoint->sources);
     free(checkpoint->tensors);
     free(checkpoint->files);
     free(checkpoint->blobs);

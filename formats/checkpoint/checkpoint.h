@@ -94,12 +94,6 @@ struct lmq_source {
                                   tokens, and are left out */
 };
 
-/* A file that the checkpoint was read from, as it was then. */
-struct lmq_source_file {
-    char *path;
-    struct lmq_file_stamp stamp;
-};
-
 struct lmq_checkpoint {
     const struct lmq_format *format;
     char *path;
@@ -115,8 +109,6 @@ struct lmq_checkpoint {
     size_t n_tensors, tensors_capacity;
     struct lmq_input **files;
     size_t n_files, files_capacity;
-    struct lmq_source_file *sources; /* all that was opened or read */
-    size_t n_sources, sources_capacity;
     struct lmq_originals originals; /* every file that is a part of it */
     struct lmq_blob *blobs; /* the tokenizer's files; the names and bytes are
                                owned */
@@ -286,12 +278,6 @@ lmq_tensor_is_head(const struct lmq_tensor *tensor)
     return tensor->place.role == LMQ_ROLE_HEAD &&
            tensor->place.part == LMQ_PART_WEIGHT;
 }
-
-/* Whether all files are still what they were when they were opened: asked
- * before anything that was made of them gets its name. LMQ_ERR_IO if not. */
-enum lmq_status
-lmq_checkpoint_unchanged(const struct lmq_checkpoint *checkpoint,
-                         struct lmq_error *err);
 
 /* ---- For readers ---- */
 

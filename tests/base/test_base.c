@@ -624,8 +624,9 @@ START_TEST(what_is_read_is_never_replaced)
 
     write_file(source, "old", 3);
     ck_assert_int_eq(symlink("source", link), 0);
-    ck_assert_int_eq(lmq_originals_add(&more, link, &err), LMQ_OK);
-    ck_assert_int_eq(lmq_originals_add(&more, in_folder("no"), &err), LMQ_OK);
+    ck_assert_int_eq(lmq_originals_add(&more, link, true, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_originals_add(&more, in_folder("no"), false, &err),
+                     LMQ_OK);
     ck_assert_int_eq(lmq_originals_add_all(&originals, &more, &err), LMQ_OK);
     ck_assert_uint_eq(originals.n, 1);
     ck_assert_int_eq(lmq_output_create(source, 0, true, &originals, &output,
@@ -640,6 +641,35 @@ START_TEST(what_is_read_is_never_replaced)
     lmq_originals_free(&originals);
     lmq_originals_free(&more);
     ck_assert_uint_eq(files_in_folder(), 2);
+}
+END_TEST
+
+START_TEST(what_was_read_must_stay_as_it_was)
+{
+    const char *part = in_folder("part"), *source = in_folder("source");
+    struct lmq_originals originals = {0};
+    struct lmq_error err;
+
+    write_file(part, "old", 3);
+    write_file(source, "old", 3);
+    ck_assert_int_eq(lmq_originals_add(&originals, part, false, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_originals_add(&originals, source, true, &err), LMQ_OK);
+    ck_assert_int_eq(
+        lmq_originals_add(&originals, in_folder("no"), true, &err),
+        LMQ_ERR_IO);
+    write_file(part, "newer", 5);
+    ck_assert_int_eq(lmq_originals_unchanged(&originals, &err), LMQ_OK);
+    write_file(source, "newer", 5);
+    ck_assert_int_eq(lmq_originals_unchanged(&originals, &err), LMQ_ERR_IO);
+    ck_assert_str_eq(err.path, source);
+    lmq_originals_free(&originals);
+    /* Read after all, under whatever name. */
+    ck_assert_int_eq(lmq_originals_add(&originals, part, false, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_originals_add(&originals, part, true, &err), LMQ_OK);
+    ck_assert_uint_eq(originals.n, 1);
+    write_file(part, "old", 3);
+    ck_assert_int_eq(lmq_originals_unchanged(&originals, &err), LMQ_ERR_IO);
+    lmq_originals_free(&originals);
 }
 END_TEST
 
@@ -755,6 +785,7 @@ main(void)
         an_output_follows_the_umask,
         what_is_replaced_gives_its_mode,
         what_is_read_is_never_replaced,
+        what_was_read_must_stay_as_it_was,
         a_set_of_outputs_is_there_whole,
         or_all_is_as_it_was_before,
         an_output_that_cannot_be_is_refused_at_once,
