@@ -28,8 +28,9 @@ static const char sample[] =
 /* Bytes of pieces that become tokens at a time. */
 #define TEXT_STEP 4096
 
-static bool
-have_same_files(const struct lmq_checkpoint *a, const struct lmq_checkpoint *b)
+bool
+lmq_have_same_tokenizer_files(const struct lmq_checkpoint *a,
+                              const struct lmq_checkpoint *b)
 {
     bool is_same = a->n_blobs == b->n_blobs;
 
@@ -262,7 +263,7 @@ lmq_diff_tokenizers(const struct lmq_checkpoint *a,
     json_t *json = json_object(), *differences = json_array();
     enum lmq_status status = LMQ_OK;
 
-    if (in_a && in_b && !have_same_files(a, b))
+    if (in_a && in_b && !lmq_have_same_tokenizer_files(a, b))
         status = open_and_compare(a, b, &differences, err);
     bool is_equal = in_a == in_b && json_array_size(differences) == 0;
     lmq_put(&json, "equal",

@@ -15,6 +15,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "validate/diff_tokenizers.h"
 #include "validate/job.h"
 #include "validate/metrics.h"
 
@@ -191,20 +192,14 @@ open_tokenizer(struct lmq_job *job, struct lmq_error *err)
     status = lmq_tokenizer_from_checkpoint(
         has_first || !has_second ? job->reference_file : job->judged_file,
         &job->tokenizer, err);
-    if (status != LMQ_OK || !has_first || !has_second)
+    if (status != LMQ_OK || !has_first || !has_second ||
+        lmq_have_same_tokenizer_files(job->reference_file, job->judged_file))
         return status;
-    status =
-        lmq_tokenizer_from_checkpoint(job->judged_file, &job->other, err);
-    if (status == LMQ_OK && lmq_tokenizer_digest(job->other) ==
-                                lmq_tokenizer_digest(job->tokenizer)) {
-        lmq_tokenizer_close(job->other);
-        job->other = NULL;
-    }
-    return status;
+    return lmq_tokenizer_from_checkpoint(job->judged_file, &job->other, err);
 }
 
-/* The same vocabulary can be written down in ways that differ where no text
- * comes; what counts is that this text is the same tokens for both. */
+/* One vocabulary can be written down in ways that differ where no text comes,
+ * and be used in ways that differ where one does; what counts is that this text is the same tokens for both. */
 static enum lmq_status
 compare_tokenizers(const struct lmq_job *job, struct lmq_error *err)
 {
@@ -230,7 +225,10 @@ make_corpus(struct lmq_job *job, struct lmq_error *err)
     size_t vocabulary = job->reference->hparams.vocab_size;
     int32_t bos = -1;
 
-    if (o->tokens != NULL && job->other != NULL)
+    /* Without a text the ids must stand for the same in both. */
+    if (o->tokens != NULL && job->other != NULL &&
+        lmq_tokenizer_digest(job->other) !=
+            lmq_tokenizer_digest(job->tokenizer))
         return fail_tokenizers(job, err);
     if (o->tokens != NULL) {
         if (job->tokenizer == NULL)

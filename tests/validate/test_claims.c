@@ -655,6 +655,62 @@ START_TEST(one_tokenizer_in_two_formats_is_equal)
 }
 END_TEST
 
+/* The vocabulary is the same; what it does with a text is not. */
+START_TEST(a_tokenizer_that_normalizes_otherwise_is_another)
+{
+    static const char begin[] = "\"normalizers\": [";
+    static const char lower[] = " { \"type\": \"Lowercase\" },";
+    static const char *const texts[] = {"once upon a time there was a hen",
+                                        "Once Upon a Time There Was a Hen"};
+    size_t n;
+    unsigned char *bytes =
+        read_file(source_path("data/fable/tokenizer.json"), &n);
+    char *copy = calloc(1, n + sizeof(lower));
+
+    ck_assert_ptr_nonnull(copy);
+    bytes = realloc(bytes, n + 1);
+    ck_assert_ptr_nonnull(bytes);
+    bytes[n] = 0;
+    const char *at = strstr((char *)bytes, begin);
+    ck_assert_ptr_nonnull(at);
+    size_t before = (size_t)(at - (char *)bytes) + sizeof(begin) - 1;
+    memcpy(copy, bytes, before);
+    memcpy(copy + before, lower, sizeof(lower) - 1);
+    memcpy(copy + before + sizeof(lower) - 1, bytes + before, n - before);
+    write_file(in_folder("tokenizer.json"), copy, n + sizeof(lower) - 1);
+    free(bytes);
+    free(copy);
+    const struct lmq_open_options options = {
+        .tokenizer = in_folder("tokenizer.json")};
+    const struct lmq_open_options plain = {
+        .tokenizer = source_path("data/fable/tokenizer.json")};
+    for (int is_other = 0; is_other < 2; is_other++) {
+        const char *text = in_folder("text");
+        const struct lmq_validate_options how = {
+            .texts = &text, .n_texts = 1, .context = 16, .threads = 1};
+        struct lmq_checkpoint *a, *b;
+        struct lmq_report *report;
+        struct lmq_error err = {0};
+        int is_partial;
+        write_file(text, texts[is_other], strlen(texts[is_other]));
+        ck_assert_int_eq(lmq_checkpoint_open(source_path("data/fable"), &plain,
+                                             &a, &err),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_checkpoint_open(source_path("data/fable"),
+                                             &options, &b, &err),
+                         LMQ_OK);
+        ck_assert_int_eq(
+            lmq_validate(a, b, &how, NULL, &report, &is_partial, &err),
+            is_other ? LMQ_ERR_FORMAT : LMQ_OK);
+        if (is_other)
+            ck_assert_ptr_nonnull(strstr(err.message, "tokenizer differs"));
+        lmq_report_free(report);
+        lmq_checkpoint_close(a);
+        lmq_checkpoint_close(b);
+    }
+}
+END_TEST
+
 START_TEST(the_worst_tensors_come_first)
 {
     struct build_model *model = build_model(&square, 5);
@@ -724,6 +780,7 @@ main(void)
         models_that_compute_otherwise_are_not_identical,
         tokenizers_are_compared_by_what_they_do,
         one_tokenizer_in_two_formats_is_equal,
+        a_tokenizer_that_normalizes_otherwise_is_another,
         the_worst_tensors_come_first,
         of_nothing_there_is_no_error,
     };
