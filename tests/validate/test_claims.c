@@ -686,8 +686,10 @@ START_TEST(a_tokenizer_that_normalizes_otherwise_is_another)
         .tokenizer = source_path("data/fable/tokenizer.json")};
     for (int is_other = 0; is_other < 2; is_other++) {
         const char *text = in_folder("text");
+        const struct lmq_session_options session = {.context = 16,
+                                                    .threads = 1};
         const struct lmq_validate_options how = {
-            .texts = &text, .n_texts = 1, .context = 16, .threads = 1};
+            .texts = &text, .n_texts = 1, .session = &session};
         struct lmq_checkpoint *a, *b;
         struct lmq_report *report;
         struct lmq_error err = {0};
