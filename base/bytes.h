@@ -76,4 +76,23 @@ lmq_store_f32le(unsigned char *p, float value)
     lmq_store_u32le(p, bits);
 }
 
+static inline double
+lmq_load_f64le(const unsigned char *p)
+{
+    uint64_t bits = lmq_load_u64le(p);
+    double value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static inline void
+lmq_store_f64le(unsigned char *p, double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    lmq_store_u64le(p, bits);
+}
+
 #endif

@@ -33,7 +33,8 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
 {
     const struct lmq_record *record = &plan->records[index];
     const struct lmq_tensor *source = plan->sources[index];
-    uint64_t n_bytes = record->values.size + record->scales.size;
+    uint64_t n_bytes = record->extents[LMQ_VALUES].size +
+                       record->extents[LMQ_SCALES].size;
     uint64_t n = source->n_elements;
     json_t *tensor = json_object();
 
@@ -230,7 +231,7 @@ note_padding(struct lmq_plan *plan)
         const struct lmq_record *record = &plan->records[i];
         if (record->encoding != LMQ_ENCODING_Q8)
             continue;
-        stored += (double)record->values.size;
+        stored += (double)record->extents[LMQ_VALUES].size;
         needed += (double)plan->sources[i]->n_elements;
     }
     if (stored > 1.25 * needed && stored - needed > PADDING_MIN)

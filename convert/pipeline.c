@@ -188,11 +188,11 @@ write_rows(struct pipeline *pipeline, struct piece *piece,
     piece->scales_crc =
         lmq_crc32(0, worker->stored_scales, (size_t)piece->scales_size);
     enum lmq_status status = lmq_output_write(
-        pipeline->output, record->values.offset + values_at, worker->q,
-        (size_t)piece->values_size, err);
+        pipeline->output, record->extents[LMQ_VALUES].offset + values_at,
+        worker->q, (size_t)piece->values_size, err);
     if (status == LMQ_OK)
         status = lmq_output_write(
-            pipeline->output, record->scales.offset + scales_at,
+            pipeline->output, record->extents[LMQ_SCALES].offset + scales_at,
             worker->stored_scales, (size_t)piece->scales_size, err);
     return status;
 }
@@ -238,11 +238,11 @@ write_tiles(struct pipeline *pipeline, struct piece *piece,
     piece->scales_crc =
         lmq_crc32(0, worker->tile_scales, (size_t)piece->scales_size);
     enum lmq_status status = lmq_output_write(
-        pipeline->output, record->values.offset + values_at,
+        pipeline->output, record->extents[LMQ_VALUES].offset + values_at,
         worker->tile_values, (size_t)piece->values_size, err);
     if (status == LMQ_OK)
         status = lmq_output_write(
-            pipeline->output, record->scales.offset + scales_at,
+            pipeline->output, record->extents[LMQ_SCALES].offset + scales_at,
             worker->tile_scales, (size_t)piece->scales_size, err);
     return status;
 }
@@ -330,8 +330,9 @@ copy_floats(struct pipeline *pipeline, struct piece *piece,
     piece->values_size = 4 * piece->n_cols;
     piece->values_crc = lmq_crc32(0, bytes, (size_t)piece->values_size);
     return lmq_output_write(pipeline->output,
-                            record->values.offset + 4 * piece->column, bytes,
-                            (size_t)piece->values_size, err);
+                            record->extents[LMQ_VALUES].offset +
+                                4 * piece->column,
+                            bytes, (size_t)piece->values_size, err);
 }
 
 static enum lmq_status
@@ -350,7 +351,8 @@ copy_integers(struct pipeline *pipeline, struct piece *piece,
     piece->values_size = size * piece->n_cols;
     piece->values_crc = lmq_crc32(0, worker->q, (size_t)piece->values_size);
     return lmq_output_write(pipeline->output,
-                            record->values.offset + size * piece->column,
+                            record->extents[LMQ_VALUES].offset +
+                                size * piece->column,
                             worker->q, (size_t)piece->values_size, err);
 }
 
@@ -373,7 +375,7 @@ convert_piece(void *context, size_t slot, void *state, struct lmq_error *err)
 static void
 reset_record(struct lmq_record *record)
 {
-    record->values.crc = record->scales.crc = 0;
+    record->extents[LMQ_VALUES].crc = record->extents[LMQ_SCALES].crc = 0;
     record->max_abs = record->max_err = record->worst_err_sq = 0;
     record->sum_sq = record->err_sq = 0;
     record->worst_group = 0;
@@ -419,6 +421,12 @@ end_record(struct pipeline *pipeline, size_t index)
     pipeline->total = (struct lmq_quant_stats){0};
 }
 
+static void
+merge_crc(struct lmq_extent *extent, uint32_t crc, size_t size)
+{
+    extent->crc = (uint32_t)crc32_combine(extent->crc, crc, (off_t)size);
+}
+
 static enum lmq_status
 merge_piece(void *context, size_t slot, struct lmq_error *err)
 {
@@ -428,10 +436,10 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     struct lmq_quant_stats *total = &pipeline->total;
 
     (void)err;
-    record->values.crc = (uint32_t)crc32_combine(
-        record->values.crc, piece->values_crc, (off_t)piece->values_size);
-    record->scales.crc = (uint32_t)crc32_combine(
-        record->scales.crc, piece->scales_crc, (off_t)piece->scales_size);
+    merge_crc(&record->extents[LMQ_VALUES], piece->values_crc,
+              piece->values_size);
+    merge_crc(&record->extents[LMQ_SCALES], piece->scales_crc,
+              piece->scales_size);
     lmq_quant_stats_merge(total, &piece->stats, 0, 0);
     record->max_abs = total->max_abs;
     record->max_err = total->max_err;

@@ -67,6 +67,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         .layout = (enum lmq_layout)chosen[2],
         .ties = chosen[3],
         .zeroes = chosen[4],
+        .alignment = LMQ_ALIGN,
         .is_compressed = options->is_compressed != 0,
     };
     if (!lmq_group_size_is_valid(settings->quant.group_size))
@@ -93,7 +94,11 @@ add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
            struct lmq_error *err)
 {
     struct lmq_record *record = &plan->records[plan->n_records];
+    enum lmq_status status =
+        lmq_tensor_require(plan->checkpoint, tensor, err);
 
+    if (status != LMQ_OK)
+        return status;
     plan->sources[plan->n_records] = tensor;
     record->name = strdup(tensor->name);
     if (record->name == NULL)
@@ -103,6 +108,7 @@ add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
     record->alias = LMQ_NO_ALIAS;
     record->n_dims = tensor->n_dims;
     memcpy(record->dims, tensor->dims, sizeof(record->dims));
+    record->n_rows = tensor->n_rows;
     record->source_dtype = tensor->dtype;
     if (is_quantized(tensor)) {
         record->encoding = LMQ_ENCODING_Q8;
@@ -183,6 +189,7 @@ settle_head(struct lmq_plan *plan, struct lmq_error *err)
     record->dtype = LMQ_DTYPE_F32;
     record->layout = LMQ_LAYOUT_ROWS;
     record->quant = (struct lmq_quant){0};
+    record->n_rows = 0;
     plan->tie_rule = finding.rule;
     return LMQ_OK;
 }
@@ -363,22 +370,6 @@ add_contents(struct lmq_plan *plan, struct lmq_error *err)
 
 /* ---- The plan ---- */
 
-static enum lmq_status
-set_flags(struct lmq_plan *plan, struct lmq_error *err)
-{
-    bool is_newer = false;
-
-    if (plan->checkpoint->has_model) {
-        json_t *model =
-            lmq_hparams_to_json(&plan->checkpoint->hparams, &is_newer);
-        if (model == NULL)
-            return lmq_fail_nomem(err);
-        json_decref(model);
-    }
-    plan->layout.incompatible = is_newer ? LMQ_INCOMPATIBLE_VARIANT : 0;
-    return LMQ_OK;
-}
-
 enum lmq_status
 lmq_plan_make(struct lmq_checkpoint *checkpoint,
               const struct lmq_convert_settings *settings,
@@ -386,6 +377,7 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
 {
     plan->checkpoint = checkpoint;
     plan->settings = *settings;
+    plan->layout.alignment = settings->alignment;
     enum lmq_status status = add_records(plan, err);
     if (status == LMQ_OK)
         status = settle_head(plan, err);
@@ -394,8 +386,6 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = lmq_write_plan(plan->records, plan->n_records, plan->contents,
                                 plan->n_contents, &plan->layout, err);
-    if (status == LMQ_OK)
-        status = set_flags(plan, err);
     return status;
 }
 

@@ -19,6 +19,7 @@ struct lmq_convert_settings {
     bool ties;           /* look for a tied head */
     bool zeroes;         /* replace what is not finite by 0 */
     bool is_compressed;
+    uint64_t alignment;  /* of tensors in the container */
 };
 
 enum lmq_status

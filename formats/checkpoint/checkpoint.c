@@ -244,6 +244,20 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
 /* ---- What not every format has ---- */
 
 enum lmq_status
+lmq_tensor_require(const struct lmq_checkpoint *checkpoint,
+                   const struct lmq_tensor *tensor, struct lmq_error *err)
+{
+    if (tensor->unknown == NULL)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, tensor->offset,
+             "tensor '%s' has %s, which this version does not know",
+             tensor->name, tensor->unknown);
+    lmq_hint(err, "a newer lmquant reads it");
+    lmq_error_in(err, checkpoint->path);
+    return LMQ_ERR_UNSUPPORTED;
+}
+
+enum lmq_status
 lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
                   const struct lmq_tensor *tensor, struct lmq_error *err)
 {

@@ -69,6 +69,8 @@ struct lmq_tensor {
     uint64_t n_elements;
     enum lmq_dtype dtype;        /* as stored; F32 where `encoding` is set */
     const char *encoding;        /* "q8" where elements are not plain numbers */
+    const char *unknown;         /* why it can be listed, but not read: "layout
+                                    7"; or NULL */
     const struct lmq_block_type *blocks; /* of GGUF, or NULL */
     struct lmq_quant quant;      /* its rows are groups of integers with
                                     scales, and can be had so; group_size 0:
@@ -222,6 +224,11 @@ lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
 bool lmq_checkpoint_find_tiles(const struct lmq_checkpoint *checkpoint,
                                const struct lmq_tensor *tensor, uint64_t row,
                                struct lmq_tile_run *run);
+
+/* Refuses a tensor that cannot be read. */
+enum lmq_status lmq_tensor_require(const struct lmq_checkpoint *checkpoint,
+                                   const struct lmq_tensor *tensor,
+                                   struct lmq_error *err);
 
 /* Compare checksums, if the format has any: those of a tensor, which is read
  * for it; those of all that there is, before something is made of it.

@@ -341,11 +341,15 @@ lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
                     float *values, struct lmq_scratch *scratch,
                     struct lmq_error *err)
 {
-    enum lmq_status status =
-        tensor->view.pitch != 0
-            ? read_columns(checkpoint, tensor, first, n, values, scratch, err)
-            : read_rows(checkpoint, tensor, first, n, values, scratch, err);
+    enum lmq_status status = lmq_tensor_require(checkpoint, tensor, err);
 
+    if (status != LMQ_OK)
+        return status;
+    status = tensor->view.pitch != 0
+                 ? read_columns(checkpoint, tensor, first, n, values, scratch,
+                                err)
+                 : read_rows(checkpoint, tensor, first, n, values, scratch,
+                             err);
     if (status == LMQ_OK && tensor->view.plus > 0)
         for (size_t i = 0; i < n; i++)
             values[i] += tensor->view.plus;

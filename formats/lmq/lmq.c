@@ -37,9 +37,18 @@ lmq_is_zero(const unsigned char *bytes, size_t n)
 }
 
 bool
-lmq_extent_is_inside(const struct lmq_extent *extent, uint64_t file_size)
+lmq_is_reserved(const struct lmq_superblock *superblock,
+                const unsigned char *bytes, size_t n)
 {
-    return extent->offset % LMQ_ALIGN == 0 &&
+    return (superblock->compatible & ~(uint64_t)LMQ_COMPATIBLE_KNOWN) != 0 ||
+           lmq_is_zero(bytes, n);
+}
+
+bool
+lmq_extent_is_inside(const struct lmq_extent *extent, uint64_t alignment,
+                     uint64_t file_size)
+{
+    return extent->offset % alignment == 0 &&
            extent->offset >= LMQ_SUPERBLOCK_SIZE &&
            extent->offset <= file_size &&
            extent->size <= file_size - extent->offset;
@@ -48,7 +57,8 @@ lmq_extent_is_inside(const struct lmq_extent *extent, uint64_t file_size)
 /* ---- Superblock ---- */
 
 #define SB_CRC (LMQ_SUPERBLOCK_SIZE - 4)
-#define SB_RESERVED 56
+#define SB_ALIGN_RESERVED 57
+#define SB_RESERVED 84
 
 void
 lmq_superblock_store(struct lmq_superblock *superblock,
@@ -65,6 +75,11 @@ lmq_superblock_store(struct lmq_superblock *superblock,
     lmq_store_u64le(bytes + 40, superblock->table_offset);
     lmq_store_u32le(bytes + 48, superblock->n_sections);
     lmq_store_u32le(bytes + 52, superblock->table_crc);
+    for (uint64_t size = superblock->alignment; size > 1; size /= 2)
+        bytes[56]++;
+    lmq_store_u32le(bytes + 60, superblock->member);
+    lmq_store_u32le(bytes + 64, superblock->n_members);
+    memcpy(bytes + 68, superblock->set_id, LMQ_SET_ID);
     superblock->own_crc = lmq_crc32(0, bytes, SB_CRC);
     lmq_store_u32le(bytes + SB_CRC, superblock->own_crc);
 }
@@ -113,6 +128,48 @@ check_identity(const unsigned char *bytes, struct lmq_error *err)
         lmq_hint(err, "a newer lmquant reads it");
         return LMQ_ERR_UNSUPPORTED;
     }
+    if (bytes[56] == 0) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 56,
+                 "was written before the format was settled, by a "
+                 "pre-release of lmquant");
+        lmq_hint(err, "convert the checkpoint again");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    return LMQ_OK;
+}
+
+/* A member of a set has a number up to their count, and the set a name; one
+ * that is of none has neither. */
+static bool
+is_membership(const struct lmq_superblock *superblock)
+{
+    if (superblock->n_members == 0)
+        return superblock->member == 0 &&
+               lmq_is_zero(superblock->set_id, LMQ_SET_ID);
+    return superblock->n_members <= LMQ_MAX_MEMBERS &&
+           superblock->member >= 1 &&
+           superblock->member <= superblock->n_members &&
+           !lmq_is_zero(superblock->set_id, LMQ_SET_ID);
+}
+
+static enum lmq_status
+check_fields(const unsigned char *bytes,
+             const struct lmq_superblock *superblock, struct lmq_error *err)
+{
+    if (bytes[56] < LMQ_ALIGN_LOG2_MIN || bytes[56] > LMQ_ALIGN_LOG2_MAX)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 56,
+                        "the alignment is 2^%u, expected 2^%d to 2^%d",
+                        bytes[56], LMQ_ALIGN_LOG2_MIN, LMQ_ALIGN_LOG2_MAX);
+    if (!is_membership(superblock))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 60,
+                        "is member %u of a set of %u, or the set has no name",
+                        superblock->member, superblock->n_members);
+    if (!lmq_is_reserved(superblock, bytes + SB_ALIGN_RESERVED,
+                         60 - SB_ALIGN_RESERVED) ||
+        !lmq_is_reserved(superblock, bytes + SB_RESERVED,
+                         SB_CRC - SB_RESERVED))
+        return lmq_fail(err, LMQ_ERR_FORMAT, SB_RESERVED,
+                        "reserved bytes of the superblock are not zero");
     return LMQ_OK;
 }
 
@@ -134,8 +191,12 @@ lmq_superblock_load(const unsigned char bytes[LMQ_SUPERBLOCK_SIZE],
         .table_offset = lmq_load_u64le(bytes + 40),
         .n_sections = lmq_load_u32le(bytes + 48),
         .table_crc = lmq_load_u32le(bytes + 52),
+        .alignment = (uint64_t)1 << (bytes[56] & 63),
+        .member = lmq_load_u32le(bytes + 60),
+        .n_members = lmq_load_u32le(bytes + 64),
         .own_crc = lmq_load_u32le(bytes + SB_CRC),
     };
+    memcpy(superblock->set_id, bytes + 68, LMQ_SET_ID);
     if (superblock->file_size != file_size) {
         lmq_fail(err, LMQ_ERR_FORMAT, 32,
                  "is %" PRIu64 " bytes, expected %" PRIu64 " (%s)", file_size,
@@ -149,16 +210,13 @@ lmq_superblock_load(const unsigned char bytes[LMQ_SUPERBLOCK_SIZE],
     struct lmq_extent table = {superblock->table_offset, table_size, 0};
     if (superblock->n_sections == 0 ||
         superblock->n_sections > LMQ_MAX_SECTIONS ||
-        !lmq_extent_is_inside(&table, file_size) ||
+        !lmq_extent_is_inside(&table, LMQ_ALIGN, file_size) ||
         file_size - table.offset - table_size != LMQ_TRAILER_SIZE)
         return lmq_fail(err, LMQ_ERR_FORMAT, 40,
                         "the section table (%u entries at %" PRIu64 ") does "
                         "not end where the trailer begins",
                         superblock->n_sections, superblock->table_offset);
-    if (!lmq_is_zero(bytes + SB_RESERVED, SB_CRC - SB_RESERVED))
-        return lmq_fail(err, LMQ_ERR_FORMAT, SB_RESERVED,
-                        "reserved bytes of the superblock are not zero");
-    return LMQ_OK;
+    return check_fields(bytes, superblock, err);
 }
 
 /* ---- Sections ---- */
@@ -199,8 +257,8 @@ lmq_section_name_is_valid(const char *name)
 
 enum lmq_status
 lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
-                 uint64_t file_size, struct lmq_section *section,
-                 struct lmq_error *err)
+                 const struct lmq_superblock *superblock,
+                 struct lmq_section *section, struct lmq_error *err)
 {
     *section = (struct lmq_section){
         .type = lmq_load_u32le(bytes),
@@ -210,8 +268,10 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
         .size = lmq_load_u64le(bytes + 24),
     };
     memcpy(section->name, bytes + 40, LMQ_SECTION_NAME);
-    bool is_known = section->type >= LMQ_SECTION_METADATA &&
-                    section->type <= LMQ_SECTION_FILE;
+    bool is_known = section->type < LMQ_SECTION_KNOWN_END;
+    if (section->type == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, at,
+                        "has a section of type 0, which does not exist");
     if ((section->flags & ~LMQ_SECTION_FLAGS_KNOWN) != 0 ||
         (!is_known && (section->flags & LMQ_SECTION_REQUIRED))) {
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, at,
@@ -221,7 +281,8 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
         lmq_hint(err, "a newer lmquant reads it");
         return LMQ_ERR_UNSUPPORTED;
     }
-    if (!lmq_extent_is_inside(&section->stored, file_size) ||
+    if (!lmq_extent_is_inside(&section->stored, LMQ_ALIGN,
+                              superblock->file_size) ||
         section->stored.size > LMQ_MAX_SECTION_BYTES ||
         section->size > LMQ_MAX_SECTION_BYTES)
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
@@ -231,11 +292,11 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
                         section->stored.offset);
     bool is_deflated = section->flags & LMQ_SECTION_DEFLATED;
     /* A few bytes must not become millions of records. */
-    if (is_deflated && (section->type == LMQ_SECTION_METADATA ||
-                        section->type == LMQ_SECTION_DIRECTORY))
+    if (is_deflated && is_known && section->type != LMQ_SECTION_FILE)
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "the directory or the metadata are deflated, which "
-                        "only embedded files may be");
+                        "a section of type %u is deflated, which only "
+                        "embedded files may be",
+                        section->type);
     if (is_deflated
             ? !lmq_inflation_is_fair(section->stored.size, section->size)
             : section->size != section->stored.size)
@@ -243,9 +304,12 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
                         "a section of %" PRIu64 " stored bytes cannot hold "
                         "%" PRIu64,
                         section->stored.size, section->size);
-    if (!lmq_is_zero(bytes + 36, 4) || !is_name(bytes + 40, LMQ_SECTION_NAME) ||
+    if (!lmq_is_reserved(superblock, bytes + 36, 4) ||
+        !is_name(bytes + 40, LMQ_SECTION_NAME) ||
         (section->type == LMQ_SECTION_FILE &&
-         !lmq_section_name_is_valid(section->name)))
+         !lmq_section_name_is_valid(section->name)) ||
+        (section->type >= LMQ_SECTION_PRIVATE &&
+         strchr(section->name, '.') == NULL))
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
                         "a section's name or reserved bytes are malformed");
     return LMQ_OK;
@@ -269,7 +333,10 @@ lmq_trailer_store(const struct lmq_superblock *superblock,
     memset(bytes, 0, LMQ_TRAILER_SIZE);
     memcpy(bytes, end_magic, sizeof(end_magic));
     lmq_store_u64le(bytes + 8, superblock->file_size);
-    lmq_store_u32le(bytes + 16, superblock->own_crc);
+    lmq_store_u64le(bytes + 16, superblock->table_offset);
+    lmq_store_u32le(bytes + 24, superblock->n_sections);
+    lmq_store_u32le(bytes + 28, superblock->table_crc);
+    lmq_store_u32le(bytes + 32, superblock->own_crc);
     lmq_store_u32le(bytes + TR_CRC, lmq_crc32(0, bytes, TR_CRC));
 }
 
@@ -282,10 +349,13 @@ lmq_trailer_load(const unsigned char bytes[LMQ_TRAILER_SIZE],
 
     if (memcmp(bytes, end_magic, sizeof(end_magic)) != 0 ||
         lmq_crc32(0, bytes, TR_CRC) != lmq_load_u32le(bytes + TR_CRC) ||
-        !lmq_is_zero(bytes + 20, TR_CRC - 20))
+        !lmq_is_reserved(superblock, bytes + 36, TR_CRC - 36))
         return lmq_fail(err, LMQ_ERR_FORMAT, at, "the trailer is damaged");
     if (lmq_load_u64le(bytes + 8) != superblock->file_size ||
-        lmq_load_u32le(bytes + 16) != superblock->own_crc)
+        lmq_load_u64le(bytes + 16) != superblock->table_offset ||
+        lmq_load_u32le(bytes + 24) != superblock->n_sections ||
+        lmq_load_u32le(bytes + 28) != superblock->table_crc ||
+        lmq_load_u32le(bytes + 32) != superblock->own_crc)
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
                         "the trailer does not belong to this superblock");
     return LMQ_OK;

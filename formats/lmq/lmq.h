@@ -21,15 +21,22 @@
 #include "quantize/tiles.h"
 
 #define LMQ_MAJOR 1
-#define LMQ_MINOR 1
+#define LMQ_MINOR 0
 
 #define LMQ_SUPERBLOCK_SIZE 128
 #define LMQ_SECTION_SIZE 96
 #define LMQ_SECTION_NAME 56
 #define LMQ_DIRECTORY_HEADER 16
-#define LMQ_RECORD_SIZE 192
-#define LMQ_TRAILER_SIZE 32
+#define LMQ_RECORD_SIZE 256
+#define LMQ_STATISTICS_HEADER 8
+#define LMQ_STATISTICS_SIZE 48
+#define LMQ_TRAILER_SIZE 48
+
+/* Tensors begin at multiples of what the superblock says, 2^6 to 2^21, what
+ * describes them at multiples of the least. */
 #define LMQ_ALIGN 64
+#define LMQ_ALIGN_LOG2_MIN 6
+#define LMQ_ALIGN_LOG2_MAX 21
 
 /* Hard limits (lmq(5), "Limits"). */
 #define LMQ_MAX_SECTIONS 1024
@@ -42,11 +49,13 @@
 
 bool lmq_inflation_is_fair(uint64_t stored_size, uint64_t size);
 
-/* Feature flags. This one is set where the model's description has keys that
- * version 1.0 does not know: who skips them computes nonsense. */
-#define LMQ_INCOMPATIBLE_VARIANT 1u
-#define LMQ_INCOMPATIBLE_KNOWN LMQ_INCOMPATIBLE_VARIANT
+/* Feature flags: none yet. */
+#define LMQ_INCOMPATIBLE_KNOWN 0
 #define LMQ_COMPATIBLE_KNOWN 0
+
+/* Members of a set. */
+#define LMQ_MAX_MEMBERS 99999
+#define LMQ_SET_ID 16
 
 /* A run of bytes in the file. */
 struct lmq_extent {
@@ -61,14 +70,22 @@ struct lmq_superblock {
     uint64_t table_offset;
     uint32_t n_sections;
     uint32_t table_crc;
+    uint64_t alignment; /* of tensors */
+    uint32_t member, n_members; /* of a set, from 1; 0 and 0: of none */
+    unsigned char set_id[LMQ_SET_ID];
     uint32_t own_crc; /* filled in by both directions */
 };
 
 enum lmq_section_type {
     LMQ_SECTION_METADATA = 1,
     LMQ_SECTION_DIRECTORY = 2,
-    LMQ_SECTION_FILE = 3 /* an embedded file: the tokenizer's */
+    LMQ_SECTION_FILE = 3, /* an embedded file: the tokenizer's */
+    LMQ_SECTION_STATISTICS = 4,
+    LMQ_SECTION_KNOWN_END
 };
+
+/* Types from here on are for private use. */
+#define LMQ_SECTION_PRIVATE 0x80000000u
 
 #define LMQ_SECTION_DEFLATED 1u
 #define LMQ_SECTION_REQUIRED 2u
@@ -86,24 +103,31 @@ enum lmq_encoding {
     LMQ_ENCODING_PLAIN = 0,
     LMQ_ENCODING_Q8 = 1,
     LMQ_ENCODING_ALIAS = 2,
-    LMQ_ENCODING_COUNT
+    LMQ_ENCODING_COUNT,
+    LMQ_ENCODING_UNKNOWN = LMQ_ENCODING_COUNT /* see `unknown` */
 };
 
 #define LMQ_NO_ALIAS UINT32_MAX
 
-/* One tensor. */
+/* What can be stored of a tensor. */
+enum { LMQ_VALUES, LMQ_SCALES, LMQ_ZEROS, LMQ_SUPERS, LMQ_N_EXTENTS };
+
+/* One tensor, or the rows of it that stand in this member of a set. */
 struct lmq_record {
     char *name; /* owned */
     struct lmq_place place;
     enum lmq_encoding encoding;
+    char unknown[24]; /* "layout 7": it can be listed, not read; or "" */
     enum lmq_dtype dtype;        /* PLAIN: of the elements */
-    enum lmq_dtype source_dtype; /* what it was converted from */
+    enum lmq_dtype source_dtype; /* what it was converted from; or COUNT */
     enum lmq_layout layout;      /* Q8 */
     struct lmq_quant quant;      /* Q8; the method is not stored here */
     uint32_t n_dims;
     uint64_t dims[LMQ_MAX_DIMS];
-    struct lmq_extent values, scales;
+    uint64_t first_row, n_rows; /* of its own, that stand here */
+    struct lmq_extent extents[LMQ_N_EXTENTS];
     uint32_t alias; /* index of the record it shares, or LMQ_NO_ALIAS */
+    /* From the statistics, if the container has them. */
     float max_abs, max_err, worst_err_sq;
     double sum_sq, err_sq;
     uint64_t worst_group;
@@ -115,8 +139,14 @@ extern const unsigned char lmq_magic[8];
 
 bool lmq_is_zero(const unsigned char *bytes, size_t n);
 
-/* Aligned, behind the superblock, within the file. */
-bool lmq_extent_is_inside(const struct lmq_extent *extent, uint64_t file_size);
+/* Reserved bytes: zeros, unless a compatible flag that we do not know announces
+ * that they mean something by now. */
+bool lmq_is_reserved(const struct lmq_superblock *superblock,
+                     const unsigned char *bytes, size_t n);
+
+/* At a multiple of `alignment`, behind the superblock, within the file. */
+bool lmq_extent_is_inside(const struct lmq_extent *extent, uint64_t alignment,
+                          uint64_t file_size);
 
 void lmq_superblock_store(struct lmq_superblock *superblock,
                           unsigned char bytes[LMQ_SUPERBLOCK_SIZE]);
@@ -132,7 +162,8 @@ bool lmq_section_name_is_valid(const char *name);
 void lmq_section_store(const struct lmq_section *section,
                        unsigned char bytes[LMQ_SECTION_SIZE]);
 enum lmq_status lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE],
-                                 uint64_t at, uint64_t file_size,
+                                 uint64_t at,
+                                 const struct lmq_superblock *superblock,
                                  struct lmq_section *section,
                                  struct lmq_error *err);
 
@@ -151,18 +182,31 @@ enum lmq_status lmq_directory_store(const struct lmq_record *records, size_t n,
                                     unsigned char **bytes, size_t *size,
                                     struct lmq_error *err);
 
-/* Loads and checks every record against the size of the file and against the
- * others: *records is freed with lmq_records_free(). */
+/* Loads and checks every record against the file and against the others:
+ * *records is freed with lmq_records_free(). */
 enum lmq_status lmq_directory_load(const unsigned char *bytes, size_t size,
-                                   uint64_t file_size,
+                                   const struct lmq_superblock *superblock,
                                    struct lmq_record **records, size_t *n,
                                    struct lmq_error *err);
 void lmq_records_free(struct lmq_record *records, size_t n);
 
 /* Sizes of the extents of a record, from its shape, encoding and layout;
  * false if they wrap. */
-bool lmq_record_sizes(const struct lmq_record *record, uint64_t *values_size,
-                      uint64_t *scales_size);
+bool lmq_record_sizes(const struct lmq_record *record,
+                      uint64_t sizes[LMQ_N_EXTENTS]);
+
+/* ---- lmq_statistics.c ---- */
+
+/* What converting did to the tensors; *bytes is freed with free(). */
+enum lmq_status lmq_statistics_store(const struct lmq_record *records,
+                                     size_t n, unsigned char **bytes,
+                                     size_t *size, struct lmq_error *err);
+size_t lmq_statistics_size(size_t n);
+/* Into the records. */
+enum lmq_status lmq_statistics_load(const unsigned char *bytes, size_t size,
+                                    const struct lmq_superblock *superblock,
+                                    struct lmq_record *records, size_t n,
+                                    struct lmq_error *err);
 
 /* ---- lmq_read.c ---- */
 
@@ -173,6 +217,7 @@ struct lmq_container {
     size_t n_sections;
     struct lmq_record *records;
     size_t n_records;
+    bool has_statistics;
     json_t *metadata;
 };
 
@@ -180,6 +225,18 @@ enum lmq_status lmq_container_load(struct lmq_input *input,
                                    struct lmq_container *container,
                                    struct lmq_error *err);
 void lmq_container_free(struct lmq_container *container);
+
+/* An extent, and what it begins at multiples of. */
+struct lmq_span {
+    struct lmq_extent extent;
+    uint64_t alignment;
+};
+
+/* Everything but the trailer that is not empty, in the order of the file;
+ * *spans is freed with free(). */
+enum lmq_status lmq_container_spans(const struct lmq_container *container,
+                                    struct lmq_span **spans, size_t *n,
+                                    struct lmq_error *err);
 
 /* The container behind a checkpoint, which must be one: for this room. */
 const struct lmq_container *
@@ -208,13 +265,14 @@ struct lmq_content {
 
 /* Where everything goes; computed before the first byte is written. */
 struct lmq_layout_plan {
+    uint64_t alignment;       /* given; of tensors */
     uint64_t contents_offset; /* behind the tensors */
     uint64_t file_size;
-    uint64_t incompatible; /* flags */
 };
 
-/* Sets the extents' offsets and sizes of all records. `contents` come in the
- * order of the file; the directory is placed behind them. */
+/* Sets the extents' offsets and sizes of all records. Behind the tensors come
+ * the contents, statistics and directory, in whatever order: all begin at
+ * multiples of LMQ_ALIGN, so it does not change the size. */
 enum lmq_status lmq_write_plan(struct lmq_record *records, size_t n_records,
                                const struct lmq_content *contents,
                                size_t n_contents, struct lmq_layout_plan *plan,

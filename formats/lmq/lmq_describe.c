@@ -18,6 +18,8 @@ lmq_record_type(const struct lmq_record *record)
         return "q8";
     case LMQ_ENCODING_ALIAS:
         return "alias";
+    case LMQ_ENCODING_UNKNOWN:
+        return "unknown";
     default:
         return lmq_dtype_name(record->dtype);
     }
@@ -74,11 +76,18 @@ void
 lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
                               const struct lmq_tensor *tensor, json_t **json)
 {
-    const struct lmq_record *record =
-        &lmq_checkpoint_container(checkpoint)->records[tensor->number];
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
+    const struct lmq_record *record = &container->records[tensor->number];
 
     lmq_put(json, "source_type",
-            json_string(lmq_dtype_name(record->source_dtype)));
+            json_string(record->source_dtype == LMQ_DTYPE_COUNT
+                            ? "unknown"
+                            : lmq_dtype_name(record->source_dtype)));
+    if (record->encoding == LMQ_ENCODING_UNKNOWN) {
+        lmq_put(json, "unknown", json_string(record->unknown));
+        return;
+    }
     if (record->encoding == LMQ_ENCODING_Q8) {
         lmq_put(json, "group_size", json_integer(record->quant.group_size));
         lmq_put(json, "scales",
@@ -87,5 +96,6 @@ lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
                 lmq_json_number((double)record->quant.multiplier));
         lmq_put(json, "layout", json_string(lmq_names_of(lmq_layout_names, record->layout)));
     }
-    lmq_describe_stats(json, record, tensor->n_elements);
+    if (container->has_statistics)
+        lmq_describe_stats(json, record, tensor->n_elements);
 }

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,45 +18,35 @@
 #include "base/utf8.h"
 #include "formats/lmq/lmq.h"
 
-#define REC_RESERVED 180
+#define REC_RESERVED 200
+
+/* Where a record has its extents: offset and size of each, then the
+ * checksums. */
+#define REC_EXTENTS 96
+#define REC_CRCS 160
+
+/* ---- Sizes ---- */
 
 bool
-lmq_record_sizes(const struct lmq_record *record, uint64_t *values_size,
-                 uint64_t *scales_size)
+lmq_record_sizes(const struct lmq_record *record,
+                 uint64_t sizes[LMQ_N_EXTENTS])
 {
     struct lmq_tensor shape = {0};
 
-    *values_size = *scales_size = 0;
+    memset(sizes, 0, LMQ_N_EXTENTS * sizeof(sizes[0]));
     if (!lmq_tensor_set_dims(&shape, record->dims, record->n_dims))
         return false;
     if (record->encoding == LMQ_ENCODING_PLAIN)
-        return lmq_u64_mul(shape.n_elements, lmq_dtype_size(record->dtype),
-                           values_size);
+        return lmq_u64_mul(record->n_rows * shape.n_cols,
+                           lmq_dtype_size(record->dtype), &sizes[LMQ_VALUES]);
     if (record->encoding == LMQ_ENCODING_Q8)
-        return lmq_layout_sizes(record->layout, shape.n_rows, shape.n_cols,
+        return lmq_layout_sizes(record->layout, record->n_rows, shape.n_cols,
                                 record->quant.group_size, record->quant.scales,
-                                values_size, scales_size);
+                                &sizes[LMQ_VALUES], &sizes[LMQ_SCALES]);
     return true;
 }
 
-static void
-store_f64(unsigned char *p, double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    lmq_store_u64le(p, bits);
-}
-
-static double
-load_f64(const unsigned char *p)
-{
-    uint64_t bits = lmq_load_u64le(p);
-    double value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
+/* ---- Storing ---- */
 
 static void
 store_record(const struct lmq_record *record, uint32_t name_at,
@@ -79,20 +70,17 @@ store_record(const struct lmq_record *record, uint32_t name_at,
     lmq_store_f32le(p + 28, is_q8 ? record->quant.multiplier : 0);
     for (uint32_t i = 0; i < record->n_dims; i++)
         lmq_store_u64le(p + 32 + 8 * i, record->dims[i]);
-    lmq_store_u64le(p + 96, record->values.offset);
-    lmq_store_u64le(p + 104, record->values.size);
-    lmq_store_u64le(p + 112, record->scales.offset);
-    lmq_store_u64le(p + 120, record->scales.size);
-    lmq_store_u32le(p + 128, record->values.crc);
-    lmq_store_u32le(p + 132, record->scales.crc);
-    lmq_store_u32le(p + 136, record->alias);
-    lmq_store_u32le(p + 140, (uint32_t)record->source_dtype);
-    lmq_store_f32le(p + 144, record->max_abs);
-    lmq_store_f32le(p + 148, record->max_err);
-    store_f64(p + 152, record->sum_sq);
-    store_f64(p + 160, record->err_sq);
-    lmq_store_u64le(p + 168, record->worst_group);
-    lmq_store_f32le(p + 176, record->worst_err_sq);
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++) {
+        const struct lmq_extent *extent = &record->extents[i];
+        lmq_store_u64le(p + REC_EXTENTS + 16 * i, extent->offset);
+        lmq_store_u64le(p + REC_EXTENTS + 16 * i + 8, extent->size);
+        lmq_store_u32le(p + REC_CRCS + 4 * i, extent->crc);
+    }
+    lmq_store_u64le(p + 176, record->first_row);
+    lmq_store_u64le(p + 184, record->n_rows);
+    lmq_store_u32le(p + 192, record->alias);
+    p[196] = (unsigned char)record->source_dtype;
+    p[197] = is_q8 ? 8 : 0;
 }
 
 static size_t
@@ -135,62 +123,164 @@ lmq_directory_store(const struct lmq_record *records, size_t n,
     return LMQ_OK;
 }
 
-/* Fields that name a kind must name a known one: a kind that is not known
- * changes what the bytes mean. */
-static bool
-has_known_kinds(const unsigned char *p)
+/* ---- Loading ---- */
+
+/*
+ * Fields that name a kind. One that this version does not know changes what
+ * the bytes mean, so of such a tensor only its place is believed.
+ */
+static const struct {
+    const char *what;
+    size_t at;
+    unsigned char end; /* of the known ones */
+} kinds[] = {
+    {"part", 10, LMQ_PART_COUNT},
+    {"encoding", 11, LMQ_ENCODING_COUNT},
+    {"type", 20, LMQ_DTYPE_COUNT},
+    {"layout", 21, LMQ_LAYOUT_COUNT},
+    {"type of scales", 22, LMQ_SCALES_COUNT},
+    {"zero points", 198, 1},
+    {"scales of scales", 199, 1},
+};
+
+static void
+find_unknown(const unsigned char *p, struct lmq_record *record)
 {
-    return p[10] < LMQ_PART_COUNT && p[11] < LMQ_ENCODING_COUNT &&
-           p[20] < LMQ_DTYPE_COUNT && p[21] < LMQ_LAYOUT_COUNT &&
-           p[22] < LMQ_SCALES_COUNT &&
-           lmq_load_u32le(p + 140) < LMQ_DTYPE_COUNT;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (record->unknown[0] == '\0' && p[kinds[i].at] >= kinds[i].end)
+            snprintf(record->unknown, sizeof(record->unknown), "%s %u",
+                     kinds[i].what, p[kinds[i].at]);
+    if (record->unknown[0] == '\0' && p[11] == LMQ_ENCODING_Q8 && p[197] != 8)
+        snprintf(record->unknown, sizeof(record->unknown), "%u bits", p[197]);
 }
 
-static enum lmq_status
-load_record(const unsigned char *p, uint64_t at, const char *name,
-            struct lmq_record *record, struct lmq_error *err)
+static void
+load_place(const unsigned char *p, struct lmq_record *record)
 {
     uint16_t role = lmq_load_u16le(p + 8);
+    bool is_known = role < LMQ_ROLE_COUNT && p[10] < LMQ_PART_COUNT;
 
-    if (!has_known_kinds(p) || p[23] > LMQ_MAX_DIMS)
-        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, at,
-                        "tensor '%s' has a kind that this version does not "
-                        "know (encoding %u, type %u, layout %u, scales %u, "
-                        "%u dimensions)",
-                        name, p[11], p[20], p[21], p[22], p[23]);
     /* A role of a later version is still a tensor. */
-    record->place.role =
-        role < LMQ_ROLE_COUNT ? (enum lmq_role)role : LMQ_ROLE_OTHER;
-    record->place.part = (enum lmq_part)p[10];
+    record->place.role = is_known ? (enum lmq_role)role : LMQ_ROLE_OTHER;
+    record->place.part = is_known ? (enum lmq_part)p[10] : LMQ_PART_WEIGHT;
     record->place.layer = lmq_load_i32le(p + 12);
     record->place.item = lmq_load_i32le(p + 16);
+}
+
+static void
+load_record(const unsigned char *p, struct lmq_record *record)
+{
+    load_place(p, record);
+    record->n_dims = p[23];
+    for (uint32_t i = 0; i < LMQ_MAX_DIMS; i++)
+        record->dims[i] = lmq_load_u64le(p + 32 + 8 * i);
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
+        record->extents[i] = (struct lmq_extent){
+            lmq_load_u64le(p + REC_EXTENTS + 16 * i),
+            lmq_load_u64le(p + REC_EXTENTS + 16 * i + 8),
+            lmq_load_u32le(p + REC_CRCS + 4 * i)};
+    record->first_row = lmq_load_u64le(p + 176);
+    record->n_rows = lmq_load_u64le(p + 184);
+    record->alias = lmq_load_u32le(p + 192);
+    /* Tells nothing about the bytes. */
+    record->source_dtype =
+        p[196] < LMQ_DTYPE_COUNT ? (enum lmq_dtype)p[196] : LMQ_DTYPE_COUNT;
+    record->encoding = LMQ_ENCODING_UNKNOWN;
+    find_unknown(p, record);
+    if (record->unknown[0] != '\0') {
+        record->alias = LMQ_NO_ALIAS;
+        return;
+    }
     record->encoding = (enum lmq_encoding)p[11];
     record->dtype = (enum lmq_dtype)p[20];
     record->layout = (enum lmq_layout)p[21];
     record->quant.scales = (enum lmq_scales)p[22];
-    record->n_dims = p[23];
     record->quant.group_size = lmq_load_u32le(p + 24);
     record->quant.multiplier = lmq_load_f32le(p + 28);
+}
+
+/* ---- Rules ---- */
+
+/* What a rule looks at; `p` are the bytes of the record. */
+struct subject {
+    const unsigned char *p;
+    const struct lmq_record *record;
+    const struct lmq_superblock *superblock;
+    uint64_t n_rows; /* of the whole tensor */
+};
+
+static bool
+has_dims(const struct subject *s)
+{
+    bool is_right = s->record->n_dims <= LMQ_MAX_DIMS;
+
     for (uint32_t i = 0; i < LMQ_MAX_DIMS; i++)
-        record->dims[i] = lmq_load_u64le(p + 32 + 8 * i);
-    record->values = (struct lmq_extent){lmq_load_u64le(p + 96),
-                                         lmq_load_u64le(p + 104),
-                                         lmq_load_u32le(p + 128)};
-    record->scales = (struct lmq_extent){lmq_load_u64le(p + 112),
-                                         lmq_load_u64le(p + 120),
-                                         lmq_load_u32le(p + 132)};
-    record->alias = lmq_load_u32le(p + 136);
-    record->source_dtype = (enum lmq_dtype)lmq_load_u32le(p + 140);
-    record->max_abs = lmq_load_f32le(p + 144);
-    record->max_err = lmq_load_f32le(p + 148);
-    record->sum_sq = load_f64(p + 152);
-    record->err_sq = load_f64(p + 160);
-    record->worst_group = lmq_load_u64le(p + 168);
-    record->worst_err_sq = lmq_load_f32le(p + 176);
-    if (!lmq_is_zero(p + REC_RESERVED, LMQ_RECORD_SIZE - REC_RESERVED))
-        return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "reserved bytes of tensor '%s' are not zero", name);
-    return LMQ_OK;
+        is_right &= (s->record->dims[i] == 0) == (i >= s->record->n_dims);
+    return is_right;
+}
+
+static bool
+has_possible_size(const struct subject *s)
+{
+    struct lmq_tensor shape = {0};
+
+    return lmq_tensor_set_dims(&shape, s->record->dims, s->record->n_dims);
+}
+
+static bool
+is_layer_and_item(const struct subject *s)
+{
+    const struct lmq_place *place = &s->record->place;
+
+    return place->layer >= -1 && place->layer < LMQ_MAX_LAYERS &&
+           place->item >= -1 && place->item < LMQ_MAX_ITEMS;
+}
+
+/* Of a role that is not known nothing can be said. */
+static bool
+has_canonical_name(const struct subject *s)
+{
+    const struct lmq_place *place = &s->record->place;
+    char name[64];
+
+    if (place->role == LMQ_ROLE_OTHER)
+        return true;
+    lmq_name_canonical(place, name, sizeof(name));
+    return strcmp(name, s->record->name) == 0 &&
+           lmq_role_is_per_layer(place->role) == (place->layer >= 0) &&
+           (place->item < 0 || lmq_role_has_items(place->role)) &&
+           (place->item >= 0 || !lmq_role_is_of_heads(place->role));
+}
+
+static bool
+has_no_place(const struct subject *s)
+{
+    return lmq_load_u16le(s->p + 8) != LMQ_ROLE_OTHER ||
+           (s->record->place.layer == -1 && s->record->place.item == -1);
+}
+
+/* Rows of a tensor that is cut over the members of a set: whole tiles. */
+static bool
+has_rows(const struct subject *s)
+{
+    const struct lmq_record *record = s->record;
+    uint64_t end = record->first_row + record->n_rows;
+
+    if (record->encoding == LMQ_ENCODING_ALIAS)
+        return record->first_row == 0 && record->n_rows == 0;
+    if (record->n_rows == 0 || record->first_row > s->n_rows ||
+        record->n_rows > s->n_rows - record->first_row)
+        return false;
+    if (s->superblock->n_members == 0)
+        return record->n_rows == s->n_rows;
+    return record->first_row % LMQ_TILE_ROWS == 0 &&
+           (end == s->n_rows || end % LMQ_TILE_ROWS == 0);
+}
+
+static bool
+is_unknown(const struct subject *s)
+{
+    return s->record->encoding == LMQ_ENCODING_UNKNOWN;
 }
 
 /* A power of two, so that multiplying by it is exact. */
@@ -203,79 +293,83 @@ is_multiplier(float value)
            frexpf(value, &exponent) == 0.5f;
 }
 
-/* Sums of squares of very large weights may be infinite. */
 static bool
-is_measure(double value)
+has_groups(const struct subject *s)
 {
-    return value >= 0;
+    const struct lmq_quant *quant = &s->record->quant;
+
+    if (is_unknown(s))
+        return true;
+    if (s->record->encoding != LMQ_ENCODING_Q8) /* -0 is no zero */
+        return lmq_is_zero(s->p + 24, 8) && s->p[197] == 0;
+    return lmq_group_size_is_valid(quant->group_size) &&
+           is_multiplier(quant->multiplier) &&
+           (quant->scales == LMQ_SCALES_F16 || quant->multiplier == 1);
 }
 
-static enum lmq_status
-check_record(const struct lmq_record *record, uint64_t at, uint64_t file_size,
-             struct lmq_error *err)
+static bool
+has_meaning(const struct subject *s)
 {
-    const struct lmq_extent *values = &record->values;
-    const struct lmq_extent *scales = &record->scales;
-    bool is_q8 = record->encoding == LMQ_ENCODING_Q8;
-    uint64_t values_size, scales_size;
+    enum lmq_encoding encoding = s->record->encoding;
 
-    if (record->place.layer < -1 || record->place.layer >= LMQ_MAX_LAYERS ||
-        record->place.item < -1 || record->place.item >= LMQ_MAX_ITEMS ||
-        (record->place.item >= 0 && !lmq_role_has_items(record->place.role)))
-        return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s': layer %d and item %d make no sense",
-                        record->name, (int)record->place.layer,
-                        (int)record->place.item);
-    char name[64];
-    if (record->place.role != LMQ_ROLE_OTHER)
-        lmq_name_canonical(&record->place, name, sizeof(name));
-    if (record->place.role != LMQ_ROLE_OTHER &&
-        (strcmp(name, record->name) != 0 ||
-         lmq_role_is_per_layer(record->place.role) !=
-             (record->place.layer >= 0)))
-        return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s' has the role and layer of '%s'",
-                        record->name, name);
-    for (uint32_t i = 0; i < LMQ_MAX_DIMS; i++)
-        if ((record->dims[i] == 0) != (i >= record->n_dims))
-            return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                            "tensor '%s': dimension %u is %" PRIu64
-                            " of %u dimensions",
-                            record->name, i, record->dims[i], record->n_dims);
-    if (is_q8 ? !lmq_group_size_is_valid(record->quant.group_size) ||
-                    !is_multiplier(record->quant.multiplier) ||
-                    (record->quant.scales == LMQ_SCALES_F32 &&
-                     record->quant.multiplier != 1)
-              : record->quant.group_size != 0 || record->quant.multiplier != 0)
-        return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s': group size %u and multiplier %g do not "
-                        "make sense",
-                        record->name, record->quant.group_size,
-                        (double)record->quant.multiplier);
-    if (!lmq_record_sizes(record, &values_size, &scales_size))
-        return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s': the product of its dimensions is too "
-                        "large",
-                        record->name);
-    if (values->size != values_size || scales->size != scales_size)
-        return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s' has %" PRIu64 " + %" PRIu64
-                        " bytes, its shape and type need %" PRIu64
-                        " + %" PRIu64,
-                        record->name, values->size, scales->size, values_size,
-                        scales_size);
-    if ((values_size > 0 && !lmq_extent_is_inside(values, file_size)) ||
-        (scales_size > 0 && !lmq_extent_is_inside(scales, file_size)))
-        return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s' lies outside the file or is not aligned",
-                        record->name);
-    if (!is_measure((double)record->max_abs) ||
-        !is_measure((double)record->max_err) || !is_measure(record->sum_sq) ||
-        !is_measure(record->err_sq) ||
-        !is_measure((double)record->worst_err_sq))
-        return lmq_fail(err, LMQ_ERR_FORMAT, at,
-                        "tensor '%s': its statistics are no numbers from 0",
-                        record->name);
+    return is_unknown(s) ||
+           ((encoding == LMQ_ENCODING_PLAIN || s->p[20] == 0) &&
+            (encoding == LMQ_ENCODING_Q8 || (s->p[21] == 0 && s->p[22] == 0)) &&
+            lmq_is_reserved(s->superblock, s->p + REC_RESERVED,
+                             LMQ_RECORD_SIZE - REC_RESERVED));
+}
+
+static bool
+has_its_sizes(const struct subject *s)
+{
+    uint64_t sizes[LMQ_N_EXTENTS];
+    bool is_right = is_unknown(s) || lmq_record_sizes(s->record, sizes);
+
+    for (size_t i = 0; i < LMQ_N_EXTENTS && is_right && !is_unknown(s); i++)
+        is_right = s->record->extents[i].size == sizes[i];
+    return is_right;
+}
+
+static bool
+is_inside(const struct subject *s)
+{
+    bool is_right = true;
+
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++) {
+        const struct lmq_extent *extent = &s->record->extents[i];
+        is_right &= extent->size == 0
+                        ? extent->offset == 0 && extent->crc == 0
+                        : lmq_extent_is_inside(extent,
+                                               s->superblock->alignment,
+                                               s->superblock->file_size);
+    }
+    return is_right;
+}
+
+/* In order: each may rely on those before it. */
+static const struct {
+    bool (*holds)(const struct subject *s);
+    const char *what;
+} rules[] = {
+    {has_dims, "has other dimensions than it says, or too many"},
+    {has_possible_size, "is too large: the product of its dimensions"},
+    {is_layer_and_item, "has a layer or an item that is out of range"},
+    {has_canonical_name, "has the name of another role, layer or item"},
+    {has_no_place, "has no role, but a layer or an item"},
+    {has_groups, "has a group size or a multiplier that makes no sense"},
+    {has_rows, "has rows that it cannot have here"},
+    {has_its_sizes, "has another size in bytes than its shape and type need"},
+    {is_inside, "lies outside the file or is not aligned"},
+    {has_meaning, "has something in fields that mean nothing"},
+};
+
+static enum lmq_status
+check_record(const struct subject *s, uint64_t at, struct lmq_error *err)
+{
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (!rules[i].holds(s))
+            return lmq_fail(err, LMQ_ERR_FORMAT, at, "tensor '%s' %s",
+                            s->record->name, rules[i].what);
     return LMQ_OK;
 }
 
@@ -306,6 +400,18 @@ check_aliases(const struct lmq_record *records, size_t n,
     return LMQ_OK;
 }
 
+/* Of the whole tensor; 1 where there is nothing to multiply. */
+static uint64_t
+rows_of(const struct lmq_record *record)
+{
+    struct lmq_tensor shape = {0};
+
+    return record->n_dims <= LMQ_MAX_DIMS &&
+                   lmq_tensor_set_dims(&shape, record->dims, record->n_dims)
+               ? shape.n_rows
+               : 0;
+}
+
 static enum lmq_status
 load_name(const unsigned char *names, uint64_t size, const unsigned char *p,
           uint64_t at, char **name, struct lmq_error *err)
@@ -332,7 +438,8 @@ load_name(const unsigned char *names, uint64_t size, const unsigned char *p,
 }
 
 enum lmq_status
-lmq_directory_load(const unsigned char *bytes, size_t size, uint64_t file_size,
+lmq_directory_load(const unsigned char *bytes, size_t size,
+                   const struct lmq_superblock *superblock,
                    struct lmq_record **records, size_t *n,
                    struct lmq_error *err)
 {
@@ -363,10 +470,15 @@ lmq_directory_load(const unsigned char *bytes, size_t size, uint64_t file_size,
         uint64_t at = LMQ_DIRECTORY_HEADER + (uint64_t)i * record_size;
         const unsigned char *p = bytes + at;
         status = load_name(name_bytes, names, p, at, &loaded[i].name, err);
-        if (status == LMQ_OK)
-            status = load_record(p, at, loaded[i].name, &loaded[i], err);
-        if (status == LMQ_OK)
-            status = check_record(&loaded[i], at, file_size, err);
+        if (status != LMQ_OK)
+            break;
+        load_record(p, &loaded[i]);
+        struct subject subject = {p, &loaded[i], superblock,
+                                  rows_of(&loaded[i])};
+        status = check_record(&subject, at, err);
+        /* Of a role that is not known, layer and item mean nothing. */
+        if (loaded[i].place.role == LMQ_ROLE_OTHER)
+            loaded[i].place.layer = loaded[i].place.item = -1;
     }
     if (status == LMQ_OK)
         status = check_aliases(loaded, count, err);

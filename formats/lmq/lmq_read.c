@@ -116,7 +116,7 @@ load_table(struct lmq_input *input, struct lmq_container *container,
     for (size_t i = 0; i < sb->n_sections && status == LMQ_OK; i++) {
         status = lmq_section_load(table + i * LMQ_SECTION_SIZE,
                                   sb->table_offset + i * LMQ_SECTION_SIZE,
-                                  sb->file_size, &container->sections[i], err);
+                                  sb, &container->sections[i], err);
         container->n_sections = i + 1;
     }
     free(table);
@@ -126,15 +126,17 @@ load_table(struct lmq_input *input, struct lmq_container *container,
     return status == LMQ_OK ? lmq_trailer_load(tail, sb, err) : status;
 }
 
-/* The one section of a type that there must be exactly one of. */
+/* The section of a type that there is one of at most; without it *bytes is
+ * NULL, if it may lack. */
 static enum lmq_status
 read_only_section(struct lmq_input *input,
                   const struct lmq_container *container,
-                  enum lmq_section_type type, const char *what,
+                  enum lmq_section_type type, const char *what, bool may_lack,
                   unsigned char **bytes, size_t *size, struct lmq_error *err)
 {
     const struct lmq_section *found = NULL;
 
+    *bytes = NULL;
     for (size_t i = 0; i < container->n_sections; i++) {
         if (container->sections[i].type != (uint32_t)type)
             continue;
@@ -143,17 +145,52 @@ read_only_section(struct lmq_input *input,
                             what);
         found = &container->sections[i];
     }
+    if (found == NULL && may_lack)
+        return LMQ_OK;
     if (found == NULL)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no %s section", what);
     return read_section(input, found, bytes, size, err);
 }
 
 static int
-compare_extents(const void *a, const void *b)
+compare_spans(const void *a, const void *b)
 {
-    const struct lmq_extent *x = a, *y = b;
+    const struct lmq_span *x = a, *y = b;
 
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
+    return x->extent.offset < y->extent.offset
+               ? -1
+               : x->extent.offset > y->extent.offset;
+}
+
+enum lmq_status
+lmq_container_spans(const struct lmq_container *container,
+                    struct lmq_span **spans, size_t *n, struct lmq_error *err)
+{
+    const struct lmq_superblock *sb = &container->superblock;
+    struct lmq_span *all = calloc(LMQ_N_EXTENTS * container->n_records +
+                                      container->n_sections + 2,
+                                  sizeof(*all));
+    size_t count = 0;
+
+    *spans = all;
+    if (all == NULL)
+        return lmq_fail_nomem(err);
+    all[count++] = (struct lmq_span){{0, LMQ_SUPERBLOCK_SIZE, 0}, LMQ_ALIGN};
+    all[count++] = (struct lmq_span){
+        {sb->table_offset, (uint64_t)sb->n_sections * LMQ_SECTION_SIZE, 0},
+        LMQ_ALIGN};
+    for (size_t i = 0; i < container->n_sections; i++)
+        if (container->sections[i].stored.size > 0)
+            all[count++] =
+                (struct lmq_span){container->sections[i].stored, LMQ_ALIGN};
+    for (size_t i = 0; i < container->n_records; i++)
+        for (size_t j = 0; j < LMQ_N_EXTENTS; j++)
+            if (container->records[i].extents[j].size > 0)
+                all[count++] = (struct lmq_span){
+                    container->records[i].extents[j], sb->alignment};
+    qsort(all, count, sizeof(*all), compare_spans);
+    *n = count;
+    return LMQ_OK;
 }
 
 /* Nothing overlaps, and between two neighbours there is only what alignment
@@ -161,44 +198,83 @@ compare_extents(const void *a, const void *b)
 static enum lmq_status
 check_tiling(const struct lmq_container *container, struct lmq_error *err)
 {
-    const struct lmq_superblock *sb = &container->superblock;
+    struct lmq_span *spans;
     size_t n = 0;
+    enum lmq_status status = lmq_container_spans(container, &spans, &n, err);
 
-    struct lmq_extent *extents =
-        calloc(2 * container->n_records + container->n_sections + 2,
-               sizeof(*extents));
-    if (extents == NULL)
-        return lmq_fail_nomem(err);
-    extents[n++] = (struct lmq_extent){0, LMQ_SUPERBLOCK_SIZE, 0};
-    extents[n++] = (struct lmq_extent){
-        sb->table_offset, (uint64_t)sb->n_sections * LMQ_SECTION_SIZE, 0};
-    for (size_t i = 0; i < container->n_sections; i++)
-        extents[n++] = container->sections[i].stored;
-    for (size_t i = 0; i < container->n_records; i++) {
-        extents[n++] = container->records[i].values;
-        extents[n++] = container->records[i].scales;
-    }
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (extents[i].size > 0)
-            extents[kept++] = extents[i];
-    qsort(extents, kept, sizeof(*extents), compare_extents);
-    enum lmq_status status = LMQ_OK;
-    for (size_t i = 1; i < kept && status == LMQ_OK; i++) {
-        uint64_t end = extents[i - 1].offset + extents[i - 1].size, aligned;
-        if (!lmq_u64_align(end, LMQ_ALIGN, &aligned) ||
-            extents[i].offset != aligned)
-            status = lmq_fail(err, LMQ_ERR_FORMAT, extents[i].offset,
+    for (size_t i = 1; i < n && status == LMQ_OK; i++) {
+        const struct lmq_extent *before = &spans[i - 1].extent;
+        uint64_t at = spans[i].extent.offset, aligned;
+        if (!lmq_u64_align(before->offset + before->size, spans[i].alignment,
+                           &aligned) ||
+            at != aligned)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, at,
                               "something begins at offset %" PRIu64
                               ", expected %" PRIu64 " (%s)",
-                              extents[i].offset, aligned,
-                              extents[i].offset < aligned ? "an overlap"
-                                                          : "a gap");
+                              at, aligned,
+                              at < aligned ? "an overlap" : "a gap");
     }
-    if (status == LMQ_OK && extents[kept - 1].offset != sb->table_offset)
-        status = lmq_fail(err, LMQ_ERR_FORMAT, extents[kept - 1].offset,
+    if (status == LMQ_OK &&
+        spans[n - 1].extent.offset != container->superblock.table_offset)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, spans[n - 1].extent.offset,
                           "something lies behind the section table");
-    free(extents);
+    free(spans);
+    return status;
+}
+
+static enum lmq_status
+load_directory(struct lmq_input *input, struct lmq_container *container,
+               struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status =
+        read_only_section(input, container, LMQ_SECTION_DIRECTORY, "directory",
+                          false, &bytes, &size, err);
+
+    if (status == LMQ_OK)
+        status = lmq_directory_load(bytes, size, &container->superblock,
+                                    &container->records, &container->n_records,
+                                    err);
+    free(bytes);
+    return status == LMQ_OK ? check_tiling(container, err) : status;
+}
+
+static enum lmq_status
+load_statistics(struct lmq_input *input, struct lmq_container *container,
+                struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status =
+        read_only_section(input, container, LMQ_SECTION_STATISTICS,
+                          "statistics", true, &bytes, &size, err);
+
+    if (status == LMQ_OK && bytes != NULL)
+        status = lmq_statistics_load(bytes, size, &container->superblock,
+                                     container->records,
+                                     container->n_records, err);
+    container->has_statistics = bytes != NULL;
+    free(bytes);
+    return status;
+}
+
+static enum lmq_status
+load_metadata(struct lmq_input *input, struct lmq_container *container,
+              struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status =
+        read_only_section(input, container, LMQ_SECTION_METADATA, "metadata",
+                          false, &bytes, &size, err);
+
+    if (status == LMQ_OK)
+        status = lmq_json_parse(bytes, size, &container->metadata, err);
+    if (status == LMQ_OK && !json_is_object(container->metadata))
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "the metadata are no JSON object");
+    free(bytes);
     return status;
 }
 
@@ -206,8 +282,7 @@ enum lmq_status
 lmq_container_load(struct lmq_input *input, struct lmq_container *container,
                    struct lmq_error *err)
 {
-    unsigned char head[LMQ_SUPERBLOCK_SIZE], *bytes;
-    size_t size;
+    unsigned char head[LMQ_SUPERBLOCK_SIZE];
 
     *container = (struct lmq_container){0};
     enum lmq_status status = lmq_input_read(input, 0, head, sizeof(head), err);
@@ -217,26 +292,11 @@ lmq_container_load(struct lmq_input *input, struct lmq_container *container,
     if (status == LMQ_OK)
         status = load_table(input, container, err);
     if (status == LMQ_OK)
-        status = read_only_section(input, container, LMQ_SECTION_DIRECTORY,
-                                   "directory", &bytes, &size, err);
-    if (status == LMQ_OK) {
-        status = lmq_directory_load(bytes, size, lmq_input_size(input),
-                                    &container->records, &container->n_records,
-                                    err);
-        free(bytes);
-    }
+        status = load_directory(input, container, err);
     if (status == LMQ_OK)
-        status = check_tiling(container, err);
+        status = load_metadata(input, container, err);
     if (status == LMQ_OK)
-        status = read_only_section(input, container, LMQ_SECTION_METADATA,
-                                   "metadata", &bytes, &size, err);
-    if (status == LMQ_OK) {
-        status = lmq_json_parse(bytes, size, &container->metadata, err);
-        if (status == LMQ_OK && !json_is_object(container->metadata))
-            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                              "the metadata are no JSON object");
-        free(bytes);
-    }
+        status = load_statistics(input, container, err);
     if (status != LMQ_OK)
         lmq_container_free(container);
     return status;
@@ -320,12 +380,18 @@ add_record(struct lmq_checkpoint *checkpoint, size_t index,
     lmq_tensor_set_dims(tensor, record->dims, record->n_dims);
     tensor->number = (uint32_t)index;
     tensor->dtype = target->dtype;
-    tensor->offset = target->values.offset;
-    tensor->size_bytes = target->values.size + target->scales.size;
-    if (target->encoding == LMQ_ENCODING_Q8) {
+    tensor->offset = target->extents[LMQ_VALUES].offset;
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
+        tensor->size_bytes += target->extents[i].size;
+    if (target->encoding != LMQ_ENCODING_PLAIN) {
         tensor->dtype = LMQ_DTYPE_F32;
-        tensor->encoding = "q8";
-        tensor->quant = target->quant;
+        tensor->encoding = "unknown";
+        if (target->encoding == LMQ_ENCODING_Q8) {
+            tensor->encoding = "q8";
+            tensor->quant = target->quant;
+        } else {
+            tensor->unknown = target->unknown;
+        }
         tensor->bits_per_element =
             8 * (double)tensor->size_bytes / (double)tensor->n_elements;
     }
@@ -377,6 +443,12 @@ open_lmq(struct lmq_checkpoint *checkpoint,
     checkpoint->state = state;
     struct lmq_container *container = &state->container;
     status = lmq_container_load(input, container, err);
+    if (status == LMQ_OK && container->superblock.n_members > 0)
+        status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 60,
+                          "is member %u of a set of %u files, which this "
+                          "version does not read",
+                          container->superblock.member,
+                          container->superblock.n_members);
     for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++)
         status = add_record(checkpoint, i, err);
     if (status == LMQ_OK)
@@ -386,8 +458,8 @@ open_lmq(struct lmq_checkpoint *checkpoint,
         size_t size;
         if (container->sections[i].type != LMQ_SECTION_FILE)
             continue;
-        status = read_section(input, &container->sections[i], &bytes,
-                                  &size, err);
+        status = read_section(input, &container->sections[i], &bytes, &size,
+                              err);
         if (status == LMQ_OK)
             status = lmq_checkpoint_add_blob(
                 checkpoint, container->sections[i].name, bytes, size, err);
@@ -415,12 +487,13 @@ read_rows(struct lmq_input *input, const struct lmq_record *record,
     size_t row_scales = lmq_groups_per_row(n_cols, record->quant.group_size) *
                         lmq_scale_size(record->quant.scales);
     enum lmq_status status = lmq_input_read(
-        input, record->values.offset + row * n_cols, q, n * n_cols, err);
+        input, record->extents[LMQ_VALUES].offset + row * n_cols, q,
+        n * n_cols, err);
 
     if (status == LMQ_OK)
-        status = lmq_input_read(input,
-                                record->scales.offset + row * row_scales,
-                                scales, n * row_scales, err);
+        status = lmq_input_read(
+            input, record->extents[LMQ_SCALES].offset + row * row_scales,
+            scales, n * row_scales, err);
     return status;
 }
 
@@ -464,12 +537,12 @@ load_tile(struct lmq_input *input, const struct lmq_record *record,
           uint64_t number, const struct tile *tile, struct lmq_error *err)
 {
     enum lmq_status status = lmq_input_read(
-        input, record->values.offset + number * tile->values_size,
+        input, record->extents[LMQ_VALUES].offset + number * tile->values_size,
         tile->values, tile->values_size, err);
 
     if (status == LMQ_OK)
         status = lmq_input_read(
-            input, record->scales.offset + number * tile->scales_size,
+            input, record->extents[LMQ_SCALES].offset + number * tile->scales_size,
             tile->scales, tile->scales_size, err);
     return status;
 }
@@ -535,9 +608,9 @@ find_tiles(const struct lmq_checkpoint *checkpoint,
     *run = (struct lmq_tile_run){
         .file = 0,
         .n_rows = tensor->n_rows - row,
-        .values_at = record->values.offset +
+        .values_at = record->extents[LMQ_VALUES].offset +
                      tile * lmq_tile_values_size(n_cols, quant->group_size),
-        .scales_at = record->scales.offset +
+        .scales_at = record->extents[LMQ_SCALES].offset +
                      tile * lmq_tile_scales_size(n_cols, quant->group_size,
                                                  quant->scales),
     };

@@ -185,46 +185,86 @@ check_extent(struct check *check, const struct lmq_extent *extent,
 
 /* ---- Padding ---- */
 
+/* Zeros between `from` and `to`. */
 static enum lmq_status
-check_padding(struct check *check, const struct lmq_extent *extent,
-              struct lmq_error *err)
+check_gap(struct check *check, uint64_t from, uint64_t to,
+          struct lmq_error *err)
 {
-    unsigned char bytes[LMQ_ALIGN];
-    uint64_t end = extent->offset + extent->size;
-    size_t n = (size_t)(-end % LMQ_ALIGN);
+    unsigned char bytes[4096];
+    enum lmq_status status = LMQ_OK;
 
-    /* The trailer follows the table without padding. */
-    if (extent->size == 0 || n == 0 ||
-        end + LMQ_TRAILER_SIZE == lmq_input_size(check->input))
-        return LMQ_OK;
-    enum lmq_status status = lmq_input_read(check->input, end, bytes, n, err);
-    for (size_t i = 0; i < n && status == LMQ_OK; i++)
-        if (bytes[i] != 0) {
-            add_problem(check, "padding", "", end + i,
-                        "padding is not zero");
+    for (; from < to && status == LMQ_OK; from += sizeof(bytes)) {
+        size_t n = (size_t)lmq_u64_min(sizeof(bytes), to - from), i = 0;
+        status = lmq_input_read(check->input, from, bytes, n, err);
+        while (status == LMQ_OK && i < n && bytes[i] == 0)
+            i++;
+        if (status == LMQ_OK && i < n) {
+            add_problem(check, "padding", "", from + i, "padding is not zero");
             break;
         }
+    }
+    return status;
+}
+
+static enum lmq_status
+check_padding(struct check *check, struct lmq_error *err)
+{
+    struct lmq_span *spans;
+    size_t n = 0;
+    enum lmq_status status =
+        lmq_container_spans(&check->container, &spans, &n, err);
+
+    for (size_t i = 1; i < n && status == LMQ_OK; i++)
+        status = check_gap(
+            check, spans[i - 1].extent.offset + spans[i - 1].extent.size,
+            spans[i].extent.offset, err);
+    free(spans);
     return status;
 }
 
 static enum lmq_status
 check_sections(struct check *check, struct lmq_error *err)
 {
+    static const char *const names[LMQ_SECTION_KNOWN_END] = {
+        "", "metadata", "directory", "file", "statistics"};
     const struct lmq_container *container = &check->container;
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++) {
         const struct lmq_section *section = &container->sections[i];
-        const char *kind = section->type == LMQ_SECTION_METADATA ? "metadata"
-                           : section->type == LMQ_SECTION_DIRECTORY
-                               ? "directory"
-                           : section->type == LMQ_SECTION_FILE ? "file"
-                                                               : "unknown";
         status = check_extent(check, &section->stored, CONTENT_ANY, NULL,
-                              kind, section->name, err);
-        if (status == LMQ_OK)
-            status = check_padding(check, &section->stored, err);
+                              section->type < LMQ_SECTION_KNOWN_END
+                                  ? names[section->type]
+                                  : "unknown",
+                              section->name, err);
     }
+    return status;
+}
+
+static enum lmq_status
+check_tensor(struct check *check, const struct lmq_record *record,
+             struct lmq_error *err)
+{
+    static const struct {
+        const char *name;
+        enum content content;
+    } parts[LMQ_N_EXTENTS] = {
+        [LMQ_VALUES] = {"values", CONTENT_VALUES},
+        [LMQ_SCALES] = {"scales", CONTENT_SCALES},
+        [LMQ_ZEROS] = {"zero points", CONTENT_ANY},
+        [LMQ_SUPERS] = {"scales of scales", CONTENT_ANY},
+    };
+    bool is_q8 = record->encoding == LMQ_ENCODING_Q8;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < LMQ_N_EXTENTS && status == LMQ_OK; i++)
+        if (record->extents[i].size > 0)
+            status = check_extent(
+                check, &record->extents[i],
+                is_q8 ? parts[i].content : CONTENT_ANY, record,
+                record->encoding == LMQ_ENCODING_PLAIN ? "tensor"
+                                                       : parts[i].name,
+                record->name, err);
     return status;
 }
 
@@ -234,22 +274,8 @@ check_tensors(struct check *check, struct lmq_error *err)
     const struct lmq_container *container = &check->container;
     enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++) {
-        const struct lmq_record *record = &container->records[i];
-        bool is_q8 = record->encoding == LMQ_ENCODING_Q8;
-        if (record->encoding == LMQ_ENCODING_ALIAS)
-            continue;
-        status = check_extent(check, &record->values,
-                              is_q8 ? CONTENT_VALUES : CONTENT_ANY, record,
-                              is_q8 ? "values" : "tensor", record->name, err);
-        if (status == LMQ_OK)
-            status = check_padding(check, &record->values, err);
-        if (status == LMQ_OK && is_q8)
-            status = check_extent(check, &record->scales, CONTENT_SCALES,
-                                  record, "scales", record->name, err);
-        if (status == LMQ_OK)
-            status = check_padding(check, &record->scales, err);
-    }
+    for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++)
+        status = check_tensor(check, &container->records[i], err);
     return status;
 }
 
@@ -317,11 +343,11 @@ lmq_container_verify_tensor(const struct lmq_checkpoint *checkpoint,
     const struct lmq_record *record = &container->records[tensor->number];
     if (record->alias != LMQ_NO_ALIAS)
         record = &container->records[record->alias];
-    enum lmq_status status =
-        verify_extent(checkpoint->files[0], &record->values, record, err);
-    if (status == LMQ_OK && record->scales.size > 0)
-        status =
-            verify_extent(checkpoint->files[0], &record->scales, record, err);
+    enum lmq_status status = LMQ_OK;
+    for (size_t i = 0; i < LMQ_N_EXTENTS && status == LMQ_OK; i++)
+        if (record->extents[i].size > 0)
+            status = verify_extent(checkpoint->files[0], &record->extents[i],
+                                   record, err);
     return status;
 }
 
@@ -400,6 +426,8 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
         status = check_sections(&check, err);
     if (status == LMQ_OK)
         status = check_tensors(&check, err);
+    if (status == LMQ_OK)
+        status = check_padding(&check, err);
     if (status == LMQ_OK)
         status = check_opening(&check, path, err);
     if (status == LMQ_OK) {

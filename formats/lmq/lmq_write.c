@@ -14,15 +14,19 @@
 #include "base/size.h"
 #include "formats/lmq/lmq.h"
 
-/* Places `size` bytes at the next aligned offset. */
+/* The statistics and the directory, which are made here. */
+#define N_OWN_SECTIONS 2
+
+/* Places `size` bytes at the next multiple of `alignment`. */
 static bool
-place(uint64_t *at, uint64_t size, struct lmq_extent *extent)
+place(uint64_t *at, uint64_t size, uint64_t alignment,
+      struct lmq_extent *extent)
 {
     extent->size = size;
     extent->offset = 0;
     if (size == 0)
         return true;
-    if (!lmq_u64_align(*at, LMQ_ALIGN, at))
+    if (!lmq_u64_align(*at, alignment, at))
         return false;
     extent->offset = *at;
     return lmq_u64_add(*at, size, at) && *at <= INT64_MAX;
@@ -33,21 +37,25 @@ lmq_write_plan(struct lmq_record *records, size_t n_records,
                const struct lmq_content *contents, size_t n_contents,
                struct lmq_layout_plan *plan, struct lmq_error *err)
 {
-    uint64_t at = LMQ_SUPERBLOCK_SIZE, values, scales;
+    uint64_t at = LMQ_SUPERBLOCK_SIZE, sizes[LMQ_N_EXTENTS];
     struct lmq_extent extent;
 
-    for (size_t i = 0; i < n_records; i++)
-        if (!lmq_record_sizes(&records[i], &values, &scales) ||
-            !place(&at, values, &records[i].values) ||
-            !place(&at, scales, &records[i].scales))
+    for (size_t i = 0; i < n_records; i++) {
+        bool fits = lmq_record_sizes(&records[i], sizes);
+        for (size_t j = 0; j < LMQ_N_EXTENTS && fits; j++)
+            fits = place(&at, sizes[j], plan->alignment,
+                         &records[i].extents[j]);
+        if (!fits)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0, "tensor '%s' is too large",
                             records[i].name);
+    }
     plan->contents_offset = at;
-    plan->incompatible = 0;
     for (size_t i = 0; i < n_contents; i++)
-        place(&at, contents[i].size, &extent);
-    place(&at, lmq_directory_size(records, n_records), &extent);
-    place(&at, (n_contents + 1) * LMQ_SECTION_SIZE, &extent);
+        place(&at, contents[i].size, LMQ_ALIGN, &extent);
+    place(&at, lmq_statistics_size(n_records), LMQ_ALIGN, &extent);
+    place(&at, lmq_directory_size(records, n_records), LMQ_ALIGN, &extent);
+    place(&at, (n_contents + N_OWN_SECTIONS) * LMQ_SECTION_SIZE, LMQ_ALIGN,
+          &extent);
     plan->file_size = at + LMQ_TRAILER_SIZE;
     return LMQ_OK;
 }
@@ -70,7 +78,7 @@ write_section(struct lmq_output *output, uint64_t *at,
                         "'%s' (%zu bytes) does not fit into a container",
                         content->name, content->size);
     strcpy(section.name, content->name);
-    place(at, content->size, &section.stored);
+    place(at, content->size, LMQ_ALIGN, &section.stored);
     if (content->size == 0)
         section.stored.offset = LMQ_SUPERBLOCK_SIZE;
     section.stored.crc = lmq_crc32(0, content->bytes, content->size);
@@ -79,42 +87,71 @@ write_section(struct lmq_output *output, uint64_t *at,
                             content->size, err);
 }
 
+/* What describes the tensors stands last, so that one read of the end of a
+ * file finds it; the statistics, which few want, before it. */
+static void
+put_in_order(const struct lmq_content *contents, size_t n,
+             const struct lmq_content own[N_OWN_SECTIONS],
+             struct lmq_content *all)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (contents[i].type != LMQ_SECTION_METADATA)
+            all[count++] = contents[i];
+    all[count++] = own[0];
+    for (size_t i = 0; i < n; i++)
+        if (contents[i].type == LMQ_SECTION_METADATA)
+            all[count++] = contents[i];
+    all[count] = own[1];
+}
+
 enum lmq_status
 lmq_write_frame(struct lmq_output *output, const struct lmq_layout_plan *plan,
                 const struct lmq_record *records, size_t n_records,
                 const struct lmq_content *contents, size_t n_contents,
                 struct lmq_error *err)
 {
-    struct lmq_content directory = {.type = LMQ_SECTION_DIRECTORY, .name = ""};
+    size_t n_sections = n_contents + N_OWN_SECTIONS;
     struct lmq_superblock superblock = {
         .major = LMQ_MAJOR,
-        /* What version 1.0 can say is written as it says it. */
-        .minor = plan->incompatible == 0 ? 0 : LMQ_MINOR,
-        .incompatible = plan->incompatible,
+        .minor = LMQ_MINOR,
         .file_size = plan->file_size,
-        .n_sections = (uint32_t)n_contents + 1,
+        .n_sections = (uint32_t)n_sections,
+        .alignment = plan->alignment,
     };
     unsigned char head[LMQ_SUPERBLOCK_SIZE], tail[LMQ_TRAILER_SIZE];
-    unsigned char *bytes = NULL;
-    size_t table_size = (n_contents + 1) * LMQ_SECTION_SIZE;
+    unsigned char *statistics = NULL, *directory = NULL;
+    struct lmq_content own[N_OWN_SECTIONS] = {
+        {.type = LMQ_SECTION_STATISTICS, .name = ""},
+        {.type = LMQ_SECTION_DIRECTORY, .name = ""},
+    };
+    size_t table_size = n_sections * LMQ_SECTION_SIZE;
     uint64_t at = plan->contents_offset;
     struct lmq_extent table_at;
 
-    unsigned char *table = calloc(n_contents + 1, LMQ_SECTION_SIZE);
-    if (table == NULL)
-        return lmq_fail_nomem(err);
-    enum lmq_status status = lmq_directory_store(records, n_records, &bytes,
-                                                 &directory.size, err);
-    directory.bytes = bytes;
-    for (size_t i = 0; i < n_contents && status == LMQ_OK; i++)
-        status = write_section(output, &at, &contents[i],
-                               table + i * LMQ_SECTION_SIZE, err);
+    unsigned char *table = calloc(n_sections, LMQ_SECTION_SIZE);
+    struct lmq_content *all = calloc(n_sections, sizeof(*all));
+    enum lmq_status status = table == NULL || all == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : LMQ_OK;
     if (status == LMQ_OK)
-        status = write_section(output, &at, &directory,
-                               table + n_contents * LMQ_SECTION_SIZE, err);
+        status = lmq_statistics_store(records, n_records, &statistics,
+                                      &own[0].size, err);
+    if (status == LMQ_OK)
+        status = lmq_directory_store(records, n_records, &directory,
+                                     &own[1].size, err);
     if (status != LMQ_OK)
         goto done;
-    place(&at, table_size, &table_at);
+    own[0].bytes = statistics;
+    own[1].bytes = directory;
+    put_in_order(contents, n_contents, own, all);
+    for (size_t i = 0; i < n_sections && status == LMQ_OK; i++)
+        status = write_section(output, &at, &all[i],
+                               table + i * LMQ_SECTION_SIZE, err);
+    if (status != LMQ_OK)
+        goto done;
+    place(&at, table_size, LMQ_ALIGN, &table_at);
     superblock.table_offset = table_at.offset;
     superblock.table_crc = lmq_crc32(0, table, table_size);
     lmq_superblock_store(&superblock, head);
@@ -125,7 +162,9 @@ lmq_write_frame(struct lmq_output *output, const struct lmq_layout_plan *plan,
     if (status == LMQ_OK)
         status = lmq_output_write(output, 0, head, sizeof(head), err);
 done:
-    free(bytes);
+    free(statistics);
+    free(directory);
+    free(all);
     free(table);
     return status;
 }

@@ -597,6 +597,8 @@ reseal_lmq(unsigned char *bytes, size_t n)
         store_u32(bytes + 52, checksum(bytes + table, 96 * n_sections));
     }
     store_u32(bytes + 124, checksum(bytes, 124));
+    /* file_size, table_offset, n_sections, table_crc */
+    memcpy(bytes + n - 40, bytes + 32, 24);
     store_u32(bytes + n - 16, load_u32(bytes + 124));
-    store_u32(bytes + n - 4, checksum(bytes + n - 32, 28));
+    store_u32(bytes + n - 4, checksum(bytes + n - 48, 44));
 }

@@ -39,7 +39,16 @@ converted(const char *from, const char *name,
 }
 
 /* What an offset of a patch is relative to. */
-enum base { FILE_START, RECORD, TABLE, DIRECTORY, METADATA, FILE_END };
+enum base {
+    FILE_START,
+    RECORD,
+    ALIAS_RECORD,
+    TABLE,
+    DIRECTORY,
+    METADATA,
+    STATISTICS,
+    FILE_END
+};
 
 static const struct {
     const char *name;
@@ -73,8 +82,23 @@ static const struct {
     {"bad-no-sections", FILE_START, 48, 4, 0, true, "no sections."},
     {"bad-many-sections", FILE_START, 48, 4, UINT32_MAX, true,
      "four billion sections [9]."},
-    {"bad-superblock-reserved", FILE_START, 60, 1, 1, true,
+    {"bad-superblock-reserved", FILE_START, 84, 1, 1, true,
      "a reserved byte that is not zero."},
+    {"bad-alignment-small", FILE_START, 56, 1, 5, true,
+     "tensors at multiples of 32 [8]."},
+    {"bad-alignment-huge", FILE_START, 56, 1, 255, true,
+     "tensors at multiples of 2^255 [8]."},
+    {"bad-alignment-other", FILE_START, 56, 1, 12, true,
+     "tensors that are not at multiples of 4096 [8]."},
+    {"unsupported-prerelease", FILE_START, 56, 1, 0, true,
+     "what was written before the format was settled."},
+    {"bad-member-of-none", FILE_START, 60, 4, 1, true,
+     "the first member of no set."},
+    {"bad-set-without-id", FILE_START, 60, 8, 0x100000001, true,
+     "the only member of a set without a name."},
+    {"bad-section-zero", TABLE, 0, 4, 0, true, "a section of type 0."},
+    {"bad-private-section", TABLE, 0, 4, 0x80000000, true,
+     "a private section without a domain name."},
     {"bad-section-offset", TABLE, 8, 8, UINT64_MAX - 63, true,
      "a section at the end of 64 bits [3]."},
     {"bad-section-unaligned", TABLE, 8, 8, 129, true,
@@ -99,12 +123,16 @@ static const struct {
      "a name far behind the table of names [6]."},
     {"bad-record-name-length", RECORD, 4, 4, 0, true,
      "a name of zero bytes."},
-    {"unsupported-encoding", RECORD, 11, 1, 77, true,
+    {"later-encoding", RECORD, 11, 1, 77, true,
      "an encoding that is not known [7]."},
-    {"unsupported-layout", RECORD, 21, 1, 9, true,
+    {"later-layout", RECORD, 21, 1, 9, true,
      "a layout that is not known [7]."},
-    {"unsupported-source-type", RECORD, 140, 4, 200, true,
-     "a type of numbers that is not known [7]."},
+    {"good-later-source-type", RECORD, 196, 1, 200, true,
+     "made from a type of numbers that is not known [7]."},
+    {"later-bits", RECORD, 197, 1, 4, true, "integers of 4 bits."},
+    {"later-zero-points", RECORD, 198, 1, 1, true, "zero points."},
+    {"later-scales-of-scales", RECORD, 199, 1, 0x80, true,
+     "a private kind of scales of scales."},
     {"bad-record-layer", RECORD, 12, 4, 0x80000000, true,
      "a layer of -2147483648 [12]."},
     {"bad-record-group-zero", RECORD, 24, 4, 0, true,
@@ -126,10 +154,22 @@ static const struct {
      "two tensors share bytes [6]."},
     {"bad-record-size", RECORD, 104, 8, 1, true,
      "fewer values than the shape needs [5]."},
-    {"bad-record-alias", RECORD, 136, 4, 0, true,
+    {"bad-record-alias", RECORD, 192, 4, 0, true,
      "an alias that has values of its own."},
-    {"bad-record-reserved", RECORD, 190, 1, 1, true,
+    {"bad-record-rows", RECORD, 184, 8, 1, true,
+     "one row of two, in no set [4]."},
+    {"bad-record-zeros", RECORD, 128, 8, 128, true,
+     "a place for zero points, of which there are none."},
+    {"bad-record-checksum-of-nothing", RECORD, 172, 4, 1, true,
+     "a checksum of no bytes that is not 0."},
+    {"bad-record-minus-zero", ALIAS_RECORD, 28, 4, 0x80000000, true,
+     "a multiplier of -0.0 where there is none."},
+    {"bad-record-reserved", RECORD, 254, 1, 1, true,
      "a reserved byte that is not zero."},
+    {"bad-statistics-minus-zero", STATISTICS, 8 + 24, 4, 0x80000000, true,
+     "a largest magnitude of -0.0 [13]."},
+    {"bad-statistics-count", STATISTICS, 0, 4, 7, true,
+     "statistics of seven tensors, of three [5]."},
     {"bad-metadata-json", METADATA, 0, 1, 'x', true,
      "metadata that are no JSON [21]."},
     {"bad-metadata-checksum", METADATA, 5, 1, '!', false,
@@ -210,10 +250,12 @@ make_lmq(void)
         size_t directory = find_lmq_section(bytes.at, bytes.n, 2);
         const size_t bases[] = {
             [FILE_START] = 0,
-            [RECORD] = directory + 16 + 192, /* the second */
+            [RECORD] = directory + 16 + 256, /* the second */
+            [ALIAS_RECORD] = directory + 16 + 2 * 256,
             [TABLE] = find_lmq_entry(bytes.at, bytes.n, 1),
             [DIRECTORY] = directory,
             [METADATA] = find_lmq_section(bytes.at, bytes.n, 1),
+            [STATISTICS] = find_lmq_section(bytes.at, bytes.n, 4),
             [FILE_END] = bytes.n - 2 * patches[i].at,
         };
         unsigned char *p = bytes.at + bases[patches[i].base] + patches[i].at;

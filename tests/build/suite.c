@@ -210,19 +210,19 @@ assert_same_tensors(const char *path_a, const char *path_b)
     ck_assert_uint_eq(x->n_records, y->n_records);
     for (size_t i = 0; i < x->n_records; i++) {
         ck_assert_str_eq(x->records[i].name, y->records[i].name);
-        ck_assert_uint_eq(x->records[i].values.crc, y->records[i].values.crc);
-        ck_assert_uint_eq(x->records[i].scales.crc, y->records[i].scales.crc);
-        ck_assert_uint_eq(x->records[i].values.offset,
-                          y->records[i].values.offset);
+        ck_assert_mem_eq(x->records[i].extents, y->records[i].extents,
+                         sizeof(x->records[i].extents));
         ck_assert(x->records[i].err_sq == y->records[i].err_sq);
     }
     size_t n_a, n_b;
     unsigned char *p = read_file(path_a, &n_a), *q = read_file(path_b, &n_b);
-    const struct lmq_record *last = &x->records[x->n_records - 1];
-    while (last->values.size == 0)
-        last--;
-    ck_assert_mem_eq(p + 128, q + 128,
-                     (size_t)(last->values.offset + last->values.size) - 128);
+    uint64_t end = 128;
+    for (size_t i = 0; i < x->n_records; i++) {
+        const struct lmq_extent *values = &x->records[i].extents[LMQ_VALUES];
+        if (values->size > 0 && values->offset + values->size > end)
+            end = values->offset + values->size;
+    }
+    ck_assert_mem_eq(p + 128, q + 128, (size_t)end - 128);
     free(p);
     free(q);
     lmq_checkpoint_close(a);

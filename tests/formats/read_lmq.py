@@ -28,9 +28,13 @@ CANONICAL = re.compile(
         "|".join(ROLES[i] for i in OUTSIDE), NUMBER,
         "|".join(ROLES[4:13] + ROLES[14:]),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
-PLAIN, Q8, ALIAS = range(3)
-METADATA, DIRECTORY, FILE = 1, 2, 3
-DEFLATED, REQUIRED, TILES, VARIANT = 1, 2, 1, 1
+PLAIN, Q8, ALIAS, UNKNOWN = range(4)
+METADATA, DIRECTORY, FILE, STATISTICS = 1, 2, 3, 4
+DEFLATED, REQUIRED, TILES = 1, 2, 1
+# Kinds of a record: where each stands, and how many there are.
+KINDS = ((10, 2, "part"), (11, 3, "encoding"), (20, 15, "type"),
+         (21, 2, "layout"), (22, 2, "type of scales"),
+         (198, 1, "zero points"), (199, 1, "scales of scales"))
 W = 1 << 24
 COUNTS = {"n_layers": 4096, "n_heads": 65536, "n_kv_heads": 65536, "dim": W,
           "hidden_dim": W, "head_dim": W, "vocab_size": W, "context": W << 4,
@@ -67,35 +71,52 @@ def to_f32(kind, p):
 
 
 class Record:  # one tensor of the directory
-    def __init__(self, p, names, next_name):
+    def __init__(self, p, names, next_name, frame):
         (at, length, role, part, self.encoding, layer, item, self.kind,
          self.layout, self.scale_type, n_dims, self.group, self.multiplier
          ) = struct.unpack_from("<IIHBBiiBBBBIf", p)
         dims = struct.unpack_from("<8Q", p, 32)
-        (v_at, v_size, s_at, s_size, v_crc, s_crc, self.alias, source,
-         *measures) = struct.unpack_from("<4Q4IffddQf", p, 96)
-        self.values, self.scales = (v_at, v_size, v_crc), (s_at, s_size, s_crc)
+        places = struct.unpack_from("<8Q", p, 96)
+        self.extents = list(zip(places[::2], places[1::2],
+                                struct.unpack_from("<4I", p, 160)))
+        self.values, self.scales = self.extents[:2]
+        first, n_stored, self.alias = struct.unpack_from("<QQI", p, 176)
         need(1 <= length <= 1024 and at == next_name and
              at + length <= len(names), "a tensor's name is out of place")
         self.name = names[at:at + length].decode("utf-8")
-        self.need(part < 2 and self.encoding < 3 and self.layout < 2 and
-                  self.scale_type < 2 and n_dims <= 8 and self.kind < 15 and
-                  source < 15, "a kind that this reader does not know")
-        self.need("\0" not in self.name and not any(p[180:192]), "zeros")
+        self.need("\0" not in self.name and n_dims <= 8, "name or dimensions")
         self.need(all(dims[:n_dims]) and not any(dims[n_dims:]), "dimensions")
         self.dims = dims[:n_dims]
         self.columns = self.dims[-1] if self.dims else 1
         self.rows = math.prod(self.dims[:-1])
         self.need(self.rows * self.columns <= (2**63 - 1) // 8, "too large")
-        self.need(all(x >= 0 for x in measures), "statistics")
-        self.need((v_size, s_size) == self.sizes(), "sizes")
-        self.need((self.alias != 0xFFFFFFFF) == (self.encoding == ALIAS) and
-                  (self.encoding != ALIAS or not any(self.values)), "alias")
+        self.unknown = next(("%s %d" % (what, p[i]) for i, n, what in KINDS
+                             if p[i] >= n), None)
+        if self.encoding == Q8 and p[197] != 8:
+            self.unknown = self.unknown or "%d bits" % p[197]
+        self.check_place(role, part, layer, item)
+        if self.unknown:
+            self.encoding, self.alias = UNKNOWN, 0xFFFFFFFF
+        self.stored_rows = n_stored
+        self.check_rows(first, frame)
+        for extent in self.extents:
+            self.need(extent[1] > 0 or not any(extent), "no extent")
+            if extent[1] > 0:
+                frame.check_place(*extent[:2], frame.alignment)
+        if self.unknown:
+            return
+        self.need([e[1] for e in self.extents] == self.sizes(p), "sizes")
+        self.need(frame.has_news or not any(p[200:256]), "zeros")
+        self.need((self.alias != 0xFFFFFFFF) == (self.encoding == ALIAS),
+                  "alias")
+
+    def check_place(self, role, part, layer, item):
         self.need(-1 <= layer < 4096 and -1 <= item < 65536, "layer or item")
-        if 0 < role < len(ROLES):
+        if 0 < role < len(ROLES) and part < 2:
             outside = role in OUTSIDE
             self.need((layer == -1) == outside, "layer")
             self.need(item == -1 or role in WITH_ITEMS, "item")
+            self.need(item >= 0 or role not in (30, 31), "no item")
             name = "" if outside else "blk.%d." % layer
             name += ROLES[role] + (".%d" % item if item >= 0 else "")
             name += (".weight", ".bias")[part]
@@ -104,25 +125,35 @@ class Record:  # one tensor of the directory
             self.need(layer == item == -1, "a layer without a role")
             self.need(not CANONICAL.fullmatch(self.name), "should have a role")
 
+    def check_rows(self, first, frame):
+        n, end = self.stored_rows, first + self.stored_rows
+        if self.encoding == ALIAS:
+            self.need(first == n == 0, "rows of an alias")
+        elif frame.n_members == 0:
+            self.need(first == 0 and n == self.rows, "rows")
+        else:
+            self.need(n > 0 and end <= self.rows and first % 16 == 0 and
+                      (end % 16 == 0 or end == self.rows), "rows of a member")
+
     def need(self, condition, message):
         need(condition, "tensor '%s': %s", self.name, message)
 
-    def sizes(self):  # of values and scales, from the other fields
+    def sizes(self, p):  # of the extents, from the other fields
         if self.encoding != Q8:
-            self.need(not any((self.group, self.multiplier, self.layout,
-                               self.scale_type, *self.scales)) and
+            self.need(not any(p[21:23] + p[24:32] + p[197:198]) and
                       self.kind * self.encoding == 0, "unused fields")
-            n = self.rows * self.columns * SIZES[self.kind]
-            return (n if self.encoding == PLAIN else 0), 0
+            n = self.stored_rows * self.columns * SIZES[self.kind]
+            return [n if self.encoding == PLAIN else 0, 0, 0, 0]
         mantissa, exponent = math.frexp(self.multiplier)
         self.need(self.group in (32, 64, 128, 256) and self.kind == 0 and
                   mantissa == 0.5 and abs(exponent - 1) <=
                   (126, 0)[self.scale_type], "group size or multiplier")
         self.n_groups = up(self.columns, self.group) // self.group
-        rows, columns = self.rows, self.columns
+        rows, columns = self.stored_rows, self.columns
         if self.layout == TILES:
             rows, columns = up(rows, 16), self.n_groups * self.group
-        return rows * columns, rows * self.n_groups * (2, 4)[self.scale_type]
+        return [rows * columns, rows * self.n_groups *
+                (2, 4)[self.scale_type], 0, 0]
 
 
 class Container:
@@ -132,45 +163,60 @@ class Container:
         self.read_table()
         self.read_directory(self.content(self.only(DIRECTORY)))
         self.check_tiling()
+        self.read_statistics()
         self.read_metadata(self.content(self.only(METADATA)))
         names = [s[6] for s in self.sections if s[0] == FILE]
         need(len(names) == len({*names} - {b"", b".", b".."}), "file names")
 
-    def check_place(self, at, size):
-        need(at % 64 == 0 and 128 <= at <= len(self.data) - size, "place")
+    def check_place(self, at, size, alignment=64):
+        need(at % alignment == 0 and 128 <= at <= len(self.data) - size,
+             "place")
 
     def read_superblock(self):
         d = self.data
         need(len(d) >= 128 and d[:8] == b"\x89LMQ\r\n\x1a\n", "magic")
         need(d[8:12] == b"\4\3\2\1", "byte order")
-        (major, minor, incompatible, _, size, self.table_at, n, table_crc, own
-         ) = struct.unpack_from("<HHQQQQII68xI", d, 12)
+        (major, minor, incompatible, compatible, size, self.table_at, n,
+         table_crc, align, *zeros, member, self.n_members, set_id, own
+         ) = struct.unpack_from("<HHQQQQIIB3BII16s40xI", d, 12)
         need(zlib.crc32(d[:124]) == own, "checksum of the superblock")
-        need(major == 1 and incompatible in (0, VARIANT),
+        need(major == 1 and incompatible == 0,
              "needs version %d.%d, flags %#x", major, minor, incompatible)
+        need(align != 0, "was written before the format was settled")
+        self.has_news = compatible != 0  # reserved bytes may mean something
         need(size == len(d), "is %d bytes, expected %d", len(d), size)
         self.check_place(self.table_at, 96 * n)
-        need(1 <= n <= 1024 and self.table_at + 96 * n + 32 == size, "table")
-        need(not any(d[56:124]), "reserved bytes of the superblock")
+        need(1 <= n <= 1024 and self.table_at + 96 * n + 48 == size, "table")
+        need(6 <= align <= 21, "alignment 2^%d", align)
+        self.alignment = 1 << align
+        need(1 <= member <= self.n_members <= 99999 and any(set_id) if
+             self.n_members else member == 0 and not any(set_id), "set")
+        need(self.has_news or not any(zeros) and not any(d[84:124]),
+             "reserved bytes of the superblock")
         self.table = self.extent(self.table_at, 96 * n, table_crc)
-        t = d[size - 32:]
-        need(t[:8] == b"LMQEND\r\n" and not any(t[20:28]) and
-             struct.unpack_from("<QI8xI", t, 8) ==
-             (size, own, zlib.crc32(t[:28])), "the trailer is damaged")
+        t = d[size - 48:]
+        need(t[:8] == b"LMQEND\r\n" and
+             (self.has_news or not any(t[36:44])) and t[8:32] == d[32:56] and
+             struct.unpack_from("<I8xI", t, 32) == (own, zlib.crc32(t[:44])),
+             "the trailer is damaged")
 
     def read_table(self):
         self.sections = []
         for s in struct.iter_unpack("<IIQQQI4s56s", self.table):
             kind, flags, at, stored, size, crc, reserved, name = s
-            need(flags < 4 and (kind in (1, 2, 3) or not flags & REQUIRED),
+            need(kind > 0 and flags < 4 and
+                 (kind <= STATISTICS or not flags & REQUIRED),
                  "needs section type %d, flags %#x", kind, flags)
             self.check_place(at, stored)
             need(max(stored, size) <= 1 << 28 and
-                 (size // 1032 <= stored if flags & DEFLATED else
+                 (size <= (1 << 20) + 64 * stored if flags & DEFLATED else
                   size == stored), "sizes of a section")
+            need(not flags & DEFLATED or kind == FILE or kind > STATISTICS,
+                 "section type %d is deflated", kind)
             name = name.rstrip(b"\0")
-            need(not any(reserved) and all(0x20 < c < 0x7F and c != 0x2F
-                                           for c in name), "section's name")
+            need((self.has_news or not any(reserved)) and
+                 all(0x20 < c < 0x7F and c != 0x2F for c in name) and
+                 (kind < 1 << 31 or b"." in name), "section's name")
             self.sections.append((kind, flags, at, stored, size, crc, name))
 
     def only(self, kind):
@@ -196,14 +242,12 @@ class Container:
     def read_directory(self, d):
         n, size, names_size = struct.unpack_from("<IIQ", d)
         names_at, end, self.records = 16 + n * size, 0, []
-        need(n <= 1 << 20 and 192 <= size <= 4096 and
+        need(n <= 1 << 20 and 256 <= size <= 4096 and
              names_at + names_size == len(d), "header of the directory")
         for at in range(16, names_at, size):
-            self.records.append(Record(d[at:at + size], d[names_at:], end))
+            self.records.append(Record(d[at:at + size], d[names_at:], end,
+                                       self))
             end += len(self.records[-1].name.encode())
-            for place in (self.records[-1].values, self.records[-1].scales):
-                if place[1] > 0:
-                    self.check_place(*place[:2])
         need(end == names_size, "names are left over")
         for r in self.records:
             target = self.records[r.alias] if r.alias < n else r
@@ -213,15 +257,29 @@ class Container:
         need(len(self.by_name) == n, "two tensors have the same name")
 
     def check_tiling(self):
-        extents = [(0, 128), (self.table_at, len(self.table))]
-        extents += [s[2:4] for s in self.sections]
-        extents += [e[:2] for r in self.records for e in (r.values, r.scales)]
+        extents = [(0, 128, 64), (self.table_at, len(self.table), 64)]
+        extents += [(*s[2:4], 64) for s in self.sections]
+        extents += [(*e[:2], self.alignment) for r in self.records
+                    for e in r.extents]
         self.paddings, end = [], 0
-        for at, size in sorted(e for e in extents if e[1] > 0):
-            need(at == up(end, 64), "an overlap or a gap at %d", at)
+        for at, size, alignment in sorted(e for e in extents if e[1] > 0):
+            need(at == up(end, alignment), "an overlap or a gap at %d", at)
             self.paddings.append((end, at))
             end = at + size
-        need(end + 32 == len(self.data), "something is behind the table")
+        need(end + 48 == len(self.data), "something is behind the table")
+
+    def read_statistics(self):
+        if all(s[0] != STATISTICS for s in self.sections):
+            return
+        d = self.content(self.only(STATISTICS))
+        n, size = struct.unpack_from("<II", d)
+        need(n == len(self.records) and 48 <= size <= 4096 and
+             len(d) == 8 + n * size, "header of the statistics")
+        for at in range(8, len(d), size):
+            a, b, _, *small = struct.unpack_from("<ddQfff", d, at)
+            need(all(x >= 0 and math.copysign(1, x) > 0
+                     for x in (a, b, *small)), "statistics")
+            need(self.has_news or not any(d[at + 36:at + 48]), "statistics")
 
     def read_metadata(self, text):
         metadata = json.loads(text.decode("utf-8"), object_pairs_hook=lambda p:
@@ -265,6 +323,7 @@ class Container:
 
     def read(self, r):  # elements as f32, row after row
         r = self.records[r.alias] if r.encoding == ALIAS else r
+        r.need(not r.unknown, "has %s" % r.unknown)
         if r.encoding == PLAIN:
             return to_f32(r.kind, self.extent(*r.values))
         q, scales = self.groups(r)
@@ -290,7 +349,11 @@ class Container:
 def check(c):  # what "Verifying" adds to "Reading"
     need(not any(any(c.data[a:b]) for a, b in c.paddings), "padding")
     list(map(c.content, c.sections))
-    list(map(c.read, c.records))
+    for r in c.records:
+        if r.unknown:  # it can be no more than whole
+            [c.extent(*e) for e in r.extents]
+        else:
+            c.read(r)
 
 
 def main():
@@ -309,7 +372,8 @@ def main():
     except (ValueError, OverflowError, struct.error, zlib.error) as error:
         raise SystemExit("%s: %s" % (args.file, error))
     for r in container.records if args.list else ():
-        print(r.name, *r.dims, ("plain", "q8", "alias")[r.encoding])
+        print(r.name, *r.dims,
+              r.unknown or ("plain", "q8", "alias")[r.encoding])
     for x in container.read(container.by_name[args.dump]) if args.dump else ():
         print("%.9g" % x)
     if args.compare_raw:

@@ -85,9 +85,13 @@ START_TEST(a_superblock_comes_back)
     struct lmq_superblock sb = {.major = LMQ_MAJOR,
                                 .minor = LMQ_MINOR,
                                 .compatible = 6,
-                                .file_size = 128 + 192 + 32,
+                                .file_size = 128 + 192 + LMQ_TRAILER_SIZE,
                                 .table_offset = 128,
                                 .n_sections = 2,
+                                .alignment = 4096,
+                                .member = 2,
+                                .n_members = 3,
+                                .set_id = "fifteen letters",
                                 .table_crc = 0x12345678};
     struct lmq_superblock back;
     unsigned char bytes[LMQ_SUPERBLOCK_SIZE];
@@ -95,22 +99,26 @@ START_TEST(a_superblock_comes_back)
 
     lmq_superblock_store(&sb, bytes);
     ck_assert_mem_eq(bytes, "\x89LMQ\r\n\x1a\n", 8);
-    ck_assert_int_eq(lmq_superblock_load(bytes, 352, &back, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_superblock_load(bytes, 368, &back, &err), LMQ_OK);
     ck_assert_uint_eq(back.minor, LMQ_MINOR);
     ck_assert_uint_eq(back.compatible, 6);
     ck_assert_uint_eq(back.table_offset, 128);
     ck_assert_uint_eq(back.n_sections, 2);
     ck_assert_uint_eq(back.table_crc, 0x12345678);
+    ck_assert_uint_eq(back.alignment, 4096);
+    ck_assert_uint_eq(back.member, 2);
+    ck_assert_uint_eq(back.n_members, 3);
+    ck_assert_mem_eq(back.set_id, sb.set_id, LMQ_SET_ID);
     ck_assert_uint_eq(back.own_crc, sb.own_crc);
-    ck_assert_int_eq(lmq_superblock_load(bytes, 351, &back, &err),
+    ck_assert_int_eq(lmq_superblock_load(bytes, 367, &back, &err),
                      LMQ_ERR_FORMAT);
     ck_assert_ptr_nonnull(strstr(err.message, "truncated"));
-    ck_assert_int_eq(lmq_superblock_load(bytes, 353, &back, &err),
+    ck_assert_int_eq(lmq_superblock_load(bytes, 369, &back, &err),
                      LMQ_ERR_FORMAT);
     ck_assert_ptr_nonnull(strstr(err.message, "appended"));
     for (int bit = 0; bit < 8 * LMQ_SUPERBLOCK_SIZE; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        ck_assert_int_ne(lmq_superblock_load(bytes, 352, &back, &err),
+        ck_assert_int_ne(lmq_superblock_load(bytes, 368, &back, &err),
                          LMQ_OK);
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
@@ -126,10 +134,11 @@ START_TEST(a_section_comes_back)
                                   .name = "tokenizer.json"};
     struct lmq_section back;
     unsigned char bytes[LMQ_SECTION_SIZE];
+    const struct lmq_superblock frame = {.file_size = 1000};
     struct lmq_error err;
 
     lmq_section_store(&section, bytes);
-    ck_assert_int_eq(lmq_section_load(bytes, 0, 1000, &back, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_section_load(bytes, 0, &frame, &back, &err), LMQ_OK);
     ck_assert_uint_eq(back.type, section.type);
     ck_assert_uint_eq(back.flags, section.flags);
     ck_assert_uint_eq(back.stored.offset, 128);
@@ -159,6 +168,7 @@ START_TEST(sections_that_lie_or_hide_are_refused)
     };
     struct lmq_section back;
     unsigned char bytes[LMQ_SECTION_SIZE];
+    const struct lmq_superblock frame = {.file_size = 1000};
     struct lmq_error err;
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -169,7 +179,7 @@ START_TEST(sections_that_lie_or_hide_are_refused)
             .size = wrong[i].size,
             .name = "x"};
         lmq_section_store(&section, bytes);
-        ck_assert_int_eq(lmq_section_load(bytes, 0, 1000, &back, &err),
+        ck_assert_int_eq(lmq_section_load(bytes, 0, &frame, &back, &err),
                          LMQ_ERR_FORMAT);
     }
     struct lmq_section section = {.type = LMQ_SECTION_FILE,
@@ -177,13 +187,13 @@ START_TEST(sections_that_lie_or_hide_are_refused)
                                   .size = 8,
                                   .name = "a/b"};
     lmq_section_store(&section, bytes);
-    ck_assert_int_eq(lmq_section_load(bytes, 0, 1000, &back, &err),
+    ck_assert_int_eq(lmq_section_load(bytes, 0, &frame, &back, &err),
                      LMQ_ERR_FORMAT);
     memcpy(bytes + 40, "a\x1b", 2);
-    ck_assert_int_eq(lmq_section_load(bytes, 0, 1000, &back, &err),
+    ck_assert_int_eq(lmq_section_load(bytes, 0, &frame, &back, &err),
                      LMQ_ERR_FORMAT);
     memcpy(bytes + 40, "a\0c", 3);
-    ck_assert_int_eq(lmq_section_load(bytes, 0, 1000, &back, &err),
+    ck_assert_int_eq(lmq_section_load(bytes, 0, &frame, &back, &err),
                      LMQ_ERR_FORMAT);
 }
 END_TEST
@@ -273,14 +283,17 @@ with_unknown_section(size_t *n)
     struct lmq_record *records;
     size_t n_old, n_records, at, size;
     unsigned char *old = small_lmq(NULL, &n_old);
-    struct lmq_layout_plan plan;
+    struct lmq_layout_plan plan = {.alignment = LMQ_ALIGN};
+    struct lmq_superblock superblock;
     struct lmq_output *output;
     struct lmq_error err;
 
     at = find_lmq_section(old, n_old, LMQ_SECTION_DIRECTORY);
     size = (size_t)lmq_load_u64le(
         old + find_lmq_entry(old, n_old, LMQ_SECTION_DIRECTORY) + 16);
-    ck_assert_int_eq(lmq_directory_load(old + at, size, n_old, &records,
+    ck_assert_int_eq(lmq_superblock_load(old, n_old, &superblock, &err),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_directory_load(old + at, size, &superblock, &records,
                                         &n_records, &err),
                      LMQ_OK);
     size_t meta = find_lmq_section(old, n_old, LMQ_SECTION_METADATA);
@@ -295,7 +308,8 @@ with_unknown_section(size_t *n)
                                     &err),
                      LMQ_OK);
     ck_assert_int_eq(lmq_output_create(in_folder("changed.lmq"),
-                                       plan.file_size, true, NULL, &output, &err),
+                                       plan.file_size, true, NULL, &output,
+                                       &err),
                      LMQ_OK);
     /* The tensors keep their places: they come first. */
     ck_assert_int_eq(lmq_output_write(output, 128, old + 128,
@@ -320,7 +334,7 @@ START_TEST(an_unknown_section_is_skipped_unless_it_is_required)
     struct lmq_checkpoint *checkpoint =
         open_checkpoint(in_folder("changed.lmq"));
     ck_assert_uint_eq(checkpoint->n_blobs, 0);
-    ck_assert_uint_eq(lmq_checkpoint_container(checkpoint)->n_sections, 3);
+    ck_assert_uint_eq(lmq_checkpoint_container(checkpoint)->n_sections, 4);
     lmq_checkpoint_close(checkpoint);
 
     unsigned char *entry = bytes + find_lmq_entry(bytes, n, 99);
@@ -370,20 +384,16 @@ START_TEST(records_that_make_no_sense_are_refused)
         {4, 4, 0, LMQ_ERR_FORMAT},                 /* its length */
         {4, 4, 1025, LMQ_ERR_FORMAT},
         {4, 4, UINT32_MAX, LMQ_ERR_FORMAT},
-        {10, 1, 2, LMQ_ERR_UNSUPPORTED},           /* part */
-        {11, 1, 3, LMQ_ERR_UNSUPPORTED},           /* encoding */
         {11, 1, 0, LMQ_ERR_FORMAT},                /* plain, but the sizes */
         {11, 1, 2, LMQ_ERR_FORMAT},                /* alias of nothing */
         {12, 4, 0x80000000, LMQ_ERR_FORMAT},       /* layer */
         {12, 4, 0x7fffffff, LMQ_ERR_FORMAT},
         {12, 4, 1, LMQ_ERR_FORMAT},                /* a second blk.1 */
         {16, 4, 0x80000000, LMQ_ERR_FORMAT},       /* expert */
-        {20, 1, LMQ_DTYPE_COUNT, LMQ_ERR_UNSUPPORTED},
-        {21, 1, LMQ_LAYOUT_COUNT, LMQ_ERR_UNSUPPORTED},
         {21, 1, LMQ_LAYOUT_ROWS, LMQ_ERR_FORMAT}, /* other sizes */
-        {22, 1, LMQ_SCALES_COUNT, LMQ_ERR_UNSUPPORTED},
         {22, 1, LMQ_SCALES_F32, LMQ_ERR_FORMAT},
-        {23, 1, 9, LMQ_ERR_UNSUPPORTED},           /* dimensions */
+        {20, 1, 1, LMQ_ERR_FORMAT},                /* q8 has no type */
+        {23, 1, 9, LMQ_ERR_FORMAT},                /* dimensions */
         {23, 1, 3, LMQ_ERR_FORMAT},
         {23, 1, 0, LMQ_ERR_FORMAT},
         {24, 4, 0, LMQ_ERR_FORMAT},                /* group size */
@@ -410,13 +420,18 @@ START_TEST(records_that_make_no_sense_are_refused)
         {104, 8, UINT64_MAX, LMQ_ERR_FORMAT},
         {112, 8, 128, LMQ_ERR_FORMAT},             /* scales: an overlap */
         {120, 8, 0, LMQ_ERR_FORMAT},
-        {136, 4, 0, LMQ_ERR_FORMAT},               /* alias, yet q8 */
-        {140, 4, LMQ_DTYPE_COUNT, LMQ_ERR_UNSUPPORTED},
-        {144, 4, 0x7fc00000, LMQ_ERR_FORMAT},      /* statistics */
-        {148, 4, 0xbf800000, LMQ_ERR_FORMAT},
-        {152, 8, 0x7ff8000000000000, LMQ_ERR_FORMAT},
-        {180, 1, 1, LMQ_ERR_FORMAT},               /* reserved */
-        {191, 1, 0x80, LMQ_ERR_FORMAT},
+        {128, 8, 128, LMQ_ERR_FORMAT},             /* zero points */
+        {136, 8, 64, LMQ_ERR_FORMAT},
+        {144, 8, 128, LMQ_ERR_FORMAT},             /* scales of scales */
+        {168, 4, 1, LMQ_ERR_FORMAT},               /* their checksums */
+        {172, 4, 1, LMQ_ERR_FORMAT},
+        {176, 8, 16, LMQ_ERR_FORMAT},              /* rows, in no set */
+        {184, 8, 0, LMQ_ERR_FORMAT},
+        {184, 8, 16, LMQ_ERR_FORMAT},
+        {184, 8, UINT64_MAX, LMQ_ERR_FORMAT},
+        {192, 4, 0, LMQ_ERR_FORMAT},               /* alias, yet q8 */
+        {200, 1, 1, LMQ_ERR_FORMAT},               /* reserved */
+        {255, 1, 0x80, LMQ_ERR_FORMAT},
     };
     size_t n;
     unsigned char *good = small_lmq(NULL, &n), *bytes = malloc(n);
@@ -443,6 +458,176 @@ START_TEST(records_that_make_no_sense_are_refused)
 }
 END_TEST
 
+/* What a later version may say of a tensor: the others are as readable as
+ * before, this one is listed, its checksum holds, and nothing computes with
+ * it. */
+START_TEST(an_unknown_kind_hides_one_tensor)
+{
+    static const struct {
+        size_t at;
+        unsigned char value;
+        const char *unknown;
+    } later[] = {
+        {10, 2, "part 2"},
+        {11, 3, "encoding 3"},
+        {11, 0x80, "encoding 128"},
+        {20, LMQ_DTYPE_COUNT, "type 15"},
+        {21, LMQ_LAYOUT_COUNT, "layout 2"},
+        {22, LMQ_SCALES_COUNT, "type of scales 2"},
+        {197, 4, "4 bits"},
+        {197, 0, "0 bits"},
+        {198, 1, "zero points 1"},
+        {199, 1, "scales of scales 1"},
+    };
+    const struct lmq_inspect_options all = {.has_tensors = 1};
+    size_t n;
+    unsigned char *good = small_lmq(NULL, &n), *bytes = malloc(n);
+
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+        struct lmq_report *report;
+        struct lmq_error err;
+        size_t count;
+        float x;
+        memcpy(bytes, good, n);
+        find_record(bytes, n, "blk.0.ffn_down.weight")[later[i].at] =
+            later[i].value;
+        reseal_lmq(bytes, n);
+        const char *path = save_lmq(bytes, n);
+        assert_intact(path);
+        struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+        free(read_tensor(checkpoint, "blk.0.ffn_up.weight", &count));
+        const struct lmq_tensor *tensor =
+            lmq_checkpoint_find_name(checkpoint, "blk.0.ffn_down.weight");
+        struct lmq_scratch scratch = {0};
+        ck_assert_int_eq(lmq_checkpoint_read(checkpoint, tensor, 0, 1, &x,
+                                             &scratch, &err),
+                         LMQ_ERR_UNSUPPORTED);
+        ck_assert_ptr_nonnull(strstr(err.message, later[i].unknown));
+        lmq_scratch_free(&scratch);
+        ck_assert_int_eq(lmq_inspect(checkpoint, &all, &report, &err), LMQ_OK);
+        lmq_report_free(report);
+        struct lmq_model *model;
+        ck_assert_int_eq(lmq_model_open(checkpoint, &model, &err),
+                         LMQ_ERR_UNSUPPORTED);
+        ck_assert_msg(strstr(err.message, "down") != NULL, "%s",
+                      err.message);
+        lmq_checkpoint_close(checkpoint);
+    }
+    free(bytes);
+    free(good);
+}
+END_TEST
+
+/* A role of a later version: a tensor without a role, whatever it has as layer
+ * and item. */
+START_TEST(an_unknown_role_is_none)
+{
+    size_t n, count;
+    unsigned char *bytes = small_lmq(NULL, &n);
+    unsigned char *record = find_record(bytes, n, "blk.0.ffn_down.weight");
+    unsigned char *name = bytes +
+                          find_lmq_section(bytes, n, LMQ_SECTION_DIRECTORY);
+
+    name += LMQ_DIRECTORY_HEADER +
+            (size_t)lmq_load_u32le(name) * LMQ_RECORD_SIZE +
+            lmq_load_u32le(record);
+    memcpy(name, "blk.0.ffn_tune", strlen("blk.0.ffn_tune"));
+    lmq_store_u16le(record + 8, 999);
+    lmq_store_u32le(record + 16, 65535);
+    reseal_lmq(bytes, n);
+    const char *path = save_lmq(bytes, n);
+    assert_intact(path);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+    const struct lmq_tensor *tensor =
+        lmq_checkpoint_find_name(checkpoint, "blk.0.ffn_tune.weight");
+    ck_assert_int_eq(tensor->place.role, LMQ_ROLE_OTHER);
+    ck_assert_int_eq(tensor->place.layer, -1);
+    ck_assert_int_eq(tensor->place.item, -1);
+    free(read_tensor(checkpoint, "blk.0.ffn_tune.weight", &count));
+    lmq_checkpoint_close(checkpoint);
+    lmq_store_u32le(record + 16, 65536);
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "out of range");
+    free(bytes);
+}
+END_TEST
+
+/* What a later version announces may stand in bytes that are reserved now. */
+START_TEST(reserved_bytes_can_be_announced)
+{
+    size_t n;
+    unsigned char *bytes = small_lmq(NULL, &n);
+
+    bytes[84] = 1;
+    find_record(bytes, n, "blk.0.ffn_down.weight")[255] = 2;
+    bytes[find_lmq_entry(bytes, n, LMQ_SECTION_METADATA) + 36] = 3;
+    bytes[n - 12] = 4;
+    bytes[find_lmq_section(bytes, n, LMQ_SECTION_STATISTICS) + 8 + 47] = 5;
+    bytes[31] = 0x80;
+    reseal_lmq(bytes, n);
+    assert_intact(save_lmq(bytes, n));
+    bytes[31] = 0;
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "reserved");
+    free(bytes);
+}
+END_TEST
+
+START_TEST(statistics_are_numbers_of_every_tensor)
+{
+    static const struct {
+        size_t at;
+        uint32_t value;
+    } wrong[] = {
+        {0, 7},                     /* of as many tensors */
+        {4, 47}, {4, 5000},         /* bytes each */
+        {8 + 4, 0x7ff80000},        /* a sum is NaN */
+        {8 + 12, 0x80000000},       /* -0 */
+        {8 + 24, 0x7fc00000},       /* NaN */
+        {8 + 28, 0xbf800000},       /* -1 */
+        {8 + 44, 1},                /* reserved */
+    };
+    size_t n;
+    unsigned char *good = small_lmq(NULL, &n), *bytes = malloc(n);
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        memcpy(bytes, good, n);
+        size_t at = find_lmq_section(bytes, n, LMQ_SECTION_STATISTICS);
+        lmq_store_u32le(bytes + at + wrong[i].at, wrong[i].value);
+        reseal_lmq(bytes, n);
+        assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "the statistics");
+    }
+    /* Without them the file is as good. */
+    memcpy(bytes, good, n);
+    lmq_store_u32le(
+        bytes + find_lmq_entry(bytes, n, LMQ_SECTION_STATISTICS), 99);
+    reseal_lmq(bytes, n);
+    assert_intact(save_lmq(bytes, n));
+    lmq_checkpoint_close(open_checkpoint(in_folder("changed.lmq")));
+    free(bytes);
+    free(good);
+}
+END_TEST
+
+START_TEST(a_prerelease_is_told_apart)
+{
+    size_t n;
+    unsigned char *bytes = small_lmq(NULL, &n);
+
+    bytes[56] = 0;
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_UNSUPPORTED,
+                   "before the format was settled");
+    bytes[56] = 5;
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "alignment is 2^5");
+    bytes[56] = 22;
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "alignment is 2^22");
+    free(bytes);
+}
+END_TEST
+
 START_TEST(aliases_have_one_step_and_one_shape)
 {
     size_t n;
@@ -454,7 +639,7 @@ START_TEST(aliases_have_one_step_and_one_shape)
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         memcpy(bytes, good, n);
-        lmq_store_u32le(find_record(bytes, n, "output.weight") + 136,
+        lmq_store_u32le(find_record(bytes, n, "output.weight") + 192,
                         wrong[i]);
         reseal_lmq(bytes, n);
         assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "is an alias of");
@@ -482,23 +667,26 @@ START_TEST(nothing_hides_behind_the_section_table)
 {
     size_t n;
     unsigned char *bytes = with_unknown_section(&n);
-    unsigned char *longer = calloc(1, n + LMQ_SECTION_SIZE);
+    unsigned char *longer = calloc(1, n + 2 * LMQ_SECTION_SIZE);
     size_t table = (size_t)lmq_load_u64le(bytes + 40);
 
-    /* A fourth entry whose content is the trailer itself. */
-    size_t end = table + 4 * LMQ_SECTION_SIZE;
+    /* More entries, the last of which has the trailer itself as content. */
+    size_t n_sections = lmq_load_u32le(bytes + 48);
+    size_t end = table + (n_sections + 2) * LMQ_SECTION_SIZE;
     ck_assert_uint_eq(end % LMQ_ALIGN, 0);
     memcpy(longer, bytes, n - LMQ_TRAILER_SIZE);
     memcpy(longer + end, bytes + n - LMQ_TRAILER_SIZE, LMQ_TRAILER_SIZE);
-    unsigned char *entry = longer + table + 3 * LMQ_SECTION_SIZE;
+    unsigned char *entry = longer + table + n_sections * LMQ_SECTION_SIZE;
+    lmq_store_u32le(entry, 97); /* empty */
+    lmq_store_u64le(entry + 8, LMQ_SUPERBLOCK_SIZE);
+    entry += LMQ_SECTION_SIZE;
     lmq_store_u32le(entry, 98);
     lmq_store_u64le(entry + 8, end);
     lmq_store_u64le(entry + 16, 16);
     lmq_store_u64le(entry + 24, 16);
-    n += LMQ_SECTION_SIZE;
-    lmq_store_u32le(longer + 48, 4);
+    n += 2 * LMQ_SECTION_SIZE;
+    lmq_store_u32le(longer + 48, (uint32_t)n_sections + 2);
     lmq_store_u64le(longer + 32, n);
-    lmq_store_u64le(longer + n - 24, n);
     reseal_lmq(longer, n);
     assert_refused(save_lmq(longer, n), LMQ_ERR_FORMAT,
                    "behind the section table");
@@ -568,19 +756,19 @@ START_TEST(illegal_values_and_scales_are_found)
         unsigned char before = values[5];
         values[5] = i == 0 ? 0x80 : 0;
         lmq_store_u32le(
-            record + 128,
+            record + 160,
             lmq_crc32(0, values, (size_t)lmq_load_u64le(record + 104)));
         reseal_lmq(bytes, n);
         assert_verify_refuses(save_lmq(bytes, n), LMQ_ERR_FORMAT,
                               "in 1 place");
         values[5] = before;
         lmq_store_u32le(
-            record + 128,
+            record + 160,
             lmq_crc32(0, values, (size_t)lmq_load_u64le(record + 104)));
         for (size_t j = 0; j < sizeof(scales) / sizeof(scales[0]); j++) {
             lmq_store_u16le(first, scales[j]);
             lmq_store_u32le(
-                record + 132,
+                record + 164,
                 lmq_crc32(0, first, (size_t)lmq_load_u64le(record + 120)));
             reseal_lmq(bytes, n);
             assert_verify_refuses(save_lmq(bytes, n), LMQ_ERR_FORMAT,
@@ -651,6 +839,11 @@ main(void)
         an_unknown_section_is_skipped_unless_it_is_required,
         mangled_transfers_are_recognised,
         records_that_make_no_sense_are_refused,
+        an_unknown_kind_hides_one_tensor,
+        an_unknown_role_is_none,
+        reserved_bytes_can_be_announced,
+        statistics_are_numbers_of_every_tensor,
+        a_prerelease_is_told_apart,
         aliases_have_one_step_and_one_shape,
         bytes_that_belong_to_nothing_are_refused,
         nothing_hides_behind_the_section_table,
