@@ -242,7 +242,7 @@ describe(const struct lmq_plan *plan, const uint32_t *digests)
     json_t *quantization = json_object();
 
     if (plan->checkpoint->has_model) {
-        lmq_put(&metadata, "model", lmq_hparams_to_json(hparams, NULL));
+        lmq_put(&metadata, "model", lmq_hparams_to_json(hparams));
     } else {
         lmq_put(&metadata, "architecture",
                 lmq_json_text(hparams->architecture));

@@ -51,7 +51,7 @@ json_t *
 lmq_describe_model(const struct lmq_checkpoint *checkpoint)
 {
     if (checkpoint->has_model)
-        return lmq_hparams_to_json(&checkpoint->hparams, NULL);
+        return lmq_hparams_to_json(&checkpoint->hparams);
     json_t *model = json_object();
     lmq_put(&model, "architecture",
             lmq_json_text(checkpoint->hparams.architecture));

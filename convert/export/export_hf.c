@@ -163,7 +163,7 @@ make_own_config(const struct lmq_checkpoint *checkpoint)
     json_t *config = json_object();
 
     lmq_put(&config, "lmquant",
-            lmq_hparams_to_json(&checkpoint->hparams, NULL));
+            lmq_hparams_to_json(&checkpoint->hparams));
     return config;
 }
 

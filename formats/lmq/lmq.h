@@ -208,6 +208,18 @@ enum lmq_status lmq_statistics_load(const unsigned char *bytes, size_t size,
                                     struct lmq_record *records, size_t n,
                                     struct lmq_error *err);
 
+/* ---- lmq_metadata.c ---- */
+
+/* Names of a million tensors, as their source calls them, fit; nothing of it
+ * needs more than a few brackets. */
+#define LMQ_MAX_METADATA ((size_t)1 << 26)
+#define LMQ_MAX_METADATA_DEPTH 32
+
+/* Parses and checks them; *metadata is released with json_decref(), also if
+ * this fails. */
+enum lmq_status lmq_metadata_load(const unsigned char *bytes, size_t size,
+                                  json_t **metadata, struct lmq_error *err);
+
 /* ---- lmq_read.c ---- */
 
 /* A container that is open: everything but the tensors' bytes. */

@@ -18,7 +18,6 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "formats/formats.h"
-#include "formats/hf/hf_config.h"
 #include "formats/lmq/lmq.h"
 #include "formats/lmq/lmq_describe.h"
 
@@ -270,10 +269,7 @@ load_metadata(struct lmq_input *input, struct lmq_container *container,
                           false, &bytes, &size, err);
 
     if (status == LMQ_OK)
-        status = lmq_json_parse(bytes, size, &container->metadata, err);
-    if (status == LMQ_OK && !json_is_object(container->metadata))
-        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                          "the metadata are no JSON object");
+        status = lmq_metadata_load(bytes, size, &container->metadata, err);
     free(bytes);
     return status;
 }

@@ -254,10 +254,10 @@ lmq_layer_window(const struct lmq_hparams *hparams, size_t layer)
 }
 
 /* The form in which a container and a report keep them (lmq(5), "model").
- * Keys that version 1.0 of the container does not have are there only where
- * they say something else than for a Llama; *is_newer (may be NULL) tells
- * whether there are any. */
-json_t *lmq_hparams_to_json(const struct lmq_hparams *hparams, bool *is_newer);
+ * Keys that are seldom needed are there only where they say something else
+ * than for a Llama; `requires` lists them. One listed there that is not known
+ * makes a description that cannot be computed with. */
+json_t *lmq_hparams_to_json(const struct lmq_hparams *hparams);
 enum lmq_status lmq_hparams_from_json(const json_t *json,
                                       struct lmq_hparams *hparams,
                                       struct lmq_error *err);

@@ -53,12 +53,11 @@ lmq_field_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
 }
 
 json_t *
-lmq_hparams_to_json(const struct lmq_hparams *hparams, bool *is_newer)
+lmq_hparams_to_json(const struct lmq_hparams *hparams)
 {
-    json_t *json = json_object(), *eos = json_array();
+    json_t *json = json_object(), *eos = json_array(), *needed = json_array();
     const struct lmq_field *f = lmq_fields;
     struct lmq_hparams usual;
-    bool has_seldom = false;
 
     lmq_hparams_init(&usual);
     lmq_put(&json, "architecture", lmq_json_text(hparams->architecture));
@@ -71,14 +70,16 @@ lmq_hparams_to_json(const struct lmq_hparams *hparams, bool *is_newer)
     for (uint32_t i = 0; i < hparams->n_eos; i++)
         lmq_append(&eos, json_integer(hparams->eos[i]));
     lmq_put(&json, "eos", eos);
-    /* What version 1.0 does not know. */
+    /* Whoever does not know one of these computes something else. */
     for (; f->key != NULL; f++)
         if (!lmq_field_is_same(f, hparams, &usual, 0)) {
             lmq_put(&json, f->key, lmq_field_to_json(f, hparams));
-            has_seldom = true;
+            lmq_append(&needed, json_string(f->key));
         }
-    if (is_newer != NULL)
-        *is_newer = has_seldom;
+    if (needed == NULL || json_array_size(needed) > 0)
+        lmq_put(&json, "requires", needed);
+    else
+        json_decref(needed);
     return json;
 }
 
@@ -127,7 +128,9 @@ read_kind(const struct lmq_field *f, const json_t *value,
     const char *name = json_string_value(value);
     int kind = 0;
 
-    (void)err;
+    if (value != NULL && name == NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the model's %s is no word",
+                        f->key);
     while (f->names[kind] != NULL &&
            (name == NULL || strcmp(name, f->names[kind]) != 0))
         kind++;
@@ -178,8 +181,13 @@ read_factors(const struct lmq_field *f, const json_t *list,
                         "many as of the other kind",
                         f->key, LMQ_MAX_ROPE_FACTORS);
     hparams->n_rope_factors = (uint32_t)n;
-    json_array_foreach(list, i, factor)
+    json_array_foreach(list, i, factor) {
+        if (!json_is_number(factor))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the model's %s hold something else than numbers",
+                            f->key);
         factors[i] = json_number_value(factor);
+    }
     return LMQ_OK;
 }
 
@@ -209,28 +217,82 @@ read_fields(const json_t *json, struct lmq_hparams *hparams,
     return LMQ_OK;
 }
 
-static void
-read_text(const json_t *json, const char *key, char *text, size_t size)
+static enum lmq_status
+read_text(const json_t *json, const char *key, char *text, size_t size,
+          struct lmq_error *err)
 {
-    const char *value = json_string_value(json_object_get(json, key));
+    const json_t *value = json_object_get(json, key);
 
-    snprintf(text, size, "%s", value == NULL ? "" : value);
+    if (value != NULL && !json_is_string(value))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the model's %s is no text",
+                        key);
+    snprintf(text, size, "%s", value == NULL ? "" : json_string_value(value));
+    return LMQ_OK;
 }
 
-static void
-read_ids(const json_t *json, struct lmq_hparams *hparams)
+static enum lmq_status
+read_id(const char *key, const json_t *id, int32_t *value,
+        struct lmq_error *err)
 {
-    const json_t *bos = json_object_get(json, "bos");
-    json_t *eos = json_object_get(json, "eos"), *id;
+    json_int_t number = json_integer_value(id);
+
+    if (!json_is_integer(id) || number < 0 || number > INT32_MAX)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s is no token from 0 to %d", key,
+                        INT32_MAX);
+    *value = (int32_t)number;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_ids(const json_t *json, struct lmq_hparams *hparams,
+         struct lmq_error *err)
+{
+    const json_t *bos = json_object_get(json, "bos"), *id;
+    const json_t *eos = json_object_get(json, "eos");
+    size_t i;
+    enum lmq_status status =
+        bos == NULL ? LMQ_OK : read_id("bos", bos, &hparams->bos, err);
+
+    if (status != LMQ_OK || eos == NULL)
+        return status;
+    if (!json_is_array(eos) || json_array_size(eos) > LMQ_MAX_EOS)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's eos are no list of up to %d tokens",
+                        LMQ_MAX_EOS);
+    json_array_foreach(eos, i, id) {
+        status = read_id("eos", id, &hparams->eos[i], err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    hparams->n_eos = (uint32_t)json_array_size(eos);
+    return LMQ_OK;
+}
+
+/* What is needed for computing and not known here. */
+static enum lmq_status
+read_requires(const json_t *json, struct lmq_hparams *hparams,
+              struct lmq_error *err)
+{
+    const json_t *needed = json_object_get(json, "requires"), *key;
     size_t i;
 
-    if (json_is_integer(bos) && json_integer_value(bos) >= 0 &&
-        json_integer_value(bos) <= INT32_MAX)
-        hparams->bos = (int32_t)json_integer_value(bos);
-    json_array_foreach(eos, i, id)
-        if (json_is_integer(id) && json_integer_value(id) >= 0 &&
-            json_integer_value(id) <= INT32_MAX && hparams->n_eos < LMQ_MAX_EOS)
-            hparams->eos[hparams->n_eos++] = (int32_t)json_integer_value(id);
+    if (needed != NULL && !json_is_array(needed))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's requires are no list of keys");
+    json_array_foreach(needed, i, key) {
+        const struct lmq_field *f = lmq_fields;
+        const char *name = json_string_value(key);
+        if (name == NULL || json_object_get(json, name) == NULL)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the model requires '%s', which it does not have",
+                            name == NULL ? "" : name);
+        while (f->key != NULL && strcmp(f->key, name) != 0)
+            f++;
+        if (f->key == NULL)
+            lmq_hparams_refuse(hparams, "the key '%.60s' of the model", name);
+    }
+    return LMQ_OK;
 }
 
 enum lmq_status
@@ -238,11 +300,16 @@ lmq_hparams_from_json(const json_t *json, struct lmq_hparams *hparams,
                       struct lmq_error *err)
 {
     lmq_hparams_init(hparams);
-    read_text(json, "architecture", hparams->architecture,
-              sizeof(hparams->architecture));
+    enum lmq_status status =
+        read_text(json, "architecture", hparams->architecture,
+                  sizeof(hparams->architecture), err);
     /* The first reason stays: that of whoever wrote it. */
-    read_text(json, "unsupported", hparams->unsupported,
-              sizeof(hparams->unsupported));
-    read_ids(json, hparams);
-    return read_fields(json, hparams, err);
+    if (status == LMQ_OK)
+        status = read_text(json, "unsupported", hparams->unsupported,
+                           sizeof(hparams->unsupported), err);
+    if (status == LMQ_OK)
+        status = read_ids(json, hparams, err);
+    if (status == LMQ_OK)
+        status = read_requires(json, hparams, err);
+    return status == LMQ_OK ? read_fields(json, hparams, err) : status;
 }

@@ -37,8 +37,8 @@ START_TEST(safetensors_are_the_same_model_under_its_own_names)
     ck_assert_uint_eq(a->n_tensors, b->n_tensors);
     for (size_t i = 0; i < a->n_tensors; i++)
         ck_assert_str_eq(a->tensors[i].stored_name, b->tensors[i].stored_name);
-    json_t *x = lmq_hparams_to_json(&a->hparams, NULL);
-    json_t *y = lmq_hparams_to_json(&b->hparams, NULL);
+    json_t *x = lmq_hparams_to_json(&a->hparams);
+    json_t *y = lmq_hparams_to_json(&b->hparams);
     ck_assert(json_equal(x, y));
     ck_assert_int_eq(a->hparams.tie, b->hparams.tie);
     json_decref(x);

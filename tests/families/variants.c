@@ -365,7 +365,7 @@ variant_write(const struct lmq_hparams *h, bool has_biases, uint64_t seed,
     add_all(&builder);
     save_folder(model, folder, BUILD_F32);
     json_t *config = json_object();
-    json_object_set_new(config, "lmquant", lmq_hparams_to_json(h, NULL));
+    json_object_set_new(config, "lmquant", lmq_hparams_to_json(h));
     snprintf(path, sizeof(path), "%s/config.json", folder);
     ck_assert_int_eq(json_dump_file(config, path, 0), 0);
     json_decref(config);

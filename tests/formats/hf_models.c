@@ -35,11 +35,11 @@ assert_keeps(const struct lmq_hparams *h)
 {
     struct lmq_hparams back;
     struct lmq_error err = {0};
-    json_t *json = lmq_hparams_to_json(h, NULL), *again;
+    json_t *json = lmq_hparams_to_json(h), *again;
 
     ck_assert_msg(lmq_hparams_from_json(json, &back, &err) == LMQ_OK, "%s",
                   err.message);
-    again = lmq_hparams_to_json(&back, NULL);
+    again = lmq_hparams_to_json(&back);
     ck_assert(json_equal(json, again));
     ck_assert_mem_eq(back.layers, h->layers, h->n_layers);
     json_decref(json);

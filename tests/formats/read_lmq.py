@@ -70,6 +70,17 @@ def to_f32(kind, p):
     return [f32(x) for x, in struct.iter_unpack("<" + CODES[kind], p)]
 
 
+def check_i_json(value, depth):
+    brackets = isinstance(value, (dict, list))
+    need(depth <= 32 or not brackets, "the metadata are nested too deeply")
+    if isinstance(value, int):
+        need(abs(value) <= 1 << 53, "an integer beyond 2^53")
+    if isinstance(value, str):
+        value.encode("utf-8")  # not half of a surrogate pair
+    for key in value if brackets else ():
+        check_i_json(value[key] if isinstance(value, dict) else key, depth + 1)
+
+
 class Record:  # one tensor of the directory
     def __init__(self, p, names, next_name, frame):
         (at, length, role, part, self.encoding, layer, item, self.kind,
@@ -286,7 +297,13 @@ class Container:
                               need(len(dict(p)) == len(p), "a key twice")
                               or dict(p))
         need(isinstance(metadata, dict), "the metadata are no object")
+        check_i_json(metadata, 1)
         model = metadata.get("model")
+        for key in (model or {}).get("requires", ()):
+            need(key in model, "the model requires %s", key)
+        ids = (model or {}).get("eos", []) + [(model or {}).get("bos", 0)]
+        need(len(ids) <= 9 and all(type(i) is int and 0 <= i < 1 << 31
+                                   for i in ids), "bos and eos")
         for key, most in COUNTS.items() if model is not None else ():
             least = 0 if key in ("sliding_window", "rope_context") else 1
             need(type(model.get(key)) is int and least <= model[key] <= most,

@@ -319,7 +319,7 @@ START_TEST(a_description_of_ours_needs_no_family)
     h.residual_scale = 0.25;
     snprintf(h.architecture, sizeof(h.architecture), "of my own");
     json_t *outer = json_object();
-    json_object_set_new(outer, "lmquant", lmq_hparams_to_json(&h, NULL));
+    json_object_set_new(outer, "lmquant", lmq_hparams_to_json(&h));
     /* Nothing else counts. */
     json_object_set_new(outer, "hidden_size", json_string("x"));
     json_object_set_new(outer, "model_type", json_string("gpt2"));
@@ -460,7 +460,7 @@ START_TEST(hyper_parameters_come_back_from_a_container)
         "\"original_max_position_embeddings\":8192}");
     struct lmq_hparams back;
     struct lmq_error err;
-    json_t *json = lmq_hparams_to_json(&h, NULL);
+    json_t *json = lmq_hparams_to_json(&h);
 
     ck_assert_int_eq(lmq_hparams_from_json(json, &back, &err), LMQ_OK);
     ck_assert_uint_eq(back.n_kv_heads, 2);
@@ -489,6 +489,86 @@ START_TEST(hyper_parameters_come_back_from_a_container)
 }
 END_TEST
 
+/* `change` is laid over a description that is right. */
+static enum lmq_status
+read_changed(const char *change, struct lmq_hparams *back,
+             struct lmq_error *err)
+{
+    struct lmq_hparams h = llama(",\"eos_token_id\":[2,7]");
+    json_t *json = lmq_hparams_to_json(&h);
+    json_t *other = json_loads(change, 0, NULL);
+
+    ck_assert_ptr_nonnull(other);
+    json_object_update(json, other);
+    enum lmq_status status = lmq_hparams_from_json(json, back, err);
+    json_decref(other);
+    json_decref(json);
+    return status;
+}
+
+START_TEST(types_of_a_description_are_no_advice)
+{
+    static const char *const wrong[] = {
+        "{\"bos\":-1}",
+        "{\"bos\":\"1\"}",
+        "{\"bos\":null}",
+        "{\"bos\":2147483648}",
+        "{\"bos\":1.0}",
+        "{\"eos\":2}",
+        "{\"eos\":[2,-1]}",
+        "{\"eos\":[2,\"7\"]}",
+        "{\"eos\":[1,2,3,4,5,6,7,8,9]}",
+        "{\"architecture\":7}",
+        "{\"unsupported\":true}",
+        "{\"rope_scaling\":3}",
+        "{\"activation\":[]}",
+        "{\"rope_short\":[1,\"2\"]}",
+        "{\"gated\":1}",
+        "{\"still_layers\":0}",
+        "{\"requires\":\"gated\"}",
+        "{\"requires\":[1]}",
+        "{\"requires\":[\"hyper_drive\"]}", /* which it does not have */
+    };
+    struct lmq_hparams back;
+    struct lmq_error err;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(read_changed(wrong[i], &back, &err) == LMQ_ERR_FORMAT,
+                      "%s", wrong[i]);
+    ck_assert_int_eq(read_changed("{\"eos\":[1,2,3,4,5,6,7,8]}", &back, &err),
+                     LMQ_OK);
+    ck_assert_uint_eq(back.n_eos, 8);
+    ck_assert_int_eq(read_changed("{\"bos\":2147483647}", &back, &err), LMQ_OK);
+    ck_assert_int_eq(back.bos, INT32_MAX);
+}
+END_TEST
+
+START_TEST(a_key_that_is_required_must_be_known)
+{
+    struct lmq_hparams h = llama(""), back;
+    struct lmq_error err;
+    json_t *json = lmq_hparams_to_json(&h), *needed;
+
+    ck_assert_ptr_null(json_object_get(json, "requires"));
+    json_decref(json);
+    h.is_gated = false;
+    h.logit_scale = 0.5;
+    json = lmq_hparams_to_json(&h);
+    needed = json_object_get(json, "requires");
+    ck_assert_uint_eq(json_array_size(needed), 2);
+    ck_assert_int_eq(lmq_hparams_from_json(json, &back, &err), LMQ_OK);
+    ck_assert_str_eq(back.unsupported, "");
+    ck_assert(!back.is_gated && back.logit_scale == 0.5);
+    json_object_set_new(json, "hyper_drive", json_integer(3));
+    ck_assert_int_eq(lmq_hparams_from_json(json, &back, &err), LMQ_OK);
+    ck_assert_str_eq(back.unsupported, "");
+    json_array_append_new(needed, json_string("hyper_drive"));
+    ck_assert_int_eq(lmq_hparams_from_json(json, &back, &err), LMQ_OK);
+    ck_assert_ptr_nonnull(strstr(back.unsupported, "'hyper_drive'"));
+    json_decref(json);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -509,6 +589,8 @@ main(void)
         json_that_is_none_is_refused_with_its_line,
         deep_nesting_is_refused,
         hyper_parameters_come_back_from_a_container,
+        types_of_a_description_are_no_advice,
+        a_key_that_is_required_must_be_known,
     };
 
     return RUN_SUITE("config", tests);

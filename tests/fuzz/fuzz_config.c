@@ -131,12 +131,12 @@ read_back(const struct lmq_hparams *hparams)
 {
     struct lmq_hparams back;
     struct lmq_error err;
-    json_t *json = lmq_hparams_to_json(hparams, NULL);
+    json_t *json = lmq_hparams_to_json(hparams);
 
     if (lmq_hparams_from_json(json, &back, &err) != LMQ_OK ||
         lmq_hparams_check(&back, &err) != LMQ_OK)
         abort();
-    json_t *again = lmq_hparams_to_json(&back, NULL);
+    json_t *again = lmq_hparams_to_json(&back);
     if (!json_equal(json, again))
         abort();
     json_decref(json);

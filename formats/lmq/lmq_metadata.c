@@ -1,0 +1,103 @@
+/*
+ * lmq_metadata.c - the metadata of a container: I-JSON (RFC 7493), and of the
+ * types that lmq(5) says.
+ *
+ * What the description of the model means is hparams_json.c's business.
+ */
+#include "config.h"
+
+#include "base/error.h"
+#include "formats/hf/hf_config.h"
+#include "formats/lmq/lmq.h"
+
+/* Beyond it doubles, which JSON's numbers are to many, skip integers. */
+#define MAX_INTEGER ((json_int_t)1 << 53)
+
+/* What follows the outer brackets; *what is wrong, or NULL. Recursive, but
+ * only as deep as is allowed. */
+static void
+check_value(json_t *value, int depth, const char **what)
+{
+    const char *key;
+    json_t *part;
+    size_t i;
+
+    if (depth > LMQ_MAX_METADATA_DEPTH &&
+        (json_is_object(value) || json_is_array(value)))
+        *what = "are nested too deeply";
+    else if (json_is_integer(value) &&
+             (json_integer_value(value) > MAX_INTEGER ||
+              json_integer_value(value) < -MAX_INTEGER))
+        *what = "hold an integer beyond 2^53";
+    if (*what != NULL)
+        return;
+    json_array_foreach(value, i, part)
+        check_value(part, depth + 1, what);
+    json_object_foreach(value, key, part)
+        check_value(part, depth + 1, what);
+}
+
+/* Keys that mean something, and what they are. */
+static const struct {
+    const char *object; /* within the metadata; NULL: they themselves */
+    const char *key;
+    json_type type;
+} known[] = {
+    {NULL, "architecture", JSON_STRING},
+    {NULL, "model", JSON_OBJECT},
+    {NULL, "provenance", JSON_OBJECT},
+    {NULL, "quantization", JSON_OBJECT},
+    {NULL, "recommended", JSON_OBJECT},
+    {NULL, "tie_rule", JSON_STRING},
+    {NULL, "unsupported", JSON_STRING},
+    {"provenance", "format", JSON_STRING},
+    {"provenance", "sources", JSON_ARRAY},
+    {"provenance", "stored_names", JSON_ARRAY},
+    {"provenance", "tool", JSON_STRING},
+    {"quantization", "group_size", JSON_INTEGER},
+    {"quantization", "layout", JSON_STRING},
+    {"quantization", "method", JSON_STRING},
+    {"quantization", "on_nonfinite", JSON_STRING},
+    {"quantization", "scales", JSON_STRING},
+    {"recommended", "activations", JSON_STRING},
+};
+
+static enum lmq_status
+check_types(const json_t *metadata, struct lmq_error *err)
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        const json_t *object =
+            known[i].object == NULL
+                ? metadata
+                : json_object_get(metadata, known[i].object);
+        const json_t *value = json_object_get(object, known[i].key);
+        if (value != NULL && json_typeof(value) != known[i].type)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "'%s' of the metadata has another type than it "
+                            "should",
+                            known[i].key);
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_metadata_load(const unsigned char *bytes, size_t size, json_t **metadata,
+                  struct lmq_error *err)
+{
+    const char *what = NULL;
+
+    if (size > LMQ_MAX_METADATA)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the metadata are %zu bytes, at most %zu are allowed",
+                        size, LMQ_MAX_METADATA);
+    enum lmq_status status = lmq_json_parse(bytes, size, metadata, err);
+    if (status != LMQ_OK)
+        return status;
+    if (json_is_object(*metadata))
+        check_value(*metadata, 1, &what);
+    else
+        what = "are no JSON object";
+    if (what != NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the metadata %s", what);
+    return check_types(*metadata, err);
+}
