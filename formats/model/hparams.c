@@ -214,6 +214,18 @@ check_rope(const struct lmq_hparams *h, struct lmq_error *err)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "rope_local_theta is %g, expected 1 to 1e15",
                         h->rope_local_theta);
+    if (h->rope_scaling == LMQ_ROPE_LLAMA3 &&
+        !(h->rope_low_factor < h->rope_high_factor))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "rope_low_factor is %g and rope_high_factor %g, "
+                        "expected the first to be less",
+                        h->rope_low_factor, h->rope_high_factor);
+    if (h->rope_scaling == LMQ_ROPE_YARN &&
+        !(h->rope_beta_slow > 0 && h->rope_beta_fast >= h->rope_beta_slow))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "rope_beta_fast is %g and rope_beta_slow %g, expected "
+                        "the second above 0 and not above the first",
+                        h->rope_beta_fast, h->rope_beta_slow);
     bool has_factors = h->rope_scaling == LMQ_ROPE_LONGROPE ||
                        h->rope_scaling == LMQ_ROPE_FACTORS;
     if (!has_factors)

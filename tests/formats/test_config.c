@@ -543,6 +543,40 @@ START_TEST(types_of_a_description_are_no_advice)
 }
 END_TEST
 
+/* The formulas of lmq(5) have a blend between the two, and logarithms. */
+START_TEST(rotary_scalings_have_an_order)
+{
+    static const struct {
+        const char *change;
+        enum lmq_status status;
+    } cases[] = {
+        {"{\"rope_scaling\":\"llama3\",\"rope_low_factor\":1,"
+         "\"rope_high_factor\":4}",
+         LMQ_OK},
+        {"{\"rope_scaling\":\"llama3\",\"rope_low_factor\":4,"
+         "\"rope_high_factor\":1}",
+         LMQ_ERR_FORMAT},
+        {"{\"rope_scaling\":\"llama3\",\"rope_low_factor\":2,"
+         "\"rope_high_factor\":2}",
+         LMQ_ERR_FORMAT},
+        {"{\"rope_scaling\":\"yarn\"}", LMQ_OK},
+        {"{\"rope_scaling\":\"yarn\",\"rope_beta_fast\":1}", LMQ_OK},
+        {"{\"rope_scaling\":\"yarn\",\"rope_beta_fast\":0.5}",
+         LMQ_ERR_FORMAT},
+        {"{\"rope_scaling\":\"yarn\",\"rope_beta_slow\":0}",
+         LMQ_ERR_FORMAT},
+    };
+    struct lmq_hparams back;
+    struct lmq_error err;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_int_eq(read_changed(cases[i].change, &back, &err), LMQ_OK);
+        ck_assert_msg(lmq_hparams_check(&back, &err) == cases[i].status,
+                      "%s", cases[i].change);
+    }
+}
+END_TEST
+
 START_TEST(a_key_that_is_required_must_be_known)
 {
     struct lmq_hparams h = llama(""), back;
@@ -590,6 +624,7 @@ main(void)
         deep_nesting_is_refused,
         hyper_parameters_come_back_from_a_container,
         types_of_a_description_are_no_advice,
+        rotary_scalings_have_an_order,
         a_key_that_is_required_must_be_known,
     };
 
