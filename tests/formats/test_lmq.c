@@ -325,6 +325,88 @@ with_unknown_section(size_t *n)
     return read_file(in_folder("changed.lmq"), n);
 }
 
+/* The same container with its tensors at multiples of `alignment`. */
+static void
+write_aligned(const unsigned char *old, size_t n_old, uint64_t alignment)
+{
+    struct lmq_layout_plan plan = {.alignment = alignment};
+    struct lmq_superblock superblock;
+    struct lmq_record *records, *before;
+    struct lmq_output *output;
+    struct lmq_error err;
+    size_t n, meta = find_lmq_section(old, n_old, LMQ_SECTION_METADATA);
+    size_t at = find_lmq_section(old, n_old, LMQ_SECTION_DIRECTORY);
+    size_t size = (size_t)lmq_load_u64le(
+        old + find_lmq_entry(old, n_old, LMQ_SECTION_DIRECTORY) + 16);
+    const struct lmq_content content = {
+        .type = LMQ_SECTION_METADATA, .name = "", .bytes = old + meta,
+        .size = (size_t)lmq_load_u64le(
+            old + find_lmq_entry(old, n_old, LMQ_SECTION_METADATA) + 16)};
+
+    ck_assert_int_eq(lmq_superblock_load(old, n_old, &superblock, &err),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_directory_load(old + at, size, &superblock, &records,
+                                        &n, &err),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_directory_load(old + at, size, &superblock, &before,
+                                        &n, &err),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_write_plan(records, n, &content, 1, &plan, &err),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_output_create(in_folder("changed.lmq"),
+                                       plan.file_size, true, NULL, &output,
+                                       &err),
+                     LMQ_OK);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < LMQ_N_EXTENTS; j++) {
+            const struct lmq_extent *extent = &records[i].extents[j];
+            ck_assert_uint_eq(extent->offset % alignment, 0);
+            ck_assert_int_eq(
+                lmq_output_write(output, extent->offset,
+                                 old + before[i].extents[j].offset,
+                                 (size_t)extent->size, &err),
+                LMQ_OK);
+        }
+    ck_assert_int_eq(lmq_write_frame(output, &plan, records, n, &content, 1,
+                                     &err),
+                     LMQ_OK);
+    ck_assert_int_eq(lmq_output_commit(output, &err), LMQ_OK);
+    lmq_records_free(records, n);
+    lmq_records_free(before, n);
+}
+
+START_TEST(tensors_stand_at_multiples_of_the_alignment)
+{
+    static const uint64_t alignments[] = {64, 4096, 1 << 21};
+    size_t n, n_new, count, n_before;
+    unsigned char *old = small_lmq(NULL, &n);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(save_lmq(old, n));
+    float *x = read_tensor(checkpoint, "blk.0.ffn_down.weight", &n_before);
+
+    lmq_checkpoint_close(checkpoint);
+    for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]); i++) {
+        write_aligned(old, n, alignments[i]);
+        assert_intact(in_folder("changed.lmq"));
+        checkpoint = open_checkpoint(in_folder("changed.lmq"));
+        float *y = read_tensor(checkpoint, "blk.0.ffn_down.weight", &count);
+        ck_assert_uint_eq(count, n_before);
+        ck_assert_mem_eq(x, y, count * sizeof(float));
+        free(y);
+        lmq_checkpoint_close(checkpoint);
+        /* The field is more than a promise. */
+        unsigned char *bytes = read_file(in_folder("changed.lmq"), &n_new);
+        bytes[56]++;
+        reseal_lmq(bytes, n_new);
+        if (alignments[i] < 1 << 21)
+            assert_refused(save_lmq(bytes, n_new), LMQ_ERR_FORMAT,
+                           "is not aligned");
+        free(bytes);
+    }
+    free(x);
+    free(old);
+}
+END_TEST
+
 START_TEST(an_unknown_section_is_skipped_unless_it_is_required)
 {
     size_t n;
@@ -892,6 +974,7 @@ main(void)
         what_is_written_is_read,
         a_future_major_version_needs_a_newer_reader,
         flags_for_what_is_incompatible_are_refused_others_not,
+        tensors_stand_at_multiples_of_the_alignment,
         an_unknown_section_is_skipped_unless_it_is_required,
         mangled_transfers_are_recognised,
         records_that_make_no_sense_are_refused,
