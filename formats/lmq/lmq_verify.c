@@ -289,6 +289,8 @@ check_opening(struct check *check, const char *path, struct lmq_error *err)
 
     if (json_array_size(check->problems) > 0)
         return LMQ_OK; /* it would only say the same again */
+    if (check->container.superblock.n_members > 0)
+        return LMQ_OK; /* alone it is no model, but it can be whole */
     enum lmq_status status =
         lmq_checkpoint_open(path, NULL, &checkpoint, &found);
     lmq_checkpoint_close(checkpoint);

@@ -747,6 +747,25 @@ START_TEST(metadata_are_i_json_of_the_right_types)
 }
 END_TEST
 
+START_TEST(a_member_of_a_set_is_whole_but_no_model)
+{
+    size_t n;
+    unsigned char *bytes = small_lmq(NULL, &n);
+
+    lmq_store_u32le(bytes + 60, 2);
+    lmq_store_u32le(bytes + 64, 3);
+    bytes[68] = 1;
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_UNSUPPORTED,
+                   "is member 2 of a set of 3 files");
+    assert_intact(in_folder("changed.lmq"));
+    lmq_store_u32le(bytes + 60, 4);
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "member 4 of a set");
+    free(bytes);
+}
+END_TEST
+
 START_TEST(a_prerelease_is_told_apart)
 {
     size_t n;
@@ -983,6 +1002,7 @@ main(void)
         reserved_bytes_can_be_announced,
         statistics_are_numbers_of_every_tensor,
         metadata_are_i_json_of_the_right_types,
+        a_member_of_a_set_is_whole_but_no_model,
         a_prerelease_is_told_apart,
         aliases_have_one_step_and_one_shape,
         bytes_that_belong_to_nothing_are_refused,
