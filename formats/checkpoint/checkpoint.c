@@ -266,20 +266,6 @@ lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
                : checkpoint->format->verify_tensor(checkpoint, tensor, err);
 }
 
-enum lmq_status
-lmq_checkpoint_verify(const struct lmq_checkpoint *checkpoint, int threads,
-                      const struct lmq_progress *progress,
-                      struct lmq_error *err)
-{
-    if (checkpoint->format->verify == NULL)
-        return LMQ_OK;
-    enum lmq_status status =
-        checkpoint->format->verify(checkpoint, threads, progress, err);
-    if (status == LMQ_ERR_FORMAT)
-        lmq_hint(err, "lmquant verify says where");
-    return status;
-}
-
 json_t *
 lmq_checkpoint_statements(const struct lmq_checkpoint *checkpoint)
 {

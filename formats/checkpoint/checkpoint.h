@@ -151,6 +151,7 @@ struct lmq_tile_run {
 struct lmq_format {
     const char *name;
     bool takes_config; /* the description may come from a config.json */
+    bool has_checksums; /* lmq_verify() compares them */
     bool is_canonical; /* tensors stand in the file in our arrangement, and
                           nothing beside the file belongs to it */
     bool (*probe)(const struct lmq_probe *probe);
@@ -181,13 +182,10 @@ struct lmq_format {
     bool (*find_tiles)(const struct lmq_checkpoint *checkpoint,
                        const struct lmq_tensor *tensor, uint64_t row,
                        struct lmq_tile_run *run);
-    /* Compares the checksums of one tensor; of all that there is. */
+    /* Compares the checksums of one tensor. */
     enum lmq_status (*verify_tensor)(const struct lmq_checkpoint *checkpoint,
                                      const struct lmq_tensor *tensor,
                                      struct lmq_error *err);
-    enum lmq_status (*verify)(const struct lmq_checkpoint *checkpoint,
-                              int threads, const struct lmq_progress *progress,
-                              struct lmq_error *err);
     /* Adds what the file says of itself: "format_version", "quantization",
      * "recommended", "tie_rule", "provenance"; and of a tensor: how it was
      * quantized and what that did to it. */
@@ -236,6 +234,7 @@ enum lmq_status lmq_tensor_require(const struct lmq_checkpoint *checkpoint,
 enum lmq_status lmq_tensor_verify(const struct lmq_checkpoint *checkpoint,
                                   const struct lmq_tensor *tensor,
                                   struct lmq_error *err);
+/* (verify.c) */
 enum lmq_status lmq_checkpoint_verify(const struct lmq_checkpoint *checkpoint,
                                       int threads,
                                       const struct lmq_progress *progress,

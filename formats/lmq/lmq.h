@@ -2,8 +2,9 @@
  * lmq.h - the .lmq container: what stands where, and its limits.
  *
  * lmq(5) is normative; names here follow the page. lmq.c turns each structure
- * into bytes and back, lmq_write.c lays files out, lmq_read.c is the format
- * for the reader interface, lmq_verify.c checks every byte.
+ * into bytes and back, lmq_write.c lays files out, lmq_container.c opens
+ * them, lmq_read.c is the format for the reader interface, ../verify.c checks
+ * every byte.
  */
 #ifndef LMQ_FORMATS_LMQ_LMQ_H
 #define LMQ_FORMATS_LMQ_LMQ_H
@@ -220,7 +221,7 @@ enum lmq_status lmq_statistics_load(const unsigned char *bytes, size_t size,
 enum lmq_status lmq_metadata_load(const unsigned char *bytes, size_t size,
                                   json_t **metadata, struct lmq_error *err);
 
-/* ---- lmq_read.c ---- */
+/* ---- lmq_container.c ---- */
 
 /* A container that is open: everything but the tensors' bytes. */
 struct lmq_container {
@@ -250,11 +251,15 @@ enum lmq_status lmq_container_spans(const struct lmq_container *container,
                                     struct lmq_span **spans, size_t *n,
                                     struct lmq_error *err);
 
+/* The content of a section, inflated; *bytes is freed with free(). */
+enum lmq_status lmq_section_read(struct lmq_input *input,
+                                 const struct lmq_section *section,
+                                 unsigned char **bytes, size_t *size,
+                                 struct lmq_error *err);
+
 /* The container behind a checkpoint, which must be one: for this room. */
 const struct lmq_container *
 lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint);
-
-/* ---- lmq_verify.c ---- */
 
 /* Reads the tensor's bytes and compares their checksums; LMQ_ERR_FORMAT if
  * they are damaged. */

@@ -6,6 +6,7 @@
 #include "formats/lmq/lmq_describe.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/report.h"
 #include "base/size.h"
@@ -52,6 +53,24 @@ lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
             (double)lmq_u64_min(record->quant.group_size, n_cols - start))));
 }
 
+/* The member has a name for each tensor, which tensors say themselves. (Not
+ * json_copy(), which does not tell when it has lost something.) */
+static json_t *
+copy_without(json_t *value, const char *unwanted)
+{
+    json_t *copy = json_object(), *member;
+    const char *key;
+
+    if (!json_is_object(value)) {
+        json_decref(copy);
+        return json_incref(value);
+    }
+    json_object_foreach(value, key, member)
+        if (strcmp(key, unwanted) != 0)
+            lmq_put(&copy, key, json_incref(member));
+    return copy;
+}
+
 void
 lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
 {
@@ -66,10 +85,8 @@ lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         json_t *value = json_object_get(container->metadata, keys[i]);
         if (value != NULL)
-            lmq_put(json, keys[i], json_copy(value));
+            lmq_put(json, keys[i], copy_without(value, "stored_names"));
     }
-    /* One name per tensor, which tensors say themselves. */
-    json_object_del(json_object_get(*json, "provenance"), "stored_names");
 }
 
 void

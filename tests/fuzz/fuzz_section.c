@@ -53,9 +53,9 @@ put_tensor(struct bytes *file, struct lmq_record *record)
 {
     static const unsigned char zeros[LMQ_ALIGN];
 
-    record->values.offset = file->n;
-    record->values.size = sizeof(zeros);
-    record->values.crc = lmq_crc32(0, zeros, sizeof(zeros));
+    record->extents[LMQ_VALUES].offset = file->n;
+    record->extents[LMQ_VALUES].size = sizeof(zeros);
+    record->extents[LMQ_VALUES].crc = lmq_crc32(0, zeros, sizeof(zeros));
     put(file, zeros, sizeof(zeros));
 }
 
@@ -71,7 +71,8 @@ put_container(struct bytes *file, const unsigned char *metadata,
         {.type = LMQ_SECTION_FILE, .name = "tokenizer.json"},
     };
     struct lmq_superblock superblock = {
-        .major = LMQ_MAJOR, .n_sections = N_SECTIONS};
+        .major = LMQ_MAJOR, .n_sections = N_SECTIONS,
+        .alignment = LMQ_ALIGN};
     char name[] = "x";
     struct lmq_record record = {.name = name,
                                 .place = {LMQ_ROLE_OTHER, LMQ_PART_WEIGHT, -1,
@@ -80,6 +81,7 @@ put_container(struct bytes *file, const unsigned char *metadata,
                                 .source_dtype = LMQ_DTYPE_F32,
                                 .n_dims = 1,
                                 .dims = {LMQ_ALIGN / 4},
+                                .n_rows = 1,
                                 .alias = LMQ_NO_ALIAS};
     unsigned char table[N_SECTIONS * LMQ_SECTION_SIZE];
     unsigned char tail[LMQ_TRAILER_SIZE], *directory = NULL;

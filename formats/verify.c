@@ -1,5 +1,5 @@
 /*
- * lmq_verify.c - checks every byte of a container.
+ * verify.c - checks every byte of a container.
  *
  * The frame first (opening does that); then each section's and each tensor's
  * checksum, the padding between them, and that values and scales are legal.
@@ -304,55 +304,6 @@ check_opening(struct check *check, const char *path, struct lmq_error *err)
     return LMQ_OK;
 }
 
-/* ---- One tensor ---- */
-
-static enum lmq_status
-verify_extent(struct lmq_input *input, const struct lmq_extent *extent,
-              const struct lmq_record *record, struct lmq_error *err)
-{
-    uint32_t crc = 0;
-    enum lmq_status status = LMQ_OK;
-    unsigned char *bytes = malloc(CHUNK);
-
-    if (bytes == NULL)
-        return lmq_fail_nomem(err);
-    for (uint64_t at = 0; at < extent->size && status == LMQ_OK; at += CHUNK) {
-        size_t n = (size_t)lmq_u64_min(CHUNK, extent->size - at);
-        status = lmq_input_read(input, extent->offset + at, bytes, n, err);
-        if (status == LMQ_OK)
-            crc = lmq_crc32(crc, bytes, n);
-    }
-    free(bytes);
-    if (status != LMQ_OK || crc == extent->crc)
-        return status;
-    lmq_fail(err, LMQ_ERR_FORMAT, extent->offset,
-             "tensor '%s' is damaged: its CRC-32 is %08" PRIx32
-             ", expected %08" PRIx32,
-             record->name, crc, extent->crc);
-    lmq_hint(err, "lmquant verify names all that is damaged");
-    lmq_error_in(err, lmq_input_path(input));
-    return LMQ_ERR_FORMAT;
-}
-
-enum lmq_status
-lmq_container_verify_tensor(const struct lmq_checkpoint *checkpoint,
-                            const struct lmq_tensor *tensor,
-                            struct lmq_error *err)
-{
-    const struct lmq_container *container =
-        lmq_checkpoint_container(checkpoint);
-
-    const struct lmq_record *record = &container->records[tensor->number];
-    if (record->alias != LMQ_NO_ALIAS)
-        record = &container->records[record->alias];
-    enum lmq_status status = LMQ_OK;
-    for (size_t i = 0; i < LMQ_N_EXTENTS && status == LMQ_OK; i++)
-        if (record->extents[i].size > 0)
-            status = verify_extent(checkpoint->files[0], &record->extents[i],
-                                   record, err);
-    return status;
-}
-
 /* ---- The report ---- */
 
 static enum lmq_status
@@ -446,5 +397,19 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
     lmq_workers_close(&check.workers);
     lmq_container_free(&check.container);
     lmq_input_close(check.input);
+    return status;
+}
+
+enum lmq_status
+lmq_checkpoint_verify(const struct lmq_checkpoint *checkpoint, int threads,
+                      const struct lmq_progress *progress,
+                      struct lmq_error *err)
+{
+    if (!checkpoint->format->has_checksums)
+        return LMQ_OK;
+    enum lmq_status status =
+        lmq_verify(checkpoint->path, threads, progress, NULL, err);
+    if (status == LMQ_ERR_FORMAT)
+        lmq_hint(err, "lmquant verify says where");
     return status;
 }

@@ -1,0 +1,367 @@
+/*
+ * lmq_container.c - opens containers: the frame, the sections, the directory.
+ *
+ * Opening checks the frame (superblock, table, trailer, directory, metadata)
+ * and that every byte of the file belongs to exactly one of them or to one
+ * tensor. The tensors' own checksums are compared when somebody asks for it:
+ * opening a large model must not read it.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "formats/hf/hf_config.h"
+#include "formats/lmq/lmq.h"
+#include "formats/lmq/lmq_describe.h"
+
+#define CHUNK ((size_t)1 << 20)
+
+/* ---- Sections ---- */
+
+static enum lmq_status
+inflate_section(const struct lmq_section *section, const unsigned char *stored,
+                unsigned char *bytes, struct lmq_error *err)
+{
+    z_stream stream = {
+        .next_in = (unsigned char *)(uintptr_t)stored,
+        .avail_in = (uInt)section->stored.size,
+        .next_out = bytes,
+        .avail_out = (uInt)section->size,
+    };
+
+    if (inflateInit(&stream) != Z_OK)
+        return lmq_fail_nomem(err);
+    int code = inflate(&stream, Z_FINISH);
+    bool is_whole = code == Z_STREAM_END && stream.avail_in == 0 &&
+                    stream.avail_out == 0;
+    inflateEnd(&stream);
+    if (!is_whole)
+        return lmq_fail(err, LMQ_ERR_FORMAT, section->stored.offset,
+                        "section '%s' does not inflate to its %" PRIu64
+                        " bytes",
+                        section->name, section->size);
+    return LMQ_OK;
+}
+
+/* The content of a section, inflated; *bytes is freed with free(). */
+enum lmq_status
+lmq_section_read(struct lmq_input *input, const struct lmq_section *section,
+             unsigned char **bytes, size_t *size, struct lmq_error *err)
+{
+    size_t stored_size = (size_t)section->stored.size;
+
+    *bytes = NULL;
+    *size = (size_t)section->size;
+    unsigned char *stored = malloc(stored_size + 1);
+    if (stored == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_input_read(input, section->stored.offset,
+                                            stored, stored_size, err);
+    if (status == LMQ_OK &&
+        lmq_crc32(0, stored, stored_size) != section->stored.crc)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, section->stored.offset,
+                          "section '%s' (type %u) is damaged: its CRC-32 does "
+                          "not match",
+                          section->name, section->type);
+    if (status == LMQ_OK && !(section->flags & LMQ_SECTION_DEFLATED)) {
+        stored[stored_size] = 0;
+        *bytes = stored;
+        return LMQ_OK;
+    }
+    unsigned char *content = NULL;
+    if (status == LMQ_OK) {
+        content = malloc(*size + 1);
+        status = content == NULL
+                     ? lmq_fail_nomem(err)
+                     : inflate_section(section, stored, content, err);
+    }
+    free(stored);
+    if (status != LMQ_OK) {
+        free(content);
+        return status;
+    }
+    content[*size] = 0;
+    *bytes = content;
+    return LMQ_OK;
+}
+
+/* ---- The frame ---- */
+
+static enum lmq_status
+load_table(struct lmq_input *input, struct lmq_container *container,
+           struct lmq_error *err)
+{
+    const struct lmq_superblock *sb = &container->superblock;
+    size_t size = (size_t)sb->n_sections * LMQ_SECTION_SIZE;
+    unsigned char tail[LMQ_TRAILER_SIZE];
+
+    unsigned char *table = malloc(size);
+    container->sections = calloc(sb->n_sections, sizeof(struct lmq_section));
+    if (table == NULL || container->sections == NULL) {
+        free(table);
+        return lmq_fail_nomem(err);
+    }
+    enum lmq_status status =
+        lmq_input_read(input, sb->table_offset, table, size, err);
+    if (status == LMQ_OK && lmq_crc32(0, table, size) != sb->table_crc)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, sb->table_offset,
+                          "the section table is damaged: its CRC-32 does not "
+                          "match");
+    for (size_t i = 0; i < sb->n_sections && status == LMQ_OK; i++) {
+        status = lmq_section_load(table + i * LMQ_SECTION_SIZE,
+                                  sb->table_offset + i * LMQ_SECTION_SIZE,
+                                  sb, &container->sections[i], err);
+        container->n_sections = i + 1;
+    }
+    free(table);
+    if (status == LMQ_OK)
+        status = lmq_input_read(input, sb->file_size - sizeof(tail), tail,
+                                sizeof(tail), err);
+    return status == LMQ_OK ? lmq_trailer_load(tail, sb, err) : status;
+}
+
+/* The section of a type that there is one of at most; without it *bytes is
+ * NULL, if it may lack. */
+static enum lmq_status
+read_only_section(struct lmq_input *input,
+                  const struct lmq_container *container,
+                  enum lmq_section_type type, const char *what, bool may_lack,
+                  unsigned char **bytes, size_t *size, struct lmq_error *err)
+{
+    const struct lmq_section *found = NULL;
+
+    *bytes = NULL;
+    for (size_t i = 0; i < container->n_sections; i++) {
+        if (container->sections[i].type != (uint32_t)type)
+            continue;
+        if (found != NULL)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has two %s sections",
+                            what);
+        found = &container->sections[i];
+    }
+    if (found == NULL && may_lack)
+        return LMQ_OK;
+    if (found == NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no %s section", what);
+    return lmq_section_read(input, found, bytes, size, err);
+}
+
+static int
+compare_spans(const void *a, const void *b)
+{
+    const struct lmq_span *x = a, *y = b;
+
+    return x->extent.offset < y->extent.offset
+               ? -1
+               : x->extent.offset > y->extent.offset;
+}
+
+enum lmq_status
+lmq_container_spans(const struct lmq_container *container,
+                    struct lmq_span **spans, size_t *n, struct lmq_error *err)
+{
+    const struct lmq_superblock *sb = &container->superblock;
+    struct lmq_span *all = calloc(LMQ_N_EXTENTS * container->n_records +
+                                      container->n_sections + 2,
+                                  sizeof(*all));
+    size_t count = 0;
+
+    *spans = all;
+    if (all == NULL)
+        return lmq_fail_nomem(err);
+    all[count++] = (struct lmq_span){{0, LMQ_SUPERBLOCK_SIZE, 0}, LMQ_ALIGN};
+    all[count++] = (struct lmq_span){
+        {sb->table_offset, (uint64_t)sb->n_sections * LMQ_SECTION_SIZE, 0},
+        LMQ_ALIGN};
+    for (size_t i = 0; i < container->n_sections; i++)
+        if (container->sections[i].stored.size > 0)
+            all[count++] =
+                (struct lmq_span){container->sections[i].stored, LMQ_ALIGN};
+    for (size_t i = 0; i < container->n_records; i++)
+        for (size_t j = 0; j < LMQ_N_EXTENTS; j++)
+            if (container->records[i].extents[j].size > 0)
+                all[count++] = (struct lmq_span){
+                    container->records[i].extents[j], sb->alignment};
+    qsort(all, count, sizeof(*all), compare_spans);
+    *n = count;
+    return LMQ_OK;
+}
+
+/* Nothing overlaps, and between two neighbours there is only what alignment
+ * takes: no byte is hidden, none means two things. */
+static enum lmq_status
+check_tiling(const struct lmq_container *container, struct lmq_error *err)
+{
+    struct lmq_span *spans;
+    size_t n = 0;
+    enum lmq_status status = lmq_container_spans(container, &spans, &n, err);
+
+    for (size_t i = 1; i < n && status == LMQ_OK; i++) {
+        const struct lmq_extent *before = &spans[i - 1].extent;
+        uint64_t at = spans[i].extent.offset, aligned;
+        if (!lmq_u64_align(before->offset + before->size, spans[i].alignment,
+                           &aligned) ||
+            at != aligned)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, at,
+                              "something begins at offset %" PRIu64
+                              ", expected %" PRIu64 " (%s)",
+                              at, aligned,
+                              at < aligned ? "an overlap" : "a gap");
+    }
+    if (status == LMQ_OK &&
+        spans[n - 1].extent.offset != container->superblock.table_offset)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, spans[n - 1].extent.offset,
+                          "something lies behind the section table");
+    free(spans);
+    return status;
+}
+
+static enum lmq_status
+load_directory(struct lmq_input *input, struct lmq_container *container,
+               struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status =
+        read_only_section(input, container, LMQ_SECTION_DIRECTORY, "directory",
+                          false, &bytes, &size, err);
+
+    if (status == LMQ_OK)
+        status = lmq_directory_load(bytes, size, &container->superblock,
+                                    &container->records, &container->n_records,
+                                    err);
+    free(bytes);
+    return status == LMQ_OK ? check_tiling(container, err) : status;
+}
+
+static enum lmq_status
+load_statistics(struct lmq_input *input, struct lmq_container *container,
+                struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status =
+        read_only_section(input, container, LMQ_SECTION_STATISTICS,
+                          "statistics", true, &bytes, &size, err);
+
+    if (status == LMQ_OK && bytes != NULL)
+        status = lmq_statistics_load(bytes, size, &container->superblock,
+                                     container->records,
+                                     container->n_records, err);
+    container->has_statistics = bytes != NULL;
+    free(bytes);
+    return status;
+}
+
+static enum lmq_status
+load_metadata(struct lmq_input *input, struct lmq_container *container,
+              struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status =
+        read_only_section(input, container, LMQ_SECTION_METADATA, "metadata",
+                          false, &bytes, &size, err);
+
+    if (status == LMQ_OK)
+        status = lmq_metadata_load(bytes, size, &container->metadata, err);
+    free(bytes);
+    return status;
+}
+
+enum lmq_status
+lmq_container_load(struct lmq_input *input, struct lmq_container *container,
+                   struct lmq_error *err)
+{
+    unsigned char head[LMQ_SUPERBLOCK_SIZE];
+
+    *container = (struct lmq_container){0};
+    enum lmq_status status = lmq_input_read(input, 0, head, sizeof(head), err);
+    if (status == LMQ_OK)
+        status = lmq_superblock_load(head, lmq_input_size(input),
+                                     &container->superblock, err);
+    if (status == LMQ_OK)
+        status = load_table(input, container, err);
+    if (status == LMQ_OK)
+        status = load_directory(input, container, err);
+    if (status == LMQ_OK)
+        status = load_metadata(input, container, err);
+    if (status == LMQ_OK)
+        status = load_statistics(input, container, err);
+    if (status != LMQ_OK)
+        lmq_container_free(container);
+    return status;
+}
+
+void
+lmq_container_free(struct lmq_container *container)
+{
+    free(container->sections);
+    lmq_records_free(container->records, container->n_records);
+    json_decref(container->metadata);
+    *container = (struct lmq_container){0};
+}
+
+/* ---- Behind a checkpoint ---- */
+
+const struct lmq_container *
+lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint)
+{
+    return checkpoint->state;
+}
+
+/* ---- One tensor ---- */
+
+static enum lmq_status
+verify_extent(struct lmq_input *input, const struct lmq_extent *extent,
+              const struct lmq_record *record, struct lmq_error *err)
+{
+    uint32_t crc = 0;
+    enum lmq_status status = LMQ_OK;
+    unsigned char *bytes = malloc(CHUNK);
+
+    if (bytes == NULL)
+        return lmq_fail_nomem(err);
+    for (uint64_t at = 0; at < extent->size && status == LMQ_OK; at += CHUNK) {
+        size_t n = (size_t)lmq_u64_min(CHUNK, extent->size - at);
+        status = lmq_input_read(input, extent->offset + at, bytes, n, err);
+        if (status == LMQ_OK)
+            crc = lmq_crc32(crc, bytes, n);
+    }
+    free(bytes);
+    if (status != LMQ_OK || crc == extent->crc)
+        return status;
+    lmq_fail(err, LMQ_ERR_FORMAT, extent->offset,
+             "tensor '%s' is damaged: its CRC-32 is %08" PRIx32
+             ", expected %08" PRIx32,
+             record->name, crc, extent->crc);
+    lmq_hint(err, "lmquant verify names all that is damaged");
+    lmq_error_in(err, lmq_input_path(input));
+    return LMQ_ERR_FORMAT;
+}
+
+enum lmq_status
+lmq_container_verify_tensor(const struct lmq_checkpoint *checkpoint,
+                            const struct lmq_tensor *tensor,
+                            struct lmq_error *err)
+{
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
+
+    const struct lmq_record *record = &container->records[tensor->number];
+    if (record->alias != LMQ_NO_ALIAS)
+        record = &container->records[record->alias];
+    enum lmq_status status = LMQ_OK;
+    for (size_t i = 0; i < LMQ_N_EXTENTS && status == LMQ_OK; i++)
+        if (record->extents[i].size > 0)
+            status = verify_extent(checkpoint->files[0], &record->extents[i],
+                                   record, err);
+    return status;
+}

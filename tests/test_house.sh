@@ -1,0 +1,78 @@
+#!/bin/sh
+# The house as ARCHITECTURE.md draws it: includes go down the floors, no files
+# depend on each other in a circle, nothing is there that nothing uses, and
+# only cli/ prints or exits. What depends on what is read from the objects that
+# were built, so nothing can be overlooked.
+
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+# From the ground up.
+floors="base quantize formats runtime convert validate cli"
+
+# ---- Includes ----
+
+for file in $(cd "$srcdir" && find $floors -name '*.[ch]'); do
+    sed -n 's,^#include "\([a-z0-9_/]*/[a-z0-9_]*\.h\)".*,\1,p' \
+        "$srcdir/$file" | sed "s,^,$file ,"
+done > "$work/includes"
+awk -v floors="$floors" '
+    BEGIN { n = split(floors, f, " "); for (i = 1; i <= n; i++) at[f[i]] = i }
+    { from = $1; to = $2; sub("/.*", "", from); sub("/.*", "", to) }
+    at[to] > at[from] { print $1 " includes " $2 }' \
+    "$work/includes" > "$work/upwards"
+[ -s "$work/upwards" ] && fail "includes that go up: $(cat "$work/upwards")"
+grep '^cli/' "$work/includes" | grep -v ' cli/' > "$work/cli"
+[ -s "$work/cli" ] && fail "cli/ sees more than lmquant.h: $(cat "$work/cli")"
+
+# ---- Symbols ----
+
+# "FILE KIND SYMBOL", the file as in the source tree, without its ending. With
+# link-time optimisation objects may have no symbols that nm can read.
+(cd "$srcdir" && find $floors -name '*.c') | sed 's/\.c$//' > "$work/sources"
+for floor in $floors; do
+    [ "$floor" = cli ] && kept= || kept=/.libs
+    find "$top_builddir/$floor" -path "*$kept/*.o"
+done > "$work/objects"
+xargs nm -A < "$work/objects" 2> /dev/null |
+    sed -n "s,^$top_builddir/\(.*\)\.o:[0-9a-f ]*\([A-Za-z]\) \(.*\)$,\1 \2 \3,p" |
+    sed 's,/\.libs/,/,;s,/lib[a-z0-9]*_la-,/,;s,/lmquant-,/,' | sort -u |
+    awk 'NR == FNR { is_source[$1] = 1; next } $1 in is_source' \
+        "$work/sources" - > "$work/symbols"
+if ! grep -q ' T main$' "$work/symbols"; then
+    echo "nm reads no symbols from these objects"
+    exit 77
+fi
+
+# "USER DEFINER SYMBOL"
+awk '$2 ~ /^[TDRBC]$/ { where[$3] = $1 }
+    $2 == "U" { n++; user[n] = $1; symbol[n] = $3 }
+    END { for (i = 1; i <= n; i++) if (symbol[i] in where)
+            print user[i], where[symbol[i]], symbol[i] }' \
+    "$work/symbols" > "$work/uses"
+
+# Includes of one room are held by this: whoever is above uses, whoever is
+# below is used.
+cut -d ' ' -f 1,2 "$work/uses" | sort -u | tsort > /dev/null 2> "$work/circles"
+[ -s "$work/circles" ] &&
+    fail "files that depend on each other: $(cat "$work/circles")"
+
+# What a program of others may call stands in lmquant.h; what is there for a
+# test alone counts as used.
+awk '$2 ~ /^[TDRB]$/ && $3 != "main" { print $3, $1 }' "$work/symbols" |
+    while read -r symbol file; do
+        grep -q " $symbol\$" "$work/uses" ||
+            grep -qrwF --include='*.[ch]' "$symbol" \
+                "$srcdir/lmquant.h" "$srcdir/tests" ||
+            echo "$symbol ($file)"
+    done > "$work/unused"
+[ -s "$work/unused" ] && fail "nothing uses: $(cat "$work/unused")"
+
+awk '$1 !~ /^cli\// && $2 == "U" && $3 ~ \
+        /^(_*(printf|vprintf)(_chk)?|puts|putchar|perror|exit|_exit|abort|stdout|stderr)(@.*)?$/ \
+        { print $1, $3 }' "$work/symbols" > "$work/prints"
+[ -s "$work/prints" ] && fail "prints or exits: $(cat "$work/prints")"
+
+echo "$(wc -l < "$work/objects") objects," \
+    "$(cut -d ' ' -f 1,2 "$work/uses" | sort -u | wc -l) arrows"
+finish
