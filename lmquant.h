@@ -89,12 +89,17 @@ LMQ_API const char *lmq_version(void);
  * the machine has, or what the environment variable LMQUANT_CPU names. */
 LMQ_API const char *lmq_instruction_set(void);
 
+struct lmq_report;
+
 /* Called now and then from the calling thread; a value other than 0 stops
  * the work, which then returns LMQ_ERR_CANCELLED and leaves no traces. */
 struct lmq_progress {
     int (*report)(void *context, const char *stage, uint64_t done,
                   uint64_t total);
     void *context;
+    /* NULL, or called once by what writes a model: its report is complete, the
+     * output has no name yet, and gets none if this returns other than 0. */
+    int (*approve)(void *context, const struct lmq_report *report);
 };
 
 /* ---- Reports ---- */

@@ -17,4 +17,15 @@ lmq_progress_report(const struct lmq_progress *progress, const char *stage,
     return LMQ_OK;
 }
 
+/* Whether the output may have its name. */
+static inline enum lmq_status
+lmq_progress_approve(const struct lmq_progress *progress,
+                     const struct lmq_report *report, struct lmq_error *err)
+{
+    if (progress != NULL && progress->approve != NULL &&
+        progress->approve(progress->context, report) != 0)
+        return lmq_fail(err, LMQ_ERR_CANCELLED, 0, "not approved");
+    return LMQ_OK;
+}
+
 #endif

@@ -167,6 +167,7 @@ run(const struct arguments *arguments)
         !parse(arguments, &convert) || !open_options(arguments, &open) ||
         !start_progress(arguments, "weights", &state, &progress))
         return EXIT_USAGE;
+    progress.approve = approve_report;
     if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
                             &err) != LMQ_OK)
         return report_error(&err);
@@ -175,9 +176,9 @@ run(const struct arguments *arguments)
     end_progress(&state);
     lmq_checkpoint_close(checkpoint);
     if (status != LMQ_OK)
-        return report_error(&err);
+        return approval_error(&state, &err);
     print_notes(arguments, report);
-    int code = print_report(arguments, report);
+    int code = finish_report(&state);
     if (code < 0 && !has_option(arguments, "quiet"))
         print_summary(arguments, report, seconds_now() - state.started);
     lmq_report_free(report);

@@ -166,6 +166,10 @@ struct progress_state {
     bool is_shown; /* a bar is on the screen */
     double started, last_shown;
     const char *stage;
+    /* The report as data, made before the output appears (approve_report()). */
+    const struct arguments *arguments;
+    char *text;
+    struct lmq_error error;
 };
 
 /* Catches SIGINT and SIGTERM from here on. *progress points to *state. False
@@ -184,6 +188,12 @@ int end_by_signal(int code);
 
 /* --json or --yaml: no text for people. */
 bool wants_data(const struct arguments *arguments);
+/* For struct lmq_progress: --json or --yaml get their text while nothing has
+ * been replaced yet. finish_report() prints it, returns the exit code, or -1 if
+ * neither is given; a failure before it is told by approval_error(). */
+int approve_report(void *state, const struct lmq_report *report);
+int finish_report(struct progress_state *state);
+int approval_error(struct progress_state *state, const struct lmq_error *err);
 /* --json or --yaml: prints the report and returns the exit code; -1 if neither
  * is given. */
 int print_report(const struct arguments *arguments,

@@ -190,14 +190,17 @@ start_progress(const struct arguments *arguments, const char *unit,
 
     if (!option_choice(arguments, "progress", styles, &style))
         return false;
-    *state = (struct progress_state){.unit = unit, .started = seconds_now()};
+    *state = (struct progress_state){.unit = unit,
+                                      .started = seconds_now(),
+                                      .arguments = arguments};
     state->last_shown = state->started;
     state->style = style[0] == 'a'   ? terminal_style()
                    : style[0] == 'p' ? STYLE_PLAIN
                                      : STYLE_NEVER;
     if (has_option(arguments, "quiet"))
         state->style = STYLE_NEVER;
-    *progress = (struct lmq_progress){show_progress, state};
+    *progress = (struct lmq_progress){.report = show_progress,
+                                      .context = state};
     catch_signals();
     return true;
 }

@@ -45,22 +45,61 @@ wants_data(const struct arguments *arguments)
     return has_option(arguments, "json") || has_option(arguments, "yaml");
 }
 
+static enum lmq_status
+make_text(const struct arguments *arguments, const struct lmq_report *report,
+          char **text, struct lmq_error *err)
+{
+    return lmq_report_text(report,
+                           has_option(arguments, "json") ? LMQ_REPORT_JSON
+                                                         : LMQ_REPORT_YAML,
+                           text, err);
+}
+
+static int
+print_text(char *text)
+{
+    fputs(text, stdout); /* finish_output() tells if it cannot */
+    lmq_text_free(text);
+    return EXIT_DONE;
+}
+
 int
 print_report(const struct arguments *arguments,
              const struct lmq_report *report)
 {
-    bool is_json = has_option(arguments, "json");
     struct lmq_error err;
     char *text;
 
     if (!wants_data(arguments))
         return -1;
-    if (lmq_report_text(report, is_json ? LMQ_REPORT_JSON : LMQ_REPORT_YAML,
-                        &text, &err) != LMQ_OK)
+    if (make_text(arguments, report, &text, &err) != LMQ_OK)
         return report_error(&err);
-    fputs(text, stdout); /* finish_output() tells if it cannot */
-    lmq_text_free(text);
-    return EXIT_DONE;
+    return print_text(text);
+}
+
+int
+approve_report(void *context, const struct lmq_report *report)
+{
+    struct progress_state *state = context;
+
+    return wants_data(state->arguments) &&
+           make_text(state->arguments, report, &state->text, &state->error) !=
+               LMQ_OK;
+}
+
+int
+finish_report(struct progress_state *state)
+{
+    if (!wants_data(state->arguments))
+        return -1;
+    return print_text(state->text);
+}
+
+int
+approval_error(struct progress_state *state, const struct lmq_error *err)
+{
+    lmq_text_free(state->text);
+    return report_error(state->error.status != LMQ_OK ? &state->error : err);
 }
 
 static const char *

@@ -176,6 +176,8 @@ write_output(struct lmq_plan *plan, const char *path,
     if (status == LMQ_OK && report != NULL)
         status = lmq_report_finish(make_report(plan, path, true, n_zeroed),
                                    report, err);
+    if (status == LMQ_OK && report != NULL)
+        status = lmq_progress_approve(progress, *report, err);
     if (status == LMQ_OK)
         status = lmq_originals_unchanged(&plan->checkpoint->originals, err);
     if (status == LMQ_OK)
@@ -289,6 +291,8 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     else if (report != NULL)
         status = lmq_report_finish(make_report(&plan, output, false, 0),
                                    report, err);
+    if (status == LMQ_OK && options->is_dry_run && report != NULL)
+        status = lmq_progress_approve(progress, *report, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, checkpoint->path);
         if (report != NULL) {

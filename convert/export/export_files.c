@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/report.h"
 #include "formats/describe.h"
 
@@ -67,7 +68,8 @@ add_totals(const struct lmq_checkpoint *checkpoint,
 }
 
 enum lmq_status
-lmq_export_commit(const struct lmq_checkpoint *checkpoint, json_t **report,
+lmq_export_commit(const struct lmq_checkpoint *checkpoint,
+                  const struct lmq_progress *progress, json_t **report,
                   struct lmq_notes *notes, struct lmq_output *const *outputs,
                   size_t n, struct lmq_error *err)
 {
@@ -76,7 +78,9 @@ lmq_export_commit(const struct lmq_checkpoint *checkpoint, json_t **report,
     enum lmq_status status =
         *report == NULL
             ? lmq_fail_nomem(err)
-            : lmq_originals_unchanged(&checkpoint->originals, err);
+            : lmq_progress_approve(progress, lmq_report_from(*report), err);
+    if (status == LMQ_OK)
+        status = lmq_originals_unchanged(&checkpoint->originals, err);
     if (status == LMQ_OK)
         return lmq_output_commit_all(outputs, n, err);
     for (size_t i = 0; i < n; i++)

@@ -171,7 +171,8 @@ write_file(struct lmq_gguf_plan *plan, const struct lmq_gguf_builder *front,
     }
     lmq_export_add_file(report, path, size);
     report_tensors(plan, report);
-    return lmq_export_commit(plan->checkpoint, report, notes, &output, 1, err);
+    return lmq_export_commit(plan->checkpoint, progress, report, notes,
+                             &output, 1, err);
 }
 
 enum lmq_status

@@ -539,7 +539,8 @@ make_report(const struct export *export, const char *output,
 /* Both files or none; the model comes last: then all is there. */
 static enum lmq_status
 commit(struct export *export, const struct lmq_vocab_file *vocab,
-       json_t **report, struct lmq_error *err)
+       const struct lmq_progress *progress, json_t **report,
+       struct lmq_error *err)
 {
     struct lmq_output *outputs[2] = {NULL, export->output};
     enum lmq_status status = lmq_vocab_file_write(vocab, &outputs[0], err);
@@ -549,8 +550,8 @@ commit(struct export *export, const struct lmq_vocab_file *vocab,
         return status;
     }
     size_t first = outputs[0] == NULL;
-    return lmq_export_commit(export->checkpoint, report, export->notes,
-                             outputs + first, 2 - first, err);
+    return lmq_export_commit(export->checkpoint, progress, report,
+                             export->notes, outputs + first, 2 - first, err);
 }
 
 enum lmq_status
@@ -577,7 +578,7 @@ lmq_export_llama2c(struct lmq_checkpoint *checkpoint, const char *output,
         status = write_all(&export, options, progress, err);
     if (status == LMQ_OK) {
         make_report(&export, output, &vocab, report);
-        status = commit(&export, &vocab, report, err);
+        status = commit(&export, &vocab, progress, report, err);
     } else {
         lmq_output_abort(export.output);
     }

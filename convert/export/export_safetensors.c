@@ -636,7 +636,8 @@ make_report(const struct export *export, json_t **report)
 
 /* All of them or none. */
 static enum lmq_status
-commit_parts(struct export *export, json_t **report, struct lmq_error *err)
+commit_parts(struct export *export, const struct lmq_progress *progress,
+             json_t **report, struct lmq_error *err)
 {
     struct lmq_output **outputs =
         calloc(export->n_parts + N_REMOVED, sizeof(struct lmq_output *));
@@ -652,8 +653,8 @@ commit_parts(struct export *export, json_t **report, struct lmq_error *err)
         export->parts[i].output = NULL;
     }
     if (status == LMQ_OK)
-        status = lmq_export_commit(export->checkpoint, report, export->notes,
-                                   outputs, n, err);
+        status = lmq_export_commit(export->checkpoint, progress, report,
+                                   export->notes, outputs, n, err);
     else
         while (n > 0)
             lmq_output_abort(outputs[--n]);
@@ -706,7 +707,7 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
         status = write_parts(&export, progress, err);
     if (status == LMQ_OK) {
         make_report(&export, report);
-        status = commit_parts(&export, report, err);
+        status = commit_parts(&export, progress, report, err);
     }
     free_export(&export);
     if (status != LMQ_OK && export.is_new_folder)

@@ -587,7 +587,7 @@ START_TEST(a_cancelled_conversion_leaves_nothing)
 {
     struct build_model *model = tied(true);
     int calls = 0;
-    struct lmq_progress progress = {stop_at_once, &calls};
+    struct lmq_progress progress = {.report = stop_at_once, .context = &calls};
     struct lmq_report *report;
     struct lmq_error err;
 

@@ -419,7 +419,8 @@ START_TEST(a_source_that_changes_gives_nothing)
             save_folder(model, in_folder("model"), BUILD_F32);
             struct meddler meddler = {in_folder(files[file]),
                                       (enum change)change, false};
-            const struct lmq_progress progress = {meddle, &meddler};
+            const struct lmq_progress progress = {.report = meddle,
+                                                  .context = &meddler};
             struct lmq_error err = {0};
             struct lmq_checkpoint *checkpoint =
                 open_checkpoint(in_folder("model"));

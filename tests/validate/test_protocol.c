@@ -154,7 +154,8 @@ START_TEST(an_interruption_leaves_what_was_done)
     struct lmq_report *report;
     struct lmq_error err;
     double part = 0.5;
-    const struct lmq_progress progress = {stop_later, &part};
+    const struct lmq_progress progress = {.report = stop_later,
+                                          .context = &part};
     int is_partial;
 
     options.max_tokens = 6000;
