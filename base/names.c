@@ -20,7 +20,7 @@ lmq_names_find(const struct lmq_name *names, const char *text)
 }
 
 const char *
-lmq_names_of(const struct lmq_name *names, int value)
+lmq_names_of(const struct lmq_name *names, int64_t value)
 {
     while (names->name != NULL && names->value != value)
         names++;

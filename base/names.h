@@ -8,6 +8,7 @@
 #define LMQ_BASE_NAMES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct lmq_name {
     const char *name;
@@ -19,7 +20,7 @@ const struct lmq_name *lmq_names_find(const struct lmq_name *names,
                                       const char *text);
 
 /* What a value of the table is called. */
-const char *lmq_names_of(const struct lmq_name *names, int value);
+const char *lmq_names_of(const struct lmq_name *names, int64_t value);
 
 /* "f32, f16 or q8", each between `quotes`, cut to size. */
 const char *lmq_names_list(const struct lmq_name *names, const char *quotes,
