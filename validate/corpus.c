@@ -334,9 +334,69 @@ encode_paragraphs(struct lmq_corpus *corpus,
     return status;
 }
 
+/* What messages call it. */
+static const char *
+name_of(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+void
+lmq_texts_free(struct lmq_texts *texts)
+{
+    for (size_t i = 0; i < texts->n; i++)
+        free(texts->texts[i].bytes);
+    free(texts->texts);
+    *texts = (struct lmq_texts){0};
+}
+
+enum lmq_status
+lmq_texts_read(const char *const *paths, size_t n_paths,
+               struct lmq_texts *texts, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    *texts = (struct lmq_texts){0};
+    texts->texts = calloc(n_paths, sizeof(*texts->texts));
+    if (texts->texts == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n_paths && status == LMQ_OK; i++) {
+        struct lmq_text *text = &texts->texts[texts->n++];
+        text->path = paths[i];
+        status = read_text(paths[i], &text->bytes, &text->n, err);
+        if (status == LMQ_OK)
+            status = check_text(text->bytes, text->n, err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, name_of(paths[i]));
+    }
+    if (status != LMQ_OK)
+        lmq_texts_free(texts);
+    return status;
+}
+
+static enum lmq_status
+add_text(struct lmq_corpus *corpus, const struct lmq_tokenizer *tokenizer,
+         int32_t bos, const struct lmq_text *text,
+         const struct lmq_protocol *protocol, struct lmq_error *err)
+{
+    size_t n = text->n;
+
+    corpus->n_bytes += n;
+    corpus->crc = lmq_crc32(corpus->crc, text->bytes, n);
+    /* llama-perplexity takes one line feed off the end. */
+    if (protocol->is_second_half && n > 1 && text->bytes[n - 1] == '\n')
+        n--;
+    enum lmq_status status =
+        (protocol->splits_documents ? encode_paragraphs : encode_document)(
+            corpus, tokenizer, bos, text->bytes, n, protocol, err);
+    if (status != LMQ_OK)
+        lmq_error_in(err, name_of(text->path));
+    return status;
+}
+
 enum lmq_status
 lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
-                      const char *const *paths, size_t n_paths,
+                      const struct lmq_texts *texts,
                       const struct lmq_protocol *protocol,
                       struct lmq_corpus *corpus, struct lmq_error *err)
 {
@@ -346,27 +406,9 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
     enum lmq_status status = LMQ_OK;
 
     *corpus = (struct lmq_corpus){.has_bos = bos >= 0, .is_text = true};
-    for (size_t i = 0; i < n_paths && status == LMQ_OK; i++) {
-        unsigned char *text = NULL;
-        size_t n = 0;
-        status = read_text(paths[i], &text, &n, err);
-        if (status == LMQ_OK)
-            status = check_text(text, n, err);
-        if (status == LMQ_OK) {
-            corpus->n_bytes += n;
-            corpus->crc = lmq_crc32(corpus->crc, text, n);
-            /* llama-perplexity takes one line feed off the end. */
-            if (protocol->is_second_half && n > 1 && text[n - 1] == '\n')
-                n--;
-            status = (protocol->splits_documents ? encode_paragraphs
-                                                 : encode_document)(
-                corpus, tokenizer, bos, text, n, protocol, err);
-        }
-        if (status != LMQ_OK)
-            lmq_error_in(err, strcmp(paths[i], "-") == 0 ? "standard input"
-                                                         : paths[i]);
-        free(text);
-    }
+    for (size_t i = 0; i < texts->n && status == LMQ_OK; i++)
+        status = add_text(corpus, tokenizer, bos, &texts->texts[i], protocol,
+                          err);
     if (status == LMQ_OK)
         status = check_not_empty(corpus, protocol, err);
     if (status != LMQ_OK)

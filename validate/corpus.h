@@ -40,15 +40,28 @@ struct lmq_protocol {
     size_t max_tokens;     /* 0: no limit */
 };
 
-/*
- * Reads the texts (plain or .gz; "-" is standard input), encodes and cuts
- * them. Each file is a document, or each paragraph with splits_documents.
- */
-enum lmq_status
-lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
-                      const char *const *paths, size_t n_paths,
-                      const struct lmq_protocol *protocol,
-                      struct lmq_corpus *corpus, struct lmq_error *err);
+/* Texts as they were read, once: standard input does not come again. */
+struct lmq_texts {
+    struct lmq_text {
+        const char *path; /* borrowed; for messages */
+        unsigned char *bytes;
+        size_t n;
+    } *texts;
+    size_t n;
+};
+
+/* Plain or .gz; "-" is standard input. What is no text is refused. */
+enum lmq_status lmq_texts_read(const char *const *paths, size_t n_paths,
+                               struct lmq_texts *texts, struct lmq_error *err);
+void lmq_texts_free(struct lmq_texts *texts);
+
+/* Encodes and cuts them. Each text is a document, or each paragraph with
+ * splits_documents. */
+enum lmq_status lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
+                                      const struct lmq_texts *texts,
+                                      const struct lmq_protocol *protocol,
+                                      struct lmq_corpus *corpus,
+                                      struct lmq_error *err);
 
 /* Raw little-endian ids: 16 bits wide if the vocabulary fits, else 32. */
 enum lmq_status lmq_corpus_from_ids(const char *path, size_t vocabulary,

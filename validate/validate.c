@@ -201,14 +201,13 @@ open_tokenizer(struct lmq_job *job, struct lmq_error *err)
 /* One vocabulary can be written down in ways that differ where no text comes,
  * and be used in ways that differ where one does; what counts is that this text is the same tokens for both. */
 static enum lmq_status
-compare_tokenizers(const struct lmq_job *job, struct lmq_error *err)
+compare_tokenizers(const struct lmq_job *job, const struct lmq_texts *texts,
+                   struct lmq_error *err)
 {
-    const struct lmq_validate_options *o = job->options;
     const struct lmq_corpus *a = &job->corpus;
     struct lmq_corpus b = {0};
-    enum lmq_status status =
-        lmq_corpus_from_texts(job->other, o->texts, o->n_texts, &job->protocol,
-                              &b, err);
+    enum lmq_status status = lmq_corpus_from_texts(job->other, texts,
+                                                   &job->protocol, &b, err);
 
     if (status == LMQ_OK &&
         (a->n_tokens != b.n_tokens || a->n_windows != b.n_windows ||
@@ -242,12 +241,17 @@ make_corpus(struct lmq_job *job, struct lmq_error *err)
     }
     if (o->n_texts == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no text");
+    struct lmq_texts texts;
     enum lmq_status status =
-        lmq_corpus_from_texts(job->tokenizer, o->texts, o->n_texts,
-                              &job->protocol, &job->corpus, err);
-    return status == LMQ_OK && job->other != NULL
-               ? compare_tokenizers(job, err)
-               : status;
+        lmq_texts_read(o->texts, o->n_texts, &texts, err);
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_corpus_from_texts(job->tokenizer, &texts, &job->protocol,
+                                   &job->corpus, err);
+    if (status == LMQ_OK && job->other != NULL)
+        status = compare_tokenizers(job, &texts, err);
+    lmq_texts_free(&texts);
+    return status;
 }
 
 static enum lmq_status

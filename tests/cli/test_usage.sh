@@ -185,6 +185,9 @@ done
     fail "validate -"
 [ "$("$is_json" protocol.text_bytes < stdout)" = 34 ] ||
     fail "validate - read another text"
+# Two tokenizers read it, and it comes once.
+"$lmquant" validate -q --json "$fable" fable.gguf - < text > stdout ||
+    fail "validate - with two tokenizers"
 "$lmquant" validate --report=- "$fable" fable.lmq text > page 2> stderr ||
     fail "--report=-"
 head -c 15 page | grep -qi '^<!doctype html>' || fail "--report=- is no page"
