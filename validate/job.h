@@ -28,6 +28,16 @@ struct lmq_job {
     bool is_partial;
 };
 
+/* ---- setup.c ---- */
+
+/* Better now than after the work: can the page be written? */
+enum lmq_status lmq_job_check_page(const struct lmq_job *job,
+                                   struct lmq_error *err);
+
+/* Opens the models, reads the text. */
+enum lmq_status lmq_job_set_up(struct lmq_job *job, struct lmq_error *err);
+void lmq_job_tear_down(struct lmq_job *job);
+
 /* ---- gather.c ---- */
 
 /* Runs the sides over the first n_windows windows. layers may be NULL. */
