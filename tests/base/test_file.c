@@ -1,0 +1,208 @@
+/*
+ * test_file.c - files that are read: exactly or not at all, and their digests.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "tests/build/suite.h"
+
+/* ---- Reading ---- */
+
+static struct lmq_input *
+open_input(const char *path)
+{
+    struct lmq_input *input;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_input_open(path, &input, &err) == LMQ_OK, "%s",
+                  err.message);
+    return input;
+}
+
+START_TEST(reads_are_exact_or_refused)
+{
+    const char *path = in_folder("ten");
+    unsigned char buffer[16];
+    struct lmq_error err;
+
+    write_file(path, "0123456789", 10);
+    struct lmq_input *input = open_input(path);
+    ck_assert_uint_eq(lmq_input_size(input), 10);
+    ck_assert_str_eq(lmq_input_path(input), path);
+    ck_assert_int_eq(lmq_input_read(input, 3, buffer, 7, &err), LMQ_OK);
+    ck_assert_mem_eq(buffer, "3456789", 7);
+    ck_assert_int_eq(lmq_input_read(input, 10, buffer, 0, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_input_read(input, 3, buffer, 8, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_str_eq(err.message, "ends at byte 10, but 8 bytes are expected "
+                                  "at offset 3");
+    ck_assert_str_eq(err.path, path);
+    ck_assert_int_eq(lmq_input_read(input, 11, buffer, 0, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_int_eq(lmq_input_read(input, UINT64_MAX, buffer, 2, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_int_eq(lmq_input_read(input, 1, buffer, SIZE_MAX, &err),
+                     LMQ_ERR_FORMAT);
+    lmq_input_close(input);
+}
+END_TEST
+
+START_TEST(a_file_that_shrinks_is_an_error_and_no_crash)
+{
+    const char *path = in_folder("shrinks");
+    unsigned char buffer[100];
+    struct lmq_error err;
+
+    memset(buffer, 'x', sizeof(buffer));
+    write_file(path, buffer, sizeof(buffer));
+    struct lmq_input *input = open_input(path);
+    ck_assert_int_eq(truncate(path, 50), 0);
+    ck_assert_int_eq(lmq_input_read(input, 0, buffer, 50, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_input_read(input, 0, buffer, 100, &err), LMQ_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "became shorter"));
+    lmq_input_close(input);
+}
+END_TEST
+
+START_TEST(only_regular_files_are_opened)
+{
+    const char *fifo = in_folder("fifo");
+    struct lmq_input *input;
+    struct lmq_error err;
+
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    ck_assert_int_eq(lmq_input_open(fifo, &input, &err), LMQ_ERR_IO);
+    ck_assert_str_eq(err.message, "is not a regular file");
+    ck_assert_ptr_null(input);
+    ck_assert_int_eq(lmq_input_open("/dev/zero", &input, &err), LMQ_ERR_IO);
+    ck_assert_int_eq(lmq_input_open(in_folder("none"), &input, &err),
+                     LMQ_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "No such file"));
+    lmq_input_close(NULL);
+}
+END_TEST
+
+START_TEST(a_small_file_is_loaded_whole_and_a_large_one_refused)
+{
+    const char *path = in_folder("small");
+    unsigned char *bytes;
+    size_t n;
+    struct lmq_error err;
+
+    write_file(path, "abc", 3);
+    ck_assert_int_eq(lmq_file_load(path, 3, &bytes, &n, &err), LMQ_OK);
+    ck_assert_uint_eq(n, 3);
+    ck_assert_mem_eq(bytes, "abc", 4);
+    free(bytes);
+    ck_assert_int_eq(lmq_file_load(path, 2, &bytes, &n, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_null(bytes);
+    write_file(path, "", 0);
+    ck_assert_int_eq(lmq_file_load(path, 2, &bytes, &n, &err), LMQ_OK);
+    ck_assert_uint_eq(n, 0);
+    free(bytes);
+}
+END_TEST
+
+/* ---- Digests ---- */
+
+static uint32_t
+digest(struct lmq_input *input)
+{
+    uint32_t crc;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_input_digest(input, &crc, &err) == LMQ_OK, "%s",
+                  err.message);
+    return crc;
+}
+
+START_TEST(the_digest_is_that_of_the_file_whatever_was_read)
+{
+    enum { SIZE = 3000000 };
+    struct random random = {random_seed()};
+    const char *path = in_folder("digest");
+    unsigned char *bytes = malloc(SIZE), *buffer = malloc(SIZE);
+    struct lmq_error err;
+
+    for (size_t i = 0; i < SIZE; i++)
+        bytes[i] = (unsigned char)random_u64(&random);
+    write_file(path, bytes, SIZE);
+    uint32_t wanted = (uint32_t)crc32(0, bytes, SIZE);
+    struct lmq_input *input = open_input(path);
+    ck_assert_uint_eq(digest(input), wanted);
+    lmq_input_keep_digests(input);
+    ck_assert_uint_eq(digest(input), wanted);
+    for (int i = 0; i < 50; i++) { /* gaps, overlaps, repetitions, nothing */
+        size_t at = random_below(&random, SIZE);
+        size_t n = random_below(&random, SIZE - at) >>
+                   random_below(&random, 20);
+        ck_assert_int_eq(lmq_input_read(input, at, buffer, n, &err), LMQ_OK);
+        ck_assert_uint_eq(digest(input), wanted);
+    }
+    ck_assert_int_eq(lmq_input_read(input, 0, buffer, SIZE, &err), LMQ_OK);
+    ck_assert_uint_eq(digest(input), wanted);
+    lmq_input_close(input);
+    write_file(path, "", 0);
+    input = open_input(path);
+    ck_assert_uint_eq(digest(input), 0);
+    lmq_input_close(input);
+    free(bytes);
+    free(buffer);
+}
+END_TEST
+
+/* ---- Files of more than 32 bits ---- */
+
+START_TEST(a_file_of_5_gigabytes_is_read_and_perhaps_mapped)
+{
+    const uint64_t end = UINT64_C(5) << 30;
+    const char *path = in_folder("large");
+    const unsigned char *map;
+    unsigned char last[4];
+    struct lmq_error err;
+
+    write_file(path, "", 0);
+    int fd = open(path, O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, "last", 4, (off_t)(end - 4)), 4); /* a hole */
+    close(fd);
+    struct lmq_input *input = open_input(path);
+    ck_assert_uint_eq(lmq_input_size(input), end);
+    ck_assert_int_eq(lmq_input_read(input, end - 4, last, 4, &err), LMQ_OK);
+    ck_assert_mem_eq(last, "last", 4);
+    enum lmq_status status = lmq_input_map(input, &map, &err);
+    if (sizeof(void *) < 8) {
+        ck_assert_int_eq(status, LMQ_ERR_IO);
+        ck_assert_ptr_nonnull(
+            strstr(err.message, "is 5368709120 bytes, more than a program of "
+                                "32 bits can map"));
+    } else {
+        ck_assert_int_eq(status, LMQ_OK);
+        ck_assert_mem_eq(map + (size_t)(end - 4), "last", 4);
+    }
+    lmq_input_close(input);
+    remove(path);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        reads_are_exact_or_refused,
+        a_file_that_shrinks_is_an_error_and_no_crash,
+        only_regular_files_are_opened,
+        a_small_file_is_loaded_whole_and_a_large_one_refused,
+        the_digest_is_that_of_the_file_whatever_was_read,
+        a_file_of_5_gigabytes_is_read_and_perhaps_mapped,
+    };
+
+    return RUN_SUITE("file", tests);
+}
