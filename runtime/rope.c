@@ -85,14 +85,20 @@ scale_yarn(const struct lmq_hparams *h, uint32_t dim, uint32_t i,
     return frequency / h->rope_factor * ramp + frequency * (1 - ramp);
 }
 
+bool
+lmq_rope_is_long(const struct lmq_hparams *hparams, size_t length)
+{
+    return hparams->rope_scaling == LMQ_ROPE_LONGROPE &&
+           (double)length > lmq_rope_original_context(hparams);
+}
+
 void
 lmq_rope_frequencies(const struct lmq_hparams *hparams,
-                     enum lmq_rope_kind kind, size_t context,
+                     enum lmq_rope_kind kind, bool is_long,
                      double *frequencies)
 {
     uint32_t dim = lmq_hparams_rotary_dim(hparams);
     bool is_local = kind == LMQ_ROPE_LOCAL;
-    bool is_long = (double)context > lmq_rope_original_context(hparams);
     double base = is_local ? hparams->rope_local_theta : hparams->rope_theta;
 
     if (!is_local && hparams->rope_scaling == LMQ_ROPE_NTK)

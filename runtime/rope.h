@@ -8,6 +8,7 @@
 #ifndef LMQ_RUNTIME_ROPE_H
 #define LMQ_RUNTIME_ROPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,10 +24,13 @@ enum lmq_rope_kind {
 enum lmq_rope_kind lmq_layer_rope(const struct lmq_hparams *hparams,
                                   size_t layer);
 
-/* frequencies: rotary dimensions / 2 numbers, radians per position, in a
- * session with room for `context` positions. */
+/* Whether a sequence of so many tokens turns by the long factors, at all of
+ * its positions: longrope, past the original context. */
+bool lmq_rope_is_long(const struct lmq_hparams *hparams, size_t length);
+
+/* frequencies: rotary dimensions / 2 numbers, radians per position. */
 void lmq_rope_frequencies(const struct lmq_hparams *hparams,
-                          enum lmq_rope_kind kind, size_t context,
+                          enum lmq_rope_kind kind, bool is_long,
                           double *frequencies);
 
 /* Cosines and sines of one position, rotary dimensions / 2 of each. */

@@ -14,7 +14,9 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/size.h"
+#include "formats/model/rope_scaling.h"
 #include "runtime/forward.h"
+#include "runtime/rope.h"
 
 #define DEFAULT_CONTEXT 4096
 #define DEFAULT_BATCH 128
@@ -213,35 +215,97 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
                           err);
 }
 
+/* Adds the logits after the last n_kept tokens to those that are there. */
 static enum lmq_status
 eval_batch(struct lmq_session *session, const int32_t *tokens, size_t n,
-           bool is_last, struct lmq_error *err)
+           size_t n_kept, struct lmq_error *err)
 {
     const struct lmq_model *model = session->model;
+    float *logits =
+        session->logits + session->n_logits * model->hparams.vocab_size;
 
     lmq_forward_embed(model, &session->work, tokens, n, session->position);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
         lmq_forward_layer(model, i, &session->kv[i], &session->work, n,
                           session->position);
     bool is_finite = lmq_is_finite(session->work.x, n * model->hparams.dim);
-    session->n_logits =
-        is_last ? lmq_size_min(n, session->n_logits_most) : 0;
-    if (is_last) {
-        lmq_forward_head(model, &session->work, n, session->n_logits,
-                         session->logits);
+    if (n_kept > 0) {
+        lmq_forward_head(model, &session->work, n, n_kept, logits);
         is_finite &=
-            lmq_is_finite(session->logits,
-                          session->n_logits * model->hparams.vocab_size);
+            lmq_is_finite(logits, n_kept * model->hparams.vocab_size);
     }
     if (!is_finite) {
-        size_t n_logits = session->n_logits;
         session->n_logits = 0;
-        return find_nonfinite(session, tokens, n, n_logits, err);
+        return find_nonfinite(session, tokens, n, n_kept, err);
     }
+    session->n_logits += n_kept;
     memmove(session->history + session->position, tokens,
             n * sizeof(*tokens));
     session->position += n;
     return LMQ_OK;
+}
+
+/* In batches, of which the last has all tokens whose logits are kept. */
+static enum lmq_status
+eval_batches(struct lmq_session *session, const int32_t *tokens, size_t n,
+             size_t n_kept, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t step; n > 0 && status == LMQ_OK; n -= step, tokens += step) {
+        step = n <= session->work.batch
+                   ? n
+                   : lmq_size_min(n - n_kept, session->work.batch);
+        status =
+            eval_batch(session, tokens, step, step == n ? n_kept : 0, err);
+    }
+    return status;
+}
+
+/* As the end of one sequence. Past its original context longrope turns all
+ * positions by other factors: then what is cached is evaluated anew. */
+static enum lmq_status
+eval_sequence(struct lmq_session *session, const int32_t *tokens, size_t n,
+              size_t n_kept, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &session->model->hparams;
+    size_t length = session->position + n, n_cached = session->position;
+    bool is_other = lmq_rope_is_long(h, length) !=
+                    lmq_rope_is_long(h, session->work.length);
+    enum lmq_status status = LMQ_OK;
+
+    session->work.length = length;
+    if (is_other) {
+        session->position = 0;
+        status = eval_batches(session, session->history, n_cached, 0, err);
+    }
+    return status == LMQ_OK ? eval_batches(session, tokens, n, n_kept, err)
+                            : status;
+}
+
+/* The logits after a token are those of the sequence that ends with it. If
+ * such are kept of sequences on both sides of the original context, there are
+ * two to evaluate. */
+static enum lmq_status
+eval_all(struct lmq_session *session, const int32_t *tokens, size_t n,
+         struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &session->model->hparams;
+    size_t end = session->position + n;
+    size_t n_kept = lmq_size_min((n - 1) % session->work.batch + 1,
+                                 session->n_logits_most);
+    enum lmq_status status = LMQ_OK;
+
+    session->n_logits = 0;
+    if (lmq_rope_is_long(h, end) && !lmq_rope_is_long(h, end - n_kept + 1)) {
+        size_t n_long = end - (size_t)lmq_rope_original_context(h);
+        status = eval_sequence(session, tokens, n - n_long, n_kept - n_long,
+                               err);
+        tokens += n - n_long;
+        n = n_kept = n_long;
+    }
+    return status == LMQ_OK ? eval_sequence(session, tokens, n, n_kept, err)
+                            : status;
 }
 
 enum lmq_status
@@ -265,16 +329,7 @@ lmq_session_eval(struct lmq_session *session, const int32_t *tokens, size_t n,
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "token %" PRId32 " is not in the vocabulary of %u",
                             tokens[i], session->model->hparams.vocab_size);
-    while (n > 0) {
-        size_t step = lmq_size_min(n, session->work.batch);
-        enum lmq_status status =
-            eval_batch(session, tokens, step, step == n, err);
-        if (status != LMQ_OK)
-            return status;
-        tokens += step;
-        n -= step;
-    }
-    return LMQ_OK;
+    return eval_all(session, tokens, n, err);
 }
 
 const float *

@@ -68,6 +68,8 @@ struct lmq_work {
     float *slopes;    /* (heads), of ALiBi */
     struct lmq_angles angles[LMQ_ROPE_KINDS];
     size_t angles_at, n_angles; /* the positions that they are of */
+    size_t length;    /* given: tokens of the sequence that is evaluated */
+    bool is_long;     /* what that meant for the angles (lmq_rope_is_long) */
     struct lmq_hparams positions_of; /* a copy: what angles and slopes are of */
     struct lmq_routing routing;
     unsigned char *packed;  /* quantized activations */

@@ -314,10 +314,11 @@ prepare_positions(struct lmq_work *work, const struct lmq_hparams *h)
     memcpy(&work->positions_of, h, sizeof(*h));
     if (h->positions != LMQ_POSITIONS_ROTARY)
         return;
-    lmq_rope_frequencies(h, LMQ_ROPE_GLOBAL, work->context,
+    work->is_long = lmq_rope_is_long(h, work->length);
+    lmq_rope_frequencies(h, LMQ_ROPE_GLOBAL, work->is_long,
                          work->angles[LMQ_ROPE_GLOBAL].frequencies);
     if (h->rope_local_theta != 0)
-        lmq_rope_frequencies(h, LMQ_ROPE_LOCAL, work->context,
+        lmq_rope_frequencies(h, LMQ_ROPE_LOCAL, work->is_long,
                              work->angles[LMQ_ROPE_LOCAL].frequencies);
 }
 
@@ -388,7 +389,8 @@ lmq_work_set_positions(struct lmq_work *work,
     size_t half = lmq_hparams_rotary_dim(hparams) / 2;
 
     /* Models that are compared may differ just in that. */
-    if (!have_same_positions(hparams, &work->positions_of)) {
+    if (!have_same_positions(hparams, &work->positions_of) ||
+        lmq_rope_is_long(hparams, work->length) != work->is_long) {
         prepare_positions(work, hparams);
         work->n_angles = 0;
     }

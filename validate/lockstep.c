@@ -355,10 +355,11 @@ embed(struct run *run, const struct lmq_window *windows, size_t n,
     return check_streams(run, windows, n, -1, err);
 }
 
-/* One window of one side through a layer. */
+/* One window of one side through a layer; it is one sequence. */
 static void
 walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n)
 {
+    run->work.length = n;
     for (size_t at = 0; at < n; at += run->work.batch) {
         point_at(run, side, slot, at);
         lmq_forward_layer(&run->views[side], layer,

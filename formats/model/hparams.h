@@ -79,7 +79,8 @@ enum lmq_rope_scaling {
     LMQ_ROPE_NTK,      /* another base, by rope_factor */
     LMQ_ROPE_DYNAMIC,  /* the same, growing with the position */
     LMQ_ROPE_YARN,
-    LMQ_ROPE_LONGROPE, /* rope_short, or rope_long past rope_context */
+    LMQ_ROPE_LONGROPE, /* rope_short; rope_long at all positions of what is
+                          longer than rope_context */
     LMQ_ROPE_FACTORS,  /* rope_short, always */
     LMQ_ROPE_SCALING_COUNT
 };

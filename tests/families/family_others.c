@@ -277,7 +277,7 @@ const struct family other_families[] = {
         .bits = LLAMA_BITS | HAS_HEAD,
         .shape = {PHI3_LONG_SHAPE},
         .n_tokens = 30,
-        .context = 32,
+        .context = 64,
     },
     {
         .name = "phi3-long",
@@ -285,8 +285,7 @@ const struct family other_families[] = {
         .frame = hf_frame,
         .layers = {phi3_layer},
         .bits = LLAMA_BITS | HAS_HEAD,
-        .shape = {PHI3_LONG_SHAPE, .is_long = true},
-        .context = 33 + 7,
+        .shape = {PHI3_LONG_SHAPE},
     },
     {
         .name = "phi4-mini",
@@ -304,8 +303,7 @@ const struct family other_families[] = {
                   .max_positions = 128, .eps = 1e-5,
                   .activation = oracle_silu, .theta = 10000,
                   .rotary_dim = 12, .rope = ORACLE_ROPE_LONG,
-                  .original = 32, .rope_scale = LONGROPE_SCALE,
-                  .is_long = true},
+                  .original = 32, .rope_scale = LONGROPE_SCALE},
     },
     {
         .name = "stablelm",

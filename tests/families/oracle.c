@@ -187,10 +187,19 @@ base(const struct oracle_shape *s, size_t position, double theta, size_t dims)
     return theta;
 }
 
+/* Longrope's factors go by the length; without an original context there are
+ * only the short ones. */
+static bool
+is_long(const struct oracle_shape *s, size_t n)
+{
+    return s->rope == ORACLE_ROPE_LONG && s->original > 0 && n > s->original;
+}
+
 static double
-frequency(const struct oracle_shape *s, size_t pair, size_t position,
+frequency(const struct oracle *o, size_t pair, size_t position,
           bool is_scaled, double theta)
 {
+    const struct oracle_shape *s = o->s;
     size_t dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
     double power = -2 * (double)pair / (double)dims;
     double f = pow(theta, power);
@@ -203,7 +212,8 @@ frequency(const struct oracle_shape *s, size_t pair, size_t position,
     if (s->rope == ORACLE_ROPE_LLAMA3)
         return llama3_frequency(s, f);
     if (s->rope == ORACLE_ROPE_LONG)
-        return f / (s->is_long ? s->long_factors : s->short_factors)[pair];
+        return f / (is_long(s, o->n) ? s->long_factors
+                                     : s->short_factors)[pair];
     if (s->rope == ORACLE_ROPE_YARN) {
         double keeps = yarn_keeps(s, pair, theta, dims);
         return f * keeps + f / s->factor * (1 - keeps);
@@ -234,7 +244,7 @@ rotate(const struct oracle *o, size_t layer, double *x, size_t n_heads,
                 double *one = s->is_interleaved ? p + 2 * i : p + i;
                 double *two = s->is_interleaved ? one + 1 : one + dims / 2;
                 double angle =
-                    (double)t * frequency(s, i, t, !is_local, theta);
+                    (double)t * frequency(o, i, t, !is_local, theta);
                 double a = *one, b = *two;
                 *one = scale * (a * cos(angle) - b * sin(angle));
                 *two = scale * (a * sin(angle) + b * cos(angle));
@@ -567,8 +577,8 @@ run_layer(struct oracle *o, size_t layer)
     free(out);
 }
 
-double *
-oracle_run(const struct oracle_model *model, const int32_t *tokens, size_t n)
+static double *
+run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
 {
     const struct oracle_shape *s = &model->shape;
     struct oracle o = {model, s, n, doubles(n * s->dim)};
@@ -591,6 +601,20 @@ oracle_run(const struct oracle_model *model, const int32_t *tokens, size_t n)
             logits[i] = s->logit_cap * tanh(logits[i] / s->logit_cap);
     }
     free(o.x);
+    return logits;
+}
+
+double *
+oracle_run(const struct oracle_model *model, const int32_t *tokens, size_t n)
+{
+    const struct oracle_shape *s = &model->shape;
+    double *logits = run_sequence(model, tokens, n);
+
+    if (is_long(s, n)) {
+        double *begin = run_sequence(model, tokens, s->original);
+        memcpy(logits, begin, s->original * s->vocab * sizeof(*begin));
+        free(begin);
+    }
     return logits;
 }
 

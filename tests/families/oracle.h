@@ -121,7 +121,6 @@ struct oracle_shape {
     double factor, low, high; /* low and high: beta_slow, beta_fast of YaRN */
     size_t original;         /* context before scaling */
     double rope_scale;       /* of cosines and sines; 0: 1 */
-    bool is_long;
     double short_factors[ORACLE_MAX_PAIRS], long_factors[ORACLE_MAX_PAIRS];
 
     size_t n_experts, n_used, expert_dim, shared_dim;
@@ -150,7 +149,9 @@ double oracle_sigmoid(double x);
 /* Whether the pattern has a '1' for the layer. */
 bool oracle_pattern(const char *pattern, size_t layer);
 
-/* The logits (n, vocabulary) after each of n tokens; freed with free(). */
+/* The logits (n, vocabulary) after each of n tokens; freed with free(). Where
+ * longrope turns a long sequence by other factors, those after the first
+ * tokens are still of the short sequence that ends there. */
 double *oracle_run(const struct oracle_model *model, const int32_t *tokens,
                    size_t n);
 

@@ -502,6 +502,55 @@ START_TEST(rewinding_forgets)
 }
 END_TEST
 
+/* A session of the variant that has longrope, with its 100 positions. */
+static struct lmq_session *
+long_session(struct lmq_model *model, size_t context)
+{
+    struct lmq_session_options options = {
+        .context = context, .batch = 7, .threads = 1};
+    struct lmq_session *session;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_session_new(model, &options, &session, &err) == LMQ_OK,
+                  "%s", err.message);
+    return session;
+}
+
+/* Neither room nor what came before counts, only the tokens. */
+START_TEST(longrope_goes_by_the_sequence_alone)
+{
+    const size_t lengths[] = {40, 100, 101, 130, 100, 99, 140, 20};
+    size_t number = variant_count() - 2; /* the one that has it */
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(variant_make(number, in_folder("longrope")));
+    struct lmq_model *model = open_model(checkpoint);
+    size_t n_bytes = lmq_model_vocabulary(model) * sizeof(float);
+    struct lmq_session *roomy = long_session(model, 150);
+    int32_t tokens[140];
+
+    ck_assert_int_eq(model->hparams.rope_scaling, LMQ_ROPE_LONGROPE);
+    fill_tokens(tokens, 140, lmq_model_vocabulary(model), 5);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        size_t from = lmq_session_position(roomy);
+        struct lmq_session *tight = long_session(model, lengths[i]);
+        from = from < lengths[i] ? from : lengths[i] / 2;
+        lmq_session_rewind(roomy, from);
+        ck_assert_int_eq(lmq_session_eval(roomy, tokens + from,
+                                          lengths[i] - from, NULL),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_session_eval(tight, tokens, lengths[i], NULL),
+                         LMQ_OK);
+        ck_assert_uint_eq(lmq_session_position(roomy), lengths[i]);
+        ck_assert_mem_eq(lmq_session_logits(roomy, 0),
+                         lmq_session_logits(tight, 0), n_bytes);
+        lmq_session_free(tight);
+    }
+    lmq_session_free(roomy);
+    lmq_model_close(model);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 START_TEST(learned_positions_end)
 {
     struct lmq_session_options options = {.context = VARIANT_CONTEXT};
@@ -569,6 +618,7 @@ main(void)
         tokens_beyond_the_vocabulary_and_the_context_are_refused,
         sliding_keeps_the_beginning_and_the_latest_half,
         rewinding_forgets,
+        longrope_goes_by_the_sequence_alone,
         learned_positions_end,
         a_model_that_is_not_understood_is_refused_by_name,
     };
