@@ -14,9 +14,9 @@
 #include "convert/foresee.h"
 #include "convert/pipeline.h"
 #include "convert/plan.h"
-#include "formats/checkpoint/packed.h"
 #include "formats/describe.h"
 #include "formats/lmq/lmq_describe.h"
+#include "formats/packed/packed.h"
 
 /* ---- Report ---- */
 

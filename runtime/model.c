@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "formats/checkpoint/packed.h"
+#include "formats/packed/packed.h"
 
 /* ---- Where each role goes ---- */
 

@@ -13,8 +13,8 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/tasks.h"
-#include "formats/checkpoint/packed.h"
 #include "formats/describe.h"
+#include "formats/packed/packed.h"
 #include "validate/diff_tokenizers.h"
 
 #define CHUNK ((size_t)1 << 17)

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/report.h"
-#include "formats/checkpoint/packed.h"
+#include "formats/packed/packed.h"
 
 static enum lmq_status
 check_file(const struct lmq_checkpoint *checkpoint, const char *path,

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "formats/checkpoint/packed.h"
 #include "formats/hf/hf_config.h"
+#include "formats/packed/packed.h"
 
 #define JSON_FILE_MAX ((size_t)128 << 20)
 

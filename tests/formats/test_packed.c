@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "formats/checkpoint/packed.h"
+#include "formats/packed/packed.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 

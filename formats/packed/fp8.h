@@ -1,8 +1,8 @@
 /*
  * fp8.h - FP8 matrices and the scales beside them.
  */
-#ifndef LMQ_FORMATS_CHECKPOINT_FP8_H
-#define LMQ_FORMATS_CHECKPOINT_FP8_H
+#ifndef LMQ_FORMATS_PACKED_FP8_H
+#define LMQ_FORMATS_PACKED_FP8_H
 
 #include <jansson.h>
 

@@ -6,13 +6,13 @@
  */
 #include "config.h"
 
-#include "formats/checkpoint/packed.h"
+#include "formats/packed/packed.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "formats/checkpoint/fp8.h"
+#include "formats/packed/fp8.h"
 
 /* ---- Methods ---- */
 

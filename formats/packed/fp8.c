@@ -8,7 +8,7 @@
  */
 #include "config.h"
 
-#include "formats/checkpoint/fp8.h"
+#include "formats/packed/fp8.h"
 
 #include <inttypes.h>
 #include <stdio.h>

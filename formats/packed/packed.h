@@ -2,8 +2,8 @@
  * packed.h - weights that are no plain numbers: FP8 with scales, which are
  * read, and what other tools pack, which is not.
  */
-#ifndef LMQ_FORMATS_CHECKPOINT_PACKED_H
-#define LMQ_FORMATS_CHECKPOINT_PACKED_H
+#ifndef LMQ_FORMATS_PACKED_PACKED_H
+#define LMQ_FORMATS_PACKED_PACKED_H
 
 #include <jansson.h>
 
