@@ -1,15 +1,12 @@
 /*
- * test_report.c - report trees as JSON and YAML, gates, and diff which makes
- * the trees that gates are for.
+ * test_report.c - report trees as JSON and YAML, and gates.
  */
 #include "config.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/report.h"
-#include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 
 static struct lmq_report *
@@ -229,131 +226,6 @@ START_TEST(gates_that_are_none_are_refused)
 }
 END_TEST
 
-/* ---- Diff ---- */
-
-static struct lmq_report *
-diff(const char *a, const char *b, int threads)
-{
-    struct lmq_checkpoint *x = open_checkpoint(a), *y = open_checkpoint(b);
-    struct lmq_report *report;
-    struct lmq_error err;
-
-    ck_assert_msg(lmq_diff(x, y, threads, NULL, &report, &err) == LMQ_OK,
-                  "%s", err.message);
-    lmq_checkpoint_close(x);
-    lmq_checkpoint_close(y);
-    return report;
-}
-
-START_TEST(equal_checkpoints_of_two_formats_are_identical)
-{
-    struct build_model *model = build_model(&build_small, 1);
-    struct bytes bytes = {0};
-
-    save_folder(model, in_folder("a"), BUILD_F32);
-    put_llama2c(&bytes, model, 1);
-    save(&bytes, in_folder("b.bin"));
-    struct lmq_report *report = diff(in_folder("a"), in_folder("b.bin"), 2);
-    ck_assert(lmq_report_number(report, "identical") == 1);
-    ck_assert(lmq_report_number(report, "missing") == 0);
-    ck_assert(lmq_report_number(report, "max_error") == 0);
-    ck_assert(lmq_report_number(report, "cosine") > 0.999999999);
-    ck_assert(lmq_report_number(report, "compared") ==
-              (double)model->n_tensors);
-    lmq_report_free(report);
-    bytes_free(&bytes);
-    build_free(model);
-}
-END_TEST
-
-START_TEST(one_changed_weight_shows_where_and_how_much)
-{
-    struct build_model *model = build_model(&build_small, 1);
-    struct build_tensor *up = build_find(model, "layers.1.mlp.up_proj.weight");
-
-    size_t n = 0;
-
-    for (size_t i = 0; i < model->n_tensors; i++)
-        n += model->tensors[i].n_elements;
-    up->x[5] = 0.25f;
-    save_folder(model, in_folder("a"), BUILD_F32);
-    up->x[5] = 0.5f;
-    save_folder(model, in_folder("b"), BUILD_F32);
-    struct lmq_report *report = diff(in_folder("a"), in_folder("b"), 3);
-    ck_assert(lmq_report_number(report, "identical") == 0);
-    ck_assert(lmq_report_number(report, "max_error") == 0.25);
-    ck_assert(lmq_report_number(report, "different_elements") == 1);
-    ck_assert_double_eq_tol(lmq_report_number(report, "rms_error"),
-                            0.25 / sqrt((double)n), 1e-12);
-    lmq_report_free(report);
-    build_free(model);
-}
-END_TEST
-
-START_TEST(missing_tensors_and_other_shapes_are_listed)
-{
-    struct build_model *model = build_model(&build_small, 1);
-
-    build_add(model, "only.a", (uint64_t[]){3}, 1);
-    build_add(model, "shape", (uint64_t[]){2, 3}, 2);
-    save_safetensors(model, in_folder("a.safetensors"));
-    model->n_tensors -= 2;
-    free(model->tensors[model->n_tensors].x);
-    free(model->tensors[model->n_tensors + 1].x);
-    build_add(model, "only.b", (uint64_t[]){3}, 1);
-    build_add(model, "shape", (uint64_t[]){3, 2}, 2);
-    save_safetensors(model, in_folder("b.safetensors"));
-    struct lmq_report *report =
-        diff(in_folder("a.safetensors"), in_folder("b.safetensors"), 1);
-    ck_assert_str_eq(lmq_report_string(report, "only_in_a.0"), "only.a");
-    ck_assert_str_eq(lmq_report_string(report, "only_in_b.0"), "only.b");
-    ck_assert_str_eq(lmq_report_string(report, "other_shapes.0.name"),
-                     "shape");
-    ck_assert(lmq_report_number(report, "missing") == 2);
-    ck_assert(lmq_report_number(report, "identical") == 0);
-    lmq_report_free(report);
-    build_free(model);
-}
-END_TEST
-
-START_TEST(a_nan_is_never_called_equal)
-{
-    struct build_model *model = build_model(&build_small, 1);
-
-    build_find(model, "layers.1.mlp.up_proj.weight")->x[7] = NAN;
-    save_safetensors(model, in_folder("a.safetensors"));
-    struct lmq_report *report =
-        diff(in_folder("a.safetensors"), in_folder("a.safetensors"), 2);
-    ck_assert(lmq_report_number(report, "identical") == 0);
-    ck_assert(isnan(lmq_report_number(report, "max_error")));
-    lmq_report_free(report);
-    build_free(model);
-}
-END_TEST
-
-START_TEST(threads_do_not_change_a_diff)
-{
-    struct build_sizes sizes = {.dim = 128, .hidden = 300, .layers = 2,
-                                .heads = 4, .kv_heads = 2, .vocab = 4000,
-                                .context = 64, .is_tied = true};
-    struct build_model *model = build_model(&sizes, 3);
-    char *texts[2];
-
-    save_folder(model, in_folder("a"), BUILD_F32);
-    save_folder(model, in_folder("b"), BUILD_BF16);
-    for (int i = 0; i < 2; i++) {
-        struct lmq_report *report =
-            diff(in_folder("a"), in_folder("b"), 1 + 3 * i);
-        texts[i] = text_of(report, LMQ_REPORT_JSON);
-        lmq_report_free(report);
-    }
-    ck_assert_str_eq(texts[0], texts[1]);
-    lmq_text_free(texts[0]);
-    lmq_text_free(texts[1]);
-    build_free(model);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -366,11 +238,6 @@ main(void)
         yaml_says_the_same_and_quotes_what_is_text,
         gates_compare_as_they_say,
         gates_that_are_none_are_refused,
-        equal_checkpoints_of_two_formats_are_identical,
-        one_changed_weight_shows_where_and_how_much,
-        missing_tensors_and_other_shapes_are_listed,
-        a_nan_is_never_called_equal,
-        threads_do_not_change_a_diff,
     };
 
     return RUN_SUITE("report", tests);

@@ -188,6 +188,21 @@ convert(const char *from, const char *to,
     return report;
 }
 
+struct lmq_report *
+diff(const char *path_a, const char *path_b, int threads)
+{
+    struct lmq_checkpoint *a = open_checkpoint(path_a);
+    struct lmq_checkpoint *b = open_checkpoint(path_b);
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    ck_assert_msg(lmq_diff(a, b, threads, NULL, &report, &err) == LMQ_OK,
+                  "%s: %s", path_b, err.message);
+    lmq_checkpoint_close(a);
+    lmq_checkpoint_close(b);
+    return report;
+}
+
 void
 assert_intact(const char *path)
 {

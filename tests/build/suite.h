@@ -63,6 +63,9 @@ float *read_tensor(struct lmq_checkpoint *checkpoint, const char *name,
 struct lmq_report *convert(const char *from, const char *to,
                            const struct lmq_convert_options *options);
 
+/* lmq_diff(), or the test fails. */
+struct lmq_report *diff(const char *path_a, const char *path_b, int threads);
+
 /* lmq_verify() finds nothing wrong. */
 void assert_intact(const char *path);
 

@@ -64,14 +64,9 @@ START_TEST(llama2c_from_floats_is_quantized)
     ck_assert_ptr_nonnull(
         strstr(lmq_report_string(report, "notes.1"), "were quantized"));
     lmq_report_free(report);
-    struct lmq_checkpoint *a = open_checkpoint(in_folder("model"));
-    struct lmq_checkpoint *b = open_checkpoint(in_folder("m.bin"));
-    struct lmq_error err;
-    ck_assert_int_eq(lmq_diff(a, b, 1, NULL, &report, &err), LMQ_OK);
+    report = diff(in_folder("model"), in_folder("m.bin"), 1);
     ck_assert_double_gt(lmq_report_number(report, "snr_db"), 40);
     lmq_report_free(report);
-    lmq_checkpoint_close(a);
-    lmq_checkpoint_close(b);
     build_free(model);
 }
 END_TEST
@@ -329,14 +324,9 @@ START_TEST(a_container_becomes_another_with_a_warning)
     double kld = drift(first, second);
     ck_assert_double_gt(kld, 0);
     ck_assert_double_lt(kld, 0.1);
-    struct lmq_checkpoint *a = open_checkpoint(first);
-    struct lmq_checkpoint *b = open_checkpoint(second);
-    struct lmq_error err;
-    ck_assert_int_eq(lmq_diff(a, b, 1, NULL, &report, &err), LMQ_OK);
+    report = diff(first, second, 1);
     ck_assert_double_gt(lmq_report_number(report, "snr_db"), 40);
     lmq_report_free(report);
-    lmq_checkpoint_close(a);
-    lmq_checkpoint_close(b);
     /* Of abs-max the largest value of a group is 127 again, so the values
      * stay what they are, whatever their order. */
     lmq_report_free(convert(source_path("data/fable"), first,
@@ -347,15 +337,11 @@ START_TEST(a_container_becomes_another_with_a_warning)
                             &(struct lmq_convert_options){
                                 .method = "absmax", .scales = "f32",
                                 .layout = "rows"}));
-    a = open_checkpoint(first);
-    b = open_checkpoint(third);
-    ck_assert_int_eq(lmq_diff(a, b, 1, NULL, &report, &err), LMQ_OK);
+    report = diff(first, third, 1);
     /* Half an ulp in a scale. */
     ck_assert(lmq_report_number(report, "identical") == 1 ||
               lmq_report_number(report, "snr_db") > 130);
     lmq_report_free(report);
-    lmq_checkpoint_close(a);
-    lmq_checkpoint_close(b);
 }
 END_TEST
 

@@ -17,6 +17,7 @@
 #include "formats/gguf/gguf_meta.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
+#include "tests/convert/exports.h"
 #include "tests/families/family.h"
 
 /* Numbers of a description are float32 in a GGUF; a logit is about 2.5. */
@@ -105,23 +106,6 @@ largest_difference(const char *path_a, const char *path_b, size_t context)
     free(a);
     free(b);
     return most;
-}
-
-/* All tensors of one are in the other, with the same elements. */
-static void
-assert_identical(const char *path_a, const char *path_b)
-{
-    struct lmq_checkpoint *a = open_checkpoint(path_a);
-    struct lmq_checkpoint *b = open_checkpoint(path_b);
-    struct lmq_report *report;
-    struct lmq_error err;
-
-    ck_assert_msg(lmq_diff(a, b, 1, NULL, &report, &err) == LMQ_OK, "%s",
-                  err.message);
-    ck_assert(lmq_report_number(report, "weights.equal") == 1);
-    lmq_report_free(report);
-    lmq_checkpoint_close(a);
-    lmq_checkpoint_close(b);
 }
 
 /* ---- Families ---- */
@@ -234,7 +218,7 @@ START_TEST(every_family_keeps_its_int8_values)
     if (export_family(family, in_folder("f.lmq"), NULL)) {
         double most = largest_difference(in_folder("f.lmq"),
                                          in_folder("f.gguf"), family->context);
-        assert_identical(in_folder("f.lmq"), in_folder("f.gguf"));
+        assert_equal_weights(in_folder("f.lmq"), in_folder("f.gguf"));
         ck_assert_msg(most <= LOGIT_BOUND, "%s: a logit moved by %g",
                       family->name, most);
     }

@@ -332,15 +332,9 @@ START_TEST(a_file_from_outside_is_near_its_float_model)
         printf("skipped: there is no %s\n", quantized);
         return;
     }
-    struct lmq_checkpoint *a = open_checkpoint(path);
-    struct lmq_checkpoint *b = open_checkpoint(quantized);
-    struct lmq_report *report;
-    struct lmq_error err;
-    ck_assert_int_eq(lmq_diff(a, b, 1, NULL, &report, &err), LMQ_OK);
+    struct lmq_report *report = diff(path, quantized, 1);
     ck_assert_double_gt(lmq_report_number(report, "snr_db"), 40);
     lmq_report_free(report);
-    lmq_checkpoint_close(a);
-    lmq_checkpoint_close(b);
 }
 END_TEST
 
