@@ -232,13 +232,6 @@ lmq_attention(const struct lmq_member *member, const struct lmq_heads *heads)
     }
 }
 
-float
-lmq_attn_scale(const struct lmq_hparams *hparams)
-{
-    return hparams->attn_scale > 0 ? (float)hparams->attn_scale
-                                   : 1 / sqrtf((float)hparams->head_dim);
-}
-
 struct lmq_heads
 lmq_heads_of(const struct lmq_member *member)
 {
@@ -248,7 +241,7 @@ lmq_heads_of(const struct lmq_member *member)
         .n_heads = h->n_heads,
         .n_kv_heads = lmq_cached_heads(h),
         .window = lmq_layer_window(h, member->index),
-        .scale = lmq_attn_scale(h),
+        .scale = lmq_hparams_attn_scale(h),
         .softcap = (float)h->attn_softcap,
         .slopes = member->work->slopes,
         .sinks = h->has_sinks ? member->layer->attention.sinks : NULL,

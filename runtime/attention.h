@@ -6,21 +6,6 @@
 
 #include "runtime/member.h"
 
-/* Queries that are worked on together, and positions in a block. */
-#define LMQ_ATTENTION_QUERIES 32
-#define LMQ_ATTENTION_BLOCK 128
-
-/* What a thread works with. */
-struct lmq_thread_work {
-    float *queries;  /* (LMQ_ATTENTION_QUERIES, width of a key) */
-    float *out;      /* (LMQ_ATTENTION_QUERIES, width of a value) */
-    float *scores;   /* (LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK) */
-    float *widened;  /* (LMQ_TILE_ROWS, widest matrix) */
-    float *selection; /* (2, experts): of experts and of their groups */
-    unsigned char *states; /* (2, experts) */
-    void *scratch;   /* of the kernels */
-};
-
 /* Queries, what they look at, and how. */
 struct lmq_heads {
     const float *queries; /* (n, n_heads, width of a key) */
@@ -33,9 +18,6 @@ struct lmq_heads {
     const float *slopes;  /* (n_heads), of ALiBi; or NULL */
     const float *sinks;   /* (n_heads), or NULL */
 };
-
-/* Of the scores. */
-float lmq_attn_scale(const struct lmq_hparams *hparams);
 
 /* The heads of the member's layer, but for queries, out and the rows. */
 struct lmq_heads lmq_heads_of(const struct lmq_member *member);

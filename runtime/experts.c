@@ -20,7 +20,6 @@
 
 #include <string.h>
 
-#include "runtime/attention.h"
 #include "runtime/feed.h"
 #include "runtime/router.h"
 

@@ -8,7 +8,8 @@
 #ifndef LMQ_RUNTIME_FORWARD_H
 #define LMQ_RUNTIME_FORWARD_H
 
-#include "runtime/session.h"
+#include "runtime/kv.h"
+#include "runtime/work.h"
 
 /* work->x = the embeddings. */
 void lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,

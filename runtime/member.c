@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "runtime/attention.h"
 
 struct lmq_member
 lmq_member_make(const struct lmq_model *model, struct lmq_work *work, size_t n,

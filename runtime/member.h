@@ -10,7 +10,8 @@
 #define LMQ_RUNTIME_MEMBER_H
 
 #include "base/team.h"
-#include "runtime/session.h"
+#include "runtime/kv.h"
+#include "runtime/work.h"
 
 /* One thread, and what all of them work on: n tokens from `position` on, in
  * one layer. */

@@ -21,15 +21,6 @@
 #define DEFAULT_CONTEXT 4096
 #define DEFAULT_BATCH 128
 
-/* ---- Options ---- */
-
-const struct lmq_name lmq_kv_names[] = {
-    {"f32", LMQ_ROW_F32},
-    {"f16", LMQ_ROW_F16},
-    {"q8", LMQ_ROW_Q8},
-    {NULL, 0},
-};
-
 enum lmq_status
 lmq_activations_parse(const struct lmq_model *model, const char *text,
                       enum lmq_activations *activations,
@@ -49,22 +40,7 @@ lmq_activations_parse(const struct lmq_model *model, const char *text,
     return LMQ_OK;
 }
 
-enum lmq_status
-lmq_kv_parse(const char *text, enum lmq_row_type *type, struct lmq_error *err)
-{
-    const struct lmq_name *name = lmq_names_find(lmq_kv_names, text);
-    char list[64];
-
-    *type = name == NULL ? LMQ_ROW_F32 : (enum lmq_row_type)name->value;
-    if (name == NULL && text != NULL)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "the type of keys and values is '%s', expected %s",
-                        text,
-                        lmq_names_list(lmq_kv_names, "", list, sizeof(list)));
-    return LMQ_OK;
-}
-
-/* ---- Sessions ---- */
+/* ---- Making and freeing ---- */
 
 static enum lmq_status
 make_cache(struct lmq_session *session, enum lmq_row_type type,

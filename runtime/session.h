@@ -8,75 +8,9 @@
 #ifndef LMQ_RUNTIME_SESSION_H
 #define LMQ_RUNTIME_SESSION_H
 
-#include "base/team.h"
+#include "runtime/kv.h"
 #include "runtime/model.h"
-#include "runtime/rope.h"
-
-extern const struct lmq_name lmq_kv_names[]; /* of enum lmq_row_type */
-
-/* The keys and values of one layer: [cached head][position][width]. With
- * latent attention there is one head, and its values are the first columns of
- * its keys. Writers and readers go by `type`, the one that the memory was
- * allocated for: a row of narrower numbers may take more bytes, as Q8 pads. */
-struct lmq_kv {
-    enum lmq_row_type type;
-    unsigned char *keys, *values;
-};
-
-/* Cosines and sines of a batch's positions. */
-struct lmq_angles {
-    double *frequencies;    /* (rotary_dim / 2) */
-    float *cosines, *sines; /* (batch, rotary_dim / 2) */
-};
-
-/* Which experts a batch's tokens go to. An expert's rows stand together, in
- * the order of the tokens. */
-struct lmq_routing {
-    float *logits;     /* (batch, n_experts) */
-    uint32_t *experts; /* (batch, n_experts_used), ascending */
-    float *weights;    /* (batch, n_experts_used) */
-    uint32_t *rows;    /* (batch, n_experts_used) */
-    uint32_t *first;   /* (n_experts + 1): each one's first row */
-    uint32_t *tokens;  /* (batch * n_experts_used): each row's */
-    size_t capacity;   /* rows that are worked on at a time */
-    float *input, *output; /* (capacity, dim) */
-    float *switches;   /* (batch) */
-};
-
-/* What the forward pass works with: buffers for `batch` tokens. Those that
- * the model has no use for are empty. */
-struct lmq_work {
-    size_t batch;
-    struct lmq_team *team;
-    int n_threads;        /* its members at most */
-    bool takes_all;       /* all work on any step: the caller chose them */
-    double layer_weights; /* multiplied per token and layer, on average */
-    enum lmq_activations activations;
-    size_t context;   /* positions that an lmq_kv has room for */
-    float *x;         /* (batch, dim): the residual stream */
-    float *xn;        /* (batch, dim): norm(x), a block's input */
-    float *feed_xn;   /* (batch, dim): the feed-forward's, where blocks are
-                         parallel */
-    float *q;         /* (batch, heads * head_dim) */
-    float *k, *v;     /* (batch, cached heads * width of a key, a value) */
-    float *attention; /* (batch, heads * value_dim): softmax(q k) v */
-    float *out;       /* (batch, dim): a block's output */
-    float *gate, *up; /* (batch, hidden_dim), or of experts' rows */
-    float *q_a;       /* (batch, q_lora_rank) */
-    float *q_latent;  /* (batch, heads, width of a key) */
-    float *out_latent; /* (batch, heads, kv_lora_rank) */
-    float *slopes;    /* (heads), of ALiBi */
-    struct lmq_angles angles[LMQ_ROPE_KINDS];
-    size_t angles_at, n_angles; /* the positions that they are of */
-    size_t length;    /* given: tokens of the sequence that is evaluated */
-    bool is_long;     /* what that meant for the angles (lmq_rope_is_long) */
-    struct lmq_hparams positions_of; /* a copy: what angles and slopes are of */
-    struct lmq_routing routing;
-    unsigned char *packed;  /* quantized activations */
-    struct lmq_thread_work *threads; /* (n_threads) */
-    void **owned;           /* the memory of all that */
-    size_t n_owned, owned_capacity;
-};
+#include "runtime/work.h"
 
 struct lmq_session {
     const struct lmq_model *model;
@@ -89,76 +23,10 @@ struct lmq_session {
     size_t position;      /* how many of them */
 };
 
-/* ---- Work (work.c) ---- */
-
-/* Shared with the validator, which brings its own keys and values. Fails too
- * if the model has no positions for that context. */
-enum lmq_status lmq_work_init(struct lmq_work *work,
-                              const struct lmq_model *model, size_t batch,
-                              size_t context,
-                              enum lmq_activations activations, int threads,
-                              struct lmq_error *err);
-void lmq_work_free(struct lmq_work *work);
-
-/* RoPE angles of n positions from `position` on, unless they are there. */
-void lmq_work_set_positions(struct lmq_work *work,
-                            const struct lmq_hparams *hparams, size_t n,
-                            size_t position);
-
-/* How many members of the team should multiply n tokens with so many weights:
- * with too little work for each, barriers take longer than sharing saves. */
-size_t lmq_work_members(const struct lmq_work *work, double weights, size_t n);
-
-/* About how many bytes lmq_work_init() would allocate. */
-double lmq_work_bytes(const struct lmq_model *model, size_t batch,
-                      size_t context, int threads);
-
-/* Room for `context` positions of one layer; false without memory. */
-bool lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
-                 enum lmq_row_type type, size_t context);
-void lmq_kv_free(struct lmq_kv *kv);
-double lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
-                    size_t context);
-
-/* Heads of keys in the cache, and the widths of a key and of a value there:
- * with latent attention the value is the latent. */
-static inline size_t
-lmq_cached_heads(const struct lmq_hparams *h)
-{
-    return h->kv_lora_rank > 0 ? 1 : h->n_kv_heads;
-}
-
-static inline size_t
-lmq_key_width(const struct lmq_hparams *h)
-{
-    return h->kv_lora_rank > 0
-               ? (size_t)h->kv_lora_rank + lmq_hparams_rotary_dim(h)
-               : h->head_dim;
-}
-
-static inline size_t
-lmq_value_width(const struct lmq_hparams *h)
-{
-    return h->kv_lora_rank > 0 ? h->kv_lora_rank : lmq_hparams_value_dim(h);
-}
-
-/* Bytes that are enough for one quantized row of an operand in any groups:
- * the smallest have the most scales, the largest the most padding. */
-static inline size_t
-lmq_packed_bytes(size_t n_cols)
-{
-    return lmq_batch_bytes(1, n_cols + LMQ_GROUP_MAX, LMQ_GROUP_MIN);
-}
-
-/* ---- Options ---- */
-
-/* The names of options; NULL is the default, for activations what the model
- * recommends. */
+/* NULL: what the model recommends. */
 enum lmq_status lmq_activations_parse(const struct lmq_model *model,
                                       const char *text,
                                       enum lmq_activations *activations,
                                       struct lmq_error *err);
-enum lmq_status lmq_kv_parse(const char *text, enum lmq_row_type *type,
-                             struct lmq_error *err);
 
 #endif

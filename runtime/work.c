@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "runtime/session.h"
+#include "runtime/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "base/threads.h"
 #include "quantize/group.h"
-#include "runtime/attention.h"
+#include "runtime/kv.h"
 
 #define MAX_THREADS 256
 /* What a layer must cost for each thread, in multiplications (about 40 us of
@@ -309,7 +309,7 @@ prepare_positions(struct lmq_work *work, const struct lmq_hparams *h)
     if (work->slopes != NULL) {
         lmq_alibi_slopes(h->n_heads, work->slopes);
         if (h->positions == LMQ_POSITIONS_ALIBI_SCALED)
-            lmq_kernels()->scale(work->slopes, h->n_heads, lmq_attn_scale(h));
+            lmq_kernels()->scale(work->slopes, h->n_heads, lmq_hparams_attn_scale(h));
     }
     memcpy(&work->positions_of, h, sizeof(*h));
     if (h->positions != LMQ_POSITIONS_ROTARY)
@@ -363,7 +363,7 @@ have_same_positions(const struct lmq_hparams *a, const struct lmq_hparams *b)
     const size_t to = offsetof(struct lmq_hparams, rope_short);
     const size_t factors = a->n_rope_factors * sizeof(a->rope_short[0]);
 
-    return lmq_attn_scale(a) == lmq_attn_scale(b) &&
+    return lmq_hparams_attn_scale(a) == lmq_hparams_attn_scale(b) &&
            memcmp((const char *)a + from, (const char *)b + from,
                   to - from) == 0 &&
            memcmp(a->rope_short, b->rope_short, factors) == 0 &&
@@ -421,53 +421,4 @@ lmq_work_bytes(const struct lmq_model *model, size_t batch, size_t context,
     list_buffers(&list, &work, model);
     list_thread(&each, &thread, model);
     return count_bytes(&list) + work.n_threads * count_bytes(&each);
-}
-
-/* ---- Keys and values ---- */
-
-static bool
-make_rows(unsigned char **rows, const struct lmq_hparams *h,
-          enum lmq_row_type type, size_t width, size_t context)
-{
-    size_t n;
-
-    if (!lmq_size_mul(lmq_row_bytes(type, width), lmq_cached_heads(h), &n))
-        return false;
-    *rows = lmq_mem_aligned(context, n);
-    return *rows != NULL;
-}
-
-bool
-lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
-            enum lmq_row_type type, size_t context)
-{
-    const struct lmq_hparams *h = &model->hparams;
-
-    *kv = (struct lmq_kv){.type = type};
-    if (make_rows(&kv->keys, h, type, lmq_key_width(h), context) &&
-        (h->kv_lora_rank > 0 ||
-         make_rows(&kv->values, h, type, lmq_value_width(h), context)))
-        return true;
-    lmq_kv_free(kv);
-    return false;
-}
-
-void
-lmq_kv_free(struct lmq_kv *kv)
-{
-    lmq_mem_free(kv->keys);
-    lmq_mem_free(kv->values);
-    *kv = (struct lmq_kv){0};
-}
-
-double
-lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
-             size_t context)
-{
-    const struct lmq_hparams *h = &model->hparams;
-    size_t row = lmq_row_bytes(type, lmq_key_width(h));
-
-    if (h->kv_lora_rank == 0)
-        row += lmq_row_bytes(type, lmq_value_width(h));
-    return (double)row * (double)lmq_cached_heads(h) * (double)context;
 }

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "base/threads.h"
-#include "runtime/attention.h"
 #include "runtime/forward.h"
 
 /* More windows at a time read the weights no more seldom than it pays. */

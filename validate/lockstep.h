@@ -9,7 +9,8 @@
 #ifndef LMQ_VALIDATE_LOCKSTEP_H
 #define LMQ_VALIDATE_LOCKSTEP_H
 
-#include "runtime/session.h"
+#include "runtime/kv.h"
+#include "runtime/work.h"
 #include "validate/corpus.h"
 #include "validate/logits.h"
 

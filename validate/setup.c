@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/size.h"
+#include "runtime/session.h"
 #include "validate/diff_tokenizers.h"
 #include "validate/job.h"
 #include "validate/metrics.h"

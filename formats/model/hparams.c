@@ -47,6 +47,13 @@ lmq_hparams_value_dim(const struct lmq_hparams *hparams)
     return hparams->value_dim == 0 ? hparams->head_dim : hparams->value_dim;
 }
 
+float
+lmq_hparams_attn_scale(const struct lmq_hparams *hparams)
+{
+    return hparams->attn_scale > 0 ? (float)hparams->attn_scale
+                                   : 1 / sqrtf((float)hparams->head_dim);
+}
+
 void
 lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
 {

@@ -230,6 +230,8 @@ bool lmq_hparams_are_same(const struct lmq_hparams *a,
 /* With their defaults filled in; 0 rotary dimensions without RoPE. */
 uint32_t lmq_hparams_rotary_dim(const struct lmq_hparams *hparams);
 uint32_t lmq_hparams_value_dim(const struct lmq_hparams *hparams);
+/* Of the scores q k. */
+float lmq_hparams_attn_scale(const struct lmq_hparams *hparams);
 
 static inline bool
 lmq_layer_is(const struct lmq_hparams *hparams, size_t layer,

@@ -1,0 +1,54 @@
+/*
+ * kv.h - the cached keys and values of a layer.
+ */
+#ifndef LMQ_RUNTIME_KV_H
+#define LMQ_RUNTIME_KV_H
+
+#include "base/names.h"
+#include "runtime/model.h"
+
+extern const struct lmq_name lmq_kv_names[]; /* of enum lmq_row_type */
+
+/* NULL: the default. */
+enum lmq_status lmq_kv_parse(const char *text, enum lmq_row_type *type,
+                             struct lmq_error *err);
+
+/* The keys and values of one layer: [cached head][position][width]. With
+ * latent attention there is one head, and its values are the first columns of
+ * its keys. Writers and readers go by `type`, the one that the memory was
+ * allocated for: a row of narrower numbers may take more bytes, as Q8 pads. */
+struct lmq_kv {
+    enum lmq_row_type type;
+    unsigned char *keys, *values;
+};
+
+/* Heads of keys in the cache, and the widths of a key and of a value there:
+ * with latent attention the value is the latent. */
+static inline size_t
+lmq_cached_heads(const struct lmq_hparams *h)
+{
+    return h->kv_lora_rank > 0 ? 1 : h->n_kv_heads;
+}
+
+static inline size_t
+lmq_key_width(const struct lmq_hparams *h)
+{
+    return h->kv_lora_rank > 0
+               ? (size_t)h->kv_lora_rank + lmq_hparams_rotary_dim(h)
+               : h->head_dim;
+}
+
+static inline size_t
+lmq_value_width(const struct lmq_hparams *h)
+{
+    return h->kv_lora_rank > 0 ? h->kv_lora_rank : lmq_hparams_value_dim(h);
+}
+
+/* Room for `context` positions of one layer; false without memory. */
+bool lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
+                 enum lmq_row_type type, size_t context);
+void lmq_kv_free(struct lmq_kv *kv);
+double lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
+                    size_t context);
+
+#endif
