@@ -64,4 +64,10 @@ lmq_size_min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static inline size_t
+lmq_size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 #endif

@@ -121,12 +121,14 @@ print_summary(const struct arguments *arguments,
     printf("%s (%s, %s parameters)\n", lmq_report_string(report, "input"),
            lmq_report_string(report, "format"),
            format_count(lmq_report_number(totals, "parameters"), a));
-    printf("  %.0f tensor%s: %.0f quantized in groups of %.0f, %.0f kept%s\n",
+    printf("  %.0f tensor%s: %.0f quantized in groups of %.0f",
            lmq_report_number(totals, "tensors"),
            plural(lmq_report_number(totals, "tensors")),
            lmq_report_number(totals, "quantized"),
-           lmq_report_number(report, "group_size"),
-           lmq_report_number(totals, "kept"),
+           lmq_report_number(report, "group_size"));
+    if (lmq_report_number(totals, "as_stored") > 0)
+        printf(" (%.0f as they were)", lmq_report_number(totals, "as_stored"));
+    printf(", %.0f kept%s\n", lmq_report_number(totals, "kept"),
            lmq_report_number(totals, "aliases") > 0 ? ", 1 alias" : "");
     if (rule[0] != '\0')
         printf("  the head is the embedding (found by %s)\n", rule);
@@ -194,9 +196,10 @@ const struct command command_convert = {
         "by content)\n"
         "to int8 with a scale per group, keeps the rest as float32, and "
         "writes one\n"
-        "container with everything that running it needs. The output appears "
-        "whole or\nnot at all. The memory needed does not grow with the "
-        "model.",
+        "container with everything that running it needs. What is quantized "
+        "already in\nsuch groups, with such scales (.lmq; GGUF Q8_0 with -g 32), "
+        "keeps its integers\nand scales. The output appears whole or not at "
+        "all. The memory needed does not\ngrow with the model.",
     .least = 2,
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,

@@ -21,7 +21,7 @@
 /* ---- Report ---- */
 
 struct totals {
-    uint64_t n_parameters, n_quantized, n_kept, n_aliases;
+    uint64_t n_parameters, n_quantized, n_taken, n_kept, n_aliases;
     uint64_t quantized_elements, quantized_bytes;
     uint64_t stored_elements, stored_bytes;
     double sum_sq, err_sq;
@@ -54,11 +54,14 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
     }
     lmq_put(&tensor, "bits_per_weight",
             lmq_json_number(8 * (double)n_bytes / (double)n));
+    if (record->encoding == LMQ_ENCODING_Q8)
+        lmq_put(&tensor, "as_stored", json_boolean(plan->takes[index]));
     totals->n_parameters += n;
     totals->stored_elements += n;
     totals->stored_bytes += n_bytes;
     if (record->encoding == LMQ_ENCODING_Q8) {
         totals->n_quantized++;
+        totals->n_taken += plan->takes[index];
         totals->quantized_elements += n;
         totals->quantized_bytes += n_bytes;
         totals->sum_sq += record->sum_sq;
@@ -83,6 +86,7 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
     lmq_put(&json, "parameters", lmq_json_size(totals->n_parameters));
     lmq_put(&json, "tensors", lmq_json_size(plan->n_records));
     lmq_put(&json, "quantized", lmq_json_size(totals->n_quantized));
+    lmq_put(&json, "as_stored", lmq_json_size(totals->n_taken));
     lmq_put(&json, "kept", lmq_json_size(totals->n_kept));
     lmq_put(&json, "aliases", lmq_json_size(totals->n_aliases));
     lmq_put(&json, "input_bytes", lmq_json_size(input));
@@ -202,17 +206,26 @@ is_quantized(const struct lmq_tensor *tensor)
 
 static void
 note_quantized(const struct lmq_checkpoint *checkpoint,
+               const struct lmq_convert_settings *settings,
                struct lmq_notes *notes)
 {
-    size_t n = 0, n_matrices = 0;
+    size_t n = 0, n_taken = 0, n_matrices = 0;
 
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
         if (tensor->n_dims < 2 || !lmq_dtype_is_float(tensor->dtype))
             continue;
         n_matrices++;
-        n += is_quantized(tensor);
+        if (lmq_convert_takes(settings, tensor))
+            n_taken++;
+        else
+            n += is_quantized(tensor);
     }
+    if (n_taken > 0)
+        lmq_notes_add(notes,
+                      "%zu of %zu matrices have such groups already: their "
+                      "integers and scales stay as they are",
+                      n_taken, n_matrices);
     if (n > 0)
         lmq_notes_add(notes,
                       "%zu of %zu matrices are quantized already: "
@@ -277,7 +290,7 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
      * ones a good checksum. */
     status = lmq_checkpoint_verify(checkpoint, options->threads, progress,
                                    err);
-    note_quantized(checkpoint, &plan.notes);
+    note_quantized(checkpoint, &settings, &plan.notes);
     if (status == LMQ_OK)
         status = lmq_plan_make(checkpoint, &settings, &plan, err);
     if (status != LMQ_OK) {

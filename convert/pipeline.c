@@ -35,6 +35,7 @@ struct piece {
     uint64_t row, column; /* the first; for a run: column is its start */
     size_t n_rows, n_cols;
     bool is_last; /* of its tensor */
+    bool is_illegal; /* integers that cannot be taken as they are */
     /* The result: */
     uint32_t values_crc, scales_crc;
     uint64_t values_size, scales_size;
@@ -61,13 +62,39 @@ struct pipeline {
     /* Where the next piece begins, and the record where the last one ends. */
     size_t index, end;
     uint64_t row, column;
-    /* What was merged: */
-    struct lmq_quant_stats total; /* of one tensor */
+    /* What was merged, first of the tensor that is being worked on: */
+    struct lmq_quant_stats total;
+    uint64_t n_tensor_zeroed;
+    bool is_illegal;
     uint64_t n_done, n_total, n_zeroed;
-    bool *is_redone; /* per record */
+    bool *is_due; /* per record: to be done again, in another way */
 };
 
 /* ---- Cutting ---- */
+
+/* Integers that are taken come in whole rows, since that is how they are read,
+ * and from tiles at best 16 of them. */
+static void
+cut_matrix(const struct lmq_record *record, const struct lmq_tensor *source,
+           bool is_taken, struct piece *piece)
+{
+    bool has_tiles = is_taken || record->layout == LMQ_LAYOUT_TILES;
+    uint64_t unit = has_tiles ? LMQ_TILE_ROWS : 1;
+
+    if (is_taken || source->n_cols * unit <= PIECE) { /* whole rows */
+        uint64_t n_units = PIECE / source->n_cols / unit;
+        uint64_t rows = (n_units == 0 ? 1 : n_units) * unit;
+        piece->n_rows = (size_t)lmq_u64_min(rows, source->n_rows - piece->row);
+        piece->n_cols = (size_t)source->n_cols;
+    } else { /* a part of one row, or of one tile of rows */
+        uint64_t columns = PIECE / unit;
+        piece->n_rows = (size_t)lmq_u64_min(unit, source->n_rows - piece->row);
+        piece->n_cols =
+            (size_t)lmq_u64_min(columns, source->n_cols - piece->column);
+    }
+    piece->is_last = piece->row + piece->n_rows == source->n_rows &&
+                     piece->column + piece->n_cols == source->n_cols;
+}
 
 /* The piece of `record` that begins at (row, column). */
 static struct piece
@@ -84,19 +111,7 @@ cut(const struct lmq_plan *plan, size_t index, uint64_t row, uint64_t column)
         piece.is_last = column + piece.n_cols == source->n_elements;
         return piece;
     }
-    uint64_t unit =
-        record->layout == LMQ_LAYOUT_TILES ? LMQ_TILE_ROWS : 1;
-    if (source->n_cols * unit <= PIECE) { /* whole rows */
-        uint64_t rows = PIECE / source->n_cols / unit * unit;
-        piece.n_rows = (size_t)lmq_u64_min(rows, source->n_rows - row);
-        piece.n_cols = (size_t)source->n_cols;
-    } else { /* a part of one row, or of one tile of rows */
-        uint64_t columns = PIECE / unit;
-        piece.n_rows = (size_t)lmq_u64_min(unit, source->n_rows - row);
-        piece.n_cols = (size_t)lmq_u64_min(columns, source->n_cols - column);
-    }
-    piece.is_last = row + piece.n_rows == source->n_rows &&
-                    column + piece.n_cols == source->n_cols;
+    cut_matrix(record, source, plan->takes[index], &piece);
     return piece;
 }
 
@@ -278,11 +293,33 @@ fail_nonfinite(const struct lmq_plan *plan, const struct piece *piece,
     return LMQ_ERR_NONFINITE;
 }
 
+/* The source's own integers and scales. */
 static enum lmq_status
-convert_matrix(struct pipeline *pipeline, struct piece *piece,
-               struct worker *worker, struct lmq_error *err)
+take_integers(struct lmq_plan *plan, struct piece *piece,
+              struct worker *worker, struct lmq_error *err)
 {
-    struct lmq_plan *plan = pipeline->plan;
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    const struct lmq_quant *quant = &source->quant;
+    size_t n_groups = lmq_groups_per_row(piece->n_cols, quant->group_size);
+    enum lmq_status status = lmq_checkpoint_read_integers(
+        plan->checkpoint, source, piece->row, piece->n_rows, worker->q,
+        worker->stored_scales, &worker->scratch, err);
+
+    if (status != LMQ_OK)
+        return status;
+    lmq_scales_load(quant->scales, quant->multiplier, worker->stored_scales,
+                    piece->n_rows * n_groups, worker->scales);
+    for (size_t i = 0; i < piece->n_rows; i++)
+        piece->is_illegal |= !lmq_quant_take_row(
+            quant->group_size, worker->q + i * piece->n_cols, piece->n_cols,
+            worker->scales + i * n_groups, &piece->stats);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+quantize_floats(struct lmq_plan *plan, struct piece *piece,
+                struct worker *worker, struct lmq_error *err)
+{
     enum lmq_status status = read_piece(plan, piece, worker, err);
 
     if (status != LMQ_OK)
@@ -293,8 +330,23 @@ convert_matrix(struct pipeline *pipeline, struct piece *piece,
             zero_nonfinite(worker->x, piece->n_rows * piece->n_cols);
         quantize_piece(plan, piece, worker);
     }
-    if (piece->stats.has_nonfinite)
-        return fail_nonfinite(plan, piece, err);
+    return piece->stats.has_nonfinite ? fail_nonfinite(plan, piece, err)
+                                      : LMQ_OK;
+}
+
+static enum lmq_status
+convert_matrix(struct pipeline *pipeline, struct piece *piece,
+               struct worker *worker, struct lmq_error *err)
+{
+    struct lmq_plan *plan = pipeline->plan;
+    enum lmq_status status =
+        plan->takes[piece->record]
+            ? take_integers(plan, piece, worker, err)
+            : quantize_floats(plan, piece, worker, err);
+
+    /* What is illegal is done again from floats. */
+    if (status != LMQ_OK || piece->is_illegal)
+        return status;
     return plan->records[piece->record].layout == LMQ_LAYOUT_TILES
                ? write_tiles(pipeline, piece, worker, err)
                : write_rows(pipeline, piece, worker, err);
@@ -403,22 +455,37 @@ next_piece(void *context, size_t slot)
     return true;
 }
 
-/* A record whose scales turn out to need a multiplier gets it, and is marked
- * to be done again. */
+/* Integers that turn out to be illegal in a container are not taken; scales
+ * that turn out to need a multiplier get it. Either is done again. */
 static void
 end_record(struct pipeline *pipeline, size_t index)
 {
-    struct lmq_record *record = &pipeline->plan->records[index];
-    float multiplier = lmq_choose_multiplier(record->quant.scales,
-                                             pipeline->total.max_scale);
+    struct lmq_plan *plan = pipeline->plan;
+    struct lmq_quant *quant = &plan->records[index].quant;
+    float multiplier =
+        lmq_choose_multiplier(quant->scales, pipeline->total.max_scale);
+    bool is_quantized =
+        plan->records[index].encoding == LMQ_ENCODING_Q8 &&
+        !plan->takes[index];
 
-    if (record->encoding == LMQ_ENCODING_Q8 &&
-        multiplier != record->quant.multiplier &&
-        !pipeline->is_redone[index]) {
-        record->quant.multiplier = multiplier;
-        pipeline->is_redone[index] = true;
+    pipeline->is_due[index] =
+        pipeline->is_illegal ||
+        (is_quantized && multiplier != 1 && quant->multiplier == 1);
+    if (pipeline->is_illegal) {
+        plan->takes[index] = false;
+        quant->multiplier = 1;
+        lmq_notes_add(&plan->notes,
+                      "tensor '%s' has -128, or scales that are negative, "
+                      "tiny or not finite: it is quantized again",
+                      plan->sources[index]->stored_name);
+    } else if (pipeline->is_due[index]) {
+        quant->multiplier = multiplier;
+    } else {
+        pipeline->n_zeroed += pipeline->n_tensor_zeroed;
     }
     pipeline->total = (struct lmq_quant_stats){0};
+    pipeline->n_tensor_zeroed = 0;
+    pipeline->is_illegal = false;
 }
 
 static void
@@ -448,7 +515,8 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     record->worst_err_sq = total->worst_err_sq;
     record->worst_group = total->worst_group;
     pipeline->n_done += piece->n_rows * piece->n_cols;
-    pipeline->n_zeroed += piece->n_zeroed;
+    pipeline->n_tensor_zeroed += piece->n_zeroed;
+    pipeline->is_illegal |= piece->is_illegal;
     if (piece->is_last)
         end_record(pipeline, piece->record);
     return LMQ_OK;
@@ -500,31 +568,48 @@ clear_worker(void *state)
     lmq_mem_free(worker->tile_scales);
 }
 
-/* A piece of narrow rows has a scale for each, and padding to a whole group
- * in tiles. */
-static size_t
-most_scales(const struct lmq_plan *plan)
-{
-    size_t most = 1;
-
-    for (size_t i = 0; i < plan->n_records; i++) {
-        const struct lmq_record *record = &plan->records[i];
-        if (record->encoding != LMQ_ENCODING_Q8)
-            continue;
-        struct piece piece = cut(plan, i, 0, 0);
-        size_t rows = (piece.n_rows + LMQ_TILE_ROWS - 1) / LMQ_TILE_ROWS *
-                      LMQ_TILE_ROWS;
-        size_t n = rows *
-                   lmq_groups_per_row(piece.n_cols, record->quant.group_size);
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
 /* What is needed of the buffers, besides PIECE. */
 struct room {
+    size_t n_values; /* that are taken */
     size_t n_scales, n_tile;
 };
+
+/* A piece of narrow rows has a scale for each, and padding to a whole group
+ * in tiles. */
+static void
+make_room(struct room *room, const struct lmq_plan *plan, size_t index,
+          bool is_taken)
+{
+    const struct lmq_record *record = &plan->records[index];
+    struct piece piece = {0};
+
+    cut_matrix(record, plan->sources[index], is_taken, &piece);
+    size_t rows =
+        (piece.n_rows + LMQ_TILE_ROWS - 1) / LMQ_TILE_ROWS * LMQ_TILE_ROWS;
+    size_t n = rows *
+               lmq_groups_per_row(piece.n_cols, record->quant.group_size);
+    room->n_scales = lmq_size_max(n, room->n_scales);
+    if (is_taken)
+        room->n_values = lmq_size_max(rows * piece.n_cols, room->n_values);
+}
+
+/* What is taken may turn out to be quantized. */
+static struct room
+room_for(const struct lmq_plan *plan)
+{
+    struct room room = {.n_scales = 1, .n_tile = 1};
+
+    for (size_t i = 0; i < plan->n_records; i++) {
+        if (plan->records[i].encoding != LMQ_ENCODING_Q8)
+            continue;
+        make_room(&room, plan, i, false);
+        if (plan->takes[i])
+            make_room(&room, plan, i, true);
+    }
+    if (plan->settings.layout == LMQ_LAYOUT_TILES)
+        room.n_tile = room.n_scales * plan->settings.quant.group_size;
+    return room;
+}
 
 static bool
 make_worker(void *state, const void *context)
@@ -533,7 +618,8 @@ make_worker(void *state, const void *context)
     struct worker *worker = state;
 
     worker->x = lmq_mem_aligned(PIECE, sizeof(float));
-    worker->q = lmq_mem_aligned(PIECE, 8);
+    /* Also for floats and whole numbers on their way. */
+    worker->q = lmq_mem_aligned(lmq_size_max(8 * PIECE, room->n_values), 1);
     worker->scales = lmq_mem_aligned(room->n_scales, sizeof(float));
     worker->stored_scales = lmq_mem_aligned(room->n_scales, 4);
     worker->tile_values = lmq_mem_aligned(room->n_tile, 1);
@@ -547,19 +633,17 @@ static enum lmq_status
 make_buffers(struct pipeline *pipeline, int threads, struct lmq_error *err)
 {
     const struct lmq_plan *plan = pipeline->plan;
-    struct room room = {.n_scales = most_scales(plan), .n_tile = 1};
-
-    if (plan->settings.layout == LMQ_LAYOUT_TILES)
-        room.n_tile = room.n_scales * plan->settings.quant.group_size;
-    /* x, raw bytes up to float64, kept floats or integers, scales, tiles */
-    size_t each = PIECE * (4 + 8 + 8) + room.n_scales * (4 + 4 + 4) +
-                  room.n_tile;
+    struct room room = room_for(plan);
+    /* x, raw bytes up to float64, kept floats or integers; those that are
+     * taken, and tiles that they are taken out of; scales, tiles */
+    size_t each = PIECE * (4 + 8 + 8) + room.n_values * (1 + 2) +
+                  room.n_scales * (4 + 4 + 4) + room.n_tile;
     size_t pieces = (size_t)lmq_u64_min(
         pipeline->n_total / PIECE + plan->n_records, WINDOW);
 
     pipeline->window = calloc(WINDOW, sizeof(*pipeline->window));
-    pipeline->is_redone = calloc(plan->n_records + 1, sizeof(bool));
-    if (pipeline->window == NULL || pipeline->is_redone == NULL)
+    pipeline->is_due = calloc(plan->n_records + 1, sizeof(bool));
+    if (pipeline->window == NULL || pipeline->is_due == NULL)
         return lmq_fail_nomem(err);
     return lmq_workers_open(&pipeline->workers, threads,
                             lmq_size_min(BUFFERS_MAX / each + 1, pieces),
@@ -585,16 +669,14 @@ lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *output, int threads,
     enum lmq_status status = make_buffers(&pipeline, threads, err);
     if (status == LMQ_OK)
         status = run_records(&pipeline, 0, plan->n_records, err);
-    for (size_t i = 0; i < plan->n_records && status == LMQ_OK; i++)
-        if (pipeline.is_redone[i]) {
-            uint64_t counted = pipeline.n_zeroed;
+    for (size_t i = 0; i < plan->n_records; i++)
+        while (status == LMQ_OK && pipeline.is_due[i]) {
             reset_record(&plan->records[i]);
             status = run_records(&pipeline, i, i + 1, err);
-            pipeline.n_zeroed = counted;
         }
     *n_zeroed = pipeline.n_zeroed;
     lmq_workers_close(&pipeline.workers);
     free(pipeline.window);
-    free(pipeline.is_redone);
+    free(pipeline.is_due);
     return status;
 }

@@ -1,8 +1,9 @@
 /*
  * plan.c - checkpoint and options -> records, sections, sizes.
  *
- * Matrices of floats are quantized; everything else is kept, floats as
- * float32 and whole numbers as they are.
+ * Matrices of floats are quantized, unless they are integers with such scales
+ * already; everything else is kept, floats as float32 and whole numbers as they
+ * are.
  */
 #include "config.h"
 
@@ -89,6 +90,20 @@ is_quantized(const struct lmq_tensor *tensor)
            tensor->place.role != LMQ_ROLE_POSITIONS;
 }
 
+/* Integers are read by whole rows, 16 of them at a time; of longer ones floats
+ * are, piece by piece, so that no file decides how much memory it takes. */
+#define TAKEN_COLS_MAX ((uint64_t)1 << 20)
+
+bool
+lmq_convert_takes(const struct lmq_convert_settings *settings,
+                  const struct lmq_tensor *tensor)
+{
+    return is_quantized(tensor) &&
+           tensor->quant.group_size == settings->quant.group_size &&
+           tensor->quant.scales == settings->quant.scales &&
+           tensor->n_cols <= TAKEN_COLS_MAX;
+}
+
 static enum lmq_status
 add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
            struct lmq_error *err)
@@ -103,7 +118,8 @@ add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
     record->name = strdup(tensor->name);
     if (record->name == NULL)
         return lmq_fail_nomem(err);
-    plan->n_records++;
+    plan->takes[plan->n_records++] =
+        lmq_convert_takes(&plan->settings, tensor);
     record->place = tensor->place;
     record->alias = LMQ_NO_ALIAS;
     record->n_dims = tensor->n_dims;
@@ -113,6 +129,8 @@ add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
     if (is_quantized(tensor)) {
         record->encoding = LMQ_ENCODING_Q8;
         record->quant = plan->settings.quant;
+        if (lmq_convert_takes(&plan->settings, tensor))
+            record->quant.multiplier = tensor->quant.multiplier;
         record->layout = plan->settings.layout;
     } else {
         record->encoding = LMQ_ENCODING_PLAIN;
@@ -131,7 +149,8 @@ add_records(struct lmq_plan *plan, struct lmq_error *err)
 
     plan->records = calloc(n, sizeof(*plan->records));
     plan->sources = calloc(n, sizeof(*plan->sources));
-    if (plan->records == NULL || plan->sources == NULL)
+    plan->takes = calloc(n, sizeof(*plan->takes));
+    if (plan->records == NULL || plan->sources == NULL || plan->takes == NULL)
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++)
         status = add_record(plan, &checkpoint->tensors[i], err);
@@ -398,6 +417,7 @@ lmq_plan_free(struct lmq_plan *plan)
     free(plan->owned);
     free(plan->contents);
     free((void *)plan->sources);
+    free(plan->takes);
     lmq_notes_free(&plan->notes);
     *plan = (struct lmq_plan){0};
 }

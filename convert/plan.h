@@ -27,6 +27,11 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
                            struct lmq_convert_settings *settings,
                            struct lmq_error *err);
 
+/* Whether the checkpoint holds the matrix as integers with just these groups
+ * and scales, so that they can be taken as they are. */
+bool lmq_convert_takes(const struct lmq_convert_settings *settings,
+                       const struct lmq_tensor *tensor);
+
 struct lmq_plan {
     struct lmq_checkpoint *checkpoint;
     struct lmq_notes notes; /* of this conversion */
@@ -34,6 +39,8 @@ struct lmq_plan {
     struct lmq_record *records;
     const struct lmq_tensor **sources; /* of each record; NULL for an alias
                                           that the checkpoint does not have */
+    bool *takes; /* of each record: integers and scales are the source's own;
+                    false from when it turns out that they cannot be */
     size_t n_records;
     struct lmq_content *contents; /* the metadata first */
     size_t n_contents;

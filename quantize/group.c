@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/cpu.h"
+#include "base/size.h"
 #include "quantize/group_body.h"
 
 /* The smallest largest-scale that half precision holds well: the scales of a
@@ -101,6 +102,40 @@ lmq_quant_stats_merge(struct lmq_quant_stats *stats,
     stats->max_abs = fmaxf(stats->max_abs, next->max_abs);
     stats->max_err = fmaxf(stats->max_err, next->max_err);
     stats->max_scale = fmaxf(stats->max_scale, next->max_scale);
+}
+
+/* `most` is the largest magnitude of the group's integers. */
+static bool
+is_legal(float scale, int most)
+{
+    if (signbit(scale) || most > LMQ_Q_MAX)
+        return false;
+    return scale == 0 ? most == 0
+                      : isnormal(scale) && isfinite((float)most * scale);
+}
+
+bool
+lmq_quant_take_row(unsigned group_size, const int8_t *q, size_t n,
+                   const float *scales, struct lmq_quant_stats *stats)
+{
+    bool are_legal = true;
+
+    for (size_t start = 0; start < n; start += group_size, scales++) {
+        size_t end = lmq_size_min(start + group_size, n);
+        int most = 0, sum_sq = 0; /* at most 256 times 2^14 */
+        for (size_t i = start; i < end; i++) {
+            int magnitude = q[i] < 0 ? -q[i] : q[i];
+            most = magnitude > most ? magnitude : most;
+            sum_sq += magnitude * magnitude;
+        }
+        are_legal &= is_legal(*scales, most);
+        stats->sum_sq += sum_sq * ((double)*scales * (double)*scales);
+        stats->max_abs = fmaxf(stats->max_abs, (float)most * *scales);
+        stats->max_scale = fmaxf(stats->max_scale, *scales);
+        stats->n_groups++;
+    }
+    stats->n += n;
+    return are_legal;
 }
 
 double

@@ -79,6 +79,14 @@ void lmq_quant_stats_merge(struct lmq_quant_stats *stats,
                            const struct lmq_quant_stats *next,
                            uint64_t first_element, uint64_t first_group);
 
+/*
+ * A row of integers with scales as lmq_scales_load() gives them, to be taken as
+ * it is: adds to *stats what it holds, without an error. False if lmq(5),
+ * "Quantized values", forbids it.
+ */
+bool lmq_quant_take_row(unsigned group_size, const int8_t *q, size_t n,
+                        const float *scales, struct lmq_quant_stats *stats);
+
 /* Signal to noise in dB; infinity if there is no noise. */
 double lmq_quant_snr_db(double signal_sq, double noise_sq);
 

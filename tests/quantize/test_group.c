@@ -591,6 +591,36 @@ START_TEST(group_sizes_are_powers_of_two_from_32_to_256)
 }
 END_TEST
 
+/* lmq(5), "Quantized values". */
+START_TEST(rows_are_taken_unless_a_container_forbids_them)
+{
+    static const struct {
+        int8_t q;
+        float scale;
+        bool is_legal;
+    } rows[] = {
+        {127, 1, true},        {-127, 0x1p-126f, true}, {0, 0, true},
+        {-128, 1, false},      {1, 0, false},           {0, -0.0f, false},
+        {1, -1, false},        {1, 0x1p-127f, false},   {0, INFINITY, false},
+        {0, (float)NAN, false}, {2, 0x1p127f, false},   {1, 0x1p127f, true},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct lmq_quant_stats stats = {0};
+        int8_t q[40] = {[35] = rows[i].q};
+        float scales[2] = {2, rows[i].scale};
+        ck_assert_msg(lmq_quant_take_row(32, q, 40, scales, &stats) ==
+                          rows[i].is_legal,
+                      "row %zu", i);
+    }
+    struct lmq_quant_stats stats = {0};
+    ck_assert(lmq_quant_take_row(32, (int8_t[]){3, -4}, 2, (float[]){0.5f},
+                                 &stats));
+    ck_assert(stats.sum_sq == 6.25 && stats.max_abs == 2);
+    ck_assert(stats.err_sq == 0 && stats.n == 2 && stats.n_groups == 1);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -613,6 +643,7 @@ main(void)
         avx2_gives_the_bits_of_plain_c,
         avx512_gives_the_bits_of_plain_c,
         group_sizes_are_powers_of_two_from_32_to_256,
+        rows_are_taken_unless_a_container_forbids_them,
     };
 
     return RUN_SUITE("group", tests);
