@@ -494,6 +494,20 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
              const struct lmq_progress *progress, struct lmq_report **report,
              int *is_partial, struct lmq_error *err);
 
+/*
+ * The same for several at once: the reference runs once, all others beside it.
+ * The report of several has one for each in "models", with the figures that
+ * lmq_validate() gives it alone, and how far they are from each other; that of
+ * one is lmq_validate()'s.
+ */
+LMQ_API enum lmq_status
+lmq_validate_several(struct lmq_checkpoint *reference,
+                     struct lmq_checkpoint *const *judged, size_t n_judged,
+                     const struct lmq_validate_options *options,
+                     const struct lmq_progress *progress,
+                     struct lmq_report **report, int *is_partial,
+                     struct lmq_error *err);
+
 /* A report of lmq_validate() as one self-contained HTML page; released with
  * lmq_text_free(). */
 LMQ_API enum lmq_status lmq_validate_html(const struct lmq_report *report,

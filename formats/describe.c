@@ -238,30 +238,41 @@ describe_tensor(const struct lmq_checkpoint *checkpoint,
     return json;
 }
 
-static void
-describe_sizes(const struct lmq_checkpoint *checkpoint, json_t **report)
+struct lmq_sizes
+lmq_checkpoint_sizes(const struct lmq_checkpoint *checkpoint)
 {
-    uint64_t n_parameters = 0, tensor_bytes = 0, file_bytes = 0;
-    json_t *types = json_object();
+    struct lmq_sizes sizes = {0};
 
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        const char *type = tensor_type(tensor);
+        if (tensor->alias_of != NULL)
+            continue;
+        sizes.parameters += tensor->n_elements;
+        sizes.tensor_bytes += bytes_of(tensor);
+    }
+    for (size_t i = 0; i < checkpoint->n_files; i++)
+        sizes.file_bytes += lmq_input_size(checkpoint->files[i]);
+    sizes.bits_per_weight =
+        8 * (double)sizes.tensor_bytes / (double)sizes.parameters;
+    return sizes;
+}
+
+static void
+describe_sizes(const struct lmq_checkpoint *checkpoint, json_t **report)
+{
+    const struct lmq_sizes sizes = lmq_checkpoint_sizes(checkpoint);
+    json_t *types = json_object();
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const char *type = tensor_type(&checkpoint->tensors[i]);
         json_int_t count =
             json_integer_value(json_object_get(types, type)) + 1;
         lmq_put(&types, type, json_integer(count));
-        if (tensor->alias_of != NULL)
-            continue;
-        n_parameters += tensor->n_elements;
-        tensor_bytes += bytes_of(tensor);
     }
-    for (size_t i = 0; i < checkpoint->n_files; i++)
-        file_bytes += lmq_input_size(checkpoint->files[i]);
     lmq_put(report, "files", lmq_json_size(checkpoint->n_files));
-    lmq_put(report, "bytes", lmq_json_size(file_bytes));
-    lmq_put(report, "parameters", lmq_json_size(n_parameters));
-    lmq_put(report, "bits_per_weight",
-            lmq_json_number(8 * (double)tensor_bytes / (double)n_parameters));
+    lmq_put(report, "bytes", lmq_json_size(sizes.file_bytes));
+    lmq_put(report, "parameters", lmq_json_size(sizes.parameters));
+    lmq_put(report, "bits_per_weight", lmq_json_number(sizes.bits_per_weight));
     lmq_put(report, "tensor_count", lmq_json_size(checkpoint->n_tensors));
     lmq_put(report, "tensor_types", types);
 }

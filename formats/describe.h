@@ -9,6 +9,13 @@
 
 #include "formats/checkpoint/checkpoint.h"
 
+/* What a checkpoint takes; aliases count once. */
+struct lmq_sizes {
+    uint64_t parameters, tensor_bytes, file_bytes;
+    double bits_per_weight; /* of the tensors alone */
+};
+struct lmq_sizes lmq_checkpoint_sizes(const struct lmq_checkpoint *checkpoint);
+
 json_t *lmq_describe_dims(const uint64_t *dims, uint32_t n_dims);
 /* Those of opening the checkpoint, then those of the operation (or NULL). */
 json_t *lmq_describe_notes(const struct lmq_checkpoint *checkpoint,

@@ -51,7 +51,7 @@ static const struct {
 size_t
 lmq_attribute_sides(const struct lmq_job *job)
 {
-    return AT_LAYERS + job->reference->hparams.n_layers;
+    return AT_LAYERS + job->models[0]->hparams.n_layers;
 }
 
 static json_t *
@@ -127,9 +127,9 @@ few_windows(const struct lmq_job *job, size_t *n_tokens)
  * activations, with each type of keys and values, without each kind of part,
  * without each layer. */
 enum lmq_status
-lmq_attribute(struct lmq_job *job, json_t **report, struct lmq_error *err)
+lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
 {
-    size_t n_layers = job->reference->hparams.n_layers;
+    size_t n_layers = job->models[0]->hparams.n_layers;
     size_t n_sides = lmq_attribute_sides(job), n_tokens;
     size_t n_windows = few_windows(job, &n_tokens);
     struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
@@ -143,22 +143,22 @@ lmq_attribute(struct lmq_job *job, json_t **report, struct lmq_error *err)
         goto done;
     }
     sides[0] = lmq_side_reference();
-    sides[1] = lmq_side_judged(job, "");
-    sides[AT_ACTIVATIONS] = lmq_side_judged(job, "activations");
+    sides[1] = lmq_side_judged(job, index, "");
+    sides[AT_ACTIVATIONS] = lmq_side_judged(job, index, "activations");
     sides[AT_ACTIVATIONS].activations = LMQ_ACTIVATIONS_F32;
     sides[AT_ACTIVATIONS].kv_type = LMQ_ROW_F32;
     for (size_t i = 0; i < N_KV; i++) {
-        sides[AT_KV + i] = lmq_side_judged(job, kv_types[i].name);
+        sides[AT_KV + i] = lmq_side_judged(job, index, kv_types[i].name);
         sides[AT_KV + i].kv_type = kv_types[i].type;
     }
     for (size_t i = 0; i < N_KINDS; i++) {
-        sides[AT_PARTS + i] = lmq_side_judged(job, part_kinds[i].name);
+        sides[AT_PARTS + i] = lmq_side_judged(job, index, part_kinds[i].name);
         sides[AT_PARTS + i].restored = part_kinds[i].parts;
     }
     for (size_t i = 0; i < n_layers; i++) {
         size_t at = AT_LAYERS + i;
         snprintf(names[at], sizeof(names[at]), "%zu", i);
-        sides[at] = lmq_side_judged(job, names[at]);
+        sides[at] = lmq_side_judged(job, index, names[at]);
         sides[at].restored_layer = (int32_t)i;
     }
     status = lmq_job_gather(job, sides, n_sides, n_windows, "attributing",
@@ -178,7 +178,7 @@ lmq_attribute(struct lmq_job *job, json_t **report, struct lmq_error *err)
     lmq_put(&json, "kv", describe_kv(drifts + AT_KV));
     lmq_put(&json, "parts", sorted_shares(shares + AT_PARTS, N_KINDS));
     lmq_put(&json, "layers", sorted_shares(shares + AT_LAYERS, n_layers));
-    lmq_put(report, "attribution", json);
+    lmq_put(&job->candidates[index].report, "attribution", json);
 done:
     for (size_t i = 0; drifts != NULL && i < n_sides; i++)
         lmq_drift_free(&drifts[i]);
@@ -191,7 +191,7 @@ done:
 
 /* The reference against itself: what is left is the noise of the method. */
 enum lmq_status
-lmq_measure_floor(struct lmq_job *job, json_t **report, struct lmq_error *err)
+lmq_measure_floor(struct lmq_job *job, struct lmq_error *err)
 {
     struct lmq_side sides[] = {lmq_side_reference(), lmq_side_reference()};
     struct lmq_drift drifts[2] = {0};
@@ -204,7 +204,9 @@ lmq_measure_floor(struct lmq_job *job, json_t **report, struct lmq_error *err)
         lmq_put(&json, "tokens", lmq_json_size(n_tokens));
         lmq_put(&json, "kld", lmq_json_number(mean_kld(&drifts[1])));
         lmq_put(&json, "logit_max_abs", lmq_json_number(drifts[1].max_abs));
-        lmq_put(report, "floor", json);
+        for (size_t i = 0; i < job->n_candidates; i++)
+            lmq_put(&job->candidates[i].report, "floor", json_incref(json));
+        json_decref(json);
     }
     lmq_drift_free(&drifts[1]);
     return status;

@@ -26,6 +26,7 @@ lmq_drift_free(struct lmq_drift *drift)
 {
     free(drift->kld);
     free(drift->delta);
+    free(drift->top1);
     free(drift->document);
     *drift = (struct lmq_drift){0};
 }
@@ -69,11 +70,14 @@ lmq_drift_add(struct lmq_drift *drift, const struct lmq_window *window,
                      sizeof(double)) != 0 ||
         lmq_mem_grow(&drift->delta, &drift->delta_capacity, n,
                      sizeof(double)) != 0 ||
+        lmq_mem_grow(&drift->top1, &drift->top1_capacity, n,
+                     sizeof(double)) != 0 ||
         lmq_mem_grow(&drift->document, &drift->document_capacity, n,
                      sizeof(size_t)) != 0)
         return lmq_fail_nomem(err);
     drift->kld[drift->n] = at->kld;
     drift->delta[drift->n] = at->nll - at->nll_reference;
+    drift->top1[drift->n] = at->is_top1_equal ? 1 : 0;
     drift->document[drift->n] = window->document;
     drift->n = n;
     drift->nll_reference += at->nll_reference;
@@ -83,6 +87,8 @@ lmq_drift_add(struct lmq_drift *drift, const struct lmq_window *window,
     drift->delta_p_sq += at->delta_p * at->delta_p;
     drift->top5 += at->top5;
     drift->n_top1_equal += at->is_top1_equal;
+    drift->n_lost += at->is_lost;
+    drift->n_gained += at->is_gained;
     drift->max_abs = fmax(drift->max_abs, at->max_abs);
     drift->sum_abs += at->sum_abs;
     drift->sum_sq += at->sum_sq;
@@ -151,21 +157,23 @@ next_random(uint64_t *state)
 
 /* The spread of the mean of x when documents are drawn with replacement; NAN
  * for a single document. */
-static double
-bootstrap(const struct lmq_drift *drift, const double *x)
+static enum lmq_status
+bootstrap(const struct lmq_drift *drift, const double *x, double *error,
+          struct lmq_error *err)
 {
     size_t n_documents = drift->n == 0 ? 0 : drift->document[drift->n - 1] + 1;
     double mean = 0, spread = 0;
     uint64_t state = 1;
 
+    *error = (double)NAN;
     if (n_documents < 2)
-        return (double)NAN;
+        return LMQ_OK;
     struct sums *sums = calloc(n_documents, sizeof(*sums));
     double *means = calloc(BOOTSTRAP_ROUNDS, sizeof(*means));
     if (sums == NULL || means == NULL) {
         free(sums);
         free(means);
-        return (double)NAN;
+        return lmq_fail_nomem(err);
     }
     for (size_t i = 0; i < drift->n; i++) {
         sums[drift->document[i]].x += x[i];
@@ -186,7 +194,21 @@ bootstrap(const struct lmq_drift *drift, const double *x)
         spread += (means[r] - mean) * (means[r] - mean);
     free(sums);
     free(means);
-    return sqrt(spread / (BOOTSTRAP_ROUNDS - 1));
+    *error = sqrt(spread / (BOOTSTRAP_ROUNDS - 1));
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_drift_spread(const struct lmq_drift *drift, const double *x,
+                 struct lmq_spread *spread, struct lmq_error *err)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < drift->n; i++)
+        sum += x[i];
+    spread->mean = sum / (double)drift->n;
+    spread->by_position = standard_error(x, drift->n, spread->mean);
+    return bootstrap(drift, x, &spread->by_document, err);
 }
 
 /* ---- The report ---- */
@@ -222,19 +244,20 @@ static enum lmq_status
 describe_kld(const struct lmq_drift *drift, json_t **report,
              struct lmq_error *err)
 {
-    double mean = drift->kld_sum / (double)drift->n;
-    json_t *json = json_object();
+    struct lmq_spread spread;
+    enum lmq_status status = lmq_drift_spread(drift, drift->kld, &spread, err);
 
+    if (status != LMQ_OK)
+        return status;
     double *sorted = malloc(drift->n * sizeof(*sorted));
-    if (sorted == NULL) {
-        json_decref(json);
+    if (sorted == NULL)
         return lmq_fail_nomem(err);
-    }
+    json_t *json = json_object();
     memcpy(sorted, drift->kld, drift->n * sizeof(*sorted));
     qsort(sorted, drift->n, sizeof(*sorted), compare_doubles);
-    set(&json, "mean", mean);
-    set(&json, "stderr", standard_error(drift->kld, drift->n, mean));
-    set(&json, "stderr_by_document", bootstrap(drift, drift->kld));
+    set(&json, "mean", spread.mean);
+    set(&json, "stderr", spread.by_position);
+    set(&json, "stderr_by_document", spread.by_document);
     set(&json, "median", percentile(sorted, drift->n, 0.5));
     set(&json, "p90", percentile(sorted, drift->n, 0.9));
     set(&json, "p95", percentile(sorted, drift->n, 0.95));
@@ -259,6 +282,19 @@ describe_model(const struct lmq_drift *drift, double nll_sum)
         drift->n_bytes == 0
             ? (double)NAN
             : nll_sum / 0.69314718055994530942 / (double)drift->n_bytes);
+    return json;
+}
+
+/* Answers that change: the text says which one is right. */
+static json_t *
+describe_flips(const struct lmq_drift *drift)
+{
+    double n = (double)drift->n;
+    json_t *json = json_object();
+
+    set(&json, "rate", (double)(drift->n_lost + drift->n_gained) / n);
+    set(&json, "lost", (double)drift->n_lost / n);
+    set(&json, "gained", (double)drift->n_gained / n);
     return json;
 }
 
@@ -299,19 +335,23 @@ lmq_drift_describe(const struct lmq_drift *drift, size_t vocabulary,
     double n = (double)drift->n;
     double delta = (drift->nll - drift->nll_reference) / n;
     double stderr_delta = standard_error(drift->delta, drift->n, delta);
-    double ratio = lmq_exp(delta);
+    double ratio = lmq_exp(delta), by_document;
+    enum lmq_status status =
+        bootstrap(drift, drift->delta, &by_document, err);
 
+    if (status != LMQ_OK)
+        return status;
     lmq_put(report, "reference", describe_model(drift, drift->nll_reference));
     lmq_put(report, "model", describe_model(drift, drift->nll));
     set(report, "ppl_ratio", ratio);
     set(report, "ppl_ratio_stderr", ratio * stderr_delta);
     set(report, "delta_nll", delta);
     set(report, "delta_nll_stderr", stderr_delta);
-    set(report, "delta_nll_stderr_by_document",
-        bootstrap(drift, drift->delta));
-    enum lmq_status status = describe_kld(drift, report, err);
+    set(report, "delta_nll_stderr_by_document", by_document);
+    status = describe_kld(drift, report, err);
     set(report, "top1_agreement", (double)drift->n_top1_equal / n);
     set(report, "top5_agreement", drift->top5 / n);
+    lmq_put(report, "flips", describe_flips(drift));
     set(report, "rms_delta_p", sqrt(drift->delta_p_sq / n));
     set(report, "total_variation", drift->tv / n);
     lmq_put(report, "logit_drift", describe_logits(drift, vocabulary));

@@ -25,10 +25,11 @@ struct lmq_drift {
     size_t n;
     double *kld;           /* (n): for the percentiles */
     double *delta;         /* (n): nll - nll of the reference */
+    double *top1;          /* (n): 1 where the top token is the same, or 0 */
     size_t *document;      /* (n) */
-    size_t kld_capacity, delta_capacity, document_capacity;
+    size_t kld_capacity, delta_capacity, top1_capacity, document_capacity;
     double nll_reference, nll, kld_sum, tv, delta_p_sq, top5;
-    size_t n_top1_equal;
+    size_t n_top1_equal, n_lost, n_gained;
     double max_abs, sum_abs, sum_sq, dot, norm_reference_sq, norm_sq;
     uint64_t n_bytes; /* of text that the scored tokens stand for */
     struct lmq_worst worst[LMQ_WORST]; /* the worst first */
@@ -47,6 +48,15 @@ enum lmq_status lmq_drift_add(struct lmq_drift *drift,
                               struct lmq_error *err);
 
 double lmq_drift_perplexity(double nll_sum, size_t n);
+
+/* The mean of x, (n) of them, and its standard errors: over positions, and over
+ * documents, NAN if there is but one. */
+struct lmq_spread {
+    double mean, by_position, by_document;
+};
+enum lmq_status lmq_drift_spread(const struct lmq_drift *drift,
+                                 const double *x, struct lmq_spread *spread,
+                                 struct lmq_error *err);
 
 /* The keys of the report: reference, model, ppl_ratio, kld, ... */
 enum lmq_status lmq_drift_describe(const struct lmq_drift *drift,

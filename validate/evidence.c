@@ -12,6 +12,7 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/utf8.h"
+#include "formats/describe.h"
 #include "validate/job.h"
 
 #define CONTEXT_TOKENS 12 /* shown before a bad position */
@@ -19,19 +20,19 @@
 static json_t *
 describe_side(const struct lmq_checkpoint *checkpoint)
 {
-    uint64_t bytes = 0;
+    const struct lmq_sizes sizes = lmq_checkpoint_sizes(checkpoint);
     json_t *json = json_object();
 
-    for (size_t i = 0; i < checkpoint->n_files; i++)
-        bytes += lmq_input_size(checkpoint->files[i]);
     lmq_put(&json, "path", lmq_json_text(checkpoint->path));
     lmq_put(&json, "format", json_string(checkpoint->format->name));
-    lmq_put(&json, "bytes", lmq_json_size(bytes));
+    lmq_put(&json, "bytes", lmq_json_size(sizes.file_bytes));
+    lmq_put(&json, "bits_per_weight", lmq_json_number(sizes.bits_per_weight));
     return json;
 }
 
 json_t *
-lmq_describe_protocol(const struct lmq_job *job)
+lmq_describe_protocol(const struct lmq_job *job,
+                      const struct lmq_judged *candidate)
 {
     const struct lmq_corpus *corpus = &job->corpus;
     json_t *json = json_object();
@@ -39,7 +40,7 @@ lmq_describe_protocol(const struct lmq_job *job)
 
     snprintf(crc, sizeof(crc), "%08" PRIx32, corpus->crc);
     lmq_put(&json, "reference", describe_side(job->reference_file));
-    lmq_put(&json, "model", describe_side(job->judged_file));
+    lmq_put(&json, "model", describe_side(candidate->file));
     lmq_put(&json, "stride", lmq_json_size(job->protocol.stride));
     lmq_put(&json, "score",
             json_string(job->protocol.is_second_half ? "second-half" : "all"));
@@ -50,8 +51,9 @@ lmq_describe_protocol(const struct lmq_job *job)
     lmq_put(&json, "text_crc32", json_string(crc));
     lmq_put(
         &json, "activations",
-        json_string(job->judged->is_int8
-                        ? lmq_names_of(lmq_activations_names, job->activations)
+        json_string(candidate->model->is_int8
+                        ? lmq_names_of(lmq_activations_names,
+                                       candidate->activations)
                         : "f32"));
     lmq_put(&json, "kv",
             json_string(lmq_names_of(lmq_kv_names, job->kv_type)));
@@ -66,7 +68,7 @@ lmq_describe_layers(const struct lmq_job *job,
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i <= job->reference->hparams.n_layers; i++) {
+    for (uint32_t i = 0; i <= job->models[0]->hparams.n_layers; i++) {
         const struct lmq_stream_drift *d = &layers[i];
         double norms = sqrt(d->reference_sq) * sqrt(d->model_sq);
         json_t *json = json_object();
@@ -147,9 +149,8 @@ lmq_describe_worst(const struct lmq_job *job, const struct lmq_drift *drift)
 
 /* What the file says of its tensors; these need not be read again. */
 json_t *
-lmq_describe_tensors(const struct lmq_job *job)
+lmq_describe_tensors(const struct lmq_checkpoint *checkpoint)
 {
-    const struct lmq_checkpoint *checkpoint = job->judged_file;
     json_t *list = json_array();
 
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
@@ -171,4 +172,39 @@ lmq_describe_tensors(const struct lmq_job *job)
         json_decref(said);
     }
     return list;
+}
+
+static bool
+is_quantized(const struct lmq_checkpoint *checkpoint)
+{
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].encoding != NULL ||
+            checkpoint->tensors[i].blocks != NULL)
+            return true;
+    return false;
+}
+
+json_t *
+lmq_describe_doubts(const struct lmq_job *job,
+                    const struct lmq_judged *candidate)
+{
+    const char *reference = job->reference_file->path;
+    const char *judged = candidate->file->path;
+    bool is_float = !is_quantized(candidate->file);
+    json_t *notes = json_array();
+    char text[1024];
+
+    if (is_quantized(job->reference_file) && is_float)
+        snprintf(text, sizeof(text),
+                 "the reference %.400s is quantized and the judged %.400s is "
+                 "not: the reference comes first",
+                 reference, judged);
+    else if (strcmp(reference, judged) == 0 && is_float)
+        snprintf(text, sizeof(text),
+                 "%.400s is judged against itself, in float32 both times",
+                 judged);
+    else
+        return notes;
+    lmq_append(&notes, lmq_json_text(text));
+    return notes;
 }

@@ -11,8 +11,10 @@
 /* What one lock-step gathers. */
 struct gathering {
     struct lmq_job *job;
+    size_t n_sides;
     struct lmq_drift *drifts;         /* per side; the first is unused */
-    struct lmq_stream_drift *layers;  /* (n_layers + 1), from the embedding */
+    struct lmq_stream_drift *layers;  /* (n_sides, n_layers + 1), from the
+                                         embedding; NULL: not wanted */
     const char *stage;
     size_t n_windows, n_tokens;       /* done */
 };
@@ -20,13 +22,14 @@ struct gathering {
 /* ---- Observing ---- */
 
 static void
-observe_layer(void *context, int32_t layer,
+observe_layer(void *context, size_t side, int32_t layer,
               const struct lmq_stream_drift *drift)
 {
     struct gathering *gathering = context;
+    size_t n = gathering->job->models[0]->hparams.n_layers + (size_t)1;
 
-    if (gathering->layers != NULL)
-        lmq_stream_drift_add(&gathering->layers[layer + 1], drift);
+    lmq_stream_drift_add(
+        &gathering->layers[side * n + (size_t)(layer + 1)], drift);
 }
 
 static enum lmq_status
@@ -59,14 +62,15 @@ observe_progress(void *context, double done, double total,
     const struct lmq_drift *drift = &gathering->drifts[1];
     const struct lmq_corpus *corpus = &gathering->job->corpus;
     char stage[64];
+    int n = snprintf(stage, sizeof(stage), "%s", gathering->stage);
 
     if (drift->n > 0)
-        snprintf(stage, sizeof(stage), "%s: perplexity %.4f, %.4f",
-                 gathering->stage,
-                 lmq_drift_perplexity(drift->nll_reference, drift->n),
+        n += snprintf(stage + n, sizeof(stage) - (size_t)n,
+                      ": perplexity %.4f",
+                      lmq_drift_perplexity(drift->nll_reference, drift->n));
+    if (drift->n > 0 && gathering->n_sides == 2)
+        snprintf(stage + n, sizeof(stage) - (size_t)n, ", %.4f",
                  lmq_drift_perplexity(drift->nll, drift->n));
-    else
-        snprintf(stage, sizeof(stage), "%s", gathering->stage);
     return lmq_progress_report(
         gathering->job->progress, stage,
         (uint64_t)(done / total * (double)corpus->n_tokens), corpus->n_tokens,
@@ -79,13 +83,17 @@ lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
                struct lmq_drift *drifts, struct lmq_stream_drift *layers,
                struct lmq_error *err)
 {
-    struct gathering gathering = {
-        .job = job, .drifts = drifts, .layers = layers, .stage = stage};
-    const struct lmq_observer observer = {&gathering, observe_layer,
-                                          observe_position, observe_progress};
+    struct gathering gathering = {.job = job,
+                                  .n_sides = n_sides,
+                                  .drifts = drifts,
+                                  .layers = layers,
+                                  .stage = stage};
+    const struct lmq_observer observer = {
+        &gathering, layers == NULL ? NULL : observe_layer, observe_position,
+        observe_progress};
     const struct lmq_lockstep lockstep = {
-        .reference = job->reference,
-        .judged = job->judged,
+        .models = job->models,
+        .n_models = job->n_candidates + 1,
         .sides = sides,
         .n_sides = n_sides,
         .corpus = &job->corpus,
@@ -105,17 +113,17 @@ struct lmq_side
 lmq_side_reference(void)
 {
     return (struct lmq_side){.name = "reference",
-                             .is_reference = true,
                              .activations = LMQ_ACTIVATIONS_F32,
                              .kv_type = LMQ_ROW_F32,
                              .restored_layer = -1};
 }
 
 struct lmq_side
-lmq_side_judged(const struct lmq_job *job, const char *name)
+lmq_side_judged(const struct lmq_job *job, size_t index, const char *name)
 {
     return (struct lmq_side){.name = name,
-                             .activations = job->activations,
+                             .model = index + 1,
+                             .activations = job->candidates[index].activations,
                              .kv_type = job->kv_type,
                              .restored_layer = -1};
 }

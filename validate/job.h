@@ -10,17 +10,27 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "validate/drift.h"
 
+/* One of the models that are judged, and what is found out about it. */
+struct lmq_judged {
+    struct lmq_checkpoint *file;
+    struct lmq_model *model;
+    struct lmq_tokenizer *tokenizer; /* its own, if it is another */
+    enum lmq_activations activations;
+    struct lmq_drift drift;
+    json_t *report; /* what a validation of it alone gives */
+};
+
 struct lmq_job {
     const struct lmq_validate_options *options;
     struct lmq_session_options session; /* theirs */
     const struct lmq_progress *progress;
-    struct lmq_checkpoint *reference_file, *judged_file;
-    struct lmq_model *reference, *judged;
+    struct lmq_checkpoint *reference_file;
+    struct lmq_judged *candidates;
+    size_t n_candidates;
+    struct lmq_model **models; /* the reference's, and the candidates' */
     struct lmq_tokenizer *tokenizer;
-    struct lmq_tokenizer *other; /* the judged one's, if it is another */
     struct lmq_protocol protocol;
     struct lmq_corpus corpus;
-    enum lmq_activations activations;
     enum lmq_row_type kv_type;
     size_t memory;
     double started;
@@ -40,7 +50,8 @@ void lmq_job_tear_down(struct lmq_job *job);
 
 /* ---- gather.c ---- */
 
-/* Runs the sides over the first n_windows windows. layers may be NULL. */
+/* Runs the sides over the first n_windows windows. Drifts are per side, the
+ * first unused; layers (n_sides, n_layers + 1), from the embedding, or NULL. */
 enum lmq_status lmq_job_gather(struct lmq_job *job,
                                const struct lmq_side *sides, size_t n_sides,
                                size_t n_windows, const char *stage,
@@ -50,26 +61,48 @@ enum lmq_status lmq_job_gather(struct lmq_job *job,
 
 /* The reference: all in float32, int8 weights widened. */
 struct lmq_side lmq_side_reference(void);
-struct lmq_side lmq_side_judged(const struct lmq_job *job, const char *name);
+struct lmq_side lmq_side_judged(const struct lmq_job *job, size_t index,
+                                const char *name);
 
 /* ---- attribute.c ---- */
 
 /* How many models run side by side when parts are restored. */
 size_t lmq_attribute_sides(const struct lmq_job *job);
 
-/* Add "attribution" and "floor" to the report. */
-enum lmq_status lmq_attribute(struct lmq_job *job, json_t **report,
+/* Add "attribution" to a candidate's report, "floor" to those of all. */
+enum lmq_status lmq_attribute(struct lmq_job *job, size_t index,
                               struct lmq_error *err);
-enum lmq_status lmq_measure_floor(struct lmq_job *job, json_t **report,
-                                  struct lmq_error *err);
+enum lmq_status lmq_measure_floor(struct lmq_job *job, struct lmq_error *err);
 
 /* ---- evidence.c ---- */
 
-json_t *lmq_describe_protocol(const struct lmq_job *job);
+json_t *lmq_describe_protocol(const struct lmq_job *job,
+                              const struct lmq_judged *candidate);
 json_t *lmq_describe_layers(const struct lmq_job *job,
                             const struct lmq_stream_drift *layers);
 json_t *lmq_describe_worst(const struct lmq_job *job,
                            const struct lmq_drift *drift);
-json_t *lmq_describe_tensors(const struct lmq_job *job);
+json_t *lmq_describe_tensors(const struct lmq_checkpoint *checkpoint);
+/* What may be a mistake, though it can be measured. */
+json_t *lmq_describe_doubts(const struct lmq_job *job,
+                            const struct lmq_judged *candidate);
+
+/* ---- several.c ---- */
+
+/* What only several candidates have: "differences" and "front". */
+enum lmq_status lmq_compare_candidates(const struct lmq_job *job,
+                                       json_t **differences,
+                                       struct lmq_error *err);
+json_t *lmq_describe_front(const struct lmq_job *job);
+/* The remarks on all of them. */
+json_t *lmq_collect_notes(const struct lmq_job *job);
+
+/* ---- verdict.c ---- */
+
+/* Applies the gates to the reports of all candidates, and says in each what
+ * came out. */
+enum lmq_status lmq_judge(struct lmq_job *job, struct lmq_error *err);
+/* Of several together. */
+json_t *lmq_describe_verdict(const struct lmq_job *job);
 
 #endif

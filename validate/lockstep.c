@@ -6,6 +6,7 @@
 #include "validate/lockstep.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,18 +77,25 @@ kv_bytes(const struct lmq_lockstep *in, size_t context)
 
     for (int type = 0; type < LMQ_ROW_TYPES; type++)
         if (has_kv_type(in, (enum lmq_row_type)type))
-            sum += lmq_kv_bytes(in->reference, (enum lmq_row_type)type,
+            sum += lmq_kv_bytes(in->models[0], (enum lmq_row_type)type,
                                 context);
     return sum;
 }
 
-/* What the work must do for: both models. */
+static const struct lmq_hparams *
+hparams_of(const struct lmq_lockstep *in)
+{
+    return &in->models[0]->hparams;
+}
+
+/* What the work must do for: all models. */
 static struct lmq_model
 widest_model(const struct lmq_lockstep *in)
 {
-    struct lmq_model widest = *in->judged;
+    struct lmq_model widest = *in->models[in->n_models - 1];
 
-    widest.is_int8 |= in->reference->is_int8;
+    for (size_t i = 0; i < in->n_models; i++)
+        widest.is_int8 |= in->models[i]->is_int8;
     return widest;
 }
 
@@ -103,10 +111,34 @@ largest_layer(const struct lmq_model *model)
     return (double)largest;
 }
 
+/* What stays of a model from the first layer to the last. */
+static double
+end_bytes(const struct lmq_model *model)
+{
+    bool has_copy =
+        model->embedding.is_copied && model->head.tensor != NULL;
+
+    return (double)lmq_matrix_bytes(&model->head) +
+           (has_copy ? (double)lmq_matrix_bytes(&model->embedding) : 0);
+}
+
+/* Layers come and go: one of the reference, and beside it one of another. */
+static double
+weight_bytes(const struct lmq_lockstep *in)
+{
+    double ends = end_bytes(in->models[0]), layer = 0;
+
+    for (size_t i = 1; i < in->n_models; i++) {
+        layer = fmax(layer, largest_layer(in->models[i]));
+        ends += end_bytes(in->models[i]);
+    }
+    return largest_layer(in->models[0]) + layer + ends;
+}
+
 size_t
 lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
 {
-    const struct lmq_hparams *h = &in->reference->hparams;
+    const struct lmq_hparams *h = hparams_of(in);
     struct lmq_model widest = widest_model(in);
     size_t longest = longest_window(in);
     double threads = lmq_threads(in->threads, 256);
@@ -114,10 +146,7 @@ lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
                   ((double)in->n_sides * HEAD_ROWS * 4 + threads * 16);
     double fixed =
         lmq_work_bytes(&widest, work_tokens(longest), longest, in->threads) +
-        kv_bytes(in, longest) + head +
-        largest_layer(in->reference) + largest_layer(in->judged) +
-        (double)lmq_matrix_bytes(&in->reference->head) +
-        (double)lmq_matrix_bytes(&in->judged->head);
+        kv_bytes(in, longest) + head + weight_bytes(in);
     double context = (double)longest;
     double window = context * 4 * h->dim * (double)in->n_sides;
     double room = ((double)in->memory - fixed) / window;
@@ -164,7 +193,7 @@ make_caches(struct run *run)
 
     for (int type = 0; type < LMQ_ROW_TYPES && is_complete; type++)
         if (has_kv_type(run->in, (enum lmq_row_type)type))
-            is_complete = lmq_kv_init(&run->kv[type], run->in->reference,
+            is_complete = lmq_kv_init(&run->kv[type], run->in->models[0],
                                       (enum lmq_row_type)type, run->context);
     return is_complete;
 }
@@ -173,7 +202,7 @@ static enum lmq_status
 set_up(struct run *run, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
-    const struct lmq_hparams *h = &in->reference->hparams;
+    const struct lmq_hparams *h = hparams_of(in);
     struct lmq_model widest = widest_model(in);
     size_t n_threads;
 
@@ -198,8 +227,7 @@ set_up(struct run *run, struct lmq_error *err)
                        run->scratch != NULL && run->drifts != NULL &&
                        run->rows != NULL;
     for (size_t i = 0; i < in->n_sides && is_complete; i++) {
-        run->views[i] = in->sides[i].is_reference ? *in->reference
-                                                  : *in->judged;
+        run->views[i] = *in->models[in->sides[i].model];
         run->views[i].layers = calloc(h->n_layers, sizeof(struct lmq_layer));
         run->streams[i] = lmq_mem_aligned(
             run->batch * run->context * h->dim, sizeof(float));
@@ -216,7 +244,7 @@ set_up(struct run *run, struct lmq_error *err)
 static void
 compose_ends(struct run *run, size_t side)
 {
-    const struct lmq_model *reference = run->in->reference;
+    const struct lmq_model *reference = run->in->models[0];
     unsigned restored = run->in->sides[side].restored;
     struct lmq_model *view = &run->views[side];
 
@@ -230,12 +258,11 @@ static void
 compose_layer(struct run *run, size_t side, size_t index)
 {
     const struct lmq_side *which = &run->in->sides[side];
-    const struct lmq_layer *reference = &run->in->reference->layers[index];
+    const struct lmq_layer *reference = &run->in->models[0]->layers[index];
     struct lmq_layer *layer = &run->views[side].layers[index];
     bool is_all = which->restored_layer == (int32_t)index;
 
-    *layer = which->is_reference ? *reference
-                                 : run->in->judged->layers[index];
+    *layer = run->in->models[which->model]->layers[index];
     if (is_all || (which->restored & LMQ_PARTS_ATTENTION))
         layer->attention = reference->attention;
     if (is_all || (which->restored & LMQ_PARTS_FFN))
@@ -250,8 +277,7 @@ fail_nonfinite(const struct run *run, size_t side, const char *where,
                struct lmq_error *err)
 {
     const struct lmq_side *which = &run->in->sides[side];
-    const struct lmq_model *model =
-        which->is_reference ? run->in->reference : run->in->judged;
+    const struct lmq_model *model = run->in->models[which->model];
 
     lmq_fail(err, LMQ_ERR_NONFINITE, 0,
              "computes NaN or infinity (%s), first in %s, among the tokens "
@@ -274,7 +300,7 @@ static float *
 stream_of(const struct run *run, size_t side, size_t slot)
 {
     return run->streams[side] +
-           slot * run->context * run->in->reference->hparams.dim;
+           slot * run->context * hparams_of(run->in)->dim;
 }
 
 /* The walk of one side's window begins or goes on, at its token `first`. */
@@ -282,7 +308,7 @@ static void
 point_at(struct run *run, size_t side, size_t slot, size_t first)
 {
     run->work.x = stream_of(run, side, slot) +
-                  first * run->in->reference->hparams.dim;
+                  first * hparams_of(run->in)->dim;
     run->work.activations = run->in->sides[side].activations;
 }
 
@@ -297,7 +323,7 @@ static void
 compare_rows(void *context, size_t member, size_t n_members)
 {
     const struct streams *streams = context;
-    size_t dim = streams->run->in->reference->hparams.dim;
+    size_t dim = hparams_of(streams->run->in)->dim;
 
     for (size_t t = member; t < streams->n; t += n_members)
         lmq_compare_streams(streams->a + t * dim, streams->b + t * dim, dim,
@@ -306,25 +332,37 @@ compare_rows(void *context, size_t member, size_t n_members)
 
 static void
 compare_window(struct run *run, const struct lmq_window *window, size_t slot,
-               int32_t layer)
+               size_t side, int32_t layer)
 {
     struct streams streams = {.run = run, .a = stream_of(run, 0, slot),
-                              .b = stream_of(run, 1, slot), .n = window->n};
+                              .b = stream_of(run, side, slot),
+                              .n = window->n};
     struct lmq_stream_drift total = {0};
 
     lmq_team_run(run->work.team, (size_t)run->work.n_threads, compare_rows,
                  &streams);
     for (size_t t = 0; t < window->n; t++)
         lmq_stream_drift_add(&total, &run->rows[t]);
-    run->observer->layer(run->observer->context, layer, &total);
+    run->observer->layer(run->observer->context, side, layer, &total);
 }
 
 /* Behind a layer, or before the first (-1). */
+static void
+compare_streams(struct run *run, const struct lmq_window *windows, size_t n,
+                int32_t layer)
+{
+    if (run->observer->layer == NULL)
+        return;
+    for (size_t side = 1; side < run->in->n_sides; side++)
+        for (size_t slot = 0; slot < n; slot++)
+            compare_window(run, &windows[slot], slot, side, layer);
+}
+
 static enum lmq_status
 check_streams(const struct run *run, const struct lmq_window *windows,
               size_t n, int32_t layer, struct lmq_error *err)
 {
-    size_t dim = run->in->reference->hparams.dim;
+    size_t dim = hparams_of(run->in)->dim;
     char where[64] = "the embedding";
 
     if (layer >= 0)
@@ -349,8 +387,7 @@ embed(struct run *run, const struct lmq_window *windows, size_t n,
                               run->in->corpus->tokens + windows[slot].first,
                               windows[slot].n, 0);
         }
-    for (size_t slot = 0; slot < n; slot++)
-        compare_window(run, &windows[slot], slot, -1);
+    compare_streams(run, windows, n, -1);
     return check_streams(run, windows, n, -1, err);
 }
 
@@ -367,43 +404,65 @@ walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n)
     }
 }
 
-/* Of both models, each matrix before it is first used. */
+/* Compares checksums, of each matrix before it is first used. */
 static enum lmq_status
-verify(const struct run *run, int32_t layer, struct lmq_error *err)
+verify(const struct run *run, size_t model, int32_t layer,
+       struct lmq_error *err)
 {
-    enum lmq_status status = LMQ_OK;
+    return run->in->skips_checksums
+               ? LMQ_OK
+               : lmq_model_verify(run->in->models[model], layer, err);
+}
 
-    if (run->in->skips_checksums)
-        return LMQ_OK;
-    status = lmq_model_verify(run->in->reference, layer, err);
+/* All sides of one model through a layer of it, which is there then. */
+static enum lmq_status
+walk_model(struct run *run, size_t layer, size_t model,
+           const struct lmq_window *windows, size_t n, struct lmq_error *err)
+{
+    const struct lmq_lockstep *in = run->in;
+    enum lmq_status status = verify(run, model, (int32_t)layer, err);
+
     if (status == LMQ_OK)
-        status = lmq_model_verify(run->in->judged, layer, err);
+        status = lmq_model_load_layer(in->models[model], layer, err);
+    for (size_t side = 0; side < in->n_sides && status == LMQ_OK; side++) {
+        if (in->sides[side].model != model)
+            continue;
+        compose_layer(run, side, layer);
+        for (size_t slot = 0; slot < n; slot++)
+            walk_window(run, layer, side, slot, windows[slot].n);
+    }
     return status;
 }
 
+static bool
+is_needed(const struct lmq_lockstep *in, size_t model)
+{
+    for (size_t i = 0; i < in->n_sides; i++)
+        if (in->sides[i].model == model)
+            return true;
+    return false;
+}
+
+/* The reference's layer stays to the end: others may have parts of it. */
 static enum lmq_status
 walk_layer(struct run *run, size_t layer, const struct lmq_window *windows,
            size_t n, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
-    enum lmq_status status = verify(run, (int32_t)layer, err);
+    enum lmq_status status = LMQ_OK;
 
-    if (status == LMQ_OK)
-        status = lmq_model_load_layer(in->reference, layer, err);
-    if (status == LMQ_OK)
-        status = lmq_model_load_layer(in->judged, layer, err);
-    for (size_t side = 0; side < in->n_sides && status == LMQ_OK; side++) {
-        compose_layer(run, side, layer);
-        for (size_t slot = 0; slot < n; slot++)
-            walk_window(run, layer, side, slot, windows[slot].n);
+    for (size_t i = 0; i < in->n_models && status == LMQ_OK; i++) {
+        if (!is_needed(in, i))
+            continue;
+        status = walk_model(run, layer, i, windows, n, err);
+        if (i > 0)
+            lmq_model_drop_layer(in->models[i], layer);
     }
-    for (size_t slot = 0; slot < n && status == LMQ_OK; slot++)
-        compare_window(run, &windows[slot], slot, (int32_t)layer);
-    if (status == LMQ_OK)
-        status = check_streams(run, windows, n, (int32_t)layer, err);
-    lmq_model_drop_layer(in->reference, layer);
-    lmq_model_drop_layer(in->judged, layer);
-    return status;
+    lmq_model_drop_layer(in->models[0], layer);
+    if (status != LMQ_OK)
+        return status;
+    compare_streams(run, windows, n, (int32_t)layer);
+    return check_streams(run, windows, n, (int32_t)layer, err);
 }
 
 /* Positions whose logits are there. */
@@ -420,7 +479,7 @@ compare_positions(void *context, size_t member, size_t n_members)
     const struct positions *positions = context;
     struct run *run = positions->run;
     size_t rows = positions->rows;
-    size_t vocabulary = run->in->reference->hparams.vocab_size;
+    size_t vocabulary = hparams_of(run->in)->vocab_size;
 
     for (size_t i = member; i < (run->in->n_sides - 1) * rows;
          i += n_members) {
@@ -449,7 +508,7 @@ compare_logits(struct run *run, const struct lmq_window *window, size_t slot,
         lmq_forward_head(&run->views[side], &run->work, rows, rows,
                          run->logits[side]);
         if (!lmq_is_finite(run->logits[side],
-                           rows * in->reference->hparams.vocab_size))
+                           rows * hparams_of(in)->vocab_size))
             return fail_nonfinite(run, side, "the logits", window, first, rows,
                                   err);
     }
@@ -483,13 +542,15 @@ run_batch(struct run *run, size_t first, size_t n, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
     const struct lmq_window *windows = in->corpus->windows + first;
-    double n_layers = in->reference->hparams.n_layers;
+    double n_layers = hparams_of(in)->n_layers;
     double total = (double)in->n_windows * (n_layers + 1);
-    enum lmq_status status = verify(run, -1, err);
+    enum lmq_status status = LMQ_OK;
 
+    for (size_t i = 0; i < in->n_models && status == LMQ_OK; i++)
+        status = verify(run, i, -1, err);
     if (status == LMQ_OK)
         status = embed(run, windows, n, err);
-    for (size_t l = 0; l < in->reference->hparams.n_layers; l++) {
+    for (size_t l = 0; l < hparams_of(in)->n_layers; l++) {
         if (status == LMQ_OK)
             status = walk_layer(run, l, windows, n, err);
         if (status == LMQ_OK)

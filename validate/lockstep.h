@@ -22,10 +22,10 @@ enum lmq_part_mask {
     LMQ_PARTS_HEAD = 8
 };
 
-/* One of the models: the judged one, perhaps with parts of the reference. */
+/* One of the models, perhaps with parts of the reference. */
 struct lmq_side {
     const char *name;
-    bool is_reference;
+    size_t model;           /* of lmq_lockstep.models; 0: the reference */
     enum lmq_activations activations;
     enum lmq_row_type kv_type;
     unsigned restored;      /* lmq_part_mask: taken from the reference */
@@ -35,8 +35,9 @@ struct lmq_side {
 /* What is learnt; called in a fixed order, never in parallel. */
 struct lmq_observer {
     void *context;
-    /* After `layer` (-1: the embedding): sums over one window's positions. */
-    void (*layer)(void *context, int32_t layer,
+    /* Side `side` after `layer` (-1: the embedding): sums over one window's
+     * positions. NULL: nobody asks. */
+    void (*layer)(void *context, size_t side, int32_t layer,
                   const struct lmq_stream_drift *drift);
     /* Side `side` at one scored position. */
     enum lmq_status (*position)(void *context, size_t side,
@@ -49,12 +50,15 @@ struct lmq_observer {
 };
 
 struct lmq_lockstep {
-    struct lmq_model *reference, *judged; /* opened lazily */
-    const struct lmq_side *sides;         /* the first is the reference */
+    struct lmq_model *const *models; /* opened lazily; first the reference */
+    size_t n_models;
+    const struct lmq_side *sides; /* the first is the reference; models may
+                                     have none */
     size_t n_sides;
     const struct lmq_corpus *corpus;
     size_t n_windows; /* of the corpus, from the first on */
-    size_t memory;    /* bytes that buffers and a layer of each may take */
+    size_t memory;    /* bytes that buffers may take, a layer of the reference
+                         and one of another model */
     int threads;
     bool skips_checksums; /* of containers; else compared in the first batch */
 };

@@ -116,7 +116,7 @@ find_top(const float *x, size_t n, int32_t top[TOP])
 }
 
 static void
-compare_tops(const float *a, const float *b, size_t n,
+compare_tops(const float *a, const float *b, size_t n, int32_t next,
              struct lmq_position_drift *drift)
 {
     int32_t top_a[TOP], top_b[TOP];
@@ -133,6 +133,8 @@ compare_tops(const float *a, const float *b, size_t n,
     drift->top1_reference = top_a[0];
     drift->top1 = top_b[0];
     drift->is_top1_equal = top_a[0] == top_b[0];
+    drift->is_lost = top_a[0] == next && top_b[0] != next;
+    drift->is_gained = top_a[0] != next && top_b[0] == next;
 }
 
 void
@@ -182,7 +184,7 @@ lmq_compare_logits(const float *a, const float *b, size_t n, int32_t next,
         .norm_reference_sq = sum_lanes(aa),
         .norm_sq = sum_lanes(bb),
     };
-    compare_tops(a, b, n, drift);
+    compare_tops(a, b, n, next, drift);
 }
 
 void

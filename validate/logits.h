@@ -18,6 +18,8 @@ struct lmq_position_drift {
                                   less the reference's */
     double top5;               /* shared part of the five likeliest */
     bool is_top1_equal;
+    bool is_lost, is_gained;   /* the likeliest token is the one that follows
+                                  only for the reference, only for the model */
     int32_t top1_reference, top1; /* the likeliest token of each */
     /* of the logits themselves: */
     double max_abs, sum_abs, sum_sq, dot, norm_reference_sq, norm_sq;

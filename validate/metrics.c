@@ -20,6 +20,7 @@ static const char *const metrics[] = {
     "kld.mean", "kld.stderr", "kld.stderr_by_document", "kld.median",
     "kld.p90", "kld.p95", "kld.p99", "kld.p999", "kld.max",
     "top1_agreement", "top5_agreement", "rms_delta_p", "total_variation",
+    "flips.rate", "flips.lost", "flips.gained",
     "logit_drift.max_abs", "logit_drift.rms", "logit_drift.mean_abs",
     "logit_drift.cosine",
     "layers.#.rms", "layers.#.relative_rms", "layers.#.cosine",

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -100,11 +101,11 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' goes with .has_attribution", gate);
         if (sscanf(gate, "layers.%lu.", &layer) == 1 &&
-            layer > job->reference->hparams.n_layers)
+            layer > job->models[0]->hparams.n_layers)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' names a layer that is not there: "
                             "layers.0 is the embedding, layers.%u the last",
-                            gate, job->reference->hparams.n_layers);
+                            gate, job->models[0]->hparams.n_layers);
     }
     return LMQ_OK;
 }
@@ -117,9 +118,9 @@ lmq_job_check_page(const struct lmq_job *job, struct lmq_error *err)
     enum lmq_status status = lmq_originals_add_all(
         &originals, &job->reference_file->originals, err);
 
-    if (status == LMQ_OK)
-        status = lmq_originals_add_all(&originals,
-                                       &job->judged_file->originals, err);
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
+        status = lmq_originals_add_all(
+            &originals, &job->candidates[i].file->originals, err);
     for (size_t i = 0; i < options->n_texts && status == LMQ_OK; i++)
         status = lmq_originals_add(&originals, options->texts[i], false, err);
     if (status == LMQ_OK && options->tokens != NULL)
@@ -131,13 +132,14 @@ lmq_job_check_page(const struct lmq_job *job, struct lmq_error *err)
     return status;
 }
 
-/* ---- Setting up ---- */
+/* ---- Models ---- */
 
 static enum lmq_status
-check_alike(const struct lmq_job *job, struct lmq_error *err)
+check_alike(const struct lmq_job *job, const struct lmq_judged *candidate,
+            struct lmq_error *err)
 {
-    const struct lmq_hparams *a = &job->reference->hparams;
-    const struct lmq_hparams *b = &job->judged->hparams;
+    const struct lmq_hparams *a = &job->models[0]->hparams;
+    const struct lmq_hparams *b = &candidate->model->hparams;
     const char *key = lmq_hparams_difference(a, b);
 
     if (key == NULL)
@@ -147,114 +149,182 @@ check_alike(const struct lmq_job *job, struct lmq_error *err)
              "(%u layers of %u, vocabulary %u; the reference: %u of %u, %u)",
              key, b->n_layers, b->dim, b->vocab_size, a->n_layers, a->dim,
              a->vocab_size);
-    lmq_error_in(err, job->judged_file->path);
+    lmq_error_in(err, candidate->file->path);
     return LMQ_ERR_FORMAT;
 }
 
 static enum lmq_status
-fail_tokenizers(const struct lmq_job *job, struct lmq_error *err)
+open_candidate(struct lmq_job *job, size_t index, struct lmq_error *err)
+{
+    struct lmq_judged *candidate = &job->candidates[index];
+    enum lmq_status status =
+        lmq_model_open_lazily(candidate->file, &candidate->model, err);
+
+    if (status != LMQ_OK)
+        return status;
+    job->models[index + 1] = candidate->model;
+    status = lmq_activations_parse(candidate->model, job->session.activations,
+                                   &candidate->activations, err);
+    return status == LMQ_OK ? check_alike(job, candidate, err) : status;
+}
+
+static enum lmq_status
+open_models(struct lmq_job *job, struct lmq_error *err)
+{
+    job->models = calloc(job->n_candidates + 1, sizeof(*job->models));
+    if (job->models == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        lmq_model_open_lazily(job->reference_file, &job->models[0], err);
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
+        status = open_candidate(job, i, err);
+    return status;
+}
+
+/* ---- The text ---- */
+
+static enum lmq_status
+fail_tokenizers(const struct lmq_judged *candidate, struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
              "its tokenizer differs from the reference's");
     lmq_hint(err, "the same text would be other tokens; .tokenizer FILE "
                   "gives both the same");
-    lmq_error_in(err, job->judged_file->path);
+    lmq_error_in(err, candidate->file->path);
     return LMQ_ERR_FORMAT;
 }
 
-/* The tokenizer of either side. If both have one that is not the same, they
- * have to agree about the text (make_corpus). */
+/* The reference's tokenizer, or that of the first who has one. Others that are
+ * not the same have to agree about the text (make_corpus). */
 static enum lmq_status
-open_tokenizer(struct lmq_job *job, struct lmq_error *err)
+open_tokenizers(struct lmq_job *job, struct lmq_error *err)
 {
-    bool has_first = job->reference_file->n_blobs > 0;
-    bool has_second = job->judged_file->n_blobs > 0;
-    enum lmq_status status;
+    struct lmq_checkpoint *first = job->reference_file;
 
-    if (!has_first && !has_second && job->options->tokens != NULL)
+    for (size_t i = 0; i < job->n_candidates && first->n_blobs == 0; i++)
+        first = job->candidates[i].file;
+    if (first->n_blobs == 0 && job->options->tokens != NULL)
         return LMQ_OK;
-    status = lmq_tokenizer_from_checkpoint(
-        has_first || !has_second ? job->reference_file : job->judged_file,
-        &job->tokenizer, err);
-    if (status != LMQ_OK || !has_first || !has_second ||
-        lmq_have_same_tokenizer_files(job->reference_file, job->judged_file))
-        return status;
-    return lmq_tokenizer_from_checkpoint(job->judged_file, &job->other, err);
+    if (first->n_blobs == 0)
+        first = job->reference_file;
+    enum lmq_status status =
+        lmq_tokenizer_from_checkpoint(first, &job->tokenizer, err);
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++) {
+        struct lmq_judged *candidate = &job->candidates[i];
+        if (candidate->file->n_blobs > 0 &&
+            !lmq_have_same_tokenizer_files(first, candidate->file))
+            status = lmq_tokenizer_from_checkpoint(
+                candidate->file, &candidate->tokenizer, err);
+    }
+    return status;
 }
 
 /* One vocabulary can be written down in ways that differ where no text comes,
- * and be used in ways that differ where one does; what counts is that this text is the same tokens for both. */
+ * and be used in ways that differ where one does; what counts is that this
+ * text is the same tokens for both. */
 static enum lmq_status
-compare_tokenizers(const struct lmq_job *job, const struct lmq_texts *texts,
-                   struct lmq_error *err)
+compare_tokenizers(const struct lmq_job *job,
+                   const struct lmq_judged *candidate,
+                   const struct lmq_texts *texts, struct lmq_error *err)
 {
     const struct lmq_corpus *a = &job->corpus;
     struct lmq_corpus b = {0};
-    enum lmq_status status = lmq_corpus_from_texts(job->other, texts,
-                                                   &job->protocol, &b, err);
 
+    if (candidate->tokenizer == NULL)
+        return LMQ_OK;
+    enum lmq_status status = lmq_corpus_from_texts(
+        candidate->tokenizer, texts, &job->protocol, &b, err);
     if (status == LMQ_OK &&
         (a->n_tokens != b.n_tokens || a->n_windows != b.n_windows ||
          memcmp(a->tokens, b.tokens, a->n_tokens * sizeof(*a->tokens)) != 0))
-        status = fail_tokenizers(job, err);
+        status = fail_tokenizers(candidate, err);
     lmq_corpus_free(&b);
     return status;
 }
 
 static enum lmq_status
-make_corpus(struct lmq_job *job, struct lmq_error *err)
+read_texts(struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_validate_options *o = job->options;
-    size_t vocabulary = job->reference->hparams.vocab_size;
-    int32_t bos = -1;
+    struct lmq_texts texts;
 
-    /* Without a text the ids must stand for the same in both. */
-    if (o->tokens != NULL && job->other != NULL &&
-        lmq_tokenizer_digest(job->other) !=
-            lmq_tokenizer_digest(job->tokenizer))
-        return fail_tokenizers(job, err);
-    if (o->tokens != NULL) {
-        if (job->tokenizer == NULL)
-            bos = job->reference->hparams.bos;
-        else if (lmq_tokenizer_default_flags(job->tokenizer) & LMQ_ENCODE_BOS)
-            bos = lmq_tokenizer_bos(job->tokenizer);
-        if (bos >= (int32_t)vocabulary)
-            bos = -1;
-        return lmq_corpus_from_ids(o->tokens, vocabulary, bos, &job->protocol,
-                                   &job->corpus, err);
-    }
     if (o->n_texts == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no text");
-    struct lmq_texts texts;
     enum lmq_status status =
         lmq_texts_read(o->texts, o->n_texts, &texts, err);
     if (status != LMQ_OK)
         return status;
     status = lmq_corpus_from_texts(job->tokenizer, &texts, &job->protocol,
                                    &job->corpus, err);
-    if (status == LMQ_OK && job->other != NULL)
-        status = compare_tokenizers(job, &texts, err);
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
+        status = compare_tokenizers(job, &job->candidates[i], &texts, err);
     lmq_texts_free(&texts);
     return status;
 }
 
+/* Without a text the ids must stand for the same in all. */
 static enum lmq_status
-check_memory(const struct lmq_job *job, struct lmq_error *err)
+read_ids(struct lmq_job *job, struct lmq_error *err)
 {
-    const struct lmq_lockstep lockstep = {
-        .reference = job->reference,
-        .judged = job->judged,
-        /* An attribution has the most sides. */
-        .n_sides =
-            job->options->has_attribution ? lmq_attribute_sides(job) : 2,
+    const struct lmq_hparams *h = &job->models[0]->hparams;
+    int32_t bos = -1;
+
+    for (size_t i = 0; i < job->n_candidates; i++)
+        if (job->candidates[i].tokenizer != NULL &&
+            lmq_tokenizer_digest(job->candidates[i].tokenizer) !=
+                lmq_tokenizer_digest(job->tokenizer))
+            return fail_tokenizers(&job->candidates[i], err);
+    if (job->tokenizer == NULL)
+        bos = h->bos;
+    else if (lmq_tokenizer_default_flags(job->tokenizer) & LMQ_ENCODE_BOS)
+        bos = lmq_tokenizer_bos(job->tokenizer);
+    if (bos >= (int32_t)h->vocab_size)
+        bos = -1;
+    return lmq_corpus_from_ids(job->options->tokens, h->vocab_size, bos,
+                               &job->protocol, &job->corpus, err);
+}
+
+/* ---- Memory ---- */
+
+/* Whether the first n candidates fit, side by side and as an attribution, of
+ * one at a time, has them. */
+static enum lmq_status
+check_sides(const struct lmq_job *job, size_t n, struct lmq_error *err)
+{
+    struct lmq_lockstep lockstep = {
+        .models = job->models,
+        .n_models = n + 1,
+        .n_sides = n + 1,
         .corpus = &job->corpus,
         .n_windows = job->corpus.n_windows,
         .memory = job->memory,
         .threads = job->session.threads,
     };
 
+    if (job->options->has_attribution &&
+        lmq_attribute_sides(job) > lockstep.n_sides)
+        lockstep.n_sides = lmq_attribute_sides(job);
     return lmq_lockstep_batch(&lockstep, err) == 0 ? LMQ_ERR_NOMEM : LMQ_OK;
 }
+
+static enum lmq_status
+check_memory(const struct lmq_job *job, struct lmq_error *err)
+{
+    size_t n = job->n_candidates;
+    enum lmq_status status = check_sides(job, n, err);
+
+    if (status == LMQ_OK)
+        return LMQ_OK;
+    while (n > 0 && check_sides(job, n, NULL) != LMQ_OK)
+        n--;
+    if (n > 0)
+        lmq_hint(err, "a larger .memory, a smaller .context, or not more than "
+                      "the first %zu of the %zu models at a time",
+                 n, job->n_candidates);
+    return status;
+}
+
+/* ---- All of it ---- */
 
 enum lmq_status
 lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
@@ -262,21 +332,14 @@ lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
     enum lmq_status status = parse_options(job, err);
 
     if (status == LMQ_OK)
-        status = lmq_model_open_lazily(job->reference_file, &job->reference,
-                                       err);
-    if (status == LMQ_OK)
-        status = lmq_model_open_lazily(job->judged_file, &job->judged, err);
-    if (status == LMQ_OK)
-        status = lmq_activations_parse(job->judged, job->session.activations,
-                                       &job->activations, err);
-    if (status == LMQ_OK)
-        status = check_alike(job, err);
+        status = open_models(job, err);
     if (status == LMQ_OK)
         status = check_gates(job, err);
     if (status == LMQ_OK)
-        status = open_tokenizer(job, err);
+        status = open_tokenizers(job, err);
     if (status == LMQ_OK)
-        status = make_corpus(job, err);
+        status = job->options->tokens != NULL ? read_ids(job, err)
+                                              : read_texts(job, err);
     job->memory = job->options->memory != 0 ? (size_t)job->options->memory
                                             : default_memory();
     return status == LMQ_OK ? check_memory(job, err) : status;
@@ -287,7 +350,14 @@ lmq_job_tear_down(struct lmq_job *job)
 {
     lmq_corpus_free(&job->corpus);
     lmq_tokenizer_close(job->tokenizer);
-    lmq_tokenizer_close(job->other);
-    lmq_model_close(job->judged);
-    lmq_model_close(job->reference);
+    for (size_t i = 0; i < job->n_candidates && job->candidates != NULL; i++) {
+        struct lmq_judged *candidate = &job->candidates[i];
+        lmq_tokenizer_close(candidate->tokenizer);
+        lmq_drift_free(&candidate->drift);
+        json_decref(candidate->report);
+    }
+    for (size_t i = 0; i <= job->n_candidates && job->models != NULL; i++)
+        lmq_model_close(job->models[i]);
+    free(job->models);
+    free(job->candidates);
 }

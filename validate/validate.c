@@ -1,158 +1,253 @@
 /*
- * validate.c - runs both models in lock-step, and writes the report.
+ * validate.c - runs the reference and the candidates in lock-step, and writes
+ * the report.
  */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/output.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "validate/job.h"
 
-/* ---- Remarks ---- */
-
-static bool
-is_quantized(const struct lmq_checkpoint *checkpoint)
-{
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (checkpoint->tensors[i].encoding != NULL ||
-            checkpoint->tensors[i].blocks != NULL)
-            return true;
-    return false;
-}
-
-/* What may be a mistake, though it can be measured. */
-static json_t *
-describe_doubts(const struct lmq_job *job)
-{
-    json_t *notes = json_array();
-    char text[1024];
-
-    if (is_quantized(job->reference_file) && !is_quantized(job->judged_file))
-        snprintf(text, sizeof(text),
-                 "the reference %.400s is quantized and the judged %.400s is "
-                 "not: the reference comes first",
-                 job->reference_file->path, job->judged_file->path);
-    else if (strcmp(job->reference_file->path, job->judged_file->path) == 0 &&
-             !is_quantized(job->judged_file))
-        snprintf(text, sizeof(text),
-                 "%.400s is judged against itself, in float32 both times",
-                 job->judged_file->path);
-    else
-        return notes;
-    json_array_append_new(notes, lmq_json_text(text));
-    return notes;
-}
-
-/* ---- All of it ---- */
+/* ---- The comparison ---- */
 
 static enum lmq_status
-compare(struct lmq_job *job, json_t **report, struct lmq_error *err)
+describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
+                   const struct lmq_stream_drift *layers,
+                   struct lmq_error *err)
 {
-    const struct lmq_side sides[] = {lmq_side_reference(),
-                                     lmq_side_judged(job, "model")};
-    size_t n_layers = job->reference->hparams.n_layers;
-    struct lmq_drift drifts[2] = {0};
+    const struct lmq_drift *drift = &candidate->drift;
+    double seconds = lmq_clock_seconds() - job->started;
+    json_t **report = &candidate->report;
 
-    struct lmq_stream_drift *layers = calloc(n_layers + 1, sizeof(*layers));
-    if (layers == NULL)
-        return lmq_fail_nomem(err);
+    *report = json_object();
+    lmq_put(report, "verdict", json_null()); /* known in the end */
+    lmq_put(report, "partial", json_boolean(job->is_partial));
+    lmq_put(report, "tokens", lmq_json_size(job->n_tokens));
+    lmq_put(report, "scored", lmq_json_size(drift->n));
+    lmq_put(report, "ctx", lmq_json_size(job->protocol.context));
+    enum lmq_status status = lmq_drift_describe(
+        drift, job->models[0]->hparams.vocab_size, report, err);
+    lmq_put(report, "layers", lmq_describe_layers(job, layers));
+    lmq_put(report, "tensors", lmq_describe_tensors(candidate->file));
+    lmq_put(report, "worst", lmq_describe_worst(job, drift));
+    lmq_put(report, "protocol", lmq_describe_protocol(job, candidate));
+    lmq_put(report, "notes", lmq_describe_doubts(job, candidate));
+    lmq_put(report, "seconds", lmq_json_number(seconds));
+    lmq_put(report, "tokens_per_second",
+            lmq_json_number((double)job->n_tokens / seconds));
+    return status;
+}
+
+static enum lmq_status
+run(struct lmq_job *job, struct lmq_side *sides, struct lmq_drift *drifts,
+    struct lmq_stream_drift *layers, struct lmq_error *err)
+{
+    size_t n_layers = job->models[0]->hparams.n_layers + (size_t)1;
+    size_t n = job->n_candidates;
+
+    sides[0] = lmq_side_reference();
+    for (size_t i = 0; i < n; i++)
+        sides[i + 1] = lmq_side_judged(job, i, "model");
     enum lmq_status status =
-        lmq_job_gather(job, sides, 2, job->corpus.n_windows, "validating",
+        lmq_job_gather(job, sides, n + 1, job->corpus.n_windows, "validating",
                        drifts, layers, err);
+    for (size_t i = 0; i < n; i++)
+        job->candidates[i].drift = drifts[i + 1];
     /* What was done until an interruption counts. */
     if (status == LMQ_ERR_CANCELLED && drifts[1].n > 0) {
         job->is_partial = true;
         status = LMQ_OK;
     }
-    if (status == LMQ_OK) {
-        double seconds = lmq_clock_seconds() - job->started;
-        lmq_put(report, "partial", json_boolean(job->is_partial));
-        lmq_put(report, "tokens", lmq_json_size(job->n_tokens));
-        lmq_put(report, "scored", lmq_json_size(drifts[1].n));
-        lmq_put(report, "ctx", lmq_json_size(job->protocol.context));
-        status = lmq_drift_describe(&drifts[1],
-                                    job->reference->hparams.vocab_size,
-                                    report, err);
-        lmq_put(report, "layers", lmq_describe_layers(job, layers));
-        lmq_put(report, "tensors", lmq_describe_tensors(job));
-        lmq_put(report, "worst", lmq_describe_worst(job, &drifts[1]));
-        lmq_put(report, "protocol", lmq_describe_protocol(job));
-        lmq_put(report, "notes", describe_doubts(job));
-        lmq_put(report, "seconds", lmq_json_number(seconds));
-        lmq_put(report, "tokens_per_second",
-                lmq_json_number((double)job->n_tokens / seconds));
-    }
-    lmq_drift_free(&drifts[1]);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++)
+        status = describe_candidate(job, &job->candidates[i],
+                                    layers + (i + 1) * n_layers, err);
+    return status;
+}
+
+static enum lmq_status
+compare(struct lmq_job *job, struct lmq_error *err)
+{
+    size_t n_sides = job->n_candidates + 1;
+    size_t n_layers = job->models[0]->hparams.n_layers + (size_t)1;
+    struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
+    struct lmq_drift *drifts = calloc(n_sides, sizeof(*drifts));
+    struct lmq_stream_drift *layers =
+        calloc(n_sides * n_layers, sizeof(*layers));
+    enum lmq_status status =
+        sides == NULL || drifts == NULL || layers == NULL
+            ? lmq_fail_nomem(err)
+            : run(job, sides, drifts, layers, err);
+
+    free(sides);
+    free(drifts);
     free(layers);
     return status;
 }
 
+/* ---- What is asked for besides ---- */
+
+static enum lmq_status
+explain(struct lmq_job *job, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    if (job->options->has_floor)
+        status = lmq_measure_floor(job, err);
+    if (job->options->has_attribution)
+        for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
+            status = lmq_attribute(job, i, err);
+    if (status != LMQ_ERR_CANCELLED)
+        return status;
+    /* The comparison stands, whatever was interrupted after it. */
+    job->is_partial = true;
+    for (size_t i = 0; i < job->n_candidates; i++)
+        lmq_put(&job->candidates[i].report, "partial", json_true());
+    return LMQ_OK;
+}
+
+/* ---- The report ---- */
+
+static enum lmq_status
+check_unchanged(const struct lmq_job *job, struct lmq_error *err)
+{
+    enum lmq_status status =
+        lmq_originals_unchanged(&job->reference_file->originals, err);
+
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
+        status = lmq_originals_unchanged(&job->candidates[i].file->originals,
+                                         err);
+    return status;
+}
+
+static void
+copy_key(json_t **to, const json_t *from, const char *key)
+{
+    lmq_put(to, key, json_incref(json_object_get(from, key)));
+}
+
+/* One candidate's report is the report; those of several are its parts. */
+static enum lmq_status
+assemble(const struct lmq_job *job, json_t **report, struct lmq_error *err)
+{
+    const json_t *first = job->candidates[0].report;
+    json_t *models = json_array(), *differences = NULL;
+
+    if (job->n_candidates == 1) {
+        json_decref(models);
+        *report = json_incref(job->candidates[0].report);
+        return LMQ_OK;
+    }
+    *report = json_object();
+    lmq_put(report, "verdict", lmq_describe_verdict(job));
+    copy_key(report, first, "partial");
+    copy_key(report, first, "tokens");
+    copy_key(report, first, "scored");
+    copy_key(report, first, "ctx");
+    lmq_put(report, "notes", lmq_collect_notes(job));
+    for (size_t i = 0; i < job->n_candidates; i++)
+        lmq_append(&models, json_incref(job->candidates[i].report));
+    lmq_put(report, "models", models);
+    lmq_put(report, "front", lmq_describe_front(job));
+    enum lmq_status status = lmq_compare_candidates(job, &differences, err);
+    lmq_put(report, "differences", differences);
+    copy_key(report, first, "seconds");
+    copy_key(report, first, "tokens_per_second");
+    return status;
+}
+
+/* All that was built is there? What is missing was short of memory. */
+static enum lmq_status
+check_reports(const struct lmq_job *job, struct lmq_error *err)
+{
+    for (size_t i = 0; i < job->n_candidates; i++)
+        if (job->candidates[i].report == NULL)
+            return lmq_fail_nomem(err);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+validate(struct lmq_job *job, struct lmq_report **report,
+         struct lmq_error *err)
+{
+    json_t *json = NULL;
+    enum lmq_status status = LMQ_OK;
+
+    if (job->options->page != NULL)
+        status = lmq_job_check_page(job, err);
+    if (status == LMQ_OK)
+        status = lmq_job_set_up(job, err);
+    if (status == LMQ_OK)
+        status = compare(job, err);
+    if (status == LMQ_OK && !job->is_partial)
+        status = explain(job, err);
+    if (status == LMQ_OK)
+        status = check_reports(job, err);
+    if (status == LMQ_OK)
+        status = check_unchanged(job, err);
+    if (status == LMQ_OK)
+        status = lmq_judge(job, err);
+    if (status == LMQ_OK)
+        status = check_reports(job, err);
+    if (status == LMQ_OK)
+        status = assemble(job, &json, err);
+    if (status == LMQ_OK)
+        return lmq_report_finish(json, report, err);
+    json_decref(json);
+    return status;
+}
+
 enum lmq_status
-lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
-             const struct lmq_validate_options *given,
-             const struct lmq_progress *progress, struct lmq_report **report,
-             int *is_partial, struct lmq_error *err)
+lmq_validate_several(struct lmq_checkpoint *reference,
+                     struct lmq_checkpoint *const *judged, size_t n_judged,
+                     const struct lmq_validate_options *given,
+                     const struct lmq_progress *progress,
+                     struct lmq_report **report, int *is_partial,
+                     struct lmq_error *err)
 {
     struct lmq_validate_options own;
-    const struct lmq_validate_options *options = &own;
-    struct lmq_job job = {.options = options,
-                      .progress = progress,
-                      .reference_file = reference,
-                      .judged_file = judged,
-                      .started = lmq_clock_seconds()};
-    size_t n_broken;
+    struct lmq_job job = {.options = &own,
+                          .progress = progress,
+                          .reference_file = reference,
+                          .n_candidates = n_judged,
+                          .started = lmq_clock_seconds()};
 
     if (report != NULL)
         *report = NULL;
     if (is_partial != NULL)
         *is_partial = 0;
+    if (n_judged == 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no model to judge");
     enum lmq_status status =
         LMQ_OPTIONS_TAKE(struct lmq_validate_options, &own, given, err);
     if (status == LMQ_OK)
         status = LMQ_OPTIONS_TAKE(struct lmq_session_options, &job.session,
-                                  options->session, err);
+                                  own.session, err);
     if (status != LMQ_OK)
         return status;
-    json_t *json = json_object();
-    if (options->page != NULL)
-        status = lmq_job_check_page(&job, err);
-    if (status == LMQ_OK)
-        status = lmq_job_set_up(&job, err);
-    if (status == LMQ_OK)
-        status = compare(&job, &json, err);
-    if (status == LMQ_OK && options->has_floor && !job.is_partial)
-        status = lmq_measure_floor(&job, &json, err);
-    if (status == LMQ_OK && options->has_attribution && !job.is_partial)
-        status = lmq_attribute(&job, &json, err);
-    /* The comparison stands, whatever was interrupted after it. */
-    if (status == LMQ_ERR_CANCELLED && json_object_get(json, "kld") != NULL) {
-        job.is_partial = true;
-        lmq_put(&json, "partial", json_true());
-        status = LMQ_OK;
-    }
-    if (status == LMQ_OK && json == NULL)
-        status = lmq_fail_nomem(err);
-    if (status == LMQ_OK)
-        status = lmq_originals_unchanged(&reference->originals, err);
-    if (status == LMQ_OK)
-        status = lmq_originals_unchanged(&judged->originals, err);
-    if (status == LMQ_OK)
-        status = lmq_gates_apply(lmq_report_from(json), options->gates,
-                                 job.is_partial ? 0 : options->n_gates,
-                                 &n_broken, err);
-    if (status == LMQ_OK) {
-        status = lmq_report_finish(json, report, err);
-        if (is_partial != NULL)
-            *is_partial = job.is_partial;
-    } else {
-        json_decref(json);
-    }
+    job.candidates = calloc(n_judged, sizeof(*job.candidates));
+    if (job.candidates == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n_judged; i++)
+        job.candidates[i].file = judged[i];
+    status = validate(&job, report, err);
+    if (status == LMQ_OK && is_partial != NULL)
+        *is_partial = job.is_partial;
     lmq_job_tear_down(&job);
     return status;
+}
+
+enum lmq_status
+lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
+             const struct lmq_validate_options *options,
+             const struct lmq_progress *progress, struct lmq_report **report,
+             int *is_partial, struct lmq_error *err)
+{
+    return lmq_validate_several(reference, &judged, 1, options, progress,
+                                report, is_partial, err);
 }

@@ -21,6 +21,7 @@
 struct truth {
     size_t n;
     double nll_a, nll_b, kld, kld_max, tv, delta_p_sq, max_abs, top1;
+    double lost, gained;
 };
 
 static double
@@ -70,6 +71,10 @@ add_position(struct truth *truth, const float *a, const float *b, size_t n,
     truth->tv += tv;
     truth->delta_p_sq += delta_p * delta_p;
     truth->top1 += argmax(a, n) == argmax(b, n);
+    bool is_right_a = argmax(a, n) == (size_t)next;
+    bool is_right_b = argmax(b, n) == (size_t)next;
+    truth->lost += is_right_a && !is_right_b;
+    truth->gained += is_right_b && !is_right_a;
 }
 
 /* Windows of CONTEXT tokens, each after BOS, through two sessions. */
@@ -162,6 +167,10 @@ START_TEST(figures_equal_an_independent_computation)
     assert_near(report, "rms_delta_p", sqrt(truth.delta_p_sq / n));
     assert_near(report, "top1_agreement", truth.top1 / n);
     assert_near(report, "logit_drift.max_abs", truth.max_abs);
+    assert_near(report, "flips.lost", truth.lost / n);
+    assert_near(report, "flips.gained", truth.gained / n);
+    assert_near(report, "flips.rate", (truth.lost + truth.gained) / n);
+    ck_assert_double_gt(truth.lost, 0);
     lmq_report_free(report);
 }
 END_TEST
