@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "runtime/feed.h"
+#include "runtime/product.h"
 #include "runtime/router.h"
 
 /* ---- Routing ---- */

@@ -4,7 +4,7 @@
 #ifndef LMQ_RUNTIME_FEED_H
 #define LMQ_RUNTIME_FEED_H
 
-#include "runtime/member.h"
+#include "runtime/product.h"
 
 /* hidden = act(gate) * up, or act(up), of a piece of one row: `size` numbers
  * from `column` on. It stands in lmq_ffn_hidden() then. */

@@ -28,6 +28,7 @@
 #include "runtime/heads.h"
 #include "runtime/latent.h"
 #include "runtime/norm.h"
+#include "runtime/product.h"
 
 /* ---- The residual stream ---- */
 

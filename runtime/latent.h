@@ -4,7 +4,7 @@
 #ifndef LMQ_RUNTIME_LATENT_H
 #define LMQ_RUNTIME_LATENT_H
 
-#include "runtime/member.h"
+#include "runtime/product.h"
 
 /* work->attention (n, n_heads * value_dim) from the layer's input xn (n, dim),
  * and a row more in the cache for each token. All members take part, and

@@ -1,0 +1,179 @@
+/*
+ * product.c - shares of products: who multiplies which rows.
+ */
+#include "config.h"
+
+#include "runtime/product.h"
+
+#include "base/size.h"
+
+struct lmq_operand
+lmq_operand_of(const struct lmq_member *member, const float *x, size_t n_cols)
+{
+    return (struct lmq_operand){.x = x,
+                                .n = member->n,
+                                .n_cols = n_cols,
+                                .stride = n_cols,
+                                .packed = member->work->packed};
+}
+
+/* ---- Parts of a product ---- */
+
+bool
+lmq_product_packs(const struct lmq_member *member,
+                  const struct lmq_matrix *matrix)
+{
+    return matrix->is_int8 &&
+           member->work->activations != LMQ_ACTIVATIONS_F32;
+}
+
+static struct lmq_batch
+batch_of(const struct lmq_member *member, const struct lmq_matrix *matrix,
+         const struct lmq_operand *operand)
+{
+    return (struct lmq_batch){
+        .n_tokens = operand->n,
+        .n_cols = operand->n_cols,
+        .group = matrix->tiles.group,
+        .bits = member->work->activations == LMQ_ACTIVATIONS_Q16
+                    ? LMQ_BITS_16
+                    : LMQ_BITS_8,
+        .data = operand->packed,
+    };
+}
+
+/* Weights widened, 16 rows at a time: the product without rounding the
+ * activations. Slow; for measuring where errors come from. */
+static void
+multiply_widened(const struct lmq_member *member,
+                 const struct lmq_matrix *matrix,
+                 const struct lmq_operand *operand, size_t from, size_t to,
+                 float *out, size_t out_stride)
+{
+    for (size_t tile = from; tile < to; tile++) {
+        size_t first = tile * LMQ_TILE_ROWS;
+        size_t n_rows = lmq_size_min(LMQ_TILE_ROWS, matrix->n_rows - first);
+        struct lmq_rows rows = {.data = member->own->widened,
+                                .type = LMQ_ROW_F32,
+                                .n_cols = matrix->n_cols,
+                                .stride = matrix->n_cols * sizeof(float)};
+        for (size_t i = 0; i < n_rows; i++)
+            lmq_tiles_row(&matrix->tiles, first + i,
+                          member->own->widened + i * matrix->n_cols);
+        member->kernels->rows_product(&rows, 0, n_rows, operand->x,
+                                      operand->stride, operand->n,
+                                      out + first, out_stride,
+                                      member->own->scratch);
+    }
+}
+
+static void
+multiply_rows(const struct lmq_member *member, const struct lmq_matrix *matrix,
+              const struct lmq_operand *operand, size_t from, size_t to,
+              float *out, size_t out_stride)
+{
+    member->kernels->rows_product(&matrix->rows, from, to, operand->x,
+                                  operand->stride, operand->n, out, out_stride,
+                                  member->own->scratch);
+}
+
+/* Tiles [from, to) of a matrix of int8. */
+static void
+multiply_tiles(const struct lmq_member *member,
+               const struct lmq_matrix *matrix,
+               const struct lmq_operand *operand, size_t from, size_t to,
+               float *out, size_t out_stride)
+{
+    struct lmq_batch batch = batch_of(member, matrix, operand);
+
+    if (lmq_product_packs(member, matrix))
+        member->kernels->product(&matrix->tiles, from, to, &batch, out,
+                                 out_stride);
+    else
+        multiply_widened(member, matrix, operand, from, to, out, out_stride);
+}
+
+/* ---- One product ---- */
+
+void
+lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
+             struct lmq_operand *operand, float *out)
+{
+    size_t from, to;
+
+    if (!matrix->is_int8) {
+        lmq_member_share(member, matrix->n_rows, &from, &to);
+        multiply_rows(member, matrix, operand, from, to, out, matrix->n_rows);
+        return;
+    }
+    if (lmq_product_packs(member, matrix) &&
+        operand->packed_group != matrix->tiles.group) {
+        lmq_barrier(member); /* nobody reads the old form any more */
+        lmq_operand_pack(member, matrix, operand, 0);
+        operand->packed_group = matrix->tiles.group;
+        lmq_barrier(member);
+    }
+    lmq_member_share(member, lmq_tiles_count(matrix->n_rows), &from, &to);
+    multiply_tiles(member, matrix, operand, from, to, out, matrix->n_rows);
+}
+
+/* ---- Many products ---- */
+
+void
+lmq_operand_pack(const struct lmq_member *member,
+                 const struct lmq_matrix *matrix,
+                 const struct lmq_operand *operand, size_t index)
+{
+    struct lmq_batch batch = batch_of(member, matrix, operand);
+
+    member->kernels->batch_pack(&batch, operand->x, operand->stride,
+                                (member->number + index) % member->n_members,
+                                member->n_members);
+}
+
+size_t
+lmq_product_cost(const struct lmq_matrix *matrix, size_t n)
+{
+    return lmq_tiles_count(matrix->n_rows) * lmq_weight_cost(n);
+}
+
+struct lmq_share
+lmq_share_begin(const struct lmq_member *member, size_t total)
+{
+    struct lmq_share share = {0};
+
+    lmq_member_share(member, total, &share.from, &share.to);
+    return share;
+}
+
+/* The first of n tiles, the first of which begins at the cost `begin`, that
+ * begins at `cost` or later. */
+static size_t
+tile_at(size_t cost, size_t begin, size_t tile_cost, size_t n)
+{
+    if (cost <= begin)
+        return 0;
+    return lmq_size_min(n, (cost - begin + tile_cost - 1) / tile_cost);
+}
+
+void
+lmq_share_product(const struct lmq_member *member, struct lmq_share *share,
+                  const struct lmq_matrix *matrix,
+                  const struct lmq_operand *operand, float *out,
+                  size_t out_stride)
+{
+    size_t n = lmq_tiles_count(matrix->n_rows);
+    size_t tile_cost = lmq_weight_cost(operand->n);
+    size_t from = tile_at(share->from, share->at, tile_cost, n);
+    size_t to = tile_at(share->to, share->at, tile_cost, n);
+
+    share->at += n * tile_cost;
+    if (from >= to)
+        return;
+    if (matrix->is_int8)
+        multiply_tiles(member, matrix, operand, from, to, out, out_stride);
+    else
+        multiply_rows(member, matrix, operand, from * LMQ_TILE_ROWS,
+                      lmq_size_min(to * LMQ_TILE_ROWS, matrix->n_rows), out,
+                      out_stride);
+}
