@@ -23,11 +23,11 @@
 
 #include <string.h>
 
-#include "runtime/experts.h"
-#include "runtime/feed.h"
-#include "runtime/heads.h"
-#include "runtime/latent.h"
-#include "runtime/norm.h"
+#include "runtime/layer/experts.h"
+#include "runtime/layer/feed.h"
+#include "runtime/layer/heads.h"
+#include "runtime/layer/latent.h"
+#include "runtime/layer/norm.h"
 #include "runtime/product.h"
 
 /* ---- The residual stream ---- */

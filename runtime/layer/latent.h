@@ -1,8 +1,8 @@
 /*
  * latent.h - attention by latents ("MLA").
  */
-#ifndef LMQ_RUNTIME_LATENT_H
-#define LMQ_RUNTIME_LATENT_H
+#ifndef LMQ_RUNTIME_LAYER_LATENT_H
+#define LMQ_RUNTIME_LAYER_LATENT_H
 
 #include "runtime/product.h"
 

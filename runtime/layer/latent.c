@@ -15,12 +15,12 @@
  */
 #include "config.h"
 
-#include "runtime/latent.h"
+#include "runtime/layer/latent.h"
 
 #include <string.h>
 
-#include "runtime/attention.h"
-#include "runtime/norm.h"
+#include "runtime/layer/attention.h"
+#include "runtime/layer/norm.h"
 
 /* A head's NoPE dimensions, which stand before its RoPE dimensions. */
 static size_t

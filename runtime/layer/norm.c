@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "runtime/norm.h"
+#include "runtime/layer/norm.h"
 
 void
 lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,

@@ -9,7 +9,7 @@
  */
 #include "config.h"
 
-#include "runtime/feed.h"
+#include "runtime/layer/feed.h"
 
 /* x = act(x), n numbers. */
 static void

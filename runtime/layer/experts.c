@@ -16,13 +16,13 @@
  */
 #include "config.h"
 
-#include "runtime/experts.h"
+#include "runtime/layer/experts.h"
 
 #include <string.h>
 
-#include "runtime/feed.h"
+#include "runtime/layer/feed.h"
 #include "runtime/product.h"
-#include "runtime/router.h"
+#include "runtime/layer/router.h"
 
 /* ---- Routing ---- */
 

@@ -15,7 +15,7 @@
  */
 #include "config.h"
 
-#include "runtime/attention.h"
+#include "runtime/layer/attention.h"
 
 #include <math.h>
 #include <string.h>

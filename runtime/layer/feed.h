@@ -1,8 +1,8 @@
 /*
  * feed.h - feed-forward networks.
  */
-#ifndef LMQ_RUNTIME_FEED_H
-#define LMQ_RUNTIME_FEED_H
+#ifndef LMQ_RUNTIME_LAYER_FEED_H
+#define LMQ_RUNTIME_LAYER_FEED_H
 
 #include "runtime/product.h"
 

@@ -1,8 +1,8 @@
 /*
  * attention.h - out = softmax(q k^T * scale + mask) v, head by head.
  */
-#ifndef LMQ_RUNTIME_ATTENTION_H
-#define LMQ_RUNTIME_ATTENTION_H
+#ifndef LMQ_RUNTIME_LAYER_ATTENTION_H
+#define LMQ_RUNTIME_LAYER_ATTENTION_H
 
 #include "runtime/member.h"
 

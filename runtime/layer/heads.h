@@ -1,8 +1,8 @@
 /*
  * heads.h - attention by queries, keys and values of each head.
  */
-#ifndef LMQ_RUNTIME_HEADS_H
-#define LMQ_RUNTIME_HEADS_H
+#ifndef LMQ_RUNTIME_LAYER_HEADS_H
+#define LMQ_RUNTIME_LAYER_HEADS_H
 
 #include "runtime/product.h"
 

@@ -1,8 +1,8 @@
 /*
  * norm.h - the kinds of norms.
  */
-#ifndef LMQ_RUNTIME_NORM_H
-#define LMQ_RUNTIME_NORM_H
+#ifndef LMQ_RUNTIME_LAYER_NORM_H
+#define LMQ_RUNTIME_LAYER_NORM_H
 
 #include "runtime/model.h"
 

@@ -11,10 +11,10 @@
  */
 #include "config.h"
 
-#include "runtime/heads.h"
+#include "runtime/layer/heads.h"
 
-#include "runtime/attention.h"
-#include "runtime/norm.h"
+#include "runtime/layer/attention.h"
+#include "runtime/layer/norm.h"
 
 /* ---- Heads ---- */
 

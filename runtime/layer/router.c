@@ -15,7 +15,7 @@
  */
 #include "config.h"
 
-#include "runtime/router.h"
+#include "runtime/layer/router.h"
 
 #include <string.h>
 

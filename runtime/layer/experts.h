@@ -1,8 +1,8 @@
 /*
  * experts.h - feed-forward networks of which each token uses a few.
  */
-#ifndef LMQ_RUNTIME_EXPERTS_H
-#define LMQ_RUNTIME_EXPERTS_H
+#ifndef LMQ_RUNTIME_LAYER_EXPERTS_H
+#define LMQ_RUNTIME_LAYER_EXPERTS_H
 
 #include "runtime/member.h"
 

@@ -1,8 +1,8 @@
 /*
  * router.h - which experts a token goes to.
  */
-#ifndef LMQ_RUNTIME_ROUTER_H
-#define LMQ_RUNTIME_ROUTER_H
+#ifndef LMQ_RUNTIME_LAYER_ROUTER_H
+#define LMQ_RUNTIME_LAYER_ROUTER_H
 
 #include <stddef.h>
 #include <stdint.h>
