@@ -19,6 +19,7 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "convert/tie.h"
+#include "formats/model/hparams_json.h"
 
 /* ---- Options ---- */
 

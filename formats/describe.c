@@ -13,6 +13,7 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "formats/model/hparams_json.h"
 
 /* ---- Parts ---- */
 

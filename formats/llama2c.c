@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "formats/formats.h"
+#include "formats/model/hparams_check.h"
 
 #define MAGIC 0x616b3432u /* "ak42" as a little-endian number */
 #define HEADER_V0 28

@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "base/tasks.h"
 #include "formats/describe.h"
+#include "formats/model/hparams_compare.h"
 #include "formats/packed/packed.h"
 #include "validate/diff_tokenizers.h"
 

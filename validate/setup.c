@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/size.h"
+#include "formats/model/hparams_compare.h"
 #include "runtime/session.h"
 #include "validate/diff_tokenizers.h"
 #include "validate/job.h"

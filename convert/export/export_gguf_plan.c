@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "convert/q8_rows.h"
+#include "formats/model/hparams_compare.h"
 #include "formats/model/rope_scaling.h"
 #include "quantize/blocks.h"
 

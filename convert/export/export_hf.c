@@ -16,6 +16,9 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "formats/hf/hf_config.h"
+#include "formats/model/families.h"
+#include "formats/model/hparams_compare.h"
+#include "formats/model/hparams_json.h"
 
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
 

@@ -27,6 +27,7 @@
 #include "convert/export/export_vocab.h"
 #include "convert/q8_rows.h"
 #include "formats/model/hparams_fields.h"
+#include "formats/model/hparams_json.h"
 #include "quantize/tiles.h"
 
 #define MAGIC 0x616b3432u

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "formats/checkpoint/checkpoint.h"
+#include "formats/model/hparams_check.h"
 #include "quantize/blocks.h"
 
 static int

@@ -3,7 +3,7 @@
  * written from the same tables.
  *
  * Much of a description is not in a GGUF file: its general.architecture
- * implies it. family.c has a row for each that we know.
+ * implies it. families.c has a row for each that we know.
  */
 #ifndef LMQ_FORMATS_GGUF_GGUF_KEYS_H
 #define LMQ_FORMATS_GGUF_GGUF_KEYS_H
@@ -14,23 +14,10 @@
 
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/gguf/gguf_build.h"
+#include "formats/gguf/gguf_evidence.h"
 #include "formats/gguf/gguf_meta.h"
 #include "formats/model/families.h"
 #include "formats/model/hparams.h"
-
-/* What only the tensors tell. */
-struct lmq_gguf_evidence {
-    uint32_t vocab_size;      /* rows of the embedding */
-    bool has_head;            /* one of its own */
-    bool has_qk_norm;
-    bool has_ffn_norm;
-    bool has_second_norm;     /* attn_norm_2: Falcon's */
-    bool has_query_latents;   /* attn_q_a */
-    bool has_correction;      /* exp_probs_b */
-    const double *always;     /* rope_freqs: factors of the rotary angles */
-    const double *near, *far; /* rope_factors_short, _long */
-    uint32_t n_always, n_near, n_far;
-};
 
 /* The row in which a model of ours is written; NULL if GGUF has no name for
  * it. */

@@ -6,7 +6,13 @@
 #ifndef LMQ_FORMATS_GGUF_GGUF_READER_H
 #define LMQ_FORMATS_GGUF_GGUF_READER_H
 
-#include "formats/gguf/gguf_keys.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/gguf/gguf_build.h"
+#include "formats/gguf/gguf_evidence.h"
+#include "formats/gguf/gguf_meta.h"
+#include "formats/model/family_row.h"
 
 /* A key with the name of its family; longer than any that we know. */
 #define LMQ_GGUF_MAX_NAME 128

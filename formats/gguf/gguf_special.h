@@ -4,7 +4,8 @@
 #ifndef LMQ_FORMATS_GGUF_GGUF_SPECIAL_H
 #define LMQ_FORMATS_GGUF_GGUF_SPECIAL_H
 
-#include "formats/gguf/gguf_keys.h"
+#include "formats/gguf/gguf_evidence.h"
+#include "formats/model/hparams.h"
 
 void lmq_gguf_begin_mixture(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma2(struct lmq_hparams *hparams);

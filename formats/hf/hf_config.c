@@ -4,7 +4,7 @@
  * Defaults are those that the model classes give to keys that are absent. A
  * key that changes the computation in a way that the description cannot say
  * is noted as unsupported, never ignored. What each family's keys mean is in
- * family.c; how the weights may be packed, in packed.c.
+ * families.c; how the weights may be packed, in packed.c.
  */
 #include "config.h"
 
@@ -16,7 +16,9 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "formats/hf/hf_reader.h"
+#include "formats/model/families.h"
 #include "formats/model/hparams_fields.h"
+#include "formats/model/hparams_json.h"
 
 enum lmq_status
 lmq_json_parse(const unsigned char *text, size_t size, json_t **json,

@@ -1,6 +1,6 @@
 /*
  * hf_special.c - what a family of config.json does that neither its row in
- * family.c nor a list of keys can say.
+ * families.c nor a list of keys can say.
  */
 #include "config.h"
 

@@ -14,6 +14,7 @@
 #include "formats/formats.h"
 #include "formats/lmq/lmq.h"
 #include "formats/lmq/lmq_describe.h"
+#include "formats/model/hparams_json.h"
 
 /* ---- Opening ---- */
 

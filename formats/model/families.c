@@ -1,5 +1,5 @@
 /*
- * family.c - the table of families.
+ * families.c - the table of families.
  *
  * In config.json a family is what each model class of Hugging Face's library
  * computes, in GGUF what llama.cpp does; but where a model's makers use the

@@ -13,7 +13,6 @@
 #ifndef LMQ_FORMATS_MODEL_HPARAMS_H
 #define LMQ_FORMATS_MODEL_HPARAMS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -200,32 +199,9 @@ void lmq_hparams_init(struct lmq_hparams *hparams);
  * the default means, becomes the default. */
 void lmq_hparams_settle(struct lmq_hparams *hparams);
 
-/* Every number within its cap, heads that divide, ...: what a forward pass
- * divides by or allocates with. */
-enum lmq_status lmq_hparams_check(const struct lmq_hparams *hparams,
-                                  struct lmq_error *err);
-
 /* Notes why the model cannot be run; the first reason stays. */
 void lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
     LMQ_PRINTF(2, 3);
-
-/* The first key by which two models cannot have the same tensors or do other
- * things with them; NULL if there is none. How positions are scaled, windows,
- * epsilons and other real numbers may differ: such models can be compared. */
-const char *lmq_hparams_difference(const struct lmq_hparams *a,
-                                   const struct lmq_hparams *b);
-
-/* What two models compute otherwise: an array of objects {"key", "a", "b"},
- * null where one has the usual value. What has no consequence, or can be said
- * in two ways, is no difference; nor are names and special tokens, and real
- * numbers that are one as float32. */
-json_t *lmq_hparams_compare(const struct lmq_hparams *a,
-                            const struct lmq_hparams *b);
-
-/* Whether two say the same, but for what they say of tying: all that a
- * container keeps. */
-bool lmq_hparams_are_same(const struct lmq_hparams *a,
-                          const struct lmq_hparams *b);
 
 /* With their defaults filled in; 0 rotary dimensions without RoPE. */
 uint32_t lmq_hparams_rotary_dim(const struct lmq_hparams *hparams);
@@ -255,14 +231,5 @@ lmq_layer_window(const struct lmq_hparams *hparams, size_t layer)
                ? 0
                : hparams->sliding_window;
 }
-
-/* The form in which a container and a report keep them (lmq(5), "model").
- * Keys that are seldom needed are there only where they say something else
- * than for a Llama; `requires` lists them. One listed there that is not known
- * makes a description that cannot be computed with. */
-json_t *lmq_hparams_to_json(const struct lmq_hparams *hparams);
-enum lmq_status lmq_hparams_from_json(const json_t *json,
-                                      struct lmq_hparams *hparams,
-                                      struct lmq_error *err);
 
 #endif

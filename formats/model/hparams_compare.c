@@ -6,10 +6,14 @@
  */
 #include "config.h"
 
+#include "formats/model/hparams_compare.h"
+
 #include <math.h>
+#include <string.h>
 
 #include "base/report.h"
 #include "formats/model/hparams_fields.h"
+#include "formats/model/hparams_json.h"
 #include "formats/model/rope_scaling.h"
 
 /* A float32 keeps seven digits. */
@@ -87,4 +91,41 @@ lmq_hparams_compare(const struct lmq_hparams *a, const struct lmq_hparams *b)
             lmq_append(&differences, difference);
         }
     return differences;
+}
+
+/* ---- Yes or no ---- */
+
+/* What a model can differ in and still be put side by side with another. */
+static bool
+is_free(const struct lmq_field *field)
+{
+    return field->type == LMQ_FIELD_REAL ||
+           field->type == LMQ_FIELD_FACTORS ||
+           (field->type == LMQ_FIELD_LAYERS &&
+            field->bit != LMQ_LAYER_DENSE) ||
+           field->offset == LMQ_FIELD(context) ||
+           field->offset == LMQ_FIELD(sliding_window) ||
+           field->offset == LMQ_FIELD(rope_context) ||
+           field->offset == LMQ_FIELD(rope_scaling);
+}
+
+const char *
+lmq_hparams_difference(const struct lmq_hparams *a, const struct lmq_hparams *b)
+{
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++)
+        if (!is_free(f) && !lmq_field_is_same(f, a, b, 0))
+            return f->key;
+    return NULL;
+}
+
+bool
+lmq_hparams_are_same(const struct lmq_hparams *a, const struct lmq_hparams *b)
+{
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++)
+        if (!lmq_field_is_same(f, a, b, 0))
+            return false;
+    return strcmp(a->architecture, b->architecture) == 0 &&
+           strcmp(a->unsupported, b->unsupported) == 0 && a->bos == b->bos &&
+           a->n_eos == b->n_eos &&
+           memcmp(a->eos, b->eos, a->n_eos * sizeof(a->eos[0])) == 0;
 }

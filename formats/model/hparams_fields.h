@@ -55,10 +55,6 @@ void lmq_field_set(const struct lmq_field *field, struct lmq_hparams *hparams,
 const double *lmq_field_factors(const struct lmq_field *field,
                                 const struct lmq_hparams *hparams);
 
-/* As a container has it (hparams_json.c); NULL if there is no memory. */
-json_t *lmq_field_to_json(const struct lmq_field *field,
-                          const struct lmq_hparams *hparams);
-
 /* Whether two descriptions say the same of it. Real numbers may differ by
  * `tolerance` of the larger one. */
 bool lmq_field_is_same(const struct lmq_field *field,

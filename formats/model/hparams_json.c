@@ -3,6 +3,8 @@
  */
 #include "config.h"
 
+#include "formats/model/hparams_json.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -4,9 +4,9 @@
  */
 #include "config.h"
 
-#include <string.h>
+#include "formats/torch/pickle_value.h"
 
-#include "formats/torch/pickle.h"
+#include <string.h>
 
 /* ---- Globals ---- */
 

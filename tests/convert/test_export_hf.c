@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "convert/export/export_hf.h"
 #include "formats/hf/hf_config.h"
+#include "formats/model/hparams_json.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/model/hparams_json.h"
 #include "formats/model/names.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "formats/hf/hf_config.h"
+#include "formats/model/hparams_check.h"
+#include "formats/model/hparams_json.h"
 #include "tests/build/suite.h"
 
 /* ---- Reading ---- */

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "formats/hf/hf_config.h"
+#include "formats/model/hparams_check.h"
+#include "formats/model/hparams_json.h"
 #include "tests/build/suite.h"
 
 #define LLAMA "\"architectures\":[\"LlamaForCausalLM\"]"

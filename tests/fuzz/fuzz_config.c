@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "formats/hf/hf_config.h"
+#include "formats/model/hparams_check.h"
+#include "formats/model/hparams_json.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char *const model_types[] = {

@@ -1,0 +1,162 @@
+/*
+ * family_row.h - a family of models: what is the same in all of them, and how
+ * config.json and GGUF say the rest.
+ *
+ * hf_config.c and gguf_keys.c read and write by the rows of families.c. What no row can
+ * say is in the functions of hf_special.c and gguf_special.c.
+ */
+#ifndef LMQ_FORMATS_MODEL_FAMILY_ROW_H
+#define LMQ_FORMATS_MODEL_FAMILY_ROW_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/model/hparams.h"
+
+struct lmq_hf_config;
+struct lmq_gguf_evidence;
+
+/* ---- In Hugging Face's config.json ---- */
+
+/* The field stays as it is without the key. */
+#define LMQ_HF_KEEP (-1.0)
+/* The same, and the key is read only: another one says it, too. */
+#define LMQ_HF_ALIAS (-2.0)
+
+/* A key and the field that it fills. */
+struct lmq_hf_key {
+    const char *key;   /* NULL ends a list */
+    size_t field;      /* its offset in struct lmq_hparams */
+    double absent;     /* the field's value then */
+    bool null_is_none; /* null means 0 and not what absence means */
+};
+
+struct lmq_hf_class {
+    const char *name;   /* in "architectures"; may be NULL */
+    const char *type;   /* "model_type", when that is absent */
+    const char *nested; /* the keys stand in the object under this one */
+};
+
+/* The key that says whether matrices have a bias. NULL: they never have;
+ * LMQ_HF_ALWAYS: they always have. */
+#define LMQ_HF_ALWAYS ""
+
+struct lmq_hf_biases {
+    const char *qkv, *out, *mlp;
+};
+
+#define LMQ_HF_MOST_CLASSES 3
+#define LMQ_HF_MOST_LISTS 3
+
+struct lmq_hf_form {
+    struct lmq_hf_class classes[LMQ_HF_MOST_CLASSES]; /* first: written */
+    struct lmq_source source;
+
+    const char *eps_key;        /* NULL: always `eps` */
+    double eps;
+    const char *activation_key; /* NULL: "hidden_act" */
+    const char *qk_norm_key;    /* whether there are such norms; NULL: yes */
+    bool has_tied_head;         /* if the configuration does not say */
+    bool has_layer_types;       /* "layer_types" counts; else it must agree */
+
+    /* The values of absent keys. */
+    uint32_t context;
+    uint32_t original_context; /* before scaling; 0: `context` */
+    uint32_t n_kv_heads;     /* 0: as many as heads */
+    uint32_t head_dim;       /* 0: width / heads */
+    double theta;
+    const char *theta_key;   /* an older name, which counts more */
+    double partial;          /* of a head, that turns; 0: all, always */
+    const char *partial_key; /* likewise */
+    double local_theta;      /* of layers with a window; 0: like the others */
+    const char *local_key;   /* the key for it; NULL: none */
+
+    const struct lmq_hf_key *keys[LMQ_HF_MOST_LISTS];
+    /* Before sizes are derived and rotary positions are read; windows; when
+     * all else is done. NULL where nothing is special. */
+    void (*begin)(struct lmq_hf_config *config);
+    void (*windows)(struct lmq_hf_config *config);
+    void (*finish)(struct lmq_hf_config *config);
+
+    /* Only of families that are written. */
+    enum lmq_names names;    /* 0: they are not */
+    struct lmq_hf_biases biases;
+    /* The keys of the three functions above; may be NULL. */
+    void (*write)(const struct lmq_hparams *hparams, json_t **config);
+};
+
+/* ---- In GGUF ---- */
+
+/* Which keys a family has, besides those that all have. */
+enum {
+    LMQ_GGUF_RMS = 1,      /* the epsilon of an RMS norm */
+    LMQ_GGUF_LAYER = 2,    /* that of a layer norm */
+    LMQ_GGUF_ROPE = 4,
+    LMQ_GGUF_WINDOW = 8,
+    LMQ_GGUF_CAPS = 16,
+    LMQ_GGUF_LOGIT = 32,   /* logit_scale */
+    LMQ_GGUF_SCALES = 64,  /* residual, embedding, attention */
+    LMQ_GGUF_CLIP = 128,
+    LMQ_GGUF_EXPERTS = 256,
+    LMQ_GGUF_ROUTER = 512, /* how a router chooses */
+    LMQ_GGUF_LATENT = 1024,
+    LMQ_GGUF_LOCAL = 2048, /* a rotary base for layers with a window */
+    LMQ_GGUF_PARALLEL = 4096,
+    LMQ_GGUF_EXPERT_DIM = 8192 /* experts have another width */
+};
+
+/* Which tensors have biases. */
+enum {
+    LMQ_GGUF_BIAS_NORM = 1,
+    LMQ_GGUF_BIAS_QKV = 2,
+    LMQ_GGUF_BIAS_OUT = 4,
+    LMQ_GGUF_BIAS_FFN = 8,
+    LMQ_GGUF_BIAS_HEAD = 16
+};
+
+/* Whether there is an output.weight besides the embedding. */
+enum lmq_gguf_head {
+    LMQ_GGUF_HEAD_MAY,
+    LMQ_GGUF_HEAD_MUST, /* be it the same once more */
+    LMQ_GGUF_HEAD_NEVER
+};
+
+struct lmq_gguf_form {
+    const char *name;       /* general.architecture; NULL: GGUF lacks it. Of
+                               several rows with one name the first counts */
+    unsigned keys;
+    bool has_rotary_pairs;  /* side by side; else in halves */
+    bool fuses_qkv;         /* attn_qkv is one tensor */
+    bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
+    bool lacks_qk_norm;     /* though models of the family may have one */
+    /* llama.cpp loads nothing else. */
+    enum lmq_gguf_head head;
+    unsigned may_biases, must_biases;
+    /* Before the keys: defaults other than a Llama's. May be NULL. */
+    void (*begin)(struct lmq_hparams *hparams);
+    /* After them: what the architecture implies. May be NULL. */
+    void (*finish)(struct lmq_hparams *hparams,
+                   const struct lmq_gguf_evidence *evidence);
+};
+
+/* ---- Families ---- */
+
+/* What a row leaves out is as in Llama: RMS norms before each half, one half
+ * after the other, rotary positions, SiLU. */
+struct lmq_family {
+    const char *name; /* hparams.architecture */
+    enum lmq_norm norm;
+    enum lmq_norm_place norm_place;
+    enum lmq_residual residual;
+    enum lmq_positions positions;
+    enum lmq_qk_norm qk_norm; /* if a model has one */
+    enum lmq_activation activation; /* if config.json names no other */
+    bool is_plain;    /* a feed-forward without gate */
+    uint32_t window_period; /* each so many-th layer sees everything, if the
+                               file does not say; 0: all have the window */
+    struct lmq_hf_form hf;
+    struct lmq_gguf_form gguf;
+};
+
+#endif

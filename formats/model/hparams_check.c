@@ -1,0 +1,141 @@
+/*
+ * hparams_check.c - what a forward pass takes for granted about a description:
+ * fields within their limits, and what several fields say together.
+ */
+#include "config.h"
+
+#include "formats/model/hparams_check.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "formats/model/hparams_fields.h"
+
+static enum lmq_status
+check_numbers(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++) {
+        double value = f->type == LMQ_FIELD_COUNT || f->type == LMQ_FIELD_REAL
+                           ? lmq_field_get(f, h)
+                           : 0;
+        if (f->type == LMQ_FIELD_COUNT && (value < f->least || value > f->most))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "%s is %.0f, expected %u to %u", f->key, value,
+                            f->least, f->most);
+        if (!isfinite(value) || value < 0 || value > 1e30)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "%s is %g, expected a number from 0", f->key,
+                            value);
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_heads(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    uint32_t rotary = lmq_hparams_rotary_dim(h);
+
+    if (h->n_heads % h->n_kv_heads != 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u heads cannot share %u key/value heads evenly",
+                        h->n_heads, h->n_kv_heads);
+    if (rotary % 2 != 0 || rotary > h->head_dim)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "rotary positions need an even number of dimensions, "
+                        "at most the head size %u, found %u",
+                        h->head_dim, rotary);
+    if ((uint64_t)h->n_heads * h->head_dim > LMQ_MAX_WIDTH ||
+        (uint64_t)h->n_heads * lmq_hparams_value_dim(h) > LMQ_MAX_WIDTH ||
+        (uint64_t)h->kv_lora_rank + h->head_dim > LMQ_MAX_WIDTH)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "%u heads of %u are too wide",
+                        h->n_heads, h->head_dim);
+    if (h->kv_lora_rank > 0 && rotary >= h->head_dim)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "latent attention with heads of %u, of which %u turn, "
+                        "leaves nothing still",
+                        h->head_dim, rotary);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_rope(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    if (h->rope_theta < 1 || h->rope_theta > 1e15 || h->rope_factor < 1e-6 ||
+        h->rope_factor > 1e6)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "rope_theta is %g and rope_factor %g, expected 1 to "
+                        "1e15 and 1e-6 to 1e6",
+                        h->rope_theta, h->rope_factor);
+    if (h->rope_local_theta != 0 &&
+        (h->rope_local_theta < 1 || h->rope_local_theta > 1e15))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "rope_local_theta is %g, expected 1 to 1e15",
+                        h->rope_local_theta);
+    if (h->rope_scaling == LMQ_ROPE_LLAMA3 &&
+        !(h->rope_low_factor < h->rope_high_factor))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "rope_low_factor is %g and rope_high_factor %g, "
+                        "expected the first to be less",
+                        h->rope_low_factor, h->rope_high_factor);
+    if (h->rope_scaling == LMQ_ROPE_YARN &&
+        !(h->rope_beta_slow > 0 && h->rope_beta_fast >= h->rope_beta_slow))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "rope_beta_fast is %g and rope_beta_slow %g, expected "
+                        "the second above 0 and not above the first",
+                        h->rope_beta_fast, h->rope_beta_slow);
+    bool has_factors = h->rope_scaling == LMQ_ROPE_LONGROPE ||
+                       h->rope_scaling == LMQ_ROPE_FACTORS;
+    if (!has_factors)
+        return LMQ_OK;
+    if (h->n_rope_factors != lmq_hparams_rotary_dim(h) / 2)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "there are %u rotary factors, expected %u",
+                        h->n_rope_factors, lmq_hparams_rotary_dim(h) / 2);
+    for (uint32_t i = 0; i < h->n_rope_factors; i++)
+        if (!(h->rope_short[i] >= 1e-6 && h->rope_short[i] <= 1e9) ||
+            (h->rope_scaling == LMQ_ROPE_LONGROPE &&
+             !(h->rope_long[i] >= 1e-6 && h->rope_long[i] <= 1e9)))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "rotary factor %u is %g or %g, expected 1e-6 to "
+                            "1e9",
+                            i, h->rope_short[i], h->rope_long[i]);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_experts(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    uint32_t groups = h->n_expert_groups;
+
+    if (h->n_experts == 0)
+        return LMQ_OK;
+    if (h->n_experts_used == 0 || h->n_experts_used > h->n_experts ||
+        h->expert_dim == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u of %u experts of %u dimensions make no model",
+                        h->n_experts_used, h->n_experts, h->expert_dim);
+    if (groups > 0 &&
+        (h->n_experts % groups != 0 || h->n_expert_groups_used == 0 ||
+         h->n_expert_groups_used > groups ||
+         (uint64_t)h->n_expert_groups_used * (h->n_experts / groups) <
+             h->n_experts_used))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u of %u groups do not give %u of %u experts",
+                        h->n_expert_groups_used, groups, h->n_experts_used,
+                        h->n_experts);
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    enum lmq_status status = check_numbers(hparams, err);
+
+    if (status == LMQ_OK)
+        status = check_heads(hparams, err);
+    if (status == LMQ_OK)
+        status = check_rope(hparams, err);
+    if (status == LMQ_OK)
+        status = check_experts(hparams, err);
+    return status;
+}
