@@ -8,7 +8,7 @@
  * to `unsupported`: such a model can be converted and inspected, not run.
  *
  * The description of a plain Llama is what lmq_hparams_init() sets, but for
- * the sizes. lmq(5), "Metadata", says what each key means.
+ * the sizes. lmq-model(5) says what each key means.
  */
 #ifndef LMQ_FORMATS_MODEL_HPARAMS_H
 #define LMQ_FORMATS_MODEL_HPARAMS_H

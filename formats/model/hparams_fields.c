@@ -91,7 +91,7 @@ const struct lmq_field lmq_fields[] = {
     KIND_AS("expert_group_worth", expert_group_score, LMQ_SELDOM,
             "worth of expert groups", "best", "best_two"),
     LAYERS("full_layers", LMQ_LAYER_FULL),
-    LAYERS("still_layers", LMQ_LAYER_NOPE), /* NoPE; the key of lmq(5) */
+    LAYERS("still_layers", LMQ_LAYER_NOPE), /* NoPE; lmq-model(5) */
     LAYERS("dense_layers", LMQ_LAYER_DENSE),
     FACTORS(rope_short),
     FACTORS(rope_long),

@@ -1,5 +1,5 @@
 /*
- * hparams_json.c - descriptions as JSON: the object "model" of lmq(5).
+ * hparams_json.c - descriptions as JSON: lmq-model(5).
  */
 #include "config.h"
 

@@ -11,7 +11,7 @@
 /* Experts of a layer, or heads. */
 #define LMQ_MAX_ITEMS 65536
 
-/* The values stand in .lmq files (lmq(5), "Roles"): append only. */
+/* The values stand in .lmq files (lmq(5), "Roles and names"): append only. */
 enum lmq_role {
     LMQ_ROLE_OTHER = 0,
     LMQ_ROLE_EMBEDDING = 1,
