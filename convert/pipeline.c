@@ -8,6 +8,7 @@
 
 #include "convert/pipeline.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -37,8 +38,8 @@ struct piece {
     bool is_last; /* of its tensor */
     bool is_illegal; /* integers that cannot be taken as they are */
     /* The result: */
-    uint32_t values_crc, scales_crc;
-    uint64_t values_size, scales_size;
+    uint64_t sizes[LMQ_N_EXTENTS];
+    uint32_t crcs[LMQ_N_EXTENTS];
     struct lmq_quant_stats stats;
     uint64_t n_zeroed;
 };
@@ -181,84 +182,65 @@ quantize_piece(const struct lmq_plan *plan, struct piece *piece,
                      worker->stored_scales);
 }
 
+/* A part of what a piece became, `at` bytes into that part of the tensor. */
 static enum lmq_status
-write_rows(struct pipeline *pipeline, struct piece *piece,
-           struct worker *worker, struct lmq_error *err)
+write_part(struct pipeline *pipeline, struct piece *piece, size_t part,
+           const void *bytes, uint64_t at, uint64_t size,
+           struct lmq_error *err)
 {
     const struct lmq_record *record = &pipeline->plan->records[piece->record];
-    const struct lmq_tensor *source = pipeline->plan->sources[piece->record];
-    unsigned group = record->quant.group_size;
-    size_t size = lmq_scale_size(record->quant.scales);
-    uint64_t values_at = piece->row * source->n_cols + piece->column;
-    uint64_t scales_at =
-        (piece->row * lmq_groups_per_row((size_t)source->n_cols, group) +
-         piece->column / group) *
-        size;
 
-    piece->values_size = piece->n_rows * piece->n_cols;
-    piece->scales_size =
-        piece->n_rows * lmq_groups_per_row(piece->n_cols, group) * size;
-    piece->values_crc =
-        lmq_crc32(0, worker->q, (size_t)piece->values_size);
-    piece->scales_crc =
-        lmq_crc32(0, worker->stored_scales, (size_t)piece->scales_size);
-    enum lmq_status status = lmq_output_write(
-        pipeline->output, record->extents[LMQ_VALUES].offset + values_at,
-        worker->q, (size_t)piece->values_size, err);
-    if (status == LMQ_OK)
-        status = lmq_output_write(
-            pipeline->output, record->extents[LMQ_SCALES].offset + scales_at,
-            worker->stored_scales, (size_t)piece->scales_size, err);
-    return status;
+    piece->sizes[part] = size;
+    piece->crcs[part] = lmq_crc32(0, bytes, (size_t)size);
+    return lmq_output_write(pipeline->output,
+                            record->extents[part].offset + at, bytes,
+                            (size_t)size, err);
+}
+
+struct sizes {
+    uint64_t values, scales;
+};
+
+/* Of a part of the tensor, for all of which the plan has room. */
+static struct sizes
+sizes_of(const struct lmq_record *record, uint64_t n_rows, uint64_t n_cols)
+{
+    struct sizes sizes;
+    bool fits = lmq_layout_sizes(record->layout, n_rows, n_cols,
+                                 record->quant.group_size,
+                                 record->quant.scales, &sizes.values,
+                                 &sizes.scales);
+
+    assert(fits);
+    (void)fits;
+    return sizes;
 }
 
 static enum lmq_status
-write_tiles(struct pipeline *pipeline, struct piece *piece,
-            struct worker *worker, struct lmq_error *err)
+write_matrix(struct pipeline *pipeline, struct piece *piece,
+             const struct worker *worker, struct lmq_error *err)
 {
     const struct lmq_record *record = &pipeline->plan->records[piece->record];
     const struct lmq_tensor *source = pipeline->plan->sources[piece->record];
-    const struct lmq_quant *quant = &record->quant;
-    size_t n_groups = lmq_groups_per_row(piece->n_cols, quant->group_size);
-    size_t row_scales = n_groups * lmq_scale_size(quant->scales);
-    size_t values = lmq_tile_values_size(piece->n_cols, quant->group_size);
-    size_t scales = lmq_tile_scales_size(piece->n_cols, quant->group_size,
-                                         quant->scales);
-    uint64_t full_values =
-        lmq_tile_values_size((size_t)source->n_cols, quant->group_size);
-    uint64_t full_scales = lmq_tile_scales_size(
-        (size_t)source->n_cols, quant->group_size, quant->scales);
-    uint64_t tile = piece->row / LMQ_TILE_ROWS;
-    uint64_t group = piece->column / quant->group_size;
-    uint64_t values_at = tile * full_values +
-                         group * LMQ_TILE_ROWS * quant->group_size;
-    uint64_t scales_at =
-        tile * full_scales +
-        group * LMQ_TILE_ROWS * lmq_scale_size(quant->scales);
-    size_t n_tiles = 0;
+    struct sizes before = sizes_of(record, piece->row, source->n_cols);
+    struct sizes beside = sizes_of(record, 1, piece->column);
+    struct sizes own = sizes_of(record, piece->n_rows, piece->n_cols);
+    const void *values = worker->q, *scales = worker->stored_scales;
 
-    for (size_t row = 0; row < piece->n_rows; row += LMQ_TILE_ROWS) {
-        lmq_tile_pack(worker->q + row * piece->n_cols, piece->n_cols,
-                      worker->stored_scales + row * row_scales,
-                      lmq_size_min(LMQ_TILE_ROWS, piece->n_rows - row),
-                      piece->n_cols, quant->group_size, quant->scales,
-                      worker->tile_values + n_tiles * values,
-                      worker->tile_scales + n_tiles * scales);
-        n_tiles++;
+    if (record->layout == LMQ_LAYOUT_TILES) {
+        lmq_tiles_pack(worker->q, piece->n_cols, worker->stored_scales,
+                       piece->n_rows, piece->n_cols, record->quant.group_size,
+                       record->quant.scales, worker->tile_values,
+                       worker->tile_scales);
+        values = worker->tile_values;
+        scales = worker->tile_scales;
     }
-    piece->values_size = n_tiles * values;
-    piece->scales_size = n_tiles * scales;
-    piece->values_crc =
-        lmq_crc32(0, worker->tile_values, (size_t)piece->values_size);
-    piece->scales_crc =
-        lmq_crc32(0, worker->tile_scales, (size_t)piece->scales_size);
-    enum lmq_status status = lmq_output_write(
-        pipeline->output, record->extents[LMQ_VALUES].offset + values_at,
-        worker->tile_values, (size_t)piece->values_size, err);
+    enum lmq_status status =
+        write_part(pipeline, piece, LMQ_VALUES, values,
+                   before.values + beside.values, own.values, err);
     if (status == LMQ_OK)
-        status = lmq_output_write(
-            pipeline->output, record->extents[LMQ_SCALES].offset + scales_at,
-            worker->tile_scales, (size_t)piece->scales_size, err);
+        status = write_part(pipeline, piece, LMQ_SCALES, scales,
+                            before.scales + beside.scales, own.scales, err);
     return status;
 }
 
@@ -347,9 +329,7 @@ convert_matrix(struct pipeline *pipeline, struct piece *piece,
     /* What is illegal is done again from floats. */
     if (status != LMQ_OK || piece->is_illegal)
         return status;
-    return plan->records[piece->record].layout == LMQ_LAYOUT_TILES
-               ? write_tiles(pipeline, piece, worker, err)
-               : write_rows(pipeline, piece, worker, err);
+    return write_matrix(pipeline, piece, worker, err);
 }
 
 /* Floats that are kept: a census, and out as float32. */
@@ -358,7 +338,6 @@ copy_floats(struct pipeline *pipeline, struct piece *piece,
             struct worker *worker, struct lmq_error *err)
 {
     struct lmq_plan *plan = pipeline->plan;
-    const struct lmq_record *record = &plan->records[piece->record];
     unsigned char *bytes = (unsigned char *)worker->q;
     enum lmq_status status = read_piece(plan, piece, worker, err);
 
@@ -379,33 +358,24 @@ copy_floats(struct pipeline *pipeline, struct piece *piece,
         lmq_store_f32le(bytes + 4 * i, worker->x[i]);
     }
     stats->n = piece->n_cols;
-    piece->values_size = 4 * piece->n_cols;
-    piece->values_crc = lmq_crc32(0, bytes, (size_t)piece->values_size);
-    return lmq_output_write(pipeline->output,
-                            record->extents[LMQ_VALUES].offset +
-                                4 * piece->column,
-                            bytes, (size_t)piece->values_size, err);
+    return write_part(pipeline, piece, LMQ_VALUES, bytes, 4 * piece->column,
+                      4 * piece->n_cols, err);
 }
 
 static enum lmq_status
 copy_integers(struct pipeline *pipeline, struct piece *piece,
               struct worker *worker, struct lmq_error *err)
 {
-    struct lmq_plan *plan = pipeline->plan;
-    const struct lmq_record *record = &plan->records[piece->record];
-    size_t size = lmq_dtype_size(record->dtype);
+    const struct lmq_plan *plan = pipeline->plan;
+    size_t size = lmq_dtype_size(plan->records[piece->record].dtype);
     enum lmq_status status = lmq_checkpoint_read_raw(
         plan->checkpoint, plan->sources[piece->record], piece->column,
         piece->n_cols, worker->q, err);
 
     if (status != LMQ_OK)
         return status;
-    piece->values_size = size * piece->n_cols;
-    piece->values_crc = lmq_crc32(0, worker->q, (size_t)piece->values_size);
-    return lmq_output_write(pipeline->output,
-                            record->extents[LMQ_VALUES].offset +
-                                size * piece->column,
-                            worker->q, (size_t)piece->values_size, err);
+    return write_part(pipeline, piece, LMQ_VALUES, worker->q,
+                      size * piece->column, size * piece->n_cols, err);
 }
 
 static enum lmq_status
@@ -488,12 +458,6 @@ end_record(struct pipeline *pipeline, size_t index)
     pipeline->is_illegal = false;
 }
 
-static void
-merge_crc(struct lmq_extent *extent, uint32_t crc, size_t size)
-{
-    extent->crc = (uint32_t)crc32_combine(extent->crc, crc, (off_t)size);
-}
-
 static enum lmq_status
 merge_piece(void *context, size_t slot, struct lmq_error *err)
 {
@@ -503,10 +467,9 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     struct lmq_quant_stats *total = &pipeline->total;
 
     (void)err;
-    merge_crc(&record->extents[LMQ_VALUES], piece->values_crc,
-              piece->values_size);
-    merge_crc(&record->extents[LMQ_SCALES], piece->scales_crc,
-              piece->scales_size);
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
+        record->extents[i].crc = (uint32_t)crc32_combine(
+            record->extents[i].crc, piece->crcs[i], (off_t)piece->sizes[i]);
     lmq_quant_stats_merge(total, &piece->stats, 0, 0);
     record->max_abs = total->max_abs;
     record->max_err = total->max_err;
@@ -584,8 +547,7 @@ make_room(struct room *room, const struct lmq_plan *plan, size_t index,
     struct piece piece = {0};
 
     cut_matrix(record, plan->sources[index], is_taken, &piece);
-    size_t rows =
-        (piece.n_rows + LMQ_TILE_ROWS - 1) / LMQ_TILE_ROWS * LMQ_TILE_ROWS;
+    size_t rows = lmq_tiles_count(piece.n_rows) * LMQ_TILE_ROWS;
     size_t n = rows *
                lmq_groups_per_row(piece.n_cols, record->quant.group_size);
     room->n_scales = lmq_size_max(n, room->n_scales);

@@ -11,19 +11,11 @@
 #include "base/size.h"
 #include "quantize/dtype.h"
 
-#define STEP 4 /* columns that lie side by side */
-
 const struct lmq_name lmq_layout_names[] = {
     {"rows", LMQ_LAYOUT_ROWS},
     {"tiles", LMQ_LAYOUT_TILES},
     {NULL, 0},
 };
-
-size_t
-lmq_scale_size(enum lmq_scales scales)
-{
-    return scales == LMQ_SCALES_F16 ? 2 : 4;
-}
 
 bool
 lmq_layout_sizes(enum lmq_layout layout, uint64_t n_rows, uint64_t n_cols,
@@ -69,44 +61,53 @@ lmq_scales_load(enum lmq_scales type, float multiplier,
 size_t
 lmq_tile_values_size(size_t n_cols, size_t group)
 {
-    return LMQ_TILE_ROWS * lmq_groups_per_row(n_cols, group) * group;
+    return lmq_groups_per_row(n_cols, group) * lmq_tile_group_bytes(group);
 }
 
 size_t
 lmq_tile_scales_size(size_t n_cols, size_t group, enum lmq_scales type)
 {
-    return LMQ_TILE_ROWS * lmq_groups_per_row(n_cols, group) *
-           lmq_scale_size(type);
+    return lmq_groups_per_row(n_cols, group) * lmq_tile_scale_bytes(type);
+}
+
+/* One row into its tile. */
+static void
+pack_row(const int8_t *q, size_t n_cols, unsigned char *to)
+{
+    size_t column = 0;
+
+    for (; column + LMQ_TILE_COLUMNS <= n_cols; column += LMQ_TILE_COLUMNS) {
+        uint32_t four;
+        memcpy(&four, q + column, sizeof(four));
+        four ^= 0x80808080u; /* q + 128 in each byte */
+        memcpy(to, &four, sizeof(four));
+        to += LMQ_TILE_ROWS * LMQ_TILE_COLUMNS;
+    }
+    for (size_t i = 0; column + i < n_cols; i++)
+        to[i] = (unsigned char)(q[column + i] + 128);
 }
 
 void
-lmq_tile_pack(const int8_t *q, size_t stride, const void *scales,
-              size_t n_rows, size_t n_cols, size_t group,
-              enum lmq_scales type, unsigned char *tile_values,
-              unsigned char *tile_scales)
+lmq_tiles_pack(const int8_t *q, size_t stride, const void *scales,
+               size_t n_rows, size_t n_cols, size_t group,
+               enum lmq_scales type, unsigned char *tile_values,
+               unsigned char *tile_scales)
 {
     size_t n_groups = lmq_groups_per_row(n_cols, group);
-    size_t size = lmq_scale_size(type);
-    const unsigned char *from_scales = scales;
+    size_t n_tiles = lmq_tiles_count(n_rows), size = lmq_scale_size(type);
+    size_t values_size = lmq_tile_values_size(n_cols, group);
+    size_t scales_size = lmq_tile_scales_size(n_cols, group, type);
+    const unsigned char *from = scales;
 
-    memset(tile_values, 128, lmq_tile_values_size(n_cols, group));
-    memset(tile_scales, 0, lmq_tile_scales_size(n_cols, group, type));
-    for (size_t row = 0; row < n_rows; row++) {
-        const int8_t *from = q + row * stride;
-        unsigned char *to = tile_values + row * STEP;
-        size_t column = 0;
-        for (; column + STEP <= n_cols; column += STEP) {
-            uint32_t four;
-            memcpy(&four, from + column, STEP);
-            four ^= 0x80808080u; /* q + 128 in each byte */
-            memcpy(to, &four, STEP);
-            to += LMQ_TILE_ROWS * STEP;
-        }
-        for (size_t i = 0; column + i < n_cols; i++)
-            to[i] = (unsigned char)(from[column + i] + 128);
-        for (size_t g = 0; g < n_groups; g++)
-            memcpy(tile_scales + (g * LMQ_TILE_ROWS + row) * size,
-                   from_scales + (row * n_groups + g) * size, size);
+    memset(tile_values, 128, n_tiles * values_size);
+    memset(tile_scales, 0, n_tiles * scales_size);
+    for (size_t i = 0; i < n_rows; i++) {
+        size_t tile = i / LMQ_TILE_ROWS, row = i % LMQ_TILE_ROWS;
+        unsigned char *to = tile_scales + tile * scales_size + row * size;
+        pack_row(q + i * stride, n_cols,
+                 tile_values + tile * values_size + lmq_tile_index(row, 0));
+        for (size_t g = 0; g < n_groups; g++, from += size)
+            memcpy(to + g * lmq_tile_scale_bytes(type), from, size);
     }
 }
 
@@ -121,11 +122,9 @@ lmq_tile_unpack(const unsigned char *tile_values,
     unsigned char *to_scales = scales;
 
     for (size_t row = 0; row < n_rows; row++) {
-        for (size_t column = 0; column < n_cols; column++) {
-            size_t at = column / STEP * (LMQ_TILE_ROWS * STEP) + row * STEP +
-                        column % STEP;
-            q[row * stride + column] = (int8_t)(tile_values[at] - 128);
-        }
+        for (size_t column = 0; column < n_cols; column++)
+            q[row * stride + column] =
+                (int8_t)(tile_values[lmq_tile_index(row, column)] - 128);
         for (size_t g = 0; g < n_groups; g++)
             memcpy(to_scales + (row * n_groups + g) * size,
                    tile_scales + (g * LMQ_TILE_ROWS + row) * size, size);

@@ -1,5 +1,6 @@
 /*
- * tiles.h - the two arrangements of a quantized matrix in a container.
+ * tiles.h - the two arrangements of a quantized matrix in a container: the
+ * one place that knows them, but for the kernels' inner loops.
  *
  * Rows: int8 row after row, then the scales row after row. Tiles: 16 rows
  * side by side, in the order in which the kernels read them, so that a mapped
@@ -19,7 +20,9 @@
 
 #include "quantize/group.h"
 
+/* Rows of a tile, and columns of a row that lie side by side in it. */
 #define LMQ_TILE_ROWS 16
+#define LMQ_TILE_COLUMNS 4
 
 /* The values stand in .lmq files (lmq(5), "Layouts"): append only. */
 enum lmq_layout { LMQ_LAYOUT_ROWS = 0, LMQ_LAYOUT_TILES = 1, LMQ_LAYOUT_COUNT };
@@ -31,8 +34,11 @@ bool lmq_layout_sizes(enum lmq_layout layout, uint64_t n_rows, uint64_t n_cols,
                       unsigned group, enum lmq_scales scales,
                       uint64_t *values_size, uint64_t *scales_size);
 
-/* 2 or 4. */
-size_t lmq_scale_size(enum lmq_scales scales);
+static inline size_t
+lmq_scale_size(enum lmq_scales scales)
+{
+    return scales == LMQ_SCALES_F16 ? 2 : 4;
+}
 
 /* Scales as stored: divided by the multiplier, little-endian. */
 void lmq_scales_store(enum lmq_scales type, float multiplier,
@@ -40,19 +46,51 @@ void lmq_scales_store(enum lmq_scales type, float multiplier,
 void lmq_scales_load(enum lmq_scales type, float multiplier,
                      const unsigned char *bytes, size_t n, float *scales);
 
-/* Bytes of one tile of 16 rows. */
+/* ---- Tiles ---- */
+
+/* Of a matrix; the last one may have fewer rows. */
+static inline size_t
+lmq_tiles_count(size_t n_rows)
+{
+    return n_rows / LMQ_TILE_ROWS + (n_rows % LMQ_TILE_ROWS != 0);
+}
+
+/* Bytes of one column group of a tile: its values, its scales. */
+static inline size_t
+lmq_tile_group_bytes(size_t group)
+{
+    return LMQ_TILE_ROWS * group;
+}
+
+static inline size_t
+lmq_tile_scale_bytes(enum lmq_scales type)
+{
+    return LMQ_TILE_ROWS * lmq_scale_size(type);
+}
+
+/* Bytes of one tile. */
 size_t lmq_tile_values_size(size_t n_cols, size_t group);
 size_t lmq_tile_scales_size(size_t n_cols, size_t group,
                             enum lmq_scales type);
 
+/* Where a value stands among those of its tile. */
+static inline size_t
+lmq_tile_index(size_t row, size_t column)
+{
+    return (column / LMQ_TILE_COLUMNS * LMQ_TILE_ROWS + row) *
+               LMQ_TILE_COLUMNS +
+           column % LMQ_TILE_COLUMNS;
+}
+
 /*
- * Packs 1..16 rows of n_cols int8, `stride` bytes apart, and their stored
- * scales, [n_rows][n_groups], into one tile; and back.
+ * Packs rows of n_cols int8, `stride` bytes apart, and their stored scales,
+ * [n_rows][n_groups], into as many tiles as they fill; and 1..16 rows of one
+ * tile back.
  */
-void lmq_tile_pack(const int8_t *q, size_t stride, const void *scales,
-                   size_t n_rows, size_t n_cols, size_t group,
-                   enum lmq_scales type, unsigned char *tile_values,
-                   unsigned char *tile_scales);
+void lmq_tiles_pack(const int8_t *q, size_t stride, const void *scales,
+                    size_t n_rows, size_t n_cols, size_t group,
+                    enum lmq_scales type, unsigned char *tile_values,
+                    unsigned char *tile_scales);
 void lmq_tile_unpack(const unsigned char *tile_values,
                      const unsigned char *tile_scales, size_t n_rows,
                      size_t n_cols, size_t group, enum lmq_scales type,

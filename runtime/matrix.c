@@ -100,8 +100,8 @@ fill_tiles(struct lmq_model *model, struct lmq_matrix *matrix,
         *fits = is_sound(strip->q, n * n_cols, strip->scales, n * n_groups);
         if (!*fits)
             return LMQ_OK;
-        lmq_tile_pack(strip->q, n_cols, strip->stored, n, n_cols,
-                      quant->group_size, quant->scales, q, s);
+        lmq_tiles_pack(strip->q, n_cols, strip->stored, n, n_cols,
+                       quant->group_size, quant->scales, q, s);
         q += lmq_tile_values_size(n_cols, quant->group_size);
         s += lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
     }

@@ -37,14 +37,9 @@
 
 /*
  * A matrix of n_rows x n_cols numbers q in [-127, 127], in groups of `group`
- * (32, 64, 128 or 256) consecutive columns of one row. Rows come in tiles of
- * 16; rows after the last and columns after the last are zeros.
- *
- *   q:     [row tile][column group][group / 4][16 rows][4 columns], as q + 128
- *   scale: [row tile][column group][16 rows], IEEE half or float
- *
- * so a tile is one stream of cache lines, each with one step of 4 columns
- * for 16 rows. The weight is q * scale * multiplier; the multiplier is a
+ * consecutive columns of one row, arranged as tiles (quantize/tiles.h): a tile
+ * is one stream of cache lines, each with one step of 4 columns for 16 rows.
+ * The scales are IEEE halves or floats. The weight is q * scale * multiplier; the multiplier is a
  * power of two, which keeps the scales of tiny tensors normal halves.
  */
 struct lmq_tiles {
@@ -56,12 +51,6 @@ struct lmq_tiles {
     size_t n_cols;
     size_t group;
 };
-
-/* The whole matrix: n_tiles * n_groups * (these many bytes). */
-size_t lmq_tiles_count(size_t n_rows);             /* row tiles */
-size_t lmq_tiles_groups(size_t n_cols, size_t group);
-size_t lmq_tile_group_bytes(size_t group);         /* of q */
-size_t lmq_tile_scale_bytes(enum lmq_scales type);
 
 /* One row as floats: (q * scale) * multiplier. For embeddings. */
 void lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out);

@@ -49,7 +49,7 @@ LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
 {
-    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
+    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
     const int is_half = tiles->scale_type == LMQ_SCALES_F16;
     const unsigned char *w = tile_weights(tiles, row_tile);
     const unsigned char *scale = tile_scales(tiles, row_tile);

@@ -25,7 +25,6 @@
  * of the integer products, and few enough for 16 registers. */
 #define TILE_VECTORS 6
 #define HEAD_BYTES 64
-#define MAX_GROUP 256
 
 /* Tokens in a full tile. */
 static size_t
@@ -48,7 +47,7 @@ group_bytes(const struct lmq_batch *batch, size_t n_t)
 static const unsigned char *
 batch_tile(const struct lmq_batch *batch, size_t token)
 {
-    size_t n_groups = lmq_tiles_groups(batch->n_cols, batch->group);
+    size_t n_groups = lmq_groups_per_row(batch->n_cols, batch->group);
 
     return batch->data +
            token * n_groups * group_bytes(batch, tile_tokens(batch)) /
@@ -62,7 +61,7 @@ batch_tile(const struct lmq_batch *batch, size_t token)
 /* Columns 0, 2, 1, 3: the weights are split into even and odd columns, and so
  * one load of 32 bits has the two numbers that meet either. */
 static void
-pack_numbers(const int16_t q[][MAX_GROUP], size_t n_t, size_t group,
+pack_numbers(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
              int is16, unsigned char *head, unsigned char *p)
 {
     (void)is16;
@@ -110,12 +109,12 @@ pack_vector(const int8_t *part, size_t group, size_t v, size_t n_vectors,
 }
 
 static void
-pack_numbers(const int16_t q[][MAX_GROUP], size_t n_t, size_t group,
+pack_numbers(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
              int is16, unsigned char *head, unsigned char *p)
 {
     const size_t n_vectors = is16 ? 2 * n_t : n_t;
     int32_t start[8] = {0};
-    int8_t low[MAX_GROUP], high[MAX_GROUP];
+    int8_t low[LMQ_GROUP_MAX], high[LMQ_GROUP_MAX];
 
     for (size_t t = 0; t < n_t; t++) {
         split(q[t], group, high, low);
@@ -135,7 +134,7 @@ static void
 pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
           size_t n_t, unsigned char *p)
 {
-    int16_t q[TILE_VECTORS][MAX_GROUP];
+    int16_t q[TILE_VECTORS][LMQ_GROUP_MAX];
     const size_t group = batch->group;
 
     for (size_t k = 0; k < batch->n_cols; k += group) {
@@ -145,7 +144,7 @@ pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
             scale[t] = quantize_group(x + t * stride + k, n, group,
                                       batch->bits, q[t]);
         memcpy(p, scale, sizeof(scale));
-        pack_numbers((const int16_t(*)[MAX_GROUP])q, n_t, group,
+        pack_numbers((const int16_t(*)[LMQ_GROUP_MAX])q, n_t, group,
                      batch->bits == LMQ_BITS_16, p, p + HEAD_BYTES);
         p += group_bytes(batch, n_t);
     }
@@ -174,17 +173,16 @@ batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
 LMQ_INLINE const unsigned char *
 tile_weights(const struct lmq_tiles *tiles, size_t row_tile)
 {
-    return tiles->q + row_tile *
-                          lmq_tiles_groups(tiles->n_cols, tiles->group) *
-                          lmq_tile_group_bytes(tiles->group);
+    return tiles->q +
+           row_tile * lmq_tile_values_size(tiles->n_cols, tiles->group);
 }
 
 LMQ_INLINE const unsigned char *
 tile_scales(const struct lmq_tiles *tiles, size_t row_tile)
 {
-    return tiles->scale + row_tile *
-                              lmq_tiles_groups(tiles->n_cols, tiles->group) *
-                              lmq_tile_scale_bytes(tiles->scale_type);
+    return tiles->scale +
+           row_tile * lmq_tile_scales_size(tiles->n_cols, tiles->group,
+                                           tiles->scale_type);
 }
 
 /* out = sum * multiplier, for the rows that there are. */
@@ -275,7 +273,7 @@ product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
         const struct lmq_batch *batch, float *out, size_t stride)
 {
     const size_t n_tokens = batch->n_tokens, full = tile_tokens(batch);
-    const size_t n_groups = lmq_tiles_groups(batch->n_cols, batch->group);
+    const size_t n_groups = lmq_groups_per_row(batch->n_cols, batch->group);
     const size_t n_tiles =
         BLOCK_BYTES / (n_groups * group_bytes(batch, full) + 1) + 1;
     const size_t step = n_tiles * full;

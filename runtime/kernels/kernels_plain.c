@@ -210,42 +210,11 @@ vr_store_i16(int16_t *p, vr x)
 
 /* ---- int8 weights in tiles ---- */
 
-size_t
-lmq_tiles_count(size_t n_rows)
-{
-    return n_rows / LMQ_TILE_ROWS + (n_rows % LMQ_TILE_ROWS != 0);
-}
-
-size_t
-lmq_tiles_groups(size_t n_cols, size_t group)
-{
-    return lmq_groups_per_row(n_cols, group);
-}
-
-size_t
-lmq_tile_group_bytes(size_t group)
-{
-    return LMQ_TILE_ROWS * group;
-}
-
-size_t
-lmq_tile_scale_bytes(enum lmq_scales type)
-{
-    return LMQ_TILE_ROWS * lmq_scale_size(type);
-}
-
-/* Where column `column` of row `row` of a tile stands: [column / 4][row][4]. */
-static size_t
-tile_index(size_t row, size_t column)
-{
-    return (column / 4 * LMQ_TILE_ROWS + row) * 4 + column % 4;
-}
-
 /* A group's scale, half or float, as the file has it. */
 static float
 tile_scale(const struct lmq_tiles *tiles, size_t row, size_t g)
 {
-    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
+    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
     const size_t i = (row / LMQ_TILE_ROWS * n_groups + g) * LMQ_TILE_ROWS +
                      row % LMQ_TILE_ROWS;
 
@@ -258,11 +227,10 @@ tile_scale(const struct lmq_tiles *tiles, size_t row, size_t g)
 static int
 tile_number(const struct lmq_tiles *tiles, size_t row, size_t column)
 {
-    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
-    const size_t tile = row / LMQ_TILE_ROWS * n_groups *
-                        lmq_tile_group_bytes(tiles->group);
+    const size_t tile = row / LMQ_TILE_ROWS *
+                        lmq_tile_values_size(tiles->n_cols, tiles->group);
 
-    return tiles->q[tile + tile_index(row % LMQ_TILE_ROWS, column)] - 128;
+    return tiles->q[tile + lmq_tile_index(row % LMQ_TILE_ROWS, column)] - 128;
 }
 
 void
@@ -284,7 +252,7 @@ lmq_batch_bytes(size_t n_tokens, size_t n_cols, size_t group)
 
     /* For each token and group a head of 64 bytes and numbers of 16 bits:
      * what the most generous instruction set takes. */
-    if (!lmq_size_mul(n_tokens, lmq_tiles_groups(n_cols, group), &n_bytes) ||
+    if (!lmq_size_mul(n_tokens, lmq_groups_per_row(n_cols, group), &n_bytes) ||
         !lmq_size_mul(n_bytes, 64 + 2 * group, &n_bytes))
         return 0;
     return n_bytes;
@@ -297,7 +265,7 @@ static float *
 token_scales(const struct lmq_batch *batch, size_t token)
 {
     return (float *)batch->data +
-           token * lmq_tiles_groups(batch->n_cols, batch->group) *
+           token * lmq_groups_per_row(batch->n_cols, batch->group) *
                (1 + batch->group / 2);
 }
 
@@ -305,7 +273,7 @@ static void
 batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
            size_t part, size_t n_parts)
 {
-    const size_t n_groups = lmq_tiles_groups(batch->n_cols, batch->group);
+    const size_t n_groups = lmq_groups_per_row(batch->n_cols, batch->group);
     const size_t end = batch->n_tokens * (part + 1) / n_parts;
 
     for (size_t t = batch->n_tokens * part / n_parts; t < end; t++) {
@@ -333,7 +301,7 @@ static void
 product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
         const struct lmq_batch *batch, float *out, size_t stride)
 {
-    const size_t n_groups = lmq_tiles_groups(tiles->n_cols, tiles->group);
+    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
     const size_t end = lmq_size_min(tile1 * LMQ_TILE_ROWS, tiles->n_rows);
 
     for (size_t row = tile0 * LMQ_TILE_ROWS; row < end; row++) {

@@ -36,8 +36,8 @@ START_TEST(packing_and_unpacking_are_inverse)
                        : 0; /* between the rows nothing is touched */
         for (size_t i = 0; i < n_scales; i++)
             scales[i] = (unsigned char)random_u64(&random);
-        lmq_tile_pack(q, stride, scales, rows, cols, group, type, tile,
-                      tile_scales);
+        lmq_tiles_pack(q, stride, scales, rows, cols, group, type, tile,
+                       tile_scales);
         lmq_tile_unpack(tile, tile_scales, rows, cols, group, type, q_back,
                         stride, back);
         ck_assert_mem_eq(q, q_back, rows * stride);
@@ -66,8 +66,8 @@ START_TEST(a_tile_lies_as_the_page_says)
     ck_assert_uint_eq(lmq_tile_values_size(COLS, GROUP), sizeof(tile));
     ck_assert_uint_eq(lmq_tile_scales_size(COLS, GROUP, LMQ_SCALES_F16),
                       sizeof(ts));
-    lmq_tile_pack(q, COLS, scales, ROWS, COLS, GROUP, LMQ_SCALES_F16, tile,
-                  ts);
+    lmq_tiles_pack(q, COLS, scales, ROWS, COLS, GROUP, LMQ_SCALES_F16, tile,
+                   ts);
     for (int row = 0; row < 16; row++) {
         for (int col = 0; col < PADDED; col++) {
             int at = col / 4 * 64 + row * 4 + col % 4;
@@ -130,12 +130,38 @@ START_TEST(stored_scales_come_back)
 }
 END_TEST
 
+START_TEST(rows_fill_one_tile_after_the_other)
+{
+    enum { ROWS = 37, COLS = 40, GROUP = 32, N = 3 * 16 * 64 };
+    int8_t q[ROWS * COLS];
+    float scales[ROWS * 2];
+    unsigned char whole[N], each[N], ws[3 * 16 * 2 * 4], es[sizeof(ws)];
+    size_t values_size = lmq_tile_values_size(COLS, GROUP);
+    size_t scales_size = lmq_tile_scales_size(COLS, GROUP, LMQ_SCALES_F32);
+
+    for (int i = 0; i < ROWS * COLS; i++)
+        q[i] = (int8_t)(i % 255 - 127);
+    for (int i = 0; i < ROWS * 2; i++)
+        scales[i] = (float)i;
+    ck_assert_uint_eq(lmq_tiles_count(ROWS), 3);
+    lmq_tiles_pack(q, COLS, scales, ROWS, COLS, GROUP, LMQ_SCALES_F32, whole,
+                   ws);
+    for (size_t i = 0; i < 3; i++)
+        lmq_tiles_pack(q + i * 16 * COLS, COLS, scales + i * 16 * 2,
+                       i < 2 ? 16 : 5, COLS, GROUP, LMQ_SCALES_F32,
+                       each + i * values_size, es + i * scales_size);
+    ck_assert_mem_eq(whole, each, N);
+    ck_assert_mem_eq(ws, es, sizeof(ws));
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {
         packing_and_unpacking_are_inverse,
         a_tile_lies_as_the_page_says,
+        rows_fill_one_tile_after_the_other,
         sizes_of_layouts_are_right_or_refused,
         stored_scales_come_back,
     };

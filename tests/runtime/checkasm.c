@@ -115,7 +115,7 @@ static struct matrix
 matrix_new(size_t n_rows, size_t n_cols, size_t group,
            enum lmq_scales type, enum pattern pattern)
 {
-    const size_t n = lmq_tiles_count(n_rows) * lmq_tiles_groups(n_cols, group);
+    const size_t n = lmq_tiles_count(n_rows) * lmq_groups_per_row(n_cols, group);
     struct matrix m = {
         .q = buffer_new(n * lmq_tile_group_bytes(group)),
         .scale = buffer_new(n * lmq_tile_scale_bytes(type)),
@@ -125,7 +125,7 @@ matrix_new(size_t n_rows, size_t n_cols, size_t group,
 
     for (size_t row = 0; row < n_rows; row += 16) {
         const size_t here = n_rows - row < 16 ? n_rows - row : 16;
-        const size_t n_groups = lmq_tiles_groups(n_cols, group);
+        const size_t n_groups = lmq_groups_per_row(n_cols, group);
         for (size_t i = 0; i < here * n_cols; i++)
             q[i] = (int8_t)(pattern == EXTREME
                                 ? (random_below(2) ? 127 : -127)
@@ -138,10 +138,10 @@ matrix_new(size_t n_rows, size_t n_cols, size_t group,
             else
                 lmq_store_f32le(scale + 4 * i, x);
         }
-        lmq_tile_pack(q, n_cols, scale, here, n_cols, group, type,
-                      m.q.data + row * n_groups * group,
-                      m.scale.data + row / 16 * n_groups *
-                                         lmq_tile_scale_bytes(type));
+        lmq_tiles_pack(q, n_cols, scale, here, n_cols, group, type,
+                       m.q.data + row * n_groups * group,
+                       m.scale.data + row / 16 * n_groups *
+                                          lmq_tile_scale_bytes(type));
     }
     free(q);
     free(scale);
@@ -221,7 +221,7 @@ check_quantize(const struct lmq_kernels *k)
     for (size_t i = 0; i < 2000; i++) {
         size_t n = some_cols[i % COUNT(some_cols)];
         size_t group = (size_t)32 << random_below(4);
-        size_t n_groups = lmq_tiles_groups(n, group);
+        size_t n_groups = lmq_groups_per_row(n, group);
         enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
         struct buffer x = buffer_floats(n, pattern);
