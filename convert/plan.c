@@ -74,8 +74,9 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
     };
     if (!lmq_group_size_is_valid(settings->quant.group_size))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".group_size is %u, expected 32, 64, 128 or 256",
-                        options->group_size);
+                        ".group_size is %u, expected %s", options->group_size,
+                        lmq_names_list(lmq_group_names, "", list,
+                                       sizeof(list)));
     return LMQ_OK;
 }
 

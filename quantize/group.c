@@ -10,7 +10,6 @@
 
 #include "base/cpu.h"
 #include "base/size.h"
-#include "quantize/group_body.h"
 
 /* The smallest largest-scale that half precision holds well: the scales of a
  * tensor's smaller groups then still have 8 bits or more. */
@@ -21,11 +20,18 @@
 #define SCALE_EXPONENT 8
 #define MULTIPLIER_EXPONENT_MIN (-126)
 
+const struct lmq_name lmq_group_names[] = {
+    {"32", LMQ_GROUP_MIN},
+    {"64", 64},
+    {"128", 128},
+    {"256", LMQ_GROUP_MAX},
+    {NULL, 0},
+};
+
 bool
 lmq_group_size_is_valid(unsigned group_size)
 {
-    return group_size >= LMQ_GROUP_MIN && group_size <= LMQ_GROUP_MAX &&
-           (group_size & (group_size - 1)) == 0;
+    return lmq_names_of(lmq_group_names, group_size) != NULL;
 }
 
 const struct lmq_name lmq_method_names[] = {

@@ -14,6 +14,7 @@
 
 #include "base/names.h"
 
+/* The first and the last of the sizes in lmq_group_names[]. */
 #define LMQ_GROUP_MIN 32
 #define LMQ_GROUP_MAX 256
 #define LMQ_Q_MAX 127
@@ -32,7 +33,7 @@ enum lmq_scales {
 
 /* How a tensor is quantized. */
 struct lmq_quant {
-    unsigned group_size; /* 32, 64, 128 or 256 */
+    unsigned group_size; /* of lmq_group_names[] */
     enum lmq_method method;
     enum lmq_scales scales;
     float multiplier; /* a power of two; 1 with LMQ_SCALES_F32 */
@@ -53,6 +54,7 @@ struct lmq_quant_stats {
     uint64_t nonfinite_at; /* the first such element */
 };
 
+extern const struct lmq_name lmq_group_names[]; /* of the sizes that are valid */
 bool lmq_group_size_is_valid(unsigned group_size);
 extern const struct lmq_name lmq_method_names[];
 extern const struct lmq_name lmq_scales_names[];
@@ -71,6 +73,17 @@ float lmq_choose_multiplier(enum lmq_scales scales, float max_scale);
  */
 void lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
                       int8_t *q, float *scales, struct lmq_quant_stats *stats);
+
+/* Its builds (group_body.h): for the choice among them, and for tests. */
+void lmq_quantize_row_c(const struct lmq_quant *quant, const float *x,
+                        size_t n, int8_t *q, float *scales,
+                        struct lmq_quant_stats *stats);
+void lmq_quantize_row_avx2(const struct lmq_quant *quant, const float *x,
+                           size_t n, int8_t *q, float *scales,
+                           struct lmq_quant_stats *stats);
+void lmq_quantize_row_avx512(const struct lmq_quant *quant, const float *x,
+                             size_t n, int8_t *q, float *scales,
+                             struct lmq_quant_stats *stats);
 
 /* Adds the statistics of further elements, of which the first is number
  * first_element of the tensor and stands in its group first_group. The order

@@ -9,18 +9,6 @@
  */
 #include "quantize/group.h"
 
-void lmq_quantize_row_c(const struct lmq_quant *quant, const float *x,
-                        size_t n, int8_t *q, float *scales,
-                        struct lmq_quant_stats *stats);
-void lmq_quantize_row_avx2(const struct lmq_quant *quant, const float *x,
-                           size_t n, int8_t *q, float *scales,
-                           struct lmq_quant_stats *stats);
-void lmq_quantize_row_avx512(const struct lmq_quant *quant, const float *x,
-                             size_t n, int8_t *q, float *scales,
-                             struct lmq_quant_stats *stats);
-
-#ifdef LMQ_ROW_NAME
-
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -275,5 +263,3 @@ LMQ_ROW_NAME(const struct lmq_quant *quant, const float *x, size_t n,
     }
     stats->n += n;
 }
-
-#endif

@@ -10,7 +10,6 @@
 
 #include "base/cpu.h"
 #include "quantize/group.h"
-#include "quantize/group_body.h"
 #include "quantize/tiles.h"
 #include "tests/build/suite.h"
 

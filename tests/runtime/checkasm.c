@@ -188,13 +188,11 @@ static const size_t some_tokens[] = {1, 2,  3,  4,  5,  6,  7, 8,
 static void
 check_product(const struct lmq_kernels *k)
 {
-    static const size_t groups[] = {32, 64, 128, 256};
-
     for (size_t i = 0; i < COUNT(some_tokens) * 80; i++) {
         size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
         size_t n_rows = some_rows[random_below(COUNT(some_rows))];
         size_t n_cols = some_cols[random_below(COUNT(some_cols))];
-        size_t group = groups[random_below(4)];
+        size_t group = LMQ_GROUP_MIN << random_below(4);
         enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
         enum lmq_scales type =
             random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32;
