@@ -1,8 +1,8 @@
 #!/bin/sh
-# The house as ARCHITECTURE.md draws it: includes go down the floors, no files
-# depend on each other in a circle, nothing is there that nothing uses, and
-# only cli/ prints or exits. What depends on what is read from the objects that
-# were built, so nothing can be overlooked.
+# The house as ARCHITECTURE.md draws it: includes go down the floors, no units
+# (a .c and its .h) need each other in a circle, nothing is there that nothing
+# uses, and only cli/ prints or exits. What depends on what is read from the
+# includes and from the objects that were built, so nothing can be overlooked.
 
 set -u
 . "${srcdir:-.}/tests/library.sh"
@@ -22,6 +22,11 @@ awk -v floors="$floors" '
     at[to] > at[from] { print $1 " includes " $2 }' \
     "$work/includes" > "$work/upwards"
 [ -s "$work/upwards" ] && fail "includes that go up: $(cat "$work/upwards")"
+# A unit is a file and its header: what either includes, both need.
+sed 's/\.[ch] / /;s/\.h$//' "$work/includes" | awk '$1 != $2' | sort -u |
+    tsort > /dev/null 2> "$work/circles"
+[ -s "$work/circles" ] &&
+    fail "units that need each other: $(cat "$work/circles")"
 grep '^cli/' "$work/includes" | grep -v ' cli/' > "$work/cli"
 [ -s "$work/cli" ] && fail "cli/ sees more than lmquant.h: $(cat "$work/cli")"
 
@@ -51,8 +56,7 @@ awk '$2 ~ /^[TDRBC]$/ { where[$3] = $1 }
             print user[i], where[symbol[i]], symbol[i] }' \
     "$work/symbols" > "$work/uses"
 
-# Includes of one room are held by this: whoever is above uses, whoever is
-# below is used.
+# The same of what is linked, whatever is included.
 cut -d ' ' -f 1,2 "$work/uses" | sort -u | tsort > /dev/null 2> "$work/circles"
 [ -s "$work/circles" ] &&
     fail "files that depend on each other: $(cat "$work/circles")"
