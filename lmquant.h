@@ -219,16 +219,17 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
 /* All zero but for `to`: the defaults. */
 struct lmq_export_options {
     size_t size;
-    const char *to;      /* "gguf", "llama2c", "safetensors" */
-    const char *type;    /* safetensors: "f32" (default), "f16", "bf16"; gguf:
+    const char *to;      /* "gguf", "llama2c", "safetensors",
+                            "compressed-tensors", "mlx", "gptq" */
+    const char *type;    /* folders: "f32" (default), "f16", "bf16"; gguf:
                             these and "q8_0", NULL: what loses least */
-    uint64_t shard_size; /* safetensors: bytes of a file at most; 0: one file */
+    uint64_t shard_size; /* folders: bytes of a file at most; 0: one file */
     int replaces;        /* replace an existing output */
     int threads;         /* 0: OMP_NUM_THREADS, or all cores */
 };
 
 /* Writes a checkpoint, typically a container, in another tool's format: a
- * file, or a folder for safetensors. */
+ * file; or a folder, for safetensors and those packed in them. */
 LMQ_API enum lmq_status
 lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
            const struct lmq_export_options *options,

@@ -58,6 +58,12 @@ lmq_u64_min(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static inline uint64_t
+lmq_u64_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline size_t
 lmq_size_min(size_t a, size_t b)
 {

@@ -10,13 +10,16 @@
 #include "cli/command.h"
 
 static const struct option options[] = {
-    {'t', "to", "FORMAT", "gguf, llama2c or safetensors; needed"},
+    {'t', "to", "FORMAT",
+     "gguf; llama2c; safetensors: floats; or folders\n"
+     "with the integers: compressed-tensors, mlx,\n"
+     "gptq; needed"},
     {0, "type", "TYPE",
-     "safetensors: f32 (default: loses nothing), f16,\n"
-     "bf16; gguf: these and q8_0 (default: for each\n"
-     "tensor the nearest one)"},
+     "of floats in a folder: f32 (default: loses\n"
+     "nothing), f16, bf16; gguf: these and q8_0\n"
+     "(default: for each tensor the nearest one)"},
     {0, "shard-size", "SIZE",
-     "safetensors: bytes of a file at most, as in 5GB;\n"
+     "folders: bytes of a file at most, as in 5GB;\n"
      "the default is one file"},
     {'f', "force", NULL, "replace an existing output"},
     {0, "json", NULL, "print a report as JSON"},
@@ -36,8 +39,9 @@ written_as(const char *format)
 static bool
 parse(const struct arguments *arguments, struct lmq_export_options *export)
 {
-    static const char *const formats[] = {"gguf", "llama2c", "safetensors",
-                                          NULL};
+    static const char *const formats[] = {
+        "gguf", "llama2c", "safetensors", "compressed-tensors",
+        "mlx",  "gptq",    NULL};
     static const char *const types[] = {"f32", "f16", "bf16", "q8_0", NULL};
 
     *export = (struct lmq_export_options){
@@ -49,8 +53,8 @@ parse(const struct arguments *arguments, struct lmq_export_options *export)
         return false;
     if (export->to == NULL) {
         usage_error(arguments->command,
-                    "--to says in which format: gguf, llama2c or "
-                    "safetensors");
+                    "--to says in which format: gguf, llama2c, "
+                    "safetensors, compressed-tensors, mlx or gptq");
         return false;
     }
     if (!check_output_name(arguments->operands[1], written_as(export->to)))
@@ -127,7 +131,9 @@ const struct command command_export = {
     .about =
         "Writes CHECKPOINT, typically a .lmq container, as a GGUF file, as a "
         "file of\n"
-        "llama2.c (version 2, for runq), or as a folder of safetensors. The "
+        "llama2.c (version 2, for runq), or as a folder of safetensors: "
+        "floats, or the\n"
+        "integers and scales as vLLM, MLX or GPTQ's loaders keep them. The "
         "output\n"
         "appears whole or not at all. What the other format cannot say is "
         "refused.",

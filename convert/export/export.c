@@ -35,6 +35,10 @@ static const struct {
     {"gguf", false, check_file, lmq_export_gguf},
     {"llama2c", false, check_file, lmq_export_llama2c},
     {"safetensors", true, lmq_export_check_folder, lmq_export_safetensors},
+    {"compressed-tensors", true, lmq_export_check_folder,
+     lmq_export_safetensors},
+    {"mlx", true, lmq_export_check_folder, lmq_export_safetensors},
+    {"gptq", true, lmq_export_check_folder, lmq_export_safetensors},
 };
 
 #define N_EXPORTERS (sizeof(exporters) / sizeof(exporters[0]))
@@ -83,7 +87,8 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
     size_t found = find_exporter(options->to);
     if (found == N_EXPORTERS) {
         lmq_fail(err, LMQ_ERR_ARG, 0, "cannot export to '%s'", options->to);
-        lmq_hint(err, "known are gguf, llama2c and safetensors");
+        lmq_hint(err, "known are gguf, llama2c, safetensors, "
+                      "compressed-tensors, mlx and gptq");
         return LMQ_ERR_ARG;
     }
     if (options->shard_size > 0 && !exporters[found].has_shards)

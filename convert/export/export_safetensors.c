@@ -19,10 +19,12 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/report.h"
+#include "base/size.h"
 #include "convert/export/export.h"
 #include "convert/export/export_files.h"
 #include "convert/export/export_floats.h"
 #include "convert/export/export_hf.h"
+#include "convert/export/export_packed.h"
 #include "formats/hf/hf_folder.h"
 #include "formats/lmq/lmq.h"
 
@@ -37,15 +39,17 @@
 static const struct type {
     const char *name;   /* of the option */
     enum lmq_dtype dtype;
-    const char *stored; /* in a header */
     const char *torch;  /* in config.json */
 } types[] = {
-    {"f32", LMQ_DTYPE_F32, "F32", "float32"},
-    {"f16", LMQ_DTYPE_F16, "F16", "float16"},
-    {"bf16", LMQ_DTYPE_BF16, "BF16", "bfloat16"},
+    {"f32", LMQ_DTYPE_F32, "float32"},
+    {"f16", LMQ_DTYPE_F16, "float16"},
+    {"bf16", LMQ_DTYPE_BF16, "bfloat16"},
 };
 
-static const char *const integer_names[LMQ_DTYPE_COUNT] = {
+/* In a header. */
+static const char *const stored_names[LMQ_DTYPE_COUNT] = {
+    [LMQ_DTYPE_F32] = "F32", [LMQ_DTYPE_F16] = "F16",
+    [LMQ_DTYPE_BF16] = "BF16",
     [LMQ_DTYPE_I8] = "I8",   [LMQ_DTYPE_U8] = "U8",
     [LMQ_DTYPE_I16] = "I16", [LMQ_DTYPE_U16] = "U16",
     [LMQ_DTYPE_I32] = "I32", [LMQ_DTYPE_U32] = "U32",
@@ -53,13 +57,24 @@ static const char *const integer_names[LMQ_DTYPE_COUNT] = {
     [LMQ_DTYPE_BOOL] = "BOOL",
 };
 
+/* A tensor of the output. */
 struct entry {
-    const struct lmq_tensor *tensor;
     char *name;
     enum lmq_dtype dtype;
-    bool is_less_one;
+    uint32_t n_dims;
+    uint64_t dims[LMQ_MAX_DIMS];
     size_t shard;
     uint64_t offset, size; /* in the data of its shard */
+};
+
+/* A tensor of the checkpoint, and which entries it becomes: one, or what it is
+ * packed as. */
+struct item {
+    const struct lmq_tensor *tensor;
+    bool is_packed;
+    bool is_less_one;
+    unsigned n_entries; /* 0: it is left out */
+    size_t entries[LMQ_MAX_PIECES];
 };
 
 /* Files of an old model that are no part of the new one. */
@@ -81,6 +96,9 @@ struct export {
     const char *folder;
     bool is_new_folder; /* made by us */
     struct lmq_hf_words words;
+    const struct lmq_packing *packing; /* NULL: all are floats */
+    struct lmq_packed_model packed;
+    struct item *items; /* one for each tensor */
     struct entry *entries;
     size_t n_entries;
     struct part *parts; /* shards first, config.json last */
@@ -105,54 +123,94 @@ choose_type(struct export *export, struct lmq_error *err)
                     ".type is '%s', expected 'f32', 'f16' or 'bf16'", name);
 }
 
+static void
+init_item(const struct export *export, const struct lmq_tensor *tensor,
+          struct item *item)
+{
+    item->tensor = tensor;
+    item->is_packed = export->packing != NULL &&
+                      lmq_packed_takes(&export->packed, tensor);
+    item->is_less_one = lmq_hf_words_subtract(&export->words, tensor);
+    /* A head that is the embedding is left out: config.json ties it. */
+    if (lmq_tensor_is_head(tensor) &&
+        lmq_checkpoint_is_tied(export->checkpoint))
+        item->n_entries = 0;
+    else
+        item->n_entries =
+            item->is_packed ? lmq_packed_count(&export->packed) : 1;
+}
+
+/* What number i of an item is; its suffix is NULL for the tensor itself. */
+static struct lmq_packed_piece
+piece_of(const struct export *export, const struct item *item, unsigned i)
+{
+    enum lmq_dtype dtype = item->tensor->dtype;
+
+    if (item->is_packed)
+        return lmq_packed_piece(&export->packed, item->tensor, i);
+    return (struct lmq_packed_piece){
+        .dtype = lmq_dtype_is_float(dtype) ? export->type->dtype : dtype};
+}
+
 static enum lmq_status
-add_entry(struct export *export, const struct lmq_tensor *tensor,
+add_entry(struct export *export, struct item *item, unsigned i,
           struct lmq_error *err)
 {
+    static const char weight[] = "weight";
+    const struct lmq_tensor *tensor = item->tensor;
+    const struct lmq_packed_piece piece = piece_of(export, item, i);
     struct entry *entry = &export->entries[export->n_entries];
-    char name[LMQ_MAX_TENSOR_NAME + 1];
+    char name[LMQ_MAX_TENSOR_NAME + 1 + 16];
+    uint64_t n = 1;
 
     lmq_hf_words_name(&export->words, export->checkpoint, tensor, name,
-                      sizeof(name));
+                      LMQ_MAX_TENSOR_NAME + 1);
+    if (piece.suffix != NULL)
+        strcpy(name + strlen(name) - strlen(weight), piece.suffix);
     if (strcmp(name, METADATA) == 0)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "safetensors cannot have a tensor '%s': it is the "
                         "name of something else there",
                         name);
-    entry->tensor = tensor;
     entry->name = strdup(name);
     if (entry->name == NULL)
         return lmq_fail_nomem(err);
-    export->n_entries++;
-    entry->dtype = lmq_dtype_is_float(tensor->dtype) ? export->type->dtype
-                                                     : tensor->dtype;
-    entry->is_less_one = lmq_hf_words_subtract(&export->words, tensor);
-    entry->size = tensor->n_elements * lmq_dtype_size(entry->dtype);
+    entry->dtype = piece.dtype;
+    entry->n_dims = piece.suffix != NULL ? piece.n_dims : tensor->n_dims;
+    memcpy(entry->dims, piece.suffix != NULL ? piece.dims : tensor->dims,
+           entry->n_dims * sizeof(entry->dims[0]));
+    for (uint32_t k = 0; k < entry->n_dims; k++)
+        n *= entry->dims[k];
+    entry->size = n * lmq_dtype_size(entry->dtype);
+    item->entries[i] = export->n_entries++;
     return LMQ_OK;
 }
 
-/* The wider types first, so that all are aligned. A head that is the embedding
- * is left out: config.json ties it. */
+/* The wider types first, so that all are aligned. */
 static enum lmq_status
 add_entries(struct export *export, struct lmq_error *err)
 {
     const struct lmq_checkpoint *checkpoint = export->checkpoint;
-    bool is_tied = lmq_checkpoint_is_tied(checkpoint);
     enum lmq_status status = LMQ_OK;
+    size_t n = 0;
 
-    export->entries =
-        calloc(checkpoint->n_tensors + 1, sizeof(*export->entries));
+    export->items = calloc(checkpoint->n_tensors + 1, sizeof(struct item));
+    if (export->items == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        init_item(export, &checkpoint->tensors[i], &export->items[i]);
+        n += export->items[i].n_entries;
+    }
+    export->entries = calloc(n + 1, sizeof(struct entry));
     if (export->entries == NULL)
         return lmq_fail_nomem(err);
     for (size_t width = 8; width > 0; width /= 2)
         for (size_t i = 0; i < checkpoint->n_tensors; i++) {
-            const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-            enum lmq_dtype dtype = lmq_dtype_is_float(tensor->dtype)
-                                       ? export->type->dtype
-                                       : tensor->dtype;
-            if (status == LMQ_OK && lmq_dtype_size(dtype) == width &&
-                !(is_tied && lmq_tensor_is_head(tensor)))
-                status = add_entry(export, tensor, err);
+            struct item *item = &export->items[i];
+            for (unsigned k = 0; k < item->n_entries; k++)
+                if (status == LMQ_OK &&
+                    lmq_dtype_size(piece_of(export, item, k).dtype) == width)
+                    status = add_entry(export, item, k, err);
         }
     return status;
 }
@@ -190,21 +248,17 @@ place_entries(struct export *export, struct lmq_error *err)
 /* ---- The texts of the files ---- */
 
 static json_t *
-describe_entry(const struct export *export, const struct entry *entry)
+describe_entry(const struct entry *entry)
 {
-    const struct lmq_tensor *tensor = entry->tensor;
     json_t *shape = json_array(), *offsets = json_array();
     json_t *json = json_object();
 
-    for (uint32_t i = 0; i < tensor->n_dims; i++)
-        lmq_append(&shape, json_integer((json_int_t)tensor->dims[i]));
+    for (uint32_t i = 0; i < entry->n_dims; i++)
+        lmq_append(&shape, json_integer((json_int_t)entry->dims[i]));
     lmq_append(&offsets, json_integer((json_int_t)entry->offset));
     lmq_append(&offsets,
                json_integer((json_int_t)(entry->offset + entry->size)));
-    lmq_put(&json, "dtype",
-            json_string(lmq_dtype_is_float(entry->dtype)
-                            ? export->type->stored
-                            : integer_names[entry->dtype]));
+    lmq_put(&json, "dtype", json_string(stored_names[entry->dtype]));
     lmq_put(&json, "shape", shape);
     lmq_put(&json, "data_offsets", offsets);
     return json;
@@ -219,7 +273,7 @@ shard_header(const struct export *export, size_t shard)
     for (size_t i = 0; i < export->n_entries; i++)
         if (export->entries[i].shard == shard)
             lmq_put(&json, export->entries[i].name,
-                    describe_entry(export, &export->entries[i]));
+                    describe_entry(&export->entries[i]));
     char *text = lmq_json_dump(json, JSON_COMPACT);
     json_decref(json);
     if (text == NULL)
@@ -562,15 +616,16 @@ write_text(struct part *part, bool is_shard, struct lmq_error *err)
 }
 
 static enum lmq_status
-write_entry(struct export *export, const struct entry *entry,
-            const struct lmq_workers *workers, struct lmq_error *err)
+write_floats(struct export *export, const struct item *item,
+             const struct lmq_workers *workers, struct lmq_error *err)
 {
+    const struct entry *entry = &export->entries[item->entries[0]];
     const struct part *part = &export->parts[entry->shard];
     const struct lmq_float_target target = {
         .checkpoint = export->checkpoint,
-        .tensor = entry->tensor,
+        .tensor = item->tensor,
         .dtype = entry->dtype,
-        .is_less_one = entry->is_less_one,
+        .is_less_one = item->is_less_one,
         .output = part->output,
         .offset = part->data_at + entry->offset,
     };
@@ -579,27 +634,68 @@ write_entry(struct export *export, const struct entry *entry,
 }
 
 static enum lmq_status
-write_entries(struct export *export, const struct lmq_progress *progress,
-              struct lmq_error *err)
+write_packed(struct export *export, const struct item *item,
+             const struct lmq_workers *workers, struct lmq_error *err)
 {
-    uint64_t n_done = 0, n_total = 0, n_most = 0;
-    struct lmq_workers workers;
+    struct lmq_packed_target target = {
+        .model = &export->packed,
+        .checkpoint = export->checkpoint,
+        .tensor = item->tensor,
+    };
 
-    for (size_t i = 0; i < export->n_entries; i++) {
-        uint64_t n = export->entries[i].tensor->n_elements;
-        n_total += n;
-        n_most = n > n_most ? n : n_most;
+    for (unsigned i = 0; i < item->n_entries; i++) {
+        const struct entry *entry = &export->entries[item->entries[i]];
+        const struct part *part = &export->parts[entry->shard];
+        target.pieces[i].output = part->output;
+        target.pieces[i].offset = part->data_at + entry->offset;
     }
-    enum lmq_status status = lmq_float_workers_open(
-        &workers, export->options->threads, n_most, err);
-    for (size_t i = 0; i < export->n_entries && status == LMQ_OK; i++) {
-        status = write_entry(export, &export->entries[i], &workers, err);
-        n_done += export->entries[i].tensor->n_elements;
+    return lmq_packed_write(&target, workers, &export->is_exact, err);
+}
+
+static enum lmq_status
+write_items(struct export *export, const struct lmq_workers *floats,
+            const struct lmq_workers *packers,
+            const struct lmq_progress *progress, struct lmq_error *err)
+{
+    size_t n_tensors = export->checkpoint->n_tensors;
+    uint64_t n_done = 0, n_total = 0;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < n_tensors; i++)
+        if (export->items[i].n_entries > 0)
+            n_total += export->items[i].tensor->n_elements;
+    for (size_t i = 0; i < n_tensors && status == LMQ_OK; i++) {
+        const struct item *item = &export->items[i];
+        if (item->n_entries == 0)
+            continue;
+        status = item->is_packed ? write_packed(export, item, packers, err)
+                                 : write_floats(export, item, floats, err);
+        n_done += item->tensor->n_elements;
         if (status == LMQ_OK)
             status = lmq_progress_report(progress, "exporting", n_done,
                                          n_total, err);
     }
-    lmq_workers_close(&workers);
+    return status;
+}
+
+static enum lmq_status
+write_data(struct export *export, const struct lmq_progress *progress,
+           struct lmq_error *err)
+{
+    struct lmq_workers floats, packers = {0};
+    uint64_t n_most = 0;
+
+    for (size_t i = 0; i < export->checkpoint->n_tensors; i++)
+        n_most = lmq_u64_max(n_most, export->checkpoint->tensors[i].n_elements);
+    enum lmq_status status = lmq_float_workers_open(
+        &floats, export->options->threads, n_most, err);
+    if (status == LMQ_OK && export->packing != NULL)
+        status = lmq_packed_workers_open(&packers, export->options->threads,
+                                         err);
+    if (status == LMQ_OK)
+        status = write_items(export, &floats, &packers, progress, err);
+    lmq_workers_close(&packers);
+    lmq_workers_close(&floats);
     return status;
 }
 
@@ -618,7 +714,7 @@ write_parts(struct export *export, const struct lmq_progress *progress,
         if (status == LMQ_OK)
             status = write_text(part, i < export->n_shards, err);
     }
-    return status == LMQ_OK ? write_entries(export, progress, err) : status;
+    return status == LMQ_OK ? write_data(export, progress, err) : status;
 }
 
 static void
@@ -627,7 +723,12 @@ make_report(const struct export *export, json_t **report)
     for (size_t i = 0; i < export->n_parts; i++)
         lmq_export_add_file(report, export->parts[i].path,
                             export->parts[i].size);
-    lmq_put(report, "type", json_string(export->type->name));
+    lmq_put(report, "type",
+            json_string(export->packing != NULL ? "i8" : export->type->name));
+    if (export->packing != NULL) {
+        lmq_put(report, "group_size", json_integer(export->packed.group_size));
+        lmq_put(report, "float_type", json_string(export->type->name));
+    }
     lmq_put(report, "is_lossless", json_boolean(export->is_exact));
     lmq_put(report, "names",
             json_string(export->words.family != NULL ? "huggingface"
@@ -662,6 +763,68 @@ commit_parts(struct export *export, const struct lmq_progress *progress,
     return status;
 }
 
+/* "model.layers.0.mlp.gate", without ".weight". */
+static void
+append_module(char *name, json_t **modules)
+{
+    char *dot = strrchr(name, '.');
+
+    if (dot != NULL)
+        *dot = '\0';
+    lmq_append(modules, json_string(name));
+}
+
+/* Modules whose matrices stay floats are named. */
+static enum lmq_status
+configure_packing(struct export *export, struct lmq_error *err)
+{
+    static const struct lmq_place head = {LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1,
+                                          -1};
+    json_t *ignored = json_array();
+    char name[LMQ_MAX_TENSOR_NAME + 1];
+
+    for (size_t i = 0; i < export->checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &export->checkpoint->tensors[i];
+        if (export->items[i].n_entries == 0 || tensor->n_dims != 2 ||
+            tensor->place.part != LMQ_PART_WEIGHT ||
+            tensor->place.role == LMQ_ROLE_EMBEDDING ||
+            lmq_packed_takes(&export->packed, tensor))
+            continue;
+        lmq_hf_words_name(&export->words, export->checkpoint, tensor, name,
+                          sizeof(name));
+        append_module(name, &ignored);
+    }
+    /* A tied head is a module too, without a tensor of its own. */
+    if (lmq_checkpoint_is_tied(export->checkpoint) &&
+        lmq_name_hf(export->words.family->hf.names, &head, false, name,
+                    sizeof(name)))
+        append_module(name, &ignored);
+    lmq_packed_configure(&export->packed, ignored, &export->words.config);
+    json_decref(ignored);
+    return export->words.config == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+/* Other programs read what is packed, or nobody does. */
+static enum lmq_status
+prepare_packing(struct export *export, struct lmq_error *err)
+{
+    if (export->words.family == NULL) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "'%s' is not written in Hugging Face's words, which '%s' "
+                 "needs",
+                 export->checkpoint->has_model
+                     ? export->checkpoint->hparams.architecture
+                     : "a checkpoint without a model",
+                 export->options->to);
+        lmq_hint(err, "the formats safetensors and gguf have any tensor");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    enum lmq_status status =
+        lmq_packed_model_init(&export->packed, export->packing,
+                              export->checkpoint, export->type->dtype, err);
+    return status;
+}
+
 static void
 free_export(struct export *export)
 {
@@ -676,6 +839,7 @@ free_export(struct export *export)
     lmq_hf_words_free(&export->words);
     free(export->parts);
     free(export->entries);
+    free(export->items);
     free(export->shard_sizes);
 }
 
@@ -687,14 +851,19 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
 {
     struct export export = {.checkpoint = checkpoint, .notes = notes,
                             .options = options, .folder = output,
+                            .packing = lmq_packing_find(options->to),
                             .is_exact = true};
     enum lmq_status status = choose_type(&export, err);
 
     if (status == LMQ_OK)
         status = lmq_hf_words_find(checkpoint, export.type->torch,
                                    &export.words, notes, err);
+    if (status == LMQ_OK && export.packing != NULL)
+        status = prepare_packing(&export, err);
     if (status == LMQ_OK)
         status = add_entries(&export, err);
+    if (status == LMQ_OK && export.packing != NULL)
+        status = configure_packing(&export, err);
     if (status == LMQ_OK)
         status = place_entries(&export, err);
     if (status == LMQ_OK)

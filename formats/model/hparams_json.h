@@ -1,5 +1,6 @@
 /*
- * hparams_json.h - descriptions as JSON: the object "model" of lmq(5).
+ * hparams_json.h - descriptions as JSON: the object "model" of
+ * lmq-model(5).
  */
 #ifndef LMQ_FORMATS_MODEL_HPARAMS_JSON_H
 #define LMQ_FORMATS_MODEL_HPARAMS_JSON_H
@@ -8,7 +9,7 @@
 
 #include "formats/model/hparams_fields.h"
 
-/* The form in which a container and a report keep them (lmq(5), "model").
+/* The form in which a container and a report keep them (lmq-model(5)).
  * Keys that are seldom needed are there only where they say something else
  * than for a Llama; `requires` lists them. One listed there that is not known
  * makes a description that cannot be computed with. */
