@@ -69,7 +69,8 @@ enum lmq_status {
 };
 
 /* What went wrong. Plain text, one line each, control characters escaped.
- * Message and hint name members of options as in C, with a dot: ".scales". */
+ * Message, hint and the notes of reports name members of options as in C, with
+ * a dot: ".scales". */
 struct lmq_error {
     enum lmq_status status;
     uint64_t offset;    /* in the file, where that makes sense */

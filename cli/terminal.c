@@ -32,9 +32,13 @@ print_notes(const struct arguments *arguments, const struct lmq_report *report)
 {
     const struct lmq_report *notes = lmq_report_at(report, "notes");
 
-    for (size_t i = 0; i < lmq_report_length(notes); i++)
-        print_note(arguments, "%s",
-                   lmq_report_string(lmq_report_item(notes, i), ""));
+    if (has_option(arguments, "quiet"))
+        return;
+    for (size_t i = 0; i < lmq_report_length(notes); i++) {
+        fputs("note: ", stderr);
+        print_flags(stderr, lmq_report_string(lmq_report_item(notes, i), ""));
+        fputc('\n', stderr);
+    }
 }
 
 /* ---- Output ---- */

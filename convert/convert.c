@@ -252,7 +252,7 @@ note_padding(struct lmq_plan *plan)
     if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
         lmq_notes_add(&plan->notes,
                       "rows are filled up to whole groups (%.0f %% "
-                      "more); --layout=rows is smaller",
+                      "more); .layout=rows is smaller",
                       100 * (stored / needed - 1));
 }
 

@@ -60,7 +60,7 @@ check_kind(const struct lmq_checkpoint *checkpoint, bool is_forced,
     }
     lmq_notes_add(notes,
                   "the tokenizer cannot be read (%.300s): text will "
-                  "need another one, by --tokenizer",
+                  "need another one, by .tokenizer",
                   why.message);
     return LMQ_OK;
 }
@@ -107,7 +107,7 @@ lmq_convert_foresee(const struct lmq_checkpoint *checkpoint,
         if (checkpoint->has_model)
             lmq_notes_add(notes,
                           "there is no tokenizer: text will need one, "
-                          "by --tokenizer");
+                          "by .tokenizer");
         return LMQ_OK;
     }
     enum lmq_status status =

@@ -1,8 +1,9 @@
 #!/bin/sh
 # The house as ARCHITECTURE.md draws it: includes go down the floors, no units
 # (a .c and its .h) need each other in a circle, nothing is there that nothing
-# uses, and only cli/ prints or exits. What depends on what is read from the
-# includes and from the objects that were built, so nothing can be overlooked.
+# uses, and only cli/ prints, exits or speaks of --flags. What depends on what is
+# read from the includes and from the objects that were built, so nothing can be
+# overlooked.
 
 set -u
 . "${srcdir:-.}/tests/library.sh"
@@ -76,6 +77,19 @@ awk '$1 !~ /^cli\// && $2 == "U" && $3 ~ \
         /^(_*(printf|vprintf)(_chk)?|puts|putchar|perror|exit|_exit|abort|stdout|stderr)(@.*)?$/ \
         { print $1, $3 }' "$work/symbols" > "$work/prints"
 [ -s "$work/prints" ] && fail "prints or exits: $(cat "$work/prints")"
+
+# ---- Words ---- What options are called on the command line is cli/'s own.
+
+flags=$(sed -n "s/^ *{\('.'\|0\), \"\([a-z][a-z-]*\)\",.*/\2/p" \
+    "$srcdir"/cli/*.c | sort -u | paste -sd '|')
+[ -n "$flags" ] || fail "cli/ has no options"
+for floor in $floors; do
+    [ "$floor" = cli ] ||
+        (cd "$srcdir" && grep -rnE "^[^*]*\"[^\"]*--($flags)\>" \
+            --include='*.[ch]' "$floor")
+done > "$work/flags"
+[ -s "$work/flags" ] &&
+    fail "says --flags where the library has members: $(cat "$work/flags")"
 
 echo "$(wc -l < "$work/objects") objects," \
     "$(cut -d ' ' -f 1,2 "$work/uses" | sort -u | wc -l) arrows"

@@ -109,7 +109,7 @@ apply(struct lmq_report *report, const char *text, json_t **results,
         !json_is_null(node)) {
         status = lmq_fail(err, LMQ_ERR_ARG, 0,
                           "the gate '%s' names no metric of the report", text);
-        lmq_hint(err, "metrics are the keys of --json, joined by dots");
+        lmq_hint(err, "metrics are the keys of the report, joined by dots");
     } else {
         bool is_held = holds(&gate, value);
         json_t *result = json_object();

@@ -401,7 +401,7 @@ add_tokenizer(struct export *export, struct lmq_error *err)
     if (!is_found)
         lmq_notes_add(export->notes,
                       "the tokenizer comes along in a form that is not "
-                      "looked for in a folder: name it by --tokenizer");
+                      "looked for in a folder: name it by .tokenizer");
     return status;
 }
 

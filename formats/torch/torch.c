@@ -157,7 +157,7 @@ describe_by_companion(struct lmq_checkpoint *checkpoint, const char *folder,
                                                  "params.json");
         lmq_checkpoint_note(checkpoint,
                             "there is no params.json, which says the number "
-                            "of heads: tensors only, no model; --config names "
+                            "of heads: tensors only, no model; .config names "
                             "one");
     }
     free(path);
