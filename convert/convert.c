@@ -198,7 +198,7 @@ write_output(struct lmq_plan *plan, const char *path,
 static bool
 is_quantized(const struct lmq_tensor *tensor)
 {
-    return tensor->blocks != NULL ||
+    return tensor->blocks != NULL || tensor->packing != NULL ||
            (tensor->encoding != NULL && tensor->encoding[0] == 'q') ||
            tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
            tensor->dtype == LMQ_DTYPE_F8_E5M2;

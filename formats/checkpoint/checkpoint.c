@@ -231,6 +231,9 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
         free((void *)(uintptr_t)checkpoint->blobs[i].name);
         free((void *)(uintptr_t)checkpoint->blobs[i].bytes);
     }
+    for (size_t i = 0; i < checkpoint->n_packings; i++)
+        free(checkpoint->packings[i]);
+    free(checkpoint->packings);
     free(checkpoint->tensors);
     free(checkpoint->files);
     free(checkpoint->blobs);

@@ -50,13 +50,39 @@ struct lmq_view {
     uint64_t origin; /* elements of the stored tensor before the offset */
 };
 
-/* Numbers by which blocks of a stored matrix are multiplied (FP8). */
-struct lmq_block_scales {
-    uint64_t block_rows, block_cols; /* 0: there are none */
-    uint64_t n_cols;  /* scales per row of blocks */
-    uint64_t offset;  /* of the first one, in `file` */
-    uint32_t file;
-    enum lmq_dtype dtype;
+struct lmq_checkpoint;
+struct lmq_tensor;
+struct lmq_scratch;
+
+/* A part of a matrix; never empty. */
+struct lmq_area {
+    uint64_t row, column; /* the first */
+    size_t n_rows, n_cols;
+};
+
+/*
+ * How a matrix that other tools packed is read from the tensors that it was
+ * joined of (formats/packed). Rows and columns are those of the matrix that
+ * was packed, before anything is taken apart or turned.
+ */
+struct lmq_packing {
+    char name[16]; /* "gptq4" */
+    uint64_t n_cols;
+    bool is_upright; /* rows are outputs, even where the source keeps matrices
+                        with inputs as rows */
+    /* Elements of an area, row after row. */
+    enum lmq_status (*read)(struct lmq_checkpoint *checkpoint,
+                            const struct lmq_tensor *tensor,
+                            const struct lmq_area *area, float *values,
+                            struct lmq_scratch *scratch,
+                            struct lmq_error *err);
+    /* As struct lmq_format has it, of tensors with a `quant`. */
+    enum lmq_status (*read_integers)(struct lmq_checkpoint *checkpoint,
+                                     const struct lmq_tensor *tensor,
+                                     uint64_t row, size_t n, int8_t *q,
+                                     unsigned char *scales,
+                                     struct lmq_scratch *scratch,
+                                     struct lmq_error *err);
 };
 
 struct lmq_tensor {
@@ -80,7 +106,7 @@ struct lmq_tensor {
     uint32_t file;               /* which of the checkpoint's files */
     uint64_t offset, size_bytes; /* where its bytes are, if they are plain */
     struct lmq_view view;
-    struct lmq_block_scales scales;
+    const struct lmq_packing *packing; /* of `encoding`, or NULL */
     char *alias_of;              /* name of the tensor whose elements it
                                     shares, or NULL */
 };
@@ -104,11 +130,13 @@ struct lmq_checkpoint {
     struct lmq_source source;   /* if has_model */
     bool has_model;             /* a known architecture, checked */
     char variant[48];           /* of the format: "version 3"; "" */
-    char packed[48];            /* by whom the weights are packed so that they
+    char packed[128];           /* by whom the weights are packed so that they
                                    cannot be read (packed.h); "" */
     bool is_packed_by_config;   /* only config.json says so */
     struct lmq_tensor *tensors;
     size_t n_tensors, tensors_capacity;
+    struct lmq_packing **packings; /* of the tensors; owned */
+    size_t n_packings, packings_capacity;
     struct lmq_input **files;
     size_t n_files, files_capacity;
     struct lmq_originals originals; /* every file that is a part of it */
@@ -161,7 +189,8 @@ struct lmq_format {
                             const struct lmq_open_options *options,
                             struct lmq_error *err);
     /* Elements, in the order of the file, of tensors with an `encoding` (but no
-     * `blocks`); NULL if there are none. Views are elements.c's business. */
+     * `blocks` nor `packing`); NULL if there are none. Views are elements.c's
+     * business. */
     enum lmq_status (*read)(struct lmq_checkpoint *checkpoint,
                             const struct lmq_tensor *tensor, uint64_t first,
                             size_t n, float *values, struct lmq_error *err);

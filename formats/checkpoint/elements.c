@@ -2,8 +2,8 @@
  * elements.c - elements of tensors, from where and how files store them to
  * float32 in canonical order.
  *
- * Three steps: which stored elements follow each other (the view), what their
- * bytes mean (numbers, blocks), what they are multiplied by (scales).
+ * Two steps: which stored elements follow each other (the view), and what
+ * their bytes mean (numbers, blocks, a packing).
  */
 #include "config.h"
 
@@ -56,9 +56,8 @@ lmq_tensor_is_plain(const struct lmq_tensor *tensor)
     const struct lmq_view *view = &tensor->view;
 
     return tensor->blocks == NULL && tensor->encoding == NULL &&
-           tensor->scales.block_rows == 0 && view->unit == 0 &&
-           view->first == 0 && view->pairs.n == 0 && view->pitch == 0 &&
-           !(view->plus > 0);
+           view->unit == 0 && view->first == 0 && view->pairs.n == 0 &&
+           view->pitch == 0 && !(view->plus > 0);
 }
 
 static uint64_t
@@ -177,60 +176,28 @@ read_blocks(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
-/* Scales that are read at a time. */
-#define SCALES_MAX 256
-
-/* Multiplies elements [first, first + n), which stand in one stored row and
- * within SCALES_MAX blocks of it. */
+/* Rows of a matrix that is packed; the first and the last may be parts. */
 static enum lmq_status
-scale_run(struct lmq_checkpoint *checkpoint,
-          const struct lmq_block_scales *scales, uint64_t row, uint64_t column,
-          size_t n, float *values, struct lmq_error *err)
+read_packed(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+            uint64_t first, size_t n, float *values,
+            struct lmq_scratch *scratch, struct lmq_error *err)
 {
-    unsigned char bytes[SCALES_MAX * sizeof(double)];
-    float factors[SCALES_MAX];
-    size_t size = lmq_dtype_size(scales->dtype);
-    uint64_t block = column / scales->block_cols;
-    size_t n_blocks =
-        (size_t)((column + n - 1) / scales->block_cols - block) + 1;
-    uint64_t at = row / scales->block_rows * scales->n_cols + block;
-    enum lmq_status status =
-        lmq_input_read(checkpoint->files[scales->file],
-                       scales->offset + at * size, bytes, n_blocks * size, err);
-
-    if (status != LMQ_OK)
-        return status;
-    lmq_dtype_to_f32(scales->dtype, bytes, factors, n_blocks);
-    for (size_t i = 0; i < n; i++)
-        values[i] *= factors[(column + i) / scales->block_cols - block];
-    return LMQ_OK;
-}
-
-/* Blocks are counted in the matrix as it is stored, before anything was taken
- * apart or transposed. */
-static enum lmq_status
-apply_scales(struct lmq_checkpoint *checkpoint,
-             const struct lmq_tensor *tensor, uint64_t first, size_t n,
-             float *values, struct lmq_error *err)
-{
-    const struct lmq_block_scales *scales = &tensor->scales;
-    uint64_t n_cols =
-        tensor->view.pitch != 0 ? tensor->view.pitch : tensor->n_cols;
+    const struct lmq_packing *packing = tensor->packing;
     enum lmq_status status = LMQ_OK;
 
-    first += tensor->view.origin;
     while (n > 0 && status == LMQ_OK) {
-        uint64_t row = first / n_cols, column = first % n_cols;
-        uint64_t most = SCALES_MAX - 1; /* and a part of one more */
-        if (!lmq_u64_mul(most, scales->block_cols, &most))
-            most = UINT64_MAX;
-        size_t step = (size_t)lmq_u64_min(lmq_u64_min(n, n_cols - column),
-                                          most);
-        status =
-            scale_run(checkpoint, scales, row, column, step, values, err);
-        values += step;
-        first += step;
-        n -= step;
+        struct lmq_area area = {.row = first / packing->n_cols,
+                                .column = first % packing->n_cols,
+                                .n_rows = 1};
+        area.n_cols =
+            (size_t)lmq_u64_min(n, packing->n_cols - area.column);
+        if (area.n_cols == packing->n_cols)
+            area.n_rows = n / area.n_cols;
+        status = packing->read(checkpoint, tensor, &area, values, scratch,
+                               err);
+        values += area.n_rows * area.n_cols;
+        first += area.n_rows * area.n_cols;
+        n -= area.n_rows * area.n_cols;
     }
     return status;
 }
@@ -243,14 +210,12 @@ read_stored(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 {
     if (tensor->blocks != NULL)
         return read_blocks(checkpoint, tensor, first, n, values, scratch, err);
+    if (tensor->packing != NULL)
+        return read_packed(checkpoint, tensor, first, n, values, scratch, err);
     if (tensor->encoding != NULL)
         return checkpoint->format->read(checkpoint, tensor, first, n, values,
                                         err);
-    enum lmq_status status = read_numbers(checkpoint, tensor, first, n, values,
-                                          scratch, err);
-    if (status == LMQ_OK && tensor->scales.block_rows != 0)
-        status = apply_scales(checkpoint, tensor, first, n, values, err);
-    return status;
+    return read_numbers(checkpoint, tensor, first, n, values, scratch, err);
 }
 
 /* ---- Views ---- */
@@ -283,6 +248,33 @@ read_rows(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     return status;
 }
 
+/* The stored rows that are columns of ours, all at once. */
+static enum lmq_status
+read_stored_area(struct lmq_checkpoint *checkpoint,
+                 const struct lmq_tensor *tensor, uint64_t first,
+                 size_t n_rows, size_t n_cols, float *values,
+                 struct lmq_scratch *scratch, struct lmq_error *err)
+{
+    const struct lmq_area area = {first / tensor->view.pitch,
+                                  first % tensor->view.pitch, n_cols, n_rows};
+    size_t n_bytes;
+
+    if (!lmq_size_mul(n_rows, n_cols, &n_bytes) ||
+        !lmq_size_mul(n_bytes, sizeof(float), &n_bytes))
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        reserve(&scratch->column, &scratch->column_size, n_bytes, err);
+    if (status != LMQ_OK)
+        return status;
+    float *turned = (float *)(void *)scratch->column;
+    status = tensor->packing->read(checkpoint, tensor, &area, turned, scratch,
+                                   err);
+    for (size_t r = 0; r < n_rows && status == LMQ_OK; r++)
+        for (size_t c = 0; c < n_cols; c++)
+            values[r * n_cols + c] = turned[c * n_rows + r];
+    return status;
+}
+
 /* Rows [row, row + n_rows), which are stored side by side, columns
  * [column, column + n_cols): each column is a run in the file. */
 static enum lmq_status
@@ -294,6 +286,10 @@ read_rectangle(struct lmq_checkpoint *checkpoint,
     uint64_t stored = stored_row(tensor, row);
     size_t n_bytes;
 
+    if (tensor->packing != NULL)
+        return read_stored_area(checkpoint, tensor,
+                                column * tensor->view.pitch + stored, n_rows,
+                                n_cols, values, scratch, err);
     if (!lmq_size_mul(n_rows, sizeof(float), &n_bytes))
         return lmq_fail_nomem(err);
     enum lmq_status status =
@@ -367,13 +363,17 @@ lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
     size_t n_cols = (size_t)tensor->n_cols;
     size_t row_scales = lmq_groups_per_row(n_cols, quant->group_size) *
                         lmq_scale_size(quant->scales);
+    enum lmq_status (*read)(struct lmq_checkpoint *, const struct lmq_tensor *,
+                            uint64_t, size_t, int8_t *, unsigned char *,
+                            struct lmq_scratch *, struct lmq_error *) =
+        tensor->packing != NULL ? tensor->packing->read_integers
+                                : checkpoint->format->read_integers;
     enum lmq_status status = LMQ_OK;
 
     while (n > 0 && status == LMQ_OK) {
         size_t step = (size_t)lmq_u64_min(n, rows_in_line(tensor, row));
-        status = checkpoint->format->read_integers(
-            checkpoint, tensor, stored_row(tensor, row), step, q, scales,
-            scratch, err);
+        status = read(checkpoint, tensor, stored_row(tensor, row), step, q,
+                      scales, scratch, err);
         q += step * n_cols;
         scales += step * row_scales;
         row += step;

@@ -47,6 +47,8 @@ take_elements(struct lmq_tensor *tensor, uint64_t first, const uint64_t *dims,
     lmq_tensor_set_dims(tensor, dims, n_dims);
     if (tensor->encoding != NULL && tensor->blocks == NULL) {
         tensor->view.first += first / (n_dims == 1 ? 1 : tensor->n_cols);
+        tensor->size_bytes = (uint64_t)((double)tensor->n_elements *
+                                        tensor->bits_per_element / 8);
         return LMQ_OK;
     }
     if (tensor->blocks != NULL) {
@@ -64,6 +66,15 @@ take_elements(struct lmq_tensor *tensor, uint64_t first, const uint64_t *dims,
     return LMQ_OK;
 }
 
+/* Whether its inputs are rows. */
+static bool
+is_transposed(const struct lmq_checkpoint *checkpoint,
+              const struct lmq_tensor *tensor)
+{
+    return checkpoint->source.is_transposed && tensor->n_dims == 2 &&
+           (tensor->packing == NULL || !tensor->packing->is_upright);
+}
+
 /* Rows [first, first + n) of a fused matrix, or elements of its bias. */
 static enum lmq_status
 take_rows(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
@@ -72,7 +83,7 @@ take_rows(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     bool is_matrix = tensor->n_dims == 2;
     uint64_t dims[2] = {n, tensor->dims[1]};
 
-    if (is_matrix && checkpoint->source.is_transposed) {
+    if (is_transposed(checkpoint, tensor)) {
         dims[0] = tensor->dims[0];
         dims[1] = n;
         if (tensor->view.pitch == 0)
@@ -100,9 +111,8 @@ static uint64_t
 fused_rows(const struct lmq_checkpoint *checkpoint,
            const struct lmq_tensor *tensor)
 {
-    return tensor->n_dims == 2 && checkpoint->source.is_transposed
-               ? tensor->dims[1]
-               : tensor->dims[0];
+    return is_transposed(checkpoint, tensor) ? tensor->dims[1]
+                                             : tensor->dims[0];
 }
 
 /* ---- What is fused ---- */
@@ -309,7 +319,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor)
     if (tensor->place.role == LMQ_ROLE_SHARED_SWITCH && tensor->n_dims == 2 &&
         tensor->dims[0] == 1)
         lmq_tensor_set_dims(tensor, tensor->dims + 1, 1);
-    if (source->is_transposed && tensor->n_dims == 2 &&
+    if (is_transposed(checkpoint, tensor) &&
         lmq_role_is_per_layer(tensor->place.role))
         transpose(tensor);
     if (source->has_rotary_pairs)

@@ -1,92 +1,80 @@
 /*
- * packed.c - recognises weights that other tools have packed.
+ * packed.c - weights that other tools have packed.
  *
- * By the tensors that each of them adds, and by what config.json says. They
- * are refused by name where elements are needed; the rest can be looked at.
+ * They are recognised by the tensors that each tool adds, and by what
+ * config.json says. What can be read becomes matrices like all others; the
+ * rest is refused by name where elements are needed, and can be looked at.
  */
 #include "config.h"
 
 #include "formats/packed/packed.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "formats/packed/fp8.h"
+#include "formats/packed/schemes.h"
 
-/* ---- Methods ---- */
+/* ---- Schemes ---- */
 
-/* FP8 is read (fp8.c). Of BY_TENSORS the configuration alone does not tell
- * whether they are packed: these pack in several ways, some of them FP8. */
-enum reading { REFUSED, BY_TENSORS, FP8 };
-
-static const struct method {
-    const char *key;  /* quant_method */
-    const char *name; /* as it is called */
-    enum reading reading;
+/* The first that has a tensor's ending and a function that takes it joins it
+ * with its parts; of those that cannot, the first gives the name. */
+static const struct scheme {
+    const char *method; /* quant_method; NULL: any or none */
+    const char *name;   /* as it is called */
+    const char *ending; /* of a tensor that it adds; NULL: see below */
+    lmq_scheme_join *join; /* NULL: it cannot be read */
+    bool may_be_plain;  /* there need not be anything packed */
     const char *advice; /* NULL: the usual one */
-} methods[] = {
-    {"gptq", "GPTQ", REFUSED, NULL},
-    {"awq", "AWQ", REFUSED, NULL},
-    {"bitsandbytes", "bitsandbytes", REFUSED,
+} schemes[] = {
+    {"gptq", "GPTQ", ".qweight", lmq_gptq_join, false, NULL},
+    {"awq", "AWQ", ".qweight", NULL, false, NULL},
+    {"bitsandbytes", "bitsandbytes", ".SCB", NULL, false,
      "convert the original float checkpoint; or load this one with "
      "transformers, call dequantize() and save_pretrained()"},
-    {"mlx", "MLX", REFUSED,
+    {"bitsandbytes", "bitsandbytes", ".absmax", NULL, false, NULL},
+    {"bitsandbytes", "bitsandbytes", ".quant_map", NULL, false, NULL},
+    {"mlx", "MLX", NULL, NULL, false,
      "convert the original float checkpoint; or 'mlx_lm.convert "
      "--dequantize' makes one"},
-    {"mxfp4", "MXFP4", REFUSED,
+    {"compressed-tensors", "compressed-tensors", ".weight_packed", NULL, true,
+     NULL},
+    {"modelopt", "ModelOpt", NULL, NULL, true, NULL},
+    {"quark", "Quark", NULL, NULL, true, NULL},
+    {"nvfp4", "NVFP4", ".weight_scale_2", NULL, false, NULL},
+    {"eetq", "EETQ", ".weight_scales", NULL, false, NULL},
+    {"hqq", "HQQ", ".W_q", NULL, false, NULL},
+    {"aqlm", "AQLM", ".codebooks", NULL, false, NULL},
+    {"vptq", "VPTQ", ".centroids", NULL, false, NULL},
+    {"quanto", "Quanto", ".weight._data", NULL, false, NULL},
+    {"bitnet", "BitNet", NULL, NULL, false, NULL},
+    {"mxfp4", "MXFP4", "_blocks", NULL, false,
      "load it with transformers and Mxfp4Config(dequantize=True), "
      "save_pretrained() it, and convert that"},
-    {"compressed-tensors", "compressed-tensors", BY_TENSORS, NULL},
-    {"modelopt", "ModelOpt", BY_TENSORS, NULL},
-    {"quark", "Quark", BY_TENSORS, NULL},
-    {"fp8", "FP8", FP8, NULL},
-    {"fbgemm_fp8", "FP8", FP8, NULL},
-    {"eetq", "EETQ", REFUSED, NULL},
-    {"hqq", "HQQ", REFUSED, NULL},
-    {"aqlm", "AQLM", REFUSED, NULL},
-    {"quanto", "Quanto", REFUSED, NULL},
-    {"vptq", "VPTQ", REFUSED, NULL},
-    {"bitnet", "BitNet", REFUSED, NULL},
-    {"nvfp4", "NVFP4", REFUSED, NULL},
+    {"fp8", "FP8", NULL, NULL, true, NULL},
+    {"fbgemm_fp8", "FP8", NULL, NULL, true, NULL},
+    {NULL, "FP8", "", lmq_fp8_join, true, NULL},
 };
 
-#define N_METHODS (sizeof(methods) / sizeof(methods[0]))
+#define N_SCHEMES (sizeof(schemes) / sizeof(schemes[0]))
 
-static const struct method *
-find_method(const char *key)
+static const struct scheme *
+find_method(const char *method)
 {
-    for (size_t i = 0; i < N_METHODS; i++)
-        if (strcmp(methods[i].key, key) == 0)
-            return &methods[i];
+    for (size_t i = 0; i < N_SCHEMES; i++)
+        if (schemes[i].method != NULL &&
+            strcmp(schemes[i].method, method) == 0)
+            return &schemes[i];
     return NULL;
 }
 
-/* ---- Tensors ---- */
-
-/* What only one method adds; the first that is found counts, so what several
- * have stands last. */
-static const struct {
-    const char *ending;
-    const char *name;
-} marks[] = {
-    {".g_idx", "GPTQ"},
-    {".SCB", "bitsandbytes"},
-    {".absmax", "bitsandbytes"},
-    {".quant_map", "bitsandbytes"},
-    {".weight_packed", "compressed-tensors"},
-    {".weight_scale_2", "NVFP4"},
-    {".weight_scales", "EETQ"},
-    {".W_q", "HQQ"},
-    {".codebooks", "AQLM"},
-    {".centroids", "VPTQ"},
-    {".weight._data", "Quanto"},
-    {"_blocks", "MXFP4"},
-    {".qzeros", "GPTQ or AWQ"},
-    {".qweight", "GPTQ or AWQ"},
+/* Of activations, which a running model measures: not of weights. */
+static const char *const ignored[] = {
+    ".input_scale", ".output_scale", ".act_scale", ".activation_scale",
+    ".k_scale",     ".v_scale",      ".q_scale",   ".kv_scale",
+    ".prob_scale",  ".input_scale_ub",
 };
-
-#define N_MARKS (sizeof(marks) / sizeof(marks[0]))
 
 static bool
 ends_with(const char *text, const char *end)
@@ -96,80 +84,161 @@ ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+static bool
+is_ignored(const char *name)
+{
+    bool is_one = false;
+
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+        is_one |= strlen(name) > strlen(ignored[i]) &&
+                  ends_with(name, ignored[i]);
+    return is_one;
+}
+
+/* ---- Tensors ---- */
+
+static bool
+fits_method(const struct lmq_packer *packer, const struct scheme *scheme)
+{
+    return scheme->method == NULL || packer->method == NULL ||
+           strcmp(scheme->method, packer->method) == 0;
+}
+
+/* Joins the tensor, if a scheme can; *worst becomes the first scheme that has
+ * its ending and cannot. */
+static enum lmq_status
+join_tensor(struct lmq_packer *packer, size_t index, size_t *worst,
+            struct lmq_error *err)
+{
+    struct lmq_tensor *tensor = &packer->checkpoint->tensors[index];
+    const struct lmq_packer_fate *fate = &packer->fates[index];
+    size_t first = N_SCHEMES;
+
+    for (size_t i = 0; i < N_SCHEMES && !fate->is_part; i++) {
+        const struct scheme *scheme = &schemes[i];
+        enum lmq_status status = LMQ_OK;
+        if (scheme->ending == NULL ||
+            !ends_with(tensor->stored_name, scheme->ending))
+            continue;
+        if (scheme->join != NULL && fits_method(packer, scheme))
+            status = scheme->join(packer, tensor, err);
+        if (status != LMQ_OK || fate->is_joined)
+            return status;
+        if (first == N_SCHEMES && *scheme->ending != '\0')
+            first = i;
+    }
+    if (first < *worst)
+        *worst = first;
+    return LMQ_OK;
+}
+
 /* A matrix of whole numbers beside which their scales stand. Many pack in
  * this way; MLX's matrices are of 32-bit words. */
 static const char *
-scaled_integers(struct lmq_checkpoint *checkpoint,
-                const struct lmq_name_list *list,
+scaled_integers(const struct lmq_packer *packer,
                 const struct lmq_tensor *tensor)
 {
-    const char *name = tensor->stored_name;
-    size_t stem = strlen(name) - strlen("weight");
+    static const char ending[] = ".weight";
 
     if (tensor->n_dims < 2 || lmq_dtype_is_float(tensor->dtype) ||
-        !ends_with(name, ".weight"))
+        !ends_with(tensor->stored_name, ending))
         return NULL;
     if (tensor->dtype == LMQ_DTYPE_U32 &&
-        lmq_name_list_find(checkpoint, list, name, stem, "scales") != NULL)
+        lmq_packer_sibling(packer, tensor, ending, ".scales") != NULL)
         return "MLX";
-    return lmq_name_list_find(checkpoint, list, name, stem, "weight_scale") !=
-                   NULL
+    return lmq_packer_sibling(packer, tensor, ending, ".weight_scale") != NULL
                ? "int8 or int4 with scales"
                : NULL;
 }
 
-/* NULL: nothing is packed, as far as the tensors show. */
-static const char *
-look_at_tensors(struct lmq_checkpoint *checkpoint,
-                const struct lmq_name_list *list)
+/* *seen: by whom something is packed that cannot be read; NULL: nothing is. */
+static enum lmq_status
+join_all(struct lmq_packer *packer, const char **seen, struct lmq_error *err)
 {
-    size_t best = N_MARKS;
-    const char *integers = NULL;
+    const struct lmq_checkpoint *checkpoint = packer->checkpoint;
+    size_t worst = N_SCHEMES;
+
+    *seen = NULL;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        enum lmq_status status = join_tensor(packer, i, &worst, err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    for (size_t i = 0; i < checkpoint->n_tensors && *seen == NULL; i++)
+        *seen = scaled_integers(packer, &checkpoint->tensors[i]);
+    if (worst < N_SCHEMES)
+        *seen = schemes[worst].name;
+    return LMQ_OK;
+}
+
+/* Parts and scales of activations go, joined tensors get their names. */
+static void
+settle_fates(struct lmq_packer *packer)
+{
+    struct lmq_checkpoint *checkpoint = packer->checkpoint;
+    size_t kept = 0, n_ignored = 0;
 
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
-        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        for (size_t j = 0; j < best; j++)
-            if (ends_with(tensor->stored_name, marks[j].ending))
-                best = j;
-        if (integers == NULL)
-            integers = scaled_integers(checkpoint, list, tensor);
+        struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        struct lmq_packer_fate *fate = &packer->fates[i];
+        bool is_useless = !fate->is_part && packer->n_findings > 0 &&
+                          is_ignored(tensor->stored_name);
+        n_ignored += is_useless;
+        if (fate->name != NULL) {
+            free(tensor->stored_name);
+            tensor->stored_name = fate->name;
+            fate->name = NULL;
+        }
+        if (fate->is_part || is_useless)
+            lmq_tensor_free(tensor);
+        else
+            checkpoint->tensors[kept++] = *tensor;
     }
-    return best < N_MARKS ? marks[best].name : integers;
+    checkpoint->n_tensors = kept;
+    for (size_t i = 0; i < packer->n_findings; i++)
+        lmq_checkpoint_note(checkpoint, "%s: %zu", packer->findings[i].text,
+                            packer->findings[i].n);
+    if (n_ignored > 0)
+        lmq_checkpoint_note(checkpoint,
+                            "scales of activations that are left out: %zu",
+                            n_ignored);
 }
 
 /* ---- What it comes to ---- */
 
-/* What config.json says; *reading is REFUSED if it names a method that is not
+/* What config.json says; *scheme is NULL if it names a method that is not
  * known. "" if it says nothing. */
 static const char *
-look_at_config(const json_t *config, enum reading *reading)
+look_at_config(const json_t *config, const struct scheme **scheme)
 {
-    const json_t *scheme = json_object_get(config, "quantization_config");
-    const char *key =
-        json_string_value(json_object_get(scheme, "quant_method"));
-    const struct method *method = key == NULL ? NULL : find_method(key);
+    const json_t *said = json_object_get(config, "quantization_config");
+    const char *method =
+        json_string_value(json_object_get(said, "quant_method"));
 
-    *reading = method == NULL ? REFUSED : method->reading;
+    *scheme = method == NULL ? NULL : find_method(method);
     if (method != NULL)
-        return method->name;
-    if (key != NULL)
-        return key;
+        return *scheme == NULL ? method : (*scheme)->name;
     /* MLX names no method. */
-    if (!json_is_object(scheme))
-        scheme = json_object_get(config, "quantization");
-    if (json_object_get(scheme, "group_size") != NULL &&
-        json_object_get(scheme, "bits") != NULL)
+    if (!json_is_object(said))
+        said = json_object_get(config, "quantization");
+    if (json_object_get(said, "group_size") != NULL &&
+        json_object_get(said, "bits") != NULL)
         return "MLX";
-    return json_is_object(scheme) && json_object_size(scheme) > 0
+    return json_is_object(said) && json_object_size(said) > 0
                ? "a method that config.json does not name"
                : "";
 }
 
+/* `detail` may be "". */
 static void
-refuse(struct lmq_checkpoint *checkpoint, const char *name, bool is_seen)
+refuse(struct lmq_checkpoint *checkpoint, const char *name, const char *detail,
+       bool is_seen)
 {
-    snprintf(checkpoint->packed, sizeof(checkpoint->packed), "%.*s",
-             (int)sizeof(checkpoint->packed) - 1, name);
+    const int most = (int)(sizeof(checkpoint->packed) -
+                           sizeof(((struct lmq_packer *)0)->refused) - 4);
+
+    snprintf(checkpoint->packed, sizeof(checkpoint->packed),
+             *detail == '\0' ? "%.*s" : "%.*s (%s)", most, name, detail);
     checkpoint->is_packed_by_config = !is_seen;
     checkpoint->has_model = false;
     checkpoint->hparams.unsupported[0] = '\0';
@@ -182,28 +251,52 @@ refuse(struct lmq_checkpoint *checkpoint, const char *name, bool is_seen)
                         checkpoint->packed);
 }
 
+/* When all that can be joined is joined. */
+static void
+judge(struct lmq_packer *packer, const char *seen, const char *declared,
+      const struct scheme *scheme)
+{
+    /* Of these two the tensors know more. */
+    bool is_named = *declared != '\0' && strcmp(declared, "FP8") != 0;
+    bool may_be_plain = *declared == '\0' ||
+                        (scheme != NULL && scheme->may_be_plain);
+
+    if (seen != NULL)
+        refuse(packer->checkpoint, is_named ? declared : seen,
+               packer->refused, true);
+    else if (!may_be_plain && packer->n_findings == 0)
+        refuse(packer->checkpoint, declared, "", false);
+}
+
 enum lmq_status
 lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
                       struct lmq_error *err)
 {
-    struct lmq_name_list list;
-    enum reading reading;
-    const char *declared = look_at_config(config, &reading);
-    enum lmq_status status = lmq_name_list_make(checkpoint, &list, err);
+    struct lmq_packer packer = {
+        .checkpoint = checkpoint,
+        .config = json_object_get(config, "quantization_config"),
+    };
+    const struct scheme *scheme;
+    const char *declared = look_at_config(config, &scheme), *seen;
+    enum lmq_status status =
+        lmq_name_list_make(checkpoint, &packer.list, err);
 
-    if (status != LMQ_OK)
-        return status;
-    const char *seen = look_at_tensors(checkpoint, &list);
-    if (seen != NULL)
-        refuse(checkpoint,
-               *declared == '\0' || reading == FP8 ? seen : declared, true);
-    else if (*declared != '\0' && reading == REFUSED)
-        refuse(checkpoint, declared, false);
-    else
-        status = lmq_fp8_attach_scales(
-            checkpoint, &list, json_object_get(config, "quantization_config"),
-            err);
-    lmq_name_list_free(&list);
+    packer.method =
+        json_string_value(json_object_get(packer.config, "quant_method"));
+    packer.fates =
+        calloc(checkpoint->n_tensors + 1, sizeof(*packer.fates));
+    if (status == LMQ_OK && packer.fates == NULL)
+        status = lmq_fail_nomem(err);
+    if (status == LMQ_OK)
+        status = join_all(&packer, &seen, err);
+    if (status == LMQ_OK) {
+        settle_fates(&packer);
+        judge(&packer, seen, declared, scheme);
+    }
+    for (size_t i = 0; packer.fates != NULL && i < packer.list.n; i++)
+        free(packer.fates[i].name);
+    free(packer.fates);
+    lmq_name_list_free(&packer.list);
     return status;
 }
 
@@ -215,9 +308,10 @@ lmq_checkpoint_need_weights(const struct lmq_checkpoint *checkpoint,
 
     if (checkpoint->packed[0] == '\0')
         return LMQ_OK;
-    for (size_t i = 0; i < N_METHODS && advice == NULL; i++)
-        if (strcmp(methods[i].name, checkpoint->packed) == 0)
-            advice = methods[i].advice;
+    for (size_t i = 0; i < N_SCHEMES && advice == NULL; i++)
+        if (strncmp(schemes[i].name, checkpoint->packed,
+                    strlen(schemes[i].name)) == 0)
+            advice = schemes[i].advice;
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
              "the weights are packed by %s, which is not read",
              checkpoint->packed);

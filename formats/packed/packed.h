@@ -1,6 +1,5 @@
 /*
- * packed.h - weights that are no plain numbers: FP8 with scales, which are
- * read, and what other tools pack, which is not.
+ * packed.h - weights that other tools have packed, of which some can be read.
  */
 #ifndef LMQ_FORMATS_PACKED_PACKED_H
 #define LMQ_FORMATS_PACKED_PACKED_H
@@ -12,8 +11,8 @@
 /*
  * For readers of Hugging Face checkpoints, when all tensors are there: finds
  * out how the weights are stored, from config.json (NULL: there is none) and
- * from the tensors. Gives FP8 matrices their scales and takes these off the
- * list; of a checkpoint that cannot be read sets `packed`, and no model.
+ * from the tensors. Puts one matrix in the place of the tensors that it is
+ * packed in; of a checkpoint that cannot be read sets `packed`, and no model.
  */
 enum lmq_status lmq_packed_understand(struct lmq_checkpoint *checkpoint,
                                       const json_t *config,

@@ -193,7 +193,7 @@ check_views(const struct lmq_checkpoint *checkpoint, struct lmq_error *err)
         lmq_name_parse(tensor->stored_name, &place);
         bool is_fine = place.role < LMQ_ROLE_ATTN_K_B &&
                        !checkpoint->source.is_transposed &&
-                       tensor->scales.block_rows == 0;
+                       tensor->packing == NULL;
         if (tensor->view.pitch == 0 || is_fine)
             continue;
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,

@@ -433,6 +433,14 @@ make_folders(void)
     "{\"architectures\":[\"X\"],\"quantization_config\":{"                    \
     "\"quant_method\":\"fp8\"" quantization "}}"
 
+#define GPTQ(bits)                                                            \
+    "{\"architectures\":[\"X\"],\"quantization_config\":{"                    \
+    "\"quant_method\":\"gptq\",\"bits\":" bits ",\"group_size\":8}}"
+#define GPTQ_HEADER                                                           \
+    "{" E("m.qweight", "I32", "[1,8]", "[0,32]") "," E(                       \
+        "m.scales", "F16", "[1,8]", "[32,48]") "," E(                         \
+        "m.qzeros", "I32", "[1,1]", "[48,52]")
+
 static void
 make_packed(void)
 {
@@ -459,10 +467,24 @@ make_packed(void)
              "w.weight", "F8_E4M3", "[3,5]", "[16,31]") "}",
          FP8(",\"weight_block_size\":[0,0]"), 31,
          "FP8 in blocks of nothing [15]."},
-        {"unsupported-packed-gptq",
-         "{" E("m.qweight", "I32", "[1,1]", "[0,4]") "," E(
-             "m.g_idx", "I32", "[1]", "[4,8]") "}",
-         "{}", 8, "weights packed by GPTQ."},
+        {"good-packed-gptq", GPTQ_HEADER "}", GPTQ("4"), 52,
+         "GPTQ, 8 x 8 codes of 4 bits."},
+        {"bad-packed-gptq-zeros",
+         "{" E("m.qweight", "I32", "[1,8]", "[0,32]") "," E(
+             "m.scales", "F16", "[1,8]", "[32,48]") "}",
+         GPTQ("4"), 48, "GPTQ without zero points."},
+        {"bad-packed-gptq-shape",
+         "{" E("m.qweight", "I32", "[1,8]", "[0,32]") "," E(
+             "m.scales", "F16", "[1,7]", "[32,46]") "," E(
+             "m.qzeros", "I32", "[1,1]", "[46,50]") "}",
+         GPTQ("4"), 50, "GPTQ with scales for 7 of 8 outputs [5]."},
+        {"bad-packed-gptq-bits", GPTQ_HEADER "}", GPTQ("8"), 52,
+         "GPTQ with words for 4 bits that says 8 [5]."},
+        {"bad-packed-gptq-group",
+         GPTQ_HEADER "," E("m.g_idx", "I32", "[8]", "[52,84]") "}",
+         GPTQ("4"), 84, "GPTQ with columns of a group that is not there [6]."},
+        {"unsupported-packed-gptq", GPTQ_HEADER "}", GPTQ("5"), 52,
+         "weights packed by GPTQ with 5 bits."},
         {"unsupported-packed-mlx",
          "{" E("m.weight", "U32", "[1,1]", "[0,4]") "," E(
              "m.scales", "F16", "[1,1]", "[4,6]") "," E(
@@ -477,7 +499,7 @@ make_packed(void)
         make_folder(packed[i].name, packed[i].sentence);
         put_safetensors_raw(&bytes, packed[i].header, NULL, 0);
         for (size_t j = 0; j < packed[i].n; j++)
-            put(&bytes, "8", 1); /* 1 in FP8 */
+            put(&bytes, "8", 1); /* 1 in FP8, 0.5 in F16, 8 and 3 in 4 bits */
         snprintf(path, sizeof(path), "%s/model.safetensors", packed[i].name);
         emit(path, &bytes, NULL);
         save_in(packed[i].name, "config.json", packed[i].config);

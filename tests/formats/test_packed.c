@@ -11,75 +11,31 @@
 #include <sys/stat.h>
 
 #include "formats/packed/packed.h"
-#include "tests/build/build_checkpoint.h"
-#include "tests/build/suite.h"
-
-/* ---- Folders, tensor by tensor ---- */
-
-struct folder {
-    struct bytes header, data;
-};
-
-/* Begins an entry; the caller puts n bytes to folder->data. */
-static void
-add_entry(struct folder *folder, const char *name, const char *dtype,
-          const char *shape, size_t n)
-{
-    char text[256];
-
-    snprintf(text, sizeof(text),
-             "%s\"%s\":{\"dtype\":\"%s\",\"shape\":%s,"
-             "\"data_offsets\":[%zu,%zu]}",
-             folder->header.n == 0 ? "{" : ",", name, dtype, shape,
-             folder->data.n, folder->data.n + n);
-    put_text(&folder->header, text);
-}
+#include "tests/build/stored.h"
 
 static void
-add_floats(struct folder *folder, const char *name, const char *shape,
+add_floats(struct stored *folder, const char *name, const char *shape,
            const float *x, size_t n)
 {
-    add_entry(folder, name, "F32", shape, 4 * n);
-    for (size_t i = 0; i < n; i++)
-        put_f32(&folder->data, x[i]);
+    stored_floats(folder, name, BUILD_F32, shape, x, n);
 }
 
 /* Random finite numbers in FP8. */
 static void
-add_fp8(struct folder *folder, const char *name, const char *dtype,
+add_fp8(struct stored *folder, const char *name, const char *dtype,
         const char *shape, unsigned char *bytes, size_t n,
         struct random *random)
 {
-    add_entry(folder, name, dtype, shape, n);
+    stored_entry(folder, name, dtype, shape, n);
     for (size_t i = 0; i < n; i++)
         bytes[i] = (unsigned char)(random_below(random, 0x7c) |
                                    random_below(random, 2) << 7);
     put(&folder->data, bytes, n);
 }
 
-/* Saves the folder "model" and forgets what it held. */
-static const char *
-save_model(struct folder *folder, const char *config)
-{
-    struct bytes bytes = {0};
-
-    mkdir(in_folder("model"), 0777);
-    put(&folder->header, "}", 2); /* and a 0 */
-    put_safetensors_raw(&bytes, (const char *)folder->header.at,
-                        folder->data.at, folder->data.n);
-    save(&bytes, in_folder("model/model.safetensors"));
-    write_file(in_folder("model/config.json"), config, strlen(config));
-    bytes_free(&bytes);
-    bytes_free(&folder->header);
-    bytes_free(&folder->data);
-    return in_folder("model");
-}
-
 /* ---- FP8 ---- */
 
-#define CONFIG(quantization)                                                  \
-    "{\"architectures\": [\"X\"], \"quantization_config\": {" quantization    \
-    "}}"
+#define CONFIG STORED_CONFIG
 
 /* Checks w (5 x 7) against its bytes and the scale of each element; then
  * pieces of it. */
@@ -88,33 +44,17 @@ assert_scaled(struct lmq_checkpoint *checkpoint, const unsigned char *bytes,
               const float *scales, size_t block_rows, size_t block_cols,
               size_t n_cols, struct random *random)
 {
-    struct lmq_scratch scratch = {0};
-    struct lmq_error err;
-    float plain[35], piece[35];
-    size_t n;
+    float plain[35];
     const struct lmq_tensor *tensor =
         lmq_checkpoint_find_name(checkpoint, "w.weight");
-    float *x = read_tensor(checkpoint, "w.weight", &n);
 
-    ck_assert_uint_eq(n, 35);
-    ck_assert(!lmq_tensor_is_plain(tensor));
-    lmq_dtype_to_f32(tensor->dtype, bytes, plain, n);
-    for (size_t i = 0; i < n; i++) {
-        float scale =
-            scales[i / 7 / block_rows * n_cols + i % 7 / block_cols];
-        float wanted = plain[i] * scale;
-        ck_assert_mem_eq(&x[i], &wanted, sizeof(wanted));
-    }
-    for (int round = 0; round < 100; round++) {
-        size_t at = random_below(random, n);
-        size_t m = random_below(random, n - at + 1);
-        ck_assert_int_eq(lmq_checkpoint_read(checkpoint, tensor, at, m, piece,
-                                             &scratch, &err),
-                         LMQ_OK);
-        ck_assert_mem_eq(piece, x + at, m * sizeof(*piece));
-    }
-    lmq_scratch_free(&scratch);
-    free(x);
+    lmq_dtype_to_f32(strcmp(tensor->encoding, "f8_e4m3") == 0
+                         ? LMQ_DTYPE_F8_E4M3
+                         : LMQ_DTYPE_F8_E5M2,
+                     bytes, plain, 35);
+    for (size_t i = 0; i < 35; i++)
+        plain[i] *= scales[i / 7 / block_rows * n_cols + i % 7 / block_cols];
+    assert_elements(checkpoint, "w.weight", plain, 35, random);
 }
 
 static const float numbers[9] = {0.5f, -2, 3, 0.25f, 7, 1e-3f, 11, 0.1f, 13};
@@ -149,7 +89,7 @@ START_TEST(scales_come_for_all_for_rows_and_for_blocks)
     struct random random = {random_seed()};
 
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
-        struct folder folder = {0};
+        struct stored folder = {0};
         unsigned char bytes[35];
         size_t c = i / 2;
         add_fp8(&folder, "w.weight", i % 2 == 0 ? "F8_E4M3" : "F8_E5M2",
@@ -159,7 +99,7 @@ START_TEST(scales_come_for_all_for_rows_and_for_blocks)
         add_floats(&folder, "w.input_scale", "[]", numbers, 1);
         add_floats(&folder, "norm.weight", "[2]", numbers, 2);
         struct lmq_checkpoint *checkpoint =
-            open_checkpoint(save_model(&folder, cases[c].config));
+            open_checkpoint(stored_save(&folder, cases[c].config));
         ck_assert_uint_eq(checkpoint->n_tensors, 2);
         ck_assert_uint_eq(checkpoint->notes.n, 2);
         ck_assert_msg(strstr(checkpoint->notes.texts[0], cases[c].note) != NULL,
@@ -177,15 +117,15 @@ START_TEST(scales_may_be_of_16_bits)
 {
     static const unsigned char bf16[] = {0x40, 0x40}; /* 3 */
     struct random random = {random_seed()};
-    struct folder folder = {0};
+    struct stored folder = {0};
     unsigned char bytes[35];
     const float three = 3;
 
     add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
-    add_entry(&folder, "w.weight_scale", "BF16", "[]", 2);
+    stored_entry(&folder, "w.weight_scale", "BF16", "[]", 2);
     put(&folder.data, bf16, 2);
     struct lmq_checkpoint *checkpoint =
-        open_checkpoint(save_model(&folder, "{}"));
+        open_checkpoint(stored_save(&folder, "{}"));
     assert_scaled(checkpoint, bytes, &three, 99, 99, 1, &random);
     lmq_checkpoint_close(checkpoint);
 }
@@ -198,7 +138,7 @@ START_TEST(long_rows_have_their_scales)
     static unsigned char bytes[2 * COLS];
     static float scales[2 * COLS], plain[2 * COLS];
     struct random random = {random_seed()};
-    struct folder folder = {0};
+    struct stored folder = {0};
     size_t n;
 
     for (size_t i = 0; i < COLS; i++)
@@ -206,7 +146,7 @@ START_TEST(long_rows_have_their_scales)
     add_fp8(&folder, "w.weight", "F8_E4M3", "[2,1500]", bytes, 2 * COLS,
             &random);
     add_floats(&folder, "w.weight_scale_inv", "[1,1500]", scales, COLS);
-    struct lmq_checkpoint *checkpoint = open_checkpoint(save_model(
+    struct lmq_checkpoint *checkpoint = open_checkpoint(stored_save(
         &folder,
         CONFIG("\"quant_method\": \"fp8\", \"weight_block_size\": [2, 1]")));
     float *x = read_tensor(checkpoint, "w.weight", &n);
@@ -227,9 +167,9 @@ START_TEST(missing_scales_are_missed_where_they_are_announced)
     size_t n;
 
     for (int is_announced = 0; is_announced < 2; is_announced++) {
-        struct folder folder = {0};
+        struct stored folder = {0};
         add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
-        const char *path = save_model(
+        const char *path = stored_save(
             &folder, is_announced ? CONFIG("\"quant_method\": \"fp8\"")
                                   : "{}");
         if (is_announced) {
@@ -272,21 +212,21 @@ START_TEST(scales_that_do_not_fit_are_refused)
     unsigned char bytes[35];
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct folder folder = {0};
+        struct stored folder = {0};
         add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
         add_floats(&folder, "w.weight_scale", cases[i].shape, numbers,
                    cases[i].n);
-        assert_refused(save_model(&folder, cases[i].config), LMQ_ERR_FORMAT,
+        assert_refused(stored_save(&folder, cases[i].config), LMQ_ERR_FORMAT,
                        cases[i].text);
     }
-    struct folder folder = {0};
+    struct stored folder = {0};
     add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
     add_floats(&folder, "w.weight_scale", "[]", numbers, 1);
     add_floats(&folder, "w.weight_scale_inv", "[]", numbers, 1);
-    assert_refused(save_model(&folder, "{}"), LMQ_ERR_FORMAT, "two scales");
+    assert_refused(stored_save(&folder, "{}"), LMQ_ERR_FORMAT, "two scales");
     add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
     add_fp8(&folder, "w.weight_scale", "F8_E4M3", "[]", bytes, 1, &random);
-    assert_refused(save_model(&folder, "{}"), LMQ_ERR_UNSUPPORTED,
+    assert_refused(stored_save(&folder, "{}"), LMQ_ERR_UNSUPPORTED,
                    "of type f8_e4m3");
 }
 END_TEST
@@ -302,7 +242,7 @@ START_TEST(blocks_cross_what_is_taken_apart)
                                         "blk.0.attn_k.weight",
                                         "blk.0.attn_v.weight"};
     struct random random = {random_seed()};
-    struct folder folder = {0};
+    struct stored folder = {0};
     size_t at = 0;
 
     add_fp8(&folder, "model.layers.0.self_attn.qkv_proj.weight", "F8_E4M3",
@@ -323,7 +263,7 @@ START_TEST(blocks_cross_what_is_taken_apart)
                zeros, 96 * DIM);
     add_floats(&folder, "model.layers.0.mlp.down_proj.weight", "[32,48]",
                zeros, 48 * DIM);
-    struct lmq_checkpoint *checkpoint = open_checkpoint(save_model(
+    struct lmq_checkpoint *checkpoint = open_checkpoint(stored_save(
         &folder,
         "{\"architectures\": [\"Phi3ForCausalLM\"], \"hidden_size\": 32, "
         "\"intermediate_size\": 48, \"num_hidden_layers\": 1, "
@@ -360,12 +300,6 @@ static const char plain_tensor[] =
 static const struct {
     const char *name, *header, *config;
 } packed[] = {
-    {"GPTQ", "{" TENSOR("m.qweight", "I32", "1", "0", "4") "," TENSOR(
-                 "m.g_idx", "I32", "1", "4", "8") "}",
-     NULL},
-    {"GPTQ or AWQ", "{" TENSOR("m.qweight", "I32", "1", "0", "4") "," TENSOR(
-                        "m.qzeros", "I32", "1", "4", "8") "}",
-     NULL},
     {"AWQ", "{" TENSOR("m.qweight", "I32", "1", "0", "4") "," TENSOR(
                 "m.qzeros", "I32", "1", "4", "8") "}",
      CONFIG("\"quant_method\": \"awq\"")},

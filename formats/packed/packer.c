@@ -1,0 +1,271 @@
+/*
+ * packer.c - what the schemes of packed weights share.
+ */
+#include "config.h"
+
+#include "formats/packed/packer.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+
+/* ---- The configuration ---- */
+
+int64_t
+lmq_packer_number(const struct lmq_packer *packer, const char *key,
+                  int64_t absent)
+{
+    const json_t *found = json_object_get(packer->config, key);
+
+    return json_is_integer(found) ? json_integer_value(found) : absent;
+}
+
+const char *
+lmq_packer_text(const struct lmq_packer *packer, const char *key)
+{
+    const char *text = json_string_value(json_object_get(packer->config, key));
+
+    return text == NULL ? "" : text;
+}
+
+/* ---- The parts of a matrix ---- */
+
+struct lmq_tensor *
+lmq_packer_sibling(const struct lmq_packer *packer,
+                   const struct lmq_tensor *tensor, const char *ending,
+                   const char *other_ending)
+{
+    const char *name = tensor->stored_name;
+
+    return lmq_name_list_find(packer->checkpoint, &packer->list, name,
+                              strlen(name) - strlen(ending), other_ending);
+}
+
+enum lmq_status
+lmq_packer_need(const struct lmq_packer *packer,
+                const struct lmq_tensor *tensor, const char *ending,
+                const char *other_ending, struct lmq_tensor **out,
+                struct lmq_error *err)
+{
+    const char *name = tensor->stored_name;
+
+    *out = lmq_packer_sibling(packer, tensor, ending, other_ending);
+    if (*out != NULL)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "tensor '%s' is there, but '%.*s%s' is missing", name,
+             (int)(strlen(name) - strlen(ending)), name, other_ending);
+    lmq_hint(err, "the download may be incomplete");
+    return LMQ_ERR_FORMAT;
+}
+
+enum lmq_status
+lmq_packer_check_shape(const struct lmq_tensor *part, uint64_t rows,
+                       uint64_t cols, struct lmq_error *err)
+{
+    bool is_vector = rows == 0;
+
+    if (is_vector ? part->n_dims == 1 && part->dims[0] == cols
+                  : part->n_dims == 2 && part->dims[0] == rows &&
+                        part->dims[1] == cols)
+        return LMQ_OK;
+    if (is_vector)
+        return lmq_fail(err, LMQ_ERR_FORMAT, part->offset,
+                        "'%s' has %" PRIu64 " elements in %u dimensions, "
+                        "expected %" PRIu64 " in one",
+                        part->stored_name, part->n_elements, part->n_dims,
+                        cols);
+    return lmq_fail(err, LMQ_ERR_FORMAT, part->offset,
+                    "'%s' is %" PRIu64 " x %" PRIu64 " in %u dimensions, "
+                    "expected %" PRIu64 " x %" PRIu64,
+                    part->stored_name, part->n_rows, part->n_cols,
+                    part->n_dims, rows, cols);
+}
+
+static enum lmq_status
+fail_type(const struct lmq_tensor *part, const char *wanted,
+          struct lmq_error *err)
+{
+    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, part->offset,
+                    "'%s' is of type %s, expected %s", part->stored_name,
+                    lmq_dtype_name(part->dtype), wanted);
+}
+
+enum lmq_status
+lmq_packer_check_words(const struct lmq_tensor *part, struct lmq_error *err)
+{
+    return part->dtype == LMQ_DTYPE_I32 || part->dtype == LMQ_DTYPE_U32
+               ? LMQ_OK
+               : fail_type(part, "i32", err);
+}
+
+enum lmq_status
+lmq_packer_check_floats(const struct lmq_tensor *part, struct lmq_error *err)
+{
+    return lmq_dtype_is_float(part->dtype) && lmq_dtype_size(part->dtype) > 1
+               ? LMQ_OK
+               : fail_type(part, "floats of 16 bits or more", err);
+}
+
+struct lmq_grid
+lmq_packer_grid(const struct lmq_tensor *part)
+{
+    return (struct lmq_grid){
+        .file = part->file,
+        .offset = part->offset,
+        .n_words = part->n_cols,
+        .dtype = part->dtype,
+    };
+}
+
+/* ---- What comes of it ---- */
+
+static struct lmq_packer_fate *
+fate_of(const struct lmq_packer *packer, const struct lmq_tensor *tensor)
+{
+    return &packer->fates[tensor - packer->checkpoint->tensors];
+}
+
+/* Grids know only where rows begin, and each part has one whole. */
+static enum lmq_status
+take_part(struct lmq_packer *packer, const struct lmq_tensor *part,
+          uint64_t *n_bytes, struct lmq_error *err)
+{
+    struct lmq_packer_fate *fate = fate_of(packer, part);
+
+    if (fate->is_part || fate->is_joined)
+        return lmq_fail(err, LMQ_ERR_FORMAT, part->offset,
+                        "'%s' would be a part of two matrices",
+                        part->stored_name);
+    if (part->view.pitch != 0) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, part->offset,
+                 "'%s' is stored transposed", part->stored_name);
+        lmq_hint(err, "save it again with .contiguous()");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    if (part->encoding != NULL)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, part->offset,
+                        "'%s' is divided among several files",
+                        part->stored_name);
+    fate->is_part = true;
+    *n_bytes += part->size_bytes;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+rename_joined(struct lmq_packer *packer, const struct lmq_tensor *tensor,
+              const char *ending, const char *new_ending,
+              struct lmq_error *err)
+{
+    struct lmq_packer_fate *fate = fate_of(packer, tensor);
+    size_t stem = strlen(tensor->stored_name) - strlen(ending);
+    size_t size = stem + strlen(new_ending) + 1;
+
+    if (strcmp(ending, new_ending) == 0)
+        return LMQ_OK;
+    if (lmq_packer_sibling(packer, tensor, ending, new_ending) != NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, tensor->offset,
+                        "there is '%s', and '%.*s%s' too",
+                        tensor->stored_name, (int)stem, tensor->stored_name,
+                        new_ending);
+    fate->name = malloc(size);
+    if (fate->name == NULL)
+        return lmq_fail_nomem(err);
+    snprintf(fate->name, size, "%.*s%s", (int)stem, tensor->stored_name,
+             new_ending);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+keep_packing(struct lmq_checkpoint *checkpoint, struct lmq_packing *packing,
+             struct lmq_error *err)
+{
+    if (lmq_mem_grow(&checkpoint->packings, &checkpoint->packings_capacity,
+                     checkpoint->n_packings + 1,
+                     sizeof(struct lmq_packing *)) != 0) {
+        free(packing);
+        return lmq_fail_nomem(err);
+    }
+    checkpoint->packings[checkpoint->n_packings++] = packing;
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_packer_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
+                const char *ending, const char *new_ending,
+                struct lmq_packing *packing, const uint64_t *dims,
+                size_t n_dims, struct lmq_tensor *const *parts,
+                size_t n_parts, struct lmq_error *err)
+{
+    struct lmq_tensor shape = {0};
+    uint64_t n_bytes = 0;
+    enum lmq_status status = keep_packing(packer->checkpoint, packing, err);
+
+    if (status == LMQ_OK)
+        status = take_part(packer, tensor, &n_bytes, err);
+    for (size_t i = 0; i < n_parts && status == LMQ_OK; i++)
+        status = take_part(packer, parts[i], &n_bytes, err);
+    if (status == LMQ_OK)
+        status = rename_joined(packer, tensor, ending, new_ending, err);
+    if (status != LMQ_OK)
+        return status;
+    fate_of(packer, tensor)->is_part = false;
+    fate_of(packer, tensor)->is_joined = true;
+    if (!lmq_tensor_set_dims(&shape, dims, n_dims) || shape.n_elements == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, tensor->offset,
+                        "tensor '%s' stands for a matrix that is empty or too "
+                        "large",
+                        tensor->stored_name);
+    lmq_tensor_set_dims(tensor, shape.dims, n_dims);
+    packing->n_cols = tensor->n_cols;
+    tensor->packing = packing;
+    tensor->encoding = packing->name;
+    tensor->dtype = LMQ_DTYPE_F32;
+    tensor->size_bytes = n_bytes;
+    tensor->bits_per_element =
+        8 * (double)n_bytes / (double)tensor->n_elements;
+    return LMQ_OK;
+}
+
+void
+lmq_packer_refuse(struct lmq_packer *packer, const char *format, ...)
+{
+    va_list args;
+
+    if (packer->refused[0] != '\0')
+        return;
+    va_start(args, format);
+    vsnprintf(packer->refused, sizeof(packer->refused), format, args);
+    va_end(args);
+}
+
+void
+lmq_packer_found(struct lmq_packer *packer, const char *format, ...)
+{
+    const size_t most =
+        sizeof(packer->findings) / sizeof(packer->findings[0]) - 1;
+    char text[sizeof(packer->findings[0].text)];
+    size_t i = 0;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    while (i < packer->n_findings &&
+           strcmp(packer->findings[i].text, text) != 0)
+        i++;
+    if (i > most)
+        i = most;
+    if (i == packer->n_findings) {
+        packer->n_findings++;
+        snprintf(packer->findings[i].text, sizeof(text), "%s",
+                 i < most ? text : "packed tensors of other kinds");
+    }
+    packer->findings[i].n++;
+}

@@ -1,0 +1,97 @@
+/*
+ * packer.h - what the schemes of packed weights share: finding the parts of a
+ * matrix, checking them, putting one tensor in their place.
+ */
+#ifndef LMQ_FORMATS_PACKED_PACKER_H
+#define LMQ_FORMATS_PACKED_PACKER_H
+
+#include <jansson.h>
+
+#include "formats/checkpoint/name_list.h"
+#include "formats/packed/grid.h"
+
+/* What is to become of a stored tensor. */
+struct lmq_packer_fate {
+    bool is_part;  /* of another one */
+    bool is_joined;
+    char *name;    /* its new one, or NULL */
+};
+
+struct lmq_packer_finding {
+    char text[96];
+    size_t n;
+};
+
+struct lmq_packer {
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_name_list list;
+    const json_t *config; /* quantization_config of config.json, or NULL */
+    const char *method;   /* its quant_method, or NULL */
+    struct lmq_packer_fate *fates; /* of each tensor */
+    char refused[64]; /* what is unsupported, of the first that is: "bits 5" */
+    struct lmq_packer_finding findings[8];
+    size_t n_findings;
+};
+
+/* ---- The configuration ---- */
+
+/* A whole number; `absent` where there is none. */
+int64_t lmq_packer_number(const struct lmq_packer *packer, const char *key,
+                          int64_t absent);
+/* "" where there is none. */
+const char *lmq_packer_text(const struct lmq_packer *packer, const char *key);
+
+/* ---- The parts of a matrix ---- */
+
+/* The tensor that is called like this one with another ending; NULL. */
+struct lmq_tensor *lmq_packer_sibling(const struct lmq_packer *packer,
+                                      const struct lmq_tensor *tensor,
+                                      const char *ending,
+                                      const char *other_ending);
+
+/* The same; LMQ_ERR_FORMAT if there is none. */
+enum lmq_status lmq_packer_need(const struct lmq_packer *packer,
+                                const struct lmq_tensor *tensor,
+                                const char *ending, const char *other_ending,
+                                struct lmq_tensor **out,
+                                struct lmq_error *err);
+
+/* LMQ_ERR_FORMAT unless the shape is `rows` x `cols`, or just `cols` where
+ * rows is 0. */
+enum lmq_status lmq_packer_check_shape(const struct lmq_tensor *part,
+                                       uint64_t rows, uint64_t cols,
+                                       struct lmq_error *err);
+/* LMQ_ERR_UNSUPPORTED unless it is of 32-bit words; of floats of 16 bits or
+ * more. */
+enum lmq_status lmq_packer_check_words(const struct lmq_tensor *part,
+                                       struct lmq_error *err);
+enum lmq_status lmq_packer_check_floats(const struct lmq_tensor *part,
+                                        struct lmq_error *err);
+
+/* A part as it is stored: rows of plain numbers. */
+struct lmq_grid lmq_packer_grid(const struct lmq_tensor *part);
+
+/* ---- What comes of it ---- */
+
+/*
+ * Takes over `packing`: the tensor has that shape from now on and is called
+ * like before, but with `new_ending` for `ending`; the parts are no tensors of
+ * their own.
+ */
+enum lmq_status lmq_packer_join(struct lmq_packer *packer,
+                                struct lmq_tensor *tensor, const char *ending,
+                                const char *new_ending,
+                                struct lmq_packing *packing,
+                                const uint64_t *dims, size_t n_dims,
+                                struct lmq_tensor *const *parts,
+                                size_t n_parts, struct lmq_error *err);
+
+/* The weights cannot be read, because of this: "bits 5". */
+void lmq_packer_refuse(struct lmq_packer *packer, const char *format, ...)
+    LMQ_PRINTF(2, 3);
+
+/* Counts one more of these, for the notes: "tensors of GPTQ with 4 bits". */
+void lmq_packer_found(struct lmq_packer *packer, const char *format, ...)
+    LMQ_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,459 @@
+/*
+ * test_packed_words.c - codes in 32-bit words: GPTQ.
+ *
+ * Matrices of random codes, zero points and scales are packed here bit by bit,
+ * by what the formats say; what comes back is (code - zero point) * scale.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantize/tiles.h"
+#include "tests/build/stored.h"
+
+/* ---- A matrix ---- */
+
+enum { MAX_ROWS = 96, MAX_COLS = 320, MAX_GROUPS = 32 };
+
+struct matrix {
+    size_t rows, cols, n_groups;
+    unsigned bits;
+    uint32_t codes[MAX_ROWS * MAX_COLS];
+    uint32_t zeros[MAX_ROWS * MAX_GROUPS]; /* (rows, n_groups) */
+    float scales[MAX_ROWS * MAX_GROUPS];
+    uint32_t group[MAX_COLS]; /* of each column */
+    float values[MAX_ROWS * MAX_COLS];
+};
+
+static struct matrix m; /* too large for a stack */
+
+static void
+make_matrix(size_t rows, size_t cols, unsigned bits, size_t group,
+            struct random *random)
+{
+    m.rows = rows;
+    m.cols = cols;
+    m.bits = bits;
+    m.n_groups = (cols + group - 1) / group;
+    for (size_t i = 0; i < rows * cols; i++)
+        m.codes[i] = (uint32_t)random_below(random, (size_t)1 << bits);
+    for (size_t i = 0; i < rows * m.n_groups; i++) {
+        m.zeros[i] = (uint32_t)random_below(random, (size_t)1 << bits);
+        m.scales[i] = lmq_f16_to_f32(
+            lmq_f32_to_f16((float)random_normal(random) * 0.02f));
+    }
+    for (size_t i = 0; i < cols; i++)
+        m.group[i] = (uint32_t)(i / group);
+}
+
+static void
+shuffle_groups(struct random *random)
+{
+    for (size_t i = m.cols - 1; i > 0; i--) {
+        size_t j = random_below(random, i + 1);
+        uint32_t group = m.group[i];
+        m.group[i] = m.group[j];
+        m.group[j] = group;
+    }
+}
+
+static const float *
+values(void)
+{
+    for (size_t r = 0; r < m.rows; r++)
+        for (size_t c = 0; c < m.cols; c++) {
+            size_t block = r * m.n_groups + m.group[c];
+            m.values[r * m.cols + c] =
+                (float)((int)m.codes[r * m.cols + c] - (int)m.zeros[block]) *
+                m.scales[block];
+        }
+    return m.values;
+}
+
+/* Puts number i of a run of `bits` into words that are `step` apart. */
+static void
+set_bits(uint32_t *words, size_t step, size_t i, unsigned bits, uint32_t value)
+{
+    for (unsigned b = 0; b < bits; b++) {
+        size_t bit = i * bits + b;
+        words[bit / 32 * step] |= (value >> b & 1) << bit % 32;
+    }
+}
+
+static const char *
+shape(size_t rows, size_t cols)
+{
+    static char texts[4][48];
+    static int next;
+    char *text = texts[next++ % 4];
+
+    if (rows == 0)
+        snprintf(text, sizeof(texts[0]), "[%zu]", cols);
+    else
+        snprintf(text, sizeof(texts[0]), "[%zu,%zu]", rows, cols);
+    return text;
+}
+
+/* ---- GPTQ ---- */
+
+static uint32_t *
+new_words(size_t n)
+{
+    uint32_t *words = calloc(n, sizeof(*words));
+
+    ck_assert_ptr_nonnull(words);
+    return words;
+}
+
+static void
+put_gptq_codes(struct stored *stored)
+{
+    size_t n = (m.cols * m.bits + 31) / 32;
+    uint32_t *words = new_words(n * m.rows);
+
+    for (size_t r = 0; r < m.rows; r++)
+        for (size_t c = 0; c < m.cols; c++)
+            set_bits(words + r, m.rows, c, m.bits, m.codes[r * m.cols + c]);
+    stored_words(stored, "a.qweight", shape(n, m.rows), words, n * m.rows);
+    free(words);
+}
+
+/* Version 1 takes one off each: of 3 bits by itself, of others in all fields
+ * of a word at once. */
+static void
+put_gptq_zeros(struct stored *stored, int version)
+{
+    size_t n = (m.rows * m.bits + 31) / 32;
+    uint32_t *words = new_words(n * m.n_groups), mask = (1u << m.bits) - 1;
+    uint32_t ones = m.bits == 2   ? 0x55555555
+                    : m.bits == 4 ? 0x11111111
+                                  : 0x01010101;
+    uint32_t less = version == 1 && m.bits == 3;
+
+    for (size_t g = 0; g < m.n_groups; g++)
+        for (size_t r = 0; r < m.rows; r++)
+            set_bits(words + g * n, 1, r, m.bits,
+                     (m.zeros[r * m.n_groups + g] - less) & mask);
+    for (size_t i = 0; i < n * m.n_groups && version == 1 && m.bits != 3; i++)
+        words[i] -= ones;
+    stored_words(stored, "a.qzeros", shape(m.n_groups, n), words,
+                 n * m.n_groups);
+    free(words);
+}
+
+static void
+put_gptq_scales(struct stored *stored, enum build_type type)
+{
+    float turned[MAX_ROWS * MAX_GROUPS];
+
+    for (size_t r = 0; r < m.rows; r++)
+        for (size_t g = 0; g < m.n_groups; g++)
+            turned[g * m.rows + r] = m.scales[r * m.n_groups + g];
+    stored_floats(stored, "a.scales", type, shape(m.n_groups, m.rows), turned,
+                  m.rows * m.n_groups);
+}
+
+static const char *
+save_gptq(int version, bool has_members, const char *config)
+{
+    struct stored stored = {0};
+
+    put_gptq_codes(&stored);
+    put_gptq_zeros(&stored, version);
+    put_gptq_scales(&stored, BUILD_F16);
+    if (has_members)
+        stored_words(&stored, "a.g_idx", shape(0, m.cols), m.group, m.cols);
+    stored_entry(&stored, "a.bias", "F32", "[2]", 8);
+    put_zeros(&stored.data, 8);
+    return stored_save(&stored, config);
+}
+
+/* Integers and scales say the same as the floats. */
+static void
+assert_integers(struct lmq_checkpoint *checkpoint, const char *name)
+{
+    const struct lmq_tensor *tensor =
+        lmq_checkpoint_find_name(checkpoint, name);
+    const struct lmq_quant *quant = &tensor->quant;
+    size_t groups = lmq_groups_per_row(m.cols, quant->group_size);
+    size_t size = lmq_scale_size(quant->scales);
+    int8_t *q = malloc(m.rows * m.cols);
+    unsigned char *stored = malloc(m.rows * groups * size);
+    float *scales = malloc(m.rows * groups * sizeof(*scales));
+    struct lmq_scratch scratch = {0};
+    struct lmq_error err;
+
+    ck_assert_int_eq(lmq_checkpoint_read_integers(checkpoint, tensor, 0,
+                                                  m.rows, q, stored, &scratch,
+                                                  &err),
+                     LMQ_OK);
+    lmq_scales_load(quant->scales, quant->multiplier, stored, m.rows * groups,
+                    scales);
+    for (size_t i = 0; i < m.rows * m.cols; i++) {
+        size_t r = i / m.cols, c = i % m.cols;
+        float x = (float)q[i] * scales[r * groups + c / quant->group_size];
+        REQUIRE(x <= m.values[i] && x >= m.values[i], "element %zu: %g", i,
+                (double)x);
+    }
+    lmq_scratch_free(&scratch);
+    free(q);
+    free(stored);
+    free(scales);
+}
+
+START_TEST(gptq_gives_what_was_packed)
+{
+    static const struct {
+        size_t rows, cols, group;
+        unsigned bits;
+        int version;
+        bool has_members, is_shuffled;
+        unsigned quant; /* the integers' groups; 0: there are none */
+    } cases[] = {
+        {32, 64, 32, 4, 1, false, false, 32},
+        {32, 64, 32, 4, 2, false, false, 32},
+        {32, 320, 128, 4, 1, true, false, 128}, /* a short last group */
+        {96, 128, 128, 4, 2, true, false, 128},
+        {40, 64, 32, 4, 1, true, true, 0},
+        {32, 64, 32, 3, 1, true, false, 32},
+        {64, 96, 96, 3, 2, false, false, 32}, /* one group for a row */
+        {32, 77, 77, 4, 2, true, false, 256},
+        {96, 320, 64, 3, 1, true, true, 0},
+        {48, 64, 16, 2, 1, true, false, 0}, /* groups that kernels lack */
+        {32, 320, 64, 2, 2, true, true, 0},
+        {36, 64, 64, 8, 1, true, false, 0}, /* differences of 9 bits */
+        {32, 72, 24, 8, 2, true, true, 0},
+        {35, 77, 11, 4, 1, true, false, 0}, /* nothing is a multiple */
+        {35, 77, 32, 3, 1, true, false, 32},
+    };
+    struct random random = {random_seed()};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char config[256];
+        make_matrix(cases[i].rows, cases[i].cols, cases[i].bits,
+                    cases[i].group, &random);
+        if (cases[i].is_shuffled)
+            shuffle_groups(&random);
+        snprintf(config, sizeof(config),
+                 STORED_CONFIG("\"quant_method\": \"gptq\", \"bits\": %u, "
+                               "\"group_size\": %d, "
+                               "\"checkpoint_format\": \"%s\""),
+                 m.bits,
+                 cases[i].group == m.cols ? -1 : (int)cases[i].group,
+                 cases[i].version == 1 ? "gptq" : "gptq_v2");
+        struct lmq_checkpoint *checkpoint = open_checkpoint(
+            save_gptq(cases[i].version, cases[i].has_members, config));
+        const struct lmq_tensor *tensor =
+            lmq_checkpoint_find_name(checkpoint, "a.weight");
+        ck_assert_uint_eq(checkpoint->n_tensors, 2);
+        ck_assert_str_eq(checkpoint->packed, "");
+        ck_assert_uint_eq(tensor->quant.group_size, cases[i].quant);
+        assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
+                        &random);
+        if (tensor->quant.group_size != 0)
+            assert_integers(checkpoint, "a.weight");
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
+/* Without config.json the tensors tell, but for the version. */
+START_TEST(gptq_is_known_by_its_tensors)
+{
+    struct random random = {random_seed()};
+
+    for (unsigned bits = 2; bits <= 8; bits += bits < 4 ? 1 : 4)
+        for (int has_members = 0; has_members < 2; has_members++) {
+            make_matrix(64, 128, bits, 32, &random);
+            struct lmq_checkpoint *checkpoint =
+                open_checkpoint(save_gptq(1, has_members, NULL));
+            assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
+                            &random);
+            lmq_checkpoint_close(checkpoint);
+        }
+}
+END_TEST
+
+/* All zero points in the middle: integers with a sign. */
+START_TEST(gptq_of_8_bits_may_be_integers)
+{
+    struct random random = {random_seed()};
+
+    for (int is_symmetric = 0; is_symmetric < 2; is_symmetric++) {
+        make_matrix(40, 256, 8, 128, &random);
+        for (size_t i = 0; i < m.rows * m.n_groups; i++)
+            m.zeros[i] = 128;
+        m.zeros[m.rows * m.n_groups - 1] -= !is_symmetric;
+        struct lmq_checkpoint *checkpoint = open_checkpoint(save_gptq(
+            2, true,
+            STORED_CONFIG("\"quant_method\": \"gptq\", \"bits\": 8, "
+                          "\"group_size\": 128, "
+                          "\"checkpoint_format\": \"gptq_v2\"")));
+        const struct lmq_tensor *tensor =
+            lmq_checkpoint_find_name(checkpoint, "a.weight");
+        ck_assert_uint_eq(tensor->quant.group_size, is_symmetric ? 128 : 0);
+        assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
+                        &random);
+        if (is_symmetric)
+            assert_integers(checkpoint, "a.weight");
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
+#define GPTQ(more) STORED_CONFIG("\"quant_method\": \"gptq\", " more)
+
+START_TEST(gptq_of_other_kinds_is_refused_by_name)
+{
+    static const struct {
+        const char *config, *name;
+    } cases[] = {
+        {GPTQ("\"bits\": 5"), "GPTQ (bits 5)"},
+        {GPTQ("\"bits\": 4, \"checkpoint_format\": \"marlin\""),
+         "GPTQ (checkpoint_format marlin)"},
+        {GPTQ("\"bits\": 4, \"is_marlin_format\": true"),
+         "GPTQ (checkpoint_format marlin)"},
+        {GPTQ("\"bits\": 4, \"pack_dtype\": \"int16\""),
+         "GPTQ (pack_dtype int16)"},
+        {STORED_CONFIG("\"quant_method\": \"newest\""), "newest"},
+    };
+    struct random random = {random_seed()};
+
+    make_matrix(32, 64, 4, 32, &random);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_error err;
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(save_gptq(1, true, cases[i].config));
+        ck_assert_str_eq(checkpoint->packed, cases[i].name);
+        ck_assert_int_eq(lmq_convert(checkpoint, in_folder("out.lmq"), NULL,
+                                     NULL, NULL, &err),
+                         LMQ_ERR_UNSUPPORTED);
+        ck_assert_ptr_nonnull(strstr(err.message, cases[i].name));
+        ck_assert_str_ne(err.hint, "");
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
+/* ---- Files that are wrong ---- */
+
+struct part {
+    const char *name, *dtype, *shape;
+    size_t n_bytes;
+};
+
+/* Each is 40 x 64 with 4 bits in groups of 32, but for one part. */
+static const struct part right[] = {
+    {"a.qweight", "I32", "[8,40]", 1280},
+    {"a.qzeros", "I32", "[2,5]", 40},
+    {"a.scales", "F16", "[2,40]", 160},
+    {"a.g_idx", "I32", "[64]", 256},
+};
+
+static const struct {
+    struct part part; /* in place of the one with its name */
+    const char *config;
+    enum lmq_status status;
+    const char *text;
+} wrong[] = {
+    {{"a.scales", NULL, NULL, 0}, NULL, LMQ_ERR_FORMAT, "'a.scales' is miss"},
+    {{"a.qzeros", NULL, NULL, 0}, NULL, LMQ_ERR_FORMAT, "'a.qzeros' is miss"},
+    {{"a.qweight", "I32", "[8,32]", 1024}, NULL, LMQ_ERR_FORMAT,
+     "expected 8 x 40"},
+    {{"a.qweight", "I32", "[320]", 1280}, NULL, LMQ_ERR_FORMAT, "no matrices"},
+    {{"a.qweight", "I32", "[7,40]", 1120}, NULL, LMQ_ERR_FORMAT,
+     "7 words for 64 codes of 4 bits"},
+    {{"a.qweight", "I64", "[8,40]", 2560}, NULL, LMQ_ERR_UNSUPPORTED,
+     "of type i64"},
+    {{"a.qzeros", "I32", "[2,4]", 32}, NULL, LMQ_ERR_FORMAT,
+     "8 words for 64 codes of 3 bits"},
+    {{"a.qzeros", "I32", "[2,6]", 48}, NULL, LMQ_ERR_FORMAT,
+     "6 words for 40 zero points"},
+    {{"a.qzeros", "I32", "[3,5]", 60}, NULL, LMQ_ERR_FORMAT,
+     "expected 2 x 5"},
+    {{"a.qzeros", "F32", "[2,5]", 40}, NULL, LMQ_ERR_UNSUPPORTED,
+     "of type f32"},
+    {{"a.scales", "F16", "[3,40]", 240}, NULL, LMQ_ERR_FORMAT,
+     "expected 3 x 5"},
+    {{"a.scales", "F16", "[2,40,1]", 160}, NULL, LMQ_ERR_FORMAT, "'a."},
+    {{"a.scales", "I16", "[2,40]", 160}, NULL, LMQ_ERR_UNSUPPORTED,
+     "expected floats"},
+    {{"a.g_idx", "I32", "[65]", 260}, NULL, LMQ_ERR_FORMAT,
+     "8 words for 65 codes"},
+    {{"a.g_idx", "I32", "[64,1]", 256}, NULL, LMQ_ERR_FORMAT,
+     "expected 64 in one"},
+    {{"a.g_idx", "F32", "[64]", 256}, NULL, LMQ_ERR_UNSUPPORTED,
+     "of type f32"},
+    {{"", NULL, NULL, 0}, GPTQ("\"bits\": 8"), LMQ_ERR_FORMAT,
+     "not 8 bits for each"},
+    {{"", NULL, NULL, 0}, GPTQ("\"bits\": 4, \"group_size\": 48"),
+     LMQ_OK, ""}, /* 48 and 16 */
+    {{"", NULL, NULL, 0}, GPTQ("\"bits\": 4, \"group_size\": 16"),
+     LMQ_ERR_FORMAT, "in groups of 16"},
+    {{"", NULL, NULL, 0}, GPTQ("\"bits\": 4, \"group_size\": -1"),
+     LMQ_ERR_FORMAT, "in groups of -1"},
+    {{"a.weight", "F32", "[1]", 4}, NULL, LMQ_ERR_FORMAT,
+     "there is 'a.qweight', and 'a.weight' too"},
+};
+
+static void
+put_part(struct stored *stored, const struct part *part)
+{
+    if (part->dtype == NULL)
+        return;
+    stored_entry(stored, part->name, part->dtype, part->shape, part->n_bytes);
+    put_zeros(&stored->data, part->n_bytes);
+}
+
+START_TEST(gptq_of_wrong_shapes_is_refused)
+{
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        const struct part *other = &wrong[i].part;
+        struct stored stored = {0};
+        bool is_used = *other->name == '\0';
+        for (size_t j = 0; j < sizeof(right) / sizeof(right[0]); j++) {
+            bool is_it = strcmp(right[j].name, other->name) == 0;
+            put_part(&stored, is_it ? other : &right[j]);
+            is_used |= is_it;
+        }
+        if (!is_used)
+            put_part(&stored, other);
+        const char *path = stored_save(&stored, wrong[i].config);
+        if (wrong[i].status == LMQ_OK)
+            lmq_checkpoint_close(open_checkpoint(path));
+        else
+            assert_refused(path, wrong[i].status, wrong[i].text);
+    }
+}
+END_TEST
+
+START_TEST(groups_that_are_not_there_are_refused)
+{
+    struct random random = {random_seed()};
+    static const uint32_t bad[] = {2, 0xffffffff, 0x7fffffff, 1u << 24};
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        make_matrix(32, 64, 4, 32, &random);
+        m.group[63] = bad[i];
+        assert_refused(save_gptq(1, true, NULL), LMQ_ERR_FORMAT,
+                       "column 63 belongs to group");
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        gptq_gives_what_was_packed,
+        gptq_is_known_by_its_tensors,
+        gptq_of_8_bits_may_be_integers,
+        gptq_of_other_kinds_is_refused_by_name,
+        gptq_of_wrong_shapes_is_refused,
+        groups_that_are_not_there_are_refused,
+    };
+
+    return RUN_SUITE("packed_words", tests);
+}
