@@ -39,11 +39,18 @@ struct gptq {
 
 /* ---- What the configuration says ---- */
 
-/* "gptq" where it says nothing. */
+/* "gptq" where it says nothing. AutoRound calls the formats otherwise. */
 static const char *
 format_of(const struct lmq_packer *packer)
 {
-    const char *format = lmq_packer_text(packer, "checkpoint_format");
+    const char *format = lmq_packer_text(packer, "packing_format");
+
+    if (*format != '\0')
+        return strcmp(format, "auto_round:auto_gptq") == 0    ? "gptq"
+               : strcmp(format, "auto_round") == 0            ? "gptq_v2"
+               : strcmp(format, "auto_round:gptqmodel") == 0 ? "gptq_v2"
+                                                              : format;
+    format = lmq_packer_text(packer, "checkpoint_format");
 
     if (*format == '\0')
         format = lmq_packer_text(packer, "format");
@@ -58,10 +65,10 @@ is_supported(struct lmq_packer *packer)
     int64_t bits = lmq_packer_number(packer, "bits", 4);
 
     if (strcmp(format, "gptq") != 0 && strcmp(format, "gptq_v2") != 0)
-        lmq_packer_refuse(packer, "checkpoint_format %.24s", format);
+        lmq_packer_refuse(packer, "format %.32s", format);
     else if (json_is_true(json_object_get(packer->config,
                                           "is_marlin_format")))
-        lmq_packer_refuse(packer, "checkpoint_format marlin");
+        lmq_packer_refuse(packer, "format marlin");
     else if (*words != '\0' && strcmp(words, "int32") != 0)
         lmq_packer_refuse(packer, "pack_dtype %.24s", words);
     else if (bits != 2 && bits != 3 && bits != 4 && bits != 8)
@@ -353,4 +360,15 @@ lmq_gptq_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
         return status;
     status = check_shapes(packer, &g, err);
     return status == LMQ_OK ? join(packer, &g, err) : status;
+}
+
+enum lmq_status
+lmq_autoround_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
+                   struct lmq_error *err)
+{
+    bool is_awq = strcmp(lmq_packer_text(packer, "packing_format"),
+                         "auto_round:auto_awq") == 0;
+
+    return is_awq ? lmq_awq_join(packer, tensor, err)
+                  : lmq_gptq_join(packer, tensor, err);
 }

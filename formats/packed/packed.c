@@ -29,7 +29,8 @@ static const struct scheme {
     const char *advice; /* NULL: the usual one */
 } schemes[] = {
     {"gptq", "GPTQ", ".qweight", lmq_gptq_join, false, NULL},
-    {"awq", "AWQ", ".qweight", NULL, false, NULL},
+    {"awq", "AWQ", ".qweight", lmq_awq_join, false, NULL},
+    {"auto-round", "AutoRound", ".qweight", lmq_autoround_join, false, NULL},
     {"bitsandbytes", "bitsandbytes", ".SCB", NULL, false,
      "convert the original float checkpoint; or load this one with "
      "transformers, call dequantize() and save_pretrained()"},

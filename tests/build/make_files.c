@@ -441,6 +441,15 @@ make_folders(void)
         "m.scales", "F16", "[1,8]", "[32,48]") "," E(                         \
         "m.qzeros", "I32", "[1,1]", "[48,52]")
 
+#define AWQ(version)                                                          \
+    "{\"architectures\":[\"X\"],\"quantization_config\":{"                    \
+    "\"quant_method\":\"awq\",\"version\":\"" version "\"}}"
+#define AWQ_HEADER                                                            \
+    "{" E("m.qweight", "I32", "[4,1]", "[0,16]") "," E(                       \
+        "m.scales", "F16", "[1,8]", "[16,32]") "," E(                         \
+        "m.qzeros", "I32", "[1,1]", "[32,36]") "," E("m.bias", "F32", "[3]",  \
+                                                     "[36,48]")
+
 static void
 make_packed(void)
 {
@@ -483,6 +492,15 @@ make_packed(void)
         {"bad-packed-gptq-group",
          GPTQ_HEADER "," E("m.g_idx", "I32", "[8]", "[52,84]") "}",
          GPTQ("4"), 84, "GPTQ with columns of a group that is not there [6]."},
+        {"good-packed-awq", AWQ_HEADER "}", AWQ("gemm"), 48,
+         "AWQ, 8 x 4 codes."},
+        {"bad-packed-awq-shape",
+         "{" E("m.qweight", "I32", "[4,1]", "[0,16]") "," E(
+             "m.scales", "F16", "[2,8]", "[16,48]") "," E(
+             "m.qzeros", "I32", "[1,1]", "[48,52]") "}",
+         AWQ("gemm"), 52, "AWQ with zero points for one of two groups [5]."},
+        {"unsupported-packed-awq", AWQ_HEADER "}", AWQ("gemv"), 48,
+         "weights packed by AWQ in its gemv version."},
         {"unsupported-packed-gptq", GPTQ_HEADER "}", GPTQ("5"), 52,
          "weights packed by GPTQ with 5 bits."},
         {"unsupported-packed-mlx",

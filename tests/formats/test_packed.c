@@ -300,9 +300,9 @@ static const char plain_tensor[] =
 static const struct {
     const char *name, *header, *config;
 } packed[] = {
-    {"AWQ", "{" TENSOR("m.qweight", "I32", "1", "0", "4") "," TENSOR(
-                "m.qzeros", "I32", "1", "4", "8") "}",
-     CONFIG("\"quant_method\": \"awq\"")},
+    {"AWQ (bits 8)", "{" TENSOR("m.qweight", "I32", "1", "0", "4") "," TENSOR(
+                         "m.qzeros", "I32", "1", "4", "8") "}",
+     CONFIG("\"quant_method\": \"awq\", \"bits\": 8")},
     {"bitsandbytes",
      "{" TENSOR("m.weight", "U8", "4", "0", "4") "," TENSOR(
          "m.weight.absmax", "U8", "4", "4", "8") "}",

@@ -1,5 +1,5 @@
 /*
- * test_packed_words.c - codes in 32-bit words: GPTQ.
+ * test_packed_words.c - codes in 32-bit words: GPTQ, AWQ.
  *
  * Matrices of random codes, zero points and scales are packed here bit by bit,
  * by what the formats say; what comes back is (code - zero point) * scale.
@@ -305,6 +305,22 @@ END_TEST
 
 #define GPTQ(more) STORED_CONFIG("\"quant_method\": \"gptq\", " more)
 
+/* It can be looked at, not converted. */
+static void
+assert_packed_by(const char *name, const char *path)
+{
+    struct lmq_error err;
+    struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+
+    ck_assert_str_eq(checkpoint->packed, name);
+    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("out.lmq"), NULL, NULL,
+                                 NULL, &err),
+                     LMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.message, name));
+    ck_assert_str_ne(err.hint, "");
+    lmq_checkpoint_close(checkpoint);
+}
+
 START_TEST(gptq_of_other_kinds_is_refused_by_name)
 {
     static const struct {
@@ -312,9 +328,9 @@ START_TEST(gptq_of_other_kinds_is_refused_by_name)
     } cases[] = {
         {GPTQ("\"bits\": 5"), "GPTQ (bits 5)"},
         {GPTQ("\"bits\": 4, \"checkpoint_format\": \"marlin\""),
-         "GPTQ (checkpoint_format marlin)"},
+         "GPTQ (format marlin)"},
         {GPTQ("\"bits\": 4, \"is_marlin_format\": true"),
-         "GPTQ (checkpoint_format marlin)"},
+         "GPTQ (format marlin)"},
         {GPTQ("\"bits\": 4, \"pack_dtype\": \"int16\""),
          "GPTQ (pack_dtype int16)"},
         {STORED_CONFIG("\"quant_method\": \"newest\""), "newest"},
@@ -322,18 +338,127 @@ START_TEST(gptq_of_other_kinds_is_refused_by_name)
     struct random random = {random_seed()};
 
     make_matrix(32, 64, 4, 32, &random);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_packed_by(cases[i].name, save_gptq(1, true, cases[i].config));
+}
+END_TEST
+
+/* ---- AWQ ---- */
+
+/* (n, rows) numbers, eight in a word: the even ones, then the odd ones. */
+static void
+put_awq_words(struct stored *stored, const char *name, const uint32_t *numbers,
+              size_t n)
+{
+    static const size_t order[] = {0, 2, 4, 6, 1, 3, 5, 7};
+    uint32_t *words = new_words(n * m.rows / 8);
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t r = 0; r < m.rows; r++)
+            words[i * m.rows / 8 + r / 8] |=
+                numbers[(r / 8 * 8 + order[r % 8]) * n + i] << r % 8 * 4;
+    stored_words(stored, name, shape(n, m.rows / 8), words, n * m.rows / 8);
+    free(words);
+}
+
+static const char *
+save_awq(const char *config)
+{
+    struct stored stored = {0};
+
+    put_awq_words(&stored, "a.qweight", m.codes, m.cols);
+    put_awq_words(&stored, "a.qzeros", m.zeros, m.n_groups);
+    put_gptq_scales(&stored, BUILD_F16);
+    return stored_save(&stored, config);
+}
+
+#define AWQ(more) STORED_CONFIG("\"quant_method\": \"awq\", " more)
+
+START_TEST(awq_gives_what_was_packed)
+{
+    static const struct {
+        const char *config;
+        size_t rows, cols, group;
+        unsigned quant;
+    } cases[] = {
+        {AWQ("\"bits\": 4, \"group_size\": 32, \"version\": \"gemm\""), 40,
+         96, 32, 32},
+        {AWQ("\"w_bit\": 4, \"q_group_size\": 64, \"version\": \"GEMM\""),
+         96, 320, 64, 64},
+        {AWQ("\"bits\": 4, \"group_size\": -1"), 8, 77, 77, 256},
+        {STORED_CONFIG("\"quant_method\": \"auto-round\", "
+                       "\"packing_format\": \"auto_round:auto_awq\""),
+         64, 128, 128, 128},
+        {NULL, 48, 60, 20, 0},
+    };
+    struct random random = {random_seed()};
+
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lmq_error err;
+        make_matrix(cases[i].rows, cases[i].cols, 4, cases[i].group, &random);
         struct lmq_checkpoint *checkpoint =
-            open_checkpoint(save_gptq(1, true, cases[i].config));
-        ck_assert_str_eq(checkpoint->packed, cases[i].name);
-        ck_assert_int_eq(lmq_convert(checkpoint, in_folder("out.lmq"), NULL,
-                                     NULL, NULL, &err),
-                         LMQ_ERR_UNSUPPORTED);
-        ck_assert_ptr_nonnull(strstr(err.message, cases[i].name));
-        ck_assert_str_ne(err.hint, "");
+            open_checkpoint(save_awq(cases[i].config));
+        ck_assert_uint_eq(checkpoint->n_tensors, 1);
+        ck_assert_uint_eq(checkpoint->tensors[0].quant.group_size,
+                          cases[i].quant);
+        assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
+                        &random);
+        if (cases[i].quant != 0)
+            assert_integers(checkpoint, "a.weight");
         lmq_checkpoint_close(checkpoint);
     }
+}
+END_TEST
+
+START_TEST(awq_of_other_kinds_is_refused)
+{
+    struct random random = {random_seed()};
+
+    make_matrix(32, 64, 4, 32, &random);
+    assert_packed_by("AWQ (bits 3)", save_awq(AWQ("\"bits\": 3")));
+    assert_packed_by("AWQ (version gemv_fast)",
+                     save_awq(AWQ("\"version\": \"gemv_fast\"")));
+    assert_refused(save_awq(AWQ("\"group_size\": 64")), LMQ_ERR_FORMAT,
+                   "in groups of 64");
+    assert_refused(save_awq(GPTQ("\"bits\": 4")), LMQ_ERR_FORMAT,
+                   "expected 64 x 32");
+    assert_refused(save_gptq(1, false, AWQ("\"bits\": 4")), LMQ_ERR_FORMAT,
+                   "expected 2 x 256");
+}
+END_TEST
+
+/* AutoRound says in words of its own which version it is. */
+START_TEST(autoround_is_gptq_of_one_version_or_the_other)
+{
+    static const struct {
+        const char *config;
+        int version;
+    } cases[] = {
+        {STORED_CONFIG("\"quant_method\": \"auto-round\", \"bits\": 4, "
+                       "\"packing_format\": \"auto_round:auto_gptq\""),
+         1},
+        {STORED_CONFIG("\"quant_method\": \"auto-round\", \"bits\": 4, "
+                       "\"packing_format\": \"auto_round:gptqmodel\""),
+         2},
+        {STORED_CONFIG("\"quant_method\": \"auto-round\", \"bits\": 4, "
+                       "\"packing_format\": \"auto_round\""),
+         2},
+    };
+    struct random random = {random_seed()};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        make_matrix(32, 64, 4, 32, &random);
+        struct lmq_checkpoint *checkpoint = open_checkpoint(
+            save_gptq(cases[i].version, false, cases[i].config));
+        assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
+                        &random);
+        lmq_checkpoint_close(checkpoint);
+    }
+    assert_packed_by("AutoRound (format auto_round:fake)",
+                     save_gptq(1, false,
+                               STORED_CONFIG("\"quant_method\": "
+                                             "\"auto-round\", "
+                                             "\"packing_format\": "
+                                             "\"auto_round:fake\"")));
 }
 END_TEST
 
@@ -452,6 +577,9 @@ main(void)
         gptq_of_8_bits_may_be_integers,
         gptq_of_other_kinds_is_refused_by_name,
         gptq_of_wrong_shapes_is_refused,
+        awq_gives_what_was_packed,
+        awq_of_other_kinds_is_refused,
+        autoround_is_gptq_of_one_version_or_the_other,
         groups_that_are_not_there_are_refused,
     };
 
