@@ -10,19 +10,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define LMQ_BLOCK_MAX 256 /* elements of a block at most */
+
 struct lmq_block_type {
     const char *name;  /* "q4_k", as reports call it */
     uint32_t number;   /* GGUF's */
     uint32_t n;        /* elements of a block */
     uint32_t size;     /* its bytes */
     void (*decode)(const unsigned char *blocks, size_t n_blocks, float *out);
-    /* The same numbers as n integers and one float16 for each block; NULL
-     * where a block is more than that. */
-    void (*split)(const unsigned char *blocks, size_t n_blocks, int8_t *q,
-                  unsigned char *scales);
+    /* Where `decode` is NULL: the n integers of one block, all of which are
+     * multiplied by the float16 at scale_at. */
+    void (*integers)(const unsigned char *block, int8_t *q);
+    uint32_t scale_at;
 };
 
 /* NULL for a number that is no block type, or one that is not read. */
 const struct lmq_block_type *lmq_block_type(uint32_t number);
+
+void lmq_blocks_decode(const struct lmq_block_type *type,
+                       const unsigned char *blocks, size_t n_blocks,
+                       float *out);
+
+/* The same numbers as n integers and one float16 for each block, of a type
+ * that has `integers`. A scale below zero gives its sign to the integers,
+ * unless one of them is -128. */
+void lmq_blocks_split(const struct lmq_block_type *type,
+                      const unsigned char *blocks, size_t n_blocks, int8_t *q,
+                      unsigned char *scales);
 
 #endif

@@ -18,18 +18,22 @@
 
 typedef void lmq_decode_blocks(const unsigned char *block, size_t n_blocks,
                                float *out);
-typedef void lmq_split_blocks(const unsigned char *block, size_t n_blocks,
-                              int8_t *q, unsigned char *scales);
+typedef void lmq_block_integers(const unsigned char *block, int8_t *q);
 
 /* blocks_whole.c */
-lmq_decode_blocks lmq_decode_q4_0, lmq_decode_q4_1, lmq_decode_q5_0,
-    lmq_decode_q5_1, lmq_decode_q8_0;
-lmq_split_blocks lmq_split_q8_0;
+lmq_decode_blocks lmq_decode_q4_1, lmq_decode_q5_1;
+lmq_block_integers lmq_integers_q1_0, lmq_integers_q2_0, lmq_integers_q4_0,
+    lmq_integers_q5_0, lmq_integers_q8_0, lmq_integers_tq1_0,
+    lmq_integers_tq2_0;
 /* blocks_parts.c */
 lmq_decode_blocks lmq_decode_q2_k, lmq_decode_q3_k, lmq_decode_q4_k,
     lmq_decode_q5_k, lmq_decode_q6_k;
 /* blocks_codes.c */
-lmq_decode_blocks lmq_decode_iq4_nl, lmq_decode_iq4_xs;
+lmq_decode_blocks lmq_decode_iq4_nl, lmq_decode_iq4_xs, lmq_decode_mxfp4,
+    lmq_decode_nvfp4;
+/* blocks_lattices.c */
+lmq_decode_blocks lmq_decode_iq1_s, lmq_decode_iq1_m, lmq_decode_iq2_xxs,
+    lmq_decode_iq2_xs, lmq_decode_iq2_s, lmq_decode_iq3_xxs, lmq_decode_iq3_s;
 
 /* ---- The steps ---- */
 

@@ -1,5 +1,8 @@
 /*
  * blocks_whole.c - blocks of GGUF with one scale for all of their elements.
+ *
+ * Most are integers times that scale, and are given as these integers; two
+ * have a minimum too.
  */
 #include "config.h"
 
@@ -9,21 +12,14 @@
 
 #define SMALL LMQ_SMALL_BLOCK
 
-/* The fifth bits of 32 elements stand together in a little-endian word. */
-static void
-take_fifth_bits(const unsigned char *bytes, int *q)
-{
-    for (unsigned i = 0; i < SMALL; i++)
-        q[i] |= (bytes[i / 8] >> i % 8 & 1) << 4;
-}
+/* ---- Four, five and eight bits ---- */
 
 void
-lmq_decode_q4_0(const unsigned char *block, size_t n_blocks, float *out)
+lmq_integers_q4_0(const unsigned char *block, int8_t *q)
 {
-    for (; n_blocks > 0; n_blocks--, block += 18, out += SMALL) {
-        int q[SMALL] = {0};
-        take_nibbles(block + 2, 16, q);
-        scale(q, SMALL, -8, load_half(block), 0, out);
+    for (unsigned i = 0; i < SMALL / 2; i++) {
+        q[i] = (int8_t)((block[2 + i] & 15) - 8);
+        q[i + SMALL / 2] = (int8_t)((block[2 + i] >> 4) - 8);
     }
 }
 
@@ -37,15 +33,24 @@ lmq_decode_q4_1(const unsigned char *block, size_t n_blocks, float *out)
     }
 }
 
-void
-lmq_decode_q5_0(const unsigned char *block, size_t n_blocks, float *out)
+/* The fifth bits of 32 elements stand together in a little-endian word. */
+static void
+take_five_bits(const unsigned char *fifth, const unsigned char *nibbles,
+               int *q)
 {
-    for (; n_blocks > 0; n_blocks--, block += 22, out += SMALL) {
-        int q[SMALL] = {0};
-        take_nibbles(block + 6, 16, q);
-        take_fifth_bits(block + 2, q);
-        scale(q, SMALL, -16, load_half(block), 0, out);
-    }
+    take_nibbles(nibbles, SMALL / 2, q);
+    for (unsigned i = 0; i < SMALL; i++)
+        q[i] |= (fifth[i / 8] >> i % 8 & 1) << 4;
+}
+
+void
+lmq_integers_q5_0(const unsigned char *block, int8_t *q)
+{
+    int wide[SMALL] = {0};
+
+    take_five_bits(block + 2, block + 6, wide);
+    for (unsigned i = 0; i < SMALL; i++)
+        q[i] = (int8_t)(wide[i] - 16);
 }
 
 void
@@ -53,30 +58,68 @@ lmq_decode_q5_1(const unsigned char *block, size_t n_blocks, float *out)
 {
     for (; n_blocks > 0; n_blocks--, block += 24, out += SMALL) {
         int q[SMALL] = {0};
-        take_nibbles(block + 8, 16, q);
-        take_fifth_bits(block + 4, q);
+        take_five_bits(block + 4, block + 8, q);
         scale(q, SMALL, 0, load_half(block), -load_half(block + 2), out);
     }
 }
 
 void
-lmq_decode_q8_0(const unsigned char *block, size_t n_blocks, float *out)
+lmq_integers_q8_0(const unsigned char *block, int8_t *q)
 {
-    for (; n_blocks > 0; n_blocks--, block += 34, out += SMALL) {
-        float factor = load_half(block);
-        for (unsigned i = 0; i < SMALL; i++)
-            out[i] = (float)(int8_t)block[2 + i] * factor;
-    }
+    memcpy(q, block + 2, SMALL);
 }
 
-/* ---- As integers ---- */
+/* ---- One bit, two bits, and three values ---- */
+
+/* A bit says which sign. */
+void
+lmq_integers_q1_0(const unsigned char *block, int8_t *q)
+{
+    for (unsigned i = 0; i < 128; i++)
+        q[i] = (int8_t)(2 * (block[2 + i / 8] >> i % 8 & 1) - 1);
+}
 
 void
-lmq_split_q8_0(const unsigned char *block, size_t n_blocks, int8_t *q,
-               unsigned char *scales)
+lmq_integers_q2_0(const unsigned char *block, int8_t *q)
 {
-    for (; n_blocks > 0; n_blocks--, block += 34, q += SMALL, scales += 2) {
-        memcpy(scales, block, 2);
-        memcpy(q, block + 2, SMALL);
+    for (unsigned i = 0; i < 64; i++)
+        q[i] = (int8_t)((block[2 + i / 4] >> i % 4 * 2 & 3) - 1);
+}
+
+/*
+ * n_digits numbers of three values stand in each byte. A byte is their
+ * fraction of 256 in base three: three times it carries the first digit over,
+ * and leaves the fraction of the others. The first digits of all bytes come
+ * first.
+ */
+static int8_t *
+take_ternary(const unsigned char *bytes, unsigned n, unsigned n_digits,
+             int8_t *q)
+{
+    for (unsigned i = 0; i < n; i++) {
+        unsigned fraction = bytes[i];
+        for (unsigned digit = 0; digit < n_digits; digit++) {
+            q[digit * n + i] = (int8_t)((int)(3 * fraction >> 8) - 1);
+            fraction = 3 * fraction & 0xff;
+        }
+    }
+    return q + (size_t)n * n_digits;
+}
+
+void
+lmq_integers_tq1_0(const unsigned char *block, int8_t *q)
+{
+    q = take_ternary(block, 32, 5, q);
+    q = take_ternary(block + 32, 16, 5, q);
+    take_ternary(block + 48, 4, 4, q);
+}
+
+/* Like this they could also be 2, which no quantizer writes. */
+void
+lmq_integers_tq2_0(const unsigned char *block, int8_t *q)
+{
+    for (unsigned i = 0; i < LMQ_SUPER_BLOCK; i++) {
+        unsigned half = i / 128, shift = i % 128 / 32 * 2;
+        q[i] = (int8_t)((block[32 * half + i % 32] >> shift & 3) - 1);
     }
 }

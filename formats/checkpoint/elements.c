@@ -131,9 +131,6 @@ read_numbers(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
-/* Blocks that are decoded at a time when only a part of one is wanted. */
-#define BLOCK_MAX 256
-
 static enum lmq_status
 read_blocks(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
             uint64_t first, size_t n, float *values,
@@ -144,7 +141,7 @@ read_blocks(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     uint64_t end_block = (first + n + type->n - 1) / type->n;
     size_t n_blocks = (size_t)(end_block - first_block), n_bytes;
     size_t skip = (size_t)(first - first_block * type->n);
-    float whole[BLOCK_MAX];
+    float whole[LMQ_BLOCK_MAX];
 
     if (!lmq_size_mul(n_blocks, type->size, &n_bytes))
         return lmq_fail_nomem(err);
@@ -161,11 +158,11 @@ read_blocks(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
         size_t step = lmq_size_min(n, type->n - skip);
         if (step == type->n) {
             size_t n_whole = n / type->n;
-            type->decode(block, n_whole, values);
+            lmq_blocks_decode(type, block, n_whole, values);
             step = n_whole * type->n;
             block += n_whole * type->size;
         } else {
-            type->decode(block, 1, whole);
+            lmq_blocks_decode(type, block, 1, whole);
             memcpy(values, whole + skip, step * sizeof(*values));
             block += type->size;
         }

@@ -325,7 +325,7 @@ read_integers(struct lmq_checkpoint *checkpoint,
                                     row * row_blocks * type->size,
                                 scratch->bytes, n_bytes, err);
     if (status == LMQ_OK)
-        type->split(scratch->bytes, n * row_blocks, q, scales);
+        lmq_blocks_split(type, scratch->bytes, n * row_blocks, q, scales);
     return status;
 }
 

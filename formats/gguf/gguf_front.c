@@ -183,12 +183,10 @@ static const struct {
     uint32_t number;
     const char *name;
 } unread_types[] = {
-    {4, "Q4_2"},      {5, "Q4_3"},      {9, "Q8_1"},      {15, "Q8_K"},
-    {16, "IQ2_XXS"},  {17, "IQ2_XS"},   {18, "IQ3_XXS"},  {19, "IQ1_S"},
-    {21, "IQ3_S"},    {22, "IQ2_S"},    {29, "IQ1_M"},    {31, "Q4_0_4_4"},
-    {32, "Q4_0_4_8"}, {33, "Q4_0_8_8"}, {34, "TQ1_0"},    {35, "TQ2_0"},
-    {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}, {39, "MXFP4"},
-    {40, "NVFP4"},
+    {4, "Q4_2"},        {5, "Q4_3"},        {9, "Q8_1"},
+    {15, "Q8_K"},       {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
+    {33, "Q4_0_8_8"},   {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"},
+    {38, "IQ4_NL_8_8"},
 };
 
 static enum lmq_status
@@ -202,7 +200,7 @@ set_type(uint32_t number, struct lmq_tensor *tensor, struct lmq_error *err)
         tensor->encoding = tensor->blocks->name;
         tensor->bits_per_element =
             8.0 * tensor->blocks->size / tensor->blocks->n;
-        if (tensor->blocks->split != NULL)
+        if (tensor->blocks->integers != NULL)
             tensor->quant = (struct lmq_quant){
                 .group_size = tensor->blocks->n,
                 .scales = LMQ_SCALES_F16,
@@ -222,8 +220,8 @@ set_type(uint32_t number, struct lmq_tensor *tensor, struct lmq_error *err)
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
              "tensor '%s' has the type %s, which is not supported",
              tensor->stored_name, name);
-    lmq_hint(err, "take a file of floats, or of a block type that is read "
-                  "(Q4_0 to Q8_0, Q2_K to Q6_K, IQ4)");
+    lmq_hint(err, "take a file of floats, or of any block type that "
+                  "llama.cpp writes today");
     return LMQ_ERR_UNSUPPORTED;
 }
 

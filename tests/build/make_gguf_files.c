@@ -58,6 +58,38 @@ blocks(struct gguf *g)
     gguf_tensor(g, "bf16", two_by_four, 2, GGUF_T_BF16, numbers, 16);
 }
 
+/* A row in each of the types that are read. */
+static void
+all_blocks(struct gguf *g)
+{
+    static const struct {
+        const char *name;
+        uint32_t number;
+        unsigned size; /* of 256 elements */
+    } types[] = {
+        {"q4_0", 2, 144},    {"q4_1", 3, 160},   {"q5_0", 6, 176},
+        {"q5_1", 7, 192},    {"q8_0", 8, 272},   {"q2_k", 10, 84},
+        {"q3_k", 11, 110},   {"q4_k", 12, 144},  {"q5_k", 13, 176},
+        {"q6_k", 14, 210},   {"iq2_xxs", 16, 66}, {"iq2_xs", 17, 74},
+        {"iq3_xxs", 18, 98}, {"iq1_s", 19, 50},  {"iq4_nl", 20, 144},
+        {"iq3_s", 21, 110},  {"iq2_s", 22, 82},  {"iq4_xs", 23, 136},
+        {"iq1_m", 29, 56},   {"tq1_0", 34, 54},  {"tq2_0", 35, 66},
+        {"mxfp4", 39, 136},  {"nvfp4", 40, 144}, {"q1_0", 41, 36},
+        {"q2_0", 42, 72},
+    };
+    static const uint64_t dims[] = {1, 256};
+    unsigned char block[272];
+
+    gguf_text(g, "general.architecture", "nobody");
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        /* No byte of a scale makes it infinite. */
+        for (unsigned k = 0; k < types[i].size; k++)
+            block[k] = (unsigned char)((37 * k + 11 * i) & 0x3b);
+        gguf_tensor(g, types[i].name, dims, 2, types[i].number, block,
+                    types[i].size);
+    }
+}
+
 static void
 escapes(struct gguf *g)
 {
@@ -219,9 +251,23 @@ ragged_blocks(struct gguf *g)
 }
 
 static void
-unknown_type(struct gguf *g)
+ragged_points(struct gguf *g)
 {
     one_info(g, one_row, 2, 16, 0, 66);
+}
+
+static void
+short_points(struct gguf *g)
+{
+    static const uint64_t dims[] = {2, 256};
+
+    one_info(g, dims, 2, 29, 0, 2 * 56 - 1);
+}
+
+static void
+unknown_type(struct gguf *g)
+{
+    one_info(g, one_row, 2, 15, 0, 292);
 }
 
 static void
@@ -359,6 +405,8 @@ static const struct {
     {"good-llama.gguf", llama, "a Llama with all its parts."},
     {"good-version-2.gguf", old_version, "the same in version 2."},
     {"good-blocks.gguf", blocks, "blocks of Q8_0 and Q4_0, and bfloat16."},
+    {"good-all-blocks.gguf", all_blocks,
+     "a row in each type of blocks that is read."},
     {"good-escapes.gguf", escapes, "terminal escapes in names [20]."},
     {"bad-many-tensors.gguf", many_tensors, "2^60 tensors [9]."},
     {"bad-no-infos.gguf", tensors_without_infos,
@@ -385,7 +433,11 @@ static const struct {
     {"bad-no-dims.gguf", no_dims, "no dimensions [4]."},
     {"bad-ragged-blocks.gguf", ragged_blocks,
      "rows that are no whole blocks [5]."},
-    {"unsupported-iq2.gguf", unknown_type, "a tensor in IQ2_XXS."},
+    {"bad-ragged-points.gguf", ragged_points,
+     "rows of 32 in IQ2_XXS, whose blocks have 256 [5]."},
+    {"bad-short-points.gguf", short_points,
+     "the last byte of two blocks of IQ1_M is missing [6]."},
+    {"unsupported-q8k.gguf", unknown_type, "a tensor in Q8_K."},
     {"unsupported-type.gguf", type_out_of_range,
      "a tensor type at the end of 32 bits [7]."},
     {"bad-offset.gguf", offset_beyond, "a tensor at the end of 64 bits [6]."},

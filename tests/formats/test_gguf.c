@@ -122,7 +122,7 @@ START_TEST(blocks_are_read_from_any_element_on)
         struct lmq_checkpoint *checkpoint =
             open_checkpoint(in_folder("a.gguf"));
         const struct lmq_tensor *tensor = &checkpoint->tensors[0];
-        type->decode(data, 3 * 512 / type->n, wanted);
+        lmq_blocks_decode(type, data, 3 * 512 / type->n, wanted);
         for (int round = 0; round < 50; round++) {
             size_t at = random_below(&random, 3 * 512);
             size_t n = random_below(&random, 3 * 512 - at + 1);
@@ -145,8 +145,8 @@ START_TEST(types_that_are_not_read_are_refused_by_name)
         uint32_t number;
         const char *name;
     } types[] = {
-        {9, "Q8_1"},  {15, "Q8_K"},  {16, "IQ2_XXS"}, {29, "IQ1_M"},
-        {34, "TQ1_0"}, {39, "MXFP4"}, {4, "Q4_2"},     {999, "999"},
+        {4, "Q4_2"},      {9, "Q8_1"}, {15, "Q8_K"},
+        {31, "Q4_0_4_4"}, {43, "43"},  {999, "999"},
     };
     const uint64_t dims[] = {256};
     unsigned char data[512] = {0};
@@ -213,6 +213,111 @@ logits_of(const char *path, size_t *n)
     lmq_checkpoint_close(checkpoint);
     return logits;
 }
+
+static const struct build_sizes block_sizes = {
+    .dim = 256, .hidden = 256, .layers = 4, .heads = 4, .kv_heads = 4,
+    .vocab = 33, .context = 16, .is_tied = true};
+
+static void
+add_floats(struct gguf *gguf, const char *name, const uint64_t *dims,
+           uint32_t n_dims, const float *x)
+{
+    size_t n = (size_t)(n_dims == 1 ? dims[0] : dims[0] * dims[1]);
+    struct bytes data = {0};
+
+    for (size_t i = 0; i < n; i++)
+        put_f32(&data, x[i]);
+    gguf_tensor(gguf, name, dims, n_dims, GGUF_T_F32, data.at, data.n);
+    bytes_free(&data);
+}
+
+/* A matrix of blocks of any bytes but those that make a scale infinite, and
+ * the same as floats. */
+static void
+add_blocks(struct gguf *blocks, struct gguf *floats, const char *name,
+           const struct lmq_block_type *type, struct random *random)
+{
+    static const uint64_t dims[] = {256, 256};
+    static float x[256 * 256];
+    size_t n = 256 * 256 / type->n;
+    unsigned char *data = malloc(n * type->size);
+
+    ck_assert_ptr_nonnull(data);
+    for (size_t i = 0; i < n * type->size; i++)
+        data[i] = (unsigned char)(random_u64(random) & 0x37);
+    gguf_tensor(blocks, name, dims, 2, type->number, data, n * type->size);
+    lmq_blocks_decode(type, data, n, x);
+    add_floats(floats, name, dims, 2, x);
+    free(data);
+}
+
+/* All types in turn, or those that are no integers times one scale: these
+ * are computed with as such. */
+static void
+save_block_models(bool has_integers, const char *blocks_path,
+                  const char *floats_path)
+{
+    static const char *const matrices[] = {
+        "attn_q", "attn_k", "attn_v", "attn_output",
+        "ffn_gate", "ffn_up", "ffn_down"};
+    static const uint64_t embedding[] = {33, 256};
+    struct build_model model = {.sizes = block_sizes};
+    struct random random = {random_seed()};
+    struct gguf files[2] = {0};
+    const struct lmq_block_type *type;
+    float x[33 * 256], ones[256];
+    uint32_t number = 0;
+
+    for (size_t i = 0; i < 33 * 256; i++)
+        x[i] = (float)random_below(&random, 1000) / 500 - 1;
+    for (size_t i = 0; i < 256; i++)
+        ones[i] = 1;
+    for (int i = 0; i < 2; i++) {
+        gguf_llama_keys(&files[i], &model);
+        add_floats(&files[i], "token_embd.weight", embedding, 2, x);
+        add_floats(&files[i], "output_norm.weight", embedding + 1, 1, ones);
+    }
+    for (int i = 0; i < 4 * 9; i++) {
+        char name[32];
+        if (i % 9 >= 7) {
+            snprintf(name, sizeof(name), "blk.%d.%s_norm.weight", i / 9,
+                     i % 9 == 7 ? "attn" : "ffn");
+            for (int k = 0; k < 2; k++)
+                add_floats(&files[k], name, embedding + 1, 1, ones);
+            continue;
+        }
+        do
+            type = lmq_block_type(number++ % 64);
+        while (type == NULL || (type->integers != NULL && !has_integers));
+        snprintf(name, sizeof(name), "blk.%d.%s.weight", i / 9,
+                 matrices[i % 9]);
+        add_blocks(&files[0], &files[1], name, type, &random);
+    }
+    save_gguf(&files[0], blocks_path);
+    save_gguf(&files[1], floats_path);
+}
+
+START_TEST(models_in_blocks_of_all_types_are_models)
+{
+    const char *blocks = in_folder("b.gguf"), *floats = in_folder("f.gguf");
+    size_t n, m;
+
+    save_block_models(true, blocks, floats);
+    lmq_report_free(convert(blocks, in_folder("b.lmq"), NULL));
+    lmq_report_free(convert(floats, in_folder("f.lmq"), NULL));
+    assert_same_tensors(in_folder("b.lmq"), in_folder("f.lmq"));
+    free(logits_of(blocks, &n));
+
+    save_block_models(false, blocks, floats);
+    float *a = logits_of(blocks, &n), *b = logits_of(floats, &m);
+    ck_assert_uint_eq(n, m);
+    ck_assert_mem_eq(a, b, n * sizeof(*a));
+    for (size_t i = 0; i < n; i++)
+        ck_assert(isfinite(a[i]));
+    free(a);
+    free(b);
+}
+END_TEST
 
 START_TEST(keys_become_the_description)
 {
@@ -668,6 +773,7 @@ main(void)
         blocks_are_read_from_any_element_on,
         types_that_are_not_read_are_refused_by_name,
         names_that_others_cannot_have_are_refused,
+        models_in_blocks_of_all_types_are_models,
         keys_become_the_description,
         rotary_factors_become_part_of_the_description,
         what_is_not_known_makes_no_model,
