@@ -89,10 +89,12 @@ json_t *lmq_describe_doubts(const struct lmq_job *job,
 
 /* ---- several.c ---- */
 
-/* What only several candidates have: "differences" and "front". */
+/* What only several candidates have: "differences", and numbers of models:
+ * "ranking", by divergence, and "front", what is worth its bytes. */
 enum lmq_status lmq_compare_candidates(const struct lmq_job *job,
                                        json_t **differences,
                                        struct lmq_error *err);
+json_t *lmq_describe_ranking(const struct lmq_job *job);
 json_t *lmq_describe_front(const struct lmq_job *job);
 /* The remarks on all of them. */
 json_t *lmq_collect_notes(const struct lmq_job *job);

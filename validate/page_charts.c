@@ -41,28 +41,24 @@ lmq_page_text(struct lmq_buffer *page, const char *text)
 
 /* ---- Charts ---- */
 
-/* The units of a drawing, which is stretched to the room that it gets; so
- * strokes keep their width, and all letters stand beside it. */
-#define WIDTH 1000.0
-#define HEIGHT 200.0
-
-static void
-open_chart(struct lmq_buffer *page, const char *id, const char *title,
-           const char *description, const char *top, const char *bottom)
+void
+lmq_page_open_chart(struct lmq_buffer *page, const char *title,
+                    const char *description, const char *top,
+                    const char *bottom)
 {
     put(page,
         "<figure><div class=plot><div class=y><span>%s</span><span>%s</span>"
-        "</div><svg viewBox='0 -4 %g %g' preserveAspectRatio=none role=img "
-        "aria-labelledby='%s-t %s-d'><title id=%s-t>%s</title><desc id=%s-d>"
-        "%s</desc><path class=axis d='M0 %gH%g' />",
-        top, bottom, WIDTH, HEIGHT + 8, id, id, id, title, id, description,
-        HEIGHT, WIDTH);
+        "</div><div class=field><svg viewBox='0 -4 %g %g' "
+        "preserveAspectRatio=none role=img aria-label='%s'><title>%s</title>"
+        "<desc>%s</desc><path class=axis d='M0 %gH%g' />",
+        top, bottom, PLOT_WIDTH, PLOT_HEIGHT + 8, title, title,
+        description, PLOT_HEIGHT, PLOT_WIDTH);
 }
 
 static double
 plot_y(double part)
 {
-    return HEIGHT - part * HEIGHT;
+    return PLOT_HEIGHT - part * PLOT_HEIGHT;
 }
 
 /* The percentiles by number: lines may be too near for letters. */
@@ -79,7 +75,8 @@ put_marks(struct lmq_buffer *page, const struct lmq_report *r, double from,
             continue;
         double part =
             fmin(fmax((log10(value) - from) / (to - from), 0), 1);
-        put(page, "<path class=mark d='M%.1f 0V%g' />", part * WIDTH, HEIGHT);
+        put(page, "<path class=mark d='M%.1f 0V%g' />", part * PLOT_WIDTH,
+            PLOT_HEIGHT);
     }
 }
 
@@ -97,18 +94,19 @@ lmq_page_histogram(struct lmq_buffer *page, const struct lmq_report *r)
         most = fmax(most, number(lmq_report_item(counts, i), ""));
     put(page, "<h2>Divergence, position by position</h2>");
     snprintf(text, sizeof(text), "%.0f", most);
-    open_chart(page, "kld", "Histogram of the KL divergence",
-               "How many positions have which divergence, on a logarithmic "
-               "axis; lines mark percentiles.",
-               text, "0");
+    lmq_page_open_chart(page, "Histogram of the KL divergence",
+                        "How many positions have which divergence, on a "
+                        "logarithmic axis; lines mark percentiles.",
+                        text, "0");
     for (size_t i = 0; i < n; i++) {
         double part = number(lmq_report_item(counts, i), "") / most;
-        double width = WIDTH / (double)n;
+        double width = PLOT_WIDTH / (double)n;
         put(page, "<rect class=bar x=%.1f y=%.1f width=%.1f height=%.1f />",
-            width * (double)i, plot_y(part), width - 1.5, part * HEIGHT);
+            width * (double)i, plot_y(part), width - 1.5,
+            part * PLOT_HEIGHT);
     }
     put_marks(page, r, from, to);
-    put(page, "</svg><div class='x ticks'>");
+    put(page, "</svg></div><div class='x ticks'>");
     for (double p = from; p <= to; p += 2)
         put(page, "<span style='left:%.2f%%'>1e%.0f</span>",
             100 * (p - from) / (to - from), p);
@@ -132,7 +130,7 @@ put_points(struct lmq_buffer *page, const struct lmq_report *list,
     for (int dots = 0; dots < 2; dots++) {
         for (size_t i = 0; i < n && (dots == 0 || n <= 64); i++) {
             double value = number(lmq_report_item(list, i), key);
-            double x = WIDTH * (n < 2 ? 0.5 : (double)i / (double)(n - 1));
+            double x = PLOT_WIDTH * (n < 2 ? 0.5 : (double)i / (double)(n - 1));
             double y = plot_y(most > 0 ? value / most : 0);
             if (value == value)
                 put(page, dots ? "M%.1f %.1fh0" : "%.1f,%.1f ", x, y);
@@ -142,10 +140,10 @@ put_points(struct lmq_buffer *page, const struct lmq_report *list,
 }
 
 void
-lmq_page_line_chart(struct lmq_buffer *page, const char *id, const char *title,
-               const char *description, const struct lmq_report *list,
-               const char *key, const char *axis, const char *first,
-               const char *last, const char *caption)
+lmq_page_line_chart(struct lmq_buffer *page, const char *title,
+                    const char *description, const struct lmq_report *list,
+                    const char *key, const char *axis, const char *first,
+                    const char *last, const char *caption)
 {
     double most = 0;
     char text[64];
@@ -156,9 +154,9 @@ lmq_page_line_chart(struct lmq_buffer *page, const char *id, const char *title,
     }
     put(page, "<h2>%s</h2>", title);
     snprintf(text, sizeof(text), "%.3g", most);
-    open_chart(page, id, title, description, text, "0");
+    lmq_page_open_chart(page, title, description, text, "0");
     put_points(page, list, key, most);
-    put(page, "</svg><div class=x><span>");
+    put(page, "</svg></div><div class=x><span>");
     lmq_page_text(page, first);
     put(page, "</span><span>");
     lmq_page_text(page, last);

@@ -8,6 +8,34 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+/* ---- The verdict ---- */
+
+void
+lmq_page_verdict(struct lmq_buffer *page, const struct lmq_report *r)
+{
+    const char *result = string(r, "verdict.result");
+    double gates = number(r, "verdict.gates");
+    double broken = number(r, "verdict.broken");
+
+    put(page, "<span class=%s><b>%s</b></span>",
+        strcmp(result, "PASS") == 0 ? "good" : "bad", result);
+    if (strcmp(result, "PARTIAL") == 0)
+        put(page, ": interrupted; this is what was done until then");
+    else if (gates == 0)
+        put(page, ": no gate was set");
+    else if (broken == 0)
+        put(page, ": %.0f gate%s held", gates, plural(gates));
+    if (!(broken > 0) || lmq_report_at(r, "verdict.gate") == NULL)
+        return;
+    put(page, ": <code>");
+    lmq_page_text(page, string(r, "verdict.gate"));
+    put(page, "</code> does not hold, it is %.6g",
+        number(r, "verdict.value"));
+    if (broken > 1)
+        put(page, " (and %.0f more)", broken - 1);
+}
 
 /* ---- Figures ---- */
 
@@ -36,8 +64,10 @@ put_cards(struct lmq_buffer *page, const struct lmq_report *r)
              number(r, "kld.stderr"), number(r, "kld.median"));
     put_card(page, "KL divergence, mean", "%.3e", number(r, "kld.mean"),
              note);
-    snprintf(note, sizeof(note), "five likeliest: %.2f %%",
-             100 * number(r, "top5_agreement"));
+    snprintf(note, sizeof(note),
+             "five likeliest: %.2f %%; flips: %.2f %% lost, %.2f %% gained",
+             100 * number(r, "top5_agreement"), 100 * number(r, "flips.lost"),
+             100 * number(r, "flips.gained"));
     put_card(page, "Same top token", "%.2f %%",
              100 * number(r, "top1_agreement"), note);
     snprintf(note, sizeof(note), "total variation %.3f %%",
@@ -99,7 +129,7 @@ put_layers(struct lmq_buffer *page, const struct lmq_report *r)
 
     snprintf(last, sizeof(last), "layer %.0f", (double)n - 2);
     lmq_page_line_chart(
-        page, "layers", "Drift by layer",
+        page, "Drift by layer",
         "The relative difference of the residual stream after each layer.",
         layers, "relative_rms", "after the layer", "embedding", last,
         "Root mean square of the difference of the residual stream, relative "
@@ -154,14 +184,15 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
 
     if (n == 0)
         return;
-    lmq_page_line_chart(page, "tensors", "Error by tensor",
-                   "The signal to noise ratio of each quantized tensor in "
-                   "decibels, in the order of the model.",
-                   tensors, "sqnr_db", "tensors in order",
-                   string(lmq_report_item(tensors, 0), "name"),
-                   string(lmq_report_item(tensors, n - 1), "name"),
-                   "Signal to quantization noise in dB, as measured when the "
-                   "container was made. Higher is better; 6 dB are one bit.");
+    lmq_page_line_chart(
+        page, "Error by tensor",
+        "The signal to noise ratio of each quantized tensor in decibels, in "
+        "the order of the model.",
+        tensors, "sqnr_db", "tensors in order",
+        string(lmq_report_item(tensors, 0), "name"),
+        string(lmq_report_item(tensors, n - 1), "name"),
+        "Signal to quantization noise in dB, as measured when the container "
+        "was made. Higher is better; 6 dB are one bit.");
     put(page, "<details><summary>as a table</summary><table><tr><th>tensor"
               "<th>dB<th>max error</tr>");
     for (size_t i = 0; i < n; i++) {
@@ -271,12 +302,12 @@ lmq_page_model(struct lmq_buffer *page, const struct lmq_report *r)
     put_agreement(page, r);
     put_layers(page, r);
     put_attribution(page, r);
-    lmq_page_line_chart(page, "positions", "Drift by position",
-                   "The mean divergence by the position in the window.",
-                   lmq_report_at(r, "positions"), "kld",
-                   "position in the window", "beginning", "end",
-                   "Mean KL divergence of the positions in each sixteenth of "
-                   "the window.");
+    lmq_page_line_chart(
+        page, "Drift by position",
+        "The mean divergence by the position in the window.",
+        lmq_report_at(r, "positions"), "kld", "position in the window",
+        "beginning", "end",
+        "Mean KL divergence of the positions in each sixteenth of the window.");
     put_tensors(page, r);
     put_worst(page, r);
     put_protocol(page, r);

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +67,14 @@ static const char style[] =
     "vector-effect:non-scaling-stroke}"
     ".mark{stroke:var(--b);stroke-width:1.5}.axis{stroke:var(--line)}"
     ".line{stroke:var(--a);stroke-width:2}.dot{stroke:var(--a);"
-    "stroke-width:6;stroke-linecap:round}"
+    "stroke-width:6;stroke-linecap:round}.off{stroke:var(--soft)}"
+    "path.front{fill:none;stroke:var(--b);stroke-width:1.5;"
+    "vector-effect:non-scaling-stroke}span.front{color:var(--a)}"
+    ".field{position:relative;min-width:0}.tag{position:absolute;"
+    "transform:translate(.35rem,-1.35em);color:var(--ink)}"
+    ".wide{overflow-x:auto}.wide td.text{min-width:9rem}"
+    "details.model{border-top:1px solid var(--line);padding:.3rem 0}"
+    "details.model>summary{color:var(--ink);font-weight:600}"
     ".strip{height:.75rem}.key{color:var(--b)}"
     ".good{color:var(--good)}.bad{color:var(--bad)}"
     "details summary{cursor:pointer;color:var(--soft);margin-top:.4rem}"
@@ -83,25 +91,77 @@ static const char style[] =
     "figure,tr,.card{break-inside:avoid}}";
 
 static void
-put_page(struct lmq_buffer *page, const struct lmq_report *r)
+begin(struct lmq_buffer *page, const char *title)
 {
     put(page, "<!doctype html><html lang=en><meta charset=utf-8><meta "
               "name=viewport content='width=device-width,initial-scale=1'>"
               "<title>lmquant: ");
-    lmq_page_text(page, string(r, "protocol.model.path"));
-    put(page, "</title><style>%s</style><h1>Is it still the same model?</h1>"
-              "<p class=soft>",
-        style);
-    lmq_page_text(page, string(r, "protocol.model.path"));
+    lmq_page_text(page, title);
+    put(page, "</title><style>%s</style>", style);
+}
+
+static void
+put_subject(struct lmq_buffer *page, const char *subject,
+            const struct lmq_report *r)
+{
+    put(page, "</p><p class=soft>");
+    lmq_page_text(page, subject);
     put(page, ", judged against ");
     lmq_page_text(page, string(r, "protocol.reference.path"));
     put(page, " over %.0f token%s</p>", number(r, "scored"),
         plural(number(r, "scored")));
-    if (number(r, "partial") != 0)
-        put(page, "<p class=bad>Partial: the run was interrupted; this is "
-                  "what was done until then.</p>");
+}
+
+static void
+put_one(struct lmq_buffer *page, const struct lmq_report *r)
+{
+    const char *path = string(r, "protocol.model.path");
+
+    begin(page, path);
+    put(page, "<h1>Is it still the same model?</h1><p>");
+    lmq_page_verdict(page, r);
+    put_subject(page, path, r);
     lmq_page_model(page, r);
-    put(page, "</html>\n");
+}
+
+/* Each verdict that is not PASS by name. */
+static void
+put_failures(struct lmq_buffer *page, const struct lmq_report *models)
+{
+    for (size_t i = 0; i < lmq_report_length(models); i++) {
+        const struct lmq_report *m = lmq_report_item(models, i);
+        if (strcmp(string(m, "verdict.result"), "FAIL") != 0)
+            continue;
+        put(page, "<br>");
+        lmq_page_text(page, string(m, "protocol.model.path"));
+        put(page, ": ");
+        lmq_page_verdict(page, m);
+    }
+}
+
+static void
+put_several(struct lmq_buffer *page, const struct lmq_report *r)
+{
+    const struct lmq_report *models = lmq_report_at(r, "models");
+    size_t n = lmq_report_length(models);
+    char subject[64];
+
+    snprintf(subject, sizeof(subject), "%zu models", n);
+    begin(page, subject);
+    put(page, "<h1>Which is still the same model?</h1><p>");
+    lmq_page_verdict(page, r);
+    put_failures(page, models);
+    put_subject(page, subject, lmq_report_item(models, 0));
+    lmq_page_several(page, r);
+    put(page, "<h2>Each by itself</h2>");
+    for (size_t i = 0; i < n; i++) {
+        const struct lmq_report *m = lmq_report_item(models, i);
+        put(page, "<details class=model><summary>%zu&ensp;", i + 1);
+        lmq_page_text(page, string(m, "protocol.model.path"));
+        put(page, "</summary>");
+        lmq_page_model(page, m);
+        put(page, "</details>");
+    }
 }
 
 enum lmq_status
@@ -110,7 +170,11 @@ lmq_validate_html(const struct lmq_report *report, char **text,
 {
     struct lmq_buffer page = {0};
 
-    put_page(&page, report);
+    if (lmq_report_at(report, "models") != NULL)
+        put_several(&page, report);
+    else
+        put_one(&page, report);
+    put(&page, "</html>\n");
     *text = lmq_buffer_text(&page);
     return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }

@@ -93,13 +93,24 @@ lmq_compare_candidates(const struct lmq_job *job, json_t **differences,
     return status;
 }
 
-/* ---- The front ---- */
+/* ---- Orders ---- */
 
 struct place {
     uint64_t bytes;
     double kld;
     size_t index;
 };
+
+/* By divergence; of the same the one that was named first. */
+static int
+compare_klds(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+
+    if (x->kld != y->kld)
+        return x->kld < y->kld ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
 
 static int
 compare_places(const void *a, const void *b)
@@ -108,9 +119,38 @@ compare_places(const void *a, const void *b)
 
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? -1 : 1;
-    if (x->kld != y->kld)
-        return x->kld < y->kld ? -1 : 1;
-    return x->index < y->index ? -1 : 1;
+    return compare_klds(a, b);
+}
+
+/* NULL without memory. */
+static struct place *
+list_places(const struct lmq_job *job)
+{
+    struct place *places = calloc(job->n_candidates, sizeof(*places));
+
+    for (size_t i = 0; i < job->n_candidates && places != NULL; i++) {
+        const struct lmq_judged *candidate = &job->candidates[i];
+        places[i] = (struct place){
+            .bytes = lmq_checkpoint_sizes(candidate->file).file_bytes,
+            .kld = candidate->drift.kld_sum,
+            .index = i,
+        };
+    }
+    return places;
+}
+
+json_t *
+lmq_describe_ranking(const struct lmq_job *job)
+{
+    struct place *places = list_places(job);
+    json_t *ranking = places == NULL ? NULL : json_array();
+
+    if (places != NULL)
+        qsort(places, job->n_candidates, sizeof(*places), compare_klds);
+    for (size_t i = 0; i < job->n_candidates && places != NULL; i++)
+        lmq_append(&ranking, lmq_json_size(places[i].index));
+    free(places);
+    return ranking;
 }
 
 /* Those that no other one beats: as small and nearer, or as near and smaller.
@@ -119,22 +159,12 @@ json_t *
 lmq_describe_front(const struct lmq_job *job)
 {
     size_t n = job->n_candidates;
-    struct place *places = calloc(n, sizeof(*places));
+    struct place *places = list_places(job);
     const struct place *last = NULL;
-    json_t *front = json_array();
+    json_t *front = places == NULL ? NULL : json_array();
 
-    if (places == NULL) {
-        json_decref(front);
+    if (places == NULL)
         return NULL;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const struct lmq_judged *candidate = &job->candidates[i];
-        places[i] = (struct place){
-            .bytes = lmq_checkpoint_sizes(candidate->file).file_bytes,
-            .kld = candidate->drift.kld_sum,
-            .index = i,
-        };
-    }
     qsort(places, n, sizeof(*places), compare_places);
     for (size_t i = 0; i < n; i++) {
         const struct place *place = &places[i];

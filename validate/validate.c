@@ -153,6 +153,7 @@ assemble(const struct lmq_job *job, json_t **report, struct lmq_error *err)
     for (size_t i = 0; i < job->n_candidates; i++)
         lmq_append(&models, json_incref(job->candidates[i].report));
     lmq_put(report, "models", models);
+    lmq_put(report, "ranking", lmq_describe_ranking(job));
     lmq_put(report, "front", lmq_describe_front(job));
     enum lmq_status status = lmq_compare_candidates(job, &differences, err);
     lmq_put(report, "differences", differences);

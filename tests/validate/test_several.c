@@ -219,6 +219,9 @@ START_TEST(twins_do_not_differ)
     ck_assert_double_eq(at(r, "differences.%d.kld.stderr", 0), 0);
     /* Both are worth their bytes, and so is what has no divergence. */
     ck_assert_uint_eq(lmq_report_length(lmq_report_at(r, "front")), 3);
+    ck_assert_double_eq(at(r, "ranking.%d", 0), 2);
+    ck_assert_double_eq(at(r, "ranking.%d", 1), 0);
+    ck_assert_double_eq(at(r, "ranking.%d", 2), 1);
     ck_assert_ptr_nonnull(strstr(lmq_report_string(r, "notes.0"),
                                  "judged more than once"));
     ck_assert_ptr_nonnull(strstr(lmq_report_string(r, "notes.1"),
@@ -297,6 +300,29 @@ START_TEST(the_verdict_comes_first)
         free(json);
         lmq_report_free(r);
     }
+}
+END_TEST
+
+START_TEST(the_page_has_all_of_them)
+{
+    const char *text = short_text("a.txt", 900), *paths[MODELS];
+    struct lmq_validate_options options = usual_options(&text);
+    char *page;
+
+    make_models(paths);
+    struct lmq_report *r = several(paths, &options);
+    ck_assert_int_eq(lmq_validate_html(r, &page, NULL), LMQ_OK);
+    ck_assert_ptr_nonnull(strstr(page, "<b>PASS</b></span>: no gate was set"));
+    ck_assert_ptr_nonnull(strstr(page, "Mean KL divergence against bytes"));
+    ck_assert_ptr_nonnull(strstr(page, "all 3 pairs"));
+    ck_assert_ptr_null(strstr(page, "nan"));
+    size_t n = 0;
+    for (const char *p = page; (p = strstr(p, "<details class=model>"));
+         p++)
+        n++;
+    ck_assert_uint_eq(n, MODELS);
+    lmq_text_free(page);
+    lmq_report_free(r);
 }
 END_TEST
 
@@ -379,6 +405,7 @@ main(void)
         the_front_is_by_bytes,
         gates_are_asked_of_each,
         the_verdict_comes_first,
+        the_page_has_all_of_them,
         what_does_not_fit_says_what_would,
         an_interruption_leaves_the_same_part_of_all,
     };
