@@ -211,6 +211,10 @@ void print_name(const char *name, int width);
 bool flush_output(void);
 int finish_output(int code);
 
+/* The report of a validation (show_validate.c). */
+void print_validation(const struct arguments *arguments,
+                      const struct lmq_report *report);
+
 /* Text from a file for one line of a terminal: the last `most` characters,
  * controls escaped; freed with free(). */
 char *escape_text(const char *text, int most);

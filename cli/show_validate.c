@@ -1,0 +1,192 @@
+/*
+ * show_validate.c - the report of a validation as text.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/command.h"
+
+static void
+print_perplexity(const struct lmq_report *r)
+{
+    double bits = lmq_report_number(r, "reference.bits_per_byte");
+
+    printf("\n%-22s %14s %14s\n", "", "reference", "model");
+    printf("%-22s %14.5f %14.5f\n", "perplexity",
+           lmq_report_number(r, "reference.ppl"),
+           lmq_report_number(r, "model.ppl"));
+    printf("%-22s %14.6f %14.6f\n", "nats per token",
+           lmq_report_number(r, "reference.nll"),
+           lmq_report_number(r, "model.nll"));
+    if (bits == bits)
+        printf("%-22s %14.6f %14.6f\n", "bits per byte", bits,
+               lmq_report_number(r, "model.bits_per_byte"));
+    printf("%-22s %14.6f +- %.6f\n", "perplexity ratio",
+           lmq_report_number(r, "ppl_ratio"),
+           lmq_report_number(r, "ppl_ratio_stderr"));
+}
+
+static void
+print_divergence(const struct lmq_report *r)
+{
+    const struct lmq_report *kld = lmq_report_at(r, "kld");
+
+    printf("\n%-22s %14.3e +- %.1e\n", "KL divergence, mean",
+           lmq_report_number(kld, "mean"), lmq_report_number(kld, "stderr"));
+    printf("%-22s %14.3e, 90 %% %.2e, 99 %% %.2e, max %.2e\n", "  median",
+           lmq_report_number(kld, "median"), lmq_report_number(kld, "p90"),
+           lmq_report_number(kld, "p99"), lmq_report_number(kld, "max"));
+    printf("%-22s %13.2f %%   (five likeliest: %.2f %%)\n", "same top token",
+           100 * lmq_report_number(r, "top1_agreement"),
+           100 * lmq_report_number(r, "top5_agreement"));
+    printf("%-22s %13.3f %%   (total variation %.3f %%)\n",
+           "probability, rms shift",
+           100 * lmq_report_number(r, "rms_delta_p"),
+           100 * lmq_report_number(r, "total_variation"));
+    printf("%-22s %14.4g   (rms %.3g, cosine %.7f)\n", "logits, max shift",
+           lmq_report_number(r, "logit_drift.max_abs"),
+           lmq_report_number(r, "logit_drift.rms"),
+           lmq_report_number(r, "logit_drift.cosine"));
+}
+
+#define BAR_WIDTH 30
+
+static void
+print_bar(double part)
+{
+    int width = (int)(part * BAR_WIDTH + 0.5);
+
+    if (width > 0)
+        putchar(' ');
+    for (int i = 0; i < width && i < BAR_WIDTH; i++)
+        putchar('#');
+    putchar('\n');
+}
+
+/* Few rows if there are many layers: the ones with the largest steps count. */
+static void
+print_layers(const struct lmq_report *r, bool is_verbose)
+{
+    const struct lmq_report *layers = lmq_report_at(r, "layers");
+    size_t n = lmq_report_length(layers);
+    double most = 1e-30;
+
+    for (size_t i = 0; i < n; i++) {
+        double x = lmq_report_number(lmq_report_item(layers, i),
+                                     "relative_rms");
+        most = x > most ? x : most;
+    }
+    printf("\ndrift of the residual stream after each layer\n");
+    for (size_t i = 0; i < n; i++) {
+        const struct lmq_report *layer = lmq_report_item(layers, i);
+        double x = lmq_report_number(layer, "relative_rms");
+        if (!is_verbose && n > 20 && i % ((n + 15) / 16) != 0 && i + 1 != n)
+            continue;
+        if (i == 0)
+            printf("  %-9s", "embedding");
+        else
+            printf("  %-9.0f", lmq_report_number(layer, "layer"));
+        printf(" %9.3e", x);
+        print_bar(x / most);
+    }
+}
+
+static void
+print_shares(const struct lmq_report *shares, const char *title, size_t most)
+{
+    printf("  %s, restored to fp32:\n", title);
+    for (size_t i = 0; i < lmq_report_length(shares) && i < most; i++) {
+        const struct lmq_report *share = lmq_report_item(shares, i);
+        double part = lmq_report_number(share, "share");
+        printf("    %-14s %6.1f %%", lmq_report_string(share, "name"),
+               100 * part);
+        print_bar(part);
+    }
+}
+
+static void
+print_attribution(const struct lmq_report *r, bool is_verbose)
+{
+    const struct lmq_report *a = lmq_report_at(r, "attribution");
+    const struct lmq_report *kv = lmq_report_at(r, "attribution.kv");
+
+    if (a == NULL)
+        return;
+    printf("\nwhere the divergence comes from (%.0f token%s)\n",
+           lmq_report_number(a, "tokens"),
+           plural(lmq_report_number(a, "tokens")));
+    printf("  weights %.1f %%, activations %.1f %%\n",
+           100 * lmq_report_number(a, "weights"),
+           100 * lmq_report_number(a, "activations"));
+    printf("  keys and values: f32 %.2e",
+           lmq_report_number(a, "kv.0.kld"));
+    for (size_t i = 1; i < lmq_report_length(kv); i++) {
+        const struct lmq_report *type = lmq_report_item(kv, i);
+        printf(", %s adds %.1e", lmq_report_string(type, "type"),
+               lmq_report_number(type, "added"));
+    }
+    putchar('\n');
+    print_shares(lmq_report_at(a, "parts"), "less divergence with this part",
+                 8);
+    print_shares(lmq_report_at(a, "layers"), "less divergence with this layer",
+                 is_verbose ? 10000 : 8);
+}
+
+static void
+print_worst(const struct lmq_report *r, size_t most)
+{
+    const struct lmq_report *worst = lmq_report_at(r, "worst");
+
+    printf("\nworst positions\n");
+    for (size_t i = 0; i < lmq_report_length(worst) && i < most; i++) {
+        const struct lmq_report *w = lmq_report_item(worst, i);
+        char *context = escape_text(lmq_report_string(w, "context"), 36);
+        char *token = escape_text(lmq_report_string(w, "token"), 12);
+        printf("  %8.2e  ...%s[%s]\n", lmq_report_number(w, "kld"),
+               context == NULL ? "" : context, token == NULL ? "" : token);
+        free(context);
+        free(token);
+    }
+}
+
+void
+print_validation(const struct arguments *arguments, const struct lmq_report *r)
+{
+    const struct lmq_report *p = lmq_report_at(r, "protocol");
+    bool is_verbose = has_option(arguments, "verbose");
+    double floor = lmq_report_number(r, "floor.kld");
+
+    printf("%s, judged against %s\n", lmq_report_string(p, "model.path"),
+           lmq_report_string(p, "reference.path"));
+    printf("%.0f token%s scored in %.0f window%s of %.0f (stride %.0f, %s, "
+           "%s), %.0f document%s\n",
+           lmq_report_number(r, "scored"),
+           plural(lmq_report_number(r, "scored")),
+           lmq_report_number(p, "windows"),
+           plural(lmq_report_number(p, "windows")),
+           lmq_report_number(r, "ctx"), lmq_report_number(p, "stride"),
+           lmq_report_string(p, "score"),
+           lmq_report_number(p, "bos") != 0 ? "BOS" : "no BOS",
+           lmq_report_number(p, "documents"),
+           plural(lmq_report_number(p, "documents")));
+    printf("text: %.0f byte%s, CRC-32 %s; activations %s, keys and values "
+           "%s\n",
+           lmq_report_number(p, "text_bytes"),
+           plural(lmq_report_number(p, "text_bytes")),
+           lmq_report_string(p, "text_crc32"),
+           lmq_report_string(p, "activations"), lmq_report_string(p, "kv"));
+    if (lmq_report_number(r, "partial") != 0)
+        printf("PARTIAL: interrupted; this is what was done until then\n");
+    print_perplexity(r);
+    print_divergence(r);
+    if (floor == floor)
+        printf("%-22s %14g\n", "noise floor", floor);
+    print_layers(r, is_verbose);
+    print_attribution(r, is_verbose);
+    print_worst(r, is_verbose ? 20 : 5);
+    printf("\n%.1f s, %.0f tokens per second\n",
+           lmq_report_number(r, "seconds"),
+           lmq_report_number(r, "tokens_per_second"));
+}
