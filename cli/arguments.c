@@ -130,10 +130,16 @@ check_dashes(const struct arguments *arguments)
                                "file of that name",
                                option->name);
     }
+    for (int i = 0; i < arguments->n_given; i++)
+        if (strcmp(arguments->given[i].option->name, "text") == 0 &&
+            is_dash(arguments->given[i].value) && n_texts++ > 0)
+            return usage_error(command, "standard input is there only once");
     for (int i = 0; i < arguments->n_operands; i++) {
         if (!is_dash(arguments->operands[i]))
             continue;
-        if (command->texts == 0 || i < command->texts)
+        /* With --text no argument is one. */
+        if (command->texts == 0 || i < command->texts ||
+            has_option(arguments, "text"))
             return usage_error(command,
                                "'-' in place of %s: that cannot be a pipe; "
                                "'./-' is a file of that name",

@@ -10,6 +10,9 @@
 #include "cli/command.h"
 
 static const struct option options[] = {
+    {0, "text", "TEXT",
+     "read this; all arguments behind CHECKPOINT are\n"
+     "models then; repeatable"},
     {'c', "ctx", "N",
      "tokens of a window (512, or what the model has\n"
      "room for)"},
@@ -26,7 +29,7 @@ static const struct option options[] = {
      "container recommends: q16)"},
     {0, "kv", "TYPE", "its keys and values: f32 (default), f16, q8"},
     {'m', "memory", "SIZE",
-     "for the buffers of both models, as in 4G (half of\n"
+     "for the buffers of all models, as in 4G (half of\n"
      "what is free)"},
     {'a', "attribute", NULL,
      "which share comes from weights, activations, kinds\n"
@@ -39,6 +42,7 @@ static const struct option options[] = {
     {0, "gate", "'METRIC<=X'",
      "exit with 4 unless it holds; METRIC is a dotted\n"
      "key of the JSON, as in 'kld.mean<=0.01'; repeatable"},
+    {0, "markdown", NULL, "print a table for a comment"},
     {0, "json", NULL, "print everything as JSON"},
     {0, "yaml", NULL, "print everything as YAML"},
     {0, NULL, NULL, NULL},
@@ -66,10 +70,6 @@ parse(const struct arguments *arguments,
     *validate = (struct lmq_validate_options){
         .size = sizeof(*validate),
         .session = session,
-        .texts = arguments->operands + 2,
-        .n_texts = arguments->n_operands > 2
-                       ? (size_t)arguments->n_operands - 2
-                       : 0,
         .tokens = option_text(arguments, "tokens"),
         .splits_documents = has_option(arguments, "split-documents"),
         .has_attribution = has_option(arguments, "attribute"),
@@ -104,13 +104,19 @@ parse(const struct arguments *arguments,
 
 /* Two things cannot share standard output. */
 static bool
-is_page_possible(const struct arguments *arguments, const char *html)
+has_one_output(const struct arguments *arguments, const char *html)
 {
-    if (!is_page_output(html) || !wants_data(arguments))
+    bool has_markdown = has_option(arguments, "markdown");
+
+    if (is_page_output(html) && (wants_data(arguments) || has_markdown))
+        usage_error(arguments->command,
+                    "--report=- wants standard output for itself: not with "
+                    "--json, --yaml or --markdown");
+    else if (has_markdown && wants_data(arguments))
+        usage_error(arguments->command,
+                    "--markdown goes without --json and --yaml");
+    else
         return true;
-    usage_error(arguments->command,
-                "--report=- wants standard output for itself: not with --json "
-                "or --yaml");
     return false;
 }
 
@@ -131,72 +137,155 @@ write_page(const struct arguments *arguments, const char *html,
     return status;
 }
 
-/* ---- The command ---- */
+/* ---- Models and texts ---- */
 
-/* A text in place of MODEL: that was left out. */
-static void
-remark_text(const char *path, struct lmq_error *err)
+/* What the arguments are. Behind the reference stand models; or, where no
+ * option says what is read, one model and texts. */
+struct operands {
+    size_t n_models;
+    bool are_all_models;
+    const char *texts[MAX_OCCURRENCES]; /* of --text, or the sample */
+    char sample[SAMPLE_PATH_SIZE];
+};
+
+/* A file that may be a text, by its beginning. */
+static bool
+is_text(const char *path)
 {
     char head[4096];
     FILE *file = fopen(path, "rb");
 
     if (file == NULL)
-        return;
+        return false;
     size_t n = fread(head, 1, sizeof(head), file);
     fclose(file);
-    if (n > 0 && memchr(head, 0, n) == NULL)
+    return n > 0 && memchr(head, 0, n) == NULL &&
+           lmq_binary_kind(head, n) == NULL;
+}
+
+static bool
+take_sample(const struct arguments *arguments, struct operands *operands,
+            struct lmq_validate_options *chosen)
+{
+    operands->texts[0] = find_sample(operands->sample, SAMPLE_PATH_SIZE);
+    chosen->texts = operands->texts;
+    chosen->n_texts = 1;
+    if (operands->texts[0] == NULL)
+        usage_error(arguments->command,
+                    "name a text file: none is given, and the sample %s is "
+                    "not installed",
+                    LMQ_SAMPLE_TEXT);
+    return operands->texts[0] != NULL;
+}
+
+static bool
+choose_operands(const struct arguments *arguments, struct operands *operands,
+                struct lmq_validate_options *chosen)
+{
+    const char *const *behind = arguments->operands + 2;
+    size_t n_behind = (size_t)arguments->n_operands - 2;
+    size_t n_texts = (size_t)option_texts(arguments, "text", operands->texts,
+                                          MAX_OCCURRENCES);
+
+    operands->are_all_models = n_texts > 0 || chosen->tokens != NULL;
+    operands->n_models = operands->are_all_models ? n_behind + 1 : 1;
+    if (chosen->tokens != NULL && n_texts > 0) {
+        usage_error(arguments->command, "--tokens is in place of --text");
+        return false;
+    }
+    for (size_t i = 0; chosen->tokens != NULL && i < n_behind; i++)
+        if (is_text(behind[i])) {
+            usage_error(arguments->command,
+                        "--tokens is in place of a text: '%s' is one too many",
+                        behind[i]);
+            return false;
+        }
+    if (!operands->are_all_models && n_behind == 0)
+        return take_sample(arguments, operands, chosen);
+    chosen->texts = n_texts > 0 ? operands->texts : behind;
+    chosen->n_texts = operands->are_all_models ? n_texts : n_behind;
+    return true;
+}
+
+/* A text in place of a model. */
+static void
+remark_text(const struct operands *operands, const char *path,
+            struct lmq_error *err)
+{
+    if (!is_text(path))
+        return;
+    if (operands->are_all_models)
+        snprintf(err->hint, sizeof(err->hint),
+                 "if this is a text: with --text or --tokens all arguments "
+                 "are models, and each text has a --text of its own");
+    else
         snprintf(err->hint, sizeof(err->hint),
                  "if this is the text: MODEL stands before it, as in lmquant "
                  "validate CHECKPOINT MODEL TEXT");
 }
 
-static enum lmq_status
-validate(const struct arguments *arguments,
-         const struct lmq_open_options *open,
-         const struct lmq_validate_options *validate_options,
-         const struct lmq_progress *progress, struct lmq_report **report,
-         int *is_partial, struct lmq_error *err)
+/* A model in place of a text, which is why the text could not be read. */
+static void
+remark_model(const struct arguments *arguments,
+             const struct operands *operands,
+             const struct lmq_validate_options *chosen, struct lmq_error *err)
 {
-    const char *const *paths = arguments->operands;
-    struct lmq_checkpoint *reference = NULL, *judged = NULL;
-    enum lmq_status status =
-        lmq_checkpoint_open(paths[0], open, &reference, err);
+    bool is_named = false;
 
-    if (status == LMQ_OK) {
-        status = lmq_checkpoint_open(paths[1], open, &judged, err);
-        if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED)
-            remark_text(paths[1], err);
+    for (size_t i = 0; i < chosen->n_texts; i++)
+        is_named |= strcmp(err->path, chosen->texts[i]) == 0;
+    if (err->status != LMQ_ERR_FORMAT || !is_named || is_text(err->path))
+        return;
+    if (operands->are_all_models)
+        snprintf(err->hint, sizeof(err->hint),
+                 "--text names what is read; models are the arguments");
+    else if (arguments->n_operands > 2)
+        snprintf(err->hint, sizeof(err->hint),
+                 "several models are judged at once if --text names the text: "
+                 "lmquant validate CHECKPOINT MODEL MODEL --text=TEXT");
+}
+
+/* ---- The command ---- */
+
+static enum lmq_status
+open_all(const struct arguments *arguments, const struct operands *operands,
+         const struct lmq_open_options *open,
+         struct lmq_checkpoint *checkpoints[MAX_OPERANDS],
+         struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i <= operands->n_models && status == LMQ_OK; i++) {
+        const char *path = arguments->operands[i];
+        status = lmq_checkpoint_open(path, open, &checkpoints[i], err);
+        if (i > 0 &&
+            (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED))
+            remark_text(operands, path, err);
     }
-    if (status == LMQ_OK)
-        status = lmq_validate(reference, judged, validate_options, progress,
-                              report, is_partial, err);
-    lmq_checkpoint_close(judged);
-    lmq_checkpoint_close(reference);
     return status;
 }
 
-/* The sample, if no text is named. */
-static bool
-choose_text(const struct arguments *arguments, const char **sample, char *path,
-            struct lmq_validate_options *chosen)
+static enum lmq_status
+validate(const struct arguments *arguments, const struct operands *operands,
+         const struct lmq_open_options *open,
+         const struct lmq_validate_options *chosen,
+         const struct lmq_progress *progress, struct lmq_report **report,
+         int *is_partial, struct lmq_error *err)
 {
-    if (chosen->n_texts > 0 && chosen->tokens != NULL) {
-        usage_error(arguments->command,
-                    "--tokens is in place of a text: '%s' is one too many",
-                    chosen->texts[0]);
-        return false;
+    struct lmq_checkpoint *checkpoints[MAX_OPERANDS] = {NULL};
+    enum lmq_status status =
+        open_all(arguments, operands, open, checkpoints, err);
+
+    if (status == LMQ_OK) {
+        status = lmq_validate_several(checkpoints[0], checkpoints + 1,
+                                      operands->n_models, chosen, progress,
+                                      report, is_partial, err);
+        if (status != LMQ_OK)
+            remark_model(arguments, operands, chosen, err);
     }
-    if (chosen->n_texts > 0 || chosen->tokens != NULL)
-        return true;
-    *sample = find_sample(path, SAMPLE_PATH_SIZE);
-    chosen->texts = sample;
-    chosen->n_texts = 1;
-    if (*sample == NULL)
-        usage_error(arguments->command,
-                    "name a text file: none is given, and the sample %s is "
-                    "not installed",
-                    LMQ_SAMPLE_TEXT);
-    return *sample != NULL;
+    for (size_t i = 0; i <= operands->n_models; i++)
+        lmq_checkpoint_close(checkpoints[i]);
+    return status;
 }
 
 static int
@@ -211,8 +300,13 @@ show(const struct arguments *arguments, const struct lmq_report *report,
     int shown = print_report(arguments, report);
     if (shown > 0)
         return shown;
-    if (shown < 0 && !is_page_output(html) && !has_option(arguments, "quiet"))
-        print_validation(arguments, report);
+    if (has_option(arguments, "markdown"))
+        print_markdown(report);
+    else if (shown < 0 && !is_page_output(html) &&
+             !has_option(arguments, "quiet"))
+        (lmq_report_at(report, "models") == NULL
+             ? print_validation
+             : print_models)(arguments, report);
     return is_partial ? EXIT_SYSTEM : print_gates(report);
 }
 
@@ -220,8 +314,7 @@ static int
 run(const struct arguments *arguments)
 {
     const char *gates[MAX_GATES], *html = option_text(arguments, "report");
-    const char *sample;
-    char sample_path[SAMPLE_PATH_SIZE];
+    struct operands operands;
     struct lmq_validate_options validate_options;
     struct lmq_session_options session;
     struct lmq_open_options open;
@@ -233,12 +326,13 @@ run(const struct arguments *arguments)
 
     if (!parse(arguments, &validate_options, &session, gates) ||
         !check_gates(arguments) || !open_options(arguments, &open) ||
-        !choose_text(arguments, &sample, sample_path, &validate_options) ||
-        !is_page_possible(arguments, html) ||
+        !choose_operands(arguments, &operands, &validate_options) ||
+        !has_one_output(arguments, html) ||
         !start_progress(arguments, "tokens", &state, &progress))
         return EXIT_USAGE;
-    enum lmq_status status = validate(arguments, &open, &validate_options,
-                                      &progress, &report, &is_partial, &err);
+    enum lmq_status status =
+        validate(arguments, &operands, &open, &validate_options, &progress,
+                 &report, &is_partial, &err);
     end_progress(&state);
     if (status != LMQ_OK)
         return report_error(&err);
@@ -255,7 +349,9 @@ const struct command command_validate = {
         "Runs both models over the same text, layer by layer: CHECKPOINT in "
         "float32 as\nthe reference, MODEL as 'run' computes it. Shows "
         "perplexity, divergence, where\nthe error comes from. Without TEXT, "
-        "the sample that is installed with lmquant is\nread.",
+        "the sample that is installed with lmquant is\nread. With --text all "
+        "arguments behind CHECKPOINT are models: one run of the\nreference, "
+        "one table, and how far they are from each other.",
     .least = 2,
     .most = MAX_OPERANDS,
     .texts = 2,

@@ -211,9 +211,16 @@ void print_name(const char *name, int width);
 bool flush_output(void);
 int finish_output(int code);
 
-/* The report of a validation (show_validate.c). */
+/* The report of a validation of one model (show_validate.c), of several and in
+ * Markdown (show_models.c). */
 void print_validation(const struct arguments *arguments,
                       const struct lmq_report *report);
+void print_verdict(const struct lmq_report *report);
+void print_broken(const struct lmq_report *verdict);
+void print_protocol(const struct lmq_report *report);
+void print_models(const struct arguments *arguments,
+                  const struct lmq_report *report);
+void print_markdown(const struct lmq_report *report);
 
 /* Text from a file for one line of a terminal: the last `most` characters,
  * controls escaped; freed with free(). */

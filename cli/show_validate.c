@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/command.h"
 
@@ -41,6 +42,10 @@ print_divergence(const struct lmq_report *r)
     printf("%-22s %13.2f %%   (five likeliest: %.2f %%)\n", "same top token",
            100 * lmq_report_number(r, "top1_agreement"),
            100 * lmq_report_number(r, "top5_agreement"));
+    printf("%-22s %13.2f %%   (%.2f %% lost, %.2f %% gained)\n", "flips",
+           100 * lmq_report_number(r, "flips.rate"),
+           100 * lmq_report_number(r, "flips.lost"),
+           100 * lmq_report_number(r, "flips.gained"));
     printf("%-22s %13.3f %%   (total variation %.3f %%)\n",
            "probability, rms shift",
            100 * lmq_report_number(r, "rms_delta_p"),
@@ -117,6 +122,10 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
     printf("\nwhere the divergence comes from (%.0f token%s)\n",
            lmq_report_number(a, "tokens"),
            plural(lmq_report_number(a, "tokens")));
+    if (lmq_report_number(a, "kld") == 0) {
+        puts("  there is none");
+        return;
+    }
     printf("  weights %.1f %%, activations %.1f %%\n",
            100 * lmq_report_number(a, "weights"),
            100 * lmq_report_number(a, "activations"));
@@ -151,15 +160,51 @@ print_worst(const struct lmq_report *r, size_t most)
     }
 }
 
+/* ---- The verdict ---- */
+
 void
-print_validation(const struct arguments *arguments, const struct lmq_report *r)
+print_broken(const struct lmq_report *verdict)
+{
+    double broken = lmq_report_number(verdict, "broken");
+
+    printf("%s does not hold: it is %g", lmq_report_string(verdict, "gate"),
+           lmq_report_number(verdict, "value"));
+    if (broken > 1)
+        printf(" (and %.0f more)", broken - 1);
+}
+
+void
+print_verdict(const struct lmq_report *r)
+{
+    const struct lmq_report *verdict = lmq_report_at(r, "verdict");
+    const char *result = lmq_report_string(verdict, "result");
+    double gates = lmq_report_number(verdict, "gates");
+    double broken = lmq_report_number(verdict, "broken");
+
+    printf("%s: ", result);
+    if (strcmp(result, "PARTIAL") == 0)
+        fputs("interrupted; this is what was done until then", stdout);
+    else if (gates == 0)
+        fputs("no gate was set", stdout);
+    else if (broken == 0)
+        printf("%.0f gate%s held", gates, plural(gates));
+    else if (lmq_report_at(verdict, "gate") != NULL)
+        print_broken(verdict);
+    else
+        printf("%.0f of %zu models; %.0f of %.0f gates did not hold",
+               lmq_report_number(verdict, "failed"),
+               lmq_report_length(lmq_report_at(r, "models")), broken, gates);
+    putchar('\n');
+}
+
+/* ---- All of it ---- */
+
+/* What all models of a run share. */
+void
+print_protocol(const struct lmq_report *r)
 {
     const struct lmq_report *p = lmq_report_at(r, "protocol");
-    bool is_verbose = has_option(arguments, "verbose");
-    double floor = lmq_report_number(r, "floor.kld");
 
-    printf("%s, judged against %s\n", lmq_report_string(p, "model.path"),
-           lmq_report_string(p, "reference.path"));
     printf("%.0f token%s scored in %.0f window%s of %.0f (stride %.0f, %s, "
            "%s), %.0f document%s\n",
            lmq_report_number(r, "scored"),
@@ -171,14 +216,25 @@ print_validation(const struct arguments *arguments, const struct lmq_report *r)
            lmq_report_number(p, "bos") != 0 ? "BOS" : "no BOS",
            lmq_report_number(p, "documents"),
            plural(lmq_report_number(p, "documents")));
-    printf("text: %.0f byte%s, CRC-32 %s; activations %s, keys and values "
-           "%s\n",
+    printf("text: %.0f byte%s, CRC-32 %s; ",
            lmq_report_number(p, "text_bytes"),
            plural(lmq_report_number(p, "text_bytes")),
-           lmq_report_string(p, "text_crc32"),
+           lmq_report_string(p, "text_crc32"));
+}
+
+void
+print_validation(const struct arguments *arguments, const struct lmq_report *r)
+{
+    const struct lmq_report *p = lmq_report_at(r, "protocol");
+    bool is_verbose = has_option(arguments, "verbose");
+    double floor = lmq_report_number(r, "floor.kld");
+
+    print_verdict(r);
+    printf("%s, judged against %s\n", lmq_report_string(p, "model.path"),
+           lmq_report_string(p, "reference.path"));
+    print_protocol(r);
+    printf("activations %s, keys and values %s\n",
            lmq_report_string(p, "activations"), lmq_report_string(p, "kv"));
-    if (lmq_report_number(r, "partial") != 0)
-        printf("PARTIAL: interrupted; this is what was done until then\n");
     print_perplexity(r);
     print_divergence(r);
     if (floor == floor)

@@ -185,8 +185,8 @@ check_gates(const struct arguments *arguments)
     return true;
 }
 
-int
-print_gates(const struct lmq_report *report)
+static int
+print_gates_of(const struct lmq_report *report, const char *name)
 {
     const struct lmq_report *gates = lmq_report_at(report, "gates");
     int code = EXIT_DONE;
@@ -195,10 +195,25 @@ print_gates(const struct lmq_report *report)
         const struct lmq_report *gate = lmq_report_item(gates, i);
         if (lmq_report_number(gate, "held") != 0)
             continue;
-        fprintf(stderr, "gate: %s does not hold: it is %g\n",
-                lmq_report_string(gate, "gate"),
+        fprintf(stderr, "gate: %s%s%s does not hold: it is %g\n", name,
+                *name == '\0' ? "" : ": ", lmq_report_string(gate, "gate"),
                 lmq_report_number(gate, "value"));
         code = EXIT_GATE;
+    }
+    return code;
+}
+
+int
+print_gates(const struct lmq_report *report)
+{
+    const struct lmq_report *models = lmq_report_at(report, "models");
+    int code = print_gates_of(report, "");
+
+    for (size_t i = 0; i < lmq_report_length(models); i++) {
+        const struct lmq_report *model = lmq_report_item(models, i);
+        const char *name = lmq_report_string(model, "protocol.model.path");
+        if (print_gates_of(model, name) != EXIT_DONE)
+            code = EXIT_GATE;
     }
     return code;
 }

@@ -76,7 +76,7 @@ for command in $commands; do
                 --$option - $(operands $command)
             continue
             ;;
-        FILE.html) continue ;;
+        FILE.html | TEXT) continue ;;
         *) fail "$command --$option=$kind: what is that?" ;;
         esac
         for value in "" $bad; do
