@@ -55,7 +55,7 @@ struct piece {
     enum lmq_status (*write)(struct block *block, struct lmq_error *err);
 };
 
-struct lmq_packing {
+struct lmq_pack_scheme {
     const char *name;
     bool has_tables;   /* the embedding and the head are packed too */
     bool needs_all;    /* every matrix of a layer must be packed */
@@ -337,7 +337,7 @@ configure_gptq(const struct lmq_packed_model *model, const json_t *ignored,
 
 /* ---- The schemes ---- */
 
-static const struct lmq_packing packings[] = {
+static const struct lmq_pack_scheme packings[] = {
     {.name = "compressed-tensors",
      .most_group = LMQ_GROUP_MAX,
      .unit = 4,
@@ -369,8 +369,8 @@ static const struct lmq_packing packings[] = {
      .configure = configure_gptq},
 };
 
-const struct lmq_packing *
-lmq_packing_find(const char *to)
+const struct lmq_pack_scheme *
+lmq_pack_scheme_find(const char *to)
 {
     for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++)
         if (strcmp(packings[i].name, to) == 0)
@@ -404,7 +404,7 @@ is_of_layer(enum lmq_role role)
 
 /* Whether it is a matrix of a kind that the scheme packs. */
 static bool
-is_candidate(const struct lmq_packing *packing,
+is_candidate(const struct lmq_pack_scheme *packing,
              const struct lmq_tensor *tensor)
 {
     enum lmq_role role = tensor->place.role;
@@ -419,7 +419,7 @@ bool
 lmq_packed_takes(const struct lmq_packed_model *model,
                  const struct lmq_tensor *tensor)
 {
-    const struct lmq_packing *packing = model->packing;
+    const struct lmq_pack_scheme *packing = model->packing;
 
     return is_candidate(packing, tensor) &&
            (!model->has_integers || tensor->quant.group_size > 0) &&
@@ -451,7 +451,7 @@ choose_group(struct lmq_packed_model *model)
 static enum lmq_status
 check_model(const struct lmq_packed_model *model, struct lmq_error *err)
 {
-    const struct lmq_packing *packing = model->packing;
+    const struct lmq_pack_scheme *packing = model->packing;
     size_t n = 0;
 
     for (size_t i = 0; i < model->checkpoint->n_tensors; i++) {
@@ -476,7 +476,7 @@ check_model(const struct lmq_packed_model *model, struct lmq_error *err)
 
 enum lmq_status
 lmq_packed_model_init(struct lmq_packed_model *model,
-                      const struct lmq_packing *packing,
+                      const struct lmq_pack_scheme *packing,
                       const struct lmq_checkpoint *checkpoint,
                       enum lmq_dtype floats, struct lmq_error *err)
 {
@@ -595,7 +595,7 @@ write_block(void *context, size_t slot, void *state, struct lmq_error *err)
 {
     const struct writing *writing = context;
     const struct lmq_packed_target *target = writing->target;
-    const struct lmq_packing *packing = target->model->packing;
+    const struct lmq_pack_scheme *packing = target->model->packing;
     const struct lmq_tensor *tensor = target->tensor;
     struct worker *worker = state;
     struct block block = {.target = target, .row = writing->firsts[slot],

@@ -13,16 +13,16 @@
 
 #define LMQ_MAX_PIECES 4
 
-struct lmq_packing;
+struct lmq_pack_scheme;
 
 /* The scheme that `to` means ("compressed-tensors", "mlx", "gptq"); NULL: it
  * means none, and elements are written as floats. */
-const struct lmq_packing *lmq_packing_find(const char *to);
+const struct lmq_pack_scheme *lmq_pack_scheme_find(const char *to);
 
 /* How a checkpoint is packed: one group size for all of its matrices, the
  * largest that leaves every stored integer as it is. */
 struct lmq_packed_model {
-    const struct lmq_packing *packing;
+    const struct lmq_pack_scheme *packing;
     const struct lmq_checkpoint *checkpoint;
     bool has_integers;    /* only what is quantized already is packed */
     unsigned group_size;
@@ -32,7 +32,7 @@ struct lmq_packed_model {
 /* Refuses what the scheme cannot have. `floats` is the type of all that is
  * not packed. */
 enum lmq_status lmq_packed_model_init(struct lmq_packed_model *model,
-                                      const struct lmq_packing *packing,
+                                      const struct lmq_pack_scheme *packing,
                                       const struct lmq_checkpoint *checkpoint,
                                       enum lmq_dtype floats,
                                       struct lmq_error *err);

@@ -96,7 +96,7 @@ struct export {
     const char *folder;
     bool is_new_folder; /* made by us */
     struct lmq_hf_words words;
-    const struct lmq_packing *packing; /* NULL: all are floats */
+    const struct lmq_pack_scheme *packing; /* NULL: all are floats */
     struct lmq_packed_model packed;
     struct item *items; /* one for each tensor */
     struct entry *entries;
@@ -851,7 +851,7 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
 {
     struct export export = {.checkpoint = checkpoint, .notes = notes,
                             .options = options, .folder = output,
-                            .packing = lmq_packing_find(options->to),
+                            .packing = lmq_pack_scheme_find(options->to),
                             .is_exact = true};
     enum lmq_status status = choose_type(&export, err);
 
