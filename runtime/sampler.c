@@ -16,6 +16,7 @@
 #include "base/elementary.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/random.h"
 #include "base/size.h"
 #include "lmquant.h"
 
@@ -66,12 +67,8 @@ next_random(uint64_t s[4])
 static void
 seed_random(uint64_t s[4], uint64_t seed)
 {
-    for (int i = 0; i < 4; i++) {
-        uint64_t z = seed += 0x9e3779b97f4a7c15u;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-        s[i] = z ^ z >> 31;
-    }
+    for (int i = 0; i < 4; i++)
+        s[i] = lmq_random_next(&seed);
 }
 
 /* ---- Penalties ---- */

@@ -16,6 +16,7 @@
 #include "base/elementary.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/report.h"
 
 #define BOOTSTRAP_ROUNDS 1000
@@ -145,16 +146,6 @@ struct sums {
     size_t n;
 };
 
-static uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* The spread of the mean of x when documents are drawn with replacement; NAN
  * for a single document. */
 static enum lmq_status
@@ -183,7 +174,7 @@ bootstrap(const struct lmq_drift *drift, const double *x, double *error,
         struct sums all = {0};
         for (size_t i = 0; i < n_documents; i++) {
             const struct sums *one =
-                &sums[next_random(&state) % n_documents];
+                &sums[lmq_random_next(&state) % n_documents];
             all.x += one->x;
             all.n += one->n;
         }

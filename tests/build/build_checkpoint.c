@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "base/random.h"
+
 static void
 fail(const char *what)
 {
@@ -110,26 +112,14 @@ const struct build_sizes build_small = {
     .vocab = 33, .context = 64, .is_tied = true,
 };
 
-static uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* The sum of twelve uniform numbers is close to normal, and the same on every
- * machine. */
-static float
-next_normal(uint64_t *state)
+double
+build_normal(uint64_t *state)
 {
     double sum = 0;
 
     for (int i = 0; i < 12; i++)
-        sum += (double)(next_random(state) >> 40) * 0x1p-24;
-    return (float)(sum - 6);
+        sum += (double)(lmq_random_next(state) >> 40) * 0x1p-24;
+    return sum - 6;
 }
 
 struct build_tensor *
@@ -165,7 +155,7 @@ add_matrix(struct build_model *model, const char *format, uint32_t layer,
     struct build_tensor *tensor =
         build_add(model, name, (uint64_t[]){rows, cols}, 2);
     for (size_t i = 0; i < tensor->n_elements; i++)
-        tensor->x[i] = 0.02f * next_normal(random);
+        tensor->x[i] = 0.02f * (float)build_normal(random);
 }
 
 static void
@@ -178,7 +168,7 @@ add_norm(struct build_model *model, const char *format, uint32_t layer,
     struct build_tensor *tensor =
         build_add(model, name, (uint64_t[]){model->sizes.dim}, 1);
     for (size_t i = 0; i < tensor->n_elements; i++)
-        tensor->x[i] = 1 + 0.1f * next_normal(random);
+        tensor->x[i] = 1 + 0.1f * (float)build_normal(random);
 }
 
 struct build_model *

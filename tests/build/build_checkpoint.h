@@ -32,6 +32,9 @@ void save(const struct bytes *bytes, const char *path);
 
 /* ---- Models ---- */
 
+/* Normal, mean 0 and deviation 1, nearly: the sum of twelve uniform numbers. */
+double build_normal(uint64_t *state);
+
 #define BUILD_MAX_DIMS 4
 
 /* In the convention of Hugging Face: rotary pairs in halves. */

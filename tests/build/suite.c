@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "formats/lmq/lmq.h"
 
 /* Slow machines, sanitizers and valgrind need a while. */
@@ -258,15 +259,10 @@ random_seed(void)
     return seed;
 }
 
-/* splitmix64 */
 uint64_t
 random_u64(struct random *random)
 {
-    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    return lmq_random_next(&random->state);
 }
 
 size_t

@@ -23,6 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/random.h"
+
 struct sizes {
     uint64_t dim, hidden, layers, heads, kv_heads, vocab;
 };
@@ -88,14 +90,6 @@ fill_table(void)
     }
 }
 
-static uint64_t
-mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* Only for numbers of the usual size: no overflow, no subnormals. */
 static uint16_t
 to_half(uint32_t bits)
@@ -117,7 +111,7 @@ fill(unsigned char *bytes, enum type type, uint64_t seed, uint64_t first,
     for (size_t i = 0; i < n; i++) {
         static uint64_t four;
         if (i % 4 == 0)
-            four = mix(seed + (first + i) * 0x9e3779b97f4a7c15u);
+            four = lmq_random_at(seed, first + i);
         float value = mean + sigma * normal[four & (TABLE_SIZE - 1)];
         uint32_t bits;
         four >>= TABLE_BITS;
@@ -230,8 +224,8 @@ write_tensor(int fd, const struct model *model, size_t index)
     }
     for (uint64_t at = 0; at < n; at += CHUNK) {
         size_t step = n - at < CHUNK ? (size_t)(n - at) : CHUNK;
-        fill(bytes, model->type, mix(model->seed + index), at, step, mean,
-             sigma);
+        fill(bytes, model->type, lmq_random_at(model->seed + index, 0), at,
+             step, mean, sigma);
         write_all(fd, bytes, step * size);
     }
 }

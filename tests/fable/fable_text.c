@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "fable_plots.h"
 
 #define N_SLOTS_MAX 64
@@ -58,20 +59,10 @@ die(const char *what, const char *where)
 
 /* ---- Chance ---- */
 
-/* splitmix64 (Steele, Lea, Flood 2014) */
-static uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 static size_t
 random_below(uint64_t *state, size_t n)
 {
-    return (size_t)(((next_random(state) >> 32) * n) >> 32);
+    return (size_t)(((lmq_random_next(state) >> 32) * n) >> 32);
 }
 
 /* ---- Slots ---- */

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/random.h"
 #include "fable_bpe.h"
 #include "fable_net.h"
 #include "fable_save.h"
@@ -126,20 +127,11 @@ read_held_out(const struct fable_bpe *bpe, const char *path,
 
 /* ---- First weights ---- */
 
-static uint64_t
-next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 static double
 random_normal(uint64_t *state) /* Box and Muller */
 {
-    double u = ((double)(next_random(state) >> 11) + 1) / 9007199254740993.0;
-    double v = (double)(next_random(state) >> 11) / 9007199254740992.0;
+    double u = ((double)(lmq_random_next(state) >> 11) + 1) / 9007199254740993.0;
+    double v = (double)(lmq_random_next(state) >> 11) / 9007199254740992.0;
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 

@@ -25,11 +25,12 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 
 plain() {
-    $cc -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -o "$@"
+    $cc -std=c11 -D_POSIX_C_SOURCE=200809L -I../.. -O2 -o "$@"
 }
 
 fast() {
-    $cc -std=c11 -D_POSIX_C_SOURCE=200809L -O3 -march=native -ffast-math -o "$@"
+    $cc -std=c11 -D_POSIX_C_SOURCE=200809L -I../.. -O3 -march=native \
+        -ffast-math -o "$@"
 }
 
 cd "$src"

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/build/build_checkpoint.h"
+
 #define LOGITS_DEVIATION 2.5
 #define EMBEDDING_SIZE 0.5 /* of its elements, scaled */
 #define SUBLAYER_GAIN 2.0
@@ -48,28 +50,6 @@ family_find(const char *name)
 
 /* ---- Random numbers ---- */
 
-static uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* The sum of twelve uniform numbers is close to normal, and the same on every
- * machine. */
-static double
-next_normal(uint64_t *state)
-{
-    double sum = 0;
-
-    for (int i = 0; i < 12; i++)
-        sum += (double)(next_random(state) >> 40) * 0x1p-24;
-    return sum - 6;
-}
-
 static float *
 normals(struct family_model *m, size_t n, double mean, double deviation)
 {
@@ -80,7 +60,7 @@ normals(struct family_model *m, size_t n, double mean, double deviation)
     if (x == NULL || owned == NULL)
         abort();
     for (size_t i = 0; i < n; i++)
-        x[i] = (float)(mean + deviation * next_normal(&m->random));
+        x[i] = (float)(mean + deviation * build_normal(&m->random));
     m->owned = owned;
     m->owned[m->n_owned++] = x;
     return x;

@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/random.h"
+
 /* ---- Random numbers ---- */
 
 static uint64_t state;
@@ -22,10 +24,7 @@ static uint64_t state;
 static uint32_t
 random_u32(void)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 32);
+    return (uint32_t)(lmq_random_next(&state) >> 32);
 }
 
 static size_t
