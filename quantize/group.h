@@ -54,7 +54,7 @@ struct lmq_quant_stats {
     uint64_t nonfinite_at; /* the first such element */
 };
 
-extern const struct lmq_name lmq_group_names[]; /* of the sizes that are valid */
+extern const struct lmq_name lmq_group_names[]; /* the valid sizes */
 bool lmq_group_size_is_valid(unsigned group_size);
 extern const struct lmq_name lmq_method_names[];
 extern const struct lmq_name lmq_scales_names[];

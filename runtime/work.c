@@ -309,7 +309,8 @@ prepare_positions(struct lmq_work *work, const struct lmq_hparams *h)
     if (work->slopes != NULL) {
         lmq_alibi_slopes(h->n_heads, work->slopes);
         if (h->positions == LMQ_POSITIONS_ALIBI_SCALED)
-            lmq_kernels()->scale(work->slopes, h->n_heads, lmq_hparams_attn_scale(h));
+            lmq_kernels()->scale(work->slopes, h->n_heads,
+                                 lmq_hparams_attn_scale(h));
     }
     memcpy(&work->positions_of, h, sizeof(*h));
     if (h->positions != LMQ_POSITIONS_ROTARY)

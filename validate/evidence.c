@@ -157,19 +157,19 @@ lmq_describe_tensors(const struct lmq_checkpoint *checkpoint)
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
         if (tensor->alias_of != NULL)
             continue;
-        json_t *said = lmq_tensor_statements(checkpoint, tensor);
-        json_t *snr = json_object_get(said, "snr_db");
-        if (said == NULL) {
+        json_t *statements = lmq_tensor_statements(checkpoint, tensor);
+        json_t *snr = json_object_get(statements, "snr_db");
+        if (statements == NULL) {
             lmq_append(&list, NULL);
         } else if (snr != NULL) {
             json_t *json = json_object();
             lmq_put(&json, "name", lmq_json_text(tensor->name));
             lmq_put(&json, "sqnr_db", json_incref(snr));
             lmq_put(&json, "max_abs",
-                    json_incref(json_object_get(said, "max_error")));
+                    json_incref(json_object_get(statements, "max_error")));
             lmq_append(&list, json);
         }
-        json_decref(said);
+        json_decref(statements);
     }
     return list;
 }

@@ -103,7 +103,7 @@ json_t *lmq_collect_notes(const struct lmq_job *job);
 
 /* Applies the gates to the reports of all candidates, and says in each what
  * came out. */
-enum lmq_status lmq_judge(struct lmq_job *job, struct lmq_error *err);
+enum lmq_status lmq_apply_gates(struct lmq_job *job, struct lmq_error *err);
 /* Of several together. */
 json_t *lmq_describe_verdict(const struct lmq_job *job);
 

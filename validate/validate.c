@@ -192,7 +192,7 @@ validate(struct lmq_job *job, struct lmq_report **report,
     if (status == LMQ_OK)
         status = check_unchanged(job, err);
     if (status == LMQ_OK)
-        status = lmq_judge(job, err);
+        status = lmq_apply_gates(job, err);
     if (status == LMQ_OK)
         status = check_reports(job, err);
     if (status == LMQ_OK)

@@ -43,7 +43,7 @@ describe_one(const struct lmq_job *job, json_t *gates, size_t n_broken)
 }
 
 enum lmq_status
-lmq_judge(struct lmq_job *job, struct lmq_error *err)
+lmq_apply_gates(struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_validate_options *o = job->options;
     enum lmq_status status = LMQ_OK;

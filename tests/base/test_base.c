@@ -210,7 +210,7 @@ END_TEST
 
 /* ---- Errors ---- */
 
-START_TEST(text_of_strangers_becomes_harmless)
+START_TEST(hostile_text_becomes_harmless)
 {
     static const struct {
         const char *text, *plain;
@@ -316,7 +316,7 @@ main(void)
         what_does_not_fit_into_a_buffer_stays_known,
         numbers_are_aligned_and_zero,
         growing_keeps_what_is_there_and_refuses_to_wrap,
-        text_of_strangers_becomes_harmless,
+        hostile_text_becomes_harmless,
         printable_text_is_cut_between_characters,
         an_error_says_what_and_where_once,
         a_long_name_does_not_push_the_numbers_out_of_a_message,

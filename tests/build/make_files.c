@@ -99,7 +99,7 @@ model(bool is_tied)
 /* ---- Neither one format nor the other ---- */
 
 static void
-make_strangers(void)
+make_unknown(void)
 {
     struct bytes bytes = {0};
 
@@ -647,7 +647,7 @@ main(int argc, char **argv)
           "narrowing, 13 not finite, 15 divisors and\narray sizes, 19 paths, "
           "20 terminal escapes, 21 JSON, 22 nothing is executed.\n\n",
           readme);
-    make_strangers();
+    make_unknown();
     make_safetensors();
     make_folders();
     make_packed();

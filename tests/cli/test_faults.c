@@ -461,7 +461,7 @@ run(const struct command *command, const struct class *class, long at)
     return result;
 }
 
-/* ---- Judging ---- */
+/* ---- What is wrong ---- */
 
 static bool
 is_equal(const struct result *a, const struct result *b)
@@ -505,8 +505,9 @@ names_reason(const char *text, const struct class *class)
 
 /* NULL, or what is wrong. */
 static const char *
-judge(const struct command *command, const struct class *class,
-      const struct result *is, const struct result *good, uint64_t before)
+what_is_wrong(const struct command *command, const struct class *class,
+              const struct result *is, const struct result *good,
+              uint64_t before)
 {
     if (is->code == good->code && is_equal(is, good))
         return NULL;
@@ -540,7 +541,7 @@ sweep(const struct command *command, const struct class *class,
         struct result is = run(command, class, at);
         if (command->kind == TIMED)
             mask(&is.out);
-        const char *wrong = judge(command, class, &is, good, before);
+        const char *wrong = what_is_wrong(command, class, &is, good, before);
         if (!is.is_hit && wrong == NULL) {
             if (is.files != before)
                 reset(command);

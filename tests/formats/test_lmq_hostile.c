@@ -273,7 +273,7 @@ START_TEST(illegal_values_and_scales_are_found)
 }
 END_TEST
 
-START_TEST(metadata_of_strangers_are_checked_and_made_harmless)
+START_TEST(hostile_metadata_are_checked_and_made_harmless)
 {
     static const struct {
         const char *text;
@@ -331,7 +331,7 @@ main(void)
         nothing_hides_behind_the_section_table,
         verify_names_each_damaged_part,
         illegal_values_and_scales_are_found,
-        metadata_of_strangers_are_checked_and_made_harmless,
+        hostile_metadata_are_checked_and_made_harmless,
     };
 
     return RUN_SUITE("lmq_hostile", tests);

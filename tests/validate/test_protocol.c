@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/build/suite.h"
-#include "tests/validate/judging.h"
+#include "tests/validate/validate_fable.h"
 
 /* ---- Protocol ---- */
 
@@ -199,7 +199,7 @@ START_TEST(the_page_is_whole_and_asks_nothing_of_the_network)
 }
 END_TEST
 
-START_TEST(each_type_of_keys_and_values_has_its_price)
+START_TEST(each_type_of_keys_and_values_has_its_error)
 {
     const char *text = short_text("text.txt", 2000);
     const char *judged = quantize(fable(""), "fable.lmq");
@@ -251,7 +251,7 @@ main(void)
         a_tokenizer_that_differs_in_the_text_is_refused,
         an_interruption_leaves_what_was_done,
         the_page_is_whole_and_asks_nothing_of_the_network,
-        each_type_of_keys_and_values_has_its_price,
+        each_type_of_keys_and_values_has_its_error,
         positions_that_differ_are_seen,
     };
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/build/suite.h"
-#include "tests/validate/judging.h"
+#include "tests/validate/validate_fable.h"
 
 #define MODELS 3
 

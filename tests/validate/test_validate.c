@@ -1,5 +1,5 @@
 /*
- * test_validate.c - the judge is judged: its figures against an independent
+ * test_validate.c - the figures of validate against an independent
  * computation, and models that were damaged on purpose.
  */
 #include "config.h"
@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "tests/build/suite.h"
-#include "tests/validate/judging.h"
+#include "tests/validate/validate_fable.h"
 
 /* The same numbers by two ways, in doubles. */
 #define SAME 1e-6

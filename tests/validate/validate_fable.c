@@ -1,9 +1,9 @@
 /*
- * judging.c - has the model of tests/data/fable judged.
+ * validate_fable.c - validates the model of tests/data/fable.
  */
 #include "config.h"
 
-#include "tests/validate/judging.h"
+#include "tests/validate/validate_fable.h"
 
 #include <stdio.h>
 #include <stdlib.h>

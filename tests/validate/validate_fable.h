@@ -1,8 +1,8 @@
 /*
- * judging.h - what the suites of validate share.
+ * validate_fable.h - what the suites of validate share.
  */
-#ifndef LMQ_TESTS_VALIDATE_JUDGING_H
-#define LMQ_TESTS_VALIDATE_JUDGING_H
+#ifndef LMQ_TESTS_VALIDATE_VALIDATE_FABLE_H
+#define LMQ_TESTS_VALIDATE_VALIDATE_FABLE_H
 
 #include <stddef.h>
 
