@@ -234,19 +234,20 @@ quant_of(const struct lmq_affine *affine)
         (affine->codes.bits != 0 || affine->codes.dtype == LMQ_DTYPE_I8);
     /* Codes less zero points have a bit more than either. */
     bool is_small =
-        !affine->has_zeros || (affine->codes.bits < 7 &&
-                               affine->zeros.bits == affine->codes.bits);
+        !affine->has_zeros ||
+        (affine->codes.bits != 0 && affine->codes.bits < 7 &&
+         affine->zeros.bits == affine->codes.bits);
+    uint64_t block = lmq_u64_min(affine->block_cols, affine->packing.n_cols);
 
     if (!is_integral || !is_small || affine->has_members ||
         affine->divisor > 0 || affine->scales.is_exponent ||
         affine->scales.dtype == LMQ_DTYPE_F64)
         return quant;
     for (unsigned group = LMQ_GROUP_MIN; group <= LMQ_GROUP_MAX; group *= 2)
-        if (affine->block_cols % group == 0)
+        if (block % group == 0)
             quant.group_size = group;
-    if (affine->block_cols >= affine->packing.n_cols &&
-        quant.group_size == 0) /* all of a row */
-        quant.group_size = LMQ_GROUP_MAX;
+    if (quant.group_size == 0 && block == affine->packing.n_cols)
+        quant.group_size = LMQ_GROUP_MAX; /* the last one is shorter */
     return quant;
 }
 

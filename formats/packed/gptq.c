@@ -183,38 +183,6 @@ check_shapes(const struct lmq_packer *packer, struct gptq *g,
 
 /* ---- Contents ---- */
 
-/* Checks the groups of all columns, and whether they are simply runs. */
-static enum lmq_status
-look_at_members(const struct lmq_packer *packer, const struct gptq *g,
-                bool *is_sorted, struct lmq_error *err)
-{
-    const struct lmq_grid grid = lmq_packer_grid(g->members);
-    enum { STEP = 1024 };
-    unsigned char raw[STEP * 4];
-    float members[STEP];
-
-    *is_sorted = g->group != 0;
-    for (uint64_t at = 0; at < g->cols; at += STEP) {
-        const struct lmq_area area = {
-            0, at, 1, (size_t)lmq_u64_min(STEP, g->cols - at)};
-        enum lmq_status status = lmq_grid_read(packer->checkpoint, &grid,
-                                               &area, raw, members, err);
-        if (status != LMQ_OK)
-            return status;
-        for (size_t i = 0; i < area.n_cols; i++) {
-            if (!(members[i] >= 0 && members[i] < (float)g->n_groups))
-                return lmq_fail(err, LMQ_ERR_FORMAT, g->members->offset,
-                                "'%s': column %" PRIu64 " belongs to group "
-                                "%.0f, but there are %" PRIu64,
-                                g->members->stored_name, at + i,
-                                (double)members[i], g->n_groups);
-            *is_sorted = *is_sorted &&
-                         (uint64_t)members[i] == (at + i) / g->group;
-        }
-    }
-    return LMQ_OK;
-}
-
 /* Whether all zero points are the one in the middle: integers with signs. */
 static enum lmq_status
 look_at_zeros(const struct lmq_packer *packer, const struct gptq *g,
@@ -281,7 +249,8 @@ describe(const struct lmq_packer *packer, const struct gptq *g,
     affine->block_cols = g->group;
     affine->n_groups = g->n_groups;
     if (g->members != NULL)
-        status = look_at_members(packer, g, &is_sorted, err);
+        status = lmq_packer_check_members(packer, g->members, g->n_groups,
+                                          g->group, &is_sorted, err);
     if (!is_sorted) {
         affine->members = lmq_packer_grid(g->members);
         affine->has_members = true;

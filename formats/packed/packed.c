@@ -23,7 +23,7 @@
 static const struct scheme {
     const char *method; /* quant_method; NULL: any or none */
     const char *name;   /* as it is called */
-    const char *ending; /* of a tensor that it adds; NULL: see below */
+    const char *ending; /* of a tensor that only it adds; "": of any */
     lmq_scheme_join *join; /* NULL: it cannot be read */
     bool may_be_plain;  /* there need not be anything packed */
     const char *advice; /* NULL: the usual one */
@@ -39,7 +39,9 @@ static const struct scheme {
     {"mlx", "MLX", NULL, NULL, false,
      "convert the original float checkpoint; or 'mlx_lm.convert "
      "--dequantize' makes one"},
-    {"compressed-tensors", "compressed-tensors", ".weight_packed", NULL, true,
+    {"compressed-tensors", "compressed-tensors", ".weight_packed",
+     lmq_compressed_join, true, NULL},
+    {"compressed-tensors", "compressed-tensors", "", lmq_int8_join, true,
      NULL},
     {"modelopt", "ModelOpt", NULL, NULL, true, NULL},
     {"quark", "Quark", NULL, NULL, true, NULL},
@@ -125,7 +127,8 @@ join_tensor(struct lmq_packer *packer, size_t index, size_t *worst,
             status = scheme->join(packer, tensor, err);
         if (status != LMQ_OK || fate->is_joined)
             return status;
-        if (first == N_SCHEMES && *scheme->ending != '\0')
+        if (first == N_SCHEMES &&
+            (*scheme->ending != '\0' || packer->refused[0] != '\0'))
             first = i;
     }
     if (first < *worst)

@@ -113,6 +113,16 @@ lmq_packer_check_floats(const struct lmq_tensor *part, struct lmq_error *err)
                : fail_type(part, "floats of 16 bits or more", err);
 }
 
+enum lmq_status
+lmq_packer_check_type(const struct lmq_tensor *part, enum lmq_dtype type,
+                      struct lmq_error *err)
+{
+    return part->dtype == type ? LMQ_OK
+                               : fail_type(part, lmq_dtype_name(type), err);
+}
+
+/* ---- Their contents ---- */
+
 struct lmq_grid
 lmq_packer_grid(const struct lmq_tensor *part)
 {
@@ -122,6 +132,58 @@ lmq_packer_grid(const struct lmq_tensor *part)
         .n_words = part->n_cols,
         .dtype = part->dtype,
     };
+}
+
+enum lmq_status
+lmq_packer_read(const struct lmq_packer *packer, const struct lmq_tensor *part,
+                float *values, size_t n, struct lmq_error *err)
+{
+    unsigned char bytes[64];
+    size_t size = n * lmq_dtype_size(part->dtype);
+
+    if (part->n_elements != n || size > sizeof(bytes))
+        return lmq_fail(err, LMQ_ERR_FORMAT, part->offset,
+                        "'%s' has %" PRIu64 " elements, expected %zu",
+                        part->stored_name, part->n_elements, n);
+    enum lmq_status status =
+        lmq_input_read(packer->checkpoint->files[part->file], part->offset,
+                       bytes, size, err);
+    if (status == LMQ_OK)
+        lmq_dtype_to_f32(part->dtype, bytes, values, n);
+    return status;
+}
+
+enum lmq_status
+lmq_packer_check_members(const struct lmq_packer *packer,
+                         const struct lmq_tensor *part, uint64_t n_groups,
+                         uint64_t group, bool *is_sorted,
+                         struct lmq_error *err)
+{
+    const struct lmq_grid grid = lmq_packer_grid(part);
+    enum { STEP = 1024 };
+    unsigned char raw[STEP * 4];
+    float members[STEP];
+
+    *is_sorted = group != 0;
+    for (uint64_t at = 0; at < part->n_elements; at += STEP) {
+        const struct lmq_area area = {
+            0, at, 1, (size_t)lmq_u64_min(STEP, part->n_elements - at)};
+        enum lmq_status status = lmq_grid_read(packer->checkpoint, &grid,
+                                               &area, raw, members, err);
+        if (status != LMQ_OK)
+            return status;
+        for (size_t i = 0; i < area.n_cols; i++) {
+            if (!(members[i] >= 0 && members[i] < (float)n_groups))
+                return lmq_fail(err, LMQ_ERR_FORMAT, part->offset,
+                                "'%s': column %" PRIu64 " belongs to group "
+                                "%.0f, but there are %" PRIu64,
+                                part->stored_name, at + i,
+                                (double)members[i], n_groups);
+            *is_sorted =
+                *is_sorted && (uint64_t)members[i] == (at + i) / group;
+        }
+    }
+    return LMQ_OK;
 }
 
 /* ---- What comes of it ---- */

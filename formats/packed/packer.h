@@ -68,6 +68,23 @@ enum lmq_status lmq_packer_check_words(const struct lmq_tensor *part,
 enum lmq_status lmq_packer_check_floats(const struct lmq_tensor *part,
                                         struct lmq_error *err);
 
+enum lmq_status lmq_packer_check_type(const struct lmq_tensor *part,
+                                      enum lmq_dtype type,
+                                      struct lmq_error *err);
+
+/* All n elements of a small part. */
+enum lmq_status lmq_packer_read(const struct lmq_packer *packer,
+                                const struct lmq_tensor *part, float *values,
+                                size_t n, struct lmq_error *err);
+
+/* Whether `part` gives each column a group that is there, else LMQ_ERR_FORMAT;
+ * *is_sorted if groups are just runs of `group` columns (0: they are not). */
+enum lmq_status lmq_packer_check_members(const struct lmq_packer *packer,
+                                         const struct lmq_tensor *part,
+                                         uint64_t n_groups, uint64_t group,
+                                         bool *is_sorted,
+                                         struct lmq_error *err);
+
 /* A part as it is stored: rows of plain numbers. */
 struct lmq_grid lmq_packer_grid(const struct lmq_tensor *part);
 

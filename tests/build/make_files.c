@@ -450,6 +450,14 @@ make_folders(void)
         "m.qzeros", "I32", "[1,1]", "[32,36]") "," E("m.bias", "F32", "[3]",  \
                                                      "[36,48]")
 
+#define COMPRESSED(format)                                                    \
+    "{\"architectures\":[\"X\"],\"quantization_config\":{"                    \
+    "\"quant_method\":\"compressed-tensors\",\"format\":\"" format "\"}}"
+/* 56 x 56, which "88" says too. */
+#define WORDS                                                                 \
+    "{" E("m.weight_shape", "U8", "[2]", "[0,2]") "," E(                      \
+        "m.weight_packed", "I32", "[56,7]", "[2,1570]")
+
 static void
 make_packed(void)
 {
@@ -501,6 +509,30 @@ make_packed(void)
          AWQ("gemm"), 52, "AWQ with zero points for one of two groups [5]."},
         {"unsupported-packed-awq", AWQ_HEADER "}", AWQ("gemv"), 48,
          "weights packed by AWQ in its gemv version."},
+        {"good-packed-words",
+         WORDS "," E("m.weight_scale", "F16", "[56,2]", "[1570,1794]") "}",
+         COMPRESSED("pack-quantized"), 1794,
+         "words of compressed-tensors, 56 x 56 codes of 4 bits."},
+        {"bad-packed-words-groups",
+         WORDS "," E("m.weight_scale", "F16", "[56,3]", "[1570,1906]") "}",
+         COMPRESSED("pack-quantized"), 1906,
+         "compressed-tensors with scales for 3 groups of 56 columns [5]."},
+        {"good-packed-int8",
+         "{" E("m.weight", "I8", "[2,4]", "[0,8]") "," E(
+             "m.weight_scale", "F16", "[2,1]", "[8,12]") "," E(
+             "m.weight_zero_point", "I8", "[2,1]", "[12,14]") "}",
+         COMPRESSED("int-quantized"), 14,
+         "bytes of compressed-tensors with zero points."},
+        {"good-packed-nvfp4",
+         "{" E("m.weight_packed", "U8", "[2,8]", "[0,16]") "," E(
+             "m.weight_scale", "F8_E4M3", "[2,1]", "[16,18]") "," E(
+             "m.weight_global_scale", "F32", "[1]", "[18,22]") "}",
+         COMPRESSED("nvfp4-pack-quantized"), 22,
+         "NVFP4 of compressed-tensors."},
+        {"unsupported-packed-sparse",
+         WORDS "," E("m.weight_scale", "F16", "[56,2]", "[1570,1794]") "}",
+         COMPRESSED("marlin-24"), 1794,
+         "compressed-tensors in a format that is not read."},
         {"unsupported-packed-gptq", GPTQ_HEADER "}", GPTQ("5"), 52,
          "weights packed by GPTQ with 5 bits."},
         {"unsupported-packed-mlx",

@@ -82,7 +82,7 @@ START_TEST(scales_come_for_all_for_rows_and_for_blocks)
          4, 8, 2, 4, "block scales 8 x 2"},
         {"w.weight_scale_inv", "[5,1]",
          CONFIG("\"quant_method\": \"fp8\", \"weight_block_size\": [1, 128]"),
-         5, 1, 128, 1, "block scales 1 x 128"},
+         5, 1, 128, 1, "groups of 128"},
         {"w.weight_scale_inv", "[1,1]", CONFIG("\"quant_method\": \"fp8\""),
          1, 128, 128, 1, "a scale for each"},
     };
@@ -319,13 +319,19 @@ static const struct {
      "{" TENSOR("m.weight", "U32", "1,1", "0", "4") "," TENSOR(
          "m.scales", "F16", "2", "4", "8") "}",
      "{\"quantization\": {\"group_size\": 64, \"bits\": 4}}"},
-    {"compressed-tensors",
+    {"compressed-tensors (format marlin-24)",
      "{" TENSOR("m.weight_packed", "I32", "2", "0", "8") "}",
-     CONFIG("\"quant_method\": \"compressed-tensors\"")},
-    {"compressed-tensors",
+     CONFIG("\"quant_method\": \"compressed-tensors\", "
+            "\"format\": \"marlin-24\"")},
+    {"compressed-tensors (sparsity sparse-24-bitmask)",
      "{" TENSOR("m.weight", "I8", "2,2", "0", "4") "," TENSOR(
          "m.weight_scale", "BF16", "2", "4", "8") "}",
-     CONFIG("\"quant_method\": \"compressed-tensors\"")},
+     CONFIG("\"quant_method\": \"compressed-tensors\", "
+            "\"sparsity_config\": {\"format\": \"sparse-24-bitmask\"}")},
+    {"Quark",
+     "{" TENSOR("m.weight", "I8", "2,2", "0", "4") "," TENSOR(
+         "m.weight_scale", "BF16", "2", "4", "8") "}",
+     CONFIG("\"quant_method\": \"quark\"")},
     {"MXFP4", "{" TENSOR("m.gate_up_proj_blocks", "U8", "8", "0", "8") "}",
      NULL},
     {"HQQ", "{" TENSOR("m.W_q", "U8", "8", "0", "8") "}", NULL},

@@ -219,7 +219,7 @@ START_TEST(gptq_gives_what_was_packed)
         {40, 64, 32, 4, 1, true, true, 0},
         {32, 64, 32, 3, 1, true, false, 32},
         {64, 96, 96, 3, 2, false, false, 32}, /* one group for a row */
-        {32, 77, 77, 4, 2, true, false, 256},
+        {32, 77, 77, 4, 2, true, false, 256}, /* no multiple */
         {96, 320, 64, 3, 1, true, true, 0},
         {48, 64, 16, 2, 1, true, false, 0}, /* groups that kernels lack */
         {32, 320, 64, 2, 2, true, true, 0},

@@ -1,0 +1,180 @@
+/*
+ * scale_shape.c - one scale for the matrix, for each row, for each block.
+ */
+#include "config.h"
+
+#include "formats/packed/scale_shape.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/size.h"
+
+/* What DeepSeek V3 and those after it have, where config.json does not say. */
+#define USUAL_BLOCK 128
+
+/* Of several matrices one after the other, or of one. */
+struct shape {
+    uint64_t n, rows, cols;
+};
+
+/* ---- What config.json says ---- */
+
+/* compressed-tensors keeps it in the groups. */
+static const json_t *
+find_block_size(const json_t *config)
+{
+    const json_t *size = json_object_get(config, "weight_block_size");
+    const char *name;
+    json_t *group;
+
+    if (size != NULL && !json_is_null(size))
+        return size;
+    json_object_foreach(
+        (json_t *)(uintptr_t)json_object_get(config, "config_groups"), name,
+        group)
+    {
+        size = json_object_get(json_object_get(group, "weights"),
+                               "block_structure");
+        if (size != NULL && !json_is_null(size))
+            return size;
+    }
+    return NULL;
+}
+
+/* 0, 0 if it does not say. */
+static enum lmq_status
+read_block_size(const struct lmq_packer *packer, uint64_t block[2],
+                struct lmq_error *err)
+{
+    const json_t *size = find_block_size(packer->config);
+
+    block[0] = block[1] = 0;
+    for (size_t i = 0; i < 2 && size != NULL; i++) {
+        json_int_t n = json_integer_value(json_array_get(size, i));
+        if (json_array_size(size) != 2 || n < 1 || n > LMQ_MAX_WIDTH)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "weight_block_size or block_structure in "
+                            "config.json is no pair of sizes from 1 to %d",
+                            LMQ_MAX_WIDTH);
+        block[i] = (uint64_t)n;
+    }
+    return LMQ_OK;
+}
+
+/* ---- Shapes ---- */
+
+static struct shape
+shape_of(const uint64_t *dims, size_t n_dims)
+{
+    struct shape shape = {1, 1, n_dims == 0 ? 1 : dims[n_dims - 1]};
+
+    if (n_dims > 1)
+        shape.rows = dims[n_dims - 2];
+    for (size_t i = 0; i + 2 < n_dims; i++)
+        shape.n *= dims[i];
+    return shape;
+}
+
+/* Scales of several matrices are those of one if no block crosses them. */
+static bool
+fits(const struct shape *matrix, const struct shape *scales, uint64_t rows,
+     uint64_t cols)
+{
+    return rows > 0 && cols > 0 && matrix->n == scales->n &&
+           lmq_u64_ceil_div(matrix->rows, rows) == scales->rows &&
+           lmq_u64_ceil_div(matrix->cols, cols) == scales->cols &&
+           (matrix->n == 1 || matrix->rows % rows == 0);
+}
+
+/* The size of the blocks; one scale first: it fits everything else. */
+static bool
+find_blocks(const struct shape *matrix, const struct shape *scales,
+            const uint64_t said[2], uint64_t blocks[2])
+{
+    const uint64_t candidates[][2] = {
+        {said[0], said[1]},
+        {USUAL_BLOCK, USUAL_BLOCK},
+        {scales->rows == 0 ? 0 : matrix->rows / scales->rows,
+         scales->cols == 0 ? 0 : matrix->cols / scales->cols},
+    };
+    bool is_even = scales->rows > 0 && matrix->rows % scales->rows == 0 &&
+                   scales->cols > 0 && matrix->cols % scales->cols == 0;
+
+    if (scales->n * scales->rows * scales->cols == 1) {
+        blocks[0] = blocks[1] = LMQ_BLOCK_ALL;
+        return true;
+    }
+    for (size_t i = said[0] == 0; i < (is_even ? 3 : 2); i++)
+        if (fits(matrix, scales, candidates[i][0], candidates[i][1]) &&
+            (i != 1 || said[0] == 0)) {
+            blocks[0] = candidates[i][0];
+            blocks[1] = candidates[i][1];
+            return true;
+        }
+    return false;
+}
+
+/* A list is a column. */
+static struct shape
+scales_of(const struct lmq_tensor *scale)
+{
+    return scale->n_dims == 1 ? (struct shape){1, scale->dims[0], 1}
+                              : shape_of(scale->dims, scale->n_dims);
+}
+
+static enum lmq_status
+fail_shape(const char *name, const struct lmq_tensor *scale,
+           struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_FORMAT, scale->offset,
+             "the %" PRIu64 " scales '%s' fit neither the rows nor the "
+             "blocks of '%s'",
+             scale->n_elements, scale->stored_name, name);
+    lmq_hint(err, "weight_block_size in config.json gives the size of "
+                  "blocks; without it they are %d x %d",
+             USUAL_BLOCK, USUAL_BLOCK);
+    return LMQ_ERR_FORMAT;
+}
+
+enum lmq_status
+lmq_scale_shape_set(const struct lmq_packer *packer, struct lmq_affine *affine,
+                    const char *name, const uint64_t *dims, size_t n_dims,
+                    const struct lmq_tensor *scale, struct lmq_error *err)
+{
+    struct shape matrix = shape_of(dims, n_dims);
+    struct shape scales = scales_of(scale);
+    uint64_t said[2], blocks[2];
+    enum lmq_status status = read_block_size(packer, said, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (!find_blocks(&matrix, &scales, said, blocks))
+        return fail_shape(name, scale, err);
+    affine->scales = lmq_packer_grid(scale);
+    affine->scales.n_words = scales.cols;
+    affine->scales.is_exponent = scale->dtype == LMQ_DTYPE_U8;
+    affine->n_groups = scales.cols;
+    affine->block_rows = blocks[0];
+    affine->block_cols =
+        scales.cols == 1 && said[0] == 0 ? LMQ_BLOCK_ALL : blocks[1];
+    return LMQ_OK;
+}
+
+const char *
+lmq_scale_shape_text(const struct lmq_affine *affine, char *text, size_t size)
+{
+    if (affine->block_rows == LMQ_BLOCK_ALL)
+        snprintf(text, size, "a scale for each");
+    else if (affine->block_rows == 1 && affine->block_cols == LMQ_BLOCK_ALL)
+        snprintf(text, size, "a scale for each row");
+    else if (affine->has_members)
+        snprintf(text, size, "groups of columns that stand apart");
+    else if (affine->block_rows == 1)
+        snprintf(text, size, "groups of %" PRIu64, affine->block_cols);
+    else
+        snprintf(text, size, "block scales %" PRIu64 " x %" PRIu64,
+                 affine->block_rows, affine->block_cols);
+    return text;
+}
