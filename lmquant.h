@@ -258,9 +258,16 @@ LMQ_API enum lmq_status lmq_verify(const char *path, int threads,
                                    struct lmq_report **report,
                                    struct lmq_error *err);
 
+/* All zero: the defaults. */
+struct lmq_diff_options {
+    size_t size;
+    int threads; /* 0: OMP_NUM_THREADS, or all cores */
+};
+
 /* Compares two checkpoints tensor by tensor. */
 LMQ_API enum lmq_status
-lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
+lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b,
+         const struct lmq_diff_options *options,
          const struct lmq_progress *progress, struct lmq_report **report,
          struct lmq_error *err);
 

@@ -154,7 +154,8 @@ refuse_strangers(const struct arguments *arguments,
 }
 
 static enum lmq_status
-compare(const struct arguments *arguments, int threads,
+compare(const struct arguments *arguments,
+        const struct lmq_diff_options *diff,
         const struct lmq_open_options *open,
         const struct lmq_progress *progress, struct lmq_report **report,
         struct lmq_error *err)
@@ -166,7 +167,7 @@ compare(const struct arguments *arguments, int threads,
     if (status == LMQ_OK)
         status = lmq_checkpoint_open(arguments->operands[1], open, &b, err);
     if (status == LMQ_OK)
-        status = lmq_diff(a, b, threads, progress, report, err);
+        status = lmq_diff(a, b, diff, progress, report, err);
     lmq_checkpoint_close(a);
     lmq_checkpoint_close(b);
     return status;
@@ -180,14 +181,14 @@ run(const struct arguments *arguments)
     struct lmq_progress progress;
     struct lmq_report *report = NULL;
     struct lmq_error err;
-    int threads;
+    struct lmq_diff_options diff = LMQ_OPTIONS(struct lmq_diff_options);
 
     if (!check_gates(arguments) || !open_options(arguments, &open) ||
-        !thread_option(arguments, &threads) ||
+        !thread_option(arguments, &diff.threads) ||
         !start_progress(arguments, "weights", &state, &progress))
         return EXIT_USAGE;
     enum lmq_status status =
-        compare(arguments, threads, &open, &progress, &report, &err);
+        compare(arguments, &diff, &open, &progress, &report, &err);
     end_progress(&state);
     if (status != LMQ_OK)
         return report_error(&err);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
@@ -421,10 +422,12 @@ clear_worker(void *state)
 }
 
 enum lmq_status
-lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
+lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b,
+         const struct lmq_diff_options *given,
          const struct lmq_progress *progress, struct lmq_report **report,
          struct lmq_error *err)
 {
+    struct lmq_diff_options options;
     struct diff diff = {.a = a, .b = b, .progress = progress};
     json_t *json = json_object();
 
@@ -434,12 +437,15 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b, int threads,
         diff.n_total += a->tensors[i].n_elements;
     lmq_put(&json, "a", lmq_json_text(a->path));
     lmq_put(&json, "b", lmq_json_text(b->path));
-    enum lmq_status status = lmq_checkpoint_need_weights(a, err);
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_diff_options, &options, given, err);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_need_weights(a, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(b, err);
     if (status == LMQ_OK)
         status = lmq_workers_open(
-            &diff.workers, threads,
+            &diff.workers, options.threads,
             (size_t)lmq_u64_min(diff.n_total / CHUNK, MAX_THREADS),
             sizeof(struct worker), make_worker, clear_worker, NULL, err);
     if (status == LMQ_OK)

@@ -194,10 +194,11 @@ diff(const char *path_a, const char *path_b, int threads)
 {
     struct lmq_checkpoint *a = open_checkpoint(path_a);
     struct lmq_checkpoint *b = open_checkpoint(path_b);
+    const struct lmq_diff_options options = {.threads = threads};
     struct lmq_report *report;
     struct lmq_error err;
 
-    ck_assert_msg(lmq_diff(a, b, threads, NULL, &report, &err) == LMQ_OK,
+    ck_assert_msg(lmq_diff(a, b, &options, NULL, &report, &err) == LMQ_OK,
                   "%s: %s", path_b, err.message);
     lmq_checkpoint_close(a);
     lmq_checkpoint_close(b);

@@ -217,6 +217,7 @@ compare_once(struct conversion *conversion)
 {
     struct lmq_checkpoint *a, *b = NULL;
     struct lmq_report *report = NULL;
+    const struct lmq_diff_options options = {.threads = conversion->threads};
     enum lmq_status status =
         lmq_checkpoint_open(conversion->source, NULL, &a, &conversion->err);
 
@@ -224,7 +225,7 @@ compare_once(struct conversion *conversion)
         status = lmq_checkpoint_open(conversion->container, NULL, &b,
                                      &conversion->err);
     if (status == LMQ_OK)
-        status = lmq_diff(a, b, conversion->threads, NULL, &report,
+        status = lmq_diff(a, b, &options, NULL, &report,
                           &conversion->err);
     lmq_report_free(report);
     lmq_checkpoint_close(a);

@@ -364,7 +364,7 @@ work_on(int what, struct lmq_checkpoint *checkpoint,
                            err);
     other = open_checkpoint(in_folder("other"));
     enum lmq_status status =
-        what == 4 ? lmq_diff(other, checkpoint, 1, progress, &report, err)
+        what == 4 ? lmq_diff(other, checkpoint, NULL, progress, &report, err)
                   : lmq_validate(checkpoint, other, &validation, progress,
                                  &report, &is_partial, err);
     ck_assert_ptr_null(report);

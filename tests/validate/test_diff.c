@@ -185,7 +185,7 @@ diff_with(const char *path_a, const char *path_b,
     struct lmq_error err;
 
     ck_assert_int_eq(lmq_checkpoint_open(path_b, open, &b, &err), LMQ_OK);
-    ck_assert_msg(lmq_diff(a, b, 1, NULL, &report, &err) == LMQ_OK, "%s",
+    ck_assert_msg(lmq_diff(a, b, NULL, NULL, &report, &err) == LMQ_OK, "%s",
                   err.message);
     lmq_checkpoint_close(a);
     lmq_checkpoint_close(b);
@@ -253,7 +253,7 @@ START_TEST(tokenizers_are_compared_by_what_they_do)
             b.tokenizer = source_path(cases[i].b);
         ck_assert_int_eq(
             lmq_checkpoint_open(in_folder("model"), &b, &y, &err), LMQ_OK);
-        ck_assert_msg(lmq_diff(x, y, 1, NULL, &report, &err) == LMQ_OK, "%s",
+        ck_assert_msg(lmq_diff(x, y, NULL, NULL, &report, &err) == LMQ_OK, "%s",
                       err.message);
         ck_assert_double_eq(lmq_report_number(report, "tokenizer.equal"),
                             cases[i].is_equal);
@@ -287,7 +287,7 @@ START_TEST(one_tokenizer_in_two_formats_is_equal)
         ck_assert_int_eq(lmq_checkpoint_open(source_path(names[1]), &binary,
                                              &b, &err),
                          LMQ_OK);
-        ck_assert_int_eq(lmq_diff(a, b, 1, NULL, &report, &err), LMQ_OK);
+        ck_assert_int_eq(lmq_diff(a, b, NULL, NULL, &report, &err), LMQ_OK);
         ck_assert_double_eq(lmq_report_number(report, "tokenizer.equal"),
                             is_whole);
         ck_assert_uint_eq(lmq_report_length(lmq_report_at(

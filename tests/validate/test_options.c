@@ -104,6 +104,10 @@ START_TEST(every_function_looks_at_the_size)
         lmq_inspect(checkpoint, &(struct lmq_inspect_options){.size = wrong},
                     NULL, NULL),
         LMQ_ERR_ARG);
+    ck_assert_int_eq(
+        lmq_diff(checkpoint, checkpoint,
+                 &(struct lmq_diff_options){.size = wrong}, NULL, NULL, NULL),
+        LMQ_ERR_ARG);
     ck_assert_int_eq(lmq_session_new(model, &session, &made, NULL),
                      LMQ_ERR_ARG);
     ck_assert_int_eq(
@@ -181,7 +185,7 @@ START_TEST(every_report_may_be_null)
     ck_assert_int_eq(lmq_verify(in_folder("x.lmq"), 1, NULL, NULL, NULL),
                      LMQ_OK);
     ck_assert_int_eq(lmq_verify(text, 1, NULL, NULL, NULL), LMQ_ERR_FORMAT);
-    ck_assert_int_eq(lmq_diff(checkpoint, checkpoint, 1, NULL, NULL, NULL),
+    ck_assert_int_eq(lmq_diff(checkpoint, checkpoint, NULL, NULL, NULL, NULL),
                      LMQ_OK);
     ck_assert_int_eq(
         lmq_generation_report(tokenizer, &generation, NULL, NULL), LMQ_OK);
