@@ -144,9 +144,12 @@ print_summary(const struct arguments *arguments,
                                                                  : "s were");
     printf("%s%s\n", lmq_report_string(report, "output"),
            is_dry ? " (not written: --dry-run)" : "");
-    printf("  %s -> %s (%.0f bytes), %.2f bits per weight\n",
-           format_bytes(input, a), format_bytes(output, b), output,
-           lmq_report_number(totals, "bits_per_weight"));
+    printf("  %s -> %s (%.0f bytes)", format_bytes(input, a),
+           format_bytes(output, b), output);
+    if (lmq_report_number(totals, "tensors") > 0)
+        printf(", %.2f bits per weight",
+               lmq_report_number(totals, "bits_per_weight"));
+    putchar('\n');
     if (!is_dry)
         printf("  %.2f s, %s of input per second\n", seconds,
                format_bytes(input / seconds, a));

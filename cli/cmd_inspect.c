@@ -85,20 +85,23 @@ print_container(const struct lmq_report *report)
         lmq_report_at(report, "provenance.sources");
     const char *version = lmq_report_string(report, "format_version");
     const char *rule = lmq_report_string(report, "tie_rule");
+    const char *tool = lmq_report_string(report, "provenance.tool");
     char text[TEXT_SIZE];
 
     if (version[0] == '\0')
         return;
     printf("container: version %s\n", version);
-    printf("  %-16s groups of %.0f, %s scales, %s, %s\n", "quantization",
-           lmq_report_number(report, "quantization.group_size"),
-           lmq_report_string(report, "quantization.scales"),
-           lmq_report_string(report, "quantization.method"),
-           lmq_report_string(report, "quantization.layout"));
+    /* Another writer need not say any of that. */
+    if (lmq_report_at(report, "quantization.group_size") != NULL)
+        printf("  %-16s groups of %.0f, %s scales, %s, %s\n", "quantization",
+               lmq_report_number(report, "quantization.group_size"),
+               lmq_report_string(report, "quantization.scales"),
+               lmq_report_string(report, "quantization.method"),
+               lmq_report_string(report, "quantization.layout"));
     if (rule[0] != '\0')
         printf("  %-16s found by %s\n", "tied head", rule);
-    printf("  %-16s %s\n", "made by",
-           lmq_report_string(report, "provenance.tool"));
+    if (tool[0] != '\0')
+        printf("  %-16s %s\n", "made by", tool);
     for (size_t i = 0; i < lmq_report_length(sources); i++) {
         const struct lmq_report *source = lmq_report_item(sources, i);
         printf("  %-16s %s (%s, CRC-32 %s)\n", i == 0 ? "made from" : "",
@@ -202,11 +205,14 @@ print_summary(const struct lmq_report *report,
            lmq_report_number(report, "files"),
            lmq_report_number(report, "files") == 1 ? "" : "s",
            format_bytes(lmq_report_number(report, "bytes"), a));
-    printf("  %-16s %s in %.0f tensor%s, %.2f bits each\n", "parameters",
+    printf("  %-16s %s in %.0f tensor%s", "parameters",
            format_count(lmq_report_number(report, "parameters"), b),
            lmq_report_number(report, "tensor_count"),
-           lmq_report_number(report, "tensor_count") == 1 ? "" : "s",
-           lmq_report_number(report, "bits_per_weight"));
+           lmq_report_number(report, "tensor_count") == 1 ? "" : "s");
+    if (lmq_report_number(report, "tensor_count") > 0)
+        printf(", %.2f bits each",
+               lmq_report_number(report, "bits_per_weight"));
+    putchar('\n');
     printf("  %-16s", "tokenizer");
     for (size_t i = 0; i < lmq_report_length(files); i++) {
         if (i > 0)

@@ -496,7 +496,7 @@ static enum lmq_status
 find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
     drop_ignorable(checkpoint);
-    if (checkpoint->n_tensors == 0)
+    if (checkpoint->n_tensors == 0 && !checkpoint->format->is_canonical)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "holds no tensors");
     for (size_t i = 0; i < checkpoint->n_tensors; i++)
         place_tensor(checkpoint, &checkpoint->tensors[i]);
@@ -505,7 +505,9 @@ find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     adopt_head(checkpoint);
     lmq_hparams_settle(&checkpoint->hparams);
     enum lmq_status status = lmq_hparams_check(&checkpoint->hparams, err);
-    return status == LMQ_OK ? lmq_checkpoint_split(checkpoint, err) : status;
+    return status != LMQ_OK || checkpoint->format->is_canonical
+               ? status
+               : lmq_checkpoint_split(checkpoint, err);
 }
 
 static void

@@ -118,6 +118,39 @@ read_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     return status;
 }
 
+static bool
+has_file(const struct lmq_checkpoint *checkpoint, const char *name)
+{
+    for (size_t i = 0; i < checkpoint->n_blobs; i++)
+        if (strcmp(checkpoint->blobs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static enum lmq_status
+read_files(struct lmq_checkpoint *checkpoint, struct lmq_input *input,
+           struct lmq_error *err)
+{
+    const struct lmq_container *container = checkpoint->state;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++) {
+        const struct lmq_section *section = &container->sections[i];
+        unsigned char *bytes;
+        size_t size;
+        if (section->type != LMQ_SECTION_FILE)
+            continue;
+        if (has_file(checkpoint, section->name))
+            return lmq_fail(err, LMQ_ERR_FORMAT, section->stored.offset,
+                            "has two embedded files '%s'", section->name);
+        status = lmq_section_read(input, section, &bytes, &size, err);
+        if (status == LMQ_OK)
+            status = lmq_checkpoint_add_blob(checkpoint, section->name, bytes,
+                                             size, err);
+    }
+    return status;
+}
+
 static enum lmq_status
 open_lmq(struct lmq_checkpoint *checkpoint,
          const struct lmq_open_options *options, struct lmq_error *err)
@@ -145,18 +178,7 @@ open_lmq(struct lmq_checkpoint *checkpoint,
         status = add_record(checkpoint, i, err);
     if (status == LMQ_OK)
         status = read_model(checkpoint, err);
-    for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++) {
-        unsigned char *bytes;
-        size_t size;
-        if (container->sections[i].type != LMQ_SECTION_FILE)
-            continue;
-        status = lmq_section_read(input, &container->sections[i], &bytes, &size,
-                              err);
-        if (status == LMQ_OK)
-            status = lmq_checkpoint_add_blob(
-                checkpoint, container->sections[i].name, bytes, size, err);
-    }
-    return status;
+    return status == LMQ_OK ? read_files(checkpoint, input, err) : status;
 }
 
 static void

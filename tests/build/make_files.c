@@ -105,7 +105,6 @@ make_unknown(void)
 
     emit("bad-empty.bin", &bytes, "zero bytes.");
     emit("bad-empty.safetensors", &bytes, "zero bytes.");
-    emit("bad-empty.lmq", &bytes, "zero bytes.");
     put_text(&bytes, "x");
     emit("bad-one-byte.bin", &bytes, "one byte.");
     emit_text("bad-text.txt",

@@ -117,7 +117,7 @@ expect 0 "$lmquant" verify --json a.lmq
 [ "$(json intact)" = true ] || fail "verify --json is wrong"
 expect 0 "$lmquant" diff --json "$good" a.lmq
 json snr_db tensors.0.cosine > /dev/null
-expect 3 "$lmquant" verify --json "$files/bad-flipped-value.lmq"
+expect 3 "$lmquant" verify --json "$files/lmq/bad-flipped-value.lmq"
 [ "$(json intact)" = false ] || fail "verify --json is wrong"
 expect 0 "$lmquant" inspect --json "$files/good-escapes-in-name.safetensors"
 json > /dev/null

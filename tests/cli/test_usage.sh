@@ -353,7 +353,7 @@ for command in $commands; do
     grep -q '^[a-z_0-9]*:' stdout || fail "$command --yaml"
     "$is_json" < stdout > /dev/null 2>&1 && fail "$command --yaml is JSON"
 done
-expect 3 "$lmquant" verify -q "$files/bad-flipped-value.lmq"
+expect 3 "$lmquant" verify -q "$files/lmq/bad-flipped-value.lmq"
 grep -q '^damaged: ' stdout || fail "verify -q does not name the damage"
 
 # ---- Terminals ----
