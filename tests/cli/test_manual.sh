@@ -3,7 +3,7 @@
 #
 # Options against --help, keys of the reports, functions of lmquant.h, the
 # pages' own form, the example program of liblmquant(3), the dump of lmq(5),
-# and a reader written from that page. What needs a tool that is not there is
+# and a reader written from the pages. What needs a tool that is not there is
 # skipped, and said to be. Runs in the build folder, or finds it through
 # $top_builddir, and the sources through $srcdir.
 #
@@ -428,7 +428,7 @@ done <"$work/places"
 
 # ---- The reader that was written from lmq(5) ----
 
-reader="$python $src/tests/formats/read_lmq.py"
+reader="$python -B $src/tests/formats/read_lmq.py"
 
 # Every element that the reader finds must be the one that lmquant finds.
 check_reader() { # CONTAINER
@@ -533,6 +533,23 @@ EOF
 error=$($reader "$work/example.lmq" --compare-raw token_embd.weight \
     "$work/embedding.f32")
 test "$error" = 0.25 || fail "the example's max_err is '$error', not 0.25"
+
+# Every container of the corpus: elements and logits of the good ones are those
+# that are expected, the others are refused, and not by an accident.
+for file in "$src"/tests/files/lmq/*.lmq; do
+    case $(basename "$file") in
+    good-* | later-*)
+        $reader "$file" --verify --expect "${file%.lmq}.txt" ||
+            fail "read_lmq.py and lmquant differ"
+        ;;
+    *)
+        $reader "$file" --verify 2>"$work/refusal" &&
+            fail "read_lmq.py takes $file"
+        grep -q Traceback "$work/refusal" &&
+            fail "read_lmq.py: $file: $(tail -n 1 "$work/refusal")"
+        ;;
+    esac
+done
 
 # One bit of each byte flipped: nobody may take the file for intact.
 "$python" - "$src/tests/formats" "$work/example.lmq" "$work/flipped.lmq" <<'EOF' ||

@@ -2,7 +2,9 @@
 """read_lmq.py - a reader of .lmq containers, written from lmq(5) alone.
 
 It shares no code with lmquant. Checks what "Reading" asks for, also what a
-reader SHOULD check; --verify adds "Verifying". For small files: reads all.
+reader SHOULD check; --verify adds "Verifying". --expect compares elements and
+logits (lmq_model.py) with those of a file of tests/files/lmq. For small files:
+reads all.
 """
 import argparse
 import json
@@ -11,6 +13,8 @@ import re
 import struct
 import zlib
 from pathlib import Path
+
+import lmq_model
 
 F32, BF16, E4M3, E5M2 = 0, 2, 4, 5
 SIZES = (4, 2, 2, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)
@@ -35,14 +39,6 @@ DEFLATED, REQUIRED, TILES = 1, 2, 1
 KINDS = ((10, 2, "part"), (11, 3, "encoding"), (20, 15, "type"),
          (21, 2, "layout"), (22, 2, "type of scales"),
          (198, 1, "zero points"), (199, 1, "scales of scales"))
-W = 1 << 24
-COUNTS = {"n_layers": 4096, "n_heads": 65536, "n_kv_heads": 65536, "dim": W,
-          "hidden_dim": W, "head_dim": W, "vocab_size": W, "context": W << 4,
-          "sliding_window": W << 4, "rope_context": W << 4}
-NEWER = dict(n_experts=4096, n_experts_used=4096, n_expert_groups=4096,
-             n_expert_groups_used=4096, value_dim=W, rotary_dim=W,
-             q_lora_rank=W, kv_lora_rank=W, expert_dim=W, shared_dim=W)
-REALS = "norm_eps rope_theta rope_factor rope_low_factor rope_high_factor"
 
 
 def need(condition, message, *values):
@@ -105,6 +101,7 @@ class Record:  # one tensor of the directory
                              if p[i] >= n), None)
         if self.encoding == Q8 and p[197] != 8:
             self.unknown = self.unknown or "%d bits" % p[197]
+        self.role, self.layer = role, layer
         self.check_place(role, part, layer, item)
         if self.unknown:
             self.encoding, self.alias = UNKNOWN, 0xFFFFFFFF
@@ -298,23 +295,11 @@ class Container:
                               or dict(p))
         need(isinstance(metadata, dict), "the metadata are no object")
         check_i_json(metadata, 1)
-        model = metadata.get("model")
-        for key in (model or {}).get("requires", ()):
-            need(key in model, "the model requires %s", key)
-        ids = (model or {}).get("eos", []) + [(model or {}).get("bos", 0)]
-        need(len(ids) <= 9 and all(type(i) is int and 0 <= i < 1 << 31
-                                   for i in ids), "bos and eos")
-        for key, most in COUNTS.items() if model is not None else ():
-            least = 0 if key in ("sliding_window", "rope_context") else 1
-            need(type(model.get(key)) is int and least <= model[key] <= most,
-                 "the model's %s", key)
-        for key, most in NEWER.items() if model is not None else ():
-            need(type(model.get(key, 0)) is int and
-                 0 <= model.get(key, 0) <= most, "the model's %s", key)
-        for key in REALS.split() if model is not None else ():
-            least, most = (1, 1e15) if key == "rope_theta" else (0, 1e30)
-            need(type(model.get(key)) in (int, float) and
-                 least <= model[key] <= most, "the model's %s", key)
+        lmq_model.check_types(metadata, lmq_model.SCHEMA, "metadata")
+        self.metadata, self.model = metadata, None
+        if "model" in metadata:
+            lmq_model.check_keys(metadata["model"])
+            self.model = lmq_model.Model(self)
 
     def groups(self, r):  # integers and scales, row after row
         values, scales = self.extent(*r.values), self.extent(*r.scales)
@@ -373,11 +358,42 @@ def check(c):  # what "Verifying" adds to "Reading"
             c.read(r)
 
 
+def expect(c, lines):
+    tokens, logits, names = [], [], []
+    for line in lines:
+        name, *words = line.split(" ")
+        if name == "tokens":
+            tokens = list(map(int, words))
+        elif name == "logits":
+            logits.append(list(map(float, words)))
+        elif words == ["unreadable"]:
+            names.append(name)
+            need(c.by_name[name].unknown, "%s can be read", name)
+        else:  # a name may have blanks
+            name, dims, crc = line.rsplit(" ", 2)
+            r = c.by_name[name]
+            names.append(name)
+            need(dims == ("x".join(map(str, r.dims)) or "-"), "%s", dims)
+            x = c.read(r)
+            found = zlib.crc32(struct.pack("<%df" % len(x), *x))
+            need("%08x" % found == crc, "%s: %08x, not %s", name, found, crc)
+    need(sorted(names) == sorted(c.by_name), "other tensors")
+    need(c.model is None or bool(logits) == (not c.model.why),
+         "is computed or not: %s", c.model and c.model.why)
+    for i, row in enumerate(logits):
+        found = c.model.logits(tokens[:i + 1])
+        most = max(map(abs, row))
+        far = max(abs(a - b) for a, b in zip(found, row)) / most
+        need(len(row) == len(found) and far < 1e-4,
+             "the logits after token %d are %g off", i, far)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--verify", action="store_true")
+    parser.add_argument("--expect", metavar="FILE", type=Path)
     parser.add_argument("--dump", metavar="TENSOR")
     parser.add_argument("--compare-raw", nargs=2, metavar=("TENSOR", "FILE"))
     parser.add_argument("--to-safetensors", metavar="FILE", type=Path)
@@ -386,6 +402,8 @@ def main():
         container = Container(args.file)
         if args.verify:
             check(container)
+        if args.expect:
+            expect(container, args.expect.read_text().splitlines())
     except (ValueError, OverflowError, struct.error, zlib.error) as error:
         raise SystemExit("%s: %s" % (args.file, error))
     for r in container.records if args.list else ():

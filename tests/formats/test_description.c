@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include <math.h>
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -390,6 +390,43 @@ START_TEST(what_is_written_is_as_the_schema_wants_it)
 }
 END_TEST
 
+/* The good containers of the corpus, but for those that have what comes later:
+ * the schema knows nothing of that. */
+START_TEST(the_corpus_is_as_the_schema_wants_it)
+{
+    DIR *folder = opendir(source_path("files/lmq"));
+    json_t *schema = load_schema();
+    const struct dirent *entry;
+    size_t n = 0;
+    char path[512];
+
+    ck_assert_ptr_nonnull(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        const char *name = entry->d_name, *where = "";
+        size_t length = strlen(name);
+        if (strncmp(name, "good-", 5) != 0 ||
+            strcmp(name + length - 4, ".lmq") != 0)
+            continue;
+        bool is_later = strncmp(name, "good-model-", 11) == 0
+                            ? strstr(name, "-later.lmq") != NULL &&
+                                  strstr(name, "role") == NULL
+                            : strcmp(name, "good-metadata.lmq") == 0;
+        snprintf(path, sizeof(path), "files/lmq/%s", name);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(source_path(path));
+        ck_assert_msg(
+            conforms(lmq_checkpoint_container(checkpoint)->metadata, schema,
+                     &where) != is_later,
+            "%s: %s", name, where);
+        lmq_checkpoint_close(checkpoint);
+        n++;
+    }
+    ck_assert_uint_gt(n, 30);
+    closedir(folder);
+    json_decref(schema);
+}
+END_TEST
+
 START_TEST(the_schema_refuses)
 {
     static const char *const bad[] = {
@@ -420,6 +457,7 @@ main(void)
         the_page_has_the_keys_that_the_program_knows,
         the_schema_has_the_keys_that_the_program_knows,
         what_is_written_is_as_the_schema_wants_it,
+        the_corpus_is_as_the_schema_wants_it,
         the_schema_refuses,
     };
 
