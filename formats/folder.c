@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "formats/checkpoint/checkpoint.h"
+#include "formats/checkpoint/member_name.h"
 #include "formats/probe.h"
 
 static bool
@@ -75,17 +76,6 @@ compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The first part of a GGUF in several files stands for all of them. */
-static bool
-is_later_part(const char *name)
-{
-    const char *of = strstr(name, "-of-");
-
-    return of != NULL && of - name >= 6 && of[-6] == '-' &&
-           strncmp(of - 5, "00001", 5) != 0 &&
-           strspn(of - 5, "0123456789") == 5;
-}
-
 static enum lmq_status
 look_at_file(const char *folder, const char *name, bool *is_checkpoint,
              struct lmq_error *err)
@@ -98,13 +88,15 @@ look_at_file(const char *folder, const char *name, bool *is_checkpoint,
     enum lmq_status status = LMQ_OK;
 
     *is_checkpoint = false;
-    if (!has_ending(name, endings, sizeof(endings) / sizeof(endings[0])) ||
-        is_later_part(name))
+    if (!has_ending(name, endings, sizeof(endings) / sizeof(endings[0])))
         return LMQ_OK;
     char *path = lmq_path_join(folder, name);
     if (path == NULL)
         return lmq_fail_nomem(err);
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+    bool is_there = stat(path, &info) == 0;
+    if (!is_there && errno != ENOENT) /* a link may lead nowhere */
+        status = lmq_fail_errno(err, "cannot look at %s", name);
+    if (is_there && S_ISREG(info.st_mode)) {
         status = lmq_probe_look(path, &probe, err);
         if (status == LMQ_OK)
             status = lmq_probe_recognise(&probe, &format, err);
@@ -112,6 +104,36 @@ look_at_file(const char *folder, const char *name, bool *is_checkpoint,
     }
     free(path);
     return status;
+}
+
+/* Two files of one model in several. */
+static bool
+is_same_model(const char *a, const char *b)
+{
+    struct lmq_member_name x, y;
+
+    return lmq_member_name_parse(a, &x) && lmq_member_name_parse(b, &y) &&
+           x.n_members == y.n_members && x.n_stem == y.n_stem &&
+           strncmp(a, b, x.n_stem) == 0 && strcmp(x.ending, y.ending) == 0;
+}
+
+/* The first of them stands for all. Names are in order, but those of two
+ * models may alternate. */
+static void
+drop_further_members(struct names *names)
+{
+    size_t n = 0, j;
+
+    for (size_t i = 0; i < names->n; i++) {
+        for (j = 0; j < n; j++)
+            if (is_same_model(names->names[j], names->names[i]))
+                break;
+        if (j < n)
+            free(names->names[i]);
+        else
+            names->names[n++] = names->names[i];
+    }
+    names->n = n;
 }
 
 static enum lmq_status
@@ -143,6 +165,7 @@ list_checkpoints(const char *folder, struct names *names,
     closedir(dir);
     if (names->n > 0)
         qsort(names->names, names->n, sizeof(char *), compare_names);
+    drop_further_members(names);
     return status;
 }
 

@@ -105,6 +105,7 @@ struct lmq_tensor {
     uint32_t number;             /* the format's own, if it wants one */
     uint32_t file;               /* which of the checkpoint's files */
     uint64_t offset, size_bytes; /* where its bytes are, if they are plain */
+    bool is_cut;                 /* rows stand in several files: find_run() */
     struct lmq_view view;
     const struct lmq_packing *packing; /* of `encoding`, or NULL */
     char *alias_of;              /* name of the tensor whose elements it
@@ -176,6 +177,13 @@ struct lmq_tile_run {
     uint64_t values_at, scales_at;
 };
 
+/* Plain elements that stand in a file one after the other. */
+struct lmq_run {
+    uint32_t file;
+    uint64_t offset;
+    uint64_t n; /* from the one that was asked for */
+};
+
 struct lmq_format {
     const char *name;
     bool takes_config; /* the description may come from a config.json */
@@ -211,6 +219,11 @@ struct lmq_format {
     bool (*find_tiles)(const struct lmq_checkpoint *checkpoint,
                        const struct lmq_tensor *tensor, uint64_t row,
                        struct lmq_tile_run *run);
+    /* Where the elements from `first` on, in the order of the file, of a plain
+     * tensor that is cut stand. */
+    struct lmq_run (*find_run)(const struct lmq_checkpoint *checkpoint,
+                               const struct lmq_tensor *tensor,
+                               uint64_t first);
     /* Compares the checksums of one tensor. */
     enum lmq_status (*verify_tensor)(const struct lmq_checkpoint *checkpoint,
                                      const struct lmq_tensor *tensor,

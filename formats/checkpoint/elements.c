@@ -56,8 +56,8 @@ lmq_tensor_is_plain(const struct lmq_tensor *tensor)
     const struct lmq_view *view = &tensor->view;
 
     return tensor->blocks == NULL && tensor->encoding == NULL &&
-           view->unit == 0 && view->first == 0 && view->pairs.n == 0 &&
-           view->pitch == 0 && !(view->plus > 0);
+           !tensor->is_cut && view->unit == 0 && view->first == 0 &&
+           view->pairs.n == 0 && view->pitch == 0 && !(view->plus > 0);
 }
 
 static uint64_t
@@ -107,25 +107,57 @@ lmq_tensor_stored_element(const struct lmq_tensor *tensor, uint64_t element,
 
 /* ---- Stored elements ---- */
 
+static struct lmq_run
+find_run(const struct lmq_checkpoint *checkpoint,
+         const struct lmq_tensor *tensor, uint64_t first)
+{
+    if (tensor->is_cut)
+        return checkpoint->format->find_run(checkpoint, tensor, first);
+    return (struct lmq_run){
+        tensor->file, tensor->offset + first * lmq_dtype_size(tensor->dtype),
+        UINT64_MAX};
+}
+
+enum lmq_status
+lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
+                        const struct lmq_tensor *tensor, uint64_t first,
+                        size_t n, void *bytes, struct lmq_error *err)
+{
+    size_t size = lmq_dtype_size(tensor->dtype);
+    unsigned char *p = bytes;
+    enum lmq_status status = LMQ_OK;
+
+    while (n > 0 && status == LMQ_OK) {
+        struct lmq_run run = find_run(checkpoint, tensor, first);
+        size_t step = (size_t)lmq_u64_min(n, run.n);
+        status = lmq_input_read(checkpoint->files[run.file], run.offset, p,
+                                step * size, err);
+        p += step * size;
+        first += step;
+        n -= step;
+    }
+    return status;
+}
+
 static enum lmq_status
 read_numbers(struct lmq_checkpoint *checkpoint,
              const struct lmq_tensor *tensor, uint64_t first, size_t n,
              float *values, struct lmq_scratch *scratch, struct lmq_error *err)
 {
-    struct lmq_input *file = checkpoint->files[tensor->file];
     size_t size = lmq_dtype_size(tensor->dtype), n_bytes;
-    uint64_t at = tensor->offset + first * size;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (tensor->dtype == LMQ_DTYPE_F32)
-        return lmq_input_read(file, at, values, n * size, err);
+        return lmq_checkpoint_read_raw(checkpoint, tensor, first, n, values,
+                                       err);
 #endif
     if (!lmq_size_mul(n, size, &n_bytes))
         return lmq_fail_nomem(err);
     enum lmq_status status =
         reserve(&scratch->bytes, &scratch->size, n_bytes, err);
     if (status == LMQ_OK)
-        status = lmq_input_read(file, at, scratch->bytes, n_bytes, err);
+        status = lmq_checkpoint_read_raw(checkpoint, tensor, first, n,
+                                         scratch->bytes, err);
     if (status == LMQ_OK)
         lmq_dtype_to_f32(tensor->dtype, scratch->bytes, values, n);
     return status;
@@ -390,15 +422,4 @@ lmq_checkpoint_find_tiles(const struct lmq_checkpoint *checkpoint,
            view->unit == 0 && view->pairs.n == 0 &&
            checkpoint->format->find_tiles != NULL &&
            checkpoint->format->find_tiles(checkpoint, tensor, row, run);
-}
-
-enum lmq_status
-lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
-                        const struct lmq_tensor *tensor, uint64_t first,
-                        size_t n, void *bytes, struct lmq_error *err)
-{
-    size_t size = lmq_dtype_size(tensor->dtype);
-
-    return lmq_input_read(checkpoint->files[tensor->file],
-                          tensor->offset + first * size, bytes, n * size, err);
 }

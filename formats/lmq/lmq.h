@@ -3,8 +3,8 @@
  *
  * lmq(5) is normative; names here follow the page. lmq.c turns each structure
  * into bytes and back, lmq_write.c lays files out, lmq_container.c opens
- * them, lmq_read.c is the format for the reader interface, ../verify.c checks
- * every byte.
+ * them, lmq_set.c several that are one model, lmq_read.c is the format for the
+ * reader interface, ../verify.c checks every byte.
  */
 #ifndef LMQ_FORMATS_LMQ_LMQ_H
 #define LMQ_FORMATS_LMQ_LMQ_H
@@ -221,6 +221,11 @@ enum lmq_status lmq_statistics_load(const unsigned char *bytes, size_t size,
 enum lmq_status lmq_metadata_load(const unsigned char *bytes, size_t size,
                                   json_t **metadata, struct lmq_error *err);
 
+/* What they say of a set must be what the superblock says. */
+enum lmq_status lmq_metadata_check_set(const json_t *metadata,
+                                       const struct lmq_superblock *superblock,
+                                       struct lmq_error *err);
+
 /* ---- lmq_container.c ---- */
 
 /* A container that is open: everything but the tensors' bytes. */
@@ -257,16 +262,18 @@ enum lmq_status lmq_section_read(struct lmq_input *input,
                                  unsigned char **bytes, size_t *size,
                                  struct lmq_error *err);
 
-/* The container behind a checkpoint, which must be one: for this room. */
+/* Reads what stands here of a tensor and compares its checksums;
+ * LMQ_ERR_FORMAT if it is damaged. */
+enum lmq_status lmq_record_verify(struct lmq_input *input,
+                                  const struct lmq_record *record,
+                                  struct lmq_error *err);
+
+/* ---- lmq_set.c ---- */
+
+/* The container behind a checkpoint, which must be one: the first of a set,
+ * which says what there is to say of the whole. */
 const struct lmq_container *
 lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint);
-
-/* Reads the tensor's bytes and compares their checksums; LMQ_ERR_FORMAT if
- * they are damaged. */
-enum lmq_status
-lmq_container_verify_tensor(const struct lmq_checkpoint *checkpoint,
-                            const struct lmq_tensor *tensor,
-                            struct lmq_error *err);
 
 /* ---- lmq_write.c ---- */
 

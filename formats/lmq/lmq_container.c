@@ -260,6 +260,29 @@ load_statistics(struct lmq_input *input, struct lmq_container *container,
     return status;
 }
 
+/* The model and the embedded files stand in the first member of a set. */
+static bool
+has_what_first_has(const struct lmq_container *container)
+{
+    for (size_t i = 0; i < container->n_sections; i++)
+        if (container->sections[i].type == LMQ_SECTION_FILE)
+            return true;
+    return json_object_get(container->metadata, "model") != NULL;
+}
+
+static enum lmq_status
+check_membership(const struct lmq_container *container, struct lmq_error *err)
+{
+    const struct lmq_superblock *sb = &container->superblock;
+
+    if (sb->member > 1 && has_what_first_has(container))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "is member %" PRIu32 " of a set, but has a model or "
+                        "embedded files, which only the first may have",
+                        sb->member);
+    return lmq_metadata_check_set(container->metadata, sb, err);
+}
+
 static enum lmq_status
 load_metadata(struct lmq_input *input, struct lmq_container *container,
               struct lmq_error *err)
@@ -273,7 +296,7 @@ load_metadata(struct lmq_input *input, struct lmq_container *container,
     if (status == LMQ_OK)
         status = lmq_metadata_load(bytes, size, &container->metadata, err);
     free(bytes);
-    return status;
+    return status == LMQ_OK ? check_membership(container, err) : status;
 }
 
 enum lmq_status
@@ -309,14 +332,6 @@ lmq_container_free(struct lmq_container *container)
     *container = (struct lmq_container){0};
 }
 
-/* ---- Behind a checkpoint ---- */
-
-const struct lmq_container *
-lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint)
-{
-    return checkpoint->state;
-}
-
 /* ---- One tensor ---- */
 
 static enum lmq_status
@@ -348,20 +363,13 @@ verify_extent(struct lmq_input *input, const struct lmq_extent *extent,
 }
 
 enum lmq_status
-lmq_container_verify_tensor(const struct lmq_checkpoint *checkpoint,
-                            const struct lmq_tensor *tensor,
-                            struct lmq_error *err)
+lmq_record_verify(struct lmq_input *input, const struct lmq_record *record,
+                  struct lmq_error *err)
 {
-    const struct lmq_container *container =
-        lmq_checkpoint_container(checkpoint);
-
-    const struct lmq_record *record = &container->records[tensor->number];
-    if (record->alias != LMQ_NO_ALIAS)
-        record = &container->records[record->alias];
     enum lmq_status status = LMQ_OK;
+
     for (size_t i = 0; i < LMQ_N_EXTENTS && status == LMQ_OK; i++)
         if (record->extents[i].size > 0)
-            status = verify_extent(checkpoint->files[0], &record->extents[i],
-                                   record, err);
+            status = verify_extent(input, &record->extents[i], record, err);
     return status;
 }

@@ -10,6 +10,7 @@
 
 #include "base/report.h"
 #include "base/size.h"
+#include "formats/lmq/lmq_set.h"
 
 const char *
 lmq_record_type(const struct lmq_record *record)
@@ -53,8 +54,7 @@ lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
             (double)lmq_u64_min(record->quant.group_size, n_cols - start))));
 }
 
-/* The member has a name for each tensor, which tensors say themselves. (Not
- * json_copy(), which does not tell when it has lost something.) */
+/* (Not json_copy(), which does not tell when it has lost something.) */
 static json_t *
 copy_without(json_t *value, const char *unwanted)
 {
@@ -71,11 +71,18 @@ copy_without(json_t *value, const char *unwanted)
     return copy;
 }
 
+/* The names of the tensors these say themselves; which member of a set one
+ * happens to look at is nobody's business. */
 void
 lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
 {
-    static const char *const keys[] = {"quantization", "recommended",
-                                       "tie_rule", "provenance"};
+    static const struct {
+        const char *key, *unwanted;
+    } keys[] = {{"quantization", ""},
+                {"recommended", ""},
+                {"tie_rule", ""},
+                {"provenance", "stored_names"},
+                {"set", "member"}};
     const struct lmq_container *container =
         lmq_checkpoint_container(checkpoint);
 
@@ -83,36 +90,76 @@ lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
             json_sprintf("%u.%u", container->superblock.major,
                          container->superblock.minor));
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        json_t *value = json_object_get(container->metadata, keys[i]);
+        json_t *value = json_object_get(container->metadata, keys[i].key);
         if (value != NULL)
-            lmq_put(json, keys[i], copy_without(value, "stored_names"));
+            lmq_put(json, keys[i].key, copy_without(value, keys[i].unwanted));
     }
+}
+
+/* The statistics of all pieces together; false if one has none. */
+static bool
+join_statistics(const struct lmq_set *set, const struct lmq_whole *whole,
+                struct lmq_record *joined)
+{
+    bool has_all = true;
+
+    *joined = *whole->pieces[0].record;
+    for (size_t i = 0; i < whole->n_pieces; i++) {
+        const struct lmq_record *record = whole->pieces[i].record;
+        has_all &= set->members[whole->pieces[i].member].has_statistics;
+        if (i == 0)
+            continue;
+        joined->max_abs = fmaxf(joined->max_abs, record->max_abs);
+        joined->max_err = fmaxf(joined->max_err, record->max_err);
+        joined->sum_sq += record->sum_sq;
+        joined->err_sq += record->err_sq;
+        if (record->worst_err_sq > joined->worst_err_sq) {
+            joined->worst_err_sq = record->worst_err_sq;
+            joined->worst_group = record->worst_group;
+        }
+    }
+    return has_all;
+}
+
+static json_t *
+describe_members(const struct lmq_whole *whole)
+{
+    json_t *members = json_array();
+
+    for (size_t i = 0; i < whole->n_pieces; i++)
+        lmq_append(&members, json_integer(whole->pieces[i].member + 1));
+    return members;
 }
 
 void
 lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
                               const struct lmq_tensor *tensor, json_t **json)
 {
-    const struct lmq_container *container =
-        lmq_checkpoint_container(checkpoint);
-    const struct lmq_record *record = &container->records[tensor->number];
+    const struct lmq_set *set = lmq_checkpoint_set(checkpoint);
+    const struct lmq_whole *whole = &set->wholes[tensor->number];
+    struct lmq_record record;
+    bool has_statistics = join_statistics(set, whole, &record);
 
     lmq_put(json, "source_type",
-            json_string(record->source_dtype == LMQ_DTYPE_COUNT
+            json_string(record.source_dtype == LMQ_DTYPE_COUNT
                             ? "unknown"
-                            : lmq_dtype_name(record->source_dtype)));
-    if (record->encoding == LMQ_ENCODING_UNKNOWN) {
-        lmq_put(json, "unknown", json_string(record->unknown));
+                            : lmq_dtype_name(record.source_dtype)));
+    if (set->members[0].superblock.n_members > 0)
+        lmq_put(json, "members", describe_members(whole));
+    if (record.encoding == LMQ_ENCODING_UNKNOWN) {
+        lmq_put(json, "unknown", json_string(record.unknown));
         return;
     }
-    if (record->encoding == LMQ_ENCODING_Q8) {
-        lmq_put(json, "group_size", json_integer(record->quant.group_size));
+    if (record.encoding == LMQ_ENCODING_Q8) {
+        lmq_put(json, "group_size", json_integer(record.quant.group_size));
         lmq_put(json, "scales",
-                json_string(lmq_names_of(lmq_scales_names, record->quant.scales)));
+                json_string(
+                    lmq_names_of(lmq_scales_names, record.quant.scales)));
         lmq_put(json, "multiplier",
-                lmq_json_number((double)record->quant.multiplier));
-        lmq_put(json, "layout", json_string(lmq_names_of(lmq_layout_names, record->layout)));
+                lmq_json_number((double)record.quant.multiplier));
+        lmq_put(json, "layout",
+                json_string(lmq_names_of(lmq_layout_names, record.layout)));
     }
-    if (container->has_statistics)
-        lmq_describe_stats(json, record, tensor->n_elements);
+    if (has_statistics)
+        lmq_describe_stats(json, &record, tensor->n_elements);
 }

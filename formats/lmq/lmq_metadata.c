@@ -6,6 +6,9 @@
  */
 #include "config.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "formats/hf/hf_config.h"
 #include "formats/lmq/lmq.h"
@@ -48,6 +51,7 @@ static const struct {
     {NULL, "provenance", JSON_OBJECT},
     {NULL, "quantization", JSON_OBJECT},
     {NULL, "recommended", JSON_OBJECT},
+    {NULL, "set", JSON_OBJECT},
     {NULL, "tie_rule", JSON_STRING},
     {NULL, "unsupported", JSON_STRING},
     {"provenance", "format", JSON_STRING},
@@ -60,6 +64,10 @@ static const struct {
     {"quantization", "on_nonfinite", JSON_STRING},
     {"quantization", "scales", JSON_STRING},
     {"recommended", "activations", JSON_STRING},
+    {"set", "id", JSON_STRING},
+    {"set", "member", JSON_INTEGER},
+    {"set", "members", JSON_INTEGER},
+    {"set", "tensors", JSON_INTEGER},
 };
 
 static enum lmq_status
@@ -100,4 +108,42 @@ lmq_metadata_load(const unsigned char *bytes, size_t size, json_t **metadata,
     if (what != NULL)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the metadata %s", what);
     return check_types(*metadata, err);
+}
+
+/* ---- Of a set ---- */
+
+static void
+write_id(const unsigned char id[LMQ_SET_ID], char text[2 * LMQ_SET_ID + 1])
+{
+    for (size_t i = 0; i < LMQ_SET_ID; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+}
+
+enum lmq_status
+lmq_metadata_check_set(const json_t *metadata,
+                       const struct lmq_superblock *superblock,
+                       struct lmq_error *err)
+{
+    const json_t *set = json_object_get(metadata, "set");
+    const char *id = json_string_value(json_object_get(set, "id"));
+    char own[2 * LMQ_SET_ID + 1];
+
+    if (superblock->n_members == 0)
+        return set == NULL
+                   ? LMQ_OK
+                   : lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "the metadata are those of a member of a set, "
+                              "but the file is of none");
+    write_id(superblock->set_id, own);
+    if (id == NULL || strcmp(id, own) != 0 ||
+        json_integer_value(json_object_get(set, "member")) !=
+            superblock->member ||
+        json_integer_value(json_object_get(set, "members")) !=
+            superblock->n_members ||
+        json_integer_value(json_object_get(set, "tensors")) < 1)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "'set' of the metadata is not what the superblock "
+                        "says: member %u of %u of set %s",
+                        superblock->member, superblock->n_members, own);
+    return LMQ_OK;
 }

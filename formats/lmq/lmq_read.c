@@ -14,6 +14,7 @@
 #include "formats/formats.h"
 #include "formats/lmq/lmq.h"
 #include "formats/lmq/lmq_describe.h"
+#include "formats/lmq/lmq_set.h"
 #include "formats/model/hparams_json.h"
 
 /* ---- Opening ---- */
@@ -26,75 +27,79 @@ probe_lmq(const struct lmq_probe *probe)
            memcmp(probe->head + 1, lmq_magic + 1, 3) == 0;
 }
 
-/* Follows an alias. */
-static const struct lmq_record *
-record_of(const struct lmq_checkpoint *checkpoint,
-          const struct lmq_tensor *tensor)
+static enum lmq_status
+set_texts(struct lmq_tensor *tensor, const struct lmq_whole *whole,
+          struct lmq_error *err)
 {
-    const struct lmq_container *container = checkpoint->state;
-    const struct lmq_record *record = &container->records[tensor->number];
+    const char *target = whole->target->pieces->record->name;
 
-    return record->alias == LMQ_NO_ALIAS
-               ? record
-               : &container->records[record->alias];
+    tensor->name = strdup(whole->pieces->record->name);
+    if (tensor->name == NULL)
+        return lmq_fail_nomem(err);
+    if (whole->target == whole)
+        return LMQ_OK;
+    tensor->alias_of = strdup(target);
+    return tensor->alias_of == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+/* Where and how its elements are stored. */
+static void
+set_storage(struct lmq_tensor *tensor, const struct lmq_whole *target)
+{
+    const struct lmq_record *record = target->pieces->record;
+
+    tensor->dtype = record->dtype;
+    tensor->file = target->pieces->member;
+    tensor->offset = record->extents[LMQ_VALUES].offset;
+    tensor->is_cut = target->n_pieces > 1;
+    for (size_t i = 0; i < target->n_pieces; i++)
+        for (size_t j = 0; j < LMQ_N_EXTENTS; j++)
+            tensor->size_bytes += target->pieces[i].record->extents[j].size;
+    if (record->encoding == LMQ_ENCODING_PLAIN)
+        return;
+    tensor->dtype = LMQ_DTYPE_F32;
+    tensor->encoding = "unknown";
+    if (record->encoding == LMQ_ENCODING_Q8) {
+        tensor->encoding = "q8";
+        tensor->quant = record->quant;
+    } else {
+        tensor->unknown = record->unknown;
+    }
+    tensor->bits_per_element =
+        8 * (double)tensor->size_bytes / (double)tensor->n_elements;
 }
 
 static enum lmq_status
-add_record(struct lmq_checkpoint *checkpoint, size_t index,
-           struct lmq_error *err)
+add_whole(struct lmq_checkpoint *checkpoint, size_t index,
+          struct lmq_error *err)
 {
-    const struct lmq_container *container = checkpoint->state;
-    const struct lmq_record *record = &container->records[index];
-    const struct lmq_record *target = record;
+    const struct lmq_set *set = checkpoint->state;
+    const struct lmq_whole *whole = &set->wholes[index];
+    const struct lmq_record *record = whole->pieces->record;
+    const char *stored_name = lmq_set_stored_name(set, whole->pieces);
     struct lmq_tensor *tensor;
-    const char *stored_name = json_string_value(json_array_get(
-        json_object_get(json_object_get(container->metadata,
-                                        "provenance"),
-                        "stored_names"),
-        index));
+
     if (stored_name == NULL || stored_name[0] == '\0' ||
         strlen(stored_name) > LMQ_MAX_TENSOR_NAME)
         stored_name = record->name;
     enum lmq_status status =
         lmq_checkpoint_add_tensor(checkpoint, stored_name, &tensor, err);
-
+    if (status == LMQ_OK)
+        status = set_texts(tensor, whole, err);
     if (status != LMQ_OK)
         return status;
-    tensor->name = strdup(record->name);
-    if (tensor->name == NULL)
-        return lmq_fail_nomem(err);
-    if (record->alias != LMQ_NO_ALIAS) {
-        target = &container->records[record->alias];
-        tensor->alias_of = strdup(target->name);
-        if (tensor->alias_of == NULL)
-            return lmq_fail_nomem(err);
-    }
     tensor->place = record->place;
     lmq_tensor_set_dims(tensor, record->dims, record->n_dims);
     tensor->number = (uint32_t)index;
-    tensor->dtype = target->dtype;
-    tensor->offset = target->extents[LMQ_VALUES].offset;
-    for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
-        tensor->size_bytes += target->extents[i].size;
-    if (target->encoding != LMQ_ENCODING_PLAIN) {
-        tensor->dtype = LMQ_DTYPE_F32;
-        tensor->encoding = "unknown";
-        if (target->encoding == LMQ_ENCODING_Q8) {
-            tensor->encoding = "q8";
-            tensor->quant = target->quant;
-        } else {
-            tensor->unknown = target->unknown;
-        }
-        tensor->bits_per_element =
-            8 * (double)tensor->size_bytes / (double)tensor->n_elements;
-    }
+    set_storage(tensor, whole->target);
     return LMQ_OK;
 }
 
 static enum lmq_status
 read_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
-    const struct lmq_container *container = checkpoint->state;
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
     const json_t *model = json_object_get(container->metadata, "model");
 
     if (!json_is_object(model)) {
@@ -128,10 +133,10 @@ has_file(const struct lmq_checkpoint *checkpoint, const char *name)
 }
 
 static enum lmq_status
-read_files(struct lmq_checkpoint *checkpoint, struct lmq_input *input,
-           struct lmq_error *err)
+read_files(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
-    const struct lmq_container *container = checkpoint->state;
+    const struct lmq_container *container =
+        lmq_checkpoint_container(checkpoint);
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++) {
@@ -143,7 +148,8 @@ read_files(struct lmq_checkpoint *checkpoint, struct lmq_input *input,
         if (has_file(checkpoint, section->name))
             return lmq_fail(err, LMQ_ERR_FORMAT, section->stored.offset,
                             "has two embedded files '%s'", section->name);
-        status = lmq_section_read(input, section, &bytes, &size, err);
+        status = lmq_section_read(checkpoint->files[0], section, &bytes, &size,
+                                  err);
         if (status == LMQ_OK)
             status = lmq_checkpoint_add_blob(checkpoint, section->name, bytes,
                                              size, err);
@@ -155,40 +161,28 @@ static enum lmq_status
 open_lmq(struct lmq_checkpoint *checkpoint,
          const struct lmq_open_options *options, struct lmq_error *err)
 {
-    uint32_t index;
-    enum lmq_status status =
-        lmq_checkpoint_add_file(checkpoint, checkpoint->path, &index, err);
+    struct lmq_set *set = calloc(1, sizeof(*set));
 
     (void)options;
-    if (status != LMQ_OK)
-        return status;
-    struct lmq_input *input = checkpoint->files[index];
-    struct lmq_container *container = calloc(1, sizeof(*container));
-    if (container == NULL)
+    if (set == NULL)
         return lmq_fail_nomem(err);
-    checkpoint->state = container;
-    status = lmq_container_load(input, container, err);
-    if (status == LMQ_OK && container->superblock.n_members > 0)
-        status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 60,
-                          "is member %u of a set of %u files, which this "
-                          "version does not read",
-                          container->superblock.member,
-                          container->superblock.n_members);
-    for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++)
-        status = add_record(checkpoint, i, err);
+    checkpoint->state = set;
+    enum lmq_status status = lmq_set_open(checkpoint, set, err);
+    for (size_t i = 0; i < set->n_wholes && status == LMQ_OK; i++)
+        status = add_whole(checkpoint, i, err);
     if (status == LMQ_OK)
         status = read_model(checkpoint, err);
-    return status == LMQ_OK ? read_files(checkpoint, input, err) : status;
+    return status == LMQ_OK ? read_files(checkpoint, err) : status;
 }
 
 static void
 close_lmq(struct lmq_checkpoint *checkpoint)
 {
-    struct lmq_container *container = checkpoint->state;
+    struct lmq_set *set = checkpoint->state;
 
-    if (container != NULL)
-        lmq_container_free(container);
-    free(container);
+    if (set != NULL)
+        lmq_set_free(set);
+    free(set);
 }
 
 /* ---- Elements ---- */
@@ -297,14 +291,29 @@ read_integers(struct lmq_checkpoint *checkpoint,
               int8_t *q, unsigned char *scales, struct lmq_scratch *scratch,
               struct lmq_error *err)
 {
-    const struct lmq_record *record = record_of(checkpoint, tensor);
-    struct lmq_input *input = checkpoint->files[0];
+    const struct lmq_whole *whole = lmq_set_whole_of(checkpoint, tensor);
     size_t n_cols = (size_t)tensor->n_cols;
+    size_t row_scales = lmq_groups_per_row(n_cols, tensor->quant.group_size) *
+                        lmq_scale_size(tensor->quant.scales);
+    enum lmq_status status = LMQ_OK;
 
-    return record->layout == LMQ_LAYOUT_TILES
-               ? read_tiles(input, record, n_cols, row, n, q, scales, scratch,
-                            err)
-               : read_rows(input, record, n_cols, row, n, q, scales, err);
+    while (n > 0 && status == LMQ_OK) {
+        const struct lmq_piece *piece = lmq_whole_find(whole, row);
+        const struct lmq_record *record = piece->record;
+        struct lmq_input *input = checkpoint->files[piece->member];
+        uint64_t from = row - record->first_row;
+        size_t step = (size_t)lmq_u64_min(n, record->n_rows - from);
+        status = record->layout == LMQ_LAYOUT_TILES
+                     ? read_tiles(input, record, n_cols, from, step, q, scales,
+                                  scratch, err)
+                     : read_rows(input, record, n_cols, from, step, q, scales,
+                                 err);
+        q += step * n_cols;
+        scales += step * row_scales;
+        row += step;
+        n -= step;
+    }
+    return status;
 }
 
 static bool
@@ -312,16 +321,18 @@ find_tiles(const struct lmq_checkpoint *checkpoint,
            const struct lmq_tensor *tensor, uint64_t row,
            struct lmq_tile_run *run)
 {
-    const struct lmq_record *record = record_of(checkpoint, tensor);
+    const struct lmq_piece *piece =
+        lmq_whole_find(lmq_set_whole_of(checkpoint, tensor), row);
+    const struct lmq_record *record = piece->record;
     const struct lmq_quant *quant = &record->quant;
     size_t n_cols = (size_t)tensor->n_cols;
-    uint64_t tile = row / LMQ_TILE_ROWS;
+    uint64_t from = row - record->first_row, tile = from / LMQ_TILE_ROWS;
 
     if (record->layout != LMQ_LAYOUT_TILES)
         return false;
     *run = (struct lmq_tile_run){
-        .file = 0,
-        .n_rows = tensor->n_rows - row,
+        .file = piece->member,
+        .n_rows = record->n_rows - from,
         .values_at = record->extents[LMQ_VALUES].offset +
                      tile * lmq_tile_values_size(n_cols, quant->group_size),
         .scales_at = record->extents[LMQ_SCALES].offset +
@@ -329,6 +340,24 @@ find_tiles(const struct lmq_checkpoint *checkpoint,
                                                  quant->scales),
     };
     return true;
+}
+
+static struct lmq_run
+find_run(const struct lmq_checkpoint *checkpoint,
+         const struct lmq_tensor *tensor, uint64_t first)
+{
+    const struct lmq_piece *piece =
+        lmq_whole_find(lmq_set_whole_of(checkpoint, tensor),
+                       first / tensor->n_cols);
+    const struct lmq_record *record = piece->record;
+    uint64_t from = first - record->first_row * tensor->n_cols;
+
+    return (struct lmq_run){
+        .file = piece->member,
+        .offset = record->extents[LMQ_VALUES].offset +
+                  from * lmq_dtype_size(record->dtype),
+        .n = record->n_rows * tensor->n_cols - from,
+    };
 }
 
 /* Rows as integers, and what becomes of them. */
@@ -371,7 +400,8 @@ static enum lmq_status
 read_lmq(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
          uint64_t first, size_t n, float *values, struct lmq_error *err)
 {
-    const struct lmq_record *record = record_of(checkpoint, tensor);
+    const struct lmq_record *record =
+        lmq_set_whole_of(checkpoint, tensor)->pieces->record;
     const struct lmq_quant *quant = &record->quant;
     size_t n_cols = (size_t)tensor->n_cols;
     size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
@@ -419,7 +449,8 @@ const struct lmq_format lmq_format_lmq = {
     .close = close_lmq,
     .read_integers = read_integers,
     .find_tiles = find_tiles,
-    .verify_tensor = lmq_container_verify_tensor,
+    .find_run = find_run,
+    .verify_tensor = lmq_set_verify_tensor,
     .describe = lmq_container_describe,
     .describe_tensor = lmq_container_describe_tensor,
 };

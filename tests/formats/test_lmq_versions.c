@@ -189,18 +189,21 @@ START_TEST(reserved_bytes_can_be_announced)
 }
 END_TEST
 
-START_TEST(a_member_of_a_set_is_whole_but_no_model)
+START_TEST(a_member_says_twice_of_which_set_it_is)
 {
     size_t n;
     unsigned char *bytes = small_lmq(NULL, &n);
 
-    lmq_store_u32le(bytes + 60, 2);
+    lmq_store_u32le(bytes + 60, 1);
     lmq_store_u32le(bytes + 64, 3);
     bytes[68] = 1;
     reseal_lmq(bytes, n);
-    assert_refused(save_lmq(bytes, n), LMQ_ERR_UNSUPPORTED,
-                   "is member 2 of a set of 3 files");
-    assert_intact(in_folder("changed.lmq"));
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT,
+                   "'set' of the metadata is not what the superblock says");
+    lmq_store_u32le(bytes + 60, 2);
+    reseal_lmq(bytes, n);
+    assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT,
+                   "which only the first may have");
     lmq_store_u32le(bytes + 60, 4);
     reseal_lmq(bytes, n);
     assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "member 4 of a set");
@@ -237,7 +240,7 @@ main(void)
         an_unknown_kind_hides_one_tensor,
         an_unknown_role_is_none,
         reserved_bytes_can_be_announced,
-        a_member_of_a_set_is_whole_but_no_model,
+        a_member_says_twice_of_which_set_it_is,
         a_prerelease_is_told_apart,
     };
 
