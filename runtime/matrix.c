@@ -7,22 +7,41 @@
 #include "runtime/model.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
 #include "quantize/tiles.h"
 
+const struct lmq_tiles *
+lmq_matrix_tiles(const struct lmq_matrix *matrix, size_t *first)
+{
+    const struct lmq_tiles *tiles = &matrix->tiles;
+    size_t begin = 0, n = lmq_tiles_count(tiles->n_rows);
+
+    for (size_t i = 0; i < matrix->n_further && *first >= begin + n; i++) {
+        begin += n;
+        tiles = &matrix->further[i];
+        n = lmq_tiles_count(tiles->n_rows);
+    }
+    *first = begin;
+    return tiles;
+}
+
 void
 lmq_matrix_row(const struct lmq_matrix *matrix, size_t row, float *out)
 {
     const struct lmq_rows *rows = &matrix->rows;
+    size_t first = row / LMQ_TILE_ROWS;
 
-    if (matrix->is_int8)
-        lmq_tiles_row(&matrix->tiles, row, out);
-    else
+    if (matrix->is_int8) {
+        const struct lmq_tiles *tiles = lmq_matrix_tiles(matrix, &first);
+        lmq_tiles_row(tiles, row - first * LMQ_TILE_ROWS, out);
+    } else {
         lmq_kernels()->row_widen((const char *)rows->data + row * rows->stride,
                                  rows->type, rows->n_cols, out);
+    }
 }
 
 static void
@@ -230,14 +249,59 @@ use_rows(struct lmq_model *model, struct lmq_matrix *matrix,
     return status;
 }
 
-/* Tiles where they lie in the file, if they do. */
+/* Tiles where they lie in a file; *has_all is false if they do not. */
+static enum lmq_status
+map_tiles(struct lmq_model *model, const struct lmq_tensor *tensor,
+          size_t row, struct lmq_tiles *tiles, bool *has_all,
+          struct lmq_error *err)
+{
+    struct lmq_tile_run run;
+    const unsigned char *file;
+
+    *has_all =
+        lmq_checkpoint_find_tiles(model->checkpoint, tensor, row, &run);
+    if (!*has_all)
+        return LMQ_OK;
+    enum lmq_status status =
+        lmq_input_map(model->checkpoint->files[run.file], &file, err);
+    if (status != LMQ_OK)
+        return status;
+    tiles->n_rows = (size_t)run.n_rows;
+    tiles->q = file + run.values_at;
+    tiles->scale = file + run.scales_at;
+    return LMQ_OK;
+}
+
+/* What stands of it in other files than the first. */
+static enum lmq_status
+map_further(struct lmq_model *model, struct lmq_matrix *matrix,
+            struct lmq_error *err)
+{
+    size_t capacity = 0;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t row = matrix->tiles.n_rows;
+         row < matrix->n_rows && !matrix->is_copied && status == LMQ_OK;) {
+        struct lmq_tiles tiles = matrix->tiles;
+        bool has_all;
+        if (lmq_mem_grow(&matrix->further, &capacity, matrix->n_further + 1,
+                         sizeof(tiles)) != 0)
+            return lmq_fail_nomem(err);
+        status = map_tiles(model, matrix->tensor, row, &tiles, &has_all, err);
+        matrix->further[matrix->n_further++] = tiles;
+        matrix->is_copied = !has_all;
+        row += tiles.n_rows;
+    }
+    return status;
+}
+
+/* Tiles where they lie, or a copy that is made later. */
 static enum lmq_status
 use_integers(struct lmq_model *model, struct lmq_matrix *matrix,
              struct lmq_error *err)
 {
     const struct lmq_tensor *tensor = matrix->tensor;
-    struct lmq_tile_run run;
-    const unsigned char *file;
+    bool has_all;
 
     matrix->is_int8 = true;
     model->is_int8 = true;
@@ -248,18 +312,45 @@ use_integers(struct lmq_model *model, struct lmq_matrix *matrix,
         .n_cols = matrix->n_cols,
         .group = tensor->quant.group_size,
     };
-    matrix->is_copied =
-        !lmq_checkpoint_find_tiles(model->checkpoint, tensor, 0, &run) ||
-        run.n_rows != matrix->n_rows;
-    if (matrix->is_copied)
-        return LMQ_OK;
     enum lmq_status status =
-        lmq_input_map(model->checkpoint->files[run.file], &file, err);
-    if (status == LMQ_OK) {
-        matrix->tiles.q = file + run.values_at;
-        matrix->tiles.scale = file + run.scales_at;
-    }
+        map_tiles(model, tensor, 0, &matrix->tiles, &has_all, err);
+    matrix->is_copied = !has_all;
+    if (status == LMQ_OK)
+        status = map_further(model, matrix, err);
+    if (matrix->is_copied)
+        matrix->tiles.n_rows = matrix->n_rows;
+    if (status != LMQ_OK)
+        lmq_matrix_drop(matrix);
     return status;
+}
+
+void
+lmq_matrix_forget(const struct lmq_model *model,
+                  const struct lmq_matrix *matrix)
+{
+    const struct lmq_checkpoint *checkpoint = model->checkpoint;
+    const struct lmq_tensor *tensor = matrix->tensor;
+    const struct lmq_tiles *tiles = &matrix->tiles;
+    struct lmq_tile_run run;
+
+    if (!tensor->is_cut) {
+        lmq_input_forget(checkpoint->files[tensor->file], tensor->offset,
+                         tensor->size_bytes);
+        return;
+    }
+    for (size_t row = 0; !matrix->is_copied && row < matrix->n_rows;
+         row += (size_t)run.n_rows) {
+        if (!lmq_checkpoint_find_tiles(checkpoint, tensor, row, &run))
+            break;
+        uint64_t n = lmq_tiles_count((size_t)run.n_rows);
+        struct lmq_input *file = checkpoint->files[run.file];
+        lmq_input_forget(file, run.values_at,
+                         n * lmq_tile_values_size(tiles->n_cols,
+                                                  tiles->group));
+        lmq_input_forget(file, run.scales_at,
+                         n * lmq_tile_scales_size(tiles->n_cols, tiles->group,
+                                                  tiles->scale_type));
+    }
 }
 
 uint64_t
@@ -269,7 +360,7 @@ lmq_matrix_bytes(const struct lmq_matrix *matrix)
 
     if (!matrix->is_int8)
         return (uint64_t)matrix->n_rows * matrix->rows.stride;
-    return (uint64_t)lmq_tiles_count(tiles->n_rows) *
+    return (uint64_t)lmq_tiles_count(matrix->n_rows) *
            (lmq_tile_values_size(tiles->n_cols, tiles->group) +
             lmq_tile_scales_size(tiles->n_cols, tiles->group,
                                  tiles->scale_type));
@@ -303,5 +394,8 @@ lmq_matrix_drop(struct lmq_matrix *matrix)
 {
     lmq_mem_free(matrix->owned);
     lmq_mem_free(matrix->owned_scales);
+    free(matrix->further);
     matrix->owned = matrix->owned_scales = NULL;
+    matrix->further = NULL;
+    matrix->n_further = 0;
 }

@@ -164,8 +164,10 @@ open_matrix(struct lmq_model *model, const struct lmq_tensor *tensor,
         return status;
     struct lmq_layer *owner = &model->layers[layer];
     if (lmq_mem_grow(&owner->matrices, &owner->matrices_capacity,
-                     owner->n_matrices + 1, sizeof(struct lmq_matrix *)) != 0)
+                     owner->n_matrices + 1, sizeof(struct lmq_matrix *)) != 0) {
+        lmq_matrix_drop(matrix);
         return lmq_fail_nomem(err);
+    }
     owner->matrices[owner->n_matrices++] = matrix;
     return LMQ_OK;
 }
@@ -232,11 +234,9 @@ lmq_model_drop_layer(struct lmq_model *model, size_t layer)
     const struct lmq_layer *l = &model->layers[layer];
 
     for (size_t i = 0; i < l->n_matrices; i++) {
-        const struct lmq_tensor *tensor = l->matrices[i]->tensor;
         if (l->matrices[i]->is_copied)
             lmq_matrix_drop(l->matrices[i]);
-        lmq_input_forget(model->checkpoint->files[tensor->file],
-                         tensor->offset, tensor->size_bytes);
+        lmq_matrix_forget(model, l->matrices[i]);
     }
 }
 
@@ -447,6 +447,8 @@ lmq_model_close(struct lmq_model *model)
         free(layer->attention.v_b);
         free(layer->feed.experts);
     }
+    if (model->head.further == model->embedding.further)
+        model->head.further = NULL; /* it is the embedding */
     lmq_matrix_drop(&model->embedding);
     lmq_matrix_drop(&model->positions);
     lmq_matrix_drop(&model->head);

@@ -19,7 +19,10 @@
 /* A weight matrix in one of the two forms that there are kernels for. */
 struct lmq_matrix {
     bool is_int8;
-    struct lmq_tiles tiles; /* int8 */
+    struct lmq_tiles tiles; /* int8; of a matrix in several files, what stands
+                               in the first */
+    struct lmq_tiles *further; /* and in the others, row after row */
+    size_t n_further;
     struct lmq_rows rows;   /* floats */
     size_t n_rows, n_cols;
     float *bias; /* (n_rows), or NULL */
@@ -138,6 +141,10 @@ enum lmq_status lmq_matrix_load(struct lmq_model *model,
                                 struct lmq_error *err);
 void lmq_matrix_drop(struct lmq_matrix *matrix);
 
+/* What is mapped of it need not stay in memory. */
+void lmq_matrix_forget(const struct lmq_model *model,
+                       const struct lmq_matrix *matrix);
+
 uint64_t lmq_matrix_bytes(const struct lmq_matrix *matrix);
 
 /* What a weight costs that n tokens are multiplied with, in multiplications:
@@ -155,5 +162,10 @@ double lmq_matrix_share(const struct lmq_model *model,
 
 /* One row of a matrix as floats, without the bias. */
 void lmq_matrix_row(const struct lmq_matrix *matrix, size_t row, float *out);
+
+/* The tiles of an int8 matrix that begin at its tile `*first` or before it: that
+ * is set to where they begin. */
+const struct lmq_tiles *lmq_matrix_tiles(const struct lmq_matrix *matrix,
+                                         size_t *first);
 
 #endif

@@ -58,8 +58,8 @@ multiply_widened(const struct lmq_member *member,
                                 .n_cols = matrix->n_cols,
                                 .stride = matrix->n_cols * sizeof(float)};
         for (size_t i = 0; i < n_rows; i++)
-            lmq_tiles_row(&matrix->tiles, first + i,
-                          member->own->widened + i * matrix->n_cols);
+            lmq_matrix_row(matrix, first + i,
+                           member->own->widened + i * matrix->n_cols);
         member->kernels->rows_product(&rows, 0, n_rows, operand->x,
                                       operand->stride, operand->n,
                                       out + first, out_stride,
@@ -86,11 +86,18 @@ multiply_tiles(const struct lmq_member *member,
 {
     struct lmq_batch batch = batch_of(member, matrix, operand);
 
-    if (lmq_product_packs(member, matrix))
-        member->kernels->product(&matrix->tiles, from, to, &batch, out,
-                                 out_stride);
-    else
+    if (!lmq_product_packs(member, matrix)) {
         multiply_widened(member, matrix, operand, from, to, out, out_stride);
+        return;
+    }
+    while (from < to) { /* once, but for a matrix in several files */
+        size_t first = from;
+        const struct lmq_tiles *tiles = lmq_matrix_tiles(matrix, &first);
+        size_t end = lmq_size_min(to, first + lmq_tiles_count(tiles->n_rows));
+        member->kernels->product(tiles, from - first, end - first, &batch,
+                                 out + first * LMQ_TILE_ROWS, out_stride);
+        from = end;
+    }
 }
 
 /* ---- One product ---- */
