@@ -251,12 +251,18 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
             const struct lmq_inspect_options *options,
             struct lmq_report **report, struct lmq_error *err);
 
-/* Checks every byte of a container. LMQ_ERR_FORMAT if something is damaged;
- * the report then names each part, if it got that far. */
+/* Checks every byte of a container, or of all members of the set that `path`,
+ * a member or the folder, leads to. LMQ_ERR_FORMAT if something is damaged or
+ * missing; the report then names each part, if it got that far. */
 LMQ_API enum lmq_status lmq_verify(const char *path, int threads,
                                    const struct lmq_progress *progress,
                                    struct lmq_report **report,
                                    struct lmq_error *err);
+/* The same of this file alone, also if it is a member of a set. */
+LMQ_API enum lmq_status lmq_verify_file(const char *path, int threads,
+                                        const struct lmq_progress *progress,
+                                        struct lmq_report **report,
+                                        struct lmq_error *err);
 
 /* All zero: the defaults. */
 struct lmq_diff_options {

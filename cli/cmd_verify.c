@@ -4,10 +4,12 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 
 static const struct option options[] = {
+    {0, "alone", NULL, "of a set of files only the one that is named"},
     {0, "json", NULL, "print the findings as JSON"},
     {0, "yaml", NULL, "the same as YAML"},
     {0, NULL, NULL, NULL},
@@ -17,16 +19,40 @@ static void
 print_problems(const struct lmq_report *report)
 {
     const struct lmq_report *problems = lmq_report_at(report, "problems");
+    double n_files = lmq_report_number(report, "files");
 
     for (size_t i = 0; i < lmq_report_length(problems); i++) {
         const struct lmq_report *problem = lmq_report_item(problems, i);
         const char *name = lmq_report_string(problem, "name");
+        if (strcmp(lmq_report_string(problem, "section"), "set") == 0) {
+            printf("%s %s\n", lmq_report_string(problem, "file"),
+                   lmq_report_string(problem, "message"));
+            continue;
+        }
+        if (n_files != 1)
+            printf("%s: ", lmq_report_string(problem, "file"));
         printf("damaged: %s%s%s at offset %.0f: %s\n",
                lmq_report_string(problem, "section"),
                name[0] == '\0' ? "" : " of ", name,
                lmq_report_number(problem, "offset"),
                lmq_report_string(problem, "message"));
     }
+}
+
+static void
+print_intact(const char *name, const struct lmq_report *report)
+{
+    double n_files = lmq_report_number(report, "files");
+    double n_tensors = lmq_report_number(report, "tensors");
+    double n_sections = lmq_report_number(report, "sections");
+    char text[TEXT_SIZE];
+
+    printf("%s: intact (", name);
+    if (n_files > 1)
+        printf("%.0f files, ", n_files);
+    printf("%s, %.0f tensor%s, %.0f section%s)\n",
+           format_bytes(lmq_report_number(report, "bytes"), text), n_tensors,
+           plural(n_tensors), n_sections, plural(n_sections));
 }
 
 static int
@@ -36,14 +62,14 @@ run(const struct arguments *arguments)
     struct lmq_progress progress;
     struct lmq_report *report;
     struct lmq_error err;
-    char text[TEXT_SIZE];
     int threads;
 
     if (!thread_option(arguments, &threads) ||
         !start_progress(arguments, "bytes", &state, &progress))
         return EXIT_USAGE;
-    enum lmq_status status = lmq_verify(arguments->operands[0], threads,
-                                        &progress, &report, &err);
+    enum lmq_status status =
+        (has_option(arguments, "alone") ? lmq_verify_file : lmq_verify)(
+            arguments->operands[0], threads, &progress, &report, &err);
     end_progress(&state);
     if (report == NULL)
         return report_error(&err);
@@ -52,13 +78,7 @@ run(const struct arguments *arguments)
         code = EXIT_DONE;
         print_problems(report);
         if (status == LMQ_OK && !has_option(arguments, "quiet"))
-            printf("%s: intact (%s, %.0f tensor%s, %.0f section%s)\n",
-                   arguments->operands[0],
-                   format_bytes(lmq_report_number(report, "bytes"), text),
-                   lmq_report_number(report, "tensors"),
-                   plural(lmq_report_number(report, "tensors")),
-                   lmq_report_number(report, "sections"),
-                   plural(lmq_report_number(report, "sections")));
+            print_intact(arguments->operands[0], report);
     }
     lmq_report_free(report);
     return status == LMQ_OK || code > 0 ? code : report_error(&err);
@@ -70,7 +90,8 @@ const struct command command_verify = {
     .operands = "FILE.lmq",
     .about = "Checks the structure, every checksum, the padding, and that all "
              "values and\nscales are legal. Names each damaged part. Exit "
-             "status 0 if the file is intact,\n3 if not.",
+             "status 0 if the file is intact,\n3 if not. Of a set of files "
+             "any member, or the folder, stands for all.",
     .least = 1,
     .most = 1,
     .common = COMMON_WORK,

@@ -1,8 +1,9 @@
 /*
- * verify.c - checks every byte of a container.
+ * verify.c - checks every byte of a container, or of all members of a set.
  *
- * The frame first (opening does that); then each section's and each tensor's
- * checksum, the padding between them, and that values and scales are legal.
+ * Of each file the frame first (opening does that); then each section's and
+ * each tensor's checksum, the padding between them, and that values and scales
+ * are legal. What the files mean to each other, opening the whole tells.
  */
 #include "config.h"
 
@@ -17,19 +18,28 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/tasks.h"
+#include "formats/checkpoint/member_name.h"
+#include "formats/folder.h"
 #include "formats/lmq/lmq.h"
 #include "formats/open.h"
+#include "formats/probe.h"
 
 #define CHUNK ((size_t)1 << 20)
 #define WINDOW 64
 
 struct check {
+    /* Of the file that is looked at: */
+    const char *file; /* its name, without folder */
     struct lmq_input *input;
     struct lmq_container container;
-    const struct lmq_progress *progress;
     struct lmq_workers workers; /* with CHUNK bytes each */
-    uint64_t n_done;
+    /* Of all of them: */
+    int threads;
+    const struct lmq_progress *progress;
+    uint64_t n_done, n_total, n_bytes, n_sections, n_tensors;
+    uint32_t n_files;
     json_t *problems;
+    struct lmq_error frame; /* why one cannot be opened; or LMQ_OK */
 };
 
 static void
@@ -38,6 +48,7 @@ add_problem(struct check *check, const char *section, const char *name,
 {
     json_t *problem = json_object();
 
+    lmq_put(&problem, "file", lmq_json_text(check->file));
     lmq_put(&problem, "section", json_string(section));
     lmq_put(&problem, "name", lmq_json_text(name));
     lmq_put(&problem, "offset", lmq_json_size(offset));
@@ -149,7 +160,7 @@ report_progress(void *context, struct lmq_error *err)
     const struct check *check = ((struct reading *)context)->check;
 
     return lmq_progress_report(check->progress, "verifying", check->n_done,
-                               lmq_input_size(check->input), err);
+                               check->n_total, err);
 }
 
 static enum lmq_status
@@ -279,8 +290,131 @@ check_tensors(struct check *check, struct lmq_error *err)
     return status;
 }
 
+/* ---- Files ---- */
+
+static const char *
+base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
+
+static enum lmq_status
+check_content(struct check *check, struct lmq_error *err)
+{
+    enum lmq_status status = lmq_workers_open(
+        &check->workers, check->threads,
+        (size_t)lmq_u64_min(lmq_input_size(check->input) / CHUNK, WINDOW),
+        CHUNK, NULL, NULL, NULL, err);
+
+    if (status == LMQ_OK)
+        status = check_sections(check, err);
+    if (status == LMQ_OK)
+        status = check_tensors(check, err);
+    if (status == LMQ_OK)
+        status = check_padding(check, err);
+    lmq_workers_close(&check->workers);
+    return status;
+}
+
+static void
+end_file(struct check *check)
+{
+    lmq_container_free(&check->container);
+    lmq_input_close(check->input);
+    check->input = NULL;
+}
+
+/* Leaves the file open. */
+static enum lmq_status
+check_file(struct check *check, const char *path, struct lmq_error *err)
+{
+    struct lmq_error frame;
+
+    check->file = base_of(path);
+    enum lmq_status status = lmq_input_open(path, &check->input, err);
+    if (status != LMQ_OK)
+        return status;
+    check->n_files++;
+    check->n_bytes += lmq_input_size(check->input);
+    status = lmq_container_load(check->input, &check->container, &frame);
+    if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED) {
+        add_problem(check, "frame", "", frame.offset, frame.message);
+        check->frame = frame;
+        return LMQ_OK;
+    }
+    if (status != LMQ_OK && err != NULL)
+        *err = frame;
+    check->n_sections += check->container.n_sections;
+    check->n_tensors += check->container.n_records;
+    return status == LMQ_OK ? check_content(check, err) : status;
+}
+
+/* ---- Sets ---- */
+
+/* So many names tell enough. */
+#define MISSING_SHOWN 4
+
+static void
+add_missing(struct check *check, const char *path, uint32_t n_missing)
+{
+    check->file = base_of(path);
+    if (n_missing < MISSING_SHOWN)
+        add_problem(check, "set", "", 0, "is missing");
+    else if (n_missing == MISSING_SHOWN)
+        add_problem(check, "set", "", 0, "is missing, as are others");
+}
+
+/* The members but the one that is done. */
+static enum lmq_status
+check_members(struct check *check, const char *named,
+              const struct lmq_member_name *name, struct lmq_error *err)
+{
+    uint32_t n_missing = 0;
+    enum lmq_status status = LMQ_OK;
+
+    for (uint32_t i = 1; i <= name->n_members && status == LMQ_OK; i++) {
+        if (i == name->member)
+            continue;
+        char *path = lmq_member_name_make(named, name->n_stem, i,
+                                          name->n_members, name->ending);
+        if (path == NULL)
+            return lmq_fail_nomem(err);
+        if (lmq_file_exists(path, &status, err)) {
+            status = check_file(check, path, err);
+            end_file(check);
+            lmq_error_in(err, path);
+        } else if (status == LMQ_OK) {
+            add_missing(check, path, n_missing++);
+        }
+        free(path);
+    }
+    check->file = base_of(named);
+    return status;
+}
+
+/* For the progress: how many bytes there are. */
+static uint64_t
+size_of_members(const char *named, const struct lmq_member_name *name)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 1; i <= name->n_members; i++) {
+        struct lmq_file_stamp stamp;
+        char *path = lmq_member_name_make(named, name->n_stem, i,
+                                          name->n_members, name->ending);
+        if (path != NULL && lmq_file_stamp(path, &stamp, NULL) == LMQ_OK)
+            n += stamp.size;
+        free(path);
+    }
+    return n;
+}
+
+/* ---- All of it ---- */
+
 /* Opening checks what the parts mean to each other: names, aliases, the
- * model's description, what deflated sections hold. */
+ * model's description, what deflated sections hold, the members of a set. */
 static enum lmq_status
 check_opening(struct check *check, const char *path, struct lmq_error *err)
 {
@@ -289,8 +423,6 @@ check_opening(struct check *check, const char *path, struct lmq_error *err)
 
     if (json_array_size(check->problems) > 0)
         return LMQ_OK; /* it would only say the same again */
-    if (check->container.superblock.n_members > 0)
-        return LMQ_OK; /* alone it is no model, but it can be whole */
     enum lmq_status status =
         lmq_checkpoint_open(path, NULL, &checkpoint, &found);
     lmq_checkpoint_close(checkpoint);
@@ -299,12 +431,39 @@ check_opening(struct check *check, const char *path, struct lmq_error *err)
             *err = found;
         return status;
     }
-    if (status != LMQ_OK)
-        add_problem(check, "contents", "", found.offset, found.message);
+    if (status == LMQ_OK)
+        return LMQ_OK;
+    check->file = base_of(found.path);
+    add_problem(check, "contents", "", found.offset, found.message);
     return LMQ_OK;
 }
 
-/* ---- The report ---- */
+/* Of a member with a name that leads to the others, and not alone. */
+static enum lmq_status
+check_all(struct check *check, const char *path, bool is_alone,
+          struct lmq_error *err)
+{
+    struct lmq_member_name name;
+
+    check->n_total = lmq_input_size(check->input);
+    end_file(check);
+    enum lmq_status status = check_file(check, path, err);
+    const struct lmq_superblock sb = check->container.superblock;
+    bool has_others = !is_alone && sb.n_members > 1 &&
+                      lmq_member_name_parse(path, &name) &&
+                      name.member == sb.member &&
+                      name.n_members == sb.n_members;
+    end_file(check);
+    if (status != LMQ_OK)
+        return status;
+    if (has_others) {
+        check->n_total = size_of_members(path, &name);
+        status = check_members(check, path, &name, err);
+    }
+    return status == LMQ_OK && !(is_alone && sb.n_members > 0)
+               ? check_opening(check, path, err)
+               : status;
+}
 
 static enum lmq_status
 make_report(const struct check *check, const char *path,
@@ -315,9 +474,10 @@ make_report(const struct check *check, const char *path,
     lmq_put(&json, "path", lmq_json_text(path));
     lmq_put(&json, "intact",
             json_boolean(json_array_size(check->problems) == 0));
-    lmq_put(&json, "bytes", lmq_json_size(lmq_input_size(check->input)));
-    lmq_put(&json, "sections", lmq_json_size(check->container.n_sections));
-    lmq_put(&json, "tensors", lmq_json_size(check->container.n_records));
+    lmq_put(&json, "files", lmq_json_size(check->n_files));
+    lmq_put(&json, "bytes", lmq_json_size(check->n_bytes));
+    lmq_put(&json, "sections", lmq_json_size(check->n_sections));
+    lmq_put(&json, "tensors", lmq_json_size(check->n_tensors));
     lmq_put(&json, "problems", json_incref(check->problems));
     return lmq_report_finish(json, report, err);
 }
@@ -344,15 +504,29 @@ check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
     return LMQ_ERR_FORMAT;
 }
 
-enum lmq_status
-lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
-           struct lmq_report **report, struct lmq_error *err)
+/* A failure that says what was found. */
+static enum lmq_status
+fail_damaged(const struct check *check, struct lmq_error *err)
 {
-    struct check check = {.progress = progress};
-    struct lmq_error frame;
+    size_t n = json_array_size(check->problems);
 
-    if (report != NULL)
-        *report = NULL;
+    if (n == 1 && check->frame.status != LMQ_OK) {
+        if (err != NULL)
+            *err = check->frame;
+        return check->frame.status;
+    }
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "is damaged in %zu place%s", n,
+             n == 1 ? "" : "s");
+    return LMQ_ERR_FORMAT;
+}
+
+static enum lmq_status
+verify(const char *path, bool is_alone, int threads,
+       const struct lmq_progress *progress, struct lmq_report **report,
+       struct lmq_error *err)
+{
+    struct check check = {.threads = threads, .progress = progress};
+
     enum lmq_status status = lmq_input_open(path, &check.input, err);
     if (status == LMQ_OK)
         status = check_format(check.input, path, err);
@@ -362,42 +536,47 @@ lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
         return status;
     }
     check.problems = json_array();
-    status = lmq_container_load(check.input, &check.container, &frame);
-    if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED) {
-        add_problem(&check, "frame", "", frame.offset, frame.message);
-        if (make_report(&check, path, report, &frame) != LMQ_OK)
-            status = frame.status;
-    }
-    if (status != LMQ_OK && err != NULL)
-        *err = frame;
+    status = check_all(&check, path, is_alone, err);
     if (status == LMQ_OK)
-        status = lmq_workers_open(
-            &check.workers, threads,
-            (size_t)lmq_u64_min(lmq_input_size(check.input) / CHUNK, WINDOW),
-            CHUNK, NULL, NULL, NULL, err);
-    if (status == LMQ_OK)
-        status = check_sections(&check, err);
-    if (status == LMQ_OK)
-        status = check_tensors(&check, err);
-    if (status == LMQ_OK)
-        status = check_padding(&check, err);
-    if (status == LMQ_OK)
-        status = check_opening(&check, path, err);
-    if (status == LMQ_OK) {
-        size_t n = json_array_size(check.problems);
         status = make_report(&check, path, report, err);
-        if (status == LMQ_OK && n > 0)
-            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                              "is damaged in %zu place%s", n,
-                              n == 1 ? "" : "s");
-    }
+    if (status == LMQ_OK && json_array_size(check.problems) > 0)
+        status = fail_damaged(&check, err);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     json_decref(check.problems);
-    lmq_workers_close(&check.workers);
-    lmq_container_free(&check.container);
-    lmq_input_close(check.input);
+    end_file(&check);
     return status;
+}
+
+enum lmq_status
+lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
+           struct lmq_report **report, struct lmq_error *err)
+{
+    struct lmq_probe probe;
+    char *found = NULL;
+
+    if (report != NULL)
+        *report = NULL;
+    enum lmq_status status = lmq_probe_look(path, &probe, err);
+    if (status == LMQ_OK && probe.is_folder)
+        status = lmq_folder_find_checkpoint(path, &found, err);
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    else
+        status = verify(found == NULL ? path : found, false, threads, progress,
+                        report, err);
+    free(found);
+    return status;
+}
+
+enum lmq_status
+lmq_verify_file(const char *path, int threads,
+                const struct lmq_progress *progress,
+                struct lmq_report **report, struct lmq_error *err)
+{
+    if (report != NULL)
+        *report = NULL;
+    return verify(path, true, threads, progress, report, err);
 }
 
 enum lmq_status
