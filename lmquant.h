@@ -204,11 +204,15 @@ struct lmq_convert_options {
     int is_compressed;        /* deflate the tokenizer */
     int threads;              /* 0: OMP_NUM_THREADS, or all cores */
     int forces_tokenizer;     /* keep one that does not fit */
+    uint64_t shard_size;      /* bytes of a file at most: a set of files;
+                                 0: one file */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of
- * the checkpoint's files is ever replaced. A limit of file sizes is an error only where SIGXFSZ
- * is ignored; else it ends the process. */
+ * the checkpoint's files is ever replaced. With shard_size it is a set of
+ * files, NAME-00001-of-00003.lmq and so on for NAME.lmq, all of them or none;
+ * `replaces` takes away an older set of that name. A limit of file sizes is an
+ * error only where SIGXFSZ is ignored; else it ends the process. */
 LMQ_API enum lmq_status
 lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_convert_options *options,

@@ -387,29 +387,51 @@ hint_at_limit(int code, struct lmq_error *err)
 }
 
 static enum lmq_status
-reserve(struct lmq_output *output, uint64_t size, struct lmq_error *err)
+check_space(const char *folder, uint64_t size, struct lmq_error *err)
 {
     struct statvfs space;
 
-    if (fstatvfs(output->fd, &space) == 0) {
-        uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
-        if (available < size) {
-            lmq_fail(err, LMQ_ERR_IO, 0,
-                     "needs %" PRIu64 " bytes, but the file system of %s has "
-                     "only %" PRIu64 " free",
-                     size, output->folder, available);
-            lmq_hint(err, "free some space, or write to another folder");
-            return LMQ_ERR_IO;
-        }
-    }
+    if (statvfs(folder, &space) != 0)
+        return LMQ_OK; /* then nobody knows */
+    uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
+    if (available >= size)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_IO, 0,
+             "needs %" PRIu64 " bytes, but the file system of %s has only "
+             "%" PRIu64 " free",
+             size, folder, available);
+    lmq_hint(err, "free some space, or write to another folder");
+    return LMQ_ERR_IO;
+}
+
+enum lmq_status
+lmq_output_check_space(const char *path, uint64_t size, struct lmq_error *err)
+{
+    char *folder = folder_of(path);
+    enum lmq_status status = folder == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : check_space(folder, size, err);
+
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    free(folder);
+    return status;
+}
+
+static enum lmq_status
+reserve(struct lmq_output *output, uint64_t size, struct lmq_error *err)
+{
+    enum lmq_status status = check_space(output->folder, size, err);
+
+    if (status != LMQ_OK)
+        return status;
     int code;
     do
         code = size == 0 ? 0 : posix_fallocate(output->fd, 0, (off_t)size);
     while (code == EINTR);
     if (code != 0 && code != EOPNOTSUPP && code != EINVAL) {
         errno = code;
-        enum lmq_status status =
-            lmq_fail_errno(err, "cannot reserve %" PRIu64 " bytes", size);
+        status = lmq_fail_errno(err, "cannot reserve %" PRIu64 " bytes", size);
         hint_at_limit(code, err);
         return status;
     }

@@ -67,6 +67,10 @@ enum lmq_status lmq_output_check(const char *path, bool replace,
                                  const struct lmq_originals *originals,
                                  struct lmq_error *err);
 
+/* Whether files of so many bytes together have room beside `path`. */
+enum lmq_status lmq_output_check_space(const char *path, uint64_t size,
+                                       struct lmq_error *err);
+
 /* For a set: after its commit nothing stands at `path`, which may be so
  * already. */
 enum lmq_status lmq_output_remove(const char *path,

@@ -25,6 +25,9 @@ static const struct option options[] = {
     {'z', "compress", NULL, "deflate the tokenizer"},
     {0, "force-tokenizer", NULL,
      "keep a tokenizer that does not fit the model"},
+    {0, "shard-size", "SIZE",
+     "a set of files of at most SIZE bytes each,\n"
+     "OUTPUT-00001-of-00003.lmq and so on; K, M, G, T\nare powers of 1000"},
     {'n', "dry-run", NULL,
      "print the plan and the exact size; write nothing"},
     {'f', "force", NULL, "replace an existing output"},
@@ -58,6 +61,7 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         !option_choice(arguments, "tie", ties, &convert->tie) ||
         !option_choice(arguments, "on-nonfinite", nonfinite,
                        &convert->on_nonfinite) ||
+        !option_size(arguments, "shard-size", 1000, &convert->shard_size) ||
         !thread_option(arguments, &convert->threads))
         return false;
     convert->group_size = (unsigned)atoi(group_size);

@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "convert/foresee.h"
+#include "convert/member_files.h"
 #include "convert/pipeline.h"
 #include "convert/plan.h"
 #include "formats/describe.h"
@@ -27,14 +28,22 @@ struct totals {
     double sum_sq, err_sq;
 };
 
+static uint64_t
+bytes_of(const struct lmq_record *record)
+{
+    uint64_t sizes[LMQ_N_EXTENTS];
+
+    lmq_record_sizes(record, sizes);
+    return sizes[LMQ_VALUES] + sizes[LMQ_SCALES];
+}
+
 static json_t *
 describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
                 struct totals *totals)
 {
     const struct lmq_record *record = &plan->records[index];
     const struct lmq_tensor *source = plan->sources[index];
-    uint64_t n_bytes = record->extents[LMQ_VALUES].size +
-                       record->extents[LMQ_SCALES].size;
+    uint64_t n_bytes = bytes_of(record);
     uint64_t n = source->n_elements;
     json_t *tensor = json_object();
 
@@ -79,7 +88,7 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
                 bool has_results, uint64_t n_zeroed)
 {
     json_t *json = json_object();
-    uint64_t input = 0;
+    uint64_t input = 0, output = 0;
 
     for (size_t i = 0; i < plan->checkpoint->n_files; i++)
         input += lmq_input_size(plan->checkpoint->files[i]);
@@ -90,7 +99,9 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
     lmq_put(&json, "kept", lmq_json_size(totals->n_kept));
     lmq_put(&json, "aliases", lmq_json_size(totals->n_aliases));
     lmq_put(&json, "input_bytes", lmq_json_size(input));
-    lmq_put(&json, "output_bytes", lmq_json_size(plan->layout.file_size));
+    for (uint32_t i = 0; i < plan->n_members; i++)
+        output += plan->members[i].layout.file_size;
+    lmq_put(&json, "output_bytes", lmq_json_size(output));
     lmq_put(
         &json, "bits_per_weight",
         lmq_json_number(8 * (double)totals->stored_bytes /
@@ -113,7 +124,27 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
 }
 
 static json_t *
-make_report(const struct lmq_plan *plan, const char *output, bool has_results,
+describe_files(const struct lmq_plan *plan,
+               const struct lmq_member_files *files)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < plan->n_members; i++) {
+        const char *slash = strrchr(files->paths[i], '/');
+        json_t *file = json_object();
+        lmq_put(&file, "name",
+                lmq_json_text(slash == NULL ? files->paths[i] : slash + 1));
+        lmq_put(&file, "bytes",
+                lmq_json_size(plan->members[i].layout.file_size));
+        lmq_put(&file, "tensors", lmq_json_size(plan->members[i].n_records));
+        lmq_append(&array, file);
+    }
+    return array;
+}
+
+static json_t *
+make_report(const struct lmq_plan *plan, const char *output,
+            const struct lmq_member_files *files, bool has_results,
             uint64_t n_zeroed)
 {
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
@@ -147,6 +178,7 @@ make_report(const struct lmq_plan *plan, const char *output, bool has_results,
     lmq_put(&report, "tie", tie);
     lmq_put(&report, "totals",
             describe_totals(plan, &totals, has_results, n_zeroed));
+    lmq_put(&report, "files", describe_files(plan, files));
     lmq_put(&report, "tensors", tensors);
     lmq_put(&report, "notes", lmq_describe_notes(checkpoint, &plan->notes));
     return report;
@@ -155,31 +187,42 @@ make_report(const struct lmq_plan *plan, const char *output, bool has_results,
 /* ---- Doing it ---- */
 
 static enum lmq_status
+write_members(const struct lmq_plan *plan,
+              const struct lmq_member_files *files, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++) {
+        const struct lmq_plan_member *member = &plan->members[i];
+        status = lmq_write_frame(files->outputs[i], &member->layout,
+                                 member->records, member->n_records,
+                                 member->contents, member->n_contents, err);
+    }
+    return status;
+}
+
+static enum lmq_status
 write_output(struct lmq_plan *plan, const char *path,
+             struct lmq_member_files *files,
              const struct lmq_convert_options *options,
              const struct lmq_progress *progress, struct lmq_report **report,
              struct lmq_error *err)
 {
-    struct lmq_output *output;
     uint64_t n_zeroed = 0;
-    enum lmq_status status =
-        lmq_output_create(path, plan->layout.file_size, options->replaces != 0,
-                          &plan->checkpoint->originals, &output, err);
+    enum lmq_status status = lmq_member_files_create(
+        files, plan, path, options->replaces != 0, err);
 
-    if (status != LMQ_OK)
-        return status;
-    status = lmq_pipeline_run(plan, output, options->threads, progress,
-                              &n_zeroed, err);
+    if (status == LMQ_OK)
+        status = lmq_pipeline_run(plan, files->outputs, options->threads,
+                                  progress, &n_zeroed, err);
     if (status == LMQ_OK)
         status = lmq_plan_finish_metadata(plan, err);
     if (status == LMQ_OK)
-        status = lmq_write_frame(output, &plan->layout, plan->records,
-                                 plan->n_records, plan->contents,
-                                 plan->n_contents, err);
+        status = write_members(plan, files, err);
     /* Before the output is there: without a report it must not be. */
     if (status == LMQ_OK && report != NULL)
-        status = lmq_report_finish(make_report(plan, path, true, n_zeroed),
-                                   report, err);
+        status = lmq_report_finish(
+            make_report(plan, path, files, true, n_zeroed), report, err);
     if (status == LMQ_OK && report != NULL)
         status = lmq_progress_approve(progress, *report, err);
     if (status == LMQ_OK)
@@ -187,11 +230,7 @@ write_output(struct lmq_plan *plan, const char *path,
     if (status == LMQ_OK)
         status = lmq_progress_report(progress, "writing to the disk", 0, 0,
                                      err);
-    if (status != LMQ_OK) {
-        lmq_output_abort(output);
-        return status;
-    }
-    return lmq_output_commit(output, err);
+    return status == LMQ_OK ? lmq_member_files_commit(files, err) : status;
 }
 
 /* In integers with scales, or in 8-bit floats. */
@@ -241,12 +280,14 @@ static void
 note_padding(struct lmq_plan *plan)
 {
     double stored = 0, needed = 0;
+    uint64_t sizes[LMQ_N_EXTENTS];
 
     for (size_t i = 0; i < plan->n_records; i++) {
         const struct lmq_record *record = &plan->records[i];
         if (record->encoding != LMQ_ENCODING_Q8)
             continue;
-        stored += (double)record->extents[LMQ_VALUES].size;
+        lmq_record_sizes(record, sizes);
+        stored += (double)sizes[LMQ_VALUES];
         needed += (double)plan->sources[i]->n_elements;
     }
     if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
@@ -265,6 +306,7 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     struct lmq_convert_options own;
     const struct lmq_convert_options *options = &own;
     struct lmq_convert_settings settings;
+    struct lmq_member_files files = {0};
     struct lmq_plan plan = {0};
 
     if (report != NULL)
@@ -274,8 +316,9 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK)
         status = lmq_convert_settings_parse(options, &settings, err);
     if (status == LMQ_OK && !options->is_dry_run)
-        status = lmq_output_check(output, options->replaces != 0,
-                                  &checkpoint->originals, err);
+        status = lmq_member_files_check(output, options->shard_size > 0,
+                                        options->replaces != 0,
+                                        &checkpoint->originals, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(checkpoint, err);
     if (status == LMQ_OK)
@@ -299,10 +342,12 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
         return status;
     }
     note_padding(&plan);
-    if (!options->is_dry_run)
-        status = write_output(&plan, output, options, progress, report, err);
-    else if (report != NULL)
-        status = lmq_report_finish(make_report(&plan, output, false, 0),
+    status = lmq_member_files_name(&files, &plan, output, err);
+    if (status == LMQ_OK && !options->is_dry_run)
+        status = write_output(&plan, output, &files, options, progress, report,
+                              err);
+    else if (status == LMQ_OK && report != NULL)
+        status = lmq_report_finish(make_report(&plan, output, &files, false, 0),
                                    report, err);
     if (status == LMQ_OK && options->is_dry_run && report != NULL)
         status = lmq_progress_approve(progress, *report, err);
@@ -313,6 +358,7 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             *report = NULL;
         }
     }
+    lmq_member_files_free(&files);
     lmq_plan_free(&plan);
     return status;
 }

@@ -32,10 +32,11 @@
 
 /* A rectangle of a matrix, or a run of elements of anything else. */
 struct piece {
-    size_t record;
+    size_t part;   /* of the plan: where it goes */
+    size_t record; /* of the plan */
     uint64_t row, column; /* the first; for a run: column is its start */
     size_t n_rows, n_cols;
-    bool is_last; /* of its tensor */
+    bool is_last; /* of its part */
     bool is_illegal; /* integers that cannot be taken as they are */
     /* The result: */
     uint64_t sizes[LMQ_N_EXTENTS];
@@ -56,15 +57,17 @@ struct worker {
 
 struct pipeline {
     struct lmq_plan *plan;
-    struct lmq_output *output;
+    struct lmq_output *const *outputs; /* of the members */
     const struct lmq_progress *progress;
     struct lmq_workers workers;
     struct piece *window;
-    /* Where the next piece begins, and the record where the last one ends. */
+    /* Where the next piece begins, and the part where the last one ends. */
     size_t index, end;
     uint64_t row, column;
+    bool has_begun; /* the part `index`: row and column are within it */
     /* What was merged, first of the tensor that is being worked on: */
     struct lmq_quant_stats total;
+    struct lmq_quant_stats part_total; /* of what of it stands in one file */
     uint64_t n_tensor_zeroed;
     bool is_illegal;
     uint64_t n_done, n_total, n_zeroed;
@@ -77,7 +80,7 @@ struct pipeline {
  * and from tiles at best 16 of them. */
 static void
 cut_matrix(const struct lmq_record *record, const struct lmq_tensor *source,
-           bool is_taken, struct piece *piece)
+           uint64_t end_row, bool is_taken, struct piece *piece)
 {
     bool has_tiles = is_taken || record->layout == LMQ_LAYOUT_TILES;
     uint64_t unit = has_tiles ? LMQ_TILE_ROWS : 1;
@@ -85,35 +88,50 @@ cut_matrix(const struct lmq_record *record, const struct lmq_tensor *source,
     if (is_taken || source->n_cols * unit <= PIECE) { /* whole rows */
         uint64_t n_units = PIECE / source->n_cols / unit;
         uint64_t rows = (n_units == 0 ? 1 : n_units) * unit;
-        piece->n_rows = (size_t)lmq_u64_min(rows, source->n_rows - piece->row);
+        piece->n_rows = (size_t)lmq_u64_min(rows, end_row - piece->row);
         piece->n_cols = (size_t)source->n_cols;
     } else { /* a part of one row, or of one tile of rows */
         uint64_t columns = PIECE / unit;
-        piece->n_rows = (size_t)lmq_u64_min(unit, source->n_rows - piece->row);
+        piece->n_rows = (size_t)lmq_u64_min(unit, end_row - piece->row);
         piece->n_cols =
             (size_t)lmq_u64_min(columns, source->n_cols - piece->column);
     }
-    piece->is_last = piece->row + piece->n_rows == source->n_rows &&
+    piece->is_last = piece->row + piece->n_rows == end_row &&
                      piece->column + piece->n_cols == source->n_cols;
 }
 
-/* The piece of `record` that begins at (row, column). */
+/* The piece of a part that begins at (row, column). */
 static struct piece
 cut(const struct lmq_plan *plan, size_t index, uint64_t row, uint64_t column)
 {
-    const struct lmq_record *record = &plan->records[index];
-    const struct lmq_tensor *source = plan->sources[index];
-    struct piece piece = {.record = index, .row = row, .column = column};
+    const struct lmq_plan_part *part = &plan->parts[index];
+    const struct lmq_record *record = &plan->records[part->record];
+    const struct lmq_tensor *source = plan->sources[part->record];
+    uint64_t end_row = part->first_row + part->n_rows;
+    uint64_t end = end_row * source->n_cols;
+    struct piece piece = {.part = index, .record = part->record, .row = row,
+                          .column = column};
 
     if (record->encoding != LMQ_ENCODING_Q8) {
         piece.n_rows = 1;
-        piece.n_cols =
-            (size_t)lmq_u64_min(PIECE, source->n_elements - column);
-        piece.is_last = column + piece.n_cols == source->n_elements;
+        piece.n_cols = (size_t)lmq_u64_min(PIECE, end - column);
+        piece.is_last = column + piece.n_cols == end;
         return piece;
     }
-    cut_matrix(record, source, plan->takes[index], &piece);
+    cut_matrix(record, source, end_row, plan->takes[part->record], &piece);
     return piece;
+}
+
+/* The first piece of a part. */
+static struct piece
+cut_first(const struct lmq_plan *plan, size_t index)
+{
+    const struct lmq_plan_part *part = &plan->parts[index];
+    bool is_q8 = plan->records[part->record].encoding == LMQ_ENCODING_Q8;
+
+    return cut(plan, index, is_q8 ? part->first_row : 0,
+               is_q8 ? 0
+                     : part->first_row * plan->sources[part->record]->n_cols);
 }
 
 /* Where the next piece of the same tensor begins. */
@@ -182,19 +200,27 @@ quantize_piece(const struct lmq_plan *plan, struct piece *piece,
                      worker->stored_scales);
 }
 
-/* A part of what a piece became, `at` bytes into that part of the tensor. */
+/* What a piece became, `at` bytes into an extent of its part. */
 static enum lmq_status
-write_part(struct pipeline *pipeline, struct piece *piece, size_t part,
+write_part(struct pipeline *pipeline, struct piece *piece, size_t extent,
            const void *bytes, uint64_t at, uint64_t size,
            struct lmq_error *err)
 {
-    const struct lmq_record *record = &pipeline->plan->records[piece->record];
+    const struct lmq_plan_part *part = &pipeline->plan->parts[piece->part];
+    const struct lmq_record *stored = lmq_plan_stored(pipeline->plan, part);
 
-    piece->sizes[part] = size;
-    piece->crcs[part] = lmq_crc32(0, bytes, (size_t)size);
-    return lmq_output_write(pipeline->output,
-                            record->extents[part].offset + at, bytes,
+    piece->sizes[extent] = size;
+    piece->crcs[extent] = lmq_crc32(0, bytes, (size_t)size);
+    return lmq_output_write(pipeline->outputs[part->member],
+                            stored->extents[extent].offset + at, bytes,
                             (size_t)size, err);
+}
+
+/* The row of a piece within its part. */
+static uint64_t
+row_in_part(const struct pipeline *pipeline, const struct piece *piece)
+{
+    return piece->row - pipeline->plan->parts[piece->part].first_row;
 }
 
 struct sizes {
@@ -222,7 +248,8 @@ write_matrix(struct pipeline *pipeline, struct piece *piece,
 {
     const struct lmq_record *record = &pipeline->plan->records[piece->record];
     const struct lmq_tensor *source = pipeline->plan->sources[piece->record];
-    struct sizes before = sizes_of(record, piece->row, source->n_cols);
+    struct sizes before =
+        sizes_of(record, row_in_part(pipeline, piece), source->n_cols);
     struct sizes beside = sizes_of(record, 1, piece->column);
     struct sizes own = sizes_of(record, piece->n_rows, piece->n_cols);
     const void *values = worker->q, *scales = worker->stored_scales;
@@ -242,6 +269,19 @@ write_matrix(struct pipeline *pipeline, struct piece *piece,
         status = write_part(pipeline, piece, LMQ_SCALES, scales,
                             before.scales + beside.scales, own.scales, err);
     return status;
+}
+
+/* Of elements that are kept, so many bytes each. */
+static enum lmq_status
+write_run(struct pipeline *pipeline, struct piece *piece, size_t size,
+          const void *bytes, struct lmq_error *err)
+{
+    const struct lmq_plan_part *part = &pipeline->plan->parts[piece->part];
+    uint64_t n_cols = pipeline->plan->sources[piece->record]->n_cols;
+
+    return write_part(pipeline, piece, LMQ_VALUES, bytes,
+                      size * (piece->column - part->first_row * n_cols),
+                      size * piece->n_cols, err);
 }
 
 static uint64_t
@@ -358,8 +398,7 @@ copy_floats(struct pipeline *pipeline, struct piece *piece,
         lmq_store_f32le(bytes + 4 * i, worker->x[i]);
     }
     stats->n = piece->n_cols;
-    return write_part(pipeline, piece, LMQ_VALUES, bytes, 4 * piece->column,
-                      4 * piece->n_cols, err);
+    return write_run(pipeline, piece, 4, bytes, err);
 }
 
 static enum lmq_status
@@ -372,10 +411,9 @@ copy_integers(struct pipeline *pipeline, struct piece *piece,
         plan->checkpoint, plan->sources[piece->record], piece->column,
         piece->n_cols, worker->q, err);
 
-    if (status != LMQ_OK)
-        return status;
-    return write_part(pipeline, piece, LMQ_VALUES, worker->q,
-                      size * piece->column, size * piece->n_cols, err);
+    return status == LMQ_OK
+               ? write_run(pipeline, piece, size, worker->q, err)
+               : status;
 }
 
 static enum lmq_status
@@ -394,15 +432,6 @@ convert_piece(void *context, size_t slot, void *state, struct lmq_error *err)
 
 /* ---- All of them, in order ---- */
 
-static void
-reset_record(struct lmq_record *record)
-{
-    record->extents[LMQ_VALUES].crc = record->extents[LMQ_SCALES].crc = 0;
-    record->max_abs = record->max_err = record->worst_err_sq = 0;
-    record->sum_sq = record->err_sq = 0;
-    record->worst_group = 0;
-}
-
 static bool
 next_piece(void *context, size_t slot)
 {
@@ -410,19 +439,35 @@ next_piece(void *context, size_t slot)
     const struct lmq_plan *plan = pipeline->plan;
     struct piece *piece = &pipeline->window[slot];
 
-    while (pipeline->index < pipeline->end &&
-           plan->records[pipeline->index].encoding == LMQ_ENCODING_ALIAS)
-        pipeline->index++;
     if (pipeline->index == pipeline->end)
         return false;
-    *piece = cut(plan, pipeline->index, pipeline->row, pipeline->column);
-    if (piece->is_last) {
+    *piece = pipeline->has_begun ? cut(plan, pipeline->index, pipeline->row,
+                                       pipeline->column)
+                                 : cut_first(plan, pipeline->index);
+    pipeline->has_begun = !piece->is_last;
+    if (piece->is_last)
         pipeline->index++;
-        pipeline->row = pipeline->column = 0;
-    } else {
+    else
         advance(plan, piece, &pipeline->row, &pipeline->column);
-    }
     return true;
+}
+
+static void
+set_statistics(struct lmq_record *record, const struct lmq_quant_stats *total)
+{
+    record->max_abs = total->max_abs;
+    record->max_err = total->max_err;
+    record->sum_sq = total->sum_sq;
+    record->err_sq = total->err_sq;
+    record->worst_err_sq = total->worst_err_sq;
+    record->worst_group = total->worst_group;
+}
+
+static bool
+is_last_part(const struct lmq_plan *plan, size_t index)
+{
+    return index + 1 == plan->n_parts ||
+           plan->parts[index + 1].record != plan->parts[index].record;
 }
 
 /* Integers that turn out to be illegal in a container are not taken; scales
@@ -462,25 +507,26 @@ static enum lmq_status
 merge_piece(void *context, size_t slot, struct lmq_error *err)
 {
     struct pipeline *pipeline = context;
+    const struct lmq_plan *plan = pipeline->plan;
     const struct piece *piece = &pipeline->window[slot];
-    struct lmq_record *record = &pipeline->plan->records[piece->record];
-    struct lmq_quant_stats *total = &pipeline->total;
+    struct lmq_record *stored =
+        lmq_plan_stored(plan, &plan->parts[piece->part]);
 
     (void)err;
     for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
-        record->extents[i].crc = (uint32_t)crc32_combine(
-            record->extents[i].crc, piece->crcs[i], (off_t)piece->sizes[i]);
-    lmq_quant_stats_merge(total, &piece->stats, 0, 0);
-    record->max_abs = total->max_abs;
-    record->max_err = total->max_err;
-    record->sum_sq = total->sum_sq;
-    record->err_sq = total->err_sq;
-    record->worst_err_sq = total->worst_err_sq;
-    record->worst_group = total->worst_group;
+        stored->extents[i].crc = (uint32_t)crc32_combine(
+            stored->extents[i].crc, piece->crcs[i], (off_t)piece->sizes[i]);
+    lmq_quant_stats_merge(&pipeline->total, &piece->stats, 0, 0);
+    lmq_quant_stats_merge(&pipeline->part_total, &piece->stats, 0, 0);
     pipeline->n_done += piece->n_rows * piece->n_cols;
     pipeline->n_tensor_zeroed += piece->n_zeroed;
     pipeline->is_illegal |= piece->is_illegal;
-    if (piece->is_last)
+    if (!piece->is_last)
+        return LMQ_OK;
+    set_statistics(stored, &pipeline->part_total);
+    pipeline->part_total = (struct lmq_quant_stats){0};
+    set_statistics(&plan->records[piece->record], &pipeline->total);
+    if (is_last_part(plan, piece->part))
         end_record(pipeline, piece->record);
     return LMQ_OK;
 }
@@ -496,9 +542,10 @@ report_progress(void *context, struct lmq_error *err)
         err);
 }
 
-/* Converts the records [index, end). */
+/* Converts the parts [index, end), from the first of a record to the last of
+ * one. */
 static enum lmq_status
-run_records(struct pipeline *pipeline, size_t index, size_t end,
+run_parts(struct pipeline *pipeline, size_t index, size_t end,
             struct lmq_error *err)
 {
     const struct lmq_tasks tasks = {
@@ -546,7 +593,7 @@ make_room(struct room *room, const struct lmq_plan *plan, size_t index,
     const struct lmq_record *record = &plan->records[index];
     struct piece piece = {0};
 
-    cut_matrix(record, plan->sources[index], is_taken, &piece);
+    cut_matrix(record, plan->sources[index], record->n_rows, is_taken, &piece);
     size_t rows = lmq_tiles_count(piece.n_rows) * LMQ_TILE_ROWS;
     size_t n = rows *
                lmq_groups_per_row(piece.n_cols, record->quant.group_size);
@@ -601,7 +648,7 @@ make_buffers(struct pipeline *pipeline, int threads, struct lmq_error *err)
     size_t each = PIECE * (4 + 8 + 8) + room.n_values * (1 + 2) +
                   room.n_scales * (4 + 4 + 4) + room.n_tile;
     size_t pieces = (size_t)lmq_u64_min(
-        pipeline->n_total / PIECE + plan->n_records, WINDOW);
+        pipeline->n_total / PIECE + plan->n_parts, WINDOW);
 
     pipeline->window = calloc(WINDOW, sizeof(*pipeline->window));
     pipeline->is_due = calloc(plan->n_records + 1, sizeof(bool));
@@ -615,13 +662,44 @@ make_buffers(struct pipeline *pipeline, int threads, struct lmq_error *err)
 
 /* ---- All of it ---- */
 
+/* Again, in the way that was found to be needed. */
+static enum lmq_status
+redo_record(struct pipeline *pipeline, size_t first, size_t end,
+            struct lmq_error *err)
+{
+    const struct lmq_plan *plan = pipeline->plan;
+
+    for (size_t i = first; i < end; i++) {
+        struct lmq_record *stored = lmq_plan_stored(plan, &plan->parts[i]);
+        stored->quant = plan->records[plan->parts[i].record].quant;
+        stored->extents[LMQ_VALUES].crc = stored->extents[LMQ_SCALES].crc = 0;
+    }
+    return run_parts(pipeline, first, end, err);
+}
+
+static enum lmq_status
+redo_records(struct pipeline *pipeline, struct lmq_error *err)
+{
+    const struct lmq_plan *plan = pipeline->plan;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0, end; i < plan->n_parts && status == LMQ_OK; i = end) {
+        for (end = i; !is_last_part(plan, end); end++)
+            continue;
+        end++;
+        while (status == LMQ_OK && pipeline->is_due[plan->parts[i].record])
+            status = redo_record(pipeline, i, end, err);
+    }
+    return status;
+}
+
 enum lmq_status
-lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *output, int threads,
-                 const struct lmq_progress *progress, uint64_t *n_zeroed,
-                 struct lmq_error *err)
+lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *const *outputs,
+                 int threads, const struct lmq_progress *progress,
+                 uint64_t *n_zeroed, struct lmq_error *err)
 {
     struct pipeline pipeline = {
-        .plan = plan, .output = output, .progress = progress};
+        .plan = plan, .outputs = outputs, .progress = progress};
 
     for (size_t i = 0; i < plan->n_records; i++)
         if (plan->records[i].encoding != LMQ_ENCODING_ALIAS)
@@ -630,12 +708,9 @@ lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *output, int threads,
         lmq_input_keep_digests(plan->checkpoint->files[i]);
     enum lmq_status status = make_buffers(&pipeline, threads, err);
     if (status == LMQ_OK)
-        status = run_records(&pipeline, 0, plan->n_records, err);
-    for (size_t i = 0; i < plan->n_records; i++)
-        while (status == LMQ_OK && pipeline.is_due[i]) {
-            reset_record(&plan->records[i]);
-            status = run_records(&pipeline, i, i + 1, err);
-        }
+        status = run_parts(&pipeline, 0, plan->n_parts, err);
+    if (status == LMQ_OK)
+        status = redo_records(&pipeline, err);
     *n_zeroed = pipeline.n_zeroed;
     lmq_workers_close(&pipeline.workers);
     free(pipeline.window);

@@ -8,13 +8,14 @@
 #include "convert/plan.h"
 
 /*
- * Writes the bytes of all tensors of the plan and fills in the CRCs and the
- * statistics of its records. Memory is bounded whatever the model; the result
+ * Writes the bytes of all tensors of the plan, into an output for each of its
+ * members, and fills in the CRCs and the statistics of the records. Memory is bounded whatever the model; the result
  * does not depend on `threads`. *n_zeroed counts the elements that were
  * replaced by 0.
  */
 enum lmq_status lmq_pipeline_run(struct lmq_plan *plan,
-                                 struct lmq_output *output, int threads,
+                                 struct lmq_output *const *outputs,
+                                 int threads,
                                  const struct lmq_progress *progress,
                                  uint64_t *n_zeroed, struct lmq_error *err);
 

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "convert/members.h"
 #include "convert/tie.h"
 #include "formats/model/hparams_json.h"
 
@@ -71,6 +72,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         .zeroes = chosen[4],
         .alignment = LMQ_ALIGN,
         .is_compressed = options->is_compressed != 0,
+        .shard_size = options->shard_size,
     };
     if (!lmq_group_size_is_valid(settings->quant.group_size))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
@@ -240,22 +242,33 @@ describe_sources(const struct lmq_plan *plan, const uint32_t *digests)
 }
 
 static json_t *
-describe_provenance(const struct lmq_plan *plan, const uint32_t *digests)
+stored_names(const struct lmq_plan *plan, const struct lmq_plan_member *member)
 {
-    json_t *provenance = json_object();
     json_t *names = json_array();
 
-    for (size_t i = 0; i < plan->n_records; i++)
-        lmq_append(&names, lmq_json_text(plan->sources[i]->stored_name));
+    for (size_t i = 0; i < member->n_records; i++)
+        lmq_append(&names, lmq_json_text(
+                               plan->sources[member->origins[i]]->stored_name));
+    return names;
+}
+
+static json_t *
+describe_provenance(const struct lmq_plan *plan,
+                    const struct lmq_plan_member *member,
+                    const uint32_t *digests)
+{
+    json_t *provenance = json_object();
+
     lmq_put(&provenance, "tool", json_string("lmquant " PACKAGE_VERSION));
     lmq_put(&provenance, "format", json_string(plan->checkpoint->format->name));
     lmq_put(&provenance, "sources", describe_sources(plan, digests));
-    lmq_put(&provenance, "stored_names", names);
+    lmq_put(&provenance, "stored_names", stored_names(plan, member));
     return provenance;
 }
 
 static json_t *
-describe(const struct lmq_plan *plan, const uint32_t *digests)
+describe(const struct lmq_plan *plan, const struct lmq_plan_member *member,
+         const uint32_t *digests)
 {
     const struct lmq_convert_settings *settings = &plan->settings;
     const struct lmq_hparams *hparams = &plan->checkpoint->hparams;
@@ -285,27 +298,53 @@ describe(const struct lmq_plan *plan, const uint32_t *digests)
     /* 16 bits halve the divergence and cost nothing in decoding. */
     lmq_put(&metadata, "recommended", json_pack("{s:s}", "activations", "q16"));
     lmq_put(&metadata, "tie_rule", json_string(plan->tie_rule));
-    lmq_put(&metadata, "provenance", describe_provenance(plan, digests));
+    lmq_put(&metadata, "provenance",
+            describe_provenance(plan, member, digests));
     return metadata;
 }
 
-static enum lmq_status
-write_metadata(struct lmq_plan *plan, const uint32_t *digests,
-               struct lmq_error *err)
+/* The first file says what there is to say of the whole; each member of a set
+ * says which one it is, and what its tensors were called. */
+static char *
+metadata_text(const struct lmq_plan *plan,
+              const struct lmq_plan_member *member, const uint32_t *digests)
 {
-    json_t *metadata = describe(plan, digests);
+    const struct lmq_layout_plan *layout = &member->layout;
+    json_t *metadata;
+
+    if (layout->member <= 1) {
+        metadata = describe(plan, member, digests);
+    } else {
+        json_t *provenance = json_object();
+        metadata = json_object();
+        lmq_put(&provenance, "stored_names", stored_names(plan, member));
+        lmq_put(&metadata, "provenance", provenance);
+    }
+    if (layout->n_members > 0)
+        lmq_put(&metadata, "set",
+                lmq_metadata_make_set(layout, plan->n_records));
     char *text = lmq_json_dump(metadata, JSON_COMPACT | JSON_SORT_KEYS |
                                           JSON_REAL_PRECISION(17));
-
     json_decref(metadata);
+    return text;
+}
+
+static enum lmq_status
+write_metadata(const struct lmq_plan *plan, struct lmq_plan_member *member,
+               const uint32_t *digests, struct lmq_error *err)
+{
+    char *text = metadata_text(plan, member, digests);
+
     if (text == NULL)
         return lmq_fail_nomem(err);
-    free(plan->owned[0]);
-    plan->owned[0] = (unsigned char *)text;
-    plan->contents[0] = (struct lmq_content){.type = LMQ_SECTION_METADATA,
-                                             .name = "",
-                                             .bytes = plan->owned[0],
-                                             .size = strlen(text)};
+    free(member->metadata);
+    member->metadata = text;
+    member->contents[0] = (struct lmq_content){
+        .type = LMQ_SECTION_METADATA,
+        .name = "",
+        .bytes = (const unsigned char *)text,
+        .size = strlen(text),
+    };
     return LMQ_OK;
 }
 
@@ -320,7 +359,7 @@ lmq_plan_finish_metadata(struct lmq_plan *plan, struct lmq_error *err)
     for (size_t i = 0; i < checkpoint->n_files && status == LMQ_OK; i++)
         status = lmq_input_digest(checkpoint->files[i], &digests[i], err);
     if (status == LMQ_OK)
-        status = write_metadata(plan, digests, err);
+        status = write_metadata(plan, &plan->members[0], digests, err);
     free(digests);
     return status;
 }
@@ -361,63 +400,150 @@ file_name(const struct lmq_blob *blob)
 }
 
 static enum lmq_status
-add_contents(struct lmq_plan *plan, struct lmq_error *err)
+add_files(struct lmq_plan *plan, struct lmq_error *err)
 {
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
-    size_t n = checkpoint->n_blobs + 1;
-
-    plan->contents = calloc(n, sizeof(*plan->contents));
-    plan->owned = calloc(n, sizeof(*plan->owned));
-    uint32_t *digests = calloc(checkpoint->n_files + 1, sizeof(*digests));
+    size_t n = checkpoint->n_blobs;
     enum lmq_status status = LMQ_OK;
-    if (plan->contents == NULL || plan->owned == NULL || digests == NULL)
-        status = lmq_fail_nomem(err);
-    if (status == LMQ_OK) {
-        plan->n_contents = n;
-        status = write_metadata(plan, digests, err);
-    }
-    free(digests);
-    for (size_t i = 1; i < n && status == LMQ_OK; i++) {
-        const struct lmq_blob *blob = &checkpoint->blobs[i - 1];
-        plan->contents[i] = (struct lmq_content){.type = LMQ_SECTION_FILE,
-                                                 .name = file_name(blob),
-                                                 .bytes = blob->bytes,
-                                                 .size = blob->size};
+
+    plan->files = calloc(n + 1, sizeof(*plan->files));
+    plan->owned = calloc(n + 1, sizeof(*plan->owned));
+    if (plan->files == NULL || plan->owned == NULL)
+        return lmq_fail_nomem(err);
+    plan->n_files = n;
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        const struct lmq_blob *blob = &checkpoint->blobs[i];
+        plan->files[i] = (struct lmq_content){.type = LMQ_SECTION_FILE,
+                                              .name = file_name(blob),
+                                              .bytes = blob->bytes,
+                                              .size = blob->size};
         if (plan->settings.is_compressed)
-            status = deflate_content(&plan->contents[i], &plan->owned[i], err);
+            status = deflate_content(&plan->files[i], &plan->owned[i], err);
     }
     return status;
 }
 
 /* ---- The plan ---- */
 
+/* What a file needs at most besides its tensors, before these are known:
+ * everything may begin up to LMQ_ALIGN bytes later. */
+static enum lmq_status
+find_frame(const struct lmq_plan *plan, uint32_t member, uint64_t *frame,
+           struct lmq_error *err)
+{
+    const struct lmq_plan_member none = {
+        .layout = {.member = member, .n_members = LMQ_MAX_MEMBERS}};
+    size_t n_files = member == 1 ? plan->n_files : 0;
+    uint32_t *digests =
+        calloc(plan->checkpoint->n_files + 1, sizeof(*digests));
+    char *text = digests == NULL ? NULL : metadata_text(plan, &none, digests);
+
+    free(digests);
+    if (text == NULL)
+        return lmq_fail_nomem(err);
+    /* The superblock; metadata, statistics, directory, table; trailer. */
+    *frame = plan->settings.alignment + LMQ_SUPERBLOCK_SIZE + strlen(text) +
+             LMQ_STATISTICS_HEADER + LMQ_DIRECTORY_HEADER +
+             3 * LMQ_SECTION_SIZE + 4 * LMQ_ALIGN + LMQ_TRAILER_SIZE;
+    free(text);
+    for (size_t i = 0; i < n_files; i++)
+        *frame += plan->files[i].size + LMQ_SECTION_SIZE + LMQ_ALIGN;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+make_contents(const struct lmq_plan *plan, struct lmq_plan_member *member,
+              const uint32_t *digests, struct lmq_error *err)
+{
+    size_t n_files = member->layout.member <= 1 ? plan->n_files : 0;
+
+    if (member->contents == NULL)
+        member->contents = calloc(n_files + 1, sizeof(*member->contents));
+    if (member->contents == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n_files; i++)
+        member->contents[i + 1] = plan->files[i];
+    member->n_contents = n_files + 1;
+    return write_metadata(plan, member, digests, err);
+}
+
+static enum lmq_status
+make_all_contents(struct lmq_plan *plan, struct lmq_error *err)
+{
+    uint32_t *digests =
+        calloc(plan->checkpoint->n_files + 1, sizeof(*digests));
+    enum lmq_status status = digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
+        status = make_contents(plan, &plan->members[i], digests, err);
+    free(digests);
+    return status;
+}
+
+static enum lmq_status
+lay_out_members(struct lmq_plan *plan, struct lmq_error *err)
+{
+    bool is_set = plan->settings.shard_size > 0;
+    enum lmq_status status = LMQ_OK;
+
+    for (uint32_t i = 0; i < plan->n_members; i++)
+        plan->members[i].layout = (struct lmq_layout_plan){
+            .alignment = plan->settings.alignment,
+            .member = is_set ? i + 1 : 0,
+            .n_members = is_set ? plan->n_members : 0,
+        };
+    status = make_all_contents(plan, err);
+    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++) {
+        struct lmq_plan_member *member = &plan->members[i];
+        status = lmq_write_plan(member->records, member->n_records,
+                                member->contents, member->n_contents,
+                                &member->layout, err);
+    }
+    if (status == LMQ_OK && is_set)
+        status = lmq_plan_name_set(plan, err);
+    return status == LMQ_OK && is_set ? make_all_contents(plan, err) : status;
+}
+
 enum lmq_status
 lmq_plan_make(struct lmq_checkpoint *checkpoint,
               const struct lmq_convert_settings *settings,
               struct lmq_plan *plan, struct lmq_error *err)
 {
+    uint64_t frames[2];
+
     plan->checkpoint = checkpoint;
     plan->settings = *settings;
-    plan->layout.alignment = settings->alignment;
     enum lmq_status status = add_records(plan, err);
     if (status == LMQ_OK)
         status = settle_head(plan, err);
     if (status == LMQ_OK)
-        status = add_contents(plan, err);
+        status = add_files(plan, err);
     if (status == LMQ_OK)
-        status = lmq_write_plan(plan->records, plan->n_records, plan->contents,
-                                plan->n_contents, &plan->layout, err);
-    return status;
+        status = find_frame(plan, 1, &frames[0], err);
+    if (status == LMQ_OK)
+        status = find_frame(plan, LMQ_MAX_MEMBERS, &frames[1], err);
+    if (status == LMQ_OK)
+        status = lmq_plan_share_out(plan, frames, err);
+    return status == LMQ_OK ? lay_out_members(plan, err) : status;
 }
 
 void
 lmq_plan_free(struct lmq_plan *plan)
 {
     lmq_records_free(plan->records, plan->n_records);
-    for (size_t i = 0; i < plan->n_contents; i++)
+    for (uint32_t i = 0; i < plan->n_members; i++) {
+        struct lmq_plan_member *member = &plan->members[i];
+        lmq_records_free(member->records, member->n_records);
+        free(member->origins);
+        free(member->contents);
+        free(member->metadata);
+    }
+    for (size_t i = 0; i < plan->n_files; i++)
         free(plan->owned[i]);
+    free(plan->members);
+    free(plan->parts);
     free(plan->owned);
-    free(plan->contents);
+    free(plan->files);
     free((void *)plan->sources);
     free(plan->takes);
     lmq_notes_free(&plan->notes);

@@ -20,6 +20,7 @@ struct lmq_convert_settings {
     bool zeroes;         /* replace what is not finite by 0 */
     bool is_compressed;
     uint64_t alignment;  /* of tensors in the container */
+    uint64_t shard_size; /* of a member of a set at most; 0: one file */
 };
 
 enum lmq_status
@@ -32,20 +33,44 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
 bool lmq_convert_takes(const struct lmq_convert_settings *settings,
                        const struct lmq_tensor *tensor);
 
+/* Rows of a record of the plan that stand in one file. */
+struct lmq_plan_part {
+    size_t record;       /* of the plan */
+    uint32_t member;     /* of the plan's members: that file */
+    size_t stored;       /* the record there */
+    uint64_t first_row, n_rows;
+};
+
+/* A file that is written: the only one, or a member of the set. */
+struct lmq_plan_member {
+    struct lmq_record *records; /* what stands in it */
+    size_t *origins;            /* of each, the record of the plan */
+    size_t n_records, capacity;
+    struct lmq_content *contents; /* the metadata first */
+    size_t n_contents;
+    char *metadata;
+    struct lmq_layout_plan layout;
+};
+
 struct lmq_plan {
     struct lmq_checkpoint *checkpoint;
     struct lmq_notes notes; /* of this conversion */
     struct lmq_convert_settings settings;
-    struct lmq_record *records;
+    struct lmq_record *records; /* whole tensors; where they stand, their
+                                   members say */
     const struct lmq_tensor **sources; /* of each record; NULL for an alias
                                           that the checkpoint does not have */
     bool *takes; /* of each record: integers and scales are the source's own;
                     false from when it turns out that they cannot be */
     size_t n_records;
-    struct lmq_content *contents; /* the metadata first */
-    size_t n_contents;
-    unsigned char **owned; /* what `contents` points to and we allocated */
-    struct lmq_layout_plan layout;
+    struct lmq_plan_part *parts; /* of the records but aliases, in their order */
+    size_t n_parts, parts_capacity;
+    struct lmq_plan_member *members;
+    uint32_t n_members;
+    size_t members_capacity;
+    struct lmq_content *files; /* the tokenizer's, in the first member */
+    size_t n_files;
+    unsigned char **owned; /* what `files` points to and we allocated */
     const char *tie_rule; /* "configuration", "absence", "contents", or "" */
 };
 
@@ -60,5 +85,12 @@ enum lmq_status lmq_plan_make(struct lmq_checkpoint *checkpoint,
 enum lmq_status lmq_plan_finish_metadata(struct lmq_plan *plan,
                                          struct lmq_error *err);
 void lmq_plan_free(struct lmq_plan *plan);
+
+/* The record of a file that is written from the part. */
+static inline struct lmq_record *
+lmq_plan_stored(const struct lmq_plan *plan, const struct lmq_plan_part *part)
+{
+    return &plan->members[part->member].records[part->stored];
+}
 
 #endif

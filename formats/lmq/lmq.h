@@ -226,6 +226,12 @@ enum lmq_status lmq_metadata_check_set(const json_t *metadata,
                                        const struct lmq_superblock *superblock,
                                        struct lmq_error *err);
 
+struct lmq_layout_plan;
+/* The object "set" of a member, of a whole of n_tensors; NULL without
+ * memory. */
+json_t *lmq_metadata_make_set(const struct lmq_layout_plan *layout,
+                              size_t n_tensors);
+
 /* ---- lmq_container.c ---- */
 
 /* A container that is open: everything but the tensors' bytes. */
@@ -290,6 +296,8 @@ struct lmq_content {
 /* Where everything goes; computed before the first byte is written. */
 struct lmq_layout_plan {
     uint64_t alignment;       /* given; of tensors */
+    uint32_t member, n_members; /* given; of a set, as in the superblock */
+    unsigned char set_id[LMQ_SET_ID];
     uint64_t contents_offset; /* behind the tensors */
     uint64_t file_size;
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/report.h"
 #include "formats/hf/hf_config.h"
 #include "formats/lmq/lmq.h"
 
@@ -117,6 +118,20 @@ write_id(const unsigned char id[LMQ_SET_ID], char text[2 * LMQ_SET_ID + 1])
 {
     for (size_t i = 0; i < LMQ_SET_ID; i++)
         snprintf(text + 2 * i, 3, "%02x", id[i]);
+}
+
+json_t *
+lmq_metadata_make_set(const struct lmq_layout_plan *layout, size_t n_tensors)
+{
+    char id[2 * LMQ_SET_ID + 1];
+    json_t *set = json_object();
+
+    write_id(layout->set_id, id);
+    lmq_put(&set, "id", json_string(id));
+    lmq_put(&set, "member", json_integer(layout->member));
+    lmq_put(&set, "members", json_integer(layout->n_members));
+    lmq_put(&set, "tensors", lmq_json_size(n_tensors));
+    return set;
 }
 
 enum lmq_status

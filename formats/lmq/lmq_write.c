@@ -119,6 +119,8 @@ lmq_write_frame(struct lmq_output *output, const struct lmq_layout_plan *plan,
         .file_size = plan->file_size,
         .n_sections = (uint32_t)n_sections,
         .alignment = plan->alignment,
+        .member = plan->member,
+        .n_members = plan->n_members,
     };
     unsigned char head[LMQ_SUPERBLOCK_SIZE], tail[LMQ_TRAILER_SIZE];
     unsigned char *statistics = NULL, *directory = NULL;
@@ -143,6 +145,7 @@ lmq_write_frame(struct lmq_output *output, const struct lmq_layout_plan *plan,
                                      &own[1].size, err);
     if (status != LMQ_OK)
         goto done;
+    memcpy(superblock.set_id, plan->set_id, LMQ_SET_ID);
     own[0].bytes = statistics;
     own[1].bytes = directory;
     put_in_order(contents, n_contents, own, all);

@@ -90,6 +90,12 @@ static const struct command {
     {"convert", "convert -q -f model w/out", NULL, "out", TEXT, false},
     {"convert-new", "convert -qz --json model w/out", NULL, NULL, DOCUMENT,
      false},
+    {"convert-set", "convert -q -f --shard-size 10K model w/out.lmq", NULL,
+     "out-00002-of-00099.lmq", TEXT, false},
+    {"inspect-set", "inspect --json --tensors set", NULL, NULL, DOCUMENT,
+     true},
+    {"verify-set", "verify --json set", NULL, NULL, DOCUMENT, true},
+    {"run-set", "run -q -n 2 --temp 0 set the", NULL, NULL, TEXT, true},
     {"inspect", "inspect --json --tensors model", NULL, NULL, DOCUMENT, false},
     {"inspect-lmq", "inspect --yaml m.lmq", NULL, NULL, DOCUMENT, false},
     {"verify", "verify m.lmq", NULL, NULL, TEXT, false},
@@ -360,7 +366,8 @@ write_model(void)
         n += snprintf(tokenizer + n, sizeof(tokenizer) - (size_t)n,
                       ",\"%c\":%d", 'a' + i, 5 + i);
     n += snprintf(tokenizer + n, sizeof(tokenizer) - (size_t)n, "}}}");
-    if (mkdir("model", 0777) != 0 || mkdir("w", 0777) != 0)
+    if (mkdir("model", 0777) != 0 || mkdir("set", 0777) != 0 ||
+        mkdir("w", 0777) != 0)
         die("mkdir");
     save("model/config.json", config, sizeof(config) - 1);
     save("model/tokenizer.json", tokenizer, (size_t)n);
@@ -674,6 +681,7 @@ main(int argc, char **argv)
         die("pipe");
     write_model();
     prepare("convert -q model m.lmq");
+    prepare("convert -q --shard-size 6K model set/m.lmq");
     prepare("export -q --to gguf m.lmq m.gguf");
     prepare("export -q --to llama2c m.lmq m.bin");
     bool works = shim != NULL && shim_works();

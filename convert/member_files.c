@@ -1,0 +1,266 @@
+/*
+ * member_files.c - the files of a plan.
+ *
+ * Members of an older set of the same name, with another count, would stand
+ * there beside the new ones: they are in the way as a file of the same name
+ * is.
+ */
+#include "config.h"
+
+#include "convert/member_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "formats/checkpoint/member_name.h"
+
+#define ENDING ".lmq"
+
+/* ---- Names ---- */
+
+/* Of NAME.lmq: NAME. */
+static size_t
+stem_of(const char *output)
+{
+    size_t n = strlen(output), m = strlen(ENDING);
+
+    return n > m && strcmp(output + n - m, ENDING) == 0 &&
+                   output[n - m - 1] != '/'
+               ? n - m
+               : n;
+}
+
+enum lmq_status
+lmq_member_files_name(struct lmq_member_files *files,
+                      const struct lmq_plan *plan, const char *output,
+                      struct lmq_error *err)
+{
+    files->paths = calloc(plan->n_members, sizeof(char *));
+    if (files->paths == NULL)
+        return lmq_fail_nomem(err);
+    files->n_paths = plan->n_members;
+    for (uint32_t i = 0; i < plan->n_members; i++) {
+        const struct lmq_layout_plan *layout = &plan->members[i].layout;
+        files->paths[i] =
+            layout->n_members == 0
+                ? strdup(output)
+                : lmq_member_name_make(output, stem_of(output), i + 1,
+                                       layout->n_members, ENDING);
+        if (files->paths[i] == NULL)
+            return lmq_fail_nomem(err);
+    }
+    return LMQ_OK;
+}
+
+/* ---- What is there ---- */
+
+struct finding {
+    const char *output;
+    size_t n_stem, n_folder;
+    DIR *folder;
+};
+
+static enum lmq_status
+begin_finding(struct finding *finding, const char *output,
+              struct lmq_error *err)
+{
+    const char *slash = strrchr(output, '/');
+
+    *finding = (struct finding){
+        .output = output,
+        .n_stem = stem_of(output),
+        .n_folder = slash == NULL ? 0 : (size_t)(slash - output) + 1,
+    };
+    char *folder = finding->n_folder == 0
+                       ? strdup(".")
+                       : strndup(output, finding->n_folder);
+    if (folder == NULL)
+        return lmq_fail_nomem(err);
+    finding->folder = opendir(folder);
+    enum lmq_status status =
+        finding->folder != NULL
+            ? LMQ_OK
+            : lmq_fail_errno(err, "cannot list the folder %s", folder);
+    free(folder);
+    return status;
+}
+
+/* The path of the next file with the name of a member of a set of this name,
+ * of whatever count; *path is NULL after the last. */
+static enum lmq_status
+find_next(struct finding *finding, char **path, struct lmq_error *err)
+{
+    const char *stem = finding->output + finding->n_folder;
+    size_t n_stem = finding->n_stem - finding->n_folder;
+    const struct dirent *entry;
+    struct lmq_member_name name;
+
+    *path = NULL;
+    while ((errno = 0, entry = readdir(finding->folder)) != NULL) {
+        if (!lmq_member_name_parse(entry->d_name, &name) ||
+            name.n_stem != n_stem || strcmp(name.ending, ENDING) != 0 ||
+            strncmp(entry->d_name, stem, n_stem) != 0)
+            continue;
+        *path = lmq_member_name_make(finding->output, finding->n_stem,
+                                     name.member, name.n_members, ENDING);
+        return *path == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    }
+    return errno == 0 ? LMQ_OK
+                      : lmq_fail_errno(err, "cannot list the folder");
+}
+
+static void
+end_finding(struct finding *finding)
+{
+    if (finding->folder != NULL)
+        closedir(finding->folder);
+}
+
+static enum lmq_status
+fail_existing(const char *path, struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_IO, 0, "exists already: a member of a set of this "
+                                 "name");
+    lmq_hint(err, ".replaces replaces the whole set");
+    lmq_error_in(err, path);
+    return LMQ_ERR_IO;
+}
+
+static enum lmq_status
+check_none(const char *output, struct lmq_error *err)
+{
+    struct finding finding;
+    char *path = NULL;
+    enum lmq_status status = begin_finding(&finding, output, err);
+
+    if (status == LMQ_OK)
+        status = find_next(&finding, &path, err);
+    if (status == LMQ_OK && path != NULL)
+        status = fail_existing(path, err);
+    free(path);
+    end_finding(&finding);
+    if (status != LMQ_OK)
+        lmq_error_in(err, output);
+    return status;
+}
+
+/* A member of a member would be called so that nobody finds the others. */
+static enum lmq_status
+check_set(const char *output, bool replaces,
+          const struct lmq_originals *originals, struct lmq_error *err)
+{
+    struct lmq_member_name name;
+
+    if (lmq_member_name_parse(output, &name)) {
+        lmq_fail(err, LMQ_ERR_ARG, 0, "is the name of one file of a set");
+        lmq_hint(err, "name the output without the numbers: %.*s%s",
+                 (int)name.n_stem, output, name.ending);
+        lmq_error_in(err, output);
+        return LMQ_ERR_ARG;
+    }
+    char *path = lmq_member_name_make(output, stem_of(output), 1, 1, ENDING);
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_output_check(path, replaces, originals, err);
+    free(path);
+    return status == LMQ_OK && !replaces ? check_none(output, err) : status;
+}
+
+enum lmq_status
+lmq_member_files_check(const char *output, bool is_set, bool replaces,
+                       const struct lmq_originals *originals,
+                       struct lmq_error *err)
+{
+    return is_set ? check_set(output, replaces, originals, err)
+                  : lmq_output_check(output, replaces, originals, err);
+}
+
+/* ---- Outputs ---- */
+
+static bool
+is_ours(const struct lmq_member_files *files, const char *path)
+{
+    for (size_t i = 0; i < files->n_paths; i++)
+        if (strcmp(files->paths[i], path) == 0)
+            return true;
+    return false;
+}
+
+static enum lmq_status
+remove_older(struct lmq_member_files *files, const char *output,
+             const struct lmq_originals *originals, struct lmq_error *err)
+{
+    struct finding finding;
+    char *path;
+    enum lmq_status status = begin_finding(&finding, output, err);
+
+    while (status == LMQ_OK) {
+        status = find_next(&finding, &path, err);
+        if (status != LMQ_OK || path == NULL)
+            break;
+        if (lmq_mem_grow(&files->outputs, &files->capacity,
+                         files->n_outputs + 1, sizeof(*files->outputs)) != 0)
+            status = lmq_fail_nomem(err);
+        else if (!is_ours(files, path))
+            status = lmq_output_remove(path, originals,
+                                       &files->outputs[files->n_outputs],
+                                       err);
+        if (status == LMQ_OK && !is_ours(files, path))
+            files->n_outputs++;
+        free(path);
+    }
+    end_finding(&finding);
+    return status;
+}
+
+enum lmq_status
+lmq_member_files_create(struct lmq_member_files *files,
+                        const struct lmq_plan *plan, const char *output,
+                        bool replaces, struct lmq_error *err)
+{
+    const struct lmq_originals *originals = &plan->checkpoint->originals;
+    uint64_t size = 0;
+    enum lmq_status status = LMQ_OK;
+
+    if (lmq_mem_grow(&files->outputs, &files->capacity, files->n_paths,
+                     sizeof(*files->outputs)) != 0)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < files->n_paths; i++)
+        size += plan->members[i].layout.file_size;
+    if (files->n_paths > 1)
+        status = lmq_output_check_space(output, size, err);
+    for (size_t i = 0; i < files->n_paths && status == LMQ_OK; i++) {
+        status = lmq_output_create(files->paths[i],
+                                   plan->members[i].layout.file_size, replaces,
+                                   originals, &files->outputs[i], err);
+        files->n_outputs += status == LMQ_OK;
+    }
+    return status == LMQ_OK && plan->members[0].layout.n_members > 0
+               ? remove_older(files, output, originals, err)
+               : status;
+}
+
+enum lmq_status
+lmq_member_files_commit(struct lmq_member_files *files, struct lmq_error *err)
+{
+    size_t n = files->n_outputs;
+
+    files->n_outputs = 0;
+    return lmq_output_commit_all(files->outputs, n, err);
+}
+
+void
+lmq_member_files_free(struct lmq_member_files *files)
+{
+    for (size_t i = 0; i < files->n_outputs; i++)
+        lmq_output_abort(files->outputs[i]);
+    for (size_t i = 0; i < files->n_paths; i++)
+        free(files->paths[i]);
+    free(files->paths);
+    free(files->outputs);
+    *files = (struct lmq_member_files){0};
+}

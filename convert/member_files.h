@@ -1,0 +1,41 @@
+/*
+ * member_files.h - the files of a plan: how they are called, what stands in
+ * their way, and that all of them appear or none.
+ */
+#ifndef LMQ_CONVERT_MEMBER_FILES_H
+#define LMQ_CONVERT_MEMBER_FILES_H
+
+#include "base/output.h"
+#include "convert/plan.h"
+
+struct lmq_member_files {
+    char **paths; /* of the plan's members */
+    size_t n_paths;
+    struct lmq_output **outputs; /* theirs, then what takes older ones away */
+    size_t n_outputs, capacity;
+};
+
+/* Whether the output could be written; to be asked before long work. */
+enum lmq_status lmq_member_files_check(const char *output, bool is_set,
+                                       bool replaces,
+                                       const struct lmq_originals *originals,
+                                       struct lmq_error *err);
+
+/* The paths. *files is all zero, and freed even if this fails. */
+enum lmq_status lmq_member_files_name(struct lmq_member_files *files,
+                                      const struct lmq_plan *plan,
+                                      const char *output,
+                                      struct lmq_error *err);
+
+/* Starts the outputs. */
+enum lmq_status lmq_member_files_create(struct lmq_member_files *files,
+                                        const struct lmq_plan *plan,
+                                        const char *output, bool replaces,
+                                        struct lmq_error *err);
+
+/* All get their names, and members of older sets go; or nothing changes. */
+enum lmq_status lmq_member_files_commit(struct lmq_member_files *files,
+                                        struct lmq_error *err);
+void lmq_member_files_free(struct lmq_member_files *files);
+
+#endif

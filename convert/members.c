@@ -1,0 +1,417 @@
+/*
+ * members.c - shares out what a plan writes over the members of a set.
+ *
+ * Everything here follows from the plan alone, so parts of a set can be
+ * written by machines that know nothing of each other.
+ */
+#include "config.h"
+
+#include "convert/members.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/report.h"
+#include "base/size.h"
+
+/* ---- What a record costs ---- */
+
+/* All that a file grows by, but for the elements; no more than this. */
+static uint64_t
+cost_of_record(const struct lmq_plan *plan, size_t index)
+{
+    json_t *text = lmq_json_text(plan->sources[index]->stored_name);
+    uint64_t n = LMQ_RECORD_SIZE + LMQ_STATISTICS_SIZE +
+                 strlen(plan->records[index].name) + 3;
+
+    /* Each character may be escaped; without memory something else fails. */
+    n += 2 * json_string_length(text);
+    json_decref(text);
+    return n;
+}
+
+/* The one alias that there may be, or n_records. */
+static size_t
+find_alias(const struct lmq_plan *plan)
+{
+    size_t i = 0;
+
+    while (i < plan->n_records &&
+           plan->records[i].encoding != LMQ_ENCODING_ALIAS)
+        i++;
+    return i;
+}
+
+/* The extents of so many rows, each up to where the next one begins; false if
+ * they wrap. */
+static bool
+cost_of_rows(const struct lmq_plan *plan, size_t index, uint64_t n_rows,
+             uint64_t *cost)
+{
+    struct lmq_record record = plan->records[index];
+    uint64_t sizes[LMQ_N_EXTENTS];
+
+    *cost = 0;
+    record.n_rows = n_rows;
+    if (!lmq_record_sizes(&record, sizes))
+        return false;
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
+        if (!lmq_u64_align(sizes[i], plan->settings.alignment, &sizes[i]) ||
+            !lmq_u64_add(*cost, sizes[i], cost))
+            return false;
+    return true;
+}
+
+/* Rows in whole tiles that take no more than `room`. */
+static uint64_t
+rows_that_fit(const struct lmq_plan *plan, size_t index, uint64_t room)
+{
+    struct lmq_record record = plan->records[index];
+    uint64_t sizes[LMQ_N_EXTENTS], tile = 0;
+    uint64_t waste = LMQ_N_EXTENTS * plan->settings.alignment;
+
+    record.n_rows = LMQ_TILE_ROWS;
+    if (room < waste || !lmq_record_sizes(&record, sizes))
+        return 0;
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
+        tile += sizes[i];
+    return (room - waste) / tile * LMQ_TILE_ROWS;
+}
+
+/* ---- Parts ---- */
+
+/* Where the sharing out has got to. */
+struct filling {
+    struct lmq_plan *plan;
+    const uint64_t *frames;
+    uint64_t limit, used; /* of the last member */
+    bool is_empty;        /* it has no tensors yet */
+    size_t alias;         /* the one that there may be, or n_records */
+};
+
+/* With that of the alias, which stands in the same file. */
+static uint64_t
+fixed_cost(const struct filling *filling, size_t index)
+{
+    const struct lmq_plan *plan = filling->plan;
+    bool has_alias = filling->alias < plan->n_records &&
+                     plan->records[filling->alias].alias == index;
+
+    return cost_of_record(plan, index) +
+           (has_alias ? cost_of_record(plan, filling->alias) : 0);
+}
+
+static enum lmq_status
+begin_member(struct filling *filling, struct lmq_error *err)
+{
+    struct lmq_plan *plan = filling->plan;
+
+    if (plan->n_members == LMQ_MAX_MEMBERS) {
+        lmq_fail(err, LMQ_ERR_ARG, 0,
+                 ".shard_size is %" PRIu64 ", which makes more than %d files",
+                 filling->limit, LMQ_MAX_MEMBERS);
+        return LMQ_ERR_ARG;
+    }
+    if (lmq_mem_grow(&plan->members, &plan->members_capacity,
+                     (size_t)plan->n_members + 1, sizeof(*plan->members)) != 0)
+        return lmq_fail_nomem(err);
+    filling->used = filling->frames[plan->n_members > 0];
+    filling->is_empty = true;
+    plan->members[plan->n_members++] = (struct lmq_plan_member){0};
+    return LMQ_OK;
+}
+
+static enum lmq_status
+add_part(struct filling *filling, size_t index, uint64_t first_row,
+         uint64_t n_rows, struct lmq_error *err)
+{
+    struct lmq_plan *plan = filling->plan;
+
+    if (lmq_mem_grow(&plan->parts, &plan->parts_capacity, plan->n_parts + 1,
+                     sizeof(*plan->parts)) != 0)
+        return lmq_fail_nomem(err);
+    plan->parts[plan->n_parts++] =
+        (struct lmq_plan_part){.record = index, .member = plan->n_members - 1,
+                          .first_row = first_row, .n_rows = n_rows};
+    filling->is_empty = false;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+fail_small(const struct filling *filling, const char *what, uint64_t needed,
+           struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             ".shard_size is %" PRIu64 ", but %s needs a file of %" PRIu64
+             " bytes",
+             filling->limit, what, needed);
+    lmq_hint(err, "choose a larger one; tensors are cut only between every "
+                  "%d rows", LMQ_TILE_ROWS);
+    return LMQ_ERR_ARG;
+}
+
+/* A tensor that is larger than a file. */
+static enum lmq_status
+cut_record(struct filling *filling, size_t index, struct lmq_error *err)
+{
+    const struct lmq_record *record = &filling->plan->records[index];
+    uint64_t fixed = fixed_cost(filling, index), cost;
+    enum lmq_status status = LMQ_OK;
+
+    for (uint64_t row = 0; row < record->n_rows && status == LMQ_OK;) {
+        uint64_t room = filling->limit - filling->used;
+        uint64_t n = lmq_u64_min(
+            record->n_rows - row,
+            room < fixed ? 0
+                         : rows_that_fit(filling->plan, index, room - fixed));
+        if (n > 0) {
+            status = add_part(filling, index, row, n, err);
+            cost_of_rows(filling->plan, index, n, &cost);
+            filling->used += fixed + cost;
+            row += n;
+        } else if (filling->is_empty && filling->plan->n_members > 1) {
+            cost_of_rows(filling->plan, index,
+                         lmq_u64_min(record->n_rows, LMQ_TILE_ROWS), &cost);
+            return fail_small(filling, record->name,
+                              filling->used + fixed + cost +
+                                  LMQ_N_EXTENTS * filling->plan->settings.alignment,
+                              err);
+        }
+        if (row < record->n_rows && status == LMQ_OK)
+            status = begin_member(filling, err);
+    }
+    return status;
+}
+
+static enum lmq_status
+place_record(struct filling *filling, size_t index, struct lmq_error *err)
+{
+    const struct lmq_record *record = &filling->plan->records[index];
+    uint64_t cost;
+    enum lmq_status status = LMQ_OK;
+
+    if (!cost_of_rows(filling->plan, index, record->n_rows, &cost) ||
+        !lmq_u64_add(cost, fixed_cost(filling, index), &cost) ||
+        cost > INT64_MAX - filling->used)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "tensor '%s' is too large",
+                        record->name);
+    if (filling->limit != 0 && filling->used + cost > filling->limit) {
+        if (filling->frames[1] + cost > filling->limit)
+            return cut_record(filling, index, err);
+        status = begin_member(filling, err);
+    }
+    if (status == LMQ_OK)
+        status = add_part(filling, index, 0, record->n_rows, err);
+    filling->used += cost;
+    return status;
+}
+
+/* ---- Records of the members ---- */
+
+static enum lmq_status
+add_stored(struct lmq_plan *plan, uint32_t member, size_t origin,
+           uint64_t first_row, uint64_t n_rows, struct lmq_error *err)
+{
+    struct lmq_plan_member *m = &plan->members[member];
+    struct lmq_record copy = plan->records[origin];
+    size_t capacity = m->capacity;
+
+    if (lmq_mem_grow(&m->records, &capacity, m->n_records + 1,
+                     sizeof(*m->records)) != 0 ||
+        lmq_mem_grow(&m->origins, &m->capacity, m->n_records + 1,
+                     sizeof(*m->origins)) != 0 ||
+        (copy.name = strdup(copy.name)) == NULL)
+        return lmq_fail_nomem(err);
+    copy.first_row = first_row;
+    copy.n_rows = n_rows;
+    m->origins[m->n_records] = origin;
+    m->records[m->n_records++] = copy;
+    return LMQ_OK;
+}
+
+/* The first part of a record that is no alias; parts are in order. */
+static const struct lmq_plan_part *
+first_part(const struct lmq_plan *plan, size_t index)
+{
+    size_t low = 0, high = plan->n_parts;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (plan->parts[middle].record < index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &plan->parts[low];
+}
+
+/* An alias stands where what it names begins: a record of the same file. */
+static enum lmq_status
+add_alias(struct lmq_plan *plan, size_t index, struct lmq_error *err)
+{
+    const struct lmq_plan_part *target =
+        first_part(plan, plan->records[index].alias);
+    struct lmq_plan_member *member = &plan->members[target->member];
+    enum lmq_status status =
+        add_stored(plan, target->member, index, 0, 0, err);
+
+    if (status == LMQ_OK)
+        member->records[member->n_records - 1].alias =
+            (uint32_t)target->stored;
+    return status;
+}
+
+static enum lmq_status
+make_records(struct lmq_plan *plan, struct lmq_error *err)
+{
+    struct lmq_plan_part *part = plan->parts, *end = plan->parts + plan->n_parts;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < plan->n_records && status == LMQ_OK; i++) {
+        if (plan->records[i].encoding == LMQ_ENCODING_ALIAS)
+            status = add_alias(plan, i, err);
+        for (; part < end && part->record == i && status == LMQ_OK; part++) {
+            part->stored = plan->members[part->member].n_records;
+            status = add_stored(plan, part->member, i, part->first_row,
+                                part->n_rows, err);
+        }
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_plan_share_out(struct lmq_plan *plan, const uint64_t frames[2],
+                   struct lmq_error *err)
+{
+    struct filling filling = {.plan = plan, .frames = frames,
+                              .limit = plan->settings.shard_size,
+                              .alias = find_alias(plan)};
+
+    if (filling.limit != 0 && frames[0] > filling.limit)
+        return fail_small(&filling, "what describes the model", frames[0],
+                          err);
+    enum lmq_status status = begin_member(&filling, err);
+    for (size_t i = 0; i < plan->n_records && status == LMQ_OK; i++)
+        if (plan->records[i].encoding != LMQ_ENCODING_ALIAS)
+            status = place_record(&filling, i, err);
+    return status == LMQ_OK ? make_records(plan, err) : status;
+}
+
+/* ---- The name of the set ---- */
+
+/* FNV-1a of 128 bits (RFC 9923). It need not withstand anybody, only tell
+ * conversions apart: what is damaged or forged, checksums and signatures
+ * find. */
+struct digest {
+    uint32_t words[4]; /* the least first */
+};
+
+static void
+digest_begin(struct digest *digest)
+{
+    *digest = (struct digest){
+        {0x6295c58du, 0x62b82175u, 0x07bb0142u, 0x6c62272eu}};
+}
+
+static void
+digest_add(struct digest *digest, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uint32_t *w = digest->words;
+
+    for (size_t i = 0; i < n; i++) {
+        w[0] ^= p[i];
+        /* Times 2^88 + 0x13b. */
+        uint64_t carry = 0;
+        const uint32_t high[4] = {0, 0, w[0] << 24, w[1] << 24 | w[0] >> 8};
+        for (int j = 0; j < 4; j++) {
+            carry += (uint64_t)w[j] * 0x13b + high[j];
+            w[j] = (uint32_t)carry;
+            carry >>= 32;
+        }
+    }
+}
+
+static void
+digest_add_number(struct digest *digest, uint64_t number)
+{
+    unsigned char bytes[8];
+
+    lmq_store_u64le(bytes, number);
+    digest_add(digest, bytes, sizeof(bytes));
+}
+
+static enum lmq_status
+digest_member(struct digest *digest, const struct lmq_plan_member *member,
+              struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status = lmq_directory_store(
+        member->records, member->n_records, &bytes, &size, err);
+
+    if (status != LMQ_OK)
+        return status;
+    digest_add_number(digest, size);
+    digest_add(digest, bytes, size);
+    free(bytes);
+    for (size_t i = 0; i < member->n_contents; i++) {
+        const struct lmq_content *content = &member->contents[i];
+        digest_add_number(digest, content->size);
+        digest_add(digest, content->name, strlen(content->name) + 1);
+        digest_add_number(digest,
+                          lmq_crc32(0, content->bytes, content->size));
+    }
+    return LMQ_OK;
+}
+
+/* The plan of a model and of the same one after more training is the same;
+ * its weights are not. Of each file so many samples are looked at, and so all
+ * of a small one. */
+#define SAMPLES 64
+#define SAMPLE ((size_t)4096)
+
+static enum lmq_status
+digest_source(struct digest *digest, struct lmq_input *input,
+              struct lmq_error *err)
+{
+    uint64_t size = lmq_input_size(input), at = 0;
+    unsigned char bytes[SAMPLE];
+    enum lmq_status status = LMQ_OK;
+
+    digest_add_number(digest, size);
+    for (uint64_t i = 0; i < SAMPLES && at < size && status == LMQ_OK; i++) {
+        size_t n = (size_t)lmq_u64_min(SAMPLE, size - at);
+        status = lmq_input_read(input, at, bytes, n, err);
+        if (status == LMQ_OK)
+            digest_add_number(digest, lmq_crc32(0, bytes, n));
+        at += size <= SAMPLES * SAMPLE ? SAMPLE
+                                       : (size - SAMPLE) / (SAMPLES - 1);
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_plan_name_set(struct lmq_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    struct digest digest;
+    enum lmq_status status = LMQ_OK;
+
+    digest_begin(&digest);
+    digest_add_number(&digest, plan->n_members);
+    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
+        status = digest_member(&digest, &plan->members[i], err);
+    for (size_t i = 0; i < checkpoint->n_files && status == LMQ_OK; i++)
+        status = digest_source(&digest, checkpoint->files[i], err);
+    digest.words[0] |= 1; /* zeros are no name */
+    for (uint32_t i = 0; i < plan->n_members; i++)
+        for (int j = 0; j < 4; j++)
+            lmq_store_u32le(plan->members[i].layout.set_id + 4 * j,
+                            digest.words[j]);
+    return status;
+}

@@ -1,0 +1,25 @@
+/*
+ * members.h - shares out what a plan writes over the members of a set.
+ */
+#ifndef LMQ_CONVERT_MEMBERS_H
+#define LMQ_CONVERT_MEMBERS_H
+
+#include "convert/plan.h"
+
+/*
+ * Makes the plan's parts and members, and the records of these: each file as
+ * full as its size allows, tensors in their order, cut by rows only where one
+ * is larger than a file. `frames` is what the first file, and what each other
+ * one, needs at most besides its tensors.
+ */
+enum lmq_status lmq_plan_share_out(struct lmq_plan *plan,
+                                   const uint64_t frames[2],
+                                   struct lmq_error *err);
+
+/* Gives all members the name of their set, which follows from the plan and
+ * the sources, whoever makes it: the metadata must be there, with a name of
+ * zeros. */
+enum lmq_status lmq_plan_name_set(struct lmq_plan *plan,
+                                  struct lmq_error *err);
+
+#endif
