@@ -13,6 +13,7 @@
 
 #include "formats/lmq/lmq.h"
 #include "formats/model/hparams_fields.h"
+#include "formats/model/hparams_json.h"
 #include "tests/build/suite.h"
 #include "tests/families/variants.h"
 

@@ -398,7 +398,7 @@ START_TEST(a_bare_file_needs_a_description)
     save_torch(meta, BUILD_F32, path);
     struct lmq_checkpoint *checkpoint = open_checkpoint(path);
     ck_assert(!checkpoint->has_model);
-    ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[0], "--config"));
+    ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[0], ".config"));
     lmq_checkpoint_close(checkpoint);
     /* Either kind will do. */
     save_params(meta, in_folder("some.json"));
