@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
+
 const struct lmq_name *
 lmq_names_find(const struct lmq_name *names, const char *text)
 {
@@ -17,6 +19,22 @@ lmq_names_find(const struct lmq_name *names, const char *text)
         names++;
     }
     return NULL;
+}
+
+enum lmq_status
+lmq_names_parse(const struct lmq_name *names, const char *option,
+                const char *text, int *value, struct lmq_error *err)
+{
+    const struct lmq_name *name = lmq_names_find(names, text);
+    char list[128];
+
+    if (name != NULL)
+        *value = name->value;
+    else if (text != NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, ".%s is '%.40s', expected %s",
+                        option, text,
+                        lmq_names_list(names, "'", list, sizeof(list)));
+    return LMQ_OK;
 }
 
 const char *

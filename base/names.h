@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lmquant.h"
+
 struct lmq_name {
     const char *name;
     int value;
@@ -18,6 +20,12 @@ struct lmq_name {
 /* The entry called `text`; NULL if there is none, or no text. */
 const struct lmq_name *lmq_names_find(const struct lmq_name *names,
                                       const char *text);
+
+/* The value that `text` names; NULL leaves *value, the default, as it is.
+ * `option` is the member of the structure of options, for the message. */
+enum lmq_status lmq_names_parse(const struct lmq_name *names,
+                                const char *option, const char *text,
+                                int *value, struct lmq_error *err);
 
 /* What a value of the table is called. */
 const char *lmq_names_of(const struct lmq_name *names, int64_t value);

@@ -10,6 +10,7 @@
 static const struct {
     const char *member, *flag;
 } flags[] = {
+    {"activations", "--activations"},
     {"config", "--config"},
     {"context", "--ctx"},
     {"forces_tokenizer", "--force-tokenizer"},

@@ -51,15 +51,12 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
 
     *settings = (struct lmq_convert_settings){0};
     for (size_t i = 0; i < 5; i++) {
-        const struct lmq_name *name =
-            lmq_names_find(choices[i].names, choices[i].text);
-        if (name == NULL && choices[i].text != NULL)
-            return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            ".%s is '%s', expected %s", choices[i].option,
-                            choices[i].text,
-                            lmq_names_list(choices[i].names, "'", list,
-                                           sizeof(list)));
-        chosen[i] = name == NULL ? choices[i].fallback : name->value;
+        chosen[i] = choices[i].fallback;
+        enum lmq_status status =
+            lmq_names_parse(choices[i].names, choices[i].option,
+                            choices[i].text, &chosen[i], err);
+        if (status != LMQ_OK)
+            return status;
     }
     *settings = (struct lmq_convert_settings){
         .quant = {.group_size =

@@ -19,16 +19,12 @@ const struct lmq_name lmq_kv_names[] = {
 enum lmq_status
 lmq_kv_parse(const char *text, enum lmq_row_type *type, struct lmq_error *err)
 {
-    const struct lmq_name *name = lmq_names_find(lmq_kv_names, text);
-    char list[64];
+    int value = LMQ_ROW_F32;
+    enum lmq_status status =
+        lmq_names_parse(lmq_kv_names, "kv", text, &value, err);
 
-    *type = name == NULL ? LMQ_ROW_F32 : (enum lmq_row_type)name->value;
-    if (name == NULL && text != NULL)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "the type of keys and values is '%s', expected %s",
-                        text,
-                        lmq_names_list(lmq_kv_names, "", list, sizeof(list)));
-    return LMQ_OK;
+    *type = (enum lmq_row_type)value;
+    return status;
 }
 
 static bool

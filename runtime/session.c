@@ -26,18 +26,13 @@ lmq_activations_parse(const struct lmq_model *model, const char *text,
                       enum lmq_activations *activations,
                       struct lmq_error *err)
 {
-    char list[64];
+    int value = LMQ_ACTIVATIONS_Q16;
+    enum lmq_status status = lmq_names_parse(
+        lmq_activations_names, "activations",
+        text == NULL ? model->activations : text, &value, err);
 
-    if (text == NULL)
-        text = model->activations;
-    const struct lmq_name *name = lmq_names_find(lmq_activations_names, text);
-    if (name == NULL)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "the activations are '%s', expected %s", text,
-                        lmq_names_list(lmq_activations_names, "", list,
-                                       sizeof(list)));
-    *activations = (enum lmq_activations)name->value;
-    return LMQ_OK;
+    *activations = (enum lmq_activations)value;
+    return status;
 }
 
 /* ---- Making and freeing ---- */

@@ -43,7 +43,8 @@ lmq_describe_protocol(const struct lmq_job *job,
     lmq_put(&json, "model", describe_side(candidate->file));
     lmq_put(&json, "stride", lmq_json_size(job->protocol.stride));
     lmq_put(&json, "score",
-            json_string(job->protocol.is_second_half ? "second-half" : "all"));
+            json_string(lmq_names_of(lmq_score_names,
+                                     job->protocol.is_second_half)));
     lmq_put(&json, "bos", json_boolean(corpus->has_bos));
     lmq_put(&json, "documents", lmq_json_size(corpus->n_documents));
     lmq_put(&json, "windows", lmq_json_size(job->n_windows));

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/names.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "validate/drift.h"
 
@@ -19,6 +20,8 @@ struct lmq_judged {
     struct lmq_drift drift;
     json_t *report; /* what a validation of it alone gives */
 };
+
+extern const struct lmq_name lmq_score_names[]; /* of is_second_half */
 
 struct lmq_job {
     const struct lmq_validate_options *options;

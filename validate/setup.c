@@ -22,6 +22,12 @@
 
 /* ---- Options ---- */
 
+const struct lmq_name lmq_score_names[] = {
+    {"all", false},
+    {"second-half", true},
+    {NULL, 0},
+};
+
 /* Everything that can be wrong is found before the work. */
 static enum lmq_status
 parse_options(struct lmq_job *job, struct lmq_error *err)
@@ -32,9 +38,9 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
             ? job->session.context
             : lmq_size_min(DEFAULT_CONTEXT,
                            job->reference_file->hparams.context);
-    bool is_second_half =
-        o->score != NULL && strcmp(o->score, "second-half") == 0;
-    enum lmq_status status = LMQ_OK;
+    int is_second_half = false;
+    enum lmq_status status = lmq_names_parse(lmq_score_names, "score",
+                                             o->score, &is_second_half, err);
 
     for (size_t i = 0; i < o->n_gates && status == LMQ_OK; i++)
         status = lmq_metrics_check_gate(o->gates[i], err);
@@ -46,14 +52,10 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a validation computes whole windows: .batch and "
                         ".all_logits have no meaning for it");
-    if (o->score != NULL && !is_second_half && strcmp(o->score, "all") != 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "the score is '%s', expected all or second-half",
-                        o->score);
     job->protocol = (struct lmq_protocol){
         .context = context,
         .stride = o->stride != 0 ? o->stride : context,
-        .is_second_half = is_second_half,
+        .is_second_half = is_second_half != 0,
         .splits_documents = o->splits_documents != 0,
         .max_tokens = o->max_tokens,
     };

@@ -5,9 +5,8 @@
 
 #include "convert/export/export.h"
 
-#include <string.h>
-
 #include "base/error.h"
+#include "base/names.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "formats/packed/packed.h"
@@ -19,8 +18,19 @@ check_file(const struct lmq_checkpoint *checkpoint, const char *path,
     return lmq_output_check(path, replaces, &checkpoint->originals, err);
 }
 
+enum { EXPORT_GGUF, EXPORT_LLAMA2C, EXPORT_FOLDER };
+
+static const struct lmq_name names[] = {
+    {"gguf", EXPORT_GGUF},
+    {"llama2c", EXPORT_LLAMA2C},
+    {"safetensors", EXPORT_FOLDER},
+    {"compressed-tensors", EXPORT_FOLDER},
+    {"mlx", EXPORT_FOLDER},
+    {"gptq", EXPORT_FOLDER},
+    {NULL, 0},
+};
+
 static const struct {
-    const char *name;
     bool has_shards;
     enum lmq_status (*check)(const struct lmq_checkpoint *checkpoint,
                              const char *output, bool replaces,
@@ -32,16 +42,10 @@ static const struct {
                               json_t **report, struct lmq_notes *notes,
                               struct lmq_error *err);
 } exporters[] = {
-    {"gguf", false, check_file, lmq_export_gguf},
-    {"llama2c", false, check_file, lmq_export_llama2c},
-    {"safetensors", true, lmq_export_check_folder, lmq_export_safetensors},
-    {"compressed-tensors", true, lmq_export_check_folder,
-     lmq_export_safetensors},
-    {"mlx", true, lmq_export_check_folder, lmq_export_safetensors},
-    {"gptq", true, lmq_export_check_folder, lmq_export_safetensors},
+    [EXPORT_GGUF] = {false, check_file, lmq_export_gguf},
+    [EXPORT_LLAMA2C] = {false, check_file, lmq_export_llama2c},
+    [EXPORT_FOLDER] = {true, lmq_export_check_folder, lmq_export_safetensors},
 };
-
-#define N_EXPORTERS (sizeof(exporters) / sizeof(exporters[0]))
 
 /* A damaged container must not become a file that looks good. */
 static enum lmq_status
@@ -54,16 +58,6 @@ check_source(const struct lmq_checkpoint *checkpoint,
     return status == LMQ_OK ? lmq_checkpoint_verify(
                                   checkpoint, options->threads, progress, err)
                             : status;
-}
-
-static size_t
-find_exporter(const char *name)
-{
-    size_t i = 0;
-
-    while (i < N_EXPORTERS && strcmp(exporters[i].name, name) != 0)
-        i++;
-    return i;
 }
 
 enum lmq_status
@@ -84,13 +78,10 @@ lmq_export(struct lmq_checkpoint *checkpoint, const char *output,
         return status;
     if (options->to == NULL)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "no format to export to is named");
-    size_t found = find_exporter(options->to);
-    if (found == N_EXPORTERS) {
-        lmq_fail(err, LMQ_ERR_ARG, 0, "cannot export to '%s'", options->to);
-        lmq_hint(err, "known are gguf, llama2c, safetensors, "
-                      "compressed-tensors, mlx and gptq");
-        return LMQ_ERR_ARG;
-    }
+    int found = EXPORT_GGUF;
+    status = lmq_names_parse(names, "to", options->to, &found, err);
+    if (status != LMQ_OK)
+        return status;
     if (options->shard_size > 0 && !exporters[found].has_shards)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".shard_size: %s is written as one file",

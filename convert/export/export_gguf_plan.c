@@ -270,14 +270,16 @@ choose_type(const struct lmq_gguf_target *target,
 static enum lmq_status
 parse_type(const char *name, enum lmq_gguf_stored *type, struct lmq_error *err)
 {
-    for (int i = 0; i < LMQ_GGUF_STORED_COUNT; i++)
-        if (strcmp(name, lmq_gguf_stored_types[i].name) == 0) {
-            *type = (enum lmq_gguf_stored)i;
-            return LMQ_OK;
-        }
-    lmq_fail(err, LMQ_ERR_ARG, 0, "GGUF: the type '%.40s' is not known", name);
-    lmq_hint(err, "known are q8_0, f16, bf16 and f32");
-    return LMQ_ERR_ARG;
+    static const struct lmq_name names[] = {
+        {"f32", LMQ_GGUF_STORED_F32},   {"f16", LMQ_GGUF_STORED_F16},
+        {"bf16", LMQ_GGUF_STORED_BF16}, {"q8_0", LMQ_GGUF_STORED_Q8_0},
+        {NULL, 0},
+    };
+    int value = LMQ_GGUF_STORED_F32;
+    enum lmq_status status = lmq_names_parse(names, "type", name, &value, err);
+
+    *type = (enum lmq_gguf_stored)value;
+    return status;
 }
 
 /* Types, sizes and offsets. */
@@ -523,9 +525,8 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
                    struct lmq_error *err)
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
-    enum lmq_gguf_stored wanted = LMQ_GGUF_STORED_F32;
-    enum lmq_status status =
-        type == NULL ? LMQ_OK : parse_type(type, &wanted, err);
+    enum lmq_gguf_stored wanted;
+    enum lmq_status status = parse_type(type, &wanted, err);
 
     memset(plan, 0, sizeof(*plan));
     plan->checkpoint = checkpoint;

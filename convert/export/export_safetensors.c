@@ -36,14 +36,20 @@
 /* In a header, beside the names of tensors. */
 #define METADATA "__metadata__"
 
+static const struct lmq_name type_names[] = {
+    {"f32", LMQ_DTYPE_F32},
+    {"f16", LMQ_DTYPE_F16},
+    {"bf16", LMQ_DTYPE_BF16},
+    {NULL, 0},
+};
+
 static const struct type {
-    const char *name;   /* of the option */
     enum lmq_dtype dtype;
     const char *torch;  /* in config.json */
 } types[] = {
-    {"f32", LMQ_DTYPE_F32, "float32"},
-    {"f16", LMQ_DTYPE_F16, "float16"},
-    {"bf16", LMQ_DTYPE_BF16, "bfloat16"},
+    {LMQ_DTYPE_F32, "float32"},
+    {LMQ_DTYPE_F16, "float16"},
+    {LMQ_DTYPE_BF16, "bfloat16"},
 };
 
 /* In a header. */
@@ -112,15 +118,14 @@ struct export {
 static enum lmq_status
 choose_type(struct export *export, struct lmq_error *err)
 {
-    const char *name = export->options->type;
+    int dtype = LMQ_DTYPE_F32;
+    enum lmq_status status = lmq_names_parse(
+        type_names, "type", export->options->type, &dtype, err);
 
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (strcmp(name == NULL ? "f32" : name, types[i].name) == 0) {
-            export->type = &types[i];
-            return LMQ_OK;
-        }
-    return lmq_fail(err, LMQ_ERR_ARG, 0,
-                    ".type is '%s', expected 'f32', 'f16' or 'bf16'", name);
+    export->type = types;
+    while ((int)export->type->dtype != dtype)
+        export->type++;
+    return status;
 }
 
 static void
@@ -720,14 +725,15 @@ write_parts(struct export *export, const struct lmq_progress *progress,
 static void
 make_report(const struct export *export, json_t **report)
 {
+    const char *type = lmq_names_of(type_names, export->type->dtype);
+
     for (size_t i = 0; i < export->n_parts; i++)
         lmq_export_add_file(report, export->parts[i].path,
                             export->parts[i].size);
-    lmq_put(report, "type",
-            json_string(export->packing != NULL ? "i8" : export->type->name));
+    lmq_put(report, "type", json_string(export->packing != NULL ? "i8" : type));
     if (export->packing != NULL) {
         lmq_put(report, "group_size", json_integer(export->packed.group_size));
-        lmq_put(report, "float_type", json_string(export->type->name));
+        lmq_put(report, "float_type", json_string(type));
     }
     lmq_put(report, "is_lossless", json_boolean(export->is_exact));
     lmq_put(report, "names",

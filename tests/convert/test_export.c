@@ -231,7 +231,7 @@ START_TEST(other_formats_are_not_known)
     struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("model"));
     assert_export_refuses(checkpoint, in_folder("x"),
                           &(struct lmq_export_options){.to = "onnx"},
-                          LMQ_ERR_ARG, "cannot export to 'onnx'");
+                          LMQ_ERR_ARG, ".to is 'onnx', expected 'gguf'");
     assert_export_refuses(checkpoint, in_folder("x"),
                           &(struct lmq_export_options){0}, LMQ_ERR_ARG,
                           "no format");
