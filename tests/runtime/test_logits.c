@@ -14,6 +14,7 @@
 #include "lmquant.h"
 #include "tests/build/suite.h"
 #include "tests/families/family.h"
+#include "tests/runtime/run_logits.h"
 
 /* float32 against double: rounding, some hundred times over, comes to 1e-6. An
  * epsilon of norms that is ten times too large shows with 1e-4. */
@@ -79,61 +80,17 @@ close_subject(struct subject *s)
 
 /* The logits after each token; `step` tokens are given at a time. */
 static float *
-run_logits(const struct subject *s, struct lmq_session_options options,
+logits_of(const struct subject *s, struct lmq_session_options options,
            size_t step)
 {
-    size_t vocabulary = lmq_model_vocabulary(s->model);
-    struct lmq_session *session;
-    struct lmq_error err;
-
-    options.all_logits = 1;
     options.batch = step;
     options.context = s->family->context > 0 ? s->family->context : s->n;
     if (options.threads == 0)
         options.threads = 1; /* there is too little to do for more */
-    ck_assert_msg(lmq_session_new(s->model, &options, &session, &err) ==
-                      LMQ_OK,
-                  "%s: %s", s->family->name, err.message);
-    float *logits = malloc(s->n * vocabulary * sizeof(*logits));
-    ck_assert_ptr_nonnull(logits);
-    for (size_t at = 0; at < s->n; at += step) {
-        size_t count = s->n - at < step ? s->n - at : step;
-        ck_assert_msg(lmq_session_eval(session, s->tokens + at, count,
-                                       &err) == LMQ_OK,
-                      "%s: %s", s->family->name, err.message);
-        for (size_t i = 0; i < count; i++)
-            memcpy(logits + (at + i) * vocabulary,
-                   lmq_session_logits(session, count - 1 - i),
-                   vocabulary * sizeof(*logits));
-    }
-    lmq_session_free(session);
-    return logits;
+    return run_logits(s->model, &options, s->tokens, s->n, step);
 }
 
 /* ---- How far apart ---- */
-
-static double
-log_sum(const float *logits, size_t n)
-{
-    double top = -(double)INFINITY, sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        top = fmax(top, (double)logits[i]);
-    for (size_t i = 0; i < n; i++)
-        sum += exp((double)logits[i] - top);
-    return top + log(sum);
-}
-
-static size_t
-most_likely(const float *logits, size_t n)
-{
-    size_t best = 0;
-
-    for (size_t i = 1; i < n; i++)
-        if (logits[i] > logits[best])
-            best = i;
-    return best;
-}
 
 /* Means over all positions; NaN where a logit is none. */
 struct drift {
@@ -149,13 +106,14 @@ measure(const struct subject *s, const float *reference, const float *judged)
     for (size_t t = 0; t < s->n; t++) {
         const float *p = reference + t * vocabulary;
         const float *q = judged + t * vocabulary;
-        double p_sum = log_sum(p, vocabulary), q_sum = log_sum(q, vocabulary);
+        double p_sum = log_sum_exp(p, vocabulary);
+        double q_sum = log_sum_exp(q, vocabulary);
         for (size_t i = 0; i < vocabulary; i++) {
             double log_p = (double)p[i] - p_sum;
             drift.kld += exp(log_p) * (log_p - ((double)q[i] - q_sum)) /
                          (double)s->n;
         }
-        if (most_likely(p, vocabulary) == most_likely(q, vocabulary))
+        if (likeliest(p, vocabulary) == likeliest(q, vocabulary))
             drift.top1 += 1 / (double)s->n;
     }
     return drift;
@@ -181,7 +139,7 @@ START_TEST(fp32_logits_agree_with_the_oracle)
 
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         float *logits =
-            run_logits(&s, (struct lmq_session_options){0}, steps[i]);
+            logits_of(&s, (struct lmq_session_options){0}, steps[i]);
         double distance = distance_to_oracle(&s, logits);
         ck_assert_msg(distance <= FLOAT_BOUND, "%s, %zu at a time: %.2e",
                       s.family->name, steps[i], distance);
@@ -203,7 +161,7 @@ START_TEST(int8_logits_are_the_same_bits_in_any_batches_and_threads)
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         struct lmq_session_options options = {.activations = "q16",
                                               .threads = ways[i].threads};
-        float *logits = run_logits(&s, options, ways[i].step);
+        float *logits = logits_of(&s, options, ways[i].step);
         if (first == NULL)
             first = logits;
         ck_assert_msg(memcmp(first, logits,
@@ -226,11 +184,11 @@ START_TEST(smaller_keys_and_values_stay_near)
         const char *kv;
         double bound;
     } types[] = {{"f16", F16_KLD_BOUND}, {"q8", Q8_KLD_BOUND}};
-    float *logits = run_logits(&s, (struct lmq_session_options){0}, s.n);
+    float *logits = logits_of(&s, (struct lmq_session_options){0}, s.n);
 
     for (size_t i = 0; i < 2; i++) {
         struct lmq_session_options options = {.kv = types[i].kv};
-        float *smaller = run_logits(&s, options, 9);
+        float *smaller = logits_of(&s, options, 9);
         double kld = measure(&s, logits, smaller).kld;
         printf("%-24s kv %-3s KLD %.1e\n", s.family->name, types[i].kv, kld);
         ck_assert_msg(kld <= types[i].bound, "%s, %s: KLD %.2e",
@@ -245,13 +203,13 @@ END_TEST
 START_TEST(int8_stays_as_near_as_a_llamas)
 {
     struct subject s = open_subject(_i, false);
-    float *logits = run_logits(&s, (struct lmq_session_options){0}, s.n);
+    float *logits = logits_of(&s, (struct lmq_session_options){0}, s.n);
     double distance = distance_to_oracle(&s, logits);
 
     close_subject(&s);
     s = open_subject(_i, true);
     struct lmq_session_options options = {.activations = "q16"};
-    float *judged = run_logits(&s, options, s.n);
+    float *judged = logits_of(&s, options, s.n);
     struct drift drift = measure(&s, logits, judged);
     printf("%-24s fp32 to the oracle %.1e   int8 KLD %.1e, top-1 %3.0f %%\n",
            s.family->name, distance, drift.kld, 100 * drift.top1);

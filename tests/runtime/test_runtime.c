@@ -13,6 +13,7 @@
 #include "tests/build/suite.h"
 #include "tests/families/oracle.h"
 #include "tests/families/variants.h"
+#include "tests/runtime/run_logits.h"
 
 /* float32 against double: rounding, some hundred times over. */
 #define FLOAT_BOUND 1e-4
@@ -41,37 +42,6 @@ open_model(struct lmq_checkpoint *checkpoint)
     ck_assert_msg(lmq_model_open(checkpoint, &model, &err) == LMQ_OK, "%s",
                   err.message);
     return model;
-}
-
-/* The logits after each token; `step` tokens are given at a time. */
-static float *
-run_logits(struct lmq_model *model, const struct lmq_session_options *options,
-           const int32_t *tokens, size_t n, size_t step)
-{
-    struct lmq_session_options all = *options;
-    size_t vocabulary = lmq_model_vocabulary(model);
-    struct lmq_session *session;
-    struct lmq_error err;
-
-    all.all_logits = 1;
-    if (all.context == 0)
-        all.context = n;
-    ck_assert_msg(lmq_session_new(model, &all, &session, &err) == LMQ_OK,
-                  "%s", err.message);
-    float *logits = malloc(n * vocabulary * sizeof(*logits));
-    ck_assert_ptr_nonnull(logits);
-    for (size_t at = 0; at < n; at += step) {
-        size_t count = n - at < step ? n - at : step;
-        ck_assert_msg(lmq_session_eval(session, tokens + at, count, &err) ==
-                          LMQ_OK,
-                      "%s", err.message);
-        for (size_t i = 0; i < count; i++)
-            memcpy(logits + (at + i) * vocabulary,
-                   lmq_session_logits(session, count - 1 - i),
-                   vocabulary * sizeof(*logits));
-    }
-    lmq_session_free(session);
-    return logits;
 }
 
 /* fp32 logits of the checkpoint, prefill and token by token, against the

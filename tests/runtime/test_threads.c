@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "runtime/session.h"
 #include "tests/build/suite.h"
+#include "tests/runtime/run_logits.h"
 
 #define N_TOKENS 24
 #define N_HOSTS 2 /* threads of the program that uses the library */
@@ -46,17 +46,6 @@ struct sequence {
     float logits[N_TOKENS]; /* of the likeliest */
 };
 
-static int32_t
-likeliest(const float *logits, size_t n)
-{
-    size_t best = 0;
-
-    for (size_t i = 1; i < n; i++)
-        if (logits[i] > logits[best])
-            best = i;
-    return (int32_t)best;
-}
-
 /* A few tokens at once, then one by one what the model says. */
 static void *
 run_sequence(void *job)
@@ -75,8 +64,8 @@ run_sequence(void *job)
         sequence->status = lmq_session_eval(session, prompt, 3, NULL);
     for (size_t i = 0; i < N_TOKENS && sequence->status == LMQ_OK; i++) {
         const float *logits = lmq_session_logits(session, 0);
-        int32_t token =
-            likeliest(logits, lmq_model_vocabulary(sequence->model));
+        int32_t token = (int32_t)likeliest(
+            logits, lmq_model_vocabulary(sequence->model));
         sequence->tokens[i] = token;
         sequence->logits[i] = logits[token];
         sequence->status = lmq_session_eval(session, &token, 1, NULL);

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "tests/build/suite.h"
+#include "tests/runtime/run_logits.h"
 #include "tests/validate/validate_fable.h"
 
 /* The same numbers by two ways, in doubles. */
@@ -23,29 +24,6 @@ struct truth {
     double nll_a, nll_b, kld, kld_max, tv, delta_p_sq, max_abs, top1;
     double lost, gained;
 };
-
-static double
-log_sum_exp(const float *x, size_t n)
-{
-    double top = (double)x[0], sum = 0;
-
-    for (size_t i = 1; i < n; i++)
-        top = fmax(top, (double)x[i]);
-    for (size_t i = 0; i < n; i++)
-        sum += exp((double)x[i] - top);
-    return top + log(sum);
-}
-
-static size_t
-argmax(const float *x, size_t n)
-{
-    size_t best = 0;
-
-    for (size_t i = 1; i < n; i++)
-        if (x[i] > x[best])
-            best = i;
-    return best;
-}
 
 static void
 add_position(struct truth *truth, const float *a, const float *b, size_t n,
@@ -70,9 +48,9 @@ add_position(struct truth *truth, const float *a, const float *b, size_t n,
     truth->kld_max = fmax(truth->kld_max, kld);
     truth->tv += tv;
     truth->delta_p_sq += delta_p * delta_p;
-    truth->top1 += argmax(a, n) == argmax(b, n);
-    bool is_right_a = argmax(a, n) == (size_t)next;
-    bool is_right_b = argmax(b, n) == (size_t)next;
+    truth->top1 += likeliest(a, n) == likeliest(b, n);
+    bool is_right_a = likeliest(a, n) == (size_t)next;
+    bool is_right_b = likeliest(b, n) == (size_t)next;
     truth->lost += is_right_a && !is_right_b;
     truth->gained += is_right_b && !is_right_a;
 }
