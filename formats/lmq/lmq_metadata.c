@@ -72,6 +72,39 @@ static const struct {
 };
 
 static enum lmq_status
+fail_type(const char *key, struct lmq_error *err)
+{
+    return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                    "'%s' of the metadata has another type than it should",
+                    key);
+}
+
+/* What stands in the lists of where the tensors come from. */
+static enum lmq_status
+check_lists(const json_t *provenance, struct lmq_error *err)
+{
+    static const struct {
+        const char *key;
+        json_type type;
+    } parts[] = {
+        {"name", JSON_STRING}, {"size", JSON_INTEGER}, {"crc32", JSON_STRING}};
+    const json_t *source, *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(provenance, "sources"), i, source)
+        for (size_t j = 0; j < sizeof(parts) / sizeof(parts[0]); j++) {
+            const json_t *part = json_object_get(source, parts[j].key);
+            if (!json_is_object(source) ||
+                (part != NULL && json_typeof(part) != parts[j].type))
+                return fail_type("sources", err);
+        }
+    json_array_foreach(json_object_get(provenance, "stored_names"), i, name)
+        if (!json_is_string(name))
+            return fail_type("stored_names", err);
+    return LMQ_OK;
+}
+
+static enum lmq_status
 check_types(const json_t *metadata, struct lmq_error *err)
 {
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -81,12 +114,9 @@ check_types(const json_t *metadata, struct lmq_error *err)
                 : json_object_get(metadata, known[i].object);
         const json_t *value = json_object_get(object, known[i].key);
         if (value != NULL && json_typeof(value) != known[i].type)
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "'%s' of the metadata has another type than it "
-                            "should",
-                            known[i].key);
+            return fail_type(known[i].key, err);
     }
-    return LMQ_OK;
+    return check_lists(json_object_get(metadata, "provenance"), err);
 }
 
 enum lmq_status

@@ -9,119 +9,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "lmquant.h"
+#include "tests/build/expect_lmq.h"
 #include "tests/build/make_files.h"
 #include "tests/build/make_lmq.h"
 
 static FILE *readme;
 
-/* ---- What is expected of good files ---- */
-
-/* A line for each tensor: name, dimensions, CRC-32 of its elements as f32. */
-static void
-expect_tensor(FILE *file, struct lmq_checkpoint *checkpoint,
-              const struct lmq_tensor *tensor)
-{
-    struct lmq_scratch scratch = {0};
-    struct bytes bytes = {0};
-    size_t n = (size_t)tensor->n_elements;
-    float *x = malloc(n * sizeof(*x));
-    struct lmq_error err;
-
-    if (tensor->unknown != NULL) {
-        fprintf(file, "%s unreadable\n", tensor->name);
-        free(x);
-        return;
-    }
-    if (x == NULL || lmq_checkpoint_read(checkpoint, tensor, 0, n, x, &scratch,
-                                         &err) != LMQ_OK)
-        fail(tensor->name, err.message);
-    for (size_t i = 0; i < n; i++)
-        put_f32(&bytes, x[i]);
-    fprintf(file, "%s ", tensor->name);
-    for (uint32_t i = 0; i < tensor->n_dims; i++)
-        fprintf(file, "%s%d", i > 0 ? "x" : "", (int)tensor->dims[i]);
-    fprintf(file, "%s %08x\n", tensor->n_dims == 0 ? "-" : "",
-            lmq_crc32(0, bytes.at, bytes.n));
-    bytes_free(&bytes);
-    lmq_scratch_free(&scratch);
-    free(x);
-}
-
-#define N_TOKENS 10
-
-/* The tokens, and a line with the logits after each. */
-static void
-expect_logits(FILE *file, struct lmq_model *model)
-{
-    const struct lmq_session_options options = {.activations = "f32",
-                                                .context = N_TOKENS,
-                                                .batch = N_TOKENS,
-                                                .all_logits = 1,
-                                                .threads = 1};
-    size_t vocabulary = lmq_model_vocabulary(model);
-    struct lmq_session *session;
-    int32_t tokens[N_TOKENS];
-    struct lmq_error err;
-
-    fputs("tokens", file);
-    for (size_t i = 0; i < N_TOKENS; i++) {
-        tokens[i] = (int32_t)((7 * i * i + 3 * i + 1) % vocabulary);
-        fprintf(file, " %d", (int)tokens[i]);
-    }
-    fputc('\n', file);
-    if (lmq_session_new(model, &options, &session, &err) != LMQ_OK ||
-        lmq_session_eval(session, tokens, N_TOKENS, &err) != LMQ_OK)
-        fail("logits", err.message);
-    for (size_t i = N_TOKENS; i-- > 0;) {
-        fputs("logits", file);
-        for (size_t j = 0; j < vocabulary; j++)
-            fprintf(file, " %.5g",
-                    (double)lmq_session_logits(session, i)[j]);
-        fputc('\n', file);
-    }
-    lmq_session_free(session);
-}
-
-/* NAME.txt beside NAME.lmq. */
-static void
-expect(const char *name)
-{
-    struct lmq_checkpoint *checkpoint;
-    struct lmq_model *model;
-    struct lmq_error err;
-    char path[256];
-
-    snprintf(path, sizeof(path), "lmq/%.*s.txt", (int)strlen(name) - 4, name);
-    FILE *file = fopen(in(path), "w");
-    snprintf(path, sizeof(path), "lmq/%s", name);
-    if (file == NULL ||
-        lmq_checkpoint_open(in(path), NULL, &checkpoint, &err) != LMQ_OK)
-        fail(name, file == NULL ? strerror(errno) : err.message);
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        expect_tensor(file, checkpoint, &checkpoint->tensors[i]);
-    if (checkpoint->has_model &&
-        lmq_model_open(checkpoint, &model, &err) == LMQ_OK) {
-        expect_logits(file, model);
-        lmq_model_close(model);
-    }
-    lmq_checkpoint_close(checkpoint);
-    if (fclose(file) != 0)
-        fail(name, strerror(errno));
-}
-
 /* ---- The table ---- */
 
-/* What lmquant says of the file, or nothing. */
+/* What lmquant says of the file, or nothing: without what the library for JSON
+ * adds, of whatever version it is. */
 static const char *
-refusal(const char *name)
+refusal_of(const char *name)
 {
     static struct lmq_error err;
     struct lmq_checkpoint *checkpoint;
@@ -148,11 +53,25 @@ refusal(const char *name)
     return err.message;
 }
 
+static const char *
+refusal(const char *name)
+{
+    static const char no_json[] = "is no valid JSON";
+    const char *message = refusal_of(name);
+
+    return strncmp(message, no_json, sizeof(no_json) - 1) == 0 ? no_json
+                                                               : message;
+}
+
 void
 describe_lmq(const char *name, const char *rule, const char *sentence)
 {
+    char path[256], text[256];
+
+    snprintf(path, sizeof(path), "lmq/%s", name);
+    snprintf(text, sizeof(text), "lmq/%.*s.txt", (int)strlen(name) - 4, name);
     if (strncmp(name, "good-", 5) == 0 || strncmp(name, "later-", 6) == 0)
-        expect(name);
+        expect_lmq(in(path), in(text));
     fprintf(readme, "| `%s` | %s | %s | %s |\n", name,
             rule == NULL ? "" : rule, sentence, refusal(name));
 }

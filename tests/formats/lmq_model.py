@@ -211,7 +211,8 @@ class Model:
                 shapes[name] = (self.h["n_experts"],)
                 must.append(name)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"], "%s: layer", r.name)
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 32,
+                 "%s: layer", r.name)
             if r.role == 0 or r.role > 31 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
@@ -480,8 +481,8 @@ class Model:
             return (1 - b) * f / s + b * f
         if kind == "yarn" and base > 1:
             def c(r):
-                return t * math.log(length / (2 * math.pi * r)) / \
-                    (2 * math.log(base))
+                wave = length / (2 * math.pi * max(r, 1e-9))
+                return t * math.log(wave) / (2 * math.log(base))
             a = max(math.floor(c(h["rope_beta_fast"])), 0)
             e = min(math.ceil(c(h["rope_beta_slow"])), t - 1)
             b = min(max((i - a) / (0.001 if e == a else e - a), 0), 1)

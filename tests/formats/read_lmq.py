@@ -71,10 +71,16 @@ def check_i_json(value, depth):
     need(depth <= 32 or not brackets, "the metadata are nested too deeply")
     if isinstance(value, int):
         need(abs(value) <= 1 << 53, "an integer beyond 2^53")
+    if isinstance(value, float):
+        need(math.isfinite(value), "a number beyond f64")
     if isinstance(value, str):
         value.encode("utf-8")  # not half of a surrogate pair
-    for key in value if brackets else ():
-        check_i_json(value[key] if isinstance(value, dict) else key, depth + 1)
+        need("\0" not in value, "a zero byte in a text")
+    if isinstance(value, dict):
+        check_i_json(list(value), 0)
+        value = list(value.values())
+    for part in value if brackets else ():
+        check_i_json(part, depth + 1)
 
 
 class Record:  # one tensor of the directory
