@@ -499,6 +499,8 @@ struct lmq_validate_options {
     const char *page; /* where the caller will write one: looked at before the
                          work, and never one of the files that are read */
     int replaces;     /* the page may stand there already */
+    const char *baseline; /* an earlier report as JSON, of the same text: gates
+                             may say "kld.mean<=baseline*1.05" */
 };
 
 /*
@@ -544,7 +546,7 @@ lmq_validate_write_html(const struct lmq_report *report, const char *path,
  * report. lmq_gate_check() says whether it is well formed;
  * lmq_gates_apply() appends "gates" to the report and tells how many of them
  * did not hold. A metric that the report does not have, or that is no number,
- * is LMQ_ERR_ARG.
+ * is LMQ_ERR_ARG; so is a VALUE "baseline", which lmq_validate() knows.
  */
 LMQ_API enum lmq_status lmq_gate_check(const char *gate,
                                        struct lmq_error *err);

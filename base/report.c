@@ -63,6 +63,15 @@ lmq_json_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+double
+lmq_json_reread(double value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%.*g", REAL_DIGITS, value);
+    return strtod(text, NULL);
+}
+
 json_t *
 lmq_json_size(uint64_t value)
 {

@@ -57,6 +57,9 @@ char *lmq_json_dump(const json_t *json, size_t flags);
 json_t *lmq_json_number(double value);
 json_t *lmq_json_size(uint64_t value);
 
+/* What is read again of a number that was printed. */
+double lmq_json_reread(double value);
+
 /* Text from a file: what is no UTF-8 or no printable character is escaped. */
 json_t *lmq_json_text(const char *text);
 

@@ -42,6 +42,9 @@ static const struct option options[] = {
     {0, "gate", "'METRIC<=X'",
      "exit with 4 unless it holds; METRIC is a dotted\n"
      "key of the JSON, as in 'kld.mean<=0.01'; repeatable"},
+    {0, "baseline", "FILE",
+     "an earlier report (--json): gates may say\n"
+     "'kld.mean<=baseline*1.05'"},
     {0, "markdown", NULL, "print a table for a comment"},
     {0, "json", NULL, "print everything as JSON"},
     {0, "yaml", NULL, "print everything as YAML"},
@@ -76,6 +79,7 @@ parse(const struct arguments *arguments,
         .has_floor = has_option(arguments, "floor"),
         .skips_checksums = has_option(arguments, "no-verify"),
         .replaces = has_option(arguments, "force"),
+        .baseline = option_text(arguments, "baseline"),
         .gates = gates,
         .n_gates =
             (size_t)option_texts(arguments, "gate", gates, MAX_GATES),

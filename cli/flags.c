@@ -11,6 +11,7 @@ static const struct {
     const char *member, *flag;
 } flags[] = {
     {"activations", "--activations"},
+    {"baseline", "--baseline"},
     {"config", "--config"},
     {"context", "--ctx"},
     {"forces_tokenizer", "--force-tokenizer"},

@@ -182,6 +182,26 @@ print_differences(const struct lmq_report *r, bool is_verbose)
         print_pair(r, lmq_report_item(pairs, i), false);
 }
 
+/* What an earlier run had found. */
+static void
+print_baseline(const struct lmq_report *models)
+{
+    bool is_first = true;
+
+    for (size_t i = 0; i < lmq_report_length(models); i++) {
+        const struct lmq_report *m = lmq_report_item(models, i);
+        double then = lmq_report_number(m, "baseline.kld");
+        if (lmq_report_at(m, "baseline") == NULL)
+            continue;
+        if (is_first)
+            puts("\nmean divergence in the baseline, and now");
+        is_first = false;
+        fputs("  ", stdout);
+        print_name(name_of(models, i), 20);
+        printf(" %.3e %.3e\n", then, lmq_report_number(m, "kld.mean"));
+    }
+}
+
 /* Where each error comes from, in a line. */
 static void
 print_shares(const struct lmq_report *models)
@@ -242,6 +262,7 @@ print_models(const struct arguments *arguments, const struct lmq_report *r)
     if (floor == floor)
         printf("noise floor %g\n", floor);
     print_differences(r, is_verbose);
+    print_baseline(models);
     print_shares(models);
     for (size_t i = 0; i < lmq_report_length(models) && is_verbose; i++) {
         putchar('\n');
@@ -272,6 +293,29 @@ print_code(const char *text)
     fputs("</code>", stdout);
 }
 
+static bool
+has_baseline(const struct lmq_report *r)
+{
+    const struct lmq_report *models = lmq_report_at(r, "models");
+    bool has_any = lmq_report_at(r, "baseline") != NULL;
+
+    for (size_t i = 0; i < lmq_report_length(models); i++)
+        has_any |=
+            lmq_report_at(lmq_report_item(models, i), "baseline") != NULL;
+    return has_any;
+}
+
+/* A column that is there if any model has a baseline. */
+static void
+print_markdown_baseline(const struct lmq_report *m, bool is_there)
+{
+    if (is_there && lmq_report_at(m, "baseline") != NULL)
+        printf(" %.3e |", lmq_report_number(m, "baseline.kld"));
+    else if (is_there)
+        fputs(" |", stdout);
+    putchar('\n');
+}
+
 static void
 print_markdown_row(const struct lmq_report *m, const char *name,
                    bool is_on_the_front)
@@ -281,7 +325,7 @@ print_markdown_row(const struct lmq_report *m, const char *name,
     printf("| %s", is_on_the_front ? "&#9679; " : "");
     print_code(name);
     printf(" | %s | %.3f | %s | %.5f &plusmn; %.5f | %.3e &plusmn; %.1e | "
-           "%.2e | %.2f %% | %.2f %% |\n",
+           "%.2e | %.2f %% | %.2f %% |",
            lmq_report_string(m, "verdict.result"),
            lmq_report_number(m, "protocol.model.bits_per_weight"),
            format_bytes(lmq_report_number(m, "protocol.model.bytes"), bytes),
@@ -307,8 +351,9 @@ print_markdown_gates(const struct lmq_report *m, const char *name)
         print_code(name);
         fputs(": ", stdout);
         print_code(lmq_report_string(gate, "gate"));
-        printf(" does not hold: it is %g\n",
-               lmq_report_number(gate, "value"));
+        printf(" does not hold: it is %g, the bound %g\n",
+               lmq_report_number(gate, "value"),
+               lmq_report_number(gate, "bound"));
     }
 }
 
@@ -351,11 +396,14 @@ print_markdown(const struct lmq_report *r)
 {
     const struct lmq_report *models = lmq_report_at(r, "models");
     size_t n = models == NULL ? 1 : lmq_report_length(models);
+    bool is_compared = has_baseline(r);
 
     print_markdown_verdict(r);
-    puts("| model | verdict | bits | bytes | perplexity ratio | mean KL "
-         "divergence | 99 % | top-1 | flips |\n"
-         "| --- | --- | --: | --: | --: | --: | --: | --: | --: |");
+    printf("| model | verdict | bits | bytes | perplexity ratio | mean KL "
+           "divergence | 99 %% | top-1 | flips |%s\n"
+           "| --- | --- | --: | --: | --: | --: | --: | --: | --: |%s\n",
+           is_compared ? " baseline's mean KL |" : "",
+           is_compared ? " --: |" : "");
     for (size_t i = 0; i < n; i++) {
         const struct lmq_report *m =
             models == NULL ? r : lmq_report_item(models, i);
@@ -363,8 +411,10 @@ print_markdown(const struct lmq_report *r)
                                ? lmq_report_string(r, "protocol.model.path")
                                : name_of(models, i);
         print_markdown_row(m, name, is_on_front(r, i));
+        print_markdown_baseline(m, is_compared);
     }
-    putchar('\n');
+    if (lmq_report_number(r, "verdict.broken") > 0)
+        putchar('\n');
     for (size_t i = 0; i < n; i++)
         print_markdown_gates(models == NULL ? r : lmq_report_item(models, i),
                              models == NULL

@@ -39,6 +39,11 @@ print_divergence(const struct lmq_report *r)
     printf("%-22s %14.3e, 90 %% %.2e, 99 %% %.2e, max %.2e\n", "  median",
            lmq_report_number(kld, "median"), lmq_report_number(kld, "p90"),
            lmq_report_number(kld, "p99"), lmq_report_number(kld, "max"));
+    if (lmq_report_at(r, "baseline") != NULL)
+        printf("%-22s %14.3e   (ratio %.6f, same top token %.2f %%)\n",
+               "  of the baseline", lmq_report_number(r, "baseline.kld"),
+               lmq_report_number(r, "baseline.ppl_ratio"),
+               100 * lmq_report_number(r, "baseline.top1_agreement"));
     printf("%-22s %13.2f %%   (five likeliest: %.2f %%)\n", "same top token",
            100 * lmq_report_number(r, "top1_agreement"),
            100 * lmq_report_number(r, "top5_agreement"));
@@ -169,6 +174,8 @@ print_broken(const struct lmq_report *verdict)
 
     printf("%s does not hold: it is %g", lmq_report_string(verdict, "gate"),
            lmq_report_number(verdict, "value"));
+    if (strstr(lmq_report_string(verdict, "gate"), "baseline") != NULL)
+        printf(", the bound %g", lmq_report_number(verdict, "bound"));
     if (broken > 1)
         printf(" (and %.0f more)", broken - 1);
 }

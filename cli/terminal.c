@@ -177,11 +177,20 @@ check_gates(const struct arguments *arguments)
     int n = option_texts(arguments, "gate", gates, MAX_GATES);
     struct lmq_error err;
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         if (lmq_gate_check(gates[i], &err) != LMQ_OK) {
             report_error(&err);
             return false;
         }
+        /* No metric is called so. */
+        if (strstr(gates[i], "baseline") != NULL &&
+            !has_option(arguments, "baseline")) {
+            usage_error(arguments->command,
+                        "the gate '%s' goes with --baseline, of validate",
+                        gates[i]);
+            return false;
+        }
+    }
     return true;
 }
 
@@ -195,9 +204,12 @@ print_gates_of(const struct lmq_report *report, const char *name)
         const struct lmq_report *gate = lmq_report_item(gates, i);
         if (lmq_report_number(gate, "held") != 0)
             continue;
-        fprintf(stderr, "gate: %s%s%s does not hold: it is %g\n", name,
+        fprintf(stderr, "gate: %s%s%s does not hold: it is %g", name,
                 *name == '\0' ? "" : ": ", lmq_report_string(gate, "gate"),
                 lmq_report_number(gate, "value"));
+        if (strstr(lmq_report_string(gate, "gate"), "baseline") != NULL)
+            fprintf(stderr, ", the bound %g", lmq_report_number(gate, "bound"));
+        fputc('\n', stderr);
         code = EXIT_GATE;
     }
     return code;

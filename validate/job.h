@@ -18,6 +18,7 @@ struct lmq_judged {
     struct lmq_tokenizer *tokenizer; /* its own, if it is another */
     enum lmq_activations activations;
     struct lmq_drift drift;
+    const json_t *baseline; /* what lmq_job.baseline has of it, or NULL */
     json_t *report; /* what a validation of it alone gives */
 };
 
@@ -32,6 +33,7 @@ struct lmq_job {
     size_t n_candidates;
     struct lmq_model **models; /* the reference's, and the candidates' */
     struct lmq_tokenizer *tokenizer;
+    json_t *baseline; /* an earlier report, or NULL */
     struct lmq_protocol protocol;
     struct lmq_corpus corpus;
     enum lmq_row_type kv_type;
@@ -50,6 +52,17 @@ enum lmq_status lmq_job_check_page(const struct lmq_job *job,
 /* Opens the models, reads the text. */
 enum lmq_status lmq_job_set_up(struct lmq_job *job, struct lmq_error *err);
 void lmq_job_tear_down(struct lmq_job *job);
+
+/* ---- baseline.c ---- */
+
+/* Reads the earlier report, if there is one, and finds the figures of each
+ * candidate in it. Refuses what cannot be compared. */
+enum lmq_status lmq_baseline_open(struct lmq_job *job, struct lmq_error *err);
+json_t *lmq_describe_baseline(const struct lmq_job *job,
+                              const struct lmq_judged *candidate);
+/* What may be a mistake, when the candidate's report is there. */
+void lmq_baseline_doubts(const struct lmq_job *job,
+                         const struct lmq_judged *candidate, json_t **notes);
 
 /* ---- gather.c ---- */
 

@@ -91,14 +91,14 @@ put_gates(struct lmq_buffer *page, const struct lmq_report *r)
     if (n_broken > 0)
         put(page, "<p class=bad>%zu of %zu %s not hold.</p>", n_broken,
             lmq_report_length(gates), n_broken == 1 ? "does" : "do");
-    put(page, "<table><tr><th>gate<th>value<th>held</tr>");
+    put(page, "<table><tr><th>gate<th>value<th>bound<th>held</tr>");
     for (size_t i = 0; i < lmq_report_length(gates); i++) {
         const struct lmq_report *gate = lmq_report_item(gates, i);
         int is_held = number(gate, "held") != 0;
         put(page, "<tr><td><code>");
         lmq_page_text(page, string(gate, "gate"));
-        put(page, "</code><td>%.6g<td class=%s>%s</tr>",
-            number(gate, "value"), is_held ? "good" : "bad",
+        put(page, "</code><td>%.6g<td>%.6g<td class=%s>%s</tr>",
+            number(gate, "value"), number(gate, "bound"), is_held ? "good" : "bad",
             is_held ? "yes" : "NO");
     }
     put(page, "</table>");
@@ -288,6 +288,13 @@ put_protocol(struct lmq_buffer *page, const struct lmq_report *r)
     put_row(page, "logits", "max shift %.4g, rms %.4g, cosine %.8f",
             number(r, "logit_drift.max_abs"), number(r, "logit_drift.rms"),
             number(r, "logit_drift.cosine"));
+    if (lmq_report_at(r, "baseline") != NULL)
+        put_row(page, "baseline",
+                "%s of %s: KL divergence %.3e, perplexity ratio %.6f, same "
+                "top token %.2f %%",
+                string(r, "baseline.path"), string(r, "baseline.model"),
+                number(r, "baseline.kld"), number(r, "baseline.ppl_ratio"),
+                100 * number(r, "baseline.top1_agreement"));
     put_row(page, "made by", "%s, %s, %.1f s", string(p, "tool"),
             string(p, "instruction_set"), number(r, "seconds"));
     put(page, "</table>");

@@ -15,6 +15,7 @@
 #include "formats/model/hparams_compare.h"
 #include "runtime/session.h"
 #include "validate/diff_tokenizers.h"
+#include "validate/gates.h"
 #include "validate/job.h"
 #include "validate/metrics.h"
 
@@ -97,6 +98,9 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
     for (size_t i = 0; i < o->n_gates; i++) {
         const char *gate = o->gates[i] + strspn(o->gates[i], " \t");
         unsigned long layer;
+        if (o->baseline == NULL && lmq_gate_has_baseline(gate))
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "the gate '%s' goes with .baseline", gate);
         if (strncmp(gate, "floor.", 6) == 0 && !o->has_floor)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' goes with .has_floor", gate);
@@ -128,6 +132,8 @@ lmq_job_check_page(const struct lmq_job *job, struct lmq_error *err)
         status = lmq_originals_add(&originals, options->texts[i], false, err);
     if (status == LMQ_OK && options->tokens != NULL)
         status = lmq_originals_add(&originals, options->tokens, false, err);
+    if (status == LMQ_OK && options->baseline != NULL)
+        status = lmq_originals_add(&originals, options->baseline, false, err);
     if (status == LMQ_OK)
         status = lmq_output_check(options->page, options->replaces != 0,
                                   &originals, err);
@@ -343,6 +349,8 @@ lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
     if (status == LMQ_OK)
         status = job->options->tokens != NULL ? read_ids(job, err)
                                               : read_texts(job, err);
+    if (status == LMQ_OK)
+        status = lmq_baseline_open(job, err);
     job->memory = job->options->memory != 0 ? (size_t)job->options->memory
                                             : default_memory();
     return status == LMQ_OK ? check_memory(job, err) : status;
@@ -361,6 +369,7 @@ lmq_job_tear_down(struct lmq_job *job)
     }
     for (size_t i = 0; i <= job->n_candidates && job->models != NULL; i++)
         lmq_model_close(job->models[i]);
+    json_decref(job->baseline);
     free(job->models);
     free(job->candidates);
 }

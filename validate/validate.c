@@ -37,7 +37,11 @@ describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
     lmq_put(report, "tensors", lmq_describe_tensors(candidate->file));
     lmq_put(report, "worst", lmq_describe_worst(job, drift));
     lmq_put(report, "protocol", lmq_describe_protocol(job, candidate));
-    lmq_put(report, "notes", lmq_describe_doubts(job, candidate));
+    json_t *notes = lmq_describe_doubts(job, candidate);
+    lmq_baseline_doubts(job, candidate, &notes);
+    lmq_put(report, "notes", notes);
+    if (candidate->baseline != NULL)
+        lmq_put(report, "baseline", lmq_describe_baseline(job, candidate));
     lmq_put(report, "seconds", lmq_json_number(seconds));
     lmq_put(report, "tokens_per_second",
             lmq_json_number((double)job->n_tokens / seconds));

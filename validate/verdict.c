@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "base/report.h"
+#include "validate/gates.h"
 #include "validate/job.h"
 
 /* Gates are not asked of a part of the text. */
@@ -38,6 +39,8 @@ describe_one(const struct lmq_job *job, json_t *gates, size_t n_broken)
         lmq_put(&json, "gate", json_incref(json_object_get(broken, "gate")));
         lmq_put(&json, "value",
                 json_incref(json_object_get(broken, "value")));
+        lmq_put(&json, "bound",
+                json_incref(json_object_get(broken, "bound")));
     }
     return json;
 }
@@ -51,9 +54,10 @@ lmq_apply_gates(struct lmq_job *job, struct lmq_error *err)
     for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++) {
         json_t **report = &job->candidates[i].report;
         size_t n_broken;
-        status = lmq_gates_apply(lmq_report_from(*report), o->gates,
-                                 job->is_partial ? 0 : o->n_gates, &n_broken,
-                                 err);
+        status = lmq_gates_compare(
+            lmq_report_from(*report),
+            (const struct lmq_report *)job->candidates[i].baseline, o->gates,
+            job->is_partial ? 0 : o->n_gates, &n_broken, err);
         /* In the place that was kept for it: the first. */
         if (status == LMQ_OK)
             lmq_put(report, "verdict",

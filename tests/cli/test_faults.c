@@ -108,6 +108,9 @@ static const struct command {
      "model m.lmq text", NULL, NULL, TIMED, false},
     {"validate-report", "validate -q -f --ctx 8 --max-tokens 16 --report "
      "w/out model m.lmq text", NULL, "out", TIMED, true},
+    {"validate-several", "validate -q --ctx 8 --split-documents --json "
+     "--baseline baseline.json --gate kld.mean<=baseline*2 model m.lmq m.gguf "
+     "--text documents", NULL, NULL, TIMED, true},
     {"tokenize", "tokenize --ids model", "the cat and a hen", NULL, TEXT,
      false},
     {"tokenize-json", "tokenize --json m.lmq", "the cat and a hen", NULL,
@@ -373,6 +376,7 @@ write_model(void)
     save("model/tokenizer.json", tokenizer, (size_t)n);
     write_weights("model/model.safetensors");
     save("text", "the cat and the hen sat by the old barn door all day", 52);
+    save("documents", "the cat and the hen\n\nsat by the old door", 40);
 }
 
 /* ---- Running ---- */
@@ -618,8 +622,9 @@ test(const struct command *command, const char *only, bool is_long)
 
 /* ---- All of it ---- */
 
+/* What it prints is saved; NULL: it is not wanted. */
 static void
-prepare(const char *arguments)
+prepare(const char *arguments, const char *output)
 {
     const struct command command = {.arguments = arguments};
     struct result result = run(&command, NULL, 0);
@@ -628,6 +633,8 @@ prepare(const char *arguments)
         printf("FAIL: %s: %s\n", arguments, result.err.at);
         exit(1);
     }
+    if (output != NULL)
+        save(output, result.out.at, result.out.n);
     free_result(&result);
 }
 
@@ -680,10 +687,13 @@ main(int argc, char **argv)
         fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0)
         die("pipe");
     write_model();
-    prepare("convert -q model m.lmq");
-    prepare("convert -q --shard-size 6K model set/m.lmq");
-    prepare("export -q --to gguf m.lmq m.gguf");
-    prepare("export -q --to llama2c m.lmq m.bin");
+    prepare("convert -q model m.lmq", NULL);
+    prepare("convert -q --shard-size 6K model set/m.lmq", NULL);
+    prepare("export -q --to gguf m.lmq m.gguf", NULL);
+    prepare("export -q --to llama2c m.lmq m.bin", NULL);
+    prepare("validate -q --ctx 8 --split-documents --json model m.lmq m.gguf "
+            "--text documents",
+            "baseline.json");
     bool works = shim != NULL && shim_works();
     for (size_t i = 0; works && i < N_COMMANDS; i++)
         if (argc > 1 ? strcmp(argv[1], commands[i].name) == 0

@@ -134,6 +134,98 @@ grep -qF '<code>x&#124;y&#96;&#60;b&#62;&#64;me/fine.lmq</code> |' \
 expect 0 "$lmquant" validate --markdown $few "$fable" fable.lmq a.txt
 grep -q '^| `fable.lmq` | PASS |' "$work/stdout" || fail "Markdown of one"
 
+# ---- A baseline ----
+
+"$lmquant" validate -q --json $few "$fable" fable.lmq a.txt > one.json
+"$lmquant" validate -q --json $few "$fable" $three --text a.txt > three.json
+# The same is no worse, to the last digit.
+for old in one three; do
+    expect 0 "$lmquant" validate -q --json $few "$fable" fable.lmq a.txt \
+        --baseline $old.json --gate 'kld.mean<=baseline' \
+        --gate 'top1_agreement >= baseline' --gate 'kld.p99<=baseline*1' \
+        --gate 'ppl_ratio <= baseline + 0' --gate 'flips.rate<=baseline-0'
+    [ "$("$is_json" baseline.model < "$work/stdout")" = fable.lmq ] ||
+        fail "the report does not tell its baseline"
+done
+expect 0 "$lmquant" validate -q $few "$fable" $three --text a.txt \
+    --baseline three.json --gate 'kld.mean<=baseline' \
+    --gate 'layers.1.rms<=baseline*1.01'
+expect 4 "$lmquant" validate -q $few "$fable" $three --text a.txt \
+    --baseline three.json --gate 'kld.mean<=baseline*0.9' --gate 'tokens>=1'
+says "gate: fine.lmq: kld.mean<=baseline*0.9 does not hold: it is"
+says ", the bound "
+expect 4 "$lmquant" validate $few "$fable" fine.lmq a.txt \
+    --baseline one.json --gate 'kld.mean<=baseline-1'
+says "note: the baseline is of fable.lmq, this is fine.lmq"
+grep -q 'of the baseline' "$work/stdout" || fail "no figures of the baseline"
+expect 0 "$lmquant" validate --markdown $few "$fable" $three --text a.txt \
+    --baseline one.json
+says "note: the baseline has no figures of fine.lmq"
+grep '^|' "$work/stdout" | awk -F '|' 'NF != 12' | grep -q . &&
+    fail "a row without baseline breaks the table"
+# Elsewhere, but of the same name.
+mkdir -p elsewhere && cp fine.lmq elsewhere/fine.lmq
+expect 0 "$lmquant" validate -q $few "$fable" fable.lmq elsewhere/fine.lmq \
+    --text a.txt --baseline three.json --gate 'kld.mean<=baseline'
+
+b="--baseline one.json"
+refused 3 "has no figures of fine.lmq, which the gate" validate $few $b \
+    "$fable" fable.lmq fine.lmq --text a.txt --gate 'kld.mean<=baseline'
+refused 3 "its text_crc32 is" validate $few $b "$fable" fable.lmq b.txt
+refused 3 "its stride is 32, here it is 16" validate --ctx 32 \
+    --max-tokens 60 --stride 16 $b "$fable" fable.lmq a.txt
+refused 3 "its scored is 60, here it is 50" validate --ctx 32 \
+    --max-tokens 50 $b "$fable" fable.lmq a.txt
+refused 3 "has no number at floor.kld" validate $few --floor $b "$fable" \
+    fable.lmq a.txt --gate 'floor.kld<=baseline'
+refused 2 "goes with --baseline" validate $few "$fable" fable.lmq a.txt \
+    --gate 'kld.mean<=baseline'
+refused 2 "goes with --baseline" diff "$fable" fable.lmq \
+    --gate 'missing<=baseline'
+for gate in 'baseline/2' 'baseline*' 'baseline*x' 'baseline*-1' 'baselines' \
+    'baseline*nan' 'baseline+1+1' '2*baseline'; do
+    refused 2 "compares with no number" validate $few $b "$fable" fable.lmq \
+        a.txt --gate "kld.mean<=$gate"
+done
+refused 1 "nowhere: cannot open" validate $few --baseline nowhere "$fable" \
+    fable.lmq a.txt
+expect 0 "$lmquant" validate $few $b --activations q8 --kv f16 fine.lmq \
+    fable.lmq a.txt
+says "note: the baseline is of another reference: its perplexity was"
+says "was measured with activations q16, this with q8"
+says "was measured with kv f32, this with f16"
+cp one.json one.html
+refused 2 "one.html: " validate $few -f -o one.html --baseline one.html \
+    "$fable" fable.lmq a.txt
+cmp -s one.json one.html || fail "the baseline was replaced by the page"
+
+# Anything may stand in the file.
+deep=$(head -c 20000 /dev/zero | tr '\0' '[')
+for json in '' x '[]' '{}' 1 null '{"kld":1}' '{"models":{}}' \
+    '{"models":[]}' '{"models":[1,"x",null]}' '{"models":[{"kld":{}}]}' \
+    '{"kld":{},"kld":{}}' '{"kld":{"mean":1e999},"protocol":{}}' "$deep" \
+    '{"kld":{"mean":NaN},"protocol":{}}'; do
+    printf %s "$json" > hostile.json
+    refused 3 "hostile.json: " validate $few --baseline hostile.json \
+        "$fable" fable.lmq a.txt --gate 'kld.mean<=baseline'
+done
+for change in 's/"mean": [0-9.e-]*/"mean": "x"/' 's/"mean": [0-9.e-]*/"mean": null/' \
+    's/"mean": [0-9.e-]*/"mean": {"mean": 1}/' 's/"partial": false/"partial": true/' \
+    's/"ctx": 32/"ctx": [32]/' 's/"bos": true/"bos": 1/' \
+    's/"text_crc32": "/&\\u001b[31m\\u0000/' 's/"text_crc32": "/&\\u001b[31m/'; do
+    sed "$change" one.json > hostile.json
+    refused 3 "hostile.json: " validate $few --baseline hostile.json \
+        "$fable" fable.lmq a.txt --gate 'kld.mean<=baseline'
+done
+sed 's/fable\.lmq/\\u001b[31m<b>`|\\n/' one.json > hostile.json
+expect 0 "$lmquant" validate $few --baseline hostile.json -f -o page.html \
+    "$fable" fable.lmq a.txt
+says 'note: the baseline is of \x1b[31m<b>`|\x0a, this is fable.lmq'
+grep -q '<b>`' page.html && fail "a name of the baseline is markup"
+gzip -c one.json > hostile.json
+refused 3 "hostile.json: " validate $few --baseline hostile.json "$fable" \
+    fable.lmq a.txt
+
 # ---- Every option, one model and three, one text and two ----
 
 combine() { # OPTIONS...
@@ -157,6 +249,17 @@ for options in "" "--stride 7" "--score second-half" "--split-documents" \
     "--tokenizer $fable/tokenizer.json" "--rope-theta 9000" \
     "--progress never"; do
     combine $options
+done
+for options in "" -v -q --yaml --markdown "-o -" "-v -a --floor" \
+    "--markdown -a --floor --split-documents"; do
+    for texts in "a.txt" "a.txt b.txt"; do
+        expect 0 "$lmquant" validate $few $options "$fable" fable.lmq $texts
+        expect 0 "$lmquant" validate $few $options "$fable" $three \
+            $(printf -- '--text %s ' $texts)
+        [ -s "$work/stdout" ] || [ "$options" = -q ] ||
+            fail "nothing is shown: $options"
+        grep -qw nan "$work/stdout" && fail "nan is shown: $options"
+    done
 done
 
 finish
