@@ -365,7 +365,7 @@ START_TEST(what_a_container_forbids_is_quantized_again)
         int8_t first;
     } blocks[] = {
         {0x2000, -128}, /* the one integer too many */
-        {0xa000, 5},    /* a negative scale */
+        {0xa000, -128}, /* a negative scale that cannot be turned */
         {0x8000, 0},    /* the negative zero */
         {0x0000, 5},    /* no scale and yet a number */
     };
