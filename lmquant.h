@@ -206,6 +206,7 @@ struct lmq_convert_options {
     int forces_tokenizer;     /* keep one that does not fit */
     uint64_t shard_size;      /* bytes of a file at most: a set of files;
                                  0: one file */
+    int has_digests;          /* SHA-256 of tensors, file, content */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of
@@ -255,15 +256,25 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
             const struct lmq_inspect_options *options,
             struct lmq_report **report, struct lmq_error *err);
 
+/* All zero: the defaults. */
+struct lmq_verify_options {
+    size_t size;
+    int threads;         /* 0: OMP_NUM_THREADS, or all cores */
+    const char *against; /* "sha256:HEX" or "HEX": the root or the content that
+                            the container must have */
+};
+
 /* Checks every byte of a container, or of all members of the set that `path`,
  * a member or the folder, leads to. LMQ_ERR_FORMAT if something is damaged or
  * missing; the report then names each part, if it got that far. */
-LMQ_API enum lmq_status lmq_verify(const char *path, int threads,
+LMQ_API enum lmq_status lmq_verify(const char *path,
+                                   const struct lmq_verify_options *options,
                                    const struct lmq_progress *progress,
                                    struct lmq_report **report,
                                    struct lmq_error *err);
 /* The same of this file alone, also if it is a member of a set. */
-LMQ_API enum lmq_status lmq_verify_file(const char *path, int threads,
+LMQ_API enum lmq_status lmq_verify_file(const char *path,
+                                        const struct lmq_verify_options *options,
                                         const struct lmq_progress *progress,
                                         struct lmq_report **report,
                                         struct lmq_error *err);

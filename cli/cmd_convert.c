@@ -23,6 +23,8 @@ static const struct option options[] = {
      "NaN or infinity: fail (default), or zero to put 0\n"
      "in its place"},
     {'z', "compress", NULL, "deflate the tokenizer"},
+    {0, "digests", NULL,
+     "add SHA-256 of the tensors, the file and the content"},
     {0, "force-tokenizer", NULL,
      "keep a tokenizer that does not fit the model"},
     {0, "shard-size", "SIZE",
@@ -52,6 +54,7 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         .is_dry_run = has_option(arguments, "dry-run"),
         .replaces = has_option(arguments, "force"),
         .is_compressed = has_option(arguments, "compress"),
+        .has_digests = has_option(arguments, "digests"),
         .forces_tokenizer = has_option(arguments, "force-tokenizer"),
     };
     if (!option_choice(arguments, "group-size", sizes, &group_size) ||

@@ -109,6 +109,10 @@ print_container(const struct lmq_report *report)
                format_bytes(lmq_report_number(source, "size"), text),
                lmq_report_string(source, "crc32"));
     }
+    if (lmq_report_at(report, "digests") != NULL)
+        printf("  %-16s root    %s\n  %-16s content %s\n", "digests",
+               lmq_report_string(report, "digests.root"), "",
+               lmq_report_string(report, "digests.content"));
 }
 
 /* ---- Tensors ---- */

@@ -10,6 +10,9 @@
 
 static const struct option options[] = {
     {0, "alone", NULL, "of a set of files only the one that is named"},
+    {0, "against", "DIGEST",
+     "the root or the content that it must have:\n"
+     "sha256: and 64 hexadecimal digits"},
     {0, "json", NULL, "print the findings as JSON"},
     {0, "yaml", NULL, "the same as YAML"},
     {0, NULL, NULL, NULL},
@@ -55,6 +58,27 @@ print_intact(const char *name, const struct lmq_report *report)
            plural(n_tensors), n_sections, plural(n_sections));
 }
 
+static void
+print_digests(const struct lmq_report *report)
+{
+    const struct lmq_report *digests = lmq_report_at(report, "digests");
+    const char *matches = lmq_report_string(digests, "matches");
+    static const char *const names[] = {"root", "content"};
+
+    for (size_t i = 0; i < 2; i++) {
+        const char *digest = lmq_report_string(digests, names[i]);
+        const char *remark = "";
+        if (digest[0] == '\0')
+            continue;
+        if (lmq_report_number(digests, i == 0 ? "checked"
+                                              : "content_checked") == 0)
+            remark = " (not checked)";
+        else if (strcmp(matches, names[i]) == 0)
+            remark = " (as asked for)";
+        printf("  %-7s %s%s\n", names[i], digest, remark);
+    }
+}
+
 static int
 run(const struct arguments *arguments)
 {
@@ -62,14 +86,15 @@ run(const struct arguments *arguments)
     struct lmq_progress progress;
     struct lmq_report *report;
     struct lmq_error err;
-    int threads;
+    struct lmq_verify_options verify = {
+        .size = sizeof(verify), .against = option_text(arguments, "against")};
 
-    if (!thread_option(arguments, &threads) ||
+    if (!thread_option(arguments, &verify.threads) ||
         !start_progress(arguments, "bytes", &state, &progress))
         return EXIT_USAGE;
     enum lmq_status status =
         (has_option(arguments, "alone") ? lmq_verify_file : lmq_verify)(
-            arguments->operands[0], threads, &progress, &report, &err);
+            arguments->operands[0], &verify, &progress, &report, &err);
     end_progress(&state);
     if (report == NULL)
         return report_error(&err);
@@ -77,8 +102,10 @@ run(const struct arguments *arguments)
     if (code < 0) {
         code = EXIT_DONE;
         print_problems(report);
-        if (status == LMQ_OK && !has_option(arguments, "quiet"))
+        if (status == LMQ_OK && !has_option(arguments, "quiet")) {
             print_intact(arguments->operands[0], report);
+            print_digests(report);
+        }
     }
     lmq_report_free(report);
     return status == LMQ_OK || code > 0 ? code : report_error(&err);
@@ -89,9 +116,10 @@ const struct command command_verify = {
     .summary = "check every byte of a container",
     .operands = "FILE.lmq",
     .about = "Checks the structure, every checksum, the padding, and that all "
-             "values and\nscales are legal. Names each damaged part. Exit "
-             "status 0 if the file is intact,\n3 if not. Of a set of files "
-             "any member, or the folder, stands for all.",
+             "values and\nscales are legal, and digests if it has some. "
+             "Names each damaged part. Exit\nstatus 0 if the file is intact "
+             "and what was asked for, 3 if not. Of a set of\nfiles any "
+             "member, or the folder, stands for all.",
     .least = 1,
     .most = 1,
     .common = COMMON_WORK,

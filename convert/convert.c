@@ -218,6 +218,8 @@ write_output(struct lmq_plan *plan, const char *path,
     if (status == LMQ_OK)
         status = lmq_plan_finish_metadata(plan, err);
     if (status == LMQ_OK)
+        status = lmq_plan_finish_digests(plan, err);
+    if (status == LMQ_OK)
         status = write_members(plan, files, err);
     /* Before the output is there: without a report it must not be. */
     if (status == LMQ_OK && report != NULL)

@@ -63,7 +63,11 @@ cost_of_rows(const struct lmq_plan *plan, size_t index, uint64_t n_rows,
         if (!lmq_u64_align(sizes[i], plan->settings.alignment, &sizes[i]) ||
             !lmq_u64_add(*cost, sizes[i], cost))
             return false;
-    return true;
+    return !plan->settings.has_digests ||
+           lmq_u64_add(*cost,
+                       LMQ_SHA256_SIZE *
+                           lmq_count_chunks(&record, LMQ_CHUNK_LOG2),
+                       cost);
 }
 
 /* Rows in whole tiles that take no more than `room`. */

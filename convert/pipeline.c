@@ -21,20 +21,21 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/tasks.h"
+#include "formats/lmq/lmq_digests.h"
 
 /* Elements of a piece: small enough for the second-level cache with all of
  * its buffers, large enough that system calls do not count. */
-#define PIECE ((size_t)1 << 17)
+#define PIECE LMQ_PIECE
 /* Pieces that are worked on between two merges. */
 #define WINDOW 256
 /* What all buffers may take. */
 #define BUFFERS_MAX ((size_t)96 << 20)
 
-/* A rectangle of a matrix, or a run of elements of anything else. */
+/* A rectangle of a tensor. */
 struct piece {
     size_t part;   /* of the plan: where it goes */
     size_t record; /* of the plan */
-    uint64_t row, column; /* the first; for a run: column is its start */
+    uint64_t row, column; /* the first */
     size_t n_rows, n_cols;
     bool is_last; /* of its part */
     bool is_illegal; /* integers that cannot be taken as they are */
@@ -43,10 +44,12 @@ struct piece {
     uint32_t crcs[LMQ_N_EXTENTS];
     struct lmq_quant_stats stats;
     uint64_t n_zeroed;
+    unsigned char *leaves; /* digests, if the container gets them */
 };
 
 /* One thread's buffers. */
 struct worker {
+    struct lmq_sha256 *sha; /* with digests */
     struct lmq_scratch scratch;
     float *x;
     int8_t *q;
@@ -61,6 +64,8 @@ struct pipeline {
     const struct lmq_progress *progress;
     struct lmq_workers workers;
     struct piece *window;
+    unsigned char *leaves; /* (WINDOW, n_leaves, LMQ_SHA256_SIZE) */
+    size_t n_leaves;
     /* Where the next piece begins, and the part where the last one ends. */
     size_t index, end;
     uint64_t row, column;
@@ -72,32 +77,34 @@ struct pipeline {
     bool is_illegal;
     uint64_t n_done, n_total, n_zeroed;
     bool *is_due; /* per record: to be done again, in another way */
+    struct lmq_gather gather;
 };
 
 /* ---- Cutting ---- */
 
 /* Integers that are taken come in whole rows, since that is how they are read,
  * and from tiles at best 16 of them. */
-static void
-cut_matrix(const struct lmq_record *record, const struct lmq_tensor *source,
-           uint64_t end_row, bool is_taken, struct piece *piece)
+static struct lmq_rectangle
+taken_rows(const struct lmq_tensor *source, uint64_t row, uint64_t end_row)
 {
-    bool has_tiles = is_taken || record->layout == LMQ_LAYOUT_TILES;
-    uint64_t unit = has_tiles ? LMQ_TILE_ROWS : 1;
+    uint64_t n_units = PIECE / source->n_cols / LMQ_TILE_ROWS;
+    uint64_t rows = n_units == 0 ? LMQ_TILE_ROWS
+                                 : lmq_u64_min(n_units, LMQ_PIECE_LEAVES) *
+                                       LMQ_TILE_ROWS;
 
-    if (is_taken || source->n_cols * unit <= PIECE) { /* whole rows */
-        uint64_t n_units = PIECE / source->n_cols / unit;
-        uint64_t rows = (n_units == 0 ? 1 : n_units) * unit;
-        piece->n_rows = (size_t)lmq_u64_min(rows, end_row - piece->row);
-        piece->n_cols = (size_t)source->n_cols;
-    } else { /* a part of one row, or of one tile of rows */
-        uint64_t columns = PIECE / unit;
-        piece->n_rows = (size_t)lmq_u64_min(unit, end_row - piece->row);
-        piece->n_cols =
-            (size_t)lmq_u64_min(columns, source->n_cols - piece->column);
-    }
-    piece->is_last = piece->row + piece->n_rows == end_row &&
-                     piece->column + piece->n_cols == source->n_cols;
+    return (struct lmq_rectangle){
+        .row = row,
+        .n_rows = (size_t)lmq_u64_min(rows, end_row - row),
+        .n_cols = (size_t)source->n_cols};
+}
+
+static struct lmq_rectangle
+rectangle_at(const struct lmq_record *record, const struct lmq_tensor *source,
+             bool is_taken, uint64_t end_row, uint64_t row, uint64_t column)
+{
+    return is_taken ? taken_rows(source, row, end_row)
+                    : lmq_rectangle_at(record->layout, end_row,
+                                       source->n_cols, row, column);
 }
 
 /* The piece of a part that begins at (row, column). */
@@ -105,59 +112,66 @@ static struct piece
 cut(const struct lmq_plan *plan, size_t index, uint64_t row, uint64_t column)
 {
     const struct lmq_plan_part *part = &plan->parts[index];
-    const struct lmq_record *record = &plan->records[part->record];
     const struct lmq_tensor *source = plan->sources[part->record];
     uint64_t end_row = part->first_row + part->n_rows;
-    uint64_t end = end_row * source->n_cols;
-    struct piece piece = {.part = index, .record = part->record, .row = row,
-                          .column = column};
+    struct lmq_rectangle found =
+        rectangle_at(&plan->records[part->record], source,
+                     plan->takes[part->record], end_row, row, column);
 
-    if (record->encoding != LMQ_ENCODING_Q8) {
-        piece.n_rows = 1;
-        piece.n_cols = (size_t)lmq_u64_min(PIECE, end - column);
-        piece.is_last = column + piece.n_cols == end;
-        return piece;
-    }
-    cut_matrix(record, source, end_row, plan->takes[part->record], &piece);
-    return piece;
+    return (struct piece){
+        .part = index,
+        .record = part->record,
+        .row = row,
+        .column = column,
+        .n_rows = found.n_rows,
+        .n_cols = found.n_cols,
+        .is_last = row + found.n_rows == end_row &&
+                   column + found.n_cols == source->n_cols,
+    };
 }
 
-/* The first piece of a part. */
-static struct piece
-cut_first(const struct lmq_plan *plan, size_t index)
+static struct lmq_rectangle
+rectangle_of(const struct piece *piece)
 {
-    const struct lmq_plan_part *part = &plan->parts[index];
-    bool is_q8 = plan->records[part->record].encoding == LMQ_ENCODING_Q8;
-
-    return cut(plan, index, is_q8 ? part->first_row : 0,
-               is_q8 ? 0
-                     : part->first_row * plan->sources[part->record]->n_cols);
-}
-
-/* Where the next piece of the same tensor begins. */
-static void
-advance(const struct lmq_plan *plan, const struct piece *piece, uint64_t *row,
-        uint64_t *column)
-{
-    const struct lmq_tensor *source = plan->sources[piece->record];
-
-    *row = piece->row;
-    *column = piece->column + piece->n_cols;
-    if (plan->records[piece->record].encoding == LMQ_ENCODING_Q8 &&
-        *column == source->n_cols) {
-        *row += piece->n_rows;
-        *column = 0;
-    }
+    return (struct lmq_rectangle){piece->row, piece->column, piece->n_rows,
+                                  piece->n_cols};
 }
 
 /* ---- One piece ---- */
+
+static uint64_t
+first_element(const struct lmq_tensor *source, const struct piece *piece)
+{
+    return piece->row * source->n_cols + piece->column;
+}
+
+/* While it is in the cache, and in rows whatever the layout. */
+static enum lmq_status
+digest_piece(struct pipeline *pipeline, struct piece *piece,
+             struct worker *worker, struct lmq_error *err)
+{
+    const struct lmq_record *record = &pipeline->plan->records[piece->record];
+    const struct lmq_tensor *source = pipeline->plan->sources[piece->record];
+    struct lmq_rectangle part = rectangle_of(piece);
+    struct lmq_rows rows = {.values = worker->q,
+                            .value_size = lmq_dtype_size(record->dtype)};
+
+    if (piece->leaves == NULL)
+        return LMQ_OK;
+    if (record->encoding == LMQ_ENCODING_Q8)
+        rows = (struct lmq_rows){worker->q, 1, worker->stored_scales,
+                                 lmq_scale_size(record->quant.scales),
+                                 record->quant.group_size};
+    return lmq_piece_digest(worker->sha, &part, source->n_cols, &rows,
+                            piece->leaves, err);
+}
 
 static enum lmq_status
 read_piece(struct lmq_plan *plan, const struct piece *piece,
            struct worker *worker, struct lmq_error *err)
 {
     const struct lmq_tensor *source = plan->sources[piece->record];
-    uint64_t first = piece->row * source->n_cols + piece->column;
+    uint64_t first = first_element(source, piece);
 
     if (piece->n_cols == source->n_cols || piece->n_rows == 1)
         return lmq_checkpoint_read(plan->checkpoint, source, first,
@@ -276,12 +290,12 @@ static enum lmq_status
 write_run(struct pipeline *pipeline, struct piece *piece, size_t size,
           const void *bytes, struct lmq_error *err)
 {
-    const struct lmq_plan_part *part = &pipeline->plan->parts[piece->part];
     uint64_t n_cols = pipeline->plan->sources[piece->record]->n_cols;
+    uint64_t row = row_in_part(pipeline, piece);
 
     return write_part(pipeline, piece, LMQ_VALUES, bytes,
-                      size * (piece->column - part->first_row * n_cols),
-                      size * piece->n_cols, err);
+                      size * (row * n_cols + piece->column),
+                      size * piece->n_rows * piece->n_cols, err);
 }
 
 static uint64_t
@@ -379,25 +393,27 @@ copy_floats(struct pipeline *pipeline, struct piece *piece,
 {
     struct lmq_plan *plan = pipeline->plan;
     unsigned char *bytes = (unsigned char *)worker->q;
+    uint64_t first = first_element(plan->sources[piece->record], piece);
+    size_t n = piece->n_rows * piece->n_cols;
     enum lmq_status status = read_piece(plan, piece, worker, err);
 
     if (status != LMQ_OK)
         return status;
     if (plan->settings.zeroes)
-        piece->n_zeroed = zero_nonfinite(worker->x, piece->n_cols);
+        piece->n_zeroed = zero_nonfinite(worker->x, n);
     struct lmq_quant_stats *stats = &piece->stats;
-    for (size_t i = 0; i < piece->n_cols; i++) {
+    for (size_t i = 0; i < n; i++) {
         float magnitude = fabsf(worker->x[i]);
         if (!isfinite(magnitude)) {
             stats->has_nonfinite = true;
-            stats->nonfinite_at = piece->column + i;
+            stats->nonfinite_at = first + i;
             return fail_nonfinite(plan, piece, err);
         }
         stats->sum_sq += (double)magnitude * (double)magnitude;
         stats->max_abs = fmaxf(stats->max_abs, magnitude);
         lmq_store_f32le(bytes + 4 * i, worker->x[i]);
     }
-    stats->n = piece->n_cols;
+    stats->n = n;
     return write_run(pipeline, piece, 4, bytes, err);
 }
 
@@ -407,9 +423,10 @@ copy_integers(struct pipeline *pipeline, struct piece *piece,
 {
     const struct lmq_plan *plan = pipeline->plan;
     size_t size = lmq_dtype_size(plan->records[piece->record].dtype);
+    const struct lmq_tensor *source = plan->sources[piece->record];
     enum lmq_status status = lmq_checkpoint_read_raw(
-        plan->checkpoint, plan->sources[piece->record], piece->column,
-        piece->n_cols, worker->q, err);
+        plan->checkpoint, source, first_element(source, piece),
+        piece->n_rows * piece->n_cols, worker->q, err);
 
     return status == LMQ_OK
                ? write_run(pipeline, piece, size, worker->q, err)
@@ -423,11 +440,16 @@ convert_piece(void *context, size_t slot, void *state, struct lmq_error *err)
     struct piece *piece = &pipeline->window[slot];
     const struct lmq_record *record = &pipeline->plan->records[piece->record];
 
+    enum lmq_status status;
+
     if (record->encoding == LMQ_ENCODING_Q8)
-        return convert_matrix(pipeline, piece, state, err);
-    if (record->dtype == LMQ_DTYPE_F32)
-        return copy_floats(pipeline, piece, state, err);
-    return copy_integers(pipeline, piece, state, err);
+        status = convert_matrix(pipeline, piece, state, err);
+    else if (record->dtype == LMQ_DTYPE_F32)
+        status = copy_floats(pipeline, piece, state, err);
+    else
+        status = copy_integers(pipeline, piece, state, err);
+    return status == LMQ_OK ? digest_piece(pipeline, piece, state, err)
+                            : status;
 }
 
 /* ---- All of them, in order ---- */
@@ -441,14 +463,18 @@ next_piece(void *context, size_t slot)
 
     if (pipeline->index == pipeline->end)
         return false;
-    *piece = pipeline->has_begun ? cut(plan, pipeline->index, pipeline->row,
-                                       pipeline->column)
-                                 : cut_first(plan, pipeline->index);
+    *piece = pipeline->has_begun
+                 ? cut(plan, pipeline->index, pipeline->row, pipeline->column)
+                 : cut(plan, pipeline->index,
+                       plan->parts[pipeline->index].first_row, 0);
+    if (pipeline->leaves != NULL)
+        piece->leaves =
+            pipeline->leaves + slot * pipeline->n_leaves * LMQ_SHA256_SIZE;
+    struct lmq_rectangle here = rectangle_of(piece);
+    lmq_rectangle_next(&here, plan->sources[piece->record]->n_cols,
+                       &pipeline->row, &pipeline->column);
     pipeline->has_begun = !piece->is_last;
-    if (piece->is_last)
-        pipeline->index++;
-    else
-        advance(plan, piece, &pipeline->row, &pipeline->column);
+    pipeline->index += piece->is_last;
     return true;
 }
 
@@ -504,6 +530,34 @@ end_record(struct pipeline *pipeline, size_t index)
 }
 
 static enum lmq_status
+merge_leaves(struct pipeline *pipeline, const struct piece *piece,
+             struct lmq_error *err)
+{
+    struct lmq_plan *plan = pipeline->plan;
+    const struct lmq_plan_part *part = &plan->parts[piece->part];
+    const struct lmq_digests *digests = &plan->members[part->member].digests;
+    struct lmq_rectangle here = rectangle_of(piece);
+    enum lmq_status status = LMQ_OK;
+
+    if (piece->row == 0 && piece->column == 0)
+        status = lmq_gather_begin(
+            &pipeline->gather, &plan->records[piece->record],
+            digests->chunk_log2,
+            plan->digests.tensors + piece->record * LMQ_SHA256_SIZE, err);
+    if (piece->row == part->first_row && piece->column == 0)
+        lmq_gather_begin_part(&pipeline->gather,
+                              digests->chunks + digests->first[part->stored] *
+                                                    LMQ_SHA256_SIZE);
+    if (status == LMQ_OK)
+        status = lmq_gather_add(&pipeline->gather, &here, piece->leaves, err);
+    if (status == LMQ_OK && piece->is_last)
+        status = lmq_gather_end_part(&pipeline->gather, err);
+    return status == LMQ_OK && piece->is_last && is_last_part(plan, piece->part)
+               ? lmq_gather_end(&pipeline->gather, err)
+               : status;
+}
+
+static enum lmq_status
 merge_piece(void *context, size_t slot, struct lmq_error *err)
 {
     struct pipeline *pipeline = context;
@@ -512,7 +566,11 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     struct lmq_record *stored =
         lmq_plan_stored(plan, &plan->parts[piece->part]);
 
-    (void)err;
+    if (piece->leaves != NULL) {
+        enum lmq_status status = merge_leaves(pipeline, piece, err);
+        if (status != LMQ_OK)
+            return status;
+    }
     for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
         stored->extents[i].crc = (uint32_t)crc32_combine(
             stored->extents[i].crc, piece->crcs[i], (off_t)piece->sizes[i]);
@@ -569,6 +627,7 @@ clear_worker(void *state)
 {
     struct worker *worker = state;
 
+    lmq_sha256_free(worker->sha);
     lmq_scratch_free(&worker->scratch);
     lmq_mem_free(worker->x);
     lmq_mem_free(worker->q);
@@ -582,6 +641,8 @@ clear_worker(void *state)
 struct room {
     size_t n_values; /* that are taken */
     size_t n_scales, n_tile;
+    size_t n_leaves; /* of a piece */
+    bool has_digests;
 };
 
 /* A piece of narrow rows has a scale for each, and padding to a whole group
@@ -591,13 +652,15 @@ make_room(struct room *room, const struct lmq_plan *plan, size_t index,
           bool is_taken)
 {
     const struct lmq_record *record = &plan->records[index];
-    struct piece piece = {0};
-
-    cut_matrix(record, plan->sources[index], record->n_rows, is_taken, &piece);
+    struct lmq_rectangle piece = rectangle_at(
+        record, plan->sources[index], is_taken, record->n_rows, 0, 0);
     size_t rows = lmq_tiles_count(piece.n_rows) * LMQ_TILE_ROWS;
     size_t n = rows *
                lmq_groups_per_row(piece.n_cols, record->quant.group_size);
     room->n_scales = lmq_size_max(n, room->n_scales);
+    room->n_leaves = lmq_size_max(
+        lmq_count_leaves(&piece, plan->sources[index]->n_cols),
+        room->n_leaves);
     if (is_taken)
         room->n_values = lmq_size_max(rows * piece.n_cols, room->n_values);
 }
@@ -606,7 +669,10 @@ make_room(struct room *room, const struct lmq_plan *plan, size_t index,
 static struct room
 room_for(const struct lmq_plan *plan)
 {
-    struct room room = {.n_scales = 1, .n_tile = 1};
+    struct room room = {.n_scales = 1,
+                        .n_tile = 1,
+                        .n_leaves = LMQ_PIECE_LEAVES,
+                        .has_digests = plan->settings.has_digests};
 
     for (size_t i = 0; i < plan->n_records; i++) {
         if (plan->records[i].encoding != LMQ_ENCODING_Q8)
@@ -626,6 +692,11 @@ make_worker(void *state, const void *context)
     const struct room *room = context;
     struct worker *worker = state;
 
+    if (room->has_digests) {
+        worker->sha = lmq_sha256_new();
+        if (worker->sha == NULL)
+            return false;
+    }
     worker->x = lmq_mem_aligned(PIECE, sizeof(float));
     /* Also for floats and whole numbers on their way. */
     worker->q = lmq_mem_aligned(lmq_size_max(8 * PIECE, room->n_values), 1);
@@ -654,6 +725,13 @@ make_buffers(struct pipeline *pipeline, int threads, struct lmq_error *err)
     pipeline->is_due = calloc(plan->n_records + 1, sizeof(bool));
     if (pipeline->window == NULL || pipeline->is_due == NULL)
         return lmq_fail_nomem(err);
+    if (room.has_digests) {
+        pipeline->n_leaves = room.n_leaves;
+        pipeline->leaves =
+            calloc((size_t)WINDOW * room.n_leaves, LMQ_SHA256_SIZE);
+        if (pipeline->leaves == NULL)
+            return lmq_fail_nomem(err);
+    }
     return lmq_workers_open(&pipeline->workers, threads,
                             lmq_size_min(BUFFERS_MAX / each + 1, pieces),
                             sizeof(struct worker), make_worker, clear_worker,
@@ -713,6 +791,8 @@ lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *const *outputs,
         status = redo_records(&pipeline, err);
     *n_zeroed = pipeline.n_zeroed;
     lmq_workers_close(&pipeline.workers);
+    lmq_gather_free(&pipeline.gather);
+    free(pipeline.leaves);
     free(pipeline.window);
     free(pipeline.is_due);
     return status;

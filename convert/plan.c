@@ -69,6 +69,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         .zeroes = chosen[4],
         .alignment = LMQ_ALIGN,
         .is_compressed = options->is_compressed != 0,
+        .has_digests = options->has_digests != 0,
         .shard_size = options->shard_size,
     };
     if (!lmq_group_size_is_valid(settings->quant.group_size))
@@ -76,7 +77,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
                         ".group_size is %u, expected %s", options->group_size,
                         lmq_names_list(lmq_group_names, "", list,
                                        sizeof(list)));
-    return LMQ_OK;
+    return settings->has_digests ? lmq_sha256_need(err) : LMQ_OK;
 }
 
 /* ---- Records ---- */
@@ -420,6 +421,51 @@ add_files(struct lmq_plan *plan, struct lmq_error *err)
     return status;
 }
 
+/* ---- Digests ---- */
+
+static enum lmq_status
+digest_files(const struct lmq_checkpoint *checkpoint,
+             struct lmq_file_digest *files, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < checkpoint->n_blobs && status == LMQ_OK; i++) {
+        const struct lmq_blob *blob = &checkpoint->blobs[i];
+        files[i].name = file_name(blob);
+        files[i].size = blob->size;
+        status =
+            lmq_digest_bytes(blob->bytes, blob->size, files[i].digest, err);
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+
+    if (!plan->settings.has_digests)
+        return LMQ_OK;
+    struct lmq_file_digest *files =
+        calloc(checkpoint->n_blobs + 1, sizeof(*files));
+    json_t *model = checkpoint->has_model
+                        ? lmq_hparams_to_json(&checkpoint->hparams)
+                        : json_null();
+    enum lmq_status status = files == NULL || model == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : digest_files(checkpoint, files, err);
+    if (status == LMQ_OK)
+        status = lmq_content_digest(plan->records, plan->n_records, model,
+                                    files, checkpoint->n_blobs,
+                                    &plan->digests, err);
+    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
+        memcpy(plan->members[i].digests.content, plan->digests.content,
+               LMQ_SHA256_SIZE);
+    json_decref(model);
+    free(files);
+    return status;
+}
+
 /* ---- The plan ---- */
 
 /* What a file needs at most besides its tensors, before these are known:
@@ -442,6 +488,8 @@ find_frame(const struct lmq_plan *plan, uint32_t member, uint64_t *frame,
     *frame = plan->settings.alignment + LMQ_SUPERBLOCK_SIZE + strlen(text) +
              LMQ_STATISTICS_HEADER + LMQ_DIRECTORY_HEADER +
              3 * LMQ_SECTION_SIZE + 4 * LMQ_ALIGN + LMQ_TRAILER_SIZE;
+    if (plan->settings.has_digests)
+        *frame += LMQ_DIGESTS_HEADER + LMQ_SECTION_SIZE + LMQ_ALIGN;
     free(text);
     for (size_t i = 0; i < n_files; i++)
         *frame += plan->files[i].size + LMQ_SECTION_SIZE + LMQ_ALIGN;
@@ -477,6 +525,23 @@ make_all_contents(struct lmq_plan *plan, struct lmq_error *err)
     return status;
 }
 
+/* Chunks are of what stands in a file. */
+static enum lmq_status
+make_digests(struct lmq_plan *plan, struct lmq_error *err)
+{
+    enum lmq_status status =
+        lmq_digests_make(plan->records, plan->n_records, LMQ_CHUNK_LOG2,
+                         &plan->digests, err);
+
+    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++) {
+        struct lmq_plan_member *member = &plan->members[i];
+        member->layout.digests = &member->digests;
+        status = lmq_digests_make(member->records, member->n_records,
+                                  LMQ_CHUNK_LOG2, &member->digests, err);
+    }
+    return status;
+}
+
 static enum lmq_status
 lay_out_members(struct lmq_plan *plan, struct lmq_error *err)
 {
@@ -490,6 +555,8 @@ lay_out_members(struct lmq_plan *plan, struct lmq_error *err)
             .n_members = is_set ? plan->n_members : 0,
         };
     status = make_all_contents(plan, err);
+    if (status == LMQ_OK && plan->settings.has_digests)
+        status = make_digests(plan, err);
     for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++) {
         struct lmq_plan_member *member = &plan->members[i];
         status = lmq_write_plan(member->records, member->n_records,
@@ -534,6 +601,7 @@ lmq_plan_free(struct lmq_plan *plan)
         free(member->origins);
         free(member->contents);
         free(member->metadata);
+        lmq_digests_free(&member->digests);
     }
     for (size_t i = 0; i < plan->n_files; i++)
         free(plan->owned[i]);
@@ -543,6 +611,7 @@ lmq_plan_free(struct lmq_plan *plan)
     free(plan->files);
     free((void *)plan->sources);
     free(plan->takes);
+    lmq_digests_free(&plan->digests);
     lmq_notes_free(&plan->notes);
     *plan = (struct lmq_plan){0};
 }

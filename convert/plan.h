@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "formats/checkpoint/checkpoint.h"
-#include "formats/lmq/lmq.h"
+#include "formats/lmq/lmq_digests.h"
 
 /* The options of lmq_convert(), understood. */
 struct lmq_convert_settings {
@@ -19,6 +19,7 @@ struct lmq_convert_settings {
     bool ties;           /* look for a tied head */
     bool zeroes;         /* replace what is not finite by 0 */
     bool is_compressed;
+    bool has_digests;
     uint64_t alignment;  /* of tensors in the container */
     uint64_t shard_size; /* of a member of a set at most; 0: one file */
 };
@@ -49,6 +50,7 @@ struct lmq_plan_member {
     struct lmq_content *contents; /* the metadata first */
     size_t n_contents;
     char *metadata;
+    struct lmq_digests digests; /* what the layout points to, if wanted */
     struct lmq_layout_plan layout;
 };
 
@@ -71,6 +73,7 @@ struct lmq_plan {
     struct lmq_content *files; /* the tokenizer's, in the first member */
     size_t n_files;
     unsigned char **owned; /* what `files` points to and we allocated */
+    struct lmq_digests digests; /* of whole tensors, for the content */
     const char *tie_rule; /* "configuration", "absence", "contents", or "" */
 };
 
@@ -84,6 +87,9 @@ enum lmq_status lmq_plan_make(struct lmq_checkpoint *checkpoint,
  * stays. Call when all of the sources have been read. */
 enum lmq_status lmq_plan_finish_metadata(struct lmq_plan *plan,
                                          struct lmq_error *err);
+/* The digest of the content, when those of the tensors are known. */
+enum lmq_status lmq_plan_finish_digests(struct lmq_plan *plan,
+                                        struct lmq_error *err);
 void lmq_plan_free(struct lmq_plan *plan);
 
 /* The record of a file that is written from the part. */

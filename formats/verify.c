@@ -3,7 +3,8 @@
  *
  * Of each file the frame first (opening does that); then each section's and
  * each tensor's checksum, the padding between them, and that values and scales
- * are legal. What the files mean to each other, opening the whole tells.
+ * are legal; digests, if there are some or one is asked for. What the files
+ * mean to each other, opening the whole tells.
  */
 #include "config.h"
 
@@ -14,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
@@ -23,6 +25,7 @@
 #include "formats/lmq/lmq.h"
 #include "formats/open.h"
 #include "formats/probe.h"
+#include "formats/verify_digests.h"
 
 #define CHUNK ((size_t)1 << 20)
 #define WINDOW 64
@@ -33,12 +36,20 @@ struct check {
     struct lmq_input *input;
     struct lmq_container container;
     struct lmq_workers workers; /* with CHUNK bytes each */
+    bool has_digesting; /* its digests are computed */
+    struct lmq_digesting digesting;
+    size_t n_unknown;   /* tensors that cannot be computed with */
     /* Of all of them: */
     int threads;
     const struct lmq_progress *progress;
     uint64_t n_done, n_total, n_bytes, n_sections, n_tensors;
     uint32_t n_files;
     json_t *problems;
+    bool can_digest;             /* and digests are looked at */
+    const unsigned char *wanted; /* the digest that is asked for, or NULL */
+    const char *matches;         /* what it is, or NULL */
+    json_t *digests;             /* of the file that was named */
+    struct lmq_error mismatch;   /* why it is none; or LMQ_OK */
     struct lmq_error frame; /* why one cannot be opened; or LMQ_OK */
 };
 
@@ -237,7 +248,7 @@ static enum lmq_status
 check_sections(struct check *check, struct lmq_error *err)
 {
     static const char *const names[LMQ_SECTION_KNOWN_END] = {
-        "", "metadata", "directory", "file", "statistics"};
+        "", "metadata", "directory", "file", "statistics", "digests"};
     const struct lmq_container *container = &check->container;
     enum lmq_status status = LMQ_OK;
 
@@ -279,15 +290,151 @@ check_tensor(struct check *check, const struct lmq_record *record,
     return status;
 }
 
+/* ---- Digests ---- */
+
+static enum lmq_status
+check_chunks(struct check *check, size_t index, struct lmq_error *err)
+{
+    const struct lmq_record *record = &check->container.records[index];
+    const struct lmq_digests *stored = check->container.digests;
+    const struct lmq_digests *own = &check->digesting.digests;
+    bool is_padded = true;
+
+    if (record->encoding == LMQ_ENCODING_ALIAS)
+        return LMQ_OK;
+    if (record->encoding == LMQ_ENCODING_UNKNOWN) {
+        check->n_unknown++;
+        return LMQ_OK;
+    }
+    enum lmq_status status =
+        lmq_digesting_tensor(&check->digesting, index, &is_padded, err);
+    if (status != LMQ_OK)
+        return status;
+    uint64_t offset = record->extents[LMQ_VALUES].offset;
+    if (!is_padded)
+        add_problem(check, "values", record->name, offset,
+                    "the padding of its tiles is not zeros");
+    uint64_t end = index + 1 < check->container.n_records
+                       ? own->first[index + 1]
+                       : own->n;
+    if (stored != NULL &&
+        memcmp(stored->chunks + own->first[index] * LMQ_SHA256_SIZE,
+               own->chunks + own->first[index] * LMQ_SHA256_SIZE,
+               (size_t)(end - own->first[index]) * LMQ_SHA256_SIZE) != 0)
+        add_problem(check, "digests", record->name, offset,
+                    "the SHA-256 of the tensor does not match");
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_tensors(struct check *check, struct lmq_error *err)
 {
     const struct lmq_container *container = &check->container;
     enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++)
+    for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++) {
         status = check_tensor(check, &container->records[i], err);
+        /* While the system has it in memory. Of what is damaged anyway no
+         * digest is of interest. */
+        if (status == LMQ_OK && check->has_digesting &&
+            json_array_size(check->problems) == 0)
+            status = check_chunks(check, i, err);
+    }
     return status;
+}
+
+static bool
+knows_content(const struct check *check)
+{
+    return check->n_unknown == 0 && check->container.superblock.n_members == 0;
+}
+
+static enum lmq_status
+check_whole(struct check *check, struct lmq_error *err)
+{
+    const struct lmq_digests *stored = check->container.digests;
+    struct lmq_digests *own = &check->digesting.digests;
+    struct lmq_error found = {0};
+    enum lmq_status status = LMQ_OK;
+
+    if (knows_content(check)) {
+        status = lmq_digesting_content(&check->digesting, &found);
+        if (status == LMQ_ERR_FORMAT) { /* of the embedded files */
+            add_problem(check, "contents", "", found.offset, found.message);
+            return LMQ_OK;
+        }
+        if (status != LMQ_OK && err != NULL)
+            *err = found;
+        if (status == LMQ_OK && stored != NULL &&
+            memcmp(own->content, stored->content, LMQ_SHA256_SIZE) != 0)
+            add_problem(check, "digests", "", 0,
+                        "the digest of the content does not match");
+    }
+    if (status == LMQ_OK && stored != NULL) {
+        status = lmq_digesting_root(&check->digesting, err);
+        if (status == LMQ_OK &&
+            memcmp(own->root, stored->root, LMQ_SHA256_SIZE) != 0)
+            add_problem(check, "digests", "", 0, "the root does not match");
+    }
+    return status;
+}
+
+static enum lmq_status
+compare_wanted(struct check *check, struct lmq_error *err)
+{
+    const struct lmq_digests *own = &check->digesting.digests;
+    char root[LMQ_DIGEST_TEXT], content[LMQ_DIGEST_TEXT];
+
+    if (check->container.digests != NULL &&
+        memcmp(own->root, check->wanted, LMQ_SHA256_SIZE) == 0)
+        check->matches = "root";
+    else if (knows_content(check) &&
+             memcmp(own->content, check->wanted, LMQ_SHA256_SIZE) == 0)
+        check->matches = "content";
+    if (check->matches != NULL)
+        return LMQ_OK;
+    if (!knows_content(check)) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "its content has no digest here: it has tensors of kinds "
+                 "that this version does not know, or is one of a set");
+        lmq_hint(err, ".against can only be its root, if it has one");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    lmq_digest_print(own->root, root);
+    lmq_digest_print(own->content, content);
+    return check->container.digests == NULL
+               ? lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "is not what was asked for: its content is %s, and "
+                          "it has no root",
+                          content)
+               : lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "is not what was asked for: its root is %s, its "
+                          "content %s",
+                          root, content);
+}
+
+/* "sha256:" or nothing, and 64 hexadecimal digits. */
+static enum lmq_status
+parse_wanted(const char *text, unsigned char wanted[LMQ_SHA256_SIZE],
+             struct lmq_error *err)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *p = strncmp(text, "sha256:", 7) == 0 ? text + 7 : text;
+    bool is_right = strlen(p) == 2 * LMQ_SHA256_SIZE;
+
+    for (size_t i = 0; is_right && i < 2 * LMQ_SHA256_SIZE; i++) {
+        int letter = p[i] >= 'A' && p[i] <= 'F' ? p[i] - 'A' + 'a' : p[i];
+        const char *digit = strchr(digits, letter);
+        is_right = digit != NULL;
+        if (is_right)
+            wanted[i / 2] = (unsigned char)((i % 2 == 0 ? 0 : wanted[i / 2] * 16) +
+                                            (digit - digits));
+    }
+    return is_right ? LMQ_OK
+                    : lmq_fail(err, LMQ_ERR_ARG, 0,
+                               ".against is '%.80s', expected 64 hexadecimal "
+                               "digits, with sha256: before them or without",
+                               text);
 }
 
 /* ---- Files ---- */
@@ -300,6 +447,51 @@ base_of(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
+static json_t *
+describe_digests(const struct check *check)
+{
+    const struct lmq_digests *stored = check->container.digests;
+    json_t *json = json_object();
+    char text[LMQ_DIGEST_TEXT];
+    bool is_checked =
+        check->has_digesting && json_array_size(check->problems) == 0;
+
+    if (!check->has_digesting && stored == NULL) {
+        json_decref(json);
+        return json_null();
+    }
+    if (stored != NULL)
+        lmq_digest_print(stored->root, text);
+    lmq_put(&json, "root", stored == NULL ? json_null() : json_string(text));
+    if (stored != NULL)
+        lmq_digest_print(stored->content, text);
+    else if (is_checked && knows_content(check))
+        lmq_digest_print(check->digesting.digests.content, text);
+    else
+        text[0] = '\0';
+    lmq_put(&json, "content",
+            text[0] == '\0' ? json_null() : json_string(text));
+    lmq_put(&json, "checked", json_boolean(is_checked));
+    lmq_put(&json, "content_checked",
+            json_boolean(is_checked && knows_content(check)));
+    return json;
+}
+
+/* The digests of a set are those of its files; told are those of the one that
+ * was named, and any may be the one that is asked for. */
+static void
+note_digests(struct check *check)
+{
+    struct lmq_error err = {0};
+
+    if (check->digests == NULL)
+        check->digests = describe_digests(check);
+    if (check->wanted != NULL && check->matches == NULL &&
+        json_array_size(check->problems) == 0 &&
+        compare_wanted(check, &err) != LMQ_OK)
+        check->mismatch = err;
+}
+
 static enum lmq_status
 check_content(struct check *check, struct lmq_error *err)
 {
@@ -308,12 +500,25 @@ check_content(struct check *check, struct lmq_error *err)
         (size_t)lmq_u64_min(lmq_input_size(check->input) / CHUNK, WINDOW),
         CHUNK, NULL, NULL, NULL, err);
 
+    check->n_unknown = 0;
+    check->has_digesting =
+        check->can_digest &&
+        (check->container.digests != NULL || check->wanted != NULL);
+    if (status == LMQ_OK && check->has_digesting)
+        status = lmq_digesting_open(&check->digesting, check->input,
+                                    &check->container, check->threads, err);
     if (status == LMQ_OK)
         status = check_sections(check, err);
     if (status == LMQ_OK)
         status = check_tensors(check, err);
     if (status == LMQ_OK)
         status = check_padding(check, err);
+    if (status == LMQ_OK && check->has_digesting &&
+        json_array_size(check->problems) == 0)
+        status = check_whole(check, err);
+    if (status == LMQ_OK)
+        note_digests(check);
+    lmq_digesting_close(&check->digesting);
     lmq_workers_close(&check->workers);
     return status;
 }
@@ -478,6 +683,9 @@ make_report(const struct check *check, const char *path,
     lmq_put(&json, "bytes", lmq_json_size(check->n_bytes));
     lmq_put(&json, "sections", lmq_json_size(check->n_sections));
     lmq_put(&json, "tensors", lmq_json_size(check->n_tensors));
+    lmq_put(&json, "digests",
+            check->digests == NULL ? json_null()
+                                   : json_incref(check->digests));
     lmq_put(&json, "problems", json_incref(check->problems));
     return lmq_report_finish(json, report, err);
 }
@@ -520,74 +728,124 @@ fail_damaged(const struct check *check, struct lmq_error *err)
     return LMQ_ERR_FORMAT;
 }
 
-static enum lmq_status
-verify(const char *path, bool is_alone, int threads,
-       const struct lmq_progress *progress, struct lmq_report **report,
-       struct lmq_error *err)
+/* A tree that is NULL stays so, and the report tells. */
+static void
+end_digests(struct check *check)
 {
-    struct check check = {.threads = threads, .progress = progress};
+    if (check->wanted != NULL && json_is_object(check->digests))
+        lmq_put(&check->digests, "matches",
+                check->matches == NULL ? json_null()
+                                       : json_string(check->matches));
+}
 
-    enum lmq_status status = lmq_input_open(path, &check.input, err);
+static enum lmq_status
+verify(struct check *check, const char *path, bool is_alone,
+       struct lmq_report **report, struct lmq_error *err)
+{
+    enum lmq_status status = lmq_input_open(path, &check->input, err);
     if (status == LMQ_OK)
-        status = check_format(check.input, path, err);
+        status = check_format(check->input, path, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
-        lmq_input_close(check.input);
+        lmq_input_close(check->input);
         return status;
     }
-    check.problems = json_array();
-    status = check_all(&check, path, is_alone, err);
+    check->problems = json_array();
+    status = check_all(check, path, is_alone, err);
+    end_digests(check);
     if (status == LMQ_OK)
-        status = make_report(&check, path, report, err);
-    if (status == LMQ_OK && json_array_size(check.problems) > 0)
-        status = fail_damaged(&check, err);
+        status = make_report(check, path, report, err);
+    if (status == LMQ_OK && json_array_size(check->problems) > 0)
+        status = fail_damaged(check, err);
+    if (status == LMQ_OK && check->wanted != NULL && check->matches == NULL) {
+        status = check->mismatch.status;
+        if (err != NULL)
+            *err = check->mismatch;
+    }
     if (status != LMQ_OK)
         lmq_error_in(err, path);
-    json_decref(check.problems);
-    end_file(&check);
+    json_decref(check->digests);
+    json_decref(check->problems);
+    end_file(check);
     return status;
 }
 
-enum lmq_status
-lmq_verify(const char *path, int threads, const struct lmq_progress *progress,
-           struct lmq_report **report, struct lmq_error *err)
+/* `path` may be a folder. */
+static enum lmq_status
+verify_set(struct check *check, const char *path, struct lmq_report **report,
+           struct lmq_error *err)
 {
     struct lmq_probe probe;
     char *found = NULL;
-
-    if (report != NULL)
-        *report = NULL;
     enum lmq_status status = lmq_probe_look(path, &probe, err);
+
     if (status == LMQ_OK && probe.is_folder)
         status = lmq_folder_find_checkpoint(path, &found, err);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     else
-        status = verify(found == NULL ? path : found, false, threads, progress,
-                        report, err);
+        status = verify(check, found == NULL ? path : found, false, report,
+                        err);
     free(found);
     return status;
 }
 
+static enum lmq_status
+verify_so(const char *path, bool is_alone,
+          const struct lmq_verify_options *given,
+          const struct lmq_progress *progress, struct lmq_report **report,
+          struct lmq_error *err)
+{
+    struct lmq_verify_options options;
+    unsigned char wanted[LMQ_SHA256_SIZE];
+    /* Without a library digests that are there stay unchecked. */
+    struct check check = {.progress = progress,
+                          .can_digest = lmq_sha256_is_there()};
+
+    if (report != NULL)
+        *report = NULL;
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_verify_options, &options, given, err);
+    if (status == LMQ_OK && options.against != NULL) {
+        check.wanted = wanted;
+        status = parse_wanted(options.against, wanted, err);
+        if (status == LMQ_OK)
+            status = lmq_sha256_need(err);
+    }
+    if (status != LMQ_OK)
+        return status;
+    check.threads = options.threads;
+    return is_alone ? verify(&check, path, true, report, err)
+                    : verify_set(&check, path, report, err);
+}
+
 enum lmq_status
-lmq_verify_file(const char *path, int threads,
+lmq_verify(const char *path, const struct lmq_verify_options *options,
+           const struct lmq_progress *progress, struct lmq_report **report,
+           struct lmq_error *err)
+{
+    return verify_so(path, false, options, progress, report, err);
+}
+
+enum lmq_status
+lmq_verify_file(const char *path, const struct lmq_verify_options *options,
                 const struct lmq_progress *progress,
                 struct lmq_report **report, struct lmq_error *err)
 {
-    if (report != NULL)
-        *report = NULL;
-    return verify(path, true, threads, progress, report, err);
+    return verify_so(path, true, options, progress, report, err);
 }
 
+/* Only that nothing is damaged: who converts reads all of it again. */
 enum lmq_status
 lmq_checkpoint_verify(const struct lmq_checkpoint *checkpoint, int threads,
                       const struct lmq_progress *progress,
                       struct lmq_error *err)
 {
+    struct check check = {.progress = progress, .threads = threads};
+
     if (!checkpoint->format->has_checksums)
         return LMQ_OK;
-    enum lmq_status status =
-        lmq_verify(checkpoint->path, threads, progress, NULL, err);
+    enum lmq_status status = verify_set(&check, checkpoint->path, NULL, err);
     if (status == LMQ_ERR_FORMAT)
         lmq_hint(err, "lmquant verify says where");
     return status;

@@ -82,6 +82,7 @@ enum lmq_section_type {
     LMQ_SECTION_DIRECTORY = 2,
     LMQ_SECTION_FILE = 3, /* an embedded file: the tokenizer's */
     LMQ_SECTION_STATISTICS = 4,
+    LMQ_SECTION_DIGESTS = 5,
     LMQ_SECTION_KNOWN_END
 };
 
@@ -234,6 +235,8 @@ json_t *lmq_metadata_make_set(const struct lmq_layout_plan *layout,
 
 /* ---- lmq_container.c ---- */
 
+struct lmq_digests; /* lmq_digests.h */
+
 /* A container that is open: everything but the tensors' bytes. */
 struct lmq_container {
     struct lmq_superblock superblock;
@@ -243,6 +246,7 @@ struct lmq_container {
     size_t n_records;
     bool has_statistics;
     json_t *metadata;
+    struct lmq_digests *digests; /* as the file has them, or NULL */
 };
 
 enum lmq_status lmq_container_load(struct lmq_input *input,
@@ -298,6 +302,8 @@ struct lmq_layout_plan {
     uint64_t alignment;       /* given; of tensors */
     uint32_t member, n_members; /* given; of a set, as in the superblock */
     unsigned char set_id[LMQ_SET_ID];
+    struct lmq_digests *digests; /* given, or NULL; all is known when the frame
+                                    is written but the root, which is set */
     uint64_t contents_offset; /* behind the tensors */
     uint64_t file_size;
 };

@@ -20,6 +20,7 @@
 #include "formats/hf/hf_config.h"
 #include "formats/lmq/lmq.h"
 #include "formats/lmq/lmq_describe.h"
+#include "formats/lmq/lmq_digests.h"
 
 #define CHUNK ((size_t)1 << 20)
 
@@ -284,6 +285,28 @@ check_membership(const struct lmq_container *container, struct lmq_error *err)
 }
 
 static enum lmq_status
+load_digests(struct lmq_input *input, struct lmq_container *container,
+             struct lmq_error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum lmq_status status =
+        read_only_section(input, container, LMQ_SECTION_DIGESTS, "digests",
+                          true, &bytes, &size, err);
+
+    if (status != LMQ_OK || bytes == NULL)
+        return status;
+    container->digests = calloc(1, sizeof(*container->digests));
+    status = container->digests == NULL
+                 ? lmq_fail_nomem(err)
+                 : lmq_digests_load(bytes, size, container->records,
+                                    container->n_records, container->digests,
+                                    err);
+    free(bytes);
+    return status;
+}
+
+static enum lmq_status
 load_metadata(struct lmq_input *input, struct lmq_container *container,
               struct lmq_error *err)
 {
@@ -318,6 +341,8 @@ lmq_container_load(struct lmq_input *input, struct lmq_container *container,
         status = load_metadata(input, container, err);
     if (status == LMQ_OK)
         status = load_statistics(input, container, err);
+    if (status == LMQ_OK)
+        status = load_digests(input, container, err);
     if (status != LMQ_OK)
         lmq_container_free(container);
     return status;
@@ -329,6 +354,9 @@ lmq_container_free(struct lmq_container *container)
     free(container->sections);
     lmq_records_free(container->records, container->n_records);
     json_decref(container->metadata);
+    if (container->digests != NULL)
+        lmq_digests_free(container->digests);
+    free(container->digests);
     *container = (struct lmq_container){0};
 }
 

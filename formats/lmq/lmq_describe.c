@@ -10,6 +10,7 @@
 
 #include "base/report.h"
 #include "base/size.h"
+#include "formats/lmq/lmq_digests.h"
 #include "formats/lmq/lmq_set.h"
 
 const char *
@@ -71,6 +72,19 @@ copy_without(json_t *value, const char *unwanted)
     return copy;
 }
 
+static json_t *
+describe_digests(const struct lmq_digests *digests)
+{
+    char root[LMQ_DIGEST_TEXT], content[LMQ_DIGEST_TEXT];
+    json_t *json = json_object();
+
+    lmq_digest_print(digests->root, root);
+    lmq_digest_print(digests->content, content);
+    lmq_put(&json, "root", json_string(root));
+    lmq_put(&json, "content", json_string(content));
+    return json;
+}
+
 /* The names of the tensors these say themselves; which member of a set one
  * happens to look at is nobody's business. */
 void
@@ -94,6 +108,8 @@ lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
         if (value != NULL)
             lmq_put(json, keys[i].key, copy_without(value, keys[i].unwanted));
     }
+    if (container->digests != NULL)
+        lmq_put(json, "digests", describe_digests(container->digests));
 }
 
 /* The statistics of all pieces together; false if one has none. */

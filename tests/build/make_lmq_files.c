@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sha256.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "lmquant.h"
 #include "tests/build/expect_lmq.h"
@@ -43,7 +44,7 @@ refusal_of(const char *name)
     if (checkpoint->has_model && runs)
         lmq_model_close(model);
     lmq_checkpoint_close(checkpoint);
-    if (runs && lmq_verify(in(path), 1, NULL, &report, &err) != LMQ_OK) {
+    if (runs && lmq_verify(in(path), NULL, NULL, &report, &err) != LMQ_OK) {
         const char *problem =
             lmq_report_string(report, "problems.0.message");
         if (problem != NULL)
@@ -320,6 +321,54 @@ make_patched(const struct bytes *good)
     }
 }
 
+/* ---- Digests ---- */
+
+static const struct {
+    const char *name;
+    size_t at;
+    uint32_t value;
+    int size;
+    const char *sentence;
+} digest_patches[] = {
+    {"bad-digests-version.lmq", 0, 2, 4, "digests of version 2."},
+    {"bad-digests-chunk.lmq", 4, 63, 4,
+     "digests of chunks of 2^63 elements [9]."},
+    {"bad-digests-count.lmq", 15, 0x10, 1,
+     "more digests than there can be [3]."},
+    {"bad-digests-root.lmq", 16, 0x5a, 1,
+     "another root than the file has, which only verify computes."},
+    {"bad-digests-content.lmq", 48, 0x5a, 1,
+     "another content than it holds, which only verify computes."},
+    {"bad-digests-of-tensor.lmq", 80, 0x5a, 1,
+     "another digest of a tensor, which only verify computes."},
+};
+
+/* Without a library for SHA-256 those that are there stay. */
+static void
+make_digests(void)
+{
+    const struct lmq_convert_options options = {
+        .size = sizeof(options), .layout = "rows", .has_digests = 1};
+    struct bytes bytes = {0};
+
+    if (!lmq_sha256_is_there())
+        return;
+    struct bytes good =
+        converted("good-folder", "good-digests.lmq", &options);
+    describe("good-digests.lmq", "a container with digests.");
+    for (size_t i = 0; i < sizeof(digest_patches) / sizeof(digest_patches[0]);
+         i++) {
+        put(&bytes, good.at, good.n);
+        unsigned char *p = bytes.at + find_lmq_section(bytes.at, bytes.n, 5) +
+                           digest_patches[i].at;
+        for (int j = 0; j < digest_patches[i].size; j++)
+            p[j] = (unsigned char)(digest_patches[i].value >> 8 * j);
+        reseal_lmq(bytes.at, bytes.n);
+        emit(digest_patches[i].name, &bytes, digest_patches[i].sentence);
+    }
+    bytes_free(&good);
+}
+
 /* ---- Sizes ---- */
 
 /* `other` is a container of another size. */
@@ -454,6 +503,7 @@ make_lmq(void)
     make_patched(&three);
     make_cut(&three, &rows);
     make_inflation();
+    make_digests();
     bytes_free(&rows);
     bytes_free(&three);
     if (fclose(readme) != 0)

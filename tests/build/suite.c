@@ -211,7 +211,7 @@ assert_intact(const char *path)
     struct lmq_report *report;
     struct lmq_error err;
 
-    ck_assert_msg(lmq_verify(path, 1, NULL, &report, &err) == LMQ_OK,
+    ck_assert_msg(lmq_verify(path, NULL, NULL, &report, &err) == LMQ_OK,
                   "%s: %s", path, err.message);
     lmq_report_free(report);
 }

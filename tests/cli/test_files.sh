@@ -26,9 +26,21 @@ converts_well() {
     case $1 in
     bad-flipped-value.lmq | bad-value.lmq | bad-scale.lmq | bad-padding.lmq)
         true ;;
+    *) has_wrong_digest "$1" ;;
+    esac
+}
+has_wrong_digest() {
+    case $1 in
+    bad-digests-root.lmq | bad-digests-content.lmq | \
+        bad-digests-of-tensor.lmq) true ;;
     *) false ;;
     esac
 }
+
+# Whether there is a library for SHA-256.
+has_sha256=yes
+"$lmquant" verify "$files/good-digests.lmq" | grep -q 'not checked' &&
+    has_sha256=no
 
 out=$work/out
 mkdir "$out"
@@ -117,7 +129,9 @@ for path in "$files"/good-* "$files"/bad-* "$files"/unsupported-* \
             refused "$name" diff "$files/good-plain.safetensors" "$path"
         fi
         converts_well "$name" || refused "$name" convert "$path" "$out/x.lmq"
-        if [ -f "$path" ]; then
+        if has_wrong_digest "$name" && [ $has_sha256 = no ]; then
+            expect 0 limited "$lmquant" verify "$path"
+        elif [ -f "$path" ]; then
             refused "$name" verify "$path"
         fi
         ;;
@@ -155,7 +169,9 @@ nothing_left sentences
 
 again=$work/again
 mkdir "$again"
-if "$top_builddir/tests/build/make_files" "$again"; then
+if [ $has_sha256 = no ]; then
+    skip "make_files: it cannot make digests"
+elif "$top_builddir/tests/build/make_files" "$again"; then
     # Another zlib deflates otherwise.
     rm -f "$again/lmq/good-compressed.lmq"
     diff -r "$files" "$again" | grep -v 'good-compressed.lmq$' \

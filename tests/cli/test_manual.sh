@@ -439,6 +439,16 @@ check_reader() { # CONTAINER
         fail "read_lmq.py and lmquant read other values in $1"
 }
 
+# The digests that it computes must be those that the file has, or none.
+check_digests() { # CONTAINER
+    "$python" "$src/tests/formats/read_digests.py" "$1" >"$work/digests" ||
+        fail "read_digests.py computes other digests for $1"
+    for digest in $(cat "$work/digests"); do
+        "$lmquant" verify -q --against "$digest" "$1" ||
+            fail "lmquant computes other digests for $1"
+    done
+}
+
 if ! has "$python" || ! "$python" -c \
     'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null; then
     skip "the reader from lmq(5): no Python 3.8"
@@ -499,6 +509,38 @@ done
 check_reader "$work/example.lmq"
 check_reader "$work/tiles.lmq"
 check_reader "$work/small.lmq"
+
+# Digests, in both layouts, of these and of rows that are longer than a leaf.
+"$python" - "$work/wide.safetensors" <<'EOF'
+import json, random, struct, sys
+rng = random.Random(8)
+data = struct.pack("<162000f", *(rng.gauss(0, 1) for i in range(162000)))
+text = json.dumps({"wide.weight": {"dtype": "F32", "shape": [18, 9000],
+                                   "data_offsets": [0, len(data)]}}).encode()
+with open(sys.argv[1], "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text + data)
+EOF
+if "$lmquant" convert -qf --digests "$example" "$work/with.lmq" \
+    2>"$work/stderr"; then
+    for options in "--layout=rows" "--layout=tiles --group-size=32" \
+        "--layout=tiles --scales=f32"; do
+        for source in mix wide; do
+            "$lmquant" convert -qf --digests $options \
+                "$work/$source.safetensors" "$work/with.lmq" ||
+                fail "convert --digests $options"
+            check_digests "$work/with.lmq"
+        done
+    done
+    check_digests "$work/tiles.lmq"
+    "$lmquant" convert -qf --digests "$src/tests/files/good-folder" \
+        "$work/with.lmq"
+    check_digests "$work/with.lmq"
+    check_reader "$work/with.lmq"
+else
+    grep -q 'without a library for SHA-256' "$work/stderr" ||
+        fail "convert --digests: $(cat "$work/stderr")"
+    skip "digests: built without a library for SHA-256"
+fi
 
 # A deflated section, and both layouts of the example element by element.
 yes 'a line of a vocabulary' | head -n 100 >"$work/vocab"

@@ -83,6 +83,7 @@ small_lmq(const char *layout, int is_compressed, size_t *n)
 static void
 flip_every_bit(const char *layout, int is_compressed)
 {
+    const struct lmq_verify_options alone = {.threads = 1};
     size_t n;
     unsigned char *bytes = small_lmq(layout, is_compressed, &n);
 
@@ -97,7 +98,7 @@ flip_every_bit(const char *layout, int is_compressed)
         REQUIRE(pwrite(memory_file, &flipped, 1, (off_t)(bit / 8)) == 1,
                 "cannot write");
         enum lmq_status status =
-            lmq_verify(memory_path, 1, NULL, &report, &err);
+            lmq_verify(memory_path, &alone, NULL, &report, &err);
         REQUIRE((status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED) &&
                     err.message[0] != '\0',
                 "bit %zu of byte %zu: status %d", bit % 8, bit / 8,

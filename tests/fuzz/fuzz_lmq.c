@@ -17,12 +17,13 @@
 static void
 try(const unsigned char *bytes, size_t n)
 {
+    const struct lmq_verify_options alone = {.threads = 1};
     const char *path = fuzz_file(bytes, n);
     struct lmq_report *report = NULL;
     struct lmq_error err;
 
     inspect_all(path);
-    lmq_verify(path, 1, NULL, &report, &err);
+    lmq_verify(path, &alone, NULL, &report, &err);
     lmq_report_free(report);
 }
 

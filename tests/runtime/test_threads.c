@@ -226,12 +226,13 @@ static void *
 run_conversion(void *job)
 {
     struct conversion *conversion = job;
+    const struct lmq_verify_options verify = {.threads = conversion->threads};
     struct lmq_report *report = NULL;
 
     conversion->status = convert_once(conversion);
     if (conversion->status == LMQ_OK)
         conversion->status =
-            lmq_verify(conversion->container, conversion->threads, NULL,
+            lmq_verify(conversion->container, &verify, NULL,
                        &report, &conversion->err);
     lmq_report_free(report);
     if (conversion->status == LMQ_OK)
