@@ -76,6 +76,36 @@ print_model(const struct lmq_report *report)
     print_lines(lmq_report_at(report, "arrangement"), "in the file");
 }
 
+/* ---- For people ---- */
+
+/* A text, or those of a list as far as a line has room. */
+static void
+print_about(const struct lmq_report *report)
+{
+    static const struct {
+        const char *key, *text;
+    } rows[] = {
+        {"name", "name"},         {"author", "author"},
+        {"organization", ""},     {"license", "license"},
+        {"license_name", ""},     {"license_link", ""},
+        {"url", "url"},           {"repo_url", ""},
+        {"base_model", "base model"}, {"quantized_by", "quantized by"},
+    };
+    const struct lmq_report *about = lmq_report_at(report, "about");
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct lmq_report *value = lmq_report_at(about, rows[i].key);
+        if (value == NULL)
+            continue;
+        if (lmq_report_kind(value, "") == LMQ_KIND_STRING)
+            printf("  %-16s %s\n", rows[i].text,
+                   lmq_report_string(value, ""));
+        for (size_t j = 0; j < lmq_report_length(value) && j < 4; j++)
+            printf("  %-16s %s\n", j == 0 ? rows[i].text : "",
+                   lmq_report_string(lmq_report_item(value, j), ""));
+    }
+}
+
 /* ---- The container ---- */
 
 static void
@@ -227,6 +257,7 @@ print_summary(const struct lmq_report *report,
     if (tokenizer != NULL)
         printf("  %-16s %s, %zu tokens\n", "",
                lmq_tokenizer_kind(tokenizer), lmq_tokenizer_size(tokenizer));
+    print_about(report);
     print_model(report);
     print_container(report);
     if (tensors != NULL)

@@ -273,6 +273,8 @@ describe(const struct lmq_plan *plan, const struct lmq_plan_member *member,
     json_t *metadata = json_object();
     json_t *quantization = json_object();
 
+    if (plan->checkpoint->about != NULL)
+        lmq_put(&metadata, "about", json_incref(plan->checkpoint->about));
     if (plan->checkpoint->has_model) {
         lmq_put(&metadata, "model", lmq_hparams_to_json(hparams));
     } else {

@@ -339,6 +339,9 @@ lmq_inspect(struct lmq_checkpoint *checkpoint,
     lmq_put(&json, "head", json_string(describe_head(checkpoint)));
     describe_sizes(checkpoint, &json);
     describe_tokenizer(checkpoint, &json);
+    lmq_put(&json, "about",
+            checkpoint->about == NULL ? json_object()
+                                      : printable(checkpoint->about));
     add_members(&json, lmq_checkpoint_statements(checkpoint));
     if (options->has_tensors || one != NULL) {
         json_t *tensors = json_array();

@@ -16,6 +16,7 @@
 #include "convert/export/export.h"
 #include "convert/export/export_files.h"
 #include "convert/export/export_gguf_vocab.h"
+#include "formats/gguf/gguf_about.h"
 #include "quantize/group.h"
 
 /* The version of the block types' layouts. */
@@ -46,13 +47,18 @@ put_general(struct lmq_gguf_builder *builder, const struct lmq_gguf_plan *plan)
 {
     const struct lmq_gguf_stored_type *type =
         &lmq_gguf_stored_types[plan->mostly];
+    const json_t *about = plan->checkpoint->about;
+    const char *title = json_string_value(json_object_get(about, "name"));
     char name[128];
 
     base_name(plan->checkpoint->path, name, sizeof(name));
     lmq_gguf_put_text(builder, "general.architecture", plan->family->gguf.name,
                       strlen(plan->family->gguf.name));
     lmq_gguf_put_text(builder, "general.type", "model", 5);
-    lmq_gguf_put_text(builder, "general.name", name, strlen(name));
+    if (title == NULL)
+        title = name;
+    lmq_gguf_put_text(builder, "general.name", title, strlen(title));
+    lmq_gguf_write_about(builder, about);
     lmq_gguf_put_u32(builder, "general.file_type", type->file_type);
     lmq_gguf_put_u32(builder, "general.quantization_version",
                      QUANTIZATION_VERSION);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/progress.h"
@@ -25,6 +26,7 @@
 #include "convert/export/export_floats.h"
 #include "convert/export/export_hf.h"
 #include "convert/export/export_packed.h"
+#include "formats/checkpoint/about.h"
 #include "formats/hf/hf_folder.h"
 #include "formats/lmq/lmq.h"
 
@@ -270,10 +272,38 @@ describe_entry(const struct entry *entry)
 }
 
 /* The header with spaces behind it, so that the data are aligned. */
+/* Values can only be texts there. */
+static json_t *
+describe_about(const json_t *about)
+{
+    json_t *json = json_pack("{s:s}", "format", "pt");
+
+    for (const struct lmq_about_key *key = lmq_about_keys; key->name != NULL;
+         key++) {
+        const json_t *value = json_object_get(about, key->name);
+        struct lmq_buffer text = {0};
+        if (json_is_string(value))
+            lmq_put(&json, key->name, json_string(json_string_value(value)));
+        if (!json_is_array(value))
+            continue;
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            const char *item = json_string_value(json_array_get(value, i));
+            lmq_buffer_append(&text, ", ", i == 0 ? 0 : 2);
+            lmq_buffer_append(&text, item, strlen(item));
+        }
+        lmq_buffer_append(&text, "", 1);
+        lmq_put(&json, key->name,
+                text.has_failed ? NULL : json_string((char *)text.bytes));
+        lmq_buffer_free(&text);
+    }
+    return json;
+}
+
 static char *
 shard_header(const struct export *export, size_t shard)
 {
-    json_t *json = json_pack("{s:{s:s}}", METADATA, "format", "pt");
+    json_t *json = json_object();
+    lmq_put(&json, METADATA, describe_about(export->checkpoint->about));
 
     for (size_t i = 0; i < export->n_entries; i++)
         if (export->entries[i].shard == shard)

@@ -237,6 +237,7 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
     free(checkpoint->tensors);
     free(checkpoint->files);
     free(checkpoint->blobs);
+    json_decref(checkpoint->about);
     lmq_notes_free(&checkpoint->notes);
     lmq_originals_free(&checkpoint->originals);
     free(checkpoint->tokenizer_path);

@@ -145,6 +145,7 @@ struct lmq_checkpoint {
                                owned */
     size_t n_blobs, blobs_capacity;
     char *tokenizer_path; /* of the one that was given, or NULL */
+    json_t *about; /* for people (about.h), or NULL */
     struct lmq_notes notes; /* of opening it; never of what is done with it */
     double open_seconds; /* how long it took */
     void *state; /* the format's own */

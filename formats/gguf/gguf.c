@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "formats/formats.h"
+#include "formats/gguf/gguf_about.h"
 #include "formats/gguf/gguf_front.h"
 #include "formats/gguf/gguf_keys.h"
 #include "quantize/blocks.h"
@@ -361,6 +362,8 @@ understand(struct lmq_checkpoint *checkpoint, const struct lmq_gguf_meta *meta,
         return status;
     gather_evidence(checkpoint, &evidence);
     status = lmq_gguf_read_keys(meta, &evidence, checkpoint, &family, err);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_about(meta, &checkpoint->about, err);
     if (status == LMQ_OK && family != NULL)
         place_tensors(checkpoint, family, &evidence);
     return status;

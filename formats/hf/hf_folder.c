@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "formats/hf/hf_card.h"
 #include "formats/hf/hf_config.h"
 #include "formats/packed/packed.h"
 
@@ -119,6 +120,8 @@ lmq_hf_read_companions(struct lmq_checkpoint *checkpoint, const char *folder,
 {
     enum lmq_status status = lmq_hf_describe(checkpoint, folder, options, err);
 
+    if (status == LMQ_OK)
+        status = lmq_hf_read_card(checkpoint, folder, err);
     return status == LMQ_OK && options->tokenizer == NULL
                ? lmq_hf_add_tokenizer(checkpoint, folder, err)
                : status;

@@ -20,6 +20,7 @@
 #include "base/json_cost.h"
 #include "base/size.h"
 #include "formats/formats.h"
+#include "formats/hf/hf_card.h"
 #include "formats/hf/hf_config.h"
 #include "formats/hf/hf_folder.h"
 
@@ -197,7 +198,9 @@ add_member(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
                           "the header is no valid JSON: a tensor is missing");
     else
         json_object_foreach(object, name, entry)
-            if (strcmp(name, "__metadata__") != 0)
+            if (strcmp(name, "__metadata__") == 0)
+                status = lmq_hf_read_metadata(checkpoint, entry, err);
+            else
                 status = add_tensor(checkpoint, file, name, entry, data_size,
                                     err);
     json_decref(object);

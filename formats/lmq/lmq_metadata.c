@@ -47,6 +47,7 @@ static const struct {
     const char *key;
     json_type type;
 } known[] = {
+    {NULL, "about", JSON_OBJECT},
     {NULL, "architecture", JSON_STRING},
     {NULL, "model", JSON_OBJECT},
     {NULL, "provenance", JSON_OBJECT},

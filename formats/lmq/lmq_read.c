@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "formats/checkpoint/about.h"
 #include "formats/formats.h"
 #include "formats/lmq/lmq.h"
 #include "formats/lmq/lmq_describe.h"
@@ -172,6 +173,12 @@ open_lmq(struct lmq_checkpoint *checkpoint,
         status = add_whole(checkpoint, i, err);
     if (status == LMQ_OK)
         status = read_model(checkpoint, err);
+    if (status == LMQ_OK)
+        status = lmq_about_take(
+            &checkpoint->about,
+            json_object_get(lmq_checkpoint_container(checkpoint)->metadata,
+                            "about"),
+            err);
     return status == LMQ_OK ? read_files(checkpoint, err) : status;
 }
 

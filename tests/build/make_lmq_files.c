@@ -369,6 +369,34 @@ make_digests(void)
     bytes_free(&good);
 }
 
+/* ---- For people ---- */
+
+/* The first place in the metadata where `from` stands; as long as `to`. */
+static void
+patch_text(struct bytes *bytes, const char *from, const char *to)
+{
+    size_t n = strlen(from), at = find_lmq_section(bytes->at, bytes->n, 1);
+
+    while (memcmp(bytes->at + at, from, n) != 0)
+        at++;
+    memcpy(bytes->at + at, to, n);
+    reseal_lmq(bytes->at, bytes->n);
+}
+
+static void
+make_about(const struct bytes *good)
+{
+    struct bytes bytes = {0};
+
+    put(&bytes, good->at, good->n);
+    patch_text(&bytes, "\"tie_rule\":", "\"about\"   :");
+    emit("bad-about-text.lmq", &bytes, "`about` is a text, no object [21].");
+    put(&bytes, good->at, good->n);
+    patch_text(&bytes, "\"provenance\":", "\"about\"     :");
+    patch_text(&bytes, "\"sources\":", "\"license\":");
+    emit("bad-about-license.lmq", &bytes, "a licence that is a list [21].");
+}
+
 /* ---- Sizes ---- */
 
 /* `other` is a container of another size. */
@@ -504,6 +532,7 @@ make_lmq(void)
     make_cut(&three, &rows);
     make_inflation();
     make_digests();
+    make_about(&three);
     bytes_free(&rows);
     bytes_free(&three);
     if (fclose(readme) != 0)

@@ -362,6 +362,7 @@ write_model(void)
         "\"rms_norm_eps\":1e-5,\"rope_theta\":10000.0,\"hidden_act\":\"silu\","
         "\"tie_word_embeddings\":true,\"bos_token_id\":0,"
         "\"eos_token_id\":1}";
+    static const char card[] = "---\nlicense: mit\ntags: [a, b]\n---\n";
     char tokenizer[4096];
     int n = snprintf(
         tokenizer, sizeof(tokenizer),
@@ -383,6 +384,7 @@ write_model(void)
         die("mkdir");
     save("model/config.json", config, sizeof(config) - 1);
     save("model/tokenizer.json", tokenizer, (size_t)n);
+    save("model/README.md", card, sizeof(card) - 1);
     write_weights("model/model.safetensors");
     save("text", "the cat and the hen sat by the old barn door all day", 52);
     save("documents", "the cat and the hen\n\nsat by the old door", 40);

@@ -10,7 +10,7 @@
  *     make libcore.la libtest.la
  *     clang -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_lmq.c \
  *         .libs/libtest.a .libs/libcore.a -lz -lyaml -ljansson -lpcre2-8 \
- *         -lutf8proc -lm -o fuzz_lmq
+ *         -lutf8proc -lnettle -lm -o fuzz_lmq
  *     ./fuzz_lmq -max_total_time=120 corpus tests/files
  */
 #include "config.h"
