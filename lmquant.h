@@ -204,8 +204,7 @@ struct lmq_convert_options {
     int is_compressed;        /* deflate the tokenizer */
     int threads;              /* 0: OMP_NUM_THREADS, or all cores */
     int forces_tokenizer;     /* keep one that does not fit */
-    uint64_t shard_size;      /* bytes of a file at most: a set of files;
-                                 0: one file */
+    uint64_t shard_size;      /* bytes of a file at most; 0: one file */
     int has_digests;          /* SHA-256 of tensors, file, content */
 };
 

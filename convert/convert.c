@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "convert/foresee.h"
+#include "convert/lay_out.h"
 #include "convert/member_files.h"
 #include "convert/pipeline.h"
 #include "convert/plan.h"
@@ -338,6 +339,8 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     note_quantized(checkpoint, &settings, &plan.notes);
     if (status == LMQ_OK)
         status = lmq_plan_make(checkpoint, &settings, &plan, err);
+    if (status == LMQ_OK)
+        status = lmq_plan_lay_out(&plan, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, checkpoint->path);
         lmq_plan_free(&plan);

@@ -1,5 +1,5 @@
 /*
- * plan.c - checkpoint and options -> records, sections, sizes.
+ * plan.c - checkpoint and options -> records and embedded files.
  *
  * Matrices of floats are quantized, unless they are integers with such scales
  * already; everything else is kept, floats as float32 and whole numbers as they
@@ -9,16 +9,13 @@
 
 #include "convert/plan.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "base/error.h"
-#include "base/report.h"
+#include "base/sha256.h"
 #include "base/size.h"
-#include "convert/members.h"
 #include "convert/tie.h"
 #include "formats/model/hparams_json.h"
 
@@ -215,155 +212,6 @@ settle_head(struct lmq_plan *plan, struct lmq_error *err)
     return LMQ_OK;
 }
 
-/* ---- Metadata ---- */
-
-static json_t *
-describe_sources(const struct lmq_plan *plan, const uint32_t *digests)
-{
-    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
-    json_t *sources = json_array();
-
-    for (size_t i = 0; i < checkpoint->n_files; i++) {
-        const char *path = lmq_input_path(checkpoint->files[i]);
-        const char *slash = strrchr(path, '/');
-        char crc[9];
-        snprintf(crc, sizeof(crc), "%08" PRIx32, digests[i]);
-        json_t *source = json_object();
-        lmq_put(&source, "name",
-                lmq_json_text(slash == NULL ? path : slash + 1));
-        lmq_put(&source, "size",
-                lmq_json_size(lmq_input_size(checkpoint->files[i])));
-        lmq_put(&source, "crc32", json_string(crc));
-        lmq_append(&sources, source);
-    }
-    return sources;
-}
-
-static json_t *
-stored_names(const struct lmq_plan *plan, const struct lmq_plan_member *member)
-{
-    json_t *names = json_array();
-
-    for (size_t i = 0; i < member->n_records; i++)
-        lmq_append(&names, lmq_json_text(
-                               plan->sources[member->origins[i]]->stored_name));
-    return names;
-}
-
-static json_t *
-describe_provenance(const struct lmq_plan *plan,
-                    const struct lmq_plan_member *member,
-                    const uint32_t *digests)
-{
-    json_t *provenance = json_object();
-
-    lmq_put(&provenance, "tool", json_string("lmquant " PACKAGE_VERSION));
-    lmq_put(&provenance, "format", json_string(plan->checkpoint->format->name));
-    lmq_put(&provenance, "sources", describe_sources(plan, digests));
-    lmq_put(&provenance, "stored_names", stored_names(plan, member));
-    return provenance;
-}
-
-static json_t *
-describe(const struct lmq_plan *plan, const struct lmq_plan_member *member,
-         const uint32_t *digests)
-{
-    const struct lmq_convert_settings *settings = &plan->settings;
-    const struct lmq_hparams *hparams = &plan->checkpoint->hparams;
-    json_t *metadata = json_object();
-    json_t *quantization = json_object();
-
-    if (plan->checkpoint->about != NULL)
-        lmq_put(&metadata, "about", json_incref(plan->checkpoint->about));
-    if (plan->checkpoint->has_model) {
-        lmq_put(&metadata, "model", lmq_hparams_to_json(hparams));
-    } else {
-        lmq_put(&metadata, "architecture",
-                lmq_json_text(hparams->architecture));
-        lmq_put(&metadata, "unsupported", lmq_json_text(hparams->unsupported));
-    }
-    lmq_put(&quantization, "method",
-            json_string(
-                lmq_names_of(lmq_method_names, settings->quant.method)));
-    lmq_put(&quantization, "group_size",
-            json_integer(settings->quant.group_size));
-    lmq_put(&quantization, "scales",
-            json_string(
-                lmq_names_of(lmq_scales_names, settings->quant.scales)));
-    lmq_put(&quantization, "layout",
-            json_string(lmq_names_of(lmq_layout_names, settings->layout)));
-    lmq_put(&quantization, "on_nonfinite",
-            json_string(settings->zeroes ? "zero" : "fail"));
-    lmq_put(&metadata, "quantization", quantization);
-    /* 16 bits halve the divergence and cost nothing in decoding. */
-    lmq_put(&metadata, "recommended", json_pack("{s:s}", "activations", "q16"));
-    lmq_put(&metadata, "tie_rule", json_string(plan->tie_rule));
-    lmq_put(&metadata, "provenance",
-            describe_provenance(plan, member, digests));
-    return metadata;
-}
-
-/* The first file says what there is to say of the whole; each member of a set
- * says which one it is, and what its tensors were called. */
-static char *
-metadata_text(const struct lmq_plan *plan,
-              const struct lmq_plan_member *member, const uint32_t *digests)
-{
-    const struct lmq_layout_plan *layout = &member->layout;
-    json_t *metadata;
-
-    if (layout->member <= 1) {
-        metadata = describe(plan, member, digests);
-    } else {
-        json_t *provenance = json_object();
-        metadata = json_object();
-        lmq_put(&provenance, "stored_names", stored_names(plan, member));
-        lmq_put(&metadata, "provenance", provenance);
-    }
-    if (layout->n_members > 0)
-        lmq_put(&metadata, "set",
-                lmq_metadata_make_set(layout, plan->n_records));
-    char *text = lmq_json_dump(metadata, JSON_COMPACT | JSON_SORT_KEYS |
-                                          JSON_REAL_PRECISION(17));
-    json_decref(metadata);
-    return text;
-}
-
-static enum lmq_status
-write_metadata(const struct lmq_plan *plan, struct lmq_plan_member *member,
-               const uint32_t *digests, struct lmq_error *err)
-{
-    char *text = metadata_text(plan, member, digests);
-
-    if (text == NULL)
-        return lmq_fail_nomem(err);
-    free(member->metadata);
-    member->metadata = text;
-    member->contents[0] = (struct lmq_content){
-        .type = LMQ_SECTION_METADATA,
-        .name = "",
-        .bytes = (const unsigned char *)text,
-        .size = strlen(text),
-    };
-    return LMQ_OK;
-}
-
-enum lmq_status
-lmq_plan_finish_metadata(struct lmq_plan *plan, struct lmq_error *err)
-{
-    struct lmq_checkpoint *checkpoint = plan->checkpoint;
-    uint32_t *digests = calloc(checkpoint->n_files + 1, sizeof(*digests));
-    enum lmq_status status =
-        digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
-
-    for (size_t i = 0; i < checkpoint->n_files && status == LMQ_OK; i++)
-        status = lmq_input_digest(checkpoint->files[i], &digests[i], err);
-    if (status == LMQ_OK)
-        status = write_metadata(plan, &plan->members[0], digests, err);
-    free(digests);
-    return status;
-}
-
 /* ---- Sections ---- */
 
 /* The deflated form, if it is smaller and not suspiciously small. */
@@ -470,140 +318,31 @@ lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
 
 /* ---- The plan ---- */
 
-/* What a file needs at most besides its tensors, before these are known:
- * everything may begin up to LMQ_ALIGN bytes later. */
-static enum lmq_status
-find_frame(const struct lmq_plan *plan, uint32_t member, uint64_t *frame,
-           struct lmq_error *err)
-{
-    const struct lmq_plan_member none = {
-        .layout = {.member = member, .n_members = LMQ_MAX_MEMBERS}};
-    size_t n_files = member == 1 ? plan->n_files : 0;
-    uint32_t *digests =
-        calloc(plan->checkpoint->n_files + 1, sizeof(*digests));
-    char *text = digests == NULL ? NULL : metadata_text(plan, &none, digests);
-
-    free(digests);
-    if (text == NULL)
-        return lmq_fail_nomem(err);
-    /* The superblock; metadata, statistics, directory, table; trailer. */
-    *frame = plan->settings.alignment + LMQ_SUPERBLOCK_SIZE + strlen(text) +
-             LMQ_STATISTICS_HEADER + LMQ_DIRECTORY_HEADER +
-             3 * LMQ_SECTION_SIZE + 4 * LMQ_ALIGN + LMQ_TRAILER_SIZE;
-    if (plan->settings.has_digests)
-        *frame += LMQ_DIGESTS_HEADER + LMQ_SECTION_SIZE + LMQ_ALIGN;
-    free(text);
-    for (size_t i = 0; i < n_files; i++)
-        *frame += plan->files[i].size + LMQ_SECTION_SIZE + LMQ_ALIGN;
-    return LMQ_OK;
-}
-
-static enum lmq_status
-make_contents(const struct lmq_plan *plan, struct lmq_plan_member *member,
-              const uint32_t *digests, struct lmq_error *err)
-{
-    size_t n_files = member->layout.member <= 1 ? plan->n_files : 0;
-
-    if (member->contents == NULL)
-        member->contents = calloc(n_files + 1, sizeof(*member->contents));
-    if (member->contents == NULL)
-        return lmq_fail_nomem(err);
-    for (size_t i = 0; i < n_files; i++)
-        member->contents[i + 1] = plan->files[i];
-    member->n_contents = n_files + 1;
-    return write_metadata(plan, member, digests, err);
-}
-
-static enum lmq_status
-make_all_contents(struct lmq_plan *plan, struct lmq_error *err)
-{
-    uint32_t *digests =
-        calloc(plan->checkpoint->n_files + 1, sizeof(*digests));
-    enum lmq_status status = digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
-
-    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
-        status = make_contents(plan, &plan->members[i], digests, err);
-    free(digests);
-    return status;
-}
-
-/* Chunks are of what stands in a file. */
-static enum lmq_status
-make_digests(struct lmq_plan *plan, struct lmq_error *err)
-{
-    enum lmq_status status =
-        lmq_digests_make(plan->records, plan->n_records, LMQ_CHUNK_LOG2,
-                         &plan->digests, err);
-
-    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++) {
-        struct lmq_plan_member *member = &plan->members[i];
-        member->layout.digests = &member->digests;
-        status = lmq_digests_make(member->records, member->n_records,
-                                  LMQ_CHUNK_LOG2, &member->digests, err);
-    }
-    return status;
-}
-
-static enum lmq_status
-lay_out_members(struct lmq_plan *plan, struct lmq_error *err)
-{
-    bool is_set = plan->settings.shard_size > 0;
-    enum lmq_status status = LMQ_OK;
-
-    for (uint32_t i = 0; i < plan->n_members; i++)
-        plan->members[i].layout = (struct lmq_layout_plan){
-            .alignment = plan->settings.alignment,
-            .member = is_set ? i + 1 : 0,
-            .n_members = is_set ? plan->n_members : 0,
-        };
-    status = make_all_contents(plan, err);
-    if (status == LMQ_OK && plan->settings.has_digests)
-        status = make_digests(plan, err);
-    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++) {
-        struct lmq_plan_member *member = &plan->members[i];
-        status = lmq_write_plan(member->records, member->n_records,
-                                member->contents, member->n_contents,
-                                &member->layout, err);
-    }
-    if (status == LMQ_OK && is_set)
-        status = lmq_plan_name_set(plan, err);
-    return status == LMQ_OK && is_set ? make_all_contents(plan, err) : status;
-}
-
 enum lmq_status
 lmq_plan_make(struct lmq_checkpoint *checkpoint,
               const struct lmq_convert_settings *settings,
               struct lmq_plan *plan, struct lmq_error *err)
 {
-    uint64_t frames[2];
-
     plan->checkpoint = checkpoint;
     plan->settings = *settings;
     enum lmq_status status = add_records(plan, err);
     if (status == LMQ_OK)
         status = settle_head(plan, err);
-    if (status == LMQ_OK)
-        status = add_files(plan, err);
-    if (status == LMQ_OK)
-        status = find_frame(plan, 1, &frames[0], err);
-    if (status == LMQ_OK)
-        status = find_frame(plan, LMQ_MAX_MEMBERS, &frames[1], err);
-    if (status == LMQ_OK)
-        status = lmq_plan_share_out(plan, frames, err);
-    return status == LMQ_OK ? lay_out_members(plan, err) : status;
+    return status == LMQ_OK ? add_files(plan, err) : status;
 }
 
 void
 lmq_plan_free(struct lmq_plan *plan)
 {
     lmq_records_free(plan->records, plan->n_records);
+    lmq_digests_free(&plan->digests);
     for (uint32_t i = 0; i < plan->n_members; i++) {
         struct lmq_plan_member *member = &plan->members[i];
         lmq_records_free(member->records, member->n_records);
+        lmq_digests_free(&member->digests);
         free(member->origins);
         free(member->contents);
         free(member->metadata);
-        lmq_digests_free(&member->digests);
     }
     for (size_t i = 0; i < plan->n_files; i++)
         free(plan->owned[i]);
@@ -613,7 +352,6 @@ lmq_plan_free(struct lmq_plan *plan)
     free(plan->files);
     free((void *)plan->sources);
     free(plan->takes);
-    lmq_digests_free(&plan->digests);
     lmq_notes_free(&plan->notes);
     *plan = (struct lmq_plan){0};
 }

@@ -77,16 +77,13 @@ struct lmq_plan {
     const char *tie_rule; /* "configuration", "absence", "contents", or "" */
 };
 
-/* *plan is all zero, but for notes that it may have already. To be freed even
- * if this fails. */
+/* The records and the files; lay_out.h makes members of them. *plan is all
+ * zero, but for notes that it may have already. To be freed even if this
+ * fails. */
 enum lmq_status lmq_plan_make(struct lmq_checkpoint *checkpoint,
                               const struct lmq_convert_settings *settings,
                               struct lmq_plan *plan, struct lmq_error *err);
 
-/* Replaces the metadata by those with the digests of the sources; their size
- * stays. Call when all of the sources have been read. */
-enum lmq_status lmq_plan_finish_metadata(struct lmq_plan *plan,
-                                         struct lmq_error *err);
 /* The digest of the content, when those of the tensors are known. */
 enum lmq_status lmq_plan_finish_digests(struct lmq_plan *plan,
                                         struct lmq_error *err);
