@@ -111,7 +111,10 @@ class Record:  # one tensor of the directory
         self.check_place(role, part, layer, item)
         if self.unknown:
             self.encoding, self.alias = UNKNOWN, 0xFFFFFFFF
-        self.stored_rows = n_stored
+        self.first, self.stored_rows, self.frame = first, n_stored, frame
+        self.kinds = (role, part, self.encoding, layer, item, self.kind,
+                      self.layout, self.scale_type, self.group,
+                      self.multiplier, self.dims, self.unknown, p[196])
         self.check_rows(first, frame)
         for extent in self.extents:
             self.need(extent[1] > 0 or not any(extent), "no extent")
@@ -191,8 +194,8 @@ class Container:
         need(len(d) >= 128 and d[:8] == b"\x89LMQ\r\n\x1a\n", "magic")
         need(d[8:12] == b"\4\3\2\1", "byte order")
         (major, minor, incompatible, compatible, size, self.table_at, n,
-         table_crc, align, *zeros, member, self.n_members, set_id, own
-         ) = struct.unpack_from("<HHQQQQIIB3BII16s40xI", d, 12)
+         table_crc, align, *zeros, self.member, self.n_members, self.set_id,
+         own) = struct.unpack_from("<HHQQQQIIB3BII16s40xI", d, 12)
         need(zlib.crc32(d[:124]) == own, "checksum of the superblock")
         need(major == 1 and incompatible == 0,
              "needs version %d.%d, flags %#x", major, minor, incompatible)
@@ -203,8 +206,9 @@ class Container:
         need(1 <= n <= 1024 and self.table_at + 96 * n + 48 == size, "table")
         need(6 <= align <= 21, "alignment 2^%d", align)
         self.alignment = 1 << align
-        need(1 <= member <= self.n_members <= 99999 and any(set_id) if
-             self.n_members else member == 0 and not any(set_id), "set")
+        need(1 <= self.member <= self.n_members <= 99999 and any(self.set_id)
+             if self.n_members else self.member == 0 and
+             not any(self.set_id), "set")
         need(self.has_news or not any(zeros) and not any(d[84:124]),
              "reserved bytes of the superblock")
         self.table = self.extent(self.table_at, 96 * n, table_crc)
@@ -302,10 +306,16 @@ class Container:
         need(isinstance(metadata, dict), "the metadata are no object")
         check_i_json(metadata, 1)
         lmq_model.check_types(metadata, lmq_model.SCHEMA, "metadata")
-        self.metadata, self.model = metadata, None
+        self.metadata = metadata
+        said, wanted = metadata.get("set"), dict(
+            id=self.set_id.hex(), member=self.member, members=self.n_members)
+        need(said is None if self.n_members == 0 else said is not None and
+             {k: said.get(k) for k in wanted} == wanted and
+             said.get("tensors", 0) > 0, "the object set")
+        need(self.member <= 1 or "model" not in metadata and
+             all(s[0] != FILE for s in self.sections), "not the first member")
         if "model" in metadata:
             lmq_model.check_keys(metadata["model"])
-            self.model = lmq_model.Model(self)
 
     def groups(self, r):  # integers and scales, row after row
         values, scales = self.extent(*r.values), self.extent(*r.scales)
@@ -317,20 +327,19 @@ class Container:
         if r.layout != TILES:
             return [c - 256 if c > 127 else c for c in values], scales
         n, width, q, s = r.n_groups, r.n_groups * r.group, [], []
-        for row in range(up(r.rows, 16)):
+        for row in range(up(r.stored_rows, 16)):
             tile, i = row // 16 * 16, row % 16
             line = [values[tile * width + c // 4 * 64 + i * 4 + c % 4] - 128
                     for c in range(width)]
             line_scales = [scales[tile * n + g * 16 + i] for g in range(n)]
-            if row < r.rows:
+            if row < r.stored_rows:
                 q.extend(line[:r.columns])
                 s.extend(line_scales)
                 line, line_scales = line[r.columns:], []
             r.need(not any(line + line_scales), "padding of its tiles")
         return q, s
 
-    def read(self, r):  # elements as f32, row after row
-        r = self.records[r.alias] if r.encoding == ALIAS else r
+    def read(self, r):  # elements that stand here as f32, row after row
         r.need(not r.unknown, "has %s" % r.unknown)
         if r.encoding == PLAIN:
             return to_f32(r.kind, self.extent(*r.values))
@@ -342,6 +351,55 @@ class Container:
             r.need(factor > 0 or number == 0, "a group without scale")
             out.append(f32(number * factor))
         return out
+
+
+class Whole:  # what makes one model: a container, or the members of a set
+    def __init__(self, path):
+        first = Container(path)
+        self.members, self.pieces = [first], {}
+        if first.n_members:
+            self.open_members(path, first)
+        for r in (r for m in self.members for r in m.records):
+            self.pieces.setdefault(r.name, []).append(r)
+        for pieces in self.pieces.values():
+            pieces.sort(key=lambda r: r.first)
+            at = 0
+            for r in pieces:
+                r.need(r.kinds == pieces[0].kinds, "differs in two members")
+                r.need(r.first == at and (at == 0 or r.stored_rows > 0),
+                       "a gap, or rows that stand twice")
+                at += r.stored_rows
+            r.need(r.encoding == ALIAS and len(pieces) == 1 or at == r.rows,
+                   "rows that stand in no member")
+        for m in self.members if first.n_members else ():
+            need(m.metadata["set"]["tensors"] == len(self.pieces),
+                 "member %d says %d tensors", m.member,
+                 m.metadata["set"]["tensors"])
+        self.records = [pieces[0] for pieces in self.pieces.values()]
+        self.by_name = {r.name: r for r in self.records}
+        self.metadata, self.model = self.members[0].metadata, None
+        if "model" in self.metadata:
+            self.model = lmq_model.Model(self)
+
+    def open_members(self, path, first):
+        name = re.fullmatch(r"(.*)-(\d{5})-of-(\d{5})\.lmq", path.name)
+        n = first.n_members
+        need(name and int(name[2]) == first.member and int(name[3]) == n,
+             "the name is not that of member %d of %d", first.member, n)
+        paths = [path.with_name("%s-%05d-of-%05d.lmq" % (name[1], i + 1, n))
+                 for i in range(n)]
+        for p in paths:
+            need(p.exists(), "%s is missing", p.name)
+        self.members = [Container(p) for p in paths]
+        for i, m in enumerate(self.members):
+            need((m.member, m.n_members, m.set_id) == (i + 1, n, first.set_id),
+                 "%s is member %d of %d of set %s", paths[i].name, m.member,
+                 m.n_members, m.set_id.hex())
+
+    def read(self, r):  # all rows, whichever record of it is given
+        if r.encoding == ALIAS:
+            r = r.frame.records[r.alias]
+        return [x for p in self.pieces[r.name] for x in p.frame.read(p)]
 
     def to_safetensors(self, path):
         header, data = {}, b""
@@ -360,7 +418,7 @@ def check(c):  # what "Verifying" adds to "Reading"
     for r in c.records:
         if r.unknown:  # it can be no more than whole
             [c.extent(*e) for e in r.extents]
-        else:
+        elif r.encoding != ALIAS:
             c.read(r)
 
 
@@ -405,25 +463,25 @@ def main():
     parser.add_argument("--to-safetensors", metavar="FILE", type=Path)
     args = parser.parse_args()
     try:
-        container = Container(args.file)
-        if args.verify:
-            check(container)
+        whole = Whole(args.file)
+        for member in whole.members if args.verify else ():
+            check(member)
         if args.expect:
-            expect(container, args.expect.read_text().splitlines())
+            expect(whole, args.expect.read_text().splitlines())
     except (ValueError, OverflowError, struct.error, zlib.error) as error:
         raise SystemExit("%s: %s" % (args.file, error))
-    for r in container.records if args.list else ():
+    for r in whole.records if args.list else ():
         print(r.name, *r.dims,
               r.unknown or ("plain", "q8", "alias")[r.encoding])
-    for x in container.read(container.by_name[args.dump]) if args.dump else ():
+    for x in whole.read(whole.by_name[args.dump]) if args.dump else ():
         print("%.9g" % x)
     if args.compare_raw:
-        values = container.read(container.by_name[args.compare_raw[0]])
+        values = whole.read(whole.by_name[args.compare_raw[0]])
         raw = to_f32(F32, Path(args.compare_raw[1]).read_bytes())
         need(len(values) == len(raw), "%d and %d", len(values), len(raw))
         print("%.9g" % max(abs(a - b) for a, b in zip(values, raw)))
     if args.to_safetensors:
-        container.to_safetensors(args.to_safetensors)
+        whole.to_safetensors(args.to_safetensors)
 
 
 if __name__ == "__main__":
