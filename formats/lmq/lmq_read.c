@@ -300,8 +300,6 @@ read_integers(struct lmq_checkpoint *checkpoint,
 {
     const struct lmq_whole *whole = lmq_set_whole_of(checkpoint, tensor);
     size_t n_cols = (size_t)tensor->n_cols;
-    size_t row_scales = lmq_groups_per_row(n_cols, tensor->quant.group_size) *
-                        lmq_scale_size(tensor->quant.scales);
     enum lmq_status status = LMQ_OK;
 
     while (n > 0 && status == LMQ_OK) {
@@ -309,6 +307,10 @@ read_integers(struct lmq_checkpoint *checkpoint,
         const struct lmq_record *record = piece->record;
         struct lmq_input *input = checkpoint->files[piece->member];
         uint64_t from = row - record->first_row;
+        /* The record's: a tensor that is no matrix has no groups to others. */
+        size_t row_scales =
+            lmq_groups_per_row(n_cols, record->quant.group_size) *
+            lmq_scale_size(record->quant.scales);
         size_t step = (size_t)lmq_u64_min(n, record->n_rows - from);
         status = record->layout == LMQ_LAYOUT_TILES
                      ? read_tiles(input, record, n_cols, from, step, q, scales,
