@@ -47,7 +47,7 @@ static const struct scheme {
     {"quark", "Quark", NULL, NULL, true, NULL},
     {"nvfp4", "NVFP4", ".weight_scale_2", NULL, false, NULL},
     {"eetq", "EETQ", ".weight_scales", NULL, false, NULL},
-    {"hqq", "HQQ", ".W_q", NULL, false, NULL},
+    {"hqq", "HQQ", ".W_q", lmq_hqq_join, false, NULL},
     {"aqlm", "AQLM", ".codebooks", NULL, false, NULL},
     {"vptq", "VPTQ", ".centroids", NULL, false, NULL},
     {"quanto", "Quanto", ".weight._data", NULL, false, NULL},
@@ -119,6 +119,7 @@ join_tensor(struct lmq_packer *packer, size_t index, size_t *worst,
 
     for (size_t i = 0; i < N_SCHEMES && !fate->is_part; i++) {
         const struct scheme *scheme = &schemes[i];
+        bool was_refused = packer->refused[0] != '\0';
         enum lmq_status status = LMQ_OK;
         if (scheme->ending == NULL ||
             !ends_with(tensor->stored_name, scheme->ending))
@@ -128,7 +129,8 @@ join_tensor(struct lmq_packer *packer, size_t index, size_t *worst,
         if (status != LMQ_OK || fate->is_joined)
             return status;
         if (first == N_SCHEMES &&
-            (*scheme->ending != '\0' || packer->refused[0] != '\0'))
+            (*scheme->ending != '\0' ||
+             was_refused != (packer->refused[0] != '\0')))
             first = i;
     }
     if (first < *worst)

@@ -21,6 +21,7 @@ lmq_scheme_join lmq_awq_join;
 lmq_scheme_join lmq_compressed_join;
 lmq_scheme_join lmq_fp8_join;
 lmq_scheme_join lmq_gptq_join;
+lmq_scheme_join lmq_hqq_join;
 lmq_scheme_join lmq_int8_join; /* (compressed.c) */
 
 #endif

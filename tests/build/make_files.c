@@ -528,6 +528,15 @@ make_packed(void)
              "m.weight_global_scale", "F32", "[1]", "[18,22]") "}",
          COMPRESSED("nvfp4-pack-quantized"), 22,
          "NVFP4 of compressed-tensors."},
+        {"unsupported-packed-hqq",
+         "{" E("m.W_q", "U8", "[4,8]", "[0,32]") "," E(
+             "m.scale", "F16", "[4]", "[32,40]") "," E(
+             "m.zero", "F16", "[4]", "[40,48]") "," E(
+             "m.nbits", "U8", "[]", "[48,49]") "," E(
+             "m.axis", "U8", "[]", "[49,50]") "," E(
+             "m.packing", "U8", "[7]", "[50,57]") "," E(
+             "m.shape", "U8", "[2]", "[57,59]") "}",
+         "{}", 59, "HQQ with 56 bits."},
         {"unsupported-packed-sparse",
          WORDS "," E("m.weight_scale", "F16", "[56,2]", "[1570,1794]") "}",
          COMPRESSED("marlin-24"), 1794,

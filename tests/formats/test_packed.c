@@ -334,7 +334,6 @@ static const struct {
      CONFIG("\"quant_method\": \"quark\"")},
     {"MXFP4", "{" TENSOR("m.gate_up_proj_blocks", "U8", "8", "0", "8") "}",
      NULL},
-    {"HQQ", "{" TENSOR("m.W_q", "U8", "8", "0", "8") "}", NULL},
     {"AQLM", "{" TENSOR("m.codebooks", "F16", "4", "0", "8") "}", NULL},
     {"EETQ", "{" TENSOR("m.weight_scales", "F16", "4", "0", "8") "}", NULL},
     {"NVFP4", "{" TENSOR("m.weight_scale_2", "F32", "2", "0", "8") "}",
