@@ -27,7 +27,7 @@ static enum lmq_status
 fail_format(struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_FORMAT, 0, "is no report of validate");
-    lmq_hint(err, "lmquant validate --json prints one");
+    lmq_hint(err, "expected an earlier report of validate, as JSON");
     return LMQ_ERR_FORMAT;
 }
 

@@ -27,6 +27,12 @@
 #define TEXT_MAX ((size_t)1 << 30)
 #define TEXT_STEP ((size_t)1 << 16)
 
+const struct lmq_name lmq_score_names[] = {
+    {"all", false},
+    {"second-half", true},
+    {NULL, 0},
+};
+
 void
 lmq_corpus_free(struct lmq_corpus *corpus)
 {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "lmquant.h"
 
 /* One run of tokens through the models, from position 0. */
@@ -31,6 +32,8 @@ struct lmq_corpus {
     bool has_bos;     /* windows begin with the begin token */
     bool is_text;
 };
+
+extern const struct lmq_name lmq_score_names[]; /* of is_second_half */
 
 /* How to cut; understood from lmq_validate_options. */
 struct lmq_protocol {

@@ -22,8 +22,6 @@ struct lmq_judged {
     json_t *report; /* what a validation of it alone gives */
 };
 
-extern const struct lmq_name lmq_score_names[]; /* of is_second_half */
-
 struct lmq_job {
     const struct lmq_validate_options *options;
     struct lmq_session_options session; /* theirs */

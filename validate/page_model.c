@@ -98,8 +98,8 @@ put_gates(struct lmq_buffer *page, const struct lmq_report *r)
         put(page, "<tr><td><code>");
         lmq_page_text(page, string(gate, "gate"));
         put(page, "</code><td>%.6g<td>%.6g<td class=%s>%s</tr>",
-            number(gate, "value"), number(gate, "bound"), is_held ? "good" : "bad",
-            is_held ? "yes" : "NO");
+            number(gate, "value"), number(gate, "bound"),
+            is_held ? "good" : "bad", is_held ? "yes" : "NO");
     }
     put(page, "</table>");
 }

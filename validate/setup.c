@@ -23,12 +23,6 @@
 
 /* ---- Options ---- */
 
-const struct lmq_name lmq_score_names[] = {
-    {"all", false},
-    {"second-half", true},
-    {NULL, 0},
-};
-
 /* Everything that can be wrong is found before the work. */
 static enum lmq_status
 parse_options(struct lmq_job *job, struct lmq_error *err)
@@ -89,6 +83,28 @@ default_memory(void)
                          : (size_t)(pages / 2) * (size_t)size;
 }
 
+/* A file that says nothing of its tensors' errors has none in the report. */
+static enum lmq_status
+check_tensor(const struct lmq_job *job, const char *gate, size_t index,
+             struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++) {
+        const struct lmq_checkpoint *file = job->candidates[i].file;
+        json_t *tensors = lmq_describe_tensors(file);
+        if (tensors == NULL)
+            status = lmq_fail_nomem(err);
+        else if (index >= json_array_size(tensors))
+            status = lmq_fail(err, LMQ_ERR_ARG, 0,
+                              "the gate '%s' names a tensor that is not "
+                              "there: %.200s tells the errors of %zu",
+                              gate, file->path, json_array_size(tensors));
+        json_decref(tensors);
+    }
+    return status;
+}
+
 /* What a gate needs must be measured, and be there. */
 static enum lmq_status
 check_gates(const struct lmq_job *job, struct lmq_error *err)
@@ -97,7 +113,7 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
 
     for (size_t i = 0; i < o->n_gates; i++) {
         const char *gate = o->gates[i] + strspn(o->gates[i], " \t");
-        unsigned long layer;
+        unsigned long layer, tensor;
         if (o->baseline == NULL && lmq_gate_has_baseline(gate))
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' goes with .baseline", gate);
@@ -113,6 +129,11 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
                             "the gate '%s' names a layer that is not there: "
                             "layers.0 is the embedding, layers.%u the last",
                             gate, job->models[0]->hparams.n_layers);
+        if (sscanf(gate, "tensors.%lu.", &tensor) == 1) {
+            enum lmq_status status = check_tensor(job, gate, tensor, err);
+            if (status != LMQ_OK)
+                return status;
+        }
     }
     return LMQ_OK;
 }

@@ -134,6 +134,31 @@ grep -qF '<code>x&#124;y&#96;&#60;b&#62;&#64;me/fine.lmq</code> |' \
 expect 0 "$lmquant" validate --markdown $few "$fable" fable.lmq a.txt
 grep -q '^| `fable.lmq` | PASS |' "$work/stdout" || fail "Markdown of one"
 
+# ---- Gates that a model cannot have, before anything is computed ----
+
+refused 2 "names a tensor that is not there: fable.gguf tells the errors of 0" \
+    validate $few "$fable" $three --text a.txt --gate 'tensors.0.sqnr_db>=20'
+expect 0 "$lmquant" validate -q $few "$fable" fable.lmq fine.lmq \
+    --text a.txt --gate 'tensors.0.sqnr_db>=20'
+
+# ---- An interruption ----
+
+"$lmquant" validate -q --json -j 1 --ctx 64 --memory 3M "$fable" $three \
+    --text "$fable/held-out-a.txt" --text "$fable/held-out-b.txt" > stdout &
+pid=$!
+sleep 1
+kill -TERM $pid 2> /dev/null
+wait $pid
+code=$?
+if [ $code -eq 0 ]; then
+    skip "the validation was over before SIGTERM came"
+elif [ $code -ne 143 ]; then
+    fail "SIGTERM: status $code"
+elif [ -s stdout ]; then
+    [ "$("$is_json" verdict.result < stdout)" = PARTIAL ] ||
+        fail "no partial verdict"
+fi
+
 # ---- A baseline ----
 
 "$lmquant" validate -q --json $few "$fable" fable.lmq a.txt > one.json
