@@ -107,21 +107,23 @@ fits_method(const struct lmq_packer *packer, const struct scheme *scheme)
            strcmp(scheme->method, packer->method) == 0;
 }
 
-/* Joins the tensor, if a scheme can; *worst becomes the first scheme that has
- * its ending and cannot. */
+/* Joins the tensor, if a scheme can that has an ending of its own, or one that
+ * has none; *worst becomes the first scheme that could be meant and cannot. */
 static enum lmq_status
-join_tensor(struct lmq_packer *packer, size_t index, size_t *worst,
-            struct lmq_error *err)
+join_tensor(struct lmq_packer *packer, size_t index, bool has_ending,
+            size_t *worst, struct lmq_error *err)
 {
     struct lmq_tensor *tensor = &packer->checkpoint->tensors[index];
     const struct lmq_packer_fate *fate = &packer->fates[index];
     size_t first = N_SCHEMES;
 
-    for (size_t i = 0; i < N_SCHEMES && !fate->is_part; i++) {
+    for (size_t i = 0;
+         i < N_SCHEMES && !fate->is_part && !fate->is_joined; i++) {
         const struct scheme *scheme = &schemes[i];
         bool was_refused = packer->refused[0] != '\0';
         enum lmq_status status = LMQ_OK;
         if (scheme->ending == NULL ||
+            (*scheme->ending != '\0') != has_ending ||
             !ends_with(tensor->stored_name, scheme->ending))
             continue;
         if (scheme->join != NULL && fits_method(packer, scheme))
@@ -129,8 +131,7 @@ join_tensor(struct lmq_packer *packer, size_t index, size_t *worst,
         if (status != LMQ_OK || fate->is_joined)
             return status;
         if (first == N_SCHEMES &&
-            (*scheme->ending != '\0' ||
-             was_refused != (packer->refused[0] != '\0')))
+            (has_ending || was_refused != (packer->refused[0] != '\0')))
             first = i;
     }
     if (first < *worst)
@@ -165,8 +166,11 @@ join_all(struct lmq_packer *packer, const char **seen, struct lmq_error *err)
     size_t worst = N_SCHEMES;
 
     *seen = NULL;
-    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
-        enum lmq_status status = join_tensor(packer, i, &worst, err);
+    /* What is a part of another one is no matrix of its own. */
+    for (size_t i = 0; i < 2 * checkpoint->n_tensors; i++) {
+        size_t n = checkpoint->n_tensors;
+        enum lmq_status status =
+            join_tensor(packer, i % n, i < n, &worst, err);
         if (status != LMQ_OK)
             return status;
     }

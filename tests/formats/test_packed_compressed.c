@@ -206,15 +206,15 @@ START_TEST(nvfp4_has_floats_and_a_divisor)
     unsigned char scales[ROWS * COLS / 16];
     float floats[ROWS * COLS / 16], divisor = 1234.5f;
 
-    put_fp4(&stored, &random);
     for (size_t i = 0; i < sizeof(scales); i++)
         scales[i] = (unsigned char)random_below(&random, 127);
+    stored_entry(&stored, "a.weight_scale", "F8_E4M3", "[12,4]",
+                 sizeof(scales)); /* before what it is a part of */
+    put(&stored.data, scales, sizeof(scales));
+    put_fp4(&stored, &random);
     lmq_dtype_to_f32(LMQ_DTYPE_F8_E4M3, scales, floats, sizeof(scales));
     for (size_t i = 0; i < ROWS * COLS; i++)
         values[i] *= floats[i / 16] / divisor;
-    stored_entry(&stored, "a.weight_scale", "F8_E4M3", "[12,4]",
-                 sizeof(scales));
-    put(&stored.data, scales, sizeof(scales));
     stored_floats(&stored, "a.weight_global_scale", BUILD_F32, "[1]", &divisor,
                   1);
     struct lmq_checkpoint *checkpoint = open_checkpoint(
