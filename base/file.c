@@ -42,6 +42,10 @@ lmq_crc32(uint32_t crc, const void *bytes, size_t n)
     return (uint32_t)sum;
 }
 
+/* Ranges that are smaller are read again for a digest: to remember all of them
+ * would take memory without a bound, and longer. */
+#define DIGEST_MIN 1024
+
 struct digest_range {
     uint64_t offset, size;
     uint32_t crc;
@@ -240,7 +244,7 @@ lmq_input_read(struct lmq_input *input, uint64_t offset, void *buffer,
 {
     enum lmq_status status = read_exactly(input, offset, buffer, n, err);
 
-    if (status == LMQ_OK && input->keeps_digests && n > 0)
+    if (status == LMQ_OK && input->keeps_digests && n >= DIGEST_MIN)
         status = remember_digest(input, offset, buffer, n, err);
     return status;
 }
