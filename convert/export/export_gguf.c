@@ -91,7 +91,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
         .eos = plan->written.eos,
         .n_eos = plan->written.n_eos,
     };
-    char key[64], note[160];
+    char key[64], note[400];
 
     lmq_gguf_build_begin(builder);
     put_general(builder, plan);

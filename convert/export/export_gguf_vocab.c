@@ -283,6 +283,8 @@ try_spaces(const struct vocab *v, bool *adds, bool *drops)
     lmq_buffer_free(&spare);
 }
 
+/* llama.cpp heeds the second key in models "t5" only; here it counts in
+ * "llama" too. */
 static void
 put_spaces(struct lmq_gguf_builder *builder, const struct vocab *v)
 {
@@ -290,7 +292,7 @@ put_spaces(struct lmq_gguf_builder *builder, const struct vocab *v)
 
     try_spaces(v, &adds, &drops);
     lmq_gguf_put_bool(builder, KEY("add_space_prefix"), adds);
-    if (drops && strcmp(v->model, "t5") == 0)
+    if (drops)
         lmq_gguf_put_bool(builder, KEY("remove_extra_whitespaces"), true);
 }
 
@@ -458,7 +460,7 @@ static const char *const pretypes[] = {
 static enum lmq_status
 find_words(struct vocab *v, struct lmq_error *err)
 {
-    bool is_good = false, adds, drops;
+    bool is_good = false;
     enum lmq_status status = LMQ_OK;
 
     if (!v->t->is_byte_level) {
@@ -475,11 +477,9 @@ find_words(struct vocab *v, struct lmq_error *err)
     }
     if (status != LMQ_OK || is_good)
         return status;
-    try_spaces(v, &adds, &drops);
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-             "GGUF has no words for this tokenizer (%s%s)",
-             lmq_tokenizer_kind(v->t),
-             drops ? ", which drops extra spaces" : "");
+             "GGUF has no words for this tokenizer (%s)",
+             lmq_tokenizer_kind(v->t));
     lmq_hint(err, ".tokenizer gives another file of the same tokenizer, for "
                   "example a GGUF with its vocabulary");
     return LMQ_ERR_UNSUPPORTED;
@@ -491,6 +491,7 @@ static void
 remark(const struct vocab *v, char *note, size_t size)
 {
     size_t n = lmq_tokenizer_size(v->t), n_ends = gather_ends(v).n, used;
+    bool adds, drops;
 
     if (n < v->n)
         snprintf(note, size,
@@ -503,6 +504,13 @@ remark(const struct vocab *v, char *note, size_t size)
                  "%sGGUF names %zu tokens that end a text, the other %zu are "
                  "lost",
                  used > 0 ? "; " : "", N_END_KEYS, n_ends - N_END_KEYS);
+    used = strlen(note);
+    try_spaces(v, &adds, &drops);
+    if (drops && strcmp(v->model, "llama") == 0)
+        snprintf(note + used, size - used,
+                 "%sthe tokenizer drops extra spaces, which llama.cpp keeps: "
+                 "there, texts with two in a row become other tokens",
+                 used > 0 ? "; " : "");
 }
 
 enum lmq_status
@@ -536,9 +544,10 @@ lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
                           n_pieces, n);
     if (status == LMQ_OK)
         status = find_words(&v, err);
-    if (status == LMQ_OK)
+    if (status == LMQ_OK) {
         put_all(builder, &v);
-    remark(&v, note, note_size);
+        remark(&v, note, note_size);
+    }
     lmq_tokenizer_close(t);
     return status;
 }

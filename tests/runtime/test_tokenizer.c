@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "convert/export/export_gguf_vocab.h"
 #include "tests/build/suite.h"
 #include "tests/runtime/small_vocab.h"
 
@@ -57,6 +58,31 @@ START_TEST(extra_spaces_go_where_the_model_says_so)
     ENCODES(t, "  ab   ab  ", 0, "263 263");
     ENCODES(t, "   ", 0, "");
     lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* llama.cpp has no such models and keeps the spaces, so that is remarked. */
+START_TEST(extra_spaces_go_in_a_gguf_of_the_model_too)
+{
+    struct lmq_buffer file = spm_file(SPM_BPE, sizeof(SPM_BPE) - 1);
+    const struct lmq_blob blob = {"tokenizer.model", file.bytes, file.n};
+    const struct lmq_gguf_vocab vocab = {
+        .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = -1};
+    struct lmq_gguf_builder builder = {0};
+    struct lmq_error err;
+    char note[400];
+
+    lmq_gguf_build_begin(&builder);
+    ck_assert_int_eq(
+        lmq_gguf_put_vocab(&builder, &vocab, note, sizeof(note), &err),
+        LMQ_OK);
+    lmq_gguf_build_end(&builder, 0);
+    ck_assert(!builder.out.has_failed);
+    ck_assert_ptr_nonnull(strstr(note, "drops extra spaces"));
+    struct lmq_tokenizer *t = open_buffer(builder.out);
+    ENCODES(t, "  ab   ab  ", 0, "263 263");
+    lmq_tokenizer_close(t);
+    lmq_buffer_free(&file);
 }
 END_TEST
 
@@ -243,6 +269,7 @@ main(void)
         the_same_vocabulary_has_one_digest_and_one_result,
         special_tokens_count_only_when_asked,
         extra_spaces_go_where_the_model_says_so,
+        extra_spaces_go_in_a_gguf_of_the_model_too,
         the_surface_of_the_unknown_token_keeps_its_spaces,
         unigram_takes_the_best_path,
         unused_pieces_are_taken_apart_again,
