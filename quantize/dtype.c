@@ -62,6 +62,12 @@ lmq_f32_to_f16(float value)
     return (uint16_t)(sign | rounded >> 13);
 }
 
+/* ---- Four bits ---- */
+
+const float lmq_e2m1_values[16] = {
+    0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
+    -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
+
 /* ---- bfloat16 ---- */
 
 float

@@ -43,6 +43,9 @@ bool lmq_dtype_is_float(enum lmq_dtype type);
 void lmq_dtype_to_f32(enum lmq_dtype type, const unsigned char *bytes,
                       float *values, size_t n);
 
+/* The numbers of E2M1, four bits. */
+extern const float lmq_e2m1_values[16];
+
 /* IEEE half precision; to half rounds to nearest, ties to even, and
  * overflows to infinity. */
 float lmq_f16_to_f32(uint16_t half);

@@ -6,6 +6,7 @@
 #include "formats/packed/affine.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,25 @@ same_group(const struct lmq_affine *affine, const struct lmq_area *area,
                                area->n_cols - column);
 }
 
+/* A NaN stays one. */
+static float
+rounded(enum lmq_dtype type, float x)
+{
+    if (isnan(x) || type == LMQ_DTYPE_F32)
+        return x;
+    return type == LMQ_DTYPE_F16 ? lmq_f16_to_f32(lmq_f32_to_f16(x))
+                                 : lmq_bf16_to_f32(lmq_f32_to_bf16(x));
+}
+
+static void
+scale_and_add(enum lmq_dtype rounding, float scale, float bias, float *values,
+              size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] =
+            rounded(rounding, rounded(rounding, values[i] * scale) + bias);
+}
+
 /* Takes the zero points off the codes, and multiplies if scales are wanted. */
 static void
 decode(const struct lmq_affine *affine, const struct lmq_area *area,
@@ -192,6 +212,10 @@ decode(const struct lmq_affine *affine, const struct lmq_area *area,
             n = same_group(affine, area, parts, c, &group);
             float zero = parts->zeros[block + group];
             float scale = is_scaled ? parts->scales[block + group] : 1;
+            if (affine->adds_zeros) {
+                scale_and_add(affine->rounding, scale, zero, values, n);
+                continue;
+            }
             for (size_t i = 0; i < n; i++)
                 values[i] = (values[i] - zero) * scale;
         }

@@ -3,9 +3,10 @@
  * everybody packs.
  *
  * An element is (code - zero point) * scale, computed in float32: the
- * difference is exact, the product is rounded once. Scales and zero points
- * are for blocks of the matrix, or for columns that belong together wherever
- * they stand.
+ * difference is exact, the product is rounded once. Or it is code * scale +
+ * bias, where each step may be rounded to a smaller type. Scales and zero
+ * points are for blocks of the matrix, or for columns that belong together
+ * wherever they stand.
  */
 #ifndef LMQ_FORMATS_PACKED_AFFINE_H
 #define LMQ_FORMATS_PACKED_AFFINE_H
@@ -23,6 +24,9 @@ struct lmq_affine {
     struct lmq_grid members; /* (1, columns): the group of each, if
                                 has_members */
     bool has_zeros, has_members;
+    bool adds_zeros;        /* they are biases, added to code * scale */
+    enum lmq_dtype rounding; /* each step is rounded to: F32, F16 or BF16; the
+                                last two only with biases */
     uint64_t block_rows, block_cols;
     uint64_t n_groups; /* in a row */
     float divisor;     /* of all scales; 0: there is none */

@@ -36,7 +36,7 @@ static const struct scheme {
      "transformers, call dequantize() and save_pretrained()"},
     {"bitsandbytes", "bitsandbytes", ".absmax", NULL, false, NULL},
     {"bitsandbytes", "bitsandbytes", ".quant_map", NULL, false, NULL},
-    {"mlx", "MLX", NULL, NULL, false,
+    {"mlx", "MLX", ".scales", lmq_mlx_join, false,
      "convert the original float checkpoint; or 'mlx_lm.convert "
      "--dequantize' makes one"},
     {"compressed-tensors", "compressed-tensors", ".weight_packed",
@@ -107,36 +107,54 @@ fits_method(const struct lmq_packer *packer, const struct scheme *scheme)
            strcmp(scheme->method, packer->method) == 0;
 }
 
+static bool
+is_settled(const struct lmq_packer *packer, size_t index)
+{
+    return packer->fates[index].is_part || packer->fates[index].is_joined;
+}
+
+static bool
+has_ending(const struct lmq_tensor *tensor, const struct scheme *scheme)
+{
+    return scheme->ending != NULL &&
+           ends_with(tensor->stored_name, scheme->ending);
+}
+
 /* Joins the tensor, if a scheme can that has an ending of its own, or one that
- * has none; *worst becomes the first scheme that could be meant and cannot. */
+ * has none; *refusing becomes the first scheme that says why it cannot. */
 static enum lmq_status
-join_tensor(struct lmq_packer *packer, size_t index, bool has_ending,
-            size_t *worst, struct lmq_error *err)
+join_tensor(struct lmq_packer *packer, size_t index, bool is_special,
+            size_t *refusing, struct lmq_error *err)
 {
     struct lmq_tensor *tensor = &packer->checkpoint->tensors[index];
-    const struct lmq_packer_fate *fate = &packer->fates[index];
-    size_t first = N_SCHEMES;
+    enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0;
-         i < N_SCHEMES && !fate->is_part && !fate->is_joined; i++) {
-        const struct scheme *scheme = &schemes[i];
-        bool was_refused = packer->refused[0] != '\0';
-        enum lmq_status status = LMQ_OK;
-        if (scheme->ending == NULL ||
-            (*scheme->ending != '\0') != has_ending ||
-            !ends_with(tensor->stored_name, scheme->ending))
+    for (size_t i = 0; i < N_SCHEMES && status == LMQ_OK; i++) {
+        if (schemes[i].join == NULL || is_settled(packer, index) ||
+            !has_ending(tensor, &schemes[i]) ||
+            (*schemes[i].ending != '\0') != is_special ||
+            !fits_method(packer, &schemes[i]))
             continue;
-        if (scheme->join != NULL && fits_method(packer, scheme))
-            status = scheme->join(packer, tensor, err);
-        if (status != LMQ_OK || fate->is_joined)
-            return status;
-        if (first == N_SCHEMES &&
-            (has_ending || was_refused != (packer->refused[0] != '\0')))
-            first = i;
+        status = schemes[i].join(packer, tensor, err);
+        if (packer->refused[0] != '\0' && *refusing == N_SCHEMES)
+            *refusing = i;
     }
-    if (first < *worst)
-        *worst = first;
-    return LMQ_OK;
+    return status;
+}
+
+/* The first scheme that has the ending of a tensor which was not joined. */
+static size_t
+find_worst(const struct lmq_packer *packer)
+{
+    const struct lmq_checkpoint *checkpoint = packer->checkpoint;
+    size_t worst = N_SCHEMES;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        for (size_t j = 0; j < worst && !is_settled(packer, i); j++)
+            if (has_ending(&checkpoint->tensors[i], &schemes[j]) &&
+                *schemes[j].ending != '\0')
+                worst = j;
+    return worst;
 }
 
 /* A matrix of whole numbers beside which their scales stand. Many pack in
@@ -163,17 +181,20 @@ static enum lmq_status
 join_all(struct lmq_packer *packer, const char **seen, struct lmq_error *err)
 {
     const struct lmq_checkpoint *checkpoint = packer->checkpoint;
-    size_t worst = N_SCHEMES;
+    size_t refusing = N_SCHEMES;
 
     *seen = NULL;
     /* What is a part of another one is no matrix of its own. */
     for (size_t i = 0; i < 2 * checkpoint->n_tensors; i++) {
         size_t n = checkpoint->n_tensors;
         enum lmq_status status =
-            join_tensor(packer, i % n, i < n, &worst, err);
+            join_tensor(packer, i % n, i < n, &refusing, err);
         if (status != LMQ_OK)
             return status;
     }
+    size_t worst = find_worst(packer);
+    if (refusing < worst)
+        worst = refusing;
     for (size_t i = 0; i < checkpoint->n_tensors && *seen == NULL; i++)
         *seen = scaled_integers(packer, &checkpoint->tensors[i]);
     if (worst < N_SCHEMES)
@@ -286,6 +307,8 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
         .checkpoint = checkpoint,
         .config = json_object_get(config, "quantization_config"),
     };
+    if (!json_is_object(packer.config))
+        packer.config = json_object_get(config, "quantization"); /* MLX */
     const struct scheme *scheme;
     const char *declared = look_at_config(config, &scheme), *seen;
     enum lmq_status status =

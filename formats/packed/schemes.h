@@ -23,5 +23,6 @@ lmq_scheme_join lmq_fp8_join;
 lmq_scheme_join lmq_gptq_join;
 lmq_scheme_join lmq_hqq_join;
 lmq_scheme_join lmq_int8_join; /* (compressed.c) */
+lmq_scheme_join lmq_mlx_join;
 
 #endif

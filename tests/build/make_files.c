@@ -457,6 +457,14 @@ make_folders(void)
     "{" E("m.weight_shape", "U8", "[2]", "[0,2]") "," E(                      \
         "m.weight_packed", "I32", "[56,7]", "[2,1570]")
 
+#define MLX(group, bits, mode)                                                \
+    "{\"quantization\":{\"group_size\":" group ",\"bits\":" bits              \
+    ",\"mode\":\"" mode "\"}}"
+#define MLX_HEADER                                                            \
+    "{" E("m.weight", "U32", "[1,1]", "[0,4]") "," E(                         \
+        "m.scales", "F16", "[1,1]", "[4,6]") "," E(                           \
+        "m.biases", "F16", "[1,1]", "[6,8]") "}"
+
 static void
 make_packed(void)
 {
@@ -543,12 +551,14 @@ make_packed(void)
          "compressed-tensors in a format that is not read."},
         {"unsupported-packed-gptq", GPTQ_HEADER "}", GPTQ("5"), 52,
          "weights packed by GPTQ with 5 bits."},
-        {"unsupported-packed-mlx",
-         "{" E("m.weight", "U32", "[1,1]", "[0,4]") "," E(
-             "m.scales", "F16", "[1,1]", "[4,6]") "," E(
-             "m.biases", "F16", "[1,1]", "[6,8]") "}",
-         "{\"quantization\":{\"group_size\":64,\"bits\":4}}", 8,
-         "weights packed by MLX."},
+        {"good-packed-mlx", MLX_HEADER, MLX("32", "1", "affine"), 8,
+         "MLX, a row of 32 codes of one bit."},
+        {"bad-packed-mlx-bits", MLX_HEADER, MLX("32", "4", "affine"), 8,
+         "MLX with a word for 32 codes that says 4 bits [5]."},
+        {"bad-packed-mlx-group", MLX_HEADER, MLX("0", "1", "affine"), 8,
+         "MLX in groups of nothing [15]."},
+        {"unsupported-packed-mlx", MLX_HEADER, MLX("32", "1", "int5"), 8,
+         "weights packed by MLX in a mode that is not known."},
     };
 
     for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {

@@ -311,14 +311,6 @@ static const struct {
      "{" TENSOR("m.weight", "I8", "4", "0", "4") "," TENSOR("m.SCB", "F32",
                                                             "1", "4", "8") "}",
      NULL},
-    {"MLX",
-     "{" TENSOR("m.weight", "U32", "1,1", "0", "4") "," TENSOR(
-         "m.scales", "F16", "2", "4", "8") "}",
-     NULL},
-    {"MLX",
-     "{" TENSOR("m.weight", "U32", "1,1", "0", "4") "," TENSOR(
-         "m.scales", "F16", "2", "4", "8") "}",
-     "{\"quantization\": {\"group_size\": 64, \"bits\": 4}}"},
     {"compressed-tensors (format marlin-24)",
      "{" TENSOR("m.weight_packed", "I32", "2", "0", "8") "}",
      CONFIG("\"quant_method\": \"compressed-tensors\", "
