@@ -6,6 +6,7 @@
 #include "quantize/dtype.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -82,6 +83,19 @@ lmq_f32_to_bf16(float value)
     uint32_t bits = to_bits(value);
 
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* ---- Either ---- */
+
+float
+lmq_dtype_round(enum lmq_dtype type, float value)
+{
+    assert(type == LMQ_DTYPE_F32 || type == LMQ_DTYPE_F16 ||
+           type == LMQ_DTYPE_BF16);
+    if (isnan(value) || type == LMQ_DTYPE_F32)
+        return value;
+    return type == LMQ_DTYPE_F16 ? lmq_f16_to_f32(lmq_f32_to_f16(value))
+                                 : lmq_bf16_to_f32(lmq_f32_to_bf16(value));
 }
 
 /* ---- Converters: one per type, n elements ---- */

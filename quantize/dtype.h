@@ -55,4 +55,7 @@ uint16_t lmq_f32_to_f16(float value);
 float lmq_bf16_to_f32(uint16_t half);
 uint16_t lmq_f32_to_bf16(float value);
 
+/* Rounded to a type (F32, F16 or BF16) and back; a NaN stays one. */
+float lmq_dtype_round(enum lmq_dtype type, float value);
+
 #endif

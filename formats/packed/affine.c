@@ -6,7 +6,6 @@
 #include "formats/packed/affine.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,23 +178,13 @@ same_group(const struct lmq_affine *affine, const struct lmq_area *area,
                                area->n_cols - column);
 }
 
-/* A NaN stays one. */
-static float
-rounded(enum lmq_dtype type, float x)
-{
-    if (isnan(x) || type == LMQ_DTYPE_F32)
-        return x;
-    return type == LMQ_DTYPE_F16 ? lmq_f16_to_f32(lmq_f32_to_f16(x))
-                                 : lmq_bf16_to_f32(lmq_f32_to_bf16(x));
-}
-
 static void
 scale_and_add(enum lmq_dtype rounding, float scale, float bias, float *values,
               size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        values[i] =
-            rounded(rounding, rounded(rounding, values[i] * scale) + bias);
+        values[i] = lmq_dtype_round(
+            rounding, lmq_dtype_round(rounding, values[i] * scale) + bias);
 }
 
 /* Takes the zero points off the codes, and multiplies if scales are wanted. */
@@ -218,6 +207,8 @@ decode(const struct lmq_affine *affine, const struct lmq_area *area,
             }
             for (size_t i = 0; i < n; i++)
                 values[i] = (values[i] - zero) * scale;
+            for (size_t i = 0; i < n && is_scaled && affine->factor > 0; i++)
+                values[i] *= affine->factor;
         }
     }
 }
@@ -284,19 +275,20 @@ spread_scales(const struct lmq_affine *affine, const struct lmq_quant *quant,
 {
     size_t n = lmq_groups_per_row(area->n_cols, quant->group_size);
     size_t size = lmq_scale_size(quant->scales);
+    float factor = affine->factor > 0 ? affine->factor : 1;
 
     for (size_t r = 0; r < area->n_rows; r++) {
         size_t block =
             (size_t)((area->row + r) / affine->block_rows -
                      parts->blocks.row) * parts->blocks.n_cols;
-        for (size_t i = 0; i < n; i++, scales += size)
-            lmq_scales_store(
-                quant->scales, 1,
-                parts->scales + block +
-                    (size_t)((area->column + i * quant->group_size) /
-                                 affine->block_cols -
-                             parts->blocks.column),
-                1, scales);
+        for (size_t i = 0; i < n; i++, scales += size) {
+            uint64_t column = area->column + i * quant->group_size;
+            float scale = factor *
+                          parts->scales[block +
+                                        (size_t)(column / affine->block_cols -
+                                                 parts->blocks.column)];
+            lmq_scales_store(quant->scales, 1, &scale, 1, scales);
+        }
     }
 }
 

@@ -30,6 +30,8 @@ struct lmq_affine {
     uint64_t block_rows, block_cols;
     uint64_t n_groups; /* in a row */
     float divisor;     /* of all scales; 0: there is none */
+    float factor;      /* of all products, then; of integers, of the scales: a
+                          last bit may differ. 0: there is none */
 };
 
 /* From malloc, all zero but for the methods and what tensors of its kind are

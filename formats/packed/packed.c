@@ -31,9 +31,13 @@ static const struct scheme {
     {"gptq", "GPTQ", ".qweight", lmq_gptq_join, false, NULL},
     {"awq", "AWQ", ".qweight", lmq_awq_join, false, NULL},
     {"auto-round", "AutoRound", ".qweight", lmq_autoround_join, false, NULL},
-    {"bitsandbytes", "bitsandbytes", ".SCB", NULL, false,
+    {"bitsandbytes", "bitsandbytes", ".SCB", lmq_bnb8_join, false,
      "convert the original float checkpoint; or load this one with "
      "transformers, call dequantize() and save_pretrained()"},
+    {"bitsandbytes", "bitsandbytes", ".quant_state.bitsandbytes__nf4",
+     lmq_bnb4_join, false, NULL},
+    {"bitsandbytes", "bitsandbytes", ".quant_state.bitsandbytes__fp4",
+     lmq_bnb4_join, false, NULL},
     {"bitsandbytes", "bitsandbytes", ".absmax", NULL, false, NULL},
     {"bitsandbytes", "bitsandbytes", ".quant_map", NULL, false, NULL},
     {"mlx", "MLX", ".scales", lmq_mlx_join, false,
@@ -52,7 +56,7 @@ static const struct scheme {
     {"vptq", "VPTQ", ".centroids", NULL, false, NULL},
     {"quanto", "Quanto", ".weight._data", NULL, false, NULL},
     {"bitnet", "BitNet", NULL, NULL, false, NULL},
-    {"mxfp4", "MXFP4", "_blocks", NULL, false,
+    {"mxfp4", "MXFP4", "_blocks", lmq_mxfp4_join, false,
      "load it with transformers and Mxfp4Config(dequantize=True), "
      "save_pretrained() it, and convert that"},
     {"fp8", "FP8", NULL, NULL, true, NULL},

@@ -551,6 +551,29 @@ make_packed(void)
          "compressed-tensors in a format that is not read."},
         {"unsupported-packed-gptq", GPTQ_HEADER "}", GPTQ("5"), 52,
          "weights packed by GPTQ with 5 bits."},
+        {"good-packed-bnb",
+         "{" E("m.weight", "I8", "[2,4]", "[0,8]") "," E(
+             "m.SCB", "F32", "[2]", "[8,16]") "}",
+         "{}", 16, "bitsandbytes, 2 x 4 codes of 8 bits."},
+        {"bad-packed-bnb-rows",
+         "{" E("m.weight", "I8", "[2,4]", "[0,8]") "," E(
+             "m.SCB", "F32", "[3]", "[8,20]") "}",
+         "{}", 20, "bitsandbytes with scales for three of two rows [5]."},
+        {"bad-packed-bnb-state",
+         "{" E("m.weight", "U8", "[8,1]", "[0,8]") "," E(
+             "m.weight.absmax", "F32", "[1]", "[8,12]") "," E(
+             "m.weight.quant_map", "F32", "[16]", "[12,76]") "," E(
+             "m.weight.quant_state.bitsandbytes__nf4", "U8", "[4]",
+             "[76,80]") "}",
+         "{}", 80, "bitsandbytes whose description is a number [21]."},
+        {"good-packed-mxfp4",
+         "{" E("m_blocks", "U8", "[1,2,1,16]", "[0,32]") "," E(
+             "m_scales", "U8", "[1,2,1]", "[32,34]") "}",
+         "{}", 34, "MXFP4, two rows of 32."},
+        {"bad-packed-mxfp4-scales",
+         "{" E("m_blocks", "U8", "[1,2,1,16]", "[0,32]") "," E(
+             "m_scales", "U8", "[1,2,2]", "[32,36]") "}",
+         "{}", 36, "MXFP4 with twice as many scales as blocks [5]."},
         {"good-packed-mlx", MLX_HEADER, MLX("32", "1", "affine"), 8,
          "MLX, a row of 32 codes of one bit."},
         {"bad-packed-mlx-bits", MLX_HEADER, MLX("32", "4", "affine"), 8,

@@ -307,10 +307,6 @@ static const struct {
      "{" TENSOR("m.weight", "U8", "4", "0", "4") "," TENSOR(
          "m.weight.absmax", "U8", "4", "4", "8") "}",
      NULL},
-    {"bitsandbytes",
-     "{" TENSOR("m.weight", "I8", "4", "0", "4") "," TENSOR("m.SCB", "F32",
-                                                            "1", "4", "8") "}",
-     NULL},
     {"compressed-tensors (format marlin-24)",
      "{" TENSOR("m.weight_packed", "I32", "2", "0", "8") "}",
      CONFIG("\"quant_method\": \"compressed-tensors\", "
@@ -324,8 +320,6 @@ static const struct {
      "{" TENSOR("m.weight", "I8", "2,2", "0", "4") "," TENSOR(
          "m.weight_scale", "BF16", "2", "4", "8") "}",
      CONFIG("\"quant_method\": \"quark\"")},
-    {"MXFP4", "{" TENSOR("m.gate_up_proj_blocks", "U8", "8", "0", "8") "}",
-     NULL},
     {"AQLM", "{" TENSOR("m.codebooks", "F16", "4", "0", "8") "}", NULL},
     {"EETQ", "{" TENSOR("m.weight_scales", "F16", "4", "0", "8") "}", NULL},
     {"NVFP4", "{" TENSOR("m.weight_scale_2", "F32", "2", "0", "8") "}",

@@ -43,6 +43,20 @@ static const struct {
     {"mlx", "mxfp4.weight", 0x84cf2c26},
     {"mlx", "mxfp8.weight", 0xadd672c6},
     {"mlx", "nvfp4.weight", 0x5aaca3f7},
+    {"bnb", "nf4_2_64.weight", 0xc6287f7d},
+    {"bnb", "nf4_2_51.weight", 0x750feffc},
+    {"bnb", "nf4_3_96.weight", 0x6b1d4b6d},
+    {"bnb", "nf4_2_64_n.weight", 0x69e506a3},
+    {"bnb", "nf4_2_51_n.weight", 0xc0750c9e},
+    {"bnb", "nf4_3_96_n.weight", 0x21d747a2},
+    {"bnb", "fp4_2_64.weight", 0xc1e4ea6a},
+    {"bnb", "fp4_2_51.weight", 0x879a2ea4},
+    {"bnb", "fp4_3_96.weight", 0x0cabb86b},
+    {"bnb", "fp4_2_64_n.weight", 0x3275127e},
+    {"bnb", "fp4_2_51_n.weight", 0xa70e213c},
+    {"bnb", "fp4_3_96_n.weight", 0x95e6c2a3},
+    {"bnb", "int8.weight", 0x9de45cdf},
+    {"mxfp4", "model.layers.0.mlp.experts.gate_up_proj", 0x704565b5},
 };
 
 static uint32_t
