@@ -293,7 +293,8 @@ run_command(const struct arguments *arguments)
     if (!open_options(arguments, &open) ||
         !parse_sampling(arguments, &sampling) ||
         !option_integer(arguments, "tokens", 0, 100000000, &n) ||
-        !option_integer(arguments, "ctx", 2, 1 << 28, &context) ||
+        !option_integer(arguments, "ctx", 2, 1 << 28 /* LMQ_MAX_CONTEXT */,
+                        &context) ||
         !option_choice(arguments, "kv", kv_types, &session.kv) ||
         !option_choice(arguments, "activations", activation_modes,
                        &session.activations) ||

@@ -67,6 +67,7 @@ parse(const struct arguments *arguments,
       struct lmq_session_options *session, const char **gates)
 {
     static const char *const scores[] = {"all", "second-half", NULL};
+    const long max_context = 1 << 28; /* LMQ_MAX_CONTEXT */
     long ctx = 0, stride = 0, max_tokens = 0;
 
     *session = (struct lmq_session_options){.size = sizeof(*session)};
@@ -88,8 +89,8 @@ parse(const struct arguments *arguments,
         validate->page = option_text(arguments, "report");
     if ((validate->page != NULL &&
          !check_output_name(validate->page, ".html")) ||
-        !option_integer(arguments, "ctx", 2, 1 << 28, &ctx) ||
-        !option_integer(arguments, "stride", 1, 1 << 28, &stride) ||
+        !option_integer(arguments, "ctx", 2, max_context, &ctx) ||
+        !option_integer(arguments, "stride", 1, max_context, &stride) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
         !option_choice(arguments, "score", scores, &validate->score) ||
         !option_choice(arguments, "kv", kv_types, &session->kv) ||

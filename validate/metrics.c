@@ -1,5 +1,10 @@
 /*
  * metrics.c - the names of all metrics of a validation.
+ *
+ * A new one is: its value, where the report is made (drift.c; evidence.c of
+ * layers, tensors and positions; attribute.c; validate.c and setup.c of the
+ * run itself); its name here, or no gate can name it; and its entry in
+ * lmquant-validate(1), which test_manual.sh compares with this list.
  */
 #include "config.h"
 
