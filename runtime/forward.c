@@ -160,7 +160,7 @@ attention(const struct lmq_member *member)
         lmq_latent_attention(member, &xn); /* heads = softmax(q k) v */
     else
         lmq_heads_attention(member, &xn); /* heads = softmax(q k) v */
-    lmq_barrier(member);
+    lmq_barrier(member); /* a row of W_out reads all heads */
     lmq_multiply(member, w_out, &heads, member->work->out);
 }
 
@@ -224,13 +224,13 @@ layer_part(void *context, size_t number, size_t n_members)
     member.index = job->index;
     member.kv = job->kv;
     make_inputs(&member); /* xn = norm(x) */
-    lmq_barrier(&member);
+    lmq_barrier(&member); /* all read all of xn */
     attention(&member); /* out = attention(xn) */
-    lmq_barrier(&member);
+    lmq_barrier(&member); /* its norm reads whole rows of out */
     add_attention(&member); /* x += out; xn = norm(x) */
-    lmq_barrier(&member);
+    lmq_barrier(&member); /* all read all of xn, and overwrite out */
     feed_forward(&member); /* out = feed_forward(xn) */
-    lmq_barrier(&member);
+    lmq_barrier(&member); /* it reads whole rows of out */
     add_feed_forward(&member); /* x += out */
 }
 
@@ -288,10 +288,10 @@ head_part(void *context, size_t number, size_t n_members)
     for (size_t t = from; t < to; t++)
         lmq_norm(h, &model->output_norm, job->x + t * h->dim, h->dim,
                  xn + t * h->dim); /* xn = norm(x) */
-    lmq_barrier(&member);
+    lmq_barrier(&member); /* all read all of xn */
     lmq_multiply(&member, &model->head, &last, job->logits); /* head xn */
     if (!is_finished) {
-        lmq_barrier(&member);
+        lmq_barrier(&member); /* pieces are cut otherwise than products */
         finish_logits(&member, job->logits);
     }
 }

@@ -2,8 +2,8 @@
  * member.h - a thread of the team that goes through the forward pass.
  *
  * All of them go through the same lines; each takes its share of every step,
- * and a barrier stands where a step needs what others have done. Shares
- * decide who computes a number, never how.
+ * and a barrier stands where a step reads what others wrote, or overwrites
+ * what others still read. Shares decide who computes a number, never how.
  */
 #ifndef LMQ_RUNTIME_MEMBER_H
 #define LMQ_RUNTIME_MEMBER_H

@@ -118,7 +118,7 @@ lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
         lmq_barrier(member); /* nobody reads the old form any more */
         lmq_operand_pack(member, matrix, operand, 0);
         operand->packed_group = matrix->tiles.group;
-        lmq_barrier(member);
+        lmq_barrier(member); /* all read all of the new one */
     }
     lmq_member_share(member, lmq_tiles_count(matrix->n_rows), &from, &to);
     multiply_tiles(member, matrix, operand, from, to, out, matrix->n_rows);

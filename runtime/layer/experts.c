@@ -83,12 +83,12 @@ route(const struct lmq_member *member, const float *x)
 
     lmq_multiply(member, &member->layer->feed.router, &xn,
                  member->work->routing.logits); /* (n, n_experts) */
-    lmq_barrier(member);
+    lmq_barrier(member); /* a choice reads the logits of all experts */
     choose_experts(member);
-    lmq_barrier(member);
+    lmq_barrier(member); /* all tokens' choices are read by one */
     if (member->number == 0)
         assign_rows(member);
-    lmq_barrier(member);
+    lmq_barrier(member); /* all read the rows */
 }
 
 /* ---- Waves: as many experts as there is room for ---- */
@@ -336,7 +336,7 @@ add_shared(const struct lmq_member *member, const float *x, float *out)
     if (feed->shared_switch.tensor != NULL)
         lmq_multiply(member, &feed->shared_switch, &xn, r->switches);
     lmq_ffn(member, &feed->shared, &xn, r->output); /* (n, dim) */
-    lmq_barrier(member);
+    lmq_barrier(member); /* pieces are cut otherwise than products */
     lmq_member_share(member, member->n * lmq_pieces_per_row(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_piece piece = lmq_piece_at(i, dim);
@@ -359,17 +359,17 @@ lmq_experts(const struct lmq_member *member, const float *x, float *out)
     route(member, x);
     while (next_wave(member, &wave)) {
         gather(member, &wave, x); /* rows of xn */
-        lmq_barrier(member);
+        lmq_barrier(member); /* packing shares rows out otherwise */
         pack_inputs(member, &wave);
-        lmq_barrier(member);
+        lmq_barrier(member); /* all read the packed rows */
         multiply_inputs(member, &wave); /* gate, up = W row */
-        lmq_barrier(member);
+        lmq_barrier(member); /* pieces are cut otherwise than products */
         activate(member, &wave); /* hidden = act(gate) * up */
-        lmq_barrier(member);
+        lmq_barrier(member); /* packing reads whole rows */
         pack_hidden(member, &wave);
-        lmq_barrier(member);
+        lmq_barrier(member); /* all read the packed rows */
         multiply_hidden(member, &wave); /* y = W_down hidden */
-        lmq_barrier(member);
+        lmq_barrier(member); /* a sum reads the rows of all its experts */
         combine(member, &wave, out); /* out += weight * y */
     }
     if (member->h->shared_dim > 0) {

@@ -63,7 +63,7 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
     if (member->h->is_gated)
         lmq_multiply(member, &ffn->gate, xn, work->gate); /* (n, width) */
     lmq_multiply(member, &ffn->up, xn, work->up);         /* (n, width) */
-    lmq_barrier(member);
+    lmq_barrier(member); /* pieces are cut otherwise than products */
     lmq_member_share(member, member->n * lmq_pieces_per_row(width), &from,
                      &to);
     for (size_t i = from; i < to; i++) {
@@ -72,6 +72,6 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
         lmq_ffn_activate(member, ffn, work->gate + at, work->up + at,
                          piece.column, piece.size);
     }
-    lmq_barrier(member);
+    lmq_barrier(member); /* a row of W_down reads all of hidden */
     lmq_multiply(member, &ffn->down, &hidden, out); /* (n, dim) */
 }

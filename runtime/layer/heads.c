@@ -148,12 +148,12 @@ lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *xn)
     lmq_multiply(member, &part->q, xn, work->q); /* (n, n_heads, head_dim) */
     lmq_multiply(member, &part->k, xn, work->k); /* (n, kv, head_dim) */
     lmq_multiply(member, &part->v, xn, work->v); /* (n, kv, value_dim) */
-    lmq_barrier(member);
+    lmq_barrier(member); /* heads and norms are not cut as products are */
     if (member->h->qk_norm == LMQ_QK_NORM_WHOLE) {
         norm_whole(member); /* q = norm(q), k = norm(k) */
-        lmq_barrier(member);
+        lmq_barrier(member); /* heads are cut otherwise */
     }
     rope_and_store(member); /* q = rope(q), k = rope(k); cache += k, v */
-    lmq_barrier(member);
+    lmq_barrier(member); /* all read the new keys and values */
     lmq_attention(member, &heads); /* attention = softmax(q k^T) v */
 }

@@ -63,7 +63,7 @@ multiply_heads(const struct lmq_member *member,
             lmq_operand_pack(member, matrix, &operand, i);
         total += lmq_product_cost(matrix, member->n);
     }
-    lmq_barrier(member);
+    lmq_barrier(member); /* all read what is quantized */
     struct lmq_share share = lmq_share_begin(member, total);
     for (size_t i = 0; i < n_heads; i++) {
         struct lmq_operand operand =
@@ -162,18 +162,18 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     lmq_multiply(member, &part->kv_a, xn, work->k); /* [c, k_rope] */
     lmq_multiply(member, is_direct ? &part->q : &part->q_a, xn,
                  is_direct ? work->q : work->q_a); /* q, or q_a */
-    lmq_barrier(member);
+    lmq_barrier(member); /* norms read whole rows */
     finish_latents(member); /* q_a = norm(q_a); cache += [c, k_rope] */
-    lmq_barrier(member);
+    lmq_barrier(member); /* all read all of q_a, later the cache */
     if (!is_direct) {
         lmq_multiply(member, &part->q_b, &q_a, work->q); /* q = W_q_b q_a */
-        lmq_barrier(member);
+        lmq_barrier(member); /* heads are not cut as products are */
     }
     finish_queries(member, is_direct ? &part->q : &part->q_b);
     /* q_latent[:kv_lora_rank] = W_k_b q_nope */
     multiply_heads(member, part->k_b, work->q, h->head_dim, work->q_latent,
                    lmq_key_width(h));
-    lmq_barrier(member);
+    lmq_barrier(member); /* a head reads all of its q_latent */
     lmq_attention(member, &heads); /* out_latent = softmax(q_latent K^T) c */
     /* attention = W_v_b out_latent */
     multiply_heads(member, part->v_b, work->out_latent, lmq_value_width(h),
