@@ -256,10 +256,10 @@ finish_logits(const struct lmq_member *member, float *logits)
     const float *bias = member->model->head.bias;
     size_t width = h->vocab_size, from, to;
 
-    lmq_member_share(member, member->n * lmq_pieces_per_row(width), &from,
+    lmq_member_share(member, member->n * lmq_row_pieces(width), &from,
                      &to);
     for (size_t i = from; i < to; i++) {
-        struct lmq_piece piece = lmq_piece_at(i, width);
+        struct lmq_row_piece piece = lmq_row_piece_at(i, width);
         float *y = logits + piece.row * width + piece.column;
         if (bias != NULL) /* y += bias */
             member->kernels->add(y, bias + piece.column, piece.size);

@@ -77,14 +77,14 @@ lmq_member_store(const struct lmq_member *member, unsigned char *to,
 
 /* ---- Elementwise work ---- */
 
-struct lmq_piece
-lmq_piece_at(size_t i, size_t width)
+struct lmq_row_piece
+lmq_row_piece_at(size_t i, size_t width)
 {
-    size_t per_row = lmq_pieces_per_row(width);
-    size_t column = i % per_row * LMQ_PIECE;
+    size_t per_row = lmq_row_pieces(width);
+    size_t column = i % per_row * LMQ_ROW_PIECE;
 
-    return (struct lmq_piece){.row = i / per_row,
+    return (struct lmq_row_piece){.row = i / per_row,
                               .column = column,
-                              .size = lmq_size_min(LMQ_PIECE,
+                              .size = lmq_size_min(LMQ_ROW_PIECE,
                                                    width - column)};
 }

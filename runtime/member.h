@@ -64,19 +64,19 @@ void lmq_member_store(const struct lmq_member *member, unsigned char *to,
 /* ---- Elementwise work ---- */
 
 /* A piece of a row: enough numbers to be worth sharing out. */
-struct lmq_piece {
+struct lmq_row_piece {
     size_t row, column, size;
 };
 
-#define LMQ_PIECE ((size_t)512)
+#define LMQ_ROW_PIECE ((size_t)512)
 
 static inline size_t
-lmq_pieces_per_row(size_t width)
+lmq_row_pieces(size_t width)
 {
-    return (width + LMQ_PIECE - 1) / LMQ_PIECE;
+    return (width + LMQ_ROW_PIECE - 1) / LMQ_ROW_PIECE;
 }
 
 /* Piece i of rows of that width. */
-struct lmq_piece lmq_piece_at(size_t i, size_t width);
+struct lmq_row_piece lmq_row_piece_at(size_t i, size_t width);
 
 #endif

@@ -303,7 +303,7 @@ read_integers(struct lmq_checkpoint *checkpoint,
     enum lmq_status status = LMQ_OK;
 
     while (n > 0 && status == LMQ_OK) {
-        const struct lmq_piece *piece = lmq_whole_find(whole, row);
+        const struct lmq_slice *piece = lmq_whole_find(whole, row);
         const struct lmq_record *record = piece->record;
         struct lmq_input *input = checkpoint->files[piece->member];
         uint64_t from = row - record->first_row;
@@ -330,7 +330,7 @@ find_tiles(const struct lmq_checkpoint *checkpoint,
            const struct lmq_tensor *tensor, uint64_t row,
            struct lmq_tile_run *run)
 {
-    const struct lmq_piece *piece =
+    const struct lmq_slice *piece =
         lmq_whole_find(lmq_set_whole_of(checkpoint, tensor), row);
     const struct lmq_record *record = piece->record;
     const struct lmq_quant *quant = &record->quant;
@@ -355,7 +355,7 @@ static struct lmq_run
 find_run(const struct lmq_checkpoint *checkpoint,
          const struct lmq_tensor *tensor, uint64_t first)
 {
-    const struct lmq_piece *piece =
+    const struct lmq_slice *piece =
         lmq_whole_find(lmq_set_whole_of(checkpoint, tensor),
                        first / tensor->n_cols);
     const struct lmq_record *record = piece->record;

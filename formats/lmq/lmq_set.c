@@ -179,7 +179,7 @@ open_members(struct lmq_checkpoint *checkpoint, struct lmq_set *set,
 static int
 compare_pieces(const void *a, const void *b)
 {
-    const struct lmq_piece *x = a, *y = b;
+    const struct lmq_slice *x = a, *y = b;
     int order = strcmp(x->record->name, y->record->name);
 
     if (order != 0)
@@ -215,7 +215,7 @@ rows_of(const struct lmq_record *record)
 
 /* The pieces of one name: alike, and together each row once. */
 static enum lmq_status
-check_pieces(const struct lmq_piece *pieces, size_t n, struct lmq_error *err)
+check_pieces(const struct lmq_slice *pieces, size_t n, struct lmq_error *err)
 {
     const struct lmq_record *first = pieces[0].record;
     uint64_t at = 0;
@@ -258,7 +258,7 @@ join_pieces(struct lmq_set *set, struct lmq_error *err)
         qsort(set->pieces, set->n_pieces, sizeof(*set->pieces),
               compare_pieces);
     for (size_t i = 0, n; i < set->n_pieces && status == LMQ_OK; i += n) {
-        const struct lmq_piece *first = &set->pieces[i];
+        const struct lmq_slice *first = &set->pieces[i];
         for (n = 1; is_set && i + n < set->n_pieces; n++)
             if (strcmp(first->record->name, first[n].record->name) != 0)
                 break;
@@ -283,7 +283,7 @@ static enum lmq_status
 find_target(const struct lmq_set *set, struct lmq_whole *whole,
             struct lmq_error *err)
 {
-    const struct lmq_piece *piece = whole->pieces;
+    const struct lmq_slice *piece = whole->pieces;
     const struct lmq_container *member = &set->members[piece->member];
     uint32_t alias = piece->record->alias;
 
@@ -293,7 +293,7 @@ find_target(const struct lmq_set *set, struct lmq_whole *whole,
         whole->target = &set->wholes[alias];
         return LMQ_OK;
     }
-    const struct lmq_piece key_piece = {&member->records[alias], 0};
+    const struct lmq_slice key_piece = {&member->records[alias], 0};
     const struct lmq_whole key = {.pieces = &key_piece};
     whole->target = bsearch(&key, set->wholes, set->n_wholes, sizeof(key),
                             compare_wholes);
@@ -333,7 +333,7 @@ join(struct lmq_set *set, struct lmq_error *err)
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < set->n_members; i++)
         for (size_t j = 0; j < set->members[i].n_records; j++)
-            set->pieces[set->n_pieces++] = (struct lmq_piece){
+            set->pieces[set->n_pieces++] = (struct lmq_slice){
                 &set->members[i].records[j], (uint32_t)i};
     enum lmq_status status = join_pieces(set, err);
     for (size_t i = 0; i < set->n_wholes && status == LMQ_OK; i++)
@@ -381,7 +381,7 @@ lmq_checkpoint_container(const struct lmq_checkpoint *checkpoint)
 }
 
 const char *
-lmq_set_stored_name(const struct lmq_set *set, const struct lmq_piece *piece)
+lmq_set_stored_name(const struct lmq_set *set, const struct lmq_slice *piece)
 {
     const struct lmq_container *member = &set->members[piece->member];
     const json_t *names =
@@ -399,7 +399,7 @@ lmq_set_whole_of(const struct lmq_checkpoint *checkpoint,
     return lmq_checkpoint_set(checkpoint)->wholes[tensor->number].target;
 }
 
-const struct lmq_piece *
+const struct lmq_slice *
 lmq_whole_find(const struct lmq_whole *whole, uint64_t row)
 {
     size_t low = 0, high = whole->n_pieces;

@@ -9,14 +9,14 @@
 
 /* Rows of a tensor, and the member that they stand in: an index of the
  * checkpoint's files too. */
-struct lmq_piece {
+struct lmq_slice {
     const struct lmq_record *record;
     uint32_t member;
 };
 
 /* A tensor of the whole; lmq_tensor.number is its index. */
 struct lmq_whole {
-    const struct lmq_piece *pieces; /* row after row */
+    const struct lmq_slice *pieces; /* row after row */
     size_t n_pieces;
     const struct lmq_whole *target; /* whose elements it has: of an alias, not
                                        its own */
@@ -25,7 +25,7 @@ struct lmq_whole {
 struct lmq_set {
     struct lmq_container *members;
     size_t n_members, members_capacity;
-    struct lmq_piece *pieces;
+    struct lmq_slice *pieces;
     size_t n_pieces;
     struct lmq_whole *wholes;
     size_t n_wholes;
@@ -43,7 +43,7 @@ const struct lmq_set *lmq_checkpoint_set(const struct lmq_checkpoint *checkpoint
 
 /* What the source called the tensor of a record; NULL if nobody says. */
 const char *lmq_set_stored_name(const struct lmq_set *set,
-                                const struct lmq_piece *piece);
+                                const struct lmq_slice *piece);
 
 /* Whose elements a tensor has. */
 const struct lmq_whole *
@@ -51,7 +51,7 @@ lmq_set_whole_of(const struct lmq_checkpoint *checkpoint,
                  const struct lmq_tensor *tensor);
 
 /* The piece with this row of a whole, which has it. */
-const struct lmq_piece *lmq_whole_find(const struct lmq_whole *whole,
+const struct lmq_slice *lmq_whole_find(const struct lmq_whole *whole,
                                        uint64_t row);
 
 /* Reads the tensor's bytes and compares their checksums; LMQ_ERR_FORMAT if

@@ -224,10 +224,10 @@ activate(const struct lmq_member *member, const struct wave *wave)
     const struct lmq_work *work = member->work;
     size_t width = member->h->expert_dim, e = wave->first, from, to;
 
-    lmq_member_share(member, wave->n_rows * lmq_pieces_per_row(width), &from,
+    lmq_member_share(member, wave->n_rows * lmq_row_pieces(width), &from,
                      &to);
     for (size_t i = from; i < to; i++) {
-        struct lmq_piece piece = lmq_piece_at(i, width);
+        struct lmq_row_piece piece = lmq_row_piece_at(i, width);
         size_t at = piece.row * width + piece.column;
         while (work->routing.first[e + 1] - wave->row <= piece.row)
             e++;
@@ -286,9 +286,9 @@ combine(const struct lmq_member *member, const struct wave *wave, float *out)
     const struct lmq_routing *r = &member->work->routing;
     size_t dim = member->h->dim, used = member->h->n_experts_used, from, to;
 
-    lmq_member_share(member, member->n * lmq_pieces_per_row(dim), &from, &to);
+    lmq_member_share(member, member->n * lmq_row_pieces(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
-        struct lmq_piece piece = lmq_piece_at(i, dim);
+        struct lmq_row_piece piece = lmq_row_piece_at(i, dim);
         float *sum = out + piece.row * dim + piece.column;
         if (wave->first == 0)
             memset(sum, 0, piece.size * sizeof(*sum));
@@ -337,9 +337,9 @@ add_shared(const struct lmq_member *member, const float *x, float *out)
         lmq_multiply(member, &feed->shared_switch, &xn, r->switches);
     lmq_ffn(member, &feed->shared, &xn, r->output); /* (n, dim) */
     lmq_barrier(member); /* pieces are cut otherwise than products */
-    lmq_member_share(member, member->n * lmq_pieces_per_row(dim), &from, &to);
+    lmq_member_share(member, member->n * lmq_row_pieces(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
-        struct lmq_piece piece = lmq_piece_at(i, dim);
+        struct lmq_row_piece piece = lmq_row_piece_at(i, dim);
         float *y = r->output + piece.row * dim + piece.column;
         if (feed->shared.down.bias != NULL)
             member->kernels->add(y, feed->shared.down.bias + piece.column,

@@ -64,10 +64,10 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
         lmq_multiply(member, &ffn->gate, xn, work->gate); /* (n, width) */
     lmq_multiply(member, &ffn->up, xn, work->up);         /* (n, width) */
     lmq_barrier(member); /* pieces are cut otherwise than products */
-    lmq_member_share(member, member->n * lmq_pieces_per_row(width), &from,
+    lmq_member_share(member, member->n * lmq_row_pieces(width), &from,
                      &to);
     for (size_t i = from; i < to; i++) {
-        struct lmq_piece piece = lmq_piece_at(i, width);
+        struct lmq_row_piece piece = lmq_row_piece_at(i, width);
         size_t at = piece.row * width + piece.column;
         lmq_ffn_activate(member, ffn, work->gate + at, work->up + at,
                          piece.column, piece.size);
