@@ -289,6 +289,18 @@ digest_files(const struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+static void
+take_tensors(const struct lmq_plan *plan, struct lmq_tensor_digest *tensors)
+{
+    for (size_t i = 0; i < plan->n_records; i++) {
+        uint32_t alias = plan->records[i].alias;
+        size_t own = alias == LMQ_NO_ALIAS ? i : alias;
+        tensors[i] = (struct lmq_tensor_digest){
+            plan->records[i].name, &plan->records[own],
+            plan->digests.tensors + own * LMQ_SHA256_SIZE};
+    }
+}
+
 enum lmq_status
 lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
 {
@@ -298,20 +310,26 @@ lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
         return LMQ_OK;
     struct lmq_file_digest *files =
         calloc(checkpoint->n_blobs + 1, sizeof(*files));
+    struct lmq_tensor_digest *tensors =
+        calloc(plan->n_records + 1, sizeof(*tensors));
     json_t *model = checkpoint->has_model
                         ? lmq_hparams_to_json(&checkpoint->hparams)
                         : json_null();
-    enum lmq_status status = files == NULL || model == NULL
-                                 ? lmq_fail_nomem(err)
-                                 : digest_files(checkpoint, files, err);
-    if (status == LMQ_OK)
-        status = lmq_content_digest(plan->records, plan->n_records, model,
-                                    files, checkpoint->n_blobs,
-                                    &plan->digests, err);
+    enum lmq_status status =
+        files == NULL || tensors == NULL || model == NULL
+            ? lmq_fail_nomem(err)
+            : digest_files(checkpoint, files, err);
+    if (status == LMQ_OK) {
+        take_tensors(plan, tensors);
+        status = lmq_content_digest(tensors, plan->n_records, model, files,
+                                    checkpoint->n_blobs,
+                                    plan->digests.content, err);
+    }
     for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
         memcpy(plan->members[i].digests.content, plan->digests.content,
                LMQ_SHA256_SIZE);
     json_decref(model);
+    free(tensors);
     free(files);
     return status;
 }

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
@@ -23,6 +24,7 @@
 #include "formats/checkpoint/member_name.h"
 #include "formats/folder.h"
 #include "formats/lmq/lmq.h"
+#include "formats/lmq/lmq_set.h"
 #include "formats/open.h"
 #include "formats/probe.h"
 #include "formats/verify_digests.h"
@@ -38,7 +40,6 @@ struct check {
     struct lmq_workers workers; /* with CHUNK bytes each */
     bool has_digesting; /* its digests are computed */
     struct lmq_digesting digesting;
-    size_t n_unknown;   /* tensors that cannot be computed with */
     /* Of all of them: */
     int threads;
     const struct lmq_progress *progress;
@@ -49,9 +50,19 @@ struct check {
     const unsigned char *wanted; /* the digest that is asked for, or NULL */
     const char *matches;         /* what it is, or NULL */
     json_t *digests;             /* of the file that was named */
-    struct lmq_error mismatch;   /* why it is none; or LMQ_OK */
+    struct lmq_digests *own; /* computed, of each file in turn */
+    size_t n_own, own_capacity;
+    bool lacks_content; /* it cannot be computed */
     struct lmq_error frame; /* why one cannot be opened; or LMQ_OK */
 };
+
+static const char *
+base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
 
 static void
 add_problem(struct check *check, const char *section, const char *name,
@@ -293,21 +304,24 @@ check_tensor(struct check *check, const struct lmq_record *record,
 /* ---- Digests ---- */
 
 static enum lmq_status
-check_chunks(struct check *check, size_t index, struct lmq_error *err)
+check_chunks(struct check *check, struct lmq_digests *own, size_t index,
+             struct lmq_error *err)
 {
     const struct lmq_record *record = &check->container.records[index];
     const struct lmq_digests *stored = check->container.digests;
-    const struct lmq_digests *own = &check->digesting.digests;
+    unsigned char *chunks = own->chunks + own->first[index] * LMQ_SHA256_SIZE;
+    const struct lmq_digest_part part = {check->input, record, chunks};
     bool is_padded = true;
 
     if (record->encoding == LMQ_ENCODING_ALIAS)
         return LMQ_OK;
     if (record->encoding == LMQ_ENCODING_UNKNOWN) {
-        check->n_unknown++;
+        check->lacks_content = true;
         return LMQ_OK;
     }
-    enum lmq_status status =
-        lmq_digesting_tensor(&check->digesting, index, &is_padded, err);
+    enum lmq_status status = lmq_digesting_tensor(
+        &check->digesting, &part, 1, own->chunk_log2,
+        own->tensors + index * LMQ_SHA256_SIZE, &is_padded, err);
     if (status != LMQ_OK)
         return status;
     uint64_t offset = record->extents[LMQ_VALUES].offset;
@@ -319,8 +333,7 @@ check_chunks(struct check *check, size_t index, struct lmq_error *err)
                        : own->n;
     if (stored != NULL &&
         memcmp(stored->chunks + own->first[index] * LMQ_SHA256_SIZE,
-               own->chunks + own->first[index] * LMQ_SHA256_SIZE,
-               (size_t)(end - own->first[index]) * LMQ_SHA256_SIZE) != 0)
+               chunks, (size_t)(end - own->first[index]) * LMQ_SHA256_SIZE) != 0)
         add_problem(check, "digests", record->name, offset,
                     "the SHA-256 of the tensor does not match");
     return LMQ_OK;
@@ -330,87 +343,127 @@ static enum lmq_status
 check_tensors(struct check *check, struct lmq_error *err)
 {
     const struct lmq_container *container = &check->container;
+    struct lmq_digests *own =
+        check->has_digesting ? &check->own[check->n_own - 1] : NULL;
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < container->n_records && status == LMQ_OK; i++) {
         status = check_tensor(check, &container->records[i], err);
         /* While the system has it in memory. Of what is damaged anyway no
          * digest is of interest. */
-        if (status == LMQ_OK && check->has_digesting &&
+        if (status == LMQ_OK && own != NULL &&
             json_array_size(check->problems) == 0)
-            status = check_chunks(check, i, err);
+            status = check_chunks(check, own, i, err);
     }
     return status;
 }
 
-static bool
-knows_content(const struct check *check)
-{
-    return check->n_unknown == 0 && check->container.superblock.n_members == 0;
-}
-
 static enum lmq_status
-check_whole(struct check *check, struct lmq_error *err)
+check_root(struct check *check, struct lmq_error *err)
 {
     const struct lmq_digests *stored = check->container.digests;
-    struct lmq_digests *own = &check->digesting.digests;
-    struct lmq_error found = {0};
-    enum lmq_status status = LMQ_OK;
+    unsigned char root[LMQ_SHA256_SIZE];
 
-    if (knows_content(check)) {
-        status = lmq_digesting_content(&check->digesting, &found);
-        if (status == LMQ_ERR_FORMAT) { /* of the embedded files */
-            add_problem(check, "contents", "", found.offset, found.message);
-            return LMQ_OK;
-        }
-        if (status != LMQ_OK && err != NULL)
-            *err = found;
-        if (status == LMQ_OK && stored != NULL &&
-            memcmp(own->content, stored->content, LMQ_SHA256_SIZE) != 0)
+    if (stored == NULL || json_array_size(check->problems) > 0)
+        return LMQ_OK;
+    enum lmq_status status =
+        lmq_verify_root(check->input, &check->container, root, err);
+    if (status != LMQ_OK)
+        return status;
+    if (memcmp(root, stored->root, LMQ_SHA256_SIZE) != 0)
+        add_problem(check, "digests", "", 0, "the root does not match");
+    else if (check->wanted != NULL &&
+             memcmp(root, check->wanted, LMQ_SHA256_SIZE) == 0)
+        check->matches = "root";
+    return LMQ_OK;
+}
+
+/* The one that was named came first, then the others in their order. */
+static const struct lmq_digests **
+sort_own(const struct check *check, size_t named)
+{
+    const struct lmq_digests **members = calloc(check->n_own, sizeof(*members));
+
+    for (size_t i = 0; members != NULL && i < check->n_own; i++)
+        members[i == 0 ? named : i <= named ? i - 1 : i] = &check->own[i];
+    return members;
+}
+
+/* What every file says of it. */
+static void
+compare_content(struct check *check, const struct lmq_checkpoint *checkpoint,
+                const unsigned char content[LMQ_SHA256_SIZE])
+{
+    const struct lmq_set *set = lmq_checkpoint_set(checkpoint);
+    char text[LMQ_DIGEST_TEXT];
+
+    for (size_t i = 0; i < set->n_members; i++) {
+        const struct lmq_digests *stored = set->members[i].digests;
+        check->file = base_of(lmq_input_path(checkpoint->files[i]));
+        if (stored != NULL &&
+            memcmp(content, stored->content, LMQ_SHA256_SIZE) != 0)
             add_problem(check, "digests", "", 0,
                         "the digest of the content does not match");
     }
-    if (status == LMQ_OK && stored != NULL) {
-        status = lmq_digesting_root(&check->digesting, err);
-        if (status == LMQ_OK &&
-            memcmp(own->root, stored->root, LMQ_SHA256_SIZE) != 0)
-            add_problem(check, "digests", "", 0, "the root does not match");
+    if (check->wanted != NULL &&
+        memcmp(content, check->wanted, LMQ_SHA256_SIZE) == 0)
+        check->matches = "content";
+    lmq_digest_print(content, text);
+    lmq_put(&check->digests, "content", json_string(text));
+    lmq_put(&check->digests, "content_checked",
+            json_boolean(json_array_size(check->problems) == 0));
+}
+
+/* Of all of it, which is open and without problems. */
+static enum lmq_status
+check_content(struct check *check, const struct lmq_checkpoint *checkpoint,
+              size_t named, struct lmq_error *err)
+{
+    unsigned char content[LMQ_SHA256_SIZE];
+    struct lmq_error found = {0};
+
+    if (check->lacks_content || check->n_own != checkpoint->n_files)
+        return LMQ_OK;
+    const struct lmq_digests **members = sort_own(check, named);
+    if (members == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_verify_content(
+        checkpoint, members, check->threads, content, &found);
+    free(members);
+    if (status == LMQ_OK) {
+        compare_content(check, checkpoint, content);
+    } else if (status == LMQ_ERR_FORMAT) { /* of the embedded files */
+        add_problem(check, "contents", "", found.offset, found.message);
+        status = LMQ_OK;
+    } else if (err != NULL) {
+        *err = found;
     }
     return status;
 }
 
 static enum lmq_status
-compare_wanted(struct check *check, struct lmq_error *err)
+fail_mismatch(const struct check *check, struct lmq_error *err)
 {
-    const struct lmq_digests *own = &check->digesting.digests;
-    char root[LMQ_DIGEST_TEXT], content[LMQ_DIGEST_TEXT];
+    const json_t *root = json_object_get(check->digests, "root");
+    const json_t *content = json_object_get(check->digests, "content");
 
-    if (check->container.digests != NULL &&
-        memcmp(own->root, check->wanted, LMQ_SHA256_SIZE) == 0)
-        check->matches = "root";
-    else if (knows_content(check) &&
-             memcmp(own->content, check->wanted, LMQ_SHA256_SIZE) == 0)
-        check->matches = "content";
-    if (check->matches != NULL)
-        return LMQ_OK;
-    if (!knows_content(check)) {
+    if (!json_is_true(json_object_get(check->digests, "content_checked"))) {
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                  "its content has no digest here: it has tensors of kinds "
                  "that this version does not know, or is one of a set");
         lmq_hint(err, ".against can only be its root, if it has one");
         return LMQ_ERR_UNSUPPORTED;
     }
-    lmq_digest_print(own->root, root);
-    lmq_digest_print(own->content, content);
-    return check->container.digests == NULL
+    return json_is_null(root)
                ? lmq_fail(err, LMQ_ERR_FORMAT, 0,
                           "is not what was asked for: its content is %s, and "
                           "it has no root",
-                          content)
+                          json_string_value(content))
                : lmq_fail(err, LMQ_ERR_FORMAT, 0,
                           "is not what was asked for: its root is %s, its "
                           "content %s",
-                          root, content);
+                          json_string_value(root),
+                          json_string_value(content));
 }
 
 /* "sha256:" or nothing, and 64 hexadecimal digits. */
@@ -439,22 +492,13 @@ parse_wanted(const char *text, unsigned char wanted[LMQ_SHA256_SIZE],
 
 /* ---- Files ---- */
 
-static const char *
-base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
-
+/* What the file says, until it is computed. */
 static json_t *
 describe_digests(const struct check *check)
 {
     const struct lmq_digests *stored = check->container.digests;
     json_t *json = json_object();
     char text[LMQ_DIGEST_TEXT];
-    bool is_checked =
-        check->has_digesting && json_array_size(check->problems) == 0;
 
     if (!check->has_digesting && stored == NULL) {
         json_decref(json);
@@ -465,59 +509,59 @@ describe_digests(const struct check *check)
     lmq_put(&json, "root", stored == NULL ? json_null() : json_string(text));
     if (stored != NULL)
         lmq_digest_print(stored->content, text);
-    else if (is_checked && knows_content(check))
-        lmq_digest_print(check->digesting.digests.content, text);
-    else
-        text[0] = '\0';
     lmq_put(&json, "content",
-            text[0] == '\0' ? json_null() : json_string(text));
-    lmq_put(&json, "checked", json_boolean(is_checked));
-    lmq_put(&json, "content_checked",
-            json_boolean(is_checked && knows_content(check)));
+            stored == NULL ? json_null() : json_string(text));
+    lmq_put(&json, "checked",
+            json_boolean(check->has_digesting &&
+                         json_array_size(check->problems) == 0));
+    lmq_put(&json, "content_checked", json_false());
     return json;
 }
 
-/* The digests of a set are those of its files; told are those of the one that
- * was named, and any may be the one that is asked for. */
-static void
-note_digests(struct check *check)
+/* Of a set that has none its content can be asked for. */
+static enum lmq_status
+begin_digests(struct check *check, struct lmq_error *err)
 {
-    struct lmq_error err = {0};
+    const struct lmq_digests *stored = check->container.digests;
 
-    if (check->digests == NULL)
-        check->digests = describe_digests(check);
-    if (check->wanted != NULL && check->matches == NULL &&
-        json_array_size(check->problems) == 0 &&
-        compare_wanted(check, &err) != LMQ_OK)
-        check->mismatch = err;
+    check->has_digesting =
+        check->can_digest && (stored != NULL || check->wanted != NULL);
+    if (!check->has_digesting)
+        return LMQ_OK;
+    if (lmq_mem_grow(&check->own, &check->own_capacity, check->n_own + 1,
+                     sizeof(*check->own)) != 0)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_digests_make(
+        check->container.records, check->container.n_records,
+        stored == NULL ? LMQ_CHUNK_LOG2 : stored->chunk_log2,
+        &check->own[check->n_own++], err);
+    return status == LMQ_OK
+               ? lmq_digesting_open(&check->digesting,
+                                    lmq_input_size(check->input),
+                                    check->threads, err)
+               : status;
 }
 
 static enum lmq_status
-check_content(struct check *check, struct lmq_error *err)
+check_bytes(struct check *check, struct lmq_error *err)
 {
     enum lmq_status status = lmq_workers_open(
         &check->workers, check->threads,
         (size_t)lmq_u64_min(lmq_input_size(check->input) / CHUNK, WINDOW),
         CHUNK, NULL, NULL, NULL, err);
 
-    check->n_unknown = 0;
-    check->has_digesting =
-        check->can_digest &&
-        (check->container.digests != NULL || check->wanted != NULL);
-    if (status == LMQ_OK && check->has_digesting)
-        status = lmq_digesting_open(&check->digesting, check->input,
-                                    &check->container, check->threads, err);
+    if (status == LMQ_OK)
+        status = begin_digests(check, err);
     if (status == LMQ_OK)
         status = check_sections(check, err);
     if (status == LMQ_OK)
         status = check_tensors(check, err);
     if (status == LMQ_OK)
         status = check_padding(check, err);
-    if (status == LMQ_OK && check->has_digesting &&
-        json_array_size(check->problems) == 0)
-        status = check_whole(check, err);
-    if (status == LMQ_OK)
-        note_digests(check);
+    if (status == LMQ_OK && check->has_digesting)
+        status = check_root(check, err);
+    if (status == LMQ_OK && check->digests == NULL)
+        check->digests = describe_digests(check);
     lmq_digesting_close(&check->digesting);
     lmq_workers_close(&check->workers);
     return status;
@@ -553,7 +597,7 @@ check_file(struct check *check, const char *path, struct lmq_error *err)
         *err = frame;
     check->n_sections += check->container.n_sections;
     check->n_tensors += check->container.n_records;
-    return status == LMQ_OK ? check_content(check, err) : status;
+    return status == LMQ_OK ? check_bytes(check, err) : status;
 }
 
 /* ---- Sets ---- */
@@ -619,9 +663,11 @@ size_of_members(const char *named, const struct lmq_member_name *name)
 /* ---- All of it ---- */
 
 /* Opening checks what the parts mean to each other: names, aliases, the
- * model's description, what deflated sections hold, the members of a set. */
+ * model's description, what deflated sections hold, the members of a set.
+ * Then there is a whole, of which the content can be computed. */
 static enum lmq_status
-check_opening(struct check *check, const char *path, struct lmq_error *err)
+check_opening(struct check *check, const char *path, size_t named,
+              struct lmq_error *err)
 {
     struct lmq_checkpoint *checkpoint;
     struct lmq_error found;
@@ -630,17 +676,18 @@ check_opening(struct check *check, const char *path, struct lmq_error *err)
         return LMQ_OK; /* it would only say the same again */
     enum lmq_status status =
         lmq_checkpoint_open(path, NULL, &checkpoint, &found);
-    lmq_checkpoint_close(checkpoint);
-    if (lmq_status_is_of_system(status)) {
+    if (status == LMQ_OK) {
+        status = check_content(check, checkpoint, named, err);
+    } else if (lmq_status_is_of_system(status)) {
         if (err != NULL)
             *err = found;
-        return status;
+    } else {
+        check->file = base_of(found.path);
+        add_problem(check, "contents", "", found.offset, found.message);
+        status = LMQ_OK;
     }
-    if (status == LMQ_OK)
-        return LMQ_OK;
-    check->file = base_of(found.path);
-    add_problem(check, "contents", "", found.offset, found.message);
-    return LMQ_OK;
+    lmq_checkpoint_close(checkpoint);
+    return status;
 }
 
 /* Of a member with a name that leads to the others, and not alone. */
@@ -666,7 +713,8 @@ check_all(struct check *check, const char *path, bool is_alone,
         status = check_members(check, path, &name, err);
     }
     return status == LMQ_OK && !(is_alone && sb.n_members > 0)
-               ? check_opening(check, path, err)
+               ? check_opening(check, path,
+                               has_others ? sb.member - 1 : 0, err)
                : status;
 }
 
@@ -757,13 +805,13 @@ verify(struct check *check, const char *path, bool is_alone,
         status = make_report(check, path, report, err);
     if (status == LMQ_OK && json_array_size(check->problems) > 0)
         status = fail_damaged(check, err);
-    if (status == LMQ_OK && check->wanted != NULL && check->matches == NULL) {
-        status = check->mismatch.status;
-        if (err != NULL)
-            *err = check->mismatch;
-    }
+    if (status == LMQ_OK && check->wanted != NULL && check->matches == NULL)
+        status = fail_mismatch(check, err);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
+    for (size_t i = 0; i < check->n_own; i++)
+        lmq_digests_free(&check->own[i]);
+    free(check->own);
     json_decref(check->digests);
     json_decref(check->problems);
     end_file(check);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "formats/lmq/lmq_set.h"
 
 #define WINDOW 64
 #define CHUNK ((size_t)1 << 20)
@@ -62,26 +63,15 @@ make_worker(void *state, const void *context)
 }
 
 enum lmq_status
-lmq_digesting_open(struct lmq_digesting *digesting, struct lmq_input *input,
-                   const struct lmq_container *container, int threads,
-                   struct lmq_error *err)
+lmq_digesting_open(struct lmq_digesting *digesting, uint64_t n_bytes,
+                   int threads, struct lmq_error *err)
 {
-    const struct lmq_digests *stored = container->digests;
-
-    *digesting =
-        (struct lmq_digesting){.input = input, .container = container};
+    *digesting = (struct lmq_digesting){0};
     enum lmq_status status = lmq_sha256_need(err);
-    if (status == LMQ_OK)
-        status = lmq_digests_make(
-            container->records, container->n_records,
-            stored == NULL ? LMQ_CHUNK_LOG2 : stored->chunk_log2,
-            &digesting->digests, err);
-    if (status == LMQ_OK && stored != NULL)
-        memcpy(digesting->digests.root, stored->root, LMQ_SHA256_SIZE);
     if (status == LMQ_OK)
         status = lmq_workers_open(
             &digesting->workers, threads,
-            (size_t)lmq_u64_min(lmq_input_size(input) / LMQ_PIECE + 1, WINDOW),
+            (size_t)lmq_u64_min(n_bytes / LMQ_PIECE + 1, WINDOW),
             sizeof(struct worker), make_worker, clear_worker, NULL, err);
     return status;
 }
@@ -91,7 +81,6 @@ lmq_digesting_close(struct lmq_digesting *digesting)
 {
     lmq_workers_close(&digesting->workers);
     lmq_gather_free(&digesting->gather);
-    lmq_digests_free(&digesting->digests);
 }
 
 /* ---- Tensors ---- */
@@ -103,7 +92,8 @@ struct piece {
 };
 
 struct reading {
-    struct lmq_digesting *digesting;
+    struct lmq_gather *gather;
+    struct lmq_input *input;
     const struct lmq_record *record;
     uint64_t n_cols, row, column; /* where the next piece begins */
     bool is_padded;
@@ -132,7 +122,7 @@ read_run(const struct reading *reading, enum lmq_status status, int which,
 {
     if (status != LMQ_OK)
         return status;
-    return lmq_input_read(reading->digesting->input,
+    return lmq_input_read(reading->input,
                           reading->record->extents[which].offset + at, bytes,
                           (size_t)n, err);
 }
@@ -267,21 +257,22 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     const struct piece *piece = &reading->window[slot];
 
     reading->is_padded &= piece->is_padded;
-    return lmq_gather_add(&reading->digesting->gather, &piece->part,
+    return lmq_gather_add(reading->gather, &piece->part,
                           piece->leaves, err);
 }
 
-enum lmq_status
-lmq_digesting_tensor(struct lmq_digesting *digesting, size_t index,
-                     bool *is_padded, struct lmq_error *err)
+static enum lmq_status
+digest_part(struct lmq_digesting *digesting,
+            const struct lmq_digest_part *part, bool *is_padded,
+            struct lmq_error *err)
 {
-    const struct lmq_record *records = digesting->container->records;
-    const struct lmq_record *record = &records[index];
+    const struct lmq_record *record = part->record;
     struct reading *reading = calloc(1, sizeof(*reading));
 
     if (reading == NULL)
         return lmq_fail_nomem(err);
-    reading->digesting = digesting;
+    reading->gather = &digesting->gather;
+    reading->input = part->input;
     reading->record = record;
     reading->n_cols = record->n_dims == 0 ? 1
                                           : record->dims[record->n_dims - 1];
@@ -293,21 +284,31 @@ lmq_digesting_tensor(struct lmq_digesting *digesting, size_t index,
         .piece = digest_piece,
         .merge = merge_piece,
     };
-    struct lmq_digests *own = &digesting->digests;
+    lmq_gather_begin_part(&digesting->gather, part->chunks);
     enum lmq_status status =
-        lmq_gather_begin(&digesting->gather, record, own->chunk_log2,
-                         own->tensors + index * LMQ_SHA256_SIZE, err);
-    lmq_gather_begin_part(&digesting->gather,
-                          own->chunks + own->first[index] * LMQ_SHA256_SIZE);
-    if (status == LMQ_OK)
-        status = lmq_tasks_run(&tasks, &digesting->workers, err);
+        lmq_tasks_run(&tasks, &digesting->workers, err);
     if (status == LMQ_OK)
         status = lmq_gather_end_part(&digesting->gather, err);
-    if (status == LMQ_OK)
-        status = lmq_gather_end(&digesting->gather, err);
-    *is_padded = reading->is_padded;
+    *is_padded &= reading->is_padded;
     free(reading);
     return status;
+}
+
+enum lmq_status
+lmq_digesting_tensor(struct lmq_digesting *digesting,
+                     const struct lmq_digest_part *parts, size_t n_parts,
+                     unsigned chunk_log2,
+                     unsigned char digest[LMQ_SHA256_SIZE], bool *is_padded,
+                     struct lmq_error *err)
+{
+    enum lmq_status status = lmq_gather_begin(
+        &digesting->gather, parts[0].record, chunk_log2, digest, err);
+
+    *is_padded = true;
+    for (size_t i = 0; i < n_parts && status == LMQ_OK; i++)
+        status = digest_part(digesting, &parts[i], is_padded, err);
+    return status == LMQ_OK ? lmq_gather_end(&digesting->gather, err)
+                            : status;
 }
 
 /* ---- The content ---- */
@@ -330,24 +331,123 @@ digest_file(struct lmq_input *input, const struct lmq_section *section,
     return status;
 }
 
-enum lmq_status
-lmq_digesting_content(struct lmq_digesting *digesting, struct lmq_error *err)
+/* Those of the first member, which has them all. */
+static enum lmq_status
+digest_files(struct lmq_input *input, const struct lmq_container *container,
+             struct lmq_file_digest *files, size_t *n, struct lmq_error *err)
 {
-    const struct lmq_container *container = digesting->container;
-    struct lmq_file_digest *files =
-        calloc(container->n_sections + 1, sizeof(*files));
-    enum lmq_status status = files == NULL ? lmq_fail_nomem(err) : LMQ_OK;
-    size_t n = 0;
+    enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++)
         if (container->sections[i].type == LMQ_SECTION_FILE)
-            status = digest_file(digesting->input, &container->sections[i],
-                                 &files[n++], err);
+            status = digest_file(input, &container->sections[i],
+                                 &files[(*n)++], err);
+    return status;
+}
+
+/* Of a tensor that stands in several members. */
+static enum lmq_status
+digest_cut(const struct lmq_checkpoint *checkpoint,
+           const struct lmq_whole *whole, struct lmq_digesting *digesting,
+           unsigned char *digest, struct lmq_error *err)
+{
+    struct lmq_digest_part *parts = calloc(whole->n_pieces, sizeof(*parts));
+    bool is_padded;
+
+    if (parts == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < whole->n_pieces; i++)
+        parts[i] = (struct lmq_digest_part){
+            .input = checkpoint->files[whole->pieces[i].member],
+            .record = whole->pieces[i].record};
+    enum lmq_status status =
+        lmq_digesting_tensor(digesting, parts, whole->n_pieces,
+                             LMQ_CHUNK_LOG2, digest, &is_padded, err);
+    free(parts);
+    return status;
+}
+
+/* `cut` has room for the digest of each tensor. */
+static enum lmq_status
+digest_wholes(const struct lmq_checkpoint *checkpoint,
+              const struct lmq_digests *const *members,
+              struct lmq_digesting *digesting, unsigned char *cut,
+              struct lmq_tensor_digest *tensors, struct lmq_error *err)
+{
+    const struct lmq_set *set = lmq_checkpoint_set(checkpoint);
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < set->n_wholes; i++) {
+        const struct lmq_whole *own = set->wholes[i].target;
+        const struct lmq_piece *piece = own->pieces;
+        size_t index = (size_t)(piece->record -
+                                set->members[piece->member].records);
+        unsigned char *digest =
+            cut + (size_t)(own - set->wholes) * LMQ_SHA256_SIZE;
+        tensors[i] = (struct lmq_tensor_digest){
+            set->wholes[i].pieces->record->name, piece->record,
+            own->n_pieces > 1 ? digest
+                              : members[piece->member]->tensors +
+                                    index * LMQ_SHA256_SIZE};
+        if (own->n_pieces > 1 && own == &set->wholes[i] && status == LMQ_OK)
+            status = digest_cut(checkpoint, own, digesting, digest, err);
+    }
+    return status;
+}
+
+/* They were looked at one by one before. */
+static enum lmq_status
+check_unchanged(const struct lmq_checkpoint *checkpoint,
+                const struct lmq_digests *const *members,
+                struct lmq_error *err)
+{
+    const struct lmq_set *set = lmq_checkpoint_set(checkpoint);
+
+    for (size_t i = 0; i < set->n_members; i++)
+        if (set->members[i].n_records != members[i]->n_records) {
+            lmq_fail(err, LMQ_ERR_IO, 0,
+                     "was replaced while it was being verified");
+            lmq_error_in(err, lmq_input_path(checkpoint->files[i]));
+            return LMQ_ERR_IO;
+        }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_verify_content(const struct lmq_checkpoint *checkpoint,
+                   const struct lmq_digests *const *members, int threads,
+                   unsigned char content[LMQ_SHA256_SIZE],
+                   struct lmq_error *err)
+{
+    const struct lmq_set *set = lmq_checkpoint_set(checkpoint);
+    const struct lmq_container *first = &set->members[0];
+    struct lmq_digesting digesting = {0};
+    struct lmq_file_digest *files =
+        calloc(first->n_sections + 1, sizeof(*files));
+    struct lmq_tensor_digest *tensors =
+        calloc(set->n_wholes + 1, sizeof(*tensors));
+    unsigned char *cut = calloc(set->n_wholes + 1, LMQ_SHA256_SIZE);
+    size_t n_files = 0;
+    enum lmq_status status =
+        files == NULL || tensors == NULL || cut == NULL
+            ? lmq_fail_nomem(err)
+            : check_unchanged(checkpoint, members, err);
+
+    if (status == LMQ_OK && set->n_pieces > set->n_wholes)
+        status = lmq_digesting_open(&digesting, UINT64_MAX, threads, err);
     if (status == LMQ_OK)
-        status = lmq_content_digest(
-            container->records, container->n_records,
-            json_object_get(container->metadata, "model"), files, n,
-            &digesting->digests, err);
+        status = digest_files(checkpoint->files[0], first, files, &n_files,
+                              err);
+    if (status == LMQ_OK)
+        status = digest_wholes(checkpoint, members, &digesting, cut, tensors,
+                               err);
+    if (status == LMQ_OK)
+        status = lmq_content_digest(tensors, set->n_wholes,
+                                    json_object_get(first->metadata, "model"),
+                                    files, n_files, content, err);
+    lmq_digesting_close(&digesting);
+    free(cut);
+    free(tensors);
     free(files);
     return status;
 }
@@ -379,10 +479,10 @@ digest_extent(struct lmq_input *input, const struct lmq_extent *extent,
 }
 
 enum lmq_status
-lmq_digesting_root(struct lmq_digesting *digesting, struct lmq_error *err)
+lmq_verify_root(struct lmq_input *input,
+                const struct lmq_container *container,
+                unsigned char root[LMQ_SHA256_SIZE], struct lmq_error *err)
 {
-    const struct lmq_container *container = digesting->container;
-    struct lmq_input *input = digesting->input;
     size_t n = container->n_sections;
     unsigned char head[LMQ_SUPERBLOCK_SIZE], *bytes = NULL;
     unsigned char *table = malloc(n * LMQ_SECTION_SIZE);
@@ -404,8 +504,8 @@ lmq_digesting_root(struct lmq_digesting *digesting, struct lmq_error *err)
                                      each + i * LMQ_SHA256_SIZE, err);
     }
     if (status == LMQ_OK)
-        status = lmq_root_digest(head, table, n, each, bytes, size,
-                                 digesting->digests.root, err);
+        status = lmq_root_digest(head, table, n, each, bytes, size, root,
+                                 err);
     free(bytes);
     free(each);
     free(table);

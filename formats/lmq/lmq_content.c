@@ -150,27 +150,17 @@ add_value(struct lmq_sha256 *sha, const json_t *value, struct lmq_error *err)
 
 /* ---- What it holds ---- */
 
-struct named {
-    const char *name;
-    size_t index;
-};
-
 static int
-compare_named(const void *a, const void *b)
+compare_tensors(const void *a, const void *b)
 {
-    return strcmp(((const struct named *)a)->name,
-                  ((const struct named *)b)->name);
+    return strcmp(((const struct lmq_tensor_digest *)a)->name,
+                  ((const struct lmq_tensor_digest *)b)->name);
 }
 
-/* An alias is what it stands for: it could be stored as well. */
 static void
-add_tensor(struct lmq_sha256 *sha, const struct lmq_record *records,
-           size_t index, const struct lmq_digests *digests)
+add_tensor(struct lmq_sha256 *sha, const struct lmq_tensor_digest *tensor)
 {
-    const char *name = records[index].name;
-    size_t own = records[index].alias == LMQ_NO_ALIAS ? index
-                                                      : records[index].alias;
-    const struct lmq_record *record = &records[own];
+    const struct lmq_record *record = tensor->record;
     bool is_q8 = record->encoding == LMQ_ENCODING_Q8;
     unsigned char kind[16] = {
         (unsigned char)record->encoding,
@@ -185,11 +175,11 @@ add_tensor(struct lmq_sha256 *sha, const struct lmq_record *records,
 
     lmq_store_u32le(kind + 8, is_q8 ? record->quant.group_size : 0);
     lmq_store_f32le(kind + 12, is_q8 ? record->quant.multiplier : 0);
-    add_text(sha, name, strlen(name));
+    add_text(sha, tensor->name, strlen(tensor->name));
     lmq_sha256_update(sha, kind, sizeof(kind));
     for (size_t i = 0; i < record->n_dims; i++)
         add_u64(sha, record->dims[i]);
-    lmq_sha256_update(sha, digests->tensors + own * SIZE, SIZE);
+    lmq_sha256_update(sha, tensor->digest, SIZE);
 }
 
 static int
@@ -200,29 +190,25 @@ compare_files(const void *a, const void *b)
 }
 
 enum lmq_status
-lmq_content_digest(const struct lmq_record *records, size_t n_records,
+lmq_content_digest(struct lmq_tensor_digest *tensors, size_t n_tensors,
                    const json_t *model, struct lmq_file_digest *files,
-                   size_t n_files, struct lmq_digests *digests,
+                   size_t n_files, unsigned char content[SIZE],
                    struct lmq_error *err)
 {
     static const char label[] = "lmq content 1\n";
-    struct named *order = calloc(n_records + 1, sizeof(*order));
     struct lmq_sha256 *sha = lmq_sha256_new();
-    enum lmq_status status =
-        order == NULL || sha == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 
-    if (status != LMQ_OK)
-        goto done;
-    for (size_t i = 0; i < n_records; i++)
-        order[i] = (struct named){records[i].name, i};
-    qsort(order, n_records, sizeof(*order), compare_named);
+    if (sha == NULL)
+        return lmq_fail_nomem(err);
+    if (n_tensors > 0)
+        qsort(tensors, n_tensors, sizeof(*tensors), compare_tensors);
     if (n_files > 0)
         qsort(files, n_files, sizeof(*files), compare_files);
     lmq_sha256_update(sha, label, strlen(label));
-    add_u32(sha, n_records);
-    for (size_t i = 0; i < n_records; i++)
-        add_tensor(sha, records, order[i].index, digests);
-    status = add_value(sha, model, err);
+    add_u32(sha, n_tensors);
+    for (size_t i = 0; i < n_tensors; i++)
+        add_tensor(sha, &tensors[i]);
+    enum lmq_status status = add_value(sha, model, err);
     add_u32(sha, n_files);
     for (size_t i = 0; i < n_files; i++) {
         add_text(sha, files[i].name, strlen(files[i].name));
@@ -230,10 +216,8 @@ lmq_content_digest(const struct lmq_record *records, size_t n_records,
         lmq_sha256_update(sha, files[i].digest, SIZE);
     }
     if (status == LMQ_OK)
-        status = lmq_sha256_end(sha, digests->content, err);
-done:
+        status = lmq_sha256_end(sha, content, err);
     lmq_sha256_free(sha);
-    free(order);
     return status;
 }
 

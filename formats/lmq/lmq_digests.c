@@ -68,6 +68,7 @@ lmq_digests_make(const struct lmq_record *records, size_t n_records,
     *digests = (struct lmq_digests){
         .chunk_log2 = chunk_log2,
         .first = calloc(n_records + 1, sizeof(uint64_t)),
+        .n_records = n_records,
     };
     if (digests->first == NULL)
         return lmq_fail_nomem(err);
@@ -283,10 +284,12 @@ lmq_gather_begin_part(struct lmq_gather *gather, unsigned char *chunks)
 static enum lmq_status
 end_chunk(struct lmq_gather *gather, struct lmq_error *err)
 {
-    enum lmq_status status = lmq_sha256_end(gather->chunk, gather->next, err);
+    unsigned char unused[SIZE], *digest = gather->next;
 
+    if (digest == NULL)
+        return lmq_sha256_end(gather->chunk, unused, err);
     gather->next += SIZE;
-    return status;
+    return lmq_sha256_end(gather->chunk, digest, err);
 }
 
 /* Leaves in their order. */

@@ -31,6 +31,7 @@ struct lmq_digests {
     unsigned char root[LMQ_SHA256_SIZE], content[LMQ_SHA256_SIZE];
     unsigned char *chunks;  /* (n, LMQ_SHA256_SIZE), in the order of records */
     uint64_t *first;        /* of each record */
+    size_t n_records;
     unsigned char *tensors; /* (n_records, LMQ_SHA256_SIZE), if computed */
 };
 
@@ -112,7 +113,8 @@ enum lmq_status lmq_gather_begin(struct lmq_gather *gather,
                                  const struct lmq_record *record,
                                  unsigned chunk_log2, unsigned char *whole,
                                  struct lmq_error *err);
-/* Those of the chunks of a part will stand from `chunks` on. */
+/* Those of the chunks of a part will stand from `chunks` on, if that is not
+ * NULL. */
 void lmq_gather_begin_part(struct lmq_gather *gather, unsigned char *chunks);
 enum lmq_status lmq_gather_add(struct lmq_gather *gather,
                                const struct lmq_rectangle *piece,
@@ -137,13 +139,21 @@ enum lmq_status lmq_digest_bytes(const void *bytes, size_t n,
                                  unsigned char digest[LMQ_SHA256_SIZE],
                                  struct lmq_error *err);
 
-/* From digests->tensors, the description (NULL: there is none) and the files,
- * which it sorts. */
-enum lmq_status lmq_content_digest(const struct lmq_record *records,
-                                   size_t n_records, const json_t *model,
+/* A tensor of the whole: an alias has the record and the digest of what it
+ * stands for, since it could be stored as well. */
+struct lmq_tensor_digest {
+    const char *name;
+    const struct lmq_record *record;
+    const unsigned char *digest;
+};
+
+/* From tensors and files, which it sorts, and the description (NULL: there is
+ * none). */
+enum lmq_status lmq_content_digest(struct lmq_tensor_digest *tensors,
+                                   size_t n_tensors, const json_t *model,
                                    struct lmq_file_digest *files,
                                    size_t n_files,
-                                   struct lmq_digests *digests,
+                                   unsigned char content[LMQ_SHA256_SIZE],
                                    struct lmq_error *err);
 
 /* From the superblock and the table as they are stored, of each section its

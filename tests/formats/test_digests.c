@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/sha256.h"
 #include "formats/lmq/lmq_digests.h"
+#include "formats/verify_digests.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 
@@ -155,18 +156,122 @@ START_TEST(a_set_has_the_content_of_the_one_file)
     char *one = digest_of(in_folder("one.lmq"), "digests.content");
     options.shard_size = 3000000; /* cuts the largest tensor */
     converted("m.lmq", &options);
-    struct lmq_report *report =
-        verify(member_path(1), NULL, LMQ_OK);
+    struct lmq_report *report = verify(member_path(1), NULL, LMQ_OK);
     ck_assert_str_eq(lmq_report_string(report, "digests.content"), one);
     ck_assert(lmq_report_number(report, "digests.checked") > 0);
-    ck_assert(lmq_report_number(report, "digests.content_checked") < 1);
+    ck_assert(lmq_report_number(report, "digests.content_checked") > 0);
     char *root = strdup(lmq_report_string(report, "digests.root"));
     lmq_report_free(report);
-    lmq_report_free(verify(member_path(2), root, LMQ_OK));
-    lmq_report_free(
-        verify(member_path(2), one, LMQ_ERR_UNSUPPORTED));
+    report = verify(member_path(2), root, LMQ_OK);
+    ck_assert_str_eq(lmq_report_string(report, "digests.matches"), "root");
+    lmq_report_free(report);
+    report = verify(member_path(2), one, LMQ_OK);
+    ck_assert_str_eq(lmq_report_string(report, "digests.matches"), "content");
+    lmq_report_free(report);
     free(root);
     free(one);
+}
+END_TEST
+
+static void
+seal_extent(unsigned char *bytes, size_t n, size_t index)
+{
+    unsigned char *record = bytes +
+                            find_lmq_section(bytes, n, LMQ_SECTION_DIRECTORY) +
+                            LMQ_DIRECTORY_HEADER + index * LMQ_RECORD_SIZE;
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t at = (size_t)lmq_load_u64le(record + 96 + 16 * i);
+        size_t size = (size_t)lmq_load_u64le(record + 104 + 16 * i);
+        lmq_store_u32le(record + 160 + 4 * i, lmq_crc32(0, bytes + at, size));
+    }
+}
+
+/* One element, and all checksums put right. */
+static void
+change_member(int number)
+{
+    size_t n;
+    const char *path = member_path(number);
+    unsigned char *bytes = read_file(path, &n);
+    unsigned char *record = bytes +
+                            find_lmq_section(bytes, n, LMQ_SECTION_DIRECTORY) +
+                            LMQ_DIRECTORY_HEADER;
+    unsigned char *value = bytes + lmq_load_u64le(record + 96);
+
+    *value = *value == 1 ? 2 : 1;
+    seal_extent(bytes, n, 0);
+    reseal_lmq(bytes, n);
+    write_file(path, bytes, n);
+    free(bytes);
+}
+
+START_TEST(the_content_of_a_set_without_digests_is_computed)
+{
+    struct lmq_convert_options options = {.layout = "tiles"};
+
+    save_model(_i == 1);
+    converted("one.lmq", &with_digests);
+    char *one = digest_of(in_folder("one.lmq"), "digests.content");
+    options.shard_size = _i == 1 ? 3000000 : 9000;
+    converted("m.lmq", &options);
+    struct lmq_report *report = verify(member_path(1), one, LMQ_OK);
+    ck_assert_str_eq(lmq_report_string(report, "digests.matches"), "content");
+    ck_assert_int_eq(lmq_report_kind(report, "digests.root"), LMQ_KIND_NULL);
+    lmq_report_free(report);
+    change_member(2);
+    report = verify(member_path(1), NULL, LMQ_OK);
+    ck_assert_int_eq(lmq_report_kind(report, "digests"), LMQ_KIND_NULL);
+    lmq_report_free(report);
+    lmq_report_free(verify(member_path(1), one, LMQ_ERR_FORMAT));
+    lmq_report_free(verify(member_path(2), one, LMQ_ERR_FORMAT));
+    free(one);
+}
+END_TEST
+
+/* Whoever changes digests computes the root anew. */
+static void
+put_root_right(const char *path, unsigned char *bytes, size_t n)
+{
+    unsigned char *digests =
+        bytes + find_lmq_section(bytes, n, LMQ_SECTION_DIGESTS);
+    struct lmq_container container = {0};
+    struct lmq_input *input;
+
+    reseal_lmq(bytes, n);
+    write_file(path, bytes, n);
+    ck_assert_int_eq(lmq_input_open(path, &input, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_container_load(input, &container, NULL), LMQ_OK);
+    ck_assert_int_eq(lmq_verify_root(input, &container,
+                                     digests + LMQ_DIGESTS_ROOT, NULL),
+                     LMQ_OK);
+    lmq_container_free(&container);
+    lmq_input_close(input);
+    reseal_lmq(bytes, n);
+    write_file(path, bytes, n);
+}
+
+/* Each file is as it says, but not the whole. */
+START_TEST(another_content_of_a_set_is_found)
+{
+    struct lmq_convert_options options = with_digests;
+    size_t n;
+
+    options.shard_size = 9000;
+    save_model(false);
+    converted("m.lmq", &options);
+    const char *path = member_path(2);
+    unsigned char *bytes = read_file(path, &n);
+    bytes[find_lmq_section(bytes, n, LMQ_SECTION_DIGESTS) + 48] ^= 1;
+    put_root_right(path, bytes, n);
+    free(bytes);
+    struct lmq_report *report = verify(member_path(1), NULL, LMQ_ERR_FORMAT);
+    ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "problems")), 1);
+    ck_assert_str_eq(lmq_report_string(report, "problems.0.message"),
+                     "the digest of the content does not match");
+    ck_assert_str_eq(lmq_report_string(report, "problems.0.file"),
+                     strrchr(path, '/') + 1);
+    lmq_report_free(report);
 }
 END_TEST
 
@@ -267,20 +372,6 @@ assert_found(unsigned char *bytes, size_t n, const char *what)
     lmq_report_free(report);
 }
 
-static void
-seal_extent(unsigned char *bytes, size_t n, size_t index)
-{
-    unsigned char *record = bytes +
-                            find_lmq_section(bytes, n, LMQ_SECTION_DIRECTORY) +
-                            LMQ_DIRECTORY_HEADER + index * LMQ_RECORD_SIZE;
-
-    for (size_t i = 0; i < 2; i++) {
-        size_t at = (size_t)lmq_load_u64le(record + 96 + 16 * i);
-        size_t size = (size_t)lmq_load_u64le(record + 104 + 16 * i);
-        lmq_store_u32le(record + 160 + 4 * i, lmq_crc32(0, bytes + at, size));
-    }
-}
-
 START_TEST(what_checksums_cannot_find_is_found)
 {
     struct lmq_convert_options options = with_digests;
@@ -295,7 +386,7 @@ START_TEST(what_checksums_cannot_find_is_found)
     unsigned char *directory =
         bytes + find_lmq_section(bytes, n, LMQ_SECTION_DIRECTORY) + 16;
     size_t values = (size_t)lmq_load_u64le(directory + 96);
-    unsigned char was = bytes[values];
+    unsigned char was = bytes[values], root[LMQ_SHA256_SIZE];
 
     bytes[values] = was == 1 ? 2 : 1;
     seal_extent(bytes, n, 0);
@@ -305,9 +396,12 @@ START_TEST(what_checksums_cannot_find_is_found)
     digests[16] ^= 1;
     assert_found(bytes, n, "root");
     digests[16] ^= 1;
+    memcpy(root, digests + LMQ_DIGESTS_ROOT, sizeof(root));
     digests[48] ^= 1;
+    put_root_right(in_folder("changed.lmq"), bytes, n);
     assert_found(bytes, n, "content");
     digests[48] ^= 1;
+    memcpy(digests + LMQ_DIGESTS_ROOT, root, sizeof(root));
     digests[80] ^= 1;
     assert_found(bytes, n, "SHA-256 of the tensor");
     digests[80] ^= 1;
@@ -369,10 +463,14 @@ int
 main(void)
 {
     const TTest *const alone[] = {without_a_library_only_digests_are_missing};
-    const TTest *const twice[] = {the_content_is_the_same_however_it_is_stored,
-                                  what_checksums_cannot_find_is_found};
+    const TTest *const twice[] = {
+        the_content_is_the_same_however_it_is_stored,
+        the_content_of_a_set_without_digests_is_computed,
+        what_checksums_cannot_find_is_found,
+    };
     const TTest *const tests[] = {
         a_set_has_the_content_of_the_one_file,
+        another_content_of_a_set_is_found,
         threads_do_not_change_a_byte,
         without_digests_the_tensors_are_the_same,
         the_content_of_a_container_without_digests_is_computed,
@@ -383,5 +481,5 @@ main(void)
     if (!lmq_sha256_is_there())
         return RUN_SUITE("digests", alone);
     int code = RUN_SUITE("digests", tests);
-    return run_suite_over("digests", twice, 2, 0, 2) != 0 ? 1 : code;
+    return run_suite_over("digests", twice, 3, 0, 2) != 0 ? 1 : code;
 }
