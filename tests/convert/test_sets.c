@@ -733,6 +733,7 @@ tiny_set(void)
 
 START_TEST(every_flipped_bit_of_a_set_is_noticed)
 {
+    const struct lmq_verify_options alone = {.threads = 1};
     size_t n_members = tiny_set();
 
     ck_assert_uint_eq(n_members, 2);
@@ -748,7 +749,7 @@ START_TEST(every_flipped_bit_of_a_set_is_noticed)
             fseek(file, (long)(bit / 8), SEEK_SET);
             fputc(bytes[bit / 8] ^ 1 << bit % 8, file);
             enum lmq_status status =
-                lmq_verify(member_path(1, 2), 1, NULL, NULL, &err);
+                lmq_verify(member_path(1, 2), &alone, NULL, NULL, &err);
             REQUIRE(status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED,
                     "member %zu, bit %zu of byte %zu: status %d", i, bit % 8,
                     bit / 8, (int)status);
