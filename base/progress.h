@@ -17,6 +17,23 @@ lmq_progress_report(const struct lmq_progress *progress, const char *stage,
     return LMQ_OK;
 }
 
+/* How far a long work is. */
+struct lmq_counter {
+    const struct lmq_progress *progress;
+    const char *stage;
+    uint64_t done, total; /* what is done twice may go beyond the total */
+};
+
+static inline enum lmq_status
+lmq_counter_report(const struct lmq_counter *counter, struct lmq_error *err)
+{
+    uint64_t done =
+        counter->done < counter->total ? counter->done : counter->total;
+
+    return lmq_progress_report(counter->progress, counter->stage, done,
+                               counter->total, err);
+}
+
 /* Whether the output may have its name. */
 static inline enum lmq_status
 lmq_progress_approve(const struct lmq_progress *progress,

@@ -110,8 +110,8 @@ run_window(const struct lmq_tasks *tasks, const struct lmq_workers *workers,
     status = window.status;
     for (size_t i = 0; i < n && status == LMQ_OK && tasks->merge != NULL; i++)
         status = tasks->merge(tasks->context, i, err);
-    if (status == LMQ_OK && tasks->report != NULL)
-        status = tasks->report(tasks->context, err);
+    if (status == LMQ_OK && tasks->counter != NULL)
+        status = lmq_counter_report(tasks->counter, err);
     return status;
 }
 
@@ -131,4 +131,74 @@ lmq_tasks_run(const struct lmq_tasks *tasks, const struct lmq_workers *workers,
             status = run_window(tasks, workers, n, err);
     }
     return status;
+}
+
+/* ---- Ranges ---- */
+
+/* A window has so many ranges for each worker that waiting for the last of
+ * them is little, and so few that reports come often. */
+#define RANGES_EACH 16
+
+struct course {
+    const struct lmq_ranges *ranges;
+    uint64_t next; /* that no window has yet */
+    struct lmq_range slots[LMQ_RANGES];
+};
+
+static bool
+next_range(void *context, size_t slot)
+{
+    struct course *course = context;
+    struct lmq_range *range = &course->slots[slot];
+    uint64_t left = course->ranges->whole - course->next;
+
+    if (left == 0)
+        return false;
+    *range = (struct lmq_range){
+        .at = course->next,
+        .n = (size_t)lmq_u64_min(course->ranges->chunk, left),
+        .slot = slot,
+    };
+    course->next += range->n;
+    return true;
+}
+
+static enum lmq_status
+work_on_range(void *context, size_t slot, void *state, struct lmq_error *err)
+{
+    const struct course *course = context;
+
+    return course->ranges->piece(course->ranges->context,
+                                 &course->slots[slot], state, err);
+}
+
+static enum lmq_status
+merge_range(void *context, size_t slot, struct lmq_error *err)
+{
+    const struct course *course = context;
+    const struct lmq_ranges *ranges = course->ranges;
+
+    (void)err;
+    if (ranges->merge != NULL)
+        ranges->merge(ranges->context, &course->slots[slot]);
+    if (ranges->counter != NULL)
+        ranges->counter->done += course->slots[slot].n;
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_tasks_over(const struct lmq_ranges *ranges,
+               const struct lmq_workers *workers, struct lmq_error *err)
+{
+    struct course course = {.ranges = ranges};
+    const struct lmq_tasks tasks = {
+        .window = lmq_size_min(RANGES_EACH * workers->n, LMQ_RANGES),
+        .context = &course,
+        .next = next_range,
+        .piece = work_on_range,
+        .merge = merge_range,
+        .counter = ranges->counter,
+    };
+
+    return lmq_tasks_run(&tasks, workers, err);
 }

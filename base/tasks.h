@@ -4,7 +4,7 @@
  * Pieces come one after the other from next(), which fills in the slot that
  * it is given; piece() works on a slot with the state of one worker; merge()
  * adds what came of it to the whole. When a window of slots has been worked
- * on, report() tells how far it is. All but piece() are called from the
+ * on, whoever waits is told how far it is. All but piece() are called from the
  * thread that called lmq_tasks_run(), one at a time.
  *
  * Nothing depends on who did what, or when:
@@ -27,6 +27,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/team.h"
 
 /* ---- Who works ---- */
@@ -65,14 +66,43 @@ struct lmq_tasks {
     bool (*next)(void *context, size_t slot);
     enum lmq_status (*piece)(void *context, size_t slot, void *state,
                              struct lmq_error *err);
-    /* Both may be NULL; other than LMQ_OK ends the work. */
+    /* May be NULL; other than LMQ_OK ends the work. */
     enum lmq_status (*merge)(void *context, size_t slot,
                              struct lmq_error *err);
-    enum lmq_status (*report)(void *context, struct lmq_error *err);
+    const struct lmq_counter *counter; /* merge() counts; may be NULL */
 };
 
 enum lmq_status lmq_tasks_run(const struct lmq_tasks *tasks,
                               const struct lmq_workers *workers,
                               struct lmq_error *err);
+
+/* ---- Ranges ---- */
+
+/* Slots of ranges are below this. */
+#define LMQ_RANGES 256
+
+/* What most pieces are: a part of [0, whole), and the slot that it is in, for
+ * what comes of it. */
+struct lmq_range {
+    uint64_t at;
+    size_t n, slot;
+};
+
+struct lmq_ranges {
+    uint64_t whole;
+    size_t chunk; /* ranges are as long; the last has the rest */
+    void *context;
+    enum lmq_status (*piece)(void *context, const struct lmq_range *range,
+                             void *state, struct lmq_error *err);
+    /* May be NULL. */
+    void (*merge)(void *context, const struct lmq_range *range);
+    /* May be NULL; each range that is finished is added. */
+    struct lmq_counter *counter;
+};
+
+/* Works on all ranges of the whole, as lmq_tasks_run() does. */
+enum lmq_status lmq_tasks_over(const struct lmq_ranges *ranges,
+                               const struct lmq_workers *workers,
+                               struct lmq_error *err);
 
 #endif

@@ -61,7 +61,7 @@ struct worker {
 struct pipeline {
     struct lmq_plan *plan;
     struct lmq_output *const *outputs; /* of the members */
-    const struct lmq_progress *progress;
+    struct lmq_counter counter;
     struct lmq_workers workers;
     struct piece *window;
     unsigned char *leaves; /* (WINDOW, n_leaves, LMQ_SHA256_SIZE) */
@@ -75,7 +75,7 @@ struct pipeline {
     struct lmq_quant_stats part_total; /* of what of it stands in one file */
     uint64_t n_tensor_zeroed;
     bool is_illegal;
-    uint64_t n_done, n_total, n_zeroed;
+    uint64_t n_zeroed;
     bool *is_due; /* per record: to be done again, in another way */
     struct lmq_gather gather;
 };
@@ -576,7 +576,7 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
             stored->extents[i].crc, piece->crcs[i], (off_t)piece->sizes[i]);
     lmq_quant_stats_merge(&pipeline->total, &piece->stats, 0, 0);
     lmq_quant_stats_merge(&pipeline->part_total, &piece->stats, 0, 0);
-    pipeline->n_done += piece->n_rows * piece->n_cols;
+    pipeline->counter.done += piece->n_rows * piece->n_cols;
     pipeline->n_tensor_zeroed += piece->n_zeroed;
     pipeline->is_illegal |= piece->is_illegal;
     if (!piece->is_last)
@@ -587,17 +587,6 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     if (is_last_part(plan, piece->part))
         end_record(pipeline, piece->record);
     return LMQ_OK;
-}
-
-static enum lmq_status
-report_progress(void *context, struct lmq_error *err)
-{
-    const struct pipeline *pipeline = context;
-
-    return lmq_progress_report(
-        pipeline->progress, "converting",
-        lmq_u64_min(pipeline->n_done, pipeline->n_total), pipeline->n_total,
-        err);
 }
 
 /* Converts the parts [index, end), from the first of a record to the last of
@@ -612,7 +601,7 @@ run_parts(struct pipeline *pipeline, size_t index, size_t end,
         .next = next_piece,
         .piece = convert_piece,
         .merge = merge_piece,
-        .report = report_progress,
+        .counter = &pipeline->counter,
     };
 
     pipeline->index = index;
@@ -719,7 +708,7 @@ make_buffers(struct pipeline *pipeline, int threads, struct lmq_error *err)
     size_t each = PIECE * (4 + 8 + 8) + room.n_values * (1 + 2) +
                   room.n_scales * (4 + 4 + 4) + room.n_tile;
     size_t pieces = (size_t)lmq_u64_min(
-        pipeline->n_total / PIECE + plan->n_parts, WINDOW);
+        pipeline->counter.total / PIECE + plan->n_parts, WINDOW);
 
     pipeline->window = calloc(WINDOW, sizeof(*pipeline->window));
     pipeline->is_due = calloc(plan->n_records + 1, sizeof(bool));
@@ -777,11 +766,14 @@ lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *const *outputs,
                  uint64_t *n_zeroed, struct lmq_error *err)
 {
     struct pipeline pipeline = {
-        .plan = plan, .outputs = outputs, .progress = progress};
+        .plan = plan,
+        .outputs = outputs,
+        .counter = {.progress = progress, .stage = "converting"},
+    };
 
     for (size_t i = 0; i < plan->n_records; i++)
         if (plan->records[i].encoding != LMQ_ENCODING_ALIAS)
-            pipeline.n_total += plan->sources[i]->n_elements;
+            pipeline.counter.total += plan->sources[i]->n_elements;
     for (size_t i = 0; i < plan->checkpoint->n_files; i++)
         lmq_input_keep_digests(plan->checkpoint->files[i]);
     enum lmq_status status = make_buffers(&pipeline, threads, err);

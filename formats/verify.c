@@ -30,7 +30,6 @@
 #include "formats/verify_digests.h"
 
 #define CHUNK ((size_t)1 << 20)
-#define WINDOW 64
 
 struct check {
     /* Of the file that is looked at: */
@@ -42,8 +41,8 @@ struct check {
     struct lmq_digesting digesting;
     /* Of all of them: */
     int threads;
-    const struct lmq_progress *progress;
-    uint64_t n_done, n_total, n_bytes, n_sections, n_tensors;
+    struct lmq_counter counter; /* bytes */
+    uint64_t n_bytes, n_sections, n_tensors;
     uint32_t n_files;
     json_t *problems;
     bool can_digest;             /* and digests are looked at */
@@ -106,83 +105,51 @@ has_legal_scales(const unsigned char *p, size_t n, enum lmq_scales type)
 
 enum content { CONTENT_ANY, CONTENT_VALUES, CONTENT_SCALES };
 
-struct chunk {
-    uint64_t at; /* in the extent */
-    size_t size;
-    uint32_t crc;
-    bool is_legal;
-};
-
-/* An extent on its way; its chunks are the pieces. */
+/* An extent on its way. */
 struct reading {
     struct check *check;
     const struct lmq_extent *extent;
     enum content content;
     const struct lmq_record *record;
-    uint64_t next;
-    struct chunk chunks[WINDOW];
+    struct {
+        uint32_t crc;
+        bool is_legal;
+    } found[LMQ_RANGES];
     uint32_t crc; /* of those that were merged */
     bool is_legal;
 };
 
-static bool
-next_chunk(void *context, size_t slot)
-{
-    struct reading *reading = context;
-    uint64_t left = reading->extent->size - reading->next;
-
-    if (left == 0)
-        return false;
-    reading->chunks[slot] = (struct chunk){
-        .at = reading->next, .size = (size_t)lmq_u64_min(CHUNK, left)};
-    reading->next += reading->chunks[slot].size;
-    return true;
-}
-
 static enum lmq_status
-check_chunk(void *context, size_t slot, void *bytes, struct lmq_error *err)
+check_range(void *context, const struct lmq_range *range, void *bytes,
+            struct lmq_error *err)
 {
     struct reading *reading = context;
-    struct chunk *chunk = &reading->chunks[slot];
     const struct lmq_record *record = reading->record;
-    enum lmq_status status = lmq_input_read(
-        reading->check->input, reading->extent->offset + chunk->at, bytes,
-        chunk->size, err);
+    bool is_legal = true;
+    enum lmq_status status =
+        lmq_input_read(reading->check->input,
+                       reading->extent->offset + range->at, bytes, range->n,
+                       err);
 
     if (status != LMQ_OK)
         return status;
-    chunk->crc = lmq_crc32(0, bytes, chunk->size);
-    chunk->is_legal = true;
     if (reading->content == CONTENT_VALUES)
-        chunk->is_legal =
-            memchr(bytes, illegal_value(record), chunk->size) == NULL;
+        is_legal = memchr(bytes, illegal_value(record), range->n) == NULL;
     if (reading->content == CONTENT_SCALES)
-        chunk->is_legal =
-            has_legal_scales(bytes, chunk->size, record->quant.scales);
+        is_legal = has_legal_scales(bytes, range->n, record->quant.scales);
+    reading->found[range->slot].crc = lmq_crc32(0, bytes, range->n);
+    reading->found[range->slot].is_legal = is_legal;
     return LMQ_OK;
 }
 
-static enum lmq_status
-merge_chunk(void *context, size_t slot, struct lmq_error *err)
+static void
+merge_range(void *context, const struct lmq_range *range)
 {
     struct reading *reading = context;
-    const struct chunk *chunk = &reading->chunks[slot];
 
-    (void)err;
-    reading->crc = (uint32_t)crc32_combine(reading->crc, chunk->crc,
-                                           (off_t)chunk->size);
-    reading->is_legal &= chunk->is_legal;
-    reading->check->n_done += chunk->size;
-    return LMQ_OK;
-}
-
-static enum lmq_status
-report_progress(void *context, struct lmq_error *err)
-{
-    const struct check *check = ((struct reading *)context)->check;
-
-    return lmq_progress_report(check->progress, "verifying", check->n_done,
-                               check->n_total, err);
+    reading->crc = (uint32_t)crc32_combine(
+        reading->crc, reading->found[range->slot].crc, (off_t)range->n);
+    reading->is_legal &= reading->found[range->slot].is_legal;
 }
 
 static enum lmq_status
@@ -193,15 +160,15 @@ check_extent(struct check *check, const struct lmq_extent *extent,
     struct reading reading = {.check = check, .extent = extent,
                               .content = content, .record = record,
                               .is_legal = true};
-    const struct lmq_tasks tasks = {
-        .window = WINDOW,
+    const struct lmq_ranges ranges = {
+        .whole = extent->size,
+        .chunk = CHUNK,
         .context = &reading,
-        .next = next_chunk,
-        .piece = check_chunk,
-        .merge = merge_chunk,
-        .report = report_progress,
+        .piece = check_range,
+        .merge = merge_range,
+        .counter = &check->counter,
     };
-    enum lmq_status status = lmq_tasks_run(&tasks, &check->workers, err);
+    enum lmq_status status = lmq_tasks_over(&ranges, &check->workers, err);
 
     if (status != LMQ_OK)
         return status;
@@ -547,7 +514,7 @@ check_bytes(struct check *check, struct lmq_error *err)
 {
     enum lmq_status status = lmq_workers_open(
         &check->workers, check->threads,
-        (size_t)lmq_u64_min(lmq_input_size(check->input) / CHUNK, WINDOW),
+        (size_t)lmq_u64_min(lmq_input_size(check->input) / CHUNK, LMQ_RANGES),
         CHUNK, NULL, NULL, NULL, err);
 
     if (status == LMQ_OK)
@@ -697,7 +664,7 @@ check_all(struct check *check, const char *path, bool is_alone,
 {
     struct lmq_member_name name;
 
-    check->n_total = lmq_input_size(check->input);
+    check->counter.total = lmq_input_size(check->input);
     end_file(check);
     enum lmq_status status = check_file(check, path, err);
     const struct lmq_superblock sb = check->container.superblock;
@@ -709,7 +676,7 @@ check_all(struct check *check, const char *path, bool is_alone,
     if (status != LMQ_OK)
         return status;
     if (has_others) {
-        check->n_total = size_of_members(path, &name);
+        check->counter.total = size_of_members(path, &name);
         status = check_members(check, path, &name, err);
     }
     return status == LMQ_OK && !(is_alone && sb.n_members > 0)
@@ -847,7 +814,8 @@ verify_so(const char *path, bool is_alone,
     struct lmq_verify_options options;
     unsigned char wanted[LMQ_SHA256_SIZE];
     /* Without a library digests that are there stay unchecked. */
-    struct check check = {.progress = progress,
+    struct check check = {.counter = {.progress = progress,
+                                      .stage = "verifying"},
                           .can_digest = lmq_sha256_is_there()};
 
     if (report != NULL)
@@ -889,7 +857,9 @@ lmq_checkpoint_verify(const struct lmq_checkpoint *checkpoint, int threads,
                       const struct lmq_progress *progress,
                       struct lmq_error *err)
 {
-    struct check check = {.progress = progress, .threads = threads};
+    struct check check = {.counter = {.progress = progress,
+                                      .stage = "verifying"},
+                          .threads = threads};
 
     if (!checkpoint->format->has_checksums)
         return LMQ_OK;

@@ -20,7 +20,6 @@
 #include "validate/diff_tokenizers.h"
 
 #define CHUNK ((size_t)1 << 17)
-#define WINDOW 64
 #define MAX_THREADS 16
 
 struct sums {
@@ -36,9 +35,8 @@ struct worker {
 
 struct diff {
     struct lmq_checkpoint *a, *b;
-    const struct lmq_progress *progress;
     struct lmq_workers workers;
-    uint64_t n_done, n_total;
+    struct lmq_counter counter;
 };
 
 /* Not fmax(): a NaN must show, and stay. */
@@ -78,71 +76,41 @@ sum_chunk(const float *a, const float *b, size_t n, struct sums *sums)
     }
 }
 
-/* Two tensors on their way; their chunks are the pieces. */
+/* Two tensors on their way. */
 struct comparison {
-    struct diff *diff;
+    const struct diff *diff;
     const struct lmq_tensor *a, *b;
-    uint64_t next; /* element that no window has yet */
-    struct chunk {
-        uint64_t at;
-        size_t n;
-        struct sums sums;
-    } chunks[WINDOW];
+    struct sums sums[LMQ_RANGES];
     struct sums *total; /* of those that were merged */
 };
 
-static bool
-next_chunk(void *context, size_t slot)
-{
-    struct comparison *comparison = context;
-    uint64_t left = comparison->a->n_elements - comparison->next;
-
-    if (left == 0)
-        return false;
-    comparison->chunks[slot] = (struct chunk){
-        .at = comparison->next, .n = (size_t)lmq_u64_min(CHUNK, left)};
-    comparison->next += comparison->chunks[slot].n;
-    return true;
-}
-
 static enum lmq_status
-compare_chunk(void *context, size_t slot, void *state, struct lmq_error *err)
+compare_range(void *context, const struct lmq_range *range, void *state,
+              struct lmq_error *err)
 {
     struct comparison *comparison = context;
     const struct diff *diff = comparison->diff;
-    struct chunk *chunk = &comparison->chunks[slot];
     struct worker *worker = state;
     enum lmq_status status =
-        lmq_checkpoint_read(diff->a, comparison->a, chunk->at, chunk->n,
+        lmq_checkpoint_read(diff->a, comparison->a, range->at, range->n,
                             worker->a, &worker->a_scratch, err);
 
     if (status == LMQ_OK)
-        status = lmq_checkpoint_read(diff->b, comparison->b, chunk->at,
-                                     chunk->n, worker->b, &worker->b_scratch,
+        status = lmq_checkpoint_read(diff->b, comparison->b, range->at,
+                                     range->n, worker->b, &worker->b_scratch,
                                      err);
     if (status == LMQ_OK)
-        sum_chunk(worker->a, worker->b, chunk->n, &chunk->sums);
+        sum_chunk(worker->a, worker->b, range->n,
+                  &comparison->sums[range->slot]);
     return status;
 }
 
-static enum lmq_status
-merge_chunk(void *context, size_t slot, struct lmq_error *err)
+static void
+merge_range(void *context, const struct lmq_range *range)
 {
-    struct comparison *comparison = context;
+    const struct comparison *comparison = context;
 
-    (void)err;
-    add_sums(comparison->total, &comparison->chunks[slot].sums);
-    comparison->diff->n_done += comparison->chunks[slot].n;
-    return LMQ_OK;
-}
-
-static enum lmq_status
-report_progress(void *context, struct lmq_error *err)
-{
-    const struct diff *diff = ((struct comparison *)context)->diff;
-
-    return lmq_progress_report(diff->progress, "comparing", diff->n_done,
-                               diff->n_total, err);
+    add_sums(comparison->total, &comparison->sums[range->slot]);
 }
 
 static enum lmq_status
@@ -152,17 +120,17 @@ compare_tensor(struct diff *diff, const struct lmq_tensor *a,
 {
     struct comparison comparison = {
         .diff = diff, .a = a, .b = b, .total = total};
-    const struct lmq_tasks tasks = {
-        .window = WINDOW,
+    const struct lmq_ranges ranges = {
+        .whole = a->n_elements,
+        .chunk = CHUNK,
         .context = &comparison,
-        .next = next_chunk,
-        .piece = compare_chunk,
-        .merge = merge_chunk,
-        .report = report_progress,
+        .piece = compare_range,
+        .merge = merge_range,
+        .counter = &diff->counter,
     };
 
     *total = (struct sums){0};
-    return lmq_tasks_run(&tasks, &diff->workers, err);
+    return lmq_tasks_over(&ranges, &diff->workers, err);
 }
 
 /* ---- Report ---- */
@@ -428,13 +396,17 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b,
          struct lmq_error *err)
 {
     struct lmq_diff_options options;
-    struct diff diff = {.a = a, .b = b, .progress = progress};
+    struct diff diff = {
+        .a = a,
+        .b = b,
+        .counter = {.progress = progress, .stage = "comparing"},
+    };
     json_t *json = json_object();
 
     if (report != NULL)
         *report = NULL;
     for (size_t i = 0; i < a->n_tensors; i++)
-        diff.n_total += a->tensors[i].n_elements;
+        diff.counter.total += a->tensors[i].n_elements;
     lmq_put(&json, "a", lmq_json_text(a->path));
     lmq_put(&json, "b", lmq_json_text(b->path));
     enum lmq_status status =
@@ -446,7 +418,7 @@ lmq_diff(struct lmq_checkpoint *a, struct lmq_checkpoint *b,
     if (status == LMQ_OK)
         status = lmq_workers_open(
             &diff.workers, options.threads,
-            (size_t)lmq_u64_min(diff.n_total / CHUNK, MAX_THREADS),
+            (size_t)lmq_u64_min(diff.counter.total / CHUNK, MAX_THREADS),
             sizeof(struct worker), make_worker, clear_worker, NULL, err);
     if (status == LMQ_OK)
         status = compare_all(&diff, &json, err);

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -15,7 +16,6 @@
 
 /* Elements at a time, for each thread. */
 #define CHUNK ((size_t)1 << 17)
-#define WINDOW 256
 
 /* n elements as bytes; the number of the first that is not finite then, or n.
  * *is_exact is cleared if one was rounded. */
@@ -63,7 +63,7 @@ struct worker {
     struct lmq_scratch scratch;
     float *x;
     unsigned char *bytes;
-    bool is_exact; /* so far, of this tensor */
+    bool is_exact; /* so far, of this range */
 };
 
 /* What is read as w + 1; adding 1 again mostly gives the same number. */
@@ -78,36 +78,25 @@ subtract_one(struct worker *worker, size_t n)
     }
 }
 
-/* A tensor on its way; its chunks are the pieces. */
+/* A tensor on its way. */
 struct writing {
     const struct lmq_float_target *target;
-    uint64_t next; /* element that no window has yet */
-    uint64_t firsts[WINDOW];
+    atomic_bool is_rounded;
 };
 
-static bool
-next_chunk(void *context, size_t slot)
+static enum lmq_status
+write_range(void *context, const struct lmq_range *range, void *state,
+            struct lmq_error *err)
 {
     struct writing *writing = context;
-
-    if (writing->next >= writing->target->tensor->n_elements)
-        return false;
-    writing->firsts[slot] = writing->next;
-    writing->next += CHUNK;
-    return true;
-}
-
-static enum lmq_status
-write_chunk(void *context, size_t slot, void *state, struct lmq_error *err)
-{
-    const struct writing *writing = context;
     const struct lmq_float_target *target = writing->target;
     struct worker *worker = state;
-    uint64_t first = writing->firsts[slot];
+    uint64_t first = range->at;
+    size_t n = range->n;
     size_t width = lmq_dtype_size(target->dtype);
-    size_t n = (size_t)lmq_u64_min(CHUNK, target->tensor->n_elements - first);
     enum lmq_status status;
 
+    worker->is_exact = true;
     if (!lmq_dtype_is_float(target->dtype)) {
         status = lmq_checkpoint_read_raw(target->checkpoint, target->tensor,
                                          first, n, worker->bytes, err);
@@ -124,6 +113,8 @@ write_chunk(void *context, size_t slot, void *state, struct lmq_error *err)
         if (bad < n)
             status = fail_nonfinite(target, first + bad, worker->x[bad], err);
     }
+    if (!worker->is_exact)
+        atomic_store(&writing->is_rounded, true);
     if (status != LMQ_OK)
         return status;
     return lmq_output_write(target->output, target->offset + first * width,
@@ -159,7 +150,7 @@ lmq_float_workers_open(struct lmq_workers *workers, int threads,
     uint64_t n_chunks = lmq_u64_ceil_div(n_elements, CHUNK);
 
     return lmq_workers_open(workers, threads,
-                            (size_t)lmq_u64_min(n_chunks, WINDOW),
+                            (size_t)lmq_u64_min(n_chunks, LMQ_RANGES),
                             sizeof(struct worker), make_worker, clear_worker,
                             &most, err);
 }
@@ -170,18 +161,15 @@ lmq_export_write_tensor(const struct lmq_float_target *target,
                         struct lmq_error *err)
 {
     struct writing writing = {.target = target};
-    const struct lmq_tasks tasks = {
-        .window = WINDOW,
+    const struct lmq_ranges ranges = {
+        .whole = target->tensor->n_elements,
+        .chunk = CHUNK,
         .context = &writing,
-        .next = next_chunk,
-        .piece = write_chunk,
+        .piece = write_range,
     };
+    enum lmq_status status = lmq_tasks_over(&ranges, workers, err);
 
-    for (size_t i = 0; i < workers->n; i++)
-        ((struct worker *)lmq_workers_state(workers, i))->is_exact = true;
-    enum lmq_status status = lmq_tasks_run(&tasks, workers, err);
-    for (size_t i = 0; i < workers->n; i++)
-        if (!((struct worker *)lmq_workers_state(workers, i))->is_exact)
-            *is_exact = false;
+    if (writing.is_rounded)
+        *is_exact = false;
     return status;
 }

@@ -59,11 +59,10 @@ struct writer {
     struct lmq_gguf_plan *plan;
     struct lmq_output *output;
     uint64_t data_at;
-    const struct lmq_progress *progress;
     size_t most; /* elements of the largest piece */
     struct piece *window;
     struct position at; /* of the next piece */
-    uint64_t done;      /* where the last one that was merged begins */
+    struct lmq_counter counter; /* bytes before the last that was merged */
     struct lmq_workers workers;
 };
 
@@ -326,17 +325,8 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     (void)err;
     target->sum_sq += piece->sum_sq;
     target->err_sq += piece->err_sq;
-    w->done = piece->offset - w->data_at;
+    w->counter.done = piece->offset - w->data_at;
     return LMQ_OK;
-}
-
-static enum lmq_status
-report_progress(void *context, struct lmq_error *err)
-{
-    const struct writer *w = context;
-
-    return lmq_progress_report(w->progress, "exporting", w->done,
-                               w->plan->data_size, err);
 }
 
 static bool
@@ -387,7 +377,9 @@ lmq_gguf_write_data(struct lmq_gguf_plan *plan, struct lmq_output *output,
     struct writer w = {.plan = plan,
                        .output = output,
                        .data_at = data_at,
-                       .progress = progress,
+                       .counter = {.progress = progress,
+                                   .stage = "exporting",
+                                   .total = plan->data_size},
                        .most = largest_piece(plan)};
     const struct lmq_tasks tasks = {
         .window = WINDOW,
@@ -395,7 +387,7 @@ lmq_gguf_write_data(struct lmq_gguf_plan *plan, struct lmq_output *output,
         .next = next_piece,
         .piece = write_piece,
         .merge = merge_piece,
-        .report = report_progress,
+        .counter = &w.counter,
     };
     enum lmq_status status = make_buffers(&w, threads, err);
 

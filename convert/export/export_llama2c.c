@@ -38,7 +38,6 @@
 #define GROUP_USUAL 64
 /* Elements at a time. */
 #define CHUNK ((size_t)1 << 17)
-#define WINDOW 256
 
 /* The sequence of the file. */
 static const enum lmq_role norms[] = {LMQ_ROLE_ATTN_NORM, LMQ_ROLE_FFN_NORM,
@@ -346,36 +345,23 @@ struct worker {
     unsigned char *moved_scales; /* as stored */
 };
 
-/* A matrix on its way; so many rows are a piece. */
+/* A matrix on its way. */
 struct writing {
     const struct export *export;
     const struct item *item;
-    uint64_t next, step;
-    uint64_t rows[WINDOW];
 };
 
-static bool
-next_rows(void *context, size_t slot)
-{
-    struct writing *writing = context;
-
-    if (writing->next >= writing->item->tensor->n_rows)
-        return false;
-    writing->rows[slot] = writing->next;
-    writing->next += writing->step;
-    return true;
-}
-
 static enum lmq_status
-write_rows(void *context, size_t slot, void *state, struct lmq_error *err)
+write_rows(void *context, const struct lmq_range *rows, void *state,
+           struct lmq_error *err)
 {
     const struct writing *writing = context;
     const struct export *export = writing->export;
     const struct item *item = writing->item;
     const struct lmq_tensor *tensor = item->tensor;
     struct worker *worker = state;
-    uint64_t row = writing->rows[slot];
-    size_t n = (size_t)lmq_u64_min(writing->step, tensor->n_rows - row);
+    uint64_t row = rows->at;
+    size_t n = rows->n;
     struct lmq_rope_rows pairs =
         lmq_rope_rows(&export->checkpoint->hparams, tensor->place.role);
     size_t n_cols = (size_t)tensor->n_cols, n_groups = n_cols / export->group;
@@ -461,16 +447,15 @@ static enum lmq_status
 write_matrix(const struct export *export, const struct item *item,
              const struct lmq_workers *workers, struct lmq_error *err)
 {
-    struct writing writing = {.export = export, .item = item,
-                              .step = rows_at_a_time(export, item->tensor)};
-    const struct lmq_tasks tasks = {
-        .window = WINDOW,
+    struct writing writing = {.export = export, .item = item};
+    const struct lmq_ranges ranges = {
+        .whole = item->tensor->n_rows,
+        .chunk = rows_at_a_time(export, item->tensor),
         .context = &writing,
-        .next = next_rows,
         .piece = write_rows,
     };
 
-    return lmq_tasks_run(&tasks, workers, err);
+    return lmq_tasks_over(&ranges, workers, err);
 }
 
 static enum lmq_status
@@ -480,7 +465,7 @@ write_all(const struct export *export, const struct lmq_export_options *options,
     uint64_t n_total = 0, n_done = 0;
     struct lmq_workers workers;
     enum lmq_status status =
-        lmq_workers_open(&workers, options->threads, WINDOW,
+        lmq_workers_open(&workers, options->threads, LMQ_RANGES,
                          sizeof(struct worker), make_worker, clear_worker,
                          export, err);
 

@@ -17,6 +17,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,6 @@
 /* Elements of a block of rows: several megabytes for a thread, so that
  * columns of long matrices are still written in runs of some size. */
 #define BLOCK ((size_t)1 << 22)
-#define WINDOW 64
 
 /* Some rows of a matrix, and where their bytes are made. */
 struct block {
@@ -529,14 +529,12 @@ struct worker {
     float *scales;
     unsigned char *bytes;
     size_t n_elements;
-    bool is_exact; /* so far, of this tensor */
+    bool is_exact; /* so far, of this block */
 };
 
 struct writing {
     const struct lmq_packed_target *target;
-    uint64_t next;
-    size_t n_rows; /* of a block */
-    uint64_t firsts[WINDOW];
+    atomic_bool is_rounded;
 };
 
 static void
@@ -574,36 +572,26 @@ enum lmq_status
 lmq_packed_workers_open(struct lmq_workers *workers, int threads,
                         struct lmq_error *err)
 {
-    return lmq_workers_open(workers, threads, WINDOW, sizeof(struct worker),
-                            NULL, clear_worker, NULL, err);
-}
-
-static bool
-next_block(void *context, size_t slot)
-{
-    struct writing *writing = context;
-
-    if (writing->next >= writing->target->tensor->n_rows)
-        return false;
-    writing->firsts[slot] = writing->next;
-    writing->next += writing->n_rows;
-    return true;
+    return lmq_workers_open(workers, threads, LMQ_RANGES,
+                            sizeof(struct worker), NULL, clear_worker, NULL,
+                            err);
 }
 
 static enum lmq_status
-write_block(void *context, size_t slot, void *state, struct lmq_error *err)
+write_block(void *context, const struct lmq_range *rows, void *state,
+            struct lmq_error *err)
 {
-    const struct writing *writing = context;
+    struct writing *writing = context;
     const struct lmq_packed_target *target = writing->target;
     const struct lmq_pack_scheme *packing = target->model->packing;
     const struct lmq_tensor *tensor = target->tensor;
     struct worker *worker = state;
-    struct block block = {.target = target, .row = writing->firsts[slot],
+    struct block block = {.target = target, .row = rows->at, .n = rows->n,
                           .is_exact = &worker->is_exact};
-
-    block.n = (size_t)lmq_u64_min(writing->n_rows, tensor->n_rows - block.row);
     enum lmq_status status =
-        reserve(worker, writing->n_rows * (size_t)tensor->n_cols, err);
+        reserve(worker, rows->n * (size_t)tensor->n_cols, err);
+
+    worker->is_exact = true;
     if (status == LMQ_OK)
         status = lmq_q8_read_rows(target->checkpoint, tensor, block.row,
                                   block.n, target->model->group_size,
@@ -616,6 +604,8 @@ write_block(void *context, size_t slot, void *state, struct lmq_error *err)
         block.piece = i;
         status = packing->pieces[i].write(&block, err);
     }
+    if (!worker->is_exact)
+        atomic_store(&writing->is_rounded, true);
     return status;
 }
 
@@ -626,24 +616,17 @@ lmq_packed_write(const struct lmq_packed_target *target,
 {
     const struct lmq_tensor *tensor = target->tensor;
     size_t n_cols = (size_t)tensor->n_cols;
-    struct writing writing = {
-        .target = target,
-        .n_rows = (size_t)lmq_u64_min(
-            tensor->n_rows, n_cols >= BLOCK ? 1 : BLOCK / n_cols)};
-    const struct lmq_tasks tasks = {
-        .window = WINDOW,
+    struct writing writing = {.target = target};
+    const struct lmq_ranges ranges = {
+        .whole = tensor->n_rows,
+        .chunk = n_cols >= BLOCK ? 1 : BLOCK / n_cols,
         .context = &writing,
-        .next = next_block,
         .piece = write_block,
     };
+    enum lmq_status status = lmq_tasks_over(&ranges, workers, err);
 
-    for (size_t i = 0; i < workers->n; i++)
-        ((struct worker *)lmq_workers_state(workers, i))->is_exact = true;
-    enum lmq_status status = lmq_tasks_run(&tasks, workers, err);
-    if (!lmq_q8_is_stored(tensor, target->model->group_size))
+    if (writing.is_rounded ||
+        !lmq_q8_is_stored(tensor, target->model->group_size))
         *is_exact = false;
-    for (size_t i = 0; i < workers->n; i++)
-        if (!((struct worker *)lmq_workers_state(workers, i))->is_exact)
-            *is_exact = false;
     return status;
 }

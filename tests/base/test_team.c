@@ -360,28 +360,32 @@ add_result(void *context, size_t slot, struct lmq_error *err)
     return LMQ_OK;
 }
 
-static enum lmq_status
-report_numbers(void *context, struct lmq_error *err)
+static int
+report_numbers(void *context, const char *stage, uint64_t done,
+               uint64_t total)
 {
     struct work *work = context;
 
-    work->is_wrong |= !pthread_equal(work->caller, pthread_self());
-    return ++work->n_reports == work->stops
-               ? lmq_fail(err, LMQ_ERR_CANCELLED, 0, "interrupted")
-               : LMQ_OK;
+    work->is_wrong |= !pthread_equal(work->caller, pthread_self()) ||
+                      strcmp(stage, "counting") != 0 || done > total;
+    return ++work->n_reports == work->stops;
 }
 
 static enum lmq_status
 run_work(struct work *work, int threads, struct lmq_error *err)
 {
     struct lmq_workers workers;
+    const struct lmq_progress progress = {.report = report_numbers,
+                                          .context = work};
+    const struct lmq_counter counter = {.progress = &progress,
+                                        .stage = "counting"};
     const struct lmq_tasks tasks = {
         .window = WINDOW,
         .context = work,
         .next = next_number,
         .piece = work_on,
         .merge = add_result,
-        .report = report_numbers,
+        .counter = &counter,
     };
 
     work->caller = pthread_self();
@@ -439,6 +443,93 @@ START_TEST(a_report_can_stop_the_work)
 }
 END_TEST
 
+/* Each range once, none longer than a chunk, merged from the front. */
+struct course {
+    uint64_t at[LMQ_RANGES];
+    size_t n[LMQ_RANGES], chunk;
+    uint64_t end; /* of those that were merged */
+    bool is_wrong;
+};
+
+static enum lmq_status
+note_range(void *context, const struct lmq_range *range, void *state,
+           struct lmq_error *err)
+{
+    struct course *course = context;
+
+    (void)state;
+    course->at[range->slot] = range->at;
+    course->n[range->slot] = range->n;
+    return range->at == 7000 ? lmq_fail(err, LMQ_ERR_FORMAT, range->at, "here")
+                             : LMQ_OK;
+}
+
+static void
+join_range(void *context, const struct lmq_range *range)
+{
+    struct course *course = context;
+
+    course->is_wrong |= range->at != course->end ||
+                        course->at[range->slot] != range->at ||
+                        course->n[range->slot] != range->n ||
+                        range->n == 0 || range->n > course->chunk;
+    course->end += range->n;
+}
+
+static enum lmq_status
+run_ranges(uint64_t whole, size_t chunk, int threads, uint64_t *end,
+           struct lmq_error *err)
+{
+    struct course course = {.chunk = chunk};
+    struct lmq_counter counter = {.total = whole};
+    struct lmq_workers workers;
+    const struct lmq_ranges ranges = {
+        .whole = whole,
+        .chunk = chunk,
+        .context = &course,
+        .piece = note_range,
+        .merge = join_range,
+        .counter = &counter,
+    };
+
+    ck_assert_int_eq(lmq_workers_open(&workers, threads, 64, 1, NULL, NULL,
+                                      NULL, err),
+                     LMQ_OK);
+    enum lmq_status status = lmq_tasks_over(&ranges, &workers, err);
+    lmq_workers_close(&workers);
+    ck_assert(!course.is_wrong);
+    ck_assert_uint_eq(counter.done, course.end);
+    *end = course.end;
+    return status;
+}
+
+START_TEST(ranges_are_a_whole)
+{
+    static const uint64_t wholes[] = {0, 1, 9, 10, 11, 4321, 6999};
+    uint64_t end;
+
+    for (size_t i = 0; i < sizeof(wholes) / sizeof(wholes[0]); i++)
+        for (int threads = 1; threads <= 3; threads++) {
+            ck_assert_int_eq(run_ranges(wholes[i], 10, threads, &end, NULL),
+                             LMQ_OK);
+            ck_assert_uint_eq(end, wholes[i]);
+        }
+}
+END_TEST
+
+START_TEST(a_range_that_fails_ends_the_work)
+{
+    for (int threads = 1; threads <= 3; threads++) {
+        struct lmq_error err;
+        uint64_t end;
+        ck_assert_int_eq(run_ranges(9000, 10, threads, &end, &err),
+                         LMQ_ERR_FORMAT);
+        ck_assert_uint_eq(err.offset, 7000);
+        ck_assert_uint_le(end, 7000);
+    }
+}
+END_TEST
+
 static bool
 make_third(void *state, const void *context)
 {
@@ -488,6 +579,8 @@ main(void)
         merges_are_in_order,
         the_first_error_in_order_is_told,
         a_report_can_stop_the_work,
+        ranges_are_a_whole,
+        a_range_that_fails_ends_the_work,
         a_worker_that_cannot_be_made_is_an_error,
     };
 
