@@ -22,12 +22,12 @@ static const struct option options[] = {
     {0, "on-nonfinite", "HOW",
      "NaN or infinity: fail (default), or zero to put 0\n"
      "in its place"},
-    {0, "digests", NULL,
-     "add SHA-256 of the tensors, the file and the content"},
     {0, "shard-size", "SIZE",
      "a set of files of at most SIZE bytes each,\n"
      "OUTPUT-00001-of-00003.lmq and so on; K, M, G, T\nare powers of 1000"},
     {'z', "compress", NULL, "deflate the tokenizer"},
+    {0, "digests", NULL,
+     "add SHA-256 of the tensors, the file and the content"},
     {0, "force-tokenizer", NULL,
      "keep a tokenizer that does not fit the model"},
     {'n', "dry-run", NULL,

@@ -379,7 +379,7 @@ digest_wholes(const struct lmq_checkpoint *checkpoint,
 
     for (size_t i = 0; i < set->n_wholes; i++) {
         const struct lmq_whole *own = set->wholes[i].target;
-        const struct lmq_piece *piece = own->pieces;
+        const struct lmq_slice *piece = own->pieces;
         size_t index = (size_t)(piece->record -
                                 set->members[piece->member].records);
         unsigned char *digest =

@@ -259,28 +259,34 @@ put_marks(struct lmq_gguf_builder *builder, const struct vocab *v)
                       ends.n > 0 && (flags & LMQ_ENCODE_EOS) != 0);
 }
 
+/* Bytes that a text is normalized to; 0 without memory. */
+static size_t
+normalized_size(const struct vocab *v, const char *text)
+{
+    struct lmq_buffer result = {0}, spare = {0};
+    struct lmq_regex_scratch *patterns = lmq_regex_scratch_new(5);
+    size_t n = 0;
+
+    if (patterns != NULL &&
+        lmq_pipeline_normalize(v->t, patterns,
+                               lmq_chars(text, strlen(text)), &result,
+                               &spare, NULL) == LMQ_OK)
+        n = result.n;
+    lmq_regex_scratch_free(patterns);
+    lmq_buffer_free(&result);
+    lmq_buffer_free(&spare);
+    return n;
+}
+
 /* Whether it puts a space before a text, and drops those that follow another
  * one: what becomes of a text tells. */
 static void
 try_spaces(const struct vocab *v, bool *adds, bool *drops)
 {
-    struct lmq_buffer result = {0}, spare = {0};
-    struct lmq_regex_scratch *patterns = lmq_regex_scratch_new(5);
+    size_t one = normalized_size(v, "a b");
 
-    *adds = true;
-    *drops = false;
-    if (patterns != NULL &&
-        lmq_pipeline_normalize(v->t, patterns, lmq_chars("a", 1), &result,
-                               &spare, NULL) == LMQ_OK)
-        *adds = result.n > 1;
-    if (patterns != NULL &&
-        lmq_pipeline_normalize(v->t, patterns, lmq_chars("a  b", 4), &result,
-                               &spare, NULL) == LMQ_OK)
-        *drops = result.n < 4 + 2 * (strlen(LMQ_SPACE_MARK) - 1) +
-                                (*adds ? strlen(LMQ_SPACE_MARK) : 0);
-    lmq_regex_scratch_free(patterns);
-    lmq_buffer_free(&result);
-    lmq_buffer_free(&spare);
+    *adds = normalized_size(v, "a") != 1;
+    *drops = one > 0 && normalized_size(v, "a  b") == one;
 }
 
 /* llama.cpp heeds the second key in models "t5" only; here it counts in

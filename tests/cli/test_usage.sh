@@ -71,6 +71,9 @@ for command in $commands; do
         "'METRIC<=X'")
             bad="kld.mean <=1 kld.mean=1 kld.mean<= kld.mean<=x kld.mean<=nan"
             ;;
+        DIGEST)
+            bad="x 12 sha256: sha256:00 md5:00"
+            ;;
         FILE)
             refused 2 "--$option cannot be standard input" $command \
                 --$option - $(operands $command)
