@@ -186,7 +186,8 @@ lmq_metadata_check_set(const json_t *metadata,
             superblock->member ||
         json_integer_value(json_object_get(set, "members")) !=
             superblock->n_members ||
-        json_integer_value(json_object_get(set, "tensors")) < 1)
+        json_object_get(set, "tensors") == NULL ||
+        json_integer_value(json_object_get(set, "tensors")) < 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "'set' of the metadata is not what the superblock "
                         "says: member %u of %u of set %s",

@@ -328,19 +328,19 @@ static const struct {
     size_t at;
     uint32_t value;
     int size;
-    const char *sentence;
+    const char *rule, *sentence;
 } digest_patches[] = {
-    {"bad-digests-version.lmq", 0, 2, 4, "digests of version 2."},
-    {"bad-digests-chunk.lmq", 4, 63, 4,
-     "digests of chunks of 2^63 elements [9]."},
-    {"bad-digests-count.lmq", 15, 0x10, 1,
-     "more digests than there can be [3]."},
-    {"bad-digests-root.lmq", 16, 0x5a, 1,
-     "another root than the file has, which only verify computes."},
-    {"bad-digests-content.lmq", 48, 0x5a, 1,
-     "another content than it holds, which only verify computes."},
-    {"bad-digests-of-tensor.lmq", 80, 0x5a, 1,
-     "another digest of a tensor, which only verify computes."},
+    {"bad-digests-version.lmq", 0, 2, 4, "R46", "digests of version 2."},
+    {"bad-digests-chunk.lmq", 4, 63, 4, "R46",
+     "digests of chunks of 2^63 elements."},
+    {"bad-digests-count.lmq", 15, 0x10, 1, "R46",
+     "more digests than there can be."},
+    {"bad-digests-root.lmq", 16, 0x5a, 1, "V5",
+     "another root than the file has."},
+    {"bad-digests-content.lmq", 48, 0x5a, 1, "V5",
+     "another content than it holds."},
+    {"bad-digests-of-tensor.lmq", 80, 0x5a, 1, "V5",
+     "another digest of a tensor."},
 };
 
 /* Without a library for SHA-256 those that are there stay. */
@@ -354,8 +354,8 @@ make_digests(void)
     if (!lmq_sha256_is_there())
         return;
     struct bytes good =
-        converted("good-folder", "good-digests.lmq", &options);
-    describe("good-digests.lmq", "a container with digests.");
+        converted("good-folder", "lmq/good-digests.lmq", &options);
+    describe_lmq("good-digests.lmq", NULL, "a container with digests.");
     for (size_t i = 0; i < sizeof(digest_patches) / sizeof(digest_patches[0]);
          i++) {
         put(&bytes, good.at, good.n);
@@ -364,7 +364,8 @@ make_digests(void)
         for (int j = 0; j < digest_patches[i].size; j++)
             p[j] = (unsigned char)(digest_patches[i].value >> 8 * j);
         reseal_lmq(bytes.at, bytes.n);
-        emit(digest_patches[i].name, &bytes, digest_patches[i].sentence);
+        emit_lmq(digest_patches[i].name, &bytes, digest_patches[i].rule,
+                 digest_patches[i].sentence);
     }
     bytes_free(&good);
 }

@@ -39,7 +39,7 @@ has_wrong_digest() {
 
 # Whether there is a library for SHA-256.
 has_sha256=yes
-"$lmquant" verify "$files/good-digests.lmq" | grep -q 'not checked' &&
+"$lmquant" verify "$files/lmq/good-digests.lmq" | grep -q 'not checked' &&
     has_sha256=no
 
 out=$work/out

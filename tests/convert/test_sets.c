@@ -253,6 +253,21 @@ END_TEST
 
 /* Scales that need a common factor: it is that of the whole tensor, wherever
  * the largest stands. */
+/* What describes a model, and nothing of it. */
+START_TEST(a_set_of_no_tensors_is_read)
+{
+    const struct lmq_convert_options options = {.shard_size = 100000};
+    struct lmq_checkpoint *checkpoint;
+
+    lmq_report_free(convert(source_path("files/lmq/good-no-tensors.lmq"),
+                            in_folder("set.lmq"), &options));
+    assert_intact(member_path(1, 1));
+    checkpoint = open_checkpoint(member_path(1, 1));
+    ck_assert_uint_eq(checkpoint->n_tensors, 0);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 START_TEST(all_rows_of_a_cut_tensor_have_one_multiplier)
 {
     struct build_model *model = build_model(&sizes, 1);
@@ -814,6 +829,7 @@ main(void)
         a_set_is_the_model_in_one_file,
         tiles_of_a_set_are_used_where_they_lie,
         kept_tensors_are_cut,
+        a_set_of_no_tensors_is_read,
         all_rows_of_a_cut_tensor_have_one_multiplier,
         the_same_set_wherever_and_however_it_is_made,
         other_weights_make_another_set,

@@ -2,7 +2,8 @@
 """read_lmq.py - a reader of .lmq containers, written from lmq(5) alone.
 
 It shares no code with lmquant. Checks what "Reading" asks for, also what a
-reader SHOULD check; --verify adds "Verifying". --expect compares elements and
+reader SHOULD check; --verify adds "Verifying", with digests if hashlib is
+there. --expect compares elements and
 logits (lmq_model.py) with those of a file of tests/files/lmq. For small files:
 reads all.
 """
@@ -14,6 +15,7 @@ import struct
 import zlib
 from pathlib import Path
 
+import lmq_digests
 import lmq_model
 
 F32, BF16, E4M3, E5M2 = 0, 2, 4, 5
@@ -33,7 +35,7 @@ CANONICAL = re.compile(
         "|".join(ROLES[4:13] + ROLES[14:]),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
 PLAIN, Q8, ALIAS, UNKNOWN = range(4)
-METADATA, DIRECTORY, FILE, STATISTICS = 1, 2, 3, 4
+METADATA, DIRECTORY, FILE, STATISTICS, DIGESTS = 1, 2, 3, 4, 5
 DEFLATED, REQUIRED, TILES = 1, 2, 1
 # Kinds of a record: where each stands, and how many there are.
 KINDS = ((10, 2, "part"), (11, 3, "encoding"), (20, 15, "type"),
@@ -181,6 +183,7 @@ class Container:
         self.read_directory(self.content(self.only(DIRECTORY)))
         self.check_tiling()
         self.read_statistics()
+        self.read_digests()
         self.read_metadata(self.content(self.only(METADATA)))
         names = [s[6] for s in self.sections if s[0] == FILE]
         need(len(names) == len({*names} - {b"", b".", b".."}), "file names")
@@ -223,13 +226,13 @@ class Container:
         for s in struct.iter_unpack("<IIQQQI4s56s", self.table):
             kind, flags, at, stored, size, crc, reserved, name = s
             need(kind > 0 and flags < 4 and
-                 (kind <= STATISTICS or not flags & REQUIRED),
+                 (kind <= DIGESTS or not flags & REQUIRED),
                  "needs section type %d, flags %#x", kind, flags)
             self.check_place(at, stored)
             need(max(stored, size) <= 1 << 28 and
                  (size <= (1 << 20) + 64 * stored if flags & DEFLATED else
                   size == stored), "sizes of a section")
-            need(not flags & DEFLATED or kind == FILE or kind > STATISTICS,
+            need(not flags & DEFLATED or kind == FILE or kind > DIGESTS,
                  "section type %d is deflated", kind)
             name = name.rstrip(b"\0")
             need((self.has_news or not any(reserved)) and
@@ -299,6 +302,16 @@ class Container:
                      for x in (a, b, *small)), "statistics")
             need(self.has_news or not any(d[at + 36:at + 48]), "statistics")
 
+    def read_digests(self):
+        self.digests = None
+        if all(s[0] != DIGESTS for s in self.sections):
+            return
+        self.digests = d = self.content(self.only(DIGESTS))
+        version, log2, n = struct.unpack_from("<IIQ", d)
+        need(version == 1 and 20 <= log2 <= 26 and len(d) == 80 + 32 * n and
+             n == sum(lmq_digests.n_chunks(r, log2) for r in self.records),
+             "header of the digests")
+
     def read_metadata(self, text):
         metadata = json.loads(text.decode("utf-8"), object_pairs_hook=lambda p:
                               need(len(dict(p)) == len(p), "a key twice")
@@ -311,7 +324,7 @@ class Container:
             id=self.set_id.hex(), member=self.member, members=self.n_members)
         need(said is None if self.n_members == 0 else said is not None and
              {k: said.get(k) for k in wanted} == wanted and
-             said.get("tensors", 0) > 0, "the object set")
+             said.get("tensors", -1) >= 0, "the object set")
         need(self.member <= 1 or "model" not in metadata and
              all(s[0] != FILE for s in self.sections), "not the first member")
         if "model" in metadata:
@@ -457,6 +470,8 @@ def main():
     parser.add_argument("file", type=Path)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--verify", action="store_true")
+    parser.add_argument("--digests", action="store_true",
+                        help="print the roots and the content")
     parser.add_argument("--expect", metavar="FILE", type=Path)
     parser.add_argument("--dump", metavar="TENSOR")
     parser.add_argument("--compare-raw", nargs=2, metavar=("TENSOR", "FILE"))
@@ -466,6 +481,12 @@ def main():
         whole = Whole(args.file)
         for member in whole.members if args.verify else ():
             check(member)
+        has_digests = any(m.digests for m in whole.members)
+        if lmq_digests.hashlib and (args.digests or
+                                    args.verify and has_digests):
+            found = lmq_digests.check(whole, need)
+            for digest in found if args.digests else ():
+                print("sha256:" + digest.hex())
         if args.expect:
             expect(whole, args.expect.read_text().splitlines())
     except (ValueError, OverflowError, struct.error, zlib.error) as error:

@@ -1,7 +1,7 @@
 /*
  * test_digests.c - SHA-256 of a container: what changes it and what does not.
  *
- * That the digests are those of lmq(5) is read_digests.py's business, which
+ * That the digests are those of lmq(5) is the business of lmq_digests.py, which
  * computes them from the page.
  */
 #include "config.h"
@@ -453,7 +453,7 @@ START_TEST(without_a_library_only_digests_are_missing)
            "0000000000000000000000000000000000000000000000000000000000000000",
            LMQ_ERR_IO);
     struct lmq_report *report =
-        verify(source_path("files/good-digests.lmq"), NULL, LMQ_OK);
+        verify(source_path("files/lmq/good-digests.lmq"), NULL, LMQ_OK);
     ck_assert(lmq_report_number(report, "digests.checked") < 1);
     lmq_report_free(report);
 }
