@@ -1,5 +1,9 @@
 /*
  * gguf_build.c - puts the key/value part of a GGUF file together, in memory.
+ *
+ * The layout is in gguf_meta.c, which reads it. put_ writes a key and its
+ * value, add_ a bare number or text, of an array or a tensor info. Without
+ * memory the buffer remembers that it failed, and whoever writes it out asks.
  */
 #include "config.h"
 
@@ -84,6 +88,7 @@ lmq_gguf_put_text(struct lmq_gguf_builder *builder, const char *key,
     lmq_gguf_add_text(builder, text, size);
 }
 
+/* A value of another file, byte for byte. */
 void
 lmq_gguf_put_value(struct lmq_gguf_builder *builder,
                    const struct lmq_gguf_value *value)
@@ -107,14 +112,15 @@ void
 lmq_gguf_build_begin(struct lmq_gguf_builder *builder)
 {
     lmq_buffer_append(&builder->out, "GGUF", 4);
-    lmq_gguf_add_u32(builder, 3);
-    lmq_gguf_add_u64(builder, 0);
-    lmq_gguf_add_u64(builder, 0);
+    lmq_gguf_add_u32(builder, 3); /* version */
+    lmq_gguf_add_u64(builder, 0); /* tensors: known in the end */
+    lmq_gguf_add_u64(builder, 0); /* keys: likewise */
 }
 
 void
 lmq_gguf_build_end(struct lmq_gguf_builder *builder, uint64_t n_tensors)
 {
+    /* Then there may be no header to fill in. */
     if (builder->out.has_failed)
         return;
     lmq_store_u64le(builder->out.bytes + 8, n_tensors);

@@ -4,6 +4,15 @@
  * Trusts nothing: every count and length is compared with the bytes that are
  * left before it is used, so a walk over a value that was accepted here needs
  * no further checks. Tensor infos are somebody else's business.
+ *
+ * A file, all of it little-endian:
+ *
+ *     "GGUF", version (u32), number of tensors (u64), of keys (u64)
+ *     for each key: its text, its type (u32), its value
+ *     tensor infos; zeros up to a multiple of general.alignment; data
+ *
+ * A text is its length in bytes (u64) and these bytes, with no 0 behind them.
+ * An array is the type of its items (u32), their number (u64), and the items.
  */
 #include "config.h"
 
@@ -22,13 +31,15 @@
 #define HEADER_SIZE 24
 #define DEFAULT_ALIGNMENT 32
 
+/* Owns its tables only: keys, texts and items point into the bytes that it was
+ * opened with. */
 struct lmq_gguf_meta {
     uint32_t version, alignment;
     uint64_t n_tensors;
-    size_t tensors_at;
+    size_t tensors_at; /* where the tensor infos begin */
     struct lmq_gguf_value *values; /* in the order of the file */
     size_t n_values, values_capacity;
-    const struct lmq_gguf_value **by_key;
+    const struct lmq_gguf_value **by_key; /* (n_values), sorted */
 };
 
 /* Bytes of one item; 0 for what has no fixed size. */
@@ -44,10 +55,12 @@ static const unsigned char item_sizes[LMQ_GGUF_TYPE_COUNT] = {
 struct cursor {
     const unsigned char *bytes;
     size_t at, end;
-    bool is_short;
+    bool is_short; /* it failed at the end: more bytes might do */
     struct lmq_error *err;
 };
 
+/* `at` is never beyond `end`, so the difference cannot wrap; adding n to `at`
+ * could. */
 static enum lmq_status
 need(struct cursor *c, uint64_t n, const char *what)
 {
@@ -118,6 +131,7 @@ read_type(struct cursor *c, enum lmq_gguf_type *type)
     return LMQ_OK;
 }
 
+/* Whoever reads one later takes the byte as it is. */
 static enum lmq_status
 check_bools(struct cursor *c, const unsigned char *p, uint64_t n)
 {
@@ -148,6 +162,7 @@ skip_items(struct cursor *c, enum lmq_gguf_type type, uint64_t count,
             c->at += (size_t)n_bytes;
         return status;
     }
+    /* Each level is a call of this function: the stack is not the file's. */
     if (type == LMQ_GGUF_ARRAY && depth >= LMQ_GGUF_MAX_NESTING)
         return lmq_fail(c->err, LMQ_ERR_UNSUPPORTED, c->at,
                         "GGUF: arrays nest deeper than %d",
@@ -170,6 +185,8 @@ skip_items(struct cursor *c, enum lmq_gguf_type type, uint64_t count,
     return status;
 }
 
+/* value->raw is all behind the key's type, as another file can have it;
+ * ->data are the items, or the bytes of a text. */
 static enum lmq_status
 read_value(struct cursor *c, struct lmq_gguf_value *value)
 {
@@ -220,6 +237,8 @@ read_values(struct cursor *c, struct lmq_gguf_meta *meta, uint64_t n_values)
     enum lmq_status status = LMQ_OK;
 
     for (uint64_t i = 0; i < n_values && status == LMQ_OK; i++) {
+        /* Not all at once: the header's number may be a lie, and a key takes
+         * fourteen bytes at least. */
         if (lmq_mem_grow(&meta->values, &meta->values_capacity,
                          meta->n_values + 1, sizeof(meta->values[0])) != 0)
             return lmq_fail_nomem(c->err);
@@ -253,6 +272,7 @@ read_header(struct cursor *c, struct lmq_gguf_meta *meta, uint64_t *n_values)
     enum lmq_status status = read_u32(c, "the version", &meta->version);
     if (status != LMQ_OK)
         return status;
+    /* 2 or 3 in the other byte order. */
     if (meta->version != 0 && (meta->version & 0xffff) == 0)
         return lmq_fail(c->err, LMQ_ERR_UNSUPPORTED, 4,
                         "GGUF: big-endian files are not supported");
@@ -300,6 +320,7 @@ index_keys(struct lmq_gguf_meta *meta, struct lmq_error *err)
     for (size_t i = 0; i < n; i++)
         meta->by_key[i] = &meta->values[i];
     qsort(meta->by_key, n, sizeof(meta->by_key[0]), compare_values);
+    /* Two readers could take different ones of two values. */
     for (size_t i = 1; i < n; i++) {
         const struct lmq_gguf_value *v = meta->by_key[i];
         if (compare_values(&meta->by_key[i - 1], &meta->by_key[i]) == 0)

@@ -1,5 +1,10 @@
 /*
  * gguf_rope.c - rotary scaling in GGUF: keys, and factors in tensors.
+ *
+ * rope.scaling.type says linear, yarn, longrope or none, and linear if it is
+ * not there; but factors for each frequency are tensors, and these count
+ * whatever the type says: rope_factors_short and _long are LongRoPE's,
+ * rope_freqs (Llama 3) serve at any length. Evidence is what the tensors say.
  */
 #include "config.h"
 
@@ -15,7 +20,8 @@
 
 /* ---- Reading ---- */
 
-/* Latent attention moves the gain from the cosines to the scores. */
+/* `gain` is attn_factor, which multiplies what YaRN has anyway for its factor.
+ * Latent attention moves the gain from the cosines to the scores. */
 static enum lmq_status
 read_yarn(struct lmq_gguf_reader *r, double gain)
 {
@@ -42,6 +48,8 @@ read_yarn(struct lmq_gguf_reader *r, double gain)
     return status;
 }
 
+/* `far` are the factors beyond the original context; NULL: there is no such
+ * difference. */
 static void
 take_factors(struct lmq_hparams *h, enum lmq_rope_scaling scaling,
              const double *near, const double *far, uint32_t n)
@@ -96,6 +104,7 @@ lmq_gguf_read_rope(struct lmq_gguf_reader *r)
     if (!(r->family->gguf.keys & LMQ_GGUF_ROPE))
         return LMQ_OK;
     h->rope_factor = 0;
+    /* scale_linear is the older name. */
     if (!lmq_gguf_has_key(r, "rope.scaling.factor"))
         status = lmq_gguf_read_number(r, "rope.scale_linear", &h->rope_factor);
     if (status == LMQ_OK)
@@ -113,6 +122,7 @@ lmq_gguf_read_rope(struct lmq_gguf_reader *r)
                                      &h->rope_context);
     if (status != LMQ_OK)
         return status;
+    /* Absent; some write 0 for that. */
     if (h->rope_factor <= 0)
         h->rope_factor = 1;
     snprintf(type, sizeof(type), "%.*s", (int)lmq_size_min(size, 60),
@@ -136,6 +146,7 @@ put_rope_number(struct lmq_gguf_builder *builder, const char *prefix,
     lmq_gguf_put_f32(builder, key, value);
 }
 
+/* What read_yarn() makes of it must be the description again. */
 static void
 write_yarn(struct lmq_gguf_builder *builder,
            const struct lmq_family *family, const struct lmq_hparams *h)
@@ -154,6 +165,7 @@ write_yarn(struct lmq_gguf_builder *builder,
     } else if (fabs(gain - 1) > 1e-6) {
         put_rope_number(builder, prefix, "attn_factor", gain);
     }
+    /* 32 and 1 are what readers take where there is no key. */
     if (h->rope_beta_fast < 32 || h->rope_beta_fast > 32)
         put_rope_number(builder, prefix, "yarn_beta_fast", h->rope_beta_fast);
     if (h->rope_beta_slow < 1 || h->rope_beta_slow > 1)
@@ -165,6 +177,7 @@ lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
                     const struct lmq_family *family,
                     const struct lmq_hparams *h)
 {
+    /* Factors for each frequency have no name: rope_freqs says it all. */
     static const char *const types[LMQ_ROPE_SCALING_COUNT] = {
         [LMQ_ROPE_LINEAR] = "linear",
         [LMQ_ROPE_YARN] = "yarn",

@@ -13,6 +13,7 @@
 #include "formats/hf/hf_config.h"
 #include "formats/packed/packed.h"
 
+/* Real ones have kilobytes; an index of shards some megabytes. */
 #define JSON_FILE_MAX ((size_t)128 << 20)
 
 /* ---- Folders ---- */
@@ -28,6 +29,7 @@ lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
                          : strndup(path, (size_t)(slash - path) + 1);
 }
 
+/* What cannot be looked up is an error in *status, and no answer. */
 bool
 lmq_hf_has_file(const char *folder, const char *name, enum lmq_status *status,
                 struct lmq_error *err)
@@ -69,6 +71,8 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
     return status;
 }
 
+/* tokenizer.json has everything in it, so it goes first; the companions say
+ * nothing without one of the two. */
 enum lmq_status
 lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
                      struct lmq_error *err)
@@ -101,6 +105,7 @@ lmq_hf_describe(struct lmq_checkpoint *checkpoint, const char *folder,
 
     if (path == NULL)
         return lmq_fail_nomem(err);
+    /* One that was named must be there; the folder's own may be missing. */
     if (options->config != NULL || lmq_file_exists(path, &status, err)) {
         status = lmq_hf_read_config(checkpoint, path, err);
     } else if (status == LMQ_OK) {

@@ -1,5 +1,9 @@
 /*
  * packer.c - what the schemes of packed weights share.
+ *
+ * A packed matrix is several tensors with one name before different endings:
+ * codes in words (".qweight"), scales, zero points, groups of the columns.
+ * Each is checked against the shape that the codes give before it is read.
  */
 #include "config.h"
 
@@ -17,6 +21,8 @@
 
 /* ---- The configuration ---- */
 
+/* A value of another type counts as absent: what must be there is held against
+ * the tensors anyway. */
 int64_t
 lmq_packer_number(const struct lmq_packer *packer, const char *key,
                   int64_t absent)
@@ -65,6 +71,7 @@ lmq_packer_need(const struct lmq_packer *packer,
     return LMQ_ERR_FORMAT;
 }
 
+/* rows == 0 stands for a vector. */
 enum lmq_status
 lmq_packer_check_shape(const struct lmq_tensor *part, uint64_t rows,
                        uint64_t cols, struct lmq_error *err)
@@ -97,6 +104,7 @@ fail_type(const struct lmq_tensor *part, const char *wanted,
                     lmq_dtype_name(part->dtype), wanted);
 }
 
+/* Either sign: only the bits are looked at. */
 enum lmq_status
 lmq_packer_check_words(const struct lmq_tensor *part, struct lmq_error *err)
 {
@@ -105,6 +113,7 @@ lmq_packer_check_words(const struct lmq_tensor *part, struct lmq_error *err)
                : fail_type(part, "i32", err);
 }
 
+/* More than a byte: FP8 needs a scale of its own. */
 enum lmq_status
 lmq_packer_check_floats(const struct lmq_tensor *part, struct lmq_error *err)
 {
@@ -138,6 +147,7 @@ enum lmq_status
 lmq_packer_read(const struct lmq_packer *packer, const struct lmq_tensor *part,
                 float *values, size_t n, struct lmq_error *err)
 {
+    /* For shapes and single scales, a few numbers each. */
     unsigned char bytes[64];
     size_t size = n * lmq_dtype_size(part->dtype);
 
@@ -164,6 +174,7 @@ lmq_packer_check_members(const struct lmq_packer *packer,
     unsigned char raw[STEP * 4];
     float members[STEP];
 
+    /* Sorted: column i is of group i / group, as if nobody had said it. */
     *is_sorted = group != 0;
     for (uint64_t at = 0; at < part->n_elements; at += STEP) {
         const struct lmq_area area = {
@@ -173,6 +184,7 @@ lmq_packer_check_members(const struct lmq_packer *packer,
         if (status != LMQ_OK)
             return status;
         for (size_t i = 0; i < area.n_cols; i++) {
+            /* They become indices of scales. A NaN is caught by the "!". */
             if (!(members[i] >= 0 && members[i] < (float)n_groups))
                 return lmq_fail(err, LMQ_ERR_FORMAT, part->offset,
                                 "'%s': column %" PRIu64 " belongs to group "
