@@ -16,6 +16,7 @@
 #include "convert/export/export.h"
 #include "convert/export/export_files.h"
 #include "convert/export/export_gguf_vocab.h"
+#include "formats/checkpoint/member_name.h"
 #include "formats/gguf/gguf_about.h"
 #include "quantize/group.h"
 
@@ -24,7 +25,7 @@
 
 /* ---- The front ---- */
 
-/* What the input is called, without folders and suffix. */
+/* What the input is called, without folders, suffix and number. */
 static void
 base_name(const char *path, char *name, size_t size)
 {
@@ -34,10 +35,14 @@ base_name(const char *path, char *name, size_t size)
     size_t n = strlen(copy);
     while (n > 1 && copy[n - 1] == '/')
         copy[--n] = '\0';
+    struct lmq_member_name member;
+    bool is_member = lmq_member_name_parse(copy, &member);
+    if (is_member)
+        copy[member.n_stem] = '\0';
     char *slash = strrchr(copy, '/');
     char *start = slash == NULL ? copy : slash + 1;
     char *dot = strrchr(start, '.');
-    if (dot != NULL && dot != start)
+    if (!is_member && dot != NULL && dot != start)
         *dot = '\0';
     lmq_printable(name, size, start);
 }
