@@ -547,8 +547,9 @@ lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
     }
     if (status != LMQ_OK)
         return status;
-    qsort(checkpoint->tensors, checkpoint->n_tensors,
-          sizeof(*checkpoint->tensors), compare_tensors);
+    if (checkpoint->n_tensors > 0)
+        qsort(checkpoint->tensors, checkpoint->n_tensors,
+              sizeof(*checkpoint->tensors), compare_tensors);
     if (!checkpoint->has_model ||
         checkpoint->hparams.unsupported[0] != '\0') {
         status = rename_rivals(checkpoint, err);
