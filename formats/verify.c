@@ -399,6 +399,7 @@ check_content(struct check *check, const struct lmq_checkpoint *checkpoint,
     free(members);
     if (status == LMQ_OK) {
         compare_content(check, checkpoint, content);
+        status = check->digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
     } else if (status == LMQ_ERR_FORMAT) { /* of the embedded files */
         add_problem(check, "contents", "", found.offset, found.message);
         status = LMQ_OK;
@@ -527,8 +528,10 @@ check_bytes(struct check *check, struct lmq_error *err)
         status = check_padding(check, err);
     if (status == LMQ_OK && check->has_digesting)
         status = check_root(check, err);
-    if (status == LMQ_OK && check->digests == NULL)
+    if (status == LMQ_OK && check->digests == NULL) {
         check->digests = describe_digests(check);
+        status = check->digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    }
     lmq_digesting_close(&check->digesting);
     lmq_workers_close(&check->workers);
     return status;
@@ -743,14 +746,15 @@ fail_damaged(const struct check *check, struct lmq_error *err)
     return LMQ_ERR_FORMAT;
 }
 
-/* A tree that is NULL stays so, and the report tells. */
-static void
-end_digests(struct check *check)
+static enum lmq_status
+end_digests(struct check *check, struct lmq_error *err)
 {
-    if (check->wanted != NULL && json_is_object(check->digests))
-        lmq_put(&check->digests, "matches",
-                check->matches == NULL ? json_null()
-                                       : json_string(check->matches));
+    if (check->wanted == NULL || !json_is_object(check->digests))
+        return LMQ_OK;
+    lmq_put(&check->digests, "matches",
+            check->matches == NULL ? json_null()
+                                   : json_string(check->matches));
+    return check->digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
 static enum lmq_status
@@ -767,7 +771,8 @@ verify(struct check *check, const char *path, bool is_alone,
     }
     check->problems = json_array();
     status = check_all(check, path, is_alone, err);
-    end_digests(check);
+    if (status == LMQ_OK)
+        status = end_digests(check, err);
     if (status == LMQ_OK)
         status = make_report(check, path, report, err);
     if (status == LMQ_OK && json_array_size(check->problems) > 0)

@@ -101,6 +101,7 @@ static const struct command {
     {"inspect-set", "inspect --json --tensors set", NULL, NULL, DOCUMENT,
      true},
     {"verify-set", "verify --json set", NULL, NULL, DOCUMENT, true},
+    {"verify-set-digests", "verify --json dset", NULL, NULL, DOCUMENT, true},
     {"run-set", "run -q -n 2 --temp 0 set the", NULL, NULL, TEXT, true},
     {"convert-digests", "convert -q -f --digests model w/out", NULL, "out",
      TEXT, false},
@@ -380,7 +381,7 @@ write_model(void)
                       ",\"%c\":%d", 'a' + i, 5 + i);
     n += snprintf(tokenizer + n, sizeof(tokenizer) - (size_t)n, "}}}");
     if (mkdir("model", 0777) != 0 || mkdir("set", 0777) != 0 ||
-        mkdir("w", 0777) != 0)
+        mkdir("dset", 0777) != 0 || mkdir("w", 0777) != 0)
         die("mkdir");
     save("model/config.json", config, sizeof(config) - 1);
     save("model/tokenizer.json", tokenizer, (size_t)n);
@@ -699,8 +700,10 @@ main(int argc, char **argv)
         die("pipe");
     write_model();
     prepare("convert -q model m.lmq", NULL);
-    if (has_digests)
+    if (has_digests) {
         prepare("convert -q --digests model d.lmq", NULL);
+        prepare("convert -q --digests --shard-size 7K model dset/m.lmq", NULL);
+    }
     prepare("convert -q --shard-size 6K model set/m.lmq", NULL);
     prepare("export -q --to gguf m.lmq m.gguf", NULL);
     prepare("export -q --to llama2c m.lmq m.bin", NULL);
