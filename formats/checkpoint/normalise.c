@@ -89,7 +89,9 @@ rename_rivals(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
             status = name_tensor(&tensors[i], err);
         }
     }
-    qsort(tensors, checkpoint->n_tensors, sizeof(*tensors), compare_tensors);
+    if (checkpoint->n_tensors > 0)
+        qsort(tensors, checkpoint->n_tensors, sizeof(*tensors),
+              compare_tensors);
     return status;
 }
 
