@@ -1,0 +1,442 @@
+"""lmq_forward.py - the models in .lmq files: rules M5 to M12 and the forward pass.
+
+Written from lmq(5) and lmq-model(5) alone by somebody who had not seen the
+program; see reader.py.
+"""
+
+import math
+
+import numpy as np
+
+from lmq_container import HUGE, KEYS, ROLES, NotUnderstood, canonical, need
+
+
+class Description:
+    """The object 'model' with its defaults, and rules M5 to M12."""
+
+    def __init__(self, container):
+        self.tensors = container.tensors
+        model = self.model = container.model
+        if model is None:
+            raise NotUnderstood('model', 'no description')
+        self.strange = []                       # words that are not known
+        for key, (kind, limit, default, _) in KEYS.items():
+            value = model.get(key, 'none' if key == 'rope_scaling' else default)
+            if kind == 'word' and value not in limit.split():
+                self.strange.append(key)
+                value = 'none' if key == 'rope_scaling' else default
+            setattr(self, key, value)
+        self.h, self.k = self.head_dim, self.kv_lora_rank
+        self.v = self.value_dim or self.h
+        self.t = (self.rotary_dim or self.h) if self.positions == 'rotary' else 0
+        self.full, self.still, self.dense = (
+            set(self.full_layers), set(self.still_layers), set(self.dense_layers))
+        for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
+                    'attn_scale attn_softcap qkv_clip router_scale').split():
+            setattr(self, key, float(np.float32(getattr(self, key))))
+
+    def windowed(self, layer):
+        return self.sliding_window > 0 and layer not in self.full
+
+    def has_experts(self, layer):
+        return self.n_experts > 0 and layer not in self.dense
+
+    def check(self):
+        """Raises unless the model can be computed."""
+        self.check_numbers()
+        self.list_tensors()
+        by_key = {(t.record.role, t.record.part, t.record.layer, t.record.item): t
+                  for t in self.tensors.values()}
+        for (role, _, layer, _), t in by_key.items():
+            need(role not in ROLES or layer < self.n_layers, 'M6', f'layer of {t.name!r}')
+        for key, shape in self.shapes.items():
+            if key in by_key:
+                need(by_key[key].dims == shape, 'M6',
+                     f'{by_key[key].name!r} is {by_key[key].dims}, not {shape}')
+
+        def understood(condition, rule, text):
+            if not condition:
+                raise NotUnderstood(rule, text)
+        for key in self.requires or ():
+            understood(key in KEYS, 'M8', f'requires {key!r}')
+        understood('rope_scaling' in self.model, 'M9', 'no rope_scaling')
+        understood(not self.strange, 'M9', f'words of {self.strange}')
+        understood(not self.unsupported, 'M10', self.unsupported)
+        for t in self.tensors.values():
+            key = t.record.role, t.record.part, t.record.layer, t.record.item
+            understood(key in self.shapes, 'M11', f'no use for {t.name!r}')
+            understood(not t.unknown(), 'M12', f'{t.name!r}: unknown {t.unknown()}')
+        for key in self.required:
+            need(key in by_key, 'M7', f'lacks {canonical(*key)!r}')
+        for keys in self.all_or_none.values():
+            there = [key in by_key for key in keys]
+            need(all(there) or not any(there), 'M7',
+                 f'only some of {canonical(*keys[0])!r}')
+        self.by_key = by_key
+
+    def check_numbers(self):
+        def m5(condition, text):
+            need(condition, 'M5', text)
+        t, h = self.t, self.h
+        m5(self.n_heads % self.n_kv_heads == 0, 'heads')
+        m5(t % 2 == 0 and t <= h, 'dimensions that turn')
+        m5(max(self.n_heads * h, self.n_heads * self.v, self.k + h) <= HUGE, 'too wide')
+        m5(not self.k or t < h, 'latent attention of which all dimensions turn')
+        m5(self.positions != 'rotary' or 1 <= self.rope_theta <= 1e15, 'rope_theta')
+        m5(self.rope_scaling in ('none', 'factors') or 1e-6 <= self.rope_factor <= 1e6,
+           'rope_factor')
+        m5(not any(self.windowed(i) for i in range(self.n_layers))
+           or self.rope_local_theta == 0 or 1 <= self.rope_local_theta <= 1e15,
+           'rope_local_theta')
+        m5(self.rope_scaling != 'llama3' or self.rope_low_factor < self.rope_high_factor,
+           'llama3 without a band')
+        m5(self.rope_scaling != 'yarn' or 0 < self.rope_beta_slow <= self.rope_beta_fast,
+           'yarn')
+        for name, scalings in (('rope_short', ('longrope', 'factors')),
+                               ('rope_long', ('longrope',))):
+            factors = getattr(self, name)
+            m5(self.rope_scaling not in scalings
+               or len(factors) == t // 2 and all(1e-6 <= f <= 1e9 for f in factors), name)
+        if self.n_experts:
+            m5(1 <= self.n_experts_used <= self.n_experts and self.expert_dim >= 1,
+               'experts')
+            groups, used = self.n_expert_groups, self.n_expert_groups_used
+            if groups > 1 and groups != used:
+                m5(self.n_experts % groups == 0 and 1 <= used <= groups
+                   and used * (self.n_experts // groups) >= self.n_experts_used, 'groups')
+
+    def shape(self, role, layer):
+        heads, kv, whole = self.n_heads, self.n_kv_heads, self.qk_norm == 'whole'
+        hidden = self.expert_dim if self.has_experts(layer) else self.hidden_dim
+        sizes = {'heads': heads, 'heads*h': heads * self.h, 'heads*v': heads * self.v,
+                 'kv*h': kv * self.h, 'kv*v': kv * self.v, 'k': self.k,
+                 'k+t': self.k + self.t,
+                 'h-t': self.h - self.t, 'v': self.v, 'hidden': hidden,
+                 'q_norm': heads * self.h if whole else self.h,
+                 'k_norm': kv * self.h if whole else self.h}
+        return tuple(sizes[s] if s in sizes else getattr(self, s)
+                     for s in ROLES[role][1].split())
+
+    def list_tensors(self):
+        """Section 4: shapes of what may be there, what must, groups of all or none."""
+        self.shapes, self.required, self.all_or_none = {}, [], {}
+        normed = self.norm != 'layer_plain'
+        may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28}
+        if self.norm == 'layer':
+            may_have_bias |= {3, 4, 9, 14, 15, 16, 17}
+
+        def add(role, layer=-1, items=(-1,), must=True):
+            shape = self.shape(role, layer)
+            for item in items:
+                key = role, int(role == 20), layer, item
+                self.shapes[key] = shape
+                if must:
+                    self.required.append(key)
+                elif role != 2:
+                    self.all_or_none.setdefault((role, 0), []).append(key)
+                if role in may_have_bias:
+                    key = role, 1, layer, item
+                    self.shapes[key] = shape[:1]
+                    self.all_or_none.setdefault((role, 1), []).append(key)
+
+        add(1)
+        if self.positions == 'learned':
+            add(13)
+        if normed:
+            add(3)
+        add(2, must=False)
+        heads, kv_heads = range(self.n_heads), range(self.n_kv_heads)
+        for i in range(self.n_layers):
+            roles = [8]
+            if normed and self.norm_place != 'after':
+                roles += [4] if self.residual == 'parallel_one_norm' else [4, 9]
+            if normed and self.norm_place != 'before':
+                roles += [16, 17]
+            roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
+            roles += [28, 29] if self.k else [6, 7]
+            roles += [18] if self.sinks else []
+            if self.has_experts(i):
+                roles += [19] + ([20] if self.router_corrects else [])
+                if self.shared_dim:
+                    roles += [21, 22, 23] if self.gated else [22, 23]
+                    add(24, i, must=False)
+            for role in roles:
+                add(role, i)
+            if self.k:
+                add(30, i, heads)
+                add(31, i, heads)
+            if normed and self.qk_norm != 'none':
+                each = self.qk_norm == 'heads'
+                add(14, i, heads if each else (-1,))
+                add(15, i, kv_heads if each else (-1,))
+            for role in (10, 11, 12) if self.gated else (11, 12):
+                add(role, i, range(self.n_experts) if self.has_experts(i) else (-1,))
+
+
+# ---- Forward pass ----
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(x):
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+erf = np.vectorize(math.erf, otypes=[float])
+ACTIVATIONS = {
+    'silu': lambda x: x * sigmoid(x),
+    'gelu': lambda x: x / 2 * (1 + erf(x / math.sqrt(2))),
+    'gelu_tanh': lambda x: x / 2 * (1 + np.tanh(
+        math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    'relu': lambda x: np.maximum(x, 0), 'sigmoid': sigmoid}
+
+
+class Computation:
+    """The forward pass of section 5, of all positions at once, in doubles."""
+
+    def __init__(self, container):
+        self.d = Description(container)
+        self.d.check()
+        self.cache = {}
+
+    def tensor(self, role, layer=-1, item=-1, part=0):
+        """As doubles; None if it is not there."""
+        key = role, part, layer, item
+        if key not in self.cache:
+            t = self.d.by_key.get(key)
+            self.cache[key] = None if t is None else t.floats().astype(float)
+        return self.cache[key]
+
+    def product(self, x, role, layer=-1, item=-1):
+        y, b = x @ self.tensor(role, layer, item).T, self.tensor(role, layer, item, 1)
+        return y if b is None else y + b
+
+    def norm(self, x, role, layer=-1, item=-1, kind=None):
+        kind = kind or self.d.norm
+        if kind != 'rms':
+            x = x - x.mean(axis=-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.d.norm_eps)
+        if kind == 'layer_plain':
+            return x
+        x, b = x * self.tensor(role, layer, item), self.tensor(role, layer, item, 1)
+        return x if b is None else x + b
+
+    def frequencies(self, layer, position, long):
+        """Section 6: f(i) for i below t/2, and g."""
+        d, t = self.d, self.d.t
+        i = np.arange(t // 2)
+        if d.windowed(layer) and d.rope_local_theta > 0:
+            return np.minimum(float(d.rope_local_theta) ** (-2 * i / t), 1e6), 1
+        kind, base, s, length = (d.rope_scaling, float(d.rope_theta), d.rope_factor,
+                                 d.rope_context or d.context)
+        if kind == 'ntk' and t > 2:
+            base *= s ** (t / (t - 2))
+        if kind == 'dynamic' and t > 2:
+            base *= (s * max(length, position + 1) / length - (s - 1)) ** (t / (t - 2))
+        f = base ** (-2 * i / t)
+        if kind == 'linear':
+            f = f / s
+        elif kind == 'llama3':
+            b = (length * f / (2 * math.pi) - d.rope_low_factor) / (
+                d.rope_high_factor - d.rope_low_factor)
+            b = np.clip(b, 0, 1)
+            f = (1 - b) * f / s + b * f
+        elif kind == 'yarn' and base != 1:
+            def c(r):
+                turns = length / (2 * math.pi * max(r, 1e-9))
+                return t * math.log(turns) / (2 * math.log(base))
+            a = max(math.floor(c(d.rope_beta_fast)), 0)
+            e = min(math.ceil(c(d.rope_beta_slow)), t - 1)
+            b = np.clip((i - a) / ((e - a) or 0.001), 0, 1)
+            f = b * f / s + (1 - b) * f
+        elif kind in ('longrope', 'factors'):
+            f = f / np.array(d.rope_long if long else d.rope_short, float)
+        return np.minimum(f, 1e6), d.rope_attention_factor
+
+    def turn(self, x, layer, long):
+        """x: positions, heads, t numbers that turn."""
+        d, half = self.d, self.d.t // 2
+        if not half or layer in d.still:
+            return x
+        y = np.empty_like(x)
+        for p in range(len(x)):
+            f, g = self.frequencies(layer, p, long)
+            cos, sin = g * np.cos(p * f), g * np.sin(p * f)
+            a, b = x[p, :, :half], x[p, :, half:]
+            y[p, :, :half], y[p, :, half:] = a * cos - b * sin, b * cos + a * sin
+        return y
+
+    def slope(self, head):
+        d = self.d
+        n = 1 << d.n_heads.bit_length() - 1
+        power = -8 * (head + 1) / n if head < n else -4 * (2 * (head - n) + 1) / n
+        return 2 ** power * (self.scale() if d.positions == 'alibi_scaled' else 1)
+
+    def scale(self):
+        return self.d.attn_scale or 1 / math.sqrt(self.d.head_dim)
+
+    def weights(self, s, head, layer):
+        """Of the scores q . k of a head: what each position takes of the others."""
+        d, n = self.d, len(s)
+        s = s * self.scale()
+        if d.attn_softcap > 0:
+            s = d.attn_softcap * np.tanh(s / d.attn_softcap)
+        away = np.arange(n)[:, None] - np.arange(n)
+        if d.positions in ('alibi', 'alibi_scaled'):
+            s = s - self.slope(head) * away
+        hidden = away < 0
+        if d.windowed(layer):
+            hidden |= away >= d.sliding_window
+        s = np.where(hidden, -np.inf, s)
+        if d.sinks:
+            sink = np.full((n, 1), self.tensor(18, layer)[head])
+            return softmax(np.concatenate([s, sink], axis=1))[:, :n]
+        return softmax(s)
+
+    def attention(self, u, layer, long):
+        d, n = self.d, len(u)
+        if d.k:
+            return self.latent_attention(u, layer, long)
+        q, k, v = (self.product(u, role, layer) for role in (5, 6, 7))
+        if d.qkv_clip > 0:
+            q, k, v = (np.clip(x, -d.qkv_clip, d.qkv_clip) for x in (q, k, v))
+        q, k = (self.qk_norm(x, role, layer, heads)
+                for x, role, heads in ((q, 14, d.n_heads), (k, 15, d.n_kv_heads)))
+        q, k = (np.concatenate([self.turn(x[..., :d.t], layer, long), x[..., d.t:]],
+                               axis=-1)
+                for x in (q, k))
+        v = v.reshape(n, d.n_kv_heads, d.v)
+        results = []
+        for i in range(d.n_heads):
+            j = i * d.n_kv_heads // d.n_heads
+            results.append(self.weights(q[:, i] @ k[:, j].T, i, layer) @ v[:, j])
+        return self.product(np.concatenate(results, axis=1), 8, layer)
+
+    def qk_norm(self, x, role, layer, heads):
+        kind = self.d.qk_norm
+        if kind == 'whole':
+            x = self.norm(x, role, layer)
+        x = x.reshape(len(x), heads, self.d.h)
+        if kind == 'head':
+            x = self.norm(x, role, layer)
+        elif kind == 'heads':
+            x = np.stack([self.norm(x[:, i], role, layer, i) for i in range(heads)],
+                         axis=1)
+        return x
+
+    def latent_attention(self, u, layer, long):
+        """Section 8."""
+        d, n = self.d, len(u)
+        o = d.h - d.t
+        m = self.product(u, 28, layer)
+        c = self.norm(m[:, :d.k], 29, layer, kind='rms')
+        r = self.turn(m[:, None, d.k:], layer, long)[:, 0]
+        if d.q_lora_rank:
+            a = self.norm(self.product(u, 25, layer), 26, layer, kind='rms')
+            q = self.product(a, 27, layer)
+        else:
+            q = self.product(u, 5, layer)
+        q = q.reshape(n, d.n_heads, d.h)
+        turned = self.turn(q[..., o:], layer, long)
+        results = []
+        for i in range(d.n_heads):
+            a = self.product(q[:, i, :o], 30, layer, i)
+            w = self.weights(a @ c.T + turned[:, i] @ r.T, i, layer) @ c
+            results.append(self.product(w, 31, layer, i))
+        return self.product(np.concatenate(results, axis=1), 8, layer)
+
+    def feed(self, u, layer, gate, up_, down, item=-1):
+        act = ACTIVATIONS[self.d.activation]
+        h = self.product(u, up_, layer, item)
+        h = act(self.product(u, gate, layer, item)) * h if self.d.gated else act(h)
+        return self.product(h, down, layer, item)
+
+    def feed_forward(self, u, layer):
+        d = self.d
+        if not d.has_experts(layer):
+            return self.feed(u, layer, 10, 11, 12)
+        z = self.product(u, 19, layer)
+        scores = {'softmax': softmax, 'sigmoid': sigmoid,
+                  'softmax_chosen': lambda z: z}[d.router](z)
+        f = np.zeros_like(u)
+        for p in range(len(u)):
+            chosen = self.choose(scores[p], layer)
+            w = scores[p][chosen]
+            if d.router == 'softmax_chosen':
+                w = softmax(w)
+            if d.router_renormalises and w.sum() > 0:
+                w = w / w.sum()
+            for e, weight in zip(chosen, w * d.router_scale):
+                f[p] += weight * self.feed(u[p], layer, 10, 11, 12, e)
+        if d.shared_dim:
+            y = self.feed(u, layer, 21, 22, 23)
+            switch = self.tensor(24, layer)
+            f += y if switch is None else sigmoid(u @ switch)[:, None] * y
+        return f
+
+    def choose(self, scores, layer):
+        """Indices of the experts that a token takes (section 9, step 3)."""
+        d = self.d
+        if d.router_corrects:
+            scores = scores + self.tensor(20, layer, part=1)
+
+        def best(numbers, n):
+            return sorted(range(len(numbers)), key=lambda i: (-numbers[i], i))[:n]
+        allowed = range(d.n_experts)
+        if d.n_expert_groups > 1 and d.n_expert_groups_used != d.n_expert_groups:
+            size = d.n_experts // d.n_expert_groups
+            groups = scores.reshape(d.n_expert_groups, size)
+            n = 2 if d.expert_group_worth == 'best_two' else 1
+            worth = [sum(sorted(g)[-n:]) for g in groups]
+            groups = set(best(worth, d.n_expert_groups_used))
+            allowed = [e for e in allowed if e // size in groups]
+        return [allowed[i] for i in best(scores[list(allowed)], d.n_experts_used)]
+
+    def run(self, tokens, long):
+        d = self.d
+        x = d.embedding_scale * self.tensor(1)[tokens]
+        if d.positions == 'learned':
+            x = x + self.tensor(13)[:len(tokens)]
+        for i in range(d.n_layers):
+            def before(x, role):
+                return x if d.norm_place == 'after' else self.norm(x, role, i)
+
+            def after(x, role):
+                return x if d.norm_place == 'before' else self.norm(x, role, i)
+            u = before(x, 4)
+            a = after(self.attention(u, i, long), 16)
+            if d.residual == 'sequential':
+                x = x + d.residual_scale * a
+            if d.residual != 'parallel_one_norm':
+                u = before(x, 9)
+            x = x + d.residual_scale * after(self.feed_forward(u, i), 17)
+            if d.residual != 'sequential':
+                x = x + d.residual_scale * a
+        y = self.norm(x, 3)
+        if self.tensor(2) is not None:
+            y = self.product(y, 2)
+        else:
+            bias = self.tensor(2, part=1)
+            y = y @ self.tensor(1).T + (0 if bias is None else bias)
+        y = y * d.logit_scale
+        cap = d.logit_softcap
+        return cap * np.tanh(y / cap) if cap > 0 else y
+
+    def logits(self, tokens):
+        """An array: of each position the logits after its token."""
+        d, n = self.d, len(tokens)
+        if not all(0 <= t < d.vocab_size for t in tokens) or (
+                d.positions == 'learned' and n > d.context):
+            raise ValueError('tokens or positions that the model does not have')
+        tokens = np.array(tokens, int)
+        limit = d.rope_context or d.context
+        if d.rope_scaling != 'longrope' or n <= limit:
+            return self.run(tokens, False)
+        return np.concatenate([self.run(tokens[:limit], False),
+                               self.run(tokens, True)[limit:]])
+
+
+def logits(container, tokens):
+    return Computation(container).logits(tokens)
