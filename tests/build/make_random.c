@@ -4,15 +4,19 @@
  *
  *     make_random FOLDER N [SEED]
  *
- * writes FOLDER/0.lmq, 0.txt, ... For a reader in another language:
+ * writes FOLDER/0.lmq, 0.txt, ... For readers in another language:
  *
  *     for i in FOLDER/[0-9]*.lmq; do
  *         tests/formats/read_lmq.py $i --verify --expect ${i%.lmq}.txt; done
+ *     tests/reader/reader.py compare FOLDER
  */
 #include "config.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "formats/model/hparams.h"
 #include "lmquant.h"
@@ -187,6 +191,10 @@ main(int argc, char **argv)
     if (argc < 3 || argc > 4) {
         fputs("usage: make_random FOLDER N [SEED]\n", stderr);
         return 2;
+    }
+    if (mkdir(argv[1], 0777) != 0 && errno != EEXIST) {
+        fprintf(stderr, "make_random: %s: %s\n", argv[1], strerror(errno));
+        return 1;
     }
     chance.state = argc == 4 ? strtoull(argv[3], NULL, 10) : 1;
     for (unsigned long i = 0; i < strtoul(argv[2], NULL, 10); i++)

@@ -37,7 +37,6 @@ refuses() {
 reads conformance "$files/lmq"
 cat "$work/said"
 
-mkdir "$work/random"
 "$top_builddir/tests/build/make_random" "$work/random" 60 ||
     fail "make_random"
 reads compare "$work/random"
