@@ -113,11 +113,37 @@ struct reading {
     const struct lmq_record *record;
     struct {
         uint32_t crc;
-        bool is_legal;
+        bool is_legal, is_filled;
     } found[LMQ_RANGES];
     uint32_t crc; /* of those that were merged */
-    bool is_legal;
+    bool is_legal, is_filled;
 };
+
+/* Whether the range has nothing but zeros in places of its tiles that belong
+ * to no element. */
+static bool
+is_filled_up(const struct reading *reading, const struct lmq_range *range,
+             const unsigned char *bytes)
+{
+    const struct lmq_record *record = reading->record;
+    uint64_t n_rows = 1, n_cols = 1;
+
+    if (reading->content == CONTENT_ANY ||
+        record->layout != LMQ_LAYOUT_TILES)
+        return true;
+    for (uint32_t i = 0; i < record->n_dims; i++) {
+        n_rows *= n_cols;
+        n_cols = record->dims[i];
+    }
+    if (record->n_rows > 0) /* what is cut stands here in part */
+        n_rows = record->n_rows;
+    return reading->content == CONTENT_VALUES
+               ? lmq_tile_values_are_filled(bytes, range->n, range->at, n_rows,
+                                            n_cols, record->quant.group_size)
+               : lmq_tile_scales_are_filled(bytes, range->n, range->at, n_rows,
+                                            n_cols, record->quant.group_size,
+                                            record->quant.scales);
+}
 
 static enum lmq_status
 check_range(void *context, const struct lmq_range *range, void *bytes,
@@ -139,6 +165,8 @@ check_range(void *context, const struct lmq_range *range, void *bytes,
         is_legal = has_legal_scales(bytes, range->n, record->quant.scales);
     reading->found[range->slot].crc = lmq_crc32(0, bytes, range->n);
     reading->found[range->slot].is_legal = is_legal;
+    reading->found[range->slot].is_filled =
+        is_filled_up(reading, range, bytes);
     return LMQ_OK;
 }
 
@@ -150,6 +178,7 @@ merge_range(void *context, const struct lmq_range *range)
     reading->crc = (uint32_t)crc32_combine(
         reading->crc, reading->found[range->slot].crc, (off_t)range->n);
     reading->is_legal &= reading->found[range->slot].is_legal;
+    reading->is_filled &= reading->found[range->slot].is_filled;
 }
 
 static enum lmq_status
@@ -159,7 +188,7 @@ check_extent(struct check *check, const struct lmq_extent *extent,
 {
     struct reading reading = {.check = check, .extent = extent,
                               .content = content, .record = record,
-                              .is_legal = true};
+                              .is_legal = true, .is_filled = true};
     const struct lmq_ranges ranges = {
         .whole = extent->size,
         .chunk = CHUNK,
@@ -180,6 +209,9 @@ check_extent(struct check *check, const struct lmq_extent *extent,
                     content == CONTENT_VALUES
                         ? "holds the illegal value -128"
                         : "holds a scale that is negative or not finite");
+    else if (!reading.is_filled)
+        add_problem(check, section, name, extent->offset,
+                    "the padding of its tiles is not zeros");
     return LMQ_OK;
 }
 

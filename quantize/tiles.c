@@ -130,3 +130,44 @@ lmq_tile_unpack(const unsigned char *tile_values,
                    tile_scales + (g * LMQ_TILE_ROWS + row) * size, size);
     }
 }
+
+/* ---- Padding ---- */
+
+bool
+lmq_tile_values_are_filled(const unsigned char *bytes, size_t n, uint64_t at,
+                           uint64_t n_rows, uint64_t n_cols, size_t group)
+{
+    uint64_t size = lmq_tile_values_size((size_t)n_cols, group);
+    bool is_filled = true;
+
+    if (n_rows % LMQ_TILE_ROWS == 0 && n_cols % group == 0)
+        return true;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t tile = (at + i) / size, in_tile = (at + i) % size;
+        uint64_t four = in_tile / LMQ_TILE_COLUMNS;
+        uint64_t row = tile * LMQ_TILE_ROWS + four % LMQ_TILE_ROWS;
+        uint64_t column = four / LMQ_TILE_ROWS * LMQ_TILE_COLUMNS +
+                          in_tile % LMQ_TILE_COLUMNS;
+        is_filled &= (row < n_rows && column < n_cols) || bytes[i] == 128;
+    }
+    return is_filled;
+}
+
+bool
+lmq_tile_scales_are_filled(const unsigned char *bytes, size_t n, uint64_t at,
+                           uint64_t n_rows, uint64_t n_cols, size_t group,
+                           enum lmq_scales type)
+{
+    uint64_t size = lmq_tile_scales_size((size_t)n_cols, group, type);
+    bool is_filled = true;
+
+    if (n_rows % LMQ_TILE_ROWS == 0)
+        return true;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t tile = (at + i) / size, in_tile = (at + i) % size;
+        uint64_t row = tile * LMQ_TILE_ROWS +
+                       in_tile / lmq_scale_size(type) % LMQ_TILE_ROWS;
+        is_filled &= row < n_rows || bytes[i] == 0;
+    }
+    return is_filled;
+}

@@ -73,6 +73,17 @@ size_t lmq_tile_values_size(size_t n_cols, size_t group);
 size_t lmq_tile_scales_size(size_t n_cols, size_t group,
                             enum lmq_scales type);
 
+/*
+ * Whether bytes [at, at + n) of all values, or of all scales, of a matrix are
+ * what fills tiles up wherever they belong to no row or column of it.
+ */
+bool lmq_tile_values_are_filled(const unsigned char *bytes, size_t n,
+                                uint64_t at, uint64_t n_rows, uint64_t n_cols,
+                                size_t group);
+bool lmq_tile_scales_are_filled(const unsigned char *bytes, size_t n,
+                                uint64_t at, uint64_t n_rows, uint64_t n_cols,
+                                size_t group, enum lmq_scales type);
+
 /* Where a value stands among those of its tile. */
 static inline size_t
 lmq_tile_index(size_t row, size_t column)

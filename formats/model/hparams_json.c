@@ -216,6 +216,10 @@ read_fields(const json_t *json, struct lmq_hparams *hparams,
         if (status != LMQ_OK)
             return status;
     }
+    if ((json_object_get(json, "rope_short") == NULL) !=
+        (json_object_get(json, "rope_long") == NULL))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model has only one of rope_short and rope_long");
     return LMQ_OK;
 }
 

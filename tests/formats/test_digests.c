@@ -412,24 +412,30 @@ START_TEST(what_checksums_cannot_find_is_found)
 }
 END_TEST
 
-/* No digest covers it, so it must be what it must be. */
+/* No digest covers it, so it must be what it must be, with digests or not: the
+ * last row, the columns behind the last one of the first row, the last scale. */
 START_TEST(padding_of_tiles_is_checked)
 {
-    size_t n;
-
     save_model(false); /* the vocabulary: 33 rows of 24 */
-    converted("model.lmq", &with_digests);
-    unsigned char *bytes = read_file(in_folder("model.lmq"), &n);
-    unsigned char *directory =
-        bytes + find_lmq_section(bytes, n, LMQ_SECTION_DIRECTORY) + 16;
-    size_t values = (size_t)lmq_load_u64le(directory + 96);
-    size_t size = (size_t)lmq_load_u64le(directory + 104);
+    for (int i = 0; i < 6; i++) {
+        const struct lmq_convert_options options = {.has_digests = i < 3,
+                                                    .replaces = 1};
+        size_t n, extent = i % 3 == 2;
+        converted("model.lmq", &options);
+        unsigned char *bytes = read_file(in_folder("model.lmq"), &n);
+        unsigned char *directory =
+            bytes + find_lmq_section(bytes, n, LMQ_SECTION_DIRECTORY) + 16;
+        size_t at = (size_t)lmq_load_u64le(directory + 96 + 16 * extent);
+        size_t size = (size_t)lmq_load_u64le(directory + 104 + 16 * extent);
+        unsigned char *byte =
+            &bytes[i % 3 == 1 ? at + lmq_tile_index(0, 24) : at + size - 1];
 
-    ck_assert_uint_eq(bytes[values + size - 1], 128);
-    bytes[values + size - 1] = 129;
-    seal_extent(bytes, n, 0);
-    assert_found(bytes, n, "padding of its tiles");
-    free(bytes);
+        ck_assert_uint_eq(*byte, extent == 0 ? 128 : 0);
+        *byte = extent == 0 ? 129 : 1;
+        seal_extent(bytes, n, 0);
+        assert_found(bytes, n, "padding of its tiles");
+        free(bytes);
+    }
 }
 END_TEST
 
