@@ -25,9 +25,13 @@ def made_by_auto_round(source, target, form):
 
     # Rounded to nearest: no calibration, so no text is needed.
     AutoRound(source, bits=4, group_size=64, sym=form == "gptq", iters=0,
-              device_map="cpu").quantize_and_save(
-                  target, format="auto_gptq" if form == "gptq" else
+              disable_opt_rtn=True, device_map="cpu").quantize_and_save(
+                  target + ".new", format="auto_gptq" if form == "gptq" else
                   "auto_awq")
+    # It makes a folder in the folder.
+    inner = [entry.path for entry in os.scandir(target + ".new")]
+    is_nested = len(inner) == 1 and os.path.isdir(inner[0])
+    os.rename(inner[0] if is_nested else target + ".new", target)
 
 
 def made_by_mlx(source, target, bits):

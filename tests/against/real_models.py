@@ -83,8 +83,12 @@ def unpack(model, folder):
 
     name = {"pretrained_model_name_or_path": os.path.dirname(model),
             "gguf_file": os.path.basename(model)}
-    AutoModelForCausalLM.from_pretrained(
-        **name, dtype=torch.bfloat16).save_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(**name, dtype=torch.bfloat16)
+    # What has been unpacked is quantized no more, and may be saved.
+    model.hf_quantizer = None
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(**name).save_pretrained(folder)
 
 

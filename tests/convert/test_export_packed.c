@@ -233,6 +233,7 @@ START_TEST(every_integer_and_scale_arrives)
                             groups[g]);
         ck_assert_str_eq(lmq_report_string(report, "type"), "i8");
         lmq_report_free(report);
+        assert_identical(from, in_folder(name)); /* as it is read here */
         snprintf(name, sizeof(name), "out-%u/model.safetensors", groups[g]);
         struct file file = open_file(in_folder(name));
         ck_assert_uint_eq(compare_matrices(scheme, &file, from, groups[g]),
