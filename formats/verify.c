@@ -126,22 +126,18 @@ is_filled_up(const struct reading *reading, const struct lmq_range *range,
              const unsigned char *bytes)
 {
     const struct lmq_record *record = reading->record;
-    uint64_t n_rows = 1, n_cols = 1;
 
-    if (reading->content == CONTENT_ANY ||
-        record->layout != LMQ_LAYOUT_TILES)
+    if (reading->content == CONTENT_ANY || record->layout != LMQ_LAYOUT_TILES)
         return true;
-    for (uint32_t i = 0; i < record->n_dims; i++) {
-        n_rows *= n_cols;
-        n_cols = record->dims[i];
-    }
-    if (record->n_rows > 0) /* what is cut stands here in part */
-        n_rows = record->n_rows;
+    uint64_t n_cols =
+        record->n_dims == 0 ? 1 : record->dims[record->n_dims - 1];
     return reading->content == CONTENT_VALUES
-               ? lmq_tile_values_are_filled(bytes, range->n, range->at, n_rows,
-                                            n_cols, record->quant.group_size)
-               : lmq_tile_scales_are_filled(bytes, range->n, range->at, n_rows,
-                                            n_cols, record->quant.group_size,
+               ? lmq_tile_values_are_filled(bytes, range->n, range->at,
+                                            record->n_rows, n_cols,
+                                            record->quant.group_size)
+               : lmq_tile_scales_are_filled(bytes, range->n, range->at,
+                                            record->n_rows, n_cols,
+                                            record->quant.group_size,
                                             record->quant.scales);
 }
 
@@ -310,7 +306,6 @@ check_chunks(struct check *check, struct lmq_digests *own, size_t index,
     const struct lmq_digests *stored = check->container.digests;
     unsigned char *chunks = own->chunks + own->first[index] * LMQ_SHA256_SIZE;
     const struct lmq_digest_part part = {check->input, record, chunks};
-    bool is_padded = true;
 
     if (record->encoding == LMQ_ENCODING_ALIAS)
         return LMQ_OK;
@@ -320,13 +315,10 @@ check_chunks(struct check *check, struct lmq_digests *own, size_t index,
     }
     enum lmq_status status = lmq_digesting_tensor(
         &check->digesting, &part, 1, own->chunk_log2,
-        own->tensors + index * LMQ_SHA256_SIZE, &is_padded, err);
+        own->tensors + index * LMQ_SHA256_SIZE, err);
     if (status != LMQ_OK)
         return status;
     uint64_t offset = record->extents[LMQ_VALUES].offset;
-    if (!is_padded)
-        add_problem(check, "values", record->name, offset,
-                    "the padding of its tiles is not zeros");
     uint64_t end = index + 1 < check->container.n_records
                        ? own->first[index + 1]
                        : own->n;

@@ -29,7 +29,6 @@ struct worker {
     struct lmq_sha256 *sha;
     unsigned char *values, *scales;    /* as they are stored */
     unsigned char *rows, *rows_scales; /* of tiles */
-    unsigned char *again;              /* what the tiles should be */
 };
 
 static void
@@ -42,7 +41,6 @@ clear_worker(void *state)
     lmq_mem_free(worker->scales);
     lmq_mem_free(worker->rows);
     lmq_mem_free(worker->rows_scales);
-    lmq_mem_free(worker->again);
 }
 
 static bool
@@ -56,10 +54,9 @@ make_worker(void *state, const void *context)
     worker->scales = lmq_mem_aligned(SCALES_MAX, 1);
     worker->rows = lmq_mem_aligned(LMQ_PIECE, 1);
     worker->rows_scales = lmq_mem_aligned(SCALES_MAX, 1);
-    worker->again = lmq_mem_aligned(2 * LMQ_PIECE + SCALES_MAX, 1);
     return worker->sha != NULL && worker->values != NULL &&
            worker->scales != NULL && worker->rows != NULL &&
-           worker->rows_scales != NULL && worker->again != NULL;
+           worker->rows_scales != NULL;
 }
 
 enum lmq_status
@@ -87,7 +84,6 @@ lmq_digesting_close(struct lmq_digesting *digesting)
 
 struct piece {
     struct lmq_rectangle part;
-    bool is_padded;
     unsigned char leaves[LMQ_PIECE_LEAVES * LMQ_SHA256_SIZE];
 };
 
@@ -96,7 +92,6 @@ struct reading {
     struct lmq_input *input;
     const struct lmq_record *record;
     uint64_t n_cols, row, column; /* where the next piece begins */
-    bool is_padded;
     struct piece window[WINDOW];
 };
 
@@ -167,26 +162,12 @@ struct tiles {
     size_t n, values, scales, row_scales;
 };
 
-static bool
-is_packed_so(const struct lmq_quant *quant, const struct lmq_rectangle *part,
-             const struct tiles *tiles, struct worker *worker)
-{
-    size_t values = tiles->n * tiles->values, scales = tiles->n * tiles->scales;
-
-    lmq_tiles_pack((int8_t *)worker->rows, part->n_cols, worker->rows_scales,
-                   part->n_rows, part->n_cols, quant->group_size,
-                   quant->scales, worker->again, worker->again + values);
-    return memcmp(worker->again, worker->values, values) == 0 &&
-           memcmp(worker->again + values, worker->scales, scales) == 0;
-}
-
 static enum lmq_status
-read_tiles(const struct reading *reading, struct piece *piece,
+read_tiles(const struct reading *reading, const struct lmq_rectangle *part,
            struct worker *worker, struct lmq_rows *rows,
            struct lmq_error *err)
 {
     const struct lmq_quant *quant = &reading->record->quant;
-    const struct lmq_rectangle *part = &piece->part;
     size_t group = quant->group_size, size = lmq_scale_size(quant->scales);
     size_t n_cols = (size_t)reading->n_cols;
     uint64_t tile = part->row / LMQ_TILE_ROWS;
@@ -218,10 +199,6 @@ read_tiles(const struct reading *reading, struct piece *piece,
                         part->n_cols,
                         worker->rows_scales + row * tiles.row_scales);
     }
-    /* Without padding packing gives the same bytes again. */
-    if (status == LMQ_OK &&
-        (part->n_rows % LMQ_TILE_ROWS != 0 || part->n_cols % group != 0))
-        piece->is_padded = is_packed_so(quant, part, &tiles, worker);
     *rows = (struct lmq_rows){worker->rows, 1, worker->rows_scales, size,
                               group};
     return status;
@@ -237,13 +214,12 @@ digest_piece(void *context, size_t slot, void *state, struct lmq_error *err)
     struct lmq_rows rows;
     enum lmq_status status;
 
-    piece->is_padded = true;
     if (record->encoding != LMQ_ENCODING_Q8)
         status = read_plain(reading, &piece->part, worker, &rows, err);
     else if (record->layout == LMQ_LAYOUT_ROWS)
         status = read_rows(reading, &piece->part, worker, &rows, err);
     else
-        status = read_tiles(reading, piece, worker, &rows, err);
+        status = read_tiles(reading, &piece->part, worker, &rows, err);
     if (status != LMQ_OK)
         return status;
     return lmq_piece_digest(worker->sha, &piece->part, reading->n_cols, &rows,
@@ -256,15 +232,13 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     struct reading *reading = context;
     const struct piece *piece = &reading->window[slot];
 
-    reading->is_padded &= piece->is_padded;
     return lmq_gather_add(reading->gather, &piece->part,
                           piece->leaves, err);
 }
 
 static enum lmq_status
 digest_part(struct lmq_digesting *digesting,
-            const struct lmq_digest_part *part, bool *is_padded,
-            struct lmq_error *err)
+            const struct lmq_digest_part *part, struct lmq_error *err)
 {
     const struct lmq_record *record = part->record;
     struct reading *reading = calloc(1, sizeof(*reading));
@@ -276,7 +250,6 @@ digest_part(struct lmq_digesting *digesting,
     reading->record = record;
     reading->n_cols = record->n_dims == 0 ? 1
                                           : record->dims[record->n_dims - 1];
-    reading->is_padded = true;
     const struct lmq_tasks tasks = {
         .window = WINDOW,
         .context = reading,
@@ -289,7 +262,6 @@ digest_part(struct lmq_digesting *digesting,
         lmq_tasks_run(&tasks, &digesting->workers, err);
     if (status == LMQ_OK)
         status = lmq_gather_end_part(&digesting->gather, err);
-    *is_padded &= reading->is_padded;
     free(reading);
     return status;
 }
@@ -298,15 +270,14 @@ enum lmq_status
 lmq_digesting_tensor(struct lmq_digesting *digesting,
                      const struct lmq_digest_part *parts, size_t n_parts,
                      unsigned chunk_log2,
-                     unsigned char digest[LMQ_SHA256_SIZE], bool *is_padded,
+                     unsigned char digest[LMQ_SHA256_SIZE],
                      struct lmq_error *err)
 {
     enum lmq_status status = lmq_gather_begin(
         &digesting->gather, parts[0].record, chunk_log2, digest, err);
 
-    *is_padded = true;
     for (size_t i = 0; i < n_parts && status == LMQ_OK; i++)
-        status = digest_part(digesting, &parts[i], is_padded, err);
+        status = digest_part(digesting, &parts[i], err);
     return status == LMQ_OK ? lmq_gather_end(&digesting->gather, err)
                             : status;
 }
@@ -352,7 +323,6 @@ digest_cut(const struct lmq_checkpoint *checkpoint,
            unsigned char *digest, struct lmq_error *err)
 {
     struct lmq_digest_part *parts = calloc(whole->n_pieces, sizeof(*parts));
-    bool is_padded;
 
     if (parts == NULL)
         return lmq_fail_nomem(err);
@@ -362,7 +332,7 @@ digest_cut(const struct lmq_checkpoint *checkpoint,
             .record = whole->pieces[i].record};
     enum lmq_status status =
         lmq_digesting_tensor(digesting, parts, whole->n_pieces,
-                             LMQ_CHUNK_LOG2, digest, &is_padded, err);
+                             LMQ_CHUNK_LOG2, digest, err);
     free(parts);
     return status;
 }

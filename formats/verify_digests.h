@@ -29,13 +29,12 @@ struct lmq_digest_part {
 };
 
 /* Of one tensor of a known kind that is no alias, from its parts, row after
- * row. *is_padded is false if its tiles are filled up with something else than
- * they must be, which no digest would tell. */
+ * row. No digest tells what tiles are filled up with. */
 enum lmq_status lmq_digesting_tensor(struct lmq_digesting *digesting,
                                      const struct lmq_digest_part *parts,
                                      size_t n_parts, unsigned chunk_log2,
                                      unsigned char digest[LMQ_SHA256_SIZE],
-                                     bool *is_padded, struct lmq_error *err);
+                                     struct lmq_error *err);
 
 /* The content of a container or a set, of each member of which the tensors'
  * digests are given; rows of tensors that are cut are read again. */
