@@ -39,9 +39,11 @@ def weights(build, checkpoint):
         return tensors(os.path.join(out, "model.safetensors"))
 
 
-def logits(build, checkpoint, ids):
-    run = subprocess.run([build + "/tests/build/eval_logits", checkpoint,
-                          *map(str, ids)], capture_output=True)
+def logits(build, checkpoint, ids, batch=0, activations="f32"):
+    """After each of the ids; `batch` at a time, 0: all at once."""
+    run = subprocess.run([build + "/tests/build/eval_logits", "-b",
+                          str(batch or len(ids)), "-a", activations,
+                          checkpoint, *map(str, ids)], capture_output=True)
     if run.returncode != 0:
         raise RuntimeError(run.stderr.decode())
     return np.frombuffer(run.stdout, np.float32).reshape(len(ids), -1)

@@ -5,7 +5,7 @@
     bnb_models.py --fixture FOLDER
 
 --fixture writes tests/data/packed/bnb and prints the table of
-tests/formats/test_packed_library.c. Weights are compared with those of
+tests/formats/packed/test_packed_library.c. Weights are compared with those of
 dequantize_4bit() and int8_vectorwise_dequant(), logits with those of the
 dequantized model in float32. (Where a row is no multiple of a block the
 kernel of bitsandbytes for CPUs is wrong: --fixture takes its plain PyTorch.)

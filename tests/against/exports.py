@@ -6,8 +6,9 @@ usage: exports.py LMQUANT CONTAINER.lmq [TEXT]
 Exports the container as float32 safetensors (the reference) and as
 compressed-tensors, mlx and gptq; loads each with its own library, and prints
 the largest difference of a weight and, relative to the largest logit, of a
-logit (gptq computes in float16, so weights are rounded to it). Needs torch and transformers, and for each row its library; a row whose
-library is missing says so.
+logit (gptq computes in float16, so weights are rounded to it). Needs torch and
+transformers, and for each row its library; a row whose library is missing says
+so.
 """
 import json
 import os
@@ -21,8 +22,8 @@ IDS = [1, 5, 17, 200, 31, 7, 64, 90, 11, 3, 250, 42, 8, 199, 23, 77] * 4
 
 def export(lmquant, container, to, folder):
     path = os.path.join(folder, to)
-    subprocess.run([lmquant, "export", "-q", container, path, "--to", to],
-                   check=True)
+    subprocess.run([lmquant, "export", "-q", "-f", container, path, "--to",
+                    to], check=True, capture_output=True, text=True)
     return path
 
 
@@ -96,28 +97,32 @@ def gptq(path):
     return weights, logits
 
 
+LIBRARIES = {"compressed-tensors": compressed_tensors, "mlx": mlx,
+             "gptq": gptq}
+
+
+def differences(ours, theirs):
+    """How many weights have names of ours; the largest difference."""
+    worst = [abs(ours[name].astype(value.dtype) - value).max()
+             for name, value in theirs.items() if name in ours]
+    return len(worst), max(worst, default=float("nan"))
+
+
 def main():
     lmquant, container = sys.argv[1:3]
-    libraries = {"compressed-tensors": compressed_tensors, "mlx": mlx,
-                 "gptq": gptq}
     with tempfile.TemporaryDirectory() as folder:
         weights, logits = reference(
             export(lmquant, container, "safetensors", folder))
         print(f"{'format':20} {'weights':>8} {'difference':>11} "
               f"{'of logits':>10}  top-1")
-        for to, load in libraries.items():
+        for to, load in LIBRARIES.items():
             path = export(lmquant, container, to, folder)
             try:
                 theirs, out = load(path)
             except ImportError as error:
                 print(f"{to:20} skipped: {error}")
                 continue
-            n = worst = 0
-            for name, value in theirs.items():
-                if name in weights:
-                    n += 1
-                    ours = weights[name].astype(value.dtype)
-                    worst = max(worst, abs(ours - value).max())
+            n, worst = differences(weights, theirs)
             drift = abs(out - logits).max() / abs(logits).max()
             same = (out.argmax(-1) == logits.argmax(-1)).mean()
             print(f"{to:20} {n:8} {worst:11.2g} {drift:10.2g}  "

@@ -5,7 +5,7 @@
     mlx_models.py --fixture FOLDER
 
 --fixture writes tests/data/packed/mlx and prints the table of
-tests/formats/test_packed_library.c.
+tests/formats/packed/test_packed_library.c.
 
 Weights are compared with mx.dequantize(), which rounds the product and the
 sum to the type of the scales; for the modes without biases it is asked for

@@ -6,7 +6,7 @@
 
 Random blocks with all scales but 255. --fixture writes
 tests/data/packed/mxfp4 and prints the row of
-tests/formats/test_packed_library.c.
+tests/formats/packed/test_packed_library.c.
 """
 import argparse
 import json

@@ -1,0 +1,75 @@
+"""Quantize checkpoints of language models, validate and run them.
+
+    import lmquant
+
+    lmquant.convert("llama/", "llama.lmq")
+    report = lmquant.validate("llama/", "llama.lmq", texts=["held-out.txt"])
+    print(report["kld"]["mean"])
+    with lmquant.open("llama.lmq") as checkpoint:
+        print(*checkpoint.generate("Once upon a time", 80), sep="")
+
+The module is liblmquant(3) in Python: reports are dicts, errors exceptions,
+options keyword arguments under the names of lmquant.h.
+"""
+
+from ._checkpoint import Checkpoint, open
+from ._commands import (
+    Source,
+    bench,
+    convert,
+    diff,
+    export,
+    inspect,
+    validate,
+    verify,
+)
+from ._errors import (
+    ArgumentError,
+    BusyError,
+    CancelledError,
+    ClosedError,
+    Error,
+    FormatError,
+    LibraryError,
+    NonFiniteError,
+    OutOfMemoryError,
+    SystemRefusedError,
+    UnsupportedError,
+)
+from ._library import instruction_set, library_version
+from ._session import Model, Sampler, Session
+from ._text import Detokenizer, Tokenizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ArgumentError",
+    "BusyError",
+    "CancelledError",
+    "Checkpoint",
+    "ClosedError",
+    "Detokenizer",
+    "Error",
+    "FormatError",
+    "LibraryError",
+    "Model",
+    "NonFiniteError",
+    "OutOfMemoryError",
+    "Sampler",
+    "Session",
+    "Source",
+    "SystemRefusedError",
+    "Tokenizer",
+    "UnsupportedError",
+    "bench",
+    "convert",
+    "diff",
+    "export",
+    "inspect",
+    "instruction_set",
+    "library_version",
+    "open",
+    "validate",
+    "verify",
+]
+

@@ -1,0 +1,224 @@
+"""What the commands of lmquant(1) do, as functions that return their reports.
+
+A source is an open checkpoint, or a path that is opened for the call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Union,
+)
+
+from . import _library, _options
+from ._calls import (
+    ApproveCallback,
+    ProgressCallback,
+    Report,
+    Work,
+    check,
+    make,
+    to_dict,
+)
+from ._checkpoint import Checkpoint
+from ._handles import using
+from ._library import library
+from ._options import Path
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._types import (
+        BenchOptions,
+        ConvertOptions,
+        DiffOptions,
+        ExportOptions,
+        InspectOptions,
+        ValidateOptions,
+        VerifyOptions,
+    )
+
+Source = Union[Checkpoint, Path]
+
+
+@contextlib.contextmanager
+def _open(*sources: Source) -> Iterator[List[int]]:
+    """The addresses of checkpoints; what was a path is closed again."""
+    with contextlib.ExitStack() as stack:
+        opened = [
+            source
+            if isinstance(source, Checkpoint)
+            else stack.enter_context(Checkpoint(source))
+            for source in sources
+        ]
+        yield stack.enter_context(using(*opened))
+
+
+def inspect(source: Source, **options: Unpack[InspectOptions]) -> Report:
+    """What is in there: see lmquant-inspect(1)."""
+    filled = _options.fill(_library.InspectOptions, options, "inspect")
+    with _open(source) as (checkpoint,):
+        report = c_void_p(
+            make(library.lmq_inspect, checkpoint, byref(filled))
+        )
+        try:
+            return to_dict(report)
+        finally:
+            library.lmq_report_free(report)
+
+
+def convert(
+    source: Source,
+    output: Path,
+    *,
+    progress: Optional[ProgressCallback] = None,
+    approve: Optional[ApproveCallback] = None,
+    **options: Unpack[ConvertOptions],
+) -> Report:
+    """Writes a container: see lmquant-convert(1). `approve` gets the complete
+    report before the output appears; if it returns False or raises, nothing
+    does."""
+    filled = _options.fill(_library.ConvertOptions, options, "convert")
+    path = _options.text(output, "the output")
+    with _open(source) as (checkpoint,):
+        return Work(progress, approve).run(
+            library.lmq_convert, checkpoint, path, byref(filled)
+        )
+
+
+def export(
+    source: Source,
+    output: Path,
+    to: str,
+    *,
+    progress: Optional[ProgressCallback] = None,
+    approve: Optional[ApproveCallback] = None,
+    **options: Unpack[ExportOptions],
+) -> Report:
+    """Writes a checkpoint in another tool's format, `to`: see
+    lmquant-export(1)."""
+    filled = _options.fill(
+        _library.ExportOptions, {"to": to, **options}, "export"
+    )
+    path = _options.text(output, "the output")
+    with _open(source) as (checkpoint,):
+        return Work(progress, approve).run(
+            library.lmq_export, checkpoint, path, byref(filled)
+        )
+
+
+def verify(
+    path: Path,
+    *,
+    alone: bool = False,
+    progress: Optional[ProgressCallback] = None,
+    **options: Unpack[VerifyOptions],
+) -> Report:
+    """Checks every byte of a container, or of a set: see lmquant-verify(1). If
+    something is damaged it raises FormatError, whose `report` names each part
+    if it got that far. `alone`: this file only, also if it is one of a set."""
+    filled = _options.fill(_library.VerifyOptions, options, "verify")
+    return Work(progress).run(
+        library.lmq_verify_file if alone else library.lmq_verify,
+        _options.text(path, "the path"),
+        byref(filled),
+    )
+
+
+def diff(
+    a: Source,
+    b: Source,
+    *,
+    gates: Union[str, Sequence[str]] = (),
+    progress: Optional[ProgressCallback] = None,
+    **options: Unpack[DiffOptions],
+) -> Report:
+    """Compares two checkpoints tensor by tensor: see lmquant-diff(1). Whether
+    a gate holds stands in ["gates"]."""
+    filled = _options.fill(_library.DiffOptions, options, "diff")
+    wanted = _options.texts(gates, "gates")
+
+    def apply(report: c_void_p) -> None:
+        n_broken, err = c_size_t(), _library.Error()
+        check(
+            library.lmq_gates_apply(
+                report,
+                (c_char_p * len(wanted))(*wanted),
+                len(wanted),
+                byref(n_broken),
+                byref(err),
+            ),
+            err,
+        )
+
+    with _open(a, b) as addresses:
+        return Work(progress).run(
+            library.lmq_diff,
+            *addresses,
+            byref(filled),
+            then=apply if wanted else None,
+        )
+
+
+def validate(
+    reference: Source,
+    judged: Union[Source, Sequence[Source]],
+    *,
+    progress: Optional[ProgressCallback] = None,
+    **options: Unpack[ValidateOptions],
+) -> Report:
+    """How far is a model, or how far are several, from the reference? See
+    lmquant-validate(1). Whether a gate holds stands in ["gates"] and in
+    ["verdict"]. If `progress` returns False the report covers what was done
+    until then. `page` is where an HTML page is written."""
+    filled = _options.fill(_library.ValidateOptions, options, "validate")
+    several: Any = (
+        [judged]
+        if isinstance(judged, (Checkpoint, str, bytes))
+        or hasattr(judged, "__fspath__")
+        else judged
+    )
+    page, replaces = filled.page, filled.replaces
+
+    def write_page(report: c_void_p) -> None:
+        err = _library.Error()
+        check(
+            library.lmq_validate_write_html(
+                report, page, replaces, byref(err)
+            ),
+            err,
+        )
+
+    then: Optional[Callable[[c_void_p], None]] = write_page if page else None
+    with _open(reference, *several) as (address, *others):
+        return Work(progress).run(
+            library.lmq_validate_several,
+            address,
+            (c_void_p * len(others))(*others),
+            len(others),
+            byref(filled),
+            also=(byref(c_int()),),
+            then=then,
+        )
+
+
+def bench(
+    source: Source,
+    *,
+    progress: Optional[ProgressCallback] = None,
+    **options: Unpack[BenchOptions],
+) -> Report:
+    """How fast is it here? See lmquant-bench(1)."""
+    filled = _options.fill(_library.BenchOptions, options, "bench")
+    with _open(source) as (checkpoint,):
+        return Work(progress).run(
+            library.lmq_bench, checkpoint, byref(filled)
+        )

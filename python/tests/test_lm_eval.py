@@ -1,0 +1,175 @@
+"""The adapter for lm-eval, where that is installed."""
+
+import json
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+
+from common import Case, container, fable, root, text
+
+import lmquant
+
+try:
+    import lm_eval
+    from lm_eval.api.instance import Instance
+    from lm_eval.tasks import TaskManager
+
+    import lmquant.lm_eval as adapter
+except ImportError:
+    lm_eval = None
+
+examples = root / "python" / "examples"
+
+
+def request(kind, *arguments):
+    return Instance(kind, {}, arguments, 0)
+
+
+@unittest.skipIf(lm_eval is None, "lm-eval is not installed")
+class LmEval(Case):
+    def setUp(self):
+        super().setUp()
+        self.model = adapter.LmquantLM(str(container()), batch_size=1)
+        self.stories = text.read_text().split("\n\n")
+
+    def by_hand(self, tokens, n):
+        """The log-probability of the last n tokens."""
+        session = lmquant.open(container()).session()
+        total = 0.0
+        for i, token in enumerate(tokens[:-1]):
+            logits = session.eval([token]).astype(np.float64)
+            if i >= len(tokens) - 1 - n:
+                total += logits[tokens[i + 1]] - np.log(np.exp(logits).sum())
+        return total
+
+    def test_scores_are_those_of_a_session(self):
+        asked = []
+        for story in self.stories[:5]:
+            for answer in " the", " went home.", story[90:250], "":
+                # Spaces at its end would be counted as the answer's.
+                asked.append((story[:90].rstrip(), answer))
+        found = self.model.loglikelihood(
+            [request("loglikelihood", *pair) for pair in asked],
+            disable_tqdm=True,
+        )
+        for (context, answer), (total, is_greedy) in zip(asked, found):
+            # lm-eval cuts the ids of both where those of the context end.
+            given = self.model.tok_encode(context)
+            scored = self.model.tok_encode(context + answer)[len(given) :]
+            self.assertAlmostEqual(
+                total, self.by_hand(given + scored, len(scored)), 9
+            )
+            self.assertIn(is_greedy, (True, False))
+
+    def test_the_likeliest_answer_is_greedy(self):
+        context = self.stories[0][:90].rstrip()
+        made = self.model.generate_until(
+            [request("generate_until", context,
+                     {"until": [], "max_gen_toks": 8})],
+            disable_tqdm=True,
+        )[0]
+        session = lmquant.open(container()).session()
+        ids = self.model.tok_encode(context)
+        more = list(session.generate(ids, 8))
+        total, is_greedy = self.model._score(ids, more)
+        self.assertTrue(is_greedy)
+        self.assertEqual(self.model._tokenizer.detokenize(more), made)
+        self.assertFalse(self.model._score(ids, more[:-1] + [7])[1])
+
+    def test_long_texts_roll(self):
+        long = " ".join(self.stories[:4])
+        totals = self.model.loglikelihood_rolling(
+            [request("loglikelihood_rolling", self.stories[0][:200]),
+             request("loglikelihood_rolling", long)],
+            disable_tqdm=True,
+        )
+        ids = self.model.tok_encode(self.stories[0][:200])
+        self.assertAlmostEqual(
+            totals[0], self.by_hand([1] + ids, len(ids)), 9
+        )
+        n = len(self.model.tok_encode(long))
+        self.assertGreater(n, self.model.max_length)
+        self.assertTrue(-3 * n < totals[1] < 0)
+
+    def test_generation_stops_where_it_is_told(self):
+        context = self.stories[0][:60]
+        asked = [
+            request("generate_until", context, arguments)
+            for arguments in (
+                {"until": ["."], "max_gen_toks": 60},
+                {"until": ".", "max_gen_toks": 60},
+                {"until": [], "max_gen_toks": 5},
+                {"until": ["."], "max_gen_toks": 60, "do_sample": True,
+                 "temperature": 0.9, "top_k": 5, "seed": 3},
+            )
+        ]
+        made = self.model.generate_until(asked, disable_tqdm=True)
+        self.assertTrue(made[0])
+        self.assertNotIn(".", made[0])
+        self.assertEqual(made[0], made[1])
+        self.assertNotIn(".", made[3])
+        self.assertStops(
+            lmquant.ArgumentError, "context has 256",
+            self.model.generate_until,
+            [request("generate_until", context, {"max_gen_toks": 256})],
+            disable_tqdm=True,
+        )
+
+    def test_a_begin_token_in_the_text_is_not_doubled(self):
+        self.assertEqual(
+            self.model.tok_encode("<s>Once"), self.model.tok_encode("Once")
+        )
+        self.assertEqual(self.model.tok_encode("Once")[0], 1)
+        self.assertNotIn(
+            1, self.model.tok_encode("Once", add_special_tokens=False)
+        )
+        self.assertEqual(self.model.prefix_token_id, 1)
+        self.assertEqual(self.model.eot_token_id, 2)
+
+    def test_what_cannot_be_opened_is_told(self):
+        self.assertStops(
+            lmquant.SystemRefusedError, "", adapter.LmquantLM, "/nowhere"
+        )
+
+    def samples(self, path):
+        """What lm-eval finds, as it would log it. Its command does the same,
+        but looks through thousands of tasks first."""
+        results = lm_eval.simple_evaluate(
+            model="lmquant",
+            model_args={"path": str(path)},
+            tasks=["fables"],
+            task_manager=TaskManager(
+                include_path=str(examples / "fables"), include_defaults=False
+            ),
+            bootstrap_iters=0,
+        )
+        score = results["results"]["fables"]["acc,none"]
+        self.assertTrue(0.9 < score < 1, score)
+        log = self.folder / (path.name + ".jsonl")
+        with open(log, "w") as file:
+            for sample in results["samples"]["fables"]:
+                print(json.dumps(sample, default=str), file=file)
+        return str(log)
+
+    def test_both_are_scored_and_flips_counted(self):
+        done = subprocess.run(
+            [sys.executable, "-B", str(examples / "flips.py"),
+             self.samples(fable), self.samples(container())],
+            stdout=subprocess.PIPE, check=True, universal_newlines=True,
+        )
+        self.assertIn("217 questions, 212 and 211 answered right", done.stdout)
+        self.assertIn("1 answers changed: 1 lost, 0 gained", done.stdout)
+
+    def test_the_command_is_lm_eval_s(self):
+        done = subprocess.run(
+            [sys.executable, "-B", "-m", "lmquant.lm_eval", "run", "--help"],
+            stdout=subprocess.PIPE, universal_newlines=True,
+        )
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("usage: lm-eval run", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,494 @@
+#!/usr/bin/env python3
+"""Every family as transformers saves it: logits there and here.
+
+    families.py [--keep FOLDER] BUILD [NAME...]
+
+A small model of random weights for each row of the table, saved by the library
+itself (names, config.json and files are its own): with float32 in one file,
+with bfloat16 in several, and, where there are experts, as the library has them
+in memory. Weights are bfloat16 numbers, so all of these are one model. Its
+logits, computed by the library in float64, are compared with ours: of all
+tokens at once and of one after the other. Windows are shorter than the text.
+Then the container in int8 (how often the most likely token stays), and the
+checkpoint as GGUF and read again.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+from transformers import (AutoConfig, AutoModelForCausalLM,
+                          AutoModelForImageTextToText)
+
+from against import logits
+
+N_TOKENS = 160
+WINDOW = 24
+LIMIT = 1e-5
+
+SIZES = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=4,
+             num_attention_heads=4, num_key_value_heads=2, vocab_size=128,
+             max_position_embeddings=256, bos_token_id=1, eos_token_id=2,
+             pad_token_id=None)
+NO_GROUPS = {k: v for k, v in SIZES.items() if k != "num_key_value_heads"}
+EXPERTS = dict(num_experts=6, num_experts_per_tok=2,
+               moe_intermediate_size=48)
+LATENT = dict(SIZES, num_key_value_heads=4, kv_lora_rank=24,
+              qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=20,
+              moe_intermediate_size=48, first_k_dense_replace=1,
+              n_routed_experts=8, num_experts_per_tok=3)
+
+
+def rope(kind, **more):
+    return {"rope_type": kind, "rope_theta": 10000.0, **more}
+
+
+LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0,
+              high_freq_factor=4.0, original_max_position_embeddings=32)
+YARN = rope("yarn", factor=4.0, original_max_position_embeddings=64)
+LONG = dict(original_max_position_embeddings=64, rope_parameters=rope(
+    "longrope", short_factor=[1 + i / 8 for i in range(8)],
+    long_factor=[2 + i / 2 for i in range(8)]))
+
+GPTOSS = dict(SIZES, head_dim=24, sliding_window=WINDOW,
+              num_local_experts=6, num_experts_per_tok=2)
+GPTOSS_ROPE = dict(rope("yarn", factor=32.0, beta_fast=32.0, beta_slow=1.0,
+                        original_max_position_embeddings=64),
+                   rope_theta=150000.0)
+MINISTRAL_ROPE = dict(rope(
+    "yarn", factor=16.0, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
+    mscale_all_dim=1.0, original_max_position_embeddings=32,
+    llama_4_scaling_beta=0.1), rope_theta=1000000.0)
+# What sees images is as small as it may be.
+SEES = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+            num_attention_heads=2, image_size=28, patch_size=14)
+SEES_QWEN = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2,
+                 patch_size=14, out_hidden_size=64)
+SECTIONS = {"rope_type": "default", "rope_theta": 1000000.0,
+            "mrope_section": [2, 3, 3]}
+
+# What a row is called in the list, the library's type, its configuration. The
+# name without its comment is that of README.
+TABLE = [
+    ("Llama", "llama", SIZES),
+    ("Llama (tied, biases)", "llama", dict(
+        SIZES, tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
+        head_dim=24)),
+    ("Llama (llama3)", "llama", dict(SIZES, rope_parameters=LLAMA3)),
+    ("Llama (linear)", "llama",
+     dict(SIZES, rope_parameters=rope("linear", factor=4.0))),
+    ("Llama (dynamic)", "llama",
+     dict(SIZES, rope_parameters=rope("dynamic", factor=4.0),
+          max_position_embeddings=64)),
+    ("Llama (yarn)", "llama", dict(SIZES, rope_parameters=YARN)),
+    ("Mistral", "mistral", dict(SIZES, sliding_window=WINDOW)),
+    ("Mistral (no window)", "mistral", dict(SIZES, sliding_window=None)),
+    ("Mixtral", "mixtral", dict(SIZES, num_local_experts=6,
+                                num_experts_per_tok=2)),
+    ("Mixtral (window)", "mixtral", dict(
+        SIZES, num_local_experts=5, num_experts_per_tok=3,
+        sliding_window=WINDOW)),
+    ("Qwen 2", "qwen2", dict(SIZES)),
+    ("Qwen 2 (window, tied)", "qwen2", dict(
+        SIZES, use_sliding_window=True, sliding_window=WINDOW,
+        max_window_layers=2, tie_word_embeddings=True)),
+    ("Qwen 2 MoE", "qwen2_moe", dict(
+        SIZES, **EXPERTS, shared_expert_intermediate_size=80)),
+    ("Qwen 2 MoE (dense layers)", "qwen2_moe", dict(
+        SIZES, **EXPERTS, shared_expert_intermediate_size=80,
+        norm_topk_prob=True, mlp_only_layers=[2])),
+    ("Qwen 3", "qwen3", dict(SIZES, head_dim=24)),
+    ("Qwen 3 MoE", "qwen3_moe", dict(SIZES, **EXPERTS, head_dim=24,
+                                     norm_topk_prob=True)),
+    ("Qwen 3 MoE (dense layers)", "qwen3_moe", dict(
+        SIZES, **EXPERTS, head_dim=24, decoder_sparse_step=2)),
+    ("OLMoE", "olmoe", dict(SIZES, num_experts=6, num_experts_per_tok=2,
+                            num_key_value_heads=4)),
+    ("Gemma", "gemma", dict(SIZES, head_dim=24)),
+    ("Gemma 2", "gemma2", dict(SIZES, head_dim=24, sliding_window=WINDOW,
+                               query_pre_attn_scalar=24)),
+    ("Gemma 2 (27B's scale)", "gemma2", dict(
+        SIZES, head_dim=24, sliding_window=WINDOW,
+        query_pre_attn_scalar=16)),
+    ("Gemma 3", "gemma3_text", dict(
+        SIZES, head_dim=24, sliding_window=WINDOW, num_hidden_layers=7,
+        query_pre_attn_scalar=24)),
+    ("Gemma 3 (linear)", "gemma3_text", dict(
+        SIZES, head_dim=24, sliding_window=WINDOW, num_hidden_layers=7,
+        query_pre_attn_scalar=24, rope_parameters={
+            "sliding_attention": rope("default"),
+            "full_attention": dict(rope("linear", factor=8.0),
+                                   rope_theta=1e6)})),
+    ("Gemma 3 (with images)", "gemma3", dict(
+        text_config=dict(SIZES, head_dim=24, sliding_window=WINDOW),
+        vision_config=dict(hidden_size=32, intermediate_size=32,
+                           num_hidden_layers=1, num_attention_heads=2,
+                           image_size=28, patch_size=14),
+        mm_tokens_per_image=4)),
+    ("Phi 1, 1.5, 2", "phi", dict(NO_GROUPS)),
+    ("Phi 1, 1.5, 2 (norms of queries)", "phi",
+     dict(SIZES, qk_layernorm=True, partial_rotary_factor=0.25)),
+    ("Phi 3, 3.5, 4", "phi3", dict(SIZES)),
+    ("Phi 3, 3.5, 4 (window)", "phi3", dict(SIZES, sliding_window=WINDOW)),
+    ("Phi 3, 3.5, 4 (longrope)", "phi3", dict(SIZES, **LONG)),
+    ("GPT-2", "gpt2", dict(
+        n_embd=64, n_layer=4, n_head=4, n_positions=256, vocab_size=128,
+        bos_token_id=1, eos_token_id=2)),
+    ("GPT-NeoX, Pythia", "gpt_neox", dict(NO_GROUPS)),
+    ("GPT-NeoX, Pythia (sequential)", "gpt_neox", dict(
+        NO_GROUPS, use_parallel_residual=False)),
+    ("Falcon (7B)", "falcon", dict(
+        NO_GROUPS, multi_query=True, parallel_attn=True, bias=False,
+        alibi=False)),
+    ("Falcon (40B)", "falcon", dict(
+        NO_GROUPS, new_decoder_architecture=True, num_kv_heads=2,
+        bias=False, alibi=False)),
+    ("Falcon (11B)", "falcon", dict(
+        NO_GROUPS, new_decoder_architecture=True, num_kv_heads=2,
+        num_ln_in_parallel_attn=1, bias=False, alibi=False)),
+    ("Falcon (RW)", "falcon", dict(
+        NO_GROUPS, multi_query=False, parallel_attn=False, bias=True,
+        alibi=True)),
+    ("StableLM", "stablelm", dict(SIZES)),
+    ("StableLM (12B)", "stablelm", dict(
+        SIZES, use_parallel_residual=True, qk_layernorm=True,
+        use_qkv_bias=True)),
+    ("OLMo", "olmo", dict(SIZES, clip_qkv=1.5)),
+    ("OLMo 2", "olmo2", dict(SIZES)),
+    ("OLMo 3", "olmo3", dict(SIZES, sliding_window=WINDOW)),
+    ("OLMo 3 (yarn)", "olmo3", dict(
+        SIZES, sliding_window=WINDOW,
+        rope_parameters=dict(YARN, rope_theta=500000.0))),
+    ("Granite", "granite", dict(
+        SIZES, embedding_multiplier=6.0, residual_multiplier=0.3,
+        attention_multiplier=0.1, logits_scaling=3.0)),
+    ("Cohere", "cohere", dict(SIZES)),
+    ("Cohere (norms of queries)", "cohere",
+     dict(SIZES, use_qk_norm=True, logit_scale=0.5)),
+    ("DeepSeek 2", "deepseek_v2", dict(
+        LATENT, q_lora_rank=None, n_shared_experts=2)),
+    ("DeepSeek 2 (groups)", "deepseek_v2", dict(
+        LATENT, q_lora_rank=32, n_shared_experts=1, n_group=4, topk_group=2,
+        topk_method="group_limited_greedy", routed_scaling_factor=1.5)),
+    ("DeepSeek 3", "deepseek_v3", dict(
+        LATENT, q_lora_rank=32, n_shared_experts=1, n_group=4,
+        topk_group=2)),
+    ("DeepSeek 3 (yarn)", "deepseek_v3", dict(
+        LATENT, q_lora_rank=32, n_shared_experts=1, n_group=4, topk_group=2,
+        rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0))),
+    ("SmolLM 3", "smollm3", dict(SIZES)),
+    ("SmolLM 3 (window)", "smollm3", dict(
+        SIZES, use_sliding_window=True, sliding_window=WINDOW)),
+    ("StarCoder 2", "starcoder2", dict(SIZES)),
+    ("StarCoder 2 (window)", "starcoder2", dict(
+        SIZES, sliding_window=WINDOW, use_bias=False,
+        tie_word_embeddings=False)),
+    ("GPT-J", "gptj", dict(
+        n_embd=64, n_layer=4, n_head=4, n_positions=256, vocab_size=128,
+        rotary_dim=12, bos_token_id=1, eos_token_id=2)),
+    ("MPT", "mpt", dict(
+        d_model=64, n_layers=4, n_heads=4, max_seq_len=256,
+        vocab_size=128)),
+    ("MPT (clip_qkv, 6 heads)", "mpt", dict(
+        d_model=96, n_layers=4, n_heads=6, max_seq_len=256, vocab_size=128,
+        attn_config=dict(clip_qkv=1.5))),
+    ("BLOOM", "bloom", dict(
+        hidden_size=64, n_layer=4, n_head=4, vocab_size=128)),
+    ("BLOOM (6 heads)", "bloom", dict(
+        hidden_size=96, n_layer=4, n_head=6, vocab_size=128)),
+    ("OPT", "opt", dict(
+        NO_GROUPS, ffn_dim=96, word_embed_proj_dim=64)),
+    ("OPT (no biases)", "opt", dict(
+        NO_GROUPS, ffn_dim=96, word_embed_proj_dim=64, enable_bias=False,
+        layer_norm_elementwise_affine=False)),
+    ("GPT-OSS", "gpt_oss", dict(GPTOSS, rope_parameters=dict(GPTOSS_ROPE,
+        truncate=False))),
+    ("GPT-OSS (a rounded ramp)", "gpt_oss", dict(GPTOSS, swiglu_limit=0.8,
+        swiglu_alpha=1.5, rope_parameters=GPTOSS_ROPE)),
+    ("Llama 4", "llama4_text", dict(SIZES, num_hidden_layers=5, head_dim=24,
+        intermediate_size_mlp=80, num_local_experts=6,
+        attention_chunk_size=WINDOW, floor_scale=32, attn_scale=0.3,
+        interleave_moe_layer_step=1)),
+    ("Llama 4 (interleaved)", "llama4_text", dict(SIZES,
+        num_hidden_layers=5, head_dim=24, intermediate_size_mlp=80,
+        num_local_experts=6, num_experts_per_tok=2,
+        attention_chunk_size=WINDOW,
+        floor_scale=32, attn_scale=0.3, interleave_moe_layer_step=2,
+        use_qk_norm=False, rope_parameters=LLAMA3)),
+    ("GLM 4.5", "glm4_moe", dict(SIZES, head_dim=24,
+        moe_intermediate_size=48, n_routed_experts=8, num_experts_per_tok=3,
+        n_shared_experts=1, use_qk_norm=True, attention_bias=True,
+        routed_scaling_factor=1.5, num_nextn_predict_layers=0)),
+    ("GLM 4.5 (groups)", "glm4_moe", dict(SIZES, head_dim=24,
+        moe_intermediate_size=48, n_routed_experts=8, num_experts_per_tok=3,
+        n_shared_experts=1, n_group=4, topk_group=2,
+        num_nextn_predict_layers=0)),
+    ("MiniMax M2", "minimax_m2", dict(SIZES, head_dim=24,
+        num_local_experts=6, num_experts_per_tok=2, rotary_dim=12)),
+    ("Kimi K2", "deepseek_v3", dict(LATENT, q_lora_rank=32,
+        n_shared_experts=1, n_group=1, topk_group=1)),
+    ("Ministral 3", "ministral3", dict(SIZES, head_dim=24,
+        rope_parameters=MINISTRAL_ROPE)),
+    ("Seed-OSS", "seed_oss", dict(SIZES, head_dim=24)),
+    ("Seed-OSS (biases)", "seed_oss", dict(SIZES, head_dim=24,
+        attention_bias=True, attention_out_bias=True, mlp_bias=True,
+        residual_dropout=0.0, attention_dropout=0.0)),
+    ("Phi-4-mini", "phi3", dict(SIZES, partial_rotary_factor=0.75,
+        tie_word_embeddings=True, original_max_position_embeddings=64,
+        rope_parameters=dict(rope("longrope", short_factor=[1 + i / 8 for i in
+        range(6)], long_factor=[2 + i / 2 for i in range(6)],
+        partial_rotary_factor=0.75)))),
+    ("InternLM 3", "internlm3", dict(SIZES, head_dim=24)),
+    ("InternLM 3 (biases)", "internlm3", dict(SIZES, head_dim=24,
+        qkv_bias=True, bias=True)),
+    ("Hunyuan", "hunyuan_v1_dense", dict(SIZES, head_dim=24)),
+    ("Hunyuan (alpha)", "hunyuan_v1_dense", dict(SIZES, head_dim=24,
+        rope_parameters=dict(rope("dynamic", alpha=50.0, factor=1.0)))),
+    ("Hunyuan MoE", "hunyuan_v1_moe", dict(SIZES, head_dim=24,
+        num_experts=6, moe_topk=2)),
+    ("ERNIE 4.5", "ernie4_5", dict(SIZES, head_dim=24)),
+    ("ERNIE 4.5 (biases)", "ernie4_5", dict(SIZES, head_dim=24,
+        use_bias=True)),
+    ("ERNIE 4.5 MoE", "ernie4_5_moe", dict(SIZES, moe_intermediate_size=48,
+        moe_num_experts=6, moe_k=2, moe_num_shared_experts=2)),
+    ("Nemotron", "nemotron", dict(SIZES, head_dim=24)),
+    ("Command A (Cohere 2)", "cohere2", dict(SIZES, sliding_window=WINDOW)),
+    ("EXAONE 4", "exaone4", dict(SIZES, head_dim=24,
+        sliding_window=WINDOW)),
+    ("EXAONE 4 (no window)", "exaone4", dict(SIZES, head_dim=24,
+        sliding_window=None, layer_types=["full_attention"]*4)),
+    ("Granite with experts", "granitemoe", dict(SIZES, num_local_experts=6,
+        num_experts_per_tok=2, embedding_multiplier=6.0,
+        residual_multiplier=0.3, attention_multiplier=0.1,
+        logits_scaling=3.0)),
+    ("Granite with experts (shared)", "granitemoeshared", dict(SIZES,
+        num_local_experts=6, num_experts_per_tok=2,
+        shared_intermediate_size=48,
+        embedding_multiplier=6.0, residual_multiplier=0.3,
+        attention_multiplier=0.1, logits_scaling=3.0)),
+    ("dots1", "dots1", dict(SIZES, head_dim=24, moe_intermediate_size=48,
+        n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
+        n_group=1, topk_group=1, first_k_dense_replace=1)),
+    ("GLM 4", "glm4", dict(SIZES, head_dim=24)),
+    ("GLM 4 (first)", "glm", dict(SIZES, head_dim=24)),
+    ("Arcee", "arcee", dict(SIZES, head_dim=24)),
+    ("text of Mistral 3 (Mistral)", "mistral3", dict(text_config=dict(SIZES,
+        model_type="mistral", head_dim=24, sliding_window=None),
+        vision_config=dict(SEES, model_type="pixtral", head_dim=16),
+        image_token_index=5)),
+    ("text of Mistral 3 (Ministral 3)", "mistral3",
+        dict(text_config=dict(SIZES, model_type="ministral3", head_dim=24,
+        rope_parameters=MINISTRAL_ROPE), vision_config=dict(SEES,
+        model_type="pixtral", head_dim=16), image_token_index=5)),
+    ("text of Llama 4", "llama4", dict(text_config=dict(SIZES,
+        num_hidden_layers=5, head_dim=24, intermediate_size_mlp=80,
+        num_local_experts=6, attention_chunk_size=WINDOW, floor_scale=32,
+        attn_scale=0.3), vision_config=dict(hidden_size=32,
+        intermediate_size=128, num_hidden_layers=1, num_attention_heads=2,
+        image_size=28, patch_size=14, vision_output_dim=32,
+        projector_input_dim=32, projector_output_dim=32))),
+    ("text of Qwen 2 VL", "qwen2_vl", dict(text_config=dict(SIZES,
+        rope_parameters=SECTIONS), vision_config=dict(depth=1, embed_dim=32,
+        hidden_size=64, num_heads=2, patch_size=14))),
+    ("text of Qwen 2.5 VL", "qwen2_5_vl", dict(text_config=dict(SIZES,
+        rope_parameters=SECTIONS), vision_config=dict(SEES_QWEN,
+        fullatt_block_indexes=[0]))),
+    ("text of Qwen 3 VL", "qwen3_vl", dict(text_config=dict(SIZES,
+        head_dim=24, rope_parameters=dict(SECTIONS, mrope_section=[4,4,4])),
+        vision_config=dict(SEES_QWEN, deepstack_visual_indexes=[0]))),
+    ("text of Qwen 3 VL MoE", "qwen3_vl_moe", dict(text_config=dict(SIZES,
+        **EXPERTS, head_dim=24, rope_parameters=dict(SECTIONS,
+        mrope_section=[4,4,4])), vision_config=dict(SEES_QWEN,
+        deepstack_visual_indexes=[0]))),
+    ("text of LLaVA", "llava", dict(text_config=dict(SIZES,
+        model_type="llama"), vision_config=dict(SEES,
+        model_type="clip_vision_model"), image_token_index=5)),
+    ("text of InternVL", "internvl", dict(text_config=dict(SIZES,
+        model_type="qwen2"), vision_config=dict(SEES,
+        model_type="internvl_vision"), image_token_id=5)),
+    ("text of SmolVLM", "smolvlm", dict(text_config=dict(SIZES,
+        model_type="llama"), vision_config=dict(SEES))),
+]
+
+
+# ---- Models ----
+
+def randomise(model, seed):
+    """Constants are norms and biases; the rest are matrices, whose inputs are
+    the last dimension, but in GPT-2's own kind of layer."""
+    random = torch.Generator().manual_seed(seed)
+    tables = {id(m.weight): 1.0 for m in model.modules()
+              if isinstance(m, torch.nn.Embedding)}
+    head = model.get_output_embeddings()
+    if head is not None and id(head.weight) in tables:
+        tables[id(head.weight)] = 2.5 / head.weight.shape[-1] ** 0.5
+    turned = {id(m.weight) for m in model.modules()
+              if type(m).__name__ == "Conv1D"}
+    named = list(model.named_parameters())
+    named += [(n, b) for n, b in model.named_buffers()
+              if n.endswith("correction_bias")]
+    with torch.no_grad():
+        for name, p in named:
+            x = torch.randn(p.shape, generator=random)
+            if id(p) in tables:
+                x *= tables[id(p)]
+            elif p.numel() == 1 or torch.all(p == p.flatten()[0]):
+                x = x * 0.2 + p.flatten()[0]
+            elif p.ndim > 1:
+                gain = 2 if re.search("q_|query", name) else 1
+                x *= gain / p.shape[0 if id(p) in turned else -1] ** 0.5
+            if head is not None and p is head.weight and id(p) not in tables:
+                x *= 2.5
+            p.copy_(x.bfloat16().float())
+
+
+def make(kind, config):
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(kind, **config)
+    if config is not config.get_text_config():
+        model = AutoModelForImageTextToText.from_config(config)
+    else:
+        model = AutoModelForCausalLM.from_config(config)
+    model.set_attn_implementation("eager")
+    model.set_experts_implementation("eager")
+    randomise(model, 1)
+    return model.float().eval()
+
+
+def reference(model, ids):
+    """In float64; config.json says float32 again afterwards.
+
+    After each token it is what the text has that ends there. So with longrope
+    the first logits are those of a short text, and where turning goes by the
+    length of the text, tokens go one by one, as when text is generated."""
+    text = model.config.get_text_config()
+    rope = getattr(text, "rope_parameters", None) or {}
+    kind = rope.get("rope_type")
+    with torch.no_grad():
+        model.double()
+        if kind == "dynamic":
+            cache = transformers.DynamicCache(config=text)
+            out = torch.cat([
+                model(torch.tensor([[i]]), past_key_values=cache).logits[0]
+                for i in ids])
+        else:
+            out = model(torch.tensor([ids]), use_cache=False).logits[0]
+        if kind == "longrope":
+            n = rope["original_max_position_embeddings"]
+            out[:n] = model(torch.tensor([ids[:n]]), use_cache=False).logits[0]
+        model.float()
+    return out.numpy()
+
+
+def save(model, folder):
+    """All the forms, by name."""
+    forms = {"f32": dict(), "bf16": dict(max_shard_size="60KB")}
+    if any(p.ndim == 3 and "expert" in n for n, p in
+           model.named_parameters()):
+        forms["fused"] = dict(save_original_format=False)
+    for name, options in forms.items():
+        model.to(torch.bfloat16 if name == "bf16" else torch.float32)
+        model.save_pretrained(f"{folder}/{name}", **options)
+        model.float()
+    return list(forms)
+
+
+# ---- Ours ----
+
+def lmquant(build, *arguments):
+    run = subprocess.run([build + "/lmquant", *arguments],
+                         capture_output=True, text=True)
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr.splitlines()[0].split(": ", 2)[2])
+
+
+def context_of(build, path):
+    run = subprocess.run([build + "/lmquant", "inspect", "--json", path],
+                         capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)["model"]["context"]
+
+
+def distance(truth, ours):
+    return float(np.abs(truth - ours).max() / np.abs(truth).max())
+
+
+def compare(build, folder, name, kind, config):
+    """A row: relative differences, top 1."""
+    model = make(kind, config)
+    ids = np.random.default_rng(7).integers(
+        3, model.get_input_embeddings().weight.shape[0], N_TOKENS).tolist()
+    truth = reference(model, ids)
+    row = {"family": name, "forms": save(model, folder), "spread":
+           float(truth.std())}
+    most = step = 0.0
+    for form in row["forms"]:
+        at = f"{folder}/{form}"
+        most = max(most, distance(truth, logits(build, at, ids)))
+        step = max(step, distance(truth, logits(build, at, ids, batch=1)))
+    row["prefill"], row["steps"] = most, step
+    f32 = f"{folder}/f32"
+    lmquant(build, "convert", "-q", f32, f"{folder}/m.lmq")
+    int8 = logits(build, f"{folder}/m.lmq", ids, activations="auto")
+    row["top1"] = float((int8.argmax(1) == truth.argmax(1)).mean())
+    try:
+        lmquant(build, "export", "-q", "--to", "gguf", f32,
+                f"{folder}/m.gguf")
+        # Where GGUF has no word for a window, the context is one.
+        n = context_of(build, f"{folder}/m.gguf")
+        row["gguf"] = distance(truth[:n], logits(
+            build, f"{folder}/m.gguf", ids[:n]))
+    except RuntimeError as problem:
+        row["gguf"] = str(problem)
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--keep", help="a folder for the checkpoints")
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    n_failed, reasons = 0, []
+    print("| family | forms | prefill | token by token | GGUF, again | "
+          "top 1 in int8 |\n| --- | --- | --- | --- | --- | --- |")
+    for i, (name, kind, config) in enumerate(TABLE):
+        if options.names and not any(n in name for n in options.names):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            if options.keep:
+                folder = os.path.join(options.keep, f"{i:02}-{kind}")
+            try:
+                row = compare(options.build, folder, name, kind, config)
+            except Exception as problem:
+                print(f"| {name} | FAILED: {type(problem).__name__}: "
+                      f"{problem} |", flush=True)
+                n_failed += 1
+                continue
+        gguf = row["gguf"]
+        if isinstance(gguf, str):
+            reasons.append(f"{name}: {gguf}")
+            gguf = "–"
+        else:
+            n_failed += gguf > LIMIT
+            gguf = f"{gguf:.1e}"
+        n_failed += max(row["prefill"], row["steps"]) > LIMIT
+        print(f"| {name} | {', '.join(row['forms'])} | {row['prefill']:.1e} "
+              f"| {row['steps']:.1e} | {gguf} | {100 * row['top1']:.1f} % |",
+              flush=True)
+    print(f"\ntransformers {transformers.__version__}, torch "
+          f"{torch.__version__}: {n_failed} above {LIMIT:g} or failed")
+    for reason in reasons:
+        print("no GGUF of " + reason)
+    return n_failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
