@@ -170,9 +170,10 @@ struct lmq_open_options {
     int is_copied; /* weights are read into memory instead of mapped */
 };
 
-/* Opening, lmq_tokenizer_from_path() and lmq_verify(), which looks at what
- * cannot be opened too, take paths; everything else an open checkpoint, which
- * it leaves as it was. */
+/* Every operation takes an open checkpoint, which it leaves as it was. Paths
+ * are taken by what opens one, by lmq_tokenizer_from_path(), since a tokenizer
+ * may stand alone, and by lmq_verify() and lmq_verify_file(), which look at
+ * what cannot be opened too. */
 LMQ_API enum lmq_status
 lmq_checkpoint_open(const char *path, const struct lmq_open_options *options,
                     struct lmq_checkpoint **checkpoint, struct lmq_error *err);
@@ -271,6 +272,12 @@ LMQ_API enum lmq_status lmq_verify(const char *path,
                                    const struct lmq_progress *progress,
                                    struct lmq_report **report,
                                    struct lmq_error *err);
+/* The same of a container, or set, that is open. */
+LMQ_API enum lmq_status
+lmq_verify_checkpoint(const struct lmq_checkpoint *checkpoint,
+                      const struct lmq_verify_options *options,
+                      const struct lmq_progress *progress,
+                      struct lmq_report **report, struct lmq_error *err);
 /* The same of this file alone, also if it is a member of a set. */
 LMQ_API enum lmq_status lmq_verify_file(const char *path,
                                         const struct lmq_verify_options *options,
@@ -339,7 +346,8 @@ LMQ_API const float *lmq_session_logits(const struct lmq_session *session,
 LMQ_API size_t lmq_session_position(const struct lmq_session *session);
 LMQ_API size_t lmq_session_context(const struct lmq_session *session);
 
-/* Forgets everything from `position` on. */
+/* Forgets everything from `position` on. Where layers remember a state instead
+ * of keys and values, the next evaluation begins with what is left. */
 LMQ_API void lmq_session_rewind(struct lmq_session *session, size_t position);
 
 /* Makes room: keeps the first n_sinks tokens and the last ones, half of the
@@ -419,6 +427,65 @@ LMQ_API enum lmq_status
 lmq_detokenizer_next(struct lmq_detokenizer *detokenizer, int32_t id,
                      const char **text, size_t *n, struct lmq_error *err);
 
+/* ---- Conversations ---- */
+
+/* How the model of a checkpoint writes down a conversation. Immutable. */
+struct lmq_chat;
+
+/* By the checkpoint's own chat template, which is recognised, never evaluated;
+ * or by the name of a format. LMQ_ERR_UNSUPPORTED if there is no template or
+ * none that is known, LMQ_ERR_ARG if the name is not. The tokenizer must stay
+ * open as long. */
+LMQ_API enum lmq_status lmq_chat_open(const struct lmq_checkpoint *checkpoint,
+                                      const struct lmq_tokenizer *tokenizer,
+                                      const char *chat_format,
+                                      struct lmq_chat **chat,
+                                      struct lmq_error *err);
+LMQ_API void lmq_chat_close(struct lmq_chat *chat);
+
+/* The name of its format. */
+LMQ_API const char *lmq_chat_name(const struct lmq_chat *chat);
+
+/* The names of all formats, from 0; NULL behind the last one. *models, unless
+ * NULL, says whose format it is. */
+LMQ_API const char *lmq_chat_format_at(size_t index, const char **models);
+
+/* What was said. Special tokens that are spelt out in a text are words like
+ * all others. */
+struct lmq_chat_message {
+    const char *role; /* "system" (only the first), "user", "assistant" */
+    const char *text; /* UTF-8; NULL: nothing */
+    size_t n;
+    const int32_t *tokens; /* instead, of an answer: as it was generated,
+                              without the token that ended it; or NULL */
+    size_t n_tokens;
+};
+
+/* The whole conversation as tokens, and behind a last question what an answer
+ * begins with. *ids is released with lmq_tokens_free(). */
+LMQ_API enum lmq_status
+lmq_chat_tokens(const struct lmq_chat *chat,
+                const struct lmq_chat_message *messages, size_t n,
+                int32_t **ids, size_t *n_ids, struct lmq_error *err);
+
+/* The same as text, special tokens by name, with a 0 behind it; released with
+ * lmq_text_free(). */
+LMQ_API enum lmq_status
+lmq_chat_text(const struct lmq_chat *chat,
+              const struct lmq_chat_message *messages, size_t n, char **text,
+              size_t *n_text, struct lmq_error *err);
+
+/* 1 if an answer ends with this token. */
+LMQ_API int lmq_chat_ends(const struct lmq_chat *chat, int32_t id);
+
+/* Where the tokenizer lacks the token that ends an answer: the text that does;
+ * else NULL. */
+LMQ_API const char *lmq_chat_stop(const struct lmq_chat *chat);
+
+/* For lmq_detokenizer_new(): LMQ_TEXT_SPECIAL where special tokens part an
+ * answer into thoughts and words. */
+LMQ_API unsigned lmq_chat_text_flags(const struct lmq_chat *chat);
+
 /* ---- Sampling ---- */
 
 /* All zero: the most likely token, always. */
@@ -459,6 +526,8 @@ struct lmq_generation {
     size_t n_made;
     int is_ended; /* by the model's own end token */
     double prompt_seconds, seconds;
+    const char *stop; /* the text that ended it, which is left out with what is
+                         behind it; NULL: none */
 };
 
 LMQ_API enum lmq_status
@@ -511,6 +580,7 @@ struct lmq_validate_options {
     int replaces;     /* the page may stand there already */
     const char *baseline; /* an earlier report as JSON, of the same text: gates
                              may say "kld.mean<=baseline*1.05" */
+    const char *task;     /* a file of multiple-choice questions, or NULL */
 };
 
 /*

@@ -9,6 +9,25 @@
 #include <stddef.h>
 #include <string.h>
 
+/* A float32 as it is stored. */
+static inline uint32_t
+lmq_f32_bits(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static inline float
+lmq_f32_of_bits(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
 static inline uint16_t
 lmq_load_u16le(const unsigned char *p)
 {
@@ -37,11 +56,7 @@ lmq_load_i32le(const unsigned char *p)
 static inline float
 lmq_load_f32le(const unsigned char *p)
 {
-    uint32_t bits = lmq_load_u32le(p);
-    float value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
+    return lmq_f32_of_bits(lmq_load_u32le(p));
 }
 
 static inline void
@@ -70,10 +85,7 @@ lmq_store_u64le(unsigned char *p, uint64_t value)
 static inline void
 lmq_store_f32le(unsigned char *p, float value)
 {
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    lmq_store_u32le(p, bits);
+    lmq_store_u32le(p, lmq_f32_bits(value));
 }
 
 static inline double

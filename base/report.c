@@ -14,10 +14,10 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
-#include "base/json_cost.h"
 #include "base/size.h"
+#include "base/text/buffer.h"
+#include "base/text/json_cost.h"
 
 /* Enough digits that every float32 comes back. */
 #define REAL_DIGITS 9
@@ -137,6 +137,11 @@ parse(const void *text, size_t size, size_t flags, json_error_t *problem,
     errno = 0;
     json_t *json = json_load_callback(feed_piece, &feed, flags, problem);
     *was_short = feed.was_short || errno == ENOMEM;
+    /* Files of Hugging Face say 10^30 for "no limit". */
+    if (json == NULL && !*was_short && (flags & JSON_DECODE_INT_AS_REAL) == 0 &&
+        json_error_code(problem) == json_error_numeric_overflow)
+        return parse(text, size, flags | JSON_DECODE_INT_AS_REAL, problem,
+                     was_short);
     return json;
 }
 

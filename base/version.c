@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "base/cpu.h"
+#include "base/threads/cpu.h"
 #include "lmquant.h"
 
 const char *

@@ -164,37 +164,24 @@ print_summary(const struct arguments *arguments,
         print_tensors(report);
 }
 
+static enum lmq_status
+write(struct lmq_checkpoint *checkpoint, const char *output,
+      const void *given, const struct lmq_progress *progress,
+      struct lmq_report **report, struct lmq_error *err)
+{
+    return lmq_convert(checkpoint, output, given, progress, report, err);
+}
+
 static int
 run(const struct arguments *arguments)
 {
     struct lmq_convert_options convert;
-    struct lmq_open_options open;
-    struct progress_state state;
-    struct lmq_progress progress;
-    struct lmq_checkpoint *checkpoint;
-    struct lmq_report *report = NULL;
-    struct lmq_error err;
+    const struct writing writing = {write, &convert, print_summary};
 
     if (!check_output_name(arguments->operands[1], ".lmq") ||
-        !parse(arguments, &convert) || !open_options(arguments, &open) ||
-        !start_progress(arguments, "weights", &state, &progress))
+        !parse(arguments, &convert))
         return EXIT_USAGE;
-    progress.approve = approve_report;
-    if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
-                            &err) != LMQ_OK)
-        return report_error(&err);
-    enum lmq_status status = lmq_convert(checkpoint, arguments->operands[1],
-                                         &convert, &progress, &report, &err);
-    end_progress(&state);
-    lmq_checkpoint_close(checkpoint);
-    if (status != LMQ_OK)
-        return approval_error(&state, &err);
-    print_notes(arguments, report);
-    int code = finish_report(&state);
-    if (code < 0 && !has_option(arguments, "quiet"))
-        print_summary(arguments, report, seconds_now() - state.started);
-    lmq_report_free(report);
-    return code < 0 ? EXIT_DONE : code;
+    return write_model(arguments, &writing);
 }
 
 const struct command command_convert = {

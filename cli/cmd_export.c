@@ -65,12 +65,14 @@ parse(const struct arguments *arguments, struct lmq_export_options *export)
 }
 
 static void
-print_summary(const struct lmq_report *report, double seconds)
+print_summary(const struct arguments *arguments,
+              const struct lmq_report *report, double seconds)
 {
     const struct lmq_report *files = lmq_report_at(report, "files");
     double group = lmq_report_number(report, "group_size");
     char a[TEXT_SIZE], b[TEXT_SIZE];
 
+    (void)arguments;
     printf("%s (%s, %s parameters)\n", lmq_report_string(report, "input"),
            lmq_report_string(report, "format"),
            format_count(lmq_report_number(report, "parameters"), a));
@@ -92,36 +94,23 @@ print_summary(const struct lmq_report *report, double seconds)
            seconds);
 }
 
+static enum lmq_status
+write(struct lmq_checkpoint *checkpoint, const char *output,
+      const void *given, const struct lmq_progress *progress,
+      struct lmq_report **report, struct lmq_error *err)
+{
+    return lmq_export(checkpoint, output, given, progress, report, err);
+}
+
 static int
 run(const struct arguments *arguments)
 {
     struct lmq_export_options export;
-    struct lmq_open_options open;
-    struct progress_state state;
-    struct lmq_progress progress;
-    struct lmq_checkpoint *checkpoint;
-    struct lmq_report *report = NULL;
-    struct lmq_error err;
+    const struct writing writing = {write, &export, print_summary};
 
-    if (!parse(arguments, &export) || !open_options(arguments, &open) ||
-        !start_progress(arguments, "weights", &state, &progress))
+    if (!parse(arguments, &export))
         return EXIT_USAGE;
-    progress.approve = approve_report;
-    if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
-                            &err) != LMQ_OK)
-        return report_error(&err);
-    enum lmq_status status = lmq_export(checkpoint, arguments->operands[1],
-                                        &export, &progress, &report, &err);
-    end_progress(&state);
-    lmq_checkpoint_close(checkpoint);
-    if (status != LMQ_OK)
-        return approval_error(&state, &err);
-    print_notes(arguments, report);
-    int code = finish_report(&state);
-    if (code < 0 && !has_option(arguments, "quiet"))
-        print_summary(report, seconds_now() - state.started);
-    lmq_report_free(report);
-    return code < 0 ? EXIT_DONE : code;
+    return write_model(arguments, &writing);
 }
 
 const struct command command_export = {

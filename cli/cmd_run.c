@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/speak.h"
 
 static const struct option options[] = {
     {'n', "tokens", "N", "generate at most so many tokens (256)"},
@@ -28,6 +29,12 @@ static const struct option options[] = {
      "container recommends: q16)"},
     {'i', "ids", NULL, "print token ids instead of text"},
     {0, "ignore-eos", NULL, "go on behind the token that ends a text"},
+    {0, "stop", "TEXT", "end before this text; may be repeated"},
+    {'f', "file", "FILE", "read the prompt from a file"},
+    {0, "chat", NULL, "a conversation: questions, a line each, and answers"},
+    {0, "system", "TEXT", "what the model is told before a conversation"},
+    {0, "chat-format", "NAME", "in place of the one that the checkpoint's\n"
+     "template is recognised as; list: their names"},
     {0, "json", NULL, "print tokens, text and timings as JSON"},
     {0, "yaml", NULL, "the same as YAML"},
     {0, NULL, NULL, NULL},
@@ -58,97 +65,23 @@ parse_sampling(const struct arguments *arguments,
 
 /* ---- Generating ---- */
 
-/* Tokens at the beginning that stay when the context is full: attention rests
- * on them whatever they say. */
-#define SINKS 4
-
-struct run {
-    const struct arguments *arguments;
-    struct lmq_checkpoint *checkpoint;
-    struct lmq_tokenizer *tokenizer;
-    struct lmq_detokenizer *detokenizer;
-    struct lmq_model *model;
-    struct lmq_session *session;
-    struct lmq_sampler *sampler;
-    char *piped;      /* the prompt from standard input; NULL: none */
-    const char *text; /* the prompt */
-    size_t n_text;
-    int32_t *prompt;
-    size_t n_prompt;
-    int32_t *made; /* what was generated */
-    size_t n_made, n_most;
-    bool is_ended; /* by the model itself */
-    bool is_interrupted;
-    double prompt_seconds, seconds;
-    struct progress_state state;
-    struct lmq_progress progress;
-};
-
-static enum lmq_status
-show(struct run *run, int32_t id, struct lmq_error *err)
-{
-    const char *text;
-    size_t n;
-
-    if (wants_data(run->arguments))
-        return LMQ_OK;
-    if (has_option(run->arguments, "ids")) {
-        if (id >= 0)
-            printf("%s%" PRId32, run->n_made == 0 ? "" : " ", id);
-        run->is_interrupted |= !flush_output();
-        return LMQ_OK;
-    }
-    enum lmq_status status =
-        lmq_detokenizer_next(run->detokenizer, id, &text, &n, err);
-    if (status == LMQ_OK)
-        fwrite(text, 1, n, stdout);
-    run->is_interrupted |= !flush_output();
-    return status;
-}
-
 static enum lmq_status
 start(struct run *run, struct lmq_error *err)
 {
     double began = seconds_now();
     enum lmq_status status =
         lmq_session_eval(run->session, run->prompt, run->n_prompt, err);
+    int n_stops = run->stops.n_texts;
 
     run->prompt_seconds = seconds_now() - began;
+    run->stops.n_texts = 0; /* they are for what follows */
     for (size_t i = 0; i < run->n_prompt && status == LMQ_OK; i++) {
         lmq_sampler_accept(run->sampler, run->prompt[i]);
         if (!has_option(run->arguments, "ids"))
-            status = show(run, run->prompt[i], err);
+            status = show_token(run, run->prompt[i], err);
     }
+    run->stops.n_texts = n_stops;
     return status;
-}
-
-static enum lmq_status
-generate(struct run *run, size_t context, struct lmq_error *err)
-{
-    bool goes_on = has_option(run->arguments, "ignore-eos");
-    double began = seconds_now();
-    enum lmq_status status = LMQ_OK;
-
-    while (run->n_made < run->n_most && status == LMQ_OK) {
-        int32_t id = lmq_sampler_pick(run->sampler,
-                                      lmq_session_logits(run->session, 0));
-        run->is_ended = !goes_on && lmq_tokenizer_ends(run->tokenizer, id);
-        run->is_interrupted |=
-            run->progress.report(run->progress.context, "", 0, 0) != 0;
-        if (run->is_ended || run->is_interrupted)
-            break;
-        status = show(run, id, err);
-        run->made[run->n_made++] = id;
-        lmq_sampler_accept(run->sampler, id);
-        if (run->n_made == run->n_most)
-            break;
-        if (status == LMQ_OK && lmq_session_position(run->session) == context)
-            status = lmq_session_slide(run->session, SINKS, err);
-        if (status == LMQ_OK)
-            status = lmq_session_eval(run->session, &id, 1, err);
-    }
-    run->seconds = seconds_now() - began;
-    return status == LMQ_OK ? show(run, -1, err) : status;
 }
 
 /* ---- Setting up ---- */
@@ -184,6 +117,10 @@ set_up(struct run *run, const struct lmq_open_options *open,
     if (status == LMQ_OK)
         status = lmq_detokenizer_new(run->tokenizer, 0, &run->detokenizer,
                                      err);
+    if (status == LMQ_OK && has_option(run->arguments, "chat"))
+        status = lmq_chat_open(run->checkpoint, run->tokenizer,
+                               option_text(run->arguments, "chat-format"),
+                               &run->chat, err);
     if (status == LMQ_OK)
         status = lmq_model_open(run->checkpoint, &run->model, err);
     if (status == LMQ_OK)
@@ -191,7 +128,7 @@ set_up(struct run *run, const struct lmq_open_options *open,
     if (status == LMQ_OK)
         status = lmq_sampler_new(sampling, lmq_model_vocabulary(run->model),
                                  &run->sampler, err);
-    if (status == LMQ_OK)
+    if (status == LMQ_OK && !has_option(run->arguments, "chat"))
         status = lmq_tokenize(run->tokenizer, run->text, run->n_text,
                               LMQ_TEXT_SPECIAL, &run->prompt, &run->n_prompt,
                               err);
@@ -202,12 +139,14 @@ static void
 tear_down(struct run *run)
 {
     free(run->made);
-    free(run->piped);
+    free(run->read);
+    free_stops(&run->stops);
     lmq_tokens_free(run->prompt);
     lmq_sampler_free(run->sampler);
     lmq_session_free(run->session);
     lmq_model_close(run->model);
     lmq_detokenizer_free(run->detokenizer);
+    lmq_chat_close(run->chat);
     lmq_tokenizer_close(run->tokenizer);
     lmq_checkpoint_close(run->checkpoint);
 }
@@ -229,6 +168,7 @@ print_data(const struct run *run, struct lmq_error *err)
         .made = run->made,
         .n_made = run->n_made,
         .is_ended = run->is_ended,
+        .stop = run->stops.found,
         .prompt_seconds = run->prompt_seconds,
         .seconds = run->seconds,
     };
@@ -247,6 +187,8 @@ finish(struct run *run, struct lmq_error *err)
 {
     if (wants_data(run->arguments))
         return print_data(run, err);
+    if (!has_option(run->arguments, "ids"))
+        print_held(&run->stops);
     putchar('\n'); /* the text ends before the line about it begins */
     if (flush_output() && !has_option(run->arguments, "quiet"))
         fprintf(stderr,
@@ -260,23 +202,150 @@ finish(struct run *run, struct lmq_error *err)
     return run->is_interrupted ? EXIT_SYSTEM : EXIT_DONE;
 }
 
-/* The prompt as given, or from standard input for "-", where a line feed at
- * the end is the shell's. */
+/* The prompt as given, or from a file, or from standard input for "-", where a
+ * line feed at the end is the shell's. */
 static bool
 read_prompt(struct run *run, int *code)
 {
+    const char *file = option_text(run->arguments, "file");
+
     run->text =
         run->arguments->n_operands > 1 ? run->arguments->operands[1] : "";
     run->n_text = strlen(run->text);
-    if (strcmp(run->text, "-") != 0)
+    if (file == NULL && strcmp(run->text, "-") != 0)
         return true;
-    run->piped = read_text("-", &run->n_text, code);
-    if (run->piped == NULL)
+    run->read = read_text(file == NULL ? "-" : file, &run->n_text, code);
+    if (run->read == NULL)
         return false;
-    run->text = run->piped;
+    run->text = run->read;
     if (run->n_text > 0 && run->text[run->n_text - 1] == '\n')
         run->n_text--;
     return true;
+}
+
+/* ---- The command ---- */
+
+static int
+list_formats(void)
+{
+    const char *name, *models;
+
+    for (size_t i = 0; (name = lmq_chat_format_at(i, &models)) != NULL; i++)
+        printf("%-20s %s\n", name, models);
+    return finish_output(EXIT_DONE);
+}
+
+static bool
+check_format(const struct arguments *arguments)
+{
+    const char *given = option_text(arguments, "chat-format"), *name;
+    struct suggestion suggestion = {.wanted = given, .prefix = "--chat-format="};
+
+    if (given == NULL)
+        return true;
+    for (size_t i = 0; (name = lmq_chat_format_at(i, NULL)) != NULL; i++) {
+        if (strcmp(name, given) == 0)
+            return true;
+        suggest(&suggestion, name);
+    }
+    suggestion_error(arguments->command, &suggestion,
+                     "--chat-format is '%s', expected one that "
+                     "--chat-format=list shows",
+                     given);
+    return false;
+}
+
+/* What belongs together, and what does not. */
+static bool
+check_options(const struct arguments *arguments)
+{
+    static const char *const with[] = {"system", "chat-format"};
+    static const char *const without[] = {"json", "yaml", "ids"};
+    bool is_chat = has_option(arguments, "chat");
+
+    if (arguments->n_operands == 0) {
+        usage_error(arguments->command, "expected: %s",
+                    arguments->command->operands);
+        return false;
+    }
+    if (has_option(arguments, "file") && arguments->n_operands > 1) {
+        usage_error(arguments->command,
+                    "there are two prompts: '%s' and --file",
+                    arguments->operands[1]);
+        return false;
+    }
+    for (int i = 0; i < 2; i++)
+        if (!is_chat && has_option(arguments, with[i])) {
+            usage_error(arguments->command, "--%s is for --chat", with[i]);
+            return false;
+        }
+    for (int i = 0; i < 3; i++)
+        if (is_chat && has_option(arguments, without[i])) {
+            usage_error(arguments->command,
+                        "--chat and --%s exclude each other", without[i]);
+            return false;
+        }
+    return true;
+}
+
+static bool
+find_stops(struct run *run)
+{
+    struct stops *stops = &run->stops;
+
+    stops->is_silent =
+        wants_data(run->arguments) || has_option(run->arguments, "ids");
+    stops->n_texts =
+        option_texts(run->arguments, "stop", stops->texts, MAX_STOPS - 1);
+    for (int i = 0; i < stops->n_texts; i++)
+        if (stops->texts[i][0] == '\0') {
+            usage_error(run->arguments->command,
+                        "--stop is empty, expected a text");
+            return false;
+        }
+    return true;
+}
+
+static bool
+allocate(struct run *run)
+{
+    run->made = calloc(run->n_most + 1, sizeof(*run->made));
+    if (run->made == NULL)
+        perror("lmquant");
+    return run->made != NULL;
+}
+
+static enum lmq_status
+run_once(struct run *run, int *code, struct lmq_error *err)
+{
+    *code = EXIT_SYSTEM;
+    if (!allocate(run))
+        return LMQ_OK;
+    enum lmq_status status = start(run, err);
+
+    if (status == LMQ_OK)
+        status = generate(run, err);
+    if (status != LMQ_OK && run->n_made > 0 && !wants_data(run->arguments)) {
+        putchar('\n'); /* what went wrong is no part of the text */
+        fflush(stdout);
+    }
+    if (status == LMQ_OK)
+        *code = finish(run, err);
+    return status;
+}
+
+/* An answer may take all of the context, if nothing else is said. */
+static int
+run_chat(struct run *run)
+{
+    const char *stop = lmq_chat_stop(run->chat);
+    size_t n = lmq_session_context(run->session);
+
+    if (!has_option(run->arguments, "tokens") || run->n_most > n)
+        run->n_most = n;
+    if (stop != NULL)
+        run->stops.texts[run->stops.n_texts++] = stop;
+    return allocate(run) ? converse(run) : EXIT_SYSTEM;
 }
 
 static int
@@ -290,7 +359,10 @@ run_command(const struct arguments *arguments)
     long n = 256, context = 0;
     int code;
 
-    if (!open_options(arguments, &open) ||
+    if (has_option(arguments, "chat-format") &&
+        strcmp(option_text(arguments, "chat-format"), "list") == 0)
+        return list_formats();
+    if (!check_format(arguments) || !check_options(arguments) || !open_options(arguments, &open) ||
         !parse_sampling(arguments, &sampling) ||
         !option_integer(arguments, "tokens", 0, 100000000, &n) ||
         !option_integer(arguments, "ctx", 2, 1 << 28 /* LMQ_MAX_CONTEXT */,
@@ -298,7 +370,7 @@ run_command(const struct arguments *arguments)
         !option_choice(arguments, "kv", kv_types, &session.kv) ||
         !option_choice(arguments, "activations", activation_modes,
                        &session.activations) ||
-        !thread_option(arguments, &session.threads) ||
+        !thread_option(arguments, &session.threads) || !find_stops(&run) ||
         !start_progress(arguments, "", &run.state, &run.progress))
         return EXIT_USAGE;
     end_progress(&run.state);
@@ -307,22 +379,13 @@ run_command(const struct arguments *arguments)
     run.n_most = (size_t)n;
     if (!read_prompt(&run, &code))
         return code;
-    run.made = calloc(run.n_most + 1, sizeof(*run.made));
-    if (run.made == NULL) {
-        perror("lmquant");
-        tear_down(&run);
-        return EXIT_SYSTEM;
-    }
     enum lmq_status status = set_up(&run, &open, &session, &sampling, &err);
-    if (status == LMQ_OK)
-        status = start(&run, &err);
-    if (status == LMQ_OK)
-        status = generate(&run, lmq_session_context(run.session), &err);
-    if (status != LMQ_OK && run.n_made > 0 && !wants_data(arguments)) {
-        putchar('\n'); /* what went wrong is no part of the text */
-        fflush(stdout);
-    }
-    code = status == LMQ_OK ? finish(&run, &err) : report_error(&err);
+    if (status == LMQ_OK && run.chat != NULL)
+        code = run_chat(&run);
+    else if (status == LMQ_OK)
+        status = run_once(&run, &code, &err);
+    if (status != LMQ_OK)
+        code = report_error(&err);
     tear_down(&run);
     return code;
 }
@@ -332,12 +395,13 @@ const struct command command_run = {
     .summary = "generate text",
     .operands = "CHECKPOINT [PROMPT]",
     .about =
-        "Continues PROMPT, or standard input if that is '-'. Takes a "
-        "checkpoint of any\nformat: int8 weights of a container are "
+        "Continues PROMPT, or standard input if that is '-', or what is in a "
+        "file; with\n--chat answers it, and then each line of standard input. "
+        "Takes a checkpoint of\nany format: int8 weights of a container are "
         "multiplied as they are, floats are\ncomputed in float32. When the "
         "context is full, the first four tokens and the\nlatest stay, half "
         "of the context in all.",
-    .least = 1,
+    .least = 0, /* for a list */
     .most = 2,
     .texts = 1,
     .common = COMMON_WORK | COMMON_OPEN,

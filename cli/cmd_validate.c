@@ -35,6 +35,9 @@ static const struct option options[] = {
      "which share comes from weights, activations, kinds\n"
      "of tensors, layers"},
     {0, "floor", NULL, "measure the reference against itself too"},
+    {0, "task", "FILE",
+     "answer its multiple-choice questions too; lines\n"
+     "{\"prompt\": .., \"choices\": [..], \"answer\": 0}"},
     {0, "no-verify", NULL, "do not compare the checksums of a container"},
     {'o', "report", "FILE.html",
      "write a page with charts; '-' is standard output"},
@@ -81,6 +84,7 @@ parse(const struct arguments *arguments,
         .skips_checksums = has_option(arguments, "no-verify"),
         .replaces = has_option(arguments, "force"),
         .baseline = option_text(arguments, "baseline"),
+        .task = option_text(arguments, "task"),
         .gates = gates,
         .n_gates =
             (size_t)option_texts(arguments, "gate", gates, MAX_GATES),

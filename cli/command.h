@@ -109,7 +109,7 @@ bool open_options(const struct arguments *arguments,
                   struct lmq_open_options *options);
 bool thread_option(const struct arguments *arguments, int *threads);
 
-/* ---- Did you mean (suggest.c) ---- */
+/* ---- Did you mean (show/suggest.c) ---- */
 
 struct suggestion {
     const char *wanted; /* what was written */
@@ -135,10 +135,10 @@ char *read_text(const char *path, size_t *n, int *code);
  * than `written`, an ending as in ".lmq" (output_name.c). */
 bool check_output_name(const char *output, const char *written);
 
-/* ---- Messages (messages.c; remarks: terminal.c) ---- */
+/* ---- Messages (show/messages.c; remarks: show/terminal.c) ---- */
 
 /* A text of the library with the options of the command line in place of
- * members of structures: "--scales" for ".scales" (flags.c). */
+ * members of structures: "--scales" for ".scales" (show/flags.c). */
 void print_flags(FILE *to, const char *text);
 /* "lmquant: FILE: what is wrong", then the hint; returns the exit code. */
 int report_error(const struct lmq_error *err);
@@ -158,7 +158,7 @@ void print_note(const struct arguments *arguments, const char *format, ...)
 void print_notes(const struct arguments *arguments,
                  const struct lmq_report *report);
 
-/* ---- Progress, interruption (progress.c) ---- */
+/* ---- Progress, interruption (show/progress.c) ---- */
 
 struct progress_state {
     const char *unit; /* "weights" */
@@ -180,11 +180,30 @@ bool start_progress(const struct arguments *arguments, const char *unit,
 /* Wipes the bar away. */
 void end_progress(struct progress_state *state);
 double seconds_now(void);
+/* Whether ^C was pressed; it counts as not pressed from here on. */
+bool forget_interrupt(void);
 /* After the cleanup: dies by the signal that asked to end, if one did, so that
  * a shell's loop ends too. Else returns the code. */
 int end_by_signal(int code);
 
-/* ---- Output (terminal.c) ---- */
+/* ---- A model in, a model out (write_model.c) ---- */
+
+struct writing {
+    enum lmq_status (*write)(struct lmq_checkpoint *checkpoint,
+                             const char *output, const void *options,
+                             const struct lmq_progress *progress,
+                             struct lmq_report **report,
+                             struct lmq_error *err);
+    const void *options;
+    void (*print_summary)(const struct arguments *arguments,
+                          const struct lmq_report *report, double seconds);
+};
+
+/* From the first operand to the second; returns the exit code. */
+int write_model(const struct arguments *arguments,
+                const struct writing *writing);
+
+/* ---- Output (show/terminal.c) ---- */
 
 /* --json or --yaml: no text for people. */
 bool wants_data(const struct arguments *arguments);
@@ -211,8 +230,8 @@ void print_name(const char *name, int width);
 bool flush_output(void);
 int finish_output(int code);
 
-/* The report of a validation of one model (show_validate.c), of several and in
- * Markdown (show_models.c). */
+/* The report of a validation of one model (show/show_validate.c), of several and in
+ * Markdown (show/show_models.c). */
 void print_validation(const struct arguments *arguments,
                       const struct lmq_report *report);
 void print_verdict(const struct lmq_report *report);

@@ -5,7 +5,7 @@
 #ifndef LMQ_CONVERT_MEMBER_FILES_H
 #define LMQ_CONVERT_MEMBER_FILES_H
 
-#include "base/output.h"
+#include "base/files/output.h"
 #include "convert/plan.h"
 
 struct lmq_member_files {

@@ -4,14 +4,14 @@
 #ifndef LMQ_CONVERT_PIPELINE_H
 #define LMQ_CONVERT_PIPELINE_H
 
-#include "base/output.h"
+#include "base/files/output.h"
 #include "convert/plan.h"
 
 /*
  * Writes the bytes of all tensors of the plan, into an output for each of its
- * members, and fills in the CRCs and the statistics of the records. Memory is bounded whatever the model; the result
- * does not depend on `threads`. *n_zeroed counts the elements that were
- * replaced by 0.
+ * members, and fills in the CRCs and the statistics of the records. Memory is
+ * bounded whatever the model; the result does not depend on `threads`.
+ * *n_zeroed counts the elements that were replaced by 0.
  */
 enum lmq_status lmq_pipeline_run(struct lmq_plan *plan,
                                  struct lmq_output *const *outputs,

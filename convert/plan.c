@@ -82,11 +82,18 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
 static bool
 is_quantized(const struct lmq_tensor *tensor)
 {
-    /* A router decides, and learned positions are added once per token: both
-     * are small, and errors in them go everywhere. */
-    return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype) &&
-           tensor->place.role != LMQ_ROLE_ROUTER &&
-           tensor->place.role != LMQ_ROLE_POSITIONS;
+    /* A router decides, learned positions are added once per token, and what
+     * the delta rule forgets it forgets for all tokens to come: these are
+     * small, and errors in them go everywhere. */
+    static const enum lmq_role small[] = {
+        LMQ_ROLE_ROUTER,     LMQ_ROLE_POSITIONS,  LMQ_ROLE_DELTA_ALPHA,
+        LMQ_ROLE_DELTA_BETA, LMQ_ROLE_DELTA_CONV,
+    };
+
+    for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+        if (tensor->place.role == small[i])
+            return false;
+    return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype);
 }
 
 /* Integers are read by whole rows, 16 of them at a time; of longer ones floats

@@ -1,5 +1,10 @@
 /*
  * describe.c - checkpoints as report trees, and lmq_inspect().
+ *
+ * Everything that stands in a report and comes from a file goes through
+ * lmq_json_text(), which makes control characters visible. Numbers are
+ * measured here, sentences about the model are made in describe_model.c, and
+ * what only a format knows it adds itself.
  */
 #include "config.h"
 
@@ -17,6 +22,7 @@
 
 /* ---- Parts ---- */
 
+/* Outermost first. */
 json_t *
 lmq_describe_dims(const uint64_t *dims, uint32_t n_dims)
 {
@@ -27,6 +33,8 @@ lmq_describe_dims(const uint64_t *dims, uint32_t n_dims)
     return shape;
 }
 
+/* A note that could not be kept for lack of memory makes the report fail: one
+ * that lacks remarks would be taken for one without. */
 static void
 append_notes(const struct lmq_notes *notes, json_t **array)
 {
@@ -36,6 +44,7 @@ append_notes(const struct lmq_notes *notes, json_t **array)
         lmq_append(array, NULL);
 }
 
+/* Those of opening it, then the operation's own. */
 json_t *
 lmq_describe_notes(const struct lmq_checkpoint *checkpoint,
                    const struct lmq_notes *own)
@@ -48,6 +57,8 @@ lmq_describe_notes(const struct lmq_checkpoint *checkpoint,
     return notes;
 }
 
+/* Whether it can run or not; one that was not understood at all has a name and
+ * a reason. */
 json_t *
 lmq_describe_model(const struct lmq_checkpoint *checkpoint)
 {
@@ -61,6 +72,7 @@ lmq_describe_model(const struct lmq_checkpoint *checkpoint)
     return model;
 }
 
+/* As it is stored. */
 static const char *
 tensor_type(const struct lmq_tensor *tensor)
 {
@@ -92,6 +104,8 @@ bytes_of(const struct lmq_tensor *tensor)
                    : tensor->size_bytes;
 }
 
+/* Twice over a tensor rather than once with all of it in memory: bins need the
+ * root mean square first. */
 static enum lmq_status
 scan(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
      void (*visit)(struct spread *spread, double value),
@@ -116,6 +130,7 @@ scan(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     return status;
 }
 
+/* In doubles, for tensors of any size. */
 static void
 visit_moments(struct spread *spread, double value)
 {
@@ -131,6 +146,7 @@ visit_moments(struct spread *spread, double value)
     spread->max = fmax(spread->max, value);
 }
 
+/* A tensor of zeros alone is all in the middle. */
 static void
 visit_bins(struct spread *spread, double value)
 {
@@ -142,6 +158,7 @@ visit_bins(struct spread *spread, double value)
     spread->bins[(size_t)fmin(fmax(place, 0), BINS - 1)]++;
 }
 
+/* Of finite elements; the others are counted beside them. */
 static enum lmq_status
 describe_spread(struct lmq_checkpoint *checkpoint,
                 const struct lmq_tensor *tensor, json_t **json,
@@ -218,6 +235,7 @@ add_members(json_t **report, json_t *members)
     json_decref(members);
 }
 
+/* By its canonical name and by its own, since users know one or the other. */
 static json_t *
 describe_tensor(const struct lmq_checkpoint *checkpoint,
                 const struct lmq_tensor *tensor)
@@ -239,6 +257,8 @@ describe_tensor(const struct lmq_checkpoint *checkpoint,
     return json;
 }
 
+/* Aliases count once. Files may have more than tensors: a tokenizer, headers,
+ * padding. */
 struct lmq_sizes
 lmq_checkpoint_sizes(const struct lmq_checkpoint *checkpoint)
 {

@@ -15,6 +15,7 @@
 #include "base/report.h"
 #include "formats/describe.h"
 
+/* A sentence that does not fit is cut; none is as long. */
 static void LMQ_PRINTF(2, 3)
 say(json_t **words, const char *format, ...)
 {
@@ -43,6 +44,7 @@ say_number(json_t **words, const char *text, double value, double usual)
         say(words, "%s %.10g", text, value);
 }
 
+/* How many layers are so. */
 static uint32_t
 count_layers(const struct lmq_hparams *h, enum lmq_layer_kind kind)
 {
@@ -53,6 +55,7 @@ count_layers(const struct lmq_hparams *h, enum lmq_layer_kind kind)
     return n;
 }
 
+/* What surrounds attention and feed-forward: norms, residuals, scales. */
 static void
 say_blocks(json_t **words, const struct lmq_hparams *h)
 {
@@ -75,6 +78,8 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
     say_kind(words, (int)h->norm_place, places);
     say_kind(words, (int)h->residual, residuals);
     say_number(words, "embeddings times", h->embedding_scale, 1);
+    if (h->has_embedding_norm)
+        say(words, "a norm of embeddings");
     say_number(words, "what layers add, times", h->residual_scale, 1);
     say_number(words, "logits times", h->logit_scale, 1);
     say_number(words, "logits capped at", h->logit_softcap, 0);
@@ -87,6 +92,7 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         [LMQ_QK_NORM_HEAD] = "norms of queries and keys, head by head",
         [LMQ_QK_NORM_HEADS] = "norms of queries and keys, each head its own",
         [LMQ_QK_NORM_WHOLE] = "norms of queries and keys, all heads at once",
+        [LMQ_QK_NORM_BARE] = "norms of queries and keys without weights",
     };
     uint32_t n_full = count_layers(h, LMQ_LAYER_FULL);
 
@@ -103,13 +109,32 @@ say_attention(json_t **words, const struct lmq_hparams *h)
     else if (h->sliding_window > 0)
         say(words, "a window of %u positions in %u of %u layers",
             h->sliding_window, h->n_layers - n_full, h->n_layers);
+    if (h->attention_chunk > 0)
+        say(words, "chunks of %u positions in %u of %u layers",
+            h->attention_chunk, h->n_layers - n_full, h->n_layers);
+    if (h->qk_norm_late)
+        say(words, "these norms after turning");
+    if (h->score_growth > 0)
+        say(words, "scores that grow by %g for each %u positions%s",
+            h->score_growth, h->score_growth_period,
+            h->score_growth_still ? ", in layers without positions" : "");
     say_number(words, "scores times", h->attn_scale, 0);
     say_number(words, "scores capped at", h->attn_softcap, 0);
     say_number(words, "queries, keys, values clipped at", h->qkv_clip, 0);
     if (h->has_sinks)
         say(words, "attention sinks");
+    if (h->has_attn_gate)
+        say(words, "a gate behind attention");
+    if (h->n_delta_value_heads > 0)
+        say(words, "the gated delta rule in %u of %u layers: %u key heads of "
+                   "%u and %u value heads of %u dimensions",
+            count_layers(h, LMQ_LAYER_DELTA), h->n_layers,
+            h->n_delta_key_heads, h->delta_key_dim, h->n_delta_value_heads,
+            h->delta_value_dim);
 }
 
+/* How a layer learns where a token stands. Most models turn queries and keys
+ * (RoPE), in all of a head or in a part of it. */
 static void
 say_positions(json_t **words, const struct lmq_hparams *h)
 {
@@ -149,6 +174,7 @@ say_positions(json_t **words, const struct lmq_hparams *h)
             scalings[h->rope_scaling], h->rope_factor);
 }
 
+/* One for all tokens, or experts of which a router chooses some. */
 static void
 say_feed_forward(json_t **words, const struct lmq_hparams *h)
 {
@@ -157,6 +183,7 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         [LMQ_ACTIVATION_GELU_TANH] = "GELU, by tanh",
         [LMQ_ACTIVATION_RELU] = "ReLU",
         [LMQ_ACTIVATION_SIGMOID] = "sigmoid",
+        [LMQ_ACTIVATION_RELU2] = "ReLU squared",
     };
     static const char *const routers[LMQ_ROUTER_COUNT] = {
         [LMQ_ROUTER_SOFTMAX_CHOSEN] = "router: softmax over the chosen",
@@ -165,6 +192,10 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
     uint32_t n_dense = count_layers(h, LMQ_LAYER_DENSE);
 
     say_kind(words, (int)h->activation, activations);
+    say_number(words, "SiLU with a slope of", h->activation_slope, 1);
+    say_number(words, "gate and what it multiplies limited to", h->glu_limit,
+               0);
+    say_number(words, "added to what the gate multiplies:", h->glu_offset, 0);
     if (!h->is_gated)
         say(words, "feed-forward without a gate");
     if (h->n_experts == 0)
@@ -183,9 +214,13 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         say(words, "weights of the chosen experts sum to 1");
     if (h->router_corrects)
         say(words, "a correction of the router, for choosing only");
+    if (h->router_scales_input)
+        say(words, "weights of experts multiply what they are given");
     say_number(words, "weights of experts times", h->router_scale, 1);
 }
 
+/* Nothing is said of a plain Llama. Biases are counted, since families differ
+ * in where they have them. */
 json_t *
 lmq_describe_differences(const struct lmq_checkpoint *checkpoint)
 {
@@ -230,6 +265,8 @@ has_fused(const struct lmq_checkpoint *checkpoint, enum lmq_role a,
     return false;
 }
 
+/* Only where the source differs from the one form that is kept here; a
+ * container has that form. */
 json_t *
 lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
 {

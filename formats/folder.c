@@ -1,5 +1,9 @@
 /*
  * folder.c - what stands in a folder that is named as a checkpoint.
+ *
+ * A folder of Hugging Face or Meta is a checkpoint itself, which probing
+ * knows. Any other folder stands for the one checkpoint that lies in it;
+ * members of a set count as one.
  */
 #include "config.h"
 
@@ -18,6 +22,8 @@
 #include "formats/checkpoint/member_name.h"
 #include "formats/probe.h"
 
+/* The ending only chooses what is worth opening; what a file is, its content
+ * says. */
 static bool
 has_ending(const char *name, const char *const *endings, size_t n)
 {
@@ -31,6 +37,8 @@ has_ending(const char *name, const char *const *endings, size_t n)
 
 /* ---- What belongs to a model ---- */
 
+/* All files beside the weights, whether they are read or not: no output may
+ * replace a part of what somebody downloaded together. */
 enum lmq_status
 lmq_folder_add_originals(const char *folder, struct lmq_originals *originals,
                          struct lmq_error *err)
@@ -76,6 +84,7 @@ compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Only regular files are opened: a pipe would wait for ever. */
 static enum lmq_status
 look_at_file(const char *folder, const char *name, bool *is_checkpoint,
              struct lmq_error *err)
@@ -136,6 +145,8 @@ drop_further_members(struct names *names)
     names->n = n;
 }
 
+/* In the order of their names, so that messages do not depend on the file
+ * system. */
 static enum lmq_status
 list_checkpoints(const char *folder, struct names *names,
                  struct lmq_error *err)

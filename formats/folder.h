@@ -4,7 +4,7 @@
 #ifndef LMQ_FORMATS_FOLDER_H
 #define LMQ_FORMATS_FOLDER_H
 
-#include "base/output.h"
+#include "base/files/output.h"
 #include "lmquant.h"
 
 /* Whatever stands in the folder of a model belongs to it, but for what is made

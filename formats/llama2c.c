@@ -9,6 +9,19 @@
  * group. Its exporter cuts groups from the flattened matrix, so they cross
  * rows whose length is no multiple of the group; llama2.c's own runq steps
  * from row to row by whole groups and misreads those.
+ *
+ * The headers, of 32-bit integers:
+ *
+ *     version 0   7 fields; the sign of the vocabulary's size says whether the
+ *                 head is the embedding (positive: it is)
+ *     version 1   "ak42", the version, 7 fields; a byte: the head is the
+ *                 embedding; zeros up to 256 bytes
+ *     version 2   the same; behind that byte the group size
+ *
+ * The fields are dim, hidden dim, layers, heads, heads of keys and values,
+ * size of the vocabulary, context. Version 0 has two arrays of rotary tables
+ * behind the last norm, from the days before they were computed; they are
+ * skipped.
  */
 #include "config.h"
 
@@ -125,6 +138,8 @@ has_magic(const struct lmq_probe *probe)
     return probe->n_head >= 4 && lmq_load_u32le(probe->head) == MAGIC;
 }
 
+/* Version 0 has no magic: any file whose first numbers are possible sizes
+ * could be one. Whether it is, its exact length decides when it is opened. */
 static bool
 probe_llama2c(const struct lmq_probe *probe)
 {
@@ -186,6 +201,8 @@ read_v1_header(struct lmq_input *file, struct header *header,
     return read_flags(bytes, header, err);
 }
 
+/* What the header does not say is the same in all of these models, since it
+ * stands in the program. */
 static enum lmq_status
 fill_hparams(const struct header *header, struct lmq_hparams *hparams,
              struct lmq_error *err)
@@ -212,6 +229,7 @@ fill_hparams(const struct header *header, struct lmq_hparams *hparams,
 
 /* ---- Tensors ---- */
 
+/* Norms are the only vectors. */
 static void
 shape_of(enum lmq_role role, const struct lmq_hparams *h, uint64_t dims[2],
          size_t *n_dims)
@@ -268,6 +286,7 @@ set_quantized(struct lmq_tensor *tensor, uint32_t group, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* At *at, which moves behind it. */
 static enum lmq_status
 add_tensor(struct lmq_checkpoint *checkpoint, const struct array *array,
            int32_t layer, uint32_t group, uint64_t *at, struct lmq_error *err)
@@ -305,6 +324,8 @@ add_tensor(struct lmq_checkpoint *checkpoint, const struct array *array,
     return LMQ_OK;
 }
 
+/* For each layer in turn: all layers of one role stand together, not all roles
+ * of one layer. */
 static enum lmq_status
 add_array(struct lmq_checkpoint *checkpoint, const struct array *array,
           uint32_t group, uint64_t *at, struct lmq_error *err)
@@ -351,6 +372,7 @@ read_groups(struct lmq_input *file, const struct lmq_tensor *tensor,
     return status;
 }
 
+/* In pieces of fixed size, whatever is asked for. */
 static enum lmq_status
 read_v2(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
         uint64_t first, size_t n, float *values, struct lmq_error *err)
@@ -419,6 +441,7 @@ add_tokenizer_beside(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     return status;
 }
 
+/* It was recognised a moment ago, so that other numbers mean another file. */
 static enum lmq_status
 read_header(struct lmq_input *file, struct header *header,
             struct lmq_error *err)

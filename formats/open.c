@@ -1,5 +1,9 @@
 /*
  * open.c - from a path to a checkpoint in the one form.
+ *
+ * The format is recognised by content and opens the files; options take
+ * effect; then normalise.c makes of whatever was found the one form that all
+ * others work with.
  */
 #include "config.h"
 
@@ -40,6 +44,8 @@ find_format(char **path, struct lmq_probe *probe,
     return status == LMQ_OK ? lmq_probe_recognise(probe, format, err) : status;
 }
 
+/* Opens nothing but the beginning: for messages about files that are something
+ * else than was asked for. */
 enum lmq_status
 lmq_checkpoint_recognises(const char *path, bool *is_known,
                           struct lmq_error *err)
@@ -60,6 +66,7 @@ lmq_checkpoint_recognises(const char *path, bool *is_known,
 
 /* ---- Opening ---- */
 
+/* What the user says overrules what the files say. */
 static enum lmq_status
 apply_options(struct lmq_checkpoint *checkpoint,
               const struct lmq_open_options *options, struct lmq_error *err)

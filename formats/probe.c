@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/size.h"
 #include "formats/formats.h"
 
+/* So many bytes that every format can tell itself from the others; of a folder
+ * its formats ask for names. */
 enum lmq_status
 lmq_probe_look(const char *path, struct lmq_probe *probe, struct lmq_error *err)
 {
@@ -36,6 +38,8 @@ lmq_probe_look(const char *path, struct lmq_probe *probe, struct lmq_error *err)
     return status;
 }
 
+/* The first in the order of formats.c: those with a clear mark come before
+ * those that only fit. */
 enum lmq_status
 lmq_probe_recognise(struct lmq_probe *probe, const struct lmq_format **format,
                     struct lmq_error *err)
@@ -77,6 +81,8 @@ static const struct {
      "name the folder that holds the model, or its weights file"},
 };
 
+/* What it probably is, and what helps then: most wrong files are of few kinds.
+ */
 enum lmq_status
 lmq_probe_fail(const struct lmq_probe *probe, struct lmq_error *err)
 {

@@ -11,24 +11,6 @@
 
 #include "base/bytes.h"
 
-static float
-from_bits(uint32_t bits)
-{
-    float value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static uint32_t
-to_bits(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
 /* ---- Half precision ---- */
 
 float
@@ -37,16 +19,16 @@ lmq_f16_to_f32(uint16_t half)
     /* Moving exponent and mantissa into place leaves the exponent 112 too
      * small; the product mends that and normalizes subnormals exactly. */
     uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13;
-    uint32_t bits = to_bits(from_bits(magnitude) * 0x1p112f);
+    uint32_t bits = lmq_f32_bits(lmq_f32_of_bits(magnitude) * 0x1p112f);
 
     bits |= magnitude >= 0x0f800000 ? 0x7f800000 : 0; /* infinity, NaN */
-    return from_bits(bits | (uint32_t)(half & 0x8000) << 16);
+    return lmq_f32_of_bits(bits | (uint32_t)(half & 0x8000) << 16);
 }
 
 uint16_t
 lmq_f32_to_f16(float value)
 {
-    uint32_t bits = to_bits(value);
+    uint32_t bits = lmq_f32_bits(value);
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
     uint32_t magnitude = bits & 0x7fffffff;
 
@@ -55,8 +37,8 @@ lmq_f32_to_f16(float value)
     if (magnitude < 0x38800000) {
         /* Subnormal halves are multiples of 2^-24; adding 0.5, whose last
          * place that is, rounds to them, ties to even. */
-        float shifted = from_bits(magnitude) + 0.5f;
-        return (uint16_t)(sign | (to_bits(shifted) - 0x3f000000));
+        float shifted = lmq_f32_of_bits(magnitude) + 0.5f;
+        return (uint16_t)(sign | (lmq_f32_bits(shifted) - 0x3f000000));
     }
     uint32_t odd = magnitude >> 13 & 1;
     uint32_t rounded = magnitude - 0x38000000 + 0xfff + odd;
@@ -74,13 +56,13 @@ const float lmq_e2m1_values[16] = {
 float
 lmq_bf16_to_f32(uint16_t half)
 {
-    return from_bits((uint32_t)half << 16);
+    return lmq_f32_of_bits((uint32_t)half << 16);
 }
 
 uint16_t
 lmq_f32_to_bf16(float value)
 {
-    uint32_t bits = to_bits(value);
+    uint32_t bits = lmq_f32_bits(value);
 
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
@@ -118,7 +100,8 @@ static void
 from_bf16(const unsigned char *bytes, float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        values[i] = from_bits((uint32_t)lmq_load_u16le(bytes + 2 * i) << 16);
+        values[i] =
+            lmq_f32_of_bits((uint32_t)lmq_load_u16le(bytes + 2 * i) << 16);
 }
 
 static void
@@ -138,9 +121,10 @@ from_f8_e4m3(const unsigned char *bytes, float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t magnitude = bytes[i] & 0x7fu;
-        uint32_t bits = to_bits(from_bits(magnitude << 20) * 0x1p120f);
+        uint32_t bits =
+            lmq_f32_bits(lmq_f32_of_bits(magnitude << 20) * 0x1p120f);
         bits = magnitude == 0x7f ? 0x7fc00000 : bits;
-        values[i] = from_bits(bits | (uint32_t)(bytes[i] & 0x80) << 24);
+        values[i] = lmq_f32_of_bits(bits | (uint32_t)(bytes[i] & 0x80) << 24);
     }
 }
 
@@ -150,6 +134,17 @@ from_f8_e5m2(const unsigned char *bytes, float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         values[i] = lmq_f16_to_f32((uint16_t)(bytes[i] << 8));
+}
+
+/* E8M0 is nothing but an exponent; the lowest is subnormal here. */
+static void
+from_f8_e8m0(const unsigned char *bytes, float *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = lmq_f32_of_bits(bytes[i] == 0      ? 0x00400000
+                                    : bytes[i] == 0xff ? 0x7fc00000
+                                                       : (uint32_t)bytes[i]
+                                                             << 23);
 }
 
 #define INTEGER_CONVERTER(name, step, expression)                             \
@@ -193,6 +188,7 @@ static const struct {
     [LMQ_DTYPE_I64] = {"i64", 8, false, from_i64},
     [LMQ_DTYPE_U64] = {"u64", 8, false, from_u64},
     [LMQ_DTYPE_BOOL] = {"bool", 1, false, from_u8},
+    [LMQ_DTYPE_F8_E8M0] = {"f8_e8m0", 1, true, from_f8_e8m0},
 };
 
 const char *

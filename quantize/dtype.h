@@ -26,6 +26,7 @@ enum lmq_dtype {
     LMQ_DTYPE_I64 = 12,
     LMQ_DTYPE_U64 = 13,
     LMQ_DTYPE_BOOL = 14,
+    LMQ_DTYPE_F8_E8M0 = 15, /* there only as what something was made of */
     LMQ_DTYPE_COUNT
 };
 

@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-#include "base/cpu.h"
 #include "base/size.h"
+#include "base/threads/cpu.h"
 
 /* The smallest largest-scale that half precision holds well: the scales of a
  * tensor's smaller groups then still have 8 bits or more. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/names.h"
+#include "base/text/name_table.h"
 
 /* The first and the last of the sizes in lmq_group_names[]. */
 #define LMQ_GROUP_MIN 32

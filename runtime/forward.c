@@ -4,7 +4,7 @@
  *   x = embed(tokens)                                        (n, dim)
  *   for each layer:
  *       xn = norm(x)                                         (n, dim)
- *       x += attention(xn): heads.c, or latent.c             (n, dim)
+ *       x += attention(xn): heads.c, latent.c or delta.c     (n, dim)
  *       xn = norm(x)                                         (n, dim)
  *       x += feed_forward(xn): feed.c, or experts.c          (n, dim)
  *   logits = head norm(x)                                    (n, vocab)
@@ -23,6 +23,8 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
+#include "runtime/layer/delta.h"
 #include "runtime/layer/experts.h"
 #include "runtime/layer/feed.h"
 #include "runtime/layer/heads.h"
@@ -146,21 +148,50 @@ add_feed_forward(const struct lmq_member *member)
 
 /* ---- The blocks ---- */
 
+/* heads *= sigmoid(gate + bias), (n, n_heads * value_dim). */
+static void
+gate_heads(const struct lmq_member *member, const struct lmq_matrix *w_gate)
+{
+    size_t width = w_gate->n_rows, from, to;
+
+    lmq_member_share(member, member->n * lmq_row_pieces(width), &from, &to);
+    for (size_t i = from; i < to; i++) {
+        struct lmq_row_piece piece = lmq_row_piece_at(i, width);
+        size_t at = piece.row * width + piece.column;
+        float *gate = member->work->attn_gate + at;
+        if (w_gate->bias != NULL)
+            member->kernels->add(gate, w_gate->bias + piece.column,
+                                 piece.size);
+        member->kernels->sigmoid(gate, piece.size);
+        member->kernels->mul(member->work->attention + at, gate, piece.size);
+    }
+}
+
 /* out (n, dim) = W_out attention(xn), without the bias. */
 static void
 attention(const struct lmq_member *member)
 {
     const struct lmq_matrix *w_out = &member->layer->attention.out;
+    const struct lmq_matrix *w_gate = &member->layer->attention.gate;
+    bool is_delta = lmq_layer_is(member->h, member->index, LMQ_LAYER_DELTA);
     struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, attention_input(member), member->h->dim);
     struct lmq_operand heads = /* (n, n_heads * value_dim) */
         lmq_operand_of(member, member->work->attention, w_out->n_cols);
 
-    if (member->h->kv_lora_rank > 0)
+    if (w_gate->tensor != NULL)
+        lmq_multiply(member, w_gate, &xn, member->work->attn_gate);
+    if (is_delta)
+        lmq_delta_attention(member, &xn); /* heads = norm(q S) silu(gate) */
+    else if (member->h->kv_lora_rank > 0)
         lmq_latent_attention(member, &xn); /* heads = softmax(q k) v */
     else
         lmq_heads_attention(member, &xn); /* heads = softmax(q k) v */
     lmq_barrier(member); /* a row of W_out reads all heads */
+    if (w_gate->tensor != NULL && !is_delta) {
+        gate_heads(member, w_gate); /* heads *= sigmoid(gate) */
+        lmq_barrier(member); /* pieces are cut otherwise than rows */
+    }
     lmq_multiply(member, w_out, &heads, member->work->out);
 }
 
@@ -198,6 +229,8 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
             lmq_matrix_row(&model->positions, position + t, learned);
             kernels->add(x, learned, h->dim); /* x += learned */
         }
+        if (h->has_embedding_norm)
+            lmq_norm(h, &model->embedding_norm, x, h->dim, x); /* x = norm(x) */
     }
 }
 
@@ -317,9 +350,7 @@ lmq_is_finite(const float *x, size_t n)
     uint32_t largest = 0;
 
     for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof(bits));
-        bits &= 0x7fffffff;
+        uint32_t bits = lmq_f32_bits(x[i]) & 0x7fffffff;
         largest = bits > largest ? bits : largest;
     }
     return largest < 0x7f800000;

@@ -1,5 +1,5 @@
 /*
- * kv.c - room for keys and values.
+ * kv.c - room for what layers remember.
  */
 #include "config.h"
 
@@ -27,6 +27,32 @@ lmq_kv_parse(const char *text, enum lmq_row_type *type, struct lmq_error *err)
     return status;
 }
 
+/* Which of the two a layer has. */
+static bool
+has_rows(const struct lmq_hparams *h, size_t layer)
+{
+    return layer == LMQ_ANY_LAYER || !lmq_layer_is(h, layer, LMQ_LAYER_DELTA);
+}
+
+static bool
+has_state(const struct lmq_hparams *h, size_t layer)
+{
+    return layer == LMQ_ANY_LAYER ? h->n_delta_value_heads > 0
+                                  : lmq_layer_is(h, layer, LMQ_LAYER_DELTA);
+}
+
+static size_t
+state_floats(const struct lmq_hparams *h)
+{
+    return h->delta_key_dim * lmq_delta_value_width(h);
+}
+
+static size_t
+tail_floats(const struct lmq_hparams *h)
+{
+    return (h->conv_width - 1) * lmq_delta_channels(h);
+}
+
 static bool
 make_rows(unsigned char **rows, const struct lmq_hparams *h,
           enum lmq_row_type type, size_t width, size_t context)
@@ -39,19 +65,32 @@ make_rows(unsigned char **rows, const struct lmq_hparams *h,
     return *rows != NULL;
 }
 
+static bool
+make_state(struct lmq_kv *kv, const struct lmq_hparams *h)
+{
+    kv->state = lmq_mem_aligned(state_floats(h), sizeof(*kv->state));
+    kv->tail = lmq_mem_aligned(tail_floats(h) + 1, sizeof(*kv->tail));
+    return kv->state != NULL && kv->tail != NULL;
+}
+
 bool
-lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
+lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model, size_t layer,
             enum lmq_row_type type, size_t context)
 {
     const struct lmq_hparams *h = &model->hparams;
+    bool is_complete = true;
 
     *kv = (struct lmq_kv){.type = type};
-    if (make_rows(&kv->keys, h, type, lmq_key_width(h), context) &&
-        (h->kv_lora_rank > 0 ||
-         make_rows(&kv->values, h, type, lmq_value_width(h), context)))
-        return true;
-    lmq_kv_free(kv);
-    return false;
+    if (has_rows(h, layer))
+        is_complete =
+            make_rows(&kv->keys, h, type, lmq_key_width(h), context) &&
+            (h->kv_lora_rank > 0 ||
+             make_rows(&kv->values, h, type, lmq_value_width(h), context));
+    if (is_complete && has_state(h, layer))
+        is_complete = make_state(kv, h);
+    if (!is_complete)
+        lmq_kv_free(kv);
+    return is_complete;
 }
 
 void
@@ -59,17 +98,25 @@ lmq_kv_free(struct lmq_kv *kv)
 {
     lmq_mem_free(kv->keys);
     lmq_mem_free(kv->values);
+    lmq_mem_free(kv->state);
+    lmq_mem_free(kv->tail);
     *kv = (struct lmq_kv){0};
 }
 
 double
-lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
-             size_t context)
+lmq_kv_bytes(const struct lmq_model *model, size_t layer,
+             enum lmq_row_type type, size_t context)
 {
     const struct lmq_hparams *h = &model->hparams;
     size_t row = lmq_row_bytes(type, lmq_key_width(h));
+    double sum = 0;
 
     if (h->kv_lora_rank == 0)
         row += lmq_row_bytes(type, lmq_value_width(h));
-    return (double)row * (double)lmq_cached_heads(h) * (double)context;
+    if (has_rows(h, layer))
+        sum += (double)row * (double)lmq_cached_heads(h) * (double)context;
+    if (has_state(h, layer))
+        sum += sizeof(float) *
+               ((double)state_floats(h) + (double)tail_floats(h));
+    return sum;
 }

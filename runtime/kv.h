@@ -1,10 +1,10 @@
 /*
- * kv.h - the cached keys and values of a layer.
+ * kv.h - what a layer remembers: keys and values, or a state.
  */
 #ifndef LMQ_RUNTIME_KV_H
 #define LMQ_RUNTIME_KV_H
 
-#include "base/names.h"
+#include "base/text/name_table.h"
 #include "runtime/model.h"
 
 extern const struct lmq_name lmq_kv_names[]; /* of enum lmq_row_type */
@@ -13,14 +13,25 @@ extern const struct lmq_name lmq_kv_names[]; /* of enum lmq_row_type */
 enum lmq_status lmq_kv_parse(const char *text, enum lmq_row_type *type,
                              struct lmq_error *err);
 
-/* The keys and values of one layer: [cached head][position][width]. With
+/* What one layer remembers of a sequence.
+ *
+ * Keys and values: [cached head][position][width]. With
  * latent attention there is one head, and its values are the first columns of
  * its keys. Writers and readers go by `type`, the one that the memory was
- * allocated for: a row of narrower numbers may take more bytes, as Q8 pads. */
+ * allocated for: a row of narrower numbers may take more bytes, as Q8 pads.
+ *
+ * With the gated delta rule: a state that each token changes, and what went
+ * into its convolution last. So they are those behind the last token, and can
+ * only go on; at position 0 they begin anew. */
 struct lmq_kv {
     enum lmq_row_type type;
     unsigned char *keys, *values;
+    float *state; /* (value heads, key dim, value dim) */
+    float *tail;  /* (conv_width - 1, channels) */
 };
+
+/* A layer that may be any: room for all kinds that there are. */
+#define LMQ_ANY_LAYER SIZE_MAX
 
 /* Heads of keys in the cache, and the widths of a key and of a value there:
  * with latent attention the value is the latent. */
@@ -46,9 +57,9 @@ lmq_value_width(const struct lmq_hparams *h)
 
 /* Room for `context` positions of one layer; false without memory. */
 bool lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
-                 enum lmq_row_type type, size_t context);
+                 size_t layer, enum lmq_row_type type, size_t context);
 void lmq_kv_free(struct lmq_kv *kv);
-double lmq_kv_bytes(const struct lmq_model *model, enum lmq_row_type type,
-                    size_t context);
+double lmq_kv_bytes(const struct lmq_model *model, size_t layer,
+                    enum lmq_row_type type, size_t context);
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef LMQ_RUNTIME_MEMBER_H
 #define LMQ_RUNTIME_MEMBER_H
 
-#include "base/team.h"
+#include "base/threads/team.h"
 #include "runtime/kv.h"
 #include "runtime/work.h"
 

@@ -28,6 +28,7 @@ static const struct slot {
     [LMQ_ROLE_EMBEDDING] = {MATRIX, IN_MODEL(embedding)},
     [LMQ_ROLE_POSITIONS] = {MATRIX, IN_MODEL(positions)},
     [LMQ_ROLE_HEAD] = {MATRIX, IN_MODEL(head)},
+    [LMQ_ROLE_EMBEDDING_NORM] = {GAIN, IN_MODEL(embedding_norm)},
     [LMQ_ROLE_OUTPUT_NORM] = {GAIN, IN_MODEL(output_norm)},
     [LMQ_ROLE_ATTN_NORM] = {GAIN, IN_LAYER(attention.norm)},
     [LMQ_ROLE_ATTN_POST_NORM] = {GAIN, IN_LAYER(attention.post_norm)},
@@ -45,6 +46,12 @@ static const struct slot {
     [LMQ_ROLE_ATTN_KV_A_NORM] = {GAIN, IN_LAYER(attention.kv_a_norm)},
     [LMQ_ROLE_ATTN_K_B] = {MATRIX, IN_LAYER(attention.k_b)},
     [LMQ_ROLE_ATTN_V_B] = {MATRIX, IN_LAYER(attention.v_b)},
+    [LMQ_ROLE_ATTN_GATE] = {MATRIX, IN_LAYER(attention.gate)},
+    [LMQ_ROLE_DELTA_ALPHA] = {MATRIX, IN_LAYER(attention.delta_alpha)},
+    [LMQ_ROLE_DELTA_BETA] = {MATRIX, IN_LAYER(attention.delta_beta)},
+    [LMQ_ROLE_DELTA_DECAY] = {VECTOR, IN_LAYER(attention.delta_decay)},
+    [LMQ_ROLE_DELTA_CONV] = {VECTOR, IN_LAYER(attention.delta_conv)},
+    [LMQ_ROLE_DELTA_NORM] = {GAIN, IN_LAYER(attention.delta_norm)},
     [LMQ_ROLE_FFN_NORM] = {GAIN, IN_LAYER(feed.norm)},
     [LMQ_ROLE_FFN_POST_NORM] = {GAIN, IN_LAYER(feed.post_norm)},
     [LMQ_ROLE_FFN_GATE] = {MATRIX, IN_LAYER(feed.dense.gate)},
@@ -325,7 +332,7 @@ make_layers(struct lmq_model *model)
     for (uint32_t i = 0; model->layers != NULL && i < h->n_layers; i++) {
         struct lmq_attention_part *attention = &model->layers[i].attention;
         struct lmq_feed_part *feed = &model->layers[i].feed;
-        if (h->kv_lora_rank > 0) {
+        if (h->kv_lora_rank > 0 && !lmq_layer_is(h, i, LMQ_LAYER_DELTA)) {
             attention->k_b = calloc(h->n_heads, sizeof(*attention->k_b));
             attention->v_b = calloc(h->n_heads, sizeof(*attention->v_b));
             if (attention->k_b == NULL || attention->v_b == NULL)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/names.h"
+#include "base/text/name_table.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "runtime/kernels/kernels.h"
 
@@ -54,6 +54,13 @@ struct lmq_attention_part {
     struct lmq_matrix q_a, q_b, kv_a;
     struct lmq_gain q_a_norm, kv_a_norm;
     struct lmq_matrix *k_b, *v_b;    /* (n_heads) */
+    /* What heads give is multiplied by it, if there is one. */
+    struct lmq_matrix gate;
+    /* The gated delta rule, in layers that have it: q, k, v, gate, out, and */
+    struct lmq_matrix delta_alpha, delta_beta; /* (value heads, dim) */
+    float *delta_decay;              /* (value heads) */
+    float *delta_conv;               /* (channels, conv_width) */
+    struct lmq_gain delta_norm;      /* (value dim) */
 };
 
 /* And its feed-forward: one network, or experts. */
@@ -90,6 +97,7 @@ struct lmq_model {
     struct lmq_matrix embedding;
     struct lmq_matrix positions; /* learned ones: (positions, dim) */
     struct lmq_matrix head; /* the embedding's memory if tied */
+    struct lmq_gain embedding_norm;
     struct lmq_gain output_norm;
     struct lmq_layer *layers; /* (n_layers) */
     size_t n_copied_bytes;    /* what could not be used in place */

@@ -38,6 +38,7 @@ batch_of(const struct lmq_member *member, const struct lmq_matrix *matrix,
         .bits = member->work->activations == LMQ_ACTIVATIONS_Q16
                     ? LMQ_BITS_16
                     : LMQ_BITS_8,
+        .streams = member->work->reading.streams,
         .data = operand->packed,
     };
 }

@@ -76,9 +76,14 @@ scale_yarn(const struct lmq_hparams *h, uint32_t dim, uint32_t i,
 {
     if (!(h->rope_theta > 1))
         return frequency; /* all pairs have the same */
-    double low = fmax(floor(pair_with_turns(h, dim, h->rope_beta_fast)), 0);
-    double high =
-        fmin(ceil(pair_with_turns(h, dim, h->rope_beta_slow)), dim - 1);
+    double low = pair_with_turns(h, dim, h->rope_beta_fast);
+    double high = pair_with_turns(h, dim, h->rope_beta_slow);
+    if (!h->rope_ramp_exact) {
+        low = floor(low);
+        high = ceil(high);
+    }
+    low = fmax(low, 0);
+    high = fmin(high, dim - 1);
     double width = high == low ? 0.001 : high - low; /* as Transformers */
     double ramp = fmin(fmax((i - low) / width, 0), 1);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/options.h"
@@ -47,14 +48,15 @@ make_cache(struct lmq_session *session, enum lmq_row_type type,
     session->kv = calloc(model->hparams.n_layers, sizeof(*session->kv));
     if (session->kv == NULL)
         return lmq_fail_nomem(err);
+    double bytes = 0;
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++)
+        bytes += lmq_kv_bytes(model, i, type, work->context);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        if (lmq_kv_init(&session->kv[i], model, type, work->context))
+        if (lmq_kv_init(&session->kv[i], model, i, type, work->context))
             continue;
         lmq_fail(err, LMQ_ERR_NOMEM, 0,
                  "no memory for a context of %zu positions (%.1f GB)",
-                 work->context,
-                 1e-9 * model->hparams.n_layers *
-                     lmq_kv_bytes(model, type, work->context));
+                 work->context, 1e-9 * bytes);
         lmq_hint(err, "a smaller context (.context) or smaller keys and values "
                       "(.kv f16, q8) need less");
         return LMQ_ERR_NOMEM;
@@ -151,6 +153,12 @@ fail_nonfinite(const struct lmq_session *session, size_t position,
     return LMQ_ERR_NONFINITE;
 }
 
+static bool
+has_states(const struct lmq_session *session)
+{
+    return session->model->hparams.n_delta_value_heads > 0;
+}
+
 /* Evaluates the tokens again, one by one: within a batch a NaN shows at
  * earlier positions too. Only the last n_logits are asked for theirs. */
 static enum lmq_status
@@ -186,6 +194,25 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
                           err);
 }
 
+/* What layers remember in another form than keys and values cannot be taken
+ * back: it becomes that behind the tokens of the history anew. */
+static void
+restore_states(struct lmq_session *session)
+{
+    const struct lmq_model *model = session->model;
+    size_t step;
+
+    for (size_t at = 0; at < session->position; at += step) {
+        step = lmq_size_min(session->position - at, session->work.batch);
+        lmq_forward_embed(model, &session->work, session->history + at, step,
+                          at);
+        for (uint32_t i = 0; i < model->hparams.n_layers; i++)
+            lmq_forward_layer(model, i, &session->kv[i], &session->work, step,
+                              at);
+    }
+    session->is_stale = false;
+}
+
 /* Adds the logits after the last n_kept tokens to those that are there. */
 static enum lmq_status
 eval_batch(struct lmq_session *session, const int32_t *tokens, size_t n,
@@ -195,6 +222,7 @@ eval_batch(struct lmq_session *session, const int32_t *tokens, size_t n,
     float *logits =
         session->logits + session->n_logits * model->hparams.vocab_size;
 
+    double start = lmq_clock_seconds();
     lmq_forward_embed(model, &session->work, tokens, n, session->position);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
         lmq_forward_layer(model, i, &session->kv[i], &session->work, n,
@@ -205,9 +233,17 @@ eval_batch(struct lmq_session *session, const int32_t *tokens, size_t n,
         is_finite &=
             lmq_is_finite(logits, n_kept * model->hparams.vocab_size);
     }
+    if (n == 1 && n_kept == 1)
+        lmq_reading_learn(&session->work.reading,
+                          lmq_clock_seconds() - start);
     if (!is_finite) {
         session->n_logits = 0;
-        return find_nonfinite(session, tokens, n, n_kept, err);
+        if (has_states(session))
+            restore_states(session);
+        enum lmq_status status =
+            find_nonfinite(session, tokens, n, n_kept, err);
+        session->is_stale = has_states(session);
+        return status;
     }
     session->n_logits += n_kept;
     memmove(session->history + session->position, tokens,
@@ -246,7 +282,10 @@ eval_sequence(struct lmq_session *session, const int32_t *tokens, size_t n,
     enum lmq_status status = LMQ_OK;
 
     session->work.length = length;
+    if (session->is_stale && !is_other)
+        restore_states(session);
     if (is_other) {
+        session->is_stale = false;
         session->position = 0;
         status = eval_batches(session, session->history, n_cached, 0, err);
     }
@@ -327,8 +366,10 @@ lmq_session_context(const struct lmq_session *session)
 void
 lmq_session_rewind(struct lmq_session *session, size_t position)
 {
-    if (position < session->position)
+    if (position < session->position) {
         session->position = position;
+        session->is_stale = has_states(session) && position > 0;
+    }
     session->n_logits = 0;
 }
 

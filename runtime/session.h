@@ -21,6 +21,8 @@ struct lmq_session {
     size_t n_logits_most;
     int32_t *history;     /* (context): the tokens behind the cache */
     size_t position;      /* how many of them */
+    bool is_stale;        /* what layers remember besides keys and values is
+                             not that of this position */
 };
 
 /* NULL: what the model recommends. */

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "base/threads.h"
+#include "base/threads/threads.h"
 #include "quantize/group.h"
 #include "runtime/kv.h"
 
@@ -58,6 +58,14 @@ expert_rows(const struct lmq_hparams *h, size_t batch)
     return lmq_size_min(batch * h->n_experts_used, 2 * batch + 64);
 }
 
+/* What the heads of a layer give at most. */
+static size_t
+heads_width(const struct lmq_hparams *h)
+{
+    return larger((size_t)h->n_heads * lmq_hparams_value_dim(h),
+                  lmq_delta_value_width(h));
+}
+
 /* The widest operand of any product. */
 static size_t
 widest_operand(const struct lmq_hparams *h)
@@ -66,7 +74,7 @@ widest_operand(const struct lmq_hparams *h)
         h->hidden_dim,   h->expert_dim,
         h->shared_dim,   h->q_lora_rank,
         h->kv_lora_rank, h->head_dim,
-        (size_t)h->n_heads * lmq_hparams_value_dim(h),
+        heads_width(h),
     };
     size_t widest = h->dim;
 
@@ -150,12 +158,23 @@ list_buffers(struct list *list, struct lmq_work *work,
     add(list, &work->xn, n, h->dim, sizeof(float));
     if (h->residual != LMQ_RESIDUAL_SEQUENTIAL)
         add(list, &work->feed_xn, n, h->dim, sizeof(float));
-    add(list, &work->q, n, (size_t)h->n_heads * h->head_dim, sizeof(float));
-    add(list, &work->k, n, heads * lmq_key_width(h), sizeof(float));
-    if (h->kv_lora_rank == 0)
-        add(list, &work->v, n, heads * lmq_value_width(h), sizeof(float));
-    add(list, &work->attention, n,
-        (size_t)h->n_heads * lmq_hparams_value_dim(h), sizeof(float));
+    size_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
+    add(list, &work->q, n, larger((size_t)h->n_heads * h->head_dim, keys),
+        sizeof(float));
+    add(list, &work->k, n, larger(heads * lmq_key_width(h), keys),
+        sizeof(float));
+    if (h->kv_lora_rank == 0 || values > 0)
+        add(list, &work->v, n, larger(heads * lmq_value_width(h), values),
+            sizeof(float));
+    add(list, &work->attention, n, heads_width(h), sizeof(float));
+    if (h->has_attn_gate || values > 0)
+        add(list, &work->attn_gate, n, heads_width(h), sizeof(float));
+    if (values > 0) {
+        add(list, &work->delta_alpha, n, h->n_delta_value_heads,
+            sizeof(float));
+        add(list, &work->delta_beta, n, h->n_delta_value_heads,
+            sizeof(float));
+    }
     add(list, &work->out, n, h->dim, sizeof(float));
     /* Experts have more rows than a batch. */
     size_t rows = h->n_experts == 0 ? n : larger(n, work->routing.capacity);

@@ -4,8 +4,9 @@
 #ifndef LMQ_RUNTIME_WORK_H
 #define LMQ_RUNTIME_WORK_H
 
-#include "base/team.h"
+#include "base/threads/team.h"
 #include "runtime/model.h"
+#include "runtime/reading.h"
 #include "runtime/rope.h"
 
 /* Attention: queries that are worked on together, positions in a block. */
@@ -52,6 +53,7 @@ struct lmq_work {
     bool takes_all;       /* all work on any step: the caller chose them */
     double layer_weights; /* multiplied per token and layer, on average */
     enum lmq_activations activations;
+    struct lmq_reading reading; /* of a single token */
     size_t context;   /* positions that an lmq_kv has room for */
     float *x;         /* (batch, dim): the residual stream */
     float *xn;        /* (batch, dim): norm(x), a block's input */
@@ -60,6 +62,8 @@ struct lmq_work {
     float *q;         /* (batch, heads * head_dim) */
     float *k, *v;     /* (batch, cached heads * width of a key, a value) */
     float *attention; /* (batch, heads * value_dim): softmax(q k) v */
+    float *attn_gate; /* the same size: what that is multiplied by */
+    float *delta_alpha, *delta_beta; /* (batch, value heads) */
     float *out;       /* (batch, dim): a block's output */
     float *gate, *up; /* (batch, hidden_dim), or of experts' rows */
     float *q_a;       /* (batch, q_lora_rank) */

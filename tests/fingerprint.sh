@@ -6,7 +6,7 @@
 #   tests/fingerprint.sh BUILD             print the fingerprint of a build
 #   tests/fingerprint.sh BUILD OTHER...    compare others with the first
 #
-# BUILD is a folder where `make lmquant tests/build/make_family` was run, or a file that
+# BUILD is a folder where `make lmquant tests/make/make_family` was run, or a file that
 # holds a fingerprint from elsewhere. What is in a folder runs under $RUNNER:
 #
 #   RUNNER='qemu-s390x -L SYSROOT' tests/fingerprint.sh BUILD > s390x.txt
@@ -108,7 +108,7 @@ fable() {
 }
 
 family() {
-    ${RUNNER-} "$build/tests/build/make_family" --tokens 40 "$1" "$1" > /dev/null ||
+    ${RUNNER-} "$build/tests/make/make_family" --tokens 40 "$1" "$1" > /dev/null ||
         die "$build: make_family $1"
     mark "$1: tokens" "$1/tokens.bin"
     mv "$1/tokens.bin" tokens.bin
@@ -128,7 +128,7 @@ fingerprint() {
         return
     }
     build=$(cd "$1" && pwd)
-    for program in lmquant tests/build/make_family; do
+    for program in lmquant tests/make/make_family; do
         [ -x "$build/$program" ] || die "$1 has no $program: make $program"
     done
     rm -rf "$work/run"

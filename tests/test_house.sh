@@ -1,9 +1,9 @@
 #!/bin/sh
 # The house as ARCHITECTURE.md draws it: includes go down the floors, no units
-# (a .c and its .h) need each other in a circle, nothing is there that nothing
-# uses, and only cli/ prints, exits or speaks of --flags. What depends on what is
-# read from the includes and from the objects that were built, so nothing can be
-# overlooked.
+# (a .c and its .h) need each other in a circle, rooms and files stay small,
+# nothing is there that nothing uses, and only cli/ prints, exits or speaks of
+# --flags. What depends on what is read from the includes and from the objects
+# that were built, so nothing can be overlooked.
 
 set -u
 . "${srcdir:-.}/tests/library.sh"
@@ -30,6 +30,33 @@ sed 's/\.[ch] / /;s/\.h$//' "$work/includes" | awk '$1 != $2' | sort -u |
     fail "units that need each other: $(cat "$work/circles")"
 grep '^cli/' "$work/includes" | grep -v ' cli/' > "$work/cli"
 [ -s "$work/cli" ] && fail "cli/ sees more than lmquant.h: $(cat "$work/cli")"
+
+# ---- Rooms ---- A folder is taken in at a glance, a name says which file is
+# meant wherever it stands, and a file is one thing.
+
+files_most=24
+lines_most=700
+(cd "$srcdir" && find $floors -name '*.[ch]') > "$work/files"
+sed 's,/[^/]*$,,' "$work/files" | sort | uniq -c |
+    awk -v most=$files_most '$1 > most { print $2 " (" $1 ")" }' > "$work/rooms"
+[ -s "$work/rooms" ] &&
+    fail "more than $files_most files in a folder: $(cat "$work/rooms")"
+(cd "$srcdir" && find $floors tests -name '*.[ch]') | sed 's,.*/,,' |
+    sort | uniq -d > "$work/names"
+[ -s "$work/names" ] && fail "names of several files: $(cat "$work/names")"
+while read -r file; do
+    n=$(wc -l < "$srcdir/$file")
+    [ "$n" -le "$lines_most" ] || echo "$file ($n)"
+done < "$work/files" > "$work/long"
+[ -s "$work/long" ] &&
+    fail "more than $lines_most lines in a file: $(cat "$work/long")"
+
+# What the release does not have, nobody else can build.
+for file in $(cd "$srcdir" && find $floors -name '*.[ch]'); do
+    grep -qF "$file" "$srcdir/Makefile.am" || echo "$file"
+done > "$work/unreleased"
+[ -s "$work/unreleased" ] &&
+    fail "not in Makefile.am: $(cat "$work/unreleased")"
 
 # ---- Symbols ----
 

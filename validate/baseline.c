@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/report.h"
 #include "validate/gates.h"
 #include "validate/job.h"

@@ -16,12 +16,12 @@
 #include <zlib.h>
 
 #include "base/bytes.h"
-#include "base/buffer.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/buffer.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
@@ -43,9 +43,10 @@ lmq_corpus_free(struct lmq_corpus *corpus)
 
 /* ---- Windows ---- */
 
-static enum lmq_status
-add_window(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids,
-           size_t n, size_t n_unscored, struct lmq_error *err)
+enum lmq_status
+lmq_corpus_add_window(struct lmq_corpus *corpus, int32_t bos,
+                      const int32_t *ids, size_t n, size_t n_unscored,
+                      struct lmq_error *err)
 {
     size_t extra = bos >= 0 ? 1 : 0;
 
@@ -86,8 +87,8 @@ cut_all(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids, size_t n,
     while (done < n && status == LMQ_OK) {
         size_t end = lmq_size_min(at + room, n);
         if (end - at > 1 || bos >= 0)
-            status = add_window(corpus, bos, ids + at, end - at, done - at,
-                                err);
+            status = lmq_corpus_add_window(corpus, bos, ids + at, end - at,
+                                           done - at, err);
         done = end;
         at += step;
     }
@@ -106,8 +107,8 @@ cut_second_half(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids,
 
     for (size_t at = 0; at + context <= n + lead && status == LMQ_OK;
          at += context)
-        status = add_window(corpus, bos, ids + at, context - lead,
-                            context / 2 + 1 - lead, err);
+        status = lmq_corpus_add_window(corpus, bos, ids + at, context - lead,
+                                       context / 2 + 1 - lead, err);
     return status;
 }
 

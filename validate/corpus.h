@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/names.h"
+#include "base/text/name_table.h"
 #include "lmquant.h"
 
 /* One run of tokens through the models, from position 0. */
@@ -72,6 +72,13 @@ enum lmq_status lmq_corpus_from_ids(const char *path, size_t vocabulary,
                                     const struct lmq_protocol *protocol,
                                     struct lmq_corpus *corpus,
                                     struct lmq_error *err);
+
+/* One window of these ids behind the begin token, if there is one (-1: none);
+ * the first n_unscored of them are not counted. */
+enum lmq_status lmq_corpus_add_window(struct lmq_corpus *corpus, int32_t bos,
+                                      const int32_t *ids, size_t n,
+                                      size_t n_unscored,
+                                      struct lmq_error *err);
 
 void lmq_corpus_free(struct lmq_corpus *corpus);
 

@@ -11,7 +11,7 @@
 
 #include "base/report.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "formats/describe.h"
 #include "validate/job.h"
 

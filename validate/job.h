@@ -7,9 +7,10 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/names.h"
+#include "base/text/name_table.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "validate/drift.h"
+#include "validate/task.h"
 
 /* One of the models that are judged, and what is found out about it. */
 struct lmq_judged {
@@ -34,6 +35,7 @@ struct lmq_job {
     json_t *baseline; /* an earlier report, or NULL */
     struct lmq_protocol protocol;
     struct lmq_corpus corpus;
+    struct lmq_task task; /* of no questions: none was given */
     enum lmq_row_type kv_type;
     size_t memory;
     double started;
@@ -77,6 +79,11 @@ enum lmq_status lmq_job_gather(struct lmq_job *job,
 struct lmq_side lmq_side_reference(void);
 struct lmq_side lmq_side_judged(const struct lmq_job *job, size_t index,
                                 const char *name);
+
+/* ---- task_scores.c ---- */
+
+/* Adds "task" to the reports of all candidates. */
+enum lmq_status lmq_answer_task(struct lmq_job *job, struct lmq_error *err);
 
 /* ---- attribute.c ---- */
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "base/threads.h"
+#include "base/threads/threads.h"
 #include "runtime/forward.h"
 
 /* More windows at a time read the weights no more seldom than it pays. */
@@ -77,8 +77,8 @@ kv_bytes(const struct lmq_lockstep *in, size_t context)
 
     for (int type = 0; type < LMQ_ROW_TYPES; type++)
         if (has_kv_type(in, (enum lmq_row_type)type))
-            sum += lmq_kv_bytes(in->models[0], (enum lmq_row_type)type,
-                                context);
+            sum += lmq_kv_bytes(in->models[0], LMQ_ANY_LAYER,
+                                (enum lmq_row_type)type, context);
     return sum;
 }
 
@@ -194,7 +194,8 @@ make_caches(struct run *run)
     for (int type = 0; type < LMQ_ROW_TYPES && is_complete; type++)
         if (has_kv_type(run->in, (enum lmq_row_type)type))
             is_complete = lmq_kv_init(&run->kv[type], run->in->models[0],
-                                      (enum lmq_row_type)type, run->context);
+                                      LMQ_ANY_LAYER, (enum lmq_row_type)type,
+                                      run->context);
     return is_complete;
 }
 

@@ -2,8 +2,8 @@
  * metrics.c - the names of all metrics of a validation.
  *
  * A new one is: its value, where the report is made (drift.c; evidence.c of
- * layers, tensors and positions; attribute.c; validate.c and setup.c of the
- * run itself); its name here, or no gate can name it; and its entry in
+ * layers, tensors and positions; attribute.c; task_scores.c; validate.c and
+ * setup.c of the run itself); its name here, or no gate can name it; and its entry in
  * lmquant-validate(1), which test_manual.sh compares with this list.
  */
 #include "config.h"
@@ -32,6 +32,14 @@ static const char *const metrics[] = {
     "tensors.#.sqnr_db", "tensors.#.max_abs",
     "positions.#.kld", "worst.#.kld",
     "floor.kld", "floor.logit_max_abs",
+    "task.questions", "task.reference.accuracy",
+    "task.reference.accuracy_norm", "task.model.accuracy",
+    "task.model.accuracy_norm", "task.accuracy_drop",
+    "task.accuracy_norm_drop",
+    "task.flips.rate", "task.flips.lost", "task.flips.gained",
+    "task.flips.changed", "task.flips.p",
+    "task.flips_norm.rate", "task.flips_norm.lost", "task.flips_norm.gained",
+    "task.flips_norm.changed", "task.flips_norm.p",
     "attribution.kld", "attribution.weights", "attribution.activations",
     "attribution.kv.#.kld", "attribution.kv.#.added",
     "attribution.parts.#.share", "attribution.layers.#.share",

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/output.h"
+#include "base/files/output.h"
 #include "base/size.h"
 #include "formats/model/hparams_compare.h"
 #include "runtime/session.h"
-#include "validate/diff_tokenizers.h"
+#include "validate/diff/diff_tokenizers.h"
 #include "validate/gates.h"
 #include "validate/job.h"
 #include "validate/metrics.h"
@@ -117,6 +117,14 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
         if (o->baseline == NULL && lmq_gate_has_baseline(gate))
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' goes with .baseline", gate);
+        if (strncmp(gate, "task.", 5) == 0 && o->task == NULL)
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "the gate '%s' goes with .task", gate);
+        if (strncmp(gate, "task.", 5) == 0 && lmq_gate_has_baseline(gate))
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "the gate '%s' cannot look at a baseline: its "
+                            "questions may have been others",
+                            gate);
         if (strncmp(gate, "floor.", 6) == 0 && !o->has_floor)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' goes with .has_floor", gate);
@@ -153,6 +161,8 @@ lmq_job_check_page(const struct lmq_job *job, struct lmq_error *err)
         status = lmq_originals_add(&originals, options->texts[i], false, err);
     if (status == LMQ_OK && options->tokens != NULL)
         status = lmq_originals_add(&originals, options->tokens, false, err);
+    if (status == LMQ_OK && options->task != NULL)
+        status = lmq_originals_add(&originals, options->task, false, err);
     if (status == LMQ_OK && options->baseline != NULL)
         status = lmq_originals_add(&originals, options->baseline, false, err);
     if (status == LMQ_OK)
@@ -314,19 +324,70 @@ read_ids(struct lmq_job *job, struct lmq_error *err)
                                &job->protocol, &job->corpus, err);
 }
 
+/* ---- The task ---- */
+
+/* Its choices must be the same tokens to all. */
+static enum lmq_status
+compare_tasks(const struct lmq_job *job, const struct lmq_judged *candidate,
+              const struct lmq_texts *texts, struct lmq_error *err)
+{
+    const struct lmq_corpus *a = &job->task.corpus;
+    struct lmq_task task;
+
+    if (candidate->tokenizer == NULL)
+        return LMQ_OK;
+    enum lmq_status status = lmq_task_read(
+        candidate->tokenizer, texts, job->protocol.context, &task, err);
+    if (status != LMQ_OK)
+        return status;
+    if (a->n_tokens != task.corpus.n_tokens ||
+        memcmp(a->tokens, task.corpus.tokens,
+               a->n_tokens * sizeof(*a->tokens)) != 0)
+        status = fail_tokenizers(candidate, err);
+    lmq_task_free(&task);
+    return status;
+}
+
+static enum lmq_status
+read_task(struct lmq_job *job, struct lmq_error *err)
+{
+    const char *path = job->options->task;
+    struct lmq_texts texts;
+
+    if (path == NULL)
+        return LMQ_OK;
+    if (job->tokenizer == NULL) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "has no tokenizer, which .task needs");
+        lmq_hint(err, ".tokenizer FILE names one");
+        lmq_error_in(err, job->reference_file->path);
+        return LMQ_ERR_FORMAT;
+    }
+    enum lmq_status status = lmq_texts_read(&path, 1, &texts, err);
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_task_read(job->tokenizer, &texts, job->protocol.context,
+                           &job->task, err);
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
+        status = compare_tasks(job, &job->candidates[i], &texts, err);
+    lmq_texts_free(&texts);
+    return status;
+}
+
 /* ---- Memory ---- */
 
 /* Whether the first n candidates fit, side by side and as an attribution, of
  * one at a time, has them. */
 static enum lmq_status
-check_sides(const struct lmq_job *job, size_t n, struct lmq_error *err)
+check_corpus(const struct lmq_job *job, const struct lmq_corpus *corpus,
+             size_t n, struct lmq_error *err)
 {
     struct lmq_lockstep lockstep = {
         .models = job->models,
         .n_models = n + 1,
         .n_sides = n + 1,
-        .corpus = &job->corpus,
-        .n_windows = job->corpus.n_windows,
+        .corpus = corpus,
+        .n_windows = corpus->n_windows,
         .memory = job->memory,
         .threads = job->session.threads,
     };
@@ -335,6 +396,16 @@ check_sides(const struct lmq_job *job, size_t n, struct lmq_error *err)
         lmq_attribute_sides(job) > lockstep.n_sides)
         lockstep.n_sides = lmq_attribute_sides(job);
     return lmq_lockstep_batch(&lockstep, err) == 0 ? LMQ_ERR_NOMEM : LMQ_OK;
+}
+
+static enum lmq_status
+check_sides(const struct lmq_job *job, size_t n, struct lmq_error *err)
+{
+    enum lmq_status status = check_corpus(job, &job->corpus, n, err);
+
+    return status == LMQ_OK && job->task.n > 0
+               ? check_corpus(job, &job->task.corpus, n, err)
+               : status;
 }
 
 static enum lmq_status
@@ -371,6 +442,8 @@ lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
         status = job->options->tokens != NULL ? read_ids(job, err)
                                               : read_texts(job, err);
     if (status == LMQ_OK)
+        status = read_task(job, err);
+    if (status == LMQ_OK)
         status = lmq_baseline_open(job, err);
     job->memory = job->options->memory != 0 ? (size_t)job->options->memory
                                             : default_memory();
@@ -381,6 +454,7 @@ void
 lmq_job_tear_down(struct lmq_job *job)
 {
     lmq_corpus_free(&job->corpus);
+    lmq_task_free(&job->task);
     lmq_tokenizer_close(job->tokenizer);
     for (size_t i = 0; i < job->n_candidates && job->candidates != NULL; i++) {
         struct lmq_judged *candidate = &job->candidates[i];

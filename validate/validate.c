@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files/output.h"
 #include "base/options.h"
-#include "base/output.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "validate/job.h"
@@ -101,9 +101,11 @@ explain(struct lmq_job *job, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
 
-    if (job->options->has_floor)
+    if (job->options->task != NULL)
+        status = lmq_answer_task(job, err);
+    if (status == LMQ_OK && job->options->has_floor)
         status = lmq_measure_floor(job, err);
-    if (job->options->has_attribution)
+    if (status == LMQ_OK && job->options->has_attribution)
         for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
             status = lmq_attribute(job, i, err);
     if (status != LMQ_ERR_CANCELLED)

@@ -6,9 +6,9 @@
 #include "convert/export/export.h"
 
 #include "base/error.h"
-#include "base/names.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "base/text/name_table.h"
 #include "formats/packed/packed.h"
 
 static enum lmq_status

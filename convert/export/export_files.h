@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "base/output.h"
+#include "base/files/output.h"
 #include "formats/checkpoint/checkpoint.h"
 
 /* Adds to report["files"]. */

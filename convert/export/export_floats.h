@@ -4,8 +4,8 @@
 #ifndef LMQ_CONVERT_EXPORT_EXPORT_FLOATS_H
 #define LMQ_CONVERT_EXPORT_EXPORT_FLOATS_H
 
-#include "base/output.h"
-#include "base/tasks.h"
+#include "base/files/output.h"
+#include "base/threads/tasks.h"
 #include "formats/checkpoint/checkpoint.h"
 
 struct lmq_float_target {

@@ -8,7 +8,7 @@
 #ifndef LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
 #define LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
 
-#include "base/output.h"
+#include "base/files/output.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_keys.h"

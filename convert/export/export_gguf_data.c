@@ -20,24 +20,20 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/size.h"
-#include "base/tasks.h"
+#include "base/threads/tasks.h"
 #include "convert/q8_rows.h"
 #include "quantize/dtype.h"
 #include "quantize/group.h"
 
 #define BLOCK 32
 #define BLOCK_SIZE 34
-/* Elements of a piece, and pieces at a time. */
+/* Elements of a piece. */
 #define PIECE ((size_t)1 << 17)
-#define WINDOW 64
 /* Never more than this for all buffers. */
 #define BUFFERS_MAX ((size_t)256 << 20)
 
-/* Rows of one source that go to one place. */
-struct piece {
-    size_t target, source;
-    uint64_t row, n_rows; /* of the source */
-    uint64_t offset;      /* in the file */
+/* What encoding cost. */
+struct cost {
     double sum_sq, err_sq;
 };
 
@@ -49,21 +45,22 @@ struct worker {
     unsigned char *out;
 };
 
-struct position {
-    size_t target, source;
-    uint64_t row;    /* of the source */
-    uint64_t before; /* rows of the target before the source */
-};
-
 struct writer {
     struct lmq_gguf_plan *plan;
     struct lmq_output *output;
     uint64_t data_at;
     size_t most; /* elements of the largest piece */
-    struct piece *window;
-    struct position at; /* of the next piece */
-    struct lmq_counter counter; /* bytes before the last that was merged */
+    struct lmq_counter counter; /* elements */
     struct lmq_workers workers;
+};
+
+/* One source on its way, as ranges of its elements: whole rows. */
+struct course {
+    const struct writer *writer;
+    struct lmq_gguf_target *target;
+    const struct lmq_tensor *source;
+    uint64_t before; /* elements of the target before the source */
+    struct cost costs[LMQ_RANGES];
 };
 
 /* The rows that the file has in pairs. */
@@ -117,55 +114,20 @@ largest_piece(const struct lmq_gguf_plan *plan)
     return (size_t)most;
 }
 
-/* The next piece; false behind the last one. */
-static bool
-next_piece(void *context, size_t slot)
-{
-    struct writer *w = context;
-    const struct lmq_gguf_plan *plan = w->plan;
-    struct position *at = &w->at;
-    struct piece *piece = &w->window[slot];
-
-    while (at->target < plan->n_targets &&
-           at->source == plan->targets[at->target].n_sources)
-        *at = (struct position){.target = at->target + 1};
-    if (at->target == plan->n_targets)
-        return false;
-    const struct lmq_gguf_target *target = &plan->targets[at->target];
-    const struct lmq_gguf_stored_type *type =
-        &lmq_gguf_stored_types[target->type];
-    const struct lmq_tensor *source = target->sources[at->source];
-    uint64_t rows = source_rows(source);
-    uint64_t n = lmq_u64_min(rows_at_once(plan, target, source),
-                             rows - at->row);
-    *piece = (struct piece){.target = at->target, .source = at->source,
-                            .row = at->row, .n_rows = n};
-    piece->offset = w->data_at + target->offset +
-                    (at->before + at->row) * target->n_cols / type->n *
-                        type->size;
-    at->row += n;
-    if (at->row == rows) {
-        at->before += rows;
-        at->source++;
-        at->row = 0;
-    }
-    return true;
-}
-
 /* ---- Encoding ---- */
 
 static void
-count_error(struct piece *piece, float value, float stored)
+count_error(struct cost *cost, float value, float stored)
 {
     double error = (double)value - (double)stored;
 
-    piece->sum_sq += (double)value * (double)value;
-    piece->err_sq += error * error;
+    cost->sum_sq += (double)value * (double)value;
+    cost->err_sq += error * error;
 }
 
 /* n values; false if the type cannot hold one of them. */
 static bool
-encode_floats(struct piece *piece, enum lmq_gguf_stored type, const float *x,
+encode_floats(struct cost *cost, enum lmq_gguf_stored type, const float *x,
               size_t n, unsigned char *out)
 {
     bool is_finite = true;
@@ -184,14 +146,14 @@ encode_floats(struct piece *piece, enum lmq_gguf_stored type, const float *x,
             lmq_store_u16le(out + 2 * i, half);
         }
         is_finite &= isfinite(stored) != 0;
-        count_error(piece, x[i], stored);
+        count_error(cost, x[i], stored);
     }
     return is_finite;
 }
 
 /* One block out of 32 floats. */
 static bool
-round_block(struct piece *piece, const float *x, unsigned char *out)
+round_block(struct cost *cost, const float *x, unsigned char *out)
 {
     const struct lmq_quant quant = {.group_size = BLOCK,
                                     .method = LMQ_METHOD_SEARCH,
@@ -207,15 +169,15 @@ round_block(struct piece *piece, const float *x, unsigned char *out)
         return false;
     lmq_store_u16le(out, half);
     memcpy(out + 2, q, BLOCK);
-    piece->sum_sq += stats.sum_sq;
-    piece->err_sq += stats.err_sq;
+    cost->sum_sq += stats.sum_sq;
+    cost->err_sq += stats.err_sq;
     return true;
 }
 
 /* One block that a container has: as it is, if half precision can say its
  * scale. */
 static bool
-take_block(struct piece *piece, const int8_t *q, float scale,
+take_block(struct cost *cost, const int8_t *q, float scale,
            unsigned char *out)
 {
     uint16_t half = lmq_f32_to_f16(scale);
@@ -224,17 +186,17 @@ take_block(struct piece *piece, const int8_t *q, float scale,
     for (size_t i = 0; i < BLOCK; i++)
         x[i] = (float)q[i] * scale;
     if (lmq_f16_to_f32(half) < scale || lmq_f16_to_f32(half) > scale)
-        return round_block(piece, x, out);
+        return round_block(cost, x, out);
     lmq_store_u16le(out, half);
     memcpy(out + 2, q, BLOCK);
     for (size_t i = 0; i < BLOCK; i++)
-        piece->sum_sq += (double)x[i] * (double)x[i];
+        cost->sum_sq += (double)x[i] * (double)x[i];
     return true;
 }
 
 /* A row of int8 that is there, or of floats. */
 static bool
-encode_row(struct piece *piece, const struct lmq_gguf_target *target,
+encode_row(struct cost *cost, const struct lmq_gguf_target *target,
            const struct worker *worker, bool is_int8, uint64_t row,
            unsigned char *out)
 {
@@ -242,14 +204,14 @@ encode_row(struct piece *piece, const struct lmq_gguf_target *target,
     bool is_fine = true;
 
     if (target->type != LMQ_GGUF_STORED_Q8_0)
-        return encode_floats(piece, target->type, worker->x + row * n_cols,
+        return encode_floats(cost, target->type, worker->x + row * n_cols,
                              n_cols, out);
     for (size_t i = 0; i < n_cols / BLOCK; i++) {
         size_t at = (size_t)row * n_cols + BLOCK * i;
-        is_fine &= is_int8 ? take_block(piece, worker->q + at,
+        is_fine &= is_int8 ? take_block(cost, worker->q + at,
                                         worker->scales[at / BLOCK],
                                         out + BLOCK_SIZE * i)
-                           : round_block(piece, worker->x + at,
+                           : round_block(cost, worker->x + at,
                                          out + BLOCK_SIZE * i);
     }
     return is_fine;
@@ -258,46 +220,84 @@ encode_row(struct piece *piece, const struct lmq_gguf_target *target,
 /* ---- One piece ---- */
 
 static enum lmq_status
-write_piece(void *context, size_t slot, void *state, struct lmq_error *err)
+write_range(void *context, const struct lmq_range *range, void *state,
+            struct lmq_error *err)
 {
-    struct writer *w = context;
-    struct piece *piece = &w->window[slot];
+    struct course *course = context;
     struct worker *worker = state;
+    const struct writer *w = course->writer;
     struct lmq_checkpoint *checkpoint = w->plan->checkpoint;
-    const struct lmq_gguf_target *target = &w->plan->targets[piece->target];
+    const struct lmq_gguf_target *target = course->target;
     const struct lmq_gguf_stored_type *type =
         &lmq_gguf_stored_types[target->type];
-    const struct lmq_tensor *source = target->sources[piece->source];
+    const struct lmq_tensor *source = course->source;
     struct lmq_rope_rows pairs = paired_rows(w->plan, source);
     size_t n_cols = (size_t)target->n_cols;
     size_t row_size = n_cols / type->n * type->size;
+    uint64_t row = range->at / n_cols, n_rows = range->n / n_cols;
+    struct cost cost = {0};
     bool is_int8 = target->type == LMQ_GGUF_STORED_Q8_0 &&
                    lmq_q8_is_stored(source, BLOCK);
     enum lmq_status status =
-        is_int8 ? lmq_q8_read_rows(checkpoint, source, piece->row,
-                                   (size_t)piece->n_rows, BLOCK,
-                                   &worker->reader, worker->q,
+        is_int8 ? lmq_q8_read_rows(checkpoint, source, row, (size_t)n_rows,
+                                   BLOCK, &worker->reader, worker->q,
                                    worker->scales, err)
-                : lmq_checkpoint_read(checkpoint, source,
-                                      piece->row * n_cols,
-                                      (size_t)piece->n_rows * n_cols,
+                : lmq_checkpoint_read(checkpoint, source, range->at, range->n,
                                       worker->x, &worker->reader.scratch, err);
 
-    for (uint64_t i = 0; i < piece->n_rows && status == LMQ_OK; i++)
-        if (!encode_row(piece, target, worker, is_int8,
-                        lmq_rope_row_to_halves(&pairs, piece->row + i) -
-                            piece->row,
+    for (uint64_t i = 0; i < n_rows && status == LMQ_OK; i++)
+        if (!encode_row(&cost, target, worker, is_int8,
+                        lmq_rope_row_to_halves(&pairs, row + i) - row,
                         worker->out + i * row_size)) {
             status = lmq_fail(err, LMQ_ERR_NONFINITE, 0,
                               "tensor '%s': row %" PRIu64
                               " has NaN, infinity or numbers too large for %s",
-                              source->stored_name, piece->row + i, type->name);
+                              source->stored_name, row + i, type->name);
             lmq_hint(err, ".type f32 or bf16 has room for larger numbers");
         }
+    course->costs[range->slot] = cost;
     if (status != LMQ_OK)
         return status;
-    return lmq_output_write(w->output, piece->offset, worker->out,
-                            (size_t)piece->n_rows * row_size, err);
+    uint64_t offset = w->data_at + target->offset +
+                      (course->before + range->at) / n_cols * row_size;
+    return lmq_output_write(w->output, offset, worker->out,
+                            (size_t)n_rows * row_size, err);
+}
+
+static void
+merge_range(void *context, const struct lmq_range *range)
+{
+    struct course *course = context;
+
+    course->target->sum_sq += course->costs[range->slot].sum_sq;
+    course->target->err_sq += course->costs[range->slot].err_sq;
+}
+
+/* ---- One target ---- */
+
+static enum lmq_status
+write_sources(struct writer *w, struct lmq_gguf_target *target,
+              struct lmq_error *err)
+{
+    struct course course = {.writer = w, .target = target};
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < target->n_sources && status == LMQ_OK; i++) {
+        course.source = target->sources[i];
+        uint64_t n_elements = source_rows(course.source) * target->n_cols;
+        const struct lmq_ranges ranges = {
+            .whole = n_elements,
+            .chunk = (size_t)(rows_at_once(w->plan, target, course.source) *
+                              target->n_cols),
+            .context = &course,
+            .piece = write_range,
+            .merge = merge_range,
+            .counter = &w->counter,
+        };
+        status = lmq_tasks_over(&ranges, &w->workers, err);
+        course.before += n_elements;
+    }
+    return status;
 }
 
 static enum lmq_status
@@ -314,20 +314,6 @@ write_values(const struct writer *w, const struct lmq_gguf_target *target,
 }
 
 /* ---- All of them ---- */
-
-static enum lmq_status
-merge_piece(void *context, size_t slot, struct lmq_error *err)
-{
-    struct writer *w = context;
-    const struct piece *piece = &w->window[slot];
-    struct lmq_gguf_target *target = &w->plan->targets[piece->target];
-
-    (void)err;
-    target->sum_sq += piece->sum_sq;
-    target->err_sq += piece->err_sq;
-    w->counter.done = piece->offset - w->data_at;
-    return LMQ_OK;
-}
 
 static bool
 make_worker(void *state, const void *context)
@@ -360,11 +346,8 @@ make_buffers(struct writer *w, int threads, struct lmq_error *err)
 {
     size_t each = w->most * (4 + 1 + 4 + 8) + w->most / 8;
 
-    w->window = calloc(WINDOW, sizeof(*w->window));
-    if (w->window == NULL)
-        return lmq_fail_nomem(err);
     return lmq_workers_open(&w->workers, threads,
-                            lmq_size_min(BUFFERS_MAX / each + 1, WINDOW),
+                            lmq_size_min(BUFFERS_MAX / each + 1, LMQ_RANGES),
                             sizeof(struct worker), make_worker, clear_worker,
                             w, err);
 }
@@ -378,28 +361,17 @@ lmq_gguf_write_data(struct lmq_gguf_plan *plan, struct lmq_output *output,
                        .output = output,
                        .data_at = data_at,
                        .counter = {.progress = progress,
-                                   .stage = "exporting",
-                                   .total = plan->data_size},
+                                   .stage = "exporting"},
                        .most = largest_piece(plan)};
-    const struct lmq_tasks tasks = {
-        .window = WINDOW,
-        .context = &w,
-        .next = next_piece,
-        .piece = write_piece,
-        .merge = merge_piece,
-        .counter = &w.counter,
-    };
     enum lmq_status status = make_buffers(&w, threads, err);
 
+    for (size_t i = 0; i < plan->n_targets; i++)
+        for (size_t k = 0; k < plan->targets[i].n_sources; k++)
+            w.counter.total += plan->targets[i].sources[k]->n_elements;
     for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
-        if (plan->targets[i].values != NULL)
-            status = write_values(&w, &plan->targets[i], err);
-    if (status == LMQ_OK)
-        status = lmq_tasks_run(&tasks, &w.workers, err);
-    if (status == LMQ_OK)
-        status = lmq_progress_report(progress, "exporting", plan->data_size,
-                                     plan->data_size, err);
+        status = plan->targets[i].values != NULL
+                     ? write_values(&w, &plan->targets[i], err)
+                     : write_sources(&w, &plan->targets[i], err);
     lmq_workers_close(&w.workers);
-    free(w.window);
     return status;
 }

@@ -97,6 +97,8 @@ target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
     case LMQ_ROLE_FFN_NORM:
         if (strcmp(family->gguf.name, "falcon") == 0)
             other.role = LMQ_ROLE_ATTN_NORM;
+        if (family->gguf.has_post_norm_name)
+            other.role = LMQ_ROLE_ATTN_POST_NORM;
         break;
     default:
         break;
@@ -312,9 +314,13 @@ lay_out(struct lmq_gguf_plan *plan, const enum lmq_gguf_stored *wanted,
 /* ---- Biases ---- */
 
 static unsigned
-bias_of(enum lmq_role role)
+bias_of(const struct lmq_place *place)
 {
-    switch ((int)role) {
+    if (place->item >= 0 && lmq_role_is_of_experts(place->role))
+        return LMQ_GGUF_BIAS_EXPERTS;
+    switch ((int)place->role) {
+    case LMQ_ROLE_ROUTER:
+        return LMQ_GGUF_BIAS_EXPERTS;
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:
     case LMQ_ROLE_ATTN_V:
@@ -327,6 +333,7 @@ bias_of(enum lmq_role role)
         return LMQ_GGUF_BIAS_FFN;
     case LMQ_ROLE_ATTN_NORM:
     case LMQ_ROLE_FFN_NORM:
+    case LMQ_ROLE_EMBEDDING_NORM:
     case LMQ_ROLE_OUTPUT_NORM:
         return LMQ_GGUF_BIAS_NORM;
     case LMQ_ROLE_HEAD:
@@ -347,18 +354,17 @@ check_biases(const struct lmq_gguf_plan *plan, struct lmq_error *err)
         const struct lmq_tensor *tensor = &plan->checkpoint->tensors[i];
         const struct lmq_place *place = &tensor->place;
         struct lmq_place bias = *place;
-        unsigned kind = bias_of(place->role);
+        unsigned kind = bias_of(place);
         bool is_bias = place->part == LMQ_PART_BIAS;
         bias.part = LMQ_PART_BIAS;
         if (place->role == LMQ_ROLE_ROUTER_CORRECTION)
             continue;
-        if (is_bias && (kind == 0 || (kind & may) == 0 || place->item >= 0))
+        if (is_bias && (kind & may) == 0)
             return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                             "GGUF: '%s' has no words for the bias '%s'",
                             family->gguf.name, tensor->name);
         if (!is_bias && (kind & family->gguf.must_biases) != 0 &&
-            lmq_checkpoint_find(plan->checkpoint, bias.role, LMQ_PART_BIAS,
-                                bias.layer) == NULL)
+            lmq_checkpoint_find_place(plan->checkpoint, &bias) == NULL)
             return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                             "GGUF: '%s' needs a bias beside '%s', and there "
                             "is none",

@@ -21,7 +21,8 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
+#include "formats/gguf/gguf_meta.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -54,9 +55,9 @@ copy_vocab(struct lmq_gguf_builder *builder, const struct lmq_blob *blob,
                           "GGUF: the tokenizer has %" PRIu64
                           " tokens, the model %u; llama.cpp wants as many",
                           tokens == NULL ? 0 : tokens->count, n_vocab);
-    for (size_t i = 0; i < lmq_gguf_n_values(meta) && status == LMQ_OK; i++)
-        if (is_tokenizer_key(lmq_gguf_value(meta, i)))
-            lmq_gguf_put_value(builder, lmq_gguf_value(meta, i));
+    for (size_t i = 0; i < meta->n_values && status == LMQ_OK; i++)
+        if (is_tokenizer_key(&meta->values[i]))
+            lmq_gguf_put_value(builder, &meta->values[i]);
     lmq_gguf_meta_close(meta);
     return status;
 }

@@ -21,7 +21,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "base/tasks.h"
+#include "base/threads/tasks.h"
 #include "convert/export/export.h"
 #include "convert/export/export_files.h"
 #include "convert/export/export_vocab.h"

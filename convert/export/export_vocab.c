@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "convert/export/export.h"
 #include "runtime/tokenizer/tokenizer.h"
 

@@ -1,5 +1,9 @@
 /*
  * about.c - texts for people, their names in each format, and their bounds.
+ *
+ * What authors say of a model: name, licence, where it comes from. It is
+ * carried from format to format, never computed with; so it is bounded,
+ * cleaned, and dropped where it makes no sense, and no error comes of it.
  */
 #include "config.h"
 
@@ -11,8 +15,11 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/report.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
+/* Ours, whether it is a list, GGUF's, and that of a model card (the head of
+ * README.md). GGUF keeps base models in keys with numbers, which gguf_about.c
+ * reads. */
 const struct lmq_about_key lmq_about_keys[] = {
     {"name", false, "general.name", "model_name"},
     {"author", false, "general.author", "author"},
@@ -122,6 +129,7 @@ add_item(json_t *about, const char *name, json_t *value)
     return json_array_append_new(list, value);
 }
 
+/* The first one counts: readers ask the better source first. */
 enum lmq_status
 lmq_about_add(json_t **about, const struct lmq_about_key *key,
               const void *text, size_t n, struct lmq_error *err)
@@ -143,6 +151,7 @@ lmq_about_add(json_t **about, const struct lmq_about_key *key,
     return failed || *about == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
+/* Lists that a format keeps as one text. */
 enum lmq_status
 lmq_about_add_all(json_t **about, const struct lmq_about_key *key,
                   const char *text, struct lmq_error *err)

@@ -31,6 +31,8 @@ lmq_path_join(const char *folder, const char *name)
     return path;
 }
 
+/* A small file beside the weights. What was read is known as such: no output
+ * may replace it, and at the end it must still be what it was. */
 enum lmq_status
 lmq_checkpoint_load(struct lmq_checkpoint *checkpoint, const char *path,
                     size_t most, unsigned char **bytes, size_t *n,
@@ -43,6 +45,8 @@ lmq_checkpoint_load(struct lmq_checkpoint *checkpoint, const char *path,
                             : status;
 }
 
+/* Its stamp is taken before it is opened, so that a change in between is seen.
+ */
 enum lmq_status
 lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint, const char *path,
                         uint32_t *index, struct lmq_error *err)
@@ -61,6 +65,8 @@ lmq_checkpoint_add_file(struct lmq_checkpoint *checkpoint, const char *path,
     return status;
 }
 
+/* One by one, so that memory grows with what is in the file and not with what
+ * it claims. *tensor is good until the next one is added. */
 enum lmq_status
 lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
                           const char *stored_name, struct lmq_tensor **tensor,
@@ -87,6 +93,9 @@ lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
     return LMQ_OK;
 }
 
+/* Any number of dimensions is rows and columns here: the last one is the
+ * columns, all others together are the rows. A vector is one row, a scalar one
+ * of one. */
 bool
 lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
                     size_t n_dims)
@@ -109,6 +118,7 @@ lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
            tensor->n_elements <= INT64_MAX / 8;
 }
 
+/* Takes over `bytes`, in any case. */
 enum lmq_status
 lmq_checkpoint_add_blob(struct lmq_checkpoint *checkpoint, const char *name,
                         unsigned char *bytes, size_t size,
@@ -143,6 +153,7 @@ add_blob_path(struct lmq_checkpoint *checkpoint, const char *path,
     return status;
 }
 
+/* A file that may be there or not. */
 enum lmq_status
 lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
                              const char *folder, const char *name,
@@ -169,6 +180,7 @@ lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format, ...)
     va_end(args);
 }
 
+/* Empty tensors come before what begins at the same place. */
 static int
 compare_offsets(const void *a, const void *b)
 {
@@ -196,6 +208,8 @@ lmq_tensor_free(struct lmq_tensor *tensor)
 
 /* ---- The tokenizer that is given ---- */
 
+/* Even if it turns out to be none: what the user names is the tokenizer,
+ * nothing else. */
 enum lmq_status
 lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
                                  const char *path, struct lmq_error *err)
@@ -216,6 +230,8 @@ lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
 
 /* ---- Closing ---- */
 
+/* Also of one that is half open: readers add what they have before they check
+ * it. */
 void
 lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
 {

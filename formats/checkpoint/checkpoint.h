@@ -16,9 +16,9 @@
 
 #include <jansson.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
+#include "base/files/output.h"
 #include "base/notes.h"
-#include "base/output.h"
 #include "formats/checkpoint/blob.h"
 #include "formats/model/hparams.h"
 #include "formats/model/names.h"
@@ -46,7 +46,9 @@ struct lmq_view {
     struct lmq_rope_rows pairs; /* rows that are stored in pairs */
     uint64_t pitch; /* the matrix is transposed: stored rows, so many elements
                        apart, are our columns; 0: it is not */
+    float times;    /* every element is multiplied with it; 0: it is not */
     float plus;     /* added to every element */
+    bool has_unit_rows; /* each row is divided by its length */
     uint64_t origin; /* elements of the stored tensor before the offset */
 };
 
@@ -117,8 +119,16 @@ struct lmq_source {
     bool has_rotary_pairs;  /* the two of a pair stand side by side */
     bool is_transposed;     /* matrices of layers have inputs as rows */
     bool norms_less_one;    /* norm weights are stored minus 1 */
+    bool has_apart_norms;   /* norms behind attention and feed-forward have names
+                               of their own: post_attention_layernorm is not
+                               the one behind attention */
     bool is_qkv_by_head;    /* fused: a key head's queries, it, its values, and
                                then the next; else all queries first */
+    bool has_turned_experts; /* fused ones: matrices have inputs as rows */
+    bool is_gate_up_by_row;  /* fused: a row of the gate, one of the other, and
+                                so on; else all of the gate first */
+    bool has_unit_head;     /* the head's rows count with length 1 */
+    uint32_t n_idle_positions; /* rows of the table before position 0 */
     uint32_t n_further_layers; /* behind the model's own: they predict more
                                   tokens, and are left out */
 };

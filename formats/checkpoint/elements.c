@@ -4,9 +4,15 @@
  *
  * Two steps: which stored elements follow each other (the view), and what
  * their bytes mean (numbers, blocks, a packing).
+ *
+ * A view says, for each of our rows, where the file has it: rows in another
+ * order (pairs of RoPE), rows of a part of a fused tensor, columns in place of
+ * rows. So nothing is copied or turned before it is needed, whatever the size
+ * of the model.
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +32,7 @@ lmq_scratch_free(struct lmq_scratch *scratch)
     *scratch = (struct lmq_scratch){0};
 }
 
+/* What was in it is lost: scratch is for one call. */
 static enum lmq_status
 reserve(unsigned char **bytes, size_t *capacity, size_t size,
         struct lmq_error *err)
@@ -50,6 +57,7 @@ lmq_scratch_reserve(struct lmq_scratch *scratch, size_t size,
 
 /* ---- Where rows stand ---- */
 
+/* Then its bytes in the file are its elements, and can be copied or mapped. */
 bool
 lmq_tensor_is_plain(const struct lmq_tensor *tensor)
 {
@@ -57,9 +65,12 @@ lmq_tensor_is_plain(const struct lmq_tensor *tensor)
 
     return tensor->blocks == NULL && tensor->encoding == NULL &&
            !tensor->is_cut && view->unit == 0 && view->first == 0 &&
-           view->pairs.n == 0 && view->pitch == 0 && !(view->plus > 0);
+           view->pairs.n == 0 && view->pitch == 0 && !(view->times > 0) &&
+           !(view->plus > 0) && !view->has_unit_rows;
 }
 
+/* Pairs first: they say which row of the part it is; then the part within what
+ * is fused, then where that begins. */
 static uint64_t
 stored_row(const struct lmq_tensor *tensor, uint64_t row)
 {
@@ -69,6 +80,16 @@ stored_row(const struct lmq_tensor *tensor, uint64_t row)
     if (view->unit != 0)
         row = row / view->unit * view->stride + row % view->unit;
     return view->first + row;
+}
+
+/* Stored columns from one of our rows to the next, where all are so far from
+ * each other; 0: they are not. */
+static uint64_t
+column_step(const struct lmq_view *view)
+{
+    if (view->pairs.n != 0)
+        return 0;
+    return view->unit == 0 ? 1 : view->unit == 1 ? view->stride : 0;
 }
 
 /* Rows from this one on that are stored one after the other. */
@@ -90,6 +111,7 @@ row_size_of(const struct lmq_tensor *tensor)
     return tensor->n_dims == 1 ? 1 : tensor->n_cols;
 }
 
+/* For messages: a NaN is told where the user's own tools find it. */
 uint64_t
 lmq_tensor_stored_element(const struct lmq_tensor *tensor, uint64_t element,
                           uint64_t *n_cols)
@@ -107,6 +129,8 @@ lmq_tensor_stored_element(const struct lmq_tensor *tensor, uint64_t element,
 
 /* ---- Stored elements ---- */
 
+/* Of a tensor that is cut over the files of a set only the format knows where
+ * its rows go on. */
 static struct lmq_run
 find_run(const struct lmq_checkpoint *checkpoint,
          const struct lmq_tensor *tensor, uint64_t first)
@@ -139,6 +163,8 @@ lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* Float32 needs no conversion where the machine is little-endian: straight
+ * into place. */
 static enum lmq_status
 read_numbers(struct lmq_checkpoint *checkpoint,
              const struct lmq_tensor *tensor, uint64_t first, size_t n,
@@ -163,6 +189,8 @@ read_numbers(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* Blocks of GGUF, whole ones decoded in place. The first and the last may be
+ * needed in parts: decoded aside, and the part is copied. */
 static enum lmq_status
 read_blocks(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
             uint64_t first, size_t n, float *values,
@@ -304,7 +332,8 @@ read_stored_area(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
-/* Rows [row, row + n_rows), which are stored side by side, columns
+/* Rows [row, row + n_rows), which are stored side by side, or in every so
+ * manyth column; columns
  * [column, column + n_cols): each column is a run in the file. */
 static enum lmq_status
 read_rectangle(struct lmq_checkpoint *checkpoint,
@@ -313,13 +342,14 @@ read_rectangle(struct lmq_checkpoint *checkpoint,
                struct lmq_scratch *scratch, struct lmq_error *err)
 {
     uint64_t stored = stored_row(tensor, row);
-    size_t n_bytes;
+    size_t step = (size_t)lmq_u64_max(column_step(&tensor->view), 1);
+    size_t n_run = (n_rows - 1) * step + 1, n_bytes;
 
     if (tensor->packing != NULL)
         return read_stored_area(checkpoint, tensor,
                                 column * tensor->view.pitch + stored, n_rows,
                                 n_cols, values, scratch, err);
-    if (!lmq_size_mul(n_rows, sizeof(float), &n_bytes))
+    if (!lmq_size_mul(n_run, sizeof(float), &n_bytes))
         return lmq_fail_nomem(err);
     enum lmq_status status =
         reserve(&scratch->column, &scratch->column_size, n_bytes, err);
@@ -327,9 +357,9 @@ read_rectangle(struct lmq_checkpoint *checkpoint,
     for (size_t c = 0; c < n_cols && status == LMQ_OK; c++) {
         status = read_stored(checkpoint, tensor,
                              (column + c) * tensor->view.pitch + stored,
-                             n_rows, run, scratch, err);
+                             n_run, run, scratch, err);
         for (size_t r = 0; r < n_rows && status == LMQ_OK; r++)
-            values[r * n_cols + c] = run[r];
+            values[r * n_cols + c] = run[r * step];
     }
     return status;
 }
@@ -348,7 +378,9 @@ read_columns(struct lmq_checkpoint *checkpoint,
         size_t n_rows = 1, n_cols = (size_t)lmq_u64_min(n, row_size - column);
         if (column == 0 && n >= row_size)
             n_rows = (size_t)lmq_u64_min(n / row_size,
-                                         rows_in_line(tensor, row));
+                                         column_step(&tensor->view) != 0
+                                             ? UINT64_MAX
+                                             : rows_in_line(tensor, row));
         status = read_rectangle(checkpoint, tensor, row, n_rows, column,
                                 n_cols, values, scratch, err);
         values += n_rows * n_cols;
@@ -358,8 +390,68 @@ read_columns(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+static enum lmq_status
+read_view(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+          uint64_t first, size_t n, float *values, struct lmq_scratch *scratch,
+          struct lmq_error *err)
+{
+    enum lmq_status status =
+        tensor->view.pitch != 0
+            ? read_columns(checkpoint, tensor, first, n, values, scratch, err)
+            : read_rows(checkpoint, tensor, first, n, values, scratch, err);
+    if (status == LMQ_OK && tensor->view.times > 0)
+        for (size_t i = 0; i < n; i++)
+            values[i] *= tensor->view.times;
+    if (status == LMQ_OK && tensor->view.plus > 0)
+        for (size_t i = 0; i < n; i++)
+            values[i] += tensor->view.plus;
+    return status;
+}
+
+/* x /= |x|; no row is shorter than the least length that PyTorch's own
+ * normalize() divides by. */
+static void
+make_unit(float *x, size_t n)
+{
+    double squares = 0;
+
+    for (size_t i = 0; i < n; i++)
+        squares += (double)x[i] * (double)x[i];
+    double length = fmax(sqrt(squares), 1e-12);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(x[i] / length);
+}
+
+/* A length is that of the whole row, whatever part of it is wanted. */
+static enum lmq_status
+read_unit_rows(struct lmq_checkpoint *checkpoint,
+               const struct lmq_tensor *tensor, uint64_t first, size_t n,
+               float *values, struct lmq_scratch *scratch,
+               struct lmq_error *err)
+{
+    size_t n_cols = (size_t)tensor->n_cols;
+    float *row = calloc(n_cols, sizeof(*row));
+    enum lmq_status status = row == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    while (n > 0 && status == LMQ_OK) {
+        size_t column = (size_t)(first % n_cols);
+        size_t step = lmq_size_min(n, n_cols - column);
+        status = read_view(checkpoint, tensor, first - column, n_cols, row,
+                           scratch, err);
+        make_unit(row, n_cols);
+        memcpy(values, row + column, step * sizeof(*values));
+        values += step;
+        first += step;
+        n -= step;
+    }
+    free(row);
+    return status;
+}
+
 /* ---- What others ask for ---- */
 
+/* All elements that anything is computed from come through here. `plus` is
+ * what Gemma's norms lack: they are stored less one. */
 enum lmq_status
 lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
                     const struct lmq_tensor *tensor, uint64_t first, size_t n,
@@ -370,17 +462,15 @@ lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
 
     if (status != LMQ_OK)
         return status;
-    status = tensor->view.pitch != 0
-                 ? read_columns(checkpoint, tensor, first, n, values, scratch,
+    return tensor->view.has_unit_rows
+               ? read_unit_rows(checkpoint, tensor, first, n, values, scratch,
                                 err)
-                 : read_rows(checkpoint, tensor, first, n, values, scratch,
-                             err);
-    if (status == LMQ_OK && tensor->view.plus > 0)
-        for (size_t i = 0; i < n; i++)
-            values[i] += tensor->view.plus;
-    return status;
+               : read_view(checkpoint, tensor, first, n, values, scratch,
+                           err);
 }
 
+/* Rows may stand in another order, but not as columns: groups go along stored
+ * rows (settle_integers() in normalise.c). */
 enum lmq_status
 lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
                              const struct lmq_tensor *tensor, uint64_t row,
@@ -411,6 +501,8 @@ lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* Only of a whole tensor in its own order: a tile has 16 rows side by side,
+ * and a view would take some of them. */
 bool
 lmq_checkpoint_find_tiles(const struct lmq_checkpoint *checkpoint,
                           const struct lmq_tensor *tensor, uint64_t row,

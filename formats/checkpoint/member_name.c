@@ -1,5 +1,8 @@
 /*
  * member_name.c - names of files that make one model together.
+ *
+ * NAME-00002-of-00005.ENDING, as Hugging Face and llama.cpp number their
+ * shards, too. Numbers count from 1.
  */
 #include "config.h"
 
@@ -26,6 +29,8 @@ read_number(const char *text, uint32_t *number)
     return true;
 }
 
+/* Whether the numbers make sense is not asked here: what the file says of
+ * itself is compared with them. */
 bool
 lmq_member_name_parse(const char *path, struct lmq_member_name *name)
 {

@@ -19,6 +19,7 @@ compare_entries(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+/* Indices rather than pointers: the array of tensors may move. */
 enum lmq_status
 lmq_name_list_make(const struct lmq_checkpoint *checkpoint,
                    struct lmq_name_list *list, struct lmq_error *err)

@@ -3,6 +3,16 @@
  *
  * Names and order are canonical, what nobody needs is left out, and a model
  * has every tensor that its description asks for, in the right shape.
+ *
+ * In this order: tensors that no computation needs are dropped; places are
+ * found from names; where embedding and head are one, the file may have
+ * either; what is fused is split into views; all get canonical names and are
+ * sorted; then a model is held against its description, tensor by tensor, and
+ * for what lacks.
+ *
+ * A model that has something which nobody here understands is no error but a
+ * model that cannot run, and says why. Wrong shapes and missing tensors are
+ * errors: there the file contradicts itself.
  */
 #include "config.h"
 
@@ -16,6 +26,8 @@
 #include "formats/model/hparams_check.h"
 #include "quantize/blocks.h"
 
+/* By place, so that layers stand together in their order, and a container is
+ * written as it is read. */
 static int
 compare_tensors(const void *a, const void *b)
 {
@@ -33,10 +45,13 @@ is_post_norm(const struct lmq_checkpoint *checkpoint,
 {
     return checkpoint->has_model &&
            checkpoint->hparams.norm_place != LMQ_NORMS_BEFORE &&
+           !checkpoint->source.has_apart_norms &&
            tensor->place.role == LMQ_ROLE_FFN_NORM &&
            strstr(tensor->stored_name, "post_attention_layernorm") != NULL;
 }
 
+/* Most names tell all; where a family uses a name in another sense, its reader
+ * has set the place already. */
 static void
 place_tensor(const struct lmq_checkpoint *checkpoint,
              struct lmq_tensor *tensor)
@@ -95,6 +110,8 @@ rename_rivals(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     return status;
 }
 
+/* Rotary tables, causal masks and the like are computed here; heads for
+ * several tokens at a time (DeepSeek V3) are layers behind the last one. */
 static const char *
 excuse(const struct lmq_checkpoint *checkpoint,
        const struct lmq_tensor *tensor)
@@ -154,7 +171,11 @@ enum {
     GATED = 1 << 11,
     EXPERTS = 1 << 12,
     CORRECTED = 1 << 13,
-    SHARED = 1 << 14
+    SHARED = 1 << 14,
+    ATTENTION = 1 << 15,
+    DELTA = 1 << 16, /* the gated delta rule instead */
+    OUTPUT_GATE = 1 << 17,
+    EMBEDDING_NORM = 1 << 18
 };
 
 /* What there are several of, each with a number. */
@@ -166,6 +187,7 @@ static const struct {
     enum items items;
 } rules[LMQ_ROLE_COUNT] = {
     [LMQ_ROLE_OUTPUT_NORM] = {HAS_NORMS, ONE},
+    [LMQ_ROLE_EMBEDDING_NORM] = {HAS_NORMS | EMBEDDING_NORM, ONE},
     [LMQ_ROLE_POSITIONS] = {LEARNED_POSITIONS, ONE},
     [LMQ_ROLE_ATTN_NORM] = {HAS_NORMS | NORMS_BEFORE, ONE},
     [LMQ_ROLE_FFN_NORM] = {HAS_NORMS | NORMS_BEFORE | TWO_NORMS, ONE},
@@ -174,9 +196,15 @@ static const struct {
     [LMQ_ROLE_ATTN_Q] = {PLAIN_Q, ONE},
     [LMQ_ROLE_ATTN_K] = {PLAIN_KV, ONE},
     [LMQ_ROLE_ATTN_V] = {PLAIN_KV, ONE},
-    [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS, A_Q_NORM},
-    [LMQ_ROLE_ATTN_K_NORM] = {HAS_NORMS | QK_NORMS, A_K_NORM},
-    [LMQ_ROLE_ATTN_SINKS] = {SINKS, ONE},
+    [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_Q_NORM},
+    [LMQ_ROLE_ATTN_K_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_K_NORM},
+    [LMQ_ROLE_ATTN_SINKS] = {SINKS | ATTENTION, ONE},
+    [LMQ_ROLE_ATTN_GATE] = {OUTPUT_GATE, ONE},
+    [LMQ_ROLE_DELTA_ALPHA] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_BETA] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_DECAY] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_CONV] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_NORM] = {DELTA, ONE},
     [LMQ_ROLE_ATTN_Q_A] = {LATENT_Q, ONE},
     [LMQ_ROLE_ATTN_Q_A_NORM] = {LATENT_Q, ONE},
     [LMQ_ROLE_ATTN_Q_B] = {LATENT_Q, ONE},
@@ -195,10 +223,11 @@ static const struct {
     [LMQ_ROLE_SHARED_SWITCH] = {EXPERTS | SHARED, ONE},
 };
 
+/* The description as a set of bits, which the rules can be held against. */
 static unsigned
-what_is(const struct lmq_hparams *h, bool has_experts)
+what_is(const struct lmq_hparams *h, bool has_experts, bool is_delta)
 {
-    bool is_latent = h->kv_lora_rank > 0;
+    bool is_latent = h->kv_lora_rank > 0 && !is_delta;
     bool has_latent_q = is_latent && h->q_lora_rank > 0;
     const struct {
         bool is_so;
@@ -208,15 +237,19 @@ what_is(const struct lmq_hparams *h, bool has_experts)
         {h->norm_place != LMQ_NORMS_AFTER, NORMS_BEFORE},
         {h->norm_place != LMQ_NORMS_BEFORE, NORMS_AFTER},
         {h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM, TWO_NORMS},
-        {h->qk_norm != LMQ_QK_NORM_NONE, QK_NORMS},
+        {h->qk_norm != LMQ_QK_NORM_NONE && h->qk_norm != LMQ_QK_NORM_BARE,
+         QK_NORMS},
         {h->positions == LMQ_POSITIONS_LEARNED, LEARNED_POSITIONS},
         {true, has_latent_q ? LATENT_Q : PLAIN_Q},
         {true, is_latent ? LATENT_KV : PLAIN_KV},
+        {h->has_embedding_norm, EMBEDDING_NORM},
         {h->has_sinks, SINKS},
         {h->is_gated, GATED},
         {has_experts, EXPERTS},
         {h->router_corrects, CORRECTED},
         {h->shared_dim > 0, SHARED},
+        {true, is_delta ? DELTA : ATTENTION},
+        {is_delta || h->has_attn_gate, OUTPUT_GATE},
     };
     unsigned what = 0;
 
@@ -225,14 +258,30 @@ what_is(const struct lmq_hparams *h, bool has_experts)
     return what;
 }
 
+/* Matrices of a layer with the delta rule have no biases, but for time steps,
+ * which must have one. */
+static bool
+is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
+{
+    return place->part == LMQ_PART_BIAS && place->layer >= 0 &&
+           lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA) &&
+           (place->role == LMQ_ROLE_ATTN_Q || place->role == LMQ_ROLE_ATTN_K ||
+            place->role == LMQ_ROLE_ATTN_V ||
+            place->role == LMQ_ROLE_ATTN_OUT ||
+            place->role == LMQ_ROLE_ATTN_GATE);
+}
+
 /* How many tensors of a role a layer has: 0, 1, or `*n_items` with numbers of
  * their own (else that is 0). */
 static bool
-is_wanted(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
+is_wanted(const struct lmq_hparams *h, const struct lmq_place *place,
           uint32_t *n_items)
 {
-    bool has_experts =
-        lmq_role_is_per_layer(role) && lmq_layer_has_experts(h, layer);
+    enum lmq_role role = place->role;
+    uint32_t layer = place->layer < 0 ? 0 : (uint32_t)place->layer;
+    bool is_of_layer = lmq_role_is_per_layer(role);
+    bool has_experts = is_of_layer && lmq_layer_has_experts(h, layer);
+    bool is_delta = is_of_layer && lmq_layer_is(h, layer, LMQ_LAYER_DELTA);
     bool has_heads_norms = h->qk_norm == LMQ_QK_NORM_HEADS;
     const uint32_t counts[] = {
         [ONE] = 0,
@@ -243,7 +292,8 @@ is_wanted(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
     };
 
     *n_items = counts[rules[role].items];
-    return (rules[role].needs & ~what_is(h, has_experts)) == 0;
+    return (rules[role].needs & ~what_is(h, has_experts, is_delta)) == 0 &&
+           !is_delta_bias(h, place);
 }
 
 /* Whether the forward pass has a use for this part of a role. */
@@ -253,6 +303,7 @@ has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     switch ((int)place->role) {
     case LMQ_ROLE_ROUTER_CORRECTION:
         return place->part == LMQ_PART_BIAS;
+    case LMQ_ROLE_EMBEDDING_NORM:
     case LMQ_ROLE_OUTPUT_NORM:
     case LMQ_ROLE_ATTN_NORM:
     case LMQ_ROLE_ATTN_POST_NORM:
@@ -269,6 +320,10 @@ has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_ATTN_K_B:
     case LMQ_ROLE_ATTN_V_B:
     case LMQ_ROLE_SHARED_SWITCH:
+    case LMQ_ROLE_DELTA_BETA:
+    case LMQ_ROLE_DELTA_DECAY:
+    case LMQ_ROLE_DELTA_CONV:
+    case LMQ_ROLE_DELTA_NORM:
         return place->part == LMQ_PART_WEIGHT;
     default:
         return true;
@@ -281,6 +336,8 @@ is_optional(enum lmq_role role, enum lmq_part part)
 {
     if (role == LMQ_ROLE_ROUTER_CORRECTION)
         return part == LMQ_PART_WEIGHT;
+    if (role == LMQ_ROLE_DELTA_ALPHA)
+        return false;
     return part == LMQ_PART_BIAS || role == LMQ_ROLE_HEAD ||
            role == LMQ_ROLE_SHARED_SWITCH;
 }
@@ -296,16 +353,30 @@ expected_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t rotary = lmq_hparams_rotary_dim(h);
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
     uint64_t hidden = place->item >= 0 ? h->expert_dim : h->hidden_dim;
+    uint64_t v = h->n_kv_heads * value, out = h->n_heads * value;
+
+    if (place->layer >= 0 &&
+        lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA)) {
+        q = k = lmq_delta_key_width(h);
+        v = out = lmq_delta_value_width(h);
+    }
     const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
         [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
         [LMQ_ROLE_POSITIONS] = {h->context, h->dim},
         [LMQ_ROLE_HEAD] = {h->vocab_size, h->dim},
+        [LMQ_ROLE_EMBEDDING_NORM] = {h->dim, 0},
         [LMQ_ROLE_OUTPUT_NORM] = {h->dim, 0},
         [LMQ_ROLE_ATTN_NORM] = {h->dim, 0},
         [LMQ_ROLE_ATTN_Q] = {q, h->dim},
         [LMQ_ROLE_ATTN_K] = {k, h->dim},
-        [LMQ_ROLE_ATTN_V] = {h->n_kv_heads * value, h->dim},
-        [LMQ_ROLE_ATTN_OUT] = {h->dim, h->n_heads * value},
+        [LMQ_ROLE_ATTN_V] = {v, h->dim},
+        [LMQ_ROLE_ATTN_OUT] = {h->dim, out},
+        [LMQ_ROLE_ATTN_GATE] = {out, h->dim},
+        [LMQ_ROLE_DELTA_ALPHA] = {h->n_delta_value_heads, h->dim},
+        [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
+        [LMQ_ROLE_DELTA_DECAY] = {h->n_delta_value_heads, 0},
+        [LMQ_ROLE_DELTA_CONV] = {lmq_delta_channels(h), h->conv_width},
+        [LMQ_ROLE_DELTA_NORM] = {h->delta_value_dim, 0},
         [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : h->head_dim, 0},
         [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : h->head_dim, 0},
         [LMQ_ROLE_ATTN_SINKS] = {h->n_heads, 0},
@@ -335,6 +406,7 @@ expected_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     *n_dims = place->part == LMQ_PART_BIAS || dims[1] == 0 ? 1 : 2;
 }
 
+/* "64 x 32", for messages. */
 static void
 describe_shape(const uint64_t *dims, uint32_t n_dims, char *text, size_t size)
 {
@@ -368,6 +440,8 @@ check_shape(const struct lmq_hparams *hparams, const struct lmq_tensor *tensor,
     return LMQ_ERR_FORMAT;
 }
 
+/* By the canonical name: the one in the file is not known, since it is not
+ * there. */
 static enum lmq_status
 fail_missing(const struct lmq_place *place, struct lmq_error *err)
 {
@@ -393,16 +467,20 @@ check_role(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
     uint32_t n_layers = is_per_layer ? h->n_layers : 1, n_items;
     uint64_t n_wanted = 0;
 
-    for (uint32_t i = 0; i < n_layers; i++)
-        if (is_wanted(h, role, i, &n_items))
+    for (uint32_t i = 0; i < n_layers; i++) {
+        struct lmq_place place = {role, part, is_per_layer ? (int32_t)i : -1,
+                                  -1};
+        if (is_wanted(h, &place, &n_items))
             n_wanted += n_items == 0 ? 1 : n_items;
+    }
     if (n_found == n_wanted || (n_found == 0 && is_optional(role, part)))
         return LMQ_OK;
     for (uint32_t i = 0; i < n_layers; i++) {
-        if (!is_wanted(h, role, i, &n_items))
-            continue;
         struct lmq_place place = {role, part, is_per_layer ? (int32_t)i : -1,
-                                  n_items == 0 ? -1 : 0};
+                                  -1};
+        if (!is_wanted(h, &place, &n_items))
+            continue;
+        place.item = n_items == 0 ? -1 : 0;
         do {
             if (lmq_checkpoint_find_place(checkpoint, &place) == NULL)
                 return fail_missing(&place, err);
@@ -411,6 +489,8 @@ check_role(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
     return LMQ_OK;
 }
 
+/* Counting first: of a mixture there are thousands of tensors, and all are
+ * there but in damaged files. */
 static enum lmq_status
 check_complete(const struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
@@ -446,8 +526,7 @@ check_tensor(struct lmq_checkpoint *checkpoint,
                         "tensor '%s' belongs to layer %d, but the "
                         "configuration says %u layers",
                         tensor->stored_name, (int)place->layer, h->n_layers);
-    uint32_t layer = place->layer < 0 ? 0 : (uint32_t)place->layer;
-    if (!is_wanted(h, place->role, layer, &n_items) || !has_part(h, place) ||
+    if (!is_wanted(h, place, &n_items) || !has_part(h, place) ||
         (n_items == 0 ? place->item >= 0
                       : place->item < 0 || place->item >= (int32_t)n_items)) {
         lmq_hparams_refuse(h, "the tensor '%.100s'", tensor->stored_name);
@@ -456,6 +535,8 @@ check_tensor(struct lmq_checkpoint *checkpoint,
     return check_shape(h, tensor, err);
 }
 
+/* What is not understood comes before what lacks: a model of an unknown kind
+ * would lack much, and that is not the reason. */
 static enum lmq_status
 check_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
@@ -512,6 +593,7 @@ find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
                : lmq_checkpoint_split(checkpoint, err);
 }
 
+/* As stored: of packed and quantized tensors their readers know it. */
 static void
 set_bits(struct lmq_tensor *tensor)
 {
@@ -523,15 +605,16 @@ set_bits(struct lmq_tensor *tensor)
         tensor->bits_per_element = 8.0 * (double)lmq_dtype_size(tensor->dtype);
 }
 
-/* Groups go along rows: of a matrix that is turned, shifted, or cut within
- * its groups there are only floats. */
+/* Groups go along rows: of a matrix that is turned, scaled, shifted, or cut
+ * within its groups there are only floats. */
 static void
 settle_integers(struct lmq_tensor *tensor)
 {
     const struct lmq_block_type *blocks = tensor->blocks;
 
     if (tensor->n_dims < 2 || tensor->view.pitch != 0 ||
-        tensor->view.plus > 0 ||
+        tensor->view.times > 0 || tensor->view.plus > 0 ||
+        tensor->view.has_unit_rows ||
         (blocks != NULL && tensor->n_cols % blocks->n != 0))
         tensor->quant = (struct lmq_quant){0};
 }

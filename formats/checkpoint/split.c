@@ -117,79 +117,221 @@ fused_rows(const struct lmq_checkpoint *checkpoint,
 
 /* ---- What is fused ---- */
 
+/* Some rows of a fused matrix: n from `first` on, or with a stride n in units
+ * of so many rows. */
+struct rows {
+    enum lmq_role role;
+    uint64_t n, first, unit, stride;
+};
+
+/* The parts together are all rows. */
 static enum lmq_status
-split_qkv(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
-          struct lmq_error *err)
+split_rows(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
+           const struct rows *parts, size_t n_parts, struct lmq_error *err)
 {
-    static const enum lmq_role roles[] = {LMQ_ROLE_ATTN_Q, LMQ_ROLE_ATTN_K,
-                                          LMQ_ROLE_ATTN_V};
-    const struct lmq_hparams *h = &checkpoint->hparams;
-    const uint64_t per_head[] = {
-        (uint64_t)h->n_heads / h->n_kv_heads * h->head_dim, h->head_dim,
-        lmq_hparams_value_dim(h)};
-    uint64_t stride = per_head[0] + per_head[1] + per_head[2], first = 0;
-    uint64_t rows = fused_rows(checkpoint, whole);
-    bool by_head = checkpoint->source.is_qkv_by_head;
+    uint64_t found = whole->n_dims > 2 ? 0 : fused_rows(checkpoint, whole);
+    uint64_t wanted = 0;
     enum lmq_status status = LMQ_OK;
 
-    if (rows != stride * h->n_kv_heads)
-        return fail_size(whole, rows, stride * h->n_kv_heads, err);
-    for (size_t i = 0; i < 3 && status == LMQ_OK; i++) {
-        uint64_t n = per_head[i] * h->n_kv_heads;
-        uint64_t dims[2] = {n, whole->dims[1]};
+    for (size_t i = 0; i < n_parts; i++)
+        wanted += parts[i].n;
+    if (found != wanted)
+        return fail_size(whole, found, wanted, err);
+    for (size_t i = 0; i < n_parts && status == LMQ_OK; i++) {
+        const struct rows *rows = &parts[i];
+        uint64_t dims[2] = {rows->n, whole->dims[1]};
         struct lmq_tensor *part;
-        status = add_part(checkpoint, whole, roles[i], -1, &part, err);
-        if (status == LMQ_OK && !by_head) {
-            status = take_rows(checkpoint, part, first, n, err);
+        status = add_part(checkpoint, whole, rows->role, -1, &part, err);
+        if (status == LMQ_OK && rows->stride == 0) {
+            status = take_rows(checkpoint, part, rows->first, rows->n, err);
         } else if (status == LMQ_OK) {
-            part->view.first = first / h->n_kv_heads;
-            part->view.unit = per_head[i];
-            part->view.stride = stride;
+            part->view.first = rows->first;
+            part->view.unit = rows->unit;
+            part->view.stride = rows->stride;
             lmq_tensor_set_dims(part, dims, whole->n_dims);
         }
-        first += n;
     }
     return status;
 }
 
-static enum lmq_status
-split_gate_up(struct lmq_checkpoint *checkpoint,
-              const struct lmq_tensor *whole, struct lmq_error *err)
+static bool
+is_delta(const struct lmq_checkpoint *checkpoint,
+         const struct lmq_tensor *tensor)
 {
-    uint64_t rows = fused_rows(checkpoint, whole);
-    uint64_t hidden = checkpoint->hparams.hidden_dim;
-    struct lmq_tensor *part;
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    int32_t layer = tensor->place.layer;
 
-    if (rows != 2 * hidden)
-        return fail_size(whole, rows, 2 * hidden, err);
-    enum lmq_status status =
-        add_part(checkpoint, whole, LMQ_ROLE_FFN_GATE, -1, &part, err);
-    if (status == LMQ_OK)
-        status = take_rows(checkpoint, part, 0, hidden, err);
-    if (status == LMQ_OK)
-        status = add_part(checkpoint, whole, LMQ_ROLE_FFN_UP, -1, &part, err);
-    if (status == LMQ_OK)
-        status = take_rows(checkpoint, part, hidden, hidden, err);
-    return status;
+    return layer >= 0 && layer < (int32_t)h->n_layers &&
+           lmq_layer_is(h, (size_t)layer, LMQ_LAYER_DELTA);
 }
 
-/* (experts, rows, columns): a matrix each. */
+/* Two arrangements: all queries, all keys, all values, one after the other
+ * (Phi 3, GPT-2, GGUF), or for each group of heads its queries, its key and
+ * its value (GPT-NeoX, Falcon, InternLM 2), where our rows of one kind come in
+ * runs of per_head with a stride between them. */
+static enum lmq_status
+split_qkv(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
+          struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    uint64_t n_kv = h->n_kv_heads;
+    uint64_t q = (uint64_t)h->n_heads * h->head_dim, k = n_kv * h->head_dim;
+    uint64_t v = n_kv * lmq_hparams_value_dim(h), stride = 0;
+
+    if (is_delta(checkpoint, whole)) {
+        q = k = lmq_delta_key_width(h);
+        v = lmq_delta_value_width(h);
+    } else if (checkpoint->source.is_qkv_by_head) {
+        stride = (q + k + v) / n_kv;
+        const struct rows by_head[] = {
+            {LMQ_ROLE_ATTN_Q, q, 0, q / n_kv, stride},
+            {LMQ_ROLE_ATTN_K, k, q / n_kv, k / n_kv, stride},
+            {LMQ_ROLE_ATTN_V, v, (q + k) / n_kv, v / n_kv, stride},
+        };
+        return split_rows(checkpoint, whole, by_head, 3, err);
+    }
+    const struct rows parts[] = {
+        {LMQ_ROLE_ATTN_Q, q, 0, 0, 0},
+        {LMQ_ROLE_ATTN_K, k, q, 0, 0},
+        {LMQ_ROLE_ATTN_V, v, q + k, 0, 0},
+    };
+    return split_rows(checkpoint, whole, parts, 3, err);
+}
+
+/* Of each head its query and then its gate. */
+static enum lmq_status
+split_q_gate(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
+             struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    uint64_t q = h->head_dim, gate = lmq_hparams_value_dim(h);
+    const struct rows parts[] = {
+        {LMQ_ROLE_ATTN_Q, h->n_heads * q, 0, q, q + gate},
+        {LMQ_ROLE_ATTN_GATE, h->n_heads * gate, q, gate, q + gate},
+    };
+
+    return split_rows(checkpoint, whole, parts, 2, err);
+}
+
+/* The delta rule: of each key head its query, it, the values and the gates of
+ * its value heads; likewise what they write and their time steps. */
+static enum lmq_status
+split_delta(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
+            struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    uint64_t n = h->n_delta_key_heads;
+    uint64_t key = h->delta_key_dim, heads = h->n_delta_value_heads / n;
+    uint64_t value = heads * h->delta_value_dim, stride = 2 * (key + value);
+    const struct rows qkvz[] = {
+        {LMQ_ROLE_ATTN_Q, n * key, 0, key, stride},
+        {LMQ_ROLE_ATTN_K, n * key, key, key, stride},
+        {LMQ_ROLE_ATTN_V, n * value, 2 * key, value, stride},
+        {LMQ_ROLE_ATTN_GATE, n * value, 2 * key + value, value, stride},
+    };
+    const struct rows ba[] = {
+        {LMQ_ROLE_DELTA_BETA, n * heads, 0, heads, 2 * heads},
+        {LMQ_ROLE_DELTA_ALPHA, n * heads, heads, heads, 2 * heads},
+    };
+
+    return whole->place.role == LMQ_ROLE_DELTA_QKVZ
+               ? split_rows(checkpoint, whole, qkvz, 4, err)
+               : split_rows(checkpoint, whole, ba, 2, err);
+}
+
+/* The gate comes first in all families that fuse them so. */
+static enum lmq_status
+split_gate_up(struct lmq_checkpoint *checkpoint,
+              const struct lmq_tensor *whole, enum lmq_role gate,
+              enum lmq_role up, uint64_t hidden, struct lmq_error *err)
+{
+    const struct rows parts[] = {
+        {gate, hidden, 0, 0, 0},
+        {up, hidden, hidden, 0, 0},
+    };
+
+    return split_rows(checkpoint, whole, parts, 2, err);
+}
+
+/* Whether inputs are rows. Where the library saves a family otherwise than its
+ * makers do, the shape tells; only of a square there is nothing but the rule. */
+static bool
+has_turned_experts(const struct lmq_checkpoint *checkpoint,
+                   const struct lmq_tensor *tensor, uint64_t n)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    bool is_down = tensor->place.role == LMQ_ROLE_FFN_DOWN;
+    uint64_t rows = is_down ? h->dim : n * h->expert_dim;
+    uint64_t cols = is_down ? h->expert_dim : h->dim;
+    bool is_straight = tensor->dims[0] == rows && tensor->dims[1] == cols;
+    bool is_turned = tensor->dims[0] == cols && tensor->dims[1] == rows;
+
+    return is_straight == is_turned ? checkpoint->source.has_turned_experts
+                                    : is_turned;
+}
+
+/* Matrix number i of n that one expert's part of a fused tensor consists of:
+ * (rows, columns), or perhaps (columns, rows); of biases (rows). */
+static enum lmq_status
+take_matrix(const struct lmq_checkpoint *checkpoint,
+            struct lmq_tensor *tensor, uint64_t i, uint64_t n,
+            struct lmq_error *err)
+{
+    const struct lmq_source *source = &checkpoint->source;
+    bool is_turned = tensor->n_dims == 2 &&
+                     (tensor->packing == NULL ||
+                      !tensor->packing->is_upright) &&
+                     has_turned_experts(checkpoint, tensor, n);
+    uint64_t rows = tensor->dims[is_turned ? 1 : 0] / n;
+    uint64_t dims[2] = {rows, tensor->dims[is_turned ? 0 : 1]};
+    bool is_by_row = source->is_gate_up_by_row && n > 1;
+
+    if (tensor->dims[is_turned ? 1 : 0] % n != 0)
+        return fail_size(tensor, tensor->dims[is_turned ? 1 : 0],
+                         n * checkpoint->hparams.expert_dim, err);
+    if (is_turned && tensor->packing != NULL)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "tensor '%s' cannot be taken apart: it is packed, and "
+                        "its matrices are transposed",
+                        tensor->stored_name);
+    if (!is_turned && !is_by_row)
+        return take_elements(tensor, i * rows * (tensor->n_dims == 2 ? dims[1]
+                                                                     : 1),
+                             dims, tensor->n_dims, err);
+    if (is_turned)
+        tensor->view.pitch = tensor->n_cols;
+    tensor->view.first += is_by_row ? i : i * rows;
+    if (is_by_row) {
+        tensor->view.unit = 1;
+        tensor->view.stride = n;
+    }
+    lmq_tensor_set_dims(tensor, dims, tensor->n_dims);
+    return LMQ_OK;
+}
+
+/* (experts, rows, columns): of each expert a matrix, or `n_roles` of them; or
+ * their biases. */
 static enum lmq_status
 split_experts(struct lmq_checkpoint *checkpoint,
-              const struct lmq_tensor *whole, enum lmq_role role,
-              struct lmq_error *err)
+              const struct lmq_tensor *whole, const enum lmq_role *roles,
+              size_t n_roles, struct lmq_error *err)
 {
+    uint32_t n_dims = whole->place.part == LMQ_PART_BIAS ? 2 : 3;
     uint32_t n = checkpoint->hparams.n_experts;
     enum lmq_status status = LMQ_OK;
 
-    if (whole->n_dims != 3 || whole->dims[0] != n)
+    if (whole->n_dims != n_dims || whole->dims[0] != n)
         return fail_size(whole, whole->dims[0], n, err);
-    for (uint32_t i = 0; i < n && status == LMQ_OK; i++) {
+    const uint64_t size = whole->n_elements / n;
+    for (size_t i = 0; i < n * n_roles && status == LMQ_OK; i++) {
         struct lmq_tensor *part;
-        status = add_part(checkpoint, whole, role, (int32_t)i, &part, err);
+        status = add_part(checkpoint, whole, roles[i % n_roles],
+                          (int32_t)(i / n_roles), &part, err);
         if (status == LMQ_OK)
-            status = take_elements(part, i * whole->dims[1] * whole->dims[2],
-                                   whole->dims + 1, 2, err);
+            status = take_elements(part, i / n_roles * size, whole->dims + 1,
+                                   n_dims - 1, err);
+        if (status == LMQ_OK)
+            status = take_matrix(checkpoint, part, i % n_roles, n_roles, err);
     }
     return status;
 }
@@ -257,19 +399,40 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
 {
     const struct lmq_tensor whole = checkpoint->tensors[index];
     const struct lmq_hparams *h = &checkpoint->hparams;
+    /* Of one expert, in this order. */
+    static const enum lmq_role matrices[] = {
+        LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP, LMQ_ROLE_FFN_DOWN};
 
     *is_fused = true;
     switch ((int)whole.place.role) {
     case LMQ_ROLE_ATTN_QKV:
         return split_qkv(checkpoint, &whole, err);
     case LMQ_ROLE_FFN_GATE_UP:
-        return split_gate_up(checkpoint, &whole, err);
+        return split_gate_up(checkpoint, &whole, LMQ_ROLE_FFN_GATE,
+                             LMQ_ROLE_FFN_UP, h->hidden_dim, err);
+    case LMQ_ROLE_SHARED_GATE_UP:
+        return split_gate_up(checkpoint, &whole, LMQ_ROLE_SHARED_GATE,
+                             LMQ_ROLE_SHARED_UP, h->shared_dim, err);
+    case LMQ_ROLE_DELTA_QKVZ:
+    case LMQ_ROLE_DELTA_BA:
+        if (is_delta(checkpoint, &whole))
+            return split_delta(checkpoint, &whole, err);
+        break;
+    case LMQ_ROLE_ATTN_Q:
+        if (h->has_attn_gate && !is_delta(checkpoint, &whole) &&
+            fused_rows(checkpoint, &whole) ==
+                (uint64_t)h->n_heads *
+                    (h->head_dim + lmq_hparams_value_dim(h)))
+            return split_q_gate(checkpoint, &whole, err);
+        break;
     case LMQ_ROLE_EXPERTS_GATE:
-        return split_experts(checkpoint, &whole, LMQ_ROLE_FFN_GATE, err);
+        return split_experts(checkpoint, &whole, matrices, 1, err);
+    case LMQ_ROLE_EXPERTS_GATE_UP:
+        return split_experts(checkpoint, &whole, matrices, 2, err);
     case LMQ_ROLE_EXPERTS_UP:
-        return split_experts(checkpoint, &whole, LMQ_ROLE_FFN_UP, err);
+        return split_experts(checkpoint, &whole, matrices + 1, 1, err);
     case LMQ_ROLE_EXPERTS_DOWN:
-        return split_experts(checkpoint, &whole, LMQ_ROLE_FFN_DOWN, err);
+        return split_experts(checkpoint, &whole, matrices + 2, 1, err);
     case LMQ_ROLE_ATTN_KV_B:
         return split_kv_b(checkpoint, &whole, err);
     case LMQ_ROLE_ATTN_K_B:
@@ -292,15 +455,17 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
 
 /* ---- What is arranged differently ---- */
 
+/* Not those of latents: they are stored as they are. */
 static bool
 is_norm(enum lmq_role role)
 {
-    return role == LMQ_ROLE_OUTPUT_NORM || role == LMQ_ROLE_ATTN_NORM ||
+    return role == LMQ_ROLE_EMBEDDING_NORM || role == LMQ_ROLE_OUTPUT_NORM || role == LMQ_ROLE_ATTN_NORM ||
            role == LMQ_ROLE_FFN_NORM || role == LMQ_ROLE_ATTN_POST_NORM ||
            role == LMQ_ROLE_FFN_POST_NORM || role == LMQ_ROLE_ATTN_Q_NORM ||
            role == LMQ_ROLE_ATTN_K_NORM;
 }
 
+/* The stored row length stays as the pitch; dims become ours. */
 static void
 transpose(struct lmq_tensor *tensor)
 {
@@ -311,14 +476,25 @@ transpose(struct lmq_tensor *tensor)
     lmq_tensor_set_dims(tensor, dims, 2);
 }
 
-static void
-arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor)
+/* What holds for all tensors of a source. GPT-2 keeps matrices as (inputs,
+ * outputs); GGUF keeps pairs of RoPE side by side for some families; Gemma
+ * stores norms less one. */
+static enum lmq_status
+arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
+        struct lmq_error *err)
 {
     const struct lmq_source *source = &checkpoint->source;
+    uint32_t n_idle = source->n_idle_positions;
 
-    if (tensor->place.role == LMQ_ROLE_SHARED_SWITCH && tensor->n_dims == 2 &&
-        tensor->dims[0] == 1)
+    if ((tensor->place.role == LMQ_ROLE_SHARED_SWITCH ||
+         tensor->place.role == LMQ_ROLE_ROUTER_CORRECTION) &&
+        tensor->n_dims == 2 && tensor->dims[0] == 1)
         lmq_tensor_set_dims(tensor, tensor->dims + 1, 1);
+    if (tensor->place.role == LMQ_ROLE_DELTA_CONV && tensor->n_dims == 3 &&
+        tensor->dims[1] == 1) {
+        const uint64_t dims[2] = {tensor->dims[0], tensor->dims[2]};
+        lmq_tensor_set_dims(tensor, dims, 2);
+    }
     if (is_transposed(checkpoint, tensor) &&
         lmq_role_is_per_layer(tensor->place.role))
         transpose(tensor);
@@ -328,8 +504,18 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor)
     if (source->norms_less_one && is_norm(tensor->place.role) &&
         tensor->place.part == LMQ_PART_WEIGHT)
         tensor->view.plus = 1;
+    if (source->has_unit_head && tensor->place.role == LMQ_ROLE_HEAD &&
+        tensor->n_dims == 2)
+        tensor->view.has_unit_rows = true;
+    if (tensor->place.role == LMQ_ROLE_POSITIONS && tensor->n_dims == 2 &&
+        tensor->dims[0] > n_idle && n_idle > 0)
+        return take_rows(checkpoint, tensor, n_idle,
+                         tensor->dims[0] - n_idle, err);
+    return LMQ_OK;
 }
 
+/* Parts are added at the end, so that indices stay right meanwhile; what was
+ * fused is taken out at last. */
 enum lmq_status
 lmq_checkpoint_split(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
@@ -347,10 +533,10 @@ lmq_checkpoint_split(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     if (status != LMQ_OK)
         return status;
     for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (checkpoint->tensors[i].stored_name != NULL) {
-            checkpoint->tensors[kept] = checkpoint->tensors[i];
-            arrange(checkpoint, &checkpoint->tensors[kept++]);
-        }
+        if (checkpoint->tensors[i].stored_name != NULL)
+            checkpoint->tensors[kept++] = checkpoint->tensors[i];
     checkpoint->n_tensors = kept;
-    return LMQ_OK;
+    for (size_t i = 0; i < kept && status == LMQ_OK; i++)
+        status = arrange(checkpoint, &checkpoint->tensors[i], err);
+    return status;
 }

@@ -20,6 +20,7 @@
 #include "formats/gguf/gguf_about.h"
 #include "formats/gguf/gguf_front.h"
 #include "formats/gguf/gguf_keys.h"
+#include "formats/gguf/gguf_scales.h"
 #include "quantize/blocks.h"
 
 #define MAX_PARTS 4096
@@ -33,6 +34,8 @@ struct split {
     uint64_t number, count, n_tensors; /* number counts from 0 */
 };
 
+/* llama.cpp's gguf-split writes these three keys into each part. A count of 0
+ * or 1 is a file of its own. */
 static enum lmq_status
 read_split(const struct lmq_gguf_meta *meta, struct split *split,
            struct lmq_error *err)
@@ -77,6 +80,8 @@ part_path(const char *path, const struct split *split, uint64_t number,
     return other;
 }
 
+/* Parts are found by their names, as llama.cpp does it. The first has the
+ * model's keys, so it is the one to be named. */
 static enum lmq_status
 fail_part(const char *path, const struct split *split, struct lmq_error *err)
 {
@@ -97,6 +102,8 @@ fail_part(const char *path, const struct split *split, struct lmq_error *err)
     return is_named ? LMQ_ERR_ARG : LMQ_ERR_FORMAT;
 }
 
+/* Its keys are not looked at, but for which part it is: those of the model
+ * stand in the first. */
 static enum lmq_status
 add_part(struct lmq_checkpoint *checkpoint, const char *path,
          const struct split *split, uint64_t number, struct lmq_error *err)
@@ -164,6 +171,8 @@ struct factors {
     double near[LMQ_MAX_ROPE_FACTORS], far[LMQ_MAX_ROPE_FACTORS];
 };
 
+/* llama.cpp keeps what divides the frequencies of RoPE as small tensors rather
+ * than under keys. They belong to the description here. */
 static enum lmq_status
 read_factors(struct lmq_checkpoint *checkpoint,
              const struct lmq_tensor *tensor, double *factors, uint32_t *n,
@@ -249,6 +258,10 @@ narrow(uint64_t value)
     return (uint32_t)lmq_u64_min(value, UINT32_MAX);
 }
 
+/* GGUF's keys leave out what its readers see in the tensors: the size of the
+ * vocabulary, whether the head is the embedding, which norms there are. Sizes
+ * are only candidates here; what contradicts the description is refused where
+ * shapes are checked. */
 static void
 gather_evidence(struct lmq_checkpoint *checkpoint,
                 struct lmq_gguf_evidence *evidence)
@@ -298,6 +311,9 @@ place_tensors(struct lmq_checkpoint *checkpoint,
         if (family->gguf.fuses_gate_up &&
             tensor->place.role == LMQ_ROLE_FFN_UP)
             tensor->place.role = LMQ_ROLE_FFN_GATE_UP;
+        if (family->gguf.has_post_norm_name &&
+            tensor->place.role == LMQ_ROLE_ATTN_POST_NORM)
+            tensor->place.role = LMQ_ROLE_FFN_NORM;
         if (evidence->has_second_norm &&
             tensor->place.role == LMQ_ROLE_ATTN_NORM &&
             strstr(tensor->stored_name, ".attn_norm_2.") == NULL)
@@ -332,6 +348,9 @@ read_integers(struct lmq_checkpoint *checkpoint,
 
 /* ---- The format ---- */
 
+/* Keys of the tokenizer alone, byte for byte, as a file of keys: the
+ * tokenizer's reader then has one kind of input, and a container carries it as
+ * an embedded file. */
 static enum lmq_status
 keep_tokenizer(struct lmq_checkpoint *checkpoint,
                const struct lmq_gguf_meta *meta, struct lmq_error *err)
@@ -348,6 +367,9 @@ keep_tokenizer(struct lmq_checkpoint *checkpoint,
                : status;
 }
 
+/* Factors first, since they leave the list of tensors; then what the rest of
+ * the tensors tells; then keys, which need both; and roles at last, which
+ * depend on the family. */
 static enum lmq_status
 understand(struct lmq_checkpoint *checkpoint, const struct lmq_gguf_meta *meta,
            struct lmq_error *err)
@@ -358,6 +380,8 @@ understand(struct lmq_checkpoint *checkpoint, const struct lmq_gguf_meta *meta,
     enum lmq_status status =
         take_factors(checkpoint, &factors, &evidence, err);
 
+    if (status == LMQ_OK)
+        status = lmq_gguf_take_scales(checkpoint, err);
     if (status != LMQ_OK)
         return status;
     gather_evidence(checkpoint, &evidence);
@@ -397,7 +421,7 @@ open_gguf(struct lmq_checkpoint *checkpoint,
     status = lmq_gguf_front_read(checkpoint->files[file], &front, err);
     if (status == LMQ_OK)
         snprintf(checkpoint->variant, sizeof(checkpoint->variant),
-                 "version %u", (unsigned)lmq_gguf_version(front.meta));
+                 "version %u", (unsigned)front.meta->version);
     if (status == LMQ_OK)
         status = read_split(front.meta, &split, err);
     if (status == LMQ_OK && split.number != 0)

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
-#include "formats/gguf/gguf_meta.h"
+#include "base/text/buffer.h"
+#include "formats/gguf/gguf_values.h"
 
 #define LMQ_GGUF_HEADER_SIZE 24
 

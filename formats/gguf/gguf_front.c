@@ -4,6 +4,11 @@
  * Trusts nothing: the front is read in growing pieces, so that a count that
  * lies costs no more memory than the file has bytes; a tensor has exactly the
  * bytes that its shape and type need, and they stand one after the other.
+ *
+ * A tensor info is its name (length u64, bytes), the number of its dimensions
+ * (u32), these (u64 each, the innermost first), its type (u32), and where it
+ * begins in the data (u64). The data begin at the next multiple of
+ * general.alignment, and so does each tensor in them.
  */
 #include "config.h"
 
@@ -17,9 +22,11 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "quantize/blocks.h"
 
+/* Most fronts are some megabytes, nearly all of it the vocabulary: they are
+ * read in one go. */
 #define FIRST_PIECE ((uint64_t)1 << 20)
 #define FRONT_MAX ((uint64_t)1 << 29)
 #define MAX_GGUF_DIMS 4
@@ -89,8 +96,8 @@ read_info(const struct lmq_gguf_front *front, size_t *at, struct info *info,
 static enum lmq_status
 walk_infos(struct lmq_gguf_front *front, bool *is_short, struct lmq_error *err)
 {
-    uint64_t n = lmq_gguf_n_tensors(front->meta), end;
-    size_t at = lmq_gguf_tensors_at(front->meta);
+    uint64_t n = front->meta->n_tensors, end;
+    size_t at = front->meta->tensors_at;
     struct info info;
 
     *is_short = false;
@@ -110,7 +117,7 @@ walk_infos(struct lmq_gguf_front *front, bool *is_short, struct lmq_error *err)
                         "GGUF: the file ends within its %" PRIu64
                         " tensor infos",
                         n);
-    if (!lmq_u64_align(at, lmq_gguf_alignment(front->meta), &end))
+    if (!lmq_u64_align(at, front->meta->alignment, &end))
         return lmq_fail(err, LMQ_ERR_FORMAT, at, "GGUF: is too large");
     front->data_at = end;
     return LMQ_OK;
@@ -118,6 +125,9 @@ walk_infos(struct lmq_gguf_front *front, bool *is_short, struct lmq_error *err)
 
 /* ---- Reading ---- */
 
+/* From the beginning each time: a cursor that could go on would have to say at
+ * any point where it was, and doubling costs no more than one more walk in
+ * all. */
 static enum lmq_status
 read_piece(struct lmq_input *input, size_t size, struct lmq_gguf_front *front,
            bool *is_short, struct lmq_error *err)
@@ -267,7 +277,7 @@ static enum lmq_status
 check_tiling(const struct lmq_gguf_front *front, struct lmq_tensor *tensors,
              size_t n, uint64_t file_size, struct lmq_error *err)
 {
-    uint64_t alignment = lmq_gguf_alignment(front->meta);
+    uint64_t alignment = front->meta->alignment;
     uint64_t data_size =
         file_size < front->data_at ? 0 : file_size - front->data_at;
     uint64_t at = 0, end = 0;
@@ -309,8 +319,8 @@ lmq_gguf_front_add_tensors(const struct lmq_gguf_front *front,
                            struct lmq_checkpoint *checkpoint, uint32_t file,
                            struct lmq_error *err)
 {
-    uint64_t n = lmq_gguf_n_tensors(front->meta);
-    size_t at = lmq_gguf_tensors_at(front->meta);
+    uint64_t n = front->meta->n_tensors;
+    size_t at = front->meta->tensors_at;
     size_t first = checkpoint->n_tensors;
     char name[LMQ_MAX_TENSOR_NAME + 1];
 

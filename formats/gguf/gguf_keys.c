@@ -55,6 +55,8 @@ static const struct key {
     {"attention.scale", LMQ_FIELD(attn_scale), LMQ_GGUF_SCALES, 0},
     {"embedding_scale", LMQ_FIELD(embedding_scale), LMQ_GGUF_SCALES, 0},
     {"residual_scale", LMQ_FIELD(residual_scale), LMQ_GGUF_SCALES, 0},
+    /* One name with two meanings: Granite divides the logits by it, Cohere
+     * multiplies. */
     {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_SCALES, INVERSE},
     {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_LOGIT, 0},
     {"attn_logit_softcapping", LMQ_FIELD(attn_softcap), LMQ_GGUF_CAPS, 0},
@@ -70,7 +72,9 @@ static const struct key {
     {"expert_feed_forward_length", LMQ_FIELD(expert_dim),
      LMQ_GGUF_EXPERT_DIM, 0},
     {"expert_shared_feed_forward_length", LMQ_FIELD(shared_dim),
-     LMQ_GGUF_EXPERT_DIM, 0},
+     LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_SCALES, 0},
+    {"attention.temperature_scale", LMQ_FIELD(score_growth),
+     LMQ_GGUF_GROWTH, 0},
     {"expert_weights_scale", LMQ_FIELD(router_scale), LMQ_GGUF_ROUTER, 0},
     {"expert_group_count", LMQ_FIELD(n_expert_groups), LMQ_GGUF_ROUTER, 0},
     {"expert_group_used_count", LMQ_FIELD(n_expert_groups_used),
@@ -88,10 +92,16 @@ static const struct {
     {"rope.scaling.finetuned", 0},
     {"use_parallel_residual", LMQ_GGUF_LAYER},
     {"attention.sliding_window_pattern", LMQ_GGUF_WINDOW},
+    {"attention.max_alibi_bias", LMQ_GGUF_ALIBI},
     {"attention.key_length_mla", LMQ_GGUF_LATENT},
     {"attention.value_length_mla", LMQ_GGUF_LATENT},
-    {"leading_dense_block_count", LMQ_GGUF_LATENT},
-    {"expert_shared_count", LMQ_GGUF_LATENT},
+    {"leading_dense_block_count", LMQ_GGUF_ROUTER | LMQ_GGUF_STEP},
+    {"expert_shared_count", LMQ_GGUF_ROUTER | LMQ_GGUF_EXPERT_DIM},
+    {"interleave_moe_layer_step", LMQ_GGUF_STEP},
+    {"nextn_predict_layers", LMQ_GGUF_FURTHER},
+    {"attention.sliding_window", LMQ_GGUF_CHUNK},
+    {"rope.dimension_sections", LMQ_GGUF_SECTIONS},
+    {"n_deepstack_layers", LMQ_GGUF_SECTIONS},
     {"expert_weights_norm", LMQ_GGUF_ROUTER},
     {"expert_gating_func", LMQ_GGUF_ROUTER},
     {"rope.scale_linear", LMQ_GGUF_ROPE},
@@ -99,7 +109,7 @@ static const struct {
     {"rope.scaling.factor", LMQ_GGUF_ROPE},
     {"rope.scaling.attn_factor", LMQ_GGUF_ROPE},
     {"rope.scaling.original_context_length", LMQ_GGUF_ROPE},
-    {"rope.scaling.yarn_log_multiplier", LMQ_GGUF_LATENT},
+    {"rope.scaling.yarn_log_multiplier", LMQ_GGUF_LATENT | LMQ_GGUF_GROWTH},
     {"rope.scaling.yarn_beta_fast", LMQ_GGUF_ROPE},
     {"rope.scaling.yarn_beta_slow", LMQ_GGUF_ROPE},
 };
@@ -112,6 +122,7 @@ belongs(unsigned families, const struct lmq_family *family)
 
 /* ---- Reading ---- */
 
+/* Writers differ: sizes come as u32, i32 or u64, and all are taken. */
 static bool
 is_integer_type(enum lmq_gguf_type type)
 {
@@ -178,6 +189,8 @@ read_plain(struct lmq_gguf_reader *r, const struct key *key)
 
 /* ---- Reading all of it ---- */
 
+/* By the tables: what is not in them is noted, so that nobody takes a key for
+ * obeyed that was not. */
 static bool
 is_understood(const char *name, size_t size,
               const struct lmq_family *family)
@@ -195,6 +208,8 @@ is_understood(const char *name, size_t size,
     return false;
 }
 
+/* Of the family's own keys only: general.* and tokenizer.* are not the
+ * model's. */
 static void
 note_strange_keys(const struct lmq_gguf_meta *meta,
                   const struct lmq_family *family,
@@ -203,8 +218,8 @@ note_strange_keys(const struct lmq_gguf_meta *meta,
     size_t prefix = strlen(family->gguf.name), used = 0, n_more = 0;
     char list[256] = "", name[80], shown[96];
 
-    for (size_t i = 0; i < lmq_gguf_n_values(meta); i++) {
-        const struct lmq_gguf_value *v = lmq_gguf_value(meta, i);
+    for (size_t i = 0; i < meta->n_values; i++) {
+        const struct lmq_gguf_value *v = &meta->values[i];
         const char *key = (const char *)v->key;
         if (v->key_size <= prefix + 1 || key[prefix] != '.' ||
             memcmp(key, family->gguf.name, prefix) != 0 ||
@@ -233,6 +248,8 @@ note_strange_keys(const struct lmq_gguf_meta *meta,
                             list);
 }
 
+/* Before any key is read: what the family is, and what its tensors have shown.
+ */
 static void
 take_family(const struct lmq_family *family,
             const struct lmq_gguf_evidence *evidence, struct lmq_hparams *h)
@@ -254,6 +271,7 @@ take_family(const struct lmq_family *family,
         family->gguf.begin(h);
 }
 
+/* Encoders come as GGUF too. */
 static enum lmq_status
 read_switches(struct lmq_gguf_reader *r)
 {
@@ -288,6 +306,8 @@ read_id(const struct lmq_gguf_meta *meta, const char *key, int32_t *id)
     return LMQ_OK;
 }
 
+/* Chat models end by any of three: the end of the text, of a turn, of a
+ * message. */
 static void
 read_ids(const struct lmq_gguf_meta *meta, struct lmq_hparams *h)
 {
@@ -345,9 +365,13 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
                           "GGUF: %u layers, at most %d are possible",
                           h->n_layers, LMQ_MAX_LAYERS);
     if (status == LMQ_OK)
+        status = lmq_gguf_read_further_layers(&r, &checkpoint->source);
+    if (status == LMQ_OK)
         status = lmq_gguf_read_heads(&r);
     if (status == LMQ_OK)
         status = lmq_gguf_read_window(&r);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_alibi(&r);
     if (status == LMQ_OK)
         status = lmq_gguf_read_experts(&r);
     if (status == LMQ_OK)
@@ -390,8 +414,9 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
         written.hidden_dim = h->expert_dim;
     if (written.hidden_dim == 0)
         written.hidden_dim = h->expert_dim;
-    if (family->gguf.keys & LMQ_GGUF_LATENT) {
+    if (family->gguf.keys & LMQ_GGUF_ROUTER)
         written.shared_dim = 0; /* a number of experts says it */
+    if (family->gguf.keys & LMQ_GGUF_LATENT) {
         written.n_kv_heads = 1;
         written.head_dim = h->kv_lora_rank + written.rotary_dim;
         written.value_dim = h->kv_lora_rank;
@@ -426,12 +451,17 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     }
     if (family->gguf.keys & LMQ_GGUF_LATENT)
         lmq_gguf_write_heads(builder, family->gguf.name, hparams);
-    if (family->gguf.keys & LMQ_GGUF_LOCAL)
+    if (family->gguf.keys & (LMQ_GGUF_LOCAL | LMQ_GGUF_CHUNK))
         lmq_gguf_write_window(builder, family, hparams);
+    if ((family->gguf.keys & (LMQ_GGUF_ROUTER | LMQ_GGUF_STEP)) != 0 &&
+        hparams->n_experts > 0)
+        lmq_gguf_write_dense_layers(builder, family, hparams);
     if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 && hparams->n_experts > 0)
         lmq_gguf_write_router(builder, family->gguf.name, hparams);
     if (family->gguf.keys & LMQ_GGUF_ROPE)
         lmq_gguf_write_rope(builder, family, hparams);
+    if (family->gguf.keys & LMQ_GGUF_ALIBI)
+        lmq_gguf_write_alibi(builder, family->gguf.name, hparams);
     if (family->gguf.keys & LMQ_GGUF_PARALLEL) {
         snprintf(name, sizeof(name), "%s.use_parallel_residual",
                  family->gguf.name);

@@ -41,8 +41,11 @@ enum lmq_status lmq_gguf_read_number(struct lmq_gguf_reader *r,
 
 /* ---- gguf_special.c: after the plain keys, in this order ---- */
 
+enum lmq_status lmq_gguf_read_further_layers(struct lmq_gguf_reader *r,
+                                             struct lmq_source *source);
 enum lmq_status lmq_gguf_read_heads(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_window(struct lmq_gguf_reader *r);
+enum lmq_status lmq_gguf_read_alibi(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_experts(struct lmq_gguf_reader *r);
 
 void lmq_gguf_write_heads(struct lmq_gguf_builder *builder,
@@ -50,6 +53,11 @@ void lmq_gguf_write_heads(struct lmq_gguf_builder *builder,
 void lmq_gguf_write_window(struct lmq_gguf_builder *builder,
                            const struct lmq_family *family,
                            const struct lmq_hparams *h);
+void lmq_gguf_write_dense_layers(struct lmq_gguf_builder *builder,
+                                 const struct lmq_family *family,
+                                 const struct lmq_hparams *h);
+void lmq_gguf_write_alibi(struct lmq_gguf_builder *builder,
+                          const char *prefix, const struct lmq_hparams *h);
 void lmq_gguf_write_router(struct lmq_gguf_builder *builder,
                            const char *prefix, const struct lmq_hparams *h);
 

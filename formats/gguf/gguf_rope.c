@@ -35,6 +35,16 @@ read_yarn(struct lmq_gguf_reader *r, double gain)
                                       &h->rope_beta_slow);
     h->rope_scaling = LMQ_ROPE_YARN;
     h->rope_attention_factor = gain * lmq_rope_yarn_gain(h->rope_factor, 1);
+    if (status == LMQ_OK && (r->family->gguf.keys & LMQ_GGUF_GROWTH) != 0) {
+        /* What scales all dimensions goes against the usual gain. */
+        status = lmq_gguf_read_number(r, "rope.scaling.yarn_log_multiplier",
+                                      &multiplier);
+        h->score_growth_period = h->rope_context;
+        if (multiplier > 0)
+            h->rope_attention_factor =
+                gain * lmq_rope_yarn_gain(h->rope_factor, 1) /
+                lmq_rope_yarn_gain(h->rope_factor, multiplier);
+    }
     if (status != LMQ_OK || !(r->family->gguf.keys & LMQ_GGUF_LATENT))
         return status;
     status = lmq_gguf_read_number(r, "rope.scaling.yarn_log_multiplier",

@@ -15,6 +15,27 @@
 #include "base/error.h"
 #include "formats/gguf/gguf_reader.h"
 
+/* ---- Layers for more tokens at once ---- */
+
+enum lmq_status
+lmq_gguf_read_further_layers(struct lmq_gguf_reader *r,
+                             struct lmq_source *source)
+{
+    uint32_t n = 0;
+    enum lmq_status status = LMQ_OK;
+
+    if (r->family->gguf.keys & LMQ_GGUF_FURTHER)
+        status = lmq_gguf_read_count(r, "nextn_predict_layers", &n);
+    if (status == LMQ_OK && n > 0 && n >= r->h->n_layers)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: %u of %u layers are for further tokens", n,
+                        r->h->n_layers);
+    if (status == LMQ_OK)
+        r->h->n_layers -= n;
+    source->n_further_layers = n;
+    return status;
+}
+
 /* ---- Heads ---- */
 
 /* Files since attention on latents is known count as if it had one key head
@@ -62,6 +83,21 @@ lmq_gguf_write_heads(struct lmq_gguf_builder *builder, const char *prefix,
 
 /* ---- Windows ---- */
 
+/* Only that there are none can be said of them; then all layers turn. */
+static enum lmq_status
+read_chunk(struct lmq_gguf_reader *r)
+{
+    uint32_t window = 1;
+    enum lmq_status status =
+        lmq_gguf_read_count(r, "attention.sliding_window", &window);
+
+    if (window == 0) {
+        r->h->attention_chunk = 0;
+        r->h->score_growth = 0;
+    }
+    return status;
+}
+
 enum lmq_status
 lmq_gguf_read_window(struct lmq_gguf_reader *r)
 {
@@ -71,6 +107,8 @@ lmq_gguf_read_window(struct lmq_gguf_reader *r)
         r->meta, lmq_gguf_key_of(r, "attention.sliding_window_pattern"));
     enum lmq_status status = LMQ_OK;
 
+    if (r->family->gguf.keys & LMQ_GGUF_CHUNK)
+        return read_chunk(r);
     if (h->sliding_window == 0)
         return LMQ_OK;
     if (pattern != NULL && pattern->type == LMQ_GGUF_ARRAY) {
@@ -101,6 +139,13 @@ lmq_gguf_write_window(struct lmq_gguf_builder *builder,
     uint32_t period = 1;
     char key[LMQ_GGUF_MAX_NAME];
 
+    if ((family->gguf.keys & LMQ_GGUF_CHUNK) != 0) {
+        snprintf(key, sizeof(key), "%s.attention.sliding_window",
+                 family->gguf.name);
+        if (h->attention_chunk == 0)
+            lmq_gguf_put_u32(builder, key, 0);
+        return;
+    }
     while (period <= h->n_layers &&
            !lmq_layer_is(h, period - 1, LMQ_LAYER_FULL))
         period++;
@@ -112,21 +157,68 @@ lmq_gguf_write_window(struct lmq_gguf_builder *builder,
     lmq_gguf_put_u32(builder, key, period);
 }
 
+/* ---- ALiBi ---- */
+
+/* The exponent of the least steep head. */
+#define ALIBI_BIAS 8
+
+/* Without it there is none: such models have a table, or no positions. */
+enum lmq_status
+lmq_gguf_read_alibi(struct lmq_gguf_reader *r)
+{
+    double bias = 0;
+    enum lmq_status status = LMQ_OK;
+
+    if ((r->family->gguf.keys & LMQ_GGUF_ALIBI) == 0)
+        return LMQ_OK;
+    status = lmq_gguf_read_number(r, "attention.max_alibi_bias", &bias);
+    if (status == LMQ_OK && (bias < ALIBI_BIAS || bias > ALIBI_BIAS))
+        lmq_hparams_refuse(r->h, "attention.max_alibi_bias %g", bias);
+    return status;
+}
+
+void
+lmq_gguf_write_alibi(struct lmq_gguf_builder *builder, const char *prefix,
+                     const struct lmq_hparams *h)
+{
+    char key[LMQ_GGUF_MAX_NAME];
+
+    snprintf(key, sizeof(key), "%s.attention.max_alibi_bias", prefix);
+    lmq_gguf_put_f32(builder, key,
+                     h->positions == LMQ_POSITIONS_ALIBI ? ALIBI_BIAS : 0);
+}
+
 /* ---- Experts ---- */
 
 enum { GATING_UNSAID, GATING_SOFTMAX, GATING_SIGMOID, GATING_CHOSEN };
+
+/* The first layers may be dense, and then those that are not in the step. */
+static enum lmq_status
+read_dense_layers(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    uint32_t n_dense = 0, step = 1;
+    enum lmq_status status =
+        lmq_gguf_read_count(r, "leading_dense_block_count", &n_dense);
+
+    if (status == LMQ_OK && (r->family->gguf.keys & LMQ_GGUF_STEP) != 0)
+        status = lmq_gguf_read_count(r, "interleave_moe_layer_step", &step);
+    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (i < n_dense || step == 0 || (i + 1) % step != 0)
+            h->layers[i] |= LMQ_LAYER_DENSE;
+    return status;
+}
 
 static enum lmq_status
 read_router(struct lmq_gguf_reader *r)
 {
     static const enum lmq_router kinds[] = {
-        [GATING_UNSAID] = LMQ_ROUTER_SOFTMAX,
         [GATING_SOFTMAX] = LMQ_ROUTER_SOFTMAX,
         [GATING_SIGMOID] = LMQ_ROUTER_SIGMOID,
         [GATING_CHOSEN] = LMQ_ROUTER_SOFTMAX_CHOSEN,
     };
     struct lmq_hparams *h = r->h;
-    uint32_t gating = 0, n_dense = 0, n_shared = 0;
+    uint32_t gating = GATING_UNSAID, n_shared = 0;
     enum lmq_status status =
         lmq_gguf_read_count(r, "expert_gating_func", &gating);
 
@@ -135,17 +227,13 @@ read_router(struct lmq_gguf_reader *r)
                                    lmq_gguf_key_of(r, "expert_weights_norm"),
                                    &h->router_renormalises, r->err);
     if (status == LMQ_OK)
-        status = lmq_gguf_read_count(r, "leading_dense_block_count", &n_dense);
-    if (status == LMQ_OK)
         status = lmq_gguf_read_count(r, "expert_shared_count", &n_shared);
     if (status != LMQ_OK)
         return status;
     if (gating > GATING_CHOSEN)
         lmq_hparams_refuse(h, "expert_gating_func %u", gating);
-    else
+    else if (gating != GATING_UNSAID) /* or the family's own */
         h->router = kinds[gating];
-    for (uint32_t i = 0; i < n_dense && i < h->n_layers; i++)
-        h->layers[i] |= LMQ_LAYER_DENSE;
     if ((uint64_t)n_shared * h->expert_dim > LMQ_MAX_WIDTH)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: %u shared experts of %u dimensions", n_shared,
@@ -154,6 +242,33 @@ read_router(struct lmq_gguf_reader *r)
     h->router_corrects = r->evidence->has_correction;
     h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
     return LMQ_OK;
+}
+
+/* Layers in no step make no difference to the number of the first. */
+void
+lmq_gguf_write_dense_layers(struct lmq_gguf_builder *builder,
+                            const struct lmq_family *family,
+                            const struct lmq_hparams *h)
+{
+    uint32_t first = 0, second = 0, step = 1;
+    char key[LMQ_GGUF_MAX_NAME];
+
+    while (first < h->n_layers && !lmq_layer_has_experts(h, first))
+        first++;
+    for (second = first + 1; second < h->n_layers; second++)
+        if (lmq_layer_has_experts(h, second))
+            break;
+    if ((family->gguf.keys & LMQ_GGUF_STEP) != 0) {
+        step = second < h->n_layers ? second - first : first + 1;
+        snprintf(key, sizeof(key), "%s.interleave_moe_layer_step",
+                 family->gguf.name);
+        lmq_gguf_put_u32(builder, key, step);
+    }
+    if (first < step && (family->gguf.keys & LMQ_GGUF_STEP) != 0)
+        first = 0;
+    snprintf(key, sizeof(key), "%s.leading_dense_block_count",
+             family->gguf.name);
+    lmq_gguf_put_u32(builder, key, first);
 }
 
 void
@@ -165,13 +280,8 @@ lmq_gguf_write_router(struct lmq_gguf_builder *builder, const char *prefix,
         [LMQ_ROUTER_SOFTMAX_CHOSEN] = GATING_CHOSEN,
         [LMQ_ROUTER_SIGMOID] = GATING_SIGMOID,
     };
-    uint32_t n_dense = 0;
     char key[LMQ_GGUF_MAX_NAME];
 
-    while (n_dense < h->n_layers && !lmq_layer_has_experts(h, n_dense))
-        n_dense++;
-    snprintf(key, sizeof(key), "%s.leading_dense_block_count", prefix);
-    lmq_gguf_put_u32(builder, key, n_dense);
     snprintf(key, sizeof(key), "%s.expert_shared_count", prefix);
     lmq_gguf_put_u32(builder, key,
                      h->expert_dim == 0 ? 0 : h->shared_dim / h->expert_dim);
@@ -193,6 +303,11 @@ lmq_gguf_read_experts(struct lmq_gguf_reader *r)
         h->expert_dim = h->hidden_dim;
     else if (h->expert_dim == 0 && used > 0)
         h->expert_dim = h->hidden_dim / used;
+    if (r->family->gguf.keys & (LMQ_GGUF_ROUTER | LMQ_GGUF_STEP)) {
+        enum lmq_status status = read_dense_layers(r);
+        if (status != LMQ_OK)
+            return status;
+    }
     if (r->family->gguf.keys & LMQ_GGUF_ROUTER)
         return read_router(r);
     /* Qwen2's shared expert is as wide as a whole feed-forward by default. */
@@ -223,7 +338,98 @@ lmq_gguf_begin_gemma3(struct lmq_hparams *h)
     h->rope_local_theta = 10000;
 }
 
+void
+lmq_gguf_begin_gptoss(struct lmq_hparams *h)
+{
+    h->has_sinks = true;
+    h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+    h->activation_slope = 1.702;
+    h->glu_limit = 7;
+    h->glu_offset = 1;
+}
+
+/* What has no key stands in llama.cpp's code. */
+void
+lmq_gguf_begin_llama4(struct lmq_hparams *h)
+{
+    h->qk_norm = LMQ_QK_NORM_BARE; /* there is no tensor for it */
+    h->qk_norm_late = true;
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->router_scales_input = true;
+    h->attention_chunk = 8192;
+    h->score_growth = 0.1;
+    h->score_growth_period = 8192;
+    h->score_growth_shift = 1;
+    h->score_growth_still = true;
+}
+
+void
+lmq_gguf_begin_sigmoid(struct lmq_hparams *h)
+{
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->router_renormalises = true;
+}
+
+void
+lmq_gguf_begin_hunyuan(struct lmq_hparams *h)
+{
+    h->qk_norm_late = true;
+}
+
+void
+lmq_gguf_begin_hunyuan_experts(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_hunyuan(h);
+    lmq_gguf_begin_mixture(h);
+}
+
+void
+lmq_gguf_begin_granite_experts(struct lmq_hparams *h)
+{
+    h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+}
+
 /* ---- Single families: after them ---- */
+
+/* The one with 128 experts has no norms of queries and keys. */
+void
+lmq_gguf_finish_llama4(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->n_experts == 128)
+        h->qk_norm = LMQ_QK_NORM_NONE;
+    h->shared_dim = h->expert_dim;
+    for (uint32_t i = 3; i < h->n_layers && i < LMQ_MAX_LAYERS; i += 4)
+        if (h->attention_chunk > 0)
+            h->layers[i] |= LMQ_LAYER_NOPE | LMQ_LAYER_FULL;
+}
+
+void
+lmq_gguf_finish_ernie_experts(struct lmq_hparams *h,
+                              const struct lmq_gguf_evidence *evidence)
+{
+    h->router_corrects = evidence->has_correction;
+}
+
+/* Layers without a window do not turn, where others have one. */
+void
+lmq_gguf_finish_still_full(struct lmq_hparams *h,
+                           const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (h->sliding_window > 0 && lmq_layer_is(h, i, LMQ_LAYER_FULL))
+            h->layers[i] |= LMQ_LAYER_NOPE;
+}
+
+void
+lmq_gguf_finish_gptoss(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->rope_ramp_exact = h->rope_scaling == LMQ_ROPE_YARN;
+}
 
 void
 lmq_gguf_finish_gemma(struct lmq_hparams *h,
@@ -302,4 +508,24 @@ lmq_gguf_finish_smollm3(struct lmq_hparams *h,
     (void)evidence;
     for (uint32_t i = 3; i < h->n_layers && i < LMQ_MAX_LAYERS; i += 4)
         h->layers[i] |= LMQ_LAYER_NOPE;
+}
+
+void
+lmq_gguf_finish_bloom(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->has_embedding_norm = true;
+}
+
+/* llama.cpp knows them by their layers: 32 turn, 40 have ALiBi, and others
+ * have no positions at all. */
+void
+lmq_gguf_finish_baichuan(struct lmq_hparams *h,
+                         const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->n_layers != 32)
+        h->positions = h->n_layers == 40 ? LMQ_POSITIONS_ALIBI
+                                         : LMQ_POSITIONS_NONE;
 }

@@ -10,6 +10,20 @@
 void lmq_gguf_begin_mixture(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma2(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma3(struct lmq_hparams *hparams);
+void lmq_gguf_begin_llama4(struct lmq_hparams *hparams);
+void lmq_gguf_begin_sigmoid(struct lmq_hparams *hparams);
+void lmq_gguf_begin_hunyuan(struct lmq_hparams *hparams);
+void lmq_gguf_begin_hunyuan_experts(struct lmq_hparams *hparams);
+void lmq_gguf_begin_granite_experts(struct lmq_hparams *hparams);
+void lmq_gguf_finish_llama4(struct lmq_hparams *hparams,
+                            const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_ernie_experts(struct lmq_hparams *hparams,
+                                   const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_still_full(struct lmq_hparams *hparams,
+                                const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_begin_gptoss(struct lmq_hparams *hparams);
+void lmq_gguf_finish_gptoss(struct lmq_hparams *hparams,
+                            const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_gemma(struct lmq_hparams *hparams,
                            const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_gemma2(struct lmq_hparams *hparams,
@@ -24,6 +38,10 @@ void lmq_gguf_finish_stablelm(struct lmq_hparams *hparams,
                               const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_olmo2(struct lmq_hparams *hparams,
                            const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_bloom(struct lmq_hparams *hparams,
+                           const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_baichuan(struct lmq_hparams *hparams,
+                              const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_smollm3(struct lmq_hparams *hparams,
                              const struct lmq_gguf_evidence *evidence);
 

@@ -31,6 +31,7 @@ struct walk {
     bool is_list; /* depth 2 is a list of it */
 };
 
+/* NULL: it is not wanted, and its value is passed over. */
 static const struct lmq_about_key *
 find_card_key(const yaml_event_t *event)
 {
@@ -43,6 +44,8 @@ find_card_key(const yaml_event_t *event)
     return key->name == NULL ? NULL : key;
 }
 
+/* A text is a key, the value of one, or an item of a list that is the value of
+ * one; deeper it is of no interest. */
 static enum lmq_status
 take_scalar(struct walk *walk, const yaml_event_t *event,
             struct lmq_error *err)
@@ -109,6 +112,7 @@ take_event(struct walk *walk, const yaml_event_t *event,
     return walk->depth <= CARD_DEPTH;
 }
 
+/* A mapping at the top, and nothing that needs to be kept but the last key. */
 static enum lmq_status
 read_yaml(const unsigned char *text, size_t n, json_t **about, bool *is_yaml,
           struct lmq_error *err)
@@ -166,6 +170,7 @@ find_header(const unsigned char *text, size_t n, size_t *from, size_t *size)
     return false;
 }
 
+/* The text behind the header may be long, and is not read. */
 static enum lmq_status
 load_head(const char *path, unsigned char **text, size_t *n,
           struct lmq_error *err)
@@ -184,6 +189,8 @@ load_head(const char *path, unsigned char **text, size_t *n,
     return status;
 }
 
+/* What stands in it is never an error; that it cannot be read from the disk
+ * is. */
 static enum lmq_status
 read_card(struct lmq_checkpoint *checkpoint, const char *path,
           struct lmq_error *err)
@@ -238,6 +245,7 @@ static const struct {
     {"modelspec.tags", "tags"},
 };
 
+/* Our own names first, then those of ModelSpec, which image tools write. */
 enum lmq_status
 lmq_hf_read_metadata(struct lmq_checkpoint *checkpoint,
                      const json_t *metadata, struct lmq_error *err)

@@ -20,6 +20,8 @@
 #include "formats/model/hparams_fields.h"
 #include "formats/model/hparams_json.h"
 
+/* Duplicate keys are refused: of two values for one key, readers keep the
+ * first or the last. */
 enum lmq_status
 lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
                struct lmq_error *err)
@@ -37,6 +39,10 @@ lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
 
 /* ---- Keys and fields ---- */
 
+/* A key is there, or absent, or null, and these are three things: for a window
+ * null means that there is none, while an absent key has the default of the
+ * model's class. key->absent says what an absent one means; negative, that the
+ * field stays as it is. */
 static void
 read_key(struct lmq_hf_config *config, const struct lmq_hf_key *key)
 {
@@ -78,6 +84,7 @@ read_keys(struct lmq_hf_config *config)
         config->hparams->qk_norm = family->qk_norm;
 }
 
+/* What the model's class is, whatever its config.json says. */
 static void
 begin(struct lmq_hf_config *config)
 {
@@ -95,6 +102,8 @@ begin(struct lmq_hf_config *config)
     h->head_dim = family->hf.head_dim;
 }
 
+/* Files leave out what their class derives: as many heads of keys as of
+ * queries, heads that share the width. */
 static void
 derive_sizes(struct lmq_hf_config *config)
 {
@@ -123,6 +132,8 @@ static const struct {
     {"silu", LMQ_ACTIVATION_SILU},
     {"swish", LMQ_ACTIVATION_SILU},
     {"gelu", LMQ_ACTIVATION_GELU},
+    /* By erf(); the names with tanh, new and fast are the approximation, whose
+     * results differ from the fourth digit on. */
     {"gelu_python", LMQ_ACTIVATION_GELU},
     {"gelu_pytorch_tanh", LMQ_ACTIVATION_GELU_TANH},
     {"gelu_python_tanh", LMQ_ACTIVATION_GELU_TANH},
@@ -131,6 +142,7 @@ static const struct {
     {"gelu_accurate", LMQ_ACTIVATION_GELU_TANH},
     {"relu", LMQ_ACTIVATION_RELU},
     {"sigmoid", LMQ_ACTIVATION_SIGMOID},
+    {"relu2", LMQ_ACTIVATION_RELU2},
 };
 
 #define N_ACTIVATIONS (sizeof(activations) / sizeof(activations[0]))
@@ -160,7 +172,8 @@ read_activation(struct lmq_hf_config *config)
     lmq_hparams_refuse(config->hparams, "the activation '%.60s'", name);
 }
 
-/* "layer_types" says of each layer whether it has a window. Where the model
+/* "layer_types" says of each layer whether it has a window, or the delta rule
+ * in place of attention. Where the model
  * class does not look at it, it must not say anything else than we do. */
 static void
 read_layer_types(struct lmq_hf_config *config)
@@ -179,8 +192,13 @@ read_layer_types(struct lmq_hf_config *config)
     for (uint32_t i = 0; i < h->n_layers; i++) {
         const char *type = json_string_value(json_array_get(list, i));
         bool is_full = type != NULL && strcmp(type, "full_attention") == 0;
-        if (!is_full &&
-            (type == NULL || strcmp(type, "sliding_attention") != 0))
+        const char *local = h->attention_chunk > 0 ? "chunked_attention"
+                                                   : "sliding_attention";
+        if (h->n_delta_value_heads > 0 && type != NULL &&
+            strcmp(type, "linear_attention") == 0)
+            h->layers[i] |= LMQ_LAYER_DELTA;
+        else if (!is_full &&
+            (type == NULL || strcmp(type, local) != 0))
             lmq_hparams_refuse(h, "'%.60s' in 'layer_types'",
                                type == NULL ? "(none)" : type);
         else if (config->family->hf.has_layer_types)
@@ -218,6 +236,8 @@ refuse_others(struct lmq_hf_config *config)
     }
 }
 
+/* Models of several parts keep it outside of the text model's object; the
+ * weights have the last word (adopt_head() in normalise.c). */
 static void
 read_tie(struct lmq_hf_config *config, const json_t *outer)
 {
@@ -240,6 +260,8 @@ is_id(const json_t *id)
            json_integer_value(id) <= INT32_MAX;
 }
 
+/* One id or a list; null, or a negative number, means none. What stands
+ * outside of a nested object is read last and counts. */
 static void
 read_ids(const json_t *json, struct lmq_hparams *h)
 {
@@ -261,16 +283,20 @@ read_ids(const json_t *json, struct lmq_hparams *h)
 
 /* ---- The whole ---- */
 
+/* Fields first, then what depends on several of them: sizes, activation,
+ * positions, windows. The tables say what most families need; a family's own
+ * functions stand before and after what they may have to change. */
 static enum lmq_status
 read_family(struct lmq_hf_config *config, const json_t *outer,
-            const char *nested)
+            const struct lmq_hf_class *class)
 {
     const struct lmq_family *family = config->family;
 
-    if (nested != NULL) {
-        config->json = lmq_hf_object(config, outer, nested);
+    if (class->nested != NULL &&
+        !(class->may_be_flat && !lmq_hf_has(outer, class->nested))) {
+        config->json = lmq_hf_object(config, outer, class->nested);
         if (config->json == NULL)
-            lmq_hf_fail(config, "lacks '%s'", nested);
+            lmq_hf_fail(config, "lacks '%s'", class->nested);
     }
     begin(config);
     read_keys(config);
@@ -293,6 +319,28 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     return config->status;
 }
 
+/* The family of a class; of a model of several senses, that of its text. */
+static const struct lmq_family *
+find_family(const json_t *json, const char *class_name, const char *type,
+            const struct lmq_hf_class **class)
+{
+    const struct lmq_family *family =
+        lmq_family_of_class(class_name, type, class);
+    const struct lmq_hf_class *of_text;
+
+    if (family == NULL || (*class)->nested == NULL)
+        return family;
+    const char *text = json_string_value(json_object_get(
+        json_object_get(json, (*class)->nested), "model_type"));
+    if (text == NULL)
+        return family;
+    family = lmq_family_of_class(NULL, text, &of_text);
+    return family != NULL && of_text->nested == NULL ? family : NULL;
+}
+
+/* The class decides, since several share a model_type; older files have only
+ * the latter. An architecture that is not known makes no error here: its
+ * tensors can be looked at and converted all the same. */
 static enum lmq_status
 read_config(const json_t *json, struct lmq_hparams *hparams,
             struct lmq_source *source, bool *is_known, struct lmq_error *err)
@@ -305,7 +353,7 @@ read_config(const json_t *json, struct lmq_hparams *hparams,
     const struct lmq_hf_class *class;
     struct lmq_hf_config config = {
         .json = json,
-        .family = lmq_family_of_class(class_name, type, &class),
+        .family = find_family(json, class_name, type, &class),
         .hparams = hparams,
         .source = source,
         .err = err,
@@ -315,12 +363,15 @@ read_config(const json_t *json, struct lmq_hparams *hparams,
     snprintf(hparams->architecture, sizeof(hparams->architecture), "%.63s",
              *is_known ? config.family->name : name == NULL ? "" : name);
     if (*is_known)
-        return read_family(&config, json, class->nested);
+        return read_family(&config, json, class);
     lmq_hparams_refuse(hparams, "the architecture '%.63s'",
                        name == NULL || *name == '\0' ? "(none)" : name);
     return LMQ_OK;
 }
 
+/* "lmquant" holds a description in words of lmq-model(5), for models that have
+ * no family, and as exports write it for those that Hugging Face has no class
+ * for. */
 enum lmq_status
 lmq_config_parse(const unsigned char *text, size_t size,
                  struct lmq_hparams *hparams, struct lmq_source *source,
@@ -373,18 +424,23 @@ write_keys(const struct lmq_hf_key *keys, const struct lmq_hparams *h,
     }
 }
 
+/* As transformers 5 wants it: a word for each layer. */
 static void
 write_layer_types(const struct lmq_hparams *h, json_t **config)
 {
     json_t *types = json_array();
 
     for (uint32_t i = 0; i < h->n_layers; i++)
-        lmq_append(&types, json_string(lmq_layer_window(h, i) > 0
-                                           ? "sliding_attention"
-                                           : "full_attention"));
+        lmq_append(&types,
+                   json_string(lmq_layer_is(h, i, LMQ_LAYER_DELTA)
+                                   ? "linear_attention"
+                               : lmq_layer_window(h, i) > 0
+                                   ? "sliding_attention"
+                                   : "full_attention"));
     lmq_put(config, "layer_types", types);
 }
 
+/* One end is a number, several are a list. */
 static void
 write_ids(const struct lmq_hparams *h, json_t **config)
 {
@@ -403,6 +459,8 @@ write_ids(const struct lmq_hparams *h, json_t **config)
         json_decref(eos);
 }
 
+/* Whether it says all is not known here: who exports reads it back and
+ * compares the descriptions. */
 json_t *
 lmq_config_make(const struct lmq_family *family, const struct lmq_hparams *h,
                 bool is_tied)

@@ -1,5 +1,9 @@
 /*
  * hf_folder.c - the layout of Hugging Face folders.
+ *
+ * A model is config.json, the weights (one file, or shards with an index), the
+ * tokenizer's files, and a README.md that tells its licence. What is missing
+ * of these is noted where it can be done without.
  */
 #include "config.h"
 
@@ -18,6 +22,7 @@
 
 /* ---- Folders ---- */
 
+/* A file that was named by itself still has its companions beside it. */
 char *
 lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
 {
@@ -45,6 +50,8 @@ lmq_hf_has_file(const char *folder, const char *name, enum lmq_status *status,
 
 /* ---- What stands beside the weights ---- */
 
+/* Parsed twice, for two purposes: what the model is, and how its weights are
+ * packed. Configurations are small. */
 enum lmq_status
 lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
                    struct lmq_error *err)
@@ -95,6 +102,8 @@ lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
     return status;
 }
 
+/* Tensors without a configuration can be inspected, converted and compared,
+ * but not run. */
 enum lmq_status
 lmq_hf_describe(struct lmq_checkpoint *checkpoint, const char *folder,
                 const struct lmq_open_options *options, struct lmq_error *err)
@@ -118,6 +127,8 @@ lmq_hf_describe(struct lmq_checkpoint *checkpoint, const char *folder,
     return status;
 }
 
+/* A tokenizer that was given takes the place of those in the folder: they are
+ * not even looked for. */
 enum lmq_status
 lmq_hf_read_companions(struct lmq_checkpoint *checkpoint, const char *folder,
                        const struct lmq_open_options *options,
@@ -148,6 +159,8 @@ compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Each name once, in their order: tensors then stand as in one file, whatever
+ * the order of the index. */
 static enum lmq_status
 open_named_shards(struct lmq_checkpoint *checkpoint, const char *folder,
                   const char **names, size_t n,
@@ -224,6 +237,8 @@ check_index(struct lmq_checkpoint *checkpoint, json_t *map,
     return LMQ_OK;
 }
 
+/* Names are checked before any of them is opened. Shards of an index that are
+ * missing are named; those that are there but not in it are not looked at. */
 static enum lmq_status
 open_index(struct lmq_checkpoint *checkpoint, const char *folder,
            const char *index_path, const struct lmq_hf_shards *shards,

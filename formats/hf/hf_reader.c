@@ -1,5 +1,10 @@
 /*
  * hf_reader.c - the values of single keys of config.json, and their types.
+ *
+ * Python's readers of config.json take many things for numbers and switches;
+ * here a key of another type than its own is an error that names it, since a
+ * model that is read differently gives other results. null counts as absent,
+ * unless the caller asks.
  */
 #include "config.h"
 
@@ -12,6 +17,8 @@
 #include "base/error.h"
 #include "base/report.h"
 
+/* The first failure stays; after it all reads give defaults, so that callers
+ * check once, at the end. */
 void
 lmq_hf_fail(struct lmq_hf_config *config, const char *format, ...)
 {
@@ -59,6 +66,7 @@ expect(struct lmq_hf_config *config, const json_t *found, bool is_right,
     return is_right ? found : NULL;
 }
 
+/* 20.0 is no count. */
 uint32_t
 lmq_hf_count(struct lmq_hf_config *config, const json_t *object,
              const char *key, uint32_t absent)
@@ -136,6 +144,7 @@ lmq_hf_number(struct lmq_hf_config *config, const json_t *element,
     return json_integer_value(element);
 }
 
+/* Of products of sizes from a file. */
 uint32_t
 lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b)
 {

@@ -32,6 +32,8 @@ static const char *const known_keys[] = {
     "short_factor",
     "long_factor",
     "truncate",
+    "alpha",
+    "llama_4_scaling_beta",
     "finetuned", /* that the weights were: no number depends on it */
 };
 
@@ -59,6 +61,7 @@ find_scaling(struct lmq_hf_config *config, const char *kind)
     return of_kind(config, scaling == NULL ? parameters : scaling, kind);
 }
 
+/* "type" is the older name, of which some files still have both. */
 static const char *
 kind_of_scaling(struct lmq_hf_config *config, const json_t *scaling)
 {
@@ -85,6 +88,7 @@ read_context(struct lmq_hf_config *config, const json_t *scaling)
         lmq_hf_fail(config, "'%s' in the configuration is 0", key);
 }
 
+/* No kind of scaling has a default for it. */
 static void
 read_factor(struct lmq_hf_config *config, const json_t *scaling)
 {
@@ -93,6 +97,8 @@ read_factor(struct lmq_hf_config *config, const json_t *scaling)
                     kind_of_scaling(config, scaling));
 }
 
+/* As Llama 3.1 introduced it: high frequencies stay, low ones are divided,
+ * those between are blended. All three numbers are needed. */
 static void
 read_llama3(struct lmq_hf_config *config, const json_t *scaling)
 {
@@ -110,10 +116,18 @@ read_llama3(struct lmq_hf_config *config, const json_t *scaling)
                             "original_max_position_embeddings");
 }
 
-/* The library's base grows with what is beyond the model's own context. */
+/* The library's base grows with what is beyond the model's own context; but
+ * Hunyuan's is always the one that a length of alpha times that would have. */
 static void
 read_dynamic(struct lmq_hf_config *config, const json_t *scaling)
 {
+    double alpha = lmq_hf_real(config, scaling, "alpha", 0);
+
+    if (config->family->hf.has_rope_alpha && alpha > 0) {
+        config->hparams->rope_scaling = LMQ_ROPE_NTK;
+        config->hparams->rope_factor = alpha;
+        return;
+    }
     read_factor(config, scaling);
     config->hparams->rope_context = config->hparams->context;
 }
@@ -124,6 +138,9 @@ positive_or(double value, double otherwise)
     return value > 0 ? value : otherwise;
 }
 
+/* Frequencies are blended between two numbers of rotations (beta_fast,
+ * beta_slow); the attention factor makes up for what that does to the scores.
+ * Where no factor is given it follows from the two lengths of context. */
 static void
 read_yarn(struct lmq_hf_config *config, const json_t *scaling)
 {
@@ -138,8 +155,7 @@ read_yarn(struct lmq_hf_config *config, const json_t *scaling)
         positive_or(lmq_hf_real(config, scaling, "beta_fast", 0), 32);
     h->rope_beta_slow =
         positive_or(lmq_hf_real(config, scaling, "beta_slow", 0), 1);
-    if (!lmq_hf_switch(config, scaling, "truncate", true))
-        lmq_hparams_refuse(h, "'truncate' in YaRN rotary scaling");
+    h->rope_ramp_exact = !lmq_hf_switch(config, scaling, "truncate", true);
     double attention = lmq_rope_yarn_gain(h->rope_factor, 1);
     if (scale > 0 && scale_all > 0)
         attention = lmq_rope_yarn_gain(h->rope_factor, scale) /
@@ -177,6 +193,9 @@ read_factors(struct lmq_hf_config *config, const json_t *scaling,
     return (uint32_t)n;
 }
 
+/* A factor for each frequency, one list for short contexts and one for long
+ * ones. The attention factor is sqrt(1 + ln(factor) / ln(original context))
+ * unless it is said. */
 static void
 read_longrope(struct lmq_hf_config *config, const json_t *scaling)
 {
@@ -222,6 +241,8 @@ write_yarn(const struct lmq_hparams *h, json_t **scaling)
     lmq_hf_put_real(scaling, "beta_fast", h->rope_beta_fast);
     lmq_hf_put_real(scaling, "beta_slow", h->rope_beta_slow);
     lmq_hf_put_real(scaling, "attention_factor", h->rope_attention_factor);
+    if (h->rope_ramp_exact)
+        lmq_hf_put_switch(scaling, "truncate", false);
 }
 
 static const struct {
@@ -241,8 +262,28 @@ static const struct {
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
+/* Keys that mean something in some families only. */
+static bool
+is_foreign(const struct lmq_hf_form *form, const char *key)
+{
+    const struct {
+        const char *key;
+        bool is_known;
+    } keys[] = {
+        {"alpha", form->has_rope_alpha},
+        {"llama_4_scaling_beta", form->has_score_growth},
+    };
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(keys[i].key, key) == 0)
+            return !keys[i].is_known;
+    return false;
+}
+
+/* A key that is not known may change the frequencies: such a model is refused
+ * by the key's name rather than computed without it. */
 static void
-check_keys(struct lmq_hparams *hparams, const json_t *scaling)
+check_keys(struct lmq_hf_config *config, const json_t *scaling)
 {
     const size_t n = sizeof(known_keys) / sizeof(known_keys[0]);
     void *iter = json_object_iter((json_t *)(uintptr_t)scaling);
@@ -253,18 +294,28 @@ check_keys(struct lmq_hparams *hparams, const json_t *scaling)
         size_t i = 0;
         while (i < n && strcmp(key, known_keys[i]) != 0)
             i++;
-        if (i == n && !json_is_null(json_object_iter_value(iter)))
-            lmq_hparams_refuse(hparams, "'%.60s' in rotary scaling", key);
+        /* Sections are of images: in a text all turn alike. */
+        if (config->family->hf.has_sections && strncmp(key, "mrope_", 6) == 0)
+            continue;
+        if ((i == n || is_foreign(&config->family->hf, key)) &&
+            !json_is_null(json_object_iter_value(iter)))
+            lmq_hparams_refuse(config->hparams, "'%.60s' in rotary scaling",
+                               key);
     }
 }
 
+/* "default" is no scaling. A factor without a kind was written by hand, and
+ * what it means is a guess. */
 static void
 read_scaling(struct lmq_hf_config *config, const json_t *scaling)
 {
     struct lmq_hparams *h = config->hparams;
     const char *type = kind_of_scaling(config, scaling);
 
-    check_keys(h, scaling);
+    check_keys(config, scaling);
+    /* Sections turn by the place in an image; text has one place for all. */
+    if (strcmp(type, "mrope") == 0 && config->family->hf.has_sections)
+        type = "default";
     if (strcmp(type, "default") == 0) {
         if (lmq_hf_has(scaling, "factor") &&
             !lmq_hf_has(scaling, "rope_type") && !lmq_hf_has(scaling, "type"))
@@ -332,10 +383,12 @@ read_local(struct lmq_hf_config *config)
                            h->rope_theta);
     if (strcmp(kind_of_scaling(config, local), "default") != 0)
         lmq_hparams_refuse(h, "rotary scaling of layers with a window");
-    check_keys(h, local);
+    check_keys(config, local);
     h->rope_local_theta = lmq_hf_real(config, local, "rope_theta", theta);
 }
 
+/* Base, part of the head and scaling, for layers that see everything; then
+ * what differs in layers with a window. */
 void
 lmq_hf_read_rope(struct lmq_hf_config *config)
 {
@@ -361,6 +414,7 @@ lmq_hf_read_rope(struct lmq_hf_config *config)
         lmq_hparams_refuse(h, "rotary positions by kind of layer");
 }
 
+/* In the older form, which newer versions of the library read too. */
 void
 lmq_hf_write_rope(const struct lmq_family *family, const struct lmq_hparams *h,
                   json_t **config)
@@ -382,6 +436,8 @@ lmq_hf_write_rope(const struct lmq_family *family, const struct lmq_hparams *h,
     lmq_put(config, "rope_scaling", scaling);
 }
 
+/* DeepSeek multiplies the scores by the square of the gain, beside what the
+ * frequencies have. */
 double
 lmq_hf_yarn_score_scale(struct lmq_hf_config *config)
 {

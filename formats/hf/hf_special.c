@@ -147,6 +147,16 @@ lmq_hf_finish_mixtral(struct lmq_hf_config *config)
     config->hparams->router_renormalises = true;
 }
 
+void
+lmq_hf_finish_gptoss(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    h->has_sinks = true;
+    h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+    h->glu_offset = 1;
+}
+
 /* Experts in every `decoder_sparse_step`th layer, but for some. */
 void
 lmq_hf_finish_qwen_experts(struct lmq_hf_config *config)
@@ -176,6 +186,45 @@ lmq_hf_write_qwen_experts(const struct lmq_hparams *h, json_t **config)
     lmq_put(config, "mlp_only_layers", dense);
     lmq_hf_put_count(config, "decoder_sparse_step", 1);
     lmq_hf_write_qwen(h, config);
+}
+
+/* ---- The gated delta rule ---- */
+
+/* Where "layer_types" does not say it, every so many-th layer has attention. */
+void
+lmq_hf_windows_delta(struct lmq_hf_config *config)
+{
+    uint32_t period = read_period(config, "full_attention_interval", 4);
+
+    if (lmq_hf_has(config->json, "layer_types"))
+        return;
+    for (uint32_t i = 0; i < markable_layers(config); i++)
+        if ((i + 1) % period != 0)
+            mark(config, i, LMQ_LAYER_DELTA);
+}
+
+/* The activation is that of the convolution, too. */
+void
+lmq_hf_finish_qwen3next(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    h->has_attn_gate = true;
+    if (h->activation != LMQ_ACTIVATION_SILU)
+        lmq_hparams_refuse(h, "a convolution with another activation than "
+                              "SiLU");
+    if (h->n_experts == 0)
+        return;
+    if (h->hidden_dim == 0) /* all layers have experts */
+        h->hidden_dim = h->expert_dim;
+    lmq_hf_finish_qwen_experts(config);
+}
+
+void
+lmq_hf_finish_qwen35(struct lmq_hf_config *config)
+{
+    config->hparams->router_renormalises = true;
+    lmq_hf_finish_qwen3next(config);
 }
 
 /* ---- Gemma ---- */
@@ -214,9 +263,15 @@ lmq_hf_finish_later_gemma(struct lmq_hf_config *config)
 void
 lmq_hf_write_later_gemma(const struct lmq_hparams *h, json_t **config)
 {
-    lmq_hf_put_real(config, "query_pre_attn_scalar",
-                    h->attn_scale > 0 ? 1 / (h->attn_scale * h->attn_scale)
-                                      : h->head_dim);
+    static const char key[] = "query_pre_attn_scalar";
+    double scalar = h->attn_scale > 0 ? 1 / (h->attn_scale * h->attn_scale)
+                                      : h->head_dim;
+
+    /* Its class takes no 256.0 for 256. */
+    if (fabs(scalar - round(scalar)) < 1e-9 * scalar)
+        lmq_put(config, key, json_integer((json_int_t)round(scalar)));
+    else
+        lmq_hf_put_real(config, key, scalar);
 }
 
 /* ---- GPT-2 and what came of it ---- */

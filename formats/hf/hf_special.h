@@ -13,7 +13,11 @@ void lmq_hf_windows_qwen_experts(struct lmq_hf_config *config);
 void lmq_hf_windows_by_period(struct lmq_hf_config *config);
 void lmq_hf_windows_gemma3(struct lmq_hf_config *config);
 void lmq_hf_windows_smollm3(struct lmq_hf_config *config);
+void lmq_hf_windows_delta(struct lmq_hf_config *config);
+void lmq_hf_finish_qwen3next(struct lmq_hf_config *config);
+void lmq_hf_finish_qwen35(struct lmq_hf_config *config);
 void lmq_hf_finish_mixtral(struct lmq_hf_config *config);
+void lmq_hf_finish_gptoss(struct lmq_hf_config *config);
 void lmq_hf_finish_qwen_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_gemma(struct lmq_hf_config *config);
 void lmq_hf_finish_later_gemma(struct lmq_hf_config *config);
@@ -21,10 +25,34 @@ void lmq_hf_begin_gpt2(struct lmq_hf_config *config);
 void lmq_hf_begin_gptneox(struct lmq_hf_config *config);
 void lmq_hf_begin_stablelm(struct lmq_hf_config *config);
 void lmq_hf_begin_falcon(struct lmq_hf_config *config);
+void lmq_hf_finish_olmoe(struct lmq_hf_config *config);
+void lmq_hf_begin_gptj(struct lmq_hf_config *config);
+void lmq_hf_begin_mpt(struct lmq_hf_config *config);
+void lmq_hf_begin_bloom(struct lmq_hf_config *config);
+void lmq_hf_begin_opt(struct lmq_hf_config *config);
+void lmq_hf_begin_baichuan(struct lmq_hf_config *config);
 void lmq_hf_finish_granite(struct lmq_hf_config *config);
 void lmq_hf_begin_deepseek(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
+
+/* (hf_later.c) */
+void lmq_hf_begin_llama4(struct lmq_hf_config *config);
+void lmq_hf_windows_llama4(struct lmq_hf_config *config);
+void lmq_hf_finish_llama4(struct lmq_hf_config *config);
+void lmq_hf_finish_glm4moe(struct lmq_hf_config *config);
+void lmq_hf_windows_dots1(struct lmq_hf_config *config);
+void lmq_hf_finish_dots1(struct lmq_hf_config *config);
+void lmq_hf_finish_minimax(struct lmq_hf_config *config);
+void lmq_hf_finish_qwen3vl_experts(struct lmq_hf_config *config);
+void lmq_hf_finish_ministral3(struct lmq_hf_config *config);
+void lmq_hf_begin_hunyuan(struct lmq_hf_config *config);
+void lmq_hf_begin_hunyuan_experts(struct lmq_hf_config *config);
+void lmq_hf_finish_ernie_experts(struct lmq_hf_config *config);
+void lmq_hf_windows_cohere2(struct lmq_hf_config *config);
+void lmq_hf_windows_exaone4(struct lmq_hf_config *config);
+void lmq_hf_finish_still_full(struct lmq_hf_config *config);
+void lmq_hf_finish_granite_experts(struct lmq_hf_config *config);
 
 void lmq_hf_write_qwen(const struct lmq_hparams *hparams, json_t **config);
 void lmq_hf_write_qwen_experts(const struct lmq_hparams *hparams,

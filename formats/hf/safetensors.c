@@ -5,6 +5,14 @@
  * Trusts nothing in a header: its size is checked before it is read, ranges
  * must tile the data exactly, and each must be as long as its shape and type
  * say. Conversion to float32 is dtype.c's business.
+ *
+ * A file:
+ *
+ *     the header's length (u64, little-endian), the header, the data
+ *
+ * The header is a JSON object. Each member is a tensor, with dtype, shape and
+ * data_offsets [begin, end) within the data; __metadata__ is an object of
+ * texts. A scalar has the shape []. Nothing says in which order tensors stand.
  */
 #include "config.h"
 
@@ -17,8 +25,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/json_cost.h"
 #include "base/size.h"
+#include "base/text/json_cost.h"
 #include "formats/formats.h"
 #include "formats/hf/hf_card.h"
 #include "formats/hf/hf_config.h"
@@ -28,6 +36,9 @@
 #define HEADER_MAX 100000000u
 #define LENGTH_BYTES 8
 
+/* Some stand for packed weights only: U8, U32 and I32 hold the integers and
+ * zero points of schemes in formats/packed. Types of less than a byte (F4, F6)
+ * have no size in whole bytes and are not read. */
 static const struct {
     const char *name;
     enum lmq_dtype type;
@@ -39,7 +50,7 @@ static const struct {
     {"I16", LMQ_DTYPE_I16},         {"U16", LMQ_DTYPE_U16},
     {"I32", LMQ_DTYPE_I32},         {"U32", LMQ_DTYPE_U32},
     {"I64", LMQ_DTYPE_I64},         {"U64", LMQ_DTYPE_U64},
-    {"BOOL", LMQ_DTYPE_BOOL},
+    {"BOOL", LMQ_DTYPE_BOOL},       {"F8_E8M0", LMQ_DTYPE_F8_E8M0},
 };
 
 /* ---- One tensor of a header ---- */
@@ -63,6 +74,7 @@ parse_dtype(const json_t *entry, struct lmq_tensor *tensor,
                     tensor->stored_name, name);
 }
 
+/* Numbers beyond 2^63 - 1 are no integers to jansson; no file is that long. */
 static bool
 get_u64(const json_t *value, uint64_t *number)
 {
@@ -97,6 +109,8 @@ parse_shape(const json_t *entry, struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
+/* The range must be as long as shape and type say: of two numbers that tell
+ * the same, another reader might believe the other one. */
 static enum lmq_status
 parse_range(const json_t *entry, uint64_t data_size, struct lmq_tensor *tensor,
             struct lmq_error *err)
@@ -157,6 +171,7 @@ check_tiling(struct lmq_tensor *tensors, size_t n, uint64_t data_size,
     return LMQ_OK;
 }
 
+/* Of the one file; its range is made absolute when all are known. */
 static enum lmq_status
 add_tensor(struct lmq_checkpoint *checkpoint, uint32_t file, const char *name,
            const json_t *entry, uint64_t data_size, struct lmq_error *err)
@@ -246,6 +261,8 @@ compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Duplicate keys are legal JSON of which readers keep the first, or the last.
+ * Since members are parsed one by one jansson does not see them. */
 static enum lmq_status
 check_names(const struct lmq_tensor *tensors, size_t n, struct lmq_error *err)
 {
@@ -267,6 +284,8 @@ check_names(const struct lmq_tensor *tensors, size_t n, struct lmq_error *err)
     return status;
 }
 
+/* Offsets count from the end of the header, which need not be aligned: nothing
+ * here makes a pointer of them. */
 static enum lmq_status
 add_tensors(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
             size_t size, struct lmq_error *err)
@@ -302,12 +321,16 @@ read_header(struct lmq_input *input, char **text, size_t *n,
     if (status != LMQ_OK)
         return status;
     uint64_t size = lmq_load_u64le(length);
+    /* A clone without git-lfs has a small text in place of each large file,
+     * which begins "version https://git-lfs...". It is the most frequent wrong
+     * file of all; as a length it would be 2^61. */
     if (memcmp(length, "version ", sizeof(length)) == 0) {
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                  "is a Git LFS pointer, not the file itself");
         lmq_hint(err, "'git lfs pull' fetches the real file");
         return LMQ_ERR_UNSUPPORTED;
     }
+    /* Before memory is asked for. */
     uint64_t most = lmq_u64_min(HEADER_MAX,
                                 lmq_input_size(input) - LENGTH_BYTES);
     if (size > most)
@@ -322,6 +345,8 @@ read_header(struct lmq_input *input, char **text, size_t *n,
     return lmq_input_read(input, LENGTH_BYTES, *text, *n, err);
 }
 
+/* With an index each shard is opened once, in the order of the names; it may
+ * have tensors that the index does not name. */
 static enum lmq_status
 add_shard(struct lmq_checkpoint *checkpoint, const char *path, uint32_t *index,
           struct lmq_error *err)
@@ -379,6 +404,9 @@ find_single(const char *folder, char *name, size_t size, size_t *n,
     return status;
 }
 
+/* Folders of published models often have a second copy beside the usual one
+ * (fp16, consolidated): only the usual name is taken for the model then, and
+ * said so. Several shards without their index could be a part of the model. */
 static enum lmq_status
 open_single(struct lmq_checkpoint *checkpoint, const char *folder,
             struct lmq_error *err)
@@ -411,6 +439,10 @@ open_single(struct lmq_checkpoint *checkpoint, const char *folder,
 
 /* ---- The format ---- */
 
+/* By content: a JSON object behind a length that is no absurdity. By name only
+ * where the content says nothing: what begins with '<' is a web page that was
+ * saved in place of the file, what begins with 'v' the pointer of Git LFS,
+ * which deserves its own message. */
 static bool
 probe_safetensors(const struct lmq_probe *probe)
 {

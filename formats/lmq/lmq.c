@@ -21,6 +21,8 @@
 const unsigned char lmq_magic[8] = {0x89, 'L',  'M',  'Q',
                                     '\r', '\n', 0x1a, '\n'};
 
+/* At the other end of the file: together with its length it tells a whole file
+ * from one that lost its end. */
 static const unsigned char end_magic[8] = {'L',  'M',  'Q',  'E',
                                            'N', 'D', '\r', '\n'};
 
@@ -36,6 +38,8 @@ lmq_is_zero(const unsigned char *bytes, size_t n)
     return true;
 }
 
+/* Reserved bytes are zero, unless a compatible feature is said that is not
+ * known here: such a feature may use them, and what is known stays right. */
 bool
 lmq_is_reserved(const struct lmq_superblock *superblock,
                 const unsigned char *bytes, size_t n)
@@ -44,6 +48,7 @@ lmq_is_reserved(const struct lmq_superblock *superblock,
            lmq_is_zero(bytes, n);
 }
 
+/* Subtracts rather than adds: an offset near 2^64 would wrap. */
 bool
 lmq_extent_is_inside(const struct lmq_extent *extent, uint64_t alignment,
                      uint64_t file_size)
@@ -64,6 +69,8 @@ void
 lmq_superblock_store(struct lmq_superblock *superblock,
                      unsigned char bytes[LMQ_SUPERBLOCK_SIZE])
 {
+    /* lmq(5), "Superblock", has the places of the fields. What is not set
+     * below is reserved. */
     memset(bytes, 0, LMQ_SUPERBLOCK_SIZE);
     memcpy(bytes, lmq_magic, sizeof(lmq_magic));
     lmq_store_u32le(bytes + 8, BYTE_ORDER_MARK);
@@ -109,6 +116,8 @@ check_identity(const unsigned char *bytes, struct lmq_error *err)
                         "the superblock is damaged (CRC-32 %08x, expected "
                         "%08x)",
                         crc, lmq_load_u32le(bytes + SB_CRC));
+    /* Behind the checksum: else a flipped bit of the version would be told as
+     * "needs a newer reader". */
     uint16_t major = lmq_load_u16le(bytes + 12);
     if (major != LMQ_MAJOR) {
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 12,
@@ -152,6 +161,7 @@ is_membership(const struct lmq_superblock *superblock)
            !lmq_is_zero(superblock->set_id, LMQ_SET_ID);
 }
 
+/* What the frame cannot tell, though its checksum is right. */
 static enum lmq_status
 check_fields(const unsigned char *bytes,
              const struct lmq_superblock *superblock, struct lmq_error *err)
@@ -206,6 +216,8 @@ lmq_superblock_load(const unsigned char bytes[LMQ_SUPERBLOCK_SIZE],
         lmq_hint(err, "copy the file again, or convert again");
         return LMQ_ERR_FORMAT;
     }
+    /* The table is the last thing before the trailer. So a file has one end,
+     * and each byte before it belongs to something that the table names. */
     uint64_t table_size = (uint64_t)superblock->n_sections * LMQ_SECTION_SIZE;
     struct lmq_extent table = {superblock->table_offset, table_size, 0};
     if (superblock->n_sections == 0 ||
@@ -221,6 +233,9 @@ lmq_superblock_load(const unsigned char bytes[LMQ_SUPERBLOCK_SIZE],
 
 /* ---- Sections ---- */
 
+/* Offset and size of the bytes as they are stored, the size that they have
+ * inflated, and the CRC-32 of the former: a reader checks what it reads before
+ * it inflates it. */
 void
 lmq_section_store(const struct lmq_section *section,
                   unsigned char bytes[LMQ_SECTION_SIZE])
@@ -235,6 +250,8 @@ lmq_section_store(const struct lmq_section *section,
     memcpy(bytes + 40, section->name, strlen(section->name));
 }
 
+/* Printable ASCII without spaces and slashes, padded with zeros: it can be
+ * shown, and no file can be written outside of a folder by it. */
 static bool
 is_name(const unsigned char *bytes, size_t n)
 {
@@ -255,6 +272,9 @@ lmq_section_name_is_valid(const char *name)
            is_name((const unsigned char *)name, n);
 }
 
+/* A kind of section that is not known is skipped, unless it says that it is
+ * required: that is how later versions add things that older readers may
+ * ignore. */
 enum lmq_status
 lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
                  const struct lmq_superblock *superblock,
@@ -315,6 +335,9 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
     return LMQ_OK;
 }
 
+/* Deflate makes at most about 1032 bytes of one. A section may not be said to
+ * hold more than its bytes can make, so that memory is asked for in proportion
+ * to the file. */
 bool
 lmq_inflation_is_fair(uint64_t stored_size, uint64_t size)
 {
@@ -326,6 +349,8 @@ lmq_inflation_is_fair(uint64_t stored_size, uint64_t size)
 
 #define TR_CRC (LMQ_TRAILER_SIZE - 4)
 
+/* Repeats the superblock's numbers at the end of the file, so that the front
+ * of one container and the end of another are not taken for one. */
 void
 lmq_trailer_store(const struct lmq_superblock *superblock,
                   unsigned char bytes[LMQ_TRAILER_SIZE])

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/file.h"
-#include "base/output.h"
+#include "base/files/file.h"
+#include "base/files/output.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/model/names.h"
 #include "quantize/dtype.h"

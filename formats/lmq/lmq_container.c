@@ -26,6 +26,7 @@
 
 /* ---- Sections ---- */
 
+/* Exactly: neither may bytes be left over, nor may there be room for more. */
 static enum lmq_status
 inflate_section(const struct lmq_section *section, const unsigned char *stored,
                 unsigned char *bytes, struct lmq_error *err)
@@ -72,6 +73,8 @@ lmq_section_read(struct lmq_input *input, const struct lmq_section *section,
                           "not match",
                           section->name, section->type);
     if (status == LMQ_OK && !(section->flags & LMQ_SECTION_DEFLATED)) {
+        /* A 0 behind the content, which is no part of it, lets parsers of text
+         * stop. */
         stored[stored_size] = 0;
         *bytes = stored;
         return LMQ_OK;
@@ -95,6 +98,8 @@ lmq_section_read(struct lmq_input *input, const struct lmq_section *section,
 
 /* ---- The frame ---- */
 
+/* The table's own checksum stands in the superblock, which comes first; the
+ * trailer is compared last and says the same again. */
 static enum lmq_status
 load_table(struct lmq_input *input, struct lmq_container *container,
            struct lmq_error *err)
@@ -154,6 +159,7 @@ read_only_section(struct lmq_input *input,
     return lmq_section_read(input, found, bytes, size, err);
 }
 
+/* By where they begin. */
 static int
 compare_spans(const void *a, const void *b)
 {
@@ -164,6 +170,9 @@ compare_spans(const void *a, const void *b)
                : x->extent.offset > y->extent.offset;
 }
 
+/* All that the file consists of: the superblock, the table, sections with
+ * content, extents of tensors; empty ones take no room and are left out. The
+ * trailer ends the file by definition. */
 enum lmq_status
 lmq_container_spans(const struct lmq_container *container,
                     struct lmq_span **spans, size_t *n, struct lmq_error *err)
@@ -224,43 +233,6 @@ check_tiling(const struct lmq_container *container, struct lmq_error *err)
     return status;
 }
 
-static enum lmq_status
-load_directory(struct lmq_input *input, struct lmq_container *container,
-               struct lmq_error *err)
-{
-    unsigned char *bytes;
-    size_t size;
-    enum lmq_status status =
-        read_only_section(input, container, LMQ_SECTION_DIRECTORY, "directory",
-                          false, &bytes, &size, err);
-
-    if (status == LMQ_OK)
-        status = lmq_directory_load(bytes, size, &container->superblock,
-                                    &container->records, &container->n_records,
-                                    err);
-    free(bytes);
-    return status == LMQ_OK ? check_tiling(container, err) : status;
-}
-
-static enum lmq_status
-load_statistics(struct lmq_input *input, struct lmq_container *container,
-                struct lmq_error *err)
-{
-    unsigned char *bytes;
-    size_t size;
-    enum lmq_status status =
-        read_only_section(input, container, LMQ_SECTION_STATISTICS,
-                          "statistics", true, &bytes, &size, err);
-
-    if (status == LMQ_OK && bytes != NULL)
-        status = lmq_statistics_load(bytes, size, &container->superblock,
-                                     container->records,
-                                     container->n_records, err);
-    container->has_statistics = bytes != NULL;
-    free(bytes);
-    return status;
-}
-
 /* The model and the embedded files stand in the first member of a set. */
 static bool
 has_what_first_has(const struct lmq_container *container)
@@ -271,6 +243,8 @@ has_what_first_has(const struct lmq_container *container)
     return json_object_get(container->metadata, "model") != NULL;
 }
 
+/* What all members share stands once, so that two members cannot contradict
+ * each other. */
 static enum lmq_status
 check_membership(const struct lmq_container *container, struct lmq_error *err)
 {
@@ -285,41 +259,77 @@ check_membership(const struct lmq_container *container, struct lmq_error *err)
 }
 
 static enum lmq_status
-load_digests(struct lmq_input *input, struct lmq_container *container,
-             struct lmq_error *err)
+take_directory(struct lmq_container *container, const unsigned char *bytes,
+               size_t size, struct lmq_error *err)
 {
-    unsigned char *bytes;
-    size_t size;
     enum lmq_status status =
-        read_only_section(input, container, LMQ_SECTION_DIGESTS, "digests",
-                          true, &bytes, &size, err);
+        lmq_directory_load(bytes, size, &container->superblock,
+                           &container->records, &container->n_records, err);
 
-    if (status != LMQ_OK || bytes == NULL)
-        return status;
-    container->digests = calloc(1, sizeof(*container->digests));
-    status = container->digests == NULL
-                 ? lmq_fail_nomem(err)
-                 : lmq_digests_load(bytes, size, container->records,
-                                    container->n_records, container->digests,
-                                    err);
-    free(bytes);
-    return status;
+    return status == LMQ_OK ? check_tiling(container, err) : status;
 }
 
 static enum lmq_status
-load_metadata(struct lmq_input *input, struct lmq_container *container,
-              struct lmq_error *err)
+take_metadata(struct lmq_container *container, const unsigned char *bytes,
+              size_t size, struct lmq_error *err)
+{
+    enum lmq_status status =
+        lmq_metadata_load(bytes, size, &container->metadata, err);
+
+    return status == LMQ_OK ? check_membership(container, err) : status;
+}
+
+static enum lmq_status
+take_statistics(struct lmq_container *container, const unsigned char *bytes,
+                size_t size, struct lmq_error *err)
+{
+    container->has_statistics = true;
+    return lmq_statistics_load(bytes, size, &container->superblock,
+                               container->records, container->n_records, err);
+}
+
+static enum lmq_status
+take_digests(struct lmq_container *container, const unsigned char *bytes,
+             size_t size, struct lmq_error *err)
+{
+    container->digests = calloc(1, sizeof(*container->digests));
+    return container->digests == NULL
+               ? lmq_fail_nomem(err)
+               : lmq_digests_load(bytes, size, container->records,
+                                  container->n_records, container->digests,
+                                  err);
+}
+
+/* In this order: each may need what those before it have told. */
+static const struct part {
+    enum lmq_section_type type;
+    const char *what;
+    bool may_lack;
+    enum lmq_status (*take)(struct lmq_container *container,
+                            const unsigned char *bytes, size_t size,
+                            struct lmq_error *err);
+} parts[] = {
+    {LMQ_SECTION_DIRECTORY, "directory", false, take_directory},
+    {LMQ_SECTION_METADATA, "metadata", false, take_metadata},
+    {LMQ_SECTION_STATISTICS, "statistics", true, take_statistics},
+    {LMQ_SECTION_DIGESTS, "digests", true, take_digests},
+};
+
+/* `take` keeps what it needs of the bytes. */
+static enum lmq_status
+load_part(struct lmq_input *input, struct lmq_container *container,
+          const struct part *part, struct lmq_error *err)
 {
     unsigned char *bytes;
     size_t size;
     enum lmq_status status =
-        read_only_section(input, container, LMQ_SECTION_METADATA, "metadata",
-                          false, &bytes, &size, err);
+        read_only_section(input, container, part->type, part->what,
+                          part->may_lack, &bytes, &size, err);
 
-    if (status == LMQ_OK)
-        status = lmq_metadata_load(bytes, size, &container->metadata, err);
+    if (status == LMQ_OK && bytes != NULL)
+        status = part->take(container, bytes, size, err);
     free(bytes);
-    return status == LMQ_OK ? check_membership(container, err) : status;
+    return status;
 }
 
 enum lmq_status
@@ -335,14 +345,9 @@ lmq_container_load(struct lmq_input *input, struct lmq_container *container,
                                      &container->superblock, err);
     if (status == LMQ_OK)
         status = load_table(input, container, err);
-    if (status == LMQ_OK)
-        status = load_directory(input, container, err);
-    if (status == LMQ_OK)
-        status = load_metadata(input, container, err);
-    if (status == LMQ_OK)
-        status = load_statistics(input, container, err);
-    if (status == LMQ_OK)
-        status = load_digests(input, container, err);
+    for (size_t i = 0;
+         i < sizeof(parts) / sizeof(parts[0]) && status == LMQ_OK; i++)
+        status = load_part(input, container, &parts[i], err);
     if (status != LMQ_OK)
         lmq_container_free(container);
     return status;

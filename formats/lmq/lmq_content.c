@@ -4,6 +4,10 @@
  * What is hashed is written as numbers and texts with their lengths, so that
  * no two things look the same, and no text of JSON is compared: numbers are
  * doubles, whatever digits they were written with.
+ *
+ * The content is what two containers of the same model have in common,
+ * wherever tensors stand, in how many files, in which layout. The root is of
+ * one file, byte for byte: its frame, and through the digests all tensors.
  */
 #include "config.h"
 
@@ -69,6 +73,7 @@ add_u64(struct lmq_sha256 *sha, uint64_t value)
     lmq_sha256_update(sha, bytes, sizeof(bytes));
 }
 
+/* With its length: "ab", "c" is not "a", "bc". */
 static void
 add_text(struct lmq_sha256 *sha, const char *text, size_t n)
 {
@@ -96,6 +101,7 @@ compare_keys(const void *a, const void *b)
 static enum lmq_status add_value(struct lmq_sha256 *sha, const json_t *value,
                                  struct lmq_error *err);
 
+/* Sorted by keys: the order of members means nothing in JSON. */
 static enum lmq_status
 add_object(struct lmq_sha256 *sha, const json_t *object,
            struct lmq_error *err)
@@ -150,6 +156,7 @@ add_value(struct lmq_sha256 *sha, const json_t *value, struct lmq_error *err)
 
 /* ---- What it holds ---- */
 
+/* By names: neither their order in the file nor the files enter. */
 static int
 compare_tensors(const void *a, const void *b)
 {
@@ -157,6 +164,7 @@ compare_tensors(const void *a, const void *b)
                   ((const struct lmq_tensor_digest *)b)->name);
 }
 
+/* All that says what the bytes mean, except where and how they stand. */
 static void
 add_tensor(struct lmq_sha256 *sha, const struct lmq_tensor_digest *tensor)
 {
@@ -189,6 +197,7 @@ compare_files(const void *a, const void *b)
                   ((const struct lmq_file_digest *)b)->name);
 }
 
+/* The label keeps digests of different things apart, and of later versions. */
 enum lmq_status
 lmq_content_digest(struct lmq_tensor_digest *tensors, size_t n_tensors,
                    const json_t *model, struct lmq_file_digest *files,
@@ -223,6 +232,8 @@ lmq_content_digest(struct lmq_tensor_digest *tensors, size_t n_tensors,
 
 /* ---- The file ---- */
 
+/* The checksum of the section that will hold the root cannot enter the root.
+ */
 static void
 add_entry(struct lmq_sha256 *sha, const unsigned char *entry)
 {
@@ -234,6 +245,8 @@ add_entry(struct lmq_sha256 *sha, const unsigned char *entry)
     lmq_sha256_update(sha, copy, sizeof(copy));
 }
 
+/* Fields that depend on the root are taken as zeros: it is computed before
+ * they are known, and again in the same way when it is checked. */
 enum lmq_status
 lmq_root_digest(const unsigned char superblock[LMQ_SUPERBLOCK_SIZE],
                 const unsigned char *table, size_t n_sections,

@@ -13,6 +13,7 @@
 #include "formats/lmq/lmq_digests.h"
 #include "formats/lmq/lmq_set.h"
 
+/* As reports call it. */
 const char *
 lmq_record_type(const struct lmq_record *record)
 {
@@ -28,6 +29,8 @@ lmq_record_type(const struct lmq_record *record)
     }
 }
 
+/* Of what is kept as it was there are only sizes; of what was quantized also
+ * what it cost. */
 void
 lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
                    uint64_t n)
@@ -147,6 +150,8 @@ describe_members(const struct lmq_whole *whole)
     return members;
 }
 
+/* Of a tensor that is cut: all of its pieces, and in which members they stand.
+ */
 void
 lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
                               const struct lmq_tensor *tensor, json_t **json)

@@ -1,5 +1,16 @@
 /*
  * lmq_digests.c - leaves, chunks and tensors; the section of digests.
+ *
+ * From bytes to the digest of a tensor:
+ *
+ *     leaf    16 rows, or 8192 columns of one where rows are longer: SHA-256 of
+ *             its values as rows, then of its scales
+ *     chunk   the digests of leaves of some megabytes of values: what a reader
+ *             can check without reading the rest
+ *     tensor  the digests of all its leaves
+ *
+ * The layout does not enter: rows and tiles of the same numbers have the same
+ * digests, which is why all is computed from rows.
  */
 #include "config.h"
 
@@ -29,6 +40,7 @@ is_wide(uint64_t n_cols)
     return n_cols > LEAF_COLS;
 }
 
+/* A scalar is one column, as everywhere. */
 static uint64_t
 columns_of(const struct lmq_record *record)
 {
@@ -45,6 +57,8 @@ chunk_rows(uint64_t n_cols, unsigned chunk_log2)
     return rows == 0 ? LEAF_ROWS : rows;
 }
 
+/* Of the rows that stand in this file: chunks of a tensor that is cut begin
+ * anew in each piece. */
 uint64_t
 lmq_count_chunks(const struct lmq_record *record, unsigned chunk_log2)
 {
@@ -60,6 +74,9 @@ lmq_digests_size(const struct lmq_digests *digests)
 
 /* ---- The section ---- */
 
+/* Where each tensor's chunks begin follows from the records alone; so a
+ * section of digests has no table of its own, and only its length can be
+ * wrong. */
 enum lmq_status
 lmq_digests_make(const struct lmq_record *records, size_t n_records,
                  unsigned chunk_log2, struct lmq_digests *digests,
@@ -169,6 +186,8 @@ lmq_rectangle_at(enum lmq_layout layout, uint64_t n_rows, uint64_t n_cols,
     return piece;
 }
 
+/* First to the right, then down: the order in which a pipeline reads, and
+ * leaves of a row are numbered. */
 void
 lmq_rectangle_next(const struct lmq_rectangle *piece, uint64_t n_cols,
                uint64_t *row, uint64_t *column)
@@ -181,6 +200,7 @@ lmq_rectangle_next(const struct lmq_rectangle *piece, uint64_t n_cols,
     }
 }
 
+/* Pieces begin and end with leaves: lmq_rectangle_at() cuts along them. */
 size_t
 lmq_count_leaves(const struct lmq_rectangle *piece, uint64_t n_cols)
 {
@@ -213,6 +233,8 @@ digest_leaf(struct lmq_sha256 *sha, const struct lmq_rectangle *piece,
     return lmq_sha256_end(sha, digest, err);
 }
 
+/* The leaves of a piece, row after row. They depend on nothing outside of the
+ * piece, so threads share pieces out. */
 enum lmq_status
 lmq_piece_digest(struct lmq_sha256 *sha, const struct lmq_rectangle *piece,
                  uint64_t n_cols, const struct lmq_rows *rows,
@@ -244,6 +266,9 @@ lmq_gather_free(struct lmq_gather *gather)
     *gather = (struct lmq_gather){0};
 }
 
+/* Pieces come in the order of the tensor; but in tiles with wide rows a piece
+ * is a part of 16 rows, while leaves are numbered along each row. A strip of
+ * 16 rows of leaves then waits until its last piece has come. */
 enum lmq_status
 lmq_gather_begin(struct lmq_gather *gather, const struct lmq_record *record,
                  unsigned chunk_log2, unsigned char *whole,
@@ -326,6 +351,7 @@ lmq_gather_add(struct lmq_gather *gather, const struct lmq_rectangle *piece,
     return take_leaves(gather, gather->strip, piece->n_rows * across, err);
 }
 
+/* A file ends, or the tensor: what is left over is a chunk too. */
 enum lmq_status
 lmq_gather_end_part(struct lmq_gather *gather, struct lmq_error *err)
 {

@@ -3,6 +3,12 @@
  *
  * A record says what can be recomputed too: sizes from shape and type, the
  * name from the role. Loading requires all of it to agree.
+ *
+ * The directory is a header (number of records, size of one, size of the
+ * names), the records, the names. A later version may make records longer:
+ * what is behind the known part is not looked at, which is why their size is
+ * said. Rules stand in a table; each is a sentence about one record, and its
+ * message completes "tensor 'x' ...".
  */
 #include "config.h"
 
@@ -15,7 +21,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "formats/lmq/lmq.h"
 
 #define REC_RESERVED 200
@@ -27,6 +33,8 @@
 
 /* ---- Sizes ---- */
 
+/* What the extents must be, from shape and type alone; false if a product does
+ * not fit. Of unknown encodings only the file knows. */
 bool
 lmq_record_sizes(const struct lmq_record *record,
                  uint64_t sizes[LMQ_N_EXTENTS])
@@ -48,6 +56,7 @@ lmq_record_sizes(const struct lmq_record *record,
 
 /* ---- Storing ---- */
 
+/* lmq(5), "Record", has the places of the fields. */
 static void
 store_record(const struct lmq_record *record, uint32_t name_at,
              unsigned char *p)
@@ -136,13 +145,14 @@ static const struct {
 } kinds[] = {
     {"part", 10, LMQ_PART_COUNT},
     {"encoding", 11, LMQ_ENCODING_COUNT},
-    {"type", 20, LMQ_DTYPE_COUNT},
+    {"type", 20, LMQ_DTYPE_BOOL + 1},
     {"layout", 21, LMQ_LAYOUT_COUNT},
     {"type of scales", 22, LMQ_SCALES_COUNT},
     {"zero points", 198, 1},
     {"scales of scales", 199, 1},
 };
 
+/* The first that is not known names the tensor in messages. */
 static void
 find_unknown(const unsigned char *p, struct lmq_record *record)
 {
@@ -167,6 +177,8 @@ load_place(const unsigned char *p, struct lmq_record *record)
     record->place.item = lmq_load_i32le(p + 16);
 }
 
+/* Believes nothing yet: rules look at it afterwards. Numbers of kinds are
+ * compared before they become enumerators. */
 static void
 load_record(const unsigned char *p, struct lmq_record *record)
 {
@@ -209,6 +221,8 @@ struct subject {
     uint64_t n_rows; /* of the whole tensor */
 };
 
+/* What lies behind the last dimension is zero; no dimension is, since a tensor
+ * without elements has no place in a container. */
 static bool
 has_dims(const struct subject *s)
 {
@@ -219,6 +233,7 @@ has_dims(const struct subject *s)
     return is_right;
 }
 
+/* Before anything is multiplied by it. */
 static bool
 has_possible_size(const struct subject *s)
 {
@@ -227,6 +242,7 @@ has_possible_size(const struct subject *s)
     return lmq_tensor_set_dims(&shape, s->record->dims, s->record->n_dims);
 }
 
+/* -1: it belongs to none. */
 static bool
 is_layer_and_item(const struct subject *s)
 {
@@ -293,6 +309,8 @@ is_multiplier(float value)
            frexpf(value, &exponent) == 0.5f;
 }
 
+/* Only a tensor in groups has a group size; in any other these bytes are zero,
+ * so that nothing can be smuggled in them. */
 static bool
 has_groups(const struct subject *s)
 {
@@ -307,6 +325,7 @@ has_groups(const struct subject *s)
            (quant->scales == LMQ_SCALES_F16 || quant->multiplier == 1);
 }
 
+/* Fields of another encoding are zero, and so is what is reserved. */
 static bool
 has_meaning(const struct subject *s)
 {
@@ -319,6 +338,7 @@ has_meaning(const struct subject *s)
                              LMQ_RECORD_SIZE - REC_RESERVED));
 }
 
+/* Two numbers that tell the same must agree: a reader may use either. */
 static bool
 has_its_sizes(const struct subject *s)
 {
@@ -330,6 +350,7 @@ has_its_sizes(const struct subject *s)
     return is_right;
 }
 
+/* Empty extents have no place at all: there is one way to write them. */
 static bool
 is_inside(const struct subject *s)
 {
@@ -363,6 +384,8 @@ static const struct {
     {has_meaning, "has something in fields that mean nothing"},
 };
 
+/* The first rule that does not hold is told: those behind it would only say
+ * the consequences. */
 static enum lmq_status
 check_record(const struct subject *s, uint64_t at, struct lmq_error *err)
 {
@@ -373,6 +396,7 @@ check_record(const struct subject *s, uint64_t at, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* After all records are loaded: an alias may name a later one. */
 static enum lmq_status
 check_aliases(const struct lmq_record *records, size_t n,
               struct lmq_error *err)
@@ -412,6 +436,7 @@ rows_of(const struct lmq_record *record)
                : 0;
 }
 
+/* Names go to terminals and into other files: UTF-8 without zeros. */
 static enum lmq_status
 load_name(const unsigned char *names, uint64_t size, const unsigned char *p,
           uint64_t at, char **name, struct lmq_error *err)

@@ -105,6 +105,8 @@ check_lists(const json_t *provenance, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* Once, when the file is opened: whoever asks for a key later gets its type or
+ * nothing. */
 static enum lmq_status
 check_types(const json_t *metadata, struct lmq_error *err)
 {
@@ -120,6 +122,8 @@ check_types(const json_t *metadata, struct lmq_error *err)
     return check_lists(json_object_get(metadata, "provenance"), err);
 }
 
+/* UTF-8 and duplicate keys are looked after by the parser; the rest of I-JSON
+ * here. */
 enum lmq_status
 lmq_metadata_load(const unsigned char *bytes, size_t size, json_t **metadata,
                   struct lmq_error *err)
@@ -144,6 +148,7 @@ lmq_metadata_load(const unsigned char *bytes, size_t size, json_t **metadata,
 
 /* ---- Of a set ---- */
 
+/* As hexadecimal digits. */
 static void
 write_id(const unsigned char id[LMQ_SET_ID], char text[2 * LMQ_SET_ID + 1])
 {
@@ -165,6 +170,8 @@ lmq_metadata_make_set(const struct lmq_layout_plan *layout, size_t n_tensors)
     return set;
 }
 
+/* The superblock says it for programs, the metadata for people and for the
+ * digests: both must say the same. */
 enum lmq_status
 lmq_metadata_check_set(const json_t *metadata,
                        const struct lmq_superblock *superblock,

@@ -1,5 +1,10 @@
 /*
  * lmq_read.c - containers as a format for the reader interface.
+ *
+ * A model in a file, or in the members of a set: lmq_set.c has joined the
+ * latter, so that a tensor is some pieces of rows, each within one file.
+ * Elements are read as float32; integers and scales as they are, from rows or
+ * out of tiles; where tiles stand is told to whoever maps them.
  */
 #include "config.h"
 
@@ -28,6 +33,8 @@ probe_lmq(const struct lmq_probe *probe)
            memcmp(probe->head + 1, lmq_magic + 1, 3) == 0;
 }
 
+/* The name comes from the record, where it agrees with the role. An alias has
+ * no bytes of its own: both names lead to one whole. */
 static enum lmq_status
 set_texts(struct lmq_tensor *tensor, const struct lmq_whole *whole,
           struct lmq_error *err)
@@ -70,6 +77,8 @@ set_storage(struct lmq_tensor *tensor, const struct lmq_whole *target)
         8 * (double)tensor->size_bytes / (double)tensor->n_elements;
 }
 
+/* stored_names are remarks of the conversion, kept in the metadata: they may
+ * lack, or be nonsense, and then the canonical name serves. */
 static enum lmq_status
 add_whole(struct lmq_checkpoint *checkpoint, size_t index,
           struct lmq_error *err)
@@ -96,6 +105,9 @@ add_whole(struct lmq_checkpoint *checkpoint, size_t index,
     return LMQ_OK;
 }
 
+/* A container without a model is legal: tensors of something that could not be
+ * described. What it lacks was said when it was made, and is said again to
+ * whoever would run it. */
 static enum lmq_status
 read_model(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
@@ -133,6 +145,8 @@ has_file(const struct lmq_checkpoint *checkpoint, const char *name)
     return false;
 }
 
+/* Embedded files are small; they are inflated at once, checked, and live as
+ * long as the checkpoint. */
 static enum lmq_status
 read_files(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
@@ -194,6 +208,7 @@ close_lmq(struct lmq_checkpoint *checkpoint)
 
 /* ---- Elements ---- */
 
+/* Values and scales of the same rows are two runs of bytes. */
 static enum lmq_status
 read_rows(struct lmq_input *input, const struct lmq_record *record,
           size_t n_cols, uint64_t row, size_t n, int8_t *q,
@@ -220,6 +235,7 @@ struct tile {
     int8_t *rows;                   /* (LMQ_TILE_ROWS, n_cols) */
 };
 
+/* In one piece of scratch memory, which a thread keeps from call to call. */
 static enum lmq_status
 make_tile(const struct lmq_quant *quant, size_t n_cols, struct tile *tile,
           struct lmq_scratch *scratch, struct lmq_error *err)
@@ -262,6 +278,9 @@ load_tile(struct lmq_input *input, const struct lmq_record *record,
     return status;
 }
 
+/* A tile has 16 rows side by side, so that any row of it means all of its
+ * bytes. The last tile of a piece may have fewer rows; what fills it up is not
+ * unpacked. */
 static enum lmq_status
 read_tiles(struct lmq_input *input, const struct lmq_record *record,
            size_t n_cols, uint64_t row, size_t n, int8_t *q,
@@ -292,6 +311,8 @@ read_tiles(struct lmq_input *input, const struct lmq_record *record,
     return status;
 }
 
+/* From piece to piece: rows of a tensor that is cut may lie in several files.
+ * Within a piece rows count from its own first one, and tiles begin there. */
 static enum lmq_status
 read_integers(struct lmq_checkpoint *checkpoint,
               const struct lmq_tensor *tensor, uint64_t row, size_t n,
@@ -325,6 +346,8 @@ read_integers(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* Where the tiles from a row on lie, up to the end of their piece. The row is
+ * the first of a tile. */
 static bool
 find_tiles(const struct lmq_checkpoint *checkpoint,
            const struct lmq_tensor *tensor, uint64_t row,
@@ -351,6 +374,7 @@ find_tiles(const struct lmq_checkpoint *checkpoint,
     return true;
 }
 
+/* Elements that are kept as they are: a run ends with its piece. */
 static struct lmq_run
 find_run(const struct lmq_checkpoint *checkpoint,
          const struct lmq_tensor *tensor, uint64_t first)

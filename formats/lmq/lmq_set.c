@@ -71,6 +71,9 @@ check_name(const char *path, const struct lmq_superblock *sb,
     return LMQ_ERR_FORMAT;
 }
 
+/* The set's name, 16 bytes in each superblock, is made of all that its
+ * conversion depends on. So members of two conversions fit together only if
+ * both would have made the same files. */
 static enum lmq_status
 check_membership(const struct lmq_set *set, const char *path,
                  const char *named, struct lmq_error *err)
@@ -100,6 +103,8 @@ check_membership(const struct lmq_set *set, const char *path,
  * does not make us look for all. */
 #define MISSING_SHOWN 4
 
+/* Before any of them is opened: the message should name all that lack, not the
+ * first. */
 static enum lmq_status
 check_presence(const char *named, const struct lmq_member_name *name,
                struct lmq_error *err)
@@ -147,6 +152,8 @@ put_in_place(struct lmq_checkpoint *checkpoint, struct lmq_set *set, size_t at)
     set->members[at] = member;
 }
 
+/* Any member leads to all: its name says where the others are, its superblock
+ * how many there must be. */
 static enum lmq_status
 open_members(struct lmq_checkpoint *checkpoint, struct lmq_set *set,
              struct lmq_error *err)
@@ -176,6 +183,7 @@ open_members(struct lmq_checkpoint *checkpoint, struct lmq_set *set,
 
 /* ---- Pieces ---- */
 
+/* By names, then from the first row on. */
 static int
 compare_pieces(const void *a, const void *b)
 {
@@ -204,6 +212,8 @@ is_alike(const struct lmq_record *a, const struct lmq_record *b)
            memcmp(a->dims, b->dims, sizeof(a->dims)) == 0;
 }
 
+/* Of the whole tensor: dims are said in full in each piece, first_row and
+ * n_rows tell which rows it has. */
 static uint64_t
 rows_of(const struct lmq_record *record)
 {
@@ -229,6 +239,8 @@ check_pieces(const struct lmq_slice *pieces, size_t n, struct lmq_error *err)
                             " (shape, type or groups)",
                             first->name, pieces[i].member + 1,
                             pieces[0].member + 1);
+        /* A tensor without rows is one piece that says so; beside others such
+         * a piece has no reason. */
         if (record->first_row < at || (i > 0 && record->n_rows == 0))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "rows of tensor '%s' stand twice in the set, in "
@@ -320,6 +332,8 @@ check_count(const struct lmq_set *set, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* Records of all members in one array, sorted, so that pieces of a tensor are
+ * neighbours. The checks cost n log n whatever a hostile set claims. */
 static enum lmq_status
 join(struct lmq_set *set, struct lmq_error *err)
 {
@@ -399,6 +413,8 @@ lmq_set_whole_of(const struct lmq_checkpoint *checkpoint,
     return lmq_checkpoint_set(checkpoint)->wholes[tensor->number].target;
 }
 
+/* The piece that has a row, by halves: pieces are sorted and leave nothing
+ * out. */
 const struct lmq_slice *
 lmq_whole_find(const struct lmq_whole *whole, uint64_t row)
 {

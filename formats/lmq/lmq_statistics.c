@@ -1,6 +1,11 @@
 /*
  * lmq_statistics.c - what converting did to each tensor, as a section of its
  * own: a program that only computes does not read it.
+ *
+ * For each record, in the order of the directory: sums of squares of the
+ * weights and of the errors, the worst group, the largest weight, the largest
+ * error. With them signal to noise can be told without the source, and errors
+ * of pieces can be added up.
  */
 #include "config.h"
 
@@ -49,6 +54,7 @@ is_measure(double value)
     return value >= 0 && !signbit(value);
 }
 
+/* Records may become longer in later versions, as those of the directory. */
 enum lmq_status
 lmq_statistics_load(const unsigned char *bytes, size_t size,
                     const struct lmq_superblock *superblock,

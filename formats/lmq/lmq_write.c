@@ -4,6 +4,10 @@
  * Everything has its place before the first byte is written, so tensors can
  * be written in any order, by several threads. Checksums are known last: the
  * directory, the table, the trailer and the superblock are written then.
+ *
+ * In the file: the superblock; tensors, each extent aligned so that it can be
+ * mapped; embedded files; statistics; digests; metadata; the directory; the
+ * section table; the trailer.
  */
 #include "config.h"
 
@@ -33,12 +37,15 @@ place(uint64_t *at, uint64_t size, uint64_t alignment,
     return lmq_u64_add(*at, size, at) && *at <= INT64_MAX;
 }
 
+/* Digests are the only one of our own that may lack. */
 static size_t
 count_sections(size_t n_contents, const struct lmq_layout_plan *plan)
 {
     return n_contents + N_OWN - (plan->digests == NULL);
 }
 
+/* The order of the records is that of the bytes; sections follow in the sizes
+ * that they will have, which are known before their content is. */
 enum lmq_status
 lmq_write_plan(struct lmq_record *records, size_t n_records,
                const struct lmq_content *contents, size_t n_contents,
@@ -110,6 +117,8 @@ free_frame(struct frame *frame)
     free(frame->table);
 }
 
+/* All in memory: it is small beside the tensors, and its checksums are needed
+ * before the first of it is written. */
 static enum lmq_status
 make_contents(struct frame *frame, const struct lmq_layout_plan *plan,
               const struct lmq_record *records, size_t n_records,
@@ -147,6 +156,7 @@ make_contents(struct frame *frame, const struct lmq_layout_plan *plan,
     return status;
 }
 
+/* An empty one has a legal place all the same. */
 static enum lmq_status
 place_section(struct frame *frame, size_t i, uint64_t *at,
               struct lmq_error *err)
@@ -208,6 +218,8 @@ add_root(struct frame *frame, struct lmq_digests *digests,
     return LMQ_OK;
 }
 
+/* From the inside out: contents, then the table with their checksums, then the
+ * superblock with the table's, then the trailer with the superblock's. */
 static enum lmq_status
 make_frame(struct frame *frame, const struct lmq_layout_plan *plan,
            const struct lmq_record *records, size_t n_records,
@@ -245,6 +257,8 @@ make_frame(struct frame *frame, const struct lmq_layout_plan *plan,
     return status;
 }
 
+/* The superblock comes last: until then the file does not begin like a
+ * container. */
 enum lmq_status
 lmq_write_frame(struct lmq_output *output, const struct lmq_layout_plan *plan,
                 const struct lmq_record *records, size_t n_records,

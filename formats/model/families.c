@@ -15,32 +15,9 @@
 
 #include "formats/gguf/gguf_special.h"
 #include "formats/hf/hf_special.h"
-#include "formats/model/hparams_fields.h"
-
-#define KEEP LMQ_HF_KEEP
-#define ALIAS LMQ_HF_ALIAS
-#define KEY(name, field, absent) {name, LMQ_FIELD(field), absent, false}
-#define KEY_OR_NULL(name, field, absent)                                      \
-    {name, LMQ_FIELD(field), absent, true}
-#define END {NULL, 0, 0, false}
+#include "formats/model/family_words.h"
 
 /* ---- Lists of keys of config.json ---- */
-
-static const struct lmq_hf_key sizes[] = {
-    KEY("hidden_size", dim, 0),
-    KEY("intermediate_size", hidden_dim, 0),
-    KEY("num_hidden_layers", n_layers, 0),
-    KEY("num_attention_heads", n_heads, 0),
-    KEY("vocab_size", vocab_size, 0),
-    KEY("max_position_embeddings", context, KEEP),
-    KEY_OR_NULL("num_key_value_heads", n_kv_heads, KEEP),
-    END,
-};
-
-static const struct lmq_hf_key head_dim[] = {
-    KEY_OR_NULL("head_dim", head_dim, KEEP),
-    END,
-};
 
 static const struct lmq_hf_key mistral_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
@@ -74,6 +51,40 @@ static const struct lmq_hf_key qwen3moe_keys[] = {
     KEY("num_experts_per_tok", n_experts_used, 8),
     KEY("moe_intermediate_size", expert_dim, 768),
     KEY("norm_topk_prob", router_renormalises, 0),
+    END,
+};
+
+static const struct lmq_hf_key delta_keys[] = {
+    KEY("linear_num_key_heads", n_delta_key_heads, 16),
+    KEY("linear_num_value_heads", n_delta_value_heads, 32),
+    KEY("linear_key_head_dim", delta_key_dim, 128),
+    KEY("linear_value_head_dim", delta_value_dim, 128),
+    KEY("linear_conv_kernel_dim", conv_width, 4),
+    END,
+};
+
+static const struct lmq_hf_key qwen3next_keys[] = {
+    KEY("num_experts", n_experts, 512),
+    KEY("num_experts_per_tok", n_experts_used, 10),
+    KEY("moe_intermediate_size", expert_dim, 512),
+    KEY("shared_expert_intermediate_size", shared_dim, 512),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    END,
+};
+
+static const struct lmq_hf_key qwen35moe_keys[] = {
+    KEY("num_experts", n_experts, 256),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 512),
+    KEY("shared_expert_intermediate_size", shared_dim, 512),
+    END,
+};
+
+static const struct lmq_hf_key qwen3vlmoe_keys[] = {
+    KEY("num_experts", n_experts, 60),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("moe_intermediate_size", expert_dim, 1408),
     END,
 };
 
@@ -119,6 +130,64 @@ static const struct lmq_hf_key gpt2_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key olmoe_keys[] = {
+    KEY("intermediate_size", expert_dim, 0),
+    KEY("num_experts", n_experts, 64),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("norm_topk_prob", router_renormalises, 0),
+    END,
+};
+
+static const struct lmq_hf_key starcoder2_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    END,
+};
+
+static const struct lmq_hf_key gptj_keys[] = {
+    KEY_OR_NULL("rotary_dim", rotary_dim, 64),
+    END,
+};
+
+static const struct lmq_hf_key bloom_keys[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("n_embed", dim, ALIAS),
+    KEY("n_layer", n_layers, 0),
+    KEY("num_hidden_layers", n_layers, ALIAS),
+    KEY("n_head", n_heads, 0),
+    KEY("num_attention_heads", n_heads, ALIAS),
+    KEY("seq_length", context, KEEP),
+    KEY("vocab_size", vocab_size, 0),
+    END,
+};
+
+static const struct lmq_hf_key mpt_keys[] = {
+    KEY("d_model", dim, 0),
+    KEY("hidden_size", dim, ALIAS),
+    KEY("n_layers", n_layers, 0),
+    KEY("num_hidden_layers", n_layers, ALIAS),
+    KEY("n_heads", n_heads, 0),
+    KEY("num_attention_heads", n_heads, ALIAS),
+    KEY("max_seq_len", context, KEEP),
+    KEY("vocab_size", vocab_size, 0),
+    END,
+};
+
+static const struct lmq_hf_key opt_keys[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("ffn_dim", hidden_dim, 0),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key baichuan_keys[] = {
+    KEY("model_max_length", context, ALIAS),
+    END,
+};
+
 static const struct lmq_hf_key falcon_keys[] = {
     KEY("hidden_size", dim, 0),
     KEY("n_embed", dim, ALIAS),
@@ -137,20 +206,6 @@ static const struct lmq_hf_key falcon_keys[] = {
 static const struct lmq_hf_key olmo_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
     KEY_OR_NULL("clip_qkv", qkv_clip, 0),
-    END,
-};
-
-static const struct lmq_hf_key granite_keys[] = {
-    KEY_OR_NULL("head_dim", head_dim, KEEP),
-    KEY("embedding_multiplier", embedding_scale, 1),
-    KEY("residual_multiplier", residual_scale, 1),
-    KEY("attention_multiplier", attn_scale, 1),
-    END,
-};
-
-static const struct lmq_hf_key cohere_keys[] = {
-    KEY_OR_NULL("head_dim", head_dim, KEEP),
-    KEY("logit_scale", logit_scale, 0.0625),
     END,
 };
 
@@ -186,25 +241,15 @@ static const struct lmq_hf_key deepseek3_keys[] = {
 
 /* ---- The table ---- */
 
-#define RMS_EPS(value) .eps_key = "rms_norm_eps", .eps = (value)
-#define LAYER_EPS(value) .eps_key = "layer_norm_eps", .eps = (value)
-#define GPT_EPS(value) .eps_key = "layer_norm_epsilon", .eps = (value)
-#define GELU_KEY .activation_key = "hidden_activation"
-
-#define BIASES .biases = {.qkv = "attention_bias", .out = "attention_bias"}
-#define MLP_BIASES                                                            \
-    .biases = {.qkv = "attention_bias", .out = "attention_bias",              \
-               .mlp = "mlp_bias"}
-
-#define LLAMA_KEYS (LMQ_GGUF_RMS | LMQ_GGUF_ROPE)
-#define GPT_KEYS (LMQ_GGUF_LAYER | LMQ_GGUF_ROPE)
-#define LLAMA_BIASES                                                          \
-    (LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT | LMQ_GGUF_BIAS_FFN)
-#define GPT_BIASES (LMQ_GGUF_BIAS_NORM | LLAMA_BIASES)
-
+/* Those of 2024 and later are in families_later.c. */
 static const struct lmq_family families[] = {
     {.name = "llama",
-     .hf = {.classes = {{"LlamaForCausalLM", "llama", NULL}},
+     .hf = {.classes = {{"LlamaForCausalLM", "llama", NULL, false},
+                        TEXT_OF("LlavaForConditionalGeneration", "llava"),
+                        TEXT_OF("Idefics3ForConditionalGeneration",
+                                "idefics3"),
+                        TEXT_OF("SmolVLMForConditionalGeneration",
+                                "smolvlm")},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
             .keys = {sizes, head_dim},
             .names = LMQ_NAMES_LLAMA, MLP_BIASES},
@@ -212,19 +257,30 @@ static const struct lmq_family families[] = {
               .has_rotary_pairs = true, .begin = lmq_gguf_begin_mixture,
               .may_biases = LLAMA_BIASES}},
     {.name = "mistral",
-     .hf = {.classes = {{"MistralForCausalLM", "mistral", NULL}},
+     .hf = {.classes = {{"MistralForCausalLM", "mistral", NULL, false},
+                        TEXT_OF("Mistral3ForConditionalGeneration",
+                                "mistral3")},
             RMS_EPS(1e-6), .context = 131072, .n_kv_heads = 8,
             .theta = 10000, .keys = {sizes, mistral_keys},
             .names = LMQ_NAMES_LLAMA},
      .gguf = {.name = "llama"}},
     {.name = "mixtral",
-     .hf = {.classes = {{"MixtralForCausalLM", "mixtral", NULL}},
+     .hf = {.classes = {{"MixtralForCausalLM", "mixtral", NULL, false}},
             RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8, .theta = 1e6,
             .keys = {sizes, mixtral_keys}, .finish = lmq_hf_finish_mixtral,
             .names = LMQ_NAMES_MIXTRAL},
      .gguf = {.name = "llama"}},
     {.name = "qwen2",
-     .hf = {.classes = {{"Qwen2ForCausalLM", "qwen2", NULL}},
+     .hf = {.classes = {{"Qwen2ForCausalLM", "qwen2", NULL, false},
+                        {NULL, "qwen2_vl_text", NULL, false},
+                        {NULL, "qwen2_5_vl_text", NULL, false},
+                        TEXT_OF_OR_FLAT("Qwen2VLForConditionalGeneration",
+                                "qwen2_vl"),
+                        TEXT_OF_OR_FLAT("Qwen2_5_VLForConditionalGeneration",
+                                "qwen2_5_vl"),
+                        TEXT_OF("InternVLForConditionalGeneration",
+                                "internvl")},
+            .has_sections = true,
             RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 32,
             .theta = 10000, .has_layer_types = true,
             .keys = {sizes, head_dim}, .windows = lmq_hf_windows_qwen,
@@ -233,7 +289,7 @@ static const struct lmq_family families[] = {
      .gguf = {.name = "qwen2", .keys = LLAMA_KEYS,
               .must_biases = LMQ_GGUF_BIAS_QKV}},
     {.name = "qwen2moe",
-     .hf = {.classes = {{"Qwen2MoeForCausalLM", "qwen2_moe", NULL}},
+     .hf = {.classes = {{"Qwen2MoeForCausalLM", "qwen2_moe", NULL, false}},
             RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 16,
             .theta = 10000, .keys = {sizes, head_dim, qwen2moe_keys},
             .windows = lmq_hf_windows_qwen_experts,
@@ -244,14 +300,18 @@ static const struct lmq_family families[] = {
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM,
               .head = LMQ_GGUF_HEAD_MUST, .must_biases = LMQ_GGUF_BIAS_QKV}},
     {.name = "qwen3", .qk_norm = LMQ_QK_NORM_HEAD,
-     .hf = {.classes = {{"Qwen3ForCausalLM", "qwen3", NULL}},
+     .hf = {.classes = {{"Qwen3ForCausalLM", "qwen3", NULL, false},
+                        {NULL, "qwen3_vl_text", NULL, false},
+                        TEXT_OF("Qwen3VLForConditionalGeneration",
+                                "qwen3_vl")},
+            .has_sections = true,
             RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 32,
             .head_dim = 128, .theta = 10000, .has_layer_types = true,
             .keys = {sizes, head_dim}, .windows = lmq_hf_windows_qwen,
             .names = LMQ_NAMES_LLAMA, BIASES, .write = lmq_hf_write_qwen},
      .gguf = {.name = "qwen3", .keys = LLAMA_KEYS}},
     {.name = "qwen3moe", .qk_norm = LMQ_QK_NORM_HEAD,
-     .hf = {.classes = {{"Qwen3MoeForCausalLM", "qwen3_moe", NULL}},
+     .hf = {.classes = {{"Qwen3MoeForCausalLM", "qwen3_moe", NULL, false}},
             RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 4, .theta = 10000,
             .keys = {sizes, head_dim, qwen3moe_keys},
             .windows = lmq_hf_windows_qwen_experts,
@@ -261,8 +321,60 @@ static const struct lmq_family families[] = {
      .gguf = {.name = "qwen3moe",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM,
               .begin = lmq_gguf_begin_mixture}},
+    {.name = "qwen3next", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Qwen3NextForCausalLM", "qwen3_next", NULL, false}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 2,
+            .head_dim = 256, .theta = 10000, .partial = 0.25,
+            .has_layer_types = true,
+            .keys = {sizes, head_dim, delta_keys, qwen3next_keys},
+            .windows = lmq_hf_windows_delta,
+            .finish = lmq_hf_finish_qwen3next}},
+    {.name = "qwen35", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Qwen3_5ForCausalLM", "qwen3_5_text", NULL, false},
+                        {"Qwen3_5ForConditionalGeneration", "qwen3_5",
+                         "text_config", false}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 4,
+            .head_dim = 256, .theta = 10000, .partial = 0.25,
+            .has_sections = true,
+            .has_layer_types = true, .keys = {sizes, head_dim, delta_keys},
+            .windows = lmq_hf_windows_delta, .finish = lmq_hf_finish_qwen35}},
+    {.name = "qwen35moe", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text",
+                         NULL, false},
+                        {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe",
+                         "text_config", false}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 2,
+            .head_dim = 256, .theta = 10000, .partial = 0.25,
+            .has_sections = true,
+            .has_layer_types = true,
+            .keys = {sizes, head_dim, delta_keys, qwen35moe_keys},
+            .windows = lmq_hf_windows_delta, .finish = lmq_hf_finish_qwen35}},
+    {.name = "qwen3moe", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{NULL, "qwen3_vl_moe_text", NULL, false},
+                        TEXT_OF("Qwen3VLMoeForConditionalGeneration",
+                                "qwen3_vl_moe")},
+            .source = {.has_turned_experts = true},
+            RMS_EPS(1e-6), .context = 128000, .n_kv_heads = 16,
+            .theta = 500000, .has_sections = true,
+            .keys = {sizes, head_dim, qwen3vlmoe_keys},
+            .windows = lmq_hf_windows_qwen_experts,
+            .finish = lmq_hf_finish_qwen3vl_experts}},
+    /* The text of models that see images, as llama.cpp keeps it. */
+    {.name = "qwen2",
+     .gguf = {.name = "qwen2vl", .keys = LLAMA_KEYS | LMQ_GGUF_SECTIONS,
+              .must_biases = LMQ_GGUF_BIAS_QKV}},
+    {.name = "qwen3", .qk_norm = LMQ_QK_NORM_HEAD,
+     .gguf = {.name = "qwen3vl", .keys = LLAMA_KEYS | LMQ_GGUF_SECTIONS}},
+    {.name = "qwen3moe", .qk_norm = LMQ_QK_NORM_HEAD,
+     .gguf = {.name = "qwen3vlmoe",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_SECTIONS,
+              .begin = lmq_gguf_begin_mixture}},
     {.name = "gemma", .activation = LMQ_ACTIVATION_GELU_TANH,
-     .hf = {.classes = {{"GemmaForCausalLM", "gemma", NULL}},
+     .hf = {.classes = {{"GemmaForCausalLM", "gemma", NULL, false}},
             .source = {.norms_less_one = true},
             RMS_EPS(1e-6), .context = 8192, .n_kv_heads = 16,
             .head_dim = 256, .theta = 10000, GELU_KEY, .has_tied_head = true,
@@ -273,7 +385,7 @@ static const struct lmq_family families[] = {
               .head = LMQ_GGUF_HEAD_NEVER}},
     {.name = "gemma2", .norm_place = LMQ_NORMS_AROUND,
      .activation = LMQ_ACTIVATION_GELU_TANH, .window_period = 2,
-     .hf = {.classes = {{"Gemma2ForCausalLM", "gemma2", NULL}},
+     .hf = {.classes = {{"Gemma2ForCausalLM", "gemma2", NULL, false}},
             .source = {.norms_less_one = true},
             RMS_EPS(1e-6), .context = 8192, .n_kv_heads = 4, .head_dim = 256,
             .theta = 10000, GELU_KEY, .has_tied_head = true,
@@ -290,9 +402,9 @@ static const struct lmq_family families[] = {
     {.name = "gemma3", .norm_place = LMQ_NORMS_AROUND,
      .qk_norm = LMQ_QK_NORM_HEAD, .activation = LMQ_ACTIVATION_GELU_TANH,
      .window_period = 6,
-     .hf = {.classes = {{"Gemma3ForCausalLM", "gemma3_text", NULL},
-                        {"Gemma3ForConditionalGeneration", "gemma3",
-                         "text_config"}},
+     .hf = {.classes = {{"Gemma3ForCausalLM", "gemma3_text", NULL, false},
+                        TEXT_OF("Gemma3ForConditionalGeneration",
+                                "gemma3")},
             .source = {.norms_less_one = true},
             RMS_EPS(1e-6), .context = 131072, .n_kv_heads = 4,
             .head_dim = 256, .theta = 1e6, .local_theta = 10000,
@@ -311,14 +423,14 @@ static const struct lmq_family families[] = {
     {.name = "phi2", .norm = LMQ_NORM_LAYER,
      .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM, .qk_norm = LMQ_QK_NORM_HEAD,
      .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
-     .hf = {.classes = {{"PhiForCausalLM", "phi", NULL}},
+     .hf = {.classes = {{"PhiForCausalLM", "phi", NULL, false}},
             LAYER_EPS(1e-5), .context = 2048, .theta = 10000, .partial = 0.5,
             .qk_norm_key = "qk_layernorm", .keys = {sizes, head_dim}},
      .gguf = {.name = "phi2", .keys = GPT_KEYS, .fuses_qkv = true,
               .lacks_qk_norm = true, .head = LMQ_GGUF_HEAD_MUST,
               .must_biases = GPT_BIASES | LMQ_GGUF_BIAS_HEAD}},
     {.name = "phi3",
-     .hf = {.classes = {{"Phi3ForCausalLM", "phi3", NULL}},
+     .hf = {.classes = {{"Phi3ForCausalLM", "phi3", NULL, false}},
             RMS_EPS(1e-5), .context = 4096, .original_context = 4096,
             .theta = 10000, .partial = 1, .keys = {sizes, phi3_keys}},
      .gguf = {.name = "phi3", .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW,
@@ -327,17 +439,77 @@ static const struct lmq_family families[] = {
     {.name = "gpt2", .norm = LMQ_NORM_LAYER,
      .positions = LMQ_POSITIONS_LEARNED,
      .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
-     .hf = {.classes = {{"GPT2LMHeadModel", "gpt2", NULL}},
+     .hf = {.classes = {{"GPT2LMHeadModel", "gpt2", NULL, false}},
             .source = {.is_transposed = true},
             GPT_EPS(1e-5), .context = 1024,
             .activation_key = "activation_function", .has_tied_head = true,
             .keys = {gpt2_keys}, .begin = lmq_hf_begin_gpt2},
      .gguf = {.name = "gpt2", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
               .head = LMQ_GGUF_HEAD_MUST, .must_biases = GPT_BIASES}},
+    {.name = "starcoder2", .norm = LMQ_NORM_LAYER,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"Starcoder2ForCausalLM", "starcoder2", NULL, false}},
+            .eps_key = "norm_epsilon", .eps = 1e-5, .context = 4096,
+            .n_kv_heads = 2, .theta = 10000, .has_tied_head = true,
+            .keys = {sizes, starcoder2_keys}},
+     .gguf = {.name = "starcoder2", .keys = GPT_KEYS,
+              .may_biases = LMQ_GGUF_BIAS_QKV,
+              .must_biases = LMQ_GGUF_BIAS_NORM | LMQ_GGUF_BIAS_OUT |
+                             LMQ_GGUF_BIAS_FFN}},
+    {.name = "gptj", .norm = LMQ_NORM_LAYER,
+     .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"GPTJForCausalLM", "gptj", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            GPT_EPS(1e-5), .context = 2048, .theta = 10000,
+            .activation_key = "activation_function",
+            .keys = {gpt2_keys, gptj_keys}, .begin = lmq_hf_begin_gptj}},
+    {.name = "mpt", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_ALIBI, .activation = LMQ_ACTIVATION_GELU,
+     .is_plain = true,
+     .hf = {.classes = {{"MptForCausalLM", "mpt", NULL, false},
+                        {"MPTForCausalLM", NULL, NULL, false}},
+            GPT_EPS(1e-5), .context = 2048, .has_tied_head = true,
+            .keys = {mpt_keys}, .begin = lmq_hf_begin_mpt},
+     .gguf = {.name = "mpt",
+              .keys = LMQ_GGUF_LAYER | LMQ_GGUF_CLIP | LMQ_GGUF_ALIBI,
+              .fuses_qkv = true, .may_biases = GPT_BIASES}},
+    {.name = "bloom", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_ALIBI,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"BloomForCausalLM", "bloom", NULL, false}},
+            .source = {.is_qkv_by_head = true},
+            GPT_EPS(1e-5), .context = 2048, .has_tied_head = true,
+            .keys = {bloom_keys}, .begin = lmq_hf_begin_bloom},
+     .gguf = {.name = "bloom", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
+              .finish = lmq_gguf_finish_bloom, .must_biases = GPT_BIASES}},
+    {.name = "opt", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_LEARNED, .activation = LMQ_ACTIVATION_RELU,
+     .is_plain = true,
+     .hf = {.classes = {{"OPTForCausalLM", "opt", NULL, false}},
+            .source = {.n_idle_positions = 2},
+            .eps = 1e-5, .context = 2048,
+            .activation_key = "activation_function", .has_tied_head = true,
+            .keys = {opt_keys}, .begin = lmq_hf_begin_opt}},
+    {.name = "internlm2",
+     .hf = {.classes = {{"InternLM2ForCausalLM", "internlm2", NULL, false}},
+            .source = {.is_qkv_by_head = true},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000, .keys = {sizes}},
+     .gguf = {.name = "internlm2", .keys = LLAMA_KEYS,
+              .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_MUST,
+              .may_biases = LMQ_GGUF_BIAS_QKV}},
+    {.name = "baichuan",
+     .hf = {.classes = {{"BaichuanForCausalLM", "baichuan", NULL, false},
+                        {"BaiChuanForCausalLM", NULL, NULL, false}},
+            RMS_EPS(1e-6), .context = 4096, .theta = 10000,
+            .keys = {sizes, baichuan_keys}, .begin = lmq_hf_begin_baichuan},
+     .gguf = {.name = "baichuan", .keys = LLAMA_KEYS,
+              .has_rotary_pairs = true, .finish = lmq_gguf_finish_baichuan,
+              .head = LMQ_GGUF_HEAD_MUST}},
     {.name = "gptneox", .norm = LMQ_NORM_LAYER,
      .residual = LMQ_RESIDUAL_PARALLEL, .activation = LMQ_ACTIVATION_GELU,
      .is_plain = true,
-     .hf = {.classes = {{"GPTNeoXForCausalLM", "gpt_neox", NULL}},
+     .hf = {.classes = {{"GPTNeoXForCausalLM", "gpt_neox", NULL, false}},
             .source = {.is_qkv_by_head = true},
             LAYER_EPS(1e-5), .context = 2048, .theta = 10000,
             .theta_key = "rotary_emb_base", .partial = 0.25,
@@ -348,9 +520,9 @@ static const struct lmq_family families[] = {
               .must_biases = GPT_BIASES}},
     {.name = "falcon", .norm = LMQ_NORM_LAYER,
      .activation = LMQ_ACTIVATION_GELU, .is_plain = true,
-     .hf = {.classes = {{"FalconForCausalLM", "falcon", NULL},
-                        {"RWForCausalLM", "RefinedWeb", NULL},
-                        {NULL, "RefinedWebModel", NULL}},
+     .hf = {.classes = {{"FalconForCausalLM", "falcon", NULL, false},
+                        {"RWForCausalLM", "RefinedWeb", NULL, false},
+                        {NULL, "RefinedWebModel", NULL, false}},
             .source = {.is_qkv_by_head = true},
             GPT_EPS(1e-5), .context = 2048, .theta = 10000,
             .activation_key = "activation", .has_tied_head = true,
@@ -359,7 +531,7 @@ static const struct lmq_family families[] = {
               .finish = lmq_gguf_finish_falcon,
               .must_biases = LMQ_GGUF_BIAS_NORM}},
     {.name = "stablelm", .norm = LMQ_NORM_LAYER, .qk_norm = LMQ_QK_NORM_HEADS,
-     .hf = {.classes = {{"StableLmForCausalLM", "stablelm", NULL}},
+     .hf = {.classes = {{"StableLmForCausalLM", "stablelm", NULL, false}},
             LAYER_EPS(1e-5), .context = 4096, .n_kv_heads = 32,
             .theta = 10000, .partial = 0.25, .qk_norm_key = "qk_layernorm",
             .keys = {sizes}, .begin = lmq_hf_begin_stablelm,
@@ -370,14 +542,14 @@ static const struct lmq_family families[] = {
               .may_biases = LMQ_GGUF_BIAS_QKV,
               .must_biases = LMQ_GGUF_BIAS_NORM}},
     {.name = "olmo", .norm = LMQ_NORM_LAYER_PLAIN,
-     .hf = {.classes = {{"OlmoForCausalLM", "olmo", NULL}},
+     .hf = {.classes = {{"OlmoForCausalLM", "olmo", NULL, false}},
             .eps = 1e-5, .context = 2048, .theta = 10000,
             .keys = {sizes, olmo_keys}, .names = LMQ_NAMES_LLAMA, BIASES},
      .gguf = {.name = "olmo", .keys = GPT_KEYS | LMQ_GGUF_CLIP,
               .has_rotary_pairs = true}},
     {.name = "olmo2", .norm_place = LMQ_NORMS_AFTER,
      .qk_norm = LMQ_QK_NORM_WHOLE, .window_period = 4,
-     .hf = {.classes = {{"Olmo2ForCausalLM", "olmo2", NULL}},
+     .hf = {.classes = {{"Olmo2ForCausalLM", "olmo2", NULL, false}},
             RMS_EPS(1e-5), .context = 2048, .theta = 10000,
             .keys = {sizes, head_dim}, .names = LMQ_NAMES_LLAMA, BIASES},
      .gguf = {.name = "olmo2",
@@ -387,15 +559,22 @@ static const struct lmq_family families[] = {
     /* Only layers without a window scale what they turn by. */
     {.name = "olmo3", .norm_place = LMQ_NORMS_AFTER,
      .qk_norm = LMQ_QK_NORM_WHOLE, .window_period = 4,
-     .hf = {.classes = {{"Olmo3ForCausalLM", "olmo3", NULL}},
+     .hf = {.classes = {{"Olmo3ForCausalLM", "olmo3", NULL, false}},
             RMS_EPS(1e-5), .context = 2048, .theta = 500000,
             .local_theta = 500000, .has_layer_types = true,
             .keys = {sizes, mistral_keys},
             .windows = lmq_hf_windows_by_period,
             .names = LMQ_NAMES_LLAMA, BIASES},
      .gguf = {.name = "olmo2"}},
+    {.name = "olmoe", .qk_norm = LMQ_QK_NORM_WHOLE,
+     .hf = {.classes = {{"OlmoeForCausalLM", "olmoe", NULL, false}},
+            RMS_EPS(1e-5), .context = 4096, .theta = 10000,
+            .keys = {sizes, olmoe_keys}, .finish = lmq_hf_finish_olmoe,
+            .names = LMQ_NAMES_LLAMA, BIASES},
+     .gguf = {.name = "olmoe", .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS,
+              .head = LMQ_GGUF_HEAD_MUST}},
     {.name = "granite",
-     .hf = {.classes = {{"GraniteForCausalLM", "granite", NULL}},
+     .hf = {.classes = {{"GraniteForCausalLM", "granite", NULL, false}},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
             .keys = {sizes, granite_keys}, .finish = lmq_hf_finish_granite,
             .names = LMQ_NAMES_LLAMA, MLP_BIASES,
@@ -405,7 +584,7 @@ static const struct lmq_family families[] = {
     {.name = "cohere", .norm = LMQ_NORM_LAYER,
      .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM,
      .qk_norm = LMQ_QK_NORM_HEADS,
-     .hf = {.classes = {{"CohereForCausalLM", "cohere", NULL}},
+     .hf = {.classes = {{"CohereForCausalLM", "cohere", NULL, false}},
             .source = {.has_rotary_pairs = true},
             LAYER_EPS(1e-5), .context = 8192, .theta = 500000,
             .has_tied_head = true, .qk_norm_key = "use_qk_norm",
@@ -413,7 +592,7 @@ static const struct lmq_family families[] = {
      .gguf = {.name = "command-r", .keys = GPT_KEYS | LMQ_GGUF_LOGIT,
               .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_NEVER}},
     {.name = "deepseek2",
-     .hf = {.classes = {{"DeepseekV2ForCausalLM", "deepseek_v2", NULL}},
+     .hf = {.classes = {{"DeepseekV2ForCausalLM", "deepseek_v2", NULL, false}},
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
             .keys = {sizes, latent_keys, deepseek2_keys},
@@ -424,14 +603,17 @@ static const struct lmq_family families[] = {
                       LMQ_GGUF_ROUTER | LMQ_GGUF_LATENT,
               .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_MUST}},
     {.name = "deepseek2",
-     .hf = {.classes = {{"DeepseekV3ForCausalLM", "deepseek_v3", NULL}},
+     .hf = {.classes = {{"DeepseekV3ForCausalLM", "deepseek_v3", NULL, false},
+                        {NULL, "kimi_k2", NULL, false},
+                        TEXT_OF("KimiK25ForConditionalGeneration",
+                                "kimi_k25")},
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-6), .context = 4096, .theta = 10000,
             .keys = {sizes, latent_keys, deepseek3_keys},
             .begin = lmq_hf_begin_deepseek,
             .finish = lmq_hf_finish_deepseek3}},
     {.name = "smollm3",
-     .hf = {.classes = {{"SmolLM3ForCausalLM", "smollm3", NULL}},
+     .hf = {.classes = {{"SmolLM3ForCausalLM", "smollm3", NULL, false}},
             RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 4, .theta = 2e6,
             .has_tied_head = true, .has_layer_types = true,
             .keys = {sizes, head_dim}, .windows = lmq_hf_windows_smollm3,
@@ -451,12 +633,24 @@ is_same(const char *a, const char *b)
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
+/* Number i of both tables; NULL past the last one. */
+static const struct lmq_family *
+family_at(size_t i)
+{
+    if (i < N_FAMILIES)
+        return &families[i];
+    i -= N_FAMILIES;
+    return i < lmq_n_later_families ? &lmq_later_families[i] : NULL;
+}
+
 const struct lmq_family *
 lmq_family_of_class(const char *class_name, const char *model_type,
                     const struct lmq_hf_class **class)
 {
-    for (size_t i = 0; i < N_FAMILIES * LMQ_HF_MOST_CLASSES; i++) {
-        const struct lmq_family *family = &families[i / LMQ_HF_MOST_CLASSES];
+    const struct lmq_family *family;
+
+    for (size_t i = 0;
+         (family = family_at(i / LMQ_HF_MOST_CLASSES)) != NULL; i++) {
         *class = &family->hf.classes[i % LMQ_HF_MOST_CLASSES];
         if (class_name != NULL ? is_same(class_name, (*class)->name)
                                : is_same(model_type, (*class)->type))
@@ -468,19 +662,22 @@ lmq_family_of_class(const char *class_name, const char *model_type,
 const struct lmq_family *
 lmq_family_of_gguf(const char *name, size_t size)
 {
-    for (size_t i = 0; i < N_FAMILIES; i++)
-        if (families[i].gguf.name != NULL &&
-            strlen(families[i].gguf.name) == size &&
-            memcmp(families[i].gguf.name, name, size) == 0)
-            return &families[i];
+    const struct lmq_family *family;
+
+    for (size_t i = 0; (family = family_at(i)) != NULL; i++)
+        if (family->gguf.name != NULL && strlen(family->gguf.name) == size &&
+            memcmp(family->gguf.name, name, size) == 0)
+            return family;
     return NULL;
 }
 
 const struct lmq_family *
 lmq_family_find(const char *architecture)
 {
-    for (size_t i = 0; i < N_FAMILIES; i++)
-        if (is_same(architecture, families[i].name))
-            return &families[i];
+    const struct lmq_family *family;
+
+    for (size_t i = 0; (family = family_at(i)) != NULL; i++)
+        if (is_same(architecture, family->name))
+            return family;
     return NULL;
 }

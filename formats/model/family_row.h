@@ -35,7 +35,10 @@ struct lmq_hf_key {
 struct lmq_hf_class {
     const char *name;   /* in "architectures"; may be NULL */
     const char *type;   /* "model_type", when that is absent */
-    const char *nested; /* the keys stand in the object under this one */
+    const char *nested; /* a model of several senses: the keys of its text part
+                           stand in the object under this one, which names the
+                           type of that part; if it does not, it is this one */
+    bool may_be_flat;   /* or they stand outside, as older files have it */
 };
 
 /* The key that says whether matrices have a bias. NULL: they never have;
@@ -46,8 +49,8 @@ struct lmq_hf_biases {
     const char *qkv, *out, *mlp;
 };
 
-#define LMQ_HF_MOST_CLASSES 3
-#define LMQ_HF_MOST_LISTS 3
+#define LMQ_HF_MOST_CLASSES 7
+#define LMQ_HF_MOST_LISTS 4
 
 struct lmq_hf_form {
     struct lmq_hf_class classes[LMQ_HF_MOST_CLASSES]; /* first: written */
@@ -69,8 +72,11 @@ struct lmq_hf_form {
     const char *theta_key;   /* an older name, which counts more */
     double partial;          /* of a head, that turns; 0: all, always */
     const char *partial_key; /* likewise */
+    bool has_sections;       /* rotary ones, for images */
     double local_theta;      /* of layers with a window; 0: like the others */
     const char *local_key;   /* the key for it; NULL: none */
+    bool has_rope_alpha;     /* "dynamic" scaling may have a fixed "alpha" */
+    bool has_score_growth;   /* "llama_4_scaling_beta" */
 
     const struct lmq_hf_key *keys[LMQ_HF_MOST_LISTS];
     /* Before sizes are derived and rotary positions are read; windows; when
@@ -103,7 +109,13 @@ enum {
     LMQ_GGUF_LATENT = 1024,
     LMQ_GGUF_LOCAL = 2048, /* a rotary base for layers with a window */
     LMQ_GGUF_PARALLEL = 4096,
-    LMQ_GGUF_EXPERT_DIM = 8192 /* experts have another width */
+    LMQ_GGUF_EXPERT_DIM = 8192, /* experts have another width */
+    LMQ_GGUF_ALIBI = 16384, /* whether it is used, and how steep it is */
+    LMQ_GGUF_STEP = 32768, /* experts in every so many-th layer */
+    LMQ_GGUF_GROWTH = 65536, /* of scores */
+    LMQ_GGUF_FURTHER = 131072, /* block_count counts layers for more tokens */
+    LMQ_GGUF_SECTIONS = 262144, /* turns by sections, all alike for text */
+    LMQ_GGUF_CHUNK = 524288 /* chunks of attention, or a window of 0 */
 };
 
 /* Which tensors have biases. */
@@ -112,7 +124,8 @@ enum {
     LMQ_GGUF_BIAS_QKV = 2,
     LMQ_GGUF_BIAS_OUT = 4,
     LMQ_GGUF_BIAS_FFN = 8,
-    LMQ_GGUF_BIAS_HEAD = 16
+    LMQ_GGUF_BIAS_HEAD = 16,
+    LMQ_GGUF_BIAS_EXPERTS = 32 /* and the router */
 };
 
 /* Whether there is an output.weight besides the embedding. */
@@ -129,6 +142,7 @@ struct lmq_gguf_form {
     bool has_rotary_pairs;  /* side by side; else in halves */
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
+    bool has_post_norm_name; /* of the feed-forward's: post_attention_norm */
     bool lacks_qk_norm;     /* though models of the family may have one */
     /* llama.cpp loads nothing else. */
     enum lmq_gguf_head head;

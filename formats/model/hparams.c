@@ -23,6 +23,7 @@ lmq_hparams_init(struct lmq_hparams *hparams)
         .rope_beta_fast = 32,
         .rope_beta_slow = 1,
         .rope_attention_factor = 1,
+        .activation_slope = 1,
         .is_gated = true,
         .router_scale = 1,
         .bos = -1,
@@ -93,6 +94,7 @@ settle_rope(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->rope_high_factor = usual->rope_high_factor;
     }
     if (!kinds[h->rope_scaling].has_betas) {
+        h->rope_ramp_exact = false;
         h->rope_beta_fast = usual->rope_beta_fast;
         h->rope_beta_slow = usual->rope_beta_slow;
     }
@@ -115,12 +117,34 @@ settle_windows(struct lmq_hparams *h)
     bool has_window = false;
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
-        has_window = has_window || lmq_layer_window(h, i) != 0;
+        has_window = has_window || (!lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
+                                    (lmq_layer_window(h, i) != 0 ||
+                                     lmq_layer_chunk(h, i) != 0));
+    if (!has_window)
+        h->sliding_window = h->attention_chunk = 0;
+    if (h->sliding_window == 0)
+        h->rope_local_theta = 0;
     if (has_window)
         return;
-    h->sliding_window = 0;
-    h->rope_local_theta = 0;
     clear_layers(h, LMQ_LAYER_FULL);
+}
+
+/* What no layer has needs no sizes; what a layer with the delta rule does not
+ * compute with is as it usually is. */
+static void
+settle_delta(struct lmq_hparams *h)
+{
+    bool has_delta = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_DELTA)) {
+            has_delta = true;
+            h->layers[i] &= (unsigned char)~(LMQ_LAYER_FULL | LMQ_LAYER_NOPE);
+        }
+    if (has_delta)
+        return;
+    h->n_delta_key_heads = h->n_delta_value_heads = 0;
+    h->delta_key_dim = h->delta_value_dim = h->conv_width = 0;
 }
 
 static void
@@ -132,6 +156,7 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->router = usual->router;
         h->router_scale = usual->router_scale;
         h->router_renormalises = h->router_corrects = false;
+        h->router_scales_input = false;
         clear_layers(h, LMQ_LAYER_DENSE);
     }
     /* The same choice without groups. */
@@ -140,6 +165,23 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->n_expert_groups = h->n_expert_groups_used = 0;
         h->expert_group_score = usual->expert_group_score;
     }
+}
+
+/* What only some attentions, some feed-forwards compute with. */
+static void
+settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
+{
+    if (!(h->score_growth > 0) || h->score_growth_period == 0) {
+        h->score_growth = 0;
+        h->score_growth_period = h->score_growth_shift = 0;
+        h->score_growth_still = false;
+    }
+    if (h->qk_norm == LMQ_QK_NORM_NONE || h->positions != LMQ_POSITIONS_ROTARY)
+        h->qk_norm_late = false;
+    if (h->activation != LMQ_ACTIVATION_SILU)
+        h->activation_slope = usual->activation_slope;
+    if (!h->is_gated)
+        h->glu_limit = h->glu_offset = 0;
 }
 
 void
@@ -151,6 +193,8 @@ lmq_hparams_settle(struct lmq_hparams *h)
     if (h->value_dim == h->head_dim)
         h->value_dim = 0;
     settle_rope(h, &usual);
+    settle_delta(h);
     settle_windows(h);
     settle_experts(h, &usual);
+    settle_parts(h, &usual);
 }

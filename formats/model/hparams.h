@@ -27,6 +27,7 @@
 #define LMQ_MAX_WIDTH (1 << 24)
 #define LMQ_MAX_CONTEXT (1 << 28)
 #define LMQ_MAX_ROPE_FACTORS 512
+#define LMQ_MAX_CONV 16
 
 enum lmq_norm {
     LMQ_NORM_RMS,         /* x / rms(x) * weight */
@@ -53,12 +54,13 @@ enum lmq_residual {
     LMQ_RESIDUAL_COUNT
 };
 
-/* Norms (of the model's kind) of queries and keys, before RoPE. */
+/* Norms (of the model's kind) of queries and keys. */
 enum lmq_qk_norm {
     LMQ_QK_NORM_NONE,
     LMQ_QK_NORM_HEAD,  /* each head; one weight of head_dim for all */
     LMQ_QK_NORM_HEADS, /* each head; weights of its own */
     LMQ_QK_NORM_WHOLE, /* all heads together */
+    LMQ_QK_NORM_BARE,  /* each head, without weights; not in NoPE layers */
     LMQ_QK_NORM_COUNT
 };
 
@@ -90,6 +92,7 @@ enum lmq_activation {
     LMQ_ACTIVATION_GELU_TANH, /* by tanh */
     LMQ_ACTIVATION_RELU,
     LMQ_ACTIVATION_SIGMOID,
+    LMQ_ACTIVATION_RELU2,     /* the square of ReLU */
     LMQ_ACTIVATION_COUNT
 };
 
@@ -112,7 +115,8 @@ enum lmq_group_score {
 enum lmq_layer_kind {
     LMQ_LAYER_FULL = 1,    /* no sliding window, though the others have one */
     LMQ_LAYER_NOPE = 2,    /* queries and keys are not rotated */
-    LMQ_LAYER_DENSE = 4    /* one feed-forward, the others have experts */
+    LMQ_LAYER_DENSE = 4,   /* one feed-forward, the others have experts */
+    LMQ_LAYER_DELTA = 8    /* the gated delta rule in place of attention */
 };
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
@@ -133,6 +137,7 @@ struct lmq_hparams {
     enum lmq_norm_place norm_place;
     enum lmq_residual residual;
     double embedding_scale;  /* of the embedding; 1 */
+    bool has_embedding_norm; /* of what enters the first layer */
     double residual_scale;   /* of what is added to the residual stream; 1 */
     double logit_scale;      /* of the logits; 1 */
     double logit_softcap;    /* cap * tanh(x / cap); 0: none */
@@ -147,11 +152,26 @@ struct lmq_hparams {
     uint32_t q_lora_rank;    /* queries by two matrices; 0: by one */
     uint32_t kv_lora_rank;   /* 0: no latent attention */
     uint32_t sliding_window; /* 0: none */
+    uint32_t attention_chunk; /* layers that are not full see only positions
+                                of the same chunk of so many; 0: none */
     double attn_scale;       /* of the scores; 0: 1 / sqrt(head_dim) */
     double attn_softcap;     /* of the scores; 0: none */
     double qkv_clip;         /* limits queries, keys, values; 0: none */
     enum lmq_qk_norm qk_norm;
+    bool qk_norm_late;       /* after RoPE, not before it */
+    double score_growth;     /* scores * (1 + growth ln(1 + floor((position +
+                                shift) / period))); 0: they stay */
+    uint32_t score_growth_period, score_growth_shift;
+    bool score_growth_still; /* only in NoPE layers */
     bool has_sinks;          /* a logit for nothing in each head's softmax */
+    bool has_attn_gate;      /* heads' results times the sigmoid of a gate */
+
+    /* The gated delta rule ("linear attention"): instead of keys and values
+     * a layer remembers a matrix (key dim, value dim) for each value head. */
+    uint32_t n_delta_key_heads; /* queries have as many */
+    uint32_t n_delta_value_heads; /* 0: no layer has it */
+    uint32_t delta_key_dim, delta_value_dim; /* of a head */
+    uint32_t conv_width;     /* tokens that its convolution sees */
 
     /* Positions */
     enum lmq_positions positions;
@@ -162,6 +182,7 @@ struct lmq_hparams {
     enum lmq_rope_scaling rope_scaling;
     double rope_factor, rope_low_factor, rope_high_factor;
     double rope_beta_fast, rope_beta_slow; /* YaRN: 32, 1 */
+    bool rope_ramp_exact;    /* its ramp begins and ends between two pairs */
     double rope_attention_factor; /* of cosines and sines; 1 */
     uint32_t rope_context;   /* context before scaling */
     uint32_t n_rope_factors; /* rotary dimensions / 2, where there are any */
@@ -171,7 +192,11 @@ struct lmq_hparams {
     /* Feed-forward */
     uint32_t hidden_dim;
     enum lmq_activation activation;
+    double activation_slope; /* SiLU: x * sigmoid(slope x); 1 */
     bool is_gated;           /* act(gate x) * (up x), else act(up x) */
+    double glu_limit;        /* gate x is at most that, up x no further from 0;
+                                0: neither is limited */
+    double glu_offset;       /* of up x; 0 */
 
     /* Experts */
     uint32_t n_experts;      /* 0: none */
@@ -182,6 +207,7 @@ struct lmq_hparams {
     bool router_renormalises; /* the chosen weights sum to 1 */
     bool router_corrects;    /* a bias that counts for choosing only */
     double router_scale;     /* of the weights; 1 */
+    bool router_scales_input; /* weights are of what experts are given */
     uint32_t n_expert_groups; /* 0: no choice of groups */
     uint32_t n_expert_groups_used;
     enum lmq_group_score expert_group_score;
@@ -216,11 +242,40 @@ lmq_layer_is(const struct lmq_hparams *hparams, size_t layer,
     return (hparams->layers[layer] & (unsigned)kind) != 0;
 }
 
+/* Widths of all heads together. */
+static inline size_t
+lmq_delta_key_width(const struct lmq_hparams *hparams)
+{
+    return (size_t)hparams->n_delta_key_heads * hparams->delta_key_dim;
+}
+
+static inline size_t
+lmq_delta_value_width(const struct lmq_hparams *hparams)
+{
+    return (size_t)hparams->n_delta_value_heads * hparams->delta_value_dim;
+}
+
+/* Queries, keys and values: what the convolution goes over. */
+static inline size_t
+lmq_delta_channels(const struct lmq_hparams *hparams)
+{
+    return 2 * lmq_delta_key_width(hparams) + lmq_delta_value_width(hparams);
+}
+
 static inline bool
 lmq_layer_has_experts(const struct lmq_hparams *hparams, size_t layer)
 {
     return hparams->n_experts > 0 &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_DENSE);
+}
+
+/* Positions of a chunk of the layer; 0: it has none. */
+static inline uint32_t
+lmq_layer_chunk(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
+               ? 0
+               : hparams->attention_chunk;
 }
 
 /* Positions that a query of the layer sees; 0: all. */

@@ -103,6 +103,38 @@ check_rope(const struct lmq_hparams *h, struct lmq_error *err)
 }
 
 static enum lmq_status
+check_delta(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    uint32_t keys = h->n_delta_key_heads, values = h->n_delta_value_heads;
+    uint64_t width = 2 * (uint64_t)keys * h->delta_key_dim +
+                     (uint64_t)values * h->delta_value_dim;
+    bool has_delta = false;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        has_delta |= lmq_layer_is(h, i, LMQ_LAYER_DELTA);
+    if (!has_delta)
+        return LMQ_OK;
+    if (keys == 0 || values == 0 || h->delta_key_dim == 0 ||
+        h->delta_value_dim == 0 || h->conv_width == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "layers with the delta rule have %u and %u heads of "
+                        "%u and %u dimensions and see %u tokens, expected "
+                        "none of these to be 0",
+                        keys, values, h->delta_key_dim, h->delta_value_dim,
+                        h->conv_width);
+    if (values % keys != 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u value heads cannot share %u key heads evenly",
+                        values, keys);
+    if (width > LMQ_MAX_WIDTH ||
+        (uint64_t)h->delta_key_dim * h->delta_value_dim > LMQ_MAX_WIDTH)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u and %u heads of %u and %u are too wide", keys,
+                        values, h->delta_key_dim, h->delta_value_dim);
+    return LMQ_OK;
+}
+
+static enum lmq_status
 check_experts(const struct lmq_hparams *h, struct lmq_error *err)
 {
     uint32_t groups = h->n_expert_groups;
@@ -135,6 +167,8 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
         status = check_heads(hparams, err);
     if (status == LMQ_OK)
         status = check_rope(hparams, err);
+    if (status == LMQ_OK)
+        status = check_delta(hparams, err);
     if (status == LMQ_OK)
         status = check_experts(hparams, err);
     return status;

@@ -102,7 +102,8 @@ is_free(const struct lmq_field *field)
     return field->type == LMQ_FIELD_REAL ||
            field->type == LMQ_FIELD_FACTORS ||
            (field->type == LMQ_FIELD_LAYERS &&
-            field->bit != LMQ_LAYER_DENSE) ||
+            field->bit != LMQ_LAYER_DENSE &&
+            field->bit != LMQ_LAYER_DELTA) ||
            field->offset == LMQ_FIELD(context) ||
            field->offset == LMQ_FIELD(sliding_window) ||
            field->offset == LMQ_FIELD(rope_context) ||

@@ -1,5 +1,10 @@
 /*
  * hparams_json.c - descriptions as JSON: lmq-model(5).
+ *
+ * The same table of fields in both directions. Fields that version 1.0 of the
+ * description had are always written; later ones only where they differ from
+ * their defaults, and then they are named under "requires": a reader that does
+ * not know one of these must not compute.
  */
 #include "config.h"
 
@@ -14,6 +19,7 @@
 
 /* ---- To JSON ---- */
 
+/* The numbers of the layers that are so. */
 static json_t *
 layers_to_json(const struct lmq_hparams *hparams, enum lmq_layer_kind kind)
 {
@@ -35,6 +41,7 @@ factors_to_json(const struct lmq_hparams *hparams, const double *factors)
     return list;
 }
 
+/* An integer stays one: whoever reads JSON may tell 32 from 32.0. */
 json_t *
 lmq_field_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
 {
@@ -87,6 +94,8 @@ lmq_hparams_to_json(const struct lmq_hparams *hparams)
 
 /* ---- From JSON ---- */
 
+/* Limits stand in the table of fields: what is beyond them no model has, and
+ * products of them fit. */
 static enum lmq_status
 read_count(const struct lmq_field *f, const json_t *value,
            struct lmq_hparams *hparams, struct lmq_error *err)
@@ -123,6 +132,8 @@ read_switch(const struct lmq_field *f, const json_t *value,
     return LMQ_OK;
 }
 
+/* A word that is not known is no damage: a later version may have written it.
+ * The model then cannot run, and says for which word. */
 static enum lmq_status
 read_kind(const struct lmq_field *f, const json_t *value,
           struct lmq_hparams *hparams, struct lmq_error *err)
@@ -144,6 +155,8 @@ read_kind(const struct lmq_field *f, const json_t *value,
     return LMQ_OK;
 }
 
+/* Only layers that there are: n_layers stands before the lists in the table.
+ */
 static enum lmq_status
 read_layers(const struct lmq_field *f, const json_t *list,
             struct lmq_hparams *hparams, struct lmq_error *err)
@@ -167,6 +180,7 @@ read_layers(const struct lmq_field *f, const json_t *list,
     return LMQ_OK;
 }
 
+/* Both lists have as many factors, one for each frequency of RoPE. */
 static enum lmq_status
 read_factors(const struct lmq_field *f, const json_t *list,
              struct lmq_hparams *hparams, struct lmq_error *err)
@@ -223,6 +237,7 @@ read_fields(const json_t *json, struct lmq_hparams *hparams,
     return LMQ_OK;
 }
 
+/* What is too long is cut: it is only shown. */
 static enum lmq_status
 read_text(const json_t *json, const char *key, char *text, size_t size,
           struct lmq_error *err)

@@ -26,6 +26,7 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_OTHER] = {"", false, NO_ITEMS, 0, 0},
     [LMQ_ROLE_EMBEDDING] = {"token_embd", false, NO_ITEMS, 0, 0},
     [LMQ_ROLE_POSITIONS] = {"position_embd", false, NO_ITEMS, 0, 1},
+    [LMQ_ROLE_EMBEDDING_NORM] = {"token_embd_norm", false, NO_ITEMS, 0, 2},
     [LMQ_ROLE_ATTN_NORM] = {"attn_norm", true, NO_ITEMS, 0, 0},
     [LMQ_ROLE_ATTN_Q] = {"attn_q", true, NO_ITEMS, 0, 1},
     [LMQ_ROLE_ATTN_QKV] = {"attn_qkv", true, NO_ITEMS, 0, 1},
@@ -40,6 +41,14 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_ATTN_Q_NORM] = {"attn_q_norm", true, PERHAPS_HEADS, 0, 10},
     [LMQ_ROLE_ATTN_K_NORM] = {"attn_k_norm", true, PERHAPS_HEADS, 0, 11},
     [LMQ_ROLE_ATTN_SINKS] = {"attn_sinks", true, NO_ITEMS, 0, 12},
+    [LMQ_ROLE_ATTN_GATE] = {"attn_gate", true, NO_ITEMS, 0, 13},
+    [LMQ_ROLE_DELTA_QKVZ] = {"ssm_in", true, NO_ITEMS, 0, 14},
+    [LMQ_ROLE_DELTA_ALPHA] = {"ssm_alpha", true, NO_ITEMS, 0, 15},
+    [LMQ_ROLE_DELTA_BETA] = {"ssm_beta", true, NO_ITEMS, 0, 16},
+    [LMQ_ROLE_DELTA_BA] = {"ssm_ba", true, NO_ITEMS, 0, 17},
+    [LMQ_ROLE_DELTA_DECAY] = {"ssm_a", true, NO_ITEMS, 0, 18},
+    [LMQ_ROLE_DELTA_CONV] = {"ssm_conv1d", true, NO_ITEMS, 0, 19},
+    [LMQ_ROLE_DELTA_NORM] = {"ssm_norm", true, NO_ITEMS, 0, 20},
     [LMQ_ROLE_ATTN_K_B] = {"attn_k_b", true, HEADS, 1, 0},
     [LMQ_ROLE_ATTN_V_B] = {"attn_v_b", true, HEADS, 1, 1},
     [LMQ_ROLE_ATTN_OUT] = {"attn_output", true, NO_ITEMS, 2, 0},
@@ -54,10 +63,12 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_EXPERTS_GATE] = {"ffn_gate_exps", true, NO_ITEMS, 3, 4},
     [LMQ_ROLE_EXPERTS_UP] = {"ffn_up_exps", true, NO_ITEMS, 3, 5},
     [LMQ_ROLE_EXPERTS_DOWN] = {"ffn_down_exps", true, NO_ITEMS, 3, 6},
+    [LMQ_ROLE_EXPERTS_GATE_UP] = {"ffn_gate_up_exps", true, NO_ITEMS, 3, 7},
     [LMQ_ROLE_SHARED_SWITCH] = {"ffn_gate_inp_shexp", true, NO_ITEMS, 4, 0},
     [LMQ_ROLE_SHARED_GATE] = {"ffn_gate_shexp", true, NO_ITEMS, 4, 1},
     [LMQ_ROLE_SHARED_UP] = {"ffn_up_shexp", true, NO_ITEMS, 4, 2},
     [LMQ_ROLE_SHARED_DOWN] = {"ffn_down_shexp", true, NO_ITEMS, 4, 3},
+    [LMQ_ROLE_SHARED_GATE_UP] = {"ffn_gate_up_shexp", true, NO_ITEMS, 4, 4},
     [LMQ_ROLE_FFN_POST_NORM] = {"post_ffw_norm", true, NO_ITEMS, 5, 0},
     [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 0, 2},
     [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 0, 3},
@@ -66,7 +77,8 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
 /* In which names a convention is written; all are read. */
 enum { READ = 0, LLAMA = 1, MIXTRAL = 2, BOTH = LLAMA | MIXTRAL };
 
-/* Without prefixes and without ".weight" or ".bias". */
+/* Without prefixes and without ".weight" or ".bias"; with '!' or '=' at the end
+ * it is the whole name of a bias or of a weight. */
 static const struct {
     const char *pattern;
     enum lmq_role role;
@@ -88,23 +100,42 @@ static const struct {
     {"lm_head", LMQ_ROLE_HEAD, BOTH},
     {"layers.#.self_attn.q_norm", LMQ_ROLE_ATTN_Q_NORM, LLAMA},
     {"layers.#.self_attn.k_norm", LMQ_ROLE_ATTN_K_NORM, LLAMA},
+    {"layers.#.self_attn.sinks=", LMQ_ROLE_ATTN_SINKS, READ},
+    {"layers.#.self_attn.query_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},
+    {"layers.#.self_attn.key_layernorm", LMQ_ROLE_ATTN_K_NORM, READ},
     {"layers.#.self_attn.q_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},
     {"layers.#.self_attn.k_layernorm", LMQ_ROLE_ATTN_K_NORM, READ},
     {"layers.#.self_attn.q_layernorm.norms.@", LMQ_ROLE_ATTN_Q_NORM, LLAMA},
     {"layers.#.self_attn.k_layernorm.norms.@", LMQ_ROLE_ATTN_K_NORM, LLAMA},
     {"layers.#.pre_feedforward_layernorm", LMQ_ROLE_FFN_NORM, READ},
+    {"layers.#.post_self_attn_layernorm", LMQ_ROLE_ATTN_POST_NORM, READ},
+    {"layers.#.post_mlp_layernorm", LMQ_ROLE_FFN_POST_NORM, READ},
     {"layers.#.post_feedforward_layernorm", LMQ_ROLE_FFN_POST_NORM, LLAMA},
     /* ... fused, as Phi 3 has them */
     {"layers.#.self_attn.qkv_proj", LMQ_ROLE_ATTN_QKV, READ},
     {"layers.#.mlp.gate_up_proj", LMQ_ROLE_FFN_GATE_UP, READ},
     /* ... with experts: Qwen, DeepSeek, Mixtral */
     {"layers.#.mlp.gate", LMQ_ROLE_ROUTER, LLAMA},
+    {"layers.#.mlp.router", LMQ_ROLE_ROUTER, READ},
+    {"layers.#.mlp.gate.wg", LMQ_ROLE_ROUTER, READ},
+    {"layers.#.mlp.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
+     READ},
+    {"layers.#.mlp.moe_statics.e_score_correction_bias!",
+     LMQ_ROLE_ROUTER_CORRECTION, READ},
+    {"layers.#.mlp.gate.moe_statics.e_score_correction_bias!",
+     LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.mlp.gate.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
      READ},
     {"layers.#.mlp.experts.@.gate_proj", LMQ_ROLE_FFN_GATE, LLAMA},
     {"layers.#.mlp.experts.@.up_proj", LMQ_ROLE_FFN_UP, LLAMA},
     {"layers.#.mlp.experts.@.down_proj", LMQ_ROLE_FFN_DOWN, LLAMA},
-    /* mlx-lm puts them together */
+    /* ... put together, as the library computes with them */
+    {"layers.#.mlp.experts.gate_up_proj=", LMQ_ROLE_EXPERTS_GATE_UP, READ},
+    {"layers.#.mlp.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
+    {"layers.#.mlp.experts.gate_up_proj_bias!", LMQ_ROLE_EXPERTS_GATE_UP,
+     READ},
+    {"layers.#.mlp.experts.down_proj_bias!", LMQ_ROLE_EXPERTS_DOWN, READ},
+    /* ... and as mlx-lm does */
     {"layers.#.mlp.switch_mlp.gate_proj", LMQ_ROLE_EXPERTS_GATE, READ},
     {"layers.#.mlp.switch_mlp.up_proj", LMQ_ROLE_EXPERTS_UP, READ},
     {"layers.#.mlp.switch_mlp.down_proj", LMQ_ROLE_EXPERTS_DOWN, READ},
@@ -115,7 +146,12 @@ static const struct {
     {"layers.#.mlp.shared_experts.gate_proj", LMQ_ROLE_SHARED_GATE, READ},
     {"layers.#.mlp.shared_experts.up_proj", LMQ_ROLE_SHARED_UP, READ},
     {"layers.#.mlp.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
+    {"layers.#.mlp.shared_mlp.gate_proj", LMQ_ROLE_SHARED_GATE, READ},
+    {"layers.#.mlp.shared_mlp.up_proj", LMQ_ROLE_SHARED_UP, READ},
+    {"layers.#.mlp.shared_mlp.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
     {"layers.#.block_sparse_moe.gate", LMQ_ROLE_ROUTER, MIXTRAL},
+    {"layers.#.block_sparse_moe.e_score_correction_bias!",
+     LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.block_sparse_moe.switch_mlp.gate_proj", LMQ_ROLE_EXPERTS_GATE,
      READ},
     {"layers.#.block_sparse_moe.switch_mlp.up_proj", LMQ_ROLE_EXPERTS_UP,
@@ -125,6 +161,31 @@ static const struct {
     {"layers.#.block_sparse_moe.experts.@.w1", LMQ_ROLE_FFN_GATE, MIXTRAL},
     {"layers.#.block_sparse_moe.experts.@.w3", LMQ_ROLE_FFN_UP, MIXTRAL},
     {"layers.#.block_sparse_moe.experts.@.w2", LMQ_ROLE_FFN_DOWN, MIXTRAL},
+    /* ... Granite's experts, as they are kept and as they are computed */
+    {"layers.#.block_sparse_moe.router", LMQ_ROLE_ROUTER, READ},
+    {"layers.#.block_sparse_moe.router.layer", LMQ_ROLE_ROUTER, READ},
+    {"layers.#.block_sparse_moe.input_linear", LMQ_ROLE_EXPERTS_GATE_UP,
+     READ},
+    {"layers.#.block_sparse_moe.output_linear", LMQ_ROLE_EXPERTS_DOWN, READ},
+    {"layers.#.block_sparse_moe.experts.gate_up_proj=",
+     LMQ_ROLE_EXPERTS_GATE_UP, READ},
+    {"layers.#.block_sparse_moe.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN,
+     READ},
+    {"layers.#.shared_mlp.input_linear", LMQ_ROLE_SHARED_GATE_UP, READ},
+    {"layers.#.shared_mlp.output_linear", LMQ_ROLE_SHARED_DOWN, READ},
+    /* ... Llama 4 */
+    {"layers.#.feed_forward.router", LMQ_ROLE_ROUTER, READ},
+    {"layers.#.feed_forward.experts.gate_up_proj=", LMQ_ROLE_EXPERTS_GATE_UP,
+     READ},
+    {"layers.#.feed_forward.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
+    {"layers.#.feed_forward.shared_expert.gate_proj", LMQ_ROLE_SHARED_GATE,
+     READ},
+    {"layers.#.feed_forward.shared_expert.up_proj", LMQ_ROLE_SHARED_UP, READ},
+    {"layers.#.feed_forward.shared_expert.down_proj", LMQ_ROLE_SHARED_DOWN,
+     READ},
+    {"layers.#.feed_forward.gate_proj", LMQ_ROLE_FFN_GATE, READ},
+    {"layers.#.feed_forward.up_proj", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.feed_forward.down_proj", LMQ_ROLE_FFN_DOWN, READ},
     /* ... with latent attention: DeepSeek */
     {"layers.#.self_attn.q_a_proj", LMQ_ROLE_ATTN_Q_A, READ},
     {"layers.#.self_attn.q_a_layernorm", LMQ_ROLE_ATTN_Q_A_NORM, READ},
@@ -132,11 +193,37 @@ static const struct {
     {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A, READ},
     {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
     {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B, READ},
+    /* ... with the gated delta rule: Qwen 3.5, and Qwen 3 Next */
+    {"layers.#.linear_attn.in_proj_qkv", LMQ_ROLE_ATTN_QKV, READ},
+    {"layers.#.linear_attn.in_proj_z", LMQ_ROLE_ATTN_GATE, READ},
+    {"layers.#.linear_attn.in_proj_a", LMQ_ROLE_DELTA_ALPHA, READ},
+    {"layers.#.linear_attn.dt_bias!", LMQ_ROLE_DELTA_ALPHA, READ},
+    {"layers.#.linear_attn.in_proj_b", LMQ_ROLE_DELTA_BETA, READ},
+    {"layers.#.linear_attn.in_proj_qkvz", LMQ_ROLE_DELTA_QKVZ, READ},
+    {"layers.#.linear_attn.in_proj_ba", LMQ_ROLE_DELTA_BA, READ},
+    {"layers.#.linear_attn.A_log=", LMQ_ROLE_DELTA_DECAY, READ},
+    {"layers.#.linear_attn.conv1d", LMQ_ROLE_DELTA_CONV, READ},
+    {"layers.#.linear_attn.norm", LMQ_ROLE_DELTA_NORM, READ},
+    {"layers.#.linear_attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
     /* Phi 2 */
     {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT, READ},
     {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP, READ},
     {"layers.#.mlp.fc2", LMQ_ROLE_FFN_DOWN, READ},
     {"final_layernorm", LMQ_ROLE_OUTPUT_NORM, READ},
+    /* StarCoder 2 */
+    {"layers.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN, READ},
+    /* Baichuan */
+    {"layers.#.self_attn.W_pack", LMQ_ROLE_ATTN_QKV, READ},
+    /* InternLM 2; the rest is Meta's */
+    {"layers.#.attention.wqkv", LMQ_ROLE_ATTN_QKV, READ},
+    /* OPT */
+    {"embed_positions", LMQ_ROLE_POSITIONS, READ},
+    {"layers.#.self_attn_layer_norm", LMQ_ROLE_ATTN_NORM, READ},
+    {"layers.#.self_attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.final_layer_norm", LMQ_ROLE_FFN_NORM, READ},
+    {"layers.#.fc1", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.fc2", LMQ_ROLE_FFN_DOWN, READ},
     /* GPT-2 */
     {"wte", LMQ_ROLE_EMBEDDING, READ},
     {"wpe", LMQ_ROLE_POSITIONS, READ},
@@ -147,6 +234,21 @@ static const struct {
     {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},
     {"h.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN, READ},
     {"ln_f", LMQ_ROLE_OUTPUT_NORM, READ},
+    /* ... and GPT-J */
+    {"h.#.attn.q_proj", LMQ_ROLE_ATTN_Q, READ},
+    {"h.#.attn.k_proj", LMQ_ROLE_ATTN_K, READ},
+    {"h.#.attn.v_proj", LMQ_ROLE_ATTN_V, READ},
+    {"h.#.attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"h.#.mlp.fc_in", LMQ_ROLE_FFN_UP, READ},
+    {"h.#.mlp.fc_out", LMQ_ROLE_FFN_DOWN, READ},
+    /* MPT */
+    {"blocks.#.norm_1", LMQ_ROLE_ATTN_NORM, READ},
+    {"blocks.#.attn.Wqkv", LMQ_ROLE_ATTN_QKV, READ},
+    {"blocks.#.attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"blocks.#.norm_2", LMQ_ROLE_FFN_NORM, READ},
+    {"blocks.#.ffn.up_proj", LMQ_ROLE_FFN_UP, READ},
+    {"blocks.#.ffn.down_proj", LMQ_ROLE_FFN_DOWN, READ},
+    {"norm_f", LMQ_ROLE_OUTPUT_NORM, READ},
     /* GPT-NeoX */
     {"embed_in", LMQ_ROLE_EMBEDDING, READ},
     {"layers.#.attention.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
@@ -157,6 +259,7 @@ static const struct {
     {"embed_out", LMQ_ROLE_HEAD, READ},
     /* Falcon */
     {"word_embeddings", LMQ_ROLE_EMBEDDING, READ},
+    {"word_embeddings_layernorm", LMQ_ROLE_EMBEDDING_NORM, READ}, /* BLOOM */
     {"h.#.input_layernorm", LMQ_ROLE_ATTN_NORM, READ},
     {"h.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM, READ},
     {"h.#.ln_attn", LMQ_ROLE_ATTN_NORM, READ},
@@ -182,13 +285,15 @@ static const struct {
 /* In any order, any number of times. */
 static const char *const prefixes[] = {
     "module.",         "_orig_mod.", "model.",      "transformer.",
-    "language_model.", "gpt_neox.",  "text_model.",
+    "language_model.", "gpt_neox.",  "text_model.",  "decoder.",
 };
 
 /* What old checkpoints carry and everybody computes, by the end of the name;
  * what belongs to other senses than text, by its beginning. */
 static const char computed[] = "it can be computed";
 static const char other_senses[] = "it is no part of the language model";
+static const char further_tokens[] =
+    "it serves to predict several tokens at a time";
 
 static const struct {
     bool is_start;
@@ -204,7 +309,14 @@ static const struct {
     {false, "freqs_cos", computed},
     {false, "freqs_sin", computed},
     {true, "vision_tower.", other_senses},
+    {true, "vision_model.", other_senses},
+    {true, "visual.", other_senses},
+    {true, "mm_projector.", other_senses},
+    {true, "connector.", other_senses},
+    {true, "mtp_", further_tokens},
+    {true, "mtp.", further_tokens},
     {true, "multi_modal_projector.", other_senses},
+    {true, "visual.", other_senses},
 };
 
 static const char *
@@ -246,8 +358,10 @@ match(const char *pattern, const char *name, struct lmq_place *place)
             name = parse_number(name, LMQ_MAX_LAYERS, &place->layer);
         else if (*pattern == '@')
             name = parse_number(name, LMQ_MAX_ITEMS, &place->item);
-        else if (*pattern == '!') /* a bias by another name */
-            return *name == '\0' ? ".bias" : NULL;
+        else if (*pattern == '!' || *pattern == '=')
+            return *name != '\0'    ? NULL
+                   : *pattern == '!' ? ".bias"
+                                     : ".weight";
         else if (*name++ != *pattern)
             return NULL;
         if (name == NULL)
@@ -326,9 +440,11 @@ lmq_name_why_ignored(const char *stored)
 int32_t
 lmq_name_layer(const char *stored)
 {
+    const char *name = skip_prefixes(stored);
     struct lmq_place place;
 
-    return match("layers.#.", skip_prefixes(stored), &place) == NULL
+    return match("layers.#.", name, &place) == NULL &&
+                   match("blk.#.", name, &place) == NULL
                ? -1
                : place.layer;
 }
@@ -422,7 +538,9 @@ stage(const struct lmq_place *place)
 {
     if (place->role == LMQ_ROLE_OTHER)
         return 3;
-    if (place->role == LMQ_ROLE_EMBEDDING || place->role == LMQ_ROLE_POSITIONS)
+    if (place->role == LMQ_ROLE_EMBEDDING ||
+        place->role == LMQ_ROLE_POSITIONS ||
+        place->role == LMQ_ROLE_EMBEDDING_NORM)
         return 0;
     return roles[place->role].is_per_layer ? 1 : 2;
 }

@@ -46,14 +46,25 @@ enum lmq_role {
     LMQ_ROLE_ATTN_KV_A_NORM = 29,
     LMQ_ROLE_ATTN_K_B = 30,          /* one matrix a head */
     LMQ_ROLE_ATTN_V_B = 31,          /* one matrix a head */
+    LMQ_ROLE_ATTN_GATE = 32,         /* of what heads give */
+    LMQ_ROLE_DELTA_ALPHA = 33,       /* the gated delta rule: time steps, */
+    LMQ_ROLE_DELTA_BETA = 34,        /* how much is written, */
+    LMQ_ROLE_DELTA_DECAY = 35,       /* log of what decays in a time step */
+    LMQ_ROLE_DELTA_CONV = 36,
+    LMQ_ROLE_DELTA_NORM = 37,
+    LMQ_ROLE_EMBEDDING_NORM = 38,
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,
     LMQ_ROLE_ATTN_KV_B,
+    LMQ_ROLE_DELTA_QKVZ,
+    LMQ_ROLE_DELTA_BA,
     LMQ_ROLE_FFN_GATE_UP,
     LMQ_ROLE_EXPERTS_GATE, /* of all experts, in three dimensions */
     LMQ_ROLE_EXPERTS_UP,
     LMQ_ROLE_EXPERTS_DOWN,
+    LMQ_ROLE_EXPERTS_GATE_UP,
+    LMQ_ROLE_SHARED_GATE_UP,
     LMQ_ROLE_STORED_COUNT
 };
 

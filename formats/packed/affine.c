@@ -1,5 +1,12 @@
 /*
  * affine.c - (code - zero point) * scale, for areas of a matrix.
+ *
+ * Most packed schemes are this: codes of a few bits, and for each block of
+ * them a scale and perhaps a zero point, which are packed too. They differ in
+ * where these stand and how they are packed; grids (grid.c) know that, so that
+ * one loop serves for all. Members are a further indirection: the group that
+ * each input belongs to, where groups were formed after sorting the inputs
+ * (act-order).
  */
 #include "config.h"
 
@@ -133,6 +140,28 @@ check_members(const struct lmq_affine *affine, const struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
+/* Rows of blocks are those of the matrix, of which there are several. */
+static enum lmq_status
+apply_gains(struct lmq_checkpoint *checkpoint, const struct lmq_affine *affine,
+            struct parts *parts, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    float gain = 0;
+
+    for (size_t r = 0; r < parts->blocks.n_rows && status == LMQ_OK; r++) {
+        uint64_t row = parts->blocks.row + r;
+        const struct lmq_area one = {0, row / affine->gain_rows, 1, 1};
+        unsigned char raw[8];
+        if (r == 0 || row % affine->gain_rows == 0)
+            status = lmq_grid_read(checkpoint, &affine->gains, &one, raw,
+                                   &gain, err);
+        float *scales = parts->scales + r * parts->blocks.n_cols;
+        for (size_t i = 0; i < parts->blocks.n_cols; i++)
+            scales[i] *= gain / affine->gain_divisor;
+    }
+    return status;
+}
+
 static enum lmq_status
 read_parts(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
            const struct lmq_area *area, struct parts *parts,
@@ -145,8 +174,12 @@ read_parts(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
         lmq_grid_read(checkpoint, &affine->scales, &parts->blocks, parts->raw,
                       parts->scales, err);
 
+    if (status == LMQ_OK && affine->gain_divisor > 0)
+        status = apply_gains(checkpoint, affine, parts, err);
     for (size_t i = 0; i < n && affine->divisor > 0; i++)
         parts->scales[i] /= affine->divisor;
+    for (size_t i = 0; i < n && affine->multiplier > 0; i++)
+        parts->scales[i] *= affine->multiplier;
     if (!affine->has_zeros)
         memset(parts->zeros, 0, n * sizeof(float));
     else if (status == LMQ_OK)
@@ -178,6 +211,8 @@ same_group(const struct lmq_affine *affine, const struct lmq_area *area,
                                area->n_cols - column);
 }
 
+/* code * scale + bias, rounded after each step as the scheme's own programs do
+ * it in the type of its scales. */
 static void
 scale_and_add(enum lmq_dtype rounding, float scale, float bias, float *values,
               size_t n)
@@ -213,6 +248,8 @@ decode(const struct lmq_affine *affine, const struct lmq_area *area,
     }
 }
 
+/* Scales and zero points of the blocks that the area touches, then its codes;
+ * all in the caller's scratch. */
 static enum lmq_status
 read_area(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
           const struct lmq_area *area, float *values,
@@ -235,6 +272,10 @@ read_area(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 
 /* ---- Integers ---- */
 
+/* Whether rows can be taken as int8 with a scale for each group, bit for bit:
+ * codes are integers, less zero points they fit into eight bits, groups go
+ * along rows and are not permuted, and a scale is a float16 or float32 as it
+ * stands. Else group_size stays 0 and there are only floats. */
 static struct lmq_quant
 quant_of(const struct lmq_affine *affine)
 {
@@ -255,7 +296,8 @@ quant_of(const struct lmq_affine *affine)
     uint64_t block = lmq_u64_min(affine->block_cols, affine->packing.n_cols);
 
     if (!is_integral || !is_small || affine->has_members ||
-        affine->divisor > 0 || affine->scales.is_exponent ||
+        affine->divisor > 0 || affine->multiplier > 0 ||
+        affine->scales.is_exponent ||
         affine->scales.dtype == LMQ_DTYPE_F64)
         return quant;
     for (unsigned group = LMQ_GROUP_MIN; group <= LMQ_GROUP_MAX; group *= 2)

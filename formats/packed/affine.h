@@ -29,7 +29,11 @@ struct lmq_affine {
                                 last two only with biases */
     uint64_t block_rows, block_cols;
     uint64_t n_groups; /* in a row */
-    float divisor;     /* of all scales; 0: there is none */
+    float divisor, multiplier; /* of all scales; 0: there is none */
+    struct lmq_grid gains;     /* (1, matrices): by gains[i] / gain_divisor the
+                                  scales of matrix i are multiplied */
+    float gain_divisor;        /* 0: there are no gains */
+    uint64_t gain_rows;        /* of a matrix */
     float factor;      /* of all products, then; of integers, of the scales: a
                           last bit may differ. 0: there is none */
 };

@@ -3,24 +3,20 @@
  *
  *     NAME.weight_packed  (out, in * bits / 32)  pack-quantized: words
  *     NAME.weight_shape   (2)                    out and in
- *     NAME.weight_packed  (out, in / 2)          mxfp4-, nvfp4-pack-quantized
  *     NAME.weight         (out, in)              int-, naive-quantized: int8
- *     NAME.weight_scale, NAME.weight_zero_point, NAME.weight_global_scale,
- *     NAME.weight_g_idx
+ *     NAME.weight_scale, NAME.weight_zero_point, NAME.weight_g_idx
  *
  * The shape of the scales tells whether they are for all (strategy "tensor"),
  * for rows ("channel"), for groups of columns or for blocks. What is not in
  * this form, because `ignore` or no target named it, has nothing beside it
- * and is a tensor like all others. Floats of 8 bits are fp8.c's.
+ * and is a tensor like all others. Floats of 8 bits are fp8.c's, of 4 fp4.c's.
  *
  * The library computes (code - zero point) * scale in the type of the scale;
- * all but the product is exact there. Of nvfp4 it is float32: code * (scale /
- * global scale), rounded to bfloat16 in the end.
+ * all but the product is exact there.
  */
 #include "config.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,13 +29,9 @@
 #define PACKED ".weight_packed"
 #define PLAIN ".weight"
 
-/* Of FP4: a sign, two bits of exponent, one of mantissa. */
-static const float fp4[16] = {0,  0.5f,  1,  1.5f,  2,  3,  4,  6,
-                              -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
-
 struct parts {
     struct lmq_tensor *codes;
-    struct lmq_tensor *scales, *zeros, *shape, *members, *global;
+    struct lmq_tensor *scales, *zeros, *shape, *members;
     uint64_t rows, cols;
     unsigned bits;
 };
@@ -130,7 +122,6 @@ find_parts(const struct lmq_packer *packer, const char *ending,
         {".weight_zero_point", &p->zeros},
         {".weight_shape", &p->shape},
         {".weight_g_idx", &p->members},
-        {".weight_global_scale", &p->global},
     };
 
     p->codes = tensor;
@@ -249,27 +240,6 @@ attach_members(const struct lmq_packer *packer, struct lmq_affine *affine,
     return status;
 }
 
-static enum lmq_status
-attach_global(const struct lmq_packer *packer, struct lmq_affine *affine,
-              struct parts *p, struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    if (p->global == NULL)
-        status = lmq_packer_need(packer, p->codes, PACKED,
-                                 ".weight_global_scale", &p->global, err);
-    if (status == LMQ_OK)
-        status = lmq_packer_check_type(p->global, LMQ_DTYPE_F32, err);
-    if (status == LMQ_OK)
-        status = lmq_packer_read(packer, p->global, &affine->divisor, 1, err);
-    if (status == LMQ_OK && !(affine->divisor > 0 &&
-                              isfinite(affine->divisor)))
-        return lmq_fail(err, LMQ_ERR_FORMAT, p->global->offset,
-                        "'%s' is %g, which is no divisor",
-                        p->global->stored_name, (double)affine->divisor);
-    return status;
-}
-
 /* ---- One matrix ---- */
 
 static enum lmq_status
@@ -277,7 +247,7 @@ join(struct lmq_packer *packer, const char *ending, struct parts *p,
      struct lmq_affine *affine, struct lmq_error *err)
 {
     struct lmq_tensor *const all[] = {p->scales, p->zeros, p->shape,
-                                      p->members, p->global};
+                                      p->members};
     const uint64_t dims[2] = {p->rows, p->cols};
     struct lmq_tensor *parts[sizeof(all) / sizeof(all[0])];
     size_t n = 0;
@@ -332,44 +302,6 @@ join_words(struct lmq_packer *packer, struct parts *p, struct lmq_error *err)
     return finish(packer, PACKED, p, affine, status, err);
 }
 
-/* Two codes in a byte, the lower one first. */
-static enum lmq_status
-join_fp4(struct lmq_packer *packer, struct parts *p, struct lmq_error *err)
-{
-    bool is_nv = p->scales->dtype == LMQ_DTYPE_F8_E4M3;
-    uint64_t group = is_nv ? 16 : 32;
-    enum lmq_status status = LMQ_OK;
-
-    if (!is_nv && p->codes->n_cols / 24 == p->scales->n_cols &&
-        p->codes->n_cols % 24 == 0) {
-        lmq_packer_refuse(packer, "format mxfp6-pack-quantized");
-        return LMQ_OK;
-    }
-    if (!is_nv)
-        status = lmq_packer_check_type(p->scales, LMQ_DTYPE_U8, err);
-    p->cols = 2 * p->codes->n_cols;
-    if (status == LMQ_OK && p->cols % group != 0)
-        status = lmq_fail(err, LMQ_ERR_FORMAT, p->codes->offset,
-                          "'%s' has rows of %" PRIu64 " codes, which is no "
-                          "multiple of %" PRIu64,
-                          p->codes->stored_name, p->cols, group);
-    if (status == LMQ_OK)
-        status = lmq_packer_check_shape(p->scales, p->rows, p->cols / group,
-                                        err);
-    if (status != LMQ_OK)
-        return status;
-    struct lmq_affine *affine = lmq_affine_new(is_nv ? "nvfp4" : "mxfp4");
-    if (affine == NULL)
-        return lmq_fail_nomem(err);
-    affine->codes = lmq_packer_grid(p->codes);
-    affine->codes.bits = 4;
-    affine->codes.levels = fp4;
-    status = set_scales(packer, affine, p, err);
-    if (status == LMQ_OK && is_nv)
-        status = attach_global(packer, affine, p, err);
-    return finish(packer, PACKED, p, affine, status, err);
-}
-
 enum lmq_status
 lmq_compressed_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
                     struct lmq_error *err)
@@ -379,13 +311,13 @@ lmq_compressed_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
 
     if (!is_supported(packer))
         return LMQ_OK;
+    if (tensor->dtype == LMQ_DTYPE_U8)
+        return lmq_fp4_join(packer, tensor, err);
     status = find_parts(packer, PACKED, tensor, &p, err);
     if (status != LMQ_OK)
         return status;
-    return tensor->dtype == LMQ_DTYPE_U8 ? join_fp4(packer, &p, err)
-           : tensor->dtype == LMQ_DTYPE_I32
-               ? join_words(packer, &p, err)
-               : lmq_packer_check_words(tensor, err);
+    return tensor->dtype == LMQ_DTYPE_I32 ? join_words(packer, &p, err)
+                                          : lmq_packer_check_words(tensor, err);
 }
 
 enum lmq_status

@@ -9,16 +9,22 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "formats/packed/scale_shape.h"
 #include "formats/packed/schemes.h"
 
+/* Scales of others may be of that type. */
 static bool
 is_fp8(const struct lmq_tensor *tensor)
 {
-    return tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
-           tensor->dtype == LMQ_DTYPE_F8_E5M2;
+    static const char ending[] = "_scale";
+    size_t n = strlen(tensor->stored_name), m = strlen(ending);
+
+    return (tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
+            tensor->dtype == LMQ_DTYPE_F8_E5M2) &&
+           (n < m || strcmp(tensor->stored_name + n - m, ending) != 0);
 }
 
 static enum lmq_status
@@ -26,9 +32,10 @@ attach(struct lmq_packer *packer, struct lmq_tensor *tensor,
        struct lmq_tensor *scale, struct lmq_error *err)
 {
     char text[64];
-    enum lmq_status status = scale->dtype == LMQ_DTYPE_U8
-                                 ? LMQ_OK
-                                 : lmq_packer_check_floats(scale, err);
+    bool is_power = scale->dtype == LMQ_DTYPE_U8 ||
+                    scale->dtype == LMQ_DTYPE_F8_E8M0;
+    enum lmq_status status =
+        is_power ? LMQ_OK : lmq_packer_check_floats(scale, err);
 
     if (status != LMQ_OK)
         return status;

@@ -3,6 +3,12 @@
  *
  * Only the words that an area needs are read: of each line of the file one
  * strip, or all lines at once where the strips touch.
+ *
+ * Packings differ in four ways, which the grid says: the bits of a number, the
+ * words that it stands in, whether numbers follow each other along rows or
+ * down columns, and whether the file has words of one run side by side or in
+ * line after line. From these and an area follows a window of words; taking
+ * numbers out of it is one loop for all.
  */
 #include "config.h"
 
@@ -31,6 +37,8 @@ word_bits(const struct lmq_grid *grid)
     return 8 * (unsigned)lmq_dtype_size(grid->dtype);
 }
 
+/* A run is a sequence of numbers that share words. Numbers of 3 bits cross
+ * words, so that a window of runs is widened to whole words at both ends. */
 static void
 find_window(const struct lmq_grid *grid, const struct lmq_area *area,
             struct window *w)
@@ -55,6 +63,7 @@ find_window(const struct lmq_grid *grid, const struct lmq_area *area,
     w->n_words = grid->is_stacked ? w->n_runs : (size_t)(end - w->first_word);
 }
 
+/* What lmq_grid_read() needs room for; false if that does not fit. */
 bool
 lmq_grid_raw_size(const struct lmq_grid *grid, const struct lmq_area *area,
                   size_t *size)
@@ -66,6 +75,7 @@ lmq_grid_raw_size(const struct lmq_grid *grid, const struct lmq_area *area,
            lmq_size_mul(*size, w.word_size, size);
 }
 
+/* Lines that touch are one read. */
 static enum lmq_status
 read_words(struct lmq_checkpoint *checkpoint, const struct lmq_grid *grid,
            const struct window *w, unsigned char *raw, struct lmq_error *err)
@@ -110,6 +120,8 @@ convert_words(const struct lmq_grid *grid, const struct window *w,
         }
 }
 
+/* Bytes, or words of 32 bits, to which some schemes add a number as a
+ * whole. */
 static uint32_t
 load_word(const struct lmq_grid *grid, const unsigned char *at)
 {

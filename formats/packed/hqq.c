@@ -390,9 +390,15 @@ enum lmq_status
 lmq_hqq_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
              struct lmq_error *err)
 {
+    static const char *const packed[] = {".scale_q", ".zero_q", ".zero_scale"};
     struct said said = {0};
-    enum lmq_status status = read_all(packer, tensor, &said, err);
 
+    for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++)
+        if (lmq_packer_sibling(packer, tensor, ENDING, packed[i]) != NULL)
+            lmq_packer_refuse(packer, "scales or zeros that are packed too");
+    if (packer->refused[0] != '\0')
+        return LMQ_OK;
+    enum lmq_status status = read_all(packer, tensor, &said, err);
     if (status != LMQ_OK || !is_supported(packer, &said))
         return status;
     return join(packer, tensor, &said, err);

@@ -5,12 +5,14 @@
  *                                             other from the lowest bit up
  *     NAME.scales (..., out, groups)
  *     NAME.biases (the same)                  mode "affine" only
+ *     NAME.global_scale (experts)             mode "nvfp4", if any
  *
  * affine: code * scale + bias. mx.dequantize() rounds the product and the sum
  * to the type of the scales, and so do we; MLX's kernels for one vector on GPUs
  * compute with both in float32. mxfp4 and mxfp8: E2M1 or E4M3 times a power of
  * two (of the scale 255, which is infinity to MLX, we make NaN); nvfp4: E2M1
- * times E4M3. These are exact.
+ * times E4M3. These are exact. A global scale, divided by 2688, is multiplied
+ * with the scales of its expert first, which rounds.
  *
  * Group, bits and mode stand in config.json, under "quantization" for all
  * layers and under "quantization"."NAME" for one that is different.
@@ -27,6 +29,8 @@
 #include "formats/packed/schemes.h"
 
 #define ENDING ".weight"
+/* The largest of E2M1 times that of E4M3, which a global scale is for. */
+#define GAIN_DIVISOR 2688.0f
 
 /* The only bits and group of a mode; 0: there are several. */
 static const struct mode {
@@ -42,7 +46,7 @@ static const struct mode {
 #define N_MODES (sizeof(modes) / sizeof(modes[0]))
 
 struct mlx {
-    struct lmq_tensor *codes, *scales, *biases;
+    struct lmq_tensor *codes, *scales, *biases, *gains;
     const struct mode *mode;
     unsigned bits, group;
     uint64_t cols;
@@ -50,7 +54,7 @@ struct mlx {
 
 /* ---- What the configuration says ---- */
 
-/* Of this layer, or of all. */
+/* Of this layer, or of all; NULL if this one is said to be plain. */
 static const json_t *
 find_settings(const struct lmq_packer *packer, const struct lmq_tensor *tensor)
 {
@@ -60,7 +64,9 @@ find_settings(const struct lmq_packer *packer, const struct lmq_tensor *tensor)
              (int)(strlen(tensor->stored_name) - strlen(ENDING)),
              tensor->stored_name);
     const json_t *own = json_object_get(packer->config, name);
-    return json_is_object(own) ? own : packer->config;
+    return json_is_false(own)    ? NULL
+           : json_is_object(own) ? own
+                                 : packer->config;
 }
 
 /* The mode that is said; if that is none of this tensor's, the one that it
@@ -186,6 +192,27 @@ check_types(const struct mlx *m, struct lmq_error *err)
     return status;
 }
 
+/* One for all, or for each matrix of several. */
+static enum lmq_status
+check_gains(const struct mlx *m, struct lmq_error *err)
+{
+    uint64_t n = m->codes->n_dims == 3 ? m->codes->dims[0] : 1;
+
+    if (strcmp(m->mode->name, "nvfp4") != 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, m->gains->offset,
+                        "'%s' stands beside scales of mode %s, expected nvfp4",
+                        m->gains->stored_name, m->mode->name);
+    if (m->gains->dtype != LMQ_DTYPE_F32)
+        return fail_type(m->gains, "f32", err);
+    if (m->gains->n_elements == n && n > 0 && m->gains->n_dims <= 1)
+        return LMQ_OK;
+    return lmq_fail(err, LMQ_ERR_FORMAT, m->gains->offset,
+                    "'%s' has %" PRIu64 " elements in %u dimensions, expected "
+                    "%" PRIu64 " in one",
+                    m->gains->stored_name, m->gains->n_elements,
+                    m->gains->n_dims, n);
+}
+
 /* ---- One matrix ---- */
 
 static void
@@ -215,12 +242,18 @@ describe(const struct mlx *m, struct lmq_affine *affine)
         affine->scales.dtype = LMQ_DTYPE_F8_E4M3;
     else
         affine->scales.is_exponent = true;
+    if (m->gains != NULL) {
+        affine->gains = lmq_packer_grid(m->gains);
+        affine->gain_divisor = GAIN_DIVISOR;
+        affine->gain_rows = m->codes->n_rows / m->gains->n_elements;
+    }
 }
 
 static enum lmq_status
 join(struct lmq_packer *packer, const struct mlx *m, struct lmq_error *err)
 {
-    struct lmq_tensor *const parts[] = {m->scales, m->biases};
+    struct lmq_tensor *const parts[] = {
+        m->scales, m->biases != NULL ? m->biases : m->gains};
     uint64_t dims[LMQ_MAX_DIMS];
     char name[16];
 
@@ -237,7 +270,7 @@ join(struct lmq_packer *packer, const struct mlx *m, struct lmq_error *err)
     lmq_packer_found(packer, "matrices of MLX, %s, %u bits, groups of %u",
                      m->mode->name, m->bits, m->group);
     return lmq_affine_join(packer, m->codes, ENDING, ENDING, affine, dims,
-                           m->codes->n_dims, parts, m->biases == NULL ? 1 : 2,
+                           m->codes->n_dims, parts, parts[1] == NULL ? 1 : 2,
                            err);
 }
 
@@ -250,14 +283,19 @@ lmq_mlx_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
     struct mlx m = {
         .codes = lmq_packer_sibling(packer, tensor, ".scales", ENDING),
         .biases = lmq_packer_sibling(packer, tensor, ".scales", ".biases"),
+        .gains =
+            lmq_packer_sibling(packer, tensor, ".scales", ".global_scale"),
         .scales = tensor,
     };
 
     if (m.codes == NULL || m.codes->dtype != LMQ_DTYPE_U32)
         return LMQ_OK;
-    if (lmq_packer_sibling(packer, tensor, ".scales", ".global_scale") != NULL)
-        lmq_packer_refuse(packer, "global_scale");
     const json_t *settings = find_settings(packer, m.codes);
+    if (settings == NULL && packer->config != NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, m.codes->offset,
+                        "'%s' is packed, but \"quantization\" in config.json "
+                        "says that it is not",
+                        m.codes->stored_name);
     m.mode = find_mode(packer, &m, settings);
     if (packer->refused[0] != '\0')
         return LMQ_OK;
@@ -268,5 +306,7 @@ lmq_mlx_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
         status = check_rows(&m, m.biases, err);
     if (status == LMQ_OK)
         status = find_layout(&m, settings, err);
+    if (status == LMQ_OK && m.gains != NULL)
+        status = check_gains(&m, err);
     return status == LMQ_OK ? join(packer, &m, err) : status;
 }

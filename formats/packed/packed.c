@@ -47,9 +47,9 @@ static const struct scheme {
      lmq_compressed_join, true, NULL},
     {"compressed-tensors", "compressed-tensors", "", lmq_int8_join, true,
      NULL},
-    {"modelopt", "ModelOpt", NULL, NULL, true, NULL},
+    {"modelopt", "ModelOpt", ".pre_quant_scale", NULL, true, NULL},
     {"quark", "Quark", NULL, NULL, true, NULL},
-    {"nvfp4", "NVFP4", ".weight_scale_2", NULL, false, NULL},
+    {NULL, "NVFP4", "weight_scale_2", lmq_nvfp4_join, false, NULL},
     {"eetq", "EETQ", ".weight_scales", NULL, false, NULL},
     {"hqq", "HQQ", ".W_q", lmq_hqq_join, false, NULL},
     {"aqlm", "AQLM", ".codebooks", NULL, false, NULL},
@@ -61,6 +61,7 @@ static const struct scheme {
      "save_pretrained() it, and convert that"},
     {"fp8", "FP8", NULL, NULL, true, NULL},
     {"fbgemm_fp8", "FP8", NULL, NULL, true, NULL},
+    {NULL, "FP4", "", lmq_fp4_join, true, NULL},
     {NULL, "FP8", "", lmq_fp8_join, true, NULL},
 };
 
@@ -140,6 +141,9 @@ join_tensor(struct lmq_packer *packer, size_t index, bool is_special,
             !fits_method(packer, &schemes[i]))
             continue;
         status = schemes[i].join(packer, tensor, err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, lmq_input_path(
+                                  packer->checkpoint->files[tensor->file]));
         if (packer->refused[0] != '\0' && *refusing == N_SCHEMES)
             *refusing = i;
     }
@@ -303,21 +307,40 @@ judge(struct lmq_packer *packer, const char *seen, const char *declared,
         refuse(packer->checkpoint, declared, "", false);
 }
 
+/* MLX has a key of its own, and the other one for transformers. */
+static enum lmq_status
+choose_config(const json_t *config, const json_t **chosen,
+              struct lmq_error *err)
+{
+    json_t *usual = json_object_get(config, "quantization_config");
+    json_t *mlx = json_object_get(config, "quantization");
+
+    *chosen = json_is_object(usual) ? usual : mlx;
+    if (usual != NULL && !json_is_null(usual) && !json_is_object(usual))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "'quantization_config' is no object");
+    if (!json_is_object(usual) || !json_is_object(mlx) ||
+        json_equal(usual, mlx))
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "'quantization_config' and 'quantization' say different things");
+    lmq_hint(err, "remove the one that these weights are not of");
+    return LMQ_ERR_FORMAT;
+}
+
 enum lmq_status
 lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
                       struct lmq_error *err)
 {
-    struct lmq_packer packer = {
-        .checkpoint = checkpoint,
-        .config = json_object_get(config, "quantization_config"),
-    };
-    if (!json_is_object(packer.config))
-        packer.config = json_object_get(config, "quantization"); /* MLX */
+    struct lmq_packer packer = {.checkpoint = checkpoint};
     const struct scheme *scheme;
     const char *declared = look_at_config(config, &scheme), *seen;
-    enum lmq_status status =
-        lmq_name_list_make(checkpoint, &packer.list, err);
+    enum lmq_status status = choose_config(config, &packer.config, err);
 
+    if (status == LMQ_OK)
+        status = lmq_packer_check_config(&packer, err);
+    if (status == LMQ_OK)
+        status = lmq_name_list_make(checkpoint, &packer.list, err);
     packer.method =
         json_string_value(json_object_get(packer.config, "quant_method"));
     packer.fates =
@@ -333,6 +356,7 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
     for (size_t i = 0; packer.fates != NULL && i < packer.list.n; i++)
         free(packer.fates[i].name);
     free(packer.fates);
+    json_decref(packer.plain);
     lmq_name_list_free(&packer.list);
     return status;
 }

@@ -17,9 +17,139 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/report.h"
 #include "base/size.h"
 
 /* ---- The configuration ---- */
+
+static bool
+is_text(const json_t *value)
+{
+    return json_is_string(value);
+}
+
+static bool
+is_number(const json_t *value)
+{
+    return json_is_integer(value);
+}
+
+/* -1 stands for the whole row. */
+static bool
+is_group(const json_t *value)
+{
+    json_int_t n = json_integer_value(value);
+
+    return json_is_integer(value) && n >= -1 && n != 0 && n <= LMQ_MAX_WIDTH;
+}
+
+static bool
+is_names(const json_t *value)
+{
+    bool is_right = json_is_array(value);
+
+    for (size_t i = 0; i < json_array_size(value); i++)
+        is_right &= json_is_string(json_array_get(value, i));
+    return is_right;
+}
+
+static bool
+is_groups(const json_t *value)
+{
+    bool is_right = json_is_object(value);
+    const char *name;
+    json_t *group;
+
+    json_object_foreach((json_t *)(uintptr_t)value, name, group)
+        is_right &= json_is_object(group);
+    return is_right;
+}
+
+/* The names of matrices that are left as they were, by many tools. */
+static const char *const ignores[] = {
+    "ignore", "modules_to_not_convert", "exclude_modules",
+    "llm_int8_skip_modules"};
+
+static enum lmq_status
+check_value(const struct lmq_packer *packer, const char *key,
+            bool (*is_right)(const json_t *value), const char *wanted,
+            struct lmq_error *err)
+{
+    const json_t *found = json_object_get(packer->config, key);
+
+    if (found == NULL || json_is_null(found) || is_right(found))
+        return LMQ_OK;
+    return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                    "'%s' of the quantization is not %s", key, wanted);
+}
+
+static enum lmq_status
+gather_ignored(struct lmq_packer *packer, struct lmq_error *err)
+{
+    packer->plain = json_object();
+    for (size_t i = 0; i < sizeof(ignores) / sizeof(ignores[0]); i++) {
+        json_t *name, *list = json_object_get(packer->config, ignores[i]);
+        size_t j;
+        json_array_foreach(list, j, name)
+            lmq_put(&packer->plain, json_string_value(name),
+                    json_string(ignores[i]));
+    }
+    return packer->plain == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+enum lmq_status
+lmq_packer_check_config(struct lmq_packer *packer, struct lmq_error *err)
+{
+    static const struct {
+        const char *key;
+        bool (*is_right)(const json_t *value);
+        const char *wanted;
+    } rules[] = {
+        {"quant_method", is_text, "text"},
+        {"format", is_text, "text"},
+        {"checkpoint_format", is_text, "text"},
+        {"mode", is_text, "text"},
+        {"bits", is_number, "a whole number"},
+        {"w_bit", is_number, "a whole number"},
+        {"group_size", is_group, "a size, or -1"},
+        {"q_group_size", is_group, "a size, or -1"},
+        {"config_groups", is_groups, "an object of objects"},
+    };
+
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0;
+         i < sizeof(rules) / sizeof(rules[0]) && status == LMQ_OK; i++)
+        status = check_value(packer, rules[i].key, rules[i].is_right,
+                             rules[i].wanted, err);
+    for (size_t i = 0;
+         i < sizeof(ignores) / sizeof(ignores[0]) && status == LMQ_OK; i++)
+        status = check_value(packer, ignores[i], is_names, "a list of names",
+                             err);
+    return status == LMQ_OK ? gather_ignored(packer, err) : status;
+}
+
+/* Whether the configuration says that this one, by its full name, is not
+ * packed. */
+static enum lmq_status
+check_ignored(const struct lmq_packer *packer, const struct lmq_tensor *tensor,
+              const char *ending, struct lmq_error *err)
+{
+    const char *name = tensor->stored_name;
+    size_t n = strlen(name) - strlen(ending);
+    char stem[LMQ_MAX_TENSOR_NAME];
+
+    if (*ending == '\0' && n > 7 && strcmp(name + n - 7, ".weight") == 0)
+        n -= 7;
+    snprintf(stem, sizeof(stem), "%.*s", (int)n, name);
+    const char *list =
+        json_string_value(json_object_get(packer->plain, stem));
+    if (list == NULL)
+        return LMQ_OK;
+    return lmq_fail(err, LMQ_ERR_FORMAT, tensor->offset,
+                    "'%s' is packed, but '%s' in config.json has '%s'", name,
+                    list, stem);
+}
 
 /* A value of another type counts as absent: what must be there is held against
  * the tensors anyway. */
@@ -32,6 +162,7 @@ lmq_packer_number(const struct lmq_packer *packer, const char *key,
     return json_is_integer(found) ? json_integer_value(found) : absent;
 }
 
+/* Absent, or no text: "". */
 const char *
 lmq_packer_text(const struct lmq_packer *packer, const char *key)
 {
@@ -42,6 +173,9 @@ lmq_packer_text(const struct lmq_packer *packer, const char *key)
 
 /* ---- The parts of a matrix ---- */
 
+/* The part of the same matrix with another ending; NULL if there is none.
+ * Found by halves in a sorted list, since there are a few for each of
+ * thousands of matrices. */
 struct lmq_tensor *
 lmq_packer_sibling(const struct lmq_packer *packer,
                    const struct lmq_tensor *tensor, const char *ending,
@@ -53,6 +187,7 @@ lmq_packer_sibling(const struct lmq_packer *packer,
                               strlen(name) - strlen(ending), other_ending);
 }
 
+/* Codes without scales are worth nothing: the file is incomplete. */
 enum lmq_status
 lmq_packer_need(const struct lmq_packer *packer,
                 const struct lmq_tensor *tensor, const char *ending,
@@ -132,6 +267,8 @@ lmq_packer_check_type(const struct lmq_tensor *part, enum lmq_dtype type,
 
 /* ---- Their contents ---- */
 
+/* The part as it stands in its file; who knows the packing adds how numbers
+ * lie in words. */
 struct lmq_grid
 lmq_packer_grid(const struct lmq_tensor *part)
 {
@@ -163,6 +300,7 @@ lmq_packer_read(const struct lmq_packer *packer, const struct lmq_tensor *part,
     return status;
 }
 
+/* All of them, before one is used as an index. */
 enum lmq_status
 lmq_packer_check_members(const struct lmq_packer *packer,
                          const struct lmq_tensor *part, uint64_t n_groups,
@@ -232,6 +370,8 @@ take_part(struct lmq_packer *packer, const struct lmq_tensor *part,
     return LMQ_OK;
 }
 
+/* The matrix gets the name that it would have unpacked ("weight"), which
+ * names.c knows. Both at once would be two matrices of one name. */
 static enum lmq_status
 rename_joined(struct lmq_packer *packer, const struct lmq_tensor *tensor,
               const char *ending, const char *new_ending,
@@ -256,6 +396,7 @@ rename_joined(struct lmq_packer *packer, const struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
+/* Takes it over, also if this fails. */
 static enum lmq_status
 keep_packing(struct lmq_checkpoint *checkpoint, struct lmq_packing *packing,
              struct lmq_error *err)
@@ -270,6 +411,9 @@ keep_packing(struct lmq_checkpoint *checkpoint, struct lmq_packing *packing,
     return LMQ_OK;
 }
 
+/* The tensor of codes becomes the matrix: float32 to whoever reads it, with
+ * the shape that was packed. Its parts are marked, and leave the list when all
+ * is joined. */
 enum lmq_status
 lmq_packer_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
                 const char *ending, const char *new_ending,
@@ -281,6 +425,8 @@ lmq_packer_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
     uint64_t n_bytes = 0;
     enum lmq_status status = keep_packing(packer->checkpoint, packing, err);
 
+    if (status == LMQ_OK)
+        status = check_ignored(packer, tensor, ending, err);
     if (status == LMQ_OK)
         status = take_part(packer, tensor, &n_bytes, err);
     for (size_t i = 0; i < n_parts && status == LMQ_OK; i++)
@@ -307,6 +453,8 @@ lmq_packer_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
+/* The first reason stays. A model in which one matrix cannot be read cannot
+ * run; its other tensors still can be looked at. */
 void
 lmq_packer_refuse(struct lmq_packer *packer, const char *format, ...)
 {
@@ -319,6 +467,7 @@ lmq_packer_refuse(struct lmq_packer *packer, const char *format, ...)
     va_end(args);
 }
 
+/* For the report: each kind once, with how many there are of it. */
 void
 lmq_packer_found(struct lmq_packer *packer, const char *format, ...)
 {

@@ -27,6 +27,8 @@ struct lmq_packer {
     struct lmq_name_list list;
     const json_t *config; /* quantization_config of config.json, or NULL */
     const char *method;   /* its quant_method, or NULL */
+    json_t *plain; /* its names of matrices that are not packed, as keys;
+                      owned */
     struct lmq_packer_fate *fates; /* of each tensor */
     char refused[64]; /* what is unsupported, of the first that is: "bits 5" */
     struct lmq_packer_finding findings[8];
@@ -34,6 +36,11 @@ struct lmq_packer {
 };
 
 /* ---- The configuration ---- */
+
+/* LMQ_ERR_FORMAT if something in it is of the wrong type or no size; of keys
+ * that schemes look at. Sets packer->plain. */
+enum lmq_status lmq_packer_check_config(struct lmq_packer *packer,
+                                        struct lmq_error *err);
 
 /* A whole number; `absent` where there is none. */
 int64_t lmq_packer_number(const struct lmq_packer *packer, const char *key,

@@ -21,11 +21,13 @@ lmq_scheme_join lmq_awq_join;
 lmq_scheme_join lmq_bnb4_join;
 lmq_scheme_join lmq_bnb8_join;
 lmq_scheme_join lmq_compressed_join;
+lmq_scheme_join lmq_fp4_join;
 lmq_scheme_join lmq_fp8_join;
 lmq_scheme_join lmq_gptq_join;
 lmq_scheme_join lmq_hqq_join;
 lmq_scheme_join lmq_int8_join; /* (compressed.c) */
 lmq_scheme_join lmq_mlx_join;
 lmq_scheme_join lmq_mxfp4_join;
+lmq_scheme_join lmq_nvfp4_join; /* (fp4.c) */
 
 #endif

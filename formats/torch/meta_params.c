@@ -35,6 +35,7 @@ static const int32_t ids_2[] = {1, 2};
 #define SCALED_CONTEXT 131072
 #define CONTEXT_3 8192
 
+/* A config.json has neither of these keys. */
 bool
 lmq_meta_is_params(const json_t *json)
 {
@@ -155,6 +156,8 @@ parse_counts(const json_t *params, const char *name, struct lmq_hparams *h,
     return LMQ_OK;
 }
 
+/* Llama 3.1 and 3.2 say only that frequencies are scaled. By how much is in
+ * the programs that came with them. */
 static enum lmq_status
 parse_rope(const json_t *params, const char *name, struct lmq_hparams *h,
            struct lmq_error *err)
@@ -220,6 +223,8 @@ look_at_tensors(const struct lmq_checkpoint *checkpoint, struct lmq_hparams *h)
         h->n_layers = n_layers;
 }
 
+/* The tokenizer is a file of its own and may be missing; these ids have never
+ * changed within a generation. */
 static void
 set_tokens(struct lmq_hparams *h)
 {
@@ -233,6 +238,8 @@ set_tokens(struct lmq_hparams *h)
         h->eos[h->n_eos++] = ids[i];
 }
 
+/* The frequencies do not depend on it, only how far one may go: a guess with a
+ * remark is better than none. */
 static void
 guess_context(struct lmq_checkpoint *checkpoint, const char *name)
 {
@@ -249,6 +256,8 @@ guess_context(struct lmq_checkpoint *checkpoint, const char *name)
                         name, h->context);
 }
 
+/* Keys that are not known may change the model: then it does not run, and the
+ * key is named. */
 enum lmq_status
 lmq_meta_describe(struct lmq_checkpoint *checkpoint, const json_t *params,
                   const char *name, struct lmq_error *err)

@@ -3,6 +3,14 @@
  *
  * Every opcode makes at most a few values of fixed size, so that time and
  * memory are bounded by the pickle's size, and nothing here is recursive.
+ *
+ * A pickle is a program for a machine with a stack. Its opcodes push values,
+ * mark places on the stack, gather what lies above a mark into a list or a
+ * dictionary, and keep values under numbers (the memo) to be pushed again. Two
+ * of them call functions of Python by name: GLOBAL pushes one, REDUCE calls it
+ * with a tuple. Here nothing is called. A call becomes a value that says which
+ * function was to be called with what; whoever reads it knows the few that
+ * make tensors, and refuses the rest by name.
  */
 #include "config.h"
 
@@ -15,7 +23,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 /* Room for the tensors of any model, and at most some 200 MB. */
 #define VALUES_MAX ((size_t)1 << 22)
@@ -45,6 +53,8 @@ struct parser {
     struct lmq_error *err;
 };
 
+/* The opcode by its name in Python's pickletools, so that `python -m
+ * pickletools` shows the place. */
 static enum lmq_status
 fail_op(struct parser *p, const char *what)
 {
@@ -53,6 +63,7 @@ fail_op(struct parser *p, const char *what)
                     p->op, what);
 }
 
+/* Values are known by numbers: their array moves while it grows. */
 static struct lmq_pickle_value *
 value_at(struct parser *p, uint32_t index)
 {
@@ -112,6 +123,8 @@ pop_kind(struct parser *p, enum lmq_pickle_kind kind, uint32_t *index)
     return value_at(p, *index)->kind == kind;
 }
 
+/* Items are cells in one array, chained: a list of unknown length needs no
+ * array of its own, and appending costs the same for any length. */
 static enum lmq_status
 add_item(struct parser *p, uint32_t container, uint32_t item)
 {
@@ -162,6 +175,9 @@ run_protocol(struct parser *p)
     return LMQ_OK;
 }
 
+/* From protocol 4 on: how many bytes belong together, for readers of streams.
+ * All bytes are here; only a frame that says too much tells of a truncated
+ * file. */
 static enum lmq_status
 run_frame(struct parser *p)
 {
@@ -169,6 +185,7 @@ run_frame(struct parser *p)
                                     : LMQ_OK;
 }
 
+/* None, or an empty container. */
 static enum lmq_status
 run_simple(struct parser *p)
 {
@@ -219,6 +236,7 @@ run_long(struct parser *p)
     return LMQ_OK;
 }
 
+/* IEEE 754, double. */
 static enum lmq_status
 run_real(struct parser *p)
 {
@@ -231,6 +249,7 @@ run_real(struct parser *p)
     return status;
 }
 
+/* Texts stay where they are in the pickle's bytes; who keeps one copies it. */
 static enum lmq_status
 run_text(struct parser *p)
 {
@@ -249,6 +268,7 @@ run_text(struct parser *p)
 
 /* ---- Opcodes: containers ---- */
 
+/* Each nesting of a container that is being built takes one. */
 static enum lmq_status
 run_mark(struct parser *p)
 {
@@ -324,6 +344,8 @@ run_add_many(struct parser *p)
 
 /* ---- Opcodes: memory ---- */
 
+/* Memo numbers are small and dense in what torch.save writes; one beyond the
+ * length of the pickle could only serve to make us allocate. */
 static enum lmq_status
 run_put(struct parser *p)
 {
@@ -353,6 +375,8 @@ run_get(struct parser *p)
 
 /* ---- Opcodes: globals, calls, objects ---- */
 
+/* The only place where a name of Python's could become something that runs: it
+ * becomes a number in our own table, or the file is refused by that name. */
 static enum lmq_status
 push_global(struct parser *p, const unsigned char *module, size_t n_module,
             const unsigned char *name, size_t n_name)
@@ -395,6 +419,7 @@ run_global(struct parser *p)
     return push_global(p, lines[0], n[0], lines[1], n[1]);
 }
 
+/* Protocol 4: module and name were pushed as texts. */
 static enum lmq_status
 run_stack_global(struct parser *p)
 {
@@ -432,6 +457,8 @@ run_call(struct parser *p)
     return status;
 }
 
+/* Would set the state of an object: kept for the few that have one that
+ * matters here. */
 static enum lmq_status
 run_build(struct parser *p)
 {
@@ -446,6 +473,8 @@ run_build(struct parser *p)
     return LMQ_OK;
 }
 
+/* A storage that stands outside of the pickle: a tuple that names its type and
+ * its member of the archive. */
 static enum lmq_status
 run_persistent(struct parser *p)
 {
@@ -460,6 +489,8 @@ run_persistent(struct parser *p)
     return status;
 }
 
+/* One value is left, and nothing follows: bytes behind the end would be a
+ * second pickle that other readers might read. */
 static enum lmq_status
 run_stop(struct parser *p)
 {
@@ -530,6 +561,8 @@ static const struct opcode opcodes[256] = {
     ['Q'] = {"BINPERSID", run_persistent, 0, false, 0},
 };
 
+/* Reads the opcode and its argument, which the table describes, then runs it;
+ * so no function of an opcode reads beyond the end by itself but GLOBAL. */
 static enum lmq_status
 step(struct parser *p)
 {

@@ -4,6 +4,11 @@
  *
  * What is in a file is torch_archive.c's business; what stands beside it, and
  * what model it makes, is found out here.
+ *
+ * Three layouts: one file (a state dict, or a training checkpoint), Hugging
+ * Face's pytorch_model.bin with or without an index, Meta's
+ * consolidated.NN.pth with params.json. Names of tensors tell Meta's from the
+ * others, since files are passed around without their folders.
  */
 #include "config.h"
 
@@ -139,6 +144,8 @@ describe_by_file(struct lmq_checkpoint *checkpoint, const char *path,
     return status;
 }
 
+/* By the names in the file, not by its folder's: params.json says what
+ * config.json would. */
 static enum lmq_status
 describe_by_companion(struct lmq_checkpoint *checkpoint, const char *folder,
                       const struct lmq_open_options *options,
@@ -164,6 +171,8 @@ describe_by_companion(struct lmq_checkpoint *checkpoint, const char *folder,
     return status;
 }
 
+/* What the user names goes first; then what the file says itself (llama2.c
+ * keeps model_args in its checkpoints); then what stands beside it. */
 static enum lmq_status
 describe(struct lmq_checkpoint *checkpoint, const char *folder,
          const json_t *model_args, const struct lmq_open_options *options,

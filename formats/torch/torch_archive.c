@@ -3,6 +3,16 @@
  *
  * NAME/data.pkl describes a tree of dictionaries, in which the state dict is
  * looked for. What a tensor in it is, torch_view.c knows.
+ *
+ * An archive holds, below one folder of any name,
+ *
+ *     data.pkl      the pickle: what was saved, with tensors as persistent ids
+ *     data/0, ...   the bytes of storages, stored, never deflated
+ *     byteorder     "little" or "big", in newer files
+ *     version       of the archive
+ *
+ * A training checkpoint is a dictionary of dictionaries: one of them is the
+ * model's state dict, the others are the optimizer's and the like.
  */
 #include "config.h"
 
@@ -15,10 +25,11 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "formats/torch/torch_view.h"
 
 #define PICKLE_NAME "data.pkl"
+/* Some hundred bytes for each tensor. */
 #define PICKLE_MAX ((size_t)64 << 20)
 #define NOTE_MAX 16 /* bytes of `version` and `byteorder` */
 #define VERSION_MAX 10
@@ -39,6 +50,7 @@ ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+/* Says what it is instead, where that can be seen. */
 static enum lmq_status
 fail_stranger(const struct lmq_zip *zip, struct lmq_error *err)
 {
@@ -109,6 +121,7 @@ read_remark(const struct lmq_torch_archive *archive, const char *name,
     return status;
 }
 
+/* Older files have neither, and are little-endian in practice. */
 static enum lmq_status
 check_remarks(const struct lmq_torch_archive *archive, struct lmq_error *err)
 {
@@ -133,6 +146,7 @@ check_remarks(const struct lmq_torch_archive *archive, struct lmq_error *err)
     return status;
 }
 
+/* The pickle points into its bytes: both live until the tensors are found. */
 static enum lmq_status
 open_archive(struct lmq_torch_archive *archive, struct lmq_input *input,
              struct lmq_error *err)
@@ -200,6 +214,7 @@ note_left_out(struct lmq_checkpoint *checkpoint,
                             chosen, first);
 }
 
+/* From the outside in, as long as a usual name leads to a dictionary. */
 static const struct lmq_pickle_value *
 find_state_dict(struct lmq_checkpoint *checkpoint,
                 const struct lmq_pickle *pickle)
@@ -224,6 +239,7 @@ find_state_dict(struct lmq_checkpoint *checkpoint,
     return dict;
 }
 
+/* A name goes into messages and reports: no zero bytes, no endless length. */
 static enum lmq_status
 copy_name(const struct lmq_pickle_value *key,
           char name[LMQ_MAX_TENSOR_NAME + 1], struct lmq_error *err)
@@ -242,6 +258,10 @@ copy_name(const struct lmq_pickle_value *key,
     return LMQ_OK;
 }
 
+/* Tensors may be views of one storage (tied weights, slices), so their bytes
+ * together may be more than the file has; but what a small file can make us
+ * read has a bound. Entries that are no tensors (numbers of steps, settings)
+ * are left out and noted. */
 static enum lmq_status
 add_tensors(struct lmq_checkpoint *checkpoint,
             const struct lmq_torch_archive *archive,

@@ -4,6 +4,11 @@
  * Matrices whose outputs are divided among devices are joined row after row,
  * those whose inputs are divided side by side; norms are the same in every
  * file. Nothing is copied: a joined tensor knows where its parts are.
+ *
+ * Meta's files come from training on several devices, each of which saved its
+ * own part. No file says how a tensor was divided; that is known from what
+ * each matrix is for. Embeddings were divided by columns in Llama 1 and 2, by
+ * rows in Llama 3: their shape tells which.
  */
 #include "config.h"
 
@@ -85,6 +90,8 @@ find_width(const struct lmq_checkpoint *checkpoint)
     return 0;
 }
 
+/* A tensor that is unknown is not guessed: joined the wrong way it would have
+ * the right shape all the same. */
 static enum direction
 direction_of(const struct lmq_tensor *tensor, uint64_t width)
 {
@@ -100,6 +107,7 @@ direction_of(const struct lmq_tensor *tensor, uint64_t width)
     return found;
 }
 
+/* All parts have the same size. */
 static bool
 is_alike(const struct lmq_tensor *a, const struct lmq_tensor *b)
 {
@@ -127,6 +135,8 @@ check_parts(const struct lmq_tensor *parts, size_t n_left, size_t n_files,
     return LMQ_OK;
 }
 
+/* `number` leads from the tensor to its join, since tensors move while the
+ * list is sorted. */
 static enum lmq_status
 join_parts(struct joined *joined, const struct lmq_tensor *parts,
            enum direction direction, struct lmq_tensor *whole,
@@ -172,6 +182,8 @@ join_parts(struct joined *joined, const struct lmq_tensor *parts,
     return LMQ_OK;
 }
 
+/* Sorted by names and files, so that the parts of a tensor stand one after the
+ * other. */
 static enum lmq_status
 join_all(struct lmq_checkpoint *checkpoint, struct joined *joined,
          struct lmq_error *err)
@@ -276,6 +288,8 @@ read_run(struct lmq_checkpoint *checkpoint, const struct part *part,
     return status;
 }
 
+/* By rows a part is one run of the whole; by columns each row goes through all
+ * parts. */
 enum lmq_status
 lmq_torch_read_joined(struct lmq_checkpoint *checkpoint,
                       const struct lmq_tensor *tensor, uint64_t first,

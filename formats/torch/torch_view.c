@@ -4,6 +4,12 @@
  *
  * Views must be rows after rows, or a matrix that is transposed; storages
  * must be exactly as large as they are said to be.
+ *
+ * In the pickle a tensor is a call of _rebuild_tensor_v2(storage, offset,
+ * sizes, strides, ...), the storage a persistent id ('storage', type, key,
+ * location, number of elements). Newer ones (v3) have untyped storages and say
+ * the type beside them. Parameters and subclasses of Tensor wrap that once
+ * more.
  */
 #include "config.h"
 
@@ -20,6 +26,7 @@
 /* A parameter of a parameter of ... */
 #define WRAPPINGS_MAX 4
 
+/* NULL too if the name is longer than any real one. */
 const struct lmq_zip_member *
 lmq_torch_find_member(const struct lmq_torch_archive *archive,
                       const char *folder, const char *name, size_t n_name)
@@ -33,6 +40,8 @@ lmq_torch_find_member(const struct lmq_torch_archive *archive,
                : lmq_zip_find(archive->zip, path);
 }
 
+/* Offsets of a pickle say little to anybody: the name is what one looks for.
+ */
 static enum lmq_status
 fail_tensor(const struct lmq_tensor *tensor, const char *what,
             struct lmq_error *err)
@@ -78,6 +87,7 @@ unwrap(const struct lmq_pickle *pickle, const struct lmq_pickle_value *value,
     return NULL;
 }
 
+/* Python has no limit for integers; sizes do. */
 static bool
 get_u64(const struct lmq_pickle_value *value, uint64_t *number)
 {

@@ -4,6 +4,20 @@
  * Not for all that calls itself zip: one disk, nothing encrypted, nothing in
  * front of the archive or behind it, members stored or deflated. The format
  * is APPNOTE.TXT, whose names of fields are used here.
+ *
+ * An archive, from front to back:
+ *
+ *     for each member: a local header (LOCAL_SIZE, its name, an extra field),
+ *       its bytes, perhaps a descriptor with sizes and CRC-32
+ *     the central directory: for each member an entry (CENTRAL_SIZE, name,
+ *       extra field, comment) that says where its local header is
+ *     in a large archive the 64-bit end and a locator that points to it
+ *     the end: how many entries, where the directory is, a comment
+ *
+ * Everything is said twice, in front of the bytes and in the directory.
+ * Readers differ in which of the two they believe, so an archive that
+ * contradicts itself is refused: what others have checked must be what is read
+ * here.
  */
 #include "config.h"
 
@@ -29,7 +43,10 @@
 #define LOCAL_SIGNATURE 0x04034b50u
 #define LOCAL_SIZE 30
 
+/* Its length has 16 bits; so the end lies within the last 64 KiB. */
 #define COMMENT_MAX 65535
+/* A member for each tensor; and what of a directory is worth memory before a
+ * single one of its entries was looked at. */
 #define MEMBERS_MAX ((uint64_t)1 << 21)
 #define DIRECTORY_MAX ((uint64_t)256 << 20)
 
@@ -137,6 +154,11 @@ agrees(uint64_t small, uint64_t most, uint64_t large)
     return small == large || small == most;
 }
 
+/* A small archive has one end. In a large one fields of it that are too narrow
+ * are all ones, and the 64-bit end in front of it has the numbers (some
+ * writers add it whatever the size). Where both say something it must be the
+ * same, and the directory must end where the ends begin: nothing is hidden
+ * between them. */
 static enum lmq_status
 read_end(struct lmq_input *input, struct end *end, struct lmq_error *err)
 {
@@ -254,6 +276,9 @@ parse_entry(const unsigned char *directory, size_t n, size_t *at,
     return LMQ_OK;
 }
 
+/* What is said of a member must be possible before a byte of it is read: not
+ * encrypted, one of two methods, in front of the directory, and no larger than
+ * its bytes can become. */
 static enum lmq_status
 check_entry(const struct entry *entry, uint64_t directory_at,
             struct lmq_error *err)
@@ -310,6 +335,9 @@ local_agrees(const unsigned char *p, const struct entry *entry)
            memcmp(p + LOCAL_SIZE, entry->name, entry->n_name) == 0;
 }
 
+/* The local header repeats name, method, sizes and CRC-32. Only it tells how
+ * long its own extra field is, and so where the bytes begin: torch.save() pads
+ * with it, so that tensors are aligned to 64 bytes. */
 static enum lmq_status
 check_local(struct lmq_input *input, struct entry *entry,
             uint64_t directory_at, struct lmq_zip_member *member,
@@ -356,6 +384,8 @@ compare_members(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+/* Two members that share bytes could make a small file into a large one: a few
+ * megabytes that are said to be hundreds of members. */
 static enum lmq_status
 check_overlaps(struct entry *entries, size_t n, struct lmq_error *err)
 {
@@ -370,6 +400,8 @@ check_overlaps(struct entry *entries, size_t n, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* Two readers may take different ones of two members with one name. Sorted by
+ * name they are found by halves, too. */
 static enum lmq_status
 check_names(struct lmq_zip *zip, struct lmq_error *err)
 {
@@ -401,6 +433,8 @@ add_members(struct lmq_zip *zip, const struct end *end,
             status = check_local(zip->input, entry, end->offset, member, err);
         if (status != LMQ_OK)
             return status;
+        /* All names fit: they are parts of the directory, whose size the room
+         * for them has. */
         member->name = name;
         member->is_deflated = entry->method == DEFLATED;
         member->crc = entry->crc;
@@ -499,6 +533,8 @@ inflate_all(const unsigned char *packed, size_t n_packed, unsigned char *bytes,
     return is_exact;
 }
 
+/* In one piece: pickles and indices are small. Weights are read in place, and
+ * must be stored for that. */
 static enum lmq_status
 load_deflated(const struct lmq_zip *zip, const struct lmq_zip_member *member,
               unsigned char *bytes, struct lmq_error *err)
@@ -536,6 +572,7 @@ lmq_zip_load(const struct lmq_zip *zip, const struct lmq_zip_member *member,
     unsigned char *bytes = malloc((size_t)member->size + 1);
     if (bytes == NULL)
         return lmq_fail_nomem(err);
+    /* For parsers of text, which then stop at the end. */
     bytes[member->size] = 0;
     enum lmq_status status =
         member->is_deflated

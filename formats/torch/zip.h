@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "lmquant.h"
 
 struct lmq_zip_member {

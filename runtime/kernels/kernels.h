@@ -27,10 +27,11 @@
 #ifndef LMQ_RUNTIME_KERNELS_KERNELS_H
 #define LMQ_RUNTIME_KERNELS_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cpu.h"
+#include "base/threads/cpu.h"
 #include "quantize/tiles.h"
 
 /* ---- int8 weights in tiles ---- */
@@ -81,6 +82,8 @@ struct lmq_batch {
     size_t n_cols;
     size_t group;
     enum lmq_bits bits;
+    bool streams; /* of one token: read several row tiles side by side, ahead
+                     of their use; faster or not, the result is the same */
     unsigned char *data; /* lmq_batch_bytes(), aligned to 64; the caller's */
 };
 
@@ -176,8 +179,8 @@ struct lmq_kernels {
     void (*row_narrow)(const float *x, size_t n, enum lmq_row_type type,
                        void *row);
 
-    /* out = (x * s) * weight, s = 1 / sqrt(sum / n + eps), `sum` the lane sum
-     * with fma of x[i] * x[i]. out may be x. */
+    /* out = (x * s) * weight, or x * s if weight is NULL, s = 1 / sqrt(sum / n
+     * + eps), `sum` the lane sum with fma of x[i] * x[i]. out may be x. */
     void (*rmsnorm)(const float *x, const float *weight, size_t n, float eps,
                     float *out);
 
@@ -232,11 +235,11 @@ struct lmq_kernels {
 
     /* What the machine can do at most, for the bench: run `rounds` rounds on
      * registers and return the number of operations (a multiply-add is two);
-     * read the memory (but for some last bytes) and return something that
-     * depends on all of it. */
+     * read the memory (but for some last bytes), perhaps asking ahead for
+     * what comes, and return something that depends on all of it. */
     double (*peak_int8)(size_t rounds);
     double (*peak_f32)(size_t rounds);
-    float (*read_memory)(const void *memory, size_t n_bytes);
+    float (*read_memory)(const void *memory, size_t n_bytes, bool ahead);
 };
 
 /* NULL if this build has none for `cpu`; whether the machine can run it is

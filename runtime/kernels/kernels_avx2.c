@@ -26,13 +26,14 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
 /* The sums of one group for 8 rows and n_t tokens. */
 LMQ_INLINE void
 group_sums(const unsigned char *w, const unsigned char *x, size_t group,
-           size_t n_t, __m256i *acc)
+           size_t n_r, size_t n_t, __m256i *acc)
 {
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
         acc[t] = _mm256_setzero_si256();
     for (size_t k = 0; k < group; k += 4, w += 64, x += n_t * 8) {
         __m256i a = _mm256_xor_si256(_mm256_load_si256((const void *)w),
                                      _mm256_set1_epi8(-128));
+        read_ahead(w, n_r);
         __m256i odd = _mm256_srai_epi16(a, 8);
         __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8);
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
@@ -45,6 +46,27 @@ group_sums(const unsigned char *w, const unsigned char *x, size_t group,
     }
 }
 
+/* One group of a row tile, added to the sums of its tokens. */
+LMQ_INLINE void
+add_group(const unsigned char *w, const unsigned char *scale, int is_half,
+          const unsigned char *head, size_t group, size_t n_r, size_t n_t,
+          vf *sum)
+{
+    __m256i acc[TILE_VECTORS];
+
+    LMQ_UNROLL for (size_t h = 0; h < 2; h++) {
+        vr s = is_half ? vr_load_f16(scale + 16 * h)
+                       : vr_load(scale + 32 * h);
+        /* Both halves are in the lines that the first one has asked for. */
+        group_sums(w + 32 * h, head + HEAD_BYTES, group, h == 0 ? n_r : 1,
+                   n_t, acc);
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            sum[t].r[h] = vr_fma(
+                _mm256_cvtepi32_ps(acc[t]),
+                vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[t].r[h]);
+    }
+}
+
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
@@ -53,31 +75,25 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     const int is_half = tiles->scale_type == LMQ_SCALES_F16;
     const unsigned char *w = tile_weights(tiles, row_tile);
     const unsigned char *scale = tile_scales(tiles, row_tile);
-    vf sum[TILE_VECTORS];
+    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
+    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
+    vf sum[TILE_STREAMS][TILE_VECTORS];
 
-    (void)n_r;
     (void)is16;
-    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-        sum[t] = vf_set1(0.0f);
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            sum[r][t] = vf_set1(0.0f);
     for (size_t g = 0; g < n_groups; g++) {
-        const unsigned char *head = x;
-        __m256i acc[TILE_VECTORS];
-        x += HEAD_BYTES;
-        LMQ_UNROLL for (size_t h = 0; h < 2; h++) {
-            vr s = is_half ? vr_load_f16(scale + 16 * h)
-                           : vr_load(scale + 32 * h);
-            group_sums(w + 32 * h, x, tiles->group, n_t, acc);
-            LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-                sum[t].r[h] = vr_fma(
-                    _mm256_cvtepi32_ps(acc[t]),
-                    vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[t].r[h]);
-        }
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            add_group(w + r * next_w, scale + r * n_groups * scale_bytes,
+                      is_half, x, tiles->group, n_r, n_t, sum[r]);
         w += lmq_tile_group_bytes(tiles->group);
-        x += tiles->group * n_t * 2;
-        scale += lmq_tile_scale_bytes(tiles->scale_type);
+        x += HEAD_BYTES + tiles->group * n_t * 2;
+        scale += scale_bytes;
     }
-    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-        store_rows(tiles, row_tile, sum[t], out + t * stride);
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            store_rows(tiles, row_tile + r, sum[r][t], out + t * stride);
 }
 
 static double

@@ -219,22 +219,24 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
     const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
     const size_t next_scale = n_groups * scale_bytes;
-    vr sum[LMQ_TILE_PAIR][TILE_VECTORS];
+    vr sum[TILE_STREAMS][TILE_VECTORS];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
             sum[r][t] = vr_set1(0.0f);
     for (size_t g = 0; g < n_groups; g++) {
         const unsigned char *head = x;
-        __m512i acc[LMQ_TILE_PAIR][TILE_VECTORS];
-        LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
-            acc[0][v] = acc[1][v] =
-                _mm512_set1_epi32(load_i32(head + 32 + v * 4));
+        __m512i acc[TILE_STREAMS][TILE_VECTORS];
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
+                acc[r][v] = _mm512_set1_epi32(load_i32(head + 32 + v * 4));
         x += HEAD_BYTES;
         for (size_t k = 0; k < tiles->group; k += 4) {
-            __m512i a[LMQ_TILE_PAIR];
-            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            __m512i a[TILE_STREAMS];
+            LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
                 a[r] = _mm512_load_si512(w + r * next_w);
+                read_ahead(w + r * next_w, n_r);
+            }
             LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
                 __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));
                 LMQ_UNROLL for (size_t r = 0; r < n_r; r++)

@@ -20,8 +20,46 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
 
 #include "runtime/kernels/kernels_int8_body.h"
 
-/* As in kernels_avx512.c: the accumulator starts with what takes back the 128
- * that the stored weights are too large. */
+/* One group of a row tile, added to the sums of its tokens. As in
+ * kernels_avx512.c the accumulator starts with what takes back the 128 that
+ * the stored weights are too large. */
+LMQ_INLINE void
+add_group(const unsigned char *w, const unsigned char *scale, int is_half,
+          const unsigned char *head, size_t group, size_t n_r, size_t n_t,
+          int is16, vf *sum)
+{
+    const size_t n_v = is16 ? 2 * n_t : n_t;
+    const unsigned char *x = head + HEAD_BYTES;
+    __m256i acc[TILE_VECTORS][2];
+
+    LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
+        acc[v][0] = acc[v][1] =
+            _mm256_set1_epi32(load_i32(head + 32 + v * 4));
+    for (size_t k = 0; k < group; k += 4, w += 64, x += n_v * 4) {
+        __m256i a = _mm256_load_si256((const void *)w);
+        __m256i b = _mm256_load_si256((const void *)(w + 32));
+        read_ahead(w, n_r);
+        LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
+            __m256i y = _mm256_set1_epi32(load_i32(x + v * 4));
+            acc[v][0] = _mm256_dpbusd_avx_epi32(acc[v][0], a, y);
+            acc[v][1] = _mm256_dpbusd_avx_epi32(acc[v][1], b, y);
+        }
+    }
+    LMQ_UNROLL for (size_t h = 0; h < 2; h++) {
+        vr s = is_half ? vr_load_f16(scale + 16 * h)
+                       : vr_load(scale + 32 * h);
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
+            __m256i i = acc[t][h];
+            if (is16) /* 256 * high + low */
+                i = _mm256_add_epi32(_mm256_slli_epi32(i, 8),
+                                     acc[n_t + t][h]);
+            sum[t].r[h] = vr_fma(
+                _mm256_cvtepi32_ps(i),
+                vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[t].r[h]);
+        }
+    }
+}
+
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
@@ -31,44 +69,24 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     const int is_half = tiles->scale_type == LMQ_SCALES_F16;
     const unsigned char *w = tile_weights(tiles, row_tile);
     const unsigned char *scale = tile_scales(tiles, row_tile);
-    vf sum[TILE_VECTORS];
+    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
+    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
+    vf sum[TILE_STREAMS][TILE_VECTORS];
 
-    (void)n_r;
-    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-        sum[t] = vf_set1(0.0f);
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            sum[r][t] = vf_set1(0.0f);
     for (size_t g = 0; g < n_groups; g++) {
-        const unsigned char *head = x;
-        __m256i acc[TILE_VECTORS][2];
-        LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
-            acc[v][0] = acc[v][1] =
-                _mm256_set1_epi32(load_i32(head + 32 + v * 4));
-        x += HEAD_BYTES;
-        for (size_t k = 0; k < tiles->group; k += 4, w += 64, x += n_v * 4) {
-            __m256i a = _mm256_load_si256((const void *)w);
-            __m256i b = _mm256_load_si256((const void *)(w + 32));
-            LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
-                __m256i y = _mm256_set1_epi32(load_i32(x + v * 4));
-                acc[v][0] = _mm256_dpbusd_avx_epi32(acc[v][0], a, y);
-                acc[v][1] = _mm256_dpbusd_avx_epi32(acc[v][1], b, y);
-            }
-        }
-        LMQ_UNROLL for (size_t h = 0; h < 2; h++) {
-            vr s = is_half ? vr_load_f16(scale + 16 * h)
-                           : vr_load(scale + 32 * h);
-            LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
-                __m256i i = acc[t][h];
-                if (is16) /* 256 * high + low */
-                    i = _mm256_add_epi32(_mm256_slli_epi32(i, 8),
-                                         acc[n_t + t][h]);
-                sum[t].r[h] = vr_fma(
-                    _mm256_cvtepi32_ps(i),
-                    vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[t].r[h]);
-            }
-        }
-        scale += lmq_tile_scale_bytes(tiles->scale_type);
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            add_group(w + r * next_w, scale + r * n_groups * scale_bytes,
+                      is_half, x, tiles->group, n_r, n_t, is16, sum[r]);
+        w += lmq_tile_group_bytes(tiles->group);
+        x += HEAD_BYTES + tiles->group * n_v;
+        scale += scale_bytes;
     }
-    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-        store_rows(tiles, row_tile, sum[t], out + t * stride);
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            store_rows(tiles, row_tile + r, sum[r][t], out + t * stride);
 }
 
 static double

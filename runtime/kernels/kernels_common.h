@@ -4,8 +4,11 @@
 #ifndef LMQ_RUNTIME_KERNELS_KERNELS_COMMON_H
 #define LMQ_RUNTIME_KERNELS_KERNELS_COMMON_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "base/bytes.h"
 
 #if defined(__has_feature)
 #define LMQ_HAS_ASAN __has_feature(address_sanitizer)
@@ -29,22 +32,20 @@
 #define LMQ_UNROLL _Pragma("GCC unroll 32")
 #endif
 
-LMQ_INLINE uint32_t
-float_bits(float x)
+/* How far ahead of its use memory is asked for: half a page, as far as it pays
+ * before the hardware's own prefetchers have seen where a stream goes. */
+#define LMQ_AHEAD_BYTES 2048
+
+/* Any address will do: where no memory is, nothing happens. */
+LMQ_INLINE void
+lmq_prefetch(const void *p, size_t ahead)
 {
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    return bits;
-}
-
-LMQ_INLINE float
-bits_float(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof(x));
-    return x;
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch((const void *)((uintptr_t)p + ahead));
+#else
+    (void)p;
+    (void)ahead;
+#endif
 }
 
 /* 4 bytes at any address. */

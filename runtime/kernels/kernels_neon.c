@@ -188,8 +188,47 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
 
 #include "runtime/kernels/kernels_int8_body.h"
 
-/* sdot multiplies signed numbers: 128 is taken from the weights, and start is
- * not needed. */
+/* One group of a row tile, added to the sums of its tokens. sdot multiplies
+ * signed numbers: 128 is taken from the weights, and start is not needed. */
+LMQ_INLINE void
+add_group(const unsigned char *w, const unsigned char *scale, int is_half,
+          const unsigned char *head, size_t group, size_t n_r, size_t n_t,
+          int is16, vf *sum)
+{
+    const size_t n_v = is16 ? 2 * n_t : n_t;
+    const unsigned char *x = head + HEAD_BYTES;
+    int32x4_t acc[TILE_VECTORS][4];
+
+    LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
+        LMQ_UNROLL for (size_t j = 0; j < 4; j++)
+            acc[v][j] = vdupq_n_s32(0);
+    for (size_t k = 0; k < group; k += 4, w += 64, x += n_v * 4) {
+        int8x16_t a[4];
+        LMQ_UNROLL for (size_t j = 0; j < 4; j++)
+            a[j] = vreinterpretq_s8_u8(
+                veorq_u8(vld1q_u8(w + 16 * j), vdupq_n_u8(128)));
+        read_ahead(w, n_r);
+        LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
+            int8x16_t y =
+                vreinterpretq_s8_s32(vdupq_n_s32(load_i32(x + v * 4)));
+            LMQ_UNROLL for (size_t j = 0; j < 4; j++)
+                acc[v][j] = vdotq_s32(acc[v][j], a[j], y);
+        }
+    }
+    LMQ_UNROLL for (size_t j = 0; j < 4; j++) {
+        vr s = is_half ? vr_load_f16(scale + 8 * j)
+                       : vr_load(scale + 16 * j);
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
+            int32x4_t i = acc[t][j];
+            if (is16) /* 256 * high + low */
+                i = vaddq_s32(vshlq_n_s32(i, 8), acc[n_t + t][j]);
+            sum[t].r[j] = vr_fma(
+                vcvtq_f32_s32(i),
+                vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[t].r[j]);
+        }
+    }
+}
+
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
      const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
@@ -199,46 +238,24 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     const int is_half = tiles->scale_type == LMQ_SCALES_F16;
     const unsigned char *w = tile_weights(tiles, row_tile);
     const unsigned char *scale = tile_scales(tiles, row_tile);
-    vf sum[TILE_VECTORS];
+    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
+    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
+    vf sum[TILE_STREAMS][TILE_VECTORS];
 
-    (void)n_r;
-    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-        sum[t] = vf_set1(0.0f);
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            sum[r][t] = vf_set1(0.0f);
     for (size_t g = 0; g < n_groups; g++) {
-        const unsigned char *head = x;
-        int32x4_t acc[TILE_VECTORS][4];
-        LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
-            LMQ_UNROLL for (size_t j = 0; j < 4; j++)
-                acc[v][j] = vdupq_n_s32(0);
-        x += HEAD_BYTES;
-        for (size_t k = 0; k < tiles->group; k += 4, w += 64, x += n_v * 4) {
-            int8x16_t a[4];
-            LMQ_UNROLL for (size_t j = 0; j < 4; j++)
-                a[j] = vreinterpretq_s8_u8(
-                    veorq_u8(vld1q_u8(w + 16 * j), vdupq_n_u8(128)));
-            LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
-                int8x16_t y =
-                    vreinterpretq_s8_s32(vdupq_n_s32(load_i32(x + v * 4)));
-                LMQ_UNROLL for (size_t j = 0; j < 4; j++)
-                    acc[v][j] = vdotq_s32(acc[v][j], a[j], y);
-            }
-        }
-        LMQ_UNROLL for (size_t j = 0; j < 4; j++) {
-            vr s = is_half ? vr_load_f16(scale + 8 * j)
-                           : vr_load(scale + 16 * j);
-            LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
-                int32x4_t i = acc[t][j];
-                if (is16)
-                    i = vaddq_s32(vshlq_n_s32(i, 8), acc[n_t + t][j]);
-                sum[t].r[j] = vr_fma(
-                    vcvtq_f32_s32(i),
-                    vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[t].r[j]);
-            }
-        }
-        scale += lmq_tile_scale_bytes(tiles->scale_type);
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            add_group(w + r * next_w, scale + r * n_groups * scale_bytes,
+                      is_half, x, tiles->group, n_r, n_t, is16, sum[r]);
+        w += lmq_tile_group_bytes(tiles->group);
+        x += HEAD_BYTES + tiles->group * n_v;
+        scale += scale_bytes;
     }
-    LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-        store_rows(tiles, row_tile, sum[t], out + t * stride);
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            store_rows(tiles, row_tile + r, sum[r][t], out + t * stride);
 }
 
 static double

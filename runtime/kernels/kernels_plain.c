@@ -89,16 +89,16 @@ vr_max(vr a, vr b)
 LMQ_INLINE vr
 vr_max_bits(vr a, vr b)
 {
-    uint32_t bits = float_bits(b) & 0x7fffffff;
+    uint32_t bits = lmq_f32_bits(b) & 0x7fffffff;
 
-    return bits_float(bits > float_bits(a) ? bits : float_bits(a));
+    return lmq_f32_of_bits(bits > lmq_f32_bits(a) ? bits : lmq_f32_bits(a));
 }
 
 /* The largest lane; none has a sign. */
 LMQ_INLINE uint32_t
 vr_top_bits(vr x)
 {
-    return float_bits(x);
+    return lmq_f32_bits(x);
 }
 
 LMQ_INLINE vr
@@ -115,8 +115,8 @@ vr_scale2(vr p, vr n)
     int i = n >= -151.0f ? (int)n : 0;
     int half = (i + 151) / 2 - 76; /* near i / 2 */
 
-    return p * bits_float((uint32_t)(half + 127) << 23) *
-           bits_float((uint32_t)(i - half + 127) << 23);
+    return p * lmq_f32_of_bits((uint32_t)(half + 127) << 23) *
+           lmq_f32_of_bits((uint32_t)(i - half + 127) << 23);
 }
 
 /* Ends n lane sums: s[j] += s[j + half] while a register has two halves. */
@@ -135,19 +135,19 @@ widen_f16(uint16_t half)
     float magnitude;
 
     if (rest >= 0x7c00)
-        magnitude = bits_float(rest << 13 | 0x7f800000);
+        magnitude = lmq_f32_of_bits(rest << 13 | 0x7f800000);
     else if (rest >= 0x0400)
-        magnitude = bits_float((rest << 13) + ((127 - 15) << 23));
+        magnitude = lmq_f32_of_bits((rest << 13) + ((127 - 15) << 23));
     else
         magnitude = (float)rest * 0x1p-24f;
-    return bits_float(float_bits(magnitude) | sign);
+    return lmq_f32_of_bits(lmq_f32_bits(magnitude) | sign);
 }
 
 /* Rounds to nearest, ties to even. */
 static uint16_t
 narrow_f16(float x)
 {
-    const uint32_t bits = float_bits(x);
+    const uint32_t bits = lmq_f32_bits(x);
     const uint32_t sign = bits >> 16 & 0x8000;
     const uint32_t rest = bits & 0x7fffffff;
     uint32_t half;
@@ -159,7 +159,7 @@ narrow_f16(float x)
     else if (rest >= 0x38800000) /* 2^-14 */
         half = (rest - ((127 - 15) << 23) + 0xfff + (rest >> 13 & 1)) >> 13;
     else /* 0.5 has the weight of the last place of a denormal half */
-        half = float_bits(bits_float(rest) + 0.5f) - 0x3f000000;
+        half = lmq_f32_bits(lmq_f32_of_bits(rest) + 0.5f) - 0x3f000000;
     return (uint16_t)(sign | half);
 }
 
@@ -172,7 +172,7 @@ vr_load_f16(const void *p)
 LMQ_INLINE vr
 vr_load_bf16(const void *p)
 {
-    return bits_float((uint32_t)lmq_load_u16le(p) << 16);
+    return lmq_f32_of_bits((uint32_t)lmq_load_u16le(p) << 16);
 }
 
 LMQ_INLINE vr

@@ -398,9 +398,8 @@ peak_f32(size_t rounds)
            (total < 0 ? 1 : 0);
 }
 
-/* Four streams, as that is what the hardware prefetchers serve best. */
-static float
-read_memory(const void *memory, size_t n_bytes)
+LMQ_INLINE float
+read_streams(const void *memory, size_t n_bytes, size_t ahead)
 {
     const size_t quarter = n_bytes / sizeof(float) / 4 / LANES * LANES;
     const float *p = memory;
@@ -409,14 +408,27 @@ read_memory(const void *memory, size_t n_bytes)
     LMQ_UNROLL for (size_t j = 0; j < 4; j++)
         m[j] = vf_set1(0.0f);
     for (size_t i = 0; i < quarter; i += LANES)
-        LMQ_UNROLL for (size_t j = 0; j < 4; j++)
-            m[j] = vf_max_bits(m[j], vf_load(p + j * quarter + i));
+        LMQ_UNROLL for (size_t j = 0; j < 4; j++) {
+            const float *at = p + j * quarter + i;
+            m[j] = vf_max_bits(m[j], vf_load(at));
+            if (ahead > 0)
+                lmq_prefetch(at, ahead);
+        }
     float lane[LANES], result = 0;
     vf_store(lane, vf_max_bits(vf_max_bits(m[0], m[1]),
                                vf_max_bits(m[2], m[3])));
     for (size_t j = 0; j < LANES; j++)
         result += lane[j];
     return result;
+}
+
+/* Four streams, as that is what the hardware prefetchers serve best; there are
+ * machines where asking for lines before they do gives more. */
+static float
+read_memory(const void *memory, size_t n_bytes, bool ahead)
+{
+    return ahead ? read_streams(memory, n_bytes, LMQ_AHEAD_BYTES)
+                 : read_streams(memory, n_bytes, 0);
 }
 
 #define VECTOR_KERNELS                                                 \

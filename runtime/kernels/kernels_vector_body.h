@@ -254,7 +254,9 @@ rmsnorm(const float *x, const float *weight, size_t n, float eps, float *out)
 
     for (size_t i = 0; i < n; i += LANES) {
         vf v = vf_mul(load_some(x + i, n - i), s);
-        store_some(out + i, vf_mul(v, load_some(weight + i, n - i)), n - i);
+        if (weight != NULL)
+            v = vf_mul(v, load_some(weight + i, n - i));
+        store_some(out + i, v, n - i);
     }
 }
 
@@ -339,7 +341,7 @@ quantize_group(const float *x, size_t n, size_t group, enum lmq_bits bits,
 {
     const float limit = bits == LMQ_BITS_8 ? 127.0f : 32639.0f;
     uint32_t max = max_bits(x, n);
-    float scale = bits_float(max) / limit;
+    float scale = lmq_f32_of_bits(max) / limit;
 
     if (max >= 0x7f800000 || scale < 0x1p-126f) {
         memset(q, 0, group * sizeof(*q));
@@ -423,7 +425,7 @@ narrow_block(const float *x, size_t n, unsigned char *block)
     uint32_t max = max_bits(x, n);
 
     memset(block, 0, Q8_BYTES);
-    vr_store_f16(half, vr_set1(bits_float(max) / 127.0f));
+    vr_store_f16(half, vr_set1(lmq_f32_of_bits(max) / 127.0f));
     memcpy(block, half, 2);
     vr_store(lane, vr_set1_f16(block));
     float scale = lane[0];

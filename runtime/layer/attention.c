@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/elementary.h"
 #include "base/size.h"
 
 /* Queries of some tokens and of heads that share their keys: the unit that is
@@ -33,15 +34,23 @@ struct item {
     float sum[LMQ_ATTENTION_QUERIES]; /* of exp(s - m) so far */
 };
 
+static size_t
+larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* The mask: the positions [first, last] that the query's token sees. */
 static void
 visible(const struct lmq_member *member, const struct lmq_heads *heads,
         const struct item *item, size_t query, size_t *first, size_t *last)
 {
-    size_t window = heads->window;
+    size_t window = heads->window, chunk = heads->chunk;
 
     *last = member->position + item->token + query / item->n_heads;
     *first = window > 0 && *last >= window ? *last - window + 1 : 0;
+    if (chunk > 0)
+        *first = larger(*first, *last - *last % chunk);
 }
 
 static size_t
@@ -60,6 +69,22 @@ query_row(const struct lmq_heads *heads, const struct item *item, size_t query)
            head_of(heads, item, query);
 }
 
+/* What the scores of a query at the position are multiplied with: it may grow,
+ * step by step, so that among many keys the best still stand out. */
+static float
+score_scale(const struct lmq_member *member, const struct lmq_heads *heads,
+            size_t position)
+{
+    const struct lmq_hparams *h = member->h;
+
+    if (!(heads->growth > 0))
+        return heads->scale;
+    size_t step =
+        (position + h->score_growth_shift) / h->score_growth_period;
+    return (float)((double)heads->scale *
+                   (1 + heads->growth * lmq_log(1 + (double)step)));
+}
+
 /* The item's queries side by side, scaled: q * scale (item->n, dim); and the
  * softmax begins. A sink is a score whose value is nothing: it takes part in
  * m and the sum alone. */
@@ -73,7 +98,10 @@ gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
         float *query = member->own->queries + i * dim;
         memcpy(query, heads->queries + query_row(heads, item, i) * dim,
                dim * sizeof(*query));
-        member->kernels->scale(query, dim, heads->scale);
+        member->kernels->scale(
+            query, dim,
+            score_scale(member, heads,
+                        member->position + item->token + i / item->n_heads));
         item->max[i] = -INFINITY;
         item->sum[i] = 0;
         if (heads->sinks != NULL) { /* m = sink, exp(sink - m) = 1 */
@@ -236,12 +264,16 @@ struct lmq_heads
 lmq_heads_of(const struct lmq_member *member)
 {
     const struct lmq_hparams *h = member->h;
+    bool grows = !h->score_growth_still ||
+                 lmq_layer_is(h, member->index, LMQ_LAYER_NOPE);
 
     return (struct lmq_heads){
         .n_heads = h->n_heads,
         .n_kv_heads = lmq_cached_heads(h),
         .window = lmq_layer_window(h, member->index),
+        .chunk = lmq_layer_chunk(h, member->index),
         .scale = lmq_hparams_attn_scale(h),
+        .growth = grows ? h->score_growth : 0,
         .softcap = (float)h->attn_softcap,
         .slopes = member->work->slopes,
         .sinks = h->has_sinks ? member->layer->attention.sinks : NULL,

@@ -13,7 +13,9 @@ struct lmq_heads {
     struct lmq_rows keys, values; /* [key head][position]: of the first head */
     size_t n_heads, n_kv_heads;
     size_t window;        /* 0: none */
+    size_t chunk;         /* 0: none */
     float scale;          /* of the scores */
+    double growth;        /* of the scores: hparams.h; 0: none */
     float softcap;        /* of the scores; 0: none */
     const float *slopes;  /* (n_heads), of ALiBi; or NULL */
     const float *sinks;   /* (n_heads), or NULL */

@@ -5,7 +5,8 @@
  *   rows: for each token one row per chosen expert (n * n_experts_used, dim)
  *   hidden = act(W_gate[e] row) * (W_up[e] row)    (rows, expert_dim)
  *   y = W_down[e] hidden                           (rows, dim)
- *   out = sum of weight * y over a token's rows    (n, dim)
+ *   out = sum of weight * y over a token's rows    (n, dim), or the sum of y,
+ *                                                  if rows are weight * xn
  *   out += sigmoid(w_switch xn) * shared(xn)       (n, dim)
  *
  * The rows of a batch are put together by expert, so that each expert's
@@ -151,7 +152,20 @@ up_slot(const struct lmq_member *member, const struct lmq_ffn *expert)
     return is_shared ? 0 : member->work->routing.capacity;
 }
 
-/* Each row of the wave is its token's xn: (wave->n_rows, dim). */
+/* The weight of a row's expert for its token. */
+static float
+weight_of(const struct lmq_member *member, size_t row)
+{
+    const struct lmq_routing *r = &member->work->routing;
+    size_t i = r->tokens[row] * (size_t)member->h->n_experts_used;
+
+    while (r->rows[i] != row)
+        i++;
+    return r->weights[i];
+}
+
+/* Each row of the wave is its token's xn: (wave->n_rows, dim); perhaps times
+ * the expert's weight. */
 static void
 gather(const struct lmq_member *member, const struct wave *wave,
        const float *x)
@@ -160,9 +174,13 @@ gather(const struct lmq_member *member, const struct wave *wave,
     size_t dim = member->h->dim, from, to;
 
     lmq_member_share(member, wave->n_rows, &from, &to);
-    for (size_t i = from; i < to; i++)
-        memcpy(r->input + i * dim, x + r->tokens[wave->row + i] * dim,
-               dim * sizeof(*x));
+    for (size_t i = from; i < to; i++) {
+        float *row = r->input + i * dim;
+        memcpy(row, x + r->tokens[wave->row + i] * dim, dim * sizeof(*x));
+        if (member->h->router_scales_input)
+            member->kernels->scale(row, dim,
+                                   weight_of(member, wave->row + i));
+    }
 }
 
 /* Quantizes the rows for W_gate and W_up, all experts before one barrier. */
@@ -285,6 +303,7 @@ combine(const struct lmq_member *member, const struct wave *wave, float *out)
     const struct lmq_kernels *kernels = member->kernels;
     const struct lmq_routing *r = &member->work->routing;
     size_t dim = member->h->dim, used = member->h->n_experts_used, from, to;
+    bool is_scaled = member->h->router_scales_input;
 
     lmq_member_share(member, member->n * lmq_row_pieces(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
@@ -301,7 +320,8 @@ combine(const struct lmq_member *member, const struct wave *wave, float *out)
                        piece.column;
             if (bias != NULL)
                 kernels->add(y, bias + piece.column, piece.size);
-            kernels->axpy(sum, y, piece.size, r->weights[j]); /* += w y */
+            kernels->axpy(sum, y, piece.size, /* += w y */
+                          is_scaled ? 1 : r->weights[j]);
         }
     }
 }

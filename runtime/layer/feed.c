@@ -5,26 +5,74 @@
  *   hidden = act(gate) * up               (n, hidden_dim)
  *   out = W_down hidden                   (n, dim)
  *
- * Without a gate, hidden = act(up). `hidden` takes the place of gate or up.
+ * Without a gate, hidden = act(up). `hidden` takes the place of gate or up. In
+ * some models gate and up are limited, and up has something added to it.
  */
 #include "config.h"
 
 #include "runtime/layer/feed.h"
 
-/* x = act(x), n numbers. */
+#include <string.h>
+
+/* x = x * sigmoid(slope * x), n numbers of a piece. */
+static void
+silu(const struct lmq_member *member, float *x, size_t n)
+{
+    const struct lmq_kernels *kernels = member->kernels;
+    float part[LMQ_ROW_PIECE];
+
+    if (member->h->activation_slope == 1) {
+        kernels->silu(x, n);
+        return;
+    }
+    memcpy(part, x, n * sizeof(*x));
+    kernels->scale(part, n, (float)member->h->activation_slope);
+    kernels->sigmoid(part, n);
+    kernels->mul(x, part, n);
+}
+
+static void
+square(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] *= x[i];
+}
+
+/* x = act(x), n numbers of a piece. */
 static void
 activate(const struct lmq_member *member, float *x, size_t n)
 {
     const struct lmq_kernels *kernels = member->kernels;
     void (*const activations[LMQ_ACTIVATION_COUNT])(float *x, size_t n) = {
-        [LMQ_ACTIVATION_SILU] = kernels->silu,
         [LMQ_ACTIVATION_GELU] = kernels->gelu_erf,
         [LMQ_ACTIVATION_GELU_TANH] = kernels->gelu_tanh,
         [LMQ_ACTIVATION_RELU] = kernels->relu,
         [LMQ_ACTIVATION_SIGMOID] = kernels->sigmoid,
+        [LMQ_ACTIVATION_RELU2] = kernels->relu,
     };
 
-    activations[member->h->activation](x, n);
+    if (member->h->activation == LMQ_ACTIVATION_SILU)
+        silu(member, x, n);
+    else
+        activations[member->h->activation](x, n);
+    if (member->h->activation == LMQ_ACTIVATION_RELU2)
+        square(x, n);
+}
+
+/* gate = min(gate, limit), up = clamp(up, limit) + offset */
+static void
+limit(const struct lmq_member *member, float *gate, float *up, size_t n)
+{
+    const float most = (float)member->h->glu_limit;
+    const float offset = (float)member->h->glu_offset;
+
+    if (most > 0) {
+        member->kernels->clamp(up, n, most);
+        for (size_t i = 0; i < n; i++)
+            gate[i] = gate[i] > most ? most : gate[i];
+    }
+    for (size_t i = 0; i < n && offset != 0; i++)
+        up[i] += offset;
 }
 
 void
@@ -41,6 +89,7 @@ lmq_ffn_activate(const struct lmq_member *member, const struct lmq_ffn *ffn,
     }
     if (ffn->gate.bias != NULL)
         kernels->add(gate, ffn->gate.bias + column, size); /* gate += bias */
+    limit(member, gate, up, size);
     activate(member, gate, size); /* gate = act(gate) */
     kernels->mul(gate, up, size); /* gate *= up */
 }

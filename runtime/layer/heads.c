@@ -2,7 +2,7 @@
  * heads.c - attention by queries, keys and values of each head.
  *
  *   q = W_q xn, k = W_k xn, v = W_v xn     (n, heads, head_dim or value_dim)
- *   q = rope(norm(q)), k = rope(norm(k))
+ *   q = rope(norm(q)), k = rope(norm(k)), or norm(rope(q)), norm(rope(k))
  *   k and v of the batch go into the cache (kv heads, context, dim)
  *   attention = softmax(q k^T * scale) v   (n, heads, value_dim)
  *
@@ -78,7 +78,8 @@ norm_whole(const struct lmq_member *member)
     }
 }
 
-/* x = norm(x) of one head; the weights are the layer's, or the head's own. */
+/* x = norm(x) of one head; the weights are the layer's, or the head's own, or
+ * there are none. */
 static void
 norm_head(const struct lmq_member *member, const struct head *head)
 {
@@ -89,6 +90,21 @@ norm_head(const struct lmq_member *member, const struct head *head)
     lmq_norm(member->h, &gain, head->x, head->dim, head->x);
 }
 
+/* Whether the layer has norms of single heads. */
+static bool
+has_head_norms(const struct lmq_member *member)
+{
+    switch (member->h->qk_norm) {
+    case LMQ_QK_NORM_HEAD:
+    case LMQ_QK_NORM_HEADS:
+        return true;
+    case LMQ_QK_NORM_BARE:
+        return !lmq_layer_is(member->h, member->index, LMQ_LAYER_NOPE);
+    default: /* norm_whole() did it, or there is none */
+        return false;
+    }
+}
+
 /* q = rope(norm(q)), k = rope(norm(k)); k and v go into the cache. Heads of
  * queries, keys and values are shared out alike. */
 static void
@@ -96,7 +112,8 @@ rope_and_store(const struct lmq_member *member)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_angles *angles = lmq_member_angles(member);
-    bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE; /* norm_whole() did it */
+    bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
+    bool is_late = h->qk_norm_late, has_norms = has_head_norms(member);
     size_t n_heads = h->n_heads + 2 * h->n_kv_heads, from, to;
 
     lmq_member_share(member, member->n * n_heads, &from, &to);
@@ -107,10 +124,12 @@ rope_and_store(const struct lmq_member *member)
         if (is_value || !is_whole)
             finish_product(member, head.matrix, head.number * head.dim,
                            head.x, head.dim);
-        if (!is_value && !is_whole && h->qk_norm != LMQ_QK_NORM_NONE)
+        if (!is_value && has_norms && !is_late)
             norm_head(member, &head);
         if (!is_value && angles != NULL)
             lmq_member_rope(member, angles, t, head.x);
+        if (!is_value && has_norms && is_late)
+            norm_head(member, &head);
         if (head.cache != NULL)
             lmq_member_store(member, head.cache, head.number, t, head.x,
                              head.dim);

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/report.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/open.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
@@ -260,12 +260,16 @@ list_ids(const int32_t *ids, size_t n)
 /* Whole characters only, so that it is a string of any language. */
 static enum lmq_status
 add_text(json_t **json, const char *key, const struct lmq_tokenizer *tokenizer,
-         const int32_t *ids, size_t n, struct lmq_error *err)
+         const int32_t *ids, size_t n, const char *stop, struct lmq_error *err)
 {
     struct lmq_buffer buffer = {0};
     enum lmq_status status = lmq_tokenizer_decode(
         tokenizer, ids, n, LMQ_DECODE_UTF8, &buffer, err);
+    size_t length = stop == NULL ? buffer.n + 1 : strlen(stop);
 
+    for (size_t i = 0; i + length <= buffer.n; i++)
+        if (memcmp(buffer.bytes + i, stop, length) == 0)
+            buffer.n = i;
     if (status == LMQ_OK)
         lmq_put(json, key,
                 json_stringn(buffer.n == 0 ? "" : (const char *)buffer.bytes,
@@ -293,13 +297,13 @@ lmq_generation_report(const struct lmq_tokenizer *tokenizer,
     json_t *json = json_object();
     enum lmq_status status =
         add_text(&json, "prompt", tokenizer, generation->prompt,
-                 generation->n_prompt, err);
+                 generation->n_prompt, NULL, err);
 
     if (report != NULL)
         *report = NULL;
     if (status == LMQ_OK)
         status = add_text(&json, "text", tokenizer, generation->made,
-                          generation->n_made, err);
+                          generation->n_made, generation->stop, err);
     if (status != LMQ_OK) {
         json_decref(json);
         return status;
@@ -308,6 +312,9 @@ lmq_generation_report(const struct lmq_tokenizer *tokenizer,
             list_ids(generation->prompt, generation->n_prompt));
     lmq_put(&json, "tokens", list_ids(generation->made, generation->n_made));
     lmq_put(&json, "ended", json_boolean(generation->is_ended));
+    lmq_put(&json, "stopped", generation->stop == NULL
+                                  ? json_null()
+                                  : lmq_json_text(generation->stop));
     lmq_put(&json, "prefill",
             describe_speed(generation->n_prompt, generation->prompt_seconds));
     lmq_put(&json, "decode",

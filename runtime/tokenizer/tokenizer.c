@@ -270,7 +270,8 @@ struct word {
 
 struct encoder {
     const struct lmq_tokenizer *t;
-    unsigned flags;
+    struct lmq_added_rule rule;
+    bool is_inner; /* tokens stand before the text */
     struct lmq_buffer text, spare;
     struct lmq_parts parts, spare_parts;
     struct lmq_tok_scratch model;
@@ -369,11 +370,12 @@ encode_section(struct encoder *e, struct lmq_chars raw, bool is_first)
         lmq_pipeline_normalize(t, e->patterns, raw, &e->text, &e->spare,
                                e->err);
     struct lmq_chars text = lmq_chars(e->text.bytes, e->text.n);
+    struct lmq_added_rule rule = e->rule;
 
+    rule.n_spans = 0; /* of the text as it was */
     for (size_t at = 0; status == LMQ_OK && at < text.n;) {
-        struct lmq_added_match match =
-            lmq_added_next(&t->added, &t->added.normalized, text, at,
-                           (e->flags & LMQ_ENCODE_SPECIAL) != 0);
+        struct lmq_added_match match = lmq_added_next(
+            &t->added, &t->added.normalized, text, at, &rule);
         status = encode_plain(e, lmq_chars(text.p + at, match.start - at),
                               is_first && at == 0);
         if (status == LMQ_OK && match.id >= 0 &&
@@ -391,12 +393,12 @@ encode_text(struct encoder *e, struct lmq_chars text)
     enum lmq_status status = LMQ_OK;
 
     for (size_t at = 0; status == LMQ_OK && at < text.n;) {
-        struct lmq_added_match match =
-            lmq_added_next(&t->added, &t->added.raw, text, at,
-                           (e->flags & LMQ_ENCODE_SPECIAL) != 0);
+        struct lmq_added_match match = lmq_added_next(
+            &t->added, &t->added.raw, text, at, &e->rule);
         if (match.start > at)
             status = encode_section(
-                e, lmq_chars(text.p + at, match.start - at), at == 0);
+                e, lmq_chars(text.p + at, match.start - at),
+                at == 0 && !e->is_inner);
         if (status == LMQ_OK && match.id >= 0 &&
             lmq_ids_append(e->ids, match.id) != 0)
             status = lmq_fail_nomem(e->err);
@@ -417,37 +419,89 @@ append_marks(struct encoder *e, const struct lmq_marks *marks, int32_t id)
     return LMQ_OK;
 }
 
+/* Everything between the marks. */
+static enum lmq_status
+encode_whole(struct encoder *e, const char *text, size_t n)
+{
+    if (n > LMQ_TOKENIZER_MAX_TEXT)
+        return lmq_fail(e->err, LMQ_ERR_ARG, 0,
+                        "a text of %zu bytes is too long, the limit is %zu", n,
+                        LMQ_TOKENIZER_MAX_TEXT);
+    e->patterns = lmq_regex_scratch_new(n);
+    if (e->patterns == NULL)
+        return lmq_fail_nomem(e->err);
+    enum lmq_status status = encode_text(e, lmq_chars(text, n));
+    lmq_buffer_free(&e->text);
+    lmq_buffer_free(&e->spare);
+    lmq_parts_free(&e->parts);
+    lmq_parts_free(&e->spare_parts);
+    lmq_tok_scratch_free(&e->model);
+    lmq_regex_scratch_free(e->patterns);
+    free(e->words);
+    return status;
+}
+
 enum lmq_status
 lmq_tokenizer_encode(const struct lmq_tokenizer *t, const char *text, size_t n,
                      unsigned flags, struct lmq_ids *ids,
                      struct lmq_error *err)
 {
-    struct encoder e = { .t = t, .flags = flags, .ids = ids, .err = err };
+    struct encoder e = {
+        .t = t,
+        .rule.is_anywhere = (flags & LMQ_ENCODE_SPECIAL) != 0,
+        .ids = ids,
+        .err = err,
+    };
     size_t before = ids->n;
     enum lmq_status status = LMQ_OK;
 
-    if (n > LMQ_TOKENIZER_MAX_TEXT)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "a text of %zu bytes is too long, the limit is %zu", n,
-                        LMQ_TOKENIZER_MAX_TEXT);
-    e.patterns = lmq_regex_scratch_new(n);
-    if (e.patterns == NULL)
-        return lmq_fail_nomem(err);
     if ((flags & LMQ_ENCODE_BOS) != 0)
         status = append_marks(&e, &t->prefix, t->bos);
     if (status == LMQ_OK)
-        status = encode_text(&e, lmq_chars(text, n));
+        status = encode_whole(&e, text, n);
     if (status == LMQ_OK && (flags & LMQ_ENCODE_EOS) != 0)
         status = append_marks(&e, &t->suffix,
                               t->eos.n > 0 ? t->eos.ids[0] : -1);
     if (status != LMQ_OK)
         ids->n = before;
-    lmq_buffer_free(&e.text);
-    lmq_buffer_free(&e.spare);
-    lmq_parts_free(&e.parts);
-    lmq_parts_free(&e.spare_parts);
-    lmq_tok_scratch_free(&e.model);
-    lmq_regex_scratch_free(e.patterns);
-    free(e.words);
     return status;
+}
+
+enum lmq_status
+lmq_tokenizer_encode_marked(const struct lmq_tokenizer *t, const char *text,
+                            size_t n, const struct lmq_marking *marking,
+                            struct lmq_ids *ids, struct lmq_error *err)
+{
+    struct encoder e = {
+        .t = t,
+        .rule = { false, marking->spans, marking->n_spans, marking->guarded,
+                  marking->n_guarded },
+        .is_inner = marking->is_inner,
+        .ids = ids,
+        .err = err,
+    };
+    size_t before = ids->n;
+    enum lmq_status status = encode_whole(&e, text, n);
+
+    if (status != LMQ_OK)
+        ids->n = before;
+    return status;
+}
+
+enum lmq_status
+lmq_tokenizer_find_added(const struct lmq_tokenizer *t, const char *text,
+                         size_t n, struct lmq_ids *ids, struct lmq_error *err)
+{
+    const struct lmq_span all = { 0, n };
+    const struct lmq_added_rule rule = { .spans = &all, .n_spans = 1 };
+    struct lmq_chars chars = lmq_chars(text, n);
+
+    for (size_t at = 0; at < n;) {
+        struct lmq_added_match match =
+            lmq_added_next(&t->added, &t->added.raw, chars, at, &rule);
+        if (match.id >= 0 && lmq_ids_append(ids, match.id) != 0)
+            return lmq_fail_nomem(err);
+        at = match.stop;
+    }
+    return LMQ_OK;
 }

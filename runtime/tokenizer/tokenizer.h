@@ -29,6 +29,7 @@
 
 #include "formats/checkpoint/blob.h"
 #include "lmquant.h"
+#include "runtime/tokenizer/model/added.h"
 #include "runtime/tokenizer/model/tok_model.h"
 #include "runtime/tokenizer/text/chars.h"
 
@@ -86,6 +87,31 @@ enum lmq_status lmq_tokenizer_encode(const struct lmq_tokenizer *tokenizer,
                                      const char *text, size_t n,
                                      unsigned flags, struct lmq_ids *ids,
                                      struct lmq_error *err);
+
+/* A text of which only some parts speak in tokens: the frame of a
+ * conversation, and what somebody said within it. Special tokens count within
+ * the spans and nowhere else; so do the guarded ones. With `is_inner` other
+ * tokens stand before the text. */
+struct lmq_marking {
+    const struct lmq_span *spans;
+    size_t n_spans;
+    const int32_t *guarded;
+    size_t n_guarded;
+    bool is_inner;
+};
+
+enum lmq_status
+lmq_tokenizer_encode_marked(const struct lmq_tokenizer *tokenizer,
+                            const char *text, size_t n,
+                            const struct lmq_marking *marking,
+                            struct lmq_ids *ids, struct lmq_error *err);
+
+/* Appends the ids of the tokens, special or not, that are looked for in a text
+ * itself and are found in this one. */
+enum lmq_status
+lmq_tokenizer_find_added(const struct lmq_tokenizer *tokenizer,
+                         const char *text, size_t n, struct lmq_ids *ids,
+                         struct lmq_error *err);
 
 /* ---- Decoding ---- */
 

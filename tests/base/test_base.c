@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/bytes.h"
-#include "base/cpu.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/buffer.h"
+#include "base/text/utf8.h"
+#include "base/threads/cpu.h"
 #include "tests/build/suite.h"
 
 /* ---- Sizes and bytes ---- */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tests/build/suite.h"
 
 /* ---- Reading ---- */

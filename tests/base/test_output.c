@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/output.h"
+#include "base/files/file.h"
+#include "base/files/output.h"
 #include "tests/build/suite.h"
 
 static struct lmq_output *

@@ -71,6 +71,28 @@ START_TEST(json_that_grows_too_much_is_not_read)
 }
 END_TEST
 
+/* What says "no limit" in tokenizer_config.json. */
+START_TEST(whole_numbers_beyond_64_bits_make_all_of_them_reals)
+{
+    static const char text[] = "[1000000000000000019884624838656, 3]";
+    static const char endless[] = "[1e999]";
+    struct lmq_error err = {0};
+    json_error_t problem;
+    json_t *json = NULL;
+
+    ck_assert_int_eq(lmq_json_read(text, sizeof(text) - 1, 0, &json, &problem,
+                                   &err),
+                     LMQ_OK);
+    ck_assert_double_eq(json_real_value(json_array_get(json, 0)), 1e30);
+    ck_assert_double_eq(json_real_value(json_array_get(json, 1)), 3);
+    json_decref(json);
+    ck_assert_int_eq(lmq_json_read(endless, sizeof(endless) - 1, 0, &json,
+                                   &problem, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_null(json);
+}
+END_TEST
+
 START_TEST(numbers_of_json_are_finite_or_null)
 {
     json_t *json = json_object();
@@ -134,6 +156,8 @@ START_TEST(floats_keep_their_bits_through_json)
     for (int i = 0; i < 2000; i++) {
         float value = (float)(random_normal(&random) *
                               exp(20 * random_normal(&random)));
+        if (!isfinite(value)) /* which is null there */
+            continue;
         json_t *json = json_object();
         lmq_put(&json, "x", lmq_json_number((double)value));
         char *text = text_of(lmq_report_from(json), LMQ_REPORT_JSON);
@@ -232,6 +256,7 @@ main(void)
     const TTest *const tests[] = {
         paths_lead_to_nodes,
         json_that_grows_too_much_is_not_read,
+        whole_numbers_beyond_64_bits_make_all_of_them_reals,
         numbers_of_json_are_finite_or_null,
         a_tree_that_lost_something_is_null,
         floats_keep_their_bits_through_json,

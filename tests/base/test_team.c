@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/tasks.h"
-#include "base/team.h"
-#include "base/threads.h"
+#include "base/threads/tasks.h"
+#include "base/threads/team.h"
+#include "base/threads/threads.h"
 #include "tests/build/suite.h"
 
 /* ---- How many ---- */

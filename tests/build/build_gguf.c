@@ -175,3 +175,23 @@ gguf_llama_tensors(struct gguf *gguf, const struct build_model *model,
         bytes_free(&data);
     }
 }
+
+void
+save_gguf(struct gguf *gguf, const char *path)
+{
+    struct bytes bytes = {0};
+
+    gguf_end(gguf, &bytes);
+    save(&bytes, path);
+    bytes_free(&bytes);
+}
+
+void
+save_llama(const struct build_model *model, uint32_t version, const char *path)
+{
+    struct gguf gguf = {.version = version};
+
+    gguf_llama_keys(&gguf, model);
+    gguf_llama_tensors(&gguf, model, 0, model->n_tensors);
+    save_gguf(&gguf, path);
+}

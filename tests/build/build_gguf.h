@@ -54,4 +54,10 @@ void gguf_llama_tensors(struct gguf *gguf, const struct build_model *model,
 bool gguf_file(size_t i, const char **name, const char **sentence,
                struct bytes *bytes);
 
+/* Ends it, writes it, frees it. */
+void save_gguf(struct gguf *gguf, const char *path);
+/* All of a Llama. */
+void save_llama(const struct build_model *model, uint32_t version,
+                const char *path);
+
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "lmquant.h"
 #include "tests/build/build_checkpoint.h"
@@ -92,7 +92,7 @@ expect_logits(FILE *file, struct lmq_model *model)
 void
 expect_lmq(const char *path, const char *text)
 {
-    struct lmq_checkpoint *checkpoint;
+    struct lmq_checkpoint *checkpoint = NULL;
     struct lmq_model *model;
     struct lmq_error err;
     FILE *file = fopen(text, "w");

@@ -41,6 +41,27 @@ read_tensor(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
         fail("a tensor that is not found by its name");
 }
 
+/* Its first rows and its last ones, as integers. */
+static void
+read_integers(struct lmq_checkpoint *checkpoint,
+              const struct lmq_tensor *tensor, struct lmq_scratch *scratch)
+{
+    static int8_t q[ELEMENTS_MAX];
+    static unsigned char scales[ELEMENTS_MAX * sizeof(float)];
+    struct lmq_error err;
+
+    if (tensor->quant.group_size == 0 || tensor->n_elements == 0 ||
+        tensor->n_cols > ELEMENTS_MAX)
+        return;
+    size_t n = ELEMENTS_MAX / (size_t)tensor->n_cols;
+    if (n > tensor->n_rows)
+        n = (size_t)tensor->n_rows;
+    lmq_checkpoint_read_integers(checkpoint, tensor, 0, n, q, scales, scratch,
+                                 &err);
+    lmq_checkpoint_read_integers(checkpoint, tensor, tensor->n_rows - n, n, q,
+                                 scales, scratch, &err);
+}
+
 static void
 look_at(struct lmq_checkpoint *checkpoint)
 {
@@ -61,22 +82,26 @@ look_at(struct lmq_checkpoint *checkpoint)
 }
 
 static bool
-read_and(const char *path, bool inspects)
+read_and(const char *path, const char *config, bool inspects)
 {
+    const struct lmq_open_options options = {.size = sizeof(options),
+                                             .config = config};
     struct lmq_checkpoint *checkpoint;
     struct lmq_scratch scratch = {0};
     struct lmq_error err = {0};
     static float x[ELEMENTS_MAX]; /* pages for each of many calls cost */
     enum lmq_status status =
-        lmq_checkpoint_open(path, NULL, &checkpoint, &err);
+        lmq_checkpoint_open(path, &options, &checkpoint, &err);
 
     if (status != LMQ_OK) {
         if (checkpoint != NULL || err.message[0] == '\0')
             fail("a failure that does not say why");
         return false;
     }
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         read_tensor(checkpoint, &checkpoint->tensors[i], &scratch, x);
+        read_integers(checkpoint, &checkpoint->tensors[i], &scratch);
+    }
     if (inspects)
         look_at(checkpoint);
     lmq_scratch_free(&scratch);
@@ -87,11 +112,17 @@ read_and(const char *path, bool inspects)
 bool
 read_all(const char *path)
 {
-    return read_and(path, false);
+    return read_and(path, NULL, false);
 }
 
 bool
 inspect_all(const char *path)
 {
-    return read_and(path, true);
+    return read_and(path, NULL, true);
+}
+
+bool
+inspect_with(const char *path, const char *config)
+{
+    return read_and(path, config, true);
 }

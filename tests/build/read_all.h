@@ -10,7 +10,9 @@
  * opened. Errors are fine; whoever calls this wants to know about crashes. */
 bool read_all(const char *path);
 
-/* The same, and also makes the tree that inspect shows. */
+/* The same, and also makes the tree that inspect shows; with the config.json
+ * that is given, or NULL. */
 bool inspect_all(const char *path);
+bool inspect_with(const char *path, const char *config);
 
 #endif

@@ -26,6 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/cli/fault_files.h"
+#include "tests/cli/fault_model.h"
+
 #define SKIPPED 77
 #define SECONDS_MAX 60 /* of one run: more is a hang */
 #ifndef FAILURES_SHOWN
@@ -151,123 +154,11 @@ static const struct command {
 static const char *program, *shim;
 static int signal_pipe[2];
 
-static void
-die(const char *what)
-{
-    perror(what);
-    exit(99);
-}
-
-/* ---- Files ---- */
-
-struct bytes {
-    char *at;
-    size_t n;
-};
-
-static struct bytes
-load(const char *path)
-{
-    struct bytes bytes = {NULL, 0};
-    struct stat info;
-    int fd = open(path, O_RDONLY);
-
-    if (fd < 0 || fstat(fd, &info) != 0)
-        die(path);
-    bytes.n = (size_t)info.st_size;
-    bytes.at = malloc(bytes.n + 1);
-    if (bytes.at == NULL || read(fd, bytes.at, bytes.n) != info.st_size)
-        die(path);
-    bytes.at[bytes.n] = '\0';
-    close(fd);
-    return bytes;
-}
-
-static void
-save(const char *path, const void *bytes, size_t n)
-{
-    FILE *file = fopen(path, "wb");
-
-    if (file == NULL || fwrite(bytes, 1, n, file) != n || fclose(file) != 0)
-        die(path);
-}
-
-static uint64_t
-hash(uint64_t sum, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-
-    for (size_t i = 0; i < n; i++) /* FNV-1a */
-        sum = (sum ^ p[i]) * 0x100000001b3;
-    return sum;
-}
-
-/* Figures that differ from run to run become one sign. */
-static void
-mask(struct bytes *text)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text->n; i++) {
-        bool is_figure = strchr("0123456789", text->at[i]) != NULL ||
-                         (n > 0 && text->at[n - 1] == '#' &&
-                          strchr(".e+-", text->at[i]) != NULL);
-        if (!is_figure)
-            text->at[n++] = text->at[i];
-        else if (n == 0 || text->at[n - 1] != '#')
-            text->at[n++] = '#';
-    }
-    text->at[n] = '\0';
-    text->n = n;
-}
-
-enum what { HASH, HASH_MASKED, REMOVE };
-
-/* Names and contents of all that is in a folder, in any order; or removes
- * it all. */
-static uint64_t
-walk(const char *folder, enum what what)
-{
-    bool removes = what == REMOVE;
-    uint64_t sum = 0;
-    char path[PATH_MAX];
-    struct dirent *entry;
-    struct stat info;
-    DIR *list = opendir(folder);
-
-    if (list == NULL)
-        die(folder);
-    while ((entry = readdir(list)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        uint64_t own = hash(0xcbf29ce484222325, path, strlen(path));
-        if (lstat(path, &info) != 0)
-            die(path);
-        if (S_ISDIR(info.st_mode)) {
-            own += walk(path, what);
-            if (removes && rmdir(path) != 0)
-                die(path);
-        } else if (removes) {
-            if (unlink(path) != 0)
-                die(path);
-        } else {
-            struct bytes bytes = load(path);
-            if (what == HASH_MASKED)
-                mask(&bytes);
-            own = hash(own, bytes.at, bytes.n);
-            free(bytes.at);
-        }
-        sum += own;
-    }
-    closedir(list);
-    return sum;
-}
-
 static uint64_t
 look_at_outputs(const struct command *command)
 {
-    return walk("w", command->kind == TIMED ? HASH_MASKED : HASH);
+    return fault_walk("w", command->kind == TIMED ? FAULT_HASH_MASKED
+                                                  : FAULT_HASH);
 }
 
 static void
@@ -275,120 +166,11 @@ reset(const struct command *command)
 {
     char path[64];
 
-    walk("w", REMOVE);
+    fault_walk("w", FAULT_REMOVE);
     if (command->old == NULL)
         return;
     snprintf(path, sizeof(path), "w/%s", command->old);
-    save(path, "old", 3);
-}
-
-/* ---- A model ---- */
-
-#define DIM 32
-#define HIDDEN 32
-#define VOCAB 32
-
-static const struct {
-    const char *name;
-    int rows, cols;
-} tensors[] = {
-    {"model.embed_tokens.weight", VOCAB, DIM},
-    {"model.norm.weight", 0, DIM},
-    {"model.layers.0.input_layernorm.weight", 0, DIM},
-    {"model.layers.0.post_attention_layernorm.weight", 0, DIM},
-    {"model.layers.0.self_attn.q_proj.weight", DIM, DIM},
-    {"model.layers.0.self_attn.k_proj.weight", DIM, DIM},
-    {"model.layers.0.self_attn.v_proj.weight", DIM, DIM},
-    {"model.layers.0.self_attn.o_proj.weight", DIM, DIM},
-    {"model.layers.0.mlp.gate_proj.weight", HIDDEN, DIM},
-    {"model.layers.0.mlp.up_proj.weight", HIDDEN, DIM},
-    {"model.layers.0.mlp.down_proj.weight", DIM, HIDDEN},
-};
-
-static void
-write_weights(const char *path)
-{
-    static float values[32 * 1024];
-    char header[4096] = "        {";
-    size_t n = 0, used = strlen(header);
-    uint32_t random = 1;
-
-    for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]); i++) {
-        char shape[32];
-        int rows = tensors[i].rows, cols = tensors[i].cols;
-        size_t from = n;
-        for (int j = 0; j < (rows > 0 ? rows : 1) * cols; j++) {
-            random = random * 1664525 + 1013904223;
-            values[n++] = rows == 0
-                              ? 1
-                              : (float)(int32_t)random / (float)(1 << 30) / 4;
-        }
-        if (rows > 0)
-            snprintf(shape, sizeof(shape), "%d,%d", rows, cols);
-        else
-            snprintf(shape, sizeof(shape), "%d", cols);
-        used += (size_t)snprintf(
-            header + used, sizeof(header) - used,
-            "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],"
-            "\"data_offsets\":[%zu,%zu]}",
-            i == 0 ? "" : ",", tensors[i].name, shape, 4 * from, 4 * n);
-    }
-    header[used++] = '}';
-    while (used % 8 != 0)
-        header[used++] = ' ';
-    for (int i = 0; i < 8; i++)
-        header[i] = (char)((used - 8) >> 8 * i & 255);
-    char *file = malloc(used + 4 * n);
-    if (file == NULL)
-        die(path);
-    memcpy(file, header, used);
-    for (size_t i = 0; i < n; i++) { /* little-endian, wherever this runs */
-        uint32_t bits;
-        memcpy(&bits, &values[i], 4);
-        for (int j = 0; j < 4; j++)
-            file[used + 4 * i + (size_t)j] = (char)(bits >> 8 * j & 255);
-    }
-    save(path, file, used + 4 * n);
-    free(file);
-}
-
-static void
-write_model(void)
-{
-    static const char config[] =
-        "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\","
-        "\"hidden_size\":32,\"intermediate_size\":32,\"num_hidden_layers\":1,"
-        "\"num_attention_heads\":2,\"num_key_value_heads\":2,"
-        "\"vocab_size\":32,\"max_position_embeddings\":32,"
-        "\"rms_norm_eps\":1e-5,\"rope_theta\":10000.0,\"hidden_act\":\"silu\","
-        "\"tie_word_embeddings\":true,\"bos_token_id\":0,"
-        "\"eos_token_id\":1}";
-    static const char card[] = "---\nlicense: mit\ntags: [a, b]\n---\n";
-    char tokenizer[4096];
-    int n = snprintf(
-        tokenizer, sizeof(tokenizer),
-        "{\"version\":\"1.0\",\"added_tokens\":["
-        "{\"id\":0,\"content\":\"<s>\",\"special\":true},"
-        "{\"id\":1,\"content\":\"</s>\",\"special\":true}],"
-        "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\","
-        "\"add_prefix_space\":false,\"use_regex\":true},"
-        "\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\"},"
-        "\"model\":{\"type\":\"BPE\",\"merges\":[\"t h\",\"th e\"],"
-        "\"vocab\":{\"<s>\":0,\"</s>\":1,\"\\u0120\":2,\"th\":3,\"the\":4");
-
-    for (int i = 0; i < 26; i++)
-        n += snprintf(tokenizer + n, sizeof(tokenizer) - (size_t)n,
-                      ",\"%c\":%d", 'a' + i, 5 + i);
-    n += snprintf(tokenizer + n, sizeof(tokenizer) - (size_t)n, "}}}");
-    if (mkdir("model", 0777) != 0 || mkdir("set", 0777) != 0 ||
-        mkdir("dset", 0777) != 0 || mkdir("w", 0777) != 0)
-        die("mkdir");
-    save("model/config.json", config, sizeof(config) - 1);
-    save("model/tokenizer.json", tokenizer, (size_t)n);
-    save("model/README.md", card, sizeof(card) - 1);
-    write_weights("model/model.safetensors");
-    save("text", "the cat and the hen sat by the old barn door all day", 52);
-    save("documents", "the cat and the hen\n\nsat by the old door", 40);
+    fault_save(path, "old", 3);
 }
 
 /* ---- Running ---- */
@@ -397,7 +179,7 @@ struct result {
     int code;     /* exit status, or 128 + signal */
     bool is_hit;  /* the fault has happened */
     uint64_t files;
-    struct bytes out, err;
+    struct fault_bytes out, err;
 };
 
 static void
@@ -470,16 +252,16 @@ run(const struct command *command, const struct class *class, long at)
     pid_t child = fork();
 
     if (child < 0)
-        die("fork");
+        fault_die("fork");
     if (child == 0)
         become(command, class, at);
     if (waitpid(child, &status, 0) != child)
-        die("waitpid");
+        fault_die("waitpid");
     result.code = WIFEXITED(status) ? WEXITSTATUS(status)
                                     : 128 + WTERMSIG(status);
     result.is_hit = read(signal_pipe[0], &byte, 1) == 1;
-    result.out = load("stdout");
-    result.err = load("stderr");
+    result.out = fault_load("stdout");
+    result.err = fault_load("stderr");
     result.files = look_at_outputs(command);
     return result;
 }
@@ -563,7 +345,7 @@ sweep(const struct command *command, const struct class *class,
     for (long at = 1;; at++) {
         struct result is = run(command, class, at);
         if (command->kind == TIMED)
-            mask(&is.out);
+            fault_mask(&is.out);
         const char *wrong = what_is_wrong(command, class, &is, good, before);
         if (!is.is_hit && wrong == NULL) {
             if (is.files != before)
@@ -593,7 +375,7 @@ test(const struct command *command, const char *only, bool is_long)
     long n = 0, n_wrong = 0;
 
     if (command->input != NULL)
-        save("stdin", command->input, strlen(command->input));
+        fault_save("stdin", command->input, strlen(command->input));
     reset(command);
     uint64_t before = look_at_outputs(command);
     struct result good = run(command, NULL, 0);
@@ -604,7 +386,7 @@ test(const struct command *command, const char *only, bool is_long)
         return false;
     }
     if (command->kind == TIMED)
-        mask(&good.out);
+        fault_mask(&good.out);
     clock_gettime(CLOCK_MONOTONIC, &start);
     printf("%-18s", command->name);
     for (size_t i = 0; i < N_CLASSES; i++) {
@@ -646,7 +428,7 @@ prepare(const char *arguments, const char *output)
         exit(1);
     }
     if (output != NULL)
-        save(output, result.out.at, result.out.n);
+        fault_save(output, result.out.at, result.out.n);
     free_result(&result);
 }
 
@@ -693,12 +475,12 @@ main(int argc, char **argv)
     snprintf(folder, sizeof(folder), "%s/lmquant-faults-XXXXXX",
              base == NULL ? "/tmp" : base);
     if (program == NULL || mkdtemp(folder) == NULL || chdir(folder) != 0)
-        die("lmquant");
+        fault_die("lmquant");
     if (pipe(signal_pipe) != 0 ||
         fcntl(signal_pipe[0], F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0)
-        die("pipe");
-    write_model();
+        fault_die("pipe");
+    fault_write_model();
     prepare("convert -q model m.lmq", NULL);
     if (has_digests) {
         prepare("convert -q --digests model d.lmq", NULL);
@@ -717,7 +499,7 @@ main(int argc, char **argv)
         else if (argc > 1 ? strcmp(argv[1], commands[i].name) == 0
                      : is_long || !commands[i].is_long)
             n_failed += !test(&commands[i], argc > 2 ? argv[2] : NULL, is_long);
-    walk(folder, REMOVE);
+    fault_walk(folder, FAULT_REMOVE);
     rmdir(folder);
     if (works)
         return n_failed > 0;

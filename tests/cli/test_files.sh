@@ -171,7 +171,7 @@ again=$work/again
 mkdir "$again"
 if [ $has_sha256 = no ]; then
     skip "make_files: it cannot make digests"
-elif "$top_builddir/tests/build/make_files" "$again"; then
+elif "$top_builddir/tests/make/make_files" "$again"; then
     # Another zlib deflates otherwise.
     rm -f "$again/lmq/good-compressed.lmq"
     diff -r "$files" "$again" | grep -v 'good-compressed.lmq$' \

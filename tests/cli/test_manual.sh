@@ -428,7 +428,7 @@ done <"$work/places"
 
 # ---- The reader that was written from lmq(5) ----
 
-reader="$python -B $src/tests/formats/read_lmq.py"
+reader="$python -B $src/tests/formats/lmq/read_lmq.py"
 
 # Every element that the reader finds must be the one that lmquant finds.
 check_reader() { # CONTAINER
@@ -594,7 +594,7 @@ for file in "$src"/tests/files/lmq/*.lmq; do
 done
 
 # One bit of each byte flipped: nobody may take the file for intact.
-"$python" - "$src/tests/formats" "$work/example.lmq" "$work/flipped.lmq" <<'EOF' ||
+"$python" - "$src/tests/formats/lmq" "$work/example.lmq" "$work/flipped.lmq" <<'EOF' ||
 import pathlib, struct, sys, zlib
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])

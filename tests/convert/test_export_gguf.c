@@ -118,6 +118,13 @@ static const struct {
     {"falcon-rw", "has no words"},
     {"qwen3moe-dense-layer", "has no words"},
     {"deepseek2", "rope_attention_factor"},
+    {"qwen3next", "no name"},
+    {"qwen35", "no name"},
+    {"qwen35-images", "no name"},
+    {"qwen35moe", "no name"},
+    {"llama4", "attention_chunk"},
+    {"gptj", "no name"},
+    {"opt", "no name"},
 };
 
 static const char *

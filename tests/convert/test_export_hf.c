@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "convert/export/export_hf.h"
+#include "convert/export/hf/export_hf.h"
 #include "formats/hf/hf_config.h"
 #include "formats/model/hparams_json.h"
 #include "tests/build/build_checkpoint.h"
@@ -302,6 +302,9 @@ START_TEST(descriptions_of_llamas_relatives_go_there_and_back)
                       checkpoint->hparams.architecture);
         ck_assert_int_eq(words.norms_less_one,
                          checkpoint->source.norms_less_one);
+        const json_t *scalar =
+            json_object_get(words.config, "query_pre_attn_scalar");
+        ck_assert(scalar == NULL || json_is_integer(scalar));
         lmq_hf_words_free(&words);
         lmq_notes_free(&checkpoint->notes);
         free(checkpoint);

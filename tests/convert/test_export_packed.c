@@ -16,6 +16,7 @@
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
+#include "tests/families/family.h"
 
 /* Sizes that all of them can have, and a vocabulary that GPTQ could not. */
 static const struct build_sizes sizes = {
@@ -381,10 +382,112 @@ START_TEST(what_a_scheme_cannot_have_is_refused)
 }
 END_TEST
 
+/* Whether an export to safetensors has the words of Hugging Face, without
+ * which nobody could read these formats. */
+static bool
+has_words(const char *from)
+{
+    const struct lmq_export_options options = {.to = "safetensors",
+                                               .replaces = 1};
+
+    lmq_report_free(export_to(from, in_folder("out"), &options));
+    json_t *config = load_config(in_folder("out/config.json"));
+    bool has = json_object_get(config, "architectures") != NULL;
+    json_decref(config);
+    return has;
+}
+
+/* Widths that no group of 64 fills, experts, biases, norms of all kinds. */
+START_TEST(every_family_keeps_its_int8_values)
+{
+    const struct family *family = family_at((size_t)_i);
+    struct family_model *model = family_make(family, 8, 64, 1);
+    const struct lmq_convert_options options = {
+        .group_size = _i % 2 ? 32 : 64, .method = "absmax", .replaces = 1};
+
+    family_write(model, in_folder("model"));
+    lmq_report_free(
+        convert(in_folder("model"), in_folder("model.lmq"), &options));
+    bool has = has_words(in_folder("model.lmq"));
+    for (size_t i = 0; i < N_SCHEMES; i++) {
+        const struct lmq_export_options to = {.to = schemes[i].to,
+                                              .replaces = 1};
+        if (strcmp(schemes[i].to, "gptq") == 0) /* wants other widths */
+            continue;
+        if (has) {
+            lmq_report_free(
+                export_to(in_folder("model.lmq"), in_folder("out"), &to));
+            assert_equal_weights(in_folder("model.lmq"), in_folder("out"));
+        } else {
+            struct lmq_checkpoint *own =
+                open_checkpoint(in_folder("model.lmq"));
+            assert_export_refuses(own, in_folder("out"), &to,
+                                  LMQ_ERR_UNSUPPORTED,
+                                  "is not written in Hugging Face's words");
+            lmq_checkpoint_close(own);
+        }
+    }
+    family_free(model);
+}
+END_TEST
+
+static void
+assert_shape(const struct file *file, const char *name, size_t n,
+             const size_t *dims)
+{
+    const json_t *shape =
+        json_object_get(json_object_get(file->header, name), "shape");
+
+    ck_assert_msg(shape != NULL, "no tensor '%s'", name);
+    ck_assert_uint_eq(json_array_size(shape), n);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_int_eq(json_integer_value(json_array_get(shape, i)),
+                         (json_int_t)dims[i]);
+}
+
+/* Experts: a tensor of three dimensions in mlx, each by itself in the others;
+ * what weighs a shared one is a matrix of one row in all. */
+START_TEST(experts_stand_as_each_format_has_them)
+{
+    const struct family *family = family_find("qwen2moe");
+    struct family_model *model = family_make(family, 8, 64, 1);
+    const struct lmq_convert_options options = {.group_size = 32};
+    const size_t rows = 8 * family->shape.expert_dim;
+    const size_t cols = 8 * family->shape.dim;
+    const size_t experts = family->shape.n_experts;
+
+    family_write(model, in_folder("model"));
+    lmq_report_free(
+        convert(in_folder("model"), in_folder("model.lmq"), &options));
+    for (size_t i = 0; i < 2; i++) {
+        const struct lmq_export_options to = {.to = schemes[i].to,
+                                              .replaces = 1};
+        lmq_report_free(
+            export_to(in_folder("model.lmq"), in_folder("out"), &to));
+        struct file file = open_file(in_folder("out/model.safetensors"));
+        assert_shape(&file, "model.layers.1.mlp.shared_expert_gate.weight", 2,
+                     (size_t[]){1, cols});
+        if (i == 0) {
+            assert_shape(
+                &file, "model.layers.1.mlp.experts.2.up_proj.weight_packed",
+                2, (size_t[]){rows, cols / 4});
+        } else {
+            assert_shape(&file, "model.layers.1.mlp.switch_mlp.up_proj.weight",
+                         3, (size_t[]){experts, rows, cols / 4});
+            assert_shape(&file, "model.layers.1.mlp.switch_mlp.up_proj.scales",
+                         3, (size_t[]){experts, rows, cols / 32});
+        }
+        close_file(&file);
+    }
+    family_free(model);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {
+        experts_stand_as_each_format_has_them,
         the_configuration_says_what_is_packed,
         floats_are_quantized_and_that_is_said,
         rounded_scales_are_said,
@@ -392,8 +495,13 @@ main(void)
         what_a_scheme_cannot_have_is_refused,
     };
     const TTest *const each[] = {every_integer_and_scale_arrives};
+    const TTest *const families[] = {every_family_keeps_its_int8_values};
     int failed = RUN_SUITE("packed exports", tests);
+    size_t n = 0;
 
+    while (family_at(n) != NULL)
+        n++;
+    failed = run_suite_over("packed families", families, 1, 0, n) || failed;
     return run_suite_over("packed exports, each", each, 1, 0, N_SCHEMES) ||
            failed;
 }

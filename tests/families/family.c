@@ -24,7 +24,8 @@
 /* ---- The table ---- */
 
 static const struct family *const tables[] = {
-    llama_families, other_families, expert_families, plain_families,
+    llama_families, other_families, expert_families, older_families,
+    delta_families, later_families, plain_families,
 };
 
 const struct family *
@@ -193,8 +194,34 @@ make_attention(struct family_model *m, struct oracle_layer *w)
         make_qk_norms(m, w);
     }
     w->o = make_linear(m, s->dim, s->heads * value, gain, HAS_OUT_BIAS);
+    if ((m->family->bits & HAS_OUTPUT_GATE) != 0)
+        w->gate = make_linear(m, s->heads * value, s->dim, 1, HAS_QKV_BIAS);
     if ((m->family->bits & HAS_SINKS) != 0)
         w->sinks = normals(m, s->heads, 0, 1);
+}
+
+/* Time steps such that some heads forget at once and others hardly. Queries
+ * and keys are large, so that behind their silu hardly a number is below 0, as
+ * in real models: were a query and a key at right angles, the norm behind them
+ * would make much of what they differ in. */
+static void
+make_delta(struct family_model *m, struct oracle_delta *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    size_t keys = s->delta_keys * s->delta_key_dim;
+    size_t values = s->delta_values * s->delta_value_dim;
+
+    w->q = make_linear(m, keys, s->dim, 4, 0);
+    w->k = make_linear(m, keys, s->dim, 4, 0);
+    w->v = make_linear(m, values, s->dim, 1, 0);
+    w->gate = make_linear(m, values, s->dim, 1, 0);
+    w->alpha = make_linear(m, s->delta_values, s->dim, 1, 0);
+    w->alpha.b = normals(m, s->delta_values, -1, 0.7);
+    w->beta = make_linear(m, s->delta_values, s->dim, 1, 0);
+    w->decay = normals(m, s->delta_values, -1, 0.7);
+    w->conv = normals(m, (2 * keys + values) * s->conv_width, 0.4, 0.3);
+    w->norm = make_norm(m, s->delta_value_dim, s->delta_value_dim, 1);
+    w->out = make_linear(m, s->dim, values, SUBLAYER_GAIN, 0);
 }
 
 static void
@@ -226,6 +253,7 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
     size_t *const widths[] = {
         &s->dim,    &s->hidden,  &s->head_dim,   &s->value_dim,  &s->q_rank,
         &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
+        &s->delta_key_dim, &s->delta_value_dim,
     };
     size_t dims;
 
@@ -237,6 +265,19 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
     for (size_t i = 0; i < dims / 2 && i < ORACLE_MAX_PAIRS; i++) {
         s->short_factors[i] = 1 + 0.125 * (double)(i % 4);
         s->long_factors[i] = 1.5 + 0.5 * (double)(i % 8);
+    }
+}
+
+static void
+make_unit(struct oracle_linear *linear)
+{
+    for (size_t r = 0; r < linear->rows; r++) {
+        float *row = linear->w + r * linear->cols;
+        double squares = 0;
+        for (size_t c = 0; c < linear->cols; c++)
+            squares += (double)row[c] * (double)row[c];
+        for (size_t c = 0; c < linear->cols; c++)
+            row[c] = (float)(row[c] / sqrt(squares));
     }
 }
 
@@ -255,6 +296,8 @@ make_ends(struct family_model *m)
     if (has_head)
         m->oracle.head =
             make_linear(m, s->vocab, s->dim, spread, HAS_HEAD_BIAS);
+    if ((m->family->bits & HAS_UNIT_HEAD) != 0)
+        make_unit(&m->oracle.head);
     m->oracle.norm =
         make_norm(m, s->dim, s->dim,
                   has_head ? 1 : spread / size / sqrt((double)s->dim));
@@ -279,6 +322,7 @@ family_make(const struct family *family, size_t grow, size_t vocab,
     if (vocab > 0)
         s->vocab = vocab;
     make_ends(m);
+    m->oracle.embedding_norm = norm_if(m, HAS_EMBEDDING_NORM);
     m->oracle.layers = calloc(s->layers, sizeof(*m->oracle.layers));
     if (m->oracle.layers == NULL)
         abort();
@@ -288,7 +332,10 @@ family_make(const struct family *family, size_t grow, size_t vocab,
         w->attn_post_norm = norm_if(m, HAS_ATTN_POST_NORM);
         w->ffn_norm = norm_if(m, HAS_FFN_NORM);
         w->ffn_post_norm = norm_if(m, HAS_FFN_POST_NORM);
-        make_attention(m, w);
+        if (oracle_pattern(s->delta, layer))
+            make_delta(m, &w->delta);
+        else
+            make_attention(m, w);
         if (oracle_pattern(s->sparse, layer))
             make_experts(m, w);
         else

@@ -22,11 +22,22 @@ enum stored_as {
     AS_END,
     AS_LINEAR,         /* name.weight, and name.bias if there is one */
     AS_NORM,           /* the same, a vector */
+    AS_PLAIN_NORM,     /* the same, never minus 1 */
     AS_NORM_OF_HEADS,  /* (heads, head_dim) */
     AS_NORMS_OF_HEADS, /* one vector a head: the name has its number */
     AS_SINKS,          /* a number for each head; the full name */
     AS_CORRECTION,     /* a number for each expert; the full name */
+    AS_DECAYS,         /* a number for each value head; the full name */
+    AS_STEPS,          /* the bias of alpha; the full name */
+    AS_WEIGHT,         /* name.weight, of what has its bias elsewhere */
+    AS_CONV,           /* (channels, 1, width) */
+    AS_DELTA_QKV,      /* rows of queries, keys, values */
+    AS_DELTA_QKVZ,     /* of each key head: query, key, values, gates */
+    AS_DELTA_BA,       /* likewise beta and alpha */
+    AS_Q_GATE,         /* of each head: its query, its gate */
     AS_EXPERTS,        /* a linear each: the name has the expert's number */
+    AS_EXPERTS_FUSED,  /* all in three dimensions; the full name */
+    AS_EXPERTS_GATE_UP, /* the same, the gate's rows before the other ones */
     AS_QKV,            /* rows of queries, keys, values */
     AS_QKV_BY_HEAD,    /* of each key head: its queries, the key, the value */
     AS_GATE_UP,        /* rows of the gate, then the other half */
@@ -34,11 +45,12 @@ enum stored_as {
     AS_FREQUENCIES,    /* the rotary ones, likewise */
     AS_EMBEDDING,
     AS_TABLE,
+    AS_LATE_TABLE,     /* the same behind two rows that nobody reads */
     AS_STRAY           /* of another sense than text; the full name */
 };
 
 /* A tensor, or some, of a layer or of the whole model. `at` is the place in
- * struct oracle_layer (of AS_EXPERTS: in struct oracle_mlp), or in struct
+ * struct oracle_layer (of AS_EXPERTS*: in struct oracle_mlp), or in struct
  * oracle_model. What the model does not have is not stored. */
 struct stored {
     enum stored_as as;
@@ -73,13 +85,18 @@ enum family_bits {
     /* How they are stored */
     NORMS_LESS_ONE = 1 << 20,
     COLUMNS_ARE_OUTPUTS = 1 << 21,
+    EXPERTS_TURNED = 1 << 23, /* fused ones: columns are outputs */
+    GATE_UP_BY_ROW = 1 << 24, /* fused: rows of both take turns */
+    HAS_OUTPUT_GATE = 1 << 25,
     /* The embedding times sqrt(dim) */
-    SCALES_EMBEDDING = 1 << 22
+    SCALES_EMBEDDING = 1 << 22,
+    HAS_EMBEDDING_NORM = 1 << 27,
+    HAS_UNIT_HEAD = 1 << 26 /* its rows have length 1, stored or not */
 };
 
 #define LLAMA_BITS (HAS_GATE | HAS_ATTN_NORM | HAS_FFN_NORM)
 
-#define FAMILY_MOST_LISTS 5
+#define FAMILY_MOST_LISTS 6
 
 struct family {
     const char *name;
@@ -101,19 +118,26 @@ const struct family *family_at(size_t i);
 const struct family *family_find(const char *name);
 
 /* The lists of names, in family_names.c. */
-extern const struct stored hf_frame[], gemma3_frame[], phi2_frame[],
+extern const struct stored hf_frame[], gemma3_frame[], qwen35_frame[], phi2_frame[],
     neox_frame[], falcon_frame[], gpt2_frame[], gpt2_bare_frame[],
     plain_frame[];
 extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
     hf_norms_after[], hf_mlp[], hf_frequencies[], cohere_norms[],
+    qwen3next_attention[], qwen35_attention[], delta_layer[],
     stablelm_norms[], phi2_layer[], phi3_layer[], neox_layer[],
     falcon_layer[], falcon_one_norm[], falcon_two_norms[], gpt2_layer[],
-    gpt2_bare_layer[], mixtral_experts[], qwen_experts[], deepseek_attention[],
+    gpt2_bare_layer[], mixtral_experts[], qwen_experts[], fused_experts[],
+    gptoss_layer[], llama4_layer[], minimax_experts[], hunyuan_norms[],
+    hunyuan_experts[], ernie_experts[], granitemoe_layer[], glm_layer[],
+    glm4_norms[],
+    deepseek_attention[],
     deepseek_experts[], plain_attention[], plain_qk_norms[],
     plain_head_norms[], plain_norms[], plain_mlp[], plain_experts[];
 
 extern const struct family llama_families[], other_families[],
-    expert_families[], plain_families[];
+    expert_families[], older_families[], delta_families[],
+    later_families[],
+    plain_families[];
 
 /* ---- Models ---- */
 

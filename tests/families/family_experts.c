@@ -91,6 +91,24 @@ const struct family expert_families[] = {
                   .expert_dim = 36, .shared_dim = 52},
     },
     {
+        .name = "qwen2moe-fused",
+        .config =
+            "{'architectures': ['Qwen2MoeForCausalLM'], "
+            "'model_type': 'qwen2_moe', 'mlp_only_layers': [], "
+            "'norm_topk_prob': false, "
+            "'shared_expert_intermediate_size': $shared_dim, " QWEN_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, fused_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QKV_BIAS | HAS_SWITCH,
+        .shape = {.dim = 60, .hidden = 100, .layers = 3, .heads = 6,
+                  .kv_heads = 3, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 3e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .sparse = "1", .n_experts = 5, .n_used = 3,
+                  .expert_dim = 28, .shared_dim = 52},
+    },
+    {
         .name = "qwen3moe",
         .config =
             "{'architectures': ['Qwen3MoeForCausalLM'], "

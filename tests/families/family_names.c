@@ -28,6 +28,15 @@ const struct stored gemma3_frame[] = {
     {AS_END, NULL, 0},
 };
 
+/* ... and with what predicts several tokens at a time. */
+const struct stored qwen35_frame[] = {
+    {AS_STRAY, "model.visual.merger.norm.weight", 0},
+    {AS_STRAY, "mtp.pre_fc_norm_hidden.weight", 0},
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_END, NULL, 0},
+};
+
 const struct stored phi2_frame[] = {
     {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
     {AS_NORM, "model.final_layernorm", MODEL(norm)},
@@ -88,6 +97,42 @@ const struct stored hf_attention[] = {
 const struct stored hf_norms[] = {
     {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
     {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_END, NULL, 0},
+};
+
+/* Qwen 3 Next, and Qwen 3.5 */
+const struct stored qwen3next_attention[] = {
+    {AS_Q_GATE, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_NORM, "model.layers.#.self_attn.q_norm", LAYER(q_norm)},
+    {AS_NORM, "model.layers.#.self_attn.k_norm", LAYER(k_norm)},
+    {AS_DELTA_QKVZ, "model.layers.#.linear_attn.in_proj_qkvz", LAYER(delta)},
+    {AS_DELTA_BA, "model.layers.#.linear_attn.in_proj_ba", LAYER(delta)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored qwen35_attention[] = {
+    {AS_Q_GATE, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_NORM, "model.layers.#.self_attn.q_norm", LAYER(q_norm)},
+    {AS_NORM, "model.layers.#.self_attn.k_norm", LAYER(k_norm)},
+    {AS_DELTA_QKV, "model.layers.#.linear_attn.in_proj_qkv", LAYER(delta)},
+    {AS_LINEAR, "model.layers.#.linear_attn.in_proj_z", LAYER(delta.gate)},
+    {AS_WEIGHT, "model.layers.#.linear_attn.in_proj_a", LAYER(delta.alpha)},
+    {AS_LINEAR, "model.layers.#.linear_attn.in_proj_b", LAYER(delta.beta)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored delta_layer[] = {
+    {AS_STEPS, "model.layers.#.linear_attn.dt_bias", LAYER(delta)},
+    {AS_DECAYS, "model.layers.#.linear_attn.A_log", LAYER(delta)},
+    {AS_CONV, "model.layers.#.linear_attn.conv1d", LAYER(delta)},
+    {AS_PLAIN_NORM, "model.layers.#.linear_attn.norm", LAYER(delta.norm)},
+    {AS_LINEAR, "model.layers.#.linear_attn.out_proj", LAYER(delta.out)},
     {AS_END, NULL, 0},
 };
 
@@ -247,6 +292,128 @@ const struct stored qwen_experts[] = {
      LAYER(shared.down)},
     {AS_LINEAR, "model.layers.#.mlp.shared_expert_gate",
      LAYER(shared_switch)},
+    {AS_END, NULL, 0},
+};
+
+/* As the library keeps them in memory. */
+const struct stored fused_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_EXPERTS_GATE_UP, "model.layers.#.mlp.experts.gate_up_proj", MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.experts.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.up_proj", LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.down_proj",
+     LAYER(shared.down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert_gate",
+     LAYER(shared_switch)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored gptoss_layer[] = {
+    {AS_SINKS, "model.layers.#.self_attn.sinks", 0},
+    {AS_LINEAR, "model.layers.#.mlp.router", LAYER(router)},
+    {AS_EXPERTS_GATE_UP, "model.layers.#.mlp.experts.gate_up_proj", MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.experts.down_proj", MLP(down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored llama4_layer[] = {
+    {AS_LINEAR, "model.layers.#.feed_forward.gate_proj", LAYER(mlp.gate)},
+    {AS_LINEAR, "model.layers.#.feed_forward.up_proj", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.feed_forward.down_proj", LAYER(mlp.down)},
+    {AS_LINEAR, "model.layers.#.feed_forward.router", LAYER(router)},
+    {AS_EXPERTS_GATE_UP, "model.layers.#.feed_forward.experts.gate_up_proj",
+     MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.feed_forward.experts.down_proj",
+     MLP(down)},
+    {AS_LINEAR, "model.layers.#.feed_forward.shared_expert.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.feed_forward.shared_expert.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.feed_forward.shared_expert.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored minimax_experts[] = {
+    {AS_LINEAR, "model.layers.#.block_sparse_moe.gate", LAYER(router)},
+    {AS_CORRECTION,
+     "model.layers.#.block_sparse_moe.e_score_correction_bias", 0},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w1", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w2", MLP(down)},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w3", MLP(up)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored hunyuan_norms[] = {
+    {AS_NORM, "model.layers.#.self_attn.query_layernorm", LAYER(q_norm)},
+    {AS_NORM, "model.layers.#.self_attn.key_layernorm", LAYER(k_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored hunyuan_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.gate.wg", LAYER(router)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.gate_proj", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_mlp.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_mlp.up_proj", LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_mlp.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored ernie_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.mlp.moe_statics.e_score_correction_bias",
+     0},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.gate_proj", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored granitemoe_layer[] = {
+    {AS_LINEAR, "model.layers.#.block_sparse_moe.router.layer",
+     LAYER(router)},
+    {AS_EXPERTS_GATE_UP,
+     "model.layers.#.block_sparse_moe.input_linear.weight", MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.block_sparse_moe.output_linear.weight",
+     MLP(down)},
+    {AS_GATE_UP, "model.layers.#.shared_mlp.input_linear", LAYER(shared)},
+    {AS_LINEAR, "model.layers.#.shared_mlp.output_linear",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored glm_layer[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_GATE_UP, "model.layers.#.mlp.gate_up_proj", LAYER(mlp)},
+    {AS_LINEAR, "model.layers.#.mlp.down_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored glm4_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_self_attn_layernorm",
+     LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_mlp_layernorm", LAYER(ffn_post_norm)},
     {AS_END, NULL, 0},
 };
 

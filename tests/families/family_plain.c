@@ -139,6 +139,50 @@ const struct family plain_families[] = {
                   .expert_dim = 44, .router = ORACLE_SOFTMAX_CHOSEN},
     },
     {
+        /* Half of GPT-OSS, half of Llama 4. */
+        .name = "chunks-late-norms",
+        .config = SIZE_KEYS
+            "'norm_eps': 3e-05, 'sinks': true, 'rope_theta': 10000, "
+            "'rope_factor': 4, 'rope_scaling': 'yarn', 'rope_ramp_exact': true, "
+            "'attention_chunk': 7, 'full_layers': [1], 'still_layers': [1], "
+            "'qk_norm': 'bare', 'qk_norm_late': true, 'score_growth': 0.5, "
+            "'score_growth_period': 5, 'score_growth_shift': 1, "
+            "'score_growth_still': true, 'activation_slope': 1.702, "
+            "'glu_limit': 0.7, 'glu_offset': 1, 'n_experts': $experts, "
+            "'n_experts_used': $used, 'expert_dim': $expert_dim, "
+            "'shared_dim': $shared_dim, 'router': 'sigmoid', "
+            "'router_scales_input': true}}",
+        PLAIN_LISTS,
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_SINKS | HAS_MLP_BIAS,
+        .shape = {.dim = 56, .hidden = 44, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 14, .vocab = 61,
+                  .max_positions = 64, .eps = 3e-5,
+                  .activation = oracle_silu_steep, .up_limit = 0.7,
+                  .up_plus = 1, .theta = 10000, .rope = ORACLE_ROPE_YARN,
+                  .factor = 4, .low = 1, .high = 32, .original = 16,
+                  .is_ramp_exact = true, .norms_turned = true,
+                  .norms_bare = true, .growth = 0.5, .growth_period = 5,
+                  .growth_shift = 1, .growing = "010", .chunk = 7,
+                  .sliding = "101", .turning = "101", .sparse = "1",
+                  .n_experts = 5, .n_used = 2, .expert_dim = 44,
+                  .shared_dim = 36, .router = ORACLE_SIGMOID,
+                  .weighs_input = true},
+    },
+    {
+        .name = "relu2-growth",
+        .config = SIZE_KEYS PLAIN_ROPE
+            "'norm_eps': 1e-05, 'gated': false, 'activation': 'relu2', "
+            "'qk_norm': 'head', 'qk_norm_late': true, "
+            "'score_growth': 0.25, 'score_growth_period': 3}}",
+        PLAIN_LISTS,
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_HEAD | HAS_QK_NORM,
+        .shape = {.dim = 60, .hidden = 76, .layers = 3, .heads = 5,
+                  .kv_heads = 1, .head_dim = 12, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5,
+                  .activation = oracle_relu2, .theta = 10000,
+                  .norms_turned = true, .growth = 0.25, .growth_period = 3},
+    },
+    {
         /* Experts without a gate, in one layer; a shared one. */
         .name = "experts-sigmoid-shared",
         .config = SIZE_KEYS PLAIN_ROPE

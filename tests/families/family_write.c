@@ -89,10 +89,26 @@ write_plain(const struct writer *w, const struct stored *as, const void *parts)
 }
 
 static void
-write_norm_part(const struct writer *w, const char *pattern, size_t item,
+write_weight(const struct writer *w, const struct stored *as,
+             const void *parts)
+{
+    struct oracle_linear linear =
+        *(const struct oracle_linear *)(const void *)((const char *)parts +
+                                                      as->at);
+
+    linear.b = NULL;
+    write_linear(w, as->name, 0, &linear);
+}
+
+static void
+write_norm_part(const struct writer *w, const struct stored *as, size_t item,
                 const float *weight, const float *bias, size_t n)
 {
-    float less = (w->model->family->bits & NORMS_LESS_ONE) != 0 ? 1.0f : 0;
+    const char *pattern = as->name;
+    float less = (w->model->family->bits & NORMS_LESS_ONE) != 0 &&
+                         as->as != AS_PLAIN_NORM
+                     ? 1.0f
+                     : 0;
     char name[96];
 
     name_tensor(w, name, sizeof(name), pattern, item, ".weight");
@@ -114,7 +130,7 @@ write_norm(const struct writer *w, const struct stored *as, const void *parts)
     if (norm->w == NULL)
         return;
     for (size_t at = 0; at < norm->n; at += n)
-        write_norm_part(w, as->name, at / n, norm->w + at,
+        write_norm_part(w, as, at / n, norm->w + at,
                         norm->b == NULL ? NULL : norm->b + at, n);
     if (as->as == AS_NORM_OF_HEADS) {
         struct build_tensor *last = &w->to->tensors[w->to->n_tensors - 1];
@@ -161,18 +177,20 @@ write_fused(const struct writer *w, const char *pattern,
     free(all->b);
 }
 
-/* `groups` times a share of the queries, of the keys, of the values. */
+/* `groups` times a share of each part. */
 static void
-fuse_qkv(const struct writer *w, const struct stored *as,
-         const struct oracle_layer *l, size_t groups)
+fuse(const struct writer *w, const struct stored *as,
+     const struct oracle_linear *const *parts, size_t n_parts, size_t groups)
 {
-    const struct oracle_linear *parts[] = {&l->q, &l->k, &l->v};
-    struct oracle_linear all =
-        fused(l->q.rows + l->k.rows + l->v.rows, &l->q);
-    size_t at = 0;
+    size_t rows = 0, at = 0;
 
+    if (parts[0]->w == NULL)
+        return;
+    for (size_t i = 0; i < n_parts; i++)
+        rows += parts[i]->rows;
+    struct oracle_linear all = fused(rows, parts[0]);
     for (size_t g = 0; g < groups; g++)
-        for (size_t i = 0; i < 3; i++) {
+        for (size_t i = 0; i < n_parts; i++) {
             size_t n = parts[i]->rows / groups;
             at = put_rows(&all, at, parts[i], g * n, n);
         }
@@ -182,14 +200,40 @@ fuse_qkv(const struct writer *w, const struct stored *as,
 static void
 write_qkv(const struct writer *w, const struct stored *as, const void *parts)
 {
-    fuse_qkv(w, as, parts, 1);
+    const struct oracle_layer *l = parts;
+    const struct oracle_linear *qkv[] = {&l->q, &l->k, &l->v};
+    size_t n_kv = w->model->oracle.shape.kv_heads;
+
+    fuse(w, as, qkv, 3, as->as == AS_QKV_BY_HEAD ? n_kv : 1);
 }
 
 static void
-write_qkv_by_head(const struct writer *w, const struct stored *as,
+write_q_gate(const struct writer *w, const struct stored *as,
+             const void *parts)
+{
+    const struct oracle_layer *l = parts;
+    const struct oracle_linear *both[] = {&l->q, &l->gate};
+
+    fuse(w, as, both, 2, w->model->oracle.shape.heads);
+}
+
+static void
+write_delta_fused(const struct writer *w, const struct stored *as,
                   const void *parts)
 {
-    fuse_qkv(w, as, parts, w->model->oracle.shape.kv_heads);
+    const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
+    struct oracle_linear alpha = d->alpha;
+    const struct oracle_linear *qkvz[] = {&d->q, &d->k, &d->v, &d->gate};
+    const struct oracle_linear *ba[] = {&d->beta, &alpha};
+    size_t n_keys = w->model->oracle.shape.delta_keys;
+
+    alpha.b = NULL;
+    if (as->as == AS_DELTA_QKV)
+        fuse(w, as, qkvz, 3, 1);
+    else if (as->as == AS_DELTA_QKVZ)
+        fuse(w, as, qkvz, 4, n_keys);
+    else
+        fuse(w, as, ba, 2, n_keys);
 }
 
 static void
@@ -234,6 +278,39 @@ write_correction(const struct writer *w, const struct stored *as,
 
     write_vector(w, as->name, l->correction,
                  w->model->oracle.shape.n_experts);
+}
+
+static void
+write_decays(const struct writer *w, const struct stored *as,
+             const void *parts)
+{
+    const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
+
+    write_vector(w, as->name, d->decay, w->model->oracle.shape.delta_values);
+}
+
+static void
+write_steps(const struct writer *w, const struct stored *as, const void *parts)
+{
+    const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
+
+    write_vector(w, as->name, d->alpha.b,
+                 w->model->oracle.shape.delta_values);
+}
+
+static void
+write_conv(const struct writer *w, const struct stored *as, const void *parts)
+{
+    const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
+    size_t channels = d->q.rows + d->k.rows + d->v.rows;
+    size_t width = w->model->oracle.shape.conv_width;
+    char name[96];
+
+    if (d->conv == NULL)
+        return;
+    name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
+    memcpy(build_add(w->to, name, (uint64_t[]){channels, 1, width}, 3)->x,
+           d->conv, channels * width * sizeof(*d->conv));
 }
 
 /* And the number for what is masked, beside it. */
@@ -283,6 +360,72 @@ write_experts(const struct writer *w, const struct stored *as,
                      (const void *)((const char *)&l->experts[e] + as->at));
 }
 
+/* Matrix i of the n of one expert that are fused, and its bias, if there is
+ * one. */
+static void
+put_matrix(const struct writer *w, const struct oracle_linear *linear,
+           size_t i, size_t n, float *x, float *bias)
+{
+    unsigned bits = w->model->family->bits;
+    size_t rows = linear->rows, cols = linear->cols;
+
+    for (size_t r = 0; r < rows; r++) {
+        size_t to = (bits & GATE_UP_BY_ROW) != 0 ? r * n + i : i * rows + r;
+        for (size_t c = 0; c < cols; c++)
+            x[(bits & EXPERTS_TURNED) != 0 ? c * n * rows + to
+                                           : to * cols + c] =
+                linear->w[r * cols + c];
+        if (bias != NULL)
+            bias[to] = linear->b[r];
+    }
+}
+
+/* The matrices at `at` of all experts, of each `n` that are neighbours. */
+static void
+fuse_experts(const struct writer *w, const struct stored *as,
+             const struct oracle_layer *l, size_t n)
+{
+    bool is_turned = (w->model->family->bits & EXPERTS_TURNED) != 0;
+    size_t n_experts = w->model->oracle.shape.n_experts;
+    char name[96];
+
+    if (l->experts == NULL)
+        return;
+    const struct oracle_linear *first =
+        (const void *)((const char *)l->experts + as->at);
+    size_t rows = n * first->rows, cols = first->cols;
+    name_tensor(w, name, sizeof(name), as->name, 0, "");
+    float *x = build_add(w->to, name,
+                         (uint64_t[]){n_experts, is_turned ? cols : rows,
+                                      is_turned ? rows : cols},
+                         3)->x;
+    name_tensor(w, name, sizeof(name), as->name, 0, "_bias");
+    float *bias = first->b == NULL
+                      ? NULL
+                      : add_tensor(w->to, name, n_experts, rows)->x;
+    for (size_t e = 0; e < n_experts; e++)
+        for (size_t i = 0; i < n; i++)
+            put_matrix(w,
+                       (const void *)((const char *)&l->experts[e] + as->at +
+                                      i * sizeof(*first)),
+                       i, n, x + e * rows * cols,
+                       bias == NULL ? NULL : bias + e * rows);
+}
+
+static void
+write_experts_fused(const struct writer *w, const struct stored *as,
+                    const void *parts)
+{
+    fuse_experts(w, as, parts, 1);
+}
+
+static void
+write_experts_gate_up(const struct writer *w, const struct stored *as,
+                      const void *parts)
+{
+    fuse_experts(w, as, parts, 2);
+}
+
 static void (*const writers[])(const struct writer *w,
                                const struct stored *as,
                                const void *parts) = {
@@ -293,8 +436,19 @@ static void (*const writers[])(const struct writer *w,
     [AS_SINKS] = write_sinks,
     [AS_CORRECTION] = write_correction,
     [AS_EXPERTS] = write_experts,
+    [AS_EXPERTS_FUSED] = write_experts_fused,
+    [AS_EXPERTS_GATE_UP] = write_experts_gate_up,
     [AS_QKV] = write_qkv,
-    [AS_QKV_BY_HEAD] = write_qkv_by_head,
+    [AS_QKV_BY_HEAD] = write_qkv,
+    [AS_Q_GATE] = write_q_gate,
+    [AS_WEIGHT] = write_weight,
+    [AS_PLAIN_NORM] = write_norm,
+    [AS_DELTA_QKV] = write_delta_fused,
+    [AS_DELTA_QKVZ] = write_delta_fused,
+    [AS_DELTA_BA] = write_delta_fused,
+    [AS_DECAYS] = write_decays,
+    [AS_STEPS] = write_steps,
+    [AS_CONV] = write_conv,
     [AS_GATE_UP] = write_gate_up,
     [AS_MASK] = write_mask,
     [AS_FREQUENCIES] = write_frequencies,
@@ -313,6 +467,33 @@ write_table(const struct writer *w, const char *pattern, const float *x,
 }
 
 static void
+write_late_table(const struct writer *w, const char *pattern)
+{
+    const struct oracle_model *model = &w->model->oracle;
+    size_t dim = model->shape.dim, n = model->shape.max_positions;
+    char name[96];
+
+    name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
+    float *x = add_tensor(w->to, name, n + 2, dim)->x;
+    for (size_t i = 0; i < 2 * dim; i++)
+        x[i] = 7;
+    memcpy(x + 2 * dim, model->table, n * dim * sizeof(*x));
+}
+
+/* Rows of length 1, stored with other lengths. */
+static void
+write_head(const struct writer *w, const struct stored *as)
+{
+    const struct oracle_linear *head = &w->model->oracle.head;
+
+    write_linear(w, as->name, 0, head);
+    float *x = w->to->tensors[w->to->n_tensors - 1].x;
+    if ((w->model->family->bits & HAS_UNIT_HEAD) != 0)
+        for (size_t i = 0; i < head->rows * head->cols; i++)
+            x[i] *= 1 + 0.25f * (float)(i / head->cols % 5);
+}
+
+static void
 write_frame(const struct writer *w)
 {
     const struct oracle_model *model = &w->model->oracle;
@@ -325,13 +506,15 @@ write_frame(const struct writer *w)
         else if (as->as == AS_TABLE && model->table != NULL)
             write_table(w, as->name, model->table,
                         model->shape.max_positions);
+        else if (as->as == AS_LATE_TABLE)
+            write_late_table(w, as->name);
         else if (as->as == AS_STRAY)
             add_tensor(w->to, as->name, model->shape.dim, 0);
         else if (as->as == AS_NORM)
             write_norm(w, as, model);
         else if (as->as == AS_LINEAR &&
                  (bits & (HAS_HEAD | HAS_HEAD_COPY)) != 0)
-            write_linear(w, as->name, 0, &model->head);
+            write_head(w, as);
     }
 }
 
@@ -370,6 +553,7 @@ put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
         {"vocab", s->vocab},
         {"positions", s->max_positions},
         {"window", s->window},
+        {"chunk", s->chunk},
         {"original", s->original},
         {"q_rank", s->q_rank},
         {"kv_rank", s->kv_rank},
@@ -379,6 +563,11 @@ put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
         {"shared_dim", s->shared_dim},
         {"groups", s->n_groups},
         {"groups_used", s->n_groups_used},
+        {"delta_keys", s->delta_keys},
+        {"delta_values", s->delta_values},
+        {"delta_key_dim", s->delta_key_dim},
+        {"delta_value_dim", s->delta_value_dim},
+        {"conv_width", s->conv_width},
     };
     char text[32];
 

@@ -70,6 +70,18 @@ oracle_relu(double x)
     return x > 0 ? x : 0;
 }
 
+double
+oracle_relu2(double x)
+{
+    return oracle_relu(x) * oracle_relu(x);
+}
+
+double
+oracle_silu_steep(double x)
+{
+    return x * oracle_sigmoid(1.702 * x);
+}
+
 /* ---- Parts ---- */
 
 /* y (n, rows) of x (n, cols) */
@@ -149,9 +161,11 @@ static double
 yarn_keeps(const struct oracle_shape *s, size_t pair, double theta,
            size_t dims)
 {
-    double from = fmax(floor(yarn_dimension(s, s->high, theta, dims)), 0);
-    double to = fmin(ceil(yarn_dimension(s, s->low, theta, dims)),
-                     (double)dims - 1);
+    double from = yarn_dimension(s, s->high, theta, dims);
+    double to = yarn_dimension(s, s->low, theta, dims);
+
+    from = fmax(s->is_ramp_exact ? from : floor(from), 0);
+    to = fmin(s->is_ramp_exact ? to : ceil(to), (double)dims - 1);
 
     if (from == to) /* the definition's own way out */
         to += 0.001;
@@ -251,6 +265,17 @@ rotate(const struct oracle *o, size_t layer, double *x, size_t n_heads,
             }
 }
 
+/* What the scores of a token have grown to. */
+static double
+growth(const struct oracle_shape *s, size_t layer, size_t t)
+{
+    if (!(s->growth > 0) ||
+        (s->growing != NULL && !oracle_pattern(s->growing, layer)))
+        return 1;
+    return 1 + s->growth * log(1 + floor((double)(t + s->growth_shift) /
+                                         (double)s->growth_period));
+}
+
 /* Of n heads, n a power of two: 2^(-8/n), 2^(-16/n), ...; of others the first
  * so many, and then every other one of twice as many. */
 static double
@@ -274,8 +299,8 @@ struct parts {
 };
 
 static double
-score(const struct oracle *o, const struct parts *p, size_t t, size_t at,
-      size_t head)
+score(const struct oracle *o, size_t layer, const struct parts *p, size_t t,
+      size_t at, size_t head)
 {
     const struct oracle_shape *s = o->s;
     const double *q = p->q + (t * s->heads + head) * s->head_dim;
@@ -291,7 +316,7 @@ score(const struct oracle *o, const struct parts *p, size_t t, size_t at,
         sum += q[i] * k[i];
     if (s->positions == ORACLE_ALIBI_SCALED)
         sum -= bias;
-    sum *= scale * or_one(s->score_factor);
+    sum *= scale * or_one(s->score_factor) * growth(s, layer, t);
     if (s->score_cap > 0)
         sum = s->score_cap * tanh(sum / s->score_cap);
     return s->positions == ORACLE_ALIBI ? sum - bias : sum;
@@ -304,12 +329,18 @@ attend(const struct oracle *o, size_t layer, const struct parts *parts,
     const struct oracle_shape *s = o->s;
     const float *sinks = o->model->layers[layer].sinks;
     size_t kv = head / (s->heads / parts->kv_heads);
-    size_t window = oracle_pattern(s->sliding, layer) ? s->window : t + 1;
+    size_t window = oracle_pattern(s->sliding, layer) && s->chunk == 0
+                        ? s->window
+                        : t + 1;
     size_t first = t + 1 > window ? t + 1 - window : 0;
     double *p = doubles(t + 1), sum = 0;
 
+    for (size_t at = 0; at <= t; at++)
+        if (s->chunk > 0 && oracle_pattern(s->sliding, layer) &&
+            at / s->chunk != t / s->chunk)
+            first = at + 1;
     for (size_t at = first; at <= t; at++)
-        sum += p[at] = exp(score(o, parts, t, at, head));
+        sum += p[at] = exp(score(o, layer, parts, t, at, head));
     if (sinks != NULL)
         sum += exp((double)sinks[head]);
     for (size_t i = 0; i < parts->value_dim; i++) {
@@ -337,14 +368,22 @@ plain_parts(const struct oracle *o, size_t layer, const double *x)
     struct parts p = {linear(&w->q, x, o->n), linear(&w->k, x, o->n),
                       linear(&w->v, x, o->n), o->s->kv_heads,
                       w->v.rows / o->s->kv_heads};
+    struct oracle_norm q_norm = w->q_norm, k_norm = w->k_norm;
 
+    if (o->s->norms_bare &&
+        (o->s->turning == NULL || oracle_pattern(o->s->turning, layer)))
+        q_norm = k_norm = (struct oracle_norm){.span = head};
     clip(o, p.q, o->n * q);
     clip(o, p.k, o->n * k);
     clip(o, p.v, o->n * w->v.rows);
-    norm(o->s, &w->q_norm, p.q, o->n, q, q);
-    norm(o->s, &w->k_norm, p.k, o->n, k, k);
-    rotate(o, layer, p.q, o->s->heads, head, 0);
-    rotate(o, layer, p.k, o->s->kv_heads, head, 0);
+    for (int pass = 0; pass < 2; pass++)
+        if ((pass == 1) == o->s->norms_turned) {
+            norm(o->s, &q_norm, p.q, o->n, q, q);
+            norm(o->s, &k_norm, p.k, o->n, k, k);
+        } else {
+            rotate(o, layer, p.q, o->s->heads, head, 0);
+            rotate(o, layer, p.k, o->s->kv_heads, head, 0);
+        }
     return p;
 }
 
@@ -392,10 +431,118 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
     return p;
 }
 
+/* ---- The gated delta rule ---- */
+
+/* Each channel: the sum over the last tokens, and silu of it. `first` counts
+ * the channels before these. */
+static double *
+convolve(const struct oracle *o, const struct oracle_delta *w,
+         const struct oracle_linear *l, const double *x, size_t first)
+{
+    size_t width = o->s->conv_width;
+    double *in = linear(l, x, o->n), *out = doubles(o->n * l->rows);
+
+    for (size_t t = 0; t < o->n; t++)
+        for (size_t c = 0; c < l->rows; c++) {
+            double sum = 0;
+            for (size_t j = 0; j < width && j <= t; j++)
+                sum += (double)w->conv[(first + c) * width + width - 1 - j] *
+                       in[(t - j) * l->rows + c];
+            out[t * l->rows + c] = oracle_silu(sum);
+        }
+    free(in);
+    return out;
+}
+
+/* Heads of length 1. */
+static void
+set_lengths(double *x, size_t n, size_t dim)
+{
+    for (size_t head = 0; head < n; head++, x += dim) {
+        double square = 1e-6;
+        for (size_t i = 0; i < dim; i++)
+            square += x[i] * x[i];
+        for (size_t i = 0; i < dim; i++)
+            x[i] /= sqrt(square);
+    }
+}
+
+/* A token changes the matrix s (key dim, value dim) so that its key gives more
+ * of its value and less of what it gave; then its query is asked. */
+static void
+delta_step(const struct oracle_shape *shape, double *s, const double *q,
+           const double *k, const double *v, double decay, double beta,
+           double *out)
+{
+    size_t keys = shape->delta_key_dim, values = shape->delta_value_dim;
+
+    for (size_t i = 0; i < keys * values; i++)
+        s[i] *= decay;
+    for (size_t c = 0; c < values; c++) {
+        double given = 0;
+        for (size_t r = 0; r < keys; r++)
+            given += k[r] * s[r * values + c];
+        for (size_t r = 0; r < keys; r++)
+            s[r * values + c] += k[r] * beta * (v[c] - given);
+        out[c] = 0;
+        for (size_t r = 0; r < keys; r++)
+            out[c] += q[r] / sqrt((double)keys) * s[r * values + c];
+    }
+}
+
+static double *
+delta_rule(const struct oracle *o, const struct oracle_delta *w,
+           const double *x)
+{
+    const struct oracle_shape *s = o->s;
+    size_t keys = s->delta_key_dim, values = s->delta_value_dim;
+    size_t heads = s->delta_values, shared = heads / s->delta_keys;
+    double *q = convolve(o, w, &w->q, x, 0);
+    double *k = convolve(o, w, &w->k, x, w->q.rows);
+    double *v = convolve(o, w, &w->v, x, w->q.rows + w->k.rows);
+    double *alpha = linear(&w->alpha, x, o->n);
+    double *beta = linear(&w->beta, x, o->n);
+    double *gate = linear(&w->gate, x, o->n);
+    double *mixed = doubles(o->n * heads * values);
+
+    set_lengths(q, o->n * s->delta_keys, keys);
+    set_lengths(k, o->n * s->delta_keys, keys);
+    for (size_t head = 0; head < heads; head++) {
+        double *state = doubles(keys * values);
+        for (size_t t = 0; t < o->n; t++) {
+            size_t key = (t * s->delta_keys + head / shared) * keys;
+            size_t i = t * heads + head;
+            double step = log(1 + exp(alpha[i]));
+            delta_step(s, state, q + key, k + key, v + i * values,
+                       exp(-exp((double)w->decay[head]) * step),
+                       oracle_sigmoid(beta[i]), mixed + i * values);
+        }
+        free(state);
+    }
+    norm(s, &w->norm, mixed, o->n, heads * values, heads * values);
+    for (size_t i = 0; i < o->n * heads * values; i++)
+        mixed[i] *= oracle_silu(gate[i]);
+    double *out = linear(&w->out, mixed, o->n);
+    free(q);
+    free(k);
+    free(v);
+    free(alpha);
+    free(beta);
+    free(gate);
+    free(mixed);
+    return out;
+}
+
+/* ---- Either ---- */
+
 static double *
 attention(const struct oracle *o, size_t layer, const double *x)
 {
     const struct oracle_shape *s = o->s;
+    const struct oracle_layer *w = &o->model->layers[layer];
+
+    if (w->delta.q.w != NULL)
+        return delta_rule(o, &w->delta, x);
     struct parts p = s->kv_rank > 0 ? latent_parts(o, layer, x)
                                     : plain_parts(o, layer, x);
     double *mixed = doubles(o->n * s->heads * p.value_dim);
@@ -404,7 +551,11 @@ attention(const struct oracle *o, size_t layer, const double *x)
         for (size_t head = 0; head < s->heads; head++)
             attend(o, layer, &p, t, head,
                    mixed + (t * s->heads + head) * p.value_dim);
-    double *out = linear(&o->model->layers[layer].o, mixed, o->n);
+    double *gate = w->gate.w != NULL ? linear(&w->gate, x, o->n) : NULL;
+    for (size_t i = 0; i < o->n * s->heads * p.value_dim && gate != NULL; i++)
+        mixed[i] *= oracle_sigmoid(gate[i]);
+    double *out = linear(&w->o, mixed, o->n);
+    free(gate);
     free(p.q);
     free(p.k);
     free(p.v);
@@ -422,8 +573,13 @@ mlp(const struct oracle_shape *s, const struct oracle_mlp *w, const double *x,
 
     if (w->gate.w != NULL) {
         double *gate = linear(&w->gate, x, n);
-        for (size_t i = 0; i < n * w->up.rows; i++)
-            up[i] *= s->activation(gate[i]);
+        for (size_t i = 0; i < n * w->up.rows; i++) {
+            if (s->up_limit > 0) {
+                gate[i] = fmin(gate[i], s->up_limit);
+                up[i] = fmin(fmax(up[i], -s->up_limit), s->up_limit);
+            }
+            up[i] = (up[i] + s->up_plus) * s->activation(gate[i]);
+        }
         free(gate);
     } else {
         for (size_t i = 0; i < n * w->up.rows; i++)
@@ -528,8 +684,11 @@ experts(const struct oracle *o, const struct oracle_layer *w, const double *x)
         for (size_t e = 0; e < s->n_experts; e++) {
             if (weights[e] == 0)
                 continue;
-            double *y = mlp(s, &w->experts[e], in, 1);
-            add_weighted(to, y, s->dim, weights[e]);
+            double *input = doubles(s->dim);
+            add_weighted(input, in, s->dim, s->weighs_input ? weights[e] : 1);
+            double *y = mlp(s, &w->experts[e], input, 1);
+            add_weighted(to, y, s->dim, s->weighs_input ? 1 : weights[e]);
+            free(input);
             free(y);
         }
         if (w->shared_switch.w != NULL) {
@@ -591,6 +750,7 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
             if (model->table != NULL)
                 o.x[t * s->dim + i] += (double)model->table[t * s->dim + i];
         }
+    norm(s, &model->embedding_norm, o.x, n, s->dim, s->dim);
     for (size_t layer = 0; layer < s->layers; layer++)
         run_layer(&o, layer);
     norm(s, &model->norm, o.x, n, s->dim, s->dim);

@@ -36,12 +36,22 @@ struct oracle_mlp {
     struct oracle_linear gate, up, down; /* gate.w NULL: not gated */
 };
 
+/* The gated delta rule in place of attention. alpha.b is there always. */
+struct oracle_delta {
+    struct oracle_linear q, k, v, gate, alpha, beta, out;
+    float *decay;            /* (value heads): the logarithm */
+    float *conv;             /* (channels, conv_width): queries, keys, values */
+    struct oracle_norm norm; /* of a value head */
+};
+
 struct oracle_layer {
     struct oracle_norm attn_norm, attn_post_norm, ffn_norm, ffn_post_norm;
 
     struct oracle_linear q, k, v, o;
     struct oracle_norm q_norm, k_norm;
     float *sinks; /* a logit for each head, or NULL */
+    struct oracle_linear gate; /* of heads; w NULL: none */
+    struct oracle_delta delta; /* q.w NULL: attention */
 
     /* Latent attention: q is q_b(q_a), k and v come from kv_b(kv_a). */
     struct oracle_linear q_a, q_b, kv_a, kv_b;
@@ -95,6 +105,7 @@ struct oracle_shape {
     enum oracle_norm_kind norm;
     bool is_parallel;
     double (*activation)(double);
+    double up_limit, up_plus; /* the gate's limit is an upper one only */
     double embedding_scale, residual_scale, logit_scale; /* 0: 1 */
     double logit_cap;
 
@@ -104,12 +115,22 @@ struct oracle_shape {
     double score_factor;     /* times this; 0: 1 */
     double score_cap;
     double clip;             /* of queries, keys and values */
+    bool norms_turned;       /* queries and keys are normed after turning */
+    bool norms_bare;         /* without weights, in layers that turn */
+    double growth;           /* scores * (1 + growth * log(1 + floor((position
+                                + shift) / period))), */
+    size_t growth_period, growth_shift;
+    const char *growing;     /* in layers with '1'; NULL: in all */
+    size_t chunk;            /* `sliding` layers see only their own chunk */
     size_t window;           /* in layers of which `sliding` says '1' */
 
     /* Patterns: a character for each layer, repeated. */
     const char *sliding;     /* NULL: no layer has the window */
     const char *turning;     /* NULL: queries and keys turn in all layers */
     const char *sparse;      /* layers with experts; NULL: none */
+    const char *delta;       /* layers with the delta rule; NULL: none */
+    size_t delta_keys, delta_values; /* heads */
+    size_t delta_key_dim, delta_value_dim, conv_width;
 
     enum oracle_positions positions;
     size_t rotary_dim;       /* 0: head_dim; the first ones of a head, in
@@ -119,6 +140,7 @@ struct oracle_shape {
     double window_theta;     /* in layers with the window, unscaled; 0: none */
     enum oracle_rope rope;
     double factor, low, high; /* low and high: beta_slow, beta_fast of YaRN */
+    bool is_ramp_exact;      /* of YaRN */
     size_t original;         /* context before scaling */
     double rope_scale;       /* of cosines and sines; 0: 1 */
     double short_factors[ORACLE_MAX_PAIRS], long_factors[ORACLE_MAX_PAIRS];
@@ -127,6 +149,7 @@ struct oracle_shape {
     enum oracle_router router;
     bool renormalises;
     double router_scale;     /* 0: 1 */
+    bool weighs_input;       /* of an expert, not its output */
     size_t n_groups, n_groups_used, group_best; /* a group counts its so many
                                                    best experts */
 };
@@ -134,6 +157,7 @@ struct oracle_shape {
 struct oracle_model {
     struct oracle_shape shape;
     float *embedding; /* (vocab, dim) */
+    struct oracle_norm embedding_norm; /* of what enters the first layer */
     float *table;     /* (max_positions, dim): learned positions, or NULL */
     struct oracle_layer *layers;
     struct oracle_norm norm;
@@ -144,6 +168,8 @@ double oracle_silu(double x);
 double oracle_gelu(double x);
 double oracle_gelu_tanh(double x);
 double oracle_relu(double x);
+double oracle_relu2(double x);
+double oracle_silu_steep(double x); /* x * sigmoid(1.702 * x) */
 double oracle_sigmoid(double x);
 
 /* Whether the pattern has a '1' for the layer. */

@@ -149,6 +149,55 @@ describe_learned(struct lmq_hparams *h)
     h->is_gated = false;
 }
 
+static void
+describe_chunks(struct lmq_hparams *h)
+{
+    describe_experts(h);
+    h->layers[1] = LMQ_LAYER_NOPE | LMQ_LAYER_FULL;
+    h->attention_chunk = 11;
+    h->qk_norm = LMQ_QK_NORM_BARE;
+    h->qk_norm_late = true;
+    h->score_growth = 0.5;
+    h->score_growth_period = 6;
+    h->score_growth_shift = 1;
+    h->score_growth_still = true;
+    h->rope_scaling = LMQ_ROPE_YARN;
+    h->rope_factor = 4;
+    h->rope_context = 24;
+    h->rope_ramp_exact = true;
+    h->activation_slope = 1.702;
+    h->glu_limit = 1.5;
+    h->glu_offset = 1;
+    h->router_corrects = false;
+    h->router_scales_input = true;
+}
+
+static void
+describe_squares(struct lmq_hparams *h)
+{
+    h->activation = LMQ_ACTIVATION_RELU2;
+    h->is_gated = false;
+    h->qk_norm = LMQ_QK_NORM_HEAD;
+    h->qk_norm_late = true;
+    h->score_growth = 0.1;
+    h->score_growth_period = 9;
+}
+
+static void
+describe_delta(struct lmq_hparams *h)
+{
+    h->layers[0] = h->layers[2] = LMQ_LAYER_DELTA;
+    h->norm = LMQ_NORM_LAYER;
+    h->residual = LMQ_RESIDUAL_PARALLEL;
+    h->has_attn_gate = true;
+    h->value_dim = 20; /* is the width of the gate's heads */
+    h->n_delta_key_heads = 2;
+    h->n_delta_value_heads = 6; /* wider than attention */
+    h->delta_key_dim = 9;
+    h->delta_value_dim = 35;
+    h->conv_width = 3;
+}
+
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -162,12 +211,24 @@ static const struct {
     {"clipped", describe_clipped, false},
     {"after", describe_after, true},
     {"learned", describe_learned, true},
+    {"chunks", describe_chunks, true},
+    {"squares", describe_squares, false},
+    {"delta", describe_delta, true},
 };
 
 size_t
 variant_count(void)
 {
     return sizeof(variants) / sizeof(variants[0]);
+}
+
+size_t
+variant_find(const char *name)
+{
+    for (size_t i = 0; i < variant_count(); i++)
+        if (strcmp(variants[i].name, name) == 0)
+            return i;
+    abort();
 }
 
 /* ---- Weights ---- */
@@ -252,6 +313,33 @@ add_latents(struct builder *b, int32_t l)
 }
 
 static void
+add_delta(struct builder *b, int32_t l)
+{
+    const struct lmq_hparams *h = b->h;
+    struct lmq_place alpha = {LMQ_ROLE_DELTA_ALPHA, LMQ_PART_WEIGHT, l, -1};
+    struct lmq_place place = {LMQ_ROLE_DELTA_DECAY, LMQ_PART_WEIGHT, l, -1};
+    uint64_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
+    uint64_t n = h->n_delta_value_heads;
+    bool has_biases = b->has_biases;
+
+    b->has_biases = false;
+    add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, keys, h->dim);
+    add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, keys, h->dim);
+    add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, values, h->dim);
+    add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1, values, h->dim);
+    add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, n, h->dim);
+    add_bias(b, alpha, n);
+    add_matrix(b, LMQ_ROLE_DELTA_BETA, l, -1, n, h->dim);
+    add(b, place, 0, n, -1, 0.7);
+    add_matrix(b, LMQ_ROLE_DELTA_CONV, l, -1, lmq_delta_channels(h),
+               h->conv_width);
+    place.role = LMQ_ROLE_DELTA_NORM;
+    add(b, place, 0, h->delta_value_dim, 1, 0.1);
+    add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, values);
+    b->has_biases = has_biases;
+}
+
+static void
 add_qk_norm(struct builder *b, enum lmq_role role, int32_t l, uint32_t n_heads)
 {
     const struct lmq_hparams *h = b->h;
@@ -275,6 +363,10 @@ add_attention(struct builder *b, int32_t l)
         add_norm(b, LMQ_ROLE_ATTN_NORM, l, -1, h->dim);
     if (h->norm_place != LMQ_NORMS_BEFORE)
         add_norm(b, LMQ_ROLE_ATTN_POST_NORM, l, -1, h->dim);
+    if (lmq_layer_is(h, (size_t)l, LMQ_LAYER_DELTA)) {
+        add_delta(b, l);
+        return;
+    }
     if (h->kv_lora_rank > 0) {
         add_latents(b, l);
     } else {
@@ -289,6 +381,8 @@ add_attention(struct builder *b, int32_t l)
     if (h->has_sinks)
         add(b, (struct lmq_place){LMQ_ROLE_ATTN_SINKS, LMQ_PART_WEIGHT, l, -1},
             0, h->n_heads, 0, 1);
+    if (h->has_attn_gate)
+        add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1, h->n_heads * value, h->dim);
     add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, h->n_heads * value);
 }
 
@@ -346,6 +440,8 @@ add_all(struct builder *b)
         add_attention(b, l);
         add_feed(b, l);
     }
+    if (h->has_embedding_norm)
+        add_norm(b, LMQ_ROLE_EMBEDDING_NORM, -1, -1, h->dim);
     add_norm(b, LMQ_ROLE_OUTPUT_NORM, -1, -1, h->dim);
     add_matrix(b, LMQ_ROLE_HEAD, -1, -1, h->vocab_size, h->dim);
     if (b->has_biases)

@@ -16,6 +16,9 @@
 /* How many there are. */
 size_t variant_count(void);
 
+/* The number of one that is there. */
+size_t variant_find(const char *name);
+
 /* Writes number i with random weights into a folder, and returns its name. */
 const char *variant_make(size_t i, const char *folder);
 

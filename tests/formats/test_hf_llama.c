@@ -162,6 +162,52 @@ END_TEST
 
 /* ---- Qwen ---- */
 
+START_TEST(qwen3_next_80b_a3b)
+{
+    struct model *m = read_model(
+        "{'architectures':['Qwen3NextForCausalLM'],'attention_bias':false,"
+        "'bos_token_id':151643,'decoder_sparse_step':1,"
+        "'eos_token_id':151645,'full_attention_interval':4,'head_dim':256,"
+        "'hidden_act':'silu','hidden_size':2048,'intermediate_size':5120,"
+        "'linear_conv_kernel_dim':4,'linear_key_head_dim':128,"
+        "'linear_num_key_heads':16,'linear_num_value_heads':32,"
+        "'linear_value_head_dim':128,'max_position_embeddings':262144,"
+        "'mlp_only_layers':[],'model_type':'qwen3_next',"
+        "'moe_intermediate_size':512,'norm_topk_prob':true,"
+        "'num_attention_heads':16,'num_experts':512,'num_experts_per_tok':10,"
+        "'num_hidden_layers':48,'num_key_value_heads':2,"
+        "'partial_rotary_factor':0.25,'rms_norm_eps':1e-06,"
+        "'rope_scaling':null,'rope_theta':10000000,"
+        "'shared_expert_intermediate_size':512,'tie_word_embeddings':false,"
+        "'vocab_size':151936}");
+
+    ck_assert_str_eq(m->h.architecture, "qwen3next");
+    ck_assert_str_eq(m->h.unsupported, "");
+    assert_sizes(&m->h, 48, 2048, 5120, 16, 2, 256);
+    for (size_t i = 0; i < 48; i++)
+        ck_assert(lmq_layer_is(&m->h, i, LMQ_LAYER_DELTA) == (i % 4 != 3));
+    ck_assert_uint_eq(lmq_delta_channels(&m->h), 8192);
+    ck_assert_uint_eq(lmq_hparams_rotary_dim(&m->h), 64);
+    ck_assert(m->h.has_attn_gate && m->source.norms_less_one);
+    ck_assert_uint_eq(m->h.n_experts_used, 10);
+    m = read_small("Qwen3NextForCausalLM",
+                   "'layer_types':['full_attention','linear_attention',"
+                   "'full_attention','full_attention','linear_attention',"
+                   "'linear_attention','full_attention','full_attention']");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, ".x..xx..");
+    assert_unsupported("Qwen3NextForCausalLM", "'hidden_act':'gelu'",
+                       "a convolution with another activation than SiLU");
+    assert_wrong("Qwen3NextForCausalLM", "'full_attention_interval':0",
+                 "full_attention_interval");
+    /* Only these know what it is. */
+    assert_unsupported("Qwen3ForCausalLM",
+                       "'layer_types':['full_attention','linear_attention',"
+                       "'full_attention','full_attention','full_attention',"
+                       "'full_attention','full_attention','full_attention']",
+                       "'linear_attention' in 'layer_types'");
+}
+END_TEST
+
 START_TEST(qwen2_5_0_5b)
 {
     struct model *m = read_model(
@@ -449,7 +495,19 @@ START_TEST(the_model_type_decides_where_no_class_is_named)
         {"olmo2", "olmo2"},         {"granite", "granite"},
         {"cohere", "cohere"},       {"deepseek_v2", "deepseek2"},
         {"deepseek_v3", "deepseek2"}, {"smollm3", "smollm3"},
-        {"olmo3", "olmo3"},
+        {"olmo3", "olmo3"},         {"gpt_oss", "gpt-oss"},
+        {"llama4_text", "llama4"},  {"glm4_moe", "glm4moe"},
+        {"kimi_k2", "deepseek2"},   {"ministral3", "mistral3"},
+        {"seed_oss", "seed_oss"},   {"internlm3", "internlm3"},
+        {"hunyuan_v1_dense", "hunyuan-dense"},
+        {"ernie4_5", "ernie4_5"},   {"ernie4_5_moe", "ernie4_5-moe"},
+        {"nemotron", "nemotron"},   {"cohere2", "cohere2"},
+        {"exaone4", "exaone4"},     {"granitemoe", "granitemoe"},
+        {"arcee", "arcee"},         {"minimax_m2", "minimax-m2"},
+        {"glm", "chatglm"},         {"glm4", "glm4"},
+        {"qwen2_vl_text", "qwen2"}, {"qwen3_vl_text", "qwen3"},
+        {"qwen3_next", "qwen3next"}, {"qwen3_5_text", "qwen35"},
+        {"qwen3_5_moe_text", "qwen35moe"},
     };
     struct model model;
     struct lmq_error err = {0};
@@ -483,6 +541,7 @@ main(void)
         mixtral_8x7b,
         smollm3_3b,
         granite_3_0_2b,
+        qwen3_next_80b_a3b,
         qwen2_5_0_5b,
         qwen1_5_moe_a2_7b,
         qwen3_0_6b,

@@ -327,7 +327,7 @@ START_TEST(products_that_wrap_are_refused)
     assert_refused(raw("{\"a\":" ENTRY("F32", "[18446744073709551615]",
                                        "[0,0]") "}",
                        0),
-                   LMQ_ERR_FORMAT, "no valid JSON");
+                   LMQ_ERR_FORMAT, "is no size");
 }
 END_TEST
 

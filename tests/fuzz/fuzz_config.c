@@ -14,11 +14,19 @@
 
 static const char *const model_types[] = {
     "llama",      "mistral",     "mixtral",  "qwen2",      "qwen2_moe",
+    "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text",
     "qwen3",      "qwen3_moe",   "gemma",    "gemma2",     "gemma3_text",
     "gemma3",     "phi",         "phi3",     "gpt2",       "gpt_neox",
     "falcon",     "RefinedWeb",  "stablelm", "olmo",       "olmo2",
     "granite",    "cohere",      "smollm3",  "deepseek_v2", "deepseek_v3",
-    "olmo3",
+    "olmo3",      "gpt_oss",     "llama4",   "llama4_text", "glm4_moe",
+    "dots1",      "minimax_m2",  "kimi_k2",  "ministral3", "seed_oss",
+    "internlm3",  "hunyuan_v1_dense", "hunyuan_v1_moe", "ernie4_5",
+    "ernie4_5_moe", "nemotron",  "cohere2",  "exaone4",    "granitemoe",
+    "arcee",      "mistral3",    "qwen2_vl", "qwen3_vl",   "qwen3_vl_moe",
+    "llava",      "glm",         "glm4",
+    "olmoe",      "starcoder2",  "gptj",     "mpt",        "opt",
+    "internlm2",  "bloom",       "baichuan",
 };
 
 static const char *const keys[] = {
@@ -58,6 +66,12 @@ static const char *const keys[] = {
     "first_k_dense_replace",
     "moe_layer_freq",
     "norm_topk_prob",
+    "d_model",
+    "n_heads",
+    "attn_config",
+    "ffn_dim",
+    "rotary_dim",
+    "model_max_length",
     "q_lora_rank",
     "kv_lora_rank",
     "qk_nope_head_dim",

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,6 +39,15 @@ fuzz_file(const uint8_t *bytes, size_t n)
     static struct file file;
 
     fill(&file, bytes, n);
+    return file.path;
+}
+
+const char *
+fuzz_text(const char *text)
+{
+    static struct file file;
+
+    fill(&file, (const uint8_t *)text, strlen(text));
     return file.path;
 }
 

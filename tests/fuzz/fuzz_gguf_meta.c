@@ -33,8 +33,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (lmq_gguf_meta_open(data, size, &meta, NULL, &err) != LMQ_OK)
         return 0;
-    for (size_t i = 0; i < lmq_gguf_n_values(meta); i++) {
-        const struct lmq_gguf_value *v = lmq_gguf_value(meta, i);
+    for (size_t i = 0; i < meta->n_values; i++) {
+        const struct lmq_gguf_value *v = &meta->values[i];
         if (v->type == LMQ_GGUF_ARRAY && v->item_type == LMQ_GGUF_STRING)
             walk_strings(v, data + size);
         else if (v->type == LMQ_GGUF_ARRAY && v->count > 0 &&

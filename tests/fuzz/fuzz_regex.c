@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/text/regex.h"
 #include "tests/fuzz/fuzz.h"
 

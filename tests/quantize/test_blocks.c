@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "quantize/blocks.h"
 #include "quantize/dtype.h"
 #include "tests/build/suite.h"

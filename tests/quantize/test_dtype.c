@@ -129,6 +129,11 @@ START_TEST(every_eight_bit_float_has_its_value)
             assert_same(value, decode(bits, 5, 2), bits);
         else
             ck_assert(isnan(value) == ((bits & 3) != 0));
+        lmq_dtype_to_f32(LMQ_DTYPE_F8_E8M0, &byte, &value, 1);
+        if (bits == 255)
+            ck_assert(isnan(value));
+        else
+            assert_same(value, ldexp(1, (int)bits - 127), bits);
     }
 }
 END_TEST
@@ -221,7 +226,8 @@ START_TEST(types_know_their_size_and_kind)
         size_t size = lmq_dtype_size(type);
         ck_assert(size == 1 || size == 2 || size == 4 || size == 8);
         ck_assert_int_eq(lmq_dtype_is_float(type),
-                         type <= LMQ_DTYPE_F8_E5M2);
+                         type <= LMQ_DTYPE_F8_E5M2 ||
+                             type == LMQ_DTYPE_F8_E8M0);
     }
 }
 END_TEST

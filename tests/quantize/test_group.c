@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
+#include "base/threads/cpu.h"
 #include "quantize/group.h"
 #include "quantize/tiles.h"
 #include "tests/build/suite.h"

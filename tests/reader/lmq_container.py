@@ -28,6 +28,7 @@ ELEMENT_BF16, ELEMENT_E4M3, ELEMENT_E5M2 = 2, 4, 5
 # Roles: name, shape (section 10 of lmq(5)); '*' has an item always, '?' may.
 ROLES = {
     1: ('token_embd', 'vocab_size dim'), 13: ('position_embd', 'context dim'),
+    38: ('token_embd_norm', 'dim'),
     4: ('blk.attn_norm', 'dim'), 5: ('blk.attn_q', 'heads*h dim'),
     25: ('blk.attn_q_a', 'q_lora_rank dim'), 26: ('blk.attn_q_a_norm', 'q_lora_rank'),
     27: ('blk.attn_q_b', 'heads*h q_lora_rank'), 28: ('blk.attn_kv_a_mqa', 'k+t dim'),
@@ -35,6 +36,10 @@ ROLES = {
     7: ('blk.attn_v', 'kv*v dim'), 14: ('blk.attn_q_norm?', 'q_norm'),
     15: ('blk.attn_k_norm?', 'k_norm'), 18: ('blk.attn_sinks', 'heads'),
     30: ('blk.attn_k_b*', 'k h-t'), 31: ('blk.attn_v_b*', 'v k'),
+    32: ('blk.attn_gate', 'heads*v dim'), 33: ('blk.ssm_alpha', 'n_delta_value_heads dim'),
+    34: ('blk.ssm_beta', 'n_delta_value_heads dim'),
+    35: ('blk.ssm_a', 'n_delta_value_heads'),
+    36: ('blk.ssm_conv1d', 'channels conv_width'), 37: ('blk.ssm_norm', 'delta_value_dim'),
     8: ('blk.attn_output', 'dim heads*v'), 16: ('blk.post_attention_norm', 'dim'),
     9: ('blk.ffn_norm', 'dim'), 19: ('blk.ffn_gate_inp', 'n_experts dim'),
     20: ('blk.exp_probs_b', 'n_experts'), 10: ('blk.ffn_gate?', 'hidden dim'),
@@ -67,22 +72,30 @@ for _type, _limit, _default, _least, _names in (
          'value_dim q_lora_rank kv_lora_rank rotary_dim expert_dim shared_dim'),
         ('count', 4096, 0, 0,
          'n_experts n_experts_used n_expert_groups n_expert_groups_used'),
+        ('count', LONG, 0, 0, 'attention_chunk score_growth_period score_growth_shift'),
+        ('count', 65536, 0, 0, 'n_delta_key_heads n_delta_value_heads'),
+        ('count', HUGE, 0, 0, 'delta_key_dim delta_value_dim'),
+        ('count', 16, 0, 0, 'conv_width'),
         ('number', 1e30, 0, 0,
-         'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip'),
+         'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
+         'score_growth glu_limit glu_offset'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
-         'residual_scale logit_scale router_scale'),
+         'residual_scale logit_scale router_scale activation_slope'),
         ('switch', None, True, None, 'gated'),
-        ('switch', None, False, None, 'sinks router_renormalises router_corrects'),
+        ('switch', None, False, None,
+         'embedding_norm sinks attn_gate router_renormalises router_corrects '
+         'qk_norm_late score_growth_still rope_ramp_exact router_scales_input'),
         ('word', 'rms layer layer_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
-        ('word', 'none head heads whole', 'none', None, 'qk_norm'),
+        ('word', 'none head heads whole bare', 'none', None, 'qk_norm'),
         ('word', 'rotary learned alibi alibi_scaled none', 'rotary', None, 'positions'),
-        ('word', 'silu gelu gelu_tanh relu sigmoid', 'silu', None, 'activation'),
+        ('word', 'silu gelu gelu_tanh relu sigmoid relu2', 'silu', None, 'activation'),
         ('word', 'softmax softmax_chosen sigmoid', 'softmax', None, 'router'),
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
-        ('layers', None, (), 0, 'full_layers still_layers dense_layers'),
+        ('layers', None, (), 0,
+         'full_layers still_layers dense_layers delta_layers'),
         ('factors', 512, (), None, 'rope_short rope_long'),
         ('keys', None, None, None, 'requires')):
     for _name in _names.split():
@@ -319,7 +332,7 @@ class Record:
         self.is_alias = self.encoding == ALIAS and not self.unknown
         if self.role in ROLES and self.part <= 1:
             check(self.name == canonical(self.role, self.part, self.layer, self.item)
-                  and (self.layer >= 0) == (self.role not in (1, 2, 3, 13))
+                  and (self.layer >= 0) == (self.role not in (1, 2, 3, 13, 38))
                   and (self.item == -1 if self.role not in (10, 11, 12, 14, 15, 30, 31)
                        else self.item >= 0 or self.role not in (30, 31)),
                   'R28', f'no such tensor of role {self.role}')

@@ -29,10 +29,12 @@ class Description:
         self.h, self.k = self.head_dim, self.kv_lora_rank
         self.v = self.value_dim or self.h
         self.t = (self.rotary_dim or self.h) if self.positions == 'rotary' else 0
-        self.full, self.still, self.dense = (
-            set(self.full_layers), set(self.still_layers), set(self.dense_layers))
+        self.full, self.still, self.dense, self.delta = (
+            set(self.full_layers), set(self.still_layers), set(self.dense_layers),
+            set(self.delta_layers))
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
-                    'attn_scale attn_softcap qkv_clip router_scale').split():
+                    'attn_scale attn_softcap qkv_clip router_scale score_growth '
+                    'activation_slope glu_limit glu_offset').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
     def windowed(self, layer):
@@ -105,6 +107,13 @@ class Description:
                 m5(self.n_experts % groups == 0 and 1 <= used <= groups
                    and used * (self.n_experts // groups) >= self.n_experts_used, 'groups')
 
+        if self.delta:
+            keys, values = self.n_delta_key_heads, self.n_delta_value_heads
+            c, d = self.delta_key_dim, self.delta_value_dim
+            m5(min(keys, values, c, d, self.conv_width) >= 1, 'delta rule')
+            m5(values % keys == 0 and max(c * d, 2 * keys * c + values * d) <= HUGE,
+               'heads of the delta rule')
+
     def shape(self, role, layer):
         heads, kv, whole = self.n_heads, self.n_kv_heads, self.qk_norm == 'whole'
         hidden = self.expert_dim if self.has_experts(layer) else self.hidden_dim
@@ -114,6 +123,12 @@ class Description:
                  'h-t': self.h - self.t, 'v': self.v, 'hidden': hidden,
                  'q_norm': heads * self.h if whole else self.h,
                  'k_norm': kv * self.h if whole else self.h}
+        keys = self.n_delta_key_heads * self.delta_key_dim
+        values = self.n_delta_value_heads * self.delta_value_dim
+        sizes['channels'] = 2 * keys + values
+        if layer in self.delta:
+            sizes.update({'heads*h': keys, 'kv*h': keys, 'kv*v': values,
+                          'heads*v': values})
         return tuple(sizes[s] if s in sizes else getattr(self, s)
                      for s in ROLES[role][1].split())
 
@@ -121,12 +136,13 @@ class Description:
         """Section 4: shapes of what may be there, what must, groups of all or none."""
         self.shapes, self.required, self.all_or_none = {}, [], {}
         normed = self.norm != 'layer_plain'
-        may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28}
+        may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33}
         if self.norm == 'layer':
-            may_have_bias |= {3, 4, 9, 14, 15, 16, 17}
+            may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38}
 
         def add(role, layer=-1, items=(-1,), must=True):
             shape = self.shape(role, layer)
+            bare = layer in self.delta and role in (5, 6, 7, 8, 32)
             for item in items:
                 key = role, int(role == 20), layer, item
                 self.shapes[key] = shape
@@ -134,14 +150,18 @@ class Description:
                     self.required.append(key)
                 elif role != 2:
                     self.all_or_none.setdefault((role, 0), []).append(key)
-                if role in may_have_bias:
+                if role in may_have_bias and not bare:
                     key = role, 1, layer, item
+                    if role == 33:
+                        self.required.append(key)
                     self.shapes[key] = shape[:1]
                     self.all_or_none.setdefault((role, 1), []).append(key)
 
         add(1)
         if self.positions == 'learned':
             add(13)
+        if normed and self.embedding_norm:
+            add(38)
         if normed:
             add(3)
         add(2, must=False)
@@ -152,9 +172,14 @@ class Description:
                 roles += [4] if self.residual == 'parallel_one_norm' else [4, 9]
             if normed and self.norm_place != 'before':
                 roles += [16, 17]
-            roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
-            roles += [28, 29] if self.k else [6, 7]
-            roles += [18] if self.sinks else []
+            delta = i in self.delta
+            if delta:
+                roles += [5, 6, 7, 32, 33, 34, 35, 36, 37]
+            else:
+                roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
+                roles += [28, 29] if self.k else [6, 7]
+                roles += [18] if self.sinks else []
+                roles += [32] if self.attn_gate else []
             if self.has_experts(i):
                 roles += [19] + ([20] if self.router_corrects else [])
                 if self.shared_dim:
@@ -162,10 +187,10 @@ class Description:
                     add(24, i, must=False)
             for role in roles:
                 add(role, i)
-            if self.k:
+            if self.k and not delta:
                 add(30, i, heads)
                 add(31, i, heads)
-            if normed and self.qk_norm != 'none':
+            if normed and self.qk_norm not in ('none', 'bare') and not delta:
                 each = self.qk_norm == 'heads'
                 add(14, i, heads if each else (-1,))
                 add(15, i, kv_heads if each else (-1,))
@@ -186,11 +211,11 @@ def sigmoid(x):
 
 erf = np.vectorize(math.erf, otypes=[float])
 ACTIVATIONS = {
-    'silu': lambda x: x * sigmoid(x),
     'gelu': lambda x: x / 2 * (1 + erf(x / math.sqrt(2))),
     'gelu_tanh': lambda x: x / 2 * (1 + np.tanh(
         math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-    'relu': lambda x: np.maximum(x, 0), 'sigmoid': sigmoid}
+    'relu': lambda x: np.maximum(x, 0), 'sigmoid': sigmoid,
+    'relu2': lambda x: np.maximum(x, 0)**2}
 
 
 class Computation:
@@ -213,12 +238,12 @@ class Computation:
         y, b = x @ self.tensor(role, layer, item).T, self.tensor(role, layer, item, 1)
         return y if b is None else y + b
 
-    def norm(self, x, role, layer=-1, item=-1, kind=None):
+    def norm(self, x, role, layer=-1, item=-1, kind=None, bare=False):
         kind = kind or self.d.norm
         if kind != 'rms':
             x = x - x.mean(axis=-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.d.norm_eps)
-        if kind == 'layer_plain':
+        if kind == 'layer_plain' or bare:
             return x
         x, b = x * self.tensor(role, layer, item), self.tensor(role, layer, item, 1)
         return x if b is None else x + b
@@ -247,8 +272,10 @@ class Computation:
             def c(r):
                 turns = length / (2 * math.pi * max(r, 1e-9))
                 return t * math.log(turns) / (2 * math.log(base))
-            a = max(math.floor(c(d.rope_beta_fast)), 0)
-            e = min(math.ceil(c(d.rope_beta_slow)), t - 1)
+            a, e = c(d.rope_beta_fast), c(d.rope_beta_slow)
+            if not d.rope_ramp_exact:
+                a, e = math.floor(a), math.ceil(e)
+            a, e = max(a, 0), min(e, t - 1)
             b = np.clip((i - a) / ((e - a) or 0.001), 0, 1)
             f = b * f / s + (1 - b) * f
         elif kind in ('longrope', 'factors'):
@@ -281,6 +308,10 @@ class Computation:
         """Of the scores q . k of a head: what each position takes of the others."""
         d, n = self.d, len(s)
         s = s * self.scale()
+        if d.score_growth > 0 and d.score_growth_period and (
+                layer in d.still or not d.score_growth_still):
+            steps = (np.arange(n) + d.score_growth_shift) // d.score_growth_period
+            s = s * (1 + d.score_growth * np.log(1 + steps))[:, None]
         if d.attn_softcap > 0:
             s = d.attn_softcap * np.tanh(s / d.attn_softcap)
         away = np.arange(n)[:, None] - np.arange(n)
@@ -289,6 +320,9 @@ class Computation:
         hidden = away < 0
         if d.windowed(layer):
             hidden |= away >= d.sliding_window
+        if d.attention_chunk and layer not in d.full:
+            chunk = np.arange(n) // d.attention_chunk
+            hidden |= chunk[:, None] != chunk
         s = np.where(hidden, -np.inf, s)
         if d.sinks:
             sink = np.full((n, 1), self.tensor(18, layer)[head])
@@ -297,30 +331,72 @@ class Computation:
 
     def attention(self, u, layer, long):
         d, n = self.d, len(u)
+        if layer in d.delta:
+            return self.delta_rule(u, layer)
         if d.k:
             return self.latent_attention(u, layer, long)
         q, k, v = (self.product(u, role, layer) for role in (5, 6, 7))
         if d.qkv_clip > 0:
             q, k, v = (np.clip(x, -d.qkv_clip, d.qkv_clip) for x in (q, k, v))
-        q, k = (self.qk_norm(x, role, layer, heads)
-                for x, role, heads in ((q, 14, d.n_heads), (k, 15, d.n_kv_heads)))
-        q, k = (np.concatenate([self.turn(x[..., :d.t], layer, long), x[..., d.t:]],
-                               axis=-1)
-                for x in (q, k))
+        def turn(x):
+            return np.concatenate([self.turn(x[..., :d.t], layer, long), x[..., d.t:]],
+                                  axis=-1)
+
+        def finish(x, role, heads):
+            if d.qk_norm == 'whole':
+                x = self.norm(x, role, layer)
+            x = x.reshape(n, heads, d.h)
+            if d.qk_norm_late:
+                return self.qk_norm(turn(x), role, layer, heads)
+            return turn(self.qk_norm(x, role, layer, heads))
+        q, k = finish(q, 14, d.n_heads), finish(k, 15, d.n_kv_heads)
         v = v.reshape(n, d.n_kv_heads, d.v)
         results = []
         for i in range(d.n_heads):
             j = i * d.n_kv_heads // d.n_heads
             results.append(self.weights(q[:, i] @ k[:, j].T, i, layer) @ v[:, j])
+        return self.output(results, u, layer)
+
+    def output(self, results, u, layer):
+        results = np.concatenate(results, axis=1)
+        if self.d.attn_gate:
+            results = results * sigmoid(self.product(u, 32, layer))
+        return self.product(results, 8, layer)
+
+    def delta_rule(self, u, layer):
+        """Section 11."""
+        d, n = self.d, len(u)
+        keys, heads, c = d.n_delta_key_heads, d.n_delta_value_heads, d.delta_key_dim
+        m = np.concatenate([self.product(u, role, layer) for role in (5, 6, 7)], axis=1)
+        w = self.tensor(36, layer)
+        before = np.concatenate([np.zeros((d.conv_width - 1, m.shape[1])), m])
+        m = sum(w[:, j] * before[j:j + n] for j in range(d.conv_width))
+        m = m * sigmoid(m)
+        q, k = (x.reshape(n, keys, c) / np.sqrt(
+            (x.reshape(n, keys, c)**2).sum(axis=-1, keepdims=True) + 1e-6)
+            for x in (m[:, :keys * c], m[:, keys * c:2 * keys * c]))
+        v = m[:, 2 * keys * c:].reshape(n, heads, -1)
+        g = self.product(u, 32, layer).reshape(n, heads, -1)
+        a, b = self.product(u, 33, layer), sigmoid(self.product(u, 34, layer))
+        decay = np.exp(-np.exp(self.tensor(35, layer)) * np.log1p(np.exp(a)))
+        results = []
+        for i in range(heads):
+            j = i * keys // heads
+            s, o = np.zeros((c, d.delta_value_dim)), np.zeros((n, d.delta_value_dim))
+            for p in range(n):
+                s = decay[p, i] * s
+                s = s + np.outer(k[p, j], b[p, i] * (v[p, i] - k[p, j] @ s))
+                o[p] = q[p, j] / math.sqrt(c) @ s
+            results.append(self.norm(o, 37, layer, kind='rms') *
+                           g[:, i] * sigmoid(g[:, i]))
         return self.product(np.concatenate(results, axis=1), 8, layer)
 
     def qk_norm(self, x, role, layer, heads):
         kind = self.d.qk_norm
-        if kind == 'whole':
-            x = self.norm(x, role, layer)
-        x = x.reshape(len(x), heads, self.d.h)
         if kind == 'head':
             x = self.norm(x, role, layer)
+        elif kind == 'bare' and layer not in self.d.still:
+            x = self.norm(x, role, layer, bare=True)
         elif kind == 'heads':
             x = np.stack([self.norm(x[:, i], role, layer, i) for i in range(heads)],
                          axis=1)
@@ -345,13 +421,22 @@ class Computation:
             a = self.product(q[:, i, :o], 30, layer, i)
             w = self.weights(a @ c.T + turned[:, i] @ r.T, i, layer) @ c
             results.append(self.product(w, 31, layer, i))
-        return self.product(np.concatenate(results, axis=1), 8, layer)
+        return self.output(results, u, layer)
 
     def feed(self, u, layer, gate, up_, down, item=-1):
-        act = ACTIVATIONS[self.d.activation]
+        d = self.d
         h = self.product(u, up_, layer, item)
-        h = act(self.product(u, gate, layer, item)) * h if self.d.gated else act(h)
-        return self.product(h, down, layer, item)
+        if not d.gated:
+            return self.product(self.act(h), down, layer, item)
+        g = self.product(u, gate, layer, item)
+        if d.glu_limit > 0:
+            g, h = np.minimum(g, d.glu_limit), np.clip(h, -d.glu_limit, d.glu_limit)
+        return self.product(self.act(g) * (h + d.glu_offset), down, layer, item)
+
+    def act(self, x):
+        if self.d.activation == 'silu':
+            return x * sigmoid(self.d.activation_slope * x)
+        return ACTIVATIONS[self.d.activation](x)
 
     def feed_forward(self, u, layer):
         d = self.d
@@ -369,7 +454,10 @@ class Computation:
             if d.router_renormalises and w.sum() > 0:
                 w = w / w.sum()
             for e, weight in zip(chosen, w * d.router_scale):
-                f[p] += weight * self.feed(u[p], layer, 10, 11, 12, e)
+                if d.router_scales_input:
+                    f[p] += self.feed(weight * u[p], layer, 10, 11, 12, e)
+                else:
+                    f[p] += weight * self.feed(u[p], layer, 10, 11, 12, e)
         if d.shared_dim:
             y = self.feed(u, layer, 21, 22, 23)
             switch = self.tensor(24, layer)
@@ -399,6 +487,8 @@ class Computation:
         x = d.embedding_scale * self.tensor(1)[tokens]
         if d.positions == 'learned':
             x = x + self.tensor(13)[:len(tokens)]
+        if d.embedding_norm:
+            x = self.norm(x, 38)
         for i in range(d.n_layers):
             def before(x, role):
                 return x if d.norm_place == 'after' else self.norm(x, role, i)

@@ -4,7 +4,7 @@
 It was written from lmq(5) and lmq-model(5) alone, with the schema of the
 metadata and the README.md of the files beside them, by somebody who had not
 seen the program. What it found unclear was mended in the pages, so change it
-only where these change. tests/formats/test_reader.sh runs it.
+only where these change. tests/formats/lmq/test_reader.sh runs it.
 
     reader.py list FILE            tensors of a file, or of the set that it is of
     reader.py verify FILE...       all rules of sections 22 and 23 of lmq(5)

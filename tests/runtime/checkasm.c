@@ -161,7 +161,7 @@ matrix_free(struct matrix *m)
 /* Packs and multiplies, in two parts each. */
 static struct buffer
 multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
-         size_t n_tokens, size_t x_stride, enum lmq_bits bits)
+         size_t n_tokens, size_t x_stride, enum lmq_bits bits, bool streams)
 {
     const size_t n_cols = m->tiles.n_cols, group = m->tiles.group;
     const size_t n_tiles = lmq_tiles_count(m->tiles.n_rows);
@@ -170,7 +170,8 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
         buffer_new(lmq_batch_bytes(n_tokens, n_cols, group));
     struct buffer out =
         buffer_new((n_tokens * stride - 3) * sizeof(float));
-    struct lmq_batch batch = {n_tokens, n_cols, group, bits, data.data};
+    struct lmq_batch batch = {n_tokens, n_cols, group,
+                              bits,     streams, data.data};
 
     k->batch_pack(&batch, x, x_stride, 1, 2);
     k->batch_pack(&batch, x, x_stride, 0, 2);
@@ -180,7 +181,7 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
     return out;
 }
 
-static const size_t some_rows[] = {1, 15, 16, 17, 33, 50, 100};
+static const size_t some_rows[] = {1, 15, 16, 17, 33, 50, 100, 150};
 static const size_t some_cols[] = {1, 15, 16, 17, 63, 64, 65, 172, 200, 520};
 static const size_t some_tokens[] = {1, 2,  3,  4,  5,  6,  7, 8,
                                      9, 10, 11, 12, 13, 25, 64};
@@ -192,22 +193,24 @@ check_product(const struct lmq_kernels *k)
         size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
         size_t n_rows = some_rows[random_below(COUNT(some_rows))];
         size_t n_cols = some_cols[random_below(COUNT(some_cols))];
-        size_t group = LMQ_GROUP_MIN << random_below(4);
+        size_t group = (size_t)LMQ_GROUP_MIN << random_below(4);
         enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
         enum lmq_scales type =
             random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32;
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
+        bool streams = random_below(2);
         struct matrix m = matrix_new(n_rows, n_cols, group, type, pattern);
         struct buffer x =
             buffer_floats(n_tokens * (n_cols + 1) - 1, pattern);
         struct buffer a =
-            multiply(c, &m, floats(&x), n_tokens, n_cols + 1, bits);
+            multiply(c, &m, floats(&x), n_tokens, n_cols + 1, bits, false);
         struct buffer b =
-            multiply(k, &m, floats(&x), n_tokens, n_cols + 1, bits);
+            multiply(k, &m, floats(&x), n_tokens, n_cols + 1, bits, streams);
         report(same_buffers(&a, &b, true), "product", k->name,
                SIZES("%zu rows, %zu columns, %zu tokens, groups of %zu, "
-                     "%d bits, scale type %d, pattern %d", n_rows, n_cols,
-                     n_tokens, group, (int)bits, (int)type, (int)pattern));
+                     "%d bits, scale type %d, pattern %d, streams %d", n_rows, n_cols,
+                     n_tokens, group, (int)bits, (int)type, (int)pattern,
+                     (int)streams));
         buffer_free(&x);
         matrix_free(&m);
     }
@@ -364,16 +367,18 @@ run_vector(const struct lmq_kernels *k, size_t which, float *x,
     case 17: k->mul(x, y, n); break;
     case 18: k->axpy(x, y, n, 0.3f); break;
     case 19: k->layernorm(x, NULL, NULL, n, 1e-5f, x); break;
+    case 20: k->rmsnorm(x, NULL, n, 1e-5f, x); break;
     default: k->rope(x, y, y + n / 2, n / 2); break;
     }
 }
 
-/* Layernorm is there with weights, with a bias too, and with neither. */
+/* Layernorm is there with weights, with a bias too, and with neither; rmsnorm
+ * with and without weights. */
 static const char *const vector_names[] = {
     "rmsnorm", "layernorm", "layernorm", "softmax", "max",
     "exp_sum", "scale", "dot", "exp", "silu", "gelu_tanh", "gelu_erf",
     "softcap", "sigmoid", "relu", "clamp", "add", "mul", "axpy",
-    "layernorm", "rope",
+    "layernorm", "rmsnorm", "rope",
 };
 
 /* Functions of one number among them. */
@@ -514,7 +519,7 @@ check_naive_product(void)
                        i % 2 ? LMQ_SCALES_F16 : LMQ_SCALES_F32, PLAIN);
         struct buffer x = buffer_floats(n_cols, PLAIN);
         struct buffer out =
-            multiply(c, &m, floats(&x), 1, n_cols, LMQ_BITS_16);
+            multiply(c, &m, floats(&x), 1, n_cols, LMQ_BITS_16, false);
         bool is_near = true;
         for (size_t row = 0; row < n_rows; row++) {
             float w[200];

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "lmquant.h"
 #include "tests/build/suite.h"
 #include "tests/families/family.h"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/buffer.h"
+#include "base/text/buffer.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 /* Ids 0..2 are <unk>, <s>, </s>, then 256 bytes, then these. */

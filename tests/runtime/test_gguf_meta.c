@@ -120,10 +120,10 @@ START_TEST(values_are_found_by_type)
 
     ck_assert_int_eq(lmq_gguf_meta_open(b.bytes, b.n, &meta, NULL, NULL),
                      LMQ_OK);
-    ck_assert_uint_eq(lmq_gguf_version(meta), 3);
-    ck_assert_uint_eq(lmq_gguf_n_tensors(meta), 7);
-    ck_assert_uint_eq(lmq_gguf_tensors_at(meta), b.n);
-    ck_assert_uint_eq(lmq_gguf_alignment(meta), 64);
+    ck_assert_uint_eq(meta->version, 3);
+    ck_assert_uint_eq(meta->n_tensors, 7);
+    ck_assert_uint_eq(meta->tensors_at, b.n);
+    ck_assert_uint_eq(meta->alignment, 64);
     ck_assert_int_eq(lmq_gguf_get_text(meta, "general.architecture", &text,
                                        &n, NULL),
                      LMQ_OK);
@@ -211,8 +211,8 @@ START_TEST(written_vocab_has_the_tokenizer_and_no_tensors)
                      LMQ_OK);
     ck_assert_int_eq(lmq_gguf_write_vocab(meta, &bytes, &n, NULL), LMQ_OK);
     ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &vocab, NULL, NULL), LMQ_OK);
-    ck_assert_uint_eq(lmq_gguf_n_values(vocab), 3);
-    ck_assert_uint_eq(lmq_gguf_n_tensors(vocab), 0);
+    ck_assert_uint_eq(vocab->n_values, 3);
+    ck_assert_uint_eq(vocab->n_tensors, 0);
     ck_assert_ptr_nonnull(lmq_gguf_find(vocab, "general.architecture"));
     ck_assert_ptr_nonnull(lmq_gguf_find(vocab, "tokenizer.ggml.tokens"));
     ck_assert_ptr_null(lmq_gguf_find(vocab, "llama.epsilon"));

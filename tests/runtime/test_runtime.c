@@ -472,6 +472,48 @@ START_TEST(rewinding_forgets)
 }
 END_TEST
 
+/* What a layer with the delta rule remembers only goes on: a session that is
+ * rewound, or slides, finds it again. */
+START_TEST(states_are_those_of_the_tokens_that_stay)
+{
+    struct lmq_session_options options = {
+        .context = 24, .batch = 4, .threads = 1};
+    struct lmq_checkpoint *checkpoint = open_checkpoint(
+        variant_make(variant_find("delta"), in_folder("delta")));
+    struct lmq_model *model = open_model(checkpoint);
+    size_t n = lmq_model_vocabulary(model);
+    struct lmq_session *session;
+    int32_t tokens[20], other = 5;
+    float *logits;
+
+    fill_tokens(tokens, 20, n, 3);
+    options.all_logits = 0;
+    float *truth = run_logits(model, &options, tokens, 20, 4);
+    ck_assert_int_eq(lmq_session_new(model, &options, &session, NULL),
+                     LMQ_OK);
+    for (size_t at = 0; at < 20; at++) {
+        ck_assert_int_eq(lmq_session_eval(session, tokens + at, 1, NULL),
+                         LMQ_OK);
+        lmq_session_rewind(session, at);
+        ck_assert_int_eq(lmq_session_eval(session, &other, 1, NULL), LMQ_OK);
+        lmq_session_rewind(session, at);
+        ck_assert_int_eq(lmq_session_eval(session, tokens + at, 1, NULL),
+                         LMQ_OK);
+        ck_assert_mem_eq(truth + at * n, lmq_session_logits(session, 0),
+                         n * sizeof(*truth));
+    }
+    ck_assert_int_eq(lmq_session_slide(session, 0, NULL), LMQ_OK);
+    logits = run_logits(model, &options, tokens + 10, 10, 3);
+    ck_assert_mem_eq(logits + 9 * n, lmq_session_logits(session, 0),
+                     n * sizeof(*logits));
+    free(logits);
+    free(truth);
+    lmq_session_free(session);
+    lmq_model_close(model);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 /* A session of the variant that has longrope, with its 100 positions. */
 static struct lmq_session *
 long_session(struct lmq_model *model, size_t context)
@@ -490,7 +532,7 @@ long_session(struct lmq_model *model, size_t context)
 START_TEST(longrope_goes_by_the_sequence_alone)
 {
     const size_t lengths[] = {40, 100, 101, 130, 100, 99, 140, 20};
-    size_t number = variant_count() - 2; /* the one that has it */
+    size_t number = variant_find("after"); /* which has it */
     struct lmq_checkpoint *checkpoint =
         open_checkpoint(variant_make(number, in_folder("longrope")));
     struct lmq_model *model = open_model(checkpoint);
@@ -524,9 +566,9 @@ END_TEST
 START_TEST(learned_positions_end)
 {
     struct lmq_session_options options = {.context = VARIANT_CONTEXT};
-    size_t last = variant_count() - 1; /* the one that learned them */
+    size_t number = variant_find("learned");
     struct lmq_checkpoint *checkpoint =
-        open_checkpoint(variant_make(last, in_folder("learned")));
+        open_checkpoint(variant_make(number, in_folder("learned")));
     struct lmq_model *model = open_model(checkpoint);
     struct lmq_session *session;
     struct lmq_error err;
@@ -564,6 +606,34 @@ START_TEST(a_model_that_is_not_understood_is_refused_by_name)
 }
 END_TEST
 
+/* A machine on which a token takes so long either way. */
+static unsigned
+tokens_by_streams(struct lmq_reading *reading, double one, double several,
+                  unsigned n)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        count += reading->streams;
+        lmq_reading_learn(reading, reading->streams ? several : one);
+    }
+    return count;
+}
+
+START_TEST(tokens_are_read_in_the_faster_way)
+{
+    struct lmq_reading reading = {0};
+
+    ck_assert_uint_eq(tokens_by_streams(&reading, 2, 1, 256), 4 + 248);
+    /* What was right in one round is tried again in the next. */
+    ck_assert_uint_eq(tokens_by_streams(&reading, 1, 2, 256), 4);
+    /* One fast token in eight is enough: the others were disturbed. */
+    for (unsigned i = 0; i < 8; i++)
+        lmq_reading_learn(&reading, reading.streams && i > 4 ? 1 : 3);
+    ck_assert(reading.streams);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -588,9 +658,11 @@ main(void)
         tokens_beyond_the_vocabulary_and_the_context_are_refused,
         sliding_keeps_the_beginning_and_the_latest_half,
         rewinding_forgets,
+        states_are_those_of_the_tokens_that_stay,
         longrope_goes_by_the_sequence_alone,
         learned_positions_end,
         a_model_that_is_not_understood_is_refused_by_name,
+        tokens_are_read_in_the_faster_way,
     };
 
     return RUN_SUITE("runtime", tests);

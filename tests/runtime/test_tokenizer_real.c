@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tests/build/suite.h"
 #include "tests/runtime/small_vocab.h"
 

@@ -17,7 +17,7 @@
 #include "formats/lmq/lmq.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
-#include "tests/formats/containers.h"
+#include "tests/formats/lmq/containers.h"
 
 /* ---- Aliases ---- */
 

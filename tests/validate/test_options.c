@@ -185,6 +185,9 @@ START_TEST(every_report_may_be_null)
     ck_assert_int_eq(lmq_verify(in_folder("x.lmq"), NULL, NULL, NULL, NULL),
                      LMQ_OK);
     ck_assert_int_eq(lmq_verify(text, NULL, NULL, NULL, NULL), LMQ_ERR_FORMAT);
+    ck_assert_int_eq(
+        lmq_verify_checkpoint(checkpoint, NULL, NULL, NULL, NULL),
+        LMQ_ERR_FORMAT);
     ck_assert_int_eq(lmq_diff(checkpoint, checkpoint, NULL, NULL, NULL, NULL),
                      LMQ_OK);
     ck_assert_int_eq(

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 enum lmq_status
 lmq_added_add(struct lmq_added *added, struct lmq_added_token token,
@@ -128,24 +128,73 @@ take_spaces(const struct lmq_added_token *token, struct lmq_chars text,
 
 /* ---- Finding ---- */
 
+static bool
+is_guarded(const struct lmq_added_token *token,
+           const struct lmq_added_rule *rule)
+{
+    for (size_t i = 0; i < rule->n_guarded; i++)
+        if (rule->guarded[i] == token->id)
+            return true;
+    return token->is_special;
+}
+
+/* Whether the text from start to stop lies within a span. */
+static bool
+is_within(const struct lmq_added_rule *rule, size_t start, size_t stop)
+{
+    size_t low = 0, high = rule->n_spans;
+
+    while (low < high) { /* the first span that ends behind `start` */
+        size_t middle = low + (high - low) / 2;
+        if (rule->spans[middle].stop <= start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < rule->n_spans && rule->spans[low].start <= start &&
+           stop <= rule->spans[low].stop;
+}
+
+/* The longest token that begins at `at`. Within a span also those that else
+ * are looked for in the normalized text: it is written as they are. */
+static size_t
+longest_at(const struct lmq_added *added, const struct lmq_trie *trie,
+           struct lmq_chars text, size_t at,
+           const struct lmq_added_rule *rule, int32_t *index)
+{
+    size_t n = lmq_trie_longest(trie, text.p + at, text.n - at, index);
+    int32_t other;
+
+    if (rule->n_spans == 0 || trie == &added->normalized)
+        return n;
+    size_t m = lmq_trie_longest(&added->normalized, text.p + at, text.n - at,
+                                &other);
+    if (m <= n || !is_within(rule, at, at + m))
+        return n;
+    *index = other;
+    return m;
+}
+
 struct lmq_added_match
 lmq_added_next(const struct lmq_added *added, const struct lmq_trie *trie,
-               struct lmq_chars text, size_t at, bool finds_special)
+               struct lmq_chars text, size_t at,
+               const struct lmq_added_rule *rule)
 {
     struct lmq_added_match match = { text.n, text.n, -1 };
     size_t floor = at;
 
-    while (trie->n > 0 && at < text.n) {
+    while ((trie->n > 0 || rule->n_spans > 0) && at < text.n) {
         int32_t index;
-        size_t n = lmq_trie_longest(trie, text.p + at, text.n - at, &index);
+        size_t n = longest_at(added, trie, text, at, rule, &index);
         if (n == 0) {
             at++;
             continue;
         }
         const struct lmq_added_token *token = &added->tokens[index];
-        if ((token->is_special && !finds_special) ||
+        if ((!rule->is_anywhere && is_guarded(token, rule) &&
+             !is_within(rule, at, at + n)) ||
             (token->is_single_word && has_word_beside(text, at, at + n))) {
-            at += n;
+            at += rule->n_spans > 0 ? 1 : n; /* a span may begin within it */
             continue;
         }
         match = (struct lmq_added_match){ at, at + n, token->id };

@@ -38,10 +38,25 @@ enum lmq_status lmq_added_build(struct lmq_added *added,
                                 struct lmq_error *err);
 void lmq_added_free(struct lmq_added *added);
 
-/* The next token from `at` on. */
+struct lmq_span {
+    size_t start, stop;
+};
+
+/* Where a token is found that is special, or guarded; all others are found
+ * anywhere. */
+struct lmq_added_rule {
+    bool is_anywhere;
+    const struct lmq_span *spans; /* else only within these, in order: there */
+    size_t n_spans;               /* all tokens are looked for as written */
+    const int32_t *guarded;
+    size_t n_guarded;
+};
+
+/* The next token from `at` on; of one of the tries, the raw or the normalized
+ * one. */
 struct lmq_added_match lmq_added_next(const struct lmq_added *added,
                                       const struct lmq_trie *trie,
                                       struct lmq_chars text, size_t at,
-                                      bool finds_special);
+                                      const struct lmq_added_rule *rule);
 
 #endif

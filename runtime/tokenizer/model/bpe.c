@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/model/tok_model.h"
 
 /* ---- The table of merges ---- */

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
 

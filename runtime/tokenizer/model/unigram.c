@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/model/tok_model.h"
 
 /* SentencePiece's kUnkPenalty. */

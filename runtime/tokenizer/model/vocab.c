@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -191,10 +192,8 @@ find_slot(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
 static uint32_t
 score_order(float score)
 {
-    uint32_t bits;
+    uint32_t bits = lmq_f32_bits(score + 0.0f); /* -0 is 0 */
 
-    score += 0.0f; /* -0 is 0 */
-    memcpy(&bits, &score, sizeof(bits));
     return (bits & 0x80000000u) != 0 ? bits : 0x7fffffffu - bits;
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/read/tok_json.h"
 #include "runtime/tokenizer/tokenizer.h"
 

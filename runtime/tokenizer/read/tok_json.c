@@ -21,9 +21,16 @@ lmq_json_load(const struct lmq_blob *blob, json_t **out,
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "JSON of %zu bytes, the limit is %zu", blob->size,
                         LMQ_JSON_MAX_SIZE);
-    enum lmq_status status = lmq_json_read(
-        blob->bytes, blob->size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, out,
-        &problem, err);
+    size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
+    enum lmq_status status = lmq_json_read(blob->bytes, blob->size, flags, out,
+                                           &problem, err);
+    /* transformers writes 10^30 (as a double, digit by digit) for a length
+     * without a limit; a file with such a number has no ids to lose. */
+    if (status == LMQ_ERR_FORMAT &&
+        json_error_code(&problem) == json_error_numeric_overflow)
+        status = lmq_json_read(blob->bytes, blob->size,
+                               flags | JSON_DECODE_INT_AS_REAL, out, &problem,
+                               err);
     if (status == LMQ_ERR_FORMAT)
         return lmq_fail(err, LMQ_ERR_FORMAT,
                         problem.position > 0 ? (uint64_t)problem.position : 0,

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 
 static bool

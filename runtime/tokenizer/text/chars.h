@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
+#include "base/text/buffer.h"
 #include "lmquant.h"
 
 /* What to say when -1 came while a text of n bytes was worked on: that the

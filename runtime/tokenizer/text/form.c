@@ -13,7 +13,7 @@
 #include <utf8proc.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 struct codes {
     utf8proc_int32_t *codes, *sorted;

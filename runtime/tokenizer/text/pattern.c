@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/text/regex.h"
 
 #define SPACE "\\t-\\r\\x{85}\\p{Z}"

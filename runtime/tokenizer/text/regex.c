@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #define MAX_PATTERN_SIZE 65536
 

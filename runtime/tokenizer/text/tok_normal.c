@@ -14,7 +14,7 @@
 #include <utf8proc.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/text/form.h"
 
 /* A grapheme as long as this or longer is looked up by characters only. */

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 void
 lmq_split_free(struct lmq_split_step *step)

@@ -1,0 +1,57 @@
+/*
+ * disk_space.c - asks for room before the work, so that a full disk is found
+ * then.
+ */
+#include "config.h"
+
+#include "base/files/disk_space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/statvfs.h>
+
+#include "base/error.h"
+
+void
+lmq_space_hint(int code, struct lmq_error *err)
+{
+    if (code == EFBIG)
+        lmq_hint(err, "a limit (ulimit -f), or the file system, allows no "
+                      "file of this size");
+}
+
+enum lmq_status
+lmq_space_check(const char *folder, uint64_t size, struct lmq_error *err)
+{
+    struct statvfs space;
+
+    if (statvfs(folder, &space) != 0)
+        return LMQ_OK; /* then nobody knows */
+    uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
+    if (available >= size)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_IO, 0,
+             "needs %" PRIu64 " bytes, but the file system of %s has only "
+             "%" PRIu64 " free",
+             size, folder, available);
+    lmq_hint(err, "free some space, or write to another folder");
+    return LMQ_ERR_IO;
+}
+
+enum lmq_status
+lmq_space_reserve(int fd, uint64_t size, struct lmq_error *err)
+{
+    int code;
+
+    do
+        code = size == 0 ? 0 : posix_fallocate(fd, 0, (off_t)size);
+    while (code == EINTR);
+    if (code == 0 || code == EOPNOTSUPP || code == EINVAL)
+        return LMQ_OK;
+    errno = code;
+    enum lmq_status status =
+        lmq_fail_errno(err, "cannot reserve %" PRIu64 " bytes", size);
+    lmq_space_hint(code, err);
+    return status;
+}

@@ -1,0 +1,24 @@
+/*
+ * disk_space.h - is there room on the disk?
+ */
+#ifndef LMQ_BASE_FILES_DISK_SPACE_H
+#define LMQ_BASE_FILES_DISK_SPACE_H
+
+#include <stdint.h>
+
+#include "lmquant.h"
+
+/* Whether so many bytes are free; LMQ_OK too where nobody knows. */
+enum lmq_status lmq_space_check(const char *folder, uint64_t size,
+                                struct lmq_error *err);
+
+/* Makes the file so long, and its blocks its own where the file system can do
+ * that: what is written later finds its room. */
+enum lmq_status lmq_space_reserve(int fd, uint64_t size,
+                                  struct lmq_error *err);
+
+/* Says more of a failure to write, if there is more to say; `code` as errno
+ * has it. */
+void lmq_space_hint(int code, struct lmq_error *err);
+
+#endif

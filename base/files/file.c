@@ -1,0 +1,497 @@
+/*
+ * file.c - exact reads.
+ */
+#include "config.h"
+
+#include "base/files/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+
+/* ---- Checksums ---- */
+
+/* zlib counts in unsigned int. */
+#define CRC_STEP ((size_t)1 << 30)
+
+uint32_t
+lmq_crc32(uint32_t crc, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uLong sum = crc;
+
+    while (n > 0) {
+        size_t step = lmq_size_min(n, CRC_STEP);
+        sum = crc32(sum, p, (uInt)step);
+        p += step;
+        n -= step;
+    }
+    return (uint32_t)sum;
+}
+
+/* Ranges that are smaller are read again for a digest: to remember all of them
+ * would take memory without a bound, and longer. */
+#define DIGEST_MIN 1024
+
+struct digest_range {
+    uint64_t offset, size;
+    uint32_t crc;
+};
+
+struct lmq_input {
+    int fd;
+    bool keeps_digests, is_copied;
+    uint64_t size;
+    char *path;
+    void *map; /* NULL until somebody asks */
+    int mapping; /* its place among the mappings, from 1 on; 0: none */
+    pthread_mutex_t lock; /* guards what follows */
+    struct digest_range *ranges;
+    size_t n_ranges, ranges_capacity;
+};
+
+/* ---- What is mapped ---- */
+
+/*
+ * A signal handler looks here, so there is no lock and nothing is freed: a
+ * slot is filled in while its size is 0, and empties when that becomes 0
+ * again. Without a slot a file is read instead of mapped.
+ */
+#define MAPPINGS 256
+
+static struct mapping {
+    atomic_uintptr_t start;
+    atomic_size_t size; /* 0: free, 1: about to be filled in */
+    char path[256];
+} mappings[MAPPINGS];
+
+/* The slot's number from 1 on; 0 if all are taken. */
+static int
+remember_mapping(const void *start, size_t size, const char *path)
+{
+    for (int i = 0; i < MAPPINGS; i++) {
+        struct mapping *mapping = &mappings[i];
+        size_t none = 0;
+        if (!atomic_compare_exchange_strong(&mapping->size, &none, 1))
+            continue;
+        snprintf(mapping->path, sizeof(mapping->path), "%s", path);
+        atomic_store(&mapping->start, (uintptr_t)start);
+        atomic_store(&mapping->size, size < 2 ? 2 : size);
+        return i + 1;
+    }
+    return 0;
+}
+
+static void
+forget_mapping(int number)
+{
+    if (number > 0)
+        atomic_store(&mappings[number - 1].size, 0);
+}
+
+const char *
+lmq_mapping_at(const void *address)
+{
+    for (int i = 0; i < MAPPINGS; i++) {
+        size_t size = atomic_load(&mappings[i].size);
+        uintptr_t start = atomic_load(&mappings[i].start);
+        /* The last page is mapped as a whole. */
+        if (size > 1 && (uintptr_t)address >= start &&
+            (uintptr_t)address - start < size)
+            return mappings[i].path;
+    }
+    return NULL;
+}
+
+/* ---- Reading ---- */
+
+enum lmq_status
+lmq_input_open(const char *path, struct lmq_input **out, struct lmq_error *err)
+{
+    struct stat info;
+
+    *out = NULL;
+    struct lmq_input *input = calloc(1, sizeof(*input));
+    if (input == NULL)
+        return lmq_fail_nomem(err);
+    pthread_mutex_init(&input->lock, NULL);
+    enum lmq_status status = LMQ_OK;
+    /* Not blocking: a FIFO without a writer would wait for ever. */
+    input->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (input->fd < 0 || fstat(input->fd, &info) != 0)
+        status = lmq_fail_errno(err, "cannot open");
+    else if (S_ISDIR(info.st_mode))
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "is a folder, not a file");
+    else if (!S_ISREG(info.st_mode))
+        status = lmq_fail(err, LMQ_ERR_IO, 0, "is not a regular file");
+    else if ((input->path = strdup(path)) == NULL)
+        status = lmq_fail_nomem(err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_input_close(input);
+        return status;
+    }
+    input->size = (uint64_t)info.st_size;
+    *out = input;
+    return LMQ_OK;
+}
+
+void
+lmq_input_close(struct lmq_input *input)
+{
+    if (input == NULL)
+        return;
+    forget_mapping(input->mapping);
+    if (input->mapping > 0)
+        munmap(input->map, (size_t)input->size);
+    else
+        lmq_mem_free(input->map);
+    if (input->fd >= 0)
+        close(input->fd);
+    pthread_mutex_destroy(&input->lock);
+    free(input->ranges);
+    free(input->path);
+    free(input);
+}
+
+uint64_t
+lmq_input_size(const struct lmq_input *input)
+{
+    return input->size;
+}
+
+const char *
+lmq_input_path(const struct lmq_input *input)
+{
+    return input->path;
+}
+
+void
+lmq_input_keep_digests(struct lmq_input *input)
+{
+    input->keeps_digests = true;
+}
+
+static enum lmq_status
+read_exactly(struct lmq_input *input, uint64_t offset, void *buffer, size_t n,
+             struct lmq_error *err)
+{
+    unsigned char *p = buffer;
+
+    if (offset > input->size || n > input->size - offset) {
+        lmq_fail(err, LMQ_ERR_FORMAT, offset,
+                 "ends at byte %" PRIu64 ", but %zu bytes are expected at "
+                 "offset %" PRIu64,
+                 input->size, n, offset);
+        lmq_error_in(err, input->path);
+        return LMQ_ERR_FORMAT;
+    }
+    while (n > 0) {
+        ssize_t got = pread(input->fd, p, n, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            enum lmq_status status =
+                got < 0 ? lmq_fail_errno(err, "cannot read at offset %" PRIu64,
+                                         offset)
+                        : lmq_fail(err, LMQ_ERR_IO, offset,
+                                   "became shorter while it was read (ends "
+                                   "before offset %" PRIu64 ")",
+                                   offset);
+            lmq_error_in(err, input->path);
+            return status;
+        }
+        p += got;
+        offset += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+remember_digest(struct lmq_input *input, uint64_t offset, const void *buffer,
+                size_t n, struct lmq_error *err)
+{
+    struct digest_range range = {offset, n, lmq_crc32(0, buffer, n)};
+    enum lmq_status status = LMQ_OK;
+
+    pthread_mutex_lock(&input->lock);
+    if (lmq_mem_grow(&input->ranges, &input->ranges_capacity,
+                     input->n_ranges + 1, sizeof(range)) != 0)
+        status = lmq_fail_nomem(err);
+    else
+        input->ranges[input->n_ranges++] = range;
+    pthread_mutex_unlock(&input->lock);
+    return status;
+}
+
+enum lmq_status
+lmq_input_read(struct lmq_input *input, uint64_t offset, void *buffer,
+               size_t n, struct lmq_error *err)
+{
+    enum lmq_status status = read_exactly(input, offset, buffer, n, err);
+
+    if (status == LMQ_OK && input->keeps_digests && n >= DIGEST_MIN)
+        status = remember_digest(input, offset, buffer, n, err);
+    return status;
+}
+
+static int
+compare_ranges(const void *a, const void *b)
+{
+    const struct digest_range *x = a, *y = b;
+
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->size > y->size ? -1 : x->size < y->size;
+}
+
+/* Extends *crc over [from, to), reading from the file. */
+static enum lmq_status
+digest_gap(struct lmq_input *input, uint64_t from, uint64_t to, uint32_t *crc,
+           struct lmq_error *err)
+{
+    const size_t step = (size_t)1 << 20;
+    enum lmq_status status = LMQ_OK;
+
+    if (from == to)
+        return LMQ_OK;
+    void *buffer = malloc(step);
+    if (buffer == NULL)
+        return lmq_fail_nomem(err);
+    while (from < to && status == LMQ_OK) {
+        size_t n = (size_t)lmq_u64_min(to - from, step);
+        status = read_exactly(input, from, buffer, n, err);
+        if (status == LMQ_OK)
+            *crc = lmq_crc32(*crc, buffer, n);
+        from += n;
+    }
+    free(buffer);
+    return status;
+}
+
+enum lmq_status
+lmq_input_digest(struct lmq_input *input, uint32_t *crc, struct lmq_error *err)
+{
+    uint64_t at = 0;
+
+    *crc = 0;
+    if (input->n_ranges > 0)
+        qsort(input->ranges, input->n_ranges, sizeof(*input->ranges),
+              compare_ranges);
+    for (size_t i = 0; i < input->n_ranges; i++) {
+        const struct digest_range *range = &input->ranges[i];
+        if (range->offset < at)
+            continue; /* read twice */
+        enum lmq_status status =
+            digest_gap(input, at, range->offset, crc, err);
+        if (status != LMQ_OK)
+            return status;
+        *crc = (uint32_t)crc32_combine(*crc, range->crc, (off_t)range->size);
+        at = range->offset + range->size;
+    }
+    return digest_gap(input, at, input->size, crc, err);
+}
+
+void
+lmq_input_copy(struct lmq_input *input)
+{
+    input->is_copied = true;
+}
+
+/* All of it in memory of our own: a file that shrinks is an error of reading
+ * and nothing else. */
+static enum lmq_status
+copy_all(struct lmq_input *input, struct lmq_error *err)
+{
+    void *copy = input->size > SIZE_MAX
+                     ? NULL
+                     : lmq_mem_aligned((size_t)input->size, 1);
+    if (copy == NULL) {
+        lmq_fail_nomem(err);
+        lmq_error_in(err, input->path);
+        return LMQ_ERR_NOMEM;
+    }
+    enum lmq_status status =
+        read_exactly(input, 0, copy, (size_t)input->size, err);
+    if (status == LMQ_OK)
+        input->map = copy;
+    else
+        lmq_mem_free(copy);
+    return status;
+}
+
+/* The kernel has the upper half or quarter of what 32 bits can address, and
+ * libraries lie in between. */
+static enum lmq_status
+fail_mapping(const struct lmq_input *input, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_ERR_IO;
+
+    if (sizeof(void *) < 8 && errno == ENOMEM)
+        lmq_fail(err, status, 0,
+                 "is %" PRIu64 " bytes, more than a program of %zu bits can "
+                 "map; use one of 64 bits",
+                 input->size, 8 * sizeof(void *));
+    else
+        status = lmq_fail_errno(err, "cannot be mapped");
+    lmq_error_in(err, input->path);
+    return status;
+}
+
+static enum lmq_status
+map_all(struct lmq_input *input, struct lmq_error *err)
+{
+    void *map = MAP_FAILED;
+
+    errno = ENOMEM;
+    if (input->size <= PTRDIFF_MAX)
+        map = mmap(NULL, (size_t)input->size, PROT_READ, MAP_SHARED,
+                   input->fd, 0);
+    if (map == MAP_FAILED)
+        return fail_mapping(input, err);
+    input->mapping =
+        remember_mapping(map, (size_t)input->size, input->path);
+    if (input->mapping == 0) {
+        munmap(map, (size_t)input->size);
+        return copy_all(input, err);
+    }
+    input->map = map;
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_input_map(struct lmq_input *input, const unsigned char **bytes,
+              struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    if (input->map == NULL && input->size > 0)
+        status = input->is_copied ? copy_all(input, err)
+                                  : map_all(input, err);
+    *bytes = input->map;
+    return status;
+}
+
+void
+lmq_input_forget(struct lmq_input *input, uint64_t offset, uint64_t n)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t from = offset / page * page;
+
+    if (input->mapping > 0 && n > 0 && offset + n <= input->size)
+        madvise((char *)input->map + from, (size_t)(offset + n - from),
+                MADV_DONTNEED);
+}
+
+bool
+lmq_file_exists(const char *path, enum lmq_status *status,
+                struct lmq_error *err)
+{
+    if (*status != LMQ_OK)
+        return false;
+    if (access(path, F_OK) == 0)
+        return true;
+    if (errno != ENOENT && errno != ENOTDIR) {
+        *status = lmq_fail_errno(err, "cannot look for it");
+        lmq_error_in(err, path);
+    }
+    return false;
+}
+
+enum lmq_status
+lmq_file_load(const char *path, size_t most, unsigned char **out, size_t *n,
+              struct lmq_error *err)
+{
+    struct lmq_input *input;
+
+    *out = NULL;
+    enum lmq_status status = lmq_input_open(path, &input, err);
+    if (status != LMQ_OK)
+        return status;
+    if (input->size > most) {
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "is %" PRIu64 " bytes, at most %zu are accepted here",
+                          input->size, most);
+        lmq_error_in(err, path);
+        goto done;
+    }
+    size_t size = (size_t)input->size;
+    unsigned char *bytes = malloc(size + 1);
+    if (bytes == NULL) {
+        status = lmq_fail_nomem(err);
+        goto done;
+    }
+    status = lmq_input_read(input, 0, bytes, size, err);
+    if (status != LMQ_OK) {
+        free(bytes);
+        goto done;
+    }
+    bytes[size] = 0;
+    *out = bytes;
+    *n = size;
+done:
+    lmq_input_close(input);
+    return status;
+}
+
+/* ---- Changes ---- */
+
+enum lmq_status
+lmq_file_stamp(const char *path, struct lmq_file_stamp *stamp,
+               struct lmq_error *err)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0) {
+        enum lmq_status status = lmq_fail_errno(err, "cannot open");
+        lmq_error_in(err, path);
+        return status;
+    }
+    *stamp = (struct lmq_file_stamp){
+        .device = (uint64_t)info.st_dev,
+        .inode = (uint64_t)info.st_ino,
+        .size = (uint64_t)info.st_size,
+        .seconds = info.st_mtim.tv_sec,
+        .nanoseconds = info.st_mtim.tv_nsec,
+    };
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_file_unchanged(const char *path, const struct lmq_file_stamp *stamp,
+                   struct lmq_error *err)
+{
+    struct lmq_file_stamp now = {0};
+    const char *what = NULL;
+    enum lmq_status status = lmq_file_stamp(path, &now, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (now.device != stamp->device || now.inode != stamp->inode)
+        what = "another file stands in its place";
+    else if (now.size != stamp->size)
+        what = "its size is another";
+    else if (now.seconds != stamp->seconds ||
+             now.nanoseconds != stamp->nanoseconds)
+        what = "it was written to";
+    if (what == NULL)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_IO, 0, "changed while it was read: %s", what);
+    lmq_hint(err, "try again when nobody writes to it any more");
+    lmq_error_in(err, path);
+    return LMQ_ERR_IO;
+}

@@ -1,0 +1,97 @@
+/*
+ * temporary.c - names of files that are on their way.
+ */
+#include "config.h"
+
+#include "base/files/temporary.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/files/file.h"
+
+#define NAME_START ".lmquant-"
+#define NAME_END ".tmp"
+
+/* Locks may hold among the programs of one machine only: its name is in those
+ * of the files, so that nobody takes away what another machine works on. */
+static uint32_t
+machine_number(void)
+{
+    char name[256] = "";
+
+    if (gethostname(name, sizeof(name) - 1) != 0)
+        return 0;
+    return lmq_crc32(0, name, strlen(name));
+}
+
+/* A new name in the folder that is hardly there yet; NULL without memory. */
+char *
+lmq_temporary_name(const char *folder, unsigned attempt)
+{
+    size_t n = strlen(folder) + 64;
+    char *name = malloc(n);
+    struct timespec now = {0};
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t seed[] = {(uint64_t)now.tv_sec, (uint64_t)now.tv_nsec,
+                             (uint64_t)getpid(), attempt,
+                             (uint64_t)(uintptr_t)name};
+    if (name != NULL)
+        snprintf(name, n, "%s/" NAME_START "%08" PRIx32 "-%08" PRIx32 NAME_END,
+                 folder, machine_number(), lmq_crc32(0, seed, sizeof(seed)));
+    return name;
+}
+
+static bool
+is_ours(const char *name)
+{
+    char start[32];
+    int n = snprintf(start, sizeof(start), NAME_START "%08" PRIx32 "-",
+                     machine_number());
+
+    return strncmp(name, start, (size_t)n) == 0 &&
+           strlen(name) == (size_t)n + 8 + strlen(NAME_END) &&
+           strcmp(name + n + 8, NAME_END) == 0;
+}
+
+/* A file that can be locked belongs to nobody who is alive. */
+static void
+remove_if_left(int folder, const char *name)
+{
+    const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    struct stat info;
+    int fd = openat(folder, name, O_RDWR | flags);
+
+    if (fd < 0)
+        fd = openat(folder, name, O_RDONLY | flags);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+        info.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+void
+lmq_temporary_clean(const char *path)
+{
+    DIR *folder = opendir(path);
+
+    for (const struct dirent *entry;
+         folder != NULL && (entry = readdir(folder)) != NULL;)
+        if (is_ours(entry->d_name))
+            remove_if_left(dirfd(folder), entry->d_name);
+    if (folder != NULL)
+        closedir(folder);
+}

@@ -1,0 +1,20 @@
+/*
+ * temporary.h - names for files that are not finished.
+ *
+ * Whoever makes such a file locks it for as long as it is needed; so those
+ * that nobody needs any more can be told from the others, and go.
+ */
+#ifndef LMQ_BASE_FILES_TEMPORARY_H
+#define LMQ_BASE_FILES_TEMPORARY_H
+
+/* So many names are tried. */
+#define LMQ_TEMPORARY_TRIES 100
+
+/* A new name in the folder that is hardly there yet, another one for each
+ * attempt; NULL without memory. */
+char *lmq_temporary_name(const char *folder, unsigned attempt);
+
+/* Removes those in the folder that belong to nobody who is alive. */
+void lmq_temporary_clean(const char *folder);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * flags.c - the library's names of options -> those of the command line.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "cli/command.h"
+
+static const struct {
+    const char *member, *flag;
+} flags[] = {
+    {"activations", "--activations"},
+    {"baseline", "--baseline"},
+    {"chat_format", "--chat-format"},
+    {"config", "--config"},
+    {"context", "--ctx"},
+    {"forces_tokenizer", "--force-tokenizer"},
+    {"group_size", "--group-size"},
+    {"has_attribution", "--attribute"},
+    {"has_floor", "--floor"},
+    {"has_stats", "--stats"},
+    {"has_tensors", "--tensors"},
+    {"kv", "--kv"},
+    {"layout", "--layout"},
+    {"memory", "--memory"},
+    {"method", "--method"},
+    {"on_nonfinite", "--on-nonfinite"},
+    {"replaces", "-f (--force)"},
+    {"scales", "--scales"},
+    {"score", "--score"},
+    {"shard_size", "--shard-size"},
+    {"stride", "--stride"},
+    {"task", "--task"},
+    {"tensor", "--tensor"},
+    {"tie", "--tie"},
+    {"to", "--to"},
+    {"tokenizer", "--tokenizer"},
+    {"type", "--type"},
+};
+
+/* The flag of the n letters, NULL if they name no option. */
+static const char *
+find_flag(const char *member, size_t n)
+{
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (strncmp(flags[i].member, member, n) == 0 &&
+            flags[i].member[n] == '\0')
+            return flags[i].flag;
+    return NULL;
+}
+
+void
+print_flags(FILE *to, const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+
+    for (const char *at = text; *at != '\0'; at++) {
+        bool is_first = at == text || at[-1] == ' ' || at[-1] == '(';
+        size_t n = *at == '.' && is_first ? strspn(at + 1, letters) : 0;
+        const char *flag = n == 0 ? NULL : find_flag(at + 1, n);
+        if (flag == NULL) {
+            putc(*at, to);
+            continue;
+        }
+        fputs(flag, to);
+        at += n;
+    }
+}

@@ -1,0 +1,324 @@
+/*
+ * piece.c - what one thread does to one piece of a tensor.
+ */
+#include "config.h"
+
+#include "convert/piece.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "formats/lmq/lmq_digests.h"
+
+static uint64_t
+first_element(const struct lmq_tensor *source, const struct lmq_piece *piece)
+{
+    return piece->row * source->n_cols + piece->column;
+}
+
+/* While it is in the cache, and in rows whatever the layout. */
+static enum lmq_status
+digest_piece(const struct lmq_conversion *work, struct lmq_piece *piece,
+             struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    const struct lmq_record *record = &work->plan->records[piece->record];
+    const struct lmq_tensor *source = work->plan->sources[piece->record];
+    struct lmq_rectangle part = lmq_piece_rectangle(piece);
+    struct lmq_rows rows = {.values = worker->q,
+                            .value_size = lmq_dtype_size(record->dtype)};
+
+    if (piece->leaves == NULL)
+        return LMQ_OK;
+    if (record->encoding == LMQ_ENCODING_Q8)
+        rows = (struct lmq_rows){worker->q, 1, worker->stored_scales,
+                                 lmq_scale_size(record->quant.scales),
+                                 record->quant.group_size};
+    return lmq_piece_digest(worker->sha, &part, source->n_cols, &rows,
+                            piece->leaves, err);
+}
+
+static enum lmq_status
+read_piece(struct lmq_plan *plan, const struct lmq_piece *piece,
+           struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    uint64_t first = first_element(source, piece);
+
+    if (piece->n_cols == source->n_cols || piece->n_rows == 1)
+        return lmq_checkpoint_read(plan->checkpoint, source, first,
+                                   piece->n_rows * piece->n_cols, worker->x,
+                                   &worker->scratch, err);
+    enum lmq_status status = LMQ_OK;
+    for (size_t i = 0; i < piece->n_rows && status == LMQ_OK; i++)
+        status = lmq_checkpoint_read(
+            plan->checkpoint, source, first + i * source->n_cols,
+            piece->n_cols, worker->x + i * piece->n_cols, &worker->scratch,
+            err);
+    return status;
+}
+
+static void
+quantize_piece(const struct lmq_plan *plan, struct lmq_piece *piece,
+               struct lmq_piece_worker *worker)
+{
+    const struct lmq_record *record = &plan->records[piece->record];
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    unsigned group = record->quant.group_size;
+    size_t n_groups = lmq_groups_per_row(piece->n_cols, group);
+    uint64_t row_groups = lmq_groups_per_row((size_t)source->n_cols, group);
+
+    piece->stats = (struct lmq_quant_stats){0};
+    for (size_t i = 0; i < piece->n_rows; i++) {
+        struct lmq_quant_stats row = {0};
+        uint64_t number = piece->row + i;
+        lmq_quantize_row(&record->quant, worker->x + i * piece->n_cols,
+                         piece->n_cols, worker->q + i * piece->n_cols,
+                         worker->scales + i * n_groups, &row);
+        lmq_quant_stats_merge(&piece->stats, &row,
+                              number * source->n_cols + piece->column,
+                              number * row_groups + piece->column / group);
+        if (row.has_nonfinite)
+            return;
+    }
+    lmq_scales_store(record->quant.scales, record->quant.multiplier,
+                     worker->scales, piece->n_rows * n_groups,
+                     worker->stored_scales);
+}
+
+/* What a piece became, `at` bytes into an extent of its part. */
+static enum lmq_status
+write_part(const struct lmq_conversion *work, struct lmq_piece *piece,
+           size_t extent, const void *bytes, uint64_t at, uint64_t size,
+           struct lmq_error *err)
+{
+    const struct lmq_plan_part *part = &work->plan->parts[piece->part];
+    const struct lmq_record *stored = lmq_plan_stored(work->plan, part);
+
+    piece->sizes[extent] = size;
+    piece->crcs[extent] = lmq_crc32(0, bytes, (size_t)size);
+    return lmq_output_write(work->outputs[part->member],
+                            stored->extents[extent].offset + at, bytes,
+                            (size_t)size, err);
+}
+
+/* The row of a piece within its part. */
+static uint64_t
+row_in_part(const struct lmq_conversion *work, const struct lmq_piece *piece)
+{
+    return piece->row - work->plan->parts[piece->part].first_row;
+}
+
+struct sizes {
+    uint64_t values, scales;
+};
+
+/* Of a part of the tensor, for all of which the plan has room. */
+static struct sizes
+sizes_of(const struct lmq_record *record, uint64_t n_rows, uint64_t n_cols)
+{
+    struct sizes sizes;
+    bool fits = lmq_layout_sizes(record->layout, n_rows, n_cols,
+                                 record->quant.group_size,
+                                 record->quant.scales, &sizes.values,
+                                 &sizes.scales);
+
+    assert(fits);
+    (void)fits;
+    return sizes;
+}
+
+static enum lmq_status
+write_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
+             const struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    const struct lmq_record *record = &work->plan->records[piece->record];
+    const struct lmq_tensor *source = work->plan->sources[piece->record];
+    struct sizes before =
+        sizes_of(record, row_in_part(work, piece), source->n_cols);
+    struct sizes beside = sizes_of(record, 1, piece->column);
+    struct sizes own = sizes_of(record, piece->n_rows, piece->n_cols);
+    const void *values = worker->q, *scales = worker->stored_scales;
+
+    if (record->layout == LMQ_LAYOUT_TILES) {
+        lmq_tiles_pack(worker->q, piece->n_cols, worker->stored_scales,
+                       piece->n_rows, piece->n_cols, record->quant.group_size,
+                       record->quant.scales, worker->tile_values,
+                       worker->tile_scales);
+        values = worker->tile_values;
+        scales = worker->tile_scales;
+    }
+    enum lmq_status status =
+        write_part(work, piece, LMQ_VALUES, values,
+                   before.values + beside.values, own.values, err);
+    if (status == LMQ_OK)
+        status = write_part(work, piece, LMQ_SCALES, scales,
+                            before.scales + beside.scales, own.scales, err);
+    return status;
+}
+
+/* Of elements that are kept, so many bytes each. */
+static enum lmq_status
+write_run(const struct lmq_conversion *work, struct lmq_piece *piece,
+          size_t size, const void *bytes, struct lmq_error *err)
+{
+    uint64_t n_cols = work->plan->sources[piece->record]->n_cols;
+    uint64_t row = row_in_part(work, piece);
+
+    return write_part(work, piece, LMQ_VALUES, bytes,
+                      size * (row * n_cols + piece->column),
+                      size * piece->n_rows * piece->n_cols, err);
+}
+
+static uint64_t
+zero_nonfinite(float *x, size_t n)
+{
+    uint64_t n_zeroed = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) {
+            x[i] = 0;
+            n_zeroed++;
+        }
+    return n_zeroed;
+}
+
+static enum lmq_status
+fail_nonfinite(const struct lmq_plan *plan, const struct lmq_piece *piece,
+               struct lmq_error *err)
+{
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    uint64_t n_cols;
+    uint64_t at = lmq_tensor_stored_element(
+        source, piece->stats.nonfinite_at, &n_cols);
+
+    lmq_fail(err, LMQ_ERR_NONFINITE, at,
+             "tensor '%s': NaN or infinity at element %" PRIu64
+             " (row %" PRIu64 ", column %" PRIu64 ")",
+             source->stored_name, at, at / n_cols, at % n_cols);
+    lmq_hint(err, ".on_nonfinite=zero puts 0 in its place; but find out "
+                  "where it comes from");
+    return LMQ_ERR_NONFINITE;
+}
+
+/* The source's own integers and scales. */
+static enum lmq_status
+take_integers(struct lmq_plan *plan, struct lmq_piece *piece,
+              struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    const struct lmq_quant *quant = &source->quant;
+    size_t n_groups = lmq_groups_per_row(piece->n_cols, quant->group_size);
+    enum lmq_status status = lmq_checkpoint_read_integers(
+        plan->checkpoint, source, piece->row, piece->n_rows, worker->q,
+        worker->stored_scales, &worker->scratch, err);
+
+    if (status != LMQ_OK)
+        return status;
+    lmq_scales_load(quant->scales, quant->multiplier, worker->stored_scales,
+                    piece->n_rows * n_groups, worker->scales);
+    for (size_t i = 0; i < piece->n_rows; i++)
+        piece->is_illegal |= !lmq_quant_take_row(
+            quant->group_size, worker->q + i * piece->n_cols, piece->n_cols,
+            worker->scales + i * n_groups, &piece->stats);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+quantize_floats(struct lmq_plan *plan, struct lmq_piece *piece,
+                struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    enum lmq_status status = read_piece(plan, piece, worker, err);
+
+    if (status != LMQ_OK)
+        return status;
+    quantize_piece(plan, piece, worker);
+    if (piece->stats.has_nonfinite && plan->settings.zeroes) {
+        piece->n_zeroed =
+            zero_nonfinite(worker->x, piece->n_rows * piece->n_cols);
+        quantize_piece(plan, piece, worker);
+    }
+    return piece->stats.has_nonfinite ? fail_nonfinite(plan, piece, err)
+                                      : LMQ_OK;
+}
+
+static enum lmq_status
+convert_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
+               struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    struct lmq_plan *plan = work->plan;
+    enum lmq_status status =
+        plan->takes[piece->record]
+            ? take_integers(plan, piece, worker, err)
+            : quantize_floats(plan, piece, worker, err);
+
+    /* What is illegal is done again from floats. */
+    if (status != LMQ_OK || piece->is_illegal)
+        return status;
+    return write_matrix(work, piece, worker, err);
+}
+
+/* Floats that are kept: a census, and out as float32. */
+static enum lmq_status
+copy_floats(const struct lmq_conversion *work, struct lmq_piece *piece,
+            struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    struct lmq_plan *plan = work->plan;
+    unsigned char *bytes = (unsigned char *)worker->q;
+    uint64_t first = first_element(plan->sources[piece->record], piece);
+    size_t n = piece->n_rows * piece->n_cols;
+    enum lmq_status status = read_piece(plan, piece, worker, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (plan->settings.zeroes)
+        piece->n_zeroed = zero_nonfinite(worker->x, n);
+    struct lmq_quant_stats *stats = &piece->stats;
+    for (size_t i = 0; i < n; i++) {
+        float magnitude = fabsf(worker->x[i]);
+        if (!isfinite(magnitude)) {
+            stats->has_nonfinite = true;
+            stats->nonfinite_at = first + i;
+            return fail_nonfinite(plan, piece, err);
+        }
+        stats->sum_sq += (double)magnitude * (double)magnitude;
+        stats->max_abs = fmaxf(stats->max_abs, magnitude);
+        lmq_store_f32le(bytes + 4 * i, worker->x[i]);
+    }
+    stats->n = n;
+    return write_run(work, piece, 4, bytes, err);
+}
+
+static enum lmq_status
+copy_integers(const struct lmq_conversion *work, struct lmq_piece *piece,
+              struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    const struct lmq_plan *plan = work->plan;
+    size_t size = lmq_dtype_size(plan->records[piece->record].dtype);
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    enum lmq_status status = lmq_checkpoint_read_raw(
+        plan->checkpoint, source, first_element(source, piece),
+        piece->n_rows * piece->n_cols, worker->q, err);
+
+    return status == LMQ_OK
+               ? write_run(work, piece, size, worker->q, err)
+               : status;
+}
+
+enum lmq_status
+lmq_piece_convert(const struct lmq_conversion *work, struct lmq_piece *piece,
+                  struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    const struct lmq_record *record = &work->plan->records[piece->record];
+    enum lmq_status status;
+
+    if (record->encoding == LMQ_ENCODING_Q8)
+        status = convert_matrix(work, piece, worker, err);
+    else if (record->dtype == LMQ_DTYPE_F32)
+        status = copy_floats(work, piece, worker, err);
+    else
+        status = copy_integers(work, piece, worker, err);
+    return status == LMQ_OK ? digest_piece(work, piece, worker, err) : status;
+}

@@ -1,0 +1,386 @@
+/*
+ * hf_later.c - what the families of 2024 and later do in config.json beside
+ * their rows: Llama 4, GLM 4.5, MiniMax M2, Ministral 3, Hunyuan, ERNIE 4.5,
+ * Command A, EXAONE 4, Granite's experts, dots.llm1.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/report.h"
+#include "formats/hf/hf_reader.h"
+#include "formats/hf/hf_special.h"
+
+/* ---- Layers that differ ---- */
+
+/* The check of the hyper-parameters refuses more layers than there is room
+ * for; until then they must not be marked. */
+static void
+mark(struct lmq_hf_config *config, int64_t layer, enum lmq_layer_kind kind)
+{
+    if (layer >= 0 && layer < config->hparams->n_layers &&
+        layer < LMQ_MAX_LAYERS)
+        config->hparams->layers[layer] |= (unsigned char)kind;
+}
+
+static void
+unmark(struct lmq_hf_config *config, int64_t layer, enum lmq_layer_kind kind)
+{
+    if (layer >= 0 && layer < config->hparams->n_layers &&
+        layer < LMQ_MAX_LAYERS)
+        config->hparams->layers[layer] &= (unsigned char)~(unsigned)kind;
+}
+
+/* A number by which the library divides. */
+static uint32_t
+read_period(struct lmq_hf_config *config, const char *key, uint32_t absent)
+{
+    uint32_t period = lmq_hf_count(config, config->json, key, absent);
+
+    if (period == 0)
+        lmq_hf_fail(config, "'%s' in the configuration is 0", key);
+    return period == 0 ? 1 : period;
+}
+
+/* Each so many-th layer sees everything. */
+static void
+leave_windows(struct lmq_hf_config *config, uint32_t period)
+{
+    for (uint32_t i = 0; i < config->hparams->n_layers; i++)
+        if ((i + 1) % period == 0)
+            mark(config, i, LMQ_LAYER_FULL);
+}
+
+/* Layers that see everything do not turn, where others have windows. */
+static void
+still_full_layers(struct lmq_hf_config *config)
+{
+    const struct lmq_hparams *h = config->hparams;
+
+    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (h->sliding_window > 0 && lmq_layer_is(h, i, LMQ_LAYER_FULL))
+            mark(config, i, LMQ_LAYER_NOPE);
+}
+
+/* The first layers are dense, or those that are not in the period. */
+static void
+mark_dense(struct lmq_hf_config *config, uint32_t n_first, uint32_t period)
+{
+    const struct lmq_hparams *h = config->hparams;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (h->n_experts > 0 && (i < n_first || (i + 1) % period != 0))
+            mark(config, i, LMQ_LAYER_DENSE);
+}
+
+/* Refuses what is not the word. */
+static void
+expect_word(struct lmq_hf_config *config, const char *key, const char *word)
+{
+    const char *value = lmq_hf_text(config, config->json, key, word);
+
+    if (strcmp(value, word) != 0)
+        lmq_hparams_refuse(config->hparams, "'%s' '%.60s'", key, value);
+}
+
+/* ---- Experts ---- */
+
+/* A number, or a list that has it for each layer. */
+static uint32_t
+read_count_of_layers(struct lmq_hf_config *config, const char *key,
+                     uint32_t absent)
+{
+    const json_t *list = json_object_get(config->json, key), *item;
+    int64_t first = absent;
+    size_t i;
+
+    if (!json_is_array(list))
+        return lmq_hf_count(config, config->json, key, absent);
+    json_array_foreach(list, i, item) {
+        int64_t number = lmq_hf_number(config, item, key);
+        if (i == 0)
+            first = number;
+        if (number != first)
+            lmq_hparams_refuse(config->hparams,
+                               "layers that differ in '%s'", key);
+    }
+    if (first >= 0 && first <= UINT32_MAX)
+        return (uint32_t)first;
+    lmq_hf_fail(config, "'%s' in the configuration is no list of whole "
+                        "numbers from 0",
+                key);
+    return absent;
+}
+
+/* `n` shared experts are one network that is so many times as wide. */
+static void
+share(struct lmq_hf_config *config, const char *key, uint32_t n)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    n = lmq_hf_is_null(config->json, key)
+            ? 0
+            : lmq_hf_count(config, config->json, key, n);
+    if (h->n_experts > 0)
+        h->shared_dim = lmq_hf_width(config, h->expert_dim, n);
+}
+
+/* As DeepSeek V3 chooses. */
+static void
+route_by_sigmoid(struct lmq_hparams *h)
+{
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->router_corrects = true;
+    h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
+}
+
+/* Layers behind the model's own, for more tokens at once. */
+static void
+read_further_layers(struct lmq_hf_config *config, const char *key)
+{
+    uint32_t n = lmq_hf_count(config, config->json, key, 0);
+
+    if (n > LMQ_MAX_LAYERS)
+        lmq_hf_fail(config, "'%s' in the configuration is more than %d", key,
+                    LMQ_MAX_LAYERS);
+    else if (n > config->source->n_further_layers)
+        config->source->n_further_layers = n;
+}
+
+/* ---- Llama 4 ---- */
+
+/* A number of tokens, or whether: the library asks for no more. */
+static bool
+is_tuned(const json_t *json)
+{
+    const json_t *tuning = json_object_get(json, "attn_temperature_tuning");
+
+    if (json_is_integer(tuning))
+        return json_integer_value(tuning) != 0;
+    return !json_is_false(tuning);
+}
+
+void
+lmq_hf_begin_llama4(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (!lmq_hf_switch(config, config->json, "use_qk_norm", true))
+        h->qk_norm = LMQ_QK_NORM_NONE;
+    h->qk_norm_late = true;
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->router_scales_input = true;
+    h->score_growth_shift = 1;
+    h->score_growth_still = true;
+    if (!is_tuned(config->json))
+        h->score_growth = 0;
+}
+
+/* What does not turn sees everything. */
+void
+lmq_hf_windows_llama4(struct lmq_hf_config *config)
+{
+    static const char key[] = "no_rope_layers";
+    struct lmq_hparams *h = config->hparams;
+    const json_t *turns = lmq_hf_list(config, config->json, key);
+    uint32_t period = read_period(config, "no_rope_layer_interval", 4);
+    size_t n = json_array_size(turns);
+
+    if (n > 0 && n < h->n_layers)
+        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
+                    key, n, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (n == 0 ? (i + 1) % period == 0
+                   : lmq_hf_number(config, json_array_get(turns, i), key) == 0)
+            mark(config, i, LMQ_LAYER_NOPE | LMQ_LAYER_FULL);
+}
+
+void
+lmq_hf_finish_llama4(struct lmq_hf_config *config)
+{
+    static const char key[] = "moe_layers";
+    struct lmq_hparams *h = config->hparams;
+    const json_t *sparse = lmq_hf_list(config, config->json, key), *layer;
+    uint32_t period = read_period(config, "interleave_moe_layer_step", 1);
+    size_t i;
+
+    h->shared_dim = h->expert_dim;
+    mark_dense(config, 0, sparse == NULL ? period : LMQ_MAX_LAYERS + 1);
+    json_array_foreach(sparse, i, layer)
+        unmark(config, lmq_hf_number(config, layer, key), LMQ_LAYER_DENSE);
+}
+
+/* ---- GLM 4.5, dots.llm1, MiniMax M2 ---- */
+
+void
+lmq_hf_finish_glm4moe(struct lmq_hf_config *config)
+{
+    mark_dense(config,
+               lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
+               1);
+    share(config, "n_shared_experts", 1);
+    route_by_sigmoid(config->hparams);
+    read_further_layers(config, "num_nextn_predict_layers");
+    read_further_layers(config, "num_mtp_layers");
+}
+
+void
+lmq_hf_windows_dots1(struct lmq_hf_config *config)
+{
+    uint32_t n_full =
+        lmq_hf_count(config, config->json, "max_window_layers", 62);
+
+    for (uint32_t i = 0; i < n_full && i < config->hparams->n_layers; i++)
+        mark(config, i, LMQ_LAYER_FULL);
+}
+
+void
+lmq_hf_finish_dots1(struct lmq_hf_config *config)
+{
+    mark_dense(config,
+               lmq_hf_count(config, config->json, "first_k_dense_replace", 0),
+               1);
+    share(config, "n_shared_experts", 0);
+    /* So its makers' files say what is the sigmoid with a correction. */
+    if (strcmp(lmq_hf_text(config, config->json, "scoring_func", "noaux_tc"),
+               "noaux_tc") != 0)
+        expect_word(config, "scoring_func", "sigmoid");
+    route_by_sigmoid(config->hparams);
+}
+
+void
+lmq_hf_finish_minimax(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    expect_word(config, "scoring_func", "sigmoid");
+    expect_word(config, "qk_norm_type", "per_layer");
+    if (lmq_hf_count(config, config->json, "shared_intermediate_size", 0) != 0)
+        lmq_hparams_refuse(h, "'shared_intermediate_size' in a model of this "
+                              "kind");
+    route_by_sigmoid(h);
+    h->router_renormalises = true;
+}
+
+/* Whatever "norm_topk_prob" says, which its class does not look at. */
+void
+lmq_hf_finish_qwen3vl_experts(struct lmq_hf_config *config)
+{
+    lmq_hf_finish_qwen_experts(config);
+    config->hparams->router_renormalises = true;
+}
+
+/* ---- Ministral 3 ---- */
+
+void
+lmq_hf_finish_ministral3(struct lmq_hf_config *config)
+{
+    static const char key[] = "llama_4_scaling_beta";
+    const json_t *rope =
+        lmq_hf_object(config, config->json, "rope_parameters");
+    struct lmq_hparams *h = config->hparams;
+
+    if (rope == NULL)
+        rope = lmq_hf_object(config, config->json, "rope_scaling");
+    h->score_growth = lmq_hf_real(config, rope, key, 0);
+    h->score_growth_period = lmq_hf_count(
+        config, rope, "original_max_position_embeddings", h->context);
+}
+
+/* ---- Hunyuan ---- */
+
+void
+lmq_hf_begin_hunyuan(struct lmq_hf_config *config)
+{
+    config->hparams->qk_norm_late = true;
+    if (!lmq_hf_switch(config, config->json, "use_qk_norm", true))
+        config->hparams->qk_norm = LMQ_QK_NORM_NONE;
+    if (lmq_hf_switch(config, config->json, "use_cla", false))
+        lmq_hparams_refuse(config->hparams, "'use_cla'");
+}
+
+/* Its experts and what they share are as wide as its feed-forwards would be,
+ * for each layer; older files name these widths. */
+void
+lmq_hf_begin_hunyuan_experts(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    uint32_t n_shared;
+
+    lmq_hf_begin_hunyuan(config);
+    h->n_experts = read_count_of_layers(config, "num_experts", 1);
+    h->n_experts_used = read_count_of_layers(config, "moe_topk", 1);
+    h->expert_dim =
+        read_count_of_layers(config, "moe_intermediate_size", h->hidden_dim);
+    n_shared = read_count_of_layers(config, "num_shared_expert", 1);
+    h->shared_dim = lmq_hf_width(config, h->hidden_dim, n_shared);
+    h->router_renormalises = true;
+    if (lmq_hf_count(config, config->json, "moe_layer_num_skipped", 0) != 0)
+        lmq_hparams_refuse(h, "'moe_layer_num_skipped'");
+    if (!lmq_hf_switch(config, config->json, "use_mixed_mlp_moe", true))
+        lmq_hparams_refuse(h, "'use_mixed_mlp_moe' false");
+}
+
+/* ---- ERNIE 4.5 ---- */
+
+void
+lmq_hf_finish_ernie_experts(struct lmq_hf_config *config)
+{
+    const json_t *json = config->json, *end = json_object_get(
+        json, "moe_layer_end_index");
+    struct lmq_hparams *h = config->hparams;
+    int64_t last = json_is_integer(end) ? json_integer_value(end) : -1;
+
+    mark_dense(config, lmq_hf_count(config, json, "moe_layer_start_index", 1),
+               read_period(config, "moe_layer_interval", 1));
+    for (int64_t i = last + 1; last >= 0 && i < h->n_layers; i++)
+        mark(config, i, LMQ_LAYER_DENSE);
+    share(config, "moe_num_shared_experts", 2);
+    h->router_renormalises = h->router_corrects = true;
+}
+
+/* ---- Command A, EXAONE 4 ---- */
+
+void
+lmq_hf_windows_cohere2(struct lmq_hf_config *config)
+{
+    leave_windows(config, read_period(config, "sliding_window_pattern",
+                                      config->family->window_period));
+}
+
+/* A period, or a word like "LLLG". */
+void
+lmq_hf_windows_exaone4(struct lmq_hf_config *config)
+{
+    static const char key[] = "sliding_window_pattern";
+    const char *word = json_string_value(json_object_get(config->json, key));
+    uint32_t n_layers = config->hparams->n_layers;
+    size_t n = word == NULL ? 0 : strlen(word);
+
+    if (config->hparams->sliding_window == 0)
+        return;
+    if (word == NULL)
+        leave_windows(config, read_period(config, key,
+                                          config->family->window_period));
+    else if (n == 0 || strspn(word, "LG") != n)
+        lmq_hf_fail(config, "'%s' in the configuration is '%.60s'", key, word);
+    for (uint32_t i = 0; i < n_layers && n > 0; i++)
+        if (word[i % n] == 'G' || i + 1 == n_layers)
+            mark(config, i, LMQ_LAYER_FULL);
+}
+
+void
+lmq_hf_finish_still_full(struct lmq_hf_config *config)
+{
+    still_full_layers(config);
+}
+
+/* ---- Granite's experts ---- */
+
+void
+lmq_hf_finish_granite_experts(struct lmq_hf_config *config)
+{
+    lmq_hf_finish_granite(config);
+    config->hparams->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+}

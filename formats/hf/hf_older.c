@@ -1,0 +1,104 @@
+/*
+ * hf_older.c - what the families of 2021 to 2023 do in config.json beside
+ * their rows: GPT-J, BLOOM, OPT, MPT, Baichuan, OLMoE.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "formats/hf/hf_reader.h"
+#include "formats/hf/hf_special.h"
+
+/* Refuses a switch that says anything else than what we do. */
+static void
+expect_switch(struct lmq_hf_config *config, const json_t *object,
+              const char *key, bool wanted)
+{
+    if (lmq_hf_switch(config, object, key, wanted) != wanted)
+        lmq_hparams_refuse(config->hparams, "'%s'", key);
+}
+
+/* Queries and keys are limited after their norms, ours before. */
+void
+lmq_hf_finish_olmoe(struct lmq_hf_config *config)
+{
+    if (lmq_hf_has(config->json, "clip_qkv"))
+        lmq_hparams_refuse(config->hparams,
+                           "'clip_qkv' in a model of this kind");
+}
+
+void
+lmq_hf_begin_gptj(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->hidden_dim == 0)
+        h->hidden_dim = lmq_hf_width(config, h->dim, 4);
+    if (h->rotary_dim == 0)
+        lmq_hparams_refuse(h, "'rotary_dim' null");
+}
+
+/* What is about attention stands in an object of its own. */
+void
+lmq_hf_begin_mpt(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    const json_t *attention =
+        lmq_hf_object(config, config->json, "attn_config");
+    const char *type = lmq_hf_text(config, attention, "attn_type",
+                                   "multihead_attention");
+    uint32_t ratio = lmq_hf_count(config, config->json, "expansion_ratio", 4);
+
+    h->hidden_dim = lmq_hf_width(config, h->dim, ratio);
+    h->qkv_clip = lmq_hf_real(config, attention, "clip_qkv", 0);
+    h->attn_scale = lmq_hf_real(config, attention, "softmax_scale", 0);
+    if (strcmp(type, "multihead_attention") != 0)
+        lmq_hparams_refuse(h, "'attn_type' '%.60s'", type);
+    if (lmq_hf_count(config, attention, "alibi_bias_max", 8) != 8)
+        lmq_hparams_refuse(h, "another 'alibi_bias_max' than 8");
+    expect_switch(config, attention, "alibi", true);
+    expect_switch(config, attention, "prefix_lm", false);
+    expect_switch(config, attention, "qk_ln", false);
+    if (lmq_hf_has(config->json, "logit_scale"))
+        lmq_hparams_refuse(h, "'logit_scale' in a model of this kind");
+}
+
+void
+lmq_hf_begin_bloom(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    h->hidden_dim = lmq_hf_width(config, h->dim, 4);
+    h->has_embedding_norm = true;
+}
+
+/* OPT 350M is not like the others: norms of the residual stream itself, behind
+ * its halves, and an embedding of another width than the layers. */
+void
+lmq_hf_begin_opt(struct lmq_hf_config *config)
+{
+    const json_t *json = config->json;
+    struct lmq_hparams *h = config->hparams;
+
+    if (lmq_hf_count(config, json, "word_embed_proj_dim", h->dim) != h->dim)
+        lmq_hparams_refuse(h, "'word_embed_proj_dim' other than "
+                              "'hidden_size'");
+    expect_switch(config, json, "do_layer_norm_before", true);
+    expect_switch(config, json, "_remove_final_layer_norm", false);
+    if (!lmq_hf_switch(config, json, "layer_norm_elementwise_affine", true))
+        h->norm = LMQ_NORM_LAYER_PLAIN;
+}
+
+/* The 13B models have another class of the same name, which knows no
+ * "max_position_embeddings": ALiBi. The second generation's heads have rows of
+ * length 1; what tells it are the vocabulary and a key for its training. */
+void
+lmq_hf_begin_baichuan(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (!lmq_hf_has(config->json, "max_position_embeddings"))
+        h->positions = LMQ_POSITIONS_ALIBI;
+    config->source->has_unit_head =
+        h->vocab_size == 125696 || lmq_hf_has(config->json, "z_loss_weight");
+}

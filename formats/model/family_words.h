@@ -1,0 +1,76 @@
+/*
+ * family_words.h - what the rows of both tables of families are written with:
+ * keys and lists of them, usual values.
+ */
+#ifndef LMQ_FORMATS_MODEL_FAMILY_WORDS_H
+#define LMQ_FORMATS_MODEL_FAMILY_WORDS_H
+
+#include "formats/model/family_row.h"
+#include "formats/model/hparams_fields.h"
+
+/* (families_later.c) */
+extern const struct lmq_family lmq_later_families[];
+extern const size_t lmq_n_later_families;
+
+/* ---- Keys of config.json ---- */
+
+#define KEEP LMQ_HF_KEEP
+#define ALIAS LMQ_HF_ALIAS
+#define KEY(name, field, absent) {name, LMQ_FIELD(field), absent, false}
+#define KEY_OR_NULL(name, field, absent)                                      \
+    {name, LMQ_FIELD(field), absent, true}
+#define END {NULL, 0, 0, false}
+
+static const struct lmq_hf_key sizes[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("intermediate_size", hidden_dim, 0),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY_OR_NULL("num_key_value_heads", n_kv_heads, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key head_dim[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key granite_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY("embedding_multiplier", embedding_scale, 1),
+    KEY("residual_multiplier", residual_scale, 1),
+    KEY("attention_multiplier", attn_scale, 1),
+    END,
+};
+
+static const struct lmq_hf_key cohere_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY("logit_scale", logit_scale, 0.0625),
+    END,
+};
+
+/* ---- Rows ---- */
+
+#define RMS_EPS(value) .eps_key = "rms_norm_eps", .eps = (value)
+#define LAYER_EPS(value) .eps_key = "layer_norm_eps", .eps = (value)
+#define GPT_EPS(value) .eps_key = "layer_norm_epsilon", .eps = (value)
+#define GELU_KEY .activation_key = "hidden_activation"
+
+/* A class of several senses. */
+#define TEXT_OF(name, type) {name, type, "text_config", false}
+#define TEXT_OF_OR_FLAT(name, type) {name, type, "text_config", true}
+
+#define BIASES .biases = {.qkv = "attention_bias", .out = "attention_bias"}
+#define MLP_BIASES                                                            \
+    .biases = {.qkv = "attention_bias", .out = "attention_bias",              \
+               .mlp = "mlp_bias"}
+
+#define LLAMA_KEYS (LMQ_GGUF_RMS | LMQ_GGUF_ROPE)
+#define GPT_KEYS (LMQ_GGUF_LAYER | LMQ_GGUF_ROPE)
+#define LLAMA_BIASES                                                          \
+    (LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT | LMQ_GGUF_BIAS_FFN)
+#define GPT_BIASES (LMQ_GGUF_BIAS_NORM | LLAMA_BIASES)
+
+#endif

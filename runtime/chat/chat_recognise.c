@@ -1,0 +1,169 @@
+/*
+ * chat_recognise.c - which row of the table a template belongs to.
+ *
+ * A template is a text to search, nothing else; it may hold any bytes.
+ */
+#include "config.h"
+
+#include "runtime/chat/chat_formats.h"
+
+#include <string.h>
+
+const struct lmq_chat_format *
+lmq_chat_format_named(const char *name)
+{
+    for (size_t i = 0; i < lmq_n_chat_formats; i++)
+        if (strcmp(lmq_chat_formats[i].name, name) == 0)
+            return &lmq_chat_formats[i];
+    return NULL;
+}
+
+/* Where it begins from `at` on; n if it is not there. */
+static size_t
+find(const char *text, size_t n, size_t at, const char *mark)
+{
+    size_t length = strlen(mark);
+
+    while (at < n && n - at >= length) {
+        const char *next = memchr(text + at, mark[0], n - at - length + 1);
+        if (next == NULL)
+            break;
+        if (memcmp(next, mark, length) == 0)
+            return (size_t)(next - text);
+        at = (size_t)(next - text) + 1;
+    }
+    return n;
+}
+
+bool
+lmq_chat_has(const char *text, size_t n, const char *mark)
+{
+    return mark[0] != '\0' && find(text, n, 0, mark) < n;
+}
+
+static bool
+fits(const struct lmq_chat_format *format, const char *text, size_t n)
+{
+    for (size_t i = 0; i < 3 && format->has[i] != NULL; i++)
+        if (!lmq_chat_has(text, n, format->has[i]))
+            return false;
+    for (size_t i = 0; i < 3 && format->lacks[i] != NULL; i++)
+        if (lmq_chat_has(text, n, format->lacks[i]))
+            return false;
+    return format->has[0] != NULL;
+}
+
+const struct lmq_chat_format *
+lmq_chat_format_recognise(const char *text, size_t n)
+{
+    for (size_t i = 0; i < lmq_n_chat_formats; i++)
+        if (fits(&lmq_chat_formats[i], text, n))
+            return &lmq_chat_formats[i];
+    return NULL;
+}
+
+/* ---- What the system says by itself ---- */
+
+/* The template as it would print its literals: \n is a line feed. */
+static bool
+unescape(const char *text, size_t n, struct lmq_buffer *plain)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        if (c == '\\' && i + 1 < n) {
+            c = text[++i];
+            c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
+        }
+        if (lmq_buffer_append(plain, &c, 1) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Words, and nothing of the template's own language. */
+static bool
+is_plain(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strchr("'\"{}%\\", text[i]) != NULL) /* 0 too */
+            return false;
+    return n > 0;
+}
+
+/* A literal that has the whole turn: the frame of the system's, and words
+ * between, not too many of them: a template may be nothing but frames. */
+#define MOST_WORDS ((size_t)8192)
+
+static bool
+find_turn(const struct lmq_chat_format *format, const char *text, size_t n,
+          struct lmq_buffer *standard)
+{
+    const char *before = format->system.before, *after = format->system.after;
+    char end[64];
+
+    if (before == NULL || before[0] == '\0' || after == NULL ||
+        strlen(after) >= sizeof(end))
+        return true;
+    strcpy(end, after); /* its line feed may stand outside of the literal */
+    end[strcspn(end, "\n")] = '\0';
+    if (end[0] == '\0')
+        return true;
+    for (size_t at = 0; (at = find(text, n, at, before)) < n;) {
+        at += strlen(before);
+        size_t most = n - at < MOST_WORDS ? n : at + MOST_WORDS;
+        size_t stop = find(text, most, at, end);
+        if (stop < most && is_plain(text + at, stop - at))
+            return lmq_buffer_append(standard, text + at, stop - at) == 0;
+    }
+    return true;
+}
+
+/* The next literal behind a text, unless it is only a part of what is put
+ * together; without the white space at its end. */
+static bool
+find_literal(const char *mark, const char *text, size_t n,
+             struct lmq_buffer *standard)
+{
+    size_t at = find(text, n, 0, mark);
+    size_t start = at < n ? at + strlen(mark) : n;
+
+    while (start < n && text[start] != '"' && text[start] != '\'')
+        start++;
+    if (start == n)
+        return true;
+    for (at = start + 1; at < n && text[at] != text[start]; at++)
+        at += text[at] == '\\';
+    size_t end = at;
+    for (at++; at < n && (text[at] == ' ' || text[at] == '\n'); at++)
+        continue;
+    if (at >= n || strchr("-%}", text[at]) == NULL)
+        return true;
+    bool is_done = unescape(text + start + 1, end - start - 1, standard);
+    while (standard->n > 0 &&
+           strchr(" \n\t", standard->bytes[standard->n - 1]) != NULL)
+        standard->n--;
+    return is_done;
+}
+
+bool
+lmq_chat_format_standard(const struct lmq_chat_format *format,
+                         const char *text, size_t n,
+                         struct lmq_buffer *standard)
+{
+    struct lmq_buffer plain = {0};
+    bool is_done = true;
+
+    if (format->standard != NULL)
+        return lmq_buffer_append(standard, format->standard,
+                                 strlen(format->standard)) == 0;
+    if (format->standard_at != NULL)
+        return find_literal(format->standard_at, text, n, standard);
+    if (n == 0)
+        return true;
+    is_done = unescape(text, n, &plain);
+    if (is_done)
+        is_done = find_turn(format, (const char *)plain.bytes, plain.n,
+                            standard);
+    lmq_buffer_free(&plain);
+    return is_done;
+}

@@ -1,0 +1,16 @@
+/*
+ * delta.h - the gated delta rule: attention that remembers a matrix.
+ */
+#ifndef LMQ_RUNTIME_LAYER_DELTA_H
+#define LMQ_RUNTIME_LAYER_DELTA_H
+
+#include "runtime/product.h"
+
+/* work->attention (n, value heads * value dim) from the layer's input xn (n,
+ * dim), and the layer's state goes on by n tokens; at position 0 it begins
+ * anew. work->attn_gate holds the gates, without a barrier since. All members
+ * take part, and those who read the result need a barrier. */
+void lmq_delta_attention(const struct lmq_member *member,
+                         struct lmq_operand *xn);
+
+#endif

@@ -1,0 +1,117 @@
+#!/bin/sh
+#
+# test_chat.sh - run --chat over a pipe and in a terminal, --stop, --file.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+export OMP_NUM_THREADS=1
+cd "$work" || exit 99
+expect 0 "$lmquant" convert -q "$fable" fable.lmq
+
+# ---- Conversations ----
+
+printf 'Once upon a time\n\nThe fox\\\nand the hen\n' > questions
+expect 0 "$lmquant" run --chat --chat-format=llama2 --temp=0 -n 12 \
+    --system=Tell fable.lmq < questions
+[ "$(wc -l < stdout)" -ge 2 ] || fail "two questions have no two answers"
+grep -q '^> ' stdout stderr && fail "a pipe is prompted"
+says 'answers: 2;'
+grep -q '\[INST\]' stdout && fail "an answer shows its frame"
+cp stdout answers
+expect 0 "$lmquant" run -q -j2 --chat --chat-format=llama2 --temp=0 -n 12 \
+    --system=Tell fable.lmq < questions
+[ -s stderr ] && fail "-q says something"
+cmp -s stdout answers || fail "answers depend on threads"
+
+# The first question as an argument, from a file, from a pipe as a whole.
+printf 'Once upon a time\n' > first
+expect 0 "$lmquant" run -q --chat --chat-format=zephyr --temp=0 -n 9 \
+    fable.lmq 'Once upon a time' < /dev/null
+cp stdout argument
+expect 0 "$lmquant" run -q --chat --chat-format=zephyr --temp=0 -n 9 \
+    -f first fable.lmq < /dev/null
+cmp -s stdout argument || fail "--file asks something else"
+expect 0 "$lmquant" run -q --chat --chat-format=zephyr --temp=0 -n 9 \
+    fable.lmq - < first
+cmp -s stdout argument || fail "'-' asks something else"
+expect 0 "$lmquant" run -q --chat --chat-format=zephyr --temp=0 -n 9 \
+    fable.lmq < first
+cmp -s stdout argument || fail "a line asks something else"
+
+# A context that is too small for all of it: the oldest goes, and that is said.
+for i in 1 2 3 4 5 6; do echo 'Once upon a time there was a fox.'; done > many
+expect 0 "$lmquant" run --chat --chat-format=mistral-v1 --temp=0 --ctx=96 \
+    -n 20 fable.lmq < many
+says 'forgotten'
+says 'answers: 6;'
+expect 2 "$lmquant" run --chat --chat-format=mistral-v1 --ctx=8 fable.lmq \
+    < many
+says 'the context room for 8'
+
+# ---- Formats ----
+
+expect 0 "$lmquant" run --chat-format=list
+grep -q '^chatml .*Qwen' stdout || fail "the list lacks chatml"
+expect 3 "$lmquant" run --chat fable.lmq < first
+says 'no chat template'
+says '--chat-format'
+expect 2 "$lmquant" run --chat --chat-format=mars fable.lmq < first
+says "'mars'"
+cp -R "$fable" model
+chmod -R u+w model
+printf "{{ '<|im_start|>' + role }}" > model/chat_template.jinja
+expect 0 "$lmquant" run -q --chat -t 0 -n 5 model < first
+cp stdout folder
+expect 0 "$lmquant" convert -q model model.lmq
+expect 0 "$lmquant" run -q --chat -t 0 -n 5 --activations=f32 model.lmq < first
+expect 0 "$lmquant" export -q --to gguf model.lmq model.gguf
+expect 0 "$lmquant" run -q --chat -t 0 -n 5 model.gguf < first
+printf '{{ nothing }}' > model/chat_template.jinja
+expect 3 "$lmquant" run --chat model < first
+says 'of no family'
+
+# ---- Mistakes ----
+
+for option in --system=x --chat-format=chatml; do
+    expect 2 "$lmquant" run $option fable.lmq x
+    says 'is for --chat'
+done
+for option in --json --yaml --ids; do
+    expect 2 "$lmquant" run --chat $option fable.lmq x
+    says 'exclude each other'
+done
+expect 2 "$lmquant" run -f first fable.lmq x
+says 'two prompts'
+expect 1 "$lmquant" run -f nowhere fable.lmq
+expect 2 "$lmquant" run
+says 'expected: CHECKPOINT'
+
+# ---- Stop ----
+
+expect 0 "$lmquant" run -q -t 0 -n 40 fable.lmq 'Once upon a time'
+whole=$(cat stdout)
+word=$(echo "$whole" | tr -s ' .,' '\n' | sed -n 9p)
+expect 0 "$lmquant" run -q -t 0 -n 40 --stop=zzz --stop="$word" fable.lmq \
+    'Once upon a time'
+grep -qF "$word" stdout && fail "--stop=$word is shown: $(cat stdout)"
+case $whole in
+"$(cat stdout)"*) ;;
+*) fail "--stop changes what is before it" ;;
+esac
+expect 0 "$lmquant" run -t 0 -n 40 --json --stop="$word" fable.lmq \
+    'Once upon a time'
+[ "$("$is_json" stopped < stdout)" = "\"$word\"" ] ||
+    [ "$("$is_json" stopped < stdout)" = "$word" ] ||
+    fail "the report does not say what stopped it"
+expect 2 "$lmquant" run --stop= fable.lmq x
+says '--stop is empty'
+
+# ---- A terminal ----
+
+printf 'Once upon a time\n\004' | "$in_terminal" 80 "$lmquant" run --chat \
+    --chat-format=llama2 -t 0 -n 5 fable.lmq > screen
+status=$?
+[ $status -eq 0 ] || fail "^D ends with $status"
+grep -q '^> ' screen || fail "nobody is asked: $(cat screen)"
+
+finish

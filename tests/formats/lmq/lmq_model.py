@@ -1,0 +1,627 @@
+"""lmq_model.py - descriptions of models and their forward pass, written from
+lmq-model(5) alone, in doubles. For small models: plain loops. The types,
+ranges and defaults of keys are those of the schema of the metadata.
+"""
+import json
+import math
+from pathlib import Path
+
+SCHEMA = json.loads((Path(__file__).resolve().parents[3] /
+                     "man/lmq-metadata.schema.json").read_text())
+KEYS = SCHEMA["properties"]["model"]["properties"]
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool,
+         "integer": int, "number": (int, float)}
+WIDTH = 1 << 24
+
+
+def need(condition, message, *values):
+    if not condition:
+        raise ValueError(message % values)
+
+
+def check_types(value, schema, name):
+    """M1 to M3, and the types of all other metadata: keys that are not known
+    may be anything, words anything too."""
+    kind = TYPES[schema["type"]]
+    need(isinstance(value, kind) and (kind is bool or value is not True and
+                                      value is not False), "%s", name)
+    if kind in (int, (int, float)):
+        need(schema.get("minimum", 0) <= value <=
+             schema.get("maximum", math.inf), "%s is out of range", name)
+    if kind is list:
+        need(len(value) <= schema.get("maxItems", math.inf), "%s", name)
+        for item in value:
+            check_types(item, schema["items"], name)
+    for key in schema.get("required", ()) if name == "model" else ():
+        need(key in value, "the model has no %s", key)
+    for key, inner in schema.get("properties", {}).items():
+        if key in value:
+            check_types(value[key], inner, key)
+
+
+def check_keys(model):
+    """M3 and M4, as far as the schema cannot say them."""
+    for key in "full_layers", "still_layers", "dense_layers", "delta_layers":
+        need(all(i < model["n_layers"] for i in model.get(key, ())), "%s", key)
+    short, long = model.get("rope_short"), model.get("rope_long")
+    need(long is None or len(long) == len(short or ()), "rope_long")
+    for key in model.get("requires", ()):
+        need(key in model, "the model requires %s", key)
+
+
+class NotComputed(Exception):
+    """One of M8 to M12 does not hold."""
+
+
+class Model:
+    def __init__(self, container):
+        self.c = container
+        given = container.metadata["model"]
+        self.h = h = {k: s.get("default") for k, s in KEYS.items()}
+        h.update({k: v for k, v in given.items() if k in KEYS})
+        self.why = self.find_unknown(given)
+        for key, schema in KEYS.items():
+            if "enum" in schema and h[key] not in schema["enum"]:
+                h[key] = schema.get("default", "none")
+        self.rotary = 0
+        if h["positions"] == "rotary":
+            self.rotary = h["rotary_dim"] or h["head_dim"]
+        self.value_dim = h["value_dim"] or h["head_dim"]
+        self.check_sizes()
+        self.find_tensors()
+        self.cache = {}
+
+    def find_unknown(self, given):  # M8 to M10
+        for key in given.get("requires", ()):
+            if key not in KEYS:
+                return "requires " + key
+        for key, schema in KEYS.items():
+            if "enum" in schema and given.get(key, schema.get("default")) \
+                    not in schema["enum"]:
+                return "%s is %s" % (key, given.get(key))
+        return given.get("unsupported")
+
+    def window(self, layer):
+        return 0 if layer in self.h["full_layers"] else \
+            self.h["sliding_window"]
+
+    def has_experts(self, layer):
+        return self.h["n_experts"] > 0 and layer not in self.h["dense_layers"]
+
+    def check_sizes(self):  # M5
+        h, t, scaling = self.h, self.rotary, self.h["rope_scaling"]
+        need(h["n_heads"] % h["n_kv_heads"] == 0, "heads")
+        need(t % 2 == 0 and t <= h["head_dim"], "dimensions that turn")
+        need(h["n_heads"] * h["head_dim"] <= WIDTH and
+             h["n_heads"] * self.value_dim <= WIDTH and
+             h["kv_lora_rank"] + h["head_dim"] <= WIDTH, "too wide")
+        need(h["kv_lora_rank"] == 0 or t < h["head_dim"], "latents")
+        need(h["positions"] != "rotary" or 1 <= h["rope_theta"] <= 1e15,
+             "rope_theta")
+        need(scaling in ("none", "factors") or
+             1e-6 <= h["rope_factor"] <= 1e6, "rope_factor")
+        local = h["rope_local_theta"]
+        need(local == 0 or 1 <= local <= 1e15 or
+             not any(map(self.window, range(h["n_layers"]))), "local theta")
+        need(scaling != "llama3" or
+             h["rope_low_factor"] < h["rope_high_factor"], "bands")
+        need(scaling != "yarn" or
+             0 < h["rope_beta_slow"] <= h["rope_beta_fast"], "betas")
+        for key, kinds in (("rope_short", ("longrope", "factors")),
+                           ("rope_long", ("longrope",))):
+            need(scaling not in kinds or len(h[key]) == t // 2 and
+                 all(1e-6 <= x <= 1e9 for x in h[key]), "%s", key)
+        n, used = h["n_experts"], h["n_experts_used"]
+        groups, best = h["n_expert_groups"], h["n_expert_groups_used"]
+        need(n == 0 or 1 <= used <= n and h["expert_dim"] > 0, "experts")
+        need(n == 0 or groups <= 1 or groups == best or
+             n % groups == 0 and 1 <= best <= groups and
+             best * n // groups >= used, "groups of experts")
+        if h["delta_layers"]:
+            keys, values = h["n_delta_key_heads"], h["n_delta_value_heads"]
+            c, d = h["delta_key_dim"], h["delta_value_dim"]
+            need(min(keys, values, c, d, h["conv_width"]) > 0 and
+                 values % keys == 0 and c * d <= WIDTH and
+                 2 * keys * c + values * d <= WIDTH, "delta rule")
+
+    # Tensors, section 4
+
+    def wanted(self):
+        """(name, shape, may lack, may have a bias) of all tensors."""
+        h, v = self.h, self.value_dim
+        dim, norms = h["dim"], h["norm"] != "layer_plain"
+        bias = h["norm"] == "layer"
+        yield "token_embd", (h["vocab_size"], dim), False, False
+        if h["positions"] == "learned":
+            yield "position_embd", (h["context"], dim), False, False
+        if norms and h["embedding_norm"]:
+            yield "token_embd_norm", (dim,), False, bias
+        if norms:
+            yield "output_norm", (dim,), False, bias
+        yield "output", (h["vocab_size"], dim), True, True
+        for layer in range(h["n_layers"]):
+            for name, shape, lacks, has_bias in self.wanted_of(layer, norms,
+                                                               bias, v):
+                yield "blk.%d.%s" % (layer, name), shape, lacks, has_bias
+
+    def wanted_of(self, layer, norms, bias, v):
+        h, dim = self.h, self.h["dim"]
+        q, kv = h["n_heads"] * h["head_dim"], h["n_kv_heads"]
+        k, rank = h["kv_lora_rank"], h["q_lora_rank"]
+        delta = layer in h["delta_layers"]
+        if norms and h["norm_place"] != "after":
+            yield "attn_norm", (dim,), False, bias
+            if h["residual"] != "parallel_one_norm":
+                yield "ffn_norm", (dim,), False, bias
+        if norms and h["norm_place"] != "before":
+            yield "post_attention_norm", (dim,), False, bias
+            yield "post_ffw_norm", (dim,), False, bias
+        if delta:
+            keys, heads = h["n_delta_key_heads"], h["n_delta_value_heads"]
+            c, d = h["delta_key_dim"], h["delta_value_dim"]
+            yield "attn_q", (keys * c, dim), False, False
+            yield "attn_k", (keys * c, dim), False, False
+            yield "attn_v", (heads * d, dim), False, False
+            yield "attn_gate", (heads * d, dim), False, False
+            yield "ssm_alpha", (heads, dim), False, True
+            yield "ssm_beta", (heads, dim), False, False
+            yield "ssm_a", (heads,), False, False
+            yield "ssm_conv1d", (2 * keys * c + heads * d,
+                                 h["conv_width"]), False, False
+            yield "ssm_norm", (d,), False, False
+            yield "attn_output", (dim, heads * d), False, False
+        elif k and rank:
+            yield "attn_q_a", (rank, dim), False, True
+            yield "attn_q_a_norm", (rank,), False, False
+            yield "attn_q_b", (q, rank), False, True
+        else:
+            yield "attn_q", (q, dim), False, True
+        if delta:
+            pass
+        elif k:
+            yield "attn_kv_a_mqa", (k + self.rotary, dim), False, True
+            yield "attn_kv_a_norm", (k,), False, False
+            for i in range(h["n_heads"]):
+                yield ("attn_k_b.%d" % i, (k, h["head_dim"] - self.rotary),
+                       False, False)
+                yield "attn_v_b.%d" % i, (v, k), False, False
+        else:
+            yield "attn_k", (kv * h["head_dim"], dim), False, True
+            yield "attn_v", (kv * v, dim), False, True
+        if norms and h["qk_norm"] not in ("none", "bare") and not delta:
+            for name, n in ("attn_q_norm", h["n_heads"]), ("attn_k_norm", kv):
+                if h["qk_norm"] == "heads":
+                    for i in range(n):
+                        yield ("%s.%d" % (name, i), (h["head_dim"],), False,
+                               bias)
+                else:
+                    whole = n if h["qk_norm"] == "whole" else 1
+                    yield name, (whole * h["head_dim"],), False, bias
+        if h["sinks"] and not delta:
+            yield "attn_sinks", (h["n_heads"],), False, False
+        if h["attn_gate"] and not delta:
+            yield "attn_gate", (h["n_heads"] * v, dim), False, True
+        if not delta:
+            yield "attn_output", (dim, h["n_heads"] * v), False, True
+        if not self.has_experts(layer):
+            yield from self.network("ffn_%s", h["hidden_dim"])
+            return
+        yield "ffn_gate_inp", (h["n_experts"], dim), False, True
+        for e in range(h["n_experts"]):
+            yield from self.network("ffn_%%s.%d" % e, h["expert_dim"])
+        if h["shared_dim"]:
+            yield from self.network("ffn_%s_shexp", h["shared_dim"])
+            yield "ffn_gate_inp_shexp", (dim,), True, False
+
+    def network(self, name, width):
+        dim = self.h["dim"]
+        if self.h["gated"]:
+            yield name % "gate", (width, dim), False, True
+        yield name % "up", (width, dim), False, True
+        yield name % "down", (dim, width), False, True
+
+    def find_tensors(self):  # M6, M7, M11
+        shapes, all_or_none, must = {}, {}, []
+        for name, shape, lacks, has_bias in self.wanted():
+            role = ".".join(p for p in name.split(".") if not p.isdigit())
+            shapes[name + ".weight"] = shape
+            if lacks:
+                all_or_none.setdefault(role, []).append(name + ".weight")
+            else:
+                must.append(name + ".weight")
+            if has_bias:
+                shapes[name + ".bias"] = shape[:1]
+                all_or_none.setdefault(role + ".bias",
+                                       []).append(name + ".bias")
+        for layer in range(self.h["n_layers"]):
+            if self.has_experts(layer) and self.h["router_corrects"]:
+                name = "blk.%d.exp_probs_b.bias" % layer
+                shapes[name] = (self.h["n_experts"],)
+                must.append(name)
+            if layer in self.h["delta_layers"]:
+                must.append("blk.%d.ssm_alpha.bias" % layer)
+        for r in self.c.records:
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 39,
+                 "%s: layer", r.name)
+            if r.role == 0 or r.role > 38 or r.name not in shapes:
+                self.why = self.why or "has the tensor " + r.name
+            else:
+                need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
+        if self.why:
+            return
+        for name in must:
+            need(name in self.c.by_name, "lacks %s", name)
+        for names in all_or_none.values():
+            n = sum(name in self.c.by_name for name in names)
+            need(n in (0, len(names)), "lacks some of %s", names[0])
+
+    def matrix(self, name):
+        """Rows of a tensor, or None."""
+        if name not in self.cache:
+            r = self.c.by_name.get(name)
+            values = None
+            if r is not None:
+                flat = self.c.read(r)
+                n = r.dims[-1]
+                values = [flat[i:i + n] for i in range(0, len(flat), n)]
+            self.cache[name] = values
+        return self.cache[name]
+
+    def vector(self, name):
+        rows = self.matrix(name)
+        return rows and rows[0]
+
+    # The forward pass, section 5
+
+    def product(self, name, x):
+        bias = self.vector(name + ".bias")
+        y = [sum(a * b for a, b in zip(row, x))
+             for row in self.matrix(name + ".weight")]
+        return [a + b for a, b in zip(y, bias)] if bias else y
+
+    def norm(self, name, x, kind=None, bare=False):
+        kind, eps = kind or self.h["norm"], self.h["norm_eps"]
+        mean = 0 if kind == "rms" else sum(x) / len(x)
+        x = [a - mean for a in x]
+        scale = 1 / math.sqrt(sum(a * a for a in x) / len(x) + eps)
+        x = [a * scale for a in x]
+        if kind == "layer_plain" or bare:
+            return x
+        x = [a * b for a, b in zip(x, self.vector(name + ".weight"))]
+        bias = self.vector(name + ".bias")
+        return [a + b for a, b in zip(x, bias)] if bias else x
+
+    def act(self, x):
+        kind = self.h["activation"]
+        if kind == "relu":
+            return max(x, 0.0)
+        if kind == "relu2":
+            return max(x, 0.0) ** 2
+        if kind == "silu":
+            return sigmoid(x * self.h["activation_slope"]) * x
+        if kind == "gelu":
+            return x / 2 * (1 + math.erf(x / math.sqrt(2)))
+        if kind == "gelu_tanh":
+            return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) *
+                                          (x + 0.044715 * x ** 3)))
+        return sigmoid(x)
+
+    def logits(self, tokens):
+        """After the last token."""
+        if self.why:
+            raise NotComputed(self.why)
+        h, n = self.h, len(tokens)
+        xs = []
+        for p, token in enumerate(tokens):
+            x = [a * h["embedding_scale"]
+                 for a in self.matrix("token_embd.weight")[token]]
+            if h["positions"] == "learned":
+                x = add(x, self.matrix("position_embd.weight")[p])
+            if h["embedding_norm"]:
+                x = self.norm("token_embd_norm", x)
+            xs.append(x)
+        for layer in range(h["n_layers"]):
+            xs = self.layer(layer, xs, n)
+        y = self.norm("output_norm", xs[-1])
+        head = "output" if self.matrix("output.weight") else "token_embd"
+        out = [sum(a * b for a, b in zip(row, y))
+               for row in self.matrix(head + ".weight")]
+        out = add(out, self.vector("output.bias") or [0] * len(out))
+        return [cap(a * h["logit_scale"], h["logit_softcap"]) for a in out]
+
+    def layer(self, layer, xs, n):
+        h, at = self.h, "blk.%d." % layer
+        after = h["norm_place"] == "after"
+        u = [x if after else self.norm(at + "attn_norm", x) for x in xs]
+        a = self.attention(layer, at, u, n)
+        if h["norm_place"] != "before":
+            a = [self.norm(at + "post_attention_norm", x) for x in a]
+        scale = h["residual_scale"]
+        a = [[scale * b for b in x] for x in a]
+        before = xs
+        xs = [add(x, y) for x, y in zip(xs, a)]
+        if h["residual"] != "parallel_one_norm":
+            base = xs if h["residual"] == "sequential" else before
+            u = [x if after else self.norm(at + "ffn_norm", x) for x in base]
+        out = []
+        for x, v in zip(xs, u):
+            f = self.experts(at, v) if self.has_experts(layer) else \
+                self.feed(at + "ffn_%s", v)
+            if h["norm_place"] != "before":
+                f = self.norm(at + "post_ffw_norm", f)
+            out.append(add(x, [scale * b for b in f]))
+        return out
+
+    def feed(self, name, u):
+        up = self.product(name % "up", u)
+        if self.h["gated"]:
+            gate = self.product(name % "gate", u)
+            most = self.h["glu_limit"] or math.inf
+            gate = [min(a, most) for a in gate]
+            up = [min(max(a, -most), most) + self.h["glu_offset"] for a in up]
+            return self.product(name % "down", [self.act(g) * a for g, a in
+                                                zip(gate, up)])
+        return self.product(name % "down", [self.act(a) for a in up])
+
+    def turn_and_norm(self, layer, name, heads, p, n):
+        turned = [self.turn(layer, a, 0, p, n) for a in heads]
+        if self.h["qk_norm_late"] and self.h["qk_norm"] != "whole":
+            return self.qk_norm(layer, name, turned)
+        return [self.turn(layer, a, 0, p, n)
+                for a in self.qk_norm(layer, name, heads)]
+
+    def qk_norm(self, layer, name, heads):
+        kind = self.h["qk_norm"]
+        if kind == "bare" and layer not in self.h["still_layers"]:
+            return [self.norm(name, x, bare=True) for x in heads]
+        if kind == "head":
+            return [self.norm(name, x) for x in heads]
+        if kind == "heads":
+            return [self.norm("%s.%d" % (name, i), x)
+                    for i, x in enumerate(heads)]
+        if kind == "whole":
+            return cut(self.norm(name, sum(heads, [])), len(heads))
+        return heads
+
+    def delta_rule(self, at, u):  # section 11
+        h, n = self.h, len(u)
+        keys, heads = h["n_delta_key_heads"], h["n_delta_value_heads"]
+        c, d, w = h["delta_key_dim"], h["delta_value_dim"], h["conv_width"]
+        names = "attn_q", "attn_k", "attn_v"
+        m = [sum((self.product(at + name, x) for name in names), [])
+             for x in u]
+        conv, decay = (self.matrix(at + "ssm_conv1d.weight"),
+                       self.vector(at + "ssm_a.weight"))
+        s = [[[0.0] * d for _ in range(c)] for _ in range(heads)]
+        out = []
+        for p in range(n):
+            x = [sum(row[j] * m[p - w + 1 + j][i]
+                     for j in range(w) if p - w + 1 + j >= 0)
+                 for i, row in enumerate(conv)]
+            x = [a * sigmoid(a) for a in x]
+            q, k = ([[a / math.sqrt(sum(b * b for b in y) + 1e-6) for a in y]
+                     for y in cut(part, keys)]
+                    for part in (x[:keys * c], x[keys * c:2 * keys * c]))
+            v = cut(x[2 * keys * c:], heads)
+            gate = cut(self.product(at + "attn_gate", u[p]), heads)
+            alpha = self.product(at + "ssm_alpha", u[p])
+            beta = self.product(at + "ssm_beta", u[p])
+            mixed = []
+            for i in range(heads):
+                key, query = k[i * keys // heads], q[i * keys // heads]
+                left = math.exp(-math.exp(decay[i]) *
+                                math.log(1 + math.exp(alpha[i])))
+                s[i] = [[left * a for a in row] for row in s[i]]
+                e = [sigmoid(beta[i]) *
+                     (v[i][j] - sum(key[r] * s[i][r][j] for r in range(c)))
+                     for j in range(d)]
+                s[i] = [[a + key[r] * b for a, b in zip(s[i][r], e)]
+                        for r in range(c)]
+                o = [sum(query[r] * s[i][r][j] for r in range(c)) /
+                     math.sqrt(c) for j in range(d)]
+                o = self.norm(at + "ssm_norm", o, "rms")
+                mixed += [a * g * sigmoid(g) for a, g in zip(o, gate[i])]
+            out.append(self.product(at + "attn_output", mixed))
+        return out
+
+    def attention(self, layer, at, u, n):
+        h = self.h
+        if layer in h["delta_layers"]:
+            return self.delta_rule(at, u)
+        if h["kv_lora_rank"]:
+            queries, keys, values = self.latents(layer, at, u, n)
+        else:
+            queries, keys, values = [], [], []
+            for p, x in enumerate(u):
+                clip = h["qkv_clip"] or math.inf
+                q, k, v = ([min(max(a, -clip), clip) for a in
+                            self.product(at + name, x)]
+                           for name in ("attn_q", "attn_k", "attn_v"))
+                queries.append(self.turn_and_norm(
+                    layer, at + "attn_q_norm", cut(q, h["n_heads"]), p, n))
+                keys.append(self.turn_and_norm(
+                    layer, at + "attn_k_norm", cut(k, h["n_kv_heads"]), p, n))
+                values.append(cut(v, h["n_kv_heads"]))
+        out = []
+        for p in range(n):
+            mixed = []
+            for i in range(h["n_heads"]):
+                group = i * len(keys[0]) // h["n_heads"]
+                w = self.mix(layer, at, i, p, queries[p][i],
+                             [k[group] for k in keys],
+                             [v[group] for v in values])
+                if h["kv_lora_rank"]:
+                    w = self.product("%sattn_v_b.%d" % (at, i), w)
+                mixed += w
+            if h["attn_gate"]:
+                gate = self.product(at + "attn_gate", u[p])
+                mixed = [a * sigmoid(g) for a, g in zip(mixed, gate)]
+            out.append(self.product(at + "attn_output", mixed))
+        return out
+
+    def mix(self, layer, at, i, p, query, keys, values):
+        h, window = self.h, self.window(layer)
+        scale = h["attn_scale"] or 1 / math.sqrt(h["head_dim"])
+        first = max(0, p - window + 1) if window else 0
+        if h["attention_chunk"] and layer not in h["full_layers"]:
+            first = max(first, p - p % h["attention_chunk"])
+        growth = 1
+        if h["score_growth_period"] and (layer in h["still_layers"] or
+                                         not h["score_growth_still"]):
+            growth += h["score_growth"] * math.log(
+                1 + (p + h["score_growth_shift"]) // h["score_growth_period"])
+        scores = []
+        for j in range(first, p + 1):
+            s = sum(a * b for a, b in zip(query, keys[j])) * scale * growth
+            s = cap(s, h["attn_softcap"])
+            if h["positions"].startswith("alibi"):
+                slope = alibi_slope(i, h["n_heads"])
+                if h["positions"] == "alibi_scaled":
+                    slope *= scale
+                s -= slope * (p - j)
+            scores.append(s)
+        if h["sinks"]:
+            scores.append(self.vector(at + "attn_sinks.weight")[i])
+        weights = softmax(scores)
+        return [sum(w * values[first + j][d]
+                    for j, w in enumerate(weights[:p + 1 - first]))
+                for d in range(len(values[0]))]
+
+    def latents(self, layer, at, u, n):  # section 8
+        h, k = self.h, self.h["kv_lora_rank"]
+        still = h["head_dim"] - self.rotary
+        queries, keys, values = [], [], []
+        for p, x in enumerate(u):
+            m = self.product(at + "attn_kv_a_mqa", x)
+            c = self.norm(at + "attn_kv_a_norm", m[:k], "rms")
+            keys.append([c + self.turn(layer, m[k:], 0, p, n)])
+            values.append([c])
+            if h["q_lora_rank"]:
+                q = self.norm(at + "attn_q_a_norm",
+                              self.product(at + "attn_q_a", x), "rms")
+                q = self.product(at + "attn_q_b", q)
+            else:
+                q = self.product(at + "attn_q", x)
+            queries.append(
+                [self.product("%sattn_k_b.%d" % (at, i), a[:still]) +
+                 self.turn(layer, a[still:], 0, p, n)
+                 for i, a in enumerate(cut(q, h["n_heads"]))])
+        return queries, keys, values
+
+    def experts(self, at, u):  # section 9
+        h, n = self.h, self.h["n_experts"]
+        z = self.product(at + "ffn_gate_inp", u)
+        scores = {"softmax": softmax, "softmax_chosen": list,
+                  "sigmoid": lambda z: list(map(sigmoid, z))}[h["router"]](z)
+        worth = list(scores)
+        if h["router_corrects"]:
+            worth = add(worth, self.vector(at + "exp_probs_b.bias"))
+        groups, used = h["n_expert_groups"], h["n_expert_groups_used"]
+        allowed = range(n)
+        if groups > 1 and groups != used:
+            size = n // groups
+            most = 2 if h["expert_group_worth"] == "best_two" else 1
+            of = [sum(sorted(worth[g * size:(g + 1) * size])[-most:])
+                  for g in range(groups)]
+            chosen = sorted(range(groups), key=lambda g: (-of[g], g))[:used]
+            allowed = [e for e in range(n) if e // size in chosen]
+        best = sorted(allowed, key=lambda e: (-worth[e], e))
+        best = sorted(best[:h["n_experts_used"]])
+        weights = [scores[e] for e in best]
+        if h["router"] == "softmax_chosen":
+            weights = softmax(weights)
+        total = sum(weights)
+        if h["router_renormalises"] and total > 0:
+            weights = [w / total for w in weights]
+        f = [0.0] * h["dim"]
+        for e, w in zip(best, weights):
+            w *= h["router_scale"]
+            scales = h["router_scales_input"]
+            y = self.feed("%sffn_%%s.%d" % (at, e),
+                          [w * a for a in u] if scales else u)
+            f = add(f, y if scales else [w * a for a in y])
+        if h["shared_dim"]:
+            switch = self.vector(at + "ffn_gate_inp_shexp.weight")
+            y = 1.0 if switch is None else \
+                sigmoid(sum(a * b for a, b in zip(switch, u)))
+            f = add(f, [y * a for a in self.feed(at + "ffn_%s_shexp", u)])
+        return f
+
+    # Positions, section 6
+
+    def turn(self, layer, x, first, p, n):
+        t, h = self.rotary, self.h
+        if t == 0 or layer in h["still_layers"]:
+            return x
+        local = h["rope_local_theta"] > 0 and self.window(layer) > 0
+        g = 1 if local else h["rope_attention_factor"]
+        x = list(x)
+        for i in range(t // 2):
+            f = self.frequency(i, p, n, local)
+            z = p * min(f, 1e6)
+            a, b = x[first + i], x[first + i + t // 2]
+            x[first + i] = g * (a * math.cos(z) - b * math.sin(z))
+            x[first + i + t // 2] = g * (b * math.cos(z) + a * math.sin(z))
+        return x
+
+    def frequency(self, i, p, n, local):
+        h, t, kind = self.h, self.rotary, self.h["rope_scaling"]
+        base, s = h["rope_theta"], h["rope_factor"]
+        length = h["rope_context"] or h["context"]
+        if local:
+            return h["rope_local_theta"] ** (-2 * i / t)
+        if kind == "ntk" and t > 2:
+            base *= s ** (t / (t - 2))
+        if kind == "dynamic" and t > 2:
+            m = max(length, p + 1)
+            base *= (s * m / length - (s - 1)) ** (t / (t - 2))
+        f = base ** (-2 * i / t)
+        if kind == "linear":
+            return f / s
+        if kind == "llama3":
+            low, high = h["rope_low_factor"], h["rope_high_factor"]
+            b = (length * f / (2 * math.pi) - low) / (high - low)
+            b = min(max(b, 0), 1)
+            return (1 - b) * f / s + b * f
+        if kind == "yarn" and base > 1:
+            def c(r):
+                wave = length / (2 * math.pi * max(r, 1e-9))
+                return t * math.log(wave) / (2 * math.log(base))
+            a, e = c(h["rope_beta_fast"]), c(h["rope_beta_slow"])
+            if not h["rope_ramp_exact"]:
+                a, e = math.floor(a), math.ceil(e)
+            a, e = max(a, 0), min(e, t - 1)
+            b = min(max((i - a) / (0.001 if e == a else e - a), 0), 1)
+            return b * f / s + (1 - b) * f
+        if kind == "longrope":
+            return f / h["rope_long" if n > length else "rope_short"][i]
+        return f / h["rope_short"][i] if kind == "factors" else f
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+
+
+def softmax(z):
+    most = max(z)
+    z = [math.exp(a - most) for a in z]
+    return [a / sum(z) for a in z]
+
+
+def cap(x, most):
+    return most * math.tanh(x / most) if most > 0 else x
+
+
+def add(x, y):
+    return [a + b for a, b in zip(x, y)]
+
+
+def cut(x, n):
+    width = len(x) // n
+    return [x[i * width:(i + 1) * width] for i in range(n)]
+
+
+def alibi_slope(i, n_heads):
+    n = 1 << (n_heads.bit_length() - 1)
+    return 2 ** (-8 * (i + 1) / n) if i < n else \
+        2 ** (-4 * (2 * (i - n) + 1) / n)

@@ -1,0 +1,420 @@
+/*
+ * test_packed.c - FP8 with scales is read; what other tools pack is refused
+ * by name.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "formats/packed/packed.h"
+#include "tests/build/stored.h"
+
+static void
+add_floats(struct stored *folder, const char *name, const char *shape,
+           const float *x, size_t n)
+{
+    stored_floats(folder, name, BUILD_F32, shape, x, n);
+}
+
+/* Random finite numbers in FP8. */
+static void
+add_fp8(struct stored *folder, const char *name, const char *dtype,
+        const char *shape, unsigned char *bytes, size_t n,
+        struct random *random)
+{
+    stored_entry(folder, name, dtype, shape, n);
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (unsigned char)(random_below(random, 0x7c) |
+                                   random_below(random, 2) << 7);
+    put(&folder->data, bytes, n);
+}
+
+/* ---- FP8 ---- */
+
+#define CONFIG STORED_CONFIG
+
+/* Checks w (5 x 7) against its bytes and the scale of each element; then
+ * pieces of it. */
+static void
+assert_scaled(struct lmq_checkpoint *checkpoint, const unsigned char *bytes,
+              const float *scales, size_t block_rows, size_t block_cols,
+              size_t n_cols, struct random *random)
+{
+    float plain[35];
+    const struct lmq_tensor *tensor =
+        lmq_checkpoint_find_name(checkpoint, "w.weight");
+
+    lmq_dtype_to_f32(strcmp(tensor->encoding, "f8_e4m3") == 0
+                         ? LMQ_DTYPE_F8_E4M3
+                         : LMQ_DTYPE_F8_E5M2,
+                     bytes, plain, 35);
+    for (size_t i = 0; i < 35; i++)
+        plain[i] *= scales[i / 7 / block_rows * n_cols + i % 7 / block_cols];
+    assert_elements(checkpoint, "w.weight", plain, 35, random);
+}
+
+static const float numbers[9] = {0.5f, -2, 3, 0.25f, 7, 1e-3f, 11, 0.1f, 13};
+
+START_TEST(scales_come_for_all_for_rows_and_for_blocks)
+{
+    static const struct {
+        const char *name, *shape, *config;
+        size_t n, block_rows, block_cols, n_cols;
+        const char *note;
+    } cases[] = {
+        {"w.weight_scale", "[]", CONFIG("\"quant_method\": \"modelopt\""), 1,
+         99, 99, 1, "a scale for each"},
+        {"w.weight_scale_inv", "[1]", CONFIG("\"quant_method\": \"fp8\""), 1,
+         99, 99, 1, "a scale for each"},
+        {"w.weight_scale", "[5,1]",
+         CONFIG("\"quant_method\": \"compressed-tensors\""), 5, 1, 99, 1,
+         "for each row"},
+        {"w.weight_scale", "[5]", "{}", 5, 1, 99, 1, "for each row"},
+        {"w.weight_scale_inv", "[3,3]",
+         CONFIG("\"quant_method\": \"fp8\", \"weight_block_size\": [2, 3]"),
+         9, 2, 3, 3, "block scales 2 x 3"},
+        {"w.weight_scale_inv", "[1,4]",
+         CONFIG("\"quant_method\": \"fp8\", \"weight_block_size\": [8, 2]"),
+         4, 8, 2, 4, "block scales 8 x 2"},
+        {"w.weight_scale_inv", "[5,1]",
+         CONFIG("\"quant_method\": \"fp8\", \"weight_block_size\": [1, 128]"),
+         5, 1, 128, 1, "groups of 128"},
+        {"w.weight_scale_inv", "[1,1]", CONFIG("\"quant_method\": \"fp8\""),
+         1, 128, 128, 1, "a scale for each"},
+    };
+    struct random random = {random_seed()};
+
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stored folder = {0};
+        unsigned char bytes[35];
+        size_t c = i / 2;
+        add_fp8(&folder, "w.weight", i % 2 == 0 ? "F8_E4M3" : "F8_E5M2",
+                "[5,7]", bytes, 35, &random);
+        add_floats(&folder, cases[c].name, cases[c].shape, numbers,
+                   cases[c].n);
+        add_floats(&folder, "w.input_scale", "[]", numbers, 1);
+        add_floats(&folder, "norm.weight", "[2]", numbers, 2);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(stored_save(&folder, cases[c].config));
+        ck_assert_uint_eq(checkpoint->n_tensors, 2);
+        ck_assert_uint_eq(checkpoint->notes.n, 2);
+        ck_assert_msg(strstr(checkpoint->notes.texts[0], cases[c].note) != NULL,
+                      "%zu: %s", c, checkpoint->notes.texts[0]);
+        ck_assert_str_eq(checkpoint->notes.texts[1],
+                         "scales of activations that are left out: 1");
+        assert_scaled(checkpoint, bytes, numbers, cases[c].block_rows,
+                      cases[c].block_cols, cases[c].n_cols, &random);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
+START_TEST(scales_may_be_of_16_bits)
+{
+    static const unsigned char bf16[] = {0x40, 0x40}; /* 3 */
+    struct random random = {random_seed()};
+    struct stored folder = {0};
+    unsigned char bytes[35];
+    const float three = 3;
+
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    stored_entry(&folder, "w.weight_scale", "BF16", "[]", 2);
+    put(&folder.data, bf16, 2);
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(stored_save(&folder, "{}"));
+    assert_scaled(checkpoint, bytes, &three, 99, 99, 1, &random);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* A row of more blocks than are read at a time. */
+START_TEST(long_rows_have_their_scales)
+{
+    enum { COLS = 1500 };
+    static unsigned char bytes[2 * COLS];
+    static float scales[2 * COLS], plain[2 * COLS];
+    struct random random = {random_seed()};
+    struct stored folder = {0};
+    size_t n;
+
+    for (size_t i = 0; i < COLS; i++)
+        scales[i] = (float)(i + 1);
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[2,1500]", bytes, 2 * COLS,
+            &random);
+    add_floats(&folder, "w.weight_scale_inv", "[1,1500]", scales, COLS);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(stored_save(
+        &folder,
+        CONFIG("\"quant_method\": \"fp8\", \"weight_block_size\": [2, 1]")));
+    float *x = read_tensor(checkpoint, "w.weight", &n);
+    lmq_dtype_to_f32(LMQ_DTYPE_F8_E4M3, bytes, plain, n);
+    for (size_t i = 0; i < n; i++)
+        REQUIRE(x[i] <= plain[i] * scales[i % COLS] &&
+                    x[i] >= plain[i] * scales[i % COLS],
+                "element %zu", i);
+    free(x);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+START_TEST(missing_scales_are_missed_where_they_are_announced)
+{
+    struct random random = {random_seed()};
+    unsigned char bytes[35];
+    size_t n;
+
+    for (int is_announced = 0; is_announced < 2; is_announced++) {
+        struct stored folder = {0};
+        add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+        const char *path = stored_save(
+            &folder, is_announced ? CONFIG("\"quant_method\": \"fp8\"")
+                                  : "{}");
+        if (is_announced) {
+            assert_refused(path, LMQ_ERR_FORMAT,
+                           "'w.weight_scale' or 'w.weight_scale_inv' is "
+                           "missing");
+            continue;
+        }
+        struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+        float plain[35], *x = read_tensor(checkpoint, "w.weight", &n);
+        lmq_dtype_to_f32(LMQ_DTYPE_F8_E4M3, bytes, plain, 35);
+        ck_assert_mem_eq(x, plain, sizeof(plain));
+        free(x);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
+#define BLOCKS(size)                                                          \
+    CONFIG("\"quant_method\": \"fp8\", \"weight_block_size\": " size)
+
+START_TEST(scales_that_do_not_fit_are_refused)
+{
+    static const struct {
+        const char *shape, *config;
+        size_t n;
+        const char *text;
+    } cases[] = {
+        {"[3,2]", "{}", 6, "fit neither"},
+        {"[7]", "{}", 7, "fit neither"},
+        {"[1,5]", "{}", 5, "fit neither"},
+        {"[2,2,1]", "{}", 4, "fit neither"},
+        {"[3,3]", BLOCKS("[3,3]"), 9, "fit neither"},
+        {"[1]", BLOCKS("[0,1]"), 1, "weight_block_size"},
+        {"[1]", BLOCKS("[1]"), 1, "weight_block_size"},
+        {"[1]", BLOCKS("[1,-1]"), 1, "weight_block_size"},
+        {"[1]", BLOCKS("\"x\""), 1, "weight_block_size"},
+    };
+    struct random random = {random_seed()};
+    unsigned char bytes[35];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stored folder = {0};
+        add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+        add_floats(&folder, "w.weight_scale", cases[i].shape, numbers,
+                   cases[i].n);
+        assert_refused(stored_save(&folder, cases[i].config), LMQ_ERR_FORMAT,
+                       cases[i].text);
+    }
+    struct stored folder = {0};
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    add_floats(&folder, "w.weight_scale", "[]", numbers, 1);
+    add_floats(&folder, "w.weight_scale_inv", "[]", numbers, 1);
+    assert_refused(stored_save(&folder, "{}"), LMQ_ERR_FORMAT, "two scales");
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    add_fp8(&folder, "w.weight_scale", "F8_E4M3", "[]", bytes, 1, &random);
+    assert_refused(stored_save(&folder, "{}"), LMQ_ERR_UNSUPPORTED,
+                   "of type f8_e4m3");
+}
+END_TEST
+
+/* Blocks of 24 rows over 32 of queries, 16 of keys, 16 of values: they are
+ * those of the fused matrix. */
+START_TEST(blocks_cross_what_is_taken_apart)
+{
+    enum { DIM = 32, ROWS = 64 };
+    static unsigned char bytes[ROWS * DIM];
+    static float zeros[2 * 48 * DIM], plain[ROWS * DIM];
+    static const char *const names[] = {"blk.0.attn_q.weight",
+                                        "blk.0.attn_k.weight",
+                                        "blk.0.attn_v.weight"};
+    struct random random = {random_seed()};
+    struct stored folder = {0};
+    size_t at = 0;
+
+    add_fp8(&folder, "model.layers.0.self_attn.qkv_proj.weight", "F8_E4M3",
+            "[64,32]", bytes, sizeof(bytes), &random);
+    add_floats(&folder, "model.layers.0.self_attn.qkv_proj.weight_scale_inv",
+               "[3,3]", numbers, 9);
+    add_floats(&folder, "model.embed_tokens.weight", "[41,32]", zeros,
+               41 * DIM);
+    add_floats(&folder, "lm_head.weight", "[41,32]", zeros, 41 * DIM);
+    add_floats(&folder, "model.norm.weight", "[32]", zeros, DIM);
+    add_floats(&folder, "model.layers.0.input_layernorm.weight", "[32]",
+               zeros, DIM);
+    add_floats(&folder, "model.layers.0.post_attention_layernorm.weight",
+               "[32]", zeros, DIM);
+    add_floats(&folder, "model.layers.0.self_attn.o_proj.weight", "[32,32]",
+               zeros, DIM * DIM);
+    add_floats(&folder, "model.layers.0.mlp.gate_up_proj.weight", "[96,32]",
+               zeros, 96 * DIM);
+    add_floats(&folder, "model.layers.0.mlp.down_proj.weight", "[32,48]",
+               zeros, 48 * DIM);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(stored_save(
+        &folder,
+        "{\"architectures\": [\"Phi3ForCausalLM\"], \"hidden_size\": 32, "
+        "\"intermediate_size\": 48, \"num_hidden_layers\": 1, "
+        "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
+        "\"vocab_size\": 41, \"tie_word_embeddings\": false, "
+        "\"quantization_config\": {\"quant_method\": \"fp8\", "
+        "\"weight_block_size\": [24, 12]}}"));
+    lmq_dtype_to_f32(LMQ_DTYPE_F8_E4M3, bytes, plain, sizeof(bytes));
+    for (size_t i = 0; i < 3; i++) {
+        size_t n;
+        float *x = read_tensor(checkpoint, names[i], &n);
+        for (size_t j = 0; j < n; j++, at++) {
+            float wanted = plain[at] *
+                           numbers[at / DIM / 24 * 3 + at % DIM / 12];
+            REQUIRE(x[j] <= wanted && x[j] >= wanted, "%s, element %zu",
+                    names[i], j);
+        }
+        free(x);
+    }
+    ck_assert_uint_eq(at, sizeof(bytes));
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* ---- What is packed ---- */
+
+#define TENSOR(name, dtype, n, from, to)                                      \
+    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":[" n                     \
+    "],\"data_offsets\":[" from "," to "]}"
+
+static const char plain_tensor[] =
+    "{" TENSOR("m.weight", "F32", "2", "0", "8") "}";
+
+static const struct {
+    const char *name, *header, *config;
+} packed[] = {
+    {"AWQ (bits 8)", "{" TENSOR("m.qweight", "I32", "1", "0", "4") "," TENSOR(
+                         "m.qzeros", "I32", "1", "4", "8") "}",
+     CONFIG("\"quant_method\": \"awq\", \"bits\": 8")},
+    {"bitsandbytes",
+     "{" TENSOR("m.weight", "U8", "4", "0", "4") "," TENSOR(
+         "m.weight.absmax", "U8", "4", "4", "8") "}",
+     NULL},
+    {"compressed-tensors (format marlin-24)",
+     "{" TENSOR("m.weight_packed", "I32", "2", "0", "8") "}",
+     CONFIG("\"quant_method\": \"compressed-tensors\", "
+            "\"format\": \"marlin-24\"")},
+    {"compressed-tensors (sparsity sparse-24-bitmask)",
+     "{" TENSOR("m.weight", "I8", "2,2", "0", "4") "," TENSOR(
+         "m.weight_scale", "BF16", "2", "4", "8") "}",
+     CONFIG("\"quant_method\": \"compressed-tensors\", "
+            "\"sparsity_config\": {\"format\": \"sparse-24-bitmask\"}")},
+    {"Quark",
+     "{" TENSOR("m.weight", "I8", "2,2", "0", "4") "," TENSOR(
+         "m.weight_scale", "BF16", "2", "4", "8") "}",
+     CONFIG("\"quant_method\": \"quark\"")},
+    {"AQLM", "{" TENSOR("m.codebooks", "F16", "4", "0", "8") "}", NULL},
+    {"EETQ", "{" TENSOR("m.weight_scales", "F16", "4", "0", "8") "}", NULL},
+    {"NVFP4 (fused experts)",
+     "{" TENSOR("m_weight_scale_2", "F32", "2", "0", "8") "}", NULL},
+    /* By the configuration alone. */
+    {"GPTQ", plain_tensor, CONFIG("\"quant_method\": \"gptq\"")},
+    {"newest", plain_tensor, CONFIG("\"quant_method\": \"newest\"")},
+    {"MLX", plain_tensor,
+     "{\"quantization\": {\"group_size\": 64, \"bits\": 4}}"},
+    {"a method that config.json does not name", plain_tensor,
+     CONFIG("\"load_in_4bit\": true")},
+};
+
+static void
+assert_packed(const char *name, const char *path)
+{
+    struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+    struct lmq_report *report;
+    struct lmq_model *model;
+    struct lmq_error err;
+
+    ck_assert_str_eq(checkpoint->packed, name);
+    ck_assert_int_eq(lmq_inspect(checkpoint, NULL, &report, &err), LMQ_OK);
+    ck_assert_str_eq(lmq_report_string(report, "packed"), name);
+    lmq_report_free(report);
+    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("out.lmq"), NULL, NULL,
+                                 NULL, &err),
+                     LMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.message, name));
+    ck_assert_str_ne(err.hint, "");
+    ck_assert_int_eq(lmq_model_open(checkpoint, &model, &err),
+                     LMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.message, name));
+    ck_assert_int_eq(lmq_diff(checkpoint, checkpoint, NULL, NULL, &report, &err),
+                     LMQ_ERR_UNSUPPORTED);
+    lmq_checkpoint_close(checkpoint);
+}
+
+START_TEST(packed_weights_are_refused_by_name_and_inspected)
+{
+    mkdir(in_folder("model"), 0777);
+    for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
+        struct bytes bytes = {0};
+        put_safetensors_raw(&bytes, packed[i].header, "\0\0\0\0\0\0\0\0", 8);
+        save(&bytes, in_folder("model/model.safetensors"));
+        bytes_free(&bytes);
+        remove(in_folder("model/config.json"));
+        if (packed[i].config != NULL)
+            write_file(in_folder("model/config.json"), packed[i].config,
+                       strlen(packed[i].config));
+        assert_packed(packed[i].name, in_folder("model"));
+    }
+}
+END_TEST
+
+/* compressed-tensors may hold weights that are not packed at all. */
+START_TEST(what_is_not_packed_is_not_refused)
+{
+    static const char *const configs[] = {
+        "{}",
+        CONFIG(""),
+        CONFIG("\"quant_method\": \"compressed-tensors\""),
+        "{\"quantization_config\": null}",
+        "{\"quantization_config\": {\"quant_method\": \"fp8\"}}",
+    };
+
+    mkdir(in_folder("model"), 0777);
+    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+        struct bytes bytes = {0};
+        put_safetensors_raw(&bytes, plain_tensor, "\0\0\0\0\0\0\0\0", 8);
+        save(&bytes, in_folder("model/model.safetensors"));
+        bytes_free(&bytes);
+        write_file(in_folder("model/config.json"), configs[i],
+                   strlen(configs[i]));
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("model"));
+        ck_assert_str_eq(checkpoint->packed, "");
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        scales_come_for_all_for_rows_and_for_blocks,
+        scales_may_be_of_16_bits,
+        long_rows_have_their_scales,
+        missing_scales_are_missed_where_they_are_announced,
+        scales_that_do_not_fit_are_refused,
+        blocks_cross_what_is_taken_apart,
+        packed_weights_are_refused_by_name_and_inspected,
+        what_is_not_packed_is_not_refused,
+    };
+
+    return RUN_SUITE("packed", tests);
+}

@@ -1,0 +1,219 @@
+/*
+ * test_gguf_keys.c - what keys of single architectures mean, beside what every
+ * exported family shows (test_export_gguf): layers for more tokens, steps of
+ * experts, patterns of windows, constants of llama.cpp's own.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "formats/gguf/gguf_build.h"
+#include "formats/gguf/gguf_keys.h"
+#include "tests/build/suite.h"
+
+/* ---- Helpers ---- */
+
+static struct lmq_gguf_builder builder;
+static const char *prefix;
+
+static const char *
+key(const char *name)
+{
+    static char text[128];
+
+    snprintf(text, sizeof(text), "%s.%s", prefix, name);
+    return text;
+}
+
+static void
+put_count(const char *name, uint32_t value)
+{
+    lmq_gguf_put_u32(&builder, key(name), value);
+}
+
+static void
+begin(const char *architecture)
+{
+    prefix = architecture;
+    builder = (struct lmq_gguf_builder){0};
+    lmq_gguf_build_begin(&builder);
+    lmq_gguf_put_text(&builder, "general.architecture", architecture,
+                      strlen(architecture));
+    put_count("block_count", 9);
+    put_count("context_length", 4096);
+    put_count("embedding_length", 64);
+    put_count("feed_forward_length", 96);
+    put_count("attention.head_count", 4);
+    put_count("attention.head_count_kv", 2);
+    lmq_gguf_put_f32(&builder, key("attention.layer_norm_rms_epsilon"), 1e-5);
+}
+
+static enum lmq_status
+parse(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    const struct lmq_gguf_evidence evidence = {.vocab_size = 33,
+                                               .has_qk_norm = true};
+    const struct lmq_family *family;
+    struct lmq_gguf_meta *meta = NULL;
+
+    *checkpoint = (struct lmq_checkpoint){0};
+    lmq_hparams_init(&checkpoint->hparams);
+    lmq_gguf_build_end(&builder, 0);
+    ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
+                                        &meta, NULL, err),
+                     LMQ_OK);
+    enum lmq_status status =
+        lmq_gguf_read_keys(meta, &evidence, checkpoint, &family, err);
+    lmq_gguf_meta_close(meta);
+    lmq_gguf_build_free(&builder);
+    return status;
+}
+
+/* What is understood whole: no remark, no refusal. */
+static const struct lmq_hparams *
+read(struct lmq_checkpoint *checkpoint)
+{
+    struct lmq_error err = {0};
+
+    ck_assert_msg(parse(checkpoint, &err) == LMQ_OK, "%s", err.message);
+    ck_assert_uint_eq(checkpoint->notes.n, 0);
+    ck_assert_str_eq(checkpoint->hparams.unsupported, "");
+    return &checkpoint->hparams;
+}
+
+static void
+assert_marked(const struct lmq_hparams *h, enum lmq_layer_kind kind,
+              const char *pattern)
+{
+    ck_assert_uint_eq(h->n_layers, strlen(pattern));
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        ck_assert_msg(lmq_layer_is(h, i, kind) == (pattern[i] == 'x'),
+                      "%s: layer %u", prefix, i);
+}
+
+/* ---- Architectures ---- */
+
+START_TEST(layers_for_further_tokens_are_none)
+{
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_error err = {0};
+
+    begin("glm4moe");
+    put_count("nextn_predict_layers", 1);
+    put_count("expert_count", 4);
+    put_count("expert_used_count", 2);
+    put_count("expert_feed_forward_length", 48);
+    put_count("expert_shared_count", 1);
+    put_count("leading_dense_block_count", 2);
+    const struct lmq_hparams *h = read(&checkpoint);
+    assert_marked(h, LMQ_LAYER_DENSE, "xx......");
+    ck_assert_uint_eq(checkpoint.source.n_further_layers, 1);
+    ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
+    ck_assert_uint_eq(h->shared_dim, 48);
+    begin("glm4moe");
+    put_count("nextn_predict_layers", 9);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "9 of 9 layers"));
+}
+END_TEST
+
+static void
+begin_llama4(uint32_t n_experts)
+{
+    begin("llama4");
+    put_count("expert_count", n_experts);
+    put_count("expert_used_count", 1);
+    put_count("expert_feed_forward_length", 48);
+    put_count("interleave_moe_layer_step", 2);
+}
+
+START_TEST(llama_4_has_chunks_unless_it_says_so)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    begin_llama4(16);
+    const struct lmq_hparams *h = read(&checkpoint);
+    assert_marked(h, LMQ_LAYER_DENSE, "x.x.x.x.x");
+    assert_marked(h, LMQ_LAYER_NOPE, "...x...x.");
+    assert_marked(h, LMQ_LAYER_FULL, "...x...x.");
+    ck_assert_uint_eq(h->attention_chunk, 8192);
+    ck_assert_int_eq(h->qk_norm, LMQ_QK_NORM_BARE);
+    ck_assert_uint_eq(h->shared_dim, 48);
+    begin_llama4(128);
+    h = read(&checkpoint);
+    ck_assert_int_eq(h->qk_norm, LMQ_QK_NORM_NONE);
+    begin_llama4(16);
+    put_count("attention.sliding_window", 0);
+    h = read(&checkpoint);
+    ck_assert_uint_eq(h->attention_chunk, 0);
+    ck_assert(!(h->score_growth > 0));
+    assert_marked(h, LMQ_LAYER_NOPE, ".........");
+}
+END_TEST
+
+START_TEST(sections_are_alike_for_text)
+{
+    static struct lmq_checkpoint checkpoint;
+    static const char *const names[][2] = {
+        {"qwen2vl", "qwen2"}, {"qwen3vl", "qwen3"}, {"qwen3vlmoe", "qwen3moe"}};
+
+    for (size_t i = 0; i < 3; i++) {
+        begin(names[i][0]);
+        put_count("rope.dimension_sections", 3);
+        put_count("n_deepstack_layers", 3);
+        ck_assert_str_eq(read(&checkpoint)->architecture, names[i][1]);
+    }
+}
+END_TEST
+
+START_TEST(scores_of_ministral_grow)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    begin("mistral3");
+    lmq_gguf_put_f32(&builder, key("attention.temperature_scale"), 0.25);
+    lmq_gguf_put_text(&builder, key("rope.scaling.type"), "yarn", 4);
+    lmq_gguf_put_f32(&builder, key("rope.scaling.factor"), 16);
+    put_count("rope.scaling.original_context_length", 512);
+    lmq_gguf_put_f32(&builder, key("rope.scaling.yarn_log_multiplier"), 1);
+    const struct lmq_hparams *h = read(&checkpoint);
+    ck_assert(fabs(h->score_growth - 0.25) < 1e-9);
+    ck_assert_uint_eq(h->score_growth_period, 512);
+    ck_assert(fabs(h->rope_attention_factor - 1) < 1e-9);
+}
+END_TEST
+
+START_TEST(gpt_oss_has_what_it_does_not_say)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    begin("gpt-oss");
+    put_count("expert_count", 4);
+    put_count("expert_used_count", 2);
+    put_count("expert_feed_forward_length", 48);
+    put_count("attention.sliding_window", 16);
+    lmq_gguf_put_text(&builder, key("rope.scaling.type"), "yarn", 4);
+    lmq_gguf_put_f32(&builder, key("rope.scaling.factor"), 32);
+    const struct lmq_hparams *h = read(&checkpoint);
+    assert_marked(h, LMQ_LAYER_FULL, ".x.x.x.x.");
+    ck_assert(h->has_sinks && h->rope_ramp_exact);
+    ck_assert_double_eq(h->glu_limit, 7);
+    ck_assert_double_eq(h->glu_offset, 1);
+    ck_assert_int_eq(h->router, LMQ_ROUTER_SOFTMAX_CHOSEN);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        layers_for_further_tokens_are_none,
+        llama_4_has_chunks_unless_it_says_so,
+        sections_are_alike_for_text,
+        scores_of_ministral_grow,
+        gpt_oss_has_what_it_does_not_say,
+    };
+
+    return RUN_SUITE("gguf_keys", tests);
+}

@@ -1,0 +1,278 @@
+/*
+ * test_hf_older.c - the families of config.json, by published configurations
+ * (without what no computation depends on): StarCoder 2, GPT-J, MPT, BLOOM, OPT,
+ * InternLM 2, Baichuan, OLMoE.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "tests/build/suite.h"
+#include "tests/formats/hf_models.h"
+
+START_TEST(starcoder2_3b)
+{
+    struct model *m = read_model(
+        "{'architectures':['Starcoder2ForCausalLM'],'bos_token_id':0,"
+        "'eos_token_id':0,'hidden_act':'gelu_pytorch_tanh',"
+        "'hidden_size':3072,'intermediate_size':12288,"
+        "'max_position_embeddings':16384,'mlp_type':'default',"
+        "'model_type':'starcoder2','norm_epsilon':1e-05,"
+        "'norm_type':'layer_norm','num_attention_heads':24,"
+        "'num_hidden_layers':30,'num_key_value_heads':2,"
+        "'rope_theta':999999.4420358813,'sliding_window':4096,"
+        "'use_bias':true,'vocab_size':49152}");
+
+    assert_sizes(&m->h, 30, 3072, 12288, 24, 2, 128);
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_LAYER);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU_TANH);
+    ck_assert(!m->h.is_gated);
+    ck_assert_uint_eq(m->h.sliding_window, 4096);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    m = read_small("Starcoder2ForCausalLM", "'sliding_window':null");
+    ck_assert_uint_eq(m->h.sliding_window, 0);
+}
+END_TEST
+
+START_TEST(gpt_j_6b)
+{
+    struct model *m = read_model(
+        "{'activation_function':'gelu_new',"
+        "'architectures':['GPTJForCausalLM'],'bos_token_id':50256,"
+        "'eos_token_id':50256,'layer_norm_epsilon':1e-05,"
+        "'model_type':'gptj','n_embd':4096,'n_head':16,'n_inner':null,"
+        "'n_layer':28,'n_positions':2048,'rotary':true,'rotary_dim':64,"
+        "'scale_attn_weights':true,'tie_word_embeddings':false,"
+        "'vocab_size':50400}");
+
+    assert_sizes(&m->h, 28, 4096, 16384, 16, 16, 256);
+    ck_assert_int_eq(m->h.residual, LMQ_RESIDUAL_PARALLEL_ONE_NORM);
+    ck_assert_uint_eq(m->h.rotary_dim, 64);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_NO);
+    assert_source(&m->source, true, false, false, false);
+    assert_unsupported("GPTJForCausalLM", "'rotary_dim':null",
+                       "'rotary_dim' null");
+}
+END_TEST
+
+#define MPT_30B(attention)                                                    \
+    "{'architectures':['MPTForCausalLM'],'attn_config':{'alibi':true,"        \
+    "'alibi_bias_max':8,'attn_impl':'torch','attn_pdrop':0,"                  \
+    "'attn_type':'multihead_attention','attn_uses_sequence_id':false,"        \
+    "'prefix_lm':false,'qk_ln':false," attention "},'d_model':7168,"          \
+    "'expansion_ratio':4,'learned_pos_emb':true,'logit_scale':null,"          \
+    "'max_seq_len':8192,'model_type':'mpt','n_heads':64,'n_layers':48,"       \
+    "'no_bias':true,'norm_type':'low_precision_layernorm',"                   \
+    "'vocab_size':50432}"
+
+START_TEST(mpt_30b)
+{
+    struct model *m =
+        read_model(MPT_30B("'clip_qkv':null,'softmax_scale':null"));
+
+    assert_sizes(&m->h, 48, 7168, 28672, 64, 64, 112);
+    ck_assert_uint_eq(m->h.context, 8192);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ALIBI);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU);
+    ck_assert_double_eq(m->h.qkv_clip, 0);
+    ck_assert_double_eq(m->h.attn_scale, 0);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    m = read_model(MPT_30B("'clip_qkv':6,'softmax_scale':0.25"));
+    ck_assert_double_eq(m->h.qkv_clip, 6);
+    ck_assert_double_eq(m->h.attn_scale, 0.25);
+}
+END_TEST
+
+START_TEST(mpt_without_alibi_is_refused)
+{
+    static const char sizes[] =
+        "'d_model':64,'n_layers':2,'n_heads':4,'attn_config':{%s}";
+    static const struct {
+        const char *attention, *why;
+    } odd[] = {
+        {"'alibi':false", "'alibi'"},
+        {"'alibi_bias_max':16", "another 'alibi_bias_max' than 8"},
+        {"'attn_type':'multiquery_attention'",
+         "'attn_type' 'multiquery_attention'"},
+        {"'prefix_lm':true", "'prefix_lm'"},
+        {"'qk_ln':true", "'qk_ln'"},
+    };
+    char more[200];
+
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        snprintf(more, sizeof(more), sizes, odd[i].attention);
+        assert_unsupported("MptForCausalLM", more, odd[i].why);
+    }
+    assert_unsupported("MptForCausalLM",
+                       "'d_model':64,'n_layers':2,'n_heads':4,"
+                       "'logit_scale':'inv_sqrt_d_model'",
+                       "'logit_scale' in a model of this kind");
+    assert_wrong("MptForCausalLM", "'attn_config':3", "'attn_config'");
+}
+END_TEST
+
+START_TEST(bloom_560m)
+{
+    struct model *m = read_model(
+        "{'apply_residual_connection_post_layernorm':false,"
+        "'architectures':['BloomForCausalLM'],'bos_token_id':1,"
+        "'eos_token_id':2,'layer_norm_epsilon':1e-05,"
+        "'model_type':'bloom','n_embed':1024,'n_inner':null,'n_layer':24,"
+        "'num_attention_heads':16,'offset_alibi':100,'pretraining_tp':1,"
+        "'seq_length':2048,'slow_but_exact':false,'vocab_size':250880}");
+
+    assert_sizes(&m->h, 24, 1024, 4096, 16, 16, 64);
+    ck_assert(m->h.has_embedding_norm);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ALIBI);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU_TANH);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    assert_source(&m->source, false, false, false, true);
+    assert_unsupported("BloomForCausalLM",
+                       "'apply_residual_connection_post_layernorm':true",
+                       "'apply_residual_connection_post_layernorm'");
+}
+END_TEST
+
+START_TEST(opt_1_3b)
+{
+    struct model *m = read_model(
+        "{'_remove_final_layer_norm':false,'activation_function':'relu',"
+        "'architectures':['OPTForCausalLM'],'bos_token_id':2,"
+        "'do_layer_norm_before':true,'eos_token_id':2,'ffn_dim':8192,"
+        "'hidden_size':2048,'max_position_embeddings':2048,"
+        "'model_type':'opt','num_attention_heads':32,"
+        "'num_hidden_layers':24,'pad_token_id':1,'vocab_size':50272,"
+        "'word_embed_proj_dim':2048}");
+
+    assert_sizes(&m->h, 24, 2048, 8192, 32, 32, 64);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_LEARNED);
+    ck_assert_uint_eq(m->source.n_idle_positions, 2);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_RELU);
+    ck_assert_double_eq(m->h.norm_eps, 1e-5);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    m = read_small("OPTForCausalLM",
+                   "'ffn_dim':96,'layer_norm_elementwise_affine':false");
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_LAYER_PLAIN);
+}
+END_TEST
+
+/* Another arrangement of norms, another width of the embedding. */
+START_TEST(opt_350m_is_refused)
+{
+    assert_unsupported("OPTForCausalLM",
+                       "'ffn_dim':96,'do_layer_norm_before':false",
+                       "'do_layer_norm_before'");
+    assert_unsupported("OPTForCausalLM",
+                       "'ffn_dim':96,'word_embed_proj_dim':32",
+                       "'word_embed_proj_dim' other than 'hidden_size'");
+    assert_unsupported("OPTForCausalLM",
+                       "'ffn_dim':96,'_remove_final_layer_norm':true",
+                       "'_remove_final_layer_norm'");
+}
+END_TEST
+
+START_TEST(internlm2_5_7b)
+{
+    struct model *m = read_model(
+        "{'architectures':['InternLM2ForCausalLM'],'bias':false,"
+        "'bos_token_id':1,'eos_token_id':2,'hidden_act':'silu',"
+        "'hidden_size':4096,'intermediate_size':14336,"
+        "'max_position_embeddings':32768,'model_type':'internlm2',"
+        "'num_attention_heads':32,'num_hidden_layers':32,"
+        "'num_key_value_heads':8,'pretraining_tp':1,'rms_norm_eps':1e-05,"
+        "'rope_scaling':{'type':'dynamic','factor':2.0},"
+        "'rope_theta':1000000,'tie_word_embeddings':false,"
+        "'vocab_size':92544}");
+
+    assert_sizes(&m->h, 32, 4096, 14336, 32, 8, 128);
+    assert_llama_like(&m->h);
+    ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_DYNAMIC);
+    assert_source(&m->source, false, false, false, true);
+}
+END_TEST
+
+#define BAICHUAN(sizes)                                                       \
+    "{'architectures':['BaichuanForCausalLM'],'bos_token_id':1,"              \
+    "'eos_token_id':2,'hidden_act':'silu','model_type':'baichuan',"           \
+    "'pad_token_id':0,'rms_norm_eps':1e-06,'tie_word_embeddings':false,"      \
+    sizes "}"
+
+START_TEST(baichuan_1_and_2)
+{
+    struct model *m = read_model(
+        "{'architectures':['BaiChuanForCausalLM'],'bos_token_id':1,"
+        "'eos_token_id':2,'hidden_act':'silu','hidden_size':4096,"
+        "'intermediate_size':11008,'max_position_embeddings':4096,"
+        "'model_type':'baichuan','num_attention_heads':32,"
+        "'num_hidden_layers':32,'rms_norm_eps':1e-06,"
+        "'tie_word_embeddings':false,'vocab_size':64000}");
+
+    assert_sizes(&m->h, 32, 4096, 11008, 32, 32, 128);
+    assert_llama_like(&m->h);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ROTARY);
+    ck_assert(!m->source.has_unit_head);
+    m = read_model(BAICHUAN(
+        "'hidden_size':5120,'intermediate_size':13696,"
+        "'model_max_length':4096,'num_attention_heads':40,"
+        "'num_hidden_layers':40,'vocab_size':64000"));
+    assert_sizes(&m->h, 40, 5120, 13696, 40, 40, 128);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ALIBI);
+    ck_assert_uint_eq(m->h.context, 4096);
+    ck_assert(!m->source.has_unit_head);
+    m = read_model(BAICHUAN(
+        "'hidden_size':4096,'intermediate_size':11008,"
+        "'max_position_embeddings':4096,'model_max_length':4096,"
+        "'num_attention_heads':32,'num_hidden_layers':32,"
+        "'vocab_size':125696"));
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ROTARY);
+    ck_assert(m->source.has_unit_head);
+    m = read_model(BAICHUAN(
+        "'hidden_size':5120,'intermediate_size':13696,"
+        "'model_max_length':4096,'num_attention_heads':40,"
+        "'num_hidden_layers':40,'vocab_size':125696,'z_loss_weight':0"));
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ALIBI);
+    ck_assert(m->source.has_unit_head);
+}
+END_TEST
+
+START_TEST(olmoe_1b_7b)
+{
+    struct model *m = read_model(
+        "{'architectures':['OlmoeForCausalLM'],'attention_bias':false,"
+        "'clip_qkv':null,'eos_token_id':50279,'hidden_act':'silu',"
+        "'hidden_size':2048,'intermediate_size':1024,"
+        "'max_position_embeddings':4096,'model_type':'olmoe',"
+        "'norm_topk_prob':false,'num_attention_heads':16,"
+        "'num_experts':64,'num_experts_per_tok':8,"
+        "'num_hidden_layers':16,'num_key_value_heads':16,"
+        "'rope_scaling':null,'rope_theta':10000.0,"
+        "'tie_word_embeddings':false,'vocab_size':50304}");
+
+    ck_assert_uint_eq(m->h.n_experts, 64);
+    ck_assert_uint_eq(m->h.n_experts_used, 8);
+    ck_assert_uint_eq(m->h.expert_dim, 1024);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_WHOLE);
+    ck_assert(!m->h.router_renormalises);
+    assert_unsupported("OlmoeForCausalLM", "'clip_qkv':8.0",
+                       "'clip_qkv' in a model of this kind");
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        starcoder2_3b,
+        gpt_j_6b,
+        mpt_30b,
+        mpt_without_alibi_is_refused,
+        bloom_560m,
+        opt_1_3b,
+        opt_350m_is_refused,
+        internlm2_5_7b,
+        baichuan_1_and_2,
+        olmoe_1b_7b,
+    };
+
+    return RUN_SUITE("hf_older", tests);
+}

@@ -1,0 +1,224 @@
+/*
+ * make_random.c - containers of random descriptions, and what a reader must
+ * find in them:
+ *
+ *     make_random FOLDER N [SEED]
+ *
+ * writes FOLDER/0.lmq, 0.txt, ... For readers in another language:
+ *
+ *     for i in FOLDER/[0-9]*.lmq; do
+ *         tests/formats/lmq/read_lmq.py $i --verify --expect ${i%.lmq}.txt; done
+ *     tests/reader/reader.py compare FOLDER
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "formats/model/hparams.h"
+#include "lmquant.h"
+#include "tests/build/expect_lmq.h"
+#include "tests/build/suite.h" /* random numbers; nothing of Check */
+#include "tests/families/variants.h"
+
+static struct random chance;
+
+static uint32_t
+from_to(uint32_t least, uint32_t most)
+{
+    return least + (uint32_t)random_below(&chance, most - least + 1);
+}
+
+static bool
+once_in(uint32_t n)
+{
+    return random_below(&chance, n) == 0;
+}
+
+/* 0, as it mostly is, or a number. */
+static double
+perhaps(double least, double most)
+{
+    return once_in(2) ? 0 : least + (most - least) * from_to(0, 64) / 64;
+}
+
+static double
+number(double least, double most)
+{
+    return least + (most - least) * from_to(0, 64) / 64;
+}
+
+static void
+describe_sizes(struct lmq_hparams *h)
+{
+    lmq_hparams_init(h);
+    h->n_layers = from_to(1, 3);
+    h->dim = from_to(3, 12);
+    h->hidden_dim = from_to(1, 14);
+    h->n_kv_heads = from_to(1, 3);
+    h->n_heads = h->n_kv_heads * from_to(1, 3);
+    h->head_dim = 2 * from_to(1, 5);
+    h->value_dim = once_in(3) ? from_to(1, 7) : h->head_dim;
+    h->vocab_size = from_to(5, 15);
+    h->context = from_to(10, 16);
+    h->tie = LMQ_TIE_NO;
+}
+
+static void
+describe_blocks(struct lmq_hparams *h)
+{
+    h->norm = (enum lmq_norm)from_to(0, LMQ_NORM_COUNT - 1);
+    h->norm_place = (enum lmq_norm_place)from_to(0, LMQ_NORM_PLACE_COUNT - 1);
+    h->residual = (enum lmq_residual)from_to(0, LMQ_RESIDUAL_COUNT - 1);
+    h->activation = (enum lmq_activation)from_to(0, LMQ_ACTIVATION_COUNT - 1);
+    h->is_gated = !once_in(3);
+    h->embedding_scale = number(0.5, 3);
+    h->residual_scale = number(0.25, 1.5);
+    h->logit_scale = number(0.25, 2);
+    h->logit_softcap = perhaps(1, 4);
+    h->attn_scale = perhaps(0.1, 1);
+    h->attn_softcap = perhaps(1, 4);
+    h->has_sinks = once_in(3);
+    h->has_embedding_norm = once_in(3);
+    h->sliding_window = once_in(2) ? from_to(1, 6) : 0;
+    h->attention_chunk = once_in(3) ? from_to(1, 6) : 0;
+    h->score_growth = perhaps(0.1, 1);
+    h->score_growth_period = from_to(1, 4);
+    h->score_growth_shift = from_to(0, 2);
+    h->score_growth_still = once_in(2);
+    h->activation_slope = once_in(2) ? 1 : number(0.5, 2);
+    h->glu_limit = perhaps(0.5, 2);
+    h->glu_offset = perhaps(0.5, 1);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        h->layers[i] = (unsigned char)from_to(0, 7);
+    h->has_attn_gate = once_in(4);
+    if (!once_in(4))
+        return;
+    h->layers[from_to(0, h->n_layers - 1)] |= LMQ_LAYER_DELTA;
+    h->n_delta_key_heads = from_to(1, 3);
+    h->n_delta_value_heads = h->n_delta_key_heads * from_to(1, 3);
+    h->delta_key_dim = from_to(1, 9);
+    h->delta_value_dim = from_to(1, 9);
+    h->conv_width = from_to(1, 5);
+}
+
+static void
+describe_attention(struct lmq_hparams *h)
+{
+    h->positions = once_in(2) ? LMQ_POSITIONS_ROTARY
+                              : (enum lmq_positions)from_to(
+                                    0, LMQ_POSITIONS_COUNT - 1);
+    if (h->positions == LMQ_POSITIONS_ROTARY)
+        h->rotary_dim = 2 * from_to(1, h->head_dim / 2);
+    if (once_in(4)) {
+        h->n_kv_heads = h->n_heads;
+        h->kv_lora_rank = from_to(1, 9);
+        h->q_lora_rank = once_in(2) ? from_to(1, 9) : 0;
+        h->head_dim += 2;
+        h->norm = LMQ_NORM_RMS; /* as variants.c writes latents */
+        return;
+    }
+    h->qk_norm = (enum lmq_qk_norm)from_to(0, LMQ_QK_NORM_COUNT - 1);
+    h->qk_norm_late = once_in(2);
+    h->qkv_clip = perhaps(0.5, 2);
+}
+
+static void
+describe_rope(struct lmq_hparams *h)
+{
+    h->rope_theta = number(1.5, 200);
+    h->rope_local_theta = perhaps(1.5, 50);
+    h->rope_scaling = (enum lmq_rope_scaling)from_to(
+        0, LMQ_ROPE_SCALING_COUNT - 1);
+    h->rope_factor = number(1, 8);
+    h->rope_low_factor = number(0.5, 2);
+    h->rope_high_factor = number(2.5, 8);
+    h->rope_beta_slow = number(0.25, 1);
+    h->rope_beta_fast = number(1, 8);
+    h->rope_ramp_exact = once_in(2);
+    h->rope_attention_factor = number(0.75, 1.5);
+    h->rope_context = once_in(3) ? 0 : from_to(3, 12);
+    h->n_rope_factors = lmq_hparams_rotary_dim(h) / 2;
+    for (uint32_t i = 0; i < h->n_rope_factors; i++) {
+        h->rope_short[i] = number(0.5, 4);
+        h->rope_long[i] = number(0.5, 16);
+    }
+}
+
+static void
+describe_experts(struct lmq_hparams *h)
+{
+    uint32_t groups = from_to(1, 3);
+
+    if (once_in(2))
+        return;
+    h->n_experts = groups * from_to(1, 3);
+    h->n_expert_groups = groups;
+    h->n_expert_groups_used = from_to(1, groups);
+    h->n_experts_used =
+        from_to(1, h->n_expert_groups_used * (h->n_experts / groups));
+    h->expert_dim = from_to(1, 9);
+    h->shared_dim = once_in(2) ? from_to(1, 9) : 0;
+    h->router = (enum lmq_router)from_to(0, LMQ_ROUTER_COUNT - 1);
+    h->router_renormalises = once_in(2);
+    h->router_scales_input = once_in(2);
+    h->router_corrects = once_in(2);
+    h->router_scale = number(0.5, 3);
+    h->expert_group_score = once_in(2) ? LMQ_GROUP_SCORE_BEST
+                                       : LMQ_GROUP_SCORE_BEST_TWO;
+}
+
+/* Number i: described, written, converted, read. */
+static void
+make_one(const char *folder, unsigned long i)
+{
+    static const char *const layouts[] = {"rows", "tiles"};
+    static const char *const scales[] = {"f16", "f32"};
+    const struct lmq_convert_options options = {
+        .group_size = 32u << from_to(0, 3), .layout = layouts[from_to(0, 1)],
+        .scales = scales[from_to(0, 1)], .replaces = 1, .threads = 1};
+    struct lmq_hparams *h = malloc(sizeof(*h));
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_error err;
+    char source[4096], path[4096], text[4096];
+
+    if (h == NULL)
+        abort();
+    describe_sizes(h);
+    describe_blocks(h);
+    describe_attention(h);
+    describe_rope(h);
+    describe_experts(h);
+    snprintf(source, sizeof(source), "%s/source", folder);
+    snprintf(path, sizeof(path), "%s/%lu.lmq", folder, i);
+    snprintf(text, sizeof(text), "%s/%lu.txt", folder, i);
+    variant_write(h, once_in(2), random_u64(&chance), source);
+    free(h);
+    if (lmq_checkpoint_open(source, NULL, &checkpoint, &err) != LMQ_OK ||
+        lmq_convert(checkpoint, path, &options, NULL, NULL, &err) != LMQ_OK) {
+        fprintf(stderr, "make_random: %lu: %s\n", i, err.message);
+        exit(1);
+    }
+    lmq_checkpoint_close(checkpoint);
+    expect_lmq(path, text);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc < 3 || argc > 4) {
+        fputs("usage: make_random FOLDER N [SEED]\n", stderr);
+        return 2;
+    }
+    if (mkdir(argv[1], 0777) != 0 && errno != EEXIST) {
+        fprintf(stderr, "make_random: %s: %s\n", argv[1], strerror(errno));
+        return 1;
+    }
+    chance.state = argc == 4 ? strtoull(argv[3], NULL, 10) : 1;
+    for (unsigned long i = 0; i < strtoul(argv[2], NULL, 10); i++)
+        make_one(argv[1], i);
+    return 0;
+}

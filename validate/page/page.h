@@ -1,0 +1,74 @@
+/*
+ * page.h - the parts of a validation report's page.
+ */
+#ifndef LMQ_VALIDATE_PAGE_H
+#define LMQ_VALIDATE_PAGE_H
+
+#include <stddef.h>
+
+#include "base/text/buffer.h"
+#include "lmquant.h"
+
+#define put lmq_buffer_print /* what failed shows at the end */
+
+static inline double
+number(const struct lmq_report *node, const char *path)
+{
+    return lmq_report_number(node, path);
+}
+
+static inline const char *
+string(const struct lmq_report *node, const char *path)
+{
+    return lmq_report_string(node, path);
+}
+
+static inline const char *
+plural(double n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- page_charts.c ---- */
+
+/* Text from elsewhere: nothing in it is markup. */
+void lmq_page_text(struct lmq_buffer *page, const char *text);
+
+/* The units of a drawing, which is stretched to the room that it gets; so
+ * strokes keep their width, and all letters stand beside it or above it. */
+#define PLOT_WIDTH 1000.0
+#define PLOT_HEIGHT 200.0
+
+/* Up to and into its <svg>, in a <div class=field>: the caller closes both,
+ * names the axis, and ends the plot and the figure. */
+void lmq_page_open_chart(struct lmq_buffer *page, const char *title,
+                         const char *description, const char *top,
+                         const char *bottom);
+
+/* Divergence on a logarithmic axis, with the percentiles as lines. */
+void lmq_page_histogram(struct lmq_buffer *page, const struct lmq_report *r);
+
+/* A line through values from 0 on. */
+void lmq_page_line_chart(struct lmq_buffer *page, const char *title,
+                         const char *description,
+                         const struct lmq_report *list, const char *key,
+                         const char *axis, const char *first,
+                         const char *last, const char *caption);
+
+/* Bars: the first of a long list, which is sorted; the rest on request. */
+void lmq_page_shares(struct lmq_buffer *page, const struct lmq_report *list);
+void lmq_page_bar_row(struct lmq_buffer *page, const char *label, double part);
+
+/* ---- page_model.c ---- */
+
+/* "PASS", "FAIL: the gate". */
+void lmq_page_verdict(struct lmq_buffer *page, const struct lmq_report *r);
+/* All sections on one judged model. */
+void lmq_page_model(struct lmq_buffer *page, const struct lmq_report *r);
+
+/* ---- page_several.c ---- */
+
+/* What stands before the sections on each of several. */
+void lmq_page_several(struct lmq_buffer *page, const struct lmq_report *r);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * task_scores.c - which choices the models take, and how often only one of
+ * both is right.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/report.h"
+#include "validate/job.h"
+
+/* ---- Gathering ---- */
+
+struct scores {
+    struct lmq_job *job;
+    double *nll; /* (n_sides, n_windows), in nats; the first the reference's */
+    size_t n_windows;
+    uint64_t n_tokens;
+};
+
+static enum lmq_status
+observe_position(void *context, size_t side, const struct lmq_window *window,
+                 size_t token, const struct lmq_position_drift *drift,
+                 struct lmq_error *err)
+{
+    struct scores *scores = context;
+    size_t at = (size_t)(window - scores->job->task.corpus.windows);
+
+    (void)token;
+    (void)err;
+    scores->nll[side * scores->n_windows + at] += drift->nll;
+    if (side == 1)
+        scores->nll[at] += drift->nll_reference;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+observe_progress(void *context, double done, double total,
+                 struct lmq_error *err)
+{
+    const struct scores *scores = context;
+    uint64_t n = scores->job->task.corpus.n_tokens;
+
+    return lmq_progress_report(scores->job->progress, "answering",
+                               (uint64_t)(done / total * (double)n), n, err);
+}
+
+static enum lmq_status
+gather(struct scores *scores, const struct lmq_side *sides,
+       struct lmq_error *err)
+{
+    struct lmq_job *job = scores->job;
+    const struct lmq_observer observer = {scores, NULL, observe_position,
+                                          observe_progress};
+    const struct lmq_lockstep lockstep = {
+        .models = job->models,
+        .n_models = job->n_candidates + 1,
+        .sides = sides,
+        .n_sides = job->n_candidates + 1,
+        .corpus = &job->task.corpus,
+        .n_windows = scores->n_windows,
+        .memory = job->memory,
+        .threads = job->session.threads,
+        .skips_checksums = true, /* the text has had them compared */
+    };
+
+    return lmq_lockstep_run(&lockstep, &observer, err);
+}
+
+/* ---- Choosing ---- */
+
+/* The likeliest choice; of equal ones the first. */
+static size_t
+choose(const struct lmq_task *task, const struct lmq_question *question,
+       const double *nll, bool is_by_byte)
+{
+    size_t best = 0;
+    double least = INFINITY;
+
+    for (size_t i = 0; i < question->n_choices; i++) {
+        size_t window = question->first_window + i;
+        double x = nll[window];
+        if (is_by_byte)
+            x /= (double)task->bytes[window];
+        if (x < least) {
+            least = x;
+            best = i;
+        }
+    }
+    return best;
+}
+
+struct tally {
+    size_t right_reference, right; /* questions */
+    size_t n_lost, n_gained;       /* right only for the reference, the model */
+    size_t n_changed;              /* another choice, right or not */
+};
+
+/* The exact test of flips as coins: how likely are as uneven ones if both
+ * sides are? All factors of 2 are kept apart, so that nothing underflows. */
+static double
+flips_p(size_t lost, size_t gained)
+{
+    size_t n = lost + gained, few = lost < gained ? lost : gained;
+    double term = 1, sum = 1;
+    int exponent = 1 - (int)n;
+
+    for (size_t k = 1; k <= few; k++) {
+        term = term * (double)(n - k + 1) / (double)k;
+        sum += term;
+        if (sum > 0x1p500) {
+            sum *= 0x1p-500;
+            term *= 0x1p-500;
+            exponent += 500;
+        }
+    }
+    double p = ldexp(sum, exponent);
+    return p < 1 ? p : 1;
+}
+
+static json_t *
+describe_flips(const struct lmq_task *task, const struct tally *tally)
+{
+    json_t *json = json_object();
+    size_t n = tally->n_lost + tally->n_gained;
+
+    lmq_put(&json, "rate", lmq_json_number((double)n / (double)task->n));
+    lmq_put(&json, "lost", lmq_json_size(tally->n_lost));
+    lmq_put(&json, "gained", lmq_json_size(tally->n_gained));
+    lmq_put(&json, "changed", lmq_json_size(tally->n_changed));
+    lmq_put(&json, "p",
+            lmq_json_number(flips_p(tally->n_lost, tally->n_gained)));
+    return json;
+}
+
+/* A question that one of both has right. */
+static void
+list_flip(json_t **list, const struct lmq_question *question, size_t reference,
+          size_t model)
+{
+    json_t *json = json_object();
+
+    lmq_put(&json, "line", lmq_json_size(question->line));
+    lmq_put(&json, "answer", lmq_json_size(question->answer));
+    lmq_put(&json, "reference", lmq_json_size(reference));
+    lmq_put(&json, "model", lmq_json_size(model));
+    lmq_append(list, json);
+}
+
+static struct tally
+count(const struct lmq_task *task, const double *reference,
+      const double *model, bool is_by_byte, json_t **list)
+{
+    struct tally tally = {0};
+
+    for (size_t i = 0; i < task->n; i++) {
+        const struct lmq_question *question = &task->questions[i];
+        size_t a = choose(task, question, reference, is_by_byte);
+        size_t b = choose(task, question, model, is_by_byte);
+        bool is_right_a = a == question->answer;
+        bool is_right_b = b == question->answer;
+        tally.right_reference += is_right_a;
+        tally.right += is_right_b;
+        tally.n_lost += is_right_a && !is_right_b;
+        tally.n_gained += !is_right_a && is_right_b;
+        tally.n_changed += a != b;
+        if (is_right_a != is_right_b && list != NULL)
+            list_flip(list, question, a, b);
+    }
+    return tally;
+}
+
+static json_t *
+describe_accuracies(const struct lmq_task *task, size_t right,
+                    size_t right_by_byte)
+{
+    json_t *json = json_object();
+
+    lmq_put(&json, "accuracy",
+            lmq_json_number((double)right / (double)task->n));
+    lmq_put(&json, "accuracy_norm",
+            lmq_json_number((double)right_by_byte / (double)task->n));
+    return json;
+}
+
+static double
+drop(const struct lmq_task *task, const struct tally *tally)
+{
+    return ((double)tally->right_reference - (double)tally->right) /
+           (double)task->n;
+}
+
+static json_t *
+describe_task(const struct lmq_job *job, const double *reference,
+              const double *model)
+{
+    const struct lmq_task *task = &job->task;
+    json_t *json = json_object(), *list = json_array();
+    struct tally plain = count(task, reference, model, false, &list);
+    struct tally norm = count(task, reference, model, true, NULL);
+    char crc[16];
+
+    snprintf(crc, sizeof(crc), "%08x", (unsigned)task->corpus.crc);
+    lmq_put(&json, "questions", lmq_json_size(task->n));
+    lmq_put(&json, "choices", lmq_json_size(task->corpus.n_windows));
+    lmq_put(&json, "crc32", json_string(crc));
+    lmq_put(&json, "reference",
+            describe_accuracies(task, plain.right_reference,
+                                norm.right_reference));
+    lmq_put(&json, "model",
+            describe_accuracies(task, plain.right, norm.right));
+    lmq_put(&json, "accuracy_drop", lmq_json_number(drop(task, &plain)));
+    lmq_put(&json, "accuracy_norm_drop", lmq_json_number(drop(task, &norm)));
+    lmq_put(&json, "flips", describe_flips(task, &plain));
+    lmq_put(&json, "flips_norm", describe_flips(task, &norm));
+    lmq_put(&json, "flipped", list);
+    return json;
+}
+
+/* ---- All of it ---- */
+
+enum lmq_status
+lmq_answer_task(struct lmq_job *job, struct lmq_error *err)
+{
+    size_t n_sides = job->n_candidates + 1;
+    struct scores scores = {.job = job,
+                            .n_windows = job->task.corpus.n_windows};
+    struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
+    enum lmq_status status;
+
+    scores.nll = calloc(n_sides * scores.n_windows, sizeof(*scores.nll));
+    if (sides == NULL || scores.nll == NULL) {
+        status = lmq_fail_nomem(err);
+    } else {
+        sides[0] = lmq_side_reference();
+        for (size_t i = 0; i < job->n_candidates; i++)
+            sides[i + 1] = lmq_side_judged(job, i, "model");
+        status = gather(&scores, sides, err);
+    }
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
+        lmq_put(&job->candidates[i].report, "task",
+                describe_task(job, scores.nll,
+                              scores.nll + (i + 1) * scores.n_windows));
+    free(sides);
+    free(scores.nll);
+    return status;
+}
