@@ -74,7 +74,8 @@ void assert_same_tensors(const char *path_a, const char *path_b);
 
 /* ---- Random numbers ---- */
 
-/* LMQUANT_SEED, or the time; printed so that a failure can be repeated. */
+/* LMQUANT_SEED, or 1: who runs the tests twice gets the same answer. Printed
+ * so that a failure can be repeated; `make check-long` takes other seeds. */
 uint64_t random_seed(void);
 
 struct random {

@@ -122,18 +122,20 @@ assert_lawful(const struct lmq_quant *quant, const float *x, size_t n,
         err_sq += group_err;
         worst = fmax(worst, group_err);
     }
-    /* Sums of float32; and q * scale, up to 254 times an error, is rounded to
-     * 2^-24 of itself before it is subtracted. */
+    /* Sums of float32; and q * scale is rounded to 2^-24 of itself before it
+     * is subtracted, which moves an error e of x by as much as 2^-24 x, and
+     * its square by 2^-23 e x: summed, no more than the root of both sums. */
     const double slack = 2e-4;
+    double moved = 0x1p-22 * sqrt(err_sq * sum_sq) + 0x1p-46 * sum_sq;
     ck_assert_double_eq_tol(result->stats.sum_sq, sum_sq,
                             slack * sum_sq + 1e-300);
     ck_assert_double_eq_tol(result->stats.err_sq, err_sq,
-                            slack * err_sq + 1e-12 * sum_sq + 1e-300);
+                            slack * err_sq + moved + 1e-300);
     ck_assert((double)result->stats.max_abs == max_abs);
     ck_assert_double_eq_tol((double)result->stats.max_err, max_err,
                             slack * max_err + 1e-6 * max_abs);
     ck_assert_double_eq_tol((double)result->stats.worst_err_sq, worst,
-                            slack * worst + 1e-12 * sum_sq + 1e-300);
+                            slack * worst + moved + 1e-300);
 }
 
 /* ---- Rules ---- */
@@ -240,7 +242,7 @@ START_TEST(a_ragged_row_is_its_groups_one_by_one)
                 plain((enum lmq_method)(n % 2), LMQ_SCALES_F16);
             quant.group_size = group_size;
             quantize(quant, x, n, &whole);
-            ck_assert_int_eq(whole.q[n < 300 ? n : 0] == 0x55, n < 300);
+            ck_assert_int_eq(whole.q[n], 0x55); /* nothing behind it */
             for (size_t at = 0; at < n; at += group_size) {
                 size_t left = n - at < group_size ? n - at : group_size;
                 quantize(quant, x + at, left, &part);
