@@ -34,10 +34,7 @@ static const struct option general_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-#define N_TABLES 4
-
-/* The tables that a command's options stand in; empty ones are left out. */
-static void
+void
 list_tables(const struct command *command,
             const struct option *tables[N_TABLES])
 {

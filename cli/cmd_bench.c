@@ -73,9 +73,8 @@ run(const struct arguments *arguments)
         !option_integer(arguments, "decode", 1, 1000000, &decode) ||
         !option_integer(arguments, "rounds", 1, 100, &rounds) ||
         !option_integer(arguments, "batch", 1, 65536, &batch) ||
-        !option_choice(arguments, "kv", kv_types, &session.kv) ||
-        !option_choice(arguments, "activations", activation_modes,
-                       &session.activations) ||
+        !option_choice(arguments, "kv", &session.kv) ||
+        !option_choice(arguments, "activations", &session.activations) ||
         !thread_option(arguments, &session.threads) ||
         !open_options(arguments, &open) ||
         !start_progress(arguments, "rounds", &state, &progress))
@@ -112,5 +111,6 @@ const struct command command_bench = {
     .most = 1,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
+    .choices = computing_choices,
     .run = run,
 };

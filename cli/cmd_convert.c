@@ -38,16 +38,22 @@ static const struct option options[] = {
     {0, NULL, NULL, NULL},
 };
 
+static const char *const group_sizes[] = {"32", "64", "128", "256", NULL};
+static const char *const scales[] = {"f16", "f32", NULL};
+static const char *const methods[] = {"search", "absmax", NULL};
+static const char *const layouts[] = {"tiles", "rows", NULL};
+static const char *const ties[] = {"auto", "never", NULL};
+static const char *const nonfinite[] = {"fail", "zero", NULL};
+static const struct choice choices[] = {
+    {"group-size", group_sizes}, {"scales", scales}, {"method", methods},
+    {"layout", layouts},         {"tie", ties},      {"on-nonfinite", nonfinite},
+    {NULL, NULL},
+};
+
 static bool
 parse(const struct arguments *arguments, struct lmq_convert_options *convert)
 {
-    static const char *const scales[] = {"f16", "f32", NULL};
-    static const char *const methods[] = {"search", "absmax", NULL};
-    static const char *const layouts[] = {"tiles", "rows", NULL};
-    static const char *const ties[] = {"auto", "never", NULL};
-    static const char *const nonfinite[] = {"fail", "zero", NULL};
-    static const char *const sizes[] = {"32", "64", "128", "256", NULL};
-    const char *group_size = sizes[1];
+    const char *group_size = group_sizes[1];
 
     *convert = (struct lmq_convert_options){
         .size = sizeof(*convert),
@@ -57,13 +63,12 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         .has_digests = has_option(arguments, "digests"),
         .forces_tokenizer = has_option(arguments, "force-tokenizer"),
     };
-    if (!option_choice(arguments, "group-size", sizes, &group_size) ||
-        !option_choice(arguments, "scales", scales, &convert->scales) ||
-        !option_choice(arguments, "method", methods, &convert->method) ||
-        !option_choice(arguments, "layout", layouts, &convert->layout) ||
-        !option_choice(arguments, "tie", ties, &convert->tie) ||
-        !option_choice(arguments, "on-nonfinite", nonfinite,
-                       &convert->on_nonfinite) ||
+    if (!option_choice(arguments, "group-size", &group_size) ||
+        !option_choice(arguments, "scales", &convert->scales) ||
+        !option_choice(arguments, "method", &convert->method) ||
+        !option_choice(arguments, "layout", &convert->layout) ||
+        !option_choice(arguments, "tie", &convert->tie) ||
+        !option_choice(arguments, "on-nonfinite", &convert->on_nonfinite) ||
         !option_size(arguments, "shard-size", 1000, &convert->shard_size) ||
         !thread_option(arguments, &convert->threads))
         return false;
@@ -201,5 +206,6 @@ const struct command command_convert = {
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
+    .choices = choices,
     .run = run,
 };

@@ -36,20 +36,22 @@ written_as(const char *format)
     return strcmp(format, "llama2c") == 0 ? ".bin" : ".safetensors";
 }
 
+static const char *const formats[] = {
+    "gguf", "llama2c", "safetensors", "compressed-tensors",
+    "mlx",  "gptq",    NULL};
+static const char *const types[] = {"f32", "f16", "bf16", "q8_0", NULL};
+static const struct choice choices[] = {
+    {"to", formats}, {"type", types}, {NULL, NULL}};
+
 static bool
 parse(const struct arguments *arguments, struct lmq_export_options *export)
 {
-    static const char *const formats[] = {
-        "gguf", "llama2c", "safetensors", "compressed-tensors",
-        "mlx",  "gptq",    NULL};
-    static const char *const types[] = {"f32", "f16", "bf16", "q8_0", NULL};
-
     *export = (struct lmq_export_options){
         .size = sizeof(*export),
         .replaces = has_option(arguments, "force"),
     };
-    if (!option_choice(arguments, "to", formats, &export->to) ||
-        !option_choice(arguments, "type", types, &export->type))
+    if (!option_choice(arguments, "to", &export->to) ||
+        !option_choice(arguments, "type", &export->type))
         return false;
     if (export->to == NULL) {
         usage_error(arguments->command,
@@ -130,5 +132,6 @@ const struct command command_export = {
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
+    .choices = choices,
     .run = run,
 };

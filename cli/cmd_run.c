@@ -367,9 +367,8 @@ run_command(const struct arguments *arguments)
         !option_integer(arguments, "tokens", 0, 100000000, &n) ||
         !option_integer(arguments, "ctx", 2, 1 << 28 /* LMQ_MAX_CONTEXT */,
                         &context) ||
-        !option_choice(arguments, "kv", kv_types, &session.kv) ||
-        !option_choice(arguments, "activations", activation_modes,
-                       &session.activations) ||
+        !option_choice(arguments, "kv", &session.kv) ||
+        !option_choice(arguments, "activations", &session.activations) ||
         !thread_option(arguments, &session.threads) || !find_stops(&run) ||
         !start_progress(arguments, "", &run.state, &run.progress))
         return EXIT_USAGE;
@@ -406,5 +405,6 @@ const struct command command_run = {
     .texts = 1,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
+    .choices = computing_choices,
     .run = run_command,
 };

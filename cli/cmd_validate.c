@@ -64,12 +64,17 @@ is_page_output(const char *html)
     return html != NULL && strcmp(html, "-") == 0;
 }
 
+static const char *const scores[] = {"all", "second-half", NULL};
+static const struct choice choices[] = {{"score", scores},
+                                        {"kv", kv_types},
+                                        {"activations", activation_modes},
+                                        {NULL, NULL}};
+
 static bool
 parse(const struct arguments *arguments,
       struct lmq_validate_options *validate,
       struct lmq_session_options *session, const char **gates)
 {
-    static const char *const scores[] = {"all", "second-half", NULL};
     const long max_context = 1 << 28; /* LMQ_MAX_CONTEXT */
     long ctx = 0, stride = 0, max_tokens = 0;
 
@@ -96,10 +101,9 @@ parse(const struct arguments *arguments,
         !option_integer(arguments, "ctx", 2, max_context, &ctx) ||
         !option_integer(arguments, "stride", 1, max_context, &stride) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
-        !option_choice(arguments, "score", scores, &validate->score) ||
-        !option_choice(arguments, "kv", kv_types, &session->kv) ||
-        !option_choice(arguments, "activations", activation_modes,
-                       &session->activations) ||
+        !option_choice(arguments, "score", &validate->score) ||
+        !option_choice(arguments, "kv", &session->kv) ||
+        !option_choice(arguments, "activations", &session->activations) ||
         !option_size(arguments, "memory", 1024, &validate->memory) ||
         !thread_option(arguments, &session->threads))
         return false;
@@ -366,5 +370,6 @@ const struct command command_validate = {
     .texts = 2,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
+    .choices = choices,
     .run = run,
 };

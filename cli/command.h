@@ -29,6 +29,12 @@ struct option {
     const char *help;     /* a line or two, broken with \n */
 };
 
+/* The words that the value of an option may be, the last NULL. */
+struct choice {
+    const char *option; /* its name */
+    const char *const *words;
+};
+
 /* Options that many commands share. */
 enum common {
     COMMON_WORK = 1, /* -j, --progress */
@@ -61,6 +67,7 @@ struct command {
                            * from standard input, "-"; 0: none */
     unsigned common;      /* besides -q, -v, -h, which all have */
     const struct option *options; /* ends with a NULL name */
+    const struct choice *choices; /* ends with a NULL option; NULL: none */
     int (*run)(const struct arguments *arguments);
 };
 
@@ -78,6 +85,16 @@ extern const struct command command_bench;
 int parse_arguments(const struct command *command, int argc, char **argv,
                     struct arguments *arguments);
 void print_command_help(const struct command *command);
+/* The tables that the options of a command stand in, each ending with a NULL
+ * name; those that it has not are empty. */
+#define N_TABLES 4
+void list_tables(const struct command *command,
+                 const struct option *tables[N_TABLES]);
+
+/* What bash, zsh or fish reads to complete command lines of these commands, of
+ * which the last is NULL; returns the exit code (show/completions.c). */
+int print_completions(const struct command *const *commands,
+                      const char *shell);
 
 /* ---- Values (values.c) ---- */
 
@@ -95,11 +112,16 @@ bool option_real(const struct arguments *arguments, const char *name,
                  double least, double most, double *value);
 bool option_seed(const struct arguments *arguments, const char *name,
                  uint64_t *value);
-/* One of these words, of which the last is NULL. */
+/* One of the words that the command's .choices have for it. */
 bool option_choice(const struct arguments *arguments, const char *name,
-                   const char *const *choices, const char **value);
+                   const char **value);
+/* These words, of which the last is NULL; NULL if it may be anything. */
+const char *const *find_choices(const struct command *command,
+                                const char *name);
 extern const char *const kv_types[];
 extern const char *const activation_modes[];
+/* --kv and --activations. */
+extern const struct choice computing_choices[];
 /* "4G", "500MB", "1000000"; K is `kilo`, 1000 or 1024. False, and a message,
  * if it is there but no size. */
 bool option_size(const struct arguments *arguments, const char *name,

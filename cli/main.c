@@ -55,8 +55,12 @@ unknown_command(const char *name)
 static int
 help(const char *name)
 {
+    static const char completion[] = "--completion=";
     const struct command *command = name == NULL ? NULL : find_command(name);
 
+    if (name != NULL && strncmp(name, completion, strlen(completion)) == 0)
+        return finish_output(
+            print_completions(commands, name + strlen(completion)));
     if (name != NULL && command == NULL)
         return unknown_command(name);
     if (command != NULL)

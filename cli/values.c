@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -149,14 +150,30 @@ option_size(const struct arguments *arguments, const char *name, unsigned kilo,
     return false;
 }
 
+const char *const *
+find_choices(const struct command *command, const char *name)
+{
+    static const char *const styles[] = {"auto", "plain", "never", NULL};
+
+    if (strcmp(name, "progress") == 0)
+        return styles;
+    for (const struct choice *c = command->choices;
+         c != NULL && c->option != NULL; c++)
+        if (strcmp(c->option, name) == 0)
+            return c->words;
+    return NULL;
+}
+
 bool
 option_choice(const struct arguments *arguments, const char *name,
-              const char *const *choices, const char **value)
+              const char **value)
 {
+    const char *const *choices = find_choices(arguments->command, name);
     const char *text = option_text(arguments, name);
     struct suggestion suggestion = {.wanted = text};
     char list[128] = "";
 
+    assert(choices != NULL);
     if (text == NULL)
         return true;
     for (int i = 0; choices[i] != NULL; i++) {
@@ -178,6 +195,8 @@ option_choice(const struct arguments *arguments, const char *name,
 
 const char *const kv_types[] = {"f32", "f16", "q8", NULL};
 const char *const activation_modes[] = {"q8", "q16", "f32", NULL};
+const struct choice computing_choices[] = {
+    {"kv", kv_types}, {"activations", activation_modes}, {NULL, NULL}};
 
 bool
 open_options(const struct arguments *arguments,

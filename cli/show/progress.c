@@ -195,10 +195,9 @@ bool
 start_progress(const struct arguments *arguments, const char *unit,
                struct progress_state *state, struct lmq_progress *progress)
 {
-    static const char *const styles[] = {"auto", "plain", "never", NULL};
-    const char *style = styles[0];
+    const char *style = "auto";
 
-    if (!option_choice(arguments, "progress", styles, &style))
+    if (!option_choice(arguments, "progress", &style))
         return false;
     *state = (struct progress_state){.unit = unit,
                                       .started = seconds_now(),
