@@ -69,7 +69,7 @@ for floor in $floors; do
 done > "$work/objects"
 xargs nm -A < "$work/objects" 2> /dev/null |
     sed -n "s,^$top_builddir/\(.*\)\.o:[0-9a-f ]*\([A-Za-z]\) \(.*\)$,\1 \2 \3,p" |
-    sed 's,/\.libs/,/,;s,/lib[a-z0-9]*_la-,/,;s,/lmquant-,/,' | sort -u |
+    sed '/ __odr_asan\./d;s,/\.libs/,/,;s,/lib[a-z0-9]*_la-,/,;s,/lmquant-,/,' | sort -u |
     awk 'NR == FNR { is_source[$1] = 1; next } $1 in is_source' \
         "$work/sources" - > "$work/symbols"
 if ! grep -q ' T main$' "$work/symbols"; then

