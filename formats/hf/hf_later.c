@@ -14,53 +14,15 @@
 
 /* ---- Layers that differ ---- */
 
-/* The check of the hyper-parameters refuses more layers than there is room
- * for; until then they must not be marked. */
-static void
-mark(struct lmq_hf_config *config, int64_t layer, enum lmq_layer_kind kind)
-{
-    if (layer >= 0 && layer < config->hparams->n_layers &&
-        layer < LMQ_MAX_LAYERS)
-        config->hparams->layers[layer] |= (unsigned char)kind;
-}
-
-static void
-unmark(struct lmq_hf_config *config, int64_t layer, enum lmq_layer_kind kind)
-{
-    if (layer >= 0 && layer < config->hparams->n_layers &&
-        layer < LMQ_MAX_LAYERS)
-        config->hparams->layers[layer] &= (unsigned char)~(unsigned)kind;
-}
-
-/* A number by which the library divides. */
-static uint32_t
-read_period(struct lmq_hf_config *config, const char *key, uint32_t absent)
-{
-    uint32_t period = lmq_hf_count(config, config->json, key, absent);
-
-    if (period == 0)
-        lmq_hf_fail(config, "'%s' in the configuration is 0", key);
-    return period == 0 ? 1 : period;
-}
-
-/* Each so many-th layer sees everything. */
-static void
-leave_windows(struct lmq_hf_config *config, uint32_t period)
-{
-    for (uint32_t i = 0; i < config->hparams->n_layers; i++)
-        if ((i + 1) % period == 0)
-            mark(config, i, LMQ_LAYER_FULL);
-}
-
 /* Layers that see everything do not turn, where others have windows. */
 static void
 still_full_layers(struct lmq_hf_config *config)
 {
     const struct lmq_hparams *h = config->hparams;
 
-    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (h->sliding_window > 0 && lmq_layer_is(h, i, LMQ_LAYER_FULL))
-            mark(config, i, LMQ_LAYER_NOPE);
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
 }
 
 /* The first layers are dense, or those that are not in the period. */
@@ -69,9 +31,9 @@ mark_dense(struct lmq_hf_config *config, uint32_t n_first, uint32_t period)
 {
     const struct lmq_hparams *h = config->hparams;
 
-    for (uint32_t i = 0; i < h->n_layers; i++)
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (h->n_experts > 0 && (i < n_first || (i + 1) % period != 0))
-            mark(config, i, LMQ_LAYER_DENSE);
+            lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
 }
 
 /* Refuses what is not the word. */
@@ -184,16 +146,16 @@ lmq_hf_windows_llama4(struct lmq_hf_config *config)
     static const char key[] = "no_rope_layers";
     struct lmq_hparams *h = config->hparams;
     const json_t *turns = lmq_hf_list(config, config->json, key);
-    uint32_t period = read_period(config, "no_rope_layer_interval", 4);
+    uint32_t period = lmq_hf_period(config, "no_rope_layer_interval", 4);
     size_t n = json_array_size(turns);
 
     if (n > 0 && n < h->n_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
                     key, n, h->n_layers);
-    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (n == 0 ? (i + 1) % period == 0
                    : lmq_hf_number(config, json_array_get(turns, i), key) == 0)
-            mark(config, i, LMQ_LAYER_NOPE | LMQ_LAYER_FULL);
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE | LMQ_LAYER_FULL);
 }
 
 void
@@ -202,13 +164,13 @@ lmq_hf_finish_llama4(struct lmq_hf_config *config)
     static const char key[] = "moe_layers";
     struct lmq_hparams *h = config->hparams;
     const json_t *sparse = lmq_hf_list(config, config->json, key), *layer;
-    uint32_t period = read_period(config, "interleave_moe_layer_step", 1);
+    uint32_t period = lmq_hf_period(config, "interleave_moe_layer_step", 1);
     size_t i;
 
     h->shared_dim = h->expert_dim;
     mark_dense(config, 0, sparse == NULL ? period : LMQ_MAX_LAYERS + 1);
     json_array_foreach(sparse, i, layer)
-        unmark(config, lmq_hf_number(config, layer, key), LMQ_LAYER_DENSE);
+        lmq_hf_unmark(config, lmq_hf_number(config, layer, key), LMQ_LAYER_DENSE);
 }
 
 /* ---- GLM 4.5, dots.llm1, MiniMax M2 ---- */
@@ -231,8 +193,8 @@ lmq_hf_windows_dots1(struct lmq_hf_config *config)
     uint32_t n_full =
         lmq_hf_count(config, config->json, "max_window_layers", 62);
 
-    for (uint32_t i = 0; i < n_full && i < config->hparams->n_layers; i++)
-        mark(config, i, LMQ_LAYER_FULL);
+    for (uint32_t i = 0; i < n_full && i < lmq_hf_layers(config); i++)
+        lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }
 
 void
@@ -333,9 +295,10 @@ lmq_hf_finish_ernie_experts(struct lmq_hf_config *config)
     int64_t last = json_is_integer(end) ? json_integer_value(end) : -1;
 
     mark_dense(config, lmq_hf_count(config, json, "moe_layer_start_index", 1),
-               read_period(config, "moe_layer_interval", 1));
-    for (int64_t i = last + 1; last >= 0 && i < h->n_layers; i++)
-        mark(config, i, LMQ_LAYER_DENSE);
+               lmq_hf_period(config, "moe_layer_interval", 1));
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (last >= 0 && i > last)
+            lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
     share(config, "moe_num_shared_experts", 2);
     h->router_renormalises = h->router_corrects = true;
 }
@@ -345,7 +308,7 @@ lmq_hf_finish_ernie_experts(struct lmq_hf_config *config)
 void
 lmq_hf_windows_cohere2(struct lmq_hf_config *config)
 {
-    leave_windows(config, read_period(config, "sliding_window_pattern",
+    lmq_hf_leave_windows(config, lmq_hf_period(config, "sliding_window_pattern",
                                       config->family->window_period));
 }
 
@@ -361,13 +324,13 @@ lmq_hf_windows_exaone4(struct lmq_hf_config *config)
     if (config->hparams->sliding_window == 0)
         return;
     if (word == NULL)
-        leave_windows(config, read_period(config, key,
+        lmq_hf_leave_windows(config, lmq_hf_period(config, key,
                                           config->family->window_period));
     else if (n == 0 || strspn(word, "LG") != n)
         lmq_hf_fail(config, "'%s' in the configuration is '%.60s'", key, word);
     for (uint32_t i = 0; i < n_layers && n > 0; i++)
         if (word[i % n] == 'G' || i + 1 == n_layers)
-            mark(config, i, LMQ_LAYER_FULL);
+            lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }
 
 void

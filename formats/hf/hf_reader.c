@@ -156,6 +156,50 @@ lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b)
     return 0;
 }
 
+/* ---- Layers that differ ---- */
+
+uint32_t
+lmq_hf_layers(const struct lmq_hf_config *config)
+{
+    uint32_t n = config->hparams->n_layers;
+
+    return n < LMQ_MAX_LAYERS ? n : LMQ_MAX_LAYERS;
+}
+
+void
+lmq_hf_mark(struct lmq_hf_config *config, int64_t layer,
+            enum lmq_layer_kind kind)
+{
+    if (layer >= 0 && layer < lmq_hf_layers(config))
+        config->hparams->layers[layer] |= (unsigned char)kind;
+}
+
+void
+lmq_hf_unmark(struct lmq_hf_config *config, int64_t layer,
+              enum lmq_layer_kind kind)
+{
+    if (layer >= 0 && layer < lmq_hf_layers(config))
+        config->hparams->layers[layer] &= (unsigned char)~(unsigned)kind;
+}
+
+uint32_t
+lmq_hf_period(struct lmq_hf_config *config, const char *key, uint32_t absent)
+{
+    uint32_t period = lmq_hf_count(config, config->json, key, absent);
+
+    if (period == 0)
+        lmq_hf_fail(config, "'%s' in the configuration is 0", key);
+    return period == 0 ? 1 : period;
+}
+
+void
+lmq_hf_leave_windows(struct lmq_hf_config *config, uint32_t period)
+{
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if ((i + 1) % period == 0)
+            lmq_hf_mark(config, i, LMQ_LAYER_FULL);
+}
+
 /* ---- Writing ---- */
 
 void

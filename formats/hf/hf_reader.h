@@ -52,6 +52,24 @@ void lmq_hf_fail(struct lmq_hf_config *config, const char *format, ...)
 /* A product of sizes, which must be one that a model can have. */
 uint32_t lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b);
 
+/* ---- Layers that differ: hf_reader.c ---- */
+
+/* Those that there is room for: the check of the hyper-parameters refuses more.
+ * What is marked beyond them is left alone. */
+uint32_t lmq_hf_layers(const struct lmq_hf_config *config);
+
+void lmq_hf_mark(struct lmq_hf_config *config, int64_t layer,
+                 enum lmq_layer_kind kind);
+void lmq_hf_unmark(struct lmq_hf_config *config, int64_t layer,
+                   enum lmq_layer_kind kind);
+
+/* A period of layers, by which the library divides: not 0. */
+uint32_t lmq_hf_period(struct lmq_hf_config *config, const char *key,
+                       uint32_t absent);
+
+/* Every `period`th layer sees everything. */
+void lmq_hf_leave_windows(struct lmq_hf_config *config, uint32_t period);
+
 /* ---- Writing: hf_reader.c ---- */
 
 void lmq_hf_put_count(json_t **config, const char *key, uint64_t value);

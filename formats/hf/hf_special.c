@@ -14,33 +14,6 @@
 
 /* ---- Layers that differ ---- */
 
-/* The check of the hyper-parameters refuses more layers than there is room
- * for; until then they must not be marked. */
-static uint32_t
-markable_layers(const struct lmq_hf_config *config)
-{
-    uint32_t n = config->hparams->n_layers;
-
-    return n < LMQ_MAX_LAYERS ? n : LMQ_MAX_LAYERS;
-}
-
-static void
-mark(struct lmq_hf_config *config, uint32_t layer, enum lmq_layer_kind kind)
-{
-    config->hparams->layers[layer] |= (unsigned char)kind;
-}
-
-/* A period of layers, by which the library divides. */
-static uint32_t
-read_period(struct lmq_hf_config *config, const char *key, uint32_t absent)
-{
-    uint32_t period = lmq_hf_count(config, config->json, key, absent);
-
-    if (period == 0)
-        lmq_hf_fail(config, "'%s' in the configuration is 0", key);
-    return period == 0 ? 1 : period;
-}
-
 /* The first layers see everything. */
 void
 lmq_hf_windows_qwen(struct lmq_hf_config *config)
@@ -54,8 +27,8 @@ lmq_hf_windows_qwen(struct lmq_hf_config *config)
             lmq_hf_is_null(config->json, "sliding_window")
                 ? 0
                 : lmq_hf_count(config, config->json, "sliding_window", 4096);
-    for (uint32_t i = 0; i < n_full && i < markable_layers(config); i++)
-        mark(config, i, LMQ_LAYER_FULL);
+    for (uint32_t i = 0; i < n_full && i < lmq_hf_layers(config); i++)
+        lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }
 
 void
@@ -79,19 +52,10 @@ lmq_hf_windows_qwen_experts(struct lmq_hf_config *config)
                                             "of this kind");
 }
 
-/* Every `period`th layer sees everything. */
-static void
-leave_windows(struct lmq_hf_config *config, uint32_t period)
-{
-    for (uint32_t i = 0; i < markable_layers(config); i++)
-        if ((i + 1) % period == 0)
-            mark(config, i, LMQ_LAYER_FULL);
-}
-
 void
 lmq_hf_windows_by_period(struct lmq_hf_config *config)
 {
-    leave_windows(config, config->family->window_period);
+    lmq_hf_leave_windows(config, config->family->window_period);
 }
 
 void
@@ -99,7 +63,7 @@ lmq_hf_windows_gemma3(struct lmq_hf_config *config)
 {
     if (config->hparams->sliding_window == 0)
         lmq_hf_fail(config, "'sliding_window' in the configuration is 0");
-    leave_windows(config, read_period(config, "sliding_window_pattern",
+    lmq_hf_leave_windows(config, lmq_hf_period(config, "sliding_window_pattern",
                                       config->family->window_period));
 }
 
@@ -110,7 +74,7 @@ lmq_hf_windows_smollm3(struct lmq_hf_config *config)
     static const char key[] = "no_rope_layers";
     struct lmq_hparams *h = config->hparams;
     const json_t *has_rope = lmq_hf_list(config, config->json, key);
-    uint32_t period = read_period(config, "no_rope_layer_interval", 4);
+    uint32_t period = lmq_hf_period(config, "no_rope_layer_interval", 4);
 
     if (lmq_hf_switch(config, config->json, "use_sliding_window", false))
         h->sliding_window =
@@ -118,12 +82,12 @@ lmq_hf_windows_smollm3(struct lmq_hf_config *config)
     if (has_rope != NULL && json_array_size(has_rope) < h->n_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
                     key, json_array_size(has_rope), h->n_layers);
-    for (uint32_t i = 0; i < markable_layers(config); i++) {
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
         bool is_rope =
             has_rope == NULL
                 ? (i + 1) % period != 0
                 : lmq_hf_number(config, json_array_get(has_rope, i), key) != 0;
-        mark(config, i, is_rope ? LMQ_LAYER_FULL : LMQ_LAYER_NOPE);
+        lmq_hf_mark(config, i, is_rope ? LMQ_LAYER_FULL : LMQ_LAYER_NOPE);
     }
 }
 
@@ -163,15 +127,14 @@ lmq_hf_finish_qwen_experts(struct lmq_hf_config *config)
 {
     static const char key[] = "mlp_only_layers";
     const json_t *dense = lmq_hf_list(config, config->json, key);
-    uint32_t period = read_period(config, "decoder_sparse_step", 1);
+    uint32_t period = lmq_hf_period(config, "decoder_sparse_step", 1);
 
-    for (uint32_t i = 0; i < markable_layers(config); i++)
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if ((i + 1) % period != 0)
-            mark(config, i, LMQ_LAYER_DENSE);
+            lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
     for (size_t i = 0; i < json_array_size(dense); i++) {
         int64_t layer = lmq_hf_number(config, json_array_get(dense, i), key);
-        if (layer >= 0 && layer < (int64_t)markable_layers(config))
-            mark(config, (uint32_t)layer, LMQ_LAYER_DENSE);
+        lmq_hf_mark(config, layer, LMQ_LAYER_DENSE);
     }
 }
 
@@ -194,13 +157,13 @@ lmq_hf_write_qwen_experts(const struct lmq_hparams *h, json_t **config)
 void
 lmq_hf_windows_delta(struct lmq_hf_config *config)
 {
-    uint32_t period = read_period(config, "full_attention_interval", 4);
+    uint32_t period = lmq_hf_period(config, "full_attention_interval", 4);
 
     if (lmq_hf_has(config->json, "layer_types"))
         return;
-    for (uint32_t i = 0; i < markable_layers(config); i++)
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if ((i + 1) % period != 0)
-            mark(config, i, LMQ_LAYER_DELTA);
+            lmq_hf_mark(config, i, LMQ_LAYER_DELTA);
 }
 
 /* The activation is that of the convolution, too. */
@@ -392,12 +355,12 @@ read_deepseek_layers(struct lmq_hf_config *config, uint32_t n_dense)
 {
     uint32_t first = lmq_hf_count(config, config->json,
                                   "first_k_dense_replace", n_dense);
-    uint32_t period = read_period(config, "moe_layer_freq", 1);
+    uint32_t period = lmq_hf_period(config, "moe_layer_freq", 1);
 
-    for (uint32_t i = 0; i < markable_layers(config); i++)
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (config->hparams->n_experts > 0 &&
             (i < first || i % period != 0))
-            mark(config, i, LMQ_LAYER_DENSE);
+            lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
 }
 
 static void
