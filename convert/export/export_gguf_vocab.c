@@ -12,17 +12,17 @@
 #include "convert/export/export_gguf_vocab.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/report.h"
 #include "base/size.h"
+#include "base/text/buffer.h"
 #include "base/text/utf8.h"
 #include "formats/gguf/gguf_meta.h"
+#include "runtime/chat/chat_template.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -303,56 +303,21 @@ put_spaces(struct lmq_gguf_builder *builder, const struct vocab *v)
         lmq_gguf_put_bool(builder, KEY("remove_extra_whitespaces"), true);
 }
 
-static const struct lmq_blob *
-find_blob(const struct lmq_gguf_vocab *vocab, const char *name)
-{
-    for (size_t i = 0; i < vocab->n_blobs; i++)
-        if (strcmp(vocab->blobs[i].name, name) == 0)
-            return &vocab->blobs[i];
-    return NULL;
-}
-
-/* One template, or that which is called "default" among several. */
-static const json_t *
-default_template(const json_t *config)
-{
-    json_t *found = json_object_get(config, "chat_template"), *item;
-    size_t i;
-
-    if (json_is_string(found))
-        return found;
-    json_array_foreach(found, i, item) {
-        const char *name = json_string_value(json_object_get(item, "name"));
-        if (name != NULL && strcmp(name, "default") == 0)
-            return json_object_get(item, "template");
-    }
-    return NULL;
-}
-
-/* A file of its own counts more than the configuration. */
+/* One that is no text is left out: the model can be used without. */
 static void
 put_template(struct lmq_gguf_builder *builder,
              const struct lmq_gguf_vocab *vocab)
 {
-    static const char key[] = "tokenizer.chat_template";
-    const struct lmq_blob *file = find_blob(vocab, "chat_template.jinja");
-    const struct lmq_blob *blob = find_blob(vocab, "tokenizer_config.json");
+    struct lmq_buffer text = {0};
+    enum lmq_status status =
+        lmq_chat_template_find(vocab->blobs, vocab->n_blobs, &text, NULL);
 
-    if (file != NULL && lmq_is_utf8(file->bytes, file->size)) {
-        lmq_gguf_put_text(builder, key, (const char *)file->bytes, file->size);
-        return;
-    }
-    json_t *config = NULL;
-    json_error_t problem;
-    if (blob != NULL &&
-        lmq_json_read(blob->bytes, blob->size, 0, &config, &problem, NULL) ==
-            LMQ_ERR_NOMEM)
+    if (status == LMQ_ERR_NOMEM)
         builder->out.has_failed = true;
-    const json_t *text = default_template(config);
-    if (json_is_string(text))
-        lmq_gguf_put_text(builder, key, json_string_value(text),
-                          json_string_length(text));
-    json_decref(config);
+    if (status == LMQ_OK && text.n > 0 && lmq_is_utf8(text.bytes, text.n))
+        lmq_gguf_put_text(builder, "tokenizer.chat_template",
+                          (const char *)text.bytes, text.n);
+    lmq_buffer_free(&text);
 }
 
 static void
