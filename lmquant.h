@@ -220,6 +220,27 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_progress *progress, struct lmq_report **report,
             struct lmq_error *err);
 
+/* ---- One file or several ---- */
+
+struct lmq_copy_options {
+    size_t size;
+    uint64_t shard_size; /* bytes of a file at most; 0: one file */
+    int replaces;        /* replace an existing output */
+    int threads;         /* 0: OMP_NUM_THREADS, or all cores */
+};
+
+/* Writes a container, or a set of them, anew: with the same tensors, bit for
+ * bit, and what is said of them, in one file or in others, which are those that
+ * lmq_convert() would have written. Without shard_size `output` is that file;
+ * with it an existing folder, in which the members are called as the
+ * checkpoint's file is. All appear, or none. Checksums are compared on the
+ * way. */
+LMQ_API enum lmq_status
+lmq_copy(struct lmq_checkpoint *checkpoint, const char *output,
+         const struct lmq_copy_options *options,
+         const struct lmq_progress *progress, struct lmq_report **report,
+         struct lmq_error *err);
+
 /* ---- Exporting ---- */
 
 /* All zero but for `to`: the defaults. */

@@ -76,6 +76,8 @@ extern const struct command command_inspect;
 extern const struct command command_verify;
 extern const struct command command_diff;
 extern const struct command command_export;
+extern const struct command command_split;
+extern const struct command command_join;
 extern const struct command command_run;
 extern const struct command command_validate;
 extern const struct command command_tokenize;
@@ -224,6 +226,10 @@ struct writing {
 /* From the first operand to the second; returns the exit code. */
 int write_model(const struct arguments *arguments,
                 const struct writing *writing);
+
+/* split and join: lmq_copy(), and what became of it (cmd_join.c). */
+int write_copy(const struct arguments *arguments,
+               const struct lmq_copy_options *options);
 
 /* ---- Output (show/terminal.c) ---- */
 
