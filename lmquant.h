@@ -90,6 +90,19 @@ LMQ_API const char *lmq_version(void);
  * the machine has, or what the environment variable LMQUANT_CPU names. */
 LMQ_API const char *lmq_instruction_set(void);
 
+/* What lmq_sandbox() took away. */
+enum {
+    LMQ_SANDBOX_FILES = 1, /* to open any file but for reading what lies beside
+                              the inputs */
+    LMQ_SANDBOX_CALLS = 2  /* to write files, start programs, make sockets */
+};
+
+/* For programs that only read: gives up the rest for good, before hostile files
+ * are opened and before threads are started. `paths` are the files and folders
+ * that may still be read, each with the folder that it lies in. Returns bits of
+ * LMQ_SANDBOX_*; 0 where the system cannot do it, which is no error. */
+LMQ_API unsigned lmq_sandbox(const char *const *paths, size_t n);
+
 struct lmq_report;
 
 /* Called now and then from the calling thread; a value other than 0 stops

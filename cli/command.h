@@ -65,6 +65,7 @@ struct command {
     int least, most;      /* operands */
     int texts;            /* those from this one on are texts, which may come
                            * from standard input, "-"; 0: none */
+    bool only_reads;      /* writes no files; lmquant(1), "Sandbox" */
     unsigned common;      /* besides -q, -v, -h, which all have */
     const struct option *options; /* ends with a NULL name */
     const struct choice *choices; /* ends with a NULL option; NULL: none */
