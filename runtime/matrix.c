@@ -224,6 +224,9 @@ row_type_of(const struct lmq_tensor *tensor, enum lmq_row_type *type)
            tensor->dtype == LMQ_DTYPE_BF16;
 }
 
+/* Elements: routers, and what does not count beside the rest. */
+#define COPIED_MOST 65536
+
 /* Rows of floats where they lie in the file, if the kernels can take them. */
 static enum lmq_status
 use_rows(struct lmq_model *model, struct lmq_matrix *matrix,
@@ -233,10 +236,12 @@ use_rows(struct lmq_model *model, struct lmq_matrix *matrix,
     enum lmq_row_type type;
     const unsigned char *bytes;
 
-    /* What has checksums is copied, and they are compared: beside integers
-     * floats are few. */
-    matrix->is_copied = model->checkpoint->format->verify_tensor != NULL ||
-                        !row_type_of(tensor, &type);
+    /* Where there are checksums, what is small is copied, and they are compared;
+     * what was kept as floats may be large. */
+    matrix->is_copied =
+        !row_type_of(tensor, &type) ||
+        (model->checkpoint->format->verify_tensor != NULL &&
+         tensor->n_elements <= COPIED_MOST);
     if (matrix->is_copied)
         type = LMQ_ROW_F32;
     set_rows(matrix, NULL, type);
