@@ -15,6 +15,17 @@ static const struct option options[] = {
     {0, "method", "NAME",
      "search (default: least squares over steps near\n"
      "max/127) or absmax (max/127)"},
+    {0, "recipe", "FILE",
+     "what becomes of which matrix, lmquant-recipe(5)"},
+    {0, "keep", "PATTERN",
+     "matrices of such names or roles stay what they are:\n"
+     "--keep=output, --keep='blk.[0-3].ffn_*'"},
+    {0, "set", "PATTERN=TYPE",
+     "they become q8, bf16, f16 or f32, perhaps with\n"
+     ",group=N ,scales=TYPE ,method=NAME behind it"},
+    {0, "print-recipe", NULL,
+     "print the recipe that all of this makes, as YAML;\n"
+     "write nothing"},
     {0, "layout", "NAME", "order of the values: tiles (default: as the\n"
      "kernels read them) or rows (row after row)"},
     {0, "tie", "HOW", "auto (default): a head that equals the embedding\n"
@@ -53,15 +64,17 @@ static const struct choice choices[] = {
 static bool
 parse(const struct arguments *arguments, struct lmq_convert_options *convert)
 {
-    const char *group_size = group_sizes[1];
+    const char *group_size = NULL;
 
     *convert = (struct lmq_convert_options){
         .size = sizeof(*convert),
-        .is_dry_run = has_option(arguments, "dry-run"),
+        .is_dry_run = has_option(arguments, "dry-run") ||
+                      has_option(arguments, "print-recipe"),
         .replaces = has_option(arguments, "force"),
         .is_compressed = has_option(arguments, "compress"),
         .has_digests = has_option(arguments, "digests"),
         .forces_tokenizer = has_option(arguments, "force-tokenizer"),
+        .recipe = option_text(arguments, "recipe"),
     };
     if (!option_choice(arguments, "group-size", &group_size) ||
         !option_choice(arguments, "scales", &convert->scales) ||
@@ -72,7 +85,51 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         !option_size(arguments, "shard-size", 1000, &convert->shard_size) ||
         !thread_option(arguments, &convert->threads))
         return false;
-    convert->group_size = (unsigned)atoi(group_size);
+    if (group_size != NULL)
+        convert->group_size = (unsigned)atoi(group_size);
+    return true;
+}
+
+/* ---- Rules ---- */
+
+/* --keep and --set in their order: later ones count. */
+struct rules {
+    const char *texts[MAX_OCCURRENCES];
+    char *owned[MAX_OCCURRENCES];
+    size_t n;
+};
+
+static void
+free_rules(struct rules *rules)
+{
+    for (size_t i = 0; i < rules->n; i++)
+        free(rules->owned[i]);
+}
+
+static bool
+make_rules(const struct arguments *arguments, struct rules *rules)
+{
+    static const char suffix[] = "=keep";
+
+    *rules = (struct rules){0};
+    for (int i = 0; i < arguments->n_given; i++) {
+        const char *name = arguments->given[i].option->name;
+        const char *value = arguments->given[i].value;
+        char *owned = NULL;
+        if (strcmp(name, "keep") == 0) {
+            size_t n = strlen(value) + sizeof(suffix);
+            owned = malloc(n);
+            if (owned == NULL) {
+                print_error("out of memory");
+                return false;
+            }
+            snprintf(owned, n, "%s%s", value, suffix);
+        } else if (strcmp(name, "set") != 0) {
+            continue;
+        }
+        rules->owned[rules->n] = owned;
+        rules->texts[rules->n++] = owned == NULL ? value : owned;
+    }
     return true;
 }
 
@@ -100,21 +157,65 @@ print_tensors(const struct lmq_report *report)
 {
     const struct lmq_report *tensors = lmq_report_at(report, "tensors");
 
-    printf("\n%-36s %-5s %-5s %6s %9s %7s\n", "tensor", "from", "to", "bits",
+    printf("\n%-36s %-5s %-6s %6s %9s %7s\n", "tensor", "from", "to", "bits",
            "max error", "SNR dB");
     for (size_t i = 0; i < lmq_report_length(tensors); i++) {
         const struct lmq_report *tensor = lmq_report_item(tensors, i);
         double snr = lmq_report_number(tensor, "snr_db");
         double bits = lmq_report_number(tensor, "bits_per_weight");
         print_name(lmq_report_string(tensor, "name"), 36);
-        printf(" %-5s %-5s", lmq_report_string(tensor, "source_type"),
-               lmq_report_string(tensor, "stored_type"));
+        double group = lmq_report_number(tensor, "group_size");
+        char type[TEXT_SIZE];
+        snprintf(type, sizeof(type), group == group ? "%s/%.0f" : "%s",
+                 lmq_report_string(tensor, "stored_type"), group);
+        printf(" %-5s %-6s", lmq_report_string(tensor, "source_type"), type);
         if (bits == bits)
             printf(" %6.2f", bits);
         if (snr == snr)
             printf(" %9.3g %7.1f", lmq_report_number(tensor, "max_error"),
                    snr);
         putchar('\n');
+    }
+}
+
+/* " in groups of 64", or of which sizes how many have. */
+static void
+print_groups(const struct lmq_report *tensors)
+{
+    static const int sizes[] = {32, 64, 128, 256};
+    size_t counts[4] = {0}, n_sizes = 0, n = lmq_report_length(tensors);
+    const char *joint = " in groups of ";
+
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t j = 0; j < n; j++)
+            counts[i] += lmq_report_number(lmq_report_item(tensors, j),
+                                           "group_size") == sizes[i];
+        n_sizes += counts[i] > 0;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        if (counts[i] == 0)
+            continue;
+        printf("%s%d", joint, sizes[i]);
+        if (n_sizes > 1)
+            printf(" (%zu)", counts[i]);
+        joint = ", ";
+    }
+}
+
+/* How many of the kept ones are floats of 16 bits. */
+static void
+print_halves(const struct lmq_report *tensors)
+{
+    static const char *const types[] = {"bf16", "f16"};
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = 0;
+        for (size_t j = 0; j < lmq_report_length(tensors); j++)
+            n += strcmp(lmq_report_string(lmq_report_item(tensors, j),
+                                          "stored_type"),
+                        types[i]) == 0;
+        if (n > 0)
+            printf(" (%zu as %s)", n, types[i]);
     }
 }
 
@@ -133,15 +234,16 @@ print_summary(const struct arguments *arguments,
     printf("%s (%s, %s parameters)\n", lmq_report_string(report, "input"),
            lmq_report_string(report, "format"),
            format_count(lmq_report_number(totals, "parameters"), a));
-    printf("  %.0f tensor%s: %.0f quantized in groups of %.0f",
+    printf("  %.0f tensor%s: %.0f quantized",
            lmq_report_number(totals, "tensors"),
            plural(lmq_report_number(totals, "tensors")),
-           lmq_report_number(totals, "quantized"),
-           lmq_report_number(report, "group_size"));
+           lmq_report_number(totals, "quantized"));
+    print_groups(lmq_report_at(report, "tensors"));
     if (lmq_report_number(totals, "as_stored") > 0)
         printf(" (%.0f as they were)", lmq_report_number(totals, "as_stored"));
-    printf(", %.0f kept%s\n", lmq_report_number(totals, "kept"),
-           lmq_report_number(totals, "aliases") > 0 ? ", 1 alias" : "");
+    printf(", %.0f kept", lmq_report_number(totals, "kept"));
+    print_halves(lmq_report_at(report, "tensors"));
+    puts(lmq_report_number(totals, "aliases") > 0 ? ", 1 alias" : "");
     if (rule[0] != '\0')
         printf("  the head is the embedding (found by %s)\n", rule);
     if (snr == snr) {
@@ -182,11 +284,19 @@ run(const struct arguments *arguments)
 {
     struct lmq_convert_options convert;
     const struct writing writing = {write, &convert, print_summary};
+    struct rules rules;
+    int code = EXIT_SYSTEM;
 
     if (!check_output_name(arguments->operands[1], ".lmq") ||
         !parse(arguments, &convert))
         return EXIT_USAGE;
-    return write_model(arguments, &writing);
+    if (make_rules(arguments, &rules)) {
+        convert.rules = rules.texts;
+        convert.n_rules = rules.n;
+        code = write_model(arguments, &writing);
+    }
+    free_rules(&rules);
+    return code;
 }
 
 const struct command command_convert = {

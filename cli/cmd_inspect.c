@@ -108,6 +108,65 @@ print_about(const struct lmq_report *report)
 
 /* ---- The container ---- */
 
+/* "ffn_down, attn_q (layers 0-3): q8, group 32": so many rules, and so many
+ * patterns of each; --json has all. */
+#define RULES_MOST 16
+#define PATTERNS_MOST 4
+
+static void
+print_rule(const struct lmq_report *rule, const char *title)
+{
+    static const char *const where[] = {"layers", "experts"};
+    static const char *const what[] = {"encoding", "group", "scales",
+                                       "method"};
+    const struct lmq_report *patterns = lmq_report_at(rule, "match");
+    const char *joint = ":";
+
+    printf("  %-16s", title);
+    for (size_t i = 0; i < lmq_report_length(patterns) && i < PATTERNS_MOST;
+         i++)
+        printf("%s %s", i == 0 ? "" : ",",
+               lmq_report_string(lmq_report_item(patterns, i), ""));
+    if (lmq_report_length(patterns) > PATTERNS_MOST)
+        printf(", and %zu more", lmq_report_length(patterns) - PATTERNS_MOST);
+    for (size_t i = 0; i < 2; i++)
+        if (lmq_report_string(rule, where[i])[0] != '\0')
+            printf(" (%s %s)", where[i], lmq_report_string(rule, where[i]));
+    for (size_t i = 0; i < 4; i++) {
+        double number = lmq_report_number(rule, what[i]);
+        const char *text = lmq_report_string(rule, what[i]);
+        if (number == number)
+            printf("%s %s %.0f", joint, what[i], number);
+        else if (text[0] != '\0')
+            printf("%s %s%s%s", joint, i == 0 ? "" : what[i],
+                   i == 0 ? "" : " ", text);
+        else
+            continue;
+        joint = ",";
+    }
+    putchar('\n');
+}
+
+static void
+print_recipe(const struct lmq_report *recipe)
+{
+    const struct lmq_report *rules = lmq_report_at(recipe, "rules");
+    const char *basis = lmq_report_string(recipe, "default.encoding");
+    const char *title = "recipe";
+
+    if (basis[0] != '\0') {
+        printf("  %-16s %s where no rule says otherwise\n", title, basis);
+        title = "";
+    }
+    for (size_t i = 0; i < lmq_report_length(rules) && i < RULES_MOST; i++) {
+        print_rule(lmq_report_item(rules, i), title);
+        title = "";
+    }
+    if (lmq_report_length(rules) > RULES_MOST)
+        printf("  %-16s and %zu rules more\n", "",
+               lmq_report_length(rules) - RULES_MOST);
+}
+
 static void
 print_container(const struct lmq_report *report)
 {
@@ -128,6 +187,7 @@ print_container(const struct lmq_report *report)
                lmq_report_string(report, "quantization.scales"),
                lmq_report_string(report, "quantization.method"),
                lmq_report_string(report, "quantization.layout"));
+    print_recipe(lmq_report_at(report, "recipe"));
     if (rule[0] != '\0')
         printf("  %-16s found by %s\n", "tied head", rule);
     if (tool[0] != '\0')
@@ -325,7 +385,6 @@ const struct command command_inspect = {
     .least = 1,
     .most = 1,
     .common = COMMON_OPEN,
-    .only_reads = true,
     .options = options,
     .run = run,
 };

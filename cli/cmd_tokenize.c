@@ -237,7 +237,6 @@ const struct command command_tokenize = {
     .most = 2,
     .texts = 1,
     .common = COMMON_OPEN,
-    .only_reads = true,
     .options = options,
     .run = run,
 };

@@ -123,7 +123,6 @@ const struct command command_verify = {
     .least = 1,
     .most = 1,
     .common = COMMON_WORK,
-    .only_reads = true,
     .options = options,
     .run = run,
 };

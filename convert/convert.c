@@ -13,7 +13,9 @@
 #include "base/report.h"
 #include "convert/foresee.h"
 #include "convert/lay_out.h"
-#include "convert/writing.h"
+#include "convert/member_files.h"
+#include "convert/pipeline.h"
+#include "convert/plan.h"
 #include "formats/describe.h"
 #include "formats/lmq/lmq_describe.h"
 #include "formats/packed/packed.h"
@@ -62,8 +64,14 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
     }
     lmq_put(&tensor, "bits_per_weight",
             lmq_json_number(8 * (double)n_bytes / (double)n));
-    if (record->encoding == LMQ_ENCODING_Q8)
+    if (record->encoding == LMQ_ENCODING_Q8) {
+        lmq_put(&tensor, "group_size",
+                json_integer(record->quant.group_size));
+        lmq_put(&tensor, "scales",
+                json_string(
+                    lmq_names_of(lmq_scales_names, record->quant.scales)));
         lmq_put(&tensor, "as_stored", json_boolean(plan->takes[index]));
+    }
     totals->n_parameters += n;
     totals->stored_elements += n;
     totals->stored_bytes += n_bytes;
@@ -87,7 +95,7 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
                 bool has_results, uint64_t n_zeroed)
 {
     json_t *json = json_object();
-    uint64_t input = 0;
+    uint64_t input = 0, output = 0;
 
     for (size_t i = 0; i < plan->checkpoint->n_files; i++)
         input += lmq_input_size(plan->checkpoint->files[i]);
@@ -98,7 +106,9 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
     lmq_put(&json, "kept", lmq_json_size(totals->n_kept));
     lmq_put(&json, "aliases", lmq_json_size(totals->n_aliases));
     lmq_put(&json, "input_bytes", lmq_json_size(input));
-    lmq_put(&json, "output_bytes", lmq_json_size(lmq_writing_size(plan)));
+    for (uint32_t i = 0; i < plan->n_members; i++)
+        output += plan->members[i].layout.file_size;
+    lmq_put(&json, "output_bytes", lmq_json_size(output));
     lmq_put(
         &json, "bits_per_weight",
         lmq_json_number(8 * (double)totals->stored_bytes /
@@ -121,9 +131,29 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
 }
 
 static json_t *
-make_report(const struct lmq_writing *writing, bool has_results)
+describe_files(const struct lmq_plan *plan,
+               const struct lmq_member_files *files)
 {
-    const struct lmq_plan *plan = writing->plan;
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < plan->n_members; i++) {
+        const char *slash = strrchr(files->paths[i], '/');
+        json_t *file = json_object();
+        lmq_put(&file, "name",
+                lmq_json_text(slash == NULL ? files->paths[i] : slash + 1));
+        lmq_put(&file, "bytes",
+                lmq_json_size(plan->members[i].layout.file_size));
+        lmq_put(&file, "tensors", lmq_json_size(plan->members[i].n_records));
+        lmq_append(&array, file);
+    }
+    return array;
+}
+
+static json_t *
+make_report(const struct lmq_plan *plan, const char *output,
+            const struct lmq_member_files *files, bool has_results,
+            uint64_t n_zeroed)
+{
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
     const struct lmq_convert_settings *settings = &plan->settings;
     struct totals totals = {0};
@@ -135,7 +165,7 @@ make_report(const struct lmq_writing *writing, bool has_results)
         lmq_append(&tensors, describe_tensor(plan, i, has_results, &totals));
     lmq_put(&report, "input", lmq_json_text(checkpoint->path));
     lmq_put(&report, "format", json_string(checkpoint->format->name));
-    lmq_put(&report, "output", lmq_json_text(writing->output));
+    lmq_put(&report, "output", lmq_json_text(output));
     lmq_put(&report, "dry_run", json_boolean(!has_results));
     lmq_put(&report, "model", lmq_describe_model(checkpoint));
     lmq_put(&report, "group_size", json_integer(settings->quant.group_size));
@@ -147,6 +177,7 @@ make_report(const struct lmq_writing *writing, bool has_results)
                 lmq_names_of(lmq_method_names, settings->quant.method)));
     lmq_put(&report, "layout",
             json_string(lmq_names_of(lmq_layout_names, settings->layout)));
+    lmq_put(&report, "recipe", lmq_recipe_to_json(&settings->recipe));
     lmq_put(&tie, "tied", json_boolean(plan->tie_rule[0] != '\0'));
     lmq_put(&tie, "rule",
             plan->tie_rule[0] == '\0'
@@ -154,20 +185,63 @@ make_report(const struct lmq_writing *writing, bool has_results)
                 : json_string(plan->tie_rule));
     lmq_put(&report, "tie", tie);
     lmq_put(&report, "totals",
-            describe_totals(plan, &totals, has_results, writing->n_zeroed));
-    lmq_put(&report, "files", lmq_writing_files(plan, writing->files));
+            describe_totals(plan, &totals, has_results, n_zeroed));
+    lmq_put(&report, "files", describe_files(plan, files));
     lmq_put(&report, "tensors", tensors);
     lmq_put(&report, "notes", lmq_describe_notes(checkpoint, &plan->notes));
     return report;
 }
 
-static json_t *
-describe_results(const struct lmq_writing *writing)
+/* ---- Doing it ---- */
+
+static enum lmq_status
+write_members(const struct lmq_plan *plan,
+              const struct lmq_member_files *files, struct lmq_error *err)
 {
-    return make_report(writing, true);
+    enum lmq_status status = LMQ_OK;
+
+    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++) {
+        const struct lmq_plan_member *member = &plan->members[i];
+        status = lmq_write_frame(files->outputs[i], &member->layout,
+                                 member->records, member->n_records,
+                                 member->contents, member->n_contents, err);
+    }
+    return status;
 }
 
-/* ---- Doing it ---- */
+static enum lmq_status
+write_output(struct lmq_plan *plan, const char *path,
+             struct lmq_member_files *files,
+             const struct lmq_convert_options *options,
+             const struct lmq_progress *progress, struct lmq_report **report,
+             struct lmq_error *err)
+{
+    uint64_t n_zeroed = 0;
+    enum lmq_status status = lmq_member_files_create(
+        files, plan, path, options->replaces != 0, err);
+
+    if (status == LMQ_OK)
+        status = lmq_pipeline_run(plan, files->outputs, options->threads,
+                                  progress, &n_zeroed, err);
+    if (status == LMQ_OK)
+        status = lmq_plan_finish_metadata(plan, err);
+    if (status == LMQ_OK)
+        status = lmq_plan_finish_digests(plan, err);
+    if (status == LMQ_OK)
+        status = write_members(plan, files, err);
+    /* Before the output is there: without a report it must not be. */
+    if (status == LMQ_OK && report != NULL)
+        status = lmq_report_finish(
+            make_report(plan, path, files, true, n_zeroed), report, err);
+    if (status == LMQ_OK && report != NULL)
+        status = lmq_progress_approve(progress, *report, err);
+    if (status == LMQ_OK)
+        status = lmq_originals_unchanged(&plan->checkpoint->originals, err);
+    if (status == LMQ_OK)
+        status = lmq_progress_report(progress, "writing to the disk", 0, 0,
+                                     err);
+    return status == LMQ_OK ? lmq_member_files_commit(files, err) : status;
+}
 
 /* In integers with scales, or in 8-bit floats. */
 static bool
@@ -179,30 +253,29 @@ is_quantized(const struct lmq_tensor *tensor)
            tensor->dtype == LMQ_DTYPE_F8_E5M2;
 }
 
+/* The tensors of the checkpoint are the first of the plan. */
 static void
-note_quantized(const struct lmq_checkpoint *checkpoint,
-               const struct lmq_convert_settings *settings,
-               struct lmq_notes *notes)
+note_quantized(struct lmq_plan *plan)
 {
     size_t n = 0, n_taken = 0, n_matrices = 0;
 
-    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
-        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+    for (size_t i = 0; i < plan->checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = plan->sources[i];
         if (tensor->n_dims < 2 || !lmq_dtype_is_float(tensor->dtype))
             continue;
         n_matrices++;
-        if (lmq_convert_takes(settings, tensor))
+        if (plan->takes[i])
             n_taken++;
         else
             n += is_quantized(tensor);
     }
     if (n_taken > 0)
-        lmq_notes_add(notes,
+        lmq_notes_add(&plan->notes,
                       "%zu of %zu matrices have such groups already: their "
                       "integers and scales stay as they are",
                       n_taken, n_matrices);
     if (n > 0)
-        lmq_notes_add(notes,
+        lmq_notes_add(&plan->notes,
                       "%zu of %zu matrices are quantized already: "
                       "converting them again adds error to error",
                       n, n_matrices);
@@ -233,76 +306,119 @@ note_padding(struct lmq_plan *plan)
                       100 * (stored / needed - 1));
 }
 
+/* Nor is the recipe. */
+static enum lmq_status
+check_output(const struct lmq_checkpoint *checkpoint, const char *output,
+             const struct lmq_convert_options *options, struct lmq_error *err)
+{
+    struct lmq_originals originals = {0};
+    enum lmq_status status =
+        lmq_originals_add_all(&originals, &checkpoint->originals, err);
+
+    if (status == LMQ_OK && options->recipe != NULL)
+        status = lmq_originals_add(&originals, options->recipe, true, err);
+    if (status == LMQ_OK)
+        status = lmq_member_files_check(output, options->shard_size > 0,
+                                        options->replaces != 0, &originals,
+                                        err);
+    lmq_originals_free(&originals);
+    return status;
+}
+
+/* What can be known before the tensors are looked at. */
+static enum lmq_status
+prepare(struct lmq_checkpoint *checkpoint, const char *output,
+        const struct lmq_convert_options *options, struct lmq_plan *plan,
+        struct lmq_error *err)
+{
+    enum lmq_status status =
+        options->is_dry_run ? LMQ_OK
+                            : check_output(checkpoint, output, options, err);
+
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_need_weights(checkpoint, err);
+    if (status == LMQ_OK)
+        status = lmq_convert_foresee(checkpoint,
+                                     options->forces_tokenizer != 0,
+                                     &plan->notes, err);
+    return status;
+}
+
+static enum lmq_status
+make_plan(struct lmq_checkpoint *checkpoint,
+          const struct lmq_convert_options *options,
+          const struct lmq_convert_settings *settings,
+          const struct lmq_progress *progress, struct lmq_plan *plan,
+          struct lmq_error *err)
+{
+    /* Opening does not read the tensors; a conversion must not give damaged
+     * ones a good checksum. */
+    enum lmq_status status = lmq_checkpoint_verify(
+        checkpoint, options->threads, progress, err);
+
+    if (status == LMQ_OK)
+        status = lmq_plan_make(checkpoint, settings, plan, err);
+    if (status == LMQ_OK) {
+        note_quantized(plan);
+        status = lmq_plan_lay_out(plan, err);
+    }
+    if (status == LMQ_OK)
+        note_padding(plan);
+    return status;
+}
+
+static enum lmq_status
+carry_out(struct lmq_plan *plan, const char *output,
+          const struct lmq_convert_options *options,
+          const struct lmq_progress *progress, struct lmq_report **report,
+          struct lmq_error *err)
+{
+    struct lmq_member_files files = {0};
+    enum lmq_status status = lmq_member_files_name(&files, plan, output, err);
+
+    if (status == LMQ_OK && !options->is_dry_run)
+        status = write_output(plan, output, &files, options, progress, report,
+                              err);
+    else if (status == LMQ_OK && report != NULL)
+        status = lmq_report_finish(make_report(plan, output, &files, false, 0),
+                                   report, err);
+    if (status == LMQ_OK && options->is_dry_run && report != NULL)
+        status = lmq_progress_approve(progress, *report, err);
+    if (status != LMQ_OK && report != NULL) {
+        lmq_report_free(*report);
+        *report = NULL;
+    }
+    lmq_member_files_free(&files);
+    return status;
+}
+
 enum lmq_status
 lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_convert_options *given,
             const struct lmq_progress *progress, struct lmq_report **report,
             struct lmq_error *err)
 {
-    struct lmq_convert_options own;
-    const struct lmq_convert_options *options = &own;
-    struct lmq_convert_settings settings;
-    struct lmq_member_files files = {0};
+    struct lmq_convert_options options;
+    struct lmq_convert_settings settings = {0};
     struct lmq_plan plan = {0};
 
     if (report != NULL)
         *report = NULL;
     enum lmq_status status =
-        LMQ_OPTIONS_TAKE(struct lmq_convert_options, &own, given, err);
+        LMQ_OPTIONS_TAKE(struct lmq_convert_options, &options, given, err);
     if (status == LMQ_OK)
-        status = lmq_convert_settings_parse(options, &settings, err);
-    if (status == LMQ_OK && !options->is_dry_run)
-        status = lmq_member_files_check(output, options->shard_size > 0,
-                                        options->replaces != 0,
-                                        &checkpoint->originals, err);
+        status = lmq_convert_settings_parse(&options, &settings, err);
     if (status == LMQ_OK)
-        status = lmq_checkpoint_need_weights(checkpoint, err);
-    if (status == LMQ_OK)
-        status = lmq_convert_foresee(checkpoint,
-                                     options->forces_tokenizer != 0,
-                                     &plan.notes, err);
-    if (status != LMQ_OK) {
-        lmq_plan_free(&plan);
-        return status;
+        status = prepare(checkpoint, output, &options, &plan, err);
+    if (status == LMQ_OK) {
+        status = make_plan(checkpoint, &options, &settings, progress, &plan,
+                           err);
+        if (status == LMQ_OK)
+            status = carry_out(&plan, output, &options, progress, report, err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, checkpoint->path);
     }
-    /* Opening does not read the tensors; a conversion must not give damaged
-     * ones a good checksum. */
-    status = lmq_checkpoint_verify(checkpoint, options->threads, progress,
-                                   err);
-    note_quantized(checkpoint, &settings, &plan.notes);
-    if (status == LMQ_OK)
-        status = lmq_plan_make(checkpoint, &settings, &plan, err);
-    if (status == LMQ_OK)
-        status = lmq_plan_lay_out(&plan, err);
-    if (status != LMQ_OK) {
-        lmq_error_in(err, checkpoint->path);
-        lmq_plan_free(&plan);
-        return status;
-    }
-    note_padding(&plan);
-    status = lmq_member_files_name(&files, &plan, output, err);
-    struct lmq_writing writing = {.plan = &plan,
-                                  .files = &files,
-                                  .output = output,
-                                  .replaces = options->replaces != 0,
-                                  .threads = options->threads,
-                                  .progress = progress,
-                                  .report = report,
-                                  .describe = describe_results};
-    if (status == LMQ_OK && !options->is_dry_run)
-        status = lmq_writing_run(&writing, err);
-    else if (status == LMQ_OK && report != NULL)
-        status = lmq_report_finish(make_report(&writing, false), report, err);
-    if (status == LMQ_OK && options->is_dry_run && report != NULL)
-        status = lmq_progress_approve(progress, *report, err);
-    if (status != LMQ_OK) {
-        lmq_error_in(err, checkpoint->path);
-        if (report != NULL) {
-            lmq_report_free(*report);
-            *report = NULL;
-        }
-    }
-    lmq_member_files_free(&files);
     lmq_plan_free(&plan);
+    lmq_recipe_free(&settings.recipe);
     return status;
 }

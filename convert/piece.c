@@ -20,8 +20,8 @@ first_element(const struct lmq_tensor *source, const struct lmq_piece *piece)
 }
 
 /* While it is in the cache, and in rows whatever the layout. */
-enum lmq_status
-lmq_piece_digest_rows(const struct lmq_conversion *work, struct lmq_piece *piece,
+static enum lmq_status
+digest_piece(const struct lmq_conversion *work, struct lmq_piece *piece,
              struct lmq_piece_worker *worker, struct lmq_error *err)
 {
     const struct lmq_record *record = &work->plan->records[piece->record];
@@ -60,23 +60,6 @@ read_piece(struct lmq_plan *plan, const struct lmq_piece *piece,
     return status;
 }
 
-/* Rows are the same wherever a tensor is cut; pieces are not. */
-static void
-add_row(struct lmq_piece *piece, const struct lmq_quant_stats *row,
-        uint64_t first_element, uint64_t first_group)
-{
-    lmq_quant_stats_merge(&piece->stats, row, first_element, first_group);
-    lmq_exact_add(&piece->sum_sq, row->sum_sq);
-    lmq_exact_add(&piece->err_sq, row->err_sq);
-}
-
-static void
-clear_stats(struct lmq_piece *piece)
-{
-    piece->stats = (struct lmq_quant_stats){0};
-    piece->sum_sq = piece->err_sq = (struct lmq_exact_sum){0};
-}
-
 static void
 quantize_piece(const struct lmq_plan *plan, struct lmq_piece *piece,
                struct lmq_piece_worker *worker)
@@ -87,15 +70,16 @@ quantize_piece(const struct lmq_plan *plan, struct lmq_piece *piece,
     size_t n_groups = lmq_groups_per_row(piece->n_cols, group);
     uint64_t row_groups = lmq_groups_per_row((size_t)source->n_cols, group);
 
-    clear_stats(piece);
+    piece->stats = (struct lmq_quant_stats){0};
     for (size_t i = 0; i < piece->n_rows; i++) {
         struct lmq_quant_stats row = {0};
         uint64_t number = piece->row + i;
         lmq_quantize_row(&record->quant, worker->x + i * piece->n_cols,
                          piece->n_cols, worker->q + i * piece->n_cols,
                          worker->scales + i * n_groups, &row);
-        add_row(piece, &row, number * source->n_cols + piece->column,
-                number * row_groups + piece->column / group);
+        lmq_quant_stats_merge(&piece->stats, &row,
+                              number * source->n_cols + piece->column,
+                              number * row_groups + piece->column / group);
         if (row.has_nonfinite)
             return;
     }
@@ -104,8 +88,9 @@ quantize_piece(const struct lmq_plan *plan, struct lmq_piece *piece,
                      worker->stored_scales);
 }
 
-enum lmq_status
-lmq_piece_write(const struct lmq_conversion *work, struct lmq_piece *piece,
+/* What a piece became, `at` bytes into an extent of its part. */
+static enum lmq_status
+write_part(const struct lmq_conversion *work, struct lmq_piece *piece,
            size_t extent, const void *bytes, uint64_t at, uint64_t size,
            struct lmq_error *err)
 {
@@ -126,19 +111,20 @@ row_in_part(const struct lmq_conversion *work, const struct lmq_piece *piece)
     return piece->row - work->plan->parts[piece->part].first_row;
 }
 
-struct lmq_run_sizes
-lmq_piece_sizes(const struct lmq_record *record, uint64_t n_rows,
-                uint64_t n_cols)
-{
-    struct lmq_run_sizes sizes = {
-        lmq_dtype_size(record->dtype) * n_rows * n_cols, 0};
+struct sizes {
+    uint64_t values, scales;
+};
 
-    if (record->encoding != LMQ_ENCODING_Q8)
-        return sizes;
+/* Of a part of the tensor, for all of which the plan has room. */
+static struct sizes
+sizes_of(const struct lmq_record *record, uint64_t n_rows, uint64_t n_cols)
+{
+    struct sizes sizes;
     bool fits = lmq_layout_sizes(record->layout, n_rows, n_cols,
                                  record->quant.group_size,
                                  record->quant.scales, &sizes.values,
                                  &sizes.scales);
+
     assert(fits);
     (void)fits;
     return sizes;
@@ -150,11 +136,10 @@ write_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
 {
     const struct lmq_record *record = &work->plan->records[piece->record];
     const struct lmq_tensor *source = work->plan->sources[piece->record];
-    struct lmq_run_sizes before =
-        lmq_piece_sizes(record, row_in_part(work, piece), source->n_cols);
-    struct lmq_run_sizes beside = lmq_piece_sizes(record, 1, piece->column);
-    struct lmq_run_sizes own =
-        lmq_piece_sizes(record, piece->n_rows, piece->n_cols);
+    struct sizes before =
+        sizes_of(record, row_in_part(work, piece), source->n_cols);
+    struct sizes beside = sizes_of(record, 1, piece->column);
+    struct sizes own = sizes_of(record, piece->n_rows, piece->n_cols);
     const void *values = worker->q, *scales = worker->stored_scales;
 
     if (record->layout == LMQ_LAYOUT_TILES) {
@@ -166,10 +151,10 @@ write_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
         scales = worker->tile_scales;
     }
     enum lmq_status status =
-        lmq_piece_write(work, piece, LMQ_VALUES, values,
+        write_part(work, piece, LMQ_VALUES, values,
                    before.values + beside.values, own.values, err);
     if (status == LMQ_OK)
-        status = lmq_piece_write(work, piece, LMQ_SCALES, scales,
+        status = write_part(work, piece, LMQ_SCALES, scales,
                             before.scales + beside.scales, own.scales, err);
     return status;
 }
@@ -182,7 +167,7 @@ write_run(const struct lmq_conversion *work, struct lmq_piece *piece,
     uint64_t n_cols = work->plan->sources[piece->record]->n_cols;
     uint64_t row = row_in_part(work, piece);
 
-    return lmq_piece_write(work, piece, LMQ_VALUES, bytes,
+    return write_part(work, piece, LMQ_VALUES, bytes,
                       size * (row * n_cols + piece->column),
                       size * piece->n_rows * piece->n_cols, err);
 }
@@ -234,13 +219,10 @@ take_integers(struct lmq_plan *plan, struct lmq_piece *piece,
         return status;
     lmq_scales_load(quant->scales, quant->multiplier, worker->stored_scales,
                     piece->n_rows * n_groups, worker->scales);
-    for (size_t i = 0; i < piece->n_rows; i++) {
-        struct lmq_quant_stats row = {0};
+    for (size_t i = 0; i < piece->n_rows; i++)
         piece->is_illegal |= !lmq_quant_take_row(
             quant->group_size, worker->q + i * piece->n_cols, piece->n_cols,
-            worker->scales + i * n_groups, &row);
-        add_row(piece, &row, 0, 0);
-    }
+            worker->scales + i * n_groups, &piece->stats);
     return LMQ_OK;
 }
 
@@ -278,29 +260,52 @@ convert_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
     return write_matrix(work, piece, worker, err);
 }
 
-/* Up to the first that is not finite. */
-static void
-count_floats(const float *x, size_t n, struct lmq_quant_stats *stats)
+/* One float on its way out, in so many bytes; false if the type has none that
+ * is finite. */
+static bool
+store_float(enum lmq_dtype type, float x, unsigned char *bytes,
+            struct lmq_quant_stats *stats)
 {
-    stats->n = n;
-    for (size_t i = 0; i < n; i++) {
-        float magnitude = fabsf(x[i]);
-        if (!isfinite(magnitude)) {
-            stats->has_nonfinite = true;
-            stats->nonfinite_at = i;
-            return;
-        }
-        stats->sum_sq += (double)magnitude * (double)magnitude;
-        stats->max_abs = fmaxf(stats->max_abs, magnitude);
+    float magnitude = fabsf(x);
+
+    if (type == LMQ_DTYPE_F32) {
+        lmq_store_f32le(bytes, x);
+    } else {
+        float rounded = lmq_dtype_round(type, x), error = fabsf(x - rounded);
+        lmq_store_u16le(bytes, type == LMQ_DTYPE_F16 ? lmq_f32_to_f16(x)
+                                                     : lmq_f32_to_bf16(x));
+        if (!isfinite(rounded))
+            return false;
+        stats->err_sq += (double)error * (double)error;
+        stats->max_err = fmaxf(stats->max_err, error);
     }
+    stats->sum_sq += (double)magnitude * (double)magnitude;
+    stats->max_abs = fmaxf(stats->max_abs, magnitude);
+    return isfinite(magnitude);
 }
 
-/* Floats that are kept: a census, and out as float32. */
+static enum lmq_status
+fail_too_large(const struct lmq_plan *plan, const struct lmq_piece *piece,
+               float x, struct lmq_error *err)
+{
+    const struct lmq_record *record = &plan->records[piece->record];
+
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "tensor '%s': %g is too large for %s",
+             plan->sources[piece->record]->stored_name, (double)x,
+             lmq_dtype_name(record->dtype));
+    lmq_hint(err, "'%s=bf16' or '=f32' has room for it", record->name);
+    return LMQ_ERR_UNSUPPORTED;
+}
+
+/* Floats that stay floats: a census, and out in their type. */
 static enum lmq_status
 copy_floats(const struct lmq_conversion *work, struct lmq_piece *piece,
             struct lmq_piece_worker *worker, struct lmq_error *err)
 {
     struct lmq_plan *plan = work->plan;
+    enum lmq_dtype type = plan->records[piece->record].dtype;
+    size_t size = lmq_dtype_size(type);
     unsigned char *bytes = (unsigned char *)worker->q;
     uint64_t first = first_element(plan->sources[piece->record], piece);
     size_t n = piece->n_rows * piece->n_cols;
@@ -310,17 +315,19 @@ copy_floats(const struct lmq_conversion *work, struct lmq_piece *piece,
         return status;
     if (plan->settings.zeroes)
         piece->n_zeroed = zero_nonfinite(worker->x, n);
-    for (size_t i = 0; i < piece->n_rows; i++) {
-        struct lmq_quant_stats row = {0};
-        const float *x = worker->x + i * piece->n_cols;
-        count_floats(x, piece->n_cols, &row);
-        add_row(piece, &row, first + i * piece->n_cols, 0);
-        if (row.has_nonfinite)
-            return fail_nonfinite(plan, piece, err);
-        for (size_t j = 0; j < piece->n_cols; j++)
-            lmq_store_f32le(bytes + 4 * (i * piece->n_cols + j), x[j]);
+    struct lmq_quant_stats *stats = &piece->stats;
+    for (size_t i = 0; i < n; i++) {
+        float x = worker->x[i];
+        if (store_float(type, x, bytes + size * i, stats))
+            continue;
+        if (isfinite(x))
+            return fail_too_large(plan, piece, x, err);
+        stats->has_nonfinite = true;
+        stats->nonfinite_at = first + i;
+        return fail_nonfinite(plan, piece, err);
     }
-    return write_run(work, piece, 4, bytes, err);
+    stats->n = n;
+    return write_run(work, piece, size, bytes, err);
 }
 
 static enum lmq_status
@@ -348,9 +355,9 @@ lmq_piece_convert(const struct lmq_conversion *work, struct lmq_piece *piece,
 
     if (record->encoding == LMQ_ENCODING_Q8)
         status = convert_matrix(work, piece, worker, err);
-    else if (record->dtype == LMQ_DTYPE_F32)
+    else if (lmq_dtype_is_float(record->dtype))
         status = copy_floats(work, piece, worker, err);
     else
         status = copy_integers(work, piece, worker, err);
-    return status == LMQ_OK ? lmq_piece_digest_rows(work, piece, worker, err) : status;
+    return status == LMQ_OK ? digest_piece(work, piece, worker, err) : status;
 }

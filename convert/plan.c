@@ -1,9 +1,9 @@
 /*
  * plan.c - checkpoint and options -> records and embedded files.
  *
- * Matrices of floats are quantized, unless they are integers with such scales
- * already; everything else is kept, floats as float32 and whole numbers as they
- * are.
+ * Matrices of floats become what the recipe says, as a rule groups of int8,
+ * unless they are that already; everything else is kept, floats as float32 and
+ * whole numbers as they are.
  */
 #include "config.h"
 
@@ -20,6 +20,32 @@
 #include "formats/model/hparams_json.h"
 
 /* ---- Options ---- */
+
+/* Of the file, what the options say themselves, and their rules behind it. */
+static enum lmq_status
+make_recipe(const struct lmq_convert_options *options,
+            struct lmq_convert_settings *settings, struct lmq_error *err)
+{
+    struct lmq_recipe *recipe = &settings->recipe;
+    struct lmq_quant *quant = &recipe->basis.quant;
+    const struct lmq_quant own = settings->quant;
+    enum lmq_status status = LMQ_OK;
+
+    recipe->basis = (struct lmq_wish){.stored = LMQ_STORED_Q8, .quant = own};
+    recipe->path = options->recipe;
+    if (options->recipe != NULL)
+        status = lmq_recipe_read(recipe, options->recipe, err);
+    if (options->group_size != 0)
+        quant->group_size = own.group_size;
+    if (options->scales != NULL)
+        quant->scales = own.scales;
+    if (options->method != NULL)
+        quant->method = own.method;
+    settings->quant = *quant;
+    for (size_t i = 0; i < options->n_rules && status == LMQ_OK; i++)
+        status = lmq_recipe_add_words(recipe, options->rules[i], err);
+    return status;
+}
 
 enum lmq_status
 lmq_convert_settings_parse(const struct lmq_convert_options *options,
@@ -74,17 +100,26 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
                         ".group_size is %u, expected %s", options->group_size,
                         lmq_names_list(lmq_group_names, "", list,
                                        sizeof(list)));
-    return settings->has_digests ? lmq_sha256_need(err) : LMQ_OK;
+    enum lmq_status status = make_recipe(options, settings, err);
+    if (status == LMQ_OK && settings->has_digests)
+        status = lmq_sha256_need(err);
+    return status;
 }
 
 /* ---- Records ---- */
 
 static bool
-is_quantized(const struct lmq_tensor *tensor)
+is_matrix(const struct lmq_tensor *tensor)
 {
-    /* A router decides, learned positions are added once per token, and what
-     * the delta rule forgets it forgets for all tokens to come: these are
-     * small, and errors in them go everywhere. */
+    return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype);
+}
+
+/* A router decides, learned positions are added once per token, and what the
+ * delta rule forgets it forgets for all tokens to come: these are small, errors
+ * in them go everywhere, and they are never quantized. */
+static bool
+is_small(const struct lmq_tensor *tensor)
+{
     static const enum lmq_role small[] = {
         LMQ_ROLE_ROUTER,     LMQ_ROLE_POSITIONS,  LMQ_ROLE_DELTA_ALPHA,
         LMQ_ROLE_DELTA_BETA, LMQ_ROLE_DELTA_CONV,
@@ -92,22 +127,118 @@ is_quantized(const struct lmq_tensor *tensor)
 
     for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
         if (tensor->place.role == small[i])
-            return false;
-    return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype);
+            return true;
+    return false;
+}
+
+/* Layers count from the end too. */
+static int32_t
+count_layers(const struct lmq_checkpoint *checkpoint)
+{
+    int32_t n = 0;
+
+    if (checkpoint->has_model)
+        return (int32_t)checkpoint->hparams.n_layers;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].place.layer >= n)
+            n = checkpoint->tensors[i].place.layer + 1;
+    return n;
+}
+
+static void
+choose(struct lmq_plan *plan, const struct lmq_tensor *tensor,
+       struct lmq_wish *wish)
+{
+    lmq_recipe_choose(&plan->settings.recipe, tensor, is_small(tensor),
+                      plan->n_layers, wish);
+}
+
+/* What keeps every bit: the type itself, or the next larger one that a matrix
+ * is computed with. (The larger ones of 64 bits are read as float32 anyway.) */
+static enum lmq_stored
+kept_type(const struct lmq_tensor *tensor)
+{
+    const struct lmq_view *view = &tensor->view;
+    bool is_computed = view->times > 0 || view->plus > 0 ||
+                       view->has_unit_rows;
+
+    if (is_computed)
+        return LMQ_STORED_F32;
+    switch (tensor->dtype) {
+    case LMQ_DTYPE_F16:
+        return LMQ_STORED_F16;
+    case LMQ_DTYPE_BF16:
+    case LMQ_DTYPE_F8_E4M3:
+    case LMQ_DTYPE_F8_E5M2:
+        return LMQ_STORED_BF16;
+    default:
+        return LMQ_STORED_F32;
+    }
+}
+
+/* "keep" becomes what the matrix is: groups that a container has, or floats. */
+static enum lmq_status
+settle_keep(const struct lmq_tensor *tensor, struct lmq_wish *wish,
+            struct lmq_error *err)
+{
+    bool is_plain = tensor->blocks == NULL && tensor->encoding == NULL &&
+                    tensor->packing == NULL;
+
+    if (!wish->keeps)
+        return LMQ_OK;
+    if (lmq_group_size_is_valid(tensor->quant.group_size) &&
+        !is_small(tensor)) {
+        wish->stored = LMQ_STORED_Q8;
+        wish->quant.group_size = tensor->quant.group_size;
+        wish->quant.scales = tensor->quant.scales;
+        return LMQ_OK;
+    }
+    wish->stored = kept_type(tensor);
+    if (is_plain || is_small(tensor))
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "tensor '%s' cannot be kept as it is: a container has no '%s'",
+             tensor->stored_name,
+             tensor->encoding == NULL ? "packed floats" : tensor->encoding);
+    lmq_hint(err, "f16, bf16 and f32 are floats that it can have");
+    return LMQ_ERR_UNSUPPORTED;
 }
 
 /* Integers are read by whole rows, 16 of them at a time; of longer ones floats
  * are, piece by piece, so that no file decides how much memory it takes. */
 #define TAKEN_COLS_MAX ((uint64_t)1 << 20)
 
-bool
-lmq_convert_takes(const struct lmq_convert_settings *settings,
-                  const struct lmq_tensor *tensor)
+/* Whether the checkpoint holds the matrix as integers with just these groups
+ * and scales, so that they can be taken as they are. */
+static bool
+is_taken(const struct lmq_tensor *tensor, const struct lmq_quant *quant)
 {
-    return is_quantized(tensor) &&
-           tensor->quant.group_size == settings->quant.group_size &&
-           tensor->quant.scales == settings->quant.scales &&
+    return tensor->quant.group_size == quant->group_size &&
+           tensor->quant.scales == quant->scales &&
            tensor->n_cols <= TAKEN_COLS_MAX;
+}
+
+/* A matrix as the recipe wants it. */
+static enum lmq_status
+set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
+           struct lmq_record *record, bool *takes, struct lmq_error *err)
+{
+    struct lmq_wish wish;
+
+    choose(plan, tensor, &wish);
+    enum lmq_status status = settle_keep(tensor, &wish, err);
+    if (status != LMQ_OK)
+        return status;
+    record->encoding = lmq_stored_types[wish.stored].encoding;
+    record->dtype = lmq_stored_types[wish.stored].dtype;
+    if (record->encoding == LMQ_ENCODING_PLAIN)
+        return LMQ_OK;
+    record->quant = wish.quant;
+    record->layout = plan->settings.layout;
+    *takes = is_taken(tensor, &record->quant);
+    if (*takes)
+        record->quant.multiplier = tensor->quant.multiplier;
+    return LMQ_OK;
 }
 
 static enum lmq_status
@@ -124,25 +255,18 @@ add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
     record->name = strdup(tensor->name);
     if (record->name == NULL)
         return lmq_fail_nomem(err);
-    plan->takes[plan->n_records++] =
-        lmq_convert_takes(&plan->settings, tensor);
+    bool *takes = &plan->takes[plan->n_records++];
     record->place = tensor->place;
     record->alias = LMQ_NO_ALIAS;
     record->n_dims = tensor->n_dims;
     memcpy(record->dims, tensor->dims, sizeof(record->dims));
     record->n_rows = tensor->n_rows;
     record->source_dtype = tensor->dtype;
-    if (is_quantized(tensor)) {
-        record->encoding = LMQ_ENCODING_Q8;
-        record->quant = plan->settings.quant;
-        if (lmq_convert_takes(&plan->settings, tensor))
-            record->quant.multiplier = tensor->quant.multiplier;
-        record->layout = plan->settings.layout;
-    } else {
-        record->encoding = LMQ_ENCODING_PLAIN;
-        record->dtype = lmq_dtype_is_float(tensor->dtype) ? LMQ_DTYPE_F32
-                                                          : tensor->dtype;
-    }
+    if (is_matrix(tensor))
+        return set_matrix(plan, tensor, record, takes, err);
+    record->encoding = LMQ_ENCODING_PLAIN;
+    record->dtype = lmq_dtype_is_float(tensor->dtype) ? LMQ_DTYPE_F32
+                                                      : tensor->dtype;
     return LMQ_OK;
 }
 
@@ -153,6 +277,7 @@ add_records(struct lmq_plan *plan, struct lmq_error *err)
     size_t n = checkpoint->n_tensors + 1; /* perhaps a head */
     enum lmq_status status = LMQ_OK;
 
+    plan->n_layers = count_layers(checkpoint);
     plan->records = calloc(n, sizeof(*plan->records));
     plan->sources = calloc(n, sizeof(*plan->sources));
     plan->takes = calloc(n, sizeof(*plan->takes));
@@ -175,30 +300,7 @@ find_record(const struct lmq_plan *plan, enum lmq_role role)
     return i;
 }
 
-/* The last record goes to where its place is among the others, so that the
- * order of a plan can be told from its records. */
-static size_t
-sort_last(struct lmq_plan *plan)
-{
-    size_t last = plan->n_records - 1, at = last;
-    struct lmq_record record = plan->records[last];
-    const struct lmq_tensor *source = plan->sources[last];
-    bool takes = plan->takes[last];
-
-    for (; at > 0 && lmq_place_compare(&plan->records[at - 1].place,
-                                       &record.place) > 0;
-         at--) {
-        plan->records[at] = plan->records[at - 1];
-        plan->sources[at] = plan->sources[at - 1];
-        plan->takes[at] = plan->takes[at - 1];
-    }
-    plan->records[at] = record;
-    plan->sources[at] = source;
-    plan->takes[at] = takes;
-    return at;
-}
-
-/* A head that the checkpoint does not have. */
+/* A head that the checkpoint does not have stands last. */
 static enum lmq_status
 add_missing_head(struct lmq_plan *plan, size_t embedding, size_t *head,
                  struct lmq_error *err)
@@ -209,12 +311,37 @@ add_missing_head(struct lmq_plan *plan, size_t embedding, size_t *head,
     tensor.place.role = LMQ_ROLE_HEAD;
     lmq_name_canonical(&tensor.place, name, sizeof(name));
     tensor.name = name;
+    *head = plan->n_records;
     enum lmq_status status = add_record(plan, &tensor, err);
-    if (status != LMQ_OK)
-        return status;
-    plan->sources[plan->n_records - 1] = plan->sources[embedding];
-    *head = sort_last(plan);
-    return LMQ_OK;
+    plan->sources[*head] = plan->sources[embedding];
+    return status;
+}
+
+/* One matrix cannot be stored in two ways. */
+static enum lmq_status
+check_head(struct lmq_plan *plan, size_t embedding, size_t head,
+           struct lmq_error *err)
+{
+    struct lmq_tensor tensor = *plan->sources[head];
+    struct lmq_wish a, b;
+
+    tensor.place = plan->records[head].place;
+    tensor.name = plan->records[head].name;
+    choose(plan, plan->sources[embedding], &a);
+    choose(plan, &tensor, &b);
+    bool is_same = a.keeps == b.keeps && (a.keeps || a.stored == b.stored) &&
+                   a.quant.group_size == b.quant.group_size &&
+                   a.quant.scales == b.quant.scales &&
+                   a.quant.method == b.quant.method;
+    if (is_same)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             "the head is the embedding, but the recipe wants %s of one and %s "
+             "of the other, or other groups",
+             lmq_wish_encoding(&b), lmq_wish_encoding(&a));
+    lmq_hint(err, "a rule for 'output' and 'token_embd' treats both alike; "
+                  ".tie never stores two");
+    return LMQ_ERR_ARG;
 }
 
 static enum lmq_status
@@ -231,6 +358,8 @@ settle_head(struct lmq_plan *plan, struct lmq_error *err)
         return status;
     if (head == plan->n_records)
         status = add_missing_head(plan, embedding, &head, err);
+    if (status == LMQ_OK && plan->settings.ties)
+        status = check_head(plan, embedding, head, err);
     if (status != LMQ_OK || !plan->settings.ties)
         return status;
     struct lmq_record *record = &plan->records[head];
@@ -333,19 +462,6 @@ take_tensors(const struct lmq_plan *plan, struct lmq_tensor_digest *tensors)
     }
 }
 
-/* As the metadata have it. */
-static json_t *
-describe_model(const struct lmq_plan *plan)
-{
-    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
-
-    if (!checkpoint->has_model)
-        return json_null();
-    return plan->copied != NULL
-               ? json_incref(json_object_get(plan->copied, "model"))
-               : lmq_hparams_to_json(&checkpoint->hparams);
-}
-
 enum lmq_status
 lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
 {
@@ -357,7 +473,9 @@ lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
         calloc(checkpoint->n_blobs + 1, sizeof(*files));
     struct lmq_tensor_digest *tensors =
         calloc(plan->n_records + 1, sizeof(*tensors));
-    json_t *model = describe_model(plan);
+    json_t *model = checkpoint->has_model
+                        ? lmq_hparams_to_json(&checkpoint->hparams)
+                        : json_null();
     enum lmq_status status =
         files == NULL || tensors == NULL || model == NULL
             ? lmq_fail_nomem(err)
@@ -389,6 +507,8 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
     enum lmq_status status = add_records(plan, err);
     if (status == LMQ_OK)
         status = settle_head(plan, err);
+    if (status == LMQ_OK)
+        status = lmq_recipe_check_used(&plan->settings.recipe, err);
     return status == LMQ_OK ? add_files(plan, err) : status;
 }
 
@@ -413,8 +533,6 @@ lmq_plan_free(struct lmq_plan *plan)
     free(plan->files);
     free((void *)plan->sources);
     free(plan->takes);
-    free(plan->source_crcs);
-    json_decref(plan->copied);
     lmq_notes_free(&plan->notes);
     *plan = (struct lmq_plan){0};
 }

@@ -10,11 +10,13 @@
 #include <stddef.h>
 
 #include "formats/checkpoint/checkpoint.h"
+#include "convert/recipe/recipe.h"
 #include "formats/lmq/lmq_digests.h"
 
 /* The options of lmq_convert(), understood. */
 struct lmq_convert_settings {
-    struct lmq_quant quant;
+    struct lmq_quant quant;    /* where no rule says otherwise */
+    struct lmq_recipe recipe;  /* copies of the settings share its rules */
     enum lmq_layout layout;
     bool ties;           /* look for a tied head */
     bool zeroes;         /* replace what is not finite by 0 */
@@ -24,15 +26,11 @@ struct lmq_convert_settings {
     uint64_t shard_size; /* of a member of a set at most; 0: one file */
 };
 
+/* To be freed with lmq_recipe_free(&settings->recipe), even if this fails. */
 enum lmq_status
 lmq_convert_settings_parse(const struct lmq_convert_options *options,
                            struct lmq_convert_settings *settings,
                            struct lmq_error *err);
-
-/* Whether the checkpoint holds the matrix as integers with just these groups
- * and scales, so that they can be taken as they are. */
-bool lmq_convert_takes(const struct lmq_convert_settings *settings,
-                       const struct lmq_tensor *tensor);
 
 /* Rows of a record of the plan that stand in one file. */
 struct lmq_plan_part {
@@ -62,13 +60,10 @@ struct lmq_plan {
                                    members say */
     const struct lmq_tensor **sources; /* of each record; NULL for an alias
                                           that the checkpoint does not have */
-    json_t *copied; /* the metadata of the container that is copied as it is,
-                       tensor by tensor; NULL: a checkpoint is converted */
-    bool has_no_statistics; /* nor has that */
-    uint32_t *source_crcs; /* of the checkpoint's files, known last */
     bool *takes; /* of each record: integers and scales are the source's own;
                     false from when it turns out that they cannot be */
     size_t n_records;
+    int32_t n_layers;
     struct lmq_plan_part *parts; /* of the records but aliases, in their order */
     size_t n_parts, parts_capacity;
     struct lmq_plan_member *members;

@@ -46,14 +46,19 @@ print_notes(const struct arguments *arguments, const struct lmq_report *report)
 bool
 wants_data(const struct arguments *arguments)
 {
-    return has_option(arguments, "json") || has_option(arguments, "yaml");
+    return has_option(arguments, "json") || has_option(arguments, "yaml") ||
+           has_option(arguments, "print-recipe");
 }
 
 static enum lmq_status
 make_text(const struct arguments *arguments, const struct lmq_report *report,
           char **text, struct lmq_error *err)
 {
-    return lmq_report_text(report,
+    const struct lmq_report *part =
+        has_option(arguments, "print-recipe") ? lmq_report_at(report, "recipe")
+                                              : report;
+
+    return lmq_report_text(part,
                            has_option(arguments, "json") ? LMQ_REPORT_JSON
                                                          : LMQ_REPORT_YAML,
                            text, err);

@@ -13,13 +13,28 @@
 #include "formats/lmq/lmq_digests.h"
 #include "formats/lmq/lmq_set.h"
 
+const struct lmq_name lmq_stored_names[] = {
+    {"q8", LMQ_STORED_Q8},
+    {"f32", LMQ_STORED_F32},
+    {"f16", LMQ_STORED_F16},
+    {"bf16", LMQ_STORED_BF16},
+    {NULL, 0},
+};
+
+const struct lmq_stored_type lmq_stored_types[] = {
+    [LMQ_STORED_Q8] = {LMQ_ENCODING_Q8, LMQ_DTYPE_F32},
+    [LMQ_STORED_F32] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_F32},
+    [LMQ_STORED_F16] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_F16},
+    [LMQ_STORED_BF16] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_BF16},
+};
+
 /* As reports call it. */
 const char *
 lmq_record_type(const struct lmq_record *record)
 {
     switch (record->encoding) {
     case LMQ_ENCODING_Q8:
-        return "q8";
+        return lmq_names_of(lmq_stored_names, LMQ_STORED_Q8);
     case LMQ_ENCODING_ALIAS:
         return "alias";
     case LMQ_ENCODING_UNKNOWN:
@@ -29,21 +44,25 @@ lmq_record_type(const struct lmq_record *record)
     }
 }
 
-/* Of what is kept as it was there are only sizes; of what was quantized also
- * what it cost. */
+/* Of what is kept as it was there are only sizes; of what was quantized or
+ * rounded also what it cost. */
 void
 lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
                    uint64_t n)
 {
     lmq_put(tensor, "max_abs", lmq_json_number((double)record->max_abs));
     lmq_put(tensor, "rms", lmq_json_number(sqrt(record->sum_sq / (double)n)));
-    if (record->encoding != LMQ_ENCODING_Q8)
+    bool is_rounded = record->encoding == LMQ_ENCODING_PLAIN &&
+                      record->err_sq > 0;
+    if (record->encoding != LMQ_ENCODING_Q8 && !is_rounded)
         return;
     lmq_put(tensor, "max_error", lmq_json_number((double)record->max_err));
     lmq_put(tensor, "rms_error",
             lmq_json_number(sqrt(record->err_sq / (double)n)));
     lmq_put(tensor, "snr_db",
             lmq_json_number(lmq_quant_snr_db(record->sum_sq, record->err_sq)));
+    if (is_rounded)
+        return;
     lmq_put(tensor, "worst_group", lmq_json_size(record->worst_group));
     /* A number without dimensions is a row of one. */
     uint64_t n_cols =
@@ -96,6 +115,7 @@ lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
     static const struct {
         const char *key, *unwanted;
     } keys[] = {{"quantization", ""},
+                {"recipe", ""},
                 {"recommended", ""},
                 {"tie_rule", ""},
                 {"provenance", "stored_names"},
@@ -113,6 +133,31 @@ lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
     }
     if (container->digests != NULL)
         lmq_put(json, "digests", describe_digests(container->digests));
+}
+
+/* The statistics of all pieces together; false if one has none. */
+static bool
+join_statistics(const struct lmq_set *set, const struct lmq_whole *whole,
+                struct lmq_record *joined)
+{
+    bool has_all = true;
+
+    *joined = *whole->pieces[0].record;
+    for (size_t i = 0; i < whole->n_pieces; i++) {
+        const struct lmq_record *record = whole->pieces[i].record;
+        has_all &= set->members[whole->pieces[i].member].has_statistics;
+        if (i == 0)
+            continue;
+        joined->max_abs = fmaxf(joined->max_abs, record->max_abs);
+        joined->max_err = fmaxf(joined->max_err, record->max_err);
+        joined->sum_sq += record->sum_sq;
+        joined->err_sq += record->err_sq;
+        if (record->worst_err_sq > joined->worst_err_sq) {
+            joined->worst_err_sq = record->worst_err_sq;
+            joined->worst_group = record->worst_group;
+        }
+    }
+    return has_all;
 }
 
 static json_t *
@@ -133,10 +178,8 @@ lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
 {
     const struct lmq_set *set = lmq_checkpoint_set(checkpoint);
     const struct lmq_whole *whole = &set->wholes[tensor->number];
-    /* Statistics are those of the whole in each piece. */
-    const struct lmq_slice *piece = whole->pieces;
-    struct lmq_record record = *piece->record;
-    bool has_statistics = set->members[piece->member].has_statistics;
+    struct lmq_record record;
+    bool has_statistics = join_statistics(set, whole, &record);
 
     lmq_put(json, "source_type",
             json_string(record.source_dtype == LMQ_DTYPE_COUNT

@@ -9,6 +9,22 @@
 
 #include "formats/lmq/lmq.h"
 
+/* What a matrix can become: an encoding, of elements of a type. */
+enum lmq_stored {
+    LMQ_STORED_Q8,
+    LMQ_STORED_F32,
+    LMQ_STORED_F16,
+    LMQ_STORED_BF16
+};
+
+struct lmq_stored_type {
+    enum lmq_encoding encoding;
+    enum lmq_dtype dtype;
+};
+
+extern const struct lmq_name lmq_stored_names[];
+extern const struct lmq_stored_type lmq_stored_types[];
+
 /* "q8", "f32", "alias", ... */
 const char *lmq_record_type(const struct lmq_record *record);
 

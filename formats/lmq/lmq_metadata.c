@@ -52,6 +52,7 @@ static const struct {
     {NULL, "model", JSON_OBJECT},
     {NULL, "provenance", JSON_OBJECT},
     {NULL, "quantization", JSON_OBJECT},
+    {NULL, "recipe", JSON_OBJECT},
     {NULL, "recommended", JSON_OBJECT},
     {NULL, "set", JSON_OBJECT},
     {NULL, "tie_rule", JSON_STRING},
@@ -65,6 +66,9 @@ static const struct {
     {"quantization", "method", JSON_STRING},
     {"quantization", "on_nonfinite", JSON_STRING},
     {"quantization", "scales", JSON_STRING},
+    {"recipe", "default", JSON_OBJECT},
+    {"recipe", "rules", JSON_ARRAY},
+    {"recipe", "version", JSON_INTEGER},
     {"recommended", "activations", JSON_STRING},
     {"set", "id", JSON_STRING},
     {"set", "member", JSON_INTEGER},
@@ -80,16 +84,17 @@ fail_type(const char *key, struct lmq_error *err)
                     key);
 }
 
-/* What stands in the lists of where the tensors come from. */
+/* What stands in the lists: of where the tensors come from, and of rules. */
 static enum lmq_status
-check_lists(const json_t *provenance, struct lmq_error *err)
+check_lists(const json_t *metadata, struct lmq_error *err)
 {
     static const struct {
         const char *key;
         json_type type;
     } parts[] = {
         {"name", JSON_STRING}, {"size", JSON_INTEGER}, {"crc32", JSON_STRING}};
-    const json_t *source, *name;
+    const json_t *provenance = json_object_get(metadata, "provenance");
+    const json_t *source, *name, *rule;
     size_t i;
 
     json_array_foreach(json_object_get(provenance, "sources"), i, source)
@@ -102,6 +107,10 @@ check_lists(const json_t *provenance, struct lmq_error *err)
     json_array_foreach(json_object_get(provenance, "stored_names"), i, name)
         if (!json_is_string(name))
             return fail_type("stored_names", err);
+    json_array_foreach(json_object_get(json_object_get(metadata, "recipe"),
+                                       "rules"), i, rule)
+        if (!json_is_object(rule))
+            return fail_type("rules", err);
     return LMQ_OK;
 }
 
@@ -119,7 +128,7 @@ check_types(const json_t *metadata, struct lmq_error *err)
         if (value != NULL && json_typeof(value) != known[i].type)
             return fail_type(known[i].key, err);
     }
-    return check_lists(json_object_get(metadata, "provenance"), err);
+    return check_lists(metadata, err);
 }
 
 /* UTF-8 and duplicate keys are looked after by the parser; the rest of I-JSON

@@ -449,6 +449,12 @@ lmq_name_layer(const char *stored)
                : place.layer;
 }
 
+const char *
+lmq_role_name(enum lmq_role role)
+{
+    return roles[role].name;
+}
+
 void
 lmq_name_canonical(const struct lmq_place *place, char *name, size_t size)
 {

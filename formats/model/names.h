@@ -109,6 +109,9 @@ void lmq_name_canonical(const struct lmq_place *place, char *name,
 bool lmq_name_hf(enum lmq_names names, const struct lmq_place *place,
                  bool has_post_norms, char *name, size_t size);
 
+/* "attn_q": what it is called in canonical names. */
+const char *lmq_role_name(enum lmq_role role);
+
 bool lmq_role_is_per_layer(enum lmq_role role);
 
 /* Whether there may be several, by number: one per expert, one per head. */

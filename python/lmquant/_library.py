@@ -109,6 +109,9 @@ class ConvertOptions(Options):
         ("forces_tokenizer", c_int),
         ("shard_size", c_uint64),
         ("has_digests", c_int),
+        ("recipe", c_char_p),
+        ("rules", POINTER(c_char_p)),
+        ("n_rules", c_size_t),
     ]
 
 
@@ -251,7 +254,6 @@ _bytes = c_char_p
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "lmq_version": (c_char_p, []),
     "lmq_instruction_set": (c_char_p, []),
-    "lmq_sandbox": (c_uint, [_texts, c_size_t]),
     "lmq_report_free": (None, [_object]),
     "lmq_report_text": (c_int, [_object, c_int, _out, _err]),
     "lmq_text_free": (None, [c_void_p]),

@@ -101,15 +101,13 @@ static const struct command {
      false},
     {"convert-set", "convert -q -f --shard-size 10K model w/out.lmq", NULL,
      "out-00002-of-00099.lmq", TEXT, false},
-    {"split", "split -q -f --shard-size 6K m.lmq w", NULL,
-     "m-00002-of-00099.lmq", TEXT, false},
-    {"join", "join --json set w/out.lmq", NULL, NULL, DOCUMENT, false},
-    {"join-digests", "join -q -f dset w/out.lmq", NULL, "out.lmq", TEXT, true},
     {"inspect-set", "inspect --json --tensors set", NULL, NULL, DOCUMENT,
      true},
     {"verify-set", "verify --json set", NULL, NULL, DOCUMENT, true},
     {"verify-set-digests", "verify --json dset", NULL, NULL, DOCUMENT, true},
     {"run-set", "run -q -n 2 --temp 0 set the", NULL, NULL, TEXT, true},
+    {"convert-recipe", "convert -q -f --recipe r.yaml --set *=bf16 model w/out",
+     NULL, "out", TEXT, false},
     {"convert-digests", "convert -q -f --digests model w/out", NULL, "out",
      TEXT, false},
     {"inspect", "inspect --json --tensors model", NULL, NULL, DOCUMENT, false},
@@ -471,6 +469,10 @@ main(int argc, char **argv)
 #endif
     argc -= is_long;
     argv += is_long;
+    static const char recipe[] = "version: 1\nrules:\n"
+                                 "- {match: [ffn_*], layers: '0-1,last 1',"
+                                 " group: 32, optional: true}\n";
+
     setenv("LC_ALL", "C", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
     setenv("MALLOC_PERTURB_", "85", 1); /* what is used after free() shows */
@@ -485,6 +487,7 @@ main(int argc, char **argv)
         fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0)
         fault_die("pipe");
     fault_write_model();
+    fault_save("r.yaml", recipe, sizeof(recipe) - 1);
     prepare("convert -q model m.lmq", NULL);
     if (has_digests) {
         prepare("convert -q --digests model d.lmq", NULL);

@@ -412,6 +412,7 @@ main(int argc, char **argv)
     make_lmq();
     make_torch(emit);
     make_gguf();
+    make_recipes();
     if (fclose(readme) != 0)
         fail("README.md", strerror(errno));
     return 0;

@@ -33,5 +33,6 @@ void save_in(const char *where, const char *name, const char *text);
 void make_safetensors(void);
 void make_lmq(void);
 void make_packed(void);
+void make_recipes(void);
 
 #endif

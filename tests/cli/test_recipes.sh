@@ -1,0 +1,139 @@
+#!/bin/sh
+#
+# test_recipes.sh - recipes on the command line: files good and bad, those that
+# are installed, and that options and the recipe that they print are one.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+export OMP_NUM_THREADS=2
+recipes=$srcdir/man/recipes
+cd "$work" || exit 99
+
+# ---- Files ----
+
+for path in "$files"/recipes/*.yaml; do
+    name=$(basename "$path")
+    grep -qF "\`recipes/$name\`" "$files/README.md" ||
+        fail "README.md does not mention $name"
+    case $name in
+    good-all.yaml) # for a mixture
+        expect 0 "$top_builddir/tests/make/make_family" mixtral mixture
+        expect 0 "$lmquant" convert -q --recipe "$path" mixture x.lmq
+        expect 0 "$lmquant" verify -q x.lmq
+        expect 0 "$lmquant" inspect --tensors x.lmq
+        rm x.lmq
+        ;;
+    good-*)
+        expect 0 "$lmquant" convert -q --recipe "$path" "$fable" x.lmq
+        rm x.lmq
+        ;;
+    *)
+        expect 3 "$lmquant" convert -q --recipe "$path" "$fable" x.lmq
+        is_one_sentence "$name"
+        says "$path: "
+        [ -e x.lmq ] && fail "$name: there is an output"
+        ;;
+    esac
+done
+
+# ---- Those that are installed ----
+
+n_recipes=0
+for path in "$recipes"/*.yaml; do
+    n_recipes=$((n_recipes + 1))
+    for model in "$fable" mixture; do
+        expect 0 "$lmquant" convert -qf --recipe "$path" "$model" x.lmq
+        expect 0 "$lmquant" verify -q x.lmq
+        expect 0 "$lmquant" inspect --json x.lmq
+        expect 0 "$lmquant" bench -q -p 4 -n 2 -r 1 x.lmq
+    done
+    grep -qF "$(basename "$path")" "$srcdir/man/lmquant-recipe.5" ||
+        fail "lmquant-recipe(5) does not speak of $path"
+done
+[ $n_recipes -ge 5 ] || fail "only $n_recipes recipes in $recipes"
+
+# ---- Options are a recipe ----
+
+# same OPTION...: what the options make, what the recipe makes that they print,
+# and what the one makes that the container holds, are the same bytes.
+same() {
+    expect 0 "$lmquant" convert -qf "$@" "$fable" a.lmq
+    expect 0 "$lmquant" convert --print-recipe -q "$@" "$fable" none.lmq
+    cp stdout printed.yaml
+    [ -e none.lmq ] && fail "--print-recipe writes an output"
+    expect 0 "$lmquant" convert -qf --recipe printed.yaml "$fable" b.lmq
+    cmp -s a.lmq b.lmq || fail "the printed recipe of $* makes another file"
+    expect 0 "$lmquant" convert --print-recipe --json "$@" "$fable" none.lmq
+    cp stdout printed.json
+    "$is_json" < printed.json || fail "--print-recipe --json of $*"
+    expect 0 "$lmquant" convert -qf --recipe printed.json "$fable" b.lmq
+    cmp -s a.lmq b.lmq || fail "the recipe of $* as JSON makes another file"
+}
+same --keep ffn_down
+same -g 32 --scales=f32 --set 'blk.[0-1].*=bf16' --keep '*.attn_q'
+same --set "*=f16" --set "ffn_*=q8,group=128,method=absmax"
+same --recipe "$recipes/fine-ends.yaml" --set attn_k=q8,scales=f32 -g 256
+
+# A later one counts, whichever option it is.
+expect 0 "$lmquant" convert --dry-run --set 'ffn_up=f16' --keep 'blk.0.*' \
+    "$fable" none.lmq
+grep -q '^blk.0.ffn_up.weight  *f32  *f32 ' stdout || fail "--keep behind --set"
+grep -q '^blk.1.ffn_up.weight  *f32  *f16 ' stdout || fail "--set"
+expect 0 "$lmquant" convert --dry-run --keep 'blk.0.*' --set 'ffn_up=f16' \
+    "$fable" none.lmq
+grep -q '^blk.0.ffn_up.weight  *f32  *f16 ' stdout || fail "--set behind --keep"
+
+# The plan tells the exact size.
+expect 0 "$lmquant" convert --dry-run --json --set 'attn_*=bf16' "$fable" x
+planned=$(sed -n 's/.*"output_bytes": \([0-9]*\).*/\1/p' stdout)
+expect 0 "$lmquant" convert -qf --set 'attn_*=bf16' "$fable" a.lmq
+[ "$planned" = "$(wc -c < a.lmq | tr -d ' ')" ] ||
+    fail "planned are $planned bytes"
+
+# ---- Mistakes ----
+
+# refused STATUS TEXT OPTION...
+refused() {
+    wanted=$1 text=$2
+    shift 2
+    rm -f x.lmq
+    expect "$wanted" "$lmquant" convert -q "$@" "$fable" x.lmq
+    says "$text"
+    is_one_sentence "$*"
+    [ -e x.lmq ] && fail "there is an output: $*"
+}
+refused 2 "--set 'ffn_dwon=keep' matches no matrix" --keep ffn_dwon
+refused 2 "--set 'ffn_up': expected PATTERN=TYPE" --set ffn_up
+refused 2 "encoding is 'q77', expected 'keep', 'q8'" --set ffn_up=q77
+refused 2 "group is '48'" --set ffn_up=q8,group=48
+refused 2 "'group' is there twice" --set ffn_up=q8,group=32,group=32
+refused 2 "'encoding' is no key" --set ffn_up=q8,encoding=q8
+refused 2 "mean nothing beside the encoding 'f16'" --set ffn_up=f16,group=32
+refused 2 "is no KEY=VALUE" --set ffn_up=q8,
+refused 2 "a pattern has 0 bytes" --keep ""
+refused 2 "is no UTF-8" --keep "$(printf '\377')"
+refused 2 "the head is the embedding" --keep output
+refused 1 "nowhere.yaml: cannot open" --recipe nowhere.yaml
+refused 3 "is a folder" --recipe .
+head -c 5000000 /dev/zero > huge.yaml
+refused 3 "huge.yaml: is" --recipe huge.yaml
+
+# The recipe is a source, too.
+cp printed.yaml r.lmq
+expect 2 "$lmquant" convert -qf --recipe r.lmq "$fable" r.lmq
+says "would destroy its source"
+cmp -s printed.yaml r.lmq || fail "the recipe is destroyed"
+
+# ---- What a container says ----
+
+expect 0 "$lmquant" convert -qf --keep 'ffn_down' --set 'attn_q=q8,group=32' \
+    "$fable" a.lmq
+expect 0 "$lmquant" inspect a.lmq
+grep -q '^  recipe  *q8 where no rule says otherwise$' stdout ||
+    fail "inspect: the default"
+grep -q '^  *ffn_down: keep$' stdout || fail "inspect: the first rule"
+grep -q '^  *attn_q: q8, group 32$' stdout || fail "inspect: the second rule"
+expect 0 "$lmquant" convert -qf "$fable" a.lmq
+expect 0 "$lmquant" inspect a.lmq
+grep -q '^  recipe' stdout && fail "inspect: a recipe without rules"
+finish
