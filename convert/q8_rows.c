@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/size.h"
 #include "quantize/tiles.h"
 
 void
@@ -132,12 +133,41 @@ quantize(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     return status;
 }
 
+/* Each part has a multiplier, and groups, of its own. */
+static enum lmq_status
+read_joined(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
+            uint64_t row, size_t n, unsigned group,
+            struct lmq_q8_reader *reader, int8_t *q, float *scales,
+            struct lmq_error *err)
+{
+    size_t n_cols = (size_t)tensor->n_cols;
+    size_t n_groups = lmq_groups_per_row(n_cols, group);
+    enum lmq_status status = LMQ_OK;
+
+    while (n > 0 && status == LMQ_OK) {
+        uint64_t own, n_own;
+        const struct lmq_tensor *part =
+            lmq_joined_find(tensor->joined, row, &own, &n_own);
+        size_t step = (size_t)lmq_u64_min(n, n_own);
+        status = read_stored(checkpoint, part, own, step, group, reader, q,
+                             scales, err);
+        q += step * n_cols;
+        scales += step * n_groups;
+        row += step;
+        n -= step;
+    }
+    return status;
+}
+
 enum lmq_status
 lmq_q8_read_rows(struct lmq_checkpoint *checkpoint,
                  const struct lmq_tensor *tensor, uint64_t row, size_t n,
                  unsigned group, struct lmq_q8_reader *reader, int8_t *q,
                  float *scales, struct lmq_error *err)
 {
+    if (tensor->joined != NULL && lmq_q8_is_stored(tensor, group))
+        return read_joined(checkpoint, tensor, row, n, group, reader, q,
+                           scales, err);
     return lmq_q8_is_stored(tensor, group)
                ? read_stored(checkpoint, tensor, row, n, group, reader, q,
                              scales, err)

@@ -9,7 +9,7 @@
 #define LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
 
 #include "base/files/output.h"
-#include "formats/checkpoint/checkpoint.h"
+#include "formats/checkpoint/joined.h"
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_keys.h"
 
@@ -47,7 +47,8 @@ struct lmq_gguf_target {
 };
 
 struct lmq_gguf_plan {
-    struct lmq_checkpoint *checkpoint;
+    struct lmq_checkpoint *checkpoint; /* as GGUF arranges it */
+    struct lmq_arranged arranged;
     struct lmq_notes *notes; /* the caller's */
     const struct lmq_family *family;
     struct lmq_hparams written; /* the description as the keys hold it */

@@ -57,6 +57,17 @@ find_target(const struct lmq_gguf_plan *plan, const char *name)
     return NULL;
 }
 
+/* What in a layer with the delta rule has another name than ours. */
+static const char *
+delta_name(const struct lmq_place *place)
+{
+    if (place->role == LMQ_ROLE_ATTN_OUT)
+        return "ssm_out";
+    return place->role == LMQ_ROLE_DELTA_ALPHA && place->part == LMQ_PART_BIAS
+               ? "ssm_dt"
+               : NULL;
+}
+
 /* Under which role and name it is written. */
 static void
 target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
@@ -68,6 +79,9 @@ target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
     const char *odd = NULL;
 
     other.item = -1;
+    if (place->layer >= 0 &&
+        lmq_layer_is(&plan->written, (size_t)place->layer, LMQ_LAYER_DELTA))
+        odd = delta_name(place);
     switch ((int)place->role) {
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:
@@ -103,7 +117,9 @@ target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
     default:
         break;
     }
-    if (odd != NULL)
+    if (place->role == LMQ_ROLE_DELTA_DECAY)
+        snprintf(name, size, "blk.%d.ssm_a", (int)place->layer);
+    else if (odd != NULL)
         snprintf(name, size, "blk.%d.%s.%s", (int)place->layer, odd, part);
     else
         lmq_name_canonical(&other, name, size);
@@ -191,6 +207,30 @@ add_factors(struct lmq_gguf_plan *plan, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* The tensors as llama.cpp has them. */
+static enum lmq_status
+arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
+        struct lmq_error *err)
+{
+    const struct lmq_gguf_form *form = &plan->family->gguf;
+    const struct lmq_source as = {
+        .has_tiled_values = form->has_tiled_values,
+        .has_decay_itself = (form->keys & LMQ_GGUF_DELTA) != 0,
+    };
+    enum lmq_status status =
+        lmq_arrange(checkpoint, form->joins, &as, &plan->arranged, err);
+    size_t n = plan->arranged.n_rounded;
+
+    if (n > 0)
+        lmq_notes_add(plan->notes,
+                      "%zu quantized %s floats: GGUF's '%s' wants columns in "
+                      "another order, which would take groups apart",
+                      n, n == 1 ? "matrix becomes" : "matrices become",
+                      form->name);
+    plan->checkpoint = &plan->arranged.checkpoint;
+    return status;
+}
+
 static enum lmq_status
 add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
@@ -230,6 +270,7 @@ stays_float(const struct lmq_gguf_target *target)
         return true;
     enum lmq_role role = target->sources[0]->place.role;
     return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
+           role == LMQ_ROLE_DELTA_CONV ||
            role == LMQ_ROLE_ATTN_Q_NORM || role == LMQ_ROLE_ATTN_K_NORM;
 }
 
@@ -357,7 +398,8 @@ check_biases(const struct lmq_gguf_plan *plan, struct lmq_error *err)
         unsigned kind = bias_of(place);
         bool is_bias = place->part == LMQ_PART_BIAS;
         bias.part = LMQ_PART_BIAS;
-        if (place->role == LMQ_ROLE_ROUTER_CORRECTION)
+        if (place->role == LMQ_ROLE_ROUTER_CORRECTION ||
+            place->role == LMQ_ROLE_DELTA_ALPHA)
             continue;
         if (is_bias && (kind & may) == 0)
             return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
@@ -556,7 +598,9 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
     plan->written = *h;
     lmq_hparams_settle_rope(&plan->written);
     fit_window(plan);
-    status = add_targets(plan, err);
+    status = arrange(plan, checkpoint, err);
+    if (status == LMQ_OK)
+        status = add_targets(plan, err);
     if (status == LMQ_OK)
         status = check_description(plan, err);
     if (status == LMQ_OK)
@@ -572,6 +616,7 @@ lmq_gguf_plan_free(struct lmq_gguf_plan *plan)
     for (size_t i = 0; i < plan->n_targets; i++)
         free(plan->targets[i].sources);
     free(plan->targets);
+    lmq_arranged_free(&plan->arranged);
     plan->targets = NULL;
     plan->n_targets = 0;
 }

@@ -20,6 +20,7 @@
 #include "base/files/output.h"
 #include "base/notes.h"
 #include "formats/checkpoint/blob.h"
+#include "formats/checkpoint/fused.h"
 #include "formats/model/hparams.h"
 #include "formats/model/names.h"
 #include "formats/model/rope_rows.h"
@@ -31,23 +32,33 @@
 #define LMQ_MAX_TENSORS (1u << 20)
 #define LMQ_MAX_TENSOR_NAME 1024
 
+/* What is made of an element. */
+enum lmq_map {
+    LMQ_MAP_NONE,
+    LMQ_MAP_LOG_OF_MINUS, /* log(-x) */
+    LMQ_MAP_MINUS_EXP     /* the other way round */
+};
+
 /*
  * Where a source keeps the elements of a tensor that it arranges differently.
  * All zero: the tensor's own order, from its offset on.
  *
- * Row r stands in the row r' where the pairs of its head are put together, and
- * this one in the stored row first + r' / unit * stride + r' % unit. A tensor
+ * Row r stands in the row r' where units of rows change places and the pairs
+ * of its head are put together, and this one in the stored row first + r' / unit * stride + r' % unit. A tensor
  * of one dimension is a column: its elements are rows.
  */
 struct lmq_view {
     uint64_t first;
     uint64_t unit;   /* rows that stay together; 0: all of them */
     uint64_t stride; /* stored rows from unit to unit */
+    struct lmq_shuffle rows;    /* units that change places */
+    struct lmq_shuffle columns; /* likewise; not of turned matrices */
     struct lmq_rope_rows pairs; /* rows that are stored in pairs */
     uint64_t pitch; /* the matrix is transposed: stored rows, so many elements
                        apart, are our columns; 0: it is not */
     float times;    /* every element is multiplied with it; 0: it is not */
     float plus;     /* added to every element */
+    enum lmq_map map;
     bool has_unit_rows; /* each row is divided by its length */
     uint64_t origin; /* elements of the stored tensor before the offset */
 };
@@ -110,6 +121,8 @@ struct lmq_tensor {
     bool is_cut;                 /* rows stand in several files: find_run() */
     struct lmq_view view;
     const struct lmq_packing *packing; /* of `encoding`, or NULL */
+    const struct lmq_joined *joined; /* its rows are those of several others
+                                        (joined.h), or NULL */
     char *alias_of;              /* name of the tensor whose elements it
                                     shares, or NULL */
 };
@@ -127,6 +140,8 @@ struct lmq_source {
     bool has_turned_experts; /* fused ones: matrices have inputs as rows */
     bool is_gate_up_by_row;  /* fused: a row of the gate, one of the other, and
                                 so on; else all of the gate first */
+    bool has_tiled_values;  /* value heads of the delta rule: lmq_tiled_values() */
+    bool has_decay_itself;  /* what decays, less than 0; not the log of it */
     bool has_unit_head;     /* the head's rows count with length 1 */
     uint32_t n_idle_positions; /* rows of the table before position 0 */
     uint32_t n_further_layers; /* behind the model's own: they predict more
@@ -309,6 +324,10 @@ enum lmq_status lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
 /* Whether its bytes stand in the file as they are wanted: plain numbers, row
  * after row, nothing to be added or multiplied. */
 bool lmq_tensor_is_plain(const struct lmq_tensor *tensor);
+
+/* Takes its integers away where rows of whole groups cannot be had: what is
+ * turned, scaled, or cut within groups has floats only. */
+void lmq_tensor_settle_integers(struct lmq_tensor *tensor);
 
 /* The number that the file itself gives to an element, and the columns that
  * it has there. */

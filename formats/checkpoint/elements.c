@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/elementary.h"
 #include "base/error.h"
 #include "base/size.h"
 #include "formats/checkpoint/checkpoint.h"
@@ -57,6 +58,23 @@ lmq_scratch_reserve(struct lmq_scratch *scratch, size_t size,
 
 /* ---- Where rows stand ---- */
 
+/* Groups go along rows: of a matrix that is turned, scaled, shifted, or cut
+ * within its groups there are only floats. */
+void
+lmq_tensor_settle_integers(struct lmq_tensor *tensor)
+{
+    const struct lmq_block_type *blocks = tensor->blocks;
+    const struct lmq_view *view = &tensor->view;
+
+    if (tensor->n_dims < 2 || view->pitch != 0 || view->times > 0 ||
+        view->plus > 0 || view->has_unit_rows ||
+        view->map != LMQ_MAP_NONE ||
+        (view->columns.inner > 0 && tensor->quant.group_size > 0 &&
+         view->columns.size % tensor->quant.group_size != 0) ||
+        (blocks != NULL && tensor->n_cols % blocks->n != 0))
+        tensor->quant = (struct lmq_quant){0};
+}
+
 /* Then its bytes in the file are its elements, and can be copied or mapped. */
 bool
 lmq_tensor_is_plain(const struct lmq_tensor *tensor)
@@ -65,18 +83,22 @@ lmq_tensor_is_plain(const struct lmq_tensor *tensor)
 
     return tensor->blocks == NULL && tensor->encoding == NULL &&
            !tensor->is_cut && view->unit == 0 && view->first == 0 &&
-           view->pairs.n == 0 && view->pitch == 0 && !(view->times > 0) &&
-           !(view->plus > 0) && !view->has_unit_rows;
+           view->pairs.n == 0 && view->rows.inner == 0 &&
+           view->columns.inner == 0 && view->pitch == 0 &&
+           !(view->times > 0) && !(view->plus > 0) &&
+           view->map == LMQ_MAP_NONE && !view->has_unit_rows &&
+           tensor->joined == NULL;
 }
 
-/* Pairs first: they say which row of the part it is; then the part within what
- * is fused, then where that begins. */
+/* Units and pairs first: they say which row of the part it is; then the part
+ * within what is fused, then where that begins. */
 static uint64_t
 stored_row(const struct lmq_tensor *tensor, uint64_t row)
 {
     const struct lmq_view *view = &tensor->view;
 
-    row = lmq_rope_row_to_pairs(&view->pairs, row);
+    row = lmq_rope_row_to_pairs(&view->pairs,
+                                lmq_shuffle_row(&view->rows, row));
     if (view->unit != 0)
         row = row / view->unit * view->stride + row % view->unit;
     return view->first + row;
@@ -87,7 +109,7 @@ stored_row(const struct lmq_tensor *tensor, uint64_t row)
 static uint64_t
 column_step(const struct lmq_view *view)
 {
-    if (view->pairs.n != 0)
+    if (view->pairs.n != 0 || view->rows.inner != 0)
         return 0;
     return view->unit == 0 ? 1 : view->unit == 1 ? view->stride : 0;
 }
@@ -97,8 +119,10 @@ static uint64_t
 rows_in_line(const struct lmq_tensor *tensor, uint64_t row)
 {
     const struct lmq_view *view = &tensor->view;
-    uint64_t left = lmq_rope_rows_in_line(&view->pairs, row);
+    uint64_t left = lmq_shuffle_in_line(&view->rows, row);
 
+    row = lmq_shuffle_row(&view->rows, row);
+    left = lmq_u64_min(left, lmq_rope_rows_in_line(&view->pairs, row));
     if (view->unit != 0)
         left = lmq_u64_min(left, view->unit - row % view->unit);
     return left;
@@ -119,7 +143,8 @@ lmq_tensor_stored_element(const struct lmq_tensor *tensor, uint64_t element,
     const struct lmq_view *view = &tensor->view;
     uint64_t row_size = row_size_of(tensor);
     uint64_t row = stored_row(tensor, element / row_size);
-    uint64_t column = element % row_size;
+    uint64_t column =
+        lmq_shuffle_row(&view->columns, element % row_size);
 
     *n_cols = view->pitch != 0 ? view->pitch : tensor->n_cols;
     return view->origin +
@@ -390,6 +415,23 @@ read_columns(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* Of what is more, the exponential is more than a float32 can say. */
+#define EXP_MOST 88
+
+static void
+map_elements(enum lmq_map map, float *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double x = (double)values[i];
+        if (!isfinite(x)) /* which is noticed */
+            continue;
+        if (map == LMQ_MAP_LOG_OF_MINUS)
+            values[i] = x < 0 ? (float)lmq_log(-x) : NAN;
+        else if (map == LMQ_MAP_MINUS_EXP)
+            values[i] = x < EXP_MOST ? (float)-lmq_exp(x) : -INFINITY;
+    }
+}
+
 static enum lmq_status
 read_view(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
           uint64_t first, size_t n, float *values, struct lmq_scratch *scratch,
@@ -405,6 +447,8 @@ read_view(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     if (status == LMQ_OK && tensor->view.plus > 0)
         for (size_t i = 0; i < n; i++)
             values[i] += tensor->view.plus;
+    if (status == LMQ_OK && tensor->view.map != LMQ_MAP_NONE)
+        map_elements(tensor->view.map, values, n);
     return status;
 }
 
@@ -422,33 +466,78 @@ make_unit(float *x, size_t n)
         x[i] = (float)(x[i] / length);
 }
 
-/* A length is that of the whole row, whatever part of it is wanted. */
+/* Units of columns of one row. */
+static void
+shuffle_columns(const struct lmq_shuffle *columns, const void *stored,
+                size_t n, size_t size, void *row)
+{
+    for (size_t i = 0; i < n;) {
+        size_t step = (size_t)lmq_u64_min(n - i,
+                                          lmq_shuffle_in_line(columns, i));
+        memcpy((char *)row + i * size,
+               (const char *)stored +
+                   (size_t)lmq_shuffle_row(columns, i) * size,
+               step * size);
+        i += step;
+    }
+}
+
+/* A length is that of the whole row, and a column may stand anywhere in it,
+ * whatever part of it is wanted. */
 static enum lmq_status
-read_unit_rows(struct lmq_checkpoint *checkpoint,
-               const struct lmq_tensor *tensor, uint64_t first, size_t n,
-               float *values, struct lmq_scratch *scratch,
-               struct lmq_error *err)
+read_whole_rows(struct lmq_checkpoint *checkpoint,
+                const struct lmq_tensor *tensor, uint64_t first, size_t n,
+                float *values, struct lmq_scratch *scratch,
+                struct lmq_error *err)
 {
     size_t n_cols = (size_t)tensor->n_cols;
-    float *row = calloc(n_cols, sizeof(*row));
+    float *stored = calloc(n_cols, 2 * sizeof(*stored));
+    float *row = stored == NULL ? NULL : stored + n_cols;
     enum lmq_status status = row == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 
     while (n > 0 && status == LMQ_OK) {
         size_t column = (size_t)(first % n_cols);
         size_t step = lmq_size_min(n, n_cols - column);
-        status = read_view(checkpoint, tensor, first - column, n_cols, row,
+        status = read_view(checkpoint, tensor, first - column, n_cols, stored,
                            scratch, err);
-        make_unit(row, n_cols);
+        if (tensor->view.has_unit_rows)
+            make_unit(stored, n_cols);
+        shuffle_columns(&tensor->view.columns, stored, n_cols, sizeof(*row),
+                        row);
         memcpy(values, row + column, step * sizeof(*values));
         values += step;
         first += step;
         n -= step;
     }
-    free(row);
+    free(stored);
     return status;
 }
 
 /* ---- What others ask for ---- */
+
+/* Of several tensors, each from its own. */
+static enum lmq_status
+read_joined(struct lmq_checkpoint *checkpoint,
+                const struct lmq_tensor *tensor, uint64_t first, size_t n,
+                float *values, struct lmq_scratch *scratch,
+                struct lmq_error *err)
+{
+    uint64_t row_size = tensor->n_dims == 1 ? 1 : tensor->n_cols;
+    enum lmq_status status = LMQ_OK;
+
+    while (n > 0 && status == LMQ_OK) {
+        uint64_t column = first % row_size, own, n_rows;
+        const struct lmq_tensor *part = lmq_joined_find(
+            tensor->joined, first / row_size, &own, &n_rows);
+        size_t step = (size_t)lmq_u64_min(n, n_rows * row_size - column);
+        status = lmq_checkpoint_read(checkpoint, part, own * row_size + column,
+                                     step, values, scratch, err);
+        values += step;
+        first += step;
+        n -= step;
+    }
+    return status;
+}
 
 /* All elements that anything is computed from come through here. `plus` is
  * what Gemma's norms lack: they are stored less one. */
@@ -462,11 +551,40 @@ lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
 
     if (status != LMQ_OK)
         return status;
-    return tensor->view.has_unit_rows
-               ? read_unit_rows(checkpoint, tensor, first, n, values, scratch,
-                                err)
+    if (tensor->joined != NULL)
+        return read_joined(checkpoint, tensor, first, n, values, scratch, err);
+    return tensor->view.has_unit_rows || tensor->view.columns.inner > 0
+               ? read_whole_rows(checkpoint, tensor, first, n, values,
+                                 scratch, err)
                : read_view(checkpoint, tensor, first, n, values, scratch,
                            err);
+}
+
+/* Columns of n rows of integers; groups move as a whole with their scales. */
+static enum lmq_status
+shuffle_integers(const struct lmq_tensor *tensor, size_t n, int8_t *q,
+                 unsigned char *scales, struct lmq_scratch *scratch,
+                 struct lmq_error *err)
+{
+    const struct lmq_quant *quant = &tensor->quant;
+    size_t n_cols = (size_t)tensor->n_cols, group = quant->group_size;
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
+    size_t size = lmq_scale_size(quant->scales);
+    struct lmq_shuffle groups = tensor->view.columns;
+    enum lmq_status status = reserve(&scratch->column, &scratch->column_size,
+                                     n_cols + n_groups * size, err);
+
+    groups.size /= group;
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        memcpy(scratch->column, q, n_cols);
+        memcpy(scratch->column + n_cols, scales, n_groups * size);
+        shuffle_columns(&tensor->view.columns, scratch->column, n_cols, 1, q);
+        shuffle_columns(&groups, scratch->column + n_cols, n_groups, size,
+                        scales);
+        q += n_cols;
+        scales += n_groups * size;
+    }
+    return status;
 }
 
 /* Rows may stand in another order, but not as columns: groups go along stored
@@ -493,6 +611,8 @@ lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
         size_t step = (size_t)lmq_u64_min(n, rows_in_line(tensor, row));
         status = read(checkpoint, tensor, stored_row(tensor, row), step, q,
                       scales, scratch, err);
+        if (status == LMQ_OK && tensor->view.columns.inner > 0)
+            status = shuffle_integers(tensor, step, q, scales, scratch, err);
         q += step * n_cols;
         scales += step * row_scales;
         row += step;
@@ -511,7 +631,8 @@ lmq_checkpoint_find_tiles(const struct lmq_checkpoint *checkpoint,
     const struct lmq_view *view = &tensor->view;
 
     return tensor->quant.group_size != 0 && view->first == 0 &&
-           view->unit == 0 && view->pairs.n == 0 &&
+           view->unit == 0 && view->pairs.n == 0 && view->rows.inner == 0 &&
+           view->columns.inner == 0 &&
            checkpoint->format->find_tiles != NULL &&
            checkpoint->format->find_tiles(checkpoint, tensor, row, run);
 }

@@ -605,20 +605,6 @@ set_bits(struct lmq_tensor *tensor)
         tensor->bits_per_element = 8.0 * (double)lmq_dtype_size(tensor->dtype);
 }
 
-/* Groups go along rows: of a matrix that is turned, scaled, shifted, or cut
- * within its groups there are only floats. */
-static void
-settle_integers(struct lmq_tensor *tensor)
-{
-    const struct lmq_block_type *blocks = tensor->blocks;
-
-    if (tensor->n_dims < 2 || tensor->view.pitch != 0 ||
-        tensor->view.times > 0 || tensor->view.plus > 0 ||
-        tensor->view.has_unit_rows ||
-        (blocks != NULL && tensor->n_cols % blocks->n != 0))
-        tensor->quant = (struct lmq_quant){0};
-}
-
 enum lmq_status
 lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
                          struct lmq_error *err)
@@ -627,7 +613,7 @@ lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
 
     for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
         set_bits(&checkpoint->tensors[i]);
-        settle_integers(&checkpoint->tensors[i]);
+        lmq_tensor_settle_integers(&checkpoint->tensors[i]);
         status = name_tensor(&checkpoint->tensors[i], err);
     }
     if (status != LMQ_OK)

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "formats/checkpoint/checkpoint.h"
+#include "formats/checkpoint/fused.h"
 #include "quantize/blocks.h"
 
 /* ---- Parts ---- */
@@ -117,17 +118,10 @@ fused_rows(const struct lmq_checkpoint *checkpoint,
 
 /* ---- What is fused ---- */
 
-/* Some rows of a fused matrix: n from `first` on, or with a stride n in units
- * of so many rows. */
-struct rows {
-    enum lmq_role role;
-    uint64_t n, first, unit, stride;
-};
-
 /* The parts together are all rows. */
 static enum lmq_status
 split_rows(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
-           const struct rows *parts, size_t n_parts, struct lmq_error *err)
+           const struct lmq_fused_rows *parts, size_t n_parts, struct lmq_error *err)
 {
     uint64_t found = whole->n_dims > 2 ? 0 : fused_rows(checkpoint, whole);
     uint64_t wanted = 0;
@@ -138,7 +132,7 @@ split_rows(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
     if (found != wanted)
         return fail_size(whole, found, wanted, err);
     for (size_t i = 0; i < n_parts && status == LMQ_OK; i++) {
-        const struct rows *rows = &parts[i];
+        const struct lmq_fused_rows *rows = &parts[i];
         uint64_t dims[2] = {rows->n, whole->dims[1]};
         struct lmq_tensor *part;
         status = add_part(checkpoint, whole, rows->role, -1, &part, err);
@@ -154,89 +148,30 @@ split_rows(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
     return status;
 }
 
-static bool
-is_delta(const struct lmq_checkpoint *checkpoint,
-         const struct lmq_tensor *tensor)
-{
-    const struct lmq_hparams *h = &checkpoint->hparams;
-    int32_t layer = tensor->place.layer;
-
-    return layer >= 0 && layer < (int32_t)h->n_layers &&
-           lmq_layer_is(h, (size_t)layer, LMQ_LAYER_DELTA);
-}
-
-/* Two arrangements: all queries, all keys, all values, one after the other
- * (Phi 3, GPT-2, GGUF), or for each group of heads its queries, its key and
- * its value (GPT-NeoX, Falcon, InternLM 2), where our rows of one kind come in
- * runs of per_head with a stride between them. */
+/* What fused.c has a table of. *is_fused stays as it is if this layer has
+ * nothing of the kind. */
 static enum lmq_status
-split_qkv(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
-          struct lmq_error *err)
+split_attention(struct lmq_checkpoint *checkpoint,
+                const struct lmq_tensor *whole, bool *is_fused,
+                struct lmq_error *err)
 {
-    const struct lmq_hparams *h = &checkpoint->hparams;
-    uint64_t n_kv = h->n_kv_heads;
-    uint64_t q = (uint64_t)h->n_heads * h->head_dim, k = n_kv * h->head_dim;
-    uint64_t v = n_kv * lmq_hparams_value_dim(h), stride = 0;
+    struct lmq_fused_rows parts[LMQ_MOST_FUSED];
+    uint64_t n_rows = 0;
+    size_t n = whole->place.layer < 0
+                   ? 0
+                   : lmq_fused_rows(&checkpoint->hparams,
+                                    (size_t)whole->place.layer,
+                                    whole->place.role,
+                                    checkpoint->source.is_qkv_by_head, parts);
 
-    if (is_delta(checkpoint, whole)) {
-        q = k = lmq_delta_key_width(h);
-        v = lmq_delta_value_width(h);
-    } else if (checkpoint->source.is_qkv_by_head) {
-        stride = (q + k + v) / n_kv;
-        const struct rows by_head[] = {
-            {LMQ_ROLE_ATTN_Q, q, 0, q / n_kv, stride},
-            {LMQ_ROLE_ATTN_K, k, q / n_kv, k / n_kv, stride},
-            {LMQ_ROLE_ATTN_V, v, (q + k) / n_kv, v / n_kv, stride},
-        };
-        return split_rows(checkpoint, whole, by_head, 3, err);
-    }
-    const struct rows parts[] = {
-        {LMQ_ROLE_ATTN_Q, q, 0, 0, 0},
-        {LMQ_ROLE_ATTN_K, k, q, 0, 0},
-        {LMQ_ROLE_ATTN_V, v, q + k, 0, 0},
-    };
-    return split_rows(checkpoint, whole, parts, 3, err);
-}
-
-/* Of each head its query and then its gate. */
-static enum lmq_status
-split_q_gate(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
-             struct lmq_error *err)
-{
-    const struct lmq_hparams *h = &checkpoint->hparams;
-    uint64_t q = h->head_dim, gate = lmq_hparams_value_dim(h);
-    const struct rows parts[] = {
-        {LMQ_ROLE_ATTN_Q, h->n_heads * q, 0, q, q + gate},
-        {LMQ_ROLE_ATTN_GATE, h->n_heads * gate, q, gate, q + gate},
-    };
-
-    return split_rows(checkpoint, whole, parts, 2, err);
-}
-
-/* The delta rule: of each key head its query, it, the values and the gates of
- * its value heads; likewise what they write and their time steps. */
-static enum lmq_status
-split_delta(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
-            struct lmq_error *err)
-{
-    const struct lmq_hparams *h = &checkpoint->hparams;
-    uint64_t n = h->n_delta_key_heads;
-    uint64_t key = h->delta_key_dim, heads = h->n_delta_value_heads / n;
-    uint64_t value = heads * h->delta_value_dim, stride = 2 * (key + value);
-    const struct rows qkvz[] = {
-        {LMQ_ROLE_ATTN_Q, n * key, 0, key, stride},
-        {LMQ_ROLE_ATTN_K, n * key, key, key, stride},
-        {LMQ_ROLE_ATTN_V, n * value, 2 * key, value, stride},
-        {LMQ_ROLE_ATTN_GATE, n * value, 2 * key + value, value, stride},
-    };
-    const struct rows ba[] = {
-        {LMQ_ROLE_DELTA_BETA, n * heads, 0, heads, 2 * heads},
-        {LMQ_ROLE_DELTA_ALPHA, n * heads, heads, heads, 2 * heads},
-    };
-
-    return whole->place.role == LMQ_ROLE_DELTA_QKVZ
-               ? split_rows(checkpoint, whole, qkvz, 4, err)
-               : split_rows(checkpoint, whole, ba, 2, err);
+    for (size_t i = 0; i < n; i++)
+        n_rows += parts[i].n;
+    /* Queries may come without their gates. */
+    if (n == 0 || (whole->place.role == LMQ_ROLE_ATTN_Q &&
+                   fused_rows(checkpoint, whole) != n_rows))
+        return LMQ_OK;
+    *is_fused = true;
+    return split_rows(checkpoint, whole, parts, n, err);
 }
 
 /* The gate comes first in all families that fuse them so. */
@@ -245,7 +180,7 @@ split_gate_up(struct lmq_checkpoint *checkpoint,
               const struct lmq_tensor *whole, enum lmq_role gate,
               enum lmq_role up, uint64_t hidden, struct lmq_error *err)
 {
-    const struct rows parts[] = {
+    const struct lmq_fused_rows parts[] = {
         {gate, hidden, 0, 0, 0},
         {up, hidden, hidden, 0, 0},
     };
@@ -403,28 +338,24 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
     static const enum lmq_role matrices[] = {
         LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP, LMQ_ROLE_FFN_DOWN};
 
-    *is_fused = true;
+    *is_fused = false;
     switch ((int)whole.place.role) {
     case LMQ_ROLE_ATTN_QKV:
-        return split_qkv(checkpoint, &whole, err);
+    case LMQ_ROLE_DELTA_QKVZ:
+    case LMQ_ROLE_DELTA_BA:
+    case LMQ_ROLE_ATTN_Q:
+        return split_attention(checkpoint, &whole, is_fused, err);
+    default:
+        break;
+    }
+    *is_fused = true;
+    switch ((int)whole.place.role) {
     case LMQ_ROLE_FFN_GATE_UP:
         return split_gate_up(checkpoint, &whole, LMQ_ROLE_FFN_GATE,
                              LMQ_ROLE_FFN_UP, h->hidden_dim, err);
     case LMQ_ROLE_SHARED_GATE_UP:
         return split_gate_up(checkpoint, &whole, LMQ_ROLE_SHARED_GATE,
                              LMQ_ROLE_SHARED_UP, h->shared_dim, err);
-    case LMQ_ROLE_DELTA_QKVZ:
-    case LMQ_ROLE_DELTA_BA:
-        if (is_delta(checkpoint, &whole))
-            return split_delta(checkpoint, &whole, err);
-        break;
-    case LMQ_ROLE_ATTN_Q:
-        if (h->has_attn_gate && !is_delta(checkpoint, &whole) &&
-            fused_rows(checkpoint, &whole) ==
-                (uint64_t)h->n_heads *
-                    (h->head_dim + lmq_hparams_value_dim(h)))
-            return split_q_gate(checkpoint, &whole, err);
-        break;
     case LMQ_ROLE_EXPERTS_GATE:
         return split_experts(checkpoint, &whole, matrices, 1, err);
     case LMQ_ROLE_EXPERTS_GATE_UP:
@@ -476,6 +407,21 @@ transpose(struct lmq_tensor *tensor)
     lmq_tensor_set_dims(tensor, dims, 2);
 }
 
+/* llama.cpp tiles the value heads of Qwen 3.5, and has what decays itself. */
+static void
+arrange_delta(const struct lmq_checkpoint *checkpoint,
+              struct lmq_tensor *tensor)
+{
+    const struct lmq_source *source = &checkpoint->source;
+
+    if (source->has_tiled_values)
+        lmq_tiled_values(&checkpoint->hparams, &tensor->place,
+                         &tensor->view.rows, &tensor->view.columns);
+    if (source->has_decay_itself &&
+        tensor->place.role == LMQ_ROLE_DELTA_DECAY)
+        tensor->view.map = LMQ_MAP_LOG_OF_MINUS;
+}
+
 /* What holds for all tensors of a source. GPT-2 keeps matrices as (inputs,
  * outputs); GGUF keeps pairs of RoPE side by side for some families; Gemma
  * stores norms less one. */
@@ -498,6 +444,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     if (is_transposed(checkpoint, tensor) &&
         lmq_role_is_per_layer(tensor->place.role))
         transpose(tensor);
+    arrange_delta(checkpoint, tensor);
     if (source->has_rotary_pairs)
         tensor->view.pairs =
             lmq_rope_rows(&checkpoint->hparams, tensor->place.role);

@@ -31,8 +31,8 @@ lmq_gguf_add_f32(struct lmq_gguf_builder *builder, double value)
     lmq_buffer_append_f32le(&builder->out, (float)value);
 }
 
-static void
-add_bool(struct lmq_gguf_builder *builder, bool value)
+void
+lmq_gguf_add_bool(struct lmq_gguf_builder *builder, bool value)
 {
     unsigned char byte = value;
 
@@ -77,7 +77,7 @@ lmq_gguf_put_bool(struct lmq_gguf_builder *builder, const char *key,
                   bool value)
 {
     put_key(builder, key, LMQ_GGUF_BOOL);
-    add_bool(builder, value);
+    lmq_gguf_add_bool(builder, value);
 }
 
 void

@@ -47,6 +47,7 @@ void lmq_gguf_put_array(struct lmq_gguf_builder *builder, const char *key,
 void lmq_gguf_add_u32(struct lmq_gguf_builder *builder, uint32_t value);
 void lmq_gguf_add_u64(struct lmq_gguf_builder *builder, uint64_t value);
 void lmq_gguf_add_f32(struct lmq_gguf_builder *builder, double value);
+void lmq_gguf_add_bool(struct lmq_gguf_builder *builder, bool value);
 void lmq_gguf_add_text(struct lmq_gguf_builder *builder, const void *text,
                        size_t size);
 

@@ -73,6 +73,14 @@ static const struct key {
      LMQ_GGUF_EXPERT_DIM, 0},
     {"expert_shared_feed_forward_length", LMQ_FIELD(shared_dim),
      LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_SCALES, 0},
+    {"ssm.conv_kernel", LMQ_FIELD(conv_width), LMQ_GGUF_DELTA, REQUIRED},
+    {"ssm.group_count", LMQ_FIELD(n_delta_key_heads), LMQ_GGUF_DELTA,
+     REQUIRED},
+    {"ssm.time_step_rank", LMQ_FIELD(n_delta_value_heads), LMQ_GGUF_DELTA,
+     REQUIRED},
+    {"ssm.state_size", LMQ_FIELD(delta_key_dim), LMQ_GGUF_DELTA, REQUIRED},
+    /* Of all heads together. */
+    {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_DELTA, REQUIRED},
     {"attention.temperature_scale", LMQ_FIELD(score_growth),
      LMQ_GGUF_GROWTH, 0},
     {"expert_weights_scale", LMQ_FIELD(router_scale), LMQ_GGUF_ROUTER, 0},
@@ -98,6 +106,8 @@ static const struct {
     {"leading_dense_block_count", LMQ_GGUF_ROUTER | LMQ_GGUF_STEP},
     {"expert_shared_count", LMQ_GGUF_ROUTER | LMQ_GGUF_EXPERT_DIM},
     {"interleave_moe_layer_step", LMQ_GGUF_STEP},
+    {"attention.recurrent_layers", LMQ_GGUF_DELTA},
+    {"full_attention_interval", LMQ_GGUF_DELTA},
     {"nextn_predict_layers", LMQ_GGUF_FURTHER},
     {"attention.sliding_window", LMQ_GGUF_CHUNK},
     {"rope.dimension_sections", LMQ_GGUF_SECTIONS},
@@ -373,6 +383,8 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     if (status == LMQ_OK)
         status = lmq_gguf_read_alibi(&r);
     if (status == LMQ_OK)
+        status = lmq_gguf_read_delta(&r);
+    if (status == LMQ_OK)
         status = lmq_gguf_read_experts(&r);
     if (status == LMQ_OK)
         status = lmq_gguf_read_rope(&r);
@@ -384,6 +396,9 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
         (*family)->gguf.finish(h, evidence);
     note_strange_keys(meta, *family, checkpoint);
     checkpoint->source.has_rotary_pairs = (*family)->gguf.has_rotary_pairs;
+    checkpoint->source.has_tiled_values = (*family)->gguf.has_tiled_values;
+    checkpoint->source.has_decay_itself =
+        ((*family)->gguf.keys & LMQ_GGUF_DELTA) != 0;
     checkpoint->has_model = !r.is_uneven;
     return LMQ_OK;
 }
@@ -416,6 +431,8 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
         written.hidden_dim = h->expert_dim;
     if (family->gguf.keys & LMQ_GGUF_ROUTER)
         written.shared_dim = 0; /* a number of experts says it */
+    if (family->gguf.keys & LMQ_GGUF_DELTA)
+        written.delta_value_dim *= h->n_delta_value_heads;
     if (family->gguf.keys & LMQ_GGUF_LATENT) {
         written.n_kv_heads = 1;
         written.head_dim = h->kv_lora_rank + written.rotary_dim;
@@ -460,6 +477,10 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_router(builder, family->gguf.name, hparams);
     if (family->gguf.keys & LMQ_GGUF_ROPE)
         lmq_gguf_write_rope(builder, family, hparams);
+    if (family->gguf.keys & LMQ_GGUF_DELTA)
+        lmq_gguf_write_delta(builder, family->gguf.name, hparams);
+    if (family->gguf.keys & LMQ_GGUF_SECTIONS)
+        lmq_gguf_write_sections(builder, family->gguf.name, hparams);
     if (family->gguf.keys & LMQ_GGUF_ALIBI)
         lmq_gguf_write_alibi(builder, family->gguf.name, hparams);
     if (family->gguf.keys & LMQ_GGUF_PARALLEL) {

@@ -115,7 +115,9 @@ enum {
     LMQ_GGUF_GROWTH = 65536, /* of scores */
     LMQ_GGUF_FURTHER = 131072, /* block_count counts layers for more tokens */
     LMQ_GGUF_SECTIONS = 262144, /* turns by sections, all alike for text */
-    LMQ_GGUF_CHUNK = 524288 /* chunks of attention, or a window of 0 */
+    LMQ_GGUF_CHUNK = 524288, /* chunks of attention, or a window of 0 */
+    LMQ_GGUF_DELTA = 1048576 /* the gated delta rule, whose decay is stored
+                                itself */
 };
 
 /* Which tensors have biases. */
@@ -143,6 +145,8 @@ struct lmq_gguf_form {
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
     bool has_post_norm_name; /* of the feed-forward's: post_attention_norm */
+    bool has_tiled_values;  /* of the delta rule: lmq_tiled_values() */
+    unsigned joins;         /* bits of joined.h */
     bool lacks_qk_norm;     /* though models of the family may have one */
     /* llama.cpp loads nothing else. */
     enum lmq_gguf_head head;

@@ -68,6 +68,7 @@ static const struct lmq_hf_key cohere_keys[] = {
                .mlp = "mlp_bias"}
 
 #define LLAMA_KEYS (LMQ_GGUF_RMS | LMQ_GGUF_ROPE)
+#define DELTA_KEYS (LLAMA_KEYS | LMQ_GGUF_DELTA | LMQ_GGUF_FURTHER)
 #define GPT_KEYS (LMQ_GGUF_LAYER | LMQ_GGUF_ROPE)
 #define LLAMA_BIASES                                                          \
     (LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT | LMQ_GGUF_BIAS_FFN)

@@ -205,6 +205,10 @@ static const struct {
     {"layers.#.linear_attn.conv1d", LMQ_ROLE_DELTA_CONV, READ},
     {"layers.#.linear_attn.norm", LMQ_ROLE_DELTA_NORM, READ},
     {"layers.#.linear_attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    /* ... as llama.cpp calls what is in them */
+    {"blk.#.ssm_dt", LMQ_ROLE_DELTA_ALPHA, READ},
+    {"blk.#.ssm_a=", LMQ_ROLE_DELTA_DECAY, READ},
+    {"blk.#.ssm_out", LMQ_ROLE_ATTN_OUT, READ},
     /* Phi 2 */
     {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT, READ},
     {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP, READ},

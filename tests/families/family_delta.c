@@ -61,6 +61,26 @@ const struct family delta_families[] = {
                   .expert_dim = 36, .shared_dim = 28, .renormalises = true},
     },
     {
+        .name = "qwen3next-sparse",
+        .config =
+            "{'architectures': ['Qwen3NextForCausalLM'], "
+            "'model_type': 'qwen3_next', 'decoder_sparse_step': 1, "
+            "'layer_types': ['full_attention', 'linear_attention', "
+            "'linear_attention'], 'intermediate_size': $hidden, "
+            "'mlp_only_layers': [], 'norm_topk_prob': true, "
+            "'rope_parameters': {'partial_rotary_factor': 0.5, "
+            "'rope_theta': 10000000, 'rope_type': 'default'}, "
+            EXPERT_KEYS DELTA_KEYS "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, qwen3next_attention, delta_layer, qwen_experts},
+        .bits = DELTA_BITS | HAS_HEAD | HAS_SWITCH,
+        .shape = {DELTA_SHAPE, .dim = 52, .hidden = 44, .layers = 3,
+                  .delta = "011", .delta_keys = 2, .delta_values = 4,
+                  .delta_key_dim = 20, .delta_value_dim = 20, .sparse = "1",
+                  .n_experts = 5, .n_used = 2, .expert_dim = 28,
+                  .shared_dim = 36, .renormalises = true},
+    },
+    {
         .name = "qwen35",
         .config =
             "{'architectures': ['Qwen3_5ForCausalLM'], "
@@ -102,8 +122,8 @@ const struct family delta_families[] = {
         .layers = {hf_norms, qwen35_attention, delta_layer, qwen_experts},
         .bits = DELTA_BITS | HAS_HEAD | HAS_SWITCH,
         .shape = {DELTA_SHAPE, .dim = 52, .layers = 3, .delta = "110",
-                  .delta_keys = 1, .delta_values = 4, .delta_key_dim = 24,
-                  .delta_value_dim = 10, .sparse = "1", .n_experts = 7,
+                  .delta_keys = 2, .delta_values = 6, .delta_key_dim = 24,
+                  .delta_value_dim = 24, .sparse = "1", .n_experts = 7,
                   .n_used = 3, .expert_dim = 36, .shared_dim = 44,
                   .renormalises = true},
     },

@@ -204,6 +204,75 @@ START_TEST(gpt_oss_has_what_it_does_not_say)
 }
 END_TEST
 
+static void
+begin_delta(uint32_t width)
+{
+    begin("qwen35");
+    put_count("ssm.conv_kernel", 4);
+    put_count("ssm.group_count", 2);
+    put_count("ssm.time_step_rank", 6);
+    put_count("ssm.state_size", 16);
+    put_count("ssm.inner_size", width);
+}
+
+static void
+put_layers(const char *pattern, enum lmq_gguf_type type)
+{
+    lmq_gguf_put_array(&builder, key("attention.recurrent_layers"), type,
+                       strlen(pattern));
+    for (; *pattern != '\0'; pattern++)
+        lmq_gguf_add_bool(&builder, *pattern == 'x');
+}
+
+START_TEST(a_list_says_which_layers_have_the_delta_rule)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    begin_delta(96);
+    const struct lmq_hparams *h = read(&checkpoint);
+    assert_marked(h, LMQ_LAYER_DELTA, "xxx.xxx.x");
+    ck_assert(h->has_attn_gate);
+    ck_assert_uint_eq(h->delta_value_dim, 16);
+    ck_assert(checkpoint.source.has_tiled_values);
+    ck_assert(checkpoint.source.has_decay_itself);
+    begin_delta(96);
+    put_count("full_attention_interval", 2);
+    assert_marked(read(&checkpoint), LMQ_LAYER_DELTA, "x.x.x.x.x");
+    /* A longer list counts layers for further tokens. */
+    begin_delta(96);
+    put_count("full_attention_interval", 2);
+    put_count("nextn_predict_layers", 1);
+    put_layers("xx...x...", LMQ_GGUF_BOOL);
+    assert_marked(read(&checkpoint), LMQ_LAYER_DELTA, "xx...x..");
+}
+END_TEST
+
+START_TEST(a_delta_rule_that_is_none_is_refused)
+{
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_error err = {0};
+
+    begin_delta(97);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "97 values"));
+    begin_delta(96);
+    put_count("full_attention_interval", 0);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "interval"));
+    for (int i = 0; i < 2; i++) {
+        begin_delta(96);
+        put_layers(i == 0 ? "xx" : "xxxxxxxxx",
+                   i == 0 ? LMQ_GGUF_BOOL : LMQ_GGUF_U8);
+        ck_assert_int_eq(parse(&checkpoint, &err), LMQ_ERR_FORMAT);
+        ck_assert_ptr_nonnull(strstr(err.message, "no boolean for each"));
+    }
+    begin_delta(192);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
+    ck_assert_ptr_nonnull(strstr(checkpoint.hparams.unsupported,
+                                 "32 values a head and 16 keys"));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -213,6 +282,8 @@ main(void)
         sections_are_alike_for_text,
         scores_of_ministral_grow,
         gpt_oss_has_what_it_does_not_say,
+        a_list_says_which_layers_have_the_delta_rule,
+        a_delta_rule_that_is_none_is_refused,
     };
 
     return RUN_SUITE("gguf_keys", tests);

@@ -1,0 +1,211 @@
+/*
+ * fused.c - the tables of what is fused, and rows in another order.
+ */
+#include "config.h"
+
+#include "formats/checkpoint/fused.h"
+
+#include <string.h>
+
+/* ---- What is fused ---- */
+
+static size_t
+give(struct lmq_fused_rows *parts, const struct lmq_fused_rows *table,
+     size_t n)
+{
+    memcpy(parts, table, n * sizeof(*parts));
+    return n;
+}
+
+/* Two arrangements: all queries, all keys, all values, one after the other
+ * (Phi 3, GPT-2, GGUF), or for each group of heads its queries, its key and
+ * its value (GPT-NeoX, Falcon, InternLM 2), where our rows of one kind come in
+ * runs of per_head with a stride between them. */
+static size_t
+fused_qkv(const struct lmq_hparams *h, bool is_delta, bool by_head,
+          struct lmq_fused_rows *parts)
+{
+    uint64_t n_kv = h->n_kv_heads;
+    uint64_t q = (uint64_t)h->n_heads * h->head_dim, k = n_kv * h->head_dim;
+    uint64_t v = n_kv * lmq_hparams_value_dim(h), stride = 0;
+
+    if (is_delta) {
+        q = k = lmq_delta_key_width(h);
+        v = lmq_delta_value_width(h);
+    } else if (by_head) {
+        stride = (q + k + v) / n_kv;
+        const struct lmq_fused_rows heads[] = {
+            {LMQ_ROLE_ATTN_Q, q, 0, q / n_kv, stride},
+            {LMQ_ROLE_ATTN_K, k, q / n_kv, k / n_kv, stride},
+            {LMQ_ROLE_ATTN_V, v, (q + k) / n_kv, v / n_kv, stride},
+        };
+        return give(parts, heads, 3);
+    }
+    const struct lmq_fused_rows straight[] = {
+        {LMQ_ROLE_ATTN_Q, q, 0, 0, 0},
+        {LMQ_ROLE_ATTN_K, k, q, 0, 0},
+        {LMQ_ROLE_ATTN_V, v, q + k, 0, 0},
+    };
+    return give(parts, straight, 3);
+}
+
+/* Of each head its query and then its gate. */
+static size_t
+fused_q_gate(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
+{
+    uint64_t q = h->head_dim, gate = lmq_hparams_value_dim(h);
+    const struct lmq_fused_rows table[] = {
+        {LMQ_ROLE_ATTN_Q, h->n_heads * q, 0, q, q + gate},
+        {LMQ_ROLE_ATTN_GATE, h->n_heads * gate, q, gate, q + gate},
+    };
+
+    return give(parts, table, 2);
+}
+
+/* The delta rule: of each key head its query, it, the values and the gates of
+ * its value heads; likewise what they write and their time steps. */
+static size_t
+fused_delta(const struct lmq_hparams *h, enum lmq_role fused,
+            struct lmq_fused_rows *parts)
+{
+    uint64_t n = h->n_delta_key_heads;
+    uint64_t key = h->delta_key_dim, heads = h->n_delta_value_heads / n;
+    uint64_t value = heads * h->delta_value_dim, stride = 2 * (key + value);
+    const struct lmq_fused_rows qkvz[] = {
+        {LMQ_ROLE_ATTN_Q, n * key, 0, key, stride},
+        {LMQ_ROLE_ATTN_K, n * key, key, key, stride},
+        {LMQ_ROLE_ATTN_V, n * value, 2 * key, value, stride},
+        {LMQ_ROLE_ATTN_GATE, n * value, 2 * key + value, value, stride},
+    };
+    const struct lmq_fused_rows ba[] = {
+        {LMQ_ROLE_DELTA_BETA, n * heads, 0, heads, 2 * heads},
+        {LMQ_ROLE_DELTA_ALPHA, n * heads, heads, heads, 2 * heads},
+    };
+
+    return fused == LMQ_ROLE_DELTA_QKVZ ? give(parts, qkvz, 4)
+                                        : give(parts, ba, 2);
+}
+
+size_t
+lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
+               enum lmq_role fused, bool by_head,
+               struct lmq_fused_rows parts[LMQ_MOST_FUSED])
+{
+    bool is_delta = layer < hparams->n_layers &&
+                    lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA);
+
+    switch ((int)fused) {
+    case LMQ_ROLE_ATTN_QKV:
+        return fused_qkv(hparams, is_delta, by_head, parts);
+    case LMQ_ROLE_DELTA_QKVZ:
+    case LMQ_ROLE_DELTA_BA:
+        return is_delta ? fused_delta(hparams, fused, parts) : 0;
+    case LMQ_ROLE_ATTN_Q:
+        return hparams->has_attn_gate && !is_delta
+                   ? fused_q_gate(hparams, parts)
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Whether the rows have `row`, and as which of their own. */
+static bool
+find_own(const struct lmq_fused_rows *rows, uint64_t row, uint64_t *own,
+         uint64_t *n)
+{
+    if (row < rows->first)
+        return false;
+    row -= rows->first;
+    if (rows->stride == 0) {
+        *own = row;
+        *n = row < rows->n ? rows->n - row : 0;
+        return row < rows->n;
+    }
+    *own = row / rows->stride * rows->unit + row % rows->stride;
+    *n = rows->unit - row % rows->stride;
+    return row % rows->stride < rows->unit && *own < rows->n;
+}
+
+const struct lmq_tensor *
+lmq_joined_find(const struct lmq_joined *joined, uint64_t row, uint64_t *own,
+                uint64_t *n)
+{
+    size_t i = 0;
+
+    while (i + 1 < joined->n && !find_own(&joined->rows[i], row, own, n))
+        i++;
+    if (i + 1 == joined->n)
+        find_own(&joined->rows[i], row, own, n);
+    return joined->parts[i];
+}
+
+/* ---- What stands in another order ---- */
+
+uint64_t
+lmq_shuffle_row(const struct lmq_shuffle *shuffle, uint64_t row)
+{
+    if (shuffle->inner == 0 || row < shuffle->first)
+        return row;
+    row -= shuffle->first;
+    uint64_t unit = row / shuffle->size;
+    uint64_t to = unit % shuffle->inner * shuffle->outer +
+                  unit / shuffle->inner;
+    return shuffle->first + to * shuffle->size + row % shuffle->size;
+}
+
+uint64_t
+lmq_shuffle_in_line(const struct lmq_shuffle *shuffle, uint64_t row)
+{
+    if (shuffle->inner == 0)
+        return UINT64_MAX;
+    return row < shuffle->first
+               ? shuffle->first - row
+               : shuffle->size - (row - shuffle->first) % shuffle->size;
+}
+
+struct lmq_shuffle
+lmq_shuffle_inverse(const struct lmq_shuffle *shuffle)
+{
+    return (struct lmq_shuffle){shuffle->first, shuffle->size, shuffle->inner,
+                                shuffle->outer};
+}
+
+void
+lmq_tiled_values(const struct lmq_hparams *hparams,
+                 const struct lmq_place *place, struct lmq_shuffle *rows,
+                 struct lmq_shuffle *columns)
+{
+    uint64_t n_keys = hparams->n_delta_key_heads;
+    struct lmq_shuffle heads = {.size = hparams->delta_value_dim};
+
+    *rows = *columns = (struct lmq_shuffle){0};
+    if (place->layer < 0 || place->layer >= (int32_t)hparams->n_layers ||
+        !lmq_layer_is(hparams, (size_t)place->layer, LMQ_LAYER_DELTA))
+        return;
+    heads.outer = n_keys;
+    heads.inner = hparams->n_delta_value_heads / n_keys;
+    if (heads.outer == 1 || heads.inner == 1)
+        return;
+    switch ((int)place->role) {
+    case LMQ_ROLE_DELTA_ALPHA:
+    case LMQ_ROLE_DELTA_BETA:
+    case LMQ_ROLE_DELTA_DECAY:
+        heads.size = 1;
+        *rows = heads;
+        break;
+    case LMQ_ROLE_DELTA_CONV: /* queries and keys come first */
+        heads.first = 2 * lmq_delta_key_width(hparams);
+        *rows = heads;
+        break;
+    case LMQ_ROLE_ATTN_V:
+    case LMQ_ROLE_ATTN_GATE:
+        *rows = heads;
+        break;
+    case LMQ_ROLE_ATTN_OUT:
+        *columns = heads;
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,199 @@
+/*
+ * joined.c - puts together what files have in one, for what is written.
+ *
+ * Nothing is read or moved: a joined tensor knows its parts, and a part its
+ * view; whoever writes asks for rows as of any other tensor (elements.c).
+ */
+#include "config.h"
+
+#include "formats/checkpoint/joined.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* ---- Parts ---- */
+
+/* A source of the same arrangement has it already, and it is taken away. */
+static void
+turn(const struct lmq_checkpoint *checkpoint, const struct lmq_source *as,
+     struct lmq_tensor *tensor, size_t *n_rounded)
+{
+    struct lmq_view *view = &tensor->view;
+    struct lmq_shuffle rows = {0}, columns = {0};
+    bool has_integers = tensor->quant.group_size > 0;
+
+    if (as->has_tiled_values)
+        lmq_tiled_values(&checkpoint->hparams, &tensor->place, &rows,
+                         &columns);
+    if (rows.inner > 0)
+        view->rows = view->rows.inner > 0 ? (struct lmq_shuffle){0}
+                                          : lmq_shuffle_inverse(&rows);
+    if (columns.inner > 0)
+        view->columns = view->columns.inner > 0
+                            ? (struct lmq_shuffle){0}
+                            : lmq_shuffle_inverse(&columns);
+    if (as->has_decay_itself && tensor->place.role == LMQ_ROLE_DELTA_DECAY)
+        view->map = view->map != LMQ_MAP_NONE ? LMQ_MAP_NONE
+                                              : LMQ_MAP_MINUS_EXP;
+    lmq_tensor_settle_integers(tensor);
+    *n_rounded += has_integers && tensor->quant.group_size == 0;
+}
+
+/* ---- Joining ---- */
+
+static unsigned
+gcd(unsigned a, unsigned b)
+{
+    return b == 0 ? a : gcd(b, a % b);
+}
+
+/* What holds for all rows: groups that all of them have, a type that says all
+ * of their numbers. */
+static void
+agree(struct lmq_tensor *whole, const struct lmq_tensor *part)
+{
+    unsigned group = part->quant.group_size;
+
+    whole->quant.group_size =
+        whole->quant.group_size == 0 || group == 0
+            ? 0
+            : gcd(whole->quant.group_size, group);
+    if (part->dtype != whole->dtype) {
+        whole->dtype = LMQ_DTYPE_F32;
+        whole->encoding = NULL;
+    }
+    if (part->blocks != whole->blocks)
+        whole->blocks = NULL;
+}
+
+/* In place of its first part; the others are left out. */
+static void
+join(struct lmq_arranged *arranged, const struct lmq_joined *joined,
+     struct lmq_tensor *const *found, enum lmq_role role)
+{
+    struct lmq_joined *kept = &arranged->joined[arranged->n_joined++];
+    struct lmq_tensor *whole = found[0];
+    uint64_t dims[2] = {0, whole->n_cols};
+    uint32_t n_dims = whole->n_dims;
+
+    *kept = *joined;
+    for (size_t i = 0; i < joined->n; i++) {
+        struct lmq_tensor *own = &arranged->tensors[
+            arranged->checkpoint.n_tensors + LMQ_MOST_FUSED *
+            (arranged->n_joined - 1) + i];
+        *own = *found[i];
+        kept->parts[i] = own;
+        dims[0] += joined->rows[i].n;
+        found[i]->place.role = LMQ_ROLE_OTHER;
+    }
+    whole->place = kept->parts[0]->place;
+    whole->place.role = role;
+    whole->view = (struct lmq_view){0};
+    whole->packing = NULL;
+    whole->joined = kept;
+    lmq_tensor_set_dims(whole, dims, n_dims);
+    for (size_t i = 1; i < joined->n; i++)
+        agree(whole, kept->parts[i]);
+}
+
+/* The parts of one kind in one layer, if they are all there: matrices, or their
+ * biases. */
+static void
+join_layer(struct lmq_arranged *arranged, size_t layer, enum lmq_role role,
+           enum lmq_part which)
+{
+    struct lmq_joined joined = {0};
+    struct lmq_tensor *found[LMQ_MOST_FUSED];
+
+    joined.n = lmq_fused_rows(&arranged->checkpoint.hparams, layer, role,
+                              false, joined.rows);
+    for (size_t i = 0; i < joined.n; i++) {
+        const struct lmq_tensor *part = lmq_checkpoint_find(
+            &arranged->checkpoint, joined.rows[i].role, which,
+            (int32_t)layer);
+        if (part == NULL)
+            return;
+        found[i] = &arranged->tensors[part - arranged->checkpoint.tensors];
+    }
+    if (joined.n > 0)
+        join(arranged, &joined, found, role);
+}
+
+static void
+join_all(struct lmq_arranged *arranged, unsigned joins)
+{
+    static const struct {
+        unsigned bit;
+        enum lmq_role role;
+        bool is_delta;
+    } kinds[] = {
+        {LMQ_JOINS_QKV, LMQ_ROLE_ATTN_QKV, true},
+        {LMQ_JOINS_QKVZ, LMQ_ROLE_DELTA_QKVZ, true},
+        {LMQ_JOINS_BA, LMQ_ROLE_DELTA_BA, true},
+        {LMQ_JOINS_Q_GATE, LMQ_ROLE_ATTN_Q, false},
+    };
+    const struct lmq_hparams *h = &arranged->checkpoint.hparams;
+
+    for (size_t layer = 0; layer < h->n_layers; layer++)
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+            if ((joins & kinds[i].bit) != 0 &&
+                lmq_layer_is(h, layer, LMQ_LAYER_DELTA) == kinds[i].is_delta)
+                for (int part = 0; part < LMQ_PART_COUNT; part++)
+                    join_layer(arranged, layer, kinds[i].role,
+                               (enum lmq_part)part);
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+    const struct lmq_tensor *x = a, *y = b;
+    int order = lmq_place_compare(&x->place, &y->place);
+
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
+/* ---- All of it ---- */
+
+/* Without a joined tensor there is nothing to sort: all keep their places. */
+enum lmq_status
+lmq_arrange(const struct lmq_checkpoint *checkpoint, unsigned joins,
+            const struct lmq_source *as, struct lmq_arranged *arranged,
+            struct lmq_error *err)
+{
+    size_t n = checkpoint->n_tensors, kept = 0;
+    size_t most = joins == 0 ? 0 : 2 * (size_t)checkpoint->hparams.n_layers;
+
+    *arranged = (struct lmq_arranged){.checkpoint = *checkpoint};
+    arranged->joined = calloc(most + 1, sizeof(*arranged->joined));
+    arranged->tensors = calloc(n + LMQ_MOST_FUSED * most + 1,
+                               sizeof(*arranged->tensors));
+    if (arranged->joined == NULL || arranged->tensors == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n; i++) {
+        arranged->tensors[i] = checkpoint->tensors[i];
+        turn(checkpoint, as, &arranged->tensors[i], &arranged->n_rounded);
+    }
+    if (joins != 0)
+        join_all(arranged, joins);
+    arranged->checkpoint.tensors = arranged->tensors;
+    for (size_t i = 0; i < n; i++)
+        if (joins == 0 || arranged->tensors[i].joined != NULL ||
+            checkpoint->tensors[i].place.role == LMQ_ROLE_OTHER ||
+            arranged->tensors[i].place.role != LMQ_ROLE_OTHER)
+            arranged->tensors[kept++] = arranged->tensors[i];
+    arranged->checkpoint.n_tensors = kept;
+    if (arranged->n_joined > 0)
+        qsort(arranged->tensors, kept, sizeof(*arranged->tensors),
+              compare_places);
+    return LMQ_OK;
+}
+
+void
+lmq_arranged_free(struct lmq_arranged *arranged)
+{
+    free(arranged->tensors);
+    free(arranged->joined);
+    *arranged = (struct lmq_arranged){0};
+}
