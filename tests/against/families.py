@@ -13,6 +13,7 @@ Then the container in int8 (how often the most likely token stays), and the
 checkpoint as GGUF and read again.
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -72,6 +73,13 @@ SEES_QWEN = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2,
                  patch_size=14, out_hidden_size=64)
 SECTIONS = {"rope_type": "default", "rope_theta": 1000000.0,
             "mrope_section": [2, 3, 3]}
+DELTA = dict(SIZES, head_dim=24, linear_num_key_heads=2,
+             linear_num_value_heads=4, linear_key_head_dim=24,
+             linear_value_head_dim=24)
+DELTA_SECTIONS = {"rope_type": "default", "rope_theta": 10000000.0,
+                  "partial_rotary_factor": 0.5, "mrope_section": [2, 2, 2],
+                  "mrope_interleaved": True}
+SHARED = dict(EXPERTS, shared_expert_intermediate_size=80)
 
 # What a row is called in the list, the library's type, its configuration. The
 # name without its comment is that of README.
@@ -293,6 +301,24 @@ TABLE = [
         intermediate_size=128, num_hidden_layers=1, num_attention_heads=2,
         image_size=28, patch_size=14, vision_output_dim=32,
         projector_input_dim=32, projector_output_dim=32))),
+    ("Qwen 3 Next", "qwen3_next", dict(
+        DELTA, **SHARED, norm_topk_prob=True, num_hidden_layers=5)),
+    ("Qwen 3 Next (dense layers)", "qwen3_next", dict(
+        DELTA, **SHARED, mlp_only_layers=[1], linear_num_value_heads=6,
+        linear_value_head_dim=20)),
+    ("Qwen 3.5", "qwen3_5_text", dict(
+        DELTA, rope_parameters=DELTA_SECTIONS)),
+    ("Qwen 3.5 (tied, long values)", "qwen3_5_text", dict(
+        DELTA, rope_parameters=DELTA_SECTIONS, tie_word_embeddings=True,
+        linear_num_value_heads=2, linear_value_head_dim=36)),
+    ("Qwen 3.5 MoE", "qwen3_5_moe_text", dict(
+        DELTA, **SHARED, rope_parameters=DELTA_SECTIONS)),
+    ("text of Qwen 3.5", "qwen3_5", dict(text_config=dict(
+        DELTA, rope_parameters=DELTA_SECTIONS),
+        vision_config=SEES_QWEN)),
+    ("text of Qwen 3.5 MoE", "qwen3_5_moe", dict(text_config=dict(
+        DELTA, **SHARED, rope_parameters=DELTA_SECTIONS),
+        vision_config=SEES_QWEN)),
     ("text of Qwen 2 VL", "qwen2_vl", dict(text_config=dict(SIZES,
         rope_parameters=SECTIONS), vision_config=dict(depth=1, embed_dim=32,
         hidden_size=64, num_heads=2, patch_size=14))),
@@ -361,6 +387,24 @@ def make(kind, config):
     return model.float().eval()
 
 
+@contextlib.contextmanager
+def exactly():
+    """The library computes norms, softmax and the whole of the delta rule in
+    float32, whatever the type of a model; here that means float64."""
+    names = ("float32", "float")
+    kept = [getattr(torch, name) for name in names]
+    single = torch.Tensor.float
+    for name in names:
+        setattr(torch, name, torch.float64)
+    torch.Tensor.float = torch.Tensor.double
+    try:
+        yield
+    finally:
+        torch.Tensor.float = single
+        for name, value in zip(names, kept):
+            setattr(torch, name, value)
+
+
 def reference(model, ids):
     """In float64; config.json says float32 again afterwards.
 
@@ -370,8 +414,8 @@ def reference(model, ids):
     text = model.config.get_text_config()
     rope = getattr(text, "rope_parameters", None) or {}
     kind = rope.get("rope_type")
-    with torch.no_grad():
-        model.double()
+    model.double()
+    with torch.no_grad(), exactly():
         if kind == "dynamic":
             cache = transformers.DynamicCache(config=text)
             out = torch.cat([
@@ -382,7 +426,7 @@ def reference(model, ids):
         if kind == "longrope":
             n = rope["original_max_position_embeddings"]
             out[:n] = model(torch.tensor([ids[:n]]), use_cache=False).logits[0]
-        model.float()
+    model.float()
     return out.numpy()
 
 
