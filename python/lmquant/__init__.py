@@ -12,6 +12,7 @@ The module is liblmquant(3) in Python: reports are dicts, errors exceptions,
 options keyword arguments under the names of lmquant.h.
 """
 
+from ._chat import Chat, chat_formats
 from ._checkpoint import Checkpoint, open
 from ._commands import (
     Source,
@@ -46,6 +47,7 @@ __all__ = [
     "ArgumentError",
     "BusyError",
     "CancelledError",
+    "Chat",
     "Checkpoint",
     "ClosedError",
     "Detokenizer",
@@ -62,6 +64,7 @@ __all__ = [
     "Tokenizer",
     "UnsupportedError",
     "bench",
+    "chat_formats",
     "convert",
     "diff",
     "export",

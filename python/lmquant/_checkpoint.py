@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Iterator, Optional
 
 from . import _library, _options
 from ._calls import make
+from ._chat import Chat
 from ._handles import Handle
 from ._library import library
 from ._options import Path
@@ -46,6 +47,15 @@ class Checkpoint(Handle):
     def tokenizer(self) -> Tokenizer:
         """That which the checkpoint carries."""
         return Tokenizer(self)
+
+    def chat(
+        self,
+        tokenizer: Optional[Tokenizer] = None,
+        *,
+        format: Optional[str] = None,
+    ) -> Chat:
+        """How its model writes down a conversation."""
+        return Chat(self, tokenizer, format=format)
 
     def model(self) -> Model:
         """Its weights, ready to be multiplied."""

@@ -220,9 +220,21 @@ class ValidateOptions(Options):
     ]
 
 
+class ChatMessage(Structure):
+    c_name = "lmq_chat_message"
+    _fields_ = [
+        ("role", c_char_p),
+        ("text", c_char_p),
+        ("n", c_size_t),
+        ("tokens", POINTER(c_int32)),
+        ("n_tokens", c_size_t),
+    ]
+
+
 STRUCTURES = (
     Error,
     Progress,
+    ChatMessage,
     OpenOptions,
     ConvertOptions,
     ExportOptions,
@@ -250,6 +262,7 @@ _progress = POINTER(Progress)
 _texts = POINTER(c_char_p)
 _tokens = POINTER(c_int32)
 _bytes = c_char_p
+_messages = POINTER(ChatMessage)
 
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "lmq_version": (c_char_p, []),
@@ -330,6 +343,21 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         c_int,
         [_object, c_int32, _out, _size_out, _err],
     ),
+    "lmq_chat_open": (c_int, [_object, _object, _bytes, _out, _err]),
+    "lmq_chat_close": (None, [_object]),
+    "lmq_chat_name": (c_char_p, [_object]),
+    "lmq_chat_format_at": (c_char_p, [c_size_t, _texts]),
+    "lmq_chat_tokens": (
+        c_int,
+        [_object, _messages, c_size_t, POINTER(_tokens), _size_out, _err],
+    ),
+    "lmq_chat_text": (
+        c_int,
+        [_object, _messages, c_size_t, _out, _size_out, _err],
+    ),
+    "lmq_chat_ends": (c_int, [_object, c_int32]),
+    "lmq_chat_stop": (c_char_p, [_object]),
+    "lmq_chat_text_flags": (c_uint, [_object]),
     "lmq_sampler_new": (
         c_int,
         [POINTER(SamplerOptions), c_size_t, _out, _err],

@@ -58,7 +58,8 @@ def _n_common(a: Sequence[int], b: Sequence[int]) -> int:
 class LmquantLM(TemplateLM):
     """`path` and what `lmquant.open` and sessions take: tokenizer, config,
     rope_theta, norm_eps; max_length (the context), threads, kv, activations;
-    and prefix_token_id, what stands before a text without a beginning.
+    and prefix_token_id, what stands before a text without a beginning; and
+    chat_format, the name of one, if the model's own is not recognised.
 
     Requests run one after the other, each on all threads. Those that begin
     alike, as the choices of a question do, share the work: the logits are the
@@ -79,6 +80,7 @@ class LmquantLM(TemplateLM):
         kv: Optional[str] = None,
         activations: Optional[str] = None,
         prefix_token_id: Optional[int] = None,
+        chat_format: Optional[str] = None,
         **_: object,  # batch_size, device: what every model is given
     ) -> None:
         super().__init__()
@@ -101,6 +103,7 @@ class LmquantLM(TemplateLM):
         self._session = self._checkpoint.session(**running)
         self._held: List[int] = []  # the tokens of the session
         self._prefix = prefix_token_id
+        self._chat_format = chat_format
         self.max_length = self._session.context
         self.max_gen_toks = max_gen_toks
 
@@ -127,6 +130,26 @@ class LmquantLM(TemplateLM):
     @property
     def tokenizer_name(self) -> str:
         return self._checkpoint.path.replace("/", "__")
+
+    @functools.cached_property
+    def _chat(self) -> lmquant.Chat:
+        return self._checkpoint.chat(self._tokenizer, format=self._chat_format)
+
+    def chat_template(self, chat_template: object = False) -> str:
+        """What lm-eval writes down as the template: the format's name."""
+        return self._chat.format if chat_template else ""
+
+    def apply_chat_template(
+        self,
+        chat_history: List[Dict[str, str]],
+        add_generation_prompt: bool = True,
+    ) -> str:
+        if not add_generation_prompt:
+            raise lmquant.UnsupportedError(
+                "an answer that is begun for the model (gen_prefix) has no "
+                "place in a conversation here"
+            )
+        return self._chat.text(chat_history)
 
     def get_model_info(self) -> Dict[str, Any]:
         found = lmquant.inspect(self._checkpoint)
