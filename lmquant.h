@@ -90,6 +90,19 @@ LMQ_API const char *lmq_version(void);
  * the machine has, or what the environment variable LMQUANT_CPU names. */
 LMQ_API const char *lmq_instruction_set(void);
 
+/* What lmq_sandbox() took away. */
+enum {
+    LMQ_SANDBOX_FILES = 1, /* to open any file but for reading what lies beside
+                              the inputs */
+    LMQ_SANDBOX_CALLS = 2  /* to write files, start programs, make sockets */
+};
+
+/* For programs that only read: gives up the rest for good, before hostile files
+ * are opened and before threads are started. `paths` are the files and folders
+ * that may still be read, each with the folder that it lies in. Returns bits of
+ * LMQ_SANDBOX_*; 0 where the system cannot do it, which is no error. */
+LMQ_API unsigned lmq_sandbox(const char *const *paths, size_t n);
+
 struct lmq_report;
 
 /* Called now and then from the calling thread; a value other than 0 stops
@@ -223,6 +236,27 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_convert_options *options,
             const struct lmq_progress *progress, struct lmq_report **report,
             struct lmq_error *err);
+
+/* ---- One file or several ---- */
+
+struct lmq_copy_options {
+    size_t size;
+    uint64_t shard_size; /* bytes of a file at most; 0: one file */
+    int replaces;        /* replace an existing output */
+    int threads;         /* 0: OMP_NUM_THREADS, or all cores */
+};
+
+/* Writes a container, or a set of them, anew: with the same tensors, bit for
+ * bit, and what is said of them, in one file or in others, which are those that
+ * lmq_convert() would have written. Without shard_size `output` is that file;
+ * with it an existing folder, in which the members are called as the
+ * checkpoint's file is. All appear, or none. Checksums are compared on the
+ * way. */
+LMQ_API enum lmq_status
+lmq_copy(struct lmq_checkpoint *checkpoint, const char *output,
+         const struct lmq_copy_options *options,
+         const struct lmq_progress *progress, struct lmq_report **report,
+         struct lmq_error *err);
 
 /* ---- Exporting ---- */
 

@@ -217,6 +217,7 @@ const struct command command_diff = {
     .least = 2,
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,
+    .only_reads = true,
     .options = options,
     .run = run,
 };

@@ -385,6 +385,7 @@ const struct command command_inspect = {
     .least = 1,
     .most = 1,
     .common = COMMON_OPEN,
+    .only_reads = true,
     .options = options,
     .run = run,
 };

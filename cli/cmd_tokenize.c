@@ -237,6 +237,7 @@ const struct command command_tokenize = {
     .most = 2,
     .texts = 1,
     .common = COMMON_OPEN,
+    .only_reads = true,
     .options = options,
     .run = run,
 };

@@ -123,6 +123,7 @@ const struct command command_verify = {
     .least = 1,
     .most = 1,
     .common = COMMON_WORK,
+    .only_reads = true,
     .options = options,
     .run = run,
 };

@@ -65,6 +65,7 @@ struct command {
     int least, most;      /* operands */
     int texts;            /* those from this one on are texts, which may come
                            * from standard input, "-"; 0: none */
+    bool only_reads;      /* writes no files; lmquant(1), "Sandbox" */
     unsigned common;      /* besides -q, -v, -h, which all have */
     const struct option *options; /* ends with a NULL name */
     const struct choice *choices; /* ends with a NULL option; NULL: none */
@@ -76,6 +77,8 @@ extern const struct command command_inspect;
 extern const struct command command_verify;
 extern const struct command command_diff;
 extern const struct command command_export;
+extern const struct command command_split;
+extern const struct command command_join;
 extern const struct command command_run;
 extern const struct command command_validate;
 extern const struct command command_tokenize;
@@ -224,6 +227,10 @@ struct writing {
 /* From the first operand to the second; returns the exit code. */
 int write_model(const struct arguments *arguments,
                 const struct writing *writing);
+
+/* split and join: lmq_copy(), and what became of it (cmd_join.c). */
+int write_copy(const struct arguments *arguments,
+               const struct lmq_copy_options *options);
 
 /* ---- Output (show/terminal.c) ---- */
 

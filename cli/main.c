@@ -5,14 +5,15 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
     &command_convert, &command_validate, &command_run,    &command_inspect,
-    &command_verify,  &command_diff,     &command_export, &command_bench,
-    &command_tokenize, NULL,
+    &command_verify,  &command_diff,     &command_export, &command_split,
+    &command_join,    &command_bench,    &command_tokenize, NULL,
 };
 
 static void
@@ -85,6 +86,29 @@ is_verbose_flag(const char *text)
     return strcmp(text, "-v") == 0 || strcmp(text, "--verbose") == 0;
 }
 
+/* A command that only reads gives up the rest before it looks at a file; not a
+ * word if the system cannot do it. */
+static unsigned
+enter_sandbox(const struct arguments *arguments)
+{
+    const char *paths[MAX_OPERANDS + MAX_OCCURRENCES];
+    const char *wish = getenv("LMQUANT_SANDBOX");
+    size_t n = 0;
+
+    if (!arguments->command->only_reads ||
+        (wish != NULL && strcmp(wish, "no") == 0))
+        return 0;
+    for (int i = 0; i < arguments->n_operands; i++)
+        if (strcmp(arguments->operands[i], "-") != 0)
+            paths[n++] = arguments->operands[i];
+    for (int i = 0; i < arguments->n_given; i++) {
+        const char *kind = arguments->given[i].option->argument;
+        if (kind != NULL && strncmp(kind, "FILE", 4) == 0)
+            paths[n++] = arguments->given[i].value;
+    }
+    return lmq_sandbox(paths, n);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -111,8 +135,11 @@ main(int argc, char **argv)
     int code = parse_arguments(command, argc - 1, argv + 1, &arguments);
     if (code >= 0)
         return code;
+    unsigned sandbox = enter_sandbox(&arguments);
     if (has_option(&arguments, "verbose"))
-        print_note(&arguments, "lmquant %s, %s", lmq_version(),
-                   lmq_instruction_set());
+        print_note(&arguments, "lmquant %s, %s%s%s", lmq_version(),
+                   lmq_instruction_set(),
+                   sandbox & LMQ_SANDBOX_FILES ? ", reads its inputs only" : "",
+                   sandbox & LMQ_SANDBOX_CALLS ? ", writes no files" : "");
     return end_by_signal(finish_output(command->run(&arguments)));
 }

@@ -13,9 +13,7 @@
 #include "base/report.h"
 #include "convert/foresee.h"
 #include "convert/lay_out.h"
-#include "convert/member_files.h"
-#include "convert/pipeline.h"
-#include "convert/plan.h"
+#include "convert/writing.h"
 #include "formats/describe.h"
 #include "formats/lmq/lmq_describe.h"
 #include "formats/packed/packed.h"
@@ -95,7 +93,7 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
                 bool has_results, uint64_t n_zeroed)
 {
     json_t *json = json_object();
-    uint64_t input = 0, output = 0;
+    uint64_t input = 0;
 
     for (size_t i = 0; i < plan->checkpoint->n_files; i++)
         input += lmq_input_size(plan->checkpoint->files[i]);
@@ -106,9 +104,7 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
     lmq_put(&json, "kept", lmq_json_size(totals->n_kept));
     lmq_put(&json, "aliases", lmq_json_size(totals->n_aliases));
     lmq_put(&json, "input_bytes", lmq_json_size(input));
-    for (uint32_t i = 0; i < plan->n_members; i++)
-        output += plan->members[i].layout.file_size;
-    lmq_put(&json, "output_bytes", lmq_json_size(output));
+    lmq_put(&json, "output_bytes", lmq_json_size(lmq_writing_size(plan)));
     lmq_put(
         &json, "bits_per_weight",
         lmq_json_number(8 * (double)totals->stored_bytes /
@@ -131,29 +127,9 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
 }
 
 static json_t *
-describe_files(const struct lmq_plan *plan,
-               const struct lmq_member_files *files)
+make_report(const struct lmq_writing *writing, bool has_results)
 {
-    json_t *array = json_array();
-
-    for (uint32_t i = 0; i < plan->n_members; i++) {
-        const char *slash = strrchr(files->paths[i], '/');
-        json_t *file = json_object();
-        lmq_put(&file, "name",
-                lmq_json_text(slash == NULL ? files->paths[i] : slash + 1));
-        lmq_put(&file, "bytes",
-                lmq_json_size(plan->members[i].layout.file_size));
-        lmq_put(&file, "tensors", lmq_json_size(plan->members[i].n_records));
-        lmq_append(&array, file);
-    }
-    return array;
-}
-
-static json_t *
-make_report(const struct lmq_plan *plan, const char *output,
-            const struct lmq_member_files *files, bool has_results,
-            uint64_t n_zeroed)
-{
+    const struct lmq_plan *plan = writing->plan;
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
     const struct lmq_convert_settings *settings = &plan->settings;
     struct totals totals = {0};
@@ -165,7 +141,7 @@ make_report(const struct lmq_plan *plan, const char *output,
         lmq_append(&tensors, describe_tensor(plan, i, has_results, &totals));
     lmq_put(&report, "input", lmq_json_text(checkpoint->path));
     lmq_put(&report, "format", json_string(checkpoint->format->name));
-    lmq_put(&report, "output", lmq_json_text(output));
+    lmq_put(&report, "output", lmq_json_text(writing->output));
     lmq_put(&report, "dry_run", json_boolean(!has_results));
     lmq_put(&report, "model", lmq_describe_model(checkpoint));
     lmq_put(&report, "group_size", json_integer(settings->quant.group_size));
@@ -185,63 +161,20 @@ make_report(const struct lmq_plan *plan, const char *output,
                 : json_string(plan->tie_rule));
     lmq_put(&report, "tie", tie);
     lmq_put(&report, "totals",
-            describe_totals(plan, &totals, has_results, n_zeroed));
-    lmq_put(&report, "files", describe_files(plan, files));
+            describe_totals(plan, &totals, has_results, writing->n_zeroed));
+    lmq_put(&report, "files", lmq_writing_files(plan, writing->files));
     lmq_put(&report, "tensors", tensors);
     lmq_put(&report, "notes", lmq_describe_notes(checkpoint, &plan->notes));
     return report;
 }
 
+static json_t *
+describe_results(const struct lmq_writing *writing)
+{
+    return make_report(writing, true);
+}
+
 /* ---- Doing it ---- */
-
-static enum lmq_status
-write_members(const struct lmq_plan *plan,
-              const struct lmq_member_files *files, struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++) {
-        const struct lmq_plan_member *member = &plan->members[i];
-        status = lmq_write_frame(files->outputs[i], &member->layout,
-                                 member->records, member->n_records,
-                                 member->contents, member->n_contents, err);
-    }
-    return status;
-}
-
-static enum lmq_status
-write_output(struct lmq_plan *plan, const char *path,
-             struct lmq_member_files *files,
-             const struct lmq_convert_options *options,
-             const struct lmq_progress *progress, struct lmq_report **report,
-             struct lmq_error *err)
-{
-    uint64_t n_zeroed = 0;
-    enum lmq_status status = lmq_member_files_create(
-        files, plan, path, options->replaces != 0, err);
-
-    if (status == LMQ_OK)
-        status = lmq_pipeline_run(plan, files->outputs, options->threads,
-                                  progress, &n_zeroed, err);
-    if (status == LMQ_OK)
-        status = lmq_plan_finish_metadata(plan, err);
-    if (status == LMQ_OK)
-        status = lmq_plan_finish_digests(plan, err);
-    if (status == LMQ_OK)
-        status = write_members(plan, files, err);
-    /* Before the output is there: without a report it must not be. */
-    if (status == LMQ_OK && report != NULL)
-        status = lmq_report_finish(
-            make_report(plan, path, files, true, n_zeroed), report, err);
-    if (status == LMQ_OK && report != NULL)
-        status = lmq_progress_approve(progress, *report, err);
-    if (status == LMQ_OK)
-        status = lmq_originals_unchanged(&plan->checkpoint->originals, err);
-    if (status == LMQ_OK)
-        status = lmq_progress_report(progress, "writing to the disk", 0, 0,
-                                     err);
-    return status == LMQ_OK ? lmq_member_files_commit(files, err) : status;
-}
 
 /* In integers with scales, or in 8-bit floats. */
 static bool
@@ -374,14 +307,20 @@ carry_out(struct lmq_plan *plan, const char *output,
           struct lmq_error *err)
 {
     struct lmq_member_files files = {0};
+    struct lmq_writing writing = {.plan = plan,
+                                  .files = &files,
+                                  .output = output,
+                                  .replaces = options->replaces != 0,
+                                  .threads = options->threads,
+                                  .progress = progress,
+                                  .report = report,
+                                  .describe = describe_results};
     enum lmq_status status = lmq_member_files_name(&files, plan, output, err);
 
     if (status == LMQ_OK && !options->is_dry_run)
-        status = write_output(plan, output, &files, options, progress, report,
-                              err);
+        status = lmq_writing_run(&writing, err);
     else if (status == LMQ_OK && report != NULL)
-        status = lmq_report_finish(make_report(plan, output, &files, false, 0),
-                                   report, err);
+        status = lmq_report_finish(make_report(&writing, false), report, err);
     if (status == LMQ_OK && options->is_dry_run && report != NULL)
         status = lmq_progress_approve(progress, *report, err);
     if (status != LMQ_OK && report != NULL) {

@@ -16,12 +16,13 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "convert/members.h"
+#include "convert/set_name.h"
 #include "formats/model/hparams_json.h"
 
 /* ---- Metadata ---- */
 
 static json_t *
-describe_sources(const struct lmq_plan *plan, const uint32_t *digests)
+describe_sources(const struct lmq_plan *plan)
 {
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
     json_t *sources = json_array();
@@ -30,7 +31,7 @@ describe_sources(const struct lmq_plan *plan, const uint32_t *digests)
         const char *path = lmq_input_path(checkpoint->files[i]);
         const char *slash = strrchr(path, '/');
         char crc[9];
-        snprintf(crc, sizeof(crc), "%08" PRIx32, digests[i]);
+        snprintf(crc, sizeof(crc), "%08" PRIx32, plan->source_crcs[i]);
         json_t *source = json_object();
         lmq_put(&source, "name",
                 lmq_json_text(slash == NULL ? path : slash + 1));
@@ -55,21 +56,19 @@ stored_names(const struct lmq_plan *plan, const struct lmq_plan_member *member)
 
 static json_t *
 describe_provenance(const struct lmq_plan *plan,
-                    const struct lmq_plan_member *member,
-                    const uint32_t *digests)
+                    const struct lmq_plan_member *member)
 {
     json_t *provenance = json_object();
 
     lmq_put(&provenance, "tool", json_string("lmquant " PACKAGE_VERSION));
     lmq_put(&provenance, "format", json_string(plan->checkpoint->format->name));
-    lmq_put(&provenance, "sources", describe_sources(plan, digests));
+    lmq_put(&provenance, "sources", describe_sources(plan));
     lmq_put(&provenance, "stored_names", stored_names(plan, member));
     return provenance;
 }
 
 static json_t *
-describe(const struct lmq_plan *plan, const struct lmq_plan_member *member,
-         const uint32_t *digests)
+describe(const struct lmq_plan *plan, const struct lmq_plan_member *member)
 {
     const struct lmq_convert_settings *settings = &plan->settings;
     const struct lmq_hparams *hparams = &plan->checkpoint->hparams;
@@ -103,8 +102,26 @@ describe(const struct lmq_plan *plan, const struct lmq_plan_member *member,
     /* 16 bits halve the divergence and cost nothing in decoding. */
     lmq_put(&metadata, "recommended", json_pack("{s:s}", "activations", "q16"));
     lmq_put(&metadata, "tie_rule", json_string(plan->tie_rule));
-    lmq_put(&metadata, "provenance",
-            describe_provenance(plan, member, digests));
+    lmq_put(&metadata, "provenance", describe_provenance(plan, member));
+    return metadata;
+}
+
+/* What a container says of itself, but for the files that it is. */
+static json_t *
+describe_copy(const struct lmq_plan *plan, const struct lmq_plan_member *member)
+{
+    json_t *metadata = json_object(), *provenance = json_object(), *value;
+    const char *key;
+
+    json_object_foreach(plan->copied, key, value)
+        if (strcmp(key, "set") != 0 && strcmp(key, "provenance") != 0)
+            lmq_put(&metadata, key, json_incref(value));
+    json_object_foreach(json_object_get(plan->copied, "provenance"), key,
+                        value)
+        if (strcmp(key, "stored_names") != 0)
+            lmq_put(&provenance, key, json_incref(value));
+    lmq_put(&provenance, "stored_names", stored_names(plan, member));
+    lmq_put(&metadata, "provenance", provenance);
     return metadata;
 }
 
@@ -112,13 +129,14 @@ describe(const struct lmq_plan *plan, const struct lmq_plan_member *member,
  * says which one it is, and what its tensors were called. */
 static char *
 metadata_text(const struct lmq_plan *plan,
-              const struct lmq_plan_member *member, const uint32_t *digests)
+              const struct lmq_plan_member *member)
 {
     const struct lmq_layout_plan *layout = &member->layout;
     json_t *metadata;
 
     if (layout->member <= 1) {
-        metadata = describe(plan, member, digests);
+        metadata = plan->copied != NULL ? describe_copy(plan, member)
+                                        : describe(plan, member);
     } else {
         json_t *provenance = json_object();
         metadata = json_object();
@@ -136,9 +154,9 @@ metadata_text(const struct lmq_plan *plan,
 
 static enum lmq_status
 write_metadata(const struct lmq_plan *plan, struct lmq_plan_member *member,
-               const uint32_t *digests, struct lmq_error *err)
+               struct lmq_error *err)
 {
-    char *text = metadata_text(plan, member, digests);
+    char *text = metadata_text(plan, member);
 
     if (text == NULL)
         return lmq_fail_nomem(err);
@@ -153,19 +171,24 @@ write_metadata(const struct lmq_plan *plan, struct lmq_plan_member *member,
     return LMQ_OK;
 }
 
+/* The name of a set is made of all the rest, so it comes last. */
 enum lmq_status
 lmq_plan_finish_metadata(struct lmq_plan *plan, struct lmq_error *err)
 {
-    struct lmq_checkpoint *checkpoint = plan->checkpoint;
-    uint32_t *digests = calloc(checkpoint->n_files + 1, sizeof(*digests));
-    enum lmq_status status =
-        digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    bool is_set = plan->members[0].layout.n_members > 0;
+    enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i < checkpoint->n_files && status == LMQ_OK; i++)
-        status = lmq_input_digest(checkpoint->files[i], &digests[i], err);
+    if (plan->copied == NULL)
+        for (size_t i = 0; i < checkpoint->n_files && status == LMQ_OK; i++)
+            status = lmq_input_digest(checkpoint->files[i],
+                                      &plan->source_crcs[i], err);
     if (status == LMQ_OK)
-        status = write_metadata(plan, &plan->members[0], digests, err);
-    free(digests);
+        status = write_metadata(plan, &plan->members[0], err);
+    if (status == LMQ_OK && is_set)
+        status = lmq_plan_name_set(plan, err);
+    for (uint32_t i = 0; is_set && i < plan->n_members && status == LMQ_OK; i++)
+        status = write_metadata(plan, &plan->members[i], err);
     return status;
 }
 
@@ -180,11 +203,8 @@ find_frame(const struct lmq_plan *plan, uint32_t member, uint64_t *frame,
     const struct lmq_plan_member none = {
         .layout = {.member = member, .n_members = LMQ_MAX_MEMBERS}};
     size_t n_files = member == 1 ? plan->n_files : 0;
-    uint32_t *digests =
-        calloc(plan->checkpoint->n_files + 1, sizeof(*digests));
-    char *text = digests == NULL ? NULL : metadata_text(plan, &none, digests);
+    char *text = metadata_text(plan, &none);
 
-    free(digests);
     if (text == NULL)
         return lmq_fail_nomem(err);
     /* The superblock; metadata, statistics, directory, table; trailer. */
@@ -201,7 +221,7 @@ find_frame(const struct lmq_plan *plan, uint32_t member, uint64_t *frame,
 
 static enum lmq_status
 make_contents(const struct lmq_plan *plan, struct lmq_plan_member *member,
-              const uint32_t *digests, struct lmq_error *err)
+              struct lmq_error *err)
 {
     size_t n_files = member->layout.member <= 1 ? plan->n_files : 0;
 
@@ -212,19 +232,16 @@ make_contents(const struct lmq_plan *plan, struct lmq_plan_member *member,
     for (size_t i = 0; i < n_files; i++)
         member->contents[i + 1] = plan->files[i];
     member->n_contents = n_files + 1;
-    return write_metadata(plan, member, digests, err);
+    return write_metadata(plan, member, err);
 }
 
 static enum lmq_status
 make_all_contents(struct lmq_plan *plan, struct lmq_error *err)
 {
-    uint32_t *digests =
-        calloc(plan->checkpoint->n_files + 1, sizeof(*digests));
-    enum lmq_status status = digests == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    enum lmq_status status = LMQ_OK;
 
     for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
-        status = make_contents(plan, &plan->members[i], digests, err);
-    free(digests);
+        status = make_contents(plan, &plan->members[i], err);
     return status;
 }
 
@@ -249,13 +266,14 @@ static enum lmq_status
 lay_out_members(struct lmq_plan *plan, struct lmq_error *err)
 {
     bool is_set = plan->settings.shard_size > 0;
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status;
 
     for (uint32_t i = 0; i < plan->n_members; i++)
         plan->members[i].layout = (struct lmq_layout_plan){
             .alignment = plan->settings.alignment,
             .member = is_set ? i + 1 : 0,
             .n_members = is_set ? plan->n_members : 0,
+            .has_no_statistics = plan->has_no_statistics,
         };
     status = make_all_contents(plan, err);
     if (status == LMQ_OK && plan->settings.has_digests)
@@ -266,17 +284,20 @@ lay_out_members(struct lmq_plan *plan, struct lmq_error *err)
                                 member->contents, member->n_contents,
                                 &member->layout, err);
     }
-    if (status == LMQ_OK && is_set)
-        status = lmq_plan_name_set(plan, err);
-    return status == LMQ_OK && is_set ? make_all_contents(plan, err) : status;
+    return status;
 }
 
 enum lmq_status
 lmq_plan_lay_out(struct lmq_plan *plan, struct lmq_error *err)
 {
     uint64_t frames[2];
-    enum lmq_status status = find_frame(plan, 1, &frames[0], err);
+    enum lmq_status status = LMQ_OK;
 
+    plan->source_crcs = calloc(plan->checkpoint->n_files + 1,
+                               sizeof(*plan->source_crcs));
+    if (plan->source_crcs == NULL)
+        return lmq_fail_nomem(err);
+    status = find_frame(plan, 1, &frames[0], err);
     if (status == LMQ_OK)
         status = find_frame(plan, LMQ_MAX_MEMBERS, &frames[1], err);
     if (status == LMQ_OK)

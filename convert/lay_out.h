@@ -10,8 +10,8 @@
 /* Makes the members of a plan that is made: all sizes and places. */
 enum lmq_status lmq_plan_lay_out(struct lmq_plan *plan, struct lmq_error *err);
 
-/* Replaces the metadata by those with the digests of the sources; their size
- * stays. Call when all of the sources have been read. */
+/* Replaces the metadata by those with the digests of the sources and the name
+ * of the set; their size stays. Call when all tensors are written. */
 enum lmq_status lmq_plan_finish_metadata(struct lmq_plan *plan,
                                          struct lmq_error *err);
 

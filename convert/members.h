@@ -16,10 +16,4 @@ enum lmq_status lmq_plan_share_out(struct lmq_plan *plan,
                                    const uint64_t frames[2],
                                    struct lmq_error *err);
 
-/* Gives all members the name of their set, which follows from the plan and
- * the sources, whoever makes it: the metadata must be there, with a name of
- * zeros. */
-enum lmq_status lmq_plan_name_set(struct lmq_plan *plan,
-                                  struct lmq_error *err);
-
 #endif

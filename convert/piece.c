@@ -20,8 +20,8 @@ first_element(const struct lmq_tensor *source, const struct lmq_piece *piece)
 }
 
 /* While it is in the cache, and in rows whatever the layout. */
-static enum lmq_status
-digest_piece(const struct lmq_conversion *work, struct lmq_piece *piece,
+enum lmq_status
+lmq_piece_digest_rows(const struct lmq_conversion *work, struct lmq_piece *piece,
              struct lmq_piece_worker *worker, struct lmq_error *err)
 {
     const struct lmq_record *record = &work->plan->records[piece->record];
@@ -60,6 +60,23 @@ read_piece(struct lmq_plan *plan, const struct lmq_piece *piece,
     return status;
 }
 
+/* Rows are the same wherever a tensor is cut; pieces are not. */
+static void
+add_row(struct lmq_piece *piece, const struct lmq_quant_stats *row,
+        uint64_t first_element, uint64_t first_group)
+{
+    lmq_quant_stats_merge(&piece->stats, row, first_element, first_group);
+    lmq_exact_add(&piece->sum_sq, row->sum_sq);
+    lmq_exact_add(&piece->err_sq, row->err_sq);
+}
+
+static void
+clear_stats(struct lmq_piece *piece)
+{
+    piece->stats = (struct lmq_quant_stats){0};
+    piece->sum_sq = piece->err_sq = (struct lmq_exact_sum){0};
+}
+
 static void
 quantize_piece(const struct lmq_plan *plan, struct lmq_piece *piece,
                struct lmq_piece_worker *worker)
@@ -70,16 +87,15 @@ quantize_piece(const struct lmq_plan *plan, struct lmq_piece *piece,
     size_t n_groups = lmq_groups_per_row(piece->n_cols, group);
     uint64_t row_groups = lmq_groups_per_row((size_t)source->n_cols, group);
 
-    piece->stats = (struct lmq_quant_stats){0};
+    clear_stats(piece);
     for (size_t i = 0; i < piece->n_rows; i++) {
         struct lmq_quant_stats row = {0};
         uint64_t number = piece->row + i;
         lmq_quantize_row(&record->quant, worker->x + i * piece->n_cols,
                          piece->n_cols, worker->q + i * piece->n_cols,
                          worker->scales + i * n_groups, &row);
-        lmq_quant_stats_merge(&piece->stats, &row,
-                              number * source->n_cols + piece->column,
-                              number * row_groups + piece->column / group);
+        add_row(piece, &row, number * source->n_cols + piece->column,
+                number * row_groups + piece->column / group);
         if (row.has_nonfinite)
             return;
     }
@@ -88,9 +104,8 @@ quantize_piece(const struct lmq_plan *plan, struct lmq_piece *piece,
                      worker->stored_scales);
 }
 
-/* What a piece became, `at` bytes into an extent of its part. */
-static enum lmq_status
-write_part(const struct lmq_conversion *work, struct lmq_piece *piece,
+enum lmq_status
+lmq_piece_write(const struct lmq_conversion *work, struct lmq_piece *piece,
            size_t extent, const void *bytes, uint64_t at, uint64_t size,
            struct lmq_error *err)
 {
@@ -111,20 +126,19 @@ row_in_part(const struct lmq_conversion *work, const struct lmq_piece *piece)
     return piece->row - work->plan->parts[piece->part].first_row;
 }
 
-struct sizes {
-    uint64_t values, scales;
-};
-
-/* Of a part of the tensor, for all of which the plan has room. */
-static struct sizes
-sizes_of(const struct lmq_record *record, uint64_t n_rows, uint64_t n_cols)
+struct lmq_run_sizes
+lmq_piece_sizes(const struct lmq_record *record, uint64_t n_rows,
+                uint64_t n_cols)
 {
-    struct sizes sizes;
+    struct lmq_run_sizes sizes = {
+        lmq_dtype_size(record->dtype) * n_rows * n_cols, 0};
+
+    if (record->encoding != LMQ_ENCODING_Q8)
+        return sizes;
     bool fits = lmq_layout_sizes(record->layout, n_rows, n_cols,
                                  record->quant.group_size,
                                  record->quant.scales, &sizes.values,
                                  &sizes.scales);
-
     assert(fits);
     (void)fits;
     return sizes;
@@ -136,10 +150,11 @@ write_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
 {
     const struct lmq_record *record = &work->plan->records[piece->record];
     const struct lmq_tensor *source = work->plan->sources[piece->record];
-    struct sizes before =
-        sizes_of(record, row_in_part(work, piece), source->n_cols);
-    struct sizes beside = sizes_of(record, 1, piece->column);
-    struct sizes own = sizes_of(record, piece->n_rows, piece->n_cols);
+    struct lmq_run_sizes before =
+        lmq_piece_sizes(record, row_in_part(work, piece), source->n_cols);
+    struct lmq_run_sizes beside = lmq_piece_sizes(record, 1, piece->column);
+    struct lmq_run_sizes own =
+        lmq_piece_sizes(record, piece->n_rows, piece->n_cols);
     const void *values = worker->q, *scales = worker->stored_scales;
 
     if (record->layout == LMQ_LAYOUT_TILES) {
@@ -151,10 +166,10 @@ write_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
         scales = worker->tile_scales;
     }
     enum lmq_status status =
-        write_part(work, piece, LMQ_VALUES, values,
+        lmq_piece_write(work, piece, LMQ_VALUES, values,
                    before.values + beside.values, own.values, err);
     if (status == LMQ_OK)
-        status = write_part(work, piece, LMQ_SCALES, scales,
+        status = lmq_piece_write(work, piece, LMQ_SCALES, scales,
                             before.scales + beside.scales, own.scales, err);
     return status;
 }
@@ -167,7 +182,7 @@ write_run(const struct lmq_conversion *work, struct lmq_piece *piece,
     uint64_t n_cols = work->plan->sources[piece->record]->n_cols;
     uint64_t row = row_in_part(work, piece);
 
-    return write_part(work, piece, LMQ_VALUES, bytes,
+    return lmq_piece_write(work, piece, LMQ_VALUES, bytes,
                       size * (row * n_cols + piece->column),
                       size * piece->n_rows * piece->n_cols, err);
 }
@@ -219,10 +234,13 @@ take_integers(struct lmq_plan *plan, struct lmq_piece *piece,
         return status;
     lmq_scales_load(quant->scales, quant->multiplier, worker->stored_scales,
                     piece->n_rows * n_groups, worker->scales);
-    for (size_t i = 0; i < piece->n_rows; i++)
+    for (size_t i = 0; i < piece->n_rows; i++) {
+        struct lmq_quant_stats row = {0};
         piece->is_illegal |= !lmq_quant_take_row(
             quant->group_size, worker->q + i * piece->n_cols, piece->n_cols,
-            worker->scales + i * n_groups, &piece->stats);
+            worker->scales + i * n_groups, &row);
+        add_row(piece, &row, 0, 0);
+    }
     return LMQ_OK;
 }
 
@@ -315,18 +333,21 @@ copy_floats(const struct lmq_conversion *work, struct lmq_piece *piece,
         return status;
     if (plan->settings.zeroes)
         piece->n_zeroed = zero_nonfinite(worker->x, n);
-    struct lmq_quant_stats *stats = &piece->stats;
-    for (size_t i = 0; i < n; i++) {
-        float x = worker->x[i];
-        if (store_float(type, x, bytes + size * i, stats))
-            continue;
-        if (isfinite(x))
-            return fail_too_large(plan, piece, x, err);
-        stats->has_nonfinite = true;
-        stats->nonfinite_at = first + i;
-        return fail_nonfinite(plan, piece, err);
+    for (size_t i = 0; i < piece->n_rows; i++) {
+        struct lmq_quant_stats row = {.n = piece->n_cols};
+        size_t at = i * piece->n_cols, j = 0;
+        while (j < piece->n_cols &&
+               store_float(type, worker->x[at + j], bytes + size * (at + j),
+                           &row))
+            j++;
+        if (j < piece->n_cols && isfinite(worker->x[at + j]))
+            return fail_too_large(plan, piece, worker->x[at + j], err);
+        row.has_nonfinite = j < piece->n_cols;
+        row.nonfinite_at = j;
+        add_row(piece, &row, first + at, 0);
+        if (row.has_nonfinite)
+            return fail_nonfinite(plan, piece, err);
     }
-    stats->n = n;
     return write_run(work, piece, size, bytes, err);
 }
 
@@ -359,5 +380,5 @@ lmq_piece_convert(const struct lmq_conversion *work, struct lmq_piece *piece,
         status = copy_floats(work, piece, worker, err);
     else
         status = copy_integers(work, piece, worker, err);
-    return status == LMQ_OK ? digest_piece(work, piece, worker, err) : status;
+    return status == LMQ_OK ? lmq_piece_digest_rows(work, piece, worker, err) : status;
 }

@@ -4,6 +4,7 @@
 #ifndef LMQ_CONVERT_PIECE_H
 #define LMQ_CONVERT_PIECE_H
 
+#include "base/exact_sum.h"
 #include "base/files/output.h"
 #include "base/sha256.h"
 #include "convert/plan.h"
@@ -25,7 +26,8 @@ struct lmq_piece {
     /* The result: */
     uint64_t sizes[LMQ_N_EXTENTS];
     uint32_t crcs[LMQ_N_EXTENTS];
-    struct lmq_quant_stats stats;
+    struct lmq_quant_stats stats; /* its sums are not looked at */
+    struct lmq_exact_sum sum_sq, err_sq; /* of what rows have here */
     uint64_t n_zeroed;
     unsigned char *leaves; /* digests, if the container gets them */
 };
@@ -55,5 +57,28 @@ enum lmq_status lmq_piece_convert(const struct lmq_conversion *work,
                                   struct lmq_piece *piece,
                                   struct lmq_piece_worker *worker,
                                   struct lmq_error *err);
+
+/* ---- For what else makes pieces ---- */
+
+/* Bytes of so many rows and columns of a tensor, for all of which the plan has
+ * room. */
+struct lmq_run_sizes {
+    uint64_t values, scales;
+};
+struct lmq_run_sizes lmq_piece_sizes(const struct lmq_record *record,
+                                     uint64_t n_rows, uint64_t n_cols);
+
+/* Bytes that a piece became, `at` bytes into an extent of its part. */
+enum lmq_status lmq_piece_write(const struct lmq_conversion *work,
+                                struct lmq_piece *piece, size_t extent,
+                                const void *bytes, uint64_t at, uint64_t size,
+                                struct lmq_error *err);
+
+/* The leaves, if they are wanted, of the rows at worker->q and
+ * worker->stored_scales. */
+enum lmq_status lmq_piece_digest_rows(const struct lmq_conversion *work,
+                                      struct lmq_piece *piece,
+                                      struct lmq_piece_worker *worker,
+                                      struct lmq_error *err);
 
 #endif

@@ -17,7 +17,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/threads/tasks.h"
-#include "convert/piece.h"
+#include "convert/sets/copy_piece.h"
 #include "formats/lmq/lmq_digests.h"
 
 /* Elements of a piece: small enough for the second-level cache with all of
@@ -41,7 +41,8 @@ struct pipeline {
     bool has_begun; /* the part `index`: row and column are within it */
     /* What was merged, first of the tensor that is being worked on: */
     struct lmq_quant_stats total;
-    struct lmq_quant_stats part_total; /* of what of it stands in one file */
+    struct lmq_exact_sum sum_sq, err_sq; /* of it too, in no order */
+    struct lmq_copy_check check; /* of a container that is copied */
     uint64_t n_tensor_zeroed;
     bool is_illegal;
     uint64_t n_zeroed;
@@ -82,10 +83,13 @@ cut(const struct lmq_plan *plan, size_t index, uint64_t row, uint64_t column)
 {
     const struct lmq_plan_part *part = &plan->parts[index];
     const struct lmq_tensor *source = plan->sources[part->record];
-    uint64_t end_row = part->first_row + part->n_rows;
+    uint64_t end_row = part->first_row + part->n_rows, end = end_row;
+
+    if (plan->copied != NULL)
+        end = lmq_u64_min(end, lmq_copy_end(plan, part->record, row));
     struct lmq_rectangle found =
         rectangle_at(&plan->records[part->record], source,
-                     plan->takes[part->record], end_row, row, column);
+                     plan->takes[part->record], end, row, column);
 
     return (struct lmq_piece){
         .part = index,
@@ -106,8 +110,11 @@ convert_piece(void *context, size_t slot, void *state, struct lmq_error *err)
 {
     struct pipeline *pipeline = context;
 
-    return lmq_piece_convert(&pipeline->work, &pipeline->window[slot], state,
-                             err);
+    return pipeline->work.plan->copied != NULL
+               ? lmq_copy_piece(&pipeline->work, &pipeline->window[slot],
+                                state, err)
+               : lmq_piece_convert(&pipeline->work, &pipeline->window[slot],
+                                   state, err);
 }
 
 static bool
@@ -134,15 +141,30 @@ next_piece(void *context, size_t slot)
     return true;
 }
 
+/* Of the whole tensor, in each of its parts: which of them lost how much is
+ * nobody's question, and so cutting and joining change nothing. */
 static void
-set_statistics(struct lmq_record *record, const struct lmq_quant_stats *total)
+set_statistics(struct pipeline *pipeline, size_t index, struct lmq_record *whole)
 {
-    record->max_abs = total->max_abs;
-    record->max_err = total->max_err;
-    record->sum_sq = total->sum_sq;
-    record->err_sq = total->err_sq;
-    record->worst_err_sq = total->worst_err_sq;
-    record->worst_group = total->worst_group;
+    const struct lmq_plan *plan = pipeline->work.plan;
+    const struct lmq_quant_stats *total = &pipeline->total;
+
+    whole->max_abs = total->max_abs;
+    whole->max_err = total->max_err;
+    whole->sum_sq = lmq_exact_round(&pipeline->sum_sq);
+    whole->err_sq = lmq_exact_round(&pipeline->err_sq);
+    whole->worst_err_sq = total->worst_err_sq;
+    whole->worst_group = total->worst_group;
+    for (size_t i = index + 1; i-- > 0 && plan->parts[i].record ==
+                                              plan->parts[index].record;) {
+        struct lmq_record *stored = lmq_plan_stored(plan, &plan->parts[i]);
+        stored->max_abs = whole->max_abs;
+        stored->max_err = whole->max_err;
+        stored->sum_sq = whole->sum_sq;
+        stored->err_sq = whole->err_sq;
+        stored->worst_err_sq = whole->worst_err_sq;
+        stored->worst_group = whole->worst_group;
+    }
 }
 
 static bool
@@ -181,6 +203,7 @@ end_record(struct pipeline *pipeline, size_t index)
         pipeline->n_zeroed += pipeline->n_tensor_zeroed;
     }
     pipeline->total = (struct lmq_quant_stats){0};
+    pipeline->sum_sq = pipeline->err_sq = (struct lmq_exact_sum){0};
     pipeline->n_tensor_zeroed = 0;
     pipeline->is_illegal = false;
 }
@@ -230,18 +253,18 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
         stored->extents[i].crc = (uint32_t)crc32_combine(
             stored->extents[i].crc, piece->crcs[i], (off_t)piece->sizes[i]);
-    lmq_quant_stats_merge(&pipeline->total, &piece->stats, 0, 0);
-    lmq_quant_stats_merge(&pipeline->part_total, &piece->stats, 0, 0);
     pipeline->counter.done += piece->n_rows * piece->n_cols;
+    if (plan->copied != NULL) /* its statistics too */
+        return lmq_copy_check_piece(&pipeline->check, plan, piece, err);
+    lmq_quant_stats_merge(&pipeline->total, &piece->stats, 0, 0);
+    lmq_exact_merge(&pipeline->sum_sq, &piece->sum_sq);
+    lmq_exact_merge(&pipeline->err_sq, &piece->err_sq);
     pipeline->n_tensor_zeroed += piece->n_zeroed;
     pipeline->is_illegal |= piece->is_illegal;
-    if (!piece->is_last)
+    if (!piece->is_last || !is_last_part(plan, piece->part))
         return LMQ_OK;
-    set_statistics(stored, &pipeline->part_total);
-    pipeline->part_total = (struct lmq_quant_stats){0};
-    set_statistics(&plan->records[piece->record], &pipeline->total);
-    if (is_last_part(plan, piece->part))
-        end_record(pipeline, piece->record);
+    set_statistics(pipeline, piece->part, &plan->records[piece->record]);
+    end_record(pipeline, piece->record);
     return LMQ_OK;
 }
 
@@ -305,6 +328,9 @@ make_room(struct room *room, const struct lmq_plan *plan, size_t index,
     size_t n = rows *
                lmq_groups_per_row(piece.n_cols, record->quant.group_size);
     room->n_scales = lmq_size_max(n, room->n_scales);
+    if (record->layout == LMQ_LAYOUT_TILES)
+        room->n_tile =
+            lmq_size_max(n * record->quant.group_size, room->n_tile);
     room->n_leaves = lmq_size_max(
         lmq_count_leaves(&piece, plan->sources[index]->n_cols),
         room->n_leaves);
@@ -426,13 +452,15 @@ lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *const *outputs,
 {
     struct pipeline pipeline = {
         .work = {plan, outputs},
-        .counter = {.progress = progress, .stage = "converting"},
+        .counter = {.progress = progress,
+                    .stage = plan->copied != NULL ? "copying" : "converting"},
     };
 
     for (size_t i = 0; i < plan->n_records; i++)
         if (plan->records[i].encoding != LMQ_ENCODING_ALIAS)
             pipeline.counter.total += plan->sources[i]->n_elements;
-    for (size_t i = 0; i < plan->checkpoint->n_files; i++)
+    for (size_t i = 0;
+         plan->copied == NULL && i < plan->checkpoint->n_files; i++)
         lmq_input_keep_digests(plan->checkpoint->files[i]);
     enum lmq_status status = make_buffers(&pipeline, threads, err);
     if (status == LMQ_OK)

@@ -300,7 +300,30 @@ find_record(const struct lmq_plan *plan, enum lmq_role role)
     return i;
 }
 
-/* A head that the checkpoint does not have stands last. */
+/* The last record goes to where its place is among the others, so that the
+ * order of a plan can be told from its records. */
+static size_t
+sort_last(struct lmq_plan *plan)
+{
+    size_t last = plan->n_records - 1, at = last;
+    struct lmq_record record = plan->records[last];
+    const struct lmq_tensor *source = plan->sources[last];
+    bool takes = plan->takes[last];
+
+    for (; at > 0 && lmq_place_compare(&plan->records[at - 1].place,
+                                       &record.place) > 0;
+         at--) {
+        plan->records[at] = plan->records[at - 1];
+        plan->sources[at] = plan->sources[at - 1];
+        plan->takes[at] = plan->takes[at - 1];
+    }
+    plan->records[at] = record;
+    plan->sources[at] = source;
+    plan->takes[at] = takes;
+    return at;
+}
+
+/* A head that the checkpoint does not have. */
 static enum lmq_status
 add_missing_head(struct lmq_plan *plan, size_t embedding, size_t *head,
                  struct lmq_error *err)
@@ -311,10 +334,12 @@ add_missing_head(struct lmq_plan *plan, size_t embedding, size_t *head,
     tensor.place.role = LMQ_ROLE_HEAD;
     lmq_name_canonical(&tensor.place, name, sizeof(name));
     tensor.name = name;
-    *head = plan->n_records;
     enum lmq_status status = add_record(plan, &tensor, err);
-    plan->sources[*head] = plan->sources[embedding];
-    return status;
+    if (status != LMQ_OK)
+        return status;
+    plan->sources[plan->n_records - 1] = plan->sources[embedding];
+    *head = sort_last(plan);
+    return LMQ_OK;
 }
 
 /* One matrix cannot be stored in two ways. */
@@ -462,6 +487,19 @@ take_tensors(const struct lmq_plan *plan, struct lmq_tensor_digest *tensors)
     }
 }
 
+/* As the metadata have it. */
+static json_t *
+describe_model(const struct lmq_plan *plan)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+
+    if (!checkpoint->has_model)
+        return json_null();
+    return plan->copied != NULL
+               ? json_incref(json_object_get(plan->copied, "model"))
+               : lmq_hparams_to_json(&checkpoint->hparams);
+}
+
 enum lmq_status
 lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
 {
@@ -473,9 +511,7 @@ lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
         calloc(checkpoint->n_blobs + 1, sizeof(*files));
     struct lmq_tensor_digest *tensors =
         calloc(plan->n_records + 1, sizeof(*tensors));
-    json_t *model = checkpoint->has_model
-                        ? lmq_hparams_to_json(&checkpoint->hparams)
-                        : json_null();
+    json_t *model = describe_model(plan);
     enum lmq_status status =
         files == NULL || tensors == NULL || model == NULL
             ? lmq_fail_nomem(err)
@@ -533,6 +569,8 @@ lmq_plan_free(struct lmq_plan *plan)
     free(plan->files);
     free((void *)plan->sources);
     free(plan->takes);
+    free(plan->source_crcs);
+    json_decref(plan->copied);
     lmq_notes_free(&plan->notes);
     *plan = (struct lmq_plan){0};
 }

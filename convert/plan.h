@@ -60,6 +60,10 @@ struct lmq_plan {
                                    members say */
     const struct lmq_tensor **sources; /* of each record; NULL for an alias
                                           that the checkpoint does not have */
+    json_t *copied; /* the metadata of the container that is copied as it is,
+                       tensor by tensor; NULL: a checkpoint is converted */
+    bool has_no_statistics; /* nor has that */
+    uint32_t *source_crcs; /* of the checkpoint's files, known last */
     bool *takes; /* of each record: integers and scales are the source's own;
                     false from when it turns out that they cannot be */
     size_t n_records;

@@ -302,6 +302,7 @@ struct lmq_layout_plan {
     uint64_t alignment;       /* given; of tensors */
     uint32_t member, n_members; /* given; of a set, as in the superblock */
     unsigned char set_id[LMQ_SET_ID];
+    bool has_no_statistics; /* given: these are not known */
     struct lmq_digests *digests; /* given, or NULL; all is known when the frame
                                     is written but the root, which is set */
     uint64_t contents_offset; /* behind the tensors */

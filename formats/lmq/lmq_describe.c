@@ -135,31 +135,6 @@ lmq_container_describe(const struct lmq_checkpoint *checkpoint, json_t **json)
         lmq_put(json, "digests", describe_digests(container->digests));
 }
 
-/* The statistics of all pieces together; false if one has none. */
-static bool
-join_statistics(const struct lmq_set *set, const struct lmq_whole *whole,
-                struct lmq_record *joined)
-{
-    bool has_all = true;
-
-    *joined = *whole->pieces[0].record;
-    for (size_t i = 0; i < whole->n_pieces; i++) {
-        const struct lmq_record *record = whole->pieces[i].record;
-        has_all &= set->members[whole->pieces[i].member].has_statistics;
-        if (i == 0)
-            continue;
-        joined->max_abs = fmaxf(joined->max_abs, record->max_abs);
-        joined->max_err = fmaxf(joined->max_err, record->max_err);
-        joined->sum_sq += record->sum_sq;
-        joined->err_sq += record->err_sq;
-        if (record->worst_err_sq > joined->worst_err_sq) {
-            joined->worst_err_sq = record->worst_err_sq;
-            joined->worst_group = record->worst_group;
-        }
-    }
-    return has_all;
-}
-
 static json_t *
 describe_members(const struct lmq_whole *whole)
 {
@@ -178,8 +153,10 @@ lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
 {
     const struct lmq_set *set = lmq_checkpoint_set(checkpoint);
     const struct lmq_whole *whole = &set->wholes[tensor->number];
-    struct lmq_record record;
-    bool has_statistics = join_statistics(set, whole, &record);
+    /* Statistics are those of the whole in each piece. */
+    const struct lmq_slice *piece = whole->pieces;
+    struct lmq_record record = *piece->record;
+    bool has_statistics = set->members[piece->member].has_statistics;
 
     lmq_put(json, "source_type",
             json_string(record.source_dtype == LMQ_DTYPE_COUNT

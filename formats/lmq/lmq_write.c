@@ -37,11 +37,12 @@ place(uint64_t *at, uint64_t size, uint64_t alignment,
     return lmq_u64_add(*at, size, at) && *at <= INT64_MAX;
 }
 
-/* Digests are the only one of our own that may lack. */
+/* Digests and statistics may lack. */
 static size_t
 count_sections(size_t n_contents, const struct lmq_layout_plan *plan)
 {
-    return n_contents + N_OWN - (plan->digests == NULL);
+    return n_contents + N_OWN - (plan->digests == NULL) -
+           plan->has_no_statistics;
 }
 
 /* The order of the records is that of the bytes; sections follow in the sizes
@@ -66,7 +67,8 @@ lmq_write_plan(struct lmq_record *records, size_t n_records,
     plan->contents_offset = at;
     for (size_t i = 0; i < n_contents; i++)
         place(&at, contents[i].size, LMQ_ALIGN, &extent);
-    place(&at, lmq_statistics_size(n_records), LMQ_ALIGN, &extent);
+    if (!plan->has_no_statistics)
+        place(&at, lmq_statistics_size(n_records), LMQ_ALIGN, &extent);
     if (plan->digests != NULL)
         place(&at, lmq_digests_size(plan->digests), LMQ_ALIGN, &extent);
     place(&at, lmq_directory_size(records, n_records), LMQ_ALIGN, &extent);
@@ -87,7 +89,8 @@ put_in_order(const struct lmq_content *contents, size_t n,
     for (size_t i = 0; i < n; i++)
         if (contents[i].type != LMQ_SECTION_METADATA)
             all[count++] = contents[i];
-    all[count++] = own[STATISTICS];
+    if (own[STATISTICS].bytes != NULL)
+        all[count++] = own[STATISTICS];
     if (own[DIGESTS].bytes != NULL)
         all[count++] = own[DIGESTS];
     for (size_t i = 0; i < n; i++)
@@ -138,9 +141,11 @@ make_contents(struct frame *frame, const struct lmq_layout_plan *plan,
     if (frame->contents == NULL || frame->sections == NULL ||
         frame->table == NULL)
         return lmq_fail_nomem(err);
-    enum lmq_status status =
-        lmq_statistics_store(records, n_records, &frame->own[STATISTICS],
-                             &own[STATISTICS].size, err);
+    enum lmq_status status = LMQ_OK;
+    if (!plan->has_no_statistics)
+        status = lmq_statistics_store(records, n_records,
+                                      &frame->own[STATISTICS],
+                                      &own[STATISTICS].size, err);
     if (status == LMQ_OK)
         status = lmq_directory_store(records, n_records,
                                      &frame->own[DIRECTORY],

@@ -267,6 +267,7 @@ _messages = POINTER(ChatMessage)
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "lmq_version": (c_char_p, []),
     "lmq_instruction_set": (c_char_p, []),
+    "lmq_sandbox": (c_uint, [_texts, c_size_t]),
     "lmq_report_free": (None, [_object]),
     "lmq_report_text": (c_int, [_object, c_int, _out, _err]),
     "lmq_text_free": (None, [c_void_p]),

@@ -4,11 +4,13 @@
 #include "config.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/exact_sum.h"
 #include "base/mem.h"
 #include "base/size.h"
 #include "base/text/buffer.h"
@@ -293,6 +295,61 @@ START_TEST(a_long_name_does_not_push_the_numbers_out_of_a_message)
 }
 END_TEST
 
+/* ---- Sums ---- */
+
+/* What a sum is when nothing is lost: these cancel but for the last. */
+START_TEST(a_sum_loses_nothing_whatever_the_order)
+{
+    static const double terms[] = {
+        0x1p1000,   1,     -0x1p-1074, 0x1.fffffffffffffp1023, 3e-310, -1,
+        -0x1p1000, 1e300, -3e-310,    -0x1.fffffffffffffp1023, -1e300,
+    };
+    enum { N = sizeof(terms) / sizeof(terms[0]) };
+    struct random random = {5};
+
+    for (int round = 0; round < 200; round++) {
+        struct lmq_exact_sum sum = {0}, halves[2] = {{{0}, 0, 0}};
+        double left[N];
+        memcpy(left, terms, sizeof(left));
+        for (size_t n = N; n > 0; n--) {
+            size_t i = random_below(&random, n);
+            lmq_exact_add(&sum, left[i]);
+            lmq_exact_add(&halves[random_below(&random, 2)], left[i]);
+            left[i] = left[n - 1];
+        }
+        lmq_exact_merge(&halves[0], &halves[1]);
+        ck_assert(lmq_exact_round(&sum) == -0x1p-1074);
+        ck_assert(lmq_exact_round(&halves[0]) == -0x1p-1074);
+    }
+}
+END_TEST
+
+START_TEST(a_sum_is_rounded_once)
+{
+    struct lmq_exact_sum sum = {0};
+
+    ck_assert(lmq_exact_round(&sum) == 0);
+    for (int i = 0; i < 3; i++)
+        lmq_exact_add(&sum, 0.1);
+    ck_assert(lmq_exact_round(&sum) == 0x1.3333333333334p-2);
+    /* Halfway between 1 and the next: to even; a hair more: up. */
+    sum = (struct lmq_exact_sum){0};
+    lmq_exact_add(&sum, 1);
+    lmq_exact_add(&sum, 0x1p-53);
+    ck_assert(lmq_exact_round(&sum) == 1);
+    lmq_exact_add(&sum, 0x1p-1074);
+    ck_assert(lmq_exact_round(&sum) == 1 + 0x1p-52);
+    lmq_exact_add(&sum, -0x1p-1074);
+    lmq_exact_add(&sum, 0x1p-52);
+    ck_assert(lmq_exact_round(&sum) == 1 + 0x1p-51);
+    for (int i = 0; i < 4; i++)
+        lmq_exact_add(&sum, 0x1.fffffffffffffp1023);
+    ck_assert(isinf(lmq_exact_round(&sum)));
+    lmq_exact_add(&sum, (double)-INFINITY);
+    ck_assert(lmq_exact_round(&sum) < 0);
+}
+END_TEST
+
 /* ---- The machine ---- */
 
 START_TEST(the_instruction_set_is_one_that_the_machine_has)
@@ -320,6 +377,8 @@ main(void)
         printable_text_is_cut_between_characters,
         an_error_says_what_and_where_once,
         a_long_name_does_not_push_the_numbers_out_of_a_message,
+        a_sum_loses_nothing_whatever_the_order,
+        a_sum_is_rounded_once,
         the_instruction_set_is_one_that_the_machine_has,
     };
 

@@ -24,14 +24,17 @@ refused() {
 # Operands that no command can open, as many as it needs.
 operands() {
     case $1 in
-    convert | validate | diff | export) echo nowhere none ;;
+    convert | validate | diff | export | split | join) echo nowhere none ;;
     *) echo nowhere ;;
     esac
 }
 
 # needed COMMAND: options without which nothing else is looked at.
 needed() {
-    [ "$1" = export ] && echo --to=gguf
+    case $1 in
+    export) echo --to=gguf ;;
+    split) echo --shard-size=1G ;;
+    esac
 }
 
 expect 0 "$lmquant" convert -q "$fable" fable.lmq
@@ -51,7 +54,7 @@ for command in $commands; do
     while read -r option kind; do
         # "to" of export has no default that the others could stand beside.
         before=$(needed $command)
-        [ "$option" = to ] && before=
+        case $before in --$option=*) before= ;; esac
         refused 2 "--$option needs a value" $command --$option
         refused 2 "--$option needs a value" $command --$option --quiet
         case $kind in
@@ -128,6 +131,7 @@ range convert group-size 32 64 128 256 -- 48 0 512
 range convert rope-theta 10000 1e6 -- 0 -1
 range convert norm-eps 1e-5 -- 0
 range export shard-size 5GB 1 -- 0 5X
+range split shard-size 5GB 1 -- 0 5X
 
 # ---- Did you mean ----
 
@@ -335,6 +339,8 @@ works() {
     verify) echo "verify fable.lmq" ;;
     diff) echo "diff $fable fable.lmq" ;;
     export) echo "export -f --to gguf fable.lmq again.gguf" ;;
+    split) echo "split -f --shard-size 1M fable.lmq folder" ;;
+    join) echo "join -f fable.lmq again.lmq" ;;
     bench) echo "bench -p 8 -n 4 -r 1 fable.lmq" ;;
     tokenize) echo "tokenize fable.lmq text" ;;
     esac

@@ -1,0 +1,32 @@
+/*
+ * writing.h - from a plan to files: what all that write containers share.
+ */
+#ifndef LMQ_CONVERT_WRITING_H
+#define LMQ_CONVERT_WRITING_H
+
+#include "convert/member_files.h"
+#include "convert/plan.h"
+
+struct lmq_writing {
+    struct lmq_plan *plan;
+    struct lmq_member_files *files; /* named */
+    const char *output;
+    bool replaces;
+    int threads;
+    const struct lmq_progress *progress;
+    struct lmq_report **report; /* or NULL: none is wanted */
+    /* Makes it, when all is known. */
+    json_t *(*describe)(const struct lmq_writing *writing);
+    uint64_t n_zeroed; /* found on the way */
+};
+
+/* All files of the plan appear, or none. */
+enum lmq_status lmq_writing_run(struct lmq_writing *writing,
+                                struct lmq_error *err);
+
+/* For reports: {"name", "bytes", "tensors"} of each file, and all bytes. */
+json_t *lmq_writing_files(const struct lmq_plan *plan,
+                          const struct lmq_member_files *files);
+uint64_t lmq_writing_size(const struct lmq_plan *plan);
+
+#endif
