@@ -224,13 +224,17 @@ struct lmq_convert_options {
     const char *const *rules; /* behind those of the recipe: "ffn_down=bf16",
                                  "output=q8,group=32", "token_embd=keep" */
     size_t n_rules;
+    int resumes;              /* go on with what was begun */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of
  * the checkpoint's files is ever replaced. With shard_size it is a set of
  * files, NAME-00001-of-00003.lmq and so on for NAME.lmq, all of them or none;
- * `replaces` takes away an older set of that name. A limit of file sizes is an
- * error only where SIGXFSZ is ignored; else it ends the process. */
+ * `replaces` takes away an older set of that name. With `resumes` a call that
+ * ends without success leaves what it has done beside the output, as *.part, and
+ * OUTPUT.journal, and the next one goes on with it; the result is the same
+ * bytes. A limit of file sizes is an error only where SIGXFSZ is ignored; else
+ * it ends the process. */
 LMQ_API enum lmq_status
 lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_convert_options *options,

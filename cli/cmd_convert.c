@@ -41,6 +41,9 @@ static const struct option options[] = {
      "add SHA-256 of the tensors, the file and the content"},
     {0, "force-tokenizer", NULL,
      "keep a tokenizer that does not fit the model"},
+    {0, "resume", NULL,
+     "go on with what was begun and stopped; what this\nrun does can be gone "
+     "on with"},
     {'n', "dry-run", NULL,
      "print the plan and the exact size; write nothing"},
     {'f', "force", NULL, "replace an existing output"},
@@ -73,6 +76,7 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         .replaces = has_option(arguments, "force"),
         .is_compressed = has_option(arguments, "compress"),
         .has_digests = has_option(arguments, "digests"),
+        .resumes = has_option(arguments, "resume"),
         .forces_tokenizer = has_option(arguments, "force-tokenizer"),
         .recipe = option_text(arguments, "recipe"),
     };

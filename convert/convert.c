@@ -264,10 +264,12 @@ prepare(struct lmq_checkpoint *checkpoint, const char *output,
         const struct lmq_convert_options *options, struct lmq_plan *plan,
         struct lmq_error *err)
 {
-    enum lmq_status status =
-        options->is_dry_run ? LMQ_OK
-                            : check_output(checkpoint, output, options, err);
+    enum lmq_status status = LMQ_OK;
+    bool has_begun = options->resumes != 0 &&
+                     lmq_writing_has_begun(output, &status, err);
 
+    if (status == LMQ_OK && !options->is_dry_run && !has_begun)
+        status = check_output(checkpoint, output, options, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(checkpoint, err);
     if (status == LMQ_OK)
@@ -311,6 +313,7 @@ carry_out(struct lmq_plan *plan, const char *output,
                                   .files = &files,
                                   .output = output,
                                   .replaces = options->replaces != 0,
+                                  .resumes = options->resumes != 0,
                                   .threads = options->threads,
                                   .progress = progress,
                                   .report = report,

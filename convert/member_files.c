@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/part.h"
 #include "base/mem.h"
 #include "formats/checkpoint/member_name.h"
 
@@ -240,6 +241,33 @@ lmq_member_files_create(struct lmq_member_files *files,
         files->n_outputs += status == LMQ_OK;
     }
     return status == LMQ_OK && plan->members[0].layout.n_members > 0
+               ? remove_older(files, output, originals, err)
+               : status;
+}
+
+enum lmq_status
+lmq_member_files_resume(struct lmq_member_files *files,
+                        const struct lmq_plan *plan, const char *output,
+                        uint32_t member, bool replaces, bool was_committing,
+                        bool *is_there, struct lmq_error *err)
+{
+    const struct lmq_originals *originals = &plan->checkpoint->originals;
+    enum lmq_status status = LMQ_OK;
+
+    if (lmq_mem_grow(&files->outputs, &files->capacity, files->n_paths,
+                     sizeof(*files->outputs)) != 0)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < files->n_paths; i++)
+        files->outputs[i] = NULL;
+    files->n_outputs = files->n_paths;
+    for (size_t i = 0; i < files->n_paths && status == LMQ_OK; i++)
+        if (member == 0 || member == i + 1)
+            status = lmq_part_open(files->paths[i],
+                                   plan->members[i].layout.file_size,
+                                   replaces, was_committing, originals,
+                                   &files->outputs[i], &is_there[i], err);
+    return status == LMQ_OK && member == 0 &&
+                   plan->members[0].layout.n_members > 0 && replaces
                ? remove_older(files, output, originals, err)
                : status;
 }

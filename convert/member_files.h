@@ -33,6 +33,15 @@ enum lmq_status lmq_member_files_create(struct lmq_member_files *files,
                                         const char *output, bool replaces,
                                         struct lmq_error *err);
 
+/* Starts them, or goes on with what was begun (base/files/part.h): all, or
+ * only `member`, from 1 on; the others stay NULL. is_there[i]: it was. */
+enum lmq_status lmq_member_files_resume(struct lmq_member_files *files,
+                                        const struct lmq_plan *plan,
+                                        const char *output, uint32_t member,
+                                        bool replaces, bool was_committing,
+                                        bool *is_there,
+                                        struct lmq_error *err);
+
 /* All get their names, and members of older sets go; or nothing changes. */
 enum lmq_status lmq_member_files_commit(struct lmq_member_files *files,
                                         struct lmq_error *err);

@@ -236,9 +236,9 @@ add_stored(struct lmq_plan *plan, uint32_t member, size_t origin,
     return LMQ_OK;
 }
 
-/* The first part of a record that is no alias; parts are in order. */
-static const struct lmq_plan_part *
-first_part(const struct lmq_plan *plan, size_t index)
+/* Parts are in the order of their records. */
+struct lmq_plan_part *
+lmq_plan_first_part(const struct lmq_plan *plan, size_t index)
 {
     size_t low = 0, high = plan->n_parts;
 
@@ -252,12 +252,33 @@ first_part(const struct lmq_plan *plan, size_t index)
     return &plan->parts[low];
 }
 
+/* Which part lost how much is nobody's question, and so cutting and joining
+ * change nothing. */
+void
+lmq_plan_spread(struct lmq_plan *plan, size_t index)
+{
+    const struct lmq_record *whole = &plan->records[index];
+
+    for (struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
+         part < plan->parts + plan->n_parts && part->record == index;
+         part++) {
+        struct lmq_record *stored = lmq_plan_stored(plan, part);
+        stored->quant = whole->quant;
+        stored->max_abs = whole->max_abs;
+        stored->max_err = whole->max_err;
+        stored->sum_sq = whole->sum_sq;
+        stored->err_sq = whole->err_sq;
+        stored->worst_err_sq = whole->worst_err_sq;
+        stored->worst_group = whole->worst_group;
+    }
+}
+
 /* An alias stands where what it names begins: a record of the same file. */
 static enum lmq_status
 add_alias(struct lmq_plan *plan, size_t index, struct lmq_error *err)
 {
     const struct lmq_plan_part *target =
-        first_part(plan, plan->records[index].alias);
+        lmq_plan_first_part(plan, plan->records[index].alias);
     struct lmq_plan_member *member = &plan->members[target->member];
     enum lmq_status status =
         add_stored(plan, target->member, index, 0, 0, err);

@@ -16,4 +16,12 @@ enum lmq_status lmq_plan_share_out(struct lmq_plan *plan,
                                    const uint64_t frames[2],
                                    struct lmq_error *err);
 
+/* What is known of a record, in all its parts: how it is quantized, and what
+ * that did to it. */
+void lmq_plan_spread(struct lmq_plan *plan, size_t index);
+
+/* The first part of a record that is no alias. */
+struct lmq_plan_part *lmq_plan_first_part(const struct lmq_plan *plan,
+                                          size_t index);
+
 #endif

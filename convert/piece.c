@@ -114,6 +114,8 @@ lmq_piece_write(const struct lmq_conversion *work, struct lmq_piece *piece,
 
     piece->sizes[extent] = size;
     piece->crcs[extent] = lmq_crc32(0, bytes, (size_t)size);
+    if (work->outputs[part->member] == NULL)
+        return LMQ_OK; /* somebody else's */
     return lmq_output_write(work->outputs[part->member],
                             stored->extents[extent].offset + at, bytes,
                             (size_t)size, err);

@@ -12,7 +12,7 @@
 /* What becomes what. */
 struct lmq_conversion {
     struct lmq_plan *plan;
-    struct lmq_output *const *outputs; /* of the members */
+    struct lmq_output *const *outputs; /* of the members; NULL: not written */
 };
 
 /* A rectangle of a tensor. */

@@ -17,6 +17,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/threads/tasks.h"
+#include "convert/members.h"
 #include "convert/sets/copy_piece.h"
 #include "formats/lmq/lmq_digests.h"
 
@@ -48,6 +49,7 @@ struct pipeline {
     uint64_t n_zeroed;
     bool *is_due; /* per record: to be done again, in another way */
     struct lmq_gather gather;
+    struct lmq_journal *journal; /* or NULL */
 };
 
 /* ---- Cutting ---- */
@@ -117,6 +119,20 @@ convert_piece(void *context, size_t slot, void *state, struct lmq_error *err)
                                    state, err);
 }
 
+/* All of a tensor is converted if some of its rows are written: what all its
+ * parts have in common depends on all of them. */
+static bool
+is_wanted(const struct pipeline *pipeline, size_t index)
+{
+    const struct lmq_plan *plan = pipeline->work.plan;
+
+    for (const struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
+         part < plan->parts + plan->n_parts && part->record == index; part++)
+        if (pipeline->work.outputs[part->member] != NULL && !part->is_done)
+            return true;
+    return false;
+}
+
 static bool
 next_piece(void *context, size_t slot)
 {
@@ -124,6 +140,9 @@ next_piece(void *context, size_t slot)
     const struct lmq_plan *plan = pipeline->work.plan;
     struct lmq_piece *piece = &pipeline->window[slot];
 
+    while (!pipeline->has_begun && pipeline->index < pipeline->end &&
+           !is_wanted(pipeline, plan->parts[pipeline->index].record))
+        pipeline->index++;
     if (pipeline->index == pipeline->end)
         return false;
     *piece = pipeline->has_begun
@@ -141,30 +160,18 @@ next_piece(void *context, size_t slot)
     return true;
 }
 
-/* Of the whole tensor, in each of its parts: which of them lost how much is
- * nobody's question, and so cutting and joining change nothing. */
 static void
-set_statistics(struct pipeline *pipeline, size_t index, struct lmq_record *whole)
+set_statistics(struct pipeline *pipeline, size_t index)
 {
-    const struct lmq_plan *plan = pipeline->work.plan;
+    struct lmq_record *record = &pipeline->work.plan->records[index];
     const struct lmq_quant_stats *total = &pipeline->total;
 
-    whole->max_abs = total->max_abs;
-    whole->max_err = total->max_err;
-    whole->sum_sq = lmq_exact_round(&pipeline->sum_sq);
-    whole->err_sq = lmq_exact_round(&pipeline->err_sq);
-    whole->worst_err_sq = total->worst_err_sq;
-    whole->worst_group = total->worst_group;
-    for (size_t i = index + 1; i-- > 0 && plan->parts[i].record ==
-                                              plan->parts[index].record;) {
-        struct lmq_record *stored = lmq_plan_stored(plan, &plan->parts[i]);
-        stored->max_abs = whole->max_abs;
-        stored->max_err = whole->max_err;
-        stored->sum_sq = whole->sum_sq;
-        stored->err_sq = whole->err_sq;
-        stored->worst_err_sq = whole->worst_err_sq;
-        stored->worst_group = whole->worst_group;
-    }
+    record->max_abs = total->max_abs;
+    record->max_err = total->max_err;
+    record->sum_sq = lmq_exact_round(&pipeline->sum_sq);
+    record->err_sq = lmq_exact_round(&pipeline->err_sq);
+    record->worst_err_sq = total->worst_err_sq;
+    record->worst_group = total->worst_group;
 }
 
 static bool
@@ -176,9 +183,10 @@ is_last_part(const struct lmq_plan *plan, size_t index)
 
 /* Integers that turn out to be illegal in a container are not taken; scales
  * that turn out to need a multiplier get it. Either is done again. */
-static void
-end_record(struct pipeline *pipeline, size_t index)
+static enum lmq_status
+end_record(struct pipeline *pipeline, size_t index, struct lmq_error *err)
 {
+    enum lmq_status status = LMQ_OK;
     struct lmq_plan *plan = pipeline->work.plan;
     struct lmq_quant *quant = &plan->records[index].quant;
     float multiplier =
@@ -201,11 +209,17 @@ end_record(struct pipeline *pipeline, size_t index)
         quant->multiplier = multiplier;
     } else {
         pipeline->n_zeroed += pipeline->n_tensor_zeroed;
+        set_statistics(pipeline, index);
+        lmq_plan_spread(plan, index);
+        if (pipeline->journal != NULL)
+            status = lmq_journal_add(pipeline->journal, plan, index,
+                                     pipeline->n_tensor_zeroed, err);
     }
     pipeline->total = (struct lmq_quant_stats){0};
     pipeline->sum_sq = pipeline->err_sq = (struct lmq_exact_sum){0};
     pipeline->n_tensor_zeroed = 0;
     pipeline->is_illegal = false;
+    return status;
 }
 
 static enum lmq_status
@@ -263,9 +277,7 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
     pipeline->is_illegal |= piece->is_illegal;
     if (!piece->is_last || !is_last_part(plan, piece->part))
         return LMQ_OK;
-    set_statistics(pipeline, piece->part, &plan->records[piece->record]);
-    end_record(pipeline, piece->record);
-    return LMQ_OK;
+    return end_record(pipeline, piece->record, err);
 }
 
 /* Converts the parts [index, end), from the first of a record to the last of
@@ -447,17 +459,20 @@ redo_records(struct pipeline *pipeline, struct lmq_error *err)
 
 enum lmq_status
 lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *const *outputs,
-                 int threads, const struct lmq_progress *progress,
-                 uint64_t *n_zeroed, struct lmq_error *err)
+                 struct lmq_journal *journal, int threads,
+                 const struct lmq_progress *progress, uint64_t *n_zeroed,
+                 struct lmq_error *err)
 {
     struct pipeline pipeline = {
         .work = {plan, outputs},
+        .journal = journal,
         .counter = {.progress = progress,
                     .stage = plan->copied != NULL ? "copying" : "converting"},
     };
 
     for (size_t i = 0; i < plan->n_records; i++)
-        if (plan->records[i].encoding != LMQ_ENCODING_ALIAS)
+        if (plan->records[i].encoding != LMQ_ENCODING_ALIAS &&
+            is_wanted(&pipeline, i))
             pipeline.counter.total += plan->sources[i]->n_elements;
     for (size_t i = 0;
          plan->copied == NULL && i < plan->checkpoint->n_files; i++)
@@ -467,7 +482,7 @@ lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *const *outputs,
         status = run_parts(&pipeline, 0, plan->n_parts, err);
     if (status == LMQ_OK)
         status = redo_records(&pipeline, err);
-    *n_zeroed = pipeline.n_zeroed;
+    *n_zeroed += pipeline.n_zeroed;
     lmq_workers_close(&pipeline.workers);
     lmq_gather_free(&pipeline.gather);
     free(pipeline.leaves);

@@ -38,6 +38,7 @@ struct lmq_plan_part {
     uint32_t member;     /* of the plan's members: that file */
     size_t stored;       /* the record there */
     uint64_t first_row, n_rows;
+    bool is_done; /* by an earlier process */
 };
 
 /* A file that is written: the only one, or a member of the set. */

@@ -1,8 +1,10 @@
 /*
- * set_name.c - the name of a set, of all that stands in it.
+ * set_name.c - the name of a set, of all that stands in it; and that of a plan,
+ * before there is anything.
  *
- * So it is the same whoever wrote the members, and whether they were written
- * from a checkpoint or cut from a container.
+ * The first is the same whoever wrote the members, and whether they were
+ * written from a checkpoint or cut from a container. The second tells whether
+ * two processes work on the same.
  */
 #include "config.h"
 
@@ -13,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/size.h"
 
 /* FNV-1a of 128 bits (RFC 9923). It need not withstand anybody, only tell
  * conversions apart: what is damaged or forged, checksums and signatures
@@ -80,20 +83,79 @@ digest_member(struct digest *digest, const struct lmq_plan_member *member,
     return LMQ_OK;
 }
 
+static enum lmq_status
+digest_members(struct digest *digest, const struct lmq_plan *plan,
+               unsigned char name[LMQ_SET_ID], struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    digest_add_number(digest, plan->n_members);
+    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
+        status = digest_member(digest, &plan->members[i], err);
+    for (int i = 0; i < 4; i++)
+        lmq_store_u32le(name + 4 * i,
+                        digest->words[i] | (i == 0)); /* zeros are no name */
+    return status;
+}
+
 enum lmq_status
 lmq_plan_name_set(struct lmq_plan *plan, struct lmq_error *err)
 {
+    unsigned char name[LMQ_SET_ID];
     struct digest digest;
-    enum lmq_status status = LMQ_OK;
 
     digest_begin(&digest);
-    digest_add_number(&digest, plan->n_members);
-    for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
-        status = digest_member(&digest, &plan->members[i], err);
-    digest.words[0] |= 1; /* zeros are no name */
+    enum lmq_status status = digest_members(&digest, plan, name, err);
     for (uint32_t i = 0; i < plan->n_members; i++)
-        for (int j = 0; j < 4; j++)
-            lmq_store_u32le(plan->members[i].layout.set_id + 4 * j,
-                            digest.words[j]);
+        memcpy(plan->members[i].layout.set_id, name, LMQ_SET_ID);
     return status;
+}
+
+/* The plan of a model and of the same one after more training is the same;
+ * its weights are not. Of each file so many samples are looked at, and so all
+ * of a small one. */
+#define SAMPLES 64
+#define SAMPLE ((size_t)4096)
+
+static enum lmq_status
+digest_source(struct digest *digest, struct lmq_input *input,
+              struct lmq_error *err)
+{
+    uint64_t size = lmq_input_size(input), at = 0;
+    unsigned char bytes[SAMPLE];
+    enum lmq_status status = LMQ_OK;
+
+    digest_add_number(digest, size);
+    for (uint64_t i = 0; i < SAMPLES && at < size && status == LMQ_OK; i++) {
+        size_t n = (size_t)lmq_u64_min(SAMPLE, size - at);
+        status = lmq_input_read(input, at, bytes, n, err);
+        if (status == LMQ_OK)
+            digest_add_number(digest, lmq_crc32(0, bytes, n));
+        at += size <= SAMPLES * SAMPLE ? SAMPLE
+                                       : (size - SAMPLE) / (SAMPLES - 1);
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_plan_sample(struct lmq_input *input, unsigned char name[LMQ_SET_ID],
+                struct lmq_error *err)
+{
+    struct digest digest;
+
+    digest_begin(&digest);
+    enum lmq_status status = digest_source(&digest, input, err);
+    for (int i = 0; i < 4; i++)
+        lmq_store_u32le(name + 4 * i, digest.words[i]);
+    return status;
+}
+
+enum lmq_status
+lmq_plan_identify(const struct lmq_plan *plan, unsigned char name[LMQ_SET_ID],
+                  struct lmq_error *err)
+{
+    struct digest digest;
+
+    digest_begin(&digest);
+    return digest_members(&digest, plan, name, err);
 }

@@ -12,4 +12,13 @@
 enum lmq_status lmq_plan_name_set(struct lmq_plan *plan,
                                   struct lmq_error *err);
 
+/* Of a plan that is laid out: of all that it decides. */
+enum lmq_status lmq_plan_identify(const struct lmq_plan *plan,
+                                  unsigned char name[LMQ_SET_ID],
+                                  struct lmq_error *err);
+/* Of a source: its size, and samples of its bytes. */
+enum lmq_status lmq_plan_sample(struct lmq_input *input,
+                                unsigned char name[LMQ_SET_ID],
+                                struct lmq_error *err);
+
 #endif

@@ -12,6 +12,8 @@ struct lmq_writing {
     struct lmq_member_files *files; /* named */
     const char *output;
     bool replaces;
+    bool resumes; /* goes on with what was begun, and can be gone on with */
+    uint32_t part; /* the member that is written alone, from 1; 0: all */
     int threads;
     const struct lmq_progress *progress;
     struct lmq_report **report; /* or NULL: none is wanted */
@@ -20,9 +22,14 @@ struct lmq_writing {
     uint64_t n_zeroed; /* found on the way */
 };
 
-/* All files of the plan appear, or none. */
+/* All files of the plan appear, or none; of a part none, until the set is
+ * sealed. */
 enum lmq_status lmq_writing_run(struct lmq_writing *writing,
                                 struct lmq_error *err);
+
+/* Whether something was begun of the output, and waits to be gone on with. */
+bool lmq_writing_has_begun(const char *output, enum lmq_status *status,
+                           struct lmq_error *err);
 
 /* For reports: {"name", "bytes", "tensors"} of each file, and all bytes. */
 json_t *lmq_writing_files(const struct lmq_plan *plan,

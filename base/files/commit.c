@@ -151,8 +151,10 @@ place(struct lmq_output *output, bool is_alone, struct lmq_error *err)
                    ? lmq_fail(err, LMQ_ERR_IO, 0,
                               "exists already: it appeared during the work")
                    : lmq_fail_errno(err, "cannot name the finished file");
-    free(output->temporary);
-    output->temporary = NULL;
+    if (!output->keeps) {
+        free(output->temporary);
+        output->temporary = NULL;
+    }
     output->is_placed = true;
     return LMQ_OK;
 }
@@ -160,7 +162,9 @@ place(struct lmq_output *output, bool is_alone, struct lmq_error *err)
 static void
 undo(struct lmq_output *output)
 {
-    if (output->is_placed && output->old == NULL)
+    if (output->is_placed && output->keeps)
+        rename(output->path, output->temporary);
+    else if (output->is_placed && output->old == NULL)
         unlink(output->path);
     /* rename() does nothing if both names are of one file. */
     if (output->old != NULL && rename(output->old, output->path) == 0)

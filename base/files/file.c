@@ -46,11 +46,6 @@ lmq_crc32(uint32_t crc, const void *bytes, size_t n)
  * would take memory without a bound, and longer. */
 #define DIGEST_MIN 1024
 
-struct digest_range {
-    uint64_t offset, size;
-    uint32_t crc;
-};
-
 struct lmq_input {
     int fd;
     bool keeps_digests, is_copied;
@@ -59,8 +54,9 @@ struct lmq_input {
     void *map; /* NULL until somebody asks */
     int mapping; /* its place among the mappings, from 1 on; 0: none */
     pthread_mutex_t lock; /* guards what follows */
-    struct digest_range *ranges;
+    struct lmq_digest_range *ranges;
     size_t n_ranges, ranges_capacity;
+    size_t n_told; /* of them, by lmq_input_ranges() */
 };
 
 /* ---- What is mapped ---- */
@@ -221,19 +217,18 @@ read_exactly(struct lmq_input *input, uint64_t offset, void *buffer, size_t n,
     return LMQ_OK;
 }
 
-static enum lmq_status
-remember_digest(struct lmq_input *input, uint64_t offset, const void *buffer,
-                size_t n, struct lmq_error *err)
+enum lmq_status
+lmq_input_know(struct lmq_input *input, const struct lmq_digest_range *range,
+               struct lmq_error *err)
 {
-    struct digest_range range = {offset, n, lmq_crc32(0, buffer, n)};
     enum lmq_status status = LMQ_OK;
 
     pthread_mutex_lock(&input->lock);
     if (lmq_mem_grow(&input->ranges, &input->ranges_capacity,
-                     input->n_ranges + 1, sizeof(range)) != 0)
+                     input->n_ranges + 1, sizeof(*range)) != 0)
         status = lmq_fail_nomem(err);
     else
-        input->ranges[input->n_ranges++] = range;
+        input->ranges[input->n_ranges++] = *range;
     pthread_mutex_unlock(&input->lock);
     return status;
 }
@@ -244,19 +239,46 @@ lmq_input_read(struct lmq_input *input, uint64_t offset, void *buffer,
 {
     enum lmq_status status = read_exactly(input, offset, buffer, n, err);
 
-    if (status == LMQ_OK && input->keeps_digests && n >= DIGEST_MIN)
-        status = remember_digest(input, offset, buffer, n, err);
-    return status;
+    if (status != LMQ_OK || !input->keeps_digests || n < DIGEST_MIN)
+        return status;
+    const struct lmq_digest_range range = {offset, n,
+                                           lmq_crc32(0, buffer, n)};
+    return lmq_input_know(input, &range, err);
 }
 
 static int
 compare_ranges(const void *a, const void *b)
 {
-    const struct digest_range *x = a, *y = b;
+    const struct lmq_digest_range *x = a, *y = b;
 
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
     return x->size > y->size ? -1 : x->size < y->size;
+}
+
+const struct lmq_digest_range *
+lmq_input_ranges(struct lmq_input *input, size_t *n)
+{
+    struct lmq_digest_range *ranges = input->ranges + input->n_told;
+    size_t count = input->n_ranges - input->n_told, kept = 0;
+
+    if (count > 0)
+        qsort(ranges, count, sizeof(*ranges), compare_ranges);
+    for (size_t i = 0; i < count; i++) {
+        struct lmq_digest_range *last = &ranges[kept - (kept > 0)];
+        if (kept > 0 && last->offset + last->size == ranges[i].offset) {
+            last->crc = (uint32_t)crc32_combine(last->crc, ranges[i].crc,
+                                                (off_t)ranges[i].size);
+            last->size += ranges[i].size;
+        } else if (kept == 0 ||
+                   ranges[i].offset > last->offset + last->size) {
+            ranges[kept++] = ranges[i];
+        } /* else it was read twice */
+    }
+    input->n_ranges = input->n_told + kept;
+    input->n_told = input->n_ranges;
+    *n = kept;
+    return ranges;
 }
 
 /* Extends *crc over [from, to), reading from the file. */
@@ -293,7 +315,7 @@ lmq_input_digest(struct lmq_input *input, uint32_t *crc, struct lmq_error *err)
         qsort(input->ranges, input->n_ranges, sizeof(*input->ranges),
               compare_ranges);
     for (size_t i = 0; i < input->n_ranges; i++) {
-        const struct digest_range *range = &input->ranges[i];
+        const struct lmq_digest_range *range = &input->ranges[i];
         if (range->offset < at)
             continue; /* read twice */
         enum lmq_status status =

@@ -70,6 +70,22 @@ enum lmq_status lmq_file_unchanged(const char *path,
  * without reading it twice.
  */
 void lmq_input_keep_digests(struct lmq_input *input);
+
+/* A range of the file, and its CRC; for who wants to know it after the file is
+ * closed. */
+struct lmq_digest_range {
+    uint64_t offset, size;
+    uint32_t crc;
+};
+
+/* Those that were remembered since the last call, side by side joined: up to
+ * the next call, *n of them. Nobody may read meanwhile. */
+const struct lmq_digest_range *lmq_input_ranges(struct lmq_input *input,
+                                                size_t *n);
+/* One that another process has read. */
+enum lmq_status lmq_input_know(struct lmq_input *input,
+                               const struct lmq_digest_range *range,
+                               struct lmq_error *err);
 enum lmq_status lmq_input_digest(struct lmq_input *input, uint32_t *crc,
                                  struct lmq_error *err);
 

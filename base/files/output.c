@@ -215,10 +215,10 @@ lmq_output_check_space(const char *path, uint64_t size, struct lmq_error *err)
     return status;
 }
 
-/* An output with its place, but no file yet. */
-static enum lmq_status
-start(const char *path, bool replace, const struct lmq_originals *originals,
-      struct lmq_output **out, struct lmq_error *err)
+enum lmq_status
+lmq_output_place(const char *path, bool replace,
+                 const struct lmq_originals *originals,
+                 struct lmq_output **out, struct lmq_error *err)
 {
     *out = NULL;
     struct lmq_output *output = calloc(1, sizeof(*output));
@@ -228,8 +228,6 @@ start(const char *path, bool replace, const struct lmq_originals *originals,
     output->replace = replace;
     output->originals = originals;
     enum lmq_status status = find_place(output, path, err);
-    if (status == LMQ_OK)
-        status = lmq_output_check_target(output, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
         lmq_output_abort(output);
@@ -237,6 +235,24 @@ start(const char *path, bool replace, const struct lmq_originals *originals,
     }
     *out = output;
     return LMQ_OK;
+}
+
+static enum lmq_status
+start(const char *path, bool replace, const struct lmq_originals *originals,
+      struct lmq_output **out, struct lmq_error *err)
+{
+    enum lmq_status status =
+        lmq_output_place(path, replace, originals, out, err);
+
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_output_check_target(*out, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_output_abort(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 enum lmq_status
@@ -311,7 +327,7 @@ lmq_output_abort(struct lmq_output *output)
 {
     if (output == NULL)
         return;
-    if (output->temporary != NULL)
+    if (output->temporary != NULL && !output->keeps)
         unlink(output->temporary);
     if (output->old != NULL)
         unlink(output->old);

@@ -17,9 +17,17 @@ struct lmq_output {
     char *path;   /* where it will stand, symbolic links followed */
     char *folder;
     char *temporary; /* its present name, or NULL while it has none */
+    bool keeps; /* that, when it is given up (part.h) */
     char *old;  /* what stood there, until the whole set is in place */
     int old_fd; /* locks it */
 };
+
+/* An output with its place, but no file yet; what stands there is not looked
+ * at. */
+enum lmq_status lmq_output_place(const char *path, bool replace,
+                                 const struct lmq_originals *originals,
+                                 struct lmq_output **out,
+                                 struct lmq_error *err);
 
 /* Whether it may still stand at its path: asked before the work, and again at
  * commit. */

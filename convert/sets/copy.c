@@ -51,11 +51,12 @@ name_in_folder(const struct lmq_checkpoint *checkpoint, const char *folder,
     struct lmq_member_name member;
     struct stat info;
 
-    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
+    bool is_there = stat(folder, &info) == 0;
+    if (!is_there || !S_ISDIR(info.st_mode)) {
         enum lmq_status status =
-            stat(folder, &info) != 0
-                ? lmq_fail_errno(err, "cannot write into it")
-                : lmq_fail(err, LMQ_ERR_IO, 0, "is a file, expected a folder");
+            is_there
+                ? lmq_fail(err, LMQ_ERR_IO, 0, "is a file, expected a folder")
+                : lmq_fail_errno(err, "cannot write into it");
         lmq_hint(err, "mkdir -p makes a folder");
         lmq_error_in(err, folder);
         return status;

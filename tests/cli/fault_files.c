@@ -80,6 +80,16 @@ fault_mask(struct fault_bytes *text)
 
 /* Names and contents of all that is in a folder, in any order; or removes
  * it all. */
+/* What --resume leaves, to be gone on with. */
+static bool
+is_begun(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL &&
+           (strcmp(dot, ".part") == 0 || strcmp(dot, ".journal") == 0);
+}
+
 uint64_t
 fault_walk(const char *folder, enum fault_walk what)
 {
@@ -93,7 +103,9 @@ fault_walk(const char *folder, enum fault_walk what)
     if (list == NULL)
         fault_die(folder);
     while ((entry = readdir(list)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        if (strcmp(entry->d_name, ".") == 0 ||
+            strcmp(entry->d_name, "..") == 0 ||
+            (!removes && is_begun(entry->d_name)))
             continue;
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         uint64_t own = fault_hash(0xcbf29ce484222325, path, strlen(path));

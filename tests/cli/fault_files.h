@@ -29,7 +29,7 @@ uint64_t fault_hash(uint64_t sum, const void *bytes, size_t n);
 void fault_mask(struct fault_bytes *text);
 
 /* Names and contents of all that is in a folder, in any order; or removes
- * it all. */
+ * it all. What --resume leaves does not count. */
 uint64_t fault_walk(const char *folder, enum fault_walk what);
 
 #endif

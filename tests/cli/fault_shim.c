@@ -3,7 +3,7 @@
  *
  * FAULT_CLASS names the calls that are counted, FAULT_AT which of them fails,
  * FAULT_ERRNO how; SHORT in place of a number lets a read or write do half of
- * its work. A byte to the descriptor FAULT_FD tells test_faults that it has
+ * its work, KILL ends the program before the call. A byte to the descriptor FAULT_FD tells test_faults that it has
  * happened. Calls inside the C library do not come by here, except for memory.
  */
 #define _GNU_SOURCE
@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #define SHORT (-1)
+#define KILL (-2)
 
 static const char *wanted;
 static long fault_at;
@@ -40,7 +42,9 @@ begin(void)
     if (at == NULL || code == NULL || fd == NULL)
         return;
     fault_at = atol(at);
-    fault_errno = strcmp(code, "SHORT") == 0 ? SHORT : atoi(code);
+    fault_errno = strcmp(code, "SHORT") == 0  ? SHORT
+                  : strcmp(code, "KILL") == 0 ? KILL
+                                              : atoi(code);
     fault_fd = atoi(fd);
     wanted = getenv("FAULT_CLASS");
 }
@@ -69,6 +73,8 @@ is_hit(const char *class)
     if (wanted == NULL || strcmp(wanted, class) != 0 ||
         atomic_fetch_add(&n_calls, 1) + 1 != fault_at)
         return 0;
+    if (fault_errno == KILL)
+        raise(SIGKILL);
     NEXT(ssize_t, write, int, const void *, size_t);
     if (real(fault_fd, "!", 1) != 1)
         _exit(99);
@@ -317,6 +323,13 @@ int
 rename(const char *from, const char *to)
 {
     NEXT(int, rename, const char *, const char *);
+    return is_hit("rename") ? -1 : real(from, to);
+}
+
+int
+link(const char *from, const char *to)
+{
+    NEXT(int, link, const char *, const char *);
     return is_hit("rename") ? -1 : real(from, to);
 }
 

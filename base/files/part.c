@@ -1,0 +1,151 @@
+/*
+ * part.c - outputs with a name of their own while they are made.
+ */
+#include "config.h"
+
+#include "base/files/part.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files/disk_space.h"
+#include "base/files/output_place.h"
+
+static enum lmq_status
+name_part(struct lmq_output *output, struct lmq_error *err)
+{
+    size_t n = strlen(output->path) + sizeof(LMQ_PART_ENDING);
+
+    output->temporary = malloc(n);
+    if (output->temporary == NULL)
+        return lmq_fail_nomem(err);
+    snprintf(output->temporary, n, "%s" LMQ_PART_ENDING, output->path);
+    output->keeps = true;
+    return LMQ_OK;
+}
+
+/* A commit links the file to its name and takes the former one away, or
+ * renames it; wherever it was stopped, only the former name is left. */
+static enum lmq_status
+undo_commit(const struct lmq_output *output, bool was_begun,
+            struct lmq_error *err)
+{
+    struct stat whole, part;
+
+    if (lstat(output->path, &whole) != 0 || !S_ISREG(whole.st_mode))
+        return LMQ_OK;
+    bool has_part = lstat(output->temporary, &part) == 0;
+    int result = 0;
+    if (has_part && whole.st_dev == part.st_dev &&
+        whole.st_ino == part.st_ino)
+        result = unlink(output->path);
+    else if (!has_part && was_begun)
+        result = rename(output->path, output->temporary);
+    return result == 0 ? LMQ_OK
+                       : lmq_fail_errno(err, "cannot be taken up again");
+}
+
+static enum lmq_status
+open_part(struct lmq_output *output, uint64_t size, bool *is_there,
+          struct lmq_error *err)
+{
+    /* What replaces a private file is private while it is made. */
+    mode_t mode = access(output->path, F_OK) == 0 ? 0600 : 0666;
+    struct stat info;
+
+    output->fd = open(output->temporary,
+                      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                      mode);
+    if (output->fd < 0 || fstat(output->fd, &info) != 0)
+        return lmq_fail_errno(err, "cannot be opened");
+    if (!S_ISREG(info.st_mode) ||
+        lmq_originals_find(output->originals, (uint64_t)info.st_dev,
+                           (uint64_t)info.st_ino) != NULL)
+        return lmq_fail(err, LMQ_ERR_IO, 0,
+                        "is there, and is not what was begun");
+    if (flock(output->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return lmq_fail(err, LMQ_ERR_IO, 0,
+                        "is in use: another process works on it");
+    *is_there = (uint64_t)info.st_size == size && size > 0;
+    if (!*is_there && ftruncate(output->fd, 0) != 0)
+        return lmq_fail_errno(err, "cannot write");
+    if (*is_there)
+        return LMQ_OK;
+    enum lmq_status status = lmq_space_check(output->folder, size, err);
+    return status == LMQ_OK ? lmq_space_reserve(output->fd, size, err)
+                            : status;
+}
+
+enum lmq_status
+lmq_part_open(const char *path, uint64_t size, bool replace, bool was_begun,
+              const struct lmq_originals *originals, struct lmq_output **out,
+              bool *is_there, struct lmq_error *err)
+{
+    *out = NULL;
+    struct lmq_output *output;
+    enum lmq_status status =
+        lmq_output_place(path, replace, originals, &output, err);
+    if (status == LMQ_OK)
+        status = name_part(output, err);
+    if (status == LMQ_OK)
+        status = undo_commit(output, was_begun, err);
+    if (status == LMQ_OK)
+        status = lmq_output_check_target(output, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+    } else {
+        status = open_part(output, size, is_there, err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, output->temporary);
+    }
+    if (status != LMQ_OK) {
+        lmq_output_abort(output);
+        return status;
+    }
+    *out = output;
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_part_read(struct lmq_output *output, uint64_t offset, void *bytes,
+              size_t n, struct lmq_error *err)
+{
+    char *p = bytes;
+
+    while (n > 0) {
+        ssize_t got = pread(output->fd, p, n, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            enum lmq_status status =
+                got < 0 ? lmq_fail_errno(err, "cannot read at offset %" PRIu64,
+                                         offset)
+                        : lmq_fail(err, LMQ_ERR_IO, offset,
+                                   "ends before offset %" PRIu64, offset);
+            lmq_error_in(err, output->temporary);
+            return status;
+        }
+        p += got;
+        offset += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_part_sync(struct lmq_output *output, struct lmq_error *err)
+{
+    if (fsync(output->fd) == 0)
+        return LMQ_OK;
+    enum lmq_status status = lmq_fail_errno(err, "cannot write to the disk");
+    lmq_error_in(err, output->temporary);
+    return status;
+}

@@ -1,0 +1,32 @@
+/*
+ * part.h - outputs that are made in several goes: what there is of them keeps
+ * its name between one and the next.
+ */
+#ifndef LMQ_BASE_FILES_PART_H
+#define LMQ_BASE_FILES_PART_H
+
+#include "base/files/output.h"
+
+#define LMQ_PART_ENDING ".part"
+
+/*
+ * As lmq_output_create(), but until the commit the file is `path` with the
+ * ending, and stays there when it is given up. *is_there: it has been begun,
+ * with this size; else it is empty. Where a commit `was_begun`, what stands at
+ * `path` may be this very file: then it gets its former name again.
+ */
+enum lmq_status lmq_part_open(const char *path, uint64_t size, bool replace,
+                              bool was_begun,
+                              const struct lmq_originals *originals,
+                              struct lmq_output **out, bool *is_there,
+                              struct lmq_error *err);
+
+/* Exactly n bytes of what was written. */
+enum lmq_status lmq_part_read(struct lmq_output *output, uint64_t offset,
+                              void *bytes, size_t n, struct lmq_error *err);
+
+/* All that was written is on the disk. */
+enum lmq_status lmq_part_sync(struct lmq_output *output,
+                              struct lmq_error *err);
+
+#endif

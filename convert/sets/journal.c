@@ -1,0 +1,648 @@
+/*
+ * journal.c - lines of JSON about a plan.
+ */
+#include "config.h"
+
+#include "convert/sets/journal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/files/log.h"
+#include "base/report.h"
+#include "base/size.h"
+#include "convert/members.h"
+#include "convert/set_name.h"
+
+/* What is written between two lines that say that it is on the disk: so much
+ * that writing it takes a fraction of a second. */
+#define SYNC_BYTES ((uint64_t)64 << 20)
+
+static const char synced_line[] = "{\"synced\":true}";
+static const char commit_line[] = "{\"commit\":true}";
+
+struct lmq_journal {
+    struct lmq_log *log;
+    struct lmq_output *const *outputs; /* from lmq_journal_restore() on */
+    uint32_t n_outputs;
+    uint64_t unsynced; /* bytes */
+    size_t n_synced;   /* lines up to the last that says so, the header too */
+    bool is_committing;
+};
+
+/* ---- Which conversion this is ---- */
+
+static void
+write_hex(const unsigned char *bytes, size_t n, char *text)
+{
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static json_t *
+describe_sources(const struct lmq_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    json_t *sources = json_array();
+
+    for (size_t i = 0; i < checkpoint->n_files; i++) {
+        struct lmq_input *input = checkpoint->files[i];
+        const char *slash = strrchr(lmq_input_path(input), '/');
+        unsigned char id[LMQ_SET_ID];
+        char text[2 * LMQ_SET_ID + 1];
+        if (lmq_plan_sample(input, id, err) != LMQ_OK) {
+            json_decref(sources);
+            return NULL;
+        }
+        write_hex(id, sizeof(id), text);
+        json_t *source = json_object();
+        lmq_put(&source, "name",
+                lmq_json_text(slash == NULL ? lmq_input_path(input)
+                                            : slash + 1));
+        lmq_put(&source, "size", lmq_json_size(lmq_input_size(input)));
+        lmq_put(&source, "samples", json_string(text));
+        lmq_append(&sources, source);
+    }
+    return sources;
+}
+
+static json_t *
+describe_settings(const struct lmq_plan *plan)
+{
+    const struct lmq_convert_settings *settings = &plan->settings;
+    json_t *json = json_object();
+
+    lmq_put(&json, "group_size", json_integer(settings->quant.group_size));
+    lmq_put(&json, "scales",
+            json_string(
+                lmq_names_of(lmq_scales_names, settings->quant.scales)));
+    lmq_put(&json, "method",
+            json_string(
+                lmq_names_of(lmq_method_names, settings->quant.method)));
+    lmq_put(&json, "layout",
+            json_string(lmq_names_of(lmq_layout_names, settings->layout)));
+    lmq_put(&json, "tie", json_string(settings->ties ? "auto" : "never"));
+    lmq_put(&json, "on_nonfinite",
+            json_string(settings->zeroes ? "zero" : "fail"));
+    lmq_put(&json, "is_compressed", json_boolean(settings->is_compressed));
+    lmq_put(&json, "has_digests", json_boolean(settings->has_digests));
+    lmq_put(&json, "shard_size", lmq_json_size(settings->shard_size));
+    return json;
+}
+
+/* The plan's name covers all; the rest is there to say what is different. */
+static json_t *
+describe_plan(const struct lmq_plan *plan, struct lmq_error *err)
+{
+    unsigned char id[LMQ_SET_ID];
+    char text[2 * LMQ_SET_ID + 1];
+    json_t *json = json_object();
+
+    lmq_put(&json, "version", json_string(PACKAGE_VERSION));
+    lmq_put(&json, "options", describe_settings(plan));
+    lmq_put(&json, "sources", describe_sources(plan, err));
+    if (lmq_plan_identify(plan, id, err) != LMQ_OK) {
+        json_decref(json);
+        return NULL;
+    }
+    write_hex(id, sizeof(id), text);
+    lmq_put(&json, "plan", json_string(text));
+    return json;
+}
+
+static enum lmq_status
+fail_other(const char *what, const json_t *expected, const json_t *found,
+           struct lmq_error *err)
+{
+    char *a = lmq_json_dump(found, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *b = lmq_json_dump(expected, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             "is of another conversion: %s is %.120s there, %.120s here", what,
+             a == NULL ? "absent" : a, b == NULL ? "absent" : b);
+    lmq_hint(err, "go on with what was begun, or remove it and the files "
+                  "beside it that end in " LMQ_PART_ENDING);
+    free(a);
+    free(b);
+    return LMQ_ERR_ARG;
+}
+
+static enum lmq_status
+compare_headers(const json_t *own, const json_t *found, struct lmq_error *err)
+{
+    static const char *const keys[] = {"version", "options", "sources",
+                                       "plan"};
+    const json_t *value;
+    const char *key;
+    size_t i;
+
+    for (size_t k = 0; k < 4; k++) {
+        const json_t *a = json_object_get(own, keys[k]);
+        const json_t *b = json_object_get(found, keys[k]);
+        if (json_equal(a, b))
+            continue;
+        json_object_foreach((json_t *)(uintptr_t)a, key, value)
+            if (!json_equal(value, json_object_get(b, key))) {
+                char name[64];
+                snprintf(name, sizeof(name), ".%s", key);
+                return fail_other(name, value, json_object_get(b, key), err);
+            }
+        json_array_foreach((json_t *)(uintptr_t)a, i, value)
+            if (!json_equal(value, json_array_get(b, i)))
+                return fail_other("the source", value, json_array_get(b, i),
+                                  err);
+        return fail_other(keys[k], a, b, err);
+    }
+    return LMQ_OK;
+}
+
+/* ---- Opening ---- */
+
+static enum lmq_status
+append_json(struct lmq_journal *journal, json_t *json, struct lmq_error *err)
+{
+    char *text = lmq_json_dump(json, JSON_COMPACT);
+    enum lmq_status status = text == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : lmq_log_append(journal->log, text, err);
+
+    free(text);
+    json_decref(json);
+    return status;
+}
+
+static enum lmq_status
+read_line(const char *line, json_t **json, struct lmq_error *err)
+{
+    json_error_t problem;
+
+    *json = NULL;
+    enum lmq_status status =
+        lmq_json_read(line, strlen(line), 0, json, &problem, err);
+    return status == LMQ_ERR_FORMAT
+               ? lmq_fail(err, LMQ_ERR_FORMAT, 0, "is damaged: %s",
+                          problem.text)
+               : status;
+}
+
+static enum lmq_status
+check_header(struct lmq_journal *journal, const char *line,
+             const struct lmq_plan *plan, struct lmq_error *err)
+{
+    struct lmq_error why = {0};
+    json_t *found = NULL;
+    json_t *own = describe_plan(plan, &why);
+    enum lmq_status status = LMQ_OK;
+
+    if (own == NULL) {
+        if (why.status == LMQ_OK)
+            return lmq_fail_nomem(err);
+        if (err != NULL)
+            *err = why;
+        return why.status;
+    }
+    if (line != NULL)
+        status = read_line(line, &found, err);
+    if (status == LMQ_OK && line != NULL)
+        status = compare_headers(own, found, err);
+    json_decref(found);
+    if (status == LMQ_OK && line == NULL) {
+        status = append_json(journal, own, err);
+        return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
+    }
+    json_decref(own);
+    return status;
+}
+
+enum lmq_status
+lmq_journal_open(const char *path, const struct lmq_plan *plan,
+                 struct lmq_journal **out, struct lmq_error *err)
+{
+    *out = NULL;
+    struct lmq_journal *journal = calloc(1, sizeof(*journal));
+    if (journal == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = lmq_log_open(path, true, &journal->log, err);
+    if (status != LMQ_OK) {
+        free(journal);
+        return status;
+    }
+    status = check_header(journal, lmq_log_next(journal->log), plan, err);
+    if (status != LMQ_OK) {
+        lmq_error_in(err, path);
+        lmq_journal_close(journal);
+        return status;
+    }
+    const char *line;
+    for (size_t i = 2; (line = lmq_log_next(journal->log)) != NULL; i++) {
+        if (strcmp(line, synced_line) == 0)
+            journal->n_synced = i;
+        journal->is_committing |= strcmp(line, commit_line) == 0;
+    }
+    *out = journal;
+    return LMQ_OK;
+}
+
+bool
+lmq_journal_is_committing(const struct lmq_journal *journal)
+{
+    return journal->is_committing;
+}
+
+void
+lmq_journal_close(struct lmq_journal *journal)
+{
+    if (journal != NULL)
+        lmq_log_close(journal->log);
+    free(journal);
+}
+
+void
+lmq_journal_remove(struct lmq_journal *journal)
+{
+    if (journal != NULL)
+        lmq_log_remove(journal->log);
+    free(journal);
+}
+
+/* ---- A record ---- */
+
+/* Numbers as their bits: nothing is rounded. */
+static json_t *
+f64_bits(double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return json_integer((json_int_t)bits);
+}
+
+static json_t *
+f32_bits(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return json_integer(bits);
+}
+
+static double
+f64_of(const json_t *json)
+{
+    uint64_t bits = (uint64_t)json_integer_value(json);
+    double value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static float
+f32_of(const json_t *json)
+{
+    uint32_t bits = (uint32_t)json_integer_value(json);
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static json_t *
+hex_of(const unsigned char *bytes, size_t n)
+{
+    char *text = malloc(2 * n + 1);
+
+    if (text == NULL)
+        return NULL;
+    text[0] = '\0';
+    write_hex(bytes, n, text);
+    json_t *json = json_string(text);
+    free(text);
+    return json;
+}
+
+/* False if it is not so long, or no hexadecimal digits. */
+static bool
+read_hex(const json_t *json, unsigned char *bytes, size_t n)
+{
+    const char *text = json_string_value(json);
+
+    if (text == NULL || strlen(text) != 2 * n ||
+        strspn(text, "0123456789abcdef") != 2 * n)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        unsigned value;
+        sscanf(text + 2 * i, "%2x", &value);
+        bytes[i] = (unsigned char)value;
+    }
+    return true;
+}
+
+/* Where the digests of a part's chunks stand in its member, and how many. */
+static unsigned char *
+chunks_of(const struct lmq_plan *plan, const struct lmq_plan_part *part,
+          size_t *n)
+{
+    const struct lmq_plan_member *member = &plan->members[part->member];
+    const struct lmq_digests *digests = &member->digests;
+
+    *n = (size_t)lmq_count_chunks(&member->records[part->stored],
+                                  digests->chunk_log2);
+    return digests->chunks + digests->first[part->stored] * LMQ_SHA256_SIZE;
+}
+
+static json_t *
+describe_part(const struct lmq_plan *plan, const struct lmq_plan_part *part)
+{
+    const struct lmq_record *stored = lmq_plan_stored(plan, part);
+    json_t *json = json_object(), *crcs = json_array();
+    size_t n;
+
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
+        lmq_append(&crcs, json_integer(stored->extents[i].crc));
+    lmq_put(&json, "part", json_integer((json_int_t)(part - plan->parts)));
+    lmq_put(&json, "crcs", crcs);
+    if (plan->settings.has_digests) {
+        const unsigned char *chunks = chunks_of(plan, part, &n);
+        lmq_put(&json, "chunks", hex_of(chunks, n * LMQ_SHA256_SIZE));
+    }
+    return json;
+}
+
+static json_t *
+describe_ranges(const struct lmq_plan *plan)
+{
+    json_t *json = json_array();
+
+    for (size_t i = 0; i < plan->checkpoint->n_files; i++) {
+        size_t n;
+        const struct lmq_digest_range *ranges =
+            lmq_input_ranges(plan->checkpoint->files[i], &n);
+        for (size_t j = 0; j < n; j++) {
+            json_t *range = json_array();
+            lmq_append(&range, json_integer((json_int_t)i));
+            lmq_append(&range, lmq_json_size(ranges[j].offset));
+            lmq_append(&range, lmq_json_size(ranges[j].size));
+            lmq_append(&range, json_integer(ranges[j].crc));
+            lmq_append(&json, range);
+        }
+    }
+    return json;
+}
+
+static json_t *
+describe_record(const struct lmq_journal *journal, const struct lmq_plan *plan,
+                size_t index, uint64_t n_zeroed)
+{
+    const struct lmq_record *record = &plan->records[index];
+    json_t *json = json_object(), *parts = json_array();
+
+    lmq_put(&json, "record", json_integer((json_int_t)index));
+    lmq_put(&json, "takes", json_boolean(plan->takes[index]));
+    lmq_put(&json, "zeroed", lmq_json_size(n_zeroed));
+    lmq_put(&json, "multiplier", f32_bits(record->quant.multiplier));
+    lmq_put(&json, "sum_sq", f64_bits(record->sum_sq));
+    lmq_put(&json, "err_sq", f64_bits(record->err_sq));
+    lmq_put(&json, "max_abs", f32_bits(record->max_abs));
+    lmq_put(&json, "max_err", f32_bits(record->max_err));
+    lmq_put(&json, "worst_err_sq", f32_bits(record->worst_err_sq));
+    lmq_put(&json, "worst_group", lmq_json_size(record->worst_group));
+    if (plan->settings.has_digests)
+        lmq_put(&json, "tensor",
+                hex_of(plan->digests.tensors + index * LMQ_SHA256_SIZE,
+                       LMQ_SHA256_SIZE));
+    for (const struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
+         part < plan->parts + plan->n_parts && part->record == index; part++)
+        if (journal->outputs[part->member] != NULL)
+            lmq_append(&parts, describe_part(plan, part));
+    lmq_put(&json, "parts", parts);
+    lmq_put(&json, "ranges", describe_ranges(plan));
+    return json;
+}
+
+enum lmq_status
+lmq_journal_sync(struct lmq_journal *journal, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (uint32_t i = 0; i < journal->n_outputs && status == LMQ_OK; i++)
+        if (journal->outputs[i] != NULL)
+            status = lmq_part_sync(journal->outputs[i], err);
+    if (status == LMQ_OK)
+        status = lmq_log_append(journal->log, synced_line, err);
+    journal->unsynced = 0;
+    return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
+}
+
+enum lmq_status
+lmq_journal_add(struct lmq_journal *journal, const struct lmq_plan *plan,
+                size_t index, uint64_t n_zeroed, struct lmq_error *err)
+{
+    uint64_t sizes[LMQ_N_EXTENTS];
+    json_t *json = describe_record(journal, plan, index, n_zeroed);
+
+    if (json == NULL)
+        return lmq_fail_nomem(err);
+    enum lmq_status status = append_json(journal, json, err);
+    lmq_record_sizes(&plan->records[index], sizes);
+    for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
+        journal->unsynced += sizes[i];
+    return status == LMQ_OK && journal->unsynced >= SYNC_BYTES
+               ? lmq_journal_sync(journal, err)
+               : status;
+}
+
+enum lmq_status
+lmq_journal_commit(struct lmq_journal *journal, struct lmq_error *err)
+{
+    enum lmq_status status = lmq_journal_sync(journal, err);
+
+    if (status == LMQ_OK)
+        status = lmq_log_append(journal->log, commit_line, err);
+    return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
+}
+
+/* ---- And back ---- */
+
+/* What was written and may not have come to the disk. */
+static enum lmq_status
+check_extent(struct lmq_output *output, const struct lmq_extent *extent,
+             uint32_t expected, bool *is_good, struct lmq_error *err)
+{
+    const size_t step = (size_t)1 << 18;
+    unsigned char *bytes = malloc(step);
+    uint32_t crc = 0;
+    enum lmq_status status = bytes == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (uint64_t at = 0; at < extent->size && status == LMQ_OK; at += step) {
+        size_t n = (size_t)lmq_u64_min(step, extent->size - at);
+        status = lmq_part_read(output, extent->offset + at, bytes, n, err);
+        if (status == LMQ_OK)
+            crc = lmq_crc32(crc, bytes, n);
+    }
+    free(bytes);
+    *is_good &= crc == expected;
+    return status;
+}
+
+/* *is_good becomes false if the part has to be written anew. */
+static enum lmq_status
+restore_part(const struct lmq_journal *journal, const struct lmq_plan *plan,
+             const struct lmq_plan_part *part, const json_t *json,
+             bool is_checked, bool *is_good, struct lmq_error *err)
+{
+    struct lmq_record *stored = lmq_plan_stored(plan, part);
+    const json_t *crcs = json_object_get(json, "crcs");
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < LMQ_N_EXTENTS && status == LMQ_OK; i++) {
+        struct lmq_extent *extent = &stored->extents[i];
+        uint32_t crc =
+            (uint32_t)json_integer_value(json_array_get(crcs, i));
+        if (is_checked)
+            status = check_extent(journal->outputs[part->member], extent, crc,
+                                  is_good, err);
+        if (status == LMQ_OK && *is_good)
+            extent->crc = crc;
+    }
+    if (plan->settings.has_digests) {
+        size_t n;
+        unsigned char *chunks = chunks_of(plan, part, &n);
+        *is_good &= read_hex(json_object_get(json, "chunks"), chunks,
+                             n * LMQ_SHA256_SIZE);
+    }
+    return status;
+}
+
+static void
+restore_ranges(const struct lmq_plan *plan, const json_t *ranges)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    const json_t *range;
+    size_t i;
+
+    json_array_foreach((json_t *)(uintptr_t)ranges, i, range) {
+        uint64_t n[4];
+        for (size_t j = 0; j < 4; j++)
+            n[j] = (uint64_t)json_integer_value(json_array_get(range, j));
+        struct lmq_digest_range known = {n[1], n[2], (uint32_t)n[3]};
+        /* Without memory it is read again. */
+        if (n[0] < checkpoint->n_files &&
+            n[1] <= lmq_input_size(checkpoint->files[n[0]]) &&
+            n[2] <= lmq_input_size(checkpoint->files[n[0]]) - n[1])
+            lmq_input_know(checkpoint->files[n[0]], &known, NULL);
+    }
+}
+
+static void
+restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json)
+{
+    struct lmq_record *record = &plan->records[index];
+    bool takes = json_is_true(json_object_get(json, "takes"));
+
+    if (plan->takes[index] && !takes)
+        lmq_notes_add(&plan->notes, "tensor '%s' was quantized again",
+                      plan->sources[index]->stored_name);
+    plan->takes[index] = takes;
+    record->quant.multiplier = f32_of(json_object_get(json, "multiplier"));
+    record->sum_sq = f64_of(json_object_get(json, "sum_sq"));
+    record->err_sq = f64_of(json_object_get(json, "err_sq"));
+    record->max_abs = f32_of(json_object_get(json, "max_abs"));
+    record->max_err = f32_of(json_object_get(json, "max_err"));
+    record->worst_err_sq = f32_of(json_object_get(json, "worst_err_sq"));
+    record->worst_group = (uint64_t)json_integer_value(
+        json_object_get(json, "worst_group"));
+}
+
+/* Either all that this journal tells of are done, or none, and then their
+ * checksums are those of nothing again. */
+static void
+settle_parts(const struct lmq_journal *journal, struct lmq_plan *plan,
+             size_t index, bool are_done)
+{
+    for (struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
+         part < plan->parts + plan->n_parts && part->record == index;
+         part++) {
+        struct lmq_record *stored = lmq_plan_stored(plan, part);
+        if (journal->outputs[part->member] == NULL)
+            continue;
+        part->is_done = are_done;
+        for (size_t i = 0; i < LMQ_N_EXTENTS && !are_done; i++)
+            stored->extents[i].crc = 0;
+    }
+}
+
+/* What one line says. A record of which something lacks is done anew. */
+static enum lmq_status
+restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
+               const bool *is_there, const json_t *json, bool is_checked,
+               uint64_t *n_zeroed, struct lmq_error *err)
+{
+    const json_t *parts = json_object_get(json, "parts");
+    json_int_t number = json_integer_value(json_object_get(json, "record"));
+    size_t index = (size_t)number, i = 0;
+    enum lmq_status status = LMQ_OK;
+    bool is_good = number >= 0 && index < plan->n_records &&
+                   plan->records[index].encoding != LMQ_ENCODING_ALIAS;
+
+    restore_ranges(plan, json_object_get(json, "ranges"));
+    if (!is_good)
+        return LMQ_OK;
+    for (struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
+         part < plan->parts + plan->n_parts && part->record == index; part++) {
+        const json_t *own = json_array_get(parts, i);
+        if (journal->outputs[part->member] == NULL)
+            continue;
+        i++;
+        is_good &= is_there[part->member] &&
+                   json_integer_value(json_object_get(own, "part")) ==
+                       part - plan->parts;
+        if (is_good && status == LMQ_OK)
+            status = restore_part(journal, plan, part, own, is_checked,
+                                  &is_good, err);
+    }
+    if (plan->settings.has_digests)
+        is_good &=
+            read_hex(json_object_get(json, "tensor"),
+                     plan->digests.tensors + index * LMQ_SHA256_SIZE,
+                     LMQ_SHA256_SIZE);
+    settle_parts(journal, plan, index, status == LMQ_OK && is_good);
+    if (status != LMQ_OK || !is_good)
+        return status;
+    restore_statistics(plan, index, json);
+    lmq_plan_spread(plan, index);
+    /* Of a tensor that is cut one journal tells that counts. */
+    if (journal->outputs[lmq_plan_first_part(plan, index)->member] != NULL)
+        *n_zeroed +=
+            (uint64_t)json_integer_value(json_object_get(json, "zeroed"));
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_journal_restore(struct lmq_journal *journal, struct lmq_plan *plan,
+                    struct lmq_output *const *outputs, const bool *is_there,
+                    uint64_t *n_zeroed, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    const char *line;
+
+    journal->outputs = outputs;
+    journal->n_outputs = plan->n_members;
+    lmq_log_rewind(journal->log);
+    lmq_log_next(journal->log); /* the header */
+    for (size_t i = 2;
+         status == LMQ_OK && (line = lmq_log_next(journal->log)) != NULL;
+         i++) {
+        json_t *json = NULL;
+        if (strcmp(line, synced_line) == 0 || strcmp(line, commit_line) == 0)
+            continue;
+        status = read_line(line, &json, err);
+        if (status == LMQ_OK)
+            status = restore_record(journal, plan, is_there, json,
+                                    i > journal->n_synced, n_zeroed, err);
+        json_decref(json);
+    }
+    return status;
+}

@@ -1,0 +1,51 @@
+/*
+ * journal.h - what a conversion has done so far, so that another process can
+ * go on with it.
+ *
+ * A line for each tensor that is written, with its checksums and what was
+ * measured; from time to time one that says that all before it is on the disk.
+ * A tensor that was written after that is read again before it is believed.
+ */
+#ifndef LMQ_CONVERT_SETS_JOURNAL_H
+#define LMQ_CONVERT_SETS_JOURNAL_H
+
+#include "base/files/part.h"
+#include "convert/plan.h"
+
+#define LMQ_JOURNAL_ENDING ".journal"
+
+struct lmq_journal;
+
+/* Of this path; made if it is not there. It must be of this very conversion,
+ * or LMQ_ERR_ARG says what is different. */
+enum lmq_status lmq_journal_open(const char *path, const struct lmq_plan *plan,
+                                 struct lmq_journal **out,
+                                 struct lmq_error *err);
+/* Whether the outputs may have their names already. */
+bool lmq_journal_is_committing(const struct lmq_journal *journal);
+
+/* Fills in what is done, in the plan and in what is known of its sources.
+ * `outputs` are those of the members, is_there[i] whether it was begun. */
+enum lmq_status lmq_journal_restore(struct lmq_journal *journal,
+                                    struct lmq_plan *plan,
+                                    struct lmq_output *const *outputs,
+                                    const bool *is_there, uint64_t *n_zeroed,
+                                    struct lmq_error *err);
+
+/* A record is written for good. */
+enum lmq_status lmq_journal_add(struct lmq_journal *journal,
+                                const struct lmq_plan *plan, size_t index,
+                                uint64_t n_zeroed, struct lmq_error *err);
+
+/* All that was written is on the disk. */
+enum lmq_status lmq_journal_sync(struct lmq_journal *journal,
+                                 struct lmq_error *err);
+/* From here on outputs get their names. */
+enum lmq_status lmq_journal_commit(struct lmq_journal *journal,
+                                   struct lmq_error *err);
+/* Leaves it there. NULL is fine. */
+void lmq_journal_close(struct lmq_journal *journal);
+/* All is done. */
+void lmq_journal_remove(struct lmq_journal *journal);
+
+#endif

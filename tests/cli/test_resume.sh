@@ -1,0 +1,108 @@
+#!/bin/sh
+#
+# test_resume.sh - convert --resume, killed before calls that are chosen at
+# random: whenever that is, what comes out in the end is what comes out
+# undisturbed.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+cd "$work" || exit 99
+export OMP_NUM_THREADS=1
+shim=$top_builddir/.libs/fault_shim.so
+
+expect 0 "$synth" --dim 96 --hidden 256 --layers 3 --heads 4 --kv-heads 2 \
+    --vocab 900 model
+
+# killed CLASS N COMMAND...: before the Nth call of the class.
+killed() {
+    class=$1 at=$2
+    shift 2
+    FAULT_CLASS=$class FAULT_AT=$at FAULT_ERRNO=KILL FAULT_FD=1 \
+        LD_PRELOAD=$shim "$@" > stdout 2> stderr
+}
+
+# A number below $1; the seed goes on.
+seed=17
+random() {
+    seed=$(((seed * 1103515245 + 12345) % 2147483648))
+    echo $((seed / 65536 % $1 + 1))
+}
+
+killed write 1 "$lmquant" convert -q --resume model x.lmq 2> /dev/null
+if [ $? -ne 137 ]; then
+    skip "nothing can be preloaded here"
+    n_kills=50
+else
+    n_kills=0
+fi
+rm -f x.lmq*
+for options in "" "--layout=rows -z" "--shard-size 100K" \
+    "--shard-size 60K -g 32" "--scales=f32"; do
+    [ $n_kills -ge 50 ] && [ ! -d good ] && break
+    rm -rf good is
+    mkdir good is
+    expect 0 "$lmquant" convert -q $options model good/m.lmq
+    for round in 1 2 3 4 5 6 7 8; do
+        rm -f is/*
+        for try in 1 2 3 4; do
+            case $(random 4) in
+            1) killed fsync $(random 3) "$lmquant" convert -q --resume \
+                $options model is/m.lmq ;;
+            2) killed rename $(random 4) "$lmquant" convert -q --resume \
+                $options model is/m.lmq ;;
+            *) killed write $(random 40) "$lmquant" convert -q --resume \
+                $options model is/m.lmq ;;
+            esac
+            status=$?
+            [ $status -eq 137 ] || break
+            n_kills=$((n_kills + 1))
+        done 2> /dev/null
+        case $status in
+        0) ;;
+        137) expect 0 "$lmquant" convert -q --resume $options model is/m.lmq ;;
+        *) fail "status $status after a kill: $(cat stderr)" ;;
+        esac
+        diff -r good is > differences ||
+            fail "resumed with '$options': $(cat differences)"
+    done
+done
+[ $n_kills -ge 50 ] || fail "only $n_kills kills"
+
+# What schedulers send: what was done stays, and is gone on with.
+expect 0 "$synth" --sparse --dim 2048 --hidden 8192 --layers 2 \
+    --heads 32 --kv-heads 8 --vocab 8000 big
+"$lmquant" convert -q -j 1 --resume big big.lmq > stdout 2> stderr &
+pid=$!
+sleep 0.3
+kill -TERM $pid 2> /dev/null
+wait $pid
+status=$?
+if [ $status -eq 143 ]; then
+    [ -e big.lmq ] && fail "SIGTERM and an output"
+    [ -s big.lmq.journal ] || fail "SIGTERM leaves no journal"
+    [ -e big.lmq.part ] || fail "SIGTERM leaves nothing"
+    # Not with other options, nor by another name for the same.
+    expect 2 "$lmquant" convert -q -g 32 --resume big big.lmq
+    says "big.lmq.journal: is of another conversion: --group-size is 64 there"
+    expect 2 "$lmquant" convert -q --resume model big.lmq
+    says "is of another conversion"
+    [ -e big.lmq.part ] || fail "a refusal takes away what was begun"
+elif [ $status -ne 0 ]; then
+    fail "SIGTERM: status $status"
+fi
+expect 0 "$lmquant" convert -q --resume big big.lmq
+expect 0 "$lmquant" convert -q big same.lmq
+cmp -s big.lmq same.lmq || fail "another file after SIGTERM"
+[ "$(ls | grep -c '\.part$\|\.journal$')" -eq 0 ] ||
+    fail "--resume leaves $(ls)"
+
+# Done already, in the way, in use, not ours.
+expect 1 "$lmquant" convert -q --resume big big.lmq
+says "big.lmq: exists already"
+expect 0 "$lmquant" convert -q -f --resume big big.lmq
+cmp -s big.lmq same.lmq || fail "another file with -f"
+echo 'my diary' > mine.lmq.journal
+expect 1 "$lmquant" convert -q --resume big mine.lmq
+says "is no journal of lmquant"
+grep -q diary mine.lmq.journal || fail "somebody's file is gone"
+finish
