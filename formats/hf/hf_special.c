@@ -139,7 +139,7 @@ lmq_hf_finish_qwen_experts(struct lmq_hf_config *config)
 }
 
 void
-lmq_hf_write_qwen_experts(const struct lmq_hparams *h, json_t **config)
+lmq_hf_write_dense_layers(const struct lmq_hparams *h, json_t **config)
 {
     json_t *dense = json_array();
 
@@ -148,6 +148,12 @@ lmq_hf_write_qwen_experts(const struct lmq_hparams *h, json_t **config)
             lmq_append(&dense, json_integer(i));
     lmq_put(config, "mlp_only_layers", dense);
     lmq_hf_put_count(config, "decoder_sparse_step", 1);
+}
+
+void
+lmq_hf_write_qwen_experts(const struct lmq_hparams *h, json_t **config)
+{
+    lmq_hf_write_dense_layers(h, config);
     lmq_hf_write_qwen(h, config);
 }
 

@@ -55,6 +55,8 @@ void lmq_hf_finish_still_full(struct lmq_hf_config *config);
 void lmq_hf_finish_granite_experts(struct lmq_hf_config *config);
 
 void lmq_hf_write_qwen(const struct lmq_hparams *hparams, json_t **config);
+void lmq_hf_write_dense_layers(const struct lmq_hparams *hparams,
+                               json_t **config);
 void lmq_hf_write_qwen_experts(const struct lmq_hparams *hparams,
                                json_t **config);
 void lmq_hf_write_smollm3(const struct lmq_hparams *hparams, json_t **config);

@@ -87,6 +87,7 @@ struct lmq_hf_form {
 
     /* Only of families that are written. */
     enum lmq_names names;    /* 0: they are not */
+    unsigned joins;          /* bits of joined.h */
     struct lmq_hf_biases biases;
     /* The keys of the three functions above; may be NULL. */
     void (*write)(const struct lmq_hparams *hparams, json_t **config);

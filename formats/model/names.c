@@ -75,7 +75,7 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
 };
 
 /* In which names a convention is written; all are read. */
-enum { READ = 0, LLAMA = 1, MIXTRAL = 2, BOTH = LLAMA | MIXTRAL };
+enum { READ = 0, LLAMA = 1, MIXTRAL = 2, BOTH = LLAMA | MIXTRAL, DELTA = 4 };
 
 /* Without prefixes and without ".weight" or ".bias"; with '!' or '=' at the end
  * it is the whole name of a bias or of a weight. */
@@ -194,17 +194,17 @@ static const struct {
     {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
     {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B, READ},
     /* ... with the gated delta rule: Qwen 3.5, and Qwen 3 Next */
-    {"layers.#.linear_attn.in_proj_qkv", LMQ_ROLE_ATTN_QKV, READ},
-    {"layers.#.linear_attn.in_proj_z", LMQ_ROLE_ATTN_GATE, READ},
-    {"layers.#.linear_attn.in_proj_a", LMQ_ROLE_DELTA_ALPHA, READ},
-    {"layers.#.linear_attn.dt_bias!", LMQ_ROLE_DELTA_ALPHA, READ},
-    {"layers.#.linear_attn.in_proj_b", LMQ_ROLE_DELTA_BETA, READ},
-    {"layers.#.linear_attn.in_proj_qkvz", LMQ_ROLE_DELTA_QKVZ, READ},
-    {"layers.#.linear_attn.in_proj_ba", LMQ_ROLE_DELTA_BA, READ},
-    {"layers.#.linear_attn.A_log=", LMQ_ROLE_DELTA_DECAY, READ},
-    {"layers.#.linear_attn.conv1d", LMQ_ROLE_DELTA_CONV, READ},
-    {"layers.#.linear_attn.norm", LMQ_ROLE_DELTA_NORM, READ},
-    {"layers.#.linear_attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.linear_attn.in_proj_qkv", LMQ_ROLE_ATTN_QKV, DELTA},
+    {"layers.#.linear_attn.in_proj_z", LMQ_ROLE_ATTN_GATE, DELTA},
+    {"layers.#.linear_attn.dt_bias!", LMQ_ROLE_DELTA_ALPHA, DELTA},
+    {"layers.#.linear_attn.in_proj_a", LMQ_ROLE_DELTA_ALPHA, DELTA},
+    {"layers.#.linear_attn.in_proj_b", LMQ_ROLE_DELTA_BETA, DELTA},
+    {"layers.#.linear_attn.in_proj_qkvz", LMQ_ROLE_DELTA_QKVZ, DELTA},
+    {"layers.#.linear_attn.in_proj_ba", LMQ_ROLE_DELTA_BA, DELTA},
+    {"layers.#.linear_attn.A_log=", LMQ_ROLE_DELTA_DECAY, DELTA},
+    {"layers.#.linear_attn.conv1d", LMQ_ROLE_DELTA_CONV, DELTA},
+    {"layers.#.linear_attn.norm", LMQ_ROLE_DELTA_NORM, DELTA},
+    {"layers.#.linear_attn.out_proj", LMQ_ROLE_ATTN_OUT, DELTA},
     /* ... as llama.cpp calls what is in them */
     {"blk.#.ssm_dt", LMQ_ROLE_DELTA_ALPHA, READ},
     {"blk.#.ssm_a=", LMQ_ROLE_DELTA_DECAY, READ},
@@ -474,26 +474,51 @@ lmq_name_canonical(const struct lmq_place *place, char *name, size_t size)
         snprintf(name, size, "%s.%s", role, part);
 }
 
+/* Whether the pattern is of such a part: one at whose end the whole name of a
+ * bias or of a weight stands is of no other. */
+static bool
+is_of_part(const char *pattern, enum lmq_part part)
+{
+    char last = pattern[strlen(pattern) - 1];
+
+    return last == '!'   ? part == LMQ_PART_BIAS
+           : last == '=' ? part == LMQ_PART_WEIGHT
+                         : true;
+}
+
+static const char *
+find_name(unsigned names, enum lmq_role role, const struct lmq_place *place)
+{
+    for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
+        const char *pattern = conventions[i].pattern;
+        bool has_item = strchr(pattern, '@') != NULL;
+        if (conventions[i].role == role && has_item == (place->item >= 0) &&
+            (conventions[i].names & names) != 0 &&
+            is_of_part(pattern, place->part))
+            return pattern;
+    }
+    return NULL;
+}
+
 /* Where a norm follows attention, it has the name that elsewhere is that of the
  * one before the feed-forward. */
 static const char *
 find_pattern(enum lmq_names names, const struct lmq_place *place,
              bool has_post_norms)
 {
-    unsigned wanted = names == LMQ_NAMES_MIXTRAL ? MIXTRAL : LLAMA;
     enum lmq_role role = place->role == LMQ_ROLE_ATTN_POST_NORM
                              ? LMQ_ROLE_FFN_NORM
                              : place->role;
+    const char *pattern = NULL;
 
     if (place->role == LMQ_ROLE_FFN_NORM && has_post_norms)
         return "layers.#.pre_feedforward_layernorm";
-    for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
-        bool has_item = strchr(conventions[i].pattern, '@') != NULL;
-        if (conventions[i].role == role && has_item == (place->item >= 0) &&
-            (conventions[i].names & wanted) != 0)
-            return conventions[i].pattern;
-    }
-    return NULL;
+    if (names == LMQ_NAMES_DELTA)
+        pattern = find_name(DELTA, role, place);
+    return pattern != NULL
+               ? pattern
+               : find_name(names == LMQ_NAMES_MIXTRAL ? MIXTRAL : LLAMA, role,
+                           place);
 }
 
 bool
@@ -510,6 +535,8 @@ lmq_name_hf(enum lmq_names names, const struct lmq_place *place,
         if (*p == '#' || *p == '@')
             n += snprintf(name + n, size - (size_t)n, "%d",
                           (int)(*p == '#' ? place->layer : place->item));
+        else if (*p == '!' || *p == '=')
+            return true; /* the whole name */
         else
             n += snprintf(name + n, size - (size_t)n, "%c", *p);
     if ((size_t)n < size)

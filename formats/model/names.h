@@ -72,7 +72,8 @@ enum lmq_role {
 enum lmq_names {
     LMQ_NAMES_NONE,
     LMQ_NAMES_LLAMA,
-    LMQ_NAMES_MIXTRAL /* Llama's, but for its experts */
+    LMQ_NAMES_MIXTRAL, /* Llama's, but for its experts */
+    LMQ_NAMES_DELTA    /* likewise, but for layers with the delta rule */
 };
 
 enum lmq_part { LMQ_PART_WEIGHT = 0, LMQ_PART_BIAS = 1, LMQ_PART_COUNT };

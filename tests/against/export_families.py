@@ -40,6 +40,9 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0,
               original_max_position_embeddings=64)
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0,
             original_max_position_embeddings=64)
+DELTA = dict(num_hidden_layers=4, head_dim=32, linear_num_key_heads=2,
+             linear_num_value_heads=4, linear_key_head_dim=32,
+             linear_value_head_dim=32, full_attention_interval=2)
 
 # Name -> class of the configuration, its values, options of convert.
 FAMILIES = {
@@ -73,6 +76,15 @@ FAMILIES = {
         num_experts=4, shared_expert_intermediate_size=128, **EXPERTS), []),
     "qwen3-moe": ("Qwen3Moe", dict(num_experts=4, head_dim=32, **EXPERTS),
                   []),
+    "qwen3-next": ("Qwen3Next", dict(
+        num_experts=4, shared_expert_intermediate_size=128, **EXPERTS,
+        **DELTA), []),
+    "qwen3.5": ("Qwen3_5Text", DELTA, []),
+    "qwen3.5, wide values": ("Qwen3_5Text", dict(
+        DELTA, linear_value_head_dim=64), []),
+    "qwen3.5-moe": ("Qwen3_5MoeText", dict(
+        num_experts=4, shared_expert_intermediate_size=128, **EXPERTS,
+        **DELTA), []),
 }
 
 

@@ -397,6 +397,16 @@ has_words(const char *from)
     return has;
 }
 
+static void
+assert_no_words(const struct lmq_export_options *options, const char *text)
+{
+    struct lmq_checkpoint *own = open_checkpoint(in_folder("model.lmq"));
+
+    assert_export_refuses(own, in_folder("out"), options, LMQ_ERR_UNSUPPORTED,
+                          text);
+    lmq_checkpoint_close(own);
+}
+
 /* Widths that no group of 64 fills, experts, biases, norms of all kinds. */
 START_TEST(every_family_keeps_its_int8_values)
 {
@@ -409,24 +419,71 @@ START_TEST(every_family_keeps_its_int8_values)
     lmq_report_free(
         convert(in_folder("model"), in_folder("model.lmq"), &options));
     bool has = has_words(in_folder("model.lmq"));
+    assert_equal_weights(in_folder("model.lmq"), in_folder("out"));
     for (size_t i = 0; i < N_SCHEMES; i++) {
         const struct lmq_export_options to = {.to = schemes[i].to,
                                               .replaces = 1};
         if (strcmp(schemes[i].to, "gptq") == 0) /* wants other widths */
             continue;
-        if (has) {
+        if (has && family->shape.delta != NULL &&
+            strcmp(schemes[i].to, "mlx") == 0) {
+            assert_no_words(&to, "the gated delta rule");
+        } else if (has) {
             lmq_report_free(
                 export_to(in_folder("model.lmq"), in_folder("out"), &to));
             assert_equal_weights(in_folder("model.lmq"), in_folder("out"));
         } else {
-            struct lmq_checkpoint *own =
-                open_checkpoint(in_folder("model.lmq"));
-            assert_export_refuses(own, in_folder("out"), &to,
-                                  LMQ_ERR_UNSUPPORTED,
-                                  "is not written in Hugging Face's words");
-            lmq_checkpoint_close(own);
+            assert_no_words(&to, "is not written in Hugging Face's words");
         }
     }
+    family_free(model);
+}
+END_TEST
+
+static const unsigned char *
+find_bytes(const struct file *file, const json_t *entry, size_t *n)
+{
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    json_int_t first = json_integer_value(json_array_get(offsets, 0));
+
+    *n = (size_t)(json_integer_value(json_array_get(offsets, 1)) - first);
+    return file->data + first;
+}
+
+/* What was taken apart for the forward pass is together again, by key heads or
+ * part after part, with the names that the library saves. */
+START_TEST(the_delta_rule_is_stored_as_the_library_does)
+{
+    static const char *const names[] = {"qwen3next", "qwen3next-sparse",
+                                        "qwen35", "qwen35moe"};
+    const struct lmq_export_options options = {.to = "safetensors"};
+    struct family_model *model = family_make(family_find(names[_i]), 1, 0, 1);
+    const char *key;
+    json_t *entry;
+    size_t n_a, n_b;
+
+    family_write(model, in_folder("model"));
+    lmq_report_free(
+        export_to(in_folder("model"), in_folder("out"), &options));
+    assert_identical(in_folder("model"), in_folder("out"));
+    struct file a = open_file(in_folder("model/model.safetensors"));
+    struct file b = open_file(in_folder("out/model.safetensors"));
+    json_object_del(a.header, "__metadata__");
+    json_object_del(b.header, "__metadata__");
+    ck_assert_uint_eq(json_object_size(a.header), json_object_size(b.header));
+    json_object_foreach(a.header, key, entry) {
+        const json_t *other = json_object_get(b.header, key);
+        ck_assert_msg(json_equal(json_object_get(entry, "shape"),
+                                 json_object_get(other, "shape")),
+                      "%s", key);
+        const unsigned char *x = find_bytes(&a, entry, &n_a);
+        const unsigned char *y = find_bytes(&b, other, &n_b);
+        ck_assert_uint_eq(n_a, n_b);
+        if (strstr(key, "attn.") != NULL && strstr(key, "_norm.") == NULL)
+            ck_assert_msg(memcmp(x, y, n_a) == 0, "%s", key);
+    }
+    close_file(&a);
+    close_file(&b);
     family_free(model);
 }
 END_TEST
@@ -496,11 +553,13 @@ main(void)
     };
     const TTest *const each[] = {every_integer_and_scale_arrives};
     const TTest *const families[] = {every_family_keeps_its_int8_values};
+    const TTest *const delta[] = {the_delta_rule_is_stored_as_the_library_does};
     int failed = RUN_SUITE("packed exports", tests);
     size_t n = 0;
 
     while (family_at(n) != NULL)
         n++;
+    failed = run_suite_over("delta rule", delta, 1, 0, 4) || failed;
     failed = run_suite_over("packed families", families, 1, 0, n) || failed;
     return run_suite_over("packed exports, each", each, 1, 0, N_SCHEMES) ||
            failed;

@@ -138,6 +138,12 @@ set_dims(const struct lmq_hf_item *item, const struct lmq_packed_piece *piece,
            piece->suffix != NULL ? piece->dims : tensor->dims,
            n * sizeof(entry->dims[0]));
     entry->n_dims += n;
+    /* Each channel has one of its own, which counts there. */
+    if (has_words && tensor->place.role == LMQ_ROLE_DELTA_CONV) {
+        entry->dims[2] = entry->dims[1];
+        entry->dims[1] = 1;
+        entry->n_dims = 3;
+    }
     for (uint32_t k = 0; k < entry->n_dims; k++)
         n_elements *= entry->dims[k];
     entry->size = n_elements * lmq_dtype_size(entry->dtype);

@@ -24,11 +24,18 @@
 
 /* ---- Names ---- */
 
+/* What a layer of attention has is called as in a Llama. */
 static bool
 make_name(const struct lmq_family *family, const struct lmq_hparams *h,
           const struct lmq_place *place, char *name, size_t size)
 {
-    return lmq_name_hf(family->hf.names, place,
+    enum lmq_names names = family->hf.names;
+
+    if (names == LMQ_NAMES_DELTA &&
+        (place->layer < 0 ||
+         !lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA)))
+        names = LMQ_NAMES_LLAMA;
+    return lmq_name_hf(names, place,
                        h->norm_place != LMQ_NORMS_BEFORE, name, size);
 }
 

@@ -28,6 +28,9 @@ is_of_layer(enum lmq_role role)
     case LMQ_ROLE_ATTN_K:
     case LMQ_ROLE_ATTN_V:
     case LMQ_ROLE_ATTN_OUT:
+    case LMQ_ROLE_ATTN_QKV:
+    case LMQ_ROLE_ATTN_GATE:
+    case LMQ_ROLE_DELTA_QKVZ:
     case LMQ_ROLE_FFN_GATE:
     case LMQ_ROLE_FFN_UP:
     case LMQ_ROLE_FFN_DOWN:
@@ -121,6 +124,11 @@ check_model(const struct lmq_packed_model *model, struct lmq_error *err)
 {
     const struct lmq_pack_scheme *packing = model->packing;
 
+    if (model->checkpoint->hparams.n_delta_value_heads > 0 &&
+        !packing->has_delta)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "%s has no words for layers with the gated delta rule",
+                        packing->name);
     for (size_t i = 0; i < model->checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &model->checkpoint->tensors[i];
         bool is_taken = lmq_packed_takes(model, tensor);

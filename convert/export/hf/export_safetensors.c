@@ -116,6 +116,33 @@ prepare_packing(struct lmq_hf_export *export, struct lmq_error *err)
     return status;
 }
 
+/* ---- Words ---- */
+
+/* Where a family has several of our matrices in one, so they are written, if
+ * the words are the family's. */
+static enum lmq_status
+find_words(struct lmq_hf_export *export, struct lmq_error *err)
+{
+    static const struct lmq_source as = {0};
+    struct lmq_checkpoint *given = export->checkpoint;
+    const struct lmq_family *family =
+        lmq_family_find(given->hparams.architecture);
+    unsigned joins =
+        family == NULL || !given->has_model ? 0 : family->hf.joins;
+    enum lmq_status status = LMQ_OK;
+
+    if (joins != 0) {
+        status = lmq_arrange(given, joins, &as, &export->arranged, err);
+        export->checkpoint = &export->arranged.checkpoint;
+    }
+    if (status == LMQ_OK)
+        status = lmq_hf_words_find(export->checkpoint, export->type->torch,
+                                   &export->words, export->notes, err);
+    if (export->words.family == NULL)
+        export->checkpoint = given;
+    return status;
+}
+
 /* ---- The folder ---- */
 
 /* Files of an old model that are no part of the new one. */
@@ -382,6 +409,7 @@ free_export(struct lmq_hf_export *export)
     for (size_t i = 0; i < export->n_entries; i++)
         free(export->entries[i].name);
     lmq_hf_words_free(&export->words);
+    lmq_arranged_free(&export->arranged);
     free(export->parts);
     free(export->entries);
     free(export->items);
@@ -401,8 +429,7 @@ lmq_export_safetensors(struct lmq_checkpoint *checkpoint, const char *output,
     enum lmq_status status = choose_type(&export, err);
 
     if (status == LMQ_OK)
-        status = lmq_hf_words_find(checkpoint, export.type->torch,
-                                   &export.words, notes, err);
+        status = find_words(&export, err);
     if (status == LMQ_OK && export.packing != NULL)
         status = prepare_packing(&export, err);
     if (status == LMQ_OK)

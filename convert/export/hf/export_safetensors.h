@@ -6,6 +6,7 @@
 
 #include "convert/export/hf/export_hf.h"
 #include "convert/export/hf/export_packed.h"
+#include "formats/checkpoint/joined.h"
 
 #define LMQ_HF_SINGLE "model.safetensors"
 #define LMQ_HF_INDEX "model.safetensors.index.json"
@@ -49,7 +50,8 @@ struct lmq_hf_part {
 };
 
 struct lmq_hf_export {
-    struct lmq_checkpoint *checkpoint;
+    struct lmq_checkpoint *checkpoint; /* as the words arrange it */
+    struct lmq_arranged arranged;
     struct lmq_notes *notes;
     const struct lmq_export_options *options;
     const struct lmq_hf_type *type;

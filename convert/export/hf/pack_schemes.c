@@ -245,6 +245,7 @@ configure_gptq(const struct lmq_packed_model *model, const json_t *ignored,
 
 static const struct lmq_pack_scheme packings[] = {
     {.name = "compressed-tensors",
+     .has_delta = true,
      .most_group = LMQ_GROUP_MAX,
      .unit = 4,
      .n_pieces = 3,

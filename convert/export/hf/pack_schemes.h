@@ -78,6 +78,7 @@ struct lmq_pack_scheme {
     bool has_tables;   /* the embedding and the head are packed too */
     bool needs_all;    /* every matrix of a layer must be packed */
     bool has_halves;   /* scales are float16 whatever the rest is */
+    bool has_delta;    /* its readers know layers with the delta rule */
     bool has_stacks;   /* all experts of a layer are one tensor */
     unsigned most_group;
     unsigned unit;     /* rows and columns come in multiples of it */
