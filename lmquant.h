@@ -225,6 +225,7 @@ struct lmq_convert_options {
                                  "output=q8,group=32", "token_embd=keep" */
     size_t n_rules;
     int resumes;              /* go on with what was begun */
+    const char *encoding;     /* "q4", "q5", "q6", "q8" */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of

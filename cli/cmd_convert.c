@@ -10,6 +10,9 @@
 #include "cli/command.h"
 
 static const struct option options[] = {
+    {'e', "encoding", "NAME",
+     "q8 (default), q6, q5, q4: bits of a weight; with fewer\n"
+     "than 8 the embedding and the head get more"},
     {'g', "group-size", "N", "weights per scale: 32, 64 (default), 128, 256"},
     {0, "scales", "TYPE", "f16 (default) or f32"},
     {0, "method", "NAME",
@@ -52,6 +55,7 @@ static const struct option options[] = {
     {0, NULL, NULL, NULL},
 };
 
+static const char *const encodings[] = {"q8", "q6", "q5", "q4", NULL};
 static const char *const group_sizes[] = {"32", "64", "128", "256", NULL};
 static const char *const scales[] = {"f16", "f32", NULL};
 static const char *const methods[] = {"search", "absmax", NULL};
@@ -61,7 +65,7 @@ static const char *const nonfinite[] = {"fail", "zero", NULL};
 static const struct choice choices[] = {
     {"group-size", group_sizes}, {"scales", scales}, {"method", methods},
     {"layout", layouts},         {"tie", ties},      {"on-nonfinite", nonfinite},
-    {NULL, NULL},
+    {"encoding", encodings},     {NULL, NULL},
 };
 
 static bool
@@ -80,7 +84,8 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         .forces_tokenizer = has_option(arguments, "force-tokenizer"),
         .recipe = option_text(arguments, "recipe"),
     };
-    if (!option_choice(arguments, "group-size", &group_size) ||
+    if (!option_choice(arguments, "encoding", &convert->encoding) ||
+        !option_choice(arguments, "group-size", &group_size) ||
         !option_choice(arguments, "scales", &convert->scales) ||
         !option_choice(arguments, "method", &convert->method) ||
         !option_choice(arguments, "layout", &convert->layout) ||

@@ -144,6 +144,8 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "output", lmq_json_text(writing->output));
     lmq_put(&report, "dry_run", json_boolean(!has_results));
     lmq_put(&report, "model", lmq_describe_model(checkpoint));
+    lmq_put(&report, "encoding",
+            json_string(lmq_wish_encoding(&settings->recipe.basis)));
     lmq_put(&report, "group_size", json_integer(settings->quant.group_size));
     lmq_put(&report, "scales",
             json_string(

@@ -138,8 +138,7 @@ lmq_piece_sizes(const struct lmq_record *record, uint64_t n_rows,
     if (record->encoding != LMQ_ENCODING_Q8)
         return sizes;
     bool fits = lmq_layout_sizes(record->layout, n_rows, n_cols,
-                                 record->quant.group_size,
-                                 record->quant.scales, &sizes.values,
+                                 &record->quant, &sizes.values,
                                  &sizes.scales);
     assert(fits);
     (void)fits;
@@ -161,8 +160,8 @@ write_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
 
     if (record->layout == LMQ_LAYOUT_TILES) {
         lmq_tiles_pack(worker->q, piece->n_cols, worker->stored_scales,
-                       piece->n_rows, piece->n_cols, record->quant.group_size,
-                       record->quant.scales, worker->tile_values,
+                       piece->n_rows, piece->n_cols, &record->quant,
+                       worker->tile_values,
                        worker->tile_scales);
         values = worker->tile_values;
         scales = worker->tile_scales;
@@ -220,11 +219,13 @@ fail_nonfinite(const struct lmq_plan *plan, const struct lmq_piece *piece,
     return LMQ_ERR_NONFINITE;
 }
 
-/* The source's own integers and scales. */
+/* The source's own integers and scales; of a width below 8 in the form of 8
+ * bits, if that is what is written. */
 static enum lmq_status
 take_integers(struct lmq_plan *plan, struct lmq_piece *piece,
               struct lmq_piece_worker *worker, struct lmq_error *err)
 {
+    const struct lmq_quant *own = &plan->records[piece->record].quant;
     const struct lmq_tensor *source = plan->sources[piece->record];
     const struct lmq_quant *quant = &source->quant;
     size_t n_groups = lmq_groups_per_row(piece->n_cols, quant->group_size);
@@ -234,12 +235,15 @@ take_integers(struct lmq_plan *plan, struct lmq_piece *piece,
 
     if (status != LMQ_OK)
         return status;
+    if (own->bits == LMQ_BITS_MAX)
+        lmq_quant_widen(quant, worker->q, piece->n_rows, piece->n_cols,
+                        worker->stored_scales);
     lmq_scales_load(quant->scales, quant->multiplier, worker->stored_scales,
                     piece->n_rows * n_groups, worker->scales);
     for (size_t i = 0; i < piece->n_rows; i++) {
         struct lmq_quant_stats row = {0};
         piece->is_illegal |= !lmq_quant_take_row(
-            quant->group_size, worker->q + i * piece->n_cols, piece->n_cols,
+            own, worker->q + i * piece->n_cols, piece->n_cols,
             worker->scales + i * n_groups, &row);
         add_row(piece, &row, 0, 0);
     }

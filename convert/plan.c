@@ -31,10 +31,14 @@ make_recipe(const struct lmq_convert_options *options,
     const struct lmq_quant own = settings->quant;
     enum lmq_status status = LMQ_OK;
 
-    recipe->basis = (struct lmq_wish){.stored = LMQ_STORED_Q8, .quant = own};
+    recipe->basis = (struct lmq_wish){.stored = settings->stored, .quant = own};
     recipe->path = options->recipe;
     if (options->recipe != NULL)
         status = lmq_recipe_read(recipe, options->recipe, err);
+    if (options->encoding != NULL) {
+        recipe->basis.stored = settings->stored;
+        recipe->basis.keeps = false;
+    }
     if (options->group_size != 0)
         quant->group_size = own.group_size;
     if (options->scales != NULL)
@@ -56,11 +60,12 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         {"never", false}, {"auto", true}, {NULL, 0}};
     static const struct lmq_name nonfinite[] = {
         {"fail", false}, {"zero", true}, {NULL, 0}};
+    enum { N_CHOICES = 6 };
     const struct {
         const char *option, *text;
         const struct lmq_name *names;
         int fallback;
-    } choices[] = {
+    } choices[N_CHOICES] = {
         {"method", options->method, lmq_method_names,
          LMQ_METHOD_SEARCH},
         {"scales", options->scales, lmq_scales_names, LMQ_SCALES_F16},
@@ -68,12 +73,13 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
          LMQ_LAYOUT_TILES},
         {"tie", options->tie, ties, true},
         {"on_nonfinite", options->on_nonfinite, nonfinite, false},
+        {"encoding", options->encoding, lmq_stored_names, LMQ_STORED_Q8},
     };
-    int chosen[5];
+    int chosen[N_CHOICES];
     char list[64];
 
     *settings = (struct lmq_convert_settings){0};
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < N_CHOICES; i++) {
         chosen[i] = choices[i].fallback;
         enum lmq_status status =
             lmq_names_parse(choices[i].names, choices[i].option,
@@ -82,7 +88,9 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
             return status;
     }
     *settings = (struct lmq_convert_settings){
-        .quant = {.group_size =
+        .stored = (enum lmq_stored)chosen[5],
+        .quant = {.bits = LMQ_BITS_MAX,
+                  .group_size =
                       options->group_size == 0 ? 64 : options->group_size,
                   .method = (enum lmq_method)chosen[0],
                   .scales = (enum lmq_scales)chosen[1],
@@ -188,7 +196,7 @@ settle_keep(const struct lmq_tensor *tensor, struct lmq_wish *wish,
         return LMQ_OK;
     if (lmq_group_size_is_valid(tensor->quant.group_size) &&
         !is_small(tensor)) {
-        wish->stored = LMQ_STORED_Q8;
+        wish->stored = lmq_stored_of(tensor->quant.bits);
         wish->quant.group_size = tensor->quant.group_size;
         wish->quant.scales = tensor->quant.scales;
         return LMQ_OK;
@@ -209,13 +217,13 @@ settle_keep(const struct lmq_tensor *tensor, struct lmq_wish *wish,
 #define TAKEN_COLS_MAX ((uint64_t)1 << 20)
 
 /* Whether the checkpoint holds the matrix as integers with just these groups
- * and scales, so that they can be taken as they are. */
+ * and scales, and with not more bits, so that they can be taken as they are. */
 static bool
 is_taken(const struct lmq_tensor *tensor, const struct lmq_quant *quant)
 {
     return tensor->quant.group_size == quant->group_size &&
            tensor->quant.scales == quant->scales &&
-           tensor->n_cols <= TAKEN_COLS_MAX;
+           tensor->quant.bits <= quant->bits && tensor->n_cols <= TAKEN_COLS_MAX;
 }
 
 /* A matrix as the recipe wants it. */
@@ -234,7 +242,14 @@ set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
     if (record->encoding == LMQ_ENCODING_PLAIN)
         return LMQ_OK;
     record->quant = wish.quant;
+    record->quant.bits = lmq_stored_types[wish.stored].bits;
     record->layout = plan->settings.layout;
+    if (record->quant.bits < LMQ_BITS_MAX &&
+        record->layout != LMQ_LAYOUT_TILES)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".layout is rows, but tensor '%s' becomes %s, which "
+                        "stands in tiles",
+                        record->name, lmq_record_type(record));
     *takes = is_taken(tensor, &record->quant);
     if (*takes)
         record->quant.multiplier = tensor->quant.multiplier;

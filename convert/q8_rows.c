@@ -89,6 +89,7 @@ read_stored(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
                                           stored, &reader->scratch, err);
     if (status != LMQ_OK)
         return status;
+    lmq_quant_widen(quant, q, n, n_cols, stored);
     lmq_scales_load(quant->scales, quant->multiplier, stored, n * n_groups,
                     large);
     for (size_t i = 0; i < n * n_groups; i++)
@@ -107,6 +108,7 @@ quantize(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 {
     size_t n_cols = (size_t)tensor->n_cols;
     const struct lmq_quant quant = {
+        .bits = LMQ_BITS_MAX,
         .group_size = group < LMQ_GROUP_MIN ? LMQ_GROUP_MIN : group,
         .method = LMQ_METHOD_SEARCH,
         .scales = LMQ_SCALES_F32,

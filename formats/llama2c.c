@@ -279,6 +279,7 @@ set_quantized(struct lmq_tensor *tensor, uint32_t group, struct lmq_error *err)
     tensor->number = group;
     if (lmq_group_size_is_valid(group) && tensor->n_cols % group == 0)
         tensor->quant = (struct lmq_quant){
+            .bits = LMQ_BITS_MAX,
             .group_size = group,
             .scales = LMQ_SCALES_F32,
             .multiplier = 1,

@@ -34,6 +34,12 @@ lmq_group_size_is_valid(unsigned group_size)
     return lmq_names_of(lmq_group_names, group_size) != NULL;
 }
 
+bool
+lmq_width_is_valid(unsigned bits)
+{
+    return bits >= LMQ_BITS_MIN && bits <= LMQ_BITS_MAX && bits != 7;
+}
+
 const struct lmq_name lmq_method_names[] = {
     {"absmax", LMQ_METHOD_ABSMAX},
     {"search", LMQ_METHOD_SEARCH},
@@ -110,38 +116,65 @@ lmq_quant_stats_merge(struct lmq_quant_stats *stats,
     stats->max_scale = fmaxf(stats->max_scale, next->max_scale);
 }
 
-/* `most` is the largest magnitude of the group's integers. */
+/* `least` and `most` are those of the group's integers, or 0. */
 static bool
-is_legal(float scale, int most)
+is_legal(unsigned bits, float scale, int least, int most)
 {
-    if (signbit(scale) || most > LMQ_Q_MAX)
+    float largest = (float)(most > -least ? most : -least);
+
+    if (least < lmq_q_least(bits) || most > lmq_q_most(bits) ||
+        (signbit(scale) && (bits == LMQ_BITS_MAX || scale == 0)))
         return false;
-    return scale == 0 ? most == 0
-                      : isnormal(scale) && isfinite((float)most * scale);
+    return scale == 0 ? largest == 0
+                      : isnormal(scale) && isfinite(largest * scale);
 }
 
 bool
-lmq_quant_take_row(unsigned group_size, const int8_t *q, size_t n,
+lmq_quant_take_row(const struct lmq_quant *quant, const int8_t *q, size_t n,
                    const float *scales, struct lmq_quant_stats *stats)
 {
+    unsigned group_size = quant->group_size;
     bool are_legal = true;
 
     for (size_t start = 0; start < n; start += group_size, scales++) {
         size_t end = lmq_size_min(start + group_size, n);
-        int most = 0, sum_sq = 0; /* at most 256 times 2^14 */
+        int least = 0, most = 0, sum_sq = 0; /* at most 256 times 2^14 */
         for (size_t i = start; i < end; i++) {
-            int magnitude = q[i] < 0 ? -q[i] : q[i];
-            most = magnitude > most ? magnitude : most;
-            sum_sq += magnitude * magnitude;
+            least = q[i] < least ? q[i] : least;
+            most = q[i] > most ? q[i] : most;
+            sum_sq += q[i] * q[i];
         }
-        are_legal &= is_legal(*scales, most);
+        float magnitude = fabsf(*scales);
+        are_legal &= is_legal(quant->bits, *scales, least, most);
         stats->sum_sq += sum_sq * ((double)*scales * (double)*scales);
-        stats->max_abs = fmaxf(stats->max_abs, (float)most * *scales);
-        stats->max_scale = fmaxf(stats->max_scale, *scales);
+        stats->max_abs =
+            fmaxf(stats->max_abs,
+                  (float)(most > -least ? most : -least) * magnitude);
+        stats->max_scale = fmaxf(stats->max_scale, magnitude);
         stats->n_groups++;
     }
     stats->n += n;
     return are_legal;
+}
+
+void
+lmq_quant_widen(const struct lmq_quant *quant, int8_t *q, size_t n_rows,
+                size_t n_cols, unsigned char *stored_scales)
+{
+    size_t size = quant->scales == LMQ_SCALES_F16 ? 2 : 4;
+
+    if (quant->bits == LMQ_BITS_MAX)
+        return;
+    for (size_t row = 0; row < n_rows; row++)
+        for (size_t at = 0; at < n_cols; at += quant->group_size) {
+            size_t n = lmq_size_min(quant->group_size, n_cols - at);
+            unsigned char *sign = stored_scales + size - 1;
+            for (size_t i = 0; *sign & 0x80 && i < n; i++)
+                q[i] = (int8_t)-q[i];
+            *sign &= 0x7f;
+            stored_scales += size;
+            q += n;
+        }
 }
 
 double

@@ -1,9 +1,12 @@
 /*
- * group.h - one row of floats <-> groups of int8 and scales.
+ * group.h - one row of floats <-> groups of small integers and scales.
  *
- * The rules are lmq(5), "Quantized values": symmetric, q in [-127, 127], ties
- * to even, values quantized against the scale as it is stored, a group of
- * zeros has scale 0. Every build of these functions gives the same bits.
+ * The rules are lmq(5), "Quantized values": with 8 bits q in [-127, 127] and
+ * no scale below zero; with fewer bits all numbers that they have, one more
+ * below zero than above, and a scale of either sign, which decides on which
+ * side the one more is. Ties to even, values quantized against the scale as it
+ * is stored, a group of zeros has scale 0. Every build of these functions gives
+ * the same bits.
  */
 #ifndef LMQ_QUANTIZE_GROUP_H
 #define LMQ_QUANTIZE_GROUP_H
@@ -19,9 +22,13 @@
 #define LMQ_GROUP_MAX 256
 #define LMQ_Q_MAX 127
 
+/* Bits of an integer: the fewest, the most. There is no 7. */
+#define LMQ_BITS_MIN 4
+#define LMQ_BITS_MAX 8
+
 enum lmq_method {
-    LMQ_METHOD_ABSMAX, /* the scale is max / 127 */
-    LMQ_METHOD_SEARCH, /* the scale near max / 127 with the least error */
+    LMQ_METHOD_ABSMAX, /* the largest becomes the largest integer */
+    LMQ_METHOD_SEARCH, /* the scale near that one with the least error */
     LMQ_METHOD_COUNT
 };
 
@@ -33,6 +40,7 @@ enum lmq_scales {
 
 /* How a tensor is quantized. */
 struct lmq_quant {
+    unsigned bits;       /* 4, 5, 6 or 8 */
     unsigned group_size; /* of lmq_group_names[] */
     enum lmq_method method;
     enum lmq_scales scales;
@@ -56,6 +64,21 @@ struct lmq_quant_stats {
 
 extern const struct lmq_name lmq_group_names[]; /* the valid sizes */
 bool lmq_group_size_is_valid(unsigned group_size);
+bool lmq_width_is_valid(unsigned bits);
+
+/* The integers of a width: the least, and the largest. */
+static inline int
+lmq_q_least(unsigned bits)
+{
+    return bits == LMQ_BITS_MAX ? -LMQ_Q_MAX : -(1 << (bits - 1));
+}
+
+static inline int
+lmq_q_most(unsigned bits)
+{
+    return (1 << (bits - 1)) - 1;
+}
+
 extern const struct lmq_name lmq_method_names[];
 extern const struct lmq_name lmq_scales_names[];
 
@@ -97,8 +120,14 @@ void lmq_quant_stats_merge(struct lmq_quant_stats *stats,
  * it is: adds to *stats what it holds, without an error. False if lmq(5),
  * "Quantized values", forbids it.
  */
-bool lmq_quant_take_row(unsigned group_size, const int8_t *q, size_t n,
-                        const float *scales, struct lmq_quant_stats *stats);
+bool lmq_quant_take_row(const struct lmq_quant *quant, const int8_t *q,
+                        size_t n, const float *scales,
+                        struct lmq_quant_stats *stats);
+
+/* Rows as a width below 8 has them, made such as 8 bits have: stored scales
+ * below zero give their sign to the integers. */
+void lmq_quant_widen(const struct lmq_quant *quant, int8_t *q, size_t n_rows,
+                     size_t n_cols, unsigned char *stored_scales);
 
 /* Signal to noise in dB; infinity if there is no noise. */
 double lmq_quant_snr_db(double signal_sq, double noise_sq);

@@ -19,19 +19,21 @@ const struct lmq_name lmq_layout_names[] = {
 
 bool
 lmq_layout_sizes(enum lmq_layout layout, uint64_t n_rows, uint64_t n_cols,
-                 unsigned group, enum lmq_scales scales, uint64_t *values_size,
+                 const struct lmq_quant *quant, uint64_t *values_size,
                  uint64_t *scales_size)
 {
-    uint64_t n_groups = lmq_u64_ceil_div(n_cols, group);
+    uint64_t n_groups = lmq_u64_ceil_div(n_cols, quant->group_size);
 
     if (layout == LMQ_LAYOUT_TILES) {
         if (!lmq_u64_align(n_rows, LMQ_TILE_ROWS, &n_rows) ||
-            !lmq_u64_mul(n_groups, group, &n_cols))
+            !lmq_u64_mul(n_groups, quant->group_size, &n_cols))
             return false;
+        n_cols = n_cols / 8 * quant->bits;
     }
     return lmq_u64_mul(n_rows, n_cols, values_size) &&
            lmq_u64_mul(n_rows, n_groups, scales_size) &&
-           lmq_u64_mul(*scales_size, lmq_scale_size(scales), scales_size);
+           lmq_u64_mul(*scales_size, lmq_scale_size(quant->scales),
+                       scales_size);
 }
 
 void
@@ -59,9 +61,10 @@ lmq_scales_load(enum lmq_scales type, float multiplier,
 }
 
 size_t
-lmq_tile_values_size(size_t n_cols, size_t group)
+lmq_tile_values_size(size_t n_cols, size_t group, unsigned bits)
 {
-    return lmq_groups_per_row(n_cols, group) * lmq_tile_group_bytes(group);
+    return lmq_groups_per_row(n_cols, group) *
+           lmq_tile_group_bytes(group, bits);
 }
 
 size_t
@@ -70,6 +73,144 @@ lmq_tile_scales_size(size_t n_cols, size_t group, enum lmq_scales type)
     return lmq_groups_per_row(n_cols, group) * lmq_tile_scale_bytes(type);
 }
 
+/* ---- Numbers of fewer than 8 bits ---- */
+
+#define LINE ((size_t)64) /* bytes of a step of 8 bits, and of a line */
+#define BLOCK_STEPS ((size_t)8)
+#define BLOCK_COLUMNS (BLOCK_STEPS * LMQ_TILE_COLUMNS)
+#define NIBBLE_LINES ((size_t)4)
+#define EACH 0x01010101u /* a number in each byte of four */
+
+/* Where a step of a block stands: its lower four bits, and those above. */
+struct step {
+    size_t nibble_line, nibble_shift, plane_line, plane_shift;
+};
+
+static struct step
+step_of(size_t step, unsigned bits)
+{
+    size_t above = step * (bits - 4);
+
+    return (struct step){step / 2, step % 2 * 4, NIBBLE_LINES + above / 8,
+                         above % 8};
+}
+
+static uint32_t
+load_word(const unsigned char *p)
+{
+    uint32_t word;
+
+    memcpy(&word, p, sizeof(word));
+    return word;
+}
+
+/* Four numbers of a row side by side, into bytes that are zero there. `to` is
+ * the row's place in the first line of their block. */
+static void
+put_four(uint32_t four, size_t step, unsigned bits, unsigned char *to)
+{
+    const struct step at = step_of(step, bits);
+    uint32_t half = 1u << (bits - 1), mask = 2 * half - 1;
+    uint32_t number = (four & mask * EACH) ^ half * EACH;
+    unsigned char *nibbles = to + at.nibble_line * LINE;
+    uint32_t word = load_word(nibbles) |
+                    (number & 0x0f * EACH) << at.nibble_shift;
+
+    memcpy(nibbles, &word, sizeof(word));
+    if (bits == 4)
+        return;
+    unsigned char *plane = to + at.plane_line * LINE;
+    word = load_word(plane) |
+           (number >> 4 & (mask >> 4) * EACH) << at.plane_shift;
+    memcpy(plane, &word, sizeof(word));
+}
+
+static uint32_t
+get_four(const unsigned char *from, size_t step, unsigned bits)
+{
+    const struct step at = step_of(step, bits);
+    uint32_t half = 1u << (bits - 1), above = (1u << (bits - 4)) - 1;
+    uint32_t number =
+        load_word(from + at.nibble_line * LINE) >> at.nibble_shift &
+        0x0f * EACH;
+
+    if (bits > 4)
+        number |= (load_word(from + at.plane_line * LINE) >> at.plane_shift &
+                   above * EACH)
+                  << 4;
+    /* In each byte, and without a borrow from the next. */
+    return ((number | 0x80 * EACH) - half * EACH) ^ 0x80 * EACH;
+}
+
+/* The place of a row in the first line of the block of a column. */
+static size_t
+block_at(size_t row, size_t column, unsigned bits)
+{
+    return column / BLOCK_COLUMNS * LINE * bits + row * LMQ_TILE_COLUMNS;
+}
+
+int
+lmq_tile_number(const unsigned char *tile_values, size_t row, size_t column,
+                unsigned bits)
+{
+    int8_t four[LMQ_TILE_COLUMNS];
+
+    if (bits == LMQ_BITS_MAX)
+        return tile_values[lmq_tile_index(row, column)] - 128;
+    uint32_t word =
+        get_four(tile_values + block_at(row, column, bits),
+                 column % BLOCK_COLUMNS / LMQ_TILE_COLUMNS, bits);
+    memcpy(four, &word, sizeof(four));
+    return four[column % LMQ_TILE_COLUMNS];
+}
+
+void
+lmq_tile_widen(const unsigned char *tile_values, size_t n_cols, size_t group,
+               unsigned bits, unsigned char *wide)
+{
+    size_t n = lmq_groups_per_row(n_cols, group) * group;
+
+    for (size_t column = 0; column < n; column += LMQ_TILE_COLUMNS)
+        for (size_t row = 0; row < LMQ_TILE_ROWS; row++) {
+            uint32_t four =
+                get_four(tile_values + block_at(row, column, bits),
+                         column % BLOCK_COLUMNS / LMQ_TILE_COLUMNS, bits) ^
+                0x80 * EACH;
+            memcpy(wide, &four, sizeof(four));
+            wide += LMQ_TILE_COLUMNS;
+        }
+}
+
+/* With the padding, up to the end of the last group; NULL: only that. */
+static void
+pack_narrow(const int8_t *q, size_t n_cols, size_t padded, unsigned bits,
+            unsigned char *to)
+{
+    for (size_t column = 0; column < padded; column += LMQ_TILE_COLUMNS) {
+        uint32_t four = 0;
+        if (q != NULL && column < n_cols)
+            memcpy(&four, q + column,
+                   lmq_size_min(LMQ_TILE_COLUMNS, n_cols - column));
+        put_four(four, column % BLOCK_COLUMNS / LMQ_TILE_COLUMNS, bits,
+                 to + block_at(0, column, bits));
+    }
+}
+
+static void
+unpack_narrow(const unsigned char *from, size_t n_cols, unsigned bits,
+              int8_t *q)
+{
+    for (size_t column = 0; column < n_cols; column += LMQ_TILE_COLUMNS) {
+        uint32_t four =
+            get_four(from + block_at(0, column, bits),
+                     column % BLOCK_COLUMNS / LMQ_TILE_COLUMNS, bits);
+        memcpy(q + column, &four,
+               lmq_size_min(LMQ_TILE_COLUMNS, n_cols - column));
+    }
+}
+
+/* ---- Tiles ---- */
+
 /* One row into its tile. */
 static void
 pack_row(const int8_t *q, size_t n_cols, unsigned char *to)
@@ -77,9 +218,8 @@ pack_row(const int8_t *q, size_t n_cols, unsigned char *to)
     size_t column = 0;
 
     for (; column + LMQ_TILE_COLUMNS <= n_cols; column += LMQ_TILE_COLUMNS) {
-        uint32_t four;
-        memcpy(&four, q + column, sizeof(four));
-        four ^= 0x80808080u; /* q + 128 in each byte */
+        uint32_t four = load_word((const unsigned char *)q + column) ^
+                        0x80 * EACH; /* q + 128 in each byte */
         memcpy(to, &four, sizeof(four));
         to += LMQ_TILE_ROWS * LMQ_TILE_COLUMNS;
     }
@@ -87,25 +227,45 @@ pack_row(const int8_t *q, size_t n_cols, unsigned char *to)
         to[i] = (unsigned char)(q[column + i] + 128);
 }
 
+static void
+pack_values(const int8_t *q, size_t stride, size_t n_rows, size_t n_cols,
+            const struct lmq_quant *quant, unsigned char *tile_values)
+{
+    unsigned bits = quant->bits;
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
+    size_t size = lmq_tile_values_size(n_cols, quant->group_size, bits);
+    size_t n_padded = lmq_tiles_count(n_rows) * LMQ_TILE_ROWS;
+    bool is_narrow = bits < LMQ_BITS_MAX;
+
+    memset(tile_values, is_narrow ? 0 : 128, n_padded / LMQ_TILE_ROWS * size);
+    for (size_t i = 0; i < (is_narrow ? n_padded : n_rows); i++) {
+        const int8_t *row = i < n_rows ? q + i * stride : NULL;
+        unsigned char *to = tile_values + i / LMQ_TILE_ROWS * size +
+                            i % LMQ_TILE_ROWS * LMQ_TILE_COLUMNS;
+        if (is_narrow)
+            pack_narrow(row, n_cols, n_groups * quant->group_size, bits, to);
+        else
+            pack_row(row, n_cols, to);
+    }
+}
+
 void
 lmq_tiles_pack(const int8_t *q, size_t stride, const void *scales,
-               size_t n_rows, size_t n_cols, size_t group,
-               enum lmq_scales type, unsigned char *tile_values,
-               unsigned char *tile_scales)
+               size_t n_rows, size_t n_cols, const struct lmq_quant *quant,
+               unsigned char *tile_values, unsigned char *tile_scales)
 {
-    size_t n_groups = lmq_groups_per_row(n_cols, group);
-    size_t n_tiles = lmq_tiles_count(n_rows), size = lmq_scale_size(type);
-    size_t values_size = lmq_tile_values_size(n_cols, group);
-    size_t scales_size = lmq_tile_scales_size(n_cols, group, type);
+    enum lmq_scales type = quant->scales;
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
+    size_t size = lmq_scale_size(type);
+    size_t scales_size =
+        lmq_tile_scales_size(n_cols, quant->group_size, type);
     const unsigned char *from = scales;
 
-    memset(tile_values, 128, n_tiles * values_size);
-    memset(tile_scales, 0, n_tiles * scales_size);
+    pack_values(q, stride, n_rows, n_cols, quant, tile_values);
+    memset(tile_scales, 0, lmq_tiles_count(n_rows) * scales_size);
     for (size_t i = 0; i < n_rows; i++) {
-        size_t tile = i / LMQ_TILE_ROWS, row = i % LMQ_TILE_ROWS;
-        unsigned char *to = tile_scales + tile * scales_size + row * size;
-        pack_row(q + i * stride, n_cols,
-                 tile_values + tile * values_size + lmq_tile_index(row, 0));
+        unsigned char *to = tile_scales + i / LMQ_TILE_ROWS * scales_size +
+                            i % LMQ_TILE_ROWS * size;
         for (size_t g = 0; g < n_groups; g++, from += size)
             memcpy(to + g * lmq_tile_scale_bytes(type), from, size);
     }
@@ -114,17 +274,21 @@ lmq_tiles_pack(const int8_t *q, size_t stride, const void *scales,
 void
 lmq_tile_unpack(const unsigned char *tile_values,
                 const unsigned char *tile_scales, size_t n_rows, size_t n_cols,
-                size_t group, enum lmq_scales type, int8_t *q, size_t stride,
+                const struct lmq_quant *quant, int8_t *q, size_t stride,
                 void *scales)
 {
-    size_t n_groups = lmq_groups_per_row(n_cols, group);
-    size_t size = lmq_scale_size(type);
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
+    size_t size = lmq_scale_size(quant->scales);
     unsigned char *to_scales = scales;
 
     for (size_t row = 0; row < n_rows; row++) {
-        for (size_t column = 0; column < n_cols; column++)
-            q[row * stride + column] =
-                (int8_t)(tile_values[lmq_tile_index(row, column)] - 128);
+        if (quant->bits < LMQ_BITS_MAX)
+            unpack_narrow(tile_values + row * LMQ_TILE_COLUMNS, n_cols,
+                          quant->bits, q + row * stride);
+        else
+            for (size_t column = 0; column < n_cols; column++)
+                q[row * stride + column] =
+                    (int8_t)(tile_values[lmq_tile_index(row, column)] - 128);
         for (size_t g = 0; g < n_groups; g++)
             memcpy(to_scales + (row * n_groups + g) * size,
                    tile_scales + (g * LMQ_TILE_ROWS + row) * size, size);
@@ -133,14 +297,37 @@ lmq_tile_unpack(const unsigned char *tile_values,
 
 /* ---- Padding ---- */
 
+/* Byte `in_block` of a block of narrow numbers that begins at a column: whether
+ * what belongs to no column before n_cols is q = 0. */
+static bool
+is_filled_byte(unsigned byte, size_t in_block, uint64_t column,
+               uint64_t n_cols, unsigned bits)
+{
+    size_t line = in_block / LINE, above = bits - 4;
+    bool is_plane = line >= NIBBLE_LINES;
+    size_t width = is_plane ? above : 4, n = 8 / width;
+    size_t first = is_plane ? (line - NIBBLE_LINES) * n : line * n;
+    unsigned half = 1u << (bits - 1), zero = is_plane ? half >> 4 : half & 15;
+
+    column += first * LMQ_TILE_COLUMNS + in_block % LMQ_TILE_COLUMNS;
+    for (size_t i = 0; i < n; i++, column += LMQ_TILE_COLUMNS)
+        if (column >= n_cols &&
+            (byte >> i * width & ((1u << width) - 1)) != zero)
+            return false;
+    return true;
+}
+
 bool
 lmq_tile_values_are_filled(const unsigned char *bytes, size_t n, uint64_t at,
-                           uint64_t n_rows, uint64_t n_cols, size_t group)
+                           uint64_t n_rows, uint64_t n_cols,
+                           const struct lmq_quant *quant)
 {
-    uint64_t size = lmq_tile_values_size((size_t)n_cols, group);
+    unsigned bits = quant->bits;
+    uint64_t size =
+        lmq_tile_values_size((size_t)n_cols, quant->group_size, bits);
     bool is_filled = true;
 
-    if (n_rows % LMQ_TILE_ROWS == 0 && n_cols % group == 0)
+    if (n_rows % LMQ_TILE_ROWS == 0 && n_cols % quant->group_size == 0)
         return true;
     for (size_t i = 0; i < n; i++) {
         uint64_t tile = (at + i) / size, in_tile = (at + i) % size;
@@ -148,7 +335,13 @@ lmq_tile_values_are_filled(const unsigned char *bytes, size_t n, uint64_t at,
         uint64_t row = tile * LMQ_TILE_ROWS + four % LMQ_TILE_ROWS;
         uint64_t column = four / LMQ_TILE_ROWS * LMQ_TILE_COLUMNS +
                           in_tile % LMQ_TILE_COLUMNS;
-        is_filled &= (row < n_rows && column < n_cols) || bytes[i] == 128;
+        if (bits == LMQ_BITS_MAX)
+            is_filled &= (row < n_rows && column < n_cols) || bytes[i] == 128;
+        else
+            is_filled &= is_filled_byte(
+                bytes[i], in_tile % (LINE * bits),
+                in_tile / (LINE * bits) * BLOCK_COLUMNS,
+                row < n_rows ? n_cols : 0, bits);
     }
     return is_filled;
 }

@@ -9,6 +9,12 @@
  *   values: [row tile][column group][group / 4][16 rows][4 columns], as q + 128
  *   scales: [row tile][column group][16 rows]
  *
+ * A step are the 64 numbers of 16 rows and 4 columns. With fewer than 8 bits
+ * (tiles only) a number is q + 2^(bits - 1), and 8 steps are `bits` lines of 64
+ * bytes: byte i of line s / 2 has the lower 4 bits of number i of step s, in
+ * its lower half for an even s; what is above them, p = 1 or 2 bits, is in the
+ * lines from 4 on, 8 / p steps a line, the first lowest.
+ *
  * Rows after the last and columns after the last are zeros (q = 0, scale 0).
  */
 #ifndef LMQ_QUANTIZE_TILES_H
@@ -31,8 +37,8 @@ extern const struct lmq_name lmq_layout_names[];
 
 /* Bytes of all values and of all scales of a matrix; false if that wraps. */
 bool lmq_layout_sizes(enum lmq_layout layout, uint64_t n_rows, uint64_t n_cols,
-                      unsigned group, enum lmq_scales scales,
-                      uint64_t *values_size, uint64_t *scales_size);
+                      const struct lmq_quant *quant, uint64_t *values_size,
+                      uint64_t *scales_size);
 
 static inline size_t
 lmq_scale_size(enum lmq_scales scales)
@@ -57,9 +63,9 @@ lmq_tiles_count(size_t n_rows)
 
 /* Bytes of one column group of a tile: its values, its scales. */
 static inline size_t
-lmq_tile_group_bytes(size_t group)
+lmq_tile_group_bytes(size_t group, unsigned bits)
 {
-    return LMQ_TILE_ROWS * group;
+    return LMQ_TILE_ROWS * group / 8 * bits;
 }
 
 static inline size_t
@@ -69,7 +75,7 @@ lmq_tile_scale_bytes(enum lmq_scales type)
 }
 
 /* Bytes of one tile. */
-size_t lmq_tile_values_size(size_t n_cols, size_t group);
+size_t lmq_tile_values_size(size_t n_cols, size_t group, unsigned bits);
 size_t lmq_tile_scales_size(size_t n_cols, size_t group,
                             enum lmq_scales type);
 
@@ -79,12 +85,12 @@ size_t lmq_tile_scales_size(size_t n_cols, size_t group,
  */
 bool lmq_tile_values_are_filled(const unsigned char *bytes, size_t n,
                                 uint64_t at, uint64_t n_rows, uint64_t n_cols,
-                                size_t group);
+                                const struct lmq_quant *quant);
 bool lmq_tile_scales_are_filled(const unsigned char *bytes, size_t n,
                                 uint64_t at, uint64_t n_rows, uint64_t n_cols,
                                 size_t group, enum lmq_scales type);
 
-/* Where a value stands among those of its tile. */
+/* Where a value of 8 bits stands among those of its tile. */
 static inline size_t
 lmq_tile_index(size_t row, size_t column)
 {
@@ -93,18 +99,26 @@ lmq_tile_index(size_t row, size_t column)
            column % LMQ_TILE_COLUMNS;
 }
 
+/* The integer at a row and column of a tile. */
+int lmq_tile_number(const unsigned char *tile_values, size_t row,
+                    size_t column, unsigned bits);
+
+/* The values of one tile of fewer than 8 bits as those of one of 8. */
+void lmq_tile_widen(const unsigned char *tile_values, size_t n_cols,
+                    size_t group, unsigned bits, unsigned char *wide);
+
 /*
  * Packs rows of n_cols int8, `stride` bytes apart, and their stored scales,
  * [n_rows][n_groups], into as many tiles as they fill; and 1..16 rows of one
  * tile back.
  */
 void lmq_tiles_pack(const int8_t *q, size_t stride, const void *scales,
-                    size_t n_rows, size_t n_cols, size_t group,
-                    enum lmq_scales type, unsigned char *tile_values,
+                    size_t n_rows, size_t n_cols,
+                    const struct lmq_quant *quant, unsigned char *tile_values,
                     unsigned char *tile_scales);
 void lmq_tile_unpack(const unsigned char *tile_values,
                      const unsigned char *tile_scales, size_t n_rows,
-                     size_t n_cols, size_t group, enum lmq_scales type,
-                     int8_t *q, size_t stride, void *scales);
+                     size_t n_cols, const struct lmq_quant *quant, int8_t *q,
+                     size_t stride, void *scales);
 
 #endif

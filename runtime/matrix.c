@@ -76,14 +76,16 @@ copy_rows(struct lmq_model *model, struct lmq_matrix *matrix,
 
 /* Files of others may hold what kernels do not take. */
 static bool
-is_sound(const int8_t *q, size_t n, const float *scales, size_t n_scales)
+is_sound(unsigned bits, const int8_t *q, size_t n, const float *scales,
+         size_t n_scales)
 {
     bool is_sound = true;
 
     for (size_t i = 0; i < n; i++)
-        is_sound &= q[i] >= -LMQ_Q_MAX;
+        is_sound &= q[i] >= lmq_q_least(bits);
     for (size_t i = 0; i < n_scales; i++)
-        is_sound &= isfinite(scales[i]) && scales[i] >= 0;
+        is_sound &= isfinite(scales[i]) &&
+                    (scales[i] >= 0 || bits < LMQ_BITS_MAX);
     return is_sound;
 }
 
@@ -116,12 +118,12 @@ fill_tiles(struct lmq_model *model, struct lmq_matrix *matrix,
             return status;
         lmq_scales_load(quant->scales, quant->multiplier, strip->stored,
                         n * n_groups, strip->scales);
-        *fits = is_sound(strip->q, n * n_cols, strip->scales, n * n_groups);
+        *fits = is_sound(quant->bits, strip->q, n * n_cols, strip->scales, n * n_groups);
         if (!*fits)
             return LMQ_OK;
         lmq_tiles_pack(strip->q, n_cols, strip->stored, n, n_cols,
-                       quant->group_size, quant->scales, q, s);
-        q += lmq_tile_values_size(n_cols, quant->group_size);
+                       quant, q, s);
+        q += lmq_tile_values_size(n_cols, quant->group_size, quant->bits);
         s += lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
     }
     matrix->tiles.q = matrix->owned;
@@ -147,7 +149,8 @@ copy_tiles(struct lmq_model *model, struct lmq_matrix *matrix, bool *fits,
     };
 
     matrix->owned = lmq_mem_aligned(
-        n_tiles, lmq_tile_values_size(n_cols, quant->group_size));
+        n_tiles,
+        lmq_tile_values_size(n_cols, quant->group_size, quant->bits));
     matrix->owned_scales = lmq_mem_aligned(
         n_tiles,
         lmq_tile_scales_size(n_cols, quant->group_size, quant->scales));
@@ -311,6 +314,7 @@ use_integers(struct lmq_model *model, struct lmq_matrix *matrix,
     matrix->is_int8 = true;
     model->is_int8 = true;
     matrix->tiles = (struct lmq_tiles){
+        .bits = tensor->quant.bits,
         .scale_type = tensor->quant.scales,
         .multiplier = tensor->quant.multiplier,
         .n_rows = matrix->n_rows,
@@ -351,7 +355,7 @@ lmq_matrix_forget(const struct lmq_model *model,
         struct lmq_input *file = checkpoint->files[run.file];
         lmq_input_forget(file, run.values_at,
                          n * lmq_tile_values_size(tiles->n_cols,
-                                                  tiles->group));
+                                                  tiles->group, tiles->bits));
         lmq_input_forget(file, run.scales_at,
                          n * lmq_tile_scales_size(tiles->n_cols, tiles->group,
                                                   tiles->scale_type));
@@ -366,7 +370,7 @@ lmq_matrix_bytes(const struct lmq_matrix *matrix)
     if (!matrix->is_int8)
         return (uint64_t)matrix->n_rows * matrix->rows.stride;
     return (uint64_t)lmq_tiles_count(matrix->n_rows) *
-           (lmq_tile_values_size(tiles->n_cols, tiles->group) +
+           (lmq_tile_values_size(tiles->n_cols, tiles->group, tiles->bits) +
             lmq_tile_scales_size(tiles->n_cols, tiles->group,
                                  tiles->scale_type));
 }

@@ -96,7 +96,8 @@ multiply_tiles(const struct lmq_member *member,
         const struct lmq_tiles *tiles = lmq_matrix_tiles(matrix, &first);
         size_t end = lmq_size_min(to, first + lmq_tiles_count(tiles->n_rows));
         member->kernels->product(tiles, from - first, end - first, &batch,
-                                 out + first * LMQ_TILE_ROWS, out_stride);
+                                 out + first * LMQ_TILE_ROWS, out_stride,
+                                 member->own->widened);
         from = end;
     }
 }

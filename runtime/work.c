@@ -211,8 +211,8 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
     add(list, &thread->selection, h->n_experts, 2, sizeof(float));
     add(list, &thread->states, h->n_experts, 2, 1);
     if (model->is_int8)
-        add(list, &thread->widened, LMQ_TILE_ROWS, widest_operand(h),
-            sizeof(float));
+        add(list, &thread->widened, LMQ_TILE_ROWS,
+            widest_operand(h) + LMQ_GROUP_MAX, sizeof(float));
 }
 
 /* ---- Memory ---- */

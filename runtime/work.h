@@ -18,7 +18,8 @@ struct lmq_thread_work {
     float *queries;  /* (LMQ_ATTENTION_QUERIES, width of a key) */
     float *out;      /* (LMQ_ATTENTION_QUERIES, width of a value) */
     float *scores;   /* (LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK) */
-    float *widened;  /* (LMQ_TILE_ROWS, widest matrix) */
+    float *widened;  /* (LMQ_TILE_ROWS, widest matrix and a group): rows as
+                        floats, or lmq_product_scratch() */
     float *selection; /* (2, experts): of experts and of their groups */
     unsigned char *states; /* (2, experts) */
     void *scratch;   /* of the kernels */

@@ -155,7 +155,8 @@ encode_floats(struct cost *cost, enum lmq_gguf_stored type, const float *x,
 static bool
 round_block(struct cost *cost, const float *x, unsigned char *out)
 {
-    const struct lmq_quant quant = {.group_size = BLOCK,
+    const struct lmq_quant quant = {.bits = LMQ_BITS_MAX,
+                                    .group_size = BLOCK,
                                     .method = LMQ_METHOD_SEARCH,
                                     .scales = LMQ_SCALES_F16,
                                     .multiplier = 1};

@@ -146,6 +146,28 @@ overlay(struct lmq_wish *wish, const struct lmq_wish *with)
         wish->quant.method = with->quant.method;
 }
 
+static bool
+is_for_all_tokens(const struct lmq_tensor *tensor)
+{
+    return tensor->place.role == LMQ_ROLE_EMBEDDING ||
+           tensor->place.role == LMQ_ROLE_HEAD;
+}
+
+/* Below 8 bits: what the embedding and the head lose cannot be made up for. */
+static enum lmq_stored
+widen(enum lmq_stored stored)
+{
+    switch (stored) {
+    case LMQ_STORED_Q4:
+    case LMQ_STORED_Q5:
+        return LMQ_STORED_Q6;
+    case LMQ_STORED_Q6:
+        return LMQ_STORED_Q8;
+    default:
+        return stored;
+    }
+}
+
 void
 lmq_recipe_choose(struct lmq_recipe *recipe, const struct lmq_tensor *tensor,
                   bool is_small, int32_t n_layers, struct lmq_wish *wish)
@@ -155,6 +177,8 @@ lmq_recipe_choose(struct lmq_recipe *recipe, const struct lmq_tensor *tensor,
     *wish = recipe->basis;
     if (is_small && !is_float(wish))
         wish->stored = LMQ_STORED_F32;
+    else if (!wish->keeps && is_for_all_tokens(tensor))
+        wish->stored = widen(wish->stored);
     find_names(tensor, &called);
     for (size_t i = 0; i < recipe->n_rules; i++) {
         struct lmq_rule *rule = &recipe->rules[i];

@@ -49,7 +49,8 @@ unpack(const struct lmq_record *record, const struct lmq_piece *piece,
        struct lmq_piece_worker *worker)
 {
     const struct lmq_quant *quant = &record->quant;
-    size_t values = lmq_tile_values_size(piece->n_cols, quant->group_size);
+    size_t values = lmq_tile_values_size(piece->n_cols, quant->group_size,
+                                         quant->bits);
     size_t scales = lmq_tile_scales_size(piece->n_cols, quant->group_size,
                                          quant->scales);
     size_t row_scales = lmq_groups_per_row(piece->n_cols, quant->group_size) *
@@ -60,7 +61,7 @@ unpack(const struct lmq_record *record, const struct lmq_piece *piece,
         lmq_tile_unpack(worker->tile_values + i * values,
                         worker->tile_scales + i * scales,
                         lmq_size_min(LMQ_TILE_ROWS, piece->n_rows - row),
-                        piece->n_cols, quant->group_size, quant->scales,
+                        piece->n_cols, quant,
                         worker->q + row * piece->n_cols, piece->n_cols,
                         worker->stored_scales + row * row_scales);
 }

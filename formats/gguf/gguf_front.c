@@ -212,6 +212,7 @@ set_type(uint32_t number, struct lmq_tensor *tensor, struct lmq_error *err)
             8.0 * tensor->blocks->size / tensor->blocks->n;
         if (tensor->blocks->integers != NULL)
             tensor->quant = (struct lmq_quant){
+                .bits = LMQ_BITS_MAX,
                 .group_size = tensor->blocks->n,
                 .scales = LMQ_SCALES_F16,
                 .multiplier = 1,

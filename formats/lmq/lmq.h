@@ -103,7 +103,7 @@ struct lmq_section {
 
 enum lmq_encoding {
     LMQ_ENCODING_PLAIN = 0,
-    LMQ_ENCODING_Q8 = 1,
+    LMQ_ENCODING_Q8 = 1, /* groups of integers, of quant.bits bits */
     LMQ_ENCODING_ALIAS = 2,
     LMQ_ENCODING_COUNT,
     LMQ_ENCODING_UNKNOWN = LMQ_ENCODING_COUNT /* see `unknown` */

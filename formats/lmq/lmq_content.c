@@ -174,8 +174,8 @@ add_tensor(struct lmq_sha256 *sha, const struct lmq_tensor_digest *tensor)
         (unsigned char)record->encoding,
         (unsigned char)record->dtype,
         is_q8 ? (unsigned char)record->quant.scales : 0,
-        is_q8 ? 8 : 0, /* bits, then zero points and scales of scales */
-        0,
+        is_q8 ? (unsigned char)record->quant.bits : 0,
+        0, /* zero points, then scales of scales */
         0,
         (unsigned char)record->n_dims,
         0,

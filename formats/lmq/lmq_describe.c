@@ -15,6 +15,9 @@
 
 const struct lmq_name lmq_stored_names[] = {
     {"q8", LMQ_STORED_Q8},
+    {"q6", LMQ_STORED_Q6},
+    {"q5", LMQ_STORED_Q5},
+    {"q4", LMQ_STORED_Q4},
     {"f32", LMQ_STORED_F32},
     {"f16", LMQ_STORED_F16},
     {"bf16", LMQ_STORED_BF16},
@@ -22,11 +25,24 @@ const struct lmq_name lmq_stored_names[] = {
 };
 
 const struct lmq_stored_type lmq_stored_types[] = {
-    [LMQ_STORED_Q8] = {LMQ_ENCODING_Q8, LMQ_DTYPE_F32},
-    [LMQ_STORED_F32] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_F32},
-    [LMQ_STORED_F16] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_F16},
-    [LMQ_STORED_BF16] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_BF16},
+    [LMQ_STORED_Q8] = {LMQ_ENCODING_Q8, LMQ_DTYPE_F32, 8},
+    [LMQ_STORED_Q6] = {LMQ_ENCODING_Q8, LMQ_DTYPE_F32, 6},
+    [LMQ_STORED_Q5] = {LMQ_ENCODING_Q8, LMQ_DTYPE_F32, 5},
+    [LMQ_STORED_Q4] = {LMQ_ENCODING_Q8, LMQ_DTYPE_F32, 4},
+    [LMQ_STORED_F32] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_F32, 0},
+    [LMQ_STORED_F16] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_F16, 0},
+    [LMQ_STORED_BF16] = {LMQ_ENCODING_PLAIN, LMQ_DTYPE_BF16, 0},
 };
+
+enum lmq_stored
+lmq_stored_of(unsigned bits)
+{
+    enum lmq_stored stored = LMQ_STORED_Q8;
+
+    while (stored < LMQ_STORED_Q4 && lmq_stored_types[stored].bits != bits)
+        stored++;
+    return stored;
+}
 
 /* As reports call it. */
 const char *
@@ -34,7 +50,8 @@ lmq_record_type(const struct lmq_record *record)
 {
     switch (record->encoding) {
     case LMQ_ENCODING_Q8:
-        return lmq_names_of(lmq_stored_names, LMQ_STORED_Q8);
+        return lmq_names_of(lmq_stored_names,
+                            lmq_stored_of(record->quant.bits));
     case LMQ_ENCODING_ALIAS:
         return "alias";
     case LMQ_ENCODING_UNKNOWN:

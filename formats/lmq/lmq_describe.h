@@ -12,6 +12,9 @@
 /* What a matrix can become: an encoding, of elements of a type. */
 enum lmq_stored {
     LMQ_STORED_Q8,
+    LMQ_STORED_Q6,
+    LMQ_STORED_Q5,
+    LMQ_STORED_Q4,
     LMQ_STORED_F32,
     LMQ_STORED_F16,
     LMQ_STORED_BF16
@@ -20,10 +23,14 @@ enum lmq_stored {
 struct lmq_stored_type {
     enum lmq_encoding encoding;
     enum lmq_dtype dtype;
+    unsigned bits; /* of integers, else 0 */
 };
 
 extern const struct lmq_name lmq_stored_names[];
 extern const struct lmq_stored_type lmq_stored_types[];
+
+/* Integers of so many bits. */
+enum lmq_stored lmq_stored_of(unsigned bits);
 
 /* "q8", "f32", "alias", ... */
 const char *lmq_record_type(const struct lmq_record *record);

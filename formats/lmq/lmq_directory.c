@@ -49,8 +49,7 @@ lmq_record_sizes(const struct lmq_record *record,
                            lmq_dtype_size(record->dtype), &sizes[LMQ_VALUES]);
     if (record->encoding == LMQ_ENCODING_Q8)
         return lmq_layout_sizes(record->layout, record->n_rows, shape.n_cols,
-                                record->quant.group_size, record->quant.scales,
-                                &sizes[LMQ_VALUES], &sizes[LMQ_SCALES]);
+                                &record->quant, &sizes[LMQ_VALUES], &sizes[LMQ_SCALES]);
     return true;
 }
 
@@ -89,7 +88,7 @@ store_record(const struct lmq_record *record, uint32_t name_at,
     lmq_store_u64le(p + 184, record->n_rows);
     lmq_store_u32le(p + 192, record->alias);
     p[196] = (unsigned char)record->source_dtype;
-    p[197] = is_q8 ? 8 : 0;
+    p[197] = is_q8 ? (unsigned char)record->quant.bits : 0;
 }
 
 static size_t
@@ -160,8 +159,13 @@ find_unknown(const unsigned char *p, struct lmq_record *record)
         if (record->unknown[0] == '\0' && p[kinds[i].at] >= kinds[i].end)
             snprintf(record->unknown, sizeof(record->unknown), "%s %u",
                      kinds[i].what, p[kinds[i].at]);
-    if (record->unknown[0] == '\0' && p[11] == LMQ_ENCODING_Q8 && p[197] != 8)
+    if (record->unknown[0] != '\0' || p[11] != LMQ_ENCODING_Q8)
+        return;
+    if (!lmq_width_is_valid(p[197]))
         snprintf(record->unknown, sizeof(record->unknown), "%u bits", p[197]);
+    else if (p[197] < LMQ_BITS_MAX && p[21] != LMQ_LAYOUT_TILES)
+        snprintf(record->unknown, sizeof(record->unknown), "rows of %u bits",
+                 p[197]);
 }
 
 static void
@@ -206,6 +210,7 @@ load_record(const unsigned char *p, struct lmq_record *record)
     record->encoding = (enum lmq_encoding)p[11];
     record->dtype = (enum lmq_dtype)p[20];
     record->layout = (enum lmq_layout)p[21];
+    record->quant.bits = p[197];
     record->quant.scales = (enum lmq_scales)p[22];
     record->quant.group_size = lmq_load_u32le(p + 24);
     record->quant.multiplier = lmq_load_f32le(p + 28);

@@ -68,7 +68,7 @@ set_storage(struct lmq_tensor *tensor, const struct lmq_whole *target)
     tensor->dtype = LMQ_DTYPE_F32;
     tensor->encoding = "unknown";
     if (record->encoding == LMQ_ENCODING_Q8) {
-        tensor->encoding = "q8";
+        tensor->encoding = lmq_record_type(record);
         tensor->quant = record->quant;
     } else {
         tensor->unknown = record->unknown;
@@ -243,7 +243,7 @@ make_tile(const struct lmq_quant *quant, size_t n_cols, struct tile *tile,
     unsigned group = quant->group_size;
 
     *tile = (struct tile){
-        .values_size = lmq_tile_values_size(n_cols, group),
+        .values_size = lmq_tile_values_size(n_cols, group, quant->bits),
         .scales_size = lmq_tile_scales_size(n_cols, group, quant->scales),
         .row_scales = lmq_groups_per_row(n_cols, group) *
                       lmq_scale_size(quant->scales),
@@ -298,8 +298,7 @@ read_tiles(struct lmq_input *input, const struct lmq_record *record,
         if (status != LMQ_OK)
             return status;
         lmq_tile_unpack(tile.values, tile.scales, skip + step, n_cols,
-                        record->quant.group_size, record->quant.scales,
-                        tile.rows, n_cols, tile.rows_scales);
+                        &record->quant, tile.rows, n_cols, tile.rows_scales);
         memcpy(q, tile.rows + skip * n_cols, step * n_cols);
         memcpy(scales, tile.rows_scales + skip * tile.row_scales,
                step * tile.row_scales);
@@ -366,7 +365,8 @@ find_tiles(const struct lmq_checkpoint *checkpoint,
         .file = piece->member,
         .n_rows = record->n_rows - from,
         .values_at = record->extents[LMQ_VALUES].offset +
-                     tile * lmq_tile_values_size(n_cols, quant->group_size),
+                     tile * lmq_tile_values_size(n_cols, quant->group_size,
+                                                 quant->bits),
         .scales_at = record->extents[LMQ_SCALES].offset +
                      tile * lmq_tile_scales_size(n_cols, quant->group_size,
                                                  quant->scales),
@@ -452,10 +452,13 @@ read_lmq(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
         rows = (skip + step + n_cols - 1) / n_cols;
         status = read_integers(checkpoint, tensor, row, rows, block.q,
                                block.stored_scales, &block.scratch, err);
-        if (status == LMQ_OK)
+        if (status == LMQ_OK) {
+            lmq_quant_widen(quant, block.q, rows, n_cols,
+                            block.stored_scales);
             lmq_scales_load(quant->scales, quant->multiplier,
                             block.stored_scales, rows * n_groups,
                             block.scales);
+        }
         for (size_t i = 0; i < step && status == LMQ_OK; i++) {
             size_t at = skip + i;
             values[i] = (float)block.q[at] *

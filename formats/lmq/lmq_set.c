@@ -204,7 +204,8 @@ is_alike(const struct lmq_record *a, const struct lmq_record *b)
     return lmq_place_compare(&a->place, &b->place) == 0 &&
            a->encoding == b->encoding && strcmp(a->unknown, b->unknown) == 0 &&
            a->dtype == b->dtype && a->source_dtype == b->source_dtype &&
-           a->layout == b->layout && a->quant.scales == b->quant.scales &&
+           a->layout == b->layout && a->quant.bits == b->quant.bits &&
+           a->quant.scales == b->quant.scales &&
            a->quant.group_size == b->quant.group_size &&
            !(a->quant.multiplier < b->quant.multiplier) &&
            !(a->quant.multiplier > b->quant.multiplier) &&

@@ -280,6 +280,7 @@ static struct lmq_quant
 quant_of(const struct lmq_affine *affine)
 {
     struct lmq_quant quant = {
+        .bits = LMQ_BITS_MAX,
         .method = LMQ_METHOD_ABSMAX,
         .scales = affine->scales.dtype == LMQ_DTYPE_F16 ? LMQ_SCALES_F16
                                                         : LMQ_SCALES_F32,

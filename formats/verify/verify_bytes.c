@@ -17,25 +17,41 @@
 
 /* ---- Legal contents ---- */
 
-/* The byte that stands for -128, which no quantizer writes. */
-static int
-illegal_value(const struct lmq_record *record)
+/* Of 8 bits the byte that stands for -128, which no quantizer writes, is
+ * illegal; of fewer bits none is. */
+static bool
+has_legal_values(const struct lmq_record *record, const void *bytes, size_t n)
 {
-    return record->layout == LMQ_LAYOUT_TILES ? 0 : 0x80;
+    int illegal = record->layout == LMQ_LAYOUT_TILES ? 0 : 0x80;
+
+    return record->quant.bits < LMQ_BITS_MAX ||
+           memchr(bytes, illegal, n) == NULL;
 }
 
-/* Finite and not negative; -0 counts as negative. */
+/* Finite, and with 8 bits not negative; -0 is never right. `infinity` and
+ * `sign` are those of the type. */
 static bool
-has_legal_scales(const unsigned char *p, size_t n, enum lmq_scales type)
+is_legal_scale(uint32_t scale, uint32_t infinity, uint32_t sign,
+               unsigned bits)
+{
+    return scale < infinity || (bits < LMQ_BITS_MAX && scale > sign &&
+                                scale < (sign | infinity));
+}
+
+static bool
+has_legal_scales(const unsigned char *p, size_t n,
+                 const struct lmq_quant *quant)
 {
     bool is_legal = true;
 
-    if (type == LMQ_SCALES_F16)
+    if (quant->scales == LMQ_SCALES_F16)
         for (size_t i = 0; i + 2 <= n; i += 2)
-            is_legal &= lmq_load_u16le(p + i) < 0x7c00;
+            is_legal &= is_legal_scale(lmq_load_u16le(p + i), 0x7c00, 0x8000,
+                                       quant->bits);
     else
         for (size_t i = 0; i + 4 <= n; i += 4)
-            is_legal &= lmq_load_u32le(p + i) < 0x7f800000;
+            is_legal &= is_legal_scale(lmq_load_u32le(p + i), 0x7f800000,
+                                       0x80000000, quant->bits);
     return is_legal;
 }
 
@@ -72,7 +88,7 @@ is_filled_up(const struct reading *reading, const struct lmq_range *range,
     return reading->content == CONTENT_VALUES
                ? lmq_tile_values_are_filled(bytes, range->n, range->at,
                                             record->n_rows, n_cols,
-                                            record->quant.group_size)
+                                            &record->quant)
                : lmq_tile_scales_are_filled(bytes, range->n, range->at,
                                             record->n_rows, n_cols,
                                             record->quant.group_size,
@@ -96,9 +112,9 @@ check_range(void *context, const struct lmq_range *range, void *bytes,
     if (status != LMQ_OK)
         return status;
     if (reading->content == CONTENT_VALUES)
-        is_legal = memchr(bytes, illegal_value(record), range->n) == NULL;
+        is_legal = has_legal_values(record, bytes, range->n);
     if (reading->content == CONTENT_SCALES)
-        is_legal = has_legal_scales(bytes, range->n, record->quant.scales);
+        is_legal = has_legal_scales(bytes, range->n, &record->quant);
     reading->found[range->slot].crc = lmq_crc32(0, bytes, range->n);
     reading->found[range->slot].is_legal = is_legal;
     reading->found[range->slot].is_filled =
@@ -148,7 +164,7 @@ check_extent(struct lmq_check *check, const struct lmq_extent *extent,
         lmq_check_add(check, section, name, extent->offset,
                       content == CONTENT_VALUES
                           ? "holds the illegal value -128"
-                          : "holds a scale that is negative or not finite");
+                          : "holds a scale that is not finite, or negative");
     else if (!reading.is_filled)
         lmq_check_add(check, section, name, extent->offset,
                       "the padding of its tiles is not zeros");

@@ -175,17 +175,18 @@ read_tiles(const struct reading *reading, const struct lmq_rectangle *part,
     size_t group = quant->group_size, size = lmq_scale_size(quant->scales);
     size_t n_cols = (size_t)reading->n_cols;
     uint64_t tile = part->row / LMQ_TILE_ROWS;
+    unsigned bits = quant->bits;
     const struct tiles tiles = {
         .n = (part->n_rows + LMQ_TILE_ROWS - 1) / LMQ_TILE_ROWS,
-        .values = lmq_tile_values_size(part->n_cols, group),
+        .values = lmq_tile_values_size(part->n_cols, group, bits),
         .scales = lmq_tile_scales_size(part->n_cols, group, quant->scales),
         .row_scales =
             lmq_groups_per_row(part->n_cols, (unsigned)group) * size,
     };
     enum lmq_status status = read_run(
         reading, LMQ_OK, LMQ_VALUES,
-        tile * lmq_tile_values_size(n_cols, group) +
-            part->column * LMQ_TILE_ROWS,
+        tile * lmq_tile_values_size(n_cols, group, bits) +
+            lmq_tile_values_size((size_t)part->column, group, bits),
         tiles.n * tiles.values, worker->values, err);
 
     status = read_run(reading, status, LMQ_SCALES,
@@ -198,8 +199,7 @@ read_tiles(const struct reading *reading, const struct lmq_rectangle *part,
         lmq_tile_unpack(worker->values + i * tiles.values,
                         worker->scales + i * tiles.scales,
                         lmq_size_min(LMQ_TILE_ROWS, part->n_rows - row),
-                        part->n_cols, group, quant->scales,
-                        (int8_t *)worker->rows + row * part->n_cols,
+                        part->n_cols, quant, (int8_t *)worker->rows + row * part->n_cols,
                         part->n_cols,
                         worker->rows_scales + row * tiles.row_scales);
     }

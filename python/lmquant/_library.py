@@ -112,6 +112,8 @@ class ConvertOptions(Options):
         ("recipe", c_char_p),
         ("rules", POINTER(c_char_p)),
         ("n_rules", c_size_t),
+        ("resumes", c_int),
+        ("encoding", c_char_p),
     ]
 
 

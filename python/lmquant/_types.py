@@ -33,6 +33,8 @@ class ConvertOptions(TypedDict, total=False):
     forces_tokenizer: bool
     shard_size: int
     has_digests: bool
+    resumes: bool
+    encoding: str
 
 
 class ExportOptions(TypedDict, total=False):

@@ -34,16 +34,20 @@
 #include "base/threads/cpu.h"
 #include "quantize/tiles.h"
 
-/* ---- int8 weights in tiles ---- */
+/* ---- Weights of 4 to 8 bits in tiles ---- */
 
 /*
- * A matrix of n_rows x n_cols numbers q in [-127, 127], in groups of `group`
+ * A matrix of n_rows x n_cols numbers q of `bits` bits, in groups of `group`
  * consecutive columns of one row, arranged as tiles (quantize/tiles.h): a tile
- * is one stream of cache lines, each with one step of 4 columns for 16 rows.
- * The scales are IEEE halves or floats. The weight is q * scale * multiplier; the multiplier is a
- * power of two, which keeps the scales of tiny tensors normal halves.
+ * is one stream of cache lines, each with one step of 4 columns for 16 rows,
+ * or with fewer than 8 bits a part of several steps. The scales are IEEE
+ * halves or floats, with fewer than 8 bits of either sign. The weight is
+ * q * scale * multiplier; the multiplier is a power of two, which keeps the
+ * scales of tiny tensors normal halves. Integers and scales are all that
+ * results depend on, not how many bits they are stored in.
  */
 struct lmq_tiles {
+    unsigned bits; /* 4, 5, 6 or 8 */
     const unsigned char *q;     /* aligned to 64 bytes */
     const unsigned char *scale; /* any alignment */
     enum lmq_scales scale_type;
@@ -53,7 +57,8 @@ struct lmq_tiles {
     size_t group;
 };
 
-/* One row as floats: (q * scale) * multiplier. For embeddings. */
+/* One row as floats: (q * scale) * multiplier, +0 where q is 0. For
+ * embeddings. */
 void lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out);
 
 /* ---- Activations for the int8 product ---- */
@@ -86,6 +91,13 @@ struct lmq_batch {
                      of their use; faster or not, the result is the same */
     unsigned char *data; /* lmq_batch_bytes(), aligned to 64; the caller's */
 };
+
+/* Room for two row tiles of 8 bits, whatever the group. */
+static inline size_t
+lmq_product_scratch(size_t n_cols)
+{
+    return 2 * LMQ_TILE_ROWS * (n_cols + LMQ_GROUP_MAX);
+}
 
 /* What `data` needs at most; 0 if that does not fit into a size_t. */
 size_t lmq_batch_bytes(size_t n_tokens, size_t n_cols, size_t group);
@@ -152,9 +164,11 @@ struct lmq_kernels {
      * acc = fma(isum, weight scale * x scale, acc) over the groups in order,
      * from +0, and out = acc * multiplier. isum is the exact product of
      * integers, converted to float with one rounding. Group and columns of
-     * `tiles` and `batch` must agree. */
+     * `tiles` and `batch` must agree. `scratch`, of lmq_product_scratch() bytes
+     * and aligned to 64, is needed with fewer than 8 bits; one per thread. */
     void (*product)(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
-                    const struct lmq_batch *batch, float *out, size_t stride);
+                    const struct lmq_batch *batch, float *out, size_t stride,
+                    void *scratch);
 
     /* out[token * out_stride + row] for rows [row0, row1): the lane sum, with
      * fma, of row[i] * x[i]. Also for scores: q times the rows of a cache. */

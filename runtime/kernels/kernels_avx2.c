@@ -15,34 +15,42 @@
 #include "runtime/kernels/kernels_vector_body.h"
 
 #define LMQ_TILE_PAIR 1
+#define LMQ_LINE_PART 32
 #define LMQ_WIDE 1
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
+     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
+     size_t stride);
 
 #include "runtime/kernels/kernels_int8_body.h"
 
 /* The sums of one group for 8 rows and n_t tokens. */
 LMQ_INLINE void
 group_sums(const unsigned char *w, const unsigned char *x, size_t group,
-           size_t n_r, size_t n_t, __m256i *acc)
+           size_t n_r, size_t n_t, unsigned bits, __m256i *acc)
 {
+    const size_t n_steps = STEPS(bits);
+    const __m256i half = _mm256_set1_epi8((char)(1 << (bits - 1)));
+
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
         acc[t] = _mm256_setzero_si256();
-    for (size_t k = 0; k < group; k += 4, w += 64, x += n_t * 8) {
-        __m256i a = _mm256_xor_si256(_mm256_load_si256((const void *)w),
-                                     _mm256_set1_epi8(-128));
-        read_ahead(w, n_r);
-        __m256i odd = _mm256_srai_epi16(a, 8);
-        __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8);
-        LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
-            __m256i e = _mm256_set1_epi32(load_i32(x + t * 8));
-            __m256i o = _mm256_set1_epi32(load_i32(x + t * 8 + 4));
-            e = _mm256_madd_epi16(even, e);
-            o = _mm256_madd_epi16(odd, o);
-            acc[t] = _mm256_add_epi32(acc[t], _mm256_add_epi32(e, o));
+    for (size_t k = 0; k < group; k += 4 * n_steps) {
+        LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_t * 8) {
+            __m256i a =
+                _mm256_sub_epi8((__m256i)load_step(w, s, 0, bits), half);
+            __m256i odd = _mm256_srai_epi16(a, 8);
+            __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8);
+            LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
+                __m256i e = _mm256_set1_epi32(load_i32(x + t * 8));
+                __m256i o = _mm256_set1_epi32(load_i32(x + t * 8 + 4));
+                e = _mm256_madd_epi16(even, e);
+                o = _mm256_madd_epi16(odd, o);
+                acc[t] = _mm256_add_epi32(acc[t], _mm256_add_epi32(e, o));
+            }
         }
+        read_ahead(w, STEPS_BYTES(bits), n_r);
+        w += STEPS_BYTES(bits);
     }
 }
 
@@ -50,7 +58,7 @@ group_sums(const unsigned char *w, const unsigned char *x, size_t group,
 LMQ_INLINE void
 add_group(const unsigned char *w, const unsigned char *scale, int is_half,
           const unsigned char *head, size_t group, size_t n_r, size_t n_t,
-          vf *sum)
+          unsigned bits, vf *sum)
 {
     __m256i acc[TILE_VECTORS];
 
@@ -59,7 +67,7 @@ add_group(const unsigned char *w, const unsigned char *scale, int is_half,
                        : vr_load(scale + 32 * h);
         /* Both halves are in the lines that the first one has asked for. */
         group_sums(w + 32 * h, head + HEAD_BYTES, group, h == 0 ? n_r : 1,
-                   n_t, acc);
+                   n_t, bits, acc);
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
             sum[t].r[h] = vr_fma(
                 _mm256_cvtepi32_ps(acc[t]),
@@ -69,13 +77,14 @@ add_group(const unsigned char *w, const unsigned char *scale, int is_half,
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
+     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
+     size_t stride)
 {
     const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
     const int is_half = tiles->scale_type == LMQ_SCALES_F16;
     const unsigned char *w = tile_weights(tiles, row_tile);
     const unsigned char *scale = tile_scales(tiles, row_tile);
-    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
+    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group, bits);
     const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
     vf sum[TILE_STREAMS][TILE_VECTORS];
 
@@ -86,8 +95,8 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     for (size_t g = 0; g < n_groups; g++) {
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             add_group(w + r * next_w, scale + r * n_groups * scale_bytes,
-                      is_half, x, tiles->group, n_r, n_t, sum[r]);
-        w += lmq_tile_group_bytes(tiles->group);
+                      is_half, x, tiles->group, n_r, n_t, bits, sum[r]);
+        w += lmq_tile_group_bytes(tiles->group, bits);
         x += HEAD_BYTES + tiles->group * n_t * 2;
         scale += scale_bytes;
     }

@@ -196,27 +196,35 @@ vr_store_i16(void *p, vr x)
 /* ---- int8 ---- */
 
 #define LMQ_TILE_PAIR 2
+#define LMQ_LINE_PART 64
 #define LMQ_WIDE 0
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
+     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
+     size_t stride);
 
 #include "runtime/kernels/kernels_int8_body.h"
 
 /* sum = fma(isum, weight scale * x scale, sum) over the groups, in order.
  * vpdpbusd wants one factor without a sign: that is the weight, stored as
- * q + 128, and the accumulator starts with what takes the 128 back. */
+ * q + 128, and the accumulator starts with what takes the 128 back (with fewer
+ * bits 8, 16 or 32: then `start` is divided, which is exact). A stream of
+ * fewer bits comes so fast that one chain of sums is too slow for it: steps
+ * take turns between two. */
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
+     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
+     size_t stride)
 {
     const size_t n_v = is16 ? 2 * n_t : n_t;
+    const size_t n_steps = STEPS(bits);
+    const size_t n_chains = bits < 8 && n_r == 1 ? 2 : 1;
     const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
     const int is_half = tiles->scale_type == LMQ_SCALES_F16;
     const unsigned char *w = tile_weights(tiles, row_tile);
     const unsigned char *scale = tile_scales(tiles, row_tile);
-    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
+    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group, bits);
     const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
     const size_t next_scale = n_groups * scale_bytes;
     vr sum[TILE_STREAMS][TILE_VECTORS];
@@ -226,33 +234,41 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
             sum[r][t] = vr_set1(0.0f);
     for (size_t g = 0; g < n_groups; g++) {
         const unsigned char *head = x;
-        __m512i acc[TILE_STREAMS][TILE_VECTORS];
+        __m512i acc[TILE_STREAMS][TILE_VECTORS][2];
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-            LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
-                acc[r][v] = _mm512_set1_epi32(load_i32(head + 32 + v * 4));
-        x += HEAD_BYTES;
-        for (size_t k = 0; k < tiles->group; k += 4) {
-            __m512i a[TILE_STREAMS];
-            LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
-                a[r] = _mm512_load_si512(w + r * next_w);
-                read_ahead(w + r * next_w, n_r);
-            }
             LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
-                __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));
-                LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                    acc[r][v] = _mm512_dpbusd_epi32(acc[r][v], a[r], b);
+                acc[r][v][0] = _mm512_set1_epi32(
+                    load_i32(head + 32 + v * 4) >> (8 - bits));
+                acc[r][v][1] = _mm512_setzero_si512();
             }
-            x += n_v * 4;
-            w += 64;
+        x += HEAD_BYTES;
+        for (size_t k = 0; k < tiles->group; k += 4 * n_steps) {
+            LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_v * 4) {
+                const size_t chain = s % n_chains;
+                __m512i a[TILE_STREAMS];
+                LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                    a[r] = (__m512i)load_step(w + r * next_w, s, 0, bits);
+                LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
+                    __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));
+                    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                        acc[r][v][chain] = _mm512_dpbusd_epi32(
+                            acc[r][v][chain], a[r], b);
+                }
+            }
+            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                read_ahead(w + r * next_w, STEPS_BYTES(bits), n_r);
+            w += STEPS_BYTES(bits);
         }
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
             vr s = is_half ? vr_load_f16(scale + r * next_scale)
                            : vr_load(scale + r * next_scale);
+            LMQ_UNROLL for (size_t v = 0; n_chains > 1 && v < n_v; v++)
+                acc[r][v][0] = _mm512_add_epi32(acc[r][v][0], acc[r][v][1]);
             LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
-                __m512i i = acc[r][t];
+                __m512i i = acc[r][t][0];
                 if (is16) /* 256 * high + low */
                     i = _mm512_add_epi32(_mm512_slli_epi32(i, 8),
-                                         acc[r][n_t + t]);
+                                         acc[r][n_t + t][0]);
                 sum[r][t] = vr_fma(
                     _mm512_cvtepi32_ps(i),
                     vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[r][t]);

@@ -12,38 +12,43 @@
 #include "runtime/kernels/kernels_vector_body.h"
 
 #define LMQ_TILE_PAIR 1
+#define LMQ_LINE_PART 32
 #define LMQ_WIDE 0
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
+     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
+     size_t stride);
 
 #include "runtime/kernels/kernels_int8_body.h"
 
 /* One group of a row tile, added to the sums of its tokens. As in
- * kernels_avx512.c the accumulator starts with what takes back the 128 that
- * the stored weights are too large. */
+ * kernels_avx512.c the accumulator starts with what takes back what the stored
+ * weights are too large. */
 LMQ_INLINE void
 add_group(const unsigned char *w, const unsigned char *scale, int is_half,
           const unsigned char *head, size_t group, size_t n_r, size_t n_t,
-          int is16, vf *sum)
+          int is16, unsigned bits, vf *sum)
 {
-    const size_t n_v = is16 ? 2 * n_t : n_t;
+    const size_t n_v = is16 ? 2 * n_t : n_t, n_steps = STEPS(bits);
     const unsigned char *x = head + HEAD_BYTES;
     __m256i acc[TILE_VECTORS][2];
 
     LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
         acc[v][0] = acc[v][1] =
-            _mm256_set1_epi32(load_i32(head + 32 + v * 4));
-    for (size_t k = 0; k < group; k += 4, w += 64, x += n_v * 4) {
-        __m256i a = _mm256_load_si256((const void *)w);
-        __m256i b = _mm256_load_si256((const void *)(w + 32));
-        read_ahead(w, n_r);
-        LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
-            __m256i y = _mm256_set1_epi32(load_i32(x + v * 4));
-            acc[v][0] = _mm256_dpbusd_avx_epi32(acc[v][0], a, y);
-            acc[v][1] = _mm256_dpbusd_avx_epi32(acc[v][1], b, y);
+            _mm256_set1_epi32(load_i32(head + 32 + v * 4) >> (8 - bits));
+    for (size_t k = 0; k < group; k += 4 * n_steps) {
+        LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_v * 4) {
+            __m256i a = (__m256i)load_step(w, s, 0, bits);
+            __m256i b = (__m256i)load_step(w, s, 1, bits);
+            LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
+                __m256i y = _mm256_set1_epi32(load_i32(x + v * 4));
+                acc[v][0] = _mm256_dpbusd_avx_epi32(acc[v][0], a, y);
+                acc[v][1] = _mm256_dpbusd_avx_epi32(acc[v][1], b, y);
+            }
         }
+        read_ahead(w, STEPS_BYTES(bits), n_r);
+        w += STEPS_BYTES(bits);
     }
     LMQ_UNROLL for (size_t h = 0; h < 2; h++) {
         vr s = is_half ? vr_load_f16(scale + 16 * h)
@@ -62,14 +67,15 @@ add_group(const unsigned char *w, const unsigned char *scale, int is_half,
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
+     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
+     size_t stride)
 {
     const size_t n_v = is16 ? 2 * n_t : n_t;
     const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
     const int is_half = tiles->scale_type == LMQ_SCALES_F16;
     const unsigned char *w = tile_weights(tiles, row_tile);
     const unsigned char *scale = tile_scales(tiles, row_tile);
-    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
+    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group, bits);
     const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
     vf sum[TILE_STREAMS][TILE_VECTORS];
 
@@ -79,8 +85,9 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     for (size_t g = 0; g < n_groups; g++) {
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             add_group(w + r * next_w, scale + r * n_groups * scale_bytes,
-                      is_half, x, tiles->group, n_r, n_t, is16, sum[r]);
-        w += lmq_tile_group_bytes(tiles->group);
+                      is_half, x, tiles->group, n_r, n_t, is16, bits,
+                      sum[r]);
+        w += lmq_tile_group_bytes(tiles->group, bits);
         x += HEAD_BYTES + tiles->group * n_v;
         scale += scale_bytes;
     }

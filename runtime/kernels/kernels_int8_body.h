@@ -1,12 +1,14 @@
 /*
- * kernels_int8_body.h - the int8 product around the inner tiles of one
+ * kernels_int8_body.h - the integer product around the inner tiles of one
  * instruction set: packing of activations, loops, threads' shares.
  *
  * A body to include after kernels_vector_body.h. The including file defines
  *
- *   tile(tiles, row_tile, n_r, x, n_t, is16, out, stride)
- *       computes n_r row tiles x n_t tokens; n_r, n_t and is16 are constants,
- *       n_r is TILE_STREAMS only for one token
+ *   tile(tiles, row_tile, n_r, x, n_t, is16, bits, out, stride)
+ *       computes n_r row tiles x n_t tokens; n_r, n_t, is16 and bits are
+ *       constants, n_r is TILE_STREAMS only for one token, and so are bits
+ *       other than 8
+ *   LMQ_LINE_PART  bytes of a register of integers
  *   LMQ_TILE_PAIR  the row tiles it takes at a time for many tokens, 1 or 2
  *   LMQ_WIDE       1: activations as int16, 0: as int8
  *
@@ -171,6 +173,63 @@ batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
                   (unsigned char *)batch_tile(batch, t));
 }
 
+/* ---- Weights ---- */
+
+/* A register of numbers, four of a row side by side. */
+typedef uint32_t vw __attribute__((vector_size(LMQ_LINE_PART)));
+
+#define LINE ((size_t)64)
+#define LINE_PARTS (LINE / LMQ_LINE_PART)
+#define EACH 0x01010101u /* a number in each byte */
+
+/* Steps of 4 columns that are read together: of 8 in a block as many as their
+ * lines have whole. */
+#define BLOCK_STEPS 8
+#define STEPS(bits) ((size_t)((bits) == 8 ? 1 : (bits) == 4 ? 2 : BLOCK_STEPS))
+#define STEPS_BYTES(bits) (STEPS(bits) * 8 * (bits))
+
+LMQ_INLINE vw
+load_part(const unsigned char *p)
+{
+    vw x;
+
+    memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+/* A part of step s of those that begin at w, as q + 2^(bits - 1): the lower
+ * bits and those above come together (quantize/tiles.h). */
+LMQ_INLINE vw
+load_step(const unsigned char *w, size_t s, size_t part, unsigned bits)
+{
+    const size_t at = part * LMQ_LINE_PART, above = s * (bits - 4);
+
+    if (bits == 8)
+        return load_part(w + s * LINE + at);
+    vw x = load_part(w + s / 2 * LINE + at) >> (uint32_t)(s % 2 * 4) &
+           0x0f * EACH;
+    if (bits == 4)
+        return x;
+    vw y = load_part(w + (4 + above / 8) * LINE + at);
+    y = above % 8 <= 4 ? y << (uint32_t)(4 - above % 8)
+                       : y >> (uint32_t)(above % 8 - 4);
+    return x | (y & ((1u << (bits - 4)) - 1) * 16 * EACH);
+}
+
+/* One row tile of fewer than 8 bits as one of 8. */
+LMQ_INLINE void
+widen_tile(const unsigned char *w, size_t n_blocks, unsigned bits,
+           unsigned char *out)
+{
+    for (size_t i = 0; i < n_blocks; i++, w += LINE * bits)
+        LMQ_UNROLL for (size_t s = 0; s < BLOCK_STEPS; s++, out += LINE)
+            LMQ_UNROLL for (size_t part = 0; part < LINE_PARTS; part++) {
+                vw x = load_step(w, s, part, bits) +
+                       (128 - (1u << (bits - 1))) * EACH;
+                memcpy(out + part * LMQ_LINE_PART, &x, sizeof(x));
+            }
+}
+
 /* ---- Product ---- */
 
 /* Streams of weights, scales and activations of one tile. */
@@ -178,7 +237,8 @@ LMQ_INLINE const unsigned char *
 tile_weights(const struct lmq_tiles *tiles, size_t row_tile)
 {
     return tiles->q +
-           row_tile * lmq_tile_values_size(tiles->n_cols, tiles->group);
+           row_tile * lmq_tile_values_size(tiles->n_cols, tiles->group,
+                                           tiles->bits);
 }
 
 LMQ_INLINE const unsigned char *
@@ -189,11 +249,12 @@ tile_scales(const struct lmq_tiles *tiles, size_t row_tile)
                                            tiles->scale_type);
 }
 
+/* The n_bytes that come so far behind those that are read now. */
 LMQ_INLINE void
-read_ahead(const unsigned char *w, size_t n_r)
+read_ahead(const unsigned char *w, size_t n_bytes, size_t n_r)
 {
-    if (n_r == TILE_STREAMS)
-        lmq_prefetch(w, LMQ_AHEAD_BYTES);
+    LMQ_UNROLL for (size_t i = 0; n_r == TILE_STREAMS && i < n_bytes; i += LINE)
+        lmq_prefetch(w + i, LMQ_AHEAD_BYTES);
 }
 
 /* out = sum * multiplier, for the rows that there are. */
@@ -210,7 +271,7 @@ store_rows(const struct lmq_tiles *tiles, size_t row_tile, vf sum, float *out)
  * int8 halves take two vectors a token: tiles of at most 3. */
 #define TILE_CASE(n)                                                   \
     case n:                                                            \
-        tile(tiles, row_tile, n_r, x, n, is16, out, stride);           \
+        tile(tiles, row_tile, n_r, x, n, is16, 8, out, stride);        \
         break
 
 LMQ_INLINE void
@@ -256,7 +317,7 @@ product_8(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
 {
     if (n_r == TILE_STREAMS)
         tile(tiles, row_tile, TILE_STREAMS, batch_tile(batch, token0), 1, 0,
-             out, stride);
+             8, out, stride);
     else if (LMQ_TILE_PAIR > 1 && n_r > 1)
         product_rows(tiles, row_tile, LMQ_TILE_PAIR, batch, token0, token1, 0,
                      out, stride);
@@ -272,7 +333,7 @@ product_16(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
 {
     if (n_r == TILE_STREAMS)
         tile(tiles, row_tile, TILE_STREAMS, batch_tile(batch, token0), 1, 1,
-             out, stride);
+             8, out, stride);
     else if (LMQ_TILE_PAIR > 1 && n_r > 1)
         product_rows(tiles, row_tile, LMQ_TILE_PAIR, batch, token0, token1, 1,
                      out, stride);
@@ -281,14 +342,76 @@ product_16(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
                      stride);
 }
 
+/* One token, and weights of fewer than 8 bits where they lie. */
+LMQ_INLINE void
+narrow_rows(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+            const unsigned char *x, int is16, unsigned bits, float *out)
+{
+    if (n_r == TILE_STREAMS)
+        tile(tiles, row_tile, TILE_STREAMS, x, 1, is16, bits, out, 0);
+    else
+        tile(tiles, row_tile, 1, x, 1, is16, bits, out, 0);
+}
+
+static void
+narrow_8(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+         const unsigned char *x, float *out)
+{
+    if (tiles->bits == 4)
+        narrow_rows(tiles, row_tile, n_r, x, 0, 4, out);
+    else if (tiles->bits == 5)
+        narrow_rows(tiles, row_tile, n_r, x, 0, 5, out);
+    else
+        narrow_rows(tiles, row_tile, n_r, x, 0, 6, out);
+}
+
+static void
+narrow_16(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+          const unsigned char *x, float *out)
+{
+    if (tiles->bits == 4)
+        narrow_rows(tiles, row_tile, n_r, x, 1, 4, out);
+    else if (tiles->bits == 5)
+        narrow_rows(tiles, row_tile, n_r, x, 1, 5, out);
+    else
+        narrow_rows(tiles, row_tile, n_r, x, 1, 6, out);
+}
+
+/* The row tiles from `row_tile` on as a matrix of 8 bits: for many tokens, of
+ * which a block shares the work. */
+static struct lmq_tiles
+widen(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+      unsigned char *scratch)
+{
+    const size_t padded =
+        lmq_groups_per_row(tiles->n_cols, tiles->group) * tiles->group;
+    const size_t n_blocks = n_r * padded / (BLOCK_STEPS * LMQ_TILE_COLUMNS);
+    const unsigned char *w = tile_weights(tiles, row_tile);
+    struct lmq_tiles wide = *tiles;
+
+    if (tiles->bits == 4)
+        widen_tile(w, n_blocks, 4, scratch);
+    else if (tiles->bits == 5)
+        widen_tile(w, n_blocks, 5, scratch);
+    else
+        widen_tile(w, n_blocks, 6, scratch);
+    wide.bits = 8;
+    wide.q = scratch;
+    wide.scale = tile_scales(tiles, row_tile);
+    wide.n_rows -= row_tile * LMQ_TILE_ROWS;
+    return wide;
+}
+
 /* Of the activations, what stays in the second level cache while all rows go
  * by. */
 #define BLOCK_BYTES ((size_t)384 << 10)
 
 static void
 product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
-        const struct lmq_batch *batch, float *out, size_t stride)
+        const struct lmq_batch *batch, float *out, size_t stride,
+        void *scratch)
 {
+    const int is16 = batch->bits == LMQ_BITS_16 && !LMQ_WIDE;
     const size_t n_tokens = batch->n_tokens, full = tile_tokens(batch);
     const size_t n_groups = lmq_groups_per_row(batch->n_cols, batch->group);
     const size_t n_tiles =
@@ -306,11 +429,21 @@ product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
     for (size_t t = 0; t < n_tokens; t += step) {
         const size_t end = n_tokens - t < step ? n_tokens : t + step;
         for (size_t tile = tile0, n_r; tile < tile1; tile += n_r) {
+            struct lmq_tiles wide = *tiles;
+            size_t first = tile;
             n_r = tile1 - tile < most ? 1 : most;
-            if (batch->bits == LMQ_BITS_16 && !LMQ_WIDE)
-                product_16(tiles, tile, n_r, batch, t, end, out, stride);
-            else
-                product_8(tiles, tile, n_r, batch, t, end, out, stride);
+            if (tiles->bits < 8 && n_tokens == 1) {
+                (is16 ? narrow_16 : narrow_8)(tiles, tile, n_r, batch->data,
+                                              out);
+                continue;
+            }
+            if (tiles->bits < 8) {
+                wide = widen(tiles, tile, n_r, scratch);
+                first = 0;
+            }
+            (is16 ? product_16 : product_8)(
+                &wide, first, n_r, batch, t, end,
+                out + (tile - first) * LMQ_TILE_ROWS, stride);
         }
     }
 }

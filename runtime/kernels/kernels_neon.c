@@ -180,40 +180,47 @@ vr_store_i16(int16_t *p, vr x)
 /* ---- int8 ---- */
 
 #define LMQ_TILE_PAIR 1
+#define LMQ_LINE_PART 16
 #define LMQ_WIDE 0
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride);
+     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
+     size_t stride);
 
 #include "runtime/kernels/kernels_int8_body.h"
 
 /* One group of a row tile, added to the sums of its tokens. sdot multiplies
- * signed numbers: 128 is taken from the weights, and start is not needed. */
+ * signed numbers: what the stored weights are too large is taken from them, and
+ * start is not needed. */
 LMQ_INLINE void
 add_group(const unsigned char *w, const unsigned char *scale, int is_half,
           const unsigned char *head, size_t group, size_t n_r, size_t n_t,
-          int is16, vf *sum)
+          int is16, unsigned bits, vf *sum)
 {
-    const size_t n_v = is16 ? 2 * n_t : n_t;
+    const size_t n_v = is16 ? 2 * n_t : n_t, n_steps = STEPS(bits);
+    const uint8x16_t half = vdupq_n_u8((uint8_t)(1 << (bits - 1)));
     const unsigned char *x = head + HEAD_BYTES;
     int32x4_t acc[TILE_VECTORS][4];
 
     LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
         LMQ_UNROLL for (size_t j = 0; j < 4; j++)
             acc[v][j] = vdupq_n_s32(0);
-    for (size_t k = 0; k < group; k += 4, w += 64, x += n_v * 4) {
-        int8x16_t a[4];
-        LMQ_UNROLL for (size_t j = 0; j < 4; j++)
-            a[j] = vreinterpretq_s8_u8(
-                veorq_u8(vld1q_u8(w + 16 * j), vdupq_n_u8(128)));
-        read_ahead(w, n_r);
-        LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
-            int8x16_t y =
-                vreinterpretq_s8_s32(vdupq_n_s32(load_i32(x + v * 4)));
+    for (size_t k = 0; k < group; k += 4 * n_steps) {
+        LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_v * 4) {
+            int8x16_t a[4];
             LMQ_UNROLL for (size_t j = 0; j < 4; j++)
-                acc[v][j] = vdotq_s32(acc[v][j], a[j], y);
+                a[j] = vreinterpretq_s8_u8(vsubq_u8(
+                    (uint8x16_t)load_step(w, s, j, bits), half));
+            LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
+                int8x16_t y =
+                    vreinterpretq_s8_s32(vdupq_n_s32(load_i32(x + v * 4)));
+                LMQ_UNROLL for (size_t j = 0; j < 4; j++)
+                    acc[v][j] = vdotq_s32(acc[v][j], a[j], y);
+            }
         }
+        read_ahead(w, STEPS_BYTES(bits), n_r);
+        w += STEPS_BYTES(bits);
     }
     LMQ_UNROLL for (size_t j = 0; j < 4; j++) {
         vr s = is_half ? vr_load_f16(scale + 8 * j)
@@ -231,14 +238,15 @@ add_group(const unsigned char *w, const unsigned char *scale, int is_half,
 
 LMQ_INLINE void
 tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, float *out, size_t stride)
+     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
+     size_t stride)
 {
     const size_t n_v = is16 ? 2 * n_t : n_t;
     const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
     const int is_half = tiles->scale_type == LMQ_SCALES_F16;
     const unsigned char *w = tile_weights(tiles, row_tile);
     const unsigned char *scale = tile_scales(tiles, row_tile);
-    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group);
+    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group, bits);
     const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
     vf sum[TILE_STREAMS][TILE_VECTORS];
 
@@ -248,8 +256,9 @@ tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     for (size_t g = 0; g < n_groups; g++) {
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             add_group(w + r * next_w, scale + r * n_groups * scale_bytes,
-                      is_half, x, tiles->group, n_r, n_t, is16, sum[r]);
-        w += lmq_tile_group_bytes(tiles->group);
+                      is_half, x, tiles->group, n_r, n_t, is16, bits,
+                      sum[r]);
+        w += lmq_tile_group_bytes(tiles->group, bits);
         x += HEAD_BYTES + tiles->group * n_v;
         scale += scale_bytes;
     }

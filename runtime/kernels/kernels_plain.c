@@ -223,25 +223,37 @@ tile_scale(const struct lmq_tiles *tiles, size_t row, size_t g)
                : lmq_load_f32le(tiles->scale + 4 * i);
 }
 
-/* The number at a row and column, -127..127. */
-static int
-tile_number(const struct lmq_tiles *tiles, size_t row, size_t column)
+static const unsigned char *
+tile_of(const struct lmq_tiles *tiles, size_t row)
 {
-    const size_t tile = row / LMQ_TILE_ROWS *
-                        lmq_tile_values_size(tiles->n_cols, tiles->group);
+    return tiles->q + row / LMQ_TILE_ROWS *
+                          lmq_tile_values_size(tiles->n_cols, tiles->group,
+                                               tiles->bits);
+}
 
-    return tiles->q[tile + lmq_tile_index(row % LMQ_TILE_ROWS, column)] - 128;
+/* The number at a row and column of a tile of 8 bits, -127..127. */
+static int
+tile_number(const unsigned char *tile, size_t row, size_t column)
+{
+    return tile[lmq_tile_index(row % LMQ_TILE_ROWS, column)] - 128;
 }
 
 void
 lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out)
 {
+    const unsigned char *tile = tile_of(tiles, row);
+
     for (size_t at = 0; at < tiles->n_cols; at += tiles->group) {
         const size_t end = lmq_size_min(at + tiles->group, tiles->n_cols);
         const float scale = tile_scale(tiles, row, at / tiles->group);
-        for (size_t c = at; c < end; c++)
-            out[c] = (float)tile_number(tiles, row, c) * scale *
+        for (size_t c = at; c < end; c++) {
+            const int q = tiles->bits == LMQ_BITS_MAX
+                              ? tile_number(tile, row, c)
+                              : lmq_tile_number(tile, row % LMQ_TILE_ROWS, c,
+                                                tiles->bits);
+            out[c] = (float)(scale < 0 ? -q : q) * fabsf(scale) *
                      tiles->multiplier;
+        }
     }
 }
 
@@ -285,13 +297,13 @@ batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
 
 /* |sum| <= 256 * 127 * 32639 = 1,061,160,168 < 2^31. */
 static int32_t
-group_sum(const struct lmq_tiles *tiles, size_t row, size_t column,
+group_sum(const unsigned char *tile, size_t group, size_t row, size_t column,
           const int16_t *x)
 {
     int32_t sum = 0;
 
-    for (size_t k = 0; k < tiles->group; k++)
-        sum += tile_number(tiles, row, column + k) * x[column + k];
+    for (size_t k = 0; k < group; k++)
+        sum += tile_number(tile, row, column + k) * x[column + k];
     return sum;
 }
 
@@ -299,18 +311,28 @@ group_sum(const struct lmq_tiles *tiles, size_t row, size_t column,
  * groups in order, as kernels.h says. */
 static void
 product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
-        const struct lmq_batch *batch, float *out, size_t stride)
+        const struct lmq_batch *batch, float *out, size_t stride,
+        void *scratch)
 {
+    const unsigned char *tile = NULL;
     const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
     const size_t end = lmq_size_min(tile1 * LMQ_TILE_ROWS, tiles->n_rows);
 
     for (size_t row = tile0 * LMQ_TILE_ROWS; row < end; row++) {
+        if (row % LMQ_TILE_ROWS == 0)
+            tile = tile_of(tiles, row);
+        if (row % LMQ_TILE_ROWS == 0 && tiles->bits < LMQ_BITS_MAX) {
+            lmq_tile_widen(tile, tiles->n_cols, tiles->group, tiles->bits,
+                           scratch);
+            tile = scratch;
+        }
         for (size_t t = 0; t < batch->n_tokens; t++) {
             const float *scale = token_scales(batch, t);
             const int16_t *x = (const int16_t *)(scale + n_groups);
             float acc = 0.0f;
             for (size_t g = 0; g < n_groups; g++)
-                acc = fmaf((float)group_sum(tiles, row, g * tiles->group, x),
+                acc = fmaf((float)group_sum(tile, tiles->group, row,
+                                            g * tiles->group, x),
                            tile_scale(tiles, row, g) * scale[g], acc);
             out[t * stride + row] = acc * tiles->multiplier;
         }

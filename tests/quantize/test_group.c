@@ -11,6 +11,7 @@
 #include "base/threads/cpu.h"
 #include "quantize/group.h"
 #include "quantize/tiles.h"
+#include "quantize/tiles.h"
 #include "tests/build/suite.h"
 
 #define MAX_N 1024
@@ -37,7 +38,7 @@ quantize(struct lmq_quant quant, const float *x, size_t n,
 static struct lmq_quant
 plain(enum lmq_method method, enum lmq_scales scales)
 {
-    return (struct lmq_quant){64, method, scales, 1};
+    return (struct lmq_quant){8, 64, method, scales, 1};
 }
 
 /* ---- The reference ---- */
@@ -56,14 +57,23 @@ round_to_half(double value)
     return ldexp(rint(ldexp(value, 11 - exponent)), exponent - 11);
 }
 
+static const unsigned widths[] = {4, 5, 6, 8};
+
+/* Of 8 bits the largest magnitude becomes 127. Fewer bits have one integer more
+ * below zero, and that the largest becomes: so the scale has the other sign. */
 static double
 reference_scale(const float *x, size_t n, const struct lmq_quant *quant)
 {
-    double max = 0;
+    double max = 0, least = 0;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         max = fmax(max, fabs((double)x[i]));
+        least = fmin(least, (double)x[i]);
+    }
     double scale = (double)(float)(max / 127);
+    if (quant->bits < 8 && max > 0)
+        scale = (double)((float)(least == -max ? max : -max) /
+                         (float)(1 << (quant->bits - 1)));
     if (quant->scales == LMQ_SCALES_F16)
         scale = round_to_half(scale / (double)quant->multiplier) *
                 (double)quant->multiplier;
@@ -92,6 +102,8 @@ assert_lawful(const struct lmq_quant *quant, const float *x, size_t n,
 {
     size_t n_groups = lmq_groups_per_row(n, quant->group_size);
     double sum_sq = 0, err_sq = 0, max_abs = 0, max_err = 0, worst = 0;
+    int most = quant->bits == 8 ? 127 : (1 << (quant->bits - 1)) - 1;
+    int least = quant->bits == 8 ? -127 : -most - 1;
 
     ck_assert(!result->stats.has_nonfinite);
     ck_assert_uint_eq(result->stats.n, n);
@@ -100,18 +112,20 @@ assert_lawful(const struct lmq_quant *quant, const float *x, size_t n,
         size_t at = g * quant->group_size;
         size_t end = at + quant->group_size < n ? at + quant->group_size : n;
         double scale = (double)result->scales[g], group_err = 0;
-        ck_assert(isfinite(scale) && scale >= 0 && !signbit(scale));
+        ck_assert(isfinite(scale) &&
+                  (quant->bits < 8 ? scale != 0 || !signbit(scale)
+                                   : !signbit(scale)));
         if (quant->scales == LMQ_SCALES_F16) {
-            double stored = scale / (double)quant->multiplier;
+            double stored = fabs(scale) / (double)quant->multiplier;
             ck_assert(round_to_half(stored) == stored && stored <= 65504);
         }
         for (size_t i = at; i < end; i++) {
             int q = result->q[i];
             double wanted =
                 scale == 0 ? 0
-                           : fmin(fmax((double)x[i] / scale, -127), 127);
+                           : fmin(fmax((double)x[i] / scale, least), most);
             double slack = scale == 0 ? 0 : 0.5 + QUOTIENT_SLACK;
-            REQUIRE(q >= -127 && q <= 127 && fabs(q - wanted) <= slack,
+            REQUIRE(q >= least && q <= most && fabs(q - wanted) <= slack,
                     "element %zu: %d for %.9g", i, q, wanted);
             double err = fabs((double)x[i] - q * scale);
             group_err += err * err;
@@ -147,9 +161,11 @@ START_TEST(zero_group_has_zero_scale)
 
     x[64] = -0.0f;
     for (int method = 0; method < LMQ_METHOD_COUNT; method++)
-        for (int scales = 0; scales < LMQ_SCALES_COUNT; scales++) {
-            quantize(plain((enum lmq_method)method, (enum lmq_scales)scales),
-                     x, 130, &result);
+        for (int scales = 0; scales < 4 * LMQ_SCALES_COUNT; scales++) {
+            struct lmq_quant quant = plain((enum lmq_method)method,
+                                           (enum lmq_scales)(scales / 4));
+            quant.bits = widths[scales % 4];
+            quantize(quant, x, 130, &result);
             for (int g = 0; g < 3; g++) {
                 ck_assert(result.scales[g] == 0);
                 ck_assert(!signbit(result.scales[g]));
@@ -211,6 +227,7 @@ START_TEST(absmax_is_the_reference)
     for (int round = 0; round < 400; round++) {
         struct lmq_quant quant =
             plain(LMQ_METHOD_ABSMAX, (enum lmq_scales)(round % 2));
+        quant.bits = widths[random_below(&random, 4)];
         quant.group_size = 32u << random_below(&random, 4);
         size_t n = 1 + random_below(&random, MAX_N - 1);
         double sigma = exp(2 * random_normal(&random));
@@ -240,6 +257,7 @@ START_TEST(a_ragged_row_is_its_groups_one_by_one)
         for (size_t n = 1; n <= 300; n++) {
             struct lmq_quant quant =
                 plain((enum lmq_method)(n % 2), LMQ_SCALES_F16);
+            quant.bits = widths[n / 2 % 4];
             quant.group_size = group_size;
             quantize(quant, x, n, &whole);
             ck_assert_int_eq(whole.q[n], 0x55); /* nothing behind it */
@@ -310,6 +328,7 @@ START_TEST(search_is_never_worse_than_absmax)
     for (int round = 0; round < 3000; round++) {
         struct lmq_quant quant =
             plain(LMQ_METHOD_SEARCH, (enum lmq_scales)(round % 2));
+        quant.bits = widths[random_below(&random, 4)];
         quant.group_size = 32u << random_below(&random, 4);
         unsigned n = quant.group_size;
         int kind = (int)random_below(&random, 8);
@@ -524,7 +543,7 @@ assert_same_bits(quantize_fn *other, const char *name)
 
     for (int round = 0; round < 1500; round++) {
         struct lmq_quant quant = {
-            32u << random_below(&random, 4),
+            widths[random_below(&random, 4)], 32u << random_below(&random, 4),
             (enum lmq_method)random_below(&random, 2),
             (enum lmq_scales)random_below(&random, 2), 1};
         size_t n = 1 + random_below(&random, MAX_N - 1);
@@ -599,26 +618,69 @@ START_TEST(rows_are_taken_unless_a_container_forbids_them)
         int8_t q;
         float scale;
         bool is_legal;
+        unsigned bits;
     } rows[] = {
-        {127, 1, true},        {-127, 0x1p-126f, true}, {0, 0, true},
-        {-128, 1, false},      {1, 0, false},           {0, -0.0f, false},
-        {1, -1, false},        {1, 0x1p-127f, false},   {0, INFINITY, false},
-        {0, (float)NAN, false}, {2, 0x1p127f, false},   {1, 0x1p127f, true},
+        {127, 1, true, 8},   {-127, 0x1p-126f, true, 8},
+        {0, 0, true, 8},     {-128, 1, false, 8},
+        {1, 0, false, 8},    {0, -0.0f, false, 8},
+        {1, -1, false, 8},   {1, 0x1p-127f, false, 8},
+        {0, INFINITY, false, 8}, {0, (float)NAN, false, 8},
+        {2, 0x1p127f, false, 8}, {1, 0x1p127f, true, 8},
+        {7, 1, true, 4},     {8, 1, false, 4},
+        {-8, -1, true, 4},   {-9, 1, false, 4},
+        {0, -0.0f, false, 4}, {1, -INFINITY, false, 4},
+        {15, -1, true, 5},   {16, 1, false, 5},
+        {-32, 1, true, 6},   {-33, 1, false, 6},
+        {2, -0x1p127f, false, 6}, {1, -0x1p-127f, false, 6},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct lmq_quant_stats stats = {0};
+        struct lmq_quant quant = {.bits = rows[i].bits, .group_size = 32};
         int8_t q[40] = {[35] = rows[i].q};
         float scales[2] = {2, rows[i].scale};
-        ck_assert_msg(lmq_quant_take_row(32, q, 40, scales, &stats) ==
+        ck_assert_msg(lmq_quant_take_row(&quant, q, 40, scales, &stats) ==
                           rows[i].is_legal,
                       "row %zu", i);
     }
     struct lmq_quant_stats stats = {0};
-    ck_assert(lmq_quant_take_row(32, (int8_t[]){3, -4}, 2, (float[]){0.5f},
-                                 &stats));
+    struct lmq_quant narrow = {.bits = 4, .group_size = 32};
+    ck_assert(lmq_quant_take_row(&narrow, (int8_t[]){3, -4}, 2,
+                                 (float[]){-0.5f}, &stats));
     ck_assert(stats.sum_sq == 6.25 && stats.max_abs == 2);
     ck_assert(stats.err_sq == 0 && stats.n == 2 && stats.n_groups == 1);
+}
+END_TEST
+
+START_TEST(widened_rows_have_no_scales_below_zero)
+{
+    struct random random = {random_seed()};
+    static int8_t q[3 * 300], before[3 * 300];
+    static float wanted[3 * 10], scales[3 * 10];
+    unsigned char stored[4 * 3 * 10];
+
+    for (int round = 0; round < 200; round++) {
+        struct lmq_quant quant = plain(LMQ_METHOD_SEARCH,
+                                       (enum lmq_scales)(round % 2));
+        quant.bits = widths[random_below(&random, 3)];
+        quant.group_size = 32u << random_below(&random, 4);
+        size_t n = 1 + random_below(&random, 300);
+        size_t groups = lmq_groups_per_row(n, quant.group_size);
+        for (size_t i = 0; i < 3 * n; i++)
+            before[i] = q[i] = (int8_t)((int)random_below(&random, 16) - 8);
+        for (size_t i = 0; i < 3 * groups; i++)
+            wanted[i] = ldexpf(random_below(&random, 2) == 0 ? 1 : -1,
+                               (int)random_below(&random, 8));
+        lmq_scales_store(quant.scales, 1, wanted, 3 * groups, stored);
+        lmq_quant_widen(&quant, q, 3, n, stored);
+        lmq_scales_load(quant.scales, 1, stored, 3 * groups, scales);
+        for (size_t i = 0; i < 3 * n; i++) {
+            size_t g = i / n * groups + i % n / quant.group_size;
+            ck_assert(scales[g] == fabsf(wanted[g]));
+            ck_assert((float)q[i] * scales[g] ==
+                      (float)before[i] * wanted[g]);
+        }
+    }
 }
 END_TEST
 
@@ -645,6 +707,7 @@ main(void)
         avx512_gives_the_bits_of_plain_c,
         group_sizes_are_powers_of_two_from_32_to_256,
         rows_are_taken_unless_a_container_forbids_them,
+        widened_rows_have_no_scales_below_zero,
     };
 
     return RUN_SUITE("group", tests);

@@ -365,7 +365,8 @@ class Record:
             elif q8:
                 tiles, groups = self.layout == 1, self.groups()
                 stored = up(self.n_rows, 16) if tiles else self.n_rows
-                sizes[0] = stored * (groups * self.group_size if tiles else self.columns)
+                sizes[0] = stored * (groups * self.group_size // 8 * self.bits if tiles
+                                     else self.columns)
                 sizes[1] = stored * groups * self.scale_size()
             check([e[1] for e in self.extents] == sizes, 'R32', 'sizes')
         for (offset, size), crc in zip(self.extents, self.crcs):
@@ -384,7 +385,10 @@ class Record:
                            ('scale_type', 1), ('zero_type', 0), ('super_type', 0)):
             if getattr(self, name) > most:
                 return f'{name} {getattr(self, name)}'
-        return f'bits {self.bits}' if self.encoding == Q8 and self.bits != 8 else None
+        if self.encoding == Q8 and (self.bits not in (4, 5, 6, 8)
+                                    or self.bits < 8 and self.layout == 0):
+            return f'bits {self.bits}'
+        return None
 
     def groups(self):
         return -(-self.columns // self.group_size)
@@ -405,6 +409,8 @@ class Record:
             return (np.frombuffer(values, 'i1').reshape(rows, self.columns),
                     s.reshape(rows, groups))
         q = (np.frombuffer(values, 'u1') ^ 0x80).view('i1')
+        if self.bits < 8:
+            q = self.narrow(np.frombuffer(values, 'u1'))
         q = q.reshape(-1, groups * self.group_size // 4, 16, 4).transpose(0, 2, 1, 3)
         q = q.reshape(-1, groups * self.group_size)
         s = s.reshape(-1, groups, 16).transpose(0, 2, 1).reshape(-1, groups)
@@ -413,6 +419,18 @@ class Record:
                       or s[rows:].tobytes().strip(b'\0')), 'V5',
                  f'tensor {self.name!r}: padding of tiles')
         return q[:rows, :self.columns], s[:rows]
+
+    def narrow(self, values):
+        """Tiles of fewer than 8 bits, as the integers of tiles of 8."""
+        lines = values.reshape(-1, self.bits, 1, 64)
+        u = np.concatenate((lines[:, :4] & 15, lines[:, :4] >> 4), axis=2)
+        u = u.reshape(-1, 8, 64)
+        wide = self.bits - 4
+        if wide:
+            shifts = np.arange(0, 8, wide, dtype='u1').reshape(1, 1, -1, 1)
+            above = lines[:, 4:] >> shifts & (1 << wide) - 1
+            u = u | above.reshape(-1, 8, 64) << 4
+        return u.astype('i1').reshape(-1) - np.int8(1 << self.bits - 1)
 
     def floats(self, values, scales):
         """The rows that stand in the file as float32 (sections 9 and 11)."""
@@ -428,6 +446,9 @@ class Record:
                 return x.astype('<f4')
         q, s = self.integers_and_scales(values, scales)
         s = s.astype('<f4') * np.float32(self.multiplier)
+        if self.bits < 8:  # no -0
+            return q.astype('<f4') * np.repeat(s, self.group_size,
+                                               axis=1)[:, :self.columns] + 0.0
         return q.astype('<f4') * np.repeat(s, self.group_size, axis=1)[:, :self.columns]
 
 
@@ -651,10 +672,13 @@ class File:
             if r.unknown or r.encoding != Q8:
                 continue
             values, scales = (np.frombuffer(e, 'u1') for e in extents[:2])
-            need((values != (0 if r.layout else 0x80)).all(), 'V3',
+            need(r.bits < 8 or (values != (0 if r.layout else 0x80)).all(), 'V3',
                  f'{r.name!r} has -128')
             bits = scales.view('<u4' if r.scale_type else '<u2')
-            need((bits < (0x7f800000 if r.scale_type else 0x7c00)).all(), 'V4',
+            infinity, minus = ((0x7f800000, 1 << 31) if r.scale_type
+                               else (0x7c00, 1 << 15))
+            below = (r.bits < 8) & (bits > minus) & (bits < minus + infinity)
+            need((below | (bits < infinity)).all(), 'V4',
                  f'{r.name!r} has a scale that is negative or not finite')
             if self.digests:
                 r.integers_and_scales(*extents[:2], padding=True)

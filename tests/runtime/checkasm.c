@@ -111,15 +111,37 @@ random_half(enum pattern pattern)
     return pattern == PLAIN ? (half & 0x3ff) | 0x2000 : half;
 }
 
-static struct matrix
-matrix_new(size_t n_rows, size_t n_cols, size_t group,
-           enum lmq_scales type, enum pattern pattern)
+static const unsigned widths[] = {8, 4, 5, 6};
+
+static int8_t
+random_q(unsigned bits, enum pattern pattern)
 {
+    const int least = lmq_q_least(bits), most = lmq_q_most(bits);
+
+    if (pattern == EXTREME)
+        return (int8_t)(random_below(2) ? least : most);
+    return (int8_t)((int)random_below((size_t)(most - least) + 1) + least);
+}
+
+/* Numbers of `bits` bits, stored in so many and in *wide in 8. */
+static struct matrix
+matrix_new(size_t n_rows, size_t n_cols, const struct lmq_quant *quant,
+           enum pattern pattern, struct matrix *wide)
+{
+    const size_t group = quant->group_size;
+    const enum lmq_scales type = quant->scales;
     const size_t n = lmq_tiles_count(n_rows) * lmq_groups_per_row(n_cols, group);
+    struct lmq_quant whole = *quant;
     struct matrix m = {
-        .q = buffer_new(n * lmq_tile_group_bytes(group)),
+        .q = buffer_new(n * lmq_tile_group_bytes(group, quant->bits)),
         .scale = buffer_new(n * lmq_tile_scale_bytes(type)),
     };
+
+    *wide = (struct matrix){
+        .q = buffer_new(n * lmq_tile_group_bytes(group, 8)),
+        .scale = buffer_new(n * lmq_tile_scale_bytes(type)),
+    };
+    whole.bits = 8;
     int8_t *q = malloc(16 * n_cols);
     unsigned char *scale = malloc(16 * 4 * n_cols);
 
@@ -127,27 +149,35 @@ matrix_new(size_t n_rows, size_t n_cols, size_t group,
         const size_t here = n_rows - row < 16 ? n_rows - row : 16;
         const size_t n_groups = lmq_groups_per_row(n_cols, group);
         for (size_t i = 0; i < here * n_cols; i++)
-            q[i] = (int8_t)(pattern == EXTREME
-                                ? (random_below(2) ? 127 : -127)
-                                : (int)random_below(255) - 127);
+            q[i] = random_q(quant->bits, pattern);
         for (size_t i = 0; i < here * n_groups; i++) {
-            uint16_t half = random_half(pattern);
-            float x = fabsf(pattern_float(pattern, i));
+            const bool flips = quant->bits < 8 && random_below(2);
+            uint16_t half = random_half(pattern) | (flips ? 0x8000 : 0);
+            float x = fabsf(pattern_float(pattern, i)) * (flips ? -1 : 1);
             if (type == LMQ_SCALES_F16)
                 lmq_store_u16le(scale + 2 * i, half);
             else
                 lmq_store_f32le(scale + 4 * i, x);
         }
-        lmq_tiles_pack(q, n_cols, scale, here, n_cols, group, type,
-                       m.q.data + row * n_groups * group,
-                       m.scale.data + row / 16 * n_groups *
-                                          lmq_tile_scale_bytes(type));
+        const size_t tile_scales =
+            row / 16 * n_groups * lmq_tile_scale_bytes(type);
+        lmq_tiles_pack(q, n_cols, scale, here, n_cols, quant,
+                       m.q.data + row * n_groups * group / 8 * quant->bits,
+                       m.scale.data + tile_scales);
+        lmq_tiles_pack(q, n_cols, scale, here, n_cols, &whole,
+                       wide->q.data + row * n_groups * group,
+                       wide->scale.data + tile_scales);
     }
     free(q);
     free(scale);
     m.tiles = (struct lmq_tiles){
-        m.q.data, m.scale.data, type, 0x1p-3f, n_rows, n_cols, group,
+        quant->bits, m.q.data, m.scale.data, type,
+        0x1p-3f,     n_rows,   n_cols,       group,
     };
+    wide->tiles = m.tiles;
+    wide->tiles.bits = 8;
+    wide->tiles.q = wide->q.data;
+    wide->tiles.scale = wide->scale.data;
     return m;
 }
 
@@ -175,9 +205,13 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
 
     k->batch_pack(&batch, x, x_stride, 1, 2);
     k->batch_pack(&batch, x, x_stride, 0, 2);
-    k->product(&m->tiles, n_tiles / 3, n_tiles, &batch, floats(&out), stride);
-    k->product(&m->tiles, 0, n_tiles / 3, &batch, floats(&out), stride);
+    struct buffer scratch = buffer_new(lmq_product_scratch(n_cols));
+    k->product(&m->tiles, n_tiles / 3, n_tiles, &batch, floats(&out), stride,
+               scratch.data);
+    k->product(&m->tiles, 0, n_tiles / 3, &batch, floats(&out), stride,
+               scratch.data);
     buffer_free(&data);
+    buffer_free(&scratch);
     return out;
 }
 
@@ -189,30 +223,35 @@ static const size_t some_tokens[] = {1, 2,  3,  4,  5,  6,  7, 8,
 static void
 check_product(const struct lmq_kernels *k)
 {
-    for (size_t i = 0; i < COUNT(some_tokens) * 80; i++) {
+    for (size_t i = 0; i < COUNT(some_tokens) * 120; i++) {
         size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
         size_t n_rows = some_rows[random_below(COUNT(some_rows))];
         size_t n_cols = some_cols[random_below(COUNT(some_cols))];
-        size_t group = (size_t)LMQ_GROUP_MIN << random_below(4);
         enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
-        enum lmq_scales type =
-            random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32;
+        const struct lmq_quant quant = {
+            .bits = widths[random_below(2) ? 0 : random_below(4)],
+            .group_size = LMQ_GROUP_MIN << random_below(4),
+            .scales = random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32,
+        };
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
         bool streams = random_below(2);
-        struct matrix m = matrix_new(n_rows, n_cols, group, type, pattern);
+        struct matrix wide;
+        struct matrix m = matrix_new(n_rows, n_cols, &quant, pattern, &wide);
         struct buffer x =
             buffer_floats(n_tokens * (n_cols + 1) - 1, pattern);
         struct buffer a =
-            multiply(c, &m, floats(&x), n_tokens, n_cols + 1, bits, false);
+            multiply(c, &wide, floats(&x), n_tokens, n_cols + 1, bits, false);
         struct buffer b =
             multiply(k, &m, floats(&x), n_tokens, n_cols + 1, bits, streams);
         report(same_buffers(&a, &b, true), "product", k->name,
-               SIZES("%zu rows, %zu columns, %zu tokens, groups of %zu, "
-                     "%d bits, scale type %d, pattern %d, streams %d", n_rows, n_cols,
-                     n_tokens, group, (int)bits, (int)type, (int)pattern,
+               SIZES("%zu rows, %zu columns, %zu tokens, q%u in groups of %u, "
+                     "%d bits, scale type %d, pattern %d, streams %d", n_rows,
+                     n_cols, n_tokens, quant.bits, quant.group_size,
+                     (int)bits, (int)quant.scales, (int)pattern,
                      (int)streams));
         buffer_free(&x);
         matrix_free(&m);
+        matrix_free(&wide);
     }
 }
 
@@ -513,14 +552,20 @@ static void
 check_naive_product(void)
 {
     for (size_t i = 0; i < 40; i++) {
-        const size_t n_rows = 35, n_cols = 200, group = 64;
-        struct matrix m =
-            matrix_new(n_rows, n_cols, group,
-                       i % 2 ? LMQ_SCALES_F16 : LMQ_SCALES_F32, PLAIN);
+        const size_t n_rows = 35, n_cols = 200;
+        const struct lmq_quant quant = {
+            .bits = widths[i / 2 % 4],
+            .group_size = 64,
+            .scales = i % 2 ? LMQ_SCALES_F16 : LMQ_SCALES_F32,
+        };
+        struct matrix wide;
+        struct matrix m = matrix_new(n_rows, n_cols, &quant, PLAIN, &wide);
         struct buffer x = buffer_floats(n_cols, PLAIN);
         struct buffer out =
             multiply(c, &m, floats(&x), 1, n_cols, LMQ_BITS_16, false);
-        bool is_near = true;
+        struct buffer other =
+            multiply(c, &wide, floats(&x), 1, n_cols, LMQ_BITS_16, false);
+        bool is_near = same_floats(floats(&out), floats(&other), n_rows);
         for (size_t row = 0; row < n_rows; row++) {
             float w[200];
             double sum = 0, norm = 0;
@@ -534,7 +579,9 @@ check_naive_product(void)
         report(is_near, "product", "c", "35 rows, 200 columns");
         buffer_free(&x);
         buffer_free(&out);
+        buffer_free(&other);
         matrix_free(&m);
+        matrix_free(&wide);
     }
 }
 

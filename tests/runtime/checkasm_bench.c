@@ -119,10 +119,13 @@ static void
 run_product(const struct work *work, size_t part, size_t n_parts)
 {
     size_t n_tiles = lmq_tiles_count(work->tiles.n_rows);
+    void *scratch =
+        lmq_mem_aligned(lmq_product_scratch(work->tiles.n_cols), 1);
 
     work->k->product(&work->tiles, n_tiles * part / n_parts,
                      n_tiles * (part + 1) / n_parts, &work->batch, work->out,
-                     work->tiles.n_rows);
+                     work->tiles.n_rows, scratch);
+    lmq_mem_free(scratch);
 }
 
 static void

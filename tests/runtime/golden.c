@@ -89,8 +89,8 @@ digest_logits(const char *path, const struct lmq_session_options *how,
 /* ---- Lines ---- */
 
 static void
-print_line(const char *name, const char *source, size_t n_tokens,
-           size_t context)
+print_line(const char *name, const char *source, const char *encoding,
+           size_t n_tokens, size_t context)
 {
     static const struct lmq_session_options ways[] = {
         {.activations = "q8"},
@@ -98,7 +98,8 @@ print_line(const char *name, const char *source, size_t n_tokens,
         {.activations = "q16", .kv = "f16"},
         {.activations = "q8", .kv = "q8"},
     };
-    struct lmq_convert_options options = {.replaces = 1, .threads = 1};
+    struct lmq_convert_options options = {
+        .replaces = 1, .threads = 1, .encoding = encoding};
     const char *container = in_folder("container.lmq");
 
     lmq_report_free(convert(source, container, &options));
@@ -120,7 +121,7 @@ print_family(const struct family *family)
 
     family_write(made, path);
     family_free(made);
-    print_line(family->name, path, n, family->context);
+    print_line(family->name, path, NULL, n, family->context);
 }
 
 static void
@@ -129,7 +130,8 @@ print_variant(size_t i)
     char name[32];
 
     snprintf(name, sizeof(name), "variant-%zu", i);
-    print_line(name, variant_make(i, in_folder("variant")), MOST_TOKENS, 0);
+    print_line(name, variant_make(i, in_folder("variant")), NULL, MOST_TOKENS,
+               0);
 }
 
 START_TEST(small_models_are_digested)
@@ -140,7 +142,10 @@ START_TEST(small_models_are_digested)
           "# model                 container fp32     q8       q16      "
           "q16,f16  q8,q8\n",
           out);
-    print_line("fable", source_path("data/fable"), MOST_TOKENS, 0);
+    print_line("fable", source_path("data/fable"), NULL, MOST_TOKENS, 0);
+    print_line("fable-q4", source_path("data/fable"), "q4", MOST_TOKENS, 0);
+    print_line("fable-q5", source_path("data/fable"), "q5", MOST_TOKENS, 0);
+    print_line("fable-q6", source_path("data/fable"), "q6", MOST_TOKENS, 0);
     for (size_t i = 0; family_at(i) != NULL; i++)
         print_family(family_at(i));
     for (size_t i = 0; i < variant_count(); i++)

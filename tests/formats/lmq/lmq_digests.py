@@ -72,7 +72,7 @@ def content(whole, found):
     parts = [b"lmq content 1\n", struct.pack("<I", len(whole.records))]
     for r in sorted(whole.records, key=lambda r: r.name.encode()):
         own = r.frame.records[r.alias] if r.encoding == ALIAS else r
-        bits = 0 if own.encoding == PLAIN else 8
+        bits = 0 if own.encoding == PLAIN else own.bits
         parts += [text(r.name), struct.pack(
             "<8BIf", own.encoding, own.kind, own.scale_type, bits, 0, 0,
             len(own.dims), 0, own.group, own.multiplier),

@@ -86,6 +86,18 @@ def check_i_json(value, depth):
         check_i_json(part, depth + 1)
 
 
+def number(bits, values, tile, column, i):  # of a tile, from byte i of lines
+    if bits == 8:
+        return values[tile + column // 4 * 64 + i] - 128
+    block, step = tile * bits // 8 + column // 32 * 64 * bits, column % 32 // 4
+    at = step * (bits - 4)  # of what is above the lower four bits
+    u = values[block + step // 2 * 64 + i] >> step % 2 * 4 & 15
+    if bits > 4:
+        u |= (values[block + (4 + at // 8) * 64 + i] >> at % 8 &
+              (1 << bits - 4) - 1) << 4
+    return u - (1 << bits - 1)
+
+
 class Record:  # one tensor of the directory
     def __init__(self, p, names, next_name, frame):
         (at, length, role, part, self.encoding, layer, item, self.kind,
@@ -108,15 +120,17 @@ class Record:  # one tensor of the directory
         self.need(self.rows * self.columns <= (2**63 - 1) // 8, "too large")
         self.unknown = next(("%s %d" % (what, p[i]) for i, n, what in KINDS
                              if p[i] >= n), None)
-        if self.encoding == Q8 and p[197] != 8:
-            self.unknown = self.unknown or "%d bits" % p[197]
+        self.bits = p[197]
+        if self.encoding == Q8 and (self.bits not in (4, 5, 6, 8) or
+                                    self.bits < 8 and self.layout != TILES):
+            self.unknown = self.unknown or "%d bits" % self.bits
         self.role, self.layer = role, layer
         self.check_place(role, part, layer, item)
         if self.unknown:
             self.encoding, self.alias = UNKNOWN, 0xFFFFFFFF
         self.first, self.stored_rows, self.frame = first, n_stored, frame
         self.kinds = (role, part, self.encoding, layer, item, self.kind,
-                      self.layout, self.scale_type, self.group,
+                      self.layout, self.scale_type, self.bits, self.group,
                       self.multiplier, self.dims, self.unknown, p[196])
         self.check_rows(first, frame)
         for extent in self.extents:
@@ -172,7 +186,7 @@ class Record:  # one tensor of the directory
         rows, columns = self.stored_rows, self.columns
         if self.layout == TILES:
             rows, columns = up(rows, 16), self.n_groups * self.group
-        return [rows * columns, rows * self.n_groups *
+        return [rows * columns * self.bits // 8, rows * self.n_groups *
                 (2, 4)[self.scale_type], 0, 0]
 
 
@@ -335,15 +349,17 @@ class Container:
         values, scales = self.extent(*r.values), self.extent(*r.scales)
         code = ("<e", "<f")[r.scale_type]
         scales = [s for s, in struct.iter_unpack(code, scales)]
-        r.need(all(math.isfinite(s) and str(s)[0] != "-" for s in scales),
+        r.need(all(math.isfinite(s) and str(s) != "-0.0" and
+                   (s >= 0 or r.bits < 8) for s in scales),
                "an illegal scale")
-        r.need((0 if r.layout == TILES else 0x80) not in values, "holds -128")
+        r.need(r.bits < 8 or (0 if r.layout == TILES else 0x80) not in values,
+               "holds -128")
         if r.layout != TILES:
             return [c - 256 if c > 127 else c for c in values], scales
         n, width, q, s = r.n_groups, r.n_groups * r.group, [], []
         for row in range(up(r.stored_rows, 16)):
             tile, i = row // 16 * 16, row % 16
-            line = [values[tile * width + c // 4 * 64 + i * 4 + c % 4] - 128
+            line = [number(r.bits, values, tile * width, c, i * 4 + c % 4)
                     for c in range(width)]
             line_scales = [scales[tile * n + g * 16 + i] for g in range(n)]
             if row < r.stored_rows:
@@ -362,8 +378,8 @@ class Container:
         for i, number in enumerate(q):
             row, column = divmod(i, r.columns)
             factor = factors[row * r.n_groups + column // r.group]
-            r.need(factor > 0 or number == 0, "a group without scale")
-            out.append(f32(number * factor))
+            r.need(factor != 0 or number == 0, "a group without scale")
+            out.append(f32(number * factor) + 0.0)
         return out
 
 
