@@ -80,6 +80,10 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
     say_number(words, "embeddings times", h->embedding_scale, 1);
     if (h->has_embedding_norm)
         say(words, "a norm of embeddings");
+    if (h->layer_input_dim > 0)
+        say(words, "an input of %u for each layer", h->layer_input_dim);
+    if (h->has_layer_scale)
+        say(words, "a scale behind each layer");
     say_number(words, "what layers add, times", h->residual_scale, 1);
     say_number(words, "logits times", h->logit_scale, 1);
     say_number(words, "logits capped at", h->logit_softcap, 0);
@@ -109,6 +113,17 @@ say_attention(json_t **words, const struct lmq_hparams *h)
     else if (h->sliding_window > 0)
         say(words, "a window of %u positions in %u of %u layers",
             h->sliding_window, h->n_layers - n_full, h->n_layers);
+    if (h->full_head_dim > 0 || h->full_kv_heads > 0)
+        say(words, "%u key heads of %u dimensions in the others",
+            h->full_kv_heads > 0 ? h->full_kv_heads : h->n_kv_heads,
+            h->full_head_dim > 0 ? h->full_head_dim : h->head_dim);
+    if (h->full_keys_are_values)
+        say(words, "keys that are values too in the others");
+    if (h->n_borrowing > 0)
+        say(words, "the last %u layers use keys and values of others",
+            h->n_borrowing);
+    if (h->has_value_norm)
+        say(words, "norms of values without weights");
     if (h->attention_chunk > 0)
         say(words, "chunks of %u positions in %u of %u layers",
             h->attention_chunk, h->n_layers - n_full, h->n_layers);

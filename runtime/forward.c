@@ -7,6 +7,7 @@
  *       x += attention(xn): heads.c, latent.c or delta.c     (n, dim)
  *       xn = norm(x)                                         (n, dim)
  *       x += feed_forward(xn): feed.c, or experts.c          (n, dim)
+ *       x += of its own input, x *= scale: inputs.c          (n, dim)
  *   logits = head norm(x)                                    (n, vocab)
  *
  * n tokens go through together. All members of the team go through the same
@@ -28,6 +29,7 @@
 #include "runtime/layer/experts.h"
 #include "runtime/layer/feed.h"
 #include "runtime/layer/heads.h"
+#include "runtime/layer/inputs.h"
 #include "runtime/layer/latent.h"
 #include "runtime/layer/norm.h"
 #include "runtime/product.h"
@@ -210,7 +212,57 @@ feed_forward(const struct lmq_member *member)
         lmq_ffn(member, dense, &xn, member->work->out);
 }
 
+/* x *= scale, of the tokens whose x this member has made. */
+static void
+scale_stream(const struct lmq_member *member)
+{
+    size_t dim = member->h->dim, from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    member->kernels->scale(member->work->x + from * dim, (to - from) * dim,
+                           member->layer->feed.scale[0]);
+}
+
 /* ---- The skeleton ---- */
+
+/* Tokens and their embeddings, of which inputs of layers are made. */
+struct embedded {
+    const struct lmq_model *model;
+    struct lmq_work *work;
+    const int32_t *tokens; /* (n) */
+    const float *x;        /* (n, dim) */
+    float *inputs;         /* (n, n_layers, layer_input_dim) */
+    size_t n;
+};
+
+static void
+inputs_part(void *context, size_t number, size_t n_members)
+{
+    const struct embedded *e = context;
+    struct lmq_member member =
+        lmq_member_make(e->model, e->work, e->n, 0, number, n_members);
+
+    lmq_inputs_make(&member, e->tokens, e->x, e->inputs);
+}
+
+/* There may be more tokens than a batch has. */
+static void
+make_layer_inputs(const struct lmq_model *model, struct lmq_work *work,
+                  const int32_t *tokens, size_t n)
+{
+    const struct lmq_matrix *w = &model->inputs_proj;
+    double weights = (double)w->n_rows * (double)w->n_cols;
+
+    for (size_t at = 0; at < n; at += work->batch) {
+        struct embedded e = {
+            .model = model, .work = work, .tokens = tokens + at,
+            .x = work->x + at * model->hparams.dim,
+            .inputs = work->inputs + at * w->n_rows,
+            .n = n - at < work->batch ? n - at : work->batch};
+        lmq_team_run(work->team, lmq_work_members(work, weights, e.n),
+                     inputs_part, &e);
+    }
+}
 
 void
 lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
@@ -232,6 +284,8 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
         if (h->has_embedding_norm)
             lmq_norm(h, &model->embedding_norm, x, h->dim, x); /* x = norm(x) */
     }
+    if (h->layer_input_dim > 0)
+        make_layer_inputs(model, work, tokens, n);
 }
 
 /* What the members of a team are given, for a layer or for the head. */
@@ -265,6 +319,12 @@ layer_part(void *context, size_t number, size_t n_members)
     feed_forward(&member); /* out = feed_forward(xn) */
     lmq_barrier(&member); /* it reads whole rows of out */
     add_feed_forward(&member); /* x += out */
+    if (member.h->layer_input_dim > 0) {
+        lmq_barrier(&member); /* all read all of x */
+        lmq_inputs_add(&member); /* x += of its input */
+    }
+    if (member.h->has_layer_scale)
+        scale_stream(&member); /* x *= scale */
 }
 
 void

@@ -31,7 +31,9 @@ lmq_kv_parse(const char *text, enum lmq_row_type *type, struct lmq_error *err)
 static bool
 has_rows(const struct lmq_hparams *h, size_t layer)
 {
-    return layer == LMQ_ANY_LAYER || !lmq_layer_is(h, layer, LMQ_LAYER_DELTA);
+    return layer == LMQ_ANY_LAYER ||
+           (!lmq_layer_is(h, layer, LMQ_LAYER_DELTA) &&
+            !lmq_layer_borrows(h, layer));
 }
 
 static bool
@@ -53,16 +55,52 @@ tail_floats(const struct lmq_hparams *h)
     return (h->conv_width - 1) * lmq_delta_channels(h);
 }
 
-static bool
-make_rows(unsigned char **rows, const struct lmq_hparams *h,
-          enum lmq_row_type type, size_t width, size_t context)
-{
-    size_t n;
+/* Bytes of a position's keys, of its values; SIZE_MAX if they cannot be
+ * counted. */
+struct position {
+    size_t keys, values;
+};
 
-    if (!lmq_size_mul(lmq_row_bytes(type, width), lmq_cached_heads(h), &n))
-        return false;
-    *rows = lmq_mem_aligned(context, n);
-    return *rows != NULL;
+static struct position
+position_of(const struct lmq_hparams *h, size_t layer, enum lmq_row_type type)
+{
+    size_t heads = lmq_cached_heads(h, layer);
+    struct position p = {0};
+
+    if (!lmq_size_mul(lmq_row_bytes(type, lmq_key_width(h, layer)), heads,
+                      &p.keys))
+        p.keys = SIZE_MAX;
+    if (h->kv_lora_rank == 0 &&
+        !lmq_size_mul(lmq_row_bytes(type, lmq_value_width(h, layer)), heads,
+                      &p.values))
+        p.values = SIZE_MAX;
+    return p;
+}
+
+/* Of any layer: of the one that needs the most. */
+static struct position
+largest_position(const struct lmq_hparams *h, size_t layer,
+                 enum lmq_row_type type)
+{
+    struct position most = {0};
+
+    if (layer != LMQ_ANY_LAYER)
+        return position_of(h, layer, type);
+    for (size_t i = 0; i < h->n_layers; i++) {
+        struct position p = position_of(h, i, type);
+        most.keys = p.keys > most.keys ? p.keys : most.keys;
+        most.values = p.values > most.values ? p.values : most.values;
+    }
+    return most;
+}
+
+static bool
+make_rows(struct lmq_kv *kv, const struct position *position, size_t context)
+{
+    kv->keys = lmq_mem_aligned(context, position->keys);
+    if (position->values > 0)
+        kv->values = lmq_mem_aligned(context, position->values);
+    return kv->keys != NULL && (position->values == 0 || kv->values != NULL);
 }
 
 static bool
@@ -78,14 +116,12 @@ lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model, size_t layer,
             enum lmq_row_type type, size_t context)
 {
     const struct lmq_hparams *h = &model->hparams;
+    struct position position = largest_position(h, layer, type);
     bool is_complete = true;
 
     *kv = (struct lmq_kv){.type = type};
     if (has_rows(h, layer))
-        is_complete =
-            make_rows(&kv->keys, h, type, lmq_key_width(h), context) &&
-            (h->kv_lora_rank > 0 ||
-             make_rows(&kv->values, h, type, lmq_value_width(h), context));
+        is_complete = make_rows(kv, &position, context);
     if (is_complete && has_state(h, layer))
         is_complete = make_state(kv, h);
     if (!is_complete)
@@ -108,13 +144,12 @@ lmq_kv_bytes(const struct lmq_model *model, size_t layer,
              enum lmq_row_type type, size_t context)
 {
     const struct lmq_hparams *h = &model->hparams;
-    size_t row = lmq_row_bytes(type, lmq_key_width(h));
+    struct position position = largest_position(h, layer, type);
     double sum = 0;
 
-    if (h->kv_lora_rank == 0)
-        row += lmq_row_bytes(type, lmq_value_width(h));
     if (has_rows(h, layer))
-        sum += (double)row * (double)lmq_cached_heads(h) * (double)context;
+        sum += ((double)position.keys + (double)position.values) *
+               (double)context;
     if (has_state(h, layer))
         sum += sizeof(float) *
                ((double)state_floats(h) + (double)tail_floats(h));

@@ -33,29 +33,31 @@ struct lmq_kv {
 /* A layer that may be any: room for all kinds that there are. */
 #define LMQ_ANY_LAYER SIZE_MAX
 
-/* Heads of keys in the cache, and the widths of a key and of a value there:
- * with latent attention the value is the latent. */
+/* Heads of keys in a layer's cache, and the widths of a key and of a value
+ * there: with latent attention the value is the latent. */
 static inline size_t
-lmq_cached_heads(const struct lmq_hparams *h)
+lmq_cached_heads(const struct lmq_hparams *h, size_t layer)
 {
-    return h->kv_lora_rank > 0 ? 1 : h->n_kv_heads;
+    return h->kv_lora_rank > 0 ? 1 : lmq_layer_kv_heads(h, layer);
 }
 
 static inline size_t
-lmq_key_width(const struct lmq_hparams *h)
+lmq_key_width(const struct lmq_hparams *h, size_t layer)
 {
     return h->kv_lora_rank > 0
                ? (size_t)h->kv_lora_rank + lmq_hparams_rotary_dim(h)
-               : h->head_dim;
+               : lmq_layer_head_dim(h, layer);
 }
 
 static inline size_t
-lmq_value_width(const struct lmq_hparams *h)
+lmq_value_width(const struct lmq_hparams *h, size_t layer)
 {
-    return h->kv_lora_rank > 0 ? h->kv_lora_rank : lmq_hparams_value_dim(h);
+    return h->kv_lora_rank > 0 ? h->kv_lora_rank
+                               : lmq_layer_value_dim(h, layer);
 }
 
-/* Room for `context` positions of one layer; false without memory. */
+/* Room for `context` positions of one layer, none where it borrows another's;
+ * false without memory. */
 bool lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
                  size_t layer, enum lmq_row_type type, size_t context);
 void lmq_kv_free(struct lmq_kv *kv);

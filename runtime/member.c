@@ -42,7 +42,7 @@ void
 lmq_member_rope(const struct lmq_member *member,
                 const struct lmq_angles *angles, size_t t, float *x)
 {
-    size_t half = lmq_hparams_rotary_dim(member->h) / 2;
+    size_t half = lmq_layer_rotary_dim(member->h, member->index) / 2;
 
     member->kernels->rope(x, angles->cosines + t * half,
                           angles->sines + t * half, half);

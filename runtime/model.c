@@ -63,6 +63,18 @@ static const struct slot {
     [LMQ_ROLE_SHARED_UP] = {MATRIX, IN_LAYER(feed.shared.up)},
     [LMQ_ROLE_SHARED_DOWN] = {MATRIX, IN_LAYER(feed.shared.down)},
     [LMQ_ROLE_SHARED_SWITCH] = {MATRIX, IN_LAYER(feed.shared_switch)},
+    [LMQ_ROLE_INPUTS] = {MATRIX, IN_MODEL(inputs)},
+    [LMQ_ROLE_INPUTS_PROJ] = {MATRIX, IN_MODEL(inputs_proj)},
+    [LMQ_ROLE_INPUTS_NORM] = {GAIN, IN_MODEL(inputs_norm)},
+    [LMQ_ROLE_INPUT_GATE] = {MATRIX, IN_LAYER(feed.input_gate)},
+    [LMQ_ROLE_INPUT_PROJ] = {MATRIX, IN_LAYER(feed.input_proj)},
+    [LMQ_ROLE_INPUT_NORM] = {GAIN, IN_LAYER(feed.input_norm)},
+    [LMQ_ROLE_LAYER_SCALE] = {VECTOR, IN_LAYER(feed.scale)},
+    [LMQ_ROLE_ROUTER_NORM] = {GAIN, IN_LAYER(feed.router_norm)},
+    [LMQ_ROLE_EXPERTS_NORM] = {GAIN, IN_LAYER(feed.experts_norm)},
+    [LMQ_ROLE_EXPERTS_POST_NORM] = {GAIN, IN_LAYER(feed.experts_post_norm)},
+    [LMQ_ROLE_EXPERTS_SCALE] = {VECTOR, IN_LAYER(feed.experts_scale)},
+    [LMQ_ROLE_SHARED_POST_NORM] = {GAIN, IN_LAYER(feed.shared_post_norm)},
 };
 
 /* What the tensor at that place fills in, or NULL. */
@@ -251,6 +263,7 @@ enum lmq_status
 lmq_model_verify(struct lmq_model *model, int32_t layer, struct lmq_error *err)
 {
     struct lmq_matrix *ends[] = {&model->embedding, &model->positions,
+                                 &model->inputs, &model->inputs_proj,
                                  &model->head};
     struct lmq_matrix **matrices = ends;
     size_t n = sizeof(ends) / sizeof(ends[0]);
@@ -354,11 +367,14 @@ make_layers(struct lmq_model *model)
 static enum lmq_status
 check_memory(const struct lmq_model *model, struct lmq_error *err)
 {
-    double copies = model->embedding.is_copied
-                        ? (double)lmq_matrix_bytes(&model->embedding)
-                        : 0;
+    const struct lmq_matrix *const ends[] = {
+        &model->embedding, &model->inputs, &model->inputs_proj};
+    double copies = 0;
     double memory = lmq_mem_physical();
 
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (ends[i]->is_copied)
+            copies += (double)lmq_matrix_bytes(ends[i]);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
         for (size_t j = 0; j < model->layers[i].n_matrices; j++)
             if (model->layers[i].matrices[j]->is_copied)
@@ -385,6 +401,10 @@ load_copies(struct lmq_model *model, struct lmq_error *err)
         status = lmq_matrix_load(model, &model->embedding, err);
     if (status == LMQ_OK && model->positions.tensor != NULL)
         status = lmq_matrix_load(model, &model->positions, err);
+    if (status == LMQ_OK && model->inputs.tensor != NULL)
+        status = lmq_matrix_load(model, &model->inputs, err);
+    if (status == LMQ_OK && model->inputs_proj.tensor != NULL)
+        status = lmq_matrix_load(model, &model->inputs_proj, err);
     if (status == LMQ_OK && model->head.tensor != NULL)
         status = lmq_matrix_load(model, &model->head, err);
     for (uint32_t i = 0; i < model->hparams.n_layers && status == LMQ_OK; i++)
@@ -458,6 +478,8 @@ lmq_model_close(struct lmq_model *model)
         model->head.further = NULL; /* it is the embedding */
     lmq_matrix_drop(&model->embedding);
     lmq_matrix_drop(&model->positions);
+    lmq_matrix_drop(&model->inputs);
+    lmq_matrix_drop(&model->inputs_proj);
     lmq_matrix_drop(&model->head);
     for (size_t i = 0; i < model->n_vectors; i++)
         lmq_mem_free(model->vectors[i]);

@@ -72,6 +72,16 @@ struct lmq_feed_part {
     float *correction;               /* (n_experts) */
     struct lmq_ffn shared;
     struct lmq_matrix shared_switch; /* (1, dim) */
+    /* Norms of their own: of what the router, of what experts look at; behind
+     * experts, behind the shared one; and a number for each expert. */
+    struct lmq_gain router_norm, experts_norm, experts_post_norm;
+    struct lmq_gain shared_post_norm; /* (dim) */
+    float *experts_scale;            /* (n_experts) */
+    /* What the layer does with its input, and the stream's scale behind it. */
+    struct lmq_matrix input_gate;    /* (layer_input_dim, dim) */
+    struct lmq_matrix input_proj;    /* (dim, layer_input_dim) */
+    struct lmq_gain input_norm;      /* (dim) */
+    float *scale;                    /* (1) */
 };
 
 struct lmq_layer {
@@ -98,6 +108,10 @@ struct lmq_model {
     struct lmq_matrix positions; /* learned ones: (positions, dim) */
     struct lmq_matrix head; /* the embedding's memory if tied */
     struct lmq_gain embedding_norm;
+    struct lmq_matrix inputs; /* of layers: (vocabulary, n_layers *
+                                 layer_input_dim) */
+    struct lmq_matrix inputs_proj;
+    struct lmq_gain inputs_norm;
     struct lmq_gain output_norm;
     struct lmq_layer *layers; /* (n_layers) */
     size_t n_copied_bytes;    /* what could not be used in place */

@@ -22,6 +22,13 @@
 /* Faster than any model rotates, and slow enough for the sine. */
 #define FASTEST 1e6
 
+uint32_t
+lmq_rope_dim(const struct lmq_hparams *hparams, enum lmq_rope_kind kind)
+{
+    return kind == LMQ_ROPE_LOCAL ? lmq_hparams_rotary_dim(hparams)
+                                  : lmq_hparams_far_rotary_dim(hparams);
+}
+
 enum lmq_rope_kind
 lmq_layer_rope(const struct lmq_hparams *hparams, size_t layer)
 {
@@ -102,7 +109,7 @@ lmq_rope_frequencies(const struct lmq_hparams *hparams,
                      enum lmq_rope_kind kind, bool is_long,
                      double *frequencies)
 {
-    uint32_t dim = lmq_hparams_rotary_dim(hparams);
+    uint32_t dim = lmq_rope_dim(hparams, kind);
     bool is_local = kind == LMQ_ROPE_LOCAL;
     double base = is_local ? hparams->rope_local_theta : hparams->rope_theta;
 
@@ -142,7 +149,7 @@ lmq_rope_angles(const struct lmq_hparams *hparams, enum lmq_rope_kind kind,
                 const double *frequencies, uint32_t position, float *cosines,
                 float *sines)
 {
-    uint32_t dim = lmq_hparams_rotary_dim(hparams);
+    uint32_t dim = lmq_rope_dim(hparams, kind);
     bool is_dynamic = kind == LMQ_ROPE_GLOBAL &&
                       hparams->rope_scaling == LMQ_ROPE_DYNAMIC;
     double log_base =

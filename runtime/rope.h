@@ -24,6 +24,10 @@ enum lmq_rope_kind {
 enum lmq_rope_kind lmq_layer_rope(const struct lmq_hparams *hparams,
                                   size_t layer);
 
+/* Dimensions that turn in such layers. */
+uint32_t lmq_rope_dim(const struct lmq_hparams *hparams,
+                      enum lmq_rope_kind kind);
+
 /* Whether a sequence of so many tokens turns by the long factors, at all of
  * its positions: longrope, past the original context. */
 bool lmq_rope_is_long(const struct lmq_hparams *hparams, size_t length);

@@ -153,6 +153,13 @@ fail_nonfinite(const struct lmq_session *session, size_t position,
     return LMQ_ERR_NONFINITE;
 }
 
+/* What the layer looks at: its own, or another's. */
+static struct lmq_kv *
+kv_of(struct lmq_session *session, uint32_t layer)
+{
+    return &session->kv[lmq_layer_kv_source(&session->model->hparams, layer)];
+}
+
 static bool
 has_states(const struct lmq_session *session)
 {
@@ -176,7 +183,7 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
         bool is_finite = lmq_is_finite(work->x, dim);
         snprintf(where, sizeof(where), "the embedding");
         for (uint32_t i = 0; i < model->hparams.n_layers && is_finite; i++) {
-            lmq_forward_layer(model, i, &session->kv[i], work, 1, position);
+            lmq_forward_layer(model, i, kv_of(session, i), work, 1, position);
             is_finite = lmq_is_finite(work->x, dim);
             snprintf(where, sizeof(where), "layer %" PRIu32 " of 0 to %" PRIu32,
                      i, model->hparams.n_layers - 1);
@@ -207,7 +214,7 @@ restore_states(struct lmq_session *session)
         lmq_forward_embed(model, &session->work, session->history + at, step,
                           at);
         for (uint32_t i = 0; i < model->hparams.n_layers; i++)
-            lmq_forward_layer(model, i, &session->kv[i], &session->work, step,
+            lmq_forward_layer(model, i, kv_of(session, i), &session->work, step,
                               at);
     }
     session->is_stale = false;
@@ -225,7 +232,7 @@ eval_batch(struct lmq_session *session, const int32_t *tokens, size_t n,
     double start = lmq_clock_seconds();
     lmq_forward_embed(model, &session->work, tokens, n, session->position);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
-        lmq_forward_layer(model, i, &session->kv[i], &session->work, n,
+        lmq_forward_layer(model, i, kv_of(session, i), &session->work, n,
                           session->position);
     bool is_finite = lmq_is_finite(session->work.x, n * model->hparams.dim);
     if (n_kept > 0) {

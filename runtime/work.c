@@ -62,8 +62,39 @@ expert_rows(const struct lmq_hparams *h, size_t batch)
 static size_t
 heads_width(const struct lmq_hparams *h)
 {
-    return larger((size_t)h->n_heads * lmq_hparams_value_dim(h),
-                  lmq_delta_value_width(h));
+    size_t value = larger(lmq_hparams_value_dim(h), h->full_head_dim);
+
+    return larger((size_t)h->n_heads * value, lmq_delta_value_width(h));
+}
+
+/* Heads may differ between layers: what the largest need. */
+struct widths {
+    size_t key, value;             /* of one head in the cache */
+    size_t queries, keys, values;  /* of all heads of a token */
+};
+
+static struct widths
+widest_heads(const struct lmq_hparams *h)
+{
+    struct widths most = {0};
+
+    for (size_t i = 0; i < h->n_layers; i++) {
+        size_t heads = lmq_cached_heads(h, i);
+        most.key = larger(most.key, lmq_key_width(h, i));
+        most.value = larger(most.value, lmq_value_width(h, i));
+        most.keys = larger(most.keys, heads * lmq_key_width(h, i));
+        most.values = larger(most.values, heads * lmq_value_width(h, i));
+    }
+    most.queries = h->n_heads * (size_t)larger(h->head_dim, h->full_head_dim);
+    return most;
+}
+
+/* What a feed-forward has inside, and what a layer makes of its input. */
+static size_t
+widest_hidden(const struct lmq_hparams *h)
+{
+    return larger(larger(h->hidden_dim, h->borrowing_hidden_dim),
+                  larger(h->shared_dim, h->layer_input_dim));
 }
 
 /* The widest operand of any product. */
@@ -71,10 +102,8 @@ static size_t
 widest_operand(const struct lmq_hparams *h)
 {
     const size_t widths[] = {
-        h->hidden_dim,   h->expert_dim,
-        h->shared_dim,   h->q_lora_rank,
-        h->kv_lora_rank, h->head_dim,
-        heads_width(h),
+        widest_hidden(h), h->expert_dim, h->q_lora_rank,
+        h->kv_lora_rank,  h->head_dim,   heads_width(h),
     };
     size_t widest = h->dim;
 
@@ -127,6 +156,21 @@ list_experts(struct list *list, struct lmq_work *work,
     add(list, &r->output, larger(r->capacity, work->batch), h->dim,
         sizeof(float));
     add(list, &r->switches, work->batch, 1, sizeof(float));
+    if (h->has_expert_norms) {
+        add(list, &work->router_xn, work->batch, h->dim, sizeof(float));
+        add(list, &work->experts_xn, work->batch, h->dim, sizeof(float));
+    }
+}
+
+static void
+list_inputs(struct list *list, struct lmq_work *work,
+            const struct lmq_hparams *h)
+{
+    size_t n = work->batch, width = (size_t)h->n_layers * h->layer_input_dim;
+
+    add(list, &work->inputs, n, width, sizeof(float));
+    add(list, &work->input_rows, n, width, sizeof(float));
+    add(list, &work->input_products, n, width, sizeof(float));
 }
 
 static void
@@ -136,10 +180,9 @@ list_latents(struct list *list, struct lmq_work *work,
     size_t n = work->batch;
 
     add(list, &work->q_a, n, h->q_lora_rank, sizeof(float));
-    add(list, &work->q_latent, n, h->n_heads * lmq_key_width(h),
-        sizeof(float));
-    add(list, &work->out_latent, n, h->n_heads * lmq_value_width(h),
-        sizeof(float));
+    struct widths widths = widest_heads(h);
+    add(list, &work->q_latent, n, h->n_heads * widths.key, sizeof(float));
+    add(list, &work->out_latent, n, h->n_heads * widths.value, sizeof(float));
 }
 
 /* The buffers of a work whose sizes are filled in. */
@@ -148,9 +191,8 @@ list_buffers(struct list *list, struct lmq_work *work,
              const struct lmq_model *model)
 {
     const struct lmq_hparams *h = &model->hparams;
-    size_t n = work->batch, pairs = lmq_hparams_rotary_dim(h) / 2;
-    size_t hidden = larger(h->hidden_dim, h->shared_dim);
-    size_t heads = lmq_cached_heads(h);
+    struct widths widths = widest_heads(h);
+    size_t n = work->batch, hidden = widest_hidden(h);
 
     if (h->n_experts > 0 && hidden < h->expert_dim)
         hidden = h->expert_dim;
@@ -159,13 +201,10 @@ list_buffers(struct list *list, struct lmq_work *work,
     if (h->residual != LMQ_RESIDUAL_SEQUENTIAL)
         add(list, &work->feed_xn, n, h->dim, sizeof(float));
     size_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
-    add(list, &work->q, n, larger((size_t)h->n_heads * h->head_dim, keys),
-        sizeof(float));
-    add(list, &work->k, n, larger(heads * lmq_key_width(h), keys),
-        sizeof(float));
+    add(list, &work->q, n, larger(widths.queries, keys), sizeof(float));
+    add(list, &work->k, n, larger(widths.keys, keys), sizeof(float));
     if (h->kv_lora_rank == 0 || values > 0)
-        add(list, &work->v, n, larger(heads * lmq_value_width(h), values),
-            sizeof(float));
+        add(list, &work->v, n, larger(widths.values, values), sizeof(float));
     add(list, &work->attention, n, heads_width(h), sizeof(float));
     if (h->has_attn_gate || values > 0)
         add(list, &work->attn_gate, n, heads_width(h), sizeof(float));
@@ -176,6 +215,8 @@ list_buffers(struct list *list, struct lmq_work *work,
             sizeof(float));
     }
     add(list, &work->out, n, h->dim, sizeof(float));
+    if (h->layer_input_dim > 0)
+        list_inputs(list, work, h);
     /* Experts have more rows than a batch. */
     size_t rows = h->n_experts == 0 ? n : larger(n, work->routing.capacity);
     add(list, &work->gate, rows, hidden, sizeof(float));
@@ -186,6 +227,7 @@ list_buffers(struct list *list, struct lmq_work *work,
         h->positions == LMQ_POSITIONS_ALIBI_SCALED)
         add(list, &work->slopes, h->n_heads, 1, sizeof(float));
     for (int i = 0; i < LMQ_ROPE_KINDS; i++) {
+        size_t pairs = lmq_rope_dim(h, (enum lmq_rope_kind)i) / 2;
         add(list, &work->angles[i].frequencies, pairs, 1, sizeof(double));
         add(list, &work->angles[i].cosines, n, pairs, sizeof(float));
         add(list, &work->angles[i].sines, n, pairs, sizeof(float));
@@ -201,9 +243,10 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
 {
     const struct lmq_hparams *h = &model->hparams;
 
-    add(list, &thread->queries, LMQ_ATTENTION_QUERIES, lmq_key_width(h),
+    struct widths widths = widest_heads(h);
+    add(list, &thread->queries, LMQ_ATTENTION_QUERIES, widths.key,
         sizeof(float));
-    add(list, &thread->out, LMQ_ATTENTION_QUERIES, lmq_value_width(h),
+    add(list, &thread->out, LMQ_ATTENTION_QUERIES, widths.value,
         sizeof(float));
     add(list, &thread->scores, LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK,
         sizeof(float));
@@ -384,6 +427,7 @@ have_same_positions(const struct lmq_hparams *a, const struct lmq_hparams *b)
     const size_t factors = a->n_rope_factors * sizeof(a->rope_short[0]);
 
     return lmq_hparams_attn_scale(a) == lmq_hparams_attn_scale(b) &&
+           lmq_hparams_far_rotary_dim(a) == lmq_hparams_far_rotary_dim(b) &&
            memcmp((const char *)a + from, (const char *)b + from,
                   to - from) == 0 &&
            memcmp(a->rope_short, b->rope_short, factors) == 0 &&
@@ -406,18 +450,17 @@ lmq_work_set_positions(struct lmq_work *work,
                        const struct lmq_hparams *hparams, size_t n,
                        size_t position)
 {
-    size_t half = lmq_hparams_rotary_dim(hparams) / 2;
-
     /* Models that are compared may differ just in that. */
     if (!have_same_positions(hparams, &work->positions_of) ||
         lmq_rope_is_long(hparams, work->length) != work->is_long) {
         prepare_positions(work, hparams);
         work->n_angles = 0;
     }
-    if (half == 0 || (work->angles_at == position && n <= work->n_angles))
+    if (lmq_hparams_rotary_dim(hparams) == 0 || (work->angles_at == position && n <= work->n_angles))
         return;
     for (int i = 0; i < LMQ_ROPE_KINDS; i++) {
         const struct lmq_angles *angles = &work->angles[i];
+        size_t half = lmq_rope_dim(hparams, (enum lmq_rope_kind)i) / 2;
         if (i != LMQ_ROPE_GLOBAL && hparams->rope_local_theta == 0)
             continue;
         for (size_t t = 0; t < n; t++)

@@ -66,6 +66,11 @@ struct lmq_work {
     float *attn_gate; /* the same size: what that is multiplied by */
     float *delta_alpha, *delta_beta; /* (batch, value heads) */
     float *out;       /* (batch, dim): a block's output */
+    float *inputs;    /* (batch, n_layers, layer_input_dim): what layers are
+                         given of the tokens themselves */
+    float *input_rows, *input_products; /* the same size: made of these */
+    float *router_xn, *experts_xn; /* (batch, dim): norm(x), where they have
+                                      norms of their own */
     float *gate, *up; /* (batch, hidden_dim), or of experts' rows */
     float *q_a;       /* (batch, q_lora_rank) */
     float *q_latent;  /* (batch, heads, width of a key) */

@@ -23,6 +23,9 @@
 #define HEAD_ROWS 32
 /* Tokens that go through a layer at a time: the work's buffers are as long. */
 #define WORK_TOKENS 512
+/* Layers that lend keys and values: one that sees everything, one that does
+ * not. */
+#define LENDERS 2
 
 struct run {
     const struct lmq_lockstep *in;
@@ -34,6 +37,10 @@ struct run {
     size_t context;   /* tokens of the longest window */
     size_t batch;
     float **streams;  /* per side: (batch, context, dim) */
+    float **inputs;   /* per side: (batch, context, n_layers *
+                         layer_input_dim) */
+    struct lmq_kv *lent; /* (n_sides, batch, LENDERS): keys and values that
+                            later layers look at, too */
     float **logits;   /* per side: (HEAD_ROWS, vocabulary) */
     double *scratch;  /* per thread: (2, vocabulary) */
     struct lmq_position_drift *drifts; /* (n_sides, HEAD_ROWS) */
@@ -88,6 +95,41 @@ hparams_of(const struct lmq_lockstep *in)
     return &in->models[0]->hparams;
 }
 
+/* The layer that lends to those of a kind; SIZE_MAX: none. */
+static size_t
+lender_of(const struct lmq_hparams *h, bool is_full)
+{
+    for (uint32_t i = h->n_layers - h->n_borrowing; i < h->n_layers; i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_FULL) == is_full)
+            return lmq_layer_kv_source(h, i);
+    return SIZE_MAX;
+}
+
+static size_t
+input_width(const struct lmq_hparams *h)
+{
+    return (size_t)h->n_layers * h->layer_input_dim;
+}
+
+/* What each window keeps of each side from layer to layer. */
+static double
+window_bytes(const struct lmq_lockstep *in, size_t context)
+{
+    const struct lmq_hparams *h = hparams_of(in);
+    double row = (double)(h->dim + input_width(h)), sum = 0;
+
+    for (size_t side = 0; side < in->n_sides; side++) {
+        enum lmq_row_type type =
+            in->sides == NULL ? LMQ_ROW_F32 : in->sides[side].kv_type;
+        sum += (double)context * 4 * row;
+        for (int i = 0; i < LENDERS; i++)
+            if (lender_of(h, i == 0) != SIZE_MAX)
+                sum += lmq_kv_bytes(in->models[0], lender_of(h, i == 0), type,
+                                    context);
+    }
+    return sum;
+}
+
 /* What the work must do for: all models. */
 static struct lmq_model
 widest_model(const struct lmq_lockstep *in)
@@ -119,6 +161,9 @@ end_bytes(const struct lmq_model *model)
         model->embedding.is_copied && model->head.tensor != NULL;
 
     return (double)lmq_matrix_bytes(&model->head) +
+           (double)lmq_matrix_bytes(&model->inputs_proj) +
+           (model->inputs.is_copied ? (double)lmq_matrix_bytes(&model->inputs)
+                                    : 0) +
            (has_copy ? (double)lmq_matrix_bytes(&model->embedding) : 0);
 }
 
@@ -148,7 +193,7 @@ lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
         lmq_work_bytes(&widest, work_tokens(longest), longest, in->threads) +
         kv_bytes(in, longest) + head + weight_bytes(in);
     double context = (double)longest;
-    double window = context * 4 * h->dim * (double)in->n_sides;
+    double window = window_bytes(in, longest);
     double room = ((double)in->memory - fixed) / window;
 
     if (room < 1) {
@@ -172,14 +217,21 @@ tear_down(struct run *run)
             free(run->views[i].layers);
         if (run->streams != NULL)
             lmq_mem_free(run->streams[i]);
+        if (run->inputs != NULL)
+            lmq_mem_free(run->inputs[i]);
         if (run->logits != NULL)
             lmq_mem_free(run->logits[i]);
     }
+    for (size_t i = 0; run->lent != NULL &&
+                       i < run->in->n_sides * run->batch * LENDERS; i++)
+        lmq_kv_free(&run->lent[i]);
     lmq_work_free(&run->work);
     for (int type = 0; type < LMQ_ROW_TYPES; type++)
         lmq_kv_free(&run->kv[type]);
     free(run->views);
     free(run->streams);
+    free(run->inputs);
+    free(run->lent);
     free(run->logits);
     free(run->scratch);
     free(run->drifts);
@@ -196,6 +248,36 @@ make_caches(struct run *run)
             is_complete = lmq_kv_init(&run->kv[type], run->in->models[0],
                                       LMQ_ANY_LAYER, (enum lmq_row_type)type,
                                       run->context);
+    return is_complete;
+}
+
+/* Where keys and values of a window stay for later layers. */
+static struct lmq_kv *
+lent_at(const struct run *run, size_t side, size_t slot, bool is_full)
+{
+    return &run->lent[(side * run->batch + slot) * LENDERS +
+                      (is_full ? 0 : 1)];
+}
+
+static bool
+make_lent(struct run *run)
+{
+    const struct lmq_lockstep *in = run->in;
+    const struct lmq_hparams *h = hparams_of(in);
+    bool is_complete = true;
+
+    run->lent = calloc(in->n_sides * run->batch * LENDERS,
+                       sizeof(*run->lent));
+    if (run->lent == NULL)
+        return false;
+    for (size_t i = 0; i < in->n_sides * run->batch * LENDERS; i++) {
+        bool is_full = i % LENDERS == 0;
+        size_t side = i / LENDERS / run->batch, lender = lender_of(h, is_full);
+        if (lender != SIZE_MAX && is_complete)
+            is_complete = lmq_kv_init(
+                lent_at(run, side, i / LENDERS % run->batch, is_full),
+                in->models[0], lender, in->sides[side].kv_type, run->context);
+    }
     return is_complete;
 }
 
@@ -219,12 +301,14 @@ set_up(struct run *run, struct lmq_error *err)
     n_threads = (size_t)run->work.n_threads;
     run->views = calloc(in->n_sides, sizeof(*run->views));
     run->streams = calloc(in->n_sides, sizeof(*run->streams));
+    run->inputs = calloc(in->n_sides, sizeof(*run->inputs));
     run->logits = calloc(in->n_sides, sizeof(*run->logits));
     run->scratch = calloc(n_threads * 2 * h->vocab_size, sizeof(double));
     run->drifts = calloc(in->n_sides * HEAD_ROWS, sizeof(*run->drifts));
     run->rows = calloc(run->context, sizeof(*run->rows));
-    bool is_complete = make_caches(run) && run->views != NULL &&
-                       run->streams != NULL && run->logits != NULL &&
+    bool is_complete = make_caches(run) && make_lent(run) &&
+                       run->views != NULL && run->streams != NULL &&
+                       run->inputs != NULL && run->logits != NULL &&
                        run->scratch != NULL && run->drifts != NULL &&
                        run->rows != NULL;
     for (size_t i = 0; i < in->n_sides && is_complete; i++) {
@@ -232,10 +316,13 @@ set_up(struct run *run, struct lmq_error *err)
         run->views[i].layers = calloc(h->n_layers, sizeof(struct lmq_layer));
         run->streams[i] = lmq_mem_aligned(
             run->batch * run->context * h->dim, sizeof(float));
+        run->inputs[i] = lmq_mem_aligned(
+            run->batch * run->context * input_width(h) + 1, sizeof(float));
         run->logits[i] = lmq_mem_aligned(
             (size_t)HEAD_ROWS * h->vocab_size, sizeof(float));
         is_complete = run->views[i].layers != NULL &&
-                      run->streams[i] != NULL && run->logits[i] != NULL;
+                      run->streams[i] != NULL && run->inputs[i] != NULL &&
+                      run->logits[i] != NULL;
     }
     return is_complete ? LMQ_OK : lmq_fail_nomem(err);
 }
@@ -249,8 +336,12 @@ compose_ends(struct run *run, size_t side)
     unsigned restored = run->in->sides[side].restored;
     struct lmq_model *view = &run->views[side];
 
-    if (restored & LMQ_PARTS_EMBEDDING)
+    if (restored & LMQ_PARTS_EMBEDDING) {
         view->embedding = reference->embedding;
+        view->inputs = reference->inputs;
+        view->inputs_proj = reference->inputs_proj;
+        view->inputs_norm = reference->inputs_norm;
+    }
     if (restored & LMQ_PARTS_HEAD)
         view->head = reference->head;
 }
@@ -308,8 +399,11 @@ stream_of(const struct run *run, size_t side, size_t slot)
 static void
 point_at(struct run *run, size_t side, size_t slot, size_t first)
 {
-    run->work.x = stream_of(run, side, slot) +
-                  first * hparams_of(run->in)->dim;
+    const struct lmq_hparams *h = hparams_of(run->in);
+
+    run->work.x = stream_of(run, side, slot) + first * h->dim;
+    run->work.inputs = run->inputs[side] +
+                       (slot * run->context + first) * input_width(h);
     run->work.activations = run->in->sides[side].activations;
 }
 
@@ -392,6 +486,19 @@ embed(struct run *run, const struct lmq_window *windows, size_t n,
     return check_streams(run, windows, n, -1, err);
 }
 
+/* What the layer looks at: its own, which nobody needs later, or what is kept
+ * of the window. */
+static struct lmq_kv *
+kv_of(struct run *run, size_t layer, size_t side, size_t slot)
+{
+    const struct lmq_hparams *h = hparams_of(run->in);
+    bool is_full = lmq_layer_is(h, layer, LMQ_LAYER_FULL);
+
+    if (lmq_layer_kv_source(h, layer) == lender_of(h, is_full))
+        return lent_at(run, side, slot, is_full);
+    return &run->kv[run->in->sides[side].kv_type];
+}
+
 /* One window of one side through a layer; it is one sequence. */
 static void
 walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n)
@@ -400,7 +507,7 @@ walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n)
     for (size_t at = 0; at < n; at += run->work.batch) {
         point_at(run, side, slot, at);
         lmq_forward_layer(&run->views[side], layer,
-                          &run->kv[run->in->sides[side].kv_type], &run->work,
+                          kv_of(run, layer, side, slot), &run->work,
                           lmq_size_min(n - at, run->work.batch), at);
     }
 }

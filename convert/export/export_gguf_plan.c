@@ -75,6 +75,7 @@ target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
 {
     const struct lmq_family *family = plan->family;
     const char *part = place->part == LMQ_PART_BIAS ? "bias" : "weight";
+    bool is_apart = plan->written.has_expert_norms; /* from experts */
     struct lmq_place other = *place;
     const char *odd = NULL;
 
@@ -102,6 +103,26 @@ target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
     case LMQ_ROLE_FFN_DOWN:
         if (place->item >= 0)
             other.role = LMQ_ROLE_EXPERTS_DOWN;
+        break;
+    case LMQ_ROLE_SHARED_GATE:
+        if (is_apart)
+            other.role = LMQ_ROLE_FFN_GATE;
+        break;
+    case LMQ_ROLE_SHARED_UP:
+        if (is_apart)
+            other.role = LMQ_ROLE_FFN_UP;
+        break;
+    case LMQ_ROLE_SHARED_DOWN:
+        if (is_apart)
+            other.role = LMQ_ROLE_FFN_DOWN;
+        break;
+    case LMQ_ROLE_ROUTER_NORM:
+        odd = "ffn_gate_inp";
+        part = "scale";
+        break;
+    case LMQ_ROLE_EXPERTS_SCALE:
+        odd = "ffn_down_exps";
+        part = "scale";
         break;
     case LMQ_ROLE_ATTN_NORM: /* Falcon's, the other way round */
         if (strcmp(family->gguf.name, "falcon") == 0 &&
@@ -456,6 +477,8 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *reread,
         .has_second_norm = h->residual == LMQ_RESIDUAL_PARALLEL,
         .has_query_latents = h->q_lora_rank > 0,
         .has_correction = h->router_corrects,
+        .has_lone_keys = h->full_keys_are_values,
+        .has_layer_scale = h->has_layer_scale,
         .always = plan->near, .n_always = has_always ? h->n_rope_factors : 0,
         .near = plan->near, .n_near = is_long ? h->n_rope_factors : 0,
         .far = plan->far, .n_far = is_long ? h->n_rope_factors : 0,

@@ -22,12 +22,13 @@ give(struct lmq_fused_rows *parts, const struct lmq_fused_rows *table,
  * its value (GPT-NeoX, Falcon, InternLM 2), where our rows of one kind come in
  * runs of per_head with a stride between them. */
 static size_t
-fused_qkv(const struct lmq_hparams *h, bool is_delta, bool by_head,
-          struct lmq_fused_rows *parts)
+fused_qkv(const struct lmq_hparams *h, size_t layer, bool is_delta,
+          bool by_head, struct lmq_fused_rows *parts)
 {
-    uint64_t n_kv = h->n_kv_heads;
-    uint64_t q = (uint64_t)h->n_heads * h->head_dim, k = n_kv * h->head_dim;
-    uint64_t v = n_kv * lmq_hparams_value_dim(h), stride = 0;
+    uint64_t head = lmq_layer_head_dim(h, layer);
+    uint64_t n_kv = lmq_layer_kv_heads(h, layer);
+    uint64_t q = h->n_heads * head, k = n_kv * head;
+    uint64_t v = n_kv * lmq_layer_value_dim(h, layer), stride = 0;
 
     if (is_delta) {
         q = k = lmq_delta_key_width(h);
@@ -96,7 +97,7 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
 
     switch ((int)fused) {
     case LMQ_ROLE_ATTN_QKV:
-        return fused_qkv(hparams, is_delta, by_head, parts);
+        return fused_qkv(hparams, layer, is_delta, by_head, parts);
     case LMQ_ROLE_DELTA_QKVZ:
     case LMQ_ROLE_DELTA_BA:
         return is_delta ? fused_delta(hparams, fused, parts) : 0;

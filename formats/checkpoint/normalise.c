@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/model/hparams_check.h"
+#include "formats/model/model_tensors.h"
 #include "quantize/blocks.h"
 
 /* By place, so that layers stand together in their order, and a container is
@@ -50,6 +51,27 @@ is_post_norm(const struct lmq_checkpoint *checkpoint,
            strstr(tensor->stored_name, "post_attention_layernorm") != NULL;
 }
 
+/* What has one place in a layer with experts, beside them, is what all tokens
+ * go through. */
+static enum lmq_role
+shared_role(const struct lmq_checkpoint *checkpoint,
+            const struct lmq_place *place)
+{
+    if (!checkpoint->has_model || !checkpoint->hparams.has_expert_norms ||
+        place->item >= 0)
+        return place->role;
+    switch ((int)place->role) {
+    case LMQ_ROLE_FFN_GATE:
+        return LMQ_ROLE_SHARED_GATE;
+    case LMQ_ROLE_FFN_UP:
+        return LMQ_ROLE_SHARED_UP;
+    case LMQ_ROLE_FFN_DOWN:
+        return LMQ_ROLE_SHARED_DOWN;
+    default:
+        return place->role;
+    }
+}
+
 /* Most names tell all; where a family uses a name in another sense, its reader
  * has set the place already. */
 static void
@@ -62,6 +84,7 @@ place_tensor(const struct lmq_checkpoint *checkpoint,
         lmq_name_parse(tensor->stored_name, &tensor->place);
     if (is_post_norm(checkpoint, tensor))
         tensor->place.role = LMQ_ROLE_ATTN_POST_NORM;
+    tensor->place.role = shared_role(checkpoint, &tensor->place);
 }
 
 static enum lmq_status
@@ -110,6 +133,23 @@ rename_rivals(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     return status;
 }
 
+/* Some files have keys and values even of layers that borrow others'. */
+static bool
+is_unused(const struct lmq_checkpoint *checkpoint,
+          const struct lmq_tensor *tensor)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    struct lmq_place place;
+
+    if (!checkpoint->has_model || h->n_borrowing == 0 ||
+        !lmq_name_parse(tensor->stored_name, &place) || place.layer < 0 ||
+        place.layer >= (int32_t)h->n_layers ||
+        !lmq_layer_borrows(h, (size_t)place.layer))
+        return false;
+    return place.role == LMQ_ROLE_ATTN_K || place.role == LMQ_ROLE_ATTN_V ||
+           place.role == LMQ_ROLE_ATTN_K_NORM;
+}
+
 /* Rotary tables, causal masks and the like are computed here; heads for
  * several tokens at a time (DeepSeek V3) are layers behind the last one. */
 static const char *
@@ -126,6 +166,8 @@ excuse(const struct lmq_checkpoint *checkpoint,
             (int32_t)checkpoint->hparams.n_layers &&
         lmq_name_layer(tensor->stored_name) < (int32_t)end)
         return "it serves to predict several tokens at a time";
+    if (is_unused(checkpoint, tensor))
+        return "its layer uses the keys and values of another one";
     return lmq_name_why_ignored(tensor->stored_name);
 }
 
@@ -153,258 +195,7 @@ drop_ignorable(struct lmq_checkpoint *checkpoint)
     checkpoint->n_tensors = kept;
 }
 
-/* ---- What a model of this description has ---- */
-
-/* What a layer of a model may be. */
-enum {
-    HAS_NORMS = 1 << 0,
-    NORMS_BEFORE = 1 << 1,
-    NORMS_AFTER = 1 << 2,
-    TWO_NORMS = 1 << 3, /* attention and feed-forward have one each */
-    QK_NORMS = 1 << 4,
-    LEARNED_POSITIONS = 1 << 5,
-    PLAIN_Q = 1 << 6, /* queries by one matrix */
-    PLAIN_KV = 1 << 7,
-    LATENT_Q = 1 << 8, /* by two, a latent vector between them */
-    LATENT_KV = 1 << 9,
-    SINKS = 1 << 10,
-    GATED = 1 << 11,
-    EXPERTS = 1 << 12,
-    CORRECTED = 1 << 13,
-    SHARED = 1 << 14,
-    ATTENTION = 1 << 15,
-    DELTA = 1 << 16, /* the gated delta rule instead */
-    OUTPUT_GATE = 1 << 17,
-    EMBEDDING_NORM = 1 << 18
-};
-
-/* What there are several of, each with a number. */
-enum items { ONE, A_HEAD, A_Q_NORM, A_K_NORM, AN_EXPERT };
-
-/* A layer has a tensor of the role if it is all of `needs`. */
-static const struct {
-    unsigned needs;
-    enum items items;
-} rules[LMQ_ROLE_COUNT] = {
-    [LMQ_ROLE_OUTPUT_NORM] = {HAS_NORMS, ONE},
-    [LMQ_ROLE_EMBEDDING_NORM] = {HAS_NORMS | EMBEDDING_NORM, ONE},
-    [LMQ_ROLE_POSITIONS] = {LEARNED_POSITIONS, ONE},
-    [LMQ_ROLE_ATTN_NORM] = {HAS_NORMS | NORMS_BEFORE, ONE},
-    [LMQ_ROLE_FFN_NORM] = {HAS_NORMS | NORMS_BEFORE | TWO_NORMS, ONE},
-    [LMQ_ROLE_ATTN_POST_NORM] = {HAS_NORMS | NORMS_AFTER, ONE},
-    [LMQ_ROLE_FFN_POST_NORM] = {HAS_NORMS | NORMS_AFTER, ONE},
-    [LMQ_ROLE_ATTN_Q] = {PLAIN_Q, ONE},
-    [LMQ_ROLE_ATTN_K] = {PLAIN_KV, ONE},
-    [LMQ_ROLE_ATTN_V] = {PLAIN_KV, ONE},
-    [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_Q_NORM},
-    [LMQ_ROLE_ATTN_K_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_K_NORM},
-    [LMQ_ROLE_ATTN_SINKS] = {SINKS | ATTENTION, ONE},
-    [LMQ_ROLE_ATTN_GATE] = {OUTPUT_GATE, ONE},
-    [LMQ_ROLE_DELTA_ALPHA] = {DELTA, ONE},
-    [LMQ_ROLE_DELTA_BETA] = {DELTA, ONE},
-    [LMQ_ROLE_DELTA_DECAY] = {DELTA, ONE},
-    [LMQ_ROLE_DELTA_CONV] = {DELTA, ONE},
-    [LMQ_ROLE_DELTA_NORM] = {DELTA, ONE},
-    [LMQ_ROLE_ATTN_Q_A] = {LATENT_Q, ONE},
-    [LMQ_ROLE_ATTN_Q_A_NORM] = {LATENT_Q, ONE},
-    [LMQ_ROLE_ATTN_Q_B] = {LATENT_Q, ONE},
-    [LMQ_ROLE_ATTN_KV_A] = {LATENT_KV, ONE},
-    [LMQ_ROLE_ATTN_KV_A_NORM] = {LATENT_KV, ONE},
-    [LMQ_ROLE_ATTN_K_B] = {LATENT_KV, A_HEAD},
-    [LMQ_ROLE_ATTN_V_B] = {LATENT_KV, A_HEAD},
-    [LMQ_ROLE_ROUTER] = {EXPERTS, ONE},
-    [LMQ_ROLE_ROUTER_CORRECTION] = {EXPERTS | CORRECTED, ONE},
-    [LMQ_ROLE_FFN_GATE] = {GATED, AN_EXPERT},
-    [LMQ_ROLE_FFN_UP] = {0, AN_EXPERT},
-    [LMQ_ROLE_FFN_DOWN] = {0, AN_EXPERT},
-    [LMQ_ROLE_SHARED_GATE] = {EXPERTS | SHARED | GATED, ONE},
-    [LMQ_ROLE_SHARED_UP] = {EXPERTS | SHARED, ONE},
-    [LMQ_ROLE_SHARED_DOWN] = {EXPERTS | SHARED, ONE},
-    [LMQ_ROLE_SHARED_SWITCH] = {EXPERTS | SHARED, ONE},
-};
-
-/* The description as a set of bits, which the rules can be held against. */
-static unsigned
-what_is(const struct lmq_hparams *h, bool has_experts, bool is_delta)
-{
-    bool is_latent = h->kv_lora_rank > 0 && !is_delta;
-    bool has_latent_q = is_latent && h->q_lora_rank > 0;
-    const struct {
-        bool is_so;
-        unsigned what;
-    } list[] = {
-        {h->norm != LMQ_NORM_LAYER_PLAIN, HAS_NORMS},
-        {h->norm_place != LMQ_NORMS_AFTER, NORMS_BEFORE},
-        {h->norm_place != LMQ_NORMS_BEFORE, NORMS_AFTER},
-        {h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM, TWO_NORMS},
-        {h->qk_norm != LMQ_QK_NORM_NONE && h->qk_norm != LMQ_QK_NORM_BARE,
-         QK_NORMS},
-        {h->positions == LMQ_POSITIONS_LEARNED, LEARNED_POSITIONS},
-        {true, has_latent_q ? LATENT_Q : PLAIN_Q},
-        {true, is_latent ? LATENT_KV : PLAIN_KV},
-        {h->has_embedding_norm, EMBEDDING_NORM},
-        {h->has_sinks, SINKS},
-        {h->is_gated, GATED},
-        {has_experts, EXPERTS},
-        {h->router_corrects, CORRECTED},
-        {h->shared_dim > 0, SHARED},
-        {true, is_delta ? DELTA : ATTENTION},
-        {is_delta || h->has_attn_gate, OUTPUT_GATE},
-    };
-    unsigned what = 0;
-
-    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-        what |= list[i].is_so ? list[i].what : 0;
-    return what;
-}
-
-/* Matrices of a layer with the delta rule have no biases, but for time steps,
- * which must have one. */
-static bool
-is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
-{
-    return place->part == LMQ_PART_BIAS && place->layer >= 0 &&
-           lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA) &&
-           (place->role == LMQ_ROLE_ATTN_Q || place->role == LMQ_ROLE_ATTN_K ||
-            place->role == LMQ_ROLE_ATTN_V ||
-            place->role == LMQ_ROLE_ATTN_OUT ||
-            place->role == LMQ_ROLE_ATTN_GATE);
-}
-
-/* How many tensors of a role a layer has: 0, 1, or `*n_items` with numbers of
- * their own (else that is 0). */
-static bool
-is_wanted(const struct lmq_hparams *h, const struct lmq_place *place,
-          uint32_t *n_items)
-{
-    enum lmq_role role = place->role;
-    uint32_t layer = place->layer < 0 ? 0 : (uint32_t)place->layer;
-    bool is_of_layer = lmq_role_is_per_layer(role);
-    bool has_experts = is_of_layer && lmq_layer_has_experts(h, layer);
-    bool is_delta = is_of_layer && lmq_layer_is(h, layer, LMQ_LAYER_DELTA);
-    bool has_heads_norms = h->qk_norm == LMQ_QK_NORM_HEADS;
-    const uint32_t counts[] = {
-        [ONE] = 0,
-        [A_HEAD] = h->n_heads,
-        [A_Q_NORM] = has_heads_norms ? h->n_heads : 0,
-        [A_K_NORM] = has_heads_norms ? h->n_kv_heads : 0,
-        [AN_EXPERT] = has_experts ? h->n_experts : 0,
-    };
-
-    *n_items = counts[rules[role].items];
-    return (rules[role].needs & ~what_is(h, has_experts, is_delta)) == 0 &&
-           !is_delta_bias(h, place);
-}
-
-/* Whether the forward pass has a use for this part of a role. */
-static bool
-has_part(const struct lmq_hparams *h, const struct lmq_place *place)
-{
-    switch ((int)place->role) {
-    case LMQ_ROLE_ROUTER_CORRECTION:
-        return place->part == LMQ_PART_BIAS;
-    case LMQ_ROLE_EMBEDDING_NORM:
-    case LMQ_ROLE_OUTPUT_NORM:
-    case LMQ_ROLE_ATTN_NORM:
-    case LMQ_ROLE_ATTN_POST_NORM:
-    case LMQ_ROLE_ATTN_Q_NORM:
-    case LMQ_ROLE_ATTN_K_NORM:
-    case LMQ_ROLE_FFN_NORM:
-    case LMQ_ROLE_FFN_POST_NORM:
-        return place->part == LMQ_PART_WEIGHT || h->norm == LMQ_NORM_LAYER;
-    case LMQ_ROLE_EMBEDDING:
-    case LMQ_ROLE_POSITIONS:
-    case LMQ_ROLE_ATTN_SINKS:
-    case LMQ_ROLE_ATTN_Q_A_NORM:
-    case LMQ_ROLE_ATTN_KV_A_NORM:
-    case LMQ_ROLE_ATTN_K_B:
-    case LMQ_ROLE_ATTN_V_B:
-    case LMQ_ROLE_SHARED_SWITCH:
-    case LMQ_ROLE_DELTA_BETA:
-    case LMQ_ROLE_DELTA_DECAY:
-    case LMQ_ROLE_DELTA_CONV:
-    case LMQ_ROLE_DELTA_NORM:
-        return place->part == LMQ_PART_WEIGHT;
-    default:
-        return true;
-    }
-}
-
-/* Biases are all there or none; so are these weights. */
-static bool
-is_optional(enum lmq_role role, enum lmq_part part)
-{
-    if (role == LMQ_ROLE_ROUTER_CORRECTION)
-        return part == LMQ_PART_WEIGHT;
-    if (role == LMQ_ROLE_DELTA_ALPHA)
-        return false;
-    return part == LMQ_PART_BIAS || role == LMQ_ROLE_HEAD ||
-           role == LMQ_ROLE_SHARED_SWITCH;
-}
-
-/* What each role's shape must be, from the hyper-parameters. */
-static void
-expected_shape(const struct lmq_hparams *h, const struct lmq_place *place,
-               uint64_t dims[2], uint32_t *n_dims)
-{
-    uint64_t q = (uint64_t)h->n_heads * h->head_dim;
-    uint64_t k = (uint64_t)h->n_kv_heads * h->head_dim;
-    uint64_t value = lmq_hparams_value_dim(h);
-    uint64_t rotary = lmq_hparams_rotary_dim(h);
-    bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
-    uint64_t hidden = place->item >= 0 ? h->expert_dim : h->hidden_dim;
-    uint64_t v = h->n_kv_heads * value, out = h->n_heads * value;
-
-    if (place->layer >= 0 &&
-        lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA)) {
-        q = k = lmq_delta_key_width(h);
-        v = out = lmq_delta_value_width(h);
-    }
-    const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
-        [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
-        [LMQ_ROLE_POSITIONS] = {h->context, h->dim},
-        [LMQ_ROLE_HEAD] = {h->vocab_size, h->dim},
-        [LMQ_ROLE_EMBEDDING_NORM] = {h->dim, 0},
-        [LMQ_ROLE_OUTPUT_NORM] = {h->dim, 0},
-        [LMQ_ROLE_ATTN_NORM] = {h->dim, 0},
-        [LMQ_ROLE_ATTN_Q] = {q, h->dim},
-        [LMQ_ROLE_ATTN_K] = {k, h->dim},
-        [LMQ_ROLE_ATTN_V] = {v, h->dim},
-        [LMQ_ROLE_ATTN_OUT] = {h->dim, out},
-        [LMQ_ROLE_ATTN_GATE] = {out, h->dim},
-        [LMQ_ROLE_DELTA_ALPHA] = {h->n_delta_value_heads, h->dim},
-        [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
-        [LMQ_ROLE_DELTA_DECAY] = {h->n_delta_value_heads, 0},
-        [LMQ_ROLE_DELTA_CONV] = {lmq_delta_channels(h), h->conv_width},
-        [LMQ_ROLE_DELTA_NORM] = {h->delta_value_dim, 0},
-        [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : h->head_dim, 0},
-        [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : h->head_dim, 0},
-        [LMQ_ROLE_ATTN_SINKS] = {h->n_heads, 0},
-        [LMQ_ROLE_ATTN_POST_NORM] = {h->dim, 0},
-        [LMQ_ROLE_ATTN_Q_A] = {h->q_lora_rank, h->dim},
-        [LMQ_ROLE_ATTN_Q_A_NORM] = {h->q_lora_rank, 0},
-        [LMQ_ROLE_ATTN_Q_B] = {q, h->q_lora_rank},
-        [LMQ_ROLE_ATTN_KV_A] = {h->kv_lora_rank + rotary, h->dim},
-        [LMQ_ROLE_ATTN_KV_A_NORM] = {h->kv_lora_rank, 0},
-        [LMQ_ROLE_ATTN_K_B] = {h->kv_lora_rank, h->head_dim - rotary},
-        [LMQ_ROLE_ATTN_V_B] = {value, h->kv_lora_rank},
-        [LMQ_ROLE_FFN_NORM] = {h->dim, 0},
-        [LMQ_ROLE_FFN_GATE] = {hidden, h->dim},
-        [LMQ_ROLE_FFN_UP] = {hidden, h->dim},
-        [LMQ_ROLE_FFN_DOWN] = {h->dim, hidden},
-        [LMQ_ROLE_FFN_POST_NORM] = {h->dim, 0},
-        [LMQ_ROLE_ROUTER] = {h->n_experts, h->dim},
-        [LMQ_ROLE_ROUTER_CORRECTION] = {h->n_experts, 0},
-        [LMQ_ROLE_SHARED_GATE] = {h->shared_dim, h->dim},
-        [LMQ_ROLE_SHARED_UP] = {h->shared_dim, h->dim},
-        [LMQ_ROLE_SHARED_DOWN] = {h->dim, h->shared_dim},
-        [LMQ_ROLE_SHARED_SWITCH] = {h->dim, 0},
-    };
-
-    dims[0] = shapes[place->role][0];
-    dims[1] = shapes[place->role][1];
-    *n_dims = place->part == LMQ_PART_BIAS || dims[1] == 0 ? 1 : 2;
-}
+/* ---- Is it a model of this description? ---- */
 
 /* "64 x 32", for messages. */
 static void
@@ -428,7 +219,7 @@ check_shape(const struct lmq_hparams *hparams, const struct lmq_tensor *tensor,
     uint32_t n_dims;
     char found[128], wanted[64];
 
-    expected_shape(hparams, &tensor->place, dims, &n_dims);
+    lmq_model_shape(hparams, &tensor->place, dims, &n_dims);
     if (tensor->n_dims == n_dims && tensor->dims[0] == dims[0] &&
         (n_dims == 1 || tensor->dims[1] == dims[1]))
         return LMQ_OK;
@@ -470,15 +261,15 @@ check_role(const struct lmq_checkpoint *checkpoint, enum lmq_role role,
     for (uint32_t i = 0; i < n_layers; i++) {
         struct lmq_place place = {role, part, is_per_layer ? (int32_t)i : -1,
                                   -1};
-        if (is_wanted(h, &place, &n_items))
+        if (lmq_model_has(h, &place, &n_items))
             n_wanted += n_items == 0 ? 1 : n_items;
     }
-    if (n_found == n_wanted || (n_found == 0 && is_optional(role, part)))
+    if (n_found == n_wanted || (n_found == 0 && lmq_model_may_lack(role, part)))
         return LMQ_OK;
     for (uint32_t i = 0; i < n_layers; i++) {
         struct lmq_place place = {role, part, is_per_layer ? (int32_t)i : -1,
                                   -1};
-        if (!is_wanted(h, &place, &n_items))
+        if (!lmq_model_has(h, &place, &n_items))
             continue;
         place.item = n_items == 0 ? -1 : 0;
         do {
@@ -526,7 +317,7 @@ check_tensor(struct lmq_checkpoint *checkpoint,
                         "tensor '%s' belongs to layer %d, but the "
                         "configuration says %u layers",
                         tensor->stored_name, (int)place->layer, h->n_layers);
-    if (!is_wanted(h, place, &n_items) || !has_part(h, place) ||
+    if (!lmq_model_has(h, place, &n_items) || !lmq_model_has_part(h, place) ||
         (n_items == 0 ? place->item >= 0
                       : place->item < 0 || place->item >= (int32_t)n_items)) {
         lmq_hparams_refuse(h, "the tensor '%.100s'", tensor->stored_name);

@@ -174,6 +174,13 @@ split_attention(struct lmq_checkpoint *checkpoint,
     return split_rows(checkpoint, whole, parts, n, err);
 }
 
+/* What belongs to none has the sizes of the first; it is refused later. */
+static size_t
+layer_of(const struct lmq_tensor *tensor)
+{
+    return tensor->place.layer < 0 ? 0 : (size_t)tensor->place.layer;
+}
+
 /* The gate comes first in all families that fuse them so. */
 static enum lmq_status
 split_gate_up(struct lmq_checkpoint *checkpoint,
@@ -352,7 +359,8 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
     switch ((int)whole.place.role) {
     case LMQ_ROLE_FFN_GATE_UP:
         return split_gate_up(checkpoint, &whole, LMQ_ROLE_FFN_GATE,
-                             LMQ_ROLE_FFN_UP, h->hidden_dim, err);
+                             LMQ_ROLE_FFN_UP,
+                             lmq_layer_hidden_dim(h, layer_of(&whole)), err);
     case LMQ_ROLE_SHARED_GATE_UP:
         return split_gate_up(checkpoint, &whole, LMQ_ROLE_SHARED_GATE,
                              LMQ_ROLE_SHARED_UP, h->shared_dim, err);

@@ -266,6 +266,8 @@ static void
 gather_evidence(struct lmq_checkpoint *checkpoint,
                 struct lmq_gguf_evidence *evidence)
 {
+    size_t n_keys = 0, n_values = 0;
+
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         struct lmq_tensor *tensor = &checkpoint->tensors[i];
         struct lmq_place *place = &tensor->place;
@@ -294,10 +296,20 @@ gather_evidence(struct lmq_checkpoint *checkpoint,
         case LMQ_ROLE_ROUTER_CORRECTION:
             evidence->has_correction = true;
             break;
+        case LMQ_ROLE_ATTN_K:
+            n_keys += place->part == LMQ_PART_WEIGHT;
+            break;
+        case LMQ_ROLE_ATTN_V:
+            n_values += place->part == LMQ_PART_WEIGHT;
+            break;
+        case LMQ_ROLE_LAYER_SCALE:
+            evidence->has_layer_scale = true;
+            break;
         default:
             break;
         }
     }
+    evidence->has_lone_keys = n_keys > n_values;
 }
 
 /* Roles that names alone do not give. */

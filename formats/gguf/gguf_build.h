@@ -46,6 +46,7 @@ void lmq_gguf_put_array(struct lmq_gguf_builder *builder, const char *key,
 /* Without a key: items, and what stands behind the values. */
 void lmq_gguf_add_u32(struct lmq_gguf_builder *builder, uint32_t value);
 void lmq_gguf_add_u64(struct lmq_gguf_builder *builder, uint64_t value);
+void lmq_gguf_add_bool(struct lmq_gguf_builder *builder, bool value);
 void lmq_gguf_add_f32(struct lmq_gguf_builder *builder, double value);
 void lmq_gguf_add_bool(struct lmq_gguf_builder *builder, bool value);
 void lmq_gguf_add_text(struct lmq_gguf_builder *builder, const void *text,

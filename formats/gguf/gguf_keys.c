@@ -64,6 +64,10 @@ static const struct key {
     {"rope.dimension_count", LMQ_FIELD(rotary_dim), LMQ_GGUF_ROPE, 0},
     {"rope.freq_base", LMQ_FIELD(rope_theta), LMQ_GGUF_ROPE, 0},
     {"rope.freq_base_swa", LMQ_FIELD(rope_local_theta), LMQ_GGUF_LOCAL, 0},
+    {"attention.shared_kv_layers", LMQ_FIELD(n_borrowing),
+     LMQ_GGUF_KINDS, 0},
+    {"embedding_length_per_layer_input", LMQ_FIELD(layer_input_dim),
+     LMQ_GGUF_KINDS, 0},
     {"attention.q_lora_rank", LMQ_FIELD(q_lora_rank), LMQ_GGUF_LATENT, 0},
     {"attention.kv_lora_rank", LMQ_FIELD(kv_lora_rank),
      LMQ_GGUF_LATENT, REQUIRED},
@@ -110,6 +114,9 @@ static const struct {
     {"full_attention_interval", LMQ_GGUF_DELTA},
     {"nextn_predict_layers", LMQ_GGUF_FURTHER},
     {"attention.sliding_window", LMQ_GGUF_CHUNK},
+    {"attention.key_length_swa", LMQ_GGUF_KINDS},
+    {"attention.value_length_swa", LMQ_GGUF_KINDS},
+    {"rope.dimension_count_swa", LMQ_GGUF_KINDS},
     {"rope.dimension_sections", LMQ_GGUF_SECTIONS},
     {"n_deepstack_layers", LMQ_GGUF_SECTIONS},
     {"expert_weights_norm", LMQ_GGUF_ROUTER},
@@ -123,6 +130,15 @@ static const struct {
     {"rope.scaling.yarn_beta_fast", LMQ_GGUF_ROPE},
     {"rope.scaling.yarn_beta_slow", LMQ_GGUF_ROPE},
 };
+
+/* Of layers of two kinds gguf_kinds.c writes these. */
+static bool
+is_of_kinds(size_t field)
+{
+    return field == LMQ_FIELD(hidden_dim) || field == LMQ_FIELD(n_kv_heads) ||
+           field == LMQ_FIELD(head_dim) || field == LMQ_FIELD(value_dim) ||
+           field == LMQ_FIELD(rotary_dim);
+}
 
 static bool
 belongs(unsigned families, const struct lmq_family *family)
@@ -155,7 +171,9 @@ read_per_layer(struct lmq_gguf_reader *r, const char *name, uint32_t *count)
                         "GGUF: '%s' is no number for each of %u layers",
                         r->key, r->h->n_layers);
     int64_t first = lmq_gguf_item_int(value, 0);
-    for (uint64_t i = 1; i < r->h->n_layers; i++)
+    /* Of kinds of layers gguf_kinds.c reads them once more. */
+    bool may_differ = (r->family->gguf.keys & LMQ_GGUF_KINDS) != 0;
+    for (uint64_t i = 1; i < r->h->n_layers && !may_differ; i++)
         if (lmq_gguf_item_int(value, i) != first)
             r->is_uneven = true;
     if (first < 0 || first > UINT32_MAX)
@@ -381,6 +399,8 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     if (status == LMQ_OK)
         status = lmq_gguf_read_window(&r);
     if (status == LMQ_OK)
+        status = lmq_gguf_read_kinds(&r);
+    if (status == LMQ_OK)
         status = lmq_gguf_read_alibi(&r);
     if (status == LMQ_OK)
         status = lmq_gguf_read_delta(&r);
@@ -433,6 +453,8 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
         written.shared_dim = 0; /* a number of experts says it */
     if (family->gguf.keys & LMQ_GGUF_DELTA)
         written.delta_value_dim *= h->n_delta_value_heads;
+    if (family->gguf.keys & LMQ_GGUF_KINDS)
+        written.shared_dim = 0; /* it is what the others have */
     if (family->gguf.keys & LMQ_GGUF_LATENT) {
         written.n_kv_heads = 1;
         written.head_dim = h->kv_lora_rank + written.rotary_dim;
@@ -454,7 +476,9 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         const struct lmq_field *field = lmq_field_at(key->field);
         double number = lmq_field_get(field, &written);
         bool is_needed = (key->flags & REQUIRED) != 0;
-        if (!belongs(key->families, family))
+        if (!belongs(key->families, family) ||
+            ((family->gguf.keys & LMQ_GGUF_KINDS) != 0 &&
+             is_of_kinds(key->field)))
             continue;
         snprintf(name, sizeof(name), "%s.%s", family->gguf.name, key->name);
         if ((key->flags & INVERSE) != 0 && number > 0)
@@ -468,7 +492,9 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     }
     if (family->gguf.keys & LMQ_GGUF_LATENT)
         lmq_gguf_write_heads(builder, family->gguf.name, hparams);
-    if (family->gguf.keys & (LMQ_GGUF_LOCAL | LMQ_GGUF_CHUNK))
+    if (family->gguf.keys & LMQ_GGUF_KINDS)
+        lmq_gguf_write_kinds(builder, family->gguf.name, hparams);
+    else if (family->gguf.keys & (LMQ_GGUF_LOCAL | LMQ_GGUF_CHUNK))
         lmq_gguf_write_window(builder, family, hparams);
     if ((family->gguf.keys & (LMQ_GGUF_ROUTER | LMQ_GGUF_STEP)) != 0 &&
         hparams->n_experts > 0)

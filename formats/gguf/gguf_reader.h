@@ -68,6 +68,11 @@ void lmq_gguf_write_delta(struct lmq_gguf_builder *builder,
                           const char *prefix, const struct lmq_hparams *h);
 void lmq_gguf_write_sections(struct lmq_gguf_builder *builder,
                              const char *prefix, const struct lmq_hparams *h);
+/* ---- gguf_kinds.c: after windows ---- */
+
+enum lmq_status lmq_gguf_read_kinds(struct lmq_gguf_reader *r);
+void lmq_gguf_write_kinds(struct lmq_gguf_builder *builder,
+                          const char *prefix, const struct lmq_hparams *h);
 
 /* ---- gguf_rope.c ---- */
 

@@ -35,6 +35,9 @@ void lmq_gguf_finish_gemma2(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_gemma3(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
+/* (gguf_kinds.c) */
+void lmq_gguf_finish_gemma4(struct lmq_hparams *hparams,
+                            const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_phi3(struct lmq_hparams *hparams,
                           const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_falcon(struct lmq_hparams *hparams,

@@ -229,6 +229,10 @@ refuse_others(struct lmq_hf_config *config)
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         const json_t *found = json_object_get(config->json, keys[i].key);
+        /* Of images alone. */
+        if (json_is_string(found) &&
+            strcmp(json_string_value(found), "vision") == 0)
+            continue;
         if (lmq_hf_has(config->json, keys[i].key) &&
             !(json_is_boolean(found) &&
               json_is_true(found) == keys[i].harmless))

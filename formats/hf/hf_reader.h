@@ -87,6 +87,11 @@ void lmq_hf_read_rope(struct lmq_hf_config *config);
 void lmq_hf_write_rope(const struct lmq_family *family,
                        const struct lmq_hparams *hparams, json_t **config);
 
+/* The first `part` of the frequencies of a head of layers that see everything
+ * turns, so many times slower; the others do not. */
+void lmq_hf_turn_part(struct lmq_hf_config *config, double part,
+                      double factor);
+
 /* What the scores are multiplied by, besides 1 / sqrt(head_dim), where YaRN
  * says "mscale_all_dim"; 1 if it does not. */
 double lmq_hf_yarn_score_scale(struct lmq_hf_config *config);

@@ -37,6 +37,10 @@ static const char *const known_keys[] = {
     "finetuned", /* that the weights were: no number depends on it */
 };
 
+/* What a frequency is divided by that does not turn within any context; GGUF
+ * has this number, too. */
+#define NEVER 1e30
+
 /* ---- Where it stands ---- */
 
 /* Of parameters by kind of layer, those of `kind`; else the same for all. */
@@ -217,6 +221,34 @@ read_longrope(struct lmq_hf_config *config, const json_t *scaling)
         lmq_hf_real(config, scaling, "attention_factor", attention);
 }
 
+void
+lmq_hf_turn_part(struct lmq_hf_config *config, double part, double factor)
+{
+    struct lmq_hparams *h = config->hparams;
+    uint32_t dim = lmq_hparams_far_rotary_dim(h), pairs = dim / 2;
+    double n = floor(part * dim / 2);
+
+    if (pairs > LMQ_MAX_ROPE_FACTORS || !(part >= 0 && part <= 1)) {
+        lmq_hf_fail(config, "'partial_rotary_factor' in the configuration is "
+                            "%g, of heads of %u",
+                    part, dim);
+        return;
+    }
+    h->rope_scaling = LMQ_ROPE_FACTORS;
+    h->n_rope_factors = pairs;
+    for (uint32_t i = 0; i < pairs; i++)
+        h->rope_short[i] = i < n ? factor : NEVER;
+}
+
+/* Frequencies are those of the whole head. */
+static void
+read_proportional(struct lmq_hf_config *config, const json_t *scaling)
+{
+    lmq_hf_turn_part(config,
+                     lmq_hf_real(config, scaling, "partial_rotary_factor", 1),
+                     config->hparams->rope_factor);
+}
+
 static void
 write_factor(const struct lmq_hparams *h, json_t **scaling)
 {
@@ -258,6 +290,7 @@ static const struct {
     {"yarn", LMQ_ROPE_YARN, read_yarn, write_yarn},
     {"longrope", LMQ_ROPE_LONGROPE, read_longrope, NULL},
     {"su", LMQ_ROPE_LONGROPE, read_longrope, NULL},
+    {"proportional", LMQ_ROPE_FACTORS, read_proportional, NULL},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -350,6 +383,8 @@ read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
     if (family->hf.partial_key != NULL)
         part = lmq_hf_real(config, config->json, family->hf.partial_key, part);
     part = lmq_hf_real(config, parameters, key, part);
+    if (strcmp(kind_of_scaling(config, parameters), "proportional") == 0)
+        return; /* there it says something else */
     if (h->rotary_dim != 0 || (part >= 1 && part <= 1))
         return;
     if (family->hf.partial <= 0)

@@ -36,6 +36,10 @@ void lmq_hf_begin_deepseek(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
 
+/* (hf_gemma4.c) */
+void lmq_hf_begin_gemma4(struct lmq_hf_config *config);
+void lmq_hf_finish_gemma4(struct lmq_hf_config *config);
+
 /* (hf_later.c) */
 void lmq_hf_begin_llama4(struct lmq_hf_config *config);
 void lmq_hf_windows_llama4(struct lmq_hf_config *config);

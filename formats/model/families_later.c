@@ -38,6 +38,29 @@ static const struct lmq_hf_key qwen35moe_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key gemma4_keys[] = {
+    KEY("hidden_size", dim, 2304),
+    KEY("intermediate_size", hidden_dim, 9216),
+    KEY("num_hidden_layers", n_layers, 30),
+    KEY("num_attention_heads", n_heads, 8),
+    KEY("vocab_size", vocab_size, 262144),
+    KEY_OR_NULL("sliding_window", sliding_window, 1024),
+    KEY_OR_NULL("final_logit_softcapping", logit_softcap, 0),
+    KEY("attention_k_eq_v", full_keys_are_values, 0),
+    KEY("num_kv_shared_layers", n_borrowing, 0),
+    END,
+};
+
+/* The largest of those that hear has none of it. */
+static const struct lmq_hf_key gemma4_more_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 512),
+    KEY_OR_NULL("hidden_size_per_layer_input", layer_input_dim, 256),
+    KEY_OR_NULL("num_experts", n_experts, 0),
+    KEY_OR_NULL("top_k_experts", n_experts_used, 0),
+    KEY_OR_NULL("moe_intermediate_size", expert_dim, 0),
+    END,
+};
+
 /* Its makers' own files call the chosen experts otherwise. */
 static const struct lmq_hf_key gptoss_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
@@ -181,6 +204,39 @@ const struct lmq_family lmq_later_families[] = {
               .has_tiled_values = true, .has_post_norm_name = true,
               .begin = lmq_gguf_begin_delta,
               .finish = lmq_gguf_finish_delta}},
+    {.name = "gemma4", .norm_place = LMQ_NORMS_AROUND,
+     .qk_norm = LMQ_QK_NORM_HEAD, .activation = LMQ_ACTIVATION_GELU_TANH,
+     .window_period = 6,
+     .hf = {.classes = {{"Gemma4ForCausalLM", "gemma4_text", NULL, false},
+                        TEXT_OF("Gemma4ForConditionalGeneration",
+                                "gemma4")},
+            RMS_EPS(1e-6), .context = 131072, .n_kv_heads = 4,
+            .head_dim = 256, .theta = 1e6, .local_theta = 10000, GELU_KEY,
+            .has_tied_head = true, .has_layer_types = true,
+            .keys = {sizes, head_dim, gemma4_keys, gemma4_more_keys},
+            .begin = lmq_hf_begin_gemma4,
+            .windows = lmq_hf_windows_gemma3,
+            .finish = lmq_hf_finish_gemma4},
+     .gguf = {.name = "gemma4",
+              .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW | LMQ_GGUF_LOCAL |
+                      LMQ_GGUF_CAPS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_KINDS,
+              .finish = lmq_gguf_finish_gemma4}},
+    /* In GGUF it is the other. */
+    {.name = "gemma4", .norm_place = LMQ_NORMS_AROUND,
+     .qk_norm = LMQ_QK_NORM_HEAD, .activation = LMQ_ACTIVATION_GELU_TANH,
+     .window_period = 6,
+     .hf = {.classes = {{"Gemma4UnifiedForCausalLM", "gemma4_unified_text",
+                         NULL, false},
+                        TEXT_OF("Gemma4UnifiedForConditionalGeneration",
+                                "gemma4_unified")},
+            RMS_EPS(1e-6), .context = 262144, .n_kv_heads = 4,
+            .head_dim = 256, .theta = 1e6, .local_theta = 10000, GELU_KEY,
+            .has_tied_head = true, .has_layer_types = true,
+            .keys = {sizes, head_dim, gemma4_keys},
+            .begin = lmq_hf_begin_gemma4,
+            .windows = lmq_hf_windows_gemma3,
+            .finish = lmq_hf_finish_gemma4}},
     /* llama.cpp rounds where YaRN's ramp begins and ends; its makers do not. */
     {.name = "gpt-oss", .window_period = 2,
      .hf = {.classes = {{"GptOssForCausalLM", "gpt_oss", NULL, false}},

@@ -117,8 +117,9 @@ enum {
     LMQ_GGUF_FURTHER = 131072, /* block_count counts layers for more tokens */
     LMQ_GGUF_SECTIONS = 262144, /* turns by sections, all alike for text */
     LMQ_GGUF_CHUNK = 524288, /* chunks of attention, or a window of 0 */
-    LMQ_GGUF_DELTA = 1048576 /* the gated delta rule, whose decay is stored
-                                itself */
+    LMQ_GGUF_DELTA = 1048576, /* the gated delta rule, whose decay is stored
+                                 itself */
+    LMQ_GGUF_KINDS = 2097152 /* heads and widths by kinds of layers */
 };
 
 /* Which tensors have biases. */

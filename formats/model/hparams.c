@@ -39,6 +39,15 @@ lmq_hparams_rotary_dim(const struct lmq_hparams *hparams)
 }
 
 uint32_t
+lmq_hparams_far_rotary_dim(const struct lmq_hparams *hparams)
+{
+    return hparams->full_head_dim > 0 &&
+                   hparams->positions == LMQ_POSITIONS_ROTARY
+               ? hparams->full_head_dim
+               : lmq_hparams_rotary_dim(hparams);
+}
+
+uint32_t
 lmq_hparams_value_dim(const struct lmq_hparams *hparams)
 {
     return hparams->value_dim == 0 ? hparams->head_dim : hparams->value_dim;
@@ -49,6 +58,20 @@ lmq_hparams_attn_scale(const struct lmq_hparams *hparams)
 {
     return hparams->attn_scale > 0 ? (float)hparams->attn_scale
                                    : 1 / sqrtf((float)hparams->head_dim);
+}
+
+size_t
+lmq_layer_kv_source(const struct lmq_hparams *hparams, size_t layer)
+{
+    bool is_full = lmq_layer_is(hparams, layer, LMQ_LAYER_FULL);
+    size_t source = hparams->n_layers - hparams->n_borrowing;
+
+    if (!lmq_layer_borrows(hparams, layer))
+        return layer;
+    while (source > 0 &&
+           lmq_layer_is(hparams, source - 1, LMQ_LAYER_FULL) != is_full)
+        source--;
+    return source == 0 ? layer : source - 1;
 }
 
 void
@@ -127,6 +150,8 @@ settle_windows(struct lmq_hparams *h)
     if (has_window)
         return;
     clear_layers(h, LMQ_LAYER_FULL);
+    h->full_head_dim = h->full_kv_heads = 0;
+    h->full_keys_are_values = false;
 }
 
 /* What no layer has needs no sizes; what a layer with the delta rule does not
@@ -156,7 +181,7 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->router = usual->router;
         h->router_scale = usual->router_scale;
         h->router_renormalises = h->router_corrects = false;
-        h->router_scales_input = false;
+        h->router_scales_input = h->has_expert_norms = false;
         clear_layers(h, LMQ_LAYER_DENSE);
     }
     /* The same choice without groups. */
@@ -180,6 +205,8 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->qk_norm_late = false;
     if (h->activation != LMQ_ACTIVATION_SILU)
         h->activation_slope = usual->activation_slope;
+    if (h->n_borrowing == 0 || h->borrowing_hidden_dim == h->hidden_dim)
+        h->borrowing_hidden_dim = 0;
     if (!h->is_gated)
         h->glu_limit = h->glu_offset = 0;
 }
@@ -192,6 +219,10 @@ lmq_hparams_settle(struct lmq_hparams *h)
     lmq_hparams_init(&usual);
     if (h->value_dim == h->head_dim)
         h->value_dim = 0;
+    if (h->full_head_dim == h->head_dim)
+        h->full_head_dim = 0;
+    if (h->full_kv_heads == h->n_kv_heads)
+        h->full_kv_heads = 0;
     settle_rope(h, &usual);
     settle_delta(h);
     settle_windows(h);

@@ -149,6 +149,13 @@ struct lmq_hparams {
     uint32_t n_kv_heads;
     uint32_t head_dim;
     uint32_t value_dim;      /* of a head's values; 0: head_dim */
+    /* In layers that see everything, where the others have windows; 0: the same
+     * as there. */
+    uint32_t full_head_dim, full_kv_heads;
+    bool full_keys_are_values; /* there, before norms and positions */
+    bool has_value_norm;     /* without weights, of each head's values */
+    uint32_t n_borrowing;    /* so many last layers have no keys and values:
+                                lmq_layer_kv_source() */
     uint32_t q_lora_rank;    /* queries by two matrices; 0: by one */
     uint32_t kv_lora_rank;   /* 0: no latent attention */
     uint32_t sliding_window; /* 0: none */
@@ -191,6 +198,8 @@ struct lmq_hparams {
 
     /* Feed-forward */
     uint32_t hidden_dim;
+    uint32_t borrowing_hidden_dim; /* of layers that borrow keys and values; 0:
+                                      the same */
     enum lmq_activation activation;
     double activation_slope; /* SiLU: x * sigmoid(slope x); 1 */
     bool is_gated;           /* act(gate x) * (up x), else act(up x) */
@@ -211,6 +220,13 @@ struct lmq_hparams {
     uint32_t n_expert_groups; /* 0: no choice of groups */
     uint32_t n_expert_groups_used;
     enum lmq_group_score expert_group_score;
+    bool has_expert_norms;   /* router, experts and the shared one have norms of
+                                their own, and experts are scaled */
+
+    /* Layers */
+    uint32_t layer_input_dim; /* what each layer is given of each token; 0:
+                                 nothing */
+    bool has_layer_scale;    /* the stream times a number behind each layer */
 
     enum lmq_tie tie;        /* what the configuration says */
     int32_t bos;             /* -1: none */
@@ -229,9 +245,12 @@ void lmq_hparams_settle(struct lmq_hparams *hparams);
 void lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
     LMQ_PRINTF(2, 3);
 
-/* With their defaults filled in; 0 rotary dimensions without RoPE. */
+/* With their defaults filled in; 0 rotary dimensions without RoPE. Layers with
+ * other heads: below. */
 uint32_t lmq_hparams_rotary_dim(const struct lmq_hparams *hparams);
 uint32_t lmq_hparams_value_dim(const struct lmq_hparams *hparams);
+/* Of layers that see everything. */
+uint32_t lmq_hparams_far_rotary_dim(const struct lmq_hparams *hparams);
 /* Of the scores q k. */
 float lmq_hparams_attn_scale(const struct lmq_hparams *hparams);
 
@@ -268,6 +287,77 @@ lmq_layer_has_experts(const struct lmq_hparams *hparams, size_t layer)
     return hparams->n_experts > 0 &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_DENSE);
 }
+
+/* ---- Layers with other sizes ---- */
+
+/* Whether the layer is one that sees everything and has heads of its own. */
+static inline bool
+lmq_layer_has_full_heads(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->full_head_dim > 0 &&
+           lmq_layer_is(hparams, layer, LMQ_LAYER_FULL);
+}
+
+static inline uint32_t
+lmq_layer_head_dim(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_has_full_heads(hparams, layer) ? hparams->full_head_dim
+                                                    : hparams->head_dim;
+}
+
+static inline uint32_t
+lmq_layer_value_dim(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_has_full_heads(hparams, layer)
+               ? hparams->full_head_dim
+               : lmq_hparams_value_dim(hparams);
+}
+
+static inline uint32_t
+lmq_layer_rotary_dim(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_has_full_heads(hparams, layer) &&
+                   hparams->positions == LMQ_POSITIONS_ROTARY
+               ? hparams->full_head_dim
+               : lmq_hparams_rotary_dim(hparams);
+}
+
+static inline uint32_t
+lmq_layer_kv_heads(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->full_kv_heads > 0 &&
+                   lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
+               ? hparams->full_kv_heads
+               : hparams->n_kv_heads;
+}
+
+/* Whether values are what keys are made of. */
+static inline bool
+lmq_layer_keys_are_values(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->full_keys_are_values &&
+           lmq_layer_is(hparams, layer, LMQ_LAYER_FULL);
+}
+
+/* Whether the layer has no keys and values of its own. */
+static inline bool
+lmq_layer_borrows(const struct lmq_hparams *hparams, size_t layer)
+{
+    return layer + hparams->n_borrowing >= hparams->n_layers;
+}
+
+static inline uint32_t
+lmq_layer_hidden_dim(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->borrowing_hidden_dim > 0 &&
+                   lmq_layer_borrows(hparams, layer)
+               ? hparams->borrowing_hidden_dim
+               : hparams->hidden_dim;
+}
+
+/* The layer whose keys and values it looks at: itself, or the last one that has
+ * some and sees as far. */
+size_t lmq_layer_kv_source(const struct lmq_hparams *hparams, size_t layer);
 
 /* Positions of a chunk of the layer; 0: it has none. */
 static inline uint32_t

@@ -11,6 +11,9 @@
 #include "base/error.h"
 #include "formats/model/hparams_fields.h"
 
+/* What does not turn at all has 1e30, which float32 cannot say exactly. */
+#define FACTOR_MOST 1.1e30
+
 static enum lmq_status
 check_numbers(const struct lmq_hparams *h, struct lmq_error *err)
 {
@@ -57,6 +60,77 @@ check_heads(const struct lmq_hparams *h, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* Heads of their own in layers that see everything. Then these are the ones
+ * that rotary scaling is for. */
+static enum lmq_status
+check_full_heads(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    bool is_rotary = h->positions == LMQ_POSITIONS_ROTARY;
+
+    if (h->full_kv_heads > 0 && h->n_heads % h->full_kv_heads != 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u heads cannot share %u key/value heads evenly",
+                        h->n_heads, h->full_kv_heads);
+    if ((uint64_t)h->n_heads * h->full_head_dim > LMQ_MAX_WIDTH)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "%u heads of %u are too wide",
+                        h->n_heads, h->full_head_dim);
+    if (h->full_head_dim > 0 &&
+        (h->value_dim > 0 || h->rotary_dim > 0 || h->full_head_dim % 2 != 0 ||
+         (is_rotary && h->rope_local_theta <= 0)))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "layers that see everything have heads of %u, which "
+                        "goes only with an even number, windows, a rotary "
+                        "base for these, and heads that turn as a whole",
+                        h->full_head_dim);
+    if ((h->full_head_dim > 0 || h->full_kv_heads > 0 ||
+         h->full_keys_are_values || h->n_borrowing > 0) &&
+        (h->kv_lora_rank > 0 || h->qk_norm == LMQ_QK_NORM_HEADS ||
+         h->value_dim > 0))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "heads that differ between layers, or that several "
+                        "share, do not go with latent attention, with norms "
+                        "for each head or with values of another size");
+    return LMQ_OK;
+}
+
+/* Who has no keys and values of its own needs a layer of its kind that has. */
+static enum lmq_status
+check_borrowing(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    if (h->n_borrowing >= h->n_layers)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u of %u layers borrow keys and values",
+                        h->n_borrowing, h->n_layers);
+    for (uint32_t i = 0; h->n_borrowing > 0 && i < h->n_layers; i++) {
+        size_t source = lmq_layer_kv_source(h, i);
+        if (lmq_layer_is(h, i, LMQ_LAYER_DELTA))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "n_borrowing is %u, but layer %u has no keys and "
+                            "values",
+                            h->n_borrowing, i);
+        if (lmq_layer_borrows(h, i) && lmq_layer_borrows(h, source))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u of %u borrows keys and values, but no "
+                            "layer before the last %u sees as far",
+                            i, h->n_layers, h->n_borrowing);
+    }
+    return LMQ_OK;
+}
+
+static enum lmq_status
+check_layer_inputs(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    if ((uint64_t)h->layer_input_dim * h->n_layers > LMQ_MAX_WIDTH)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "inputs of %u for each of %u layers are too wide",
+                        h->layer_input_dim, h->n_layers);
+    if (h->has_expert_norms && h->residual != LMQ_RESIDUAL_SEQUENTIAL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "norms of experts do not go with a feed-forward "
+                        "beside attention");
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_rope(const struct lmq_hparams *h, struct lmq_error *err)
 {
@@ -87,17 +161,17 @@ check_rope(const struct lmq_hparams *h, struct lmq_error *err)
                        h->rope_scaling == LMQ_ROPE_FACTORS;
     if (!has_factors)
         return LMQ_OK;
-    if (h->n_rope_factors != lmq_hparams_rotary_dim(h) / 2)
+    if (h->n_rope_factors != lmq_hparams_far_rotary_dim(h) / 2)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "there are %u rotary factors, expected %u",
-                        h->n_rope_factors, lmq_hparams_rotary_dim(h) / 2);
+                        h->n_rope_factors, lmq_hparams_far_rotary_dim(h) / 2);
     for (uint32_t i = 0; i < h->n_rope_factors; i++)
-        if (!(h->rope_short[i] >= 1e-6 && h->rope_short[i] <= 1e9) ||
+        if (!(h->rope_short[i] >= 1e-6 && h->rope_short[i] <= FACTOR_MOST) ||
             (h->rope_scaling == LMQ_ROPE_LONGROPE &&
-             !(h->rope_long[i] >= 1e-6 && h->rope_long[i] <= 1e9)))
+             !(h->rope_long[i] >= 1e-6 && h->rope_long[i] <= FACTOR_MOST)))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "rotary factor %u is %g or %g, expected 1e-6 to "
-                            "1e9",
+                            "1.1e30",
                             i, h->rope_short[i], h->rope_long[i]);
     return LMQ_OK;
 }
@@ -165,6 +239,12 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
 
     if (status == LMQ_OK)
         status = check_heads(hparams, err);
+    if (status == LMQ_OK)
+        status = check_full_heads(hparams, err);
+    if (status == LMQ_OK)
+        status = check_borrowing(hparams, err);
+    if (status == LMQ_OK)
+        status = check_layer_inputs(hparams, err);
     if (status == LMQ_OK)
         status = check_rope(hparams, err);
     if (status == LMQ_OK)

@@ -27,6 +27,9 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_EMBEDDING] = {"token_embd", false, NO_ITEMS, 0, 0},
     [LMQ_ROLE_POSITIONS] = {"position_embd", false, NO_ITEMS, 0, 1},
     [LMQ_ROLE_EMBEDDING_NORM] = {"token_embd_norm", false, NO_ITEMS, 0, 2},
+    [LMQ_ROLE_INPUTS] = {"per_layer_token_embd", false, NO_ITEMS, 0, 3},
+    [LMQ_ROLE_INPUTS_PROJ] = {"per_layer_model_proj", false, NO_ITEMS, 0, 4},
+    [LMQ_ROLE_INPUTS_NORM] = {"per_layer_proj_norm", false, NO_ITEMS, 0, 5},
     [LMQ_ROLE_ATTN_NORM] = {"attn_norm", true, NO_ITEMS, 0, 0},
     [LMQ_ROLE_ATTN_Q] = {"attn_q", true, NO_ITEMS, 0, 1},
     [LMQ_ROLE_ATTN_QKV] = {"attn_qkv", true, NO_ITEMS, 0, 1},
@@ -69,7 +72,16 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_SHARED_UP] = {"ffn_up_shexp", true, NO_ITEMS, 4, 2},
     [LMQ_ROLE_SHARED_DOWN] = {"ffn_down_shexp", true, NO_ITEMS, 4, 3},
     [LMQ_ROLE_SHARED_GATE_UP] = {"ffn_gate_up_shexp", true, NO_ITEMS, 4, 4},
+    [LMQ_ROLE_ROUTER_NORM] = {"ffn_gate_inp_norm", true, NO_ITEMS, 4, 5},
+    [LMQ_ROLE_EXPERTS_NORM] = {"pre_ffw_norm_2", true, NO_ITEMS, 4, 6},
+    [LMQ_ROLE_EXPERTS_SCALE] = {"ffn_down_exps_scale", true, NO_ITEMS, 4, 7},
+    [LMQ_ROLE_SHARED_POST_NORM] = {"post_ffw_norm_1", true, NO_ITEMS, 4, 8},
+    [LMQ_ROLE_EXPERTS_POST_NORM] = {"post_ffw_norm_2", true, NO_ITEMS, 4, 9},
     [LMQ_ROLE_FFN_POST_NORM] = {"post_ffw_norm", true, NO_ITEMS, 5, 0},
+    [LMQ_ROLE_INPUT_GATE] = {"inp_gate", true, NO_ITEMS, 5, 1},
+    [LMQ_ROLE_INPUT_PROJ] = {"proj", true, NO_ITEMS, 5, 2},
+    [LMQ_ROLE_INPUT_NORM] = {"post_norm", true, NO_ITEMS, 5, 3},
+    [LMQ_ROLE_LAYER_SCALE] = {"layer_output_scale", true, NO_ITEMS, 5, 4},
     [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 0, 2},
     [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 0, 3},
 };
@@ -209,6 +221,26 @@ static const struct {
     {"blk.#.ssm_dt", LMQ_ROLE_DELTA_ALPHA, READ},
     {"blk.#.ssm_a=", LMQ_ROLE_DELTA_DECAY, READ},
     {"blk.#.ssm_out", LMQ_ROLE_ATTN_OUT, READ},
+    /* Gemma 4; its experts are GGUF's in another order of words */
+    {"embed_tokens_per_layer", LMQ_ROLE_INPUTS, READ},
+    {"per_layer_model_projection", LMQ_ROLE_INPUTS_PROJ, READ},
+    {"per_layer_projection_norm", LMQ_ROLE_INPUTS_NORM, READ},
+    {"layers.#.per_layer_input_gate", LMQ_ROLE_INPUT_GATE, READ},
+    {"layers.#.per_layer_projection", LMQ_ROLE_INPUT_PROJ, READ},
+    {"layers.#.post_per_layer_input_norm", LMQ_ROLE_INPUT_NORM, READ},
+    {"layers.#.layer_scalar=", LMQ_ROLE_LAYER_SCALE, READ},
+    {"layers.#.router.proj", LMQ_ROLE_ROUTER, READ},
+    {"layers.#.router.scale=", LMQ_ROLE_ROUTER_NORM, READ},
+    {"layers.#.router.per_expert_scale=", LMQ_ROLE_EXPERTS_SCALE, READ},
+    {"layers.#.experts.gate_up_proj=", LMQ_ROLE_EXPERTS_GATE_UP, READ},
+    {"layers.#.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
+    {"layers.#.pre_feedforward_layernorm_2", LMQ_ROLE_EXPERTS_NORM, READ},
+    {"layers.#.post_feedforward_layernorm_1", LMQ_ROLE_SHARED_POST_NORM,
+     READ},
+    {"layers.#.post_feedforward_layernorm_2", LMQ_ROLE_EXPERTS_POST_NORM,
+     READ},
+    {"blk.#.ffn_gate_inp.scale=", LMQ_ROLE_ROUTER_NORM, READ},
+    {"blk.#.ffn_down_exps.scale=", LMQ_ROLE_EXPERTS_SCALE, READ},
     /* Phi 2 */
     {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT, READ},
     {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP, READ},
@@ -320,7 +352,10 @@ static const struct {
     {true, "mtp_", further_tokens},
     {true, "mtp.", further_tokens},
     {true, "multi_modal_projector.", other_senses},
-    {true, "visual.", other_senses},
+    {true, "audio_tower.", other_senses},
+    {true, "vision_embedder.", other_senses},
+    {true, "embed_vision.", other_senses},
+    {true, "embed_audio.", other_senses},
 };
 
 static const char *
@@ -577,7 +612,10 @@ stage(const struct lmq_place *place)
         return 3;
     if (place->role == LMQ_ROLE_EMBEDDING ||
         place->role == LMQ_ROLE_POSITIONS ||
-        place->role == LMQ_ROLE_EMBEDDING_NORM)
+        place->role == LMQ_ROLE_EMBEDDING_NORM ||
+        place->role == LMQ_ROLE_INPUTS ||
+        place->role == LMQ_ROLE_INPUTS_PROJ ||
+        place->role == LMQ_ROLE_INPUTS_NORM)
         return 0;
     return roles[place->role].is_per_layer ? 1 : 2;
 }

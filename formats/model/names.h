@@ -53,6 +53,18 @@ enum lmq_role {
     LMQ_ROLE_DELTA_CONV = 36,
     LMQ_ROLE_DELTA_NORM = 37,
     LMQ_ROLE_EMBEDDING_NORM = 38,
+    LMQ_ROLE_INPUTS = 39,            /* of layers: of each token, for all, */
+    LMQ_ROLE_INPUTS_PROJ = 40,       /* from the embedding, */
+    LMQ_ROLE_INPUTS_NORM = 41,
+    LMQ_ROLE_INPUT_GATE = 42,        /* and what a layer does with its own */
+    LMQ_ROLE_INPUT_PROJ = 43,
+    LMQ_ROLE_INPUT_NORM = 44,
+    LMQ_ROLE_LAYER_SCALE = 45,       /* one number */
+    LMQ_ROLE_ROUTER_NORM = 46,
+    LMQ_ROLE_EXPERTS_NORM = 47,
+    LMQ_ROLE_EXPERTS_POST_NORM = 48,
+    LMQ_ROLE_EXPERTS_SCALE = 49,     /* a number for each */
+    LMQ_ROLE_SHARED_POST_NORM = 50,
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

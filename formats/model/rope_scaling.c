@@ -54,7 +54,7 @@ lmq_rope_yarn_gain(double factor, double scale)
 void
 lmq_hparams_settle_rope(struct lmq_hparams *h)
 {
-    uint32_t rotary = lmq_hparams_rotary_dim(h);
+    uint32_t rotary = lmq_hparams_far_rotary_dim(h);
 
     if (h->rope_scaling == LMQ_ROPE_NTK && rotary > 2) {
         h->rope_theta =

@@ -269,7 +269,7 @@ lmq_heads_of(const struct lmq_member *member)
 
     return (struct lmq_heads){
         .n_heads = h->n_heads,
-        .n_kv_heads = lmq_cached_heads(h),
+        .n_kv_heads = lmq_cached_heads(h, member->index),
         .window = lmq_layer_window(h, member->index),
         .chunk = lmq_layer_chunk(h, member->index),
         .scale = lmq_hparams_attn_scale(h),

@@ -19,9 +19,11 @@
 
 #include "runtime/layer/experts.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "runtime/layer/feed.h"
+#include "runtime/layer/norm.h"
 #include "runtime/product.h"
 #include "runtime/layer/router.h"
 
@@ -47,8 +49,11 @@ choose_experts(const struct lmq_member *member)
         if (feed->router.bias != NULL)
             member->kernels->add(choice.scores, feed->router.bias,
                                  h->n_experts);
-        lmq_router_choose(h, &choice, r->experts + t * h->n_experts_used,
-                          r->weights + t * h->n_experts_used);
+        uint32_t *experts = r->experts + t * h->n_experts_used;
+        float *weights = r->weights + t * h->n_experts_used;
+        lmq_router_choose(h, &choice, experts, weights);
+        for (size_t i = 0; i < h->n_experts_used && h->has_expert_norms; i++)
+            weights[i] *= feed->experts_scale[experts[i]];
     }
 }
 
@@ -326,6 +331,44 @@ combine(const struct lmq_member *member, const struct wave *wave, float *out)
     }
 }
 
+/* ---- Norms of their own ---- */
+
+/* What the router and what experts look at, (n, dim): the stream itself by
+ * their norms, and the router's as if it had length 1. */
+static void
+make_inputs(const struct lmq_member *member)
+{
+    const struct lmq_feed_part *feed = &member->layer->feed;
+    const struct lmq_work *work = member->work;
+    size_t dim = member->h->dim, from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        const float *x = work->x + t * dim;
+        float *router = work->router_xn + t * dim;
+        lmq_norm(member->h, &feed->router_norm, x, dim, router);
+        member->kernels->scale(router, dim, 1 / sqrtf((float)dim));
+        lmq_norm(member->h, &feed->experts_norm, x, dim,
+                 work->experts_xn + t * dim);
+    }
+    lmq_barrier(member); /* all read all of both */
+}
+
+/* x (n, dim) = norm(x + bias). */
+static void
+norm_rows(const struct lmq_member *member, const float *bias,
+          const struct lmq_gain *gain, float *x)
+{
+    size_t dim = member->h->dim, from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        if (bias != NULL)
+            member->kernels->add(x + t * dim, bias, dim);
+        lmq_norm(member->h, gain, x + t * dim, dim, x + t * dim);
+    }
+}
+
 /* ---- Shared experts ---- */
 
 /* sigmoid(w_switch xn) of a token, or 1: how much of the shared experts it
@@ -344,7 +387,7 @@ switch_of(const struct lmq_member *member, size_t t)
     return x;
 }
 
-/* out += switch * (shared(xn) + bias). */
+/* out += switch * (shared(xn) + bias), or switch * norm(shared(xn) + bias). */
 static void
 add_shared(const struct lmq_member *member, const float *x, float *out)
 {
@@ -352,18 +395,23 @@ add_shared(const struct lmq_member *member, const float *x, float *out)
     struct lmq_routing *r = &member->work->routing;
     size_t dim = member->h->dim, from, to;
     struct lmq_operand xn = lmq_operand_of(member, x, dim);
+    const float *bias = feed->shared.down.bias;
 
     if (feed->shared_switch.tensor != NULL)
         lmq_multiply(member, &feed->shared_switch, &xn, r->switches);
     lmq_ffn(member, &feed->shared, &xn, r->output); /* (n, dim) */
     lmq_barrier(member); /* pieces are cut otherwise than products */
+    if (member->h->has_expert_norms) {
+        norm_rows(member, bias, &feed->shared_post_norm, r->output);
+        lmq_barrier(member); /* and otherwise than rows */
+        bias = NULL;
+    }
     lmq_member_share(member, member->n * lmq_row_pieces(dim), &from, &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_row_piece piece = lmq_row_piece_at(i, dim);
         float *y = r->output + piece.row * dim + piece.column;
-        if (feed->shared.down.bias != NULL)
-            member->kernels->add(y, feed->shared.down.bias + piece.column,
-                                 piece.size);
+        if (bias != NULL)
+            member->kernels->add(y, bias + piece.column, piece.size);
         member->kernels->axpy(out + piece.row * dim + piece.column, y,
                               piece.size, switch_of(member, piece.row));
     }
@@ -374,11 +422,15 @@ add_shared(const struct lmq_member *member, const float *x, float *out)
 void
 lmq_experts(const struct lmq_member *member, const float *x, float *out)
 {
+    bool has_norms = member->h->has_expert_norms;
+    const float *input = has_norms ? member->work->experts_xn : x;
     struct wave wave = {0};
 
-    route(member, x);
+    if (has_norms)
+        make_inputs(member); /* norms of x for both */
+    route(member, has_norms ? member->work->router_xn : x);
     while (next_wave(member, &wave)) {
-        gather(member, &wave, x); /* rows of xn */
+        gather(member, &wave, input); /* rows of it */
         lmq_barrier(member); /* packing shares rows out otherwise */
         pack_inputs(member, &wave);
         lmq_barrier(member); /* all read the packed rows */
@@ -391,6 +443,10 @@ lmq_experts(const struct lmq_member *member, const float *x, float *out)
         multiply_hidden(member, &wave); /* y = W_down hidden */
         lmq_barrier(member); /* a sum reads the rows of all its experts */
         combine(member, &wave, out); /* out += weight * y */
+    }
+    if (has_norms) {
+        lmq_barrier(member); /* a norm reads whole rows */
+        norm_rows(member, NULL, &member->layer->feed.experts_post_norm, out);
     }
     if (member->h->shared_dim > 0) {
         lmq_barrier(member); /* the rows are overwritten */

@@ -38,9 +38,8 @@ square(float *x, size_t n)
         x[i] *= x[i];
 }
 
-/* x = act(x), n numbers of a piece. */
-static void
-activate(const struct lmq_member *member, float *x, size_t n)
+void
+lmq_activate(const struct lmq_member *member, float *x, size_t n)
 {
     const struct lmq_kernels *kernels = member->kernels;
     void (*const activations[LMQ_ACTIVATION_COUNT])(float *x, size_t n) = {
@@ -84,13 +83,13 @@ lmq_ffn_activate(const struct lmq_member *member, const struct lmq_ffn *ffn,
     if (ffn->up.bias != NULL)
         kernels->add(up, ffn->up.bias + column, size); /* up += bias */
     if (!member->h->is_gated) {
-        activate(member, up, size); /* up = act(up) */
+        lmq_activate(member, up, size); /* up = act(up) */
         return;
     }
     if (ffn->gate.bias != NULL)
         kernels->add(gate, ffn->gate.bias + column, size); /* gate += bias */
     limit(member, gate, up, size);
-    activate(member, gate, size); /* gate = act(gate) */
+    lmq_activate(member, gate, size); /* gate = act(gate) */
     kernels->mul(gate, up, size); /* gate *= up */
 }
 

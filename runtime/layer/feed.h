@@ -6,6 +6,9 @@
 
 #include "runtime/product.h"
 
+/* x = act(x), n numbers: LMQ_ROW_PIECE at most. */
+void lmq_activate(const struct lmq_member *member, float *x, size_t n);
+
 /* hidden = act(gate) * up, or act(up), of a piece of one row: `size` numbers
  * from `column` on. It stands in lmq_ffn_hidden() then. */
 void lmq_ffn_activate(const struct lmq_member *member,

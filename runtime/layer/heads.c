@@ -7,7 +7,9 @@
  *   attention = softmax(q k^T * scale) v   (n, heads, value_dim)
  *
  * The norms of q and k stand there only in some models: of each head by
- * itself, or of all heads of a token as one row.
+ * itself, or of all heads of a token as one row; of values by themselves and
+ * without weights. A layer may have no keys and values of its own: then the
+ * cache is that of another, where those of the batch already are.
  */
 #include "config.h"
 
@@ -27,6 +29,16 @@ struct head {
     size_t number, dim;
 };
 
+/* Values may be what keys are made of, before norms and positions. */
+static const struct lmq_matrix *
+value_matrix(const struct lmq_member *member)
+{
+    const struct lmq_attention_part *part = &member->layer->attention;
+
+    return lmq_layer_keys_are_values(member->h, member->index) ? &part->k
+                                                               : &part->v;
+}
+
 /* Number i among a token's heads: queries, then keys, then values. */
 static struct head
 find_head(const struct lmq_member *member, size_t t, size_t i)
@@ -34,8 +46,9 @@ find_head(const struct lmq_member *member, size_t t, size_t i)
     const struct lmq_hparams *h = member->h;
     const struct lmq_attention_part *part = &member->layer->attention;
     const struct lmq_work *work = member->work;
-    size_t n = h->n_heads, n_kv = h->n_kv_heads;
-    size_t dim = h->head_dim, value_dim = lmq_hparams_value_dim(h);
+    size_t n = h->n_heads, n_kv = lmq_layer_kv_heads(h, member->index);
+    size_t dim = lmq_layer_head_dim(h, member->index);
+    size_t value_dim = lmq_layer_value_dim(h, member->index);
 
     if (i < n)
         return (struct head){&part->q, &part->q_norm, NULL,
@@ -45,7 +58,7 @@ find_head(const struct lmq_member *member, size_t t, size_t i)
         return (struct head){&part->k, &part->k_norm, member->kv->keys,
                              work->k + (t * n_kv + i) * dim, i, dim};
     i -= n_kv;
-    return (struct head){&part->v, NULL, member->kv->values,
+    return (struct head){value_matrix(member), NULL, member->kv->values,
                          work->v + (t * n_kv + i) * value_dim, i, value_dim};
 }
 
@@ -62,16 +75,17 @@ finish_product(const struct lmq_member *member,
 }
 
 /* q = norm(q), k = norm(k), each over all heads of a token: two rows a token,
- * so that is the work to share. */
+ * or one where there are no keys, so that is the work to share. */
 static void
 norm_whole(const struct lmq_member *member)
 {
+    size_t n_rows = lmq_layer_borrows(member->h, member->index) ? 1 : 2;
     size_t n_heads = member->h->n_heads, from, to;
 
-    lmq_member_share(member, member->n * 2, &from, &to);
+    lmq_member_share(member, member->n * n_rows, &from, &to);
     for (size_t i = from; i < to; i++) {
         struct head first =
-            find_head(member, i / 2, i % 2 == 0 ? 0 : n_heads);
+            find_head(member, i / n_rows, i % n_rows == 0 ? 0 : n_heads);
         size_t n = first.matrix->n_rows;
         finish_product(member, first.matrix, 0, first.x, n);
         lmq_norm(member->h, first.norm, first.x, n, first.x);
@@ -112,9 +126,13 @@ rope_and_store(const struct lmq_member *member)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_angles *angles = lmq_member_angles(member);
+    const struct lmq_gain none = {0};
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
     bool is_late = h->qk_norm_late, has_norms = has_head_norms(member);
-    size_t n_heads = h->n_heads + 2 * h->n_kv_heads, from, to;
+    size_t n_kv = lmq_layer_borrows(h, member->index)
+                      ? 0
+                      : lmq_layer_kv_heads(h, member->index);
+    size_t n_heads = h->n_heads + 2 * n_kv, from, to;
 
     lmq_member_share(member, member->n * n_heads, &from, &to);
     for (size_t i = from; i < to; i++) {
@@ -126,6 +144,8 @@ rope_and_store(const struct lmq_member *member)
                            head.x, head.dim);
         if (!is_value && has_norms && !is_late)
             norm_head(member, &head);
+        if (is_value && h->has_value_norm)
+            lmq_norm(h, &none, head.x, head.dim, head.x);
         if (!is_value && angles != NULL)
             lmq_member_rope(member, angles, t, head.x);
         if (!is_value && has_norms && is_late)
@@ -161,12 +181,15 @@ lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *xn)
     heads.queries = work->q;
     heads.out = work->attention;
     heads.keys = cached_rows(member, member->kv->keys,
-                             lmq_key_width(member->h));
+                             lmq_key_width(member->h, member->index));
     heads.values = cached_rows(member, member->kv->values,
-                               lmq_value_width(member->h));
+                               lmq_value_width(member->h, member->index));
     lmq_multiply(member, &part->q, xn, work->q); /* (n, n_heads, head_dim) */
-    lmq_multiply(member, &part->k, xn, work->k); /* (n, kv, head_dim) */
-    lmq_multiply(member, &part->v, xn, work->v); /* (n, kv, value_dim) */
+    if (!lmq_layer_borrows(member->h, member->index)) {
+        lmq_multiply(member, &part->k, xn, work->k); /* (n, kv, head_dim) */
+        lmq_multiply(member, value_matrix(member), xn,
+                     work->v); /* (n, kv, value_dim) */
+    }
     lmq_barrier(member); /* heads and norms are not cut as products are */
     if (member->h->qk_norm == LMQ_QK_NORM_WHOLE) {
         norm_whole(member); /* q = norm(q), k = norm(k) */

@@ -92,7 +92,7 @@ finish_latents(const struct lmq_member *member)
     const struct lmq_hparams *h = member->h;
     const struct lmq_attention_part *part = &member->layer->attention;
     const struct lmq_angles *angles = lmq_member_angles(member);
-    size_t width = lmq_key_width(h), from, to;
+    size_t width = lmq_key_width(h, member->index), from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
@@ -125,7 +125,7 @@ finish_queries(const struct lmq_member *member,
     for (size_t i = from; i < to; i++) {
         size_t head = i % h->n_heads;
         float *q = member->work->q + i * h->head_dim; /* [nope, rope] */
-        float *latent = member->work->q_latent + i * lmq_key_width(h);
+        float *latent = member->work->q_latent + i * lmq_key_width(h, member->index);
         if (matrix->bias != NULL)
             member->kernels->add(q, matrix->bias + head * h->head_dim,
                                  h->head_dim);
@@ -153,11 +153,11 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     heads.keys = (struct lmq_rows){
         .data = member->kv->keys,
         .type = member->kv->type,
-        .n_cols = lmq_key_width(h),
-        .stride = lmq_row_bytes(member->kv->type, lmq_key_width(h)),
+        .n_cols = lmq_key_width(h, member->index),
+        .stride = lmq_row_bytes(member->kv->type, lmq_key_width(h, member->index)),
     };
     heads.values = heads.keys; /* c is the first columns of a key */
-    heads.values.n_cols = lmq_value_width(h);
+    heads.values.n_cols = lmq_value_width(h, member->index);
 
     lmq_multiply(member, &part->kv_a, xn, work->k); /* [c, k_rope] */
     lmq_multiply(member, is_direct ? &part->q : &part->q_a, xn,
@@ -172,10 +172,10 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     finish_queries(member, is_direct ? &part->q : &part->q_b);
     /* q_latent[:kv_lora_rank] = W_k_b q_nope */
     multiply_heads(member, part->k_b, work->q, h->head_dim, work->q_latent,
-                   lmq_key_width(h));
+                   lmq_key_width(h, member->index));
     lmq_barrier(member); /* a head reads all of its q_latent */
     lmq_attention(member, &heads); /* out_latent = softmax(q_latent K^T) c */
     /* attention = W_v_b out_latent */
-    multiply_heads(member, part->v_b, work->out_latent, lmq_value_width(h),
+    multiply_heads(member, part->v_b, work->out_latent, lmq_value_width(h, member->index),
                    work->attention, lmq_hparams_value_dim(h));
 }

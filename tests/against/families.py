@@ -66,6 +66,11 @@ MINISTRAL_ROPE = dict(rope(
     "yarn", factor=16.0, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
     mscale_all_dim=1.0, original_max_position_embeddings=32,
     llama_4_scaling_beta=0.1), rope_theta=1000000.0)
+GEMMA4 = dict(SIZES, head_dim=24, global_head_dim=32, sliding_window=WINDOW,
+              num_hidden_layers=8, vocab_size_per_layer_input=128,
+              final_logit_softcapping=30.0,
+              layer_types=["sliding_attention", "sliding_attention",
+                           "sliding_attention", "full_attention"] * 2)
 # What sees images is as small as it may be.
 SEES = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
             num_attention_heads=2, image_size=28, patch_size=14)
@@ -139,6 +144,30 @@ TABLE = [
                            num_hidden_layers=1, num_attention_heads=2,
                            image_size=28, patch_size=14),
         mm_tokens_per_image=4)),
+    ("Gemma 4 (E2B)", "gemma4_text", dict(
+        GEMMA4, hidden_size_per_layer_input=16, num_kv_shared_layers=4,
+        use_double_wide_mlp=True)),
+    ("Gemma 4 (E4B)", "gemma4_text", dict(
+        GEMMA4, hidden_size_per_layer_input=24, num_kv_shared_layers=4)),
+    ("Gemma 4 (31B)", "gemma4_text", dict(
+        GEMMA4, hidden_size_per_layer_input=0, attention_k_eq_v=True,
+        num_key_value_heads=4, num_global_key_value_heads=1)),
+    ("Gemma 4 (26B-A4B)", "gemma4_text", dict(
+        GEMMA4, hidden_size_per_layer_input=0, attention_k_eq_v=True,
+        num_global_key_value_heads=1, enable_moe_block=True, num_experts=8,
+        top_k_experts=3, moe_intermediate_size=40)),
+    ("Gemma 4 (with images)", "gemma4", dict(
+        text_config=dict(GEMMA4, hidden_size_per_layer_input=16,
+                         num_kv_shared_layers=4, pad_token_id=0),
+        vision_config=dict(hidden_size=32, intermediate_size=32,
+                           num_hidden_layers=1, num_attention_heads=2,
+                           num_key_value_heads=2, head_dim=16,
+                           position_embedding_size=16),
+        audio_config=None)),
+    ("Gemma 4 (12B)", "gemma4_unified", dict(
+        text_config=dict(GEMMA4, attention_k_eq_v=True, pad_token_id=0,
+                         num_global_key_value_heads=1),
+        audio_config=None, vision_config=None)),
     ("Phi 1, 1.5, 2", "phi", dict(NO_GROUPS)),
     ("Phi 1, 1.5, 2 (norms of queries)", "phi",
      dict(SIZES, qk_layernorm=True, partial_rotary_factor=0.25)),
@@ -356,9 +385,11 @@ def randomise(model, seed):
         tables[id(head.weight)] = 2.5 / head.weight.shape[-1] ** 0.5
     turned = {id(m.weight) for m in model.modules()
               if type(m).__name__ == "Conv1D"}
+    # Gemma 4 has no other scale of scores.
+    scales_by_norms = "gemma4" in model.config.model_type
     named = list(model.named_parameters())
     named += [(n, b) for n, b in model.named_buffers()
-              if n.endswith("correction_bias")]
+              if n.endswith(("correction_bias", "layer_scalar"))]
     with torch.no_grad():
         for name, p in named:
             x = torch.randn(p.shape, generator=random)
@@ -369,6 +400,8 @@ def randomise(model, seed):
             elif p.ndim > 1:
                 gain = 2 if re.search("q_|query", name) else 1
                 x *= gain / p.shape[0 if id(p) in turned else -1] ** 0.5
+            if scales_by_norms and name.endswith("q_norm.weight"):
+                x /= p.shape[0] ** 0.5
             if head is not None and p is head.weight and id(p) not in tables:
                 x *= 2.5
             p.copy_(x.bfloat16().float())

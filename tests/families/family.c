@@ -25,7 +25,8 @@
 
 static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
-    delta_families, later_families, plain_families,
+    delta_families, later_families, gemma_families,
+    plain_families,
 };
 
 const struct family *
@@ -134,17 +135,25 @@ query_gain(const struct oracle_shape *s)
            or_one(s->score_factor);
 }
 
+static size_t
+number_of(const struct family_model *m, const struct oracle_layer *w)
+{
+    return (size_t)(w - m->oracle.layers);
+}
+
 static void
 make_qk_norms(struct family_model *m, struct oracle_layer *w)
 {
     const struct oracle_shape *s = &m->oracle.shape;
     unsigned bits = m->family->bits;
-    size_t q = w->q.rows, k = w->k.rows, head = s->head_dim;
+    size_t q = w->q.rows, k = w->k.rows;
+    size_t head = oracle_head_dim(s, number_of(m, w));
     double gain = query_gain(s);
 
     if ((bits & HAS_QK_NORM) != 0) {
         w->q_norm = make_norm(m, head, head, gain);
-        w->k_norm = make_norm(m, head, head, 1);
+        if (w->k.w != NULL)
+            w->k_norm = make_norm(m, head, head, 1);
     } else if ((bits & HAS_QK_NORM_HEADS) != 0) {
         w->q_norm = make_norm(m, head, q, gain);
         w->k_norm = make_norm(m, head, k, 1);
@@ -180,17 +189,25 @@ static void
 make_attention(struct family_model *m, struct oracle_layer *w)
 {
     const struct oracle_shape *s = &m->oracle.shape;
-    size_t value = s->value_dim == 0 ? s->head_dim : s->value_dim;
+    size_t layer = number_of(m, w), head = oracle_head_dim(s, layer);
+    size_t kv_heads = oracle_kv_heads(s, layer);
+    size_t value = s->value_dim == 0 ? head : s->value_dim;
+    bool has_keys = !oracle_borrows(s, layer);
+    bool has_values = has_keys && !(s->full_keys_are_values &&
+                                    oracle_is_full(s, layer));
     double gain = SUBLAYER_GAIN / or_one(s->residual_scale);
 
     if (s->kv_rank > 0) {
         make_latent(m, w);
     } else {
-        w->q = make_linear(m, s->heads * s->head_dim, s->dim, query_gain(s),
-                           HAS_QKV_BIAS);
-        w->k = make_linear(m, s->kv_heads * s->head_dim, s->dim, 1,
-                           HAS_QKV_BIAS);
-        w->v = make_linear(m, s->kv_heads * value, s->dim, 1, HAS_QKV_BIAS);
+        /* Where a norm says how large they are, scales that half precision
+         * has are better. */
+        w->q = make_linear(m, s->heads * head, s->dim,
+                           s->norms_values ? 1 : query_gain(s), HAS_QKV_BIAS);
+        if (has_keys)
+            w->k = make_linear(m, kv_heads * head, s->dim, 1, HAS_QKV_BIAS);
+        if (has_values)
+            w->v = make_linear(m, kv_heads * value, s->dim, 1, HAS_QKV_BIAS);
         make_qk_norms(m, w);
     }
     w->o = make_linear(m, s->dim, s->heads * value, gain, HAS_OUT_BIAS);
@@ -245,6 +262,43 @@ make_experts(struct family_model *m, struct oracle_layer *w)
         w->shared_switch = make_linear(m, 1, s->dim, 1, 0);
 }
 
+/* ---- Gemma 4 ---- */
+
+static void
+make_apart(struct family_model *m, struct oracle_layer *w)
+{
+    size_t dim = m->oracle.shape.dim;
+
+    w->router_norm = make_norm(m, dim, dim, sqrt((double)dim));
+    w->experts_norm = make_norm(m, dim, dim, 1);
+    w->experts_post_norm = make_norm(m, dim, dim, EXPERT_GAIN / 2);
+    w->mlp_post_norm = make_norm(m, dim, dim, 1);
+    w->experts_scale = normals(m, m->oracle.shape.n_experts, 1, 0.3);
+}
+
+static void
+make_input(struct family_model *m, struct oracle_layer *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+
+    w->input_gate = make_linear(m, s->input_dim, s->dim, 1, 0);
+    w->input_out = make_linear(m, s->dim, s->input_dim, 1, 0);
+    w->input_norm = make_norm(m, s->dim, s->dim, 1);
+}
+
+static void
+make_inputs(struct family_model *m)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    size_t width = s->layers * s->input_dim;
+
+    m->oracle.inputs =
+        normals(m, s->vocab * width, 0, 1 / sqrt((double)s->input_dim));
+    m->oracle.inputs_proj =
+        make_linear(m, width, s->dim, sqrt((double)s->dim), 0);
+    m->oracle.inputs_norm = make_norm(m, s->input_dim, s->input_dim, 1);
+}
+
 /* ---- All of it ---- */
 
 static void
@@ -253,7 +307,8 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
     size_t *const widths[] = {
         &s->dim,    &s->hidden,  &s->head_dim,   &s->value_dim,  &s->q_rank,
         &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
-        &s->delta_key_dim, &s->delta_value_dim,
+        &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
+        &s->borrowing_hidden, &s->input_dim,
     };
     size_t dims;
 
@@ -323,6 +378,8 @@ family_make(const struct family *family, size_t grow, size_t vocab,
         s->vocab = vocab;
     make_ends(m);
     m->oracle.embedding_norm = norm_if(m, HAS_EMBEDDING_NORM);
+    if (s->input_dim > 0)
+        make_inputs(m);
     m->oracle.layers = calloc(s->layers, sizeof(*m->oracle.layers));
     if (m->oracle.layers == NULL)
         abort();
@@ -336,10 +393,20 @@ family_make(const struct family *family, size_t grow, size_t vocab,
             make_delta(m, &w->delta);
         else
             make_attention(m, w);
-        if (oracle_pattern(s->sparse, layer))
+        bool is_sparse = oracle_pattern(s->sparse, layer);
+        bool has_both = (family->bits & HAS_MLP_AND_EXPERTS) != 0;
+        bool is_wide = s->borrowing_hidden > 0 && oracle_borrows(s, layer);
+        if (is_sparse)
             make_experts(m, w);
-        else
-            w->mlp = make_mlp(m, s->hidden, SUBLAYER_GAIN);
+        if (is_sparse && has_both)
+            make_apart(m, w);
+        if (!is_sparse || has_both)
+            w->mlp = make_mlp(m, is_wide ? s->borrowing_hidden : s->hidden,
+                              SUBLAYER_GAIN);
+        if (s->input_dim > 0)
+            make_input(m, w);
+        if ((family->bits & HAS_LAYER_SCALE) != 0)
+            w->scale = normals(m, 1, 0.9, 0.1);
     }
     return m;
 }

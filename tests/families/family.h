@@ -26,6 +26,10 @@ enum stored_as {
     AS_NORM_OF_HEADS,  /* (heads, head_dim) */
     AS_NORMS_OF_HEADS, /* one vector a head: the name has its number */
     AS_SINKS,          /* a number for each head; the full name */
+    AS_SCALE,          /* one number; the full name */
+    AS_SCALES,         /* a number for each expert; the full name */
+    AS_VECTOR,         /* a norm's weights; the full name */
+    AS_INPUTS,         /* of all layers */
     AS_CORRECTION,     /* a number for each expert; the full name */
     AS_DECAYS,         /* a number for each value head; the full name */
     AS_STEPS,          /* the bias of alpha; the full name */
@@ -91,7 +95,9 @@ enum family_bits {
     /* The embedding times sqrt(dim) */
     SCALES_EMBEDDING = 1 << 22,
     HAS_EMBEDDING_NORM = 1 << 27,
-    HAS_UNIT_HEAD = 1 << 26 /* its rows have length 1, stored or not */
+    HAS_UNIT_HEAD = 1 << 26, /* its rows have length 1, stored or not */
+    HAS_MLP_AND_EXPERTS = 1 << 28, /* each with norms */
+    HAS_LAYER_SCALE = 1 << 29
 };
 
 #define LLAMA_BITS (HAS_GATE | HAS_ATTN_NORM | HAS_FFN_NORM)
@@ -118,7 +124,8 @@ const struct family *family_at(size_t i);
 const struct family *family_find(const char *name);
 
 /* The lists of names, in family_names.c. */
-extern const struct stored hf_frame[], gemma3_frame[], qwen35_frame[], phi2_frame[],
+extern const struct stored hf_frame[], gemma3_frame[], gemma4_frame[],
+    gemma4_layer[], gemma4_experts[], qwen35_frame[], phi2_frame[],
     neox_frame[], falcon_frame[], gpt2_frame[], gpt2_bare_frame[],
     plain_frame[];
 extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
@@ -136,7 +143,7 @@ extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
 
 extern const struct family llama_families[], other_families[],
     expert_families[], older_families[], delta_families[],
-    later_families[],
+    later_families[], gemma_families[],
     plain_families[];
 
 /* ---- Models ---- */

@@ -28,6 +28,19 @@ const struct stored gemma3_frame[] = {
     {AS_END, NULL, 0},
 };
 
+const struct stored gemma4_frame[] = {
+    {AS_STRAY, "vision_tower.std_scale", 0},
+    {AS_STRAY, "embed_vision.embedding_projection.weight", 0},
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_INPUTS, "model.embed_tokens_per_layer", 0},
+    {AS_WEIGHT, "model.per_layer_model_projection",
+     MODEL(inputs_proj)},
+    {AS_NORM, "model.per_layer_projection_norm",
+     MODEL(inputs_norm)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_END, NULL, 0},
+};
+
 /* ... and with what predicts several tokens at a time. */
 const struct stored qwen35_frame[] = {
     {AS_STRAY, "model.visual.merger.norm.weight", 0},
@@ -144,6 +157,30 @@ const struct stored hf_norms_around[] = {
     {AS_NORM, "model.layers.#.pre_feedforward_layernorm", LAYER(ffn_norm)},
     {AS_NORM, "model.layers.#.post_feedforward_layernorm",
      LAYER(ffn_post_norm)},
+    {AS_END, NULL, 0},
+};
+
+/* Gemma 4, beside what Gemma 3 has */
+const struct stored gemma4_layer[] = {
+    {AS_LINEAR, "model.layers.#.per_layer_input_gate", LAYER(input_gate)},
+    {AS_LINEAR, "model.layers.#.per_layer_projection", LAYER(input_out)},
+    {AS_NORM, "model.layers.#.post_per_layer_input_norm", LAYER(input_norm)},
+    {AS_SCALE, "model.layers.#.layer_scalar", LAYER(scale)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored gemma4_experts[] = {
+    {AS_LINEAR, "model.layers.#.router.proj", LAYER(router)},
+    {AS_VECTOR, "model.layers.#.router.scale", LAYER(router_norm)},
+    {AS_SCALES, "model.layers.#.router.per_expert_scale", 0},
+    {AS_EXPERTS_GATE_UP, "model.layers.#.experts.gate_up_proj", MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.experts.down_proj", MLP(down)},
+    {AS_NORM, "model.layers.#.pre_feedforward_layernorm_2",
+     LAYER(experts_norm)},
+    {AS_NORM, "model.layers.#.post_feedforward_layernorm_1",
+     LAYER(mlp_post_norm)},
+    {AS_NORM, "model.layers.#.post_feedforward_layernorm_2",
+     LAYER(experts_post_norm)},
     {AS_END, NULL, 0},
 };
 

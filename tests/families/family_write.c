@@ -426,6 +426,47 @@ write_experts_gate_up(const struct writer *w, const struct stored *as,
     fuse_experts(w, as, parts, 2);
 }
 
+static void
+write_scale(const struct writer *w, const struct stored *as, const void *parts)
+{
+    const struct oracle_layer *l = parts;
+
+    write_vector(w, as->name, l->scale, 1);
+}
+
+static void
+write_scales(const struct writer *w, const struct stored *as,
+             const void *parts)
+{
+    const struct oracle_layer *l = parts;
+
+    write_vector(w, as->name, l->experts_scale,
+                 w->model->oracle.shape.n_experts);
+}
+
+static void
+write_norm_vector(const struct writer *w, const struct stored *as,
+                  const void *parts)
+{
+    const struct oracle_norm *norm =
+        (const void *)((const char *)parts + as->at);
+
+    write_vector(w, as->name, norm->w, norm->n);
+}
+
+static void
+write_inputs(const struct writer *w, const char *pattern)
+{
+    const struct oracle_model *model = &w->model->oracle;
+    size_t width = model->shape.layers * model->shape.input_dim;
+    char name[96];
+
+    name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
+    if (model->inputs != NULL)
+        memcpy(add_tensor(w->to, name, model->shape.vocab, width)->x,
+               model->inputs, model->shape.vocab * width * sizeof(float));
+}
+
 static void (*const writers[])(const struct writer *w,
                                const struct stored *as,
                                const void *parts) = {
@@ -434,6 +475,9 @@ static void (*const writers[])(const struct writer *w,
     [AS_NORM_OF_HEADS] = write_norm,
     [AS_NORMS_OF_HEADS] = write_norm,
     [AS_SINKS] = write_sinks,
+    [AS_SCALE] = write_scale,
+    [AS_SCALES] = write_scales,
+    [AS_VECTOR] = write_norm_vector,
     [AS_CORRECTION] = write_correction,
     [AS_EXPERTS] = write_experts,
     [AS_EXPERTS_FUSED] = write_experts_fused,
@@ -508,6 +552,10 @@ write_frame(const struct writer *w)
                         model->shape.max_positions);
         else if (as->as == AS_LATE_TABLE)
             write_late_table(w, as->name);
+        else if (as->as == AS_INPUTS)
+            write_inputs(w, as->name);
+        else if (as->as == AS_WEIGHT)
+            write_weight(w, as, model);
         else if (as->as == AS_STRAY)
             add_tensor(w->to, as->name, model->shape.dim, 0);
         else if (as->as == AS_NORM)
@@ -563,6 +611,10 @@ put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
         {"shared_dim", s->shared_dim},
         {"groups", s->n_groups},
         {"groups_used", s->n_groups_used},
+        {"full_dim", s->full_head_dim},
+        {"full_heads", s->full_kv_heads},
+        {"borrowing", s->n_borrowing},
+        {"input_dim", s->input_dim},
         {"delta_keys", s->delta_keys},
         {"delta_values", s->delta_values},
         {"delta_key_dim", s->delta_key_dim},

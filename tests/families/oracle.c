@@ -14,6 +14,8 @@ struct oracle {
     const struct oracle_shape *s;
     size_t n;  /* tokens */
     double *x; /* (n, dim): the residual stream */
+    double **keys, **values; /* of each layer, for those that borrow */
+    double *inputs; /* (n, layers, input_dim) */
 };
 
 static double *
@@ -36,6 +38,32 @@ bool
 oracle_pattern(const char *pattern, size_t layer)
 {
     return pattern != NULL && pattern[layer % strlen(pattern)] == '1';
+}
+
+bool
+oracle_is_full(const struct oracle_shape *s, size_t layer)
+{
+    return !oracle_pattern(s->sliding, layer);
+}
+
+size_t
+oracle_head_dim(const struct oracle_shape *s, size_t layer)
+{
+    return s->full_head_dim > 0 && oracle_is_full(s, layer) ? s->full_head_dim
+                                                            : s->head_dim;
+}
+
+size_t
+oracle_kv_heads(const struct oracle_shape *s, size_t layer)
+{
+    return s->full_kv_heads > 0 && oracle_is_full(s, layer) ? s->full_kv_heads
+                                                            : s->kv_heads;
+}
+
+bool
+oracle_borrows(const struct oracle_shape *s, size_t layer)
+{
+    return layer >= s->layers - s->n_borrowing;
 }
 
 /* ---- Activations ---- */
@@ -210,11 +238,10 @@ is_long(const struct oracle_shape *s, size_t n)
 }
 
 static double
-frequency(const struct oracle *o, size_t pair, size_t position,
+frequency(const struct oracle *o, size_t pair, size_t dims, size_t position,
           bool is_scaled, double theta)
 {
     const struct oracle_shape *s = o->s;
-    size_t dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
     double power = -2 * (double)pair / (double)dims;
     double f = pow(theta, power);
 
@@ -242,7 +269,11 @@ rotate(const struct oracle *o, size_t layer, double *x, size_t n_heads,
        size_t width, size_t first)
 {
     const struct oracle_shape *s = o->s;
-    size_t dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
+    size_t dims =
+        s->rotary_dim == 0 ? oracle_head_dim(s, layer) : s->rotary_dim;
+    bool is_part = s->full_part > 0 && oracle_is_full(s, layer);
+    size_t n_turning =
+        is_part ? (size_t)(s->full_part * (double)dims / 2) : dims / 2;
     bool is_local =
         s->window_theta > 0 && oracle_pattern(s->sliding, layer);
     double theta = is_local ? s->window_theta : s->theta;
@@ -253,12 +284,12 @@ rotate(const struct oracle *o, size_t layer, double *x, size_t n_heads,
         return;
     for (size_t t = 0; t < o->n; t++)
         for (size_t head = 0; head < n_heads; head++)
-            for (size_t i = 0; i < dims / 2; i++) {
+            for (size_t i = 0; i < n_turning; i++) {
                 double *p = x + (t * n_heads + head) * width + first;
                 double *one = s->is_interleaved ? p + 2 * i : p + i;
                 double *two = s->is_interleaved ? one + 1 : one + dims / 2;
                 double angle =
-                    (double)t * frequency(o, i, t, !is_local, theta);
+                    (double)t * frequency(o, i, dims, t, !is_local, theta);
                 double a = *one, b = *two;
                 *one = scale * (a * cos(angle) - b * sin(angle));
                 *two = scale * (a * sin(angle) + b * cos(angle));
@@ -295,7 +326,7 @@ alibi_slope(size_t head, size_t n_heads)
 /* Queries (n, heads, head_dim), keys and values (n, kv_heads, ...). */
 struct parts {
     double *q, *k, *v;
-    size_t kv_heads, value_dim;
+    size_t kv_heads, value_dim, head_dim;
 };
 
 static double
@@ -303,16 +334,16 @@ score(const struct oracle *o, size_t layer, const struct parts *p, size_t t,
       size_t at, size_t head)
 {
     const struct oracle_shape *s = o->s;
-    const double *q = p->q + (t * s->heads + head) * s->head_dim;
+    const double *q = p->q + (t * s->heads + head) * p->head_dim;
     const double *k =
         p->k + (at * p->kv_heads + head / (s->heads / p->kv_heads)) *
-                   s->head_dim;
+                   p->head_dim;
     double scale = s->score_scale > 0 ? s->score_scale
                                       : 1 / sqrt((double)s->head_dim);
     double bias = alibi_slope(head, s->heads) * (double)(t - at);
     double sum = 0;
 
-    for (size_t i = 0; i < s->head_dim; i++)
+    for (size_t i = 0; i < p->head_dim; i++)
         sum += q[i] * k[i];
     if (s->positions == ORACLE_ALIBI_SCALED)
         sum -= bias;
@@ -364,10 +395,15 @@ static struct parts
 plain_parts(const struct oracle *o, size_t layer, const double *x)
 {
     const struct oracle_layer *w = &o->model->layers[layer];
-    size_t q = w->q.rows, k = w->k.rows, head = o->s->head_dim;
+    size_t head = oracle_head_dim(o->s, layer);
+    size_t kv_heads = oracle_kv_heads(o->s, layer);
+    size_t q = w->q.rows, k = w->k.rows;
+    const struct oracle_linear *value = w->v.w == NULL ? &w->k : &w->v;
     struct parts p = {linear(&w->q, x, o->n), linear(&w->k, x, o->n),
-                      linear(&w->v, x, o->n), o->s->kv_heads,
-                      w->v.rows / o->s->kv_heads};
+                      linear(value, x, o->n), kv_heads,
+                      value->rows / kv_heads, head};
+    struct oracle_norm value_norm = {
+        .span = o->s->norms_values ? p.value_dim : 0};
     struct oracle_norm q_norm = w->q_norm, k_norm = w->k_norm;
 
     if (o->s->norms_bare &&
@@ -375,15 +411,36 @@ plain_parts(const struct oracle *o, size_t layer, const double *x)
         q_norm = k_norm = (struct oracle_norm){.span = head};
     clip(o, p.q, o->n * q);
     clip(o, p.k, o->n * k);
-    clip(o, p.v, o->n * w->v.rows);
+    clip(o, p.v, o->n * value->rows);
+    norm(o->s, &value_norm, p.v, o->n, value->rows, value->rows);
     for (int pass = 0; pass < 2; pass++)
         if ((pass == 1) == o->s->norms_turned) {
             norm(o->s, &q_norm, p.q, o->n, q, q);
             norm(o->s, &k_norm, p.k, o->n, k, k);
         } else {
             rotate(o, layer, p.q, o->s->heads, head, 0);
-            rotate(o, layer, p.k, o->s->kv_heads, head, 0);
+            rotate(o, layer, p.k, kv_heads, head, 0);
         }
+    return p;
+}
+
+/* A layer that borrows makes queries only; k and v are somebody else's. */
+static struct parts
+borrowed_parts(const struct oracle *o, size_t layer, const double *x)
+{
+    const struct oracle_shape *s = o->s;
+    const struct oracle_layer *w = &o->model->layers[layer];
+    size_t lender = s->layers - s->n_borrowing - 1;
+    size_t head = oracle_head_dim(s, layer);
+    struct parts p = {linear(&w->q, x, o->n), NULL, NULL,
+                      oracle_kv_heads(s, layer), head, head};
+
+    while (oracle_is_full(s, lender) != oracle_is_full(s, layer))
+        lender--;
+    p.k = o->keys[lender];
+    p.v = o->values[lender];
+    norm(s, &w->q_norm, p.q, o->n, w->q.rows, w->q.rows);
+    rotate(o, layer, p.q, s->heads, head, 0);
     return p;
 }
 
@@ -398,7 +455,7 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
     size_t width = rank + s->rotary_dim, both = still + s->value_dim;
     struct parts p = {NULL, doubles(o->n * s->heads * s->head_dim),
                       doubles(o->n * s->heads * s->value_dim), s->heads,
-                      s->value_dim};
+                      s->value_dim, s->head_dim};
     double *latent = linear(&w->kv_a, x, o->n);
     double *content = doubles(o->n * rank);
 
@@ -543,8 +600,9 @@ attention(const struct oracle *o, size_t layer, const double *x)
 
     if (w->delta.q.w != NULL)
         return delta_rule(o, &w->delta, x);
-    struct parts p = s->kv_rank > 0 ? latent_parts(o, layer, x)
-                                    : plain_parts(o, layer, x);
+    struct parts p = s->kv_rank > 0             ? latent_parts(o, layer, x)
+                     : oracle_borrows(s, layer) ? borrowed_parts(o, layer, x)
+                                                : plain_parts(o, layer, x);
     double *mixed = doubles(o->n * s->heads * p.value_dim);
 
     for (size_t t = 0; t < o->n; t++)
@@ -557,9 +615,11 @@ attention(const struct oracle *o, size_t layer, const double *x)
     double *out = linear(&w->o, mixed, o->n);
     free(gate);
     free(p.q);
-    free(p.k);
-    free(p.v);
     free(mixed);
+    if (!oracle_borrows(s, layer)) {
+        o->keys[layer] = p.k;
+        o->values[layer] = p.v;
+    }
     return out;
 }
 
@@ -669,18 +729,21 @@ add_weighted(double *to, const double *from, size_t n, double weight)
         to[i] += weight * from[i];
 }
 
-/* One token at a time. */
+/* One token at a time. The router may look at something else. */
 static double *
-experts(const struct oracle *o, const struct oracle_layer *w, const double *x)
+experts(const struct oracle *o, const struct oracle_layer *w, const double *x,
+        const double *routed)
 {
     const struct oracle_shape *s = o->s;
-    double *logits = linear(&w->router, x, o->n);
+    double *logits = linear(&w->router, routed, o->n);
     double *out = doubles(o->n * s->dim), *weights = doubles(s->n_experts);
 
     for (size_t t = 0; t < o->n; t++) {
         const double *in = x + t * s->dim;
         double *to = out + t * s->dim, share = 1;
         route(s, w, logits + t * s->n_experts, weights);
+        for (size_t e = 0; e < s->n_experts && w->experts_scale != NULL; e++)
+            weights[e] *= (double)w->experts_scale[e];
         for (size_t e = 0; e < s->n_experts; e++) {
             if (weights[e] == 0)
                 continue;
@@ -707,6 +770,70 @@ experts(const struct oracle *o, const struct oracle_layer *w, const double *x)
     return out;
 }
 
+/* A network and, beside it, experts, which look at the stream themselves. */
+static double *
+mlp_and_experts(const struct oracle *o, const struct oracle_layer *w,
+                const double *in)
+{
+    size_t dim = o->s->dim;
+    double *out = mlp(o->s, &w->mlp, in, o->n);
+    double *routed = normed(o, &w->router_norm, o->x);
+    double *seen = normed(o, &w->experts_norm, o->x);
+
+    norm(o->s, &w->mlp_post_norm, out, o->n, dim, dim);
+    for (size_t i = 0; i < o->n * dim; i++)
+        routed[i] /= sqrt((double)dim);
+    double *sum = experts(o, w, seen, routed);
+    norm(o->s, &w->experts_post_norm, sum, o->n, dim, dim);
+    for (size_t i = 0; i < o->n * dim; i++)
+        out[i] += sum[i];
+    free(routed);
+    free(seen);
+    free(sum);
+    return out;
+}
+
+/* ---- Inputs of layers ---- */
+
+/* Of all layers, from the embeddings in x. */
+static void
+make_inputs(struct oracle *o, const int32_t *tokens)
+{
+    const struct oracle_shape *s = o->s;
+    size_t each = s->input_dim, width = each * s->layers;
+
+    o->inputs = linear(&o->model->inputs_proj, o->x, o->n);
+    for (size_t i = 0; i < o->n * width; i++)
+        o->inputs[i] /= sqrt((double)s->dim);
+    norm(s, &o->model->inputs_norm, o->inputs, o->n * s->layers, each, each);
+    for (size_t i = 0; i < o->n * width; i++) {
+        size_t token = (size_t)tokens[i / width];
+        o->inputs[i] += sqrt((double)each) *
+                        (double)o->model->inputs[token * width + i % width];
+        o->inputs[i] /= sqrt(2);
+    }
+}
+
+static void
+add_input(const struct oracle *o, size_t layer)
+{
+    const struct oracle_layer *w = &o->model->layers[layer];
+    const struct oracle_shape *s = o->s;
+    double *gate = linear(&w->input_gate, o->x, o->n);
+
+    for (size_t i = 0; i < o->n * s->input_dim; i++) {
+        size_t t = i / s->input_dim, at = i % s->input_dim;
+        gate[i] = s->activation(gate[i]) *
+                  o->inputs[(t * s->layers + layer) * s->input_dim + at];
+    }
+    double *out = linear(&w->input_out, gate, o->n);
+    norm(s, &w->input_norm, out, o->n, s->dim, s->dim);
+    for (size_t i = 0; i < o->n * s->dim; i++)
+        o->x[i] += out[i];
+    free(gate);
+    free(out);
+}
+
 /* ---- All of it ---- */
 
 static void
@@ -723,12 +850,17 @@ run_layer(struct oracle *o, size_t layer)
     double *second = o->s->is_parallel && w->ffn_norm.span == 0
                          ? in
                          : normed(o, &w->ffn_norm, o->x);
-    double *out = w->mlp.up.w != NULL ? mlp(o->s, &w->mlp, second, o->n)
-                                      : experts(o, w, second);
+    double *out = w->mlp.up.w == NULL ? experts(o, w, second, second)
+                  : w->experts != NULL ? mlp_and_experts(o, w, second)
+                                       : mlp(o->s, &w->mlp, second, o->n);
     norm(o->s, &w->ffn_post_norm, out, o->n, dim, dim);
     if (o->s->is_parallel)
         add(o, mixed);
     add(o, out);
+    if (w->input_gate.w != NULL)
+        add_input(o, layer);
+    for (size_t i = 0; i < o->n * dim && w->scale != NULL; i++)
+        o->x[i] *= (double)w->scale[0];
     if (second != in)
         free(second);
     free(in);
@@ -740,7 +872,12 @@ static double *
 run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
 {
     const struct oracle_shape *s = &model->shape;
-    struct oracle o = {model, s, n, doubles(n * s->dim)};
+    struct oracle o = {model, s, n, doubles(n * s->dim), NULL, NULL, NULL};
+
+    o.keys = calloc(s->layers, sizeof(*o.keys));
+    o.values = calloc(s->layers, sizeof(*o.values));
+    if (o.keys == NULL || o.values == NULL)
+        abort();
 
     for (size_t t = 0; t < n; t++)
         for (size_t i = 0; i < s->dim; i++) {
@@ -751,8 +888,17 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
                 o.x[t * s->dim + i] += (double)model->table[t * s->dim + i];
         }
     norm(s, &model->embedding_norm, o.x, n, s->dim, s->dim);
+    if (s->input_dim > 0)
+        make_inputs(&o, tokens);
     for (size_t layer = 0; layer < s->layers; layer++)
         run_layer(&o, layer);
+    for (size_t layer = 0; layer < s->layers; layer++) {
+        free(o.keys[layer]);
+        free(o.values[layer]);
+    }
+    free(o.keys);
+    free(o.values);
+    free(o.inputs);
     norm(s, &model->norm, o.x, n, s->dim, s->dim);
     double *logits = linear(&model->head, o.x, n);
     for (size_t i = 0; i < n * s->vocab; i++) {

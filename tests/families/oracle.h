@@ -57,12 +57,21 @@ struct oracle_layer {
     struct oracle_linear q_a, q_b, kv_a, kv_b;
     struct oracle_norm q_a_norm, kv_a_norm;
 
-    struct oracle_mlp mlp; /* up.w NULL: experts */
+    struct oracle_mlp mlp; /* up.w NULL: experts alone */
     struct oracle_linear router;
     float *correction; /* of the router's choice, or NULL */
     struct oracle_mlp *experts;
     struct oracle_mlp shared;
     struct oracle_linear shared_switch;
+    /* Experts beside `mlp`, each with norms; and of the router. */
+    struct oracle_norm router_norm, experts_norm, experts_post_norm;
+    struct oracle_norm mlp_post_norm;
+    float *experts_scale;
+
+    /* What the layer makes of its own input; of the stream at last. */
+    struct oracle_linear input_gate, input_out; /* w NULL: nothing */
+    struct oracle_norm input_norm;
+    float *scale; /* one number, or NULL */
 };
 
 /* ---- Description ---- */
@@ -132,6 +141,16 @@ struct oracle_shape {
     size_t delta_keys, delta_values; /* heads */
     size_t delta_key_dim, delta_value_dim, conv_width;
 
+    /* In layers without the window; 0: as in the others. */
+    size_t full_head_dim, full_kv_heads;
+    double full_part;        /* of their pairs, that turns; 0: all */
+    bool full_keys_are_values;
+    bool norms_values;       /* each head, without weights */
+    size_t n_borrowing;      /* last layers that take keys and values of the
+                                last one before that is like them */
+    size_t borrowing_hidden; /* 0: hidden */
+    size_t input_dim;        /* of the input of each layer; 0: none */
+
     enum oracle_positions positions;
     size_t rotary_dim;       /* 0: head_dim; the first ones of a head, in
                                 latent attention the last */
@@ -158,6 +177,9 @@ struct oracle_model {
     struct oracle_shape shape;
     float *embedding; /* (vocab, dim) */
     struct oracle_norm embedding_norm; /* of what enters the first layer */
+    float *inputs;    /* (vocab, layers, input_dim), or NULL */
+    struct oracle_linear inputs_proj; /* of the embedding: the same width */
+    struct oracle_norm inputs_norm;
     float *table;     /* (max_positions, dim): learned positions, or NULL */
     struct oracle_layer *layers;
     struct oracle_norm norm;
@@ -174,6 +196,12 @@ double oracle_sigmoid(double x);
 
 /* Whether the pattern has a '1' for the layer. */
 bool oracle_pattern(const char *pattern, size_t layer);
+
+/* Whether the layer sees everything, and so may have other heads. */
+bool oracle_is_full(const struct oracle_shape *s, size_t layer);
+size_t oracle_head_dim(const struct oracle_shape *s, size_t layer);
+size_t oracle_kv_heads(const struct oracle_shape *s, size_t layer);
+bool oracle_borrows(const struct oracle_shape *s, size_t layer);
 
 /* The logits (n, vocabulary) after each of n tokens; freed with free(). Where
  * longrope turns a long sequence by other factors, those after the first

@@ -158,6 +158,163 @@ START_TEST(gemma_3_4b_speaks_of_its_text_model)
 }
 END_TEST
 
+/* ---- Gemma 4 ---- */
+
+#define GEMMA4_ROPE                                                           \
+    "'rope_parameters':{'full_attention':{'partial_rotary_factor':0.25,"      \
+    "'rope_theta':1000000.0,'rope_type':'proportional'},"                     \
+    "'sliding_attention':{'rope_theta':10000.0,'rope_type':'default'}}"
+
+START_TEST(gemma_4_e2b)
+{
+    struct model *m = read_model(
+        "{'architectures':['Gemma4ForConditionalGeneration'],"
+        "'audio_config':{'model_type':'gemma4_audio'},"
+        "'eos_token_id':[1,106],'image_token_id':258880,"
+        "'model_type':'gemma4','text_config':{'attention_k_eq_v':false,"
+        "'enable_moe_block':false,'final_logit_softcapping':30.0,"
+        "'global_head_dim':512,'head_dim':256,'hidden_size':1536,"
+        "'hidden_activation':'gelu_pytorch_tanh',"
+        "'hidden_size_per_layer_input':256,'intermediate_size':6144,"
+        "'layer_types':['sliding_attention','sliding_attention',"
+        "'sliding_attention','sliding_attention','full_attention',"
+        "'sliding_attention','sliding_attention','sliding_attention',"
+        "'sliding_attention','full_attention'],"
+        "'max_position_embeddings':131072,'model_type':'gemma4_text',"
+        "'num_attention_heads':8,'num_experts':null,"
+        "'num_global_key_value_heads':null,'num_hidden_layers':10,"
+        "'num_key_value_heads':1,'num_kv_shared_layers':5,"
+        "'rms_norm_eps':1e-06," GEMMA4_ROPE ",'sliding_window':512,"
+        "'use_bidirectional_attention':null,'use_double_wide_mlp':true,"
+        "'vocab_size':262144,'vocab_size_per_layer_input':262144},"
+        "'tie_word_embeddings':true,"
+        "'vision_config':{'model_type':'gemma4_vision'}}");
+
+    ck_assert_str_eq(m->h.architecture, "gemma4");
+    assert_sizes(&m->h, 10, 1536, 6144, 8, 1, 256);
+    assert_source(&m->source, false, false, false, false);
+    assert_layers(&m->h, LMQ_LAYER_FULL, "....x");
+    ck_assert_uint_eq(m->h.full_head_dim, 512);
+    ck_assert_uint_eq(m->h.full_kv_heads, 0);
+    ck_assert(!m->h.full_keys_are_values && m->h.has_value_norm);
+    ck_assert(m->h.has_layer_scale);
+    ck_assert_uint_eq(m->h.n_borrowing, 5);
+    ck_assert_uint_eq(m->h.borrowing_hidden_dim, 12288);
+    ck_assert_uint_eq(m->h.layer_input_dim, 256);
+    ck_assert_uint_eq(lmq_layer_kv_source(&m->h, 9), 4);
+    ck_assert_uint_eq(lmq_layer_kv_source(&m->h, 8), 3);
+    ck_assert_uint_eq(lmq_layer_kv_source(&m->h, 2), 2);
+    ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_FACTORS);
+    ck_assert_uint_eq(m->h.n_rope_factors, 256);
+    ck_assert_double_eq(m->h.rope_short[63], 1);
+    ck_assert_double_eq(m->h.rope_short[64], 1e30);
+    ck_assert_double_eq(m->h.rope_local_theta, 10000);
+    ck_assert_double_eq(m->h.attn_scale, 1);
+    ck_assert_double_eq(m->h.embedding_scale, sqrt(1536));
+    ck_assert_double_eq(m->h.logit_softcap, 30);
+}
+END_TEST
+
+/* As transformers writes it today, and its 26B with experts. */
+START_TEST(gemma_4_31b_and_26b)
+{
+    struct model *m = read_model(
+        "{'architectures':['Gemma4ForCausalLM'],'attention_k_eq_v':true,"
+        "'head_dim':256,'hidden_size':5376,'hidden_size_per_layer_input':0,"
+        "'intermediate_size':21504,'layer_types':['sliding_attention',"
+        "'full_attention','sliding_attention','full_attention'],"
+        "'model_type':'gemma4_text','num_attention_heads':32,"
+        "'num_hidden_layers':4,'num_key_value_heads':16,"
+        "'per_layer_config':{'1':{'head_dim':512,'num_key_value_heads':4},"
+        "'3':{'head_dim':512,'num_key_value_heads':4}}," GEMMA4_ROPE
+        ",'sliding_window':1024,'use_bidirectional_attention':'vision',"
+        "'vocab_size':262144}");
+
+    assert_sizes(&m->h, 4, 5376, 21504, 32, 16, 256);
+    ck_assert_uint_eq(m->h.full_head_dim, 512);
+    ck_assert_uint_eq(m->h.full_kv_heads, 4);
+    ck_assert(m->h.full_keys_are_values);
+    ck_assert_uint_eq(m->h.layer_input_dim, 0);
+    ck_assert_uint_eq(m->h.n_experts, 0);
+    m = read_model(
+        "{'architectures':['Gemma4ForCausalLM'],'attention_k_eq_v':true,"
+        "'enable_moe_block':true,'global_head_dim':512,'head_dim':256,"
+        "'hidden_size':2816,'hidden_size_per_layer_input':null,"
+        "'intermediate_size':2112,'model_type':'gemma4_text',"
+        "'moe_intermediate_size':704,'num_attention_heads':16,"
+        "'num_experts':128,'num_global_key_value_heads':2,"
+        "'num_hidden_layers':30,'num_key_value_heads':8," GEMMA4_ROPE
+        ",'sliding_window':1024,'top_k_experts':8,'vocab_size':262144}");
+    assert_sizes(&m->h, 30, 2816, 2112, 16, 8, 256);
+    assert_layers(&m->h, LMQ_LAYER_FULL, ".....x");
+    ck_assert_uint_eq(m->h.full_kv_heads, 2);
+    ck_assert_uint_eq(m->h.n_experts, 128);
+    ck_assert_uint_eq(m->h.n_experts_used, 8);
+    ck_assert_uint_eq(m->h.expert_dim, 704);
+    ck_assert_uint_eq(m->h.shared_dim, 2112);
+    ck_assert(m->h.has_expert_norms && m->h.router_renormalises);
+}
+END_TEST
+
+/* The 12B has a class of its own, without inputs and experts. */
+START_TEST(gemma_4_12b)
+{
+    struct model *m = read_model(
+        "{'architectures':['Gemma4UnifiedForConditionalGeneration'],"
+        "'model_type':'gemma4_unified','text_config':{"
+        "'attention_k_eq_v':true,'global_head_dim':512,'head_dim':256,"
+        "'hidden_size':3840,'intermediate_size':15360,"
+        "'model_type':'gemma4_unified_text','num_attention_heads':16,"
+        "'num_global_key_value_heads':1,'num_hidden_layers':48,"
+        "'num_key_value_heads':8," GEMMA4_ROPE ",'vocab_size':262144},"
+        "'vision_config':{'model_type':'gemma4_unified_vision'}}");
+
+    ck_assert_str_eq(m->h.architecture, "gemma4");
+    assert_sizes(&m->h, 48, 3840, 15360, 16, 8, 256);
+    ck_assert_uint_eq(m->h.sliding_window, 1024);
+    ck_assert_uint_eq(m->h.context, 262144);
+    ck_assert_uint_eq(m->h.full_kv_heads, 1);
+    ck_assert_uint_eq(m->h.layer_input_dim, 0);
+}
+END_TEST
+
+#define NO_INPUTS "'hidden_size_per_layer_input':0,"
+
+START_TEST(gemma_4_in_other_ways_is_refused)
+{
+    static const char class[] = "Gemma4ForCausalLM";
+
+    assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
+                       ",'use_bidirectional_attention':'all'",
+                       "'use_bidirectional_attention'");
+    assert_unsupported(class, GEMMA4_ROPE ",'vocab_size_per_layer_input':99",
+                       "'vocab_size_per_layer_input' other than "
+                       "'vocab_size'");
+    assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
+                       ",'per_layer_config':{'5':{'head_dim':32,'x':1}}",
+                       "'x' in 'per_layer_config'");
+    assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
+                       ",'per_layer_config':{'4':{'head_dim':32}}",
+                       "'per_layer_config' of layer 4");
+    assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
+                       ",'per_layer_config':{'5':{'head_dim':32},"
+                       "'7':{'head_dim':64}}",
+                       "layers that differ in 'per_layer_config'");
+    assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
+                       ",'layer_types':['full_attention','full_attention',"
+                       "'full_attention','full_attention','full_attention',"
+                       "'full_attention','full_attention','full_attention']",
+                       "a model of this kind without windows");
+    assert_wrong(class, NO_INPUTS GEMMA4_ROPE ",'sliding_window':0",
+                 "'sliding_window'");
+    assert_wrong(class, NO_INPUTS
+                 "'rope_parameters':{'full_attention':{'rope_type':"
+                 "'proportional','partial_rotary_factor':2,"
+                 "'rope_theta':1e6},'sliding_attention':{}}",
+                 "'partial_rotary_factor'");
+}
+END_TEST
+
 START_TEST(newer_files_have_rotary_positions_by_kind_of_layer)
 {
     struct model *m = read_small(
@@ -325,6 +482,10 @@ main(void)
         gemma_2_2b,
         gemma_3_1b,
         gemma_3_4b_speaks_of_its_text_model,
+        gemma_4_e2b,
+        gemma_4_31b_and_26b,
+        gemma_4_12b,
+        gemma_4_in_other_ways_is_refused,
         newer_files_have_rotary_positions_by_kind_of_layer,
         olmo_1b_and_7b,
         olmo_2_7b,

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "tests/build/suite.h"
+#include "tests/families/family.h"
 #include "tests/runtime/run_logits.h"
 #include "tests/validate/validate_fable.h"
 
@@ -149,6 +150,33 @@ START_TEST(figures_equal_an_independent_computation)
     assert_near(report, "flips.gained", truth.gained / n);
     assert_near(report, "flips.rate", (truth.lost + truth.gained) / n);
     ck_assert_double_gt(truth.lost, 0);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* Several windows are in flight, and each keeps what later layers need: keys
+ * and values that they share, inputs of their own. */
+START_TEST(layers_that_share_are_evaluated_as_in_a_session)
+{
+    const char *text = short_text("text.txt", 4000);
+    struct family_model *model =
+        family_make(family_find("gemma4"), 1, 512, 1);
+    const char *folder = in_folder("gemma4");
+
+    family_write(model, folder);
+    family_free(model);
+    const char *judged = quantize(folder, "gemma4.lmq");
+    struct lmq_validate_options options = usual_options(&text);
+    options.max_tokens = 5 * CONTEXT;
+    struct lmq_report *report = validate(folder, judged, &options);
+    struct truth truth =
+        compute_truth(folder, judged, text, options.max_tokens);
+    double n = (double)truth.n;
+
+    assert_near(report, "reference.nll", truth.nll_a / n);
+    assert_near(report, "model.nll", truth.nll_b / n);
+    assert_near(report, "kld.mean", truth.kld / n);
+    assert_near(report, "kld.max", truth.kld_max);
     lmq_report_free(report);
 }
 END_TEST
@@ -354,6 +382,7 @@ main(void)
 {
     const TTest *const tests[] = {
         figures_equal_an_independent_computation,
+        layers_that_share_are_evaluated_as_in_a_session,
         int8_by_default_is_still_the_same_model,
         digits_do_not_depend_on_threads_and_memory,
         the_reference_against_itself_is_exactly_zero,

@@ -1,0 +1,197 @@
+/*
+ * gguf_kinds.c - layers of two kinds in GGUF: those that see everything and
+ * those with a window have heads of their own, and the last ones may have no
+ * keys and values. Gemma 4.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "formats/gguf/gguf_reader.h"
+#include "formats/gguf/gguf_special.h"
+
+/* ---- Reading ---- */
+
+/* What a key says of layers: one number, or an array with one for each. Those
+ * of which `is_first` is true have the first number, the others the second;
+ * a kind that is not there keeps what is in it. */
+static enum lmq_status
+read_by_kind(struct lmq_gguf_reader *r, const char *name,
+             bool (*is_first)(const struct lmq_hparams *h, size_t layer),
+             uint32_t *first, uint32_t *second)
+{
+    const struct lmq_gguf_value *value =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
+    uint32_t *const numbers[] = {second, first};
+    bool is_known[] = {false, false};
+    enum lmq_status status = LMQ_OK;
+
+    if (value == NULL)
+        return LMQ_OK;
+    if (value->type != LMQ_GGUF_ARRAY) {
+        status = lmq_gguf_read_count(r, name, first);
+        *second = *first;
+        return status;
+    }
+    /* gguf_keys.c has seen that there are so many integers. */
+    for (uint32_t i = 0; i < r->h->n_layers; i++) {
+        int64_t number = lmq_gguf_item_int(value, i);
+        bool kind = is_first(r->h, i);
+        if (number < 0 || number > LMQ_MAX_WIDTH)
+            return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                            "GGUF: '%s' of layer %" PRIu32 " is %" PRId64,
+                            r->key, i, number);
+        if (is_known[kind] && *numbers[kind] != (uint32_t)number)
+            lmq_hparams_refuse(r->h, "layers of one kind that differ in '%s'",
+                               name);
+        *numbers[kind] = (uint32_t)number;
+        is_known[kind] = true;
+    }
+    return LMQ_OK;
+}
+
+static bool
+has_window(const struct lmq_hparams *h, size_t layer)
+{
+    return !lmq_layer_is(h, layer, LMQ_LAYER_FULL);
+}
+
+static bool
+has_own_keys(const struct lmq_hparams *h, size_t layer)
+{
+    return !lmq_layer_borrows(h, layer);
+}
+
+/* llama.cpp takes the last layer with keys and values for those that see
+ * everything, and the one before it for the others. */
+static void
+check_sources(struct lmq_hparams *h)
+{
+    uint32_t end = h->n_layers - h->n_borrowing;
+
+    for (uint32_t i = end; i < h->n_layers; i++) {
+        bool is_full = lmq_layer_is(h, i, LMQ_LAYER_FULL);
+        if (lmq_layer_kv_source(h, i) + (is_full ? 1 : 2) != end)
+            lmq_hparams_refuse(h, "shared keys and values of other layers "
+                                  "than the last two that have some");
+    }
+}
+
+enum lmq_status
+lmq_gguf_read_kinds(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    uint32_t full = h->head_dim, n_rotary = full, n_local, value;
+    enum lmq_status status = LMQ_OK;
+
+    if ((r->family->gguf.keys & LMQ_GGUF_KINDS) == 0)
+        return LMQ_OK;
+    if (h->n_borrowing >= h->n_layers)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: %" PRIu32 " of %" PRIu32 " layers have no keys "
+                        "and values",
+                        h->n_borrowing, h->n_layers);
+    h->full_head_dim = full;
+    status = lmq_gguf_read_count(r, "attention.key_length_swa", &h->head_dim);
+    value = n_local = h->head_dim;
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_count(r, "attention.value_length_swa", &value);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_count(r, "rope.dimension_count", &n_rotary);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_count(r, "rope.dimension_count_swa", &n_local);
+    if (status != LMQ_OK)
+        return status;
+    if ((h->value_dim != 0 && h->value_dim != full) || value != h->head_dim)
+        lmq_hparams_refuse(h, "heads whose values have another size");
+    if (n_rotary != full || n_local != h->head_dim)
+        lmq_hparams_refuse(h, "heads of which only a part turns");
+    h->value_dim = h->rotary_dim = 0;
+    status = read_by_kind(r, "attention.head_count_kv", has_window,
+                          &h->n_kv_heads, &h->full_kv_heads);
+    if (status == LMQ_OK)
+        status = read_by_kind(r, "feed_forward_length", has_own_keys,
+                              &h->hidden_dim, &h->borrowing_hidden_dim);
+    check_sources(h);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static void
+put_by_layer(struct lmq_gguf_builder *builder, const char *prefix,
+             const char *name, const struct lmq_hparams *h,
+             uint32_t (*of_layer)(const struct lmq_hparams *h, size_t layer))
+{
+    char key[LMQ_GGUF_MAX_NAME];
+
+    snprintf(key, sizeof(key), "%s.%s", prefix, name);
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_U32, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_u32(builder, of_layer(h, i));
+}
+
+static void
+put_count(struct lmq_gguf_builder *builder, const char *prefix,
+          const char *name, uint32_t value)
+{
+    char key[LMQ_GGUF_MAX_NAME];
+
+    snprintf(key, sizeof(key), "%s.%s", prefix, name);
+    lmq_gguf_put_u32(builder, key, value);
+}
+
+static uint32_t
+kv_heads_of(const struct lmq_hparams *h, size_t layer)
+{
+    return lmq_layer_kv_heads(h, layer);
+}
+
+static uint32_t
+hidden_of(const struct lmq_hparams *h, size_t layer)
+{
+    return lmq_layer_hidden_dim(h, layer);
+}
+
+void
+lmq_gguf_write_kinds(struct lmq_gguf_builder *builder, const char *prefix,
+                     const struct lmq_hparams *h)
+{
+    uint32_t full = h->full_head_dim > 0 ? h->full_head_dim : h->head_dim;
+    char key[LMQ_GGUF_MAX_NAME];
+
+    put_by_layer(builder, prefix, "attention.head_count_kv", h, kv_heads_of);
+    put_by_layer(builder, prefix, "feed_forward_length", h, hidden_of);
+    put_count(builder, prefix, "attention.key_length", full);
+    put_count(builder, prefix, "attention.value_length", full);
+    put_count(builder, prefix, "attention.key_length_swa", h->head_dim);
+    put_count(builder, prefix, "attention.value_length_swa", h->head_dim);
+    put_count(builder, prefix, "rope.dimension_count", full);
+    put_count(builder, prefix, "rope.dimension_count_swa", h->head_dim);
+    snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", prefix);
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_BOOL, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_bool(builder, has_window(h, i));
+}
+
+/* ---- Gemma 4 ---- */
+
+void
+lmq_gguf_finish_gemma4(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    h->embedding_scale = sqrt((double)h->dim);
+    h->attn_scale = 1;
+    h->has_value_norm = true;
+    h->has_layer_scale = evidence->has_layer_scale;
+    h->full_keys_are_values = evidence->has_lone_keys;
+    if (h->n_experts > 0) {
+        h->shared_dim = h->hidden_dim;
+        h->has_expert_norms = h->router_renormalises = true;
+    }
+    if (h->sliding_window == 0)
+        lmq_hparams_refuse(h, "a model of this kind without windows");
+}

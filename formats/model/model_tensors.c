@@ -1,0 +1,309 @@
+/*
+ * model_tensors.c - which tensors a model of a description has.
+ */
+#include "config.h"
+
+#include "formats/model/model_tensors.h"
+
+/* What a layer of a model may be. */
+enum {
+    HAS_NORMS = 1 << 0,
+    NORMS_BEFORE = 1 << 1,
+    NORMS_AFTER = 1 << 2,
+    TWO_NORMS = 1 << 3, /* attention and feed-forward have one each */
+    QK_NORMS = 1 << 4,
+    LEARNED_POSITIONS = 1 << 5,
+    PLAIN_Q = 1 << 6, /* queries by one matrix */
+    PLAIN_KV = 1 << 7,
+    LATENT_Q = 1 << 8, /* by two, a latent vector between them */
+    LATENT_KV = 1 << 9,
+    SINKS = 1 << 10,
+    GATED = 1 << 11,
+    EXPERTS = 1 << 12,
+    CORRECTED = 1 << 13,
+    SHARED = 1 << 14,
+    ATTENTION = 1 << 15,
+    DELTA = 1 << 16, /* the gated delta rule instead */
+    OUTPUT_GATE = 1 << 17,
+    EMBEDDING_NORM = 1 << 18,
+    OWN_KEYS = 1 << 19,
+    OWN_VALUES = 1 << 20,
+    INPUTS = 1 << 21, /* for each layer */
+    LAYER_SCALE = 1 << 22,
+    EXPERT_NORMS = 1 << 23
+};
+
+/* What there are several of, each with a number. */
+enum items { ONE, A_HEAD, A_Q_NORM, A_K_NORM, AN_EXPERT };
+
+/* A layer has a tensor of the role if it is all of `needs`. */
+static const struct {
+    unsigned needs;
+    enum items items;
+} rules[LMQ_ROLE_COUNT] = {
+    [LMQ_ROLE_OUTPUT_NORM] = {HAS_NORMS, ONE},
+    [LMQ_ROLE_EMBEDDING_NORM] = {HAS_NORMS | EMBEDDING_NORM, ONE},
+    [LMQ_ROLE_POSITIONS] = {LEARNED_POSITIONS, ONE},
+    [LMQ_ROLE_ATTN_NORM] = {HAS_NORMS | NORMS_BEFORE, ONE},
+    [LMQ_ROLE_FFN_NORM] = {HAS_NORMS | NORMS_BEFORE | TWO_NORMS, ONE},
+    [LMQ_ROLE_ATTN_POST_NORM] = {HAS_NORMS | NORMS_AFTER, ONE},
+    [LMQ_ROLE_FFN_POST_NORM] = {HAS_NORMS | NORMS_AFTER, ONE},
+    [LMQ_ROLE_ATTN_Q] = {PLAIN_Q, ONE},
+    [LMQ_ROLE_ATTN_K] = {PLAIN_KV | OWN_KEYS, ONE},
+    [LMQ_ROLE_ATTN_V] = {PLAIN_KV | OWN_VALUES, ONE},
+    [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_Q_NORM},
+    [LMQ_ROLE_ATTN_K_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION | OWN_KEYS,
+                              A_K_NORM},
+    [LMQ_ROLE_ATTN_SINKS] = {SINKS | ATTENTION, ONE},
+    [LMQ_ROLE_ATTN_GATE] = {OUTPUT_GATE, ONE},
+    [LMQ_ROLE_DELTA_ALPHA] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_BETA] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_DECAY] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_CONV] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_NORM] = {DELTA, ONE},
+    [LMQ_ROLE_ATTN_Q_A] = {LATENT_Q, ONE},
+    [LMQ_ROLE_ATTN_Q_A_NORM] = {LATENT_Q, ONE},
+    [LMQ_ROLE_ATTN_Q_B] = {LATENT_Q, ONE},
+    [LMQ_ROLE_ATTN_KV_A] = {LATENT_KV, ONE},
+    [LMQ_ROLE_ATTN_KV_A_NORM] = {LATENT_KV, ONE},
+    [LMQ_ROLE_ATTN_K_B] = {LATENT_KV, A_HEAD},
+    [LMQ_ROLE_ATTN_V_B] = {LATENT_KV, A_HEAD},
+    [LMQ_ROLE_ROUTER] = {EXPERTS, ONE},
+    [LMQ_ROLE_ROUTER_CORRECTION] = {EXPERTS | CORRECTED, ONE},
+    [LMQ_ROLE_FFN_GATE] = {GATED, AN_EXPERT},
+    [LMQ_ROLE_FFN_UP] = {0, AN_EXPERT},
+    [LMQ_ROLE_FFN_DOWN] = {0, AN_EXPERT},
+    [LMQ_ROLE_SHARED_GATE] = {EXPERTS | SHARED | GATED, ONE},
+    [LMQ_ROLE_SHARED_UP] = {EXPERTS | SHARED, ONE},
+    [LMQ_ROLE_SHARED_DOWN] = {EXPERTS | SHARED, ONE},
+    [LMQ_ROLE_SHARED_SWITCH] = {EXPERTS | SHARED, ONE},
+    [LMQ_ROLE_INPUTS] = {INPUTS, ONE},
+    [LMQ_ROLE_INPUTS_PROJ] = {INPUTS, ONE},
+    [LMQ_ROLE_INPUTS_NORM] = {INPUTS | HAS_NORMS, ONE},
+    [LMQ_ROLE_INPUT_GATE] = {INPUTS, ONE},
+    [LMQ_ROLE_INPUT_PROJ] = {INPUTS, ONE},
+    [LMQ_ROLE_INPUT_NORM] = {INPUTS | HAS_NORMS, ONE},
+    [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ONE},
+    [LMQ_ROLE_ROUTER_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
+    [LMQ_ROLE_EXPERTS_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
+    [LMQ_ROLE_EXPERTS_POST_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
+    [LMQ_ROLE_EXPERTS_SCALE] = {EXPERTS | EXPERT_NORMS, ONE},
+    [LMQ_ROLE_SHARED_POST_NORM] = {EXPERTS | EXPERT_NORMS | SHARED | HAS_NORMS,
+                                   ONE},
+};
+
+/* The description as a set of bits, which the rules can be held against. */
+static unsigned
+what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
+        bool is_delta)
+{
+    bool borrows = lmq_layer_borrows(h, layer) && !is_delta;
+    bool has_values = !borrows && (is_delta ||
+                                   !lmq_layer_keys_are_values(h, layer));
+    bool is_latent = h->kv_lora_rank > 0 && !is_delta;
+    bool has_latent_q = is_latent && h->q_lora_rank > 0;
+    const struct {
+        bool is_so;
+        unsigned what;
+    } list[] = {
+        {h->norm != LMQ_NORM_LAYER_PLAIN, HAS_NORMS},
+        {h->norm_place != LMQ_NORMS_AFTER, NORMS_BEFORE},
+        {h->norm_place != LMQ_NORMS_BEFORE, NORMS_AFTER},
+        {h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM, TWO_NORMS},
+        {h->qk_norm != LMQ_QK_NORM_NONE && h->qk_norm != LMQ_QK_NORM_BARE,
+         QK_NORMS},
+        {h->positions == LMQ_POSITIONS_LEARNED, LEARNED_POSITIONS},
+        {true, has_latent_q ? LATENT_Q : PLAIN_Q},
+        {true, is_latent ? LATENT_KV : PLAIN_KV},
+        {h->has_embedding_norm, EMBEDDING_NORM},
+        {h->has_sinks, SINKS},
+        {h->is_gated, GATED},
+        {has_experts, EXPERTS},
+        {h->router_corrects, CORRECTED},
+        {h->shared_dim > 0, SHARED},
+        {true, is_delta ? DELTA : ATTENTION},
+        {is_delta || h->has_attn_gate, OUTPUT_GATE},
+        {!borrows, OWN_KEYS},
+        {has_values, OWN_VALUES},
+        {h->layer_input_dim > 0, INPUTS},
+        {h->has_layer_scale, LAYER_SCALE},
+        {h->has_expert_norms, EXPERT_NORMS},
+    };
+    unsigned what = 0;
+
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+        what |= list[i].is_so ? list[i].what : 0;
+    return what;
+}
+
+/* Matrices of a layer with the delta rule have no biases, but for time steps,
+ * which must have one. */
+static bool
+is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
+{
+    return place->part == LMQ_PART_BIAS && place->layer >= 0 &&
+           lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA) &&
+           (place->role == LMQ_ROLE_ATTN_Q || place->role == LMQ_ROLE_ATTN_K ||
+            place->role == LMQ_ROLE_ATTN_V ||
+            place->role == LMQ_ROLE_ATTN_OUT ||
+            place->role == LMQ_ROLE_ATTN_GATE);
+}
+
+bool
+lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
+              uint32_t *n_items)
+{
+    enum lmq_role role = place->role;
+    uint32_t layer = place->layer < 0 ? 0 : (uint32_t)place->layer;
+    bool is_of_layer = lmq_role_is_per_layer(role);
+    bool has_experts = is_of_layer && lmq_layer_has_experts(h, layer);
+    bool is_delta = is_of_layer && lmq_layer_is(h, layer, LMQ_LAYER_DELTA);
+    bool has_heads_norms = h->qk_norm == LMQ_QK_NORM_HEADS;
+    const uint32_t counts[] = {
+        [ONE] = 0,
+        [A_HEAD] = h->n_heads,
+        [A_Q_NORM] = has_heads_norms ? h->n_heads : 0,
+        [A_K_NORM] = has_heads_norms ? h->n_kv_heads : 0,
+        [AN_EXPERT] = has_experts ? h->n_experts : 0,
+    };
+
+    *n_items = counts[rules[role].items];
+    return (rules[role].needs & ~what_is(h, layer, has_experts, is_delta)) ==
+               0 &&
+           !is_delta_bias(h, place);
+}
+
+bool
+lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
+{
+    switch ((int)place->role) {
+    case LMQ_ROLE_ROUTER_CORRECTION:
+        return place->part == LMQ_PART_BIAS;
+    case LMQ_ROLE_EMBEDDING_NORM:
+    case LMQ_ROLE_OUTPUT_NORM:
+    case LMQ_ROLE_ATTN_NORM:
+    case LMQ_ROLE_ATTN_POST_NORM:
+    case LMQ_ROLE_ATTN_Q_NORM:
+    case LMQ_ROLE_ATTN_K_NORM:
+    case LMQ_ROLE_FFN_NORM:
+    case LMQ_ROLE_FFN_POST_NORM:
+        return place->part == LMQ_PART_WEIGHT || h->norm == LMQ_NORM_LAYER;
+    case LMQ_ROLE_EMBEDDING:
+    case LMQ_ROLE_POSITIONS:
+    case LMQ_ROLE_ATTN_SINKS:
+    case LMQ_ROLE_ATTN_Q_A_NORM:
+    case LMQ_ROLE_ATTN_KV_A_NORM:
+    case LMQ_ROLE_ATTN_K_B:
+    case LMQ_ROLE_ATTN_V_B:
+    case LMQ_ROLE_SHARED_SWITCH:
+    case LMQ_ROLE_DELTA_BETA:
+    case LMQ_ROLE_DELTA_DECAY:
+    case LMQ_ROLE_DELTA_CONV:
+    case LMQ_ROLE_DELTA_NORM:
+    case LMQ_ROLE_INPUTS:
+    case LMQ_ROLE_INPUTS_PROJ:
+    case LMQ_ROLE_INPUTS_NORM:
+    case LMQ_ROLE_INPUT_GATE:
+    case LMQ_ROLE_INPUT_PROJ:
+    case LMQ_ROLE_INPUT_NORM:
+    case LMQ_ROLE_LAYER_SCALE:
+    case LMQ_ROLE_ROUTER_NORM:
+    case LMQ_ROLE_EXPERTS_NORM:
+    case LMQ_ROLE_EXPERTS_POST_NORM:
+    case LMQ_ROLE_EXPERTS_SCALE:
+    case LMQ_ROLE_SHARED_POST_NORM:
+        return place->part == LMQ_PART_WEIGHT;
+    default:
+        return true;
+    }
+}
+
+bool
+lmq_model_may_lack(enum lmq_role role, enum lmq_part part)
+{
+    if (role == LMQ_ROLE_ROUTER_CORRECTION)
+        return part == LMQ_PART_WEIGHT;
+    if (role == LMQ_ROLE_DELTA_ALPHA)
+        return false;
+    return part == LMQ_PART_BIAS || role == LMQ_ROLE_HEAD ||
+           role == LMQ_ROLE_SHARED_SWITCH;
+}
+
+void
+lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
+                uint64_t dims[2], uint32_t *n_dims)
+{
+    size_t layer = place->layer < 0 ? 0 : (size_t)place->layer;
+    uint64_t head = lmq_layer_head_dim(h, layer);
+    uint64_t n_kv = lmq_layer_kv_heads(h, layer);
+    uint64_t q = h->n_heads * head, k = n_kv * head;
+    uint64_t value = lmq_layer_value_dim(h, layer);
+    uint64_t rotary = lmq_hparams_rotary_dim(h);
+    bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
+    uint64_t hidden = place->item >= 0 ? h->expert_dim
+                                       : lmq_layer_hidden_dim(h, layer);
+    uint64_t v = n_kv * value, out = h->n_heads * value;
+    uint64_t inputs = (uint64_t)h->n_layers * h->layer_input_dim;
+
+    if (place->layer >= 0 &&
+        lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA)) {
+        q = k = lmq_delta_key_width(h);
+        v = out = lmq_delta_value_width(h);
+    }
+    const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
+        [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
+        [LMQ_ROLE_POSITIONS] = {h->context, h->dim},
+        [LMQ_ROLE_HEAD] = {h->vocab_size, h->dim},
+        [LMQ_ROLE_EMBEDDING_NORM] = {h->dim, 0},
+        [LMQ_ROLE_OUTPUT_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_Q] = {q, h->dim},
+        [LMQ_ROLE_ATTN_K] = {k, h->dim},
+        [LMQ_ROLE_ATTN_V] = {v, h->dim},
+        [LMQ_ROLE_ATTN_OUT] = {h->dim, out},
+        [LMQ_ROLE_ATTN_GATE] = {out, h->dim},
+        [LMQ_ROLE_DELTA_ALPHA] = {h->n_delta_value_heads, h->dim},
+        [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
+        [LMQ_ROLE_DELTA_DECAY] = {h->n_delta_value_heads, 0},
+        [LMQ_ROLE_DELTA_CONV] = {lmq_delta_channels(h), h->conv_width},
+        [LMQ_ROLE_DELTA_NORM] = {h->delta_value_dim, 0},
+        [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : head, 0},
+        [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : head, 0},
+        [LMQ_ROLE_ATTN_SINKS] = {h->n_heads, 0},
+        [LMQ_ROLE_ATTN_POST_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_Q_A] = {h->q_lora_rank, h->dim},
+        [LMQ_ROLE_ATTN_Q_A_NORM] = {h->q_lora_rank, 0},
+        [LMQ_ROLE_ATTN_Q_B] = {q, h->q_lora_rank},
+        [LMQ_ROLE_ATTN_KV_A] = {h->kv_lora_rank + rotary, h->dim},
+        [LMQ_ROLE_ATTN_KV_A_NORM] = {h->kv_lora_rank, 0},
+        [LMQ_ROLE_ATTN_K_B] = {h->kv_lora_rank, h->head_dim - rotary},
+        [LMQ_ROLE_ATTN_V_B] = {value, h->kv_lora_rank},
+        [LMQ_ROLE_FFN_NORM] = {h->dim, 0},
+        [LMQ_ROLE_FFN_GATE] = {hidden, h->dim},
+        [LMQ_ROLE_FFN_UP] = {hidden, h->dim},
+        [LMQ_ROLE_FFN_DOWN] = {h->dim, hidden},
+        [LMQ_ROLE_FFN_POST_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ROUTER] = {h->n_experts, h->dim},
+        [LMQ_ROLE_ROUTER_CORRECTION] = {h->n_experts, 0},
+        [LMQ_ROLE_SHARED_GATE] = {h->shared_dim, h->dim},
+        [LMQ_ROLE_SHARED_UP] = {h->shared_dim, h->dim},
+        [LMQ_ROLE_SHARED_DOWN] = {h->dim, h->shared_dim},
+        [LMQ_ROLE_SHARED_SWITCH] = {h->dim, 0},
+        [LMQ_ROLE_INPUTS] = {h->vocab_size, inputs},
+        [LMQ_ROLE_INPUTS_PROJ] = {inputs, h->dim},
+        [LMQ_ROLE_INPUTS_NORM] = {h->layer_input_dim, 0},
+        [LMQ_ROLE_INPUT_GATE] = {h->layer_input_dim, h->dim},
+        [LMQ_ROLE_INPUT_PROJ] = {h->dim, h->layer_input_dim},
+        [LMQ_ROLE_INPUT_NORM] = {h->dim, 0},
+        [LMQ_ROLE_LAYER_SCALE] = {1, 0},
+        [LMQ_ROLE_ROUTER_NORM] = {h->dim, 0},
+        [LMQ_ROLE_EXPERTS_NORM] = {h->dim, 0},
+        [LMQ_ROLE_EXPERTS_POST_NORM] = {h->dim, 0},
+        [LMQ_ROLE_EXPERTS_SCALE] = {h->n_experts, 0},
+        [LMQ_ROLE_SHARED_POST_NORM] = {h->dim, 0},
+    };
+
+    dims[0] = shapes[place->role][0];
+    dims[1] = shapes[place->role][1];
+    *n_dims = place->part == LMQ_PART_BIAS || dims[1] == 0 ? 1 : 2;
+}
