@@ -182,6 +182,20 @@ gguf_file(const char *model, const char *pre)
 }
 
 struct lmq_buffer
+merged_gguf_file(void)
+{
+    static const char *const merges[] = { "a b", MARK " ab", MARK " c" };
+    const size_t n = sizeof(merges) / sizeof(merges[0]);
+    struct lmq_buffer b = gguf_file("gemma4", "default");
+
+    put_gguf_array(&b, "tokenizer.ggml.merges", LMQ_GGUF_STRING, n);
+    for (size_t i = 0; i < n; i++)
+        put_gguf_text(&b, merges[i]);
+    lmq_store_u64le(b.bytes + 16, 6); /* keys */
+    return b;
+}
+
+struct lmq_buffer
 hf_file(const char *model, const char *normalizer, const char *pre_tokenizer,
         const char *decoder, const char *added)
 {

@@ -36,6 +36,9 @@ struct lmq_buffer default_spm_file(void);
 
 struct lmq_buffer gguf_file(const char *model, const char *pre);
 
+/* The same pieces, made by merges of a list: Gemma 4's. */
+struct lmq_buffer merged_gguf_file(void);
+
 /* A tokenizer.json around this model and these steps; NULL is null. */
 struct lmq_buffer hf_file(const char *model, const char *normalizer,
                           const char *pre_tokenizer, const char *decoder,

@@ -86,6 +86,19 @@ START_TEST(extra_spaces_go_in_a_gguf_of_the_model_too)
 }
 END_TEST
 
+/* Spaces and bytes as in SentencePiece, but no space before a text. */
+START_TEST(merges_of_characters_come_from_a_list)
+{
+    struct lmq_tokenizer *t = open_buffer(merged_gguf_file());
+
+    ENCODES(t, "ab c\n\xc3\xa9", 0, "262 265 13 198 172");
+    ENCODES(t, " ab ab", 0, "263 263");
+    ck_assert(round_trips(t, " ab  c\n\nb", 10));
+    lmq_tokenizer_close(t);
+    expect_refusal(gguf_file("gemma4", "default"), LMQ_ERR_FORMAT, "merges");
+}
+END_TEST
+
 START_TEST(the_surface_of_the_unknown_token_keeps_its_spaces)
 {
     /* No byte fallback, so a letter that is no piece is unknown. */
@@ -274,6 +287,7 @@ main(void)
         special_tokens_count_only_when_asked,
         extra_spaces_go_where_the_model_says_so,
         extra_spaces_go_in_a_gguf_of_the_model_too,
+        merges_of_characters_come_from_a_list,
         the_surface_of_the_unknown_token_keeps_its_spaces,
         unigram_takes_the_best_path,
         unused_pieces_are_taken_apart_again,

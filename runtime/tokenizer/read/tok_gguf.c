@@ -2,7 +2,8 @@
  * tok_gguf.c - reads the tokenizer that a GGUF carries in its metadata.
  *
  * "llama" is SentencePiece BPE, "t5" SentencePiece unigram, "gpt2" byte-level
- * BPE whose pre-tokenizer has a name (pretypes.c).
+ * BPE whose pre-tokenizer has a name (pretypes.c), "gemma4" SentencePiece's
+ * pieces with merges.
  */
 #include "config.h"
 
@@ -124,7 +125,18 @@ add_pieces(struct lmq_tokenizer *t, const struct columns *c,
     return status;
 }
 
-/* ---- "gpt2" ---- */
+/* ---- Merges ---- */
+
+/* A side of a merge as text: where pieces are of bytes, these are mapped. */
+static bool
+take_side(const struct lmq_tokenizer *t, const unsigned char *p, size_t n,
+          struct lmq_buffer *side)
+{
+    if (t->is_byte_level)
+        return lmq_bytelevel_unmap(lmq_chars(p, n), side);
+    lmq_buffer_append(side, p, n);
+    return n > 0;
+}
 
 static enum lmq_status
 add_merges(struct lmq_tokenizer *t, const struct lmq_gguf_value *merges,
@@ -144,12 +156,9 @@ add_merges(struct lmq_tokenizer *t, const struct lmq_gguf_value *merges,
         sides[1].n = 0;
         bool is_pair =
             space != NULL &&
-            lmq_bytelevel_unmap(lmq_chars(text.p, (size_t)(space - text.p)),
-                                &sides[0]) &&
-            lmq_bytelevel_unmap(
-                lmq_chars(space + 1,
-                          text.n - 1 - (size_t)(space - text.p)),
-                &sides[1]);
+            take_side(t, text.p, (size_t)(space - text.p), &sides[0]) &&
+            take_side(t, space + 1, text.n - 1 - (size_t)(space - text.p),
+                      &sides[1]);
         if (sides[0].has_failed || sides[1].has_failed)
             status = lmq_fail_nomem(err);
         else if (!is_pair)
@@ -167,6 +176,8 @@ add_merges(struct lmq_tokenizer *t, const struct lmq_gguf_value *merges,
     lmq_buffer_free(&sides[1]);
     return status;
 }
+
+/* ---- "gpt2" ---- */
 
 static enum lmq_status
 add_splits(struct lmq_tokenizer *t, const struct lmq_pretype *pretype,
@@ -239,13 +250,13 @@ read_byte_level(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
 /* ---- "llama", "t5" ---- */
 
 static enum lmq_status
-get_spaces(const struct lmq_gguf_meta *meta, bool is_unigram,
+get_spaces(const struct lmq_gguf_meta *meta, bool is_unigram, bool has_prefix,
            struct lmq_spm_spaces *spaces, struct lmq_error *err)
 {
     const struct lmq_gguf_value *charsmap =
         is_unigram ? lmq_gguf_find(meta, KEY("precompiled_charsmap")) : NULL;
 
-    *spaces = (struct lmq_spm_spaces){ LMQ_SPACE_MARK, true, false,
+    *spaces = (struct lmq_spm_spaces){ LMQ_SPACE_MARK, has_prefix, false,
                                        { NULL, 0 } };
     enum lmq_status status = lmq_gguf_get_bool(
         meta, KEY("add_space_prefix"), &spaces->adds_prefix, err);
@@ -270,7 +281,8 @@ read_sentencepiece(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
                    struct lmq_error *err)
 {
     struct lmq_spm_spaces spaces;
-    enum lmq_status status = get_spaces(meta, is_unigram, &spaces, err);
+    enum lmq_status status =
+        get_spaces(meta, is_unigram, true, &spaces, err);
 
     if (status != LMQ_OK)
         return status;
@@ -283,6 +295,30 @@ read_sentencepiece(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
     status = add_pieces(t, c, err);
     return status == LMQ_OK ? lmq_spm_describe(t, is_unigram, spaces, err)
                             : status;
+}
+
+/* ---- "gemma4" ---- */
+
+/* SentencePiece's spaces and bytes, but what is merged stands in a list. */
+static enum lmq_status
+read_merged(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
+            const struct columns *c, struct lmq_error *err)
+{
+    struct lmq_spm_spaces spaces;
+    enum lmq_status status = get_spaces(meta, false, false, &spaces, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (c->merges == NULL || c->types == NULL)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: there are no " KEY("merges") " or no "
+                        KEY("token_type"));
+    t->default_flags = LMQ_ENCODE_BOS;
+    t->model.falls_back_to_bytes = true;
+    status = add_pieces(t, c, err);
+    if (status == LMQ_OK)
+        status = lmq_spm_describe(t, false, spaces, err);
+    return status == LMQ_OK ? add_merges(t, c->merges, err) : status;
 }
 
 /* ---- Begin and end ---- */
@@ -368,7 +404,8 @@ lmq_gguf_vocab_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
     bool is_llama = lmq_chars_equal(model, lmq_chars("llama", 5));
     bool is_t5 = lmq_chars_equal(model, lmq_chars("t5", 2));
     bool is_gpt2 = lmq_chars_equal(model, lmq_chars("gpt2", 4));
-    if (status == LMQ_OK && !is_llama && !is_t5 && !is_gpt2)
+    bool is_gemma4 = lmq_chars_equal(model, lmq_chars("gemma4", 6));
+    if (status == LMQ_OK && !is_llama && !is_t5 && !is_gpt2 && !is_gemma4)
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF: the tokenizer model '%.*s' is not supported",
                           (int)lmq_size_min(model.n, 100),
@@ -376,8 +413,9 @@ lmq_gguf_vocab_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
     if (status == LMQ_OK)
         status = get_columns(meta, &c, err);
     if (status == LMQ_OK)
-        status = is_gpt2 ? read_byte_level(t, meta, &c, err)
-                         : read_sentencepiece(t, meta, &c, is_t5, err);
+        status = is_gpt2     ? read_byte_level(t, meta, &c, err)
+                 : is_gemma4 ? read_merged(t, meta, &c, err)
+                             : read_sentencepiece(t, meta, &c, is_t5, err);
     if (status == LMQ_OK)
         status = read_marks(t, meta, is_llama, err);
     lmq_gguf_meta_close(meta);
