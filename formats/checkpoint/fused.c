@@ -143,6 +143,14 @@ lmq_joined_find(const struct lmq_joined *joined, uint64_t row, uint64_t *own,
 
 /* ---- What stands in another order ---- */
 
+bool
+lmq_shuffle_fits(const struct lmq_shuffle *shuffle, uint64_t n)
+{
+    return shuffle->inner > 0 &&
+           n == shuffle->first +
+                    shuffle->size * shuffle->outer * shuffle->inner;
+}
+
 uint64_t
 lmq_shuffle_row(const struct lmq_shuffle *shuffle, uint64_t row)
 {

@@ -56,6 +56,9 @@ struct lmq_shuffle {
     uint64_t first, size, outer, inner;
 };
 
+/* Whether there is something to move, and it is all of n rows. */
+bool lmq_shuffle_fits(const struct lmq_shuffle *shuffle, uint64_t n);
+
 /* Where a row stands; the rows from it on that keep their neighbours; the way
  * back. */
 uint64_t lmq_shuffle_row(const struct lmq_shuffle *shuffle, uint64_t row);

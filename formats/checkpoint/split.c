@@ -415,16 +415,26 @@ transpose(struct lmq_tensor *tensor)
     lmq_tensor_set_dims(tensor, dims, 2);
 }
 
-/* llama.cpp tiles the value heads of Qwen 3.5, and has what decays itself. */
+/* llama.cpp tiles the value heads of Qwen 3.5, and has what decays itself. What
+ * has another size than the description says is refused later, by it, and may
+ * be looked at before that. */
 static void
 arrange_delta(const struct lmq_checkpoint *checkpoint,
               struct lmq_tensor *tensor)
 {
     const struct lmq_source *source = &checkpoint->source;
+    struct lmq_shuffle rows, columns;
+    uint64_t n_rows = tensor->n_dims == 1 ? tensor->n_elements
+                                          : tensor->n_rows;
 
-    if (source->has_tiled_values)
-        lmq_tiled_values(&checkpoint->hparams, &tensor->place,
-                         &tensor->view.rows, &tensor->view.columns);
+    if (source->has_tiled_values) {
+        lmq_tiled_values(&checkpoint->hparams, &tensor->place, &rows,
+                         &columns);
+        if (lmq_shuffle_fits(&rows, n_rows))
+            tensor->view.rows = rows;
+        if (tensor->n_dims == 2 && lmq_shuffle_fits(&columns, tensor->n_cols))
+            tensor->view.columns = columns;
+    }
     if (source->has_decay_itself &&
         tensor->place.role == LMQ_ROLE_DELTA_DECAY)
         tensor->view.map = LMQ_MAP_LOG_OF_MINUS;

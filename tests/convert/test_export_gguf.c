@@ -305,6 +305,47 @@ START_TEST(groups_that_would_be_cut_are_floats)
 }
 END_TEST
 
+/* A tensor that the model does not have is looked at as it is stored, however
+ * long it is. */
+START_TEST(only_what_fits_is_in_another_order)
+{
+    static const char norm[] = "blk.0.attn_norm.weight";
+    static const char bias[] = "blk.0.attn_output.bias";
+    const struct lmq_export_options options = {.type = "f32"};
+    struct family_model *model =
+        family_make(family_find("qwen35-images"), 1, 0, 1);
+    struct lmq_scratch scratch = {0};
+    float values[2][48];
+    size_t n;
+
+    family_write(model, in_folder("family"));
+    lmq_report_free(
+        export_gguf(in_folder("family"), in_folder("a.gguf"), &options));
+    for (int i = 0; i < 2; i++) {
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("a.gguf"));
+        const struct lmq_tensor *tensor =
+            lmq_checkpoint_find_name(checkpoint, i == 0 ? norm : bias);
+        struct lmq_error err;
+        ck_assert_ptr_nonnull(tensor);
+        ck_assert_uint_eq(tensor->n_elements, 48);
+        ck_assert_int_eq(lmq_checkpoint_read(checkpoint, tensor, 0, 48,
+                                             values[i], &scratch, &err),
+                         LMQ_OK);
+        lmq_checkpoint_close(checkpoint);
+        unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+        for (size_t at = 0; i == 0 && at + sizeof(norm) < n; at++)
+            if (memcmp(bytes + at, norm, sizeof(norm) - 1) == 0)
+                memcpy(bytes + at, bias, sizeof(norm) - 1);
+        write_file(in_folder("a.gguf"), bytes, n);
+        free(bytes);
+    }
+    ck_assert_mem_eq(values[0], values[1], sizeof(values[0]));
+    lmq_scratch_free(&scratch);
+    family_free(model);
+}
+END_TEST
+
 START_TEST(a_description_without_words_is_refused)
 {
     struct family_model *model = family_make(family_find("gemma2"), 1, 0, 1);
@@ -676,6 +717,7 @@ main(void)
     };
     const TTest *const tests[] = {
         groups_that_would_be_cut_are_floats,
+        only_what_fits_is_in_another_order,
         a_description_without_words_is_refused,
         int8_groups_become_blocks_as_they_are,
         exported_integers_give_the_same_bits,
