@@ -226,6 +226,10 @@ struct lmq_convert_options {
     size_t n_rules;
     int resumes;              /* go on with what was begun */
     const char *encoding;     /* "q4", "q5", "q6", "q8" */
+    unsigned n_parts;         /* a set of so many files, about as large; 0: as
+                                 shard_size says */
+    unsigned part;            /* write only this file of them, from 1; 0: all */
+    int seals;                /* write none: all parts are there */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of
@@ -260,6 +264,22 @@ struct lmq_copy_options {
 LMQ_API enum lmq_status
 lmq_copy(struct lmq_checkpoint *checkpoint, const char *output,
          const struct lmq_copy_options *options,
+         const struct lmq_progress *progress, struct lmq_report **report,
+         struct lmq_error *err);
+
+struct lmq_seal_options {
+    size_t size;
+    const char *source; /* of the parts; NULL: where it was */
+    const struct lmq_open_options *open; /* as it was opened for them */
+    int replaces;       /* replace an existing set */
+    int threads;        /* 0: OMP_NUM_THREADS, or all cores */
+};
+
+/* The last step of a set of which each file was written by itself, with `part`
+ * of n_parts: checks that all are in the folder and of one conversion, and gives
+ * them their names. */
+LMQ_API enum lmq_status
+lmq_seal(const char *folder, const struct lmq_seal_options *options,
          const struct lmq_progress *progress, struct lmq_report **report,
          struct lmq_error *err);
 

@@ -39,6 +39,9 @@ static const struct option options[] = {
     {0, "shard-size", "SIZE",
      "a set of files of at most SIZE bytes each,\n"
      "OUTPUT-00001-of-00003.lmq and so on; K, M, G, T\nare powers of 1000"},
+    {0, "parts", "N", "a set of N files, about as large"},
+    {0, "part", "I/N",
+     "write only the Ith of N: lmquant seal makes a set\nof all"},
     {'z', "compress", NULL, "deflate the tokenizer"},
     {0, "digests", NULL,
      "add SHA-256 of the tensors, the file and the content"},
@@ -69,6 +72,44 @@ static const struct choice choices[] = {
 };
 
 static bool
+parse_parts(const struct arguments *arguments,
+            struct lmq_convert_options *convert)
+{
+    const char *text = option_text(arguments, "part");
+    long n_parts = 0, part = 0;
+    char *end = NULL;
+
+    if (!option_integer(arguments, "parts", 1, 99999, &n_parts))
+        return false;
+    if (text != NULL) {
+        bool is_number = text[0] >= '1' && text[0] <= '9';
+        part = is_number ? strtol(text, &end, 10) : 0;
+        is_number = is_number && *end == '/' && end[1] >= '1' && end[1] <= '9';
+        long n = is_number ? strtol(end + 1, &end, 10) : 0;
+        if (!is_number || *end != '\0' || n > 99999 || part > n) {
+            usage_error(arguments->command,
+                        "--part is '%s', expected I/N, as in 2/8", text);
+            return false;
+        }
+        if (n_parts > 0 && n_parts != n) {
+            usage_error(arguments->command,
+                        "--part says %ld parts, --parts %ld", n, n_parts);
+            return false;
+        }
+        n_parts = n;
+    }
+    if (n_parts > 0 && has_option(arguments, "shard-size")) {
+        usage_error(arguments->command,
+                    "--shard-size and --part%s both say where to cut",
+                    text == NULL ? "s" : "");
+        return false;
+    }
+    convert->n_parts = (unsigned)n_parts;
+    convert->part = (unsigned)part;
+    return true;
+}
+
+static bool
 parse(const struct arguments *arguments, struct lmq_convert_options *convert)
 {
     const char *group_size = NULL;
@@ -93,6 +134,8 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         !option_choice(arguments, "on-nonfinite", &convert->on_nonfinite) ||
         !option_size(arguments, "shard-size", 1000, &convert->shard_size) ||
         !thread_option(arguments, &convert->threads))
+        return false;
+    if (!parse_parts(arguments, convert))
         return false;
     if (group_size != NULL)
         convert->group_size = (unsigned)atoi(group_size);
@@ -265,6 +308,16 @@ print_summary(const struct arguments *arguments,
                lmq_report_number(totals, "zeroed_elements"),
                lmq_report_number(totals, "zeroed_elements") == 1 ? " was"
                                                                  : "s were");
+    double part = lmq_report_number(report, "part");
+    if (part == part) {
+        const struct lmq_report *files = lmq_report_at(report, "files");
+        const struct lmq_report *own =
+            lmq_report_item(files, (size_t)part - 1);
+        printf("part %.0f of %zu: %s, %s; lmquant seal makes a set of all\n",
+               part, lmq_report_length(files), lmq_report_string(own, "name"),
+               format_bytes(lmq_report_number(own, "bytes"), a));
+        return;
+    }
     printf("%s%s\n", lmq_report_string(report, "output"),
            is_dry ? " (not written: --dry-run)" : "");
     printf("  %s -> %s (%.0f bytes)", format_bytes(input, a),

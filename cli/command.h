@@ -79,6 +79,7 @@ extern const struct command command_diff;
 extern const struct command command_export;
 extern const struct command command_split;
 extern const struct command command_join;
+extern const struct command command_seal;
 extern const struct command command_run;
 extern const struct command command_validate;
 extern const struct command command_tokenize;
@@ -227,10 +228,6 @@ struct writing {
 /* From the first operand to the second; returns the exit code. */
 int write_model(const struct arguments *arguments,
                 const struct writing *writing);
-
-/* split and join: lmq_copy(), and what became of it (cmd_join.c). */
-int write_copy(const struct arguments *arguments,
-               const struct lmq_copy_options *options);
 
 /* ---- Output (show/terminal.c) ---- */
 

@@ -142,7 +142,10 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "input", lmq_json_text(checkpoint->path));
     lmq_put(&report, "format", json_string(checkpoint->format->name));
     lmq_put(&report, "output", lmq_json_text(writing->output));
-    lmq_put(&report, "dry_run", json_boolean(!has_results));
+    lmq_put(&report, "dry_run",
+            json_boolean(!has_results && writing->part == 0));
+    if (writing->part > 0)
+        lmq_put(&report, "part", json_integer(writing->part));
     lmq_put(&report, "model", lmq_describe_model(checkpoint));
     lmq_put(&report, "encoding",
             json_string(lmq_wish_encoding(&settings->recipe.basis)));
@@ -173,7 +176,8 @@ make_report(const struct lmq_writing *writing, bool has_results)
 static json_t *
 describe_results(const struct lmq_writing *writing)
 {
-    return make_report(writing, true);
+    /* Of a part there are no results for the whole. */
+    return make_report(writing, writing->part == 0);
 }
 
 /* ---- Doing it ---- */
@@ -253,7 +257,9 @@ check_output(const struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK && options->recipe != NULL)
         status = lmq_originals_add(&originals, options->recipe, true, err);
     if (status == LMQ_OK)
-        status = lmq_member_files_check(output, options->shard_size > 0,
+        status = lmq_member_files_check(output,
+                                        options->shard_size > 0 ||
+                                            options->n_parts > 0,
                                         options->replaces != 0, &originals,
                                         err);
     lmq_originals_free(&originals);
@@ -270,7 +276,9 @@ prepare(struct lmq_checkpoint *checkpoint, const char *output,
     bool has_begun = options->resumes != 0 &&
                      lmq_writing_has_begun(output, &status, err);
 
-    if (status == LMQ_OK && !options->is_dry_run && !has_begun)
+    /* Of a part only that is looked at, when it is opened. */
+    if (status == LMQ_OK && !options->is_dry_run && !has_begun &&
+        options->part == 0 && !options->seals)
         status = check_output(checkpoint, output, options, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(checkpoint, err);
@@ -290,8 +298,10 @@ make_plan(struct lmq_checkpoint *checkpoint,
 {
     /* Opening does not read the tensors; a conversion must not give damaged
      * ones a good checksum. */
-    enum lmq_status status = lmq_checkpoint_verify(
-        checkpoint, options->threads, progress, err);
+    enum lmq_status status =
+        options->seals ? LMQ_OK
+                       : lmq_checkpoint_verify(checkpoint, options->threads,
+                                               progress, err);
 
     if (status == LMQ_OK)
         status = lmq_plan_make(checkpoint, settings, plan, err);
@@ -302,6 +312,41 @@ make_plan(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         note_padding(plan);
     return status;
+}
+
+/* All that decides what is written, so that who seals the set can go on. */
+static json_t *
+describe_given(const struct lmq_plan *plan,
+               const struct lmq_convert_options *options)
+{
+    const struct {
+        const char *key, *text;
+    } texts[] = {
+        {"scales", options->scales},
+        {"method", options->method},
+        {"tie", options->tie},
+        {"on_nonfinite", options->on_nonfinite},
+        {"layout", options->layout},
+        {"recipe", options->recipe},
+        {"encoding", options->encoding},
+    };
+    json_t *given = json_object(), *rules = json_array();
+    char *source = realpath(plan->checkpoint->path, NULL);
+
+    lmq_put(&given, "source",
+            json_string(source == NULL ? plan->checkpoint->path : source));
+    free(source);
+    lmq_put(&given, "group_size", json_integer(options->group_size));
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (texts[i].text != NULL)
+            lmq_put(&given, texts[i].key, json_string(texts[i].text));
+    for (size_t i = 0; i < options->n_rules; i++)
+        lmq_append(&rules, json_string(options->rules[i]));
+    lmq_put(&given, "rules", rules);
+    lmq_put(&given, "is_compressed",
+            json_boolean(options->is_compressed != 0));
+    lmq_put(&given, "has_digests", json_boolean(options->has_digests != 0));
+    return given;
 }
 
 static enum lmq_status
@@ -315,12 +360,22 @@ carry_out(struct lmq_plan *plan, const char *output,
                                   .files = &files,
                                   .output = output,
                                   .replaces = options->replaces != 0,
-                                  .resumes = options->resumes != 0,
+                                  .resumes = options->resumes != 0 ||
+                                             options->part > 0 ||
+                                             options->seals != 0,
+                                  .part = options->is_dry_run
+                                              ? 0
+                                              : options->part,
+                                  .seals = options->seals != 0,
+                                  .given = describe_given(plan, options),
                                   .threads = options->threads,
                                   .progress = progress,
                                   .report = report,
                                   .describe = describe_results};
-    enum lmq_status status = lmq_member_files_name(&files, plan, output, err);
+    enum lmq_status status = writing.given == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : lmq_member_files_name(&files, plan, output,
+                                                         err);
 
     if (status == LMQ_OK && !options->is_dry_run)
         status = lmq_writing_run(&writing, err);
@@ -332,6 +387,7 @@ carry_out(struct lmq_plan *plan, const char *output,
         lmq_report_free(*report);
         *report = NULL;
     }
+    json_decref(writing.given);
     lmq_member_files_free(&files);
     return status;
 }

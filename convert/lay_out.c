@@ -265,7 +265,7 @@ make_digests(struct lmq_plan *plan, struct lmq_error *err)
 static enum lmq_status
 lay_out_members(struct lmq_plan *plan, struct lmq_error *err)
 {
-    bool is_set = plan->settings.shard_size > 0;
+    bool is_set = plan->settings.shard_size > 0 || plan->settings.n_parts > 0;
     enum lmq_status status;
 
     for (uint32_t i = 0; i < plan->n_members; i++)

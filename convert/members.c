@@ -94,6 +94,7 @@ struct filling {
     uint64_t limit, used; /* of the last member */
     bool is_empty;        /* it has no tensors yet */
     size_t alias;         /* the one that there may be, or n_records */
+    uint64_t total, placed; /* bytes of all tensors, of those up to here */
 };
 
 /* With that of the alias, which stands in the same file. */
@@ -213,6 +214,88 @@ place_record(struct filling *filling, size_t index, struct lmq_error *err)
     return status;
 }
 
+/* ---- So many files, about as large ---- */
+
+/* Where this one ends. */
+static uint64_t
+end_of_member(const struct filling *filling)
+{
+    uint64_t n = filling->plan->settings.n_parts;
+    uint64_t i = filling->plan->n_members;
+
+    return filling->total / n * i + filling->total % n * i / n;
+}
+
+/* What is larger than a file is cut where one ends. */
+static enum lmq_status
+cut_evenly(struct filling *filling, size_t index, struct lmq_error *err)
+{
+    struct lmq_plan *plan = filling->plan;
+    uint64_t n_rows = plan->records[index].n_rows, cost;
+    enum lmq_status status = LMQ_OK;
+
+    for (uint64_t row = 0; row < n_rows && status == LMQ_OK;) {
+        uint64_t end = end_of_member(filling), n = n_rows - row;
+        if (plan->n_members < plan->settings.n_parts) {
+            uint64_t room = end > filling->placed ? end - filling->placed : 0;
+            n = lmq_u64_min(n, rows_that_fit(plan, index, room));
+        }
+        if (n > 0) {
+            status = add_part(filling, index, row, n, err);
+            cost_of_rows(plan, index, n, &cost);
+            filling->placed += cost;
+            row += n;
+        }
+        if (row < n_rows && status == LMQ_OK)
+            status = begin_member(filling, err);
+    }
+    return status;
+}
+
+/* All others stand where their middle is. */
+static enum lmq_status
+place_evenly(struct filling *filling, size_t index, struct lmq_error *err)
+{
+    struct lmq_plan *plan = filling->plan;
+    uint32_t n = plan->settings.n_parts;
+    uint64_t cost;
+    enum lmq_status status = LMQ_OK;
+
+    cost_of_rows(plan, index, plan->records[index].n_rows, &cost);
+    if (cost > filling->total / n)
+        return cut_evenly(filling, index, err);
+    while (plan->n_members < n && status == LMQ_OK &&
+           filling->placed + cost / 2 >= end_of_member(filling))
+        status = begin_member(filling, err);
+    if (status == LMQ_OK)
+        status = add_part(filling, index, 0, plan->records[index].n_rows, err);
+    filling->placed += cost;
+    return status;
+}
+
+static enum lmq_status
+share_evenly(struct filling *filling, struct lmq_error *err)
+{
+    struct lmq_plan *plan = filling->plan;
+    uint64_t cost;
+    enum lmq_status status = begin_member(filling, err);
+
+    for (size_t i = 0; i < plan->n_records && status == LMQ_OK; i++)
+        if (plan->records[i].encoding != LMQ_ENCODING_ALIAS &&
+            (!cost_of_rows(plan, i, plan->records[i].n_rows, &cost) ||
+             !lmq_u64_add(filling->total, cost, &filling->total) ||
+             filling->total > INT64_MAX))
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "tensor '%s' is too large",
+                              plan->records[i].name);
+    for (size_t i = 0; i < plan->n_records && status == LMQ_OK; i++)
+        if (plan->records[i].encoding != LMQ_ENCODING_ALIAS)
+            status = place_evenly(filling, i, err);
+    while (plan->n_members < plan->settings.n_parts && status == LMQ_OK)
+        status = begin_member(filling, err);
+    return status;
+}
+
 /* ---- Records of the members ---- */
 
 static enum lmq_status
@@ -315,6 +398,10 @@ lmq_plan_share_out(struct lmq_plan *plan, const uint64_t frames[2],
                               .limit = plan->settings.shard_size,
                               .alias = find_alias(plan)};
 
+    if (plan->settings.n_parts > 0) {
+        enum lmq_status done = share_evenly(&filling, err);
+        return done == LMQ_OK ? make_records(plan, err) : done;
+    }
     if (filling.limit != 0 && frames[0] > filling.limit)
         return fail_small(&filling, "what describes the model", frames[0],
                           err);

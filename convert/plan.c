@@ -102,7 +102,18 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         .is_compressed = options->is_compressed != 0,
         .has_digests = options->has_digests != 0,
         .shard_size = options->shard_size,
+        .n_parts = options->n_parts,
     };
+    if (options->n_parts > LMQ_MAX_MEMBERS ||
+        options->part > options->n_parts ||
+        (options->seals != 0 && options->n_parts == 0))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".part is %u of %u, expected 1 of 1 to %d of %d",
+                        options->part, options->n_parts, LMQ_MAX_MEMBERS,
+                        LMQ_MAX_MEMBERS);
+    if (options->n_parts > 0 && options->shard_size > 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".n_parts and .shard_size both say where to cut");
     if (!lmq_group_size_is_valid(settings->quant.group_size))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".group_size is %u, expected %s", options->group_size,

@@ -25,6 +25,7 @@ struct lmq_convert_settings {
     bool has_digests;
     uint64_t alignment;  /* of tensors in the container */
     uint64_t shard_size; /* of a member of a set at most; 0: one file */
+    uint32_t n_parts;    /* members of the set, about as large; 0: as that */
 };
 
 /* To be freed with lmq_recipe_free(&settings->recipe), even if this fails. */

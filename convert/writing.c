@@ -5,6 +5,7 @@
 
 #include "convert/writing.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,30 +101,132 @@ lmq_writing_has_begun(const char *output, enum lmq_status *status,
     return has_begun;
 }
 
+/* One, or of a set that is sealed one for each member. */
+struct journals {
+    struct lmq_journal **all;
+    size_t n;
+};
+
 static enum lmq_status
-resume(struct lmq_writing *writing, struct lmq_journal **journal,
+open_journals(const struct lmq_writing *writing, struct journals *journals,
+              struct lmq_error *err)
+{
+    const struct lmq_member_files *files = writing->files;
+    size_t n = writing->seals ? files->n_paths : 1;
+    enum lmq_status status = LMQ_OK;
+
+    journals->all = calloc(n, sizeof(struct lmq_journal *));
+    if (journals->all == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        char *path = journal_path(writing->seals ? files->paths[i]
+                                  : writing->part > 0
+                                      ? files->paths[writing->part - 1]
+                                      : writing->output);
+        status = path == NULL ? lmq_fail_nomem(err)
+                              : lmq_journal_open(path, writing->plan,
+                                                 writing->given,
+                                                 &journals->all[i], err);
+        journals->n += status == LMQ_OK;
+        free(path);
+    }
+    return status;
+}
+
+static void
+close_journals(struct journals *journals, bool removes)
+{
+    for (size_t i = 0; i < journals->n; i++)
+        (removes ? lmq_journal_remove
+                 : lmq_journal_close)(journals->all[i]);
+    free(journals->all);
+}
+
+static enum lmq_status
+resume(struct lmq_writing *writing, struct journals *journals,
        struct lmq_error *err)
 {
     struct lmq_plan *plan = writing->plan;
     struct lmq_member_files *files = writing->files;
-    char *path = journal_path(writing->part > 0
-                                  ? files->paths[writing->part - 1]
-                                  : writing->output);
     bool *is_there = calloc(plan->n_members, sizeof(bool));
-    enum lmq_status status = path == NULL || is_there == NULL
+    bool is_committing = false;
+    enum lmq_status status = is_there == NULL
                                  ? lmq_fail_nomem(err)
-                                 : lmq_journal_open(path, plan, journal, err);
+                                 : open_journals(writing, journals, err);
 
+    for (size_t i = 0; i < journals->n; i++)
+        is_committing |= lmq_journal_is_committing(journals->all[i]);
+    /* Members of an older set would stand beside the new ones. */
+    if (status == LMQ_OK && writing->seals && !is_committing)
+        status = lmq_member_files_check(writing->output, true,
+                                        writing->replaces,
+                                        &plan->checkpoint->originals, err);
     if (status == LMQ_OK)
-        status = lmq_member_files_resume(
-            files, plan, writing->output, writing->part, writing->replaces,
-            lmq_journal_is_committing(*journal), is_there, err);
-    if (status == LMQ_OK)
-        status = lmq_journal_restore(*journal, plan, files->outputs, is_there,
-                                     &writing->n_zeroed, err);
-    free(path);
+        status = lmq_member_files_resume(files, plan, writing->output,
+                                         writing->part, writing->replaces,
+                                         is_committing, is_there, err);
+    for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
+        status = lmq_journal_restore(
+            journals->all[i], plan, files->outputs,
+            writing->seals ? (uint32_t)i + 1 : writing->part, is_there,
+            &writing->n_zeroed, err);
     free(is_there);
     return status;
+}
+
+/* ---- Sealing ---- */
+
+/* So many names tell enough. */
+#define NAMES_SHOWN 4
+
+static enum lmq_status
+check_parts(const struct lmq_writing *writing, struct lmq_error *err)
+{
+    const struct lmq_member_files *files = writing->files;
+    char list[320] = "";
+    size_t n = 0;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < files->n_paths && status == LMQ_OK; i++) {
+        const char *slash = strrchr(files->paths[i], '/');
+        if (lmq_writing_has_begun(files->paths[i], &status, err) ||
+            status != LMQ_OK || n++ >= NAMES_SHOWN)
+            continue;
+        snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%.60s",
+                 n == 1 ? "" : ", ",
+                 slash == NULL ? files->paths[i] : slash + 1);
+    }
+    if (status != LMQ_OK || n == 0)
+        return status;
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "of %zu parts %zu lack: %s%s", files->n_paths, n, list,
+             n > NAMES_SHOWN ? " and others" : "");
+    lmq_hint(err, "lmquant convert .part=I/%zu writes part I",
+             files->n_paths);
+    return LMQ_ERR_FORMAT;
+}
+
+static enum lmq_status
+check_finished(const struct lmq_writing *writing, struct lmq_error *err)
+{
+    const struct lmq_plan *plan = writing->plan;
+
+    for (size_t i = 0; i < plan->n_parts; i++) {
+        uint32_t member = plan->parts[i].member;
+        if (plan->parts[i].is_done)
+            continue;
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "part %" PRIu32 " of %" PRIu32
+                 " is not finished: it lacks tensor '%s'",
+                 member + 1, plan->n_members,
+                 plan->records[plan->parts[i].record].name);
+        lmq_hint(err, "lmquant convert .part=%" PRIu32 "/%" PRIu32
+                      " goes on with it",
+                 member + 1, plan->n_members);
+        lmq_error_in(err, writing->files->paths[member]);
+        return LMQ_ERR_FORMAT;
+    }
+    return LMQ_OK;
 }
 
 /* ---- All of it ---- */
@@ -144,46 +247,59 @@ write_frames(struct lmq_writing *writing, struct lmq_error *err)
 
 /* Before the names: who is stopped here finds out that they may be there. */
 static enum lmq_status
-commit(struct lmq_writing *writing, struct lmq_journal *journal,
+commit(struct lmq_writing *writing, const struct journals *journals,
        struct lmq_error *err)
 {
     enum lmq_status status = lmq_progress_report(
         writing->progress, "writing to the disk", 0, 0, err);
 
-    if (status == LMQ_OK && journal != NULL)
-        status = lmq_journal_commit(journal, err);
+    for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
+        status = lmq_journal_commit(journals->all[i], err);
     return status == LMQ_OK ? lmq_member_files_commit(writing->files, err)
                             : status;
+}
+
+/* Nothing has its name yet. */
+static enum lmq_status
+write_all(struct lmq_writing *writing, struct journals *journals,
+          struct lmq_error *err)
+{
+    struct lmq_plan *plan = writing->plan;
+    struct lmq_member_files *files = writing->files;
+    enum lmq_status status =
+        writing->seals ? check_parts(writing, err) : LMQ_OK;
+
+    if (status == LMQ_OK)
+        status = writing->resumes
+                     ? resume(writing, journals, err)
+                     : lmq_member_files_create(files, plan, writing->output,
+                                               writing->replaces, err);
+    if (status == LMQ_OK)
+        status = writing->seals
+                     ? check_finished(writing, err)
+                     : lmq_pipeline_run(
+                           plan, files->outputs,
+                           journals->n > 0 ? journals->all[0] : NULL,
+                           writing->threads, writing->progress,
+                           &writing->n_zeroed, err);
+    if (status == LMQ_OK)
+        status = writing->part > 0 ? lmq_journal_sync(journals->all[0], err)
+                                   : write_frames(writing, err);
+    if (status == LMQ_OK)
+        status = report_it(writing, err);
+    return status == LMQ_OK
+               ? lmq_originals_unchanged(&plan->checkpoint->originals, err)
+               : status;
 }
 
 enum lmq_status
 lmq_writing_run(struct lmq_writing *writing, struct lmq_error *err)
 {
-    struct lmq_plan *plan = writing->plan;
-    struct lmq_member_files *files = writing->files;
-    struct lmq_journal *journal = NULL;
-    enum lmq_status status =
-        writing->resumes
-            ? resume(writing, &journal, err)
-            : lmq_member_files_create(files, plan, writing->output,
-                                      writing->replaces, err);
+    struct journals journals = {0};
+    enum lmq_status status = write_all(writing, &journals, err);
 
-    if (status == LMQ_OK)
-        status = lmq_pipeline_run(plan, files->outputs, journal,
-                                  writing->threads, writing->progress,
-                                  &writing->n_zeroed, err);
-    if (status == LMQ_OK)
-        status = writing->part > 0 ? lmq_journal_sync(journal, err)
-                                   : write_frames(writing, err);
-    if (status == LMQ_OK)
-        status = report_it(writing, err);
-    if (status == LMQ_OK)
-        status = lmq_originals_unchanged(&plan->checkpoint->originals, err);
     if (status == LMQ_OK && writing->part == 0)
-        status = commit(writing, journal, err);
-    if (status == LMQ_OK && writing->part == 0)
-        lmq_journal_remove(journal);
-    else
-        lmq_journal_close(journal);
+        status = commit(writing, &journals, err);
+    close_journals(&journals, status == LMQ_OK && writing->part == 0);
     return status;
 }

@@ -14,6 +14,8 @@ struct lmq_writing {
     bool replaces;
     bool resumes; /* goes on with what was begun, and can be gone on with */
     uint32_t part; /* the member that is written alone, from 1; 0: all */
+    bool seals; /* all members have been written so */
+    json_t *given; /* to the conversion, for the journal */
     int threads;
     const struct lmq_progress *progress;
     struct lmq_report **report; /* or NULL: none is wanted */

@@ -5,6 +5,7 @@
 
 #include "formats/probe.h"
 
+#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -81,11 +82,48 @@ static const struct {
      "name the folder that holds the model, or its weights file"},
 };
 
+/* What convert --part and --resume leave: "model.lmq.part". */
+static bool
+is_part(const char *name)
+{
+    const char *ending = ".lmq.part";
+    size_t n = strlen(name), m = strlen(ending);
+
+    return n >= m && strcmp(name + n - m, ending) == 0;
+}
+
+static bool
+has_parts(const char *folder)
+{
+    DIR *list = opendir(folder);
+    const struct dirent *entry;
+    bool found = false;
+
+    while (list != NULL && !found && (entry = readdir(list)) != NULL)
+        found = is_part(entry->d_name);
+    if (list != NULL)
+        closedir(list);
+    return found;
+}
+
 /* What it probably is, and what helps then: most wrong files are of few kinds.
  */
 enum lmq_status
 lmq_probe_fail(const struct lmq_probe *probe, struct lmq_error *err)
 {
+    if (probe->is_folder && has_parts(probe->path)) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "the folder has parts of a set that is not sealed");
+        lmq_hint(err, "lmquant seal checks them and completes the set");
+        return LMQ_ERR_FORMAT;
+    }
+    if (!probe->is_folder && is_part(probe->path)) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "is a part of a container that is not complete");
+        lmq_hint(err, "lmquant seal completes a set, convert with .resumes "
+                      "what was begun");
+        return LMQ_ERR_FORMAT;
+    }
     if (probe->is_folder) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder holds no model");
         lmq_hint(err, "expected model.safetensors, pytorch_model.bin, or the "

@@ -27,7 +27,7 @@ static const char commit_line[] = "{\"commit\":true}";
 struct lmq_journal {
     struct lmq_log *log;
     struct lmq_output *const *outputs; /* from lmq_journal_restore() on */
-    uint32_t n_outputs;
+    uint32_t n_outputs, only;
     uint64_t unsynced; /* bytes */
     size_t n_synced;   /* lines up to the last that says so, the header too */
     bool is_committing;
@@ -190,7 +190,8 @@ read_line(const char *line, json_t **json, struct lmq_error *err)
 
 static enum lmq_status
 check_header(struct lmq_journal *journal, const char *line,
-             const struct lmq_plan *plan, struct lmq_error *err)
+             const struct lmq_plan *plan, json_t *given,
+             struct lmq_error *err)
 {
     struct lmq_error why = {0};
     json_t *found = NULL;
@@ -210,6 +211,7 @@ check_header(struct lmq_journal *journal, const char *line,
         status = compare_headers(own, found, err);
     json_decref(found);
     if (status == LMQ_OK && line == NULL) {
+        lmq_put(&own, "given", json_incref(given));
         status = append_json(journal, own, err);
         return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
     }
@@ -218,7 +220,7 @@ check_header(struct lmq_journal *journal, const char *line,
 }
 
 enum lmq_status
-lmq_journal_open(const char *path, const struct lmq_plan *plan,
+lmq_journal_open(const char *path, const struct lmq_plan *plan, json_t *given,
                  struct lmq_journal **out, struct lmq_error *err)
 {
     *out = NULL;
@@ -230,7 +232,8 @@ lmq_journal_open(const char *path, const struct lmq_plan *plan,
         free(journal);
         return status;
     }
-    status = check_header(journal, lmq_log_next(journal->log), plan, err);
+    status = check_header(journal, lmq_log_next(journal->log), plan,
+                          given, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
         lmq_journal_close(journal);
@@ -244,6 +247,36 @@ lmq_journal_open(const char *path, const struct lmq_plan *plan,
     }
     *out = journal;
     return LMQ_OK;
+}
+
+enum lmq_status
+lmq_journal_given(const char *output, json_t **given, struct lmq_error *err)
+{
+    size_t n = strlen(output) + sizeof(LMQ_JOURNAL_ENDING);
+    char *path = malloc(n);
+    struct lmq_log *log = NULL;
+    json_t *header = NULL;
+
+    *given = NULL;
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    snprintf(path, n, "%s" LMQ_JOURNAL_ENDING, output);
+    enum lmq_status status = lmq_log_open(path, false, &log, err);
+    const char *line = log == NULL ? NULL : lmq_log_next(log);
+    if (status == LMQ_OK && line != NULL)
+        status = read_line(line, &header, err);
+    *given = json_incref(json_object_get(header, "given"));
+    if (status == LMQ_OK && !json_is_object(*given)) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0, "says nothing: it was not begun");
+        lmq_hint(err, "write this part again");
+        status = LMQ_ERR_FORMAT;
+    }
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    json_decref(header);
+    lmq_log_close(log);
+    free(path);
+    return status;
 }
 
 bool
@@ -266,6 +299,14 @@ lmq_journal_remove(struct lmq_journal *journal)
     if (journal != NULL)
         lmq_log_remove(journal->log);
     free(journal);
+}
+
+/* Whether it has anything to say of a member. */
+static bool
+tells_of(const struct lmq_journal *journal, uint32_t member)
+{
+    return journal->outputs[member] != NULL &&
+           (journal->only == 0 || journal->only == member + 1);
 }
 
 /* ---- A record ---- */
@@ -415,7 +456,7 @@ describe_record(const struct lmq_journal *journal, const struct lmq_plan *plan,
                        LMQ_SHA256_SIZE));
     for (const struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
          part < plan->parts + plan->n_parts && part->record == index; part++)
-        if (journal->outputs[part->member] != NULL)
+        if (tells_of(journal, part->member))
             lmq_append(&parts, describe_part(plan, part));
     lmq_put(&json, "parts", parts);
     lmq_put(&json, "ranges", describe_ranges(plan));
@@ -428,7 +469,7 @@ lmq_journal_sync(struct lmq_journal *journal, struct lmq_error *err)
     enum lmq_status status = LMQ_OK;
 
     for (uint32_t i = 0; i < journal->n_outputs && status == LMQ_OK; i++)
-        if (journal->outputs[i] != NULL)
+        if (tells_of(journal, i))
             status = lmq_part_sync(journal->outputs[i], err);
     if (status == LMQ_OK)
         status = lmq_log_append(journal->log, synced_line, err);
@@ -566,7 +607,7 @@ settle_parts(const struct lmq_journal *journal, struct lmq_plan *plan,
          part < plan->parts + plan->n_parts && part->record == index;
          part++) {
         struct lmq_record *stored = lmq_plan_stored(plan, part);
-        if (journal->outputs[part->member] == NULL)
+        if (!tells_of(journal, part->member))
             continue;
         part->is_done = are_done;
         for (size_t i = 0; i < LMQ_N_EXTENTS && !are_done; i++)
@@ -593,7 +634,7 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
     for (struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
          part < plan->parts + plan->n_parts && part->record == index; part++) {
         const json_t *own = json_array_get(parts, i);
-        if (journal->outputs[part->member] == NULL)
+        if (!tells_of(journal, part->member))
             continue;
         i++;
         is_good &= is_there[part->member] &&
@@ -614,7 +655,7 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
     restore_statistics(plan, index, json);
     lmq_plan_spread(plan, index);
     /* Of a tensor that is cut one journal tells that counts. */
-    if (journal->outputs[lmq_plan_first_part(plan, index)->member] != NULL)
+    if (tells_of(journal, lmq_plan_first_part(plan, index)->member))
         *n_zeroed +=
             (uint64_t)json_integer_value(json_object_get(json, "zeroed"));
     return LMQ_OK;
@@ -622,13 +663,15 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
 
 enum lmq_status
 lmq_journal_restore(struct lmq_journal *journal, struct lmq_plan *plan,
-                    struct lmq_output *const *outputs, const bool *is_there,
-                    uint64_t *n_zeroed, struct lmq_error *err)
+                    struct lmq_output *const *outputs, uint32_t only,
+                    const bool *is_there, uint64_t *n_zeroed,
+                    struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
     const char *line;
 
     journal->outputs = outputs;
+    journal->only = only;
     journal->n_outputs = plan->n_members;
     lmq_log_rewind(journal->log);
     lmq_log_next(journal->log); /* the header */

@@ -16,20 +16,24 @@
 
 struct lmq_journal;
 
-/* Of this path; made if it is not there. It must be of this very conversion,
- * or LMQ_ERR_ARG says what is different. */
+/* Of this path; made if it is not there, and then it says what was `given`. It
+ * must be of this very conversion, or LMQ_ERR_ARG says what is different. */
 enum lmq_status lmq_journal_open(const char *path, const struct lmq_plan *plan,
-                                 struct lmq_journal **out,
+                                 json_t *given, struct lmq_journal **out,
                                  struct lmq_error *err);
+/* What was given to the conversion that is to be at `output`. */
+enum lmq_status lmq_journal_given(const char *output, json_t **given,
+                                  struct lmq_error *err);
 /* Whether the outputs may have their names already. */
 bool lmq_journal_is_committing(const struct lmq_journal *journal);
 
-/* Fills in what is done, in the plan and in what is known of its sources.
- * `outputs` are those of the members, is_there[i] whether it was begun. */
+/* Fills in what is done, in the plan and in what is known of its sources: of
+ * all members, or only of one, from 1. `outputs` are those of the members, is_there[i] whether it was begun. */
 enum lmq_status lmq_journal_restore(struct lmq_journal *journal,
                                     struct lmq_plan *plan,
                                     struct lmq_output *const *outputs,
-                                    const bool *is_there, uint64_t *n_zeroed,
+                                    uint32_t only, const bool *is_there,
+                                    uint64_t *n_zeroed,
                                     struct lmq_error *err);
 
 /* A record is written for good. */

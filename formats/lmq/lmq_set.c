@@ -133,7 +133,8 @@ check_presence(const char *named, const struct lmq_member_name *name,
              "the set of %" PRIu32 " files lacks %s%s", name->n_members, list,
              n_missing == MISSING_SHOWN ? ", perhaps more" : "");
     lmq_hint(err, "all members stand in one folder; the copy may be "
-                  "incomplete");
+                  "incomplete; what .part wrote becomes a set by lmquant "
+                  "seal");
     lmq_error_in(err, named);
     return LMQ_ERR_FORMAT;
 }

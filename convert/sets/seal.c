@@ -1,0 +1,182 @@
+/*
+ * seal.c - the last step of a set whose members were written one by one: it
+ * finds out how they were made, and has the rest made in the same way.
+ */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "base/report.h"
+#include "convert/sets/journal.h"
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/checkpoint/member_name.h"
+
+#define ENDING ".lmq" LMQ_JOURNAL_ENDING
+
+/* A journal in the folder. */
+struct found {
+    char *path;
+    struct lmq_member_name name; /* of the path */
+};
+
+static enum lmq_status
+fail_two(const char *a, const char *b, struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             "the folder has parts of two sets: %.120s and %.120s",
+             strrchr(a, '/') + 1, strrchr(b, '/') + 1);
+    lmq_hint(err, "keep each set in a folder of its own");
+    return LMQ_ERR_ARG;
+}
+
+/* One journal after the other: all must be of one set. */
+static enum lmq_status
+take_entry(const char *folder, const char *entry, struct found *found,
+           struct lmq_error *err)
+{
+    struct lmq_member_name name;
+    size_t n = strlen(entry), m = strlen(ENDING);
+
+    if (n < m || strcmp(entry + n - m, ENDING) != 0)
+        return LMQ_OK;
+    char *path = lmq_path_join(folder, entry);
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    path[strlen(path) - strlen(LMQ_JOURNAL_ENDING)] = '\0';
+    if (!lmq_member_name_parse(path, &name)) {
+        free(path);
+        return LMQ_OK;
+    }
+    if (found->path == NULL) {
+        *found = (struct found){path, name};
+        return LMQ_OK;
+    }
+    if (name.n_members == found->name.n_members &&
+        name.n_stem == found->name.n_stem &&
+        strncmp(path, found->path, name.n_stem) == 0) {
+        /* The others are compared with the first. */
+        if (name.member < found->name.member) {
+            char *former = found->path;
+            *found = (struct found){path, name};
+            path = former;
+        }
+        free(path);
+        return LMQ_OK;
+    }
+    enum lmq_status status = fail_two(found->path, path, err);
+    free(path);
+    return status;
+}
+
+static enum lmq_status
+find_parts(const char *folder, struct found *found, struct lmq_error *err)
+{
+    DIR *list = opendir(folder);
+    const struct dirent *entry;
+    enum lmq_status status = LMQ_OK;
+
+    if (list == NULL)
+        return lmq_fail_errno(err, "cannot list the folder");
+    while (status == LMQ_OK &&
+           (errno = 0, entry = readdir(list)) != NULL)
+        status = take_entry(folder, entry->d_name, found, err);
+    if (status == LMQ_OK && errno != 0)
+        status = lmq_fail_errno(err, "cannot list the folder");
+    closedir(list);
+    if (status != LMQ_OK || found->path != NULL)
+        return status;
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder has no parts of a set");
+    lmq_hint(err, "lmquant convert .part=1/N writes the first of N");
+    return LMQ_ERR_FORMAT;
+}
+
+static const char *
+text_of(const json_t *given, const char *key)
+{
+    return json_string_value(json_object_get(given, key));
+}
+
+/* What lmq_convert() was given for a part. */
+static enum lmq_status
+seal_with(const json_t *given, const struct found *found, const char *source,
+          const struct lmq_seal_options *options,
+          const struct lmq_progress *progress, struct lmq_report **report,
+          struct lmq_error *err)
+{
+    const json_t *rules = json_object_get(given, "rules");
+    size_t n_rules = json_array_size(rules);
+    const char **texts = calloc(n_rules + 1, sizeof(*texts));
+    struct lmq_checkpoint *checkpoint = NULL;
+    char *output = strndup(found->path, found->name.n_stem);
+    enum lmq_status status =
+        texts == NULL || output == NULL
+            ? lmq_fail_nomem(err)
+            : lmq_checkpoint_open(source, options->open, &checkpoint, err);
+
+    for (size_t i = 0; i < n_rules && texts != NULL; i++)
+        texts[i] = json_string_value(json_array_get(rules, i));
+    const struct lmq_convert_options convert = {
+        .size = sizeof(convert),
+        .group_size = (unsigned)json_integer_value(
+            json_object_get(given, "group_size")),
+        .scales = text_of(given, "scales"),
+        .method = text_of(given, "method"),
+        .tie = text_of(given, "tie"),
+        .on_nonfinite = text_of(given, "on_nonfinite"),
+        .layout = text_of(given, "layout"),
+        .recipe = text_of(given, "recipe"),
+        .encoding = text_of(given, "encoding"),
+        .rules = texts,
+        .n_rules = n_rules,
+        .is_compressed = json_is_true(json_object_get(given, "is_compressed")),
+        .has_digests = json_is_true(json_object_get(given, "has_digests")),
+        .forces_tokenizer = 1, /* the parts were made with what there is */
+        .n_parts = found->name.n_members,
+        .seals = 1,
+        .replaces = options->replaces,
+        .threads = options->threads,
+    };
+    if (status == LMQ_OK) {
+        status = lmq_convert(checkpoint, output, &convert, progress, report,
+                             err);
+        lmq_checkpoint_close(checkpoint);
+    }
+    free((void *)texts);
+    free(output);
+    return status;
+}
+
+enum lmq_status
+lmq_seal(const char *folder, const struct lmq_seal_options *given_options,
+         const struct lmq_progress *progress, struct lmq_report **report,
+         struct lmq_error *err)
+{
+    struct lmq_seal_options options;
+    struct found found = {0};
+    json_t *given = NULL;
+
+    if (report != NULL)
+        *report = NULL;
+    enum lmq_status status = LMQ_OPTIONS_TAKE(struct lmq_seal_options,
+                                              &options, given_options, err);
+    if (status == LMQ_OK)
+        status = find_parts(folder, &found, err);
+    if (status == LMQ_OK)
+        status = lmq_journal_given(found.path, &given, err);
+    if (status == LMQ_OK)
+        status = seal_with(given, &found,
+                           options.source != NULL ? options.source
+                                                  : text_of(given, "source"),
+                           &options, progress, report, err);
+    if (status != LMQ_OK)
+        lmq_error_in(err, folder);
+    json_decref(given);
+    free(found.path);
+    return status;
+}

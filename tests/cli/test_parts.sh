@@ -1,0 +1,164 @@
+#!/bin/sh
+#
+# test_parts.sh - members of a set written one by one, in any order, and sealed:
+# what one run writes; and what is missing, or of another conversion, is named.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+cd "$work" || exit 99
+export OMP_NUM_THREADS=1
+expect 0 "$synth" --dim 96 --hidden 256 --layers 3 --heads 4 --kv-heads 2 \
+    --vocab 900 model
+expect 0 "$synth" --dim 96 --hidden 256 --layers 3 --heads 4 --kv-heads 2 \
+    --vocab 900 --seed 5 other
+
+# part I/N OPTION...: into is/.
+part() {
+    at=$1
+    shift
+    expect 0 "$lmquant" convert -q --part $at "$@" model is/m.lmq
+}
+
+# refused STATUS TEXT COMMAND...
+refused() {
+    wanted=$1 text=$2
+    shift 2
+    expect "$wanted" "$lmquant" "$@"
+    says "$text"
+    is_one_sentence "$*"
+}
+
+for options in "" "--layout=rows -z -g 32" "--scales=f32 --tie=never" \
+    "--set ffn_down=bf16" "--encoding=q4"; do
+    for n in 1 3 7 40; do
+        rm -rf good is
+        mkdir good is
+        expect 0 "$lmquant" convert -q $options --parts $n model good/m.lmq
+        [ "$(ls good | wc -l)" -eq $n ] || fail "--parts $n: $(ls good)"
+        expect 0 "$lmquant" verify -q good
+        i=$n
+        while [ $i -gt 0 ]; do
+            part $i/$n $options
+            i=$((i - 1))
+        done
+        part 1/$n $options # again
+        expect 0 "$lmquant" seal -q is
+        diff -r good is > differences ||
+            fail "parts of $n with '$options': $(cat differences)"
+        expect 0 "$lmquant" join -q is one.lmq -f
+        expect 0 "$lmquant" convert -q -f $options model same.lmq
+        cmp -s one.lmq same.lmq || fail "join of $n parts with '$options'"
+    done
+done
+if "$lmquant" convert -q --digests model digests.lmq 2> /dev/null; then
+    rm -rf good is
+    mkdir good is
+    expect 0 "$lmquant" convert -q --digests --parts 5 model good/m.lmq
+    for i in 3 1 5 4 2; do
+        part $i/5 --digests
+    done
+    expect 0 "$lmquant" seal -q is
+    diff -r good is > /dev/null || fail "parts with digests"
+    expect 0 "$lmquant" verify -q is
+fi
+
+# Killed before any of its calls, seal is started again.
+shim=$top_builddir/.libs/fault_shim.so
+rm -rf good is
+mkdir good is
+expect 0 "$lmquant" convert -q --parts 3 model good/m.lmq
+for class in write fsync rename; do
+    for at in 1 2 3 4 5 6 9 13; do
+        rm -f is/*
+        for i in 1 2 3; do
+            part $i/3
+        done
+        FAULT_CLASS=$class FAULT_AT=$at FAULT_ERRNO=KILL FAULT_FD=1 \
+            LD_PRELOAD=$shim "$lmquant" seal -q is > stdout 2> stderr
+        status=$?
+        [ $status -eq 0 ] || expect 0 "$lmquant" seal -q is
+        diff -r good is > differences ||
+            fail "seal, killed before $class $at: $(cat differences)"
+    done
+done 2> /dev/null
+
+# What it prints.
+for options in "" -v "-q --json" "-q --yaml" -q; do
+    rm -f is/*
+    for i in 2 1 3; do
+        part $i/3
+    done
+    expect 0 "$lmquant" seal $options is
+    case $options in
+    "" | -v) grep -q 'sealed, 3 files' stdout || fail "seal says $(cat stdout)" ;;
+    *json) "$is_json" files.2.name < stdout > /dev/null || fail "seal --json" ;;
+    *yaml) grep -q '^files:' stdout || fail "seal --yaml" ;;
+    *) [ -s stdout ] && fail "seal -q prints" ;;
+    esac
+done
+expect 0 "$lmquant" convert -f --part 1/2 model x.lmq
+grep -q '^part 1 of 2: x-00001-of-00002.lmq' stdout ||
+    fail "--part says $(cat stdout)"
+
+# What is missing, unfinished, of another source, option or count.
+rm -rf is
+mkdir is
+part 1/4
+part 3/4
+refused 3 "of 4 parts 2 lack: m-00002-of-00004.lmq, m-00004-of-00004.lmq" seal is
+says "hint: lmquant convert --part=I/4 writes part I"
+refused 3 "parts of a set that is not sealed" inspect is
+says "lmquant seal"
+refused 3 "is a part of a container" inspect is/m-00001-of-00004.lmq.part
+part 2/4
+expect 0 "$lmquant" convert -q -g 32 --part 4/4 model is/m.lmq
+refused 2 "m-00004-of-00004.lmq.journal: is of another conversion: --group-size" \
+    seal is
+refused 2 "is of another conversion" convert -q --part 4/4 model is/m.lmq
+rm is/m-00004*
+expect 0 "$lmquant" convert -q --part 4/4 other is/m.lmq
+refused 2 "is of another conversion: the source is" seal is
+rm is/m-00004*
+part 4/4
+# One that stands there under another number too.
+cp is/m-00002-of-00004.lmq.part keep.part
+cp is/m-00002-of-00004.lmq.journal keep.journal
+cp is/m-00003-of-00004.lmq.part is/m-00002-of-00004.lmq.part
+cp is/m-00003-of-00004.lmq.journal is/m-00002-of-00004.lmq.journal
+refused 3 "part 2 of 4 is not finished: it lacks tensor" seal is
+says "lmquant convert --part=2/4 goes on with it"
+cp keep.part is/m-00002-of-00004.lmq.part
+cp keep.journal is/m-00002-of-00004.lmq.journal
+part 1/3
+refused 2 "the folder has parts of two sets" seal is
+rm is/*-of-00003*
+head -c 900 keep.journal > is/m-00002-of-00004.lmq.journal
+refused 3 "part 2 of 4 is not finished" seal is
+part 2/4
+mv model moved
+refused 1 "model" seal is
+expect 0 "$lmquant" seal --source moved is
+says_ok=$(ls is | grep -c '\.lmq$')
+[ "$says_ok" -eq 4 ] || fail "sealed: $(ls is)"
+mv moved model
+refused 3 "the folder has no parts of a set" seal is
+expect 0 "$lmquant" convert -q --part 1/2 model is/m.lmq
+expect 0 "$lmquant" convert -q --part 2/2 model is/m.lmq
+refused 1 "exists already: a member of a set of this name" seal is
+expect 0 "$lmquant" seal -q -f is
+[ "$(ls is | wc -l)" -eq 2 ] || fail "seal -f leaves $(ls is)"
+part 1/4
+rm -f is/*.part is/*.journal
+mkdir again
+for i in 1 2 3 4; do
+    expect 0 "$lmquant" convert -q --part $i/4 model again/m.lmq
+done
+expect 0 "$lmquant" seal -q again
+rm -rf is
+mv again is
+refused 1 "exists already" convert -q --part 2/4 model is/m.lmq
+refused 1 "nowhere" seal nowhere
+refused 2 "expected I/N" convert --part 5/4 model is/m.lmq
+refused 2 "both say where to cut" convert --part 1/4 --shard-size 1M model x
+refused 2 "--part says 4 parts, --parts 3" convert --part 1/4 --parts 3 model x
+finish
