@@ -644,6 +644,10 @@ struct lmq_validate_options {
     const char *baseline; /* an earlier report as JSON, of the same text: gates
                              may say "kld.mean<=baseline*1.05" */
     const char *task;     /* a file of multiple-choice questions, or NULL */
+    const char *const *emulations; /* judged behind the models: the reference as
+                                      other programs would round it, "q8_0",
+                                      "q5_0", "q5_1", "q4_0", "q4_1", "runq" */
+    size_t n_emulations;
 };
 
 /*
@@ -662,7 +666,7 @@ lmq_validate(struct lmq_checkpoint *reference, struct lmq_checkpoint *judged,
  * The same for several at once: the reference runs once, all others beside it.
  * The report of several has one for each in "models", with the figures that
  * lmq_validate() gives it alone, and how far they are from each other; that of
- * one is lmq_validate()'s.
+ * one is lmq_validate()'s. With emulations there need be no model.
  */
 LMQ_API enum lmq_status
 lmq_validate_several(struct lmq_checkpoint *reference,

@@ -28,6 +28,11 @@ static const struct option options[] = {
      "how MODEL computes: q8, q16, f32 (what the\n"
      "container recommends: q16)"},
     {0, "kv", "TYPE", "its keys and values: f32 (default), f16, q8"},
+    {0, "emulate", "TYPE",
+     "judge what another program would compute too:\n"
+     "llama.cpp with q8_0, q5_0, q5_1, q4_0, q4_1, or\n"
+     "llama2.c's runq; all arguments behind CHECKPOINT\n"
+     "are models then; repeatable"},
     {'m', "memory", "SIZE",
      "for the buffers of all models, as in 4G (half of\n"
      "what is free)"},
@@ -65,7 +70,10 @@ is_page_output(const char *html)
 }
 
 static const char *const scores[] = {"all", "second-half", NULL};
+static const char *const emulations[] = {"q8_0", "q5_0", "q5_1", "q4_0",
+                                         "q4_1", "runq", NULL};
 static const struct choice choices[] = {{"score", scores},
+                                        {"emulate", emulations},
                                         {"kv", kv_types},
                                         {"activations", activation_modes},
                                         {NULL, NULL}};
@@ -73,7 +81,8 @@ static const struct choice choices[] = {{"score", scores},
 static bool
 parse(const struct arguments *arguments,
       struct lmq_validate_options *validate,
-      struct lmq_session_options *session, const char **gates)
+      struct lmq_session_options *session, const char **gates,
+      const char **emulated)
 {
     const long max_context = 1 << 28; /* LMQ_MAX_CONTEXT */
     long ctx = 0, stride = 0, max_tokens = 0;
@@ -90,6 +99,9 @@ parse(const struct arguments *arguments,
         .replaces = has_option(arguments, "force"),
         .baseline = option_text(arguments, "baseline"),
         .task = option_text(arguments, "task"),
+        .emulations = emulated,
+        .n_emulations = (size_t)option_texts(arguments, "emulate", emulated,
+                                             MAX_OCCURRENCES),
         .gates = gates,
         .n_gates =
             (size_t)option_texts(arguments, "gate", gates, MAX_GATES),
@@ -196,12 +208,20 @@ choose_operands(const struct arguments *arguments, struct operands *operands,
                 struct lmq_validate_options *chosen)
 {
     const char *const *behind = arguments->operands + 2;
-    size_t n_behind = (size_t)arguments->n_operands - 2;
+    bool emulates = chosen->n_emulations > 0;
+    size_t n_given = (size_t)arguments->n_operands - 1;
+    size_t n_behind = n_given > 0 ? n_given - 1 : 0;
     size_t n_texts = (size_t)option_texts(arguments, "text", operands->texts,
                                           MAX_OCCURRENCES);
 
-    operands->are_all_models = n_texts > 0 || chosen->tokens != NULL;
-    operands->n_models = operands->are_all_models ? n_behind + 1 : 1;
+    if (n_given == 0 && !emulates) {
+        usage_error(arguments->command, "expected: %s",
+                    arguments->command->operands);
+        return false;
+    }
+    operands->are_all_models =
+        n_texts > 0 || chosen->tokens != NULL || emulates;
+    operands->n_models = operands->are_all_models ? n_given : 1;
     if (chosen->tokens != NULL && n_texts > 0) {
         usage_error(arguments->command, "--tokens is in place of --text");
         return false;
@@ -213,7 +233,8 @@ choose_operands(const struct arguments *arguments, struct operands *operands,
                         behind[i]);
             return false;
         }
-    if (!operands->are_all_models && n_behind == 0)
+    if (n_texts == 0 && chosen->tokens == NULL &&
+        (n_behind == 0 || emulates))
         return take_sample(arguments, operands, chosen);
     chosen->texts = n_texts > 0 ? operands->texts : behind;
     chosen->n_texts = operands->are_all_models ? n_texts : n_behind;
@@ -327,6 +348,7 @@ static int
 run(const struct arguments *arguments)
 {
     const char *gates[MAX_GATES], *html = option_text(arguments, "report");
+    const char *emulated[MAX_OCCURRENCES];
     struct operands operands;
     struct lmq_validate_options validate_options;
     struct lmq_session_options session;
@@ -337,7 +359,7 @@ run(const struct arguments *arguments)
     struct lmq_error err;
     int is_partial = 0;
 
-    if (!parse(arguments, &validate_options, &session, gates) ||
+    if (!parse(arguments, &validate_options, &session, gates, emulated) ||
         !check_gates(arguments) || !open_options(arguments, &open) ||
         !choose_operands(arguments, &operands, &validate_options) ||
         !has_one_output(arguments, html) ||
@@ -365,7 +387,7 @@ const struct command command_validate = {
         "the sample that is installed with lmquant is\nread. With --text all "
         "arguments behind CHECKPOINT are models: one run of the\nreference, "
         "one table, and how far they are from each other.",
-    .least = 2,
+    .least = 1,
     .most = MAX_OPERANDS,
     .texts = 2,
     .common = COMMON_WORK | COMMON_OPEN,

@@ -133,23 +133,6 @@ is_matrix(const struct lmq_tensor *tensor)
     return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype);
 }
 
-/* A router decides, learned positions are added once per token, and what the
- * delta rule forgets it forgets for all tokens to come: these are small, errors
- * in them go everywhere, and they are never quantized. */
-static bool
-is_small(const struct lmq_tensor *tensor)
-{
-    static const enum lmq_role small[] = {
-        LMQ_ROLE_ROUTER,     LMQ_ROLE_POSITIONS,  LMQ_ROLE_DELTA_ALPHA,
-        LMQ_ROLE_DELTA_BETA, LMQ_ROLE_DELTA_CONV,
-    };
-
-    for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
-        if (tensor->place.role == small[i])
-            return true;
-    return false;
-}
-
 /* Layers count from the end too. */
 static int32_t
 count_layers(const struct lmq_checkpoint *checkpoint)
@@ -168,8 +151,9 @@ static void
 choose(struct lmq_plan *plan, const struct lmq_tensor *tensor,
        struct lmq_wish *wish)
 {
-    lmq_recipe_choose(&plan->settings.recipe, tensor, is_small(tensor),
-                      plan->n_layers, wish);
+    lmq_recipe_choose(&plan->settings.recipe, tensor,
+                      lmq_role_is_small(tensor->place.role), plan->n_layers,
+                      wish);
 }
 
 /* What keeps every bit: the type itself, or the next larger one that a matrix
@@ -206,14 +190,14 @@ settle_keep(const struct lmq_tensor *tensor, struct lmq_wish *wish,
     if (!wish->keeps)
         return LMQ_OK;
     if (lmq_group_size_is_valid(tensor->quant.group_size) &&
-        !is_small(tensor)) {
+        !lmq_role_is_small(tensor->place.role)) {
         wish->stored = lmq_stored_of(tensor->quant.bits);
         wish->quant.group_size = tensor->quant.group_size;
         wish->quant.scales = tensor->quant.scales;
         return LMQ_OK;
     }
     wish->stored = kept_type(tensor);
-    if (is_plain || is_small(tensor))
+    if (is_plain || lmq_role_is_small(tensor->place.role))
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
              "tensor '%s' cannot be kept as it is: a container has no '%s'",

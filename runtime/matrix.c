@@ -207,6 +207,9 @@ lmq_matrix_load(struct lmq_model *model, struct lmq_matrix *matrix,
     if (status == LMQ_OK)
         status = matrix->is_int8 ? copy_integers(model, matrix, err)
                                  : copy_rows(model, matrix, err);
+    if (status == LMQ_OK && matrix->rounding.block > 0)
+        lmq_round_rows(matrix->rounding.weights, matrix->rounding.block,
+                       matrix->owned, matrix->n_rows, matrix->n_cols);
     if (status == LMQ_OK)
         model->n_copied_bytes += (size_t)lmq_matrix_bytes(matrix);
     return status;
@@ -254,6 +257,21 @@ use_rows(struct lmq_model *model, struct lmq_matrix *matrix,
         model->checkpoint->files[tensor->file], &bytes, err);
     if (status == LMQ_OK)
         set_rows(matrix, bytes + tensor->offset, type);
+    return status;
+}
+
+/* A copy as floats, rounded when it is made. */
+static enum lmq_status
+use_rounded(struct lmq_model *model, struct lmq_matrix *matrix,
+            struct lmq_error *err)
+{
+    enum lmq_status status =
+        lmq_emulation_find(model->emulation, &model->hparams, matrix->tensor,
+                           &matrix->rounding, err);
+
+    matrix->is_copied = true;
+    matrix->tiles.group = matrix->rounding.block;
+    set_rows(matrix, NULL, LMQ_ROW_F32);
     return status;
 }
 
@@ -394,6 +412,8 @@ lmq_matrix_open(struct lmq_model *model, const struct lmq_tensor *tensor,
     matrix->tensor = tensor;
     matrix->n_rows = (size_t)tensor->n_rows;
     matrix->n_cols = (size_t)tensor->n_cols;
+    if (model->emulation != LMQ_EMULATE_NONE)
+        return use_rounded(model, matrix, err);
     return tensor->quant.group_size != 0 ? use_integers(model, matrix, err)
                                          : use_rows(model, matrix, err);
 }

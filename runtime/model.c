@@ -415,7 +415,8 @@ load_copies(struct lmq_model *model, struct lmq_error *err)
 
 static enum lmq_status
 open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
-           struct lmq_model **out, struct lmq_error *err)
+           enum lmq_emulation emulation, struct lmq_model **out,
+           struct lmq_error *err)
 {
     *out = NULL;
     if (lmq_checkpoint_need_weights(checkpoint, err) != LMQ_OK)
@@ -427,6 +428,8 @@ open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
         return lmq_fail_nomem(err);
     model->checkpoint = checkpoint;
     model->is_lazy = is_lazy;
+    model->emulation = emulation;
+    model->is_int8 = emulation != LMQ_EMULATE_NONE;
     model->activations = recommended_activations(checkpoint);
     model->hparams = checkpoint->hparams;
     enum lmq_status status = check_combination(&model->hparams, err);
@@ -450,14 +453,22 @@ enum lmq_status
 lmq_model_open(struct lmq_checkpoint *checkpoint, struct lmq_model **model,
                struct lmq_error *err)
 {
-    return open_model(checkpoint, false, model, err);
+    return open_model(checkpoint, false, LMQ_EMULATE_NONE, model, err);
 }
 
 enum lmq_status
 lmq_model_open_lazily(struct lmq_checkpoint *checkpoint,
                       struct lmq_model **model, struct lmq_error *err)
 {
-    return open_model(checkpoint, true, model, err);
+    return open_model(checkpoint, true, LMQ_EMULATE_NONE, model, err);
+}
+
+enum lmq_status
+lmq_model_open_emulated(struct lmq_checkpoint *checkpoint,
+                        enum lmq_emulation emulation,
+                        struct lmq_model **model, struct lmq_error *err)
+{
+    return open_model(checkpoint, true, emulation, model, err);
 }
 
 void

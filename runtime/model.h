@@ -14,6 +14,7 @@
 
 #include "base/text/name_table.h"
 #include "formats/checkpoint/checkpoint.h"
+#include "runtime/emulate.h"
 #include "runtime/kernels/kernels.h"
 
 /* A weight matrix in one of the two forms that there are kernels for. */
@@ -24,6 +25,8 @@ struct lmq_matrix {
     struct lmq_tiles *further; /* and in the others, row after row */
     size_t n_further;
     struct lmq_rows rows;   /* floats */
+    struct lmq_rounding rounding; /* of them, of a model that emulates; its
+                                     block is tiles.group, too */
     size_t n_rows, n_cols;
     float *bias; /* (n_rows), or NULL */
     const struct lmq_tensor *tensor; /* where it comes from */
@@ -116,7 +119,8 @@ struct lmq_model {
     struct lmq_layer *layers; /* (n_layers) */
     size_t n_copied_bytes;    /* what could not be used in place */
     bool is_lazy;             /* layers are copied when they are asked for */
-    bool is_int8;             /* some matrix is */
+    bool is_int8;             /* some matrix is, or is rounded */
+    enum lmq_emulation emulation;
     const char *activations;  /* "q8", "q16", "f32": what the container
                                  recommends */
     float **vectors;          /* owned norms and biases */
@@ -132,6 +136,12 @@ struct lmq_model {
 enum lmq_status lmq_model_open_lazily(struct lmq_checkpoint *checkpoint,
                                       struct lmq_model **model,
                                       struct lmq_error *err);
+/* The same, rounded as another program rounds: weights when they are loaded,
+ * activations when they are multiplied, unless they stay f32. */
+enum lmq_status lmq_model_open_emulated(struct lmq_checkpoint *checkpoint,
+                                        enum lmq_emulation emulation,
+                                        struct lmq_model **model,
+                                        struct lmq_error *err);
 enum lmq_status lmq_model_load_layer(struct lmq_model *model, size_t layer,
                                      struct lmq_error *err);
 void lmq_model_drop_layer(struct lmq_model *model, size_t layer);

@@ -5,6 +5,8 @@
 
 #include "runtime/product.h"
 
+#include <string.h>
+
 #include "base/size.h"
 
 struct lmq_operand
@@ -23,8 +25,26 @@ bool
 lmq_product_packs(const struct lmq_member *member,
                   const struct lmq_matrix *matrix)
 {
-    return matrix->is_int8 &&
+    return (matrix->is_int8 || matrix->rounding.block > 0) &&
            member->work->activations != LMQ_ACTIVATIONS_F32;
+}
+
+/* This thread's tokens as floats that are rounded already. */
+static void
+round_operand(const struct lmq_member *member,
+              const struct lmq_rounding *rounding,
+              const struct lmq_operand *operand, size_t index)
+{
+    float *rounded = (float *)(void *)operand->packed;
+
+    for (size_t t = (member->number + index) % member->n_members;
+         t < operand->n; t += member->n_members) {
+        float *row = rounded + t * operand->n_cols;
+        memcpy(row, operand->x + t * operand->stride,
+               operand->n_cols * sizeof(*row));
+        lmq_round_rows(rounding->operand, rounding->block, row, 1,
+                       operand->n_cols);
+    }
 }
 
 static struct lmq_batch
@@ -73,9 +93,13 @@ multiply_rows(const struct lmq_member *member, const struct lmq_matrix *matrix,
               const struct lmq_operand *operand, size_t from, size_t to,
               float *out, size_t out_stride)
 {
-    member->kernels->rows_product(&matrix->rows, from, to, operand->x,
-                                  operand->stride, operand->n, out, out_stride,
-                                  member->own->scratch);
+    bool packs = lmq_product_packs(member, matrix);
+
+    member->kernels->rows_product(
+        &matrix->rows, from, to,
+        packs ? (const float *)(const void *)operand->packed : operand->x,
+        packs ? operand->n_cols : operand->stride, operand->n, out, out_stride,
+        member->own->scratch);
 }
 
 /* Tiles [from, to) of a matrix of int8. */
@@ -102,6 +126,20 @@ multiply_tiles(const struct lmq_member *member,
     }
 }
 
+/* Tiles [from, to) of either kind of matrix. */
+static void
+multiply_part(const struct lmq_member *member, const struct lmq_matrix *matrix,
+              const struct lmq_operand *operand, size_t from, size_t to,
+              float *out, size_t out_stride)
+{
+    if (matrix->is_int8)
+        multiply_tiles(member, matrix, operand, from, to, out, out_stride);
+    else
+        multiply_rows(member, matrix, operand, from * LMQ_TILE_ROWS,
+                      lmq_size_min(to * LMQ_TILE_ROWS, matrix->n_rows), out,
+                      out_stride);
+}
+
 /* ---- One product ---- */
 
 void
@@ -110,7 +148,7 @@ lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
 {
     size_t from, to;
 
-    if (!matrix->is_int8) {
+    if (!matrix->is_int8 && !lmq_product_packs(member, matrix)) {
         lmq_member_share(member, matrix->n_rows, &from, &to);
         multiply_rows(member, matrix, operand, from, to, out, matrix->n_rows);
         return;
@@ -123,7 +161,7 @@ lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
         lmq_barrier(member); /* all read all of the new one */
     }
     lmq_member_share(member, lmq_tiles_count(matrix->n_rows), &from, &to);
-    multiply_tiles(member, matrix, operand, from, to, out, matrix->n_rows);
+    multiply_part(member, matrix, operand, from, to, out, matrix->n_rows);
 }
 
 /* ---- Many products ---- */
@@ -135,6 +173,10 @@ lmq_operand_pack(const struct lmq_member *member,
 {
     struct lmq_batch batch = batch_of(member, matrix, operand);
 
+    if (!matrix->is_int8) {
+        round_operand(member, &matrix->rounding, operand, index);
+        return;
+    }
     member->kernels->batch_pack(&batch, operand->x, operand->stride,
                                 (member->number + index) % member->n_members,
                                 member->n_members);
@@ -179,10 +221,5 @@ lmq_share_product(const struct lmq_member *member, struct lmq_share *share,
     share->at += n * tile_cost;
     if (from >= to)
         return;
-    if (matrix->is_int8)
-        multiply_tiles(member, matrix, operand, from, to, out, out_stride);
-    else
-        multiply_rows(member, matrix, operand, from * LMQ_TILE_ROWS,
-                      lmq_size_min(to * LMQ_TILE_ROWS, matrix->n_rows), out,
-                      out_stride);
+    multiply_part(member, matrix, operand, from, to, out, out_stride);
 }

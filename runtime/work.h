@@ -111,11 +111,15 @@ double lmq_work_bytes(const struct lmq_model *model, size_t batch,
                       size_t context, int threads);
 
 /* Bytes that are enough for one quantized row of an operand in any groups:
- * the smallest have the most scales, the largest the most padding. */
+ * the smallest have the most scales, the largest the most padding. Rounded ones
+ * are floats. */
 static inline size_t
 lmq_packed_bytes(size_t n_cols)
 {
-    return lmq_batch_bytes(1, n_cols + LMQ_GROUP_MAX, LMQ_GROUP_MIN);
+    size_t packed = lmq_batch_bytes(1, n_cols + LMQ_GROUP_MAX, LMQ_GROUP_MIN);
+    size_t floats = (n_cols + 15) / 16 * 64;
+
+    return floats > packed ? floats : packed;
 }
 
 #endif

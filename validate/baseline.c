@@ -126,7 +126,7 @@ static enum lmq_status
 find_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
                struct lmq_error *err)
 {
-    json_t *own = lmq_json_text(candidate->file->path); /* as reports have it */
+    json_t *own = lmq_json_text(lmq_judged_name(candidate)); /* as reports have it */
     const char *path = json_string_value(own);
 
     if (own == NULL)
@@ -230,7 +230,7 @@ check_absence(const struct lmq_job *job, const struct lmq_judged *candidate,
         if (lmq_gate_has_baseline(o->gates[i])) {
             lmq_fail(err, LMQ_ERR_FORMAT, 0,
                      "has no figures of %.300s, which the gate '%s' needs",
-                     candidate->file->path, o->gates[i]);
+                     lmq_judged_name(candidate), o->gates[i]);
             lmq_hint(err, "models are found by their path, or else their name");
             return LMQ_ERR_FORMAT;
         }
@@ -321,7 +321,7 @@ lmq_baseline_doubts(const struct lmq_job *job,
 
     if (job->baseline != NULL && then == NULL)
         note(notes, "the baseline has no figures of %.400s",
-             candidate->file->path);
+             lmq_judged_name(candidate));
     if (then == NULL)
         return;
     if (!(fabs(ppl - own) <= SAME_DIGITS * own))
@@ -335,10 +335,10 @@ lmq_baseline_doubts(const struct lmq_job *job,
         const char *new = lmq_report_string(now, path);
         if (strcmp(old, new) != 0)
             note(notes, "the baseline of %.400s was measured with %s %.20s, "
-                 "this with %s", candidate->file->path, keys[i], old, new);
+                 "this with %s", lmq_judged_name(candidate), keys[i], old, new);
     }
     if (strcmp(last_part(path_in(candidate->baseline)),
-               last_part(candidate->file->path)) != 0)
+               last_part(lmq_judged_name(candidate))) != 0)
         note(notes, "the baseline is of %.400s, this is %.400s",
-             path_in(candidate->baseline), candidate->file->path);
+             path_in(candidate->baseline), lmq_judged_name(candidate));
 }

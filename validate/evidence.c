@@ -12,22 +12,34 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/text/utf8.h"
-#include "formats/describe.h"
 #include "validate/job.h"
 
 #define CONTEXT_TOKENS 12 /* shown before a bad position */
 
 static json_t *
-describe_side(const struct lmq_checkpoint *checkpoint)
+describe_side(const char *path, const char *format,
+              const struct lmq_sizes *sizes)
 {
-    const struct lmq_sizes sizes = lmq_checkpoint_sizes(checkpoint);
     json_t *json = json_object();
 
-    lmq_put(&json, "path", lmq_json_text(checkpoint->path));
-    lmq_put(&json, "format", json_string(checkpoint->format->name));
-    lmq_put(&json, "bytes", lmq_json_size(sizes.file_bytes));
-    lmq_put(&json, "bits_per_weight", lmq_json_number(sizes.bits_per_weight));
+    lmq_put(&json, "path", lmq_json_text(path));
+    lmq_put(&json, "format", json_string(format));
+    lmq_put(&json, "bytes", lmq_json_size(sizes->file_bytes));
+    lmq_put(&json, "bits_per_weight",
+            lmq_json_number(sizes->bits_per_weight));
     return json;
+}
+
+static json_t *
+describe_judged(const struct lmq_judged *candidate)
+{
+    const struct lmq_sizes sizes = lmq_judged_sizes(candidate);
+
+    return describe_side(lmq_judged_name(candidate),
+                         candidate->emulation == LMQ_EMULATE_NONE
+                             ? candidate->file->format->name
+                             : "emulated",
+                         &sizes);
 }
 
 json_t *
@@ -35,12 +47,15 @@ lmq_describe_protocol(const struct lmq_job *job,
                       const struct lmq_judged *candidate)
 {
     const struct lmq_corpus *corpus = &job->corpus;
+    const struct lmq_checkpoint *reference = job->reference_file;
+    const struct lmq_sizes sizes = lmq_checkpoint_sizes(reference);
     json_t *json = json_object();
     char crc[9];
 
     snprintf(crc, sizeof(crc), "%08" PRIx32, corpus->crc);
-    lmq_put(&json, "reference", describe_side(job->reference_file));
-    lmq_put(&json, "model", describe_side(candidate->file));
+    lmq_put(&json, "reference",
+            describe_side(reference->path, reference->format->name, &sizes));
+    lmq_put(&json, "model", describe_judged(candidate));
     lmq_put(&json, "stride", lmq_json_size(job->protocol.stride));
     lmq_put(&json, "score",
             json_string(lmq_names_of(lmq_score_names,
@@ -50,12 +65,8 @@ lmq_describe_protocol(const struct lmq_job *job,
     lmq_put(&json, "windows", lmq_json_size(job->n_windows));
     lmq_put(&json, "text_bytes", lmq_json_size(corpus->n_bytes));
     lmq_put(&json, "text_crc32", json_string(crc));
-    lmq_put(
-        &json, "activations",
-        json_string(candidate->model->is_int8
-                        ? lmq_names_of(lmq_activations_names,
-                                       candidate->activations)
-                        : "f32"));
+    lmq_put(&json, "activations",
+            json_string(lmq_judged_activations(candidate)));
     lmq_put(&json, "kv",
             json_string(lmq_names_of(lmq_kv_names, job->kv_type)));
     lmq_put(&json, "tool", json_string("lmquant " PACKAGE_VERSION));
@@ -195,6 +206,8 @@ lmq_describe_doubts(const struct lmq_job *job,
     json_t *notes = json_array();
     char text[1024];
 
+    if (candidate->emulation != LMQ_EMULATE_NONE)
+        return notes;
     if (is_quantized(job->reference_file) && is_float)
         snprintf(text, sizeof(text),
                  "the reference %.400s is quantized and the judged %.400s is "

@@ -1,10 +1,13 @@
 /*
- * gather.c - one run in lock-step, and what its observers add up.
+ * gather.c - who is judged; one run of all in lock-step, and what its observers
+ * add up.
  */
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/error.h"
 #include "base/progress.h"
 #include "validate/job.h"
 
@@ -126,4 +129,91 @@ lmq_side_judged(const struct lmq_job *job, size_t index, const char *name)
                              .activations = job->candidates[index].activations,
                              .kv_type = job->kv_type,
                              .restored_layer = -1};
+}
+
+/* ---- Who is judged ---- */
+
+static enum lmq_status
+name_emulation(struct lmq_job *job, struct lmq_judged *candidate,
+               const char *name, struct lmq_error *err)
+{
+    int value = LMQ_EMULATE_NONE;
+    enum lmq_status status = lmq_names_parse(lmq_emulation_names, "emulations",
+                                             name, &value, err);
+
+    candidate->file = job->reference_file;
+    candidate->emulation = (enum lmq_emulation)value;
+    snprintf(candidate->name, sizeof(candidate->name), "%.16s (emulated)",
+             name);
+    return status;
+}
+
+enum lmq_status
+lmq_job_name_candidates(struct lmq_job *job,
+                        struct lmq_checkpoint *const *files, size_t n_files,
+                        struct lmq_error *err)
+{
+    const struct lmq_validate_options *options = job->options;
+    enum lmq_status status = LMQ_OK;
+
+    if (n_files + options->n_emulations == 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no model to judge");
+    job->n_candidates = n_files + options->n_emulations;
+    job->candidates = calloc(job->n_candidates, sizeof(*job->candidates));
+    if (job->candidates == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n_files; i++)
+        job->candidates[i].file = files[i];
+    for (size_t i = 0; i < options->n_emulations && status == LMQ_OK; i++)
+        status = name_emulation(job, &job->candidates[n_files + i],
+                                options->emulations[i], err);
+    return status;
+}
+
+const char *
+lmq_judged_name(const struct lmq_judged *candidate)
+{
+    return candidate->emulation == LMQ_EMULATE_NONE ? candidate->file->path
+                                                    : candidate->name;
+}
+
+struct lmq_sizes
+lmq_judged_sizes(const struct lmq_judged *candidate)
+{
+    const struct lmq_checkpoint *file = candidate->file;
+    struct lmq_sizes sizes = {0};
+
+    if (candidate->emulation == LMQ_EMULATE_NONE)
+        return lmq_checkpoint_sizes(file);
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &file->tensors[i];
+        struct lmq_rounding rounding;
+        bool is_again = tensor->alias_of != NULL ||
+                        (lmq_tensor_is_head(tensor) &&
+                         lmq_checkpoint_is_tied(file));
+        if (is_again ||
+            lmq_emulation_find(candidate->emulation, &file->hparams, tensor,
+                               &rounding, NULL) != LMQ_OK)
+            continue;
+        sizes.parameters += tensor->n_elements;
+        sizes.tensor_bytes +=
+            rounding.block > 0
+                ? tensor->n_elements / rounding.block * rounding.block_bytes
+                : 4 * tensor->n_elements;
+    }
+    sizes.file_bytes = sizes.tensor_bytes;
+    sizes.bits_per_weight =
+        8 * (double)sizes.tensor_bytes / (double)sizes.parameters;
+    return sizes;
+}
+
+const char *
+lmq_judged_activations(const struct lmq_judged *candidate)
+{
+    if (!candidate->model->is_int8 ||
+        candidate->activations == LMQ_ACTIVATIONS_F32)
+        return "f32";
+    if (candidate->emulation == LMQ_EMULATE_NONE)
+        return lmq_names_of(lmq_activations_names, candidate->activations);
+    return candidate->emulation == LMQ_EMULATE_RUNQ ? "q8/64" : "q8/32";
 }

@@ -8,13 +8,16 @@
 #include <stdbool.h>
 
 #include "base/text/name_table.h"
+#include "formats/describe.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "validate/drift.h"
 #include "validate/task.h"
 
 /* One of the models that are judged, and what is found out about it. */
 struct lmq_judged {
-    struct lmq_checkpoint *file;
+    struct lmq_checkpoint *file;   /* of an emulation the reference's */
+    enum lmq_emulation emulation;  /* or none */
+    char name[32];                 /* of an emulation: "q8_0 (emulated)" */
     struct lmq_model *model;
     struct lmq_tokenizer *tokenizer; /* its own, if it is another */
     enum lmq_activations activations;
@@ -42,6 +45,25 @@ struct lmq_job {
     size_t n_windows, n_tokens; /* done in the last lock-step */
     bool is_partial;
 };
+
+/* ---- gather.c: who is judged ---- */
+
+/* Fills in the candidates: the files, then the emulations that are asked
+ * for. */
+enum lmq_status lmq_job_name_candidates(struct lmq_job *job,
+                                        struct lmq_checkpoint *const *files,
+                                        size_t n_files, struct lmq_error *err);
+
+/* What reports call it: its path, as a rule. */
+const char *lmq_judged_name(const struct lmq_judged *candidate);
+
+/* Of its file, or of one that an emulation would have: matrices and floats,
+ * without what describes them. */
+struct lmq_sizes lmq_judged_sizes(const struct lmq_judged *candidate);
+
+/* How its activations enter products: "q16", "f32"; "q8/32" are rounded to
+ * int8 in blocks of 32. */
+const char *lmq_judged_activations(const struct lmq_judged *candidate);
 
 /* ---- setup.c ---- */
 

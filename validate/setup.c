@@ -92,14 +92,17 @@ check_tensor(const struct lmq_job *job, const char *gate, size_t index,
 
     for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++) {
         const struct lmq_checkpoint *file = job->candidates[i].file;
-        json_t *tensors = lmq_describe_tensors(file);
+        json_t *tensors = job->candidates[i].emulation == LMQ_EMULATE_NONE
+                              ? lmq_describe_tensors(file)
+                              : json_array();
         if (tensors == NULL)
             status = lmq_fail_nomem(err);
         else if (index >= json_array_size(tensors))
             status = lmq_fail(err, LMQ_ERR_ARG, 0,
                               "the gate '%s' names a tensor that is not "
                               "there: %.200s tells the errors of %zu",
-                              gate, file->path, json_array_size(tensors));
+                              gate, lmq_judged_name(&job->candidates[i]),
+                              json_array_size(tensors));
         json_decref(tensors);
     }
     return status;
@@ -198,7 +201,10 @@ open_candidate(struct lmq_job *job, size_t index, struct lmq_error *err)
 {
     struct lmq_judged *candidate = &job->candidates[index];
     enum lmq_status status =
-        lmq_model_open_lazily(candidate->file, &candidate->model, err);
+        candidate->emulation == LMQ_EMULATE_NONE
+            ? lmq_model_open_lazily(candidate->file, &candidate->model, err)
+            : lmq_model_open_emulated(candidate->file, candidate->emulation,
+                                      &candidate->model, err);
 
     if (status != LMQ_OK)
         return status;

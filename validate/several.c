@@ -131,7 +131,7 @@ list_places(const struct lmq_job *job)
     for (size_t i = 0; i < job->n_candidates && places != NULL; i++) {
         const struct lmq_judged *candidate = &job->candidates[i];
         places[i] = (struct place){
-            .bytes = lmq_checkpoint_sizes(candidate->file).file_bytes,
+            .bytes = lmq_judged_sizes(candidate).file_bytes,
             .kld = candidate->drift.kld_sum,
             .index = i,
         };
@@ -185,8 +185,8 @@ static bool
 stands_before(const struct lmq_job *job, size_t index)
 {
     for (size_t i = 0; i < index; i++)
-        if (strcmp(job->candidates[i].file->path,
-                   job->candidates[index].file->path) == 0)
+        if (strcmp(lmq_judged_name(&job->candidates[i]),
+                   lmq_judged_name(&job->candidates[index])) == 0)
             return true;
     return false;
 }
@@ -205,7 +205,7 @@ lmq_collect_notes(const struct lmq_job *job)
         if (!stands_before(job, i))
             continue;
         snprintf(text, sizeof(text), "%.400s is judged more than once",
-                 job->candidates[i].file->path);
+                 lmq_judged_name(&job->candidates[i]));
         lmq_append(&notes, lmq_json_text(text));
     }
     return notes;

@@ -34,7 +34,10 @@ describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
     enum lmq_status status = lmq_drift_describe(
         drift, job->models[0]->hparams.vocab_size, report, err);
     lmq_put(report, "layers", lmq_describe_layers(job, layers));
-    lmq_put(report, "tensors", lmq_describe_tensors(candidate->file));
+    lmq_put(report, "tensors",
+            candidate->emulation == LMQ_EMULATE_NONE
+                ? lmq_describe_tensors(candidate->file)
+                : json_array());
     lmq_put(report, "worst", lmq_describe_worst(job, drift));
     lmq_put(report, "protocol", lmq_describe_protocol(job, candidate));
     json_t *notes = lmq_describe_doubts(job, candidate);
@@ -221,15 +224,12 @@ lmq_validate_several(struct lmq_checkpoint *reference,
     struct lmq_job job = {.options = &own,
                           .progress = progress,
                           .reference_file = reference,
-                          .n_candidates = n_judged,
                           .started = lmq_clock_seconds()};
 
     if (report != NULL)
         *report = NULL;
     if (is_partial != NULL)
         *is_partial = 0;
-    if (n_judged == 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no model to judge");
     enum lmq_status status =
         LMQ_OPTIONS_TAKE(struct lmq_validate_options, &own, given, err);
     if (status == LMQ_OK)
@@ -237,12 +237,9 @@ lmq_validate_several(struct lmq_checkpoint *reference,
                                   own.session, err);
     if (status != LMQ_OK)
         return status;
-    job.candidates = calloc(n_judged, sizeof(*job.candidates));
-    if (job.candidates == NULL)
-        return lmq_fail_nomem(err);
-    for (size_t i = 0; i < n_judged; i++)
-        job.candidates[i].file = judged[i];
-    status = validate(&job, report, err);
+    status = lmq_job_name_candidates(&job, judged, n_judged, err);
+    if (status == LMQ_OK)
+        status = validate(&job, report, err);
     if (status == LMQ_OK && is_partial != NULL)
         *is_partial = job.is_partial;
     lmq_job_tear_down(&job);

@@ -15,6 +15,7 @@ static const struct {
     {"chat_format", "--chat-format"},
     {"config", "--config"},
     {"context", "--ctx"},
+    {"emulations", "--emulate"},
     {"forces_tokenizer", "--force-tokenizer"},
     {"group_size", "--group-size"},
     {"has_attribution", "--attribute"},

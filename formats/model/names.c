@@ -494,6 +494,14 @@ lmq_role_name(enum lmq_role role)
     return roles[role].name;
 }
 
+bool
+lmq_role_is_small(enum lmq_role role)
+{
+    return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
+           role == LMQ_ROLE_DELTA_ALPHA || role == LMQ_ROLE_DELTA_BETA ||
+           role == LMQ_ROLE_DELTA_CONV;
+}
+
 void
 lmq_name_canonical(const struct lmq_place *place, char *name, size_t size)
 {

@@ -127,6 +127,11 @@ const char *lmq_role_name(enum lmq_role role);
 
 bool lmq_role_is_per_layer(enum lmq_role role);
 
+/* Matrices that are never integers: a router decides, learned positions are
+ * added once per token, and what the delta rule forgets it forgets for all
+ * tokens to come. They are small, and errors in them go everywhere. */
+bool lmq_role_is_small(enum lmq_role role);
+
 /* Whether there may be several, by number: one per expert, one per head. */
 bool lmq_role_has_items(enum lmq_role role);
 bool lmq_role_is_of_experts(enum lmq_role role); /* of a layer with experts */

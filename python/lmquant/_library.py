@@ -219,6 +219,8 @@ class ValidateOptions(Options):
         ("replaces", c_int),
         ("baseline", c_char_p),
         ("task", c_char_p),
+        ("emulations", POINTER(c_char_p)),
+        ("n_emulations", c_size_t),
     ]
 
 
