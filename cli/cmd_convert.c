@@ -21,11 +21,11 @@ static const struct option options[] = {
     {0, "recipe", "FILE",
      "what becomes of which matrix, lmquant-recipe(5)"},
     {0, "keep", "PATTERN",
-     "matrices of such names or roles stay what they are:\n"
-     "--keep=output, --keep='blk.[0-3].ffn_*'"},
+     "matrices of such names or roles stay what they are,\n"
+     "as in 'output' or 'blk.[0-3].ffn_*'"},
     {0, "set", "PATTERN=TYPE",
-     "they become q8, bf16, f16 or f32, perhaps with\n"
-     ",group=N ,scales=TYPE ,method=NAME behind it"},
+     "they become q8, q6, q5, q4, bf16, f16 or f32, perhaps\n"
+     "with ,group=N ,scales=TYPE ,method=NAME behind it"},
     {0, "print-recipe", NULL,
      "print the recipe that all of this makes, as YAML;\n"
      "write nothing"},
@@ -106,6 +106,29 @@ parse_parts(const struct arguments *arguments,
     }
     convert->n_parts = (unsigned)n_parts;
     convert->part = (unsigned)part;
+    return true;
+}
+
+/* As far as that can be told from the words alone. */
+static bool
+check_rules(const struct arguments *arguments)
+{
+    for (int i = 0; i < arguments->n_given; i++) {
+        const char *name = arguments->given[i].option->name;
+        const char *text = arguments->given[i].value, *expected = NULL;
+        if (strcmp(name, "keep") == 0 && text[0] == '\0')
+            expected = "a name or a pattern";
+        if (strcmp(name, "set") == 0) {
+            const char *type = strchr(text, '=');
+            if (type == NULL || type == text || type[1] == '\0')
+                expected = "PATTERN=TYPE";
+        }
+        if (expected != NULL) {
+            usage_error(arguments->command, "--%s is '%s', expected %s", name,
+                        text, expected);
+            return false;
+        }
+    }
     return true;
 }
 
@@ -350,7 +373,7 @@ run(const struct arguments *arguments)
     int code = EXIT_SYSTEM;
 
     if (!check_output_name(arguments->operands[1], ".lmq") ||
-        !parse(arguments, &convert))
+        !parse(arguments, &convert) || !check_rules(arguments))
         return EXIT_USAGE;
     if (make_rules(arguments, &rules)) {
         convert.rules = rules.texts;

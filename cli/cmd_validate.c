@@ -86,6 +86,7 @@ parse(const struct arguments *arguments,
 {
     const long max_context = 1 << 28; /* LMQ_MAX_CONTEXT */
     long ctx = 0, stride = 0, max_tokens = 0;
+    const char *last_emulated;
 
     *session = (struct lmq_session_options){.size = sizeof(*session)};
     *validate = (struct lmq_validate_options){
@@ -114,6 +115,7 @@ parse(const struct arguments *arguments,
         !option_integer(arguments, "stride", 1, max_context, &stride) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
         !option_choice(arguments, "score", &validate->score) ||
+        !option_choice(arguments, "emulate", &last_emulated) ||
         !option_choice(arguments, "kv", &session->kv) ||
         !option_choice(arguments, "activations", &session->activations) ||
         !option_size(arguments, "memory", 1024, &validate->memory) ||

@@ -164,23 +164,18 @@ find_choices(const struct command *command, const char *name)
     return NULL;
 }
 
-bool
-option_choice(const struct arguments *arguments, const char *name,
-              const char **value)
+static bool
+is_choice(const struct arguments *arguments, const char *name,
+          const char *text)
 {
     const char *const *choices = find_choices(arguments->command, name);
-    const char *text = option_text(arguments, name);
     struct suggestion suggestion = {.wanted = text};
     char list[128] = "";
 
     assert(choices != NULL);
-    if (text == NULL)
-        return true;
     for (int i = 0; choices[i] != NULL; i++) {
-        if (strcmp(choices[i], text) == 0) {
-            *value = text;
+        if (strcmp(choices[i], text) == 0)
             return true;
-        }
         suggest(&suggestion, choices[i]);
         if (i > 0)
             strcat(list, choices[i + 1] == NULL ? " or " : ", ");
@@ -189,6 +184,19 @@ option_choice(const struct arguments *arguments, const char *name,
     suggestion_error(arguments->command, &suggestion,
                      "--%s is '%s', expected %s", name, text, list);
     return false;
+}
+
+bool
+option_choice(const struct arguments *arguments, const char *name,
+              const char **value)
+{
+    for (int i = 0; i < arguments->n_given; i++)
+        if (strcmp(arguments->given[i].option->name, name) == 0) {
+            if (!is_choice(arguments, name, arguments->given[i].value))
+                return false;
+            *value = arguments->given[i].value;
+        }
+    return true;
 }
 
 /* ---- Options that commands share ---- */

@@ -114,6 +114,9 @@ class ConvertOptions(Options):
         ("n_rules", c_size_t),
         ("resumes", c_int),
         ("encoding", c_char_p),
+        ("n_parts", c_uint),
+        ("part", c_uint),
+        ("seals", c_int),
     ]
 
 

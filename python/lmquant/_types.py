@@ -33,8 +33,13 @@ class ConvertOptions(TypedDict, total=False):
     forces_tokenizer: bool
     shard_size: int
     has_digests: bool
+    recipe: Path
+    rules: Union[str, Sequence[str]]
     resumes: bool
     encoding: str
+    n_parts: int
+    part: int
+    seals: bool
 
 
 class ExportOptions(TypedDict, total=False):
@@ -105,3 +110,4 @@ class ValidateOptions(TypedDict, total=False):
     replaces: bool
     baseline: Path
     task: Path
+    emulations: Union[str, Sequence[str]]

@@ -77,6 +77,12 @@ for command in $commands; do
         "'METRIC<=X'")
             bad="kld.mean <=1 kld.mean=1 kld.mean<= kld.mean<=x kld.mean<=nan"
             ;;
+        PATTERN)
+            bad=
+            ;;
+        PATTERN=TYPE)
+            bad="x =q8 x="
+            ;;
         DIGEST)
             bad="x 12 sha256: sha256:00 md5:00"
             ;;

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,13 +33,20 @@ quantize_in_groups(const char *name, unsigned group)
     return path;
 }
 
-/* Good, itself, bad: of rising divergence they are 1, 0, 2. */
+/* Good, itself, bad: of rising divergence they are 1, 0, 2. The paths stay,
+ * however many are made after them. */
 static void
 make_models(const char *paths[MODELS])
 {
-    paths[0] = quantize_in_groups("fine.lmq", 32);
-    paths[1] = fable("");
-    paths[2] = quantize_in_groups("coarse.lmq", 256);
+    static char kept[MODELS][PATH_MAX];
+    const char *const made[MODELS] = {quantize_in_groups("fine.lmq", 32),
+                                      fable(""),
+                                      quantize_in_groups("coarse.lmq", 256)};
+
+    for (size_t i = 0; i < MODELS; i++) {
+        snprintf(kept[i], sizeof(kept[i]), "%s", made[i]);
+        paths[i] = kept[i];
+    }
 }
 
 static enum lmq_status
