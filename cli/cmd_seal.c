@@ -61,9 +61,9 @@ const struct command command_seal = {
     .operands = "FOLDER",
     .about =
         "Checks that FOLDER has all parts that convert --part 1/N to N/N "
-        "write, whole and\nof the same source, options and version; says "
-        "which are missing or different;\nand gives the files their names: "
-        "byte for byte what one convert --parts N writes.",
+        "write, whole\nand of the same source, options and version; says "
+        "which are missing or\ndifferent; and gives the files their names: "
+        "byte for byte what one convert\n--parts N writes.",
     .least = 1,
     .most = 1,
     .common = COMMON_WORK | COMMON_OPEN,

@@ -103,14 +103,14 @@ refused() {
     [ -e x.lmq ] && fail "there is an output: $*"
 }
 refused 2 "--set 'ffn_dwon=keep' matches no matrix" --keep ffn_dwon
-refused 2 "--set 'ffn_up': expected PATTERN=TYPE" --set ffn_up
+refused 2 "--set is 'ffn_up', expected PATTERN=TYPE" --set ffn_up
 refused 2 "encoding is 'q77', expected 'keep', 'q8'" --set ffn_up=q77
 refused 2 "group is '48'" --set ffn_up=q8,group=48
 refused 2 "'group' is there twice" --set ffn_up=q8,group=32,group=32
 refused 2 "'encoding' is no key" --set ffn_up=q8,encoding=q8
 refused 2 "mean nothing beside the encoding 'f16'" --set ffn_up=f16,group=32
 refused 2 "is no KEY=VALUE" --set ffn_up=q8,
-refused 2 "a pattern has 0 bytes" --keep ""
+refused 2 "--keep is '', expected a name" --keep ""
 refused 2 "is no UTF-8" --keep "$(printf '\377')"
 refused 2 "the head is the embedding" --keep output
 refused 1 "nowhere.yaml: cannot open" --recipe nowhere.yaml
