@@ -63,7 +63,7 @@ const struct command command_seal = {
         "Checks that FOLDER has all parts that convert --part 1/N to N/N "
         "write, whole\nand of the same source, options and version; says "
         "which are missing or\ndifferent; and gives the files their names: "
-        "byte for byte what one convert\n--parts N writes.",
+        "byte for byte what one run of\nconvert --parts N writes.",
     .least = 1,
     .most = 1,
     .common = COMMON_WORK | COMMON_OPEN,
