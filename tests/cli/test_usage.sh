@@ -435,14 +435,18 @@ for pair in TERM:143 HUP:129; do
     rm -f big.lmq
 done
 # A loop of a shell ends with the command that ^C ended: bash, for one, goes on
-# if that command exits as if nothing had happened.
+# if that command exits as if nothing had happened. So it does if ^C comes when
+# the output has its name already, which is rare: not four times in a row.
 if "$in_terminal" 80 true < /dev/null; then
-    {
-        sleep 0.3
-        printf '\003'
-    } | "$in_terminal" 80 "${BASH:-bash}" -c 'for i in 1 2 3 4 5 6 7 8; do
-        "$@"; echo "ended with $?"; done; echo "went on"' \
-        bash "$lmquant" convert -q -f -j 1 big big.lmq > screen
+    for delay in 0.3 0.35 0.42 0.5; do
+        {
+            sleep $delay
+            printf '\003'
+        } | "$in_terminal" 80 "${BASH:-bash}" -c 'for i in 1 2 3 4 5 6 7 8; do
+            "$@"; echo "ended with $?"; done; echo "went on"' \
+            bash "$lmquant" convert -q -f -j 1 big big.lmq > screen
+        grep -q 'went on' screen || break
+    done
     grep -q 'went on' screen && fail "^C does not stop a loop: $(cat screen)"
 fi
 [ -z "$(ls -A | grep '^\.lmq')" ] || fail "a signal leaves $(ls -A)"

@@ -230,7 +230,7 @@ check_product(const struct lmq_kernels *k)
         enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
         const struct lmq_quant quant = {
             .bits = widths[random_below(2) ? 0 : random_below(4)],
-            .group_size = LMQ_GROUP_MIN << random_below(4),
+            .group_size = (unsigned)LMQ_GROUP_MIN << random_below(4),
             .scales = random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32,
         };
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
