@@ -11,7 +11,7 @@
 
 #include "runtime/kv.h"
 #include "runtime/work.h"
-#include "validate/corpus.h"
+#include "runtime/tokenizer/corpus.h"
 #include "validate/logits.h"
 
 /* Parts of a model that a side can take from the reference. */

@@ -8,7 +8,7 @@
 #define LMQ_VALIDATE_TASK_H
 
 #include "runtime/tokenizer/tokenizer.h"
-#include "validate/corpus.h"
+#include "runtime/tokenizer/corpus.h"
 
 #define LMQ_TASK_MOST_CHOICES 64
 

@@ -1,8 +1,8 @@
 /*
  * corpus.h - the text that both models read, cut into windows.
  */
-#ifndef LMQ_VALIDATE_CORPUS_H
-#define LMQ_VALIDATE_CORPUS_H
+#ifndef LMQ_RUNTIME_TOKENIZER_CORPUS_H
+#define LMQ_RUNTIME_TOKENIZER_CORPUS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "validate/corpus.h"
+#include "runtime/tokenizer/corpus.h"
 
 #include <errno.h>
 #include <fcntl.h>
