@@ -69,7 +69,7 @@ describe_share(const char *kind, const char *name, double full, double without)
 static double
 mean_kld(const struct lmq_drift *drift)
 {
-    return drift->kld_sum / (double)drift->n;
+    return lmq_drift_mean_kld(drift);
 }
 
 /* What each type of keys and values adds to the divergence. */

@@ -59,6 +59,24 @@ remember_worst(struct lmq_drift *drift, const struct lmq_window *window,
     };
 }
 
+static void
+add_sums(struct lmq_drift *drift, const struct lmq_position_drift *at)
+{
+    struct lmq_exact_sum *sums = drift->sums;
+
+    lmq_exact_add(&sums[LMQ_SUM_NLL_REFERENCE], at->nll_reference);
+    lmq_exact_add(&sums[LMQ_SUM_NLL], at->nll);
+    lmq_exact_add(&sums[LMQ_SUM_KLD], at->kld);
+    lmq_exact_add(&sums[LMQ_SUM_TV], at->total_variation);
+    lmq_exact_add(&sums[LMQ_SUM_DELTA_P_SQ], at->delta_p * at->delta_p);
+    lmq_exact_add(&sums[LMQ_SUM_TOP5], at->top5);
+    lmq_exact_add(&sums[LMQ_SUM_ABS], at->sum_abs);
+    lmq_exact_add(&sums[LMQ_SUM_SQ], at->sum_sq);
+    lmq_exact_add(&sums[LMQ_SUM_DOT], at->dot);
+    lmq_exact_add(&sums[LMQ_SUM_NORM_REFERENCE_SQ], at->norm_reference_sq);
+    lmq_exact_add(&sums[LMQ_SUM_NORM_SQ], at->norm_sq);
+}
+
 enum lmq_status
 lmq_drift_add(struct lmq_drift *drift, const struct lmq_window *window,
               size_t position, size_t context,
@@ -81,28 +99,41 @@ lmq_drift_add(struct lmq_drift *drift, const struct lmq_window *window,
     drift->top1[drift->n] = at->is_top1_equal ? 1 : 0;
     drift->document[drift->n] = window->document;
     drift->n = n;
-    drift->nll_reference += at->nll_reference;
-    drift->nll += at->nll;
-    drift->kld_sum += at->kld;
-    drift->tv += at->total_variation;
-    drift->delta_p_sq += at->delta_p * at->delta_p;
-    drift->top5 += at->top5;
+    add_sums(drift, at);
     drift->n_top1_equal += at->is_top1_equal;
     drift->n_lost += at->is_lost;
     drift->n_gained += at->is_gained;
     drift->max_abs = fmax(drift->max_abs, at->max_abs);
-    drift->sum_abs += at->sum_abs;
-    drift->sum_sq += at->sum_sq;
-    drift->dot += at->dot;
-    drift->norm_reference_sq += at->norm_reference_sq;
-    drift->norm_sq += at->norm_sq;
-    drift->bin_kld[bin] += at->kld;
+    lmq_exact_add(&drift->bin_kld[bin], at->kld);
     drift->bin_n[bin]++;
     remember_worst(drift, window, position, at);
     return LMQ_OK;
 }
 
+void
+lmq_stream_sums_add(struct lmq_stream_sums *sums,
+                    const struct lmq_stream_drift *window)
+{
+    sums->n += window->n;
+    lmq_exact_add(&sums->err_sq, window->err_sq);
+    lmq_exact_add(&sums->reference_sq, window->reference_sq);
+    lmq_exact_add(&sums->model_sq, window->model_sq);
+    lmq_exact_add(&sums->dot, window->dot);
+}
+
 /* ---- Figures ---- */
+
+double
+lmq_drift_sum(const struct lmq_drift *drift, enum lmq_drift_sum which)
+{
+    return lmq_exact_round(&drift->sums[which]);
+}
+
+double
+lmq_drift_mean_kld(const struct lmq_drift *drift)
+{
+    return lmq_drift_sum(drift, LMQ_SUM_KLD) / (double)drift->n;
+}
 
 double
 lmq_drift_perplexity(double nll_sum, size_t n)
@@ -193,11 +224,11 @@ enum lmq_status
 lmq_drift_spread(const struct lmq_drift *drift, const double *x,
                  struct lmq_spread *spread, struct lmq_error *err)
 {
-    double sum = 0;
+    struct lmq_exact_sum sum = {0};
 
     for (size_t i = 0; i < drift->n; i++)
-        sum += x[i];
-    spread->mean = sum / (double)drift->n;
+        lmq_exact_add(&sum, x[i]);
+    spread->mean = lmq_exact_round(&sum) / (double)drift->n;
     spread->by_position = standard_error(x, drift->n, spread->mean);
     return bootstrap(drift, x, &spread->by_document, err);
 }
@@ -293,14 +324,15 @@ static json_t *
 describe_logits(const struct lmq_drift *drift, size_t vocabulary)
 {
     double n = (double)drift->n * (double)vocabulary;
-    double norms =
-        sqrt(drift->norm_reference_sq) * sqrt(drift->norm_sq);
+    double norms = sqrt(lmq_drift_sum(drift, LMQ_SUM_NORM_REFERENCE_SQ)) *
+                   sqrt(lmq_drift_sum(drift, LMQ_SUM_NORM_SQ));
     json_t *json = json_object();
 
     set(&json, "max_abs", drift->max_abs);
-    set(&json, "rms", sqrt(drift->sum_sq / n));
-    set(&json, "mean_abs", drift->sum_abs / n);
-    set(&json, "cosine", norms > 0 ? drift->dot / norms : 1);
+    set(&json, "rms", sqrt(lmq_drift_sum(drift, LMQ_SUM_SQ) / n));
+    set(&json, "mean_abs", lmq_drift_sum(drift, LMQ_SUM_ABS) / n);
+    set(&json, "cosine",
+        norms > 0 ? lmq_drift_sum(drift, LMQ_SUM_DOT) / norms : 1);
     return json;
 }
 
@@ -313,7 +345,8 @@ describe_positions(const struct lmq_drift *drift)
         json_t *bin = json_object();
         set(&bin, "from", (double)i / LMQ_POSITION_BINS);
         lmq_put(&bin, "scored", lmq_json_size(drift->bin_n[i]));
-        set(&bin, "kld", drift->bin_kld[i] / (double)drift->bin_n[i]);
+        set(&bin, "kld", lmq_exact_round(&drift->bin_kld[i]) /
+                             (double)drift->bin_n[i]);
         lmq_append(&bins, bin);
     }
     return bins;
@@ -324,7 +357,9 @@ lmq_drift_describe(const struct lmq_drift *drift, size_t vocabulary,
                    json_t **report, struct lmq_error *err)
 {
     double n = (double)drift->n;
-    double delta = (drift->nll - drift->nll_reference) / n;
+    double nll = lmq_drift_sum(drift, LMQ_SUM_NLL);
+    double nll_reference = lmq_drift_sum(drift, LMQ_SUM_NLL_REFERENCE);
+    double delta = (nll - nll_reference) / n;
     double stderr_delta = standard_error(drift->delta, drift->n, delta);
     double ratio = lmq_exp(delta), by_document;
     enum lmq_status status =
@@ -332,8 +367,8 @@ lmq_drift_describe(const struct lmq_drift *drift, size_t vocabulary,
 
     if (status != LMQ_OK)
         return status;
-    lmq_put(report, "reference", describe_model(drift, drift->nll_reference));
-    lmq_put(report, "model", describe_model(drift, drift->nll));
+    lmq_put(report, "reference", describe_model(drift, nll_reference));
+    lmq_put(report, "model", describe_model(drift, nll));
     set(report, "ppl_ratio", ratio);
     set(report, "ppl_ratio_stderr", ratio * stderr_delta);
     set(report, "delta_nll", delta);
@@ -341,10 +376,11 @@ lmq_drift_describe(const struct lmq_drift *drift, size_t vocabulary,
     set(report, "delta_nll_stderr_by_document", by_document);
     status = describe_kld(drift, report, err);
     set(report, "top1_agreement", (double)drift->n_top1_equal / n);
-    set(report, "top5_agreement", drift->top5 / n);
+    set(report, "top5_agreement", lmq_drift_sum(drift, LMQ_SUM_TOP5) / n);
     lmq_put(report, "flips", describe_flips(drift));
-    set(report, "rms_delta_p", sqrt(drift->delta_p_sq / n));
-    set(report, "total_variation", drift->tv / n);
+    set(report, "rms_delta_p",
+        sqrt(lmq_drift_sum(drift, LMQ_SUM_DELTA_P_SQ) / n));
+    set(report, "total_variation", lmq_drift_sum(drift, LMQ_SUM_TV) / n);
     lmq_put(report, "logit_drift", describe_logits(drift, vocabulary));
     lmq_put(report, "positions", describe_positions(drift));
     return status;

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "base/exact_sum.h"
 #include "validate/lockstep.h"
 
 #define LMQ_WORST 20
@@ -20,7 +21,24 @@ struct lmq_worst {
     double nll_reference, nll;
 };
 
-/* Everything about one judged side. Sums run in the order of the text. */
+/* What is summed over all positions, each without rounding: who adds up which
+ * part of a text is not to be seen. */
+enum lmq_drift_sum {
+    LMQ_SUM_NLL_REFERENCE,
+    LMQ_SUM_NLL,
+    LMQ_SUM_KLD,
+    LMQ_SUM_TV,
+    LMQ_SUM_DELTA_P_SQ,
+    LMQ_SUM_TOP5,
+    LMQ_SUM_ABS,
+    LMQ_SUM_SQ,
+    LMQ_SUM_DOT,
+    LMQ_SUM_NORM_REFERENCE_SQ,
+    LMQ_SUM_NORM_SQ,
+    LMQ_SUMS
+};
+
+/* Everything about one judged side; lists are in the order of the text. */
 struct lmq_drift {
     size_t n;
     double *kld;           /* (n): for the percentiles */
@@ -28,13 +46,13 @@ struct lmq_drift {
     double *top1;          /* (n): 1 where the top token is the same, or 0 */
     size_t *document;      /* (n) */
     size_t kld_capacity, delta_capacity, top1_capacity, document_capacity;
-    double nll_reference, nll, kld_sum, tv, delta_p_sq, top5;
+    struct lmq_exact_sum sums[LMQ_SUMS];
     size_t n_top1_equal, n_lost, n_gained;
-    double max_abs, sum_abs, sum_sq, dot, norm_reference_sq, norm_sq;
+    double max_abs;
     uint64_t n_bytes; /* of text that the scored tokens stand for */
     struct lmq_worst worst[LMQ_WORST]; /* the worst first */
     size_t n_worst;
-    double bin_kld[LMQ_POSITION_BINS];
+    struct lmq_exact_sum bin_kld[LMQ_POSITION_BINS];
     size_t bin_n[LMQ_POSITION_BINS];
 };
 
@@ -47,7 +65,18 @@ enum lmq_status lmq_drift_add(struct lmq_drift *drift,
                               const struct lmq_position_drift *at,
                               struct lmq_error *err);
 
+double lmq_drift_sum(const struct lmq_drift *drift, enum lmq_drift_sum which);
+double lmq_drift_mean_kld(const struct lmq_drift *drift);
 double lmq_drift_perplexity(double nll_sum, size_t n);
+
+/* The residual stream after one layer, over all windows, as exactly. */
+struct lmq_stream_sums {
+    uint64_t n;
+    struct lmq_exact_sum err_sq, reference_sq, model_sq, dot;
+};
+
+void lmq_stream_sums_add(struct lmq_stream_sums *sums,
+                         const struct lmq_stream_drift *window);
 
 /* The mean of x, (n) of them, and its standard errors: over positions, and over
  * documents, NAN if there is but one. */

@@ -76,24 +76,27 @@ lmq_describe_protocol(const struct lmq_job *job,
 
 json_t *
 lmq_describe_layers(const struct lmq_job *job,
-                    const struct lmq_stream_drift *layers)
+                    const struct lmq_stream_sums *layers)
 {
     json_t *list = json_array();
 
     for (uint32_t i = 0; i <= job->models[0]->hparams.n_layers; i++) {
-        const struct lmq_stream_drift *d = &layers[i];
-        double norms = sqrt(d->reference_sq) * sqrt(d->model_sq);
+        const struct lmq_stream_sums *d = &layers[i];
+        double err_sq = lmq_exact_round(&d->err_sq);
+        double reference_sq = lmq_exact_round(&d->reference_sq);
+        double norms =
+            sqrt(reference_sq) * sqrt(lmq_exact_round(&d->model_sq));
         json_t *json = json_object();
         /* -1 is the embedding. */
         lmq_put(&json, "layer", json_integer((json_int_t)i - 1));
-        lmq_put(&json, "rms", lmq_json_number(sqrt(d->err_sq / (double)d->n)));
+        lmq_put(&json, "rms", lmq_json_number(sqrt(err_sq / (double)d->n)));
         lmq_put(
             &json, "relative_rms",
-            lmq_json_number(d->reference_sq > 0
-                                ? sqrt(d->err_sq / d->reference_sq)
-                                : 0));
+            lmq_json_number(reference_sq > 0 ? sqrt(err_sq / reference_sq)
+                                             : 0));
         lmq_put(&json, "cosine",
-                lmq_json_number(norms > 0 ? d->dot / norms : 1));
+                lmq_json_number(
+                    norms > 0 ? lmq_exact_round(&d->dot) / norms : 1));
         lmq_append(&list, json);
     }
     return list;

@@ -16,7 +16,7 @@ struct gathering {
     struct lmq_job *job;
     size_t n_sides;
     struct lmq_drift *drifts;         /* per side; the first is unused */
-    struct lmq_stream_drift *layers;  /* (n_sides, n_layers + 1), from the
+    struct lmq_stream_sums *layers;   /* (n_sides, n_layers + 1), from the
                                          embedding; NULL: not wanted */
     const char *stage;
     size_t n_windows, n_tokens;       /* done */
@@ -31,7 +31,7 @@ observe_layer(void *context, size_t side, int32_t layer,
     struct gathering *gathering = context;
     size_t n = gathering->job->models[0]->hparams.n_layers + (size_t)1;
 
-    lmq_stream_drift_add(
+    lmq_stream_sums_add(
         &gathering->layers[side * n + (size_t)(layer + 1)], drift);
 }
 
@@ -70,10 +70,13 @@ observe_progress(void *context, double done, double total,
     if (drift->n > 0)
         n += snprintf(stage + n, sizeof(stage) - (size_t)n,
                       ": perplexity %.4f",
-                      lmq_drift_perplexity(drift->nll_reference, drift->n));
+                      lmq_drift_perplexity(
+                          lmq_drift_sum(drift, LMQ_SUM_NLL_REFERENCE),
+                          drift->n));
     if (drift->n > 0 && gathering->n_sides == 2)
         snprintf(stage + n, sizeof(stage) - (size_t)n, ", %.4f",
-                 lmq_drift_perplexity(drift->nll, drift->n));
+                 lmq_drift_perplexity(lmq_drift_sum(drift, LMQ_SUM_NLL),
+                                      drift->n));
     return lmq_progress_report(
         gathering->job->progress, stage,
         (uint64_t)(done / total * (double)corpus->n_tokens), corpus->n_tokens,
@@ -83,7 +86,7 @@ observe_progress(void *context, double done, double total,
 enum lmq_status
 lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
                size_t n_sides, size_t n_windows, const char *stage,
-               struct lmq_drift *drifts, struct lmq_stream_drift *layers,
+               struct lmq_drift *drifts, struct lmq_stream_sums *layers,
                struct lmq_error *err)
 {
     struct gathering gathering = {.job = job,

@@ -94,7 +94,7 @@ enum lmq_status lmq_job_gather(struct lmq_job *job,
                                const struct lmq_side *sides, size_t n_sides,
                                size_t n_windows, const char *stage,
                                struct lmq_drift *drifts,
-                               struct lmq_stream_drift *layers,
+                               struct lmq_stream_sums *layers,
                                struct lmq_error *err);
 
 /* The reference: all in float32, int8 weights widened. */
@@ -122,7 +122,7 @@ enum lmq_status lmq_measure_floor(struct lmq_job *job, struct lmq_error *err);
 json_t *lmq_describe_protocol(const struct lmq_job *job,
                               const struct lmq_judged *candidate);
 json_t *lmq_describe_layers(const struct lmq_job *job,
-                            const struct lmq_stream_drift *layers);
+                            const struct lmq_stream_sums *layers);
 json_t *lmq_describe_worst(const struct lmq_job *job,
                            const struct lmq_drift *drift);
 json_t *lmq_describe_tensors(const struct lmq_checkpoint *checkpoint);

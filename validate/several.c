@@ -132,7 +132,7 @@ list_places(const struct lmq_job *job)
         const struct lmq_judged *candidate = &job->candidates[i];
         places[i] = (struct place){
             .bytes = lmq_judged_sizes(candidate).file_bytes,
-            .kld = candidate->drift.kld_sum,
+            .kld = lmq_drift_sum(&candidate->drift, LMQ_SUM_KLD),
             .index = i,
         };
     }

@@ -18,7 +18,7 @@
 
 static enum lmq_status
 describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
-                   const struct lmq_stream_drift *layers,
+                   const struct lmq_stream_sums *layers,
                    struct lmq_error *err)
 {
     const struct lmq_drift *drift = &candidate->drift;
@@ -53,7 +53,7 @@ describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
 
 static enum lmq_status
 run(struct lmq_job *job, struct lmq_side *sides, struct lmq_drift *drifts,
-    struct lmq_stream_drift *layers, struct lmq_error *err)
+    struct lmq_stream_sums *layers, struct lmq_error *err)
 {
     size_t n_layers = job->models[0]->hparams.n_layers + (size_t)1;
     size_t n = job->n_candidates;
@@ -84,7 +84,7 @@ compare(struct lmq_job *job, struct lmq_error *err)
     size_t n_layers = job->models[0]->hparams.n_layers + (size_t)1;
     struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
     struct lmq_drift *drifts = calloc(n_sides, sizeof(*drifts));
-    struct lmq_stream_drift *layers =
+    struct lmq_stream_sums *layers =
         calloc(n_sides * n_layers, sizeof(*layers));
     enum lmq_status status =
         sides == NULL || drifts == NULL || layers == NULL
