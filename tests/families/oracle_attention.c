@@ -1,0 +1,312 @@
+/*
+ * oracle_attention.c - attention of all kinds and the gated delta rule.
+ */
+#include "config.h"
+
+#include "tests/families/oracle_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Queries (n, heads, head_dim), keys and values (n, kv_heads, ...). */
+struct parts {
+    double *q, *k, *v;
+    size_t kv_heads, value_dim, head_dim;
+};
+
+static double
+score(const struct oracle *o, size_t layer, const struct parts *p, size_t t,
+      size_t at, size_t head)
+{
+    const struct oracle_shape *s = o->s;
+    const double *q = p->q + (t * s->heads + head) * p->head_dim;
+    const double *k =
+        p->k +
+        (at * p->kv_heads + head / (s->heads / p->kv_heads)) * p->head_dim;
+    double scale =
+        s->score_scale > 0 ? s->score_scale : 1 / sqrt((double)s->head_dim);
+    double bias = oracle_alibi_slope(head, s->heads) * (double)(t - at);
+    double sum = 0;
+
+    for (size_t i = 0; i < p->head_dim; i++)
+        sum += q[i] * k[i];
+    if (s->positions == ORACLE_ALIBI_SCALED)
+        sum -= bias;
+    sum *= scale * oracle_or_one(s->score_factor) * oracle_growth(s, layer, t);
+    if (s->score_cap > 0)
+        sum = s->score_cap * tanh(sum / s->score_cap);
+    return s->positions == ORACLE_ALIBI ? sum - bias : sum;
+}
+
+static void
+attend(const struct oracle *o, size_t layer, const struct parts *parts,
+       size_t t, size_t head, double *out)
+{
+    const struct oracle_shape *s = o->s;
+    const float *sinks = o->model->layers[layer].sinks;
+    size_t kv = head / (s->heads / parts->kv_heads);
+    size_t window =
+        oracle_pattern(s->sliding, layer) && s->chunk == 0 ? s->window : t + 1;
+    size_t first = t + 1 > window ? t + 1 - window : 0;
+    double *p = oracle_doubles(t + 1), sum = 0;
+
+    for (size_t at = 0; at <= t; at++)
+        if (s->chunk > 0 && oracle_pattern(s->sliding, layer) &&
+            at / s->chunk != t / s->chunk)
+            first = at + 1;
+    for (size_t at = first; at <= t; at++)
+        sum += p[at] = exp(score(o, layer, parts, t, at, head));
+    if (sinks != NULL)
+        sum += exp((double)sinks[head]);
+    for (size_t i = 0; i < parts->value_dim; i++) {
+        out[i] = 0;
+        for (size_t at = first; at <= t; at++)
+            out[i] +=
+                p[at] / sum *
+                parts->v[(at * parts->kv_heads + kv) * parts->value_dim + i];
+    }
+    free(p);
+}
+
+static void
+clip(const struct oracle *o, double *x, size_t n)
+{
+    for (size_t i = 0; i < n && o->s->clip > 0; i++)
+        x[i] = fmax(fmin(x[i], o->s->clip), -o->s->clip);
+}
+
+static struct parts
+plain_parts(const struct oracle *o, size_t layer, const double *x)
+{
+    const struct oracle_layer *w = &o->model->layers[layer];
+    size_t head = oracle_head_dim(o->s, layer);
+    size_t kv_heads = oracle_kv_heads(o->s, layer);
+    size_t q = w->q.rows, k = w->k.rows;
+    const struct oracle_linear *value = w->v.w == NULL ? &w->k : &w->v;
+    struct parts p = {
+        oracle_apply(&w->q, x, o->n), oracle_apply(&w->k, x, o->n),
+        oracle_apply(value, x, o->n), kv_heads,
+        value->rows / kv_heads,       head};
+    struct oracle_norm value_norm = {.span =
+                                         o->s->norms_values ? p.value_dim : 0};
+    struct oracle_norm q_norm = w->q_norm, k_norm = w->k_norm;
+
+    if (o->s->norms_bare &&
+        (o->s->turning == NULL || oracle_pattern(o->s->turning, layer)))
+        q_norm = k_norm = (struct oracle_norm){.span = head};
+    clip(o, p.q, o->n * q);
+    clip(o, p.k, o->n * k);
+    clip(o, p.v, o->n * value->rows);
+    oracle_norm_rows(o->s, &value_norm, p.v, o->n, value->rows, value->rows);
+    for (int pass = 0; pass < 2; pass++)
+        if ((pass == 1) == o->s->norms_turned) {
+            oracle_norm_rows(o->s, &q_norm, p.q, o->n, q, q);
+            oracle_norm_rows(o->s, &k_norm, p.k, o->n, k, k);
+        } else {
+            oracle_rotate(o, layer, p.q, o->s->heads, head, 0);
+            oracle_rotate(o, layer, p.k, kv_heads, head, 0);
+        }
+    return p;
+}
+
+/* A layer that borrows makes queries only; k and v are somebody else's. */
+static struct parts
+borrowed_parts(const struct oracle *o, size_t layer, const double *x)
+{
+    const struct oracle_shape *s = o->s;
+    const struct oracle_layer *w = &o->model->layers[layer];
+    size_t lender = s->layers - s->n_borrowing - 1;
+    size_t head = oracle_head_dim(s, layer);
+    struct parts p = {oracle_apply(&w->q, x, o->n), NULL, NULL,
+                      oracle_kv_heads(s, layer),    head, head};
+
+    while (oracle_is_full(s, lender) != oracle_is_full(s, layer))
+        lender--;
+    p.k = o->keys[lender];
+    p.v = o->values[lender];
+    oracle_norm_rows(s, &w->q_norm, p.q, o->n, w->q.rows, w->q.rows);
+    oracle_rotate(o, layer, p.q, s->heads, head, 0);
+    return p;
+}
+
+/* Keys and values of all heads from one latent vector; what turns of a key is
+ * the same for all heads. A head's rows of kv_b: its still key, its value. */
+static struct parts
+latent_parts(const struct oracle *o, size_t layer, const double *x)
+{
+    const struct oracle_layer *w = &o->model->layers[layer];
+    const struct oracle_shape *s = o->s;
+    size_t still = s->head_dim - s->rotary_dim, rank = s->kv_rank;
+    size_t width = rank + s->rotary_dim, both = still + s->value_dim;
+    struct parts p = {NULL,
+                      oracle_doubles(o->n * s->heads * s->head_dim),
+                      oracle_doubles(o->n * s->heads * s->value_dim),
+                      s->heads,
+                      s->value_dim,
+                      s->head_dim};
+    double *latent = oracle_apply(&w->kv_a, x, o->n);
+    double *content = oracle_doubles(o->n * rank);
+
+    if (s->q_rank > 0) {
+        double *q = oracle_apply(&w->q_a, x, o->n);
+        oracle_norm_rows(s, &w->q_a_norm, q, o->n, s->q_rank, s->q_rank);
+        p.q = oracle_apply(&w->q_b, q, o->n);
+        free(q);
+    } else {
+        p.q = oracle_apply(&w->q, x, o->n);
+    }
+    oracle_rotate(o, layer, p.q, s->heads, s->head_dim, still);
+    oracle_rotate(o, layer, latent, 1, width, rank);
+    oracle_norm_rows(s, &w->kv_a_norm, latent, o->n, rank, width);
+    for (size_t t = 0; t < o->n; t++)
+        memcpy(content + t * rank, latent + t * width,
+               rank * sizeof(*content));
+    double *kv = oracle_apply(&w->kv_b, content, o->n);
+    for (size_t i = 0; i < o->n * s->heads; i++) {
+        memcpy(p.k + i * s->head_dim, kv + i * both, still * sizeof(*kv));
+        memcpy(p.k + i * s->head_dim + still,
+               latent + i / s->heads * width + rank,
+               s->rotary_dim * sizeof(*kv));
+        memcpy(p.v + i * s->value_dim, kv + i * both + still,
+               s->value_dim * sizeof(*kv));
+    }
+    free(latent);
+    free(content);
+    free(kv);
+    return p;
+}
+
+/* ---- The gated delta rule ---- */
+
+/* Each channel: the sum over the last tokens, and silu of it. `first` counts
+ * the channels before these. */
+static double *
+convolve(const struct oracle *o, const struct oracle_delta *w,
+         const struct oracle_linear *l, const double *x, size_t first)
+{
+    size_t width = o->s->conv_width;
+    double *in = oracle_apply(l, x, o->n),
+           *out = oracle_doubles(o->n * l->rows);
+
+    for (size_t t = 0; t < o->n; t++)
+        for (size_t c = 0; c < l->rows; c++) {
+            double sum = 0;
+            for (size_t j = 0; j < width && j <= t; j++)
+                sum += (double)w->conv[(first + c) * width + width - 1 - j] *
+                       in[(t - j) * l->rows + c];
+            out[t * l->rows + c] = oracle_silu(sum);
+        }
+    free(in);
+    return out;
+}
+
+/* Heads of length 1. */
+static void
+set_lengths(double *x, size_t n, size_t dim)
+{
+    for (size_t head = 0; head < n; head++, x += dim) {
+        double square = 1e-6;
+        for (size_t i = 0; i < dim; i++)
+            square += x[i] * x[i];
+        for (size_t i = 0; i < dim; i++)
+            x[i] /= sqrt(square);
+    }
+}
+
+/* A token changes the matrix s (key dim, value dim) so that its key gives more
+ * of its value and less of what it gave; then its query is asked. */
+static void
+delta_step(const struct oracle_shape *shape, double *s, const double *q,
+           const double *k, const double *v, double decay, double beta,
+           double *out)
+{
+    size_t keys = shape->delta_key_dim, values = shape->delta_value_dim;
+
+    for (size_t i = 0; i < keys * values; i++)
+        s[i] *= decay;
+    for (size_t c = 0; c < values; c++) {
+        double given = 0;
+        for (size_t r = 0; r < keys; r++)
+            given += k[r] * s[r * values + c];
+        for (size_t r = 0; r < keys; r++)
+            s[r * values + c] += k[r] * beta * (v[c] - given);
+        out[c] = 0;
+        for (size_t r = 0; r < keys; r++)
+            out[c] += q[r] / sqrt((double)keys) * s[r * values + c];
+    }
+}
+
+double *
+oracle_delta_rule(const struct oracle *o, const struct oracle_delta *w,
+                  const double *x)
+{
+    const struct oracle_shape *s = o->s;
+    size_t keys = s->delta_key_dim, values = s->delta_value_dim;
+    size_t heads = s->delta_values, shared = heads / s->delta_keys;
+    double *q = convolve(o, w, &w->q, x, 0);
+    double *k = convolve(o, w, &w->k, x, w->q.rows);
+    double *v = convolve(o, w, &w->v, x, w->q.rows + w->k.rows);
+    double *alpha = oracle_apply(&w->alpha, x, o->n);
+    double *beta = oracle_apply(&w->beta, x, o->n);
+    double *gate = oracle_apply(&w->gate, x, o->n);
+    double *mixed = oracle_doubles(o->n * heads * values);
+
+    set_lengths(q, o->n * s->delta_keys, keys);
+    set_lengths(k, o->n * s->delta_keys, keys);
+    for (size_t head = 0; head < heads; head++) {
+        double *state = oracle_doubles(keys * values);
+        for (size_t t = 0; t < o->n; t++) {
+            size_t key = (t * s->delta_keys + head / shared) * keys;
+            size_t i = t * heads + head;
+            double step = log(1 + exp(alpha[i]));
+            delta_step(s, state, q + key, k + key, v + i * values,
+                       exp(-exp((double)w->decay[head]) * step),
+                       oracle_sigmoid(beta[i]), mixed + i * values);
+        }
+        free(state);
+    }
+    oracle_norm_rows(s, &w->norm, mixed, o->n, heads * values, heads * values);
+    for (size_t i = 0; i < o->n * heads * values; i++)
+        mixed[i] *= oracle_silu(gate[i]);
+    double *out = oracle_apply(&w->out, mixed, o->n);
+    free(q);
+    free(k);
+    free(v);
+    free(alpha);
+    free(beta);
+    free(gate);
+    free(mixed);
+    return out;
+}
+
+double *
+oracle_mix(const struct oracle *o, size_t layer, const double *x)
+{
+    const struct oracle_shape *s = o->s;
+    const struct oracle_layer *w = &o->model->layers[layer];
+
+    if (w->delta.q.w != NULL)
+        return oracle_delta_rule(o, &w->delta, x);
+    struct parts p = s->kv_rank > 0             ? latent_parts(o, layer, x)
+                     : oracle_borrows(s, layer) ? borrowed_parts(o, layer, x)
+                                                : plain_parts(o, layer, x);
+    double *mixed = oracle_doubles(o->n * s->heads * p.value_dim);
+
+    for (size_t t = 0; t < o->n; t++)
+        for (size_t head = 0; head < s->heads; head++)
+            attend(o, layer, &p, t, head,
+                   mixed + (t * s->heads + head) * p.value_dim);
+    double *gate = w->gate.w != NULL ? oracle_apply(&w->gate, x, o->n) : NULL;
+    for (size_t i = 0; i < o->n * s->heads * p.value_dim && gate != NULL; i++)
+        mixed[i] *= oracle_sigmoid(gate[i]);
+    double *out = oracle_apply(&w->o, mixed, o->n);
+    free(gate);
+    free(p.q);
+    free(mixed);
+    if (!oracle_borrows(s, layer)) {
+        o->keys[layer] = p.k;
+        o->values[layer] = p.v;
+    }
+    return out;
+}

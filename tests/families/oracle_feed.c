@@ -1,0 +1,179 @@
+/*
+ * oracle_feed.c - feed-forward networks and mixtures of experts.
+ */
+#include "config.h"
+
+#include "tests/families/oracle_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double *
+oracle_mlp_rows(const struct oracle_shape *s, const struct oracle_mlp *w,
+                const double *x, size_t n)
+{
+    double *up = oracle_apply(&w->up, x, n);
+
+    if (w->gate.w != NULL) {
+        double *gate = oracle_apply(&w->gate, x, n);
+        for (size_t i = 0; i < n * w->up.rows; i++) {
+            if (s->up_limit > 0) {
+                gate[i] = fmin(gate[i], s->up_limit);
+                up[i] = fmin(fmax(up[i], -s->up_limit), s->up_limit);
+            }
+            up[i] = (up[i] + s->up_plus) * s->activation(gate[i]);
+        }
+        free(gate);
+    } else {
+        for (size_t i = 0; i < n * w->up.rows; i++)
+            up[i] = s->activation(up[i]);
+    }
+    double *out = oracle_apply(&w->down, up, n);
+    free(up);
+    return out;
+}
+
+/* The place of the largest; its number is then out of the game. */
+static size_t
+take_largest(double *x, size_t n)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best])
+            best = i;
+    x[best] = -(double)INFINITY;
+    return best;
+}
+
+/* Experts of groups that are not among the best become impossible. */
+static void
+choose_groups(const struct oracle_shape *s, double *worth)
+{
+    size_t size = s->n_experts / s->n_groups;
+    double *groups = oracle_doubles(s->n_groups),
+           *copy = oracle_doubles(s->n_experts);
+    double *chosen = oracle_doubles(s->n_groups);
+
+    memcpy(copy, worth, s->n_experts * sizeof(*copy));
+    for (size_t g = 0; g < s->n_groups; g++)
+        for (size_t i = 0; i < s->group_best; i++) {
+            double *group = copy + g * size;
+            double before[64];
+            memcpy(before, group, size * sizeof(*before));
+            groups[g] += before[take_largest(group, size)];
+        }
+    for (size_t i = 0; i < s->n_groups_used; i++)
+        chosen[take_largest(groups, s->n_groups)] = 1;
+    for (size_t e = 0; e < s->n_experts; e++)
+        if (chosen[e / size] < 1)
+            worth[e] = -(double)INFINITY;
+    free(groups);
+    free(copy);
+    free(chosen);
+}
+
+/* Weights of all experts from the router's logits: 0 for those not chosen. */
+static void
+route(const struct oracle_shape *s, const struct oracle_layer *w,
+      const double *logits, double *weights)
+{
+    size_t n = s->n_experts;
+    double *scores = oracle_doubles(n), *worth = oracle_doubles(n), sum = 0,
+           chosen = 0;
+
+    for (size_t e = 0; e < n; e++)
+        sum += scores[e] = exp(logits[e]);
+    for (size_t e = 0; e < n; e++) {
+        scores[e] = s->router == ORACLE_SIGMOID ? oracle_sigmoid(logits[e])
+                                                : scores[e] / sum;
+        worth[e] =
+            scores[e] + (w->correction == NULL ? 0 : (double)w->correction[e]);
+        weights[e] = 0;
+    }
+    if (s->n_groups > 0)
+        choose_groups(s, worth);
+    for (size_t i = 0; i < s->n_used; i++) {
+        size_t e = take_largest(worth, n);
+        chosen += weights[e] = scores[e];
+    }
+    for (size_t e = 0; e < n; e++) {
+        /* Softmax over the chosen is that over all, shared out anew. */
+        if (s->renormalises || s->router == ORACLE_SOFTMAX_CHOSEN)
+            weights[e] /= chosen;
+        weights[e] *= oracle_or_one(s->router_scale);
+    }
+    free(scores);
+    free(worth);
+}
+
+static void
+add_weighted(double *to, const double *from, size_t n, double weight)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += weight * from[i];
+}
+
+double *
+oracle_experts(const struct oracle *o, const struct oracle_layer *w,
+               const double *x, const double *routed)
+{
+    const struct oracle_shape *s = o->s;
+    double *logits = oracle_apply(&w->router, routed, o->n);
+    double *out = oracle_doubles(o->n * s->dim),
+           *weights = oracle_doubles(s->n_experts);
+
+    for (size_t t = 0; t < o->n; t++) {
+        const double *in = x + t * s->dim;
+        double *to = out + t * s->dim, share = 1;
+        route(s, w, logits + t * s->n_experts, weights);
+        for (size_t e = 0; e < s->n_experts && w->experts_scale != NULL; e++)
+            weights[e] *= (double)w->experts_scale[e];
+        for (size_t e = 0; e < s->n_experts; e++) {
+            if (weights[e] == 0)
+                continue;
+            double *input = oracle_doubles(s->dim);
+            add_weighted(input, in, s->dim, s->weighs_input ? weights[e] : 1);
+            double *y = oracle_mlp_rows(s, &w->experts[e], input, 1);
+            add_weighted(to, y, s->dim, s->weighs_input ? 1 : weights[e]);
+            free(input);
+            free(y);
+        }
+        if (w->shared_switch.w != NULL) {
+            double *y = oracle_apply(&w->shared_switch, in, 1);
+            share = oracle_sigmoid(y[0]);
+            free(y);
+        }
+        if (w->shared.up.w != NULL) {
+            double *y = oracle_mlp_rows(s, &w->shared, in, 1);
+            add_weighted(to, y, s->dim, share);
+            free(y);
+        }
+    }
+    free(logits);
+    free(weights);
+    return out;
+}
+
+double *
+oracle_mlp_and_experts(const struct oracle *o, const struct oracle_layer *w,
+                       const double *in)
+{
+    size_t dim = o->s->dim;
+    double *out = oracle_mlp_rows(o->s, &w->mlp, in, o->n);
+    double *routed = oracle_normed(o, &w->router_norm, o->x);
+    double *seen = oracle_normed(o, &w->experts_norm, o->x);
+
+    oracle_norm_rows(o->s, &w->mlp_post_norm, out, o->n, dim, dim);
+    for (size_t i = 0; i < o->n * dim; i++)
+        routed[i] /= sqrt((double)dim);
+    double *sum = oracle_experts(o, w, seen, routed);
+    oracle_norm_rows(o->s, &w->experts_post_norm, sum, o->n, dim, dim);
+    for (size_t i = 0; i < o->n * dim; i++)
+        out[i] += sum[i];
+    free(routed);
+    free(seen);
+    free(sum);
+    return out;
+}

@@ -1,0 +1,154 @@
+/*
+ * oracle_parts.c - what every part of the model in doubles is made of.
+ */
+#include "config.h"
+
+#include "tests/families/oracle_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double *
+oracle_doubles(size_t n)
+{
+    double *memory = calloc(n + 1, sizeof(*memory));
+
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+double
+oracle_or_one(double factor)
+{
+    return factor > 0 ? factor : 1;
+}
+
+bool
+oracle_pattern(const char *pattern, size_t layer)
+{
+    return pattern != NULL && pattern[layer % strlen(pattern)] == '1';
+}
+
+bool
+oracle_is_full(const struct oracle_shape *s, size_t layer)
+{
+    return !oracle_pattern(s->sliding, layer);
+}
+
+size_t
+oracle_head_dim(const struct oracle_shape *s, size_t layer)
+{
+    return s->full_head_dim > 0 && oracle_is_full(s, layer) ? s->full_head_dim
+                                                            : s->head_dim;
+}
+
+size_t
+oracle_kv_heads(const struct oracle_shape *s, size_t layer)
+{
+    return s->full_kv_heads > 0 && oracle_is_full(s, layer) ? s->full_kv_heads
+                                                            : s->kv_heads;
+}
+
+bool
+oracle_borrows(const struct oracle_shape *s, size_t layer)
+{
+    return layer >= s->layers - s->n_borrowing;
+}
+
+/* ---- Activations ---- */
+
+double
+oracle_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+double
+oracle_silu(double x)
+{
+    return x * oracle_sigmoid(x);
+}
+
+double
+oracle_gelu(double x)
+{
+    return x / 2 * (1 + erf(x / sqrt(2)));
+}
+
+double
+oracle_gelu_tanh(double x)
+{
+    return x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+}
+
+double
+oracle_relu(double x)
+{
+    return x > 0 ? x : 0;
+}
+
+double
+oracle_relu2(double x)
+{
+    return oracle_relu(x) * oracle_relu(x);
+}
+
+double
+oracle_silu_steep(double x)
+{
+    return x * oracle_sigmoid(1.702 * x);
+}
+
+/* ---- Parts ---- */
+
+double *
+oracle_apply(const struct oracle_linear *l, const double *x, size_t n)
+{
+    double *y = oracle_doubles(n * l->rows);
+
+    for (size_t t = 0; t < n; t++)
+        for (size_t r = 0; r < l->rows; r++) {
+            double sum = l->b == NULL ? 0 : (double)l->b[r];
+            for (size_t c = 0; c < l->cols; c++)
+                sum += (double)l->w[r * l->cols + c] * x[t * l->cols + c];
+            y[t * l->rows + r] = sum;
+        }
+    return y;
+}
+
+void
+oracle_norm_rows(const struct oracle_shape *s, const struct oracle_norm *w,
+                 double *x, size_t n, size_t width, size_t stride)
+{
+    if (w->span == 0)
+        return;
+    for (size_t t = 0; t < n; t++)
+        for (size_t at = 0; at < width; at += w->span) {
+            double *p = x + t * stride + at;
+            double mean = 0, square = 0;
+            for (size_t i = 0; i < w->span && s->norm == ORACLE_LAYER; i++)
+                mean += p[i] / (double)w->span;
+            for (size_t i = 0; i < w->span; i++)
+                square += (p[i] - mean) * (p[i] - mean) / (double)w->span;
+            for (size_t i = 0; i < w->span; i++) {
+                p[i] = (p[i] - mean) / sqrt(square + s->eps);
+                if (w->w != NULL)
+                    p[i] *= (double)w->w[(at + i) % w->n];
+                if (w->b != NULL)
+                    p[i] += (double)w->b[(at + i) % w->n];
+            }
+        }
+}
+
+double *
+oracle_normed(const struct oracle *o, const struct oracle_norm *w,
+              const double *x)
+{
+    double *y = oracle_doubles(o->n * o->s->dim);
+
+    memcpy(y, x, o->n * o->s->dim * sizeof(*y));
+    oracle_norm_rows(o->s, w, y, o->n, o->s->dim, o->s->dim);
+    return y;
+}
