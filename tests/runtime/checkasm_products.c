@@ -1,0 +1,399 @@
+/*
+ * checkasm_products.c - products of matrices, and what they multiply.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "runtime/kernels/kernels.h"
+#include "tests/runtime/checkasm_memory.h"
+#include "tests/runtime/checkasm_parts.h"
+
+static const struct lmq_kernels *const plain = &lmq_kernels_c;
+
+static char sizes[160];
+
+/* ---- int8 ---- */
+
+struct matrix {
+    struct lmq_tiles tiles;
+    struct buffer q, scale;
+};
+
+static uint16_t
+random_half(enum pattern pattern)
+{
+    uint16_t half = (uint16_t)(random_u32() & 0x7fff);
+
+    if (pattern == DENORMAL)
+        return half & 0x3ff;
+    if (pattern == ZERO_GROUPS && random_below(2))
+        return 0;
+    if (half >= 0x7c00)
+        half = 0x7bff;
+    return pattern == PLAIN ? (half & 0x3ff) | 0x2000 : half;
+}
+
+static const unsigned widths[] = {8, 4, 5, 6};
+
+static int8_t
+random_q(unsigned bits, enum pattern pattern)
+{
+    const int least = lmq_q_least(bits), most = lmq_q_most(bits);
+
+    if (pattern == EXTREME)
+        return (int8_t)(random_below(2) ? least : most);
+    return (int8_t)((int)random_below((size_t)(most - least) + 1) + least);
+}
+
+/* Numbers of `bits` bits, stored in so many and in *wide in 8. */
+static struct matrix
+matrix_new(size_t n_rows, size_t n_cols, const struct lmq_quant *quant,
+           enum pattern pattern, struct matrix *wide)
+{
+    const size_t group = quant->group_size;
+    const enum lmq_scales type = quant->scales;
+    const size_t n =
+        lmq_tiles_count(n_rows) * lmq_groups_per_row(n_cols, group);
+    struct lmq_quant whole = *quant;
+    struct matrix m = {
+        .q = buffer_new(n * lmq_tile_group_bytes(group, quant->bits)),
+        .scale = buffer_new(n * lmq_tile_scale_bytes(type)),
+    };
+
+    *wide = (struct matrix){
+        .q = buffer_new(n * lmq_tile_group_bytes(group, 8)),
+        .scale = buffer_new(n * lmq_tile_scale_bytes(type)),
+    };
+    whole.bits = 8;
+    int8_t *q = malloc(16 * n_cols);
+    unsigned char *scale = malloc(16 * 4 * n_cols);
+
+    for (size_t row = 0; row < n_rows; row += 16) {
+        const size_t here = n_rows - row < 16 ? n_rows - row : 16;
+        const size_t n_groups = lmq_groups_per_row(n_cols, group);
+        for (size_t i = 0; i < here * n_cols; i++)
+            q[i] = random_q(quant->bits, pattern);
+        for (size_t i = 0; i < here * n_groups; i++) {
+            const bool flips = quant->bits < 8 && random_below(2);
+            uint16_t half = random_half(pattern) | (flips ? 0x8000 : 0);
+            float x = fabsf(pattern_float(pattern, i)) * (flips ? -1 : 1);
+            if (type == LMQ_SCALES_F16)
+                lmq_store_u16le(scale + 2 * i, half);
+            else
+                lmq_store_f32le(scale + 4 * i, x);
+        }
+        const size_t tile_scales =
+            row / 16 * n_groups * lmq_tile_scale_bytes(type);
+        lmq_tiles_pack(q, n_cols, scale, here, n_cols, quant,
+                       m.q.data + row * n_groups * group / 8 * quant->bits,
+                       m.scale.data + tile_scales);
+        lmq_tiles_pack(q, n_cols, scale, here, n_cols, &whole,
+                       wide->q.data + row * n_groups * group,
+                       wide->scale.data + tile_scales);
+    }
+    free(q);
+    free(scale);
+    m.tiles = (struct lmq_tiles){
+        quant->bits, m.q.data, m.scale.data, type,
+        0x1p-3f,     n_rows,   n_cols,       group,
+    };
+    wide->tiles = m.tiles;
+    wide->tiles.bits = 8;
+    wide->tiles.q = wide->q.data;
+    wide->tiles.scale = wide->scale.data;
+    return m;
+}
+
+static void
+matrix_free(struct matrix *m)
+{
+    buffer_free(&m->q);
+    buffer_free(&m->scale);
+}
+
+/* Packs and multiplies, in two parts each. */
+static struct buffer
+multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
+         size_t n_tokens, size_t x_stride, enum lmq_bits bits, bool streams)
+{
+    const size_t n_cols = m->tiles.n_cols, group = m->tiles.group;
+    const size_t n_tiles = lmq_tiles_count(m->tiles.n_rows);
+    const size_t stride = m->tiles.n_rows + 3;
+    struct buffer data =
+        buffer_new(lmq_batch_bytes(n_tokens, n_cols, group));
+    struct buffer out =
+        buffer_new((n_tokens * stride - 3) * sizeof(float));
+    struct lmq_batch batch = {n_tokens, n_cols, group,
+                              bits,     streams, data.data};
+
+    k->batch_pack(&batch, x, x_stride, 1, 2);
+    k->batch_pack(&batch, x, x_stride, 0, 2);
+    struct buffer scratch = buffer_new(lmq_product_scratch(n_cols));
+    k->product(&m->tiles, n_tiles / 3, n_tiles, &batch, floats(&out), stride,
+               scratch.data);
+    k->product(&m->tiles, 0, n_tiles / 3, &batch, floats(&out), stride,
+               scratch.data);
+    buffer_free(&data);
+    buffer_free(&scratch);
+    return out;
+}
+
+static const size_t some_rows[] = {1, 15, 16, 17, 33, 50, 100, 150};
+static const size_t some_cols[] = {1, 15, 16, 17, 63, 64, 65, 172, 200, 520};
+static const size_t some_tokens[] = {1, 2,  3,  4,  5,  6,  7, 8,
+                                     9, 10, 11, 12, 13, 25, 64};
+
+void
+checkasm_product(const struct lmq_kernels *k)
+{
+    for (size_t i = 0; i < COUNT(some_tokens) * 120; i++) {
+        size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
+        size_t n_rows = some_rows[random_below(COUNT(some_rows))];
+        size_t n_cols = some_cols[random_below(COUNT(some_cols))];
+        enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
+        const struct lmq_quant quant = {
+            .bits = widths[random_below(2) ? 0 : random_below(4)],
+            .group_size = (unsigned)LMQ_GROUP_MIN << random_below(4),
+            .scales = random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32,
+        };
+        enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
+        bool streams = random_below(2);
+        struct matrix wide;
+        struct matrix m = matrix_new(n_rows, n_cols, &quant, pattern, &wide);
+        struct buffer x =
+            buffer_floats(n_tokens * (n_cols + 1) - 1, pattern);
+        struct buffer a = multiply(plain, &wide, floats(&x), n_tokens,
+                                   n_cols + 1, bits, false);
+        struct buffer b =
+            multiply(k, &m, floats(&x), n_tokens, n_cols + 1, bits, streams);
+        checkasm_report(
+            same_buffers(&a, &b, true), "product", k->name,
+            SIZES("%zu rows, %zu columns, %zu tokens, q%u in groups of %u, "
+                  "%d bits, scale type %d, pattern %d, streams %d",
+                  n_rows, n_cols, n_tokens, quant.bits, quant.group_size,
+                  (int)bits, (int)quant.scales, (int)pattern, (int)streams));
+        buffer_free(&x);
+        matrix_free(&m);
+        matrix_free(&wide);
+    }
+}
+
+void
+checkasm_quantize(const struct lmq_kernels *k)
+{
+    for (size_t i = 0; i < 2000; i++) {
+        size_t n = some_cols[i % COUNT(some_cols)];
+        size_t group = (size_t)32 << random_below(4);
+        size_t n_groups = lmq_groups_per_row(n, group);
+        enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
+        enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
+        struct buffer x = buffer_floats(n, pattern);
+        struct buffer q[2], scale[2];
+        for (size_t j = 0; j < 2; j++) {
+            q[j] = buffer_new(n_groups * group * sizeof(int16_t));
+            scale[j] = buffer_new(n_groups * sizeof(float));
+            (j ? k : plain)->quantize(floats(&x), n, group, bits,
+                                  (int16_t *)(void *)q[j].data,
+                                  floats(&scale[j]));
+        }
+        bool same = same_buffers(&q[0], &q[1], false);
+        same &= same_buffers(&scale[0], &scale[1], true);
+        checkasm_report(
+            same, "quantize", k->name,
+            SIZES("%zu numbers, groups of %zu, %d bits, pattern %d", n, group,
+                  (int)bits, (int)pattern));
+        buffer_free(&x);
+    }
+}
+
+/* ---- Rows ---- */
+
+/* Rows of random numbers of a type, 3 bytes apart and so not aligned. */
+static struct buffer
+rows_new(struct lmq_rows *rows, enum lmq_row_type type, size_t n_rows,
+         size_t n_cols, enum pattern pattern)
+{
+    const size_t n_bytes = lmq_row_bytes(type, n_cols);
+    struct buffer x = buffer_floats(n_cols, pattern);
+    struct buffer b = buffer_new(n_rows * (n_bytes + 3) - 3);
+
+    for (size_t r = 0; r < n_rows; r++) {
+        unsigned char *row = b.data + r * (n_bytes + 3);
+        for (size_t i = 0; i < n_cols; i++)
+            floats(&x)[i] = pattern_float(pattern, i);
+        for (size_t i = 0; type == LMQ_ROW_BF16 && i < n_cols; i++) {
+            uint32_t bits;
+            memcpy(&bits, floats(&x) + i, sizeof(bits));
+            lmq_store_u16le(row + 2 * i, (uint16_t)(bits >> 16));
+        }
+        if (type != LMQ_ROW_BF16)
+            plain->row_narrow(floats(&x), n_cols, type, row);
+    }
+    buffer_free(&x);
+    *rows = (struct lmq_rows){b.data, type, n_cols, n_bytes + 3};
+    return b;
+}
+
+void
+checkasm_rows(const struct lmq_kernels *k)
+{
+    void *scratch = aligned_alloc(64, LMQ_SCRATCH_BYTES);
+
+    for (size_t i = 0; i < COUNT(some_tokens) * 60; i++) {
+        size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
+        size_t n_rows = some_rows[random_below(COUNT(some_rows))];
+        size_t n_cols = i % 16 ? some_cols[random_below(COUNT(some_cols))]
+                               : 1000 + random_below(100);
+        size_t row0 = random_below(n_rows), row1 = n_rows;
+        enum lmq_row_type type = (enum lmq_row_type)random_below(4);
+        enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
+        struct lmq_rows rows;
+        struct buffer r = rows_new(&rows, type, n_rows, n_cols, pattern);
+        struct buffer x = buffer_floats(n_tokens * (n_cols + 1) - 1, pattern);
+        struct buffer w = buffer_floats(n_tokens * n_rows, pattern);
+        struct buffer out[2], mix[2];
+        for (size_t j = 0; j < 2; j++) {
+            const struct lmq_kernels *which = j ? k : plain;
+            out[j] = buffer_new((n_tokens * (n_rows + 2) - 2) * 4);
+            which->rows_product(&rows, row0, row1, floats(&x), n_cols + 1,
+                                n_tokens, floats(&out[j]), n_rows + 2,
+                                scratch);
+            mix[j] = buffer_copy(&x);
+            which->rows_mix(&rows, row0, row1, floats(&w), n_rows, n_tokens,
+                            floats(&mix[j]), n_cols + 1);
+        }
+        SIZES("rows %zu to %zu, %zu columns, %zu tokens, type %d, pattern %d",
+              row0, row1, n_cols, n_tokens, (int)type, (int)pattern);
+        checkasm_report(same_buffers(&out[0], &out[1], true), "rows_product",
+                        k->name, sizes);
+        checkasm_report(same_buffers(&mix[0], &mix[1], true), "rows_mix",
+                        k->name, sizes);
+        buffer_free(&r);
+        buffer_free(&x);
+        buffer_free(&w);
+    }
+    free(scratch);
+}
+
+void
+checkasm_row_types(const struct lmq_kernels *k)
+{
+    for (size_t i = 0; i < 1000; i++) {
+        size_t n = some_cols[i % COUNT(some_cols)];
+        enum lmq_row_type type = (enum lmq_row_type)random_below(4);
+        enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
+        struct lmq_rows rows;
+        struct buffer row = rows_new(&rows, type, 1, n, pattern);
+        struct buffer x = buffer_floats(n, pattern), wide[2], narrow[2];
+        for (size_t j = 0; j < 2; j++) {
+            wide[j] = buffer_new(n * sizeof(float));
+            (j ? k : plain)->row_widen(row.data, type, n, floats(&wide[j]));
+            narrow[j] = buffer_new(lmq_row_bytes(type, n));
+            if (type != LMQ_ROW_BF16)
+                (j ? k : plain)
+                    ->row_narrow(floats(&x), n, type, narrow[j].data);
+        }
+        SIZES("%zu columns, type %d, pattern %d", n, (int)type, (int)pattern);
+        checkasm_report(same_buffers(&wide[0], &wide[1], true), "row_widen",
+                        k->name, sizes);
+        checkasm_report(
+            same_buffers(&narrow[0], &narrow[1], type == LMQ_ROW_F32),
+            "row_narrow", k->name, sizes);
+        buffer_free(&row);
+        buffer_free(&x);
+    }
+}
+
+/* ---- The plain C against a naive reading of the contract ---- */
+
+void
+checkasm_naive_quantize(void)
+{
+    for (size_t i = 0; i < 500; i++) {
+        size_t n = 1 + random_below(700), limit = i % 2 ? 127 : 32639;
+        struct buffer x = buffer_floats(n, PLAIN);
+        int16_t q[768];
+        float scale[12], max = 0;
+        bool same = true;
+        plain->quantize(floats(&x), n, 64, i % 2 ? LMQ_BITS_8 : LMQ_BITS_16, q,
+                    scale);
+        for (size_t g = 0; g < n; g += 64, max = 0) {
+            for (size_t j = g; j < g + 64 && j < n; j++)
+                max = fmaxf(max, fabsf(floats(&x)[j]));
+            same &= same_float(scale[g / 64], max / (float)limit);
+            for (size_t j = g; j < g + 64 && j < n; j++)
+                same &= (float)q[j] ==
+                        rintf(floats(&x)[j] * (1 / scale[g / 64]));
+        }
+        checkasm_report(same, "quantize", "c", SIZES("%zu numbers", n));
+        buffer_free(&x);
+    }
+}
+
+void
+checkasm_naive_halves(void)
+{
+    bool same = true;
+
+    for (uint32_t i = 0; i < 0x10000; i++) {
+        unsigned char half[2], back[2];
+        unsigned exponent = i >> 10 & 31;
+        double value = exponent
+                           ? ldexp(1024.0 + (i & 1023), (int)exponent - 25)
+                           : ldexp(i & 1023, -24);
+        float x;
+        if (exponent == 31)
+            value = i & 1023 ? NAN : INFINITY;
+        lmq_store_u16le(half, (uint16_t)i);
+        plain->row_widen(half, LMQ_ROW_F16, 1, &x);
+        same &= same_float(x, (float)(i & 0x8000 ? -value : value));
+        plain->row_narrow(&x, 1, LMQ_ROW_F16, back);
+        same &= lmq_load_u16le(back) == (i | (isnan(x) ? 0x200 : 0));
+    }
+    checkasm_report(same, "row_widen, row_narrow", "c", "all halves");
+}
+
+/* The weights as floats times the activations as floats is nearly the
+ * product: it pins the layout, the scales and the sign of the offset. */
+void
+checkasm_naive_product(void)
+{
+    for (size_t i = 0; i < 40; i++) {
+        const size_t n_rows = 35, n_cols = 200;
+        const struct lmq_quant quant = {
+            .bits = widths[i / 2 % 4],
+            .group_size = 64,
+            .scales = i % 2 ? LMQ_SCALES_F16 : LMQ_SCALES_F32,
+        };
+        struct matrix wide;
+        struct matrix m = matrix_new(n_rows, n_cols, &quant, PLAIN, &wide);
+        struct buffer x = buffer_floats(n_cols, PLAIN);
+        struct buffer out =
+            multiply(plain, &m, floats(&x), 1, n_cols, LMQ_BITS_16, false);
+        struct buffer other =
+            multiply(plain, &wide, floats(&x), 1, n_cols, LMQ_BITS_16, false);
+        bool is_near = same_floats(floats(&out), floats(&other), n_rows);
+        for (size_t row = 0; row < n_rows; row++) {
+            float w[200];
+            double sum = 0, norm = 0;
+            lmq_tiles_row(&m.tiles, row, w);
+            for (size_t j = 0; j < n_cols; j++) {
+                sum += (double)w[j] * (double)floats(&x)[j];
+                norm += fabs((double)w[j]);
+            }
+            is_near &= fabs(sum - (double)floats(&out)[row]) < norm / 32639;
+        }
+        checkasm_report(is_near, "product", "c", "35 rows, 200 columns");
+        buffer_free(&x);
+        buffer_free(&out);
+        buffer_free(&other);
+        matrix_free(&m);
+        matrix_free(&wide);
+    }
+}

@@ -1,0 +1,190 @@
+/*
+ * checkasm_vectors.c - kernels of one or two vectors.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/kernels/kernels.h"
+#include "tests/runtime/checkasm_memory.h"
+#include "tests/runtime/checkasm_parts.h"
+
+static const struct lmq_kernels *const plain = &lmq_kernels_c;
+
+static char sizes[160];
+
+/* Each runs one kernel on x (in place) and y; n is even. A sum becomes
+ * x[0]. */
+static void
+run_vector(const struct lmq_kernels *k, size_t which, float *x, const float *y,
+           size_t n)
+{
+    switch (which) {
+    case 0: k->rmsnorm(x, y, n, 1e-5f, x); break;
+    case 1: k->layernorm(x, y, NULL, n, 1e-5f, x); break;
+    case 2: k->layernorm(x, y, y, n, 1e-5f, x); break;
+    case 3: k->softmax(x, n); break;
+    case 4: x[0] = k->max(x, n); break;
+    case 5: x[0] = k->exp_sum(x, n, 0.5f); break;
+    case 6: k->scale(x, n, 3.3f); break;
+    case 7: x[0] = k->dot(x, y, n); break;
+    case 8: k->exp(x, n); break;
+    case 9: k->silu(x, n); break;
+    case 10: k->gelu_tanh(x, n); break;
+    case 11: k->gelu_erf(x, n); break;
+    case 12: k->softcap(x, n, 30.0f); break;
+    case 13: k->sigmoid(x, n); break;
+    case 14: k->relu(x, n); break;
+    case 15: k->clamp(x, n, 1.5f); break;
+    case 16: k->add(x, y, n); break;
+    case 17: k->mul(x, y, n); break;
+    case 18: k->axpy(x, y, n, 0.3f); break;
+    case 19: k->layernorm(x, NULL, NULL, n, 1e-5f, x); break;
+    case 20: k->rmsnorm(x, NULL, n, 1e-5f, x); break;
+    default: k->rope(x, y, y + n / 2, n / 2); break;
+    }
+}
+
+/* Layernorm is there with weights, with a bias too, and with neither; rmsnorm
+ * with and without weights. */
+const char *const checkasm_vector_names[CHECKASM_N_VECTORS] = {
+    "rmsnorm", "layernorm", "layernorm", "softmax", "max",
+    "exp_sum", "scale", "dot", "exp", "silu", "gelu_tanh", "gelu_erf",
+    "softcap", "sigmoid", "relu", "clamp", "add", "mul", "axpy",
+    "layernorm", "rmsnorm", "rope",
+};
+
+/* Functions of one number among them. */
+#define FIRST_FUNCTION 8
+#define END_FUNCTION 16
+
+void
+checkasm_vectors(const struct lmq_kernels *k)
+{
+    for (size_t which = 0; which < CHECKASM_N_VECTORS; which++) {
+        if (!checkasm_start(checkasm_vector_names[which]))
+            continue;
+        for (size_t i = 0; i < 400; i++) {
+            size_t n = 2 * (1 + (i < 80 ? i : random_below(2000)));
+            enum pattern pattern = (enum pattern)(i % PATTERN_COUNT);
+            struct buffer x = buffer_floats(n, pattern);
+            struct buffer y = buffer_floats(n, pattern);
+            for (size_t j = 0; pattern == PLAIN && j < n; j++)
+                floats(&x)[j] *= 20.0f;
+            struct buffer z = buffer_copy(&x);
+            run_vector(plain, which, floats(&x), floats(&y), n);
+            run_vector(k, which, floats(&z), floats(&y), n);
+            checkasm_report(same_buffers(&x, &z, true),
+                            checkasm_vector_names[which], k->name,
+                            SIZES("%zu numbers, pattern %d, case %zu", n,
+                                  (int)pattern, which));
+            buffer_free(&y);
+        }
+    }
+}
+
+/* exp and the rest of the table over numbers that cover all exponents. */
+void
+checkasm_exp_everywhere(const struct lmq_kernels *k)
+{
+    const size_t n = 1 << 15;
+    struct buffer x = buffer_new(n * sizeof(float));
+
+    for (size_t which = FIRST_FUNCTION; which < END_FUNCTION; which++) {
+        if (!checkasm_start(checkasm_vector_names[which]))
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            uint32_t bits = (uint32_t)i << 17 | (random_u32() & 0x1ffff);
+            memcpy(x.data + 4 * i, &bits, 4);
+        }
+        struct buffer y = buffer_copy(&x), z = buffer_copy(&x);
+        run_vector(plain, which, floats(&y), floats(&x), n);
+        run_vector(k, which, floats(&z), floats(&x), n);
+        checkasm_report(same_buffers(&y, &z, true),
+                        checkasm_vector_names[which], k->name,
+                        "all exponents");
+    }
+    buffer_free(&x);
+}
+
+/* ---- The plain C against a naive reading of the contract ---- */
+
+static float
+naive_dot(const float *x, const float *y, size_t n)
+{
+    float s[16] = {0};
+
+    for (size_t i = 0; i < n; i++)
+        s[i % 16] = fmaf(x[i], y[i], s[i % 16]);
+    for (size_t step = 8; step > 0; step /= 2)
+        for (size_t j = 0; j < step; j++)
+            s[j] += s[j + step];
+    return s[0];
+}
+
+void
+checkasm_naive_dot(void)
+{
+    for (size_t i = 0; i < 500; i++) {
+        size_t n = 1 + random_below(700);
+        struct buffer x = buffer_floats(n, PLAIN), y = buffer_floats(n, PLAIN);
+        checkasm_report(same_float(plain->dot(floats(&x), floats(&y), n),
+                                   naive_dot(floats(&x), floats(&y), n)),
+                        "dot", "c", SIZES("%zu numbers", n));
+        buffer_free(&x);
+        buffer_free(&y);
+    }
+}
+
+/* ---- And libm ---- */
+
+static double
+true_value(size_t which, double x)
+{
+    const double pi = 3.14159265358979323846;
+
+    switch (which) {
+    case 8: return exp(x);
+    case 9: return x / (1 + exp(-x));
+    case 10:
+        return x / 2 *
+               (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    case 11: return x / 2 * erfc(-x / sqrt(2));
+    case 12: return 30 * tanh(x / 30);
+    case 13: return 1 / (1 + exp(-x));
+    case 14: return fmax(x, 0);
+    default: return fmin(fmax(x, -1.5), 1.5);
+    }
+}
+
+/* The largest errors of exp (in units of the last place) and of the others
+ * (against 1 + |x|) must be what kernels.h promises. */
+void
+checkasm_accuracy(void)
+{
+    for (size_t which = FIRST_FUNCTION; which < END_FUNCTION; which++) {
+        if (!checkasm_start(checkasm_vector_names[which]))
+            continue;
+        double worst = 0;
+        for (size_t i = 0; i < 400000; i++) {
+            float range = i % 3 == 0 ? 103.0f : i % 3 == 1 ? 8.0f : 0.1f;
+            float x = random_float() * range, y = x;
+            run_vector(plain, which, &y, &y, 1);
+            double truth = true_value(which, (double)x);
+            double unit = 1 + fabs((double)x);
+            if (which == 8) {
+                if (truth > 3.4028e38)
+                    continue;
+                unit = ldexp(1.0, (int)fmax(ilogb(truth), -126) - 23);
+            }
+            worst = fmax(worst, fabs((double)y - truth) / unit);
+        }
+        checkasm_report(worst < (which == 8 ? 1.5 : 1e-6),
+                        checkasm_vector_names[which], "c",
+                        SIZES("the worst error, %.3g", worst));
+    }
+}
