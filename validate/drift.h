@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/exact_sum.h"
-#include "validate/lockstep.h"
+#include "validate/lockstep/lockstep.h"
 
 #define LMQ_WORST 20
 #define LMQ_POSITION_BINS 16

@@ -95,8 +95,10 @@ lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
                                   .layers = layers,
                                   .stage = stage};
     const struct lmq_observer observer = {
-        &gathering, layers == NULL ? NULL : observe_layer, observe_position,
-        observe_progress};
+        .context = &gathering,
+        .layer = layers == NULL ? NULL : observe_layer,
+        .position = observe_position,
+        .progress = observe_progress};
     const struct lmq_lockstep lockstep = {
         .models = job->models,
         .n_models = job->n_candidates + 1,

@@ -54,8 +54,9 @@ gather(struct scores *scores, const struct lmq_side *sides,
        struct lmq_error *err)
 {
     struct lmq_job *job = scores->job;
-    const struct lmq_observer observer = {scores, NULL, observe_position,
-                                          observe_progress};
+    const struct lmq_observer observer = {.context = scores,
+                                          .position = observe_position,
+                                          .progress = observe_progress};
     const struct lmq_lockstep lockstep = {
         .models = job->models,
         .n_models = job->n_candidates + 1,

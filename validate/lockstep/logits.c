@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "validate/logits.h"
+#include "validate/lockstep/logits.h"
 
 #include <math.h>
 #include <string.h>
