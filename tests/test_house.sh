@@ -44,10 +44,10 @@ sed 's,/[^/]*$,,' "$work/files" | sort | uniq -c |
 (cd "$srcdir" && find $floors tests -name '*.[ch]') | sed 's,.*/,,' |
     sort | uniq -d > "$work/names"
 [ -s "$work/names" ] && fail "names of several files: $(cat "$work/names")"
-while read -r file; do
+(cd "$srcdir" && find $floors tests -name '*.[ch]') | while read -r file; do
     n=$(wc -l < "$srcdir/$file")
     [ "$n" -le "$lines_most" ] || echo "$file ($n)"
-done < "$work/files" > "$work/long"
+done > "$work/long"
 [ -s "$work/long" ] &&
     fail "more than $lines_most lines in a file: $(cat "$work/long")"
 

@@ -10,11 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
-#include "formats/gguf/gguf_meta.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
@@ -551,163 +548,6 @@ START_TEST(an_existing_file_is_left_alone)
 }
 END_TEST
 
-/* ---- Tokenizers ---- */
-
-static void
-assert_same_tokens(const char *original, const char *gguf)
-{
-    struct lmq_tokenizer *a, *b;
-    struct lmq_error err;
-    int32_t *x, *y;
-    size_t n_text, n_x, n_y;
-    unsigned char *text =
-        read_file(source_path("data/fable/held-out-b.txt"), &n_text);
-
-    ck_assert_int_eq(lmq_tokenizer_from_path(original, NULL, &a, &err),
-                     LMQ_OK);
-    ck_assert_int_eq(lmq_tokenizer_from_path(gguf, NULL, &b, &err), LMQ_OK);
-    ck_assert_int_eq(
-        lmq_tokenize(a, (char *)text, n_text, 0, &x, &n_x, &err), LMQ_OK);
-    ck_assert_int_eq(
-        lmq_tokenize(b, (char *)text, n_text, 0, &y, &n_y, &err), LMQ_OK);
-    ck_assert_uint_eq(n_x, n_y);
-    ck_assert_mem_eq(x, y, n_x * sizeof(*x));
-    lmq_tokens_free(x);
-    lmq_tokens_free(y);
-    lmq_tokenizer_close(a);
-    lmq_tokenizer_close(b);
-    free(text);
-}
-
-START_TEST(tokenizers_are_said_in_other_words)
-{
-    const char *json = source_path("data/fable/tokenizer.json");
-    const char *bin = source_path("data/fable/tokenizer.bin");
-
-    lmq_report_free(export_gguf(fable(), in_folder("a.gguf"), NULL));
-    assert_same_tokens(json, in_folder("a.gguf"));
-    lmq_report_free(export_gguf(source_path("data/fable/fable.bin"),
-                                in_folder("b.gguf"), NULL));
-    assert_same_tokens(bin, in_folder("b.gguf"));
-    /* One that came from a GGUF is copied. */
-    lmq_report_free(
-        export_gguf(in_folder("b.gguf"), in_folder("c.gguf"), NULL));
-    assert_same_tokens(bin, in_folder("c.gguf"));
-}
-END_TEST
-
-/* The tokenizer's own first, then the model's; there is room for three. */
-START_TEST(tokens_that_end_a_text_are_those_of_the_model_too)
-{
-    const struct lmq_export_options options = {.to = "gguf"};
-    struct lmq_checkpoint *checkpoint = open_checkpoint(fable());
-    struct lmq_hparams *h = &checkpoint->hparams;
-    struct lmq_report *report;
-    struct lmq_error err = {0};
-
-    for (h->n_eos = 0; h->n_eos < 5; h->n_eos++)
-        h->eos[h->n_eos] = 10 + (int32_t)h->n_eos;
-    struct lmq_tokenizer *tokenizer;
-    ck_assert_int_eq(
-        lmq_tokenizer_from_checkpoint(checkpoint, &tokenizer, &err), LMQ_OK);
-    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 2), 1);
-    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 14), 1);
-    ck_assert_int_eq(lmq_tokenizer_ends(tokenizer, 15), 0);
-    lmq_tokenizer_close(tokenizer);
-    ck_assert_msg(lmq_export(checkpoint, in_folder("a.gguf"), &options, NULL,
-                             &report, &err) == LMQ_OK,
-                  "%s", err.message);
-    ck_assert_ptr_nonnull(strstr(lmq_report_string(report, "notes.0"),
-                                 "names 3 tokens that end a text, the other "));
-    lmq_report_free(report);
-    lmq_checkpoint_close(checkpoint);
-    checkpoint = open_checkpoint(in_folder("a.gguf"));
-    h = &checkpoint->hparams;
-    ck_assert_uint_eq(h->n_eos, 3);
-    ck_assert_int_eq(h->eos[1], 10);
-    ck_assert_int_eq(h->eos[2], 11);
-    lmq_checkpoint_close(checkpoint);
-}
-END_TEST
-
-/* The file comes along with the folder, and into the GGUF. */
-START_TEST(a_chat_template_is_kept)
-{
-    static const char *const names[] = {"model.safetensors", "config.json",
-                                        "tokenizer.json"};
-    static const char text[] = "{{ messages }}";
-    const struct lmq_gguf_value *value;
-    struct lmq_gguf_meta *meta;
-    char from[4096], to[64];
-    size_t n;
-
-    mkdir(in_folder("model"), 0777);
-    for (size_t i = 0; i < 3; i++) {
-        snprintf(from, sizeof(from), "%s/%s", fable(), names[i]);
-        snprintf(to, sizeof(to), "model/%s", names[i]);
-        unsigned char *bytes = read_file(from, &n);
-        write_file(in_folder(to), bytes, n);
-        free(bytes);
-    }
-    write_file(in_folder("model/chat_template.jinja"), text, strlen(text));
-    lmq_report_free(convert(in_folder("model"), in_folder("a.lmq"), NULL));
-    lmq_report_free(
-        export_gguf(in_folder("a.lmq"), in_folder("a.gguf"), NULL));
-    unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
-    ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, NULL), LMQ_OK);
-    value = lmq_gguf_find(meta, "tokenizer.chat_template");
-    ck_assert_ptr_nonnull(value);
-    ck_assert_uint_eq(value->size, strlen(text));
-    ck_assert_mem_eq(value->data, text, strlen(text));
-    lmq_gguf_meta_close(meta);
-    free(bytes);
-}
-END_TEST
-
-/* Copies of GPT-2's tokenizer for models of its size. */
-START_TEST(a_byte_level_tokenizer_finds_its_pre_tokenizer)
-{
-    const char *path =
-        source_path("../../shared/data/tokenizers/gpt2/tokenizer.json");
-    const struct lmq_open_options open = {.tokenizer = path};
-    const struct lmq_export_options options = {.to = "gguf"};
-    struct lmq_checkpoint *checkpoint;
-    struct lmq_report *report;
-    struct lmq_error err = {0};
-
-    if (access(path, R_OK) != 0) {
-        printf("skipped: there is no %s\n", path);
-        return;
-    }
-    struct family_model *model =
-        family_make(family_find("gpt2"), 1, 50257, 1);
-    family_write(model, in_folder("gpt2"));
-    ck_assert_int_eq(lmq_checkpoint_open(in_folder("gpt2"), &open,
-                                         &checkpoint, &err),
-                     LMQ_OK);
-    ck_assert_msg(lmq_export(checkpoint, in_folder("a.gguf"), &options, NULL,
-                             &report, &err) == LMQ_OK,
-                  "%s", err.message);
-    lmq_report_free(report);
-    lmq_checkpoint_close(checkpoint);
-    assert_same_tokens(path, in_folder("a.gguf"));
-
-    size_t n, n_pre = 0;
-    const unsigned char *pre = NULL;
-    unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
-    struct lmq_gguf_meta *meta;
-    ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err), LMQ_OK);
-    ck_assert_int_eq(lmq_gguf_get_text(meta, "tokenizer.ggml.pre", &pre,
-                                       &n_pre, &err),
-                     LMQ_OK);
-    ck_assert_uint_eq(n_pre, 5);
-    ck_assert_mem_eq(pre, "gpt-2", 5);
-    lmq_gguf_meta_close(meta);
-    free(bytes);
-    family_free(model);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -726,10 +566,6 @@ main(void)
         types_can_be_asked_for,
         the_number_of_threads_changes_nothing,
         an_existing_file_is_left_alone,
-        tokenizers_are_said_in_other_words,
-        tokens_that_end_a_text_are_those_of_the_model_too,
-        a_chat_template_is_kept,
-        a_byte_level_tokenizer_finds_its_pre_tokenizer,
     };
     size_t n = 0;
 
