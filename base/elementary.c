@@ -1,5 +1,5 @@
 /*
- * elementary.c - exp, log, sin and cos of doubles.
+ * elementary.c - exp, log, softplus, sin and cos of doubles.
  */
 #include "config.h"
 
@@ -41,6 +41,12 @@ lmq_exp(double x)
     for (int k = 18; k >= 1; k--)
         sum = 1 + sum * r / k;
     return ldexp(sum, (int)n);
+}
+
+double
+lmq_softplus(double x)
+{
+    return x > 20 ? x : lmq_log(1 + lmq_exp(x));
 }
 
 /* The angle is reduced to |r| <= pi/4 in three steps: the first two parts of

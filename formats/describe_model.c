@@ -199,6 +199,7 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         [LMQ_ACTIVATION_RELU] = "ReLU",
         [LMQ_ACTIVATION_SIGMOID] = "sigmoid",
         [LMQ_ACTIVATION_RELU2] = "ReLU squared",
+        [LMQ_ACTIVATION_XIELU] = "xIELU",
     };
     static const char *const routers[LMQ_ROUTER_COUNT] = {
         [LMQ_ROUTER_SOFTMAX_CHOSEN] = "router: softmax over the chosen",

@@ -85,6 +85,8 @@ struct lmq_feed_part {
     struct lmq_matrix input_proj;    /* (dim, layer_input_dim) */
     struct lmq_gain input_norm;      /* (dim) */
     float *scale;                    /* (1) */
+    /* Of xIELU: log(exp(a) - 1) of both its a, its slope, its bound. */
+    float *act_positive, *act_negative, *act_slope, *act_bound; /* (1) */
 };
 
 struct lmq_layer {

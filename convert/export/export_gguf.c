@@ -18,6 +18,7 @@
 #include "convert/export/export_gguf_vocab.h"
 #include "formats/checkpoint/member_name.h"
 #include "formats/gguf/gguf_about.h"
+#include "formats/gguf/gguf_special.h"
 #include "quantize/group.h"
 
 /* The version of the block types' layouts. */
@@ -83,6 +84,32 @@ add_infos(struct lmq_gguf_builder *builder, const struct lmq_gguf_plan *plan)
     }
 }
 
+/* The numbers of xIELU, which are no tensors there. */
+static enum lmq_status
+put_xielu(struct lmq_gguf_builder *builder, const struct lmq_gguf_plan *plan,
+          struct lmq_error *err)
+{
+    struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    uint32_t n_layers = plan->written.n_layers;
+    float *values = calloc(n_layers, sizeof(*values));
+    struct lmq_scratch scratch = {0};
+    enum lmq_status status = values == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (size_t list = 0; list < LMQ_GGUF_XIELU_LISTS; list++) {
+        for (uint32_t i = 0; i < n_layers && status == LMQ_OK; i++)
+            status = lmq_checkpoint_read(
+                checkpoint,
+                lmq_checkpoint_find(checkpoint, lmq_gguf_xielu_role(list),
+                                    LMQ_PART_WEIGHT, (int32_t)i),
+                0, 1, &values[i], &scratch, err);
+        if (status == LMQ_OK)
+            lmq_gguf_write_xielu(builder, list, values, n_layers);
+    }
+    lmq_scratch_free(&scratch);
+    free(values);
+    return status;
+}
+
 static enum lmq_status
 build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
             struct lmq_error *err)
@@ -107,6 +134,8 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
         lmq_gguf_put_vocab(builder, &vocab, note, sizeof(note), err);
     if (note[0] != '\0')
         lmq_notes_add(plan->notes, "%s", note);
+    if (status == LMQ_OK && plan->written.activation == LMQ_ACTIVATION_XIELU)
+        status = put_xielu(builder, plan, err);
     add_infos(builder, plan);
     lmq_gguf_build_end(builder, plan->n_targets);
     if (status == LMQ_OK && builder->out.has_failed)

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "convert/q8_rows.h"
+#include "formats/gguf/gguf_special.h"
 #include "formats/model/hparams_compare.h"
 #include "formats/model/rope_scaling.h"
 #include "quantize/blocks.h"
@@ -252,6 +253,16 @@ arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* GGUF has keys for these. */
+static bool
+is_key(enum lmq_role role)
+{
+    for (size_t i = 0; i < LMQ_GGUF_XIELU_LISTS; i++)
+        if (role == lmq_gguf_xielu_role(i))
+            return true;
+    return false;
+}
+
 static enum lmq_status
 add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
@@ -267,7 +278,8 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
                         plan->family->gguf.name);
     for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        if (is_tied && lmq_tensor_is_head(tensor))
+        if ((is_tied && lmq_tensor_is_head(tensor)) ||
+            is_key(tensor->place.role))
             continue;
         target_name(plan, &tensor->place, name, sizeof(name));
         status = add_source(plan, tensor, name, err);

@@ -85,6 +85,10 @@ place_tensor(const struct lmq_checkpoint *checkpoint,
     if (is_post_norm(checkpoint, tensor))
         tensor->place.role = LMQ_ROLE_ATTN_POST_NORM;
     tensor->place.role = shared_role(checkpoint, &tensor->place);
+    if (tensor->n_dims == 0 && tensor->place.role != LMQ_ROLE_OTHER) {
+        tensor->n_dims = 1; /* a number is a vector of one */
+        tensor->dims[0] = 1;
+    }
 }
 
 static enum lmq_status

@@ -446,6 +446,8 @@ open_gguf(struct lmq_checkpoint *checkpoint,
         status = keep_tokenizer(checkpoint, front.meta, err);
     if (status == LMQ_OK)
         status = understand(checkpoint, front.meta, err);
+    if (status == LMQ_OK)
+        status = lmq_gguf_add_xielu(checkpoint, &front, 0, err);
     lmq_gguf_front_free(&front);
     return status;
 }

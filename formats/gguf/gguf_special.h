@@ -53,4 +53,21 @@ void lmq_gguf_finish_baichuan(struct lmq_hparams *hparams,
 void lmq_gguf_finish_smollm3(struct lmq_hparams *hparams,
                              const struct lmq_gguf_evidence *evidence);
 
+/* ---- gguf_xielu.c ---- */
+
+struct lmq_gguf_front;
+struct lmq_gguf_builder;
+
+#define LMQ_GGUF_XIELU_LISTS 4
+
+/* Adds the tensors of a model that has this activation. */
+enum lmq_status lmq_gguf_add_xielu(struct lmq_checkpoint *checkpoint,
+                                   const struct lmq_gguf_front *front,
+                                   uint32_t file, struct lmq_error *err);
+
+/* What tensors a list is of; the list, with a number for each layer. */
+enum lmq_role lmq_gguf_xielu_role(size_t list);
+void lmq_gguf_write_xielu(struct lmq_gguf_builder *builder, size_t list,
+                          const float *values, uint32_t n_layers);
+
 #endif

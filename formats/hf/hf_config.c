@@ -143,6 +143,7 @@ static const struct {
     {"relu", LMQ_ACTIVATION_RELU},
     {"sigmoid", LMQ_ACTIVATION_SIGMOID},
     {"relu2", LMQ_ACTIVATION_RELU2},
+    {"xielu", LMQ_ACTIVATION_XIELU},
 };
 
 #define N_ACTIVATIONS (sizeof(activations) / sizeof(activations[0]))

@@ -250,6 +250,19 @@ lmq_hf_finish_ministral3(struct lmq_hf_config *config)
         config, rope, "original_max_position_embeddings", h->context);
 }
 
+/* ---- Apertus ---- */
+
+/* The library scales where nothing is said, older ones did not; all files say
+ * it. */
+void
+lmq_hf_begin_apertus(struct lmq_hf_config *config)
+{
+    if (lmq_hf_object(config, config->json, "rope_parameters") == NULL &&
+        lmq_hf_object(config, config->json, "rope_scaling") == NULL)
+        lmq_hparams_refuse(config->hparams,
+                           "an Apertus without 'rope_parameters'");
+}
+
 /* ---- Hunyuan ---- */
 
 void

@@ -50,6 +50,7 @@ void lmq_hf_finish_dots1(struct lmq_hf_config *config);
 void lmq_hf_finish_minimax(struct lmq_hf_config *config);
 void lmq_hf_finish_qwen3vl_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_ministral3(struct lmq_hf_config *config);
+void lmq_hf_begin_apertus(struct lmq_hf_config *config);
 void lmq_hf_begin_hunyuan(struct lmq_hf_config *config);
 void lmq_hf_begin_hunyuan_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_ernie_experts(struct lmq_hf_config *config);

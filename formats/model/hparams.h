@@ -93,6 +93,7 @@ enum lmq_activation {
     LMQ_ACTIVATION_RELU,
     LMQ_ACTIVATION_SIGMOID,
     LMQ_ACTIVATION_RELU2,     /* the square of ReLU */
+    LMQ_ACTIVATION_XIELU,     /* its numbers are tensors of the layers */
     LMQ_ACTIVATION_COUNT
 };
 

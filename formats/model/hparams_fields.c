@@ -112,7 +112,7 @@ const struct lmq_field lmq_fields[] = {
     KIND(positions, LMQ_SELDOM, "kind of positions", "rotary", "learned",
          "alibi", "alibi_scaled", "none"),
     KIND(activation, LMQ_SELDOM, "activation", "silu", "gelu", "gelu_tanh",
-         "relu", "sigmoid", "relu2"),
+         "relu", "sigmoid", "relu2", "xielu"),
     KIND(router, LMQ_SELDOM, "router", "softmax", "softmax_chosen",
          "sigmoid"),
     KIND_AS("expert_group_worth", expert_group_score, LMQ_SELDOM,

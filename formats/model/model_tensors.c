@@ -30,7 +30,8 @@ enum {
     OWN_VALUES = 1 << 20,
     INPUTS = 1 << 21, /* for each layer */
     LAYER_SCALE = 1 << 22,
-    EXPERT_NORMS = 1 << 23
+    EXPERT_NORMS = 1 << 23,
+    XIELU = 1 << 24
 };
 
 /* What there are several of, each with a number. */
@@ -84,6 +85,10 @@ static const struct {
     [LMQ_ROLE_INPUT_PROJ] = {INPUTS, ONE},
     [LMQ_ROLE_INPUT_NORM] = {INPUTS | HAS_NORMS, ONE},
     [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ONE},
+    [LMQ_ROLE_ACT_POSITIVE] = {XIELU, ONE},
+    [LMQ_ROLE_ACT_NEGATIVE] = {XIELU, ONE},
+    [LMQ_ROLE_ACT_SLOPE] = {XIELU, ONE},
+    [LMQ_ROLE_ACT_BOUND] = {XIELU, ONE},
     [LMQ_ROLE_ROUTER_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
     [LMQ_ROLE_EXPERTS_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
     [LMQ_ROLE_EXPERTS_POST_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
@@ -128,6 +133,7 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         {h->layer_input_dim > 0, INPUTS},
         {h->has_layer_scale, LAYER_SCALE},
         {h->has_expert_norms, EXPERT_NORMS},
+        {h->activation == LMQ_ACTIVATION_XIELU, XIELU},
     };
     unsigned what = 0;
 
@@ -207,6 +213,10 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_INPUT_PROJ:
     case LMQ_ROLE_INPUT_NORM:
     case LMQ_ROLE_LAYER_SCALE:
+    case LMQ_ROLE_ACT_POSITIVE:
+    case LMQ_ROLE_ACT_NEGATIVE:
+    case LMQ_ROLE_ACT_SLOPE:
+    case LMQ_ROLE_ACT_BOUND:
     case LMQ_ROLE_ROUTER_NORM:
     case LMQ_ROLE_EXPERTS_NORM:
     case LMQ_ROLE_EXPERTS_POST_NORM:
@@ -296,6 +306,10 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_INPUT_PROJ] = {h->dim, h->layer_input_dim},
         [LMQ_ROLE_INPUT_NORM] = {h->dim, 0},
         [LMQ_ROLE_LAYER_SCALE] = {1, 0},
+        [LMQ_ROLE_ACT_POSITIVE] = {1, 0},
+        [LMQ_ROLE_ACT_NEGATIVE] = {1, 0},
+        [LMQ_ROLE_ACT_SLOPE] = {1, 0},
+        [LMQ_ROLE_ACT_BOUND] = {1, 0},
         [LMQ_ROLE_ROUTER_NORM] = {h->dim, 0},
         [LMQ_ROLE_EXPERTS_NORM] = {h->dim, 0},
         [LMQ_ROLE_EXPERTS_POST_NORM] = {h->dim, 0},

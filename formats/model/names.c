@@ -77,6 +77,10 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_EXPERTS_SCALE] = {"ffn_down_exps_scale", true, NO_ITEMS, 4, 7},
     [LMQ_ROLE_SHARED_POST_NORM] = {"post_ffw_norm_1", true, NO_ITEMS, 4, 8},
     [LMQ_ROLE_EXPERTS_POST_NORM] = {"post_ffw_norm_2", true, NO_ITEMS, 4, 9},
+    [LMQ_ROLE_ACT_POSITIVE] = {"ffn_act_positive", true, NO_ITEMS, 4, 10},
+    [LMQ_ROLE_ACT_NEGATIVE] = {"ffn_act_negative", true, NO_ITEMS, 4, 11},
+    [LMQ_ROLE_ACT_SLOPE] = {"ffn_act_slope", true, NO_ITEMS, 4, 12},
+    [LMQ_ROLE_ACT_BOUND] = {"ffn_act_bound", true, NO_ITEMS, 4, 13},
     [LMQ_ROLE_FFN_POST_NORM] = {"post_ffw_norm", true, NO_ITEMS, 5, 0},
     [LMQ_ROLE_INPUT_GATE] = {"inp_gate", true, NO_ITEMS, 5, 1},
     [LMQ_ROLE_INPUT_PROJ] = {"proj", true, NO_ITEMS, 5, 2},
@@ -87,7 +91,8 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
 };
 
 /* In which names a convention is written; all are read. */
-enum { READ = 0, LLAMA = 1, MIXTRAL = 2, BOTH = LLAMA | MIXTRAL, DELTA = 4 };
+enum { READ = 0, LLAMA = 1, MIXTRAL = 2, BOTH = LLAMA | MIXTRAL, DELTA = 4,
+       APERTUS = 8 };
 
 /* Without prefixes and without ".weight" or ".bias"; with '!' or '=' at the end
  * it is the whole name of a bias or of a weight. */
@@ -241,6 +246,13 @@ static const struct {
      READ},
     {"blk.#.ffn_gate_inp.scale=", LMQ_ROLE_ROUTER_NORM, READ},
     {"blk.#.ffn_down_exps.scale=", LMQ_ROLE_EXPERTS_SCALE, READ},
+    /* Apertus */
+    {"layers.#.attention_layernorm", LMQ_ROLE_ATTN_NORM, APERTUS},
+    {"layers.#.feedforward_layernorm", LMQ_ROLE_FFN_NORM, APERTUS},
+    {"layers.#.mlp.act_fn.alpha_p=", LMQ_ROLE_ACT_POSITIVE, APERTUS},
+    {"layers.#.mlp.act_fn.alpha_n=", LMQ_ROLE_ACT_NEGATIVE, APERTUS},
+    {"layers.#.mlp.act_fn.beta=", LMQ_ROLE_ACT_SLOPE, APERTUS},
+    {"layers.#.mlp.act_fn.eps=", LMQ_ROLE_ACT_BOUND, APERTUS},
     /* Phi 2 */
     {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT, READ},
     {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP, READ},
@@ -556,8 +568,9 @@ find_pattern(enum lmq_names names, const struct lmq_place *place,
 
     if (place->role == LMQ_ROLE_FFN_NORM && has_post_norms)
         return "layers.#.pre_feedforward_layernorm";
-    if (names == LMQ_NAMES_DELTA)
-        pattern = find_name(DELTA, role, place);
+    if (names == LMQ_NAMES_DELTA || names == LMQ_NAMES_APERTUS)
+        pattern = find_name(names == LMQ_NAMES_DELTA ? DELTA : APERTUS, role,
+                            place);
     return pattern != NULL
                ? pattern
                : find_name(names == LMQ_NAMES_MIXTRAL ? MIXTRAL : LLAMA, role,

@@ -65,6 +65,10 @@ enum lmq_role {
     LMQ_ROLE_EXPERTS_POST_NORM = 48,
     LMQ_ROLE_EXPERTS_SCALE = 49,     /* a number for each */
     LMQ_ROLE_SHARED_POST_NORM = 50,
+    LMQ_ROLE_ACT_POSITIVE = 51,      /* xIELU: one number each */
+    LMQ_ROLE_ACT_NEGATIVE = 52,
+    LMQ_ROLE_ACT_SLOPE = 53,
+    LMQ_ROLE_ACT_BOUND = 54,
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,
@@ -85,7 +89,8 @@ enum lmq_names {
     LMQ_NAMES_NONE,
     LMQ_NAMES_LLAMA,
     LMQ_NAMES_MIXTRAL, /* Llama's, but for its experts */
-    LMQ_NAMES_DELTA    /* likewise, but for layers with the delta rule */
+    LMQ_NAMES_DELTA,   /* likewise, but for layers with the delta rule */
+    LMQ_NAMES_APERTUS  /* likewise, but for norms */
 };
 
 enum lmq_part { LMQ_PART_WEIGHT = 0, LMQ_PART_BIAS = 1, LMQ_PART_COUNT };

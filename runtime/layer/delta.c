@@ -161,18 +161,11 @@ set_lengths(const struct lmq_member *member)
     }
 }
 
-/* log(1 + exp(x)), which is x for large ones. */
-static double
-softplus(double x)
-{
-    return x > 20 ? x : lmq_log(1 + lmq_exp(x));
-}
-
 /* What a time step leaves of the state. */
 static float
 decay_of(double decay, double step)
 {
-    double rate = lmq_exp(decay), x = softplus(step);
+    double rate = lmq_exp(decay), x = lmq_softplus(step);
 
     return x > 0 ? (float)lmq_exp(-rate * x) : 1;
 }

@@ -12,7 +12,10 @@
 
 #include "runtime/layer/feed.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "base/elementary.h"
 
 /* x = x * sigmoid(slope * x), n numbers of a piece. */
 static void
@@ -38,6 +41,48 @@ square(float *x, size_t n)
         x[i] *= x[i];
 }
 
+/* exp(x) - 1 - x for x <= 0, given exp(x): its series where the difference of
+ * these numbers has few digits left. */
+static float
+curve_of(float x, float exp_x)
+{
+    float series = 1 + x / 9;
+
+    for (int k = 8; k >= 3; k--)
+        series = 1 + x / (float)k * series;
+    return x > -0.5f ? x * x * 0.5f * series : exp_x - 1 - x;
+}
+
+static float
+parameter(const float *stored)
+{
+    double x = (double)stored[0];
+
+    return isfinite(x) ? (float)lmq_softplus(x) : NAN; /* which is noticed */
+}
+
+/* x = slope x + (x > 0 ? p x^2 : n (exp(min(x, bound)) - 1 - x)), with p and n
+ * of the layer; n grows by the slope. */
+static void
+xielu(const struct lmq_member *member, float *x, size_t n)
+{
+    const struct lmq_feed_part *feed = &member->layer->feed;
+    float slope = feed->act_slope[0], bound = feed->act_bound[0];
+    float positive = parameter(feed->act_positive);
+    float negative = slope + parameter(feed->act_negative);
+    float low[LMQ_ROW_PIECE], exps[LMQ_ROW_PIECE];
+
+    for (size_t i = 0; i < n; i++)
+        low[i] = exps[i] = x[i] < bound ? x[i] : bound;
+    member->kernels->exp(exps, n);
+    for (size_t i = 0; i < n; i++) {
+        float more = x[i] > 0 ? positive * x[i] * x[i]
+                              : negative * (curve_of(low[i], exps[i]) +
+                                            (low[i] - x[i]));
+        x[i] = slope * x[i] + more;
+    }
+}
+
 void
 lmq_activate(const struct lmq_member *member, float *x, size_t n)
 {
@@ -52,6 +97,8 @@ lmq_activate(const struct lmq_member *member, float *x, size_t n)
 
     if (member->h->activation == LMQ_ACTIVATION_SILU)
         silu(member, x, n);
+    else if (member->h->activation == LMQ_ACTIVATION_XIELU)
+        xielu(member, x, n);
     else
         activations[member->h->activation](x, n);
     if (member->h->activation == LMQ_ACTIVATION_RELU2)

@@ -315,6 +315,8 @@ TABLE = [
     ("GLM 4", "glm4", dict(SIZES, head_dim=24)),
     ("GLM 4 (first)", "glm", dict(SIZES, head_dim=24)),
     ("Arcee", "arcee", dict(SIZES, head_dim=24)),
+    ("Apertus", "apertus", dict(SIZES, rope_parameters=dict(
+        LLAMA3, rope_theta=12000000.0))),
     ("text of Mistral 3 (Mistral)", "mistral3", dict(text_config=dict(SIZES,
         model_type="mistral", head_dim=24, sliding_window=None),
         vision_config=dict(SEES, model_type="pixtral", head_dim=16),
@@ -389,7 +391,7 @@ def randomise(model, seed):
     scales_by_norms = "gemma4" in model.config.model_type
     named = list(model.named_parameters())
     named += [(n, b) for n, b in model.named_buffers()
-              if n.endswith(("correction_bias", "layer_scalar"))]
+              if n.endswith(("correction_bias", "layer_scalar", "act_fn.beta"))]
     with torch.no_grad():
         for name, p in named:
             x = torch.randn(p.shape, generator=random)

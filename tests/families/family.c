@@ -122,6 +122,10 @@ make_mlp(struct family_model *m, size_t hidden, double gain)
     mlp.up = make_linear(m, hidden, s->dim, 1, HAS_MLP_BIAS);
     mlp.down = make_linear(m, s->dim, hidden, gain / or_one(s->residual_scale),
                            HAS_MLP_BIAS);
+    if ((m->family->bits & HAS_XIELU) != 0) {
+        mlp.xielu = normals(m, 4, 0.5, 0.3);
+        mlp.xielu[3] = -0.01f; /* so large that it counts */
+    }
     return mlp;
 }
 

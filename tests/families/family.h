@@ -27,6 +27,8 @@ enum stored_as {
     AS_NORMS_OF_HEADS, /* one vector a head: the name has its number */
     AS_SINKS,          /* a number for each head; the full name */
     AS_SCALE,          /* one number; the full name */
+    AS_XIELU,          /* number `at` of four; the full name. Of the last two it
+                          is no vector */
     AS_SCALES,         /* a number for each expert; the full name */
     AS_VECTOR,         /* a norm's weights; the full name */
     AS_INPUTS,         /* of all layers */
@@ -97,7 +99,8 @@ enum family_bits {
     HAS_EMBEDDING_NORM = 1 << 27,
     HAS_UNIT_HEAD = 1 << 26, /* its rows have length 1, stored or not */
     HAS_MLP_AND_EXPERTS = 1 << 28, /* each with norms */
-    HAS_LAYER_SCALE = 1 << 29
+    HAS_LAYER_SCALE = 1 << 29,
+    HAS_XIELU = 1 << 30
 };
 
 #define LLAMA_BITS (HAS_GATE | HAS_ATTN_NORM | HAS_FFN_NORM)
@@ -125,7 +128,8 @@ const struct family *family_find(const char *name);
 
 /* The lists of names, in family_names.c. */
 extern const struct stored hf_frame[], gemma3_frame[], gemma4_frame[],
-    gemma4_layer[], gemma4_experts[], qwen35_frame[], phi2_frame[],
+    gemma4_layer[], gemma4_experts[], apertus_layer[],
+    qwen35_frame[], phi2_frame[],
     neox_frame[], falcon_frame[], gpt2_frame[], gpt2_bare_frame[],
     plain_frame[];
 extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],

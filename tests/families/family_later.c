@@ -470,5 +470,32 @@ const struct family later_families[] = {
                 HAS_FFN_POST_NORM,
         .shape = {GLM_SIZES, .theta = 10000},
     },
+    {
+        .name = "apertus",
+        .config =
+            "{'architectures': ['ApertusForCausalLM'], "
+            "'model_type': 'apertus', 'attention_bias': false, "
+            "'bos_token_id': 1, 'eos_token_id': [2, 60], "
+            "'hidden_act': 'xielu', 'mlp_bias': false, 'post_norm': false, "
+            "'qk_norm': true, 'rms_norm_eps': 1e-05, "
+            "'rope_scaling': {'factor': 8.0, 'high_freq_factor': 4.0, "
+            "'low_freq_factor': 1.0, "
+            "'original_max_position_embeddings': $original, "
+            "'rope_type': 'llama3'}, 'rope_theta': 12000000, "
+            "'hidden_size': $dim, 'intermediate_size': $hidden, "
+            "'max_position_embeddings': $positions, "
+            "'num_attention_heads': $heads, 'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $kv_heads, "
+            "'tie_word_embeddings': false, 'vocab_size': $vocab}",
+        .frame = hf_frame,
+        .layers = {apertus_layer, hf_attention, hf_mlp},
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_HEAD | HAS_QK_NORM |
+                HAS_XIELU,
+        .shape = {.dim = 64, .hidden = 88, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 16, .vocab = 61,
+                  .max_positions = 256, .eps = 1e-5, .theta = 12000000,
+                  .rope = ORACLE_ROPE_LLAMA3, .factor = 8, .low = 1,
+                  .high = 4, .original = 32},
+    },
     {.name = NULL},
 };

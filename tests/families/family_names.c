@@ -169,6 +169,16 @@ const struct stored gemma4_layer[] = {
     {AS_END, NULL, 0},
 };
 
+const struct stored apertus_layer[] = {
+    {AS_NORM, "model.layers.#.attention_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.feedforward_layernorm", LAYER(ffn_norm)},
+    {AS_XIELU, "model.layers.#.mlp.act_fn.alpha_p", 0},
+    {AS_XIELU, "model.layers.#.mlp.act_fn.alpha_n", 1},
+    {AS_XIELU, "model.layers.#.mlp.act_fn.beta", 2},
+    {AS_XIELU, "model.layers.#.mlp.act_fn.eps", 3},
+    {AS_END, NULL, 0},
+};
+
 const struct stored gemma4_experts[] = {
     {AS_LINEAR, "model.layers.#.router.proj", LAYER(router)},
     {AS_VECTOR, "model.layers.#.router.scale", LAYER(router_norm)},

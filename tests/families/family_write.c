@@ -435,6 +435,16 @@ write_scale(const struct writer *w, const struct stored *as, const void *parts)
 }
 
 static void
+write_xielu(const struct writer *w, const struct stored *as, const void *parts)
+{
+    const struct oracle_layer *l = parts;
+
+    write_vector(w, as->name, l->mlp.xielu + as->at, 1);
+    if (as->at >= 2)
+        w->to->tensors[w->to->n_tensors - 1].n_dims = 0;
+}
+
+static void
 write_scales(const struct writer *w, const struct stored *as,
              const void *parts)
 {
@@ -476,6 +486,7 @@ static void (*const writers[])(const struct writer *w,
     [AS_NORMS_OF_HEADS] = write_norm,
     [AS_SINKS] = write_sinks,
     [AS_SCALE] = write_scale,
+    [AS_XIELU] = write_xielu,
     [AS_SCALES] = write_scales,
     [AS_VECTOR] = write_norm_vector,
     [AS_CORRECTION] = write_correction,

@@ -34,6 +34,7 @@ struct oracle_norm {
 
 struct oracle_mlp {
     struct oracle_linear gate, up, down; /* gate.w NULL: not gated */
+    float *xielu; /* its four numbers, or NULL: another activation */
 };
 
 /* The gated delta rule in place of attention. alpha.b is there always. */

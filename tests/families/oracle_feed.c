@@ -9,6 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* w: the two that are positive once log(1 + exp) is taken, beta, eps. */
+static double
+xielu(const float *w, double x)
+{
+    double beta = (double)w[2];
+    double p = log1p(exp((double)w[0])), n = beta + log1p(exp((double)w[1]));
+
+    return x > 0 ? p * x * x + beta * x
+                 : (expm1(fmin(x, (double)w[3])) - x) * n + beta * x;
+}
+
 double *
 oracle_mlp_rows(const struct oracle_shape *s, const struct oracle_mlp *w,
                 const double *x, size_t n)
@@ -27,7 +38,8 @@ oracle_mlp_rows(const struct oracle_shape *s, const struct oracle_mlp *w,
         free(gate);
     } else {
         for (size_t i = 0; i < n * w->up.rows; i++)
-            up[i] = s->activation(up[i]);
+            up[i] = w->xielu != NULL ? xielu(w->xielu, up[i])
+                                     : s->activation(up[i]);
     }
     double *out = oracle_apply(&w->down, up, n);
     free(up);

@@ -399,6 +399,15 @@ add_network(struct builder *b, enum lmq_role gate, int32_t l, int32_t item,
     add_matrix(b, (enum lmq_role)(gate + 2), l, item, h->dim, hidden);
 }
 
+/* Its bound is so low that it counts. */
+static void
+add_xielu(struct builder *b, int32_t l)
+{
+    for (int role = LMQ_ROLE_ACT_POSITIVE; role <= LMQ_ROLE_ACT_BOUND; role++)
+        add(b, (struct lmq_place){(enum lmq_role)role, LMQ_PART_WEIGHT, l, -1},
+            0, 1, role == LMQ_ROLE_ACT_BOUND ? -0.2 : 0.5, 0.1);
+}
+
 static void
 add_feed(struct builder *b, int32_t l)
 {
@@ -409,6 +418,8 @@ add_feed(struct builder *b, int32_t l)
         add_norm(b, LMQ_ROLE_FFN_NORM, l, -1, h->dim);
     if (h->norm_place != LMQ_NORMS_BEFORE)
         add_norm(b, LMQ_ROLE_FFN_POST_NORM, l, -1, h->dim);
+    if (h->activation == LMQ_ACTIVATION_XIELU)
+        add_xielu(b, l);
     if (!lmq_layer_has_experts(h, (size_t)l)) {
         add_network(b, LMQ_ROLE_FFN_GATE, l, -1, h->hidden_dim);
         return;

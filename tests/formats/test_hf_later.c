@@ -293,6 +293,27 @@ START_TEST(ernie_4_5)
 }
 END_TEST
 
+/* Where nothing is said of scaling, the library's versions differ. */
+START_TEST(apertus_has_learned_its_activation)
+{
+    struct model *m = read_small(
+        "ApertusForCausalLM",
+        "'hidden_act':'xielu','rope_parameters':{'rope_type':'llama3',"
+        "'rope_theta':12000000.0,'factor':8.0,'low_freq_factor':1.0,"
+        "'high_freq_factor':4.0,'original_max_position_embeddings':8192}");
+
+    ck_assert_str_eq(m->h.architecture, "apertus");
+    ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_XIELU);
+    ck_assert(!m->h.is_gated);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_HEAD);
+    ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_LLAMA3);
+    m = read_small("ApertusForCausalLM", "'rope_theta':12000000.0");
+    ck_assert_str_eq(m->h.unsupported,
+                     "an Apertus without 'rope_parameters'");
+}
+END_TEST
+
 START_TEST(nemotron_and_arcee_square)
 {
     struct model *m = read_small("NemotronForCausalLM", "'norm_eps':3e-05");
@@ -423,6 +444,7 @@ main(void)
         hunyuan_a13b,
         ernie_4_5,
         nemotron_and_arcee_square,
+        apertus_has_learned_its_activation,
         layers_without_a_window_stand_still,
         granite_3_1_experts,
         text_parts_are_families,

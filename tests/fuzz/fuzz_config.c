@@ -24,8 +24,8 @@ static const char *const model_types[] = {
     "dots1",      "minimax_m2",  "kimi_k2",  "ministral3", "seed_oss",
     "internlm3",  "hunyuan_v1_dense", "hunyuan_v1_moe", "ernie4_5",
     "ernie4_5_moe", "nemotron",  "cohere2",  "exaone4",    "granitemoe",
-    "arcee",      "mistral3",    "qwen2_vl", "qwen3_vl",   "qwen3_vl_moe",
-    "llava",      "glm",         "glm4",
+    "arcee",      "apertus",     "mistral3", "qwen2_vl",   "qwen3_vl",
+    "qwen3_vl_moe", "llava",     "glm",         "glm4",
     "olmoe",      "starcoder2",  "gptj",     "mpt",        "opt",
     "internlm2",  "bloom",       "baichuan",
 };

@@ -47,6 +47,8 @@ ROLES = {
     24: ('blk.ffn_gate_inp_shexp', 'dim'), 21: ('blk.ffn_gate_shexp', 'shared_dim dim'),
     22: ('blk.ffn_up_shexp', 'shared_dim dim'),
     23: ('blk.ffn_down_shexp', 'dim shared_dim'),
+    51: ('blk.ffn_act_positive', 'one'), 52: ('blk.ffn_act_negative', 'one'),
+    53: ('blk.ffn_act_slope', 'one'), 54: ('blk.ffn_act_bound', 'one'),
     17: ('blk.post_ffw_norm', 'dim'), 3: ('output_norm', 'dim'),
     2: ('output', 'vocab_size dim')}
 
@@ -91,7 +93,7 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
         ('word', 'none head heads whole bare', 'none', None, 'qk_norm'),
         ('word', 'rotary learned alibi alibi_scaled none', 'rotary', None, 'positions'),
-        ('word', 'silu gelu gelu_tanh relu sigmoid relu2', 'silu', None, 'activation'),
+        ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),
         ('word', 'softmax softmax_chosen sigmoid', 'softmax', None, 'router'),
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
         ('layers', None, (), 0,

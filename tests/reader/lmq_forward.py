@@ -117,7 +117,7 @@ class Description:
     def shape(self, role, layer):
         heads, kv, whole = self.n_heads, self.n_kv_heads, self.qk_norm == 'whole'
         hidden = self.expert_dim if self.has_experts(layer) else self.hidden_dim
-        sizes = {'heads': heads, 'heads*h': heads * self.h, 'heads*v': heads * self.v,
+        sizes = {'one': 1, 'heads': heads, 'heads*h': heads * self.h, 'heads*v': heads * self.v,
                  'kv*h': kv * self.h, 'kv*v': kv * self.v, 'k': self.k,
                  'k+t': self.k + self.t,
                  'h-t': self.h - self.t, 'v': self.v, 'hidden': hidden,
@@ -180,6 +180,7 @@ class Description:
                 roles += [28, 29] if self.k else [6, 7]
                 roles += [18] if self.sinks else []
                 roles += [32] if self.attn_gate else []
+            roles += [51, 52, 53, 54] if self.activation == 'xielu' else []
             if self.has_experts(i):
                 roles += [19] + ([20] if self.router_corrects else [])
                 if self.shared_dim:
@@ -427,13 +428,18 @@ class Computation:
         d = self.d
         h = self.product(u, up_, layer, item)
         if not d.gated:
-            return self.product(self.act(h), down, layer, item)
+            return self.product(self.act(h, layer), down, layer, item)
         g = self.product(u, gate, layer, item)
         if d.glu_limit > 0:
             g, h = np.minimum(g, d.glu_limit), np.clip(h, -d.glu_limit, d.glu_limit)
-        return self.product(self.act(g) * (h + d.glu_offset), down, layer, item)
+        return self.product(self.act(g, layer) * (h + d.glu_offset), down, layer, item)
 
-    def act(self, x):
+    def act(self, x, layer):
+        if self.d.activation == 'xielu':
+            p, n, b, e = (self.tensor(role, layer)[0] for role in (51, 52, 53, 54))
+            p, n = np.log1p(np.exp(p)), b + np.log1p(np.exp(n))
+            return b * x + np.where(x > 0, p * x * x,
+                                    n * (np.expm1(np.minimum(x, e)) - x))
         if self.d.activation == 'silu':
             return x * sigmoid(self.d.activation_slope * x)
         return ACTIVATIONS[self.d.activation](x)

@@ -144,6 +144,10 @@ set_dims(const struct lmq_hf_item *item, const struct lmq_packed_piece *piece,
         entry->dims[1] = 1;
         entry->n_dims = 3;
     }
+    /* Numbers, not vectors of one. */
+    if (has_words && (tensor->place.role == LMQ_ROLE_ACT_SLOPE ||
+                      tensor->place.role == LMQ_ROLE_ACT_BOUND))
+        entry->n_dims = 0;
     for (uint32_t k = 0; k < entry->n_dims; k++)
         n_elements *= entry->dims[k];
     entry->size = n_elements * lmq_dtype_size(entry->dtype);

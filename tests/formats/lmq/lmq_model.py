@@ -12,6 +12,8 @@ KEYS = SCHEMA["properties"]["model"]["properties"]
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool,
          "integer": int, "number": (int, float)}
 WIDTH = 1 << 24
+XIELU = ("ffn_act_positive", "ffn_act_negative", "ffn_act_slope",
+         "ffn_act_bound")
 
 
 def need(condition, message, *values):
@@ -203,6 +205,8 @@ class Model:
             yield "attn_gate", (h["n_heads"] * v, dim), False, True
         if not delta:
             yield "attn_output", (dim, h["n_heads"] * v), False, True
+        for name in XIELU if h["activation"] == "xielu" else ():
+            yield name, (1,), False, False
         if not self.has_experts(layer):
             yield from self.network("ffn_%s", h["hidden_dim"])
             return
@@ -241,9 +245,9 @@ class Model:
             if layer in self.h["delta_layers"]:
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 39,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 55,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 38 or r.name not in shapes:
+            if r.role == 0 or r.role > 54 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -291,8 +295,14 @@ class Model:
         bias = self.vector(name + ".bias")
         return [a + b for a, b in zip(x, bias)] if bias else x
 
-    def act(self, x):
+    def act(self, x, name):
         kind = self.h["activation"]
+        if kind == "xielu":
+            at = name[:name.index("ffn_")]
+            p, n, b, e = (self.vector(at + k + ".weight")[0] for k in XIELU)
+            p, n = math.log1p(math.exp(p)), b + math.log1p(math.exp(n))
+            return b * x + (p * x * x if x > 0 else
+                            n * (math.expm1(min(x, e)) - x))
         if kind == "relu":
             return max(x, 0.0)
         if kind == "relu2":
@@ -359,9 +369,9 @@ class Model:
             most = self.h["glu_limit"] or math.inf
             gate = [min(a, most) for a in gate]
             up = [min(max(a, -most), most) + self.h["glu_offset"] for a in up]
-            return self.product(name % "down", [self.act(g) * a for g, a in
-                                                zip(gate, up)])
-        return self.product(name % "down", [self.act(a) for a in up])
+            return self.product(name % "down", [
+                self.act(g, name) * a for g, a in zip(gate, up)])
+        return self.product(name % "down", [self.act(a, name) for a in up])
 
     def turn_and_norm(self, layer, name, heads, p, n):
         turned = [self.turn(layer, a, 0, p, n) for a in heads]

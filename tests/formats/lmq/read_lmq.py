@@ -27,13 +27,19 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "attn_sinks ffn_gate_inp exp_probs_b ffn_gate_shexp ffn_up_shexp "
          "ffn_down_shexp ffn_gate_inp_shexp attn_q_a attn_q_a_norm attn_q_b "
          "attn_kv_a_mqa attn_kv_a_norm attn_k_b attn_v_b attn_gate ssm_alpha "
-         "ssm_beta ssm_a ssm_conv1d ssm_norm token_embd_norm").split()
-OUTSIDE, WITH_ITEMS = (1, 2, 3, 13, 38), (10, 11, 12, 14, 15, 30, 31)
+         "ssm_beta ssm_a ssm_conv1d ssm_norm token_embd_norm "
+         "per_layer_token_embd per_layer_model_proj per_layer_proj_norm "
+         "inp_gate proj post_norm layer_output_scale ffn_gate_inp_norm "
+         "pre_ffw_norm_2 post_ffw_norm_2 ffn_down_exps_scale post_ffw_norm_1 "
+         "ffn_act_positive ffn_act_negative ffn_act_slope "
+         "ffn_act_bound").split()
+OUTSIDE = (1, 2, 3, 13, 38, 39, 40, 41)
+WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31)
 NUMBER = r"(0|[1-9]\d*)"
 CANONICAL = re.compile(
     r"(%s|blk\.%s\.(%s|(%s)\.%s))\.(weight|bias)" % (
         "|".join(ROLES[i] for i in OUTSIDE), NUMBER,
-        "|".join(ROLES[4:13] + ROLES[14:38]),
+        "|".join(ROLES[4:13] + ROLES[14:38] + ROLES[42:]),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
 PLAIN, Q8, ALIAS, UNKNOWN = range(4)
 METADATA, DIRECTORY, FILE, STATISTICS, DIGESTS = 1, 2, 3, 4, 5
