@@ -14,11 +14,16 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sandbox/sandbox_calls.h"
+#include "base/sandbox/sandbox_files.h"
 #include "tests/build/suite.h"
 
 #define EXIT_ALLOWED 1   /* what must fail was done */
@@ -270,6 +275,38 @@ START_TEST(a_second_one_opens_nothing)
 }
 END_TEST
 
+/* ---- What counts lines ---- */
+
+/*
+ * A build that counts lines does not enter the sandbox, which would refuse the
+ * file of the counts. Here a child does that has its parent's memory, and with
+ * it the counters, so that the parent writes down what the child ran.
+ */
+START_TEST(a_build_that_counts_lines_counts_these)
+{
+#if defined LMQ_COVERAGE && defined PR_SET_NO_NEW_PRIVS
+    int status;
+
+    make_files();
+    const char *paths[] = {inside, "/nowhere/at/all"};
+    pid_t child = vfork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+            !lmq_sandbox_files(paths, 2) || !lmq_sandbox_calls())
+            _exit(EXIT_NOTHING);
+        _exit(opens(outside, O_RDONLY) || opens(inside, O_WRONLY)
+                  ? EXIT_ALLOWED
+                  : !opens(inside, O_RDONLY));
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    if (WEXITSTATUS(status) != EXIT_NOTHING)
+        ck_assert_int_eq(WEXITSTATUS(status), 0);
+#endif
+}
+END_TEST
+
 int
 main(void)
 {
@@ -277,6 +314,7 @@ main(void)
         what_writes_or_reaches_out_fails, it_fails_in_threads_too,
         files_elsewhere_cannot_be_read,   reading_goes_on,
         a_second_one_opens_nothing,
+        a_build_that_counts_lines_counts_these,
     };
 
     return RUN_SUITE("sandbox", tests);

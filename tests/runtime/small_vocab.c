@@ -181,17 +181,49 @@ gguf_file(const char *model, const char *pre)
     return b;
 }
 
+/* One key more than the header says until now. */
+static void
+count_gguf_key(struct lmq_buffer *b)
+{
+    lmq_store_u64le(b->bytes + 16, lmq_load_u64le(b->bytes + 16) + 1);
+}
+
+void
+add_gguf_texts(struct lmq_buffer *b, const char *key, const char *const *texts,
+               size_t n)
+{
+    put_gguf_array(b, key, LMQ_GGUF_STRING, n);
+    for (size_t i = 0; i < n; i++)
+        put_gguf_text(b, texts[i]);
+    count_gguf_key(b);
+}
+
+void
+add_gguf_u32(struct lmq_buffer *b, const char *key, uint32_t value)
+{
+    put_gguf_text(b, key);
+    put_u32(b, LMQ_GGUF_U32);
+    put_u32(b, value);
+    count_gguf_key(b);
+}
+
+void
+add_gguf_bytes(struct lmq_buffer *b, const char *key, const void *bytes,
+               size_t n)
+{
+    put_gguf_array(b, key, LMQ_GGUF_U8, n);
+    add_bytes(b, bytes, n);
+    count_gguf_key(b);
+}
+
 struct lmq_buffer
 merged_gguf_file(void)
 {
     static const char *const merges[] = { "a b", MARK " ab", MARK " c" };
-    const size_t n = sizeof(merges) / sizeof(merges[0]);
     struct lmq_buffer b = gguf_file("gemma4", "default");
 
-    put_gguf_array(&b, "tokenizer.ggml.merges", LMQ_GGUF_STRING, n);
-    for (size_t i = 0; i < n; i++)
-        put_gguf_text(&b, merges[i]);
-    lmq_store_u64le(b.bytes + 16, 6); /* keys */
+    add_gguf_texts(&b, "tokenizer.ggml.merges", merges,
+                   sizeof(merges) / sizeof(merges[0]));
     return b;
 }
 
@@ -241,6 +273,19 @@ tiktoken_file(unsigned n_ranks)
         add_text(&b, number);
     }
     return b;
+}
+
+void
+write_charsmap(unsigned char map[N_CHARSMAP])
+{
+    const uint32_t has_leaf = 1u << 8;
+
+    memset(map, 0, N_CHARSMAP);
+    lmq_store_u32le(map, 4 * N_UNITS);
+    lmq_store_u32le(map + 4 + 4 * 'A',
+                    'A' | has_leaf | (uint32_t)('A' ^ 1) << 10);
+    lmq_store_u32le(map + 4 + 4 * 1, 0x80000000u);
+    memcpy(map + 4 + 4 * N_UNITS, "ab", 2);
 }
 
 /* ---- Opening and comparing ---- */

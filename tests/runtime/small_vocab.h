@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/text/buffer.h"
 #include "runtime/tokenizer/tokenizer.h"
@@ -36,6 +37,13 @@ struct lmq_buffer default_spm_file(void);
 
 struct lmq_buffer gguf_file(const char *model, const char *pre);
 
+/* More keys for it. */
+void add_gguf_texts(struct lmq_buffer *b, const char *key,
+                    const char *const *texts, size_t n);
+void add_gguf_u32(struct lmq_buffer *b, const char *key, uint32_t value);
+void add_gguf_bytes(struct lmq_buffer *b, const char *key, const void *bytes,
+                    size_t n);
+
 /* The same pieces, made by merges of a list: Gemma 4's. */
 struct lmq_buffer merged_gguf_file(void);
 
@@ -53,6 +61,13 @@ struct lmq_buffer hf_file(const char *model, const char *normalizer,
 #define N_RANKS 50256
 
 struct lmq_buffer tiktoken_file(unsigned n_ranks);
+
+/* A charsmap of one rule, 'A' becomes "ab": unit 0 leads to 0, A's unit to
+ * unit 1, which holds where the text stands. */
+#define N_UNITS 80
+#define N_CHARSMAP (4 + 4 * N_UNITS + 3)
+
+void write_charsmap(unsigned char map[N_CHARSMAP]);
 
 struct lmq_tokenizer *open_buffer(struct lmq_buffer b);
 

@@ -38,6 +38,7 @@ replace_run(const struct lmq_normal_step *step, struct lmq_chars run,
             struct lmq_error *err)
 {
     size_t from = 0, at = 0;
+    bool was_found = false;
 
     while (at <= run.n) {
         bool found;
@@ -48,8 +49,12 @@ replace_run(const struct lmq_normal_step *step, struct lmq_chars run,
             return status;
         if (!found)
             break;
-        if (lmq_buffer_append(out, run.p + from, start - from) != 0 ||
-            lmq_buffer_append(out, step->text.bytes, step->text.n) != 0)
+        /* Nothing right behind a match belongs to it. */
+        bool is_part = was_found && stop == from;
+        was_found = true;
+        if (!is_part &&
+            (lmq_buffer_append(out, run.p + from, start - from) != 0 ||
+             lmq_buffer_append(out, step->text.bytes, step->text.n) != 0))
             return lmq_buffer_fail(out, run.n, err);
         from = stop;
         at = stop;

@@ -1,0 +1,261 @@
+/*
+ * test_tokenizer_files.c - what SentencePiece's models, GGUF's vocabularies
+ * and tiktoken's ranks may say, and what of it is refused.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "tests/build/suite.h"
+#include "tests/runtime/small_vocab.h"
+
+/* ---- SentencePiece ---- */
+
+/* A model of Unigram with byte fallback, and with this normalizer. */
+static struct lmq_buffer
+spm_with(const void *spec, size_t n)
+{
+    struct lmq_buffer extra = { 0 };
+    unsigned char head[3] = { 0x1a, (unsigned char)(0x80 | (n & 0x7f)),
+                              (unsigned char)(n >> 7) };
+
+    add_text(&extra, "\x12\x05\x18\x01\x98\x02\x01");
+    add_bytes(&extra, head, sizeof(head));
+    add_bytes(&extra, spec, n);
+    struct lmq_buffer file = spm_file((const char *)extra.bytes, extra.n);
+    lmq_buffer_free(&extra);
+    return file;
+}
+
+START_TEST(a_model_of_sentencepiece_brings_its_charsmap)
+{
+    /* No prefix; field 2, of so many bytes, is the charsmap. */
+    unsigned char spec[7 + N_CHARSMAP] = { 0x18, 0, 0x20, 0, 0x12,
+                                           0x80 | (N_CHARSMAP & 0x7f),
+                                           N_CHARSMAP >> 7 };
+
+    write_charsmap(spec + 7);
+    struct lmq_tokenizer *t = open_buffer(spm_with(spec, sizeof(spec)));
+    ENCODES(t, "Ac", 0, "262 264");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(spaces_may_stay_what_they_are)
+{
+    /* escape_whitespaces, field 5, is false: no piece has a space, so it is
+     * its byte. */
+    static const unsigned char spec[] = { 0x18, 0, 0x20, 0, 0x28, 0 };
+    struct lmq_tokenizer *t = open_buffer(spm_with(spec, sizeof(spec)));
+
+    ENCODES(t, "ab c", 0, "262 35 264");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(a_trainer_names_the_control_pieces)
+{
+    /* Fields 44, 46 and 47: what unknown letters look like, <s> as the end
+     * and </s> as the begin. */
+    static const char trainer[] = "\x12\x13\x18\x02\xe2\x02\x01?\xf2\x02\x04"
+                                  "</s>\xfa\x02\x03<s>";
+    static const int32_t unknown = 0;
+    struct lmq_tokenizer *t =
+        open_buffer(spm_file(trainer, sizeof(trainer) - 1));
+    struct lmq_buffer out = { 0 };
+
+    ck_assert_int_eq(lmq_tokenizer_bos(t), 2);
+    ck_assert(lmq_tokenizer_is_eos(t, 1));
+    ck_assert_int_eq(lmq_tokenizer_decode(t, &unknown, 1, 0, &out, NULL),
+                     LMQ_OK);
+    ck_assert_uint_eq(out.n, 1);
+    ck_assert_int_eq(out.bytes[0], '?');
+    lmq_buffer_free(&out);
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(a_user_piece_is_kept_from_the_charsmap)
+{
+    struct lmq_buffer b;
+    unsigned char spec[7 + N_CHARSMAP] = { 0x18, 0, 0x20, 0, 0x12,
+                                           0x80 | (N_CHARSMAP & 0x7f),
+                                           N_CHARSMAP >> 7 };
+
+    write_charsmap(spec + 7);
+    b = spm_with(spec, sizeof(spec));
+    /* Piece 267, of the type 4. */
+    add_text(&b, "\x0a\x06\x0a\x02" "cA\x18\x04");
+    struct lmq_tokenizer *t = open_buffer(b);
+    ENCODES(t, "cAAcb", 0, "267 262 264 261");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(models_of_sentencepiece_are_refused)
+{
+    static const struct {
+        const char *extra;
+        size_t n;
+        enum lmq_status status;
+        const char *words;
+    } cases[] = {
+        { "\x12\x02\x18\x03", 4, LMQ_ERR_UNSUPPORTED, "WORD" },
+        { "\x12\x02\x18\x09", 4, LMQ_ERR_FORMAT, "model type 9 is none" },
+        { "\x12\x05\x18\x01\xc0\x01\x01", 7, LMQ_ERR_UNSUPPORTED,
+          "treat_whitespace_as_suffix" },
+        { "\x2a\x03\x12\x01x", 5, LMQ_ERR_UNSUPPORTED, "a denormalizer" },
+        { "\x2a\x01\x12", 3, LMQ_ERR_FORMAT, "denormalizer_spec" },
+        { "\x0a\x02\x0a\x00", 4, LMQ_ERR_FORMAT, "is empty" },
+        { "\x0a\x05\x0a\x01x\x18\x09", 7, LMQ_ERR_FORMAT, "is damaged" },
+        { "\x0a\x05\x0a\x01x\x18\x06", 7, LMQ_ERR_FORMAT, "not like <0x41>" },
+        { "\x0a\x0a\x0a\x06<0x41>\x18\x06", 12, LMQ_ERR_FORMAT, "tokens" },
+        { "\x0a\x03\x0a\x01" "a", 5, LMQ_ERR_FORMAT, "the text of another" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect_refusal(spm_file(cases[i].extra, cases[i].n), cases[i].status,
+                       cases[i].words);
+    /* Eight bytes of a double that nobody asked for change nothing. */
+    struct lmq_tokenizer *t = open_buffer(spm_file(
+        SPM_BPE SPM_PLAIN "\x22\x09\x09" "12345678",
+        sizeof(SPM_BPE) - 1 + sizeof(SPM_PLAIN) - 1 + 11));
+    ENCODES(t, "ab", 0, "263");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(a_model_without_an_unknown_piece_is_refused)
+{
+    struct lmq_buffer file = default_spm_file();
+
+    /* The type of the first piece, behind its text and its score. */
+    ck_assert_int_eq(file.bytes[15], 2);
+    file.bytes[15] = 1;
+    expect_refusal(file, LMQ_ERR_FORMAT, "no piece is the unknown one");
+}
+END_TEST
+
+/* ---- GGUF ---- */
+
+#define KEY(name) "tokenizer.ggml." name
+
+static struct lmq_buffer
+byte_level_file(const char *merge)
+{
+    struct lmq_buffer b = gguf_file("gpt2", "gpt-2");
+
+    add_gguf_texts(&b, KEY("merges"), &merge, 1);
+    return b;
+}
+
+START_TEST(a_gguf_of_bytes_merges_them)
+{
+    struct lmq_buffer b = byte_level_file("a b");
+
+    add_gguf_u32(&b, KEY("bos_token_id"), 1);
+    add_gguf_u32(&b, KEY("eos_token_id"), 2);
+    add_gguf_u32(&b, KEY("unknown_token_id"), 0);
+    struct lmq_tokenizer *t = open_buffer(b);
+    ENCODES(t, "abcab", 0, "262 264 262");
+    ENCODES(t, "a</s>b", LMQ_ENCODE_SPECIAL, "260 2 261");
+    ENCODES(t, "ab", LMQ_ENCODE_BOS | LMQ_ENCODE_EOS, "1 262 2");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(a_gguf_of_unigram_brings_its_charsmap)
+{
+    unsigned char map[N_CHARSMAP];
+    struct lmq_buffer b = gguf_file("t5", "default");
+
+    write_charsmap(map);
+    add_gguf_bytes(&b, KEY("precompiled_charsmap"), map, sizeof(map));
+    struct lmq_tokenizer *t = open_buffer(b);
+    ENCODES(t, "Ac", 0, "263 264");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(vocabularies_of_gguf_are_refused)
+{
+    static const char *const one[] = { "a b" };
+    struct lmq_buffer b;
+
+    expect_refusal(gguf_file("gpt2", ""), LMQ_ERR_UNSUPPORTED,
+                   "nobody knows how text is split");
+    expect_refusal(gguf_file("gpt2", "gpt-2"), LMQ_ERR_FORMAT,
+                   "there is no " KEY("merges"));
+    expect_refusal(byte_level_file("ab"), LMQ_ERR_FORMAT, "not two pieces");
+    expect_refusal(byte_level_file("a z"), LMQ_ERR_FORMAT, "needs the token");
+    b = gguf_file("t5", "default");
+    add_gguf_texts(&b, KEY("precompiled_charsmap"), one, 1);
+    expect_refusal(b, LMQ_ERR_FORMAT, "not an array of bytes");
+    b = gguf_file("llama", "default");
+    add_gguf_u32(&b, KEY("eos_token_id"), N_IDS);
+    expect_refusal(b, LMQ_ERR_FORMAT, "there are 267 tokens");
+    b = gguf_file("llama", "default");
+    add_gguf_u32(&b, KEY("merges"), 1);
+    expect_refusal(b, LMQ_ERR_FORMAT, KEY("merges"));
+    /* The types are the last column. */
+    b = gguf_file("llama", "default");
+    lmq_store_u32le(b.bytes + b.n - 4, 9);
+    expect_refusal(b, LMQ_ERR_FORMAT, "has the type 9");
+    /* One type less, and the end of the last is cut. */
+    b = gguf_file("llama", "default");
+    lmq_store_u64le(b.bytes + b.n - 4 * N_IDS - 8, N_IDS - 1);
+    b.n -= 4;
+    expect_refusal(b, LMQ_ERR_FORMAT, "266 items for 267 tokens");
+    expect_refusal(gguf_file("gemma4", "default"), LMQ_ERR_FORMAT,
+                   "there are no " KEY("merges"));
+}
+END_TEST
+
+START_TEST(an_undefined_type_is_a_plain_piece)
+{
+    struct lmq_buffer b = gguf_file("llama", "default");
+
+    lmq_store_u32le(b.bytes + b.n - 4 * (N_PIECES - 4), 0);
+    struct lmq_tokenizer *t = open_buffer(b);
+    ENCODES(t, "ab", 0, "263");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* ---- tiktoken ---- */
+
+START_TEST(a_line_that_is_no_rank_is_refused)
+{
+    static const char *const lines[] = { "YQ== x\n", "Y!== 1\n", "YQ==\n",
+                                         "YQ== 1 2\n" };
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct lmq_buffer b = { 0 };
+        add_text(&b, "IQ== 0\r\nIg== 1\n");
+        add_text(&b, lines[i]);
+        expect_refusal(b, LMQ_ERR_FORMAT, "the line at offset 15");
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        a_model_of_sentencepiece_brings_its_charsmap,
+        spaces_may_stay_what_they_are,
+        a_trainer_names_the_control_pieces,
+        a_user_piece_is_kept_from_the_charsmap,
+        models_of_sentencepiece_are_refused,
+        a_model_without_an_unknown_piece_is_refused,
+        a_gguf_of_bytes_merges_them,
+        a_gguf_of_unigram_brings_its_charsmap,
+        vocabularies_of_gguf_are_refused,
+        an_undefined_type_is_a_plain_piece,
+        a_line_that_is_no_rank_is_refused,
+    };
+
+    return RUN_SUITE("tokenizer_files", tests);
+}
