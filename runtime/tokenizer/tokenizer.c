@@ -129,6 +129,10 @@ break_into_words(struct lmq_tokenizer *t, struct lmq_error *err)
             lmq_buffer_append(&step->text, space.p, space.n) != 0)
             return lmq_fail_nomem(err);
         step->kind = LMQ_SPLIT_SPACES;
+        lmq_vocab_find_alone(&t->vocab,
+                             t->model.kind == LMQ_TOK_BPE &&
+                                 t->model.falls_back_to_bytes,
+                             step->is_alone);
         break;
     }
     return LMQ_OK;
@@ -258,7 +262,7 @@ lmq_tokenizer_default_flags(const struct lmq_tokenizer *t)
 
 /* Words that came before in the same call: a word is remembered by where it
  * and its ids are. Of two that share a place the later one stays. */
-#define N_WORDS 8192
+#define N_WORDS 32768
 #define MAX_WORD 64
 
 struct word {

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "convert/export/export_gguf_vocab.h"
+#include "runtime/tokenizer/text/tok_normal.h"
 #include "tests/build/suite.h"
 #include "tests/runtime/small_vocab.h"
 
@@ -125,6 +126,79 @@ START_TEST(unigram_takes_the_best_path)
     ENCODES(t, "abc ba", 0, "263 264 259 261 260");
     ENCODES(t, "a\xe2\x82\xac", 0, "259 260 229 133 175");
     lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* Text is cut around what no piece spans. One more piece that no text has
+ * spans it all, so that nothing is cut: the ids are the same. */
+START_TEST(what_no_piece_spans_may_be_cut)
+{
+#define PIECES                                                                \
+    "{\"type\":\"BPE\",\"unk_token\":\"<unk>\","                               \
+    "\"fuse_unk\":true,\"vocab\":{"                                           \
+    "\"<unk>\":0,\"a\":1,\"b\":2,\"ab\":3,\".\":4,\"\\n\":5,\" \":6,\" a\":7"
+#define MERGES "},\"merges\":[\"a b\"]}"
+    static const char *const words[] = {"a", "b", ".",           "\n",
+                                        " ", "x", "\xe2\x98\x83"};
+    struct lmq_tokenizer *cut =
+        open_buffer(hf_file(PIECES MERGES, NULL, NULL, NULL, NULL));
+    struct lmq_tokenizer *whole = open_buffer(
+        hf_file(PIECES ",\"q.q\\nq q\":8" MERGES, NULL, NULL, NULL, NULL));
+    struct random random = {random_seed()};
+
+    ENCODES(cut, "ab..\nab\n", 0, "3 4 4 5 3 5");
+    for (int round = 0; round < 500; round++) {
+        struct lmq_buffer text = {0};
+        char ids[4096];
+        for (size_t n = random_below(&random, 40); n > 0; n--)
+            add_text(&text, words[random_below(&random, 7)]);
+        strcpy(ids, encoded(cut, (char *)text.bytes, text.n, 0));
+        ck_assert_str_eq(ids, encoded(whole, (char *)text.bytes, text.n, 0));
+        lmq_buffer_free(&text);
+    }
+    lmq_tokenizer_close(cut);
+    lmq_tokenizer_close(whole);
+}
+END_TEST
+
+/* Bytes that begin nothing are copied at once. */
+START_TEST(plain_bytes_are_what_no_rule_touches)
+{
+    static const char *const kept[] = {"ab", "b\xc3\xa9", "d d", "e"};
+    static const char *const words[] = {"a", "b",  "c",        "d",   " ",
+                                        "e", "\n", "\xc3\xa9", "\xff"};
+    struct random random = {random_seed()};
+    struct lmq_normal_step step = {.kind = LMQ_NORMAL_SENTENCEPIECE};
+
+    add_text(&step.text, MARK);
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_int_eq(
+            lmq_trie_add(&step.kept, lmq_chars(kept[i], strlen(kept[i])), 1),
+            0);
+    lmq_trie_build(&step.kept);
+    for (int round = 0; round < 1000; round++) {
+        struct lmq_buffer text = {0}, fast = {.most = 1000},
+                          slow = {.most = 1000};
+        step.removes_extra_spaces = round % 2;
+        for (size_t n = random_below(&random, 40); n > 0; n--)
+            add_text(&text, words[random_below(&random, 9)]);
+        struct lmq_chars chars = lmq_chars(text.bytes, text.n);
+        lmq_normal_find_plain(&step);
+        ck_assert(step.is_plain['c'] && step.is_plain['b'] &&
+                  !step.is_plain['e']);
+        ck_assert_int_eq(lmq_normal_apply(&step, NULL, chars, &fast, NULL),
+                         LMQ_OK);
+        memset(step.is_plain, 0, sizeof(step.is_plain));
+        ck_assert_int_eq(lmq_normal_apply(&step, NULL, chars, &slow, NULL),
+                         LMQ_OK);
+        ck_assert_uint_eq(fast.n, slow.n);
+        if (fast.n > 0)
+            ck_assert_mem_eq(fast.bytes, slow.bytes, fast.n);
+        lmq_buffer_free(&text);
+        lmq_buffer_free(&fast);
+        lmq_buffer_free(&slow);
+    }
+    lmq_normal_free(&step);
 }
 END_TEST
 
@@ -290,6 +364,8 @@ main(void)
         merges_of_characters_come_from_a_list,
         the_surface_of_the_unknown_token_keeps_its_spaces,
         unigram_takes_the_best_path,
+        what_no_piece_spans_may_be_cut,
+        plain_bytes_are_what_no_rule_touches,
         unused_pieces_are_taken_apart_again,
         tiktoken_ranks_are_known_by_their_number,
         every_truncation_is_refused_or_smaller,

@@ -174,13 +174,17 @@ push_pair(struct bpe *bpe, int32_t left, int32_t right)
     struct lmq_tok_scratch *s = bpe->s;
     uint32_t order;
 
-    if (left < 0 || right < 0 ||
-        find_merge(bpe, &s->symbols[left], &s->symbols[right], &order) < 0)
+    if (left < 0 || right < 0)
+        return 0;
+    int32_t merged =
+        find_merge(bpe, &s->symbols[left], &s->symbols[right], &order);
+    if (merged < 0)
         return 0;
     return heap_push(s, (struct lmq_candidate){
                             (uint64_t)order << 32 | (uint32_t)left,
                             (uint32_t)right,
-                            s->symbols[left].size + s->symbols[right].size });
+                            s->symbols[left].size + s->symbols[right].size,
+                            merged });
 }
 
 static int
@@ -240,13 +244,12 @@ merge_all(struct bpe *bpe)
         int32_t at = (int32_t)(uint32_t)top.key;
         struct lmq_symbol *left = &s->symbols[at];
         struct lmq_symbol *right = &s->symbols[top.right];
-        uint32_t order;
         /* Symbols only grow or vanish: with the same sizes they are the same
          * two that were neighbours when the candidate was pushed. */
         if (left->size == 0 || right->size == 0 ||
             left->size + right->size != top.size)
             continue;
-        left->id = find_merge(bpe, left, right, &order);
+        left->id = top.merged;
         if (bpe->model->has_unused &&
             lmq_vocab_type(bpe->vocab, left->id) == LMQ_PIECE_UNUSED &&
             note_split(s, left, right) != 0)

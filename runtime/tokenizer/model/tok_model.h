@@ -62,6 +62,7 @@ struct lmq_symbol {
 struct lmq_candidate {
     uint64_t key; /* order, then position: the smallest is merged next */
     uint32_t right, size;
+    int32_t merged;
 };
 
 struct lmq_split_note {

@@ -293,3 +293,19 @@ lmq_vocab_breaks_at(const struct lmq_vocab *vocab, struct lmq_chars space)
             return false;
     return true;
 }
+
+void
+lmq_vocab_find_alone(const struct lmq_vocab *vocab, bool has_bytes,
+                     bool is_alone[128])
+{
+    for (unsigned char c = 0; c < 128; c++)
+        is_alone[c] = lmq_vocab_find(vocab, &c, 1) >= 0 ||
+                      (has_bytes && vocab->byte_ids[c] >= 0);
+    for (size_t id = 0; id < vocab->n; id++) {
+        struct lmq_chars text = lmq_vocab_text(vocab, (int32_t)id);
+        bool is_longer = vocab->pieces[id].is_matched && text.n > 1;
+        for (size_t i = 0; i < text.n && is_longer; i++)
+            if (text.p[i] < 128)
+                is_alone[text.p[i]] = false;
+    }
+}

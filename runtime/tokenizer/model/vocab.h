@@ -77,4 +77,10 @@ int lmq_byte_piece(struct lmq_chars text);
 bool lmq_vocab_breaks_at(const struct lmq_vocab *vocab,
                          struct lmq_chars space);
 
+/* The ASCII characters around which text can be cut in the same way: no
+ * matched piece has more than that one character, and it is a piece or, with
+ * `has_bytes`, a byte's. */
+void lmq_vocab_find_alone(const struct lmq_vocab *vocab, bool has_bytes,
+                          bool is_alone[128]);
+
 #endif

@@ -278,7 +278,10 @@ add_normalizer(struct lmq_tokenizer *t, struct lmq_spm_spaces spaces,
                          (int32_t)id) != 0)
             return lmq_fail_nomem(err);
     lmq_trie_build(&step->kept);
-    return lmq_charsmap_open(&step->charsmap, spaces.charsmap, err);
+    enum lmq_status status =
+        lmq_charsmap_open(&step->charsmap, spaces.charsmap, err);
+    lmq_normal_find_plain(step);
+    return status;
 }
 
 /* Control pieces are found in the raw text when asked for, user pieces always

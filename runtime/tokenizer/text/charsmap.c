@@ -99,3 +99,18 @@ lmq_charsmap_find(const struct lmq_charsmap *charsmap, struct lmq_chars text,
     }
     return longest;
 }
+
+bool
+lmq_charsmap_begins(const struct lmq_charsmap *charsmap, struct lmq_chars text)
+{
+    size_t node = unit_offset(unit_at(charsmap, 0));
+
+    for (size_t i = 0; i < text.n; i++) {
+        node ^= text.p[i];
+        uint32_t unit = unit_at(charsmap, node);
+        if (text.p[i] == 0 || (unit & 0x800000ffu) != text.p[i])
+            return false;
+        node ^= unit_offset(unit);
+    }
+    return true;
+}

@@ -268,6 +268,46 @@ next_rule(const struct lmq_normal_step *step, struct lmq_chars text,
     return n;
 }
 
+static bool
+begins_anything(const struct lmq_normal_step *step, unsigned char a,
+                unsigned char b)
+{
+    struct lmq_trie_walk walk = lmq_trie_begin(&step->kept);
+
+    return (lmq_trie_step(&step->kept, &walk, a) &&
+            lmq_trie_step(&step->kept, &walk, b)) ||
+           lmq_charsmap_begins(&step->charsmap,
+                               lmq_chars((unsigned char[]){a, b}, 2));
+}
+
+void
+lmq_normal_find_plain(struct lmq_normal_step *step)
+{
+    for (unsigned char a = 0; a < 128; a++) {
+        struct lmq_chars to;
+        bool is_plain = next_rule(step, lmq_chars(&a, 1), &to) == 1 &&
+                        to.p == &a && !(step->removes_extra_spaces && a == ' ');
+        int32_t id;
+        is_plain = is_plain && lmq_trie_longest(&step->kept, &a, 1, &id) == 0;
+        for (unsigned char b = 0; b < 128 && is_plain; b++)
+            is_plain = !begins_anything(step, a, b);
+        step->is_plain[a] = is_plain;
+    }
+}
+
+/* Bytes to begin with that stand for themselves: each is plain, and so is what
+ * comes behind the last one. */
+static size_t
+plain_bytes(const struct lmq_normal_step *step, struct lmq_chars text)
+{
+    size_t n = 0;
+
+    while (n + 1 < text.n && text.p[n] < 128 && text.p[n + 1] < 128 &&
+           step->is_plain[text.p[n]])
+        n++;
+    return n;
+}
+
 static struct lmq_chars
 skip_leading_spaces(const struct lmq_normal_step *step, struct lmq_chars text)
 {
@@ -315,8 +355,10 @@ sentencepiece(const struct lmq_normal_step *step, struct lmq_chars text,
         lmq_buffer_append(out, space->bytes, space->n) != 0)
         return lmq_buffer_fail(out, text.n, err);
     while (text.n > 0) {
-        struct lmq_chars to;
-        size_t n = next_rule(step, text, &to);
+        size_t n = plain_bytes(step, text);
+        struct lmq_chars to = lmq_chars(text.p, n);
+        if (n == 0)
+            n = next_rule(step, text, &to);
         while (was_space && to.n > 0 && to.p[0] == ' ') {
             to.p++;
             to.n--;

@@ -39,9 +39,14 @@ struct lmq_normal_step {
     /* SENTENCEPIECE: text is what stands for a space. */
     bool adds_prefix, removes_extra_spaces;
     struct lmq_trie kept; /* texts of user pieces, which stay as they are */
+    bool is_plain[128]; /* no rule, no kept text begins with it, unless a byte
+                           above 127 comes next */
 };
 
 void lmq_normal_free(struct lmq_normal_step *step);
+
+/* The last step of making a SENTENCEPIECE: finds what is plain. */
+void lmq_normal_find_plain(struct lmq_normal_step *step);
 
 /* Appends the changed text to out, which says how much that may be. Bytes that
  * are no UTF-8 stay. */
@@ -63,5 +68,9 @@ enum lmq_status lmq_charsmap_open(struct lmq_charsmap *charsmap,
 size_t lmq_charsmap_find(const struct lmq_charsmap *charsmap,
                          struct lmq_chars text, bool is_longest,
                          struct lmq_chars *to);
+
+/* Whether a rule begins with this text. */
+bool lmq_charsmap_begins(const struct lmq_charsmap *charsmap,
+                         struct lmq_chars text);
 
 #endif

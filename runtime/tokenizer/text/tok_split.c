@@ -218,18 +218,20 @@ break_at_spaces(const struct lmq_split_step *step, struct lmq_chars text,
     bool was_other = false;
 
     while (at < end) {
-        if (text.p[at] == space[0] && end - at >= n_space &&
-            memcmp(text.p + at, space, n_space) == 0) {
-            if (was_other) {
-                if (add_part(out, from, at - from) != 0)
-                    return -1;
-                from = at;
-            }
-            was_other = false;
-            at += n_space;
-        } else {
-            was_other = true;
-            at++;
+        bool is_alone = text.p[at] < 128 && step->is_alone[text.p[at]];
+        bool is_space = text.p[at] == space[0] && end - at >= n_space &&
+                        memcmp(text.p + at, space, n_space) == 0;
+        if (is_alone || (is_space && was_other)) {
+            if (add_part(out, from, at - from) != 0)
+                return -1;
+            from = at;
+        }
+        at += is_space ? n_space : 1;
+        was_other = !is_space && !is_alone;
+        if (is_alone) {
+            if (add_part(out, from, at - from) != 0)
+                return -1;
+            from = at;
         }
     }
     return add_part(out, from, end - from);
