@@ -15,7 +15,7 @@
 double
 lmq_log(double x)
 {
-    int exponent;
+    int exponent = 0;
     double m = frexp(x, &exponent);
 
     if (m < 0.70710678118654752440) {

@@ -21,6 +21,7 @@
 #include "formats/gguf/gguf_front.h"
 #include "formats/gguf/gguf_keys.h"
 #include "formats/gguf/gguf_scales.h"
+#include "formats/gguf/gguf_special.h"
 #include "quantize/blocks.h"
 
 #define MAX_PARTS 4096

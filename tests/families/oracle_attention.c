@@ -237,8 +237,8 @@ delta_step(const struct oracle_shape *shape, double *s, const double *q,
     }
 }
 
-double *
-oracle_delta_rule(const struct oracle *o, const struct oracle_delta *w,
+static double *
+delta_rule(const struct oracle *o, const struct oracle_delta *w,
                   const double *x)
 {
     const struct oracle_shape *s = o->s;
@@ -287,7 +287,7 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
     const struct oracle_layer *w = &o->model->layers[layer];
 
     if (w->delta.q.w != NULL)
-        return oracle_delta_rule(o, &w->delta, x);
+        return delta_rule(o, &w->delta, x);
     struct parts p = s->kv_rank > 0             ? latent_parts(o, layer, x)
                      : oracle_borrows(s, layer) ? borrowed_parts(o, layer, x)
                                                 : plain_parts(o, layer, x);

@@ -48,6 +48,79 @@ START_TEST(hf_llama_agrees_with_sentencepiece)
 }
 END_TEST
 
+/* A name with an escape is the same name, but not to the quick look at the
+ * tables. */
+static bool
+open_slowly(const struct lmq_buffer *file, struct lmq_tokenizer **t,
+            struct lmq_error *err)
+{
+    static const char name[] = "\"merges\"", other[] = "\"merg\\u0065s\"";
+    struct lmq_buffer text = { 0 };
+    unsigned char *at = memmem(file->bytes, file->n, name, 8);
+
+    if (at == NULL)
+        return false;
+    size_t before = (size_t)(at - file->bytes);
+    add_bytes(&text, file->bytes, before);
+    add_text(&text, other);
+    add_bytes(&text, at + 8, file->n - before - 8);
+    struct lmq_blob blob = { "tokenizer", text.bytes, text.n };
+    lmq_tokenizer_open(&blob, 1, t, err);
+    lmq_buffer_free(&text);
+    return true;
+}
+
+static void
+assert_same_either_way(const struct lmq_buffer *file)
+{
+    struct lmq_tokenizer *quick = NULL, *slow = NULL;
+    struct lmq_blob blob = { "tokenizer", file->bytes, file->n };
+    struct lmq_error err = { 0 }, slow_err = { 0 };
+
+    lmq_tokenizer_open(&blob, 1, &quick, &err);
+    if (open_slowly(file, &slow, &slow_err)) {
+        ck_assert_msg((quick == NULL) == (slow == NULL), "%.*s: '%s', '%s'",
+                      (int)file->n, (char *)file->bytes, err.message,
+                      slow_err.message);
+        if (quick != NULL)
+            ck_assert_uint_eq(lmq_tokenizer_digest(quick),
+                              lmq_tokenizer_digest(slow));
+    }
+    lmq_tokenizer_close(quick);
+    lmq_tokenizer_close(slow);
+}
+
+/* Whatever one byte may be; and the same error where it is one. */
+START_TEST(tables_are_read_as_trees_are)
+{
+    static const char model[] =
+        "{\"type\":\"BPE\",\"vocab\":{\"<unk>\":0,\"a\":1,\"b\" :\t2,"
+        "\"a\\u0062\":3,\"\\ud83d\\ude00\":4,\"\xc3\xa9\" : 5,\"\\n\":10},"
+        "\"merges\" : [\"a b\"]}";
+    static const char replaced[] = "\"\\,:[]{}a0- u\x01\xff";
+    struct lmq_buffer file =
+        hf_file(model, NULL, NULL, NULL,
+                "[{\"id\":3,\"content\":\"ab\",\"special\":true}]");
+
+    assert_same_either_way(&file);
+    for (size_t i = 0; i < file.n; i++) {
+        unsigned char was = file.bytes[i];
+        for (size_t j = 0; j < sizeof(replaced); j++) {
+            file.bytes[i] = (unsigned char)replaced[j];
+            assert_same_either_way(&file);
+        }
+        file.bytes[i] = was;
+    }
+    for (; file.n > 0; file.n--)
+        assert_same_either_way(&file);
+    lmq_buffer_free(&file);
+    expect_refusal(hf_file("{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"a\":1},"
+                           "\"merges\":[]}",
+                           NULL, NULL, NULL, NULL),
+                   LMQ_ERR_FORMAT, "duplicate object key");
+}
+END_TEST
+
 START_TEST(split_behaviors_are_those_of_hugging_face)
 {
     static const char dots[] =
@@ -244,6 +317,7 @@ main(void)
 {
     const TTest *const tests[] = {
         hf_llama_agrees_with_sentencepiece,
+        tables_are_read_as_trees_are,
         split_behaviors_are_those_of_hugging_face,
         metaspace_prepends_where_its_scheme_says,
         byte_level_covers_every_byte,

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/size.h"
+#include "runtime/tokenizer/read/tok_hf_tables.h"
 #include "runtime/tokenizer/read/tok_json.h"
 
 /* ---- Recognising ---- */
@@ -49,6 +51,8 @@ lmq_hf_recognises(const struct lmq_blob *blob)
 struct hf {
     struct lmq_tokenizer *t;
     const json_t *root, *model, *added;
+    uint64_t first_added, last_added; /* ids: what is outside is not one */
+    const struct lmq_hf_tables *tables; /* NULL: they stand in the root */
     bool is_unigram;
     struct lmq_buffer bytes;
     struct lmq_regex_scratch *patterns;
@@ -56,10 +60,12 @@ struct hf {
 
 /* Added tokens that the model's vocabulary has as well. */
 static const json_t *
-find_added(const json_t *by_id, uint64_t id)
+find_added(const struct hf *hf, const json_t *by_id, uint64_t id)
 {
     char key[24];
 
+    if (id < hf->first_added || id > hf->last_added)
+        return NULL;
     snprintf(key, sizeof(key), "%" PRIu64, id);
     return json_object_get(by_id, key);
 }
@@ -85,7 +91,7 @@ add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
           struct lmq_chars text, double score, bool is_unknown,
           struct lmq_error *err)
 {
-    const json_t *added = find_added(by_id, id);
+    const json_t *added = find_added(hf, by_id, id);
     enum lmq_piece_type type = piece_type(hf, added, text, is_unknown);
     bool is_matched = type != LMQ_PIECE_BYTE;
 
@@ -113,27 +119,43 @@ add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
 }
 
 static enum lmq_status
+add_bpe_piece(struct hf *hf, const json_t *by_id, struct lmq_chars text,
+              uint64_t id, struct lmq_error *err)
+{
+    const json_t *unknown = json_object_get(hf->model, "unk_token");
+
+    return add_piece(hf, by_id, id, text, 0,
+                     json_is_string(unknown) &&
+                         lmq_chars_equal(text, lmq_json_chars(unknown)),
+                     err);
+}
+
+static enum lmq_status
 add_bpe_pieces(struct hf *hf, const json_t *by_id, struct lmq_error *err)
 {
     json_t *vocab = json_object_get(hf->model, "vocab");
-    const json_t *unknown = json_object_get(hf->model, "unk_token");
-    struct lmq_chars unknown_text = lmq_json_chars(unknown);
+    enum lmq_status status = LMQ_OK;
     const char *key;
     json_t *value;
 
+    for (size_t i = 0;
+         hf->tables != NULL && i < hf->tables->pieces.n && status == LMQ_OK;
+         i++)
+        status =
+            add_bpe_piece(hf, by_id, hf->tables->pieces.entries[i].text,
+                          hf->tables->pieces.entries[i].id, err);
+    if (hf->tables != NULL)
+        return status;
     if (!json_is_object(vocab))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the vocabulary is not an object");
     json_object_foreach(vocab, key, value) {
-        struct lmq_chars text = lmq_chars(key, strlen(key));
         json_int_t id = json_integer_value(value);
         if (!json_is_integer(value) || id < 0)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "the id of '%.100s' is not a number from 0", key);
-        enum lmq_status status = add_piece(
-            hf, by_id, (uint64_t)id, text, 0,
-            json_is_string(unknown) && lmq_chars_equal(text, unknown_text),
-            err);
+        status = add_bpe_piece(hf, by_id, lmq_chars(key, strlen(key)),
+                               (uint64_t)id, err);
         if (status != LMQ_OK)
             return status;
     }
@@ -171,15 +193,12 @@ add_unigram_pieces(struct hf *hf, const json_t *by_id, struct lmq_error *err)
 
 /* "a b", or ["a", "b"] in newer files. */
 static bool
-merge_sides(const json_t *merge, struct lmq_chars *left,
-            struct lmq_chars *right)
+merge_sides(struct lmq_hf_entry *merge)
 {
-    if (json_is_array(merge)) {
-        *left = lmq_json_chars(json_array_get(merge, 0));
-        *right = lmq_json_chars(json_array_get(merge, 1));
-        return json_array_size(merge) == 2 && left->n > 0 && right->n > 0;
-    }
-    *left = lmq_json_chars(merge);
+    struct lmq_chars *left = &merge->text, *right = &merge->right;
+
+    if (right->p != NULL)
+        return left->n > 0 && right->n > 0;
     const unsigned char *space =
         left->n == 0 ? NULL : memchr(left->p, ' ', left->n);
     if (space == NULL)
@@ -188,6 +207,23 @@ merge_sides(const json_t *merge, struct lmq_chars *left,
     *right = lmq_chars(space + 1, left->n - n - 1);
     left->n = n;
     return n > 0 && right->n > 0 && memchr(right->p, ' ', right->n) == NULL;
+}
+
+static struct lmq_hf_entry
+merge_at(const struct hf *hf, const json_t *merges, size_t i)
+{
+    const json_t *merge = json_array_get(merges, i);
+
+    if (hf->tables != NULL)
+        return hf->tables->merges.entries[i];
+    if (!json_is_array(merge))
+        return (struct lmq_hf_entry){.text = lmq_json_chars(merge)};
+    if (json_array_size(merge) != 2)
+        return (struct lmq_hf_entry){.text = lmq_chars("", 0)};
+    return (struct lmq_hf_entry){
+        .text = lmq_json_chars(json_array_get(merge, 0)),
+        .right = lmq_json_chars(json_array_get(merge, 1)),
+    };
 }
 
 static enum lmq_status
@@ -213,17 +249,18 @@ static enum lmq_status
 add_merges(struct hf *hf, struct lmq_error *err)
 {
     const json_t *merges = json_object_get(hf->model, "merges");
-    enum lmq_status status =
-        lmq_merges_begin(&hf->t->model, json_array_size(merges), err);
+    size_t n = hf->tables != NULL ? hf->tables->merges.n
+                                  : json_array_size(merges);
+    enum lmq_status status = lmq_merges_begin(&hf->t->model, n, err);
 
-    if (status == LMQ_OK && !json_is_array(merges))
+    if (status == LMQ_OK && hf->tables == NULL && !json_is_array(merges))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the merges are no array");
-    for (size_t i = 0; i < json_array_size(merges) && status == LMQ_OK; i++) {
-        struct lmq_chars left, right;
-        if (!merge_sides(json_array_get(merges, i), &left, &right))
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        struct lmq_hf_entry merge = merge_at(hf, merges, i);
+        if (!merge_sides(&merge))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "merge %zu is not two pieces", i);
-        status = add_merge(hf, left, right, err);
+        status = add_merge(hf, merge.text, merge.right, err);
     }
     return status;
 }
@@ -281,18 +318,21 @@ read_options(struct hf *hf, struct lmq_error *err)
 
 /* The added tokens under their ids as text. */
 static enum lmq_status
-index_added(const json_t *added, json_t *by_id, struct lmq_error *err)
+index_added(struct hf *hf, json_t *by_id, struct lmq_error *err)
 {
-    for (size_t i = 0; i < json_array_size(added); i++) {
-        json_t *token = json_array_get(added, i);
+    hf->first_added = UINT64_MAX;
+    for (size_t i = 0; i < json_array_size(hf->added); i++) {
+        json_t *token = json_array_get(hf->added, i);
         const json_t *id = json_object_get(token, "id");
         char key[24];
         if (!json_is_integer(id) || json_integer_value(id) < 0 ||
             !json_is_string(json_object_get(token, "content")))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "added token %zu has no id or no content", i);
-        snprintf(key, sizeof(key), "%" PRIu64,
-                 (uint64_t)json_integer_value(id));
+        uint64_t number = (uint64_t)json_integer_value(id);
+        hf->first_added = lmq_u64_min(hf->first_added, number);
+        hf->last_added = number > hf->last_added ? number : hf->last_added;
+        snprintf(key, sizeof(key), "%" PRIu64, number);
         if (json_object_get(by_id, key) != NULL)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "two added tokens have the id %s", key);
@@ -370,7 +410,7 @@ read_root(struct hf *hf, json_t *by_id, struct lmq_error *err)
     if (status == LMQ_OK)
         status = read_options(hf, err);
     if (status == LMQ_OK)
-        status = index_added(hf->added, by_id, err);
+        status = index_added(hf, by_id, err);
     if (status == LMQ_OK)
         status = hf->is_unigram ? add_unigram_pieces(hf, by_id, err)
                                 : add_bpe_pieces(hf, by_id, err);
@@ -395,21 +435,30 @@ enum lmq_status
 lmq_hf_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
             struct lmq_error *err)
 {
+    struct lmq_hf_tables tables;
+    struct lmq_error unsaid;
     struct hf hf = { .t = t };
-    json_t *root, *by_id;
-    enum lmq_status status = lmq_json_load(blob, &root, err);
+    json_t *root = NULL, *by_id;
+    bool has_tables = lmq_hf_tables_read(blob, &tables);
+    enum lmq_status status = LMQ_OK;
 
-    if (status != LMQ_OK)
-        return status;
+    /* Whatever is odd is read whole, which says what it is and where. */
+    if (has_tables && lmq_json_load(&tables.rest, &root, &unsaid) == LMQ_OK)
+        hf.tables = &tables;
+    else
+        status = lmq_json_load(blob, &root, err);
     hf.root = root;
     by_id = json_object();
     hf.patterns = lmq_regex_scratch_new(blob->size);
-    status = by_id == NULL || hf.patterns == NULL
-                 ? lmq_fail_nomem(err)
-                 : read_root(&hf, by_id, err);
+    if (status == LMQ_OK && (by_id == NULL || hf.patterns == NULL))
+        status = lmq_fail_nomem(err);
+    if (status == LMQ_OK)
+        status = read_root(&hf, by_id, err);
     lmq_regex_scratch_free(hf.patterns);
     json_decref(by_id);
     json_decref(root);
+    if (has_tables)
+        lmq_hf_tables_free(&tables);
     lmq_buffer_free(&hf.bytes);
     return status;
 }
