@@ -122,6 +122,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
         .bos = plan->written.bos,
         .eos = plan->written.eos,
         .n_eos = plan->written.n_eos,
+        .keeps_merges = (plan->family->gguf.keys & LMQ_GGUF_KINDS) != 0,
     };
     char key[64], note[400];
 

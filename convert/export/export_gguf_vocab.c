@@ -27,6 +27,8 @@
 #include "runtime/tokenizer/tokenizer.h"
 
 #define KEY(name) "tokenizer.ggml." name
+/* SentencePiece's pieces, spaces and bytes, merged by a list. */
+#define MERGED "gemma4"
 
 /* ---- One that is there already ---- */
 
@@ -172,6 +174,17 @@ sort_merges(const struct lmq_tok_model *model, size_t *n)
 }
 
 static void
+append_side(const struct vocab *v, int32_t id, struct lmq_buffer *out)
+{
+    struct lmq_chars text = lmq_vocab_text(&v->t->vocab, id);
+
+    if (v->t->is_byte_level)
+        append_letters(out, text);
+    else
+        lmq_buffer_append(out, text.p, text.n);
+}
+
+static void
 put_merges(struct lmq_gguf_builder *builder, const struct vocab *v)
 {
     struct lmq_buffer text = {0};
@@ -181,11 +194,9 @@ put_merges(struct lmq_gguf_builder *builder, const struct vocab *v)
     lmq_gguf_put_array(builder, KEY("merges"), LMQ_GGUF_STRING, n);
     for (size_t i = 0; i < n; i++) {
         text.n = 0;
-        append_letters(&text,
-                       lmq_vocab_text(&v->t->vocab, merges[i]->left));
+        append_side(v, merges[i]->left, &text);
         lmq_buffer_append(&text, " ", 1);
-        append_letters(&text,
-                       lmq_vocab_text(&v->t->vocab, merges[i]->right));
+        append_side(v, merges[i]->right, &text);
         lmq_gguf_add_text(builder, text.bytes, text.n);
     }
     builder->out.has_failed |= merges == NULL || text.has_failed;
@@ -329,7 +340,7 @@ put_all(struct lmq_gguf_builder *builder, const struct vocab *v)
     if (v->pre != NULL)
         lmq_gguf_put_text(builder, KEY("pre"), v->pre, strlen(v->pre));
     put_tokens(builder, v);
-    if (is_gpt2)
+    if (is_gpt2 || strcmp(v->model, MERGED) == 0)
         put_merges(builder, v);
     else
         put_scores(builder, v);
@@ -435,11 +446,16 @@ find_words(struct vocab *v, struct lmq_error *err)
     bool is_good = false;
     enum lmq_status status = LMQ_OK;
 
-    if (!v->t->is_byte_level) {
+    if (!v->t->is_byte_level && v->t->model.has_table &&
+        v->given->keeps_merges) {
+        v->model = MERGED;
+        status = test_round_trip(v, &is_good, err);
+    }
+    if (status == LMQ_OK && !is_good && !v->t->is_byte_level) {
         v->model = v->t->model.kind == LMQ_TOK_UNIGRAM ? "t5" : "llama";
         v->pre = strcmp(v->model, "llama") == 0 ? "default" : NULL;
         status = test_round_trip(v, &is_good, err);
-    } else if (v->t->model.has_table) {
+    } else if (!is_good && v->t->model.has_table) {
         v->model = "gpt2";
         for (size_t i = 0; i < sizeof(pretypes) / sizeof(pretypes[0]) &&
                            status == LMQ_OK && !is_good; i++) {

@@ -4,6 +4,8 @@
 #ifndef LMQ_CONVERT_EXPORT_EXPORT_GGUF_VOCAB_H
 #define LMQ_CONVERT_EXPORT_EXPORT_GGUF_VOCAB_H
 
+#include <stdbool.h>
+
 #include "formats/checkpoint/blob.h"
 #include "formats/gguf/gguf_build.h"
 
@@ -15,6 +17,8 @@ struct lmq_gguf_vocab {
     int32_t bos;       /* if the files name none; -1: none */
     const int32_t *eos;
     size_t n_eos;
+    bool keeps_merges; /* of SentencePiece's kind: llama.cpp merges by a list in
+                          this family, not by scores */
 };
 
 /* Puts the keys "tokenizer.*"; `note` gets a remark, or "". */

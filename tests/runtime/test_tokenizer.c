@@ -87,6 +87,81 @@ START_TEST(extra_spaces_go_in_a_gguf_of_the_model_too)
 }
 END_TEST
 
+/* A tokenizer.json of the same pieces, as Gemma 4 has it. */
+static struct lmq_buffer
+merged_hf_file(void)
+{
+    struct lmq_buffer model = {0};
+    char name[8], item[64];
+
+    add_text(&model, "{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":"
+                     "true,\"byte_fallback\":true,\"vocab\":{");
+    for (size_t id = 0; id < N_IDS; id++) {
+        snprintf(item, sizeof(item), "%s\"%s\":%zu", id == 0 ? "" : ",",
+                 piece_text(id, name), id);
+        add_text(&model, item);
+    }
+    add_text(&model, "},\"merges\":[[\"a\",\"b\"],[\"" MARK "\",\"ab\"],"
+                     "[\"" MARK
+                     "\",\"c\"]]}");
+    add_bytes(&model, "", 1);
+    struct lmq_buffer file = hf_file(
+        (const char *)model.bytes,
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},"
+        "\"content\":\"" MARK "\"}",
+        "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},"
+        "\"behavior\":\"MergedWithPrevious\",\"invert\":false}",
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\","
+        "\"pattern\":{\"String\":\"" MARK "\"},\"content\":\" \"},{\"type\":"
+        "\"ByteFallback\"},{\"type\":\"Fuse\"}]}",
+        "[{\"id\":0,\"content\":\"<unk>\",\"special\":true},"
+        "{\"id\":1,\"content\":\"<s>\",\"special\":true},"
+        "{\"id\":2,\"content\":\"</s>\",\"special\":true}]");
+    lmq_buffer_free(&model);
+    return file;
+}
+
+static bool
+gguf_says(const struct lmq_gguf_builder *builder, const char *words)
+{
+    size_t n = strlen(words);
+
+    for (size_t i = 0; i + n <= builder->out.n; i++)
+        if (memcmp(builder->out.bytes + i, words, n) == 0)
+            return true;
+    return false;
+}
+
+/* Its list of merges stays a list where llama.cpp wants one. */
+START_TEST(merges_of_characters_go_to_a_gguf)
+{
+    struct lmq_buffer file = merged_hf_file();
+    const struct lmq_blob blob = {"tokenizer.json", file.bytes, file.n};
+    struct lmq_error err;
+    char note[400];
+
+    for (int keeps = 0; keeps < 2; keeps++) {
+        const struct lmq_gguf_vocab vocab = {
+            .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = 1,
+            .keeps_merges = keeps != 0};
+        struct lmq_gguf_builder builder = {0};
+        lmq_gguf_build_begin(&builder);
+        ck_assert_msg(lmq_gguf_put_vocab(&builder, &vocab, note, sizeof(note),
+                                         &err) == LMQ_OK,
+                      "%s", err.message);
+        lmq_gguf_build_end(&builder, 0);
+        ck_assert(!builder.out.has_failed);
+        ck_assert(gguf_says(&builder, "gemma4") == (keeps != 0));
+        ck_assert(gguf_says(&builder, "ggml.merges") == (keeps != 0));
+        ck_assert(gguf_says(&builder, "ggml.scores") == (keeps == 0));
+        struct lmq_tokenizer *t = open_buffer(builder.out);
+        ENCODES(t, "ab c\n\xc3\xa9", 0, "262 265 13 198 172");
+        lmq_tokenizer_close(t);
+    }
+    lmq_buffer_free(&file);
+}
+END_TEST
+
 /* Spaces and bytes as in SentencePiece, but no space before a text. */
 START_TEST(merges_of_characters_come_from_a_list)
 {
@@ -362,6 +437,7 @@ main(void)
         extra_spaces_go_where_the_model_says_so,
         extra_spaces_go_in_a_gguf_of_the_model_too,
         merges_of_characters_come_from_a_list,
+        merges_of_characters_go_to_a_gguf,
         the_surface_of_the_unknown_token_keeps_its_spaces,
         unigram_takes_the_best_path,
         what_no_piece_spans_may_be_cut,
