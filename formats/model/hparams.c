@@ -145,11 +145,11 @@ settle_windows(struct lmq_hparams *h)
                                      lmq_layer_chunk(h, i) != 0));
     if (!has_window)
         h->sliding_window = h->attention_chunk = 0;
-    if (h->sliding_window == 0)
-        h->rope_local_theta = 0;
-    if (has_window)
+    if (!has_window)
+        clear_layers(h, LMQ_LAYER_FULL);
+    if (h->sliding_window > 0)
         return;
-    clear_layers(h, LMQ_LAYER_FULL);
+    h->rope_local_theta = 0;
     h->full_head_dim = h->full_kv_heads = 0;
     h->full_keys_are_values = false;
 }

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "formats/model/hparams_json.h"
+#include "formats/model/model_tensors.h"
+#include "formats/model/model_tensors.h"
 #include "formats/model/names.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h" /* random numbers; nothing of Check */
@@ -343,11 +345,12 @@ static void
 add_qk_norm(struct builder *b, enum lmq_role role, int32_t l, uint32_t n_heads)
 {
     const struct lmq_hparams *h = b->h;
+    uint64_t head = lmq_layer_head_dim(h, (size_t)l);
 
     if (h->qk_norm == LMQ_QK_NORM_HEAD)
-        add_norm(b, role, l, -1, h->head_dim);
+        add_norm(b, role, l, -1, head);
     if (h->qk_norm == LMQ_QK_NORM_WHOLE)
-        add_norm(b, role, l, -1, (uint64_t)n_heads * h->head_dim);
+        add_norm(b, role, l, -1, n_heads * head);
     if (h->qk_norm == LMQ_QK_NORM_HEADS)
         for (int32_t i = 0; i < (int32_t)n_heads; i++)
             add_norm(b, role, l, i, h->head_dim);
@@ -357,7 +360,10 @@ static void
 add_attention(struct builder *b, int32_t l)
 {
     const struct lmq_hparams *h = b->h;
-    uint32_t value = lmq_hparams_value_dim(h);
+    uint32_t value = lmq_layer_value_dim(h, (size_t)l);
+    uint32_t head = lmq_layer_head_dim(h, (size_t)l);
+    uint32_t n_kv = lmq_layer_kv_heads(h, (size_t)l);
+    bool borrows = lmq_layer_borrows(h, (size_t)l);
 
     if (h->norm_place != LMQ_NORMS_AFTER)
         add_norm(b, LMQ_ROLE_ATTN_NORM, l, -1, h->dim);
@@ -370,14 +376,15 @@ add_attention(struct builder *b, int32_t l)
     if (h->kv_lora_rank > 0) {
         add_latents(b, l);
     } else {
-        uint32_t n_kv = h->n_kv_heads;
-        add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, h->n_heads * h->head_dim,
-                   h->dim);
-        add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, n_kv * h->head_dim, h->dim);
-        add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, n_kv * value, h->dim);
+        add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, h->n_heads * head, h->dim);
+        if (!borrows)
+            add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, n_kv * head, h->dim);
+        if (!borrows && !lmq_layer_keys_are_values(h, (size_t)l))
+            add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, n_kv * value, h->dim);
     }
     add_qk_norm(b, LMQ_ROLE_ATTN_Q_NORM, l, h->n_heads);
-    add_qk_norm(b, LMQ_ROLE_ATTN_K_NORM, l, h->n_kv_heads);
+    if (!borrows)
+        add_qk_norm(b, LMQ_ROLE_ATTN_K_NORM, l, n_kv);
     if (h->has_sinks)
         add(b, (struct lmq_place){LMQ_ROLE_ATTN_SINKS, LMQ_PART_WEIGHT, l, -1},
             0, h->n_heads, 0, 1);
@@ -421,7 +428,8 @@ add_feed(struct builder *b, int32_t l)
     if (h->activation == LMQ_ACTIVATION_XIELU)
         add_xielu(b, l);
     if (!lmq_layer_has_experts(h, (size_t)l)) {
-        add_network(b, LMQ_ROLE_FFN_GATE, l, -1, h->hidden_dim);
+        add_network(b, LMQ_ROLE_FFN_GATE, l, -1,
+                    lmq_layer_hidden_dim(h, (size_t)l));
         return;
     }
     add_matrix(b, LMQ_ROLE_ROUTER, l, -1, h->n_experts, h->dim);
@@ -439,6 +447,23 @@ add_feed(struct builder *b, int32_t l)
         0, h->dim, 0, 0.2);
 }
 
+/* What few models have; none of it has a bias. */
+static void
+add_seldom(struct builder *b, enum lmq_role role, int32_t l)
+{
+    struct lmq_place place = {role, LMQ_PART_WEIGHT, l, -1};
+    uint64_t dims[2];
+    uint32_t n_items, n_dims;
+
+    if (!lmq_model_has(b->h, &place, &n_items))
+        return;
+    lmq_model_shape(b->h, &place, dims, &n_dims);
+    if (n_dims == 1)
+        add(b, place, 0, dims[0], 1, 0.1);
+    else
+        add(b, place, dims[0], dims[1], 0, 1 / sqrt((double)dims[1]));
+}
+
 static void
 add_all(struct builder *b)
 {
@@ -453,6 +478,12 @@ add_all(struct builder *b)
     }
     if (h->has_embedding_norm)
         add_norm(b, LMQ_ROLE_EMBEDDING_NORM, -1, -1, h->dim);
+    for (int role = LMQ_ROLE_INPUTS; role <= LMQ_ROLE_SHARED_POST_NORM; role++)
+        for (int32_t l = 0; l < (int32_t)h->n_layers; l++)
+            if (lmq_role_is_per_layer((enum lmq_role)role))
+                add_seldom(b, (enum lmq_role)role, l);
+            else if (l == 0)
+                add_seldom(b, (enum lmq_role)role, -1);
     add_norm(b, LMQ_ROLE_OUTPUT_NORM, -1, -1, h->dim);
     add_matrix(b, LMQ_ROLE_HEAD, -1, -1, h->vocab_size, h->dim);
     if (b->has_biases)

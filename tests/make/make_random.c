@@ -127,6 +127,16 @@ describe_attention(struct lmq_hparams *h)
 }
 
 static void
+describe_factors(struct lmq_hparams *h, uint32_t n)
+{
+    h->n_rope_factors = n;
+    for (uint32_t i = 0; i < n; i++) {
+        h->rope_short[i] = number(0.5, 4);
+        h->rope_long[i] = number(0.5, 16);
+    }
+}
+
+static void
 describe_rope(struct lmq_hparams *h)
 {
     h->rope_theta = number(1.5, 200);
@@ -141,11 +151,67 @@ describe_rope(struct lmq_hparams *h)
     h->rope_ramp_exact = once_in(2);
     h->rope_attention_factor = number(0.75, 1.5);
     h->rope_context = once_in(3) ? 0 : from_to(3, 12);
-    h->n_rope_factors = lmq_hparams_rotary_dim(h) / 2;
-    for (uint32_t i = 0; i < h->n_rope_factors; i++) {
-        h->rope_short[i] = number(0.5, 4);
-        h->rope_long[i] = number(0.5, 16);
-    }
+    describe_factors(h, lmq_hparams_rotary_dim(h) / 2);
+}
+
+/* Layers that see everything and have heads of their own. */
+static void
+describe_full_layers(struct lmq_hparams *h)
+{
+    h->full_head_dim = once_in(3) ? 0 : 2 * from_to(1, 6);
+    h->full_kv_heads = once_in(2) ? 0 : 1;
+    h->full_keys_are_values = once_in(2);
+    h->rope_local_theta = number(1.5, 50);
+}
+
+/* The last layers may look at keys and values of others, if there are any that
+ * see as far. */
+static void
+describe_borrowing(struct lmq_hparams *h)
+{
+    bool is_lent = true;
+
+    h->n_borrowing = from_to(1, h->n_layers - 1);
+    h->borrowing_hidden_dim = once_in(2) ? from_to(1, 9) : 0;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        is_lent &= !lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
+                   !(lmq_layer_borrows(h, i) &&
+                     lmq_layer_borrows(h, lmq_layer_kv_source(h, i)));
+    if (!is_lent)
+        h->n_borrowing = 0;
+}
+
+/* A window that no layer has is none. */
+static bool
+has_windows(const struct lmq_hparams *h)
+{
+    struct lmq_hparams *settled = malloc(sizeof(*settled));
+
+    if (settled == NULL)
+        abort();
+    *settled = *h;
+    lmq_hparams_settle(settled);
+    bool has = settled->sliding_window > 0;
+    free(settled);
+    return has;
+}
+
+static void
+describe_kinds(struct lmq_hparams *h)
+{
+    h->has_layer_scale = once_in(3);
+    h->has_value_norm = h->kv_lora_rank == 0 && once_in(3);
+    h->layer_input_dim = once_in(3) ? from_to(1, 5) : 0;
+    if (h->kv_lora_rank > 0 || once_in(2))
+        return;
+    h->value_dim = h->rotary_dim = 0;
+    if (h->qk_norm == LMQ_QK_NORM_HEADS)
+        h->qk_norm = LMQ_QK_NORM_HEAD;
+    if (has_windows(h))
+        describe_full_layers(h);
+    describe_factors(h, lmq_hparams_far_rotary_dim(h) / 2);
+    if (h->n_layers > 1 && once_in(2))
+        describe_borrowing(h);
 }
 
 static void
@@ -167,6 +233,8 @@ describe_experts(struct lmq_hparams *h)
     h->router_scales_input = once_in(2);
     h->router_corrects = once_in(2);
     h->router_scale = number(0.5, 3);
+    h->has_expert_norms =
+        h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2);
     h->expert_group_score = once_in(2) ? LMQ_GROUP_SCORE_BEST
                                        : LMQ_GROUP_SCORE_BEST_TWO;
 }
@@ -191,6 +259,7 @@ make_one(const char *folder, unsigned long i)
     describe_blocks(h);
     describe_attention(h);
     describe_rope(h);
+    describe_kinds(h);
     describe_experts(h);
     snprintf(source, sizeof(source), "%s/source", folder);
     snprintf(path, sizeof(path), "%s/%lu.lmq", folder, i);

@@ -28,7 +28,9 @@ ELEMENT_BF16, ELEMENT_E4M3, ELEMENT_E5M2 = 2, 4, 5
 # Roles: name, shape (section 10 of lmq(5)); '*' has an item always, '?' may.
 ROLES = {
     1: ('token_embd', 'vocab_size dim'), 13: ('position_embd', 'context dim'),
-    38: ('token_embd_norm', 'dim'),
+    38: ('token_embd_norm', 'dim'), 39: ('per_layer_token_embd', 'vocab_size inputs'),
+    40: ('per_layer_model_proj', 'inputs dim'),
+    41: ('per_layer_proj_norm', 'layer_input_dim'),
     4: ('blk.attn_norm', 'dim'), 5: ('blk.attn_q', 'heads*h dim'),
     25: ('blk.attn_q_a', 'q_lora_rank dim'), 26: ('blk.attn_q_a_norm', 'q_lora_rank'),
     27: ('blk.attn_q_b', 'heads*h q_lora_rank'), 28: ('blk.attn_kv_a_mqa', 'k+t dim'),
@@ -47,9 +49,14 @@ ROLES = {
     24: ('blk.ffn_gate_inp_shexp', 'dim'), 21: ('blk.ffn_gate_shexp', 'shared_dim dim'),
     22: ('blk.ffn_up_shexp', 'shared_dim dim'),
     23: ('blk.ffn_down_shexp', 'dim shared_dim'),
+    46: ('blk.ffn_gate_inp_norm', 'dim'), 47: ('blk.pre_ffw_norm_2', 'dim'),
+    49: ('blk.ffn_down_exps_scale', 'n_experts'),
+    50: ('blk.post_ffw_norm_1', 'dim'), 48: ('blk.post_ffw_norm_2', 'dim'),
     51: ('blk.ffn_act_positive', 'one'), 52: ('blk.ffn_act_negative', 'one'),
     53: ('blk.ffn_act_slope', 'one'), 54: ('blk.ffn_act_bound', 'one'),
-    17: ('blk.post_ffw_norm', 'dim'), 3: ('output_norm', 'dim'),
+    17: ('blk.post_ffw_norm', 'dim'), 42: ('blk.inp_gate', 'layer_input_dim dim'),
+    43: ('blk.proj', 'dim layer_input_dim'), 44: ('blk.post_norm', 'dim'),
+    45: ('blk.layer_output_scale', 'one'), 3: ('output_norm', 'dim'),
     2: ('output', 'vocab_size dim')}
 
 HUGE, LONG = 16777216, 268435456
@@ -78,6 +85,8 @@ for _type, _limit, _default, _least, _names in (
         ('count', 65536, 0, 0, 'n_delta_key_heads n_delta_value_heads'),
         ('count', HUGE, 0, 0, 'delta_key_dim delta_value_dim'),
         ('count', 16, 0, 0, 'conv_width'),
+        ('count', HUGE, 0, 0, 'full_head_dim borrowing_hidden_dim layer_input_dim'),
+        ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
          'score_growth glu_limit glu_offset'),
@@ -87,7 +96,8 @@ for _type, _limit, _default, _least, _names in (
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
          'embedding_norm sinks attn_gate router_renormalises router_corrects '
-         'qk_norm_late score_growth_still rope_ramp_exact router_scales_input'),
+         'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
+         'expert_norms full_keys_are_values value_norm layer_scale'),
         ('word', 'rms layer layer_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
@@ -334,7 +344,8 @@ class Record:
         self.is_alias = self.encoding == ALIAS and not self.unknown
         if self.role in ROLES and self.part <= 1:
             check(self.name == canonical(self.role, self.part, self.layer, self.item)
-                  and (self.layer >= 0) == (self.role not in (1, 2, 3, 13, 38))
+                  and (self.layer >= 0) == (
+                      self.role not in (1, 2, 3, 13, 38, 39, 40, 41))
                   and (self.item == -1 if self.role not in (10, 11, 12, 14, 15, 30, 31)
                        else self.item >= 0 or self.role not in (30, 31)),
                   'R28', f'no such tensor of role {self.role}')

@@ -40,6 +40,42 @@ class Description:
     def windowed(self, layer):
         return self.sliding_window > 0 and layer not in self.full
 
+    # Section 12: layers of two kinds.
+
+    def is_full(self, layer):
+        return self.sliding_window > 0 and layer in self.full
+
+    def sees_all(self, layer):
+        return layer in self.full and max(self.sliding_window, self.attention_chunk) > 0
+
+    def head(self, layer):
+        return self.full_head_dim if self.is_full(layer) and self.full_head_dim \
+            else self.h
+
+    def value(self, layer):
+        return self.full_head_dim if self.is_full(layer) and self.full_head_dim \
+            else self.v
+
+    def turning(self, layer):
+        if self.positions == 'rotary' and self.is_full(layer) and self.full_head_dim:
+            return self.full_head_dim
+        return self.t
+
+    def kv_heads(self, layer):
+        return self.full_kv_heads if self.is_full(layer) and self.full_kv_heads \
+            else self.n_kv_heads
+
+    def borrows(self, layer):
+        return layer >= self.n_layers - self.n_borrowing
+
+    def lender(self, layer):
+        lenders = [i for i in range(self.n_layers - self.n_borrowing)
+                   if self.sees_all(i) == self.sees_all(layer)]
+        return lenders[-1] if lenders else None
+
+    def keys_are_values(self, layer):
+        return self.is_full(layer) and self.full_keys_are_values
+
     def has_experts(self, layer):
         return self.n_experts > 0 and layer not in self.dense
 
@@ -79,7 +115,9 @@ class Description:
     def check_numbers(self):
         def m5(condition, text):
             need(condition, 'M5', text)
-        t, h = self.t, self.h
+        t, h, kinds = self.t, self.h, self.sliding_window > 0
+        full = self.full_head_dim if kinds else 0
+        far = full if full and self.positions == 'rotary' else t
         m5(self.n_heads % self.n_kv_heads == 0, 'heads')
         m5(t % 2 == 0 and t <= h, 'dimensions that turn')
         m5(max(self.n_heads * h, self.n_heads * self.v, self.k + h) <= HUGE, 'too wide')
@@ -98,7 +136,24 @@ class Description:
                                ('rope_long', ('longrope',))):
             factors = getattr(self, name)
             m5(self.rope_scaling not in scalings
-               or len(factors) == t // 2 and all(1e-6 <= f <= 1e9 for f in factors), name)
+               or len(factors) == far // 2 and all(1e-6 <= f <= 1.1e30 for f in factors),
+               name)
+        m5(not full or (full % 2 == 0 and self.n_heads * full <= HUGE
+                        and not self.value_dim and not self.rotary_dim
+                        and (self.positions != 'rotary' or self.rope_local_theta > 0)),
+           'full_head_dim')
+        m5(not (kinds and self.full_kv_heads) or self.n_heads % self.full_kv_heads == 0,
+           'full_kv_heads')
+        special = self.n_borrowing or kinds and (full or self.full_kv_heads
+                                                 or self.full_keys_are_values)
+        m5(not special or not self.k and not self.value_dim and self.qk_norm != 'heads',
+           'kinds of layers')
+        m5(self.n_borrowing < self.n_layers, 'n_borrowing')
+        m5(not self.n_borrowing or not self.delta and None not in map(
+            self.lender, range(self.n_layers - self.n_borrowing, self.n_layers)),
+           'a borrower without a lender')
+        m5(self.n_layers * self.layer_input_dim <= HUGE, 'layer_input_dim')
+        m5(not self.expert_norms or self.residual == 'sequential', 'expert_norms')
         if self.n_experts:
             m5(1 <= self.n_experts_used <= self.n_experts and self.expert_dim >= 1,
                'experts')
@@ -115,14 +170,20 @@ class Description:
                'heads of the delta rule')
 
     def shape(self, role, layer):
-        heads, kv, whole = self.n_heads, self.n_kv_heads, self.qk_norm == 'whole'
-        hidden = self.expert_dim if self.has_experts(layer) else self.hidden_dim
-        sizes = {'one': 1, 'heads': heads, 'heads*h': heads * self.h, 'heads*v': heads * self.v,
-                 'kv*h': kv * self.h, 'kv*v': kv * self.v, 'k': self.k,
+        heads, kv, whole = self.n_heads, self.kv_heads(layer), self.qk_norm == 'whole'
+        h, v = self.head(layer), self.value(layer)
+        hidden = self.hidden_dim
+        if self.has_experts(layer):
+            hidden = self.expert_dim
+        elif self.borrows(layer) and self.borrowing_hidden_dim:
+            hidden = self.borrowing_hidden_dim
+        sizes = {'one': 1, 'heads': heads, 'heads*h': heads * h, 'heads*v': heads * v,
+                 'kv*h': kv * h, 'kv*v': kv * v, 'inputs': self.n_layers *
+                 self.layer_input_dim, 'k': self.k,
                  'k+t': self.k + self.t,
                  'h-t': self.h - self.t, 'v': self.v, 'hidden': hidden,
-                 'q_norm': heads * self.h if whole else self.h,
-                 'k_norm': kv * self.h if whole else self.h}
+                 'q_norm': heads * h if whole else h,
+                 'k_norm': kv * h if whole else h}
         keys = self.n_delta_key_heads * self.delta_key_dim
         values = self.n_delta_value_heads * self.delta_value_dim
         sizes['channels'] = 2 * keys + values
@@ -162,6 +223,11 @@ class Description:
             add(13)
         if normed and self.embedding_norm:
             add(38)
+        if self.layer_input_dim:
+            add(39)
+            add(40)
+            if normed:
+                add(41)
         if normed:
             add(3)
         add(2, must=False)
@@ -177,10 +243,19 @@ class Description:
                 roles += [5, 6, 7, 32, 33, 34, 35, 36, 37]
             else:
                 roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
-                roles += [28, 29] if self.k else [6, 7]
+                if self.k:
+                    roles += [28, 29]
+                elif not self.borrows(i):
+                    roles += [6] if self.keys_are_values(i) else [6, 7]
                 roles += [18] if self.sinks else []
                 roles += [32] if self.attn_gate else []
             roles += [51, 52, 53, 54] if self.activation == 'xielu' else []
+            roles += [45] if self.layer_scale else []
+            if self.layer_input_dim:
+                roles += [42, 43, 44] if normed else [42, 43]
+            if self.expert_norms and self.has_experts(i):
+                roles += [49] + ([46, 47, 48] if normed else [])
+                roles += [50] if normed and self.shared_dim else []
             if self.has_experts(i):
                 roles += [19] + ([20] if self.router_corrects else [])
                 if self.shared_dim:
@@ -194,7 +269,8 @@ class Description:
             if normed and self.qk_norm not in ('none', 'bare') and not delta:
                 each = self.qk_norm == 'heads'
                 add(14, i, heads if each else (-1,))
-                add(15, i, kv_heads if each else (-1,))
+                if not self.borrows(i):
+                    add(15, i, kv_heads if each else (-1,))
             for role in (10, 11, 12) if self.gated else (11, 12):
                 add(role, i, range(self.n_experts) if self.has_experts(i) else (-1,))
 
@@ -251,7 +327,7 @@ class Computation:
 
     def frequencies(self, layer, position, long):
         """Section 6: f(i) for i below t/2, and g."""
-        d, t = self.d, self.d.t
+        d, t = self.d, self.d.turning(layer)
         i = np.arange(t // 2)
         if d.windowed(layer) and d.rope_local_theta > 0:
             return np.minimum(float(d.rope_local_theta) ** (-2 * i / t), 1e6), 1
@@ -285,7 +361,7 @@ class Computation:
 
     def turn(self, x, layer, long):
         """x: positions, heads, t numbers that turn."""
-        d, half = self.d, self.d.t // 2
+        d, half = self.d, x.shape[-1] // 2
         if not half or layer in d.still:
             return x
         y = np.empty_like(x)
@@ -336,25 +412,36 @@ class Computation:
             return self.delta_rule(u, layer)
         if d.k:
             return self.latent_attention(u, layer, long)
-        q, k, v = (self.product(u, role, layer) for role in (5, 6, 7))
-        if d.qkv_clip > 0:
-            q, k, v = (np.clip(x, -d.qkv_clip, d.qkv_clip) for x in (q, k, v))
+        h, t, kv_heads = d.head(layer), d.turning(layer), d.kv_heads(layer)
+
+        def make(role):
+            x = self.product(u, role, layer)
+            return np.clip(x, -d.qkv_clip, d.qkv_clip) if d.qkv_clip > 0 else x
         def turn(x):
-            return np.concatenate([self.turn(x[..., :d.t], layer, long), x[..., d.t:]],
+            return np.concatenate([self.turn(x[..., :t], layer, long), x[..., t:]],
                                   axis=-1)
 
         def finish(x, role, heads):
             if d.qk_norm == 'whole':
                 x = self.norm(x, role, layer)
-            x = x.reshape(n, heads, d.h)
+            x = x.reshape(n, heads, h)
             if d.qk_norm_late:
                 return self.qk_norm(turn(x), role, layer, heads)
             return turn(self.qk_norm(x, role, layer, heads))
-        q, k = finish(q, 14, d.n_heads), finish(k, 15, d.n_kv_heads)
-        v = v.reshape(n, d.n_kv_heads, d.v)
+        q = finish(make(5), 14, d.n_heads)
+        if d.borrows(layer):
+            k, v = self.lent[d.lender(layer)]
+        else:
+            k = make(6)
+            v = k if d.keys_are_values(layer) else make(7)
+            k = finish(k, 15, kv_heads)
+            v = v.reshape(n, kv_heads, d.value(layer))
+            if d.value_norm:
+                v = self.norm(v, None, bare=True)
+            self.lent[layer] = k, v
         results = []
         for i in range(d.n_heads):
-            j = i * d.n_kv_heads // d.n_heads
+            j = i * kv_heads // d.n_heads
             results.append(self.weights(q[:, i] @ k[:, j].T, i, layer) @ v[:, j])
         return self.output(results, u, layer)
 
@@ -444,11 +531,14 @@ class Computation:
             return x * sigmoid(self.d.activation_slope * x)
         return ACTIVATIONS[self.d.activation](x)
 
-    def feed_forward(self, u, layer):
-        d = self.d
+    def feed_forward(self, u, x, layer):
+        d, shared = self.d, u
         if not d.has_experts(layer):
             return self.feed(u, layer, 10, 11, 12)
-        z = self.product(u, 19, layer)
+        z = self.product(self.norm(x, 46, layer) / math.sqrt(d.dim)
+                         if d.expert_norms else u, 19, layer)
+        if d.expert_norms:
+            u = self.norm(x, 47, layer)
         scores = {'softmax': softmax, 'sigmoid': sigmoid,
                   'softmax_chosen': lambda z: z}[d.router](z)
         f = np.zeros_like(u)
@@ -459,15 +549,22 @@ class Computation:
                 w = softmax(w)
             if d.router_renormalises and w.sum() > 0:
                 w = w / w.sum()
-            for e, weight in zip(chosen, w * d.router_scale):
+            w = w * d.router_scale
+            if d.expert_norms:
+                w = w * self.tensor(49, layer)[chosen]
+            for e, weight in zip(chosen, w):
                 if d.router_scales_input:
                     f[p] += self.feed(weight * u[p], layer, 10, 11, 12, e)
                 else:
                     f[p] += weight * self.feed(u[p], layer, 10, 11, 12, e)
+        if d.expert_norms:
+            f = self.norm(f, 48, layer)
         if d.shared_dim:
-            y = self.feed(u, layer, 21, 22, 23)
+            y = self.feed(shared, layer, 21, 22, 23)
+            if d.expert_norms:
+                y = self.norm(y, 50, layer)
             switch = self.tensor(24, layer)
-            f += y if switch is None else sigmoid(u @ switch)[:, None] * y
+            f = f + (y if switch is None else sigmoid(shared @ switch)[:, None] * y)
         return f
 
     def choose(self, scores, layer):
@@ -488,6 +585,16 @@ class Computation:
             allowed = [e for e in allowed if e // size in groups]
         return [allowed[i] for i in best(scores[list(allowed)], d.n_experts_used)]
 
+    def inputs(self, x, tokens):
+        """Section 13: (positions, layers, layer_input_dim)."""
+        d = self.d
+        if not d.layer_input_dim:
+            return None
+        shape = len(tokens), d.n_layers, d.layer_input_dim
+        p = self.norm((self.product(x, 40) / math.sqrt(d.dim)).reshape(shape), 41)
+        r = math.sqrt(d.layer_input_dim) * self.tensor(39)[tokens].reshape(shape)
+        return (p + r) / math.sqrt(2)
+
     def run(self, tokens, long):
         d = self.d
         x = d.embedding_scale * self.tensor(1)[tokens]
@@ -495,6 +602,7 @@ class Computation:
             x = x + self.tensor(13)[:len(tokens)]
         if d.embedding_norm:
             x = self.norm(x, 38)
+        self.lent, inputs = {}, self.inputs(x, tokens)
         for i in range(d.n_layers):
             def before(x, role):
                 return x if d.norm_place == 'after' else self.norm(x, role, i)
@@ -507,9 +615,14 @@ class Computation:
                 x = x + d.residual_scale * a
             if d.residual != 'parallel_one_norm':
                 u = before(x, 9)
-            x = x + d.residual_scale * after(self.feed_forward(u, i), 17)
+            x = x + d.residual_scale * after(self.feed_forward(u, x, i), 17)
             if d.residual != 'sequential':
                 x = x + d.residual_scale * a
+            if d.layer_input_dim:
+                y = self.act(self.product(x, 42, i), i) * inputs[:, i]
+                x = x + self.norm(self.product(y, 43, i), 44, i)
+            if d.layer_scale:
+                x = x * self.tensor(45, i)[0]
         y = self.norm(x, 3)
         if self.tensor(2) is not None:
             y = self.product(y, 2)

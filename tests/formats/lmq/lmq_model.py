@@ -12,6 +12,8 @@ KEYS = SCHEMA["properties"]["model"]["properties"]
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool,
          "integer": int, "number": (int, float)}
 WIDTH = 1 << 24
+EXPERT_NORMS = ("ffn_gate_inp_norm", "pre_ffw_norm_2", "post_ffw_norm_1",
+                "post_ffw_norm_2")
 XIELU = ("ffn_act_positive", "ffn_act_negative", "ffn_act_slope",
          "ffn_act_bound")
 
@@ -87,11 +89,45 @@ class Model:
         return 0 if layer in self.h["full_layers"] else \
             self.h["sliding_window"]
 
+    # Layers of two kinds, section 12
+
+    def is_full(self, layer):
+        return self.h["sliding_window"] > 0 and layer in self.h["full_layers"]
+
+    def sees_all(self, layer):
+        return layer in self.h["full_layers"] and bool(
+            self.h["sliding_window"] or self.h["attention_chunk"])
+
+    def of_kind(self, layer, key, otherwise):
+        return self.h[key] if self.is_full(layer) and self.h[key] else \
+            otherwise
+
+    def head_dim(self, layer):
+        return self.of_kind(layer, "full_head_dim", self.h["head_dim"])
+
+    def kv_heads(self, layer):
+        return self.of_kind(layer, "full_kv_heads", self.h["n_kv_heads"])
+
+    def turning(self, layer):
+        return self.h["positions"] == "rotary" and \
+            self.of_kind(layer, "full_head_dim", self.rotary)
+
+    def borrows(self, layer):
+        return layer >= self.h["n_layers"] - self.h["n_borrowing"]
+
+    def lender(self, layer):
+        return max((i for i in range(self.h["n_layers"] -
+                                     self.h["n_borrowing"])
+                    if self.sees_all(i) == self.sees_all(layer)), default=None)
+
     def has_experts(self, layer):
         return self.h["n_experts"] > 0 and layer not in self.h["dense_layers"]
 
     def check_sizes(self):  # M5
         h, t, scaling = self.h, self.rotary, self.h["rope_scaling"]
+        far = t
+        if h["sliding_window"] and h["positions"] == "rotary":
+            far = h["full_head_dim"] or t
         need(h["n_heads"] % h["n_kv_heads"] == 0, "heads")
         need(t % 2 == 0 and t <= h["head_dim"], "dimensions that turn")
         need(h["n_heads"] * h["head_dim"] <= WIDTH and
@@ -111,8 +147,9 @@ class Model:
              0 < h["rope_beta_slow"] <= h["rope_beta_fast"], "betas")
         for key, kinds in (("rope_short", ("longrope", "factors")),
                            ("rope_long", ("longrope",))):
-            need(scaling not in kinds or len(h[key]) == t // 2 and
-                 all(1e-6 <= x <= 1e9 for x in h[key]), "%s", key)
+            need(scaling not in kinds or len(h[key]) == far // 2 and
+                 all(1e-6 <= x <= 1.1e30 for x in h[key]), "%s", key)
+        self.check_kinds()
         n, used = h["n_experts"], h["n_experts_used"]
         groups, best = h["n_expert_groups"], h["n_expert_groups_used"]
         need(n == 0 or 1 <= used <= n and h["expert_dim"] > 0, "experts")
@@ -126,6 +163,27 @@ class Model:
                  values % keys == 0 and c * d <= WIDTH and
                  2 * keys * c + values * d <= WIDTH, "delta rule")
 
+    def check_kinds(self):
+        h = self.h
+        full, heads = (h[key] if h["sliding_window"] else 0
+                       for key in ("full_head_dim", "full_kv_heads"))
+        special = full or heads or h["n_borrowing"] or \
+            h["full_keys_are_values"] and h["sliding_window"]
+        need(not full or full % 2 == 0 and h["n_heads"] * full <= WIDTH and
+             not h["value_dim"] and not h["rotary_dim"] and
+             (h["positions"] != "rotary" or h["rope_local_theta"] > 0),
+             "full_head_dim")
+        need(not heads or h["n_heads"] % heads == 0, "full_kv_heads")
+        need(not special or not h["kv_lora_rank"] and not h["value_dim"] and
+             h["qk_norm"] != "heads", "kinds of layers")
+        need(h["n_borrowing"] < h["n_layers"], "n_borrowing")
+        if h["n_borrowing"]:
+            need(not h["delta_layers"] and None not in map(
+                self.lender, range(h["n_layers"])), "lenders")
+        need(h["n_layers"] * h["layer_input_dim"] <= WIDTH, "layer_input_dim")
+        need(not h["expert_norms"] or h["residual"] == "sequential",
+             "expert_norms")
+
     # Tensors, section 4
 
     def wanted(self):
@@ -138,6 +196,13 @@ class Model:
             yield "position_embd", (h["context"], dim), False, False
         if norms and h["embedding_norm"]:
             yield "token_embd_norm", (dim,), False, bias
+        if h["layer_input_dim"]:
+            inputs = h["n_layers"] * h["layer_input_dim"]
+            yield "per_layer_token_embd", (h["vocab_size"], inputs), False, 0
+            yield "per_layer_model_proj", (inputs, dim), False, False
+        if h["layer_input_dim"] and norms:
+            yield ("per_layer_proj_norm", (h["layer_input_dim"],), False,
+                   False)
         if norms:
             yield "output_norm", (dim,), False, bias
         yield "output", (h["vocab_size"], dim), True, True
@@ -148,7 +213,9 @@ class Model:
 
     def wanted_of(self, layer, norms, bias, v):
         h, dim = self.h, self.h["dim"]
-        q, kv = h["n_heads"] * h["head_dim"], h["n_kv_heads"]
+        size, kv = self.head_dim(layer), self.kv_heads(layer)
+        v = self.of_kind(layer, "full_head_dim", v)
+        q, borrows = h["n_heads"] * size, self.borrows(layer)
         k, rank = h["kv_lora_rank"], h["q_lora_rank"]
         delta = layer in h["delta_layers"]
         if norms and h["norm_place"] != "after":
@@ -187,18 +254,21 @@ class Model:
                 yield ("attn_k_b.%d" % i, (k, h["head_dim"] - self.rotary),
                        False, False)
                 yield "attn_v_b.%d" % i, (v, k), False, False
-        else:
-            yield "attn_k", (kv * h["head_dim"], dim), False, True
-            yield "attn_v", (kv * v, dim), False, True
+        elif not borrows:
+            yield "attn_k", (kv * size, dim), False, True
+            if not (h["full_keys_are_values"] and self.is_full(layer)):
+                yield "attn_v", (kv * v, dim), False, True
         if norms and h["qk_norm"] not in ("none", "bare") and not delta:
             for name, n in ("attn_q_norm", h["n_heads"]), ("attn_k_norm", kv):
+                if name == "attn_k_norm" and borrows:
+                    continue
                 if h["qk_norm"] == "heads":
                     for i in range(n):
                         yield ("%s.%d" % (name, i), (h["head_dim"],), False,
                                bias)
                 else:
                     whole = n if h["qk_norm"] == "whole" else 1
-                    yield name, (whole * h["head_dim"],), False, bias
+                    yield name, (whole * size,), False, bias
         if h["sinks"] and not delta:
             yield "attn_sinks", (h["n_heads"],), False, False
         if h["attn_gate"] and not delta:
@@ -207,9 +277,24 @@ class Model:
             yield "attn_output", (dim, h["n_heads"] * v), False, True
         for name in XIELU if h["activation"] == "xielu" else ():
             yield name, (1,), False, False
+        d = h["layer_input_dim"]
+        if d:
+            yield "inp_gate", (d, dim), False, False
+            yield "proj", (dim, d), False, False
+        if d and norms:
+            yield "post_norm", (dim,), False, False
+        if h["layer_scale"]:
+            yield "layer_output_scale", (1,), False, False
         if not self.has_experts(layer):
-            yield from self.network("ffn_%s", h["hidden_dim"])
+            yield from self.network(
+                "ffn_%s", borrows and h["borrowing_hidden_dim"] or
+                h["hidden_dim"])
             return
+        if h["expert_norms"]:
+            yield "ffn_down_exps_scale", (h["n_experts"],), False, False
+        for name in EXPERT_NORMS if h["expert_norms"] and norms else ():
+            if name != "post_ffw_norm_1" or h["shared_dim"]:
+                yield name, (dim,), False, False
         yield "ffn_gate_inp", (h["n_experts"], dim), False, True
         for e in range(h["n_experts"]):
             yield from self.network("ffn_%%s.%d" % e, h["expert_dim"])
@@ -330,14 +415,42 @@ class Model:
             if h["embedding_norm"]:
                 x = self.norm("token_embd_norm", x)
             xs.append(x)
+        self.lent, inputs = {}, [self.inputs(x, t)
+                                 for x, t in zip(xs, tokens)]
         for layer in range(h["n_layers"]):
             xs = self.layer(layer, xs, n)
+            xs = [self.finish(layer, x, i) for x, i in zip(xs, inputs)]
         y = self.norm("output_norm", xs[-1])
         head = "output" if self.matrix("output.weight") else "token_embd"
         out = [sum(a * b for a, b in zip(row, y))
                for row in self.matrix(head + ".weight")]
         out = add(out, self.vector("output.bias") or [0] * len(out))
         return [cap(a * h["logit_scale"], h["logit_softcap"]) for a in out]
+
+    def inputs(self, x, token):  # section 13
+        h, d = self.h, self.h["layer_input_dim"]
+        if not d:
+            return None
+        r = cut(self.matrix("per_layer_token_embd.weight")[token],
+                h["n_layers"])
+        p = [a / math.sqrt(h["dim"])
+             for a in self.product("per_layer_model_proj", x)]
+        p = [self.norm("per_layer_proj_norm", a)
+             for a in cut(p, h["n_layers"])]
+        return [[(a + math.sqrt(d) * b) / math.sqrt(2)
+                 for a, b in zip(*both)] for both in zip(p, r)]
+
+    def finish(self, layer, x, inputs):
+        at = "blk.%d." % layer
+        if inputs:
+            y = [self.act(a, at + "ffn_%s") * b for a, b in
+                 zip(self.product(at + "inp_gate", x), inputs[layer])]
+            x = add(x, self.norm(at + "post_norm",
+                                 self.product(at + "proj", y)))
+        if self.h["layer_scale"]:
+            x = [a * self.vector(at + "layer_output_scale.weight")[0]
+                 for a in x]
+        return x
 
     def layer(self, layer, xs, n):
         h, at = self.h, "blk.%d." % layer
@@ -355,7 +468,7 @@ class Model:
             u = [x if after else self.norm(at + "ffn_norm", x) for x in base]
         out = []
         for x, v in zip(xs, u):
-            f = self.experts(at, v) if self.has_experts(layer) else \
+            f = self.experts(at, v, x) if self.has_experts(layer) else \
                 self.feed(at + "ffn_%s", v)
             if h["norm_place"] != "before":
                 f = self.norm(at + "post_ffw_norm", f)
@@ -434,6 +547,20 @@ class Model:
             out.append(self.product(at + "attn_output", mixed))
         return out
 
+    def clipped(self, name, x):
+        clip = self.h["qkv_clip"] or math.inf
+        return [min(max(a, -clip), clip) for a in self.product(name, x)]
+
+    def add_pair(self, layer, at, x, p, n, keys, values):
+        h, heads = self.h, self.kv_heads(layer)
+        k = v = self.clipped(at + "attn_k", x)
+        if not (h["full_keys_are_values"] and self.is_full(layer)):
+            v = self.clipped(at + "attn_v", x)
+        keys.append(self.turn_and_norm(layer, at + "attn_k_norm",
+                                       cut(k, heads), p, n))
+        values.append([self.norm("", y, bare=True) if h["value_norm"] else y
+                       for y in cut(v, heads)])
+
     def attention(self, layer, at, u, n):
         h = self.h
         if layer in h["delta_layers"]:
@@ -443,15 +570,14 @@ class Model:
         else:
             queries, keys, values = [], [], []
             for p, x in enumerate(u):
-                clip = h["qkv_clip"] or math.inf
-                q, k, v = ([min(max(a, -clip), clip) for a in
-                            self.product(at + name, x)]
-                           for name in ("attn_q", "attn_k", "attn_v"))
+                q = self.clipped(at + "attn_q", x)
                 queries.append(self.turn_and_norm(
                     layer, at + "attn_q_norm", cut(q, h["n_heads"]), p, n))
-                keys.append(self.turn_and_norm(
-                    layer, at + "attn_k_norm", cut(k, h["n_kv_heads"]), p, n))
-                values.append(cut(v, h["n_kv_heads"]))
+                if not self.borrows(layer):
+                    self.add_pair(layer, at, x, p, n, keys, values)
+            if self.borrows(layer):
+                keys, values = self.lent[self.lender(layer)]
+            self.lent[layer] = keys, values
         out = []
         for p in range(n):
             mixed = []
@@ -518,9 +644,14 @@ class Model:
                  for i, a in enumerate(cut(q, h["n_heads"]))])
         return queries, keys, values
 
-    def experts(self, at, u):  # section 9
-        h, n = self.h, self.h["n_experts"]
+    def experts(self, at, u, x):  # section 9
+        h, n, shared = self.h, self.h["n_experts"], u
+        if h["expert_norms"]:
+            u = [a / math.sqrt(h["dim"])
+                 for a in self.norm(at + "ffn_gate_inp_norm", x)]
         z = self.product(at + "ffn_gate_inp", u)
+        if h["expert_norms"]:
+            u = self.norm(at + "pre_ffw_norm_2", x)
         scores = {"softmax": softmax, "softmax_chosen": list,
                   "sigmoid": lambda z: list(map(sigmoid, z))}[h["router"]](z)
         worth = list(scores)
@@ -546,36 +677,43 @@ class Model:
         f = [0.0] * h["dim"]
         for e, w in zip(best, weights):
             w *= h["router_scale"]
+            if h["expert_norms"]:
+                w *= self.vector(at + "ffn_down_exps_scale.weight")[e]
             scales = h["router_scales_input"]
             y = self.feed("%sffn_%%s.%d" % (at, e),
                           [w * a for a in u] if scales else u)
             f = add(f, y if scales else [w * a for a in y])
+        if h["expert_norms"]:
+            f = self.norm(at + "post_ffw_norm_2", f)
         if h["shared_dim"]:
             switch = self.vector(at + "ffn_gate_inp_shexp.weight")
             y = 1.0 if switch is None else \
-                sigmoid(sum(a * b for a, b in zip(switch, u)))
-            f = add(f, [y * a for a in self.feed(at + "ffn_%s_shexp", u)])
+                sigmoid(sum(a * b for a, b in zip(switch, shared)))
+            out = self.feed(at + "ffn_%s_shexp", shared)
+            if h["expert_norms"]:
+                out = self.norm(at + "post_ffw_norm_1", out)
+            f = add(f, [y * a for a in out])
         return f
 
     # Positions, section 6
 
     def turn(self, layer, x, first, p, n):
-        t, h = self.rotary, self.h
+        t, h = self.turning(layer), self.h
         if t == 0 or layer in h["still_layers"]:
             return x
         local = h["rope_local_theta"] > 0 and self.window(layer) > 0
         g = 1 if local else h["rope_attention_factor"]
         x = list(x)
         for i in range(t // 2):
-            f = self.frequency(i, p, n, local)
+            f = self.frequency(i, p, n, local, t)
             z = p * min(f, 1e6)
             a, b = x[first + i], x[first + i + t // 2]
             x[first + i] = g * (a * math.cos(z) - b * math.sin(z))
             x[first + i + t // 2] = g * (b * math.cos(z) + a * math.sin(z))
         return x
 
-    def frequency(self, i, p, n, local):
-        h, t, kind = self.h, self.rotary, self.h["rope_scaling"]
+    def frequency(self, i, p, n, local, t):
+        h, kind = self.h, self.h["rope_scaling"]
         base, s = h["rope_theta"], h["rope_factor"]
         length = h["rope_context"] or h["context"]
         if local:
