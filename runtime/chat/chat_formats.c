@@ -32,6 +32,18 @@
     .answer = { WIDE("Assistant") "</think>", DEEPSEEK_EOS },                 \
     .thought = "</think>", .ends = { DEEPSEEK_EOS }
 #define HUNYUAN_HOLDER(n) WIDE("hy_place\u2581holder\u2581no\u2581" n)
+#define APRIEL_15                                                             \
+    "You are a thoughtful and systematic AI assistant built by ServiceNow "    \
+    "Language Models (SLAM) lab. Before providing an answer, analyze the "     \
+    "problem carefully and present your reasoning step by step. After "        \
+    "explaining your thought process, provide the final solution in the "      \
+    "following format: [BEGIN FINAL RESPONSE] ... [END FINAL RESPONSE]."
+#define APRIEL_16                                                              \
+    "You are a thoughtful, systematic AI assistant from ServiceNow Language "  \
+    "Models (SLAM) lab.\n    Analyze each question carefully, present your "   \
+    "reasoning step-by-step, then provide the final\n    response after the "  \
+    "marker [BEGIN FINAL RESPONSE].\n"
+#define ASSISTANT_RU "\u0410\u0441\u0441\u0438\u0441\u0442\u0435\u043d\u0442"
 
 const struct lmq_chat_format lmq_chat_formats[] = {
     /* ---- <|im_start|> and its likes ---- */
@@ -227,6 +239,77 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .answer = { "Assistant: ", EOS }, .prompt = "Assistant:" },
 
     /* ---- Others ---- */
+    { .name = "apertus", .models = "Apertus",
+      .has = { "<|developer_start|>", "<|assistant_start|>" },
+      .begin = BOS,
+      .system = { "<|system_start|>",
+                  "<|system_end|><|developer_start|>Deliberation: disabled\n"
+                  "Tool Capabilities: disabled<|developer_end|>" },
+      .user = { "<|user_start|>", "<|user_end|>" },
+      .answer = { "<|assistant_start|>", "<|assistant_end|>" },
+      .standard = "You are Apertus, a helpful assistant created by the "
+                  "SwissAI initiative.\nKnowledge cutoff: 2024-04",
+      .ends = { "<|assistant_end|>" } },
+    { .name = "apriel-1.5", .models = "Apriel 1.5",
+      .has = { "<|assistant|>", "[BEGIN FINAL RESPONSE] ... [END" },
+      .begin = BOS,
+      .system = { "<|system|>\n" APRIEL_15, "\n<|end|>\n" },
+      .user = { "<|user|>\n", "\n<|end|>\n" },
+      .answer = { "<|assistant|>\n", "\n<|end|>\n" EOS },
+      .silent = "<|system|>\n" APRIEL_15 "\n<|end|>\n",
+      .thought = "[BEGIN FINAL RESPONSE]", .ends = { "<|end|>" } },
+    { .name = "apriel-1.6", .models = "Apriel 1.6",
+      .has = { "<|begin_assistant|>", "[BEGIN FINAL RESPONSE]" },
+      .begin = BOS,
+      .system = { "<|begin_system|>\n" APRIEL_16, "\n" },
+      .user = { "<|begin_user|>\n", "\n" },
+      .answer = { "<|begin_assistant|>\n", "\n<|end|>\n" },
+      .prompt = "<|begin_assistant|>\nHere are my reasoning steps:\n",
+      .silent = "<|begin_system|>\n" APRIEL_16,
+      .thought = "[BEGIN FINAL RESPONSE]", .ends = { "<|end|>" } },
+    { .name = "deepseek-coder", .models = "DeepSeek Coder",
+      .has = { "'### Instruction:\\n' + message", "<|EOT|>" },
+      .begin = BOS, .system = { "", "" },
+      .user = { "### Instruction:\n", "\n" },
+      .answer = { "### Response:\n", "\n<|EOT|>\n" },
+      .standard = "You are an AI programming assistant, utilizing the "
+                  "Deepseek Coder model, developed by Deepseek Company, and "
+                  "you only answer questions related to computer science. "
+                  "For politically sensitive questions, security and privacy "
+                  "issues, and other non-computer science questions, you "
+                  "will refuse to answer\n",
+      .ends = { "<|EOT|>" } },
+    { .name = "chatglm3", .models = "ChatGLM 3",
+      .has = { "[gMASK]sop<|" },
+      .begin = "[gMASK]sop", .system = { "<|system|>\n ", "" },
+      .user = { "<|user|>\n ", "" }, .answer = { "<|assistant|>\n ", "" },
+      .prompt = "<|assistant|>", .ends = { "<|user|>", "<|observation|>" } },
+    { .name = "glm-edge", .models = "GLM Edge",
+      .has = { "<|system|>\n{{ item['content'] }}" },
+      .system = { "<|system|>\n", "" }, .user = { "<|user|>\n", "" },
+      .answer = { "<|assistant|>\n", "" }, .prompt = "<|assistant|>",
+      .ends = { "<|user|>", "<|observation|>" } },
+    { .name = "yandexgpt", .models = "YandexGPT 5 Lite",
+      .has = { ASSISTANT_RU ":[SEP]" },
+      .begin = "<s>", .system = { "", "\n\n" },
+      .user = { " \u041f\u043e\u043b\u044c\u0437\u043e\u0432\u0430\u0442"
+                "\u0435\u043b\u044c: ", "\n\n" },
+      .answer = { " " ASSISTANT_RU ": ", "\n\n" },
+      .prompt = " " ASSISTANT_RU ":[SEP]" },
+    { .name = "reka", .models = "Reka Edge",
+      .has = { "human: ", "<sep>" },
+      .system = { "system: ", "\n\n<sep>" }, .user = { "human: ", "<sep>" },
+      .answer = { "assistant: ", "\n\n<sep>" }, .prompt = "assistant:",
+      .thought = "</think>", .ends = { "<sep>" },
+      .trims = LMQ_TRIMS_LINES },
+    { .name = "bos-roles", .models = "AlphaMonarch, NeuralMonarch",
+      .has = { "bos_token + message['role'] + '\\n' + message['content'] + "
+               "eos_token" },
+      ROLES(BOS, "\n", EOS "\n") },
+    { .name = "orca-vicuna", .models = "Orca in Vicuna's words",
+      .has = { "'SYSTEM: ' + message", "'ASSISTANT: ' + message" },
+      .system = { "SYSTEM: ", "\n" }, .user = { "USER: ", "\n" },
+      .answer = { "ASSISTANT: ", "</s>\n" }, .prompt = "ASSISTANT:" },
     { .name = "command-r", .models = "Command R and R+, Aya 23 and Expanse",
       .has = { "<|START_OF_TURN_TOKEN|>", "<|USER_TOKEN|>" },
       .lacks = { "<|START_TEXT|>", "<|START_RESPONSE|>", "tool_name" },

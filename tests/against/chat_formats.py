@@ -220,7 +220,8 @@ def undated(text):
     today = datetime.datetime.now()
     text = text.replace(today.strftime("%d %b %Y"), "26 Jul 2024")
     text = text.replace(today.strftime(" Today's Date: %B %d, %Y."), "")
-    return re.sub(r"Current date: \d{4}-\d\d-\d\d\n", "", text)
+    text = re.sub(r"Current date: \d{4}-\d\d-\d\d\n", "", text)
+    return re.sub(r"\nCurrent date: \d{4}-\d\d-\d\d(?=<)", "", text)
 
 
 def ours(build, folder, talk):
