@@ -67,6 +67,9 @@ enum lmq_status lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint,
                                    struct lmq_error *err);
 void lmq_gguf_plan_free(struct lmq_gguf_plan *plan);
 
+/* Remarks on what llama.cpp does not load, or computes otherwise. */
+void lmq_gguf_note_limits(const struct lmq_gguf_plan *plan);
+
 /* Writes the tensors from `data_at` on. */
 enum lmq_status lmq_gguf_write_data(struct lmq_gguf_plan *plan,
                                     struct lmq_output *output,

@@ -640,6 +640,8 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
         status = check_description(plan, err);
     if (status == LMQ_OK)
         status = check_biases(plan, err);
+    if (status == LMQ_OK)
+        lmq_gguf_note_limits(plan);
     return status == LMQ_OK
                ? lay_out(plan, type == NULL ? NULL : &wanted, err)
                : status;

@@ -28,7 +28,8 @@
 enum key_flags {
     REQUIRED = 1,  /* a file without it is damaged */
     PER_LAYER = 2, /* may be an array, of equal numbers */
-    INVERSE = 4    /* the file says one divided by it */
+    INVERSE = 4,   /* the file says one divided by it */
+    EVEN_ZERO = 8  /* written even if it is 0: llama.cpp asks for it */
 };
 
 static const struct key {
@@ -67,7 +68,7 @@ static const struct key {
     {"attention.shared_kv_layers", LMQ_FIELD(n_borrowing),
      LMQ_GGUF_KINDS, 0},
     {"embedding_length_per_layer_input", LMQ_FIELD(layer_input_dim),
-     LMQ_GGUF_KINDS, 0},
+     LMQ_GGUF_KINDS, EVEN_ZERO},
     {"attention.q_lora_rank", LMQ_FIELD(q_lora_rank), LMQ_GGUF_LATENT, 0},
     {"attention.kv_lora_rank", LMQ_FIELD(kv_lora_rank),
      LMQ_GGUF_LATENT, REQUIRED},
@@ -475,7 +476,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         const struct key *key = &keys[i];
         const struct lmq_field *field = lmq_field_at(key->field);
         double number = lmq_field_get(field, &written);
-        bool is_needed = (key->flags & REQUIRED) != 0;
+        bool is_needed = (key->flags & (REQUIRED | EVEN_ZERO)) != 0;
         if (!belongs(key->families, family) ||
             ((family->gguf.keys & LMQ_GGUF_KINDS) != 0 &&
              is_of_kinds(key->field)))

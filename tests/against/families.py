@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every family as transformers saves it: logits there and here.
 
-    families.py [--keep FOLDER] BUILD [NAME...]
+    families.py [--llama PYTHON] [--keep FOLDER] BUILD [NAME...]
 
 A small model of random weights for each row of the table, saved by the library
 itself (names, config.json and files are its own): with float32 in one file,
@@ -10,7 +10,8 @@ in memory. Weights are bfloat16 numbers, so all of these are one model. Its
 logits, computed by the library in float64, are compared with ours: of all
 tokens at once and of one after the other. Windows are shorter than the text.
 Then the container in int8 (how often the most likely token stays), and the
-checkpoint as GGUF and read again.
+checkpoint as GGUF and read again; with --llama also by llama.cpp, which
+llama_logits.py asks with that Python: all tokens at once and seven at a time.
 """
 import argparse
 import contextlib
@@ -208,8 +209,12 @@ TABLE = [
     ("Cohere", "cohere", dict(SIZES)),
     ("Cohere (norms of queries)", "cohere",
      dict(SIZES, use_qk_norm=True, logit_scale=0.5)),
+    ("Cohere (norms of queries, 64 layers)", "cohere",
+     dict(SIZES, use_qk_norm=True, logit_scale=0.5, num_hidden_layers=64)),
     ("DeepSeek 2", "deepseek_v2", dict(
         LATENT, q_lora_rank=None, n_shared_experts=2)),
+    ("DeepSeek 2 (26 layers)", "deepseek_v2", dict(
+        LATENT, q_lora_rank=None, n_shared_experts=2, num_hidden_layers=26)),
     ("DeepSeek 2 (groups)", "deepseek_v2", dict(
         LATENT, q_lora_rank=32, n_shared_experts=1, n_group=4, topk_group=2,
         topk_method="group_limited_greedy", routed_scaling_factor=1.5)),
@@ -294,11 +299,14 @@ TABLE = [
         use_bias=True)),
     ("ERNIE 4.5 MoE", "ernie4_5_moe", dict(SIZES, moe_intermediate_size=48,
         moe_num_experts=6, moe_k=2, moe_num_shared_experts=2)),
-    ("Nemotron", "nemotron", dict(SIZES, head_dim=24)),
+    ("Nemotron", "nemotron", dict(SIZES)),
+    ("Nemotron (other heads)", "nemotron", dict(SIZES, head_dim=24)),
     ("Command A (Cohere 2)", "cohere2", dict(SIZES, sliding_window=WINDOW)),
-    ("EXAONE 4", "exaone4", dict(SIZES, head_dim=24,
+    ("EXAONE 4", "exaone4", dict(SIZES, head_dim=16,
         sliding_window=WINDOW)),
-    ("EXAONE 4 (no window)", "exaone4", dict(SIZES, head_dim=24,
+    ("EXAONE 4 (64 layers)", "exaone4", dict(SIZES, head_dim=16,
+        sliding_window=WINDOW, num_hidden_layers=64)),
+    ("EXAONE 4 (no window)", "exaone4", dict(SIZES, head_dim=16,
         sliding_window=None, layer_types=["full_attention"]*4)),
     ("Granite with experts", "granitemoe", dict(SIZES, num_local_experts=6,
         num_experts_per_tok=2, embedding_multiplier=6.0,
@@ -309,11 +317,12 @@ TABLE = [
         shared_intermediate_size=48,
         embedding_multiplier=6.0, residual_multiplier=0.3,
         attention_multiplier=0.1, logits_scaling=3.0)),
-    ("dots1", "dots1", dict(SIZES, head_dim=24, moe_intermediate_size=48,
+    ("dots1", "dots1", dict(SIZES, num_key_value_heads=4, head_dim=24, moe_intermediate_size=48,
         n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
         n_group=1, topk_group=1, first_k_dense_replace=1)),
     ("GLM 4", "glm4", dict(SIZES, head_dim=24)),
-    ("GLM 4 (first)", "glm", dict(SIZES, head_dim=24)),
+    ("GLM 4 (first)", "glm", dict(SIZES, head_dim=16)),
+    ("GLM 4 (first, other heads)", "glm", dict(SIZES, head_dim=24)),
     ("Arcee", "arcee", dict(SIZES, head_dim=24)),
     ("Apertus", "apertus", dict(SIZES, rope_parameters=dict(
         LLAMA3, rope_theta=12000000.0))),
@@ -493,11 +502,37 @@ def context_of(build, path):
     return json.loads(run.stdout)["model"]["context"]
 
 
+def by_llama(python, model, ids, batch=0):
+    """llama.cpp's logits; why there are none is the exception."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                          "llama_logits.py")
+    run = subprocess.run([python, script, "--batch", str(batch), model,
+                          model + ".logits"], input=" ".join(map(str, ids)),
+                         capture_output=True, text=True)
+    if run.returncode != 0:
+        why = [line for line in run.stderr.splitlines()
+               if "GGML_ASSERT" in line or "not " in line]
+        raise RuntimeError(why[-1] if why else
+                           f"the program ended with {run.returncode}")
+    return np.fromfile(model + ".logits", "<f4").reshape(len(ids), -1)
+
+
+def alike_in_llama(config, n):
+    """Which tokens it computes like the library: it has no windows of Phi 3,
+    and with longrope takes the long factors where there is room for long
+    texts, as there is here."""
+    if config.model_type != "phi3":
+        return slice(0, n)
+    if config.rope_parameters["rope_type"] == "longrope":
+        return slice(config.original_max_position_embeddings, n)
+    return slice(0, min(n, config.sliding_window or n))
+
+
 def distance(truth, ours):
     return float(np.abs(truth - ours).max() / np.abs(truth).max())
 
 
-def compare(build, folder, name, kind, config):
+def compare(build, python, folder, name, kind, config):
     """A row: relative differences, top 1."""
     model = make(kind, config)
     ids = np.random.default_rng(7).integers(
@@ -524,6 +559,15 @@ def compare(build, folder, name, kind, config):
             build, f"{folder}/m.gguf", ids[:n]))
     except RuntimeError as problem:
         row["gguf"] = str(problem)
+        return row
+    if python is not None:
+        try:
+            part = alike_in_llama(model.config, n)
+            row["llama"] = max(distance(truth[part], by_llama(
+                python, f"{folder}/m.gguf", ids[:n], batch)[part])
+                for batch in (0, 7))
+        except RuntimeError as problem:
+            row["llama"] = str(problem)
     return row
 
 
@@ -531,13 +575,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--llama", help="a Python with llama-cpp-python")
     parser.add_argument("--keep", help="a folder for the checkpoints")
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     n_failed, reasons = 0, []
     print("| family | forms | prefill | token by token | GGUF, again | "
-          "top 1 in int8 |\n| --- | --- | --- | --- | --- | --- |")
+          "llama.cpp | top 1 in int8 |\n"
+          "| --- | --- | --- | --- | --- | --- | --- |")
     for i, (name, kind, config) in enumerate(TABLE):
         if options.names and not any(n in name for n in options.names):
             continue
@@ -545,7 +591,7 @@ def main():
             if options.keep:
                 folder = os.path.join(options.keep, f"{i:02}-{kind}")
             try:
-                row = compare(options.build, folder, name, kind, config)
+                row = compare(options.build, options.llama, folder, name, kind, config)
             except Exception as problem:
                 print(f"| {name} | FAILED: {type(problem).__name__}: "
                       f"{problem} |", flush=True)
@@ -553,19 +599,25 @@ def main():
                 continue
         gguf = row["gguf"]
         if isinstance(gguf, str):
-            reasons.append(f"{name}: {gguf}")
+            reasons.append(f"no GGUF of {name}: {gguf}")
             gguf = "–"
         else:
             n_failed += gguf > LIMIT
             gguf = f"{gguf:.1e}"
         n_failed += max(row["prefill"], row["steps"]) > LIMIT
+        llama = row.get("llama", "–")
+        if isinstance(llama, float):
+            llama = f"{llama:.1e}"
+        elif llama != "–":
+            reasons.append(f"llama.cpp, {name}: {llama}")
+            llama = "no"
         print(f"| {name} | {', '.join(row['forms'])} | {row['prefill']:.1e} "
-              f"| {row['steps']:.1e} | {gguf} | {100 * row['top1']:.1f} % |",
+              f"| {row['steps']:.1e} | {gguf} | {llama} | {100 * row['top1']:.1f} % |",
               flush=True)
     print(f"\ntransformers {transformers.__version__}, torch "
           f"{torch.__version__}: {n_failed} above {LIMIT:g} or failed")
     for reason in reasons:
-        print("no GGUF of " + reason)
+        print(reason)
     return n_failed > 0
 
 

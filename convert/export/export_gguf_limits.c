@@ -1,0 +1,101 @@
+/*
+ * export_gguf_limits.c - what llama.cpp takes for granted about models of an
+ * architecture, and does not look for in the file.
+ *
+ * Such a GGUF is a good one, and other readers may take it, so these are
+ * remarks and no refusals. Read from its loader, by the numbers of layers and
+ * widths that it asks for.
+ */
+#include "config.h"
+
+#include "convert/export/export_gguf.h"
+
+#include <string.h>
+
+/* All heads together must be as wide as the model. */
+static const char *const of_its_width[] = {
+    "baichuan", "bloom",   "chatglm",  "cohere2",    "command-r", "exaone4",
+    "falcon",   "gpt2",    "gptneox",  "mpt",        "nemotron",  "olmo",
+    "olmo2",    "olmoe",   "phi2",     "phi3",       "qwen2",     "qwen2moe",
+    "stablelm", "starcoder2",
+};
+
+/* Layers of the one that has windows. */
+#define EXAONE_WINDOWED 64
+/* It takes its models with so many layers for those with norms of queries. */
+#define COMMAND_R_NORMED 64
+
+static bool
+is_of_its_width(const char *name)
+{
+    for (size_t i = 0; i < sizeof(of_its_width) / sizeof(of_its_width[0]); i++)
+        if (strcmp(name, of_its_width[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Those of DeepSeek's makers whose queries have no latents, by their sizes. */
+static bool
+is_lite(const struct lmq_hparams *h)
+{
+    return h->n_layers == 26 || h->n_layers == 27 ||
+           (h->n_layers == 48 && h->vocab_size == 128256);
+}
+
+static void
+note_sizes(const struct lmq_gguf_plan *plan, const char *name)
+{
+    const struct lmq_hparams *h = &plan->written;
+    uint64_t width = (uint64_t)h->n_heads * h->head_dim;
+
+    if (is_of_its_width(name) && width != h->dim)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants heads that "
+                      "are as wide as the model together, %u, not %llu",
+                      name, h->dim, (unsigned long long)width);
+    if (strcmp(name, "dots1") == 0 && h->n_kv_heads != h->n_heads)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants as many "
+                      "heads of keys as of queries, %u, not %u",
+                      name, h->n_heads, h->n_kv_heads);
+    if (strcmp(name, "command-r") == 0 &&
+        (h->qk_norm != LMQ_QK_NORM_NONE) != (h->n_layers >= COMMAND_R_NORMED))
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it has norms of "
+                      "queries from %d layers on, and never with fewer",
+                      name, COMMAND_R_NORMED);
+    if (strcmp(name, "deepseek2") == 0 &&
+        (h->q_lora_rank == 0) != is_lite(h))
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it has queries "
+                      "without latents with 26, 27 or 48 layers, and with "
+                      "latents else",
+                      name);
+}
+
+void
+lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
+{
+    const struct lmq_hparams *h = &plan->written;
+    const char *name = plan->family->gguf.name;
+
+    note_sizes(plan, name);
+    if (strcmp(name, "exaone4") == 0 &&
+        (h->sliding_window > 0) != (h->n_layers == EXAONE_WINDOWED))
+        lmq_notes_add(plan->notes,
+                      "llama.cpp computes something else than this '%s': it "
+                      "has windows, and layers without positions, with %d "
+                      "layers and never with others",
+                      name, EXAONE_WINDOWED);
+    if (strcmp(name, "phi3") == 0 && h->sliding_window > 0 &&
+        h->sliding_window < h->context)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp leaves out the window of '%s': beyond %u "
+                      "tokens it computes something else",
+                      name, h->sliding_window);
+    if (h->rope_scaling == LMQ_ROPE_YARN && h->rope_ramp_exact)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp rounds where the ramp of YaRN begins and "
+                      "ends, which this model does not: it computes somewhat "
+                      "else");
+}
