@@ -21,6 +21,9 @@ from ._commands import (
     diff,
     export,
     inspect,
+    join,
+    seal,
+    split,
     validate,
     verify,
 )
@@ -70,8 +73,11 @@ __all__ = [
     "export",
     "inspect",
     "instruction_set",
+    "join",
     "library_version",
     "open",
+    "seal",
+    "split",
     "validate",
     "verify",
 ]

@@ -13,6 +13,7 @@ from typing import (
     Callable,
     Iterator,
     List,
+    Mapping,
     Optional,
     Sequence,
     Union,
@@ -29,6 +30,7 @@ from ._calls import (
     to_dict,
 )
 from ._checkpoint import Checkpoint
+from ._errors import ArgumentError
 from ._handles import using
 from ._library import library
 from ._options import Path
@@ -39,9 +41,11 @@ if TYPE_CHECKING:
     from ._types import (
         BenchOptions,
         ConvertOptions,
+        CopyOptions,
         DiffOptions,
         ExportOptions,
         InspectOptions,
+        SealOptions,
         ValidateOptions,
         VerifyOptions,
     )
@@ -92,6 +96,67 @@ def convert(
         return Work(progress, approve).run(
             library.lmq_convert, checkpoint, path, byref(filled)
         )
+
+
+def split(
+    source: Source,
+    folder: Path,
+    shard_size: int,
+    *,
+    progress: Optional[ProgressCallback] = None,
+    **options: Unpack[CopyOptions],
+) -> Report:
+    """Writes a container anew as a set, in a folder that is there, in files of
+    `shard_size` bytes at most: see lmquant-split(1)."""
+    if not shard_size:
+        raise ArgumentError("shard_size is 0, expected bytes of a file")
+    return _copy(source, folder, shard_size, progress, options, "split")
+
+
+def join(
+    source: Source,
+    output: Path,
+    *,
+    progress: Optional[ProgressCallback] = None,
+    **options: Unpack[CopyOptions],
+) -> Report:
+    """Writes a set anew as one file: see lmquant-join(1)."""
+    return _copy(source, output, 0, progress, options, "join")
+
+
+def _copy(
+    source: Source,
+    output: Path,
+    shard_size: int,
+    progress: Optional[ProgressCallback],
+    options: Mapping[str, Any],
+    what: str,
+) -> Report:
+    if "shard_size" in options:
+        raise TypeError("%s has no option 'shard_size'" % what)
+    filled = _options.fill(
+        _library.CopyOptions, {"shard_size": shard_size, **options}, what
+    )
+    path = _options.text(output, "the output")
+    with _open(source) as (checkpoint,):
+        return Work(progress).run(
+            library.lmq_copy, checkpoint, path, byref(filled)
+        )
+
+
+def seal(
+    folder: Path,
+    *,
+    progress: Optional[ProgressCallback] = None,
+    **options: Unpack[SealOptions],
+) -> Report:
+    """Completes a set of which convert() wrote each file by itself, with
+    `part` of `n_parts`: see lmquant-seal(1). `open` is how the source was
+    opened for them."""
+    filled = _options.fill(_library.SealOptions, options, "seal")
+    return Work(progress).run(
+        library.lmq_seal, _options.text(folder, "the folder"), byref(filled)
+    )
 
 
 def export(

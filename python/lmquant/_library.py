@@ -132,6 +132,27 @@ class ExportOptions(Options):
     ]
 
 
+class CopyOptions(Options):
+    c_name = "lmq_copy_options"
+    _fields_ = [
+        ("size", c_size_t),
+        ("shard_size", c_uint64),
+        ("replaces", c_int),
+        ("threads", c_int),
+    ]
+
+
+class SealOptions(Options):
+    c_name = "lmq_seal_options"
+    _fields_ = [
+        ("size", c_size_t),
+        ("source", c_char_p),
+        ("open", POINTER(OpenOptions)),
+        ("replaces", c_int),
+        ("threads", c_int),
+    ]
+
+
 class InspectOptions(Options):
     c_name = "lmq_inspect_options"
     _fields_ = [
@@ -244,6 +265,8 @@ STRUCTURES = (
     ChatMessage,
     OpenOptions,
     ConvertOptions,
+    CopyOptions,
+    SealOptions,
     ExportOptions,
     InspectOptions,
     VerifyOptions,
@@ -290,6 +313,14 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "lmq_convert": (
         c_int,
         [_object, _bytes, POINTER(ConvertOptions), _progress, _out, _err],
+    ),
+    "lmq_copy": (
+        c_int,
+        [_object, _bytes, POINTER(CopyOptions), _progress, _out, _err],
+    ),
+    "lmq_seal": (
+        c_int,
+        [_bytes, POINTER(SealOptions), _progress, _out, _err],
     ),
     "lmq_export": (
         c_int,

@@ -22,7 +22,10 @@ else:
 T = TypeVar("T", bound=_library.Options)
 
 _texts = POINTER(c_char_p)
-_session = POINTER(_library.SessionOptions)
+_structures = {
+    POINTER(kind): kind
+    for kind in (_library.SessionOptions, _library.OpenOptions)
+}
 
 
 def text(value: Any, what: str) -> bytes:
@@ -113,13 +116,13 @@ def fill(kind: Type[T], given: Mapping[str, Any], what: str) -> T:
             items = texts(value, name)
             setattr(options, name, (c_char_p * len(items))(*items))
             setattr(options, "n_" + name, len(items))
-        elif types[name] is _session:
+        elif types[name] in _structures:
             if not isinstance(value, Mapping):
                 raise TypeError(
                     "%s is %s, expected a dict of options"
                     % (name, type(value).__name__)
                 )
-            inner = fill(_library.SessionOptions, value, name)
+            inner = fill(_structures[types[name]], value, name)
             setattr(options, name, ctypes.pointer(inner))
         else:
             setattr(options, name, integer(value, types[name], name))

@@ -42,6 +42,18 @@ class ConvertOptions(TypedDict, total=False):
     seals: bool
 
 
+class CopyOptions(TypedDict, total=False):
+    replaces: bool
+    threads: int
+
+
+class SealOptions(TypedDict, total=False):
+    source: Path
+    open: OpenOptions
+    replaces: bool
+    threads: int
+
+
 class ExportOptions(TypedDict, total=False):
     type: str
     shard_size: int

@@ -52,6 +52,37 @@ class Commands(Case):
         )
         self.assertTrue(error.path.endswith("/\\xff.lmqx"), error.path)
 
+    def test_sets_are_split_and_joined(self):
+        folder, one = self.folder / "set", self.folder / "one.lmq"
+        folder.mkdir()
+        report = lmquant.split(container(), folder, 150000)
+        members = sorted(folder.iterdir())
+        self.assertEqual(len(report["files"]), len(members))
+        self.assertGreater(len(members), 1)
+        lmquant.join(members[0], one)
+        self.assertEqual(one.read_bytes(), container().read_bytes())
+        self.assertStops(
+            lmquant.SystemRefusedError, "exists", lmquant.join, members[0], one
+        )
+        with self.assertRaisesRegex(lmquant.ArgumentError, "shard_size is 0"):
+            lmquant.split(container(), folder, 0)
+        with self.assertRaises(TypeError):
+            lmquant.join(members[0], one, shard_size=5)
+
+    def test_a_set_written_in_parts_is_sealed(self):
+        whole, parts = self.folder / "whole", self.folder / "parts"
+        for folder in whole, parts:
+            folder.mkdir()
+        lmquant.convert(fable, whole / "set.lmq", n_parts=3)
+        for part in 2, 1, 3:
+            lmquant.convert(fable, parts / "set.lmq", n_parts=3, part=part)
+        report = lmquant.seal(parts, source=fable, open={})
+        self.assertEqual(len(report["files"]), 3)
+        for path in whole.iterdir():
+            self.assertEqual(
+                path.read_bytes(), (parts / path.name).read_bytes()
+            )
+
     def test_export_goes_out_and_back(self):
         gguf = self.folder / "a.gguf"
         lmquant.export(container(), gguf, "gguf")
