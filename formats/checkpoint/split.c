@@ -262,8 +262,16 @@ split_experts(struct lmq_checkpoint *checkpoint,
     uint32_t n = checkpoint->hparams.n_experts;
     enum lmq_status status = LMQ_OK;
 
-    if (whole->n_dims != n_dims || whole->dims[0] != n)
-        return fail_size(whole, whole->dims[0], n, err);
+    if (whole->n_dims != n_dims)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "tensor '%s' of all experts has %" PRIu32
+                        " dimensions, expected %" PRIu32,
+                        whole->stored_name, whole->n_dims, n_dims);
+    if (whole->dims[0] != n)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "tensor '%s' is of %" PRIu64 " experts, but the "
+                        "configuration says %" PRIu32,
+                        whole->stored_name, whole->dims[0], n);
     const uint64_t size = whole->n_elements / n;
     for (size_t i = 0; i < n * n_roles && status == LMQ_OK; i++) {
         struct lmq_tensor *part;

@@ -96,6 +96,21 @@ static const char *const keys[] = {
     "eos_token_id",
     "text_config",
     "is_causal",
+    "num_kv_shared_layers",
+    "hidden_size_per_layer_input",
+    "global_head_dim",
+    "num_global_key_value_heads",
+    "attention_k_eq_v",
+    "use_double_wide_mlp",
+    "enable_moe_block",
+    "top_k_experts",
+    "per_layer_config",
+    "linear_num_key_heads",
+    "linear_num_value_heads",
+    "linear_key_head_dim",
+    "linear_value_head_dim",
+    "linear_conv_kernel_dim",
+    "attention_chunk_size",
 };
 
 static const char *const values[] = {
@@ -119,6 +134,7 @@ static const char *const values[] = {
     "false",
     "null",
     "\"gelu\"",
+    "\"xielu\"",
     "\"greedy\"",
     "\"group_limited_greedy\"",
     "[]",
@@ -138,6 +154,9 @@ static const char *const values[] = {
     "{\"full_attention\":{\"rope_type\":\"yarn\",\"factor\":-1},"
     "\"sliding_attention\":{\"rope_theta\":5}}",
     "{\"hidden_size\":64,\"num_hidden_layers\":2,\"sliding_window\":4}",
+    "{\"0\":{\"head_dim\":8},\"3\":{\"head_dim\":24}}",
+    "[\"linear_attention\",\"full_attention\",\"full_attention\","
+    "\"sliding_attention\"]",
 };
 
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))

@@ -281,6 +281,71 @@ make_folders(void)
     build_free(m);
 }
 
+/* ---- Experts in one tensor ---- */
+
+/* The tiny model, but its feed-forward is two experts: all of a kind in one
+ * tensor of this shape, which ends with a 0 if it has no third dimension. */
+static struct build_model *
+experts_model(const uint64_t gate_up[3])
+{
+    static const uint64_t router[] = {2, 4}, down[] = {2, 4, 6};
+    struct build_model *from = model(true), *m = calloc(1, sizeof(*m));
+
+    if (m == NULL)
+        fail("experts", "no memory");
+    m->sizes = from->sizes;
+    for (size_t i = 0; i < from->n_tensors; i++) {
+        const struct build_tensor *t = &from->tensors[i];
+        if (strstr(t->name, ".mlp.") != NULL)
+            continue;
+        struct build_tensor *copy =
+            build_add(m, t->name, t->dims, t->n_dims);
+        memcpy(copy->x, t->x, t->n_elements * sizeof(*t->x));
+    }
+    build_free(from);
+    build_add(m, "model.layers.0.mlp.gate.weight", router, 2);
+    build_add(m, "model.layers.0.mlp.experts.gate_up_proj", gate_up,
+              gate_up[2] == 0 ? 2 : 3);
+    build_add(m, "model.layers.0.mlp.experts.down_proj", down, 3);
+    return m;
+}
+
+static void
+make_experts(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t gate_up[3];
+        const char *sentence;
+    } cases[] = {
+        {"good-experts", {2, 12, 4}, "two experts, each kind of matrix in one."},
+        {"bad-experts-count", {3, 12, 4}, "three experts of two [4]."},
+        {"bad-experts-fewer", {1, 12, 4}, "one expert of two [4]."},
+        {"bad-experts-odd", {2, 11, 4},
+         "a row too few for the second of two matrices [4]."},
+        {"good-experts-turned", {2, 4, 12},
+         "the same with inputs as rows, which the shape tells."},
+        {"bad-experts-width", {2, 12, 5}, "experts of wider inputs [4]."},
+        {"bad-experts-flat", {24, 4, 0},
+         "experts below each other in two dimensions [4]."},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct build_model *m = experts_model(cases[i].gate_up);
+        save_folder(m, in(cases[i].name), BUILD_F32);
+        save_in(cases[i].name, "config.json",
+                "{\"architectures\":[\"MixtralForCausalLM\"],"
+                "\"hidden_size\":4,\"intermediate_size\":6,"
+                "\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+                "\"num_key_value_heads\":1,\"vocab_size\":5,"
+                "\"max_position_embeddings\":4,\"num_local_experts\":2,"
+                "\"num_experts_per_tok\":1,\"rms_norm_eps\":1e-05,"
+                "\"tie_word_embeddings\":true}\n");
+        describe(cases[i].name, cases[i].sentence);
+        build_free(m);
+    }
+}
+
 /* ---- llama2.c ---- */
 
 static void
@@ -407,6 +472,7 @@ main(int argc, char **argv)
     make_unknown();
     make_safetensors();
     make_folders();
+    make_experts();
     make_packed();
     make_llama2c();
     make_lmq();
