@@ -209,7 +209,7 @@ struct lmq_convert_options {
     size_t size;
     unsigned group_size;      /* 0: 64 */
     const char *scales;       /* "f16", "f32" */
-    const char *method;       /* "absmax", "search" */
+    const char *method;       /* "absmax", "search", "gptq" */
     const char *tie;          /* "auto", "never" */
     const char *on_nonfinite; /* "fail", "zero" */
     const char *layout;       /* "rows", "tiles" */
@@ -230,6 +230,17 @@ struct lmq_convert_options {
                                  shard_size says */
     unsigned part;            /* write only this file of them, from 1; 0: all */
     int seals;                /* write none: all parts are there */
+    const char *const *calibration; /* texts: matrices of layers are rounded
+                                 by what these make of them; "-" is standard
+                                 input */
+    size_t n_calibration;
+    size_t calibration_tokens; /* of all of them; 0: 32768 */
+    size_t context;            /* tokens of a window; 0: 512, or what the model
+                                  has room for */
+    int splits_documents;      /* each paragraph (blank lines between) begins
+                                  anew */
+    double damping;            /* of its mean, on the diagonal of what inputs
+                                  say; 0: 0.01 */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of

@@ -17,7 +17,20 @@ static const struct option options[] = {
     {0, "scales", "TYPE", "f16 (default) or f32"},
     {0, "method", "NAME",
      "search (default: least squares over steps near\n"
-     "max/127) or absmax (max/127)"},
+     "max/127), absmax (max/127), or with --calibrate\n"
+     "gptq (each number makes up for those before it)"},
+    {0, "calibrate", "TEXT",
+     "round matrices by what this text makes of them, by\n"
+     "gptq unless --method or a recipe says otherwise;\n"
+     "repeatable"},
+    {0, "calibrate-tokens", "N", "how much of it (32768)"},
+    {'c', "ctx", "N",
+     "tokens of a window of it (512, or what the model\n"
+     "has room for)"},
+    {0, "split-documents", NULL,
+     "each paragraph of it (blank lines between) begins\n"
+     "anew"},
+    {0, "damping", "X", "how little it is believed (0.01)"},
     {0, "recipe", "FILE",
      "what becomes of which matrix, lmquant-recipe(5)"},
     {0, "keep", "PATTERN",
@@ -61,7 +74,7 @@ static const struct option options[] = {
 static const char *const encodings[] = {"q8", "q6", "q5", "q4", NULL};
 static const char *const group_sizes[] = {"32", "64", "128", "256", NULL};
 static const char *const scales[] = {"f16", "f32", NULL};
-static const char *const methods[] = {"search", "absmax", NULL};
+static const char *const methods[] = {"search", "absmax", "gptq", NULL};
 static const char *const layouts[] = {"tiles", "rows", NULL};
 static const char *const ties[] = {"auto", "never", NULL};
 static const char *const nonfinite[] = {"fail", "zero", NULL};
@@ -133,7 +146,28 @@ check_rules(const struct arguments *arguments)
 }
 
 static bool
-parse(const struct arguments *arguments, struct lmq_convert_options *convert)
+parse_calibration(const struct arguments *arguments,
+                  struct lmq_convert_options *convert, const char **texts)
+{
+    long tokens = 0, context = 0;
+
+    convert->calibration = texts;
+    convert->n_calibration = (size_t)option_texts(arguments, "calibrate",
+                                                  texts, MAX_OCCURRENCES);
+    convert->splits_documents = has_option(arguments, "split-documents");
+    if (!option_integer(arguments, "calibrate-tokens", 1, 2000000000,
+                        &tokens) ||
+        !option_integer(arguments, "ctx", 2, 1 << 28, &context) ||
+        !option_real(arguments, "damping", 1e-6, 10, &convert->damping))
+        return false;
+    convert->calibration_tokens = (size_t)tokens;
+    convert->context = (size_t)context;
+    return true;
+}
+
+static bool
+parse(const struct arguments *arguments, struct lmq_convert_options *convert,
+      const char **texts)
 {
     const char *group_size = NULL;
 
@@ -158,7 +192,8 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert)
         !option_size(arguments, "shard-size", 1000, &convert->shard_size) ||
         !thread_option(arguments, &convert->threads))
         return false;
-    if (!parse_parts(arguments, convert))
+    if (!parse_parts(arguments, convert) ||
+        !parse_calibration(arguments, convert, texts))
         return false;
     if (group_size != NULL)
         convert->group_size = (unsigned)atoi(group_size);
@@ -369,11 +404,12 @@ run(const struct arguments *arguments)
 {
     struct lmq_convert_options convert;
     const struct writing writing = {write, &convert, print_summary};
+    const char *texts[MAX_OCCURRENCES];
     struct rules rules;
     int code = EXIT_SYSTEM;
 
     if (!check_output_name(arguments->operands[1], ".lmq") ||
-        !parse(arguments, &convert) || !check_rules(arguments))
+        !parse(arguments, &convert, texts) || !check_rules(arguments))
         return EXIT_USAGE;
     if (make_rules(arguments, &rules)) {
         convert.rules = rules.texts;

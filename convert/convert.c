@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
+#include "convert/calibrate/calibrate.h"
 #include "convert/foresee.h"
 #include "convert/lay_out.h"
 #include "convert/writing.h"
@@ -34,6 +35,20 @@ bytes_of(const struct lmq_record *record)
 
     lmq_record_sizes(record, sizes);
     return sizes[LMQ_VALUES] + sizes[LMQ_SCALES];
+}
+
+static void
+describe_calibrated(json_t **tensor, const struct lmq_calibrated *calibrated)
+{
+    lmq_put(tensor, "method",
+            json_string(lmq_names_of(lmq_method_names, calibrated->method)));
+    lmq_put(tensor, "calibration_tokens",
+            lmq_json_size(calibrated->n_tokens));
+    if (calibrated->method == LMQ_METHOD_GPTQ)
+        lmq_put(tensor, "product_error_ratio",
+                lmq_json_number(calibrated->searched > 0
+                                    ? calibrated->cost / calibrated->searched
+                                    : 1));
 }
 
 static json_t *
@@ -69,6 +84,8 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
                 json_string(
                     lmq_names_of(lmq_scales_names, record->quant.scales)));
         lmq_put(&tensor, "as_stored", json_boolean(plan->takes[index]));
+        if (plan->calibrated != NULL && plan->calibrated[index].is_known)
+            describe_calibrated(&tensor, &plan->calibrated[index]);
     }
     totals->n_parameters += n;
     totals->stored_elements += n;
@@ -156,6 +173,8 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "method",
             json_string(
                 lmq_names_of(lmq_method_names, settings->quant.method)));
+    if (plan->calibration != NULL)
+        lmq_put(&report, "calibration", json_incref(plan->calibration));
     lmq_put(&report, "layout",
             json_string(lmq_names_of(lmq_layout_names, settings->layout)));
     lmq_put(&report, "recipe", lmq_recipe_to_json(&settings->recipe));
@@ -245,7 +264,7 @@ note_padding(struct lmq_plan *plan)
                       100 * (stored / needed - 1));
 }
 
-/* Nor is the recipe. */
+/* Nor are the recipe and the calibration text. */
 static enum lmq_status
 check_output(const struct lmq_checkpoint *checkpoint, const char *output,
              const struct lmq_convert_options *options, struct lmq_error *err)
@@ -256,6 +275,10 @@ check_output(const struct lmq_checkpoint *checkpoint, const char *output,
 
     if (status == LMQ_OK && options->recipe != NULL)
         status = lmq_originals_add(&originals, options->recipe, true, err);
+    for (size_t i = 0; i < options->n_calibration && status == LMQ_OK; i++)
+        if (strcmp(options->calibration[i], "-") != 0)
+            status = lmq_originals_add(&originals, options->calibration[i],
+                                       true, err);
     if (status == LMQ_OK)
         status = lmq_member_files_check(output,
                                         options->shard_size > 0 ||
@@ -289,6 +312,85 @@ prepare(struct lmq_checkpoint *checkpoint, const char *output,
     return status;
 }
 
+/* What goes with a calibration, and what does not. */
+static enum lmq_status
+check_calibration(const struct lmq_convert_options *options,
+                  struct lmq_error *err)
+{
+    bool is_alone = options->calibration_tokens != 0 ||
+                    options->context != 0 || options->splits_documents != 0 ||
+                    options->damping > 0 || options->damping < 0;
+
+    if (options->n_calibration == 0 && is_alone)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".calibration_tokens, .context, .splits_documents and "
+                        ".damping go with .calibration");
+    if (options->n_calibration == 0)
+        return LMQ_OK;
+    if (!(options->damping >= 0 && options->damping <= 10))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".damping is %g, expected more than 0, at most 10",
+                        options->damping);
+    if (options->resumes != 0 || options->part > 0 || options->seals != 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".calibration goes without .%s: what a layer becomes "
+                        "depends on all layers before it, so each process "
+                        "would calibrate them again",
+                        options->resumes != 0 ? "resumes" : "part");
+    return LMQ_OK;
+}
+
+/* What can learn something from the text, and whether something must. */
+static enum lmq_status
+check_methods(const struct lmq_plan *plan, bool is_calibrated,
+              struct lmq_error *err)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < plan->n_records; i++) {
+        const struct lmq_record *record = &plan->records[i];
+        if (record->encoding != LMQ_ENCODING_Q8 || plan->takes[i])
+            continue;
+        if (!is_calibrated && record->quant.method == LMQ_METHOD_GPTQ) {
+            lmq_fail(err, LMQ_ERR_ARG, 0,
+                     "tensor '%s' is to be quantized by gptq, but there is no "
+                     "text to learn from",
+                     record->name);
+            lmq_hint(err, ".calibration TEXT names one");
+            return LMQ_ERR_ARG;
+        }
+        n += record->place.layer >= 0 &&
+             record->quant.method != LMQ_METHOD_ABSMAX;
+    }
+    if (is_calibrated && n == 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".calibration has nothing to do: no matrix of a layer "
+                        "is quantized by gptq or search");
+    return LMQ_OK;
+}
+
+static enum lmq_status
+open_calibrator(struct lmq_plan *plan,
+                const struct lmq_convert_options *options,
+                struct lmq_error *err)
+{
+    const struct lmq_calibration given = {
+        .texts = options->calibration,
+        .n = options->n_calibration,
+        .n_tokens = options->calibration_tokens,
+        .context = options->context,
+        .damping = options->damping,
+        .splits_documents = options->splits_documents != 0,
+        .threads = options->threads,
+    };
+
+    enum lmq_status status = check_methods(plan, given.n > 0, err);
+
+    return status != LMQ_OK || given.n == 0
+               ? status
+               : lmq_calibrator_open(plan, &given, err);
+}
+
 static enum lmq_status
 make_plan(struct lmq_checkpoint *checkpoint,
           const struct lmq_convert_options *options,
@@ -305,6 +407,8 @@ make_plan(struct lmq_checkpoint *checkpoint,
 
     if (status == LMQ_OK)
         status = lmq_plan_make(checkpoint, settings, plan, err);
+    if (status == LMQ_OK)
+        status = open_calibrator(plan, options, err);
     if (status == LMQ_OK) {
         note_quantized(plan);
         status = lmq_plan_lay_out(plan, err);
@@ -407,6 +511,8 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     enum lmq_status status =
         LMQ_OPTIONS_TAKE(struct lmq_convert_options, &options, given, err);
     if (status == LMQ_OK)
+        status = check_calibration(&options, err);
+    if (status == LMQ_OK)
         status = lmq_convert_settings_parse(&options, &settings, err);
     if (status == LMQ_OK)
         status = prepare(checkpoint, output, &options, &plan, err);
@@ -418,6 +524,8 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
         if (status != LMQ_OK)
             lmq_error_in(err, checkpoint->path);
     }
+    lmq_calibrated_forget(&plan);
+    lmq_calibrator_close(plan.calibrator);
     lmq_plan_free(&plan);
     lmq_recipe_free(&settings.recipe);
     return status;

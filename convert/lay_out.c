@@ -96,6 +96,8 @@ describe(const struct lmq_plan *plan, const struct lmq_plan_member *member)
             json_string(lmq_names_of(lmq_layout_names, settings->layout)));
     lmq_put(&quantization, "on_nonfinite",
             json_string(settings->zeroes ? "zero" : "fail"));
+    if (plan->calibration != NULL)
+        lmq_put(&quantization, "calibration", json_incref(plan->calibration));
     lmq_put(&metadata, "quantization", quantization);
     if (!lmq_recipe_is_plain(&settings->recipe))
         lmq_put(&metadata, "recipe", lmq_recipe_to_json(&settings->recipe));

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -27,13 +28,13 @@ lmq_piece_digest_rows(const struct lmq_conversion *work, struct lmq_piece *piece
     const struct lmq_record *record = &work->plan->records[piece->record];
     const struct lmq_tensor *source = work->plan->sources[piece->record];
     struct lmq_rectangle part = lmq_piece_rectangle(piece);
-    struct lmq_rows rows = {.values = worker->q,
+    struct lmq_digest_rows rows = {.values = worker->q,
                             .value_size = lmq_dtype_size(record->dtype)};
 
     if (piece->leaves == NULL)
         return LMQ_OK;
     if (record->encoding == LMQ_ENCODING_Q8)
-        rows = (struct lmq_rows){worker->q, 1, worker->stored_scales,
+        rows = (struct lmq_digest_rows){worker->q, 1, worker->stored_scales,
                                  lmq_scale_size(record->quant.scales),
                                  record->quant.group_size};
     return lmq_piece_digest(worker->sha, &part, source->n_cols, &rows,
@@ -268,15 +269,54 @@ quantize_floats(struct lmq_plan *plan, struct lmq_piece *piece,
                                       : LMQ_OK;
 }
 
+/* What calibration has made of it. */
+static enum lmq_status
+take_calibrated(struct lmq_plan *plan, struct lmq_piece *piece,
+                struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    const struct lmq_quant *quant = &plan->records[piece->record].quant;
+    const struct lmq_calibrated *from = &plan->calibrated[piece->record];
+    size_t n_cols = (size_t)plan->sources[piece->record]->n_cols;
+    size_t row_groups = lmq_groups_per_row(n_cols, quant->group_size);
+    size_t n_groups = lmq_groups_per_row(piece->n_cols, quant->group_size);
+    size_t group = (size_t)piece->column / quant->group_size;
+    enum lmq_status status = read_piece(plan, piece, worker, err);
+
+    if (status != LMQ_OK)
+        return status;
+    piece->n_zeroed =
+        zero_nonfinite(worker->x, piece->n_rows * piece->n_cols);
+    clear_stats(piece);
+    for (size_t i = 0; i < piece->n_rows; i++) {
+        struct lmq_quant_stats row = {0};
+        size_t number = (size_t)piece->row + i;
+        int8_t *q = worker->q + i * piece->n_cols;
+        float *scales = worker->scales + i * n_groups;
+        memcpy(q, from->q + number * n_cols + piece->column, piece->n_cols);
+        memcpy(scales, from->scales + number * row_groups + group,
+               n_groups * sizeof(*scales));
+        lmq_quant_measure_row(quant, worker->x + i * piece->n_cols,
+                              piece->n_cols, q, scales, &row);
+        add_row(piece, &row, number * n_cols + piece->column,
+                number * row_groups + group);
+    }
+    lmq_scales_store(quant->scales, quant->multiplier, worker->scales,
+                     piece->n_rows * n_groups, worker->stored_scales);
+    return LMQ_OK;
+}
+
 static enum lmq_status
 convert_matrix(const struct lmq_conversion *work, struct lmq_piece *piece,
                struct lmq_piece_worker *worker, struct lmq_error *err)
 {
     struct lmq_plan *plan = work->plan;
+    bool is_calibrated = plan->calibrated != NULL &&
+                         plan->calibrated[piece->record].q != NULL;
     enum lmq_status status =
         plan->takes[piece->record]
             ? take_integers(plan, piece, worker, err)
-            : quantize_floats(plan, piece, worker, err);
+        : is_calibrated ? take_calibrated(plan, piece, worker, err)
+                        : quantize_floats(plan, piece, worker, err);
 
     /* What is illegal is done again from floats. */
     if (status != LMQ_OK || piece->is_illegal)

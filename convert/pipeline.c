@@ -17,6 +17,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/threads/tasks.h"
+#include "convert/calibrate/calibrate.h"
 #include "convert/members.h"
 #include "convert/sets/copy_piece.h"
 #include "formats/lmq/lmq_digests.h"
@@ -193,7 +194,8 @@ end_record(struct pipeline *pipeline, size_t index, struct lmq_error *err)
         lmq_choose_multiplier(quant->scales, pipeline->total.max_scale);
     bool is_quantized =
         plan->records[index].encoding == LMQ_ENCODING_Q8 &&
-        !plan->takes[index];
+        !plan->takes[index] &&
+        (plan->calibrated == NULL || plan->calibrated[index].q == NULL);
 
     pipeline->is_due[index] =
         pipeline->is_illegal ||
@@ -300,6 +302,43 @@ run_parts(struct pipeline *pipeline, size_t index, size_t end,
     pipeline->index = index;
     pipeline->end = end;
     return lmq_tasks_run(&tasks, &pipeline->workers, err);
+}
+
+/* ---- With calibration ---- */
+
+/* The layer of a part; -1: it is in none. */
+static int32_t
+layer_of(const struct lmq_plan *plan, size_t part)
+{
+    return plan->records[plan->parts[part].record].place.layer;
+}
+
+/* Layers one after the other, each when it has been calibrated; and then what
+ * is in none. */
+static enum lmq_status
+run_layers(struct pipeline *pipeline, const struct lmq_progress *progress,
+           struct lmq_error *err)
+{
+    struct lmq_plan *plan = pipeline->work.plan;
+    int32_t n_layers = (int32_t)plan->checkpoint->hparams.n_layers;
+    enum lmq_status status = LMQ_OK;
+
+    for (int32_t layer = 0; layer <= n_layers && status == LMQ_OK; layer++) {
+        int32_t wanted = layer < n_layers ? layer : -1;
+        status = wanted >= 0
+                     ? lmq_calibrator_layer(plan, (size_t)layer, progress, err)
+                     : lmq_calibrator_head(plan, progress, err);
+        for (size_t at = 0, end; at < plan->n_parts && status == LMQ_OK;
+             at = end) {
+            for (end = at; end < plan->n_parts &&
+                           layer_of(plan, end) == layer_of(plan, at); end++)
+                continue;
+            if (layer_of(plan, at) == wanted)
+                status = run_parts(pipeline, at, end, err);
+        }
+        lmq_calibrated_forget(plan);
+    }
+    return status;
 }
 
 /* ---- Buffers ---- */
@@ -478,8 +517,12 @@ lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *const *outputs,
          plan->copied == NULL && i < plan->checkpoint->n_files; i++)
         lmq_input_keep_digests(plan->checkpoint->files[i]);
     enum lmq_status status = make_buffers(&pipeline, threads, err);
+    if (plan->calibrator != NULL) /* it tells how far all is */
+        pipeline.counter.progress = NULL;
     if (status == LMQ_OK)
-        status = run_parts(&pipeline, 0, plan->n_parts, err);
+        status = plan->calibrator != NULL
+                     ? run_layers(&pipeline, progress, err)
+                     : run_parts(&pipeline, 0, plan->n_parts, err);
     if (status == LMQ_OK)
         status = redo_records(&pipeline, err);
     *n_zeroed += pipeline.n_zeroed;

@@ -67,7 +67,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         int fallback;
     } choices[N_CHOICES] = {
         {"method", options->method, lmq_method_names,
-         LMQ_METHOD_SEARCH},
+         options->n_calibration > 0 ? LMQ_METHOD_GPTQ : LMQ_METHOD_SEARCH},
         {"scales", options->scales, lmq_scales_names, LMQ_SCALES_F16},
         {"layout", options->layout, lmq_layout_names,
          LMQ_LAYOUT_TILES},
@@ -581,6 +581,8 @@ lmq_plan_free(struct lmq_plan *plan)
     free(plan->takes);
     free(plan->source_crcs);
     json_decref(plan->copied);
+    json_decref(plan->calibration);
+    free(plan->calibrated);
     lmq_notes_free(&plan->notes);
     *plan = (struct lmq_plan){0};
 }

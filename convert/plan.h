@@ -55,6 +55,20 @@ struct lmq_plan_member {
     struct lmq_layout_plan layout;
 };
 
+/* What calibration knows of a record (calibrate/calibrate.h). */
+struct lmq_calibrated {
+    int8_t *q;      /* (n_rows, n_cols), while its layer is worked on */
+    float *scales;  /* (n_rows, groups of a row) */
+    bool is_known;  /* the rest is */
+    enum lmq_method method; /* what came of what was wanted */
+    uint64_t n_tokens;      /* that it was multiplied with */
+    double cost, searched;  /* what its errors cost in products, squared, and
+                               what they would without feedback; of
+                               LMQ_METHOD_GPTQ */
+};
+
+struct lmq_calibrator;
+
 struct lmq_plan {
     struct lmq_checkpoint *checkpoint;
     struct lmq_notes notes; /* of this conversion */
@@ -80,6 +94,9 @@ struct lmq_plan {
     size_t n_files;
     unsigned char **owned; /* what `files` points to and we allocated */
     struct lmq_digests digests; /* of whole tensors, for the content */
+    struct lmq_calibrator *calibrator; /* or NULL; the conversion's */
+    json_t *calibration; /* what is told of it, or NULL */
+    struct lmq_calibrated *calibrated; /* of each record, with a calibrator */
     const char *tie_rule; /* "configuration", "absence", "contents", or "" */
 };
 

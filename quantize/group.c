@@ -20,6 +20,9 @@
 #define SCALE_EXPONENT 8
 #define MULTIPLIER_EXPONENT_MIN (-126)
 
+/* As in group_body.h. */
+#define ROUND_MAGIC 12582912.0f
+
 const struct lmq_name lmq_group_names[] = {
     {"32", LMQ_GROUP_MIN},
     {"64", 64},
@@ -43,6 +46,7 @@ lmq_width_is_valid(unsigned bits)
 const struct lmq_name lmq_method_names[] = {
     {"absmax", LMQ_METHOD_ABSMAX},
     {"search", LMQ_METHOD_SEARCH},
+    {"gptq", LMQ_METHOD_GPTQ},
     {NULL, 0},
 };
 
@@ -92,6 +96,63 @@ lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
     default:
         lmq_quantize_row_c(quant, x, n, q, scales, stats);
     }
+}
+
+float
+lmq_quant_weighted_scale(const struct lmq_quant *quant, const float *x,
+                         const float *weights, size_t n, float *stored)
+{
+    switch (lmq_cpu()) {
+#ifdef LMQ_HAVE_AVX512VNNI
+    case LMQ_CPU_AVX512VNNI:
+        return lmq_quant_weighted_scale_avx512(quant, x, weights, n, stored);
+#endif
+#ifdef LMQ_HAVE_AVX2
+    case LMQ_CPU_AVXVNNI:
+    case LMQ_CPU_AVX2:
+        return lmq_quant_weighted_scale_avx2(quant, x, weights, n, stored);
+#endif
+    default:
+        return lmq_quant_weighted_scale_c(quant, x, weights, n, stored);
+    }
+}
+
+int
+lmq_quant_round(unsigned bits, float x, float inverse)
+{
+    float v = x * inverse;
+
+    if (!(v > (float)lmq_q_least(bits)))
+        return lmq_q_least(bits);
+    if (v > (float)lmq_q_most(bits))
+        return lmq_q_most(bits);
+    return (int)(v + ROUND_MAGIC - ROUND_MAGIC);
+}
+
+void
+lmq_quant_measure_row(const struct lmq_quant *quant, const float *x, size_t n,
+                      const int8_t *q, const float *scales,
+                      struct lmq_quant_stats *stats)
+{
+    for (size_t at = 0; at < n; at += quant->group_size, scales++) {
+        size_t end = lmq_size_min(at + quant->group_size, n);
+        double err_sq = 0;
+        for (size_t i = at; i < end; i++) {
+            float err = x[i] - (float)q[i] * *scales;
+            stats->sum_sq += (double)x[i] * (double)x[i];
+            err_sq += (double)err * (double)err;
+            stats->max_abs = fmaxf(stats->max_abs, fabsf(x[i]));
+            stats->max_err = fmaxf(stats->max_err, fabsf(err));
+        }
+        stats->err_sq += err_sq;
+        if ((float)err_sq > stats->worst_err_sq) {
+            stats->worst_err_sq = (float)err_sq;
+            stats->worst_group = stats->n_groups;
+        }
+        stats->max_scale = fmaxf(stats->max_scale, fabsf(*scales));
+        stats->n_groups++;
+    }
+    stats->n += n;
 }
 
 void

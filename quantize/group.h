@@ -29,6 +29,10 @@
 enum lmq_method {
     LMQ_METHOD_ABSMAX, /* the largest becomes the largest integer */
     LMQ_METHOD_SEARCH, /* the scale near that one with the least error */
+    LMQ_METHOD_GPTQ,   /* that too, and each number makes up for what those
+                          before it missed (convert/calibrate); where nothing
+                          is known of what rows are multiplied with, as
+                          LMQ_METHOD_SEARCH */
     LMQ_METHOD_COUNT
 };
 
@@ -107,6 +111,36 @@ void lmq_quantize_row_avx2(const struct lmq_quant *quant, const float *x,
 void lmq_quantize_row_avx512(const struct lmq_quant *quant, const float *x,
                              size_t n, int8_t *q, float *scales,
                              struct lmq_quant_stats *stats);
+
+/* ---- Piece by piece, for those who weigh errors ---- */
+
+/*
+ * The scale of one group of n numbers, all finite: that which quantizing a row
+ * would choose, if the square of an error counted as often as its weight says.
+ * Weights are positive, the largest near 1. The scale as stored is in *stored;
+ * returned is its magnitude before that, for lmq_choose_multiplier().
+ */
+float lmq_quant_weighted_scale(const struct lmq_quant *quant, const float *x,
+                               const float *weights, size_t n, float *stored);
+float lmq_quant_weighted_scale_c(const struct lmq_quant *quant, const float *x,
+                                 const float *weights, size_t n,
+                                 float *stored);
+float lmq_quant_weighted_scale_avx2(const struct lmq_quant *quant,
+                                    const float *x, const float *weights,
+                                    size_t n, float *stored);
+float lmq_quant_weighted_scale_avx512(const struct lmq_quant *quant,
+                                      const float *x, const float *weights,
+                                      size_t n, float *stored);
+
+/* The integer of one number, as quantizing a row with the scale as stored
+ * makes it; `inverse` is 1 / scale, or 0 if that is 0. */
+int lmq_quant_round(unsigned bits, float x, float inverse);
+
+/* Adds to *stats what a row that was quantized so has lost, all numbers of
+ * which are finite. */
+void lmq_quant_measure_row(const struct lmq_quant *quant, const float *x,
+                           size_t n, const int8_t *q, const float *scales,
+                           struct lmq_quant_stats *stats);
 
 /* Adds the statistics of further elements, of which the first is number
  * first_element of the tensor and stands in its group first_group. The order

@@ -1,11 +1,11 @@
 /*
  * group_body.h - the arithmetic of quantizing a row.
  *
- * A file that defines LMQ_ROW_NAME and LMQ_ROW_WIDTH (floats per register)
- * before including this gets that function, compiled for the instruction set
- * of that file. The code is plain C on 16 lanes: every operation is an IEEE
- * operation on separate elements and every sum has a fixed order, so all
- * builds give the same bits.
+ * A file that defines LMQ_ROW_NAME, LMQ_SCALE_NAME and LMQ_ROW_WIDTH (floats
+ * per register) before including this gets these functions, compiled for the
+ * instruction set of that file. The code is plain C on 16 lanes: every
+ * operation is an IEEE operation on separate elements and every sum has a fixed
+ * order, so all builds give the same bits.
  */
 #include "quantize/group.h"
 
@@ -188,13 +188,67 @@ search_scale(const float *x, size_t n, float top, float limit,
     return best_factor(x, n, steps[least_lane(err_sq)], bits);
 }
 
+/* The same where errors have weights. */
+static inline float
+weighted_factor(const float *x, const float *weights, size_t n, float inverse,
+                unsigned bits)
+{
+    vec xq[PARTS] = {0}, qq[PARTS] = {0};
+
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t p = 0; p < PARTS; p++) {
+            vec v, w;
+            memcpy(&v, x + i + p * LMQ_ROW_WIDTH, sizeof(v));
+            memcpy(&w, weights + i + p * LMQ_ROW_WIDTH, sizeof(w));
+            vec q = whole_of(v * inverse, bits);
+            xq[p] += w * v * q;
+            qq[p] += w * q * q;
+        }
+    return sum_lanes(xq) / sum_lanes(qq);
+}
+
+static float
+weighted_search(const float *x, const float *weights, size_t n, float top,
+                float limit, const float *offsets, unsigned bits)
+{
+    vec inverse[PARTS], err_sq[PARTS] = {0};
+    float steps[LANES];
+
+    memcpy(inverse, offsets, sizeof(inverse));
+    for (size_t p = 0; p < PARTS; p++)
+        inverse[p] = (inverse[p] + limit) / top;
+    for (size_t i = 0; i < n; i++)
+        for (size_t p = 0; p < PARTS; p++) {
+            vec v = x[i] * inverse[p];
+            v -= whole_of(v, bits);
+            err_sq[p] += weights[i] * (v * v);
+        }
+    for (size_t p = 0; p < PARTS; p++) /* from steps to units of x */
+        err_sq[p] = err_sq[p] / (inverse[p] * inverse[p]);
+    memcpy(steps, inverse, sizeof(steps));
+    return weighted_factor(x, weights, n, steps[least_lane(err_sq)], bits);
+}
+
 /* Sums of squares of very large or very small values would leave the range of
  * float; there the plain scale is good enough. */
 static inline bool
 is_searched(const struct lmq_quant *quant, float max_abs)
 {
-    return quant->method == LMQ_METHOD_SEARCH && max_abs > 0x1p-50f &&
+    return quant->method != LMQ_METHOD_ABSMAX && max_abs > 0x1p-50f &&
            max_abs < 0x1p50f;
+}
+
+/* What the largest magnitude is to come out as: the least integer, which has
+ * none opposite; so the scale has the other sign. (Trying both gave less than
+ * 0.01 dB.) */
+static inline float
+narrow_top(const float *x, size_t n, float max_abs)
+{
+    float top = -max_abs;
+
+    for (size_t i = 0; i < n; i++)
+        top = x[i] == -max_abs ? max_abs : top;
+    return top;
 }
 
 /* `bits` is a constant, so that 8 bits cost no comparisons. */
@@ -202,12 +256,9 @@ static inline float
 choose_narrow(const struct lmq_quant *quant, const float *x, size_t n,
               float max_abs, unsigned bits)
 {
-    float limit = (float)-lmq_q_least(bits), top = -max_abs;
+    float limit = (float)-lmq_q_least(bits);
+    float top = narrow_top(x, n, max_abs);
 
-    /* The largest is to be the least integer, which has none opposite: so the
-     * scale has the other sign. (Trying both gave less than 0.01 dB.) */
-    for (size_t i = 0; i < n; i++)
-        top = x[i] == -max_abs ? max_abs : top;
     return is_searched(quant, max_abs)
                ? search_scale(x, n, top, limit, narrow_offsets, bits)
                : top / limit;
@@ -230,6 +281,21 @@ choose_scale(const struct lmq_quant *quant, const float *x, size_t n,
                                   search_offsets, LMQ_BITS_MAX)
                    : max_abs / LMQ_Q_MAX;
     }
+}
+
+static inline float
+choose_weighted(const struct lmq_quant *quant, const float *x,
+                const float *weights, size_t n, float max_abs)
+{
+    unsigned bits = quant->bits;
+
+    if (!is_searched(quant, max_abs))
+        return choose_scale(quant, x, n, max_abs);
+    if (bits == LMQ_BITS_MAX)
+        return weighted_search(x, weights, n, max_abs, (float)LMQ_Q_MAX,
+                               search_offsets, LMQ_BITS_MAX);
+    return weighted_search(x, weights, n, narrow_top(x, n, max_abs),
+                           (float)-lmq_q_least(bits), narrow_offsets, bits);
 }
 
 /* The values for a given scale, and what they miss. n is a multiple of
@@ -328,4 +394,22 @@ LMQ_ROW_NAME(const struct lmq_quant *quant, const float *x, size_t n,
         }
     }
     stats->n += n;
+}
+
+float
+LMQ_SCALE_NAME(const struct lmq_quant *quant, const float *x,
+               const float *weights, size_t n, float *stored)
+{
+    float padded[LMQ_GROUP_MAX] = {0}, padded_weights[LMQ_GROUP_MAX] = {0};
+    size_t whole = (n + LANES - 1) / LANES * LANES;
+    float max_abs;
+
+    memcpy(padded, x, n * sizeof(*x));
+    memcpy(padded_weights, weights, n * sizeof(*weights));
+    uint32_t top = max_magnitude(padded, whole);
+    memcpy(&max_abs, &top, sizeof(max_abs));
+    float wanted =
+        choose_weighted(quant, padded, padded_weights, whole, max_abs);
+    *stored = stored_scale(quant, wanted);
+    return wanted < 0 ? -wanted : wanted;
 }

@@ -215,6 +215,42 @@ lmq_matrix_load(struct lmq_model *model, struct lmq_matrix *matrix,
     return status;
 }
 
+enum lmq_status
+lmq_matrix_replace(struct lmq_matrix *matrix, const struct lmq_quant *quant,
+                   const int8_t *q, const unsigned char *stored_scales,
+                   struct lmq_error *err)
+{
+    size_t n_tiles = lmq_tiles_count(matrix->n_rows);
+    size_t n_cols = matrix->n_cols, group = quant->group_size;
+    unsigned char *values = lmq_mem_aligned(
+        n_tiles, lmq_tile_values_size(n_cols, group, quant->bits));
+    unsigned char *scales = lmq_mem_aligned(
+        n_tiles, lmq_tile_scales_size(n_cols, group, quant->scales));
+
+    if (values == NULL || scales == NULL) {
+        lmq_mem_free(values);
+        lmq_mem_free(scales);
+        return lmq_fail_nomem(err);
+    }
+    lmq_tiles_pack(q, n_cols, stored_scales, matrix->n_rows, n_cols, quant,
+                   values, scales);
+    lmq_matrix_drop(matrix);
+    matrix->owned = values;
+    matrix->owned_scales = scales;
+    matrix->is_copied = matrix->is_int8 = true;
+    matrix->tiles = (struct lmq_tiles){
+        .bits = quant->bits,
+        .q = values,
+        .scale = scales,
+        .scale_type = quant->scales,
+        .multiplier = quant->multiplier,
+        .n_rows = matrix->n_rows,
+        .n_cols = n_cols,
+        .group = group,
+    };
+    return LMQ_OK;
+}
+
 static bool
 row_type_of(const struct lmq_tensor *tensor, enum lmq_row_type *type)
 {

@@ -175,6 +175,14 @@ enum lmq_status lmq_matrix_load(struct lmq_model *model,
                                 struct lmq_error *err);
 void lmq_matrix_drop(struct lmq_matrix *matrix);
 
+/* From then on it is these integers and stored scales, row after row, of which
+ * a copy is made; until the layer is dropped. */
+enum lmq_status lmq_matrix_replace(struct lmq_matrix *matrix,
+                                   const struct lmq_quant *quant,
+                                   const int8_t *q,
+                                   const unsigned char *stored_scales,
+                                   struct lmq_error *err);
+
 /* What is mapped of it need not stay in memory. */
 void lmq_matrix_forget(const struct lmq_model *model,
                        const struct lmq_matrix *matrix);

@@ -140,6 +140,16 @@ multiply_part(const struct lmq_member *member, const struct lmq_matrix *matrix,
                       out_stride);
 }
 
+static void
+show(const struct lmq_member *member, const struct lmq_matrix *matrix,
+     const struct lmq_operand *operand)
+{
+    const struct lmq_witness *witness = member->work->witness;
+
+    if (witness != NULL)
+        witness->see(witness->context, member, matrix, operand);
+}
+
 /* ---- One product ---- */
 
 void
@@ -148,6 +158,7 @@ lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
 {
     size_t from, to;
 
+    show(member, matrix, operand);
     if (!matrix->is_int8 && !lmq_product_packs(member, matrix)) {
         lmq_member_share(member, matrix->n_rows, &from, &to);
         multiply_rows(member, matrix, operand, from, to, out, matrix->n_rows);
@@ -218,6 +229,7 @@ lmq_share_product(const struct lmq_member *member, struct lmq_share *share,
     size_t from = tile_at(share->from, share->at, tile_cost, n);
     size_t to = tile_at(share->to, share->at, tile_cost, n);
 
+    show(member, matrix, operand);
     share->at += n * tile_cost;
     if (from >= to)
         return;

@@ -15,6 +15,17 @@ struct lmq_operand {
     size_t packed_group;   /* of the form that is there; 0: none yet */
 };
 
+/* Who is shown what matrices are multiplied with, before they are. */
+struct lmq_witness {
+    void *context;
+    /* Called by all members, one and the same product after the other: each
+     * may take its share of the rows of x, which stay as they are until all
+     * members have come back. */
+    void (*see)(void *context, const struct lmq_member *member,
+                const struct lmq_matrix *matrix,
+                const struct lmq_operand *operand);
+};
+
 /* An operand of the member's tokens, its quantized form in work->packed. */
 struct lmq_operand lmq_operand_of(const struct lmq_member *member,
                                   const float *x, size_t n_cols);

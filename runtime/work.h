@@ -45,6 +45,8 @@ struct lmq_routing {
     float *switches;   /* (batch) */
 };
 
+struct lmq_witness; /* product.h */
+
 /* What the forward pass works with: buffers for `batch` tokens. Those that
  * the model has no use for are empty. */
 struct lmq_work {
@@ -83,6 +85,7 @@ struct lmq_work {
     struct lmq_hparams positions_of; /* a copy: what angles and slopes are of */
     struct lmq_routing routing;
     unsigned char *packed;  /* quantized activations */
+    const struct lmq_witness *witness; /* of products; or NULL */
     struct lmq_thread_work *threads; /* (n_threads) */
     void **owned;           /* the memory of all that */
     size_t n_owned, owned_capacity;

@@ -213,7 +213,8 @@ lmq_count_leaves(const struct lmq_rectangle *piece, uint64_t n_cols)
 /* Both parts of the leaf lie in one run: it has whole rows, or one. */
 static enum lmq_status
 digest_leaf(struct lmq_sha256 *sha, const struct lmq_rectangle *piece,
-            const struct lmq_rows *rows, const struct lmq_rectangle *leaf,
+            const struct lmq_digest_rows *rows,
+            const struct lmq_rectangle *leaf,
             unsigned char digest[SIZE], struct lmq_error *err)
 {
     size_t at = (size_t)leaf->row * piece->n_cols + (size_t)leaf->column;
@@ -237,7 +238,7 @@ digest_leaf(struct lmq_sha256 *sha, const struct lmq_rectangle *piece,
  * piece, so threads share pieces out. */
 enum lmq_status
 lmq_piece_digest(struct lmq_sha256 *sha, const struct lmq_rectangle *piece,
-                 uint64_t n_cols, const struct lmq_rows *rows,
+                 uint64_t n_cols, const struct lmq_digest_rows *rows,
                  unsigned char *leaves, struct lmq_error *err)
 {
     size_t down = is_wide(n_cols) ? 1 : LEAF_ROWS;

@@ -78,7 +78,7 @@ void lmq_rectangle_next(const struct lmq_rectangle *piece, uint64_t n_cols,
                     uint64_t *row, uint64_t *column);
 
 /* What a leaf is made from: row after row, as the layout `rows` has them. */
-struct lmq_rows {
+struct lmq_digest_rows {
     const void *values;
     size_t value_size;
     const void *scales; /* of q8 */
@@ -90,7 +90,7 @@ struct lmq_rows {
 size_t lmq_count_leaves(const struct lmq_rectangle *piece, uint64_t n_cols);
 enum lmq_status
 lmq_piece_digest(struct lmq_sha256 *sha, const struct lmq_rectangle *piece,
-                 uint64_t n_cols, const struct lmq_rows *rows,
+                 uint64_t n_cols, const struct lmq_digest_rows *rows,
                  unsigned char *leaves,
                  struct lmq_error *err);
 

@@ -61,6 +61,7 @@ static const struct {
     {"provenance", "sources", JSON_ARRAY},
     {"provenance", "stored_names", JSON_ARRAY},
     {"provenance", "tool", JSON_STRING},
+    {"quantization", "calibration", JSON_OBJECT},
     {"quantization", "group_size", JSON_INTEGER},
     {"quantization", "layout", JSON_STRING},
     {"quantization", "method", JSON_STRING},

@@ -125,12 +125,13 @@ read_run(const struct reading *reading, enum lmq_status status, int which,
 /* Elements that are kept as they are: rows one after the other. */
 static enum lmq_status
 read_plain(const struct reading *reading, const struct lmq_rectangle *part,
-           struct worker *worker, struct lmq_rows *rows,
+           struct worker *worker, struct lmq_digest_rows *rows,
            struct lmq_error *err)
 {
     size_t size = lmq_dtype_size(reading->record->dtype);
 
-    *rows = (struct lmq_rows){.values = worker->values, .value_size = size};
+    *rows = (struct lmq_digest_rows){.values = worker->values,
+                                     .value_size = size};
     return read_run(reading, LMQ_OK, LMQ_VALUES,
                     (part->row * reading->n_cols + part->column) * size,
                     (uint64_t)part->n_rows * part->n_cols * size,
@@ -140,7 +141,8 @@ read_plain(const struct reading *reading, const struct lmq_rectangle *part,
 /* Values and scales of the same rows, each one run. */
 static enum lmq_status
 read_rows(const struct reading *reading, const struct lmq_rectangle *part,
-          struct worker *worker, struct lmq_rows *rows, struct lmq_error *err)
+          struct worker *worker, struct lmq_digest_rows *rows,
+          struct lmq_error *err)
 {
     const struct lmq_quant *quant = &reading->record->quant;
     size_t size = lmq_scale_size(quant->scales);
@@ -151,7 +153,8 @@ read_rows(const struct reading *reading, const struct lmq_rectangle *part,
         part->row * reading->n_cols + part->column,
         (uint64_t)part->n_rows * part->n_cols, worker->values, err);
 
-    *rows = (struct lmq_rows){worker->values, 1, worker->scales, size, group};
+    *rows = (struct lmq_digest_rows){worker->values, 1, worker->scales, size,
+                                     group};
     return read_run(reading, status, LMQ_SCALES,
                     (part->row * per_row + part->column / group) * size,
                     part->n_rows * lmq_groups_per_row(part->n_cols, group) *
@@ -168,7 +171,7 @@ struct tiles {
  * begins at a tile, and at a group within it. */
 static enum lmq_status
 read_tiles(const struct reading *reading, const struct lmq_rectangle *part,
-           struct worker *worker, struct lmq_rows *rows,
+           struct worker *worker, struct lmq_digest_rows *rows,
            struct lmq_error *err)
 {
     const struct lmq_quant *quant = &reading->record->quant;
@@ -203,7 +206,8 @@ read_tiles(const struct reading *reading, const struct lmq_rectangle *part,
                         part->n_cols,
                         worker->rows_scales + row * tiles.row_scales);
     }
-    *rows = (struct lmq_rows){worker->rows, 1, worker->rows_scales, size,
+    *rows = (struct lmq_digest_rows){worker->rows, 1, worker->rows_scales,
+                                     size,
                               group};
     return status;
 }
@@ -215,7 +219,7 @@ digest_piece(void *context, size_t slot, void *state, struct lmq_error *err)
     struct piece *piece = &reading->window[slot];
     const struct lmq_record *record = reading->record;
     struct worker *worker = state;
-    struct lmq_rows rows;
+    struct lmq_digest_rows rows;
     enum lmq_status status;
 
     if (record->encoding != LMQ_ENCODING_Q8)

@@ -18,7 +18,7 @@ struct render {
     const struct lmq_chat *chat;
     bool is_text; /* wanted is text, not ids */
     struct lmq_buffer text; /* if not, that since the last id */
-    struct lmq_span *spans; /* of the frames within it */
+    struct lmq_text_span *spans; /* of the frames within it */
     size_t n_spans, spans_capacity;
     struct lmq_ids ids;
     struct lmq_error *err;
@@ -76,7 +76,7 @@ add_marked(struct render *r, const char *text, size_t n)
                               sizeof(*r->spans)) != 0)
         return lmq_fail_nomem(r->err);
     if (n > 0)
-        r->spans[r->n_spans++] = (struct lmq_span){start, start + n};
+        r->spans[r->n_spans++] = (struct lmq_text_span){start, start + n};
     return add_bytes(r, text, n);
 }
 

@@ -496,7 +496,7 @@ enum lmq_status
 lmq_tokenizer_find_added(const struct lmq_tokenizer *t, const char *text,
                          size_t n, struct lmq_ids *ids, struct lmq_error *err)
 {
-    const struct lmq_span all = { 0, n };
+    const struct lmq_text_span all = { 0, n };
     const struct lmq_added_rule rule = { .spans = &all, .n_spans = 1 };
     struct lmq_chars chars = lmq_chars(text, n);
 

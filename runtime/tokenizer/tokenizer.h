@@ -93,7 +93,7 @@ enum lmq_status lmq_tokenizer_encode(const struct lmq_tokenizer *tokenizer,
  * the spans and nowhere else; so do the guarded ones. With `is_inner` other
  * tokens stand before the text. */
 struct lmq_marking {
-    const struct lmq_span *spans;
+    const struct lmq_text_span *spans;
     size_t n_spans;
     const int32_t *guarded;
     size_t n_guarded;

@@ -38,7 +38,7 @@ enum lmq_status lmq_added_build(struct lmq_added *added,
                                 struct lmq_error *err);
 void lmq_added_free(struct lmq_added *added);
 
-struct lmq_span {
+struct lmq_text_span {
     size_t start, stop;
 };
 
@@ -46,8 +46,8 @@ struct lmq_span {
  * anywhere. */
 struct lmq_added_rule {
     bool is_anywhere;
-    const struct lmq_span *spans; /* else only within these, in order: there */
-    size_t n_spans;               /* all tokens are looked for as written */
+    const struct lmq_text_span *spans; /* else only within these, in order: */
+    size_t n_spans; /* there all tokens are looked for as written */
     const int32_t *guarded;
     size_t n_guarded;
 };

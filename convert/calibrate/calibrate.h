@@ -1,0 +1,44 @@
+/*
+ * calibrate.h - quantizes the matrices of layers by what a text makes of them.
+ *
+ * Layer after layer: the text goes through the layer as the checkpoint has it,
+ * behind the layers that are quantized already; what its matrices are
+ * multiplied with decides how they are rounded; and then the text goes through
+ * what came of it; in the end the head, tied or not. What else is in no layer,
+ * and what the text does not reach, is quantized by search.
+ */
+#ifndef LMQ_CONVERT_CALIBRATE_CALIBRATE_H
+#define LMQ_CONVERT_CALIBRATE_CALIBRATE_H
+
+#include "base/progress.h"
+#include "convert/plan.h"
+
+/* What the options say. */
+struct lmq_calibration {
+    const char *const *texts; /* paths; n of them */
+    size_t n;
+    size_t n_tokens, context; /* 0: the default */
+    double damping;           /* likewise */
+    bool splits_documents;
+    int threads;
+};
+
+/* Reads the text and opens the model, whatever is wrong with them is found.
+ * Fills in plan->calibrator, plan->calibration and plan->calibrated. */
+enum lmq_status lmq_calibrator_open(struct lmq_plan *plan,
+                                    const struct lmq_calibration *given,
+                                    struct lmq_error *err);
+void lmq_calibrator_close(struct lmq_calibrator *calibrator);
+
+/* Quantizes the matrices of a layer, one layer after the other, from 0 on:
+ * plan->calibrated has them until they are forgotten. */
+enum lmq_status lmq_calibrator_layer(struct lmq_plan *plan, size_t layer,
+                                     const struct lmq_progress *progress,
+                                     struct lmq_error *err);
+/* And the head, or the embedding if it is that, behind the last layer. */
+enum lmq_status lmq_calibrator_head(struct lmq_plan *plan,
+                                    const struct lmq_progress *progress,
+                                    struct lmq_error *err);
+void lmq_calibrated_forget(struct lmq_plan *plan);
+
+#endif

@@ -1,0 +1,280 @@
+/*
+ * calibrator.c - from a text and a plan to a calibrator: all that can be wrong
+ * is found before the work.
+ */
+#include "config.h"
+
+#include "convert/calibrate/calibrator.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/report.h"
+#include "base/size.h"
+#include "base/threads/threads.h"
+#include "convert/calibrate/calibrate.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+#define DEFAULT_CONTEXT 512
+#define DEFAULT_TOKENS 32768
+#define DEFAULT_DAMPING 0.01
+
+/* Notes of inputs that saw too little, one by one, before the rest is only
+ * counted. */
+#define NOTES_MOST 8
+
+void
+lmq_calibrator_note(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
+                    const char *name, size_t n_tokens)
+{
+    if (++calibrator->n_starved <= NOTES_MOST)
+        lmq_notes_add(&plan->notes,
+                      "'%s' sees only %zu tokens of the calibration text: it "
+                      "is quantized by search",
+                      name, n_tokens);
+    else if (calibrator->n_starved == NOTES_MOST + 1)
+        lmq_notes_add(&plan->notes,
+                      "and so do others: the report tells the tokens of each "
+                      "tensor");
+}
+
+/* ---- The text ---- */
+
+/* As many windows as are wanted, from everywhere in the text. */
+static void
+thin_out(struct lmq_corpus *corpus, size_t n_tokens)
+{
+    size_t n = corpus->n_windows, at = 0, wanted;
+
+    if (corpus->n_tokens <= n_tokens)
+        return;
+    /* Of short documents windows are shorter; both are below 2^31. */
+    wanted = lmq_size_max((size_t)((uint64_t)n * n_tokens / corpus->n_tokens),
+                          1);
+    corpus->n_windows = 0;
+    for (size_t i = 0; i < wanted; i++) {
+        struct lmq_window window =
+            corpus->windows[(size_t)((uint64_t)i * n / wanted)];
+        if (i > 0 && at + window.n > n_tokens)
+            break;
+        memmove(corpus->tokens + at, corpus->tokens + window.first,
+                window.n * sizeof(*corpus->tokens));
+        window.first = at;
+        at += window.n;
+        corpus->windows[corpus->n_windows++] = window;
+    }
+    corpus->n_tokens = at;
+}
+
+static json_t *
+describe(const struct lmq_calibrator *calibrator,
+         const struct lmq_calibration *given, const struct lmq_texts *texts,
+         size_t context)
+{
+    json_t *json = json_object(), *list = json_array();
+
+    for (size_t i = 0; i < texts->n; i++) {
+        const struct lmq_text *text = &texts->texts[i];
+        const char *slash = strrchr(text->path, '/');
+        char crc[9];
+        json_t *one = json_object();
+        snprintf(crc, sizeof(crc), "%08" PRIx32,
+                 lmq_crc32(0, text->bytes, text->n));
+        lmq_put(&one, "name",
+                lmq_json_text(slash == NULL ? text->path : slash + 1));
+        lmq_put(&one, "size", lmq_json_size(text->n));
+        lmq_put(&one, "crc32", json_string(crc));
+        lmq_append(&list, one);
+    }
+    lmq_put(&json, "texts", list);
+    lmq_put(&json, "tokens", lmq_json_size(calibrator->corpus.n_tokens));
+    lmq_put(&json, "windows", lmq_json_size(calibrator->corpus.n_windows));
+    lmq_put(&json, "ctx", lmq_json_size(context));
+    lmq_put(&json, "split_documents", json_boolean(given->splits_documents));
+    lmq_put(&json, "damping", lmq_json_number(calibrator->damping));
+    return json;
+}
+
+static enum lmq_status
+read_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
+            const struct lmq_calibration *given, struct lmq_error *err)
+{
+    size_t context = given->context != 0
+                         ? given->context
+                         : lmq_size_min(DEFAULT_CONTEXT,
+                                        plan->checkpoint->hparams.context);
+    const struct lmq_protocol protocol = {
+        .context = context,
+        .stride = context,
+        .splits_documents = given->splits_documents,
+    };
+    struct lmq_tokenizer *tokenizer = NULL;
+    struct lmq_texts texts;
+
+    if (context < 2 || context > LMQ_MAX_CONTEXT)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "a window of %zu tokens makes no sense: expected 2 or "
+                        "more",
+                        context);
+    enum lmq_status status =
+        lmq_texts_read(given->texts, given->n, &texts, err);
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_tokenizer_from_checkpoint(plan->checkpoint, &tokenizer, err);
+    if (status == LMQ_OK)
+        status = lmq_corpus_from_texts(tokenizer, &texts, &protocol,
+                                       &calibrator->corpus, err);
+    if (status == LMQ_OK) {
+        thin_out(&calibrator->corpus,
+                 given->n_tokens == 0 ? DEFAULT_TOKENS : given->n_tokens);
+        plan->calibration = describe(calibrator, given, &texts, context);
+        if (plan->calibration == NULL)
+            status = lmq_fail_nomem(err);
+    }
+    lmq_tokenizer_close(tokenizer);
+    lmq_texts_free(&texts);
+    return status;
+}
+
+/* ---- Room ---- */
+
+/* The widest matrix of a layer, and the bytes of the largest layer while it is
+ * worked on: as it is read, its integers twice, their scales. */
+static void
+measure(const struct lmq_model *model, size_t *widest, double *layer)
+{
+    *widest = 1;
+    *layer = 0;
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < model->layers[i].n_matrices; j++) {
+            const struct lmq_matrix *matrix = model->layers[i].matrices[j];
+            *widest = lmq_size_max(*widest, matrix->n_cols);
+            sum += (double)matrix->n_rows * (double)matrix->n_cols *
+                   (2.25 + (matrix->is_copied ? 4 : 0));
+        }
+        *layer = sum > *layer ? sum : *layer;
+    }
+}
+
+static bool
+make_quantizer(void *state, const void *context)
+{
+    struct lmq_quantizer *quantizer = state;
+    const size_t *widest = context;
+
+    quantizer->x =
+        lmq_mem_aligned(*widest, LMQ_FEEDBACK_ROWS * sizeof(float));
+    return quantizer->x != NULL &&
+           lmq_feedback_room_init(&quantizer->room, *widest);
+}
+
+static void
+clear_quantizer(void *state)
+{
+    struct lmq_quantizer *quantizer = state;
+
+    lmq_mem_free(quantizer->x);
+    lmq_scratch_free(&quantizer->scratch);
+    lmq_feedback_room_free(&quantizer->room);
+}
+
+static enum lmq_status
+check_memory(const struct lmq_calibrator *calibrator, size_t widest,
+             double layer, int threads, struct lmq_error *err)
+{
+    double hessians = lmq_hessian_bytes(widest);
+    double own = (double)calibrator->n_buffers *
+                 (8 * (double)lmq_hessian_buffer(widest) +
+                  lmq_feedback_room_bytes(widest));
+    double walk = lmq_walk_bytes(calibrator->model, &calibrator->corpus,
+                                 threads);
+    double least = layer + own + walk + hessians;
+
+    if (least <= lmq_mem_physical())
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_NOMEM, 0,
+             "calibrating takes %.1f GB, more than the machine's %.1f GB: "
+             "%.1f GB for what %zu columns are multiplied with, %.1f GB for "
+             "%zu tokens, %.1f GB for a layer",
+             1e-9 * least, 1e-9 * lmq_mem_physical(), 1e-9 * hessians, widest,
+             1e-9 * walk, calibrator->corpus.n_tokens, 1e-9 * layer);
+    lmq_hint(err, "a smaller .calibration_tokens, or .method search without "
+                  ".calibration");
+    return LMQ_ERR_NOMEM;
+}
+
+static enum lmq_status
+make_room(struct lmq_calibrator *calibrator, int threads,
+          struct lmq_error *err)
+{
+    size_t widest;
+    double layer;
+
+    measure(calibrator->model, &widest, &layer);
+    calibrator->n_buffers = (size_t)lmq_threads(threads, 256);
+    enum lmq_status status =
+        check_memory(calibrator, widest, layer, threads, err);
+    if (status != LMQ_OK)
+        return status;
+    calibrator->buffers = calloc(calibrator->n_buffers, sizeof(double *));
+    if (calibrator->buffers == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < calibrator->n_buffers; i++) {
+        calibrator->buffers[i] =
+            lmq_mem_aligned(lmq_hessian_buffer(widest), sizeof(double));
+        if (calibrator->buffers[i] == NULL)
+            return lmq_fail_nomem(err);
+    }
+    return lmq_workers_open(&calibrator->workers, threads, 256,
+                            sizeof(struct lmq_quantizer), make_quantizer,
+                            clear_quantizer, &widest, err);
+}
+
+/* ---- All of it ---- */
+
+enum lmq_status
+lmq_calibrator_open(struct lmq_plan *plan,
+                    const struct lmq_calibration *given, struct lmq_error *err)
+{
+    struct lmq_calibrator *calibrator = calloc(1, sizeof(*calibrator));
+
+    plan->calibrator = calibrator;
+    plan->calibrated = calloc(plan->n_records + 1, sizeof(*plan->calibrated));
+    if (calibrator == NULL || plan->calibrated == NULL)
+        return lmq_fail_nomem(err);
+    calibrator->damping =
+        given->damping == 0 ? DEFAULT_DAMPING : given->damping;
+    calibrator->threads = given->threads;
+    enum lmq_status status = lmq_model_open_lazily(
+        plan->checkpoint, &calibrator->model, err);
+    if (status == LMQ_OK)
+        status = read_corpus(calibrator, plan, given, err);
+    if (status == LMQ_OK)
+        status = make_room(calibrator, given->threads, err);
+    if (status == LMQ_OK)
+        calibrator->total =
+            (uint64_t)calibrator->corpus.n_tokens *
+            (2 * (uint64_t)plan->checkpoint->hparams.n_layers + 1);
+    return status;
+}
+
+void
+lmq_calibrator_close(struct lmq_calibrator *calibrator)
+{
+    if (calibrator == NULL)
+        return;
+    for (size_t i = 0; i < calibrator->n_buffers &&
+                       calibrator->buffers != NULL; i++)
+        lmq_mem_free(calibrator->buffers[i]);
+    free((void *)calibrator->buffers);
+    lmq_workers_close(&calibrator->workers);
+    lmq_walk_free(&calibrator->walk);
+    lmq_model_close(calibrator->model);
+    lmq_corpus_free(&calibrator->corpus);
+    free(calibrator);
+}

@@ -1,0 +1,41 @@
+/*
+ * calibrator.h - a calibration at work: what it holds from the first layer to
+ * the last.
+ */
+#ifndef LMQ_CONVERT_CALIBRATE_CALIBRATOR_H
+#define LMQ_CONVERT_CALIBRATE_CALIBRATOR_H
+
+#include "base/threads/tasks.h"
+#include "convert/calibrate/feedback.h"
+#include "convert/calibrate/walk.h"
+#include "convert/plan.h"
+
+/* What Hessians of a layer may take together, unless one alone takes more. */
+#define LMQ_CALIBRATION_BYTES 2e9
+
+/* One thread's room to quantize in. */
+struct lmq_quantizer {
+    struct lmq_scratch scratch;
+    float *x; /* (LMQ_FEEDBACK_ROWS, widest) */
+    struct lmq_feedback_room room;
+};
+
+struct lmq_calibrator {
+    struct lmq_model *model;
+    struct lmq_corpus corpus;
+    struct lmq_walk walk;
+    struct lmq_workers workers; /* states: struct lmq_quantizer */
+    double **buffers;           /* of the walk's members */
+    size_t n_buffers;
+    double damping;
+    int threads;
+    uint64_t done, total; /* tokens through layers */
+    size_t n_starved;     /* inputs that saw too few tokens */
+};
+
+/* Notes that an input saw too few tokens; not more often than bearable. */
+void lmq_calibrator_note(struct lmq_calibrator *calibrator,
+                         struct lmq_plan *plan, const char *name,
+                         size_t n_tokens);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * hessian.h - what errors of a weight matrix cost: X^T X of what it is
+ * multiplied with.
+ *
+ * If a row of the matrix misses its numbers by e, its products miss theirs by
+ * X e, the squares of which sum up to e^T H e. Factored, H = U D U^T with ones
+ * on the diagonal of U and zeros below it, that is the sum over columns k of
+ * D[k] (e[k] + the sum of e[j] U[j][k] over j < k)^2: so who rounds column
+ * after column knows what is to be made up for in the next one, and what it
+ * costs not to (feedback.h).
+ */
+#ifndef LMQ_CONVERT_CALIBRATE_HESSIAN_H
+#define LMQ_CONVERT_CALIBRATE_HESSIAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/threads/team.h"
+
+/* Tokens that are added up at a time. */
+#define LMQ_HESSIAN_TOKENS ((size_t)64)
+
+struct lmq_hessian {
+    size_t n;         /* columns */
+    size_t stride;    /* of a row: n and what fills it up */
+    double *sums;     /* (stride, stride): H above and on the diagonal; when it
+                         is factored, U above it */
+    double *weights;  /* (stride): the diagonal; when it is factored, D */
+    size_t n_tokens;
+};
+
+/* All zero; false without memory. Factoring takes no more. */
+bool lmq_hessian_init(struct lmq_hessian *hessian, size_t n);
+void lmq_hessian_free(struct lmq_hessian *hessian);
+
+/* About what it takes; and what each thread needs beside it. */
+double lmq_hessian_bytes(size_t n);
+size_t lmq_hessian_buffer(size_t n); /* doubles */
+
+/* One of n_members threads' share of n_tokens rows of x, `stride` apart. Sums
+ * are of doubles, in the order of the tokens: the same bits however tokens are
+ * cut into calls, and for any number of threads. */
+void lmq_hessian_add(struct lmq_hessian *hessian, const float *x,
+                     size_t stride, size_t n_tokens, double *buffer,
+                     size_t member, size_t n_members);
+
+/* Factors H, in units of the mean of its diagonal and with `damping` added to
+ * all of that. False if that cannot be done: nothing was added that is not 0,
+ * or something that is no number. */
+bool lmq_hessian_factor(struct lmq_hessian *hessian, double damping,
+                        struct lmq_team *team);
+
+/* Only the diagonal in such units, to weights[]; false likewise. */
+bool lmq_hessian_weigh(struct lmq_hessian *hessian, double damping);
+
+#endif

@@ -1,0 +1,253 @@
+/*
+ * walk.c - streams, keys and values of many windows.
+ */
+#include "config.h"
+
+#include "convert/calibrate/walk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/size.h"
+#include "runtime/forward.h"
+
+/* Tokens that go through a layer at a time. */
+#define WORK_TOKENS 512
+/* And through the head. */
+#define HEAD_ROWS ((size_t)32)
+
+/* ---- Memory ---- */
+
+static size_t
+longest_window(const struct lmq_corpus *corpus)
+{
+    size_t longest = 1;
+
+    for (size_t i = 0; i < corpus->n_windows; i++)
+        longest = lmq_size_max(longest, corpus->windows[i].n);
+    return longest;
+}
+
+/* The layer that lends to those of a kind; SIZE_MAX: none. */
+static size_t
+lender_of(const struct lmq_hparams *h, bool is_full)
+{
+    for (uint32_t i = h->n_layers - h->n_borrowing; i < h->n_layers; i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_FULL) == is_full)
+            return lmq_layer_kv_source(h, i);
+    return SIZE_MAX;
+}
+
+static size_t
+input_width(const struct lmq_hparams *h)
+{
+    return (size_t)h->n_layers * h->layer_input_dim;
+}
+
+/* What products must have room for: layers become integers on the way. */
+static struct lmq_model
+widest_model(const struct lmq_model *model)
+{
+    struct lmq_model widest = *model;
+
+    widest.is_int8 = true;
+    return widest;
+}
+
+double
+lmq_walk_bytes(const struct lmq_model *model, const struct lmq_corpus *corpus,
+               int threads)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    struct lmq_model widest = widest_model(model);
+    size_t context = longest_window(corpus);
+    double sum = 4 * (double)corpus->n_tokens *
+                 ((double)h->dim + (double)input_width(h));
+
+    for (int i = 0; i < LMQ_WALK_LENDERS; i++)
+        if (lender_of(h, i == 0) != SIZE_MAX)
+            sum += (double)corpus->n_windows *
+                   lmq_kv_bytes(model, lender_of(h, i == 0), LMQ_ROW_F32,
+                                context);
+    return sum + lmq_kv_bytes(model, LMQ_ANY_LAYER, LMQ_ROW_F32, context) +
+           lmq_work_bytes(&widest, lmq_size_min(context, WORK_TOKENS), context,
+                          threads);
+}
+
+static bool
+make_lent(struct lmq_walk *walk)
+{
+    const struct lmq_hparams *h = &walk->model->hparams;
+    size_t n = walk->corpus->n_windows * LMQ_WALK_LENDERS;
+    bool is_complete = true;
+
+    walk->lent = calloc(n, sizeof(*walk->lent));
+    if (walk->lent == NULL)
+        return false;
+    for (size_t i = 0; i < n && is_complete; i++) {
+        size_t lender = lender_of(h, i % LMQ_WALK_LENDERS == 0);
+        if (lender != SIZE_MAX)
+            is_complete = lmq_kv_init(&walk->lent[i], walk->model, lender,
+                                      LMQ_ROW_F32, walk->context);
+    }
+    return is_complete;
+}
+
+static enum lmq_status
+make_streams(struct lmq_walk *walk, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &walk->model->hparams;
+    size_t n = walk->corpus->n_tokens, n_floats, n_inputs;
+
+    if (!lmq_size_mul(n, h->dim, &n_floats) ||
+        !lmq_size_mul(n, input_width(h), &n_inputs))
+        return lmq_fail_nomem(err);
+    walk->streams = lmq_mem_aligned(n_floats, sizeof(float));
+    walk->inputs = lmq_mem_aligned(n_inputs + 1, sizeof(float));
+    bool is_complete = walk->streams != NULL && walk->inputs != NULL &&
+                       lmq_kv_init(&walk->kv, walk->model, LMQ_ANY_LAYER,
+                                   LMQ_ROW_F32, walk->context) &&
+                       make_lent(walk);
+    return is_complete ? LMQ_OK : lmq_fail_nomem(err);
+}
+
+void
+lmq_walk_free(struct lmq_walk *walk)
+{
+    for (size_t i = 0; walk->lent != NULL &&
+                       i < walk->corpus->n_windows * LMQ_WALK_LENDERS; i++)
+        lmq_kv_free(&walk->lent[i]);
+    free(walk->lent);
+    lmq_kv_free(&walk->kv);
+    lmq_mem_free(walk->streams);
+    lmq_mem_free(walk->inputs);
+    lmq_work_free(&walk->work);
+    *walk = (struct lmq_walk){0};
+}
+
+/* ---- Walking ---- */
+
+/* The stream of the window from its token `first` on. */
+static float *
+stream_at(const struct lmq_walk *walk, size_t window, size_t first)
+{
+    return walk->streams + (walk->corpus->windows[window].first + first) *
+                               walk->model->hparams.dim;
+}
+
+static void
+point_at(struct lmq_walk *walk, size_t window, size_t first)
+{
+    walk->work.x = stream_at(walk, window, first);
+    walk->work.inputs =
+        walk->inputs + (walk->corpus->windows[window].first + first) *
+                           input_width(&walk->model->hparams);
+}
+
+enum lmq_status
+lmq_walk_begin(struct lmq_walk *walk, struct lmq_model *model,
+               const struct lmq_corpus *corpus, int threads,
+               struct lmq_error *err)
+{
+    struct lmq_model widest = widest_model(model);
+    size_t context = longest_window(corpus);
+
+    *walk = (struct lmq_walk){
+        .model = model, .corpus = corpus, .context = context};
+    enum lmq_status status = lmq_work_init(
+        &walk->work, &widest, lmq_size_min(context, WORK_TOKENS), context,
+        LMQ_ACTIVATIONS_F32, threads, err);
+    if (status == LMQ_OK)
+        status = make_streams(walk, err);
+    if (status != LMQ_OK)
+        return status;
+    walk->work_x = walk->work.x;
+    for (size_t i = 0; i < corpus->n_windows; i++) {
+        point_at(walk, i, 0);
+        lmq_forward_embed(model, &walk->work,
+                          corpus->tokens + corpus->windows[i].first,
+                          corpus->windows[i].n, 0);
+    }
+    return lmq_walk_check(walk, -1, err);
+}
+
+/* What the layer looks at: its own, which nobody needs later, or what is kept
+ * of the window. */
+static struct lmq_kv *
+kv_of(struct lmq_walk *walk, size_t layer, size_t window)
+{
+    const struct lmq_hparams *h = &walk->model->hparams;
+    bool is_full = lmq_layer_is(h, layer, LMQ_LAYER_FULL);
+
+    if (lmq_layer_kv_source(h, layer) == lender_of(h, is_full))
+        return &walk->lent[window * LMQ_WALK_LENDERS + (is_full ? 0 : 1)];
+    return &walk->kv;
+}
+
+void
+lmq_walk_window(struct lmq_walk *walk, size_t layer, size_t window,
+                const struct lmq_witness *witness, bool advances)
+{
+    struct lmq_work *work = &walk->work;
+    size_t n = walk->corpus->windows[window].n;
+    size_t dim = walk->model->hparams.dim;
+
+    work->length = n;
+    work->witness = witness;
+    for (size_t at = 0; at < n; at += work->batch) {
+        size_t size = lmq_size_min(n - at, work->batch);
+        point_at(walk, window, at);
+        if (!advances) {
+            memcpy(walk->work_x, work->x, size * dim * sizeof(float));
+            work->x = walk->work_x;
+        }
+        lmq_forward_layer(walk->model, layer, kv_of(walk, layer, window), work,
+                          size, at);
+    }
+    work->witness = NULL;
+}
+
+enum lmq_status
+lmq_walk_head(struct lmq_walk *walk, size_t window,
+              const struct lmq_witness *witness, struct lmq_error *err)
+{
+    struct lmq_work *work = &walk->work;
+    size_t n = walk->corpus->windows[window].n;
+    float *logits = lmq_mem_aligned(
+        HEAD_ROWS, walk->model->hparams.vocab_size * sizeof(float));
+
+    if (logits == NULL)
+        return lmq_fail_nomem(err);
+    work->witness = witness;
+    for (size_t at = 0; at < n; at += HEAD_ROWS) {
+        size_t size = lmq_size_min(n - at, HEAD_ROWS);
+        point_at(walk, window, at);
+        lmq_forward_head(walk->model, work, size, size, logits);
+    }
+    work->witness = NULL;
+    lmq_mem_free(logits);
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_walk_check(const struct lmq_walk *walk, int32_t layer,
+               struct lmq_error *err)
+{
+    char where[64] = "the embedding";
+
+    if (lmq_is_finite(walk->streams,
+                      walk->corpus->n_tokens * walk->model->hparams.dim))
+        return LMQ_OK;
+    if (layer >= 0)
+        snprintf(where, sizeof(where), "layer %" PRId32, layer);
+    lmq_fail(err, LMQ_ERR_NONFINITE, 0,
+             "computes NaN or infinity from the calibration text, first in %s",
+             where);
+    lmq_hint(err, "inspect .tensor NAME .has_stats looks for it in the "
+                  "weights");
+    return LMQ_ERR_NONFINITE;
+}

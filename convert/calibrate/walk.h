@@ -1,0 +1,55 @@
+/*
+ * walk.h - the windows of a text through a model, layer by layer.
+ *
+ * All windows go through layer l before any of them goes through layer l + 1:
+ * so a layer can be looked at, and be changed, while the others are not there.
+ */
+#ifndef LMQ_CONVERT_CALIBRATE_WALK_H
+#define LMQ_CONVERT_CALIBRATE_WALK_H
+
+#include "runtime/kv.h"
+#include "runtime/product.h"
+#include "runtime/tokenizer/corpus.h"
+
+/* Layers that lend keys and values to later ones: one that sees everything, one
+ * that does not. */
+#define LMQ_WALK_LENDERS 2
+
+struct lmq_walk {
+    struct lmq_model *model; /* opened lazily; layers come and go */
+    const struct lmq_corpus *corpus;
+    size_t context;          /* tokens of the longest window */
+    struct lmq_work work;
+    float *work_x;           /* its own stream */
+    float *streams;          /* (n_tokens, dim): what stands before the layer */
+    float *inputs;           /* (n_tokens, n_layers, layer_input_dim) */
+    struct lmq_kv kv;        /* of one window in one layer */
+    struct lmq_kv *lent;     /* (n_windows, LMQ_WALK_LENDERS) */
+};
+
+/* The streams are the embeddings. To be freed even if it fails. */
+enum lmq_status lmq_walk_begin(struct lmq_walk *walk, struct lmq_model *model,
+                               const struct lmq_corpus *corpus, int threads,
+                               struct lmq_error *err);
+void lmq_walk_free(struct lmq_walk *walk);
+
+/* About what it takes, besides a layer. */
+double lmq_walk_bytes(const struct lmq_model *model,
+                      const struct lmq_corpus *corpus, int threads);
+
+/* One window through a layer that is there. The witness, if there is one, sees
+ * the products; the stream is what comes out only if it `advances`. */
+void lmq_walk_window(struct lmq_walk *walk, size_t layer, size_t window,
+                     const struct lmq_witness *witness, bool advances);
+
+/* The same of the head, behind the last layer. The logits are thrown away. */
+enum lmq_status lmq_walk_head(struct lmq_walk *walk, size_t window,
+                              const struct lmq_witness *witness,
+                              struct lmq_error *err);
+
+/* LMQ_ERR_NONFINITE if there is NaN or infinity in the streams; behind which
+ * layer, -1 for none, is told. */
+enum lmq_status lmq_walk_check(const struct lmq_walk *walk, int32_t layer,
+                               struct lmq_error *err);
+
+#endif

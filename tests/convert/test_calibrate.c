@@ -1,0 +1,470 @@
+/*
+ * test_calibrate.c - conversions that learn from a text: of the bundled model,
+ * of every family, and of what cannot learn.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "tests/build/suite.h"
+#include "tests/families/family.h"
+#include "tests/runtime/small_vocab.h"
+#include "tests/validate/validate_fable.h"
+
+static const char model[] = "model.safetensors";
+
+/* A part of the text that nothing is judged by. */
+static struct lmq_convert_options
+usual(const char *const *text)
+{
+    return (struct lmq_convert_options){
+        .size = sizeof(struct lmq_convert_options),
+        .calibration = text,
+        .n_calibration = 1,
+        .calibration_tokens = 3000,
+        .context = 128,
+        .encoding = "q4",
+        .threads = 2,
+    };
+}
+
+static enum lmq_status
+try_convert(const char *from, const char *tokenizer, const char *to,
+            const struct lmq_convert_options *options,
+            struct lmq_report **report, struct lmq_error *err)
+{
+    const struct lmq_open_options open = {.tokenizer = tokenizer};
+    struct lmq_checkpoint *checkpoint;
+
+    *report = NULL;
+    enum lmq_status status = lmq_checkpoint_open(from, &open, &checkpoint, err);
+    ck_assert_msg(status == LMQ_OK, "%s: %s", from, err->message);
+    status = lmq_convert(checkpoint, to, options, NULL, report, err);
+    lmq_checkpoint_close(checkpoint);
+    return status;
+}
+
+static struct lmq_report *
+calibrate(const char *to, const struct lmq_convert_options *options)
+{
+    struct lmq_error err = {0};
+    struct lmq_report *report;
+
+    ck_assert_msg(try_convert(fable(model), fable("tokenizer.json"), to,
+                              options, &report, &err) == LMQ_OK,
+                  "%s", err.message);
+    return report;
+}
+
+/* How many tensors have that method, and the largest ratio of their errors. */
+static size_t
+count_method(const struct lmq_report *report, const char *method, double *most)
+{
+    const struct lmq_report *tensors = lmq_report_at(report, "tensors");
+    size_t n = 0;
+
+    *most = 0;
+    for (size_t i = 0; i < lmq_report_length(tensors); i++) {
+        const struct lmq_report *tensor = lmq_report_item(tensors, i);
+        double ratio = lmq_report_number(tensor, "product_error_ratio");
+        if (strcmp(lmq_report_string(tensor, "method"), method) != 0)
+            continue;
+        n++;
+        if (ratio > *most)
+            *most = ratio;
+    }
+    return n;
+}
+
+static size_t
+count_notes(const struct lmq_report *report, const char *words)
+{
+    const struct lmq_report *notes = lmq_report_at(report, "notes");
+    size_t n = 0;
+
+    for (size_t i = 0; i < lmq_report_length(notes); i++)
+        n += strstr(lmq_report_string(lmq_report_item(notes, i), ""), words) !=
+             NULL;
+    return n;
+}
+
+/* ---- What comes out ---- */
+
+static void
+assert_same_files(const char *a, const char *b)
+{
+    size_t n_a, n_b;
+    unsigned char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
+
+    ck_assert_uint_eq(n_a, n_b);
+    ck_assert_mem_eq(x, y, n_a);
+    free(x);
+    free(y);
+}
+
+START_TEST(any_number_of_threads_gives_the_same_bytes)
+{
+    const char *text = fable("held-out-b.txt");
+    struct lmq_convert_options options = usual(&text);
+    double most;
+
+    options.calibration_tokens = 500;
+    options.threads = 1;
+    struct lmq_report *report = calibrate(in_folder("1.lmq"), &options);
+    ck_assert_uint_gt(count_method(report, "gptq", &most), 10);
+    ck_assert_double_lt(most, 1);
+    lmq_report_free(report);
+    assert_intact(in_folder("1.lmq"));
+    for (options.threads = 2; options.threads <= 4; options.threads += 2) {
+        lmq_report_free(calibrate(in_folder("n.lmq"), &options));
+        assert_same_files(in_folder("1.lmq"), in_folder("n.lmq"));
+        remove(in_folder("n.lmq"));
+    }
+}
+END_TEST
+
+static double
+divergence(const char *judged)
+{
+    const char *text = fable("held-out-a.txt");
+    struct lmq_validate_options options = usual_options(&text);
+
+    options.max_tokens = 1000;
+    struct lmq_report *report = validate(fable(model), judged, &options);
+    double kld = lmq_report_number(report, "kld.mean");
+    lmq_report_free(report);
+    return kld;
+}
+
+START_TEST(what_was_calibrated_is_nearer)
+{
+    const char *text = fable("held-out-b.txt");
+    struct lmq_convert_options plain = {.size = sizeof(plain),
+                                        .encoding = "q4"};
+    struct lmq_convert_options options = usual(&text);
+
+    lmq_report_free(convert(fable(model), in_folder("plain.lmq"), &plain));
+    lmq_report_free(calibrate(in_folder("gptq.lmq"), &options));
+    double search = divergence(in_folder("plain.lmq"));
+    double gptq = divergence(in_folder("gptq.lmq"));
+    ck_assert_msg(gptq < 0.9 * search, "%g, by search alone %g", gptq, search);
+}
+END_TEST
+
+/* The container says what it was made with; files of a set, other layouts and
+ * the rules of a recipe go with it. */
+START_TEST(options_and_facts_go_with_it)
+{
+    const char *text = fable("held-out-b.txt");
+    static const char *const rules[] = {"ffn_down=q8,method=absmax",
+                                        "attn_q=q4,method=search",
+                                        "attn_k=bf16"};
+    struct lmq_convert_options options = usual(&text);
+    double most;
+
+    options.calibration_tokens = 500;
+    options.rules = rules;
+    options.n_rules = 3;
+    options.shard_size = 300000;
+    options.has_digests = 1;
+    options.splits_documents = 1;
+    options.damping = 0.1;
+    struct lmq_report *report = calibrate(in_folder("set.lmq"), &options);
+    ck_assert_uint_gt(count_method(report, "gptq", &most), 3);
+    ck_assert_uint_gt(count_method(report, "search", &most), 1);
+    ck_assert_uint_gt(count_method(report, "absmax", &most), 1);
+    ck_assert(lmq_report_number(report, "calibration.damping") == 0.1);
+    ck_assert(lmq_report_number(report, "calibration.tokens") <= 500);
+    ck_assert_uint_gt(lmq_report_length(lmq_report_at(report, "files")), 1);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* ---- What cannot be ---- */
+
+static void
+assert_no(const struct lmq_convert_options *options, enum lmq_status expected,
+          const char *words)
+{
+    struct lmq_error err = {0};
+    struct lmq_report *report;
+    enum lmq_status status =
+        try_convert(fable(model), fable("tokenizer.json"),
+                    in_folder("no.lmq"), options, &report, &err);
+
+    ck_assert_msg(status == expected && strstr(err.message, words) != NULL,
+                  "%d, \"%s\"; expected %d, \"%s\"", status, err.message,
+                  expected, words);
+    ck_assert_ptr_null(report);
+    size_t left = files_in_folder();
+    ck_assert_msg(left <= 1, "%zu files are left", left);
+}
+
+START_TEST(misuse_is_refused)
+{
+    const char *text = fable("held-out-b.txt"), *empty = in_folder("empty");
+    const char *missing = in_folder("missing");
+    static const char *const rules[] = {"attn_q=q8,method=gptq"};
+    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options plain = {.size = sizeof(plain)};
+
+    options.resumes = 1;
+    assert_no(&options, LMQ_ERR_ARG, ".resumes");
+    options = usual(&text);
+    options.n_parts = options.part = 1;
+    assert_no(&options, LMQ_ERR_ARG, ".part");
+    options = usual(&text);
+    options.method = "absmax";
+    assert_no(&options, LMQ_ERR_ARG, "nothing to do");
+    options = usual(&text);
+    options.context = 1;
+    assert_no(&options, LMQ_ERR_ARG, "window of 1");
+    static const double dampings[] = {-1, 11, (double)INFINITY, (double)NAN};
+    for (size_t i = 0; i < 4; i++) {
+        options = usual(&text);
+        options.damping = dampings[i];
+        assert_no(&options, LMQ_ERR_ARG, ".damping");
+    }
+    plain.method = "gptq";
+    assert_no(&plain, LMQ_ERR_ARG, "no text");
+    plain.method = NULL;
+    plain.rules = rules;
+    plain.n_rules = 1;
+    assert_no(&plain, LMQ_ERR_ARG, "attn_q");
+    plain.n_rules = 0;
+    plain.damping = 0.1;
+    assert_no(&plain, LMQ_ERR_ARG, ".calibration");
+    options = usual(&missing);
+    assert_no(&options, LMQ_ERR_IO, "");
+    write_file(empty, "", 0);
+    options = usual(&empty);
+    assert_no(&options, LMQ_ERR_FORMAT, "empty");
+}
+END_TEST
+
+START_TEST(text_needs_a_tokenizer)
+{
+    const char *text = fable("held-out-b.txt");
+    struct lmq_convert_options options = usual(&text);
+    size_t n;
+    unsigned char *bytes = read_file(fable(model), &n);
+    unsigned char *config = NULL;
+    struct lmq_error err = {0};
+    struct lmq_report *report;
+    size_t n_config;
+
+    config = read_file(fable("config.json"), &n_config);
+    write_file(in_folder("model.safetensors"), bytes, n);
+    write_file(in_folder("config.json"), config, n_config);
+    ck_assert_int_ne(try_convert(in_folder("model.safetensors"), NULL,
+                                 in_folder("no.lmq"), &options, &report, &err),
+                     LMQ_OK);
+    ck_assert_ptr_nonnull(strstr(err.message, "tokenizer"));
+    free(bytes);
+    free(config);
+}
+END_TEST
+
+/* Shorter than a window, and than any Hessian wants: all by search. */
+START_TEST(short_text_teaches_little)
+{
+    const char *text = in_folder("short.txt");
+    struct lmq_convert_options options = usual(&text);
+    double most;
+
+    write_file(text, "Once upon a time", 16);
+    struct lmq_report *report = calibrate(in_folder("short.lmq"), &options);
+    ck_assert_uint_gt(count_method(report, "search", &most), 10);
+    ck_assert_uint_gt(count_notes(report, "sees only"), 0);
+    ck_assert_uint_eq(count_notes(report, "and so do others"), 1);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* A norm so large that what comes of it is no number: the weights themselves
+ * are all finite, and can be converted. */
+START_TEST(what_overflows_is_no_teacher)
+{
+    const char *text = fable("held-out-b.txt");
+    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options plain = {.size = sizeof(plain)};
+    size_t n, n_config;
+    unsigned char *bytes = read_file(fable(model), &n);
+    unsigned char *config = read_file(fable("config.json"), &n_config);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(fable(model));
+    const struct lmq_tensor *norm =
+        lmq_checkpoint_find_name(checkpoint, "blk.0.ffn_norm.weight");
+    struct lmq_error err = {0};
+    struct lmq_report *report;
+
+    ck_assert_ptr_nonnull(norm);
+    bool is_half = lmq_dtype_size(norm->dtype) == 2;
+    for (size_t i = 0; i < norm->n_elements; i++) {
+        unsigned char *at =
+            bytes + norm->offset + i * lmq_dtype_size(norm->dtype);
+        if (is_half)
+            lmq_store_u16le(at, lmq_f32_to_bf16(3e38f));
+        else
+            lmq_store_f32le(at, 3e38f);
+    }
+    lmq_checkpoint_close(checkpoint);
+    write_file(in_folder("model.safetensors"), bytes, n);
+    write_file(in_folder("config.json"), config, n_config);
+    lmq_report_free(convert(in_folder("model.safetensors"),
+                            in_folder("yes.lmq"), &plain));
+    ck_assert_int_eq(try_convert(in_folder("model.safetensors"),
+                                 fable("tokenizer.json"), in_folder("no.lmq"),
+                                 &options, &report, &err),
+                     LMQ_ERR_NONFINITE);
+    ck_assert_msg(strstr(err.message, "layer 0") != NULL, "%s", err.message);
+    free(bytes);
+    free(config);
+}
+END_TEST
+
+/* ---- Families ---- */
+
+/* Words of bytes: all of the small vocabulary. */
+static const char *
+some_text(size_t n)
+{
+    static const char letters[] = "abcdefghij klmnop qrstuv wxyz. ABC,\n";
+    const char *path = in_folder("text.txt");
+    char *text = malloc(n);
+
+    ck_assert_ptr_nonnull(text);
+    for (size_t i = 0; i < n; i++)
+        text[i] = letters[(7919 * i * i + 104729 * i + i / 7) %
+                          (sizeof(letters) - 1)];
+    write_file(path, text, n);
+    free(text);
+    return path;
+}
+
+static void
+convert_family(const struct family *family, size_t n_bytes,
+               struct lmq_report **report)
+{
+    struct family_model *made = family_make(family, 1, N_IDS, 1);
+    struct lmq_buffer vocabulary = llama2c_file();
+    const char *text = some_text(n_bytes);
+    struct lmq_convert_options options = usual(&text);
+    struct lmq_error err = {0};
+
+    options.context = 0;
+    options.forces_tokenizer = 1;
+    options.group_size = 32;
+    family_write(made, in_folder("family"));
+    family_free(made);
+    write_file(in_folder("tokenizer.bin"), vocabulary.bytes, vocabulary.n);
+    free(vocabulary.bytes);
+    ck_assert_msg(try_convert(in_folder("family"), in_folder("tokenizer.bin"),
+                              in_folder("family.lmq"), &options, report,
+                              &err) == LMQ_OK,
+                  "%s: %s", family->name, err.message);
+    assert_intact(in_folder("family.lmq"));
+}
+
+/* Whatever layers are made of, their matrices are reached. */
+START_TEST(every_family_learns)
+{
+    const struct family *family = family_at((size_t)_i);
+    struct lmq_report *report;
+    double most;
+
+    convert_family(family, 500, &report);
+    const struct lmq_report *tensors = lmq_report_at(report, "tensors");
+    for (size_t i = 0; i < lmq_report_length(tensors); i++) {
+        const struct lmq_report *tensor = lmq_report_item(tensors, i);
+        const char *name = lmq_report_string(tensor, "name");
+        bool is_quantized =
+            lmq_report_kind(tensor, "group_size") == LMQ_KIND_NUMBER;
+        bool is_of_layer = strncmp(name, "blk.", 4) == 0;
+        ck_assert_msg(!is_quantized || !is_of_layer ||
+                          lmq_report_kind(tensor, "method") ==
+                              LMQ_KIND_STRING,
+                      "%s: %s was not calibrated", family->name, name);
+        ck_assert_msg(!is_quantized || !is_of_layer ||
+                          strstr(name, "exps") != NULL ||
+                          strstr(name, ".ffn_") != NULL ||
+                          lmq_report_number(tensor, "calibration_tokens") >
+                              100,
+                      "%s: %s saw nothing", family->name, name);
+    }
+    ck_assert_msg(count_method(report, "gptq", &most) > 2 && most <= 1,
+                  "%s: ratio %g", family->name, most);
+    lmq_report_free(report);
+}
+END_TEST
+
+/* Tokens that the model does not have are not looked up. */
+START_TEST(forced_tokenizers_are_watched)
+{
+    struct family_model *made = family_make(family_at(0), 1, 100, 1);
+    struct lmq_buffer vocabulary = llama2c_file();
+    const char *text = some_text(200);
+    struct lmq_convert_options options = usual(&text);
+    struct lmq_error err = {0};
+    struct lmq_report *report;
+
+    options.context = 0;
+    options.forces_tokenizer = 1;
+    family_write(made, in_folder("family"));
+    family_free(made);
+    write_file(in_folder("tokenizer.bin"), vocabulary.bytes, vocabulary.n);
+    free(vocabulary.bytes);
+    ck_assert_int_eq(try_convert(in_folder("family"),
+                                 in_folder("tokenizer.bin"),
+                                 in_folder("no.lmq"), &options, &report, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_msg(strstr(err.message, "model only 100") != NULL, "%s",
+                  err.message);
+}
+END_TEST
+
+/* Of many experts some see next to nothing. */
+START_TEST(experts_that_see_little_are_searched_for)
+{
+    const struct family *family = family_find("mixtral");
+    struct lmq_report *report;
+    double most;
+
+    ck_assert_ptr_nonnull(family);
+    convert_family(family, 40, &report);
+    ck_assert_uint_gt(count_method(report, "search", &most), 0);
+    ck_assert_uint_gt(count_notes(report, "sees only"), 0);
+    lmq_report_free(report);
+}
+END_TEST
+
+int
+main(int argc, char **argv)
+{
+    const TTest *const of_one[] = {
+        any_number_of_threads_gives_the_same_bytes,
+        what_was_calibrated_is_nearer,
+        options_and_facts_go_with_it,
+        misuse_is_refused,
+        text_needs_a_tokenizer,
+        short_text_teaches_little,
+        what_overflows_is_no_teacher,
+        experts_that_see_little_are_searched_for,
+        forced_tokenizers_are_watched,
+    };
+    const TTest *const of_all[] = {every_family_learns};
+    size_t first = 0, end = 0;
+
+    while (family_at(end) != NULL)
+        end++;
+    for (size_t i = 0; i < end && argc > 1; i++)
+        if (strcmp(family_at(i)->name, argv[1]) == 0) {
+            first = i;
+            end = i + 1;
+        }
+    int failed = argc > 1 ? 0 : RUN_SUITE("calibrate", of_one);
+    return run_suite_over("families", of_all, 1, first, end) | failed;
+}
