@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "convert/calibrate/calibrate.h"
+#include "convert/calibrate/calibrator.h"
 #include "convert/foresee.h"
 #include "convert/lay_out.h"
 #include "convert/writing.h"

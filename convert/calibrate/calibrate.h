@@ -13,23 +13,6 @@
 #include "base/progress.h"
 #include "convert/plan.h"
 
-/* What the options say. */
-struct lmq_calibration {
-    const char *const *texts; /* paths; n of them */
-    size_t n;
-    size_t n_tokens, context; /* 0: the default */
-    double damping;           /* likewise */
-    bool splits_documents;
-    int threads;
-};
-
-/* Reads the text and opens the model, whatever is wrong with them is found.
- * Fills in plan->calibrator, plan->calibration and plan->calibrated. */
-enum lmq_status lmq_calibrator_open(struct lmq_plan *plan,
-                                    const struct lmq_calibration *given,
-                                    struct lmq_error *err);
-void lmq_calibrator_close(struct lmq_calibrator *calibrator);
-
 /* Quantizes the matrices of a layer, one layer after the other, from 0 on:
  * plan->calibrated has them until they are forgotten. */
 enum lmq_status lmq_calibrator_layer(struct lmq_plan *plan, size_t layer,

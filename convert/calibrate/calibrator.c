@@ -16,7 +16,6 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/threads/threads.h"
-#include "convert/calibrate/calibrate.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 #define DEFAULT_CONTEXT 512

@@ -33,6 +33,23 @@ struct lmq_calibrator {
     size_t n_starved;     /* inputs that saw too few tokens */
 };
 
+/* What the options say. */
+struct lmq_calibration {
+    const char *const *texts; /* paths; n of them */
+    size_t n;
+    size_t n_tokens, context; /* 0: the default */
+    double damping;           /* likewise */
+    bool splits_documents;
+    int threads;
+};
+
+/* Reads the text and opens the model, whatever is wrong with them is found.
+ * Fills in plan->calibrator, plan->calibration and plan->calibrated. */
+enum lmq_status lmq_calibrator_open(struct lmq_plan *plan,
+                                    const struct lmq_calibration *given,
+                                    struct lmq_error *err);
+void lmq_calibrator_close(struct lmq_calibrator *calibrator);
+
 /* Notes that an input saw too few tokens; not more often than bearable. */
 void lmq_calibrator_note(struct lmq_calibrator *calibrator,
                          struct lmq_plan *plan, const char *name,

@@ -117,6 +117,12 @@ class ConvertOptions(Options):
         ("n_parts", c_uint),
         ("part", c_uint),
         ("seals", c_int),
+        ("calibration", POINTER(c_char_p)),
+        ("n_calibration", c_size_t),
+        ("calibration_tokens", c_size_t),
+        ("context", c_size_t),
+        ("splits_documents", c_int),
+        ("damping", c_double),
     ]
 
 

@@ -40,6 +40,11 @@ class ConvertOptions(TypedDict, total=False):
     n_parts: int
     part: int
     seals: bool
+    calibration: Union[Path, Sequence[Path]]
+    calibration_tokens: int
+    context: int
+    splits_documents: bool
+    damping: float
 
 
 class CopyOptions(TypedDict, total=False):
