@@ -132,6 +132,11 @@ float lmq_quant_weighted_scale_avx512(const struct lmq_quant *quant,
                                       const float *x, const float *weights,
                                       size_t n, float *stored);
 
+/* What is tried for such a group, as scales as stored. */
+#define LMQ_QUANT_STEPS 16
+void lmq_quant_steps(const struct lmq_quant *quant, const float *x, size_t n,
+                     float steps[LMQ_QUANT_STEPS]);
+
 /* The integer of one number, as quantizing a row with the scale as stored
  * makes it; `inverse` is 1 / scale, or 0 if that is 0. */
 int lmq_quant_round(unsigned bits, float x, float inverse);

@@ -413,3 +413,22 @@ LMQ_SCALE_NAME(const struct lmq_quant *quant, const float *x,
     *stored = stored_scale(quant, wanted);
     return wanted < 0 ? -wanted : wanted;
 }
+
+#ifdef LMQ_STEPS_NAME /* too little work for more than one build */
+void
+LMQ_STEPS_NAME(const struct lmq_quant *quant, const float *x, size_t n,
+               float steps[LMQ_QUANT_STEPS])
+{
+    bool is_wide = quant->bits == LMQ_BITS_MAX;
+    float limit =
+        is_wide ? (float)LMQ_Q_MAX : (float)-lmq_q_least(quant->bits);
+    const float *offsets = is_wide ? search_offsets : narrow_offsets;
+    float max_abs = 0;
+
+    for (size_t i = 0; i < n; i++)
+        max_abs = fabsf(x[i]) > max_abs ? fabsf(x[i]) : max_abs;
+    float top = is_wide ? max_abs : narrow_top(x, n, max_abs);
+    for (size_t i = 0; i < LMQ_QUANT_STEPS; i++)
+        steps[i] = stored_scale(quant, top / (limit + offsets[i]));
+}
+#endif

@@ -15,6 +15,7 @@
 struct lmq_feedback_room {
     double *errors;  /* (n, LMQ_FEEDBACK_ROWS): value - quantized value */
     double *targets; /* (LMQ_GROUP_MAX, LMQ_FEEDBACK_ROWS) */
+    double *before;  /* the same, while scales are tried */
     int8_t *q;       /* (n): a row by search alone */
     float *scales;   /* (n) */
 };
