@@ -659,6 +659,11 @@ struct lmq_validate_options {
                                       other programs would round it, "q8_0",
                                       "q5_0", "q5_1", "q4_0", "q4_1", "runq" */
     size_t n_emulations;
+    /* Only the windows of one of n_parts parts, from 1; 0, 0: all. The report
+     * is then what lmq_merge() needs of it, and can be kept by
+     * lmq_validate_write_part(). */
+    unsigned part;
+    unsigned n_parts;
 };
 
 /*
@@ -686,6 +691,40 @@ lmq_validate_several(struct lmq_checkpoint *reference,
                      const struct lmq_progress *progress,
                      struct lmq_report **report, int *is_partial,
                      struct lmq_error *err);
+
+/* What became of .part: as text with all digits, released with
+ * lmq_text_free(); or in a file, which appears whole or not at all. */
+LMQ_API enum lmq_status lmq_validate_part(const struct lmq_report *part,
+                                          char **text, struct lmq_error *err);
+LMQ_API enum lmq_status
+lmq_validate_write_part(const struct lmq_report *part, const char *path,
+                        int replaces, struct lmq_error *err);
+
+/* All zero: the defaults. What the members mean is as in
+ * lmq_validate_options. */
+struct lmq_merge_options {
+    size_t size;
+    const char *const *gates;
+    size_t n_gates;
+    const char *baseline;
+    const char *page;
+    int replaces;
+};
+
+/*
+ * The report that lmq_validate_several() would have made without .part, of the
+ * files of all parts, in any order; but for its times, which are the sums of
+ * theirs. What is missing, there twice or of another run is LMQ_ERR_FORMAT.
+ * The second takes their texts; `names` are for messages.
+ */
+LMQ_API enum lmq_status lmq_merge(const char *const *paths, size_t n,
+                                  const struct lmq_merge_options *options,
+                                  struct lmq_report **report,
+                                  struct lmq_error *err);
+LMQ_API enum lmq_status
+lmq_merge_texts(const char *const *names, const char *const *texts, size_t n,
+                const struct lmq_merge_options *options,
+                struct lmq_report **report, struct lmq_error *err);
 
 /* A report of lmq_validate() as one self-contained HTML page; released with
  * lmq_text_free(). */

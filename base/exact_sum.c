@@ -6,8 +6,10 @@
 
 #include "base/exact_sum.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Each addition makes a limb larger by less than 2^32. */
@@ -99,25 +101,131 @@ round_limbs(const int64_t *limbs, int top)
     return ldexp((double)kept, exponent + 11);
 }
 
+/* Makes all limbs positive; returns whether it had to change the sign. */
+static bool
+take_sign(struct lmq_exact_sum *sum)
+{
+    carry(sum);
+    if (sum->limbs[LMQ_EXACT_LIMBS - 1] >= 0)
+        return false;
+    for (int i = 0; i < LMQ_EXACT_LIMBS; i++)
+        sum->limbs[i] = -sum->limbs[i];
+    carry(sum);
+    return true;
+}
+
+/* The highest limb that is not 0; -1: none. */
+static int
+find_top(const struct lmq_exact_sum *sum)
+{
+    int top = LMQ_EXACT_LIMBS - 1;
+
+    while (top >= 0 && sum->limbs[top] == 0)
+        top--;
+    return top;
+}
+
 double
 lmq_exact_round(const struct lmq_exact_sum *sum)
 {
     struct lmq_exact_sum copy = *sum;
-    int top = LMQ_EXACT_LIMBS - 1;
 
     if (!isfinite(copy.special))
         return copy.special;
-    carry(&copy);
-    bool is_negative = copy.limbs[top] < 0;
-    if (is_negative) {
-        for (int i = 0; i < LMQ_EXACT_LIMBS; i++)
-            copy.limbs[i] = -copy.limbs[i];
-        carry(&copy);
-    }
-    while (top >= 0 && copy.limbs[top] == 0)
-        top--;
+    bool is_negative = take_sign(&copy);
+    int top = find_top(&copy);
     if (top < 0)
         return 0;
     double value = round_limbs(copy.limbs, top);
     return is_negative ? -value : value;
+}
+
+/* ---- As text ---- */
+
+void
+lmq_exact_print(const struct lmq_exact_sum *sum, char text[LMQ_EXACT_TEXT])
+{
+    struct lmq_exact_sum copy = *sum;
+    int low = 0;
+
+    if (!isfinite(copy.special)) {
+        strcpy(text, isnan(copy.special) ? "nan"
+                     : copy.special > 0  ? "inf"
+                                         : "-inf");
+        return;
+    }
+    bool is_negative = take_sign(&copy);
+    int top = find_top(&copy);
+    if (top < 0) {
+        strcpy(text, "0");
+        return;
+    }
+    while (copy.limbs[low] == 0)
+        low++;
+    text += sprintf(text, "%s%" PRIx64, is_negative ? "-" : "",
+                    (uint64_t)copy.limbs[top]);
+    while (--top >= low)
+        text += sprintf(text, "%08" PRIx64, (uint64_t)copy.limbs[top]);
+    sprintf(text, "@%d", low);
+}
+
+static bool
+parse_special(const char *text, struct lmq_exact_sum *sum)
+{
+    if (strcmp(text, "nan") == 0)
+        sum->special = (double)NAN;
+    else if (strcmp(text, "inf") == 0)
+        sum->special = (double)INFINITY;
+    else if (strcmp(text, "-inf") == 0)
+        sum->special = -(double)INFINITY;
+    else
+        return strcmp(text, "0") == 0;
+    return true;
+}
+
+static int
+hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+}
+
+/* Eight digits for a limb, from the end on. */
+static bool
+parse_digits(const char *digits, size_t n, size_t low, bool is_negative,
+             struct lmq_exact_sum *sum)
+{
+    const size_t per_limb = LIMB_BITS / 4;
+
+    if (n == 0 || low >= LMQ_EXACT_LIMBS ||
+        n > (LMQ_EXACT_LIMBS - low) * per_limb)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        int digit = hex_digit(digits[n - 1 - i]);
+        int64_t value = (int64_t)digit << 4 * (i % per_limb);
+        if (digit < 0)
+            return false;
+        sum->limbs[low + i / per_limb] += is_negative ? -value : value;
+    }
+    sum->n = 1;
+    return true;
+}
+
+bool
+lmq_exact_parse(const char *text, struct lmq_exact_sum *sum)
+{
+    bool is_negative = text[0] == '-';
+    const char *digits = text + is_negative;
+    size_t n = strcspn(digits, "@");
+    char *end;
+
+    *sum = (struct lmq_exact_sum){0};
+    if (digits[n] == '\0')
+        return parse_special(text, sum);
+    const char *move = digits + n + 1;
+    if (move[0] < '0' || move[0] > '9' || strlen(move) > 2)
+        return false;
+    unsigned long low = strtoul(move, &end, 10);
+    return *end == '\0' && parse_digits(digits, n, low, is_negative, sum);
 }

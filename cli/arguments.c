@@ -280,7 +280,7 @@ parse_arguments(const struct command *command, int argc, char **argv,
             code = parse_long(arguments, argv, &i);
         else if (!is_operand && argv[i][0] == '-' && argv[i][1] != '\0')
             code = parse_short(arguments, argv, &i);
-        else if (arguments->n_operands == MAX_OPERANDS)
+        else if (arguments->n_operands == MAX_PARTS)
             code = usage_error(command, "too many arguments");
         else
             arguments->operands[arguments->n_operands++] = argv[i];

@@ -88,37 +88,24 @@ static bool
 parse_parts(const struct arguments *arguments,
             struct lmq_convert_options *convert)
 {
-    const char *text = option_text(arguments, "part");
-    long n_parts = 0, part = 0;
-    char *end = NULL;
+    long n_parts = 0;
+    unsigned n = 0;
 
-    if (!option_integer(arguments, "parts", 1, 99999, &n_parts))
+    if (!option_integer(arguments, "parts", 1, 99999, &n_parts) ||
+        !option_part(arguments, "part", &convert->part, &n))
         return false;
-    if (text != NULL) {
-        bool is_number = text[0] >= '1' && text[0] <= '9';
-        part = is_number ? strtol(text, &end, 10) : 0;
-        is_number = is_number && *end == '/' && end[1] >= '1' && end[1] <= '9';
-        long n = is_number ? strtol(end + 1, &end, 10) : 0;
-        if (!is_number || *end != '\0' || n > 99999 || part > n) {
-            usage_error(arguments->command,
-                        "--part is '%s', expected I/N, as in 2/8", text);
-            return false;
-        }
-        if (n_parts > 0 && n_parts != n) {
-            usage_error(arguments->command,
-                        "--part says %ld parts, --parts %ld", n, n_parts);
-            return false;
-        }
-        n_parts = n;
+    if (n > 0 && n_parts > 0 && n_parts != (long)n) {
+        usage_error(arguments->command, "--part says %u parts, --parts %ld", n,
+                    n_parts);
+        return false;
     }
-    if (n_parts > 0 && has_option(arguments, "shard-size")) {
+    convert->n_parts = n > 0 ? n : (unsigned)n_parts;
+    if (convert->n_parts > 0 && has_option(arguments, "shard-size")) {
         usage_error(arguments->command,
                     "--shard-size and --part%s both say where to cut",
-                    text == NULL ? "s" : "");
+                    n > 0 ? "" : "s");
         return false;
     }
-    convert->n_parts = (unsigned)n_parts;
-    convert->part = (unsigned)part;
     return true;
 }
 

@@ -44,6 +44,9 @@ static const struct option options[] = {
      "answer its multiple-choice questions too; lines\n"
      "{\"prompt\": .., \"choices\": [..], \"answer\": 0}"},
     {0, "no-verify", NULL, "do not compare the checksums of a container"},
+    {0, "part", "I/N",
+     "only the windows of part I of N: writes what lmquant\n"
+     "merge needs of them, to -o or standard output"},
     {'o', "report", "FILE.html",
      "write a page with charts; '-' is standard output"},
     {'f', "force", NULL, "replace an existing report"},
@@ -63,12 +66,6 @@ static const struct option options[] = {
 
 /* ---- Options ---- */
 
-static bool
-is_page_output(const char *html)
-{
-    return html != NULL && strcmp(html, "-") == 0;
-}
-
 static const char *const scores[] = {"all", "second-half", NULL};
 static const char *const emulations[] = {"q8_0", "q5_0", "q5_1", "q4_0",
                                          "q4_1", "runq", NULL};
@@ -77,6 +74,36 @@ static const struct choice choices[] = {{"score", scores},
                                         {"kv", kv_types},
                                         {"activations", activation_modes},
                                         {NULL, NULL}};
+
+/* What belongs to the merging, or to a run of its own. */
+static bool
+check_part(const struct arguments *arguments,
+           const struct lmq_validate_options *validate)
+{
+    static const char *const others[] = {"gate", "baseline", "markdown",
+                                         "json", "yaml"};
+    static const char *const alone[] = {"attribute", "floor"};
+
+    if (validate->n_parts == 0)
+        return true;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (has_option(arguments, others[i])) {
+            usage_error(arguments->command,
+                        "--%s does not go with --part: it belongs to lmquant "
+                        "merge",
+                        others[i]);
+            return false;
+        }
+    for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++)
+        if (has_option(arguments, alone[i])) {
+            usage_error(arguments->command,
+                        "--%s does not go with --part: it looks at the first "
+                        "windows only, in a run of its own",
+                        alone[i]);
+            return false;
+        }
+    return true;
+}
 
 static bool
 parse(const struct arguments *arguments,
@@ -109,8 +136,12 @@ parse(const struct arguments *arguments,
     };
     if (!is_page_output(option_text(arguments, "report")))
         validate->page = option_text(arguments, "report");
-    if ((validate->page != NULL &&
-         !check_output_name(validate->page, ".html")) ||
+    if (!option_part(arguments, "part", &validate->part,
+                     &validate->n_parts) ||
+        !check_part(arguments, validate) ||
+        (validate->page != NULL &&
+         !check_output_name(validate->page,
+                            validate->n_parts > 0 ? ".json" : ".html")) ||
         !option_integer(arguments, "ctx", 2, max_context, &ctx) ||
         !option_integer(arguments, "stride", 1, max_context, &stride) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
@@ -125,43 +156,6 @@ parse(const struct arguments *arguments,
     validate->stride = (size_t)stride;
     validate->max_tokens = (size_t)max_tokens;
     return true;
-}
-
-/* ---- The page ---- */
-
-/* Two things cannot share standard output. */
-static bool
-has_one_output(const struct arguments *arguments, const char *html)
-{
-    bool has_markdown = has_option(arguments, "markdown");
-
-    if (is_page_output(html) && (wants_data(arguments) || has_markdown))
-        usage_error(arguments->command,
-                    "--report=- wants standard output for itself: not with "
-                    "--json, --yaml or --markdown");
-    else if (has_markdown && wants_data(arguments))
-        usage_error(arguments->command,
-                    "--markdown goes without --json and --yaml");
-    else
-        return true;
-    return false;
-}
-
-static enum lmq_status
-write_page(const struct arguments *arguments, const char *html,
-           const struct lmq_report *report, struct lmq_error *err)
-{
-    char *text;
-
-    if (!is_page_output(html))
-        return lmq_validate_write_html(
-            report, html, has_option(arguments, "force"), err);
-    enum lmq_status status = lmq_validate_html(report, &text, err);
-    if (status == LMQ_OK) {
-        fputs(text, stdout);
-        lmq_text_free(text);
-    }
-    return status;
 }
 
 /* ---- Models and texts ---- */
@@ -324,32 +318,31 @@ validate(const struct arguments *arguments, const struct operands *operands,
     return status;
 }
 
+/* The part in place of a report: a file, or standard output. */
 static int
-show(const struct arguments *arguments, const struct lmq_report *report,
-     const char *html, bool is_partial)
+keep_part(const struct arguments *arguments, const struct lmq_report *part)
 {
+    const char *path = option_text(arguments, "report");
     struct lmq_error err;
+    char *text;
 
-    print_notes(arguments, report);
-    if (html != NULL && write_page(arguments, html, report, &err) != LMQ_OK)
+    if (path != NULL && strcmp(path, "-") != 0)
+        return lmq_validate_write_part(part, path,
+                                       has_option(arguments, "force"),
+                                       &err) == LMQ_OK
+                   ? EXIT_DONE
+                   : report_error(&err);
+    if (lmq_validate_part(part, &text, &err) != LMQ_OK)
         return report_error(&err);
-    int shown = print_report(arguments, report);
-    if (shown > 0)
-        return shown;
-    if (has_option(arguments, "markdown"))
-        print_markdown(report);
-    else if (shown < 0 && !is_page_output(html) &&
-             !has_option(arguments, "quiet"))
-        (lmq_report_at(report, "models") == NULL
-             ? print_validation
-             : print_models)(arguments, report);
-    return is_partial ? EXIT_SYSTEM : print_gates(report);
+    puts(text);
+    lmq_text_free(text);
+    return EXIT_DONE;
 }
 
 static int
 run(const struct arguments *arguments)
 {
-    const char *gates[MAX_GATES], *html = option_text(arguments, "report");
+    const char *gates[MAX_GATES];
     const char *emulated[MAX_OCCURRENCES];
     struct operands operands;
     struct lmq_validate_options validate_options;
@@ -364,7 +357,7 @@ run(const struct arguments *arguments)
     if (!parse(arguments, &validate_options, &session, gates, emulated) ||
         !check_gates(arguments) || !open_options(arguments, &open) ||
         !choose_operands(arguments, &operands, &validate_options) ||
-        !has_one_output(arguments, html) ||
+        !has_one_output(arguments) ||
         !start_progress(arguments, "tokens", &state, &progress))
         return EXIT_USAGE;
     enum lmq_status status =
@@ -373,7 +366,9 @@ run(const struct arguments *arguments)
     end_progress(&state);
     if (status != LMQ_OK)
         return report_error(&err);
-    int code = show(arguments, report, html, is_partial != 0);
+    int code = validate_options.n_parts > 0
+                   ? keep_part(arguments, report)
+                   : show_outcome(arguments, report, is_partial != 0);
     lmq_report_free(report);
     return code;
 }

@@ -43,6 +43,7 @@ enum common {
 };
 
 #define MAX_OPERANDS 64
+#define MAX_PARTS 4096 /* of the commands that take the files of many parts */
 #define MAX_OCCURRENCES 128
 
 /* The parsed command line. */
@@ -53,7 +54,7 @@ struct arguments {
         const char *value;
     } given[MAX_OCCURRENCES];
     int n_given;
-    const char *operands[MAX_OPERANDS];
+    const char *operands[MAX_PARTS];
     int n_operands;
 };
 
@@ -80,6 +81,7 @@ extern const struct command command_export;
 extern const struct command command_split;
 extern const struct command command_join;
 extern const struct command command_seal;
+extern const struct command command_merge;
 extern const struct command command_run;
 extern const struct command command_validate;
 extern const struct command command_tokenize;
@@ -112,6 +114,9 @@ int option_texts(const struct arguments *arguments, const char *name,
  * message, if it is there but no number in the range. */
 bool option_integer(const struct arguments *arguments, const char *name,
                     long least, long most, long *value);
+/* "2/8". */
+bool option_part(const struct arguments *arguments, const char *name,
+                 unsigned *part, unsigned *n_parts);
 bool option_real(const struct arguments *arguments, const char *name,
                  double least, double most, double *value);
 bool option_seed(const struct arguments *arguments, const char *name,
@@ -270,6 +275,14 @@ void print_markdown(const struct lmq_report *report);
 /* Text from a file for one line of a terminal: the last `most` characters,
  * controls escaped; freed with free(). */
 char *escape_text(const char *text, int most);
+
+/* What ends validate and merge (cluster/outcome.c): the page of --report, the
+ * report, the gates. The page may be standard output, which two things cannot
+ * share. */
+bool is_page_output(const char *html);
+bool has_one_output(const struct arguments *arguments);
+int show_outcome(const struct arguments *arguments,
+                 const struct lmq_report *report, bool is_partial);
 
 /* Applies --gate, prints what did not hold; returns the exit code. */
 int apply_gates(const struct arguments *arguments, struct lmq_report *report);

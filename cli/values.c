@@ -102,6 +102,31 @@ option_seed(const struct arguments *arguments, const char *name,
 }
 
 bool
+option_part(const struct arguments *arguments, const char *name,
+            unsigned *part, unsigned *n_parts)
+{
+    const char *text = option_text(arguments, name);
+    char *end = NULL;
+    long i = 0, n = 0;
+
+    if (text == NULL)
+        return true;
+    /* No blanks, no signs. */
+    if (text[0] >= '1' && text[0] <= '9')
+        i = strtol(text, &end, 10);
+    if (end != NULL && end[0] == '/' && end[1] >= '1' && end[1] <= '9')
+        n = strtol(end + 1, &end, 10);
+    if (n == 0 || *end != '\0' || n > 99999 || i > n) {
+        usage_error(arguments->command,
+                    "--%s is '%s', expected I/N, as in 2/8", name, text);
+        return false;
+    }
+    *part = (unsigned)i;
+    *n_parts = (unsigned)n;
+    return true;
+}
+
+bool
 option_real(const struct arguments *arguments, const char *name, double least,
             double most, double *value)
 {

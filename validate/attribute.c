@@ -161,8 +161,8 @@ lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
         sides[at] = lmq_side_judged(job, index, names[at]);
         sides[at].restored_layer = (int32_t)i;
     }
-    status = lmq_job_gather(job, sides, n_sides, n_windows, "attributing",
-                            drifts, NULL, err);
+    status = lmq_job_gather(job, sides, n_sides, 0, n_windows,
+                            "attributing", drifts, NULL, err);
     if (status != LMQ_OK)
         goto done;
     double full = mean_kld(&drifts[1]);
@@ -196,7 +196,7 @@ lmq_measure_floor(struct lmq_job *job, struct lmq_error *err)
     struct lmq_side sides[] = {lmq_side_reference(), lmq_side_reference()};
     struct lmq_drift drifts[2] = {0};
     size_t n_tokens, n_windows = few_windows(job, &n_tokens);
-    enum lmq_status status = lmq_job_gather(job, sides, 2, n_windows,
+    enum lmq_status status = lmq_job_gather(job, sides, 2, 0, n_windows,
                                     "measuring the floor", drifts, NULL, err);
 
     if (status == LMQ_OK) {

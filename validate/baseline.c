@@ -176,10 +176,10 @@ check_protocol(const struct lmq_job *job, const struct lmq_judged *candidate,
     static const char *const keys[] = {"text_crc32", "text_bytes", "documents",
                                        "stride",     "score",      "bos"};
     const json_t *then = json_object_get(candidate->baseline, "protocol");
-    json_t *now = lmq_describe_protocol(job, candidate);
+    const json_t *now = candidate->protocol;
     json_t *ctx = lmq_json_size(job->protocol.context);
     json_t *scored = lmq_json_size(job->corpus.n_scored);
-    enum lmq_status status = now == NULL || ctx == NULL || scored == NULL
+    enum lmq_status status = ctx == NULL || scored == NULL
                                  ? lmq_fail_nomem(err)
                                  : LMQ_OK;
 
@@ -194,7 +194,6 @@ check_protocol(const struct lmq_job *job, const struct lmq_judged *candidate,
     then = json_object_get(candidate->baseline, "scored");
     if (status == LMQ_OK && !is_same(then, scored))
         status = fail_other("scored", then, scored, err);
-    json_decref(now);
     json_decref(ctx);
     json_decref(scored);
     return status;

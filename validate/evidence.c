@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
 #include "base/text/utf8.h"
@@ -42,9 +43,9 @@ describe_judged(const struct lmq_judged *candidate)
                          &sizes);
 }
 
-json_t *
-lmq_describe_protocol(const struct lmq_job *job,
-                      const struct lmq_judged *candidate)
+static json_t *
+describe_protocol(const struct lmq_job *job,
+                  const struct lmq_judged *candidate)
 {
     const struct lmq_corpus *corpus = &job->corpus;
     const struct lmq_checkpoint *reference = job->reference_file;
@@ -62,7 +63,7 @@ lmq_describe_protocol(const struct lmq_job *job,
                                      job->protocol.is_second_half)));
     lmq_put(&json, "bos", json_boolean(corpus->has_bos));
     lmq_put(&json, "documents", lmq_json_size(corpus->n_documents));
-    lmq_put(&json, "windows", lmq_json_size(job->n_windows));
+    lmq_put(&json, "windows", lmq_json_size(corpus->n_windows));
     lmq_put(&json, "text_bytes", lmq_json_size(corpus->n_bytes));
     lmq_put(&json, "text_crc32", json_string(crc));
     lmq_put(&json, "activations",
@@ -80,7 +81,7 @@ lmq_describe_layers(const struct lmq_job *job,
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i <= job->models[0]->hparams.n_layers; i++) {
+    for (size_t i = 0; i <= job->n_layers; i++) {
         const struct lmq_stream_sums *d = &layers[i];
         double err_sq = lmq_exact_round(&d->err_sq);
         double reference_sq = lmq_exact_round(&d->reference_sq);
@@ -163,8 +164,8 @@ lmq_describe_worst(const struct lmq_job *job, const struct lmq_drift *drift)
 }
 
 /* What the file says of its tensors; these need not be read again. */
-json_t *
-lmq_describe_tensors(const struct lmq_checkpoint *checkpoint)
+static json_t *
+describe_tensors(const struct lmq_checkpoint *checkpoint)
 {
     json_t *list = json_array();
 
@@ -199,9 +200,9 @@ is_quantized(const struct lmq_checkpoint *checkpoint)
     return false;
 }
 
-json_t *
-lmq_describe_doubts(const struct lmq_job *job,
-                    const struct lmq_judged *candidate)
+/* What may be a mistake, though it can be measured. */
+static json_t *
+describe_doubts(const struct lmq_job *job, const struct lmq_judged *candidate)
 {
     const char *reference = job->reference_file->path;
     const char *judged = candidate->file->path;
@@ -224,4 +225,21 @@ lmq_describe_doubts(const struct lmq_job *job,
         return notes;
     lmq_append(&notes, lmq_json_text(text));
     return notes;
+}
+
+enum lmq_status
+lmq_collect_evidence(struct lmq_job *job, struct lmq_error *err)
+{
+    for (size_t i = 0; i < job->n_candidates; i++) {
+        struct lmq_judged *candidate = &job->candidates[i];
+        candidate->protocol = describe_protocol(job, candidate);
+        candidate->tensors = candidate->emulation == LMQ_EMULATE_NONE
+                                 ? describe_tensors(candidate->file)
+                                 : json_array();
+        candidate->notes = describe_doubts(job, candidate);
+        if (candidate->protocol == NULL || candidate->tensors == NULL ||
+            candidate->notes == NULL)
+            return lmq_fail_nomem(err);
+    }
+    return LMQ_OK;
 }

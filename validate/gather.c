@@ -20,6 +20,7 @@ struct gathering {
                                          embedding; NULL: not wanted */
     const char *stage;
     size_t n_windows, n_tokens;       /* done */
+    uint64_t total;                   /* tokens */
 };
 
 /* ---- Observing ---- */
@@ -63,7 +64,6 @@ observe_progress(void *context, double done, double total,
 {
     struct gathering *gathering = context;
     const struct lmq_drift *drift = &gathering->drifts[1];
-    const struct lmq_corpus *corpus = &gathering->job->corpus;
     char stage[64];
     int n = snprintf(stage, sizeof(stage), "%s", gathering->stage);
 
@@ -79,13 +79,14 @@ observe_progress(void *context, double done, double total,
                                       drift->n));
     return lmq_progress_report(
         gathering->job->progress, stage,
-        (uint64_t)(done / total * (double)corpus->n_tokens), corpus->n_tokens,
+        (uint64_t)(done / total * (double)gathering->total), gathering->total,
         err);
 }
 
 enum lmq_status
 lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
-               size_t n_sides, size_t n_windows, const char *stage,
+               size_t n_sides, size_t first, size_t n_windows,
+               const char *stage,
                struct lmq_drift *drifts, struct lmq_stream_sums *layers,
                struct lmq_error *err)
 {
@@ -105,13 +106,18 @@ lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
         .sides = sides,
         .n_sides = n_sides,
         .corpus = &job->corpus,
+        .first_window = first,
         .n_windows = n_windows,
         .memory = job->memory,
         .threads = job->session.threads,
         .skips_checksums = job->options->skips_checksums != 0,
     };
 
-    enum lmq_status status = lmq_lockstep_run(&lockstep, &observer, err);
+    for (size_t i = first; i < first + n_windows; i++)
+        gathering.total += job->corpus.windows[i].n;
+    /* A part of more parts than windows has nothing to do. */
+    enum lmq_status status =
+        n_windows == 0 ? LMQ_OK : lmq_lockstep_run(&lockstep, &observer, err);
     job->n_windows = gathering.n_windows;
     job->n_tokens = gathering.n_tokens;
     return status;
@@ -178,6 +184,9 @@ lmq_job_name_candidates(struct lmq_job *job,
 const char *
 lmq_judged_name(const struct lmq_judged *candidate)
 {
+    if (candidate->file == NULL)
+        return lmq_report_string(
+            (const struct lmq_report *)candidate->protocol, "model.path");
     return candidate->emulation == LMQ_EMULATE_NONE ? candidate->file->path
                                                     : candidate->name;
 }

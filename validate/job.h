@@ -13,7 +13,9 @@
 #include "validate/drift.h"
 #include "validate/task.h"
 
-/* One of the models that are judged, and what is found out about it. */
+/* One of the models that are judged, and what is found out about it. Where
+ * parts are merged there are no files and models, only what was said of them:
+ * from `protocol` on. */
 struct lmq_judged {
     struct lmq_checkpoint *file;   /* of an emulation the reference's */
     enum lmq_emulation emulation;  /* or none */
@@ -22,6 +24,9 @@ struct lmq_judged {
     struct lmq_tokenizer *tokenizer; /* its own, if it is another */
     enum lmq_activations activations;
     struct lmq_drift drift;
+    /* Known before the work, but for how many windows were done. */
+    json_t *protocol, *tensors, *notes;
+    json_t *worst;          /* after it */
     const json_t *baseline; /* what lmq_job.baseline has of it, or NULL */
     json_t *report; /* what a validation of it alone gives */
 };
@@ -42,7 +47,10 @@ struct lmq_job {
     enum lmq_row_type kv_type;
     size_t memory;
     double started;
+    size_t n_layers, vocabulary;
     size_t n_windows, n_tokens; /* done in the last lock-step */
+    struct lmq_stream_sums *layers; /* (n_candidates + 1, n_layers + 1), from
+                                       the embedding; the reference's unused */
     bool is_partial;
 };
 
@@ -88,11 +96,12 @@ void lmq_baseline_doubts(const struct lmq_job *job,
 
 /* ---- gather.c ---- */
 
-/* Runs the sides over the first n_windows windows. Drifts are per side, the
+/* Runs the sides over n_windows windows from `first` on. Drifts are per side, the
  * first unused; layers (n_sides, n_layers + 1), from the embedding, or NULL. */
 enum lmq_status lmq_job_gather(struct lmq_job *job,
                                const struct lmq_side *sides, size_t n_sides,
-                               size_t n_windows, const char *stage,
+                               size_t first, size_t n_windows,
+                               const char *stage,
                                struct lmq_drift *drifts,
                                struct lmq_stream_sums *layers,
                                struct lmq_error *err);
@@ -104,7 +113,12 @@ struct lmq_side lmq_side_judged(const struct lmq_job *job, size_t index,
 
 /* ---- task_scores.c ---- */
 
+/* How unlikely all sides find each choice, (n_candidates + 1, all windows of
+ * the task) of them, of questions from `first` on; the rest stays as it is. */
+enum lmq_status lmq_ask_task(struct lmq_job *job, size_t first, size_t n,
+                             double *nll, struct lmq_error *err);
 /* Adds "task" to the reports of all candidates. */
+void lmq_score_task(struct lmq_job *job, const double *nll);
 enum lmq_status lmq_answer_task(struct lmq_job *job, struct lmq_error *err);
 
 /* ---- attribute.c ---- */
@@ -119,16 +133,13 @@ enum lmq_status lmq_measure_floor(struct lmq_job *job, struct lmq_error *err);
 
 /* ---- evidence.c ---- */
 
-json_t *lmq_describe_protocol(const struct lmq_job *job,
-                              const struct lmq_judged *candidate);
+/* Fills in what is known of the candidates before the work. */
+enum lmq_status lmq_collect_evidence(struct lmq_job *job,
+                                     struct lmq_error *err);
 json_t *lmq_describe_layers(const struct lmq_job *job,
                             const struct lmq_stream_sums *layers);
 json_t *lmq_describe_worst(const struct lmq_job *job,
                            const struct lmq_drift *drift);
-json_t *lmq_describe_tensors(const struct lmq_checkpoint *checkpoint);
-/* What may be a mistake, though it can be measured. */
-json_t *lmq_describe_doubts(const struct lmq_job *job,
-                            const struct lmq_judged *candidate);
 
 /* ---- several.c ---- */
 
@@ -149,5 +160,14 @@ json_t *lmq_collect_notes(const struct lmq_job *job);
 enum lmq_status lmq_apply_gates(struct lmq_job *job, struct lmq_error *err);
 /* Of several together. */
 json_t *lmq_describe_verdict(const struct lmq_job *job);
+
+/* ---- validate.c ---- */
+
+/* From what was gathered to the reports of the candidates; and, after gates and
+ * all that is asked for besides, to the report. */
+enum lmq_status lmq_describe_candidates(struct lmq_job *job, double seconds,
+                                        struct lmq_error *err);
+enum lmq_status lmq_assemble(struct lmq_job *job, struct lmq_report **report,
+                             struct lmq_error *err);
 
 #endif

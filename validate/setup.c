@@ -91,19 +91,13 @@ check_tensor(const struct lmq_job *job, const char *gate, size_t index,
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++) {
-        const struct lmq_checkpoint *file = job->candidates[i].file;
-        json_t *tensors = job->candidates[i].emulation == LMQ_EMULATE_NONE
-                              ? lmq_describe_tensors(file)
-                              : json_array();
-        if (tensors == NULL)
-            status = lmq_fail_nomem(err);
-        else if (index >= json_array_size(tensors))
+        const json_t *tensors = job->candidates[i].tensors;
+        if (index >= json_array_size(tensors))
             status = lmq_fail(err, LMQ_ERR_ARG, 0,
                               "the gate '%s' names a tensor that is not "
                               "there: %.200s tells the errors of %zu",
                               gate, lmq_judged_name(&job->candidates[i]),
                               json_array_size(tensors));
-        json_decref(tensors);
     }
     return status;
 }
@@ -135,11 +129,11 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' goes with .has_attribution", gate);
         if (sscanf(gate, "layers.%lu.", &layer) == 1 &&
-            layer > job->models[0]->hparams.n_layers)
+            layer > job->n_layers)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' names a layer that is not there: "
-                            "layers.0 is the embedding, layers.%u the last",
-                            gate, job->models[0]->hparams.n_layers);
+                            "layers.0 is the embedding, layers.%zu the last",
+                            gate, job->n_layers);
         if (sscanf(gate, "tensors.%lu.", &tensor) == 1) {
             enum lmq_status status = check_tensor(job, gate, tensor, err);
             if (status != LMQ_OK)
@@ -222,6 +216,10 @@ open_models(struct lmq_job *job, struct lmq_error *err)
         return lmq_fail_nomem(err);
     enum lmq_status status =
         lmq_model_open_lazily(job->reference_file, &job->models[0], err);
+    if (status == LMQ_OK) {
+        job->n_layers = job->models[0]->hparams.n_layers;
+        job->vocabulary = job->models[0]->hparams.vocab_size;
+    }
     for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
         status = open_candidate(job, i, err);
     return status;
@@ -441,14 +439,16 @@ lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
     if (status == LMQ_OK)
         status = open_models(job, err);
     if (status == LMQ_OK)
-        status = check_gates(job, err);
-    if (status == LMQ_OK)
         status = open_tokenizers(job, err);
     if (status == LMQ_OK)
         status = job->options->tokens != NULL ? read_ids(job, err)
                                               : read_texts(job, err);
     if (status == LMQ_OK)
         status = read_task(job, err);
+    if (status == LMQ_OK)
+        status = lmq_collect_evidence(job, err);
+    if (status == LMQ_OK)
+        status = check_gates(job, err);
     if (status == LMQ_OK)
         status = lmq_baseline_open(job, err);
     job->memory = job->options->memory != 0 ? (size_t)job->options->memory
@@ -466,6 +466,10 @@ lmq_job_tear_down(struct lmq_job *job)
         struct lmq_judged *candidate = &job->candidates[i];
         lmq_tokenizer_close(candidate->tokenizer);
         lmq_drift_free(&candidate->drift);
+        json_decref(candidate->protocol);
+        json_decref(candidate->tensors);
+        json_decref(candidate->notes);
+        json_decref(candidate->worst);
         json_decref(candidate->report);
     }
     for (size_t i = 0; i <= job->n_candidates && job->models != NULL; i++)
@@ -473,4 +477,5 @@ lmq_job_tear_down(struct lmq_job *job)
     json_decref(job->baseline);
     free(job->models);
     free(job->candidates);
+    free(job->layers);
 }

@@ -131,7 +131,8 @@ list_places(const struct lmq_job *job)
     for (size_t i = 0; i < job->n_candidates && places != NULL; i++) {
         const struct lmq_judged *candidate = &job->candidates[i];
         places[i] = (struct place){
-            .bytes = lmq_judged_sizes(candidate).file_bytes,
+            .bytes = (uint64_t)json_integer_value(json_object_get(
+                json_object_get(candidate->protocol, "model"), "bytes")),
             .kld = lmq_drift_sum(&candidate->drift, LMQ_SUM_KLD),
             .index = i,
         };

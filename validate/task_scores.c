@@ -16,10 +16,10 @@
 /* ---- Gathering ---- */
 
 struct scores {
-    struct lmq_job *job;
+    const struct lmq_job *job;
     double *nll; /* (n_sides, n_windows), in nats; the first the reference's */
     size_t n_windows;
-    uint64_t n_tokens;
+    uint64_t total; /* tokens that are read */
 };
 
 static enum lmq_status
@@ -43,17 +43,17 @@ observe_progress(void *context, double done, double total,
                  struct lmq_error *err)
 {
     const struct scores *scores = context;
-    uint64_t n = scores->job->task.corpus.n_tokens;
+    uint64_t n = scores->total;
 
     return lmq_progress_report(scores->job->progress, "answering",
                                (uint64_t)(done / total * (double)n), n, err);
 }
 
 static enum lmq_status
-gather(struct scores *scores, const struct lmq_side *sides,
-       struct lmq_error *err)
+gather(struct scores *scores, const struct lmq_side *sides, size_t first,
+       size_t n_windows, struct lmq_error *err)
 {
-    struct lmq_job *job = scores->job;
+    const struct lmq_job *job = scores->job;
     const struct lmq_observer observer = {.context = scores,
                                           .position = observe_position,
                                           .progress = observe_progress};
@@ -63,12 +63,15 @@ gather(struct scores *scores, const struct lmq_side *sides,
         .sides = sides,
         .n_sides = job->n_candidates + 1,
         .corpus = &job->task.corpus,
-        .n_windows = scores->n_windows,
+        .first_window = first,
+        .n_windows = n_windows,
         .memory = job->memory,
         .threads = job->session.threads,
         .skips_checksums = true, /* the text has had them compared */
     };
 
+    for (size_t i = first; i < first + n_windows; i++)
+        scores->total += job->task.corpus.windows[i].n;
     return lmq_lockstep_run(&lockstep, &observer, err);
 }
 
@@ -225,28 +228,52 @@ describe_task(const struct lmq_job *job, const double *reference,
 /* ---- All of it ---- */
 
 enum lmq_status
+lmq_ask_task(struct lmq_job *job, size_t first, size_t n, double *nll,
+             struct lmq_error *err)
+{
+    const struct lmq_task *task = &job->task;
+    struct scores scores = {
+        .job = job, .nll = nll, .n_windows = task->corpus.n_windows};
+    struct lmq_side *sides;
+
+    if (n == 0)
+        return LMQ_OK;
+    const struct lmq_question *last = &task->questions[first + n - 1];
+    size_t from = task->questions[first].first_window;
+    sides = calloc(job->n_candidates + 1, sizeof(*sides));
+    if (sides == NULL)
+        return lmq_fail_nomem(err);
+    sides[0] = lmq_side_reference();
+    for (size_t i = 0; i < job->n_candidates; i++)
+        sides[i + 1] = lmq_side_judged(job, i, "model");
+    enum lmq_status status =
+        gather(&scores, sides, from,
+               last->first_window + last->n_choices - from, err);
+    free(sides);
+    return status;
+}
+
+void
+lmq_score_task(struct lmq_job *job, const double *nll)
+{
+    size_t n_windows = job->task.corpus.n_windows;
+
+    for (size_t i = 0; i < job->n_candidates; i++)
+        lmq_put(&job->candidates[i].report, "task",
+                describe_task(job, nll, nll + (i + 1) * n_windows));
+}
+
+enum lmq_status
 lmq_answer_task(struct lmq_job *job, struct lmq_error *err)
 {
-    size_t n_sides = job->n_candidates + 1;
-    struct scores scores = {.job = job,
-                            .n_windows = job->task.corpus.n_windows};
-    struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
-    enum lmq_status status;
+    double *nll = calloc(
+        (job->n_candidates + 1) * job->task.corpus.n_windows, sizeof(*nll));
+    enum lmq_status status =
+        nll == NULL ? lmq_fail_nomem(err)
+                    : lmq_ask_task(job, 0, job->task.n, nll, err);
 
-    scores.nll = calloc(n_sides * scores.n_windows, sizeof(*scores.nll));
-    if (sides == NULL || scores.nll == NULL) {
-        status = lmq_fail_nomem(err);
-    } else {
-        sides[0] = lmq_side_reference();
-        for (size_t i = 0; i < job->n_candidates; i++)
-            sides[i + 1] = lmq_side_judged(job, i, "model");
-        status = gather(&scores, sides, err);
-    }
-    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
-        lmq_put(&job->candidates[i].report, "task",
-                describe_task(job, scores.nll,
-                              scores.nll + (i + 1) * scores.n_windows));
-    free(sides);
-    free(scores.nll);
+    if (status == LMQ_OK)
+        lmq_score_task(job, nll);
+    free(nll);
     return status;
 }

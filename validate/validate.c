@@ -12,17 +12,16 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
-#include "validate/job.h"
+#include "validate/parts/parts.h"
 
 /* ---- The comparison ---- */
 
 static enum lmq_status
 describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
-                   const struct lmq_stream_sums *layers,
+                   const struct lmq_stream_sums *layers, double seconds,
                    struct lmq_error *err)
 {
     const struct lmq_drift *drift = &candidate->drift;
-    double seconds = lmq_clock_seconds() - job->started;
     json_t **report = &candidate->report;
 
     *report = json_object();
@@ -31,16 +30,14 @@ describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
     lmq_put(report, "tokens", lmq_json_size(job->n_tokens));
     lmq_put(report, "scored", lmq_json_size(drift->n));
     lmq_put(report, "ctx", lmq_json_size(job->protocol.context));
-    enum lmq_status status = lmq_drift_describe(
-        drift, job->models[0]->hparams.vocab_size, report, err);
+    enum lmq_status status =
+        lmq_drift_describe(drift, job->vocabulary, report, err);
     lmq_put(report, "layers", lmq_describe_layers(job, layers));
-    lmq_put(report, "tensors",
-            candidate->emulation == LMQ_EMULATE_NONE
-                ? lmq_describe_tensors(candidate->file)
-                : json_array());
-    lmq_put(report, "worst", lmq_describe_worst(job, drift));
-    lmq_put(report, "protocol", lmq_describe_protocol(job, candidate));
-    json_t *notes = lmq_describe_doubts(job, candidate);
+    lmq_put(report, "tensors", json_incref(candidate->tensors));
+    lmq_put(report, "worst", json_incref(candidate->worst));
+    lmq_put(&candidate->protocol, "windows", lmq_json_size(job->n_windows));
+    lmq_put(report, "protocol", json_incref(candidate->protocol));
+    json_t *notes = json_incref(candidate->notes);
     lmq_baseline_doubts(job, candidate, &notes);
     lmq_put(report, "notes", notes);
     if (candidate->baseline != NULL)
@@ -51,29 +48,50 @@ describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
     return status;
 }
 
+enum lmq_status
+lmq_describe_candidates(struct lmq_job *job, double seconds,
+                        struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++)
+        status = describe_candidate(
+            job, &job->candidates[i],
+            job->layers + (i + 1) * (job->n_layers + 1), seconds, err);
+    return status;
+}
+
 static enum lmq_status
 run(struct lmq_job *job, struct lmq_side *sides, struct lmq_drift *drifts,
-    struct lmq_stream_sums *layers, struct lmq_error *err)
+    struct lmq_error *err)
 {
-    size_t n_layers = job->models[0]->hparams.n_layers + (size_t)1;
+    const struct lmq_validate_options *o = job->options;
+    struct lmq_part_range own = {0, job->corpus.n_windows};
     size_t n = job->n_candidates;
+
+    if (o->n_parts > 0)
+        own = lmq_part_of(job->corpus.n_windows, o->part, o->n_parts);
 
     sides[0] = lmq_side_reference();
     for (size_t i = 0; i < n; i++)
         sides[i + 1] = lmq_side_judged(job, i, "model");
     enum lmq_status status =
-        lmq_job_gather(job, sides, n + 1, job->corpus.n_windows, "validating",
-                       drifts, layers, err);
+        lmq_job_gather(job, sides, n + 1, own.first, own.n, "validating",
+                       drifts, job->layers, err);
     for (size_t i = 0; i < n; i++)
         job->candidates[i].drift = drifts[i + 1];
-    /* What was done until an interruption counts. */
-    if (status == LMQ_ERR_CANCELLED && drifts[1].n > 0) {
+    /* What was done until an interruption counts; a part is whole or none. */
+    if (status == LMQ_ERR_CANCELLED && drifts[1].n > 0 &&
+        o->n_parts == 0) {
         job->is_partial = true;
         status = LMQ_OK;
     }
-    for (size_t i = 0; i < n && status == LMQ_OK; i++)
-        status = describe_candidate(job, &job->candidates[i],
-                                    layers + (i + 1) * n_layers, err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        struct lmq_judged *candidate = &job->candidates[i];
+        candidate->worst = lmq_describe_worst(job, &candidate->drift);
+        if (candidate->worst == NULL)
+            status = lmq_fail_nomem(err);
+    }
     return status;
 }
 
@@ -81,19 +99,17 @@ static enum lmq_status
 compare(struct lmq_job *job, struct lmq_error *err)
 {
     size_t n_sides = job->n_candidates + 1;
-    size_t n_layers = job->models[0]->hparams.n_layers + (size_t)1;
     struct lmq_side *sides = calloc(n_sides, sizeof(*sides));
     struct lmq_drift *drifts = calloc(n_sides, sizeof(*drifts));
-    struct lmq_stream_sums *layers =
-        calloc(n_sides * n_layers, sizeof(*layers));
-    enum lmq_status status =
-        sides == NULL || drifts == NULL || layers == NULL
-            ? lmq_fail_nomem(err)
-            : run(job, sides, drifts, layers, err);
 
+    job->layers =
+        calloc(n_sides * (job->n_layers + 1), sizeof(*job->layers));
+    enum lmq_status status =
+        sides == NULL || drifts == NULL || job->layers == NULL
+            ? lmq_fail_nomem(err)
+            : run(job, sides, drifts, err);
     free(sides);
     free(drifts);
-    free(layers);
     return status;
 }
 
@@ -142,7 +158,7 @@ copy_key(json_t **to, const json_t *from, const char *key)
 
 /* One candidate's report is the report; those of several are its parts. */
 static enum lmq_status
-assemble(const struct lmq_job *job, json_t **report, struct lmq_error *err)
+join_reports(const struct lmq_job *job, json_t **report, struct lmq_error *err)
 {
     const json_t *first = job->candidates[0].report;
     json_t *models = json_array(), *differences = NULL;
@@ -181,35 +197,86 @@ check_reports(const struct lmq_job *job, struct lmq_error *err)
     return LMQ_OK;
 }
 
-static enum lmq_status
-validate(struct lmq_job *job, struct lmq_report **report,
-         struct lmq_error *err)
+enum lmq_status
+lmq_assemble(struct lmq_job *job, struct lmq_report **report,
+             struct lmq_error *err)
 {
     json_t *json = NULL;
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status = check_reports(job, err);
 
-    if (job->options->page != NULL)
-        status = lmq_job_check_page(job, err);
-    if (status == LMQ_OK)
-        status = lmq_job_set_up(job, err);
-    if (status == LMQ_OK)
-        status = compare(job, err);
-    if (status == LMQ_OK && !job->is_partial)
-        status = explain(job, err);
-    if (status == LMQ_OK)
-        status = check_reports(job, err);
-    if (status == LMQ_OK)
-        status = check_unchanged(job, err);
     if (status == LMQ_OK)
         status = lmq_apply_gates(job, err);
     if (status == LMQ_OK)
         status = check_reports(job, err);
     if (status == LMQ_OK)
-        status = assemble(job, &json, err);
+        status = join_reports(job, &json, err);
     if (status == LMQ_OK)
         return lmq_report_finish(json, report, err);
     json_decref(json);
     return status;
+}
+
+/* The report on all of the text. */
+static enum lmq_status
+report_on(struct lmq_job *job, struct lmq_report **report,
+          struct lmq_error *err)
+{
+    enum lmq_status status = lmq_describe_candidates(
+        job, lmq_clock_seconds() - job->started, err);
+
+    if (status == LMQ_OK && !job->is_partial)
+        status = explain(job, err);
+    if (status == LMQ_OK)
+        status = check_unchanged(job, err);
+    return status == LMQ_OK ? lmq_assemble(job, report, err) : status;
+}
+
+/* What merging needs of one part of it. */
+static enum lmq_status
+write_part(struct lmq_job *job, struct lmq_report **report,
+           struct lmq_error *err)
+{
+    const struct lmq_validate_options *o = job->options;
+    const struct lmq_part_range own =
+        lmq_part_of(job->task.n, o->part, o->n_parts);
+    size_t n = (job->n_candidates + 1) * job->task.corpus.n_windows;
+    double seconds = lmq_clock_seconds() - job->started;
+    double *nll = calloc(n + 1, sizeof(*nll));
+    json_t *json = NULL;
+    enum lmq_status status =
+        nll == NULL ? lmq_fail_nomem(err)
+                    : lmq_ask_task(job, own.first, own.n, nll, err);
+
+    if (status == LMQ_OK)
+        status = lmq_part_describe(job, nll, seconds, &json, err);
+    if (status == LMQ_OK)
+        status = check_unchanged(job, err);
+    free(nll);
+    if (status == LMQ_OK)
+        return lmq_report_finish(json, report, err);
+    json_decref(json);
+    return status;
+}
+
+static enum lmq_status
+validate(struct lmq_job *job, struct lmq_report **report,
+         struct lmq_error *err)
+{
+    bool is_part = job->options->n_parts > 0;
+    enum lmq_status status = LMQ_OK;
+
+    if (is_part || job->options->part > 0)
+        status = lmq_part_check_options(job->options, err);
+    if (status == LMQ_OK && job->options->page != NULL)
+        status = lmq_job_check_page(job, err);
+    if (status == LMQ_OK)
+        status = lmq_job_set_up(job, err);
+    if (status == LMQ_OK)
+        status = compare(job, err);
+    if (status != LMQ_OK)
+        return status;
+    return is_part ? write_part(job, report, err)
+                   : report_on(job, report, err);
 }
 
 enum lmq_status

@@ -243,7 +243,8 @@ def validate(
     """How far is a model, or how far are several, from the reference? See
     lmquant-validate(1). Whether a gate holds stands in ["gates"] and in
     ["verdict"]. If `progress` returns False the report covers what was done
-    until then. `page` is where an HTML page is written."""
+    until then. `page` is where an HTML page is written; with `part` and
+    `n_parts`, the file that `lmquant merge` reads."""
     filled = _options.fill(_library.ValidateOptions, options, "validate")
     several: Any = (
         [judged]
@@ -252,15 +253,15 @@ def validate(
         else judged
     )
     page, replaces = filled.page, filled.replaces
+    write = (
+        library.lmq_validate_write_part
+        if filled.n_parts
+        else library.lmq_validate_write_html
+    )
 
     def write_page(report: c_void_p) -> None:
         err = _library.Error()
-        check(
-            library.lmq_validate_write_html(
-                report, page, replaces, byref(err)
-            ),
-            err,
-        )
+        check(write(report, page, replaces, byref(err)), err)
 
     then: Optional[Callable[[c_void_p], None]] = write_page if page else None
     with _open(reference, *several) as (address, *others):

@@ -251,6 +251,8 @@ class ValidateOptions(Options):
         ("task", c_char_p),
         ("emulations", POINTER(c_char_p)),
         ("n_emulations", c_size_t),
+        ("part", c_uint),
+        ("n_parts", c_uint),
     ]
 
 
@@ -428,6 +430,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ],
     ),
     "lmq_validate_write_html": (c_int, [_object, _bytes, c_int, _err]),
+    "lmq_validate_write_part": (c_int, [_object, _bytes, c_int, _err]),
 }
 
 # ---- Finding it ----

@@ -128,3 +128,5 @@ class ValidateOptions(TypedDict, total=False):
     baseline: Path
     task: Path
     emulations: Union[str, Sequence[str]]
+    part: int
+    n_parts: int

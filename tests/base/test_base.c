@@ -324,6 +324,44 @@ START_TEST(a_sum_loses_nothing_whatever_the_order)
 }
 END_TEST
 
+START_TEST(a_sum_goes_through_a_text)
+{
+    static const char *const bad[] = {
+        "", "-", "@0", "1", "1@", "1@67", "1@-1", "1@999", "x@0", "1G@3",
+        "1@ 1", "111111111@66", "-@4", "A@1", "1@1@1", "NaN", "+1@0", "00"};
+    struct random random = {9};
+    char text[LMQ_EXACT_TEXT], again[LMQ_EXACT_TEXT];
+    struct lmq_exact_sum sum = {0}, read;
+
+    for (int round = 0; round < 2000; round++) {
+        double x = ldexp((double)random_below(&random, 1u << 30) - (1 << 29),
+                         (int)random_below(&random, 2000) - 1050);
+        if (round % 17 == 0)
+            sum = (struct lmq_exact_sum){0};
+        lmq_exact_print(&sum, text);
+        ck_assert(lmq_exact_parse(text, &read));
+        lmq_exact_print(&read, again);
+        ck_assert_str_eq(text, again);
+        lmq_exact_add(&sum, x);
+        lmq_exact_add(&read, x);
+        ck_assert(lmq_exact_round(&sum) == lmq_exact_round(&read));
+    }
+    sum = (struct lmq_exact_sum){0};
+    lmq_exact_print(&sum, text);
+    ck_assert_str_eq(text, "0");
+    lmq_exact_add(&sum, -0x1p-1074);
+    lmq_exact_print(&sum, text);
+    ck_assert_str_eq(text, "-1@0");
+    lmq_exact_add(&sum, (double)INFINITY);
+    lmq_exact_print(&sum, text);
+    ck_assert_str_eq(text, "inf");
+    ck_assert(lmq_exact_parse(text, &read));
+    ck_assert(isinf(lmq_exact_round(&read)));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ck_assert_msg(!lmq_exact_parse(bad[i], &read), "'%s'", bad[i]);
+}
+END_TEST
+
 START_TEST(a_sum_is_rounded_once)
 {
     struct lmq_exact_sum sum = {0};
@@ -378,7 +416,7 @@ main(void)
         an_error_says_what_and_where_once,
         a_long_name_does_not_push_the_numbers_out_of_a_message,
         a_sum_loses_nothing_whatever_the_order,
-        a_sum_is_rounded_once,
+        a_sum_goes_through_a_text, a_sum_is_rounded_once,
         the_instruction_set_is_one_that_the_machine_has,
     };
 

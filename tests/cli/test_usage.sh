@@ -167,7 +167,7 @@ for command in $commands; do
         $(operands $command | sed -n 's/.* //p')
     case $command in
     run | tokenize) set -- "$fable" text text ;;
-    validate) continue ;;
+    validate | merge) continue ;;
     *) set -- a b c ;;
     esac
     refused 2 "unexpected argument" $command "$@"
@@ -352,8 +352,11 @@ works() {
     join) echo "join -f fable.lmq again.lmq" ;;
     bench) echo "bench -p 8 -n 4 -r 1 fable.lmq" ;;
     tokenize) echo "tokenize fable.lmq text" ;;
+    merge) echo "merge part.json" ;;
     esac
 }
+expect 0 "$lmquant" validate --part 1/1 -o part.json --ctx 32 "$fable" \
+    fable.lmq text
 for command in $commands; do
     [ $command = seal ] && continue # test_parts.sh
     expect 0 "$lmquant" $(works $command)

@@ -540,7 +540,8 @@ static enum lmq_status
 run_batch(struct run *run, size_t first, size_t n, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
-    const struct lmq_window *windows = in->corpus->windows + first;
+    const struct lmq_window *windows =
+        in->corpus->windows + in->first_window + first;
     double n_layers = hparams_of(in)->n_layers;
     double total = (double)in->n_windows * (n_layers + 1);
     enum lmq_status status = LMQ_OK;

@@ -14,12 +14,12 @@
 size_t
 lmq_lockstep_longest(const struct lmq_lockstep *in)
 {
+    const struct lmq_window *windows =
+        in->corpus->windows + in->first_window;
     size_t longest = 1;
 
     for (size_t i = 0; i < in->n_windows; i++)
-        longest = in->corpus->windows[i].n > longest
-                      ? in->corpus->windows[i].n
-                      : longest;
+        longest = windows[i].n > longest ? windows[i].n : longest;
     return longest;
 }
 

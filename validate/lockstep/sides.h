@@ -35,7 +35,7 @@ struct lmq_lockstep {
     const struct lmq_side *sides; /* the reference first */
     size_t n_sides;
     const struct lmq_corpus *corpus;
-    size_t n_windows; /* how many of the corpus's */
+    size_t first_window, n_windows; /* of the corpus */
     size_t memory;    /* bytes that buffers may take, a layer of the reference
                          and one of another model */
     int threads;

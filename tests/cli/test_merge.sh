@@ -1,0 +1,230 @@
+#!/bin/sh
+#
+# test_merge.sh - a validation in parts, merged in any order: the report, the
+# page and the gates of one run, byte for byte but for times; and parts that
+# are missing, there twice, damaged or of another run.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+cd "$work" || exit 99
+export OMP_NUM_THREADS=1
+make_family=$top_builddir/tests/make/make_family
+head -c 900 "$fable/held-out-a.txt" > a.txt
+head -c 700 "$fable/held-out-b.txt" > b.txt
+expect 0 "$lmquant" convert -q "$fable" fable.lmq
+expect 0 "$lmquant" convert -q -g 32 -e q4 "$fable" coarse.lmq
+
+refused() { # STATUS TEXT ARGUMENTS...
+    wanted=$1 text=$2
+    shift 2
+    expect "$wanted" "$lmquant" "$@"
+    says "$text"
+    is_one_sentence "$*"
+}
+
+# parts N ARGUMENTS...: 1 to N as part-I.json, the last first.
+parts() {
+    n=$1 i=$1
+    shift
+    rm -f part-*.json
+    while [ $i -gt 0 ]; do
+        expect 0 "$lmquant" validate -q --part $i/$n -o part-$i.json "$@"
+        i=$((i - 1))
+    done
+}
+
+# Files in an order that the seed chooses.
+seed=3
+shuffled() {
+    for file; do
+        seed=$(((seed * 1103515245 + 12345) % 2147483648))
+        echo "$seed $file"
+    done | sort | cut -d ' ' -f 2
+}
+
+figures() {
+    grep -v '"seconds"\|"tokens_per_second"' "$1"
+}
+
+# merged N ARGUMENTS...: the same as one run, which is in one.json.
+merged() {
+    parts "$@"
+    "$lmquant" merge --json $(shuffled part-*.json) > merged.json ||
+        fail "merge $*"
+    figures merged.json > is
+    figures one.json > good
+    cmp -s is good || {
+        fail "parts differ from one run: $*"
+        diff is good | head -5
+    }
+}
+
+# one ARGUMENTS...
+one() {
+    expect 0 "$lmquant" validate -q --json "$@"
+    cp stdout one.json
+}
+
+# ---- The same digits ----
+
+for n in 1 2 3 7 64; do
+    [ $n -gt 1 ] || one -c 32 "$fable" fable.lmq a.txt b.txt
+    merged $n -c 32 "$fable" fable.lmq a.txt b.txt
+done
+for options in "--split-documents" "--score second-half" "--stride 11" \
+    "--activations q8 --kv q8" "--max-tokens 99" "--memory 8M"; do
+    one -c 32 $options "$fable" fable.lmq a.txt
+    merged 3 -c 32 $options "$fable" fable.lmq a.txt
+done
+# Several models, also as others compute, and questions; by any number of
+# threads.
+{
+    echo '{"prompt":"The fox","choices":[" ran."," sang a song."],"answer":0}'
+    echo '{"prompt":"She","choices":[" was"," cat"," of"],"answer":1}'
+    echo '{"prompt":"One day","choices":[","," he"],"answer":1}'
+    echo '{"prompt":"It was","choices":[" a"," it"],"answer":0}'
+    echo '{"prompt":"Then","choices":[" they"," who"],"answer":0}'
+} > task.jsonl
+judge="-c 64 --split-documents --emulate q4_0 --task task.jsonl $fable"
+judge="$judge coarse.lmq fable.lmq --text a.txt --text b.txt"
+one $judge
+merged 2 $judge
+merged 7 $judge -j 2
+"$is_json" models.0.task.questions < merged.json > value
+[ "$(cat value)" = 5 ] || fail "merged questions: $(cat value)"
+for family in llama3 phi3-long mixtral qwen3next gemma4 gpt-oss; do
+    rm -rf family
+    expect 0 "$make_family" --vocab 512 $family family
+    one -c 24 --tokenizer "$fable/tokenizer.json" --max-tokens 150 family \
+        --emulate q8_0 --text a.txt
+    merged 3 -c 24 --tokenizer "$fable/tokenizer.json" --max-tokens 150 \
+        family --emulate q8_0 --text a.txt
+    [ "$("$is_json" kld.mean < merged.json)" != 0 ] || fail "no divergence"
+done
+
+# ---- What comes of it ----
+
+common="-c 64 $fable coarse.lmq a.txt"
+parts 3 $common
+one $common
+page() { # COMMAND...: without times.
+    expect 0 "$@" -f -o page.html
+    sed 's/[0-9.]* s, [0-9]* tokens per second//g' page.html
+}
+page "$lmquant" validate -q $common > good.html
+page "$lmquant" merge -q part-*.json > is.html
+cmp -s good.html is.html || fail "another page"
+grep -q '</html>' is.html || fail "no page"
+"$lmquant" validate --markdown $common > good.md
+"$lmquant" merge --markdown part-2.json part-3.json part-1.json > is.md
+cmp -s good.md is.md || fail "another table"
+"$lmquant" validate $common | sed '$d' > good.txt
+"$lmquant" merge part-*.json | sed '$d' > is.txt
+cmp -s good.txt is.txt || fail "another summary"
+[ -s is.txt ] || fail "no summary"
+expect 0 "$lmquant" merge -q --yaml part-*.json
+expect 0 "$lmquant" merge -q --gate 'kld.mean<=9' part-*.json
+expect 4 "$lmquant" merge -q --gate 'kld.mean<=1e-9' part-*.json
+says "gate: kld.mean<=1e-9 does not hold"
+expect 0 "$lmquant" merge -q --baseline one.json --gate 'kld.mean<=baseline' \
+    --gate 'ppl_ratio<=baseline' part-*.json
+expect 4 "$lmquant" merge -q --baseline one.json \
+    --gate 'kld.mean<=baseline*0.9' part-*.json
+expect 0 "$lmquant" validate -q --part 1/1 $common
+cp stdout all.json
+expect 0 "$lmquant" merge -q all.json
+
+# ---- Wrong ones ----
+
+refused 3 "1 of 3 parts is missing: 2" merge part-1.json part-3.json
+refused 3 "2 of 3 parts are missing: 1, 3" merge part-2.json
+cp part-2.json again.json
+refused 3 "is part 2 of 3, as " merge part-*.json again.json
+refused 3 "2 of 3 parts are missing: 1, 2" merge part-3.json
+expect 0 "$lmquant" validate -q --part 2/4 -f -o again.json $common
+refused 3 "again.json: is one of 4 parts, part-1.json of 3" \
+    merge part-1.json again.json part-3.json
+# other WHAT ARGUMENTS...: part 2 of another run is refused, and why.
+other() {
+    what=$1
+    shift
+    expect 0 "$lmquant" validate -q --part 2/3 -f -o again.json "$@"
+    refused 3 "again.json: is of another run: $what is" \
+        merge part-1.json again.json part-3.json
+}
+other text_crc32 -c 64 "$fable" coarse.lmq b.txt
+other ctx -c 32 "$fable" coarse.lmq a.txt
+other models.0.files.0 -c 64 "$fable" fable.lmq a.txt
+other models.0.activations --activations f32 $common
+other kv --kv q8 $common
+other windows --max-tokens 77 $common
+other reference.files.0 -c 64 fable.lmq coarse.lmq a.txt
+other reference.description --rope-theta 5000 $common
+other questions --task task.jsonl $common
+other models.1.description -c 64 "$fable" coarse.lmq fable.lmq --text a.txt
+sed 's/"version":"[^"]*"/"version":"9.9"/' part-2.json > again.json
+refused 3 "again.json: is of another run: version is" \
+    merge part-1.json again.json part-3.json
+
+# damaged TEXT SED-EXPRESSION: of part 2.
+damaged() {
+    sed "$2" part-2.json > again.json
+    cmp -s part-2.json again.json && fail "not damaged: $2"
+    refused 3 "$1" merge part-1.json again.json part-3.json
+}
+damaged "'models.0.kld'" 's/"kld":"3f[0-9a-f]*","delta/"kld":"3f","delta/'
+damaged "'models.0.kld'" 's/"kld":"3f\([0-9a-f]*","delta\)/"kld":"7f\1/
+    s/"kld":"7f......./"kld":"7ff0000/'
+damaged "'models.0.delta_nll'" 's/"delta_nll":"../"delta_nll":"xy/'
+damaged "'models.0.same_top1'" 's/"same_top1":"./"same_top1":"2/'
+damaged "'models.0.same_top1'" 's/"same_top1":"./"same_top1":"/'
+damaged "'models.0.sums.nll'" 's/"nll":"[^"]*"/"nll":"1@99"/'
+damaged "'models.0.sums.nll'" 's/"nll":"[^"]*"/"nll":1/'
+damaged "'models.0.positions" 's/"scored":[0-9]*,"kld"/"scored":0,"kld"/'
+damaged "'models.0.layers.0'" 's/"numbers":[0-9]*/"numbers":-1/'
+damaged "'models.0.layers'" 's/"layers":\[{[^}]*},/"layers":[/'
+damaged "'models.0.logits_max_abs'" 's/"logits_max_abs":[0-9.]*/"logits_max_abs":-1/'
+damaged "'models.0.bytes" 's/"lost":[0-9]*/"lost":99999999/'
+damaged "'windows" 's/"windows":\[\[0,[0-9]*,[0-9]*\],/"windows":[/'
+damaged "'windows" 's/"windows":\[\[0,/"windows":[[7,/'
+damaged "'windows" 's/"windows":\[\[0,[0-9]*/"windows":[[0,1e9/'
+damaged "is no JSON" 's/"models"/models/'
+damaged "is no JSON" 's/"lost":/"gained":1,"lost":/'
+damaged "is no part of a validation" 's/"part":2/"part":0/'
+damaged "is no part of a validation" 's/"lmquant_part":1/"lmquant_part":0/'
+damaged "of a newer form" 's/"lmquant_part":1/"lmquant_part":2/'
+sed 's/"protocol":{"reference":{"path":"[^"]*"/"protocol":{"reference":{"path":3/' \
+    part-1.json > again.json
+refused 3 "'models.0.protocol'" merge again.json part-2.json part-3.json
+# What is shown of a hostile part moves no cursor.
+sed 's/"path":"coarse.lmq"/"path":"\\u001b[2Jx"/' part-1.json > again.json
+expect 0 "$lmquant" merge again.json part-2.json part-3.json
+LC_ALL=C grep -q "$(printf '\033')" stdout && fail "an escape is shown"
+head -c 1000 part-2.json > again.json
+refused 3 "is no JSON" merge part-1.json again.json part-3.json
+: > again.json
+refused 3 "again.json" merge again.json
+refused 3 "is no part of a validation" merge one.json
+refused 3 "is no " merge fable.lmq
+refused 1 "" merge nowhere.json
+
+# ---- Misuse ----
+
+for option in "--gate kld.mean<=1" "--baseline one.json" --markdown --json \
+    --yaml --attribute --floor; do
+    refused 2 "${option%% *} does not go with --part" \
+        validate --part 1/2 $option $common
+done
+refused 2 ".json is written" validate --part 1/2 -o x.lmq $common
+refused 1 "part-1.json: exists" validate --part 1/3 -o part-1.json $common
+refused 1 "" validate --part 1/3 -o nowhere/part.json $common
+expect 2 "$lmquant" validate --part 1/3 -f -o a.txt $common
+[ "$(wc -c < a.txt)" -eq 900 ] || fail "a part replaces its text"
+cp part-1.json part.html
+expect 2 "$lmquant" merge -f -o part.html part.html part-2.json part-3.json
+cmp -s part.html part-1.json || fail "a page replaces a part"
+refused 2 "wants standard output for itself" merge -o - --json part-1.json
+refused 2 "names no metric" merge --gate 'kdl.mean<=1' part-*.json
+refused 2 "goes with --baseline" merge --gate 'kld.mean<=baseline' part-1.json
+refused 2 "expected: PART.json" merge
+finish
