@@ -664,6 +664,8 @@ struct lmq_validate_options {
      * lmq_validate_write_part(). */
     unsigned part;
     unsigned n_parts;
+    const char *attribution; /* with has_attribution: "layer" (default), or
+                                "tensor": to each of them too */
 };
 
 /*

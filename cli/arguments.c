@@ -57,7 +57,10 @@ print_option(const struct option *option)
                       option->letter ? option->letter : ' ',
                       option->letter ? ", " : "  ", option->name);
 
-    if (option->argument != NULL)
+    if (option_is_optional(option))
+        used += printf("[=%.*s]", (int)strlen(option->argument) - 2,
+                       option->argument + 1);
+    else if (option->argument != NULL)
         used += printf("=%s", option->argument);
     if (used + 2 > HELP_COLUMN) {
         putchar('\n');
@@ -218,7 +221,7 @@ next_value(const struct command *command, char **argv, int *i)
     return value;
 }
 
-/* --name, --name=value, --name value. */
+/* --name, --name=value, --name value, --name[=value]. */
 static int
 parse_long(struct arguments *arguments, char **argv, int *i)
 {
@@ -232,6 +235,8 @@ parse_long(struct arguments *arguments, char **argv, int *i)
         return unknown_long(command, name, (int)n);
     if (option->argument == NULL && value != NULL)
         return usage_error(command, "--%s takes no value", option->name);
+    if (option_is_optional(option))
+        return add(arguments, option, value);
     if (option->argument != NULL && value == NULL)
         value = next_value(command, argv, i);
     if (option->argument != NULL && value == NULL)
@@ -240,7 +245,7 @@ parse_long(struct arguments *arguments, char **argv, int *i)
     return add(arguments, option, value);
 }
 
-/* -a, -abc, -j4, -j 4. */
+/* -a, -abc, -j4, -j 4; a value that may be left out is. */
 static int
 parse_short(struct arguments *arguments, char **argv, int *i)
 {
@@ -251,7 +256,7 @@ parse_short(struct arguments *arguments, char **argv, int *i)
         const struct option *option = find_letter(command, *p);
         if (option == NULL)
             return usage_error(command, "unknown option '-%c'", *p);
-        if (option->argument == NULL) {
+        if (option->argument == NULL || option_is_optional(option)) {
             code = add(arguments, option, NULL);
             continue;
         }

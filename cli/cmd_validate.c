@@ -36,9 +36,10 @@ static const struct option options[] = {
     {'m', "memory", "SIZE",
      "for the buffers of all models, as in 4G (half of\n"
      "what is free)"},
-    {'a', "attribute", NULL,
+    {'a', "attribute", "[WHAT]",
      "which share comes from weights, activations, kinds\n"
-     "of tensors, layers"},
+     "of tensors, each layer (the default), or each\n"
+     "tensor too, and what would cure it"},
     {0, "floor", NULL, "measure the reference against itself too"},
     {0, "task", "FILE",
      "answer its multiple-choice questions too; lines\n"
@@ -69,7 +70,9 @@ static const struct option options[] = {
 static const char *const scores[] = {"all", "second-half", NULL};
 static const char *const emulations[] = {"q8_0", "q5_0", "q5_1", "q4_0",
                                          "q4_1", "runq", NULL};
+static const char *const attributions[] = {"layer", "tensor", NULL};
 static const struct choice choices[] = {{"score", scores},
+                                        {"attribute", attributions},
                                         {"emulate", emulations},
                                         {"kv", kv_types},
                                         {"activations", activation_modes},
@@ -147,6 +150,7 @@ parse(const struct arguments *arguments,
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
         !option_choice(arguments, "score", &validate->score) ||
         !option_choice(arguments, "emulate", &last_emulated) ||
+        !option_choice(arguments, "attribute", &validate->attribution) ||
         !option_choice(arguments, "kv", &session->kv) ||
         !option_choice(arguments, "activations", &session->activations) ||
         !option_size(arguments, "memory", 1024, &validate->memory) ||

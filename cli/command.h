@@ -25,9 +25,17 @@ enum exit_code {
 struct option {
     char letter;          /* 0: none */
     const char *name;     /* "group-size" */
-    const char *argument; /* "N"; NULL for a switch */
+    const char *argument; /* "N"; NULL for a switch; "[WHAT]": may be left
+                             out */
     const char *help;     /* a line or two, broken with \n */
 };
+
+/* Its value stands directly behind it then, or not at all. */
+static inline bool
+option_is_optional(const struct option *option)
+{
+    return option->argument != NULL && option->argument[0] == '[';
+}
 
 /* The words that the value of an option may be, the last NULL. */
 struct choice {

@@ -216,7 +216,8 @@ option_choice(const struct arguments *arguments, const char *name,
               const char **value)
 {
     for (int i = 0; i < arguments->n_given; i++)
-        if (strcmp(arguments->given[i].option->name, name) == 0) {
+        if (strcmp(arguments->given[i].option->name, name) == 0 &&
+            arguments->given[i].value != NULL) {
             if (!is_choice(arguments, name, arguments->given[i].value))
                 return false;
             *value = arguments->given[i].value;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "validate/job.h"
+#include "validate/plan/tensor_shares.h"
 
 /* Tokens that the many models of an attribution run over. */
 #define ATTRIBUTION_TOKENS 1024
@@ -160,6 +161,8 @@ lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
         snprintf(names[at], sizeof(names[at]), "%zu", i);
         sides[at] = lmq_side_judged(job, index, names[at]);
         sides[at].restored_layer = (int32_t)i;
+        sides[at].joins = i;
+        sides[at].base = 1;
     }
     status = lmq_job_gather(job, sides, n_sides, 0, n_windows,
                             "attributing", drifts, NULL, err);
@@ -178,6 +181,8 @@ lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
     lmq_put(&json, "kv", describe_kv(drifts + AT_KV));
     lmq_put(&json, "parts", sorted_shares(shares + AT_PARTS, N_KINDS));
     lmq_put(&json, "layers", sorted_shares(shares + AT_LAYERS, n_layers));
+    if (lmq_wants_tensors(job))
+        status = lmq_attribute_tensors(job, index, n_windows, full, &json, err);
     lmq_put(&job->candidates[index].report, "attribution", json);
 done:
     for (size_t i = 0; drifts != NULL && i < n_sides; i++)

@@ -96,6 +96,7 @@ lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
                                   .layers = layers,
                                   .stage = stage};
     const struct lmq_observer observer = {
+        .owner = job->owner,
         .context = &gathering,
         .layer = layers == NULL ? NULL : observe_layer,
         .position = observe_position,
@@ -103,6 +104,7 @@ lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
     const struct lmq_lockstep lockstep = {
         .models = job->models,
         .n_models = job->n_candidates + 1,
+        .has_integers = job->owner != NULL,
         .sides = sides,
         .n_sides = n_sides,
         .corpus = &job->corpus,

@@ -51,6 +51,7 @@ struct lmq_job {
     size_t n_windows, n_tokens; /* done in the last lock-step */
     struct lmq_stream_sums *layers; /* (n_candidates + 1, n_layers + 1), from
                                        the embedding; the reference's unused */
+    const struct lmq_owner *owner; /* of the next lock-steps, or NULL */
     bool is_partial;
 };
 

@@ -43,6 +43,8 @@ static const char *const metrics[] = {
     "attribution.kld", "attribution.weights", "attribution.activations",
     "attribution.kv.#.kld", "attribution.kv.#.added",
     "attribution.parts.#.share", "attribution.layers.#.share",
+    "attribution.tensors.#.share", "attribution.cure.#.share",
+    "attribution.cure.#.bits_added",
 };
 
 static bool

@@ -18,6 +18,7 @@
 #include "validate/gates.h"
 #include "validate/job.h"
 #include "validate/metrics.h"
+#include "validate/plan/tensor_shares.h"
 
 #define DEFAULT_CONTEXT 512
 
@@ -33,10 +34,16 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
             ? job->session.context
             : lmq_size_min(DEFAULT_CONTEXT,
                            job->reference_file->hparams.context);
-    int is_second_half = false;
+    int is_second_half = false, of_tensors = false;
     enum lmq_status status = lmq_names_parse(lmq_score_names, "score",
                                              o->score, &is_second_half, err);
 
+    if (status == LMQ_OK)
+        status = lmq_names_parse(lmq_attribution_names, "attribution",
+                                 o->attribution, &of_tensors, err);
+    if (status == LMQ_OK && of_tensors && !o->has_attribution)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".attribution goes with .has_attribution");
     for (size_t i = 0; i < o->n_gates && status == LMQ_OK; i++)
         status = lmq_metrics_check_gate(o->gates[i], err);
     if (status == LMQ_OK)

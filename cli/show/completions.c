@@ -77,9 +77,12 @@ static void
 print_bash_option(const struct command *command, const struct option *option)
 {
     (void)command;
-    if (option->letter != 0 && option->argument == NULL)
+    if (option->letter != 0 &&
+        (option->argument == NULL || option_is_optional(option)))
         printf("-%c ", option->letter);
     printf("--%s%s ", option->name, option->argument == NULL ? "" : "=");
+    if (option_is_optional(option))
+        printf("--%s ", option->name);
 }
 
 /* "CONDITION) ACTION;;", for options with a value. */
@@ -91,7 +94,7 @@ print_bash_value(const struct command *command, const struct option *option)
     if (kind == VALUE_NONE)
         return;
     printf("    %s:--%s", command->name, option->name);
-    if (option->letter != 0)
+    if (option->letter != 0 && !option_is_optional(option))
         printf(" | %s:-%c", command->name, option->letter);
     fputs(") ", stdout);
     if (kind == VALUE_WORDS) {
@@ -170,7 +173,8 @@ static void
 print_zsh_option(const struct command *command, const struct option *option)
 {
     enum value_kind kind = value_kind(command, option);
-    const char *assign = kind == VALUE_NONE ? "" : "=";
+    const char *assign =
+        kind == VALUE_NONE ? "" : option_is_optional(option) ? "=-" : "=";
     bool is_repeated = strstr(option->help, "repeat") != NULL;
 
     fputs("            ", stdout);
@@ -180,14 +184,15 @@ print_zsh_option(const struct command *command, const struct option *option)
         printf("'(-%c --%s)'", option->letter, option->name);
     if (option->letter != 0)
         printf("{-%c%s,--%s%s}", option->letter,
-               kind == VALUE_NONE ? "" : "+", option->name, assign);
+               kind == VALUE_NONE ? "" : option_is_optional(option) ? "-" : "+",
+               option->name, assign);
     else
         printf("--%s%s", option->name, assign);
     fputs("'[", stdout);
     print_help_text(option->help, "\\[]:", "'\\''");
     putchar(']');
     if (kind != VALUE_NONE) {
-        putchar(':');
+        fputs(option_is_optional(option) ? "::" : ":", stdout);
         print_help_text(option->argument, "\\:", "'\\''");
         putchar(':');
     }
@@ -257,7 +262,7 @@ print_fish_option(const struct command *command, const struct option *option)
         printf(" -s %c", option->letter);
     printf(" -l %s", option->name);
     if (kind == VALUE_WORDS) {
-        fputs(" -x -a '", stdout);
+        fputs(option_is_optional(option) ? " -f -a '" : " -x -a '", stdout);
         print_words(command, option);
         putchar('\'');
     } else if (kind != VALUE_NONE)

@@ -20,6 +20,7 @@ static const struct {
     {"damping", "--damping"},
     {"emulations", "--emulate"},
     {"forces_tokenizer", "--force-tokenizer"},
+    {"attribution", "--attribute"},
     {"group_size", "--group-size"},
     {"has_attribution", "--attribute"},
     {"has_digests", "--digests"},

@@ -116,6 +116,25 @@ print_shares(const struct lmq_report *shares, const char *title, size_t most)
     }
 }
 
+/* "keep blk.2.ffn_down: removes 64 % of the divergence, costs 0.1 bits". */
+static void
+print_cure(const struct lmq_report *cure)
+{
+    size_t n = lmq_report_length(cure);
+
+    if (n == 0)
+        return;
+    printf("  what would cure it, measured together:\n");
+    for (size_t i = 0; i < n; i++) {
+        const struct lmq_report *step = lmq_report_item(cure, i);
+        printf("    removes %5.1f %%, costs %.3f bits per weight: convert "
+               "%s\n",
+               100 * lmq_report_number(step, "share"),
+               lmq_report_number(step, "bits_added"),
+               lmq_report_string(step, "options"));
+    }
+}
+
 static void
 print_attribution(const struct lmq_report *r, bool is_verbose)
 {
@@ -146,6 +165,11 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
                  8);
     print_shares(lmq_report_at(a, "layers"), "less divergence with this layer",
                  is_verbose ? 10000 : 8);
+    if (lmq_report_at(a, "tensors") == NULL)
+        return;
+    print_shares(lmq_report_at(a, "tensors"),
+                 "less divergence with this tensor", is_verbose ? 10000 : 8);
+    print_cure(lmq_report_at(a, "cure"));
 }
 
 static void

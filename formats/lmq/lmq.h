@@ -255,7 +255,7 @@ enum lmq_status lmq_container_load(struct lmq_input *input,
 void lmq_container_free(struct lmq_container *container);
 
 /* An extent, and what it begins at multiples of. */
-struct lmq_span {
+struct lmq_file_span {
     struct lmq_extent extent;
     uint64_t alignment;
 };
@@ -263,7 +263,7 @@ struct lmq_span {
 /* Everything but the trailer that is not empty, in the order of the file;
  * *spans is freed with free(). */
 enum lmq_status lmq_container_spans(const struct lmq_container *container,
-                                    struct lmq_span **spans, size_t *n,
+                                    struct lmq_file_span **spans, size_t *n,
                                     struct lmq_error *err);
 
 /* The content of a section, inflated; *bytes is freed with free(). */

@@ -163,7 +163,7 @@ read_only_section(struct lmq_input *input,
 static int
 compare_spans(const void *a, const void *b)
 {
-    const struct lmq_span *x = a, *y = b;
+    const struct lmq_file_span *x = a, *y = b;
 
     return x->extent.offset < y->extent.offset
                ? -1
@@ -175,10 +175,10 @@ compare_spans(const void *a, const void *b)
  * trailer ends the file by definition. */
 enum lmq_status
 lmq_container_spans(const struct lmq_container *container,
-                    struct lmq_span **spans, size_t *n, struct lmq_error *err)
+                    struct lmq_file_span **spans, size_t *n, struct lmq_error *err)
 {
     const struct lmq_superblock *sb = &container->superblock;
-    struct lmq_span *all = calloc(LMQ_N_EXTENTS * container->n_records +
+    struct lmq_file_span *all = calloc(LMQ_N_EXTENTS * container->n_records +
                                       container->n_sections + 2,
                                   sizeof(*all));
     size_t count = 0;
@@ -186,18 +186,18 @@ lmq_container_spans(const struct lmq_container *container,
     *spans = all;
     if (all == NULL)
         return lmq_fail_nomem(err);
-    all[count++] = (struct lmq_span){{0, LMQ_SUPERBLOCK_SIZE, 0}, LMQ_ALIGN};
-    all[count++] = (struct lmq_span){
+    all[count++] = (struct lmq_file_span){{0, LMQ_SUPERBLOCK_SIZE, 0}, LMQ_ALIGN};
+    all[count++] = (struct lmq_file_span){
         {sb->table_offset, (uint64_t)sb->n_sections * LMQ_SECTION_SIZE, 0},
         LMQ_ALIGN};
     for (size_t i = 0; i < container->n_sections; i++)
         if (container->sections[i].stored.size > 0)
             all[count++] =
-                (struct lmq_span){container->sections[i].stored, LMQ_ALIGN};
+                (struct lmq_file_span){container->sections[i].stored, LMQ_ALIGN};
     for (size_t i = 0; i < container->n_records; i++)
         for (size_t j = 0; j < LMQ_N_EXTENTS; j++)
             if (container->records[i].extents[j].size > 0)
-                all[count++] = (struct lmq_span){
+                all[count++] = (struct lmq_file_span){
                     container->records[i].extents[j], sb->alignment};
     qsort(all, count, sizeof(*all), compare_spans);
     *n = count;
@@ -209,7 +209,7 @@ lmq_container_spans(const struct lmq_container *container,
 static enum lmq_status
 check_tiling(const struct lmq_container *container, struct lmq_error *err)
 {
-    struct lmq_span *spans;
+    struct lmq_file_span *spans;
     size_t n = 0;
     enum lmq_status status = lmq_container_spans(container, &spans, &n, err);
 

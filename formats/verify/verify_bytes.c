@@ -197,7 +197,7 @@ check_gap(struct lmq_check *check, uint64_t from, uint64_t to,
 enum lmq_status
 lmq_check_padding(struct lmq_check *check, struct lmq_error *err)
 {
-    struct lmq_span *spans;
+    struct lmq_file_span *spans;
     size_t n = 0;
     enum lmq_status status =
         lmq_container_spans(&check->container, &spans, &n, err);

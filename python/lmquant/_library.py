@@ -253,6 +253,7 @@ class ValidateOptions(Options):
         ("n_emulations", c_size_t),
         ("part", c_uint),
         ("n_parts", c_uint),
+        ("attribution", c_char_p),
     ]
 
 

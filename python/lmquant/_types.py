@@ -130,3 +130,4 @@ class ValidateOptions(TypedDict, total=False):
     emulations: Union[str, Sequence[str]]
     part: int
     n_parts: int
+    attribution: str

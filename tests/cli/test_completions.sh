@@ -24,6 +24,7 @@ listed=$("$lmquant" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
 printf '%s\n' $listed > "$work/listed"
 for command in $listed; do
     "$lmquant" $command --help |
+        sed 's/^\(  .....*\(--[a-z-]*\)\)\[=.*/\1\n      \2=/' |
         sed -n "s/^  \(-., \|    \)\(--[a-z-]*=*\).*/$command \2/p"
 done > "$work/options"
 [ "$(wc -l < "$work/options")" -gt 100 ] || fail "--help lists no options"

@@ -64,7 +64,7 @@ for command in $commands; do
                 s/^      \(--[^ ]*\).*/\1/p' >"$work/help"
     sed -n 's/^\.It Fl \([a-zA-Z]\) , Fl -\([a-z-]*\)/-\1 --\2/p
             s/^\.It Fl -\([a-z-]*\)/--\1/p' "$page" |
-        sed 's/ Ns = Ns Ar /=/' >"$work/page"
+        sed 's/ Ns Op = Ns Ar \(.*\)/[=\1]/; s/ Ns = Ns Ar /=/' >"$work/page"
     cmp -s "$work/help" "$work/page" || {
         fail "options: --help of $command (<) and its page (>) differ"
         diff "$work/help" "$work/page"
@@ -168,7 +168,7 @@ if test -d "$fable"; then
     check_keys lmquant-tokenize.1
     "$lmquant" bench -q -p 8 -n 4 -r 1 --json "$model" >"$work/report"
     check_keys lmquant-bench.1 lmquant-inspect.1
-    "$lmquant" validate -q -a --floor -c 128 --json --gate 'floor.kld<=0' \
+    "$lmquant" validate -q --attribute=tensor --floor -c 128 --json --gate 'floor.kld<=0' \
         "$fable" "$model" "$work/text" >"$work/report" ||
         fail "the noise floor is not 0"
     check_keys lmquant-validate.1

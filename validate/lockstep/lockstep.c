@@ -178,8 +178,9 @@ compose_ends(struct run *run, size_t side)
     }
     if (restored & LMQ_PARTS_HEAD)
         view->head = reference->head;
-    if (run->observer->ends != NULL)
-        run->observer->ends(run->observer->context, side, view);
+    const struct lmq_owner *owner = run->observer->owner;
+    if (owner != NULL)
+        owner->ends(owner->context, side, view);
 }
 
 static void
@@ -400,20 +401,19 @@ static enum lmq_status
 walk_side(struct run *run, size_t layer, size_t side,
           const struct lmq_window *windows, size_t n, struct lmq_error *err)
 {
-    const struct lmq_observer *observer = run->observer;
+    const struct lmq_owner *owner = run->observer->owner;
     struct lmq_model *model = run->in->models[run->in->sides[side].model];
     enum lmq_status status =
-        observer->enter == NULL
-            ? LMQ_OK
-            : observer->enter(observer->context, side, layer, model, err);
+        owner == NULL ? LMQ_OK
+                      : owner->enter(owner->context, side, layer, model, err);
 
     if (status == LMQ_OK) {
         compose_layer(run, side, layer);
         for (size_t slot = 0; slot < n; slot++)
             walk_window(run, layer, side, slot, windows[slot].n);
     }
-    if (observer->leave != NULL)
-        observer->leave(observer->context, side, layer, model);
+    if (owner != NULL)
+        owner->leave(owner->context, side);
     return status;
 }
 

@@ -12,6 +12,18 @@
 #include "validate/lockstep/logits.h"
 #include "validate/lockstep/sides.h"
 
+/* Who decides what a side computes with: the ends of its view of a model, once,
+ * to be changed at will; and a layer, before and behind the side's way through
+ * it. What enter() does to the matrices of `model` there, leave() must undo,
+ * which is called even where that failed. */
+struct lmq_owner {
+    void *context;
+    void (*ends)(void *context, size_t side, struct lmq_model *view);
+    enum lmq_status (*enter)(void *context, size_t side, size_t layer,
+                             struct lmq_model *model, struct lmq_error *err);
+    void (*leave)(void *context, size_t side);
+};
+
 /* What is learnt; called in a fixed order, never in parallel. */
 struct lmq_observer {
     void *context;
@@ -27,15 +39,7 @@ struct lmq_observer {
     /* After each layer of a batch, and at its end; other than LMQ_OK stops. */
     enum lmq_status (*progress)(void *context, double done, double total,
                                 struct lmq_error *err);
-    /* NULL, or what a side computes with: the model's ends, once, to be changed
-     * at will; and a layer, before and behind the side's way through it. What
-     * `enter` does to the matrices of `model` there, `leave` must undo, which is
-     * called even where that failed. */
-    void (*ends)(void *context, size_t side, struct lmq_model *view);
-    enum lmq_status (*enter)(void *context, size_t side, size_t layer,
-                             struct lmq_model *model, struct lmq_error *err);
-    void (*leave)(void *context, size_t side, size_t layer,
-                  struct lmq_model *model);
+    const struct lmq_owner *owner; /* or NULL */
 };
 
 enum lmq_status lmq_lockstep_run(const struct lmq_lockstep *lockstep,

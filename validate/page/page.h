@@ -66,6 +66,12 @@ void lmq_page_verdict(struct lmq_buffer *page, const struct lmq_report *r);
 /* All sections on one judged model. */
 void lmq_page_model(struct lmq_buffer *page, const struct lmq_report *r);
 
+/* ---- page_tensors.c ---- */
+
+/* The part of an attribution to each tensor, if there is one. */
+void lmq_page_tensors(struct lmq_buffer *page,
+                      const struct lmq_report *attribution);
+
 /* ---- page_several.c ---- */
 
 /* What stands before the sections on each of several. */

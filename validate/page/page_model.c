@@ -165,6 +165,7 @@ put_attribution(struct lmq_buffer *page, const struct lmq_report *r)
     lmq_page_shares(page, lmq_report_at(a, "parts"));
     put(page, "<p class=soft>Layers:</p>");
     lmq_page_shares(page, lmq_report_at(a, "layers"));
+    lmq_page_tensors(page, a);
     put(page, "<p class=soft>Keys and values, and the mean divergence with "
               "them:</p><table><tr><th class=text>type<th>divergence<th>more "
               "than f32</tr>");
