@@ -36,7 +36,9 @@ for command in $commands; do
         says "needs a value"
     fi
     expect 2 "$lmquant" $command --quiet=yes "$good" x y
-    [ $command = validate ] && continue # it takes any number of texts
+    case $command in
+    validate | merge) continue ;; # any number of texts, of parts
+    esac
     expect 2 "$lmquant" $command a b c
 done
 expect 2 "$lmquant" convert --group-size 48 "$good" x.lmq

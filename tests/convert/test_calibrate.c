@@ -133,7 +133,7 @@ divergence(const char *judged)
     const char *text = fable("held-out-a.txt");
     struct lmq_validate_options options = usual_options(&text);
 
-    options.max_tokens = 1000;
+    options.max_tokens = 5000;
     struct lmq_report *report = validate(fable(model), judged, &options);
     double kld = lmq_report_number(report, "kld.mean");
     lmq_report_free(report);
