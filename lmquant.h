@@ -717,7 +717,8 @@ struct lmq_merge_options {
  * The report that lmq_validate_several() would have made without .part, of the
  * files of all parts, in any order; but for its times, which are the sums of
  * theirs. What is missing, there twice or of another run is LMQ_ERR_FORMAT.
- * The second takes their texts; `names` are for messages.
+ * The second takes their texts; `names` are for messages. If n is 0 only the
+ * options are looked at.
  */
 LMQ_API enum lmq_status lmq_merge(const char *const *paths, size_t n,
                                   const struct lmq_merge_options *options,

@@ -44,6 +44,7 @@ list_tables(const struct command *command,
     tables[1] = command->common & COMMON_WORK ? work_options : none;
     tables[2] = command->common & COMMON_OPEN ? opening_options : none;
     tables[3] = general_options;
+    tables[4] = command->also == NULL ? none : command->also;
 }
 
 /* ---- Help ---- */

@@ -398,13 +398,19 @@ run(const struct arguments *arguments)
     if (!check_output_name(arguments->operands[1], ".lmq") ||
         !parse(arguments, &convert, texts) || !check_rules(arguments))
         return EXIT_USAGE;
+    struct ranks ranks = {.n = 1};
+    if (convert.part == 0 && !convert.is_dry_run &&
+        !start_ranks(arguments, &ranks))
+        return EXIT_USAGE;
     if (make_rules(arguments, &rules)) {
         convert.rules = rules.texts;
         convert.n_rules = rules.n;
-        code = write_model(arguments, &writing);
+        code = ranks.n > 1 ? convert_by_ranks(arguments, &ranks, &convert,
+                                              &writing)
+                           : write_model(arguments, &writing);
     }
     free_rules(&rules);
-    return code;
+    return end_ranks(&ranks, code);
 }
 
 const struct command command_convert = {

@@ -343,6 +343,37 @@ keep_part(const struct arguments *arguments, const struct lmq_report *part)
     return EXIT_DONE;
 }
 
+/* Each rank has a part, and what belongs to merging is the first one's. */
+static bool
+share_out(struct lmq_validate_options *validate,
+          struct lmq_merge_options *merge, const struct ranks *ranks)
+{
+    struct lmq_error err;
+
+    for (size_t i = 0; i < validate->n_texts; i++)
+        if (strcmp(validate->texts[i], "-") == 0) {
+            usage_error(&command_validate,
+                        "'-' cannot be standard input of many ranks");
+            return false;
+        }
+    *merge = (struct lmq_merge_options){
+        .size = sizeof(*merge),
+        .gates = validate->gates,
+        .n_gates = validate->n_gates,
+        .baseline = validate->baseline,
+    };
+    /* What is wrong with them should be said before the work. */
+    if (lmq_merge(NULL, 0, merge, NULL, &err) != LMQ_OK) {
+        report_error(&err);
+        return false;
+    }
+    validate->part = ranks->rank + 1;
+    validate->n_parts = ranks->n;
+    validate->n_gates = 0;
+    validate->baseline = NULL;
+    return true;
+}
+
 static int
 run(const struct arguments *arguments)
 {
@@ -350,13 +381,15 @@ run(const struct arguments *arguments)
     const char *emulated[MAX_OCCURRENCES];
     struct operands operands;
     struct lmq_validate_options validate_options;
+    struct lmq_merge_options merge;
     struct lmq_session_options session;
     struct lmq_open_options open;
     struct progress_state state;
     struct lmq_progress progress;
     struct lmq_report *report = NULL;
     struct lmq_error err;
-    int is_partial = 0;
+    struct ranks ranks = {.n = 1};
+    int is_partial = 0, code;
 
     if (!parse(arguments, &validate_options, &session, gates, emulated) ||
         !check_gates(arguments) || !open_options(arguments, &open) ||
@@ -364,17 +397,24 @@ run(const struct arguments *arguments)
         !has_one_output(arguments) ||
         !start_progress(arguments, "tokens", &state, &progress))
         return EXIT_USAGE;
+    if (validate_options.n_parts == 0 && !start_ranks(arguments, &ranks))
+        return EXIT_USAGE;
+    if (ranks.n > 1 && !share_out(&validate_options, &merge, &ranks))
+        return end_ranks(&ranks, EXIT_USAGE);
     enum lmq_status status =
         validate(arguments, &operands, &open, &validate_options, &progress,
                  &report, &is_partial, &err);
     end_progress(&state);
     if (status != LMQ_OK)
-        return report_error(&err);
-    int code = validate_options.n_parts > 0
-                   ? keep_part(arguments, report)
-                   : show_outcome(arguments, report, is_partial != 0);
+        code = report_error(&err);
+    else if (ranks.n > 1)
+        code = merge_ranks(arguments, &ranks, &merge, report);
+    else if (validate_options.n_parts > 0)
+        code = keep_part(arguments, report);
+    else
+        code = show_outcome(arguments, report, is_partial != 0);
     lmq_report_free(report);
-    return code;
+    return end_ranks(&ranks, code);
 }
 
 const struct command command_validate = {

@@ -77,6 +77,8 @@ struct command {
     bool only_reads;      /* writes no files; lmquant(1), "Sandbox" */
     unsigned common;      /* besides -q, -v, -h, which all have */
     const struct option *options; /* ends with a NULL name */
+    const struct option *also;    /* those of the command that jobs is for, or
+                                     NULL */
     const struct choice *choices; /* ends with a NULL option; NULL: none */
     int (*run)(const struct arguments *arguments);
 };
@@ -90,6 +92,7 @@ extern const struct command command_split;
 extern const struct command command_join;
 extern const struct command command_seal;
 extern const struct command command_merge;
+extern const struct command command_jobs;
 extern const struct command command_run;
 extern const struct command command_validate;
 extern const struct command command_tokenize;
@@ -99,9 +102,12 @@ extern const struct command command_bench;
 int parse_arguments(const struct command *command, int argc, char **argv,
                     struct arguments *arguments);
 void print_command_help(const struct command *command);
+/* jobs for one of the commands that it knows, which has its options too; false
+ * if none is named (cluster/cmd_jobs.c). */
+bool take_jobs(int argc, char **argv, struct command *jobs);
 /* The tables that the options of a command stand in, each ending with a NULL
  * name; those that it has not are empty. */
-#define N_TABLES 4
+#define N_TABLES 5
 void list_tables(const struct command *command,
                  const struct option *tables[N_TABLES]);
 
@@ -173,6 +179,9 @@ char *read_text(const char *path, size_t *n, int *code);
 /* False, and a message, if the name of an output belongs to another format
  * than `written`, an ending as in ".lmq" (output_name.c). */
 bool check_output_name(const char *output, const char *written);
+/* The folder that an output stands in; released with free(), NULL without
+ * memory. */
+char *output_folder(const char *output);
 
 /* ---- Messages (show/messages.c; remarks: show/terminal.c) ---- */
 
@@ -283,6 +292,33 @@ void print_markdown(const struct lmq_report *report);
 /* Text from a file for one line of a terminal: the last `most` characters,
  * controls escaped; freed with free(). */
 char *escape_text(const char *text, int most);
+
+/* ---- Many processes (cluster/ranks.c, the only one that knows MPI) ---- */
+
+/* Those that mpirun has started together; without it one. */
+struct ranks {
+    unsigned rank, n; /* from 0 */
+};
+
+/* False, and a message, if there are many and they cannot find each other. */
+bool start_ranks(const struct arguments *arguments, struct ranks *ranks);
+/* What this one ends with; returns it, or ends all of them. */
+int end_ranks(const struct ranks *ranks, int code);
+void wait_for_ranks(const struct ranks *ranks);
+/* The texts of all, for the first one; released with free(), but for its
+ * own. */
+bool gather_texts(const struct ranks *ranks, char *own, char **texts);
+
+/* cluster/ranked.c: files of a set, sealed by the first rank; parts of a
+ * validation, merged and shown by it. */
+struct writing;
+int convert_by_ranks(const struct arguments *arguments,
+                     const struct ranks *ranks,
+                     struct lmq_convert_options *convert,
+                     const struct writing *writing);
+int merge_ranks(const struct arguments *arguments, const struct ranks *ranks,
+                const struct lmq_merge_options *options,
+                const struct lmq_report *part);
 
 /* What ends validate and merge (cluster/outcome.c): the page of --report, the
  * report, the gates. The page may be standard output, which two things cannot

@@ -13,8 +13,8 @@
 static const struct command *const commands[] = {
     &command_convert, &command_validate, &command_run,    &command_inspect,
     &command_verify,  &command_diff,     &command_export, &command_split,
-    &command_join,    &command_seal,     &command_merge,  &command_bench,
-    &command_tokenize, NULL,
+    &command_join,    &command_seal,     &command_merge,  &command_jobs,
+    &command_bench,   &command_tokenize, NULL,
 };
 
 static void
@@ -132,6 +132,9 @@ main(int argc, char **argv)
     const struct command *command = find_command(name);
     if (command == NULL)
         return unknown_command(name);
+    struct command jobs;
+    if (command == &command_jobs && take_jobs(argc - 1, argv + 1, &jobs))
+        command = &jobs;
     catch_truncation();
     int code = parse_arguments(command, argc - 1, argv + 1, &arguments);
     if (code >= 0)

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -51,4 +52,21 @@ check_output_name(const char *output, const char *written)
         return false;
     }
     return true;
+}
+
+char *
+output_folder(const char *output)
+{
+    const char *slash = strrchr(output, '/');
+    size_t n = slash == NULL ? 1 : (size_t)(slash - output);
+    char *folder;
+
+    if (n == 0) /* of the root itself */
+        n = 1;
+    folder = malloc(n + 1);
+    if (folder == NULL)
+        return NULL;
+    memcpy(folder, slash == NULL ? "." : output, n);
+    folder[n] = '\0';
+    return folder;
 }

@@ -25,6 +25,7 @@ refused() {
 operands() {
     case $1 in
     convert | validate | diff | export | split | join) echo nowhere none ;;
+    jobs) echo convert nowhere none.lmq ;;
     *) echo nowhere ;;
     esac
 }
@@ -34,6 +35,7 @@ needed() {
     case $1 in
     export) echo --to=gguf ;;
     split) echo --shard-size=1G ;;
+    jobs) echo --nodes=2 ;;
     esac
 }
 
@@ -91,7 +93,7 @@ for command in $commands; do
                 --$option - $(operands $command)
             continue
             ;;
-        FILE.html | TEXT) continue ;;
+        FILE.html | TEXT | OPTION | FOLDER) continue ;;
         *) fail "$command --$option=$kind: what is that?" ;;
         esac
         for value in "" $bad; do
@@ -168,6 +170,7 @@ for command in $commands; do
     case $command in
     run | tokenize) set -- "$fable" text text ;;
     validate | merge) continue ;;
+    jobs) set -- --nodes 2 convert a b.lmq c ;;
     *) set -- a b c ;;
     esac
     refused 2 "unexpected argument" $command "$@"
@@ -359,6 +362,7 @@ expect 0 "$lmquant" validate --part 1/1 -o part.json --ctx 32 "$fable" \
     fable.lmq text
 for command in $commands; do
     [ $command = seal ] && continue # test_parts.sh
+    [ $command = jobs ] && continue # test_jobs.sh
     expect 0 "$lmquant" $(works $command)
     [ -s stdout ] || fail "$command prints nothing"
     expect 0 "$lmquant" $(works $command) -q

@@ -381,9 +381,7 @@ merge_any(const char *const *names, const char *const *texts, size_t n,
         *report = NULL;
     if (status == LMQ_OK)
         status = check_gates(&options, err);
-    if (status == LMQ_OK && n == 0)
-        status = lmq_fail(err, LMQ_ERR_ARG, 0, "there is no part to merge");
-    if (status != LMQ_OK)
+    if (status != LMQ_OK || n == 0)
         return status;
     struct merging merging = {
         .parts = calloc(n, sizeof(struct part)),

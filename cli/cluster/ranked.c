@@ -1,0 +1,174 @@
+/*
+ * ranked.c - convert and validate by many ranks: parts, and the first rank puts
+ * them together.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+static const struct option *
+find_quiet(const struct command *command)
+{
+    const struct option *tables[N_TABLES];
+
+    list_tables(command, tables);
+    for (int i = 0; i < N_TABLES; i++)
+        for (const struct option *o = tables[i]; o->name != NULL; o++)
+            if (strcmp(o->name, "quiet") == 0)
+                return o;
+    return NULL;
+}
+
+/* The same command line, but that the result is somebody else's to show. */
+static void
+hush(const struct arguments *arguments, struct arguments *own)
+{
+    const struct option *quiet = find_quiet(arguments->command);
+
+    *own = *arguments;
+    own->n_given = 0;
+    for (int i = 0; i < arguments->n_given; i++) {
+        const char *name = arguments->given[i].option->name;
+        if (strcmp(name, "json") != 0 && strcmp(name, "yaml") != 0 &&
+            strcmp(name, "verbose") != 0)
+            own->given[own->n_given++] = arguments->given[i];
+    }
+    if (own->n_given < MAX_OCCURRENCES && quiet != NULL)
+        own->given[own->n_given++].option = quiet;
+}
+
+/* ---- Converting ---- */
+
+/* What many processes cannot do, or would do otherwise. */
+static bool
+check_options(const struct arguments *arguments)
+{
+    if (has_option(arguments, "calibrate"))
+        usage_error(arguments->command,
+                    "--calibrate goes without many ranks: what a layer becomes "
+                    "depends on all before it");
+    else if (has_option(arguments, "shard-size"))
+        usage_error(arguments->command,
+                    "--shard-size goes without many ranks: --parts N says how "
+                    "many files they write");
+    else
+        return true;
+    return false;
+}
+
+static int
+seal(const struct arguments *arguments)
+{
+    struct lmq_open_options open;
+    struct lmq_seal_options options = {
+        .size = sizeof(options),
+        .open = &open,
+        .replaces = has_option(arguments, "force"),
+    };
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+    char *folder = output_folder(arguments->operands[1]), a[TEXT_SIZE];
+
+    if (folder == NULL) {
+        print_error("out of memory");
+        return EXIT_SYSTEM;
+    }
+    enum lmq_status status = LMQ_ERR_ARG;
+    if (open_options(arguments, &open) &&
+        thread_option(arguments, &options.threads))
+        status = lmq_seal(folder, &options, NULL, &report, &err);
+    free(folder);
+    if (status != LMQ_OK)
+        return report_error(&err);
+    print_notes(arguments, report);
+    int code = print_report(arguments, report);
+    if (code < 0 && !has_option(arguments, "quiet"))
+        printf("%s: %zu files, %s, %.1f dB\n",
+               lmq_report_string(report, "output"),
+               lmq_report_length(lmq_report_at(report, "files")),
+               format_bytes(lmq_report_number(report, "totals.output_bytes"),
+                            a),
+               lmq_report_number(report, "totals.snr_db"));
+    lmq_report_free(report);
+    return code < 0 ? EXIT_DONE : code;
+}
+
+int
+convert_by_ranks(const struct arguments *arguments, const struct ranks *ranks,
+                 struct lmq_convert_options *convert,
+                 const struct writing *writing)
+{
+    struct arguments own;
+    int code = EXIT_DONE;
+
+    if (!check_options(arguments))
+        return EXIT_USAGE;
+    hush(arguments, &own);
+    if (convert->n_parts == 0)
+        convert->n_parts = ranks->n;
+    convert->part = ranks->rank + 1;
+    for (; convert->part <= convert->n_parts && code == EXIT_DONE;
+         convert->part += ranks->n)
+        code = write_model(&own, writing);
+    if (code != EXIT_DONE)
+        return code;
+    wait_for_ranks(ranks);
+    return ranks->rank == 0 ? seal(arguments) : EXIT_DONE;
+}
+
+/* ---- Validating ---- */
+
+static int
+merge(const struct arguments *arguments, const struct ranks *ranks,
+      const struct lmq_merge_options *options, const char *const *texts)
+{
+    char(*names)[32] = calloc(ranks->n, sizeof(*names));
+    const char **list = calloc(ranks->n, sizeof(*list));
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+    int code = EXIT_SYSTEM;
+
+    if (names == NULL || list == NULL) {
+        print_error("out of memory");
+    } else {
+        for (unsigned i = 0; i < ranks->n; i++) {
+            snprintf(names[i], sizeof(names[i]), "rank %u", i);
+            list[i] = names[i];
+        }
+        code = lmq_merge_texts(list, texts, ranks->n, options, &report,
+                               &err) == LMQ_OK
+                   ? show_outcome(arguments, report, false)
+                   : report_error(&err);
+    }
+    lmq_report_free(report);
+    free((void *)list);
+    free(names);
+    return code;
+}
+
+int
+merge_ranks(const struct arguments *arguments, const struct ranks *ranks,
+            const struct lmq_merge_options *options,
+            const struct lmq_report *part)
+{
+    char **texts = calloc(ranks->n, sizeof(*texts)), *own = NULL;
+    struct lmq_error err = {0};
+    int code = EXIT_DONE;
+
+    if (texts == NULL || lmq_validate_part(part, &own, &err) != LMQ_OK ||
+        !gather_texts(ranks, own, texts)) {
+        print_error("out of memory");
+        code = EXIT_SYSTEM;
+    } else if (ranks->rank == 0) {
+        code = merge(arguments, ranks, options, (const char *const *)texts);
+    }
+    for (unsigned i = 1; texts != NULL && i < ranks->n; i++)
+        free(texts[i]);
+    lmq_text_free(own);
+    free((void *)texts);
+    return code;
+}

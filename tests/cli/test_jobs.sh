@@ -1,0 +1,144 @@
+#!/bin/sh
+#
+# test_jobs.sh - the scripts that jobs prints, run with an sbatch that does at
+# once what it is given: the bytes and digits of one run, also with names that
+# a shell takes apart; and what has no place in a script.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+cd "$work" || exit 99
+export OMP_NUM_THREADS=1
+PATH=$work/bin:$top_builddir:$PATH
+mkdir bin
+# In place of Slurm: arrays task by task, the last one first; what it was given
+# stands in a log.
+cat > bin/sbatch << 'EOF'
+#!/bin/sh
+echo "$*" >> "$SBATCH_LOG"
+while [ $# -gt 0 ]; do
+    case $1 in
+    --array=1-*) n=${1#--array=1-} ;;
+    --*) ;;
+    *) break ;;
+    esac
+    shift
+done
+if [ -n "${n-}" ]; then
+    i=$n
+    while [ $i -gt 0 ]; do
+        SLURM_ARRAY_TASK_ID=$i sh "$@" > /dev/null || exit
+        i=$((i - 1))
+    done
+else
+    sh "$@" > last || exit
+fi
+echo 42
+EOF
+# GNU parallel, as far as the script needs it.
+cat > bin/parallel << 'EOF'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+    case $1 in
+    --jobs | --halt) shift ;;
+    -*) ;;
+    *) break ;;
+    esac
+    shift
+done
+while read -r i; do
+    "$@" "$i" > /dev/null || exit
+done
+EOF
+chmod +x bin/*
+SBATCH_LOG=$work/log
+export SBATCH_LOG
+
+refused() { # STATUS TEXT ARGUMENTS...
+    wanted=$1 text=$2
+    shift 2
+    expect "$wanted" "$lmquant" jobs "$@"
+    says "$text"
+    is_one_sentence "$*"
+    [ -s stdout ] && fail "a refusal prints a script: $*"
+}
+
+# script NAME ARGUMENTS...
+script() {
+    name=$1
+    shift
+    expect 0 "$lmquant" jobs "$@"
+    cp stdout "$name"
+    sh -n "$name" || fail "no script: $*"
+    if command -v shellcheck > found; then
+        shellcheck -S warning "$name" > said || fail "shellcheck: $(cat said)"
+    fi
+}
+
+odd='a b'"'"'c "$HOME" `ls`;&*\'
+cp -r "$fable" "$odd"
+chmod -R u+w "$odd"
+mkdir good
+expect 0 "$lmquant" convert -q -e q4 --keep 'blk.0.*' --parts 3 "$odd" \
+    good/m.lmq
+for how in "" --parallel; do
+    rm -rf "out $odd"
+    script "s $odd.sh" --nodes 3 $how --sbatch=--mem=1G convert -e q4 \
+        --keep 'blk.0.*' "$odd" "out $odd/m.lmq"
+    expect 0 sh "s $odd.sh"
+    diff -r good "out $odd" > differences ||
+        fail "another set ($how): $(cat differences)"
+done
+grep -q -- '--mem=1G .*--array=1-3 .*part$' log || fail "sbatch gets $(cat log)"
+grep -q -- '--dependency=afterok:42 .*last$' log || fail "no last step"
+grep -q 'reads 1.52 MB' "s $odd.sh" || fail "no arithmetic"
+
+head -c 900 "$fable/held-out-a.txt" > "$odd.txt"
+expect 0 "$lmquant" convert -q "$fable" fable.lmq
+expect 0 "$lmquant" validate -q --json -c 64 "$odd" fable.lmq "$odd.txt" \
+    --gate 'kld.mean<=1'
+grep -v second stdout > good.json
+for how in "" --parallel; do
+    rm -rf "parts $odd"
+    script v.sh --nodes 2 $how --parts-folder "parts $odd" validate -c 64 \
+        "$odd" fable.lmq "$odd.txt" --json --gate 'kld.mean<=1'
+    expect 0 sh v.sh
+    [ -n "$how" ] || cp last stdout
+    grep -v second stdout | cmp -s - good.json ||
+        fail "another report ($how)"
+done
+# A part that fails: no last step; a gate: its status.
+script v.sh --nodes 2 --parallel validate -q -c 64 "$odd" fable.lmq \
+    --text "$odd.txt" --gate 'kld.mean<=1e-9'
+expect 4 sh v.sh
+mv fable.lmq gone.lmq
+expect 1 sh v.sh
+script c.sh --nodes 2 convert -- "$fable" -x/m.lmq
+expect 0 sh c.sh
+expect 0 "$lmquant" verify -q ./-x
+
+refused 2 "expected: convert|validate"
+refused 2 "neither convert nor validate" --nodes 2 run "$fable"
+refused 2 "--nodes N says" convert "$fable" x.lmq
+refused 2 "unexpected argument" --nodes 2 convert "$fable" x.lmq y
+refused 2 "unknown option '--gate'" --nodes 2 convert --gate x "$fable" x.lmq
+refused 2 "--scales is 'f8'" --nodes 2 convert --scales f8 "$fable" x.lmq
+refused 2 "control character" --nodes 2 convert "$fable" 'x
+.lmq'
+for option in --part=1/2 --parts=2 --resume --dry-run --json --yaml \
+    --progress=never; do
+    refused 2 "${option%%=*} does not go with jobs" \
+        --nodes 2 convert $option "$fable" x.lmq
+done
+refused 2 "depends on all before it" --nodes 2 convert \
+    --calibrate "$fable/held-out-a.txt" "$fable" x.lmq
+for option in --attribute --floor --part=1/2; do
+    refused 2 "${option%%=*} does not go with jobs" \
+        --nodes 2 validate $option "$fable" gone.lmq
+done
+refused 2 "that cannot be a pipe" --nodes 2 validate "$fable" gone.lmq -
+refused 2 "standard input" --nodes 2 validate "$fable" gone.lmq --text -
+refused 1 "nowhere" --nodes 2 convert nowhere x.lmq
+refused 2 "is written" --nodes 2 convert "$fable" x.gguf
+expect 0 "$lmquant" jobs convert --help
+grep -q -- '--group-size' stdout || fail "no options of convert"
+finish
