@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/report.h"
+#include "base/text/buffer.h"
 #include "formats/hf/hf_reader.h"
 #include "formats/model/families.h"
 #include "formats/model/hparams_fields.h"
@@ -34,6 +35,65 @@ lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
         return lmq_fail(err, LMQ_ERR_FORMAT, (uint64_t)problem.position,
                         "is no valid JSON: %s (line %d, column %d)",
                         problem.text, problem.line, problem.column);
+    return status;
+}
+
+/* The name of a number that is none, where one begins; else 0. */
+static size_t
+name_of_no_number(const unsigned char *at, size_t n)
+{
+    static const char *const names[] = {"Infinity", "-Infinity", "NaN"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t length = strlen(names[i]);
+        if (n >= length && memcmp(at, names[i], length) == 0)
+            return length;
+    }
+    return 0;
+}
+
+/* Python's writers use these names, which JSON has not: published models with
+ * state spaces have a limit of Infinity. Quoted they are texts, which no key of
+ * a number takes. False if there are none, or no memory. */
+static bool
+quote_names(const unsigned char *text, size_t size, struct lmq_buffer *quoted)
+{
+    bool is_text = false;
+    size_t n_quoted = 0, done = 0;
+
+    for (size_t at = 0; at < size; at++) {
+        size_t n = is_text ? 0 : name_of_no_number(text + at, size - at);
+        if (n > 0) {
+            lmq_buffer_append(quoted, text + done, at - done);
+            lmq_buffer_print(quoted, "\"%.*s\"", (int)n,
+                             (const char *)text + at);
+            done = at + n;
+            at = done - 1;
+            n_quoted++;
+        } else if (is_text && text[at] == '\\') {
+            at++; /* what is escaped ends no text */
+        } else if (text[at] == '"') {
+            is_text = !is_text;
+        }
+    }
+    lmq_buffer_append(quoted, text + done, size - done);
+    return n_quoted > 0 && !quoted->has_failed;
+}
+
+enum lmq_status
+lmq_config_json(const unsigned char *text, size_t size, json_t **json,
+                struct lmq_error *err)
+{
+    struct lmq_buffer quoted = {0};
+    enum lmq_status status = lmq_json_parse(text, size, json, err);
+
+    if (status != LMQ_ERR_FORMAT)
+        return status;
+    if (quote_names(text, size, &quoted))
+        status = lmq_json_parse(quoted.bytes, quoted.n, json, err);
+    else if (quoted.has_failed)
+        status = lmq_fail_nomem(err);
+    lmq_buffer_free(&quoted);
     return status;
 }
 
@@ -383,7 +443,7 @@ lmq_config_parse(const unsigned char *text, size_t size,
                  bool *is_known, struct lmq_error *err)
 {
     json_t *json;
-    enum lmq_status status = lmq_json_parse(text, size, &json, err);
+    enum lmq_status status = lmq_config_json(text, size, &json, err);
 
     *source = (struct lmq_source){0};
     *is_known = false;

@@ -34,4 +34,9 @@ json_t *lmq_config_make(const struct lmq_family *family,
 enum lmq_status lmq_json_parse(const unsigned char *text, size_t size,
                                json_t **json, struct lmq_error *err);
 
+/* The same of a config.json, where Infinity and NaN may stand for numbers, as
+ * Python writes them: they become texts. */
+enum lmq_status lmq_config_json(const unsigned char *text, size_t size,
+                                json_t **json, struct lmq_error *err);
+
 #endif

@@ -68,7 +68,7 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
                               &checkpoint->source,
                               &checkpoint->has_model, err);
     if (status == LMQ_OK)
-        status = lmq_json_parse(text, size, &config, err);
+        status = lmq_config_json(text, size, &config, err);
     if (status == LMQ_OK)
         status = lmq_packed_understand(checkpoint, config, err);
     json_decref(config);

@@ -431,9 +431,30 @@ START_TEST(json_that_is_none_is_refused_with_its_line)
     assert_wrong("{\"a\":1e999}", "no valid JSON");
     assert_wrong("{\"a\":\"\\ud800\"}", "no valid JSON");
     assert_wrong("{\"a\":\"\xff\"}", "no valid JSON");
-    assert_wrong("{\"a\":NaN}", "no valid JSON");
+    assert_wrong("{\"a\":nan}", "no valid JSON");
+    assert_wrong("{\"a\":NaN,}", "no valid JSON");
+    assert_wrong("{\"a\":\"NaN}", "no valid JSON");
     assert_wrong("[1,2]", "object");
     assert_wrong("7", "");
+}
+END_TEST
+
+/* Python writes it of models with state spaces. */
+START_TEST(infinity_is_no_number_and_no_damage)
+{
+    struct lmq_hparams h;
+    struct lmq_error err;
+    bool is_known;
+
+    ck_assert_int_eq(
+        parse("{\"architectures\":[\"MambaForCausalLM\"],\"a\":\"\\\"NaN\","
+              "\"time_step_limit\":[0.0, Infinity],\"b\":[-Infinity,NaN]}",
+              &h, &is_known, &err),
+        LMQ_OK);
+    ck_assert(!is_known);
+    ck_assert_str_eq(h.unsupported, "the architecture 'MambaForCausalLM'");
+    assert_wrong("{" LLAMA "," SIZES ",\"rope_theta\":Infinity}",
+                 "'rope_theta' in the configuration is no number");
 }
 END_TEST
 
@@ -623,6 +644,7 @@ main(void)
         numbers_of_the_wrong_type_or_size_are_refused,
         sizes_that_would_divide_by_zero_are_refused,
         json_that_is_none_is_refused_with_its_line,
+        infinity_is_no_number_and_no_damage,
         deep_nesting_is_refused,
         hyper_parameters_come_back_from_a_container,
         types_of_a_description_are_no_advice,
