@@ -739,6 +739,44 @@ LMQ_API enum lmq_status
 lmq_validate_write_html(const struct lmq_report *report, const char *path,
                         int replaces, struct lmq_error *err);
 
+/* ---- Planning ---- */
+
+/* All zero but for a text and one of the targets. */
+struct lmq_planning_options {
+    size_t size;
+    const char *const *texts; /* files, plain or .gz; "-" is standard input */
+    size_t n_texts;
+    const char *tokens;       /* instead: raw ids, little-endian */
+    const struct lmq_session_options *session; /* context, threads */
+    size_t max_tokens;        /* of the text; 0: 16384 */
+    uint64_t target_size;     /* bytes of the container at most; */
+    double target_bits;       /* or bits per weight; */
+    double target_kld;        /* or the mean divergence, with the least bytes */
+    uint64_t memory;          /* bytes; 0: half of what is free */
+    int skips_checksums;      /* do not compare those of a container */
+    const char *page; /* where the caller will write one: looked at before the
+                         work */
+    int replaces;     /* recipe and page may stand there already */
+};
+
+/* Chooses for each matrix what it becomes, by what that costs in divergence
+ * over a text, so that a conversion by the recipe keeps to the target and loses
+ * least; measures that. `output`: where the recipe goes, or NULL. A target that
+ * cannot be met is LMQ_ERR_ARG, and the message says which can. */
+LMQ_API enum lmq_status
+lmq_plan_recipe(struct lmq_checkpoint *checkpoint, const char *output,
+                const struct lmq_planning_options *options,
+                const struct lmq_progress *progress,
+                struct lmq_report **report, struct lmq_error *err);
+
+/* Its report as one self-contained HTML page; released with lmq_text_free().
+ * And the same in a file, which appears whole or not at all. */
+LMQ_API enum lmq_status lmq_plan_html(const struct lmq_report *report,
+                                      char **text, struct lmq_error *err);
+LMQ_API enum lmq_status lmq_plan_write_html(const struct lmq_report *report,
+                                            const char *path, int replaces,
+                                            struct lmq_error *err);
+
 /* ---- Gates ---- */
 
 /*

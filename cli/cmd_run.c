@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/speak.h"
+#include "cli/talk/speak.h"
 
 static const struct option options[] = {
     {'n', "tokens", "N", "generate at most so many tokens (256)"},

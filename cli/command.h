@@ -95,6 +95,7 @@ extern const struct command command_merge;
 extern const struct command command_jobs;
 extern const struct command command_run;
 extern const struct command command_validate;
+extern const struct command command_plan;
 extern const struct command command_tokenize;
 extern const struct command command_bench;
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/speak.h"
+#include "cli/talk/speak.h"
 
 /* Tokens between two looks at whether somebody wants an end. */
 #define STEP 64

@@ -11,10 +11,10 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &command_convert, &command_validate, &command_run,    &command_inspect,
-    &command_verify,  &command_diff,     &command_export, &command_split,
-    &command_join,    &command_seal,     &command_merge,  &command_jobs,
-    &command_bench,   &command_tokenize, NULL,
+    &command_convert, &command_validate, &command_plan,   &command_run,
+    &command_inspect, &command_verify,   &command_diff,   &command_export,
+    &command_split,   &command_join,     &command_seal,   &command_merge,
+    &command_jobs,    &command_bench,    &command_tokenize, NULL,
 };
 
 static void

@@ -257,6 +257,25 @@ class ValidateOptions(Options):
     ]
 
 
+class PlanningOptions(Options):
+    c_name = "lmq_planning_options"
+    _fields_ = [
+        ("size", c_size_t),
+        ("texts", POINTER(c_char_p)),
+        ("n_texts", c_size_t),
+        ("tokens", c_char_p),
+        ("session", POINTER(SessionOptions)),
+        ("max_tokens", c_size_t),
+        ("target_size", c_uint64),
+        ("target_bits", c_double),
+        ("target_kld", c_double),
+        ("memory", c_uint64),
+        ("skips_checksums", c_int),
+        ("page", c_char_p),
+        ("replaces", c_int),
+    ]
+
+
 class ChatMessage(Structure):
     c_name = "lmq_chat_message"
     _fields_ = [
@@ -284,6 +303,7 @@ STRUCTURES = (
     SamplerOptions,
     BenchOptions,
     ValidateOptions,
+    PlanningOptions,
 )
 
 # ---- Functions ----
@@ -432,6 +452,11 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     ),
     "lmq_validate_write_html": (c_int, [_object, _bytes, c_int, _err]),
     "lmq_validate_write_part": (c_int, [_object, _bytes, c_int, _err]),
+    "lmq_plan_recipe": (
+        c_int,
+        [_object, _bytes, POINTER(PlanningOptions), _progress, _out, _err],
+    ),
+    "lmq_plan_write_html": (c_int, [_object, _bytes, c_int, _err]),
 }
 
 # ---- Finding it ----

@@ -172,6 +172,10 @@ if test -d "$fable"; then
         "$fable" "$model" "$work/text" >"$work/report" ||
         fail "the noise floor is not 0"
     check_keys lmquant-validate.1
+    "$lmquant" plan -q -c 96 --max-tokens 400 --json --target-bits 7 \
+        --text "$fable/held-out-b.txt" "$fable" >"$work/report" ||
+        fail "plan"
+    check_keys lmquant-plan.1
 else
     skip "keys of run, tokenize, bench, validate: no $fable"
 fi

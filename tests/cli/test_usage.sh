@@ -36,6 +36,7 @@ needed() {
     export) echo --to=gguf ;;
     split) echo --shard-size=1G ;;
     jobs) echo --nodes=2 ;;
+    plan) echo --target-bits=5 --text=text ;;
     esac
 }
 
@@ -93,7 +94,7 @@ for command in $commands; do
                 --$option - $(operands $command)
             continue
             ;;
-        FILE.html | TEXT | OPTION | FOLDER) continue ;;
+        FILE.html | FILE.yaml | TEXT | OPTION | FOLDER) continue ;;
         *) fail "$command --$option=$kind: what is that?" ;;
         esac
         for value in "" $bad; do

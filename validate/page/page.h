@@ -29,6 +29,15 @@ plural(double n)
     return n == 1 ? "" : "s";
 }
 
+/* ---- report_html.c ---- */
+
+/* All before the heading. */
+void lmq_page_begin(struct lmq_buffer *page, const char *title);
+
+/* Writes a page, which is released in any case. */
+enum lmq_status lmq_page_write(char *text, const char *path, int replaces,
+                               struct lmq_error *err);
+
 /* ---- page_charts.c ---- */
 
 /* Text from elsewhere: nothing in it is markup. */

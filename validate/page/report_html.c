@@ -90,8 +90,8 @@ static const char style[] =
     "@media print{body{padding:0;max-width:none}details{display:none}"
     "figure,tr,.card{break-inside:avoid}}";
 
-static void
-begin(struct lmq_buffer *page, const char *title)
+void
+lmq_page_begin(struct lmq_buffer *page, const char *title)
 {
     put(page, "<!doctype html><html lang=en><meta charset=utf-8><meta "
               "name=viewport content='width=device-width,initial-scale=1'>"
@@ -117,7 +117,7 @@ put_one(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const char *path = string(r, "protocol.model.path");
 
-    begin(page, path);
+    lmq_page_begin(page, path);
     put(page, "<h1>Is it still the same model?</h1><p>");
     lmq_page_verdict(page, r);
     put_subject(page, path, r);
@@ -147,7 +147,7 @@ put_several(struct lmq_buffer *page, const struct lmq_report *r)
     char subject[64];
 
     snprintf(subject, sizeof(subject), "%zu models", n);
-    begin(page, subject);
+    lmq_page_begin(page, subject);
     put(page, "<h1>Which is still the same model?</h1><p>");
     lmq_page_verdict(page, r);
     put_failures(page, models);
@@ -180,17 +180,14 @@ lmq_validate_html(const struct lmq_report *report, char **text,
 }
 
 enum lmq_status
-lmq_validate_write_html(const struct lmq_report *report, const char *path,
-                        int replaces, struct lmq_error *err)
+lmq_page_write(char *text, const char *path, int replaces,
+               struct lmq_error *err)
 {
     struct lmq_output *output;
-    char *text;
-    enum lmq_status status = lmq_validate_html(report, &text, err);
-
-    if (status != LMQ_OK)
-        return status;
     size_t n = strlen(text);
-    status = lmq_output_create(path, n, replaces != 0, NULL, &output, err);
+    enum lmq_status status =
+        lmq_output_create(path, n, replaces != 0, NULL, &output, err);
+
     if (status == LMQ_OK) {
         status = lmq_output_write(output, 0, text, n, err);
         if (status == LMQ_OK)
@@ -200,4 +197,15 @@ lmq_validate_write_html(const struct lmq_report *report, const char *path,
     }
     free(text);
     return status;
+}
+
+enum lmq_status
+lmq_validate_write_html(const struct lmq_report *report, const char *path,
+                        int replaces, struct lmq_error *err)
+{
+    char *text;
+    enum lmq_status status = lmq_validate_html(report, &text, err);
+
+    return status == LMQ_OK ? lmq_page_write(text, path, replaces, err)
+                            : status;
 }

@@ -359,3 +359,22 @@ lmq_variant_free(struct lmq_variant *variant)
     lmq_matrix_drop(&variant->matrix);
     *variant = (struct lmq_variant){0};
 }
+
+enum lmq_status
+lmq_variant_error(struct lmq_checkpoint *checkpoint,
+                  const struct lmq_tensor *tensor,
+                  const struct lmq_encoding_choice *choice,
+                  const struct lmq_workers *workers, double *sum_sq,
+                  double *err_sq, struct lmq_error *err)
+{
+    struct making making = begin(checkpoint, tensor, choice);
+    enum lmq_status status = LMQ_OK;
+
+    making.step = 1 + tensor->n_elements / ERROR_ELEMENTS;
+    *sum_sq = *err_sq = 0;
+    if (!choice->is_taken)
+        status = make_rows(&making, workers, err);
+    *sum_sq = making.total.sum_sq;
+    *err_sq = making.total.err_sq;
+    return status;
+}

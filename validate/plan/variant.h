@@ -33,4 +33,12 @@ enum lmq_status lmq_variant_make(struct lmq_checkpoint *checkpoint,
                                  struct lmq_error *err);
 void lmq_variant_free(struct lmq_variant *variant);
 
+/* The error alone, of some rows that are spread over the matrix. */
+enum lmq_status lmq_variant_error(struct lmq_checkpoint *checkpoint,
+                                  const struct lmq_tensor *tensor,
+                                  const struct lmq_encoding_choice *choice,
+                                  const struct lmq_workers *workers,
+                                  double *sum_sq, double *err_sq,
+                                  struct lmq_error *err);
+
 #endif

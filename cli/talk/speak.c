@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "cli/speak.h"
+#include "cli/talk/speak.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #define LMQ_CLI_SPEAK_H
 
 #include "cli/command.h"
-#include "cli/stops.h"
+#include "cli/talk/stops.h"
 
 struct run {
     const struct arguments *arguments;

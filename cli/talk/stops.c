@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "cli/stops.h"
+#include "cli/talk/stops.h"
 
 #include <stdio.h>
 #include <stdlib.h>

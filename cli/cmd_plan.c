@@ -1,0 +1,227 @@
+/*
+ * cmd_plan.c - lmquant plan.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+static const struct option options[] = {
+    {0, "text", "TEXT", "what it is measured over; repeatable"},
+    {0, "tokens", "FILE", "raw little-endian ids instead of text"},
+    {0, "target-size", "SIZE", "bytes of the container at most, as in 90M"},
+    {0, "target-bits", "X", "bits per weight at most"},
+    {0, "target-kld", "X", "mean divergence at most, with the least bytes"},
+    {'o', "output", "FILE.yaml", "write the recipe, for convert --recipe"},
+    {0, "report", "FILE.html", "write a page with the curve"},
+    {'f', "force", NULL, "replace an existing recipe and page"},
+    {'c', "ctx", "N",
+     "tokens of a window (512, or what the model has\n"
+     "room for)"},
+    {0, "max-tokens", "N", "of the text (16384)"},
+    {'m', "memory", "SIZE", "for the buffers, as in 4G (half of what is free)"},
+    {0, "no-verify", NULL, "do not compare the checksums of a container"},
+    {0, "json", NULL, "print everything as JSON"},
+    {0, "yaml", NULL, "print everything as YAML"},
+    {0, NULL, NULL, NULL},
+};
+
+#define LEAST_TARGET 1e-12
+
+static bool
+parse(const struct arguments *arguments, struct lmq_planning_options *plan,
+      struct lmq_session_options *session, const char **texts)
+{
+    const long max_context = 1 << 28; /* LMQ_MAX_CONTEXT */
+    long ctx = 0, max_tokens = 0;
+
+    *session = (struct lmq_session_options){.size = sizeof(*session)};
+    *plan = (struct lmq_planning_options){
+        .size = sizeof(*plan),
+        .session = session,
+        .texts = texts,
+        .n_texts =
+            (size_t)option_texts(arguments, "text", texts, MAX_OCCURRENCES),
+        .tokens = option_text(arguments, "tokens"),
+        .page = option_text(arguments, "report"),
+        .skips_checksums = has_option(arguments, "no-verify"),
+        .replaces = has_option(arguments, "force"),
+    };
+    if (!option_size(arguments, "target-size", 1000, &plan->target_size) ||
+        !option_real(arguments, "target-bits", LEAST_TARGET, 64,
+                     &plan->target_bits) ||
+        !option_real(arguments, "target-kld", LEAST_TARGET, 1000,
+                     &plan->target_kld) ||
+        !option_integer(arguments, "ctx", 2, max_context, &ctx) ||
+        !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
+        !option_size(arguments, "memory", 1024, &plan->memory) ||
+        !thread_option(arguments, &session->threads))
+        return false;
+    session->context = (size_t)ctx;
+    plan->max_tokens = (size_t)max_tokens;
+    return true;
+}
+
+/* What one would see only when the work is done, or half of it. */
+static bool
+check(const struct arguments *arguments,
+      const struct lmq_planning_options *plan)
+{
+    const struct command *command = arguments->command;
+    const char *output = option_text(arguments, "output");
+    int n_targets = has_option(arguments, "target-size") +
+                    has_option(arguments, "target-bits") +
+                    has_option(arguments, "target-kld");
+
+    if (n_targets != 1)
+        usage_error(command, n_targets == 0
+                                 ? "name a target: --target-size, "
+                                   "--target-bits or --target-kld"
+                                 : "--target-size, --target-bits and "
+                                   "--target-kld exclude each other");
+    else if (plan->n_texts == 0 && plan->tokens == NULL)
+        usage_error(command, "name a text: --text=FILE");
+    else if (plan->n_texts > 0 && plan->tokens != NULL)
+        usage_error(command, "--tokens is in place of --text");
+    else if (output != NULL && plan->page != NULL &&
+             strcmp(output, plan->page) == 0)
+        usage_error(command, "--output and --report are the same file");
+    else
+        return (output == NULL || check_output_name(output, ".yaml")) &&
+               (plan->page == NULL || check_output_name(plan->page, ".html"));
+    return false;
+}
+
+/* ---- Output ---- */
+
+static void
+print_points(const struct lmq_report *list, bool has_names)
+{
+    char bytes[TEXT_SIZE];
+
+    for (size_t i = 0; i < lmq_report_length(list); i++) {
+        const struct lmq_report *point = lmq_report_item(list, i);
+        printf("  %-8s %10s %8.2f %12.3e\n",
+               has_names ? lmq_report_string(point, "name") : "plan",
+               format_bytes(lmq_report_number(point, "bytes"), bytes),
+               lmq_report_number(point, "bits_per_weight"),
+               lmq_report_number(point, "kld"));
+    }
+}
+
+/* What the plan spends bits on, and where it saves them. */
+static void
+print_tensors(const struct lmq_report *tensors)
+{
+    printf("\n%-24s %-8s %6s %12s\n", "tensor", "becomes", "bits",
+           "divergence");
+    for (size_t i = 0; i < lmq_report_length(tensors); i++) {
+        const struct lmq_report *tensor = lmq_report_item(tensors, i);
+        double group = lmq_report_number(tensor, "group");
+        char text[TEXT_SIZE];
+        snprintf(text, sizeof(text), group == group ? "%.8s/%.0f" : "%.8s",
+                 lmq_report_string(tensor, "encoding"), group);
+        print_name(lmq_report_string(tensor, "name"), 24);
+        printf(" %-8s %6.2f %12.3e\n", text,
+               lmq_report_number(tensor, "bits_per_weight"),
+               lmq_report_number(tensor, "kld"));
+    }
+}
+
+static void
+print_plan(const struct arguments *arguments, const struct lmq_report *r)
+{
+    const struct lmq_report *p = lmq_report_at(r, "prediction");
+    const char *output = option_text(arguments, "output");
+    char bytes[TEXT_SIZE];
+
+    printf("divergence %.3e (%.2e to %.2e), %s, %.3f bits per weight\n",
+           lmq_report_number(p, "kld"), lmq_report_number(p, "low"),
+           lmq_report_number(p, "high"),
+           format_bytes(lmq_report_number(p, "bytes"), bytes),
+           lmq_report_number(p, "bits_per_weight"));
+    printf("measured over %.0f tokens; no choice is estimated to be more than "
+           "%.2f %% %s\n",
+           lmq_report_number(r, "scored"), 100 * lmq_report_number(p, "gap"),
+           has_option(arguments, "target-kld") ? "smaller" : "better");
+    printf("\n  %-8s %10s %8s %12s\n", "all", "size", "bits", "divergence");
+    print_points(lmq_report_at(r, "uniform"), true);
+    if (has_option(arguments, "verbose")) {
+        printf("\n  %-8s %10s %8s %12s\n", "front", "size", "bits",
+               "estimated");
+        print_points(lmq_report_at(r, "front"), false);
+        print_tensors(lmq_report_at(r, "tensors"));
+    }
+    printf("\n%s", lmq_report_string(r, "recipe"));
+    if (output != NULL)
+        printf("\nconvert --recipe='%s' makes it\n", output);
+    printf("\n%.1f s\n", lmq_report_number(r, "seconds"));
+}
+
+static int
+show(const struct arguments *arguments, const struct lmq_report *report,
+     const char *page)
+{
+    struct lmq_error err;
+
+    print_notes(arguments, report);
+    if (page != NULL &&
+        lmq_plan_write_html(report, page, has_option(arguments, "force"),
+                            &err) != LMQ_OK)
+        return report_error(&err);
+    int shown = print_report(arguments, report);
+    if (shown >= 0)
+        return shown;
+    if (!has_option(arguments, "quiet"))
+        print_plan(arguments, report);
+    return EXIT_DONE;
+}
+
+static int
+run(const struct arguments *arguments)
+{
+    const char *texts[MAX_OCCURRENCES];
+    struct lmq_planning_options plan;
+    struct lmq_session_options session;
+    struct lmq_open_options open;
+    struct lmq_checkpoint *checkpoint = NULL;
+    struct progress_state state;
+    struct lmq_progress progress;
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+
+    if (!parse(arguments, &plan, &session, texts) ||
+        !check(arguments, &plan) || !open_options(arguments, &open) ||
+        !start_progress(arguments, "tokens", &state, &progress))
+        return EXIT_USAGE;
+    enum lmq_status status = lmq_checkpoint_open(arguments->operands[0], &open,
+                                                 &checkpoint, &err);
+    if (status == LMQ_OK)
+        status = lmq_plan_recipe(checkpoint, option_text(arguments, "output"),
+                                 &plan, &progress, &report, &err);
+    lmq_checkpoint_close(checkpoint);
+    end_progress(&state);
+    if (status != LMQ_OK)
+        return report_error(&err);
+    int code = show(arguments, report, plan.page);
+    lmq_report_free(report);
+    return code;
+}
+
+const struct command command_plan = {
+    .name = "plan",
+    .summary = "find the best recipe under a budget",
+    .operands = "CHECKPOINT",
+    .about =
+        "Measures over a text what each matrix of CHECKPOINT loses in fewer "
+        "bits, chooses\nan encoding for each so that the whole keeps to a "
+        "target, and measures what\nthat gives. The recipe is for 'convert "
+        "--recipe'.",
+    .least = 1,
+    .most = 1,
+    .common = COMMON_WORK | COMMON_OPEN,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,241 @@
+/*
+ * test_plan.c - plans keep their word: files are as large as they say, lose what
+ * they say, and less than all matrices alike.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/build/suite.h"
+#include "tests/families/family.h"
+#include "tests/validate/validate_fable.h"
+
+static const struct lmq_session_options session = {.size = sizeof(session),
+                                                   .context = CONTEXT};
+
+static struct lmq_planning_options
+planning(const char *const *texts)
+{
+    return (struct lmq_planning_options){.size = sizeof(struct
+                                                        lmq_planning_options),
+                                         .texts = texts,
+                                         .n_texts = 1,
+                                         .session = &session,
+                                         .max_tokens = 600,
+                                         .replaces = 1};
+}
+
+static enum lmq_status
+try_plan(const char *recipe, const struct lmq_planning_options *options,
+         struct lmq_report **report, struct lmq_error *err)
+{
+    struct lmq_checkpoint *checkpoint = open_checkpoint(fable(""));
+    enum lmq_status status =
+        lmq_plan_recipe(checkpoint, recipe, options, NULL, report, err);
+
+    lmq_checkpoint_close(checkpoint);
+    return status;
+}
+
+static struct lmq_report *
+plan(const char *recipe, const struct lmq_planning_options *options)
+{
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    ck_assert_msg(try_plan(recipe, options, &report, &err) == LMQ_OK, "%s",
+                  err.message);
+    return report;
+}
+
+static struct lmq_report *
+convert_by(const char *recipe, const char *to)
+{
+    const struct lmq_convert_options options = {.size = sizeof(options),
+                                                .recipe = recipe,
+                                                .replaces = 1};
+
+    return convert(fable(""), to, &options);
+}
+
+/* As the plan has read it. */
+static double
+divergence_of(const char *path, const char *const *texts, size_t max_tokens)
+{
+    struct lmq_validate_options options = usual_options(texts);
+
+    options.size = sizeof(options);
+    options.max_tokens = max_tokens;
+    struct lmq_report *report = validate(fable(""), path, &options);
+    double kld = lmq_report_number(report, "kld.mean");
+    lmq_report_free(report);
+    return kld;
+}
+
+/* Sizes of the bundled model: 4 bits with the smallest groups, up to 8. */
+START_TEST(a_container_is_never_larger_than_its_target)
+{
+    static const uint64_t targets[] = {300000, 337001, 390000, 520123};
+
+    for (size_t i = 0; i < 4; i++) {
+        const char *text = short_text("text", 4000);
+        struct lmq_planning_options options = planning(&text);
+        options.target_size = targets[i];
+        struct lmq_report *said = plan(in_folder("recipe.yaml"), &options);
+        struct lmq_report *done =
+            convert_by(in_folder("recipe.yaml"), in_folder("model.lmq"));
+        double bytes = lmq_report_number(said, "prediction.bytes");
+        ck_assert(bytes <= (double)targets[i]);
+        ck_assert_msg(bytes >= 0.97 * (double)targets[i], "%.0f bytes of %.0f",
+                      bytes, (double)targets[i]);
+        double written = lmq_report_number(done, "totals.output_bytes");
+        ck_assert_msg(written == bytes, "%.0f bytes, not %.0f", written, bytes);
+        ck_assert(fabs(lmq_report_number(done, "totals.bits_per_weight") -
+                       lmq_report_number(said, "prediction.bits_per_weight")) <
+                  1e-6);
+        ck_assert(divergence_of(in_folder("model.lmq"), &text, 600) ==
+                  lmq_report_number(said, "prediction.kld"));
+        lmq_report_free(done);
+        lmq_report_free(said);
+    }
+}
+END_TEST
+
+/* Over a text that it has not seen; and against every encoding that is no
+ * larger. */
+START_TEST(a_plan_holds_elsewhere_and_beats_one_encoding_for_all)
+{
+    const char *const read[] = {fable("held-out-b.txt")};
+    const char *text = short_text("text", 30000);
+    struct lmq_planning_options options = planning(read);
+
+    options.max_tokens = 4000;
+    options.target_size = 340000;
+    struct lmq_report *report = plan(in_folder("recipe.yaml"), &options);
+    lmq_report_free(convert_by(in_folder("recipe.yaml"), in_folder("m.lmq")));
+    double kld = lmq_report_number(report, "prediction.kld");
+    double found = divergence_of(in_folder("m.lmq"), &text, 4000);
+    ck_assert_msg(fabs(found / kld - 1) <= 0.25, "%g, not %g", found, kld);
+    ck_assert(lmq_report_number(report, "prediction.low") < kld);
+    ck_assert(lmq_report_number(report, "prediction.high") > kld);
+    const struct lmq_report *uniform = lmq_report_at(report, "uniform");
+    for (size_t i = 0; i < lmq_report_length(uniform); i++) {
+        const struct lmq_report *all = lmq_report_item(uniform, i);
+        if (lmq_report_number(all, "bytes") <=
+            lmq_report_number(report, "prediction.bytes"))
+            ck_assert(kld <= lmq_report_number(all, "kld"));
+    }
+    double gap = lmq_report_number(report, "prediction.gap");
+    ck_assert_msg(gap >= 0 && gap < 0.05, "a gap of %g", gap);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(bits_and_divergence_are_targets_too)
+{
+    const char *text = short_text("text", 4000);
+    struct lmq_planning_options options = planning(&text);
+
+    options.target_bits = 7;
+    struct lmq_report *bits = plan(NULL, &options);
+    ck_assert(lmq_report_number(bits, "prediction.bits_per_weight") <= 7);
+    ck_assert(lmq_report_number(bits, "prediction.bits_per_weight") > 6.8);
+    options.target_bits = 0;
+    options.target_kld = 2e-3;
+    struct lmq_report *kld = plan(NULL, &options);
+    ck_assert(lmq_report_number(kld, "prediction.kld") <= 2e-3);
+    ck_assert(lmq_report_number(kld, "prediction.kld") >= 1.4e-3);
+    lmq_report_free(bits);
+    lmq_report_free(kld);
+}
+END_TEST
+
+START_TEST(the_plan_is_the_same_for_any_threads)
+{
+    const char *text = short_text("text", 4000);
+    struct lmq_planning_options options = planning(&text);
+    char *recipes[2];
+    size_t n;
+
+    options.target_size = 350000;
+    for (int i = 0; i < 2; i++) {
+        const struct lmq_session_options own = {
+            .size = sizeof(own), .context = CONTEXT, .threads = 1 + 2 * i};
+        options.session = &own;
+        options.memory = i == 0 ? 4000000 : 0;
+        lmq_report_free(plan(in_folder("recipe.yaml"), &options));
+        recipes[i] = (char *)read_file(in_folder("recipe.yaml"), &n);
+    }
+    ck_assert_str_eq(recipes[0], recipes[1]);
+    free(recipes[0]);
+    free(recipes[1]);
+}
+END_TEST
+
+START_TEST(what_cannot_be_planned_is_refused)
+{
+    const char *text = short_text("text", 4000), *few = short_text("few", 90);
+    const struct lmq_planning_options usual = planning(&text);
+    struct lmq_planning_options cases[6];
+    static const char *const says[] = {
+        "there is no target",      "more than one target",
+        "the least that can be",   "the text is too short",
+        ".target_kld is",          "there is no text"};
+    struct lmq_error err;
+
+    for (size_t i = 0; i < 6; i++)
+        cases[i] = usual;
+    cases[1].target_bits = cases[1].target_kld = 5;
+    cases[2].target_size = 1000;
+    cases[3].target_bits = 6;
+    cases[3].texts = &few;
+    cases[4].target_kld = -1;
+    cases[5].target_bits = 6;
+    cases[5].n_texts = 0;
+    for (size_t i = 0; i < 6; i++) {
+        ck_assert_msg(try_plan(in_folder("none.yaml"), &cases[i], NULL,
+                               &err) == LMQ_ERR_ARG,
+                      "%s", says[i]);
+        ck_assert_msg(strstr(err.message, says[i]) != NULL, "%s: %s", says[i],
+                      err.message);
+    }
+    /* The text, in place of the recipe. */
+    cases[3].texts = &text;
+    ck_assert(try_plan(text, &cases[3], NULL, &err) != LMQ_OK);
+}
+END_TEST
+
+START_TEST(the_page_has_the_curve_and_the_recipe)
+{
+    const char *text = short_text("text", 4000);
+    struct lmq_planning_options options = planning(&text);
+    struct lmq_error err;
+    char *page;
+
+    options.target_bits = 7;
+    struct lmq_report *report = plan(NULL, &options);
+    ck_assert_int_eq(lmq_plan_html(report, &page, &err), LMQ_OK);
+    ck_assert_ptr_nonnull(strstr(page, "Divergence against size"));
+    ck_assert_ptr_nonnull(strstr(page, "- match: ffn_down"));
+    lmq_text_free(page);
+    lmq_report_free(report);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        a_container_is_never_larger_than_its_target,
+        a_plan_holds_elsewhere_and_beats_one_encoding_for_all,
+        bits_and_divergence_are_targets_too,
+        the_plan_is_the_same_for_any_threads,
+        what_cannot_be_planned_is_refused,
+        the_page_has_the_curve_and_the_recipe,
+    };
+
+    return RUN_SUITE("plan", tests);
+}

@@ -1,0 +1,161 @@
+/*
+ * page_plan.c - a plan as one self-contained HTML page: the curve of divergence
+ * against size, and what becomes of each matrix.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "validate/page/page.h"
+
+struct field {
+    double least_x, most_x, least_y, most_y; /* y: logarithms */
+};
+
+/* A divergence of 0 has no place on a logarithmic axis. */
+static double
+height(double kld)
+{
+    return log10(fmax(kld, 1e-12));
+}
+
+static void
+widen(struct field *field, const struct lmq_report *list)
+{
+    for (size_t i = 0; i < lmq_report_length(list); i++) {
+        const struct lmq_report *point = lmq_report_item(list, i);
+        double kld = number(point, "kld"), bytes = number(point, "bytes");
+        if (!(kld > 0))
+            continue;
+        field->least_x = fmin(field->least_x, bytes);
+        field->most_x = fmax(field->most_x, bytes);
+        field->least_y = fmin(field->least_y, height(kld));
+        field->most_y = fmax(field->most_y, height(kld));
+    }
+}
+
+static void
+put_place(struct lmq_buffer *page, const struct field *field,
+          const struct lmq_report *point, const char *format)
+{
+    double wide = fmax(field->most_x - field->least_x, 1);
+    double high = fmax(field->most_y - field->least_y, 1e-3);
+    double x = (number(point, "bytes") - field->least_x) / wide;
+    double y = (field->most_y - height(number(point, "kld"))) / high;
+
+    put(page, format, PLOT_WIDTH * x, PLOT_HEIGHT * fmin(fmax(y, 0), 1));
+}
+
+static void
+put_curve(struct lmq_buffer *page, const struct lmq_report *r)
+{
+    const struct lmq_report *front = lmq_report_at(r, "front");
+    const struct lmq_report *uniform = lmq_report_at(r, "uniform");
+    struct field field = {INFINITY, 0, INFINITY, -INFINITY};
+    char top[32], bottom[32];
+
+    widen(&field, front);
+    widen(&field, uniform);
+    if (!(field.most_x > 0))
+        return;
+    snprintf(top, sizeof(top), "%.1e", pow(10, field.most_y));
+    snprintf(bottom, sizeof(bottom), "%.1e", pow(10, field.least_y));
+    put(page, "<h2>Divergence against size</h2>");
+    lmq_page_open_chart(page, "Divergence against size",
+                        "The front of plans, and all matrices alike.", top,
+                        bottom);
+    put(page, "<polyline class=line points='");
+    for (size_t i = 0; i < lmq_report_length(front); i++)
+        if (number(lmq_report_item(front, i), "kld") > 0)
+            put_place(page, &field, lmq_report_item(front, i), "%.1f,%.1f ");
+    put(page, "' /><path class='dot off' d='");
+    for (size_t i = 0; i < lmq_report_length(uniform); i++)
+        if (number(lmq_report_item(uniform, i), "kld") > 0)
+            put_place(page, &field, lmq_report_item(uniform, i),
+                      "M%.1f %.1fh0");
+    put(page, "' /><path class=dot d='");
+    put_place(page, &field, lmq_report_at(r, "prediction"), "M%.1f %.1fh0");
+    put(page,
+        "' /></svg></div><div class=x><span>%.3g MB</span><span>%.3g "
+        "MB</span></div><div class=name>bytes of the container</div></div>"
+        "<figcaption>The line: what plans of any size are estimated to have. "
+        "Grey: all matrices in one encoding, measured. The point: this plan, "
+        "measured. Upwards on a logarithmic scale.</figcaption></figure>",
+        1e-6 * field.least_x, 1e-6 * field.most_x);
+}
+
+static void
+put_points(struct lmq_buffer *page, const struct lmq_report *r)
+{
+    const struct lmq_report *uniform = lmq_report_at(r, "uniform");
+
+    put(page, "<table><tr><th class=text>all matrices<th>bytes<th>bits per "
+              "weight<th>divergence</tr>");
+    for (size_t i = 0; i < lmq_report_length(uniform); i++) {
+        const struct lmq_report *point = lmq_report_item(uniform, i);
+        put(page, "<tr><td class=text>%s<td>%.0f<td>%.3f<td>%.3e</tr>",
+            string(point, "name"), number(point, "bytes"),
+            number(point, "bits_per_weight"), number(point, "kld"));
+    }
+    put(page, "</table>");
+}
+
+static void
+put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
+{
+    const struct lmq_report *tensors = lmq_report_at(r, "tensors");
+
+    put(page, "<h2>What becomes of each matrix</h2><table><tr><th "
+              "class=text>matrix<th class=text>encoding<th>bits per weight<th>"
+              "divergence alone in %s<th>in the plan, estimated</tr>",
+        string(r, "probe"));
+    for (size_t i = 0; i < lmq_report_length(tensors); i++) {
+        const struct lmq_report *tensor = lmq_report_item(tensors, i);
+        put(page, "<tr><td class=text><code>");
+        lmq_page_text(page, string(tensor, "name"));
+        put(page, "</code><td class=text>%s", string(tensor, "encoding"));
+        if (number(tensor, "group") > 0)
+            put(page, "/%.0f", number(tensor, "group"));
+        put(page, "<td>%.2f<td>%.3e<td>%.3e</tr>",
+            number(tensor, "bits_per_weight"), number(tensor, "kld_alone"),
+            number(tensor, "kld"));
+    }
+    put(page, "</table>");
+}
+
+enum lmq_status
+lmq_plan_html(const struct lmq_report *r, char **text, struct lmq_error *err)
+{
+    struct lmq_buffer page = {0};
+    const struct lmq_report *p = lmq_report_at(r, "prediction");
+
+    lmq_page_begin(&page, string(r, "input"));
+    put(&page, "<h1>A plan for <code>");
+    lmq_page_text(&page, string(r, "input"));
+    put(&page,
+        "</code></h1><p>%.0f bytes, %.3f bits per weight, divergence %.3e "
+        "(%.2e to %.2e), measured over %.0f tokens.</p>",
+        number(p, "bytes"), number(p, "bits_per_weight"), number(p, "kld"),
+        number(p, "low"), number(p, "high"), number(r, "scored"));
+    put_curve(&page, r);
+    put_points(&page, r);
+    put_tensors(&page, r);
+    put(&page, "<h2>The recipe</h2><pre>");
+    lmq_page_text(&page, string(r, "recipe"));
+    put(&page, "</pre></html>\n");
+    *text = lmq_buffer_text(&page);
+    return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+enum lmq_status
+lmq_plan_write_html(const struct lmq_report *report, const char *path,
+                    int replaces, struct lmq_error *err)
+{
+    char *text;
+    enum lmq_status status = lmq_plan_html(report, &text, err);
+
+    return status == LMQ_OK ? lmq_page_write(text, path, replaces, err)
+                            : status;
+}

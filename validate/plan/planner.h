@@ -1,0 +1,75 @@
+/*
+ * planner.h - one plan at work.
+ */
+#ifndef LMQ_VALIDATE_PLANNER_H
+#define LMQ_VALIDATE_PLANNER_H
+
+#include "validate/job.h"
+#include "validate/plan/mixes.h"
+#include "validate/plan/offers.h"
+
+/* Points that the front is drawn through. */
+#define LMQ_FRONT_POINTS 24
+
+/* Choices that are measured. */
+#define LMQ_ROUNDS_MOST 5
+
+/* A choice for all units, and what is known of it. */
+struct lmq_choice {
+    size_t *chosen;    /* (units): an offer each */
+    double bytes;      /* of the units */
+    double additive;   /* the sum of what each costs alone */
+    double predicted;  /* what the model makes of that */
+    uint64_t file;     /* bytes */
+    double gap;        /* no other is predicted to be better by more than this
+                          part; with a divergence as the target: smaller */
+    bool is_uniform;   /* the best of one offer for all, since that is better */
+    double measured, error; /* divergence; twice its standard error */
+};
+
+struct lmq_planner {
+    struct lmq_job job;
+    const struct lmq_planning_options *options;
+    struct lmq_units units;
+    struct lmq_offers offers;
+    struct lmq_workers workers;
+    size_t n_few;         /* windows that units are measured over */
+    size_t n_few_tokens;
+    double *alone;        /* (units): divergence with the probe's encoding */
+    double *costs;        /* (units, offers): the same of each, estimated */
+    double uniform[LMQ_OFFERS_MOST]; /* measured, all units alike */
+    struct lmq_known_point {
+        double additive, measured; /* logarithms; both ascending */
+    } known[LMQ_OFFERS_MOST];
+    size_t n_known;
+    struct lmq_choice choice, best; /* best: the smallest that met the target */
+    bool has_best;
+    size_t *scratch;      /* (units) */
+    struct lmq_front_point {
+        double bytes, kld;
+    } front[LMQ_FRONT_POINTS];
+    size_t n_front;
+    double n_parameters, other_bytes; /* all weights; of no unit */
+    char *recipe;
+};
+
+/* ---- planner_measure.c ---- */
+
+/* Units alone, then all offers for all: fills in what choices are made of. */
+enum lmq_status lmq_planner_measure(struct lmq_planner *planner,
+                                    struct lmq_error *err);
+/* The choice itself; if one offer for all takes no more and is better, it is
+ * that from here on, and has to be weighed again. */
+enum lmq_status lmq_planner_check(struct lmq_planner *planner,
+                                  struct lmq_error *err);
+
+/* What a sum of costs comes to. */
+double lmq_planner_predict(const struct lmq_planner *planner,
+                           double additive);
+
+/* ---- planner_report.c ---- */
+
+json_t *lmq_planner_describe(const struct lmq_planner *planner,
+                             const char *output);
+
+#endif

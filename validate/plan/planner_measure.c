@@ -1,0 +1,304 @@
+/*
+ * planner_measure.c - what choices are predicted from.
+ *
+ * Each unit alone in one encoding, the probe, exactly: a walk that begins at
+ * its layer. Its other encodings follow from their errors, since divergence
+ * grows with the square of small errors. What is left, that errors are not
+ * small and not independent, is measured where all units have the same
+ * encoding: that, as a function of the sum. The choice itself is measured over
+ * the whole text.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/elementary.h"
+#include "base/error.h"
+#include "base/size.h"
+#include "validate/plan/planner.h"
+
+/* Positions that are as one for the error of a mean: neighbours are alike. */
+#define BLOCK 64
+
+static struct lmq_side
+base_side(const struct lmq_planner *planner)
+{
+    struct lmq_side side = lmq_side_reference();
+
+    side.name = "plan";
+    side.activations = LMQ_ACTIVATIONS_Q16;
+    side.kv_type = planner->job.kv_type;
+    return side;
+}
+
+static enum lmq_status
+measure(struct lmq_planner *planner, const struct lmq_mix *mixes, size_t n,
+        size_t n_windows, const char *stage, struct lmq_drift *drifts,
+        struct lmq_error *err)
+{
+    const struct lmq_mixing mixing = {.job = &planner->job,
+                                      .units = &planner->units,
+                                      .base = base_side(planner),
+                                      .mixes = mixes,
+                                      .n_mixes = n,
+                                      .n_windows = n_windows,
+                                      .stage = stage};
+
+    return lmq_mixes_measure(&mixing, drifts, err);
+}
+
+static const struct lmq_encoding_choice *
+offer_of(const struct lmq_planner *planner, size_t unit, size_t offer)
+{
+    return &planner->offers.choices[unit * planner->offers.n + offer];
+}
+
+static void
+free_drifts(struct lmq_drift *drifts, size_t n)
+{
+    for (size_t i = 0; drifts != NULL && i < n; i++)
+        lmq_drift_free(&drifts[i]);
+    free(drifts);
+}
+
+/* ---- Units ---- */
+
+/* An encoding without an error costs nothing; where the probe has none, nothing
+ * is known of the others, and they are taken to cost as much as their errors
+ * do in the other units. */
+static void
+spread_costs(struct lmq_planner *planner)
+{
+    const struct lmq_offers *offers = &planner->offers;
+
+    for (size_t i = 0; i < planner->units.n; i++)
+        for (size_t j = 0; j < offers->n; j++) {
+            double probe = offers->errors[i * offers->n + offers->probe];
+            double error = offers->errors[i * offers->n + j];
+            planner->costs[i * offers->n + j] =
+                probe > 0 ? planner->alone[i] * error / probe : 0;
+        }
+}
+
+static enum lmq_status
+measure_units(struct lmq_planner *planner, struct lmq_error *err)
+{
+    size_t n = planner->units.n;
+    struct lmq_drift *drifts = calloc(n + 1, sizeof(*drifts));
+    struct lmq_mix *mixes = calloc(n + 1, sizeof(*mixes));
+    const struct lmq_encoding_choice **choices =
+        calloc(n * n + 1, sizeof(*choices));
+    enum lmq_status status = LMQ_OK;
+
+    if (drifts == NULL || mixes == NULL || choices == NULL)
+        status = lmq_fail_nomem(err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        mixes[i].choices = choices + i * n;
+        mixes[i].choices[i] = offer_of(planner, i, planner->offers.probe);
+    }
+    if (status == LMQ_OK)
+        status = measure(planner, mixes, n, planner->n_few,
+                         "measuring tensors", drifts, err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++)
+        planner->alone[i] = lmq_drift_mean_kld(&drifts[i]);
+    free_drifts(drifts, n);
+    free((void *)choices);
+    free(mixes);
+    if (status == LMQ_OK)
+        spread_costs(planner);
+    return status;
+}
+
+/* ---- All units alike ---- */
+
+/* In the order of the sums. */
+static void
+add_known(struct lmq_planner *planner, double additive, double measured)
+{
+    struct lmq_known_point *known = planner->known;
+    size_t at = planner->n_known;
+
+    if (!(additive > 0) || !(measured > 0))
+        return;
+    for (; at > 0 && known[at - 1].additive > lmq_log(additive); at--)
+        known[at] = known[at - 1];
+    known[at] = (struct lmq_known_point){lmq_log(additive), lmq_log(measured)};
+    planner->n_known++;
+}
+
+/* Encodings that are nearly as good as each other may have changed places in
+ * what was measured: these become one point, the mean of them, so that more
+ * costs never predict less divergence. */
+static void
+make_ascending(struct lmq_planner *planner)
+{
+    struct lmq_known_point *known = planner->known;
+    size_t counts[LMQ_OFFERS_MOST], n = 0;
+
+    for (size_t i = 0; i < planner->n_known; i++) {
+        known[n] = known[i];
+        counts[n++] = 1;
+        while (n > 1 && (known[n - 2].measured >= known[n - 1].measured ||
+                         known[n - 2].additive >= known[n - 1].additive)) {
+            double a = (double)counts[n - 2], b = (double)counts[n - 1];
+            struct lmq_known_point *x = &known[n - 2], *y = &known[n - 1];
+            x->additive = (a * x->additive + b * y->additive) / (a + b);
+            x->measured = (a * x->measured + b * y->measured) / (a + b);
+            counts[n - 2] += counts[n - 1];
+            n--;
+        }
+    }
+    planner->n_known = n;
+}
+
+double
+lmq_planner_predict(const struct lmq_planner *planner, double additive)
+{
+    const struct lmq_known_point *known = planner->known;
+    size_t n = planner->n_known, i = 0;
+
+    if (n == 0 || !(additive > 0))
+        return additive;
+    double at = lmq_log(additive);
+    while (i < n && known[i].additive < at)
+        i++;
+    /* Beyond what is known the ratio stays. */
+    if (i == 0 || i == n) {
+        const struct lmq_known_point *end = &known[i == 0 ? 0 : n - 1];
+        return lmq_exp(at + end->measured - end->additive);
+    }
+    const struct lmq_known_point *x = &known[i - 1], *y = &known[i];
+    double part = (at - x->additive) / (y->additive - x->additive);
+    return lmq_exp(x->measured + part * (y->measured - x->measured));
+}
+
+static enum lmq_status
+measure_uniform(struct lmq_planner *planner, struct lmq_error *err)
+{
+    size_t n = planner->offers.n, n_units = planner->units.n;
+    struct lmq_drift *drifts = calloc(n, sizeof(*drifts));
+    struct lmq_mix *mixes = calloc(n, sizeof(*mixes));
+    const struct lmq_encoding_choice **choices =
+        calloc(n * n_units + 1, sizeof(*choices));
+    enum lmq_status status = LMQ_OK;
+
+    if (drifts == NULL || mixes == NULL || choices == NULL)
+        status = lmq_fail_nomem(err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        mixes[i].choices = choices + i * n_units;
+        for (size_t j = 0; j < n_units; j++)
+            mixes[i].choices[j] = offer_of(planner, j, i);
+    }
+    if (status == LMQ_OK)
+        status = measure(planner, mixes, n, planner->n_few,
+                         "measuring encodings", drifts, err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        double additive = 0;
+        planner->uniform[i] = lmq_drift_mean_kld(&drifts[i]);
+        for (size_t j = 0; j < n_units; j++)
+            additive += planner->costs[j * n + i];
+        add_known(planner, additive, planner->uniform[i]);
+    }
+    make_ascending(planner);
+    free_drifts(drifts, n);
+    free((void *)choices);
+    free(mixes);
+    return status;
+}
+
+enum lmq_status
+lmq_planner_measure(struct lmq_planner *planner, struct lmq_error *err)
+{
+    enum lmq_status status = measure_units(planner, err);
+
+    return status == LMQ_OK ? measure_uniform(planner, err) : status;
+}
+
+/* ---- The choice ---- */
+
+/* Twice the standard error of the mean, by blocks of neighbours. */
+static double
+uncertainty(const struct lmq_drift *drift)
+{
+    double mean = lmq_drift_mean_kld(drift), sum_sq = 0;
+    size_t n_blocks = 0;
+
+    for (size_t at = 0; at < drift->n; at += BLOCK) {
+        size_t n = lmq_size_min(BLOCK, drift->n - at);
+        double sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += drift->kld[at + i] - mean;
+        sum_sq += sum * sum;
+        n_blocks++;
+    }
+    if (n_blocks < 2)
+        return mean;
+    double blocks = (double)n_blocks;
+    return 2 * sqrt(sum_sq * blocks / (blocks - 1)) / (double)drift->n;
+}
+
+/* The offer for all that is best of those that take no more; the number of
+ * offers if there is none. */
+static size_t
+find_rival(const struct lmq_planner *planner)
+{
+    const struct lmq_offers *offers = &planner->offers;
+    size_t best = offers->n;
+
+    for (size_t j = 0; j < offers->n; j++) {
+        double bytes = 0;
+        for (size_t i = 0; i < planner->units.n; i++)
+            bytes += offers->bytes[i * offers->n + j];
+        if (bytes <= planner->choice.bytes &&
+            (best == offers->n || planner->uniform[j] < planner->uniform[best]))
+            best = j;
+    }
+    return best;
+}
+
+/* The choice, and its rival beside it, which takes its place if it is better. */
+static enum lmq_status
+compare(struct lmq_planner *planner, const struct lmq_encoding_choice **choices,
+        struct lmq_drift drifts[2], struct lmq_error *err)
+{
+    size_t n = planner->units.n, rival = find_rival(planner);
+    const struct lmq_mix mixes[] = {{choices}, {choices + n}};
+    size_t n_mixes = 1 + (size_t)(rival < planner->offers.n), better = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        choices[i] = offer_of(planner, i, planner->choice.chosen[i]);
+        if (n_mixes == 2)
+            choices[n + i] = offer_of(planner, i, rival);
+    }
+    enum lmq_status status =
+        measure(planner, mixes, n_mixes, planner->job.corpus.n_windows,
+                "measuring the plan", drifts, err);
+    if (status != LMQ_OK)
+        return status;
+    if (n_mixes == 2 &&
+        lmq_drift_mean_kld(&drifts[1]) < lmq_drift_mean_kld(&drifts[0]))
+        better = 1;
+    for (size_t i = 0; i < n && better == 1; i++)
+        planner->choice.chosen[i] = rival;
+    planner->choice.is_uniform = better == 1;
+    planner->choice.measured = lmq_drift_mean_kld(&drifts[better]);
+    planner->choice.error = uncertainty(&drifts[better]);
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_planner_check(struct lmq_planner *planner, struct lmq_error *err)
+{
+    struct lmq_drift drifts[2] = {0};
+    const struct lmq_encoding_choice **choices =
+        calloc(2 * planner->units.n + 1, sizeof(*choices));
+    enum lmq_status status = choices == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : compare(planner, choices, drifts, err);
+
+    for (size_t i = 0; i < 2; i++)
+        lmq_drift_free(&drifts[i]);
+    free((void *)choices);
+    return status;
+}
