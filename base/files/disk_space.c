@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -37,6 +38,15 @@ lmq_space_check(const char *folder, uint64_t size, struct lmq_error *err)
              size, folder, available);
     lmq_hint(err, "free some space, or write to another folder");
     return LMQ_ERR_IO;
+}
+
+enum lmq_status
+lmq_space_cut(int fd, uint64_t size, struct lmq_error *err)
+{
+    while (ftruncate(fd, (off_t)size) != 0)
+        if (errno != EINTR)
+            return lmq_fail_errno(err, "cannot write");
+    return LMQ_OK;
 }
 
 enum lmq_status

@@ -17,6 +17,9 @@ enum lmq_status lmq_space_check(const char *folder, uint64_t size,
 enum lmq_status lmq_space_reserve(int fd, uint64_t size,
                                   struct lmq_error *err);
 
+/* Cuts the file off there, or makes it so long. */
+enum lmq_status lmq_space_cut(int fd, uint64_t size, struct lmq_error *err);
+
 /* Says more of a failure to write, if there is more to say; `code` as errno
  * has it. */
 void lmq_space_hint(int code, struct lmq_error *err);

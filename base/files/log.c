@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files/disk_space.h"
 #include "base/files/file.h"
 #include "base/size.h"
 
@@ -122,9 +123,7 @@ begin(struct lmq_log *log, struct lmq_error *err)
         }
         log->size = log->end;
     }
-    if (status == LMQ_OK && ftruncate(log->fd, (off_t)log->end) != 0)
-        status = lmq_fail_errno(err, "cannot write");
-    return status;
+    return status == LMQ_OK ? lmq_space_cut(log->fd, log->end, err) : status;
 }
 
 enum lmq_status

@@ -75,11 +75,11 @@ open_part(struct lmq_output *output, uint64_t size, bool *is_there,
         return lmq_fail(err, LMQ_ERR_IO, 0,
                         "is in use: another process works on it");
     *is_there = (uint64_t)info.st_size == size && size > 0;
-    if (!*is_there && ftruncate(output->fd, 0) != 0)
-        return lmq_fail_errno(err, "cannot write");
     if (*is_there)
         return LMQ_OK;
-    enum lmq_status status = lmq_space_check(output->folder, size, err);
+    enum lmq_status status = lmq_space_cut(output->fd, 0, err);
+    if (status == LMQ_OK)
+        status = lmq_space_check(output->folder, size, err);
     return status == LMQ_OK ? lmq_space_reserve(output->fd, size, err)
                             : status;
 }

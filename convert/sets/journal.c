@@ -124,7 +124,7 @@ fail_other(const char *what, const json_t *expected, const json_t *found,
              "is of another conversion: %s is %.120s there, %.120s here", what,
              a == NULL ? "absent" : a, b == NULL ? "absent" : b);
     lmq_hint(err, "go on with what was begun, or remove it and the files "
-                  "beside it that end in " LMQ_PART_ENDING);
+                  "beside it that end in '" LMQ_PART_ENDING "'");
     free(a);
     free(b);
     return LMQ_ERR_ARG;

@@ -49,6 +49,28 @@ fault_save(const char *path, const void *bytes, size_t n)
         fault_die(path);
 }
 
+void
+fault_copy(const char *from, const char *to)
+{
+    char path[PATH_MAX];
+    struct dirent *entry;
+    DIR *list = opendir(from);
+
+    if (list == NULL)
+        fault_die(from);
+    while ((entry = readdir(list)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 ||
+            strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", from, entry->d_name);
+        struct fault_bytes bytes = fault_load(path);
+        snprintf(path, sizeof(path), "%s/%s", to, entry->d_name);
+        fault_save(path, bytes.at, bytes.n);
+        free(bytes.at);
+    }
+    closedir(list);
+}
+
 uint64_t
 fault_hash(uint64_t sum, const void *bytes, size_t n)
 {
@@ -78,8 +100,6 @@ fault_mask(struct fault_bytes *text)
     text->n = n;
 }
 
-/* Names and contents of all that is in a folder, in any order; or removes
- * it all. */
 /* What --resume leaves, to be gone on with. */
 static bool
 is_begun(const char *name)

@@ -22,6 +22,9 @@ void fault_die(const char *what);
 struct fault_bytes fault_load(const char *path);
 void fault_save(const char *path, const void *bytes, size_t n);
 
+/* The files of a folder, which has no folders, to another one. */
+void fault_copy(const char *from, const char *to);
+
 /* Goes on with a sum. */
 uint64_t fault_hash(uint64_t sum, const void *bytes, size_t n);
 

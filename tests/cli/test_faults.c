@@ -100,7 +100,9 @@ static const struct command {
     const char *name;
     const char *arguments; /* between spaces; outputs are in w/ */
     const char *input;     /* standard input */
-    const char *old;       /* of the files in w/, where the output will be */
+    const char *old;       /* of the files in w/, where the output will be; or
+                              a folder with a / behind it, whose files are there
+                              and are to be gone on with after a failure */
     enum kind kind;
     bool is_long;
 } commands[] = {
@@ -115,6 +117,10 @@ static const struct command {
      "m-00002-of-00099.lmq", TEXT, false},
     {"join", "join --json set w/out.lmq", NULL, NULL, DOCUMENT, false},
     {"join-digests", "join -q -f dset w/out.lmq", NULL, "out.lmq", TEXT, true},
+    {"convert-part", "convert -q --part 2/2 model w/m.lmq", NULL, NULL, TEXT,
+     true},
+    {"seal", "seal -q w", NULL, "parts/", TEXT, false},
+    {"seal-digests", "seal -f --json w", NULL, "dparts/", DOCUMENT, true},
     {"inspect-set", "inspect --json --tensors set", NULL, NULL, DOCUMENT,
      true},
     {"verify-set", "verify --json set", NULL, NULL, DOCUMENT, true},
@@ -140,6 +146,13 @@ static const struct command {
     {"validate-several", "validate -q --ctx 8 --split-documents --json "
      "--baseline baseline.json --gate kld.mean<=baseline*2 model m.lmq m.gguf "
      "--text documents", NULL, NULL, TIMED, true},
+    {"validate-part", "validate -q -f --ctx 8 --part 1/2 --report w/out model "
+     "m.lmq text", NULL, "out", TIMED, true},
+    {"merge", "merge --json 2.json 1.json", NULL, NULL, TIMED, false},
+    {"merge-report", "merge -q -f --report w/out 2.json 1.json", NULL, "out",
+     TIMED, true},
+    {"jobs", "jobs --nodes 3 convert model w/out.lmq", NULL, NULL, DOCUMENT,
+     false},
     {"tokenize", "tokenize --ids model", "the cat and a hen", NULL, TEXT,
      false},
     {"tokenize-json", "tokenize --json m.lmq", "the cat and a hen", NULL,
@@ -177,6 +190,12 @@ look_at_outputs(const struct command *command)
                                                   : FAULT_HASH);
 }
 
+static bool
+has_begun(const struct command *command)
+{
+    return command->old != NULL && strchr(command->old, '/') != NULL;
+}
+
 static void
 reset(const struct command *command)
 {
@@ -185,6 +204,10 @@ reset(const struct command *command)
     fault_walk("w", FAULT_REMOVE);
     if (command->old == NULL)
         return;
+    if (has_begun(command)) {
+        fault_copy(command->old, "w");
+        return;
+    }
     snprintf(path, sizeof(path), "w/%s", command->old);
     fault_save(path, "old", 3);
 }
@@ -237,6 +260,7 @@ become(const struct command *command, const struct class *class, long at)
         arguments[n++] = p;
         if (n == 2 && strstr(copy, "tokenize") == NULL &&
             strstr(copy, "inspect") == NULL &&
+            strstr(copy, "merge") == NULL &&
             strstr(command->arguments, "-j2") == NULL)
             arguments[n++] = (char *)(uintptr_t)"-j1";
     }
@@ -350,13 +374,27 @@ what_is_wrong(const struct command *command, const struct class *class,
     return names_reason(is->err.at, class) ? NULL : "not the system's reason";
 }
 
+/* After a failure, without one: what was begun is not lost. */
+static const char *
+go_on(const struct command *command, const struct result *good)
+{
+    struct result again = run(command, NULL, 0);
+    bool is_good = again.code == 0 && is_equal(&again, good);
+
+    if (!is_good)
+        fputs(again.err.at, stdout);
+    free_result(&again);
+    return is_good ? NULL : "cannot be gone on with";
+}
+
 struct tally {
     long n, n_wrong, n_survived;
 };
 
 static void
 sweep(const struct command *command, const struct class *class,
-      const struct result *good, uint64_t before, struct tally *tally)
+      const struct result *good, uint64_t before, bool is_long,
+      struct tally *tally)
 {
     long step = strcmp(class->name, "memory") == 0 ? MEMORY_STEP : 1;
 
@@ -366,18 +404,22 @@ sweep(const struct command *command, const struct class *class,
             fault_mask(&is.out);
         const char *wrong = what_is_wrong(command, class, &is, good, before);
         if (!is.is_hit && wrong == NULL) {
-            if (is.files != before)
+            if (is.files != before || has_begun(command))
                 reset(command);
             free_result(&is);
             return;
         }
+        if (has_begun(command) && wrong == NULL && is.code != 0 &&
+            (is_long || class->code != ENOMEM)) /* of those thousands */
+            wrong = go_on(command, good);
         tally->n++;
         tally->n_survived += is.code == good->code;
         if (wrong != NULL && tally->n_wrong++ < FAILURES_SHOWN)
             printf("FAIL: %s, %s %ld (%s): %s, exit status %d\n    %s\n",
                    command->name, class->name, at, class->code_name, wrong,
                    is.code, is.err.at);
-        if (is.files != before || strstr(command->name, "resume") != NULL)
+        if (is.files != before || has_begun(command) ||
+            strstr(command->name, "resume") != NULL)
             reset(command);
         bool is_done = !is.is_hit;
         free_result(&is);
@@ -412,7 +454,7 @@ test(const struct command *command, const char *only, bool is_long)
         if ((classes[i].is_long && !is_long) ||
             (only != NULL && strcmp(only, classes[i].name) != 0))
             continue;
-        sweep(command, &classes[i], &good, before, &tally);
+        sweep(command, &classes[i], &good, before, is_long, &tally);
         if (tally.n > 0)
             printf(" %s/%s:%ld", classes[i].name, classes[i].code_name,
                    tally.n);
@@ -510,11 +552,21 @@ main(int argc, char **argv)
         prepare("convert -q --digests --shard-size 7K model dset/m.lmq", NULL);
     }
     prepare("convert -q --shard-size 6K model set/m.lmq", NULL);
+    prepare("convert -q --part 1/2 model parts/m.lmq", NULL);
+    prepare("convert -q --part 2/2 model parts/m.lmq", NULL);
+    if (has_digests) {
+        prepare("convert -q --digests --part 1/2 model dparts/m.lmq", NULL);
+        prepare("convert -q --digests --part 2/2 model dparts/m.lmq", NULL);
+    }
     prepare("export -q --to gguf m.lmq m.gguf", NULL);
     prepare("export -q --to llama2c m.lmq m.bin", NULL);
     prepare("validate -q --ctx 8 --split-documents --json model m.lmq m.gguf "
             "--text documents",
             "baseline.json");
+    prepare("validate -q --ctx 8 --part 1/2 --report 1.json model m.lmq text",
+            NULL);
+    prepare("validate -q --ctx 8 --part 2/2 --report 2.json model m.lmq text",
+            NULL);
     bool works = shim != NULL && shim_works();
     for (size_t i = 0; works && i < N_COMMANDS; i++)
         if (!has_digests && strstr(commands[i].name, "digests") != NULL)

@@ -86,6 +86,7 @@ if [ $status -eq 143 ]; then
     says "big.lmq.journal: is of another conversion: --group-size is 64 there"
     expect 2 "$lmquant" convert -q --resume model big.lmq
     says "is of another conversion"
+    says "that end in '.part'"
     [ -e big.lmq.part ] || fail "a refusal takes away what was begun"
 elif [ $status -ne 0 ]; then
     fail "SIGTERM: status $status"
