@@ -326,6 +326,8 @@ read_questions(struct talk *talk)
         }
         if (!is_read)
             return errno == EINTR ? EXIT_SYSTEM : EXIT_DONE;
+        if (talk->is_terminal)
+            forget_interrupt(); /* ^C before the line was read ends no answer */
         if (n > 0 && !ask(talk, talk->line, n, &code))
             return code;
     }
