@@ -42,6 +42,23 @@ choose(struct lmq_chat *chat, const char *name, const char *text, size_t n,
                        : err->status;
 }
 
+/* One that is only named may have a template without them. */
+static enum lmq_status
+keep_pages(struct lmq_chat *chat, const char *text, size_t n,
+           struct lmq_error *err)
+{
+    for (size_t i = 0; i < LMQ_CHAT_PAGES; i++) {
+        const struct lmq_chat_page *page = &chat->format->pages[i];
+        const char *words;
+        size_t n_words;
+        if (page->from != NULL &&
+            lmq_chat_format_page(page, text, n, &words, &n_words) &&
+            lmq_buffer_append(&chat->pages[i], words, n_words) != 0)
+            return lmq_fail_nomem(err);
+    }
+    return LMQ_OK;
+}
+
 /* ---- Tokens of the frames ---- */
 
 static enum lmq_status
@@ -106,6 +123,8 @@ lmq_chat_open(const struct lmq_checkpoint *checkpoint,
         !lmq_chat_format_standard(chat->format, bytes, text.n,
                                   &chat->standard))
         status = lmq_fail_nomem(err);
+    if (status == LMQ_OK)
+        status = keep_pages(chat, bytes, text.n, err);
     lmq_buffer_free(&text);
     if (status == LMQ_OK)
         status = guard_all(chat, err);
@@ -125,6 +144,8 @@ lmq_chat_close(struct lmq_chat *chat)
     if (chat == NULL)
         return;
     lmq_buffer_free(&chat->standard);
+    for (size_t i = 0; i < LMQ_CHAT_PAGES; i++)
+        lmq_buffer_free(&chat->pages[i]);
     lmq_ids_clear(&chat->guarded);
     free(chat);
 }

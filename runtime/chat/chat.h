@@ -13,6 +13,7 @@ struct lmq_chat {
     const struct lmq_chat_format *format;
     bool has_begin;             /* the begin token is a part of the frame */
     struct lmq_buffer standard; /* what the system says by itself */
+    struct lmq_buffer pages[LMQ_CHAT_PAGES]; /* of its template; may be empty */
     struct lmq_ids guarded; /* tokens of the frames, which no words make */
     struct lmq_marks ends;
     const char *stop; /* a text that ends an answer, or NULL */

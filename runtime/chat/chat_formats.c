@@ -11,6 +11,9 @@
 
 #define BOS "\001"
 #define EOS "\002"
+#define PAGE_1 "\003"
+#define PAGE_2 "\004"
+#define PAGE_3 "\005"
 
 /* The three roles in the same frame. */
 #define ROLES(open, close, end)                                               \
@@ -24,6 +27,21 @@
 #define LLAMA31_DATES                                                         \
     "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
 #define COHERE(role) "<|START_OF_TURN_TOKEN|><|" role "_TOKEN|>"
+#define COHERE_PAGES                                                          \
+    .begin = BOS COHERE("SYSTEM") "# System Preamble\n" PAGE_1                \
+             "# Default Preamble\n" PAGE_2,                                   \
+    .system = { "\n\n# Developer Preamble\n" PAGE_3,                         \
+                "<|END_OF_TURN_TOKEN|>" },                                    \
+    .user = { COHERE("USER"), "<|END_OF_TURN_TOKEN|>" },                      \
+    .answer = { COHERE("CHATBOT") "<|START_RESPONSE|>",                       \
+                "<|END_RESPONSE|><|END_OF_TURN_TOKEN|>" },                    \
+    .silent = "<|END_OF_TURN_TOKEN|>",                                        \
+    .pages = { { "_TOKEN|># System Preamble\n",                               \
+                 "{% if tools or documents %}" },                             \
+               { "\n# Default Preamble\n", "\n{%- if developer_preamble %}" },\
+               { "\n# Developer Preamble\n", "{{ developer_preamble }}" } },  \
+    .thought = "<|START_RESPONSE|>",                                          \
+    .ends = { "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>" }
 #define KIMI(role) "<|im_" role "|>" role "<|im_middle|>"
 #define WIDE(words) "<\uff5c" words "\uff5c>" /* as DeepSeek and Hunyuan do */
 #define DEEPSEEK_EOS WIDE("end\u2581of\u2581sentence")
@@ -64,6 +82,16 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .user = { KIMI("user"), "<|im_end|>" },
       .answer = { KIMI("assistant"), "<|im_end|>" },
       .ends = { "<|im_end|>" } },
+    { .name = "smollm3-open",
+      .models = "SmolLM3 as its makers have it: the system's turn stays open",
+      .has = { "<|im_start|>", "## Custom Instructions", "/system_override" },
+      .system = { "<|im_start|>system\n## Metadata\n\nKnowledge Cutoff Date: "
+                  "June 2025\nReasoning Mode: /think\n\n## Custom "
+                  "Instructions\n\n", "\n\n" },
+      .user = { "<|im_start|>user\n", "<|im_end|>\n" },
+      .answer = { "<|im_start|>assistant\n", "<|im_end|>\n" },
+      .standard_at = "elif reasoning_mode == \"/think\"",
+      .ends = { "<|im_end|>" } },
     { .name = "smollm3", .models = "SmolLM3",
       .has = { "<|im_start|>", "## Custom Instructions" },
       .system = { "<|im_start|>system\n## Metadata\n\nKnowledge Cutoff Date: "
@@ -96,6 +124,12 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .has = { "<|im_start|>", "</think>" },
       .begin = BOS, CHATML, .thought = "</think>",
       .ends = { "<|im_end|>" }, .trims = LMQ_TRIMS_LINES },
+    { .name = "smolvlm", .models = "SmolVLM",
+      .has = { "<|im_start|>{%", "<end_of_utterance>", "| capitalize" },
+      .begin = "<|im_start|>", .system = { "System: ", "<end_of_utterance>\n" },
+      .user = { "User: ", "<end_of_utterance>\n" },
+      .answer = { "Assistant: ", "<end_of_utterance>\n" },
+      .prompt = "Assistant:", .ends = { "<end_of_utterance>" } },
     { .name = "chatml",
       .models = "ChatML: Qwen 1 to 2.5, SmolLM 2, OLMo 3, LFM 2, InternLM, "
                 "Yi, Hermes and many others",
@@ -124,7 +158,7 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .user = { "[INST] ", "[/INST]" }, .answer = { " ", EOS },
       .prompt = "", .trims = LMQ_TRIMS_ANSWER },
     { .name = "mistral-v1", .models = "Mistral 7B 0.1 and 0.2, Mixtral",
-      .has = { "' [INST] '" },
+      .has = { "' [INST] '" }, .lacks = { "[AVAILABLE_TOOLS]" },
       .begin = BOS, .place = LMQ_SYSTEM_FIRST, .system = { "", "\n\n" },
       .user = { " [INST] ", " [/INST]" }, .answer = { " ", EOS },
       .prompt = "" },
@@ -134,7 +168,22 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .place = LMQ_SYSTEM_FIRST, .system = { "<<SYS>>\n", "\n<</SYS>>\n\n" },
       .user = { BOS "[INST] ", " [/INST]" }, .answer = { " ", " " EOS },
       .prompt = "", .trims = LMQ_TRIMS_USER | LMQ_TRIMS_ANSWER },
-    { .name = "mistral-v0", .models = "Mistral 7B 0.1 and 0.2 as first given",
+    { .name = "llama2-once", .models = "Vigogne 2",
+      .has = { "<<SYS>>", "'[INST] ' + content.strip() + ' [/INST]'" },
+      .begin = BOS, .place = LMQ_SYSTEM_FIRST,
+      .system = { "<<SYS>>\n", "\n<</SYS>>\n\n" },
+      .user = { "[INST] ", " [/INST]" }, .answer = { " ", " " EOS },
+      .prompt = "",
+      .standard_at = "set loop_messages = messages %}{% set system_message = ",
+      .trims = LMQ_TRIMS_USER | LMQ_TRIMS_ANSWER },
+    { .name = "mistral-v0-spaced", .models = "Mistral 7B 0.1 as first given",
+      .has = { "'[INST] ' + message['content'] + ' [/INST]'",
+               "message['content'] + eos_token + ' '" },
+      .lacks = { "<<SYS>>" },
+      .begin = BOS, .place = LMQ_SYSTEM_FIRST, .system = { "", "\n\n" },
+      .user = { "[INST] ", " [/INST]" }, .answer = { "", EOS " " },
+      .prompt = "" },
+    { .name = "mistral-v0", .models = "Mistral 7B 0.2 and Mixtral as first given",
       .has = { "'[INST] ' + message['content'] + ' [/INST]'" },
       .lacks = { "<<SYS>>" },
       .begin = BOS, .place = LMQ_SYSTEM_FIRST, .system = { "", "\n\n" },
@@ -310,6 +359,12 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .has = { "'SYSTEM: ' + message", "'ASSISTANT: ' + message" },
       .system = { "SYSTEM: ", "\n" }, .user = { "USER: ", "\n" },
       .answer = { "ASSISTANT: ", "</s>\n" }, .prompt = "ASSISTANT:" },
+    { .name = "command-r7b", .models = "Command R7B, without thinking",
+      .has = { "<|START_RESPONSE|>", "not enable_thinking" }, COHERE_PAGES,
+      .prompt = COHERE("CHATBOT") "<|START_THINKING|><|END_THINKING|>" },
+    { .name = "command-a", .models = "Command A, Command R7B",
+      .has = { "<|START_RESPONSE|>" }, .lacks = { "enable_thinking" },
+      COHERE_PAGES, .prompt = COHERE("CHATBOT") },
     { .name = "command-r", .models = "Command R and R+, Aya 23 and Expanse",
       .has = { "<|START_OF_TURN_TOKEN|>", "<|USER_TOKEN|>" },
       .lacks = { "<|START_TEXT|>", "<|START_RESPONSE|>", "tool_name" },
@@ -379,6 +434,11 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .system = { "", HUNYUAN_HOLDER("3") }, .user = { WIDE("hy_User"), "" },
       .answer = { WIDE("hy_Assistant"), HUNYUAN_HOLDER("2") },
       .ends = { HUNYUAN_HOLDER("2") } },
+    { .name = "hunyuan", .models = "Hunyuan 7B as first given",
+      .has = { "<|extra_4|>", "<|extra_0|>", "ns.is_first_user" },
+      .place = LMQ_SYSTEM_FIRST, .system = { "", "<|extra_4|>" },
+      .user = { BOS, "<|extra_0|>" }, .answer = { "", EOS }, .prompt = "",
+      .thought = "<answer>" },
     { .name = "ernie4.5", .models = "ERNIE 4.5",
       .has = { "<|begin_of_sentence|>", "User: ", "Assistant: " },
       .begin = "<|begin_of_sentence|>", .system = { "", "\n" },
@@ -397,12 +457,57 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .has = { "<seed:bos>" },
       ROLES("<seed:bos>", "\n", "<seed:eos>"),
       .ends = { "<seed:eos>" }, .trims = LMQ_TRIMS_ANSWER },
+    { .name = "exaone4", .models = "EXAONE 4, without thinking",
+      .has = { "[|system|]\\n", "[|endofturn|]\\n", "[|tool|]\\n" },
+      .system = { "[|system|]\n", "[|endofturn|]\n" },
+      .user = { "[|user|]\n", "[|endofturn|]\n" },
+      .answer = { "[|assistant|]\n<think>\n\n</think>\n\n",
+                  "[|endofturn|]\n" },
+      .thought = "</think>", .ends = { "[|endofturn|]" },
+      .trims = LMQ_TRIMS_LINES },
     { .name = "exaone3", .models = "EXAONE 3",
       .has = { "[|system|]", "[|endofturn|]" }, .lacks = { "[|tool|]" },
       .system = { "[|system|]", "[|endofturn|]\n" },
       .user = { "[|user|]", "\n" },
       .answer = { "[|assistant|]", "[|endofturn|]\n" },
       .silent = "[|system|][|endofturn|]\n", .ends = { "[|endofturn|]" } },
+    { .name = "dots1", .models = "dots.llm1",
+      .has = { "<|userprompt|>", "<|response|>", "<|endofsystem|>" },
+      .system = { "<|system|>", "<|endofsystem|>" },
+      .user = { "<|userprompt|>", "<|endofuserprompt|>" },
+      .answer = { "<|response|>", "<|endofresponse|>" },
+      .ends = { "<|endofresponse|>" } },
+    { .name = "gigachat3", .models = "GigaChat 3",
+      .has = { "{{- render_role_message({\"role\": \"developer system\"" },
+      .begin = BOS "developer system<|role_sep|>\n" PAGE_1
+               "<|message_sep|>\n\n",
+      .system = { "system<|role_sep|>\n", "<|message_sep|>\n\n" },
+      .user = { "user<|role_sep|>\n", "<|message_sep|>\n\n" },
+      .answer = { "assistant<|role_sep|>\n", "<|message_sep|>\n\n" },
+      .pages = { { "{%- set DEVSYSTEM -%}\n", "\n{%- endset -%}" } },
+      .ends = { "<|message_sep|>" } },
+    { .name = "nemotron", .models = "Nemotron Mini",
+      .has = { "<extra_id_0>System", "<extra_id_1>Assistant" },
+      .begin = "<extra_id_0>System", .system = { "\n", "\n\n" },
+      .user = { "<extra_id_1>User\n", "\n" },
+      .answer = { "<extra_id_1>Assistant\n", "\n" }, .silent = "\n\n",
+      .ends = { "<extra_id_1>" }, .trims = LMQ_TRIMS_ALL },
+    { .name = "danube", .models = "H2O Danube",
+      .has = { "<|prompt|>", "<|answer|>" },
+      .begin = BOS, .system = { "<|system|>", EOS },
+      .user = { "<|prompt|>", EOS }, .answer = { "<|answer|>", EOS } },
+    { .name = "solar", .models = "SOLAR 10.7B",
+      .has = { "'### User:", "message['content']+'", "'### Assistant:" },
+      .system = { "### System:\n", "\n\n" },
+      .user = { "### User:\n", "\n\n" },
+      .answer = { "### Assistant:\n", "" } },
+    { .name = "codellama-70b", .models = "Code Llama 70B",
+      .has = { "'Source: '", "Destination: user" },
+      .begin = "<s>", .system = { "Source: system\n\n ", " <step> " },
+      .user = { "Source: user\n\n ", " <step> " },
+      .answer = { "Source: assistant\n\n ", " <step> " },
+      .prompt = "Source: assistant\nDestination: user\n\n ",
+      .ends = { "<step>" }, .trims = LMQ_TRIMS_ALL },
     { .name = "tulu", .models = "Tulu 3, OLMo 2, Falcon 3",
       .has = { "<|user|>", "<|assistant|>", "message['content'] + '\\n'" },
       .lacks = { "<|end|>" },

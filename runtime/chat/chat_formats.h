@@ -18,6 +18,15 @@
  * the tokenizer calls them. */
 #define LMQ_CHAT_BOS '\1'
 #define LMQ_CHAT_EOS '\2'
+/* And texts of the template itself: the first of its pages, the second ... */
+#define LMQ_CHAT_PAGE '\3'
+#define LMQ_CHAT_PAGES 3
+
+/* What stands in a template behind one text and before another: too long for a
+ * table, and other words in each model of a family. */
+struct lmq_chat_page {
+    const char *from, *to;
+};
 
 /* What stands before and behind somebody's words; NULL is nothing. */
 struct lmq_chat_frame {
@@ -51,6 +60,7 @@ struct lmq_chat_format {
     struct lmq_chat_frame system, user, answer;
     const char *prompt; /* where the model goes on; NULL: answer.before */
     const char *silent; /* in place of a system turn that is not there */
+    struct lmq_chat_page pages[LMQ_CHAT_PAGES]; /* a template has them all */
     const char *standard; /* what the system says if nothing is given */
     const char *standard_at; /* the same: the literal that stands behind this
                                 in the template */
@@ -76,6 +86,11 @@ lmq_chat_format_recognise(const char *text, size_t n);
 bool lmq_chat_format_standard(const struct lmq_chat_format *format,
                               const char *text, size_t n,
                               struct lmq_buffer *standard);
+
+/* A page of this template: words, and nothing of the template's own language.
+ * False if it is not there. */
+bool lmq_chat_format_page(const struct lmq_chat_page *page, const char *text,
+                          size_t n, const char **words, size_t *n_words);
 
 /* Whether a text is in a template, which may hold any bytes. */
 bool lmq_chat_has(const char *text, size_t n, const char *mark);

@@ -41,14 +41,38 @@ lmq_chat_has(const char *text, size_t n, const char *mark)
     return mark[0] != '\0' && find(text, n, 0, mark) < n;
 }
 
+bool
+lmq_chat_format_page(const struct lmq_chat_page *page, const char *text,
+                     size_t n, const char **words, size_t *n_words)
+{
+    size_t from = find(text, n, 0, page->from);
+
+    if (from == n)
+        return false;
+    from += strlen(page->from);
+    size_t to = find(text, n, from, page->to);
+    *words = text + from;
+    *n_words = to - from;
+    return to < n && find(text, to, from, "{%") == to &&
+           find(text, to, from, "{{") == to;
+}
+
 static bool
 fits(const struct lmq_chat_format *format, const char *text, size_t n)
 {
+    const char *words;
+    size_t n_words;
+
     for (size_t i = 0; i < 3 && format->has[i] != NULL; i++)
         if (!lmq_chat_has(text, n, format->has[i]))
             return false;
     for (size_t i = 0; i < 3 && format->lacks[i] != NULL; i++)
         if (lmq_chat_has(text, n, format->lacks[i]))
+            return false;
+    for (size_t i = 0; i < LMQ_CHAT_PAGES; i++)
+        if (format->pages[i].from != NULL &&
+            !lmq_chat_format_page(&format->pages[i], text, n, &words,
+                                  &n_words))
             return false;
     return format->has[0] != NULL;
 }

@@ -89,7 +89,7 @@ add_frame(struct render *r, const char *text)
     size_t n_eos;
 
     while (text != NULL && *text != '\0' && status == LMQ_OK) {
-        size_t n = strcspn(text, "\1\2");
+        size_t n = strcspn(text, "\1\2\3\4\5");
         status = add_marked(r, text, n);
         text += n;
         if (status == LMQ_OK && *text == LMQ_CHAT_BOS) {
@@ -99,6 +99,11 @@ add_frame(struct render *r, const char *text)
         } else if (status == LMQ_OK && *text == LMQ_CHAT_EOS) {
             const int32_t *eos = lmq_tokenizer_eos(t, &n_eos);
             status = n_eos > 0 ? add_id(r, eos[0]) : LMQ_OK;
+            text++;
+        } else if (status == LMQ_OK && *text != '\0') {
+            const struct lmq_buffer *page =
+                &r->chat->pages[*text - LMQ_CHAT_PAGE];
+            status = add_marked(r, (const char *)page->bytes, page->n);
             text++;
         }
     }

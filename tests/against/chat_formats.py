@@ -134,6 +134,82 @@ PUBLISHED = {
         "== 'user' %}{{ '\\n' }}{% else %}{{ '[|endofturn|]\\n' }}{% endif %}"
         "{% endfor %}{% if add_generation_prompt %}{{ '[|assistant|]' }}"
         "{% endif %}"),
+    "Mistral-7B-Instruct-v0.1": (
+        "{{ bos_token }}{% for message in messages %}{% if (m"
+        "essage['role'] == 'user') != (loop.index0 % 2 == 0) "
+        "%}{{ raise_exception('Conversation roles must altern"
+        "ate user/assistant/user/assistant/...') }}{% endif %"
+        "}{% if message['role'] == 'user' %}{{ '[INST] ' + me"
+        "ssage['content'] + ' [/INST]' }}{% elif message['rol"
+        "e'] == 'assistant' %}{{ message['content'] + eos_tok"
+        "en + ' ' }}{% else %}{{ raise_exception('Only user a"
+        "nd assistant roles are supported!') }}{% endif %}{% "
+        "endfor %}"),
+    "SOLAR-10.7B-Instruct": (
+        "{% for message in messages %}{% if message['role'] ="
+        "= 'system' %}{% if message['content']%}{{'### System"
+        ":\n' + message['content']+'\n\n'}}{% endif %}{% elif me"
+        "ssage['role'] == 'user' %}{{'### User:\n' + message['"
+        "content']+'\n\n'}}{% elif message['role'] == 'assistan"
+        "t' %}{{'### Assistant:\n'  + message['content']}}{% e"
+        "ndif %}{% if loop.last and add_generation_prompt %}{"
+        "{ '### Assistant:\n' }}{% endif %}{% endfor %}"),
+    "h2o-danube-1.8b-chat": (
+        "{% for message in messages %}{% if message['role'] ="
+        "= 'user' %}{{ '<|prompt|>' + message['content'] + eo"
+        "s_token }}{% elif message['role'] == 'system' %}{{ '"
+        "<|system|>' + message['content'] + eos_token }}{% el"
+        "if message['role'] == 'assistant' %}{{ '<|answer|>' "
+        " + message['content'] + eos_token }}{% endif %}{% if"
+        " loop.last and add_generation_prompt %}{{ '<|answer|"
+        ">' }}{% endif %}{% endfor %}"),
+    "CodeLlama-70b-Instruct": (
+        "{% if messages[0]['role'] == 'system' %}{% set user_"
+        "index = 1 %}{% else %}{% set user_index = 0 %}{% end"
+        "if %}{% for message in messages %}{% if (message['ro"
+        "le'] == 'user') != ((loop.index0 + user_index) % 2 ="
+        "= 0) %}{{ raise_exception('Conversation roles must a"
+        "lternate user/assistant/user/assistant/...') }}{% en"
+        "dif %}{% if loop.index0 == 0 %}{{ '<s>' }}{% endif %"
+        "}{% set content = 'Source: ' + message['role'] + '\n\n"
+        " ' + message['content'] | trim %}{{ content + ' <ste"
+        "p> ' }}{% endfor %}{{'Source: assistant\nDestination:"
+        " user\n\n '}}"),
+    "SmolVLM-Instruct": (
+        "<|im_start|>{% for message in messages %}{{message['"
+        "role'] | capitalize}}{% if message['content'][0]['ty"
+        "pe'] == 'image' %}{{':'}}{% else %}{{': '}}{% endif "
+        "%}{% for line in message['content'] %}{% if line['ty"
+        "pe'] == 'text' %}{{line['text']}}{% elif line['type'"
+        "] == 'image' %}{{ '<image>' }}{% endif %}{% endfor %"
+        "}<end_of_utterance>\n{% endfor %}{% if add_generation"
+        "_prompt %}{{ 'Assistant:' }}{% endif %}"),
+    "dots.llm1.inst": (
+        "{%- if messages[0]['role'] == 'system' -%}<|system|>"
+        "{{ messages[0]['content'] }}<|endofsystem|>{%- set s"
+        "tart_idx = 1 -%}{%- else -%}<|system|>You are a help"
+        "ful assistant.<|endofsystem|>{%- set start_idx = 0 -"
+        "%}{%- endif -%}{%- for idx in range(start_idx, messa"
+        "ges|length) -%}{%- if messages[idx]['role'] == 'user"
+        "' -%}<|userprompt|>{{ messages[idx]['content'] }}<|e"
+        "ndofuserprompt|>{%- elif messages[idx]['role'] == 'a"
+        "ssistant' -%}<|response|>{{ messages[idx]['content']"
+        " }}<|endofresponse|>{%- endif -%}{%- endfor -%}{%- i"
+        "f add_generation_prompt and messages[-1]['role'] == "
+        "'user' -%}<|response|>{%- endif -%}"),
+    "Nemotron-Mini-4B-Instruct": (
+        "{{'<extra_id_0>System'}}{% for message in messages %"
+        "}{% if message['role'] == 'system' %}{{'\n' + message"
+        "['content'].strip()}}{% if tools or contexts %}{{'\n'"
+        "}}{% endif %}{% endif %}{% endfor %}{{'\n\n'}}{% for m"
+        "essage in messages %}{% if message['role'] == 'user'"
+        " %}{{ '<extra_id_1>User\n' + message['content'].strip"
+        "() + '\n' }}{% elif message['role'] == 'assistant' %}"
+        "{{ '<extra_id_1>Assistant\n' + message['content'].str"
+        "ip() + '\n' }}{% elif message['role'] == 'tool' %}{{ "
+        "'<extra_id_1>Tool\n' + message['content'].strip() + '"
+        "\n' }}{% endif %}{% endfor %}{%- if add_generation_pr"
+        "ompt %}{{'<extra_id_1>Assistant\n'}}{%- endif %}"),
     "GLM-4-0414": (
         "[gMASK]<sop>{%- for msg in messages %}{%- if msg.role == 'system' %}"
         "<|system|>\n{{ msg.content }}{%- elif msg.role == 'user' %}<|user|>\n"
@@ -158,6 +234,7 @@ TALKS = {
 MARKS = re.compile(r"<\|[^<>|\s]{1,40}\|>|<｜[^<>｜\s]{1,40}｜>|\[/?[A-Z_]{4,}\]"
                    r"|<(?:start|end)_of_turn>|<\|?turn\|?>|<\|?channel\|?>"
                    r"|\[gMASK\]|<sop>|</?think>|<SPECIAL_\d+>|\]~!?b[\[\]]"
+                   r"|<extra_id_\d+>|<end_of_utterance>|<step>"
                    r"|\[e~\[|\[\|[a-z]+\|\]|<seed:[a-z]+>")
 
 
@@ -220,6 +297,7 @@ def undated(text):
     today = datetime.datetime.now()
     text = text.replace(today.strftime("%d %b %Y"), "26 Jul 2024")
     text = text.replace(today.strftime(" Today's Date: %B %d, %Y."), "")
+    text = text.replace(today.strftime("Today Date: %d %B %Y\n"), "")
     text = re.sub(r"Current date: \d{4}-\d\d-\d\d\n", "", text)
     return re.sub(r"\nCurrent date: \d{4}-\d\d-\d\d(?=<)", "", text)
 
@@ -252,9 +330,13 @@ def compare(build, name, template, shows):
             if mine is None:
                 return None, 0, 0, []
             found = mine["format"]
+            # Some know words only as parts, beside images.
+            given = talk if "line['type']" not in template else [
+                {"role": role, "content": [{"type": "text", "text": text}]}
+                for role, text in parts]
             try:
                 theirs = undated(tokenizer.apply_chat_template(
-                    talk, tokenize=False, add_generation_prompt=True))
+                    given, tokenize=False, add_generation_prompt=True))
             except Exception as refused:  # some have no system
                 differ.append(f"{key}: refused there")
                 continue

@@ -283,6 +283,10 @@ START_TEST(no_row_hides_another)
             strcat(text, f->has[k]);
             strcat(text, "\n");
         }
+        for (size_t k = 0; k < LMQ_CHAT_PAGES && f->pages[k].from; k++) {
+            strcat(text, f->pages[k].from);
+            strcat(text, f->pages[k].to);
+        }
         if (f->has[0] != NULL)
             ck_assert_str_eq(
                 lmq_chat_format_recognise(text, strlen(text))->name, f->name);
@@ -312,6 +316,15 @@ static const struct {
     {"{{bos_token}}{% set default_system_message = 'On ' + today + '.' %}"
      "[SYSTEM_PROMPT][INST]",
      "mistral-v7-tekken", "<s>[INST]a[/INST]"},
+    {"{{ bos_token }}<|START_RESPONSE|><|SYSTEM_TOKEN|># System Preamble\n"
+     "One.\n{% if tools or documents %}Two.{% endif %}\n# Default Preamble\n"
+     "Three.\n{%- if developer_preamble %}\n\n# Developer Preamble\nFour.\n"
+     "{{ developer_preamble }}",
+     "command-a",
+     "<s><|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|># System Preamble\nOne.\n"
+     "# Default Preamble\nThree.<|END_OF_TURN_TOKEN|>"
+     "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>a<|END_OF_TURN_TOKEN|>"
+     "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"},
     {"<start_of_turn>", "gemma",
      "<start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\n"},
 };
@@ -359,6 +372,10 @@ assert_no_chat(const char *file, const char *bytes, size_t n,
 START_TEST(what_is_not_known_is_said)
 {
     static const char none[] = "{\"chat_template\":null}";
+    /* What a page says must not depend on anything. */
+    static const char page[] =
+        "{{- render_role_message({\"role\": \"developer system\""
+        "{%- set DEVSYSTEM -%}\n{{ date }}\n{%- endset -%}";
     static const char number[] = "{\"chat_template\":7}";
     static const char others[] =
         "{\"chat_template\":[{\"name\":\"rag\",\"template\":\"x\"},3]}";
@@ -368,6 +385,8 @@ START_TEST(what_is_not_known_is_said)
     assert_no_chat(NULL, NULL, 0, NULL, LMQ_ERR_UNSUPPORTED, "no chat");
     assert_no_chat(NULL, NULL, 0, "mars", LMQ_ERR_ARG, "'mars'");
     assert_no_chat("chat_template.jinja", "{{ x }}", 7, NULL,
+                   LMQ_ERR_UNSUPPORTED, "of no family");
+    assert_no_chat("chat_template.jinja", page, strlen(page), NULL,
                    LMQ_ERR_UNSUPPORTED, "of no family");
     assert_no_chat("tokenizer_config.json", none, strlen(none), NULL,
                    LMQ_ERR_UNSUPPORTED, "no chat");
