@@ -1,8 +1,8 @@
 /*
- * fable_gemm.c - matrix products in registers, 8 rows by 32 columns at a time.
+ * fable_gemm.c - matrix products in registers: 8 rows by 32 columns at a time,
+ * or 4 by 16 where the machine has no more than AVX2's.
  *
- * The vector type is GCC's and Clang's; they split it where the machine has
- * narrower registers. Nothing here is exact to the bit between machines: it is
+ * The vector type is GCC's and Clang's. Nothing here is exact to the bit between machines: it is
  * for training only.
  */
 #include "fable_gemm.h"
@@ -10,7 +10,11 @@
 #include <assert.h>
 #include <string.h>
 
+#ifdef __AVX512F__
 #define LANES 16
+#else
+#define LANES 8
+#endif
 #define PANEL (2 * LANES)
 
 typedef float vec

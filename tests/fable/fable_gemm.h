@@ -2,7 +2,7 @@
  * fable_gemm.h - matrix products for fable_net.c.
  *
  * One routine for all the shapes: any strides for A and B, so transposes cost
- * nothing to say. B is copied into panels of 32 columns, zero where it ends.
+ * nothing to say. B is copied into panels of columns, zero where it ends.
  */
 #ifndef FABLE_GEMM_H
 #define FABLE_GEMM_H
@@ -12,7 +12,12 @@ struct mat {
     int row, col; /* strides */
 };
 
-enum { GEMM_ROWS = 8, GEMM_K_MAX = 512, GEMM_N_MAX = 512 };
+#ifdef __AVX512F__
+enum { GEMM_ROWS = 8 };
+#else
+enum { GEMM_ROWS = 4 };
+#endif
+enum { GEMM_K_MAX = 768, GEMM_N_MAX = 768 };
 
 /*
  * C (m, n) = A (m, k) * B (k, n), or C += with is_sum. m is a multiple of

@@ -10,12 +10,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The bundled model's; make_fable.sh has those of a larger one. */
+#ifndef FABLE_DIM
+#define FABLE_DIM 96
+#define FABLE_HIDDEN 200
+#define FABLE_LAYERS 4
+#define FABLE_HEADS 6
+#define FABLE_KV_HEADS 2
+#endif
+
 enum {
-    NET_DIM = 96,
-    NET_HIDDEN = 200,
-    NET_LAYERS = 4,
-    NET_HEADS = 6,
-    NET_KV_HEADS = 2,
+    NET_DIM = FABLE_DIM,
+    NET_HIDDEN = FABLE_HIDDEN,
+    NET_LAYERS = FABLE_LAYERS,
+    NET_HEADS = FABLE_HEADS,
+    NET_KV_HEADS = FABLE_KV_HEADS,
     NET_HEAD = NET_DIM / NET_HEADS,
     NET_KV_DIM = NET_KV_HEADS * NET_HEAD,
     NET_VOCAB = 512,

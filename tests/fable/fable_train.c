@@ -22,7 +22,9 @@
 #include "fable_save.h"
 
 #define BATCH 8 /* windows per step */
+#ifndef PEAK_RATE
 #define PEAK_RATE 3e-3
+#endif
 #define LAST_RATE 1e-5
 #define N_WARM_UP 400
 #define BETA1 0.9
