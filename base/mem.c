@@ -5,31 +5,60 @@
 
 #include "base/mem.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/size.h"
 
+/* From here on the kernel gives pages that are zero, and only when they are
+ * touched: a cache for a long context costs nothing until it is filled. */
+#define LARGE ((size_t)1 << 20)
+
+/* Where a block begins is told before what is aligned in it. Small ones end
+ * where the numbers end, so that a checker of memory sees what goes beyond. */
+static char *
+make_block(size_t n_bytes, size_t *offset)
+{
+    void *block;
+
+    *offset = LMQ_MEM_ALIGN;
+    if (n_bytes < LARGE) {
+        if (posix_memalign(&block, LMQ_MEM_ALIGN, n_bytes) != 0)
+            return NULL;
+        return memset(block, 0, n_bytes);
+    }
+    block = calloc(1, n_bytes + LMQ_MEM_ALIGN);
+    if (block != NULL)
+        *offset += (LMQ_MEM_ALIGN - (uintptr_t)block % LMQ_MEM_ALIGN) %
+                   LMQ_MEM_ALIGN;
+    return block;
+}
+
 void *
 lmq_mem_aligned(size_t count, size_t size)
 {
-    size_t n_bytes;
-    void *memory;
+    size_t n_bytes, offset;
 
-    if (!lmq_size_mul(count, size, &n_bytes))
+    if (!lmq_size_mul(count, size, &n_bytes) ||
+        n_bytes > SIZE_MAX - 2 * LMQ_MEM_ALIGN)
         return NULL;
-    if (n_bytes == 0)
-        n_bytes = 1;
-    if (posix_memalign(&memory, LMQ_MEM_ALIGN, n_bytes) != 0)
+    char *block = make_block(n_bytes + LMQ_MEM_ALIGN, &offset);
+    if (block == NULL)
         return NULL;
-    return memset(memory, 0, n_bytes);
+    memcpy(block + offset - sizeof(block), &block, sizeof(block));
+    return block + offset;
 }
 
 void
 lmq_mem_free(void *memory)
 {
-    free(memory);
+    void *block = NULL;
+
+    if (memory != NULL)
+        memcpy(&block, (char *)memory - sizeof(block), sizeof(block));
+    free(block);
 }
 
 int
