@@ -102,7 +102,7 @@ apply_penalties(struct lmq_sampler *sampler)
     }
 }
 
-/* ---- Filters: each shortens the list, best first ---- */
+/* ---- Ranks: the best first, as far as somebody asks ---- */
 
 static int
 compare_logits(const void *a, const void *b)
@@ -113,6 +113,70 @@ compare_logits(const void *a, const void *b)
         return x->logit > y->logit ? -1 : 1;
     return x->id < y->id ? -1 : 1;
 }
+
+/* A heap with the best on top; those that are known stand behind it, the best
+ * last. To sort a vocabulary of 262144 takes longer than a small model. */
+struct ranks {
+    struct candidate *c;
+    size_t n, n_known;
+};
+
+static void
+sink(struct candidate *c, size_t n, size_t at)
+{
+    const struct candidate moved = c[at];
+
+    for (size_t below = 2 * at + 1; below < n; below = 2 * at + 1) {
+        if (below + 1 < n && compare_logits(&c[below + 1], &c[below]) < 0)
+            below++;
+        if (compare_logits(&moved, &c[below]) < 0)
+            break;
+        c[at] = c[below];
+        at = below;
+    }
+    c[at] = moved;
+}
+
+static struct ranks
+rank(struct candidate *c, size_t n)
+{
+    for (size_t i = n / 2; i-- > 0;)
+        sink(c, n, i);
+    return (struct ranks){c, n, 0};
+}
+
+/* The i-th, from 0. */
+static const struct candidate *
+ranked(struct ranks *ranks, size_t i)
+{
+    struct candidate *c = ranks->c;
+
+    while (ranks->n_known <= i) {
+        size_t last = ranks->n - ++ranks->n_known;
+        struct candidate top = c[0];
+        c[0] = c[last];
+        c[last] = top;
+        sink(c, last, 0);
+    }
+    return &c[ranks->n - 1 - i];
+}
+
+/* Leaves the best n, in their order: that is a heap too. */
+static void
+keep(struct ranks *ranks, size_t n)
+{
+    struct candidate *c = ranks->c;
+
+    ranked(ranks, n - 1);
+    for (size_t i = 0, j = ranks->n - 1; i < j; i++, j--) {
+        struct candidate other = c[i];
+        c[i] = c[j];
+        c[j] = other;
+    }
+    *ranks = (struct ranks){c, n, 0};
+}
+
+/* ---- Filters: each leaves fewer ---- */
 
 static int
 compare_surprise(const void *a, const void *b)
@@ -127,28 +191,14 @@ compare_surprise(const void *a, const void *b)
 static void
 softmax(struct candidate *c, size_t n, double temperature)
 {
-    double top = c[0].logit, sum = 0;
+    double top = c[0].logit, sum = 0; /* of a heap, or of a list in order */
 
-    for (size_t i = 1; i < n; i++)
-        top = c[i].logit > top ? c[i].logit : top;
     for (size_t i = 0; i < n; i++) {
         c[i].p = lmq_exp((c[i].logit - top) / temperature);
         sum += c[i].p;
     }
     for (size_t i = 0; i < n; i++)
         c[i].p /= sum;
-}
-
-/* The shortest beginning of the list whose probabilities reach `share`. */
-static size_t
-reach(const struct candidate *c, size_t n, double share)
-{
-    double sum = 0;
-    size_t i = 0;
-
-    while (i < n && sum < share)
-        sum += c[i++].p;
-    return i;
 }
 
 /* Those whose information is nearest to the expected one. */
@@ -165,37 +215,48 @@ keep_typical(struct candidate *c, size_t n, double share)
                             ? fabs(-lmq_log(c[i].p) - entropy)
                             : (double)INFINITY;
     qsort(c, n, sizeof(*c), compare_surprise);
-    n = reach(c, n, share);
+    double sum = 0;
+    size_t kept = 0;
+    while (kept < n && sum < share)
+        sum += c[kept++].p;
+    n = kept;
     qsort(c, n, sizeof(*c), compare_logits);
     softmax(c, n, 1);
     return n;
 }
 
-static size_t
-filter(struct lmq_sampler *sampler, struct candidate *c, size_t n)
+static void
+filter(const struct lmq_sampler_options *o, struct ranks *ranks)
 {
-    const struct lmq_sampler_options *o = &sampler->options;
+    struct candidate *c = ranks->c;
+    size_t n;
 
-    if (o->top_k > 0 && (size_t)o->top_k < n)
-        n = (size_t)o->top_k;
-    softmax(c, n, 1);
+    if (o->top_k > 0 && (size_t)o->top_k < ranks->n)
+        keep(ranks, (size_t)o->top_k);
+    softmax(c, ranks->n, 1);
     if (o->typical > 0 && o->typical < 1)
-        n = keep_typical(c, n, o->typical);
-    if (o->top_p > 0 && o->top_p < 1)
-        n = reach(c, n, o->top_p);
+        ranks->n = keep_typical(c, ranks->n, o->typical);
+    n = ranks->n;
+    if (o->top_p > 0 && o->top_p < 1) {
+        double sum = 0;
+        for (n = 0; n < ranks->n && sum < o->top_p; n++)
+            sum += ranked(ranks, n)->p;
+    }
     if (o->min_p > 0) {
+        double least = o->min_p * ranked(ranks, 0)->p;
         size_t kept = 1;
-        while (kept < n && c[kept].p >= o->min_p * c[0].p)
+        while (kept < n && ranked(ranks, kept)->p >= least)
             kept++;
         n = kept;
     }
-    return n;
+    if (n < ranks->n || ranks->n_known > 0)
+        keep(ranks, n);
 }
 
 /* ---- Picking ---- */
 
-/* The best first; not those that are hopelessly behind, nor NaN. */
-static size_t
+/* Not those that are hopelessly behind, nor NaN. */
+static struct ranks
 collect(struct lmq_sampler *sampler)
 {
     struct candidate *c = sampler->candidates;
@@ -209,8 +270,7 @@ collect(struct lmq_sampler *sampler)
     for (size_t i = 0; i < sampler->vocabulary; i++)
         if (c[i].logit >= least)
             c[n++] = c[i];
-    qsort(c, n, sizeof(*c), compare_logits);
-    return n;
+    return rank(c, n);
 }
 
 static int32_t
@@ -237,19 +297,20 @@ lmq_sampler_pick(struct lmq_sampler *sampler, const float *logits)
         apply_penalties(sampler);
     if (sampler->options.temperature <= 0)
         return best(c, sampler->vocabulary);
-    size_t n = collect(sampler);
-    if (n == 0) /* nothing but NaN */
+    struct ranks ranks = collect(sampler);
+    if (ranks.n == 0) /* nothing but NaN */
         return 0;
-    n = filter(sampler, c, n);
-    softmax(c, n, sampler->options.temperature);
+    filter(&sampler->options, &ranks);
+    softmax(c, ranks.n, sampler->options.temperature);
     double draw = 0x1p-53 * (double)(next_random(sampler->random) >> 11);
     double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += c[i].p;
+    for (size_t i = 0; i < ranks.n; i++) {
+        const struct candidate *next = ranked(&ranks, i);
+        sum += next->p;
         if (draw < sum)
-            return c[i].id;
+            return next->id;
     }
-    return c[n - 1].id;
+    return ranked(&ranks, ranks.n - 1)->id;
 }
 
 void
