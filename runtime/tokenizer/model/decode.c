@@ -26,7 +26,12 @@ replace_in(const struct lmq_replacement *rule, struct lmq_chars text,
     size_t from = 0, at = 0, n = rule->from.n;
 
     while (n > 0 && at < text.n && text.n - at >= n) {
-        if (memcmp(text.p + at, rule->from.bytes, n) != 0) {
+        const unsigned char *first =
+            memchr(text.p + at, rule->from.bytes[0], text.n - at - n + 1);
+        if (first == NULL)
+            break;
+        at = (size_t)(first - text.p);
+        if (memcmp(first, rule->from.bytes, n) != 0) {
             at++;
             continue;
         }
