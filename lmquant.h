@@ -617,6 +617,7 @@ struct lmq_bench_options {
     size_t n_prefill; /* tokens at once; 0: 512 */
     size_t n_decode;  /* tokens one by one; 0: 128 */
     int rounds;       /* the median of so many; 0: 3 */
+    size_t depth;     /* tokens that stand before those */
 };
 
 /* Measures loading (how long opening the checkpoint took, and the model),

@@ -10,6 +10,7 @@
 static const struct option options[] = {
     {'p', "prefill", "N", "tokens evaluated at once (512)"},
     {'n', "decode", "N", "tokens evaluated one by one (128)"},
+    {'d', "depth", "N", "tokens that stand before those (0)"},
     {'r', "rounds", "N", "the median of so many (3)"},
     {'b', "batch", "N", "tokens in one pass of the prefill (128)"},
     {0, "activations", "MODE", "for int8 weights: q8, q16, f32 (what the\n"
@@ -67,10 +68,11 @@ run(const struct arguments *arguments)
     struct lmq_progress progress;
     struct lmq_report *report = NULL;
     struct lmq_error err;
-    long prefill = 0, decode = 0, rounds = 0, batch = 0;
+    long prefill = 0, decode = 0, depth = 0, rounds = 0, batch = 0;
 
     if (!option_integer(arguments, "prefill", 1, 1000000, &prefill) ||
         !option_integer(arguments, "decode", 1, 1000000, &decode) ||
+        !option_integer(arguments, "depth", 0, 1000000, &depth) ||
         !option_integer(arguments, "rounds", 1, 100, &rounds) ||
         !option_integer(arguments, "batch", 1, 65536, &batch) ||
         !option_choice(arguments, "kv", &session.kv) ||
@@ -81,6 +83,7 @@ run(const struct arguments *arguments)
         return EXIT_USAGE;
     bench.n_prefill = (size_t)prefill;
     bench.n_decode = (size_t)decode;
+    bench.depth = (size_t)depth;
     bench.rounds = (int)rounds;
     session.batch = (size_t)batch;
     enum lmq_status status = lmq_checkpoint_open(arguments->operands[0], &open,

@@ -141,6 +141,55 @@ cost_of(const struct lmq_model *model)
     return cost;
 }
 
+/* How many keys a query at `position` sees. */
+static double
+seen_from(const struct lmq_hparams *h, size_t layer, size_t position)
+{
+    size_t window = lmq_layer_window(h, layer);
+    size_t chunk = lmq_layer_chunk(h, layer);
+    size_t n = position + 1;
+
+    if (window > 0 && n > window)
+        n = window;
+    if (chunk > 0 && n > position % chunk + 1)
+        n = position % chunk + 1;
+    return (double)n;
+}
+
+/* Of n tokens from `first` on: operations in float32 of queries with keys, and
+ * of weights with values. */
+static double
+attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
+{
+    double flops = 0;
+
+    for (size_t layer = 0; layer < h->n_layers; layer++) {
+        double seen = 0;
+        if (lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
+            continue;
+        for (size_t i = 0; i < n; i++)
+            seen += seen_from(h, layer, first + i);
+        flops += 2 * seen * h->n_heads *
+                 (double)(lmq_key_width(h, layer) + lmq_value_width(h, layer));
+    }
+    return flops;
+}
+
+/* Keys and values that the token there reads. */
+static double
+cache_bytes(const struct lmq_model *model, enum lmq_row_type type,
+            size_t position)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    double bytes = 0;
+
+    for (size_t layer = 0; layer < h->n_layers; layer++)
+        if (!lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
+            bytes += lmq_kv_bytes(model, lmq_layer_kv_source(h, layer), type,
+                                  (size_t)seen_from(h, layer, position));
+    return bytes;
+}
+
 /* ---- Measuring ---- */
 
 struct bench {
@@ -151,6 +200,7 @@ struct bench {
     struct probe probe;
     int rounds;
     size_t n_prefill, n_decode;
+    size_t depth; /* tokens that stand before those */
     int32_t *tokens;
     struct lmq_notes notes;
     double prefill, decode; /* seconds */
@@ -171,6 +221,21 @@ median(double *values, int n)
     return values[n / 2];
 }
 
+/* Evaluates what stands before, or the last of it again: a state that cannot
+ * be rewound is made anew there, not in what is measured. */
+static enum lmq_status
+go_to_depth(struct bench *bench, struct lmq_error *err)
+{
+    struct lmq_session *session = bench->session;
+    size_t n = bench->depth;
+    size_t first = n > 0 && session->position >= n ? n - 1 : 0;
+
+    lmq_session_rewind(session, first);
+    return n == 0 ? LMQ_OK
+                  : lmq_session_eval(session, bench->tokens + first, n - first,
+                                     err);
+}
+
 static enum lmq_status
 measure_prefill(struct bench *bench, struct lmq_error *err)
 {
@@ -183,10 +248,12 @@ measure_prefill(struct bench *bench, struct lmq_error *err)
                                    kernels->peak_int8));
         keep_best(&bench->probe.best.f32_flops,
                   probe_arithmetic(bench->probe.team, kernels->peak_f32));
-        lmq_session_rewind(bench->session, 0);
+        enum lmq_status status = go_to_depth(bench, err);
         double start = lmq_clock_seconds();
-        enum lmq_status status = lmq_session_eval(
-            bench->session, bench->tokens, bench->n_prefill, err);
+        if (status == LMQ_OK)
+            status = lmq_session_eval(bench->session,
+                                      bench->tokens + bench->depth,
+                                      bench->n_prefill, err);
         if (i >= 0)
             seconds[i] = lmq_clock_seconds() - start;
         if (status == LMQ_OK)
@@ -208,11 +275,11 @@ measure_decode(struct bench *bench, struct lmq_error *err)
 
     for (int i = 0; i < bench->rounds && status == LMQ_OK; i++) {
         probe_reading(&bench->probe);
-        lmq_session_rewind(bench->session, 0);
+        status = go_to_depth(bench, err);
         double start = lmq_clock_seconds();
         for (size_t t = 0; t < bench->n_decode && status == LMQ_OK; t++)
-            status = lmq_session_eval(bench->session, bench->tokens + t, 1,
-                                      err);
+            status = lmq_session_eval(
+                bench->session, bench->tokens + bench->depth + t, 1, err);
         seconds[i] = lmq_clock_seconds() - start;
         probe_reading(&bench->probe);
         if (status == LMQ_OK)
@@ -232,8 +299,10 @@ shorten(struct bench *bench, const char *what, size_t *n_tokens)
     const struct lmq_model *model = bench->model;
     size_t most = model->positions.n_rows;
 
-    if (model->hparams.positions != LMQ_POSITIONS_LEARNED || *n_tokens <= most)
+    if (model->hparams.positions != LMQ_POSITIONS_LEARNED ||
+        bench->depth + *n_tokens <= most)
         return;
+    most = most > bench->depth ? most - bench->depth : 0;
     lmq_notes_add(&bench->notes,
                   "%s is measured with %zu tokens in place of %zu: the "
                   "model has learned no more positions",
@@ -246,8 +315,14 @@ prepare(struct bench *bench, struct lmq_error *err)
 {
     shorten(bench, "prefill", &bench->n_prefill);
     shorten(bench, "decode", &bench->n_decode);
-    size_t n = bench->n_prefill > bench->n_decode ? bench->n_prefill
-                                                  : bench->n_decode;
+    if (bench->n_prefill == 0 || bench->n_decode == 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "there is nothing behind a depth of %zu: the model "
+                        "has learned %zu positions",
+                        bench->depth, bench->model->positions.n_rows);
+    size_t n = bench->depth + (bench->n_prefill > bench->n_decode
+                                   ? bench->n_prefill
+                                   : bench->n_decode);
     struct lmq_session_options session = bench->session_options;
 
     if (session.context == 0)
@@ -260,6 +335,7 @@ prepare(struct bench *bench, struct lmq_error *err)
     bench->probe.memory = lmq_mem_aligned(PROBE_BYTES, 1);
     if (bench->tokens == NULL || bench->probe.memory == NULL)
         return lmq_fail_nomem(err);
+    memset(bench->probe.memory, 1, PROBE_BYTES); /* else there is none */
     for (size_t i = 0; i < n; i++) /* any tokens, but not all the same */
         bench->tokens[i] = (int32_t)((i * 7919 + 1) %
                                      bench->model->hparams.vocab_size);
@@ -290,6 +366,13 @@ describe_prefill(const struct bench *bench, const struct cost *cost,
             lmq_json_number((double)bench->n_prefill / bench->prefill));
     lmq_put(&json, "ops_per_s", lmq_json_number(ops / bench->prefill));
     lmq_put(&json, "fraction", lmq_json_number(ops / bench->prefill / limit));
+    double attention = attention_flops(&bench->model->hparams, bench->depth,
+                                       bench->n_prefill);
+    lmq_put(&json, "attention_flops", lmq_json_number(attention));
+    lmq_put(&json, "fraction_with_attention",
+            lmq_json_number((ops / limit +
+                             attention / bench->probe.best.f32_flops) /
+                            bench->prefill));
     return json;
 }
 
@@ -297,14 +380,21 @@ static json_t *
 describe_decode(const struct bench *bench, const struct cost *cost)
 {
     double rate = (double)bench->n_decode / bench->decode;
+    double cache =
+        bench->depth == 0
+            ? 0
+            : cache_bytes(bench->model, bench->session->kv[0].type,
+                          bench->depth + bench->n_decode / 2);
+    double bytes = cost->bytes + cache;
     json_t *json = json_object();
 
     lmq_put(&json, "tokens", lmq_json_size(bench->n_decode));
     lmq_put(&json, "seconds", lmq_json_number(bench->decode));
     lmq_put(&json, "tokens_per_s", lmq_json_number(rate));
-    lmq_put(&json, "bytes_per_s", lmq_json_number(rate * cost->bytes));
+    lmq_put(&json, "cache_bytes", lmq_json_number(cache));
+    lmq_put(&json, "bytes_per_s", lmq_json_number(rate * bytes));
     lmq_put(&json, "fraction",
-            lmq_json_number(rate * cost->bytes / bench->probe.best.read_bytes));
+            lmq_json_number(rate * bytes / bench->probe.best.read_bytes));
     return json;
 }
 
@@ -331,6 +421,7 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
                         : "f32"));
     lmq_put(&json, "load_s", lmq_json_number(checkpoint->open_seconds +
                                               model_seconds));
+    lmq_put(&json, "depth", lmq_json_size(bench->depth));
     lmq_put(&json, "prefill",
             describe_prefill(bench, &cost, bench->model->is_int8));
     lmq_put(&json, "decode", describe_decode(bench, &with_head));
@@ -368,6 +459,7 @@ lmq_bench(struct lmq_checkpoint *checkpoint,
     bench.n_prefill =
         options.n_prefill == 0 ? DEFAULT_PREFILL : options.n_prefill;
     bench.n_decode = options.n_decode == 0 ? DEFAULT_DECODE : options.n_decode;
+    bench.depth = options.depth;
     if (bench.rounds < 1 || bench.rounds > MAX_ROUNDS)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "%d rounds, expected 1 to %d",
                         bench.rounds, MAX_ROUNDS);

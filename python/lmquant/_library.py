@@ -224,6 +224,7 @@ class BenchOptions(Options):
         ("n_prefill", c_size_t),
         ("n_decode", c_size_t),
         ("rounds", c_int),
+        ("depth", c_size_t),
     ]
 
 

@@ -108,6 +108,7 @@ class BenchOptions(TypedDict, total=False):
     n_prefill: int
     n_decode: int
     rounds: int
+    depth: int
 
 
 class ValidateOptions(TypedDict, total=False):

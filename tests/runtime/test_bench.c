@@ -1,0 +1,105 @@
+/*
+ * test_bench.c - what a benchmark counts, and every family at a depth.
+ *
+ * How fast it is, nobody can say here.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "tests/build/suite.h"
+#include "tests/families/family.h"
+
+static enum lmq_status
+try_bench(const char *path, size_t depth, struct lmq_report **report,
+          struct lmq_error *err)
+{
+    const struct lmq_session_options session = {.size = sizeof(session),
+                                                .threads = 1};
+    const struct lmq_bench_options options = {.size = sizeof(options),
+                                              .session = &session,
+                                              .n_prefill = 4,
+                                              .n_decode = 2,
+                                              .rounds = 1,
+                                              .depth = depth};
+    struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+    enum lmq_status status =
+        lmq_bench(checkpoint, &options, NULL, report, err);
+
+    lmq_checkpoint_close(checkpoint);
+    return status;
+}
+
+/* 4 layers with 6 heads of 16 and 2 of keys; behind 3 tokens four see 4 to 7
+ * keys, and of two more the second sees 5. */
+START_TEST(attention_is_counted_by_what_is_seen)
+{
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    ck_assert_msg(try_bench(source_path("data/fable"), 3, &report, &err) ==
+                      LMQ_OK,
+                  "%s", err.message);
+    ck_assert(lmq_report_number(report, "depth") == 3);
+    ck_assert(lmq_report_number(report, "prefill.attention_flops") ==
+              2. * (4 + 5 + 6 + 7) * 4 * 6 * (16 + 16));
+    ck_assert(lmq_report_number(report, "decode.cache_bytes") ==
+              5. * 4 * 2 * (16 + 16) * 4);
+    ck_assert(lmq_report_number(report, "prefill.fraction_with_attention") >
+              lmq_report_number(report, "prefill.fraction"));
+    lmq_report_free(report);
+    ck_assert(try_bench(source_path("data/fable"), 0, &report, &err) ==
+              LMQ_OK);
+    ck_assert(lmq_report_number(report, "decode.cache_bytes") == 0);
+    lmq_report_free(report);
+}
+END_TEST
+
+START_TEST(learned_positions_end)
+{
+    struct family_model *made = family_make(family_find("gpt2"), 1, 100, 1);
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+
+    family_write(made, in_folder("gpt2"));
+    family_free(made);
+    ck_assert(try_bench(in_folder("gpt2"), 999999, &report, &err) ==
+              LMQ_ERR_ARG);
+    ck_assert_msg(strstr(err.message, "has learned") != NULL, "%s",
+                  err.message);
+    ck_assert_ptr_null(report);
+}
+END_TEST
+
+/* One kind of layers after the other, windows and states. */
+START_TEST(every_family_goes_to_a_depth)
+{
+    const struct family *family = family_at((size_t)_i);
+    struct family_model *made = family_make(family, 1, 100, 1);
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    family_write(made, in_folder("family"));
+    family_free(made);
+    ck_assert_msg(try_bench(in_folder("family"), 20, &report, &err) == LMQ_OK,
+                  "%s: %s", family->name, err.message);
+    ck_assert_msg(lmq_report_number(report, "decode.cache_bytes") > 0, "%s",
+                  family->name);
+    lmq_report_free(report);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        attention_is_counted_by_what_is_seen,
+        learned_positions_end,
+    };
+    const TTest *const of_all[] = {every_family_goes_to_a_depth};
+    int n = 0, failed = RUN_SUITE("bench", tests);
+
+    while (family_at((size_t)n) != NULL)
+        n++;
+    return run_suite_over("families", of_all, 1, 0, n) | failed;
+}
