@@ -71,14 +71,17 @@ START_TEST(learned_positions_end)
 }
 END_TEST
 
-/* One kind of layers after the other, windows and states. */
-START_TEST(every_family_goes_to_a_depth)
+/* Windows, chunks, latents, states, borrowed keys: each is counted. */
+START_TEST(kinds_of_layers_go_to_a_depth)
 {
-    const struct family *family = family_at((size_t)_i);
-    struct family_model *made = family_make(family, 1, 100, 1);
+    static const char *const names[] = {"llama2", "gemma2", "deepseek2",
+                                        "qwen3next", "llama4", "gemma4"};
+    const struct family *family = family_find(names[_i]);
     struct lmq_report *report;
     struct lmq_error err;
 
+    ck_assert_msg(family != NULL, "%s", names[_i]);
+    struct family_model *made = family_make(family, 1, 100, 1);
     family_write(made, in_folder("family"));
     family_free(made);
     ck_assert_msg(try_bench(in_folder("family"), 20, &report, &err) == LMQ_OK,
@@ -96,10 +99,8 @@ main(void)
         attention_is_counted_by_what_is_seen,
         learned_positions_end,
     };
-    const TTest *const of_all[] = {every_family_goes_to_a_depth};
-    int n = 0, failed = RUN_SUITE("bench", tests);
+    const TTest *const of_kinds[] = {kinds_of_layers_go_to_a_depth};
 
-    while (family_at((size_t)n) != NULL)
-        n++;
-    return run_suite_over("families", of_all, 1, 0, n) | failed;
+    return RUN_SUITE("bench", tests) |
+           run_suite_over("kinds", of_kinds, 1, 0, 6);
 }
