@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import signal
 import threading
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Dict, Optional
 
-from . import _errors, _library
+from . import _errors, _library, _types
 from ._library import library
 
 Report = Dict[str, Any]
@@ -27,6 +28,41 @@ _CLASSES = {
 }
 
 
+# ---- Messages ----
+
+_OPTION = re.compile(r"(?<![^\s('\"])\.([a-z][a-z_]*)(?: ([A-Z]+)\b)?(?![\w.(])")
+
+
+def _kinds() -> Dict[str, str]:
+    """What the options of all functions are, by name."""
+    kinds = {"chat_format": "str"}
+    for options in vars(_types).values():
+        if isinstance(options, type) and options.__module__ == _types.__name__:
+            kinds.update(
+                (name, str(getattr(kind, "__forward_arg__", kind)))
+                for name, kind in options.__annotations__.items()
+            )
+    return kinds
+
+
+_KINDS = _kinds()
+
+
+def _as_argument(match: re.Match[str]) -> str:
+    name, value = match.groups()
+    if name not in _KINDS:
+        return match.group()
+    if value is None and _KINDS[name] == "bool":
+        value = "True"
+    name = "format" if name == "chat_format" else name
+    return name if value is None else name + "=" + value
+
+
+def _words(text: bytes) -> str:
+    """The library calls options as C does: .replaces, .tokenizer FILE."""
+    return _OPTION.sub(_as_argument, text.decode("utf-8", "replace"))
+
+
 def check(
     status: int, err: _library.Error, report: Optional[Report] = None
 ) -> None:
@@ -34,8 +70,8 @@ def check(
     if status == _library.OK:
         return
     raise _CLASSES.get(status, _errors.Error)(
-        err.message.decode("utf-8", "replace"),
-        hint=err.hint.decode("utf-8", "replace"),
+        _words(err.message),
+        hint=_words(err.hint),
         path=err.path.decode("utf-8", "replace"),
         option=err.option.decode("utf-8", "replace"),
         offset=err.offset,

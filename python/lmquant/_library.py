@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
+import shlex
 import sys
 from ctypes import (
     CFUNCTYPE,
@@ -490,9 +491,10 @@ def _open() -> Tuple[ctypes.CDLL, str]:
             reasons.append(str(error))
     raise LibraryError(
         "the library liblmquant cannot be loaded: " + "; ".join(reasons),
-        hint="install lmquant (./configure && make && make install), then let "
-        "%s name the library (/usr/local/lib/%s) if it is not found"
-        % (_VARIABLE, _NAME),
+        hint="install lmquant (./configure && make && make install, and "
+        "ldconfig so that the system finds it), with --prefix=%s for this "
+        "Python alone, or let %s name the library (/usr/local/lib/%s)"
+        % (shlex.quote(sys.prefix), _VARIABLE, _NAME),
     )
 
 

@@ -309,7 +309,13 @@ class Errors(Case):
             lmquant.SystemRefusedError, "exists", lmquant.convert, fable,
             container(),
         )
-        self.assertIn("\nhint: ", str(error))
+        self.assertIn("\nhint: replaces=True replaces it", str(error))
+        weights = self.folder / "weights.safetensors"
+        weights.write_bytes((files / "good-escapes-in-name.safetensors").read_bytes())
+        error = self.assertStops(
+            lmquant.Error, "tokenizer", lmquant.open(weights).tokenizer
+        )
+        self.assertIn("tokenizer=FILE", error.hint)
 
     def test_hostile_files_are_exceptions(self):
         n = 0
