@@ -78,16 +78,20 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
     return status;
 }
 
-/* tokenizer.json has everything in it, so it goes first; the companions say
- * nothing without one of the two. */
+/* tokenizer.json has everything in it, so it goes first; a GGUF without weights
+ * is what exports of GGUF files write. The companions say nothing without one of
+ * them. */
 enum lmq_status
 lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
                      struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
-    const char *name = lmq_hf_has_file(folder, "tokenizer.json", &status, err)
-                           ? "tokenizer.json"
-                           : "tokenizer.model";
+    const char *name =
+        lmq_hf_has_file(folder, "tokenizer.json", &status, err)
+            ? "tokenizer.json"
+        : lmq_hf_has_file(folder, "tokenizer.model", &status, err)
+            ? "tokenizer.model"
+            : "tokenizer.gguf";
     static const char *const companions[] = {
         "tokenizer_config.json", "generation_config.json",
         "chat_template.jinja", /* kept, never evaluated */

@@ -134,6 +134,11 @@ expect 0 "$lmquant" inspect gguf
 echo Once | "$lmquant" tokenize --ids gguf > ids || fail "tokenize of a folder"
 expect 0 "$lmquant" validate -q --max-tokens 64 gguf model.lmq \
     "$fable/held-out-a.txt"
+# What is written of it runs, with the tokenizer it came with.
+expect 0 "$lmquant" export --to safetensors gguf/model.gguf floats
+grep -q 'name it by' stderr && fail "its tokenizer is not found: $(cat stderr)"
+echo Once | "$lmquant" tokenize --ids floats | cmp -s - ids ||
+    fail "the tokenizer of floats is another"
 mkdir torch
 cp "$files/good-torch.pth" torch/weights.pth
 expect 0 "$lmquant" inspect torch

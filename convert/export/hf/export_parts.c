@@ -168,14 +168,26 @@ is_free_name(const char *name)
            strcmp(name, LMQ_HF_CONFIG) != 0 && strlen(name) <= 255;
 }
 
+/* What is looked for in a folder. */
+static const char *const usual[] = {"tokenizer.json", "tokenizer.model",
+                                    "tokenizer.gguf"};
+#define N_USUAL (sizeof(usual) / sizeof(usual[0]))
+
+static bool
+is_usual(const char *name)
+{
+    for (size_t i = 0; i < N_USUAL; i++)
+        if (strcmp(name, usual[i]) == 0)
+            return true;
+    return false;
+}
+
 /* What was given by itself, under any name, gets the name by which it is
  * found. */
 static const char *
 usual_name(const struct lmq_checkpoint *checkpoint, const char *name)
 {
-    static const char *const usual[] = {"tokenizer.json", "tokenizer.model"};
-
-    for (size_t i = 0; i < 2 && checkpoint->n_blobs == 1; i++) {
+    for (size_t i = 0; i < N_USUAL && checkpoint->n_blobs == 1; i++) {
         const char *ending = strchr(usual[i], '.');
         size_t n = strlen(name), m = strlen(ending);
         if (n > m && strcmp(name + n - m, ending) == 0)
@@ -194,8 +206,7 @@ add_tokenizer(struct lmq_hf_export *export, struct lmq_error *err)
     for (size_t i = 0; i < checkpoint->n_blobs && status == LMQ_OK; i++) {
         const struct lmq_blob *blob = &checkpoint->blobs[i];
         const char *name = usual_name(checkpoint, blob->name);
-        is_found = is_found || strcmp(name, "tokenizer.json") == 0 ||
-                   strcmp(name, "tokenizer.model") == 0;
+        is_found = is_found || is_usual(name);
         if (!is_free_name(name)) {
             lmq_notes_add(export->notes,
                           "the tokenizer's file '%s' is left out: a "
