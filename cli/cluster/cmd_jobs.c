@@ -201,7 +201,8 @@ check_words(const struct arguments *arguments, bool converts)
 
 /* ---- Arithmetic ---- */
 
-/* The first was measured (lmquant-cluster(7)), the second is a guess. */
+/* What two busy cores exceed (lmquant-cluster(7)); and a guess of what a file
+ * system that is shared gives to each. */
 #define CONVERT_RATE 170000000.0
 #define VALIDATE_RATE 200000000.0
 
