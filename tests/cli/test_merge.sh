@@ -109,7 +109,7 @@ parts 3 $common
 one $common
 page() { # COMMAND...: without times.
     expect 0 "$@" -f -o page.html
-    sed 's/[0-9.]* s, [0-9]* tokens per second//g' page.html
+    sed '/made by/s/, [0-9.]* s</</' page.html
 }
 page "$lmquant" validate -q $common > good.html
 page "$lmquant" merge -q part-*.json > is.html
