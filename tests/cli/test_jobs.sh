@@ -139,6 +139,18 @@ refused 2 "that cannot be a pipe" --nodes 2 validate "$fable" gone.lmq -
 refused 2 "standard input" --nodes 2 validate "$fable" gone.lmq --text -
 refused 1 "nowhere" --nodes 2 convert nowhere x.lmq
 refused 2 "is written" --nodes 2 convert "$fable" x.gguf
+# Many that mpirun has started, but that do not share anything out.
+OMPI_COMM_WORLD_SIZE=3
+export OMPI_COMM_WORLD_SIZE
+if ! ldd "$lmquant" 2> said | grep -q libmpi; then
+    for command in "convert $fable x.lmq" "validate $fable gone.lmq"; do
+        expect 2 "$lmquant" $command
+        says "one of 3 ranks, but built without MPI"
+    done
+fi
+mkdir x
+expect 0 "$lmquant" convert -q --part 2/3 "$fable" x/x.lmq
+unset OMPI_COMM_WORLD_SIZE
 expect 0 "$lmquant" jobs convert --help
 grep -q -- '--group-size' stdout || fail "no options of convert"
 finish

@@ -62,6 +62,21 @@ if "$lmquant" convert -q --digests model digests.lmq 2> /dev/null; then
     expect 0 "$lmquant" verify -q is
 fi
 
+# What a text makes of a layer is no process's own: the parts are one run's.
+text=$fable/held-out-a.txt
+calibrated="--calibrate-tokens 400 -c 64 $fable"
+expect 0 "$lmquant" convert -q --calibrate "$text" $calibrated learnt.lmq
+rm -rf is
+mkdir is
+expect 0 "$lmquant" convert -q --calibrate "$text" --parts 3 $calibrated \
+    is/m.lmq
+expect 0 "$lmquant" join -q -f is one.lmq
+cmp -s one.lmq learnt.lmq || fail "another set from a text"
+refused 2 "--calibrate goes without --part" \
+    convert --calibrate "$text" --part 1/3 $calibrated is/n.lmq
+refused 2 "--calibrate goes without --resume" \
+    convert --calibrate "$text" --resume $calibrated n.lmq
+
 # Killed before any of its calls, seal is started again.
 shim=$top_builddir/.libs/fault_shim.so
 rm -rf good is
