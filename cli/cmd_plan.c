@@ -20,7 +20,7 @@ static const struct option options[] = {
     {'c', "ctx", "N",
      "tokens of a window (512, or what the model has\n"
      "room for)"},
-    {0, "max-tokens", "N", "of the text (16384)"},
+    {0, "max-tokens", "N", "of the text, spread over it (16384)"},
     {'m', "memory", "SIZE", "for the buffers, as in 4G (half of what is free)"},
     {0, "no-verify", NULL, "do not compare the checksums of a container"},
     {0, "json", NULL, "print everything as JSON"},
@@ -194,7 +194,7 @@ run(const struct arguments *arguments)
 
     if (!parse(arguments, &plan, &session, texts) ||
         !check(arguments, &plan) || !open_options(arguments, &open) ||
-        !start_progress(arguments, "tokens", &state, &progress))
+        !start_progress(arguments, "", &state, &progress))
         return EXIT_USAGE;
     enum lmq_status status = lmq_checkpoint_open(arguments->operands[0], &open,
                                                  &checkpoint, &err);

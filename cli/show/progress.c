@@ -146,7 +146,7 @@ show_line(const struct progress_state *state, const char *stage, double done,
         total > 0 ? "" : " ...");
     if (total > 0 && seconds > 1 && rate > 0)
         add(&line, ", %.0f s left", (total - done) / rate);
-    if (total > 0)
+    if (total > 0 && state->unit[0] != '\0')
         add(&line, ", %s %s/s", format_count(rate, rate_text), state->unit);
     if (total > 0 && state->style == STYLE_BAR)
         add_bar(&line, part);

@@ -40,12 +40,27 @@ static void
 put_place(struct lmq_buffer *page, const struct field *field,
           const struct lmq_report *point, const char *format)
 {
-    double wide = fmax(field->most_x - field->least_x, 1);
+    double wide = fmax(log(field->most_x / field->least_x), 1e-3);
     double high = fmax(field->most_y - field->least_y, 1e-3);
-    double x = (number(point, "bytes") - field->least_x) / wide;
+    double x = log(number(point, "bytes") / field->least_x) / wide;
     double y = (field->most_y - height(number(point, "kld"))) / high;
 
     put(page, format, PLOT_WIDTH * x, PLOT_HEIGHT * fmin(fmax(y, 0), 1));
+}
+
+/* Each says its encoding to whoever points at it. */
+static void
+put_dots(struct lmq_buffer *page, const struct field *field,
+         const struct lmq_report *uniform)
+{
+    for (size_t i = 0; i < lmq_report_length(uniform); i++) {
+        const struct lmq_report *point = lmq_report_item(uniform, i);
+        if (!(number(point, "kld") > 0))
+            continue;
+        put_place(page, field, point,
+                  "<path class='dot off' d='M%.1f %.1fh0'><title>");
+        put(page, "%s</title></path>", string(point, "name"));
+    }
 }
 
 static void
@@ -53,6 +68,7 @@ put_curve(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *front = lmq_report_at(r, "front");
     const struct lmq_report *uniform = lmq_report_at(r, "uniform");
+    const struct lmq_report *plan = lmq_report_at(r, "prediction");
     struct field field = {INFINITY, 0, INFINITY, -INFINITY};
     char top[32], bottom[32];
 
@@ -62,7 +78,7 @@ put_curve(struct lmq_buffer *page, const struct lmq_report *r)
         return;
     snprintf(top, sizeof(top), "%.1e", pow(10, field.most_y));
     snprintf(bottom, sizeof(bottom), "%.1e", pow(10, field.least_y));
-    put(page, "<h2>Divergence against size</h2>");
+    put(page, "<h2>Divergence against size</h2><div class=tall>");
     lmq_page_open_chart(page, "Divergence against size",
                         "The front of plans, and all matrices alike.", top,
                         bottom);
@@ -70,19 +86,20 @@ put_curve(struct lmq_buffer *page, const struct lmq_report *r)
     for (size_t i = 0; i < lmq_report_length(front); i++)
         if (number(lmq_report_item(front, i), "kld") > 0)
             put_place(page, &field, lmq_report_item(front, i), "%.1f,%.1f ");
-    put(page, "' /><path class='dot off' d='");
-    for (size_t i = 0; i < lmq_report_length(uniform); i++)
-        if (number(lmq_report_item(uniform, i), "kld") > 0)
-            put_place(page, &field, lmq_report_item(uniform, i),
-                      "M%.1f %.1fh0");
-    put(page, "' /><path class=dot d='");
-    put_place(page, &field, lmq_report_at(r, "prediction"), "M%.1f %.1fh0");
+    put(page, "' />");
+    put_dots(page, &field, uniform);
+    if (number(plan, "kld") > 0) {
+        put_place(page, &field, plan, "<path class=mark d='M%.1f %.1fV");
+        put(page, "%g' /><path class=dot d='", PLOT_HEIGHT);
+        put_place(page, &field, plan, "M%.1f %.1fh0' />");
+    }
     put(page,
-        "' /></svg></div><div class=x><span>%.3g MB</span><span>%.3g "
+        "</svg></div><div class=x><span>%.3g MB</span><span>%.3g "
         "MB</span></div><div class=name>bytes of the container</div></div>"
         "<figcaption>The line: what plans of any size are estimated to have. "
-        "Grey: all matrices in one encoding, measured. The point: this plan, "
-        "measured. Upwards on a logarithmic scale.</figcaption></figure>",
+        "Grey: all matrices in one encoding, measured. The point over a line: "
+        "this plan, measured. Both axes are logarithmic.</figcaption></figure>"
+        "</div>",
         1e-6 * field.least_x, 1e-6 * field.most_x);
 }
 
@@ -91,7 +108,8 @@ put_points(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *uniform = lmq_report_at(r, "uniform");
 
-    put(page, "<table><tr><th class=text>all matrices<th>bytes<th>bits per "
+    put(page, "<h2>All matrices in one encoding</h2><table><tr><th "
+              "class=text>encoding<th>bytes<th>bits per "
               "weight<th>divergence</tr>");
     for (size_t i = 0; i < lmq_report_length(uniform); i++) {
         const struct lmq_report *point = lmq_report_item(uniform, i);

@@ -2,6 +2,7 @@
  * knapsack.c - the multiple-choice knapsack: the options of a unit that lie on
  * its convex hull are taken in the order of what they save for their load; what
  * is left over is then filled up, by one unit or by an exchange between two.
+ * From there knapsack_exact.c looks for the best.
  */
 #include "config.h"
 
@@ -34,17 +35,6 @@ static double
 value_of(const struct lmq_knapsack *k, size_t unit, size_t option)
 {
     return k->values[unit * k->n_options + option];
-}
-
-double
-lmq_knapsack_sum(const struct lmq_knapsack *k, const double *numbers,
-                 const size_t *chosen)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < k->n_units; i++)
-        sum += numbers[i * k->n_options + chosen[i]];
-    return sum;
 }
 
 /* The least load, and of these the least value. */
@@ -115,10 +105,11 @@ find_steps(const struct lmq_knapsack *k, const size_t *from,
 }
 
 /* Steps while they fit; behind one of a unit that did not, none of it is
- * taken. The first that does not fit gives the bound. */
+ * taken. The first that does not fit gives the bound, and the price of a unit
+ * of load: 0 if all fit. */
 static double
 take_steps(const struct lmq_knapsack *k, const struct step *steps, size_t n,
-           size_t *chosen, bool *is_closed, double *room)
+           size_t *chosen, bool *is_closed, double *room, double *price)
 {
     double value = lmq_knapsack_sum(k, k->values, chosen), bound = NAN;
 
@@ -132,8 +123,10 @@ take_steps(const struct lmq_knapsack *k, const struct step *steps, size_t n,
             value -= step->saving;
             continue;
         }
-        if (isnan(bound))
+        if (isnan(bound)) {
             bound = value - step->saving * (*room / step->load);
+            *price = step->saving / step->load;
+        }
         is_closed[step->unit] = true;
     }
     return isnan(bound) ? value : bound;
@@ -193,6 +186,22 @@ fill_up(const struct lmq_knapsack *k, size_t *chosen, double room)
     }
 }
 
+/* With all that there is room for, and no price: nothing is left to gain. */
+static enum lmq_status
+improve(const struct lmq_knapsack *k, double price, size_t *chosen,
+        double *bound, struct lmq_error *err)
+{
+    bool is_exact = !(price > 0);
+    enum lmq_status status =
+        !is_exact
+            ? lmq_knapsack_search(k, price, *bound, chosen, &is_exact, err)
+            : LMQ_OK;
+
+    if (is_exact)
+        *bound = lmq_knapsack_sum(k, k->values, chosen);
+    return status;
+}
+
 enum lmq_status
 lmq_knapsack_solve(const struct lmq_knapsack *k, size_t *chosen,
                    double *bound, struct lmq_error *err)
@@ -200,22 +209,24 @@ lmq_knapsack_solve(const struct lmq_knapsack *k, size_t *chosen,
     struct step *steps =
         calloc(k->n_units * k->n_options + 1, sizeof(*steps));
     bool *is_closed = calloc(k->n_units + 1, sizeof(*is_closed));
+    enum lmq_status status = steps == NULL || is_closed == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : LMQ_OK;
 
-    if (steps == NULL || is_closed == NULL) {
-        free(steps);
-        free(is_closed);
-        return lmq_fail_nomem(err);
-    }
-    for (size_t i = 0; i < k->n_units; i++)
+    for (size_t i = 0; i < k->n_units && status == LMQ_OK; i++)
         chosen[i] = lightest(k, i);
-    double room = k->limit - lmq_knapsack_sum(k, k->loads, chosen);
+    double room = status == LMQ_OK
+                      ? k->limit - lmq_knapsack_sum(k, k->loads, chosen)
+                      : -1;
     *bound = INFINITY;
     if (room >= 0) {
         size_t n = find_steps(k, chosen, steps);
-        *bound = take_steps(k, steps, n, chosen, is_closed, &room);
+        double price = 0;
+        *bound = take_steps(k, steps, n, chosen, is_closed, &room, &price);
         fill_up(k, chosen, room);
+        status = improve(k, price, chosen, bound, err);
     }
     free(steps);
     free(is_closed);
-    return LMQ_OK;
+    return status;
 }

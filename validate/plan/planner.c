@@ -16,12 +16,15 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
+#include "base/size.h"
 #include "validate/plan/knapsack.h"
 #include "validate/plan/planner.h"
 
 /* Tokens that units are measured over; and choices, unless it is said. */
-#define FEW_TOKENS 1024
+#define FEW_TOKENS 2048
 #define MANY_TOKENS 16384
+/* Of a text that is longer than that by more, the first part is looked at. */
+#define READ_TIMES 256
 /* Fewer scored tokens say nothing. */
 #define TOKENS_LEAST 256
 /* A divergence that was asked for is met when it is within this below. */
@@ -78,12 +81,69 @@ check_outputs(const struct lmq_planner *planner, const char *output,
     return status;
 }
 
+/* Moves some of the first n windows to the front, which are spread over them:
+ * so many that they have `tokens`; says how many these are. */
+static enum lmq_status
+spread_windows(struct lmq_corpus *corpus, size_t n, size_t tokens,
+               size_t *n_front, struct lmq_error *err)
+{
+    struct lmq_window *rest = calloc(n + 1, sizeof(*rest));
+    size_t n_tokens = 0, n_wanted, n_rest = 0;
+
+    if (rest == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < n; i++)
+        n_tokens += corpus->windows[i].n;
+    n_wanted = lmq_size_min(
+        n, (size_t)ceil((double)tokens * (double)n / (double)n_tokens));
+    *n_front = 0;
+    for (size_t i = 0; i < n; i++)
+        if ((i * n_wanted + n / 2) / n != ((i + 1) * n_wanted + n / 2) / n)
+            corpus->windows[(*n_front)++] = corpus->windows[i];
+        else
+            rest[n_rest++] = corpus->windows[i];
+    memcpy(corpus->windows + *n_front, rest, n_rest * sizeof(*rest));
+    free(rest);
+    return LMQ_OK;
+}
+
+static size_t
+count_scored(const struct lmq_corpus *corpus, size_t n_windows)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n_windows; i++)
+        sum += corpus->windows[i].n - corpus->windows[i].scored;
+    return sum;
+}
+
+/* Parts of a text differ: choices are measured all over it, and units too, in
+ * fewer windows, which are the first from here on. */
+static enum lmq_status
+choose_windows(struct lmq_planner *planner, struct lmq_error *err)
+{
+    struct lmq_corpus *corpus = &planner->job.corpus;
+    enum lmq_status status =
+        spread_windows(corpus, corpus->n_windows, planner->n_many_tokens,
+                       &corpus->n_windows, err);
+
+    if (status == LMQ_OK)
+        status = spread_windows(corpus, corpus->n_windows, FEW_TOKENS,
+                                &planner->n_few, err);
+    corpus->n_scored = count_scored(corpus, corpus->n_windows);
+    planner->n_few_scored = count_scored(corpus, planner->n_few);
+    return status;
+}
+
 static enum lmq_status
 check_text(struct lmq_planner *planner, struct lmq_error *err)
 {
     const struct lmq_corpus *corpus = &planner->job.corpus;
+    enum lmq_status status = corpus->n_scored < TOKENS_LEAST
+                                 ? LMQ_OK
+                                 : choose_windows(planner, err);
 
-    if (corpus->n_scored < TOKENS_LEAST) {
+    if (status == LMQ_OK && corpus->n_scored < TOKENS_LEAST) {
         lmq_fail(err, LMQ_ERR_ARG, 0,
                  "the text is too short: %zu tokens are scored, %d are the "
                  "least",
@@ -91,10 +151,7 @@ check_text(struct lmq_planner *planner, struct lmq_error *err)
         lmq_hint(err, "some thousands make a plan; .texts may be several");
         return LMQ_ERR_ARG;
     }
-    while (planner->n_few < corpus->n_windows &&
-           planner->n_few_tokens < FEW_TOKENS)
-        planner->n_few_tokens += corpus->windows[planner->n_few++].n;
-    return LMQ_OK;
+    return status;
 }
 
 static void
@@ -213,15 +270,36 @@ choose_within(struct lmq_planner *planner, double limit, struct lmq_error *err)
 }
 
 static enum lmq_status
-fail_too_small(double wanted, const char *option, const char *unit,
-               double nearest, struct lmq_error *err)
+fail_too_small(double wanted, const char *option, double nearest,
+               struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_ARG, 0,
-             ".%s is %.10g%s, and the least that can be had is %.10g%s",
-             option, wanted, unit, nearest, unit);
+             ".%s is %.10g, and the least that can be had is %.10g", option,
+             wanted, nearest);
     lmq_hint(err, "that is each matrix in the encoding that takes least; "
                   "shards and digests would come on top");
     return LMQ_ERR_ARG;
+}
+
+/* Before anything is measured: costs are none yet. */
+static enum lmq_status
+check_target(struct lmq_planner *planner, struct lmq_error *err)
+{
+    const struct lmq_planning_options *o = planner->options;
+    double least = planner->offers.least;
+    double bits =
+        8 * (least + planner->other_bytes) / planner->n_parameters;
+    enum lmq_status status = choose_within(planner, least, err);
+    double size = (double)planner->choice.file;
+
+    if (status != LMQ_OK)
+        return status;
+    if (o->target_size > 0 && size > (double)o->target_size)
+        return fail_too_small((double)o->target_size, "target_size", size,
+                              err);
+    if (o->target_bits > 0 && bits > o->target_bits)
+        return fail_too_small(o->target_bits, "target_bits", bits, err);
+    return LMQ_OK;
 }
 
 /* As many bytes for the units as leave room for all that is not one. How much
@@ -237,9 +315,6 @@ choose_size(struct lmq_planner *planner, struct lmq_error *err)
 
     if (status != LMQ_OK)
         return status;
-    if ((double)choice->file > target)
-        return fail_too_small(target, "target_size", " bytes",
-                              (double)choice->file, err);
     double limit = target - ((double)choice->file - choice->bytes);
     for (double less = 16;; less *= 2) {
         limit = fmax(limit, least);
@@ -258,12 +333,6 @@ choose_bits(struct lmq_planner *planner, struct lmq_error *err)
     double limit =
         target / 8 * planner->n_parameters - planner->other_bytes;
 
-    if (limit < planner->offers.least)
-        return fail_too_small(
-            target, "target_bits", " bits",
-            8 * (planner->offers.least + planner->other_bytes) /
-                planner->n_parameters,
-            err);
     return choose_within(planner, limit, err);
 }
 
@@ -455,6 +524,8 @@ make_plan(struct lmq_planner *planner, const char *output,
     if (status == LMQ_OK)
         status = find_offers(planner, err);
     if (status == LMQ_OK)
+        status = check_target(planner, err);
+    if (status == LMQ_OK)
         status = lmq_planner_measure(planner, err);
     if (status == LMQ_OK)
         status = choose(planner, err);
@@ -511,7 +582,9 @@ lmq_plan_recipe(struct lmq_checkpoint *checkpoint, const char *output,
     options.texts = own.texts;
     options.n_texts = own.n_texts;
     options.tokens = own.tokens;
-    options.max_tokens = own.max_tokens == 0 ? MANY_TOKENS : own.max_tokens;
+    planner.n_many_tokens = own.max_tokens == 0 ? MANY_TOKENS : own.max_tokens;
+    if (!lmq_size_mul(planner.n_many_tokens, READ_TIMES, &options.max_tokens))
+        options.max_tokens = 0;
     options.memory = own.memory;
     options.skips_checksums = own.skips_checksums;
     status = make_plan(&planner, output, report, err);

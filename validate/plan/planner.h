@@ -24,7 +24,9 @@ struct lmq_choice {
     double gap;        /* no other is predicted to be better by more than this
                           part; with a divergence as the target: smaller */
     bool is_uniform;   /* the best of one offer for all, since that is better */
-    double measured, error; /* divergence; twice its standard error */
+    double measured; /* divergence over the whole text */
+    double error;    /* to either side, over another text as long */
+    double few;      /* divergence over the few windows */
 };
 
 struct lmq_planner {
@@ -33,8 +35,8 @@ struct lmq_planner {
     struct lmq_units units;
     struct lmq_offers offers;
     struct lmq_workers workers;
-    size_t n_few;         /* windows that units are measured over */
-    size_t n_few_tokens;
+    size_t n_few;         /* windows that units are measured over, the first */
+    size_t n_few_scored, n_many_tokens;
     double *alone;        /* (units): divergence with the probe's encoding */
     double *costs;        /* (units, offers): the same of each, estimated */
     double uniform[LMQ_OFFERS_MOST]; /* measured, all units alike */

@@ -20,6 +20,8 @@
 
 /* Positions that are as one for the error of a mean: neighbours are alike. */
 #define BLOCK 64
+/* So many windows tell how much they differ. */
+#define WINDOWS_LEAST 8
 
 static struct lmq_side
 base_side(const struct lmq_planner *planner)
@@ -217,25 +219,52 @@ lmq_planner_measure(struct lmq_planner *planner, struct lmq_error *err)
 
 /* ---- The choice ---- */
 
-/* Twice the standard error of the mean, by blocks of neighbours. */
+/* The square of the standard error of the mean, if what stands in one block
+ * is alike: of so many neighbours, or, with 0, of a window. */
 static double
-uncertainty(const struct lmq_drift *drift)
+spread_by(const struct lmq_planner *planner, const struct lmq_drift *drift,
+          size_t block)
 {
-    double mean = lmq_drift_mean_kld(drift), sum_sq = 0;
-    size_t n_blocks = 0;
+    const struct lmq_window *window = planner->job.corpus.windows;
+    double mean = lmq_drift_mean_kld(drift), sum_sq = 0, n_blocks = 0;
 
-    for (size_t at = 0; at < drift->n; at += BLOCK) {
-        size_t n = lmq_size_min(BLOCK, drift->n - at);
+    for (size_t at = 0, n; at < drift->n; at += n) {
         double sum = 0;
+        n = block;
+        if (block == 0) {
+            n = window->n - window->scored;
+            window++;
+        }
+        n = lmq_size_min(n, drift->n - at);
         for (size_t i = 0; i < n; i++)
             sum += drift->kld[at + i] - mean;
         sum_sq += sum * sum;
         n_blocks++;
     }
-    if (n_blocks < 2)
-        return mean;
-    double blocks = (double)n_blocks;
-    return 2 * sqrt(sum_sq * blocks / (blocks - 1)) / (double)drift->n;
+    double all = (double)drift->n;
+    return n_blocks < 2 ? mean * mean
+                        : sum_sq * n_blocks / (n_blocks - 1) / (all * all);
+}
+
+/* Two texts differ by the errors of both: twice the standard error of that. */
+static double
+uncertainty(const struct lmq_planner *planner, const struct lmq_drift *drift)
+{
+    double by_block = spread_by(planner, drift, BLOCK), by_window = by_block;
+
+    if (planner->job.corpus.n_windows >= WINDOWS_LEAST)
+        by_window = spread_by(planner, drift, 0);
+    return 2 * sqrt(2 * fmax(by_block, by_window));
+}
+
+static double
+mean_of_few(const struct lmq_planner *planner, const struct lmq_drift *drift)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < planner->n_few_scored; i++)
+        sum += drift->kld[i];
+    return planner->n_few_scored > 0 ? sum / (double)planner->n_few_scored : 0;
 }
 
 /* The offer for all that is best of those that take no more; the number of
@@ -283,7 +312,8 @@ compare(struct lmq_planner *planner, const struct lmq_encoding_choice **choices,
         planner->choice.chosen[i] = rival;
     planner->choice.is_uniform = better == 1;
     planner->choice.measured = lmq_drift_mean_kld(&drifts[better]);
-    planner->choice.error = uncertainty(&drifts[better]);
+    planner->choice.error = uncertainty(planner, &drifts[better]);
+    planner->choice.few = mean_of_few(planner, &drifts[better]);
     return LMQ_OK;
 }
 

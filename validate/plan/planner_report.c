@@ -30,6 +30,18 @@ bits_of(const struct lmq_planner *planner, double bytes)
     return 8 * (bytes + planner->other_bytes) / planner->n_parameters;
 }
 
+/* What was measured over a few windows, as it were over the whole text: in the
+ * proportion that the choice has, since what is hard is so for all. */
+static double
+over_the_whole(const struct lmq_planner *planner, double kld)
+{
+    const struct lmq_choice *choice = &planner->choice;
+
+    return choice->few > 0 && choice->measured > 0
+               ? kld * choice->measured / choice->few
+               : kld;
+}
+
 static json_t *
 describe_point(const struct lmq_planner *planner, double bytes, double kld)
 {
@@ -41,7 +53,7 @@ describe_point(const struct lmq_planner *planner, double bytes, double kld)
             lmq_json_number(bytes + (double)choice->file - choice->bytes));
     lmq_put(&json, "bits_per_weight",
             lmq_json_number(bits_of(planner, bytes)));
-    lmq_put(&json, "kld", lmq_json_number(kld));
+    lmq_put(&json, "kld", lmq_json_number(over_the_whole(planner, kld)));
     return json;
 }
 
@@ -132,7 +144,7 @@ lmq_planner_describe(const struct lmq_planner *planner, const char *output)
     lmq_put(&json, "target", describe_target(planner->options));
     lmq_put(&json, "prediction", describe_prediction(planner));
     lmq_put(&json, "scored", lmq_json_size(job->corpus.n_scored));
-    lmq_put(&json, "scored_alone", lmq_json_size(planner->n_few_tokens));
+    lmq_put(&json, "scored_alone", lmq_json_size(planner->n_few_scored));
     lmq_put(&json, "probe",
             json_string(planner->offers.list[planner->offers.probe]->name));
     lmq_put(&json, "uniform", describe_uniform(planner));
