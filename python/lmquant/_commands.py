@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         DiffOptions,
         ExportOptions,
         InspectOptions,
+        PlanningOptions,
         SealOptions,
         ValidateOptions,
         VerifyOptions,
@@ -273,6 +274,37 @@ def validate(
             byref(filled),
             also=(byref(c_int()),),
             then=then,
+        )
+
+
+def plan(
+    source: Source,
+    output: Optional[Path] = None,
+    *,
+    progress: Optional[ProgressCallback] = None,
+    **options: Unpack[PlanningOptions],
+) -> Report:
+    """The best recipe under a budget, one of `target_size` (bytes),
+    `target_bits` (per weight) and `target_kld`: see lmquant-plan(1). It stands
+    in ["recipe"], and in `output` for `convert(..., recipe=output)`. `page` is
+    where an HTML page is written."""
+    filled = _options.fill(_library.PlanningOptions, options, "plan")
+    path = None if output is None else _options.text(output, "the output")
+    page, replaces = filled.page, filled.replaces
+
+    def write_page(report: c_void_p) -> None:
+        err = _library.Error()
+        check(
+            library.lmq_plan_write_html(report, page, replaces, byref(err)), err
+        )
+
+    with _open(source) as (checkpoint,):
+        return Work(progress).run(
+            library.lmq_plan_recipe,
+            checkpoint,
+            path,
+            byref(filled),
+            then=write_page if page else None,
         )
 
 

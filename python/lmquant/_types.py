@@ -132,3 +132,17 @@ class ValidateOptions(TypedDict, total=False):
     part: int
     n_parts: int
     attribution: str
+
+
+class PlanningOptions(TypedDict, total=False):
+    texts: Union[Path, Sequence[Path]]
+    tokens: Path
+    session: SessionOptions
+    max_tokens: int
+    target_size: int
+    target_bits: float
+    target_kld: float
+    memory: int
+    skips_checksums: bool
+    page: Path
+    replaces: bool

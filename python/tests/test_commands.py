@@ -204,6 +204,46 @@ class Validating(Case):
         )
 
 
+class Planning(Case):
+    options = {"texts": [text], "max_tokens": 500, "session": {"context": 128}}
+
+    def test_a_plan_keeps_its_word(self):
+        recipe, output = self.folder / "r.yaml", self.folder / "a.lmq"
+        page = self.folder / "page.html"
+        report = lmquant.plan(
+            fable, recipe, target_size=340_000, page=page, **self.options
+        )
+        self.assertTrue(recipe.read_text().endswith(report["recipe"]))
+        self.assertIn("<html", page.read_text())
+        lmquant.convert(fable, output, recipe=recipe)
+        self.assertEqual(report["prediction"]["bytes"], output.stat().st_size)
+        self.assertLessEqual(output.stat().st_size, 340_000)
+
+    def test_nothing_need_be_written(self):
+        report = lmquant.plan(fable, target_bits=6, **self.options)
+        self.assertIsNone(report["output"])
+        self.assertLessEqual(report["prediction"]["bits_per_weight"], 6)
+
+    def test_what_cannot_be_met_is_an_error(self):
+        error = self.assertStops(
+            lmquant.ArgumentError, "the least that can be had is", lmquant.plan,
+            fable, target_bits=1, **self.options
+        )
+        self.assertEqual(error.option, "target_bits")
+        self.assertStops(
+            lmquant.ArgumentError, "there is no target", lmquant.plan, fable,
+            **self.options
+        )
+
+    def test_it_can_be_stopped(self):
+        self.assertStops(
+            lmquant.CancelledError, "", lmquant.plan, fable,
+            self.folder / "r.yaml", target_bits=6,
+            progress=lambda stage, done, total: False, **self.options
+        )
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
 class Options(Case):
     def test_unknown_ones_are_refused_with_the_nearest(self):
         self.assertStops(
