@@ -64,7 +64,7 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it has norms of "
                       "queries from %d layers on, and never with fewer",
                       name, COMMAND_R_NORMED);
-    if (strcmp(name, "deepseek2") == 0 &&
+    if ((strcmp(name, "deepseek2") == 0 || strcmp(name, "mistral4") == 0) &&
         (h->q_lora_rank == 0) != is_lite(h))
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it has queries "

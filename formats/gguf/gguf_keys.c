@@ -88,6 +88,8 @@ static const struct key {
     {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_DELTA, REQUIRED},
     {"attention.temperature_scale", LMQ_FIELD(score_growth),
      LMQ_GGUF_GROWTH, 0},
+    {"attention.temperature_length", LMQ_FIELD(score_growth_period),
+     LMQ_GGUF_PERIOD, 0},
     {"expert_weights_scale", LMQ_FIELD(router_scale), LMQ_GGUF_ROUTER, 0},
     {"expert_group_count", LMQ_FIELD(n_expert_groups), LMQ_GGUF_ROUTER, 0},
     {"expert_group_used_count", LMQ_FIELD(n_expert_groups_used),

@@ -39,7 +39,8 @@ read_yarn(struct lmq_gguf_reader *r, double gain)
         /* What scales all dimensions goes against the usual gain. */
         status = lmq_gguf_read_number(r, "rope.scaling.yarn_log_multiplier",
                                       &multiplier);
-        h->score_growth_period = h->rope_context;
+        if (h->score_growth_period == 0)
+            h->score_growth_period = h->rope_context;
         if (multiplier > 0)
             h->rope_attention_factor =
                 gain * lmq_rope_yarn_gain(h->rope_factor, 1) /

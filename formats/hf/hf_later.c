@@ -250,6 +250,17 @@ lmq_hf_finish_ministral3(struct lmq_hf_config *config)
         config, rope, "original_max_position_embeddings", h->context);
 }
 
+/* DeepSeek's layers, a softmax that chooses, and scores that grow. */
+void
+lmq_hf_finish_mistral4(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_switch(config, config->json, "rope_interleave", true))
+        config->source->has_rotary_pairs = false;
+    lmq_hf_finish_latent(config, 0, 1);
+    config->hparams->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
+    lmq_hf_finish_ministral3(config);
+}
+
 /* ---- Apertus ---- */
 
 /* The library scales where nothing is said, older ones did not; all files say

@@ -340,12 +340,12 @@ lmq_hf_write_granite(const struct lmq_hparams *h, json_t **config)
 
 /* All heads share one latent vector; what a head makes of it has as many heads
  * as there are queries. */
-void
-lmq_hf_begin_deepseek(struct lmq_hf_config *config)
+static void
+begin_latent(struct lmq_hf_config *config, uint32_t usual)
 {
     struct lmq_hparams *h = config->hparams;
     uint64_t nope =
-        lmq_hf_count(config, config->json, "qk_nope_head_dim", 128);
+        lmq_hf_count(config, config->json, "qk_nope_head_dim", usual);
 
     h->head_dim = lmq_hf_width(config, nope + h->rotary_dim, 1);
     h->n_kv_heads = h->n_heads;
@@ -354,6 +354,18 @@ lmq_hf_begin_deepseek(struct lmq_hf_config *config)
         lmq_hf_fail(config, "'qk_nope_head_dim', 'qk_rope_head_dim', "
                             "'v_head_dim' or 'kv_lora_rank' in the "
                             "configuration is 0");
+}
+
+void
+lmq_hf_begin_deepseek(struct lmq_hf_config *config)
+{
+    begin_latent(config, 128);
+}
+
+void
+lmq_hf_begin_mistral4(struct lmq_hf_config *config)
+{
+    begin_latent(config, 64);
 }
 
 static void
@@ -369,9 +381,9 @@ read_deepseek_layers(struct lmq_hf_config *config, uint32_t n_dense)
             lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
 }
 
-static void
-finish_deepseek(struct lmq_hf_config *config, uint32_t n_dense,
-                uint32_t n_shared)
+void
+lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
+                     uint32_t n_shared)
 {
     struct lmq_hparams *h = config->hparams;
     double scale = lmq_hf_yarn_score_scale(config);
@@ -424,7 +436,7 @@ lmq_hf_finish_deepseek2(struct lmq_hf_config *config)
         /* The makers' code then does not scale; the library's scales and
          * does not renormalise. */
         lmq_hparams_refuse(h, "'norm_topk_prob' in a model of this kind");
-    finish_deepseek(config, 0, 2);
+    lmq_hf_finish_latent(config, 0, 2);
 }
 
 void
@@ -436,7 +448,7 @@ lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
     check_word(config, "scoring_func", "sigmoid", "sigmoid");
     if (!lmq_hf_switch(config, config->json, "rope_interleave", true))
         config->source->has_rotary_pairs = false;
-    finish_deepseek(config, 3, 1);
+    lmq_hf_finish_latent(config, 3, 1);
     if (h->n_experts == 0)
         return;
     h->router = LMQ_ROUTER_SIGMOID;

@@ -35,6 +35,12 @@ void lmq_hf_finish_granite(struct lmq_hf_config *config);
 void lmq_hf_begin_deepseek(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
+/* Of all with latent attention: how many layers are dense, and how many experts
+ * are shared, if the file does not say. */
+void lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
+                          uint32_t n_shared);
+void lmq_hf_begin_mistral4(struct lmq_hf_config *config);
+void lmq_hf_finish_mistral4(struct lmq_hf_config *config);
 
 /* (hf_gemma4.c) */
 void lmq_hf_begin_gemma4(struct lmq_hf_config *config);

@@ -113,6 +113,22 @@ static const struct lmq_hf_key dots1_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key mistral4_keys[] = {
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 1024),
+    KEY("kv_lora_rank", kv_lora_rank, 256),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    KEY("n_routed_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1),
+    END,
+};
+
 static const struct lmq_hf_key minimax_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
     KEY("intermediate_size", expert_dim, 0),
@@ -323,6 +339,25 @@ const struct lmq_family lmq_later_families[] = {
      .gguf = {.name = "mistral3", .keys = LLAMA_KEYS | LMQ_GGUF_GROWTH,
               .has_rotary_pairs = true,
               .may_biases = LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT}},
+    {.name = "mistral4",
+     .hf = {.classes = {{"Mistral4ForCausalLM", "mistral4", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-6), .context = 1048576, .theta = 10000,
+            .has_score_growth = true, .keys = {sizes, mistral4_keys},
+            .begin = lmq_hf_begin_mistral4,
+            .finish = lmq_hf_finish_mistral4},
+     .gguf = {.name = "mistral4",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_LATENT | LMQ_GGUF_GROWTH |
+                      LMQ_GGUF_PERIOD,
+              .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "ministral",
+     .hf = {.classes = {{"MinistralForCausalLM", "ministral", NULL, false}},
+            RMS_EPS(1e-6), .context = 131072, .n_kv_heads = 8,
+            .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim, window_keys},
+            .names = LMQ_NAMES_LLAMA},
+     .gguf = {.name = "llama"}},
     {.name = "apertus", .qk_norm = LMQ_QK_NORM_HEAD,
      .activation = LMQ_ACTIVATION_XIELU, .is_plain = true,
      .hf = {.classes = {{"ApertusForCausalLM", "apertus", NULL, false}},

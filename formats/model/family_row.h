@@ -119,7 +119,8 @@ enum {
     LMQ_GGUF_CHUNK = 524288, /* chunks of attention, or a window of 0 */
     LMQ_GGUF_DELTA = 1048576, /* the gated delta rule, whose decay is stored
                                  itself */
-    LMQ_GGUF_KINDS = 2097152 /* heads and widths by kinds of layers */
+    LMQ_GGUF_KINDS = 2097152, /* heads and widths by kinds of layers */
+    LMQ_GGUF_PERIOD = 4194304 /* after how many positions scores grow */
 };
 
 /* Which tensors have biases. */

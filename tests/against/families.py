@@ -277,6 +277,16 @@ TABLE = [
         n_shared_experts=1, n_group=1, topk_group=1)),
     ("Ministral 3", "ministral3", dict(SIZES, head_dim=24,
         rope_parameters=MINISTRAL_ROPE)),
+    ("Ministral 8B", "ministral", dict(SIZES, head_dim=24,
+        sliding_window=WINDOW, layer_types=["full_attention"] +
+        ["sliding_attention"] * 3)),
+    ("Mistral Small 4", "mistral4", dict(
+        LATENT, q_lora_rank=32, n_shared_experts=1, norm_topk_prob=True,
+        rope_parameters=dict(MINISTRAL_ROPE, mscale=1.0, mscale_all_dim=1.0))),
+    ("Mistral Small 4 (groups)", "mistral4", dict(
+        LATENT, q_lora_rank=None, n_shared_experts=2, n_group=4, topk_group=2,
+        norm_topk_prob=True, routed_scaling_factor=2.5,
+        rope_parameters=dict(MINISTRAL_ROPE, mscale=1.0, mscale_all_dim=1.0))),
     ("Seed-OSS", "seed_oss", dict(SIZES, head_dim=24)),
     ("Seed-OSS (biases)", "seed_oss", dict(SIZES, head_dim=24,
         attention_bias=True, attention_out_bias=True, mlp_bias=True,
@@ -334,6 +344,12 @@ TABLE = [
         dict(text_config=dict(SIZES, model_type="ministral3", head_dim=24,
         rope_parameters=MINISTRAL_ROPE), vision_config=dict(SEES,
         model_type="pixtral", head_dim=16), image_token_index=5)),
+    ("text of Mistral 3 (Mistral Small 4)", "mistral3",
+        dict(text_config=dict(LATENT, model_type="mistral4", q_lora_rank=32,
+        n_shared_experts=1, norm_topk_prob=True, rope_parameters=dict(
+        MINISTRAL_ROPE, mscale=1.0, mscale_all_dim=1.0)),
+        vision_config=dict(SEES, model_type="pixtral", head_dim=16),
+        image_token_index=5)),
     ("text of Llama 4", "llama4", dict(text_config=dict(SIZES,
         num_hidden_layers=5, head_dim=24, intermediate_size_mlp=80,
         num_local_experts=6, attention_chunk_size=WINDOW, floor_scale=32,
@@ -423,6 +439,8 @@ def make(kind, config):
     config = AutoConfig.for_model(kind, **config)
     if config is not config.get_text_config():
         model = AutoModelForImageTextToText.from_config(config)
+    elif kind == "mistral4":  # the library does not look for it
+        model = transformers.Mistral4ForCausalLM._from_config(config)
     else:
         model = AutoModelForCausalLM.from_config(config)
     model.set_attn_implementation("eager")

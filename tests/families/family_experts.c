@@ -210,5 +210,31 @@ const struct family expert_families[] = {
                   .renormalises = true, .router_scale = 2.5, .n_groups = 4,
                   .n_groups_used = 2, .group_best = 2},
     },
+    {
+        .name = "mistral4",
+        .config =
+            "{'architectures': ['Mistral4ForCausalLM'], "
+            "'model_type': 'mistral4', 'n_group': $groups, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'q_lora_rank': $q_rank, 'routed_scaling_factor': 1.0, "
+            "'topk_group': $groups_used, 'rope_parameters': {'beta_fast': "
+            "32.0, 'beta_slow': 1.0, 'factor': 4.0, "
+            "'llama_4_scaling_beta': 0.1, 'mscale': 1.0, "
+            "'mscale_all_dim': 1.0, 'original_max_position_embeddings': "
+            "$original, 'partial_rotary_factor': 0.375, "
+            "'rope_theta': 10000.0, 'rope_type': 'yarn', 'type': 'yarn'}, "
+            DEEPSEEK_KEYS "'rope_interleave': true}",
+        DEEPSEEK_LISTS,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {DEEPSEEK_SHAPE, .dim = 56, .hidden = 92, .layers = 4,
+                  .heads = 4, .kv_heads = 4, .head_dim = 10 + 6,
+                  .value_dim = 12, .rotary_dim = 6, .q_rank = 30,
+                  .kv_rank = 18, YARN_SHAPE,
+                  .score_factor = YARN_MSCALE(1.0) * YARN_MSCALE(1.0),
+                  .n_experts = 8, .n_used = 3, .expert_dim = 36,
+                  .shared_dim = 36, .renormalises = true, .n_groups = 4,
+                  .n_groups_used = 2, .group_best = 2, .growth = 0.1,
+                  .growth_period = 16},
+    },
     {.name = NULL},
 };

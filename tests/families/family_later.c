@@ -219,6 +219,21 @@ const struct family later_families[] = {
                   .growth_period = 9},
     },
     {
+        .name = "ministral",
+        .config =
+            "{'architectures': ['MinistralForCausalLM'], "
+            "'model_type': 'ministral', 'head_dim': $head_dim, "
+            "'layer_types': ['full_attention', 'sliding_attention', "
+            "'sliding_attention'], 'rms_norm_eps': 1e-05, "
+            "'rope_parameters': {'rope_theta': 100000000.0, "
+            "'rope_type': 'default'}, 'sliding_window': $window, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        LATER_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {LATER_SIZES, .kv_heads = 2, .eps = 1e-5,
+                  .theta = 100000000, .window = 9, .sliding = "011"},
+    },
+    {
         .name = "seed-oss",
         .config =
             "{'architectures': ['SeedOssForCausalLM'], "

@@ -498,6 +498,7 @@ START_TEST(the_model_type_decides_where_no_class_is_named)
         {"olmo3", "olmo3"},         {"gpt_oss", "gpt-oss"},
         {"llama4_text", "llama4"},  {"glm4_moe", "glm4moe"},
         {"kimi_k2", "deepseek2"},   {"ministral3", "mistral3"},
+        {"mistral4", "mistral4"},   {"ministral", "ministral"},
         {"seed_oss", "seed_oss"},   {"internlm3", "internlm3"},
         {"hunyuan_v1_dense", "hunyuan-dense"},
         {"ernie4_5", "ernie4_5"},   {"ernie4_5_moe", "ernie4_5-moe"},

@@ -27,7 +27,7 @@ static const char *const model_types[] = {
     "arcee",      "apertus",     "mistral3", "qwen2_vl",   "qwen3_vl",
     "qwen3_vl_moe", "llava",     "glm",         "glm4",
     "olmoe",      "starcoder2",  "gptj",     "mpt",        "opt",
-    "internlm2",  "bloom",       "baichuan",
+    "internlm2",  "bloom",       "baichuan", "mistral4", "ministral",
 };
 
 static const char *const keys[] = {
