@@ -257,7 +257,7 @@ train_step(struct trainer *tr, struct corpus *c, double rate)
 
 static void
 train(struct trainer *tr, struct corpus *c, const struct window *held_out,
-      size_t n_held_out, size_t n_scored, size_t n_steps)
+      size_t n_held_out, size_t n_scored, size_t n_steps, const char *folder)
 {
     time_t start = time(NULL);
     double sum = 0;
@@ -278,6 +278,7 @@ train(struct trainer *tr, struct corpus *c, const struct window *held_out,
                step * BATCH * NET_SEQ, rate, sum / (double)n_sum,
                held / (double)n_scored, difftime(time(NULL), start));
         fflush(stdout);
+        fable_save(&tr->p, folder); /* what an interrupted run leaves */
         sum = 0;
         n_sum = 0;
     }
@@ -319,8 +320,7 @@ main(int argc, char **argv)
         return 1;
     }
     first_weights(&tr.p);
-    train(&tr, &c, held_out, n_held_out, n_scored, n_steps);
-    fable_save(&tr.p, argv[5]);
+    train(&tr, &c, held_out, n_held_out, n_scored, n_steps, argv[5]);
 
     net_work_free(tr.work);
     free(tr.square);

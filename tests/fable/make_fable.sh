@@ -11,14 +11,14 @@
 # is built for speed. CC and N_STEPS can be set from outside.
 #
 # --large: 5.6 million parameters, rows of 256 and 768, for comparisons with
-# formats whose blocks are that long; an hour and a half, and longer texts.
+# formats whose blocks are that long; an hour, and longer texts.
 set -eu
 
 shape= stories=112 default_steps=18000
 if [ "${1-}" = --large ]; then
     shape='-DFABLE_DIM=256 -DFABLE_HIDDEN=768 -DFABLE_LAYERS=7'
     shape="$shape -DFABLE_HEADS=8 -DFABLE_KV_HEADS=4 -DPEAK_RATE=1.5e-3"
-    stories=300 default_steps=2200
+    stories=300 default_steps=1600
     shift
 fi
 if [ $# -ne 1 ]; then
