@@ -192,7 +192,8 @@ run(const struct arguments *arguments)
     struct lmq_report *report = NULL;
     struct lmq_error err;
 
-    if (!parse(arguments, &plan, &session, texts) ||
+    if (!check_alone(arguments) ||
+        !parse(arguments, &plan, &session, texts) ||
         !check(arguments, &plan) || !open_options(arguments, &open) ||
         !start_progress(arguments, "", &state, &progress))
         return EXIT_USAGE;

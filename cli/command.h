@@ -303,6 +303,8 @@ struct ranks {
 
 /* False, and a message, if there are many and they cannot find each other. */
 bool start_ranks(const struct arguments *arguments, struct ranks *ranks);
+/* False, and a message, if there are many and the command is for one. */
+bool check_alone(const struct arguments *arguments);
 /* What this one ends with; returns it, or ends all of them. */
 int end_ranks(const struct ranks *ranks, int code);
 void wait_for_ranks(const struct ranks *ranks);

@@ -148,6 +148,8 @@ if ! ldd "$lmquant" 2> said | grep -q libmpi; then
         says "one of 3 ranks, but built without MPI"
     done
 fi
+expect 2 "$lmquant" plan --target-bits 5 "$fable"
+says "plan shares nothing out"
 mkdir x
 expect 0 "$lmquant" convert -q --part 2/3 "$fable" x/x.lmq
 unset OMPI_COMM_WORLD_SIZE
