@@ -29,7 +29,7 @@
  *       LMQ_OPTIONS(struct lmq_convert_options);
  *   convert.group_size = 32;
  *
- * Size 0 stands for the members of release 0.1.0, in any release.
+ * Size 0 stands for the members of release 0.2.0, in any release.
  */
 #ifdef __cplusplus
 template <typename T> inline T lmq_options()
@@ -83,7 +83,7 @@ struct lmq_error {
 
 /* ---- Library ---- */
 
-/* "0.1.0": the version of the library in use. */
+/* "0.2.0": the version of the library in use. */
 LMQ_API const char *lmq_version(void);
 
 /* "avx512vnni": the instruction set that the kernels use. It is the best that

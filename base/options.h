@@ -11,7 +11,7 @@
 /*
  * Copies what the caller gave, of the size that it says, into `own`, all of
  * which is defined then. NULL: the defaults. Size 0 stands for `first`, what
- * the structure was in release 0.1.0. A larger structure comes from a newer
+ * the structure was in release 0.2.0. A larger structure comes from a newer
  * header: LMQ_ERR_ARG if it sets what is not known here.
  *
  * A structure grows at its end, and by whole members: not into padding, which

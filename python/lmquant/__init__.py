@@ -45,7 +45,7 @@ from ._library import instruction_set, library_version
 from ._session import Model, Sampler, Session
 from ._text import Detokenizer, Tokenizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ArgumentError",

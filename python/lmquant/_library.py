@@ -518,7 +518,7 @@ library, name = _load()
 
 
 def library_version() -> str:
-    """The version of the library in use, "0.1.0"."""
+    """The version of the library in use, "0.2.0"."""
     version: bytes = library.lmq_version()
     return version.decode()
 
