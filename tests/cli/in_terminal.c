@@ -3,6 +3,9 @@
  * comes on standard input, and prints what it wrote there, byte for byte.
  *
  *     in_terminal COLUMNS COMMAND...
+ *
+ * \001TEXT\001 in what is typed waits until TEXT is on the screen, behind what
+ * the wait before has seen.
  */
 #define _XOPEN_SOURCE 700
 #include "config.h"
@@ -10,8 +13,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -36,28 +41,89 @@ become_command(int master, const char *name, unsigned columns, char **argv)
     _exit(99);
 }
 
+enum { ROOM = 1 << 16, WAIT = 1 };
+
+/* With a NUL behind it. */
+struct bytes {
+    char at[ROOM + 1];
+    size_t n;
+};
+
+static bool
+append(struct bytes *to, int file)
+{
+    ssize_t n = read(file, to->at + to->n, ROOM - to->n);
+
+    if (n <= 0)
+        return false;
+    to->n += (size_t)n;
+    to->at[to->n] = '\0';
+    return true;
+}
+
+static void
+drop(struct bytes *from, size_t n)
+{
+    memmove(from->at, from->at + n, from->n - n + 1);
+    from->n -= n;
+}
+
+/* Whether the wait that keys begin with is over; if it is, nothing of it
+ * remains. */
+static bool
+has_waited(struct bytes *keys, struct bytes *seen)
+{
+    char *end = memchr(keys->at + 1, WAIT, keys->n - 1);
+
+    if (end == NULL)
+        return false;
+    *end = '\0';
+    char *text = strstr(seen->at, keys->at + 1);
+    *end = WAIT;
+    if (text == NULL)
+        return false;
+    drop(seen, (size_t)(text - seen->at) + (size_t)(end - keys->at) - 1);
+    drop(keys, (size_t)(end - keys->at) + 1);
+    return true;
+}
+
+static bool
+type(int master, struct bytes *keys, struct bytes *seen)
+{
+    while (keys->n > 0) {
+        char *wait = memchr(keys->at, WAIT, keys->n);
+        size_t n = wait == NULL ? keys->n : (size_t)(wait - keys->at);
+        if (n == 0 && !has_waited(keys, seen))
+            return true;
+        if (n > 0 && write(master, keys->at, n) != (ssize_t)n)
+            return false;
+        drop(keys, n);
+    }
+    return true;
+}
+
 /* Until the command has ended: the end of the other side is an error of
  * reading on Linux. */
 static void
 copy(int master)
 {
+    static struct bytes keys, seen;
     struct pollfd ends[2] = {{.fd = master, .events = POLLIN},
                              {.fd = STDIN_FILENO, .events = POLLIN}};
-    char bytes[4096];
 
     while (poll(ends, 2, -1) >= 0) {
-        ssize_t n = 0;
-        if (ends[1].revents != 0) {
-            n = read(STDIN_FILENO, bytes, sizeof(bytes));
-            if (n <= 0 || write(master, bytes, (size_t)n) != n)
-                ends[1].fd = -1;
+        if (ends[1].revents != 0 && !append(&keys, STDIN_FILENO))
+            ends[1].fd = -1;
+        if (ends[0].revents != 0) {
+            if (seen.n > ROOM / 2)
+                drop(&seen, ROOM / 4);
+            size_t n = seen.n;
+            if (!append(&seen, master))
+                return;
+            fwrite(seen.at + n, 1, seen.n - n, stdout);
         }
-        if (ends[0].revents == 0)
-            continue;
-        n = read(master, bytes, sizeof(bytes));
-        if (n <= 0)
-            return;
-        fwrite(bytes, 1, (size_t)n, stdout);
+        if (!type(master, &keys, &seen))
+            keys.n = 0;
     }
 }
 

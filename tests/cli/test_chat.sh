@@ -106,6 +106,19 @@ expect 0 "$lmquant" run -t 0 -n 40 --json --stop="$word" fable.lmq \
 expect 2 "$lmquant" run --stop= fable.lmq x
 says '--stop is empty'
 
+# In a conversation it ends an answer, which goes on being known without it.
+expect 0 "$lmquant" run --chat --chat-format=llama2 -t 0 -n 40 --ctx=96 \
+    fable.lmq < first
+word=$(tr -s ' .,' '\n' < stdout | sed -n 5p)
+cat first first > twice
+expect 0 "$lmquant" run --chat --chat-format=llama2 -t 0 -n 40 --stop="$word" \
+    fable.lmq < twice
+says 'answers: 2;'
+grep -qF "$word" stdout && fail "--stop=$word is shown: $(cat stdout)"
+expect 0 "$lmquant" run --chat --chat-format=llama2 -t 0 -n 4000 --ctx=64 \
+    fable.lmq < first
+says 'the context of 64 is full: the answer ends here'
+
 # ---- A terminal ----
 
 printf 'Once upon a time\n\004' | "$in_terminal" 80 "$lmquant" run --chat \
@@ -113,5 +126,16 @@ printf 'Once upon a time\n\004' | "$in_terminal" 80 "$lmquant" run --chat \
 status=$?
 [ $status -eq 0 ] || fail "^D ends with $status"
 grep -q '^> ' screen || fail "nobody is asked: $(cat screen)"
+
+# ^C at the prompt throws the line away, and nothing else. (It reads by then.)
+{
+    printf '\001> \001Once u\001Once u\001'
+    sleep 1
+    printf '\003\001> \001Once upon a time\n\001> \001\004'
+} | "$in_terminal" 80 "$lmquant" run --chat --chat-format=llama2 -t 0 -n 20 \
+    fable.lmq > screen
+status=$?
+[ $status -eq 0 ] || fail "^C and ^D end with $status: $(cat screen)"
+grep -q 'answers: 1;' screen || fail "not one answer: $(cat screen)"
 
 finish
