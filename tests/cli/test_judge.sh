@@ -287,4 +287,34 @@ for options in "" -v -q --yaml --markdown "-o -" "-v -a --floor" \
     done
 done
 
+# ---- What only some reports have ----
+
+# shows TEXT: stdout has it.
+shows() {
+    grep -qF -- "$1" "$work/stdout" || {
+        fail "stdout does not say '$1':"
+        sed 's/^/    /' "$work/stdout"
+    }
+}
+
+{
+    echo '{"prompt": "Once upon a", "choices": [" time", " fox"], "answer": 0}'
+    echo '{"prompt": "The fox", "choices": [" said", " time"], "answer": 1}'
+} > task.jsonl
+few="$few --task task.jsonl --attribute=tensor"
+expect 0 "$lmquant" validate $few "$fable" fable.lmq a.txt
+shows 'questions answered right'
+shows '  2 questions with 4 choices; another choice at '
+shows 'less divergence with this tensor, restored to fp32:'
+shows 'what would cure it, measured together:'
+shows ' bits per weight: convert --'
+expect 0 "$lmquant" validate $few "$fable" $three --text a.txt
+shows 'the reference'
+expect 0 "$lmquant" validate -q --json --ctx 32 --max-tokens 60 --text a.txt \
+    "$fable" $three
+cp "$work/stdout" three.json
+expect 0 "$lmquant" validate --ctx 32 --max-tokens 60 --text a.txt \
+    --baseline three.json --gate 'kld.mean<=baseline' "$fable" $three
+shows 'mean divergence in the baseline, and now'
+
 finish

@@ -1,0 +1,87 @@
+#!/bin/sh
+#
+# test_plan.sh - plan on the command line: each kind of target, what it prints
+# in each form, what it writes, and the usual mistakes.
+set -u
+. "${srcdir:-.}/tests/library.sh"
+
+export OMP_NUM_THREADS=2
+text=$fable/held-out-b.txt
+plan="$lmquant plan -c 64 --max-tokens 300 --text $text"
+cd "$work" || exit 99
+
+# prints TEXT: stdout has it.
+prints() {
+    grep -q -- "$1" stdout || {
+        fail "stdout does not say '$1':"
+        sed 's/^/    /' stdout
+    }
+}
+
+# ---- Targets ----
+
+expect 0 $plan --target-bits 6.5 -o bits.yaml "$fable"
+for line in '^divergence .* bits per weight$' '^measured over 3.. tokens; .*better$' \
+    '^  q4/64 ' '^  bf16 ' '^- match: ' "^convert --recipe='bits.yaml' makes it$"; do
+    prints "$line"
+done
+expect 0 "$lmquant" convert -q --recipe bits.yaml "$fable" bits.lmq
+"$lmquant" inspect --json bits.lmq > inspected
+bits=$("$is_json" bits_per_weight < inspected)
+awk -v bits="$bits" 'BEGIN { exit !(bits > 6 && bits <= 6.5) }' ||
+    fail "6.5 bits per weight were asked for: $bits"
+
+expect 0 $plan -v --target-size 400K -o size.yaml --report size.html "$fable"
+prints '^  front '
+prints '^  plan '
+prints '^tensor .* becomes '
+prints '^blk.0.attn_q '
+expect 0 "$lmquant" convert -q --recipe size.yaml "$fable" size.lmq
+[ "$(wc -c < size.lmq)" -le 400000 ] || fail "more than 400 kB"
+grep -q '</html>' size.html || fail "no page"
+
+expect 0 $plan --target-kld 0.01 "$fable"
+prints '% smaller$'
+prints '^version: 1$'
+grep -q 'makes it' stdout && fail "a recipe is named that is not written"
+
+# ---- Forms ----
+
+expect 0 $plan -q --target-bits 6.5 "$fable"
+[ -s stdout ] && fail "-q prints"
+expect 0 $plan -q --json --target-bits 6.5 "$fable"
+"$is_json" prediction.kld < stdout > /dev/null || fail "no JSON"
+"$is_json" recipe < stdout > /dev/null || fail "no recipe in the JSON"
+expect 0 $plan -q --yaml --target-bits 6.5 "$fable"
+prints '^prediction:'
+
+# ---- Mistakes ----
+
+expect 1 $plan --target-bits 6.5 -o bits.yaml "$fable"
+says "bits.yaml"
+cp bits.yaml before
+expect 0 $plan -qf --target-bits 6.5 -o bits.yaml "$fable"
+cmp before bits.yaml || fail "another plan the second time"
+expect 2 $plan "$fable"
+says "name a target: --target-size, --target-bits or --target-kld"
+expect 2 $plan --target-bits 6 --target-kld 1 "$fable"
+says "exclude each other"
+expect 2 $plan --target-bits 1 "$fable"
+is_one_sentence "1 bit"
+expect 2 "$lmquant" plan --target-bits 6 "$fable"
+says "name a text: --text=FILE"
+expect 2 $plan --tokens "$text" --target-bits 6 "$fable"
+says "--tokens is in place of --text"
+expect 2 $plan --target-bits 6 -o x.html --report x.html "$fable"
+is_one_sentence "one file twice"
+expect 2 $plan --target-bits 6 -o x.lmq "$fable"
+says "x.lmq"
+expect 2 $plan --target-bits many "$fable"
+expect 2 $plan -c 1 --target-bits 6 "$fable"
+head -c 300 "$text" > little.txt
+expect 2 "$lmquant" plan --text little.txt --target-bits 6 "$fable"
+is_one_sentence "a text of 300 bytes"
+expect 1 "$lmquant" plan --text nowhere.txt --target-bits 6 "$fable"
+says "nowhere.txt"
+[ -e x.lmq ] || [ -e x.html ] && fail "an output of a mistake"
+finish
