@@ -203,9 +203,9 @@ parse_digits(const char *digits, size_t n, size_t low, bool is_negative,
         return false;
     for (size_t i = 0; i < n; i++) {
         int digit = hex_digit(digits[n - 1 - i]);
-        int64_t value = (int64_t)digit << 4 * (i % per_limb);
         if (digit < 0)
             return false;
+        int64_t value = (int64_t)digit << 4 * (i % per_limb);
         sum->limbs[low + i / per_limb] += is_negative ? -value : value;
     }
     sum->n = 1;
