@@ -83,7 +83,8 @@ assert_cure_keeps_word(const char *judged, const char *text,
     }
     const struct lmq_report *last = lmq_report_item(cure, n - 1);
     snprintf(words, sizeof(words), "%s", lmq_report_string(last, "options"));
-    memcpy((void *)rules, before, n_before * sizeof(*rules));
+    for (size_t i = 0; i < n_before; i++)
+        rules[i] = before[i];
     n = n_before + rules_of(words, rules + n_before);
     struct lmq_report *well =
         validate(fable(""), narrow("cured.lmq", rules, n), &options);
