@@ -742,7 +742,7 @@ lmq_validate_write_html(const struct lmq_report *report, const char *path,
 
 /* ---- Planning ---- */
 
-/* All zero but for a text and one of the targets. */
+/* All zero but for a text, and one of the targets or a part. */
 struct lmq_planning_options {
     size_t size;
     const char *const *texts; /* files, plain or .gz; "-" is standard input */
@@ -758,17 +758,34 @@ struct lmq_planning_options {
     const char *page; /* where the caller will write one: looked at before the
                          work */
     int replaces;     /* recipe and page may stand there already */
+    /* Only what is due to one of n_parts parts, from 1, is measured; 0, 0: all.
+     * A target, a recipe and a page are looked at then, if they are given, but
+     * nothing is written: the report is for lmq_plan_write_part(). */
+    unsigned part;
+    unsigned n_parts;
+    /* What all parts have found, in any order, which is not measured again:
+     * files, or what would stand in them. */
+    const char *const *measured;
+    size_t n_measured;
+    int measured_are_texts;
 };
 
 /* Chooses for each matrix what it becomes, by what that costs in divergence
  * over a text, so that a conversion by the recipe keeps to the target and loses
  * least; measures that. `output`: where the recipe goes, or NULL. A target that
- * cannot be met is LMQ_ERR_ARG, and the message says which can. */
+ * cannot be met is LMQ_ERR_ARG, and the message says which can. Of parts that are
+ * missing, there twice or of another plan: LMQ_ERR_FORMAT. */
 LMQ_API enum lmq_status
 lmq_plan_recipe(struct lmq_checkpoint *checkpoint, const char *output,
                 const struct lmq_planning_options *options,
                 const struct lmq_progress *progress,
                 struct lmq_report **report, struct lmq_error *err);
+
+/* What became of .part in a file, which appears whole or not at all; as text it
+ * is what lmq_report_text() gives as JSON. */
+LMQ_API enum lmq_status
+lmq_plan_write_part(const struct lmq_report *part, const char *path,
+                    int replaces, struct lmq_error *err);
 
 /* Its report as one self-contained HTML page; released with lmq_text_free().
  * And the same in a file, which appears whole or not at all. */

@@ -287,16 +287,20 @@ def plan(
     """The best recipe under a budget, one of `target_size` (bytes),
     `target_bits` (per weight) and `target_kld`: see lmquant-plan(1). It stands
     in ["recipe"], and in `output` for `convert(..., recipe=output)`. `page` is
-    where an HTML page is written."""
+    where an HTML page is written; with `part` and `n_parts`, what the part has
+    found, a file for the `measured` of the plan itself."""
     filled = _options.fill(_library.PlanningOptions, options, "plan")
     path = None if output is None else _options.text(output, "the output")
     page, replaces = filled.page, filled.replaces
+    write = (
+        library.lmq_plan_write_part
+        if filled.n_parts
+        else library.lmq_plan_write_html
+    )
 
     def write_page(report: c_void_p) -> None:
         err = _library.Error()
-        check(
-            library.lmq_plan_write_html(report, page, replaces, byref(err)), err
-        )
+        check(write(report, page, replaces, byref(err)), err)
 
     with _open(source) as (checkpoint,):
         return Work(progress).run(

@@ -275,6 +275,11 @@ class PlanningOptions(Options):
         ("skips_checksums", c_int),
         ("page", c_char_p),
         ("replaces", c_int),
+        ("part", c_uint),
+        ("n_parts", c_uint),
+        ("measured", POINTER(c_char_p)),
+        ("n_measured", c_size_t),
+        ("measured_are_texts", c_int),
     ]
 
 
@@ -459,6 +464,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         [_object, _bytes, POINTER(PlanningOptions), _progress, _out, _err],
     ),
     "lmq_plan_write_html": (c_int, [_object, _bytes, c_int, _err]),
+    "lmq_plan_write_part": (c_int, [_object, _bytes, c_int, _err]),
 }
 
 # ---- Finding it ----

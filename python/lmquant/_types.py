@@ -146,3 +146,7 @@ class PlanningOptions(TypedDict, total=False):
     skips_checksums: bool
     page: Path
     replaces: bool
+    part: int
+    n_parts: int
+    measured: Union[Path, Sequence[Path]]
+    measured_are_texts: bool

@@ -224,6 +224,27 @@ class Planning(Case):
         self.assertIsNone(report["output"])
         self.assertLessEqual(report["prediction"]["bits_per_weight"], 6)
 
+    def test_parts_make_the_same_plan(self):
+        names = [self.folder / name for name in ("1.json", "2.json")]
+        for i, name in enumerate(names):
+            lmquant.plan(
+                fable, part=i + 1, n_parts=2, page=name, **self.options
+            )
+        for measured in (names, [name.read_text() for name in names]):
+            report = lmquant.plan(
+                fable,
+                target_bits=6,
+                measured=measured,
+                measured_are_texts=measured is not names,
+                **self.options
+            )
+            alone = lmquant.plan(fable, target_bits=6, **self.options)
+            self.assertEqual(report["tensors"], alone["tensors"])
+        self.assertStops(
+            lmquant.FormatError, "1 of 2 parts is missing: 1", lmquant.plan,
+            fable, target_bits=6, measured=names[1], **self.options
+        )
+
     def test_what_cannot_be_met_is_an_error(self):
         error = self.assertStops(
             lmquant.ArgumentError, "the least that can be had is", lmquant.plan,

@@ -5,9 +5,11 @@
 
 #include "validate/parts/part_fields.h"
 
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/bytes.h"
 
 #define DIGITS 16 /* of a double */
 
@@ -85,4 +87,35 @@ lmq_part_of(size_t total, size_t part, size_t n_parts)
     return (struct lmq_part_range){
         before * each + (before < more ? before : more),
         each + (before < more)};
+}
+
+json_t *
+lmq_part_crc(uint32_t crc)
+{
+    return json_sprintf("%08" PRIx32, crc);
+}
+
+static uint32_t
+add_number(uint32_t crc, uint64_t number)
+{
+    unsigned char bytes[8];
+
+    lmq_store_u64le(bytes, number);
+    return lmq_crc32(crc, bytes, sizeof(bytes));
+}
+
+json_t *
+lmq_part_tokens(const struct lmq_corpus *corpus)
+{
+    uint32_t crc = 0;
+
+    for (size_t i = 0; i < corpus->n_tokens; i++)
+        crc = add_number(crc, (uint64_t)corpus->tokens[i]);
+    for (size_t i = 0; i < corpus->n_windows; i++) {
+        const struct lmq_window *window = &corpus->windows[i];
+        crc = add_number(crc, window->n);
+        crc = add_number(crc, window->scored);
+        crc = add_number(crc, window->document);
+    }
+    return lmq_part_crc(crc);
 }

@@ -8,11 +8,10 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "runtime/tokenizer/corpus.h"
 #include "validate/drift.h"
-
-/* Of the form that is described in lmquant-merge(1). */
-#define LMQ_PART_FORM 1
 
 extern const char *const lmq_part_sum_names[LMQ_SUMS];
 
@@ -24,6 +23,10 @@ json_t *lmq_part_sum(const struct lmq_exact_sum *sum);
  * second is false if the text is not of so many. */
 json_t *lmq_part_numbers(const double *numbers, size_t n);
 bool lmq_part_read_numbers(const json_t *text, double *numbers, size_t n);
+
+json_t *lmq_part_crc(uint32_t crc);
+/* All tokens and how they are cut: the same text may be others elsewhere. */
+json_t *lmq_part_tokens(const struct lmq_corpus *corpus);
 
 /* The windows, or questions, of a part: all parts are about as many. */
 struct lmq_part_range {

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/files/output.h"
 #include "base/report.h"
 #include "validate/parts/part_source.h"
 #include "validate/parts/parts.h"
+
+/* Of the form that is described in lmquant-merge(1). */
+const struct lmq_part_kind lmq_validation_parts = {
+    "lmquant_part", 1, "a validation", "validate .part"};
 
 enum lmq_status
 lmq_part_check_options(const struct lmq_validate_options *o,
@@ -42,38 +44,6 @@ lmq_part_check_options(const struct lmq_validate_options *o,
 /* ---- Which validation this is ---- */
 
 static json_t *
-describe_crc(uint32_t crc)
-{
-    return json_sprintf("%08" PRIx32, crc);
-}
-
-static uint32_t
-add_number(uint32_t crc, uint64_t number)
-{
-    unsigned char bytes[8];
-
-    lmq_store_u64le(bytes, number);
-    return lmq_crc32(crc, bytes, sizeof(bytes));
-}
-
-/* All tokens and how they are cut: the same text may be others elsewhere. */
-static json_t *
-describe_tokens(const struct lmq_corpus *corpus)
-{
-    uint32_t crc = 0;
-
-    for (size_t i = 0; i < corpus->n_tokens; i++)
-        crc = add_number(crc, (uint64_t)corpus->tokens[i]);
-    for (size_t i = 0; i < corpus->n_windows; i++) {
-        const struct lmq_window *window = &corpus->windows[i];
-        crc = add_number(crc, window->n);
-        crc = add_number(crc, window->scored);
-        crc = add_number(crc, window->document);
-    }
-    return describe_crc(crc);
-}
-
-static json_t *
 describe_judged(const struct lmq_judged *candidate, struct lmq_error *err)
 {
     json_t *json = lmq_part_source(candidate->file, err);
@@ -95,7 +65,7 @@ describe_run(const struct lmq_job *job, struct lmq_error *err)
     const struct lmq_corpus *corpus = &job->corpus;
     json_t *json = json_object(), *models = json_array();
 
-    lmq_put(&json, "text_crc32", describe_crc(corpus->crc));
+    lmq_put(&json, "text_crc32", lmq_part_crc(corpus->crc));
     lmq_put(&json, "text_bytes", lmq_json_size(corpus->n_bytes));
     lmq_put(&json, "ctx", lmq_json_size(job->protocol.context));
     lmq_put(&json, "stride", lmq_json_size(job->protocol.stride));
@@ -108,12 +78,12 @@ describe_run(const struct lmq_job *job, struct lmq_error *err)
     lmq_put(&json, "windows", lmq_json_size(corpus->n_windows));
     lmq_put(&json, "tokens", lmq_json_size(corpus->n_tokens));
     lmq_put(&json, "scored", lmq_json_size(corpus->n_scored));
-    lmq_put(&json, "tokens_crc32", describe_tokens(corpus));
+    lmq_put(&json, "tokens_crc32", lmq_part_tokens(corpus));
     lmq_put(&json, "vocabulary", lmq_json_size(job->vocabulary));
     lmq_put(&json, "layers", lmq_json_size(job->n_layers));
     lmq_put(&json, "questions", lmq_json_size(job->task.n));
     lmq_put(&json, "choices", lmq_json_size(job->task.corpus.n_windows));
-    lmq_put(&json, "task_crc32", describe_crc(job->task.corpus.crc));
+    lmq_put(&json, "task_crc32", lmq_part_crc(job->task.corpus.crc));
     lmq_put(&json, "reference", lmq_part_source(job->reference_file, err));
     for (size_t i = 0; i < job->n_candidates; i++)
         lmq_append(&models, describe_judged(&job->candidates[i], err));
@@ -263,13 +233,10 @@ lmq_part_describe(const struct lmq_job *job, const double *nll, double seconds,
     const struct lmq_part_range own =
         lmq_part_of(job->corpus.n_windows, o->part, o->n_parts);
     struct lmq_error why = {0};
-    json_t *json = json_object(), *models = json_array();
+    json_t *models = json_array();
+    json_t *json = lmq_part_start(&lmq_validation_parts, o->part, o->n_parts,
+                                  describe_run(job, &why));
 
-    lmq_put(&json, "lmquant_part", json_integer(LMQ_PART_FORM));
-    lmq_put(&json, "version", json_string(PACKAGE_VERSION));
-    lmq_put(&json, "part", json_integer(o->part));
-    lmq_put(&json, "parts", json_integer(o->n_parts));
-    lmq_put(&json, "run", describe_run(job, &why));
     lmq_put(&json, "seconds", lmq_json_number(seconds));
     lmq_put(&json, "windows", describe_windows(job, own));
     for (size_t i = 0; i < job->n_candidates; i++)
@@ -287,35 +254,16 @@ lmq_part_describe(const struct lmq_job *job, const double *nll, double seconds,
     return why.status;
 }
 
-/* With all digits: reports are printed with fewer. */
 enum lmq_status
 lmq_validate_part(const struct lmq_report *part, char **text,
                   struct lmq_error *err)
 {
-    *text = lmq_json_dump((const json_t *)part,
-                          JSON_COMPACT | JSON_REAL_PRECISION(17));
-    return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    return lmq_part_text((const json_t *)part, text, err);
 }
 
 enum lmq_status
 lmq_validate_write_part(const struct lmq_report *part, const char *path,
                         int replaces, struct lmq_error *err)
 {
-    struct lmq_output *output;
-    char *text;
-    enum lmq_status status = lmq_validate_part(part, &text, err);
-
-    if (status != LMQ_OK)
-        return status;
-    status = lmq_output_create(path, strlen(text), replaces != 0, NULL,
-                               &output, err);
-    if (status == LMQ_OK) {
-        status = lmq_output_write(output, 0, text, strlen(text), err);
-        if (status == LMQ_OK)
-            status = lmq_output_commit(output, err);
-        else
-            lmq_output_abort(output);
-    }
-    free(text);
-    return status;
+    return lmq_part_write((const json_t *)part, path, replaces != 0, err);
 }

@@ -7,6 +7,9 @@
 
 #include "validate/job.h"
 #include "validate/parts/part_fields.h"
+#include "validate/parts/part_set.h"
+
+extern const struct lmq_part_kind lmq_validation_parts;
 
 /* Refuses what a part cannot do. */
 enum lmq_status lmq_part_check_options(const struct lmq_validate_options *o,

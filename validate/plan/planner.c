@@ -17,6 +17,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "validate/parts/part_set.h"
 #include "validate/plan/knapsack.h"
 #include "validate/plan/planner.h"
 
@@ -32,6 +33,26 @@
 
 /* ---- Before the work ---- */
 
+static bool
+is_part(const struct lmq_planning_options *o)
+{
+    return o->part != 0 || o->n_parts != 0;
+}
+
+static enum lmq_status
+check_part(const struct lmq_planning_options *o, struct lmq_error *err)
+{
+    if (o->part < 1 || o->part > o->n_parts)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "there is no part %u of %u: expected 1 to %u", o->part,
+                        o->n_parts, o->n_parts);
+    if (o->n_measured > 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".measured does not go with .part: it belongs to what "
+                        "makes the plan of all parts");
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_options(const struct lmq_planner *planner, struct lmq_error *err)
 {
@@ -39,7 +60,9 @@ check_options(const struct lmq_planner *planner, struct lmq_error *err)
     int n_targets = (o->target_size > 0) + (o->target_bits != 0) +
                     (o->target_kld != 0);
 
-    if (n_targets != 1) {
+    if (is_part(o) && check_part(o, err) != LMQ_OK)
+        return LMQ_ERR_ARG;
+    if (n_targets > 1 || (n_targets == 0 && !is_part(o))) {
         lmq_fail(err, LMQ_ERR_ARG, 0, "%s",
                  n_targets == 0 ? "there is no target"
                                 : "there is more than one target");
@@ -71,6 +94,9 @@ check_outputs(const struct lmq_planner *planner, const char *output,
         status = lmq_originals_add(&originals, o->texts[i], false, err);
     if (status == LMQ_OK && o->tokens != NULL)
         status = lmq_originals_add(&originals, o->tokens, false, err);
+    for (size_t i = 0; i < o->n_measured && !o->measured_are_texts &&
+                       status == LMQ_OK; i++)
+        status = lmq_originals_add(&originals, o->measured[i], false, err);
     if (status == LMQ_OK && output != NULL)
         status =
             lmq_output_check(output, o->replaces != 0, &originals, err);
@@ -508,11 +534,29 @@ write_recipe(const struct lmq_planner *planner, const char *path,
     return status;
 }
 
+/* ---- All of it ---- */
+
+static enum lmq_status
+find_best(struct lmq_planner *planner, struct lmq_error *err)
+{
+    enum lmq_status status = planner->options->n_measured > 0
+                                 ? lmq_planner_take_parts(planner, err)
+                                 : lmq_planner_measure(planner, err);
+
+    if (status != LMQ_OK)
+        return status;
+    lmq_planner_learn(planner);
+    status = choose(planner, err);
+    return status == LMQ_OK ? draw_front(planner, err) : status;
+}
+
 static enum lmq_status
 make_plan(struct lmq_planner *planner, const char *output,
           struct lmq_report **report, struct lmq_error *err)
 {
+    const struct lmq_planning_options *o = planner->options;
     struct lmq_job *job = &planner->job;
+    json_t *json = NULL;
     enum lmq_status status = check_options(planner, err);
 
     if (status == LMQ_OK)
@@ -526,19 +570,28 @@ make_plan(struct lmq_planner *planner, const char *output,
     if (status == LMQ_OK)
         status = check_target(planner, err);
     if (status == LMQ_OK)
-        status = lmq_planner_measure(planner, err);
-    if (status == LMQ_OK)
-        status = choose(planner, err);
-    if (status == LMQ_OK)
-        status = draw_front(planner, err);
+        status = is_part(o) ? lmq_planner_measure(planner, err)
+                            : find_best(planner, err);
     if (status == LMQ_OK)
         status = lmq_originals_unchanged(&job->reference_file->originals, err);
-    if (status == LMQ_OK && output != NULL)
+    if (status != LMQ_OK)
+        return status;
+    if (is_part(o))
+        status = lmq_planner_describe_part(planner, &json, err);
+    else if (output != NULL)
         status = write_recipe(planner, output, err);
     if (status != LMQ_OK)
         return status;
-    return lmq_report_finish(lmq_planner_describe(planner, output), report,
-                             err);
+    return lmq_report_finish(
+        is_part(o) ? json : lmq_planner_describe(planner, output), report,
+        err);
+}
+
+enum lmq_status
+lmq_plan_write_part(const struct lmq_report *part, const char *path,
+                    int replaces, struct lmq_error *err)
+{
+    return lmq_part_write((const json_t *)part, path, replaces != 0, err);
 }
 
 static void

@@ -57,9 +57,16 @@ struct lmq_planner {
 
 /* ---- planner_measure.c ---- */
 
-/* Units alone, then all offers for all: fills in what choices are made of. */
+/* Units alone, then all offers for all: all that is due to this part. */
 enum lmq_status lmq_planner_measure(struct lmq_planner *planner,
                                     struct lmq_error *err);
+/* Whether that is due to a part of so many, from 1: units and then offers, in
+ * turn, since units of the first layers take longest. */
+bool lmq_planner_is_due(size_t number, size_t part, size_t n_parts);
+
+/* When all of it is known: fills in what choices are made of. */
+void lmq_planner_learn(struct lmq_planner *planner);
+
 /* The choice itself; if one offer for all takes no more and is better, it is
  * that from here on, and has to be weighed again. */
 enum lmq_status lmq_planner_check(struct lmq_planner *planner,
@@ -68,6 +75,16 @@ enum lmq_status lmq_planner_check(struct lmq_planner *planner,
 /* What a sum of costs comes to. */
 double lmq_planner_predict(const struct lmq_planner *planner,
                            double additive);
+
+/* ---- planner_parts.c ---- */
+
+/* What this part has measured, as JSON. */
+enum lmq_status lmq_planner_describe_part(const struct lmq_planner *planner,
+                                          json_t **json,
+                                          struct lmq_error *err);
+/* In place of measuring: what all parts have. */
+enum lmq_status lmq_planner_take_parts(struct lmq_planner *planner,
+                                       struct lmq_error *err);
 
 /* ---- planner_report.c ---- */
 

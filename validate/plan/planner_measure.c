@@ -64,7 +64,65 @@ free_drifts(struct lmq_drift *drifts, size_t n)
     free(drifts);
 }
 
+/* ---- What is due ---- */
+
+bool
+lmq_planner_is_due(size_t number, size_t part, size_t n_parts)
+{
+    return n_parts == 0 || number % n_parts == part - 1;
+}
+
+/* Over the few windows; what is due to other parts stays as it is. */
+static enum lmq_status
+measure_due(struct lmq_planner *planner, const struct lmq_mix *mixes,
+            size_t first, size_t n, const char *stage, double *found,
+            struct lmq_error *err)
+{
+    const struct lmq_planning_options *o = planner->options;
+    struct lmq_drift *drifts = calloc(n + 1, sizeof(*drifts));
+    struct lmq_mix *due = calloc(n + 1, sizeof(*due));
+    size_t n_due = 0;
+    enum lmq_status status =
+        drifts == NULL || due == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (size_t i = 0; i < n && status == LMQ_OK; i++)
+        if (lmq_planner_is_due(first + i, o->part, o->n_parts))
+            due[n_due++] = mixes[i];
+    if (status == LMQ_OK && n_due > 0)
+        status = measure(planner, due, n_due, planner->n_few, stage, drifts,
+                         err);
+    n_due = 0;
+    for (size_t i = 0; i < n && status == LMQ_OK; i++)
+        if (lmq_planner_is_due(first + i, o->part, o->n_parts))
+            found[i] = lmq_drift_mean_kld(&drifts[n_due++]);
+    free_drifts(drifts, n);
+    free(due);
+    return status;
+}
+
 /* ---- Units ---- */
+
+static enum lmq_status
+measure_units(struct lmq_planner *planner, struct lmq_error *err)
+{
+    size_t n = planner->units.n;
+    struct lmq_mix *mixes = calloc(n + 1, sizeof(*mixes));
+    const struct lmq_encoding_choice **choices =
+        calloc(n * n + 1, sizeof(*choices));
+    enum lmq_status status =
+        mixes == NULL || choices == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        mixes[i].choices = choices + i * n;
+        mixes[i].choices[i] = offer_of(planner, i, planner->offers.probe);
+    }
+    if (status == LMQ_OK)
+        status = measure_due(planner, mixes, 0, n, "measuring tensors",
+                             planner->alone, err);
+    free((void *)choices);
+    free(mixes);
+    return status;
+}
 
 /* An encoding without an error costs nothing; where the probe has none, nothing
  * is known of the others, and they are taken to cost as much as their errors
@@ -81,35 +139,6 @@ spread_costs(struct lmq_planner *planner)
             planner->costs[i * offers->n + j] =
                 probe > 0 ? planner->alone[i] * error / probe : 0;
         }
-}
-
-static enum lmq_status
-measure_units(struct lmq_planner *planner, struct lmq_error *err)
-{
-    size_t n = planner->units.n;
-    struct lmq_drift *drifts = calloc(n + 1, sizeof(*drifts));
-    struct lmq_mix *mixes = calloc(n + 1, sizeof(*mixes));
-    const struct lmq_encoding_choice **choices =
-        calloc(n * n + 1, sizeof(*choices));
-    enum lmq_status status = LMQ_OK;
-
-    if (drifts == NULL || mixes == NULL || choices == NULL)
-        status = lmq_fail_nomem(err);
-    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-        mixes[i].choices = choices + i * n;
-        mixes[i].choices[i] = offer_of(planner, i, planner->offers.probe);
-    }
-    if (status == LMQ_OK)
-        status = measure(planner, mixes, n, planner->n_few,
-                         "measuring tensors", drifts, err);
-    for (size_t i = 0; i < n && status == LMQ_OK; i++)
-        planner->alone[i] = lmq_drift_mean_kld(&drifts[i]);
-    free_drifts(drifts, n);
-    free((void *)choices);
-    free(mixes);
-    if (status == LMQ_OK)
-        spread_costs(planner);
-    return status;
 }
 
 /* ---- All units alike ---- */
@@ -179,31 +208,20 @@ static enum lmq_status
 measure_uniform(struct lmq_planner *planner, struct lmq_error *err)
 {
     size_t n = planner->offers.n, n_units = planner->units.n;
-    struct lmq_drift *drifts = calloc(n, sizeof(*drifts));
     struct lmq_mix *mixes = calloc(n, sizeof(*mixes));
     const struct lmq_encoding_choice **choices =
         calloc(n * n_units + 1, sizeof(*choices));
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status =
+        mixes == NULL || choices == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 
-    if (drifts == NULL || mixes == NULL || choices == NULL)
-        status = lmq_fail_nomem(err);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         mixes[i].choices = choices + i * n_units;
         for (size_t j = 0; j < n_units; j++)
             mixes[i].choices[j] = offer_of(planner, j, i);
     }
     if (status == LMQ_OK)
-        status = measure(planner, mixes, n, planner->n_few,
-                         "measuring encodings", drifts, err);
-    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-        double additive = 0;
-        planner->uniform[i] = lmq_drift_mean_kld(&drifts[i]);
-        for (size_t j = 0; j < n_units; j++)
-            additive += planner->costs[j * n + i];
-        add_known(planner, additive, planner->uniform[i]);
-    }
-    make_ascending(planner);
-    free_drifts(drifts, n);
+        status = measure_due(planner, mixes, n_units, n, "measuring encodings",
+                             planner->uniform, err);
     free((void *)choices);
     free(mixes);
     return status;
@@ -215,6 +233,21 @@ lmq_planner_measure(struct lmq_planner *planner, struct lmq_error *err)
     enum lmq_status status = measure_units(planner, err);
 
     return status == LMQ_OK ? measure_uniform(planner, err) : status;
+}
+
+void
+lmq_planner_learn(struct lmq_planner *planner)
+{
+    size_t n = planner->offers.n;
+
+    spread_costs(planner);
+    for (size_t i = 0; i < n; i++) {
+        double additive = 0;
+        for (size_t j = 0; j < planner->units.n; j++)
+            additive += planner->costs[j * n + i];
+        add_known(planner, additive, planner->uniform[i]);
+    }
+    make_ascending(planner);
 }
 
 /* ---- The choice ---- */
