@@ -14,9 +14,14 @@ static const struct option options[] = {
     {0, "target-size", "SIZE", "bytes of the container at most, as in 90M"},
     {0, "target-bits", "X", "bits per weight at most"},
     {0, "target-kld", "X", "mean divergence at most, with the least bytes"},
-    {'o', "output", "FILE.yaml", "write the recipe, for convert --recipe"},
+    {'o', "output", "FILE.yaml",
+     "write the recipe, for convert --recipe; of a part: what\n"
+     "it has found (FILE.json)"},
     {0, "report", "FILE.html", "write a page with the curve"},
     {'f', "force", NULL, "replace an existing recipe and page"},
+    {0, "part", "I/N",
+     "measure only what is due to part I of N: the files of\n"
+     "all parts, behind CHECKPOINT, make the plan"},
     {'c', "ctx", "N",
      "tokens of a window (512, or what the model has\n"
      "room for)"},
@@ -48,8 +53,11 @@ parse(const struct arguments *arguments, struct lmq_planning_options *plan,
         .page = option_text(arguments, "report"),
         .skips_checksums = has_option(arguments, "no-verify"),
         .replaces = has_option(arguments, "force"),
+        .measured = arguments->operands + 1,
+        .n_measured = (size_t)arguments->n_operands - 1,
     };
-    if (!option_size(arguments, "target-size", 1000, &plan->target_size) ||
+    if (!option_part(arguments, "part", &plan->part, &plan->n_parts) ||
+        !option_size(arguments, "target-size", 1000, &plan->target_size) ||
         !option_real(arguments, "target-bits", LEAST_TARGET, 64,
                      &plan->target_bits) ||
         !option_real(arguments, "target-kld", LEAST_TARGET, 1000,
@@ -75,7 +83,14 @@ check(const struct arguments *arguments,
                     has_option(arguments, "target-bits") +
                     has_option(arguments, "target-kld");
 
-    if (n_targets != 1)
+    if (plan->n_parts > 0 &&
+        (n_targets > 0 || plan->page != NULL || plan->n_measured > 0))
+        usage_error(command,
+                    "--part measures; %s for what makes the plan of all parts",
+                    n_targets > 0        ? "a target is"
+                    : plan->page != NULL ? "--report is"
+                                         : "their files are");
+    else if (n_targets > 1 || (n_targets == 0 && plan->n_parts == 0))
         usage_error(command, n_targets == 0
                                  ? "name a target: --target-size, "
                                    "--target-bits or --target-kld"
@@ -89,9 +104,20 @@ check(const struct arguments *arguments,
              strcmp(output, plan->page) == 0)
         usage_error(command, "--output and --report are the same file");
     else
-        return (output == NULL || check_output_name(output, ".yaml")) &&
+        return (output == NULL ||
+                check_output_name(output,
+                                  plan->n_parts > 0 ? ".json" : ".yaml")) &&
                (plan->page == NULL || check_output_name(plan->page, ".html"));
     return false;
+}
+
+static bool
+reads_standard_input(const struct lmq_planning_options *plan)
+{
+    for (size_t i = 0; i < plan->n_texts; i++)
+        if (strcmp(plan->texts[i], "-") == 0)
+            return true;
+    return plan->tokens != NULL && strcmp(plan->tokens, "-") == 0;
 }
 
 /* ---- Output ---- */
@@ -180,6 +206,82 @@ show(const struct arguments *arguments, const struct lmq_report *report,
 }
 
 static int
+make_plan(const struct planning *planning,
+          const struct lmq_planning_options *plan)
+{
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+    enum lmq_status status = lmq_plan_recipe(
+        planning->checkpoint, option_text(planning->arguments, "output"),
+        plan, planning->progress, &report, &err);
+
+    end_progress(planning->state);
+    if (status != LMQ_OK)
+        return report_error(&err);
+    int code = show(planning->arguments, report, plan->page);
+    lmq_report_free(report);
+    return code;
+}
+
+/* ---- Parts ---- */
+
+static int
+keep_part(const struct arguments *arguments, const struct lmq_report *part)
+{
+    const char *path = option_text(arguments, "output");
+    struct lmq_error err;
+    char *text;
+
+    print_notes(arguments, part);
+    if (path != NULL &&
+        lmq_plan_write_part(part, path, has_option(arguments, "force"),
+                            &err) != LMQ_OK)
+        return report_error(&err);
+    if (path != NULL) {
+        if (!has_option(arguments, "quiet"))
+            printf("part %.0f of %.0f: %.0f measurements, %.1f s\n",
+                   lmq_report_number(part, "part"),
+                   lmq_report_number(part, "parts"),
+                   lmq_report_number(part, "measured"),
+                   lmq_report_number(part, "seconds"));
+        return EXIT_DONE;
+    }
+    if (lmq_report_text(part, LMQ_REPORT_JSON, &text, &err) != LMQ_OK)
+        return report_error(&err);
+    fputs(text, stdout);
+    lmq_text_free(text);
+    return EXIT_DONE;
+}
+
+/* One of a cluster, or of the ranks, whose first goes on. What a part writes
+ * is looked at before the work as a page is. */
+static int
+measure_part(const struct planning *planning, const struct ranks *ranks)
+{
+    struct lmq_planning_options plan = *planning->options;
+    const char *output = option_text(planning->arguments, "output");
+    struct lmq_report *part = NULL;
+    struct lmq_error err;
+
+    if (ranks->n > 1) {
+        plan.part = ranks->rank + 1;
+        plan.n_parts = ranks->n;
+    } else {
+        plan.page = output;
+        output = NULL;
+    }
+    enum lmq_status status =
+        lmq_plan_recipe(planning->checkpoint, output, &plan,
+                        planning->progress, &part, &err);
+    end_progress(planning->state);
+    int code = status != LMQ_OK ? report_error(&err)
+               : ranks->n > 1 ? plan_by_ranks(planning, ranks, part)
+                              : keep_part(planning->arguments, part);
+    lmq_report_free(part);
+    return code;
+}
+
+static int
 run(const struct arguments *arguments)
 {
     const char *texts[MAX_OCCURRENCES];
@@ -189,39 +291,45 @@ run(const struct arguments *arguments)
     struct lmq_checkpoint *checkpoint = NULL;
     struct progress_state state;
     struct lmq_progress progress;
-    struct lmq_report *report = NULL;
+    struct ranks ranks = {.n = 1};
     struct lmq_error err;
 
-    if (!check_alone(arguments) ||
-        !parse(arguments, &plan, &session, texts) ||
+    if (!parse(arguments, &plan, &session, texts) ||
         !check(arguments, &plan) || !open_options(arguments, &open) ||
         !start_progress(arguments, "", &state, &progress))
         return EXIT_USAGE;
-    enum lmq_status status = lmq_checkpoint_open(arguments->operands[0], &open,
-                                                 &checkpoint, &err);
-    if (status == LMQ_OK)
-        status = lmq_plan_recipe(checkpoint, option_text(arguments, "output"),
-                                 &plan, &progress, &report, &err);
+    if (plan.n_parts == 0 && plan.n_measured == 0 &&
+        !start_ranks(arguments, &ranks))
+        return EXIT_USAGE;
+    int code = EXIT_USAGE;
+    if (ranks.n > 1 && reads_standard_input(&plan))
+        usage_error(&command_plan, "'-' cannot be standard input of many ranks");
+    else if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
+                                 &err) != LMQ_OK)
+        code = report_error(&err);
+    else {
+        const struct planning planning = {arguments, checkpoint, &plan,
+                                          &progress,  &state,     make_plan};
+        code = ranks.n > 1 || plan.n_parts > 0
+                   ? measure_part(&planning, &ranks)
+                   : make_plan(&planning, &plan);
+    }
     lmq_checkpoint_close(checkpoint);
-    end_progress(&state);
-    if (status != LMQ_OK)
-        return report_error(&err);
-    int code = show(arguments, report, plan.page);
-    lmq_report_free(report);
-    return code;
+    return end_ranks(&ranks, code);
 }
 
 const struct command command_plan = {
     .name = "plan",
     .summary = "find the best recipe under a budget",
-    .operands = "CHECKPOINT",
+    .operands = "CHECKPOINT [PART.json...]",
     .about =
         "Measures over a text what each matrix of CHECKPOINT loses in fewer "
         "bits, chooses\nan encoding for each so that the whole keeps to a "
         "target, and measures what\nthat gives. The recipe is for 'convert "
-        "--recipe'.",
+        "--recipe'.\nWith --part many machines share the measuring out, and "
+        "PARTs are what they found.",
     .least = 1,
-    .most = 1,
+    .most = MAX_PARTS,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .run = run,

@@ -303,8 +303,6 @@ struct ranks {
 
 /* False, and a message, if there are many and they cannot find each other. */
 bool start_ranks(const struct arguments *arguments, struct ranks *ranks);
-/* False, and a message, if there are many and the command is for one. */
-bool check_alone(const struct arguments *arguments);
 /* What this one ends with; returns it, or ends all of them. */
 int end_ranks(const struct ranks *ranks, int code);
 void wait_for_ranks(const struct ranks *ranks);
@@ -313,7 +311,7 @@ void wait_for_ranks(const struct ranks *ranks);
 bool gather_texts(const struct ranks *ranks, char *own, char **texts);
 
 /* cluster/ranked.c: files of a set, sealed by the first rank; parts of a
- * validation, merged and shown by it. */
+ * validation or of a plan, merged and shown by it. */
 struct writing;
 int convert_by_ranks(const struct arguments *arguments,
                      const struct ranks *ranks,
@@ -322,6 +320,19 @@ int convert_by_ranks(const struct arguments *arguments,
 int merge_ranks(const struct arguments *arguments, const struct ranks *ranks,
                 const struct lmq_merge_options *options,
                 const struct lmq_report *part);
+/* A plan of a checkpoint that is open, and what makes and shows it when the
+ * measured texts are in the options. */
+struct planning {
+    const struct arguments *arguments;
+    struct lmq_checkpoint *checkpoint;
+    const struct lmq_planning_options *options;
+    const struct lmq_progress *progress;
+    struct progress_state *state;
+    int (*make)(const struct planning *planning,
+                const struct lmq_planning_options *plan);
+};
+int plan_by_ranks(const struct planning *planning, const struct ranks *ranks,
+                  const struct lmq_report *part);
 
 /* What ends validate and merge (cluster/outcome.c): the page of --report, the
  * report, the gates. The page may be standard output, which two things cannot

@@ -19,10 +19,11 @@ static const struct option options[] = {
      "an option of sbatch for all jobs, as in\n"
      "'--partition=cpu'; repeatable"},
     {0, "parts-folder", "FOLDER",
-     "of validate: where the parts come to (lmquant-parts)"},
+     "of validate and plan: where the parts come to\n"
+     "(lmquant-parts, lmquant-plan-parts)"},
     {0, "rate", "SIZE",
      "of the arithmetic: bytes of the source that a machine\n"
-     "converts, or reads in a validation, per second"},
+     "converts, or else reads, per second"},
     {0, NULL, NULL, NULL},
 };
 
@@ -31,6 +32,11 @@ static const struct option options[] = {
 /* Of validate, what the last step is told. */
 static const char *const of_merge[] = {"report", "gate",  "baseline",
                                        "markdown", "json", "yaml", NULL};
+/* And of plan. */
+static const char *const of_choice[] = {"target-size", "target-bits",
+                                        "target-kld",  "output",
+                                        "report",      "json",
+                                        "yaml",        NULL};
 /* What the parts decide themselves, or cannot have. */
 static const char *const refused[] = {
     "part",   "parts",     "shard-size", "dry-run",  "print-recipe",
@@ -123,7 +129,7 @@ print_options(const struct arguments *arguments, const char *const *names,
 
 struct jobs {
     const struct arguments *arguments;
-    bool converts;
+    const struct task *task;
     long n;
     const char *folder; /* of the set, or of the parts */
     uint64_t rate;
@@ -199,12 +205,32 @@ check_words(const struct arguments *arguments, bool converts)
     return true;
 }
 
+/* A plan of no target would fail when all is measured. */
+static bool
+check_target(const struct arguments *arguments)
+{
+    if (arguments->n_operands > 2)
+        usage_error(arguments->command,
+                    "'%s' is not for jobs: the script makes the parts",
+                    arguments->operands[2]);
+    else if (has_option(arguments, "target-size") +
+                 has_option(arguments, "target-bits") +
+                 has_option(arguments, "target-kld") !=
+             1)
+        usage_error(arguments->command,
+                    "name one target: --target-size, --target-bits or "
+                    "--target-kld");
+    else
+        return true;
+    return false;
+}
+
 /* ---- Arithmetic ---- */
 
 /* What two busy cores exceed (lmquant-cluster(7)); and a guess of what a file
  * system that is shared gives to each. */
 #define CONVERT_RATE 170000000.0
-#define VALIDATE_RATE 200000000.0
+#define READING_RATE 200000000.0
 
 static void
 print_hours(double seconds)
@@ -228,7 +254,7 @@ bits_of(const struct arguments *arguments)
 }
 
 static void
-print_conversion(const struct jobs *jobs, double bytes, double parameters)
+print_conversion_costs(const struct jobs *jobs, double bytes, double parameters)
 {
     double written = parameters * bits_of(jobs->arguments) / 8;
     double n = (double)jobs->n;
@@ -248,9 +274,10 @@ print_conversion(const struct jobs *jobs, double bytes, double parameters)
 }
 
 static void
-print_validation_costs(const struct jobs *jobs, double bytes)
+print_validation_costs(const struct jobs *jobs, double bytes, double parameters)
 {
-    double rate = jobs->rate > 0 ? (double)jobs->rate : VALIDATE_RATE;
+    (void)parameters;
+    double rate = jobs->rate > 0 ? (double)jobs->rate : READING_RATE;
     char a[TEXT_SIZE], b[TEXT_SIZE];
 
     printf("# each of %ld reads the reference, %s, once for up to 16 windows "
@@ -262,6 +289,121 @@ print_validation_costs(const struct jobs *jobs, double bytes)
     puts("# memory: half of what is free of each machine, or --memory; disk: "
          "33 bytes for a\n# token and a model");
 }
+
+static void
+print_planning_costs(const struct jobs *jobs, double bytes, double parameters)
+{
+    double rate = jobs->rate > 0 ? (double)jobs->rate : READING_RATE;
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+
+    (void)parameters;
+    printf("# each of %ld measures its share of the matrices and encodings "
+           "over 2,048 tokens;\n# for as many at a time as memory has room "
+           "for it reads the checkpoint, %s,\n# once, which takes about ",
+           jobs->n, format_bytes(bytes, a));
+    print_hours(bytes / rate);
+    printf(" (%s/s)\n", format_bytes(rate, b));
+    puts("# the last step measures the choice alone, over --max-tokens "
+         "(16,384)");
+}
+
+/* ---- The script ---- */
+
+static void
+print_operands(const struct arguments *arguments)
+{
+    for (int i = 1; i < arguments->n_operands; i++)
+        print_path(arguments->operands[i]);
+}
+
+static void
+print_conversion_part(const struct jobs *jobs)
+{
+    static const char *const none[] = {NULL};
+
+    printf("lmquant convert --part \"$i/%ld\"", jobs->n);
+    print_options(jobs->arguments, none, false);
+}
+
+/* Into the folder, whatever is there; without what the last step is told. */
+static void
+print_measuring(const struct jobs *jobs, const char *output,
+                const char *const *of_last)
+{
+    const struct arguments *arguments = jobs->arguments;
+
+    printf("lmquant %s --part \"$i/%ld\" --force --%s ",
+           arguments->operands[0], jobs->n, output);
+    print_word(jobs->folder);
+    fputs("/part-\"$i\".json", stdout);
+    for (int i = 0; i < arguments->n_given; i++) {
+        const struct option *option = arguments->given[i].option;
+        if (!is_own(option->name) && !is_in(of_last, option->name) &&
+            strcmp(option->name, "force") != 0)
+            print_option(option, arguments->given[i].value);
+    }
+}
+
+static void
+print_validation_part(const struct jobs *jobs)
+{
+    print_measuring(jobs, "report", of_merge);
+}
+
+static void
+print_plan_part(const struct jobs *jobs)
+{
+    print_measuring(jobs, "output", of_choice);
+}
+
+static void
+print_seal(const struct jobs *jobs)
+{
+    fputs("lmquant seal", stdout);
+    print_options(jobs->arguments, of_seal, true);
+    print_path(jobs->folder);
+}
+
+static void
+print_merge(const struct jobs *jobs)
+{
+    fputs("lmquant merge", stdout);
+    print_options(jobs->arguments, of_merge, true);
+    if (has_option(jobs->arguments, "force"))
+        fputs(" --force", stdout);
+    print_path(jobs->folder);
+    fputs("/part-*.json", stdout);
+}
+
+static void
+print_choice(const struct jobs *jobs)
+{
+    static const char *const none[] = {NULL};
+
+    fputs("lmquant plan", stdout);
+    print_options(jobs->arguments, none, false);
+    print_operands(jobs->arguments);
+    print_path(jobs->folder);
+    fputs("/part-*.json", stdout);
+}
+
+static const struct task {
+    const struct command *command;
+    const char *folder; /* of the parts, unless it is said */
+    void (*print_costs)(const struct jobs *jobs, double bytes,
+                        double parameters);
+    void (*print_part)(const struct jobs *jobs);
+    void (*print_last)(const struct jobs *jobs);
+} tasks[] = {
+    {&command_convert, NULL, print_conversion_costs, print_conversion_part,
+     print_seal},
+    {&command_validate, "lmquant-parts", print_validation_costs,
+     print_validation_part, print_merge},
+    {&command_plan, "lmquant-plan-parts", print_planning_costs,
+     print_plan_part, print_choice},
+};
+
+#define N_TASKS (sizeof(tasks) / sizeof(tasks[0]))
 
 static enum lmq_status
 print_arithmetic(const struct jobs *jobs, struct lmq_error *err)
@@ -286,58 +428,9 @@ print_arithmetic(const struct jobs *jobs, struct lmq_error *err)
     printf("# lmquant %s, jobs: %s on %ld machines with one file system.\n"
            "# Keep it as a file, and run that: sh FILE\n#\n",
            lmq_version(), jobs->arguments->operands[0], jobs->n);
-    if (jobs->converts)
-        print_conversion(jobs, bytes, parameters);
-    else
-        print_validation_costs(jobs, bytes);
+    jobs->task->print_costs(jobs, bytes, parameters);
     lmq_report_free(report);
     return LMQ_OK;
-}
-
-/* ---- The script ---- */
-
-static void
-print_part(const struct jobs *jobs)
-{
-    const struct arguments *arguments = jobs->arguments;
-
-    if (jobs->converts) {
-        static const char *const none[] = {NULL};
-        printf("    exec lmquant convert --part \"$i/%ld\"", jobs->n);
-        print_options(arguments, none, false);
-    } else {
-        printf("    exec lmquant validate --part \"$i/%ld\" --force --report ",
-               jobs->n);
-        print_word(jobs->folder);
-        fputs("/part-\"$i\".json", stdout);
-        for (int i = 0; i < arguments->n_given; i++) {
-            const struct option *option = arguments->given[i].option;
-            if (!is_own(option->name) && !is_in(of_merge, option->name) &&
-                strcmp(option->name, "force") != 0)
-                print_option(option, arguments->given[i].value);
-        }
-    }
-    for (int i = 1; i < arguments->n_operands; i++)
-        print_path(arguments->operands[i]);
-    puts(" ;;");
-}
-
-static void
-print_last(const struct jobs *jobs)
-{
-    if (jobs->converts) {
-        fputs("    exec lmquant seal", stdout);
-        print_options(jobs->arguments, of_seal, true);
-        print_path(jobs->folder);
-    } else {
-        fputs("    exec lmquant merge", stdout);
-        print_options(jobs->arguments, of_merge, true);
-        if (has_option(jobs->arguments, "force"))
-            fputs(" --force", stdout);
-        print_path(jobs->folder);
-        fputs("/part-*.json", stdout);
-    }
-    puts(" ;;");
 }
 
 static void
@@ -372,11 +465,12 @@ print_script(const struct jobs *jobs)
 
     puts("set -eu");
     printf("i=%s\n", is_parallel ? "${2-}" : "${SLURM_ARRAY_TASK_ID-}");
-    puts("case ${1-} in\npart)");
-    print_part(jobs);
-    puts("last)");
-    print_last(jobs);
-    puts("esac");
+    fputs("case ${1-} in\npart)\n    exec ", stdout);
+    jobs->task->print_part(jobs);
+    print_operands(jobs->arguments);
+    fputs(" ;;\nlast)\n    exec ", stdout);
+    jobs->task->print_last(jobs);
+    puts(" ;;\nesac");
     fputs("mkdir -p", stdout);
     print_path(jobs->folder);
     putchar('\n');
@@ -402,36 +496,48 @@ print_jobs(struct jobs *jobs)
     return EXIT_DONE;
 }
 
+static const struct task *
+find_task(const char *name)
+{
+    for (size_t i = 0; i < N_TASKS; i++)
+        if (strcmp(tasks[i].command->name, name) == 0)
+            return &tasks[i];
+    return NULL;
+}
+
 static int
 run(const struct arguments *arguments)
 {
-    const char *name = arguments->operands[0];
     struct jobs jobs = {.arguments = arguments,
-                        .converts = strcmp(name, "convert") == 0};
-    char *folder;
+                        .task = find_task(arguments->operands[0])};
+    char *folder = NULL;
 
-    if (arguments->command->also == NULL)
+    if (arguments->command->also == NULL || jobs.task == NULL)
         return usage_error(arguments->command,
-                           "'%s' is neither convert nor validate", name);
+                           "'%s' is none of convert, validate and plan",
+                           arguments->operands[0]);
+    bool converts = jobs.task->command == &command_convert;
     if (option_text(arguments, "nodes") == NULL)
         return usage_error(arguments->command,
                            "--nodes N says how many machines there are");
-    if (!option_integer(arguments, "nodes", 1, MAX_PARTS, &jobs.n) ||
+    if (!option_integer(arguments, "nodes", 1, MAX_PARTS - 1, &jobs.n) ||
         !option_size(arguments, "rate", 1000, &jobs.rate) ||
-        !check_choices(arguments) || !check_words(arguments, jobs.converts))
+        !check_choices(arguments) || !check_words(arguments, converts) ||
+        (jobs.task->command == &command_plan && !check_target(arguments)))
         return EXIT_USAGE;
-    if (jobs.converts && !check_output_name(arguments->operands[2], ".lmq"))
+    if (converts && !check_output_name(arguments->operands[2], ".lmq"))
         return EXIT_USAGE;
     jobs.folder = option_text(arguments, "parts-folder");
-    folder = jobs.converts ? output_folder(arguments->operands[2]) : NULL;
-    if (jobs.converts && folder == NULL) {
-        print_error("out of memory");
-        return EXIT_SYSTEM;
-    }
-    if (jobs.converts)
+    if (converts) {
+        folder = output_folder(arguments->operands[2]);
         jobs.folder = folder;
-    else if (jobs.folder == NULL)
-        jobs.folder = "lmquant-parts";
+        if (folder == NULL) {
+            print_error("out of memory");
+            return EXIT_SYSTEM;
+        }
+    } else if (jobs.folder == NULL) {
+        jobs.folder = jobs.task->folder;
+    }
     int code = print_jobs(&jobs);
     free(folder);
     return code;
@@ -440,13 +546,13 @@ run(const struct arguments *arguments)
 const struct command command_jobs = {
     .name = "jobs",
     .summary = "print a script that has many machines do a command",
-    .operands = "convert|validate ARGUMENTS...",
+    .operands = "convert|validate|plan ARGUMENTS...",
     .about =
         "Prints a script of a Slurm job array, or for GNU parallel, that does "
-        "what\n'lmquant convert ARGUMENTS' or 'lmquant validate ARGUMENTS' "
-        "would, in N parts\non as many machines with one file system, and the "
-        "last step behind them.\nAll options of that command may be given "
-        "too. Nothing is run.",
+        "what\n'lmquant convert ARGUMENTS', or validate, or plan, would, in N "
+        "parts on as many\nmachines with one file system, and the last step "
+        "behind them. All options of\nthat command may be given too. Nothing "
+        "is run.",
     .least = 2,
     .most = MAX_OPERANDS,
     .options = options,
@@ -456,23 +562,20 @@ const struct command command_jobs = {
 bool
 take_jobs(int argc, char **argv, struct command *jobs)
 {
-    static const struct command *const known[] = {&command_convert,
-                                                  &command_validate};
-
-    for (int i = 1; i < argc; i++)
-        for (size_t j = 0; j < 2; j++) {
-            if (strcmp(argv[i], known[j]->name) != 0)
-                continue;
-            *jobs = command_jobs;
-            jobs->operands = known[j]->operands;
-            jobs->least = known[j]->least + 1;
-            jobs->most = known[j]->most;
-            if (jobs->most < MAX_OPERANDS)
-                jobs->most++;
-            jobs->common = known[j]->common;
-            jobs->also = known[j]->options;
-            jobs->choices = known[j]->choices;
-            return true;
-        }
+    for (int i = 1; i < argc; i++) {
+        const struct task *task = find_task(argv[i]);
+        if (task == NULL)
+            continue;
+        *jobs = command_jobs;
+        jobs->operands = task->command->operands;
+        jobs->least = task->command->least + 1;
+        jobs->most = task->command->most;
+        if (jobs->most < MAX_OPERANDS)
+            jobs->most++;
+        jobs->common = task->command->common;
+        jobs->also = task->command->options;
+        jobs->choices = task->command->choices;
+        return true;
+    }
     return false;
 }

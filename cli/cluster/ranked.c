@@ -1,6 +1,6 @@
 /*
- * ranked.c - convert and validate by many ranks: parts, and the first rank puts
- * them together.
+ * ranked.c - convert, validate and plan by many ranks: parts, and the first
+ * rank puts them together.
  */
 #include "config.h"
 
@@ -120,16 +120,18 @@ convert_by_ranks(const struct arguments *arguments, const struct ranks *ranks,
     return ranks->rank == 0 ? seal(arguments) : EXIT_DONE;
 }
 
-/* ---- Validating ---- */
+/* ---- What all have found, at the first rank ---- */
+
+/* What it makes of n texts; returns the exit code. */
+typedef int make_of_all(const void *context, const char *const *names,
+                        const char *const *texts, size_t n);
 
 static int
-merge(const struct arguments *arguments, const struct ranks *ranks,
-      const struct lmq_merge_options *options, const char *const *texts)
+make_of(const struct ranks *ranks, const char *const *texts,
+        make_of_all *make, const void *context)
 {
     char(*names)[32] = calloc(ranks->n, sizeof(*names));
     const char **list = calloc(ranks->n, sizeof(*list));
-    struct lmq_report *report = NULL;
-    struct lmq_error err;
     int code = EXIT_SYSTEM;
 
     if (names == NULL || list == NULL) {
@@ -139,14 +141,53 @@ merge(const struct arguments *arguments, const struct ranks *ranks,
             snprintf(names[i], sizeof(names[i]), "rank %u", i);
             list[i] = names[i];
         }
-        code = lmq_merge_texts(list, texts, ranks->n, options, &report,
-                               &err) == LMQ_OK
-                   ? show_outcome(arguments, report, false)
-                   : report_error(&err);
+        code = make(context, list, texts, ranks->n);
     }
-    lmq_report_free(report);
     free((void *)list);
     free(names);
+    return code;
+}
+
+/* `own` may be NULL, if there was no memory for it. */
+static int
+gather(const struct ranks *ranks, char *own, make_of_all *make,
+       const void *context)
+{
+    char **texts = calloc(ranks->n, sizeof(*texts));
+    int code = EXIT_DONE;
+
+    if (texts == NULL || own == NULL || !gather_texts(ranks, own, texts)) {
+        print_error("out of memory");
+        code = EXIT_SYSTEM;
+    } else if (ranks->rank == 0) {
+        code = make_of(ranks, (const char *const *)texts, make, context);
+    }
+    for (unsigned i = 1; texts != NULL && i < ranks->n; i++)
+        free(texts[i]);
+    free((void *)texts);
+    return code;
+}
+
+/* ---- Validating ---- */
+
+struct merging {
+    const struct arguments *arguments;
+    const struct lmq_merge_options *options;
+};
+
+static int
+merge(const void *context, const char *const *names, const char *const *texts,
+      size_t n)
+{
+    const struct merging *merging = context;
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+    int code = lmq_merge_texts(names, texts, n, merging->options, &report,
+                               &err) == LMQ_OK
+                   ? show_outcome(merging->arguments, report, false)
+                   : report_error(&err);
+
+    lmq_report_free(report);
     return code;
 }
 
@@ -155,20 +196,42 @@ merge_ranks(const struct arguments *arguments, const struct ranks *ranks,
             const struct lmq_merge_options *options,
             const struct lmq_report *part)
 {
-    char **texts = calloc(ranks->n, sizeof(*texts)), *own = NULL;
-    struct lmq_error err = {0};
-    int code = EXIT_DONE;
+    const struct merging merging = {arguments, options};
+    struct lmq_error err;
+    char *own = NULL;
 
-    if (texts == NULL || lmq_validate_part(part, &own, &err) != LMQ_OK ||
-        !gather_texts(ranks, own, texts)) {
-        print_error("out of memory");
-        code = EXIT_SYSTEM;
-    } else if (ranks->rank == 0) {
-        code = merge(arguments, ranks, options, (const char *const *)texts);
-    }
-    for (unsigned i = 1; texts != NULL && i < ranks->n; i++)
-        free(texts[i]);
+    lmq_validate_part(part, &own, &err);
+    int code = gather(ranks, own, merge, &merging);
     lmq_text_free(own);
-    free((void *)texts);
+    return code;
+}
+
+/* ---- Planning ---- */
+
+static int
+plan(const void *context, const char *const *names, const char *const *texts,
+     size_t n)
+{
+    const struct planning *planning = context;
+    struct lmq_planning_options options = *planning->options;
+
+    (void)names;
+    options.part = options.n_parts = 0;
+    options.measured = texts;
+    options.n_measured = n;
+    options.measured_are_texts = 1;
+    return planning->make(planning, &options);
+}
+
+int
+plan_by_ranks(const struct planning *planning, const struct ranks *ranks,
+              const struct lmq_report *part)
+{
+    struct lmq_error err;
+    char *own = NULL;
+
+    lmq_report_text(part, LMQ_REPORT_JSON, &own, &err);
+    int code = gather(ranks, own, plan, planning);
+    lmq_text_free(own);
     return code;
 }

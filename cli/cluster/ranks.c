@@ -30,18 +30,6 @@ launched_ranks(void)
     return size == NULL ? 1 : strtol(size, NULL, 10);
 }
 
-bool
-check_alone(const struct arguments *arguments)
-{
-    if (launched_ranks() <= 1)
-        return true;
-    usage_error(arguments->command,
-                "started as one of %ld ranks, but %s shares nothing out: start "
-                "it once",
-                launched_ranks(), arguments->command->name);
-    return false;
-}
-
 #ifdef LMQ_HAVE_MPI
 
 /* MPI counts in int. */

@@ -106,6 +106,15 @@ for how in "" --parallel; do
     grep -v second stdout | cmp -s - good.json ||
         fail "another report ($how)"
 done
+plan="-c 64 --max-tokens 300 --target-bits 6.5"
+expect 0 "$lmquant" plan -q $plan --text "$odd.txt" -o good.yaml "$odd"
+for how in "" --parallel; do
+    rm -rf "parts $odd" "r $odd.yaml"
+    script p.sh --nodes 2 $how --parts-folder "parts $odd" plan $plan \
+        --text "$odd.txt" -o "r $odd.yaml" "$odd"
+    expect 0 sh p.sh
+    cmp good.yaml "r $odd.yaml" || fail "another plan ($how)"
+done
 # A part that fails: no last step; a gate: its status.
 script v.sh --nodes 2 --parallel validate -q -c 64 "$odd" fable.lmq \
     --text "$odd.txt" --gate 'kld.mean<=1e-9'
@@ -116,8 +125,8 @@ script c.sh --nodes 2 convert -- "$fable" -x/m.lmq
 expect 0 sh c.sh
 expect 0 "$lmquant" verify -q ./-x
 
-refused 2 "expected: convert|validate"
-refused 2 "neither convert nor validate" --nodes 2 run "$fable"
+refused 2 "expected: convert|validate|plan"
+refused 2 "none of convert, validate and plan" --nodes 2 run "$fable"
 refused 2 "--nodes N says" convert "$fable" x.lmq
 refused 2 "unexpected argument" --nodes 2 convert "$fable" x.lmq y
 refused 2 "unknown option '--gate'" --nodes 2 convert --gate x "$fable" x.lmq
@@ -138,18 +147,21 @@ done
 refused 2 "that cannot be a pipe" --nodes 2 validate "$fable" gone.lmq -
 refused 2 "standard input" --nodes 2 validate "$fable" gone.lmq --text -
 refused 1 "nowhere" --nodes 2 convert nowhere x.lmq
+refused 2 "name one target" --nodes 2 plan --text x "$fable"
+refused 2 "the script makes the parts" --nodes 2 plan --text x \
+    --target-bits 6 "$fable" part.json
+refused 2 "--part does not go with jobs" --nodes 2 plan --part 1/2 "$fable"
 refused 2 "is written" --nodes 2 convert "$fable" x.gguf
 # Many that mpirun has started, but that do not share anything out.
 OMPI_COMM_WORLD_SIZE=3
 export OMPI_COMM_WORLD_SIZE
 if ! ldd "$lmquant" 2> said | grep -q libmpi; then
-    for command in "convert $fable x.lmq" "validate $fable gone.lmq"; do
+    for command in "convert $fable x.lmq" "validate $fable gone.lmq" \
+        "plan --target-bits 5 --text $fable/held-out-a.txt $fable"; do
         expect 2 "$lmquant" $command
         says "one of 3 ranks, but built without MPI"
     done
 fi
-expect 2 "$lmquant" plan --target-bits 5 "$fable"
-says "plan shares nothing out"
 mkdir x
 expect 0 "$lmquant" convert -q --part 2/3 "$fable" x/x.lmq
 unset OMPI_COMM_WORLD_SIZE

@@ -55,6 +55,55 @@ expect 0 $plan -q --json --target-bits 6.5 "$fable"
 expect 0 $plan -q --yaml --target-bits 6.5 "$fable"
 prints '^prediction:'
 
+# ---- Parts ----
+
+for i in 1 2 3; do
+    expect 0 $plan --part $i/3 -o part-$i.json "$fable"
+    prints "^part $i of 3: "
+done
+expect 0 $plan --part 2/3 "$fable"
+"$is_json" lmquant_plan_part < stdout > said || fail "no JSON of a part"
+expect 0 $plan --target-bits 6.5 -o parts.yaml "$fable" part-3.json \
+    part-1.json part-2.json
+cmp bits.yaml parts.yaml || fail "parts make another plan"
+mistaken() { # STATUS TEXT ARGUMENTS...
+    wanted=$1 text=$2
+    shift 2
+    expect "$wanted" $plan "$@"
+    says "$text"
+    is_one_sentence "$*"
+}
+mistaken 3 "2 of 3 parts are missing: 1, 3" --target-bits 6 "$fable" \
+    part-2.json
+mistaken 3 "is part 2 of 3, as part-2.json is" --target-bits 6 "$fable" \
+    part-2.json part-1.json ./part-2.json
+mistaken 3 "is of another run: ctx is 64, in this plan it is 32" \
+    --target-bits 6 -c 32 "$fable" part-*.json
+expect 0 $plan --part 1/2 -o half.json "$fable"
+mistaken 3 "is one of 2 parts, part-1.json of 3" --target-bits 6 "$fable" \
+    part-1.json half.json part-2.json
+sed 's/"alone":"..../"alone":"7ff0/' part-1.json > bad.json
+mistaken 3 "'alone' is missing or not as it should be" --target-bits 6 \
+    "$fable" bad.json part-2.json part-3.json
+sed 's/"uniform":"./"uniform":"/' part-1.json > bad.json
+mistaken 3 "'uniform' is missing or not as it should be" --target-bits 6 \
+    "$fable" bad.json part-2.json part-3.json
+mistaken 3 "is no JSON" --target-bits 6 "$fable" bits.yaml
+mistaken 3 "is no part of a plan" --target-bits 6 "$fable" \
+    "$fable/config.json"
+mistaken 1 "part-1.json: exists already" --part 1/3 -o part-1.json "$fable"
+mistaken 2 "a target is for what makes the plan" --part 1/3 --target-bits 6 \
+    "$fable"
+mistaken 2 "--report is for what makes the plan" --part 1/3 --report x.html \
+    "$fable"
+mistaken 2 "their files are for what makes the plan" --part 1/3 "$fable" \
+    part-1.json
+mistaken 2 "expected I/N" --part 4/3 "$fable"
+mistaken 2 "x.yaml" --part 1/3 -o x.yaml "$fable"
+cp part-1.json part-4.json
+mistaken 2 "part-4.json" -f --target-bits 6 --report part-4.json "$fable" \
+    part-1.json
+
 # ---- Mistakes ----
 
 expect 1 $plan --target-bits 6.5 -o bits.yaml "$fable"

@@ -1,9 +1,9 @@
 #!/bin/sh
 #
-# check_cluster.sh - conversions and validations in parts under a real Slurm
-# and a real MPI, both of this machine alone: slurmctld, slurmd and munged on
-# 127.0.0.1 in a folder of their own. make check-cluster runs it; as root, since
-# slurmd wants that. What is not installed is skipped, and said.
+# check_cluster.sh - conversions, validations and plans in parts under a real
+# Slurm and a real MPI, both of this machine alone: slurmctld, slurmd and munged
+# on 127.0.0.1 in a folder of their own. make check-cluster runs it; as root,
+# since slurmd wants that. What is not installed is skipped, and said.
 set -u
 . "${srcdir:-.}/tests/library.sh"
 
@@ -48,6 +48,8 @@ expect 0 "$synth" --sparse --dim 2048 --hidden 8192 --layers 4 \
 expect 0 "$lmquant" convert -q "$fable" fable.lmq
 expect 0 "$lmquant" validate -q --json -c 128 "$fable" fable.lmq text
 figures < stdout > good.json
+plan="-c 128 --max-tokens 1500 --target-bits 6.5 --text text"
+expect 0 "$lmquant" plan -q $plan -o good.yaml "$fable"
 mkdir good8 good4
 expect 0 "$lmquant" convert -q --parts 8 source good8/m.lmq
 expect 0 "$lmquant" convert -q --parts 4 source good4/m.lmq
@@ -144,6 +146,10 @@ check_slurm() {
     cat slurm-*.out | sed -n '/^{/,/^}/p' | figures > is.json
     same good.json is.json "a validation in 4 parts, merged behind them"
 
+    "$lmquant" jobs --nodes 3 plan -j 1 $plan "$fable" -o is.yaml > plan.sh
+    submit plan.sh 300
+    same good.yaml is.yaml "a plan in 3 parts"
+
     # Part 5 is killed before a write: no last step; then all again.
     rm -rf "a set"
     mkdir "a set"
@@ -191,6 +197,12 @@ check_mpi() {
             --json 2> said | figures > is.json
         same good.json is.json "$n ranks validate"
     done
+    for n in 2 3; do
+        expect 0 ranks $n "$lmquant" plan -q -f -j 1 $plan -o is.yaml "$fable"
+        same good.yaml is.yaml "$n ranks plan"
+    done
+    run ranks 2 "$lmquant" plan -q -j 1 $plan -o is.yaml "$fable"
+    [ $status -eq 1 ] || fail "a recipe that exists, by ranks: $status"
     run ranks 4 "$lmquant" validate -q -j 1 -c 128 "$fable" fable.lmq text \
         --gate 'kld.mean<=1e-12'
     [ $status -eq 4 ] || fail "a gate by ranks: $status"
