@@ -23,6 +23,7 @@
 typedef float vec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
 typedef int32_t ivec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
 typedef float quad __attribute__((vector_size(16)));
+typedef int32_t iquad __attribute__((vector_size(16)));
 typedef int8_t bvec __attribute__((vector_size(LMQ_ROW_WIDTH)));
 
 /* Adding and subtracting 1.5 * 2^23 rounds |v| < 2^22 to an integer, ties to
@@ -69,11 +70,16 @@ larger(ivec a, ivec b)
 static inline uint32_t
 top_lane(const ivec *v)
 {
-    int32_t lanes[LANES], top = 0;
+    iquad s[4];
+    int32_t top = 0;
 
-    memcpy(lanes, v, sizeof(lanes));
-    for (int i = 0; i < LANES; i++)
-        top = lanes[i] > top ? lanes[i] : top;
+    memcpy(s, v, sizeof(s));
+    for (int i = 1; i < 4; i++) {
+        iquad is_more = s[i] > s[0];
+        s[0] = (s[i] & is_more) | (s[0] & ~is_more);
+    }
+    for (int i = 0; i < 4; i++)
+        top = s[0][i] > top ? s[0][i] : top;
     return (uint32_t)top;
 }
 
@@ -133,13 +139,19 @@ whole_of(vec v, unsigned bits)
 static inline int
 least_lane(const vec *v)
 {
-    int32_t lanes[LANES], least = INT32_MAX;
+    const iquad numbers = {0, 1, 2, 3};
+    iquad keys[4];
+    int32_t least = INT32_MAX;
 
-    memcpy(lanes, v, sizeof(lanes));
-    for (int i = 0; i < LANES; i++) {
-        int32_t key = (lanes[i] & ~(LANES - 1)) | i;
-        least = key < least ? key : least;
+    memcpy(keys, v, sizeof(keys));
+    for (int i = 0; i < 4; i++)
+        keys[i] = (keys[i] & ~(LANES - 1)) | (numbers + 4 * i);
+    for (int i = 1; i < 4; i++) {
+        iquad is_less = keys[i] < keys[0];
+        keys[0] = (keys[i] & is_less) | (keys[0] & ~is_less);
     }
+    for (int i = 0; i < 4; i++)
+        least = keys[0][i] < least ? keys[0][i] : least;
     return least & (LANES - 1);
 }
 
