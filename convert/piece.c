@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/error.h"
 #include "formats/lmq/lmq_digests.h"
 

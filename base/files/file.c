@@ -18,29 +18,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-
-/* ---- Checksums ---- */
-
-/* zlib counts in unsigned int. */
-#define CRC_STEP ((size_t)1 << 30)
-
-uint32_t
-lmq_crc32(uint32_t crc, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    uLong sum = crc;
-
-    while (n > 0) {
-        size_t step = lmq_size_min(n, CRC_STEP);
-        sum = crc32(sum, p, (uInt)step);
-        p += step;
-        n -= step;
-    }
-    return (uint32_t)sum;
-}
 
 /* Ranges that are smaller are read again for a digest: to remember all of them
  * would take memory without a bound, and longer. */

@@ -89,7 +89,4 @@ enum lmq_status lmq_input_know(struct lmq_input *input,
 enum lmq_status lmq_input_digest(struct lmq_input *input, uint32_t *crc,
                                  struct lmq_error *err);
 
-/* CRC-32 (zlib's) of any length of memory. */
-uint32_t lmq_crc32(uint32_t crc, const void *bytes, size_t n);
-
 #endif

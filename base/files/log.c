@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/files/disk_space.h"
 #include "base/files/file.h"

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/crc32.h"
 #include "base/files/file.h"
 
 #define NAME_START ".lmquant-"

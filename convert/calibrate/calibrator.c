@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/report.h"

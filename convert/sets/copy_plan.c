@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "formats/formats.h"
 #include "formats/lmq/lmq_set.h"

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/size.h"
 

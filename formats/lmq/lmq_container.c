@@ -14,6 +14,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/size.h"
 #include "formats/lmq/lmq.h"

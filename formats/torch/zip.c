@@ -29,6 +29,7 @@
 #include <zlib.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/size.h"
 

@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/size.h"
 #include "base/threads/tasks.h"
 

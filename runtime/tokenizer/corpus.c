@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"

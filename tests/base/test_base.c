@@ -7,8 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/exact_sum.h"
 #include "base/mem.h"
@@ -61,6 +63,27 @@ START_TEST(numbers_come_back_from_their_bytes)
     ck_assert(lmq_load_f32le(p + 1) == -1.5f);
     lmq_store_u32le(p, 0x80000000u);
     ck_assert_int_eq(lmq_load_i32le(p), INT32_MIN);
+}
+END_TEST
+
+/* zlib's, wherever they stand and however they are cut. */
+START_TEST(checksums_are_those_of_zlib)
+{
+    unsigned char bytes[1200];
+    uint32_t state = 1;
+
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        state = state * 1664525 + 1013904223;
+        bytes[i] = (unsigned char)(state >> 24);
+    }
+    for (size_t n = 0; n < sizeof(bytes) - 3; n++) {
+        const unsigned char *p = bytes + n % 3;
+        uint32_t whole = lmq_crc32(0, p, n);
+        ck_assert_uint_eq(whole, (uint32_t)crc32(0, p, (uInt)n));
+        ck_assert_uint_eq(lmq_crc32(lmq_crc32(0, p, n / 3), p + n / 3,
+                                    n - n / 3),
+                          whole);
+    }
 }
 END_TEST
 
@@ -405,6 +428,7 @@ main(void)
     const TTest *const tests[] = {
         sizes_that_wrap_are_refused,
         numbers_come_back_from_their_bytes,
+        checksums_are_those_of_zlib,
         utf8_is_told_from_what_only_looks_like_it,
         every_character_comes_back_from_its_bytes,
         a_buffer_grows_and_says_what_it_holds,

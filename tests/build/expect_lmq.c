@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/files/file.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "lmquant.h"

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crc32.h"
 #include "base/files/file.h"
 #include "base/sha256.h"
 #include "tests/build/build_checkpoint.h"

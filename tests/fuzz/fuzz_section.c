@@ -12,6 +12,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/crc32.h"
 #include "formats/lmq/lmq.h"
 #include "lmquant.h"
 #include "tests/build/build_checkpoint.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/files/file.h"
 #include "quantize/blocks.h"
 #include "quantize/dtype.h"

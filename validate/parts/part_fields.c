@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 
 #define DIGITS 16 /* of a double */
 

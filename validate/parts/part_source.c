@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/report.h"
 #include "convert/set_name.h"
 #include "formats/model/hparams_json.h"

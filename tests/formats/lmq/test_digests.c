@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/sha256.h"
 #include "formats/lmq/lmq_digests.h"
 #include "formats/verify/verify_digests.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/files/file.h"
 #include "formats/lmq/lmq.h"
 #include "tests/build/build_checkpoint.h"

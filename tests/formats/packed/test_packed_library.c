@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/files/file.h"
 #include "tests/build/stored.h"
 
