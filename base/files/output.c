@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -24,6 +25,9 @@
 #include "base/files/disk_space.h"
 #include "base/files/output_place.h"
 #include "base/files/temporary.h"
+
+/* Bytes between two wishes that the system write out what it holds. */
+#define FLUSH_STEP ((uint64_t)64 << 20)
 
 /* ---- Where it will stand ---- */
 
@@ -297,6 +301,22 @@ lmq_output_remove(const char *path, const struct lmq_originals *originals,
     return start(path, true, originals, out, err);
 }
 
+/* Has the system begin to write it out, now and then, so that a commit need not
+ * wait for all of it. */
+static void
+begin_flush(struct lmq_output *output, size_t n)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    uint64_t before = atomic_fetch_add(&output->n_written, n);
+
+    if (before / FLUSH_STEP != (before + n) / FLUSH_STEP)
+        sync_file_range(output->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)output;
+    (void)n;
+#endif
+}
+
 enum lmq_status
 lmq_output_write(struct lmq_output *output, uint64_t offset, const void *bytes,
                  size_t n, struct lmq_error *err)
@@ -318,6 +338,7 @@ lmq_output_write(struct lmq_output *output, uint64_t offset, const void *bytes,
         p += put;
         offset += (uint64_t)put;
         n -= (size_t)put;
+        begin_flush(output, (size_t)put);
     }
     return LMQ_OK;
 }

@@ -5,6 +5,7 @@
 #define LMQ_BASE_FILES_OUTPUT_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/files/originals.h"
 #include "lmquant.h"
@@ -18,6 +19,7 @@ struct lmq_output {
     char *folder;
     char *temporary; /* its present name, or NULL while it has none */
     bool keeps; /* that, when it is given up (part.h) */
+    _Atomic uint64_t n_written; /* in all, whatever was written again */
     char *old;  /* what stood there, until the whole set is in place */
     int old_fd; /* locks it */
 };
