@@ -3,7 +3,11 @@
  */
 #include "config.h"
 
+#include <immintrin.h>
+
 #define LMQ_ROW_NAME lmq_quantize_row_avx2
 #define LMQ_SCALE_NAME lmq_quant_weighted_scale_avx2
 #define LMQ_ROW_WIDTH 8
+#define LMQ_ROW_MISS(v) ((v) - _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT))
+#define LMQ_ROW_HALF(x) _cvtsh_ss(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))
 #include "quantize/group_body.h"

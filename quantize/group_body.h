@@ -5,7 +5,9 @@
  * per register) before including this gets these functions, compiled for the
  * instruction set of that file. The code is plain C on 16 lanes: every
  * operation is an IEEE operation on separate elements and every sum has a fixed
- * order, so all builds give the same bits.
+ * order, so all builds give the same bits. It may define what its instruction
+ * set has in one instruction: LMQ_ROW_MISS(v), v less the nearest whole number;
+ * LMQ_ROW_HALF(x), a float as half precision has it.
  */
 #include "quantize/group.h"
 
@@ -19,6 +21,10 @@
 
 /* Sixteen lanes in as many vectors as the instruction set needs. */
 #define PARTS (LANES / LMQ_ROW_WIDTH)
+
+#ifndef LMQ_ROW_HALF
+#define LMQ_ROW_HALF(x) lmq_f16_to_f32(lmq_f32_to_f16(x))
+#endif
 
 typedef float vec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
 typedef int32_t ivec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
@@ -106,8 +112,7 @@ stored_magnitude(const struct lmq_quant *quant, float scale)
      * must stay finite. */
     scale = scale < FLT_MAX / 128 ? scale : FLT_MAX / 128;
     if (quant->scales == LMQ_SCALES_F16)
-        scale = lmq_f16_to_f32(lmq_f32_to_f16(scale / quant->multiplier)) *
-                quant->multiplier;
+        scale = LMQ_ROW_HALF(scale / quant->multiplier) * quant->multiplier;
     return scale >= FLT_MIN && scale <= FLT_MAX ? scale : 0;
 }
 
@@ -132,6 +137,17 @@ whole_of(vec v, unsigned bits)
     ivec is_low = q < low, is_high = q > high;
     return (vec)(((ivec)q & ~(is_low | is_high)) | (is_low & (ivec)low) |
                  (is_high & (ivec)high));
+}
+
+/* What is left of v. */
+static inline vec
+miss_of(vec v, unsigned bits)
+{
+#ifdef LMQ_ROW_MISS
+    if (bits == LMQ_BITS_MAX)
+        return LMQ_ROW_MISS(v);
+#endif
+    return v - whole_of(v, bits);
 }
 
 /* The lane with the smallest of 16 non-negative floats. The last four bits of
@@ -189,8 +205,8 @@ search_scale(const float *x, size_t n, float top, float limit,
         for (size_t p = 0; p < PARTS; p++) {
             vec v = x[i] * inverse[p];
             vec w = x[i + 1] * inverse[p];
-            v -= whole_of(v, bits);
-            w -= whole_of(w, bits);
+            v = miss_of(v, bits);
+            w = miss_of(w, bits);
             err_sq[p] += v * v;
             odd_err_sq[p] += w * w;
         }
@@ -232,7 +248,7 @@ weighted_search(const float *x, const float *weights, size_t n, float top,
     for (size_t i = 0; i < n; i++)
         for (size_t p = 0; p < PARTS; p++) {
             vec v = x[i] * inverse[p];
-            v -= whole_of(v, bits);
+            v = miss_of(v, bits);
             err_sq[p] += weights[i] * (v * v);
         }
     for (size_t p = 0; p < PARTS; p++) /* from steps to units of x */
