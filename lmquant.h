@@ -241,6 +241,8 @@ struct lmq_convert_options {
                                   anew */
     double damping;            /* of its mean, on the diagonal of what inputs
                                   say; 0: 0.01 */
+    int rotates;               /* groups, of 64 or 256, are turned, so that
+                                  activations of 8 bits lose less */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of

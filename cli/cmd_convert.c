@@ -31,6 +31,9 @@ static const struct option options[] = {
      "each paragraph of it (blank lines between) begins\n"
      "anew"},
     {0, "damping", "X", "how little it is believed (0.01)"},
+    {0, "rotate", NULL,
+     "turn groups of 64 or 256, so that nothing in them\n"
+     "stands out: activations of 8 bits lose less"},
     {0, "recipe", "FILE",
      "what becomes of which matrix, lmquant-recipe(5)"},
     {0, "keep", "PATTERN",
@@ -38,7 +41,8 @@ static const struct option options[] = {
      "as in 'output' or 'blk.[0-3].ffn_*'"},
     {0, "set", "PATTERN=TYPE",
      "they become q8, q6, q5, q4, bf16, f16 or f32, perhaps\n"
-     "with ,group=N ,scales=TYPE ,method=NAME behind it"},
+     "with ,group=N ,scales=TYPE ,method=NAME ,rotate=yes\n"
+     "behind it"},
     {0, "print-recipe", NULL,
      "print the recipe that all of this makes, as YAML;\n"
      "write nothing"},
@@ -168,6 +172,7 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert,
         .resumes = has_option(arguments, "resume"),
         .forces_tokenizer = has_option(arguments, "force-tokenizer"),
         .recipe = option_text(arguments, "recipe"),
+        .rotates = has_option(arguments, "rotate"),
     };
     if (!option_choice(arguments, "encoding", &convert->encoding) ||
         !option_choice(arguments, "group-size", &group_size) ||

@@ -84,6 +84,7 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
         lmq_put(&tensor, "scales",
                 json_string(
                     lmq_names_of(lmq_scales_names, record->quant.scales)));
+        lmq_put(&tensor, "rotated", json_boolean(record->quant.rotates));
         lmq_put(&tensor, "as_stored", json_boolean(plan->takes[index]));
         if (plan->calibrated != NULL && plan->calibrated[index].is_known)
             describe_calibrated(&tensor, &plan->calibrated[index]);
@@ -174,6 +175,7 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "method",
             json_string(
                 lmq_names_of(lmq_method_names, settings->quant.method)));
+    lmq_put(&report, "rotate", json_boolean(settings->quant.rotates));
     if (plan->calibration != NULL)
         lmq_put(&report, "calibration", json_incref(plan->calibration));
     lmq_put(&report, "layout",
@@ -341,6 +343,18 @@ check_calibration(const struct lmq_convert_options *options,
     return LMQ_OK;
 }
 
+static enum lmq_status
+fail_rotated(const struct lmq_record *record, struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             "tensor '%s' is to be rotated, which does not go with "
+             ".calibration",
+             record->name);
+    lmq_hint(err, "rotating is for activations of 8 bits, calibrating best "
+                  "for those of 16");
+    return LMQ_ERR_ARG;
+}
+
 /* What can learn something from the text, and whether something must. */
 static enum lmq_status
 check_methods(const struct lmq_plan *plan, bool is_calibrated,
@@ -360,6 +374,8 @@ check_methods(const struct lmq_plan *plan, bool is_calibrated,
             lmq_hint(err, ".calibration TEXT names one");
             return LMQ_ERR_ARG;
         }
+        if (is_calibrated && record->quant.rotates)
+            return fail_rotated(record, err);
         n += record->place.layer >= 0 &&
              record->quant.method != LMQ_METHOD_ABSMAX;
     }

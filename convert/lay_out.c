@@ -92,6 +92,8 @@ describe(const struct lmq_plan *plan, const struct lmq_plan_member *member)
     lmq_put(&quantization, "scales",
             json_string(
                 lmq_names_of(lmq_scales_names, settings->quant.scales)));
+    if (settings->quant.rotates)
+        lmq_put(&quantization, "rotate", json_true());
     lmq_put(&quantization, "layout",
             json_string(lmq_names_of(lmq_layout_names, settings->layout)));
     lmq_put(&quantization, "on_nonfinite",

@@ -18,6 +18,7 @@
 #include "base/size.h"
 #include "convert/tie.h"
 #include "formats/model/hparams_json.h"
+#include "quantize/rotate.h"
 
 /* ---- Options ---- */
 
@@ -45,6 +46,8 @@ make_recipe(const struct lmq_convert_options *options,
         quant->scales = own.scales;
     if (options->method != NULL)
         quant->method = own.method;
+    if (options->rotates != 0)
+        quant->rotates = true;
     settings->quant = *quant;
     for (size_t i = 0; i < options->n_rules && status == LMQ_OK; i++)
         status = lmq_recipe_add_words(recipe, options->rules[i], err);
@@ -94,7 +97,8 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
                       options->group_size == 0 ? 64 : options->group_size,
                   .method = (enum lmq_method)chosen[0],
                   .scales = (enum lmq_scales)chosen[1],
-                  .multiplier = 1},
+                  .multiplier = 1,
+                  .rotates = options->rotates != 0},
         .layout = (enum lmq_layout)chosen[2],
         .ties = chosen[3],
         .zeroes = chosen[4],
@@ -194,6 +198,7 @@ settle_keep(const struct lmq_tensor *tensor, struct lmq_wish *wish,
         wish->stored = lmq_stored_of(tensor->quant.bits);
         wish->quant.group_size = tensor->quant.group_size;
         wish->quant.scales = tensor->quant.scales;
+        wish->quant.rotates = tensor->quant.rotates;
         return LMQ_OK;
     }
     wish->stored = kept_type(tensor);
@@ -218,7 +223,25 @@ is_taken(const struct lmq_tensor *tensor, const struct lmq_quant *quant)
 {
     return tensor->quant.group_size == quant->group_size &&
            tensor->quant.scales == quant->scales &&
+           tensor->quant.rotates == quant->rotates &&
            tensor->quant.bits <= quant->bits && tensor->n_cols <= TAKEN_COLS_MAX;
+}
+
+static enum lmq_status
+check_rotation(const struct lmq_record *record, struct lmq_error *err)
+{
+    const struct lmq_quant *quant = &record->quant;
+
+    if (!quant->rotates)
+        return LMQ_OK;
+    if (!lmq_group_can_rotate(quant->group_size)) {
+        lmq_fail(err, LMQ_ERR_ARG, 0,
+                 "tensor '%s' cannot be rotated in groups of %u", record->name,
+                 quant->group_size);
+        lmq_hint(err, "64 and 256 are the groups that can");
+        return LMQ_ERR_ARG;
+    }
+    return LMQ_OK;
 }
 
 /* A matrix as the recipe wants it. */
@@ -245,6 +268,9 @@ set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
                         ".layout is rows, but tensor '%s' becomes %s, which "
                         "stands in tiles",
                         record->name, lmq_record_type(record));
+    status = check_rotation(record, err);
+    if (status != LMQ_OK)
+        return status;
     *takes = is_taken(tensor, &record->quant);
     if (*takes)
         record->quant.multiplier = tensor->quant.multiplier;
@@ -367,6 +393,7 @@ check_head(struct lmq_plan *plan, size_t embedding, size_t head,
     bool is_same = a.keeps == b.keeps && (a.keeps || a.stored == b.stored) &&
                    a.quant.group_size == b.quant.group_size &&
                    a.quant.scales == b.quant.scales &&
+                   a.quant.rotates == b.quant.rotates &&
                    a.quant.method == b.quant.method;
     if (is_same)
         return LMQ_OK;

@@ -7,9 +7,11 @@
 #include "quantize/group.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "base/threads/cpu.h"
+#include "quantize/rotate.h"
 
 /* The smallest largest-scale that half precision holds well: the scales of a
  * tensor's smaller groups then still have 8 bits or more. */
@@ -22,6 +24,9 @@
 
 /* As in group_body.h. */
 #define ROUND_MAGIC 12582912.0f
+
+const struct lmq_name lmq_rotation_names[] = {
+    {"no", false}, {"yes", true}, {NULL, 0}};
 
 const struct lmq_name lmq_group_names[] = {
     {"32", LMQ_GROUP_MIN},
@@ -77,8 +82,8 @@ lmq_choose_multiplier(enum lmq_scales scales, float max_scale)
                          : exponent);
 }
 
-void
-lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
+static void
+quantize_plainly(const struct lmq_quant *quant, const float *x, size_t n,
                  int8_t *q, float *scales, struct lmq_quant_stats *stats)
 {
     switch (lmq_cpu()) {
@@ -96,6 +101,38 @@ lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
     default:
         lmq_quantize_row_c(quant, x, n, q, scales, stats);
     }
+}
+
+/* Sums of finite numbers may be infinite: then the first one is to blame. */
+static uint64_t
+first_nonfinite(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return i;
+    return 0;
+}
+
+void
+lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
+                 int8_t *q, float *scales, struct lmq_quant_stats *stats)
+{
+    const size_t group = quant->group_size;
+    const uint64_t before = stats->n;
+    float turned[LMQ_GROUP_MAX];
+    size_t at = 0;
+
+    for (; quant->rotates && at + group <= n; at += group, scales++) {
+        memcpy(turned, x + at, group * sizeof(*x));
+        lmq_rotate_group(turned, group);
+        quantize_plainly(quant, turned, group, q + at, scales, stats);
+        if (stats->has_nonfinite) {
+            stats->nonfinite_at = before + at + first_nonfinite(x + at, group);
+            return;
+        }
+    }
+    if (at < n)
+        quantize_plainly(quant, x + at, n - at, q + at, scales, stats);
 }
 
 float

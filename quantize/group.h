@@ -49,9 +49,11 @@ struct lmq_quant {
     enum lmq_method method;
     enum lmq_scales scales;
     float multiplier; /* a power of two; 1 with LMQ_SCALES_F32 */
+    bool rotates;     /* whole groups are turned before (rotate.h) */
 };
 
-/* What quantizing did to a run of elements. Sums over groups in order. */
+/* What quantizing did to a run of elements, turned ones if they are. Sums over
+ * groups in order. */
 struct lmq_quant_stats {
     uint64_t n;
     double sum_sq;  /* of the original values */
@@ -85,6 +87,7 @@ lmq_q_most(unsigned bits)
 
 extern const struct lmq_name lmq_method_names[];
 extern const struct lmq_name lmq_scales_names[];
+extern const struct lmq_name lmq_rotation_names[]; /* "no", "yes" */
 
 /* Groups of a row: the last one may be shorter. */
 size_t lmq_groups_per_row(size_t n, size_t group_size);

@@ -55,6 +55,7 @@ batch_of(const struct lmq_member *member, const struct lmq_matrix *matrix,
         .n_tokens = operand->n,
         .n_cols = operand->n_cols,
         .group = matrix->tiles.group,
+        .rotates = matrix->tiles.rotates,
         .bits = member->work->activations == LMQ_ACTIVATIONS_Q16
                     ? LMQ_BITS_16
                     : LMQ_BITS_8,
@@ -165,10 +166,12 @@ lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
         return;
     }
     if (lmq_product_packs(member, matrix) &&
-        operand->packed_group != matrix->tiles.group) {
+        (operand->packed_group != matrix->tiles.group ||
+         operand->packed_rotates != matrix->tiles.rotates)) {
         lmq_barrier(member); /* nobody reads the old form any more */
         lmq_operand_pack(member, matrix, operand, 0);
         operand->packed_group = matrix->tiles.group;
+        operand->packed_rotates = matrix->tiles.rotates;
         lmq_barrier(member); /* all read all of the new one */
     }
     lmq_member_share(member, lmq_tiles_count(matrix->n_rows), &from, &to);

@@ -144,6 +144,8 @@ overlay(struct lmq_wish *wish, const struct lmq_wish *with)
         wish->quant.scales = with->quant.scales;
     if (with->asked & LMQ_WISH_METHOD)
         wish->quant.method = with->quant.method;
+    if (with->asked & LMQ_WISH_ROTATE)
+        wish->quant.rotates = with->quant.rotates;
 }
 
 static bool

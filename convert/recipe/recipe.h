@@ -28,7 +28,8 @@ enum {
     LMQ_WISH_ENCODING = 1,
     LMQ_WISH_GROUP = 2,
     LMQ_WISH_SCALES = 4,
-    LMQ_WISH_METHOD = 8
+    LMQ_WISH_METHOD = 8,
+    LMQ_WISH_ROTATE = 16
 };
 
 /* What is asked for. */
@@ -93,7 +94,7 @@ enum lmq_status lmq_recipe_ranges_parse(struct lmq_recipe_ranges *ranges,
 /* What is read again as the same; released with free(). */
 char *lmq_recipe_ranges_text(const struct lmq_recipe_ranges *ranges);
 
-/* One of "encoding", "group", "scales", "method"; *is_known is false for
+/* One of "encoding", "group", "scales", "method", "rotate"; false *is_known:
  * another key. */
 enum lmq_status lmq_wish_parse(struct lmq_wish *wish, const char *key,
                                const char *value, bool *is_known,

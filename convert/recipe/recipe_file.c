@@ -350,7 +350,8 @@ read_rule(struct reading *reading)
 {
     static const char *const keys[] = {"match",    "layers", "experts",
                                        "encoding", "group",  "scales",
-                                       "method",   "optional", NULL};
+                                       "method",   "rotate",   "optional",
+                                       NULL};
     struct mapping mapping = {.keys = keys, .what = "of a rule"};
     struct lmq_error why = {0};
     struct lmq_rule *rule;
@@ -375,7 +376,7 @@ read_rule(struct reading *reading)
     if (rule->wish.asked == 0)
         return fail_at(reading, &start,
                        "the rule says nothing: it has no encoding, group, "
-                       "scales or method");
+                       "scales, method or rotate");
     return check_wish(reading, &rule->wish);
 }
 
@@ -399,7 +400,7 @@ static enum lmq_status
 read_default(struct reading *reading)
 {
     static const char *const keys[] = {"encoding", "group", "scales",
-                                       "method", NULL};
+                                       "method",   "rotate", NULL};
     struct mapping mapping = {.keys = keys, .what = "of the default"};
     enum lmq_status status;
 

@@ -12,6 +12,7 @@ bool
 lmq_recipe_is_plain(const struct lmq_recipe *recipe)
 {
     return recipe->n_rules == 0 && !recipe->basis.keeps &&
+           !recipe->basis.quant.rotates &&
            recipe->basis.stored == LMQ_STORED_Q8;
 }
 
@@ -31,6 +32,9 @@ describe_wish(const struct lmq_wish *wish, unsigned asked, json_t **json)
         lmq_put(json, "method",
                 json_string(lmq_names_of(lmq_method_names,
                                          wish->quant.method)));
+    if (asked & LMQ_WISH_ROTATE)
+        lmq_put(json, "rotate", json_string(lmq_names_of(
+                                    lmq_rotation_names, wish->quant.rotates)));
 }
 
 static void
@@ -63,8 +67,11 @@ describe_rule(const struct lmq_rule *rule)
 json_t *
 lmq_recipe_to_json(const struct lmq_recipe *recipe)
 {
-    const unsigned all = LMQ_WISH_ENCODING | LMQ_WISH_GROUP |
-                         LMQ_WISH_SCALES | LMQ_WISH_METHOD;
+    /* What nobody asked for is not told, as before there was any. */
+    const unsigned all =
+        LMQ_WISH_ENCODING | LMQ_WISH_GROUP | LMQ_WISH_SCALES |
+        LMQ_WISH_METHOD |
+        (recipe->basis.quant.rotates ? LMQ_WISH_ROTATE : 0);
     json_t *json = json_object(), *basis = json_object(),
            *rules = json_array();
 

@@ -187,13 +187,15 @@ lmq_wish_parse(struct lmq_wish *wish, const char *key, const char *value,
         {"group", lmq_group_names, LMQ_WISH_GROUP},
         {"scales", lmq_scales_names, LMQ_WISH_SCALES},
         {"method", lmq_method_names, LMQ_WISH_METHOD},
+        {"rotate", lmq_rotation_names, LMQ_WISH_ROTATE},
     };
+    const size_t n = sizeof(keys) / sizeof(keys[0]);
     size_t i = 0;
     char list[96];
 
-    while (i < 4 && strcmp(keys[i].key, key) != 0)
+    while (i < n && strcmp(keys[i].key, key) != 0)
         i++;
-    *is_known = i < 4;
+    *is_known = i < n;
     if (!*is_known)
         return LMQ_OK;
     wish->asked |= keys[i].bit;
@@ -209,6 +211,8 @@ lmq_wish_parse(struct lmq_wish *wish, const char *key, const char *value,
         wish->quant.group_size = (unsigned)name->value;
     else if (keys[i].bit == LMQ_WISH_SCALES)
         wish->quant.scales = (enum lmq_scales)name->value;
+    else if (keys[i].bit == LMQ_WISH_ROTATE)
+        wish->quant.rotates = name->value != 0;
     else
         wish->quant.method = (enum lmq_method)name->value;
     return LMQ_OK;
@@ -229,7 +233,7 @@ lmq_wish_check(const struct lmq_wish *wish, struct lmq_error *err)
     if ((wish->asked & LMQ_WISH_ENCODING) != 0 && is_float &&
         wish->asked != LMQ_WISH_ENCODING)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "group, scales and method mean nothing beside the "
+                        "group, scales, method and rotate mean nothing beside the "
                         "encoding '%s'",
                         lmq_wish_encoding(wish));
     return LMQ_OK;
@@ -248,7 +252,7 @@ add_word(struct lmq_wish *wish, char *word, struct lmq_error *err)
     if (equals == NULL)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "'%.40s' is no KEY=VALUE: expected group=N, "
-                        "scales=TYPE or method=NAME",
+                        "scales=TYPE, method=NAME or rotate=yes",
                         word);
     *equals = '\0';
     if (strcmp(word, "encoding") != 0) {
@@ -259,7 +263,8 @@ add_word(struct lmq_wish *wish, char *word, struct lmq_error *err)
     }
     if (!is_known)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "'%.40s' is no key, expected group, scales or method",
+                        "'%.40s' is no key, expected group, scales, method "
+                        "or rotate",
                         word);
     if (wish->asked == before)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "'%.40s' is there twice",
@@ -278,7 +283,7 @@ add_words(struct lmq_recipe *recipe, struct lmq_rule *rule, char *text,
     if (type == NULL)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "expected PATTERN=TYPE[,group=N][,scales=TYPE]"
-                        "[,method=NAME]");
+                        "[,method=NAME][,rotate=yes]");
     *type++ = '\0';
     more = strchr(type, ',');
     if (more != NULL)

@@ -109,6 +109,9 @@ enum lmq_encoding {
     LMQ_ENCODING_UNKNOWN = LMQ_ENCODING_COUNT /* see `unknown` */
 };
 
+/* Q8 of which quant.rotates is set, in a file. */
+#define LMQ_ENCODING_ROTATED_STORED 3
+
 #define LMQ_NO_ALIAS UINT32_MAX
 
 /* What can be stored of a tensor. */
@@ -191,6 +194,9 @@ enum lmq_status lmq_directory_load(const unsigned char *bytes, size_t size,
                                    struct lmq_record **records, size_t *n,
                                    struct lmq_error *err);
 void lmq_records_free(struct lmq_record *records, size_t n);
+
+/* The number of its encoding in a file. */
+unsigned char lmq_record_encoding(const struct lmq_record *record);
 
 /* Sizes of the extents of a record, from its shape, encoding and layout;
  * false if they wrap. */

@@ -171,7 +171,7 @@ add_tensor(struct lmq_sha256 *sha, const struct lmq_tensor_digest *tensor)
     const struct lmq_record *record = tensor->record;
     bool is_q8 = record->encoding == LMQ_ENCODING_Q8;
     unsigned char kind[16] = {
-        (unsigned char)record->encoding,
+        lmq_record_encoding(record),
         (unsigned char)record->dtype,
         is_q8 ? (unsigned char)record->quant.scales : 0,
         is_q8 ? (unsigned char)record->quant.bits : 0,

@@ -23,6 +23,7 @@
 #include "base/size.h"
 #include "base/text/utf8.h"
 #include "formats/lmq/lmq.h"
+#include "quantize/rotate.h"
 
 #define REC_RESERVED 200
 
@@ -55,6 +56,16 @@ lmq_record_sizes(const struct lmq_record *record,
 
 /* ---- Storing ---- */
 
+unsigned char
+lmq_record_encoding(const struct lmq_record *record)
+{
+    bool rotates =
+        record->encoding == LMQ_ENCODING_Q8 && record->quant.rotates;
+
+    return rotates ? LMQ_ENCODING_ROTATED_STORED
+                   : (unsigned char)record->encoding;
+}
+
 /* lmq(5), "Record", has the places of the fields. */
 static void
 store_record(const struct lmq_record *record, uint32_t name_at,
@@ -67,7 +78,7 @@ store_record(const struct lmq_record *record, uint32_t name_at,
     lmq_store_u32le(p + 4, (uint32_t)strlen(record->name));
     lmq_store_u16le(p + 8, (uint16_t)record->place.role);
     p[10] = (unsigned char)record->place.part;
-    p[11] = (unsigned char)record->encoding;
+    p[11] = lmq_record_encoding(record);
     lmq_store_u32le(p + 12, (uint32_t)record->place.layer);
     lmq_store_u32le(p + 16, (uint32_t)record->place.item);
     p[20] = (unsigned char)record->dtype;
@@ -143,7 +154,7 @@ static const struct {
     unsigned char end; /* of the known ones */
 } kinds[] = {
     {"part", 10, LMQ_PART_COUNT},
-    {"encoding", 11, LMQ_ENCODING_COUNT},
+    {"encoding", 11, LMQ_ENCODING_ROTATED_STORED + 1},
     {"type", 20, LMQ_DTYPE_BOOL + 1},
     {"layout", 21, LMQ_LAYOUT_COUNT},
     {"type of scales", 22, LMQ_SCALES_COUNT},
@@ -159,7 +170,8 @@ find_unknown(const unsigned char *p, struct lmq_record *record)
         if (record->unknown[0] == '\0' && p[kinds[i].at] >= kinds[i].end)
             snprintf(record->unknown, sizeof(record->unknown), "%s %u",
                      kinds[i].what, p[kinds[i].at]);
-    if (record->unknown[0] != '\0' || p[11] != LMQ_ENCODING_Q8)
+    if (record->unknown[0] != '\0' ||
+        (p[11] != LMQ_ENCODING_Q8 && p[11] != LMQ_ENCODING_ROTATED_STORED))
         return;
     if (!lmq_width_is_valid(p[197]))
         snprintf(record->unknown, sizeof(record->unknown), "%u bits", p[197]);
@@ -207,7 +219,9 @@ load_record(const unsigned char *p, struct lmq_record *record)
         record->alias = LMQ_NO_ALIAS;
         return;
     }
-    record->encoding = (enum lmq_encoding)p[11];
+    record->quant.rotates = p[11] == LMQ_ENCODING_ROTATED_STORED;
+    record->encoding = record->quant.rotates ? LMQ_ENCODING_Q8
+                                             : (enum lmq_encoding)p[11];
     record->dtype = (enum lmq_dtype)p[20];
     record->layout = (enum lmq_layout)p[21];
     record->quant.bits = p[197];
@@ -326,6 +340,7 @@ has_groups(const struct subject *s)
     if (s->record->encoding != LMQ_ENCODING_Q8) /* -0 is no zero */
         return lmq_is_zero(s->p + 24, 8) && s->p[197] == 0;
     return lmq_group_size_is_valid(quant->group_size) &&
+           (!quant->rotates || lmq_group_can_rotate(quant->group_size)) &&
            is_multiplier(quant->multiplier) &&
            (quant->scales == LMQ_SCALES_F16 || quant->multiplier == 1);
 }

@@ -22,6 +22,7 @@
 #include "formats/lmq/lmq_describe.h"
 #include "formats/lmq/lmq_set.h"
 #include "formats/model/hparams_json.h"
+#include "quantize/rotate.h"
 
 /* ---- Opening ---- */
 
@@ -429,6 +430,40 @@ free_block(struct block *block)
     lmq_scratch_free(&block->scratch);
 }
 
+static float
+value_at(const struct lmq_quant *quant, const struct block *block,
+         size_t n_cols, size_t at)
+{
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
+
+    return (float)block->q[at] *
+           block->scales[at / n_cols * n_groups +
+                         at % n_cols / quant->group_size];
+}
+
+/* n values from `skip` on: whole groups, of which some numbers are wanted. */
+static void
+turn_back(const struct lmq_quant *quant, const struct block *block,
+          size_t n_cols, size_t skip, size_t n, float *values)
+{
+    size_t end = skip + n;
+
+    for (size_t at = skip, next; at < end; at = next) {
+        size_t row = at / n_cols * n_cols;
+        size_t first = row + (at - row) / quant->group_size * quant->group_size;
+        size_t whole =
+            lmq_size_min(quant->group_size, row + n_cols - first);
+        float group[LMQ_GROUP_MAX];
+        for (size_t i = 0; i < whole; i++)
+            group[i] = value_at(quant, block, n_cols, first + i);
+        if (whole == quant->group_size)
+            lmq_rotate_group(group, whole);
+        next = lmq_size_min(first + whole, end);
+        memcpy(values, group + (at - first), (next - at) * sizeof(*values));
+        values += next - at;
+    }
+}
+
 static enum lmq_status
 read_lmq(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
          uint64_t first, size_t n, float *values, struct lmq_error *err)
@@ -459,12 +494,11 @@ read_lmq(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
                             block.stored_scales, rows * n_groups,
                             block.scales);
         }
-        for (size_t i = 0; i < step && status == LMQ_OK; i++) {
-            size_t at = skip + i;
-            values[i] = (float)block.q[at] *
-                        block.scales[at / n_cols * n_groups +
-                                     at % n_cols / quant->group_size];
-        }
+        if (status == LMQ_OK && quant->rotates)
+            turn_back(quant, &block, n_cols, skip, step, values);
+        for (size_t i = 0; i < step && status == LMQ_OK && !quant->rotates;
+             i++)
+            values[i] = value_at(quant, &block, n_cols, skip + i);
         values += step;
         first += step;
         n -= step;

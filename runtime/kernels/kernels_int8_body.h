@@ -144,11 +144,9 @@ pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
     const size_t group = batch->group;
 
     for (size_t k = 0; k < batch->n_cols; k += group) {
-        size_t n = batch->n_cols - k < group ? batch->n_cols - k : group;
         float scale[8] = {0};
         for (size_t t = 0; t < n_t; t++)
-            scale[t] = quantize_group(x + t * stride + k, n, group,
-                                      batch->bits, q[t]);
+            scale[t] = pack_group(batch, x + t * stride, k, q[t]);
         memcpy(p, scale, sizeof(scale));
         pack_numbers((const int16_t(*)[LMQ_GROUP_MAX])q, n_t, group,
                      batch->bits == LMQ_BITS_16, p, p + HEAD_BYTES);

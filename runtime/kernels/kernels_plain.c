@@ -255,6 +255,8 @@ lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out)
                      tiles->multiplier;
         }
     }
+    if (tiles->rotates)
+        lmq_rotate_row(out, tiles->n_cols, tiles->group);
 }
 
 size_t
@@ -290,8 +292,9 @@ batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
 
     for (size_t t = batch->n_tokens * part / n_parts; t < end; t++) {
         float *scale = token_scales(batch, t);
-        quantize(x + t * stride, batch->n_cols, batch->group, batch->bits,
-                 (int16_t *)(scale + n_groups), scale);
+        int16_t *q = (int16_t *)(scale + n_groups);
+        for (size_t k = 0; k < batch->n_cols; k += batch->group)
+            *scale++ = pack_group(batch, x + t * stride, k, q + k);
     }
 }
 

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "quantize/rotate.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/kernels/kernels_common.h"
 #include "runtime/kernels/kernels_lanes_body.h"
@@ -354,6 +355,21 @@ quantize_group(const float *x, size_t n, size_t group, enum lmq_bits bits,
     if (i < group)
         memset(q + i, 0, (group - i) * sizeof(*q));
     return scale;
+}
+
+/* The group of a token that begins at column k. */
+static float
+pack_group(const struct lmq_batch *batch, const float *x, size_t k, int16_t *q)
+{
+    const size_t group = batch->group;
+    const size_t n = batch->n_cols - k < group ? batch->n_cols - k : group;
+    float turned[LMQ_GROUP_MAX];
+
+    if (!batch->rotates || n < group)
+        return quantize_group(x + k, n, group, batch->bits, q);
+    memcpy(turned, x + k, group * sizeof(*x));
+    lmq_rotate_group(turned, group);
+    return quantize_group(turned, group, group, batch->bits, q);
 }
 
 static void

@@ -152,7 +152,8 @@ static size_t
 up_slot(const struct lmq_member *member, const struct lmq_ffn *expert)
 {
     bool is_shared = expert->gate.is_int8 &&
-                     expert->gate.tiles.group == expert->up.tiles.group;
+                     expert->gate.tiles.group == expert->up.tiles.group &&
+                     expert->gate.tiles.rotates == expert->up.tiles.rotates;
 
     return is_shared ? 0 : member->work->routing.capacity;
 }

@@ -316,7 +316,7 @@ static const unsigned widths[] = {4, 5, 6, 8};
 START_TEST(numbers_are_those_of_the_textbook)
 {
     const struct lmq_quant quant = {widths[_i], 32, LMQ_METHOD_GPTQ,
-                                    LMQ_SCALES_F16, 1};
+                                    LMQ_SCALES_F16, 1, false};
     const size_t n = 13, n_groups = lmq_groups_per_row(COLUMNS, 32);
     struct random random = {random_seed()};
     float *x = correlated_tokens(TOKENS, COLUMNS, &random);
@@ -372,7 +372,7 @@ END_TEST
 START_TEST(extreme_rows_stay_legal)
 {
     const struct lmq_quant quant = {widths[_i], 64, LMQ_METHOD_GPTQ,
-                                    LMQ_SCALES_F32, 1};
+                                    LMQ_SCALES_F32, 1, false};
     static float rows[4 * COLUMNS], scales[4 * COLUMNS];
     static int8_t q[4 * COLUMNS];
     struct random random = {random_seed()};
@@ -426,7 +426,7 @@ weighted_error(const struct lmq_quant *quant, const float *x,
 START_TEST(weights_decide_the_scale)
 {
     const struct lmq_quant quant = {widths[_i], 64, LMQ_METHOD_SEARCH,
-                                    LMQ_SCALES_F16, 1};
+                                    LMQ_SCALES_F16, 1, false};
     struct random random = {random_seed()};
     double with = 0, without = 0;
 
@@ -456,7 +456,7 @@ END_TEST
 START_TEST(a_row_is_measured_as_it_is_quantized)
 {
     const struct lmq_quant quant = {widths[_i], 64, LMQ_METHOD_SEARCH,
-                                    LMQ_SCALES_F16, 1};
+                                    LMQ_SCALES_F16, 1, false};
     struct random random = {random_seed()};
     struct lmq_quant_stats a = {0}, b = {0};
     float x[COLUMNS], scales[COLUMNS];

@@ -37,7 +37,7 @@ quantize(struct lmq_quant quant, const float *x, size_t n,
 static struct lmq_quant
 plain(enum lmq_method method, enum lmq_scales scales)
 {
-    return (struct lmq_quant){8, 64, method, scales, 1};
+    return (struct lmq_quant){8, 64, method, scales, 1, false};
 }
 
 /* ---- The reference ---- */
@@ -544,7 +544,7 @@ assert_same_bits(quantize_fn *other, const char *name)
         struct lmq_quant quant = {
             widths[random_below(&random, 4)], 32u << random_below(&random, 4),
             (enum lmq_method)random_below(&random, 2),
-            (enum lmq_scales)random_below(&random, 2), 1};
+            (enum lmq_scales)random_below(&random, 2), 1, false};
         size_t n = 1 + random_below(&random, MAX_N - 1);
         double sigma = exp(8 * random_normal(&random));
         if (quant.scales == LMQ_SCALES_F16)

@@ -178,13 +178,13 @@ END_TEST
 START_TEST(sizes_of_layouts_are_right_or_refused)
 {
     const struct lmq_quant half = {8, 64, LMQ_METHOD_SEARCH, LMQ_SCALES_F16,
-                                   1};
+                                   1, false};
     const struct lmq_quant full = {8, 64, LMQ_METHOD_SEARCH, LMQ_SCALES_F32,
-                                   1};
+                                   1, false};
     const struct lmq_quant small = {8, 32, LMQ_METHOD_SEARCH, LMQ_SCALES_F32,
-                                    1};
+                                    1, false};
     const struct lmq_quant narrow = {5, 64, LMQ_METHOD_SEARCH,
-                                     LMQ_SCALES_F16, 1};
+                                     LMQ_SCALES_F16, 1, false};
     uint64_t values, scales;
 
     ck_assert(lmq_layout_sizes(LMQ_LAYOUT_ROWS, 10, 65, &half, &values,
@@ -240,7 +240,7 @@ START_TEST(rows_fill_one_tile_after_the_other)
     enum { ROWS = 37, COLS = 40, GROUP = 32, N = 3 * 16 * 64 };
     const unsigned bits = widths[_i];
     const struct lmq_quant quant = {bits, GROUP, LMQ_METHOD_SEARCH,
-                                    LMQ_SCALES_F32, 1};
+                                    LMQ_SCALES_F32, 1, false};
     int8_t q[ROWS * COLS];
     float scales[ROWS * 2];
     unsigned char whole[N], each[N], ws[3 * 16 * 2 * 4], es[sizeof(ws)];

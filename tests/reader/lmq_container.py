@@ -17,7 +17,7 @@ import numpy as np
 
 METADATA, DIRECTORY, FILE, STATISTICS, DIGESTS = range(1, 6)
 DEFLATED, REQUIRED = 1, 2
-PLAIN, Q8, ALIAS = range(3)
+PLAIN, Q8, ALIAS, ROTATED = range(4)
 NONE32 = 0xffffffff
 MAX_ELEMENTS = (2**63 - 1) // 8
 ELEMENT_SIZES = (4, 2, 2, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)
@@ -352,12 +352,13 @@ class Record:
         check(self.role or self.layer == self.item == -1, 'R29',
               'role 0 with layer or item')
 
-        q8, known = self.encoding == Q8, not self.unknown
+        q8, known = self.is_q, not self.unknown
         if known and q8:
             exponent, rest = raw_multiplier >> 23, raw_multiplier & 0x7fffff
             check(self.group_size in (32, 64, 128, 256) and rest == 0
                   and 1 <= exponent <= 253
-                  and (self.scale_type == 0 or exponent == 127), 'R30',
+                  and (self.scale_type == 0 or exponent == 127)
+                  and (self.encoding == Q8 or self.group_size in (64, 256)), 'R30',
                   'group or multiplier')
         elif known:
             check(not (self.group_size or raw_multiplier or self.bits), 'R30',
@@ -393,15 +394,19 @@ class Record:
                   'a field that means nothing')
 
     def unknown_kind(self):
-        for name, most in (('part', 1), ('encoding', 2), ('element_type', 14),
+        for name, most in (('part', 1), ('encoding', 3), ('element_type', 14),
                            ('layout', 1),
                            ('scale_type', 1), ('zero_type', 0), ('super_type', 0)):
             if getattr(self, name) > most:
                 return f'{name} {getattr(self, name)}'
-        if self.encoding == Q8 and (self.bits not in (4, 5, 6, 8)
-                                    or self.bits < 8 and self.layout == 0):
+        if self.is_q and (self.bits not in (4, 5, 6, 8)
+                          or self.bits < 8 and self.layout == 0):
             return f'bits {self.bits}'
         return None
+
+    @property
+    def is_q(self):
+        return self.encoding in (Q8, ROTATED)
 
     def groups(self):
         return -(-self.columns // self.group_size)
@@ -459,10 +464,24 @@ class Record:
                 return x.astype('<f4')
         q, s = self.integers_and_scales(values, scales)
         s = s.astype('<f4') * np.float32(self.multiplier)
+        x = q.astype('<f4') * np.repeat(s, self.group_size, axis=1)[:, :self.columns]
         if self.bits < 8:  # no -0
-            return q.astype('<f4') * np.repeat(s, self.group_size,
-                                               axis=1)[:, :self.columns] + 0.0
-        return q.astype('<f4') * np.repeat(s, self.group_size, axis=1)[:, :self.columns]
+            x = x + np.float32(0)
+        return self.rotated(x) if self.encoding == ROTATED else x
+
+    def rotated(self, x):
+        """Whole groups times the Hadamard matrix, by its root (section 11)."""
+        size = self.group_size
+        whole = self.columns // size * size
+        y = x[:, :whole].reshape(-1, size)
+        h = size // 2
+        while h >= 1:
+            y = y.reshape(-1, size // (2 * h), 2, h)
+            a, b = y[:, :, 0], y[:, :, 1]
+            y = np.stack((a + b, a - b), axis=2).reshape(-1, size)
+            h //= 2
+        y = y * np.float32(size ** -0.5)
+        return np.concatenate((y.reshape(-1, whole), x[:, whole:]), axis=1)
 
 
 def e4m3(byte):
@@ -682,7 +701,7 @@ class File:
             extents = self.bytes_of(r)
             need([zlib.crc32(e) for e in extents] == list(r.crcs), 'V1',
                  f'{r.name!r} is damaged')
-            if r.unknown or r.encoding != Q8:
+            if r.unknown or not r.is_q:
                 continue
             values, scales = (np.frombuffer(e, 'u1') for e in extents[:2])
             need(r.bits < 8 or (values != (0 if r.layout else 0x80)).all(), 'V3',

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "quantize/rotate.h"
 #include "runtime/kernels/kernels.h"
 #include "tests/runtime/checkasm_memory.h"
 #include "tests/runtime/checkasm_parts.h"
@@ -102,6 +103,7 @@ matrix_new(size_t n_rows, size_t n_cols, const struct lmq_quant *quant,
     m.tiles = (struct lmq_tiles){
         quant->bits, m.q.data, m.scale.data, type,
         0x1p-3f,     n_rows,   n_cols,       group,
+        quant->rotates,
     };
     wide->tiles = m.tiles;
     wide->tiles.bits = 8;
@@ -129,7 +131,7 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
         buffer_new(lmq_batch_bytes(n_tokens, n_cols, group));
     struct buffer out =
         buffer_new((n_tokens * stride - 3) * sizeof(float));
-    struct lmq_batch batch = {n_tokens, n_cols, group,
+    struct lmq_batch batch = {n_tokens, n_cols,  group,    m->tiles.rotates,
                               bits,     streams, data.data};
 
     k->batch_pack(&batch, x, x_stride, 1, 2);
@@ -157,11 +159,13 @@ checkasm_product(const struct lmq_kernels *k)
         size_t n_rows = some_rows[random_below(COUNT(some_rows))];
         size_t n_cols = some_cols[random_below(COUNT(some_cols))];
         enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
-        const struct lmq_quant quant = {
+        struct lmq_quant quant = {
             .bits = widths[random_below(2) ? 0 : random_below(4)],
             .group_size = (unsigned)LMQ_GROUP_MIN << random_below(4),
             .scales = random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32,
         };
+        quant.rotates =
+            lmq_group_can_rotate(quant.group_size) && random_below(2);
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
         bool streams = random_below(2);
         struct matrix wide;
@@ -175,9 +179,10 @@ checkasm_product(const struct lmq_kernels *k)
         checkasm_report(
             same_buffers(&a, &b, true), "product", k->name,
             SIZES("%zu rows, %zu columns, %zu tokens, q%u in groups of %u, "
-                  "%d bits, scale type %d, pattern %d, streams %d",
+                  "%d bits, scale type %d, pattern %d, streams %d, rotates %d",
                   n_rows, n_cols, n_tokens, quant.bits, quant.group_size,
-                  (int)bits, (int)quant.scales, (int)pattern, (int)streams));
+                  (int)bits, (int)quant.scales, (int)pattern, (int)streams,
+                  (int)quant.rotates));
         buffer_free(&x);
         matrix_free(&m);
         matrix_free(&wide);

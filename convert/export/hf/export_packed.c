@@ -63,7 +63,8 @@ lmq_packed_takes(const struct lmq_packed_model *model,
     const struct lmq_pack_scheme *packing = model->packing;
 
     return is_candidate(packing, tensor) &&
-           (!model->has_integers || tensor->quant.group_size > 0) &&
+           (!model->has_integers ||
+            lmq_q8_is_stored(tensor, LMQ_GROUP_MIN)) &&
            tensor->n_cols % model->group_size == 0 &&
            tensor->n_cols % packing->unit == 0 &&
            tensor->n_rows % packing->unit == 0;
@@ -108,7 +109,8 @@ choose_group(struct lmq_packed_model *model)
     for (size_t i = 0; i < model->checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &model->checkpoint->tensors[i];
         unsigned group = tensor->quant.group_size;
-        if (is_candidate(model->packing, tensor) && group > 0 &&
+        if (is_candidate(model->packing, tensor) &&
+            lmq_q8_is_stored(tensor, LMQ_GROUP_MIN) &&
             (least == 0 || group < least))
             least = group;
     }

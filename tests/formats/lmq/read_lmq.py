@@ -41,11 +41,11 @@ CANONICAL = re.compile(
         "|".join(ROLES[i] for i in OUTSIDE), NUMBER,
         "|".join(ROLES[4:13] + ROLES[14:38] + ROLES[42:]),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
-PLAIN, Q8, ALIAS, UNKNOWN = range(4)
+PLAIN, Q8, ALIAS, ROTATED, UNKNOWN = range(5)
 METADATA, DIRECTORY, FILE, STATISTICS, DIGESTS = 1, 2, 3, 4, 5
 DEFLATED, REQUIRED, TILES = 1, 2, 1
 # Kinds of a record: where each stands, and how many there are.
-KINDS = ((10, 2, "part"), (11, 3, "encoding"), (20, 15, "type"),
+KINDS = ((10, 2, "part"), (11, 4, "encoding"), (20, 15, "type"),
          (21, 2, "layout"), (22, 2, "type of scales"),
          (198, 1, "zero points"), (199, 1, "scales of scales"))
 
@@ -104,6 +104,16 @@ def number(bits, values, tile, column, i):  # of a tile, from byte i of lines
     return u - (1 << bits - 1)
 
 
+def turn(x):  # a group times the Hadamard matrix, by its root
+    h = len(x) // 2
+    while h:
+        for i in range(len(x)):
+            if not i & h:
+                x[i], x[i + h] = f32(x[i] + x[i + h]), f32(x[i] - x[i + h])
+        h //= 2
+    return [f32(a / len(x) ** 0.5) for a in x]
+
+
 class Record:  # one tensor of the directory
     def __init__(self, p, names, next_name, frame):
         (at, length, role, part, self.encoding, layer, item, self.kind,
@@ -127,8 +137,10 @@ class Record:  # one tensor of the directory
         self.unknown = next(("%s %d" % (what, p[i]) for i, n, what in KINDS
                              if p[i] >= n), None)
         self.bits = p[197]
-        if self.encoding == Q8 and (self.bits not in (4, 5, 6, 8) or
-                                    self.bits < 8 and self.layout != TILES):
+        self.turns = self.encoding == ROTATED
+        if self.encoding in (Q8, ROTATED) and (
+                self.bits not in (4, 5, 6, 8) or
+                self.bits < 8 and self.layout != TILES):
             self.unknown = self.unknown or "%d bits" % self.bits
         self.role, self.layer = role, layer
         self.check_place(role, part, layer, item)
@@ -179,13 +191,14 @@ class Record:  # one tensor of the directory
         need(condition, "tensor '%s': %s", self.name, message)
 
     def sizes(self, p):  # of the extents, from the other fields
-        if self.encoding != Q8:
+        if self.encoding not in (Q8, ROTATED):
             self.need(not any(p[21:23] + p[24:32] + p[197:198]) and
                       self.kind * self.encoding == 0, "unused fields")
             n = self.stored_rows * self.columns * SIZES[self.kind]
             return [n if self.encoding == PLAIN else 0, 0, 0, 0]
         mantissa, exponent = math.frexp(self.multiplier)
-        self.need(self.group in (32, 64, 128, 256) and self.kind == 0 and
+        self.need(self.group in ((32, 64, 128, 256), (64, 256))[self.turns] and
+                  self.kind == 0 and
                   mantissa == 0.5 and abs(exponent - 1) <=
                   (126, 0)[self.scale_type], "group size or multiplier")
         self.n_groups = up(self.columns, self.group) // self.group
@@ -386,6 +399,9 @@ class Container:
             factor = factors[row * r.n_groups + column // r.group]
             r.need(factor != 0 or number == 0, "a group without scale")
             out.append(f32(number * factor) + 0.0)
+        for i in range(0, len(out), r.columns if r.turns else len(out) + 1):
+            for k in range(i, i + r.columns - r.group + 1, r.group):
+                out[k:k + r.group] = turn(out[k:k + r.group])
         return out
 
 
@@ -516,7 +532,7 @@ def main():
         raise SystemExit("%s: %s" % (args.file, error))
     for r in whole.records if args.list else ():
         print(r.name, *r.dims,
-              r.unknown or ("plain", "q8", "alias")[r.encoding])
+              r.unknown or ("plain", "q8", "alias", "q8 turned")[r.encoding])
     for x in whole.read(whole.by_name[args.dump]) if args.dump else ():
         print("%.9g" % x)
     if args.compare_raw:

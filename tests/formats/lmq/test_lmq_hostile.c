@@ -123,6 +123,26 @@ START_TEST(records_that_make_no_sense_are_refused)
 }
 END_TEST
 
+/* The root of a group that is rotated is a power of two. */
+START_TEST(groups_of_32_are_not_rotated)
+{
+    const struct lmq_convert_options options = {.size = sizeof(options),
+                                                .group_size = 32};
+    struct lmq_checkpoint *checkpoint;
+    struct lmq_error err;
+    size_t n;
+    unsigned char *bytes = small_lmq(&options, &n);
+
+    find_record(bytes, n, "blk.0.ffn_down.weight")[11] = 3;
+    reseal_lmq(bytes, n);
+    ck_assert_int_eq(
+        lmq_checkpoint_open(save_lmq(bytes, n), NULL, &checkpoint, &err),
+        LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "group size"));
+    free(bytes);
+}
+END_TEST
+
 START_TEST(aliases_have_one_step_and_one_shape)
 {
     size_t n;
@@ -327,6 +347,7 @@ main(void)
     const TTest *const tests[] = {
         mangled_transfers_are_recognised,
         records_that_make_no_sense_are_refused,
+        groups_of_32_are_not_rotated,
         aliases_have_one_step_and_one_shape,
         bytes_that_belong_to_nothing_are_refused,
         nothing_hides_behind_the_section_table,

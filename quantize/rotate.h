@@ -1,0 +1,63 @@
+/*
+ * rotate.h - turns groups so that no number stands out.
+ *
+ * A group of G numbers times the Hadamard matrix of that order, by the root of
+ * G: a large one is spread over all, and products of two groups that were both
+ * turned stay what they were. Doing it twice undoes it. The order of the sums
+ * is that of lmq(5), "Rotation", so every build gives the same bits.
+ */
+#ifndef LMQ_QUANTIZE_ROTATE_H
+#define LMQ_QUANTIZE_ROTATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define LMQ_ROTATED_MOST 256
+
+typedef float lmq_four __attribute__((vector_size(16)));
+
+/* The root of such a group size is a power of two, by which division is
+ * exact. */
+static inline bool
+lmq_group_can_rotate(unsigned group_size)
+{
+    return group_size == 64 || group_size == LMQ_ROTATED_MOST;
+}
+
+/* Numbers a distance apart become their sum and their difference: of half the
+ * group, of a quarter, down to neighbours. */
+static inline void
+lmq_rotate_group(float *x, size_t group)
+{
+    const lmq_four pairs = {1, 1, -1, -1}, neighbours = {1, -1, 1, -1};
+    const float factor = group == 64 ? 0.125f : 0.0625f;
+    lmq_four v[LMQ_ROTATED_MOST / 4];
+    const size_t n = group / 4;
+
+    memcpy(v, x, group * sizeof(*x));
+    for (size_t h = n / 2; h > 0; h /= 2)
+        for (size_t i = 0; i < n; i += 2 * h)
+            for (size_t j = i; j < i + h; j++) {
+                lmq_four a = v[j], b = v[j + h];
+                v[j] = a + b;
+                v[j + h] = a - b;
+            }
+    for (size_t i = 0; i < n; i++) {
+        lmq_four a = v[i], b = {a[2], a[3], a[0], a[1]};
+        a = b + a * pairs;
+        b = (lmq_four){a[1], a[0], a[3], a[2]};
+        v[i] = (b + a * neighbours) * factor;
+    }
+    memcpy(x, v, group * sizeof(*x));
+}
+
+/* All whole groups of a row; what is left at its end stays. */
+static inline void
+lmq_rotate_row(float *x, size_t n, size_t group)
+{
+    for (size_t at = 0; at + group <= n; at += group)
+        lmq_rotate_group(x + at, group);
+}
+
+#endif

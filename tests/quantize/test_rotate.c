@@ -1,0 +1,102 @@
+/*
+ * test_rotate.c - groups are rotated as lmq(5) says, and quantized so.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "quantize/group.h"
+#include "quantize/rotate.h"
+#include "tests/build/suite.h"
+
+/* As lmq(5) says it, one number after the other. */
+static void
+rotate_slowly(float *x, size_t group)
+{
+    for (size_t h = group / 2; h > 0; h /= 2)
+        for (size_t i = 0; i < group; i++)
+            if ((i & h) == 0) {
+                float a = x[i], b = x[i + h];
+                x[i] = a + b;
+                x[i + h] = a - b;
+            }
+    for (size_t i = 0; i < group; i++)
+        x[i] /= sqrtf((float)group);
+}
+
+START_TEST(a_group_is_rotated_as_the_page_says_and_back)
+{
+    struct random random = {random_seed()};
+
+    for (unsigned group = 64; group <= 256; group *= 4)
+        for (int round = 0; round < 50; round++) {
+            float x[256 + 5], y[256 + 5], z[256];
+            double before = 0, after = 0;
+            for (size_t i = 0; i < group + 5; i++)
+                x[i] = y[i] = (float)random_normal(&random) *
+                              (i % 61 == 7 ? 40.0f : 1.0f);
+            memcpy(z, x, group * sizeof(*x));
+            lmq_rotate_row(y, group + 5, group);
+            rotate_slowly(z, group);
+            ck_assert_mem_eq(y, z, group * sizeof(*y));
+            ck_assert_mem_eq(y + group, x + group, 5 * sizeof(*y));
+            for (size_t i = 0; i < group; i++) {
+                before += (double)x[i] * (double)x[i];
+                after += (double)y[i] * (double)y[i];
+            }
+            ck_assert(fabs(after / before - 1) < 1e-5);
+            lmq_rotate_row(y, group + 5, group);
+            for (size_t i = 0; i < group; i++)
+                ck_assert(fabsf(y[i] - x[i]) < 1e-4f);
+        }
+    ck_assert(!lmq_group_can_rotate(32) && !lmq_group_can_rotate(128));
+}
+END_TEST
+
+/* What is quantized is the rotated row; a group that is not whole, and a number
+ * that is none, are where they are in the row. */
+START_TEST(a_row_is_rotated_before_it_is_quantized)
+{
+    struct lmq_quant plain = {.bits = 8,
+                              .group_size = 64,
+                              .method = LMQ_METHOD_SEARCH,
+                              .scales = LMQ_SCALES_F16,
+                              .multiplier = 1};
+    struct lmq_quant turning = plain;
+    struct random random = {random_seed()};
+    float x[172], y[172], scales[2][3];
+    int8_t q[2][172];
+    struct lmq_quant_stats stats[2] = {{0}, {0}};
+
+    turning.rotates = true;
+    for (size_t i = 0; i < 172; i++)
+        x[i] = y[i] = (float)random_normal(&random);
+    lmq_rotate_row(y, 172, 64);
+    lmq_quantize_row(&turning, x, 172, q[0], scales[0], &stats[0]);
+    lmq_quantize_row(&plain, y, 172, q[1], scales[1], &stats[1]);
+    ck_assert_mem_eq(q[0], q[1], 172);
+    ck_assert_mem_eq(scales[0], scales[1], sizeof(scales[0]));
+    ck_assert(stats[0].err_sq == stats[1].err_sq);
+    ck_assert_uint_eq(stats[0].worst_group, stats[1].worst_group);
+    for (size_t at = 5; at < 172; at += 80) {
+        struct lmq_quant_stats found = {0};
+        memcpy(y, x, sizeof(y));
+        y[at] = NAN;
+        lmq_quantize_row(&turning, y, 172, q[0], scales[0], &found);
+        ck_assert(found.has_nonfinite);
+        ck_assert_uint_eq(found.nonfinite_at, at);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        a_group_is_rotated_as_the_page_says_and_back,
+        a_row_is_rotated_before_it_is_quantized,
+    };
+
+    return RUN_SUITE("rotate", tests);
+}
