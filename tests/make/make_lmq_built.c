@@ -141,6 +141,34 @@ make_groups(void)
                "the same with records of 272 bytes.");
 }
 
+/* Whole groups are, and the rest of a row is not. */
+static void
+make_rotated(void)
+{
+    const struct built_tensor tensors[] = {
+        {.name = "rotated", NOWHERE, .encoding = 3, .n_dims = 2,
+         .dims = {3, 150}, .group = 64, .multiplier = 1, .values = integers,
+         .values_size = 450, .scales = f16_scales, .scales_size = 3 * 3 * 2},
+        {.name = "wide", NOWHERE, .encoding = 3, .scale_type = 1, .n_dims = 2,
+         .dims = {2, 300}, .group = 256, .multiplier = 1, .values = integers,
+         .values_size = 600, .scales = f32_scales, .scales_size = 2 * 2 * 4},
+        {.name = "short", NOWHERE, .encoding = 3, .n_dims = 1, .dims = {63},
+         .group = 64, .multiplier = 1, .values = integers, .values_size = 63,
+         .scales = f16_scales, .scales_size = 2},
+    };
+    const struct built_tensor other = {
+        .name = "other", NOWHERE, .encoding = 3, .n_dims = 2, .dims = {3, 70},
+        .group = 32, .multiplier = 1, .values = integers,
+        .values_size = 3 * 70, .scales = f16_scales, .scales_size = 3 * 3 * 2};
+    struct built_lmq file = file_of(tensors, COUNT(tensors));
+
+    fill(false);
+    emit_built("good-rotated.lmq", &file, NULL, "groups that are rotated.");
+    file = file_of(&other, 1);
+    emit_built("bad-record-rotated.lmq", &file, "R30",
+               "a rotated group of 32.");
+}
+
 /* A tile with all of its rows and columns. */
 static void
 make_tile(void)
@@ -442,6 +470,7 @@ make_lmq_built(void)
 {
     make_types();
     make_groups();
+    make_rotated();
     make_tile();
     make_places();
     make_sections();

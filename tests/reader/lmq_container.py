@@ -481,7 +481,7 @@ class Record:
             y = np.stack((a + b, a - b), axis=2).reshape(-1, size)
             h //= 2
         y = y * np.float32(size ** -0.5)
-        return np.concatenate((y.reshape(-1, whole), x[:, whole:]), axis=1)
+        return np.concatenate((y.reshape(len(x), whole), x[:, whole:]), axis=1)
 
 
 def e4m3(byte):

@@ -399,9 +399,9 @@ class Container:
             factor = factors[row * r.n_groups + column // r.group]
             r.need(factor != 0 or number == 0, "a group without scale")
             out.append(f32(number * factor) + 0.0)
-        for i in range(0, len(out), r.columns if r.turns else len(out) + 1):
-            for k in range(i, i + r.columns - r.group + 1, r.group):
-                out[k:k + r.group] = turn(out[k:k + r.group])
+        for row in range(0, len(out) if r.turns else 0, r.columns):
+            for i in range(row, row + r.columns - r.group + 1, r.group):
+                out[i:i + r.group] = turn(out[i:i + r.group])
         return out
 
 

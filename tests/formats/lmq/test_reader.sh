@@ -51,7 +51,7 @@ digests=--digests
     digests=
 }
 "$synth" "$work/model" > /dev/null || fail "synth"
-for options in --layout=tiles "--layout=rows --scales=f32"; do
+for options in --layout=tiles "--layout=rows --scales=f32" --rotate; do
     rm -f "$work"/set-*.lmq
     expect 0 "$lmquant" convert -qf $digests $options --shard-size=100000 \
         "$work/model" "$work/set.lmq"
