@@ -45,6 +45,7 @@ class ConvertOptions(TypedDict, total=False):
     context: int
     splits_documents: bool
     damping: float
+    rotates: bool
 
 
 class CopyOptions(TypedDict, total=False):
