@@ -73,7 +73,9 @@ expect 0 "$synth" --sparse --dim 2048 --hidden 8192 --layers 2 \
     --heads 32 --kv-heads 8 --vocab 8000 big
 "$lmquant" convert -q -j 1 --resume big big.lmq > stdout 2> stderr &
 pid=$!
-sleep 0.3
+while kill -0 $pid 2> /dev/null && [ ! -s big.lmq.journal ]; do
+    sleep 0.01
+done
 kill -TERM $pid 2> /dev/null
 wait $pid
 status=$?
@@ -90,6 +92,8 @@ if [ $status -eq 143 ]; then
     [ -e big.lmq.part ] || fail "a refusal takes away what was begun"
 elif [ $status -ne 0 ]; then
     fail "SIGTERM: status $status"
+else
+    rm big.lmq # it was done before
 fi
 expect 0 "$lmquant" convert -q --resume big big.lmq
 expect 0 "$lmquant" convert -q big same.lmq
