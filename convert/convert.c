@@ -343,18 +343,6 @@ check_calibration(const struct lmq_convert_options *options,
     return LMQ_OK;
 }
 
-static enum lmq_status
-fail_rotated(const struct lmq_record *record, struct lmq_error *err)
-{
-    lmq_fail(err, LMQ_ERR_ARG, 0,
-             "tensor '%s' is to be rotated, which does not go with "
-             ".calibration",
-             record->name);
-    lmq_hint(err, "rotating is for activations of 8 bits, calibrating best "
-                  "for those of 16");
-    return LMQ_ERR_ARG;
-}
-
 /* What can learn something from the text, and whether something must. */
 static enum lmq_status
 check_methods(const struct lmq_plan *plan, bool is_calibrated,
@@ -374,8 +362,6 @@ check_methods(const struct lmq_plan *plan, bool is_calibrated,
             lmq_hint(err, ".calibration TEXT names one");
             return LMQ_ERR_ARG;
         }
-        if (is_calibrated && record->quant.rotates)
-            return fail_rotated(record, err);
         n += record->place.layer >= 0 &&
              record->quant.method != LMQ_METHOD_ABSMAX;
     }

@@ -14,6 +14,7 @@
 #include "base/crc32.h"
 #include "base/error.h"
 #include "formats/lmq/lmq_digests.h"
+#include "quantize/rotate.h"
 
 static uint64_t
 first_element(const struct lmq_tensor *source, const struct lmq_piece *piece)
@@ -293,6 +294,9 @@ take_calibrated(struct lmq_plan *plan, struct lmq_piece *piece,
         size_t number = (size_t)piece->row + i;
         int8_t *q = worker->q + i * piece->n_cols;
         float *scales = worker->scales + i * n_groups;
+        if (quant->rotates)
+            lmq_rotate_row(worker->x + i * piece->n_cols, piece->n_cols,
+                           quant->group_size);
         memcpy(q, from->q + number * n_cols + piece->column, piece->n_cols);
         memcpy(scales, from->scales + number * row_groups + group,
                n_groups * sizeof(*scales));

@@ -25,6 +25,7 @@
 #include "convert/calibrate/feedback.h"
 #include "convert/calibrate/hessian.h"
 #include "convert/members.h"
+#include "quantize/rotate.h"
 
 /* A Hessian of fewer tokens than columns divided by this says too little: what
  * it makes better for these tokens is worse for others. */
@@ -73,6 +74,7 @@ struct input {
     enum lmq_role role;
     int32_t number; /* of the expert or the head */
     size_t n_cols;
+    size_t rotated; /* groups in which it is; 0: it is not */
     const struct lmq_matrix *leader; /* of those that have it, the first */
     struct lmq_hessian hessian;
     bool is_watched; /* in this go */
@@ -89,19 +91,22 @@ struct layer {
 };
 
 static size_t
-find_input(struct layer *layer, const struct lmq_matrix *matrix)
+find_input(struct layer *layer, const struct lmq_matrix *matrix, size_t record)
 {
     const struct lmq_place *place = &matrix->tensor->place;
+    const struct lmq_quant *quant = &layer->plan->records[record].quant;
+    size_t rotated = quant->rotates ? quant->group_size : 0;
     enum lmq_role role = input_of(place->role);
     size_t i = 0;
 
     while (i < layer->n_inputs && (layer->inputs[i].role != role ||
                                    layer->inputs[i].number != place->item ||
+                                   layer->inputs[i].rotated != rotated ||
                                    layer->inputs[i].n_cols != matrix->n_cols))
         i++;
     if (i == layer->n_inputs)
         layer->inputs[layer->n_inputs++] = (struct input){
-            role, place->item, matrix->n_cols, matrix, {0}, false};
+            role, place->item, matrix->n_cols, rotated, matrix, {0}, false};
     return i;
 }
 
@@ -148,7 +153,7 @@ list_items(struct layer *layer, struct lmq_error *err)
             continue;
         layer->items[layer->n_items++] = (struct item){
             record, matrix,
-            is_calibrated(plan, record) ? find_input(layer, matrix)
+            is_calibrated(plan, record) ? find_input(layer, matrix, record)
                                         : SIZE_MAX};
     }
     return LMQ_OK;
@@ -186,7 +191,7 @@ list_head(struct layer *layer, struct lmq_error *err)
         return lmq_fail_nomem(err);
     if (record < plan->n_records && is_calibrated(plan, record))
         layer->items[layer->n_items++] =
-            (struct item){record, head, find_input(layer, head)};
+            (struct item){record, head, find_input(layer, head, record)};
     return LMQ_OK;
 }
 
@@ -326,6 +331,9 @@ quantize_range(void *context, const struct lmq_range *range, void *state,
 
     if (status != LMQ_OK)
         return status;
+    for (size_t i = 0; quant->rotates && job->hessian != NULL && i < range->n;
+         i++)
+        lmq_rotate_row(own->x + i * n_cols, n_cols, quant->group_size);
     if (job->hessian == NULL)
         round_rows(quant, own->x, range->n, n_cols, q, scales, result);
     else if (job->method == LMQ_METHOD_GPTQ)
@@ -507,6 +515,7 @@ watch(struct layer *layer, size_t first, size_t *end, struct lmq_error *err)
             break;
         if (!lmq_hessian_init(&input->hessian, input->n_cols))
             return lmq_fail_nomem(err);
+        input->hessian.rotated = input->rotated;
         input->is_watched = true;
         *end = i + 1;
     }

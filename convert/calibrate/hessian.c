@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "convert/calibrate/outer.h"
+#include "quantize/rotate.h"
 
 /* Rows and columns of a block: two strips of it and the block itself stay in
  * the first-level cache. A multiple of what lmq_outer_add() wants. */
@@ -68,16 +69,23 @@ lmq_hessian_buffer(size_t n)
 
 /* ---- Adding up ---- */
 
+/* Whole groups are turned if they are to be, as the runtime does it. */
 static void
-widen(const float *x, size_t stride, size_t n_tokens, size_t n, double *to,
-      size_t to_stride)
+widen_row(const struct lmq_hessian *hessian, const float *x, double *to)
 {
-    for (size_t t = 0; t < n_tokens; t++) {
-        for (size_t i = 0; i < n; i++)
-            to[t * to_stride + i] = (double)x[t * stride + i];
-        for (size_t i = n; i < to_stride; i++)
-            to[t * to_stride + i] = 0;
+    size_t group = hessian->rotated, at = 0;
+    float turned[LMQ_ROTATED_MOST];
+
+    for (; group > 0 && at + group <= hessian->n; at += group) {
+        memcpy(turned, x + at, group * sizeof(*x));
+        lmq_rotate_group(turned, group);
+        for (size_t i = 0; i < group; i++)
+            to[at + i] = (double)turned[i];
     }
+    for (; at < hessian->n; at++)
+        to[at] = (double)x[at];
+    for (; at < hessian->stride; at++)
+        to[at] = 0;
 }
 
 void
@@ -89,7 +97,8 @@ lmq_hessian_add(struct lmq_hessian *hessian, const float *x, size_t stride,
 
     for (size_t at = 0; at < n_tokens; at += LMQ_HESSIAN_TOKENS) {
         size_t n = lmq_size_min(LMQ_HESSIAN_TOKENS, n_tokens - at);
-        widen(x + at * stride, stride, n, hessian->n, buffer, width);
+        for (size_t t = 0; t < n; t++)
+            widen_row(hessian, x + (at + t) * stride, buffer + t * width);
         for (size_t i = member * BLOCK; i < width; i += n_members * BLOCK)
             for (size_t j = i; j < width; j += BLOCK)
                 lmq_outer_add(hessian->sums + i * width + j, width,

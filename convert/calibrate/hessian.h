@@ -28,6 +28,8 @@ struct lmq_hessian {
                          is factored, U above it */
     double *weights;  /* (stride): the diagonal; when it is factored, D */
     size_t n_tokens;
+    size_t rotated; /* groups that what is added has to be turned in before
+                       (quantize/rotate.h); 0: it is not */
 };
 
 /* All zero; false without memory. Factoring takes no more. */

@@ -3,8 +3,8 @@
  *
  * FAULT_CLASS names the calls that are counted, FAULT_AT which of them fails,
  * FAULT_ERRNO how; SHORT in place of a number lets a read or write do half of
- * its work, KILL ends the program before the call. A byte to the descriptor FAULT_FD tells test_faults that it has
- * happened. Calls inside the C library do not come by here, except for memory.
+ * its work, KILL ends the program before the call. A byte to the descriptor
+ * FAULT_FD tells test_faults that it has happened. Calls inside the C library do not come by here, except for memory.
  */
 #define _GNU_SOURCE
 
@@ -32,16 +32,6 @@ static long fault_at;
 static int fault_errno, fault_fd;
 static atomic_long n_calls;
 
-#ifdef LMQ_COVERAGE
-/* The counts of lines are written behind the program's end; a failure there
- * would not be one of the program. */
-static void
-end(void)
-{
-    wanted = NULL;
-}
-#endif
-
 /* After the constructors of the libraries that the program needs. */
 __attribute__((constructor)) static void
 begin(void)
@@ -57,10 +47,6 @@ begin(void)
                                               : atoi(code);
     fault_fd = atoi(fd);
     wanted = getenv("FAULT_CLASS");
-#ifdef LMQ_COVERAGE
-    if (atexit(end) != 0)
-        _exit(99);
-#endif
 }
 
 /* The next function of this name, which is the C library's. */
@@ -107,6 +93,40 @@ is_stopped(const char *class, size_t *n)
     *n = *n > 1 ? *n / 2 : *n;
     return 0;
 }
+
+/* ---- The end, where lines are counted ---- */
+
+#ifdef LMQ_COVERAGE
+/* The counts are written when libraries are torn down; a failure there would
+ * not be one of the program. What is registered last is called first, so it
+ * has to be when main() begins. */
+static int (*real_main)(int, char **, char **);
+
+static void
+end(void)
+{
+    wanted = NULL;
+}
+
+static int
+main_with_end(int argc, char **argv, char **environment)
+{
+    if (atexit(end) != 0)
+        _exit(99);
+    return real_main(argc, argv, environment);
+}
+
+int
+__libc_start_main(int (*own)(int, char **, char **), int argc, char **argv,
+                  void (*first)(void), void (*last)(void),
+                  void (*tear_down)(void), void *stack)
+{
+    NEXT(int, __libc_start_main, int (*)(int, char **, char **), int,
+         char **, void (*)(void), void (*)(void), void (*)(void), void *);
+    real_main = own;
+    return real(main_with_end, argc, argv, first, last, tear_down, stack);
+}
+#endif
 
 /* ---- Memory ---- */
 

@@ -86,6 +86,21 @@ grep -q '"rotated": true' inspected && fail "rotated without being asked for"
 expect 0 "$lmquant" convert -q --keep '*' r.lmq kept.lmq
 expect 0 "$lmquant" diff -q kept.lmq r.lmq
 
+# Calibrated too: some rotated and some not share an input.
+other=$fable/held-out-b.txt
+expect 0 "$lmquant" convert -q -e q4 --calibrate "$other" "$fable" c.lmq
+expect 0 "$lmquant" convert -q -e q4 --calibrate "$other" --rotate "$fable" cr.lmq
+expect 0 "$lmquant" convert -q -e q4 --rotate "$fable" sr.lmq
+expect 0 "$lmquant" convert -q -j 1 -e q4 --calibrate "$other" --rotate \
+    "$fable" cr1.lmq
+cmp -s cr.lmq cr1.lmq || fail "another calibration with one thread"
+expect 0 "$lmquant" verify -q cr.lmq
+less "$(kld cr.lmq q16)" "$(kld sr.lmq q16)" 0.95 "calibrated, rotated"
+less "$(kld cr.lmq q8)" "$(kld c.lmq q8)" 1.1 "calibrated, 8 bits"
+expect 0 "$lmquant" convert -q -e q4 --calibrate "$other" --set \
+    'attn_q=q4,rotate=yes' --set 'ffn_up=q5,rotate=yes' "$fable" mixed.lmq
+less "$(kld mixed.lmq q16)" "$(kld sr.lmq q16)" 1 "calibrated, some rotated"
+
 refused() { # SENTENCE ARGUMENTS...
     sentence=$1
     shift
@@ -96,7 +111,6 @@ refused() { # SENTENCE ARGUMENTS...
 }
 refused "cannot be rotated in groups of 32" --rotate -g 32
 refused "cannot be rotated in groups of 128" --set 'ffn_up=q8,group=128,rotate=yes'
-refused "does not go with --calibrate" --rotate --calibrate "$text"
 refused "rotate is 'perhaps'" --set 'ffn_up=q8,rotate=perhaps'
 refused "mean nothing beside the encoding 'bf16'" --set 'ffn_up=bf16,rotate=yes'
 finish
