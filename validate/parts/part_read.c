@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #include "validate/parts/parts.h"
 
 /* More than anybody has; so that sizes cannot wrap. */
-#define MOST ((size_t)1 << 40)
+#define MOST ((size_t)1 << (sizeof(size_t) == 8 ? 40 : 28))
 #define MOST_LAYERS ((size_t)1 << 16)
 
 static enum lmq_status fail_key(struct lmq_error *err, const char *format, ...)
@@ -465,7 +466,7 @@ add_layers(struct lmq_stream_sums *layers, size_t n_layers,
     for (size_t i = 0; i < n_layers; i++) {
         const json_t *layer = json_array_get(list, i);
         size_t n;
-        if (!get_size(layer, "numbers", (size_t)1 << 56, &n) ||
+        if (!get_size(layer, "numbers", SIZE_MAX >> 8, &n) ||
             !merge_sum(layer, "error_sq", &layers[i].err_sq) ||
             !merge_sum(layer, "reference_sq", &layers[i].reference_sq) ||
             !merge_sum(layer, "model_sq", &layers[i].model_sq) ||
