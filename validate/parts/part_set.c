@@ -15,7 +15,7 @@
 #include "base/files/output.h"
 #include "base/report.h"
 
-#define FILE_MOST ((size_t)4 << 30)
+#define FILE_MOST ((size_t)1 << (sizeof(size_t) == 8 ? 32 : 30))
 #define PARTS_MOST 99999
 
 /* ---- Reading ---- */
