@@ -35,7 +35,7 @@ struct lmq_feedback_result {
  * Quantizes n_rows rows x of hessian->n finite numbers each, at most
  * LMQ_FEEDBACK_ROWS: q and scales as lmq_quantize_row() gives them. No row
  * costs more than by search alone, which is taken where feedback does not pay.
- * The Hessian is factored.
+ * The Hessian is factored. Rows of a matrix that is rotated are so already.
  */
 void lmq_feedback_rows(const struct lmq_hessian *hessian,
                        const struct lmq_quant *quant, const float *x,

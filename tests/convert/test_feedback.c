@@ -368,6 +368,38 @@ START_TEST(numbers_are_those_of_the_textbook)
 }
 END_TEST
 
+/* Of a matrix that is rotated they are before they come: not once more. */
+START_TEST(rows_come_rotated)
+{
+    struct lmq_quant quant = {widths[_i], 64, LMQ_METHOD_GPTQ,
+                              LMQ_SCALES_F16, 1, false};
+    struct random random = {random_seed()};
+    float *x = correlated_tokens(TOKENS, COLUMNS, &random);
+    static float rows[ROWS * COLUMNS], scales[2][ROWS * COLUMNS];
+    static int8_t q[2][ROWS * COLUMNS];
+    struct lmq_team *team = lmq_team_new(2);
+    struct lmq_hessian h = add_up(x, TOKENS, TOKENS, team);
+    struct lmq_feedback_room room;
+    struct lmq_feedback_result results[2];
+
+    random_rows(rows, 13 * COLUMNS, &random);
+    ck_assert(lmq_hessian_factor(&h, DAMPING, team));
+    ck_assert(lmq_feedback_room_init(&room, COLUMNS));
+    for (int i = 0; i < 2; i++) {
+        quant.rotates = i == 1;
+        lmq_feedback_rows(&h, &quant, rows, 13, &room, q[i], scales[i],
+                          &results[i]);
+    }
+    ck_assert_mem_eq(q[0], q[1], sizeof(q[0]));
+    ck_assert_mem_eq(scales[0], scales[1], sizeof(scales[0]));
+    ck_assert(results[0].searched == results[1].searched);
+    lmq_feedback_room_free(&room);
+    lmq_hessian_free(&h);
+    lmq_team_free(team);
+    free(x);
+}
+END_TEST
+
 /* A row of zeros, one that is huge, one that is tiny. */
 START_TEST(extreme_rows_stay_legal)
 {
@@ -492,7 +524,8 @@ main(void)
         what_is_degenerate_is_damped,    what_is_no_number_is_refused,
     };
     const TTest *const over_widths[] = {
-        numbers_are_those_of_the_textbook, extreme_rows_stay_legal,
+        numbers_are_those_of_the_textbook, rows_come_rotated,
+        extreme_rows_stay_legal,
         weights_decide_the_scale, a_row_is_measured_as_it_is_quantized};
     int failed = RUN_SUITE("hessian", plain);
 
