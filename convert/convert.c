@@ -334,12 +334,11 @@ check_calibration(const struct lmq_convert_options *options,
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".damping is %g, expected more than 0, at most 10",
                         options->damping);
-    if (options->resumes != 0 || options->part > 0 || options->seals != 0)
+    if (options->part > 0 || options->seals != 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".calibration goes without .%s: what a layer becomes "
+                        ".calibration goes without .part: what a layer becomes "
                         "depends on all layers before it, so each process "
-                        "would calibrate them again",
-                        options->resumes != 0 ? "resumes" : "part");
+                        "would calibrate them again");
     return LMQ_OK;
 }
 

@@ -313,6 +313,18 @@ layer_of(const struct lmq_plan *plan, size_t part)
     return plan->records[plan->parts[part].record].place.layer;
 }
 
+/* Whether something is left to write. */
+static bool
+is_unfinished(const struct pipeline *pipeline)
+{
+    const struct lmq_plan *plan = pipeline->work.plan;
+
+    for (size_t i = 0; i < plan->n_parts; i++)
+        if (is_wanted(pipeline, plan->parts[i].record))
+            return true;
+    return false;
+}
+
 /* Layers one after the other, each when it has been calibrated; and then what
  * is in none. */
 static enum lmq_status
@@ -323,11 +335,14 @@ run_layers(struct pipeline *pipeline, const struct lmq_progress *progress,
     int32_t n_layers = (int32_t)plan->checkpoint->hparams.n_layers;
     enum lmq_status status = LMQ_OK;
 
+    if (!is_unfinished(pipeline))
+        return LMQ_OK;
     for (int32_t layer = 0; layer <= n_layers && status == LMQ_OK; layer++) {
         int32_t wanted = layer < n_layers ? layer : -1;
         status = wanted >= 0
-                     ? lmq_calibrator_layer(plan, (size_t)layer, progress, err)
-                     : lmq_calibrator_head(plan, progress, err);
+                     ? lmq_calibrator_layer(&pipeline->work, (size_t)layer,
+                                            progress, err)
+                     : lmq_calibrator_head(&pipeline->work, progress, err);
         for (size_t at = 0, end; at < plan->n_parts && status == LMQ_OK;
              at = end) {
             for (end = at; end < plan->n_parts &&

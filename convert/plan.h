@@ -60,6 +60,7 @@ struct lmq_calibrated {
     int8_t *q;      /* (n_rows, n_cols), while its layer is worked on */
     float *scales;  /* (n_rows, groups of a row) */
     bool is_known;  /* the rest is */
+    bool is_blind;  /* what it was multiplied with said too little */
     enum lmq_method method; /* what came of what was wanted */
     uint64_t n_tokens;      /* that it was multiplied with */
     double cost, searched;  /* what its errors cost in products, squared, and

@@ -295,6 +295,30 @@ lmq_tile_unpack(const unsigned char *tile_values,
     }
 }
 
+void
+lmq_tiles_unpack(const unsigned char *tile_values,
+                 const unsigned char *tile_scales, size_t n_rows,
+                 size_t n_cols, const struct lmq_quant *quant, int8_t *q,
+                 void *scales)
+{
+    size_t values_size =
+        lmq_tile_values_size(n_cols, quant->group_size, quant->bits);
+    size_t scales_size =
+        lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
+    size_t row_scales = lmq_groups_per_row(n_cols, quant->group_size) *
+                        lmq_scale_size(quant->scales);
+    unsigned char *to_scales = scales;
+
+    for (size_t row = 0; row < n_rows; row += LMQ_TILE_ROWS) {
+        lmq_tile_unpack(tile_values, tile_scales,
+                        lmq_size_min(LMQ_TILE_ROWS, n_rows - row), n_cols,
+                        quant, q + row * n_cols, n_cols,
+                        to_scales + row * row_scales);
+        tile_values += values_size;
+        tile_scales += scales_size;
+    }
+}
+
 /* ---- Padding ---- */
 
 /* Byte `in_block` of a block of narrow numbers that begins at a column: whether

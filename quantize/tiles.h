@@ -110,7 +110,7 @@ void lmq_tile_widen(const unsigned char *tile_values, size_t n_cols,
 /*
  * Packs rows of n_cols int8, `stride` bytes apart, and their stored scales,
  * [n_rows][n_groups], into as many tiles as they fill; and 1..16 rows of one
- * tile back.
+ * tile back, or all rows of many, which then stand side by side.
  */
 void lmq_tiles_pack(const int8_t *q, size_t stride, const void *scales,
                     size_t n_rows, size_t n_cols,
@@ -120,5 +120,9 @@ void lmq_tile_unpack(const unsigned char *tile_values,
                      const unsigned char *tile_scales, size_t n_rows,
                      size_t n_cols, const struct lmq_quant *quant, int8_t *q,
                      size_t stride, void *scales);
+void lmq_tiles_unpack(const unsigned char *tile_values,
+                      const unsigned char *tile_scales, size_t n_rows,
+                      size_t n_cols, const struct lmq_quant *quant, int8_t *q,
+                      void *scales);
 
 #endif

@@ -21,9 +21,10 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "base/threads/tasks.h"
-#include "convert/calibrate/calibrator.h"
 #include "convert/calibrate/feedback.h"
 #include "convert/calibrate/hessian.h"
+#include "convert/calibrate/items.h"
+#include "convert/calibrate/written.h"
 #include "convert/members.h"
 #include "quantize/rotate.h"
 
@@ -37,173 +38,6 @@
  * these, 4.1e-4 if the head is left to search.) */
 #define TIED_DAMPING 1.0
 
-/* ---- Who shares what he is multiplied with ---- */
-
-/* Matrices of one kind have one input. */
-static enum lmq_role
-input_of(enum lmq_role role)
-{
-    switch (role) {
-    case LMQ_ROLE_ATTN_Q:
-    case LMQ_ROLE_ATTN_K:
-    case LMQ_ROLE_ATTN_V:
-    case LMQ_ROLE_ATTN_GATE:
-    case LMQ_ROLE_ATTN_Q_A:
-    case LMQ_ROLE_ATTN_KV_A:
-        return LMQ_ROLE_ATTN_Q;
-    case LMQ_ROLE_FFN_GATE:
-    case LMQ_ROLE_FFN_UP:
-        return LMQ_ROLE_FFN_UP;
-    case LMQ_ROLE_SHARED_GATE:
-    case LMQ_ROLE_SHARED_UP:
-    case LMQ_ROLE_SHARED_SWITCH:
-        return LMQ_ROLE_SHARED_UP;
-    default:
-        return role;
-    }
-}
-
-/* A matrix of the layer that becomes integers. */
-struct item {
-    size_t record;
-    struct lmq_matrix *matrix;
-    size_t input; /* number of its Hessian; SIZE_MAX: it wants none */
-};
-
-struct input {
-    enum lmq_role role;
-    int32_t number; /* of the expert or the head */
-    size_t n_cols;
-    size_t rotated; /* groups in which it is; 0: it is not */
-    const struct lmq_matrix *leader; /* of those that have it, the first */
-    struct lmq_hessian hessian;
-    bool is_watched; /* in this go */
-};
-
-struct layer {
-    struct lmq_calibrator *calibrator;
-    struct lmq_plan *plan;
-    size_t index;
-    struct item *items;
-    size_t n_items;
-    struct input *inputs;
-    size_t n_inputs;
-};
-
-static size_t
-find_input(struct layer *layer, const struct lmq_matrix *matrix, size_t record)
-{
-    const struct lmq_place *place = &matrix->tensor->place;
-    const struct lmq_quant *quant = &layer->plan->records[record].quant;
-    size_t rotated = quant->rotates ? quant->group_size : 0;
-    enum lmq_role role = input_of(place->role);
-    size_t i = 0;
-
-    while (i < layer->n_inputs && (layer->inputs[i].role != role ||
-                                   layer->inputs[i].number != place->item ||
-                                   layer->inputs[i].rotated != rotated ||
-                                   layer->inputs[i].n_cols != matrix->n_cols))
-        i++;
-    if (i == layer->n_inputs)
-        layer->inputs[layer->n_inputs++] = (struct input){
-            role, place->item, matrix->n_cols, rotated, matrix, {0}, false};
-    return i;
-}
-
-/* The record of a matrix; n_records if there is none. */
-static size_t
-find_record(const struct lmq_plan *plan, const struct lmq_matrix *matrix)
-{
-    size_t i = 0;
-
-    while (i < plan->n_records && plan->sources[i] != matrix->tensor)
-        i++;
-    return i;
-}
-
-static bool
-is_quantized(const struct lmq_plan *plan, size_t record)
-{
-    return plan->records[record].encoding == LMQ_ENCODING_Q8 &&
-           !plan->takes[record];
-}
-
-static bool
-is_calibrated(const struct lmq_plan *plan, size_t record)
-{
-    return is_quantized(plan, record) &&
-           plan->records[record].quant.method != LMQ_METHOD_ABSMAX;
-}
-
-static enum lmq_status
-list_items(struct layer *layer, struct lmq_error *err)
-{
-    const struct lmq_plan *plan = layer->plan;
-    const struct lmq_layer *own =
-        &layer->calibrator->model->layers[layer->index];
-
-    layer->items = calloc(own->n_matrices + 1, sizeof(*layer->items));
-    layer->inputs = calloc(own->n_matrices + 1, sizeof(*layer->inputs));
-    if (layer->items == NULL || layer->inputs == NULL)
-        return lmq_fail_nomem(err);
-    for (size_t i = 0; i < own->n_matrices; i++) {
-        struct lmq_matrix *matrix = own->matrices[i];
-        size_t record = find_record(plan, matrix);
-        if (record == plan->n_records || !is_quantized(plan, record))
-            continue;
-        layer->items[layer->n_items++] = (struct item){
-            record, matrix,
-            is_calibrated(plan, record) ? find_input(layer, matrix, record)
-                                        : SIZE_MAX};
-    }
-    return LMQ_OK;
-}
-
-/* What the head becomes; of a tied one the embedding. n_records: nothing. */
-static size_t
-find_head(const struct lmq_plan *plan)
-{
-    for (size_t i = 0; i < plan->n_records; i++) {
-        const struct lmq_record *record = &plan->records[i];
-        if (record->place.role == LMQ_ROLE_HEAD &&
-            record->place.part == LMQ_PART_WEIGHT)
-            return record->encoding == LMQ_ENCODING_ALIAS ? record->alias : i;
-    }
-    return plan->n_records;
-}
-
-static bool
-is_head(const struct layer *layer)
-{
-    return layer->index == layer->calibrator->model->hparams.n_layers;
-}
-
-static enum lmq_status
-list_head(struct layer *layer, struct lmq_error *err)
-{
-    const struct lmq_plan *plan = layer->plan;
-    struct lmq_matrix *head = &layer->calibrator->model->head;
-    size_t record = find_head(plan);
-
-    layer->items = calloc(1, sizeof(*layer->items));
-    layer->inputs = calloc(1, sizeof(*layer->inputs));
-    if (layer->items == NULL || layer->inputs == NULL)
-        return lmq_fail_nomem(err);
-    if (record < plan->n_records && is_calibrated(plan, record))
-        layer->items[layer->n_items++] =
-            (struct item){record, head, find_input(layer, head, record)};
-    return LMQ_OK;
-}
-
-static void
-free_layer(struct layer *layer)
-{
-    for (size_t i = 0; i < layer->n_inputs && layer->inputs != NULL; i++)
-        lmq_hessian_free(&layer->inputs[i].hessian);
-    free(layer->inputs);
-    free(layer->items);
-}
-
 /* ---- Adding up ---- */
 
 /* All matrices that share an input see it; one of them is enough. */
@@ -211,10 +45,10 @@ static void
 see(void *context, const struct lmq_member *member,
     const struct lmq_matrix *matrix, const struct lmq_operand *operand)
 {
-    struct layer *layer = context;
+    struct lmq_cal_layer *layer = context;
 
     for (size_t i = 0; i < layer->n_inputs; i++) {
-        struct input *input = &layer->inputs[i];
+        struct lmq_cal_input *input = &layer->inputs[i];
         if (input->is_watched && input->leader == matrix)
             lmq_hessian_add(&input->hessian, operand->x, operand->stride,
                             operand->n,
@@ -224,7 +58,7 @@ see(void *context, const struct lmq_member *member,
 }
 
 static enum lmq_status
-walk(struct layer *layer, const struct lmq_witness *witness, bool advances,
+walk(struct lmq_cal_layer *layer, const struct lmq_witness *witness, bool advances,
      const struct lmq_progress *progress, struct lmq_error *err)
 {
     struct lmq_calibrator *calibrator = layer->calibrator;
@@ -232,7 +66,7 @@ walk(struct layer *layer, const struct lmq_witness *witness, bool advances,
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < walk->corpus->n_windows && status == LMQ_OK; i++) {
-        if (is_head(layer))
+        if (lmq_cal_is_head(layer))
             status = lmq_walk_head(walk, i, witness, err);
         else
             lmq_walk_window(walk, layer->index, i, witness, advances);
@@ -250,8 +84,8 @@ walk(struct layer *layer, const struct lmq_witness *witness, bool advances,
 
 /* One matrix at work. */
 struct job {
-    struct layer *layer;
-    const struct item *item;
+    struct lmq_cal_layer *layer;
+    const struct lmq_cal_item *item;
     const struct lmq_hessian *hessian; /* NULL: without */
     enum lmq_method method;
     struct lmq_calibrated *out;
@@ -377,6 +211,7 @@ quantize_all(struct job *job, struct lmq_error *err)
 {
     struct lmq_plan *plan = job->layer->plan;
     struct lmq_quant *quant = &plan->records[job->item->record].quant;
+    quant->multiplier = 1;
     enum lmq_status status = quantize_once(job, err);
     float multiplier =
         lmq_choose_multiplier(quant->scales, job->total.max_scale);
@@ -387,29 +222,42 @@ quantize_all(struct job *job, struct lmq_error *err)
     return quantize_once(job, err);
 }
 
+static size_t
+count_scales(const struct lmq_matrix *matrix, const struct lmq_quant *quant)
+{
+    return matrix->n_rows *
+           lmq_groups_per_row(matrix->n_cols, quant->group_size);
+}
+
+/* Room for them; NULL without memory. */
+static unsigned char *
+stored_scales(const struct lmq_matrix *matrix, const struct lmq_quant *quant)
+{
+    return malloc(count_scales(matrix, quant) *
+                  lmq_scale_size(quant->scales));
+}
+
 /* From here on the layer computes with what will be written. */
 static enum lmq_status
-use_quantized(const struct lmq_plan *plan, const struct item *item,
+use_quantized(const struct lmq_plan *plan, const struct lmq_cal_item *item,
               struct lmq_error *err)
 {
     const struct lmq_quant *quant = &plan->records[item->record].quant;
     const struct lmq_calibrated *out = &plan->calibrated[item->record];
-    struct lmq_matrix *matrix = item->matrix;
-    size_t n = matrix->n_rows *
-               lmq_groups_per_row(matrix->n_cols, quant->group_size);
-    unsigned char *stored = malloc(n * lmq_scale_size(quant->scales));
+    unsigned char *stored = stored_scales(item->matrix, quant);
 
     if (stored == NULL)
         return lmq_fail_nomem(err);
-    lmq_scales_store(quant->scales, quant->multiplier, out->scales, n, stored);
+    lmq_scales_store(quant->scales, quant->multiplier, out->scales,
+                     count_scales(item->matrix, quant), stored);
     enum lmq_status status =
-        lmq_matrix_replace(matrix, quant, out->q, stored, err);
+        lmq_matrix_replace(item->matrix, quant, out->q, stored, err);
     free(stored);
     return status;
 }
 
 static enum lmq_status
-quantize_item(struct layer *layer, const struct item *item,
+quantize_item(struct lmq_cal_layer *layer, const struct lmq_cal_item *item,
               const struct lmq_hessian *hessian, struct lmq_error *err)
 {
     struct lmq_plan *plan = layer->plan;
@@ -430,10 +278,13 @@ quantize_item(struct layer *layer, const struct item *item,
                         .method = record->quant.method, .out = out};
     enum lmq_status status = quantize_all(job, err);
     out->is_known = true;
+    out->is_blind = hessian == NULL && item->input != SIZE_MAX;
     out->method = hessian == NULL && job->method == LMQ_METHOD_GPTQ
                       ? LMQ_METHOD_SEARCH
                       : job->method;
-    out->n_tokens = hessian == NULL ? 0 : hessian->n_tokens;
+    out->n_tokens = item->input == SIZE_MAX
+                        ? 0
+                        : layer->inputs[item->input].hessian.n_tokens;
     out->cost = job->total.cost;
     out->searched = job->total.searched;
     if (status == LMQ_OK)
@@ -446,7 +297,7 @@ quantize_item(struct layer *layer, const struct item *item,
 
 /* Whether somebody wants feedback, for which it is factored. */
 static bool
-is_for_feedback(const struct layer *layer, size_t input)
+is_for_feedback(const struct lmq_cal_layer *layer, size_t input)
 {
     for (size_t i = 0; i < layer->n_items; i++)
         if (layer->items[i].input == input &&
@@ -456,60 +307,78 @@ is_for_feedback(const struct layer *layer, size_t input)
     return false;
 }
 
-/* NULL: it says nothing. */
-static const struct lmq_hessian *
-settle(struct layer *layer, size_t index)
+/* Whether it has seen enough to say something. */
+static bool
+has_seen_enough(const struct lmq_cal_input *input, uint64_t n_tokens)
 {
-    struct lmq_calibrator *calibrator = layer->calibrator;
-    struct input *input = &layer->inputs[index];
-    struct lmq_hessian *hessian = &input->hessian;
-    const char *name = input->leader->tensor->name;
-
-    if (hessian->n_tokens * COLUMNS_PER_TOKEN < input->n_cols) {
-        lmq_calibrator_note(calibrator, layer->plan, name,
-                            hessian->n_tokens);
-        return NULL;
-    }
-    double damping = calibrator->damping;
-
-    if (is_head(layer) && layer->plan->tie_rule[0] != '\0')
-        damping = fmax(damping, TIED_DAMPING);
-    bool is_settled =
-        is_for_feedback(layer, index)
-            ? lmq_hessian_factor(hessian, damping, calibrator->walk.work.team)
-            : lmq_hessian_weigh(hessian, damping);
-    if (is_settled)
-        return hessian;
-    lmq_notes_add(&layer->plan->notes,
-                  "what '%s' is multiplied with is 0, or not finite: it is "
-                  "quantized by search",
-                  name);
-    return NULL;
+    return n_tokens * COLUMNS_PER_TOKEN >= input->n_cols;
 }
 
-static enum lmq_status
-quantize_input(struct layer *layer, size_t index, struct lmq_error *err)
+static void
+note_blind(struct lmq_cal_layer *layer, const struct lmq_cal_input *input,
+           uint64_t n_tokens)
 {
-    const struct lmq_hessian *hessian =
-        index == SIZE_MAX ? NULL : settle(layer, index);
+    const char *name = input->leader->tensor->name;
+
+    if (has_seen_enough(input, n_tokens))
+        lmq_notes_add(&layer->plan->notes,
+                      "what '%s' is multiplied with is 0, or not finite: it "
+                      "is quantized by search",
+                      name);
+    else
+        lmq_calibrator_note(layer->calibrator, layer->plan, name,
+                            (size_t)n_tokens);
+}
+
+/* False: it says nothing. */
+static bool
+settle(struct lmq_cal_layer *layer, size_t index)
+{
+    struct lmq_calibrator *calibrator = layer->calibrator;
+    struct lmq_cal_input *input = &layer->inputs[index];
+    struct lmq_hessian *hessian = &input->hessian;
+    double damping = calibrator->damping;
+
+    if (!has_seen_enough(input, hessian->n_tokens))
+        return false;
+    if (lmq_cal_is_head(layer) && layer->plan->tie_rule[0] != '\0')
+        damping = fmax(damping, TIED_DAMPING);
+    return is_for_feedback(layer, index)
+               ? lmq_hessian_factor(hessian, damping,
+                                    calibrator->walk.work.team)
+               : lmq_hessian_weigh(hessian, damping);
+}
+
+/* Those of an input; SIZE_MAX: that want none. */
+static enum lmq_status
+quantize_input(struct lmq_cal_layer *layer, size_t index,
+               struct lmq_error *err)
+{
+    struct lmq_cal_input *input =
+        index == SIZE_MAX ? NULL : &layer->inputs[index];
+    const struct lmq_hessian *hessian = NULL;
     enum lmq_status status = LMQ_OK;
 
+    if (input != NULL && settle(layer, index))
+        hessian = &input->hessian;
+    else if (input != NULL)
+        note_blind(layer, input, input->hessian.n_tokens);
     for (size_t i = 0; i < layer->n_items && status == LMQ_OK; i++)
         if (layer->items[i].input == index)
             status = quantize_item(layer, &layer->items[i], hessian, err);
-    if (index != SIZE_MAX)
-        lmq_hessian_free(&layer->inputs[index].hessian);
+    if (input != NULL)
+        lmq_hessian_free(&input->hessian);
     return status;
 }
 
 /* Inputs [first, *end) are as many as there is room for, at least one. */
 static enum lmq_status
-watch(struct layer *layer, size_t first, size_t *end, struct lmq_error *err)
+watch(struct lmq_cal_layer *layer, size_t first, size_t *end, struct lmq_error *err)
 {
     double room = LMQ_CALIBRATION_BYTES;
 
     for (size_t i = first; i < layer->n_inputs; i++) {
-        struct input *input = &layer->inputs[i];
+        struct lmq_cal_input *input = &layer->inputs[i];
         room -= lmq_hessian_bytes(input->n_cols);
         if (i > first && room < 0)
             break;
@@ -523,12 +392,11 @@ watch(struct layer *layer, size_t first, size_t *end, struct lmq_error *err)
 }
 
 static enum lmq_status
-run_layer(struct layer *layer, const struct lmq_progress *progress,
-          struct lmq_error *err)
+learn(struct lmq_cal_layer *layer, const struct lmq_progress *progress,
+      struct lmq_error *err)
 {
     const struct lmq_witness witness = {layer, see};
-    enum lmq_status status =
-        is_head(layer) ? list_head(layer, err) : list_items(layer, err);
+    enum lmq_status status = LMQ_OK;
 
     for (size_t at = 0, end = 0; at < layer->n_inputs && status == LMQ_OK;
          at = end) {
@@ -542,21 +410,105 @@ run_layer(struct layer *layer, const struct lmq_progress *progress,
     }
     if (status == LMQ_OK)
         status = quantize_input(layer, SIZE_MAX, err);
-    if (is_head(layer))
-        return status;
     for (size_t i = 0; i < layer->n_items && status == LMQ_OK; i++)
-        status = use_quantized(layer->plan, &layer->items[i], err);
-    return status == LMQ_OK ? walk(layer, NULL, true, progress, err) : status;
+        if (!lmq_cal_is_head(layer))
+            status = use_quantized(layer->plan, &layer->items[i], err);
+    return status;
+}
+
+/* ---- What an earlier process has done ---- */
+
+static bool
+is_written(const struct lmq_cal_layer *layer)
+{
+    const struct lmq_plan *plan = layer->plan;
+
+    for (size_t i = 0; i < layer->n_items; i++) {
+        size_t record = layer->items[i].record;
+        for (const struct lmq_plan_part *part =
+                 lmq_plan_first_part(plan, record);
+             part < plan->parts + plan->n_parts && part->record == record;
+             part++)
+            if (!part->is_done)
+                return false;
+    }
+    return true;
+}
+
+static enum lmq_status
+use_written(const struct lmq_conversion *work,
+            const struct lmq_cal_item *item, struct lmq_error *err)
+{
+    const struct lmq_plan *plan = work->plan;
+    const struct lmq_quant *quant = &plan->records[item->record].quant;
+    struct lmq_matrix *matrix = item->matrix;
+    size_t row_scales = count_scales(matrix, quant) / matrix->n_rows *
+                        lmq_scale_size(quant->scales);
+    int8_t *q = lmq_mem_aligned(matrix->n_rows, matrix->n_cols);
+    unsigned char *scales = stored_scales(matrix, quant);
+    enum lmq_status status =
+        q == NULL || scales == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (const struct lmq_plan_part *part =
+             lmq_plan_first_part(plan, item->record);
+         status == LMQ_OK && part < plan->parts + plan->n_parts &&
+         part->record == item->record;
+         part++)
+        status = lmq_written_read(work, part, q + part->first_row * matrix->n_cols,
+                                  scales + part->first_row * row_scales, err);
+    if (status == LMQ_OK)
+        status = lmq_matrix_replace(matrix, quant, q, scales, err);
+    lmq_mem_free(q);
+    free(scales);
+    return status;
+}
+
+/* The text goes through what was written, and nothing is learnt again. */
+static enum lmq_status
+recall(struct lmq_cal_layer *layer, const struct lmq_conversion *work,
+       struct lmq_error *err)
+{
+    const struct lmq_calibrated *known = layer->plan->calibrated;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < layer->n_inputs; i++) {
+        const struct lmq_cal_item *item = layer->items;
+        while (item->input != i)
+            item++;
+        if (known[item->record].is_blind)
+            note_blind(layer, &layer->inputs[i], known[item->record].n_tokens);
+    }
+    for (size_t i = 0; i < layer->n_items && status == LMQ_OK; i++)
+        if (!lmq_cal_is_head(layer))
+            status = use_written(work, &layer->items[i], err);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+static enum lmq_status
+run_layer(const struct lmq_conversion *work, size_t index,
+          const struct lmq_progress *progress, struct lmq_error *err)
+{
+    struct lmq_cal_layer layer = {
+        .calibrator = work->plan->calibrator, .plan = work->plan, .index = index};
+    enum lmq_status status = lmq_cal_list(&layer, err);
+
+    if (status == LMQ_OK)
+        status = is_written(&layer) ? recall(&layer, work, err)
+                                    : learn(&layer, progress, err);
+    if (status == LMQ_OK && !lmq_cal_is_head(&layer))
+        status = walk(&layer, NULL, true, progress, err);
+    lmq_cal_free(&layer);
+    return status;
 }
 
 enum lmq_status
-lmq_calibrator_layer(struct lmq_plan *plan, size_t index,
+lmq_calibrator_layer(const struct lmq_conversion *work, size_t index,
                      const struct lmq_progress *progress,
                      struct lmq_error *err)
 {
-    struct lmq_calibrator *calibrator = plan->calibrator;
-    struct layer layer = {
-        .calibrator = calibrator, .plan = plan, .index = index};
+    struct lmq_calibrator *calibrator = work->plan->calibrator;
     enum lmq_status status = LMQ_OK;
 
     if (index == 0)
@@ -565,27 +517,20 @@ lmq_calibrator_layer(struct lmq_plan *plan, size_t index,
     if (status == LMQ_OK)
         status = lmq_model_load_layer(calibrator->model, index, err);
     if (status == LMQ_OK)
-        status = run_layer(&layer, progress, err);
+        status = run_layer(work, index, progress, err);
     lmq_model_drop_layer(calibrator->model, index);
-    if (status == LMQ_OK)
-        status = lmq_walk_check(&calibrator->walk, (int32_t)index, err);
-    free_layer(&layer);
-    return status;
+    return status == LMQ_OK
+               ? lmq_walk_check(&calibrator->walk, (int32_t)index, err)
+               : status;
 }
 
 enum lmq_status
-lmq_calibrator_head(struct lmq_plan *plan, const struct lmq_progress *progress,
+lmq_calibrator_head(const struct lmq_conversion *work,
+                    const struct lmq_progress *progress,
                     struct lmq_error *err)
 {
-    struct layer layer = {
-        .calibrator = plan->calibrator,
-        .plan = plan,
-        .index = plan->calibrator->model->hparams.n_layers,
-    };
-    enum lmq_status status = run_layer(&layer, progress, err);
-
-    free_layer(&layer);
-    return status;
+    return run_layer(work, work->plan->calibrator->model->hparams.n_layers,
+                     progress, err);
 }
 
 void

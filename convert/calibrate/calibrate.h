@@ -11,15 +11,17 @@
 #define LMQ_CONVERT_CALIBRATE_CALIBRATE_H
 
 #include "base/progress.h"
-#include "convert/plan.h"
+#include "convert/piece.h"
 
 /* Quantizes the matrices of a layer, one layer after the other, from 0 on:
- * plan->calibrated has them until they are forgotten. */
-enum lmq_status lmq_calibrator_layer(struct lmq_plan *plan, size_t layer,
+ * plan->calibrated has them until they are forgotten. Of a layer that is written
+ * already the outputs have them, and nothing is quantized again. */
+enum lmq_status lmq_calibrator_layer(const struct lmq_conversion *work,
+                                     size_t layer,
                                      const struct lmq_progress *progress,
                                      struct lmq_error *err);
 /* And the head, or the embedding if it is that, behind the last layer. */
-enum lmq_status lmq_calibrator_head(struct lmq_plan *plan,
+enum lmq_status lmq_calibrator_head(const struct lmq_conversion *work,
                                     const struct lmq_progress *progress,
                                     struct lmq_error *err);
 void lmq_calibrated_forget(struct lmq_plan *plan);

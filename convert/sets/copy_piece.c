@@ -12,7 +12,6 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "base/size.h"
 #include "formats/lmq/lmq_set.h"
 
 static const struct lmq_slice *
@@ -41,29 +40,6 @@ place_in(const struct lmq_record *record, uint64_t n_cols, uint64_t first_row,
 
     return (struct lmq_run_sizes){above.values + beside.values,
                                   above.scales + beside.scales};
-}
-
-/* For digests: the piece as rows, from its tiles. */
-static void
-unpack(const struct lmq_record *record, const struct lmq_piece *piece,
-       struct lmq_piece_worker *worker)
-{
-    const struct lmq_quant *quant = &record->quant;
-    size_t values = lmq_tile_values_size(piece->n_cols, quant->group_size,
-                                         quant->bits);
-    size_t scales = lmq_tile_scales_size(piece->n_cols, quant->group_size,
-                                         quant->scales);
-    size_t row_scales = lmq_groups_per_row(piece->n_cols, quant->group_size) *
-                        lmq_scale_size(quant->scales);
-
-    for (size_t row = 0, i = 0; row < piece->n_rows;
-         row += LMQ_TILE_ROWS, i++)
-        lmq_tile_unpack(worker->tile_values + i * values,
-                        worker->tile_scales + i * scales,
-                        lmq_size_min(LMQ_TILE_ROWS, piece->n_rows - row),
-                        piece->n_cols, quant,
-                        worker->q + row * piece->n_cols, piece->n_cols,
-                        worker->stored_scales + row * row_scales);
 }
 
 enum lmq_status
@@ -101,8 +77,11 @@ lmq_copy_piece(const struct lmq_conversion *work, struct lmq_piece *piece,
     if (status == LMQ_OK)
         status = lmq_piece_write(work, piece, LMQ_SCALES, scales, to.scales,
                                  own.scales, err);
+    /* Digests are of rows. */
     if (status == LMQ_OK && is_tiled && piece->leaves != NULL)
-        unpack(record, piece, worker);
+        lmq_tiles_unpack(worker->tile_values, worker->tile_scales,
+                         piece->n_rows, piece->n_cols, &record->quant,
+                         worker->q, worker->stored_scales);
     return status == LMQ_OK ? lmq_piece_digest_rows(work, piece, worker, err)
                             : status;
 }

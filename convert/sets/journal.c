@@ -106,6 +106,9 @@ describe_plan(const struct lmq_plan *plan, struct lmq_error *err)
     lmq_put(&json, "version", json_string(PACKAGE_VERSION));
     lmq_put(&json, "options", describe_settings(plan));
     lmq_put(&json, "sources", describe_sources(plan, err));
+    lmq_put(&json, "calibration",
+            plan->calibration == NULL ? json_null()
+                                      : json_incref(plan->calibration));
     if (lmq_plan_identify(plan, id, err) != LMQ_OK) {
         json_decref(json);
         return NULL;
@@ -136,12 +139,12 @@ static enum lmq_status
 compare_headers(const json_t *own, const json_t *found, struct lmq_error *err)
 {
     static const char *const keys[] = {"version", "options", "sources",
-                                       "plan"};
+                                       "calibration", "plan"};
     const json_t *value;
     const char *key;
     size_t i;
 
-    for (size_t k = 0; k < 4; k++) {
+    for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
         const json_t *a = json_object_get(own, keys[k]);
         const json_t *b = json_object_get(found, keys[k]);
         if (json_equal(a, b))
@@ -436,6 +439,20 @@ describe_ranges(const struct lmq_plan *plan)
 }
 
 static json_t *
+describe_calibrated(const struct lmq_calibrated *calibrated)
+{
+    json_t *json = json_object();
+
+    lmq_put(&json, "method",
+            json_string(lmq_names_of(lmq_method_names, calibrated->method)));
+    lmq_put(&json, "blind", json_boolean(calibrated->is_blind));
+    lmq_put(&json, "tokens", lmq_json_size(calibrated->n_tokens));
+    lmq_put(&json, "cost", f64_bits(calibrated->cost));
+    lmq_put(&json, "searched", f64_bits(calibrated->searched));
+    return json;
+}
+
+static json_t *
 describe_record(const struct lmq_journal *journal, const struct lmq_plan *plan,
                 size_t index, uint64_t n_zeroed)
 {
@@ -452,6 +469,9 @@ describe_record(const struct lmq_journal *journal, const struct lmq_plan *plan,
     lmq_put(&json, "max_err", f32_bits(record->max_err));
     lmq_put(&json, "worst_err_sq", f32_bits(record->worst_err_sq));
     lmq_put(&json, "worst_group", lmq_json_size(record->worst_group));
+    if (plan->calibrated != NULL && plan->calibrated[index].is_known)
+        lmq_put(&json, "calibrated",
+                describe_calibrated(&plan->calibrated[index]));
     if (plan->settings.has_digests)
         lmq_put(&json, "tensor",
                 hex_of(plan->digests.tensors + index * LMQ_SHA256_SIZE,
@@ -580,8 +600,26 @@ restore_ranges(const struct lmq_plan *plan, const json_t *ranges)
 }
 
 static void
+restore_calibrated(struct lmq_plan *plan, size_t index, const json_t *json)
+{
+    struct lmq_calibrated *calibrated = &plan->calibrated[index];
+    const struct lmq_name *method = lmq_names_find(
+        lmq_method_names, json_string_value(json_object_get(json, "method")));
+
+    calibrated->is_known = method != NULL;
+    calibrated->is_blind = json_is_true(json_object_get(json, "blind"));
+    if (method != NULL)
+        calibrated->method = (enum lmq_method)method->value;
+    calibrated->n_tokens =
+        (uint64_t)json_integer_value(json_object_get(json, "tokens"));
+    calibrated->cost = f64_of(json_object_get(json, "cost"));
+    calibrated->searched = f64_of(json_object_get(json, "searched"));
+}
+
+static void
 restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json)
 {
+    const json_t *calibrated = json_object_get(json, "calibrated");
     struct lmq_record *record = &plan->records[index];
     bool takes = json_is_true(json_object_get(json, "takes"));
 
@@ -597,6 +635,8 @@ restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json)
     record->worst_err_sq = f32_of(json_object_get(json, "worst_err_sq"));
     record->worst_group = (uint64_t)json_integer_value(
         json_object_get(json, "worst_group"));
+    if (calibrated != NULL && plan->calibrated != NULL)
+        restore_calibrated(plan, index, calibrated);
 }
 
 /* Either all that this journal tells of are done, or none, and then their

@@ -162,9 +162,9 @@ read_rows(const struct reading *reading, const struct lmq_rectangle *part,
                     worker->scales, err);
 }
 
-/* The tiles of a piece: their sizes, and rows and scales of a row. */
+/* The tiles of a piece, and their sizes. */
 struct tiles {
-    size_t n, values, scales, row_scales;
+    size_t n, values, scales;
 };
 
 /* Tiles are unpacked into rows first: digests do not know of layouts. A piece
@@ -183,8 +183,6 @@ read_tiles(const struct reading *reading, const struct lmq_rectangle *part,
         .n = (part->n_rows + LMQ_TILE_ROWS - 1) / LMQ_TILE_ROWS,
         .values = lmq_tile_values_size(part->n_cols, group, bits),
         .scales = lmq_tile_scales_size(part->n_cols, group, quant->scales),
-        .row_scales =
-            lmq_groups_per_row(part->n_cols, (unsigned)group) * size,
     };
     enum lmq_status status = read_run(
         reading, LMQ_OK, LMQ_VALUES,
@@ -197,15 +195,10 @@ read_tiles(const struct reading *reading, const struct lmq_rectangle *part,
                                                   quant->scales) +
                           part->column / group * LMQ_TILE_ROWS * size,
                       tiles.n * tiles.scales, worker->scales, err);
-    for (size_t i = 0; i < tiles.n && status == LMQ_OK; i++) {
-        size_t row = i * LMQ_TILE_ROWS;
-        lmq_tile_unpack(worker->values + i * tiles.values,
-                        worker->scales + i * tiles.scales,
-                        lmq_size_min(LMQ_TILE_ROWS, part->n_rows - row),
-                        part->n_cols, quant, (int8_t *)worker->rows + row * part->n_cols,
-                        part->n_cols,
-                        worker->rows_scales + row * tiles.row_scales);
-    }
+    if (status == LMQ_OK)
+        lmq_tiles_unpack(worker->values, worker->scales, part->n_rows,
+                         part->n_cols, quant, (int8_t *)worker->rows,
+                         worker->rows_scales);
     *rows = (struct lmq_digest_rows){worker->rows, 1, worker->rows_scales,
                                      size,
                               group};

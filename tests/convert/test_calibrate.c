@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/sha256.h"
 #include "tests/build/suite.h"
 #include "tests/families/family.h"
 #include "tests/runtime/small_vocab.h"
@@ -32,20 +33,43 @@ usual(const char *const *text)
     };
 }
 
+/* Says stop at the call with this number; 0: never. */
+static int
+stop(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    int *left = context;
+
+    (void)stage;
+    (void)done;
+    (void)total;
+    return --*left == 0;
+}
+
 static enum lmq_status
-try_convert(const char *from, const char *tokenizer, const char *to,
-            const struct lmq_convert_options *options,
+try_to_stop(const char *from, const char *tokenizer, const char *to,
+            const struct lmq_convert_options *options, int *left,
             struct lmq_report **report, struct lmq_error *err)
 {
     const struct lmq_open_options open = {.tokenizer = tokenizer};
+    const struct lmq_progress progress = {.report = stop, .context = left};
     struct lmq_checkpoint *checkpoint;
 
     *report = NULL;
     enum lmq_status status = lmq_checkpoint_open(from, &open, &checkpoint, err);
     ck_assert_msg(status == LMQ_OK, "%s: %s", from, err->message);
-    status = lmq_convert(checkpoint, to, options, NULL, report, err);
+    status = lmq_convert(checkpoint, to, options, &progress, report, err);
     lmq_checkpoint_close(checkpoint);
     return status;
+}
+
+static enum lmq_status
+try_convert(const char *from, const char *tokenizer, const char *to,
+            const struct lmq_convert_options *options,
+            struct lmq_report **report, struct lmq_error *err)
+{
+    int never = 0;
+
+    return try_to_stop(from, tokenizer, to, options, &never, report, err);
 }
 
 static struct lmq_report *
@@ -126,6 +150,127 @@ START_TEST(any_number_of_threads_gives_the_same_bytes)
     }
 }
 END_TEST
+
+/* ---- What is stopped ---- */
+
+/* All that a report says of tensors, and its notes. */
+static void
+assert_same_findings(const struct lmq_report *a, const struct lmq_report *b)
+{
+    static const char *const keys[] = {"tensors", "notes", "totals"};
+    struct lmq_error err;
+
+    for (size_t i = 0; i < 3; i++) {
+        char *x, *y;
+        ck_assert_int_eq(lmq_report_text(lmq_report_at(a, keys[i]),
+                                         LMQ_REPORT_JSON, &x, &err),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_report_text(lmq_report_at(b, keys[i]),
+                                         LMQ_REPORT_JSON, &y, &err),
+                         LMQ_OK);
+        ck_assert_str_eq(x, y);
+        lmq_text_free(x);
+        lmq_text_free(y);
+    }
+}
+
+/* Stopped again and again, each time after `step` calls more, until it comes
+ * to its end; returns how often it was stopped. */
+static int
+calibrate_by_and_by(const char *from, const char *tokenizer, const char *to,
+                    struct lmq_convert_options options, int step,
+                    struct lmq_report **report)
+{
+    struct lmq_error err = {0};
+    enum lmq_status status = LMQ_ERR_CANCELLED;
+    int n = 0;
+
+    options.resumes = 1;
+    while (status == LMQ_ERR_CANCELLED) {
+        int left = step * ++n;
+        status = try_to_stop(from, tokenizer, to, &options, &left, report,
+                             &err);
+    }
+    ck_assert_msg(status == LMQ_OK, "%s: %s", to, err.message);
+    return n - 1;
+}
+
+START_TEST(what_is_stopped_is_gone_on_with)
+{
+    static const struct {
+        const char *encoding, *layout;
+        int rotates, has_digests, step;
+    } cases[] = {
+        {"q4", NULL, 0, 0, 2},
+        {"q8", "rows", 1, 0, 3},
+        {"q6", NULL, 1, 1, 4},
+    };
+    const char *text = fable("held-out-b.txt");
+
+    for (size_t i = 0; i < 3; i++) {
+        struct lmq_convert_options options = usual(&text);
+        struct lmq_report *one, *by_and_by;
+        options.calibration_tokens = 500;
+        options.encoding = cases[i].encoding;
+        options.layout = cases[i].layout;
+        options.rotates = cases[i].rotates;
+        options.has_digests = cases[i].has_digests;
+        if (options.has_digests && lmq_sha256_need(NULL) != LMQ_OK)
+            continue;
+        one = calibrate(in_folder("1.lmq"), &options);
+        ck_assert_int_gt(calibrate_by_and_by(fable(model),
+                                             fable("tokenizer.json"),
+                                             in_folder("n.lmq"), options,
+                                             cases[i].step, &by_and_by),
+                         2);
+        assert_same_files(in_folder("1.lmq"), in_folder("n.lmq"));
+        assert_same_findings(one, by_and_by);
+        lmq_report_free(one);
+        lmq_report_free(by_and_by);
+        remove(in_folder("1.lmq"));
+        remove(in_folder("n.lmq"));
+    }
+}
+END_TEST
+
+/* Another text is another conversion. */
+START_TEST(only_the_same_is_gone_on_with)
+{
+    const char *text = fable("held-out-b.txt"), *other = fable("held-out-a.txt");
+    struct lmq_convert_options options = usual(&text);
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+    int left = 20;
+
+    options.calibration_tokens = 500;
+    options.resumes = 1;
+    ck_assert_int_eq(try_to_stop(fable(model), fable("tokenizer.json"),
+                                 in_folder("n.lmq"), &options, &left, &report,
+                                 &err),
+                     LMQ_ERR_CANCELLED);
+    options.calibration = &other;
+    ck_assert_int_eq(try_convert(fable(model), fable("tokenizer.json"),
+                                 in_folder("n.lmq"), &options, &report, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_msg(strstr(err.message, "another conversion") != NULL, "%s",
+                  err.message);
+    options.calibration = &text;
+    options.damping = 0.02;
+    ck_assert_int_eq(try_convert(fable(model), fable("tokenizer.json"),
+                                 in_folder("n.lmq"), &options, &report, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_msg(strstr(err.message, ".damping is 0.01") != NULL, "%s",
+                  err.message);
+    options.n_calibration = 0;
+    options.calibration_tokens = options.context = 0;
+    options.damping = 0;
+    ck_assert_int_eq(try_convert(fable(model), fable("tokenizer.json"),
+                                 in_folder("n.lmq"), &options, &report, &err),
+                     LMQ_ERR_ARG);
+}
+END_TEST
+
+/* ---- Whether it pays ---- */
 
 static double
 divergence(const char *judged)
@@ -212,9 +357,6 @@ START_TEST(misuse_is_refused)
     struct lmq_convert_options options = usual(&text);
     struct lmq_convert_options plain = {.size = sizeof(plain)};
 
-    options.resumes = 1;
-    assert_no(&options, LMQ_ERR_ARG, ".resumes");
-    options = usual(&text);
     options.n_parts = options.part = 1;
     assert_no(&options, LMQ_ERR_ARG, ".part");
     options = usual(&text);
@@ -345,6 +487,7 @@ some_text(size_t n)
     return path;
 }
 
+/* The second time stopped here and there. */
 static void
 convert_family(const struct family *family, size_t n_bytes,
                struct lmq_report **report)
@@ -367,6 +510,12 @@ convert_family(const struct family *family, size_t n_bytes,
                               &err) == LMQ_OK,
                   "%s: %s", family->name, err.message);
     assert_intact(in_folder("family.lmq"));
+    struct lmq_report *again;
+    calibrate_by_and_by(in_folder("family"), in_folder("tokenizer.bin"),
+                        in_folder("again.lmq"), options, 3, &again);
+    assert_same_files(in_folder("family.lmq"), in_folder("again.lmq"));
+    assert_same_findings(*report, again);
+    lmq_report_free(again);
 }
 
 /* Whatever layers are made of, their matrices are reached. */
@@ -446,6 +595,8 @@ main(int argc, char **argv)
 {
     const TTest *const of_one[] = {
         any_number_of_threads_gives_the_same_bytes,
+        what_is_stopped_is_gone_on_with,
+        only_the_same_is_gone_on_with,
         what_was_calibrated_is_nearer,
         options_and_facts_go_with_it,
         misuse_is_refused,
