@@ -26,6 +26,11 @@
 
 #define ROWS LMQ_FEEDBACK_ROWS
 
+/* Columns of which each makes up for those before it at once. */
+#define NEIGHBOURS ((size_t)8)
+/* Columns that are made up for at a time. */
+#define EARLIER ((size_t)32)
+
 /* Weights that are smaller, beside the largest of a group, do not matter; but
  * a sum of them is divided by. */
 #define LEAST_WEIGHT 1e-6
@@ -73,7 +78,8 @@ struct block {
     double *errors;  /* (all columns, ROWS) */
 };
 
-/* targets += what all columns before the block have missed. */
+/* targets += what all columns before the block have missed; some of these at a
+ * time, of which all numbers stay in the first-level cache. */
 static void
 add_earlier(const struct block *block)
 {
@@ -81,23 +87,39 @@ add_earlier(const struct block *block)
     size_t n = (block->n + LMQ_OUTER_ROWS - 1) / LMQ_OUTER_ROWS *
                LMQ_OUTER_ROWS;
 
-    lmq_outer_add(block->targets, ROWS,
-                  (struct lmq_strip){hessian->sums + block->at,
-                                     hessian->stride},
-                  (struct lmq_strip){block->errors, ROWS}, n, ROWS, block->at);
+    for (size_t j = 0; j < block->at; j += EARLIER)
+        lmq_outer_add(block->targets, ROWS,
+                      (struct lmq_strip){hessian->sums + j * hessian->stride +
+                                             block->at,
+                                         hessian->stride},
+                      (struct lmq_strip){block->errors + j * ROWS, ROWS}, n,
+                      ROWS, lmq_size_min(EARLIER, block->at - j));
 }
 
-/* The targets of the block's later columns += what column k of it missed. */
+/* The targets of later columns += what column k of the block missed: at once
+ * of its few neighbours, and of all behind them when the last of these is
+ * reached. */
 static void
 add_column(const struct block *block, size_t k)
 {
-    const double *u = block->hessian->sums +
-                      (block->at + k) * block->hessian->stride + block->at;
+    size_t stride = block->hessian->stride;
+    size_t end = lmq_size_min((k / NEIGHBOURS + 1) * NEIGHBOURS, block->n);
+    const double *u =
+        block->hessian->sums + (block->at + k) * stride + block->at;
     const double *errors = block->errors + (block->at + k) * ROWS;
 
-    for (size_t m = k + 1; m < block->n; m++)
+    for (size_t m = k + 1; m < end; m++)
         for (size_t r = 0; r < ROWS; r++)
             block->targets[m * ROWS + r] += u[m] * errors[r];
+    if (k + 1 < end || end == block->n)
+        return;
+    size_t first = end - NEIGHBOURS;
+    size_t n = (block->n - end + LMQ_OUTER_ROWS - 1) / LMQ_OUTER_ROWS *
+               LMQ_OUTER_ROWS;
+    lmq_outer_add(block->targets + end * ROWS, ROWS,
+                  (struct lmq_strip){u - (k - first) * stride + end, stride},
+                  (struct lmq_strip){errors - (k - first) * ROWS, ROWS}, n,
+                  ROWS, NEIGHBOURS);
 }
 
 /* The block's weights, relative to the largest. */

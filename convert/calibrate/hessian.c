@@ -21,6 +21,9 @@
  * the first-level cache. A multiple of what lmq_outer_add() wants. */
 #define BLOCK ((size_t)32)
 
+/* Doubles in a line of the cache; an even number of them makes a block. */
+#define LINE ((size_t)8)
+
 /* ---- Memory ---- */
 
 static size_t
@@ -29,10 +32,18 @@ padded(size_t n)
     return (n + BLOCK - 1) / BLOCK * BLOCK;
 }
 
+/* An odd number of lines of the cache lies between two rows: else those of a
+ * strip would all want the same few places in it. */
+static size_t
+stride_of(size_t n)
+{
+    return padded(n) + LINE;
+}
+
 bool
 lmq_hessian_init(struct lmq_hessian *hessian, size_t n)
 {
-    size_t stride = padded(n), bytes;
+    size_t stride = stride_of(n), bytes;
 
     *hessian = (struct lmq_hessian){.n = n, .stride = stride};
     if (!lmq_size_mul(stride, stride, &bytes))
@@ -56,7 +67,7 @@ lmq_hessian_free(struct lmq_hessian *hessian)
 double
 lmq_hessian_bytes(size_t n)
 {
-    double stride = (double)padded(n);
+    double stride = (double)stride_of(n);
 
     return 8 * stride * (stride + 1 + 2 * (double)BLOCK);
 }
@@ -64,7 +75,7 @@ lmq_hessian_bytes(size_t n)
 size_t
 lmq_hessian_buffer(size_t n)
 {
-    return LMQ_HESSIAN_TOKENS * padded(n);
+    return LMQ_HESSIAN_TOKENS * stride_of(n);
 }
 
 /* ---- Adding up ---- */
@@ -93,17 +104,17 @@ lmq_hessian_add(struct lmq_hessian *hessian, const float *x, size_t stride,
                 size_t n_tokens, double *buffer, size_t member,
                 size_t n_members)
 {
-    size_t width = hessian->stride;
+    size_t width = padded(hessian->n), room = hessian->stride;
 
     for (size_t at = 0; at < n_tokens; at += LMQ_HESSIAN_TOKENS) {
         size_t n = lmq_size_min(LMQ_HESSIAN_TOKENS, n_tokens - at);
         for (size_t t = 0; t < n; t++)
-            widen_row(hessian, x + (at + t) * stride, buffer + t * width);
+            widen_row(hessian, x + (at + t) * stride, buffer + t * room);
         for (size_t i = member * BLOCK; i < width; i += n_members * BLOCK)
             for (size_t j = i; j < width; j += BLOCK)
-                lmq_outer_add(hessian->sums + i * width + j, width,
-                              (struct lmq_strip){buffer + i, width},
-                              (struct lmq_strip){buffer + j, width}, BLOCK,
+                lmq_outer_add(hessian->sums + i * room + j, room,
+                              (struct lmq_strip){buffer + i, room},
+                              (struct lmq_strip){buffer + j, room}, BLOCK,
                               BLOCK, n);
     }
     if (member == 0)

@@ -14,24 +14,45 @@
 
 typedef double vec __attribute__((vector_size(8 * LMQ_OUTER_WIDTH)));
 
-/* Four rows of eight columns, which stay in registers. */
+static inline vec
+load(const double *from)
+{
+    vec x;
+
+    memcpy(&x, from, sizeof(x));
+    return x;
+}
+
+/* Four rows of eight columns, which stay in registers: all loops over them are
+ * unrolled, as they would not be without being told to. */
 static inline void
 add_tile(double *c, size_t c_stride, struct lmq_strip a, struct lmq_strip b,
          size_t n)
 {
     vec sums[ROWS][PARTS];
 
+#pragma GCC unroll 4
     for (size_t r = 0; r < ROWS; r++)
-        memcpy(sums[r], c + r * c_stride, sizeof(sums[r]));
+#pragma GCC unroll 8
+        for (size_t p = 0; p < PARTS; p++)
+            sums[r][p] = load(c + r * c_stride + p * LMQ_OUTER_WIDTH);
     for (size_t t = 0; t < n; t++) {
         vec cols[PARTS];
-        memcpy(cols, b.at + t * b.stride, sizeof(cols));
+#pragma GCC unroll 8
+        for (size_t p = 0; p < PARTS; p++)
+            cols[p] = load(b.at + t * b.stride + p * LMQ_OUTER_WIDTH);
+#pragma GCC unroll 4
         for (size_t r = 0; r < ROWS; r++)
+#pragma GCC unroll 8
             for (size_t p = 0; p < PARTS; p++)
                 sums[r][p] += a.at[t * a.stride + r] * cols[p];
     }
+#pragma GCC unroll 4
     for (size_t r = 0; r < ROWS; r++)
-        memcpy(c + r * c_stride, sums[r], sizeof(sums[r]));
+#pragma GCC unroll 8
+        for (size_t p = 0; p < PARTS; p++)
+            memcpy(c + r * c_stride + p * LMQ_OUTER_WIDTH, &sums[r][p],
+                   sizeof(vec));
 }
 
 void
