@@ -205,6 +205,16 @@ LMQ_API const char *lmq_mapping_at(const void *address);
 
 /* All zero but for what is set: the defaults. Names are those of the command
  * line; NULL is the default. */
+/* Processes that do one thing together, each called with the same options but
+ * for its own number. */
+struct lmq_peers {
+    unsigned rank, n; /* this one, from 0; of so many */
+    /* The bytes of the process `from` come to all others. All of them call it,
+     * in the same order; what it returns other than 0 ends the work. */
+    int (*share)(void *context, unsigned from, void *bytes, size_t n_bytes);
+    void *context;
+};
+
 struct lmq_convert_options {
     size_t size;
     unsigned group_size;      /* 0: 64 */
@@ -243,6 +253,9 @@ struct lmq_convert_options {
                                   say; 0: 0.01 */
     int rotates;               /* groups, of 64 or 256, are turned, so that
                                   activations of 8 bits lose less */
+    const struct lmq_peers *peers; /* who share the work of a calibration; each
+                                  writes a part: part is rank + 1, n_parts is
+                                  n. NULL: nobody */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of

@@ -309,6 +309,8 @@ void wait_for_ranks(const struct ranks *ranks);
 /* The texts of all, for the first one; released with free(), but for its
  * own. */
 bool gather_texts(const struct ranks *ranks, char *own, char **texts);
+/* For struct lmq_peers. */
+int share_bytes(void *context, unsigned from, void *bytes, size_t n);
 
 /* cluster/ranked.c: files of a set, sealed by the first rank; parts of a
  * validation or of a plan, merged and shown by it. */

@@ -13,6 +13,7 @@
 #include "base/report.h"
 #include "convert/calibrate/calibrate.h"
 #include "convert/calibrate/calibrator.h"
+#include "convert/convert.h"
 #include "convert/foresee.h"
 #include "convert/lay_out.h"
 #include "convert/writing.h"
@@ -334,12 +335,31 @@ check_calibration(const struct lmq_convert_options *options,
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".damping is %g, expected more than 0, at most 10",
                         options->damping);
-    if (options->part > 0 || options->seals != 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".calibration goes without .part: what a layer becomes "
-                        "depends on all layers before it, so each process "
-                        "would calibrate them again");
+    if (options->peers == NULL && options->part > 0) {
+        lmq_fail(err, LMQ_ERR_ARG, 0,
+                 ".calibration goes without .part: what a layer becomes "
+                 "depends on all layers before it, so each process would "
+                 "calibrate them again");
+        lmq_hint(err, "mpirun shares the work of a calibration out, see "
+                      "lmquant-cluster(7)");
+        return LMQ_ERR_ARG;
+    }
     return LMQ_OK;
+}
+
+static enum lmq_status
+check_peers(const struct lmq_convert_options *options, struct lmq_error *err)
+{
+    const struct lmq_peers *peers = options->peers;
+
+    if (peers == NULL || (options->n_calibration > 0 &&
+                          peers->rank < peers->n && peers->share != NULL &&
+                          options->n_parts == peers->n &&
+                          options->part == peers->rank + 1))
+        return LMQ_OK;
+    return lmq_fail(err, LMQ_ERR_ARG, 0,
+                    ".peers go with .calibration, and each of them writes a "
+                    ".part: .rank + 1 of .n");
 }
 
 /* What can learn something from the text, and whether something must. */
@@ -384,6 +404,7 @@ open_calibrator(struct lmq_plan *plan,
         .damping = options->damping,
         .splits_documents = options->splits_documents != 0,
         .threads = options->threads,
+        .peers = options->peers,
     };
 
     enum lmq_status status = check_methods(plan, given.n > 0, err);
@@ -393,10 +414,22 @@ open_calibrator(struct lmq_plan *plan,
                : lmq_calibrator_open(plan, &given, err);
 }
 
+/* What is sealed has been calibrated, and knows of it what was told. */
+static enum lmq_status
+recall_calibration(struct lmq_plan *plan, json_t *calibration,
+                   struct lmq_error *err)
+{
+    if (!json_is_object(calibration))
+        return LMQ_OK;
+    plan->calibration = json_incref(calibration);
+    plan->calibrated = calloc(plan->n_records + 1, sizeof(*plan->calibrated));
+    return plan->calibrated == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
 static enum lmq_status
 make_plan(struct lmq_checkpoint *checkpoint,
           const struct lmq_convert_options *options,
-          const struct lmq_convert_settings *settings,
+          const struct lmq_convert_settings *settings, json_t *calibration,
           const struct lmq_progress *progress, struct lmq_plan *plan,
           struct lmq_error *err)
 {
@@ -410,7 +443,8 @@ make_plan(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = lmq_plan_make(checkpoint, settings, plan, err);
     if (status == LMQ_OK)
-        status = open_calibrator(plan, options, err);
+        status = options->seals ? recall_calibration(plan, calibration, err)
+                                : open_calibrator(plan, options, err);
     if (status == LMQ_OK) {
         note_quantized(plan);
         status = lmq_plan_lay_out(plan, err);
@@ -429,7 +463,8 @@ describe_given(const struct lmq_plan *plan,
         const char *key, *text;
     } texts[] = {
         {"scales", options->scales},
-        {"method", options->method},
+        {"method", lmq_names_of(lmq_method_names,
+                                plan->settings.quant.method)},
         {"tie", options->tie},
         {"on_nonfinite", options->on_nonfinite},
         {"layout", options->layout},
@@ -449,6 +484,9 @@ describe_given(const struct lmq_plan *plan,
     for (size_t i = 0; i < options->n_rules; i++)
         lmq_append(&rules, json_string(options->rules[i]));
     lmq_put(&given, "rules", rules);
+    lmq_put(&given, "rotates", json_boolean(options->rotates != 0));
+    if (plan->calibration != NULL)
+        lmq_put(&given, "calibration", json_incref(plan->calibration));
     lmq_put(&given, "is_compressed",
             json_boolean(options->is_compressed != 0));
     lmq_put(&given, "has_digests", json_boolean(options->has_digests != 0));
@@ -499,10 +537,11 @@ carry_out(struct lmq_plan *plan, const char *output,
 }
 
 enum lmq_status
-lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
-            const struct lmq_convert_options *given,
-            const struct lmq_progress *progress, struct lmq_report **report,
-            struct lmq_error *err)
+lmq_convert_calibrated(struct lmq_checkpoint *checkpoint, const char *output,
+                       const struct lmq_convert_options *given,
+                       json_t *calibration,
+                       const struct lmq_progress *progress,
+                       struct lmq_report **report, struct lmq_error *err)
 {
     struct lmq_convert_options options;
     struct lmq_convert_settings settings = {0};
@@ -515,12 +554,14 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK)
         status = check_calibration(&options, err);
     if (status == LMQ_OK)
+        status = check_peers(&options, err);
+    if (status == LMQ_OK)
         status = lmq_convert_settings_parse(&options, &settings, err);
     if (status == LMQ_OK)
         status = prepare(checkpoint, output, &options, &plan, err);
     if (status == LMQ_OK) {
-        status = make_plan(checkpoint, &options, &settings, progress, &plan,
-                           err);
+        status = make_plan(checkpoint, &options, &settings, calibration,
+                           progress, &plan, err);
         if (status == LMQ_OK)
             status = carry_out(&plan, output, &options, progress, report, err);
         if (status != LMQ_OK)
@@ -531,4 +572,14 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
     lmq_plan_free(&plan);
     lmq_recipe_free(&settings.recipe);
     return status;
+}
+
+enum lmq_status
+lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
+            const struct lmq_convert_options *options,
+            const struct lmq_progress *progress, struct lmq_report **report,
+            struct lmq_error *err)
+{
+    return lmq_convert_calibrated(checkpoint, output, options, NULL, progress,
+                                  report, err);
 }

@@ -333,11 +333,12 @@ run_layers(struct pipeline *pipeline, const struct lmq_progress *progress,
 {
     struct lmq_plan *plan = pipeline->work.plan;
     int32_t n_layers = (int32_t)plan->checkpoint->hparams.n_layers;
-    enum lmq_status status = LMQ_OK;
+    bool has_work = is_unfinished(pipeline);
+    enum lmq_status status =
+        lmq_calibrator_any(plan->calibrator, &has_work, err);
 
-    if (!is_unfinished(pipeline))
-        return LMQ_OK;
-    for (int32_t layer = 0; layer <= n_layers && status == LMQ_OK; layer++) {
+    for (int32_t layer = 0; layer <= n_layers && has_work && status == LMQ_OK;
+         layer++) {
         int32_t wanted = layer < n_layers ? layer : -1;
         status = wanted >= 0
                      ? lmq_calibrator_layer(&pipeline->work, (size_t)layer,

@@ -153,8 +153,8 @@ why_refused(const char *name)
     if (strcmp(name, "attribute") == 0 || strcmp(name, "floor") == 0)
         return "parts cannot measure that";
     if (strcmp(name, "calibrate") == 0)
-        return "what a layer becomes depends on all before it, so one machine "
-               "does it";
+        return "its processes tell each other what they see, so mpirun starts "
+               "them all";
     return "the script says what the parts do";
 }
 

@@ -45,12 +45,14 @@ hush(const struct arguments *arguments, struct arguments *own)
 
 /* What many processes cannot do, or would do otherwise. */
 static bool
-check_options(const struct arguments *arguments)
+check_options(const struct arguments *arguments, const struct ranks *ranks,
+              const struct lmq_convert_options *convert)
 {
-    if (has_option(arguments, "calibrate"))
+    if (convert->n_calibration > 0 && convert->n_parts != ranks->n)
         usage_error(arguments->command,
-                    "--calibrate goes without many ranks: what a layer becomes "
-                    "depends on all before it");
+                    "--calibrate goes with one file for each of the %u ranks, "
+                    "not with --parts=%u",
+                    ranks->n, convert->n_parts);
     else if (has_option(arguments, "shard-size"))
         usage_error(arguments->command,
                     "--shard-size goes without many ranks: --parts N says how "
@@ -102,14 +104,18 @@ convert_by_ranks(const struct arguments *arguments, const struct ranks *ranks,
                  struct lmq_convert_options *convert,
                  const struct writing *writing)
 {
+    const struct lmq_peers peers = {
+        .rank = ranks->rank, .n = ranks->n, .share = share_bytes};
     struct arguments own;
     int code = EXIT_DONE;
 
-    if (!check_options(arguments))
-        return EXIT_USAGE;
-    hush(arguments, &own);
     if (convert->n_parts == 0)
         convert->n_parts = ranks->n;
+    if (!check_options(arguments, ranks, convert))
+        return EXIT_USAGE;
+    hush(arguments, &own);
+    if (convert->n_calibration > 0)
+        convert->peers = &peers;
     convert->part = ranks->rank + 1;
     for (; convert->part <= convert->n_parts && code == EXIT_DONE;
          convert->part += ranks->n)

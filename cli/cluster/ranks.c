@@ -124,6 +124,21 @@ gather_texts(const struct ranks *ranks, char *own, char **texts)
     return is_complete;
 }
 
+int
+share_bytes(void *context, unsigned from, void *bytes, size_t n)
+{
+    char *p = bytes;
+
+    (void)context;
+    for (size_t at = 0, size; at < n; at += size) {
+        size = n - at < MESSAGE_MOST ? n - at : MESSAGE_MOST;
+        if (MPI_Bcast(p + at, (int)size, MPI_BYTE, (int)from,
+                      MPI_COMM_WORLD) != MPI_SUCCESS)
+            return -1;
+    }
+    return 0;
+}
+
 #else
 
 bool
@@ -158,6 +173,16 @@ gather_texts(const struct ranks *ranks, char *own, char **texts)
     (void)ranks;
     texts[0] = own;
     return true;
+}
+
+int
+share_bytes(void *context, unsigned from, void *bytes, size_t n)
+{
+    (void)context;
+    (void)from;
+    (void)bytes;
+    (void)n;
+    return -1;
 }
 
 #endif

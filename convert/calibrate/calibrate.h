@@ -24,6 +24,9 @@ enum lmq_status lmq_calibrator_layer(const struct lmq_conversion *work,
 enum lmq_status lmq_calibrator_head(const struct lmq_conversion *work,
                                     const struct lmq_progress *progress,
                                     struct lmq_error *err);
+/* Whether something is so in any of the processes. */
+enum lmq_status lmq_calibrator_any(const struct lmq_calibrator *calibrator,
+                                   bool *is_so, struct lmq_error *err);
 void lmq_calibrated_forget(struct lmq_plan *plan);
 
 #endif

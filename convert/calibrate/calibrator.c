@@ -237,6 +237,19 @@ make_room(struct lmq_calibrator *calibrator, int threads,
 
 /* ---- All of it ---- */
 
+/* Rows of all layers that are quantized. */
+static uint64_t
+count_rows(const struct lmq_plan *plan)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < plan->n_records; i++)
+        if (plan->records[i].encoding == LMQ_ENCODING_Q8 &&
+            plan->records[i].place.layer >= 0)
+            n += plan->records[i].n_rows;
+    return n;
+}
+
 enum lmq_status
 lmq_calibrator_open(struct lmq_plan *plan,
                     const struct lmq_calibration *given, struct lmq_error *err)
@@ -250,6 +263,7 @@ lmq_calibrator_open(struct lmq_plan *plan,
     calibrator->damping =
         given->damping == 0 ? DEFAULT_DAMPING : given->damping;
     calibrator->threads = given->threads;
+    calibrator->peers = given->peers;
     enum lmq_status status = lmq_model_open_lazily(
         plan->checkpoint, &calibrator->model, err);
     if (status == LMQ_OK)
@@ -257,9 +271,12 @@ lmq_calibrator_open(struct lmq_plan *plan,
     if (status == LMQ_OK)
         status = make_room(calibrator, given->threads, err);
     if (status == LMQ_OK)
-        calibrator->total =
-            (uint64_t)calibrator->corpus.n_tokens *
-            (2 * (uint64_t)plan->checkpoint->hparams.n_layers + 1);
+        calibrator->counter = (struct lmq_counter){
+            .stage = "calibrating",
+            .total = (uint64_t)calibrator->corpus.n_tokens *
+                         (2 * (uint64_t)plan->checkpoint->hparams.n_layers +
+                          1) +
+                     count_rows(plan)};
     return status;
 }
 

@@ -6,7 +6,9 @@
 #define LMQ_CONVERT_CALIBRATE_CALIBRATOR_H
 
 #include "base/threads/tasks.h"
+#include "base/progress.h"
 #include "convert/calibrate/feedback.h"
+#include "convert/calibrate/peers.h"
 #include "convert/calibrate/walk.h"
 #include "convert/plan.h"
 
@@ -29,7 +31,8 @@ struct lmq_calibrator {
     size_t n_buffers;
     double damping;
     int threads;
-    uint64_t done, total; /* tokens through layers */
+    struct lmq_counter counter; /* tokens through layers, and rows */
+    const struct lmq_peers *peers; /* or NULL */
     size_t n_starved;     /* inputs that saw too few tokens */
 };
 
@@ -41,6 +44,7 @@ struct lmq_calibration {
     double damping;           /* likewise */
     bool splits_documents;
     int threads;
+    const struct lmq_peers *peers;
 };
 
 /* Reads the text and opens the model, whatever is wrong with them is found.

@@ -117,8 +117,19 @@ lmq_hessian_add(struct lmq_hessian *hessian, const float *x, size_t stride,
                               (struct lmq_strip){buffer + j, room}, BLOCK,
                               BLOCK, n);
     }
-    if (member == 0)
-        hessian->n_tokens += n_tokens;
+}
+
+size_t
+lmq_hessian_strips(const struct lmq_hessian *hessian)
+{
+    return padded(hessian->n) / BLOCK;
+}
+
+void *
+lmq_hessian_strip(const struct lmq_hessian *hessian, size_t i, size_t *n_bytes)
+{
+    *n_bytes = BLOCK * hessian->stride * sizeof(double);
+    return hessian->sums + i * BLOCK * hessian->stride;
 }
 
 /* ---- Units ---- */
@@ -248,13 +259,15 @@ update(void *context, size_t member, size_t n_members)
                           BLOCK, panel->to - panel->from);
 }
 
-static bool
+static enum lmq_status
 factor(struct lmq_hessian *hessian, double least, double *room,
-       struct lmq_team *team)
+       struct lmq_team *team, const struct lmq_counter *counter,
+       bool *is_factored, struct lmq_error *err)
 {
-    size_t n_panels = padded(hessian->n) / BLOCK;
+    enum lmq_status status = LMQ_OK;
 
-    for (size_t p = n_panels; p-- > 0;) {
+    for (size_t p = lmq_hessian_strips(hessian); p-- > 0 && status == LMQ_OK;
+         status = lmq_counter_report(counter, err)) {
         struct panel panel = {
             .hessian = hessian,
             .from = p * BLOCK,
@@ -263,27 +276,31 @@ factor(struct lmq_hessian *hessian, double least, double *room,
             .plain = room + BLOCK * hessian->stride,
         };
         if (!factor_block(&panel, least))
-            return false;
+            return LMQ_OK;
         lmq_team_run(team, lmq_team_size(team), solve_rows, &panel);
         lmq_team_run(team, lmq_team_size(team), update, &panel);
     }
-    return true;
+    *is_factored = status == LMQ_OK;
+    return status;
 }
 
-bool
+enum lmq_status
 lmq_hessian_factor(struct lmq_hessian *hessian, double damping,
-                   struct lmq_team *team)
+                   struct lmq_team *team, const struct lmq_counter *counter,
+                   bool *is_factored, struct lmq_error *err)
 {
     double unit = find_unit(hessian);
     double *room =
         lmq_mem_aligned(2 * BLOCK * hessian->stride, sizeof(double));
-    bool is_factored = false;
+    enum lmq_status status = room == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 
-    if (unit > 0 && room != NULL) {
+    *is_factored = false;
+    if (unit > 0 && status == LMQ_OK) {
         set_units(hessian, unit, damping);
         /* No pivot is smaller than what was added, but for rounding. */
-        is_factored = factor(hessian, damping / 2, room, team);
+        status = factor(hessian, damping / 2, room, team, counter, is_factored,
+                        err);
     }
     lmq_mem_free(room);
-    return is_factored;
+    return status;
 }

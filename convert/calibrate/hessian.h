@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/progress.h"
 #include "base/threads/team.h"
 
 /* Tokens that are added up at a time. */
@@ -40,18 +41,26 @@ void lmq_hessian_free(struct lmq_hessian *hessian);
 double lmq_hessian_bytes(size_t n);
 size_t lmq_hessian_buffer(size_t n); /* doubles */
 
-/* One of n_members threads' share of n_tokens rows of x, `stride` apart. Sums
- * are of doubles, in the order of the tokens: the same bits however tokens are
- * cut into calls, and for any number of threads. */
+/* One of n_members' share of n_tokens rows of x, `stride` apart: of strips, the
+ * strip i is of member i modulo n_members. Sums are of doubles, in the order of
+ * the tokens: the same bits however tokens are cut into calls, and for any
+ * number of members. Who calls it counts the tokens. */
 void lmq_hessian_add(struct lmq_hessian *hessian, const float *x,
                      size_t stride, size_t n_tokens, double *buffer,
                      size_t member, size_t n_members);
 
+size_t lmq_hessian_strips(const struct lmq_hessian *hessian);
+void *lmq_hessian_strip(const struct lmq_hessian *hessian, size_t i,
+                        size_t *n_bytes);
+
 /* Factors H, in units of the mean of its diagonal and with `damping` added to
- * all of that. False if that cannot be done: nothing was added that is not 0,
- * or something that is no number. */
-bool lmq_hessian_factor(struct lmq_hessian *hessian, double damping,
-                        struct lmq_team *team);
+ * all of that. *is_factored is false if that cannot be done: nothing was added
+ * that is not 0, or something that is no number. The counter is asked now and
+ * then whether to go on. */
+enum lmq_status lmq_hessian_factor(struct lmq_hessian *hessian, double damping,
+                                   struct lmq_team *team,
+                                   const struct lmq_counter *counter,
+                                   bool *is_factored, struct lmq_error *err);
 
 /* Only the diagonal in such units, to weights[]; false likewise. */
 bool lmq_hessian_weigh(struct lmq_hessian *hessian, double damping);

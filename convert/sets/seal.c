@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "convert/convert.h"
 #include "convert/sets/journal.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/checkpoint/member_name.h"
@@ -136,6 +137,7 @@ seal_with(const json_t *given, const struct found *found, const char *source,
         .n_rules = n_rules,
         .is_compressed = json_is_true(json_object_get(given, "is_compressed")),
         .has_digests = json_is_true(json_object_get(given, "has_digests")),
+        .rotates = json_is_true(json_object_get(given, "rotates")),
         .forces_tokenizer = 1, /* the parts were made with what there is */
         .n_parts = found->name.n_members,
         .seals = 1,
@@ -143,8 +145,9 @@ seal_with(const json_t *given, const struct found *found, const char *source,
         .threads = options->threads,
     };
     if (status == LMQ_OK) {
-        status = lmq_convert(checkpoint, output, &convert, progress, report,
-                             err);
+        status = lmq_convert_calibrated(
+            checkpoint, output, &convert,
+            json_object_get(given, "calibration"), progress, report, err);
         lmq_checkpoint_close(checkpoint);
     }
     free((void *)texts);

@@ -125,6 +125,7 @@ class ConvertOptions(Options):
         ("splits_documents", c_int),
         ("damping", c_double),
         ("rotates", c_int),
+        ("peers", c_void_p),
     ]
 
 

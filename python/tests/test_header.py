@@ -180,6 +180,8 @@ class Header(Case):
                 ]
                 if kind is _library.ExportOptions:
                     names.remove("to")  # an argument of its own
+                if kind is _library.ConvertOptions:
+                    names.remove("peers")  # for programs in C
                 if kind is _library.CopyOptions:
                     names.remove("shard_size")  # likewise
                 typed = getattr(_types, kind.__name__)

@@ -49,6 +49,13 @@ for options in --layout=rows -z "--parts 3"; do
     expect 0 "$lmquant" convert -q -f "$file" again.lmq --rotate
     expect 0 "$lmquant" diff -q again.lmq r.lmq
 done
+rm -rf set parts && mkdir set parts
+expect 0 "$lmquant" convert -q --rotate --parts 2 "$fable" set/m.lmq
+for part in 1/2 2/2; do
+    expect 0 "$lmquant" convert -q --rotate --part $part "$fable" parts/m.lmq
+done
+expect 0 "$lmquant" seal -q parts
+diff -r set parts > said || fail "parts, sealed: $(cat said)"
 rm -rf set && mkdir set
 expect 0 "$lmquant" split -q --shard-size 100K r.lmq set
 expect 0 "$lmquant" join -q set joined.lmq

@@ -208,8 +208,25 @@ check_mpi() {
     [ $status -eq 4 ] || fail "a gate by ranks: $status"
     run ranks 2 "$lmquant" validate "$fable" fable.lmq - < text
     [ $status -eq 2 ] || fail "standard input of two ranks: $status"
-    run ranks 2 "$lmquant" convert --calibrate text "$fable" ranked/c.lmq
-    [ $status -eq 2 ] || fail "a calibration by two ranks: $status"
+    run ranks 2 "$lmquant" convert --calibrate text --parts 3 "$fable" \
+        ranked/c.lmq
+    [ $status -eq 2 ] || fail "a calibration by two ranks in 3 parts: $status"
+    learn="convert -q -j 1 -e q4 --calibrate text --calibrate-tokens 2000"
+    for n in 2 3; do
+        rm -rf ranked learnt
+        mkdir ranked learnt
+        expect 0 "$lmquant" $learn --parts $n "$fable" learnt/m.lmq
+        expect 0 ranks $n "$lmquant" $learn "$fable" ranked/m.lmq
+        same learnt ranked "$n ranks calibrate"
+    done
+    rm -rf ranked
+    mkdir ranked
+    mpirun --allow-run-as-root --oversubscribe \
+        -n 2 "$lmquant" $learn "$fable" ranked/m.lmq : \
+        -n 1 env $killing "$lmquant" $learn "$fable" ranked/m.lmq \
+        > said 2>&1 && fail "a rank died unnoticed while it calibrated"
+    expect 0 ranks 3 "$lmquant" $learn --resume "$fable" ranked/m.lmq
+    same learnt ranked "a calibrating rank killed, and gone on with"
     # A rank dies: all end, and the same command goes on.
     rm -rf ranked
     mkdir ranked

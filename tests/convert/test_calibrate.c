@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/sha256.h"
 #include "tests/build/suite.h"
-#include "tests/families/family.h"
+#include "tests/convert/learners.h"
 #include "tests/runtime/small_vocab.h"
 #include "tests/validate/validate_fable.h"
 
@@ -470,30 +470,11 @@ END_TEST
 
 /* ---- Families ---- */
 
-/* Words of bytes: all of the small vocabulary. */
-static const char *
-some_text(size_t n)
-{
-    static const char letters[] = "abcdefghij klmnop qrstuv wxyz. ABC,\n";
-    const char *path = in_folder("text.txt");
-    char *text = malloc(n);
-
-    ck_assert_ptr_nonnull(text);
-    for (size_t i = 0; i < n; i++)
-        text[i] = letters[(7919 * i * i + 104729 * i + i / 7) %
-                          (sizeof(letters) - 1)];
-    write_file(path, text, n);
-    free(text);
-    return path;
-}
-
 /* The second time stopped here and there. */
 static void
 convert_family(const struct family *family, size_t n_bytes,
                struct lmq_report **report)
 {
-    struct family_model *made = family_make(family, 1, N_IDS, 1);
-    struct lmq_buffer vocabulary = llama2c_file();
     const char *text = some_text(n_bytes);
     struct lmq_convert_options options = usual(&text);
     struct lmq_error err = {0};
@@ -501,10 +482,7 @@ convert_family(const struct family *family, size_t n_bytes,
     options.context = 0;
     options.forces_tokenizer = 1;
     options.group_size = 32;
-    family_write(made, in_folder("family"));
-    family_free(made);
-    write_file(in_folder("tokenizer.bin"), vocabulary.bytes, vocabulary.n);
-    free(vocabulary.bytes);
+    save_learner(family);
     ck_assert_msg(try_convert(in_folder("family"), in_folder("tokenizer.bin"),
                               in_folder("family.lmq"), &options, report,
                               &err) == LMQ_OK,

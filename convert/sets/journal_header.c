@@ -1,0 +1,142 @@
+/*
+ * journal_header.c - which conversion a journal is of.
+ */
+#include "config.h"
+
+#include "convert/sets/journal_header.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/files/part.h"
+#include "base/report.h"
+#include "convert/set_name.h"
+
+void
+lmq_journal_hex(const unsigned char *bytes, size_t n, char *text)
+{
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static json_t *
+describe_sources(const struct lmq_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    json_t *sources = json_array();
+
+    for (size_t i = 0; i < checkpoint->n_files; i++) {
+        struct lmq_input *input = checkpoint->files[i];
+        const char *slash = strrchr(lmq_input_path(input), '/');
+        unsigned char id[LMQ_SET_ID];
+        char text[2 * LMQ_SET_ID + 1];
+        if (lmq_plan_sample(input, id, err) != LMQ_OK) {
+            json_decref(sources);
+            return NULL;
+        }
+        lmq_journal_hex(id, sizeof(id), text);
+        json_t *source = json_object();
+        lmq_put(&source, "name",
+                lmq_json_text(slash == NULL ? lmq_input_path(input)
+                                            : slash + 1));
+        lmq_put(&source, "size", lmq_json_size(lmq_input_size(input)));
+        lmq_put(&source, "samples", json_string(text));
+        lmq_append(&sources, source);
+    }
+    return sources;
+}
+
+static json_t *
+describe_settings(const struct lmq_plan *plan)
+{
+    const struct lmq_convert_settings *settings = &plan->settings;
+    json_t *json = json_object();
+
+    lmq_put(&json, "group_size", json_integer(settings->quant.group_size));
+    lmq_put(&json, "scales",
+            json_string(
+                lmq_names_of(lmq_scales_names, settings->quant.scales)));
+    lmq_put(&json, "method",
+            json_string(
+                lmq_names_of(lmq_method_names, settings->quant.method)));
+    lmq_put(&json, "rotate", json_boolean(settings->quant.rotates));
+    lmq_put(&json, "layout",
+            json_string(lmq_names_of(lmq_layout_names, settings->layout)));
+    lmq_put(&json, "tie", json_string(settings->ties ? "auto" : "never"));
+    lmq_put(&json, "on_nonfinite",
+            json_string(settings->zeroes ? "zero" : "fail"));
+    lmq_put(&json, "is_compressed", json_boolean(settings->is_compressed));
+    lmq_put(&json, "has_digests", json_boolean(settings->has_digests));
+    lmq_put(&json, "shard_size", lmq_json_size(settings->shard_size));
+    return json;
+}
+
+json_t *
+lmq_journal_describe(const struct lmq_plan *plan, struct lmq_error *err)
+{
+    unsigned char id[LMQ_SET_ID];
+    char text[2 * LMQ_SET_ID + 1];
+    json_t *json = json_object();
+
+    lmq_put(&json, "version", json_string(PACKAGE_VERSION));
+    lmq_put(&json, "options", describe_settings(plan));
+    lmq_put(&json, "sources", describe_sources(plan, err));
+    lmq_put(&json, "calibration",
+            plan->calibration == NULL ? json_null()
+                                      : json_incref(plan->calibration));
+    if (lmq_plan_identify(plan, id, err) != LMQ_OK) {
+        json_decref(json);
+        return NULL;
+    }
+    lmq_journal_hex(id, sizeof(id), text);
+    lmq_put(&json, "plan", json_string(text));
+    return json;
+}
+
+static enum lmq_status
+fail_other(const char *what, const json_t *expected, const json_t *found,
+           struct lmq_error *err)
+{
+    char *a = lmq_json_dump(found, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *b = lmq_json_dump(expected, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             "is of another conversion: %s is %.120s there, %.120s here", what,
+             a == NULL ? "absent" : a, b == NULL ? "absent" : b);
+    lmq_hint(err, "go on with what was begun, or remove it and the files "
+                  "beside it that end in '" LMQ_PART_ENDING "'");
+    free(a);
+    free(b);
+    return LMQ_ERR_ARG;
+}
+
+enum lmq_status
+lmq_journal_compare(const json_t *own, const json_t *found, struct lmq_error *err)
+{
+    static const char *const keys[] = {"version", "options", "sources",
+                                       "calibration", "plan"};
+    const json_t *value;
+    const char *key;
+    size_t i;
+
+    for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+        const json_t *a = json_object_get(own, keys[k]);
+        const json_t *b = json_object_get(found, keys[k]);
+        if (json_equal(a, b))
+            continue;
+        json_object_foreach((json_t *)(uintptr_t)a, key, value)
+            if (!json_equal(value, json_object_get(b, key))) {
+                char name[64];
+                snprintf(name, sizeof(name), ".%s", key);
+                return fail_other(name, value, json_object_get(b, key), err);
+            }
+        json_array_foreach((json_t *)(uintptr_t)a, i, value)
+            if (!json_equal(value, json_array_get(b, i)))
+                return fail_other("the source", value, json_array_get(b, i),
+                                  err);
+        return fail_other(keys[k], a, b, err);
+    }
+    return LMQ_OK;
+}

@@ -1,0 +1,22 @@
+/*
+ * journal_header.h - the first line of a journal.
+ */
+#ifndef LMQ_CONVERT_SETS_JOURNAL_HEADER_H
+#define LMQ_CONVERT_SETS_JOURNAL_HEADER_H
+
+#include "convert/plan.h"
+
+/* Version, options, sources and calibration, and a name of the plan, which
+ * covers all; the rest is there to say what is different. NULL with an error, or
+ * without memory. */
+json_t *lmq_journal_describe(const struct lmq_plan *plan,
+                             struct lmq_error *err);
+
+/* LMQ_ERR_ARG says in what two of them differ. */
+enum lmq_status lmq_journal_compare(const json_t *own, const json_t *found,
+                                    struct lmq_error *err);
+
+/* 2 n digits and a 0. */
+void lmq_journal_hex(const unsigned char *bytes, size_t n, char *text);
+
+#endif
