@@ -783,6 +783,7 @@ struct lmq_planning_options {
     const char *const *measured;
     size_t n_measured;
     int measured_are_texts;
+    int rotates; /* weigh rotated encodings too */
 };
 
 /* Chooses for each matrix what it becomes, by what that costs in divergence

@@ -19,6 +19,9 @@ static const struct option options[] = {
      "it has found (FILE.json)"},
     {0, "report", "FILE.html", "write a page with the curve"},
     {'f', "force", NULL, "replace an existing recipe and page"},
+    {0, "rotate", NULL,
+     "weigh rotated encodings too, which lose less, but are\n"
+     "exported as other integers"},
     {0, "part", "I/N",
      "measure only what is due to part I of N: the files of\n"
      "all parts, behind CHECKPOINT, make the plan"},
@@ -53,6 +56,7 @@ parse(const struct arguments *arguments, struct lmq_planning_options *plan,
         .page = option_text(arguments, "report"),
         .skips_checksums = has_option(arguments, "no-verify"),
         .replaces = has_option(arguments, "force"),
+        .rotates = has_option(arguments, "rotate"),
         .measured = arguments->operands + 1,
         .n_measured = (size_t)arguments->n_operands - 1,
     };
@@ -129,7 +133,7 @@ print_points(const struct lmq_report *list, bool has_names)
 
     for (size_t i = 0; i < lmq_report_length(list); i++) {
         const struct lmq_report *point = lmq_report_item(list, i);
-        printf("  %-8s %10s %8.2f %12.3e\n",
+        printf("  %-13s %10s %8.2f %12.3e\n",
                has_names ? lmq_report_string(point, "name") : "plan",
                format_bytes(lmq_report_number(point, "bytes"), bytes),
                lmq_report_number(point, "bits_per_weight"),
@@ -141,16 +145,18 @@ print_points(const struct lmq_report *list, bool has_names)
 static void
 print_tensors(const struct lmq_report *tensors)
 {
-    printf("\n%-24s %-8s %6s %12s\n", "tensor", "becomes", "bits",
+    printf("\n%-24s %-13s %6s %12s\n", "tensor", "becomes", "bits",
            "divergence");
     for (size_t i = 0; i < lmq_report_length(tensors); i++) {
         const struct lmq_report *tensor = lmq_report_item(tensors, i);
         double group = lmq_report_number(tensor, "group");
         char text[TEXT_SIZE];
-        snprintf(text, sizeof(text), group == group ? "%.8s/%.0f" : "%.8s",
-                 lmq_report_string(tensor, "encoding"), group);
+        snprintf(text, sizeof(text),
+                 group == group ? "%.8s/%.0f%s" : "%.8s",
+                 lmq_report_string(tensor, "encoding"), group,
+                 lmq_report_number(tensor, "rotated") > 0 ? " rotated" : "");
         print_name(lmq_report_string(tensor, "name"), 24);
-        printf(" %-8s %6.2f %12.3e\n", text,
+        printf(" %-13s %6.2f %12.3e\n", text,
                lmq_report_number(tensor, "bits_per_weight"),
                lmq_report_number(tensor, "kld"));
     }
@@ -172,10 +178,10 @@ print_plan(const struct arguments *arguments, const struct lmq_report *r)
            "%.2f %% %s\n",
            lmq_report_number(r, "scored"), 100 * lmq_report_number(p, "gap"),
            has_option(arguments, "target-kld") ? "smaller" : "better");
-    printf("\n  %-8s %10s %8s %12s\n", "all", "size", "bits", "divergence");
+    printf("\n  %-13s %10s %8s %12s\n", "all", "size", "bits", "divergence");
     print_points(lmq_report_at(r, "uniform"), true);
     if (has_option(arguments, "verbose")) {
-        printf("\n  %-8s %10s %8s %12s\n", "front", "size", "bits",
+        printf("\n  %-13s %10s %8s %12s\n", "front", "size", "bits",
                "estimated");
         print_points(lmq_report_at(r, "front"), false);
         print_tensors(lmq_report_at(r, "tensors"));

@@ -282,6 +282,7 @@ class PlanningOptions(Options):
         ("measured", POINTER(c_char_p)),
         ("n_measured", c_size_t),
         ("measured_are_texts", c_int),
+        ("rotates", c_int),
     ]
 
 

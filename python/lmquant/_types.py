@@ -151,3 +151,4 @@ class PlanningOptions(TypedDict, total=False):
     n_parts: int
     measured: Union[Path, Sequence[Path]]
     measured_are_texts: bool
+    rotates: bool

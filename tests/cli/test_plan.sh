@@ -45,6 +45,11 @@ prints '% smaller$'
 prints '^version: 1$'
 grep -q 'makes it' stdout && fail "a recipe is named that is not written"
 
+# What is rotated is weighed when that is asked for.
+grep -q rotat stdout && fail "rotated without being asked to"
+expect 0 $plan -v --rotate --target-bits 6 -o rotate.yaml "$fable"
+prints '^  q4/64 rotated '
+
 # ---- Forms ----
 
 expect 0 $plan -q --target-bits 6.5 "$fable"

@@ -151,6 +151,83 @@ START_TEST(bits_and_divergence_are_targets_too)
 }
 END_TEST
 
+/* The bundled model, but that some columns of a matrix stand out. */
+static const char *
+stand_out(const char *matrix, size_t n_cols)
+{
+    size_t n, header = 0;
+    unsigned char *bytes = read_file(fable("model.safetensors"), &n);
+    unsigned long from, to;
+
+    for (int i = 7; i >= 0; i--)
+        header = header << 8 | bytes[i];
+    char *text = strndup((char *)bytes + 8, header);
+    const char *at = strstr(strstr(text, matrix), "\"data_offsets\":[");
+    ck_assert_int_eq(sscanf(at, "\"data_offsets\":[%lu,%lu", &from, &to), 2);
+    free(text);
+    for (size_t i = 0; i < (to - from) / 4; i++) {
+        unsigned char *p = bytes + 8 + header + from + 4 * i;
+        float x;
+        memcpy(&x, p, 4);
+        x *= i % n_cols % 50 == 7 ? 20 : 1;
+        memcpy(p, &x, 4);
+    }
+    write_file(in_folder("model.safetensors"), bytes, n);
+    free(bytes);
+    bytes = read_file(fable("config.json"), &n);
+    write_file(in_folder("config.json"), bytes, n);
+    free(bytes);
+    bytes = read_file(fable("tokenizer.json"), &n);
+    write_file(in_folder("tokenizer.json"), bytes, n);
+    free(bytes);
+    return in_folder("model.safetensors");
+}
+
+/* What stands out is rotated if that is allowed, and keeps its word too. */
+START_TEST(what_stands_out_is_rotated)
+{
+    const char *text = short_text("text", 6000);
+    const char *model = stand_out("layers.1.mlp.down_proj.weight", 200);
+    struct lmq_planning_options options = planning(&text);
+    struct lmq_validate_options judging = usual_options(&text);
+    struct lmq_report *reports[2];
+    struct lmq_error err;
+
+    judging.max_tokens = 0;
+    for (int rotates = 0; rotates < 2; rotates++) {
+        struct lmq_checkpoint *checkpoint = open_checkpoint(model);
+        options.target_bits = 8;
+        options.rotates = rotates;
+        ck_assert_msg(lmq_plan_recipe(checkpoint, in_folder("recipe.yaml"),
+                                      &options, NULL, &reports[rotates],
+                                      &err) == LMQ_OK,
+                      "%s", err.message);
+        lmq_checkpoint_close(checkpoint);
+    }
+    double plain = lmq_report_number(reports[0], "prediction.kld");
+    double rotated = lmq_report_number(reports[1], "prediction.kld");
+    ck_assert_msg(rotated < plain, "%g rotated, %g not", rotated, plain);
+    ck_assert_uint_eq(lmq_report_length(lmq_report_at(reports[1], "uniform")),
+                      lmq_report_length(lmq_report_at(reports[0], "uniform")) +
+                          4);
+    ck_assert_ptr_nonnull(strstr(lmq_report_string(reports[1], "recipe"),
+                                 "ffn_down\n  layers: 1\n  encoding: q"));
+    ck_assert_ptr_nonnull(strstr(lmq_report_string(reports[1], "recipe"),
+                                 "  rotate: yes\n"));
+    ck_assert_ptr_null(
+        strstr(lmq_report_string(reports[0], "recipe"), "rotate"));
+    const struct lmq_convert_options by = {
+        .size = sizeof(by), .recipe = in_folder("recipe.yaml")};
+    lmq_report_free(convert(model, in_folder("m.lmq"), &by));
+    struct lmq_report *found = validate(model, in_folder("m.lmq"), &judging);
+    double kld = lmq_report_number(found, "kld.mean");
+    ck_assert_msg(fabs(kld / rotated - 1) <= 1e-6, "%g, not %g", kld, rotated);
+    lmq_report_free(found);
+    lmq_report_free(reports[0]);
+    lmq_report_free(reports[1]);
+}
+END_TEST
+
 START_TEST(the_plan_is_the_same_for_any_threads)
 {
     const char *text = short_text("text", 1500);
@@ -230,6 +307,7 @@ main(void)
         a_container_is_never_larger_than_its_target,
         a_plan_holds_elsewhere_and_beats_one_encoding_for_all,
         bits_and_divergence_are_targets_too,
+        what_stands_out_is_rotated,
         the_plan_is_the_same_for_any_threads,
         what_cannot_be_planned_is_refused,
         the_page_has_the_curve_and_the_recipe,

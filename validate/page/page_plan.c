@@ -135,7 +135,8 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
         lmq_page_text(page, string(tensor, "name"));
         put(page, "</code><td class=text>%s", string(tensor, "encoding"));
         if (number(tensor, "group") > 0)
-            put(page, "/%.0f", number(tensor, "group"));
+            put(page, "/%.0f%s", number(tensor, "group"),
+                number(tensor, "rotated") > 0 ? " rotated" : "");
         put(page, "<td>%.2f<td>%.3e<td>%.3e</tr>",
             number(tensor, "bits_per_weight"), number(tensor, "kld_alone"),
             number(tensor, "kld"));

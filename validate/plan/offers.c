@@ -17,11 +17,15 @@
 
 /* In the order of what they take, as a rule. */
 static const struct lmq_offer known[] = {
-    {"q4/128", "q4", 128}, {"q4/64", "q4", 64}, {"q4/32", "q4", 32},
-    {"q5/128", "q5", 128}, {"q5/64", "q5", 64}, {"q5/32", "q5", 32},
-    {"q6/128", "q6", 128}, {"q6/64", "q6", 64}, {"q6/32", "q6", 32},
-    {"q8/64", "q8", 64},   {"q8/32", "q8", 32}, {"bf16", "bf16", 0},
-    {"keep", "keep", 0},
+    {"q4/128", "q4", 128, false}, {"q4/64", "q4", 64, false},
+    {"q4/64 rotated", "q4", 64, true}, {"q4/32", "q4", 32, false},
+    {"q5/128", "q5", 128, false}, {"q5/64", "q5", 64, false},
+    {"q5/64 rotated", "q5", 64, true}, {"q5/32", "q5", 32, false},
+    {"q6/128", "q6", 128, false}, {"q6/64", "q6", 64, false},
+    {"q6/64 rotated", "q6", 64, true}, {"q6/32", "q6", 32, false},
+    {"q8/64", "q8", 64, false}, {"q8/64 rotated", "q8", 64, true},
+    {"q8/32", "q8", 32, false}, {"bf16", "bf16", 0, false},
+    {"keep", "keep", 0, false},
 };
 
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
@@ -177,7 +181,7 @@ try_offer(struct lmq_checkpoint *checkpoint, const struct lmq_units *units,
     const char *rules[] = {text};
     const struct lmq_convert_options options = {
         .size = sizeof(options), .rules = rules, .n_rules = 1,
-        .group_size = offer->group};
+        .group_size = offer->group, .rotates = offer->rotates};
     struct lmq_convert_settings settings = {0};
     struct lmq_plan plan = {0};
     struct lmq_error why;
@@ -235,7 +239,7 @@ compact(struct lmq_offers *offers, size_t n_units)
 
 enum lmq_status
 lmq_offers_make(struct lmq_checkpoint *checkpoint,
-                const struct lmq_units *units,
+                const struct lmq_units *units, bool rotates,
                 const struct lmq_workers *workers,
                 const struct lmq_progress *progress,
                 struct lmq_offers *offers, struct lmq_error *err)
@@ -246,7 +250,9 @@ lmq_offers_make(struct lmq_checkpoint *checkpoint,
     if (!allocate(offers, units->n))
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < N_KNOWN && status == LMQ_OK; i++) {
-        status = try_offer(checkpoint, units, &known[i], workers, offers, err);
+        if (rotates || !known[i].rotates)
+            status = try_offer(checkpoint, units, &known[i], workers, offers,
+                               err);
         if (status == LMQ_OK)
             status = lmq_progress_report(progress, "weighing encodings", i,
                                          N_KNOWN, err);

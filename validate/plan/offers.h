@@ -13,9 +13,10 @@ struct lmq_offer {
     const char *name;     /* "q4/64" */
     const char *encoding; /* as a recipe has it */
     unsigned group;       /* 0: none */
+    bool rotates;
 };
 
-#define LMQ_OFFERS_MOST 16
+#define LMQ_OFFERS_MOST 20
 
 struct lmq_offers {
     const struct lmq_offer *list[LMQ_OFFERS_MOST]; /* those that there are */
@@ -30,9 +31,10 @@ struct lmq_offers {
 enum lmq_status lmq_offers_tied(struct lmq_checkpoint *checkpoint,
                                 bool *is_tied, struct lmq_error *err);
 
-/* *offers is released even if this fails. */
+/* With those that are rotated, or without. *offers is released even if this
+ * fails. */
 enum lmq_status lmq_offers_make(struct lmq_checkpoint *checkpoint,
-                                const struct lmq_units *units,
+                                const struct lmq_units *units, bool rotates,
                                 const struct lmq_workers *workers,
                                 const struct lmq_progress *progress,
                                 struct lmq_offers *offers,

@@ -77,6 +77,8 @@ put_rule(struct writing *writing, size_t index)
     lmq_buffer_print(&writing->text, "  encoding: %s\n", offer->encoding);
     if (offer->group > 0)
         lmq_buffer_print(&writing->text, "  group: %u\n", offer->group);
+    if (offer->rotates)
+        lmq_buffer_print(&writing->text, "  rotate: yes\n");
 }
 
 char *

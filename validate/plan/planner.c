@@ -213,6 +213,7 @@ find_offers(struct lmq_planner *planner, struct lmq_error *err)
             lmq_variant_workers(&planner->workers, job->session.threads, err);
     if (status == LMQ_OK)
         status = lmq_offers_make(job->reference_file, &planner->units,
+                                 planner->options->rotates != 0,
                                  &planner->workers, job->progress,
                                  &planner->offers, err);
     /* Mixes bring threads of their own. */

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/elementary.h"
 #include "base/error.h"
@@ -141,6 +142,50 @@ spread_costs(struct lmq_planner *planner)
         }
 }
 
+/* The same encoding as offer `j`, but not rotated; the number of offers if there
+ * is none. */
+static size_t
+plain_of(const struct lmq_offers *offers, size_t j)
+{
+    const struct lmq_offer *own = offers->list[j];
+    size_t i = 0;
+
+    while (i < offers->n &&
+           (offers->list[i]->rotates || !own->rotates ||
+            offers->list[i]->group != own->group ||
+            strcmp(offers->list[i]->encoding, own->encoding) != 0))
+        i++;
+    return i;
+}
+
+static double
+sum_of_costs(const struct lmq_planner *planner, size_t offer)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < planner->units.n; i++)
+        sum += planner->costs[i * planner->offers.n + offer];
+    return sum;
+}
+
+/* What is rotated loses less, or more, than its errors tell, since these come to
+ * lie elsewhere: by as much as all units together do. */
+static void
+correct_rotated(struct lmq_planner *planner)
+{
+    const struct lmq_offers *offers = &planner->offers;
+
+    for (size_t j = 0; j < offers->n; j++) {
+        size_t plain = plain_of(offers, j);
+        if (plain == offers->n)
+            continue;
+        double expected = sum_of_costs(planner, j) * planner->uniform[plain];
+        double found = sum_of_costs(planner, plain) * planner->uniform[j];
+        for (size_t i = 0; i < planner->units.n && expected > 0; i++)
+            planner->costs[i * offers->n + j] *= found / expected;
+    }
+}
+
 /* ---- All units alike ---- */
 
 /* In the order of the sums. */
@@ -241,12 +286,9 @@ lmq_planner_learn(struct lmq_planner *planner)
     size_t n = planner->offers.n;
 
     spread_costs(planner);
-    for (size_t i = 0; i < n; i++) {
-        double additive = 0;
-        for (size_t j = 0; j < planner->units.n; j++)
-            additive += planner->costs[j * n + i];
-        add_known(planner, additive, planner->uniform[i]);
-    }
+    correct_rotated(planner);
+    for (size_t i = 0; i < n; i++)
+        add_known(planner, sum_of_costs(planner, i), planner->uniform[i]);
     make_ascending(planner);
 }
 

@@ -104,6 +104,7 @@ describe_units(const struct lmq_planner *planner)
         lmq_put(&json, "group", offers->list[j]->group == 0
                                     ? json_null()
                                     : json_integer(offers->list[j]->group));
+        lmq_put(&json, "rotated", json_boolean(offers->list[j]->rotates));
         lmq_put(&json, "bits_per_weight",
                 lmq_json_number(8 * offers->bytes[i * offers->n + j] /
                                 (double)unit->n_weights));
