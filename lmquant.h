@@ -784,6 +784,8 @@ struct lmq_planning_options {
     size_t n_measured;
     int measured_are_texts;
     int rotates; /* weigh rotated encodings too */
+    int chooses_kv; /* keys and values of as few bits as add little: "kv" of the
+                       report */
 };
 
 /* Chooses for each matrix what it becomes, by what that costs in divergence

@@ -22,6 +22,9 @@ static const struct option options[] = {
     {0, "rotate", NULL,
      "weigh rotated encodings too, which lose less, but are\n"
      "exported as other integers"},
+    {0, "kv", "TYPE",
+     "keys and values: f32 (default), f16, q8, or auto: the\n"
+     "fewest bytes that add little; for run --kv"},
     {0, "part", "I/N",
      "measure only what is due to part I of N: the files of\n"
      "all parts, behind CHECKPOINT, make the plan"},
@@ -35,6 +38,9 @@ static const struct option options[] = {
     {0, "yaml", NULL, "print everything as YAML"},
     {0, NULL, NULL, NULL},
 };
+
+static const char *const kv_choices[] = {"f32", "f16", "q8", "auto", NULL};
+static const struct choice choices[] = {{"kv", kv_choices}, {NULL, NULL}};
 
 #define LEAST_TARGET 1e-12
 
@@ -69,8 +75,13 @@ parse(const struct arguments *arguments, struct lmq_planning_options *plan,
         !option_integer(arguments, "ctx", 2, max_context, &ctx) ||
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
         !option_size(arguments, "memory", 1024, &plan->memory) ||
+        !option_choice(arguments, "kv", &session->kv) ||
         !thread_option(arguments, &session->threads))
         return false;
+    plan->chooses_kv =
+        session->kv != NULL && strcmp(session->kv, "auto") == 0;
+    if (plan->chooses_kv)
+        session->kv = NULL;
     session->context = (size_t)ctx;
     plan->max_tokens = (size_t)max_tokens;
     return true;
@@ -163,6 +174,26 @@ print_tensors(const struct lmq_report *tensors)
 }
 
 static void
+print_kv(const struct lmq_report *kv)
+{
+    const struct lmq_report *types = lmq_report_at(kv, "types");
+    char bytes[TEXT_SIZE];
+
+    if (kv == NULL)
+        return;
+    printf("\n  %-13s %10s %8s %12s\n", "keys, values", "a token", "",
+           "divergence");
+    for (size_t i = 0; i < lmq_report_length(types); i++) {
+        const struct lmq_report *type = lmq_report_item(types, i);
+        printf("  %-13s %10s %8s %12.3e\n", lmq_report_string(type, "type"),
+               format_bytes(lmq_report_number(type, "bytes_per_token"), bytes),
+               "", lmq_report_number(type, "kld"));
+    }
+    printf("run --kv=%s takes the fewest bytes that add no more than %.2e\n",
+           lmq_report_string(kv, "chosen"), lmq_report_number(kv, "may_add"));
+}
+
+static void
 print_plan(const struct arguments *arguments, const struct lmq_report *r)
 {
     const struct lmq_report *p = lmq_report_at(r, "prediction");
@@ -186,6 +217,7 @@ print_plan(const struct arguments *arguments, const struct lmq_report *r)
         print_points(lmq_report_at(r, "front"), false);
         print_tensors(lmq_report_at(r, "tensors"));
     }
+    print_kv(lmq_report_at(r, "kv"));
     printf("\n%s", lmq_report_string(r, "recipe"));
     if (output != NULL)
         printf("\nconvert --recipe='%s' makes it\n", output);
@@ -338,5 +370,6 @@ const struct command command_plan = {
     .most = MAX_PARTS,
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
+    .choices = choices,
     .run = run,
 };

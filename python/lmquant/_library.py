@@ -283,6 +283,7 @@ class PlanningOptions(Options):
         ("n_measured", c_size_t),
         ("measured_are_texts", c_int),
         ("rotates", c_int),
+        ("chooses_kv", c_int),
     ]
 
 

@@ -152,3 +152,4 @@ class PlanningOptions(TypedDict, total=False):
     measured: Union[Path, Sequence[Path]]
     measured_are_texts: bool
     rotates: bool
+    chooses_kv: bool

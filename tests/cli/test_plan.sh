@@ -50,6 +50,25 @@ grep -q rotat stdout && fail "rotated without being asked to"
 expect 0 $plan -v --rotate --target-bits 6 -o rotate.yaml "$fable"
 prints '^  q4/64 rotated '
 
+# Keys and values are what validate finds, and named if they add little.
+expect 0 $plan -q --json --kv auto --target-bits 6 -f -o kv.yaml "$fable"
+cp stdout kv.json
+expect 0 "$lmquant" convert -q --recipe kv.yaml "$fable" kv.lmq
+for i in 0 1 2; do
+    type=$("$is_json" kv.types.$i.type < kv.json)
+    expect 0 $plan -q --json --kv "$type" --target-bits 6 "$fable"
+    "$is_json" prediction.kld < stdout > own
+    "$is_json" kv.chosen < stdout > said 2>&1 && fail "--kv $type chooses"
+    [ $i -ne 0 ] || [ "$("$is_json" kv.types.0.kld < kv.json)" = \
+        "$(cat own)" ] || fail "kv $type is not that of the plan"
+    awk -v a="$("$is_json" kv.types.$i.kld < kv.json)" -v b="$(cat own)" \
+        'BEGIN { exit !(a > b / 1.5 && a < b * 1.5) }' || fail "kv $type"
+done
+expect 0 $plan --kv auto --target-bits 6 "$fable"
+prints "^run --kv=$("$is_json" kv.chosen < kv.json) takes the fewest"
+run $plan --kv q4 --target-bits 6 "$fable"
+[ "$status" -eq 2 ] || fail "--kv q4: $status"
+
 # ---- Forms ----
 
 expect 0 $plan -q --target-bits 6.5 "$fable"

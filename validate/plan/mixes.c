@@ -176,6 +176,10 @@ walk_some(struct walk *walk, struct lmq_side *sides, size_t n,
         *side = mixing->base;
         side->joins = first_layer(walk, &walk->mixes[i]);
         side->base = is_own;
+        if (walk->mixes[i].kv_type != NULL) {
+            side->kv_type = *walk->mixes[i].kv_type;
+            side->joins = 0;
+        }
     }
     mixing->job->owner = &owner;
     enum lmq_status status = lmq_job_gather(

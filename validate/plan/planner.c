@@ -548,6 +548,8 @@ find_best(struct lmq_planner *planner, struct lmq_error *err)
         return status;
     lmq_planner_learn(planner);
     status = choose(planner, err);
+    if (status == LMQ_OK && planner->options->chooses_kv)
+        status = lmq_planner_weigh_kv(planner, err);
     return status == LMQ_OK ? draw_front(planner, err) : status;
 }
 

@@ -29,6 +29,15 @@ struct lmq_choice {
     double few;      /* divergence over the few windows */
 };
 
+/* Types of keys and values that are weighed beside the one of the plan. */
+#define LMQ_KV_OFFERS 2
+
+struct lmq_kv_offer {
+    enum lmq_row_type type;
+    double bytes;    /* of a position, in all layers */
+    double measured; /* divergence over the whole text, of the choice */
+};
+
 struct lmq_planner {
     struct lmq_job job;
     const struct lmq_planning_options *options;
@@ -52,6 +61,9 @@ struct lmq_planner {
     } front[LMQ_FRONT_POINTS];
     size_t n_front;
     double n_parameters, other_bytes; /* all weights; of no unit */
+    struct lmq_kv_offer kv[1 + LMQ_KV_OFFERS]; /* the plan's own first */
+    size_t n_kv, chosen_kv; /* 0: nobody asked */
+    double kv_room; /* what they may add to the divergence */
     char *recipe;
 };
 
@@ -60,6 +72,16 @@ struct lmq_planner {
 /* Units alone, then all offers for all: all that is due to this part. */
 enum lmq_status lmq_planner_measure(struct lmq_planner *planner,
                                     struct lmq_error *err);
+/* Mixes over the first windows, with activations of 16 bits. */
+enum lmq_status lmq_planner_mix(struct lmq_planner *planner,
+                                const struct lmq_mix *mixes, size_t n,
+                                size_t n_windows, const char *stage,
+                                struct lmq_drift *drifts,
+                                struct lmq_error *err);
+const struct lmq_encoding_choice *
+lmq_planner_offer(const struct lmq_planner *planner, size_t unit,
+                  size_t offer);
+
 /* Whether that is due to a part of so many, from 1: units and then offers, in
  * turn, since units of the first layers take longest. */
 bool lmq_planner_is_due(size_t number, size_t part, size_t n_parts);
@@ -71,6 +93,16 @@ void lmq_planner_learn(struct lmq_planner *planner);
  * that from here on, and has to be weighed again. */
 enum lmq_status lmq_planner_check(struct lmq_planner *planner,
                                   struct lmq_error *err);
+
+/* planner_kv.c. With the choice that stays: how much keys and values of fewer bits add, and
+ * which are taken. */
+enum lmq_status lmq_planner_weigh_kv(struct lmq_planner *planner,
+                                     struct lmq_error *err);
+
+/* What is over the few windows as it were over the whole text: in the proportion
+ * that the choice has, since what is hard is so for all. */
+double lmq_planner_over_the_whole(const struct lmq_planner *planner,
+                                  double kld);
 
 /* What a sum of costs comes to. */
 double lmq_planner_predict(const struct lmq_planner *planner,

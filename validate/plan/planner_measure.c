@@ -35,10 +35,10 @@ base_side(const struct lmq_planner *planner)
     return side;
 }
 
-static enum lmq_status
-measure(struct lmq_planner *planner, const struct lmq_mix *mixes, size_t n,
-        size_t n_windows, const char *stage, struct lmq_drift *drifts,
-        struct lmq_error *err)
+enum lmq_status
+lmq_planner_mix(struct lmq_planner *planner, const struct lmq_mix *mixes,
+                size_t n, size_t n_windows, const char *stage,
+                struct lmq_drift *drifts, struct lmq_error *err)
 {
     const struct lmq_mixing mixing = {.job = &planner->job,
                                       .units = &planner->units,
@@ -51,8 +51,8 @@ measure(struct lmq_planner *planner, const struct lmq_mix *mixes, size_t n,
     return lmq_mixes_measure(&mixing, drifts, err);
 }
 
-static const struct lmq_encoding_choice *
-offer_of(const struct lmq_planner *planner, size_t unit, size_t offer)
+const struct lmq_encoding_choice *
+lmq_planner_offer(const struct lmq_planner *planner, size_t unit, size_t offer)
 {
     return &planner->offers.choices[unit * planner->offers.n + offer];
 }
@@ -90,7 +90,7 @@ measure_due(struct lmq_planner *planner, const struct lmq_mix *mixes,
         if (lmq_planner_is_due(first + i, o->part, o->n_parts))
             due[n_due++] = mixes[i];
     if (status == LMQ_OK && n_due > 0)
-        status = measure(planner, due, n_due, planner->n_few, stage, drifts,
+        status = lmq_planner_mix(planner, due, n_due, planner->n_few, stage, drifts,
                          err);
     n_due = 0;
     for (size_t i = 0; i < n && status == LMQ_OK; i++)
@@ -115,7 +115,7 @@ measure_units(struct lmq_planner *planner, struct lmq_error *err)
 
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         mixes[i].choices = choices + i * n;
-        mixes[i].choices[i] = offer_of(planner, i, planner->offers.probe);
+        mixes[i].choices[i] = lmq_planner_offer(planner, i, planner->offers.probe);
     }
     if (status == LMQ_OK)
         status = measure_due(planner, mixes, 0, n, "measuring tensors",
@@ -262,7 +262,7 @@ measure_uniform(struct lmq_planner *planner, struct lmq_error *err)
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         mixes[i].choices = choices + i * n_units;
         for (size_t j = 0; j < n_units; j++)
-            mixes[i].choices[j] = offer_of(planner, j, i);
+            mixes[i].choices[j] = lmq_planner_offer(planner, j, i);
     }
     if (status == LMQ_OK)
         status = measure_due(planner, mixes, n_units, n, "measuring encodings",
@@ -332,6 +332,16 @@ uncertainty(const struct lmq_planner *planner, const struct lmq_drift *drift)
     return 2 * sqrt(2 * fmax(by_block, by_window));
 }
 
+double
+lmq_planner_over_the_whole(const struct lmq_planner *planner, double kld)
+{
+    const struct lmq_choice *choice = &planner->choice;
+
+    return choice->few > 0 && choice->measured > 0
+               ? kld * choice->measured / choice->few
+               : kld;
+}
+
 static double
 mean_of_few(const struct lmq_planner *planner, const struct lmq_drift *drift)
 {
@@ -367,16 +377,16 @@ compare(struct lmq_planner *planner, const struct lmq_encoding_choice **choices,
         struct lmq_drift drifts[2], struct lmq_error *err)
 {
     size_t n = planner->units.n, rival = find_rival(planner);
-    const struct lmq_mix mixes[] = {{choices}, {choices + n}};
+    const struct lmq_mix mixes[] = {{choices, NULL}, {choices + n, NULL}};
     size_t n_mixes = 1 + (size_t)(rival < planner->offers.n), better = 0;
 
     for (size_t i = 0; i < n; i++) {
-        choices[i] = offer_of(planner, i, planner->choice.chosen[i]);
+        choices[i] = lmq_planner_offer(planner, i, planner->choice.chosen[i]);
         if (n_mixes == 2)
-            choices[n + i] = offer_of(planner, i, rival);
+            choices[n + i] = lmq_planner_offer(planner, i, rival);
     }
     enum lmq_status status =
-        measure(planner, mixes, n_mixes, planner->job.corpus.n_windows,
+        lmq_planner_mix(planner, mixes, n_mixes, planner->job.corpus.n_windows,
                 "measuring the plan", drifts, err);
     if (status != LMQ_OK)
         return status;

@@ -30,18 +30,6 @@ bits_of(const struct lmq_planner *planner, double bytes)
     return 8 * (bytes + planner->other_bytes) / planner->n_parameters;
 }
 
-/* What was measured over a few windows, as it were over the whole text: in the
- * proportion that the choice has, since what is hard is so for all. */
-static double
-over_the_whole(const struct lmq_planner *planner, double kld)
-{
-    const struct lmq_choice *choice = &planner->choice;
-
-    return choice->few > 0 && choice->measured > 0
-               ? kld * choice->measured / choice->few
-               : kld;
-}
-
 static json_t *
 describe_point(const struct lmq_planner *planner, double bytes, double kld)
 {
@@ -53,7 +41,8 @@ describe_point(const struct lmq_planner *planner, double bytes, double kld)
             lmq_json_number(bytes + (double)choice->file - choice->bytes));
     lmq_put(&json, "bits_per_weight",
             lmq_json_number(bits_of(planner, bytes)));
-    lmq_put(&json, "kld", lmq_json_number(over_the_whole(planner, kld)));
+    lmq_put(&json, "kld",
+            lmq_json_number(lmq_planner_over_the_whole(planner, kld)));
     return json;
 }
 
@@ -133,6 +122,28 @@ describe_prediction(const struct lmq_planner *planner)
     return json;
 }
 
+static json_t *
+describe_kv(const struct lmq_planner *planner)
+{
+    json_t *json = json_object(), *list = json_array();
+
+    for (size_t i = 0; i < planner->n_kv; i++) {
+        const struct lmq_kv_offer *offer = &planner->kv[i];
+        json_t *one = json_object();
+        lmq_put(&one, "type",
+                json_string(lmq_names_of(lmq_kv_names, offer->type)));
+        lmq_put(&one, "bytes_per_token", lmq_json_number(offer->bytes));
+        lmq_put(&one, "kld", lmq_json_number(offer->measured));
+        lmq_append(&list, one);
+    }
+    lmq_put(&json, "chosen",
+            json_string(lmq_names_of(
+                lmq_kv_names, planner->kv[planner->chosen_kv].type)));
+    lmq_put(&json, "may_add", lmq_json_number(planner->kv_room));
+    lmq_put(&json, "types", list);
+    return json;
+}
+
 json_t *
 lmq_planner_describe(const struct lmq_planner *planner, const char *output)
 {
@@ -151,6 +162,8 @@ lmq_planner_describe(const struct lmq_planner *planner, const char *output)
     lmq_put(&json, "uniform", describe_uniform(planner));
     lmq_put(&json, "front", describe_front(planner));
     lmq_put(&json, "tensors", describe_units(planner));
+    if (planner->n_kv > 0)
+        lmq_put(&json, "kv", describe_kv(planner));
     lmq_put(&json, "recipe", json_string(planner->recipe));
     lmq_put(&json, "notes", lmq_describe_notes(job->reference_file, NULL));
     lmq_put(&json, "seconds",
