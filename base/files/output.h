@@ -56,7 +56,13 @@ enum lmq_status lmq_output_write(struct lmq_output *output, uint64_t offset,
 enum lmq_status lmq_output_commit(struct lmq_output *output,
                                   struct lmq_error *err);
 
-/* The same for n outputs, in this order, all of them or none: after a failure
+/* All of a file at once. */
+enum lmq_status lmq_output_put(const char *path, const void *bytes, size_t n,
+                               bool replace,
+                               const struct lmq_originals *originals,
+                               struct lmq_error *err);
+
+/* The same as a commit for n outputs, in this order, all of them or none: after a failure
  * everything is as it was before. All are closed in any case. */
 enum lmq_status lmq_output_commit_all(struct lmq_output *const *outputs,
                                       size_t n, struct lmq_error *err);

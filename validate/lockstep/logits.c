@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/elementary.h"
+#include "validate/lockstep/exponentials.h"
 
 #define LANES 8
 #define TOP 5
@@ -20,41 +21,6 @@ static double
 sum_lanes(const double s[LANES])
 {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
-}
-
-/* e^x for x <= 0, to some 1e-15: x = n ln 2 + r, Taylor's series of e^r, n
- * added to the exponent. Adding 1.5 * 2^52 leaves n in the low bits. */
-static inline double
-exp_negative(double x)
-{
-    const double magic = 6755399441055744.0;
-    const double ln2_high = 6.93147180369123816490e-01;
-    const double ln2_low = 1.90821492927058770002e-10;
-    double clamped = x < -700 ? -700 : x;
-    double shifted = clamped * 1.44269504088896340736 + magic;
-    double n = shifted - magic;
-    double r = (clamped - n * ln2_high) - n * ln2_low;
-    double p = 1.0 / 6227020800.0;
-    uint64_t bits, exponent;
-
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    memcpy(&exponent, &shifted, sizeof(exponent));
-    memcpy(&bits, &p, sizeof(bits));
-    bits += exponent << 52;
-    memcpy(&p, &bits, sizeof(p));
-    return p;
 }
 
 static float
@@ -74,25 +40,6 @@ maximum(const float *x, size_t n)
     for (int j = 0; j < LANES; j++)
         top = lanes[j] > top ? lanes[j] : top;
     return top;
-}
-
-/* e = exp(x - top); returns the sum. */
-static double
-exponentials(const float *x, size_t n, float top, double *e)
-{
-    double sums[LANES] = {0}, peak = (double)top;
-    size_t i = 0;
-
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) {
-            double value = exp_negative((double)x[i + (size_t)j] - peak);
-            e[i + (size_t)j] = value;
-            sums[j] += value;
-        }
-    double sum = sum_lanes(sums);
-    for (; i < n; i++)
-        sum += e[i] = exp_negative((double)x[i] - peak);
-    return sum;
 }
 
 /* The five largest, best first; of equal ones the first. */
@@ -143,8 +90,8 @@ lmq_compare_logits(const float *a, const float *b, size_t n, int32_t next,
 {
     double *ea = scratch, *eb = scratch + n;
     float top_a = maximum(a, n), top_b = maximum(b, n);
-    double sum_a = exponentials(a, n, top_a, ea);
-    double sum_b = exponentials(b, n, top_b, eb);
+    double sum_a = lmq_exponentials(a, n, top_a, ea);
+    double sum_b = lmq_exponentials(b, n, top_b, eb);
     double log_a = (double)top_a + lmq_log(sum_a);
     double log_b = (double)top_b + lmq_log(sum_b);
     double shift = log_b - log_a, scale_a = 1 / sum_a, scale_b = 1 / sum_b;

@@ -183,18 +183,9 @@ enum lmq_status
 lmq_page_write(char *text, const char *path, int replaces,
                struct lmq_error *err)
 {
-    struct lmq_output *output;
-    size_t n = strlen(text);
     enum lmq_status status =
-        lmq_output_create(path, n, replaces != 0, NULL, &output, err);
+        lmq_output_put(path, text, strlen(text), replaces != 0, NULL, err);
 
-    if (status == LMQ_OK) {
-        status = lmq_output_write(output, 0, text, n, err);
-        if (status == LMQ_OK)
-            status = lmq_output_commit(output, err);
-        else
-            lmq_output_abort(output);
-    }
     free(text);
     return status;
 }

@@ -288,21 +288,12 @@ enum lmq_status
 lmq_part_write(const json_t *part, const char *path, bool replaces,
                struct lmq_error *err)
 {
-    struct lmq_output *output;
     char *text;
     enum lmq_status status = lmq_part_text(part, &text, err);
 
     if (status != LMQ_OK)
         return status;
-    status = lmq_output_create(path, strlen(text), replaces, NULL, &output,
-                               err);
-    if (status == LMQ_OK) {
-        status = lmq_output_write(output, 0, text, strlen(text), err);
-        if (status == LMQ_OK)
-            status = lmq_output_commit(output, err);
-        else
-            lmq_output_abort(output);
-    }
+    status = lmq_output_put(path, text, strlen(text), replaces, NULL, err);
     free(text);
     return status;
 }

@@ -505,7 +505,6 @@ write_recipe(const struct lmq_planner *planner, const char *path,
              struct lmq_error *err)
 {
     const struct lmq_choice *choice = &planner->choice;
-    struct lmq_output *output;
     char remarks[512];
 
     snprintf(remarks, sizeof(remarks),
@@ -520,17 +519,9 @@ write_recipe(const struct lmq_planner *planner, const char *path,
                                    choice->chosen, remarks);
     if (text == NULL)
         return lmq_fail_nomem(err);
-    size_t n = strlen(text);
-    enum lmq_status status = lmq_output_create(
-        path, n, planner->options->replaces != 0,
-        &planner->job.reference_file->originals, &output, err);
-    if (status == LMQ_OK) {
-        status = lmq_output_write(output, 0, text, n, err);
-        if (status == LMQ_OK)
-            status = lmq_output_commit(output, err);
-        else
-            lmq_output_abort(output);
-    }
+    enum lmq_status status = lmq_output_put(
+        path, text, strlen(text), planner->options->replaces != 0,
+        &planner->job.reference_file->originals, err);
     free(text);
     return status;
 }
