@@ -203,8 +203,6 @@ LMQ_API const char *lmq_mapping_at(const void *address);
 
 /* ---- Converting ---- */
 
-/* All zero but for what is set: the defaults. Names are those of the command
- * line; NULL is the default. */
 /* Processes that do one thing together, each called with the same options but
  * for its own number. */
 struct lmq_peers {
@@ -215,6 +213,8 @@ struct lmq_peers {
     void *context;
 };
 
+/* All zero but for what is set: the defaults. Names are those of the command
+ * line; NULL is the default. */
 struct lmq_convert_options {
     size_t size;
     unsigned group_size;      /* 0: 64 */

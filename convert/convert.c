@@ -449,6 +449,8 @@ make_plan(struct lmq_checkpoint *checkpoint,
         note_quantized(plan);
         status = lmq_plan_lay_out(plan, err);
     }
+    if (status == LMQ_OK && plan->calibrator != NULL)
+        status = lmq_calibrator_meet(plan, err);
     if (status == LMQ_OK)
         note_padding(plan);
     return status;

@@ -224,3 +224,20 @@ lmq_output_commit(struct lmq_output *output, struct lmq_error *err)
 {
     return lmq_output_commit_all(&output, 1, err);
 }
+
+enum lmq_status
+lmq_output_put(const char *path, const void *bytes, size_t n, bool replace,
+               const struct lmq_originals *originals, struct lmq_error *err)
+{
+    struct lmq_output *output;
+    enum lmq_status status =
+        lmq_output_create(path, n, replace, originals, &output, err);
+
+    if (status != LMQ_OK)
+        return status;
+    status = lmq_output_write(output, 0, bytes, n, err);
+    if (status == LMQ_OK)
+        return lmq_output_commit(output, err);
+    lmq_output_abort(output);
+    return status;
+}

@@ -50,6 +50,8 @@ end_of_line(const struct lmq_log *log, size_t at)
     if (feed == NULL || feed < log->text + at + N_CRC)
         return 0;
     size_t end = (size_t)(feed - log->text);
+    if (memchr(log->text + at, '\0', end - at) != NULL)
+        return 0;
     snprintf(crc, sizeof(crc), "%08" PRIx32 " ",
              lmq_crc32(0, log->text + at + N_CRC, end - at - N_CRC));
     return memcmp(crc, log->text + at, N_CRC) == 0 ? end : 0;

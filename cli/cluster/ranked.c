@@ -43,6 +43,15 @@ hush(const struct arguments *arguments, struct arguments *own)
 
 /* ---- Converting ---- */
 
+static bool
+reads_standard_input(const struct lmq_convert_options *convert)
+{
+    for (size_t i = 0; i < convert->n_calibration; i++)
+        if (strcmp(convert->calibration[i], "-") == 0)
+            return true;
+    return false;
+}
+
 /* What many processes cannot do, or would do otherwise. */
 static bool
 check_options(const struct arguments *arguments, const struct ranks *ranks,
@@ -53,6 +62,9 @@ check_options(const struct arguments *arguments, const struct ranks *ranks,
                     "--calibrate goes with one file for each of the %u ranks, "
                     "not with --parts=%u",
                     ranks->n, convert->n_parts);
+    else if (reads_standard_input(convert))
+        usage_error(arguments->command,
+                    "'-' cannot be standard input of many ranks");
     else if (has_option(arguments, "shard-size"))
         usage_error(arguments->command,
                     "--shard-size goes without many ranks: --parts N says how "

@@ -14,13 +14,18 @@
 #include "convert/calibrate/calibrate.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/report.h"
 #include "base/size.h"
 #include "convert/calibrate/items.h"
 #include "convert/calibrate/rounding.h"
 #include "convert/calibrate/seen.h"
+#include "convert/set_name.h"
 
 /* A Hessian of fewer tokens than columns divided by this says too little: what
  * it makes better for these tokens is worse for others. */
@@ -408,6 +413,38 @@ lmq_calibrator_head(const struct lmq_conversion *work,
 
     calibrator->counter.progress = progress;
     return run_layer(work, calibrator->model->hparams.n_layers, err);
+}
+
+/* What must be alike. */
+struct subject {
+    unsigned char id[LMQ_SET_ID];
+    uint32_t crc; /* of what is told of the calibration */
+};
+
+enum lmq_status
+lmq_calibrator_meet(const struct lmq_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_peers *peers = plan->calibrator->peers;
+    struct subject own = {0};
+    char *told = lmq_json_dump(plan->calibration, JSON_COMPACT);
+    enum lmq_status status = told == NULL
+                                 ? lmq_fail_nomem(err)
+                                 : lmq_plan_identify(plan, own.id, err);
+
+    if (told != NULL)
+        own.crc = lmq_crc32(0, told, strlen(told));
+    free(told);
+    struct subject first = own;
+    if (status == LMQ_OK)
+        status = lmq_peers_share(peers, 0, &first, sizeof(first), err);
+    if (status != LMQ_OK ||
+        (memcmp(first.id, own.id, sizeof(own.id)) == 0 &&
+         first.crc == own.crc))
+        return status;
+    return lmq_fail(err, LMQ_ERR_ARG, 0,
+                    "process %u of %u has another source, text or options "
+                    "than the first",
+                    lmq_peers_rank(peers) + 1, lmq_peers_n(peers));
 }
 
 enum lmq_status

@@ -260,6 +260,11 @@ lmq_calibrator_open(struct lmq_plan *plan,
     plan->calibrated = calloc(plan->n_records + 1, sizeof(*plan->calibrated));
     if (calibrator == NULL || plan->calibrated == NULL)
         return lmq_fail_nomem(err);
+    calibrator->takes = calloc(plan->n_records + 1, sizeof(bool));
+    if (calibrator->takes == NULL)
+        return lmq_fail_nomem(err);
+    for (size_t i = 0; i < plan->n_records; i++)
+        calibrator->takes[i] = plan->takes[i];
     calibrator->damping =
         given->damping == 0 ? DEFAULT_DAMPING : given->damping;
     calibrator->threads = given->threads;
@@ -293,5 +298,6 @@ lmq_calibrator_close(struct lmq_calibrator *calibrator)
     lmq_walk_free(&calibrator->walk);
     lmq_model_close(calibrator->model);
     lmq_corpus_free(&calibrator->corpus);
+    free(calibrator->takes);
     free(calibrator);
 }

@@ -31,6 +31,7 @@ struct lmq_calibrator {
     size_t n_buffers;
     double damping;
     int threads;
+    bool *takes; /* of the plan, before it is known what cannot be taken */
     struct lmq_counter counter; /* tokens through layers, and rows */
     const struct lmq_peers *peers; /* or NULL */
     size_t n_starved;     /* inputs that saw too few tokens */

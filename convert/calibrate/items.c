@@ -66,11 +66,13 @@ find_record(const struct lmq_plan *plan, const struct lmq_matrix *matrix)
     return i;
 }
 
+/* What turns out not to be taken stays what it was here: else it would depend on
+ * when that turned out. */
 static bool
 is_quantized(const struct lmq_plan *plan, size_t record)
 {
     return plan->records[record].encoding == LMQ_ENCODING_Q8 &&
-           !plan->takes[record];
+           !plan->calibrator->takes[record];
 }
 
 static bool

@@ -24,6 +24,7 @@ static bool
 are_alike(const struct lmq_cal_input *a, const struct lmq_cal_input *b)
 {
     return a->role == b->role && a->n_cols == b->n_cols &&
+           a->rotated == b->rotated &&
            is_of_expert(a) == is_of_expert(b);
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/files/part.h"
 #include "base/size.h"
@@ -14,11 +15,12 @@
 /* Tiles that are read at a time. */
 #define STEP ((uint64_t)32 * LMQ_TILE_ROWS)
 
-/* The bytes of `n_rows` rows from `row` of the part on, to where these are. */
+/* The bytes of `n_rows` rows from `row` of the part on, to where these are;
+ * `crcs` are those of what was read before. */
 static enum lmq_status
 read_run(const struct lmq_conversion *work, const struct lmq_plan_part *part,
          uint64_t row, uint64_t n_rows, void *values, void *scales,
-         struct lmq_error *err)
+         uint32_t crcs[2], struct lmq_error *err)
 {
     const struct lmq_record *stored = lmq_plan_stored(work->plan, part);
     struct lmq_output *output = work->outputs[part->member];
@@ -29,16 +31,21 @@ read_run(const struct lmq_conversion *work, const struct lmq_plan_part *part,
         output, stored->extents[LMQ_VALUES].offset + at.values, values,
         (size_t)size.values, err);
 
-    return status == LMQ_OK
-               ? lmq_part_read(output,
-                               stored->extents[LMQ_SCALES].offset + at.scales,
-                               scales, (size_t)size.scales, err)
-               : status;
+    if (status == LMQ_OK)
+        status = lmq_part_read(
+            output, stored->extents[LMQ_SCALES].offset + at.scales, scales,
+            (size_t)size.scales, err);
+    if (status != LMQ_OK)
+        return status;
+    crcs[0] = lmq_crc32(crcs[0], values, (size_t)size.values);
+    crcs[1] = lmq_crc32(crcs[1], scales, (size_t)size.scales);
+    return LMQ_OK;
 }
 
 static enum lmq_status
 read_tiles(const struct lmq_conversion *work, const struct lmq_plan_part *part,
-           int8_t *q, unsigned char *scales, struct lmq_error *err)
+           int8_t *q, unsigned char *scales, uint32_t crcs[2],
+           struct lmq_error *err)
 {
     const struct lmq_record *stored = lmq_plan_stored(work->plan, part);
     const struct lmq_quant *quant = &stored->quant;
@@ -54,7 +61,7 @@ read_tiles(const struct lmq_conversion *work, const struct lmq_plan_part *part,
          row += STEP) {
         size_t n = (size_t)lmq_u64_min(STEP, part->n_rows - row);
         status = read_run(work, part, row, n, values, values + room.values,
-                          err);
+                          crcs, err);
         if (status == LMQ_OK)
             lmq_tiles_unpack(values, values + room.values, n, n_cols, quant,
                              q + row * n_cols, scales + row * row_scales);
@@ -68,7 +75,18 @@ lmq_written_read(const struct lmq_conversion *work,
                  const struct lmq_plan_part *part, int8_t *q,
                  unsigned char *scales, struct lmq_error *err)
 {
-    return lmq_plan_stored(work->plan, part)->layout == LMQ_LAYOUT_TILES
-               ? read_tiles(work, part, q, scales, err)
-               : read_run(work, part, 0, part->n_rows, q, scales, err);
+    const struct lmq_record *stored = lmq_plan_stored(work->plan, part);
+    uint32_t crcs[2] = {0};
+    enum lmq_status status =
+        stored->layout == LMQ_LAYOUT_TILES
+            ? read_tiles(work, part, q, scales, crcs, err)
+            : read_run(work, part, 0, part->n_rows, q, scales, crcs, err);
+
+    if (status != LMQ_OK || (crcs[0] == stored->extents[LMQ_VALUES].crc &&
+                             crcs[1] == stored->extents[LMQ_SCALES].crc))
+        return status;
+    lmq_fail(err, LMQ_ERR_FORMAT, stored->extents[LMQ_VALUES].offset,
+             "tensor '%s' is not as it was written before", stored->name);
+    lmq_hint(err, "remove what was begun, and begin anew");
+    return LMQ_ERR_FORMAT;
 }

@@ -6,6 +6,7 @@
 #include "convert/sets/journal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -491,7 +492,8 @@ restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json)
 {
     const json_t *calibrated = json_object_get(json, "calibrated");
     struct lmq_record *record = &plan->records[index];
-    bool takes = json_is_true(json_object_get(json, "takes"));
+    bool takes =
+        plan->takes[index] && json_is_true(json_object_get(json, "takes"));
 
     if (plan->takes[index] && !takes)
         lmq_notes_add(&plan->notes, "tensor '%s' was quantized again",
@@ -561,6 +563,8 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
             read_hex(json_object_get(json, "tensor"),
                      plan->digests.tensors + index * LMQ_SHA256_SIZE,
                      LMQ_SHA256_SIZE);
+    float multiplier = f32_of(json_object_get(json, "multiplier"));
+    is_good &= multiplier > 0 && multiplier < HUGE_VALF;
     settle_parts(journal, plan, index, status == LMQ_OK && is_good);
     if (status != LMQ_OK || !is_good)
         return status;

@@ -83,9 +83,8 @@ lmq_journal_describe(const struct lmq_plan *plan, struct lmq_error *err)
     lmq_put(&json, "version", json_string(PACKAGE_VERSION));
     lmq_put(&json, "options", describe_settings(plan));
     lmq_put(&json, "sources", describe_sources(plan, err));
-    lmq_put(&json, "calibration",
-            plan->calibration == NULL ? json_null()
-                                      : json_incref(plan->calibration));
+    if (plan->calibration != NULL)
+        lmq_put(&json, "calibration", json_incref(plan->calibration));
     if (lmq_plan_identify(plan, id, err) != LMQ_OK) {
         json_decref(json);
         return NULL;
@@ -124,7 +123,7 @@ lmq_journal_compare(const json_t *own, const json_t *found, struct lmq_error *er
     for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
         const json_t *a = json_object_get(own, keys[k]);
         const json_t *b = json_object_get(found, keys[k]);
-        if (json_equal(a, b))
+        if (json_equal(a, b) || (a == NULL && b == NULL))
             continue;
         json_object_foreach((json_t *)(uintptr_t)a, key, value)
             if (!json_equal(value, json_object_get(b, key))) {

@@ -210,6 +210,94 @@ START_TEST(another_conversion_is_refused)
 }
 END_TEST
 
+/* A line with its checksum; how much that is. */
+static size_t
+put_line(char *to, const char *line, size_t n)
+{
+    sprintf(to, "%08x ", (unsigned)lmq_crc32(0, line, n));
+    memcpy(to + 9, line, n);
+    to[9 + n] = '\n';
+    return n + 10;
+}
+
+/* Of each line behind the header the first such words become others. */
+static char *
+with_other_words(const char *text, size_t n, const char *from, const char *to,
+                 size_t *n_out)
+{
+    char *out = malloc(2 * n + 1000), line[20000];
+    size_t at = 0, done = 0;
+
+    ck_assert_ptr_nonnull(out);
+    for (size_t i = 0; at < n; i++) {
+        const char *feed = memchr(text + at, '\n', n - at);
+        size_t length = (size_t)(feed - text) - at;
+        REQUIRE(feed != NULL && length < 10000, "line %zu", i);
+        snprintf(line, sizeof(line), "%.*s", (int)length, text + at);
+        char *found = i < 2 ? NULL : strstr(line, from);
+        at += length + 1;
+        if (found == NULL) {
+            done += (size_t)sprintf(out + done, "%s\n", line);
+            continue;
+        }
+        char rest[20000];
+        strcpy(rest, found + strlen(from));
+        sprintf(found, "%s%s", to, rest);
+        done += put_line(out + done, line + 9, strlen(line + 9));
+    }
+    *n_out = done;
+    return out;
+}
+
+/* Whatever it says, it is the same file or an error. */
+START_TEST(a_journal_is_not_believed_too_much)
+{
+    static const char *const words[][2] = {
+        {"\"takes\":false", "\"takes\":true"},
+        {"\"parts\":[", "\"parts\":[],\"other\":["},
+        {"\"part\":", "\"part\":9999999999"},
+        {"\"record\":", "\"record\":-"},
+        {"\"record\":", "\"record\":99999999"},
+        {"\"crcs\":[", "\"crcs\":[1,"},
+        {"\"ranges\":[[", "\"ranges\":[[99,"},
+        {"\"multiplier\":", "\"multiplier\":[],\"m\":"},
+        {"{", "[{"},
+    };
+    static const char with_nul[] = "{}\0abc";
+    struct lmq_convert_options options = {.threads = 1};
+    size_t n_part, n, n_new;
+    struct lmq_error err = {0};
+
+    save_model(1);
+    begin(&options);
+    unsigned char *part = read_file(in_folder("is.lmq.part"), &n_part);
+    char *journal = (char *)read_file(in_folder("is.lmq.journal"), &n);
+    for (size_t i = 0; i <= sizeof(words) / sizeof(words[0]); i++) {
+        bool is_last = i == sizeof(words) / sizeof(words[0]);
+        char *text = is_last ? malloc(n + 100)
+                             : with_other_words(journal, n, words[i][0],
+                                                words[i][1], &n_new);
+        if (is_last) {
+            memcpy(text, journal, n);
+            n_new = n + put_line(text + n, with_nul, sizeof(with_nul) - 1);
+        }
+        write_file(in_folder("is.lmq.part"), part, n_part);
+        write_file(in_folder("is.lmq.journal"), text, n_new);
+        if (resume("is.lmq", options, 0, &err) == LMQ_OK) {
+            assert_same("one.lmq", "is.lmq");
+            unlink(in_folder("is.lmq"));
+        } else {
+            ck_assert_msg(err.status == LMQ_ERR_FORMAT, "%zu: %s", i,
+                          err.message);
+        }
+        unlink(in_folder("is.lmq.journal"));
+        free(text);
+    }
+    free(part);
+    free(journal);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -218,6 +306,7 @@ main(void)
         any_beginning_of_a_journal_will_do,
         what_did_not_come_to_the_disk_is_done_again,
         another_conversion_is_refused,
+        a_journal_is_not_believed_too_much,
     };
 
     return RUN_SUITE("resume", tests);

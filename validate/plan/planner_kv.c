@@ -50,14 +50,35 @@ choose(struct lmq_planner *planner)
     }
 }
 
+/* What cannot hold the keys of this model is left out. */
+static enum lmq_status
+measure(struct lmq_planner *planner,
+        const struct lmq_encoding_choice **choices, enum lmq_row_type type,
+        struct lmq_error *err)
+{
+    const struct lmq_mix mix = {choices, &type};
+    struct lmq_drift drift = {0};
+    struct lmq_error why = {0};
+    enum lmq_status status =
+        lmq_planner_mix(planner, &mix, 1, planner->job.corpus.n_windows,
+                        "measuring keys and values", &drift, &why);
+
+    if (status == LMQ_OK)
+        planner->kv[planner->n_kv++] = (struct lmq_kv_offer){
+            type, bytes_of(planner->job.models[0], type),
+            lmq_drift_mean_kld(&drift)};
+    else if (status != LMQ_ERR_NONFINITE && err != NULL)
+        *err = why;
+    lmq_drift_free(&drift);
+    return status == LMQ_ERR_NONFINITE ? LMQ_OK : status;
+}
+
 enum lmq_status
 lmq_planner_weigh_kv(struct lmq_planner *planner, struct lmq_error *err)
 {
     static const enum lmq_row_type types[LMQ_KV_OFFERS] = {LMQ_ROW_F16,
                                                            LMQ_ROW_Q8};
-    const struct lmq_model *model = planner->job.models[0];
-    struct lmq_drift drifts[LMQ_KV_OFFERS] = {0};
-    struct lmq_mix mixes[LMQ_KV_OFFERS];
+    enum lmq_row_type own = planner->job.kv_type;
     enum lmq_status status = LMQ_OK;
     const struct lmq_encoding_choice **choices =
         calloc(planner->units.n + 1, sizeof(*choices));
@@ -66,21 +87,11 @@ lmq_planner_weigh_kv(struct lmq_planner *planner, struct lmq_error *err)
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < planner->units.n; i++)
         choices[i] = lmq_planner_offer(planner, i, planner->choice.chosen[i]);
-    planner->kv[planner->n_kv++] = (struct lmq_kv_offer){
-        planner->job.kv_type, bytes_of(model, planner->job.kv_type),
-        planner->choice.measured};
-    for (size_t i = 0; i < LMQ_KV_OFFERS; i++)
-        mixes[i] = (struct lmq_mix){choices, &types[i]};
-    status = lmq_planner_mix(planner, mixes, LMQ_KV_OFFERS,
-                             planner->job.corpus.n_windows,
-                             "measuring keys and values", drifts, err);
-    for (size_t i = 0; i < LMQ_KV_OFFERS; i++) {
-        if (status == LMQ_OK)
-            planner->kv[planner->n_kv++] = (struct lmq_kv_offer){
-                types[i], bytes_of(model, types[i]),
-                lmq_drift_mean_kld(&drifts[i])};
-        lmq_drift_free(&drifts[i]);
-    }
+    planner->kv[planner->n_kv++] =
+        (struct lmq_kv_offer){own, bytes_of(planner->job.models[0], own),
+                              planner->choice.measured};
+    for (size_t i = 0; i < LMQ_KV_OFFERS && status == LMQ_OK; i++)
+        status = measure(planner, choices, types[i], err);
     free((void *)choices);
     if (status == LMQ_OK)
         choose(planner);

@@ -169,7 +169,8 @@ sum_of_costs(const struct lmq_planner *planner, size_t offer)
 }
 
 /* What is rotated loses less, or more, than its errors tell, since these come to
- * lie elsewhere: by as much as all units together do. */
+ * lie elsewhere: by as much as all units together do. Where an encoding is taken
+ * as it is stored, both of these are of something else. */
 static void
 correct_rotated(struct lmq_planner *planner)
 {
@@ -177,11 +178,16 @@ correct_rotated(struct lmq_planner *planner)
 
     for (size_t j = 0; j < offers->n; j++) {
         size_t plain = plain_of(offers, j);
+        bool is_taken = false;
         if (plain == offers->n)
             continue;
+        for (size_t i = 0; i < planner->units.n; i++)
+            is_taken |= lmq_planner_offer(planner, i, plain)->is_taken;
         double expected = sum_of_costs(planner, j) * planner->uniform[plain];
         double found = sum_of_costs(planner, plain) * planner->uniform[j];
-        for (size_t i = 0; i < planner->units.n && expected > 0; i++)
+        if (is_taken || !(expected > 0) || !(found > 0))
+            continue;
+        for (size_t i = 0; i < planner->units.n; i++)
             planner->costs[i * offers->n + j] *= found / expected;
     }
 }
