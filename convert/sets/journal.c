@@ -564,7 +564,8 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
                      plan->digests.tensors + index * LMQ_SHA256_SIZE,
                      LMQ_SHA256_SIZE);
     float multiplier = f32_of(json_object_get(json, "multiplier"));
-    is_good &= multiplier > 0 && multiplier < HUGE_VALF;
+    is_good &= plan->records[index].encoding != LMQ_ENCODING_Q8 ||
+               (multiplier > 0 && multiplier < HUGE_VALF);
     settle_parts(journal, plan, index, status == LMQ_OK && is_good);
     if (status != LMQ_OK || !is_good)
         return status;

@@ -138,7 +138,7 @@ for option in --part=1/2 --parts=2 --resume --dry-run --json --yaml \
     refused 2 "${option%%=*} does not go with jobs" \
         --nodes 2 convert $option "$fable" x.lmq
 done
-refused 2 "depends on all before it" --nodes 2 convert \
+refused 2 "so mpirun starts them all" --nodes 2 convert \
     --calibrate "$fable/held-out-a.txt" "$fable" x.lmq
 for option in --attribute --floor --part=1/2; do
     refused 2 "${option%%=*} does not go with jobs" \
