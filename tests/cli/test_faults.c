@@ -113,6 +113,8 @@ static const struct command {
      "out-00002-of-00099.lmq", TEXT, false},
     {"convert-resume", "convert -q --resume model w/out", NULL, NULL, TEXT,
      true},
+    {"calibrate-resume", "convert -q --resume -e q4 --rotate --calibrate text "
+     "--calibrate-tokens 60 --ctx 8 model w/out", NULL, NULL, TEXT, true},
     {"split", "split -q -f --shard-size 6K m.lmq w", NULL,
      "m-00002-of-00099.lmq", TEXT, false},
     {"join", "join --json set w/out.lmq", NULL, NULL, DOCUMENT, false},
