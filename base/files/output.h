@@ -62,7 +62,7 @@ enum lmq_status lmq_output_put(const char *path, const void *bytes, size_t n,
                                const struct lmq_originals *originals,
                                struct lmq_error *err);
 
-/* The same as a commit for n outputs, in this order, all of them or none: after a failure
+/* A commit of n outputs, in this order, all of them or none: after a failure
  * everything is as it was before. All are closed in any case. */
 enum lmq_status lmq_output_commit_all(struct lmq_output *const *outputs,
                                       size_t n, struct lmq_error *err);

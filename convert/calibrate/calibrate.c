@@ -293,7 +293,8 @@ quantize_input(struct lmq_cal_layer *layer, size_t index,
 
 /* Inputs [first, *end) are as many as there is room for, at least one. */
 static enum lmq_status
-watch(struct lmq_cal_layer *layer, size_t first, size_t *end, struct lmq_error *err)
+watch(struct lmq_cal_layer *layer, size_t first, size_t *end,
+      struct lmq_error *err)
 {
     double room = LMQ_CALIBRATION_BYTES;
 

@@ -131,8 +131,8 @@ list_head(struct lmq_cal_layer *layer, struct lmq_error *err)
     if (layer->items == NULL || layer->inputs == NULL)
         return lmq_fail_nomem(err);
     if (record < plan->n_records && is_calibrated(plan, record))
-        layer->items[layer->n_items++] =
-            (struct lmq_cal_item){record, head, find_input(layer, head, record)};
+        layer->items[layer->n_items++] = (struct lmq_cal_item){
+            record, head, find_input(layer, head, record)};
     return LMQ_OK;
 }
 
