@@ -31,6 +31,11 @@ int run_suite_over(const char *name, const TTest *const *tests, size_t n,
             ck_abort_msg(__VA_ARGS__);                                        \
     } while (0)
 
+/* For struct lmq_progress: says stop at the call with the number that `left`,
+ * an int, has; 0: never. */
+int stop_when_due(void *left, const char *stage, uint64_t done,
+                  uint64_t total);
+
 /* A path in the test's folder, which is removed after it. A few may be alive
  * at a time. */
 const char *in_folder(const char *name);

@@ -33,25 +33,13 @@ usual(const char *const *text)
     };
 }
 
-/* Says stop at the call with this number; 0: never. */
-static int
-stop(void *context, const char *stage, uint64_t done, uint64_t total)
-{
-    int *left = context;
-
-    (void)stage;
-    (void)done;
-    (void)total;
-    return --*left == 0;
-}
-
 static enum lmq_status
 try_to_stop(const char *from, const char *tokenizer, const char *to,
             const struct lmq_convert_options *options, int *left,
             struct lmq_report **report, struct lmq_error *err)
 {
     const struct lmq_open_options open = {.tokenizer = tokenizer};
-    const struct lmq_progress progress = {.report = stop, .context = left};
+    const struct lmq_progress progress = {.report = stop_when_due, .context = left};
     struct lmq_checkpoint *checkpoint;
 
     *report = NULL;
@@ -585,15 +573,9 @@ main(int argc, char **argv)
         forced_tokenizers_are_watched,
     };
     const TTest *const of_all[] = {every_family_learns};
-    size_t first = 0, end = 0;
+    size_t first, end;
 
-    while (family_at(end) != NULL)
-        end++;
-    for (size_t i = 0; i < end && argc > 1; i++)
-        if (strcmp(family_at(i)->name, argv[1]) == 0) {
-            first = i;
-            end = i + 1;
-        }
+    family_range(argc, argv, &first, &end);
     int failed = argc > 1 ? 0 : RUN_SUITE("calibrate", of_one);
     return run_suite_over("families", of_all, 1, first, end) | failed;
 }

@@ -76,23 +76,12 @@ share(void *context, unsigned from, void *bytes, size_t n_bytes)
     return is_fine ? 0 : -1;
 }
 
-static int
-stop(void *context, const char *stage, uint64_t done, uint64_t total)
-{
-    int *left = context;
-
-    (void)stage;
-    (void)done;
-    (void)total;
-    return --*left == 0;
-}
-
 static void *
 run_peer(void *context)
 {
     struct peer *peer = context;
     const struct lmq_open_options open = {.tokenizer = peer->tokenizer};
-    const struct lmq_progress progress = {.report = stop,
+    const struct lmq_progress progress = {.report = stop_when_due,
                                           .context = &peer->left};
     struct lmq_checkpoint *checkpoint = NULL;
 
@@ -419,15 +408,9 @@ main(int argc, char **argv)
                                    all_are_about_the_same,
                                    misuse_is_refused};
     const TTest *const of_all[] = {every_family_is_shared};
-    size_t first = 0, end = 0;
+    size_t first, end;
 
-    while (family_at(end) != NULL)
-        end++;
-    for (size_t i = 0; i < end && argc > 1; i++)
-        if (strcmp(family_at(i)->name, argv[1]) == 0) {
-            first = i;
-            end = i + 1;
-        }
+    family_range(argc, argv, &first, &end);
     int failed = argc > 1 ? 0 : RUN_SUITE("peers", of_one);
     return run_suite_over("families", of_all, 1, first, end) | failed;
 }

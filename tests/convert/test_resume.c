@@ -17,24 +17,12 @@
 #include "tests/build/suite.h"
 #include "tests/convert/sets.h"
 
-/* Says stop at the call with this number. */
-static int
-stop(void *context, const char *stage, uint64_t done, uint64_t total)
-{
-    int *left = context;
-
-    (void)stage;
-    (void)done;
-    (void)total;
-    return --*left == 0;
-}
-
 /* With `stops` 0 to the end. */
 static enum lmq_status
 resume(const char *output, struct lmq_convert_options options, int stops,
        struct lmq_error *err)
 {
-    const struct lmq_progress progress = {.report = stop, .context = &stops};
+    const struct lmq_progress progress = {.report = stop_when_due, .context = &stops};
     struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("model"));
 
     options.resumes = 1;

@@ -39,6 +39,19 @@ family_at(size_t i)
     return NULL;
 }
 
+void
+family_range(int argc, char *const *argv, size_t *first, size_t *end)
+{
+    *first = *end = 0;
+    while (family_at(*end) != NULL)
+        (*end)++;
+    for (size_t i = 0; i < *end && argc > 1; i++)
+        if (strcmp(family_at(i)->name, argv[1]) == 0) {
+            *first = i;
+            *end = i + 1;
+        }
+}
+
 const struct family *
 family_find(const char *name)
 {

@@ -126,6 +126,10 @@ const struct family *family_at(size_t i);
 /* NULL if there is none of that name. */
 const struct family *family_find(const char *name);
 
+/* Of a program that takes the name of a family: [*first, *end) is that one, or
+ * without a name all. */
+void family_range(int argc, char *const *argv, size_t *first, size_t *end);
+
 /* The lists of names, in family_names.c. */
 extern const struct stored hf_frame[], gemma3_frame[], gemma4_frame[],
     gemma4_layer[], gemma4_experts[], apertus_layer[],

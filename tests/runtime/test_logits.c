@@ -230,15 +230,9 @@ main(int argc, char **argv)
         smaller_keys_and_values_stay_near,
         int8_stays_as_near_as_a_llamas,
     };
-    size_t first = 0, end = 0;
+    size_t first, end;
 
-    while (family_at(end) != NULL)
-        end++;
-    for (size_t i = 0; argc > 1 && i < end; i++)
-        if (strcmp(family_at(i)->name, argv[1]) == 0) {
-            first = i;
-            end = i + 1;
-        }
+    family_range(argc, argv, &first, &end);
     return run_suite_over("logits", tests, sizeof(tests) / sizeof(tests[0]),
                           first, end);
 }
