@@ -22,6 +22,10 @@
 /* Tokens that are added up at a time. */
 #define LMQ_HESSIAN_TOKENS ((size_t)64)
 
+/* Rows and columns of a block: two strips of it and the block itself stay in
+ * the first-level cache. A multiple of what lmq_outer_add() wants. */
+#define LMQ_HESSIAN_BLOCK ((size_t)32)
+
 struct lmq_hessian {
     size_t n;         /* columns */
     size_t stride;    /* of a row: n and what fills it up */
