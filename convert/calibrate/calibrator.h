@@ -7,7 +7,7 @@
 
 #include "base/threads/tasks.h"
 #include "base/progress.h"
-#include "convert/calibrate/feedback.h"
+#include "convert/calibrate/feedback/feedback.h"
 #include "convert/calibrate/peers.h"
 #include "convert/calibrate/walk.h"
 #include "convert/plan.h"

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "base/threads/tasks.h"
-#include "convert/calibrate/feedback.h"
+#include "convert/calibrate/feedback/feedback.h"
 #include "convert/calibrate/written.h"
 #include "convert/members.h"
 #include "quantize/rotate.h"

@@ -11,8 +11,8 @@
 
 #include "base/threads/cpu.h"
 #include "base/threads/team.h"
-#include "convert/calibrate/feedback.h"
-#include "convert/calibrate/outer.h"
+#include "convert/calibrate/feedback/feedback.h"
+#include "convert/calibrate/feedback/outer.h"
 #include "tests/build/suite.h"
 
 #define COLUMNS 150 /* whole blocks, groups and registers do not fit in */

@@ -5,4 +5,4 @@
 
 #define LMQ_OUTER_NAME lmq_outer_add_avx2
 #define LMQ_OUTER_WIDTH 4
-#include "convert/calibrate/outer_body.h"
+#include "convert/calibrate/feedback/outer_body.h"

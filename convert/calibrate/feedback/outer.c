@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "convert/calibrate/outer.h"
+#include "convert/calibrate/feedback/outer.h"
 
 #include "base/threads/cpu.h"
 

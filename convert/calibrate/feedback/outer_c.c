@@ -5,4 +5,4 @@
 
 #define LMQ_OUTER_NAME lmq_outer_add_c
 #define LMQ_OUTER_WIDTH 2
-#include "convert/calibrate/outer_body.h"
+#include "convert/calibrate/feedback/outer_body.h"

@@ -5,7 +5,7 @@
  * before including this gets that function, compiled for the instruction set of
  * that file. Lanes are columns, so every sum has one order.
  */
-#include "convert/calibrate/outer.h"
+#include "convert/calibrate/feedback/outer.h"
 
 #include <string.h>
 

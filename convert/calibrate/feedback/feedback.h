@@ -5,7 +5,7 @@
 #ifndef LMQ_CONVERT_CALIBRATE_FEEDBACK_H
 #define LMQ_CONVERT_CALIBRATE_FEEDBACK_H
 
-#include "convert/calibrate/hessian.h"
+#include "convert/calibrate/feedback/hessian.h"
 #include "quantize/group.h"
 
 /* Rows that are worked on side by side. */

@@ -15,14 +15,14 @@
  */
 #include "config.h"
 
-#include "convert/calibrate/feedback.h"
+#include "convert/calibrate/feedback/feedback.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/size.h"
-#include "convert/calibrate/outer.h"
+#include "convert/calibrate/feedback/outer.h"
 
 #define ROWS LMQ_FEEDBACK_ROWS
 

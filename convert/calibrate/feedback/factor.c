@@ -6,14 +6,14 @@
  */
 #include "config.h"
 
-#include "convert/calibrate/hessian.h"
+#include "convert/calibrate/feedback/hessian.h"
 
 #include <math.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "convert/calibrate/outer.h"
+#include "convert/calibrate/feedback/outer.h"
 
 #define BLOCK LMQ_HESSIAN_BLOCK
 

@@ -3,13 +3,13 @@
  */
 #include "config.h"
 
-#include "convert/calibrate/hessian.h"
+#include "convert/calibrate/feedback/hessian.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/size.h"
-#include "convert/calibrate/outer.h"
+#include "convert/calibrate/feedback/outer.h"
 #include "quantize/rotate.h"
 
 #define BLOCK LMQ_HESSIAN_BLOCK
