@@ -199,6 +199,7 @@ make_report(const struct lmq_writing *writing, bool has_results)
 static json_t *
 describe_results(const struct lmq_writing *writing)
 {
+    lmq_calibrated_note(writing->plan);
     /* Of a part there are no results for the whole. */
     return make_report(writing, writing->part == 0);
 }

@@ -61,6 +61,7 @@ struct lmq_calibrated {
     float *scales;  /* (n_rows, groups of a row) */
     bool is_known;  /* the rest is */
     bool is_blind;  /* what it was multiplied with said too little */
+    bool is_first;  /* of those that are multiplied with the same */
     enum lmq_method method; /* what came of what was wanted */
     uint64_t n_tokens;      /* that it was multiplied with */
     double cost, searched;  /* what its errors cost in products, squared, and

@@ -31,6 +31,10 @@
  * it makes better for these tokens is worse for others. */
 #define COLUMNS_PER_TOKEN 4
 
+/* Notes of inputs that saw too little, one by one, before the rest is only
+ * mentioned. */
+#define NOTES_MOST 8
+
 /* A tied head is an embedding too, of which no product tells how much an error
  * matters: each column's as much as those of the head on average. (Between 0.01
  * and 4 that makes no difference: stories260K, mean KLD 3.5e-4 for all of
@@ -220,27 +224,11 @@ is_for_feedback(const struct lmq_cal_layer *layer, size_t input)
     return false;
 }
 
-/* Whether it has seen enough to say something. */
+/* Whether so many columns have seen enough tokens to say something. */
 static bool
-has_seen_enough(const struct lmq_cal_input *input, uint64_t n_tokens)
+is_enough(uint64_t n_tokens, size_t n_cols)
 {
-    return n_tokens * COLUMNS_PER_TOKEN >= input->n_cols;
-}
-
-static void
-note_blind(struct lmq_cal_layer *layer, const struct lmq_cal_input *input,
-           uint64_t n_tokens)
-{
-    const char *name = input->leader->tensor->name;
-
-    if (has_seen_enough(input, n_tokens))
-        lmq_notes_add(&layer->plan->notes,
-                      "what '%s' is multiplied with is 0, or not finite: it "
-                      "is quantized by search",
-                      name);
-    else
-        lmq_calibrator_note(layer->calibrator, layer->plan, name,
-                            (size_t)n_tokens);
+    return n_tokens * COLUMNS_PER_TOKEN >= n_cols;
 }
 
 /* *hessian is NULL: it says nothing. */
@@ -250,24 +238,23 @@ settle(struct lmq_cal_layer *layer, size_t index,
 {
     struct lmq_calibrator *calibrator = layer->calibrator;
     struct lmq_cal_input *input = &layer->inputs[index];
+    const struct lmq_workforce who = {calibrator->walk.work.team,
+                                      calibrator->peers,
+                                      &calibrator->counter};
     double damping = calibrator->damping;
     enum lmq_status status = LMQ_OK;
     bool is_settled = false;
 
     if (lmq_cal_is_head(layer) && layer->plan->tie_rule[0] != '\0')
         damping = fmax(damping, TIED_DAMPING);
-    if (has_seen_enough(input, input->hessian.n_tokens)) {
+    if (is_enough(input->hessian.n_tokens, input->n_cols)) {
         if (is_for_feedback(layer, index))
-            status = lmq_hessian_factor(&input->hessian, damping,
-                                        calibrator->walk.work.team,
-                                        &calibrator->counter, &is_settled,
-                                        err);
+            status = lmq_hessian_factor(&input->hessian, damping, &who,
+                                        &is_settled, err);
         else
             is_settled = lmq_hessian_weigh(&input->hessian, damping);
     }
     *hessian = is_settled ? &input->hessian : NULL;
-    if (status == LMQ_OK && !is_settled)
-        note_blind(layer, input, input->hessian.n_tokens);
     return status;
 }
 
@@ -342,7 +329,6 @@ static enum lmq_status
 recall(struct lmq_cal_layer *layer, const struct lmq_conversion *work,
        struct lmq_error *err)
 {
-    const struct lmq_calibrated *known = layer->plan->calibrated;
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < layer->n_items && status == LMQ_OK; i++) {
@@ -350,13 +336,6 @@ recall(struct lmq_cal_layer *layer, const struct lmq_conversion *work,
         if (!lmq_cal_is_head(layer))
             status = lmq_cal_use_written(layer, item, work, err);
         layer->calibrator->counter.done += item->matrix->n_rows;
-    }
-    for (size_t i = 0; i < layer->n_inputs; i++) {
-        const struct lmq_cal_item *item = layer->items;
-        while (item->input != i)
-            item++;
-        if (known[item->record].is_blind)
-            note_blind(layer, &layer->inputs[i], known[item->record].n_tokens);
     }
     return status;
 }
@@ -422,8 +401,36 @@ struct subject {
     uint32_t crc; /* of what is told of the calibration */
 };
 
+/* Room for two windows of what is seen, beside what one machine alone wants. */
+static enum lmq_status
+check_room(struct lmq_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_calibrator *calibrator = plan->calibrator;
+    size_t window = lmq_walk_longest(&calibrator->corpus);
+    double most = 0;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i <= calibrator->model->hparams.n_layers &&
+                       status == LMQ_OK; i++) {
+        struct lmq_cal_layer layer = {plan->calibrator, plan, .index = i};
+        status = lmq_cal_list(&layer, err);
+        if (status == LMQ_OK)
+            most = fmax(most, lmq_seen_bytes(&layer, window));
+        lmq_cal_free(&layer);
+    }
+    if (status != LMQ_OK || calibrator->bytes + 2 * most <= lmq_mem_physical())
+        return status;
+    lmq_fail(err, LMQ_ERR_NOMEM, 0,
+             "calibrating takes %.1f GB, more than the machine's %.1f GB: "
+             "%.1f GB for what processes show each other, %.1f GB for the rest",
+             1e-9 * (calibrator->bytes + 2 * most), 1e-9 * lmq_mem_physical(),
+             2e-9 * most, 1e-9 * calibrator->bytes);
+    lmq_hint(err, "a smaller .context");
+    return LMQ_ERR_NOMEM;
+}
+
 enum lmq_status
-lmq_calibrator_meet(const struct lmq_plan *plan, struct lmq_error *err)
+lmq_calibrator_meet(struct lmq_plan *plan, struct lmq_error *err)
 {
     const struct lmq_peers *peers = plan->calibrator->peers;
     struct subject own = {0};
@@ -438,10 +445,10 @@ lmq_calibrator_meet(const struct lmq_plan *plan, struct lmq_error *err)
     struct subject first = own;
     if (status == LMQ_OK)
         status = lmq_peers_share(peers, 0, &first, sizeof(first), err);
-    if (status != LMQ_OK ||
-        (memcmp(first.id, own.id, sizeof(own.id)) == 0 &&
-         first.crc == own.crc))
+    if (status != LMQ_OK)
         return status;
+    if (memcmp(first.id, own.id, sizeof(own.id)) == 0 && first.crc == own.crc)
+        return lmq_peers_n(peers) > 1 ? check_room(plan, err) : LMQ_OK;
     return lmq_fail(err, LMQ_ERR_ARG, 0,
                     "process %u of %u has another source, text or options "
                     "than the first",
@@ -462,6 +469,42 @@ lmq_calibrator_any(const struct lmq_calibrator *calibrator, bool *is_so,
         *is_so |= said;
     }
     return status;
+}
+
+static void
+note_starved(struct lmq_plan *plan, const char *name, uint64_t n_tokens,
+             size_t n_before)
+{
+    if (n_before < NOTES_MOST)
+        lmq_notes_add(&plan->notes,
+                      "'%s' sees only %llu tokens of the calibration text: it "
+                      "is quantized by search",
+                      name, (unsigned long long)n_tokens);
+    else if (n_before == NOTES_MOST)
+        lmq_notes_add(&plan->notes,
+                      "and so do others: the report tells the tokens of each "
+                      "tensor");
+}
+
+void
+lmq_calibrated_note(struct lmq_plan *plan)
+{
+    size_t n_starved = 0;
+
+    for (size_t i = 0; i < plan->n_records && plan->calibrated != NULL; i++) {
+        const struct lmq_calibrated *known = &plan->calibrated[i];
+        const struct lmq_tensor *tensor = plan->sources[i];
+        if (!known->is_known || !known->is_blind || !known->is_first ||
+            tensor == NULL)
+            continue;
+        if (is_enough(known->n_tokens, (size_t)tensor->n_cols))
+            lmq_notes_add(&plan->notes,
+                          "what '%s' is multiplied with is 0, or not finite: "
+                          "it is quantized by search",
+                          tensor->name);
+        else
+            note_starved(plan, tensor->name, known->n_tokens, n_starved++);
+    }
 }
 
 void

@@ -25,12 +25,15 @@ enum lmq_status lmq_calibrator_head(const struct lmq_conversion *work,
                                     const struct lmq_progress *progress,
                                     struct lmq_error *err);
 /* Of a plan that is laid out, before anything is known of it: LMQ_ERR_ARG if a
- * process is not about what the first one is about. */
-enum lmq_status lmq_calibrator_meet(const struct lmq_plan *plan,
+ * process is not about what the first one is about, LMQ_ERR_NOMEM if what they
+ * show each other has no room. */
+enum lmq_status lmq_calibrator_meet(struct lmq_plan *plan,
                                     struct lmq_error *err);
 /* Whether something is so in any of the processes. */
 enum lmq_status lmq_calibrator_any(const struct lmq_calibrator *calibrator,
                                    bool *is_so, struct lmq_error *err);
 void lmq_calibrated_forget(struct lmq_plan *plan);
+/* Notes of what was calibrated by too little, however many processes did it. */
+void lmq_calibrated_note(struct lmq_plan *plan);
 
 #endif

@@ -23,25 +23,6 @@
 #define DEFAULT_TOKENS 32768
 #define DEFAULT_DAMPING 0.01
 
-/* Notes of inputs that saw too little, one by one, before the rest is only
- * counted. */
-#define NOTES_MOST 8
-
-void
-lmq_calibrator_note(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
-                    const char *name, size_t n_tokens)
-{
-    if (++calibrator->n_starved <= NOTES_MOST)
-        lmq_notes_add(&plan->notes,
-                      "'%s' sees only %zu tokens of the calibration text: it "
-                      "is quantized by search",
-                      name, n_tokens);
-    else if (calibrator->n_starved == NOTES_MOST + 1)
-        lmq_notes_add(&plan->notes,
-                      "and so do others: the report tells the tokens of each "
-                      "tensor");
-}
-
 /* ---- The text ---- */
 
 /* As many windows as are wanted, from everywhere in the text. */
@@ -184,7 +165,7 @@ clear_quantizer(void *state)
 }
 
 static enum lmq_status
-check_memory(const struct lmq_calibrator *calibrator, size_t widest,
+check_memory(struct lmq_calibrator *calibrator, size_t widest,
              double layer, int threads, struct lmq_error *err)
 {
     double hessians = lmq_hessian_bytes(widest);
@@ -195,6 +176,7 @@ check_memory(const struct lmq_calibrator *calibrator, size_t widest,
                                  threads);
     double least = layer + own + walk + hessians;
 
+    calibrator->bytes = least;
     if (least <= lmq_mem_physical())
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_NOMEM, 0,

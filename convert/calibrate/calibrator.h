@@ -27,6 +27,7 @@ struct lmq_calibrator {
     struct lmq_corpus corpus;
     struct lmq_walk walk;
     struct lmq_workers workers; /* states: struct lmq_quantizer */
+    double bytes;               /* about what it takes in all */
     double **buffers;           /* of the walk's members */
     size_t n_buffers;
     double damping;
@@ -34,7 +35,6 @@ struct lmq_calibrator {
     bool *takes; /* of the plan, before it is known what cannot be taken */
     struct lmq_counter counter; /* tokens through layers, and rows */
     const struct lmq_peers *peers; /* or NULL */
-    size_t n_starved;     /* inputs that saw too few tokens */
 };
 
 /* What the options say. */
@@ -54,10 +54,5 @@ enum lmq_status lmq_calibrator_open(struct lmq_plan *plan,
                                     const struct lmq_calibration *given,
                                     struct lmq_error *err);
 void lmq_calibrator_close(struct lmq_calibrator *calibrator);
-
-/* Notes that an input saw too few tokens; not more often than bearable. */
-void lmq_calibrator_note(struct lmq_calibrator *calibrator,
-                         struct lmq_plan *plan, const char *name,
-                         size_t n_tokens);
 
 #endif

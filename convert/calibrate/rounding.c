@@ -263,6 +263,8 @@ lmq_cal_quantize(struct lmq_cal_layer *layer, const struct lmq_cal_item *item,
     enum lmq_status status = quantize_all(job, err);
     out->is_known = true;
     out->is_blind = hessian == NULL && item->input != SIZE_MAX;
+    out->is_first = item->input != SIZE_MAX &&
+                    layer->inputs[item->input].leader == item->matrix;
     out->method = hessian == NULL && job->method == LMQ_METHOD_GPTQ
                       ? LMQ_METHOD_SEARCH
                       : job->method;

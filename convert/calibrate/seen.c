@@ -45,16 +45,30 @@ count_floats(const struct lmq_cal_layer *layer, size_t i)
                : 0;
 }
 
+static size_t
+count_all_floats(const struct lmq_cal_layer *layer)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        n += count_floats(layer, i);
+    return n;
+}
+
+double
+lmq_seen_bytes(const struct lmq_cal_layer *layer, size_t window)
+{
+    return (double)window *
+           ((double)count_all_floats(layer) * sizeof(float) +
+            (double)layer->n_inputs * sizeof(struct lmq_seen_run));
+}
+
 enum lmq_status
 lmq_seen_init(struct lmq_seen *seen, const struct lmq_cal_layer *layer,
               size_t window, size_t n_members, struct lmq_error *err)
 {
-    size_t n_floats = 0;
-
     *seen = (struct lmq_seen){.n_members = n_members};
-    for (size_t i = 0; i < layer->n_inputs; i++)
-        n_floats += count_floats(layer, i);
-    if (!lmq_size_mul(n_floats, window, &seen->x_room) ||
+    if (!lmq_size_mul(count_all_floats(layer), window, &seen->x_room) ||
         !lmq_size_mul(layer->n_inputs, window, &seen->runs_room))
         return lmq_fail_nomem(err);
     seen->x = lmq_mem_aligned(seen->x_room + 1, sizeof(float));

@@ -32,7 +32,9 @@ struct lmq_seen {
     size_t n_members;
 };
 
-/* Room for a window of so many tokens. To be freed even if it fails. */
+/* What a window of so many tokens takes; and room for it, to be freed even if
+ * that fails. */
+double lmq_seen_bytes(const struct lmq_cal_layer *layer, size_t window);
 enum lmq_status lmq_seen_init(struct lmq_seen *seen,
                               const struct lmq_cal_layer *layer,
                               size_t window, size_t n_members,

@@ -22,8 +22,8 @@
 
 /* ---- Memory ---- */
 
-static size_t
-longest_window(const struct lmq_corpus *corpus)
+size_t
+lmq_walk_longest(const struct lmq_corpus *corpus)
 {
     size_t longest = 1;
 
@@ -64,7 +64,7 @@ lmq_walk_bytes(const struct lmq_model *model, const struct lmq_corpus *corpus,
 {
     const struct lmq_hparams *h = &model->hparams;
     struct lmq_model widest = widest_model(model);
-    size_t context = longest_window(corpus);
+    size_t context = lmq_walk_longest(corpus);
     double sum = 4 * (double)corpus->n_tokens *
                  ((double)h->dim + (double)input_width(h));
 
@@ -154,7 +154,7 @@ lmq_walk_begin(struct lmq_walk *walk, struct lmq_model *model,
                struct lmq_error *err)
 {
     struct lmq_model widest = widest_model(model);
-    size_t context = longest_window(corpus);
+    size_t context = lmq_walk_longest(corpus);
 
     *walk = (struct lmq_walk){
         .model = model, .corpus = corpus, .context = context};

@@ -33,6 +33,9 @@ enum lmq_status lmq_walk_begin(struct lmq_walk *walk, struct lmq_model *model,
                                struct lmq_error *err);
 void lmq_walk_free(struct lmq_walk *walk);
 
+/* Tokens of the longest window. */
+size_t lmq_walk_longest(const struct lmq_corpus *corpus);
+
 /* About what it takes, besides a layer. */
 double lmq_walk_bytes(const struct lmq_model *model,
                       const struct lmq_corpus *corpus, int threads);

@@ -317,6 +317,7 @@ describe_calibrated(const struct lmq_calibrated *calibrated)
     lmq_put(&json, "method",
             json_string(lmq_names_of(lmq_method_names, calibrated->method)));
     lmq_put(&json, "blind", json_boolean(calibrated->is_blind));
+    lmq_put(&json, "first", json_boolean(calibrated->is_first));
     lmq_put(&json, "tokens", lmq_json_size(calibrated->n_tokens));
     lmq_put(&json, "cost", f64_bits(calibrated->cost));
     lmq_put(&json, "searched", f64_bits(calibrated->searched));
@@ -479,6 +480,7 @@ restore_calibrated(struct lmq_plan *plan, size_t index, const json_t *json)
 
     calibrated->is_known = method != NULL;
     calibrated->is_blind = json_is_true(json_object_get(json, "blind"));
+    calibrated->is_first = json_is_true(json_object_get(json, "first"));
     if (method != NULL)
         calibrated->method = (enum lmq_method)method->value;
     calibrated->n_tokens =

@@ -50,11 +50,12 @@ static bool
 factor(struct lmq_hessian *hessian, double damping, struct lmq_team *team)
 {
     const struct lmq_counter counter = {0};
+    const struct lmq_workforce who = {.team = team, .counter = &counter};
     bool is_factored;
 
-    ck_assert_int_eq(lmq_hessian_factor(hessian, damping, team, &counter,
-                                        &is_factored, NULL),
-                     LMQ_OK);
+    ck_assert_int_eq(
+        lmq_hessian_factor(hessian, damping, &who, &is_factored, NULL),
+        LMQ_OK);
     return is_factored;
 }
 

@@ -223,6 +223,7 @@ assert_same_sets(const struct together *together)
 
     assert_same_report(one, many, "tensors");
     assert_same_report(one, many, "calibration");
+    assert_same_report(one, many, "notes");
     lmq_report_free(one);
     lmq_report_free(many);
     for (unsigned i = 1; i <= together->n; i++) {
@@ -284,6 +285,18 @@ START_TEST(any_number_writes_the_same)
         ck_assert(calibrate_together(&together));
         assert_same_sets(&together);
     }
+}
+END_TEST
+
+/* More inputs than are noted one by one. */
+START_TEST(what_saw_little_is_told)
+{
+    const char *text = in_folder("short.txt");
+    struct together together = usual_together(&text, 2);
+
+    write_file(text, "Once upon a time", 16);
+    ck_assert(calibrate_together(&together));
+    assert_same_sets(&together);
 }
 END_TEST
 
@@ -403,6 +416,7 @@ int
 main(int argc, char **argv)
 {
     const TTest *const of_one[] = {any_number_writes_the_same,
+                                   what_saw_little_is_told,
                                    what_all_began_all_go_on_with,
                                    experts_may_see_one_thing_in_two_ways,
                                    all_are_about_the_same,

@@ -9,6 +9,8 @@
 #include "convert/calibrate/feedback/hessian.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -66,66 +68,169 @@ set_units(struct lmq_hessian *hessian, double unit, double damping)
 
 /* ---- Factoring ---- */
 
-/* Columns [from, to), which are divided by what stands behind them. */
-struct panel {
-    struct lmq_hessian *hessian;
-    size_t from, to;
-    double *scaled, *plain; /* (BLOCK, stride): column j of U, turned, in row
-                               j - from; times -D[j], and as it is */
+/* A block on the diagonal, from who has it. */
+struct pivot {
+    double u[BLOCK * BLOCK], d[BLOCK];
+    uint64_t is_fine;
 };
 
-/* The block on the diagonal: one column after the other, from the last. */
-static bool
-factor_block(const struct panel *panel, double least)
-{
-    struct lmq_hessian *hessian = panel->hessian;
-    size_t stride = hessian->stride;
-    double *a = hessian->sums;
+/* Columns [from, to), which are divided by what stands behind them. The strip i
+ * of rows is of the process i modulo the number of them. */
+struct panel {
+    struct lmq_hessian *hessian;
+    const struct lmq_peers *peers;
+    size_t from, to;
+    struct pivot pivot;
+    double *plain, *scaled; /* what is above it, turned, a block for each strip;
+                               and that times -D[j] */
+};
 
-    for (size_t j = panel->to; j-- > panel->from;) {
-        double d = a[j * stride + j];
+static size_t
+n_peers(const struct panel *panel)
+{
+    return lmq_peers_n(panel->peers);
+}
+
+static size_t
+n_strips(const struct panel *panel)
+{
+    return panel->from / BLOCK; /* above it */
+}
+
+static size_t
+strips_of(const struct panel *panel, size_t rank)
+{
+    size_t n = n_strips(panel), n_ranks = n_peers(panel);
+
+    return n / n_ranks + (rank < n % n_ranks);
+}
+
+/* Where a strip's block stands: those of a process one after the other. */
+static size_t
+place_of(const struct panel *panel, size_t strip)
+{
+    size_t n = n_strips(panel), n_ranks = n_peers(panel);
+    size_t rank = strip % n_ranks;
+
+    return (strip / n_ranks + rank * (n / n_ranks) +
+            lmq_size_min(rank, n % n_ranks)) *
+           BLOCK * BLOCK;
+}
+
+/* One column after the other, from the last. */
+static bool
+factor_block(struct panel *panel, double least)
+{
+    size_t n = panel->to - panel->from, stride = panel->hessian->stride;
+    const double *block = panel->hessian->sums + panel->from * (stride + 1);
+    double *u = panel->pivot.u;
+
+    for (size_t i = 0; i < n; i++)
+        memcpy(u + i * BLOCK, block + i * stride, n * sizeof(*u));
+    for (size_t j = n; j-- > 0;) {
+        double d = u[j * BLOCK + j];
         if (!(d >= least && d <= HUGE_VAL / 2))
             return false;
-        hessian->weights[j] = d;
-        for (size_t i = panel->from; i < j; i++) {
-            double u = a[i * stride + j] / d;
+        panel->pivot.d[j] = d;
+        for (size_t i = 0; i < j; i++) {
+            double x = u[i * BLOCK + j] / d;
             for (size_t k = i; k < j; k++)
-                a[i * stride + k] -= u * a[k * stride + j];
+                u[i * BLOCK + k] -= x * u[k * BLOCK + j];
         }
-        for (size_t i = panel->from; i < j; i++)
-            a[i * stride + j] /= d;
+        for (size_t i = 0; i < j; i++)
+            u[i * BLOCK + j] /= d;
     }
     return true;
 }
 
-/* U[i][from..to) of a row above the block. */
-static void
-solve_row(const struct panel *panel, size_t i)
+/* What all have to know of the block on the diagonal. */
+static enum lmq_status
+find_pivot(struct panel *panel, double least, struct lmq_error *err)
 {
     struct lmq_hessian *hessian = panel->hessian;
-    size_t stride = hessian->stride;
-    double *row = hessian->sums + i * stride;
+    struct pivot *pivot = &panel->pivot;
+    size_t n = panel->to - panel->from, stride = hessian->stride;
+    unsigned owner = (unsigned)(panel->from / BLOCK % n_peers(panel));
 
-    for (size_t j = panel->to; j-- > panel->from;) {
-        const double *later = hessian->sums + j * stride;
-        double x = row[j];
-        for (size_t m = j + 1; m < panel->to; m++)
-            x += panel->scaled[(m - panel->from) * stride + i] * later[m];
-        row[j] = x / hessian->weights[j];
-        panel->plain[(j - panel->from) * stride + i] = row[j];
-        panel->scaled[(j - panel->from) * stride + i] =
-            -hessian->weights[j] * row[j];
+    if (owner == lmq_peers_rank(panel->peers))
+        pivot->is_fine = factor_block(panel, least);
+    enum lmq_status status =
+        lmq_peers_share(panel->peers, owner, pivot, sizeof(*pivot), err);
+    memcpy(hessian->weights + panel->from, pivot->d, n * sizeof(double));
+    for (size_t i = 0; i < n; i++)
+        memcpy(hessian->sums + panel->from * (stride + 1) + i * stride,
+               pivot->u + i * BLOCK, n * sizeof(double));
+    return status;
+}
+
+/* U[i][from..to) of the rows of a strip. */
+static void
+solve_strip(const struct panel *panel, size_t strip)
+{
+    const struct pivot *pivot = &panel->pivot;
+    size_t n = panel->to - panel->from, stride = panel->hessian->stride;
+    const double *rows =
+        panel->hessian->sums + strip * BLOCK * stride + panel->from;
+    double *plain = panel->plain + place_of(panel, strip);
+    double *scaled = panel->scaled + place_of(panel, strip);
+
+    for (size_t j = n; j-- > 0;) {
+        double *x = plain + j * BLOCK;
+        for (size_t i = 0; i < BLOCK; i++)
+            x[i] = rows[i * stride + j];
+        for (size_t m = j + 1; m < n; m++)
+            for (size_t i = 0; i < BLOCK; i++)
+                x[i] += scaled[m * BLOCK + i] * pivot->u[j * BLOCK + m];
+        for (size_t i = 0; i < BLOCK; i++) {
+            x[i] /= pivot->d[j];
+            scaled[j * BLOCK + i] = -pivot->d[j] * x[i];
+        }
     }
 }
 
+/* A member's share of the process's own. */
 static void
-solve_rows(void *context, size_t member, size_t n_members)
+solve(void *context, size_t member, size_t n_members)
 {
     const struct panel *panel = context;
+    size_t rank = lmq_peers_rank(panel->peers), n = n_peers(panel);
 
-    for (size_t i = panel->from * member / n_members;
-         i < panel->from * (member + 1) / n_members; i++)
-        solve_row(panel, i);
+    for (size_t i = rank + n * member; i < n_strips(panel); i += n * n_members)
+        solve_strip(panel, i);
+}
+
+static enum lmq_status
+share_rows(const struct panel *panel, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (unsigned i = 0; i < n_peers(panel) && status == LMQ_OK; i++)
+        status = lmq_peers_share(
+            panel->peers, i, panel->plain + place_of(panel, i),
+            strips_of(panel, i) * BLOCK * BLOCK * sizeof(double), err);
+    return status;
+}
+
+/* What processes have found, to where it belongs. */
+static void
+spread(void *context, size_t member, size_t n_members)
+{
+    const struct panel *panel = context;
+    size_t n = panel->to - panel->from, stride = panel->hessian->stride;
+
+    for (size_t strip = member; strip < n_strips(panel);
+         strip += n_members) {
+        const double *plain = panel->plain + place_of(panel, strip);
+        double *scaled = panel->scaled + place_of(panel, strip);
+        double *rows = panel->hessian->sums + strip * BLOCK * stride;
+        for (size_t j = 0; j < n; j++)
+            for (size_t i = 0; i < BLOCK; i++)
+                scaled[j * BLOCK + i] =
+                    -panel->pivot.d[j] * plain[j * BLOCK + i];
+        for (size_t i = 0; i < BLOCK; i++)
+            for (size_t j = 0; j < n; j++)
+                rows[i * stride + panel->from + j] = plain[j * BLOCK + i];
+    }
 }
 
 /* What is above and left of the panel, less what it explains. */
@@ -133,37 +238,47 @@ static void
 update(void *context, size_t member, size_t n_members)
 {
     const struct panel *panel = context;
-    struct lmq_hessian *hessian = panel->hessian;
-    size_t stride = hessian->stride;
+    size_t rank = lmq_peers_rank(panel->peers), n = n_peers(panel);
+    size_t stride = panel->hessian->stride;
 
-    for (size_t i = member * BLOCK; i < panel->from; i += n_members * BLOCK)
-        for (size_t j = i; j < panel->from; j += BLOCK)
-            lmq_outer_add(hessian->sums + i * stride + j, stride,
-                          (struct lmq_strip){panel->scaled + i, stride},
-                          (struct lmq_strip){panel->plain + j, stride}, BLOCK,
-                          BLOCK, panel->to - panel->from);
+    for (size_t i = rank + n * member; i < n_strips(panel); i += n * n_members)
+        for (size_t j = i; j < n_strips(panel); j++)
+            lmq_outer_add(
+                panel->hessian->sums + (i * stride + j) * BLOCK, stride,
+                (struct lmq_strip){panel->scaled + place_of(panel, i), BLOCK},
+                (struct lmq_strip){panel->plain + place_of(panel, j), BLOCK},
+                BLOCK, BLOCK, panel->to - panel->from);
 }
 
 static enum lmq_status
-factor(struct lmq_hessian *hessian, double least, double *room,
-       struct lmq_team *team, const struct lmq_counter *counter,
+divide(struct panel *panel, struct lmq_team *team, struct lmq_error *err)
+{
+    lmq_team_run(team, lmq_team_size(team), solve, panel);
+    enum lmq_status status = share_rows(panel, err);
+    if (status != LMQ_OK)
+        return status;
+    lmq_team_run(team, lmq_team_size(team), spread, panel);
+    lmq_team_run(team, lmq_team_size(team), update, panel);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+factor(struct panel *panel, double least, const struct lmq_workforce *who,
        bool *is_factored, struct lmq_error *err)
 {
+    struct lmq_hessian *hessian = panel->hessian;
     enum lmq_status status = LMQ_OK;
 
-    for (size_t p = lmq_hessian_strips(hessian); p-- > 0 && status == LMQ_OK;
-         status = lmq_counter_report(counter, err)) {
-        struct panel panel = {
-            .hessian = hessian,
-            .from = p * BLOCK,
-            .to = lmq_size_min((p + 1) * BLOCK, hessian->n),
-            .scaled = room,
-            .plain = room + BLOCK * hessian->stride,
-        };
-        if (!factor_block(&panel, least))
+    for (size_t p = lmq_hessian_strips(hessian); p-- > 0 && status == LMQ_OK;) {
+        panel->from = p * BLOCK;
+        panel->to = lmq_size_min((p + 1) * BLOCK, hessian->n);
+        status = find_pivot(panel, least, err);
+        if (status == LMQ_OK && !panel->pivot.is_fine)
             return LMQ_OK;
-        lmq_team_run(team, lmq_team_size(team), solve_rows, &panel);
-        lmq_team_run(team, lmq_team_size(team), update, &panel);
+        if (status == LMQ_OK)
+            status = divide(panel, who->team, err);
+        if (status == LMQ_OK)
+            status = lmq_counter_report(who->counter, err);
     }
     *is_factored = status == LMQ_OK;
     return status;
@@ -171,21 +286,25 @@ factor(struct lmq_hessian *hessian, double least, double *room,
 
 enum lmq_status
 lmq_hessian_factor(struct lmq_hessian *hessian, double damping,
-                   struct lmq_team *team, const struct lmq_counter *counter,
-                   bool *is_factored, struct lmq_error *err)
+                   const struct lmq_workforce *who, bool *is_factored,
+                   struct lmq_error *err)
 {
     double unit = find_unit(hessian);
-    double *room =
-        lmq_mem_aligned(2 * BLOCK * hessian->stride, sizeof(double));
-    enum lmq_status status = room == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    size_t n = BLOCK * hessian->stride;
+    double *room = lmq_mem_aligned(2 * n, sizeof(double));
+    struct panel *panel = calloc(1, sizeof(*panel));
+    enum lmq_status status =
+        room == NULL || panel == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 
     *is_factored = false;
     if (unit > 0 && status == LMQ_OK) {
+        *panel = (struct panel){.hessian = hessian, .peers = who->peers,
+                                .plain = room, .scaled = room + n};
         set_units(hessian, unit, damping);
         /* No pivot is smaller than what was added, but for rounding. */
-        status = factor(hessian, damping / 2, room, team, counter, is_factored,
-                        err);
+        status = factor(panel, damping / 2, who, is_factored, err);
     }
+    free(panel);
     lmq_mem_free(room);
     return status;
 }

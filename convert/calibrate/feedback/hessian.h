@@ -18,6 +18,7 @@
 
 #include "base/progress.h"
 #include "base/threads/team.h"
+#include "convert/calibrate/peers.h"
 
 /* Tokens that are added up at a time. */
 #define LMQ_HESSIAN_TOKENS ((size_t)64)
@@ -57,13 +58,19 @@ size_t lmq_hessian_strips(const struct lmq_hessian *hessian);
 void *lmq_hessian_strip(const struct lmq_hessian *hessian, size_t i,
                         size_t *n_bytes);
 
+/* Who factors it; of many processes all do so at once. */
+struct lmq_workforce {
+    struct lmq_team *team;
+    const struct lmq_peers *peers;     /* or NULL */
+    const struct lmq_counter *counter; /* is asked now and then */
+};
+
 /* Factors H, in units of the mean of its diagonal and with `damping` added to
- * all of that. *is_factored is false if that cannot be done: nothing was added
- * that is not 0, or something that is no number. The counter is asked now and
- * then whether to go on. */
+ * all of that: the same bits whoever does it. *is_factored is false if that
+ * cannot be done: nothing was added that is not 0, or something that is no
+ * number. */
 enum lmq_status lmq_hessian_factor(struct lmq_hessian *hessian, double damping,
-                                   struct lmq_team *team,
-                                   const struct lmq_counter *counter,
+                                   const struct lmq_workforce *who,
                                    bool *is_factored, struct lmq_error *err);
 
 /* Only the diagonal in such units, to weights[]; false likewise. */
