@@ -118,6 +118,15 @@ done > "$work/flags"
 [ -s "$work/flags" ] &&
     fail "says --flags where the library has members: $(cat "$work/flags")"
 
+# ---- The version ---- Whoever makes a package says the same one.
+
+version=$(sed -n 's/^AC_INIT(\[lmquant\], \[\(.*\)\])$/\1/p' \
+    "$srcdir/configure.ac")
+grep -q "^Version: *$version\$" "$srcdir/lmquant.spec" ||
+    fail "lmquant.spec is not of version '$version'"
+grep -q "^__version__ = \"$version\"\$" "$srcdir/python/lmquant/__init__.py" ||
+    fail "the Python module is not of version '$version'"
+
 echo "$(wc -l < "$work/objects") objects," \
     "$(cut -d ' ' -f 1,2 "$work/uses" | sort -u | wc -l) arrows"
 finish
