@@ -430,36 +430,28 @@ free_block(struct block *block)
     lmq_scratch_free(&block->scratch);
 }
 
-static float
-value_at(const struct lmq_quant *quant, const struct block *block,
-         size_t n_cols, size_t at)
-{
-    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
-
-    return (float)block->q[at] *
-           block->scales[at / n_cols * n_groups +
-                         at % n_cols / quant->group_size];
-}
-
 /* n values from `skip` on: whole groups, of which some numbers are wanted. */
 static void
-turn_back(const struct lmq_quant *quant, const struct block *block,
-          size_t n_cols, size_t skip, size_t n, float *values)
+give_values(const struct lmq_quant *quant, const struct block *block,
+            size_t n_cols, size_t skip, size_t n, float *values)
 {
+    size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
     size_t end = skip + n;
 
     for (size_t at = skip, next; at < end; at = next) {
-        size_t row = at / n_cols * n_cols;
-        size_t first = row + (at - row) / quant->group_size * quant->group_size;
-        size_t whole =
-            lmq_size_min(quant->group_size, row + n_cols - first);
+        size_t row = at / n_cols, column = at % n_cols;
+        size_t number = column / quant->group_size;
+        size_t from = number * quant->group_size;
+        size_t whole = lmq_size_min(quant->group_size, n_cols - from);
+        const int8_t *q = block->q + row * n_cols + from;
+        float scale = block->scales[row * n_groups + number];
         float group[LMQ_GROUP_MAX];
         for (size_t i = 0; i < whole; i++)
-            group[i] = value_at(quant, block, n_cols, first + i);
-        if (whole == quant->group_size)
+            group[i] = (float)q[i] * scale;
+        if (quant->rotates && whole == quant->group_size)
             lmq_rotate_group(group, whole);
-        next = lmq_size_min(first + whole, end);
-        memcpy(values, group + (at - first), (next - at) * sizeof(*values));
+        next = lmq_size_min(at + whole - (column - from), end);
+        memcpy(values, group + (column - from), (next - at) * sizeof(*values));
         values += next - at;
     }
 }
@@ -493,12 +485,8 @@ read_lmq(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
             lmq_scales_load(quant->scales, quant->multiplier,
                             block.stored_scales, rows * n_groups,
                             block.scales);
+            give_values(quant, &block, n_cols, skip, step, values);
         }
-        if (status == LMQ_OK && quant->rotates)
-            turn_back(quant, &block, n_cols, skip, step, values);
-        for (size_t i = 0; i < step && status == LMQ_OK && !quant->rotates;
-             i++)
-            values[i] = value_at(quant, &block, n_cols, skip + i);
         values += step;
         first += step;
         n -= step;
