@@ -52,11 +52,9 @@ says() {
 # One line that begins with "lmquant: ", perhaps a hint, nothing else that
 # could move a cursor.
 is_one_sentence() {
-    [ "$(grep -c '^lmquant: ' "$work/stderr")" -eq 1 ] &&
-        [ "$(grep -cv -e '^lmquant: ' -e '^hint: ' "$work/stderr")" -eq 0 ] &&
-        [ "$(wc -l < "$work/stderr")" -le 2 ] &&
-        ! LC_ALL=C tr -d '\n' < "$work/stderr" |
-            LC_ALL=C grep -q '[[:cntrl:]]' || {
+    LC_ALL=C awk '/^lmquant: / { n++ }
+        !/^(lmquant|hint): / || /[\001-\037\177]/ { is_other = 1 }
+        END { exit n != 1 || is_other || NR > 2 }' "$work/stderr" || {
         fail "not one sentence: $*"
         sed 's/^/    /' "$work/stderr"
     }
