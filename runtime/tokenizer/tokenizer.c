@@ -80,8 +80,8 @@ hash_number(uint64_t hash, uint64_t value)
 
 #define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 
-static uint64_t
-digest(const struct lmq_tokenizer *t)
+uint64_t
+lmq_tokenizer_digest(const struct lmq_tokenizer *t)
 {
     uint64_t hash = hash_number(HASH_BEGIN, t->vocab.n);
     uint64_t merges = 0;
@@ -122,13 +122,15 @@ break_into_words(struct lmq_tokenizer *t, struct lmq_error *err)
         return LMQ_OK;
     for (size_t i = 0; i < 2; i++) {
         struct lmq_chars space = lmq_chars(spaces[i], strlen(spaces[i]));
-        if (!lmq_vocab_breaks_at(&t->vocab, space))
+        bool is_joint[256];
+        if (!lmq_vocab_find_joints(&t->vocab, space, is_joint))
             continue;
         struct lmq_split_step *step = lmq_pipeline_add_split(t);
         if (step == NULL ||
             lmq_buffer_append(&step->text, space.p, space.n) != 0)
             return lmq_fail_nomem(err);
         step->kind = LMQ_SPLIT_SPACES;
+        memcpy(step->is_joint, is_joint, sizeof(is_joint));
         lmq_vocab_find_alone(&t->vocab,
                              t->model.kind == LMQ_TOK_BPE &&
                                  t->model.falls_back_to_bytes,
@@ -146,11 +148,7 @@ complete(struct lmq_tokenizer *t, struct lmq_error *err)
     enum lmq_status status = lmq_added_build(&t->added, err);
     if (status == LMQ_OK)
         status = break_into_words(t, err);
-    if (status == LMQ_OK)
-        status = lmq_decode_build(t, err);
-    if (status == LMQ_OK)
-        t->digest = digest(t);
-    return status;
+    return status == LMQ_OK ? lmq_decode_build(t, err) : status;
 }
 
 enum lmq_status
@@ -246,12 +244,6 @@ lmq_tokenizer_is_eos(const struct lmq_tokenizer *t, int32_t id)
     return lmq_marks_have(&t->eos, id);
 }
 
-uint64_t
-lmq_tokenizer_digest(const struct lmq_tokenizer *t)
-{
-    return t->digest;
-}
-
 unsigned
 lmq_tokenizer_default_flags(const struct lmq_tokenizer *t)
 {
@@ -260,16 +252,15 @@ lmq_tokenizer_default_flags(const struct lmq_tokenizer *t)
 
 /* ---- Encoding ---- */
 
-/* Words that came before in the same call: a word is remembered by where it
- * and its ids are. Of two that share a place the later one stays. */
+/* Words that came before in the same call, a line of the cache each. Of two
+ * that share a place the later one stays. */
 #define N_WORDS 32768
-#define MAX_WORD 64
+#define MAX_WORD 48
 
 struct word {
-    uint32_t section;  /* whose parts' text it lies in; 0 is free */
-    uint32_t start, n; /* within that */
-    uint32_t n_ids;
     size_t ids_start;
+    uint32_t n_ids, n; /* bytes; 0: it is free */
+    unsigned char text[MAX_WORD];
 };
 
 struct encoder {
@@ -281,7 +272,6 @@ struct encoder {
     struct lmq_tok_scratch model;
     struct lmq_regex_scratch *patterns;
     struct word *words; /* (N_WORDS) */
-    uint32_t section;
     struct lmq_ids *ids;
     struct lmq_error *err;
 };
@@ -316,20 +306,20 @@ repeat_word(struct encoder *e, const struct word *word)
 static enum lmq_status
 encode_part(struct encoder *e, struct lmq_text_part part)
 {
-    const unsigned char *base = e->parts.text.bytes;
-    struct lmq_chars text = lmq_chars(base + part.start, part.n);
+    struct lmq_chars text =
+        lmq_chars(e->parts.text.bytes + part.start, part.n);
 
-    if (part.n > MAX_WORD)
+    if (part.n == 0 || part.n > MAX_WORD || e->words == NULL)
         return encode_with_model(e, text);
     uint64_t hash = hash_into(HASH_BEGIN, text.p, text.n);
     struct word *word = &e->words[(hash ^ hash >> 32) % N_WORDS];
-    if (word->section == e->section && word->n == part.n &&
-        memcmp(base + word->start, text.p, text.n) == 0)
+    if (word->n == part.n && memcmp(word->text, text.p, text.n) == 0)
         return repeat_word(e, word);
-    size_t before = e->ids->n;
+    word->ids_start = e->ids->n;
     enum lmq_status status = encode_with_model(e, text);
-    *word = (struct word){ e->section, part.start, part.n,
-                           (uint32_t)(e->ids->n - before), before };
+    word->n_ids = (uint32_t)(e->ids->n - word->ids_start);
+    word->n = part.n;
+    memcpy(word->text, text.p, text.n);
     return status;
 }
 
@@ -349,19 +339,13 @@ encode_plain(struct encoder *e, struct lmq_chars text, bool is_first)
                                  &e->parts, &e->spare_parts, e->err);
     if (status != LMQ_OK)
         return status;
-    e->section++;
     if (e->parts.n > 1 && e->words == NULL) {
         e->words = calloc(N_WORDS, sizeof(e->words[0]));
         if (e->words == NULL)
             return lmq_fail_nomem(e->err);
     }
     for (size_t i = 0; i < e->parts.n && status == LMQ_OK; i++)
-        status = e->parts.n > 1
-                     ? encode_part(e, e->parts.parts[i])
-                     : encode_with_model(
-                           e, lmq_chars(e->parts.text.bytes +
-                                            e->parts.parts[i].start,
-                                        e->parts.parts[i].n));
+        status = encode_part(e, e->parts.parts[i]);
     return status;
 }
 

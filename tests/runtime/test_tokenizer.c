@@ -212,27 +212,39 @@ START_TEST(what_no_piece_spans_may_be_cut)
     "{\"type\":\"BPE\",\"unk_token\":\"<unk>\","                               \
     "\"fuse_unk\":true,\"vocab\":{"                                           \
     "\"<unk>\":0,\"a\":1,\"b\":2,\"ab\":3,\".\":4,\"\\n\":5,\" \":6,\" a\":7"
-#define MERGES "},\"merges\":[\"a b\"]}"
+#define SPANS ",\"q.q\\nqa b x . \\n \xe2\x98\x83 q\":9"
+    static const char *const merges[] = {
+        "},\"merges\":[\"a b\"]}",
+        /* Behind a b a word goes on, and behind nothing else. */
+        ",\"b a\":8},\"merges\":[[\"a\",\"b\"],[\" \",\"a\"],[\"b\",\" a\"]]}",
+    };
     static const char *const words[] = {"a", "b", ".",           "\n",
                                         " ", "x", "\xe2\x98\x83"};
-    struct lmq_tokenizer *cut =
-        open_buffer(hf_file(PIECES MERGES, NULL, NULL, NULL, NULL));
-    struct lmq_tokenizer *whole = open_buffer(
-        hf_file(PIECES ",\"q.q\\nq q\":8" MERGES, NULL, NULL, NULL, NULL));
     struct random random = {random_seed()};
 
-    ENCODES(cut, "ab..\nab\n", 0, "3 4 4 5 3 5");
-    for (int round = 0; round < 500; round++) {
-        struct lmq_buffer text = {0};
-        char ids[4096];
-        for (size_t n = random_below(&random, 40); n > 0; n--)
-            add_text(&text, words[random_below(&random, 7)]);
-        strcpy(ids, encoded(cut, (char *)text.bytes, text.n, 0));
-        ck_assert_str_eq(ids, encoded(whole, (char *)text.bytes, text.n, 0));
-        lmq_buffer_free(&text);
+    for (size_t i = 0; i < 2; i++) {
+        char pieces[1024], spanned[1024];
+        snprintf(pieces, sizeof(pieces), PIECES "%s", merges[i]);
+        snprintf(spanned, sizeof(spanned), PIECES SPANS "%s", merges[i]);
+        struct lmq_tokenizer *cut =
+            open_buffer(hf_file(pieces, NULL, NULL, NULL, NULL));
+        struct lmq_tokenizer *whole =
+            open_buffer(hf_file(spanned, NULL, NULL, NULL, NULL));
+        ENCODES(cut, "ab..\nab\n", 0, "3 4 4 5 3 5");
+        ENCODES(cut, "b aa a", 0, i == 0 ? "2 6 1 1 6 1" : "8 1 7");
+        for (int round = 0; round < 500; round++) {
+            struct lmq_buffer text = {0};
+            char ids[4096];
+            for (size_t n = random_below(&random, 40); n > 0; n--)
+                add_text(&text, words[random_below(&random, 7)]);
+            strcpy(ids, encoded(cut, (char *)text.bytes, text.n, 0));
+            ck_assert_str_eq(ids,
+                             encoded(whole, (char *)text.bytes, text.n, 0));
+            lmq_buffer_free(&text);
+        }
+        lmq_tokenizer_close(cut);
+        lmq_tokenizer_close(whole);
     }
-    lmq_tokenizer_close(cut);
-    lmq_tokenizer_close(whole);
 }
 END_TEST
 

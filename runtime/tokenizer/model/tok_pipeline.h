@@ -66,7 +66,6 @@ struct lmq_tokenizer {
     struct lmq_marks eos;
     bool has_template;
     unsigned default_flags;
-    uint64_t digest;
 };
 
 /* ---- Filling it in ---- */

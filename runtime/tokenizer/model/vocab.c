@@ -171,21 +171,26 @@ hash_bytes(const unsigned char *p, size_t n)
     return hash ^ hash >> 32;
 }
 
-/* The slot that holds these bytes, or the free one where they belong. */
-static size_t
-find_slot(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
+/* The slot that holds these bytes, or the free one where they belong. Pieces
+ * are looked at only if the hash is the same: they are far away. */
+static struct lmq_vocab_slot *
+find_slot(const struct lmq_vocab *vocab, uint64_t hash, const unsigned char *p,
+          size_t n)
 {
     size_t mask = vocab->n_slots - 1;
-    size_t at = (size_t)hash_bytes(p, n) & mask;
+    uint32_t upper = (uint32_t)(hash >> 32);
 
-    while (vocab->slots[at] != 0) {
-        const struct lmq_piece *piece = &vocab->pieces[vocab->slots[at] - 1];
+    for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
+        struct lmq_vocab_slot *slot = &vocab->slots[at];
+        if (slot->id == 0)
+            return slot;
+        if (slot->hash != upper)
+            continue;
+        const struct lmq_piece *piece = &vocab->pieces[slot->id - 1];
         if (piece->size == n &&
             memcmp(vocab->bytes.bytes + piece->start, p, n) == 0)
-            break;
-        at = (at + 1) & mask;
+            return slot;
     }
-    return at;
 }
 
 /* Larger scores get smaller numbers, equal scores equal ones. */
@@ -203,11 +208,12 @@ static bool
 index_piece(struct lmq_vocab *vocab, uint32_t id)
 {
     struct lmq_piece *piece = &vocab->pieces[id];
-    size_t slot = find_slot(vocab, vocab->bytes.bytes + piece->start,
-                            piece->size);
+    const unsigned char *p = vocab->bytes.bytes + piece->start;
+    uint64_t hash = hash_bytes(p, piece->size);
+    struct lmq_vocab_slot *slot = find_slot(vocab, hash, p, piece->size);
 
-    if (vocab->slots[slot] != 0) {
-        struct lmq_piece *other = &vocab->pieces[vocab->slots[slot] - 1];
+    if (slot->id != 0) {
+        struct lmq_piece *other = &vocab->pieces[slot->id - 1];
         if (piece->type != LMQ_PIECE_NORMAL) {
             piece->is_matched = false;
             return true;
@@ -216,7 +222,7 @@ index_piece(struct lmq_vocab *vocab, uint32_t id)
             return false;
         other->is_matched = false;
     }
-    vocab->slots[slot] = id + 1;
+    *slot = (struct lmq_vocab_slot){(uint32_t)(hash >> 32), id + 1};
     return true;
 }
 
@@ -258,39 +264,41 @@ lmq_vocab_find(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
 {
     if (n == 0 || n > vocab->longest)
         return -1;
-    return (int32_t)vocab->slots[find_slot(vocab, p, n)] - 1;
+    return (int32_t)find_slot(vocab, hash_bytes(p, n), p, n)->id - 1;
 }
 
 /* ---- Where words begin ---- */
 
-static bool
-has_inner_space(struct lmq_chars text, struct lmq_chars space)
+/* What stands in the text before a space, but for other spaces. */
+static void
+add_joints(struct lmq_chars text, struct lmq_chars space, bool is_joint[256])
 {
     bool was_other = false;
 
     for (size_t at = 0; at < text.n;) {
-        if (text.n - at >= space.n &&
+        if (text.p[at] == space.p[0] && text.n - at >= space.n &&
             memcmp(text.p + at, space.p, space.n) == 0) {
             if (was_other)
-                return true;
+                is_joint[text.p[at - 1]] = true;
+            was_other = false;
             at += space.n;
         } else {
             was_other = true;
             at++;
         }
     }
-    return false;
 }
 
 bool
-lmq_vocab_breaks_at(const struct lmq_vocab *vocab, struct lmq_chars space)
+lmq_vocab_find_joints(const struct lmq_vocab *vocab, struct lmq_chars space,
+                      bool is_joint[256])
 {
+    memset(is_joint, 0, 256 * sizeof(*is_joint));
     if (lmq_vocab_find(vocab, space.p, space.n) < 0)
         return false;
     for (size_t id = 0; id < vocab->n; id++)
-        if (vocab->pieces[id].is_matched &&
-            has_inner_space(lmq_vocab_text(vocab, (int32_t)id), space))
-            return false;
+        if (vocab->pieces[id].is_matched)
+            add_joints(lmq_vocab_text(vocab, (int32_t)id), space, is_joint);
     return true;
 }
 

@@ -33,13 +33,19 @@ struct lmq_piece {
     bool is_matched; /* the model may find it in the text */
 };
 
+/* Of the hash of matched pieces. */
+struct lmq_vocab_slot {
+    uint32_t hash; /* its upper half */
+    uint32_t id;   /* + 1; 0: it is free */
+};
+
 struct lmq_vocab {
     struct lmq_buffer bytes;
     struct lmq_piece *pieces; /* (n) */
     size_t n, capacity;
     size_t longest;        /* bytes of the longest matched piece */
-    uint32_t *slots;       /* hash of matched pieces: id + 1, 0 is free */
-    size_t n_slots;        /* a power of two */
+    struct lmq_vocab_slot *slots; /* (n_slots), a power of two */
+    size_t n_slots;
     uint32_t *orders;      /* (n) the better the score, the smaller */
     int32_t byte_ids[256]; /* of the byte pieces, -1 without */
     int32_t unknown;       /* id, -1 without */
@@ -72,10 +78,11 @@ enum lmq_piece_type lmq_vocab_type(const struct lmq_vocab *vocab, int32_t id);
 int lmq_byte_piece(struct lmq_chars text);
 
 /* Whether text can be cut before each `space` that follows something else
- * without changing what any order of merging or any best path finds: no
- * matched piece may span such a place, and the space itself must be one. */
-bool lmq_vocab_breaks_at(const struct lmq_vocab *vocab,
-                         struct lmq_chars space);
+ * without changing what any order of merging or any best path finds: the space
+ * itself must be a matched piece, and none may span such a place; the bytes
+ * behind which one does are its joints. */
+bool lmq_vocab_find_joints(const struct lmq_vocab *vocab,
+                           struct lmq_chars space, bool is_joint[256]);
 
 /* The ASCII characters around which text can be cut in the same way: no
  * matched piece has more than that one character, and it is a piece or, with

@@ -221,7 +221,8 @@ break_at_spaces(const struct lmq_split_step *step, struct lmq_chars text,
         bool is_alone = text.p[at] < 128 && step->is_alone[text.p[at]];
         bool is_space = text.p[at] == space[0] && end - at >= n_space &&
                         memcmp(text.p + at, space, n_space) == 0;
-        if (is_alone || (is_space && was_other)) {
+        if (is_alone ||
+            (is_space && was_other && !step->is_joint[text.p[at - 1]])) {
             if (add_part(out, from, at - from) != 0)
                 return -1;
             from = at;

@@ -31,6 +31,7 @@ struct lmq_split_step {
     bool is_inverted; /* what is between the matches counts as the matches */
     struct lmq_buffer text;
     bool first_only; /* PREFIX: only at the very beginning of the text */
+    bool is_joint[256]; /* SPACES: but not behind these bytes */
     bool is_alone[128]; /* SPACES: cut before and behind these too */
 };
 
