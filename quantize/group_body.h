@@ -7,7 +7,9 @@
  * operation is an IEEE operation on separate elements and every sum has a fixed
  * order, so all builds give the same bits. It may define what its instruction
  * set has in one instruction: LMQ_ROW_MISS(v), v less the nearest whole number;
- * LMQ_ROW_HALF(x), a float as half precision has it.
+ * LMQ_ROW_HALF(x), a float as half precision has it; LMQ_ROW_MAX(a, b) and
+ * LMQ_ROW_MIN(a, b), of 32-bit integers; LMQ_ROW_CLAMP(v, low, high), of finite
+ * floats.
  */
 #include "quantize/group.h"
 
@@ -68,9 +70,23 @@ sum_lanes(const vec *v)
 static inline ivec
 larger(ivec a, ivec b)
 {
+#ifdef LMQ_ROW_MAX
+    return (ivec)LMQ_ROW_MAX(a, b);
+#else
     ivec is_more = a > b;
 
     return (a & is_more) | (b & ~is_more);
+#endif
+}
+
+static inline ivec
+smaller(ivec a, ivec b)
+{
+#ifdef LMQ_ROW_MIN
+    return (ivec)LMQ_ROW_MIN(a, b);
+#else
+    return ~larger(~a, ~b);
+#endif
 }
 
 static inline uint32_t
@@ -134,9 +150,13 @@ whole_of(vec v, unsigned bits)
         return q;
     float least = (float)lmq_q_least(bits), most = (float)lmq_q_most(bits);
     vec low = (vec){0} + least, high = (vec){0} + most;
+#ifdef LMQ_ROW_CLAMP
+    return LMQ_ROW_CLAMP(q, low, high);
+#else
     ivec is_low = q < low, is_high = q > high;
     return (vec)(((ivec)q & ~(is_low | is_high)) | (is_low & (ivec)low) |
                  (is_high & (ivec)high));
+#endif
 }
 
 /* What is left of v. */
@@ -272,11 +292,15 @@ is_searched(const struct lmq_quant *quant, float max_abs)
 static inline float
 narrow_top(const float *x, size_t n, float max_abs)
 {
-    float top = -max_abs;
+    ivec is_least[PARTS] = {0};
 
-    for (size_t i = 0; i < n; i++)
-        top = x[i] == -max_abs ? max_abs : top;
-    return top;
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t p = 0; p < PARTS; p++) {
+            vec v;
+            memcpy(&v, x + i + p * LMQ_ROW_WIDTH, sizeof(v));
+            is_least[p] |= (v == (vec){0} - max_abs) & 1;
+        }
+    return top_lane(is_least) != 0 ? max_abs : -max_abs;
 }
 
 /* `bits` is a constant, so that 8 bits cost no comparisons. */
@@ -333,7 +357,8 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
             float scale, int8_t *q, struct lmq_quant_stats *stats)
 {
     float inverse = scale < 0 || scale > 0 ? 1 / scale : 0;
-    int least = lmq_q_least(quant->bits), largest = lmq_q_most(quant->bits);
+    ivec least = (ivec){0} + lmq_q_least(quant->bits);
+    ivec largest = (ivec){0} + lmq_q_most(quant->bits);
     vec sum_sq[PARTS] = {0}, err_sq[PARTS] = {0};
     ivec most[PARTS] = {0};
 
@@ -344,9 +369,7 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
             memcpy(&v, x + at, sizeof(v));
             vec rounded = v * inverse + ROUND_MAGIC - ROUND_MAGIC;
             ivec whole = __builtin_convertvector(rounded, ivec);
-            ivec above = whole > largest, below = whole < least;
-            whole = (whole & ~(above | below)) | (above & largest) |
-                    (below & least);
+            whole = larger(smaller(whole, largest), least);
             bvec bytes = __builtin_convertvector(whole, bvec);
             memcpy(q + at, &bytes, sizeof(bytes));
             vec err = v - __builtin_convertvector(whole, vec) * scale;
@@ -367,25 +390,40 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
     }
 }
 
-static inline void
-quantize_group(const struct lmq_quant *quant, const float *x, size_t n,
-               int8_t *q, float *stored, struct lmq_quant_stats *stats)
-{
-    uint32_t top = max_magnitude(x, n);
-    float max_abs;
+/* Groups whose steps are taken side by side: what one waits for, another does. */
+#define BATCH ((size_t)16)
 
-    if (top >= 0x7f800000) {
-        stats->has_nonfinite = true;
-        return;
+/* Whole groups of n, at most BATCH: how many were quantized before one that has
+ * a number that is not finite, if there is one. */
+static inline size_t
+quantize_groups(const struct lmq_quant *quant, const float *x, size_t n,
+                size_t n_groups, int8_t *q, float *stored,
+                struct lmq_quant_stats *stats)
+{
+    float max_abs[BATCH];
+    size_t n_finite = 0;
+
+    for (; n_finite < n_groups; n_finite++) {
+        uint32_t top = max_magnitude(x + n_finite * n, n);
+        if (top >= 0x7f800000)
+            break;
+        memcpy(&max_abs[n_finite], &top, sizeof(top));
     }
-    memcpy(&max_abs, &top, sizeof(max_abs));
-    float wanted = choose_scale(quant, x, n, max_abs);
-    *stored = stored_scale(quant, wanted);
-    round_group(quant, x, n, *stored, q, stats);
-    wanted = wanted < 0 ? -wanted : wanted;
-    stats->max_abs = max_abs > stats->max_abs ? max_abs : stats->max_abs;
-    stats->max_scale = wanted > stats->max_scale ? wanted : stats->max_scale;
-    stats->n_groups++;
+    for (size_t i = 0; i < n_finite; i++) {
+        float wanted = choose_scale(quant, x + i * n, n, max_abs[i]);
+        stored[i] = stored_scale(quant, wanted);
+        wanted = wanted < 0 ? -wanted : wanted;
+        stats->max_scale =
+            wanted > stats->max_scale ? wanted : stats->max_scale;
+        stats->max_abs =
+            max_abs[i] > stats->max_abs ? max_abs[i] : stats->max_abs;
+    }
+    for (size_t i = 0; i < n_finite; i++) {
+        round_group(quant, x + i * n, n, stored[i], q + i * n, stats);
+        stats->n_groups++;
+    }
+    stats->has_nonfinite = n_finite < n_groups;
+    return n_finite;
 }
 
 /* A shorter or ragged group goes through a padded copy: zeros change neither
@@ -399,7 +437,7 @@ quantize_ragged(const struct lmq_quant *quant, const float *x, size_t n,
     size_t whole = (n + LANES - 1) / LANES * LANES;
 
     memcpy(padded, x, n * sizeof(*x));
-    quantize_group(quant, padded, whole, values, scale, stats);
+    quantize_groups(quant, padded, whole, 1, values, scale, stats);
     memcpy(q, values, n);
 }
 
@@ -407,19 +445,24 @@ void
 LMQ_ROW_NAME(const struct lmq_quant *quant, const float *x, size_t n,
              int8_t *q, float *scales, struct lmq_quant_stats *stats)
 {
-    for (size_t at = 0; at < n; at += quant->group_size) {
-        size_t left = n - at;
-        if (left >= quant->group_size)
-            quantize_group(quant, x + at, quant->group_size, q + at, scales++,
-                           stats);
-        else
-            quantize_ragged(quant, x + at, left, q + at, scales++, stats);
-        if (stats->has_nonfinite) {
-            while (isfinite(x[at]))
-                at++;
-            stats->nonfinite_at = stats->n + at;
-            return;
-        }
+    size_t size = quant->group_size, at = 0, n_groups;
+
+    for (; n - at >= size && !stats->has_nonfinite; at += n_groups * size) {
+        n_groups = (n - at) / size < BATCH ? (n - at) / size : BATCH;
+        /* A number that is known loops by itself. */
+        n_groups = size == 64 ? quantize_groups(quant, x + at, 64, n_groups,
+                                                q + at, scales, stats)
+                              : quantize_groups(quant, x + at, size, n_groups,
+                                                q + at, scales, stats);
+        scales += n_groups;
+    }
+    if (at < n && !stats->has_nonfinite)
+        quantize_ragged(quant, x + at, n - at, q + at, scales, stats);
+    if (stats->has_nonfinite) {
+        while (isfinite(x[at]))
+            at++;
+        stats->nonfinite_at = stats->n + at;
+        return;
     }
     stats->n += n;
 }
@@ -451,11 +494,14 @@ LMQ_STEPS_NAME(const struct lmq_quant *quant, const float *x, size_t n,
     float limit =
         is_wide ? (float)LMQ_Q_MAX : (float)-lmq_q_least(quant->bits);
     const float *offsets = is_wide ? search_offsets : narrow_offsets;
-    float max_abs = 0;
+    float padded[LMQ_GROUP_MAX] = {0};
+    size_t whole = (n + LANES - 1) / LANES * LANES;
+    float max_abs;
 
-    for (size_t i = 0; i < n; i++)
-        max_abs = fabsf(x[i]) > max_abs ? fabsf(x[i]) : max_abs;
-    float top = is_wide ? max_abs : narrow_top(x, n, max_abs);
+    memcpy(padded, x, n * sizeof(*x));
+    uint32_t magnitude = max_magnitude(padded, whole);
+    memcpy(&max_abs, &magnitude, sizeof(max_abs));
+    float top = is_wide ? max_abs : narrow_top(padded, whole, max_abs);
     for (size_t i = 0; i < LMQ_QUANT_STEPS; i++)
         steps[i] = stored_scale(quant, top / (limit + offsets[i]));
 }
