@@ -162,6 +162,29 @@ lmq_input_keep_digests(struct lmq_input *input)
     input->keeps_digests = true;
 }
 
+#define PAGE ((size_t)4096)
+#define DETOUR (8 * PAGE)
+
+/* The kernel copies page by page. Where the target lies a few bytes further in
+ * its page than the source in its own, processors take each load for one of
+ * what the store before it wrote, and wait: 3 GB/s in place of 15 (Zen 4). Such
+ * reads take a detour half a page away from both. */
+static ssize_t
+read_some(int fd, unsigned char *p, size_t n, uint64_t offset)
+{
+    unsigned char detour[DETOUR + PAGE];
+    size_t ahead = ((uintptr_t)p - (size_t)offset) % PAGE;
+
+    if (ahead == 0 || ahead >= 32 || n < PAGE)
+        return pread(fd, p, n, (off_t)offset);
+    unsigned char *at =
+        detour + ((uintptr_t)p + PAGE / 2 - (uintptr_t)detour) % PAGE;
+    ssize_t got = pread(fd, at, n < DETOUR ? n : DETOUR, (off_t)offset);
+    if (got > 0)
+        memcpy(p, at, (size_t)got);
+    return got;
+}
+
 static enum lmq_status
 read_exactly(struct lmq_input *input, uint64_t offset, void *buffer, size_t n,
              struct lmq_error *err)
@@ -177,7 +200,7 @@ read_exactly(struct lmq_input *input, uint64_t offset, void *buffer, size_t n,
         return LMQ_ERR_FORMAT;
     }
     while (n > 0) {
-        ssize_t got = pread(input->fd, p, n, (off_t)offset);
+        ssize_t got = read_some(input->fd, p, n, offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {

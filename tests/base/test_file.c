@@ -54,6 +54,36 @@ START_TEST(reads_are_exact_or_refused)
 }
 END_TEST
 
+/* Long and short reads, the target so many bytes further in its page than the
+ * source in its own; nothing is written beside it. */
+START_TEST(reads_do_not_depend_on_where_they_go)
+{
+    const size_t n_file = 100000, sizes[] = {100, 5000, 70001};
+    unsigned char *bytes = malloc(n_file), *buffer = malloc(n_file);
+    const char *path = in_folder("bytes");
+
+    ck_assert(bytes != NULL && buffer != NULL);
+    for (size_t i = 0; i < n_file; i++)
+        bytes[i] = (unsigned char)(i * i / 7 + i / 256);
+    write_file(path, bytes, n_file);
+    struct lmq_input *input = open_input(path);
+    for (size_t ahead = 0; ahead < 40; ahead++)
+        for (size_t s = 0; s < 3; s++) {
+            size_t n = sizes[s], offset = 120 + s;
+            size_t at = (offset + ahead - (uintptr_t)buffer) % 4096;
+            memset(buffer, 0xa5, n_file);
+            ck_assert_int_eq(
+                lmq_input_read(input, offset, buffer + at, n, NULL), LMQ_OK);
+            ck_assert_mem_eq(buffer + at, bytes + offset, n);
+            ck_assert(at == 0 || buffer[at - 1] == 0xa5);
+            ck_assert_uint_eq(buffer[at + n], 0xa5);
+        }
+    lmq_input_close(input);
+    free(bytes);
+    free(buffer);
+}
+END_TEST
+
 START_TEST(a_file_that_shrinks_is_an_error_and_no_crash)
 {
     const char *path = in_folder("shrinks");
@@ -196,6 +226,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {
+        reads_do_not_depend_on_where_they_go,
         reads_are_exact_or_refused,
         a_file_that_shrinks_is_an_error_and_no_crash,
         only_regular_files_are_opened,
