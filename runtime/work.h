@@ -10,7 +10,7 @@
 #include "runtime/rope.h"
 
 /* Attention: queries that are worked on together, positions in a block. */
-#define LMQ_ATTENTION_QUERIES 32
+#define LMQ_ATTENTION_QUERIES 64
 #define LMQ_ATTENTION_BLOCK 128
 
 /* What one thread works with. */
@@ -18,6 +18,8 @@ struct lmq_thread_work {
     float *queries;  /* (LMQ_ATTENTION_QUERIES, width of a key) */
     float *out;      /* (LMQ_ATTENTION_QUERIES, width of a value) */
     float *scores;   /* (LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK) */
+    float *cached;   /* (LMQ_ATTENTION_BLOCK, width of a key or a value): of the
+                        cache, as floats */
     float *widened;  /* (LMQ_TILE_ROWS, widest matrix and a group): rows as
                         floats, or lmq_product_scratch() */
     float *selection; /* (2, experts): of experts and of their groups */

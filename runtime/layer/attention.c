@@ -161,6 +161,29 @@ rows_from(const struct lmq_member *member, const struct lmq_rows *rows,
     return part;
 }
 
+/* So many queries read each number more often than it costs to widen it. */
+#define WIDEN_QUERIES 16
+
+/* n rows as floats, the same numbers, if they are read by many queries. */
+static struct lmq_rows
+rows_for(const struct lmq_member *member, const struct item *item,
+         struct lmq_rows rows, size_t n)
+{
+    float *cached = member->own->cached;
+
+    if (rows.type == LMQ_ROW_F32 || item->n < WIDEN_QUERIES)
+        return rows;
+    for (size_t i = 0; i < n; i++)
+        member->kernels->row_widen((const unsigned char *)rows.data +
+                                       i * rows.stride,
+                                   rows.type, rows.n_cols,
+                                   cached + i * rows.n_cols);
+    return (struct lmq_rows){.data = cached,
+                             .type = LMQ_ROW_F32,
+                             .n_cols = rows.n_cols,
+                             .stride = rows.n_cols * sizeof(float)};
+}
+
 /* One block of positions for all queries of the item: out += softmax part of
  * it, relative to the running m. */
 static void
@@ -170,10 +193,9 @@ attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
     const struct lmq_kernels *kernels = member->kernels;
     struct lmq_thread_work *own = member->own;
     size_t dim = heads->values.n_cols;
-    struct lmq_rows keys =
-        rows_from(member, &heads->keys, item->kv_head, block);
-    struct lmq_rows values =
-        rows_from(member, &heads->values, item->kv_head, block);
+    struct lmq_rows keys = rows_for(
+        member, item, rows_from(member, &heads->keys, item->kv_head, block),
+        n);
 
     /* s (item->n, n) = q K^T */
     kernels->rows_product(&keys, 0, n, own->queries, keys.n_cols, item->n,
@@ -194,6 +216,9 @@ attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
                        own->out + i * dim, dim);
     }
     /* out (item->n, dim) += s V */
+    struct lmq_rows values = rows_for(
+        member, item, rows_from(member, &heads->values, item->kv_head, block),
+        n);
     kernels->rows_mix(&values, 0, n, own->scores, LMQ_ATTENTION_BLOCK,
                       item->n, own->out, dim);
 }
