@@ -145,9 +145,15 @@ step_sets() {
             continue
         fi
         start=$(now)
+        running=
         for test in $kernel_tests; do
             (cd "$build" && LMQUANT_CPU=$cpu srcdir=$top \
-                top_builddir=$build "$test" > "$test.$cpu.out" 2>&1) || {
+                top_builddir=$build exec "$test" > "$test.$cpu.out" 2>&1) &
+            running="$running $!:$test"
+        done
+        for one in $running; do
+            test=${one#*:}
+            wait "${one%%:*}" || {
                 tail -n 20 "$build/$test.$cpu.out"
                 fail "sets: $test with $cpu"
             }
