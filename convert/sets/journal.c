@@ -480,7 +480,7 @@ restore_calibrated(struct lmq_plan *plan, size_t index, const json_t *json)
 
     calibrated->is_known = method != NULL;
     calibrated->is_blind = json_is_true(json_object_get(json, "blind"));
-    calibrated->is_first = json_is_true(json_object_get(json, "first"));
+    calibrated->is_first = !json_is_false(json_object_get(json, "first"));
     if (method != NULL)
         calibrated->method = (enum lmq_method)method->value;
     calibrated->n_tokens =

@@ -263,13 +263,23 @@ heads_at_a_time(const struct lmq_member *member, const struct lmq_heads *heads)
     return share == 0 ? 1 : lmq_size_min(n, share);
 }
 
+/* Their tokens: fewer than there is room for if some thread had no work else. */
+static size_t
+tokens_at_a_time(const struct lmq_member *member, size_t most, size_t n_heads)
+{
+    size_t wanted = (member->n_members + n_heads - 1) / n_heads;
+
+    return larger(lmq_size_min(most, member->n / wanted), 1);
+}
+
 void
 lmq_attention(const struct lmq_member *member, const struct lmq_heads *heads)
 {
     size_t group = heads->n_heads / heads->n_kv_heads;
     size_t n_heads = heads_at_a_time(member, heads);
-    size_t tokens = LMQ_ATTENTION_QUERIES / n_heads;
     size_t n_splits = (group + n_heads - 1) / n_heads;
+    size_t tokens = tokens_at_a_time(member, LMQ_ATTENTION_QUERIES / n_heads,
+                                     heads->n_kv_heads * n_splits);
     size_t n_blocks = (member->n + tokens - 1) / tokens;
     size_t n_items = heads->n_kv_heads * n_splits * n_blocks;
 

@@ -271,7 +271,8 @@ START_TEST(any_number_writes_the_same)
         const char *encoding, *layout, *method;
     } cases[] = {
         {2, 1, 0, "q4", NULL, NULL},      {3, 2, 1, "q8", "rows", NULL},
-        {5, 1, 0, "q6", NULL, "search"},  {1, 2, 0, "q5", NULL, NULL},
+        {5, 1, 0, "q6", NULL, NULL},      {1, 2, 0, "q5", NULL, NULL},
+        {4, 1, 0, "q8", NULL, "search"},
     };
     const char *text = fable("held-out-b.txt");
 

@@ -248,6 +248,44 @@ START_TEST(what_no_piece_spans_may_be_cut)
 }
 END_TEST
 
+/* A unigram model takes an unused piece for unknown, and joins it with what is
+ * unknown beside it. */
+START_TEST(nothing_is_cut_around_what_is_unused)
+{
+    static const struct {
+        const char *text;
+        enum lmq_piece_type space, dot;
+    } cases[] = {{"both", LMQ_PIECE_NORMAL, LMQ_PIECE_NORMAL},
+                 {"no dot", LMQ_PIECE_NORMAL, LMQ_PIECE_UNUSED},
+                 {"no space", LMQ_PIECE_UNUSED, LMQ_PIECE_NORMAL}};
+
+    for (size_t i = 0; i < 3; i++) {
+        struct lmq_vocab vocab;
+        bool is_joint[256], is_alone[128];
+        lmq_vocab_init(&vocab);
+        ck_assert_int_eq(lmq_vocab_set(&vocab, 0, lmq_chars(" ", 1),
+                                       cases[i].space, 0, true, NULL),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_vocab_set(&vocab, 1, lmq_chars(".", 1),
+                                       cases[i].dot, 0, true, NULL),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_vocab_set(&vocab, 2, lmq_chars("b a", 3),
+                                       LMQ_PIECE_NORMAL, 0, true, NULL),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_vocab_index(&vocab, NULL), LMQ_OK);
+        ck_assert_msg(lmq_vocab_find_joints(&vocab, lmq_chars(" ", 1),
+                                            is_joint) ==
+                          (cases[i].space == LMQ_PIECE_NORMAL),
+                      "%s", cases[i].text);
+        ck_assert(i == 2 || (is_joint['b'] && !is_joint['a']));
+        lmq_vocab_find_alone(&vocab, false, is_alone);
+        ck_assert_msg(is_alone['.'] == (cases[i].dot == LMQ_PIECE_NORMAL),
+                      "%s", cases[i].text);
+        lmq_vocab_free(&vocab);
+    }
+}
+END_TEST
+
 /* Bytes that begin nothing are copied at once. */
 START_TEST(plain_bytes_are_what_no_rule_touches)
 {
@@ -455,6 +493,7 @@ main(void)
         what_no_piece_spans_may_be_cut,
         plain_bytes_are_what_no_rule_touches,
         unused_pieces_are_taken_apart_again,
+        nothing_is_cut_around_what_is_unused,
         tiktoken_ranks_are_known_by_their_number,
         every_truncation_is_refused_or_smaller,
         ids_out_of_range_and_odd_pieces_are_refused,

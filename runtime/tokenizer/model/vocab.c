@@ -269,6 +269,15 @@ lmq_vocab_find(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
 
 /* ---- Where words begin ---- */
 
+/* Whether each model makes a token of it: of what is unused not all do. */
+static bool
+is_used(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
+{
+    int32_t id = lmq_vocab_find(vocab, p, n);
+
+    return id >= 0 && lmq_vocab_type(vocab, id) != LMQ_PIECE_UNUSED;
+}
+
 /* What stands in the text before a space, but for other spaces. */
 static void
 add_joints(struct lmq_chars text, struct lmq_chars space, bool is_joint[256])
@@ -294,7 +303,7 @@ lmq_vocab_find_joints(const struct lmq_vocab *vocab, struct lmq_chars space,
                       bool is_joint[256])
 {
     memset(is_joint, 0, 256 * sizeof(*is_joint));
-    if (lmq_vocab_find(vocab, space.p, space.n) < 0)
+    if (!is_used(vocab, space.p, space.n))
         return false;
     for (size_t id = 0; id < vocab->n; id++)
         if (vocab->pieces[id].is_matched)
@@ -307,7 +316,7 @@ lmq_vocab_find_alone(const struct lmq_vocab *vocab, bool has_bytes,
                      bool is_alone[128])
 {
     for (unsigned char c = 0; c < 128; c++)
-        is_alone[c] = lmq_vocab_find(vocab, &c, 1) >= 0 ||
+        is_alone[c] = is_used(vocab, &c, 1) ||
                       (has_bytes && vocab->byte_ids[c] >= 0);
     for (size_t id = 0; id < vocab->n; id++) {
         struct lmq_chars text = lmq_vocab_text(vocab, (int32_t)id);

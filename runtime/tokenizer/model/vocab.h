@@ -79,13 +79,13 @@ int lmq_byte_piece(struct lmq_chars text);
 
 /* Whether text can be cut before each `space` that follows something else
  * without changing what any order of merging or any best path finds: the space
- * itself must be a matched piece, and none may span such a place; the bytes
+ * itself must be a piece that is used, and none may span such a place; the bytes
  * behind which one does are its joints. */
 bool lmq_vocab_find_joints(const struct lmq_vocab *vocab,
                            struct lmq_chars space, bool is_joint[256]);
 
 /* The ASCII characters around which text can be cut in the same way: no
- * matched piece has more than that one character, and it is a piece or, with
+ * matched piece has more than that one character, and it is a piece that is used or, with
  * `has_bytes`, a byte's. */
 void lmq_vocab_find_alone(const struct lmq_vocab *vocab, bool has_bytes,
                           bool is_alone[128]);
