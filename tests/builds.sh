@@ -90,7 +90,8 @@ other_build() {
 
 # What the shell tests need beside the program.
 helpers="tests/build/is_json tests/build/synth tests/cli/in_terminal
-    tests/runtime/golden tests/make/make_family sample.txt"
+    tests/runtime/golden tests/make/make_family tests/make/make_files
+    sample.txt"
 
 # Another compiler, without a warning, gives the same bits.
 step_clang() {
