@@ -5,11 +5,15 @@
 
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/machine/cgroup.h"
 #include "base/size.h"
 
 /* From here on the kernel gives pages that are zero, and only when they are
@@ -98,7 +102,33 @@ lmq_mem_text(const void *bytes, size_t n)
 }
 
 double
-lmq_mem_physical(void)
+lmq_mem_limit(void)
 {
-    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    struct rlimit addresses;
+    double limit =
+        (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+
+    if (getrlimit(RLIMIT_AS, &addresses) == 0 &&
+        addresses.rlim_cur != RLIM_INFINITY)
+        limit = fmin(limit, (double)addresses.rlim_cur);
+    return fmin(limit, lmq_cgroup_memory(LMQ_CGROUP_LIST, LMQ_CGROUP_ROOT));
+}
+
+double
+lmq_mem_available(void)
+{
+    double available =
+        (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    unsigned long long kilobytes;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1) {
+            available = 1024 * (double)kilobytes;
+            break;
+        }
+    if (file != NULL)
+        fclose(file);
+    return fmin(available, lmq_mem_limit());
 }

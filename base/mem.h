@@ -22,7 +22,11 @@ int lmq_mem_grow(void *array, size_t *capacity, size_t needed, size_t size);
 /* A copy of n bytes with a 0 behind them. */
 char *lmq_mem_text(const void *bytes, size_t n);
 
-/* Bytes of memory that the machine has. */
-double lmq_mem_physical(void);
+/* Bytes that this process may have: those of the machine, or fewer where its
+ * control groups or its own limit of addresses leave it less. */
+double lmq_mem_limit(void);
+
+/* Bytes of these that are free. */
+double lmq_mem_available(void);
 
 #endif

@@ -374,7 +374,7 @@ check_memory(const struct lmq_model *model, struct lmq_error *err)
     const struct lmq_matrix *const ends[] = {
         &model->embedding, &model->inputs, &model->inputs_proj};
     double copies = 0;
-    double memory = lmq_mem_physical();
+    double memory = lmq_mem_limit();
 
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
         if (ends[i]->is_copied)
@@ -388,7 +388,7 @@ check_memory(const struct lmq_model *model, struct lmq_error *err)
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_NOMEM, 0,
              "its weights cannot be used as they are stored, and %.1f GB for "
-             "a copy are more than the machine's %.1f GB",
+             "a copy are more than the %.1f GB that there are",
              1e-9 * copies, 1e-9 * memory);
     lmq_hint(err, "convert it; a .lmq is used where it lies in the file");
     return LMQ_ERR_NOMEM;

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files/output.h"
+#include "base/mem.h"
 #include "base/size.h"
 #include "formats/model/hparams_compare.h"
 #include "runtime/session.h"
@@ -71,23 +71,6 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".score second-half goes without .stride");
     return LMQ_OK;
-}
-
-static size_t
-default_memory(void)
-{
-    long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    unsigned long available = 0;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "r");
-
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-        if (sscanf(line, "MemAvailable: %lu kB", &available) == 1)
-            break;
-    if (file != NULL)
-        fclose(file);
-    return available > 0 ? (size_t)available * 512
-                         : (size_t)(pages / 2) * (size_t)size;
 }
 
 /* A file that says nothing of its tensors' errors has none in the report. */
@@ -458,8 +441,9 @@ lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
         status = check_gates(job, err);
     if (status == LMQ_OK)
         status = lmq_baseline_open(job, err);
-    job->memory = job->options->memory != 0 ? (size_t)job->options->memory
-                                            : default_memory();
+    job->memory = job->options->memory != 0
+                      ? (size_t)job->options->memory
+                      : (size_t)(lmq_mem_available() / 2);
     return status == LMQ_OK ? check_memory(job, err) : status;
 }
 

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,63 +15,7 @@
 #include <sched.h>
 #endif
 
-/* ---- Control groups ---- */
-
-/* "max 100000", or microseconds of work in each period of so many. */
-static int
-read_quota(const char *root, const char *group)
-{
-    char path[PATH_MAX];
-    double quota, period;
-    int n = snprintf(path, sizeof(path), "%s%s/cpu.max", root, group);
-    FILE *file = n < 0 || (size_t)n >= sizeof(path) ? NULL : fopen(path, "re");
-
-    if (file == NULL)
-        return INT_MAX;
-    int n_read = fscanf(file, "%lf %lf", &quota, &period);
-    fclose(file);
-    if (n_read != 2 || !(quota > 0) || !(period > 0) ||
-        quota / period > INT_MAX / 2)
-        return INT_MAX;
-    int cores = (int)(quota / period + 0.5);
-    return cores > 0 ? cores : 1;
-}
-
-/* The version 2 group: the line "0::/path". */
-static int
-read_group(const char *list, char *group, int size)
-{
-    FILE *file = fopen(list, "re");
-    int is_found = 0;
-
-    while (file != NULL && !is_found && fgets(group, size, file) != NULL)
-        is_found = strncmp(group, "0::/", 4) == 0;
-    if (file != NULL)
-        fclose(file);
-    if (!is_found)
-        return 0;
-    memmove(group, group + 3, strlen(group + 3) + 1);
-    group[strcspn(group, "\n")] = '\0';
-    return 1;
-}
-
-int
-lmq_cgroup_cores(const char *list, const char *root)
-{
-    char group[PATH_MAX];
-    int least = INT_MAX;
-
-    if (!read_group(list, group, (int)sizeof(group)))
-        return INT_MAX;
-    for (;;) { /* and all that it is in */
-        int n = read_quota(root, group);
-        least = n < least ? n : least;
-        char *slash = strrchr(group, '/');
-        if (slash == NULL)
-            return least;
-        *slash = '\0';
-    }
-}
+#include "base/machine/cgroup.h"
 
 /* ---- Cores ---- */
 
@@ -101,7 +44,7 @@ int
 lmq_cores(void)
 {
     int n = count_cores();
-    int quota = lmq_cgroup_cores("/proc/self/cgroup", "/sys/fs/cgroup");
+    int quota = lmq_cgroup_cores(LMQ_CGROUP_LIST, LMQ_CGROUP_ROOT);
 
     return n < quota ? n : quota;
 }

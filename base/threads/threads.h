@@ -14,8 +14,4 @@ int lmq_threads(int wanted, int most);
  * its control groups have time for. */
 int lmq_cores(void);
 
-/* How many cores' time the control group has that `list` (/proc/self/cgroup)
- * names, below `root` (/sys/fs/cgroup); INT_MAX without a limit. */
-int lmq_cgroup_cores(const char *list, const char *root);
-
 #endif

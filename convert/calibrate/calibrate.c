@@ -418,12 +418,12 @@ check_room(struct lmq_plan *plan, struct lmq_error *err)
             most = fmax(most, lmq_seen_bytes(&layer, window));
         lmq_cal_free(&layer);
     }
-    if (status != LMQ_OK || calibrator->bytes + 2 * most <= lmq_mem_physical())
+    if (status != LMQ_OK || calibrator->bytes + 2 * most <= lmq_mem_limit())
         return status;
     lmq_fail(err, LMQ_ERR_NOMEM, 0,
-             "calibrating takes %.1f GB, more than the machine's %.1f GB: "
+             "calibrating takes %.1f GB, more than the %.1f GB that there are: "
              "%.1f GB for what processes show each other, %.1f GB for the rest",
-             1e-9 * (calibrator->bytes + 2 * most), 1e-9 * lmq_mem_physical(),
+             1e-9 * (calibrator->bytes + 2 * most), 1e-9 * lmq_mem_limit(),
              2e-9 * most, 1e-9 * calibrator->bytes);
     lmq_hint(err, "a smaller .context");
     return LMQ_ERR_NOMEM;

@@ -177,13 +177,13 @@ check_memory(struct lmq_calibrator *calibrator, size_t widest,
     double least = layer + own + walk + hessians;
 
     calibrator->bytes = least;
-    if (least <= lmq_mem_physical())
+    if (least <= lmq_mem_limit())
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_NOMEM, 0,
-             "calibrating takes %.1f GB, more than the machine's %.1f GB: "
+             "calibrating takes %.1f GB, more than the %.1f GB that there are: "
              "%.1f GB for what %zu columns are multiplied with, %.1f GB for "
              "%zu tokens, %.1f GB for a layer",
-             1e-9 * least, 1e-9 * lmq_mem_physical(), 1e-9 * hessians, widest,
+             1e-9 * least, 1e-9 * lmq_mem_limit(), 1e-9 * hessians, widest,
              1e-9 * walk, calibrator->corpus.n_tokens, 1e-9 * layer);
     lmq_hint(err, "a smaller .calibration_tokens, or .method search without "
                   ".calibration");

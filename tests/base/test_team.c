@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/machine/cgroup.h"
+#include "base/mem.h"
 #include "base/threads/tasks.h"
 #include "base/threads/team.h"
 #include "base/threads/threads.h"
@@ -89,6 +92,62 @@ START_TEST(the_tightest_control_group_counts)
         ck_assert_msg(cores == cases[i].cores, "case %zu: %d", i, cores);
     }
     ck_assert_int_eq(lmq_cgroup_cores(in_folder("none"), root), INT_MAX);
+}
+END_TEST
+
+/* Of version 2, and of version 1, where each kind is a tree of its own. */
+START_TEST(a_group_limits_memory_too)
+{
+    static const struct {
+        const char *list, *file, *text;
+        double memory;
+        int cores;
+    } cases[] = {
+        {"0::/a\n", "a/memory.max", "1048576\n", 1048576, INT_MAX},
+        {"0::/a/b\n", "a/memory.max", "5000\n", 5000, INT_MAX},
+        {"0::/a/b\n", "memory.max", "7000\n", 7000, INT_MAX},
+        {"0::/a\n", "a/memory.max", "max\n", HUGE_VAL, INT_MAX},
+        {"0::/a\n", "a/b/memory.max", "5000\n", HUGE_VAL, INT_MAX},
+        {"3:memory:/a\n", "memory/a/memory.limit_in_bytes", "9000\n", 9000,
+         INT_MAX},
+        {"3:memory:/no/such\n0::/\n", "memory/memory.limit_in_bytes",
+         "9000\n", 9000, INT_MAX},
+        {"3:memory:/a\n", "memory/a/memory.limit_in_bytes",
+         "9223372036854771712\n", 9223372036854771712.0, INT_MAX},
+        {"3:memory:/a\n", "memory/a/memory.limit_in_bytes", "-1\n", HUGE_VAL,
+         INT_MAX},
+        {"3:memory2:/a\n", "memory/a/memory.limit_in_bytes", "9000\n",
+         HUGE_VAL, INT_MAX},
+        {"5:cpuacct,cpu:/a\n", "cpu/a/cpu.cfs_quota_us", "300000\n", HUGE_VAL,
+         3},
+        {"5:cpu,cpuacct:/a\n", "cpu/a/cpu.cfs_quota_us", "-1\n", HUGE_VAL,
+         INT_MAX},
+        {"5:cpuacct:/a\n", "cpu/a/cpu.cfs_quota_us", "300000\n", HUGE_VAL,
+         INT_MAX},
+        {"no colons\n:\n", "memory.max", "7000\n", HUGE_VAL, INT_MAX},
+    };
+    static const char *const folders[] = {
+        "tree", "tree/a", "tree/a/b", "tree/memory", "tree/memory/a",
+        "tree/cpu", "tree/cpu/a"};
+    char list[512], root[512], path[64];
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        ck_assert_int_eq(mkdir(in_folder(folders[i]), 0700), 0);
+    snprintf(root, sizeof(root), "%s", in_folder("tree"));
+    snprintf(list, sizeof(list), "%s", in_folder("list"));
+    write_file(in_folder("tree/cpu/a/cpu.cfs_period_us"), "100000\n", 7);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(path, sizeof(path), "tree/%s", cases[i].file);
+        write_file(list, cases[i].list, strlen(cases[i].list));
+        write_file(in_folder(path), cases[i].text, strlen(cases[i].text));
+        double memory = lmq_cgroup_memory(list, root);
+        int cores = lmq_cgroup_cores(list, root);
+        ck_assert_msg(memory == cases[i].memory && cores == cases[i].cores,
+                      "case %zu: %.0f bytes, %d cores", i, memory, cores);
+        remove(in_folder(path));
+    }
+    ck_assert(lmq_mem_available() <= lmq_mem_limit());
+    ck_assert(lmq_mem_available() > 0);
 }
 END_TEST
 
@@ -569,6 +628,7 @@ main(void)
     const TTest *const tests[] = {
         variables_say_how_many,
         the_tightest_control_group_counts,
+        a_group_limits_memory_too,
         each_member_is_called_once,
         nobody_passes_a_barrier_before_all_are_there,
         runs_of_changing_size_follow_at_once,
