@@ -2,8 +2,10 @@
  * test_peers.c - processes that share a calibration; here they are threads,
  * each with a checkpoint of its own.
  */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include "config.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,21 @@
 #include "tests/validate/validate_fable.h"
 
 #define PEERS_MOST 5
+
+/* ---- A machine with little memory ---- */
+
+static long n_pages; /* 0: as many as there are */
+
+/* Stands before the system's. */
+long
+sysconf(int name)
+{
+    long (*real)(int);
+    void *found = dlsym(RTLD_NEXT, "sysconf");
+
+    memcpy(&real, &found, sizeof(real));
+    return name == _SC_PHYS_PAGES && n_pages > 0 ? n_pages : real(name);
+}
 
 /* ---- What they tell each other ---- */
 
@@ -383,6 +400,54 @@ START_TEST(all_are_about_the_same)
 }
 END_TEST
 
+/* Whether one process has the memory; it goes no further. */
+static bool
+fits_alone(const struct together *together)
+{
+    struct meeting meeting = {.n = 1};
+    struct peer peer = {.meeting = &meeting,
+                        .from = together->from,
+                        .tokenizer = together->tokenizer,
+                        .to = in_folder("many/m.lmq"),
+                        .options = together->options,
+                        .left = 1};
+
+    pthread_mutex_init(&meeting.lock, NULL);
+    pthread_cond_init(&meeting.moved, NULL);
+    run_peer(&peer);
+    pthread_cond_destroy(&meeting.moved);
+    pthread_mutex_destroy(&meeting.lock);
+    ck_assert_msg(peer.status == LMQ_ERR_CANCELLED ||
+                      strstr(peer.err.message, "than the 0.0 GB that there") !=
+                          NULL,
+                  "%s", peer.err.message);
+    return peer.status == LMQ_ERR_CANCELLED;
+}
+
+/* Before the work: what is enough for one is not for two, who show each other
+ * what they see. */
+START_TEST(memory_is_asked_for)
+{
+    const char *text = fable("held-out-b.txt");
+    struct together together = usual_together(&text, 2);
+    long too_few = 1, enough = 1L << 20;
+
+    while (enough - too_few > 1) {
+        n_pages = (too_few + enough) / 2;
+        if (fits_alone(&together))
+            enough = n_pages;
+        else
+            too_few = n_pages;
+    }
+    n_pages = enough;
+    together.expected = "for what processes show each other";
+    ck_assert(!calibrate_together(&together));
+    n_pages = 0;
+    together.expected = NULL;
+    ck_assert(calibrate_together(&together));
+}
+END_TEST
+
 START_TEST(misuse_is_refused)
 {
     const char *text = fable("held-out-b.txt");
@@ -421,6 +486,7 @@ main(int argc, char **argv)
                                    what_all_began_all_go_on_with,
                                    experts_may_see_one_thing_in_two_ways,
                                    all_are_about_the_same,
+                                   memory_is_asked_for,
                                    misuse_is_refused};
     const TTest *const of_all[] = {every_family_is_shared};
     size_t first, end;
