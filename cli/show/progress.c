@@ -18,10 +18,27 @@
 
 static volatile sig_atomic_t interruption; /* the signal; 0: none */
 
+/* Work asks for it between its steps. Who sends SIGTERM or SIGHUP kills what
+ * has not ended soon, before a long step is over; and what is to be resumed may
+ * be left in any state. */
+#define SECONDS_TO_END 1
+
+static bool is_resumable;
+
 static void
 interrupt(int number)
 {
     interruption = number;
+    if (is_resumable && number != SIGINT)
+        alarm(SECONDS_TO_END);
+}
+
+static void
+end_at_once(int alarm_number)
+{
+    (void)alarm_number;
+    signal(interruption, SIG_DFL);
+    kill(getpid(), interruption);
 }
 
 static void
@@ -29,12 +46,14 @@ catch_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     const struct sigaction action = {.sa_handler = interrupt};
+    const struct sigaction last = {.sa_handler = end_at_once};
     struct sigaction before;
 
     for (int i = 0; i < 3; i++) /* nohup and the like stay in force */
         if (sigaction(numbers[i], NULL, &before) == 0 &&
             before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
+    sigaction(SIGALRM, &last, NULL);
 }
 
 bool
@@ -210,6 +229,7 @@ start_progress(const struct arguments *arguments, const char *unit,
         state->style = STYLE_NEVER;
     *progress = (struct lmq_progress){.report = show_progress,
                                       .context = state};
+    is_resumable = has_option(arguments, "resume");
     catch_signals();
     return true;
 }

@@ -3,8 +3,9 @@
  *
  * FAULT_CLASS names the calls that are counted, FAULT_AT which of them fails,
  * FAULT_ERRNO how; SHORT in place of a number lets a read or write do half of
- * its work, KILL ends the program before the call. A byte to the descriptor
- * FAULT_FD tells test_faults that it has happened. Calls inside the C library do not come by here, except for memory.
+ * its work, KILL ends the program before the call, HANG never comes back. A
+ * byte to the descriptor FAULT_FD tells that it has happened. Calls inside the
+ * C library do not come by here, except for memory.
  */
 #define _GNU_SOURCE
 
@@ -26,6 +27,7 @@
 
 #define SHORT (-1)
 #define KILL (-2)
+#define HANG (-3)
 
 static const char *wanted;
 static long fault_at;
@@ -44,6 +46,7 @@ begin(void)
     fault_at = atol(at);
     fault_errno = strcmp(code, "SHORT") == 0  ? SHORT
                   : strcmp(code, "KILL") == 0 ? KILL
+                  : strcmp(code, "HANG") == 0 ? HANG
                                               : atoi(code);
     fault_fd = atoi(fd);
     wanted = getenv("FAULT_CLASS");
@@ -78,6 +81,8 @@ is_hit(const char *class)
     NEXT(ssize_t, write, int, const void *, size_t);
     if (real(fault_fd, "!", 1) != 1)
         _exit(99);
+    while (fault_errno == HANG)
+        pause();
     errno = fault_errno == SHORT ? code : fault_errno;
     return 1;
 }

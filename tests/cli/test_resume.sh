@@ -31,9 +31,9 @@ random() {
 killed write 1 "$lmquant" convert -q --resume model x.lmq 2> /dev/null
 if [ $? -ne 137 ]; then
     skip "nothing can be preloaded here"
-    n_kills=50
+    n_kills=50 hangs=
 else
-    n_kills=0
+    n_kills=0 hangs="15 1" # SIGTERM, SIGHUP
 fi
 rm -f x.lmq*
 for options in "" "--layout=rows -z" "--shard-size 100K" \
@@ -100,6 +100,25 @@ expect 0 "$lmquant" convert -q big same.lmq
 cmp -s big.lmq same.lmq || fail "another file after SIGTERM"
 [ "$(ls | grep -c '\.part$\|\.journal$')" -eq 0 ] ||
     fail "--resume leaves $(ls)"
+
+# A step may take longer than a scheduler waits: here one that never ends.
+mkfifo is_there
+for signal in $hangs; do
+    FAULT_CLASS=write FAULT_AT=3 FAULT_ERRNO=HANG FAULT_FD=9 \
+        LD_PRELOAD=$shim "$lmquant" convert -q --resume model hung.lmq \
+        9> is_there > stdout 2> stderr &
+    pid=$!
+    head -c 1 is_there > /dev/null
+    kill -$signal $pid
+    wait $pid
+    status=$?
+    [ $status -eq $((128 + signal)) ] ||
+        fail "signal $signal in a step without end: status $status"
+done
+rm is_there
+expect 0 "$lmquant" convert -q --resume model hung.lmq
+expect 0 "$lmquant" convert -q model whole.lmq
+cmp -s hung.lmq whole.lmq || fail "another file after a step without end"
 
 # Done already, in the way, in use, not ours.
 expect 1 "$lmquant" convert -q --resume big big.lmq
