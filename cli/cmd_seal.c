@@ -43,7 +43,8 @@ run(const struct arguments *arguments)
         return approval_error(&state, &err);
     print_notes(arguments, report);
     int code = finish_report(&state);
-    if (code < 0 && !has_option(arguments, "quiet")) {
+    if (code < 0 && lmq_report_at(report, "files") != NULL &&
+        !has_option(arguments, "quiet")) {
         size_t n = lmq_report_length(lmq_report_at(report, "files"));
         printf("%s: sealed, %zu file%s, %s, %.1f dB\n",
                lmq_report_string(report, "output"), n, plural((double)n),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "cli/command.h"
 
@@ -110,6 +111,18 @@ enter_sandbox(const struct arguments *arguments)
     return lmq_sandbox(paths, n);
 }
 
+/* A set has as many files as it likes, and they are open together. */
+static void
+allow_files(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -118,6 +131,7 @@ main(int argc, char **argv)
 
     /* A limit of file sizes is an error of the write, with a message. */
     signal(SIGXFSZ, SIG_IGN);
+    allow_files();
     if (name == NULL) {
         fputs("lmquant: no command\nhint: lmquant --help\n", stderr);
         return EXIT_USAGE;

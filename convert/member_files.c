@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/files/part.h"
 #include "base/mem.h"
 #include "formats/checkpoint/member_name.h"
 
@@ -248,10 +247,12 @@ lmq_member_files_create(struct lmq_member_files *files,
 enum lmq_status
 lmq_member_files_resume(struct lmq_member_files *files,
                         const struct lmq_plan *plan, const char *output,
-                        uint32_t member, bool replaces, bool was_committing,
-                        bool *is_there, struct lmq_error *err)
+                        uint32_t member, bool replaces,
+                        enum lmq_part_stage stage, bool *is_there,
+                        struct lmq_error *err)
 {
     const struct lmq_originals *originals = &plan->checkpoint->originals;
+    uint64_t room = 0;
     enum lmq_status status = LMQ_OK;
 
     if (lmq_mem_grow(&files->outputs, &files->capacity, files->n_paths,
@@ -260,11 +261,17 @@ lmq_member_files_resume(struct lmq_member_files *files,
     for (size_t i = 0; i < files->n_paths; i++)
         files->outputs[i] = NULL;
     files->n_outputs = files->n_paths;
+    for (size_t i = 0; i < files->n_paths && member == 0 &&
+                       stage != LMQ_PART_COMMITTING; i++)
+        room += lmq_part_room(files->paths[i],
+                              plan->members[i].layout.file_size);
+    if (room > 0)
+        status = lmq_output_check_space(output, room, err);
     for (size_t i = 0; i < files->n_paths && status == LMQ_OK; i++)
         if (member == 0 || member == i + 1)
             status = lmq_part_open(files->paths[i],
                                    plan->members[i].layout.file_size,
-                                   replaces, was_committing, originals,
+                                   replaces, stage, originals,
                                    &files->outputs[i], &is_there[i], err);
     return status == LMQ_OK && member == 0 &&
                    plan->members[0].layout.n_members > 0 && replaces

@@ -6,6 +6,7 @@
 #define LMQ_CONVERT_MEMBER_FILES_H
 
 #include "base/files/output.h"
+#include "base/files/part.h"
 #include "convert/plan.h"
 
 struct lmq_member_files {
@@ -38,7 +39,8 @@ enum lmq_status lmq_member_files_create(struct lmq_member_files *files,
 enum lmq_status lmq_member_files_resume(struct lmq_member_files *files,
                                         const struct lmq_plan *plan,
                                         const char *output, uint32_t member,
-                                        bool replaces, bool was_committing,
+                                        bool replaces,
+                                        enum lmq_part_stage stage,
                                         bool *is_there,
                                         struct lmq_error *err);
 

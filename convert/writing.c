@@ -140,6 +140,35 @@ close_journals(struct journals *journals, bool removes)
         (removes ? lmq_journal_remove
                  : lmq_journal_close)(journals->all[i]);
     free(journals->all);
+    *journals = (struct journals){0};
+}
+
+/* The furthest: names are given to all or none. */
+static enum lmq_part_stage
+stage_of(const struct journals *journals)
+{
+    enum lmq_part_stage stage = LMQ_PART_NONE;
+
+    for (size_t i = 0; i < journals->n; i++)
+        if (lmq_journal_stage(journals->all[i]) > stage)
+            stage = lmq_journal_stage(journals->all[i]);
+    return stage;
+}
+
+/* One that was made now, for outputs that are refused, would tell of nothing,
+ * and be in the way. */
+static bool
+tells_of_nothing(const struct lmq_writing *writing,
+                 const struct journals *journals)
+{
+    const struct lmq_member_files *files = writing->files;
+
+    if (stage_of(journals) != LMQ_PART_NONE)
+        return false;
+    for (size_t i = 0; i < files->n_outputs; i++)
+        if (files->outputs[i] != NULL)
+            return false;
+    return true;
 }
 
 static enum lmq_status
@@ -149,22 +178,23 @@ resume(struct lmq_writing *writing, struct journals *journals,
     struct lmq_plan *plan = writing->plan;
     struct lmq_member_files *files = writing->files;
     bool *is_there = calloc(plan->n_members, sizeof(bool));
-    bool is_committing = false;
     enum lmq_status status = is_there == NULL
                                  ? lmq_fail_nomem(err)
                                  : open_journals(writing, journals, err);
 
-    for (size_t i = 0; i < journals->n; i++)
-        is_committing |= lmq_journal_is_committing(journals->all[i]);
+    enum lmq_part_stage stage = stage_of(journals);
     /* Members of an older set would stand beside the new ones. */
-    if (status == LMQ_OK && writing->seals && !is_committing)
+    if (status == LMQ_OK && writing->seals &&
+        stage != LMQ_PART_COMMITTING)
         status = lmq_member_files_check(writing->output, true,
                                         writing->replaces,
                                         &plan->checkpoint->originals, err);
     if (status == LMQ_OK)
         status = lmq_member_files_resume(files, plan, writing->output,
                                          writing->part, writing->replaces,
-                                         is_committing, is_there, err);
+                                         stage, is_there, err);
+    if (status != LMQ_OK && tells_of_nothing(writing, journals))
+        close_journals(journals, true);
     for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
         status = lmq_journal_restore(
             journals->all[i], plan, files->outputs,

@@ -36,6 +36,7 @@ struct lmq_log {
     char *text; /* of the file when it was opened */
     size_t size, at; /* of it; where the next line begins */
     size_t end; /* behind the last line that is whole */
+    bool is_new;
 };
 
 /* Where the line at `at` ends, its line feed; 0 if it is not whole. */
@@ -139,9 +140,11 @@ lmq_log_open(const char *path, bool makes, struct lmq_log **out,
         free(log);
         return lmq_fail_nomem(err);
     }
-    log->fd = open(path,
-                   O_RDWR | O_CLOEXEC | O_NOFOLLOW | (makes ? O_CREAT : 0),
-                   0666);
+    log->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (log->fd < 0 && errno == ENOENT && makes) {
+        log->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0666);
+        log->is_new = true;
+    }
     if (log->fd < 0 && errno == ENOENT && !makes) {
         lmq_log_close(log);
         return LMQ_OK;
@@ -156,6 +159,12 @@ lmq_log_open(const char *path, bool makes, struct lmq_log **out,
     }
     *out = log;
     return LMQ_OK;
+}
+
+bool
+lmq_log_is_new(const struct lmq_log *log)
+{
+    return log->is_new;
 }
 
 const char *

@@ -17,6 +17,8 @@ struct lmq_log;
  * is locked. */
 enum lmq_status lmq_log_open(const char *path, bool makes,
                              struct lmq_log **out, struct lmq_error *err);
+/* Whether it was made by opening it. */
+bool lmq_log_is_new(const struct lmq_log *log);
 /* The next line that was written whole; NULL behind the last. */
 const char *lmq_log_next(struct lmq_log *log);
 /* From the first one on again. */

@@ -35,7 +35,7 @@ name_part(struct lmq_output *output, struct lmq_error *err)
 /* A commit links the file to its name and takes the former one away, or
  * renames it; wherever it was stopped, only the former name is left. */
 static enum lmq_status
-undo_commit(const struct lmq_output *output, bool was_begun,
+undo_commit(const struct lmq_output *output, enum lmq_part_stage stage,
             struct lmq_error *err)
 {
     struct stat whole, part;
@@ -47,23 +47,35 @@ undo_commit(const struct lmq_output *output, bool was_begun,
     if (has_part && whole.st_dev == part.st_dev &&
         whole.st_ino == part.st_ino)
         result = unlink(output->path);
-    else if (!has_part && was_begun)
+    else if (!has_part && stage == LMQ_PART_COMMITTING)
         result = rename(output->path, output->temporary);
     return result == 0 ? LMQ_OK
                        : lmq_fail_errno(err, "cannot be taken up again");
 }
 
 static enum lmq_status
-open_part(struct lmq_output *output, uint64_t size, bool *is_there,
-          struct lmq_error *err)
+fail_foreign(struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_IO, 0, "is there, and no journal tells that it was "
+                                 "begun");
+    lmq_hint(err, "remove it, or name another output");
+    return LMQ_ERR_IO;
+}
+
+static enum lmq_status
+open_part(struct lmq_output *output, uint64_t size, enum lmq_part_stage stage,
+          bool *is_there, struct lmq_error *err)
 {
     /* What replaces a private file is private while it is made. */
     mode_t mode = access(output->path, F_OK) == 0 ? 0600 : 0666;
     struct stat info;
 
     output->fd = open(output->temporary,
-                      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
+                          (stage == LMQ_PART_NONE ? O_EXCL : 0),
                       mode);
+    if (output->fd < 0 && errno == EEXIST)
+        return fail_foreign(err);
     if (output->fd < 0 || fstat(output->fd, &info) != 0)
         return lmq_fail_errno(err, "cannot be opened");
     if (!S_ISREG(info.st_mode) ||
@@ -77,17 +89,20 @@ open_part(struct lmq_output *output, uint64_t size, bool *is_there,
     *is_there = (uint64_t)info.st_size == size && size > 0;
     if (*is_there)
         return LMQ_OK;
+    output->keeps = false; /* as long as there is nothing in it */
     enum lmq_status status = lmq_space_cut(output->fd, 0, err);
     if (status == LMQ_OK)
         status = lmq_space_check(output->folder, size, err);
-    return status == LMQ_OK ? lmq_space_reserve(output->fd, size, err)
-                            : status;
+    if (status == LMQ_OK)
+        status = lmq_space_reserve(output->fd, size, err);
+    output->keeps = status == LMQ_OK;
+    return status;
 }
 
 enum lmq_status
-lmq_part_open(const char *path, uint64_t size, bool replace, bool was_begun,
-              const struct lmq_originals *originals, struct lmq_output **out,
-              bool *is_there, struct lmq_error *err)
+lmq_part_open(const char *path, uint64_t size, bool replace,
+              enum lmq_part_stage stage, const struct lmq_originals *originals,
+              struct lmq_output **out, bool *is_there, struct lmq_error *err)
 {
     *out = NULL;
     struct lmq_output *output;
@@ -96,13 +111,13 @@ lmq_part_open(const char *path, uint64_t size, bool replace, bool was_begun,
     if (status == LMQ_OK)
         status = name_part(output, err);
     if (status == LMQ_OK)
-        status = undo_commit(output, was_begun, err);
+        status = undo_commit(output, stage, err);
     if (status == LMQ_OK)
         status = lmq_output_check_target(output, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
     } else {
-        status = open_part(output, size, is_there, err);
+        status = open_part(output, size, stage, is_there, err);
         if (status != LMQ_OK)
             lmq_error_in(err, output->temporary);
     }
@@ -112,6 +127,21 @@ lmq_part_open(const char *path, uint64_t size, bool replace, bool was_begun,
     }
     *out = output;
     return LMQ_OK;
+}
+
+uint64_t
+lmq_part_room(const char *path, uint64_t size)
+{
+    size_t n = strlen(path) + sizeof(LMQ_PART_ENDING);
+    char *part = malloc(n);
+    struct stat info;
+
+    if (part == NULL)
+        return size;
+    snprintf(part, n, "%s" LMQ_PART_ENDING, path);
+    bool is_there = lstat(part, &info) == 0 && (uint64_t)info.st_size == size;
+    free(part);
+    return is_there ? 0 : size;
 }
 
 enum lmq_status

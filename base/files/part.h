@@ -9,17 +9,27 @@
 
 #define LMQ_PART_ENDING ".part"
 
+/* How far an earlier go came. */
+enum lmq_part_stage {
+    LMQ_PART_NONE,      /* there was none: what has the name is not ours */
+    LMQ_PART_WRITING,
+    LMQ_PART_COMMITTING /* the file may have its own name already */
+};
+
 /*
  * As lmq_output_create(), but until the commit the file is `path` with the
  * ending, and stays there when it is given up. *is_there: it has been begun,
- * with this size; else it is empty. Where a commit `was_begun`, what stands at
- * `path` may be this very file: then it gets its former name again.
+ * with this size; else it is empty. One that was being committed gets its
+ * former name again.
  */
 enum lmq_status lmq_part_open(const char *path, uint64_t size, bool replace,
-                              bool was_begun,
+                              enum lmq_part_stage stage,
                               const struct lmq_originals *originals,
                               struct lmq_output **out, bool *is_there,
                               struct lmq_error *err);
+
+/* Bytes of the disk that opening it will want: 0 if it has been begun. */
+uint64_t lmq_part_room(const char *path, uint64_t size);
 
 /* Exactly n bytes of what was written. */
 enum lmq_status lmq_part_read(struct lmq_output *output, uint64_t offset,

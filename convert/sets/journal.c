@@ -32,7 +32,7 @@ struct lmq_journal {
     uint32_t n_outputs, only;
     uint64_t unsynced; /* bytes */
     size_t n_synced;   /* lines up to the last that says so, the header too */
-    bool is_committing;
+    enum lmq_part_stage stage; /* of a former go */
 };
 
 /* ---- Opening ---- */
@@ -86,6 +86,8 @@ check_header(struct lmq_journal *journal, const char *line,
     if (status == LMQ_OK && line != NULL)
         status = lmq_journal_compare(own, found, err);
     json_decref(found);
+    journal->stage = lmq_log_is_new(journal->log) ? LMQ_PART_NONE
+                                                  : LMQ_PART_WRITING;
     if (status == LMQ_OK && line == NULL) {
         lmq_put(&own, "given", json_incref(given));
         status = append_json(journal, own, err);
@@ -119,14 +121,16 @@ lmq_journal_open(const char *path, const struct lmq_plan *plan, json_t *given,
     for (size_t i = 2; (line = lmq_log_next(journal->log)) != NULL; i++) {
         if (strcmp(line, synced_line) == 0)
             journal->n_synced = i;
-        journal->is_committing |= strcmp(line, commit_line) == 0;
+        if (strcmp(line, commit_line) == 0)
+            journal->stage = LMQ_PART_COMMITTING;
     }
     *out = journal;
     return LMQ_OK;
 }
 
 enum lmq_status
-lmq_journal_given(const char *output, json_t **given, struct lmq_error *err)
+lmq_journal_given(const char *output, json_t **given,
+                  enum lmq_part_stage *stage, struct lmq_error *err)
 {
     size_t n = strlen(output) + sizeof(LMQ_JOURNAL_ENDING);
     char *path = malloc(n);
@@ -134,6 +138,7 @@ lmq_journal_given(const char *output, json_t **given, struct lmq_error *err)
     json_t *header = NULL;
 
     *given = NULL;
+    *stage = LMQ_PART_WRITING;
     if (path == NULL)
         return lmq_fail_nomem(err);
     snprintf(path, n, "%s" LMQ_JOURNAL_ENDING, output);
@@ -147,6 +152,9 @@ lmq_journal_given(const char *output, json_t **given, struct lmq_error *err)
         lmq_hint(err, "write this part again");
         status = LMQ_ERR_FORMAT;
     }
+    while (status == LMQ_OK && (line = lmq_log_next(log)) != NULL)
+        if (strcmp(line, commit_line) == 0)
+            *stage = LMQ_PART_COMMITTING;
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     json_decref(header);
@@ -155,10 +163,10 @@ lmq_journal_given(const char *output, json_t **given, struct lmq_error *err)
     return status;
 }
 
-bool
-lmq_journal_is_committing(const struct lmq_journal *journal)
+enum lmq_part_stage
+lmq_journal_stage(const struct lmq_journal *journal)
 {
-    return journal->is_committing;
+    return journal->stage;
 }
 
 void

@@ -21,11 +21,13 @@ struct lmq_journal;
 enum lmq_status lmq_journal_open(const char *path, const struct lmq_plan *plan,
                                  json_t *given, struct lmq_journal **out,
                                  struct lmq_error *err);
-/* What was given to the conversion that is to be at `output`. */
+/* What was given to the conversion that is to be at `output`, and how far it
+ * came. */
 enum lmq_status lmq_journal_given(const char *output, json_t **given,
+                                  enum lmq_part_stage *stage,
                                   struct lmq_error *err);
-/* Whether the outputs may have their names already. */
-bool lmq_journal_is_committing(const struct lmq_journal *journal);
+/* How far the outputs came, before it was opened. */
+enum lmq_part_stage lmq_journal_stage(const struct lmq_journal *journal);
 
 /* Fills in what is done, in the plan and in what is known of its sources: of
  * all members, or only of one, from 1. `outputs` are those of the members, is_there[i] whether it was begun. */

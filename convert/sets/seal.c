@@ -8,10 +8,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/options.h"
+#include "base/progress.h"
 #include "base/report.h"
 #include "convert/convert.h"
 #include "convert/sets/journal.h"
@@ -103,6 +106,63 @@ text_of(const json_t *given, const char *key)
     return json_string_value(json_object_get(given, key));
 }
 
+/* ---- The end of one that was killed there ---- */
+
+/* Journals go when all members have their names, one by one. */
+static enum lmq_status
+count_journals(const struct found *found, bool removes, uint32_t *n,
+               struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    *n = 0;
+    for (uint32_t i = found->name.n_members; i > 0 && status == LMQ_OK; i--) {
+        char *path = lmq_member_name_make(found->path, found->name.n_stem, i,
+                                          found->name.n_members, ENDING);
+        if (path == NULL)
+            status = lmq_fail_nomem(err);
+        else if (lmq_file_exists(path, &status, err)) {
+            *n += 1;
+            if (removes && unlink(path) != 0)
+                status = lmq_fail_errno(err, "cannot be removed");
+        }
+        if (status != LMQ_OK && path != NULL)
+            lmq_error_in(err, path);
+        free(path);
+    }
+    return status;
+}
+
+/* What it reported is gone with the first journal. */
+static enum lmq_status
+end_sealed(const struct found *found, const struct lmq_progress *progress,
+           struct lmq_report **report, struct lmq_error *err)
+{
+    char *output = strndup(found->path, found->name.n_stem);
+    struct lmq_report *own = NULL;
+    json_t *json = json_object(), *notes = json_array();
+    uint32_t n;
+    enum lmq_status status = count_journals(found, true, &n, err);
+
+    lmq_append(&notes, lmq_json_text("all files had their names already: what "
+                                     "was left of their parts is removed"));
+    lmq_put(&json, "output", output == NULL ? NULL : lmq_json_text(output));
+    lmq_put(&json, "notes", notes);
+    free(output);
+    if (status != LMQ_OK) {
+        json_decref(json);
+        return status;
+    }
+    status = lmq_report_finish(json, &own, err);
+    if (status == LMQ_OK && report != NULL)
+        status = lmq_progress_approve(progress, own, err);
+    if (status == LMQ_OK && report != NULL)
+        *report = own;
+    else
+        lmq_report_free(own);
+    return status;
+}
+
 /* What lmq_convert() was given for a part. */
 static enum lmq_status
 seal_with(const json_t *given, const struct found *found, const char *source,
@@ -162,7 +222,9 @@ lmq_seal(const char *folder, const struct lmq_seal_options *given_options,
 {
     struct lmq_seal_options options;
     struct found found = {0};
+    enum lmq_part_stage stage = LMQ_PART_NONE;
     json_t *given = NULL;
+    uint32_t n_journals = 0;
 
     if (report != NULL)
         *report = NULL;
@@ -171,8 +233,13 @@ lmq_seal(const char *folder, const struct lmq_seal_options *given_options,
     if (status == LMQ_OK)
         status = find_parts(folder, &found, err);
     if (status == LMQ_OK)
-        status = lmq_journal_given(found.path, &given, err);
-    if (status == LMQ_OK)
+        status = lmq_journal_given(found.path, &given, &stage, err);
+    if (status == LMQ_OK && stage == LMQ_PART_COMMITTING)
+        status = count_journals(&found, false, &n_journals, err);
+    if (status == LMQ_OK && stage == LMQ_PART_COMMITTING &&
+        n_journals < found.name.n_members)
+        status = end_sealed(&found, progress, report, err);
+    else if (status == LMQ_OK)
         status = seal_with(given, &found,
                            options.source != NULL ? options.source
                                                   : text_of(given, "source"),

@@ -83,7 +83,7 @@ rm -rf good is
 mkdir good is
 expect 0 "$lmquant" convert -q --parts 3 model good/m.lmq
 for class in write fsync rename; do
-    for at in 1 2 3 4 5 6 9 13; do
+    for at in 1 2 3 4 5 6 7 8 9 10 11 12 13; do
         rm -f is/*
         for i in 1 2 3; do
             part $i/3
@@ -96,6 +96,18 @@ for class in write fsync rename; do
             fail "seal, killed before $class $at: $(cat differences)"
     done
 done 2> /dev/null
+
+# A part of a set that is sealed is refused, and nothing of it stays; nor does
+# a set want as many files as the shell is content with.
+expect 1 "$lmquant" convert -q --part 1/3 model is/m.lmq
+says "m-00001-of-00003.lmq: exists already"
+diff -r good is > differences || fail "a part too late: $(cat differences)"
+for i in $(seq 1 40); do
+    expect 0 "$lmquant" convert -q --part $i/40 model many.lmq
+done
+expect 0 sh -c "ulimit -S -n 32 && '$lmquant' seal -q . &&
+    '$lmquant' verify -q many-00001-of-00040.lmq"
+rm -f many-*
 
 # What it prints.
 for options in "" -v "-q --json" "-q --yaml" -q; do

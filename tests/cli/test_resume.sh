@@ -129,4 +129,9 @@ echo 'my diary' > mine.lmq.journal
 expect 1 "$lmquant" convert -q --resume big mine.lmq
 says "is no journal of lmquant"
 grep -q diary mine.lmq.journal || fail "somebody's file is gone"
+echo 'my diary' > yours.lmq.part
+expect 1 "$lmquant" convert -q --resume big yours.lmq
+says "yours.lmq.part: is there, and no journal tells that it was begun"
+grep -q diary yours.lmq.part || fail "somebody's file is gone"
+[ ! -e yours.lmq.journal ] || fail "a journal of what was refused stays"
 finish
