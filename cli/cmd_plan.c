@@ -87,6 +87,12 @@ parse(const struct arguments *arguments, struct lmq_planning_options *plan,
     return true;
 }
 
+static bool
+is_dash(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
 /* What one would see only when the work is done, or half of it. */
 static bool
 check(const struct arguments *arguments,
@@ -105,12 +111,20 @@ check(const struct arguments *arguments,
                     n_targets > 0        ? "a target is"
                     : plan->page != NULL ? "--report is"
                                          : "their files are");
+    else if (plan->n_parts > 0 && output != NULL && wants_data(arguments))
+        usage_error(command, "--part writes the measurements as JSON: either "
+                             "to -o, or to standard output");
     else if (n_targets > 1 || (n_targets == 0 && plan->n_parts == 0))
         usage_error(command, n_targets == 0
                                  ? "name a target: --target-size, "
                                    "--target-bits or --target-kld"
                                  : "--target-size, --target-bits and "
                                    "--target-kld exclude each other");
+    else if (is_dash(output) || is_dash(plan->page))
+        usage_error(command,
+                    "--%s cannot be standard output; './-' is a file of that "
+                    "name",
+                    is_dash(output) ? "output" : "report");
     else if (plan->n_texts == 0 && plan->tokens == NULL)
         usage_error(command, "name a text: --text=FILE");
     else if (plan->n_texts > 0 && plan->tokens != NULL)

@@ -279,6 +279,12 @@ check_options(const struct arguments *arguments)
             usage_error(arguments->command, "--%s is for --chat", with[i]);
             return false;
         }
+    if (has_option(arguments, "ids") && wants_data(arguments)) {
+        usage_error(arguments->command,
+                    "--ids goes without --json and --yaml: they have the ids "
+                    "too");
+        return false;
+    }
     for (int i = 0; i < 3; i++)
         if (is_chat && has_option(arguments, without[i])) {
             usage_error(arguments->command,

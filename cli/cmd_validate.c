@@ -183,8 +183,9 @@ is_text(const char *path)
     if (file == NULL)
         return false;
     size_t n = fread(head, 1, sizeof(head), file);
+    bool is_folder = ferror(file) != 0;
     fclose(file);
-    return n > 0 && memchr(head, 0, n) == NULL &&
+    return !is_folder && memchr(head, 0, n) == NULL &&
            lmq_binary_kind(head, n) == NULL;
 }
 
@@ -268,8 +269,9 @@ remark_model(const struct arguments *arguments,
 
     for (size_t i = 0; i < chosen->n_texts; i++)
         is_named |= strcmp(err->path, chosen->texts[i]) == 0;
-    if (err->status != LMQ_ERR_FORMAT || !is_named || is_text(err->path))
-        return;
+    if (err->status != LMQ_ERR_FORMAT || !is_named || is_text(err->path) ||
+        err->hint[0] != '\0')
+        return; /* who knows what is wrong has said more */
     if (operands->are_all_models)
         snprintf(err->hint, sizeof(err->hint),
                  "--text names what is read; models are the arguments");

@@ -29,11 +29,10 @@ static enum lmq_status
 parse_options(struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_validate_options *o = job->options;
-    size_t context =
-        job->session.context != 0
-            ? job->session.context
-            : lmq_size_min(DEFAULT_CONTEXT,
-                           job->reference_file->hparams.context);
+    size_t most = job->reference_file->hparams.context; /* 0: not known */
+    size_t context = job->session.context != 0 ? job->session.context
+                     : most == 0 || most > DEFAULT_CONTEXT ? DEFAULT_CONTEXT
+                                                           : most;
     int is_second_half = false, of_tensors = false;
     enum lmq_status status = lmq_names_parse(lmq_score_names, "score",
                                              o->score, &is_second_half, err);
@@ -62,11 +61,15 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
         .max_tokens = o->max_tokens,
     };
     if (context < 2 || context > LMQ_MAX_CONTEXT ||
-        job->protocol.stride > context)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "a window of %zu tokens with a stride of %zu makes no "
-                        "sense: expected 2 or more, and a stride up to that",
-                        context, job->protocol.stride);
+        job->protocol.stride > context) {
+        lmq_fail(err, LMQ_ERR_ARG, 0,
+                 "a window of %zu tokens with a stride of %zu makes no "
+                 "sense: expected 2 or more, and a stride up to that",
+                 context, job->protocol.stride);
+        if (job->session.context == 0)
+            lmq_hint(err, ".context sets the window");
+        return LMQ_ERR_ARG;
+    }
     if (is_second_half && job->protocol.stride != context)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".score second-half goes without .stride");
@@ -97,6 +100,14 @@ static enum lmq_status
 check_gates(const struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_validate_options *o = job->options;
+    const struct {
+        const char *name;
+        size_t n;
+    } lists[] = {
+        {"positions.", LMQ_POSITION_BINS},
+        {"worst.", LMQ_WORST},
+        {"attribution.layers.", job->n_layers},
+    };
 
     for (size_t i = 0; i < o->n_gates; i++) {
         const char *gate = o->gates[i] + strspn(o->gates[i], " \t");
@@ -124,6 +135,15 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
                             "the gate '%s' names a layer that is not there: "
                             "layers.0 is the embedding, layers.%zu the last",
                             gate, job->n_layers);
+        for (size_t j = 0; j < sizeof(lists) / sizeof(lists[0]); j++) {
+            size_t n = strlen(lists[j].name);
+            if (strncmp(gate, lists[j].name, n) == 0 &&
+                strtoul(gate + n, NULL, 10) >= lists[j].n)
+                return lmq_fail(err, LMQ_ERR_ARG, 0,
+                                "the gate '%s' names what is not there: the "
+                                "last is %s%zu",
+                                gate, lists[j].name, lists[j].n - 1);
+        }
         if (sscanf(gate, "tensors.%lu.", &tensor) == 1) {
             enum lmq_status status = check_tensor(job, gate, tensor, err);
             if (status != LMQ_OK)

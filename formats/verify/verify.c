@@ -98,6 +98,7 @@ check_file(struct lmq_check *check, const char *path, struct lmq_error *err)
     status = lmq_container_load(check->input, &check->container, &frame);
     if (status == LMQ_ERR_FORMAT || status == LMQ_ERR_UNSUPPORTED) {
         lmq_check_add(check, "frame", "", frame.offset, frame.message);
+        lmq_error_in(&frame, path);
         check->frame = frame;
         return LMQ_OK;
     }

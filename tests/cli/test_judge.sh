@@ -35,6 +35,25 @@ grep -v second new | cmp -s - old.figures || fail "one model, by --text"
 "$lmquant" validate -q --json $few "$fable" $three --text - < a.txt > piped
 [ "$("$is_json" models.2.scored < piped)" = 60 ] || fail "--text=-"
 
+# What is wrong is told of the file that it is wrong with.
+: > empty.txt
+refused 3 "empty.txt: is empty" validate "$fable" fable.lmq empty.txt
+grep -q '^hint' stderr && fail "a hint about an empty text: $(cat stderr)"
+iconv -t UTF-16 a.txt > wide.txt
+refused 3 "wide.txt: is not UTF-8" validate "$fable" fable.lmq wide.txt
+says "iconv -t UTF-8"
+mkdir unknown
+cp "$fable/model.safetensors" "$fable/tokenizer.json" unknown
+sed 's/LlamaForCausalLM/SomethingForCausalLM/' "$fable/config.json" \
+    > unknown/config.json
+refused 3 "unknown: cannot be run: the architecture 'SomethingForCausalLM'" \
+    validate unknown fable.lmq a.txt
+refused 3 "unknown: cannot be run: the architecture 'SomethingForCausalLM'" \
+    plan --text a.txt --target-bits 6 unknown
+refused 2 "a window of 256 tokens with a stride of 600" \
+    validate --stride 600 "$fable" fable.lmq a.txt
+says "hint: --ctx sets the window"
+
 refused 3 "several models are judged at once if --text" \
     validate "$fable" fable.lmq fine.lmq
 refused 3 "several models are judged at once if --text" \
@@ -140,6 +159,15 @@ refused 2 "names a tensor that is not there: fable.gguf tells the errors of 0" \
     validate $few "$fable" $three --text a.txt --gate 'tensors.0.sqnr_db>=20'
 expect 0 "$lmquant" validate -q $few "$fable" fable.lmq fine.lmq \
     --text a.txt --gate 'tensors.0.sqnr_db>=20'
+for metric in positions.16 worst.20 attribution.layers.99; do
+    suffix=kld
+    [ $metric = attribution.layers.99 ] && suffix=share
+    refused 2 "names what is not there: the last is ${metric%.*}" \
+        validate $few -a "$fable" fable.lmq a.txt --gate "$metric.$suffix<1"
+done
+expect 4 "$lmquant" validate -q --max-tokens 10 "$fable" fable.lmq a.txt \
+    --gate 'worst.19.kld<1'
+says "gate: worst.19.kld<1 does not hold"
 
 # ---- An interruption ----
 

@@ -157,6 +157,14 @@ refused 2 "did you mean '--top-p'?" run --topp=1 x
 refused 2 "did you mean 'q8'?" run --activations q9 x
 refused 2 "did you mean 'second-half'?" validate --score second a b
 refused 2 "did you mean 'safetensors'?" export --to safetensor a b
+refused 2 "--ids goes without --json" run --ids --json x
+refused 2 "--ids goes without --json" run --ids --yaml x
+refused 2 "either to -o, or to standard output" \
+    plan --json --part 1/2 -o part.json --text x y
+refused 2 "--output cannot be standard output" \
+    plan --target-bits 6 -o - --text x y
+refused 2 "--report cannot be standard output" \
+    plan --target-bits 6 --report - --text x y
 refused 2 "'-q' in place of a command" -q convert a b
 refused 2 "unknown command 'zzzzz'" zzzzz
 grep -q 'did you mean' stderr && fail "zzzzz is like nothing"
