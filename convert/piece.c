@@ -213,10 +213,22 @@ fail_nonfinite(const struct lmq_plan *plan, const struct lmq_piece *piece,
     uint64_t at = lmq_tensor_stored_element(
         source, piece->stats.nonfinite_at, &n_cols);
 
+    if (piece->stats.is_turned_over) {
+        lmq_fail(err, LMQ_ERR_NONFINITE, at,
+                 "tensor '%s': the group at element %" PRIu64 " (row %" PRIu64
+                 ", column %" PRIu64 ") is too large to be rotated",
+                 source->stored_name, at, at / n_cols, at % n_cols);
+        lmq_hint(err, "a recipe may say 'rotate: no' of it");
+        return LMQ_ERR_NONFINITE;
+    }
     lmq_fail(err, LMQ_ERR_NONFINITE, at,
-             "tensor '%s': NaN or infinity at element %" PRIu64
-             " (row %" PRIu64 ", column %" PRIu64 ")",
-             source->stored_name, at, at / n_cols, at % n_cols);
+             "tensor '%s': %s at element %" PRIu64 " (row %" PRIu64
+             ", column %" PRIu64 ")",
+             source->stored_name,
+             source->dtype == LMQ_DTYPE_F64
+                 ? "NaN, infinity or too large for float32"
+                 : "NaN or infinity",
+             at, at / n_cols, at % n_cols);
     lmq_hint(err, ".on_nonfinite=zero puts 0 in its place; but find out "
                   "where it comes from");
     return LMQ_ERR_NONFINITE;

@@ -103,14 +103,17 @@ quantize_plainly(const struct lmq_quant *quant, const float *x, size_t n,
     }
 }
 
-/* Sums of finite numbers may be infinite: then the first one is to blame. */
-static uint64_t
-first_nonfinite(const float *x, size_t n)
+/* Sums of finite numbers may be infinite. */
+static void
+find_nonfinite(const float *x, size_t n, uint64_t first,
+               struct lmq_quant_stats *stats)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(x[i]))
-            return i;
-    return 0;
+    size_t i = 0;
+
+    while (i < n && isfinite(x[i]))
+        i++;
+    stats->is_turned_over = i == n;
+    stats->nonfinite_at = first + (i < n ? i : 0);
 }
 
 void
@@ -127,7 +130,7 @@ lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
         lmq_rotate_group(turned, group);
         quantize_plainly(quant, turned, group, q + at, scales, stats);
         if (stats->has_nonfinite) {
-            stats->nonfinite_at = before + at + first_nonfinite(x + at, group);
+            find_nonfinite(x + at, group, before + at, stats);
             return;
         }
     }
@@ -200,6 +203,7 @@ lmq_quant_stats_merge(struct lmq_quant_stats *stats,
     if (next->has_nonfinite && !stats->has_nonfinite) {
         stats->has_nonfinite = true;
         stats->nonfinite_at = first_element + next->nonfinite_at;
+        stats->is_turned_over = next->is_turned_over;
     }
     if (next->worst_err_sq > stats->worst_err_sq) {
         stats->worst_err_sq = next->worst_err_sq;

@@ -125,8 +125,13 @@ static inline float
 stored_magnitude(const struct lmq_quant *quant, float scale)
 {
     /* Largest values near the end of the float range: the products with it
-     * must stay finite. */
-    scale = scale < FLT_MAX / 128 ? scale : FLT_MAX / 128;
+     * must stay finite, also if half precision rounds it up. */
+    static const float most[] = {[4] = FLT_MAX * 0.999f / 8,
+                                 [5] = FLT_MAX * 0.999f / 16,
+                                 [6] = FLT_MAX * 0.999f / 32,
+                                 [8] = FLT_MAX / 128};
+
+    scale = scale < most[quant->bits] ? scale : most[quant->bits];
     if (quant->scales == LMQ_SCALES_F16)
         scale = LMQ_ROW_HALF(scale / quant->multiplier) * quant->multiplier;
     return scale >= FLT_MIN && scale <= FLT_MAX ? scale : 0;
@@ -350,6 +355,26 @@ choose_weighted(const struct lmq_quant *quant, const float *x,
                            (float)-lmq_q_least(bits), narrow_offsets, bits);
 }
 
+/* Sums of squares between these have all that squares of errors need of the
+ * range of float. */
+#define SQUARES_LEAST 0x1p-80f
+#define SQUARES_MOST 0x1p100f
+
+static void
+add_squares(const float *x, size_t n, float scale, const int8_t *q,
+            struct lmq_quant_stats *stats)
+{
+    double sum_sq = 0, err_sq = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double err = (double)x[i] - (double)((float)q[i] * scale);
+        sum_sq += (double)x[i] * (double)x[i];
+        err_sq += err * err;
+    }
+    stats->sum_sq += sum_sq;
+    stats->err_sq += err_sq;
+}
+
 /* The values for a given scale, and what they miss. n is a multiple of
  * LANES; x and q may be padded with zeros. */
 static inline void
@@ -379,10 +404,14 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
         }
 
     uint32_t top = top_lane(most);
-    float max_err, group_err = sum_lanes(err_sq);
+    float max_err, group_err = sum_lanes(err_sq), group_sq = sum_lanes(sum_sq);
     memcpy(&max_err, &top, sizeof(max_err));
-    stats->sum_sq += (double)sum_lanes(sum_sq);
-    stats->err_sq += (double)group_err;
+    if (group_sq > SQUARES_LEAST && group_sq < SQUARES_MOST) {
+        stats->sum_sq += (double)group_sq;
+        stats->err_sq += (double)group_err;
+    } else {
+        add_squares(x, n, scale, q, stats);
+    }
     stats->max_err = max_err > stats->max_err ? max_err : stats->max_err;
     if (group_err > stats->worst_err_sq) {
         stats->worst_err_sq = group_err;

@@ -454,9 +454,10 @@ START_TEST(the_extremes_of_float_do_no_harm)
     float x[64];
 
     for (size_t k = 0; k < sizeof(extremes) / sizeof(extremes[0]); k++)
-        for (int m = 0; m < 4; m++) {
+        for (int m = 0; m < 16; m++) {
             struct lmq_quant quant =
-                plain((enum lmq_method)(m % 2), (enum lmq_scales)(m / 2));
+                plain((enum lmq_method)(m % 2), (enum lmq_scales)(m / 2 % 2));
+            quant.bits = (unsigned[]){8, 6, 5, 4}[m / 4];
             for (int i = 0; i < 64; i++)
                 x[i] = extremes[k] * (i % 2 == 0 ? 1.0f : -0.37f) /
                        (float)(1 + i / 8);
@@ -465,10 +466,17 @@ START_TEST(the_extremes_of_float_do_no_harm)
                 lmq_choose_multiplier(quant.scales, result.stats.max_scale);
             quantize(quant, x, 64, &result);
             ck_assert(!result.stats.has_nonfinite);
-            ck_assert(isfinite(result.scales[0]) && result.scales[0] >= 0);
+            ck_assert(isfinite(result.scales[0]));
             ck_assert_msg(!isnan(result.stats.err_sq) &&
                               !isnan(result.stats.sum_sq),
                           "%g", (double)extremes[k]);
+            /* So small that the steps are no normal numbers, it is lost. */
+            double snr = lmq_quant_snr_db(result.stats.sum_sq,
+                                          result.stats.err_sq);
+            ck_assert_msg(extremes[k] < 1e-35f ||
+                              snr > 6.02 * (quant.bits - 1) - 6,
+                          "%g in %u bits: %.1f dB", (double)extremes[k],
+                          quant.bits, snr);
             for (int i = 0; i < 64; i++) {
                 ck_assert_int_ge(result.q[i], -127);
                 if (extremes[k] <= FLT_MAX / 2)
