@@ -151,6 +151,9 @@ START_TEST(splits_cut_where_they_should)
         { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\W\"},\"behavior\":"
           "\"Removed\"}",
           "a.b", "1 2" },
+        { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\W\"},\"behavior\":"
+          "\"Removed\"}",
+          "a\u00b2.\u00bdb\u2460", "1 0 0 2" },
         { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\A\\\\w|\\\\u0032"
           "\\\\z\"},\"behavior\":\"Isolated\"}",
           "ab12", "1 2 4 5" },
@@ -219,6 +222,44 @@ START_TEST(a_file_without_a_type_tells_by_its_merges)
     ENCODES(unigram, "ab", 0, "1 2");
     lmq_tokenizer_close(bpe);
     lmq_tokenizer_close(unigram);
+}
+END_TEST
+
+/* Without a token for it: before anything is merged, but behind the splits. */
+START_TEST(what_is_unknown_is_dropped)
+{
+    static const char model[] =
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":"
+        "[\"a b\"]}";
+    struct lmq_tokenizer *t =
+        open_buffer(hf_file(model, NULL, NULL, NULL, "[]"));
+
+    ENCODES(t, "a-b", 0, "2");
+    ENCODES(t, "-ab--ab-", 0, "2 2");
+    ENCODES(t, "-", 0, "");
+    lmq_tokenizer_close(t);
+    t = open_buffer(
+        hf_file(model, NULL, "{\"type\":\"Whitespace\"}", NULL, "[]"));
+    ENCODES(t, "a-b", 0, "0 1");
+    /* Joiners are in words, in Rust; superscripts only in Oniguruma. */
+    ENCODES(t, "a\u200db", 0, "2");
+    ENCODES(t, "a\u00b2b", 0, "0 1");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(a_single_word_has_no_letter_beside_it)
+{
+    struct lmq_tokenizer *t = open_buffer(
+        hf_file(WORDS, NULL, NULL, NULL,
+                "[{\"id\":9,\"content\":\"12\",\"single_word\":true}]"));
+
+    ENCODES(t, "12", 0, "9");
+    ENCODES(t, ".12.", 0, "7 9 7");
+    ENCODES(t, "\u200c12", 0, "0 6");
+    ENCODES(t, "12\u24b6", 0, "6 0");
+    ENCODES(t, "12\u2460", 0, "9 0");
+    lmq_tokenizer_close(t);
 }
 END_TEST
 
@@ -390,6 +431,9 @@ static const struct refusal {
       FORMAT, "needs the token 'b'" },
     { MODEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}",
       FORMAT, "makes a token" },
+    { PRE_TOKENIZER, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a{2}?b\"},"
+                     "\"behavior\":\"Isolated\"}",
+      UNSUPPORTED, "a repeat" },
     { MODEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]}",
       FORMAT, "given twice" },
     { MODEL, "{\"type\":\"BPE\",\"vocab\":{},\"merges\":[]}", FORMAT,
@@ -502,6 +546,8 @@ main(void)
         splits_cut_where_they_should,
         unigram_takes_the_likeliest_path,
         a_file_without_a_type_tells_by_its_merges,
+        what_is_unknown_is_dropped,
+        a_single_word_has_no_letter_beside_it,
         an_added_token_with_the_text_of_a_piece_comes_first,
         post_processors_add_to_both_ends,
         what_cannot_be_done_is_refused,

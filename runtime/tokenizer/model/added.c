@@ -72,13 +72,26 @@ length_before(struct lmq_chars text, size_t at)
     return 0;
 }
 
+/* Joiners, and letters in circles and squares, which are symbols that count as
+ * letters. */
+static bool
+is_odd_word(uint32_t c)
+{
+    return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
+           (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
+           (c >= 0x1f170 && c <= 0x1f189);
+}
+
+/* As \w of a pattern in Rust. */
 static bool
 is_word(struct lmq_chars text, size_t at, size_t n)
 {
     if (n == 0)
         return false;
-    switch (utf8proc_category(
-        (utf8proc_int32_t)lmq_utf8_decode(text.p + at, n))) {
+    uint32_t c = (uint32_t)lmq_utf8_decode(text.p + at, n);
+    if (is_odd_word(c))
+        return true;
+    switch (utf8proc_category((utf8proc_int32_t)c)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:

@@ -200,17 +200,20 @@ split_into_symbols(struct bpe *bpe, size_t n)
             if (size == 0)
                 size = 1;
         }
-        if (lmq_mem_grow(&s->symbols, &s->symbols_capacity, s->n_symbols + 1,
-                         sizeof(s->symbols[0])) != 0)
-            return -1;
-        int32_t i = (int32_t)s->n_symbols++;
-        s->symbols[i] = (struct lmq_symbol){
-            (uint32_t)at, (uint32_t)size, i - 1, i + 1,
-            lmq_vocab_find(bpe->vocab, bpe->text + at, size)
-        };
+        int32_t id = lmq_vocab_find(bpe->vocab, bpe->text + at, size);
+        if (id >= 0 || !bpe->model->drops_unknown) {
+            if (lmq_mem_grow(&s->symbols, &s->symbols_capacity,
+                             s->n_symbols + 1, sizeof(s->symbols[0])) != 0)
+                return -1;
+            int32_t i = (int32_t)s->n_symbols++;
+            s->symbols[i] = (struct lmq_symbol){
+                (uint32_t)at, (uint32_t)size, i - 1, i + 1, id
+            };
+        }
         at += size;
     }
-    s->symbols[s->n_symbols - 1].next = -1;
+    if (s->n_symbols > 0)
+        s->symbols[s->n_symbols - 1].next = -1;
     return 0;
 }
 
@@ -333,8 +336,8 @@ lmq_bpe_encode(const struct lmq_tok_model *model, const struct lmq_vocab *vocab,
     if (scratch->n_notes > 0)
         qsort(scratch->notes, scratch->n_notes, sizeof(scratch->notes[0]),
               compare_notes);
-    for (int32_t i = 0; i >= 0 && status == LMQ_OK;
-         i = scratch->symbols[i].next)
+    for (int32_t i = scratch->n_symbols > 0 ? 0 : -1;
+         i >= 0 && status == LMQ_OK; i = scratch->symbols[i].next)
         status = emit(&bpe, scratch->symbols[i].start,
                       scratch->symbols[i].size, scratch->symbols[i].id,
                       &was_unknown, ids, err);

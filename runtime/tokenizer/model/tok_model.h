@@ -52,6 +52,7 @@ struct lmq_tok_model {
     bool falls_back_to_bytes;
     bool fuses_unknown;
     bool requires_known; /* an error if there is no unknown token either */
+    bool drops_unknown;  /* before anything is merged */
 };
 
 struct lmq_symbol {

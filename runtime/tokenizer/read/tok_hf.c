@@ -311,6 +311,9 @@ read_options(struct hf *hf, struct lmq_error *err)
                                &model->prefers_whole, err);
     model->starts_from_bytes = hf->t->is_byte_level;
     model->requires_known = hf->is_unigram;
+    model->drops_unknown =
+        !hf->is_unigram && !model->falls_back_to_bytes &&
+        !json_is_string(json_object_get(hf->model, "unk_token"));
     return status;
 }
 

@@ -369,13 +369,17 @@ read_punctuation(struct lmq_tokenizer *t, const json_t *object, int depth,
                : split_at(t, "[!-/:-@\\[-`{-~\\p{P}]", behavior, false, err);
 }
 
+/* \w of a pattern in Rust, not of Oniguruma. */
+#define RUST_WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
+
 static enum lmq_status
 read_whitespace(struct lmq_tokenizer *t, const json_t *object, int depth,
                 struct lmq_error *err)
 {
     (void)object;
     (void)depth;
-    return split_at(t, "\\w+|[^\\w\\s]+", LMQ_SPLIT_REMOVED, true, err);
+    return split_at(t, "[" RUST_WORD "]+|[^" RUST_WORD "\\s]+",
+                    LMQ_SPLIT_REMOVED, true, err);
 }
 
 static enum lmq_status

@@ -15,7 +15,10 @@
 #include "runtime/tokenizer/text/regex.h"
 
 #define SPACE "\\t-\\r\\x{85}\\p{Z}"
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+/* Oniguruma's: of the numbers that are neither digits nor letters those that
+ * Latin-1 has. */
+#define WORD                                                                  \
+    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 
 struct translation {
     struct lmq_chars in;
@@ -58,8 +61,21 @@ replace(struct translation *t, const char *outside, const char *in_class)
     t->at += 2;
 }
 
-/* \p{Lu} and \p{Han}: one or two letters are a general category, the rest a
- * script, written so that PCRE2 does not take its extensions. */
+/* Neither a general category, of one or two letters, nor a script. */
+static bool
+is_other_property(const unsigned char *name, size_t n)
+{
+    static const char *const names[] = {"Any", "Alphabetic", "Uppercase",
+                                        "Lowercase", "Ideographic"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strlen(names[i]) == n && memcmp(name, names[i], n) == 0)
+            return true;
+    return false;
+}
+
+/* \p{Lu} and \p{Han}: scripts are written so that PCRE2 does not take their
+ * extensions. */
 static void
 translate_property(struct translation *t)
 {
@@ -80,9 +96,8 @@ translate_property(struct translation *t)
         }
         n++;
     }
-    bool is_category = n <= 2 || (n == 3 && memcmp(name, "Any", 3) == 0);
     copy(t, 3);
-    if (!is_category)
+    if (n > 2 && !is_other_property(name, n))
         put(t, "sc:");
     copy(t, n + 1);
 }
@@ -217,7 +232,8 @@ translate_group(struct translation *t)
     }
 }
 
-/* x{1,3}+ is possessive in PCRE2 and Rust, a repeat of repeats in Ruby. */
+/* x{1,3}+ is possessive in PCRE2 and Rust, a repeat of repeats in Ruby; x{2}?
+ * may be there or not in Ruby. */
 static void
 translate_brace(struct translation *t)
 {
@@ -226,7 +242,9 @@ translate_brace(struct translation *t)
     while ((peek(t, n) >= '0' && peek(t, n) <= '9') || peek(t, n) == ',')
         n++;
     if (n > 1 && peek(t, n) == '}') {
-        if (peek(t, 1) == ',' || peek(t, n + 1) == '+')
+        bool is_exact = memchr(t->in.p + t->at, ',', n) == NULL;
+        if (peek(t, 1) == ',' || peek(t, n + 1) == '+' ||
+            (peek(t, n + 1) == '?' && is_exact))
             t->refused = "a repeat";
         else
             copy(t, n + 1);
