@@ -12,11 +12,12 @@
  * copied into scratch, [tile of tokens][step of 16 columns][token][16], as in
  * place their rows, powers of two apart, would fight for the same few cache
  * lines; the lane sums of the block wait there from one block of columns to
- * the next.
+ * the next. Short rows are one block, and more of them share a copy.
  */
 #define BLOCK_ROWS ((size_t)64)
 #define BLOCK_TOKENS ((size_t)24)
-#define BLOCK_COLS ((size_t)512)
+#define BLOCK_COLS ((size_t)768)
+#define BLOCK_WEIGHTS (2 * BLOCK_ROWS * BLOCK_COLS)
 
 _Static_assert(LMQ_SCRATCH_BYTES ==
                    BLOCK_TOKENS * (BLOCK_ROWS * LANES + BLOCK_COLS) *
@@ -242,11 +243,16 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
         .packed = n_tokens > 1 ? packed : x,
     };
     const size_t n = rows->n_cols;
-    const size_t step = n_tokens > 1 ? BLOCK_COLS : n;
+    const bool is_one = n_tokens == 1;
+    const size_t n_blocks = is_one ? 1 : (n + BLOCK_COLS - 1) / BLOCK_COLS;
+    const size_t step =
+        ((n + n_blocks - 1) / n_blocks + LANES - 1) / LANES * LANES;
+    const size_t n_rows =
+        is_one || n_blocks > 1 ? BLOCK_ROWS : BLOCK_WEIGHTS / step;
 
     for (size_t r = row0; r < row1; r = job.row1) {
         job.row0 = r;
-        job.row1 = r + BLOCK_ROWS < row1 ? r + BLOCK_ROWS : row1;
+        job.row1 = row1 - r > n_rows ? r + n_rows : row1;
         for (size_t t = 0; t < n_tokens; t = job.token1) {
             job.token0 = t;
             job.token1 =

@@ -254,7 +254,11 @@ checkasm_rows(const struct lmq_kernels *k)
         size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
         size_t n_rows = some_rows[random_below(COUNT(some_rows))];
         size_t n_cols = i % 16 ? some_cols[random_below(COUNT(some_cols))]
-                               : 1000 + random_below(100);
+                               : 700 + random_below(900);
+        if (i % 32 == 0) { /* of short ones, more than a block has */
+            n_rows += 150;
+            n_cols = 600 + random_below(170);
+        }
         size_t row0 = random_below(n_rows), row1 = n_rows;
         enum lmq_row_type type = (enum lmq_row_type)random_below(4);
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
