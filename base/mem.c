@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -63,6 +64,22 @@ lmq_mem_free(void *memory)
     if (memory != NULL)
         memcpy(&block, (char *)memory - sizeof(block), sizeof(block));
     free(block);
+}
+
+void *
+lmq_mem_large_pages(void *memory, size_t n_bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)memory + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)memory + n_bytes) / page * page;
+
+    if (memory != NULL && n_bytes >= LARGE)
+        madvise((void *)from, end - from, MADV_HUGEPAGE);
+#else
+    (void)n_bytes;
+#endif
+    return memory;
 }
 
 int

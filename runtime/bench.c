@@ -1,11 +1,12 @@
 /*
  * bench.c - how fast, and how fast could it be?
  *
- * Each figure stands between two measurements of the limit that it is held
- * against, since the speed of a machine drifts; the higher of the two counts.
+ * Each round stands between two measurements of the limit that it is held
+ * against, since the speed of a machine drifts; the medians count.
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,10 +35,38 @@ struct limits {
     double read_bytes, int8_ops, f32_flops; /* per second */
 };
 
+/* What was measured, round after round. */
+struct samples {
+    double values[2 * MAX_ROUNDS + 1];
+    int n;
+};
+
+static void
+add_sample(struct samples *samples, double value)
+{
+    samples->values[samples->n++] = value;
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double
+median(struct samples *samples)
+{
+    qsort(samples->values, (size_t)samples->n, sizeof(samples->values[0]),
+          compare_doubles);
+    return samples->values[samples->n / 2];
+}
+
 struct probe {
     struct lmq_team *team; /* the session's */
     unsigned char *memory;
-    struct limits best;
+    struct samples read_bytes, int8_ops, f32_flops; /* per second */
 };
 
 /* What all members do at the same time; each does as much. */
@@ -72,15 +101,9 @@ probe_arithmetic(struct lmq_team *team, double (*run)(size_t rounds))
     return arithmetic.ops / seconds;
 }
 
-static void
-keep_best(double *best, double value)
-{
-    *best = value > *best ? value : *best;
-}
-
 struct reading {
     const unsigned char *memory;
-    bool ahead;
+    bool is_one, ahead;
 };
 
 static void
@@ -89,25 +112,27 @@ read_share(void *context, size_t member, size_t n_members)
     const struct reading *reading = context;
     size_t share = PROBE_BYTES / n_members;
     volatile float sink = lmq_kernels()->read_memory(
-        reading->memory + share * member, share, reading->ahead);
+        reading->memory + share * member, share, reading->is_one,
+        reading->ahead);
 
     (void)sink;
 }
 
-/* In both ways: the limit is what the better one reads. */
+/* In all ways: the limit is what the best one reads. */
 static void
 probe_reading(struct probe *probe)
 {
     size_t n = lmq_team_size(probe->team);
+    double best = 0;
 
-    for (int ahead = 0; ahead < 2; ahead++) {
-        struct reading reading = {probe->memory, ahead == 1};
+    for (int way = 0; way < 4; way++) {
+        struct reading reading = {probe->memory, way / 2 == 1, way % 2 == 1};
         double start = lmq_clock_seconds();
         lmq_team_run(probe->team, n, read_share, &reading);
-        keep_best(&probe->best.read_bytes,
-                  (double)(PROBE_BYTES / n * n) /
-                      (lmq_clock_seconds() - start));
+        best = fmax(best, (double)(PROBE_BYTES / n * n) /
+                              (lmq_clock_seconds() - start));
     }
+    add_sample(&probe->read_bytes, best);
 }
 
 /* ---- What a token costs ---- */
@@ -204,22 +229,8 @@ struct bench {
     int32_t *tokens;
     struct lmq_notes notes;
     double prefill, decode; /* seconds */
+    struct limits limits;
 };
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double
-median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof(*values), compare_doubles);
-    return values[n / 2];
-}
 
 /* Evaluates what stands before, or the last of it again: a state that cannot
  * be rewound is made anew there, not in what is measured. */
@@ -240,14 +251,13 @@ static enum lmq_status
 measure_prefill(struct bench *bench, struct lmq_error *err)
 {
     const struct lmq_kernels *kernels = lmq_kernels();
-    double seconds[MAX_ROUNDS];
+    struct samples seconds = {.n = 0};
 
     for (int i = -1; i < bench->rounds; i++) { /* the first warms up */
-        keep_best(&bench->probe.best.int8_ops,
-                  probe_arithmetic(bench->probe.team,
-                                   kernels->peak_int8));
-        keep_best(&bench->probe.best.f32_flops,
-                  probe_arithmetic(bench->probe.team, kernels->peak_f32));
+        add_sample(&bench->probe.int8_ops,
+                   probe_arithmetic(bench->probe.team, kernels->peak_int8));
+        add_sample(&bench->probe.f32_flops,
+                   probe_arithmetic(bench->probe.team, kernels->peak_f32));
         enum lmq_status status = go_to_depth(bench, err);
         double start = lmq_clock_seconds();
         if (status == LMQ_OK)
@@ -255,7 +265,7 @@ measure_prefill(struct bench *bench, struct lmq_error *err)
                                       bench->tokens + bench->depth,
                                       bench->n_prefill, err);
         if (i >= 0)
-            seconds[i] = lmq_clock_seconds() - start;
+            add_sample(&seconds, lmq_clock_seconds() - start);
         if (status == LMQ_OK)
             status = lmq_progress_report(bench->progress, "prefill",
                                          (uint64_t)(i + 1),
@@ -263,14 +273,16 @@ measure_prefill(struct bench *bench, struct lmq_error *err)
         if (status != LMQ_OK)
             return status;
     }
-    bench->prefill = median(seconds, bench->rounds);
+    bench->prefill = median(&seconds);
+    bench->limits.int8_ops = median(&bench->probe.int8_ops);
+    bench->limits.f32_flops = median(&bench->probe.f32_flops);
     return LMQ_OK;
 }
 
 static enum lmq_status
 measure_decode(struct bench *bench, struct lmq_error *err)
 {
-    double seconds[MAX_ROUNDS];
+    struct samples seconds = {.n = 0};
     enum lmq_status status = LMQ_OK;
 
     for (int i = 0; i < bench->rounds && status == LMQ_OK; i++) {
@@ -280,16 +292,18 @@ measure_decode(struct bench *bench, struct lmq_error *err)
         for (size_t t = 0; t < bench->n_decode && status == LMQ_OK; t++)
             status = lmq_session_eval(
                 bench->session, bench->tokens + bench->depth + t, 1, err);
-        seconds[i] = lmq_clock_seconds() - start;
+        add_sample(&seconds, lmq_clock_seconds() - start);
         probe_reading(&bench->probe);
         if (status == LMQ_OK)
             status = lmq_progress_report(bench->progress, "decode",
                                          (uint64_t)(i + 1),
                                          (uint64_t)bench->rounds, err);
     }
-    if (status == LMQ_OK)
-        bench->decode = median(seconds, bench->rounds);
-    return status;
+    if (status != LMQ_OK)
+        return status;
+    bench->decode = median(&seconds);
+    bench->limits.read_bytes = median(&bench->probe.read_bytes);
+    return LMQ_OK;
 }
 
 /* A model that has learned its positions has no more of them. */
@@ -335,6 +349,7 @@ prepare(struct bench *bench, struct lmq_error *err)
     bench->probe.memory = lmq_mem_aligned(PROBE_BYTES, 1);
     if (bench->tokens == NULL || bench->probe.memory == NULL)
         return lmq_fail_nomem(err);
+    lmq_mem_large_pages(bench->probe.memory, PROBE_BYTES);
     memset(bench->probe.memory, 1, PROBE_BYTES); /* else there is none */
     for (size_t i = 0; i < n; i++) /* any tokens, but not all the same */
         bench->tokens[i] = (int32_t)((i * 7919 + 1) %
@@ -356,8 +371,8 @@ describe_prefill(const struct bench *bench, const struct cost *cost,
                         : 1;
     double ops = 2 * cost->multiplications * (double)bench->n_prefill *
                  (is_integer ? halves : 1);
-    double limit = is_integer ? bench->probe.best.int8_ops
-                              : bench->probe.best.f32_flops;
+    double limit = is_integer ? bench->limits.int8_ops
+                              : bench->limits.f32_flops;
     json_t *json = json_object();
 
     lmq_put(&json, "tokens", lmq_json_size(bench->n_prefill));
@@ -371,7 +386,7 @@ describe_prefill(const struct bench *bench, const struct cost *cost,
     lmq_put(&json, "attention_flops", lmq_json_number(attention));
     lmq_put(&json, "fraction_with_attention",
             lmq_json_number((ops / limit +
-                             attention / bench->probe.best.f32_flops) /
+                             attention / bench->limits.f32_flops) /
                             bench->prefill));
     return json;
 }
@@ -394,7 +409,7 @@ describe_decode(const struct bench *bench, const struct cost *cost)
     lmq_put(&json, "cache_bytes", lmq_json_number(cache));
     lmq_put(&json, "bytes_per_s", lmq_json_number(rate * bytes));
     lmq_put(&json, "fraction",
-            lmq_json_number(rate * bytes / bench->probe.best.read_bytes));
+            lmq_json_number(rate * bytes / bench->limits.read_bytes));
     return json;
 }
 
@@ -426,11 +441,11 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
             describe_prefill(bench, &cost, bench->model->is_int8));
     lmq_put(&json, "decode", describe_decode(bench, &with_head));
     lmq_put(&limits, "read_bytes_per_s",
-            lmq_json_number(bench->probe.best.read_bytes));
+            lmq_json_number(bench->limits.read_bytes));
     lmq_put(&limits, "int8_ops_per_s",
-            lmq_json_number(bench->probe.best.int8_ops));
+            lmq_json_number(bench->limits.int8_ops));
     lmq_put(&limits, "fp32_flops_per_s",
-            lmq_json_number(bench->probe.best.f32_flops));
+            lmq_json_number(bench->limits.f32_flops));
     lmq_put(&json, "limits", limits);
     lmq_put(&json, "notes", lmq_describe_notes(checkpoint, &bench->notes));
     return json;

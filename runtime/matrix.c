@@ -154,6 +154,9 @@ copy_tiles(struct lmq_model *model, struct lmq_matrix *matrix, bool *fits,
     matrix->owned_scales = lmq_mem_aligned(
         n_tiles,
         lmq_tile_scales_size(n_cols, quant->group_size, quant->scales));
+    lmq_mem_large_pages(matrix->owned,
+                        n_tiles * lmq_tile_values_size(
+                                      n_cols, quant->group_size, quant->bits));
     enum lmq_status status =
         strip.q == NULL || strip.stored == NULL || strip.scales == NULL ||
                 matrix->owned == NULL || matrix->owned_scales == NULL

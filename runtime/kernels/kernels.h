@@ -252,11 +252,13 @@ struct lmq_kernels {
 
     /* What the machine can do at most, for the bench: run `rounds` rounds on
      * registers and return the number of operations (a multiply-add is two);
-     * read the memory (but for some last bytes), perhaps asking ahead for
-     * what comes, and return something that depends on all of it. */
+     * read the memory (but for some last bytes) from one place or from four,
+     * perhaps asking ahead for what comes, and return something that depends
+     * on all of it. */
     double (*peak_int8)(size_t rounds);
     double (*peak_f32)(size_t rounds);
-    float (*read_memory)(const void *memory, size_t n_bytes, bool ahead);
+    float (*read_memory)(const void *memory, size_t n_bytes, bool is_one,
+                         bool ahead);
 };
 
 /* NULL if this build has none for `cpu`; whether the machine can run it is

@@ -405,9 +405,10 @@ peak_f32(size_t rounds)
 }
 
 LMQ_INLINE float
-read_streams(const void *memory, size_t n_bytes, size_t ahead)
+read_streams(const void *memory, size_t n_bytes, bool is_one, size_t ahead)
 {
     const size_t quarter = n_bytes / sizeof(float) / 4 / LANES * LANES;
+    const size_t apart = is_one ? LANES : quarter;
     const float *p = memory;
     vf m[4];
 
@@ -415,7 +416,7 @@ read_streams(const void *memory, size_t n_bytes, size_t ahead)
         m[j] = vf_set1(0.0f);
     for (size_t i = 0; i < quarter; i += LANES)
         LMQ_UNROLL for (size_t j = 0; j < 4; j++) {
-            const float *at = p + j * quarter + i;
+            const float *at = p + j * apart + (is_one ? 4 * i : i);
             m[j] = vf_max_bits(m[j], vf_load(at));
             if (ahead > 0)
                 lmq_prefetch(at, ahead);
@@ -428,13 +429,16 @@ read_streams(const void *memory, size_t n_bytes, size_t ahead)
     return result;
 }
 
-/* Four streams, as that is what the hardware prefetchers serve best; there are
- * machines where asking for lines before they do gives more. */
+/* Machines differ in how many streams their prefetchers serve best, and in
+ * whether asking for lines before they do gives more. */
 static float
-read_memory(const void *memory, size_t n_bytes, bool ahead)
+read_memory(const void *memory, size_t n_bytes, bool is_one, bool ahead)
 {
-    return ahead ? read_streams(memory, n_bytes, LMQ_AHEAD_BYTES)
-                 : read_streams(memory, n_bytes, 0);
+    if (is_one)
+        return ahead ? read_streams(memory, n_bytes, true, LMQ_AHEAD_BYTES)
+                     : read_streams(memory, n_bytes, true, 0);
+    return ahead ? read_streams(memory, n_bytes, false, LMQ_AHEAD_BYTES)
+                 : read_streams(memory, n_bytes, false, 0);
 }
 
 #define VECTOR_KERNELS                                                 \

@@ -112,7 +112,7 @@ run_read(const struct work *work, size_t part, size_t n_parts)
     size_t share = work->n_bytes / n_parts / 4096 * 4096;
 
     work->k->read_memory((const char *)work->memory + part * share, share,
-                         false);
+                         false, false);
 }
 
 static void
