@@ -87,6 +87,8 @@ add_all(struct merging *merging, struct lmq_error *err)
     for (size_t i = 0; i < merging->set.n && status == LMQ_OK; i++) {
         struct lmq_run_part *part = &merging->set.parts[i];
         status = add_part(merging, part, err);
+        if (status == LMQ_OK)
+            status = lmq_part_check_whole(part, err);
         if (status != LMQ_OK)
             lmq_error_in(err, part->name);
         json_decref(part->json); /* it may be large */

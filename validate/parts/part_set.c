@@ -5,11 +5,13 @@
 
 #include "validate/parts/part_set.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/output.h"
@@ -68,6 +70,48 @@ load(const struct lmq_part_kind *kind, struct lmq_run_part *part,
     status = parse(kind, part, bytes, n, n_parts, err);
     free(bytes);
     return status;
+}
+
+/* ---- Is it as it was written? ---- */
+
+#define CHECKSUM "crc32"
+
+/* Of its text without spaces and with 9 digits, as a report has: no matter how
+ * it was printed. False without memory. */
+static bool
+checksum_of(const json_t *part, uint32_t *crc)
+{
+    char *text = lmq_json_dump(part, JSON_COMPACT | JSON_SORT_KEYS |
+                                         JSON_REAL_PRECISION(9));
+
+    if (text == NULL)
+        return false;
+    *crc = lmq_crc32(0, text, strlen(text));
+    free(text);
+    return true;
+}
+
+enum lmq_status
+lmq_part_check_whole(const struct lmq_run_part *part, struct lmq_error *err)
+{
+    const json_t *stored = json_object_get(part->json, CHECKSUM);
+    json_t *rest = json_copy(part->json);
+    uint32_t crc = 0;
+
+    if (rest != NULL)
+        json_object_del(rest, CHECKSUM);
+    bool has_crc = rest != NULL && checksum_of(rest, &crc);
+    json_decref(rest);
+    if (!has_crc)
+        return lmq_fail_nomem(err);
+    if (stored == NULL || json_integer_value(stored) == (json_int_t)crc)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "is damaged: the CRC-32 of what it says is %08" PRIx32
+             ", expected %08" PRIx32,
+             crc, (uint32_t)json_integer_value(stored));
+    lmq_hint(err, "make this part again");
+    return LMQ_ERR_FORMAT;
 }
 
 /* ---- Are they of one run? ---- */
@@ -263,6 +307,8 @@ lmq_part_set_close(struct lmq_part_set *set)
     *set = (struct lmq_part_set){0};
 }
 
+/* ---- Writing ---- */
+
 json_t *
 lmq_part_start(const struct lmq_part_kind *kind, size_t part, size_t n_parts,
                json_t *run)
@@ -275,6 +321,17 @@ lmq_part_start(const struct lmq_part_kind *kind, size_t part, size_t n_parts,
     lmq_put(&json, "parts", lmq_json_size(n_parts));
     lmq_put(&json, "run", run);
     return json;
+}
+
+void
+lmq_part_sign(json_t **part)
+{
+    uint32_t crc;
+
+    if (checksum_of(*part, &crc))
+        lmq_put(part, CHECKSUM, lmq_json_size(crc));
+    else
+        lmq_put(part, CHECKSUM, NULL);
 }
 
 enum lmq_status

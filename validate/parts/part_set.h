@@ -49,9 +49,15 @@ enum lmq_status lmq_part_check_run(const struct lmq_run_part *part,
                                    const json_t *expected, const char *name,
                                    struct lmq_error *err);
 
-/* What one part says of itself, before what it has found. */
+/* Whether all that it says is what was written. */
+enum lmq_status lmq_part_check_whole(const struct lmq_run_part *part,
+                                     struct lmq_error *err);
+
+/* What one part says of itself, before what it has found; and the checksum of
+ * all that, at the end. */
 json_t *lmq_part_start(const struct lmq_part_kind *kind, size_t part,
                        size_t n_parts, json_t *run);
+void lmq_part_sign(json_t **part);
 
 /* All of it with all digits, which reports are printed without; and in a file,
  * which appears whole or not at all. */

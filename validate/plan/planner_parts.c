@@ -90,6 +90,7 @@ lmq_planner_describe_part(const struct lmq_planner *planner, json_t **out,
             lmq_describe_notes(planner->job.reference_file, NULL));
     lmq_put(&json, "seconds",
             lmq_json_number(lmq_clock_seconds() - planner->job.started));
+    lmq_part_sign(&json);
     *out = json;
     if (json != NULL)
         return LMQ_OK;
@@ -146,6 +147,8 @@ take_all(struct lmq_planner *planner, const struct lmq_part_set *set,
         if (status == LMQ_OK)
             status = take_due(set, part, "uniform", n, planner->offers.n,
                               planner->uniform, err);
+        if (status == LMQ_OK)
+            status = lmq_part_check_whole(part, err);
         if (status != LMQ_OK)
             lmq_error_in(err, part->name);
     }
