@@ -268,15 +268,22 @@ lmq_member_files_resume(struct lmq_member_files *files,
     if (room > 0)
         status = lmq_output_check_space(output, room, err);
     for (size_t i = 0; i < files->n_paths && status == LMQ_OK; i++)
+        if (stage == LMQ_PART_NONE && (member == 0 || member == i + 1))
+            status = lmq_part_check_none(files->paths[i], err);
+    for (size_t i = 0; i < files->n_paths && status == LMQ_OK; i++)
         if (member == 0 || member == i + 1)
             status = lmq_part_open(files->paths[i],
                                    plan->members[i].layout.file_size,
                                    replaces, stage, originals,
                                    &files->outputs[i], &is_there[i], err);
-    return status == LMQ_OK && member == 0 &&
-                   plan->members[0].layout.n_members > 0 && replaces
-               ? remove_older(files, output, originals, err)
-               : status;
+    if (status == LMQ_OK && member == 0 &&
+        plan->members[0].layout.n_members > 0 && replaces)
+        status = remove_older(files, output, originals, err);
+    for (size_t i = 0; status != LMQ_OK && stage == LMQ_PART_NONE &&
+                       i < files->n_paths; i++)
+        if (files->outputs[i] != NULL)
+            lmq_part_forget(files->outputs[i]);
+    return status;
 }
 
 enum lmq_status

@@ -155,21 +155,6 @@ stage_of(const struct journals *journals)
     return stage;
 }
 
-/* One that was made now, for outputs that are refused, would tell of nothing,
- * and be in the way. */
-static bool
-tells_of_nothing(const struct lmq_writing *writing,
-                 const struct journals *journals)
-{
-    const struct lmq_member_files *files = writing->files;
-
-    if (stage_of(journals) != LMQ_PART_NONE)
-        return false;
-    for (size_t i = 0; i < files->n_outputs; i++)
-        if (files->outputs[i] != NULL)
-            return false;
-    return true;
-}
 
 static enum lmq_status
 resume(struct lmq_writing *writing, struct journals *journals,
@@ -183,6 +168,9 @@ resume(struct lmq_writing *writing, struct journals *journals,
                                  : open_journals(writing, journals, err);
 
     enum lmq_part_stage stage = stage_of(journals);
+    /* Only who seals takes names away again. */
+    if (writing->part > 0 && stage == LMQ_PART_COMMITTING)
+        stage = LMQ_PART_WRITING;
     /* Members of an older set would stand beside the new ones. */
     if (status == LMQ_OK && writing->seals &&
         stage != LMQ_PART_COMMITTING)
@@ -193,7 +181,8 @@ resume(struct lmq_writing *writing, struct journals *journals,
         status = lmq_member_files_resume(files, plan, writing->output,
                                          writing->part, writing->replaces,
                                          stage, is_there, err);
-    if (status != LMQ_OK && tells_of_nothing(writing, journals))
+    /* One that was made now would tell of nothing, and be in the way. */
+    if (status != LMQ_OK && stage == LMQ_PART_NONE)
         close_journals(journals, true);
     for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
         status = lmq_journal_restore(
@@ -285,8 +274,12 @@ commit(struct lmq_writing *writing, const struct journals *journals,
 
     for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
         status = lmq_journal_commit(journals->all[i], err);
-    return status == LMQ_OK ? lmq_member_files_commit(writing->files, err)
-                            : status;
+    if (status == LMQ_OK) {
+        status = lmq_member_files_commit(writing->files, err);
+        for (size_t i = 0; i < journals->n && status != LMQ_OK; i++)
+            lmq_journal_undo(journals->all[i]);
+    }
+    return status;
 }
 
 /* Nothing has its name yet. */

@@ -29,6 +29,7 @@ static const char first_line[] = "lmquant journal 1\n";
 #define N_FIRST (sizeof(first_line) - 1)
 #define N_CRC 9 /* digits and a blank */
 #define SIZE_MOST ((size_t)1 << 30)
+#define TRIES 100
 
 struct lmq_log {
     int fd;
@@ -107,12 +108,52 @@ read_all(struct lmq_log *log, struct lmq_error *err)
     return LMQ_ERR_IO;
 }
 
+/* Opens what is there, or makes it. */
+static int
+open_file(struct lmq_log *log, bool makes)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+
+    log->is_new = false;
+    log->fd = open(log->path, flags);
+    if (log->fd < 0 && errno == ENOENT && makes) {
+        log->fd = open(log->path, flags | O_CREAT | O_EXCL, 0666);
+        log->is_new = log->fd >= 0;
+    }
+    return log->fd;
+}
+
+/* Others may make it, or take it away, until it is locked. */
+static enum lmq_status
+open_locked(struct lmq_log *log, bool makes, struct lmq_error *err)
+{
+    struct stat info;
+
+    for (int i = 0; i < TRIES; i++) {
+        if (open_file(log, makes) < 0) {
+            if (errno == EEXIST && makes)
+                continue;
+            return errno == ENOENT && !makes
+                       ? LMQ_OK
+                       : lmq_fail_errno(err, "cannot be opened");
+        }
+        if (flock(log->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            log->is_new = false; /* somebody has it already */
+            return lmq_fail(err, LMQ_ERR_IO, 0,
+                            "is in use: another process works on this output");
+        }
+        if (fstat(log->fd, &info) != 0 || info.st_nlink > 0)
+            return LMQ_OK;
+        close(log->fd);
+        log->fd = -1;
+    }
+    return lmq_fail(err, LMQ_ERR_IO, 0,
+                    "is in use: another process works on this output");
+}
+
 static enum lmq_status
 begin(struct lmq_log *log, struct lmq_error *err)
 {
-    if (flock(log->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return lmq_fail(err, LMQ_ERR_IO, 0,
-                        "is in use: another process works on this output");
     enum lmq_status status = read_all(log, err);
     if (status != LMQ_OK)
         return status;
@@ -140,21 +181,17 @@ lmq_log_open(const char *path, bool makes, struct lmq_log **out,
         free(log);
         return lmq_fail_nomem(err);
     }
-    log->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (log->fd < 0 && errno == ENOENT && makes) {
-        log->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0666);
-        log->is_new = true;
-    }
-    if (log->fd < 0 && errno == ENOENT && !makes) {
+    log->fd = -1;
+    enum lmq_status status = open_locked(log, makes, err);
+    if (status == LMQ_OK && log->fd < 0) {
         lmq_log_close(log);
         return LMQ_OK;
     }
-    enum lmq_status status = log->fd < 0
-                                 ? lmq_fail_errno(err, "cannot be opened")
-                                 : begin(log, err);
+    if (status == LMQ_OK)
+        status = begin(log, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
-        lmq_log_close(log);
+        (log->is_new ? lmq_log_remove : lmq_log_close)(log);
         return status;
     }
     *out = log;

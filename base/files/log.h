@@ -14,7 +14,7 @@ struct lmq_log;
 
 /* Opens it, or makes it if it is not there and `makes`; without a file *out is
  * NULL. Its lines are in memory from then on. Nobody else may have it open: it
- * is locked. */
+ * is locked. What was made and could not be begun is gone. */
 enum lmq_status lmq_log_open(const char *path, bool makes,
                              struct lmq_log **out, struct lmq_error *err);
 /* Whether it was made by opening it. */

@@ -19,17 +19,24 @@
 #include "base/files/disk_space.h"
 #include "base/files/output_place.h"
 
+/* The caller frees it; NULL without memory. */
+static char *
+part_of(const char *path)
+{
+    size_t n = strlen(path) + sizeof(LMQ_PART_ENDING);
+    char *part = malloc(n);
+
+    if (part != NULL)
+        snprintf(part, n, "%s" LMQ_PART_ENDING, path);
+    return part;
+}
+
 static enum lmq_status
 name_part(struct lmq_output *output, struct lmq_error *err)
 {
-    size_t n = strlen(output->path) + sizeof(LMQ_PART_ENDING);
-
-    output->temporary = malloc(n);
-    if (output->temporary == NULL)
-        return lmq_fail_nomem(err);
-    snprintf(output->temporary, n, "%s" LMQ_PART_ENDING, output->path);
+    output->temporary = part_of(output->path);
     output->keeps = true;
-    return LMQ_OK;
+    return output->temporary == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
 /* A commit links the file to its name and takes the former one away, or
@@ -40,6 +47,8 @@ undo_commit(const struct lmq_output *output, enum lmq_part_stage stage,
 {
     struct stat whole, part;
 
+    if (stage == LMQ_PART_NONE)
+        return LMQ_OK;
     if (lstat(output->path, &whole) != 0 || !S_ISREG(whole.st_mode))
         return LMQ_OK;
     bool has_part = lstat(output->temporary, &part) == 0;
@@ -129,17 +138,35 @@ lmq_part_open(const char *path, uint64_t size, bool replace,
     return LMQ_OK;
 }
 
+enum lmq_status
+lmq_part_check_none(const char *path, struct lmq_error *err)
+{
+    char *part = part_of(path);
+    struct stat info;
+    enum lmq_status status = part == NULL                ? lmq_fail_nomem(err)
+                             : lstat(part, &info) == 0 ? fail_foreign(err)
+                                                         : LMQ_OK;
+
+    if (status != LMQ_OK)
+        lmq_error_in(err, part == NULL ? path : part);
+    free(part);
+    return status;
+}
+
+void
+lmq_part_forget(struct lmq_output *output)
+{
+    output->keeps = false;
+}
+
 uint64_t
 lmq_part_room(const char *path, uint64_t size)
 {
-    size_t n = strlen(path) + sizeof(LMQ_PART_ENDING);
-    char *part = malloc(n);
+    char *part = part_of(path);
     struct stat info;
+    bool is_there = part != NULL && lstat(part, &info) == 0 &&
+                    (uint64_t)info.st_size == size;
 
-    if (part == NULL)
-        return size;
-    snprintf(part, n, "%s" LMQ_PART_ENDING, path);
-    bool is_there = lstat(part, &info) == 0 && (uint64_t)info.st_size == size;
     free(part);
     return is_there ? 0 : size;
 }

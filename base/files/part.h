@@ -28,6 +28,12 @@ enum lmq_status lmq_part_open(const char *path, uint64_t size, bool replace,
                               struct lmq_output **out, bool *is_there,
                               struct lmq_error *err);
 
+/* Whether there is no file of that name, which would be somebody's. */
+enum lmq_status lmq_part_check_none(const char *path, struct lmq_error *err);
+
+/* What was begun now will not stay when it is given up. */
+void lmq_part_forget(struct lmq_output *output);
+
 /* Bytes of the disk that opening it will want: 0 if it has been begun. */
 uint64_t lmq_part_room(const char *path, uint64_t size);
 

@@ -25,6 +25,7 @@
 
 static const char synced_line[] = "{\"synced\":true}";
 static const char commit_line[] = "{\"commit\":true}";
+static const char undone_line[] = "{\"commit\":false}";
 
 struct lmq_journal {
     struct lmq_log *log;
@@ -36,6 +37,15 @@ struct lmq_journal {
 };
 
 /* ---- Opening ---- */
+
+static void
+take_stage(const char *line, enum lmq_part_stage *stage)
+{
+    if (strcmp(line, commit_line) == 0)
+        *stage = LMQ_PART_COMMITTING;
+    else if (strcmp(line, undone_line) == 0)
+        *stage = LMQ_PART_WRITING;
+}
 
 static enum lmq_status
 append_json(struct lmq_journal *journal, json_t *json, struct lmq_error *err)
@@ -86,8 +96,8 @@ check_header(struct lmq_journal *journal, const char *line,
     if (status == LMQ_OK && line != NULL)
         status = lmq_journal_compare(own, found, err);
     json_decref(found);
-    journal->stage = lmq_log_is_new(journal->log) ? LMQ_PART_NONE
-                                                  : LMQ_PART_WRITING;
+    /* The header is on the disk before anything else is there. */
+    journal->stage = line == NULL ? LMQ_PART_NONE : LMQ_PART_WRITING;
     if (status == LMQ_OK && line == NULL) {
         lmq_put(&own, "given", json_incref(given));
         status = append_json(journal, own, err);
@@ -114,15 +124,15 @@ lmq_journal_open(const char *path, const struct lmq_plan *plan, json_t *given,
                           given, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
-        lmq_journal_close(journal);
+        (lmq_log_is_new(journal->log) ? lmq_journal_remove
+                                      : lmq_journal_close)(journal);
         return status;
     }
     const char *line;
     for (size_t i = 2; (line = lmq_log_next(journal->log)) != NULL; i++) {
         if (strcmp(line, synced_line) == 0)
             journal->n_synced = i;
-        if (strcmp(line, commit_line) == 0)
-            journal->stage = LMQ_PART_COMMITTING;
+        take_stage(line, &journal->stage);
     }
     *out = journal;
     return LMQ_OK;
@@ -153,8 +163,7 @@ lmq_journal_given(const char *output, json_t **given,
         status = LMQ_ERR_FORMAT;
     }
     while (status == LMQ_OK && (line = lmq_log_next(log)) != NULL)
-        if (strcmp(line, commit_line) == 0)
-            *stage = LMQ_PART_COMMITTING;
+        take_stage(line, stage);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     json_decref(header);
@@ -407,6 +416,15 @@ lmq_journal_commit(struct lmq_journal *journal, struct lmq_error *err)
     return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
 }
 
+void
+lmq_journal_undo(struct lmq_journal *journal)
+{
+    struct lmq_error ignored;
+
+    if (lmq_log_append(journal->log, undone_line, &ignored) == LMQ_OK)
+        lmq_log_sync(journal->log, &ignored);
+}
+
 /* ---- And back ---- */
 
 /* What was written and may not have come to the disk. */
@@ -606,7 +624,8 @@ lmq_journal_restore(struct lmq_journal *journal, struct lmq_plan *plan,
          status == LMQ_OK && (line = lmq_log_next(journal->log)) != NULL;
          i++) {
         json_t *json = NULL;
-        if (strcmp(line, synced_line) == 0 || strcmp(line, commit_line) == 0)
+        if (strcmp(line, synced_line) == 0 ||
+            strcmp(line, commit_line) == 0 || strcmp(line, undone_line) == 0)
             continue;
         status = read_line(line, &json, err);
         if (status == LMQ_OK)

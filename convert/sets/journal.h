@@ -49,6 +49,9 @@ enum lmq_status lmq_journal_sync(struct lmq_journal *journal,
 /* From here on outputs get their names. */
 enum lmq_status lmq_journal_commit(struct lmq_journal *journal,
                                    struct lmq_error *err);
+/* They did not. If this fails, the outputs are looked for when they are gone on
+ * with. */
+void lmq_journal_undo(struct lmq_journal *journal);
 /* Leaves it there. NULL is fine. */
 void lmq_journal_close(struct lmq_journal *journal);
 /* All is done. */

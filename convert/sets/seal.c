@@ -108,32 +108,65 @@ text_of(const json_t *given, const char *key)
 
 /* ---- The end of one that was killed there ---- */
 
-/* Journals go when all members have their names, one by one. */
+/* How many members have their names and are no parts any more, and how many
+ * have a journal; which go, one by one, behind that. */
+struct count {
+    uint32_t members, journals;
+};
+
 static enum lmq_status
-count_journals(const struct found *found, bool removes, uint32_t *n,
-               struct lmq_error *err)
+look_at(const struct found *found, uint32_t member, const char *ending,
+        bool *is_there, struct lmq_error *err)
+{
+    char *path = lmq_member_name_make(found->path, found->name.n_stem, member,
+                                      found->name.n_members, ending);
+    enum lmq_status status = path == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    *is_there = path != NULL && lmq_file_exists(path, &status, err);
+    free(path);
+    return status;
+}
+
+static enum lmq_status
+count_all(const struct found *found, struct count *count,
+          struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
 
-    *n = 0;
+    *count = (struct count){0};
+    for (uint32_t i = 1; i <= found->name.n_members && status == LMQ_OK; i++) {
+        bool is_named = false, is_part = false, has_journal = false;
+        status = look_at(found, i, ".lmq", &is_named, err);
+        if (status == LMQ_OK)
+            status = look_at(found, i, ".lmq" LMQ_PART_ENDING, &is_part, err);
+        if (status == LMQ_OK)
+            status = look_at(found, i, ENDING, &has_journal, err);
+        count->members += is_named && !is_part;
+        count->journals += has_journal;
+    }
+    return status;
+}
+
+static enum lmq_status
+remove_journals(const struct found *found, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
     for (uint32_t i = found->name.n_members; i > 0 && status == LMQ_OK; i--) {
         char *path = lmq_member_name_make(found->path, found->name.n_stem, i,
                                           found->name.n_members, ENDING);
         if (path == NULL)
-            status = lmq_fail_nomem(err);
-        else if (lmq_file_exists(path, &status, err)) {
-            *n += 1;
-            if (removes && unlink(path) != 0)
-                status = lmq_fail_errno(err, "cannot be removed");
-        }
-        if (status != LMQ_OK && path != NULL)
+            return lmq_fail_nomem(err);
+        if (unlink(path) != 0 && errno != ENOENT) {
+            status = lmq_fail_errno(err, "cannot be removed");
             lmq_error_in(err, path);
+        }
         free(path);
     }
     return status;
 }
 
-/* What it reported is gone with the first journal. */
+/* What it would have reported went with the first journal. */
 static enum lmq_status
 end_sealed(const struct found *found, const struct lmq_progress *progress,
            struct lmq_report **report, struct lmq_error *err)
@@ -141,21 +174,17 @@ end_sealed(const struct found *found, const struct lmq_progress *progress,
     char *output = strndup(found->path, found->name.n_stem);
     struct lmq_report *own = NULL;
     json_t *json = json_object(), *notes = json_array();
-    uint32_t n;
-    enum lmq_status status = count_journals(found, true, &n, err);
 
     lmq_append(&notes, lmq_json_text("all files had their names already: what "
                                      "was left of their parts is removed"));
     lmq_put(&json, "output", output == NULL ? NULL : lmq_json_text(output));
     lmq_put(&json, "notes", notes);
     free(output);
-    if (status != LMQ_OK) {
-        json_decref(json);
-        return status;
-    }
-    status = lmq_report_finish(json, &own, err);
+    enum lmq_status status = lmq_report_finish(json, &own, err);
     if (status == LMQ_OK && report != NULL)
         status = lmq_progress_approve(progress, own, err);
+    if (status == LMQ_OK)
+        status = remove_journals(found, err);
     if (status == LMQ_OK && report != NULL)
         *report = own;
     else
@@ -224,7 +253,7 @@ lmq_seal(const char *folder, const struct lmq_seal_options *given_options,
     struct found found = {0};
     enum lmq_part_stage stage = LMQ_PART_NONE;
     json_t *given = NULL;
-    uint32_t n_journals = 0;
+    struct count count = {0};
 
     if (report != NULL)
         *report = NULL;
@@ -235,9 +264,10 @@ lmq_seal(const char *folder, const struct lmq_seal_options *given_options,
     if (status == LMQ_OK)
         status = lmq_journal_given(found.path, &given, &stage, err);
     if (status == LMQ_OK && stage == LMQ_PART_COMMITTING)
-        status = count_journals(&found, false, &n_journals, err);
+        status = count_all(&found, &count, err);
     if (status == LMQ_OK && stage == LMQ_PART_COMMITTING &&
-        n_journals < found.name.n_members)
+        count.members == found.name.n_members &&
+        count.journals < found.name.n_members)
         status = end_sealed(&found, progress, report, err);
     else if (status == LMQ_OK)
         status = seal_with(given, &found,

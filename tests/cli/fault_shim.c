@@ -1,11 +1,12 @@
 /*
  * fault_shim.c - preloaded: makes one call of the program fail.
  *
- * FAULT_CLASS names the calls that are counted, FAULT_AT which of them fails,
- * FAULT_ERRNO how; SHORT in place of a number lets a read or write do half of
- * its work, KILL ends the program before the call, HANG never comes back. A
- * byte to the descriptor FAULT_FD tells that it has happened. Calls inside the
- * C library do not come by here, except for memory.
+ * FAULT_CLASS names the calls that are counted, FAULT_AT which of them fails
+ * ("3+": this one and all behind it), FAULT_ERRNO how; SHORT in place of a
+ * number lets a read or write do half of its work, KILL ends the program before
+ * the call, HANG never comes back. A byte to the descriptor FAULT_FD tells that
+ * it has happened. Calls inside the C library do not come by here, except for
+ * memory.
  */
 #define _GNU_SOURCE
 
@@ -31,6 +32,7 @@
 
 static const char *wanted;
 static long fault_at;
+static int fails_on;
 static int fault_errno, fault_fd;
 static atomic_long n_calls;
 
@@ -44,6 +46,7 @@ begin(void)
     if (at == NULL || code == NULL || fd == NULL)
         return;
     fault_at = atol(at);
+    fails_on = strchr(at, '+') != NULL;
     fault_errno = strcmp(code, "SHORT") == 0  ? SHORT
                   : strcmp(code, "KILL") == 0 ? KILL
                   : strcmp(code, "HANG") == 0 ? HANG
@@ -73,8 +76,10 @@ is_hit(const char *class)
 {
     int code = errno;
 
-    if (wanted == NULL || strcmp(wanted, class) != 0 ||
-        atomic_fetch_add(&n_calls, 1) + 1 != fault_at)
+    if (wanted == NULL || strcmp(wanted, class) != 0)
+        return 0;
+    long call = atomic_fetch_add(&n_calls, 1) + 1;
+    if (call < fault_at || (call > fault_at && !fails_on))
         return 0;
     if (fault_errno == KILL)
         raise(SIGKILL);
@@ -363,6 +368,13 @@ rename(const char *from, const char *to)
 {
     NEXT(int, rename, const char *, const char *);
     return is_hit("rename") ? -1 : real(from, to);
+}
+
+int
+unlink(const char *path)
+{
+    NEXT(int, unlink, const char *);
+    return is_hit("unlink") ? -1 : real(path);
 }
 
 int

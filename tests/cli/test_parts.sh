@@ -82,7 +82,7 @@ shim=$top_builddir/.libs/fault_shim.so
 rm -rf good is
 mkdir good is
 expect 0 "$lmquant" convert -q --parts 3 model good/m.lmq
-for class in write fsync rename; do
+for class in write fsync rename unlink; do
     for at in 1 2 3 4 5 6 7 8 9 10 11 12 13; do
         rm -f is/*
         for i in 1 2 3; do
@@ -96,6 +96,41 @@ for class in write fsync rename; do
             fail "seal, killed before $class $at: $(cat differences)"
     done
 done 2> /dev/null
+
+# Killed between the journals that it removes at its end; then parts are run
+# again, and one that has a journal still takes nothing away.
+rm -f is/*
+for i in 1 2 3; do
+    part $i/3
+done
+if FAULT_CLASS=unlink FAULT_AT=5 FAULT_ERRNO=KILL FAULT_FD=1 \
+    LD_PRELOAD=$shim "$lmquant" seal -q is > stdout 2> stderr; then
+    skip "nothing can be preloaded here"
+else
+    [ "$(ls is | grep -c 'journal$')" -eq 2 ] ||
+        fail "not between two journals: $(ls is)"
+    for i in 1 2 3; do
+        expect 1 "$lmquant" convert -q --part $i/3 model is/m.lmq
+        says "exists already"
+    done
+    expect 0 "$lmquant" seal --json is
+    "$is_json" output < stdout > /dev/null || fail "seal --json: $(cat stdout)"
+    says "all files had their names already"
+    diff -r good is > differences || fail "ended: $(cat differences)"
+    # Names that could not be given, and a part that is made again.
+    rm -f is/*
+    for i in 1 2 3; do
+        part $i/3
+    done
+    FAULT_CLASS=rename FAULT_AT=2+ FAULT_ERRNO=5 FAULT_FD=1 \
+        LD_PRELOAD=$shim "$lmquant" seal -q is > stdout 2> stderr &&
+        fail "sealed without a name"
+    rm -f is/m-00002-of-00003.lmq*
+    refused 3 "of 3 parts 1 lack: m-00002-of-00003.lmq" seal is
+    part 2/3
+    expect 0 "$lmquant" seal -q is
+    diff -r good is > differences || fail "in the end: $(cat differences)"
+fi
 
 # A part of a set that is sealed is refused, and nothing of it stays; nor does
 # a set want as many files as the shell is content with.

@@ -104,8 +104,10 @@ cmp -s big.lmq same.lmq || fail "another file after SIGTERM"
 # A step may take longer than a scheduler waits: here one that never ends.
 mkfifo is_there
 for signal in $hangs; do
+    option=--resume
+    [ $signal -eq 1 ] || option="--part 1/1"
     FAULT_CLASS=write FAULT_AT=3 FAULT_ERRNO=HANG FAULT_FD=9 \
-        LD_PRELOAD=$shim "$lmquant" convert -q --resume model hung.lmq \
+        LD_PRELOAD=$shim "$lmquant" convert -q $option model hung.lmq \
         9> is_there > stdout 2> stderr &
     pid=$!
     head -c 1 is_there > /dev/null
@@ -134,4 +136,15 @@ expect 1 "$lmquant" convert -q --resume big yours.lmq
 says "yours.lmq.part: is there, and no journal tells that it was begun"
 grep -q diary yours.lmq.part || fail "somebody's file is gone"
 [ ! -e yours.lmq.journal ] || fail "a journal of what was refused stays"
+rm yours.lmq.part
+echo 'my diary' > yours-00002-of-00003.lmq.part
+for try in 1 2; do
+    expect 1 "$lmquant" convert -q --resume --parts 3 big yours.lmq
+    says "yours-00002-of-00003.lmq.part: is there, and no journal"
+    [ "$(ls | grep -c yours)" -eq 1 ] || fail "of a refused set stays: $(ls)"
+done
+grep -q diary yours-00002-of-00003.lmq.part || fail "somebody's file is gone"
+ln big.lmq big.lmq.part
+expect 1 "$lmquant" convert -q -f --resume big big.lmq
+[ -e big.lmq ] && [ -e big.lmq.part ] || fail "a name of a refused one is gone"
 finish

@@ -105,8 +105,19 @@ START_TEST(any_beginning_of_a_journal_will_do)
     unsigned char *part = read_file(in_folder("is.lmq.part"), &n_part);
     unsigned char *journal =
         read_file(in_folder("is.lmq.journal"), &n_journal);
+    const char *header = memchr(journal, '\n', n_journal); /* behind it */
+    ck_assert_ptr_nonnull(header);
+    header = memchr(header + 1, '\n', n_journal - 100);
+    ck_assert_ptr_nonnull(header);
     for (size_t n = 0; n <= n_journal; n += n < 40 ? 7 : 211) {
         write_file(in_folder("is.lmq.part"), part, n_part);
+        if (journal + n <= (const unsigned char *)header) {
+            /* Nothing is begun before the header is on the disk. */
+            write_file(in_folder("is.lmq.journal"), journal, n);
+            ck_assert_int_eq(resume("is.lmq", options, 0, &err), LMQ_ERR_IO);
+            ck_assert_ptr_nonnull(strstr(err.message, "no journal tells"));
+            unlink(in_folder("is.lmq.part"));
+        }
         write_file(in_folder("is.lmq.journal"), journal, n);
         ck_assert_msg(resume("is.lmq", options, 0, &err) == LMQ_OK,
                       "%zu bytes: %s", n, err.message);
