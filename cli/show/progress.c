@@ -36,9 +36,10 @@ interrupt(int number)
 static void
 end_at_once(int alarm_number)
 {
-    (void)alarm_number;
-    signal(interruption, SIG_DFL);
-    kill(getpid(), interruption);
+    int number = interruption != 0 ? interruption : alarm_number;
+
+    signal(number, SIG_DFL);
+    kill(getpid(), number);
 }
 
 static void
@@ -53,7 +54,8 @@ catch_signals(void)
         if (sigaction(numbers[i], NULL, &before) == 0 &&
             before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
-    sigaction(SIGALRM, &last, NULL);
+    if (is_resumable)
+        sigaction(SIGALRM, &last, NULL);
 }
 
 bool
@@ -229,7 +231,9 @@ start_progress(const struct arguments *arguments, const char *unit,
         state->style = STYLE_NEVER;
     *progress = (struct lmq_progress){.report = show_progress,
                                       .context = state};
-    is_resumable = has_option(arguments, "resume");
+    is_resumable = has_option(arguments, "resume") ||
+                   (strcmp(arguments->command->name, "convert") == 0 &&
+                    has_option(arguments, "part"));
     catch_signals();
     return true;
 }
