@@ -147,5 +147,5 @@ lmq_mem_available(void)
         }
     if (file != NULL)
         fclose(file);
-    return fmin(available, lmq_mem_limit());
+    return fmax(0, fmin(available, lmq_mem_limit()));
 }

@@ -30,7 +30,7 @@ char *lmq_mem_text(const void *bytes, size_t n);
  * control groups or its own limit of addresses leave it less. */
 double lmq_mem_limit(void);
 
-/* Bytes of these that are free. */
+/* Bytes that the machine has free, but no more than that limit. */
 double lmq_mem_available(void);
 
 #endif

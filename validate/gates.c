@@ -249,11 +249,25 @@ describe_result(const struct gate *gate, const char *text, double value,
     return result;
 }
 
-/* Where gates were `checked`, a list has fewer elements than it may have: what
- * it lacks is null. */
+/* Lists of a validation that have as many elements as there were tokens, or
+ * something to tell. */
+static bool
+is_of_short_list(const struct lmq_report *report, const char *metric)
+{
+    static const char *const lists[] = {"worst", "positions",
+                                        "attribution.cure"};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        size_t n = strlen(lists[i]);
+        if (strncmp(metric, lists[i], n) == 0 && metric[n] == '.')
+            return lmq_report_at(report, lists[i]) != NULL;
+    }
+    return false;
+}
+
 static enum lmq_status
 apply(struct lmq_report *report, const struct lmq_report *baseline,
-      const char *text, bool is_checked, json_t **results, size_t *n_broken,
+      const char *text, json_t **results, size_t *n_broken,
       struct lmq_error *err)
 {
     struct gate gate;
@@ -265,7 +279,7 @@ apply(struct lmq_report *report, const struct lmq_report *baseline,
         status = resolve(&gate, metric, text, baseline, err);
     if (status == LMQ_OK && !find_value(report, metric, &value)) {
         value = NAN;
-        if (!is_checked)
+        if (!is_of_short_list(report, metric))
             status = fail_metric(text, err);
     }
     if (status == LMQ_OK) {
@@ -279,18 +293,17 @@ apply(struct lmq_report *report, const struct lmq_report *baseline,
     return status;
 }
 
-static enum lmq_status
-apply_all(struct lmq_report *report, const struct lmq_report *baseline,
-          const char *const *gates, size_t n_gates, bool is_checked,
-          size_t *n_broken, struct lmq_error *err)
+enum lmq_status
+lmq_gates_compare(struct lmq_report *report, const struct lmq_report *baseline,
+                  const char *const *gates, size_t n_gates, size_t *n_broken,
+                  struct lmq_error *err)
 {
     json_t *results = json_array();
     enum lmq_status status = LMQ_OK;
 
     *n_broken = 0;
     for (size_t i = 0; i < n_gates && status == LMQ_OK; i++)
-        status = apply(report, baseline, gates[i], is_checked, &results,
-                       n_broken, err);
+        status = apply(report, baseline, gates[i], &results, n_broken, err);
     /* The report is the caller's, so it stays if this fails. */
     if (json_object_set_new((json_t *)report, "gates", results) != 0 &&
         status == LMQ_OK)
@@ -299,16 +312,8 @@ apply_all(struct lmq_report *report, const struct lmq_report *baseline,
 }
 
 enum lmq_status
-lmq_gates_compare(struct lmq_report *report, const struct lmq_report *baseline,
-                  const char *const *gates, size_t n_gates, size_t *n_broken,
-                  struct lmq_error *err)
-{
-    return apply_all(report, baseline, gates, n_gates, true, n_broken, err);
-}
-
-enum lmq_status
 lmq_gates_apply(struct lmq_report *report, const char *const *gates,
                 size_t n_gates, size_t *n_broken, struct lmq_error *err)
 {
-    return apply_all(report, NULL, gates, n_gates, false, n_broken, err);
+    return lmq_gates_compare(report, NULL, gates, n_gates, n_broken, err);
 }

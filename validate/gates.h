@@ -9,8 +9,8 @@
 #include "lmquant.h"
 
 /* As lmq_gates_apply(); VALUE may be "baseline", or that *, + or - a number:
- * what stands at METRIC in the baseline (NULL: there is none). They have been
- * checked: what a list of the report lacks is null. */
+ * what stands at METRIC in the baseline (NULL: there is none). Where a list of
+ * the report is shorter than it may be, what it lacks is null. */
 enum lmq_status lmq_gates_compare(struct lmq_report *report,
                                   const struct lmq_report *baseline,
                                   const char *const *gates, size_t n_gates,

@@ -11,9 +11,11 @@
 #include "validate/metrics.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "validate/drift.h"
 
 /* '#' stands for the number of an element. */
 static const char *const metrics[] = {
@@ -47,6 +49,15 @@ static const char *const metrics[] = {
     "attribution.cure.#.bits_added",
 };
 
+/* The elements that lists have at most. */
+static const struct {
+    const char *name;
+    size_t n;
+} lists[] = {
+    {"positions.", LMQ_POSITION_BINS},
+    {"worst.", LMQ_WORST},
+};
+
 static bool
 matches(const char *pattern, const char *name, size_t n)
 {
@@ -73,6 +84,15 @@ lmq_metrics_check_gate(const char *gate, struct lmq_error *err)
     size_t n = strcspn(metric, "<>= \t");
     enum lmq_status status = lmq_gate_check(gate, err);
 
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        size_t n_name = strlen(lists[i].name);
+        if (status == LMQ_OK && strncmp(metric, lists[i].name, n_name) == 0 &&
+            strtoul(metric + n_name, NULL, 10) >= lists[i].n)
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "the gate '%s' names what is not there: the last "
+                            "is %s%zu",
+                            gate, lists[i].name, lists[i].n - 1);
+    }
     for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
         if (status == LMQ_OK && matches(metrics[i], metric, n))
             return LMQ_OK;

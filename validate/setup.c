@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,15 +101,6 @@ static enum lmq_status
 check_gates(const struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_validate_options *o = job->options;
-    const struct {
-        const char *name;
-        size_t n;
-    } lists[] = {
-        {"positions.", LMQ_POSITION_BINS},
-        {"worst.", LMQ_WORST},
-        {"attribution.layers.", job->n_layers},
-    };
-
     for (size_t i = 0; i < o->n_gates; i++) {
         const char *gate = o->gates[i] + strspn(o->gates[i], " \t");
         unsigned long layer, tensor;
@@ -135,15 +127,12 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
                             "the gate '%s' names a layer that is not there: "
                             "layers.0 is the embedding, layers.%zu the last",
                             gate, job->n_layers);
-        for (size_t j = 0; j < sizeof(lists) / sizeof(lists[0]); j++) {
-            size_t n = strlen(lists[j].name);
-            if (strncmp(gate, lists[j].name, n) == 0 &&
-                strtoul(gate + n, NULL, 10) >= lists[j].n)
-                return lmq_fail(err, LMQ_ERR_ARG, 0,
-                                "the gate '%s' names what is not there: the "
-                                "last is %s%zu",
-                                gate, lists[j].name, lists[j].n - 1);
-        }
+        if (sscanf(gate, "attribution.layers.%lu.", &layer) == 1 &&
+            layer >= job->n_layers)
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "the gate '%s' names what is not there: the last "
+                            "is attribution.layers.%zu",
+                            gate, job->n_layers - 1);
         if (sscanf(gate, "tensors.%lu.", &tensor) == 1) {
             enum lmq_status status = check_tensor(job, gate, tensor, err);
             if (status != LMQ_OK)
@@ -463,7 +452,8 @@ lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
         status = lmq_baseline_open(job, err);
     job->memory = job->options->memory != 0
                       ? (size_t)job->options->memory
-                      : (size_t)(lmq_mem_available() / 2);
+                      : (size_t)fmin(lmq_mem_available() / 2,
+                                     (double)(SIZE_MAX / 2));
     return status == LMQ_OK ? check_memory(job, err) : status;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/error.h"
 #include "base/files/file.h"
@@ -76,19 +77,42 @@ load(const struct lmq_part_kind *kind, struct lmq_run_part *part,
 
 #define CHECKSUM "crc32"
 
-/* Of its text without spaces and with 9 digits, as a report has: no matter how
- * it was printed. False without memory. */
-static bool
-checksum_of(const json_t *part, uint32_t *crc)
+static uint32_t
+add_bytes(uint32_t crc, char kind, const void *bytes, size_t n)
 {
-    char *text = lmq_json_dump(part, JSON_COMPACT | JSON_SORT_KEYS |
-                                         JSON_REAL_PRECISION(9));
+    return lmq_crc32(lmq_crc32(crc, &kind, 1), bytes, n);
+}
 
-    if (text == NULL)
-        return false;
-    *crc = lmq_crc32(0, text, strlen(text));
-    free(text);
-    return true;
+/* Of the values, however they are printed: their kinds, then their bits. */
+static uint32_t
+checksum_of(const json_t *value, uint32_t crc)
+{
+    unsigned char bits[8];
+    const json_t *inner;
+    const char *key;
+    size_t i;
+
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        json_object_foreach((json_t *)(uintptr_t)value, key, inner)
+            crc = checksum_of(inner, add_bytes(crc, 'k', key, strlen(key)));
+        return add_bytes(crc, '}', "", 0);
+    case JSON_ARRAY:
+        json_array_foreach((json_t *)(uintptr_t)value, i, inner)
+            crc = checksum_of(inner, crc);
+        return add_bytes(crc, ']', "", 0);
+    case JSON_STRING:
+        return add_bytes(crc, 's', json_string_value(value),
+                         json_string_length(value));
+    case JSON_INTEGER:
+        lmq_store_u64le(bits, (uint64_t)json_integer_value(value));
+        return add_bytes(crc, 'i', bits, sizeof(bits));
+    case JSON_REAL:
+        lmq_store_f64le(bits, json_real_value(value));
+        return add_bytes(crc, 'r', bits, sizeof(bits));
+    default:
+        return add_bytes(crc, json_is_true(value) ? 't' : 'f', "", 0);
+    }
 }
 
 enum lmq_status
@@ -96,14 +120,12 @@ lmq_part_check_whole(const struct lmq_run_part *part, struct lmq_error *err)
 {
     const json_t *stored = json_object_get(part->json, CHECKSUM);
     json_t *rest = json_copy(part->json);
-    uint32_t crc = 0;
 
-    if (rest != NULL)
-        json_object_del(rest, CHECKSUM);
-    bool has_crc = rest != NULL && checksum_of(rest, &crc);
-    json_decref(rest);
-    if (!has_crc)
+    if (rest == NULL)
         return lmq_fail_nomem(err);
+    json_object_del(rest, CHECKSUM);
+    uint32_t crc = checksum_of(rest, 0);
+    json_decref(rest);
     if (stored == NULL || json_integer_value(stored) == (json_int_t)crc)
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
@@ -326,12 +348,8 @@ lmq_part_start(const struct lmq_part_kind *kind, size_t part, size_t n_parts,
 void
 lmq_part_sign(json_t **part)
 {
-    uint32_t crc;
-
-    if (checksum_of(*part, &crc))
-        lmq_put(part, CHECKSUM, lmq_json_size(crc));
-    else
-        lmq_put(part, CHECKSUM, NULL);
+    if (*part != NULL)
+        lmq_put(part, CHECKSUM, lmq_json_size(checksum_of(*part, 0)));
 }
 
 enum lmq_status

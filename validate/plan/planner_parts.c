@@ -89,7 +89,8 @@ lmq_planner_describe_part(const struct lmq_planner *planner, json_t **out,
     lmq_put(&json, "notes",
             lmq_describe_notes(planner->job.reference_file, NULL));
     lmq_put(&json, "seconds",
-            lmq_json_number(lmq_clock_seconds() - planner->job.started));
+            lmq_json_number(lmq_json_reread(lmq_clock_seconds() -
+                                            planner->job.started)));
     lmq_part_sign(&json);
     *out = json;
     if (json != NULL)
