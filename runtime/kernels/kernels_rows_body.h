@@ -136,8 +136,10 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
     const int is_first = job->col0 == 0;
     const int is_last = job->col1 == job->rows->n_cols;
     const unsigned char *p[LMQ_TILE_R];
-    float *sums = job->sums + ((row - job->row0) * BLOCK_TOKENS + token -
-                               job->token0) * LANES;
+    float *sums = is_first && is_last
+                      ? NULL
+                      : job->sums + ((row - job->row0) * BLOCK_TOKENS + token -
+                                     job->token0) * LANES;
     vf sum[LMQ_TILE_T][LMQ_TILE_R];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
