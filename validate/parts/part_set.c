@@ -115,17 +115,26 @@ checksum_of(const json_t *value, uint32_t crc)
     }
 }
 
+/* But for the checksum. */
+static uint32_t
+checksum_of_part(const json_t *part)
+{
+    const json_t *value;
+    const char *key;
+    uint32_t crc = 0;
+
+    json_object_foreach((json_t *)(uintptr_t)part, key, value)
+        if (strcmp(key, CHECKSUM) != 0)
+            crc = checksum_of(value, add_bytes(crc, 'k', key, strlen(key)));
+    return crc;
+}
+
 enum lmq_status
 lmq_part_check_whole(const struct lmq_run_part *part, struct lmq_error *err)
 {
     const json_t *stored = json_object_get(part->json, CHECKSUM);
-    json_t *rest = json_copy(part->json);
+    uint32_t crc = checksum_of_part(part->json);
 
-    if (rest == NULL)
-        return lmq_fail_nomem(err);
-    json_object_del(rest, CHECKSUM);
-    uint32_t crc = checksum_of(rest, 0);
-    json_decref(rest);
     if (stored == NULL || json_integer_value(stored) == (json_int_t)crc)
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
@@ -349,7 +358,7 @@ void
 lmq_part_sign(json_t **part)
 {
     if (*part != NULL)
-        lmq_put(part, CHECKSUM, lmq_json_size(checksum_of(*part, 0)));
+        lmq_put(part, CHECKSUM, lmq_json_size(checksum_of_part(*part)));
 }
 
 enum lmq_status
