@@ -155,7 +155,6 @@ stage_of(const struct journals *journals)
     return stage;
 }
 
-
 static enum lmq_status
 resume(struct lmq_writing *writing, struct journals *journals,
        struct lmq_error *err)
