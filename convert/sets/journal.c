@@ -17,6 +17,7 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "convert/members.h"
+#include "convert/sets/journal_bits.h"
 #include "convert/sets/journal_header.h"
 
 /* What is written between two lines that say that it is on the disk: so much
@@ -204,76 +205,6 @@ tells_of(const struct lmq_journal *journal, uint32_t member)
 
 /* ---- A record ---- */
 
-/* Numbers as their bits: nothing is rounded. */
-static json_t *
-f64_bits(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return json_integer((json_int_t)bits);
-}
-
-static json_t *
-f32_bits(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return json_integer(bits);
-}
-
-static double
-f64_of(const json_t *json)
-{
-    uint64_t bits = (uint64_t)json_integer_value(json);
-    double value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static float
-f32_of(const json_t *json)
-{
-    uint32_t bits = (uint32_t)json_integer_value(json);
-    float value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static json_t *
-hex_of(const unsigned char *bytes, size_t n)
-{
-    char *text = malloc(2 * n + 1);
-
-    if (text == NULL)
-        return NULL;
-    text[0] = '\0';
-    lmq_journal_hex(bytes, n, text);
-    json_t *json = json_string(text);
-    free(text);
-    return json;
-}
-
-/* False if it is not so long, or no hexadecimal digits. */
-static bool
-read_hex(const json_t *json, unsigned char *bytes, size_t n)
-{
-    const char *text = json_string_value(json);
-
-    if (text == NULL || strlen(text) != 2 * n ||
-        strspn(text, "0123456789abcdef") != 2 * n)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        unsigned value;
-        sscanf(text + 2 * i, "%2x", &value);
-        bytes[i] = (unsigned char)value;
-    }
-    return true;
-}
-
 /* Where the digests of a part's chunks stand in its member, and how many. */
 static unsigned char *
 chunks_of(const struct lmq_plan *plan, const struct lmq_plan_part *part,
@@ -300,7 +231,7 @@ describe_part(const struct lmq_plan *plan, const struct lmq_plan_part *part)
     lmq_put(&json, "crcs", crcs);
     if (plan->settings.has_digests) {
         const unsigned char *chunks = chunks_of(plan, part, &n);
-        lmq_put(&json, "chunks", hex_of(chunks, n * LMQ_SHA256_SIZE));
+        lmq_put(&json, "chunks", lmq_hex_of(chunks, n * LMQ_SHA256_SIZE));
     }
     return json;
 }
@@ -336,8 +267,8 @@ describe_calibrated(const struct lmq_calibrated *calibrated)
     lmq_put(&json, "blind", json_boolean(calibrated->is_blind));
     lmq_put(&json, "first", json_boolean(calibrated->is_first));
     lmq_put(&json, "tokens", lmq_json_size(calibrated->n_tokens));
-    lmq_put(&json, "cost", f64_bits(calibrated->cost));
-    lmq_put(&json, "searched", f64_bits(calibrated->searched));
+    lmq_put(&json, "cost", lmq_f64_bits(calibrated->cost));
+    lmq_put(&json, "searched", lmq_f64_bits(calibrated->searched));
     return json;
 }
 
@@ -351,19 +282,19 @@ describe_record(const struct lmq_journal *journal, const struct lmq_plan *plan,
     lmq_put(&json, "record", json_integer((json_int_t)index));
     lmq_put(&json, "takes", json_boolean(plan->takes[index]));
     lmq_put(&json, "zeroed", lmq_json_size(n_zeroed));
-    lmq_put(&json, "multiplier", f32_bits(record->quant.multiplier));
-    lmq_put(&json, "sum_sq", f64_bits(record->sum_sq));
-    lmq_put(&json, "err_sq", f64_bits(record->err_sq));
-    lmq_put(&json, "max_abs", f32_bits(record->max_abs));
-    lmq_put(&json, "max_err", f32_bits(record->max_err));
-    lmq_put(&json, "worst_err_sq", f32_bits(record->worst_err_sq));
+    lmq_put(&json, "multiplier", lmq_f32_bits(record->quant.multiplier));
+    lmq_put(&json, "sum_sq", lmq_f64_bits(record->sum_sq));
+    lmq_put(&json, "err_sq", lmq_f64_bits(record->err_sq));
+    lmq_put(&json, "max_abs", lmq_f32_bits(record->max_abs));
+    lmq_put(&json, "max_err", lmq_f32_bits(record->max_err));
+    lmq_put(&json, "worst_err_sq", lmq_f32_bits(record->worst_err_sq));
     lmq_put(&json, "worst_group", lmq_json_size(record->worst_group));
     if (plan->calibrated != NULL && plan->calibrated[index].is_known)
         lmq_put(&json, "calibrated",
                 describe_calibrated(&plan->calibrated[index]));
     if (plan->settings.has_digests)
         lmq_put(&json, "tensor",
-                hex_of(plan->digests.tensors + index * LMQ_SHA256_SIZE,
+                lmq_hex_of(plan->digests.tensors + index * LMQ_SHA256_SIZE,
                        LMQ_SHA256_SIZE));
     for (const struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
          part < plan->parts + plan->n_parts && part->record == index; part++)
@@ -471,7 +402,7 @@ restore_part(const struct lmq_journal *journal, const struct lmq_plan *plan,
     if (plan->settings.has_digests) {
         size_t n;
         unsigned char *chunks = chunks_of(plan, part, &n);
-        *is_good &= read_hex(json_object_get(json, "chunks"), chunks,
+        *is_good &= lmq_hex_read(json_object_get(json, "chunks"), chunks,
                              n * LMQ_SHA256_SIZE);
     }
     return status;
@@ -511,8 +442,8 @@ restore_calibrated(struct lmq_plan *plan, size_t index, const json_t *json)
         calibrated->method = (enum lmq_method)method->value;
     calibrated->n_tokens =
         (uint64_t)json_integer_value(json_object_get(json, "tokens"));
-    calibrated->cost = f64_of(json_object_get(json, "cost"));
-    calibrated->searched = f64_of(json_object_get(json, "searched"));
+    calibrated->cost = lmq_f64_of(json_object_get(json, "cost"));
+    calibrated->searched = lmq_f64_of(json_object_get(json, "searched"));
 }
 
 static void
@@ -527,12 +458,12 @@ restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json)
         lmq_notes_add(&plan->notes, "tensor '%s' was quantized again",
                       plan->sources[index]->stored_name);
     plan->takes[index] = takes;
-    record->quant.multiplier = f32_of(json_object_get(json, "multiplier"));
-    record->sum_sq = f64_of(json_object_get(json, "sum_sq"));
-    record->err_sq = f64_of(json_object_get(json, "err_sq"));
-    record->max_abs = f32_of(json_object_get(json, "max_abs"));
-    record->max_err = f32_of(json_object_get(json, "max_err"));
-    record->worst_err_sq = f32_of(json_object_get(json, "worst_err_sq"));
+    record->quant.multiplier = lmq_f32_of(json_object_get(json, "multiplier"));
+    record->sum_sq = lmq_f64_of(json_object_get(json, "sum_sq"));
+    record->err_sq = lmq_f64_of(json_object_get(json, "err_sq"));
+    record->max_abs = lmq_f32_of(json_object_get(json, "max_abs"));
+    record->max_err = lmq_f32_of(json_object_get(json, "max_err"));
+    record->worst_err_sq = lmq_f32_of(json_object_get(json, "worst_err_sq"));
     record->worst_group = (uint64_t)json_integer_value(
         json_object_get(json, "worst_group"));
     if (calibrated != NULL && plan->calibrated != NULL)
@@ -588,10 +519,10 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
     }
     if (plan->settings.has_digests)
         is_good &=
-            read_hex(json_object_get(json, "tensor"),
+            lmq_hex_read(json_object_get(json, "tensor"),
                      plan->digests.tensors + index * LMQ_SHA256_SIZE,
                      LMQ_SHA256_SIZE);
-    float multiplier = f32_of(json_object_get(json, "multiplier"));
+    float multiplier = lmq_f32_of(json_object_get(json, "multiplier"));
     is_good &= plan->records[index].encoding != LMQ_ENCODING_Q8 ||
                (multiplier > 0 && multiplier < HUGE_VALF);
     settle_parts(journal, plan, index, status == LMQ_OK && is_good);

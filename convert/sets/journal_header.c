@@ -13,13 +13,7 @@
 #include "base/files/part.h"
 #include "base/report.h"
 #include "convert/set_name.h"
-
-void
-lmq_journal_hex(const unsigned char *bytes, size_t n, char *text)
-{
-    for (size_t i = 0; i < n; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-}
+#include "convert/sets/journal_bits.h"
 
 static json_t *
 describe_sources(const struct lmq_plan *plan, struct lmq_error *err)
@@ -36,7 +30,7 @@ describe_sources(const struct lmq_plan *plan, struct lmq_error *err)
             json_decref(sources);
             return NULL;
         }
-        lmq_journal_hex(id, sizeof(id), text);
+        lmq_hex(id, sizeof(id), text);
         json_t *source = json_object();
         lmq_put(&source, "name",
                 lmq_json_text(slash == NULL ? lmq_input_path(input)
@@ -89,7 +83,7 @@ lmq_journal_describe(const struct lmq_plan *plan, struct lmq_error *err)
         json_decref(json);
         return NULL;
     }
-    lmq_journal_hex(id, sizeof(id), text);
+    lmq_hex(id, sizeof(id), text);
     lmq_put(&json, "plan", json_string(text));
     return json;
 }
@@ -112,7 +106,8 @@ fail_other(const char *what, const json_t *expected, const json_t *found,
 }
 
 enum lmq_status
-lmq_journal_compare(const json_t *own, const json_t *found, struct lmq_error *err)
+lmq_journal_compare(const json_t *own, const json_t *found,
+                    struct lmq_error *err)
 {
     static const char *const keys[] = {"version", "options", "sources",
                                        "calibration", "plan"};

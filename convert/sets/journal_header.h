@@ -16,7 +16,4 @@ json_t *lmq_journal_describe(const struct lmq_plan *plan,
 enum lmq_status lmq_journal_compare(const json_t *own, const json_t *found,
                                     struct lmq_error *err);
 
-/* 2 n digits and a 0. */
-void lmq_journal_hex(const unsigned char *bytes, size_t n, char *text);
-
 #endif
