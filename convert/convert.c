@@ -336,15 +336,6 @@ check_calibration(const struct lmq_convert_options *options,
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".damping is %g, expected more than 0, at most 10",
                         options->damping);
-    if (options->peers == NULL && options->part > 0) {
-        lmq_fail(err, LMQ_ERR_ARG, 0,
-                 ".calibration goes without .part: what a layer becomes "
-                 "depends on all layers before it, so each process would "
-                 "calibrate them again");
-        lmq_hint(err, "mpirun shares the work of a calibration out, see "
-                      "lmquant-cluster(7)");
-        return LMQ_ERR_ARG;
-    }
     return LMQ_OK;
 }
 

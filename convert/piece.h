@@ -13,6 +13,8 @@
 struct lmq_conversion {
     struct lmq_plan *plan;
     struct lmq_output *const *outputs; /* of the members; NULL: not written */
+    struct lmq_output *const *others;  /* likewise, as others have written them;
+                                          NULL: nobody */
 };
 
 /* A rectangle of a tensor. */

@@ -51,6 +51,7 @@ struct pipeline {
     bool *is_due; /* per record: to be done again, in another way */
     struct lmq_gather gather;
     struct lmq_journal *journal; /* or NULL */
+    size_t head; /* the record of it that is calibrated, or SIZE_MAX */
 };
 
 /* ---- Cutting ---- */
@@ -306,52 +307,67 @@ run_parts(struct pipeline *pipeline, size_t index, size_t end,
 
 /* ---- With calibration ---- */
 
-/* The layer of a part; -1: it is in none. */
+/* The layer of a part; the head comes behind them, if a text decides what it
+ * becomes; -1: it is in none. */
 static int32_t
-layer_of(const struct lmq_plan *plan, size_t part)
-{
-    return plan->records[plan->parts[part].record].place.layer;
-}
-
-/* Whether something is left to write. */
-static bool
-is_unfinished(const struct pipeline *pipeline)
+layer_of(const struct pipeline *pipeline, size_t part)
 {
     const struct lmq_plan *plan = pipeline->work.plan;
+    size_t record = plan->parts[part].record;
 
-    for (size_t i = 0; i < plan->n_parts; i++)
-        if (is_wanted(pipeline, plan->parts[i].record))
-            return true;
-    return false;
+    return record == pipeline->head
+               ? (int32_t)plan->checkpoint->hparams.n_layers
+               : plan->records[record].place.layer;
 }
 
-/* Layers one after the other, each when it has been calibrated; and then what
- * is in none. */
+/* Behind the last layer of which something is left to write; 0: of none. */
+static size_t
+end_of_work(const struct pipeline *pipeline)
+{
+    const struct lmq_plan *plan = pipeline->work.plan;
+    int32_t last = -1;
+
+    for (size_t i = 0; i < plan->n_parts; i++)
+        if (layer_of(pipeline, i) > last &&
+            is_wanted(pipeline, plan->parts[i].record))
+            last = layer_of(pipeline, i);
+    return (size_t)(last + 1);
+}
+
+static enum lmq_status
+write_layer(struct pipeline *pipeline, int32_t layer, struct lmq_error *err)
+{
+    const struct lmq_plan *plan = pipeline->work.plan;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t at = 0, end; at < plan->n_parts && status == LMQ_OK;
+         at = end) {
+        for (end = at; end < plan->n_parts &&
+                       layer_of(pipeline, end) == layer_of(pipeline, at); end++)
+            continue;
+        if (layer_of(pipeline, at) == layer)
+            status = run_parts(pipeline, at, end, err);
+    }
+    return status;
+}
+
+/* What is in no layer, and then layers one after the other, each when it has
+ * been calibrated; as far as somebody has to write something. */
 static enum lmq_status
 run_layers(struct pipeline *pipeline, const struct lmq_progress *progress,
            struct lmq_error *err)
 {
     struct lmq_plan *plan = pipeline->work.plan;
-    int32_t n_layers = (int32_t)plan->checkpoint->hparams.n_layers;
-    bool has_work = is_unfinished(pipeline);
-    enum lmq_status status =
-        lmq_calibrator_any(plan->calibrator, &has_work, err);
 
-    for (int32_t layer = 0; layer <= n_layers && has_work && status == LMQ_OK;
-         layer++) {
-        int32_t wanted = layer < n_layers ? layer : -1;
-        status = wanted >= 0
-                     ? lmq_calibrator_layer(&pipeline->work, (size_t)layer,
-                                            progress, err)
-                     : lmq_calibrator_head(&pipeline->work, progress, err);
-        for (size_t at = 0, end; at < plan->n_parts && status == LMQ_OK;
-             at = end) {
-            for (end = at; end < plan->n_parts &&
-                           layer_of(plan, end) == layer_of(plan, at); end++)
-                continue;
-            if (layer_of(plan, at) == wanted)
-                status = run_parts(pipeline, at, end, err);
-        }
+    pipeline->head = lmq_calibrator_head(plan);
+    size_t end = end_of_work(pipeline);
+    enum lmq_status status = write_layer(pipeline, -1, err);
+    if (status == LMQ_OK)
+        status = lmq_calibrator_agree(plan, &end, err);
+    for (size_t layer = 0; layer < end && status == LMQ_OK; layer++) {
+        status = lmq_calibrator_layer(&pipeline->work, layer, progress, err);
+        if (status == LMQ_OK)
+            status = write_layer(pipeline, (int32_t)layer, err);
         lmq_calibrated_forget(plan);
     }
     return status;
@@ -513,13 +529,14 @@ redo_records(struct pipeline *pipeline, struct lmq_error *err)
 }
 
 enum lmq_status
-lmq_pipeline_run(struct lmq_plan *plan, struct lmq_output *const *outputs,
+lmq_pipeline_run(const struct lmq_conversion *work,
                  struct lmq_journal *journal, int threads,
                  const struct lmq_progress *progress, uint64_t *n_zeroed,
                  struct lmq_error *err)
 {
+    const struct lmq_plan *plan = work->plan;
     struct pipeline pipeline = {
-        .work = {plan, outputs},
+        .work = *work,
         .journal = journal,
         .counter = {.progress = progress,
                     .stage = plan->copied != NULL ? "copying" : "converting"},

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/report.h"
+#include "convert/calibrate/calibrate.h"
 #include "convert/lay_out.h"
 #include "convert/pipeline.h"
 #include "convert/sets/copy_plan.h"
@@ -76,23 +77,11 @@ report_it(const struct lmq_writing *writing, struct lmq_error *err)
 
 /* ---- In several goes ---- */
 
-/* Beside the output; the caller frees it; NULL without memory. */
-static char *
-journal_path(const char *output)
-{
-    size_t n = strlen(output) + sizeof(LMQ_JOURNAL_ENDING);
-    char *path = malloc(n);
-
-    if (path != NULL)
-        snprintf(path, n, "%s" LMQ_JOURNAL_ENDING, output);
-    return path;
-}
-
 bool
 lmq_writing_has_begun(const char *output, enum lmq_status *status,
                       struct lmq_error *err)
 {
-    char *path = journal_path(output);
+    char *path = lmq_journal_path(output);
 
     if (path == NULL && *status == LMQ_OK)
         *status = lmq_fail_nomem(err);
@@ -119,7 +108,7 @@ open_journals(const struct lmq_writing *writing, struct journals *journals,
     if (journals->all == NULL)
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-        char *path = journal_path(writing->seals ? files->paths[i]
+        char *path = lmq_journal_path(writing->seals ? files->paths[i]
                                   : writing->part > 0
                                       ? files->paths[writing->part - 1]
                                       : writing->output);
@@ -183,6 +172,12 @@ resume(struct lmq_writing *writing, struct journals *journals,
     /* One that was made now would tell of nothing, and be in the way. */
     if (status != LMQ_OK && stage == LMQ_PART_NONE)
         close_journals(journals, true);
+    /* Each layer depends on those before it, whoever writes them; and it is
+     * found out before the plan knows more than others did. */
+    if (status == LMQ_OK && writing->part > 0 &&
+        lmq_calibrator_is_alone(plan->calibrator))
+        status = lmq_others_find(&writing->others, plan, files, writing->part,
+                                 err);
     for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
         status = lmq_journal_restore(
             journals->all[i], plan, files->outputs,
@@ -296,12 +291,13 @@ write_all(struct lmq_writing *writing, struct journals *journals,
                      ? resume(writing, journals, err)
                      : lmq_member_files_create(files, plan, writing->output,
                                                writing->replaces, err);
+    const struct lmq_conversion work = {plan, files->outputs,
+                                        writing->others.outputs};
     if (status == LMQ_OK)
         status = writing->seals
                      ? check_finished(writing, err)
                      : lmq_pipeline_run(
-                           plan, files->outputs,
-                           journals->n > 0 ? journals->all[0] : NULL,
+                           &work, journals->n > 0 ? journals->all[0] : NULL,
                            writing->threads, writing->progress,
                            &writing->n_zeroed, err);
     if (status == LMQ_OK)
@@ -323,5 +319,6 @@ lmq_writing_run(struct lmq_writing *writing, struct lmq_error *err)
     if (status == LMQ_OK && writing->part == 0)
         status = commit(writing, &journals, err);
     close_journals(&journals, status == LMQ_OK && writing->part == 0);
+    lmq_others_free(&writing->others);
     return status;
 }

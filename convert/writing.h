@@ -6,6 +6,7 @@
 
 #include "convert/member_files.h"
 #include "convert/plan.h"
+#include "convert/sets/others.h"
 
 struct lmq_writing {
     struct lmq_plan *plan;
@@ -22,6 +23,7 @@ struct lmq_writing {
     /* Makes it, when all is known. */
     json_t *(*describe)(const struct lmq_writing *writing);
     uint64_t n_zeroed; /* found on the way */
+    struct lmq_others others; /* of a part that is calibrated */
 };
 
 /* All files of the plan appear, or none; of a part none, until the set is

@@ -151,24 +151,70 @@ open_locked(struct lmq_log *log, bool makes, struct lmq_error *err)
                     "is in use: another process works on this output");
 }
 
+/* As far as its lines are whole. */
+static void
+find_end(struct lmq_log *log)
+{
+    if (log->size < N_FIRST) {
+        log->size = 0;
+        return;
+    }
+    log->at = log->end = N_FIRST;
+    for (size_t end; (end = end_of_line(log, log->end)) > 0;) {
+        log->text[end] = '\0';
+        log->end = end + 1;
+    }
+    log->size = log->end;
+}
+
 static enum lmq_status
 begin(struct lmq_log *log, struct lmq_error *err)
 {
     enum lmq_status status = read_all(log, err);
     if (status != LMQ_OK)
         return status;
-    if (log->size < N_FIRST) {
-        log->size = 0;
+    find_end(log);
+    if (log->end == 0)
         status = write_all(log, first_line, N_FIRST, err);
-    } else {
-        log->at = log->end = N_FIRST;
-        for (size_t end; (end = end_of_line(log, log->end)) > 0;) {
-            log->text[end] = '\0';
-            log->end = end + 1;
-        }
-        log->size = log->end;
-    }
     return status == LMQ_OK ? lmq_space_cut(log->fd, log->end, err) : status;
+}
+
+static struct lmq_log *
+new_log(const char *path, struct lmq_error *err)
+{
+    struct lmq_log *log = calloc(1, sizeof(*log));
+
+    if (log == NULL || (log->path = strdup(path)) == NULL) {
+        free(log);
+        lmq_fail_nomem(err);
+        return NULL;
+    }
+    log->fd = -1;
+    return log;
+}
+
+enum lmq_status
+lmq_log_look(const char *path, struct lmq_log **out, struct lmq_error *err)
+{
+    *out = NULL;
+    struct lmq_log *log = new_log(path, err);
+    if (log == NULL)
+        return LMQ_ERR_NOMEM;
+    enum lmq_status status = LMQ_OK;
+    log->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (log->fd >= 0)
+        status = read_all(log, err);
+    else if (errno != ENOENT)
+        status = lmq_fail_errno(err, "cannot be opened");
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    if (status != LMQ_OK || log->fd < 0) {
+        lmq_log_close(log);
+        return status;
+    }
+    find_end(log);
+    *out = log;
+    return LMQ_OK;
 }
 
 enum lmq_status
@@ -176,12 +222,9 @@ lmq_log_open(const char *path, bool makes, struct lmq_log **out,
              struct lmq_error *err)
 {
     *out = NULL;
-    struct lmq_log *log = calloc(1, sizeof(*log));
-    if (log == NULL || (log->path = strdup(path)) == NULL) {
-        free(log);
-        return lmq_fail_nomem(err);
-    }
-    log->fd = -1;
+    struct lmq_log *log = new_log(path, err);
+    if (log == NULL)
+        return LMQ_ERR_NOMEM;
     enum lmq_status status = open_locked(log, makes, err);
     if (status == LMQ_OK && log->fd < 0) {
         lmq_log_close(log);

@@ -17,6 +17,10 @@ struct lmq_log;
  * is locked. What was made and could not be begun is gone. */
 enum lmq_status lmq_log_open(const char *path, bool makes,
                              struct lmq_log **out, struct lmq_error *err);
+/* What it says now, whoever has it open; nothing can be added. Without a file
+ * *out is NULL. */
+enum lmq_status lmq_log_look(const char *path, struct lmq_log **out,
+                             struct lmq_error *err);
 /* Whether it was made by opening it. */
 bool lmq_log_is_new(const struct lmq_log *log);
 /* The next line that was written whole; NULL behind the last. */

@@ -32,9 +32,9 @@ part_of(const char *path)
 }
 
 static enum lmq_status
-name_part(struct lmq_output *output, struct lmq_error *err)
+name_part(struct lmq_output *output, const char *path, struct lmq_error *err)
 {
-    output->temporary = part_of(output->path);
+    output->temporary = part_of(path);
     output->keeps = true;
     return output->temporary == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
@@ -118,7 +118,7 @@ lmq_part_open(const char *path, uint64_t size, bool replace,
     enum lmq_status status =
         lmq_output_place(path, replace, originals, &output, err);
     if (status == LMQ_OK)
-        status = name_part(output, err);
+        status = name_part(output, output->path, err);
     if (status == LMQ_OK)
         status = undo_commit(output, stage, err);
     if (status == LMQ_OK)
@@ -135,6 +135,32 @@ lmq_part_open(const char *path, uint64_t size, bool replace,
         return status;
     }
     *out = output;
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_part_look(const char *path, uint64_t size, struct lmq_output **out,
+              struct lmq_error *err)
+{
+    struct stat info;
+
+    *out = NULL;
+    struct lmq_output *output = calloc(1, sizeof(*output));
+    if (output == NULL)
+        return lmq_fail_nomem(err);
+    output->fd = output->old_fd = -1;
+    enum lmq_status status = name_part(output, path, err);
+    if (status != LMQ_OK) {
+        lmq_output_abort(output);
+        return status;
+    }
+    output->fd = open(output->temporary,
+                      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (output->fd >= 0 && fstat(output->fd, &info) == 0 &&
+        S_ISREG(info.st_mode) && (uint64_t)info.st_size == size)
+        *out = output;
+    else
+        lmq_output_abort(output);
     return LMQ_OK;
 }
 

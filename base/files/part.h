@@ -28,6 +28,11 @@ enum lmq_status lmq_part_open(const char *path, uint64_t size, bool replace,
                               struct lmq_output **out, bool *is_there,
                               struct lmq_error *err);
 
+/* What another process makes of that path, only to be read: NULL if it is not
+ * there with this size. */
+enum lmq_status lmq_part_look(const char *path, uint64_t size,
+                              struct lmq_output **out, struct lmq_error *err);
+
 /* Whether there is no file of that name, which would be somebody's. */
 enum lmq_status lmq_part_check_none(const char *path, struct lmq_error *err);
 

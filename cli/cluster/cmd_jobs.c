@@ -40,8 +40,7 @@ static const char *const of_choice[] = {"target-size", "target-bits",
 /* What the parts decide themselves, or cannot have. */
 static const char *const refused[] = {
     "part",   "parts",     "shard-size", "dry-run",  "print-recipe",
-    "resume", "attribute", "floor",      "progress", "calibrate",
-    NULL};
+    "resume", "attribute", "floor",      "progress", NULL};
 /* Of seal: how the checkpoint is opened, and -f. */
 static const char *const of_seal[] = {"tokenizer", "config",   "rope-theta",
                                       "norm-eps",  "no-mmap",  "threads",
@@ -133,7 +132,15 @@ struct jobs {
     long n;
     const char *folder; /* of the set, or of the parts */
     uint64_t rate;
+    bool is_tied; /* the head is the embedding */
 };
+
+/* One part after the other: each calibrates behind what is written. */
+static bool
+is_chain(const struct jobs *jobs)
+{
+    return has_option(jobs->arguments, "calibrate");
+}
 
 static bool
 check_choices(const struct arguments *arguments)
@@ -152,9 +159,6 @@ why_refused(const char *name)
 {
     if (strcmp(name, "attribute") == 0 || strcmp(name, "floor") == 0)
         return "parts cannot measure that";
-    if (strcmp(name, "calibrate") == 0)
-        return "its processes tell each other what they see, so mpirun starts "
-               "them all";
     return "the script says what the parts do";
 }
 
@@ -188,9 +192,11 @@ check_words(const struct arguments *arguments, bool converts)
         }
         if (value != NULL && !check_word(arguments, value))
             return false;
-        if (strcmp(name, "text") == 0 && strcmp(value, "-") == 0) {
+        if ((strcmp(name, "text") == 0 || strcmp(name, "calibrate") == 0) &&
+            strcmp(value, "-") == 0) {
             usage_error(arguments->command,
-                        "--text cannot be standard input of many machines");
+                        "--%s cannot be standard input of many machines",
+                        name);
             return false;
         }
     }
@@ -271,6 +277,11 @@ print_conversion_costs(const struct jobs *jobs, double bytes, double parameters)
            "whatever the model\n",
            format_bytes(written, a));
     puts("# lmquant convert --dry-run says the exact sizes");
+    if (is_chain(jobs))
+        puts("#\n# calibrating comes to that, and memory for it: the text goes "
+             "through all layers\n# up to those of a part. So the parts run "
+             "one after the other, each behind what\n# those before it have "
+             "written. mpirun shares it out (lmquant-cluster(7))");
 }
 
 static void
@@ -406,7 +417,7 @@ static const struct task {
 #define N_TASKS (sizeof(tasks) / sizeof(tasks[0]))
 
 static enum lmq_status
-print_arithmetic(const struct jobs *jobs, struct lmq_error *err)
+print_arithmetic(struct jobs *jobs, struct lmq_error *err)
 {
     struct lmq_open_options open;
     struct lmq_checkpoint *checkpoint;
@@ -424,6 +435,8 @@ print_arithmetic(const struct jobs *jobs, struct lmq_error *err)
         return status;
     double bytes = lmq_report_number(report, "bytes");
     double parameters = lmq_report_number(report, "parameters");
+    const char *head = lmq_report_string(report, "head");
+    jobs->is_tied = head != NULL && strcmp(head, "tied") == 0;
     puts("#!/bin/sh");
     printf("# lmquant %s, jobs: %s on %ld machines with one file system.\n"
            "# Keep it as a file, and run that: sh FILE\n#\n",
@@ -449,13 +462,14 @@ print_submission(const struct jobs *jobs)
             print_word(arguments->given[i].value);
         }
     puts(" \"$@\"\n}");
-    printf("array=$(submit --job-name=lmquant-%s --array=1-%ld \"$0\" part)\n"
+    printf("array=$(submit --job-name=lmquant-%s --array=1-%ld%s \"$0\" "
+           "part)\n"
            "array=${array%%%%;*}\n"
            "last=$(submit --job-name=lmquant-%s-last \\\n"
            "    --dependency=afterok:\"$array\" --kill-on-invalid-dep=yes "
            "\"$0\" last)\n"
            "echo \"$array, and then ${last%%%%;*}\"\n",
-           name, jobs->n, name);
+           name, jobs->n, is_chain(jobs) ? "%1" : "", name);
 }
 
 static void
@@ -465,6 +479,9 @@ print_script(const struct jobs *jobs)
 
     puts("set -eu");
     printf("i=%s\n", is_parallel ? "${2-}" : "${SLURM_ARRAY_TASK_ID-}");
+    if (is_chain(jobs) && jobs->is_tied)
+        printf("i=$((${i:-0} %% %ld + 1)) # the embedding last: it is the head\n",
+               jobs->n);
     fputs("case ${1-} in\npart)\n    exec ", stdout);
     jobs->task->print_part(jobs);
     print_operands(jobs->arguments);

@@ -371,6 +371,8 @@ lmq_calibrator_layer(const struct lmq_conversion *work, size_t index,
     enum lmq_status status = LMQ_OK;
 
     calibrator->counter.progress = progress;
+    if (index == calibrator->model->hparams.n_layers)
+        return run_layer(work, index, err);
     if (index == 0)
         status = lmq_walk_begin(&calibrator->walk, calibrator->model,
                                 &calibrator->corpus, calibrator->threads, err);
@@ -382,17 +384,6 @@ lmq_calibrator_layer(const struct lmq_conversion *work, size_t index,
     return status == LMQ_OK
                ? lmq_walk_check(&calibrator->walk, (int32_t)index, err)
                : status;
-}
-
-enum lmq_status
-lmq_calibrator_head(const struct lmq_conversion *work,
-                    const struct lmq_progress *progress,
-                    struct lmq_error *err)
-{
-    struct lmq_calibrator *calibrator = work->plan->calibrator;
-
-    calibrator->counter.progress = progress;
-    return run_layer(work, calibrator->model->hparams.n_layers, err);
 }
 
 /* What must be alike. */
@@ -455,19 +446,33 @@ lmq_calibrator_meet(struct lmq_plan *plan, struct lmq_error *err)
                     lmq_peers_rank(peers) + 1, lmq_peers_n(peers));
 }
 
-enum lmq_status
-lmq_calibrator_any(const struct lmq_calibrator *calibrator, bool *is_so,
-                   struct lmq_error *err)
+bool
+lmq_calibrator_is_alone(const struct lmq_calibrator *calibrator)
 {
-    const struct lmq_peers *peers = calibrator->peers;
-    const unsigned char own = *is_so;
+    return calibrator != NULL && lmq_peers_n(calibrator->peers) == 1;
+}
+
+size_t
+lmq_calibrator_head(const struct lmq_plan *plan)
+{
+    return lmq_cal_head(plan);
+}
+
+enum lmq_status
+lmq_calibrator_agree(struct lmq_plan *plan, size_t *end, struct lmq_error *err)
+{
+    struct lmq_calibrator *calibrator = plan->calibrator;
+    const uint64_t own = *end;
     enum lmq_status status = LMQ_OK;
 
-    for (unsigned i = 0; i < lmq_peers_n(peers) && status == LMQ_OK; i++) {
-        unsigned char said = own;
-        status = lmq_peers_share(peers, i, &said, 1, err);
-        *is_so |= said;
+    for (unsigned i = 0; i < lmq_peers_n(calibrator->peers) &&
+                         status == LMQ_OK; i++) {
+        uint64_t said = own;
+        status = lmq_peers_share(calibrator->peers, i, &said, sizeof(said),
+                                 err);
+        *end = lmq_size_max(*end, (size_t)said);
     }
+    lmq_calibrator_expect(plan, *end);
     return status;
 }
 

@@ -219,17 +219,32 @@ make_room(struct lmq_calibrator *calibrator, int threads,
 
 /* ---- All of it ---- */
 
-/* Rows of all layers that are quantized. */
+/* Rows that are quantized, of the layers in front of `end`. */
 static uint64_t
-count_rows(const struct lmq_plan *plan)
+count_rows(const struct lmq_plan *plan, size_t end)
 {
     uint64_t n = 0;
 
     for (size_t i = 0; i < plan->n_records; i++)
         if (plan->records[i].encoding == LMQ_ENCODING_Q8 &&
-            plan->records[i].place.layer >= 0)
+            plan->records[i].place.layer >= 0 &&
+            (size_t)plan->records[i].place.layer < end)
             n += plan->records[i].n_rows;
     return n;
+}
+
+/* Twice through each layer, once for the head. */
+void
+lmq_calibrator_expect(struct lmq_plan *plan, size_t end)
+{
+    struct lmq_calibrator *calibrator = plan->calibrator;
+    size_t n_layers = calibrator->model->hparams.n_layers;
+
+    calibrator->counter = (struct lmq_counter){
+        .stage = "calibrating",
+        .total = (uint64_t)calibrator->corpus.n_tokens *
+                     (2 * lmq_size_min(end, n_layers) + (end > n_layers)) +
+                 count_rows(plan, end)};
 }
 
 enum lmq_status
@@ -257,13 +272,6 @@ lmq_calibrator_open(struct lmq_plan *plan,
         status = read_corpus(calibrator, plan, given, err);
     if (status == LMQ_OK)
         status = make_room(calibrator, given->threads, err);
-    if (status == LMQ_OK)
-        calibrator->counter = (struct lmq_counter){
-            .stage = "calibrating",
-            .total = (uint64_t)calibrator->corpus.n_tokens *
-                         (2 * (uint64_t)plan->checkpoint->hparams.n_layers +
-                          1) +
-                     count_rows(plan)};
     return status;
 }
 

@@ -53,6 +53,8 @@ struct lmq_calibration {
 enum lmq_status lmq_calibrator_open(struct lmq_plan *plan,
                                     const struct lmq_calibration *given,
                                     struct lmq_error *err);
+/* How much there is to do in the layers in front of `end`. */
+void lmq_calibrator_expect(struct lmq_plan *plan, size_t end);
 void lmq_calibrator_close(struct lmq_calibrator *calibrator);
 
 #endif

@@ -106,9 +106,8 @@ list_matrices(struct lmq_cal_layer *layer, struct lmq_error *err)
     return LMQ_OK;
 }
 
-/* What the head becomes; of a tied one the embedding. n_records: nothing. */
 static size_t
-find_head(const struct lmq_plan *plan)
+record_of_head(const struct lmq_plan *plan)
 {
     for (size_t i = 0; i < plan->n_records; i++) {
         const struct lmq_record *record = &plan->records[i];
@@ -119,18 +118,26 @@ find_head(const struct lmq_plan *plan)
     return plan->n_records;
 }
 
+size_t
+lmq_cal_head(const struct lmq_plan *plan)
+{
+    size_t record = record_of_head(plan);
+
+    return record < plan->n_records && is_calibrated(plan, record) ? record
+                                                                   : SIZE_MAX;
+}
+
 static enum lmq_status
 list_head(struct lmq_cal_layer *layer, struct lmq_error *err)
 {
-    const struct lmq_plan *plan = layer->plan;
     struct lmq_matrix *head = &layer->calibrator->model->head;
-    size_t record = find_head(plan);
+    size_t record = lmq_cal_head(layer->plan);
 
     layer->items = calloc(1, sizeof(*layer->items));
     layer->inputs = calloc(1, sizeof(*layer->inputs));
     if (layer->items == NULL || layer->inputs == NULL)
         return lmq_fail_nomem(err);
-    if (record < plan->n_records && is_calibrated(plan, record))
+    if (record != SIZE_MAX)
         layer->items[layer->n_items++] = (struct lmq_cal_item){
             record, head, find_input(layer, head, record)};
     return LMQ_OK;

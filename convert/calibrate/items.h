@@ -40,6 +40,10 @@ lmq_cal_is_head(const struct lmq_cal_layer *layer)
     return layer->index == layer->calibrator->model->hparams.n_layers;
 }
 
+/* What the head becomes, of a tied one the embedding; SIZE_MAX: nothing that is
+ * learnt. plan->calibrator->takes are known. */
+size_t lmq_cal_head(const struct lmq_plan *plan);
+
 /* Fills in items and inputs of a layer that is loaded, or of the head. To be
  * freed even if it fails. */
 enum lmq_status lmq_cal_list(struct lmq_cal_layer *layer,

@@ -23,7 +23,9 @@ read_run(const struct lmq_conversion *work, const struct lmq_plan_part *part,
          uint32_t crcs[2], struct lmq_error *err)
 {
     const struct lmq_record *stored = lmq_plan_stored(work->plan, part);
-    struct lmq_output *output = work->outputs[part->member];
+    struct lmq_output *own = work->outputs[part->member];
+    struct lmq_output *output =
+        own != NULL ? own : work->others[part->member];
     uint64_t n_cols = work->plan->sources[part->record]->n_cols;
     struct lmq_run_sizes at = lmq_piece_sizes(stored, row, n_cols);
     struct lmq_run_sizes size = lmq_piece_sizes(stored, n_rows, n_cols);

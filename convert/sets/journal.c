@@ -39,6 +39,17 @@ struct lmq_journal {
 
 /* ---- Opening ---- */
 
+char *
+lmq_journal_path(const char *output)
+{
+    size_t n = strlen(output) + sizeof(LMQ_JOURNAL_ENDING);
+    char *path = malloc(n);
+
+    if (path != NULL)
+        snprintf(path, n, "%s" LMQ_JOURNAL_ENDING, output);
+    return path;
+}
+
 static void
 take_stage(const char *line, enum lmq_part_stage *stage)
 {
@@ -75,37 +86,70 @@ read_line(const char *line, json_t **json, struct lmq_error *err)
                : status;
 }
 
+/* NULL, and why. */
+static json_t *
+describe(const struct lmq_plan *plan, struct lmq_error *err)
+{
+    struct lmq_error why = {0};
+    json_t *json = lmq_journal_describe(plan, &why);
+
+    if (json == NULL && why.status == LMQ_OK)
+        lmq_fail_nomem(&why);
+    if (json == NULL && err != NULL)
+        *err = why;
+    return json;
+}
+
+/* The first line, with what this conversion would say there. */
+static enum lmq_status
+check_line(const char *line, const json_t *own, struct lmq_error *err)
+{
+    json_t *found;
+    enum lmq_status status = read_line(line, &found, err);
+
+    if (status == LMQ_OK)
+        status = lmq_journal_compare(own, found, err);
+    json_decref(found);
+    return status;
+}
+
 static enum lmq_status
 check_header(struct lmq_journal *journal, const char *line,
              const struct lmq_plan *plan, json_t *given,
              struct lmq_error *err)
 {
-    struct lmq_error why = {0};
-    json_t *found = NULL;
-    json_t *own = lmq_journal_describe(plan, &why);
-    enum lmq_status status = LMQ_OK;
+    struct lmq_error why;
+    json_t *own = describe(plan, &why);
+    enum lmq_status status;
 
     if (own == NULL) {
-        if (why.status == LMQ_OK)
-            return lmq_fail_nomem(err);
         if (err != NULL)
             *err = why;
         return why.status;
     }
-    if (line != NULL)
-        status = read_line(line, &found, err);
-    if (status == LMQ_OK && line != NULL)
-        status = lmq_journal_compare(own, found, err);
-    json_decref(found);
     /* The header is on the disk before anything else is there. */
     journal->stage = line == NULL ? LMQ_PART_NONE : LMQ_PART_WRITING;
-    if (status == LMQ_OK && line == NULL) {
+    if (line == NULL) {
         lmq_put(&own, "given", json_incref(given));
         status = append_json(journal, own, err);
         return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
     }
+    status = check_line(line, own, err);
     json_decref(own);
     return status;
+}
+
+/* What the lines behind the header say of all before them. */
+static void
+skim(struct lmq_journal *journal)
+{
+    const char *line;
+
+    for (size_t i = 2; (line = lmq_log_next(journal->log)) != NULL; i++) {
+        if (strcmp(line, synced_line) == 0)
+            journal->n_synced = i;
+        take_stage(line, &journal->stage);
+    }
 }
 
 enum lmq_status
@@ -129,13 +173,47 @@ lmq_journal_open(const char *path, const struct lmq_plan *plan, json_t *given,
                                       : lmq_journal_close)(journal);
         return status;
     }
-    const char *line;
-    for (size_t i = 2; (line = lmq_log_next(journal->log)) != NULL; i++) {
-        if (strcmp(line, synced_line) == 0)
-            journal->n_synced = i;
-        take_stage(line, &journal->stage);
-    }
+    skim(journal);
     *out = journal;
+    return LMQ_OK;
+}
+
+/* Whether its header is that of this plan. */
+static bool
+is_of_plan(struct lmq_log *log, const struct lmq_plan *plan)
+{
+    struct lmq_error ignored;
+    const char *line = lmq_log_next(log);
+    json_t *own = line == NULL ? NULL : describe(plan, &ignored);
+    bool is_so =
+        own != NULL && check_line(line, own, &ignored) == LMQ_OK;
+
+    json_decref(own);
+    return is_so;
+}
+
+enum lmq_status
+lmq_journal_look(const char *output, const struct lmq_plan *plan,
+                 struct lmq_journal **out, struct lmq_error *err)
+{
+    struct lmq_journal *journal = calloc(1, sizeof(*journal));
+    char *path = lmq_journal_path(output);
+    struct lmq_error ignored;
+
+    *out = NULL;
+    if (journal == NULL || path == NULL) {
+        free(path);
+        free(journal);
+        return lmq_fail_nomem(err);
+    }
+    if (lmq_log_look(path, &journal->log, &ignored) == LMQ_OK &&
+        journal->log != NULL && is_of_plan(journal->log, plan)) {
+        skim(journal);
+        *out = journal;
+    } else {
+        lmq_journal_close(journal);
+    }
+    free(path);
     return LMQ_OK;
 }
 
@@ -143,8 +221,7 @@ enum lmq_status
 lmq_journal_given(const char *output, json_t **given,
                   enum lmq_part_stage *stage, struct lmq_error *err)
 {
-    size_t n = strlen(output) + sizeof(LMQ_JOURNAL_ENDING);
-    char *path = malloc(n);
+    char *path = lmq_journal_path(output);
     struct lmq_log *log = NULL;
     json_t *header = NULL;
 
@@ -152,7 +229,6 @@ lmq_journal_given(const char *output, json_t **given,
     *stage = LMQ_PART_WRITING;
     if (path == NULL)
         return lmq_fail_nomem(err);
-    snprintf(path, n, "%s" LMQ_JOURNAL_ENDING, output);
     enum lmq_status status = lmq_log_open(path, false, &log, err);
     const char *line = log == NULL ? NULL : lmq_log_next(log);
     if (status == LMQ_OK && line != NULL)

@@ -16,10 +16,20 @@
 
 struct lmq_journal;
 
+/* Beside the output; the caller frees it; NULL without memory. */
+char *lmq_journal_path(const char *output);
+
 /* Of this path; made if it is not there, and then it says what was `given`. It
  * must be of this very conversion, or LMQ_ERR_ARG says what is different. */
 enum lmq_status lmq_journal_open(const char *path, const struct lmq_plan *plan,
                                  json_t *given, struct lmq_journal **out,
+                                 struct lmq_error *err);
+/* What another process that writes `output` says at this time; nothing can be
+ * added. NULL if it says nothing, or what is no use: damaged, or of another
+ * conversion. */
+enum lmq_status lmq_journal_look(const char *output,
+                                 const struct lmq_plan *plan,
+                                 struct lmq_journal **out,
                                  struct lmq_error *err);
 /* What was given to the conversion that is to be at `output`, and how far it
  * came. */

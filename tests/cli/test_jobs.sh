@@ -17,7 +17,7 @@ cat > bin/sbatch << 'EOF'
 echo "$*" >> "$SBATCH_LOG"
 while [ $# -gt 0 ]; do
     case $1 in
-    --array=1-*) n=${1#--array=1-} ;;
+    --array=1-*) n=${1#--array=1-} n=${n%%%*} ;;
     --*) ;;
     *) break ;;
     esac
@@ -93,6 +93,29 @@ grep -q -- '--dependency=afterok:42 .*last$' log || fail "no last step"
 grep -q 'reads 1.52 MB' "s $odd.sh" || fail "no arithmetic"
 
 head -c 900 "$fable/held-out-a.txt" > "$odd.txt"
+# A calibration part by part, one after the other; of a head that is the
+# embedding the first one last.
+learn="-c 64 --calibrate-tokens 200 --calibrate"
+for tie in auto never; do
+    rm -rf good
+    mkdir good
+    expect 0 "$lmquant" convert -q $learn "$odd.txt" --tie $tie --parts 3 \
+        "$odd" good/m.lmq
+    for how in "" --parallel; do
+        rm -rf "out $odd"
+        script c.sh --nodes 3 $how convert $learn "$odd.txt" --tie $tie \
+            "$odd" "out $odd/m.lmq"
+        grep -q 'one after the other' c.sh || fail "nothing of an order"
+        expect 0 sh c.sh
+        diff -r good "out $odd" > differences ||
+            fail "another calibrated set ($how): $(cat differences)"
+    done
+done
+grep -q -- '--array=1-3%1 .*part$' log || fail "at once: $(cat log)"
+grep -q '^i=$((${i:-0} % 3 + 1))' c.sh || fail "the embedding is not last"
+"$synth" --untied untied > said 2>&1 || fail "no model: $(cat said)"
+expect 0 "$lmquant" jobs --nodes 3 convert $learn "$odd.txt" untied x/x.lmq
+grep -q '% 3 + 1' stdout && fail "an order that nothing asks for"
 expect 0 "$lmquant" convert -q "$fable" fable.lmq
 expect 0 "$lmquant" validate -q --json -c 64 "$odd" fable.lmq "$odd.txt" \
     --gate 'kld.mean<=1'
@@ -138,8 +161,8 @@ for option in --part=1/2 --parts=2 --resume --dry-run --json --yaml \
     refused 2 "${option%%=*} does not go with jobs" \
         --nodes 2 convert $option "$fable" x.lmq
 done
-refused 2 "so mpirun starts them all" --nodes 2 convert \
-    --calibrate "$fable/held-out-a.txt" "$fable" x.lmq
+refused 2 "--calibrate cannot be standard input" --nodes 2 convert \
+    --calibrate - "$fable" x.lmq
 for option in --attribute --floor --part=1/2; do
     refused 2 "${option%%=*} does not go with jobs" \
         --nodes 2 validate $option "$fable" gone.lmq

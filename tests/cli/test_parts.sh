@@ -74,8 +74,68 @@ expect 0 "$lmquant" join -q -f is one.lmq
 cmp -s one.lmq learnt.lmq || fail "another set from a text"
 expect 0 "$lmquant" convert -q --calibrate "$text" --resume $calibrated n.lmq
 cmp -s n.lmq learnt.lmq || fail "another file with --resume"
-refused 2 "--calibrate goes without --part" \
-    convert --calibrate "$text" --part 1/3 $calibrated is/n.lmq
+# Each by itself, in any order and again, all at once; the head may be the
+# embedding, tensors may be cut.
+learn() { # OPTIONS...
+    "$lmquant" convert -q -j 1 --calibrate "$text" $calibrated "$@" is/m.lmq
+}
+for how in "" "-e q4 --rotate --digests" "--tie never -e q5 --group-size 32"; do
+    rm -rf good
+    mkdir good
+    expect 0 "$lmquant" convert -q --calibrate "$text" $how --parts 4 \
+        $calibrated good/m.lmq
+    for order in "1 2 3 4" "4 2 2 1 3"; do
+        rm -rf is
+        mkdir is
+        for i in $order; do
+            expect 0 learn $how --part $i/4
+        done
+        expect 0 "$lmquant" seal -q is
+        diff -r good is > /dev/null || fail "calibrated ($how), $order"
+    done
+    rm -rf is
+    mkdir is
+    for i in 1 2 3 4; do
+        learn $how --part $i/4 &
+    done
+    wait
+    expect 0 "$lmquant" seal -q is
+    diff -r good is > /dev/null || fail "calibrated at once ($how)"
+done
+# What others have written is used; but not without their journal.
+rm -rf is
+mkdir is
+for i in 1 2 3; do
+    expect 0 learn --tie never --part $i/4
+done
+for part in is/m-00001-of-00004.lmq.part is/m-00002-of-00004.lmq.part; do
+    size=$(wc -c < "$part")
+    dd if=/dev/zero of="$part" bs=1000 seek=$((size / 2000)) count=20 \
+        conv=notrunc 2> /dev/null
+done
+expect 3 learn --tie never --part 4/4
+says "is not as it was written before"
+rm is/m-00001-of-00004.lmq.journal is/m-00002-of-00004.lmq.journal
+rm is/m-00004-of-00004.lmq.*
+expect 0 learn --tie never --part 4/4
+rm is/m-00001-of-00004.lmq.part is/m-00002-of-00004.lmq.part
+expect 0 learn --tie never --part 1/4
+# Journals of another conversion, or of nothing, say nothing.
+echo "lmquant journal 1" > is/m-00002-of-00004.lmq.journal
+expect 0 learn --tie never --part 3/4
+rm is/*2-of*
+expect 0 learn --tie never --part 2/4
+mkdir tied
+cp is/*1-of* tied
+rm -rf good
+mkdir good
+expect 0 "$lmquant" seal -q is
+expect 0 "$lmquant" convert -q --calibrate "$text" --tie never --parts 4 \
+    $calibrated good/m.lmq
+diff -r good is > /dev/null || fail "calibrated behind damaged parts"
+rm -rf is
+mv tied is
+expect 0 learn -e q4 --tie never --part 4/4
 
 # Killed before any of its calls, seal is started again.
 shim=$top_builddir/.libs/fault_shim.so

@@ -345,9 +345,6 @@ START_TEST(misuse_is_refused)
     struct lmq_convert_options options = usual(&text);
     struct lmq_convert_options plain = {.size = sizeof(plain)};
 
-    options.n_parts = options.part = 1;
-    assert_no(&options, LMQ_ERR_ARG, ".part");
-    options = usual(&text);
     options.method = "absmax";
     assert_no(&options, LMQ_ERR_ARG, "nothing to do");
     options = usual(&text);
