@@ -85,6 +85,8 @@ open_part(struct lmq_output *output, uint64_t size, enum lmq_part_stage stage,
                       mode);
     if (output->fd < 0 && errno == EEXIST)
         return fail_foreign(err);
+    if (output->fd >= 0 && stage == LMQ_PART_NONE)
+        output->keeps = false; /* it was made here */
     if (output->fd < 0 || fstat(output->fd, &info) != 0)
         return lmq_fail_errno(err, "cannot be opened");
     if (!S_ISREG(info.st_mode) ||

@@ -157,6 +157,20 @@ for class in write fsync rename unlink; do
     done
 done 2> /dev/null
 
+# What was made and failed at once does not stand in the way of the next try.
+call=0
+while :; do
+    call=$((call + 1))
+    rm -f is/*
+    FAULT_CLASS=stat FAULT_AT=$call FAULT_ERRNO=5 FAULT_FD=1 \
+        LD_PRELOAD=$shim "$lmquant" convert -q --part 1/3 model is/m.lmq \
+        > stdout 2> stderr
+    status=$?
+    [ -s stdout ] || break
+    [ $status -eq 0 ] || part 1/3
+done
+[ $call -gt 10 ] || fail "only $call calls of stat"
+
 # Killed between the journals that it removes at its end; then parts are run
 # again, and one that has a journal still takes nothing away.
 rm -f is/*
