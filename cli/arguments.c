@@ -144,7 +144,9 @@ check_dashes(const struct arguments *arguments)
             return usage_error(command,
                                "'-' in place of %s: that cannot be a pipe; "
                                "'./-' is a file of that name",
-                               i == 0 ? "a checkpoint" : "a file");
+                               i == 0 && command != &command_merge
+                                   ? "a checkpoint"
+                                   : "a file");
         if (n_texts++ > 0)
             return usage_error(command, "standard input is there only once");
     }

@@ -96,7 +96,7 @@ parse_parts(const struct arguments *arguments,
     unsigned n = 0;
 
     if (!option_integer(arguments, "parts", 1, 99999, &n_parts) ||
-        !option_part(arguments, "part", &convert->part, &n))
+        !option_part(arguments, "part", 99999, &convert->part, &n))
         return false;
     if (n > 0 && n_parts > 0 && n_parts != (long)n) {
         usage_error(arguments->command, "--part says %u parts, --parts %ld", n,

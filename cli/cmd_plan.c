@@ -66,7 +66,8 @@ parse(const struct arguments *arguments, struct lmq_planning_options *plan,
         .measured = arguments->operands + 1,
         .n_measured = (size_t)arguments->n_operands - 1,
     };
-    if (!option_part(arguments, "part", &plan->part, &plan->n_parts) ||
+    if (!option_part(arguments, "part", MAX_PARTS - 1, &plan->part,
+                     &plan->n_parts) ||
         !option_size(arguments, "target-size", 1000, &plan->target_size) ||
         !option_real(arguments, "target-bits", LEAST_TARGET, 64,
                      &plan->target_bits) ||

@@ -139,7 +139,7 @@ parse(const struct arguments *arguments,
     };
     if (!is_page_output(option_text(arguments, "report")))
         validate->page = option_text(arguments, "report");
-    if (!option_part(arguments, "part", &validate->part,
+    if (!option_part(arguments, "part", MAX_PARTS, &validate->part,
                      &validate->n_parts) ||
         !check_part(arguments, validate) ||
         (validate->page != NULL &&

@@ -131,7 +131,7 @@ bool option_integer(const struct arguments *arguments, const char *name,
                     long least, long most, long *value);
 /* "2/8". */
 bool option_part(const struct arguments *arguments, const char *name,
-                 unsigned *part, unsigned *n_parts);
+                 long most, unsigned *part, unsigned *n_parts);
 bool option_real(const struct arguments *arguments, const char *name,
                  double least, double most, double *value);
 bool option_seed(const struct arguments *arguments, const char *name,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "cli/command.h"
@@ -123,6 +124,26 @@ allow_files(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* More than any command was seen to need. */
+#define STACK ((size_t)512 << 10)
+
+/* Against a limit of addresses a stack counts when it grows, and where it cannot
+ * the program would end without a word: so it grows now. */
+static bool
+grow_stack(void)
+{
+    char room[STACK];
+    void *probe = mmap(NULL, 2 * STACK, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (probe == MAP_FAILED)
+        return false;
+    munmap(probe, 2 * STACK);
+    for (size_t i = STACK; i > 0; i -= 1024)
+        ((volatile char *)room)[i - 1] = 0;
+    return true;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -132,6 +153,10 @@ main(int argc, char **argv)
     /* A limit of file sizes is an error of the write, with a message. */
     signal(SIGXFSZ, SIG_IGN);
     allow_files();
+    if (!grow_stack()) {
+        print_error("out of memory");
+        return EXIT_SYSTEM;
+    }
     if (name == NULL) {
         fputs("lmquant: no command\nhint: lmquant --help\n", stderr);
         return EXIT_USAGE;

@@ -103,7 +103,7 @@ option_seed(const struct arguments *arguments, const char *name,
 
 bool
 option_part(const struct arguments *arguments, const char *name,
-            unsigned *part, unsigned *n_parts)
+            long most, unsigned *part, unsigned *n_parts)
 {
     const char *text = option_text(arguments, name);
     char *end = NULL;
@@ -116,9 +116,10 @@ option_part(const struct arguments *arguments, const char *name,
         i = strtol(text, &end, 10);
     if (end != NULL && end[0] == '/' && end[1] >= '1' && end[1] <= '9')
         n = strtol(end + 1, &end, 10);
-    if (n == 0 || *end != '\0' || n > 99999 || i > n) {
+    if (n == 0 || *end != '\0' || n > most || i > n) {
         usage_error(arguments->command,
-                    "--%s is '%s', expected I/N, as in 2/8", name, text);
+                    "--%s is '%s', expected I/N, as in 2/8, of at most %ld",
+                    name, text, most);
         return false;
     }
     *part = (unsigned)i;

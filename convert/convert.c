@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
+#include "base/text/utf8.h"
 #include "convert/calibrate/calibrate.h"
 #include "convert/calibrate/calibrator.h"
 #include "convert/convert.h"
@@ -284,12 +285,14 @@ check_output(const struct lmq_checkpoint *checkpoint, const char *output,
         if (strcmp(options->calibration[i], "-") != 0)
             status = lmq_originals_add(&originals, options->calibration[i],
                                        true, err);
+    /* An older set stands in the way of who seals, not of a part. */
     if (status == LMQ_OK)
         status = lmq_member_files_check(output,
                                         options->shard_size > 0 ||
                                             options->n_parts > 0,
-                                        options->replaces != 0, &originals,
-                                        err);
+                                        options->replaces != 0 ||
+                                            options->part > 0,
+                                        &originals, err);
     lmq_originals_free(&originals);
     return status;
 }
@@ -304,9 +307,8 @@ prepare(struct lmq_checkpoint *checkpoint, const char *output,
     bool has_begun = options->resumes != 0 &&
                      lmq_writing_has_begun(output, &status, err);
 
-    /* Of a part only that is looked at, when it is opened. */
     if (status == LMQ_OK && !options->is_dry_run && !has_begun &&
-        options->part == 0 && !options->seals)
+        !options->seals)
         status = check_output(checkpoint, output, options, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(checkpoint, err);
@@ -406,6 +408,20 @@ open_calibrator(struct lmq_plan *plan,
                : lmq_calibrator_open(plan, &given, err);
 }
 
+/* As it was read then: the file may be elsewhere, or another. */
+static enum lmq_status
+recall_recipe(struct lmq_convert_settings *settings, const json_t *parts,
+              struct lmq_error *err)
+{
+    const char *text =
+        json_string_value(json_object_get(parts, "recipe_text"));
+
+    if (text == NULL)
+        return LMQ_OK;
+    settings->recipe.text = strdup(text);
+    return settings->recipe.text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
 /* What is sealed has been calibrated, and knows of it what was told. */
 static enum lmq_status
 recall_calibration(struct lmq_plan *plan, json_t *calibration,
@@ -448,6 +464,24 @@ make_plan(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* Who seals can be told what is not written here: no JSON. */
+static void
+put_words(json_t **object, const char *key, const char *text)
+{
+    if (text != NULL &&
+        lmq_is_utf8((const unsigned char *)text, strlen(text)))
+        lmq_put(object, key, json_string(text));
+}
+
+static void
+put_path(json_t **object, const char *key, const char *path)
+{
+    char *whole = path == NULL ? NULL : realpath(path, NULL);
+
+    put_words(object, key, whole == NULL ? path : whole);
+    free(whole);
+}
+
 /* All that decides what is written, so that who seals the set can go on. */
 static json_t *
 describe_given(const struct lmq_plan *plan,
@@ -462,19 +496,16 @@ describe_given(const struct lmq_plan *plan,
         {"tie", options->tie},
         {"on_nonfinite", options->on_nonfinite},
         {"layout", options->layout},
-        {"recipe", options->recipe},
+        {"recipe_text", plan->settings.recipe.text},
         {"encoding", options->encoding},
     };
     json_t *given = json_object(), *rules = json_array();
-    char *source = realpath(plan->checkpoint->path, NULL);
 
-    lmq_put(&given, "source",
-            json_string(source == NULL ? plan->checkpoint->path : source));
-    free(source);
+    put_path(&given, "source", plan->checkpoint->path);
+    put_path(&given, "recipe", options->recipe);
     lmq_put(&given, "group_size", json_integer(options->group_size));
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (texts[i].text != NULL)
-            lmq_put(&given, texts[i].key, json_string(texts[i].text));
+        put_words(&given, texts[i].key, texts[i].text);
     for (size_t i = 0; i < options->n_rules; i++)
         lmq_append(&rules, json_string(options->rules[i]));
     lmq_put(&given, "rules", rules);
@@ -531,11 +562,10 @@ carry_out(struct lmq_plan *plan, const char *output,
 }
 
 enum lmq_status
-lmq_convert_calibrated(struct lmq_checkpoint *checkpoint, const char *output,
-                       const struct lmq_convert_options *given,
-                       json_t *calibration,
-                       const struct lmq_progress *progress,
-                       struct lmq_report **report, struct lmq_error *err)
+lmq_convert_given(struct lmq_checkpoint *checkpoint, const char *output,
+                  const struct lmq_convert_options *given, json_t *parts,
+                  const struct lmq_progress *progress,
+                  struct lmq_report **report, struct lmq_error *err)
 {
     struct lmq_convert_options options;
     struct lmq_convert_settings settings = {0};
@@ -550,15 +580,18 @@ lmq_convert_calibrated(struct lmq_checkpoint *checkpoint, const char *output,
     if (status == LMQ_OK)
         status = check_peers(&options, err);
     if (status == LMQ_OK)
+        status = recall_recipe(&settings, parts, err);
+    if (status == LMQ_OK)
         status = lmq_convert_settings_parse(&options, &settings, err);
     if (status == LMQ_OK)
         status = prepare(checkpoint, output, &options, &plan, err);
     if (status == LMQ_OK) {
-        status = make_plan(checkpoint, &options, &settings, calibration,
-                           progress, &plan, err);
+        status = make_plan(checkpoint, &options, &settings,
+                           json_object_get(parts, "calibration"), progress,
+                           &plan, err);
         if (status == LMQ_OK)
             status = carry_out(&plan, output, &options, progress, report, err);
-        if (status != LMQ_OK)
+        if (status != LMQ_OK && !options.seals)
             lmq_error_in(err, checkpoint->path);
     }
     lmq_calibrated_forget(&plan);
@@ -574,6 +607,6 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_progress *progress, struct lmq_report **report,
             struct lmq_error *err)
 {
-    return lmq_convert_calibrated(checkpoint, output, options, NULL, progress,
-                                  report, err);
+    return lmq_convert_given(checkpoint, output, options, NULL, progress,
+                             report, err);
 }

@@ -8,12 +8,11 @@
 
 #include "lmquant.h"
 
-/* With `seals`: what the parts say of their calibration, or NULL. */
+/* With `seals`: what the parts were given, or NULL. */
 enum lmq_status
-lmq_convert_calibrated(struct lmq_checkpoint *checkpoint, const char *output,
-                       const struct lmq_convert_options *options,
-                       json_t *calibration,
-                       const struct lmq_progress *progress,
-                       struct lmq_report **report, struct lmq_error *err);
+lmq_convert_given(struct lmq_checkpoint *checkpoint, const char *output,
+                  const struct lmq_convert_options *options, json_t *parts,
+                  const struct lmq_progress *progress,
+                  struct lmq_report **report, struct lmq_error *err);
 
 #endif

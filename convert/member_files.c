@@ -148,26 +148,65 @@ check_none(const char *output, struct lmq_error *err)
     return status;
 }
 
-/* A member of a member would be called so that nobody finds the others. */
+/* Those of an older set that would be taken away. */
+static enum lmq_status
+check_older(const char *output, const struct lmq_originals *originals,
+            struct lmq_error *err)
+{
+    struct finding finding;
+    char *path;
+    enum lmq_status status = begin_finding(&finding, output, err);
+
+    while (status == LMQ_OK) {
+        status = find_next(&finding, &path, err);
+        if (status != LMQ_OK || path == NULL)
+            break;
+        status = lmq_output_check(path, true, originals, err);
+        free(path);
+    }
+    end_finding(&finding);
+    return status;
+}
+
+/* A member of a member would be called so that nobody finds the others; nor
+ * would they be found without a name. */
+static enum lmq_status
+check_name(const char *output, struct lmq_error *err)
+{
+    struct lmq_member_name name;
+    size_t n = stem_of(output);
+
+    if (n == 0 || output[n - 1] == '/') {
+        lmq_fail(err, LMQ_ERR_ARG, 0, "'%s' names no set", output);
+        lmq_hint(err, "name it too: %.*sNAME" ENDING, (int)n, output);
+        return LMQ_ERR_ARG;
+    }
+    if (!lmq_member_name_parse(output, &name))
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_ARG, 0, "is the name of one file of a set");
+    lmq_hint(err, "name the output without the numbers: %.*s%s",
+             (int)name.n_stem, output, name.ending);
+    lmq_error_in(err, output);
+    return LMQ_ERR_ARG;
+}
+
 static enum lmq_status
 check_set(const char *output, bool replaces,
           const struct lmq_originals *originals, struct lmq_error *err)
 {
-    struct lmq_member_name name;
+    enum lmq_status status = check_name(output, err);
 
-    if (lmq_member_name_parse(output, &name)) {
-        lmq_fail(err, LMQ_ERR_ARG, 0, "is the name of one file of a set");
-        lmq_hint(err, "name the output without the numbers: %.*s%s",
-                 (int)name.n_stem, output, name.ending);
-        lmq_error_in(err, output);
-        return LMQ_ERR_ARG;
-    }
+    if (status != LMQ_OK)
+        return status;
     char *path = lmq_member_name_make(output, stem_of(output), 1, 1, ENDING);
     if (path == NULL)
         return lmq_fail_nomem(err);
-    enum lmq_status status = lmq_output_check(path, replaces, originals, err);
+    status = lmq_output_check(path, replaces, originals, err);
     free(path);
-    return status == LMQ_OK && !replaces ? check_none(output, err) : status;
+    if (status != LMQ_OK)
+        return status;
+    return replaces ? check_older(output, originals, err)
+                    : check_none(output, err);
 }
 
 enum lmq_status
@@ -248,7 +287,8 @@ enum lmq_status
 lmq_member_files_resume(struct lmq_member_files *files,
                         const struct lmq_plan *plan, const char *output,
                         uint32_t member, bool replaces,
-                        enum lmq_part_stage stage, bool *is_there,
+                        enum lmq_part_stage stage,
+                        const struct lmq_part_mark *marks, bool *is_there,
                         struct lmq_error *err)
 {
     const struct lmq_originals *originals = &plan->checkpoint->originals;
@@ -274,7 +314,7 @@ lmq_member_files_resume(struct lmq_member_files *files,
         if (member == 0 || member == i + 1)
             status = lmq_part_open(files->paths[i],
                                    plan->members[i].layout.file_size,
-                                   replaces, stage, originals,
+                                   replaces, stage, &marks[i], originals,
                                    &files->outputs[i], &is_there[i], err);
     if (status == LMQ_OK && member == 0 &&
         plan->members[0].layout.n_members > 0 && replaces)

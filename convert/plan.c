@@ -34,7 +34,10 @@ make_recipe(const struct lmq_convert_options *options,
 
     recipe->basis = (struct lmq_wish){.stored = settings->stored, .quant = own};
     recipe->path = options->recipe;
-    if (options->recipe != NULL)
+    if (recipe->text != NULL)
+        status = lmq_recipe_parse(recipe, (unsigned char *)recipe->text,
+                                  strlen(recipe->text), err);
+    else if (options->recipe != NULL)
         status = lmq_recipe_read(recipe, options->recipe, err);
     if (options->encoding != NULL) {
         recipe->basis.stored = settings->stored;
@@ -79,9 +82,9 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         {"encoding", options->encoding, lmq_stored_names, LMQ_STORED_Q8},
     };
     int chosen[N_CHOICES];
-    char list[64];
+    char list[64], *recipe_text = settings->recipe.text;
 
-    *settings = (struct lmq_convert_settings){0};
+    *settings = (struct lmq_convert_settings){.recipe.text = recipe_text};
     for (size_t i = 0; i < N_CHOICES; i++) {
         chosen[i] = choices[i].fallback;
         enum lmq_status status =
@@ -104,6 +107,7 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         .zeroes = chosen[4],
         .alignment = LMQ_ALIGN,
         .is_compressed = options->is_compressed != 0,
+        .recipe.text = recipe_text,
         .has_digests = options->has_digests != 0,
         .shard_size = options->shard_size,
         .n_parts = options->n_parts,

@@ -28,7 +28,8 @@ struct lmq_convert_settings {
     uint32_t n_parts;    /* members of the set, about as large; 0: as that */
 };
 
-/* To be freed with lmq_recipe_free(&settings->recipe), even if this fails. */
+/* To be freed with lmq_recipe_free(&settings->recipe), even if this fails. If
+ * settings->recipe.text is known, that is read and not the file. */
 enum lmq_status
 lmq_convert_settings_parse(const struct lmq_convert_options *options,
                            struct lmq_convert_settings *settings,

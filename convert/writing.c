@@ -139,9 +139,22 @@ stage_of(const struct journals *journals)
     enum lmq_part_stage stage = LMQ_PART_NONE;
 
     for (size_t i = 0; i < journals->n; i++)
-        if (lmq_journal_stage(journals->all[i]) > stage)
-            stage = lmq_journal_stage(journals->all[i]);
+        if (lmq_journal_stage(journals->all[i])->stage > stage)
+            stage = lmq_journal_stage(journals->all[i])->stage;
     return stage;
+}
+
+/* What members are known by that may have their names. */
+static struct lmq_part_mark *
+find_marks(const struct lmq_writing *writing, const struct journals *journals)
+{
+    size_t n = writing->files->n_paths;
+    struct lmq_part_mark *marks = calloc(n, sizeof(*marks));
+
+    for (uint32_t i = 0; i < n && marks != NULL && journals->n > 0; i++)
+        marks[i] = lmq_journal_stage_mark(
+            lmq_journal_stage(journals->all[writing->seals ? i : 0]), i);
+    return marks;
 }
 
 static enum lmq_status
@@ -156,6 +169,10 @@ resume(struct lmq_writing *writing, struct journals *journals,
                                  : open_journals(writing, journals, err);
 
     enum lmq_part_stage stage = stage_of(journals);
+    struct lmq_part_mark *marks =
+        status == LMQ_OK ? find_marks(writing, journals) : NULL;
+    if (status == LMQ_OK && marks == NULL)
+        status = lmq_fail_nomem(err);
     /* Only who seals takes names away again. */
     if (writing->part > 0 && stage == LMQ_PART_COMMITTING)
         stage = LMQ_PART_WRITING;
@@ -168,7 +185,7 @@ resume(struct lmq_writing *writing, struct journals *journals,
     if (status == LMQ_OK)
         status = lmq_member_files_resume(files, plan, writing->output,
                                          writing->part, writing->replaces,
-                                         stage, is_there, err);
+                                         stage, marks, is_there, err);
     /* One that was made now would tell of nothing, and be in the way. */
     if (status != LMQ_OK && stage == LMQ_PART_NONE)
         close_journals(journals, true);
@@ -183,6 +200,7 @@ resume(struct lmq_writing *writing, struct journals *journals,
             journals->all[i], plan, files->outputs,
             writing->seals ? (uint32_t)i + 1 : writing->part, is_there,
             &writing->n_zeroed, err);
+    free(marks);
     free(is_there);
     return status;
 }

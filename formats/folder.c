@@ -44,7 +44,8 @@ lmq_folder_add_originals(const char *folder, struct lmq_originals *originals,
                          struct lmq_error *err)
 {
     /* Made from models, not their parts. */
-    static const char *const made[] = {".lmq", ".gguf", ".html"};
+    static const char *const made[] = {".lmq", ".gguf", ".html", ".part",
+                                       ".journal"};
     DIR *dir = opendir(folder);
     enum lmq_status status = LMQ_OK;
 

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/files/disk_space.h"
 #include "base/files/output_place.h"
+#include "base/files/temporary.h"
 
 /* The caller frees it; NULL without memory. */
 static char *
@@ -39,11 +40,43 @@ name_part(struct lmq_output *output, const char *path, struct lmq_error *err)
     return output->temporary == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
+static struct lmq_part_mark
+mark_of(const struct stat *info)
+{
+    return (struct lmq_part_mark){(uint64_t)info->st_ino,
+                                  (uint64_t)info->st_size,
+                                  (uint64_t)info->st_mtim.tv_sec,
+                                  (uint64_t)info->st_mtim.tv_nsec};
+}
+
+enum lmq_status
+lmq_part_find_mark(const struct lmq_output *output,
+                   struct lmq_part_mark *mark, struct lmq_error *err)
+{
+    struct stat info;
+
+    if (fstat(output->fd, &info) == 0) {
+        *mark = mark_of(&info);
+        return LMQ_OK;
+    }
+    enum lmq_status status = lmq_fail_errno(err, "cannot be looked at");
+    lmq_error_in(err, output->temporary);
+    return status;
+}
+
+static bool
+is_marked(const struct stat *info, const struct lmq_part_mark *mark)
+{
+    struct lmq_part_mark found = mark_of(info);
+
+    return memcmp(&found, mark, sizeof(found)) == 0;
+}
+
 /* A commit links the file to its name and takes the former one away, or
  * renames it; wherever it was stopped, only the former name is left. */
 static enum lmq_status
 undo_commit(const struct lmq_output *output, enum lmq_part_stage stage,
-            struct lmq_error *err)
+            const struct lmq_part_mark *mark, struct lmq_error *err)
 {
     struct stat whole, part;
 
@@ -56,7 +89,8 @@ undo_commit(const struct lmq_output *output, enum lmq_part_stage stage,
     if (has_part && whole.st_dev == part.st_dev &&
         whole.st_ino == part.st_ino)
         result = unlink(output->path);
-    else if (!has_part && stage == LMQ_PART_COMMITTING)
+    else if (!has_part && stage == LMQ_PART_COMMITTING &&
+             is_marked(&whole, mark))
         result = rename(output->path, output->temporary);
     return result == 0 ? LMQ_OK
                        : lmq_fail_errno(err, "cannot be taken up again");
@@ -97,6 +131,7 @@ open_part(struct lmq_output *output, uint64_t size, enum lmq_part_stage stage,
     if (flock(output->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return lmq_fail(err, LMQ_ERR_IO, 0,
                         "is in use: another process works on it");
+    lmq_temporary_clean(output->folder);
     *is_there = (uint64_t)info.st_size == size && size > 0;
     if (*is_there)
         return LMQ_OK;
@@ -112,8 +147,9 @@ open_part(struct lmq_output *output, uint64_t size, enum lmq_part_stage stage,
 
 enum lmq_status
 lmq_part_open(const char *path, uint64_t size, bool replace,
-              enum lmq_part_stage stage, const struct lmq_originals *originals,
-              struct lmq_output **out, bool *is_there, struct lmq_error *err)
+              enum lmq_part_stage stage, const struct lmq_part_mark *mark,
+              const struct lmq_originals *originals, struct lmq_output **out,
+              bool *is_there, struct lmq_error *err)
 {
     *out = NULL;
     struct lmq_output *output;
@@ -122,7 +158,7 @@ lmq_part_open(const char *path, uint64_t size, bool replace,
     if (status == LMQ_OK)
         status = name_part(output, output->path, err);
     if (status == LMQ_OK)
-        status = undo_commit(output, stage, err);
+        status = undo_commit(output, stage, mark, err);
     if (status == LMQ_OK)
         status = lmq_output_check_target(output, err);
     if (status != LMQ_OK) {

@@ -42,6 +42,7 @@ static const struct {
     {"scales", "--scales"},
     {"score", "--score"},
     {"shard_size", "--shard-size"},
+    {"source", "--source"},
     {"splits_documents", "--split-documents"},
     {"stride", "--stride"},
     {"target_bits", "--target-bits"},

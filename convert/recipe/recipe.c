@@ -39,6 +39,7 @@ lmq_recipe_free(struct lmq_recipe *recipe)
         free(rule->experts.ranges);
     }
     free(recipe->rules);
+    free(recipe->text);
     *recipe = (struct lmq_recipe){0};
 }
 

@@ -72,6 +72,7 @@ struct lmq_recipe {
     struct lmq_rule *rules;
     size_t n_rules, capacity, n_patterns;
     const char *path; /* of the file, which the caller owns; or NULL */
+    char *text;       /* of it */
 };
 
 void lmq_recipe_free(struct lmq_recipe *recipe);

@@ -491,7 +491,7 @@ lmq_recipe_read(struct lmq_recipe *recipe, const char *path,
 
     if (status == LMQ_OK) {
         status = lmq_recipe_parse(recipe, bytes, n, err);
-        free(bytes);
+        recipe->text = (char *)bytes;
     }
     if (status != LMQ_OK)
         lmq_error_in(err, path);

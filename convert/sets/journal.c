@@ -25,8 +25,6 @@
 #define SYNC_BYTES ((uint64_t)64 << 20)
 
 static const char synced_line[] = "{\"synced\":true}";
-static const char commit_line[] = "{\"commit\":true}";
-static const char undone_line[] = "{\"commit\":false}";
 
 struct lmq_journal {
     struct lmq_log *log;
@@ -34,7 +32,7 @@ struct lmq_journal {
     uint32_t n_outputs, only;
     uint64_t unsynced; /* bytes */
     size_t n_synced;   /* lines up to the last that says so, the header too */
-    enum lmq_part_stage stage; /* of a former go */
+    struct lmq_journal_stage stage; /* of a former go */
 };
 
 /* ---- Opening ---- */
@@ -48,15 +46,6 @@ lmq_journal_path(const char *output)
     if (path != NULL)
         snprintf(path, n, "%s" LMQ_JOURNAL_ENDING, output);
     return path;
-}
-
-static void
-take_stage(const char *line, enum lmq_part_stage *stage)
-{
-    if (strcmp(line, commit_line) == 0)
-        *stage = LMQ_PART_COMMITTING;
-    else if (strcmp(line, undone_line) == 0)
-        *stage = LMQ_PART_WRITING;
 }
 
 static enum lmq_status
@@ -128,7 +117,7 @@ check_header(struct lmq_journal *journal, const char *line,
         return why.status;
     }
     /* The header is on the disk before anything else is there. */
-    journal->stage = line == NULL ? LMQ_PART_NONE : LMQ_PART_WRITING;
+    journal->stage.stage = line == NULL ? LMQ_PART_NONE : LMQ_PART_WRITING;
     if (line == NULL) {
         lmq_put(&own, "given", json_incref(given));
         status = append_json(journal, own, err);
@@ -148,7 +137,7 @@ skim(struct lmq_journal *journal)
     for (size_t i = 2; (line = lmq_log_next(journal->log)) != NULL; i++) {
         if (strcmp(line, synced_line) == 0)
             journal->n_synced = i;
-        take_stage(line, &journal->stage);
+        lmq_journal_stage_take(&journal->stage, line);
     }
 }
 
@@ -225,6 +214,8 @@ lmq_journal_given(const char *output, json_t **given,
     struct lmq_log *log = NULL;
     json_t *header = NULL;
 
+    struct lmq_journal_stage found = {.stage = LMQ_PART_WRITING};
+
     *given = NULL;
     *stage = LMQ_PART_WRITING;
     if (path == NULL)
@@ -240,7 +231,9 @@ lmq_journal_given(const char *output, json_t **given,
         status = LMQ_ERR_FORMAT;
     }
     while (status == LMQ_OK && (line = lmq_log_next(log)) != NULL)
-        take_stage(line, stage);
+        lmq_journal_stage_take(&found, line);
+    *stage = found.stage;
+    lmq_journal_stage_free(&found);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     json_decref(header);
@@ -249,26 +242,30 @@ lmq_journal_given(const char *output, json_t **given,
     return status;
 }
 
-enum lmq_part_stage
+const struct lmq_journal_stage *
 lmq_journal_stage(const struct lmq_journal *journal)
 {
-    return journal->stage;
+    return &journal->stage;
 }
 
 void
 lmq_journal_close(struct lmq_journal *journal)
 {
-    if (journal != NULL)
-        lmq_log_close(journal->log);
+    if (journal == NULL)
+        return;
+    lmq_log_close(journal->log);
+    lmq_journal_stage_free(&journal->stage);
     free(journal);
 }
 
 void
 lmq_journal_remove(struct lmq_journal *journal)
 {
-    if (journal != NULL)
-        lmq_log_remove(journal->log);
-    free(journal);
+    if (journal == NULL)
+        return;
+    lmq_log_remove(journal->log);
+    journal->log = NULL;
+    lmq_journal_close(journal);
 }
 
 /* Whether it has anything to say of a member. */
@@ -416,10 +413,22 @@ lmq_journal_add(struct lmq_journal *journal, const struct lmq_plan *plan,
 enum lmq_status
 lmq_journal_commit(struct lmq_journal *journal, struct lmq_error *err)
 {
+    json_t *files = json_array();
     enum lmq_status status = lmq_journal_sync(journal, err);
 
-    if (status == LMQ_OK)
-        status = lmq_log_append(journal->log, commit_line, err);
+    for (uint32_t i = 0; i < journal->n_outputs && status == LMQ_OK; i++) {
+        struct lmq_part_mark mark;
+        if (!tells_of(journal, i))
+            continue;
+        status = lmq_part_find_mark(journal->outputs[i], &mark, err);
+        if (status == LMQ_OK)
+            lmq_append(&files, lmq_journal_stage_file(i, &mark));
+    }
+    if (status != LMQ_OK) {
+        json_decref(files);
+        return status;
+    }
+    status = append_json(journal, lmq_journal_stage_commit(files), err);
     return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
 }
 
@@ -428,7 +437,7 @@ lmq_journal_undo(struct lmq_journal *journal)
 {
     struct lmq_error ignored;
 
-    if (lmq_log_append(journal->log, undone_line, &ignored) == LMQ_OK)
+    if (lmq_log_append(journal->log, lmq_journal_undone, &ignored) == LMQ_OK)
         lmq_log_sync(journal->log, &ignored);
 }
 
@@ -469,6 +478,7 @@ restore_part(const struct lmq_journal *journal, const struct lmq_plan *plan,
         struct lmq_extent *extent = &stored->extents[i];
         uint32_t crc =
             (uint32_t)json_integer_value(json_array_get(crcs, i));
+        *is_good &= extent->size > 0 || crc == 0;
         if (is_checked)
             status = check_extent(journal->outputs[part->member], extent, crc,
                                   is_good, err);
@@ -546,6 +556,22 @@ restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json)
         restore_calibrated(plan, index, calibrated);
 }
 
+/* Such as a container may have. */
+static bool
+has_sound_statistics(const json_t *json)
+{
+    static const char *const wide[] = {"sum_sq", "err_sq"};
+    static const char *const narrow[] = {"max_abs", "max_err"};
+    bool is_so = lmq_f32_of(json_object_get(json, "worst_err_sq")) >= 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        double sum = lmq_f64_of(json_object_get(json, wide[i]));
+        float most = lmq_f32_of(json_object_get(json, narrow[i]));
+        is_so &= sum >= 0 && sum < HUGE_VAL && most >= 0 && most < HUGE_VALF;
+    }
+    return is_so;
+}
+
 /* Either all that this journal tells of are done, or none, and then their
  * checksums are those of nothing again. */
 static void
@@ -599,6 +625,7 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
                      plan->digests.tensors + index * LMQ_SHA256_SIZE,
                      LMQ_SHA256_SIZE);
     float multiplier = lmq_f32_of(json_object_get(json, "multiplier"));
+    is_good &= has_sound_statistics(json);
     is_good &= plan->records[index].encoding != LMQ_ENCODING_Q8 ||
                (multiplier > 0 && multiplier < HUGE_VALF);
     settle_parts(journal, plan, index, status == LMQ_OK && is_good);
@@ -632,7 +659,7 @@ lmq_journal_restore(struct lmq_journal *journal, struct lmq_plan *plan,
          i++) {
         json_t *json = NULL;
         if (strcmp(line, synced_line) == 0 ||
-            strcmp(line, commit_line) == 0 || strcmp(line, undone_line) == 0)
+            lmq_journal_stage_take(&journal->stage, line))
             continue;
         status = read_line(line, &json, err);
         if (status == LMQ_OK)

@@ -11,6 +11,7 @@
 
 #include "base/files/part.h"
 #include "convert/plan.h"
+#include "convert/sets/journal_stage.h"
 
 #define LMQ_JOURNAL_ENDING ".journal"
 
@@ -37,7 +38,8 @@ enum lmq_status lmq_journal_given(const char *output, json_t **given,
                                   enum lmq_part_stage *stage,
                                   struct lmq_error *err);
 /* How far the outputs came, before it was opened. */
-enum lmq_part_stage lmq_journal_stage(const struct lmq_journal *journal);
+const struct lmq_journal_stage *
+lmq_journal_stage(const struct lmq_journal *journal);
 
 /* Fills in what is done, in the plan and in what is known of its sources: of
  * all members, or only of one, from 1. `outputs` are those of the members, is_there[i] whether it was begun. */

@@ -130,7 +130,11 @@ lmq_journal_compare(const json_t *own, const json_t *found,
             if (!json_equal(value, json_array_get(b, i)))
                 return fail_other("the source", value, json_array_get(b, i),
                                   err);
-        return fail_other(keys[k], a, b, err);
+        fail_other(keys[k], a, b, err);
+        if (strcmp(keys[k], "plan") == 0)
+            lmq_hint(err, "the recipe, rules, widths, the configuration, the "
+                          "tokenizer or what is said of either is another");
+        return LMQ_ERR_ARG;
     }
     return LMQ_OK;
 }

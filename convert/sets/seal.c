@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/checkpoint/member_name.h"
 
-#define ENDING ".lmq" LMQ_JOURNAL_ENDING
+#define MEMBER_ENDING ".lmq"
+#define ENDING MEMBER_ENDING LMQ_JOURNAL_ENDING
 
 /* A journal in the folder. */
 struct found {
@@ -136,9 +138,9 @@ count_all(const struct found *found, struct count *count,
     *count = (struct count){0};
     for (uint32_t i = 1; i <= found->name.n_members && status == LMQ_OK; i++) {
         bool is_named = false, is_part = false, has_journal = false;
-        status = look_at(found, i, ".lmq", &is_named, err);
+        status = look_at(found, i, MEMBER_ENDING, &is_named, err);
         if (status == LMQ_OK)
-            status = look_at(found, i, ".lmq" LMQ_PART_ENDING, &is_part, err);
+            status = look_at(found, i, MEMBER_ENDING LMQ_PART_ENDING, &is_part, err);
         if (status == LMQ_OK)
             status = look_at(found, i, ENDING, &has_journal, err);
         count->members += is_named && !is_part;
@@ -192,9 +194,38 @@ end_sealed(const struct found *found, const struct lmq_progress *progress,
     return status;
 }
 
+/* As lmq_convert() was told it, which cuts off the ending once. The caller frees
+ * it; NULL without memory. */
+static char *
+output_of(const struct found *found)
+{
+    size_t n = found->name.n_stem + sizeof(MEMBER_ENDING);
+    char *output = malloc(n);
+
+    if (output != NULL)
+        snprintf(output, n, "%.*s" MEMBER_ENDING, (int)found->name.n_stem,
+                 found->path);
+    return output;
+}
+
+/* Where the source was, unless somebody says where it is. */
+static enum lmq_status
+find_source(const json_t *given, const struct lmq_seal_options *options,
+            const char **source, struct lmq_error *err)
+{
+    *source = options->source != NULL ? options->source
+                                      : text_of(given, "source");
+    if (*source != NULL)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_ARG, 0, "the parts do not tell where their source "
+                                  "is");
+    lmq_hint(err, ".source names it");
+    return LMQ_ERR_ARG;
+}
+
 /* What lmq_convert() was given for a part. */
 static enum lmq_status
-seal_with(const json_t *given, const struct found *found, const char *source,
+seal_with(json_t *given, const struct found *found, const char *source,
           const struct lmq_seal_options *options,
           const struct lmq_progress *progress, struct lmq_report **report,
           struct lmq_error *err)
@@ -203,7 +234,7 @@ seal_with(const json_t *given, const struct found *found, const char *source,
     size_t n_rules = json_array_size(rules);
     const char **texts = calloc(n_rules + 1, sizeof(*texts));
     struct lmq_checkpoint *checkpoint = NULL;
-    char *output = strndup(found->path, found->name.n_stem);
+    char *output = output_of(found);
     enum lmq_status status =
         texts == NULL || output == NULL
             ? lmq_fail_nomem(err)
@@ -234,9 +265,8 @@ seal_with(const json_t *given, const struct found *found, const char *source,
         .threads = options->threads,
     };
     if (status == LMQ_OK) {
-        status = lmq_convert_calibrated(
-            checkpoint, output, &convert,
-            json_object_get(given, "calibration"), progress, report, err);
+        status = lmq_convert_given(checkpoint, output, &convert, given,
+                                   progress, report, err);
         lmq_checkpoint_close(checkpoint);
     }
     free((void *)texts);
@@ -253,6 +283,7 @@ lmq_seal(const char *folder, const struct lmq_seal_options *given_options,
     struct found found = {0};
     enum lmq_part_stage stage = LMQ_PART_NONE;
     json_t *given = NULL;
+    const char *source;
     struct count count = {0};
 
     if (report != NULL)
@@ -269,11 +300,10 @@ lmq_seal(const char *folder, const struct lmq_seal_options *given_options,
         count.members == found.name.n_members &&
         count.journals < found.name.n_members)
         status = end_sealed(&found, progress, report, err);
-    else if (status == LMQ_OK)
-        status = seal_with(given, &found,
-                           options.source != NULL ? options.source
-                                                  : text_of(given, "source"),
-                           &options, progress, report, err);
+    else if (status == LMQ_OK &&
+             (status = find_source(given, &options, &source, err)) == LMQ_OK)
+        status = seal_with(given, &found, source, &options, progress, report,
+                           err);
     if (status != LMQ_OK)
         lmq_error_in(err, folder);
     json_decref(given);

@@ -157,6 +157,91 @@ for class in write fsync rename unlink; do
     done
 done 2> /dev/null
 
+# Killed when names are given and the journal is still there: what has the name
+# now may be somebody's.
+leave() { # NAME
+    rm -rf is
+    mkdir is
+    FAULT_CLASS=unlink FAULT_AT=2 FAULT_ERRNO=KILL FAULT_FD=1 \
+        LD_PRELOAD=$shim "$lmquant" convert -q --resume model is/o.lmq \
+        > stdout
+    [ -f is/o.lmq ] && [ -f is/o.lmq.journal ] || fail "nothing is left"
+} 2> /dev/null
+expect 0 "$lmquant" convert -q model whole.lmq
+leave
+expect 0 "$lmquant" convert -q --resume model is/o.lmq
+cmp -s is/o.lmq whole.lmq || fail "another file behind its name"
+for foreign in text "-e q4" "--tie never"; do
+    leave
+    case $foreign in
+    text) echo somebody > theirs && cp theirs is/o.lmq ;;
+    *)
+        expect 0 "$lmquant" convert -q -f $foreign model is/o.lmq
+        cp is/o.lmq theirs
+        ;;
+    esac
+    refused 1 "exists already" convert -q --resume model is/o.lmq
+    cmp -s theirs is/o.lmq || fail "'$foreign' is destroyed"
+    expect 0 "$lmquant" convert -q -f --resume model is/o.lmq
+    cmp -s is/o.lmq whole.lmq || fail "another file in place of '$foreign'"
+done
+rm -rf is theirs
+mkdir is
+part 1/2
+part 2/2
+FAULT_CLASS=unlink FAULT_AT=3 FAULT_ERRNO=KILL FAULT_FD=1 \
+    LD_PRELOAD=$shim "$lmquant" seal -q is > stdout 2> stderr
+expect 0 "$lmquant" convert -q -f --parts 2 -e q4 model is/m.lmq
+mkdir theirs
+cp is/*.lmq theirs
+refused 1 "exists already" seal -q is
+rm is/*.journal
+rm -f is/*.part
+diff -r theirs is > /dev/null || fail "a set is destroyed"
+
+# Where nothing could be sealed nothing is begun.
+rm -rf is
+mkdir is
+refused 2 "names no set" convert --part 1/2 model is/
+refused 2 "names no set" convert --parts 2 model is/
+refused 2 "names no set" convert --parts 2 model ""
+refused 2 "one file of a set" convert --part 1/2 model is/m-00001-of-00003.lmq
+refused 1 "cannot write into nowhere" convert --part 1/2 model nowhere/m.lmq
+expect 0 "$lmquant" convert -q --parts 3 model is/m.lmq
+refused 2 "is a part of what is read" convert -f -e q4 --part 1/2 is is/m.lmq
+for name in is/m.lmq.lmq model/m.lmq; do # beside its source, too
+    rm -rf is
+    mkdir is
+    chmod u+w model
+    for i in 2 1 1; do
+        expect 0 "$lmquant" convert -q --part $i/2 model $name
+    done
+    expect 0 "$lmquant" seal -q "${name%/*}"
+    expect 0 "$lmquant" join -q -f "${name%.lmq}-00001-of-00002.lmq" o.lmq
+    cmp -s o.lmq whole.lmq || fail "another set at $name"
+done
+rm model/m-*
+
+# A recipe is what it was; a source need not have a name in UTF-8.
+printf 'version: 1\nrules:\n- match: ffn_down\n  encoding: q4\n' > r.yaml
+rm -rf is
+mkdir is
+part 1/2 --recipe r.yaml
+part 2/2 --recipe r.yaml
+echo 'version: 1' > r.yaml
+here=$PWD
+cd /
+expect 0 "$lmquant" seal -q "$here/is"
+cd "$here"
+odd=$(printf 'm\344dl')
+if cp -r model "$odd" 2> /dev/null; then
+    rm -rf is
+    mkdir is
+    expect 0 "$lmquant" convert -q --part 1/1 "$odd" is/m.lmq
+    refused 2 "--source names it" seal is
+    expect 0 "$lmquant" seal -q --source "$odd" is
+fi
+
 # What was made and failed at once does not stand in the way of the next try.
 call=0
 while :; do

@@ -63,7 +63,7 @@ assert_same_files(const char *a, const char *b)
 
 START_TEST(options_are_understood_or_refused)
 {
-    struct lmq_convert_settings settings;
+    struct lmq_convert_settings settings = {0};
     struct lmq_error err;
     static const struct lmq_convert_options wrong[] = {
         {.group_size = 16}, {.group_size = 48},      {.group_size = 512},
@@ -297,7 +297,7 @@ assert_matrix_converts(size_t rows, size_t cols,
     struct build_model model = {0};
     struct build_tensor *tensor =
         build_add(&model, "m", (uint64_t[]){rows, cols}, 2);
-    struct lmq_convert_settings settings;
+    struct lmq_convert_settings settings = {0};
     struct lmq_error err;
     size_t n;
 
