@@ -174,7 +174,7 @@ grep -q 'did you mean' stderr && fail "zzzzz is like nothing"
 for command in $commands; do
     refused 2 "expected: " $command
     refused 2 "exclude each other" $command -q -v $(operands $command)
-    refused 2 "'-' in place of a checkpoint" $command $(needed $command) - \
+    refused 2 "'-' in place of a" $command $(needed $command) - \
         $(operands $command | sed -n 's/.* //p')
     case $command in
     run | tokenize) set -- "$fable" text text ;;
