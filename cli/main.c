@@ -127,20 +127,31 @@ allow_files(void)
 /* More than any command was seen to need. */
 #define STACK ((size_t)512 << 10)
 
+/* Apart from its caller, below whose frame it has its own. */
+__attribute__((noinline)) static void
+touch_stack(void)
+{
+    char room[STACK];
+
+    for (size_t i = STACK; i > 0; i -= 1024)
+        ((volatile char *)room)[i - 1] = 0;
+}
+
 /* Against a limit of addresses a stack counts when it grows, and where it cannot
- * the program would end without a word: so it grows now. */
+ * the program would end without a word: so it grows now, if it may at all. */
 static bool
 grow_stack(void)
 {
-    char room[STACK];
+    struct rlimit stack;
+
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur < 4 * STACK)
+        return true;
     void *probe = mmap(NULL, 2 * STACK, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
     if (probe == MAP_FAILED)
         return false;
     munmap(probe, 2 * STACK);
-    for (size_t i = STACK; i > 0; i -= 1024)
-        ((volatile char *)room)[i - 1] = 0;
+    touch_stack();
     return true;
 }
 

@@ -591,7 +591,7 @@ lmq_convert_given(struct lmq_checkpoint *checkpoint, const char *output,
                            &plan, err);
         if (status == LMQ_OK)
             status = carry_out(&plan, output, &options, progress, report, err);
-        if (status != LMQ_OK && !options.seals)
+        if (status != LMQ_OK)
             lmq_error_in(err, checkpoint->path);
     }
     lmq_calibrated_forget(&plan);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -154,6 +155,7 @@ check_older(const char *output, const struct lmq_originals *originals,
             struct lmq_error *err)
 {
     struct finding finding;
+    struct stat info;
     char *path;
     enum lmq_status status = begin_finding(&finding, output, err);
 
@@ -161,7 +163,10 @@ check_older(const char *output, const struct lmq_originals *originals,
         status = find_next(&finding, &path, err);
         if (status != LMQ_OK || path == NULL)
             break;
-        status = lmq_output_check(path, true, originals, err);
+        if (lstat(path, &info) == 0 &&
+            lmq_originals_find(originals, (uint64_t)info.st_dev,
+                               (uint64_t)info.st_ino) != NULL)
+            status = lmq_output_check(path, true, originals, err);
         free(path);
     }
     end_finding(&finding);

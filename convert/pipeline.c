@@ -267,6 +267,10 @@ merge_piece(void *context, size_t slot, struct lmq_error *err)
         if (status != LMQ_OK)
             return status;
     }
+    bool is_first = piece->column == 0 &&
+                    piece->row == plan->parts[piece->part].first_row;
+    for (size_t i = 0; i < LMQ_N_EXTENTS && is_first; i++)
+        stored->extents[i].crc = 0;
     for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
         stored->extents[i].crc = (uint32_t)crc32_combine(
             stored->extents[i].crc, piece->crcs[i], (off_t)piece->sizes[i]);
@@ -507,7 +511,6 @@ redo_record(struct pipeline *pipeline, size_t first, size_t end,
     for (size_t i = first; i < end; i++) {
         struct lmq_record *stored = lmq_plan_stored(plan, &plan->parts[i]);
         stored->quant = plan->records[plan->parts[i].record].quant;
-        stored->extents[LMQ_VALUES].crc = stored->extents[LMQ_SCALES].crc = 0;
     }
     return run_parts(pipeline, first, end, err);
 }

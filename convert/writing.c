@@ -17,6 +17,7 @@
 #include "convert/lay_out.h"
 #include "convert/pipeline.h"
 #include "convert/sets/copy_plan.h"
+#include "convert/sets/journal_header.h"
 
 json_t *
 lmq_writing_files(const struct lmq_plan *plan,
@@ -97,25 +98,25 @@ struct journals {
 };
 
 static enum lmq_status
-open_journals(const struct lmq_writing *writing, struct journals *journals,
-              struct lmq_error *err)
+open_journals(const struct lmq_writing *writing, const json_t *header,
+              struct journals *journals, struct lmq_error *err)
 {
-    const struct lmq_member_files *files = writing->files;
-    size_t n = writing->seals ? files->n_paths : 1;
+    char *const *paths = writing->files->paths;
+    size_t n = writing->seals ? writing->files->n_paths : 1;
     enum lmq_status status = LMQ_OK;
 
     journals->all = calloc(n, sizeof(struct lmq_journal *));
     if (journals->all == NULL)
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-        char *path = lmq_journal_path(writing->seals ? files->paths[i]
-                                  : writing->part > 0
-                                      ? files->paths[writing->part - 1]
-                                      : writing->output);
-        status = path == NULL ? lmq_fail_nomem(err)
-                              : lmq_journal_open(path, writing->plan,
-                                                 writing->given,
-                                                 &journals->all[i], err);
+        const char *output = writing->seals      ? paths[i]
+                             : writing->part > 0 ? paths[writing->part - 1]
+                                                 : writing->output;
+        char *path = lmq_journal_path(output);
+        status = path == NULL
+                     ? lmq_fail_nomem(err)
+                     : lmq_journal_open(path, header, writing->given,
+                                        &journals->all[i], err);
         journals->n += status == LMQ_OK;
         free(path);
     }
@@ -157,50 +158,84 @@ find_marks(const struct lmq_writing *writing, const struct journals *journals)
     return marks;
 }
 
-static enum lmq_status
-resume(struct lmq_writing *writing, struct journals *journals,
-       struct lmq_error *err)
+/* Of who seals parts that are not there are not begun either. */
+static void
+forget_missing(const struct lmq_writing *writing, const bool *is_there)
 {
-    struct lmq_plan *plan = writing->plan;
-    struct lmq_member_files *files = writing->files;
-    bool *is_there = calloc(plan->n_members, sizeof(bool));
-    enum lmq_status status = is_there == NULL
-                                 ? lmq_fail_nomem(err)
-                                 : open_journals(writing, journals, err);
+    for (size_t i = 0; i < writing->files->n_paths && writing->seals; i++)
+        if (!is_there[i] && writing->files->outputs[i] != NULL)
+            lmq_part_forget(writing->files->outputs[i]);
+}
 
+static enum lmq_status
+open_outputs(struct lmq_writing *writing, const struct journals *journals,
+             bool *is_there, struct lmq_error *err)
+{
+    const struct lmq_plan *plan = writing->plan;
     enum lmq_part_stage stage = stage_of(journals);
-    struct lmq_part_mark *marks =
-        status == LMQ_OK ? find_marks(writing, journals) : NULL;
-    if (status == LMQ_OK && marks == NULL)
-        status = lmq_fail_nomem(err);
+    struct lmq_part_mark *marks = find_marks(writing, journals);
+    enum lmq_status status = marks == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
     /* Only who seals takes names away again. */
     if (writing->part > 0 && stage == LMQ_PART_COMMITTING)
         stage = LMQ_PART_WRITING;
     /* Members of an older set would stand beside the new ones. */
-    if (status == LMQ_OK && writing->seals &&
-        stage != LMQ_PART_COMMITTING)
+    if (status == LMQ_OK && writing->seals && stage != LMQ_PART_COMMITTING)
         status = lmq_member_files_check(writing->output, true,
                                         writing->replaces,
                                         &plan->checkpoint->originals, err);
     if (status == LMQ_OK)
-        status = lmq_member_files_resume(files, plan, writing->output,
-                                         writing->part, writing->replaces,
-                                         stage, marks, is_there, err);
-    /* One that was made now would tell of nothing, and be in the way. */
-    if (status != LMQ_OK && stage == LMQ_PART_NONE)
-        close_journals(journals, true);
-    /* Each layer depends on those before it, whoever writes them; and it is
-     * found out before the plan knows more than others did. */
-    if (status == LMQ_OK && writing->part > 0 &&
-        lmq_calibrator_is_alone(plan->calibrator))
-        status = lmq_others_find(&writing->others, plan, files, writing->part,
-                                 err);
+        status = lmq_member_files_resume(writing->files, plan,
+                                         writing->output, writing->part,
+                                         writing->replaces, stage, marks,
+                                         is_there, err);
+    if (status == LMQ_OK)
+        forget_missing(writing, is_there);
+    free(marks);
+    return status;
+}
+
+/* What is done, by this process and, of layers that depend on each other, by
+ * others. */
+static enum lmq_status
+restore(struct lmq_writing *writing, const struct journals *journals,
+        const json_t *header, const bool *is_there, struct lmq_error *err)
+{
+    struct lmq_plan *plan = writing->plan;
+    enum lmq_status status =
+        writing->part > 0 && lmq_calibrator_is_alone(plan->calibrator)
+            ? lmq_others_find(&writing->others, plan, header, writing->files,
+                              writing->part, err)
+            : LMQ_OK;
+
     for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
         status = lmq_journal_restore(
-            journals->all[i], plan, files->outputs,
+            journals->all[i], plan, writing->files->outputs,
             writing->seals ? (uint32_t)i + 1 : writing->part, is_there,
             &writing->n_zeroed, err);
-    free(marks);
+    return status;
+}
+
+static enum lmq_status
+resume(struct lmq_writing *writing, struct journals *journals,
+       struct lmq_error *err)
+{
+    json_t *header = lmq_journal_describe(writing->plan, err);
+
+    if (header == NULL)
+        return err == NULL ? LMQ_ERR_NOMEM : err->status;
+    bool *is_there = calloc(writing->plan->n_members, sizeof(bool));
+    enum lmq_status status =
+        is_there == NULL ? lmq_fail_nomem(err)
+                         : open_journals(writing, header, journals, err);
+    if (status == LMQ_OK)
+        status = open_outputs(writing, journals, is_there, err);
+    /* One that was made now would tell of nothing, and be in the way. */
+    if (status != LMQ_OK && stage_of(journals) == LMQ_PART_NONE)
+        close_journals(journals, true);
+    if (status == LMQ_OK)
+        status = restore(writing, journals, header, is_there, err);
+    json_decref(header);
     free(is_there);
     return status;
 }
@@ -234,6 +269,7 @@ check_parts(const struct lmq_writing *writing, struct lmq_error *err)
              n > NAMES_SHOWN ? " and others" : "");
     lmq_hint(err, "lmquant convert .part=I/%zu writes part I",
              files->n_paths);
+    lmq_error_in(err, writing->output);
     return LMQ_ERR_FORMAT;
 }
 

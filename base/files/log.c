@@ -212,6 +212,8 @@ lmq_log_look(const char *path, struct lmq_log **out, struct lmq_error *err)
         lmq_log_close(log);
         return status;
     }
+    close(log->fd); /* it is in memory, and there may be many */
+    log->fd = -1;
     find_end(log);
     *out = log;
     return LMQ_OK;

@@ -18,7 +18,6 @@
 #include "base/error.h"
 #include "base/files/disk_space.h"
 #include "base/files/output_place.h"
-#include "base/files/temporary.h"
 
 /* The caller frees it; NULL without memory. */
 static char *
@@ -131,7 +130,6 @@ open_part(struct lmq_output *output, uint64_t size, enum lmq_part_stage stage,
     if (flock(output->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return lmq_fail(err, LMQ_ERR_IO, 0,
                         "is in use: another process works on it");
-    lmq_temporary_clean(output->folder);
     *is_there = (uint64_t)info.st_size == size && size > 0;
     if (*is_there)
         return LMQ_OK;
@@ -259,6 +257,12 @@ lmq_part_read(struct lmq_output *output, uint64_t offset, void *bytes,
         n -= (size_t)got;
     }
     return LMQ_OK;
+}
+
+const char *
+lmq_part_name(const struct lmq_output *output)
+{
+    return output->temporary;
 }
 
 enum lmq_status

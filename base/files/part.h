@@ -57,6 +57,9 @@ uint64_t lmq_part_room(const char *path, uint64_t size);
 enum lmq_status lmq_part_read(struct lmq_output *output, uint64_t offset,
                               void *bytes, size_t n, struct lmq_error *err);
 
+/* Its name while it is made, for messages. */
+const char *lmq_part_name(const struct lmq_output *output);
+
 /* All that was written is on the disk. */
 enum lmq_status lmq_part_sync(struct lmq_output *output,
                               struct lmq_error *err);

@@ -132,7 +132,6 @@ struct jobs {
     long n;
     const char *folder; /* of the set, or of the parts */
     uint64_t rate;
-    bool is_tied; /* the head is the embedding */
 };
 
 /* One part after the other: each calibrates behind what is written. */
@@ -278,10 +277,10 @@ print_conversion_costs(const struct jobs *jobs, double bytes, double parameters)
            format_bytes(written, a));
     puts("# lmquant convert --dry-run says the exact sizes");
     if (is_chain(jobs))
-        puts("#\n# calibrating comes to that, and memory for it: the text goes "
-             "through all layers\n# up to those of a part. So the parts run "
-             "one after the other, each behind what\n# those before it have "
-             "written. mpirun shares it out (lmquant-cluster(7))");
+        puts("#\n# calibrating comes to that, and memory for it: for each part "
+             "the text goes through\n# all layers up to its own. So the parts "
+             "run one after the other, each behind what\n# those before it "
+             "have written. mpirun shares it out (lmquant-cluster(7))");
 }
 
 static void
@@ -417,7 +416,7 @@ static const struct task {
 #define N_TASKS (sizeof(tasks) / sizeof(tasks[0]))
 
 static enum lmq_status
-print_arithmetic(struct jobs *jobs, struct lmq_error *err)
+print_arithmetic(const struct jobs *jobs, struct lmq_error *err)
 {
     struct lmq_open_options open;
     struct lmq_checkpoint *checkpoint;
@@ -435,8 +434,6 @@ print_arithmetic(struct jobs *jobs, struct lmq_error *err)
         return status;
     double bytes = lmq_report_number(report, "bytes");
     double parameters = lmq_report_number(report, "parameters");
-    const char *head = lmq_report_string(report, "head");
-    jobs->is_tied = head != NULL && strcmp(head, "tied") == 0;
     puts("#!/bin/sh");
     printf("# lmquant %s, jobs: %s on %ld machines with one file system.\n"
            "# Keep it as a file, and run that: sh FILE\n#\n",
@@ -479,9 +476,6 @@ print_script(const struct jobs *jobs)
 
     puts("set -eu");
     printf("i=%s\n", is_parallel ? "${2-}" : "${SLURM_ARRAY_TASK_ID-}");
-    if (is_chain(jobs) && jobs->is_tied)
-        printf("i=$((${i:-0} %% %ld + 1)) # the embedding last: it is the head\n",
-               jobs->n);
     fputs("case ${1-} in\npart)\n    exec ", stdout);
     jobs->task->print_part(jobs);
     print_operands(jobs->arguments);
@@ -491,7 +485,11 @@ print_script(const struct jobs *jobs)
     fputs("mkdir -p", stdout);
     print_path(jobs->folder);
     putchar('\n');
-    if (is_parallel)
+    if (is_parallel && is_chain(jobs))
+        printf("for i in $(seq %ld); do\n    sh \"$0\" part \"$i\"\ndone\n"
+               "sh \"$0\" last\n",
+               jobs->n);
+    else if (is_parallel)
         printf("seq %ld | parallel -q --jobs 1 --halt soon,fail=1 sh \"$0\" "
                "part\nsh \"$0\" last\n",
                jobs->n);

@@ -233,17 +233,32 @@ count_rows(const struct lmq_plan *plan, size_t end)
     return n;
 }
 
-/* Twice through each layer, once for the head. */
+/* Whether something of a layer is to be learnt. */
+static bool
+is_new(const struct lmq_plan *plan, size_t layer)
+{
+    for (size_t i = 0; i < plan->n_parts; i++) {
+        const struct lmq_record *record =
+            &plan->records[plan->parts[i].record];
+        if (record->place.layer == (int32_t)layer &&
+            record->encoding == LMQ_ENCODING_Q8 && !plan->parts[i].is_done)
+            return true;
+    }
+    return false;
+}
+
+/* Once through each layer and the head, and once more to learn. */
 void
 lmq_calibrator_expect(struct lmq_plan *plan, size_t end)
 {
     struct lmq_calibrator *calibrator = plan->calibrator;
-    size_t n_layers = calibrator->model->hparams.n_layers;
+    size_t n_layers = calibrator->model->hparams.n_layers, n_goes = end;
 
+    for (size_t i = 0; i < lmq_size_min(end, n_layers); i++)
+        n_goes += is_new(plan, i);
     calibrator->counter = (struct lmq_counter){
         .stage = "calibrating",
-        .total = (uint64_t)calibrator->corpus.n_tokens *
-                     (2 * lmq_size_min(end, n_layers) + (end > n_layers)) +
+        .total = (uint64_t)calibrator->corpus.n_tokens * n_goes +
                  count_rows(plan, end)};
 }
 

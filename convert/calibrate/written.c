@@ -15,6 +15,14 @@
 /* Tiles that are read at a time. */
 #define STEP ((uint64_t)32 * LMQ_TILE_ROWS)
 
+static struct lmq_output *
+output_of(const struct lmq_conversion *work, const struct lmq_plan_part *part)
+{
+    struct lmq_output *own = work->outputs[part->member];
+
+    return own != NULL ? own : work->others[part->member];
+}
+
 /* The bytes of `n_rows` rows from `row` of the part on, to where these are;
  * `crcs` are those of what was read before. */
 static enum lmq_status
@@ -23,9 +31,7 @@ read_run(const struct lmq_conversion *work, const struct lmq_plan_part *part,
          uint32_t crcs[2], struct lmq_error *err)
 {
     const struct lmq_record *stored = lmq_plan_stored(work->plan, part);
-    struct lmq_output *own = work->outputs[part->member];
-    struct lmq_output *output =
-        own != NULL ? own : work->others[part->member];
+    struct lmq_output *output = output_of(work, part);
     uint64_t n_cols = work->plan->sources[part->record]->n_cols;
     struct lmq_run_sizes at = lmq_piece_sizes(stored, row, n_cols);
     struct lmq_run_sizes size = lmq_piece_sizes(stored, n_rows, n_cols);
@@ -89,6 +95,7 @@ lmq_written_read(const struct lmq_conversion *work,
         return status;
     lmq_fail(err, LMQ_ERR_FORMAT, stored->extents[LMQ_VALUES].offset,
              "tensor '%s' is not as it was written before", stored->name);
-    lmq_hint(err, "remove what was begun, and begin anew");
+    lmq_hint(err, "remove it and its journal, and begin it anew");
+    lmq_error_in(err, lmq_part_name(output_of(work, part)));
     return LMQ_ERR_FORMAT;
 }

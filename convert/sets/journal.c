@@ -75,20 +75,6 @@ read_line(const char *line, json_t **json, struct lmq_error *err)
                : status;
 }
 
-/* NULL, and why. */
-static json_t *
-describe(const struct lmq_plan *plan, struct lmq_error *err)
-{
-    struct lmq_error why = {0};
-    json_t *json = lmq_journal_describe(plan, &why);
-
-    if (json == NULL && why.status == LMQ_OK)
-        lmq_fail_nomem(&why);
-    if (json == NULL && err != NULL)
-        *err = why;
-    return json;
-}
-
 /* The first line, with what this conversion would say there. */
 static enum lmq_status
 check_line(const char *line, const json_t *own, struct lmq_error *err)
@@ -102,30 +88,18 @@ check_line(const char *line, const json_t *own, struct lmq_error *err)
     return status;
 }
 
+/* The header is on the disk before anything else is there. */
 static enum lmq_status
 check_header(struct lmq_journal *journal, const char *line,
-             const struct lmq_plan *plan, json_t *given,
-             struct lmq_error *err)
+             const json_t *header, json_t *given, struct lmq_error *err)
 {
-    struct lmq_error why;
-    json_t *own = describe(plan, &why);
-    enum lmq_status status;
-
-    if (own == NULL) {
-        if (err != NULL)
-            *err = why;
-        return why.status;
-    }
-    /* The header is on the disk before anything else is there. */
     journal->stage.stage = line == NULL ? LMQ_PART_NONE : LMQ_PART_WRITING;
-    if (line == NULL) {
-        lmq_put(&own, "given", json_incref(given));
-        status = append_json(journal, own, err);
-        return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
-    }
-    status = check_line(line, own, err);
-    json_decref(own);
-    return status;
+    if (line != NULL)
+        return check_line(line, header, err);
+    json_t *own = json_copy((json_t *)(uintptr_t)header);
+    lmq_put(&own, "given", json_incref(given));
+    enum lmq_status status = append_json(journal, own, err);
+    return status == LMQ_OK ? lmq_log_sync(journal->log, err) : status;
 }
 
 /* What the lines behind the header say of all before them. */
@@ -142,7 +116,7 @@ skim(struct lmq_journal *journal)
 }
 
 enum lmq_status
-lmq_journal_open(const char *path, const struct lmq_plan *plan, json_t *given,
+lmq_journal_open(const char *path, const json_t *header, json_t *given,
                  struct lmq_journal **out, struct lmq_error *err)
 {
     *out = NULL;
@@ -154,8 +128,8 @@ lmq_journal_open(const char *path, const struct lmq_plan *plan, json_t *given,
         free(journal);
         return status;
     }
-    status = check_header(journal, lmq_log_next(journal->log), plan,
-                          given, err);
+    status = check_header(journal, lmq_log_next(journal->log), header, given,
+                          err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
         (lmq_log_is_new(journal->log) ? lmq_journal_remove
@@ -167,22 +141,17 @@ lmq_journal_open(const char *path, const struct lmq_plan *plan, json_t *given,
     return LMQ_OK;
 }
 
-/* Whether its header is that of this plan. */
 static bool
-is_of_plan(struct lmq_log *log, const struct lmq_plan *plan)
+has_header(struct lmq_log *log, const json_t *header)
 {
     struct lmq_error ignored;
     const char *line = lmq_log_next(log);
-    json_t *own = line == NULL ? NULL : describe(plan, &ignored);
-    bool is_so =
-        own != NULL && check_line(line, own, &ignored) == LMQ_OK;
 
-    json_decref(own);
-    return is_so;
+    return line != NULL && check_line(line, header, &ignored) == LMQ_OK;
 }
 
 enum lmq_status
-lmq_journal_look(const char *output, const struct lmq_plan *plan,
+lmq_journal_look(const char *output, const json_t *header,
                  struct lmq_journal **out, struct lmq_error *err)
 {
     struct lmq_journal *journal = calloc(1, sizeof(*journal));
@@ -196,9 +165,8 @@ lmq_journal_look(const char *output, const struct lmq_plan *plan,
         return lmq_fail_nomem(err);
     }
     if (lmq_log_look(path, &journal->log, &ignored) == LMQ_OK &&
-        journal->log != NULL && is_of_plan(journal->log, plan)) {
-        skim(journal);
-        *out = journal;
+        journal->log != NULL && has_header(journal->log, header)) {
+        *out = journal; /* nothing of it is believed unread */
     } else {
         lmq_journal_close(journal);
     }
@@ -213,7 +181,6 @@ lmq_journal_given(const char *output, json_t **given,
     char *path = lmq_journal_path(output);
     struct lmq_log *log = NULL;
     json_t *header = NULL;
-
     struct lmq_journal_stage found = {.stage = LMQ_PART_WRITING};
 
     *given = NULL;
@@ -532,8 +499,23 @@ restore_calibrated(struct lmq_plan *plan, size_t index, const json_t *json)
     calibrated->searched = lmq_f64_of(json_object_get(json, "searched"));
 }
 
+/* What a line says of its tensor, and nothing else of it. */
+static struct lmq_record
+measured(const json_t *json)
+{
+    return (struct lmq_record){
+        .sum_sq = lmq_f64_of(json_object_get(json, "sum_sq")),
+        .err_sq = lmq_f64_of(json_object_get(json, "err_sq")),
+        .max_abs = lmq_f32_of(json_object_get(json, "max_abs")),
+        .max_err = lmq_f32_of(json_object_get(json, "max_err")),
+        .worst_err_sq = lmq_f32_of(json_object_get(json, "worst_err_sq")),
+        .worst_group = (uint64_t)json_integer_value(
+            json_object_get(json, "worst_group"))};
+}
+
 static void
-restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json)
+restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json,
+                   const struct lmq_record *said)
 {
     const json_t *calibrated = json_object_get(json, "calibrated");
     struct lmq_record *record = &plan->records[index];
@@ -545,31 +527,14 @@ restore_statistics(struct lmq_plan *plan, size_t index, const json_t *json)
                       plan->sources[index]->stored_name);
     plan->takes[index] = takes;
     record->quant.multiplier = lmq_f32_of(json_object_get(json, "multiplier"));
-    record->sum_sq = lmq_f64_of(json_object_get(json, "sum_sq"));
-    record->err_sq = lmq_f64_of(json_object_get(json, "err_sq"));
-    record->max_abs = lmq_f32_of(json_object_get(json, "max_abs"));
-    record->max_err = lmq_f32_of(json_object_get(json, "max_err"));
-    record->worst_err_sq = lmq_f32_of(json_object_get(json, "worst_err_sq"));
-    record->worst_group = (uint64_t)json_integer_value(
-        json_object_get(json, "worst_group"));
+    record->sum_sq = said->sum_sq;
+    record->err_sq = said->err_sq;
+    record->max_abs = said->max_abs;
+    record->max_err = said->max_err;
+    record->worst_err_sq = said->worst_err_sq;
+    record->worst_group = said->worst_group;
     if (calibrated != NULL && plan->calibrated != NULL)
         restore_calibrated(plan, index, calibrated);
-}
-
-/* Such as a container may have. */
-static bool
-has_sound_statistics(const json_t *json)
-{
-    static const char *const wide[] = {"sum_sq", "err_sq"};
-    static const char *const narrow[] = {"max_abs", "max_err"};
-    bool is_so = lmq_f32_of(json_object_get(json, "worst_err_sq")) >= 0;
-
-    for (size_t i = 0; i < 2; i++) {
-        double sum = lmq_f64_of(json_object_get(json, wide[i]));
-        float most = lmq_f32_of(json_object_get(json, narrow[i]));
-        is_so &= sum >= 0 && sum < HUGE_VAL && most >= 0 && most < HUGE_VALF;
-    }
-    return is_so;
 }
 
 /* Either all that this journal tells of are done, or none, and then their
@@ -625,13 +590,14 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
                      plan->digests.tensors + index * LMQ_SHA256_SIZE,
                      LMQ_SHA256_SIZE);
     float multiplier = lmq_f32_of(json_object_get(json, "multiplier"));
-    is_good &= has_sound_statistics(json);
+    struct lmq_record said = measured(json);
+    is_good &= lmq_statistics_are_sound(&said);
     is_good &= plan->records[index].encoding != LMQ_ENCODING_Q8 ||
                (multiplier > 0 && multiplier < HUGE_VALF);
     settle_parts(journal, plan, index, status == LMQ_OK && is_good);
     if (status != LMQ_OK || !is_good)
         return status;
-    restore_statistics(plan, index, json);
+    restore_statistics(plan, index, json, &said);
     lmq_plan_spread(plan, index);
     /* Of a tensor that is cut one journal tells that counts. */
     if (tells_of(journal, lmq_plan_first_part(plan, index)->member))

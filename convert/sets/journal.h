@@ -20,16 +20,16 @@ struct lmq_journal;
 /* Beside the output; the caller frees it; NULL without memory. */
 char *lmq_journal_path(const char *output);
 
-/* Of this path; made if it is not there, and then it says what was `given`. It
- * must be of this very conversion, or LMQ_ERR_ARG says what is different. */
-enum lmq_status lmq_journal_open(const char *path, const struct lmq_plan *plan,
+/* Of this path; made if it is not there, and then it says what was `given`. Its
+ * header must be this one (journal_header.h), or LMQ_ERR_ARG says what is
+ * different. */
+enum lmq_status lmq_journal_open(const char *path, const json_t *header,
                                  json_t *given, struct lmq_journal **out,
                                  struct lmq_error *err);
 /* What another process that writes `output` says at this time; nothing can be
  * added. NULL if it says nothing, or what is no use: damaged, or of another
  * conversion. */
-enum lmq_status lmq_journal_look(const char *output,
-                                 const struct lmq_plan *plan,
+enum lmq_status lmq_journal_look(const char *output, const json_t *header,
                                  struct lmq_journal **out,
                                  struct lmq_error *err);
 /* What was given to the conversion that is to be at `output`, and how far it
@@ -42,7 +42,8 @@ const struct lmq_journal_stage *
 lmq_journal_stage(const struct lmq_journal *journal);
 
 /* Fills in what is done, in the plan and in what is known of its sources: of
- * all members, or only of one, from 1. `outputs` are those of the members, is_there[i] whether it was begun. */
+ * all members, or only of one, from 1. `outputs` are those of the members,
+ * is_there[i] whether it was begun. */
 enum lmq_status lmq_journal_restore(struct lmq_journal *journal,
                                     struct lmq_plan *plan,
                                     struct lmq_output *const *outputs,

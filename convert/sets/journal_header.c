@@ -67,8 +67,9 @@ describe_settings(const struct lmq_plan *plan)
     return json;
 }
 
-json_t *
-lmq_journal_describe(const struct lmq_plan *plan, struct lmq_error *err)
+/* NULL with an error, or without memory. */
+static json_t *
+describe(const struct lmq_plan *plan, struct lmq_error *err)
 {
     unsigned char id[LMQ_SET_ID];
     char text[2 * LMQ_SET_ID + 1];
@@ -85,6 +86,19 @@ lmq_journal_describe(const struct lmq_plan *plan, struct lmq_error *err)
     }
     lmq_hex(id, sizeof(id), text);
     lmq_put(&json, "plan", json_string(text));
+    return json;
+}
+
+json_t *
+lmq_journal_describe(const struct lmq_plan *plan, struct lmq_error *err)
+{
+    struct lmq_error why = {0};
+    json_t *json = describe(plan, &why);
+
+    if (json == NULL && why.status == LMQ_OK)
+        lmq_fail_nomem(&why);
+    if (json == NULL && err != NULL)
+        *err = why;
     return json;
 }
 

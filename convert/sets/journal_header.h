@@ -7,8 +7,8 @@
 #include "convert/plan.h"
 
 /* Version, options, sources and calibration, and a name of the plan, which
- * covers all; the rest is there to say what is different. NULL with an error, or
- * without memory. */
+ * covers all; the rest is there to say what is different. As the plan is before
+ * anything is restored; NULL after an error. */
 json_t *lmq_journal_describe(const struct lmq_plan *plan,
                              struct lmq_error *err);
 

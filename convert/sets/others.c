@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "convert/sets/journal.h"
 
-/* Its journal has been found. */
+/* Whatever it says is read again before it is believed. */
 static enum lmq_status
 take(struct lmq_others *others, struct lmq_plan *plan, const char *path,
      uint32_t member, struct lmq_journal *journal, struct lmq_error *err)
@@ -30,43 +30,29 @@ take(struct lmq_others *others, struct lmq_plan *plan, const char *path,
                                      member + 1, is_there, &n_zeroed, err);
     }
     free(is_there);
-    return status;
-}
-
-/* All of them, before one of them changes what the plan knows. */
-static enum lmq_status
-look(struct lmq_journal **journals, const struct lmq_plan *plan,
-     const struct lmq_member_files *files, uint32_t own, struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    for (uint32_t i = 0; i < files->n_paths && status == LMQ_OK; i++)
-        if (i + 1 != own)
-            status = lmq_journal_look(files->paths[i], plan, &journals[i],
-                                      err);
-    return status;
+    return status == LMQ_ERR_NOMEM ? status : LMQ_OK;
 }
 
 enum lmq_status
 lmq_others_find(struct lmq_others *others, struct lmq_plan *plan,
-                const struct lmq_member_files *files, uint32_t own,
-                struct lmq_error *err)
+                const json_t *header, const struct lmq_member_files *files,
+                uint32_t own, struct lmq_error *err)
 {
-    size_t n = files->n_paths;
-    struct lmq_journal **journals = calloc(n, sizeof(*journals));
+    enum lmq_status status = LMQ_OK;
 
-    others->n = n;
-    others->outputs = calloc(n, sizeof(struct lmq_output *));
-    enum lmq_status status = journals == NULL || others->outputs == NULL
-                                 ? lmq_fail_nomem(err)
-                                 : look(journals, plan, files, own, err);
-    for (uint32_t i = 0; i < n && status == LMQ_OK; i++)
-        if (journals[i] != NULL)
-            status =
-                take(others, plan, files->paths[i], i, journals[i], err);
-    for (uint32_t i = 0; i < n && journals != NULL; i++)
-        lmq_journal_close(journals[i]);
-    free(journals);
+    others->n = files->n_paths;
+    others->outputs = calloc(others->n, sizeof(struct lmq_output *));
+    if (others->outputs == NULL)
+        return lmq_fail_nomem(err);
+    for (uint32_t i = 0; i < others->n && status == LMQ_OK; i++) {
+        struct lmq_journal *journal = NULL;
+        if (i + 1 == own)
+            continue;
+        status = lmq_journal_look(files->paths[i], header, &journal, err);
+        if (status == LMQ_OK && journal != NULL)
+            status = take(others, plan, files->paths[i], i, journal, err);
+        lmq_journal_close(journal);
+    }
     return status;
 }
 

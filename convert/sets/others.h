@@ -13,10 +13,11 @@ struct lmq_others {
 };
 
 /* Fills in what they have done, in the plan; `own` is the member that is
- * written here, from 1. Nothing of theirs is in the way: what cannot be read is
- * as if it were not there. To be freed even if it fails. */
+ * written here, from 1, the header that of its journal. What cannot be read, or
+ * is not as they say, is as if it were not there. To be freed even if it
+ * fails. */
 enum lmq_status lmq_others_find(struct lmq_others *others,
-                                struct lmq_plan *plan,
+                                struct lmq_plan *plan, const json_t *header,
                                 const struct lmq_member_files *files,
                                 uint32_t own, struct lmq_error *err);
 void lmq_others_free(struct lmq_others *others);

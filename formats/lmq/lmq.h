@@ -205,6 +205,9 @@ bool lmq_record_sizes(const struct lmq_record *record,
 
 /* ---- lmq_statistics.c ---- */
 
+/* Whether a container may say that of a tensor. */
+bool lmq_statistics_are_sound(const struct lmq_record *record);
+
 /* What converting did to the tensors; *bytes is freed with free(). */
 enum lmq_status lmq_statistics_store(const struct lmq_record *records,
                                      size_t n, unsigned char **bytes,

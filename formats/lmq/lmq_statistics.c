@@ -54,6 +54,15 @@ is_measure(double value)
     return value >= 0 && !signbit(value);
 }
 
+bool
+lmq_statistics_are_sound(const struct lmq_record *record)
+{
+    return is_measure(record->sum_sq) && is_measure(record->err_sq) &&
+           is_measure((double)record->max_abs) &&
+           is_measure((double)record->max_err) &&
+           is_measure((double)record->worst_err_sq);
+}
+
 /* Records may become longer in later versions, as those of the directory. */
 enum lmq_status
 lmq_statistics_load(const unsigned char *bytes, size_t size,
@@ -78,10 +87,7 @@ lmq_statistics_load(const unsigned char *bytes, size_t size,
         record->max_abs = lmq_load_f32le(p + 24);
         record->max_err = lmq_load_f32le(p + 28);
         record->worst_err_sq = lmq_load_f32le(p + 32);
-        if (!is_measure(record->sum_sq) || !is_measure(record->err_sq) ||
-            !is_measure((double)record->max_abs) ||
-            !is_measure((double)record->max_err) ||
-            !is_measure((double)record->worst_err_sq) ||
+        if (!lmq_statistics_are_sound(record) ||
             !lmq_is_reserved(superblock, p + ST_RESERVED,
                              LMQ_STATISTICS_SIZE - ST_RESERVED))
             return lmq_fail(err, LMQ_ERR_FORMAT, (uint64_t)(p - bytes),

@@ -19,6 +19,10 @@ refused() {
     is_one_sentence "$*"
 }
 
+# A small stack is enough, and one that cannot grow is no crash.
+(ulimit -s 256 && exec "$lmquant" --version) > said 2>&1 ||
+    fail "with a stack of 256 KB: $(cat said)"
+
 # repeated N TEXT: about N bytes of it.
 repeated() { yes "$2" | tr -d '\n' | head -c "$1"; }
 

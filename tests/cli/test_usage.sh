@@ -166,6 +166,7 @@ refused 2 "--output cannot be standard output" \
 refused 2 "--report cannot be standard output" \
     plan --target-bits 6 --report - --text x y
 refused 2 "'-q' in place of a command" -q convert a b
+refused 2 "'-' in place of a file" merge -
 refused 2 "unknown command 'zzzzz'" zzzzz
 grep -q 'did you mean' stderr && fail "zzzzz is like nothing"
 
