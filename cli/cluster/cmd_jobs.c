@@ -240,7 +240,9 @@ check_target(const struct arguments *arguments)
 static void
 print_hours(double seconds)
 {
-    if (seconds < 5400)
+    if (seconds < 90)
+        printf("%.0f s", seconds + 0.5);
+    else if (seconds < 5400)
         printf("%.1f minutes", seconds / 60);
     else
         printf("%.1f hours", seconds / 3600);
@@ -271,16 +273,15 @@ print_conversion_costs(const struct jobs *jobs, double bytes, double parameters)
     printf("# each of %ld: reads %s, writes about %s, in about ", jobs->n,
            format_bytes(bytes / n, a), format_bytes(written / n, b));
     print_hours(bytes / n / rate);
-    printf(" (%s/s of source)\n", format_bytes(rate, a));
-    printf("# disk: about %s beside the source; memory: below 1 GB each, "
-           "whatever the model\n",
+    printf("\n# (%s/s of source)\n", format_bytes(rate, a));
+    printf("# disk: about %s beside the source; memory: below 1 GB each\n",
            format_bytes(written, a));
     puts("# lmquant convert --dry-run says the exact sizes");
     if (is_chain(jobs))
         puts("#\n# calibrating comes to that, and memory for it: for each part "
-             "the text goes through\n# all layers up to its own. So the parts "
-             "run one after the other, each behind what\n# those before it "
-             "have written. mpirun shares it out (lmquant-cluster(7))");
+             "the text goes\n# through all layers up to its own. So the parts "
+             "run one after the other, each\n# behind what those before it "
+             "have written. mpirun shares it out\n# (lmquant-cluster(7))");
 }
 
 static void
