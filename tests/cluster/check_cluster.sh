@@ -162,6 +162,18 @@ check_slurm() {
     submit convert.sh 300
     same good8 "a set" "a part killed, and all submitted again"
 
+    # A calibration, part after part; the first is killed, and all again.
+    mkdir alone chained
+    learn="-j 1 -e q4 --calibrate text --calibrate-tokens 2000"
+    expect 0 "$lmquant" convert -q $learn --parts 4 "$fable" alone/m.lmq
+    "$lmquant" jobs --nodes 4 convert $learn "$fable" chained/m.lmq > learn.sh
+    sed "s|^set -eu|&\\n[ \"\${SLURM_ARRAY_TASK_ID-}\" != 2 ] \|\| export $killing|" \
+        learn.sh > killed.sh
+    submit killed.sh 300
+    [ "$(ls chained | grep -c 'lmq$')" -eq 0 ] || fail "sealed without a part"
+    submit learn.sh 300
+    same alone chained "a calibration, a part killed, and all submitted again"
+
     # A part of another source is slipped in: the last step says so.
     rm -rf "a set"
     mkdir "a set"
@@ -212,6 +224,7 @@ check_mpi() {
         ranked/c.lmq
     [ $status -eq 2 ] || fail "a calibration by two ranks in 3 parts: $status"
     learn="convert -q -j 1 -e q4 --calibrate text --calibrate-tokens 2000"
+    rm -rf ranked
     for n in 2 3; do
         rm -rf ranked learnt
         mkdir ranked learnt
