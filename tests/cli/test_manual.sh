@@ -313,12 +313,15 @@ if has mandoc; then
 else
     skip "lint of the pages: no mandoc"
 fi
+# (An argument of a function that fills a line cannot be spread, of which groff
+# 1.23 tells.)
 case $(man --version 2>/dev/null) in
 "man 2."*)
     for page in "$man"/*.[135]; do
         LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l "$page" \
             2>"$work/lint" >/dev/null
-        test -s "$work/lint" && fail "$page: $(cat "$work/lint")"
+        grep -v 'cannot adjust line' "$work/lint" >"$work/wide" &&
+            fail "$page: $(cat "$work/wide")"
     done
     ;;
 *) skip "warnings of man: no man-db" ;;
