@@ -363,7 +363,7 @@ lmq_tile_values_are_filled(const unsigned char *bytes, size_t n, uint64_t at,
             is_filled &= (row < n_rows && column < n_cols) || bytes[i] == 128;
         else
             is_filled &= is_filled_byte(
-                bytes[i], in_tile % (LINE * bits),
+                bytes[i], (size_t)(in_tile % (LINE * bits)),
                 in_tile / (LINE * bits) * BLOCK_COLUMNS,
                 row < n_rows ? n_cols : 0, bits);
     }

@@ -71,6 +71,16 @@ is_marked(const struct stat *info, const struct lmq_part_mark *mark)
     return memcmp(&found, mark, sizeof(found)) == 0;
 }
 
+/* Its times may have been changed, too. */
+static enum lmq_status
+fail_other(struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_IO, 0, "exists already, and is not what was begun");
+    lmq_hint(err, "if it is what you want remove its journal, which was left "
+                  "there; .replaces writes it anew");
+    return LMQ_ERR_IO;
+}
+
 /* A commit links the file to its name and takes the former one away, or
  * renames it; wherever it was stopped, only the former name is left. */
 static enum lmq_status
@@ -85,11 +95,13 @@ undo_commit(const struct lmq_output *output, enum lmq_part_stage stage,
         return LMQ_OK;
     bool has_part = lstat(output->temporary, &part) == 0;
     int result = 0;
+    if (!has_part && stage == LMQ_PART_COMMITTING &&
+        !is_marked(&whole, mark)) /* what replaces it is made anew */
+        return output->replace ? LMQ_OK : fail_other(err);
     if (has_part && whole.st_dev == part.st_dev &&
         whole.st_ino == part.st_ino)
         result = unlink(output->path);
-    else if (!has_part && stage == LMQ_PART_COMMITTING &&
-             is_marked(&whole, mark))
+    else if (!has_part && stage == LMQ_PART_COMMITTING)
         result = rename(output->path, output->temporary);
     return result == 0 ? LMQ_OK
                        : lmq_fail_errno(err, "cannot be taken up again");

@@ -106,7 +106,7 @@ quantize_range(void *context, const struct lmq_range *range, void *state,
         &job->layer->plan->records[job->item->record].quant;
     size_t n_cols = job->item->matrix->n_cols;
     size_t n_groups = lmq_groups_per_row(n_cols, quant->group_size);
-    size_t row = job->first_row + range->at;
+    size_t row = job->first_row + (size_t)range->at;
     int8_t *q = job->out->q + row * n_cols;
     float *scales = job->out->scales + row * n_groups;
     struct lmq_feedback_result *result = &job->results[range->slot];
