@@ -346,10 +346,11 @@ write_layer(struct pipeline *pipeline, int32_t layer, struct lmq_error *err)
 
     for (size_t at = 0, end; at < plan->n_parts && status == LMQ_OK;
          at = end) {
-        for (end = at; end < plan->n_parts &&
-                       layer_of(pipeline, end) == layer_of(pipeline, at); end++)
+        int32_t own = layer_of(pipeline, at);
+        for (end = at; end < plan->n_parts && layer_of(pipeline, end) == own;
+             end++)
             continue;
-        if (layer_of(pipeline, at) == layer)
+        if (own == layer)
             status = run_parts(pipeline, at, end, err);
     }
     return status;

@@ -140,7 +140,8 @@ count_all(const struct found *found, struct count *count,
         bool is_named = false, is_part = false, has_journal = false;
         status = look_at(found, i, MEMBER_ENDING, &is_named, err);
         if (status == LMQ_OK)
-            status = look_at(found, i, MEMBER_ENDING LMQ_PART_ENDING, &is_part, err);
+            status = look_at(found, i, MEMBER_ENDING LMQ_PART_ENDING,
+                             &is_part, err);
         if (status == LMQ_OK)
             status = look_at(found, i, ENDING, &has_journal, err);
         count->members += is_named && !is_part;
