@@ -20,8 +20,8 @@ refused() {
 }
 
 # A small stack is enough, and one that cannot grow is no crash.
-(ulimit -s 256 && exec "$lmquant" --version) > said 2>&1 ||
-    fail "with a stack of 256 KB: $(cat said)"
+(ulimit -s 256 && exec "$lmquant" --version) > "$work/said" 2>&1 ||
+    fail "with a stack of 256 KB: $(cat "$work/said")"
 
 # repeated N TEXT: about N bytes of it.
 repeated() { yes "$2" | tr -d '\n' | head -c "$1"; }
