@@ -31,6 +31,9 @@ static const struct option options[] = {
      "each paragraph of it (blank lines between) begins\n"
      "anew"},
     {0, "damping", "X", "how little it is believed (0.01)"},
+    {0, "mend", "X",
+     "how much of what layers before have missed is made\n"
+     "up for: 0 to 1 (0.5)"},
     {0, "rotate", NULL,
      "turn groups of 64 or 256, so that nothing in them\n"
      "stands out: activations of 8 bits lose less"},
@@ -149,8 +152,11 @@ parse_calibration(const struct arguments *arguments,
     if (!option_integer(arguments, "calibrate-tokens", 1, 2000000000,
                         &tokens) ||
         !option_integer(arguments, "ctx", 2, 1 << 28, &context) ||
-        !option_real(arguments, "damping", 1e-6, 10, &convert->damping))
+        !option_real(arguments, "damping", 1e-6, 10, &convert->damping) ||
+        !option_real(arguments, "mend", 0, 1, &convert->mend))
         return false;
+    if (has_option(arguments, "mend") && convert->mend <= 0)
+        convert->mend = -1;
     convert->calibration_tokens = (size_t)tokens;
     convert->context = (size_t)context;
     return true;

@@ -326,18 +326,24 @@ check_calibration(const struct lmq_convert_options *options,
 {
     bool is_alone = options->calibration_tokens != 0 ||
                     options->context != 0 || options->splits_documents != 0 ||
-                    options->damping > 0 || options->damping < 0;
+                    options->damping > 0 || options->damping < 0 ||
+                    options->mend > 0 || options->mend < 0;
 
     if (options->n_calibration == 0 && is_alone)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".calibration_tokens, .context, .splits_documents and "
-                        ".damping go with .calibration");
+                        ".calibration_tokens, .context, .splits_documents, "
+                        ".damping and .mend go with .calibration");
     if (options->n_calibration == 0)
         return LMQ_OK;
     if (!(options->damping >= 0 && options->damping <= 10))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".damping is %g, expected more than 0, at most 10",
                         options->damping);
+    if (!(options->mend >= -1 && options->mend <= 1))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".mend is %g, expected more than 0, at most 1; or -1 "
+                        "for none",
+                        options->mend);
     return LMQ_OK;
 }
 
@@ -396,6 +402,7 @@ open_calibrator(struct lmq_plan *plan,
         .n_tokens = options->calibration_tokens,
         .context = options->context,
         .damping = options->damping,
+        .mend = options->mend,
         .splits_documents = options->splits_documents != 0,
         .threads = options->threads,
         .peers = options->peers,

@@ -31,6 +31,7 @@ static const struct {
     {"kv", "--kv"},
     {"layout", "--layout"},
     {"memory", "--memory"},
+    {"mend", "--mend"},
     {"method", "--method"},
     {"n_parts", "--parts"},
     {"on_nonfinite", "--on-nonfinite"},

@@ -45,11 +45,13 @@
 
 /* One window goes through a layer at a time; of many processes each takes one,
  * and then all add up what each of them has seen, in the order of the windows:
- * each its strips of the Hessians. */
+ * each its strips of the sums. */
 struct go {
     struct lmq_cal_layer *layer;
     struct lmq_seen own, others; /* with peers */
     const struct lmq_seen *seen; /* one of them */
+    bool drifts;   /* something does, so the checkpoint's windows go first */
+    bool advances; /* and these go on */
 };
 
 static bool
@@ -58,54 +60,71 @@ has_peers(const struct lmq_cal_layer *layer)
     return lmq_peers_n(layer->calibrator->peers) > 1;
 }
 
-/* One thread's share of some tokens. */
-static void
-add_run(struct lmq_cal_layer *layer, size_t input, const float *x,
-        size_t stride, size_t n_tokens, size_t member, size_t n_members)
+/* All matrices that share an input see it; one of them is enough. SIZE_MAX: it
+ * is not looked at. */
+static size_t
+watched_input(const struct lmq_cal_layer *layer,
+              const struct lmq_matrix *matrix)
 {
-    struct lmq_calibrator *calibrator = layer->calibrator;
-    struct lmq_hessian *hessian = &layer->inputs[input].hessian;
-    size_t rank = lmq_peers_rank(calibrator->peers);
-    size_t n = lmq_peers_n(calibrator->peers);
+    size_t i = 0;
 
-    lmq_hessian_add(hessian, x, stride, n_tokens, calibrator->buffers[member],
-                    rank + n * member, n * n_members);
-    if (member == 0)
-        hessian->n_tokens += n_tokens;
+    while (i < layer->n_inputs && (!layer->inputs[i].is_watched ||
+                                   layer->inputs[i].leader != matrix))
+        i++;
+    return i < layer->n_inputs ? i : SIZE_MAX;
 }
 
-/* All matrices that share an input see it; one of them is enough. */
+static void
+expect(void *context, const struct lmq_member *member,
+       const struct lmq_matrix *matrix, const struct lmq_operand *operand)
+{
+    struct go *go = context;
+    size_t input = watched_input(go->layer, matrix);
+
+    if (input != SIZE_MAX)
+        lmq_seen_expect(&go->own, go->layer, member, input, operand);
+}
+
 static void
 see(void *context, const struct lmq_member *member,
     const struct lmq_matrix *matrix, const struct lmq_operand *operand)
 {
     struct go *go = context;
-    struct lmq_cal_layer *layer = go->layer;
+    size_t input = watched_input(go->layer, matrix);
 
-    for (size_t i = 0; i < layer->n_inputs; i++) {
-        struct lmq_cal_input *input = &layer->inputs[i];
-        if (!input->is_watched || input->leader != matrix)
-            continue;
-        if (has_peers(layer))
-            lmq_seen_add(&go->own, member, i, operand);
-        else
-            add_run(layer, i, operand->x, operand->stride, operand->n,
-                    member->number, member->n_members);
-    }
+    if (input != SIZE_MAX)
+        lmq_seen_add(&go->own, go->layer, member, input, operand);
+}
+
+/* A thread's share of some tokens. */
+static void
+add_run(const struct go *go, const struct lmq_seen_run *run, size_t member,
+        size_t n_members)
+{
+    struct lmq_calibrator *calibrator = go->layer->calibrator;
+    struct lmq_cal_input *input = &go->layer->inputs[run->input];
+    size_t rank = lmq_peers_rank(calibrator->peers);
+    size_t n = lmq_peers_n(calibrator->peers);
+    double *buffer = calibrator->buffers[member];
+    const float *x = go->seen->x + run->at;
+
+    lmq_hessian_add(&input->hessian, x, input->n_cols, (size_t)run->n_tokens,
+                    buffer, rank + n * member, n * n_members);
+    if (input->mend.n_rows > 0)
+        lmq_mend_add(&input->mend, x, x + run->n_tokens * input->n_cols,
+                      (size_t)run->n_tokens, buffer, rank + n * member,
+                      n * n_members);
+    if (member == 0)
+        input->hessian.n_tokens += (size_t)run->n_tokens;
 }
 
 static void
 add_seen(void *context, size_t member, size_t n_members)
 {
     const struct go *go = context;
-    const struct lmq_seen *seen = go->seen;
 
-    for (size_t i = 0; i < seen->cursors[0].n_runs; i++) {
-        const struct lmq_seen_run *run = &seen->runs[i];
-        size_t n_cols = go->layer->inputs[run->input].n_cols;
-        add_run(go->layer, (size_t)run->input, seen->x + run->at, n_cols,
-                (size_t)run->n_tokens, member, n_members);
-    }
+    for (size_t i = 0; i < go->seen->cursors[0].n_runs; i++)
+        add_run(go, &go->seen->runs[i], member, n_members);
 }
 
 /* `first` is the window of the first process. */
@@ -128,45 +147,102 @@ add_all(struct go *go, size_t first, struct lmq_error *err)
         if (status == LMQ_OK)
             lmq_team_run(team, lmq_team_size(team), add_seen, go);
     }
-    lmq_seen_clear(&go->own);
     return status;
 }
 
 static enum lmq_status
-walk_window(struct lmq_cal_layer *layer, size_t window,
-            const struct lmq_witness *witness, struct lmq_error *err)
+walk_window(struct lmq_cal_layer *layer, const struct lmq_streams *streams,
+            size_t window, const struct lmq_witness *witness, bool advances,
+            struct lmq_error *err)
 {
     struct lmq_walk *walk = &layer->calibrator->walk;
 
-    if (window >= walk->corpus->n_windows)
-        return LMQ_OK;
     if (lmq_cal_is_head(layer))
-        return lmq_walk_head(walk, window, witness, err);
-    lmq_walk_window(walk, layer->index, window, witness, witness == NULL);
+        return lmq_walk_head(walk, streams, window, witness, err);
+    lmq_walk_window(walk, streams, layer->index, window, witness, advances);
     return LMQ_OK;
 }
 
-/* The streams go on if nobody looks. */
+/* Of this process. */
 static enum lmq_status
-walk(struct lmq_cal_layer *layer, struct go *go, struct lmq_error *err)
+look_at_window(struct go *go, size_t window, struct lmq_error *err)
 {
-    struct lmq_calibrator *calibrator = layer->calibrator;
-    const struct lmq_corpus *corpus = &calibrator->corpus;
-    const struct lmq_witness witness = {go, see};
-    unsigned n = lmq_peers_n(calibrator->peers);
+    const struct lmq_walk *walk = &go->layer->calibrator->walk;
+    const struct lmq_witness expected = {go, expect}, seen = {go, see};
     enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i < corpus->n_windows && status == LMQ_OK; i += n) {
-        status = walk_window(layer, i + lmq_peers_rank(calibrator->peers),
-                             go == NULL ? NULL : &witness, err);
-        if (status == LMQ_OK && go != NULL && has_peers(layer))
-            status = add_all(go, i, err);
-        for (size_t j = i; j < lmq_size_min(i + n, corpus->n_windows); j++)
-            calibrator->counter.done += corpus->windows[j].n;
+    lmq_seen_clear(&go->own);
+    if (window >= walk->corpus->n_windows)
+        return LMQ_OK;
+    if (go->drifts)
+        status = walk_window(go->layer, &walk->exact, window, &expected,
+                             go->advances, err);
+    lmq_seen_clear(&go->own);
+    return status == LMQ_OK ? walk_window(go->layer, &walk->rounded, window,
+                                          &seen, false, err)
+                            : status;
+}
+
+/* Windows [at, at + n) have gone through a layer so often. */
+static enum lmq_status
+count_windows(struct lmq_calibrator *calibrator, size_t at, size_t n,
+              uint64_t n_times, struct lmq_error *err)
+{
+    const struct lmq_corpus *corpus = &calibrator->corpus;
+
+    for (size_t i = at; i < lmq_size_min(at + n, corpus->n_windows); i++)
+        calibrator->counter.done += n_times * corpus->windows[i].n;
+    return lmq_counter_report(&calibrator->counter, err);
+}
+
+static enum lmq_status
+look(struct go *go, struct lmq_error *err)
+{
+    struct lmq_calibrator *calibrator = go->layer->calibrator;
+    size_t n = lmq_peers_n(calibrator->peers);
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < calibrator->corpus.n_windows && status == LMQ_OK;
+         i += n) {
+        status = look_at_window(go, i + lmq_peers_rank(calibrator->peers),
+                                err);
         if (status == LMQ_OK)
-            status = lmq_counter_report(&calibrator->counter, err);
+            status = add_all(go, i, err);
+        if (status == LMQ_OK)
+            status = count_windows(calibrator, i, n, go->drifts ? 2 : 1, err);
     }
     return status;
+}
+
+/* The streams go on. */
+static enum lmq_status
+advance(struct lmq_cal_layer *layer, const struct lmq_streams *streams,
+        struct lmq_error *err)
+{
+    struct lmq_calibrator *calibrator = layer->calibrator;
+    size_t n = lmq_peers_n(calibrator->peers);
+    size_t rank = lmq_peers_rank(calibrator->peers);
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < calibrator->corpus.n_windows && status == LMQ_OK;
+         i += n) {
+        if (i + rank < calibrator->corpus.n_windows)
+            status = walk_window(layer, streams, i + rank, NULL, true, err);
+        if (status == LMQ_OK)
+            status = count_windows(calibrator, i, n, 1, err);
+    }
+    return status;
+}
+
+/* Those of the checkpoint, if there are any, before the layer is another. */
+static enum lmq_status
+advance_exact(struct lmq_cal_layer *layer, struct lmq_error *err)
+{
+    const struct lmq_streams *exact = &layer->calibrator->walk.exact;
+
+    return exact->x == NULL || lmq_cal_is_head(layer)
+               ? LMQ_OK
+               : advance(layer, exact, err);
 }
 
 /* Strips of a Hessian, from who has added them up. */
@@ -189,21 +265,19 @@ share_hessian(const struct lmq_cal_layer *layer,
 
 /* The windows through the layer for those that are watched. */
 static enum lmq_status
-add_up(struct lmq_cal_layer *layer, struct lmq_error *err)
+add_up(struct go *go, struct lmq_error *err)
 {
+    struct lmq_cal_layer *layer = go->layer;
     const struct lmq_calibrator *calibrator = layer->calibrator;
     size_t window = calibrator->walk.context, n = calibrator->n_buffers;
-    struct go go = {.layer = layer};
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status = lmq_seen_init(&go->own, layer, window, n, err);
 
-    if (has_peers(layer))
-        status = lmq_seen_init(&go.own, layer, window, n, err);
     if (has_peers(layer) && status == LMQ_OK)
-        status = lmq_seen_init(&go.others, layer, window, n, err);
+        status = lmq_seen_init(&go->others, layer, window, n, err);
     if (status == LMQ_OK)
-        status = walk(layer, &go, err);
-    lmq_seen_free(&go.own);
-    lmq_seen_free(&go.others);
+        status = look(go, err);
+    lmq_seen_free(&go->own);
+    lmq_seen_free(&go->others);
     for (size_t i = 0; i < layer->n_inputs && status == LMQ_OK; i++)
         if (layer->inputs[i].is_watched)
             status = share_hessian(layer, &layer->inputs[i].hessian, err);
@@ -231,6 +305,45 @@ is_enough(uint64_t n_tokens, size_t n_cols)
     return n_tokens * COLUMNS_PER_TOKEN >= n_cols;
 }
 
+/* What has drifted, once the Hessian is factored. */
+struct solving {
+    const struct lmq_calibrator *calibrator;
+    struct lmq_cal_input *input;
+};
+
+static void
+solve(void *context, size_t member, size_t n_members)
+{
+    const struct solving *solving = context;
+    const struct lmq_calibrator *calibrator = solving->calibrator;
+    size_t rank = lmq_peers_rank(calibrator->peers);
+    size_t n = lmq_peers_n(calibrator->peers);
+
+    lmq_mend_solve(&solving->input->mend, &solving->input->hessian,
+                    calibrator->mend, calibrator->buffers[member],
+                    rank + n * member, n * n_members);
+}
+
+static enum lmq_status
+settle_mend(const struct lmq_calibrator *calibrator,
+             struct lmq_cal_input *input, struct lmq_error *err)
+{
+    struct solving solving = {calibrator, input};
+    struct lmq_team *team = calibrator->walk.work.team;
+    const struct lmq_peers *peers = calibrator->peers;
+    enum lmq_status status = LMQ_OK;
+
+    lmq_team_run(team, lmq_team_size(team), solve, &solving);
+    for (size_t i = 0; i < lmq_mend_strips(&input->mend) &&
+                       status == LMQ_OK; i++) {
+        size_t n_bytes;
+        void *strip = lmq_mend_strip(&input->mend, i, &n_bytes);
+        status = lmq_peers_share(peers, (unsigned)(i % lmq_peers_n(peers)),
+                                 strip, n_bytes, err);
+    }
+    return status;
+}
+
 /* *hessian is NULL: it says nothing. */
 static enum lmq_status
 settle(struct lmq_cal_layer *layer, size_t index,
@@ -253,6 +366,8 @@ settle(struct lmq_cal_layer *layer, size_t index,
                                         &is_settled, err);
         else
             is_settled = lmq_hessian_weigh(&input->hessian, damping);
+        if (status == LMQ_OK && is_settled && input->mend.n_rows > 0)
+            status = settle_mend(calibrator, input, err);
     }
     *hessian = is_settled ? &input->hessian : NULL;
     return status;
@@ -274,7 +389,7 @@ quantize_input(struct lmq_cal_layer *layer, size_t index,
         if (layer->items[i].input == index)
             status = lmq_cal_quantize(layer, &layer->items[i], hessian, err);
     if (input != NULL)
-        lmq_hessian_free(&input->hessian);
+        lmq_cal_forget(input);
     return status;
 }
 
@@ -287,10 +402,14 @@ watch(struct lmq_cal_layer *layer, size_t first, size_t *end,
 
     for (size_t i = first; i < layer->n_inputs; i++) {
         struct lmq_cal_input *input = &layer->inputs[i];
-        room -= lmq_hessian_bytes(input->n_cols);
+        struct lmq_mend *mend = &input->mend;
+        room -= lmq_hessian_bytes(input->n_cols) +
+                lmq_mend_bytes(input->n_cols, mend->n_rows);
         if (i > first && room < 0)
             break;
-        if (!lmq_hessian_init(&input->hessian, input->n_cols))
+        if (!lmq_hessian_init(&input->hessian, input->n_cols) ||
+            !lmq_mend_init(mend, input->n_cols, mend->n_rows,
+                            mend->is_output, input->rotated))
             return lmq_fail_nomem(err);
         input->hessian.rotated = input->rotated;
         input->is_watched = true;
@@ -299,21 +418,37 @@ watch(struct lmq_cal_layer *layer, size_t first, size_t *end,
     return LMQ_OK;
 }
 
+/* Whether something of inputs [first, end) drifts. */
+static bool
+drifts(const struct lmq_cal_layer *layer, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        if (layer->inputs[i].mend.n_rows > 0)
+            return true;
+    return false;
+}
+
 static enum lmq_status
 learn(struct lmq_cal_layer *layer, struct lmq_error *err)
 {
+    bool has_advanced = false;
     enum lmq_status status = LMQ_OK;
 
     for (size_t at = 0, end = 0; at < layer->n_inputs && status == LMQ_OK;
          at = end) {
         status = watch(layer, at, &end, err);
+        struct go go = {.layer = layer, .drifts = drifts(layer, at, end)};
+        go.advances = go.drifts && end == layer->n_inputs;
+        has_advanced |= go.advances;
         if (status == LMQ_OK)
-            status = add_up(layer, err);
+            status = add_up(&go, err);
         for (size_t i = at; i < end && status == LMQ_OK; i++) {
             layer->inputs[i].is_watched = false;
             status = quantize_input(layer, i, err);
         }
     }
+    if (status == LMQ_OK && !has_advanced)
+        status = advance_exact(layer, err);
     if (status == LMQ_OK)
         status = quantize_input(layer, SIZE_MAX, err);
     for (size_t i = 0; i < layer->n_items && status == LMQ_OK; i++)
@@ -329,7 +464,7 @@ static enum lmq_status
 recall(struct lmq_cal_layer *layer, const struct lmq_conversion *work,
        struct lmq_error *err)
 {
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status = advance_exact(layer, err);
 
     for (size_t i = 0; i < layer->n_items && status == LMQ_OK; i++) {
         const struct lmq_cal_item *item = &layer->items[i];
@@ -357,7 +492,7 @@ run_layer(const struct lmq_conversion *work, size_t index,
     if (status == LMQ_OK)
         status = is_written ? recall(&layer, work, err) : learn(&layer, err);
     if (status == LMQ_OK && !lmq_cal_is_head(&layer))
-        status = walk(&layer, NULL, err);
+        status = advance(&layer, &layer.calibrator->walk.rounded, err);
     lmq_cal_free(&layer);
     return status;
 }
@@ -375,7 +510,8 @@ lmq_calibrator_layer(const struct lmq_conversion *work, size_t index,
         return run_layer(work, index, err);
     if (index == 0)
         status = lmq_walk_begin(&calibrator->walk, calibrator->model,
-                                &calibrator->corpus, calibrator->threads, err);
+                                &calibrator->corpus, calibrator->threads,
+                                calibrator->mend > 0, err);
     if (status == LMQ_OK)
         status = lmq_model_load_layer(calibrator->model, index, err);
     if (status == LMQ_OK)

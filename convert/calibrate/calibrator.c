@@ -7,6 +7,7 @@
 #include "convert/calibrate/calibrator.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,13 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/threads/threads.h"
+#include "convert/calibrate/items.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 #define DEFAULT_CONTEXT 512
 #define DEFAULT_TOKENS 32768
 #define DEFAULT_DAMPING 0.01
+#define DEFAULT_MEND 0.5
 
 /* ---- The text ---- */
 
@@ -77,6 +80,7 @@ describe(const struct lmq_calibrator *calibrator,
     lmq_put(&json, "ctx", lmq_json_size(context));
     lmq_put(&json, "split_documents", json_boolean(given->splits_documents));
     lmq_put(&json, "damping", lmq_json_number(calibrator->damping));
+    lmq_put(&json, "mend", lmq_json_number(calibrator->mend));
     return json;
 }
 
@@ -123,23 +127,56 @@ read_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
 
 /* ---- Room ---- */
 
-/* The widest matrix of a layer, and the bytes of the largest layer while it is
- * worked on: as it is read, its integers twice, their scales. */
-static void
-measure(const struct lmq_model *model, size_t *widest, double *layer)
+/* What the largest take. */
+struct sizes {
+    size_t widest; /* columns of a matrix */
+    double sums;   /* of an input */
+    double layer;  /* while it is worked on: as it is read, its integers twice,
+                      their scales */
+};
+
+static double
+sums_of(const struct lmq_calibrator *calibrator,
+        const struct lmq_matrix *matrix)
 {
-    *widest = 1;
-    *layer = 0;
+    bool is_output;
+    size_t n_drifting =
+        calibrator->mend > 0
+            ? lmq_cal_mendable(&calibrator->model->hparams,
+                               &matrix->tensor->place, matrix->n_cols,
+                               &is_output)
+            : 0;
+
+    return lmq_hessian_bytes(matrix->n_cols) +
+           lmq_mend_bytes(matrix->n_cols, n_drifting);
+}
+
+static struct sizes
+measure(const struct lmq_calibrator *calibrator)
+{
+    const struct lmq_model *model = calibrator->model;
+    struct sizes sizes = {.widest = 1};
+
     for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
         double sum = 0;
         for (size_t j = 0; j < model->layers[i].n_matrices; j++) {
             const struct lmq_matrix *matrix = model->layers[i].matrices[j];
-            *widest = lmq_size_max(*widest, matrix->n_cols);
+            sizes.widest = lmq_size_max(sizes.widest, matrix->n_cols);
+            sizes.sums = fmax(sizes.sums, sums_of(calibrator, matrix));
             sum += (double)matrix->n_rows * (double)matrix->n_cols *
                    (2.25 + (matrix->is_copied ? 4 : 0));
         }
-        *layer = sum > *layer ? sum : *layer;
+        sizes.layer = fmax(sizes.layer, sum);
     }
+    return sizes;
+}
+
+/* Doubles of a thread that adds up: tokens as they are, and what they have
+ * drifted by. */
+static size_t
+buffer_of(size_t widest)
+{
+    return 2 * lmq_hessian_buffer(widest);
 }
 
 static bool
@@ -150,7 +187,9 @@ make_quantizer(void *state, const void *context)
 
     quantizer->x =
         lmq_mem_aligned(*widest, LMQ_FEEDBACK_ROWS * sizeof(float));
-    return quantizer->x != NULL &&
+    quantizer->offsets =
+        lmq_mem_aligned(lmq_mend_room(*widest), sizeof(double));
+    return quantizer->x != NULL && quantizer->offsets != NULL &&
            lmq_feedback_room_init(&quantizer->room, *widest);
 }
 
@@ -160,21 +199,22 @@ clear_quantizer(void *state)
     struct lmq_quantizer *quantizer = state;
 
     lmq_mem_free(quantizer->x);
+    lmq_mem_free(quantizer->offsets);
     lmq_scratch_free(&quantizer->scratch);
     lmq_feedback_room_free(&quantizer->room);
 }
 
 static enum lmq_status
-check_memory(struct lmq_calibrator *calibrator, size_t widest,
-             double layer, int threads, struct lmq_error *err)
+check_memory(struct lmq_calibrator *calibrator, const struct sizes *sizes,
+             int threads, struct lmq_error *err)
 {
-    double hessians = lmq_hessian_bytes(widest);
     double own = (double)calibrator->n_buffers *
-                 (8 * (double)lmq_hessian_buffer(widest) +
-                  lmq_feedback_room_bytes(widest));
+                 (8 * (double)(buffer_of(sizes->widest) +
+                               lmq_mend_room(sizes->widest)) +
+                  lmq_feedback_room_bytes(sizes->widest));
     double walk = lmq_walk_bytes(calibrator->model, &calibrator->corpus,
-                                 threads);
-    double least = layer + own + walk + hessians;
+                                 threads, calibrator->mend > 0);
+    double least = sizes->layer + own + walk + sizes->sums;
 
     calibrator->bytes = least;
     if (least <= lmq_mem_limit())
@@ -183,8 +223,9 @@ check_memory(struct lmq_calibrator *calibrator, size_t widest,
              "calibrating takes %.1f GB, more than the %.1f GB that there are: "
              "%.1f GB for what %zu columns are multiplied with, %.1f GB for "
              "%zu tokens, %.1f GB for a layer",
-             1e-9 * least, 1e-9 * lmq_mem_limit(), 1e-9 * hessians, widest,
-             1e-9 * walk, calibrator->corpus.n_tokens, 1e-9 * layer);
+             1e-9 * least, 1e-9 * lmq_mem_limit(), 1e-9 * sizes->sums,
+             sizes->widest, 1e-9 * walk, calibrator->corpus.n_tokens,
+             1e-9 * sizes->layer);
     lmq_hint(err, "a smaller .calibration_tokens, or .method search without "
                   ".calibration");
     return LMQ_ERR_NOMEM;
@@ -194,13 +235,11 @@ static enum lmq_status
 make_room(struct lmq_calibrator *calibrator, int threads,
           struct lmq_error *err)
 {
-    size_t widest;
-    double layer;
+    struct sizes sizes = measure(calibrator);
 
-    measure(calibrator->model, &widest, &layer);
     calibrator->n_buffers = (size_t)lmq_threads(threads, 256);
     enum lmq_status status =
-        check_memory(calibrator, widest, layer, threads, err);
+        check_memory(calibrator, &sizes, threads, err);
     if (status != LMQ_OK)
         return status;
     calibrator->buffers = calloc(calibrator->n_buffers, sizeof(double *));
@@ -208,13 +247,13 @@ make_room(struct lmq_calibrator *calibrator, int threads,
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < calibrator->n_buffers; i++) {
         calibrator->buffers[i] =
-            lmq_mem_aligned(lmq_hessian_buffer(widest), sizeof(double));
+            lmq_mem_aligned(buffer_of(sizes.widest), sizeof(double));
         if (calibrator->buffers[i] == NULL)
             return lmq_fail_nomem(err);
     }
     return lmq_workers_open(&calibrator->workers, threads, 256,
                             sizeof(struct lmq_quantizer), make_quantizer,
-                            clear_quantizer, &widest, err);
+                            clear_quantizer, &sizes.widest, err);
 }
 
 /* ---- All of it ---- */
@@ -247,12 +286,14 @@ is_new(const struct lmq_plan *plan, size_t layer)
     return false;
 }
 
-/* Once through each layer and the head, and once more to learn. */
+/* Once through each layer and the head, and once more to learn; and once as the
+ * checkpoint has them. */
 void
 lmq_calibrator_expect(struct lmq_plan *plan, size_t end)
 {
     struct lmq_calibrator *calibrator = plan->calibrator;
-    size_t n_layers = calibrator->model->hparams.n_layers, n_goes = end;
+    size_t n_layers = calibrator->model->hparams.n_layers;
+    size_t n_goes = calibrator->mend > 0 ? 2 * end : end;
 
     for (size_t i = 0; i < lmq_size_min(end, n_layers); i++)
         n_goes += is_new(plan, i);
@@ -260,6 +301,17 @@ lmq_calibrator_expect(struct lmq_plan *plan, size_t end)
         .stage = "calibrating",
         .total = (uint64_t)calibrator->corpus.n_tokens * n_goes +
                  count_rows(plan, end)};
+}
+
+/* Only who rounds with feedback can make up for it. */
+static double
+mend_of(const struct lmq_plan *plan, const struct lmq_calibration *given)
+{
+    for (size_t i = 0; i < plan->n_records; i++)
+        if (plan->records[i].encoding == LMQ_ENCODING_Q8 &&
+            plan->records[i].quant.method == LMQ_METHOD_GPTQ)
+            return given->mend == 0 ? DEFAULT_MEND : fmax(given->mend, 0);
+    return 0;
 }
 
 enum lmq_status
@@ -279,6 +331,7 @@ lmq_calibrator_open(struct lmq_plan *plan,
         calibrator->takes[i] = plan->takes[i];
     calibrator->damping =
         given->damping == 0 ? DEFAULT_DAMPING : given->damping;
+    calibrator->mend = mend_of(plan, given);
     calibrator->threads = given->threads;
     calibrator->peers = given->peers;
     enum lmq_status status = lmq_model_open_lazily(

@@ -7,7 +7,7 @@
 
 #include "base/threads/tasks.h"
 #include "base/progress.h"
-#include "convert/calibrate/feedback/feedback.h"
+#include "convert/calibrate/feedback/mend.h"
 #include "convert/calibrate/peers.h"
 #include "convert/calibrate/walk.h"
 #include "convert/plan.h"
@@ -19,6 +19,7 @@
 struct lmq_quantizer {
     struct lmq_scratch scratch;
     float *x; /* (LMQ_FEEDBACK_ROWS, widest) */
+    double *offsets; /* of these rows (feedback/mend.h) */
     struct lmq_feedback_room room;
 };
 
@@ -31,6 +32,7 @@ struct lmq_calibrator {
     double **buffers;           /* of the walk's members */
     size_t n_buffers;
     double damping;
+    double mend; /* how much of it is made up for; 0: nobody does */
     int threads;
     bool *takes; /* of the plan, before it is known what cannot be taken */
     struct lmq_counter counter; /* tokens through layers, and rows */
@@ -43,6 +45,7 @@ struct lmq_calibration {
     size_t n;
     size_t n_tokens, context; /* 0: the default */
     double damping;           /* likewise */
+    double mend;              /* likewise; less than 0: none */
     bool splits_documents;
     int threads;
     const struct lmq_peers *peers;

@@ -34,6 +34,27 @@ input_of(enum lmq_role role)
     }
 }
 
+/* Experts see other tokens than those of the checkpoint would: what these drift
+ * by is not known. Where products are normed before they are added no row
+ * makes up for what one number of the stream has missed. */
+size_t
+lmq_cal_mendable(const struct lmq_hparams *h, const struct lmq_place *place,
+                 size_t n_cols, bool *is_output)
+{
+    *is_output = false;
+    switch (input_of(place->role)) {
+    case LMQ_ROLE_ATTN_OUT:
+    case LMQ_ROLE_FFN_DOWN:
+        *is_output = true;
+        return place->item < 0 && h->norm_place == LMQ_NORMS_BEFORE ? h->dim
+                                                                    : 0;
+    case LMQ_ROLE_FFN_UP:
+        return place->item < 0 ? n_cols : 0;
+    default:
+        return n_cols;
+    }
+}
+
 static size_t
 find_input(struct lmq_cal_layer *layer, const struct lmq_matrix *matrix,
            size_t record)
@@ -51,7 +72,13 @@ find_input(struct lmq_cal_layer *layer, const struct lmq_matrix *matrix,
         i++;
     if (i == layer->n_inputs)
         layer->inputs[layer->n_inputs++] = (struct lmq_cal_input){
-            role, place->item, matrix->n_cols, rotated, matrix, {0}, false};
+            .role = role, .number = place->item, .n_cols = matrix->n_cols,
+            .rotated = rotated, .leader = matrix};
+    struct lmq_cal_input *input = &layer->inputs[i];
+    if (layer->calibrator->mend > 0 && quant->method == LMQ_METHOD_GPTQ)
+        input->mend.n_rows =
+            lmq_cal_mendable(&layer->calibrator->model->hparams, place,
+                             matrix->n_cols, &input->mend.is_output);
     return i;
 }
 
@@ -151,10 +178,17 @@ lmq_cal_list(struct lmq_cal_layer *layer, struct lmq_error *err)
 }
 
 void
+lmq_cal_forget(struct lmq_cal_input *input)
+{
+    lmq_hessian_free(&input->hessian);
+    lmq_mend_free(&input->mend);
+}
+
+void
 lmq_cal_free(struct lmq_cal_layer *layer)
 {
     for (size_t i = 0; i < layer->n_inputs && layer->inputs != NULL; i++)
-        lmq_hessian_free(&layer->inputs[i].hessian);
+        lmq_cal_forget(&layer->inputs[i]);
     free(layer->inputs);
     free(layer->items);
 }

@@ -21,7 +21,8 @@ struct lmq_cal_input {
     size_t rotated; /* groups in which it is; 0: it is not */
     const struct lmq_matrix *leader; /* of those that have it, the first */
     struct lmq_hessian hessian;
-    bool is_watched; /* in this go */
+    struct lmq_mend mend;   /* n_rows and is_output at all times */
+    bool is_watched;        /* in this go */
 };
 
 struct lmq_cal_layer {
@@ -33,6 +34,12 @@ struct lmq_cal_layer {
     struct lmq_cal_input *inputs;
     size_t n_inputs;
 };
+
+/* How many numbers of it drift, and whether they are what the products of such
+ * a matrix are added to; 0: none that are known. */
+size_t lmq_cal_mendable(const struct lmq_hparams *h,
+                        const struct lmq_place *place, size_t n_cols,
+                        bool *is_output);
 
 static inline bool
 lmq_cal_is_head(const struct lmq_cal_layer *layer)
@@ -49,5 +56,8 @@ size_t lmq_cal_head(const struct lmq_plan *plan);
 enum lmq_status lmq_cal_list(struct lmq_cal_layer *layer,
                              struct lmq_error *err);
 void lmq_cal_free(struct lmq_cal_layer *layer);
+
+/* What an input has added up. */
+void lmq_cal_forget(struct lmq_cal_input *input);
 
 #endif

@@ -119,10 +119,12 @@ quantize_range(void *context, const struct lmq_range *range, void *state,
         lmq_rotate_row(own->x + i * n_cols, n_cols, quant->group_size);
     if (job->hessian == NULL)
         round_rows(quant, own->x, range->n, n_cols, q, scales, result);
-    else if (job->method == LMQ_METHOD_GPTQ)
-        lmq_feedback_rows(job->hessian, quant, own->x, range->n, &own->room, q,
-                          scales, result);
-    else
+    else if (job->method == LMQ_METHOD_GPTQ) {
+        lmq_mend_offsets(&job->layer->inputs[job->item->input].mend, own->x,
+                          n_cols, row, range->n, own->offsets);
+        lmq_feedback_rows(job->hessian, quant, own->x, own->offsets, range->n,
+                          &own->room, q, scales, result);
+    } else
         lmq_weighted_rows(job->hessian, quant, own->x, range->n, q, scales,
                           result);
     return LMQ_OK;

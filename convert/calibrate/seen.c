@@ -37,7 +37,7 @@ count_floats(const struct lmq_cal_layer *layer, size_t i)
     size_t n_before = 0;
 
     if (!is_of_expert(input))
-        return input->n_cols;
+        return input->n_cols + input->mend.n_rows;
     for (size_t j = 0; j < i; j++)
         n_before += are_alike(input, &layer->inputs[j]);
     return n_before < layer->calibrator->model->hparams.n_experts_used
@@ -55,11 +55,24 @@ count_all_floats(const struct lmq_cal_layer *layer)
     return n;
 }
 
+static size_t
+count_drifting(const struct lmq_cal_layer *layer, size_t end)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < end; i++)
+        n += layer->inputs[i].mend.n_rows;
+    return n;
+}
+
 double
 lmq_seen_bytes(const struct lmq_cal_layer *layer, size_t window)
 {
+    size_t n_floats =
+        count_all_floats(layer) + count_drifting(layer, layer->n_inputs);
+
     return (double)window *
-           ((double)count_all_floats(layer) * sizeof(float) +
+           ((double)n_floats * sizeof(float) +
             (double)layer->n_inputs * sizeof(struct lmq_seen_run));
 }
 
@@ -67,14 +80,23 @@ enum lmq_status
 lmq_seen_init(struct lmq_seen *seen, const struct lmq_cal_layer *layer,
               size_t window, size_t n_members, struct lmq_error *err)
 {
-    *seen = (struct lmq_seen){.n_members = n_members};
+    size_t n_exact;
+
+    *seen = (struct lmq_seen){.n_members = n_members,
+                              .n_inputs = layer->n_inputs,
+                              .window = window};
     if (!lmq_size_mul(count_all_floats(layer), window, &seen->x_room) ||
+        !lmq_size_mul(count_drifting(layer, layer->n_inputs), window,
+                      &n_exact) ||
         !lmq_size_mul(layer->n_inputs, window, &seen->runs_room))
         return lmq_fail_nomem(err);
+    seen->exact = lmq_mem_aligned(n_exact + 1, sizeof(float));
+    seen->exact_at = calloc(n_members * layer->n_inputs + 1, sizeof(size_t));
     seen->x = lmq_mem_aligned(seen->x_room + 1, sizeof(float));
     seen->runs = calloc(seen->runs_room + 1, sizeof(*seen->runs));
     seen->cursors = calloc(n_members, sizeof(*seen->cursors));
-    return seen->x != NULL && seen->runs != NULL && seen->cursors != NULL
+    return seen->x != NULL && seen->runs != NULL && seen->cursors != NULL &&
+                   seen->exact != NULL && seen->exact_at != NULL
                ? LMQ_OK
                : lmq_fail_nomem(err);
 }
@@ -83,6 +105,8 @@ void
 lmq_seen_free(struct lmq_seen *seen)
 {
     lmq_mem_free(seen->x);
+    lmq_mem_free(seen->exact);
+    free(seen->exact_at);
     free(seen->runs);
     free(seen->cursors);
     *seen = (struct lmq_seen){0};
@@ -92,19 +116,88 @@ void
 lmq_seen_clear(struct lmq_seen *seen)
 {
     memset(seen->cursors, 0, seen->n_members * sizeof(*seen->cursors));
+    memset(seen->exact_at, 0,
+           seen->n_members * seen->n_inputs * sizeof(*seen->exact_at));
+}
+
+/* Rows, `stride` apart. */
+struct rows {
+    const float *x;
+    size_t stride;
+};
+
+/* Rows of what drifts, as they are for this operand. */
+static struct rows
+drifting_rows(const struct lmq_mend *mend, const struct lmq_member *member,
+              const struct lmq_operand *operand)
+{
+    return mend->is_output
+               ? (struct rows){member->work->x, mend->n_rows}
+               : (struct rows){operand->x, operand->stride};
+}
+
+/* Where the operand's exact rows are. */
+static float *
+take_exact(struct lmq_seen *seen, const struct lmq_cal_layer *layer,
+           const struct lmq_member *member, size_t input, size_t n_tokens)
+{
+    size_t *at = &seen->exact_at[member->number * seen->n_inputs + input];
+    size_t first = *at;
+
+    *at += n_tokens;
+    assert(*at <= seen->window);
+    return seen->exact + seen->window * count_drifting(layer, input) +
+           first * layer->inputs[input].mend.n_rows;
 }
 
 void
-lmq_seen_add(struct lmq_seen *seen, const struct lmq_member *member,
-             size_t input, const struct lmq_operand *operand)
+lmq_seen_expect(struct lmq_seen *seen, const struct lmq_cal_layer *layer,
+                const struct lmq_member *member, size_t input,
+                const struct lmq_operand *operand)
+{
+    const struct lmq_mend *mend = &layer->inputs[input].mend;
+    struct rows rows = drifting_rows(mend, member, operand);
+    size_t n = mend->n_rows, from, to;
+
+    if (n == 0)
+        return;
+    float *exact = take_exact(seen, layer, member, input, operand->n);
+    lmq_member_share(member, operand->n, &from, &to);
+    for (size_t i = from; i < to; i++)
+        memcpy(exact + i * n, rows.x + i * rows.stride, n * sizeof(*exact));
+}
+
+/* This member's share of what the rows have drifted by. */
+static void
+add_drift(struct lmq_seen *seen, const struct lmq_cal_layer *layer,
+          const struct lmq_member *member, size_t input,
+          const struct lmq_operand *operand, float *to)
+{
+    const struct lmq_mend *mend = &layer->inputs[input].mend;
+    struct rows rows = drifting_rows(mend, member, operand);
+    const float *exact = take_exact(seen, layer, member, input, operand->n);
+    size_t n = mend->n_rows, first, end;
+
+    lmq_member_share(member, operand->n, &first, &end);
+    for (size_t i = first; i < end; i++)
+        for (size_t j = 0; j < n; j++)
+            to[i * n + j] = exact[i * n + j] - rows.x[i * rows.stride + j];
+}
+
+void
+lmq_seen_add(struct lmq_seen *seen, const struct lmq_cal_layer *layer,
+             const struct lmq_member *member, size_t input,
+             const struct lmq_operand *operand)
 {
     struct lmq_seen_cursor *cursor = &seen->cursors[member->number];
+    size_t n_drifting = layer->inputs[input].mend.n_rows;
     size_t n_cols = operand->n_cols, from, to;
 
     if (operand->n == 0)
         return;
     assert(cursor->n_runs < seen->runs_room &&
-           cursor->used + operand->n * n_cols <= seen->x_room);
+           cursor->used + operand->n * (n_cols + n_drifting) <=
+               seen->x_room);
     if (member->number == 0)
         seen->runs[cursor->n_runs] =
             (struct lmq_seen_run){input, operand->n, cursor->used};
@@ -113,6 +206,10 @@ lmq_seen_add(struct lmq_seen *seen, const struct lmq_member *member,
         memcpy(seen->x + cursor->used + i * n_cols,
                operand->x + i * operand->stride, n_cols * sizeof(float));
     cursor->used += operand->n * n_cols;
+    if (n_drifting > 0)
+        add_drift(seen, layer, member, input, operand,
+                  seen->x + cursor->used);
+    cursor->used += operand->n * n_drifting;
     cursor->n_runs++;
 }
 

@@ -1,6 +1,7 @@
 /*
- * seen.h - what the matrices of a layer were multiplied with in one window,
- * kept to be shown to other processes.
+ * seen.h - what the matrices of a layer were multiplied with in one window, and
+ * what it has drifted by since the checkpoint, kept to be added up and to be
+ * shown to other processes.
  *
  * The members of a team write it together: each copies its share of the tokens
  * of each product. Where they stand follows from the products before, so each
@@ -16,7 +17,8 @@
 /* Some tokens of one product. */
 struct lmq_seen_run {
     uint64_t input, n_tokens;
-    uint64_t at; /* of `x`: n_tokens rows of the input's columns */
+    uint64_t at; /* of `x`: n_tokens rows of the input's columns, and behind them
+                    as many of what drifts */
 };
 
 struct lmq_seen_cursor {
@@ -30,6 +32,9 @@ struct lmq_seen {
     size_t x_room;
     struct lmq_seen_cursor *cursors; /* one for each member; all the same */
     size_t n_members;
+    float *exact;     /* of each input what would be there without drift */
+    size_t *exact_at; /* of each member, of each input: the next one */
+    size_t n_inputs, window;
 };
 
 /* What a window of so many tokens takes; and room for it, to be freed even if
@@ -44,9 +49,14 @@ void lmq_seen_free(struct lmq_seen *seen);
 /* Nothing has been seen of the window yet. */
 void lmq_seen_clear(struct lmq_seen *seen);
 
-/* One member's share of a product, called by all. */
-void lmq_seen_add(struct lmq_seen *seen, const struct lmq_member *member,
-                  size_t input, const struct lmq_operand *operand);
+/* One member's share of a product, called by all: first of all of the window as
+ * the checkpoint has it, if something drifts, and then of what is seen. */
+void lmq_seen_expect(struct lmq_seen *seen, const struct lmq_cal_layer *layer,
+                     const struct lmq_member *member, size_t input,
+                     const struct lmq_operand *operand);
+void lmq_seen_add(struct lmq_seen *seen, const struct lmq_cal_layer *layer,
+                  const struct lmq_member *member, size_t input,
+                  const struct lmq_operand *operand);
 
 /* From now on it has what the process `from` has seen. */
 enum lmq_status lmq_seen_share(struct lmq_seen *seen,

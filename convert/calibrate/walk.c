@@ -60,70 +60,89 @@ widest_model(const struct lmq_model *model)
 
 double
 lmq_walk_bytes(const struct lmq_model *model, const struct lmq_corpus *corpus,
-               int threads)
+               int threads, bool has_exact)
 {
     const struct lmq_hparams *h = &model->hparams;
     struct lmq_model widest = widest_model(model);
     size_t context = lmq_walk_longest(corpus);
-    double sum = 4 * (double)corpus->n_tokens *
-                 ((double)h->dim + (double)input_width(h));
+    double inputs = 4 * (double)corpus->n_tokens * (double)input_width(h);
+    double streams = 4 * (double)corpus->n_tokens * (double)h->dim;
 
     for (int i = 0; i < LMQ_WALK_LENDERS; i++)
         if (lender_of(h, i == 0) != SIZE_MAX)
-            sum += (double)corpus->n_windows *
-                   lmq_kv_bytes(model, lender_of(h, i == 0), LMQ_ROW_F32,
-                                context);
-    return sum + lmq_kv_bytes(model, LMQ_ANY_LAYER, LMQ_ROW_F32, context) +
+            streams += (double)corpus->n_windows *
+                       lmq_kv_bytes(model, lender_of(h, i == 0), LMQ_ROW_F32,
+                                    context);
+    return inputs + (has_exact ? 2 : 1) * streams +
+           lmq_kv_bytes(model, LMQ_ANY_LAYER, LMQ_ROW_F32, context) +
            lmq_work_bytes(&widest, lmq_size_min(context, WORK_TOKENS), context,
                           threads);
 }
 
 static bool
-make_lent(struct lmq_walk *walk)
+make_lent(const struct lmq_walk *walk, struct lmq_streams *streams)
 {
     const struct lmq_hparams *h = &walk->model->hparams;
     size_t n = walk->corpus->n_windows * LMQ_WALK_LENDERS;
     bool is_complete = true;
 
-    walk->lent = calloc(n, sizeof(*walk->lent));
-    if (walk->lent == NULL)
+    streams->lent = calloc(n, sizeof(*streams->lent));
+    if (streams->lent == NULL)
         return false;
     for (size_t i = 0; i < n && is_complete; i++) {
         size_t lender = lender_of(h, i % LMQ_WALK_LENDERS == 0);
         if (lender != SIZE_MAX)
-            is_complete = lmq_kv_init(&walk->lent[i], walk->model, lender,
+            is_complete = lmq_kv_init(&streams->lent[i], walk->model, lender,
                                       LMQ_ROW_F32, walk->context);
     }
     return is_complete;
 }
 
-static enum lmq_status
-make_streams(struct lmq_walk *walk, struct lmq_error *err)
+static bool
+make_streams(const struct lmq_walk *walk, struct lmq_streams *streams)
 {
-    const struct lmq_hparams *h = &walk->model->hparams;
-    size_t n = walk->corpus->n_tokens, n_floats, n_inputs;
+    size_t n_floats;
 
-    if (!lmq_size_mul(n, h->dim, &n_floats) ||
-        !lmq_size_mul(n, input_width(h), &n_inputs))
+    if (!lmq_size_mul(walk->corpus->n_tokens, walk->model->hparams.dim,
+                      &n_floats))
+        return false;
+    streams->x = lmq_mem_aligned(n_floats, sizeof(float));
+    return streams->x != NULL && make_lent(walk, streams);
+}
+
+static void
+free_streams(const struct lmq_walk *walk, struct lmq_streams *streams)
+{
+    for (size_t i = 0; streams->lent != NULL &&
+                       i < walk->corpus->n_windows * LMQ_WALK_LENDERS; i++)
+        lmq_kv_free(&streams->lent[i]);
+    free(streams->lent);
+    lmq_mem_free(streams->x);
+}
+
+static enum lmq_status
+make_room(struct lmq_walk *walk, bool has_exact, struct lmq_error *err)
+{
+    size_t n_inputs;
+
+    if (!lmq_size_mul(walk->corpus->n_tokens,
+                      input_width(&walk->model->hparams), &n_inputs))
         return lmq_fail_nomem(err);
-    walk->streams = lmq_mem_aligned(n_floats, sizeof(float));
     walk->inputs = lmq_mem_aligned(n_inputs + 1, sizeof(float));
-    bool is_complete = walk->streams != NULL && walk->inputs != NULL &&
+    bool is_complete = walk->inputs != NULL &&
                        lmq_kv_init(&walk->kv, walk->model, LMQ_ANY_LAYER,
                                    LMQ_ROW_F32, walk->context) &&
-                       make_lent(walk);
+                       make_streams(walk, &walk->rounded) &&
+                       (!has_exact || make_streams(walk, &walk->exact));
     return is_complete ? LMQ_OK : lmq_fail_nomem(err);
 }
 
 void
 lmq_walk_free(struct lmq_walk *walk)
 {
-    for (size_t i = 0; walk->lent != NULL &&
-                       i < walk->corpus->n_windows * LMQ_WALK_LENDERS; i++)
-        lmq_kv_free(&walk->lent[i]);
-    free(walk->lent);
+    free_streams(walk, &walk->rounded);
+    free_streams(walk, &walk->exact);
     lmq_kv_free(&walk->kv);
-    lmq_mem_free(walk->streams);
     lmq_mem_free(walk->inputs);
     lmq_work_free(&walk->work);
     *walk = (struct lmq_walk){0};
@@ -131,26 +150,21 @@ lmq_walk_free(struct lmq_walk *walk)
 
 /* ---- Walking ---- */
 
-/* The stream of the window from its token `first` on. */
-static float *
-stream_at(const struct lmq_walk *walk, size_t window, size_t first)
-{
-    return walk->streams + (walk->corpus->windows[window].first + first) *
-                               walk->model->hparams.dim;
-}
-
+/* At the window's token `first`. */
 static void
-point_at(struct lmq_walk *walk, size_t window, size_t first)
+point_at(struct lmq_walk *walk, const struct lmq_streams *streams,
+         size_t window, size_t first)
 {
-    walk->work.x = stream_at(walk, window, first);
-    walk->work.inputs =
-        walk->inputs + (walk->corpus->windows[window].first + first) *
-                           input_width(&walk->model->hparams);
+    const struct lmq_hparams *h = &walk->model->hparams;
+    size_t token = walk->corpus->windows[window].first + first;
+
+    walk->work.x = streams->x + token * h->dim;
+    walk->work.inputs = walk->inputs + token * input_width(h);
 }
 
 enum lmq_status
 lmq_walk_begin(struct lmq_walk *walk, struct lmq_model *model,
-               const struct lmq_corpus *corpus, int threads,
+               const struct lmq_corpus *corpus, int threads, bool has_exact,
                struct lmq_error *err)
 {
     struct lmq_model widest = widest_model(model);
@@ -162,34 +176,39 @@ lmq_walk_begin(struct lmq_walk *walk, struct lmq_model *model,
         &walk->work, &widest, lmq_size_min(context, WORK_TOKENS), context,
         LMQ_ACTIVATIONS_F32, threads, err);
     if (status == LMQ_OK)
-        status = make_streams(walk, err);
+        status = make_room(walk, has_exact, err);
     if (status != LMQ_OK)
         return status;
     walk->work_x = walk->work.x;
     for (size_t i = 0; i < corpus->n_windows; i++) {
-        point_at(walk, i, 0);
+        point_at(walk, &walk->rounded, i, 0);
         lmq_forward_embed(model, &walk->work,
                           corpus->tokens + corpus->windows[i].first,
                           corpus->windows[i].n, 0);
     }
+    if (has_exact)
+        memcpy(walk->exact.x, walk->rounded.x,
+               corpus->n_tokens * model->hparams.dim * sizeof(float));
     return lmq_walk_check(walk, -1, err);
 }
 
 /* What the layer looks at: its own, which nobody needs later, or what is kept
  * of the window. */
 static struct lmq_kv *
-kv_of(struct lmq_walk *walk, size_t layer, size_t window)
+kv_of(struct lmq_walk *walk, const struct lmq_streams *streams, size_t layer,
+      size_t window)
 {
     const struct lmq_hparams *h = &walk->model->hparams;
     bool is_full = lmq_layer_is(h, layer, LMQ_LAYER_FULL);
 
     if (lmq_layer_kv_source(h, layer) == lender_of(h, is_full))
-        return &walk->lent[window * LMQ_WALK_LENDERS + (is_full ? 0 : 1)];
+        return &streams->lent[window * LMQ_WALK_LENDERS + (is_full ? 0 : 1)];
     return &walk->kv;
 }
 
 void
-lmq_walk_window(struct lmq_walk *walk, size_t layer, size_t window,
+lmq_walk_window(struct lmq_walk *walk, const struct lmq_streams *streams,
+                size_t layer, size_t window,
                 const struct lmq_witness *witness, bool advances)
 {
     struct lmq_work *work = &walk->work;
@@ -200,20 +219,22 @@ lmq_walk_window(struct lmq_walk *walk, size_t layer, size_t window,
     work->witness = witness;
     for (size_t at = 0; at < n; at += work->batch) {
         size_t size = lmq_size_min(n - at, work->batch);
-        point_at(walk, window, at);
+        point_at(walk, streams, window, at);
         if (!advances) {
             memcpy(walk->work_x, work->x, size * dim * sizeof(float));
             work->x = walk->work_x;
         }
-        lmq_forward_layer(walk->model, layer, kv_of(walk, layer, window), work,
-                          size, at);
+        lmq_forward_layer(walk->model, layer,
+                          kv_of(walk, streams, layer, window), work, size,
+                          at);
     }
     work->witness = NULL;
 }
 
 enum lmq_status
-lmq_walk_head(struct lmq_walk *walk, size_t window,
-              const struct lmq_witness *witness, struct lmq_error *err)
+lmq_walk_head(struct lmq_walk *walk, const struct lmq_streams *streams,
+              size_t window, const struct lmq_witness *witness,
+              struct lmq_error *err)
 {
     struct lmq_work *work = &walk->work;
     size_t n = walk->corpus->windows[window].n;
@@ -225,12 +246,20 @@ lmq_walk_head(struct lmq_walk *walk, size_t window,
     work->witness = witness;
     for (size_t at = 0; at < n; at += HEAD_ROWS) {
         size_t size = lmq_size_min(n - at, HEAD_ROWS);
-        point_at(walk, window, at);
+        point_at(walk, streams, window, at);
         lmq_forward_head(walk->model, work, size, size, logits);
     }
     work->witness = NULL;
     lmq_mem_free(logits);
     return LMQ_OK;
+}
+
+static bool
+are_finite(const struct lmq_walk *walk, const struct lmq_streams *streams)
+{
+    return streams->x == NULL ||
+           lmq_is_finite(streams->x,
+                         walk->corpus->n_tokens * walk->model->hparams.dim);
 }
 
 enum lmq_status
@@ -239,8 +268,7 @@ lmq_walk_check(const struct lmq_walk *walk, int32_t layer,
 {
     char where[64] = "the embedding";
 
-    if (lmq_is_finite(walk->streams,
-                      walk->corpus->n_tokens * walk->model->hparams.dim))
+    if (are_finite(walk, &walk->rounded) && are_finite(walk, &walk->exact))
         return LMQ_OK;
     if (layer >= 0)
         snprintf(where, sizeof(where), "layer %" PRId32, layer);

@@ -15,22 +15,29 @@
  * that does not. */
 #define LMQ_WALK_LENDERS 2
 
+/* What stands before a layer, of all windows. */
+struct lmq_streams {
+    float *x;            /* (n_tokens, dim) */
+    struct lmq_kv *lent; /* (n_windows, LMQ_WALK_LENDERS) */
+};
+
 struct lmq_walk {
     struct lmq_model *model; /* opened lazily; layers come and go */
     const struct lmq_corpus *corpus;
     size_t context;          /* tokens of the longest window */
     struct lmq_work work;
     float *work_x;           /* its own stream */
-    float *streams;          /* (n_tokens, dim): what stands before the layer */
+    struct lmq_streams rounded; /* behind layers as they have become */
+    struct lmq_streams exact;   /* as the checkpoint has them; or nothing */
     float *inputs;           /* (n_tokens, n_layers, layer_input_dim) */
     struct lmq_kv kv;        /* of one window in one layer */
-    struct lmq_kv *lent;     /* (n_windows, LMQ_WALK_LENDERS) */
 };
 
-/* The streams are the embeddings. To be freed even if it fails. */
+/* The streams are the embeddings; exact ones, too, if they are wanted. To be
+ * freed even if it fails. */
 enum lmq_status lmq_walk_begin(struct lmq_walk *walk, struct lmq_model *model,
                                const struct lmq_corpus *corpus, int threads,
-                               struct lmq_error *err);
+                               bool has_exact, struct lmq_error *err);
 void lmq_walk_free(struct lmq_walk *walk);
 
 /* Tokens of the longest window. */
@@ -38,15 +45,20 @@ size_t lmq_walk_longest(const struct lmq_corpus *corpus);
 
 /* About what it takes, besides a layer. */
 double lmq_walk_bytes(const struct lmq_model *model,
-                      const struct lmq_corpus *corpus, int threads);
+                      const struct lmq_corpus *corpus, int threads,
+                      bool has_exact);
 
-/* One window through a layer that is there. The witness, if there is one, sees
- * the products; the stream is what comes out only if it `advances`. */
-void lmq_walk_window(struct lmq_walk *walk, size_t layer, size_t window,
+/* One window of these streams, which are the walk's, through a layer that is
+ * there. The witness, if there is one, sees the products; the stream is what
+ * comes out only if it `advances`. */
+void lmq_walk_window(struct lmq_walk *walk, const struct lmq_streams *streams,
+                     size_t layer, size_t window,
                      const struct lmq_witness *witness, bool advances);
 
 /* The same of the head, behind the last layer. The logits are thrown away. */
-enum lmq_status lmq_walk_head(struct lmq_walk *walk, size_t window,
+enum lmq_status lmq_walk_head(struct lmq_walk *walk,
+                              const struct lmq_streams *streams,
+                              size_t window,
                               const struct lmq_witness *witness,
                               struct lmq_error *err);
 

@@ -45,6 +45,7 @@ class ConvertOptions(TypedDict, total=False):
     context: int
     splits_documents: bool
     damping: float
+    mend: float
     rotates: bool
 
 

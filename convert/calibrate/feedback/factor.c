@@ -58,6 +58,7 @@ lmq_hessian_weigh(struct lmq_hessian *hessian, double damping)
 static void
 set_units(struct lmq_hessian *hessian, double unit, double damping)
 {
+    hessian->unit = unit;
     for (size_t i = 0; i < hessian->n; i++) {
         double *row = hessian->sums + i * hessian->stride;
         row[i] = diagonal_at(hessian, i, unit, damping);

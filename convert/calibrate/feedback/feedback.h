@@ -33,15 +33,16 @@ struct lmq_feedback_result {
 
 /*
  * Quantizes n_rows rows x of hessian->n finite numbers each, at most
- * LMQ_FEEDBACK_ROWS: q and scales as lmq_quantize_row() gives them. No row
+ * LMQ_FEEDBACK_ROWS: q and scales as lmq_quantize_row() gives them. What each
+ * column makes up for besides are the offsets (n, LMQ_FEEDBACK_ROWS). No row
  * costs more than by search alone, which is taken where feedback does not pay.
  * The Hessian is factored. Rows of a matrix that is rotated are so already.
  */
 void lmq_feedback_rows(const struct lmq_hessian *hessian,
                        const struct lmq_quant *quant, const float *x,
-                       size_t n_rows, struct lmq_feedback_room *room,
-                       int8_t *q, float *scales,
-                       struct lmq_feedback_result *result);
+                       const double *offsets, size_t n_rows,
+                       struct lmq_feedback_room *room, int8_t *q,
+                       float *scales, struct lmq_feedback_result *result);
 
 /* The same by search alone, with the diagonal as weights (weighed, not
  * factored). `cost` and `searched` are not filled in. */

@@ -27,8 +27,8 @@ padded(size_t n)
 
 /* An odd number of lines of the cache lies between two rows: else those of a
  * strip would all want the same few places in it. */
-static size_t
-stride_of(size_t n)
+size_t
+lmq_hessian_stride(size_t n)
 {
     return padded(n) + LINE;
 }
@@ -36,7 +36,7 @@ stride_of(size_t n)
 bool
 lmq_hessian_init(struct lmq_hessian *hessian, size_t n)
 {
-    size_t stride = stride_of(n), bytes;
+    size_t stride = lmq_hessian_stride(n), bytes;
 
     *hessian = (struct lmq_hessian){.n = n, .stride = stride};
     if (!lmq_size_mul(stride, stride, &bytes))
@@ -60,7 +60,7 @@ lmq_hessian_free(struct lmq_hessian *hessian)
 double
 lmq_hessian_bytes(size_t n)
 {
-    double stride = (double)stride_of(n);
+    double stride = (double)lmq_hessian_stride(n);
 
     return 8 * stride * (stride + 1 + 2 * (double)BLOCK);
 }
@@ -68,27 +68,26 @@ lmq_hessian_bytes(size_t n)
 size_t
 lmq_hessian_buffer(size_t n)
 {
-    return LMQ_HESSIAN_TOKENS * stride_of(n);
+    return LMQ_HESSIAN_TOKENS * lmq_hessian_stride(n);
 }
 
 /* ---- Adding up ---- */
 
-/* Whole groups are turned if they are to be, as the runtime does it. */
-static void
-widen_row(const struct lmq_hessian *hessian, const float *x, double *to)
+void
+lmq_hessian_widen(const float *x, size_t n, size_t rotated, double *to)
 {
-    size_t group = hessian->rotated, at = 0;
+    size_t stride = lmq_hessian_stride(n), at = 0;
     float turned[LMQ_ROTATED_MOST];
 
-    for (; group > 0 && at + group <= hessian->n; at += group) {
-        memcpy(turned, x + at, group * sizeof(*x));
-        lmq_rotate_group(turned, group);
-        for (size_t i = 0; i < group; i++)
+    for (; rotated > 0 && at + rotated <= n; at += rotated) {
+        memcpy(turned, x + at, rotated * sizeof(*x));
+        lmq_rotate_group(turned, rotated);
+        for (size_t i = 0; i < rotated; i++)
             to[at + i] = (double)turned[i];
     }
-    for (; at < hessian->n; at++)
+    for (; at < n; at++)
         to[at] = (double)x[at];
-    for (; at < hessian->stride; at++)
+    for (; at < stride; at++)
         to[at] = 0;
 }
 
@@ -102,7 +101,8 @@ lmq_hessian_add(struct lmq_hessian *hessian, const float *x, size_t stride,
     for (size_t at = 0; at < n_tokens; at += LMQ_HESSIAN_TOKENS) {
         size_t n = lmq_size_min(LMQ_HESSIAN_TOKENS, n_tokens - at);
         for (size_t t = 0; t < n; t++)
-            widen_row(hessian, x + (at + t) * stride, buffer + t * room);
+            lmq_hessian_widen(x + (at + t) * stride, hessian->n,
+                              hessian->rotated, buffer + t * room);
         for (size_t i = member * BLOCK; i < width; i += n_members * BLOCK)
             for (size_t j = i; j < width; j += BLOCK)
                 lmq_outer_add(hessian->sums + i * room + j, room,

@@ -33,6 +33,7 @@ struct lmq_hessian {
     double *sums;     /* (stride, stride): H above and on the diagonal; when it
                          is factored, U above it */
     double *weights;  /* (stride): the diagonal; when it is factored, D */
+    double unit;      /* what sums and weights have been divided by */
     size_t n_tokens;
     size_t rotated; /* groups that what is added has to be turned in before
                        (quantize/rotate.h); 0: it is not */
@@ -42,9 +43,16 @@ struct lmq_hessian {
 bool lmq_hessian_init(struct lmq_hessian *hessian, size_t n);
 void lmq_hessian_free(struct lmq_hessian *hessian);
 
+/* Doubles from one row to the next. */
+size_t lmq_hessian_stride(size_t n);
+
 /* About what it takes; and what each thread needs beside it. */
 double lmq_hessian_bytes(size_t n);
 size_t lmq_hessian_buffer(size_t n); /* doubles */
+
+/* A row of x, its whole groups turned if they are to be, as the runtime does it;
+ * zeros fill it up. */
+void lmq_hessian_widen(const float *x, size_t n, size_t rotated, double *to);
 
 /* One of n_members' share of n_tokens rows of x, `stride` apart: of strips, the
  * strip i is of member i modulo n_members. Sums are of doubles, in the order of
