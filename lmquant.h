@@ -251,13 +251,14 @@ struct lmq_convert_options {
                                   anew */
     double damping;            /* of its mean, on the diagonal of what inputs
                                   say; 0: 0.01 */
-    double mend;               /* how much of what layers before have missed is
-                                  made up for, at most 1; 0: 0.5; -1: none */
     int rotates;               /* groups, of 64 or 256, are turned, so that
                                   activations of 8 bits lose less */
     const struct lmq_peers *peers; /* who share the work of a calibration; each
                                   writes a part: part is rank + 1, n_parts is
                                   n. NULL: nobody */
+    double mend;               /* how much of what layers before have missed
+                                  matrices make up for, at most 1; 0: 0.4;
+                                  -1: nothing */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of

@@ -32,8 +32,8 @@ static const struct option options[] = {
      "anew"},
     {0, "damping", "X", "how little it is believed (0.01)"},
     {0, "mend", "X",
-     "how much of what layers before have missed is made\n"
-     "up for: 0 to 1 (0.5)"},
+     "how much of what the layers before have missed is\n"
+     "made up for, from 0 to 1 (0.4)"},
     {0, "rotate", NULL,
      "turn groups of 64 or 256, so that nothing in them\n"
      "stands out: activations of 8 bits lose less"},

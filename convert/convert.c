@@ -342,7 +342,7 @@ check_calibration(const struct lmq_convert_options *options,
     if (!(options->mend >= -1 && options->mend <= 1))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".mend is %g, expected more than 0, at most 1; or -1 "
-                        "for none",
+                        "for nothing",
                         options->mend);
     return LMQ_OK;
 }

@@ -305,7 +305,7 @@ is_enough(uint64_t n_tokens, size_t n_cols)
     return n_tokens * COLUMNS_PER_TOKEN >= n_cols;
 }
 
-/* What has drifted, once the Hessian is factored. */
+/* What is to be made up for, once the Hessian is factored. */
 struct solving {
     const struct lmq_calibrator *calibrator;
     struct lmq_cal_input *input;
@@ -316,12 +316,16 @@ solve(void *context, size_t member, size_t n_members)
 {
     const struct solving *solving = context;
     const struct lmq_calibrator *calibrator = solving->calibrator;
+    const struct lmq_cal_input *input = solving->input;
     size_t rank = lmq_peers_rank(calibrator->peers);
     size_t n = lmq_peers_n(calibrator->peers);
+    double share = calibrator->mend;
 
-    lmq_mend_solve(&solving->input->mend, &solving->input->hessian,
-                    calibrator->mend, calibrator->buffers[member],
-                    rank + n * member, n * n_members);
+    if (input->mend.is_output) /* so much of the product is added */
+        share /= calibrator->model->hparams.residual_scale;
+    lmq_mend_solve(&solving->input->mend, &input->hessian, share,
+                   calibrator->buffers[member], rank + n * member,
+                   n * n_members);
 }
 
 static enum lmq_status

@@ -18,13 +18,13 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/threads/threads.h"
-#include "convert/calibrate/items.h"
+#include "convert/calibrate/mendable.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 #define DEFAULT_CONTEXT 512
 #define DEFAULT_TOKENS 32768
 #define DEFAULT_DAMPING 0.01
-#define DEFAULT_MEND 0.5
+#define DEFAULT_MEND 0.4
 
 /* ---- The text ---- */
 
@@ -140,15 +140,14 @@ sums_of(const struct lmq_calibrator *calibrator,
         const struct lmq_matrix *matrix)
 {
     bool is_output;
-    size_t n_drifting =
+    size_t n_rows =
         calibrator->mend > 0
-            ? lmq_cal_mendable(&calibrator->model->hparams,
-                               &matrix->tensor->place, matrix->n_cols,
-                               &is_output)
+            ? lmq_mendable(&calibrator->model->hparams,
+                           &matrix->tensor->place, matrix->n_cols, &is_output)
             : 0;
 
     return lmq_hessian_bytes(matrix->n_cols) +
-           lmq_mend_bytes(matrix->n_cols, n_drifting);
+           lmq_mend_bytes(matrix->n_cols, n_rows);
 }
 
 static struct sizes

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "convert/calibrate/calibrator.h"
+#include "convert/calibrate/mendable.h"
 
 /* Matrices of one kind have one input. */
 static enum lmq_role
@@ -34,27 +35,6 @@ input_of(enum lmq_role role)
     }
 }
 
-/* Experts see other tokens than those of the checkpoint would: what these drift
- * by is not known. Where products are normed before they are added no row
- * makes up for what one number of the stream has missed. */
-size_t
-lmq_cal_mendable(const struct lmq_hparams *h, const struct lmq_place *place,
-                 size_t n_cols, bool *is_output)
-{
-    *is_output = false;
-    switch (input_of(place->role)) {
-    case LMQ_ROLE_ATTN_OUT:
-    case LMQ_ROLE_FFN_DOWN:
-        *is_output = true;
-        return place->item < 0 && h->norm_place == LMQ_NORMS_BEFORE ? h->dim
-                                                                    : 0;
-    case LMQ_ROLE_FFN_UP:
-        return place->item < 0 ? n_cols : 0;
-    default:
-        return n_cols;
-    }
-}
-
 static size_t
 find_input(struct lmq_cal_layer *layer, const struct lmq_matrix *matrix,
            size_t record)
@@ -77,7 +57,7 @@ find_input(struct lmq_cal_layer *layer, const struct lmq_matrix *matrix,
     struct lmq_cal_input *input = &layer->inputs[i];
     if (layer->calibrator->mend > 0 && quant->method == LMQ_METHOD_GPTQ)
         input->mend.n_rows =
-            lmq_cal_mendable(&layer->calibrator->model->hparams, place,
+            lmq_mendable(&layer->calibrator->model->hparams, place,
                              matrix->n_cols, &input->mend.is_output);
     return i;
 }

@@ -35,12 +35,6 @@ struct lmq_cal_layer {
     size_t n_inputs;
 };
 
-/* How many numbers of it drift, and whether they are what the products of such
- * a matrix are added to; 0: none that are known. */
-size_t lmq_cal_mendable(const struct lmq_hparams *h,
-                        const struct lmq_place *place, size_t n_cols,
-                        bool *is_output);
-
 static inline bool
 lmq_cal_is_head(const struct lmq_cal_layer *layer)
 {

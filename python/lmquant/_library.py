@@ -124,9 +124,9 @@ class ConvertOptions(Options):
         ("context", c_size_t),
         ("splits_documents", c_int),
         ("damping", c_double),
-        ("mend", c_double),
         ("rotates", c_int),
         ("peers", c_void_p),
+        ("mend", c_double),
     ]
 
 

@@ -45,8 +45,8 @@ class ConvertOptions(TypedDict, total=False):
     context: int
     splits_documents: bool
     damping: float
-    mend: float
     rotates: bool
+    mend: float
 
 
 class CopyOptions(TypedDict, total=False):

@@ -9,120 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/threads/cpu.h"
 #include "base/threads/team.h"
 #include "convert/calibrate/feedback/feedback.h"
 #include "convert/calibrate/feedback/outer.h"
 #include "tests/build/suite.h"
+#include "tests/convert/feedback/textbook.h"
 
-#define COLUMNS 150 /* whole blocks, groups and registers do not fit in */
-#define TOKENS 400
+#define COLUMNS TEXTBOOK_COLUMNS
+#define TOKENS TEXTBOOK_TOKENS
+#define DAMPING TEXTBOOK_DAMPING
 #define ROWS LMQ_FEEDBACK_ROWS
-#define DAMPING 0.01
 
-/* What columns have in common, so that feedback has something to do. */
-static float *
-correlated_tokens(size_t n, size_t width, struct random *random)
-{
-    float *x = malloc(n * width * sizeof(*x));
-
-    ck_assert_ptr_nonnull(x);
-    for (size_t t = 0; t < n; t++) {
-        double common = random_normal(random), last = 0;
-        for (size_t i = 0; i < width; i++) {
-            last = 0.7 * last + random_normal(random);
-            x[t * width + i] =
-                (float)((1 + (double)(i % 5)) * (last + 0.5 * common));
-        }
-    }
-    return x;
-}
-
-static void
-random_rows(float *x, size_t n, struct random *random)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)(0.02 * random_normal(random));
-}
-
-/* Whether it can be factored. */
-static bool
-factor(struct lmq_hessian *hessian, double damping, struct lmq_team *team)
-{
-    const struct lmq_counter counter = {0};
-    const struct lmq_workforce who = {.team = team, .counter = &counter};
-    bool is_factored;
-
-    ck_assert_int_eq(
-        lmq_hessian_factor(hessian, damping, &who, &is_factored, NULL),
-        LMQ_OK);
-    return is_factored;
-}
+/* What rows make up for besides; test_mend.c has more. */
+static const double nothing[COLUMNS * ROWS];
 
 /* ---- Adding up ---- */
-
-struct adding {
-    struct lmq_hessian *hessian;
-    const float *x;
-    size_t n;
-    double *buffers[8];
-};
-
-static void
-add_part(void *context, size_t member, size_t n_members)
-{
-    struct adding *adding = context;
-
-    lmq_hessian_add(adding->hessian, adding->x, COLUMNS, adding->n,
-                    adding->buffers[member], member, n_members);
-    if (member == 0)
-        adding->hessian->n_tokens += adding->n;
-}
-
-/* Tokens in calls of `step`. */
-static struct lmq_hessian
-add_up(const float *x, size_t n, size_t step, struct lmq_team *team)
-{
-    struct lmq_hessian hessian;
-    struct adding adding = {.hessian = &hessian};
-
-    ck_assert(lmq_hessian_init(&hessian, COLUMNS));
-    for (size_t i = 0; i < 8; i++) {
-        adding.buffers[i] =
-            calloc(lmq_hessian_buffer(COLUMNS), sizeof(double));
-        ck_assert_ptr_nonnull(adding.buffers[i]);
-    }
-    for (size_t at = 0; at < n; at += step) {
-        adding.x = x + at * COLUMNS;
-        adding.n = n - at < step ? n - at : step;
-        lmq_team_run(team, lmq_team_size(team), add_part, &adding);
-    }
-    for (size_t i = 0; i < 8; i++)
-        free(adding.buffers[i]);
-    return hessian;
-}
-
-static double
-naive_sum(const float *x, size_t n, size_t i, size_t j)
-{
-    double sum = 0;
-
-    for (size_t t = 0; t < n; t++)
-        sum += (double)x[t * COLUMNS + i] * (double)x[t * COLUMNS + j];
-    return sum;
-}
 
 START_TEST(sums_are_in_the_order_of_tokens)
 {
     struct random random = {random_seed()};
-    float *x = correlated_tokens(TOKENS, COLUMNS, &random);
+    float *x = textbook_tokens(TOKENS, COLUMNS, &random);
     struct lmq_team *team = lmq_team_new(3);
-    struct lmq_hessian h = add_up(x, TOKENS, 37, team);
+    struct lmq_hessian h = textbook_add_up(x, TOKENS, 37, team);
 
     ck_assert_uint_eq(h.n_tokens, TOKENS);
     for (size_t i = 0; i < COLUMNS; i++)
         for (size_t j = i; j < COLUMNS; j++)
-            REQUIRE(h.sums[i * h.stride + j] == naive_sum(x, TOKENS, i, j),
+            REQUIRE(h.sums[i * h.stride + j] == textbook_sum(x, TOKENS, i, j),
                     "%zu, %zu", i, j);
     lmq_hessian_free(&h);
     lmq_team_free(team);
@@ -153,17 +66,17 @@ END_TEST
 START_TEST(factors_are_the_hessian_again)
 {
     struct random random = {random_seed()};
-    float *x = correlated_tokens(TOKENS, COLUMNS, &random);
+    float *x = textbook_tokens(TOKENS, COLUMNS, &random);
     struct lmq_team *team = lmq_team_new(2);
-    struct lmq_hessian h = add_up(x, TOKENS, TOKENS, team);
+    struct lmq_hessian h = textbook_add_up(x, TOKENS, TOKENS, team);
     double unit = 0;
 
     for (size_t i = 0; i < COLUMNS; i++)
-        unit += naive_sum(x, TOKENS, i, i) / COLUMNS;
-    ck_assert(factor(&h, DAMPING, team));
+        unit += textbook_sum(x, TOKENS, i, i) / COLUMNS;
+    ck_assert(textbook_factor(&h, DAMPING, team));
     for (size_t i = 0; i < COLUMNS; i++)
         for (size_t j = i; j < COLUMNS; j++) {
-            double sum = 0, expected = naive_sum(x, TOKENS, i, j) / unit;
+            double sum = 0, expected = textbook_sum(x, TOKENS, i, j) / unit;
             for (size_t k = j; k < COLUMNS; k++)
                 sum += (k == i ? 1 : h.sums[i * h.stride + k]) *
                        h.weights[k] *
@@ -181,13 +94,13 @@ END_TEST
 START_TEST(threads_change_no_bit)
 {
     struct random random = {random_seed()};
-    float *x = correlated_tokens(TOKENS, COLUMNS, &random);
+    float *x = textbook_tokens(TOKENS, COLUMNS, &random);
     struct lmq_hessian first = {0};
 
     for (int n = 1; n <= 4; n++) {
         struct lmq_team *team = lmq_team_new(n);
-        struct lmq_hessian h = add_up(x, TOKENS, 100, team);
-        ck_assert(factor(&h, DAMPING, team));
+        struct lmq_hessian h = textbook_add_up(x, TOKENS, 100, team);
+        ck_assert(textbook_factor(&h, DAMPING, team));
         if (n == 1)
             first = h;
         for (size_t i = 0; i < COLUMNS; i++)
@@ -210,13 +123,13 @@ static bool
 can_factor(const float *factors, size_t n, size_t n_tokens, double damping)
 {
     struct random random = {random_seed()};
-    float *x = correlated_tokens(TOKENS, COLUMNS, &random);
+    float *x = textbook_tokens(TOKENS, COLUMNS, &random);
     struct lmq_team *team = lmq_team_new(2);
 
     for (size_t i = 0; i < TOKENS * COLUMNS; i++)
         x[i] *= factors[i % COLUMNS % n];
-    struct lmq_hessian h = add_up(x, n_tokens, TOKENS, team);
-    bool can = factor(&h, damping, team);
+    struct lmq_hessian h = textbook_add_up(x, n_tokens, TOKENS, team);
+    bool can = textbook_factor(&h, damping, team);
     for (size_t i = 0; i < COLUMNS && can; i++)
         REQUIRE(h.weights[i] > 0 && isfinite(h.weights[i]), "column %zu", i);
     lmq_hessian_free(&h);
@@ -245,58 +158,6 @@ START_TEST(what_is_no_number_is_refused)
 END_TEST
 
 /* ---- Feedback ---- */
-
-/* H in the units of a factored one, whole. */
-static double *
-plain_hessian(const float *x)
-{
-    double *h = calloc(COLUMNS * COLUMNS, sizeof(*h)), unit = 0;
-
-    ck_assert_ptr_nonnull(h);
-    for (size_t i = 0; i < COLUMNS; i++)
-        unit += naive_sum(x, TOKENS, i, i) / COLUMNS;
-    for (size_t i = 0; i < COLUMNS; i++)
-        for (size_t j = 0; j < COLUMNS; j++)
-            h[i * COLUMNS + j] = naive_sum(x, TOKENS, i, j) / unit +
-                                 (i == j ? DAMPING : 0);
-    return h;
-}
-
-static double
-cost_of(const double *h, const float *x, const int8_t *q, const float *scales,
-        size_t group)
-{
-    double errors[COLUMNS], sum = 0;
-
-    for (size_t i = 0; i < COLUMNS; i++)
-        errors[i] = (double)x[i] - (double)q[i] * (double)scales[i / group];
-    for (size_t i = 0; i < COLUMNS; i++)
-        for (size_t j = 0; j < COLUMNS; j++)
-            sum += errors[i] * h[i * COLUMNS + j] * errors[j];
-    return sum;
-}
-
-/* Gauss and Jordan. */
-static void
-invert(const double *h, double *inverse)
-{
-    static double a[COLUMNS][2 * COLUMNS];
-
-    memset(a, 0, sizeof(a));
-    for (size_t i = 0; i < COLUMNS; i++) {
-        memcpy(a[i], h + i * COLUMNS, COLUMNS * sizeof(*h));
-        a[i][COLUMNS + i] = 1;
-    }
-    for (size_t p = 0; p < COLUMNS; p++)
-        for (size_t i = 0; i < COLUMNS; i++) {
-            double f = i == p ? 1 / a[p][p] - 1 : -a[i][p] / a[p][p];
-            for (size_t j = 0; j < 2 * COLUMNS && i != p; j++)
-                a[i][j] += f * a[p][j];
-        }
-    for (size_t i = 0; i < COLUMNS; i++)
-        for (size_t j = 0; j < COLUMNS; j++)
-            inverse[i * COLUMNS + j] = a[i][COLUMNS + j] / a[i][i];
-}
 
 /* As it is published: the errors of a column go to all later ones by the
  * inverse of what is left of H, from which the column is then eliminated. */
@@ -335,22 +196,22 @@ START_TEST(numbers_are_those_of_the_textbook)
                                     LMQ_SCALES_F16, 1, false};
     const size_t n = 13, n_groups = lmq_groups_per_row(COLUMNS, 32);
     struct random random = {random_seed()};
-    float *x = correlated_tokens(TOKENS, COLUMNS, &random);
+    float *x = textbook_tokens(TOKENS, COLUMNS, &random);
     static float rows[ROWS * COLUMNS], scales[ROWS * COLUMNS];
     static int8_t q[ROWS * COLUMNS];
     static double inverse[COLUMNS * COLUMNS];
     struct lmq_team *team = lmq_team_new(2);
-    struct lmq_hessian h = add_up(x, TOKENS, TOKENS, team);
-    double *plain = plain_hessian(x), cost = 0, searched = 0;
+    struct lmq_hessian h = textbook_add_up(x, TOKENS, TOKENS, team);
+    double *plain = textbook_hessian(x), cost = 0, searched = 0;
     struct lmq_feedback_room room;
     struct lmq_feedback_result result;
     size_t n_other = 0;
 
-    random_rows(rows, n * COLUMNS, &random);
-    ck_assert(factor(&h, DAMPING, team));
+    textbook_rows(rows, n * COLUMNS, &random);
+    ck_assert(textbook_factor(&h, DAMPING, team));
     ck_assert(lmq_feedback_room_init(&room, COLUMNS));
-    lmq_feedback_rows(&h, &quant, rows, n, &room, q, scales, &result);
-    invert(plain, inverse);
+    lmq_feedback_rows(&h, &quant, rows, nothing, n, &room, q, scales, &result);
+    textbook_invert(plain, inverse);
     for (size_t r = 0; r < n; r++) {
         const float *row = rows + r * COLUMNS, *own = scales + r * n_groups;
         struct lmq_quant search = quant;
@@ -361,8 +222,8 @@ START_TEST(numbers_are_those_of_the_textbook)
         search.method = LMQ_METHOD_SEARCH;
         lmq_quantize_row(&search, row, COLUMNS, by_search, search_scales,
                          &stats);
-        double a = cost_of(plain, row, q + r * COLUMNS, own, 32);
-        double b = cost_of(plain, row, by_search, search_scales, 32);
+        double a = textbook_cost(plain, row, q + r * COLUMNS, own, 32);
+        double b = textbook_cost(plain, row, by_search, search_scales, 32);
         REQUIRE(a <= b * (1 + 1e-9), "row %zu costs %g, by search %g", r, a,
                 b);
         cost += a;
@@ -390,21 +251,21 @@ START_TEST(rows_come_rotated)
     struct lmq_quant quant = {widths[_i], 64, LMQ_METHOD_GPTQ,
                               LMQ_SCALES_F16, 1, false};
     struct random random = {random_seed()};
-    float *x = correlated_tokens(TOKENS, COLUMNS, &random);
+    float *x = textbook_tokens(TOKENS, COLUMNS, &random);
     static float rows[ROWS * COLUMNS], scales[2][ROWS * COLUMNS];
     static int8_t q[2][ROWS * COLUMNS];
     struct lmq_team *team = lmq_team_new(2);
-    struct lmq_hessian h = add_up(x, TOKENS, TOKENS, team);
+    struct lmq_hessian h = textbook_add_up(x, TOKENS, TOKENS, team);
     struct lmq_feedback_room room;
     struct lmq_feedback_result results[2];
 
-    random_rows(rows, 13 * COLUMNS, &random);
-    ck_assert(factor(&h, DAMPING, team));
+    textbook_rows(rows, 13 * COLUMNS, &random);
+    ck_assert(textbook_factor(&h, DAMPING, team));
     ck_assert(lmq_feedback_room_init(&room, COLUMNS));
     for (int i = 0; i < 2; i++) {
         quant.rotates = i == 1;
-        lmq_feedback_rows(&h, &quant, rows, 13, &room, q[i], scales[i],
-                          &results[i]);
+        lmq_feedback_rows(&h, &quant, rows, nothing, 13, &room, q[i],
+                          scales[i], &results[i]);
     }
     ck_assert_mem_eq(q[0], q[1], sizeof(q[0]));
     ck_assert_mem_eq(scales[0], scales[1], sizeof(scales[0]));
@@ -424,21 +285,21 @@ START_TEST(extreme_rows_stay_legal)
     static float rows[4 * COLUMNS], scales[4 * COLUMNS];
     static int8_t q[4 * COLUMNS];
     struct random random = {random_seed()};
-    float *x = correlated_tokens(TOKENS, COLUMNS, &random);
+    float *x = textbook_tokens(TOKENS, COLUMNS, &random);
     struct lmq_team *team = lmq_team_new(1);
-    struct lmq_hessian h = add_up(x, TOKENS, TOKENS, team);
+    struct lmq_hessian h = textbook_add_up(x, TOKENS, TOKENS, team);
     struct lmq_feedback_room room;
     struct lmq_feedback_result result;
 
-    random_rows(rows, 4 * COLUMNS, &random);
+    textbook_rows(rows, 4 * COLUMNS, &random);
     for (size_t i = 0; i < COLUMNS; i++) {
         rows[i] = 0;
         rows[COLUMNS + i] *= 1e38f;
         rows[2 * COLUMNS + i] *= 1e-36f;
     }
-    ck_assert(factor(&h, DAMPING, team));
+    ck_assert(textbook_factor(&h, DAMPING, team));
     ck_assert(lmq_feedback_room_init(&room, COLUMNS));
-    lmq_feedback_rows(&h, &quant, rows, 4, &room, q, scales, &result);
+    lmq_feedback_rows(&h, &quant, rows, nothing, 4, &room, q, scales, &result);
     for (size_t r = 0; r < 4; r++) {
         struct lmq_quant_stats stats = {0};
         REQUIRE(lmq_quant_take_row(&quant, q + r * COLUMNS, COLUMNS,
@@ -481,7 +342,7 @@ START_TEST(weights_decide_the_scale)
     for (size_t round = 0; round < 200; round++) {
         float x[64], weights[64], ones[64], a, b, c;
         size_t n = round % 2 == 0 ? 64 : 1 + random_below(&random, 64);
-        random_rows(x, n, &random);
+        textbook_rows(x, n, &random);
         for (size_t i = 0; i < n; i++) {
             weights[i] = (float)exp(-3 * fabs(random_normal(&random)));
             ones[i] = 1;
@@ -510,7 +371,7 @@ START_TEST(a_row_is_measured_as_it_is_quantized)
     float x[COLUMNS], scales[COLUMNS];
     int8_t q[COLUMNS];
 
-    random_rows(x, COLUMNS, &random);
+    textbook_rows(x, COLUMNS, &random);
     lmq_quantize_row(&quant, x, COLUMNS, q, scales, &a);
     lmq_quant_measure_row(&quant, x, COLUMNS, q, scales, &b);
     ck_assert_uint_eq(a.n, b.n);

@@ -1,0 +1,36 @@
+/*
+ * mendable.c - by the role of the matrix.
+ *
+ * What is added to the stream makes up for the stream: the widest inputs, of
+ * ffn_down, would want sums of their own square else, and make up for no more
+ * (SmolLM2-135M with 4096 tokens, mean KLD 3.08e-4 instead of 3.10e-4).
+ */
+#include "config.h"
+
+#include "convert/calibrate/mendable.h"
+
+size_t
+lmq_mendable(const struct lmq_hparams *h, const struct lmq_place *place,
+             size_t n_cols, bool *is_output)
+{
+    bool is_of_expert = place->item >= 0;
+
+    *is_output = false;
+    switch (place->role) {
+    case LMQ_ROLE_ATTN_OUT:
+    case LMQ_ROLE_FFN_DOWN:
+        /* Nor does a row stand for one number of the stream if what it gives is
+         * normed, or one expert's of many, before it is added. */
+        *is_output = true;
+        return h->norm_place == LMQ_NORMS_BEFORE && h->residual_scale != 0 &&
+                       !is_of_expert
+                   ? h->dim
+                   : 0;
+    case LMQ_ROLE_FFN_GATE:
+    case LMQ_ROLE_FFN_UP:
+        /* The checkpoint would send other tokens to an expert. */
+        return is_of_expert ? 0 : n_cols;
+    default:
+        return n_cols;
+    }
+}
