@@ -124,8 +124,9 @@ allow_files(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* More than any command was seen to need. */
+/* More than any command was seen to need; and less than any should have. */
 #define STACK ((size_t)512 << 10)
+#define STACK_LEAST ((size_t)256 << 10)
 
 /* Apart from its caller, below whose frame it has its own. */
 __attribute__((noinline)) static void
@@ -144,12 +145,21 @@ grow_stack(void)
 {
     struct rlimit stack;
 
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur < 4 * STACK)
+    if (getrlimit(RLIMIT_STACK, &stack) != 0)
+        return true;
+    if (stack.rlim_cur < STACK_LEAST) {
+        print_error("the stack may have %zu KB, expected %zu or more: ulimit -s",
+                    (size_t)stack.rlim_cur >> 10, STACK_LEAST >> 10);
+        return false;
+    }
+    if (stack.rlim_cur < 4 * STACK)
         return true;
     void *probe = mmap(NULL, 2 * STACK, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (probe == MAP_FAILED)
+    if (probe == MAP_FAILED) {
+        print_error("out of memory");
         return false;
+    }
     munmap(probe, 2 * STACK);
     touch_stack();
     return true;
@@ -164,10 +174,8 @@ main(int argc, char **argv)
     /* A limit of file sizes is an error of the write, with a message. */
     signal(SIGXFSZ, SIG_IGN);
     allow_files();
-    if (!grow_stack()) {
-        print_error("out of memory");
+    if (!grow_stack())
         return EXIT_SYSTEM;
-    }
     if (name == NULL) {
         fputs("lmquant: no command\nhint: lmquant --help\n", stderr);
         return EXIT_USAGE;

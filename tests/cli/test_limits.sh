@@ -22,6 +22,8 @@ refused() {
 # A small stack is enough, and one that cannot grow is no crash.
 (ulimit -s 256 && exec "$lmquant" --version) > "$work/said" 2>&1 ||
     fail "with a stack of 256 KB: $(cat "$work/said")"
+expect 1 sh -c "ulimit -s 128 && exec '$lmquant' --version"
+says "the stack may have 128 KB, expected 256"
 
 # repeated N TEXT: about N bytes of it.
 repeated() { yes "$2" | tr -d '\n' | head -c "$1"; }
