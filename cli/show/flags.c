@@ -44,6 +44,7 @@ static const struct {
     {"score", "--score"},
     {"shard_size", "--shard-size"},
     {"source", "--source"},
+    {"rotates", "--rotate"},
     {"splits_documents", "--split-documents"},
     {"stride", "--stride"},
     {"target_bits", "--target-bits"},
