@@ -270,31 +270,34 @@ note_padding(struct lmq_plan *plan)
                       100 * (stored / needed - 1));
 }
 
-/* Nor are the recipe and the calibration text. */
+/* The recipe and the calibration text are as the checkpoint is. Who seals does
+ * not need them any more. */
 static enum lmq_status
-check_output(const struct lmq_checkpoint *checkpoint, const char *output,
-             const struct lmq_convert_options *options, struct lmq_error *err)
+list_originals(const struct lmq_checkpoint *checkpoint,
+               const struct lmq_convert_options *options,
+               struct lmq_originals *originals, struct lmq_error *err)
 {
-    struct lmq_originals originals = {0};
+    bool is_read = !options->seals;
     enum lmq_status status =
-        lmq_originals_add_all(&originals, &checkpoint->originals, err);
+        lmq_originals_add_all(originals, &checkpoint->originals, err);
 
     if (status == LMQ_OK && options->recipe != NULL)
-        status = lmq_originals_add(&originals, options->recipe, true, err);
+        status = lmq_originals_add(originals, options->recipe, is_read, err);
     for (size_t i = 0; i < options->n_calibration && status == LMQ_OK; i++)
         if (strcmp(options->calibration[i], "-") != 0)
-            status = lmq_originals_add(&originals, options->calibration[i],
-                                       true, err);
-    /* An older set stands in the way of who seals, not of a part. */
-    if (status == LMQ_OK)
-        status = lmq_member_files_check(output,
-                                        options->shard_size > 0 ||
-                                            options->n_parts > 0,
-                                        options->replaces != 0 ||
-                                            options->part > 0,
-                                        &originals, err);
-    lmq_originals_free(&originals);
+            status = lmq_originals_add(originals, options->calibration[i],
+                                       is_read, err);
     return status;
+}
+
+/* An older set stands in the way of who seals, not of a part. */
+static enum lmq_status
+check_output(const char *output, const struct lmq_convert_options *options,
+             const struct lmq_originals *originals, struct lmq_error *err)
+{
+    return lmq_member_files_check(
+        output, options->shard_size > 0 || options->n_parts > 0,
+        options->replaces != 0 || options->part > 0, originals, err);
 }
 
 /* What can be known before the tensors are looked at. */
@@ -307,9 +310,11 @@ prepare(struct lmq_checkpoint *checkpoint, const char *output,
     bool has_begun = options->resumes != 0 &&
                      lmq_writing_has_begun(output, &status, err);
 
+    if (status == LMQ_OK && !options->is_dry_run)
+        status = list_originals(checkpoint, options, &plan->originals, err);
     if (status == LMQ_OK && !options->is_dry_run && !has_begun &&
         !options->seals)
-        status = check_output(checkpoint, output, options, err);
+        status = check_output(output, options, &plan->originals, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_need_weights(checkpoint, err);
     if (status == LMQ_OK)

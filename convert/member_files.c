@@ -234,6 +234,28 @@ is_ours(const struct lmq_member_files *files, const char *path)
     return false;
 }
 
+/* When some of ours have their names already those of an older set are in the
+ * way still. */
+static enum lmq_status
+check_only_ours(const struct lmq_member_files *files, const char *output,
+                struct lmq_error *err)
+{
+    struct finding finding;
+    char *path;
+    enum lmq_status status = begin_finding(&finding, output, err);
+
+    while (status == LMQ_OK) {
+        status = find_next(&finding, &path, err);
+        if (status != LMQ_OK || path == NULL)
+            break;
+        if (!is_ours(files, path))
+            status = fail_existing(path, err);
+        free(path);
+    }
+    end_finding(&finding);
+    return status;
+}
+
 static enum lmq_status
 remove_older(struct lmq_member_files *files, const char *output,
              const struct lmq_originals *originals, struct lmq_error *err)
@@ -266,7 +288,7 @@ lmq_member_files_create(struct lmq_member_files *files,
                         const struct lmq_plan *plan, const char *output,
                         bool replaces, struct lmq_error *err)
 {
-    const struct lmq_originals *originals = &plan->checkpoint->originals;
+    const struct lmq_originals *originals = &plan->originals;
     uint64_t size = 0;
     enum lmq_status status = LMQ_OK;
 
@@ -292,11 +314,11 @@ enum lmq_status
 lmq_member_files_resume(struct lmq_member_files *files,
                         const struct lmq_plan *plan, const char *output,
                         uint32_t member, bool replaces,
-                        enum lmq_part_stage stage,
-                        const struct lmq_part_mark *marks, bool *is_there,
+                        const struct lmq_part_state *states, bool *is_there,
                         struct lmq_error *err)
 {
-    const struct lmq_originals *originals = &plan->checkpoint->originals;
+    const struct lmq_originals *originals = &plan->originals;
+    enum lmq_part_stage stage = states[0].stage; /* of all */
     uint64_t room = 0;
     enum lmq_status status = LMQ_OK;
 
@@ -306,6 +328,9 @@ lmq_member_files_resume(struct lmq_member_files *files,
     for (size_t i = 0; i < files->n_paths; i++)
         files->outputs[i] = NULL;
     files->n_outputs = files->n_paths;
+    if (stage == LMQ_PART_COMMITTING && member == 0 && !replaces &&
+        plan->members[0].layout.n_members > 0)
+        status = check_only_ours(files, output, err);
     for (size_t i = 0; i < files->n_paths && member == 0 &&
                        stage != LMQ_PART_COMMITTING; i++)
         room += lmq_part_room(files->paths[i],
@@ -319,7 +344,7 @@ lmq_member_files_resume(struct lmq_member_files *files,
         if (member == 0 || member == i + 1)
             status = lmq_part_open(files->paths[i],
                                    plan->members[i].layout.file_size,
-                                   replaces, stage, &marks[i], originals,
+                                   replaces, &states[i], originals,
                                    &files->outputs[i], &is_there[i], err);
     if (status == LMQ_OK && member == 0 &&
         plan->members[0].layout.n_members > 0 && replaces)

@@ -35,15 +35,13 @@ enum lmq_status lmq_member_files_create(struct lmq_member_files *files,
                                         struct lmq_error *err);
 
 /* Starts them, or goes on with what was begun (base/files/part.h): all, or
- * only `member`, from 1 on; the others stay NULL. marks[i]: by which it is
- * known if it has its name already; is_there[i]: it was. After a
- * failure what was begun now does not stay. */
+ * only `member`, from 1 on; the others stay NULL. states[i]: how far it came;
+ * is_there[i]: it was. After a failure what was begun now does not stay. */
 enum lmq_status lmq_member_files_resume(struct lmq_member_files *files,
                                         const struct lmq_plan *plan,
                                         const char *output, uint32_t member,
                                         bool replaces,
-                                        enum lmq_part_stage stage,
-                                        const struct lmq_part_mark *marks,
+                                        const struct lmq_part_state *states,
                                         bool *is_there,
                                         struct lmq_error *err);
 

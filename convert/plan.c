@@ -594,6 +594,7 @@ lmq_plan_free(struct lmq_plan *plan)
 {
     lmq_records_free(plan->records, plan->n_records);
     lmq_digests_free(&plan->digests);
+    lmq_originals_free(&plan->originals);
     for (uint32_t i = 0; i < plan->n_members; i++) {
         struct lmq_plan_member *member = &plan->members[i];
         lmq_records_free(member->records, member->n_records);

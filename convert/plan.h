@@ -75,6 +75,8 @@ struct lmq_calibrator;
 struct lmq_plan {
     struct lmq_checkpoint *checkpoint;
     struct lmq_notes notes; /* of this conversion */
+    struct lmq_originals originals; /* no output replaces what is read: the
+                                       checkpoint's, the recipe, the texts */
     struct lmq_convert_settings settings;
     struct lmq_record *records; /* whole tensors; where they stand, their
                                    members say */
@@ -104,7 +106,7 @@ struct lmq_plan {
 };
 
 /* The records and the files; lay_out.h makes members of them. *plan is all
- * zero, but for notes that it may have already. To be freed even if this
+ * zero, but for notes and originals that it may have already. To be freed even if this
  * fails. */
 enum lmq_status lmq_plan_make(struct lmq_checkpoint *checkpoint,
                               const struct lmq_convert_settings *settings,

@@ -145,17 +145,26 @@ stage_of(const struct journals *journals)
     return stage;
 }
 
-/* What members are known by that may have their names. */
-static struct lmq_part_mark *
-find_marks(const struct lmq_writing *writing, const struct journals *journals)
+/* How far members came. Who seals only looks at what others have written. */
+static struct lmq_part_state *
+find_states(const struct lmq_writing *writing, const struct journals *journals)
 {
     size_t n = writing->files->n_paths;
-    struct lmq_part_mark *marks = calloc(n, sizeof(*marks));
+    struct lmq_part_state *states = calloc(n, sizeof(*states));
+    enum lmq_part_stage stage = stage_of(journals);
 
-    for (uint32_t i = 0; i < n && marks != NULL && journals->n > 0; i++)
-        marks[i] = lmq_journal_stage_mark(
-            lmq_journal_stage(journals->all[writing->seals ? i : 0]), i);
-    return marks;
+    /* Only who seals takes names away again. */
+    if (writing->part > 0 && stage == LMQ_PART_COMMITTING)
+        stage = LMQ_PART_WRITING;
+    for (uint32_t i = 0; i < n && states != NULL && journals->n > 0; i++) {
+        const struct lmq_journal *journal =
+            journals->all[writing->seals ? i : 0];
+        states[i].stage = stage;
+        states[i].mark = lmq_journal_stage_mark(lmq_journal_stage(journal), i);
+        states[i].was_whole =
+            writing->seals || lmq_journal_is_synced(journal);
+    }
+    return states;
 }
 
 /* Of who seals parts that are not there are not begun either. */
@@ -172,26 +181,23 @@ open_outputs(struct lmq_writing *writing, const struct journals *journals,
              bool *is_there, struct lmq_error *err)
 {
     const struct lmq_plan *plan = writing->plan;
-    enum lmq_part_stage stage = stage_of(journals);
-    struct lmq_part_mark *marks = find_marks(writing, journals);
-    enum lmq_status status = marks == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    struct lmq_part_state *states = find_states(writing, journals);
+    enum lmq_status status = states == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 
-    /* Only who seals takes names away again. */
-    if (writing->part > 0 && stage == LMQ_PART_COMMITTING)
-        stage = LMQ_PART_WRITING;
     /* Members of an older set would stand beside the new ones. */
-    if (status == LMQ_OK && writing->seals && stage != LMQ_PART_COMMITTING)
+    if (status == LMQ_OK && writing->seals &&
+        states[0].stage != LMQ_PART_COMMITTING)
         status = lmq_member_files_check(writing->output, true,
-                                        writing->replaces,
-                                        &plan->checkpoint->originals, err);
-    if (status == LMQ_OK)
+                                        writing->replaces, &plan->originals,
+                                        err);
+    if (status == LMQ_OK) {
         status = lmq_member_files_resume(writing->files, plan,
                                          writing->output, writing->part,
-                                         writing->replaces, stage, marks,
-                                         is_there, err);
-    if (status == LMQ_OK)
+                                         writing->replaces, states, is_there,
+                                         err);
         forget_missing(writing, is_there);
-    free(marks);
+    }
+    free(states);
     return status;
 }
 

@@ -214,11 +214,16 @@ lmq_output_commit_all(struct lmq_output *const *outputs, size_t n,
     for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(outputs[i]->folder, outputs[i - 1]->folder) != 0)
             sync_folder(outputs[i]->folder);
-    /* What was gone on with had set something aside, maybe. */
-    if (n > 0 && status == LMQ_OK && outputs[0]->keeps)
-        lmq_temporary_clean(outputs[0]->folder);
+    /* What was gone on with had set something aside, maybe, of which this has
+     * another name until it is given up. */
+    char *folder = n > 0 && status == LMQ_OK && outputs[0]->keeps
+                       ? strdup(outputs[0]->folder)
+                       : NULL;
     for (size_t i = 0; i < n; i++)
         lmq_output_abort(outputs[i]);
+    if (folder != NULL)
+        lmq_temporary_clean(folder);
+    free(folder);
     return status;
 }
 

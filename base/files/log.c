@@ -250,6 +250,12 @@ lmq_log_is_new(const struct lmq_log *log)
 }
 
 const char *
+lmq_log_path(const struct lmq_log *log)
+{
+    return log->path;
+}
+
+const char *
 lmq_log_next(struct lmq_log *log)
 {
     size_t at = log->at;

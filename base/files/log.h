@@ -25,6 +25,9 @@ enum lmq_status lmq_log_look(const char *path, struct lmq_log **out,
 bool lmq_log_is_new(const struct lmq_log *log);
 /* The next line that was written whole; NULL behind the last. */
 const char *lmq_log_next(struct lmq_log *log);
+
+/* For messages. */
+const char *lmq_log_path(const struct lmq_log *log);
 /* From the first one on again. */
 void lmq_log_rewind(struct lmq_log *log);
 /* Adds a line without line feeds behind the last that is whole. */

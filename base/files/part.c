@@ -77,31 +77,32 @@ fail_other(struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_IO, 0, "exists already, and is not what was begun");
     lmq_hint(err, "if it is what you want remove its journal, which was left "
-                  "there; .replaces writes it anew");
+                  "there; else remove it, and it is written anew");
     return LMQ_ERR_IO;
 }
 
 /* A commit links the file to its name and takes the former one away, or
  * renames it; wherever it was stopped, only the former name is left. */
 static enum lmq_status
-undo_commit(const struct lmq_output *output, enum lmq_part_stage stage,
-            const struct lmq_part_mark *mark, struct lmq_error *err)
+undo_commit(const struct lmq_output *output,
+            const struct lmq_part_state *state, struct lmq_error *err)
 {
+    bool is_committing = state->stage == LMQ_PART_COMMITTING;
     struct stat whole, part;
 
-    if (stage == LMQ_PART_NONE)
+    if (state->stage == LMQ_PART_NONE)
         return LMQ_OK;
     if (lstat(output->path, &whole) != 0 || !S_ISREG(whole.st_mode))
         return LMQ_OK;
     bool has_part = lstat(output->temporary, &part) == 0;
     int result = 0;
-    if (!has_part && stage == LMQ_PART_COMMITTING &&
-        !is_marked(&whole, mark)) /* what replaces it is made anew */
+    if (!has_part && is_committing &&
+        !is_marked(&whole, &state->mark)) /* what replaces it is made anew */
         return output->replace ? LMQ_OK : fail_other(err);
     if (has_part && whole.st_dev == part.st_dev &&
         whole.st_ino == part.st_ino)
         result = unlink(output->path);
-    else if (!has_part && stage == LMQ_PART_COMMITTING)
+    else if (!has_part && is_committing)
         result = rename(output->path, output->temporary);
     return result == 0 ? LMQ_OK
                        : lmq_fail_errno(err, "cannot be taken up again");
@@ -117,20 +118,34 @@ fail_foreign(struct lmq_error *err)
 }
 
 static enum lmq_status
-open_part(struct lmq_output *output, uint64_t size, enum lmq_part_stage stage,
-          bool *is_there, struct lmq_error *err)
+fail_size(uint64_t found, uint64_t expected, struct lmq_error *err)
 {
+    lmq_fail(err, LMQ_ERR_IO, 0,
+             "has %" PRIu64 " bytes, expected %" PRIu64
+             ": it is not what was begun",
+             found, expected);
+    lmq_hint(err, "if it is being copied wait for the rest; if it is not wanted "
+                  "remove it, and it is written anew");
+    return LMQ_ERR_IO;
+}
+
+static enum lmq_status
+open_part(struct lmq_output *output, uint64_t size,
+          const struct lmq_part_state *state, bool *is_there,
+          struct lmq_error *err)
+{
+    bool is_new = state->stage == LMQ_PART_NONE;
     /* What replaces a private file is private while it is made. */
     mode_t mode = access(output->path, F_OK) == 0 ? 0600 : 0666;
     struct stat info;
 
     output->fd = open(output->temporary,
                       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
-                          (stage == LMQ_PART_NONE ? O_EXCL : 0),
+                          (is_new ? O_EXCL : 0),
                       mode);
     if (output->fd < 0 && errno == EEXIST)
         return fail_foreign(err);
-    if (output->fd >= 0 && stage == LMQ_PART_NONE)
+    if (output->fd >= 0 && is_new)
         output->keeps = false; /* it was made here */
     if (output->fd < 0 || fstat(output->fd, &info) != 0)
         return lmq_fail_errno(err, "cannot be opened");
@@ -145,6 +160,8 @@ open_part(struct lmq_output *output, uint64_t size, enum lmq_part_stage stage,
     *is_there = (uint64_t)info.st_size == size && size > 0;
     if (*is_there)
         return LMQ_OK;
+    if (state->was_whole && info.st_size > 0)
+        return fail_size((uint64_t)info.st_size, size, err);
     output->keeps = false; /* as long as there is nothing in it */
     enum lmq_status status = lmq_space_cut(output->fd, 0, err);
     if (status == LMQ_OK)
@@ -157,7 +174,7 @@ open_part(struct lmq_output *output, uint64_t size, enum lmq_part_stage stage,
 
 enum lmq_status
 lmq_part_open(const char *path, uint64_t size, bool replace,
-              enum lmq_part_stage stage, const struct lmq_part_mark *mark,
+              const struct lmq_part_state *state,
               const struct lmq_originals *originals, struct lmq_output **out,
               bool *is_there, struct lmq_error *err)
 {
@@ -168,13 +185,13 @@ lmq_part_open(const char *path, uint64_t size, bool replace,
     if (status == LMQ_OK)
         status = name_part(output, output->path, err);
     if (status == LMQ_OK)
-        status = undo_commit(output, stage, mark, err);
+        status = undo_commit(output, state, err);
     if (status == LMQ_OK)
         status = lmq_output_check_target(output, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
     } else {
-        status = open_part(output, size, stage, is_there, err);
+        status = open_part(output, size, state, is_there, err);
         if (status != LMQ_OK)
             lmq_error_in(err, output->temporary);
     }

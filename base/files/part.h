@@ -22,6 +22,13 @@ struct lmq_part_mark {
     uint64_t inode, size, seconds, nanoseconds;
 };
 
+/* What is known of an earlier go. */
+struct lmq_part_state {
+    enum lmq_part_stage stage;
+    struct lmq_part_mark mark; /* of the file that may have its own name */
+    bool was_whole; /* it had its size: one that has another is not ours */
+};
+
 enum lmq_status lmq_part_find_mark(const struct lmq_output *output,
                                    struct lmq_part_mark *mark,
                                    struct lmq_error *err);
@@ -33,8 +40,7 @@ enum lmq_status lmq_part_find_mark(const struct lmq_output *output,
  * former name again, if it is still what it was: another file of its name stays.
  */
 enum lmq_status lmq_part_open(const char *path, uint64_t size, bool replace,
-                              enum lmq_part_stage stage,
-                              const struct lmq_part_mark *mark,
+                              const struct lmq_part_state *state,
                               const struct lmq_originals *originals,
                               struct lmq_output **out, bool *is_there,
                               struct lmq_error *err);

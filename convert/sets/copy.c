@@ -85,10 +85,13 @@ copy_to(struct lmq_checkpoint *checkpoint, const char *output,
                                   .progress = progress,
                                   .report = report,
                                   .describe = describe};
-    enum lmq_status status = lmq_member_files_check(
-        output, options->shard_size > 0, writing.replaces,
-        &checkpoint->originals, err);
+    enum lmq_status status =
+        lmq_originals_add_all(&plan.originals, &checkpoint->originals, err);
 
+    if (status == LMQ_OK)
+        status = lmq_member_files_check(output, options->shard_size > 0,
+                                        writing.replaces, &plan.originals,
+                                        err);
     if (status == LMQ_OK)
         status = lmq_plan_copy(checkpoint, options->shard_size, &plan, err);
     if (status == LMQ_OK)

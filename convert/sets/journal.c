@@ -209,6 +209,12 @@ lmq_journal_given(const char *output, json_t **given,
     return status;
 }
 
+bool
+lmq_journal_is_synced(const struct lmq_journal *journal)
+{
+    return journal->n_synced > 0;
+}
+
 const struct lmq_journal_stage *
 lmq_journal_stage(const struct lmq_journal *journal)
 {
@@ -633,5 +639,7 @@ lmq_journal_restore(struct lmq_journal *journal, struct lmq_plan *plan,
                                     i > journal->n_synced, n_zeroed, err);
         json_decref(json);
     }
+    if (status != LMQ_OK)
+        lmq_error_in(err, lmq_log_path(journal->log));
     return status;
 }

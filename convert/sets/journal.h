@@ -37,6 +37,9 @@ enum lmq_status lmq_journal_look(const char *output, const json_t *header,
 enum lmq_status lmq_journal_given(const char *output, json_t **given,
                                   enum lmq_part_stage *stage,
                                   struct lmq_error *err);
+/* Whether something had come to the disk when it was opened: so all of it has
+ * its size. */
+bool lmq_journal_is_synced(const struct lmq_journal *journal);
 /* How far the outputs came, before it was opened. */
 const struct lmq_journal_stage *
 lmq_journal_stage(const struct lmq_journal *journal);

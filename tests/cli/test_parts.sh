@@ -236,6 +236,59 @@ rm is/*.journal
 rm -f is/*.part
 diff -r theirs is > /dev/null || fail "a set is destroyed"
 
+# So may the members of an older set, which go last, all of them or none; and
+# nothing else is left behind.
+rm -rf theirs
+mkdir theirs
+expect 0 "$lmquant" convert -q --method absmax --parts 2 model theirs/m.lmq
+for class in rename unlink; do
+    for at in 1 2 3 4; do
+        rm -rf is
+        mkdir is
+        for i in 1 2 3; do
+            part $i/3
+        done
+        cp theirs/* is
+        FAULT_CLASS=$class FAULT_AT=$at FAULT_ERRNO=KILL FAULT_FD=1 \
+            LD_PRELOAD=$shim "$lmquant" seal -q -f is > stdout 2> stderr
+        [ -z "$(find is -name '*-of-00002.lmq')" ] ||
+            refused 1 "exists already" seal -q is
+        expect 0 "$lmquant" seal -q -f is
+        diff -r good is > differences ||
+            fail "seal -f, killed before $class $at: $(cat differences)"
+    done
+done 2> /dev/null
+
+# What is read is not replaced by what is gone on with either.
+rm -rf is
+mkdir is
+expect 0 "$lmquant" convert -q --print-recipe model x.lmq
+cp stdout recipe.yaml
+FAULT_CLASS=unlink FAULT_AT=2 FAULT_ERRNO=KILL FAULT_FD=1 \
+    LD_PRELOAD=$shim "$lmquant" convert -q --resume --recipe recipe.yaml model \
+    is/o.lmq > stdout 2> stderr
+cp recipe.yaml is/o.lmq
+refused 2 "is a part of what is read" convert -q -f --resume \
+    --recipe is/o.lmq model is/o.lmq
+cmp -s recipe.yaml is/o.lmq || fail "a recipe is replaced by what it makes"
+
+# A part of another size is somebody's, or on its way: it is not cut.
+rm -rf is
+mkdir is
+part 1/2
+part 2/2
+for size in 1000 +1; do
+    cp is/m-00002-of-00002.lmq.part keep.part
+    truncate -s $size is/m-00002-of-00002.lmq.part
+    cp is/m-00002-of-00002.lmq.part theirs/part
+    refused 1 "m-00002-of-00002.lmq.part: has " seal is
+    refused 1 "m-00002-of-00002.lmq.part: has " convert --part 2/2 model is/m.lmq
+    cmp -s is/m-00002-of-00002.lmq.part theirs/part ||
+        fail "a part of another size is changed"
+    mv keep.part is/m-00002-of-00002.lmq.part
+done
+expect 0 "$lmquant" seal -q is
+
 # Where nothing could be sealed nothing is begun.
 rm -rf is
 mkdir is
@@ -420,6 +473,11 @@ cp is/m-00002-of-00004.lmq.part keep.part
 cp is/m-00002-of-00004.lmq.journal keep.journal
 cp is/m-00003-of-00004.lmq.part is/m-00002-of-00004.lmq.part
 cp is/m-00003-of-00004.lmq.journal is/m-00002-of-00004.lmq.journal
+refused 1 "m-00002-of-00004.lmq.part: has " seal is
+says "it is not what was begun"
+cmp -s is/m-00002-of-00004.lmq.part is/m-00003-of-00004.lmq.part ||
+    fail "seal changes a part of another size"
+cp keep.part is/m-00002-of-00004.lmq.part
 refused 3 "part 2 of 4 is not finished: it lacks tensor" seal is
 says "lmquant convert --part=2/4 goes on with it"
 cp keep.part is/m-00002-of-00004.lmq.part
