@@ -311,19 +311,32 @@ struct solving {
     struct lmq_cal_input *input;
 };
 
+/* The fewer tokens there are for each column the more of what fits them is an
+ * accident. (SmolLM2-135M, 512 tokens, mean KLD: 6.7e-4 with all of the share,
+ * 5.0e-4 with none.) Of a product so much is added as the residual says. */
+static double
+share_of(const struct lmq_calibrator *calibrator,
+         const struct lmq_cal_input *input)
+{
+    double n_tokens = (double)input->hessian.n_tokens;
+    double share =
+        calibrator->mend * n_tokens / (n_tokens + (double)input->n_cols);
+
+    return input->mend.is_output
+               ? share / calibrator->model->hparams.residual_scale
+               : share;
+}
+
 static void
 solve(void *context, size_t member, size_t n_members)
 {
     const struct solving *solving = context;
     const struct lmq_calibrator *calibrator = solving->calibrator;
-    const struct lmq_cal_input *input = solving->input;
     size_t rank = lmq_peers_rank(calibrator->peers);
     size_t n = lmq_peers_n(calibrator->peers);
-    double share = calibrator->mend;
 
-    if (input->mend.is_output) /* so much of the product is added */
-        share /= calibrator->model->hparams.residual_scale;
-    lmq_mend_solve(&solving->input->mend, &input->hessian, share,
+    lmq_mend_solve(&solving->input->mend, &solving->input->hessian,
+                   share_of(calibrator, solving->input),
                    calibrator->buffers[member], rank + n * member,
                    n * n_members);
 }

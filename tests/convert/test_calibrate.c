@@ -243,6 +243,13 @@ START_TEST(only_the_same_is_gone_on_with)
     ck_assert_msg(strstr(err.message, "another conversion") != NULL, "%s",
                   err.message);
     options.calibration = &text;
+    options.mend = 1;
+    ck_assert_int_eq(try_convert(fable(model), fable("tokenizer.json"),
+                                 in_folder("n.lmq"), &options, &report, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_msg(strstr(err.message, ".mend is 0.4") != NULL, "%s",
+                  err.message);
+    options.mend = 0;
     options.damping = 0.02;
     ck_assert_int_eq(try_convert(fable(model), fable("tokenizer.json"),
                                  in_folder("n.lmq"), &options, &report, &err),
@@ -273,6 +280,7 @@ divergence(const char *judged)
     return kld;
 }
 
+/* By more if later layers make up for earlier ones. */
 START_TEST(what_was_calibrated_is_nearer)
 {
     const char *text = fable("held-out-b.txt");
@@ -281,10 +289,15 @@ START_TEST(what_was_calibrated_is_nearer)
     struct lmq_convert_options options = usual(&text);
 
     lmq_report_free(convert(fable(model), in_folder("plain.lmq"), &plain));
+    lmq_report_free(calibrate(in_folder("mended.lmq"), &options));
+    options.mend = -1;
     lmq_report_free(calibrate(in_folder("gptq.lmq"), &options));
     double search = divergence(in_folder("plain.lmq"));
     double gptq = divergence(in_folder("gptq.lmq"));
+    double mended = divergence(in_folder("mended.lmq"));
     ck_assert_msg(gptq < 0.9 * search, "%g, by search alone %g", gptq, search);
+    ck_assert_msg(mended < 0.95 * gptq, "%g, without mending %g", mended,
+                  gptq);
 }
 END_TEST
 
@@ -306,11 +319,13 @@ START_TEST(options_and_facts_go_with_it)
     options.has_digests = 1;
     options.splits_documents = 1;
     options.damping = 0.1;
+    options.mend = 0.25;
     struct lmq_report *report = calibrate(in_folder("set.lmq"), &options);
     ck_assert_uint_gt(count_method(report, "gptq", &most), 3);
     ck_assert_uint_gt(count_method(report, "search", &most), 1);
     ck_assert_uint_gt(count_method(report, "absmax", &most), 1);
     ck_assert(lmq_report_number(report, "calibration.damping") == 0.1);
+    ck_assert(lmq_report_number(report, "calibration.mend") == 0.25);
     ck_assert(lmq_report_number(report, "calibration.tokens") <= 500);
     ck_assert_uint_gt(lmq_report_length(lmq_report_at(report, "files")), 1);
     lmq_report_free(report);
@@ -339,8 +354,7 @@ assert_no(const struct lmq_convert_options *options, enum lmq_status expected,
 
 START_TEST(misuse_is_refused)
 {
-    const char *text = fable("held-out-b.txt"), *empty = in_folder("empty");
-    const char *missing = in_folder("missing");
+    const char *text = fable("held-out-b.txt"), *empty, *missing;
     static const char *const rules[] = {"attn_q=q8,method=gptq"};
     struct lmq_convert_options options = usual(&text);
     struct lmq_convert_options plain = {.size = sizeof(plain)};
@@ -356,6 +370,12 @@ START_TEST(misuse_is_refused)
         options.damping = dampings[i];
         assert_no(&options, LMQ_ERR_ARG, ".damping");
     }
+    static const double mends[] = {-2, 1.5, (double)INFINITY, (double)NAN};
+    for (size_t i = 0; i < 4; i++) {
+        options = usual(&text);
+        options.mend = mends[i];
+        assert_no(&options, LMQ_ERR_ARG, ".mend");
+    }
     plain.method = "gptq";
     assert_no(&plain, LMQ_ERR_ARG, "no text");
     plain.method = NULL;
@@ -365,6 +385,11 @@ START_TEST(misuse_is_refused)
     plain.n_rules = 0;
     plain.damping = 0.1;
     assert_no(&plain, LMQ_ERR_ARG, ".calibration");
+    plain.damping = 0;
+    plain.mend = -1;
+    assert_no(&plain, LMQ_ERR_ARG, ".calibration");
+    missing = in_folder("missing");
+    empty = in_folder("empty");
     options = usual(&missing);
     assert_no(&options, LMQ_ERR_IO, "");
     write_file(empty, "", 0);
@@ -481,6 +506,35 @@ convert_family(const struct family *family, size_t n_bytes,
     lmq_report_free(again);
 }
 
+/* With all that changes what is learnt, by any number of threads. */
+static void
+convert_otherwise(const struct family *family, size_t n_bytes)
+{
+    static const char *const names[] = {"one.lmq", "three.lmq"};
+    const char *text = some_text(n_bytes);
+    struct lmq_convert_options options = usual(&text);
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+
+    options.context = 40;
+    options.forces_tokenizer = 1;
+    options.encoding = "q4";
+    options.rotates = 1;
+    options.mend = 1;
+    options.damping = 1e-4;
+    for (int i = 0; i < 2; i++) {
+        options.threads = i == 0 ? 1 : 3;
+        ck_assert_msg(try_convert(in_folder("family"),
+                                  in_folder("tokenizer.bin"),
+                                  in_folder(names[i]), &options, &report,
+                                  &err) == LMQ_OK,
+                      "%s: %s", family->name, err.message);
+        lmq_report_free(report);
+    }
+    assert_same_files(in_folder(names[0]), in_folder(names[1]));
+    assert_intact(in_folder(names[0]));
+}
+
 /* Whatever layers are made of, their matrices are reached. */
 START_TEST(every_family_learns)
 {
@@ -510,6 +564,7 @@ START_TEST(every_family_learns)
     ck_assert_msg(count_method(report, "gptq", &most) > 2 && most <= 1,
                   "%s: ratio %g", family->name, most);
     lmq_report_free(report);
+    convert_otherwise(family, 300);
 }
 END_TEST
 
