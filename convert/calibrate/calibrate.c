@@ -545,7 +545,8 @@ struct subject {
     uint32_t crc; /* of what is told of the calibration */
 };
 
-/* Room for two windows of what is seen, beside what one machine alone wants. */
+/* Room for a window of what is seen, for another one that is shown, and for the
+ * rest. */
 static enum lmq_status
 check_room(struct lmq_plan *plan, struct lmq_error *err)
 {
@@ -562,13 +563,14 @@ check_room(struct lmq_plan *plan, struct lmq_error *err)
             most = fmax(most, lmq_seen_bytes(&layer, window));
         lmq_cal_free(&layer);
     }
-    if (status != LMQ_OK || calibrator->bytes + 2 * most <= lmq_mem_limit())
+    most *= lmq_peers_n(calibrator->peers) > 1 ? 2 : 1;
+    if (status != LMQ_OK || calibrator->bytes + most <= lmq_mem_limit())
         return status;
     lmq_fail(err, LMQ_ERR_NOMEM, 0,
              "calibrating takes %.1f GB, more than the %.1f GB that there are: "
-             "%.1f GB for what processes show each other, %.1f GB for the rest",
-             1e-9 * (calibrator->bytes + 2 * most), 1e-9 * lmq_mem_limit(),
-             2e-9 * most, 1e-9 * calibrator->bytes);
+             "%.1f GB for what is seen in a window, %.1f GB for the rest",
+             1e-9 * (calibrator->bytes + most), 1e-9 * lmq_mem_limit(),
+             1e-9 * most, 1e-9 * calibrator->bytes);
     lmq_hint(err, "a smaller .context");
     return LMQ_ERR_NOMEM;
 }
@@ -592,7 +594,7 @@ lmq_calibrator_meet(struct lmq_plan *plan, struct lmq_error *err)
     if (status != LMQ_OK)
         return status;
     if (memcmp(first.id, own.id, sizeof(own.id)) == 0 && first.crc == own.crc)
-        return lmq_peers_n(peers) > 1 ? check_room(plan, err) : LMQ_OK;
+        return check_room(plan, err);
     return lmq_fail(err, LMQ_ERR_ARG, 0,
                     "process %u of %u has another source, text or options "
                     "than the first",

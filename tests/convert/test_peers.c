@@ -440,7 +440,7 @@ START_TEST(memory_is_asked_for)
             too_few = n_pages;
     }
     n_pages = enough;
-    together.expected = "for what processes show each other";
+    together.expected = "for what is seen in a window";
     ck_assert(!calibrate_together(&together));
     n_pages = 0;
     together.expected = NULL;
