@@ -171,9 +171,13 @@ find_states(const struct lmq_writing *writing, const struct journals *journals)
 static void
 forget_missing(const struct lmq_writing *writing, const bool *is_there)
 {
-    for (size_t i = 0; i < writing->files->n_paths && writing->seals; i++)
-        if (!is_there[i] && writing->files->outputs[i] != NULL)
-            lmq_part_forget(writing->files->outputs[i]);
+    const struct lmq_member_files *files = writing->files;
+
+    /* Where they could not be opened there are none. */
+    for (size_t i = 0; i < files->n_paths && i < files->n_outputs &&
+                       writing->seals; i++)
+        if (!is_there[i] && files->outputs[i] != NULL)
+            lmq_part_forget(files->outputs[i]);
 }
 
 static enum lmq_status
