@@ -345,7 +345,9 @@ copy_all(struct lmq_input *input, struct lmq_error *err)
 {
     void *copy = input->size > SIZE_MAX
                      ? NULL
-                     : lmq_mem_aligned((size_t)input->size, 1);
+                     : lmq_mem_large_pages(
+                           lmq_mem_aligned((size_t)input->size, 1),
+                           (size_t)input->size);
     if (copy == NULL) {
         lmq_fail_nomem(err);
         lmq_error_in(err, input->path);
