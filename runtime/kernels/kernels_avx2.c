@@ -18,11 +18,6 @@
 #define LMQ_LINE_PART 32
 #define LMQ_WIDE 1
 
-LMQ_INLINE void
-tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
-     size_t stride);
-
 #include "runtime/kernels/kernels_int8_body.h"
 
 /* The sums of one group for 8 rows and n_t tokens. */
@@ -54,20 +49,22 @@ group_sums(const unsigned char *w, const unsigned char *x, size_t group,
     }
 }
 
-/* One group of a row tile, added to the sums of its tokens. */
 LMQ_INLINE void
-add_group(const unsigned char *w, const unsigned char *scale, int is_half,
-          const unsigned char *head, size_t group, size_t n_r, size_t n_t,
-          unsigned bits, vf *sum)
+add_to_one(const struct streams *from, size_t n_r, size_t r,
+           const unsigned char *head, size_t n_t, int is16, unsigned bits,
+           vf *sum)
 {
+    const unsigned char *w = from->w + r * from->next_w;
+    const unsigned char *scale = from->scale + r * from->next_scale;
     __m256i acc[TILE_VECTORS];
 
+    (void)is16;
     LMQ_UNROLL for (size_t h = 0; h < 2; h++) {
-        vr s = is_half ? vr_load_f16(scale + 16 * h)
-                       : vr_load(scale + 32 * h);
+        vr s = from->is_half ? vr_load_f16(scale + 16 * h)
+                             : vr_load(scale + 32 * h);
         /* Both halves are in the lines that the first one has asked for. */
-        group_sums(w + 32 * h, head + HEAD_BYTES, group, h == 0 ? n_r : 1,
-                   n_t, bits, acc);
+        group_sums(w + 32 * h, head + HEAD_BYTES(n_t), from->group,
+                   h == 0 ? n_r : 1, n_t, bits, acc);
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
             sum[t].r[h] = vr_fma(
                 _mm256_cvtepi32_ps(acc[t]),
@@ -76,33 +73,11 @@ add_group(const unsigned char *w, const unsigned char *scale, int is_half,
 }
 
 LMQ_INLINE void
-tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
-     size_t stride)
+add_group(const struct streams *from, size_t n_r, const unsigned char *head,
+          size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])
 {
-    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
-    const int is_half = tiles->scale_type == LMQ_SCALES_F16;
-    const unsigned char *w = tile_weights(tiles, row_tile);
-    const unsigned char *scale = tile_scales(tiles, row_tile);
-    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group, bits);
-    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
-    vf sum[TILE_STREAMS][TILE_VECTORS];
-
-    (void)is16;
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            sum[r][t] = vf_set1(0.0f);
-    for (size_t g = 0; g < n_groups; g++) {
-        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-            add_group(w + r * next_w, scale + r * n_groups * scale_bytes,
-                      is_half, x, tiles->group, n_r, n_t, bits, sum[r]);
-        w += lmq_tile_group_bytes(tiles->group, bits);
-        x += HEAD_BYTES + tiles->group * n_t * 2;
-        scale += scale_bytes;
-    }
-    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            store_rows(tiles, row_tile + r, sum[r][t], out + t * stride);
+        add_to_one(from, n_r, r, head, n_t, is16, bits, sum[r]);
 }
 
 static double

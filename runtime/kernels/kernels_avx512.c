@@ -199,87 +199,75 @@ vr_store_i16(void *p, vr x)
 #define LMQ_LINE_PART 64
 #define LMQ_WIDE 0
 
-LMQ_INLINE void
-tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
-     size_t stride);
-
 #include "runtime/kernels/kernels_int8_body.h"
 
-/* sum = fma(isum, weight scale * x scale, sum) over the groups, in order.
- * vpdpbusd wants one factor without a sign: that is the weight, stored as
- * q + 128, and the accumulator starts with what takes the 128 back (with fewer
- * bits 8, 16 or 32: then `start` is divided, which is exact). A stream of
- * fewer bits comes so fast that one chain of sums is too slow for it: steps
- * take turns between two. */
+/* What takes back that the weights are too large, in the low halves: with fewer
+ * bits that is 8, 16 or 32, and the division is exact. */
+LMQ_INLINE __m512i
+start_of(const unsigned char *head, size_t n_t, size_t n_v, size_t v,
+         unsigned bits)
+{
+    const size_t before = n_v - n_t;
+
+    if (v < before)
+        return _mm512_setzero_si512();
+    return _mm512_srai_epi32(
+        _mm512_set1_epi32(load_i32(head + (n_t + v - before) * 4)), 8 - bits);
+}
+
+/* vpdpbusd wants one factor without a sign: that is the weight, stored as
+ * q + 128. For one token, the fewer instructions there are for a line of
+ * weights, the more lines are under way: of 8 bits four steps are unrolled. A
+ * stream of fewer bits comes so fast that one chain of sums is too slow for it:
+ * steps take turns between two. */
 LMQ_INLINE void
-tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
-     size_t stride)
+add_group(const struct streams *from, size_t n_r, const unsigned char *head,
+          size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])
 {
     const size_t n_v = is16 ? 2 * n_t : n_t;
-    const size_t n_steps = STEPS(bits);
+    const size_t n_steps = n_t == 1 && bits == 8 ? 4 : STEPS(bits);
+    const size_t n_bytes = n_steps * 8 * bits;
     const size_t n_chains = bits < 8 && n_r == 1 ? 2 : 1;
-    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
-    const int is_half = tiles->scale_type == LMQ_SCALES_F16;
-    const unsigned char *w = tile_weights(tiles, row_tile);
-    const unsigned char *scale = tile_scales(tiles, row_tile);
-    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group, bits);
-    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
-    const size_t next_scale = n_groups * scale_bytes;
-    vr sum[TILE_STREAMS][TILE_VECTORS];
+    const unsigned char *w = from->w, *x = head + HEAD_BYTES(n_t);
+    __m512i acc[TILE_STREAMS][TILE_VECTORS][2];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            sum[r][t] = vr_set1(0.0f);
-    for (size_t g = 0; g < n_groups; g++) {
-        const unsigned char *head = x;
-        __m512i acc[TILE_STREAMS][TILE_VECTORS][2];
-        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-            LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
-                acc[r][v][0] = _mm512_set1_epi32(
-                    load_i32(head + 32 + v * 4) >> (8 - bits));
-                acc[r][v][1] = _mm512_setzero_si512();
-            }
-        x += HEAD_BYTES;
-        for (size_t k = 0; k < tiles->group; k += 4 * n_steps) {
-            LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_v * 4) {
-                const size_t chain = s % n_chains;
-                __m512i a[TILE_STREAMS];
-                LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                    a[r] = (__m512i)load_step(w + r * next_w, s, 0, bits);
-                LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
-                    __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));
-                    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                        acc[r][v][chain] = _mm512_dpbusd_epi32(
-                            acc[r][v][chain], a[r], b);
-                }
-            }
+        LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
+            acc[r][v][0] = start_of(head, n_t, n_v, v, bits);
+            acc[r][v][1] = _mm512_setzero_si512();
+        }
+    for (size_t k = 0; k < from->group; k += 4 * n_steps) {
+        LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_v * 4) {
+            const size_t chain = s % n_chains;
+            __m512i a[TILE_STREAMS];
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                read_ahead(w + r * next_w, STEPS_BYTES(bits), n_r);
-            w += STEPS_BYTES(bits);
-        }
-        LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
-            vr s = is_half ? vr_load_f16(scale + r * next_scale)
-                           : vr_load(scale + r * next_scale);
-            LMQ_UNROLL for (size_t v = 0; n_chains > 1 && v < n_v; v++)
-                acc[r][v][0] = _mm512_add_epi32(acc[r][v][0], acc[r][v][1]);
-            LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
-                __m512i i = acc[r][t][0];
-                if (is16) /* 256 * high + low */
-                    i = _mm512_add_epi32(_mm512_slli_epi32(i, 8),
-                                         acc[r][n_t + t][0]);
-                sum[r][t] = vr_fma(
-                    _mm512_cvtepi32_ps(i),
-                    vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[r][t]);
+                a[r] = (__m512i)load_step(w + r * from->next_w, s, 0, bits);
+            LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
+                __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));
+                LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+                    acc[r][v][chain] =
+                        _mm512_dpbusd_epi32(acc[r][v][chain], a[r], b);
             }
         }
-        scale += scale_bytes;
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            read_ahead(w + r * from->next_w, n_bytes, n_r);
+        w += n_bytes;
     }
-    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            store_rows(tiles, row_tile + r, (vf){{sum[r][t]}},
-                       out + t * stride);
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
+        const unsigned char *scale = from->scale + r * from->next_scale;
+        vr s = from->is_half ? vr_load_f16(scale) : vr_load(scale);
+        LMQ_UNROLL for (size_t v = 0; n_chains > 1 && v < n_v; v++)
+            acc[r][v][0] = _mm512_add_epi32(acc[r][v][0], acc[r][v][1]);
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
+            __m512i i = acc[r][t][0];
+            if (is16) /* 256 * high + low */
+                i = _mm512_add_epi32(_mm512_slli_epi32(i, 8),
+                                     acc[r][n_t + t][0]);
+            sum[r][t].r[0] = vr_fma(
+                _mm512_cvtepi32_ps(i),
+                vr_mul(s, vr_set1(load_f32(head + t * 4))), sum[r][t].r[0]);
+        }
+    }
 }
 
 static double

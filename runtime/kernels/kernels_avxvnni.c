@@ -15,29 +15,37 @@
 #define LMQ_LINE_PART 32
 #define LMQ_WIDE 0
 
-LMQ_INLINE void
-tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
-     size_t stride);
-
 #include "runtime/kernels/kernels_int8_body.h"
 
-/* One group of a row tile, added to the sums of its tokens. As in
- * kernels_avx512.c the accumulator starts with what takes back what the stored
- * weights are too large. */
+/* What takes back that the weights are too large, in the low halves
+ * (kernels_avx512.c). */
+LMQ_INLINE __m256i
+start_of(const unsigned char *head, size_t n_t, size_t n_v, size_t v,
+         unsigned bits)
+{
+    const size_t before = n_v - n_t;
+
+    if (v < before)
+        return _mm256_setzero_si256();
+    return _mm256_srai_epi32(
+        _mm256_set1_epi32(load_i32(head + (n_t + v - before) * 4)),
+        (int)(8 - bits));
+}
+
 LMQ_INLINE void
-add_group(const unsigned char *w, const unsigned char *scale, int is_half,
-          const unsigned char *head, size_t group, size_t n_r, size_t n_t,
-          int is16, unsigned bits, vf *sum)
+add_to_one(const struct streams *from, size_t n_r, size_t r,
+           const unsigned char *head, size_t n_t, int is16, unsigned bits,
+           vf *sum)
 {
     const size_t n_v = is16 ? 2 * n_t : n_t, n_steps = STEPS(bits);
-    const unsigned char *x = head + HEAD_BYTES;
+    const unsigned char *w = from->w + r * from->next_w;
+    const unsigned char *scale = from->scale + r * from->next_scale;
+    const unsigned char *x = head + HEAD_BYTES(n_t);
     __m256i acc[TILE_VECTORS][2];
 
     LMQ_UNROLL for (size_t v = 0; v < n_v; v++)
-        acc[v][0] = acc[v][1] =
-            _mm256_set1_epi32(load_i32(head + 32 + v * 4) >> (8 - bits));
-    for (size_t k = 0; k < group; k += 4 * n_steps) {
+        acc[v][0] = acc[v][1] = start_of(head, n_t, n_v, v, bits);
+    for (size_t k = 0; k < from->group; k += 4 * n_steps) {
         LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_v * 4) {
             __m256i a = (__m256i)load_step(w, s, 0, bits);
             __m256i b = (__m256i)load_step(w, s, 1, bits);
@@ -51,8 +59,8 @@ add_group(const unsigned char *w, const unsigned char *scale, int is_half,
         w += STEPS_BYTES(bits);
     }
     LMQ_UNROLL for (size_t h = 0; h < 2; h++) {
-        vr s = is_half ? vr_load_f16(scale + 16 * h)
-                       : vr_load(scale + 32 * h);
+        vr s = from->is_half ? vr_load_f16(scale + 16 * h)
+                             : vr_load(scale + 32 * h);
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
             __m256i i = acc[t][h];
             if (is16) /* 256 * high + low */
@@ -66,34 +74,11 @@ add_group(const unsigned char *w, const unsigned char *scale, int is_half,
 }
 
 LMQ_INLINE void
-tile(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-     const unsigned char *x, size_t n_t, int is16, unsigned bits, float *out,
-     size_t stride)
+add_group(const struct streams *from, size_t n_r, const unsigned char *head,
+          size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])
 {
-    const size_t n_v = is16 ? 2 * n_t : n_t;
-    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
-    const int is_half = tiles->scale_type == LMQ_SCALES_F16;
-    const unsigned char *w = tile_weights(tiles, row_tile);
-    const unsigned char *scale = tile_scales(tiles, row_tile);
-    const size_t next_w = n_groups * lmq_tile_group_bytes(tiles->group, bits);
-    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
-    vf sum[TILE_STREAMS][TILE_VECTORS];
-
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            sum[r][t] = vf_set1(0.0f);
-    for (size_t g = 0; g < n_groups; g++) {
-        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-            add_group(w + r * next_w, scale + r * n_groups * scale_bytes,
-                      is_half, x, tiles->group, n_r, n_t, is16, bits,
-                      sum[r]);
-        w += lmq_tile_group_bytes(tiles->group, bits);
-        x += HEAD_BYTES + tiles->group * n_v;
-        scale += scale_bytes;
-    }
-    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            store_rows(tiles, row_tile + r, sum[r][t], out + t * stride);
+        add_to_one(from, n_r, r, head, n_t, is16, bits, sum[r]);
 }
 
 static double

@@ -2,22 +2,20 @@
  * kernels_int8_body.h - the integer product around the inner tiles of one
  * instruction set: packing of activations, loops, threads' shares.
  *
- * A body to include after kernels_vector_body.h. The including file defines
+ * A body to include after kernels_vector_body.h. The including file defines,
+ * before and after it,
  *
- *   tile(tiles, row_tile, n_r, x, n_t, is16, bits, out, stride)
- *       computes n_r row tiles x n_t tokens; n_r, n_t, is16 and bits are
- *       constants, n_r is TILE_STREAMS only for one token, and so are bits
- *       other than 8
  *   LMQ_LINE_PART  bytes of a register of integers
  *   LMQ_TILE_PAIR  the row tiles it takes at a time for many tokens, 1 or 2
  *   LMQ_WIDE       1: activations as int16, 0: as int8
+ *   add_group()    declared below
  *
  * A batch is cut into tiles of tokens, each [group]{head, numbers}:
  *
- *   head     float scale[8]; int32_t start[8]: 64 bytes
+ *   head     float scale[tokens]; int32_t start[tokens]
  *   int8     [group / 4][vectors][4 columns], a vector is a token, or with 16
  *            bits the high halves of the tile's tokens, then the low halves;
- *            start[vector] = -128 * sum of its numbers, which takes back the
+ *            start[token] = -128 * sum of its numbers, which takes back the
  *            128 that the stored weights are too large
  *   int16    [group / 4][tokens][columns 0, 2, 1, 3]
  *
@@ -27,7 +25,7 @@
 /* With two registers of weights these are 12 sums: enough to hide the latency
  * of the integer products, and few enough for 16 registers. */
 #define TILE_VECTORS 6
-#define HEAD_BYTES 64
+#define HEAD_BYTES(n_t) (8 * (n_t))
 
 /* Row tiles that one token may read side by side. */
 #define TILE_STREAMS 4
@@ -46,7 +44,7 @@ group_bytes(const struct lmq_batch *batch, size_t n_t)
 {
     size_t number = batch->bits == LMQ_BITS_16 || LMQ_WIDE ? 2 : 1;
 
-    return HEAD_BYTES + batch->group * n_t * number;
+    return HEAD_BYTES(n_t) + batch->group * n_t * number;
 }
 
 /* The tile that begins with a token. All before it are full. */
@@ -68,10 +66,10 @@ batch_tile(const struct lmq_batch *batch, size_t token)
  * one load of 32 bits has the two numbers that meet either. */
 static void
 pack_numbers(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
-             int is16, unsigned char *head, unsigned char *p)
+             int is16, unsigned char *start, unsigned char *p)
 {
     (void)is16;
-    (void)head;
+    (void)start;
     for (size_t k = 0; k < group; k += 4) {
         for (size_t t = 0; t < n_t; t++, p += 8) {
             const int16_t swapped[4] = {q[t][k], q[t][k + 2], q[t][k + 1],
@@ -116,20 +114,20 @@ pack_vector(const int8_t *part, size_t group, size_t v, size_t n_vectors,
 
 static void
 pack_numbers(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
-             int is16, unsigned char *head, unsigned char *p)
+             int is16, unsigned char *start, unsigned char *p)
 {
     const size_t n_vectors = is16 ? 2 * n_t : n_t;
-    int32_t start[8] = {0};
     int8_t low[LMQ_GROUP_MAX], high[LMQ_GROUP_MAX];
 
     for (size_t t = 0; t < n_t; t++) {
         split(q[t], group, high, low);
-        size_t v = is16 ? n_t + t : t;
-        start[v] = -128 * pack_vector(low, group, v, n_vectors, p);
+        int32_t sum =
+            pack_vector(low, group, is16 ? n_t + t : t, n_vectors, p);
         if (is16)
-            start[t] = -128 * pack_vector(high, group, t, n_vectors, p);
+            sum += 256 * pack_vector(high, group, t, n_vectors, p);
+        sum *= -128;
+        memcpy(start + t * sizeof(sum), &sum, sizeof(sum));
     }
-    memcpy(head + 32, start, sizeof(start));
 }
 
 #endif
@@ -144,12 +142,13 @@ pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
     const size_t group = batch->group;
 
     for (size_t k = 0; k < batch->n_cols; k += group) {
-        float scale[8] = {0};
+        float scale[TILE_VECTORS];
         for (size_t t = 0; t < n_t; t++)
             scale[t] = pack_group(batch, x + t * stride, k, q[t]);
-        memcpy(p, scale, sizeof(scale));
+        memcpy(p, scale, n_t * sizeof(scale[0]));
         pack_numbers((const int16_t(*)[LMQ_GROUP_MAX])q, n_t, group,
-                     batch->bits == LMQ_BITS_16, p, p + HEAD_BYTES);
+                     batch->bits == LMQ_BITS_16, p + n_t * sizeof(scale[0]),
+                     p + HEAD_BYTES(n_t));
         p += group_bytes(batch, n_t);
     }
 }
@@ -255,27 +254,84 @@ read_ahead(const unsigned char *w, size_t n_bytes, size_t n_r)
         lmq_prefetch(w + i, LMQ_AHEAD_BYTES);
 }
 
+/* Row tiles of which a group after the other is read. */
+struct streams {
+    const unsigned char *w, *scale; /* of the first row tile */
+    size_t next_w, next_scale;      /* from there to the next one's */
+    size_t group;
+    int is_half;
+};
+
+/* sum = fma(isum, weight scale * x scale, sum) for one group, in the order of
+ * groups: of n_r row tiles, and of n_t tokens from their head on. All but the
+ * pointers are constants; n_r is TILE_STREAMS only for one token, and bits
+ * other than 8 are, too. */
+LMQ_INLINE void
+add_group(const struct streams *from, size_t n_r, const unsigned char *head,
+          size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS]);
+
+/* Row tiles from one on, and where their sums go. */
+struct part {
+    const struct lmq_tiles *tiles;
+    size_t row_tile;
+    float *out;
+    size_t stride; /* of a token's */
+};
+
 /* out = sum * multiplier, for the rows that there are. */
 LMQ_INLINE void
-store_rows(const struct lmq_tiles *tiles, size_t row_tile, vf sum, float *out)
+store_rows(const struct part *part, size_t r, vf sum, float *out)
 {
-    const size_t row = row_tile * LMQ_TILE_ROWS;
+    const struct lmq_tiles *tiles = part->tiles;
+    const size_t row = (part->row_tile + r) * LMQ_TILE_ROWS;
 
     store_some(out + row, vf_mul(sum, vf_set1(tiles->multiplier)),
                tiles->n_rows - row);
+}
+
+LMQ_INLINE void
+tile(const struct part *part, size_t n_r, const unsigned char *x, size_t n_t,
+     int is16, unsigned bits, float *out)
+{
+    const struct lmq_tiles *tiles = part->tiles;
+    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
+    const size_t w_bytes = lmq_tile_group_bytes(tiles->group, bits);
+    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
+    const size_t x_bytes = n_t * (is16 || LMQ_WIDE ? 2 : 1) * tiles->group;
+    struct streams from = {
+        .w = tile_weights(tiles, part->row_tile),
+        .scale = tile_scales(tiles, part->row_tile),
+        .next_w = n_groups * w_bytes,
+        .next_scale = n_groups * scale_bytes,
+        .group = tiles->group,
+        .is_half = tiles->scale_type == LMQ_SCALES_F16,
+    };
+    vf sum[TILE_STREAMS][TILE_VECTORS];
+
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            sum[r][t] = vf_set1(0.0f);
+    for (size_t g = 0; g < n_groups; g++) {
+        add_group(&from, n_r, x, n_t, is16, bits, sum);
+        from.w += w_bytes;
+        from.scale += scale_bytes;
+        x += HEAD_BYTES(n_t) + x_bytes;
+    }
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            store_rows(part, r, sum[r][t], out + t * part->stride);
 }
 
 /* n_t is a constant in each case, so that the sums become registers. 16 bits in
  * int8 halves take two vectors a token: tiles of at most 3. */
 #define TILE_CASE(n)                                                   \
     case n:                                                            \
-        tile(tiles, row_tile, n_r, x, n, is16, 8, out, stride);        \
+        tile(part, n_r, x, n, is16, 8, out);                           \
         break
 
 LMQ_INLINE void
-tile_any(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-         const unsigned char *x, size_t n_t, int is16, float *out,
-         size_t stride)
+tile_any(const struct part *part, size_t n_r, const unsigned char *x,
+         size_t n_t, int is16, float *out)
 {
     switch (n_t) {
         TILE_CASE(1);
@@ -295,84 +351,84 @@ tile_any(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
 
 /* n_r row tiles and the tokens [token0, token1). */
 LMQ_INLINE void
-product_rows(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
+product_rows(const struct part *part, size_t n_r,
              const struct lmq_batch *batch, size_t token0, size_t token1,
-             int is16, float *out, size_t stride)
+             int is16)
 {
     const size_t full = tile_tokens(batch);
 
     for (size_t t = token0; t < token1; t += full)
-        tile_any(tiles, row_tile, n_r, batch_tile(batch, t),
+        tile_any(part, n_r, batch_tile(batch, t),
                  token1 - t < full ? token1 - t : full, is16,
-                 out + t * stride, stride);
+                 part->out + t * part->stride);
 }
 
 /* Copies with n_r and is16 as constants. */
 static void
-product_8(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-          const struct lmq_batch *batch, size_t token0, size_t token1,
-          float *out, size_t stride)
+product_8(const struct part *part, size_t n_r, const struct lmq_batch *batch,
+          size_t token0, size_t token1)
 {
-    if (n_r == TILE_STREAMS)
-        tile(tiles, row_tile, TILE_STREAMS, batch_tile(batch, token0), 1, 0,
-             8, out, stride);
-    else if (LMQ_TILE_PAIR > 1 && n_r > 1)
-        product_rows(tiles, row_tile, LMQ_TILE_PAIR, batch, token0, token1, 0,
-                     out, stride);
+    if (LMQ_TILE_PAIR > 1 && n_r > 1)
+        product_rows(part, LMQ_TILE_PAIR, batch, token0, token1, 0);
     else
-        product_rows(tiles, row_tile, 1, batch, token0, token1, 0, out,
-                     stride);
+        product_rows(part, 1, batch, token0, token1, 0);
 }
 
 static void
-product_16(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-           const struct lmq_batch *batch, size_t token0, size_t token1,
-           float *out, size_t stride)
+product_16(const struct part *part, size_t n_r, const struct lmq_batch *batch,
+           size_t token0, size_t token1)
 {
-    if (n_r == TILE_STREAMS)
-        tile(tiles, row_tile, TILE_STREAMS, batch_tile(batch, token0), 1, 1,
-             8, out, stride);
-    else if (LMQ_TILE_PAIR > 1 && n_r > 1)
-        product_rows(tiles, row_tile, LMQ_TILE_PAIR, batch, token0, token1, 1,
-                     out, stride);
+    if (LMQ_TILE_PAIR > 1 && n_r > 1)
+        product_rows(part, LMQ_TILE_PAIR, batch, token0, token1, 1);
     else
-        product_rows(tiles, row_tile, 1, batch, token0, token1, 1, out,
-                     stride);
+        product_rows(part, 1, batch, token0, token1, 1);
 }
 
-/* One token, and weights of fewer than 8 bits where they lie. */
+/* One token, and weights of any width where they lie. */
 LMQ_INLINE void
-narrow_rows(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-            const unsigned char *x, int is16, unsigned bits, float *out)
+one_token(const struct part *part, size_t n_r, const unsigned char *x,
+          int is16, unsigned bits)
 {
     if (n_r == TILE_STREAMS)
-        tile(tiles, row_tile, TILE_STREAMS, x, 1, is16, bits, out, 0);
+        tile(part, TILE_STREAMS, x, 1, is16, bits, part->out);
     else
-        tile(tiles, row_tile, 1, x, 1, is16, bits, out, 0);
+        tile(part, 1, x, 1, is16, bits, part->out);
 }
 
 static void
-narrow_8(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-         const unsigned char *x, float *out)
+one_token_8(const struct part *part, size_t n_r, const unsigned char *x)
 {
-    if (tiles->bits == 4)
-        narrow_rows(tiles, row_tile, n_r, x, 0, 4, out);
-    else if (tiles->bits == 5)
-        narrow_rows(tiles, row_tile, n_r, x, 0, 5, out);
-    else
-        narrow_rows(tiles, row_tile, n_r, x, 0, 6, out);
+    switch (part->tiles->bits) {
+    case 4:
+        one_token(part, n_r, x, 0, 4);
+        break;
+    case 5:
+        one_token(part, n_r, x, 0, 5);
+        break;
+    case 6:
+        one_token(part, n_r, x, 0, 6);
+        break;
+    default:
+        one_token(part, n_r, x, 0, 8);
+    }
 }
 
 static void
-narrow_16(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-          const unsigned char *x, float *out)
+one_token_16(const struct part *part, size_t n_r, const unsigned char *x)
 {
-    if (tiles->bits == 4)
-        narrow_rows(tiles, row_tile, n_r, x, 1, 4, out);
-    else if (tiles->bits == 5)
-        narrow_rows(tiles, row_tile, n_r, x, 1, 5, out);
-    else
-        narrow_rows(tiles, row_tile, n_r, x, 1, 6, out);
+    switch (part->tiles->bits) {
+    case 4:
+        one_token(part, n_r, x, 1, 4);
+        break;
+    case 5:
+        one_token(part, n_r, x, 1, 5);
+        break;
+    case 6:
+        one_token(part, n_r, x, 1, 6);
+        break;
+    default:
+        one_token(part, n_r, x, 1, 8);
+    }
 }
 
 /* The row tiles from `row_tile` on as a matrix of 8 bits: for many tokens, of
@@ -400,6 +456,22 @@ widen(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
     return wide;
 }
 
+/* With one token the memory is the limit, and machines differ in what comes
+ * closest to it: one stream (Zen 4: 99 % of what can be read, 68 % with four),
+ * or several and asking for what comes (Sapphire Rapids: 93 %, with one stream
+ * 70 %). */
+static void
+product_one(struct part part, size_t tile1, const struct lmq_batch *batch,
+            int is16)
+{
+    const size_t most = batch->streams ? TILE_STREAMS : 1;
+
+    for (size_t n_r; part.row_tile < tile1; part.row_tile += n_r) {
+        n_r = tile1 - part.row_tile < most ? 1 : most;
+        (is16 ? one_token_16 : one_token_8)(&part, n_r, batch->data);
+    }
+}
+
 /* Of the activations, what stays in the second level cache while all rows go
  * by. */
 #define BLOCK_BYTES ((size_t)384 << 10)
@@ -415,33 +487,27 @@ product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
     const size_t n_tiles =
         BLOCK_BYTES / (n_groups * group_bytes(batch, full) + 1) + 1;
     const size_t step = n_tiles * full;
-    /* With few tokens the memory is the limit, and machines differ in what
-     * comes closest to it: one stream (Zen 4: 92 % of what can be read, 80 %
-     * with a pair, 75 % with prefetch), or several and asking for what comes
-     * (Sapphire Rapids: 93 %, with one stream 70 %). */
-    const size_t most = n_tokens == 1 && batch->streams ? TILE_STREAMS
-                        : n_tokens * batch->bits <= 4 * LMQ_BITS_8
-                            ? 1
-                            : LMQ_TILE_PAIR;
+    /* A few tokens are as one: the memory is the limit. */
+    const size_t most =
+        n_tokens * batch->bits <= 4 * LMQ_BITS_8 ? 1 : LMQ_TILE_PAIR;
 
+    if (n_tokens == 1) {
+        product_one((struct part){tiles, tile0, out, stride}, tile1, batch,
+                    is16);
+        return;
+    }
     for (size_t t = 0; t < n_tokens; t += step) {
         const size_t end = n_tokens - t < step ? n_tokens : t + step;
         for (size_t tile = tile0, n_r; tile < tile1; tile += n_r) {
-            struct lmq_tiles wide = *tiles;
-            size_t first = tile;
+            struct part part = {tiles, tile, out, stride};
+            struct lmq_tiles wide;
             n_r = tile1 - tile < most ? 1 : most;
-            if (tiles->bits < 8 && n_tokens == 1) {
-                (is16 ? narrow_16 : narrow_8)(tiles, tile, n_r, batch->data,
-                                              out);
-                continue;
-            }
             if (tiles->bits < 8) {
                 wide = widen(tiles, tile, n_r, scratch);
-                first = 0;
+                part = (struct part){&wide, 0, out + tile * LMQ_TILE_ROWS,
+                                     stride};
             }
-            (is16 ? product_16 : product_8)(
-                &wide, first, n_r, batch, t, end,
-                out + (tile - first) * LMQ_TILE_ROWS, stride);
+            (is16 ? product_16 : product_8)(&part, n_r, batch, t, end);
         }
     }
 }

@@ -315,6 +315,7 @@ checkasm_bench(const struct lmq_kernels *k,
                            ? MAX_THREADS
                            : (size_t)choice->n_threads;
     if (arena != NULL && x != NULL && out != NULL && data != NULL) {
+        lmq_mem_large_pages(arena, n_arena);
         /* As int8, half, bfloat16 and float a number of usual size: Intel takes a
          * hundred times as long with denormal ones. */
         memset(arena, 0x3c, n_arena);
@@ -322,7 +323,7 @@ checkasm_bench(const struct lmq_kernels *k,
             x[i] = (float)(i % 1001) * 0.001f - 0.5f;
         struct work work = {
             .k = k, .x = x, .out = out,
-            .tiles = {.q = arena, .multiplier = 1.0f, .group = 64},
+            .tiles = {.bits = 8, .q = arena, .multiplier = 1.0f, .group = 64},
             .batch = {.group = 64, .data = data},
             .rows = {.data = arena},
         };
