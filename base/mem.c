@@ -105,6 +105,26 @@ lmq_mem_grow(void *array, size_t *capacity, size_t needed, size_t size)
     return 0;
 }
 
+#define LARGE_PAGE ((size_t)2 << 20)
+
+int
+lmq_mem_reserve(void *array, size_t *capacity, size_t n, size_t size)
+{
+    void *block = NULL;
+    size_t n_bytes;
+
+    if (!lmq_size_mul(n, size, &n_bytes))
+        return -1;
+    if (n_bytes < LARGE_PAGE)
+        return lmq_mem_grow(array, capacity, n, size);
+    if (posix_memalign(&block, LARGE_PAGE, n_bytes) != 0)
+        return -1;
+    lmq_mem_large_pages(block, n_bytes);
+    memcpy(array, &block, sizeof(block));
+    *capacity = n;
+    return 0;
+}
+
 char *
 lmq_mem_text(const void *bytes, size_t n)
 {

@@ -23,6 +23,11 @@ void *lmq_mem_large_pages(void *memory, size_t n_bytes);
  * and with *array unchanged. */
 int lmq_mem_grow(void *array, size_t *capacity, size_t needed, size_t size);
 
+/* Room for n elements in an empty array of that kind, if it is known how many
+ * there will be: large ones in large pages, for a page that is touched first
+ * costs more than what is written there. */
+int lmq_mem_reserve(void *array, size_t *capacity, size_t n, size_t size);
+
 /* A copy of n bytes with a 0 behind them. */
 char *lmq_mem_text(const void *bytes, size_t n);
 

@@ -122,8 +122,11 @@ break_into_words(struct lmq_tokenizer *t, struct lmq_error *err)
         return LMQ_OK;
     for (size_t i = 0; i < 2; i++) {
         struct lmq_chars space = lmq_chars(spaces[i], strlen(spaces[i]));
-        bool is_joint[256];
-        if (!lmq_vocab_find_joints(&t->vocab, space, is_joint))
+        bool is_joint[256], is_alone[128];
+        if (!lmq_vocab_find_breaks(&t->vocab, space,
+                                   t->model.kind == LMQ_TOK_BPE &&
+                                       t->model.falls_back_to_bytes,
+                                   is_joint, is_alone))
             continue;
         struct lmq_split_step *step = lmq_pipeline_add_split(t);
         if (step == NULL ||
@@ -131,10 +134,7 @@ break_into_words(struct lmq_tokenizer *t, struct lmq_error *err)
             return lmq_fail_nomem(err);
         step->kind = LMQ_SPLIT_SPACES;
         memcpy(step->is_joint, is_joint, sizeof(is_joint));
-        lmq_vocab_find_alone(&t->vocab,
-                             t->model.kind == LMQ_TOK_BPE &&
-                                 t->model.falls_back_to_bytes,
-                             step->is_alone);
+        memcpy(step->is_alone, is_alone, sizeof(is_alone));
         break;
     }
     return LMQ_OK;

@@ -233,6 +233,37 @@ START_TEST(growing_keeps_what_is_there_and_refuses_to_wrap)
 }
 END_TEST
 
+/* A large one has pages of its own, and goes on growing. */
+START_TEST(what_is_reserved_is_there_and_grows)
+{
+    static const size_t sizes[] = {0, 10, ((size_t)1 << 20) + 3};
+
+    for (size_t i = 0; i < 3; i++) {
+        uint32_t *array = NULL;
+        size_t capacity = 0, n = sizes[i];
+        ck_assert_int_eq(
+            lmq_mem_reserve(&array, &capacity, n, sizeof(*array)), 0);
+        ck_assert_uint_ge(capacity, n);
+        for (size_t j = 0; j < n; j++)
+            array[j] = (uint32_t)j;
+        n = capacity + 1;
+        ck_assert_int_eq(lmq_mem_grow(&array, &capacity, n, sizeof(*array)),
+                         0);
+        for (size_t j = 0; j < sizes[i]; j++)
+            ck_assert_uint_eq(array[j], j);
+        array[n - 1] = 1;
+        free(array);
+    }
+    uint32_t *none = NULL;
+    size_t capacity = 0;
+    ck_assert_int_eq(
+        lmq_mem_reserve(&none, &capacity, SIZE_MAX / 2, sizeof(*none)), -1);
+    ck_assert_int_eq(lmq_mem_reserve(&none, &capacity, SIZE_MAX / 8, 4), -1);
+    ck_assert_ptr_null(none);
+    ck_assert_uint_eq(capacity, 0);
+}
+END_TEST
+
 /* ---- Errors ---- */
 
 START_TEST(hostile_text_becomes_harmless)
@@ -435,6 +466,7 @@ main(void)
         what_does_not_fit_into_a_buffer_stays_known,
         numbers_are_aligned_and_zero,
         growing_keeps_what_is_there_and_refuses_to_wrap,
+        what_is_reserved_is_there_and_grows,
         hostile_text_becomes_harmless,
         printable_text_is_cut_between_characters,
         an_error_says_what_and_where_once,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "base/size.h"
 #include "base/text/utf8.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
@@ -61,13 +62,16 @@ append_text(struct lmq_tokenizer *t, int32_t id, struct lmq_buffer work[2])
     if (type == LMQ_PIECE_UNKNOWN && t->unknown_text.n > 0)
         return lmq_buffer_append(&t->texts, t->unknown_text.bytes,
                                  t->unknown_text.n);
-    for (size_t i = 0; i < t->n_replacements; i++) {
+    for (size_t i = 0; i + 1 < t->n_replacements; i++) {
         struct lmq_buffer *out = &work[i % 2];
         out->n = 0;
         if (replace_in(&t->replacements[i], text, out) != 0)
             return -1;
         text = lmq_chars(out->bytes, lmq_size_min(out->n, MAX_PIECE_TEXT + 1));
     }
+    if (t->n_replacements > 0)
+        return replace_in(&t->replacements[t->n_replacements - 1], text,
+                          &t->texts);
     return lmq_buffer_append(&t->texts, text.p, text.n);
 }
 
@@ -79,7 +83,9 @@ lmq_decode_build(struct lmq_tokenizer *t, struct lmq_error *err)
     enum lmq_status status = LMQ_OK;
 
     t->text_starts = calloc(n + 1, sizeof(t->text_starts[0]));
-    if (t->text_starts == NULL)
+    if (t->text_starts == NULL ||
+        lmq_mem_reserve(&t->texts.bytes, &t->texts.capacity, t->vocab.bytes.n,
+                        1) != 0)
         return lmq_fail_nomem(err);
     for (size_t id = 0; id < n && status == LMQ_OK; id++) {
         if (append_text(t, (int32_t)id, work) != 0)

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/size.h"
 
 /* Ids may have holes, but a small file must not make a large table. */
 #define MAX_HOLES 1024
@@ -95,6 +96,18 @@ note_special_types(struct lmq_vocab *vocab, int32_t id, struct lmq_chars text,
                             vocab->byte_ids[byte], id);
         vocab->byte_ids[byte] = id;
     }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_vocab_reserve(struct lmq_vocab *vocab, size_t n, size_t n_bytes,
+                  struct lmq_error *err)
+{
+    if (lmq_mem_reserve(&vocab->pieces, &vocab->capacity, n,
+                        sizeof(vocab->pieces[0])) != 0 ||
+        lmq_mem_reserve(&vocab->bytes.bytes, &vocab->bytes.capacity, n_bytes,
+                        1) != 0)
+        return lmq_fail_nomem(err);
     return LMQ_OK;
 }
 
@@ -205,11 +218,10 @@ score_order(float score)
 /* An added token may repeat the text of a normal one, which then is the one
  * that the model finds. False if two normal pieces are the same. */
 static bool
-index_piece(struct lmq_vocab *vocab, uint32_t id)
+index_piece(struct lmq_vocab *vocab, uint32_t id, uint64_t hash)
 {
     struct lmq_piece *piece = &vocab->pieces[id];
     const unsigned char *p = vocab->bytes.bytes + piece->start;
-    uint64_t hash = hash_bytes(p, piece->size);
     struct lmq_vocab_slot *slot = find_slot(vocab, hash, p, piece->size);
 
     if (slot->id != 0) {
@@ -226,10 +238,39 @@ index_piece(struct lmq_vocab *vocab, uint32_t id)
     return true;
 }
 
+/* Slots lie all over: so many are asked for before the first one is used. */
+#define AT_ONCE ((size_t)16)
+
+/* False, and which: see index_piece(). */
+static bool
+index_some(struct lmq_vocab *vocab, size_t begin, size_t end, size_t *same)
+{
+    uint64_t hashes[AT_ONCE];
+
+    for (size_t id = begin; id < end; id++) {
+        const struct lmq_piece *piece = &vocab->pieces[id];
+        uint64_t hash =
+            hash_bytes(vocab->bytes.bytes + piece->start, piece->size);
+        __builtin_prefetch(&vocab->slots[hash & (vocab->n_slots - 1)]);
+        hashes[id - begin] = hash;
+    }
+    for (size_t id = begin; id < end; id++) {
+        const struct lmq_piece *piece = &vocab->pieces[id];
+        vocab->orders[id] = score_order(piece->score);
+        if (!piece->is_matched)
+            continue;
+        *same = id;
+        if (!index_piece(vocab, (uint32_t)id, hashes[id - begin]))
+            return false;
+        vocab->longest = lmq_size_max(vocab->longest, piece->size);
+    }
+    return true;
+}
+
 enum lmq_status
 lmq_vocab_index(struct lmq_vocab *vocab, struct lmq_error *err)
 {
-    size_t n_matched = 0, n_set = 0;
+    size_t n_matched = 0, n_set = 0, capacity = 0, same = 0;
 
     for (size_t id = 0; id < vocab->n; id++) {
         n_matched += vocab->pieces[id].is_matched;
@@ -241,21 +282,16 @@ lmq_vocab_index(struct lmq_vocab *vocab, struct lmq_error *err)
     vocab->n_slots = 16;
     while (vocab->n_slots < 2 * n_matched)
         vocab->n_slots *= 2;
-    vocab->slots = calloc(vocab->n_slots, sizeof(vocab->slots[0]));
     vocab->orders = calloc(vocab->n + 1, sizeof(vocab->orders[0]));
-    if (vocab->slots == NULL || vocab->orders == NULL)
+    if (vocab->orders == NULL ||
+        lmq_mem_reserve(&vocab->slots, &capacity, vocab->n_slots,
+                        sizeof(vocab->slots[0])) != 0)
         return lmq_fail_nomem(err);
-    for (size_t id = 0; id < vocab->n; id++) {
-        struct lmq_chars text = lmq_vocab_text(vocab, (int32_t)id);
-        vocab->orders[id] = score_order(vocab->pieces[id].score);
-        if (!vocab->pieces[id].is_matched)
-            continue;
-        if (!index_piece(vocab, (uint32_t)id))
+    memset(vocab->slots, 0, vocab->n_slots * sizeof(vocab->slots[0]));
+    for (size_t id = 0; id < vocab->n; id += AT_ONCE)
+        if (!index_some(vocab, id, lmq_size_min(vocab->n, id + AT_ONCE), &same))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "token %zu has the text of another one", id);
-        if (text.n > vocab->longest)
-            vocab->longest = text.n;
-    }
+                            "token %zu has the text of another one", same);
     return LMQ_OK;
 }
 
@@ -282,10 +318,11 @@ is_used(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
 static void
 add_joints(struct lmq_chars text, struct lmq_chars space, bool is_joint[256])
 {
+    const unsigned char first = space.p[0];
     bool was_other = false;
 
     for (size_t at = 0; at < text.n;) {
-        if (text.p[at] == space.p[0] && text.n - at >= space.n &&
+        if (text.p[at] == first && text.n - at >= space.n &&
             memcmp(text.p + at, space.p, space.n) == 0) {
             if (was_other)
                 is_joint[text.p[at - 1]] = true;
@@ -299,30 +336,31 @@ add_joints(struct lmq_chars text, struct lmq_chars space, bool is_joint[256])
 }
 
 bool
-lmq_vocab_find_joints(const struct lmq_vocab *vocab, struct lmq_chars space,
-                      bool is_joint[256])
+lmq_vocab_find_breaks(const struct lmq_vocab *vocab, struct lmq_chars space,
+                      bool has_bytes, bool is_joint[256],
+                      bool is_alone[128])
 {
+    const unsigned char first = space.p[0];
+    bool is_with_others[256] = {false};
+
     memset(is_joint, 0, 256 * sizeof(*is_joint));
     if (!is_used(vocab, space.p, space.n))
         return false;
-    for (size_t id = 0; id < vocab->n; id++)
-        if (vocab->pieces[id].is_matched)
-            add_joints(lmq_vocab_text(vocab, (int32_t)id), space, is_joint);
-    return true;
-}
-
-void
-lmq_vocab_find_alone(const struct lmq_vocab *vocab, bool has_bytes,
-                     bool is_alone[128])
-{
-    for (unsigned char c = 0; c < 128; c++)
-        is_alone[c] = is_used(vocab, &c, 1) ||
-                      (has_bytes && vocab->byte_ids[c] >= 0);
     for (size_t id = 0; id < vocab->n; id++) {
         struct lmq_chars text = lmq_vocab_text(vocab, (int32_t)id);
-        bool is_longer = vocab->pieces[id].is_matched && text.n > 1;
-        for (size_t i = 0; i < text.n && is_longer; i++)
-            if (text.p[i] < 128)
-                is_alone[text.p[i]] = false;
+        size_t n_first = 0;
+        if (!vocab->pieces[id].is_matched || text.n == 1)
+            continue;
+        for (size_t i = 0; i < text.n; i++) {
+            is_with_others[text.p[i]] = true;
+            n_first += i > 0 && text.p[i] == first;
+        }
+        if (n_first > 0) /* most begin with their only space */
+            add_joints(text, space, is_joint);
     }
+    for (unsigned char c = 0; c < 128; c++)
+        is_alone[c] =
+            !is_with_others[c] && (is_used(vocab, &c, 1) ||
+                                   (has_bytes && vocab->byte_ids[c] >= 0));
+    return true;
 }

@@ -55,6 +55,10 @@ struct lmq_vocab {
 void lmq_vocab_init(struct lmq_vocab *vocab);
 void lmq_vocab_free(struct lmq_vocab *vocab);
 
+/* For so many pieces, if they and their bytes are known before the first. */
+enum lmq_status lmq_vocab_reserve(struct lmq_vocab *vocab, size_t n,
+                                  size_t n_bytes, struct lmq_error *err);
+
 /* Sets a piece that is not set yet; ids may come in any order. Of the type
  * LMQ_PIECE_BYTE the bytes say which: "<0x41>". */
 enum lmq_status lmq_vocab_set(struct lmq_vocab *vocab, uint64_t id,
@@ -80,14 +84,11 @@ int lmq_byte_piece(struct lmq_chars text);
 /* Whether text can be cut before each `space` that follows something else
  * without changing what any order of merging or any best path finds: the space
  * itself must be a piece that is used, and none may span such a place; the bytes
- * behind which one does are its joints. */
-bool lmq_vocab_find_joints(const struct lmq_vocab *vocab,
-                           struct lmq_chars space, bool is_joint[256]);
-
-/* The ASCII characters around which text can be cut in the same way: no
- * matched piece has more than that one character, and it is a piece that is used or, with
- * `has_bytes`, a byte's. */
-void lmq_vocab_find_alone(const struct lmq_vocab *vocab, bool has_bytes,
-                          bool is_alone[128]);
+ * behind which one does are its joints. In the same way text can be cut around
+ * the ASCII characters that are alone: no matched piece has more than that one
+ * character, and it is a piece that is used or, with `has_bytes`, a byte's. */
+bool lmq_vocab_find_breaks(const struct lmq_vocab *vocab,
+                           struct lmq_chars space, bool has_bytes,
+                           bool is_joint[256], bool is_alone[128]);
 
 #endif

@@ -94,7 +94,10 @@ add_pieces(struct lmq_tokenizer *t, const struct columns *c,
     struct lmq_gguf_strings strings = lmq_gguf_strings(c->tokens);
     struct lmq_chars text;
     struct lmq_buffer bytes = { 0 };
-    enum lmq_status status = LMQ_OK;
+    const uint64_t n = c->tokens->count;
+    /* A string has its length, of 8 bytes, before it. */
+    enum lmq_status status = lmq_vocab_reserve(
+        &t->vocab, (size_t)n, (size_t)(c->tokens->size - 8 * n), err);
 
     for (uint64_t id = 0; status == LMQ_OK &&
                           lmq_gguf_next_string(&strings, &text.p, &text.n);
