@@ -229,23 +229,6 @@ widen_tile(const unsigned char *w, size_t n_blocks, unsigned bits,
 
 /* ---- Product ---- */
 
-/* Streams of weights, scales and activations of one tile. */
-LMQ_INLINE const unsigned char *
-tile_weights(const struct lmq_tiles *tiles, size_t row_tile)
-{
-    return tiles->q +
-           row_tile * lmq_tile_values_size(tiles->n_cols, tiles->group,
-                                           tiles->bits);
-}
-
-LMQ_INLINE const unsigned char *
-tile_scales(const struct lmq_tiles *tiles, size_t row_tile)
-{
-    return tiles->scale +
-           row_tile * lmq_tile_scales_size(tiles->n_cols, tiles->group,
-                                           tiles->scale_type);
-}
-
 /* The n_bytes that come so far behind those that are read now. */
 LMQ_INLINE void
 read_ahead(const unsigned char *w, size_t n_bytes, size_t n_r)
@@ -273,10 +256,27 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
 /* Row tiles from one on, and where their sums go. */
 struct part {
     const struct lmq_tiles *tiles;
+    size_t n_groups; /* of a row: so that no tile divides */
     size_t row_tile;
     float *out;
     size_t stride; /* of a token's */
 };
+
+LMQ_INLINE const unsigned char *
+tile_weights(const struct part *part, unsigned bits)
+{
+    return part->tiles->q +
+           part->row_tile * part->n_groups *
+               lmq_tile_group_bytes(part->tiles->group, bits);
+}
+
+LMQ_INLINE const unsigned char *
+tile_scales(const struct part *part)
+{
+    return part->tiles->scale +
+           part->row_tile * part->n_groups *
+               lmq_tile_scale_bytes(part->tiles->scale_type);
+}
 
 /* out = sum * multiplier, for the rows that there are. */
 LMQ_INLINE void
@@ -294,13 +294,13 @@ tile(const struct part *part, size_t n_r, const unsigned char *x, size_t n_t,
      int is16, unsigned bits, float *out)
 {
     const struct lmq_tiles *tiles = part->tiles;
-    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
+    const size_t n_groups = part->n_groups;
     const size_t w_bytes = lmq_tile_group_bytes(tiles->group, bits);
     const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
     const size_t x_bytes = n_t * (is16 || LMQ_WIDE ? 2 : 1) * tiles->group;
     struct streams from = {
-        .w = tile_weights(tiles, part->row_tile),
-        .scale = tile_scales(tiles, part->row_tile),
+        .w = tile_weights(part, bits),
+        .scale = tile_scales(part),
         .next_w = n_groups * w_bytes,
         .next_scale = n_groups * scale_bytes,
         .group = tiles->group,
@@ -431,28 +431,26 @@ one_token_16(const struct part *part, size_t n_r, const unsigned char *x)
     }
 }
 
-/* The row tiles from `row_tile` on as a matrix of 8 bits: for many tokens, of
- * which a block shares the work. */
+/* n_r row tiles as a matrix of 8 bits: for many tokens, of which a block shares
+ * the work. */
 static struct lmq_tiles
-widen(const struct lmq_tiles *tiles, size_t row_tile, size_t n_r,
-      unsigned char *scratch)
+widen(const struct part *part, size_t n_r, unsigned char *scratch)
 {
-    const size_t padded =
-        lmq_groups_per_row(tiles->n_cols, tiles->group) * tiles->group;
-    const size_t n_blocks = n_r * padded / (BLOCK_STEPS * LMQ_TILE_COLUMNS);
-    const unsigned char *w = tile_weights(tiles, row_tile);
-    struct lmq_tiles wide = *tiles;
+    struct lmq_tiles wide = *part->tiles;
+    const size_t n_blocks = n_r * part->n_groups * wide.group /
+                            (BLOCK_STEPS * LMQ_TILE_COLUMNS);
+    const unsigned char *w = tile_weights(part, wide.bits);
 
-    if (tiles->bits == 4)
+    if (wide.bits == 4)
         widen_tile(w, n_blocks, 4, scratch);
-    else if (tiles->bits == 5)
+    else if (wide.bits == 5)
         widen_tile(w, n_blocks, 5, scratch);
     else
         widen_tile(w, n_blocks, 6, scratch);
     wide.bits = 8;
     wide.q = scratch;
-    wide.scale = tile_scales(tiles, row_tile);
-    wide.n_rows -= row_tile * LMQ_TILE_ROWS;
+    wide.scale = tile_scales(part);
+    wide.n_rows -= part->row_tile * LMQ_TILE_ROWS;
     return wide;
 }
 
@@ -492,20 +490,20 @@ product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
         n_tokens * batch->bits <= 4 * LMQ_BITS_8 ? 1 : LMQ_TILE_PAIR;
 
     if (n_tokens == 1) {
-        product_one((struct part){tiles, tile0, out, stride}, tile1, batch,
-                    is16);
+        product_one((struct part){tiles, n_groups, tile0, out, stride}, tile1,
+                    batch, is16);
         return;
     }
     for (size_t t = 0; t < n_tokens; t += step) {
         const size_t end = n_tokens - t < step ? n_tokens : t + step;
         for (size_t tile = tile0, n_r; tile < tile1; tile += n_r) {
-            struct part part = {tiles, tile, out, stride};
+            struct part part = {tiles, n_groups, tile, out, stride};
             struct lmq_tiles wide;
             n_r = tile1 - tile < most ? 1 : most;
             if (tiles->bits < 8) {
-                wide = widen(tiles, tile, n_r, scratch);
-                part = (struct part){&wide, 0, out + tile * LMQ_TILE_ROWS,
-                                     stride};
+                wide = widen(&part, n_r, scratch);
+                part = (struct part){&wide, n_groups, 0,
+                                     out + tile * LMQ_TILE_ROWS, stride};
             }
             (is16 ? product_16 : product_8)(&part, n_r, batch, t, end);
         }
