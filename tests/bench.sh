@@ -49,7 +49,7 @@ median() { sort -n | awk '{ x[NR] = $1 } END { print x[int(NR / 2) + 1] }'; }
 
 # row NAME FIGURE UNIT LIMIT PART [SECONDS]
 row() {
-    printf '%-34s %10s %-9s %10s %5s %%\n' "$1" "$2" "$3" "$4" "$5"
+    printf '%-36s %10s %-9s %10s %5s %%\n' "$1" "$2" "$3" "$4" "$5"
     printf '{"name": "%s", "figure": %s, "unit": "%s", "limit": %s, "percent": %s},\n' \
         "$1" "$2" "$3" "$4" "$5" >>"$rows"
 }
@@ -104,12 +104,25 @@ bench_prefill() {
         tokens/s "$(scaled "$(number_of limits "$limit")" 1e-9)" "$part"
 }
 
-# The same arguments; decode too.
-bench_both() {
-    bench_prefill "$@"
+decode_row() {
     part=$(scaled "$(number_of decode fraction)" 100)
     row "$1, decode" "$(scaled "$(number_of decode tokens_per_s)" 1)" \
         tokens/s "$(scaled "$(number_of limits read_bytes_per_s)" 1e-9)" "$part"
+}
+
+# The same arguments; decode too.
+bench_both() {
+    bench_prefill "$@"
+    decode_row "$1"
+}
+
+# Weights in large pages, as reading them into memory gives them.
+bench_in_memory() {
+    name=$1 file=$2
+    shift 2
+    "$lmquant" bench -q -r "$rounds" --json --no-mmap -p 1 "$@" "$file" \
+        >"$work/report"
+    decode_row "$name, in memory"
 }
 
 # Read from the disk, as a file is that was not written just now: the system
@@ -128,8 +141,11 @@ bench_evaluation() {
         for mode in q16 q8; do
             bench_both "int8, $mode, $threads" "$work/q8.lmq" \
                 int8_ops_per_s -j "$n" --activations $mode
+            bench_in_memory "int8, $mode, $threads" "$work/q8.lmq" -j "$n" \
+                --activations $mode
         done
         bench_both "4 bits, $threads" "$work/q4.lmq" int8_ops_per_s -j "$n"
+        bench_in_memory "4 bits, $threads" "$work/q4.lmq" -j "$n"
         bench_both "float, $threads" "$work/src" fp32_flops_per_s -j "$n" \
             -p 128 -n 32
     done
@@ -148,7 +164,7 @@ bench_evaluation() {
 say "$("$lmquant" --version | head -n 1), $(getconf _NPROCESSORS_ONLN) cores:" \
     "$(sed -n 's/^model name.*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)"
 say "$shape in bfloat16; limits: s, Gop/s or GFLOP/s, GB/s"
-printf '%-34s %10s %-9s %10s %7s\n' what figure unit limit part
+printf '%-36s %10s %-9s %10s %7s\n' what figure unit limit part
 "$build/tests/build/synth" --shape "$shape" --dtype bf16 "$work/src"
 bench_conversion
 "$lmquant" convert -q -f --encoding q4 "$work/src" "$work/q4.lmq"
