@@ -23,6 +23,7 @@
 #include "runtime/forward.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/bytes.h"
 #include "runtime/layer/delta.h"
@@ -264,6 +265,18 @@ make_layer_inputs(const struct lmq_model *model, struct lmq_work *work,
     }
 }
 
+/* If the batch before had to wait for the disk, or there was none, this one may
+ * have to. */
+static void
+look_at_disk(struct lmq_work *work)
+{
+    struct rusage usage = {0};
+
+    getrusage(RUSAGE_SELF, &usage);
+    work->waits_for_disk = usage.ru_majflt != work->n_disk_waits;
+    work->n_disk_waits = usage.ru_majflt;
+}
+
 void
 lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
                   const int32_t *tokens, size_t n, size_t position)
@@ -272,6 +285,7 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
     const struct lmq_hparams *h = &model->hparams;
     float *learned = work->xn; /* (dim): nobody needs xn yet */
 
+    look_at_disk(work);
     for (size_t t = 0; t < n; t++) {
         float *x = work->x + t * h->dim; /* (dim) */
         lmq_matrix_row(&model->embedding, (size_t)tokens[t], x);
@@ -335,6 +349,8 @@ lmq_forward_layer(const struct lmq_model *model, size_t index,
     struct job job = {.model = model, .work = work, .n = n,
                         .position = position, .index = index, .kv = kv};
 
+    if (work->waits_for_disk)
+        lmq_model_expect_layer(model, index);
     lmq_work_set_positions(work, &model->hparams, n, position);
     lmq_team_run(work->team, lmq_work_members(work, work->layer_weights, n),
                  layer_part, &job);
@@ -398,6 +414,8 @@ lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
                         .logits = logits};
     double weights = (double)model->head.n_rows * (double)model->head.n_cols;
 
+    if (work->waits_for_disk)
+        lmq_matrix_expect(model, &model->head);
     lmq_team_run(work->team, lmq_work_members(work, weights, n_last),
                  head_part, &job);
 }

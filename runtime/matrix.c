@@ -392,9 +392,10 @@ use_integers(struct lmq_model *model, struct lmq_matrix *matrix,
     return status;
 }
 
-void
-lmq_matrix_forget(const struct lmq_model *model,
-                  const struct lmq_matrix *matrix)
+/* Says something of all that stands of it in files. */
+static void
+say_of_ranges(const struct lmq_model *model, const struct lmq_matrix *matrix,
+              void (*say)(struct lmq_input *, uint64_t, uint64_t))
 {
     const struct lmq_checkpoint *checkpoint = model->checkpoint;
     const struct lmq_tensor *tensor = matrix->tensor;
@@ -402,8 +403,8 @@ lmq_matrix_forget(const struct lmq_model *model,
     struct lmq_tile_run run;
 
     if (!tensor->is_cut) {
-        lmq_input_forget(checkpoint->files[tensor->file], tensor->offset,
-                         tensor->size_bytes);
+        say(checkpoint->files[tensor->file], tensor->offset,
+            tensor->size_bytes);
         return;
     }
     for (size_t row = 0; !matrix->is_copied && row < matrix->n_rows;
@@ -412,13 +413,28 @@ lmq_matrix_forget(const struct lmq_model *model,
             break;
         uint64_t n = lmq_tiles_count((size_t)run.n_rows);
         struct lmq_input *file = checkpoint->files[run.file];
-        lmq_input_forget(file, run.values_at,
-                         n * lmq_tile_values_size(tiles->n_cols,
-                                                  tiles->group, tiles->bits));
-        lmq_input_forget(file, run.scales_at,
-                         n * lmq_tile_scales_size(tiles->n_cols, tiles->group,
-                                                  tiles->scale_type));
+        say(file, run.values_at,
+            n * lmq_tile_values_size(tiles->n_cols, tiles->group,
+                                     tiles->bits));
+        say(file, run.scales_at,
+            n * lmq_tile_scales_size(tiles->n_cols, tiles->group,
+                                     tiles->scale_type));
     }
+}
+
+void
+lmq_matrix_expect(const struct lmq_model *model,
+                  const struct lmq_matrix *matrix)
+{
+    if (!matrix->is_copied)
+        say_of_ranges(model, matrix, lmq_input_expect);
+}
+
+void
+lmq_matrix_forget(const struct lmq_model *model,
+                  const struct lmq_matrix *matrix)
+{
+    say_of_ranges(model, matrix, lmq_input_forget);
 }
 
 uint64_t

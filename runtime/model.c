@@ -192,6 +192,8 @@ open_matrix(struct lmq_model *model, const struct lmq_tensor *tensor,
         return lmq_fail_nomem(err);
     }
     owner->matrices[owner->n_matrices++] = matrix;
+    if (model->is_resident)
+        lmq_matrix_expect(model, matrix);
     return LMQ_OK;
 }
 
@@ -261,6 +263,17 @@ lmq_model_drop_layer(struct lmq_model *model, size_t layer)
             lmq_matrix_drop(l->matrices[i]);
         lmq_matrix_forget(model, l->matrices[i]);
     }
+}
+
+/* In the order of the file, which is the fastest. */
+void
+lmq_model_expect_layer(const struct lmq_model *model, size_t layer)
+{
+    const struct lmq_layer *l = &model->layers[layer];
+
+    for (size_t i = 0; i < l->n_matrices; i++)
+        if (lmq_matrix_share(model, l->matrices[i]) >= 1)
+            lmq_matrix_expect(model, l->matrices[i]);
 }
 
 enum lmq_status
@@ -394,6 +407,19 @@ check_memory(const struct lmq_model *model, struct lmq_error *err)
     return LMQ_ERR_NOMEM;
 }
 
+/* Whether all layers will be read for each token, and stay in memory. */
+static bool
+is_resident(const struct lmq_model *model)
+{
+    const struct lmq_checkpoint *checkpoint = model->checkpoint;
+    double size = 0;
+
+    for (size_t i = 0; i < checkpoint->n_files; i++)
+        size += (double)lmq_input_size(checkpoint->files[i]);
+    return !model->is_lazy && model->hparams.n_experts == 0 &&
+           size <= lmq_mem_available();
+}
+
 /* What has to be copied is; of layers only if they stay. */
 static enum lmq_status
 load_copies(struct lmq_model *model, struct lmq_error *err)
@@ -436,6 +462,7 @@ open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
     model->is_int8 = emulation != LMQ_EMULATE_NONE;
     model->activations = recommended_activations(checkpoint);
     model->hparams = checkpoint->hparams;
+    model->is_resident = is_resident(model);
     enum lmq_status status = check_combination(&model->hparams, err);
     if (status == LMQ_OK && !make_layers(model))
         status = lmq_fail_nomem(err);

@@ -121,6 +121,8 @@ struct lmq_model {
     struct lmq_layer *layers; /* (n_layers) */
     size_t n_copied_bytes;    /* what could not be used in place */
     bool is_lazy;             /* layers are copied when they are asked for */
+    bool is_resident;         /* all layers are read when it is opened, if the
+                                 file is used where it lies */
     bool is_int8;             /* some matrix is, or is rounded */
     enum lmq_emulation emulation;
     const char *activations;  /* "q8", "q16", "f32": what the container
@@ -147,6 +149,9 @@ enum lmq_status lmq_model_open_emulated(struct lmq_checkpoint *checkpoint,
 enum lmq_status lmq_model_load_layer(struct lmq_model *model, size_t layer,
                                      struct lmq_error *err);
 void lmq_model_drop_layer(struct lmq_model *model, size_t layer);
+
+/* What all tokens of a batch are multiplied with will be read from the file. */
+void lmq_model_expect_layer(const struct lmq_model *model, size_t layer);
 
 /* Compares the checksums of a layer's matrices, of those in no layer (-1). */
 enum lmq_status lmq_model_verify(struct lmq_model *model, int32_t layer,
@@ -183,7 +188,9 @@ enum lmq_status lmq_matrix_replace(struct lmq_matrix *matrix,
                                    const unsigned char *stored_scales,
                                    struct lmq_error *err);
 
-/* What is mapped of it need not stay in memory. */
+/* What is mapped of it will be read soon; need not stay in memory. */
+void lmq_matrix_expect(const struct lmq_model *model,
+                       const struct lmq_matrix *matrix);
 void lmq_matrix_forget(const struct lmq_model *model,
                        const struct lmq_matrix *matrix);
 

@@ -59,6 +59,8 @@ struct lmq_work {
     double layer_weights; /* multiplied per token and layer, on average */
     enum lmq_activations activations;
     struct lmq_reading reading; /* of a single token */
+    long n_disk_waits; /* of the program, when this batch began */
+    bool waits_for_disk; /* weights may have to be read from it */
     size_t context;   /* positions that an lmq_kv has room for */
     float *x;         /* (batch, dim): the residual stream */
     float *xn;        /* (batch, dim): norm(x), a block's input */

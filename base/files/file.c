@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -34,6 +35,7 @@ struct lmq_input {
     char *path;
     void *map; /* NULL until somebody asks */
     int mapping; /* its place among the mappings, from 1 on; 0: none */
+    pthread_mutex_t turn; /* of who reads what is expected */
     pthread_mutex_t lock; /* guards what follows */
     struct lmq_digest_range *ranges;
     size_t n_ranges, ranges_capacity;
@@ -105,6 +107,7 @@ lmq_input_open(const char *path, struct lmq_input **out, struct lmq_error *err)
     if (input == NULL)
         return lmq_fail_nomem(err);
     pthread_mutex_init(&input->lock, NULL);
+    pthread_mutex_init(&input->turn, NULL);
     enum lmq_status status = LMQ_OK;
     /* Not blocking: a FIFO without a writer would wait for ever. */
     input->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -139,6 +142,7 @@ lmq_input_close(struct lmq_input *input)
     if (input->fd >= 0)
         close(input->fd);
     pthread_mutex_destroy(&input->lock);
+    pthread_mutex_destroy(&input->turn);
     free(input->ranges);
     free(input->path);
     free(input);
@@ -413,6 +417,49 @@ lmq_input_map(struct lmq_input *input, const unsigned char **bytes,
     *bytes = input->map;
     return status;
 }
+
+#if defined MADV_POPULATE_READ && defined RWF_NOWAIT
+
+/* Bytes of a file that are in memory, or are not, together. */
+#define NEIGHBOURS ((uint64_t)2 << 20)
+
+static bool
+is_in_memory(const struct lmq_input *input, uint64_t offset)
+{
+    unsigned char byte;
+    struct iovec to = {.iov_base = &byte, .iov_len = 1};
+
+    return preadv2(input->fd, &to, 1, (off_t)offset, RWF_NOWAIT) >= 0 ||
+           errno != EAGAIN;
+}
+
+void
+lmq_input_expect(struct lmq_input *input, uint64_t at, uint64_t n)
+{
+    uint64_t end = at + n;
+
+    if (input->mapping == 0 || end > input->size)
+        return;
+    pthread_mutex_lock(&input->turn); /* the next in turn finds it there */
+    for (at = at / NEIGHBOURS * NEIGHBOURS; at < end && is_in_memory(input, at);)
+        at += NEIGHBOURS;
+    if (at < end)
+        madvise((char *)input->map + at, (size_t)(end - at),
+                MADV_POPULATE_READ);
+    pthread_mutex_unlock(&input->turn);
+}
+
+#else
+
+void
+lmq_input_expect(struct lmq_input *input, uint64_t at, uint64_t n)
+{
+    (void)input;
+    (void)at;
+    (void)n;
+}
+
+#endif
 
 void
 lmq_input_forget(struct lmq_input *input, uint64_t offset, uint64_t n)

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -189,6 +191,62 @@ START_TEST(the_digest_is_that_of_the_file_whatever_was_read)
 }
 END_TEST
 
+/* ---- What will be read ---- */
+
+/* Pages of the file that are in memory. */
+static size_t
+resident_pages(const unsigned char *map, size_t n_pages)
+{
+    unsigned char *pages = malloc(n_pages);
+    size_t n = 0;
+
+    ck_assert_int_eq(
+        mincore((void *)(uintptr_t)map,
+                n_pages * (size_t)sysconf(_SC_PAGESIZE), pages),
+        0);
+    for (size_t i = 0; i < n_pages; i++)
+        n += pages[i] & 1;
+    free(pages);
+    return n;
+}
+
+START_TEST(what_is_expected_is_read_as_far_as_the_file_goes)
+{
+    const size_t n_pages = 2000, page = (size_t)sysconf(_SC_PAGESIZE);
+    const char *path = in_folder("expected");
+    unsigned char *bytes = malloc(n_pages * page);
+    const unsigned char *map;
+    struct lmq_error err;
+
+    for (size_t i = 0; i < n_pages * page; i++)
+        bytes[i] = (unsigned char)(i + i / page);
+    write_file(path, bytes, n_pages * page);
+    struct lmq_input *input = open_input(path);
+    lmq_input_expect(input, 0, n_pages * page); /* nothing is mapped */
+    ck_assert_int_eq(lmq_input_map(input, &map, &err), LMQ_OK);
+    int fd = open(path, O_RDONLY);
+    ck_assert_int_eq(fsync(fd), 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    bool has_left = resident_pages(map, n_pages) == 0; /* not a file in memory */
+    lmq_input_expect(input, n_pages / 2 * page, UINT64_C(1) << 40);
+    lmq_input_expect(input, UINT64_MAX - page, page);
+    lmq_input_expect(input, n_pages / 2 * page, 2 * page);
+#if defined MADV_POPULATE_READ && defined RWF_NOWAIT
+    if (has_left)
+        ck_assert_uint_ge(resident_pages(map + n_pages / 2 * page, 2), 2);
+    lmq_input_expect(input, 0, n_pages * page);
+    lmq_input_expect(input, 5, n_pages * page - 5);
+    if (has_left)
+        ck_assert_uint_eq(resident_pages(map, n_pages), n_pages);
+#endif
+    (void)has_left;
+    ck_assert_mem_eq(map, bytes, n_pages * page);
+    lmq_input_close(input);
+    free(bytes);
+}
+END_TEST
+
 /* ---- Files of more than 32 bits ---- */
 
 START_TEST(a_file_of_5_gigabytes_is_read_and_perhaps_mapped)
@@ -232,6 +290,7 @@ main(void)
         only_regular_files_are_opened,
         a_small_file_is_loaded_whole_and_a_large_one_refused,
         the_digest_is_that_of_the_file_whatever_was_read,
+        what_is_expected_is_read_as_far_as_the_file_goes,
         a_file_of_5_gigabytes_is_read_and_perhaps_mapped,
     };
 
