@@ -227,6 +227,49 @@ pack_row(const int8_t *q, size_t n_cols, unsigned char *to)
         to[i] = (unsigned char)(q[column + i] + 128);
 }
 
+#define SIDES ((size_t)4) /* rows that are packed side by side */
+
+typedef uint32_t quad __attribute__((vector_size(16)));
+
+#ifndef __has_builtin
+#define __has_builtin(name) 0
+#endif
+#if __has_builtin(__builtin_shufflevector)
+#define PICK __builtin_shufflevector
+#else /* gcc before 12 */
+#define PICK(a, b, ...) __builtin_shuffle(a, b, (quad){__VA_ARGS__})
+#endif
+
+/* So many rows into their tile: four columns of each stand side by side there,
+ * so what is written is a line of as many rows as a vector holds. */
+static void
+pack_sides(const int8_t *q, size_t stride, size_t n_cols, unsigned char *to)
+{
+    const size_t step = sizeof(quad), line = LMQ_TILE_ROWS * LMQ_TILE_COLUMNS;
+    size_t column = 0;
+
+    for (; column + step <= n_cols; column += step) {
+        quad row[SIDES], pairs[SIDES];
+        for (size_t i = 0; i < SIDES; i++) {
+            memcpy(&row[i], q + i * stride + column, step);
+            row[i] ^= 0x80 * EACH; /* q + 128 in each byte */
+        }
+        for (size_t i = 0; i < 2; i++) { /* of rows 2 i and 2 i + 1 */
+            pairs[i] = PICK(row[2 * i], row[2 * i + 1], 0, 4, 1, 5);
+            pairs[2 + i] = PICK(row[2 * i], row[2 * i + 1], 2, 6, 3, 7);
+        }
+        for (size_t i = 0; i < SIDES; i += 2, to += 2 * line) {
+            quad even = PICK(pairs[i], pairs[i + 1], 0, 1, 4, 5);
+            quad odd = PICK(pairs[i], pairs[i + 1], 2, 3, 6, 7);
+            memcpy(to, &even, step);
+            memcpy(to + line, &odd, step);
+        }
+    }
+    for (size_t i = 0; i < SIDES; i++)
+        pack_row(q + i * stride + column, n_cols - column,
+                 to + i * LMQ_TILE_COLUMNS);
+}
+
 static void
 pack_values(const int8_t *q, size_t stride, size_t n_rows, size_t n_cols,
             const struct lmq_quant *quant, unsigned char *tile_values)
@@ -238,12 +281,15 @@ pack_values(const int8_t *q, size_t stride, size_t n_rows, size_t n_cols,
     bool is_narrow = bits < LMQ_BITS_MAX;
 
     memset(tile_values, is_narrow ? 0 : 128, n_padded / LMQ_TILE_ROWS * size);
-    for (size_t i = 0; i < (is_narrow ? n_padded : n_rows); i++) {
+    for (size_t i = 0, n; i < (is_narrow ? n_padded : n_rows); i += n) {
         const int8_t *row = i < n_rows ? q + i * stride : NULL;
         unsigned char *to = tile_values + i / LMQ_TILE_ROWS * size +
                             i % LMQ_TILE_ROWS * LMQ_TILE_COLUMNS;
+        n = !is_narrow && n_rows - i >= SIDES ? SIDES : 1;
         if (is_narrow)
             pack_narrow(row, n_cols, n_groups * quant->group_size, bits, to);
+        else if (n == SIDES)
+            pack_sides(row, stride, n_cols, to);
         else
             pack_row(row, n_cols, to);
     }
