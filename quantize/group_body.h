@@ -375,17 +375,18 @@ add_squares(const float *x, size_t n, float scale, const int8_t *q,
     stats->err_sq += err_sq;
 }
 
-/* The values for a given scale, and what they miss. n is a multiple of
- * LANES; x and q may be padded with zeros. */
+/* The values for a given scale, and what they miss; the bits of the most that a
+ * number misses go into `most`. n is a multiple of LANES; x and q may be padded
+ * with zeros. */
 static inline void
 round_group(const struct lmq_quant *quant, const float *x, size_t n,
-            float scale, int8_t *q, struct lmq_quant_stats *stats)
+            float scale, int8_t *q, ivec most[PARTS],
+            struct lmq_quant_stats *stats)
 {
     float inverse = scale < 0 || scale > 0 ? 1 / scale : 0;
     ivec least = (ivec){0} + lmq_q_least(quant->bits);
     ivec largest = (ivec){0} + lmq_q_most(quant->bits);
     vec sum_sq[PARTS] = {0}, err_sq[PARTS] = {0};
-    ivec most[PARTS] = {0};
 
     for (size_t i = 0; i < n; i += LANES)
         for (size_t p = 0; p < PARTS; p++) {
@@ -403,16 +404,13 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
             most[p] = larger((ivec)err & 0x7fffffff, most[p]);
         }
 
-    uint32_t top = top_lane(most);
-    float max_err, group_err = sum_lanes(err_sq), group_sq = sum_lanes(sum_sq);
-    memcpy(&max_err, &top, sizeof(max_err));
+    float group_err = sum_lanes(err_sq), group_sq = sum_lanes(sum_sq);
     if (group_sq > SQUARES_LEAST && group_sq < SQUARES_MOST) {
         stats->sum_sq += (double)group_sq;
         stats->err_sq += (double)group_err;
     } else {
         add_squares(x, n, scale, q, stats);
     }
-    stats->max_err = max_err > stats->max_err ? max_err : stats->max_err;
     if (group_err > stats->worst_err_sq) {
         stats->worst_err_sq = group_err;
         stats->worst_group = stats->n_groups;
@@ -429,7 +427,8 @@ quantize_groups(const struct lmq_quant *quant, const float *x, size_t n,
                 size_t n_groups, int8_t *q, float *stored,
                 struct lmq_quant_stats *stats)
 {
-    float max_abs[BATCH];
+    ivec most[PARTS] = {0};
+    float max_abs[BATCH], max_err;
     size_t n_finite = 0;
 
     for (; n_finite < n_groups; n_finite++) {
@@ -448,9 +447,12 @@ quantize_groups(const struct lmq_quant *quant, const float *x, size_t n,
             max_abs[i] > stats->max_abs ? max_abs[i] : stats->max_abs;
     }
     for (size_t i = 0; i < n_finite; i++) {
-        round_group(quant, x + i * n, n, stored[i], q + i * n, stats);
+        round_group(quant, x + i * n, n, stored[i], q + i * n, most, stats);
         stats->n_groups++;
     }
+    uint32_t top = top_lane(most);
+    memcpy(&max_err, &top, sizeof(max_err));
+    stats->max_err = max_err > stats->max_err ? max_err : stats->max_err;
     stats->has_nonfinite = n_finite < n_groups;
     return n_finite;
 }
