@@ -56,30 +56,39 @@ row() {
 
 # ---- Conversion, against reading and writing the same bytes ----
 
-copy() { cat "$work"/src/*.safetensors >"$work/copy"; }
-by_search() { "$lmquant" convert -q -f "$work/src" "$work/q8.lmq"; }
+# What a conversion reads, and what it writes.
+copy() {
+    cat "$work"/src/*.safetensors >/dev/null
+    cat "$work/q8.lmq" >"$work/copy"
+}
+
+by_search() { "$lmquant" convert -q -f "$work/src" "$work/search.lmq"; }
 by_absmax() {
     "$lmquant" convert -q -f --method absmax "$work/src" "$work/absmax.lmq"
 }
 
+# Nobody waits for what others have still to write.
+fresh() {
+    rm -f "$work/copy" "$work/search.lmq" "$work/absmax.lmq"
+    sync
+    seconds "$@"
+}
+
 bench_conversion() {
     rm -f "$work/times".*
+    "$lmquant" convert -q -f "$work/src" "$work/q8.lmq"
     for _ in $(seq "$rounds"); do
-        seconds copy >>"$work/times.copy"
-        seconds by_absmax >>"$work/times.absmax"
-        seconds by_search >>"$work/times.search"
+        fresh copy >>"$work/times.copy"
+        fresh by_absmax >>"$work/times.absmax"
+        fresh by_search >>"$work/times.search"
     done
-    copied=$(wc -c <"$work/copy")
-    written=$(wc -c <"$work/q8.lmq")
-    # What a conversion reads, and what it writes.
-    limit=$(median <"$work/times.copy" | awk -v c="$copied" -v w="$written" \
-        '{ printf "%.3f", $1 * (c + w) / (2 * c) }')
+    limit=$(median <"$work/times.copy")
     for method in absmax search; do
         took=$(median <"$work/times.$method")
         row "convert, $method" "$took" s "$limit" "$(echo "$limit $took" |
             awk '{ printf "%.0f", 100 * $1 / $2 }')"
     done
-    rm -f "$work/copy" "$work/absmax.lmq"
+    rm -f "$work/copy" "$work/search.lmq" "$work/absmax.lmq"
 }
 
 # ---- Evaluation ----
