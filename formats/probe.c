@@ -6,13 +6,52 @@
 #include "formats/probe.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/mem.h"
 #include "base/size.h"
+#include "formats/checkpoint/member_name.h"
 #include "formats/formats.h"
+
+/* Whether it is the first file of the set that was called so. */
+static bool
+begins_set(const char *entry, const char *name)
+{
+    const char *ending = strrchr(name, '.');
+    struct lmq_member_name member;
+
+    return ending != NULL && lmq_member_name_parse(entry, &member) &&
+           member.member == 1 && member.n_stem == (size_t)(ending - name) &&
+           memcmp(entry, name, member.n_stem) == 0 &&
+           strcmp(member.ending, ending) == 0;
+}
+
+/* The name that an output was given is often not its own: of a set, each file
+ * has a number. */
+static void
+hint_at_set(const char *path, struct lmq_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    char *folder = lmq_mem_text(path, (size_t)(name - path));
+    DIR *list = folder == NULL ? NULL : opendir(slash == NULL ? "." : folder);
+    const struct dirent *entry = NULL;
+
+    while (list != NULL && (entry = readdir(list)) != NULL)
+        if (begins_set(entry->d_name, name)) {
+            lmq_hint(err, "there is a set of that name; its first file stands "
+                          "for it: %s%s", folder, entry->d_name);
+            break;
+        }
+    if (list != NULL)
+        closedir(list);
+    free(folder);
+}
 
 /* So many bytes that every format can tell itself from the others; of a folder
  * its formats ask for names. */
@@ -23,8 +62,13 @@ lmq_probe_look(const char *path, struct lmq_probe *probe, struct lmq_error *err)
     struct lmq_input *input;
 
     *probe = (struct lmq_probe){.path = path};
-    if (stat(path, &info) != 0)
-        return lmq_fail_errno(err, "cannot open");
+    if (stat(path, &info) != 0) {
+        bool is_missing = errno == ENOENT;
+        enum lmq_status status = lmq_fail_errno(err, "cannot open");
+        if (is_missing)
+            hint_at_set(path, err);
+        return status;
+    }
     if (S_ISDIR(info.st_mode)) {
         probe->is_folder = true;
         return LMQ_OK;

@@ -42,6 +42,17 @@ alike() {
     done
 }
 
+# The name that the output was given.
+for name in set/m.lmq ./set/m.lmq; do
+    expect 1 "$lmquant" verify $name
+    says "$name: cannot open: No such file or directory"
+    says "there is a set of that name; its first file stands for it: ${name%.lmq}-00001-of-"
+done
+for name in set/n.lmq set/m.gguf set/m set/m-00001.lmq nowhere/m.lmq; do
+    expect 1 "$lmquant" verify $name
+    grep -q "hint: there is a set" stderr && fail "a set for $name"
+done
+
 alike run -q -n 8 --temp 0 @ "Once upon"
 head -c 600 "$fable/held-out-b.txt" > text
 alike tokenize @ text
