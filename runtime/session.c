@@ -331,8 +331,12 @@ lmq_session_eval(struct lmq_session *session, const int32_t *tokens, size_t n,
 {
     size_t room = session->work.context - session->position;
 
-    if (n == 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0, "there are no tokens");
+    if (n == 0) {
+        lmq_fail(err, LMQ_ERR_ARG, 0, "there are no tokens");
+        lmq_hint(err, "not each model has one that begins a text; a space is "
+                      "enough to begin with");
+        return LMQ_ERR_ARG;
+    }
     if (n > room) {
         lmq_fail(err, LMQ_ERR_ARG, 0,
                  "%zu tokens do not fit: %zu of %zu positions are free", n,

@@ -159,6 +159,13 @@ refused 2 "did you mean 'second-half'?" validate --score second a b
 refused 2 "did you mean 'safetensors'?" export --to safetensor a b
 refused 2 "--ids goes without --json" run --ids --json x
 refused 2 "--ids goes without --json" run --ids --yaml x
+# A model that puts no token before a text.
+mkdir bare
+cp "$fable/config.json" "$fable/model.safetensors" bare
+sed 's/"post_processor": {/"post_processor": null, "none": {/' \
+    "$fable/tokenizer.json" > bare/tokenizer.json
+refused 2 "a space is enough to begin with" run -n 1 bare ""
+expect 0 "$lmquant" run -q -n 1 bare " "
 refused 2 "either to -o, or to standard output" \
     plan --json --part 1/2 -o part.json --text x y
 refused 2 "--output cannot be standard output" \
