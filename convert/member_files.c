@@ -59,66 +59,44 @@ lmq_member_files_name(struct lmq_member_files *files,
 
 /* ---- What is there ---- */
 
-struct finding {
-    const char *output;
-    size_t n_stem, n_folder;
-    DIR *folder;
-};
-
+/* Goes through the files with the name of a member of a set of this name, of
+ * whatever count, for as long as `see` says that all is well. */
 static enum lmq_status
-begin_finding(struct finding *finding, const char *output,
-              struct lmq_error *err)
+see_members(const char *output,
+            enum lmq_status (*see)(void *context, const char *path,
+                                   struct lmq_error *err),
+            void *context, struct lmq_error *err)
 {
     const char *slash = strrchr(output, '/');
+    size_t n_folder = slash == NULL ? 0 : (size_t)(slash - output) + 1;
+    size_t n_stem = stem_of(output);
+    const struct dirent *entry = NULL;
+    struct lmq_member_name name;
+    enum lmq_status status = LMQ_OK;
 
-    *finding = (struct finding){
-        .output = output,
-        .n_stem = stem_of(output),
-        .n_folder = slash == NULL ? 0 : (size_t)(slash - output) + 1,
-    };
-    char *folder = finding->n_folder == 0
-                       ? strdup(".")
-                       : strndup(output, finding->n_folder);
+    char *folder = n_folder == 0 ? strdup(".") : strndup(output, n_folder);
     if (folder == NULL)
         return lmq_fail_nomem(err);
-    finding->folder = opendir(folder);
-    enum lmq_status status =
-        finding->folder != NULL
-            ? LMQ_OK
-            : lmq_fail_errno(err, "cannot list the folder %s", folder);
+    DIR *list = opendir(folder);
+    if (list == NULL)
+        status = lmq_fail_errno(err, "cannot list the folder %s", folder);
     free(folder);
-    return status;
-}
-
-/* The path of the next file with the name of a member of a set of this name,
- * of whatever count; *path is NULL after the last. */
-static enum lmq_status
-find_next(struct finding *finding, char **path, struct lmq_error *err)
-{
-    const char *stem = finding->output + finding->n_folder;
-    size_t n_stem = finding->n_stem - finding->n_folder;
-    const struct dirent *entry;
-    struct lmq_member_name name;
-
-    *path = NULL;
-    while ((errno = 0, entry = readdir(finding->folder)) != NULL) {
+    while (status == LMQ_OK && (errno = 0, entry = readdir(list)) != NULL) {
         if (!lmq_member_name_parse(entry->d_name, &name) ||
-            name.n_stem != n_stem || strcmp(name.ending, ENDING) != 0 ||
-            strncmp(entry->d_name, stem, n_stem) != 0)
+            name.n_stem != n_stem - n_folder ||
+            strcmp(name.ending, ENDING) != 0 ||
+            strncmp(entry->d_name, output + n_folder, name.n_stem) != 0)
             continue;
-        *path = lmq_member_name_make(finding->output, finding->n_stem,
-                                     name.member, name.n_members, ENDING);
-        return *path == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+        char *path = lmq_member_name_make(output, n_stem, name.member,
+                                          name.n_members, ENDING);
+        status = path == NULL ? lmq_fail_nomem(err) : see(context, path, err);
+        free(path);
     }
-    return errno == 0 ? LMQ_OK
-                      : lmq_fail_errno(err, "cannot list the folder");
-}
-
-static void
-end_finding(struct finding *finding)
-{
-    if (finding->folder != NULL)
-        closedir(finding->folder);
+    if (status == LMQ_OK && errno != 0)
+        status = lmq_fail_errno(err, "cannot list the folder");
+    if (list != NULL)
+        closedir(list);
+    return status;
 }
 
 static enum lmq_status
@@ -132,45 +110,41 @@ fail_existing(const char *path, struct lmq_error *err)
 }
 
 static enum lmq_status
+refuse_any(void *context, const char *path, struct lmq_error *err)
+{
+    (void)context;
+    return fail_existing(path, err);
+}
+
+static enum lmq_status
 check_none(const char *output, struct lmq_error *err)
 {
-    struct finding finding;
-    char *path = NULL;
-    enum lmq_status status = begin_finding(&finding, output, err);
+    enum lmq_status status = see_members(output, refuse_any, NULL, err);
 
-    if (status == LMQ_OK)
-        status = find_next(&finding, &path, err);
-    if (status == LMQ_OK && path != NULL)
-        status = fail_existing(path, err);
-    free(path);
-    end_finding(&finding);
     if (status != LMQ_OK)
         lmq_error_in(err, output);
     return status;
 }
 
-/* Those of an older set that would be taken away. */
-static enum lmq_status
-check_older(const char *output, const struct lmq_originals *originals,
-            struct lmq_error *err)
-{
-    struct finding finding;
-    struct stat info;
-    char *path;
-    enum lmq_status status = begin_finding(&finding, output, err);
+/* What is made, in place of an older set. */
+struct replacing {
+    struct lmq_member_files *files;
+    const struct lmq_originals *originals;
+};
 
-    while (status == LMQ_OK) {
-        status = find_next(&finding, &path, err);
-        if (status != LMQ_OK || path == NULL)
-            break;
-        if (lstat(path, &info) == 0 &&
-            lmq_originals_find(originals, (uint64_t)info.st_dev,
-                               (uint64_t)info.st_ino) != NULL)
-            status = lmq_output_check(path, true, originals, err);
-        free(path);
-    }
-    end_finding(&finding);
-    return status;
+/* One of an older set, that would be taken away. */
+static enum lmq_status
+refuse_original(void *context, const char *path, struct lmq_error *err)
+{
+    const struct replacing *replacing = context;
+    struct stat info;
+
+    return lstat(path, &info) == 0 &&
+                   lmq_originals_find(replacing->originals,
+                                      (uint64_t)info.st_dev,
+                                      (uint64_t)info.st_ino) != NULL
+               ? lmq_output_check(path, true, replacing->originals, err)
+               : LMQ_OK;
 }
 
 /* A member of a member would be called so that nobody finds the others; nor
@@ -210,7 +184,8 @@ check_set(const char *output, bool replaces,
     free(path);
     if (status != LMQ_OK)
         return status;
-    return replaces ? check_older(output, originals, err)
+    struct replacing replacing = {.originals = originals};
+    return replaces ? see_members(output, refuse_original, &replacing, err)
                     : check_none(output, err);
 }
 
@@ -237,22 +212,26 @@ is_ours(const struct lmq_member_files *files, const char *path)
 /* When some of ours have their names already those of an older set are in the
  * way still. */
 static enum lmq_status
-check_only_ours(const struct lmq_member_files *files, const char *output,
-                struct lmq_error *err)
+refuse_others(void *context, const char *path, struct lmq_error *err)
 {
-    struct finding finding;
-    char *path;
-    enum lmq_status status = begin_finding(&finding, output, err);
+    return is_ours(context, path) ? LMQ_OK : fail_existing(path, err);
+}
 
-    while (status == LMQ_OK) {
-        status = find_next(&finding, &path, err);
-        if (status != LMQ_OK || path == NULL)
-            break;
-        if (!is_ours(files, path))
-            status = fail_existing(path, err);
-        free(path);
-    }
-    end_finding(&finding);
+static enum lmq_status
+remove_other(void *context, const char *path, struct lmq_error *err)
+{
+    const struct replacing *replacing = context;
+    struct lmq_member_files *files = replacing->files;
+
+    if (is_ours(files, path))
+        return LMQ_OK;
+    if (lmq_mem_grow(&files->outputs, &files->capacity, files->n_outputs + 1,
+                     sizeof(*files->outputs)) != 0)
+        return lmq_fail_nomem(err);
+    enum lmq_status status =
+        lmq_output_remove(path, replacing->originals,
+                          &files->outputs[files->n_outputs], err);
+    files->n_outputs += status == LMQ_OK;
     return status;
 }
 
@@ -260,27 +239,9 @@ static enum lmq_status
 remove_older(struct lmq_member_files *files, const char *output,
              const struct lmq_originals *originals, struct lmq_error *err)
 {
-    struct finding finding;
-    char *path;
-    enum lmq_status status = begin_finding(&finding, output, err);
+    struct replacing replacing = {files, originals};
 
-    while (status == LMQ_OK) {
-        status = find_next(&finding, &path, err);
-        if (status != LMQ_OK || path == NULL)
-            break;
-        if (lmq_mem_grow(&files->outputs, &files->capacity,
-                         files->n_outputs + 1, sizeof(*files->outputs)) != 0)
-            status = lmq_fail_nomem(err);
-        else if (!is_ours(files, path))
-            status = lmq_output_remove(path, originals,
-                                       &files->outputs[files->n_outputs],
-                                       err);
-        if (status == LMQ_OK && !is_ours(files, path))
-            files->n_outputs++;
-        free(path);
-    }
-    end_finding(&finding);
-    return status;
+    return see_members(output, remove_other, &replacing, err);
 }
 
 enum lmq_status
@@ -330,7 +291,7 @@ lmq_member_files_resume(struct lmq_member_files *files,
     files->n_outputs = files->n_paths;
     if (stage == LMQ_PART_COMMITTING && member == 0 && !replaces &&
         plan->members[0].layout.n_members > 0)
-        status = check_only_ours(files, output, err);
+        status = see_members(output, refuse_others, files, err);
     for (size_t i = 0; i < files->n_paths && member == 0 &&
                        stage != LMQ_PART_COMMITTING; i++)
         room += lmq_part_room(files->paths[i],
