@@ -121,6 +121,10 @@ set_up(struct run *run, const struct lmq_open_options *open,
         status = lmq_chat_open(run->checkpoint, run->tokenizer,
                                option_text(run->arguments, "chat-format"),
                                &run->chat, err);
+    if (status == LMQ_OK && !has_option(run->arguments, "chat"))
+        status = lmq_tokenize(run->tokenizer, run->text, run->n_text,
+                              LMQ_TEXT_SPECIAL, &run->prompt, &run->n_prompt,
+                              err);
     if (status == LMQ_OK)
         status = lmq_model_open(run->checkpoint, &run->model, err);
     if (status == LMQ_OK)
@@ -128,10 +132,6 @@ set_up(struct run *run, const struct lmq_open_options *open,
     if (status == LMQ_OK)
         status = lmq_sampler_new(sampling, lmq_model_vocabulary(run->model),
                                  &run->sampler, err);
-    if (status == LMQ_OK && !has_option(run->arguments, "chat"))
-        status = lmq_tokenize(run->tokenizer, run->text, run->n_text,
-                              LMQ_TEXT_SPECIAL, &run->prompt, &run->n_prompt,
-                              err);
     return status;
 }
 
