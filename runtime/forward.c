@@ -268,12 +268,13 @@ make_layer_inputs(const struct lmq_model *model, struct lmq_work *work,
 /* If the batch before had to wait for the disk, or there was none, this one may
  * have to. */
 static void
-look_at_disk(struct lmq_work *work)
+look_at_disk(const struct lmq_model *model, struct lmq_work *work)
 {
     struct rusage usage = {0};
 
     getrusage(RUSAGE_SELF, &usage);
-    work->waits_for_disk = usage.ru_majflt != work->n_disk_waits;
+    work->waits_for_disk =
+        model->expects && usage.ru_majflt != work->n_disk_waits;
     work->n_disk_waits = usage.ru_majflt;
 }
 
@@ -285,7 +286,7 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
     const struct lmq_hparams *h = &model->hparams;
     float *learned = work->xn; /* (dim): nobody needs xn yet */
 
-    look_at_disk(work);
+    look_at_disk(model, work);
     for (size_t t = 0; t < n; t++) {
         float *x = work->x + t * h->dim; /* (dim) */
         lmq_matrix_row(&model->embedding, (size_t)tokens[t], x);

@@ -5,6 +5,7 @@
 
 #include "runtime/model.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -420,6 +421,26 @@ is_resident(const struct lmq_model *model)
            size <= lmq_mem_available();
 }
 
+/* Whether what is read before it is used is still there then: the largest of the
+ * layers and of the head is small beside memory. */
+static bool
+has_room_ahead(const struct lmq_model *model)
+{
+    const struct lmq_matrix *head =
+        model->head.tensor != NULL ? &model->head : &model->embedding;
+    double most = (double)lmq_matrix_bytes(head);
+
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
+        const struct lmq_layer *layer = &model->layers[i];
+        double size = 0;
+        for (size_t j = 0; j < layer->n_matrices; j++)
+            if (lmq_matrix_share(model, layer->matrices[j]) >= 1)
+                size += (double)lmq_matrix_bytes(layer->matrices[j]);
+        most = fmax(most, size);
+    }
+    return 4 * most <= lmq_mem_limit();
+}
+
 /* What has to be copied is; of layers only if they stay. */
 static enum lmq_status
 load_copies(struct lmq_model *model, struct lmq_error *err)
@@ -475,6 +496,7 @@ open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
         lmq_model_close(model);
         return status;
     }
+    model->expects = has_room_ahead(model);
     tie_head(model);
     *out = model;
     return LMQ_OK;

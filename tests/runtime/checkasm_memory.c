@@ -45,6 +45,8 @@ pattern_float(enum pattern pattern, size_t i)
     switch (pattern) {
     case EXTREME:
         return x < 0 ? -32639.0f : 32639.0f;
+    case LARGEST_SUMS:
+        return -32639.0f;
     case LOW_128:
         if (i % 32 == 0)
             return 32639.0f;

@@ -49,6 +49,8 @@ random_q(unsigned bits, enum pattern pattern)
 
     if (pattern == EXTREME)
         return (int8_t)(random_below(2) ? least : most);
+    if (pattern == LARGEST_SUMS)
+        return (int8_t)least;
     return (int8_t)((int)random_below((size_t)(most - least) + 1) + least);
 }
 

@@ -249,6 +249,8 @@ index_some(struct lmq_vocab *vocab, size_t begin, size_t end, size_t *same)
 
     for (size_t id = begin; id < end; id++) {
         const struct lmq_piece *piece = &vocab->pieces[id];
+        if (!piece->is_matched) /* without a byte there may be no memory */
+            continue;
         uint64_t hash =
             hash_bytes(vocab->bytes.bytes + piece->start, piece->size);
         __builtin_prefetch(&vocab->slots[hash & (vocab->n_slots - 1)]);
