@@ -133,8 +133,9 @@ lmq_sandbox_files(const char *const *paths, size_t n)
                              sizeof(attributes), 0);
     if (rules < 0)
         return false;
-    /* base/threads/threads.c */
+    /* base/threads/threads.c, base/mem.c */
     bool is_done = allow(rules, AT_FDCWD, "/proc/self/cgroup", false) &&
+                   allow(rules, AT_FDCWD, "/proc/meminfo", false) &&
                    allow(rules, AT_FDCWD, "/sys/fs/cgroup", false);
     for (size_t i = 0; i < n && is_done; i++)
         is_done = allow_input(rules, paths[i]);
