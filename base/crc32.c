@@ -11,7 +11,6 @@
 
 #include "base/crc32.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -60,6 +59,8 @@ ahead(__m128i x, __m128i factors)
                          _mm_clmulepi64_si128(x, factors, 0x11));
 }
 
+#ifdef LMQ_HAVE_AVX512VNNI
+
 #define WIDE __attribute__((target("avx512f,vpclmulqdq")))
 
 /* Fewer are not worth it, for vectors of four sides each. */
@@ -101,12 +102,30 @@ fold_wide(__m128i x[SIDES], const unsigned char *p, size_t n)
     _mm512_storeu_si512(x, v[0]);
 }
 
-static bool
-has_wide(void)
+/* As far as wide vectors go: so many bytes. */
+static size_t
+take_wide(__m128i x[SIDES], const unsigned char *p, size_t n)
 {
-    return lmq_cpu() == LMQ_CPU_AVX512VNNI &&
-           __builtin_cpu_supports("vpclmulqdq");
+    if (n < WIDE_LEAST || lmq_cpu() != LMQ_CPU_AVX512VNNI ||
+        !__builtin_cpu_supports("vpclmulqdq"))
+        return ROUND;
+    n = n / WIDE_ROUND * WIDE_ROUND;
+    fold_wide(x, p, n);
+    return n;
 }
+
+#else
+
+static size_t
+take_wide(__m128i x[SIDES], const unsigned char *p, size_t n)
+{
+    (void)x;
+    (void)p;
+    (void)n;
+    return ROUND;
+}
+
+#endif
 
 /* All but the last n % 16 bytes. Bits are in reverse: x^(d + 32) and x^(d - 32)
  * mod P, d = 512 and 128 (and 2048 above), are one bit to the left for that. */
@@ -115,17 +134,14 @@ sum_folded(uint32_t crc, const unsigned char *p, size_t n)
 {
     const __m128i by_round = _mm_set_epi64x(0x1c6e41596, 0x154442bd4);
     const __m128i by_one = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
-    size_t n_wide = n >= WIDE_LEAST && has_wide() ? n / WIDE_ROUND * WIDE_ROUND
-                                                  : ROUND;
     unsigned char rest[16];
     __m128i x[SIDES];
 
     for (size_t i = 0; i < SIDES; i++)
         x[i] = load(p + 16 * i);
     x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)~crc));
-    if (n_wide > ROUND)
-        fold_wide(x, p, n_wide);
-    for (p += n_wide, n -= n_wide; n >= ROUND; p += ROUND, n -= ROUND)
+    size_t taken = take_wide(x, p, n);
+    for (p += taken, n -= taken; n >= ROUND; p += ROUND, n -= ROUND)
         for (size_t i = 0; i < SIDES; i++)
             x[i] = _mm_xor_si128(ahead(x[i], by_round), load(p + 16 * i));
     for (size_t i = 1; i < SIDES; i++)
