@@ -82,10 +82,8 @@ see_members(const char *output,
         status = lmq_fail_errno(err, "cannot list the folder %s", folder);
     free(folder);
     while (status == LMQ_OK && (errno = 0, entry = readdir(list)) != NULL) {
-        if (!lmq_member_name_parse(entry->d_name, &name) ||
-            name.n_stem != n_stem - n_folder ||
-            strcmp(name.ending, ENDING) != 0 ||
-            strncmp(entry->d_name, output + n_folder, name.n_stem) != 0)
+        if (!lmq_member_name_is_of(entry->d_name, output + n_folder,
+                                   n_stem - n_folder, ENDING, &name))
             continue;
         char *path = lmq_member_name_make(output, n_stem, name.member,
                                           name.n_members, ENDING);

@@ -18,19 +18,6 @@
 #include "formats/checkpoint/member_name.h"
 #include "formats/formats.h"
 
-/* Whether it is the first file of the set that was called so. */
-static bool
-begins_set(const char *entry, const char *name)
-{
-    const char *ending = strrchr(name, '.');
-    struct lmq_member_name member;
-
-    return ending != NULL && lmq_member_name_parse(entry, &member) &&
-           member.member == 1 && member.n_stem == (size_t)(ending - name) &&
-           memcmp(entry, name, member.n_stem) == 0 &&
-           strcmp(member.ending, ending) == 0;
-}
-
 /* The name that an output was given is often not its own: of a set, each file
  * has a number. */
 static void
@@ -38,12 +25,18 @@ hint_at_set(const char *path, struct lmq_error *err)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
+    const char *ending = strrchr(name, '.');
+    const struct dirent *entry = NULL;
+    struct lmq_member_name member;
+
+    if (ending == NULL)
+        return;
     char *folder = lmq_mem_text(path, (size_t)(name - path));
     DIR *list = folder == NULL ? NULL : opendir(slash == NULL ? "." : folder);
-    const struct dirent *entry = NULL;
-
     while (list != NULL && (entry = readdir(list)) != NULL)
-        if (begins_set(entry->d_name, name)) {
+        if (lmq_member_name_is_of(entry->d_name, name, (size_t)(ending - name),
+                                  ending, &member) &&
+            member.member == 1) {
             lmq_hint(err, "there is a set of that name; its first file stands "
                           "for it: %s%s", folder, entry->d_name);
             break;

@@ -274,7 +274,7 @@ look_at_disk(const struct lmq_model *model, struct lmq_work *work)
 
     getrusage(RUSAGE_SELF, &usage);
     work->waits_for_disk =
-        model->expects && usage.ru_majflt != work->n_disk_waits;
+        model->reads_ahead && usage.ru_majflt != work->n_disk_waits;
     work->n_disk_waits = usage.ru_majflt;
 }
 

@@ -426,9 +426,7 @@ is_resident(const struct lmq_model *model)
 static bool
 has_room_ahead(const struct lmq_model *model)
 {
-    const struct lmq_matrix *head =
-        model->head.tensor != NULL ? &model->head : &model->embedding;
-    double most = (double)lmq_matrix_bytes(head);
+    double most = (double)lmq_matrix_bytes(&model->head);
 
     for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
         const struct lmq_layer *layer = &model->layers[i];
@@ -496,8 +494,8 @@ open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
         lmq_model_close(model);
         return status;
     }
-    model->expects = has_room_ahead(model);
     tie_head(model);
+    model->reads_ahead = has_room_ahead(model);
     *out = model;
     return LMQ_OK;
 }

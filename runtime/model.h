@@ -123,7 +123,8 @@ struct lmq_model {
     bool is_lazy;             /* layers are copied when they are asked for */
     bool is_resident;         /* all layers are read when it is opened, if the
                                  file is used where it lies */
-    bool expects;             /* of all others each is read before it is used */
+    bool reads_ahead;         /* what a batch may have to wait for is read from
+                                 the disk before it is used */
     bool is_int8;             /* some matrix is, or is rounded */
     enum lmq_emulation emulation;
     const char *activations;  /* "q8", "q16", "f32": what the container

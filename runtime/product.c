@@ -151,13 +151,6 @@ show(const struct lmq_member *member, const struct lmq_matrix *matrix,
         witness->see(witness->context, member, matrix, operand);
 }
 
-static void
-expect(const struct lmq_member *member, const struct lmq_matrix *matrix)
-{
-    if (member->work->waits_for_disk)
-        lmq_matrix_expect(member->model, matrix);
-}
-
 /* ---- One product ---- */
 
 void
@@ -243,6 +236,7 @@ lmq_share_product(const struct lmq_member *member, struct lmq_share *share,
     share->at += n * tile_cost;
     if (from >= to)
         return;
-    expect(member, matrix);
+    if (member->work->waits_for_disk) /* an expert, for one */
+        lmq_matrix_expect(member->model, matrix);
     multiply_part(member, matrix, operand, from, to, out, out_stride);
 }

@@ -50,6 +50,15 @@ lmq_member_name_parse(const char *path, struct lmq_member_name *name)
            read_number(ending - N_DIGITS, &name->n_members);
 }
 
+bool
+lmq_member_name_is_of(const char *entry, const char *stem, size_t n_stem,
+                      const char *ending, struct lmq_member_name *name)
+{
+    return lmq_member_name_parse(entry, name) && name->n_stem == n_stem &&
+           memcmp(entry, stem, n_stem) == 0 &&
+           strcmp(name->ending, ending) == 0;
+}
+
 char *
 lmq_member_name_make(const char *stem, size_t n_stem, uint32_t member,
                      uint32_t n_members, const char *ending)

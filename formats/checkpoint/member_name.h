@@ -20,6 +20,10 @@ struct lmq_member_name {
 /* False if the path is none of such a file. */
 bool lmq_member_name_parse(const char *path, struct lmq_member_name *name);
 
+/* Whether the entry of a folder is called as a member of that set is. */
+bool lmq_member_name_is_of(const char *entry, const char *stem, size_t n_stem,
+                           const char *ending, struct lmq_member_name *name);
+
 /* The path of a member, of n_stem characters of `stem`; the caller frees it;
  * NULL without memory. */
 char *lmq_member_name_make(const char *stem, size_t n_stem, uint32_t member,
