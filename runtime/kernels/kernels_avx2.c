@@ -86,13 +86,13 @@ peak_int8(size_t rounds)
     const __m256i a = _mm256_set1_epi32(0x00010001);
     __m256i acc[10], total = a;
 
-    for (int i = 0; i < 10; i++)
+    LMQ_UNROLL for (int i = 0; i < 10; i++)
         acc[i] = _mm256_set1_epi32(i);
     for (size_t round = 0; round < rounds; round++)
         LMQ_UNROLL for (int i = 0; i < 10; i++)
             acc[i] =
                 _mm256_add_epi32(acc[i], _mm256_madd_epi16(acc[i], a));
-    for (int i = 0; i < 10; i++)
+    LMQ_UNROLL for (int i = 0; i < 10; i++)
         total = _mm256_xor_si256(total, acc[i]);
     return (double)(rounds * 10 * 32) +
            (_mm256_testz_si256(total, total) ? 1 : 0);

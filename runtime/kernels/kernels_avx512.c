@@ -276,12 +276,12 @@ peak_int8(size_t rounds)
     const __m512i a = _mm512_set1_epi32(0x01010101);
     __m512i acc[12];
 
-    for (int i = 0; i < 12; i++)
+    LMQ_UNROLL for (int i = 0; i < 12; i++)
         acc[i] = _mm512_set1_epi32(i);
     for (size_t round = 0; round < rounds; round++)
         LMQ_UNROLL for (int i = 0; i < 12; i++)
             acc[i] = _mm512_dpbusd_epi32(acc[i], a, a);
-    for (int i = 1; i < 12; i++)
+    LMQ_UNROLL for (int i = 1; i < 12; i++)
         acc[0] = _mm512_xor_si512(acc[0], acc[i]);
     return (double)(rounds * 12 * 128) +
            (_mm512_reduce_add_epi32(acc[0]) == 1 ? 1 : 0);

@@ -87,12 +87,12 @@ peak_int8(size_t rounds)
     const __m256i a = _mm256_set1_epi32(0x01010101);
     __m256i acc[12], total = a;
 
-    for (int i = 0; i < 12; i++)
+    LMQ_UNROLL for (int i = 0; i < 12; i++)
         acc[i] = _mm256_set1_epi32(i);
     for (size_t round = 0; round < rounds; round++)
         LMQ_UNROLL for (int i = 0; i < 12; i++)
             acc[i] = _mm256_dpbusd_avx_epi32(acc[i], a, a);
-    for (int i = 0; i < 12; i++)
+    LMQ_UNROLL for (int i = 0; i < 12; i++)
         total = _mm256_xor_si256(total, acc[i]);
     return (double)(rounds * 12 * 64) +
            (_mm256_testz_si256(total, total) ? 1 : 0);
