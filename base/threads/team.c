@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,9 +33,19 @@
 
 /* What reading a tensor takes of a stack, many times over. */
 #define STACK_SIZE ((size_t)512 << 10)
-/* The longest look: about what it costs to sleep and to be woken, twice; two
- * per cent of what a busy core lets somebody wait for his turn. */
-#define LONGEST_LOOK 50000 /* ns */
+/* A short look: about what it costs to sleep and to be woken, twice; two per
+ * cent of what a busy core lets somebody wait for his turn. */
+#define SHORT_LOOK 50000 /* ns */
+/* A long one, while nobody else wants the cores: a virtual core that sleeps
+ * may be given away, for milliseconds. */
+#ifdef RUSAGE_THREAD
+#define LONG_LOOK 2000000
+#else
+#define LONG_LOOK SHORT_LOOK
+#endif
+/* So long after a member lost its core to somebody else looks are short: he
+ * may have this one, or that member may. */
+#define CROWDED 200000000
 /* Looks between two glances at the clock. */
 #define LOOKS 32
 
@@ -149,6 +160,19 @@ now(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+/* How often this thread lost its core to somebody else. */
+static long
+times_preempted(void)
+{
+#ifdef RUSAGE_THREAD
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_THREAD, &usage) == 0)
+        return usage.ru_nivcsw;
+#endif
+    return 0;
+}
+
 /* Whether the gate opens within so many nanoseconds. */
 static bool
 look(struct gate *gate, unsigned turn, int64_t patience)
@@ -176,14 +200,16 @@ struct member {
     _Alignas(LMQ_MEM_ALIGN) struct gate start;
     struct lmq_team *team;
     size_t number;
-    int64_t patience; /* ns; its own thread's alone */
+    /* Its own thread's alone: ns at the start and at barriers. */
+    int64_t start_patience, patience;
+    long n_preempted;
     pthread_t thread;
 };
 
 struct lmq_team {
     size_t size;
     pid_t process; /* that has the threads */
-    int64_t longest_look;
+    bool has_cores; /* one for each member */
     struct member *members;
     /* The run; a NULL part is the end. */
     lmq_team_part *part;
@@ -191,21 +217,57 @@ struct lmq_team {
     size_t n;
     _Alignas(LMQ_MEM_ALIGN) atomic_size_t n_arrived;
     _Alignas(LMQ_MEM_ALIGN) struct gate all_arrived;
+    atomic_bool is_late;            /* who arrives last, in a waiter's eyes */
+    atomic_int_fast64_t crowded_to; /* when looks may be long again */
 };
 
+/* A look as long as it was worth the last times, then sleep. */
 static void
-wait_at(struct gate *gate, unsigned turn, struct member *member)
+wait_at(struct gate *gate, unsigned turn, const struct lmq_team *team,
+        int64_t *patience, int64_t longest)
 {
-    int64_t longest = member->team->longest_look;
-
-    if (longest > 0 && look(gate, turn, member->patience)) {
-        member->patience += longest / 16;
-        if (member->patience > longest)
-            member->patience = longest;
+    if (*patience > longest)
+        *patience = longest;
+    if (team->has_cores && look(gate, turn, *patience)) {
+        *patience += longest / 16;
         return;
     }
-    member->patience /= 2;
+    *patience /= 2;
     gate_sleep(gate, turn);
+}
+
+/* Looks are long if those that were not enough did not end in a core that
+ * somebody else had taken. */
+static void
+wait_for_last(struct gate *gate, unsigned turn, struct member *member)
+{
+    struct lmq_team *team = member->team;
+
+    if (member->patience > SHORT_LOOK && team->has_cores) {
+        if (look(gate, turn, SHORT_LOOK))
+            return;
+        atomic_store_explicit(&team->is_late, true, memory_order_relaxed);
+    }
+    bool is_crowded = now() < atomic_load_explicit(&team->crowded_to,
+                                                   memory_order_relaxed);
+    wait_at(gate, turn, team, &member->patience,
+            is_crowded ? SHORT_LOOK : LONG_LOOK);
+}
+
+/* The one for whom all others wait. */
+static void
+be_last(struct member *member)
+{
+    struct lmq_team *team = member->team;
+
+    if (!atomic_load_explicit(&team->is_late, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&team->is_late, false, memory_order_relaxed);
+    long n = times_preempted();
+    if (n != member->n_preempted)
+        atomic_store_explicit(&team->crowded_to, now() + CROWDED,
+                              memory_order_relaxed);
+    member->n_preempted = n;
 }
 
 void
@@ -221,9 +283,10 @@ lmq_team_barrier(struct lmq_team *team, size_t member)
     size_t before = atomic_fetch_add_explicit(&team->n_arrived, 1,
                                               memory_order_acq_rel);
     if (before + 1 < n) {
-        wait_at(&team->all_arrived, turn, &team->members[member]);
+        wait_for_last(&team->all_arrived, turn, &team->members[member]);
         return;
     }
+    be_last(&team->members[member]);
     atomic_store_explicit(&team->n_arrived, 0, memory_order_relaxed);
     gate_open(&team->all_arrived);
 }
@@ -235,7 +298,8 @@ thread_main(void *argument)
     struct lmq_team *team = member->team;
 
     for (unsigned turn = 0;; turn++) {
-        wait_at(&member->start, turn, member);
+        wait_at(&member->start, turn, team, &member->start_patience,
+                SHORT_LOOK);
         if (team->part == NULL)
             return NULL;
         team->part(team->context, member->number, team->n);
@@ -291,12 +355,15 @@ lmq_team_new(int wanted)
     }
     team->size = 1;
     team->process = getpid();
-    team->longest_look = n > 1 && wanted <= lmq_cores() ? LONGEST_LOOK : 0;
+    team->has_cores = n > 1 && wanted <= lmq_cores();
     gate_init(&team->all_arrived);
+    atomic_init(&team->is_late, false);
+    atomic_init(&team->crowded_to, 0);
     for (size_t i = 0; i < n; i++) {
         team->members[i].team = team;
         team->members[i].number = i;
-        team->members[i].patience = team->longest_look;
+        team->members[i].start_patience = SHORT_LOOK;
+        team->members[i].patience = LONG_LOOK;
         gate_init(&team->members[i].start);
     }
     start_threads(team, n);
