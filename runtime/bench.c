@@ -139,7 +139,7 @@ probe_reading(struct probe *probe)
 
 struct cost {
     double multiplications; /* of weights with activations */
-    double bytes;           /* of weights, read for one token */
+    double bytes;           /* of weights, read */
 };
 
 /* A matrix that so much of the tokens go through. */
@@ -151,8 +151,28 @@ add_cost(struct cost *cost, const struct lmq_matrix *matrix, double share)
     cost->bytes += share * (double)lmq_matrix_bytes(matrix);
 }
 
+/* Of n tokens, how many go through a layer: all, or the last. */
+static double
+tokens_through(const struct lmq_hparams *h, size_t layer, size_t n)
+{
+    return lmq_layer_is_late(h, layer) &&
+                   !lmq_layer_is(h, layer, LMQ_LAYER_DELTA)
+               ? 1
+               : (double)n;
+}
+
+/* What makes keys and values: all tokens go through it. */
+static bool
+makes_memory(const struct lmq_layer *layer, const struct lmq_matrix *matrix)
+{
+    const struct lmq_attention_part *part = &layer->attention;
+
+    return matrix == &part->k || matrix == &part->v || matrix == &part->kv_a;
+}
+
+/* Of n tokens in one batch, without the head. */
 static struct cost
-cost_of(const struct lmq_model *model)
+cost_of(const struct lmq_model *model, size_t n)
 {
     const struct lmq_hparams *h = &model->hparams;
     struct cost cost = {0};
@@ -161,7 +181,10 @@ cost_of(const struct lmq_model *model)
         const struct lmq_layer *layer = &model->layers[i];
         for (size_t j = 0; j < layer->n_matrices; j++)
             add_cost(&cost, layer->matrices[j],
-                     lmq_matrix_share(model, layer->matrices[j]));
+                     lmq_matrix_share(model, layer->matrices[j]) *
+                         (makes_memory(layer, layer->matrices[j])
+                              ? (double)n
+                              : tokens_through(h, i, n)));
     }
     return cost;
 }
@@ -192,7 +215,8 @@ attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
         double seen = 0;
         if (lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
             continue;
-        for (size_t i = 0; i < n; i++)
+        size_t before = n - (size_t)tokens_through(h, layer, n);
+        for (size_t i = before; i < n; i++)
             seen += seen_from(h, layer, first + i);
         flops += 2 * seen * h->n_heads *
                  (double)(lmq_key_width(h, layer) + lmq_value_width(h, layer));
@@ -369,8 +393,7 @@ describe_prefill(const struct bench *bench, const struct cost *cost,
     double halves = work->activations == LMQ_ACTIVATIONS_Q16
                         ? (double)lmq_kernels()->passes_16
                         : 1;
-    double ops = 2 * cost->multiplications * (double)bench->n_prefill *
-                 (is_integer ? halves : 1);
+    double ops = 2 * cost->multiplications * (is_integer ? halves : 1);
     double limit = is_integer ? bench->limits.int8_ops
                               : bench->limits.f32_flops;
     json_t *json = json_object();
@@ -417,8 +440,8 @@ static json_t *
 make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
             double model_seconds)
 {
-    struct cost cost = cost_of(bench->model);
-    struct cost with_head = cost;
+    struct cost prefill = cost_of(bench->model, bench->n_prefill);
+    struct cost with_head = cost_of(bench->model, 1);
     json_t *json = json_object(), *limits = json_object();
 
     add_cost(&with_head, &bench->model->head, 1);
@@ -438,7 +461,7 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
                                               model_seconds));
     lmq_put(&json, "depth", lmq_json_size(bench->depth));
     lmq_put(&json, "prefill",
-            describe_prefill(bench, &cost, bench->model->is_int8));
+            describe_prefill(bench, &prefill, bench->model->is_int8));
     lmq_put(&json, "decode", describe_decode(bench, &with_head));
     lmq_put(&limits, "read_bytes_per_s",
             lmq_json_number(bench->limits.read_bytes));

@@ -10,6 +10,9 @@
  *       x += of its own input, x *= scale: inputs.c          (n, dim)
  *   logits = head norm(x)                                    (n, vocab)
  *
+ * Of tokens whose logits nobody wants, the last layer needs keys and values
+ * only.
+ *
  * n tokens go through together. All members of the team go through the same
  * lines; each takes its share of every step, and a barrier stands where a
  * step needs what others have done. The arithmetic is the kernels' and its
@@ -310,14 +313,12 @@ struct job {
     size_t n, position;
     size_t index;      /* of the layer */
     struct lmq_kv *kv; /* of the layer */
-    const float *x;    /* (n, dim): what the head looks at */
     float *logits;     /* (n, vocab) */
 };
 
-static void
-layer_part(void *context, size_t number, size_t n_members)
+static struct lmq_member
+layer_member(const struct job *job, size_t number, size_t n_members)
 {
-    const struct job *job = context;
     struct lmq_member member =
         lmq_member_make(job->model, job->work, job->n, job->position,
                         number, n_members);
@@ -325,6 +326,14 @@ layer_part(void *context, size_t number, size_t n_members)
     member.layer = &job->model->layers[job->index];
     member.index = job->index;
     member.kv = job->kv;
+    return member;
+}
+
+static void
+layer_part(void *context, size_t number, size_t n_members)
+{
+    struct lmq_member member = layer_member(context, number, n_members);
+
     make_inputs(&member); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
     attention(&member); /* out = attention(xn) */
@@ -355,6 +364,80 @@ lmq_forward_layer(const struct lmq_model *model, size_t index,
     lmq_work_set_positions(work, &model->hparams, n, position);
     lmq_team_run(work->team, lmq_work_members(work, work->layer_weights, n),
                  layer_part, &job);
+}
+
+static void
+memory_part(void *context, size_t number, size_t n_members)
+{
+    struct lmq_member member = layer_member(context, number, n_members);
+    struct lmq_operand xn = /* (n, dim) */
+        lmq_operand_of(&member, attention_input(&member), member.h->dim);
+
+    make_inputs(&member); /* xn = norm(x) */
+    lmq_barrier(&member); /* all read all of xn */
+    if (member.h->kv_lora_rank > 0)
+        lmq_latent_remember(&member, &xn); /* cache += [c, k_rope] */
+    else
+        lmq_heads_remember(&member, &xn); /* cache += k, v */
+}
+
+/* What later tokens see of these in the layer: no more. */
+static void
+remember(const struct lmq_model *model, size_t index, struct lmq_kv *kv,
+         struct lmq_work *work, size_t n, size_t position)
+{
+    struct job job = {.model = model, .work = work, .n = n,
+                        .position = position, .index = index, .kv = kv};
+    const struct lmq_attention_part *part = &model->layers[index].attention;
+    const struct lmq_matrix *matrices[] = {&part->k, &part->v, &part->kv_a};
+    double weights = 0;
+
+    for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]); i++) {
+        weights += (double)matrices[i]->n_rows * (double)matrices[i]->n_cols;
+        if (work->waits_for_disk && matrices[i]->tensor != NULL)
+            lmq_matrix_expect(model, matrices[i]);
+    }
+    lmq_work_set_positions(work, &model->hparams, n, position);
+    lmq_team_run(work->team, lmq_work_members(work, weights, n), memory_part,
+                 &job);
+}
+
+/* The last n_last of n tokens become the first. */
+static void
+keep_last(const struct lmq_hparams *h, struct lmq_work *work, size_t n,
+          size_t n_last)
+{
+    size_t width = (size_t)h->n_layers * h->layer_input_dim;
+
+    if (n == n_last)
+        return;
+    memmove(work->x, work->x + (n - n_last) * h->dim,
+            n_last * h->dim * sizeof(*work->x));
+    if (width > 0)
+        memmove(work->inputs, work->inputs + (n - n_last) * width,
+                n_last * width * sizeof(*work->inputs));
+}
+
+bool
+lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,
+                   struct lmq_work *work, size_t n, size_t n_last,
+                   size_t position)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    size_t n_first = n - n_last, i = 0;
+
+    /* A state is made by the whole layer. */
+    for (; i < h->n_layers && (!lmq_layer_is_late(h, i) ||
+                               lmq_layer_is(h, i, LMQ_LAYER_DELTA)); i++)
+        lmq_forward_layer(model, i, lmq_kv_of(h, kv, i), work, n, position);
+    bool is_finite = lmq_is_finite(work->x, n * h->dim);
+    if (n_first > 0 && i < h->n_layers && !lmq_layer_borrows(h, i))
+        remember(model, i, lmq_kv_of(h, kv, i), work, n_first, position);
+    keep_last(h, work, n, n_last);
+    for (; i < h->n_layers && n_last > 0; i++)
+        lmq_forward_layer(model, i, lmq_kv_of(h, kv, i), work, n_last,
+                          position + n_first);
+    return is_finite && lmq_is_finite(work->x, n_last * h->dim);
 }
 
 /* logits = softcap(scale * (logits + bias)), in pieces of rows: with a single
@@ -396,7 +479,7 @@ head_part(void *context, size_t number, size_t n_members)
 
     lmq_member_share(&member, job->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        lmq_norm(h, &model->output_norm, job->x + t * h->dim, h->dim,
+        lmq_norm(h, &model->output_norm, job->work->x + t * h->dim, h->dim,
                  xn + t * h->dim); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
     lmq_multiply(&member, &model->head, &last, job->logits); /* head xn */
@@ -408,17 +491,16 @@ head_part(void *context, size_t number, size_t n_members)
 
 void
 lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
-                 size_t n, size_t n_last, float *logits)
+                 size_t n, float *logits)
 {
-    struct job job = {.model = model, .work = work, .n = n_last,
-                        .x = work->x + (n - n_last) * model->hparams.dim,
+    struct job job = {.model = model, .work = work, .n = n,
                         .logits = logits};
     double weights = (double)model->head.n_rows * (double)model->head.n_cols;
 
     if (work->waits_for_disk)
         lmq_matrix_expect(model, &model->head);
-    lmq_team_run(work->team, lmq_work_members(work, weights, n_last),
-                 head_part, &job);
+    lmq_team_run(work->team, lmq_work_members(work, weights, n), head_part,
+                 &job);
 }
 
 /* By bits: one more than the largest exponent carries into the sign. That is

@@ -20,9 +20,16 @@ void lmq_forward_layer(const struct lmq_model *model, size_t layer,
                        struct lmq_kv *kv, struct lmq_work *work, size_t n,
                        size_t position);
 
-/* logits (n_last, vocab) of the last n_last tokens of the batch. */
+/* work->x through all layers, whose keys and values are kv (n_layers), and its
+ * first rows are what comes out for the last n_last tokens. The others go no
+ * further than what later tokens see of them. False: not all is finite. */
+bool lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,
+                        struct lmq_work *work, size_t n, size_t n_last,
+                        size_t position);
+
+/* logits (n, vocab) of the first n rows of work->x. */
 void lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
-                      size_t n, size_t n_last, float *logits);
+                      size_t n, float *logits);
 
 /* Whether there is neither NaN nor infinity among them. In the residual stream
  * they stay once they are there, so it is enough to look behind the layers. */

@@ -56,6 +56,13 @@ lmq_value_width(const struct lmq_hparams *h, size_t layer)
                                : lmq_layer_value_dim(h, layer);
 }
 
+/* What the layer looks at, among those of all layers: its own, or another's. */
+static inline struct lmq_kv *
+lmq_kv_of(const struct lmq_hparams *h, struct lmq_kv *kv, size_t layer)
+{
+    return &kv[lmq_layer_kv_source(h, layer)];
+}
+
 /* Room for `context` positions of one layer, none where it borrows another's;
  * false without memory. */
 bool lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,

@@ -153,13 +153,6 @@ fail_nonfinite(const struct lmq_session *session, size_t position,
     return LMQ_ERR_NONFINITE;
 }
 
-/* What the layer looks at: its own, or another's. */
-static struct lmq_kv *
-kv_of(struct lmq_session *session, uint32_t layer)
-{
-    return &session->kv[lmq_layer_kv_source(&session->model->hparams, layer)];
-}
-
 static bool
 has_states(const struct lmq_session *session)
 {
@@ -183,13 +176,15 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
         bool is_finite = lmq_is_finite(work->x, dim);
         snprintf(where, sizeof(where), "the embedding");
         for (uint32_t i = 0; i < model->hparams.n_layers && is_finite; i++) {
-            lmq_forward_layer(model, i, kv_of(session, i), work, 1, position);
+            lmq_forward_layer(model, i,
+                              lmq_kv_of(&model->hparams, session->kv, i), work,
+                              1, position);
             is_finite = lmq_is_finite(work->x, dim);
             snprintf(where, sizeof(where), "layer %" PRIu32 " of 0 to %" PRIu32,
                      i, model->hparams.n_layers - 1);
         }
         if (is_finite && t >= n - n_logits) {
-            lmq_forward_head(model, work, 1, 1, session->logits);
+            lmq_forward_head(model, work, 1, session->logits);
             is_finite =
                 lmq_is_finite(session->logits, model->hparams.vocab_size);
             snprintf(where, sizeof(where), "the logits");
@@ -213,9 +208,7 @@ restore_states(struct lmq_session *session)
         step = lmq_size_min(session->position - at, session->work.batch);
         lmq_forward_embed(model, &session->work, session->history + at, step,
                           at);
-        for (uint32_t i = 0; i < model->hparams.n_layers; i++)
-            lmq_forward_layer(model, i, kv_of(session, i), &session->work, step,
-                              at);
+        lmq_forward_layers(model, session->kv, &session->work, step, 0, at);
     }
     session->is_stale = false;
 }
@@ -231,12 +224,10 @@ eval_batch(struct lmq_session *session, const int32_t *tokens, size_t n,
 
     double start = lmq_clock_seconds();
     lmq_forward_embed(model, &session->work, tokens, n, session->position);
-    for (uint32_t i = 0; i < model->hparams.n_layers; i++)
-        lmq_forward_layer(model, i, kv_of(session, i), &session->work, n,
-                          session->position);
-    bool is_finite = lmq_is_finite(session->work.x, n * model->hparams.dim);
+    bool is_finite = lmq_forward_layers(model, session->kv, &session->work, n,
+                                        n_kept, session->position);
     if (n_kept > 0) {
-        lmq_forward_head(model, &session->work, n, n_kept, logits);
+        lmq_forward_head(model, &session->work, n_kept, logits);
         is_finite &=
             lmq_is_finite(logits, n_kept * model->hparams.vocab_size);
     }

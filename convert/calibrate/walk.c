@@ -247,7 +247,7 @@ lmq_walk_head(struct lmq_walk *walk, const struct lmq_streams *streams,
     for (size_t at = 0; at < n; at += HEAD_ROWS) {
         size_t size = lmq_size_min(n - at, HEAD_ROWS);
         point_at(walk, streams, window, at);
-        lmq_forward_head(walk->model, work, size, size, logits);
+        lmq_forward_head(walk->model, work, size, logits);
     }
     work->witness = NULL;
     lmq_mem_free(logits);

@@ -347,6 +347,15 @@ lmq_layer_borrows(const struct lmq_hparams *hparams, size_t layer)
     return layer + hparams->n_borrowing >= hparams->n_layers;
 }
 
+/* Whether no later layer makes keys, values or a state: then of a text only the
+ * tokens whose logits are wanted need to go through, but for what the layer
+ * itself remembers of the others. */
+static inline bool
+lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer)
+{
+    return layer + hparams->n_borrowing + 1 >= hparams->n_layers;
+}
+
 static inline uint32_t
 lmq_layer_hidden_dim(const struct lmq_hparams *hparams, size_t layer)
 {

@@ -74,18 +74,27 @@ finish_product(const struct lmq_member *member,
         member->kernels->clamp(x, n, (float)member->h->qkv_clip);
 }
 
+/* A token's heads: those from which on. */
+enum from {
+    FROM_QUERIES,
+    FROM_KEYS
+};
+
 /* q = norm(q), k = norm(k), each over all heads of a token: two rows a token,
- * or one where there are no keys, so that is the work to share. */
+ * or one where either is not there, so that is the work to share. */
 static void
-norm_whole(const struct lmq_member *member)
+norm_whole(const struct lmq_member *member, enum from which)
 {
-    size_t n_rows = lmq_layer_borrows(member->h, member->index) ? 1 : 2;
+    size_t first_row = which == FROM_KEYS;
+    size_t n_rows =
+        (lmq_layer_borrows(member->h, member->index) ? 1 : 2) - first_row;
     size_t n_heads = member->h->n_heads, from, to;
 
     lmq_member_share(member, member->n * n_rows, &from, &to);
     for (size_t i = from; i < to; i++) {
         struct head first =
-            find_head(member, i / n_rows, i % n_rows == 0 ? 0 : n_heads);
+            find_head(member, i / n_rows,
+                      first_row + i % n_rows == 0 ? 0 : n_heads);
         size_t n = first.matrix->n_rows;
         finish_product(member, first.matrix, 0, first.x, n);
         lmq_norm(member->h, first.norm, first.x, n, first.x);
@@ -122,7 +131,7 @@ has_head_norms(const struct lmq_member *member)
 /* q = rope(norm(q)), k = rope(norm(k)); k and v go into the cache. Heads of
  * queries, keys and values are shared out alike. */
 static void
-rope_and_store(const struct lmq_member *member)
+rope_and_store(const struct lmq_member *member, enum from which)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_angles *angles = lmq_member_angles(member);
@@ -132,12 +141,13 @@ rope_and_store(const struct lmq_member *member)
     size_t n_kv = lmq_layer_borrows(h, member->index)
                       ? 0
                       : lmq_layer_kv_heads(h, member->index);
-    size_t n_heads = h->n_heads + 2 * n_kv, from, to;
+    size_t first_head = which == FROM_KEYS ? h->n_heads : 0;
+    size_t n_heads = h->n_heads + 2 * n_kv - first_head, from, to;
 
     lmq_member_share(member, member->n * n_heads, &from, &to);
     for (size_t i = from; i < to; i++) {
         size_t t = i / n_heads;
-        struct head head = find_head(member, t, i % n_heads);
+        struct head head = find_head(member, t, first_head + i % n_heads);
         bool is_value = head.norm == NULL;
         if (is_value || !is_whole)
             finish_product(member, head.matrix, head.number * head.dim,
@@ -156,6 +166,30 @@ rope_and_store(const struct lmq_member *member)
     }
 }
 
+/* q = rope(norm(q)) and the cache += k, v of what the matrices gave. */
+static void
+finish_heads(const struct lmq_member *member, enum from which)
+{
+    lmq_barrier(member); /* heads and norms are not cut as products are */
+    if (member->h->qk_norm == LMQ_QK_NORM_WHOLE) {
+        norm_whole(member, which); /* q = norm(q), k = norm(k) */
+        lmq_barrier(member); /* heads are cut otherwise */
+    }
+    rope_and_store(member, which); /* q = rope(q), k = rope(k); cache += k, v */
+}
+
+/* k = W_k xn, v = W_v xn. */
+static void
+multiply_keys(const struct lmq_member *member, struct lmq_operand *xn)
+{
+    const struct lmq_work *work = member->work;
+
+    lmq_multiply(member, &member->layer->attention.k, xn,
+                 work->k); /* (n, kv, head_dim) */
+    lmq_multiply(member, value_matrix(member), xn,
+                 work->v); /* (n, kv, value_dim) */
+}
+
 /* The cache as a matrix: a row for each position. */
 static struct lmq_rows
 cached_rows(const struct lmq_member *member, const unsigned char *rows,
@@ -172,6 +206,13 @@ cached_rows(const struct lmq_member *member, const unsigned char *rows,
 /* ---- Attention ---- */
 
 void
+lmq_heads_remember(const struct lmq_member *member, struct lmq_operand *xn)
+{
+    multiply_keys(member, xn);
+    finish_heads(member, FROM_KEYS); /* cache += k, v */
+}
+
+void
 lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *xn)
 {
     const struct lmq_attention_part *part = &member->layer->attention;
@@ -185,17 +226,9 @@ lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *xn)
     heads.values = cached_rows(member, member->kv->values,
                                lmq_value_width(member->h, member->index));
     lmq_multiply(member, &part->q, xn, work->q); /* (n, n_heads, head_dim) */
-    if (!lmq_layer_borrows(member->h, member->index)) {
-        lmq_multiply(member, &part->k, xn, work->k); /* (n, kv, head_dim) */
-        lmq_multiply(member, value_matrix(member), xn,
-                     work->v); /* (n, kv, value_dim) */
-    }
-    lmq_barrier(member); /* heads and norms are not cut as products are */
-    if (member->h->qk_norm == LMQ_QK_NORM_WHOLE) {
-        norm_whole(member); /* q = norm(q), k = norm(k) */
-        lmq_barrier(member); /* heads are cut otherwise */
-    }
-    rope_and_store(member); /* q = rope(q), k = rope(k); cache += k, v */
+    if (!lmq_layer_borrows(member->h, member->index))
+        multiply_keys(member, xn);
+    finish_heads(member, FROM_QUERIES); /* q = rope(q); cache += k, v */
     lmq_barrier(member); /* all read the new keys and values */
     lmq_attention(member, &heads); /* attention = softmax(q k^T) v */
 }

@@ -84,8 +84,8 @@ add_bias(const struct lmq_member *member, const struct lmq_matrix *matrix,
         member->kernels->add(x, matrix->bias, matrix->n_rows);
 }
 
-/* q_a = norm(q_a + bias), and the cache += [norm(c + bias), rope(k_rope)]. The
- * key comes as one row [c, k_rope] out of W_kv_a. */
+/* The cache += [norm(c + bias), rope(k_rope)], which comes as one row [c,
+ * k_rope] out of W_kv_a. */
 static void
 finish_latents(const struct lmq_member *member)
 {
@@ -96,17 +96,28 @@ finish_latents(const struct lmq_member *member)
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        float *key = member->work->k + t * width;          /* [c, k_rope] */
-        float *q = member->work->q_a + t * h->q_lora_rank; /* (q_lora_rank) */
-        if (h->q_lora_rank > 0) {
-            add_bias(member, &part->q_a, q);
-            lmq_norm_latents(h, &part->q_a_norm, q, h->q_lora_rank);
-        }
+        float *key = member->work->k + t * width; /* [c, k_rope] */
         add_bias(member, &part->kv_a, key);
         lmq_norm_latents(h, &part->kv_a_norm, key, h->kv_lora_rank);
         if (angles != NULL)
             lmq_member_rope(member, angles, t, key + h->kv_lora_rank);
         lmq_member_store(member, member->kv->keys, 0, t, key, width);
+    }
+}
+
+/* q_a = norm(q_a + bias), where there is one. */
+static void
+finish_query_latents(const struct lmq_member *member)
+{
+    const struct lmq_hparams *h = member->h;
+    const struct lmq_attention_part *part = &member->layer->attention;
+    size_t width = h->q_lora_rank, from, to;
+
+    lmq_member_share(member, width > 0 ? member->n : 0, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        float *q = member->work->q_a + t * width;
+        add_bias(member, &part->q_a, q);
+        lmq_norm_latents(h, &part->q_a_norm, q, width);
     }
 }
 
@@ -138,6 +149,15 @@ finish_queries(const struct lmq_member *member,
 /* ---- Attention ---- */
 
 void
+lmq_latent_remember(const struct lmq_member *member, struct lmq_operand *xn)
+{
+    lmq_multiply(member, &member->layer->attention.kv_a, xn,
+                 member->work->k); /* [c, k_rope] */
+    lmq_barrier(member); /* norms read whole rows */
+    finish_latents(member); /* cache += [c, k_rope] */
+}
+
+void
 lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
 {
     const struct lmq_hparams *h = member->h;
@@ -163,7 +183,8 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     lmq_multiply(member, is_direct ? &part->q : &part->q_a, xn,
                  is_direct ? work->q : work->q_a); /* q, or q_a */
     lmq_barrier(member); /* norms read whole rows */
-    finish_latents(member); /* q_a = norm(q_a); cache += [c, k_rope] */
+    finish_query_latents(member); /* q_a = norm(q_a) */
+    finish_latents(member); /* cache += [c, k_rope] */
     lmq_barrier(member); /* all read all of q_a, later the cache */
     if (!is_direct) {
         lmq_multiply(member, &part->q_b, &q_a, work->q); /* q = W_q_b q_a */

@@ -6,6 +6,11 @@
 
 #include "runtime/product.h"
 
+/* A row more in the cache for each token, from the layer's input xn (n, dim),
+ * and nothing else. */
+void lmq_latent_remember(const struct lmq_member *member,
+                         struct lmq_operand *xn);
+
 /* work->attention (n, n_heads * value_dim) from the layer's input xn (n, dim),
  * and a row more in the cache for each token. All members take part, and
  * those who read the result need a barrier. */

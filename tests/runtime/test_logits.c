@@ -177,6 +177,41 @@ START_TEST(int8_logits_are_the_same_bits_in_any_batches_and_threads)
 }
 END_TEST
 
+/* What all tokens go through all layers for, against what only the last one
+ * does; several batches remember what it looks at. */
+START_TEST(the_last_logits_need_no_others)
+{
+    struct subject s = open_subject(_i, true);
+    size_t vocabulary = lmq_model_vocabulary(s.model);
+    float *all = logits_of(&s, (struct lmq_session_options){0}, s.n);
+
+    for (int threads = 1; threads <= 2; threads++) {
+        struct lmq_session_options options = {
+            .batch = 5,
+            .threads = threads,
+            .context = s.family->context > 0 ? s.family->context : s.n};
+        struct lmq_session *session = NULL;
+        struct lmq_error err;
+        ck_assert_int_eq(
+            lmq_session_new(s.model, &options, &session, &err), LMQ_OK);
+        for (size_t n = s.n - 7; n <= s.n; n += 7) {
+            size_t at = lmq_session_position(session);
+            ck_assert_msg(lmq_session_eval(session, s.tokens + at, n - at,
+                                           &err) == LMQ_OK,
+                          "%s: %s", s.family->name, err.message);
+            ck_assert_msg(memcmp(all + (n - 1) * vocabulary,
+                                 lmq_session_logits(session, 0),
+                                 vocabulary * sizeof(*all)) == 0,
+                          "%s: %d threads, %zu tokens", s.family->name,
+                          threads, n);
+        }
+        lmq_session_free(session);
+    }
+    free(all);
+    close_subject(&s);
+}
+END_TEST
+
 START_TEST(smaller_keys_and_values_stay_near)
 {
     struct subject s = open_subject(_i, false);
@@ -227,6 +262,7 @@ main(int argc, char **argv)
     const TTest *const tests[] = {
         fp32_logits_agree_with_the_oracle,
         int8_logits_are_the_same_bits_in_any_batches_and_threads,
+        the_last_logits_need_no_others,
         smaller_keys_and_values_stay_near,
         int8_stays_as_near_as_a_llamas,
     };

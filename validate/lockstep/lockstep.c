@@ -504,7 +504,7 @@ compare_logits(struct run *run, const struct lmq_window *window, size_t slot,
     for (size_t side = 0; side < in->n_sides; side++) {
         float *logits = run->logits[side > 0];
         point_at(run, side, slot, first);
-        lmq_forward_head(&run->views[side], &run->work, rows, rows, logits);
+        lmq_forward_head(&run->views[side], &run->work, rows, logits);
         if (!lmq_is_finite(logits, rows * hparams_of(in)->vocab_size))
             return fail_nonfinite(run, side, "the logits", window, first, rows,
                                   err);
