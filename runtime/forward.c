@@ -325,6 +325,7 @@ layer_member(const struct job *job, size_t number, size_t n_members)
 
     member.layer = &job->model->layers[job->index];
     member.index = job->index;
+    member.is_late = lmq_layer_is_late(member.h, job->index);
     member.kv = job->kv;
     return member;
 }
@@ -477,6 +478,7 @@ head_part(void *context, size_t number, size_t n_members)
                        h->logit_softcap == 0;
     size_t from, to;
 
+    member.is_late = true;
     lmq_member_share(&member, job->n, &from, &to);
     for (size_t t = from; t < to; t++)
         lmq_norm(h, &model->output_norm, job->work->x + t * h->dim, h->dim,

@@ -47,6 +47,16 @@ round_operand(const struct lmq_member *member,
     }
 }
 
+/* Those of 8 bits are for the speed of long texts. Where only the last token of
+ * one comes, and for a single token, reading weights is what takes the time. */
+static enum lmq_bits
+bits_of(const struct lmq_member *member)
+{
+    return member->work->activations == LMQ_ACTIVATIONS_Q16 || member->is_late
+               ? LMQ_BITS_16
+               : LMQ_BITS_8;
+}
+
 static struct lmq_batch
 batch_of(const struct lmq_member *member, const struct lmq_matrix *matrix,
          const struct lmq_operand *operand)
@@ -56,9 +66,7 @@ batch_of(const struct lmq_member *member, const struct lmq_matrix *matrix,
         .n_cols = operand->n_cols,
         .group = matrix->tiles.group,
         .rotates = matrix->tiles.rotates,
-        .bits = member->work->activations == LMQ_ACTIVATIONS_Q16
-                    ? LMQ_BITS_16
-                    : LMQ_BITS_8,
+        .bits = bits_of(member),
         .streams = member->work->reading.streams,
         .data = operand->packed,
     };
