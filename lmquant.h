@@ -411,7 +411,8 @@ struct lmq_session_options {
     size_t size;
     size_t context;          /* positions; 0: the model's, at most 4096 */
     size_t batch;            /* tokens at a time; 0: 128 */
-    const char *kv;          /* keys and values: "f32" (default), "f16", "q8" */
+    const char *kv;          /* keys and values: "f32" (default), "f16", "q8", or
+                                keys f16 and values q8: "f16-q8" */
     const char *activations; /* for int8 weights: "q8", "q16", "f32"; NULL:
                                 what the container recommends */
     int all_logits;          /* keep those of the whole last batch */

@@ -15,7 +15,8 @@ static const struct option options[] = {
     {'b', "batch", "N", "tokens in one pass of the prefill (128)"},
     {0, "activations", "MODE", "for int8 weights: q8, q16, f32 (what the\n"
      "container recommends: q16)"},
-    {0, "kv", "TYPE", "keys and values: f32 (default), f16, q8"},
+    {0, "kv", "TYPE", "keys and values: f32 (default), f16,\n"
+     "f16-q8, q8"},
     {0, "json", NULL, "print everything as JSON"},
     {0, "yaml", NULL, "print everything as YAML"},
     {0, NULL, NULL, NULL},

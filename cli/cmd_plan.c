@@ -39,7 +39,8 @@ static const struct option options[] = {
     {0, NULL, NULL, NULL},
 };
 
-static const char *const kv_choices[] = {"f32", "f16", "q8", "auto", NULL};
+static const char *const kv_choices[] = {"f32", "f16", "f16-q8", "q8", "auto",
+                                         NULL};
 static const struct choice choices[] = {{"kv", kv_choices}, {NULL, NULL}};
 
 #define LEAST_TARGET 1e-12

@@ -24,7 +24,8 @@ static const struct option options[] = {
     {0, "presence-penalty", "X", "subtracted once (0: off)"},
     {'s', "seed", "N", "the same seed, the same text on every machine (0)"},
     {'c', "ctx", "N", "positions (the model's, at most 4096)"},
-    {0, "kv", "TYPE", "keys and values: f32 (default), f16, q8"},
+    {0, "kv", "TYPE", "keys and values: f32 (default), f16,\n"
+     "f16-q8, q8"},
     {0, "activations", "MODE", "for int8 weights: q8, q16, f32 (what the\n"
      "container recommends: q16)"},
     {'i', "ids", NULL, "print token ids instead of text"},

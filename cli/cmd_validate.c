@@ -27,7 +27,8 @@ static const struct option options[] = {
     {0, "activations", "MODE",
      "how MODEL computes: q8, q16, f32 (what the\n"
      "container recommends: q16)"},
-    {0, "kv", "TYPE", "its keys and values: f32 (default), f16, q8"},
+    {0, "kv", "TYPE", "its keys and values: f32 (default), f16,\n"
+     "f16-q8, q8"},
     {0, "emulate", "TYPE",
      "judge what another program would compute too:\n"
      "llama.cpp with q8_0, q5_0, q5_1, q4_0, q4_1, or\n"

@@ -228,7 +228,7 @@ option_choice(const struct arguments *arguments, const char *name,
 
 /* ---- Options that commands share ---- */
 
-const char *const kv_types[] = {"f32", "f16", "q8", NULL};
+const char *const kv_types[] = {"f32", "f16", "f16-q8", "q8", NULL};
 const char *const activation_modes[] = {"q8", "q16", "f32", NULL};
 const struct choice computing_choices[] = {
     {"kv", kv_types}, {"activations", activation_modes}, {NULL, NULL}};

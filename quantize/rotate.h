@@ -31,9 +31,12 @@ static inline void
 lmq_rotate_group(float *x, size_t group)
 {
     const lmq_four pairs = {1, 1, -1, -1}, neighbours = {1, -1, 1, -1};
-    const float factor = group == 64 ? 0.125f : 0.0625f;
     lmq_four v[LMQ_ROTATED_MOST / 4];
     const size_t n = group / 4;
+    float factor = 1;
+
+    for (size_t rest = group; rest > 1; rest /= 4)
+        factor /= 2; /* the root of the group */
 
     memcpy(v, x, group * sizeof(*x));
     for (size_t h = n / 2; h > 0; h /= 2)
@@ -50,6 +53,16 @@ lmq_rotate_group(float *x, size_t group)
         v[i] = (b + a * neighbours) * factor;
     }
     memcpy(x, v, group * sizeof(*x));
+}
+
+/* A row as a whole, in groups of 256, 64, 16 and 4, whose roots are powers of
+ * two; up to three numbers at its end stay. */
+static inline void
+lmq_rotate_all(float *x, size_t n)
+{
+    for (size_t group = LMQ_ROTATED_MOST; group > 1; group /= 4)
+        for (; n >= group; n -= group, x += group)
+            lmq_rotate_group(x, group);
 }
 
 /* All whole groups of a row; what is left at its end stays. */

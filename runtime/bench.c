@@ -226,7 +226,7 @@ attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
 
 /* Keys and values that the token there reads. */
 static double
-cache_bytes(const struct lmq_model *model, enum lmq_row_type type,
+cache_bytes(const struct lmq_model *model, enum lmq_kv_type type,
             size_t position)
 {
     const struct lmq_hparams *h = &model->hparams;

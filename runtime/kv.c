@@ -10,20 +10,42 @@
 #include "base/size.h"
 
 const struct lmq_name lmq_kv_names[] = {
-    {"f32", LMQ_ROW_F32},
-    {"f16", LMQ_ROW_F16},
-    {"q8", LMQ_ROW_Q8},
+    {"f32", LMQ_KV_F32},
+    {"f16", LMQ_KV_F16},
+    {"f16-q8", LMQ_KV_F16_Q8},
+    {"q8", LMQ_KV_Q8},
     {NULL, 0},
 };
 
-enum lmq_status
-lmq_kv_parse(const char *text, enum lmq_row_type *type, struct lmq_error *err)
+static const struct {
+    enum lmq_row_type keys, values;
+} types[LMQ_KV_TYPES] = {
+    [LMQ_KV_F32] = {LMQ_ROW_F32, LMQ_ROW_F32},
+    [LMQ_KV_F16] = {LMQ_ROW_F16, LMQ_ROW_F16},
+    [LMQ_KV_F16_Q8] = {LMQ_ROW_F16, LMQ_ROW_Q8},
+    [LMQ_KV_Q8] = {LMQ_ROW_Q8, LMQ_ROW_Q8},
+};
+
+enum lmq_row_type
+lmq_kv_keys(enum lmq_kv_type type)
 {
-    int value = LMQ_ROW_F32;
+    return types[type].keys;
+}
+
+enum lmq_row_type
+lmq_kv_values(enum lmq_kv_type type)
+{
+    return types[type].values;
+}
+
+enum lmq_status
+lmq_kv_parse(const char *text, enum lmq_kv_type *type, struct lmq_error *err)
+{
+    int value = LMQ_KV_F32;
     enum lmq_status status =
         lmq_names_parse(lmq_kv_names, "kv", text, &value, err);
 
-    *type = (enum lmq_row_type)value;
+    *type = (enum lmq_kv_type)value;
     return status;
 }
 
@@ -62,16 +84,16 @@ struct position {
 };
 
 static struct position
-position_of(const struct lmq_hparams *h, size_t layer, enum lmq_row_type type)
+position_of(const struct lmq_hparams *h, size_t layer, enum lmq_kv_type type)
 {
     size_t heads = lmq_cached_heads(h, layer);
     struct position p = {0};
 
-    if (!lmq_size_mul(lmq_row_bytes(type, lmq_key_width(h, layer)), heads,
+    if (!lmq_size_mul(lmq_row_bytes(types[type].keys, lmq_key_width(h, layer)), heads,
                       &p.keys))
         p.keys = SIZE_MAX;
     if (h->kv_lora_rank == 0 &&
-        !lmq_size_mul(lmq_row_bytes(type, lmq_value_width(h, layer)), heads,
+        !lmq_size_mul(lmq_row_bytes(types[type].values, lmq_value_width(h, layer)), heads,
                       &p.values))
         p.values = SIZE_MAX;
     return p;
@@ -80,7 +102,7 @@ position_of(const struct lmq_hparams *h, size_t layer, enum lmq_row_type type)
 /* Of any layer: of the one that needs the most. */
 static struct position
 largest_position(const struct lmq_hparams *h, size_t layer,
-                 enum lmq_row_type type)
+                 enum lmq_kv_type type)
 {
     struct position most = {0};
 
@@ -113,7 +135,7 @@ make_state(struct lmq_kv *kv, const struct lmq_hparams *h)
 
 bool
 lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model, size_t layer,
-            enum lmq_row_type type, size_t context)
+            enum lmq_kv_type type, size_t context)
 {
     const struct lmq_hparams *h = &model->hparams;
     struct position position = largest_position(h, layer, type);
@@ -141,7 +163,7 @@ lmq_kv_free(struct lmq_kv *kv)
 
 double
 lmq_kv_bytes(const struct lmq_model *model, size_t layer,
-             enum lmq_row_type type, size_t context)
+             enum lmq_kv_type type, size_t context)
 {
     const struct lmq_hparams *h = &model->hparams;
     struct position position = largest_position(h, layer, type);

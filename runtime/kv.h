@@ -7,10 +7,24 @@
 #include "base/text/name_table.h"
 #include "runtime/model.h"
 
-extern const struct lmq_name lmq_kv_names[]; /* of enum lmq_row_type */
+/* How keys and values are kept. Keys of Q8 are turned (quantize/rotate.h), for
+ * some of their numbers stand out, and so are queries that meet them. */
+enum lmq_kv_type {
+    LMQ_KV_F32,
+    LMQ_KV_F16,
+    LMQ_KV_F16_Q8, /* keys F16, values Q8; of latents, which are both, F16 */
+    LMQ_KV_Q8
+};
+
+#define LMQ_KV_TYPES 4
+
+extern const struct lmq_name lmq_kv_names[];
+
+enum lmq_row_type lmq_kv_keys(enum lmq_kv_type type);
+enum lmq_row_type lmq_kv_values(enum lmq_kv_type type);
 
 /* NULL: the default. */
-enum lmq_status lmq_kv_parse(const char *text, enum lmq_row_type *type,
+enum lmq_status lmq_kv_parse(const char *text, enum lmq_kv_type *type,
                              struct lmq_error *err);
 
 /* What one layer remembers of a sequence.
@@ -24,7 +38,7 @@ enum lmq_status lmq_kv_parse(const char *text, enum lmq_row_type *type,
  * into its convolution last. So they are those behind the last token, and can
  * only go on; at position 0 they begin anew. */
 struct lmq_kv {
-    enum lmq_row_type type;
+    enum lmq_kv_type type;
     unsigned char *keys, *values;
     float *state; /* (value heads, key dim, value dim) */
     float *tail;  /* (conv_width - 1, channels) */
@@ -66,9 +80,9 @@ lmq_kv_of(const struct lmq_hparams *h, struct lmq_kv *kv, size_t layer)
 /* Room for `context` positions of one layer, none where it borrows another's;
  * false without memory. */
 bool lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model,
-                 size_t layer, enum lmq_row_type type, size_t context);
+                 size_t layer, enum lmq_kv_type type, size_t context);
 void lmq_kv_free(struct lmq_kv *kv);
 double lmq_kv_bytes(const struct lmq_model *model, size_t layer,
-                    enum lmq_row_type type, size_t context);
+                    enum lmq_kv_type type, size_t context);
 
 #endif

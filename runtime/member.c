@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/size.h"
+#include "quantize/rotate.h"
 
 struct lmq_member
 lmq_member_make(const struct lmq_model *model, struct lmq_work *work, size_t n,
@@ -62,17 +63,75 @@ show_overflow(const float *x, size_t n, unsigned char *row)
         }
 }
 
-void
-lmq_member_store(const struct lmq_member *member, unsigned char *to,
-                 size_t head, size_t t, const float *x, size_t width)
+/* Puts x at the position of token t in a head. */
+static void
+store(const struct lmq_member *member, const struct lmq_rows *rows,
+      unsigned char *to, size_t head, size_t t, const float *x)
 {
-    enum lmq_row_type type = member->kv->type;
     size_t row = head * member->work->context + member->position + t;
-    unsigned char *at = to + row * lmq_row_bytes(type, width);
+    unsigned char *at = to + row * rows->stride;
 
-    member->kernels->row_narrow(x, width, type, at);
-    if (type == LMQ_ROW_F16)
-        show_overflow(x, width, at);
+    member->kernels->row_narrow(x, rows->n_cols, rows->type, at);
+    if (rows->type == LMQ_ROW_F16)
+        show_overflow(x, rows->n_cols, at);
+}
+
+static struct lmq_rows
+rows_of(const unsigned char *data, enum lmq_row_type type, size_t width)
+{
+    return (struct lmq_rows){.data = data,
+                             .type = type,
+                             .n_cols = width,
+                             .stride = lmq_row_bytes(type, width)};
+}
+
+struct lmq_rows
+lmq_member_keys(const struct lmq_member *member)
+{
+    return rows_of(member->kv->keys, lmq_kv_keys(member->kv->type),
+                   lmq_key_width(member->h, member->index));
+}
+
+struct lmq_rows
+lmq_member_values(const struct lmq_member *member)
+{
+    size_t width = lmq_value_width(member->h, member->index);
+
+    if (member->h->kv_lora_rank == 0)
+        return rows_of(member->kv->values, lmq_kv_values(member->kv->type),
+                       width);
+    struct lmq_rows rows = lmq_member_keys(member);
+    rows.n_cols = width; /* latents are the first columns of keys */
+    return rows;
+}
+
+void
+lmq_member_turn(const struct lmq_member *member, float *x)
+{
+    size_t latents = member->h->kv_lora_rank;
+
+    if (lmq_kv_keys(member->kv->type) == LMQ_ROW_Q8)
+        lmq_rotate_all(x + latents,
+                       lmq_key_width(member->h, member->index) - latents);
+}
+
+void
+lmq_member_store_key(const struct lmq_member *member, size_t head, size_t t,
+                     float *x)
+{
+    struct lmq_rows rows = lmq_member_keys(member);
+
+    lmq_member_turn(member, x);
+    store(member, &rows, member->kv->keys, head, t, x);
+}
+
+void
+lmq_member_store_value(const struct lmq_member *member, size_t head, size_t t,
+                       const float *x)
+{
+    struct lmq_rows rows = lmq_member_values(member);
+
+    store(member, &rows, member->kv->values, head, t, x);
 }
 
 /* ---- Elementwise work ---- */

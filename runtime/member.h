@@ -58,9 +58,20 @@ void lmq_member_rope(const struct lmq_member *member,
                      const struct lmq_angles *angles, size_t t, float *x);
 
 /* Puts a row into the cache, at the position of token t in one of its heads;
- * `to` are its keys or values. */
-void lmq_member_store(const struct lmq_member *member, unsigned char *to,
-                      size_t head, size_t t, const float *x, size_t width);
+ * x may be turned for that. */
+void lmq_member_store_key(const struct lmq_member *member, size_t head,
+                          size_t t, float *x);
+void lmq_member_store_value(const struct lmq_member *member, size_t head,
+                            size_t t, const float *x);
+
+/* Keys and values of a layer's cache as matrices: a row for each position of
+ * the first head. */
+struct lmq_rows lmq_member_keys(const struct lmq_member *member);
+struct lmq_rows lmq_member_values(const struct lmq_member *member);
+
+/* A key, or a query that meets it, as the cache has it: turned if that is Q8,
+ * but for latents, which are values too. */
+void lmq_member_turn(const struct lmq_member *member, float *x);
 
 /* ---- Elementwise work ---- */
 

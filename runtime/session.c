@@ -39,7 +39,7 @@ lmq_activations_parse(const struct lmq_model *model, const char *text,
 /* ---- Making and freeing ---- */
 
 static enum lmq_status
-make_cache(struct lmq_session *session, enum lmq_row_type type,
+make_cache(struct lmq_session *session, enum lmq_kv_type type,
            struct lmq_error *err)
 {
     const struct lmq_model *model = session->model;
@@ -72,7 +72,7 @@ lmq_session_new(const struct lmq_model *model,
     struct lmq_session_options own;
     const struct lmq_session_options *options = &own;
     enum lmq_activations activations = LMQ_ACTIVATIONS_Q16;
-    enum lmq_row_type kv_type;
+    enum lmq_kv_type kv_type;
 
     *out = NULL;
     enum lmq_status status =
@@ -142,7 +142,7 @@ fail_nonfinite(const struct lmq_session *session, size_t position,
              "computes NaN or infinity, first at position %zu (token %" PRId32
              "), in %s",
              position, token, where);
-    if (session->kv[0].type != LMQ_ROW_F32)
+    if (session->kv[0].type != LMQ_KV_F32)
         lmq_hint(err, "keys and values may be too large for their type: "
                       ".kv=f32 has room for all");
     else

@@ -34,11 +34,12 @@ static const struct {
 /* Types of keys and values; the first is what the others cost more than. */
 static const struct {
     const char *name;
-    enum lmq_row_type type;
+    enum lmq_kv_type type;
 } kv_types[] = {
-    {"f32", LMQ_ROW_F32},
-    {"f16", LMQ_ROW_F16},
-    {"q8", LMQ_ROW_Q8},
+    {"f32", LMQ_KV_F32},
+    {"f16", LMQ_KV_F16},
+    {"q8", LMQ_KV_Q8},
+    {"f16-q8", LMQ_KV_F16_Q8},
 };
 
 #define N_KV (sizeof(kv_types) / sizeof(kv_types[0]))
@@ -147,7 +148,7 @@ lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
     sides[1] = lmq_side_judged(job, index, "");
     sides[AT_ACTIVATIONS] = lmq_side_judged(job, index, "activations");
     sides[AT_ACTIVATIONS].activations = LMQ_ACTIVATIONS_F32;
-    sides[AT_ACTIVATIONS].kv_type = LMQ_ROW_F32;
+    sides[AT_ACTIVATIONS].kv_type = LMQ_KV_F32;
     for (size_t i = 0; i < N_KV; i++) {
         sides[AT_KV + i] = lmq_side_judged(job, index, kv_types[i].name);
         sides[AT_KV + i].kv_type = kv_types[i].type;

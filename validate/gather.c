@@ -130,7 +130,7 @@ lmq_side_reference(void)
 {
     return (struct lmq_side){.name = "reference",
                              .activations = LMQ_ACTIVATIONS_F32,
-                             .kv_type = LMQ_ROW_F32,
+                             .kv_type = LMQ_KV_F32,
                              .restored_layer = -1};
 }
 

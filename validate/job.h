@@ -44,7 +44,7 @@ struct lmq_job {
     struct lmq_protocol protocol;
     struct lmq_corpus corpus;
     struct lmq_task task; /* of no questions: none was given */
-    enum lmq_row_type kv_type;
+    enum lmq_kv_type kv_type;
     size_t memory;
     double started;
     size_t n_layers, vocabulary;

@@ -71,10 +71,10 @@ lmq_walk_bytes(const struct lmq_model *model, const struct lmq_corpus *corpus,
     for (int i = 0; i < LMQ_WALK_LENDERS; i++)
         if (lender_of(h, i == 0) != SIZE_MAX)
             streams += (double)corpus->n_windows *
-                       lmq_kv_bytes(model, lender_of(h, i == 0), LMQ_ROW_F32,
+                       lmq_kv_bytes(model, lender_of(h, i == 0), LMQ_KV_F32,
                                     context);
     return inputs + (has_exact ? 2 : 1) * streams +
-           lmq_kv_bytes(model, LMQ_ANY_LAYER, LMQ_ROW_F32, context) +
+           lmq_kv_bytes(model, LMQ_ANY_LAYER, LMQ_KV_F32, context) +
            lmq_work_bytes(&widest, lmq_size_min(context, WORK_TOKENS), context,
                           threads);
 }
@@ -93,7 +93,7 @@ make_lent(const struct lmq_walk *walk, struct lmq_streams *streams)
         size_t lender = lender_of(h, i % LMQ_WALK_LENDERS == 0);
         if (lender != SIZE_MAX)
             is_complete = lmq_kv_init(&streams->lent[i], walk->model, lender,
-                                      LMQ_ROW_F32, walk->context);
+                                      LMQ_KV_F32, walk->context);
     }
     return is_complete;
 }
@@ -131,7 +131,7 @@ make_room(struct lmq_walk *walk, bool has_exact, struct lmq_error *err)
     walk->inputs = lmq_mem_aligned(n_inputs + 1, sizeof(float));
     bool is_complete = walk->inputs != NULL &&
                        lmq_kv_init(&walk->kv, walk->model, LMQ_ANY_LAYER,
-                                   LMQ_ROW_F32, walk->context) &&
+                                   LMQ_KV_F32, walk->context) &&
                        make_streams(walk, &walk->rounded) &&
                        (!has_exact || make_streams(walk, &walk->exact));
     return is_complete ? LMQ_OK : lmq_fail_nomem(err);

@@ -98,6 +98,7 @@ gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
         float *query = member->own->queries + i * dim;
         memcpy(query, heads->queries + query_row(heads, item, i) * dim,
                dim * sizeof(*query));
+        lmq_member_turn(member, query); /* as keys are */
         member->kernels->scale(
             query, dim,
             score_scale(member, heads,

@@ -20,11 +20,17 @@
 
 /* ---- Heads ---- */
 
-/* One head of one token: its query, its key or its value. */
+/* What a token has of each head, in the order of its heads. */
+enum part {
+    QUERY,
+    KEY,
+    VALUE
+};
+
 struct head {
+    enum part part;
     const struct lmq_matrix *matrix; /* W_q, W_k or W_v */
     const struct lmq_gain *norm;     /* NULL for values */
-    unsigned char *cache;            /* NULL for queries */
     float *x;                        /* (dim) */
     size_t number, dim;
 };
@@ -51,14 +57,14 @@ find_head(const struct lmq_member *member, size_t t, size_t i)
     size_t value_dim = lmq_layer_value_dim(h, member->index);
 
     if (i < n)
-        return (struct head){&part->q, &part->q_norm, NULL,
+        return (struct head){QUERY, &part->q, &part->q_norm,
                              work->q + (t * n + i) * dim, i, dim};
     i -= n;
     if (i < n_kv)
-        return (struct head){&part->k, &part->k_norm, member->kv->keys,
+        return (struct head){KEY, &part->k, &part->k_norm,
                              work->k + (t * n_kv + i) * dim, i, dim};
     i -= n_kv;
-    return (struct head){value_matrix(member), NULL, member->kv->values,
+    return (struct head){VALUE, value_matrix(member), NULL,
                          work->v + (t * n_kv + i) * value_dim, i, value_dim};
 }
 
@@ -74,18 +80,12 @@ finish_product(const struct lmq_member *member,
         member->kernels->clamp(x, n, (float)member->h->qkv_clip);
 }
 
-/* A token's heads: those from which on. */
-enum from {
-    FROM_QUERIES,
-    FROM_KEYS
-};
-
 /* q = norm(q), k = norm(k), each over all heads of a token: two rows a token,
  * or one where either is not there, so that is the work to share. */
 static void
-norm_whole(const struct lmq_member *member, enum from which)
+norm_whole(const struct lmq_member *member, enum part first_part)
 {
-    size_t first_row = which == FROM_KEYS;
+    size_t first_row = first_part == KEY;
     size_t n_rows =
         (lmq_layer_borrows(member->h, member->index) ? 1 : 2) - first_row;
     size_t n_heads = member->h->n_heads, from, to;
@@ -131,7 +131,7 @@ has_head_norms(const struct lmq_member *member)
 /* q = rope(norm(q)), k = rope(norm(k)); k and v go into the cache. Heads of
  * queries, keys and values are shared out alike. */
 static void
-rope_and_store(const struct lmq_member *member, enum from which)
+rope_and_store(const struct lmq_member *member, enum part first_part)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_angles *angles = lmq_member_angles(member);
@@ -141,14 +141,14 @@ rope_and_store(const struct lmq_member *member, enum from which)
     size_t n_kv = lmq_layer_borrows(h, member->index)
                       ? 0
                       : lmq_layer_kv_heads(h, member->index);
-    size_t first_head = which == FROM_KEYS ? h->n_heads : 0;
+    size_t first_head = first_part == KEY ? h->n_heads : 0;
     size_t n_heads = h->n_heads + 2 * n_kv - first_head, from, to;
 
     lmq_member_share(member, member->n * n_heads, &from, &to);
     for (size_t i = from; i < to; i++) {
         size_t t = i / n_heads;
         struct head head = find_head(member, t, first_head + i % n_heads);
-        bool is_value = head.norm == NULL;
+        bool is_value = head.part == VALUE;
         if (is_value || !is_whole)
             finish_product(member, head.matrix, head.number * head.dim,
                            head.x, head.dim);
@@ -160,22 +160,23 @@ rope_and_store(const struct lmq_member *member, enum from which)
             lmq_member_rope(member, angles, t, head.x);
         if (!is_value && has_norms && is_late)
             norm_head(member, &head);
-        if (head.cache != NULL)
-            lmq_member_store(member, head.cache, head.number, t, head.x,
-                             head.dim);
+        if (head.part == KEY)
+            lmq_member_store_key(member, head.number, t, head.x);
+        if (head.part == VALUE)
+            lmq_member_store_value(member, head.number, t, head.x);
     }
 }
 
 /* q = rope(norm(q)) and the cache += k, v of what the matrices gave. */
 static void
-finish_heads(const struct lmq_member *member, enum from which)
+finish_heads(const struct lmq_member *member, enum part first_part)
 {
     lmq_barrier(member); /* heads and norms are not cut as products are */
     if (member->h->qk_norm == LMQ_QK_NORM_WHOLE) {
-        norm_whole(member, which); /* q = norm(q), k = norm(k) */
+        norm_whole(member, first_part); /* q = norm(q), k = norm(k) */
         lmq_barrier(member); /* heads are cut otherwise */
     }
-    rope_and_store(member, which); /* q = rope(q), k = rope(k); cache += k, v */
+    rope_and_store(member, first_part); /* q = rope(q), cache += k, v */
 }
 
 /* k = W_k xn, v = W_v xn. */
@@ -190,26 +191,13 @@ multiply_keys(const struct lmq_member *member, struct lmq_operand *xn)
                  work->v); /* (n, kv, value_dim) */
 }
 
-/* The cache as a matrix: a row for each position. */
-static struct lmq_rows
-cached_rows(const struct lmq_member *member, const unsigned char *rows,
-            size_t width)
-{
-    return (struct lmq_rows){
-        .data = rows,
-        .type = member->kv->type,
-        .n_cols = width,
-        .stride = lmq_row_bytes(member->kv->type, width),
-    };
-}
-
 /* ---- Attention ---- */
 
 void
 lmq_heads_remember(const struct lmq_member *member, struct lmq_operand *xn)
 {
     multiply_keys(member, xn);
-    finish_heads(member, FROM_KEYS); /* cache += k, v */
+    finish_heads(member, KEY); /* cache += k, v */
 }
 
 void
@@ -221,14 +209,12 @@ lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *xn)
 
     heads.queries = work->q;
     heads.out = work->attention;
-    heads.keys = cached_rows(member, member->kv->keys,
-                             lmq_key_width(member->h, member->index));
-    heads.values = cached_rows(member, member->kv->values,
-                               lmq_value_width(member->h, member->index));
+    heads.keys = lmq_member_keys(member);
+    heads.values = lmq_member_values(member);
     lmq_multiply(member, &part->q, xn, work->q); /* (n, n_heads, head_dim) */
     if (!lmq_layer_borrows(member->h, member->index))
         multiply_keys(member, xn);
-    finish_heads(member, FROM_QUERIES); /* q = rope(q); cache += k, v */
+    finish_heads(member, QUERY); /* q = rope(q); cache += k, v */
     lmq_barrier(member); /* all read the new keys and values */
     lmq_attention(member, &heads); /* attention = softmax(q k^T) v */
 }

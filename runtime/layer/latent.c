@@ -101,7 +101,7 @@ finish_latents(const struct lmq_member *member)
         lmq_norm_latents(h, &part->kv_a_norm, key, h->kv_lora_rank);
         if (angles != NULL)
             lmq_member_rope(member, angles, t, key + h->kv_lora_rank);
-        lmq_member_store(member, member->kv->keys, 0, t, key, width);
+        lmq_member_store_key(member, 0, t, key);
     }
 }
 
@@ -170,14 +170,8 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
 
     heads.queries = work->q_latent;
     heads.out = work->out_latent;
-    heads.keys = (struct lmq_rows){
-        .data = member->kv->keys,
-        .type = member->kv->type,
-        .n_cols = lmq_key_width(h, member->index),
-        .stride = lmq_row_bytes(member->kv->type, lmq_key_width(h, member->index)),
-    };
-    heads.values = heads.keys; /* c is the first columns of a key */
-    heads.values.n_cols = lmq_value_width(h, member->index);
+    heads.keys = lmq_member_keys(member);
+    heads.values = lmq_member_values(member); /* c, the first columns of keys */
 
     lmq_multiply(member, &part->kv_a, xn, work->k); /* [c, k_rope] */
     lmq_multiply(member, is_direct ? &part->q : &part->q_a, xn,

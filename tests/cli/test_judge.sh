@@ -296,6 +296,7 @@ combine() { # OPTIONS...
 }
 for options in "" "--stride 7" "--score second-half" "--split-documents" \
     "--activations q8" "--activations f32" "--kv f16" "--kv q8" \
+    "--kv f16-q8" \
     "--memory 64M" "-a" "--floor" "-a --floor --split-documents" \
     "--no-verify" "--no-mmap" "-f -o page.html" "-j 1" "-j 3" \
     "--gate kld.mean<=1 --gate flips.rate<=1" \

@@ -54,7 +54,7 @@ prints '^  q4/64 rotated '
 expect 0 $plan -q --json --kv auto --target-bits 6 -f -o kv.yaml "$fable"
 cp stdout kv.json
 expect 0 "$lmquant" convert -q --recipe kv.yaml "$fable" kv.lmq
-for i in 0 1 2; do
+for i in 0 1 2 3; do
     type=$("$is_json" kv.types.$i.type < kv.json)
     expect 0 $plan -q --json --kv "$type" --target-bits 6 "$fable"
     "$is_json" prediction.kld < stdout > own

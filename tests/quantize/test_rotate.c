@@ -54,6 +54,39 @@ START_TEST(a_group_is_rotated_as_the_page_says_and_back)
 }
 END_TEST
 
+/* Keys and queries: their product stays, and the part that is given by itself
+ * is turned by itself. */
+START_TEST(rows_of_any_length_are_rotated_as_a_whole)
+{
+    struct random random = {random_seed()};
+
+    for (size_t n = 0; n <= 600; n += n < 70 ? 1 : 53) {
+        float x[600], y[600], again[600];
+        double before = 0, after = 0, length = 0;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = again[i] = (float)random_normal(&random);
+            y[i] = (float)random_normal(&random);
+            before += (double)x[i] * (double)y[i];
+            length += (double)x[i] * (double)x[i];
+        }
+        lmq_rotate_all(x, n);
+        lmq_rotate_all(y, n);
+        for (size_t i = 0; i < n; i++)
+            after += (double)x[i] * (double)y[i];
+        ck_assert(fabs(after - before) <= 1e-5 * (length + 1));
+        if (n >= 4)
+            ck_assert(memcmp(x, again, n * sizeof(*x)) != 0);
+        lmq_rotate_all(x, n);
+        for (size_t i = 0; i < n; i++)
+            ck_assert(fabsf(x[i] - again[i]) < 1e-5f);
+    }
+    float spread[84] = {[3] = 8, [70] = 4, [81] = 2};
+    lmq_rotate_all(spread, 84); /* 64, 16, 4 */
+    for (size_t i = 0; i < 84; i++)
+        ck_assert(fabsf(spread[i]) == 1);
+}
+END_TEST
+
 /* What is quantized is the rotated row; a group that is not whole, and a number
  * that is none, are where they are in the row. */
 START_TEST(a_row_is_rotated_before_it_is_quantized)
@@ -95,6 +128,7 @@ main(void)
 {
     const TTest *const tests[] = {
         a_group_is_rotated_as_the_page_says_and_back,
+        rows_of_any_length_are_rotated_as_a_whole,
         a_row_is_rotated_before_it_is_quantized,
     };
 

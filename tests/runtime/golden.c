@@ -98,6 +98,7 @@ print_line(const char *name, const char *source, const char *encoding,
         {.activations = "q16"},
         {.activations = "q16", .kv = "f16"},
         {.activations = "q8", .kv = "q8"},
+        {.activations = "q16", .kv = "f16-q8"},
     };
     struct lmq_convert_options options = {
         .replaces = 1, .threads = 1, .encoding = encoding};
@@ -141,7 +142,7 @@ START_TEST(small_models_are_digested)
           "# with these activations and keys and values; made by "
           "`make golden-file`.\n"
           "# model                 container fp32     q8       q16      "
-          "q16,f16  q8,q8\n",
+          "q16,f16  q8,q8    q16,f16-q8\n",
           out);
     print_line("fable", source_path("data/fable"), NULL, MOST_TOKENS, 0);
     print_line("fable-q4", source_path("data/fable"), "q4", MOST_TOKENS, 0);

@@ -19,7 +19,7 @@
 #define LAST_WIDTH 34
 #define TOKENS 24
 
-static const char *const kv_names[] = {"f32", "f16", "q8"};
+static const char *const kv_names[] = {"f32", "f16", "f16-q8", "q8"};
 static const char *const activation_names[] = {"f32", "q16", "q8"};
 
 /* ---- Models ---- */

@@ -21,7 +21,7 @@ struct run {
     struct lmq_model *views; /* per side: the weights that it computes with */
     struct lmq_layer *layers; /* (n_layers): those of whichever view walks */
     struct lmq_work work;
-    struct lmq_kv kv[LMQ_ROW_TYPES]; /* of one layer and one window; only
+    struct lmq_kv kv[LMQ_KV_TYPES]; /* of one layer and one window; only
                                         the types that sides have */
     size_t context;   /* tokens of the longest window */
     size_t batch;
@@ -60,7 +60,7 @@ tear_down(struct run *run)
                        i < run->in->n_sides * run->batch * LMQ_LENDERS; i++)
         lmq_kv_free(&run->lent[i]);
     lmq_work_free(&run->work);
-    for (int type = 0; type < LMQ_ROW_TYPES; type++)
+    for (int type = 0; type < LMQ_KV_TYPES; type++)
         lmq_kv_free(&run->kv[type]);
     free(run->views);
     free(run->layers);
@@ -77,10 +77,10 @@ make_caches(struct run *run)
 {
     bool is_complete = true;
 
-    for (int type = 0; type < LMQ_ROW_TYPES && is_complete; type++)
-        if (lmq_lockstep_has_kv(run->in, (enum lmq_row_type)type))
+    for (int type = 0; type < LMQ_KV_TYPES && is_complete; type++)
+        if (lmq_lockstep_has_kv(run->in, (enum lmq_kv_type)type))
             is_complete = lmq_kv_init(&run->kv[type], run->in->models[0],
-                                      LMQ_ANY_LAYER, (enum lmq_row_type)type,
+                                      LMQ_ANY_LAYER, (enum lmq_kv_type)type,
                                       run->context);
     return is_complete;
 }
@@ -213,7 +213,7 @@ fail_nonfinite(const struct run *run, size_t side, const char *where,
              "%zu to %zu of the text",
              which->name, where, window->first + first,
              window->first + first + n - 1);
-    if (which->kv_type != LMQ_ROW_F32)
+    if (which->kv_type != LMQ_KV_F32)
         lmq_hint(err, "keys and values may be too large for their type: "
                       ".kv=f32 has room for all");
     else

@@ -30,7 +30,7 @@ work_tokens(size_t longest)
 }
 
 bool
-lmq_lockstep_has_kv(const struct lmq_lockstep *in, enum lmq_row_type type)
+lmq_lockstep_has_kv(const struct lmq_lockstep *in, enum lmq_kv_type type)
 {
     for (size_t i = 0; i < in->n_sides && in->sides != NULL; i++)
         if (in->sides[i].kv_type == type)
@@ -43,10 +43,10 @@ kv_bytes(const struct lmq_lockstep *in, size_t context)
 {
     double sum = 0;
 
-    for (int type = 0; type < LMQ_ROW_TYPES; type++)
-        if (lmq_lockstep_has_kv(in, (enum lmq_row_type)type))
+    for (int type = 0; type < LMQ_KV_TYPES; type++)
+        if (lmq_lockstep_has_kv(in, (enum lmq_kv_type)type))
             sum += lmq_kv_bytes(in->models[0], LMQ_ANY_LAYER,
-                                (enum lmq_row_type)type, context);
+                                (enum lmq_kv_type)type, context);
     return sum;
 }
 
@@ -73,8 +73,8 @@ window_bytes(const struct lmq_lockstep *in, size_t context)
     double row = (double)(h->dim + lmq_lockstep_input_width(h)), sum = 0;
 
     for (size_t side = 0; side < in->n_sides; side++) {
-        enum lmq_row_type type =
-            in->sides == NULL ? LMQ_ROW_F32 : in->sides[side].kv_type;
+        enum lmq_kv_type type =
+            in->sides == NULL ? LMQ_KV_F32 : in->sides[side].kv_type;
         sum += (double)context * 4 * row;
         for (int i = 0; i < LMQ_LENDERS; i++)
             if (lmq_lockstep_lender(h, i == 0) != SIZE_MAX)

@@ -21,7 +21,7 @@ struct lmq_side {
     const char *name;
     size_t model;           /* of lmq_lockstep.models; 0: the reference */
     enum lmq_activations activations;
-    enum lmq_row_type kv_type;
+    enum lmq_kv_type kv_type;
     unsigned restored;      /* lmq_part_mask: taken from the reference */
     int32_t restored_layer; /* this layer too; -1: none */
     /* Up to this layer it is what the side `base`, one before it that joins
@@ -63,7 +63,7 @@ size_t lmq_lockstep_longest(const struct lmq_lockstep *lockstep);
 
 /* Who only asks about memory may not know the sides: they may have any. */
 bool lmq_lockstep_has_kv(const struct lmq_lockstep *lockstep,
-                         enum lmq_row_type type);
+                         enum lmq_kv_type type);
 
 /* The layer that lends to those of a kind; SIZE_MAX: none. */
 size_t lmq_lockstep_lender(const struct lmq_hparams *hparams, bool is_full);

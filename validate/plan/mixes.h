@@ -15,7 +15,7 @@ extern const struct lmq_encoding_choice lmq_as_reference;
 /* Of each unit what it is in this mix; NULL: as the model has it. */
 struct lmq_mix {
     const struct lmq_encoding_choice **choices;
-    const enum lmq_row_type *kv_type; /* NULL: the base's */
+    const enum lmq_kv_type *kv_type; /* NULL: the base's */
 };
 
 struct lmq_mixing {

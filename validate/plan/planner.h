@@ -30,10 +30,10 @@ struct lmq_choice {
 };
 
 /* Types of keys and values that are weighed beside the one of the plan. */
-#define LMQ_KV_OFFERS 2
+#define LMQ_KV_OFFERS 3
 
 struct lmq_kv_offer {
-    enum lmq_row_type type;
+    enum lmq_kv_type type;
     double bytes;    /* of a position, in all layers */
     double measured; /* divergence over the whole text, of the choice */
 };

@@ -15,7 +15,7 @@
 #define SHARE_OF_WEIGHTS 0.1
 
 static double
-bytes_of(const struct lmq_model *model, enum lmq_row_type type)
+bytes_of(const struct lmq_model *model, enum lmq_kv_type type)
 {
     const size_t many = 1024; /* some memory is none of positions' */
     double sum = 0;
@@ -53,7 +53,7 @@ choose(struct lmq_planner *planner)
 /* What cannot hold the keys of this model is left out. */
 static enum lmq_status
 measure(struct lmq_planner *planner,
-        const struct lmq_encoding_choice **choices, enum lmq_row_type type,
+        const struct lmq_encoding_choice **choices, enum lmq_kv_type type,
         struct lmq_error *err)
 {
     const struct lmq_mix mix = {choices, &type};
@@ -76,9 +76,9 @@ measure(struct lmq_planner *planner,
 enum lmq_status
 lmq_planner_weigh_kv(struct lmq_planner *planner, struct lmq_error *err)
 {
-    static const enum lmq_row_type types[LMQ_KV_OFFERS] = {LMQ_ROW_F16,
-                                                           LMQ_ROW_Q8};
-    enum lmq_row_type own = planner->job.kv_type;
+    static const enum lmq_kv_type types[LMQ_KV_OFFERS] = {
+        LMQ_KV_F16, LMQ_KV_F16_Q8, LMQ_KV_Q8};
+    enum lmq_kv_type own = planner->job.kv_type;
     enum lmq_status status = LMQ_OK;
     const struct lmq_encoding_choice **choices =
         calloc(planner->units.n + 1, sizeof(*choices));
