@@ -155,10 +155,7 @@ add_cost(struct cost *cost, const struct lmq_matrix *matrix, double share)
 static double
 tokens_through(const struct lmq_hparams *h, size_t layer, size_t n)
 {
-    return lmq_layer_is_late(h, layer) &&
-                   !lmq_layer_is(h, layer, LMQ_LAYER_DELTA)
-               ? 1
-               : (double)n;
+    return lmq_layer_is_late(h, layer) ? 1 : (double)n;
 }
 
 /* What makes keys and values: all tokens go through it. */

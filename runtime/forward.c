@@ -325,7 +325,7 @@ layer_member(const struct job *job, size_t number, size_t n_members)
 
     member.layer = &job->model->layers[job->index];
     member.index = job->index;
-    member.is_late = lmq_layer_is_late(member.h, job->index);
+    member.is_fine = lmq_layer_is_late(member.h, job->index);
     member.kv = job->kv;
     return member;
 }
@@ -334,10 +334,13 @@ static void
 layer_part(void *context, size_t number, size_t n_members)
 {
     struct lmq_member member = layer_member(context, number, n_members);
+    bool is_fine = member.is_fine;
 
     make_inputs(&member); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
+    member.is_fine |= member.index == 0;
     attention(&member); /* out = attention(xn) */
+    member.is_fine = is_fine;
     lmq_barrier(&member); /* its norm reads whole rows of out */
     add_attention(&member); /* x += out; xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn, and overwrite out */
@@ -427,9 +430,7 @@ lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,
     const struct lmq_hparams *h = &model->hparams;
     size_t n_first = n - n_last, i = 0;
 
-    /* A state is made by the whole layer. */
-    for (; i < h->n_layers && (!lmq_layer_is_late(h, i) ||
-                               lmq_layer_is(h, i, LMQ_LAYER_DELTA)); i++)
+    for (; i < h->n_layers && !lmq_layer_is_late(h, i); i++)
         lmq_forward_layer(model, i, lmq_kv_of(h, kv, i), work, n, position);
     bool is_finite = lmq_is_finite(work->x, n * h->dim);
     if (n_first > 0 && i < h->n_layers && !lmq_layer_borrows(h, i))
@@ -478,7 +479,7 @@ head_part(void *context, size_t number, size_t n_members)
                        h->logit_softcap == 0;
     size_t from, to;
 
-    member.is_late = true;
+    member.is_fine = true;
     lmq_member_share(&member, job->n, &from, &to);
     for (size_t t = from; t < to; t++)
         lmq_norm(h, &model->output_norm, job->work->x + t * h->dim, h->dim,

@@ -20,7 +20,7 @@ struct lmq_member {
     const struct lmq_hparams *h; /* the model's */
     const struct lmq_layer *layer;
     size_t index; /* of the layer */
-    bool is_late; /* of a text, only the last token comes here */
+    bool is_fine; /* activations have 16 bits here, where 8 are asked for */
     struct lmq_kv *kv;
     struct lmq_work *work;       /* shared by all members */
     struct lmq_thread_work *own; /* this member's */

@@ -47,12 +47,14 @@ round_operand(const struct lmq_member *member,
     }
 }
 
-/* Those of 8 bits are for the speed of long texts. Where only the last token of
- * one comes, and for a single token, reading weights is what takes the time. */
+/* Activations of 8 bits are for the speed of long texts. They have 16 where that
+ * costs none: where only the last token of a text comes. And in the attention of
+ * the first layer, a hundredth of the work as a rule: all layers hear of what is
+ * missed there. */
 static enum lmq_bits
 bits_of(const struct lmq_member *member)
 {
-    return member->work->activations == LMQ_ACTIVATIONS_Q16 || member->is_late
+    return member->work->activations == LMQ_ACTIVATIONS_Q16 || member->is_fine
                ? LMQ_BITS_16
                : LMQ_BITS_8;
 }

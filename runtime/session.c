@@ -160,7 +160,8 @@ has_states(const struct lmq_session *session)
 }
 
 /* Evaluates the tokens again, one by one: within a batch a NaN shows at
- * earlier positions too. Only the last n_logits are asked for theirs. */
+ * earlier positions too. Only the last n_logits go through the last layer, whose
+ * keys and values are there, and are asked for their logits. */
 static enum lmq_status
 find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
                size_t n_logits, struct lmq_error *err)
@@ -172,10 +173,13 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
 
     for (size_t t = 0; t < n; t++) {
         size_t position = session->position + t;
+        bool is_wanted = t >= n - n_logits;
         lmq_forward_embed(model, work, tokens + t, 1, position);
         bool is_finite = lmq_is_finite(work->x, dim);
         snprintf(where, sizeof(where), "the embedding");
         for (uint32_t i = 0; i < model->hparams.n_layers && is_finite; i++) {
+            if (!is_wanted && lmq_layer_is_late(&model->hparams, i))
+                break;
             lmq_forward_layer(model, i,
                               lmq_kv_of(&model->hparams, session->kv, i), work,
                               1, position);
@@ -183,7 +187,7 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
             snprintf(where, sizeof(where), "layer %" PRIu32 " of 0 to %" PRIu32,
                      i, model->hparams.n_layers - 1);
         }
-        if (is_finite && t >= n - n_logits) {
+        if (is_finite && is_wanted) {
             lmq_forward_head(model, work, 1, session->logits);
             is_finite =
                 lmq_is_finite(session->logits, model->hparams.vocab_size);

@@ -348,12 +348,13 @@ lmq_layer_borrows(const struct lmq_hparams *hparams, size_t layer)
 }
 
 /* Whether no later layer makes keys, values or a state: then of a text only the
- * tokens whose logits are wanted need to go through, but for what the layer
- * itself remembers of the others. */
+ * tokens whose logits are wanted need to go through, but for the keys and values
+ * of the others. (A state is made by a whole layer.) */
 static inline bool
 lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer)
 {
-    return layer + hparams->n_borrowing + 1 >= hparams->n_layers;
+    return layer + hparams->n_borrowing + 1 >= hparams->n_layers &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA);
 }
 
 static inline uint32_t

@@ -178,7 +178,10 @@ struct sickness {
 
 static const struct sickness sicknesses[] = {
     {"embed_tokens.weight", 0, NULL, "the embedding", 2},
-    {"layers.1.mlp.down_proj.weight", INFINITY, NULL, "layer 1 of 0 to 1", 0},
+    {"layers.0.mlp.down_proj.weight", INFINITY, NULL, "layer 0 of 0 to 1", 0},
+    /* In the last layer only the last token is looked at. */
+    {"layers.1.mlp.down_proj.weight", INFINITY, NULL, "layer 1 of 0 to 1", 3},
+    {"layers.1.self_attn.v_proj.weight", 1e9f, "q8", "layer 1 of 0 to 1", 3},
     {"layers.0.self_attn.k_proj.weight", 1e6f, "f32", NULL, 0},
     {"layers.0.self_attn.k_proj.weight", 1e6f, "f16", "layer 0 of 0 to 1", 0},
     {"layers.0.self_attn.v_proj.weight", 1e9f, "q8", "layer 0 of 0 to 1", 0},
