@@ -167,7 +167,7 @@ makes_memory(const struct lmq_layer *layer, const struct lmq_matrix *matrix)
     return matrix == &part->k || matrix == &part->v || matrix == &part->kv_a;
 }
 
-/* Of n tokens in one batch, without the head. */
+/* Of n tokens, of which only the last is asked for logits; without the head. */
 static struct cost
 cost_of(const struct lmq_model *model, size_t n)
 {

@@ -87,14 +87,14 @@ static struct position
 position_of(const struct lmq_hparams *h, size_t layer, enum lmq_kv_type type)
 {
     size_t heads = lmq_cached_heads(h, layer);
+    size_t key = lmq_row_bytes(types[type].keys, lmq_key_width(h, layer));
+    size_t value =
+        lmq_row_bytes(types[type].values, lmq_value_width(h, layer));
     struct position p = {0};
 
-    if (!lmq_size_mul(lmq_row_bytes(types[type].keys, lmq_key_width(h, layer)), heads,
-                      &p.keys))
+    if (!lmq_size_mul(key, heads, &p.keys))
         p.keys = SIZE_MAX;
-    if (h->kv_lora_rank == 0 &&
-        !lmq_size_mul(lmq_row_bytes(types[type].values, lmq_value_width(h, layer)), heads,
-                      &p.values))
+    if (h->kv_lora_rank == 0 && !lmq_size_mul(value, heads, &p.values))
         p.values = SIZE_MAX;
     return p;
 }
