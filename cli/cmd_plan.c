@@ -23,8 +23,8 @@ static const struct option options[] = {
      "weigh rotated encodings too, which lose less, but are\n"
      "exported as other integers"},
     {0, "kv", "TYPE",
-     "keys and values: f32 (default), f16, q8, or auto: the\n"
-     "fewest bytes that add little; for run --kv"},
+     "keys and values: f32 (default), f16, f16-q8, q8, or\n"
+     "auto: the fewest bytes that add little; for run --kv"},
     {0, "part", "I/N",
      "measure only what is due to part I of N: the files of\n"
      "all parts, behind CHECKPOINT, make the plan"},
