@@ -58,7 +58,7 @@ make_cache(struct lmq_session *session, enum lmq_kv_type type,
                  "no memory for a context of %zu positions (%.1f GB)",
                  work->context, 1e-9 * bytes);
         lmq_hint(err, "a smaller context (.context) or smaller keys and values "
-                      "(.kv f16, q8) need less");
+                      "(.kv f16, f16-q8, q8) need less");
         return LMQ_ERR_NOMEM;
     }
     return LMQ_OK;
