@@ -157,7 +157,7 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
            lmq_report_number(a, "kv.0.kld"));
     for (size_t i = 1; i < lmq_report_length(kv); i++) {
         const struct lmq_report *type = lmq_report_item(kv, i);
-        printf(", %s adds %.1e", lmq_report_string(type, "type"),
+        printf(", %s %+.1e", lmq_report_string(type, "type"),
                lmq_report_number(type, "added"));
     }
     putchar('\n');
