@@ -54,8 +54,7 @@ START_TEST(a_group_is_rotated_as_the_page_says_and_back)
 }
 END_TEST
 
-/* Keys and queries: their product stays, and the part that is given by itself
- * is turned by itself. */
+/* Keys and queries: their product stays. */
 START_TEST(rows_of_any_length_are_rotated_as_a_whole)
 {
     struct random random = {random_seed()};
