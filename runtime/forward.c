@@ -296,7 +296,8 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
         if (h->embedding_scale != 1) /* x *= scale */
             kernels->scale(x, h->dim, (float)h->embedding_scale);
         if (h->positions == LMQ_POSITIONS_LEARNED) {
-            lmq_matrix_row(&model->positions, position + t, learned);
+            lmq_matrix_row(&model->positions,
+                           position + t % (n / work->n_sequences), learned);
             kernels->add(x, learned, h->dim); /* x += learned */
         }
         if (h->has_embedding_norm)
@@ -312,7 +313,7 @@ struct job {
     struct lmq_work *work;
     size_t n, position;
     size_t index;      /* of the layer */
-    struct lmq_kv *kv; /* of the layer */
+    struct lmq_kv *kv; /* of the layer: (sequences) */
     float *logits;     /* (n, vocab) */
 };
 
@@ -365,7 +366,8 @@ lmq_forward_layer(const struct lmq_model *model, size_t index,
 
     if (work->waits_for_disk)
         lmq_model_expect_layer(model, index);
-    lmq_work_set_positions(work, &model->hparams, n, position);
+    lmq_work_set_positions(work, &model->hparams, n / work->n_sequences,
+                           position);
     lmq_team_run(work->team, lmq_work_members(work, work->layer_weights, n),
                  layer_part, &job);
 }

@@ -2,7 +2,8 @@
  * forward.h - the skeleton: embed, layers, head, over a batch of tokens.
  *
  * A batch is `n` consecutive tokens of one sequence, the first of them at
- * `position`. What comes out for a token does not depend on how a sequence is
+ * `position`; or, where work->n_sequences says so, as many of each of several.
+ * What comes out for a token does not depend on how a sequence is
  * cut into batches, nor on the number of threads.
  */
 #ifndef LMQ_RUNTIME_FORWARD_H
@@ -15,12 +16,13 @@
 void lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
                        const int32_t *tokens, size_t n, size_t position);
 
-/* work->x through one layer; adds to its keys and values. */
+/* work->x through one layer; adds to its keys and values, of which each sequence
+ * has its own. */
 void lmq_forward_layer(const struct lmq_model *model, size_t layer,
                        struct lmq_kv *kv, struct lmq_work *work, size_t n,
                        size_t position);
 
-/* work->x through all layers, whose keys and values are kv (n_layers), and its
+/* work->x, of one sequence, through all layers, whose keys and values are kv (n_layers), and its
  * first rows are what comes out for the last n_last tokens. The others go no
  * further than what later tokens see of them. False: not all is finite. */
 bool lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,

@@ -44,9 +44,9 @@ lmq_member_rope(const struct lmq_member *member,
                 const struct lmq_angles *angles, size_t t, float *x)
 {
     size_t half = lmq_layer_rotary_dim(member->h, member->index) / 2;
+    size_t at = lmq_member_step(member, t) * half;
 
-    member->kernels->rope(x, angles->cosines + t * half,
-                          angles->sines + t * half, half);
+    member->kernels->rope(x, angles->cosines + at, angles->sines + at, half);
 }
 
 /* From here on float16 has only infinity. A score of -infinity would look like
@@ -68,7 +68,8 @@ static void
 store(const struct lmq_member *member, const struct lmq_rows *rows,
       unsigned char *to, size_t head, size_t t, const float *x)
 {
-    size_t row = head * member->work->context + member->position + t;
+    size_t row = head * member->work->context + member->position +
+                 lmq_member_step(member, t);
     unsigned char *at = to + row * rows->stride;
 
     member->kernels->row_narrow(x, rows->n_cols, rows->type, at);
@@ -86,21 +87,23 @@ rows_of(const unsigned char *data, enum lmq_row_type type, size_t width)
 }
 
 struct lmq_rows
-lmq_member_keys(const struct lmq_member *member)
+lmq_member_keys(const struct lmq_member *member, size_t t)
 {
-    return rows_of(member->kv->keys, lmq_kv_keys(member->kv->type),
+    const struct lmq_kv *kv = lmq_member_kv(member, t);
+
+    return rows_of(kv->keys, lmq_kv_keys(kv->type),
                    lmq_key_width(member->h, member->index));
 }
 
 struct lmq_rows
-lmq_member_values(const struct lmq_member *member)
+lmq_member_values(const struct lmq_member *member, size_t t)
 {
+    const struct lmq_kv *kv = lmq_member_kv(member, t);
     size_t width = lmq_value_width(member->h, member->index);
 
     if (member->h->kv_lora_rank == 0)
-        return rows_of(member->kv->values, lmq_kv_values(member->kv->type),
-                       width);
-    struct lmq_rows rows = lmq_member_keys(member);
+        return rows_of(kv->values, lmq_kv_values(kv->type), width);
+    struct lmq_rows rows = lmq_member_keys(member, t);
     rows.n_cols = width; /* latents are the first columns of keys */
     return rows;
 }
@@ -119,19 +122,19 @@ void
 lmq_member_store_key(const struct lmq_member *member, size_t head, size_t t,
                      float *x)
 {
-    struct lmq_rows rows = lmq_member_keys(member);
+    struct lmq_rows rows = lmq_member_keys(member, t);
 
     lmq_member_turn(member, x);
-    store(member, &rows, member->kv->keys, head, t, x);
+    store(member, &rows, lmq_member_kv(member, t)->keys, head, t, x);
 }
 
 void
 lmq_member_store_value(const struct lmq_member *member, size_t head, size_t t,
                        const float *x)
 {
-    struct lmq_rows rows = lmq_member_values(member);
+    struct lmq_rows rows = lmq_member_values(member, t);
 
-    store(member, &rows, member->kv->values, head, t, x);
+    store(member, &rows, lmq_member_kv(member, t)->values, head, t, x);
 }
 
 /* ---- Elementwise work ---- */

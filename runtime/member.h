@@ -12,8 +12,8 @@
 #include "runtime/kv.h"
 #include "runtime/work.h"
 
-/* One thread, and what all of them work on: n tokens from `position` on, in
- * one layer. */
+/* One thread, and what all of them work on: n tokens in one layer, as many of
+ * each sequence, from `position` on. */
 struct lmq_member {
     const struct lmq_kernels *kernels;
     const struct lmq_model *model;
@@ -21,7 +21,7 @@ struct lmq_member {
     const struct lmq_layer *layer;
     size_t index; /* of the layer */
     bool is_fine; /* activations have 16 bits here, where 8 are asked for */
-    struct lmq_kv *kv;
+    struct lmq_kv *kv; /* (sequences) */
     struct lmq_work *work;       /* shared by all members */
     struct lmq_thread_work *own; /* this member's */
     size_t n, position;          /* tokens of the batch */
@@ -50,6 +50,26 @@ lmq_member_share(const struct lmq_member *member, size_t n, size_t *from,
     *to = n * (member->number + 1) / member->n_members;
 }
 
+/* Tokens of one sequence in the batch. */
+static inline size_t
+lmq_member_length(const struct lmq_member *member)
+{
+    return member->n / member->work->n_sequences;
+}
+
+/* Token t's number among those of its sequence, and what that remembers. */
+static inline size_t
+lmq_member_step(const struct lmq_member *member, size_t t)
+{
+    return t % lmq_member_length(member);
+}
+
+static inline struct lmq_kv *
+lmq_member_kv(const struct lmq_member *member, size_t t)
+{
+    return &member->kv[t / lmq_member_length(member)];
+}
+
 /* The RoPE angles of the member's layer; NULL for a NoPE layer. */
 const struct lmq_angles *lmq_member_angles(const struct lmq_member *member);
 
@@ -64,10 +84,10 @@ void lmq_member_store_key(const struct lmq_member *member, size_t head,
 void lmq_member_store_value(const struct lmq_member *member, size_t head,
                             size_t t, const float *x);
 
-/* Keys and values of a layer's cache as matrices: a row for each position of
- * the first head. */
-struct lmq_rows lmq_member_keys(const struct lmq_member *member);
-struct lmq_rows lmq_member_values(const struct lmq_member *member);
+/* Keys and values of a layer's cache, of token t's sequence, as matrices: a row
+ * for each position of the first head. */
+struct lmq_rows lmq_member_keys(const struct lmq_member *member, size_t t);
+struct lmq_rows lmq_member_values(const struct lmq_member *member, size_t t);
 
 /* A key, or a query that meets it, as the cache has it: turned if that is Q8,
  * but for latents, which are values too. */

@@ -401,6 +401,7 @@ lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
         return status;
     *work = plan(model, batch, context, threads);
     work->activations = activations;
+    work->n_sequences = 1;
     work->n_disk_waits = -1;
     list_buffers(&list, work, model);
     work->threads = calloc((size_t)work->n_threads, sizeof(*work->threads));

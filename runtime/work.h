@@ -53,6 +53,8 @@ struct lmq_witness; /* product.h */
  * the model has no use for are empty. */
 struct lmq_work {
     size_t batch;
+    size_t n_sequences;   /* given, 1 at first: a batch is as many tokens of
+                             each, those of one after those of another */
     struct lmq_team *team;
     int n_threads;        /* its members at most */
     bool takes_all;       /* all work on any step: the caller chose them */

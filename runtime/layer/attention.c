@@ -23,12 +23,15 @@
 #include "base/elementary.h"
 #include "base/size.h"
 
-/* Queries of some tokens and of heads that share their keys: the unit that is
- * shared out, so that a block of keys is read once for all of them. */
+/* Queries of some tokens of a sequence and of heads that share their keys: the
+ * unit that is shared out, so that a block of keys is read once for all of
+ * them. */
 struct item {
+    struct lmq_rows keys, values; /* [key head][position]: of the first head */
     size_t kv_head;
     size_t head, n_heads;   /* of the group */
     size_t token, n_tokens; /* of the batch */
+    size_t position;        /* of the first of them */
     size_t n;               /* queries: n_tokens * n_heads */
     float max[LMQ_ATTENTION_QUERIES]; /* m: of the scores so far */
     float sum[LMQ_ATTENTION_QUERIES]; /* of exp(s - m) so far */
@@ -40,14 +43,20 @@ larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+static size_t
+position_of(const struct item *item, size_t query)
+{
+    return item->position + query / item->n_heads;
+}
+
 /* The mask: the positions [first, last] that the query's token sees. */
 static void
-visible(const struct lmq_member *member, const struct lmq_heads *heads,
-        const struct item *item, size_t query, size_t *first, size_t *last)
+visible(const struct lmq_heads *heads, const struct item *item, size_t query,
+        size_t *first, size_t *last)
 {
     size_t window = heads->window, chunk = heads->chunk;
 
-    *last = member->position + item->token + query / item->n_heads;
+    *last = position_of(item, query);
     *first = window > 0 && *last >= window ? *last - window + 1 : 0;
     if (chunk > 0)
         *first = larger(*first, *last - *last % chunk);
@@ -92,7 +101,7 @@ static void
 gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
                struct item *item)
 {
-    size_t dim = heads->keys.n_cols;
+    size_t dim = item->keys.n_cols;
 
     for (size_t i = 0; i < item->n; i++) {
         float *query = member->own->queries + i * dim;
@@ -101,8 +110,7 @@ gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
         lmq_member_turn(member, query); /* as keys are */
         member->kernels->scale(
             query, dim,
-            score_scale(member, heads,
-                        member->position + item->token + i / item->n_heads));
+            score_scale(member, heads, position_of(item, i)));
         item->max[i] = -INFINITY;
         item->sum[i] = 0;
         if (heads->sinks != NULL) { /* m = sink, exp(sink - m) = 1 */
@@ -193,9 +201,9 @@ attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
 {
     const struct lmq_kernels *kernels = member->kernels;
     struct lmq_thread_work *own = member->own;
-    size_t dim = heads->values.n_cols;
+    size_t dim = item->values.n_cols;
     struct lmq_rows keys = rows_for(
-        member, item, rows_from(member, &heads->keys, item->kv_head, block),
+        member, item, rows_from(member, &item->keys, item->kv_head, block),
         n);
 
     /* s (item->n, n) = q K^T */
@@ -204,7 +212,7 @@ attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
     for (size_t i = 0; i < item->n; i++) {
         float *scores = own->scores + i * LMQ_ATTENTION_BLOCK;
         size_t first, last;
-        visible(member, heads, item, i, &first, &last);
+        visible(heads, item, i, &first, &last);
         if (last < block || first >= block + n) { /* all masked */
             memset(scores, 0, n * sizeof(*scores));
             continue;
@@ -218,7 +226,7 @@ attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
     }
     /* out (item->n, dim) += s V */
     struct lmq_rows values = rows_for(
-        member, item, rows_from(member, &heads->values, item->kv_head, block),
+        member, item, rows_from(member, &item->values, item->kv_head, block),
         n);
     kernels->rows_mix(&values, 0, n, own->scores, LMQ_ATTENTION_BLOCK,
                       item->n, own->out, dim);
@@ -231,12 +239,12 @@ attend(const struct lmq_member *member, const struct lmq_heads *heads,
        struct item *item)
 {
     struct lmq_thread_work *own = member->own;
-    size_t dim = heads->values.n_cols, first, last, unused;
+    size_t dim = item->values.n_cols, first, last, unused;
 
     gather_queries(member, heads, item);
     memset(own->out, 0, item->n * dim * sizeof(*own->out));
-    visible(member, heads, item, 0, &first, &unused);
-    visible(member, heads, item, item->n - 1, &unused, &last);
+    visible(heads, item, 0, &first, &unused);
+    visible(heads, item, item->n - 1, &unused, &last);
     first -= first % LMQ_ATTENTION_BLOCK;
     for (size_t block = first; block <= last; block += LMQ_ATTENTION_BLOCK)
         attend_block(member, heads, item, block,
@@ -270,7 +278,9 @@ tokens_at_a_time(const struct lmq_member *member, size_t most, size_t n_heads)
 {
     size_t wanted = (member->n_members + n_heads - 1) / n_heads;
 
-    return larger(lmq_size_min(most, member->n / wanted), 1);
+    return larger(lmq_size_min(lmq_size_min(most, member->n / wanted),
+                               lmq_member_length(member)),
+                  1);
 }
 
 void
@@ -281,16 +291,23 @@ lmq_attention(const struct lmq_member *member, const struct lmq_heads *heads)
     size_t n_splits = (group + n_heads - 1) / n_heads;
     size_t tokens = tokens_at_a_time(member, LMQ_ATTENTION_QUERIES / n_heads,
                                      heads->n_kv_heads * n_splits);
-    size_t n_blocks = (member->n + tokens - 1) / tokens;
+    size_t length = lmq_member_length(member);
+    size_t of_each = (length + tokens - 1) / tokens;
+    size_t n_blocks = member->work->n_sequences * of_each;
     size_t n_items = heads->n_kv_heads * n_splits * n_blocks;
 
     /* Later tokens see more: taking turns evens that out. */
     for (size_t i = member->number; i < n_items; i += member->n_members) {
+        size_t sequence = i % n_blocks / of_each;
+        size_t step = i % of_each * tokens;
         struct item item = {.kv_head = i / n_blocks / n_splits,
                             .head = i / n_blocks % n_splits * n_heads,
-                            .token = i % n_blocks * tokens};
+                            .token = sequence * length + step,
+                            .position = member->position + step};
+        item.keys = lmq_member_keys(member, item.token);
+        item.values = lmq_member_values(member, item.token);
         item.n_heads = lmq_size_min(n_heads, group - item.head);
-        item.n_tokens = lmq_size_min(tokens, member->n - item.token);
+        item.n_tokens = lmq_size_min(tokens, length - step);
         item.n = item.n_tokens * item.n_heads;
         attend(member, heads, &item);
     }

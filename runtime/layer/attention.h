@@ -10,7 +10,6 @@
 struct lmq_heads {
     const float *queries; /* (n, n_heads, width of a key) */
     float *out;           /* (n, n_heads, width of a value) */
-    struct lmq_rows keys, values; /* [key head][position]: of the first head */
     size_t n_heads, n_kv_heads;
     size_t window;        /* 0: none */
     size_t chunk;         /* 0: none */
@@ -21,7 +20,7 @@ struct lmq_heads {
     const float *sinks;   /* (n_heads), or NULL */
 };
 
-/* The heads of the member's layer, but for queries, out and the rows. */
+/* The heads of the member's layer, but for queries and out. */
 struct lmq_heads lmq_heads_of(const struct lmq_member *member);
 
 /*

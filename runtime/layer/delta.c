@@ -34,7 +34,7 @@
 
 /* Channels of one of the three buffers that it goes over. */
 struct channels {
-    float *x;     /* (n, width): the first token's first channel */
+    float *x;     /* (n, width): a sequence's first token's first channel */
     size_t width; /* of a row there */
     size_t first; /* number among all channels */
     size_t n;
@@ -67,16 +67,17 @@ find_channels(const struct lmq_member *member, size_t i, struct channels *c)
     return false;
 }
 
-/* What the channels were `back` tokens before token t of the batch. */
+/* What the channels were `back` tokens before token t of the batch, or what is
+ * kept of them. */
 static const float *
-earlier(const struct lmq_member *member, const struct channels *c, size_t t,
-        size_t back)
+earlier(const struct lmq_member *member, const struct channels *c,
+        const float *tail, size_t t, size_t back)
 {
     size_t n_kept = member->h->conv_width - 1;
 
     if (back <= t)
         return c->x + (t - back) * c->width;
-    return member->kv->tail +
+    return tail +
            (n_kept + t - back) * lmq_delta_channels(member->h) + c->first;
 }
 
@@ -84,7 +85,7 @@ earlier(const struct lmq_member *member, const struct channels *c, size_t t,
  * this order; each product is rounded. */
 static void
 convolve_token(const struct lmq_member *member, const struct channels *c,
-               size_t t, float *out)
+               const float *tail, size_t t, float *out)
 {
     size_t width = member->h->conv_width;
     const float *weight =
@@ -92,7 +93,7 @@ convolve_token(const struct lmq_member *member, const struct channels *c,
 
     memset(out, 0, c->n * sizeof(*out));
     for (size_t j = 0; j < width; j++) {
-        const float *x = earlier(member, c, t, width - 1 - j);
+        const float *x = earlier(member, c, tail, t, width - 1 - j);
         for (size_t i = 0; i < c->n; i++)
             out[i] += weight[i * width + j] * x[i];
     }
@@ -101,27 +102,26 @@ convolve_token(const struct lmq_member *member, const struct channels *c,
 /* x = silu(conv(x)), in place: from the last token to the first, as each looks
  * at earlier ones. The last tokens are kept for the next batch. */
 static void
-convolve(const struct lmq_member *member, const struct channels *c)
+convolve(const struct lmq_member *member, const struct channels *c,
+         float *tail)
 {
-    size_t n = member->n, n_kept = member->h->conv_width - 1;
+    size_t n = lmq_member_length(member), n_kept = member->h->conv_width - 1;
     size_t stride = lmq_delta_channels(member->h);
     float kept[LMQ_MAX_CONV][LMQ_ROW_PIECE], out[LMQ_ROW_PIECE];
 
     if (member->position == 0)
         for (size_t i = 0; i < n_kept; i++)
-            memset(member->kv->tail + i * stride + c->first, 0,
-                   c->n * sizeof(float));
+            memset(tail + i * stride + c->first, 0, c->n * sizeof(float));
     for (size_t i = 0; i < n_kept; i++)
-        memcpy(kept[i], earlier(member, c, n - 1, n_kept - 1 - i),
+        memcpy(kept[i], earlier(member, c, tail, n - 1, n_kept - 1 - i),
                c->n * sizeof(float));
     for (size_t t = n; t-- > 0;) {
-        convolve_token(member, c, t, out);
+        convolve_token(member, c, tail, t, out);
         member->kernels->silu(out, c->n);
         memcpy(c->x + t * c->width, out, c->n * sizeof(*out));
     }
     for (size_t i = 0; i < n_kept; i++)
-        memcpy(member->kv->tail + i * stride + c->first, kept[i],
-               c->n * sizeof(float));
+        memcpy(tail + i * stride + c->first, kept[i], c->n * sizeof(float));
 }
 
 /* Piece after piece: a channel is one member's for all tokens. */
@@ -132,7 +132,10 @@ convolve_all(const struct lmq_member *member)
 
     for (size_t i = member->number; find_channels(member, i, &channels);
          i += member->n_members)
-        convolve(member, &channels);
+        for (size_t j = 0; j < member->work->n_sequences; j++) {
+            convolve(member, &channels, member->kv[j].tail);
+            channels.x += lmq_member_length(member) * channels.width;
+        }
 }
 
 /* ---- Queries, keys, time steps ---- */
@@ -210,7 +213,7 @@ step(const struct lmq_member *member, size_t head, size_t t,
     const float *q = member->work->q + key_head * keys; /* (key dim) */
     const float *k = member->work->k + key_head * keys; /* (key dim) */
     float *v = member->work->v + i * values;            /* (value dim) */
-    float *s = member->kv->state + head * keys * values;
+    float *s = lmq_member_kv(member, t)->state + head * keys * values;
 
     kernels->scale(s, keys * values, member->work->delta_alpha[i]);
     memset(o, 0, values * sizeof(*o));
@@ -223,22 +226,24 @@ step(const struct lmq_member *member, size_t head, size_t t,
     kernels->rows_mix(state, 0, keys, q, keys, 1, o, values); /* o = q S */
 }
 
-/* All tokens of one value head. */
+/* All tokens of one value head in one of the sequences. */
 static void
-walk_head(const struct lmq_member *member, size_t head)
+walk_head(const struct lmq_member *member, size_t head, size_t sequence)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_kernels *kernels = member->kernels;
     size_t n_heads = h->n_delta_value_heads, dim = h->delta_value_dim;
     size_t size = (size_t)h->delta_key_dim * dim;
-    struct lmq_rows state = {.data = member->kv->state + head * size,
+    size_t length = lmq_member_length(member), first = sequence * length;
+    float *s = member->kv[sequence].state + head * size;
+    struct lmq_rows state = {.data = s,
                              .type = LMQ_ROW_F32,
                              .n_cols = dim,
                              .stride = dim * sizeof(float)};
 
     if (member->position == 0)
-        memset(member->kv->state + head * size, 0, size * sizeof(float));
-    for (size_t t = 0; t < member->n; t++) {
+        memset(s, 0, size * sizeof(float));
+    for (size_t t = first; t < first + length; t++) {
         float *o = member->work->attention + (t * n_heads + head) * dim;
         float *z = member->work->attn_gate + (t * n_heads + head) * dim;
         step(member, head, t, &state, o);
@@ -270,5 +275,6 @@ lmq_delta_attention(const struct lmq_member *member, struct lmq_operand *xn)
     lmq_barrier(member); /* a value head reads that of its keys */
     for (size_t head = member->number; head < member->h->n_delta_value_heads;
          head += member->n_members)
-        walk_head(member, head);
+        for (size_t i = 0; i < work->n_sequences; i++)
+            walk_head(member, head, i);
 }

@@ -209,8 +209,6 @@ lmq_heads_attention(const struct lmq_member *member, struct lmq_operand *xn)
 
     heads.queries = work->q;
     heads.out = work->attention;
-    heads.keys = lmq_member_keys(member);
-    heads.values = lmq_member_values(member);
     lmq_multiply(member, &part->q, xn, work->q); /* (n, n_heads, head_dim) */
     if (!lmq_layer_borrows(member->h, member->index))
         multiply_keys(member, xn);

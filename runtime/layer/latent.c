@@ -170,8 +170,6 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
 
     heads.queries = work->q_latent;
     heads.out = work->out_latent;
-    heads.keys = lmq_member_keys(member);
-    heads.values = lmq_member_values(member); /* c, the first columns of keys */
 
     lmq_multiply(member, &part->kv_a, xn, work->k); /* [c, k_rope] */
     lmq_multiply(member, is_direct ? &part->q : &part->q_a, xn,

@@ -365,7 +365,7 @@ lmq_texts_read(const char *const *paths, size_t n_paths,
     enum lmq_status status = LMQ_OK;
 
     *texts = (struct lmq_texts){0};
-    texts->texts = calloc(n_paths, sizeof(*texts->texts));
+    texts->texts = calloc(n_paths + 1, sizeof(*texts->texts));
     if (texts->texts == NULL)
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < n_paths && status == LMQ_OK; i++) {

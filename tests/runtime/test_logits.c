@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lmquant.h"
+#include "runtime/forward.h"
 #include "tests/build/suite.h"
 #include "tests/families/family.h"
 #include "tests/runtime/run_logits.h"
@@ -212,6 +213,106 @@ START_TEST(the_last_logits_need_no_others)
 }
 END_TEST
 
+/* ---- Several sequences in a batch ---- */
+
+#define SEQUENCES 3
+
+/* The logits after each token of `sequence`, evaluated alone. */
+static float *
+logits_alone(struct subject *s, size_t sequence)
+{
+    int32_t first = s->tokens[0];
+    float *logits;
+
+    /* One begins otherwise than another, and none can take its place. */
+    s->tokens[0] = (first + (int32_t)sequence) %
+                   (int32_t)lmq_model_vocabulary(s->model);
+    logits = logits_of(s, (struct lmq_session_options){0}, s->n);
+    s->tokens[0] = first;
+    return logits;
+}
+
+static void
+fill_batch(const struct subject *s, size_t at, size_t step, int32_t *batch)
+{
+    size_t vocabulary = lmq_model_vocabulary(s->model);
+
+    for (size_t i = 0; i < SEQUENCES; i++)
+        for (size_t t = 0; t < step; t++)
+            batch[i * step + t] =
+                at + t > 0 ? s->tokens[at + t]
+                           : (s->tokens[0] + (int32_t)i) % (int32_t)vocabulary;
+}
+
+/* All of them, `step` tokens of each at a time. */
+static void
+assert_abreast(const struct subject *s, float *const *alone, size_t step,
+               int threads)
+{
+    const struct lmq_hparams *h = &s->model->hparams;
+    size_t context = s->family->context > 0 ? s->family->context : s->n;
+    size_t vocabulary = h->vocab_size, n;
+    struct lmq_kv *kv = calloc(h->n_layers * SEQUENCES, sizeof(*kv));
+    float *logits = calloc(SEQUENCES * step * vocabulary, sizeof(*logits));
+    int32_t batch[SEQUENCES * FAMILY_TOKENS];
+    struct lmq_work work;
+    struct lmq_error err;
+
+    ck_assert_int_eq(lmq_work_init(&work, s->model, SEQUENCES * step, context,
+                                   LMQ_ACTIVATIONS_Q16, threads, &err),
+                     LMQ_OK);
+    for (size_t i = 0; i < h->n_layers * SEQUENCES; i++)
+        ck_assert(lmq_kv_init(&kv[i], s->model, i / SEQUENCES, LMQ_KV_F32,
+                              context));
+    work.n_sequences = SEQUENCES;
+    work.length = s->n;
+    for (size_t at = 0; at < s->n; at += n) {
+        n = s->n - at < step ? s->n - at : step;
+        fill_batch(s, at, n, batch);
+        lmq_forward_embed(s->model, &work, batch, SEQUENCES * n, at);
+        for (size_t i = 0; i < h->n_layers; i++)
+            lmq_forward_layer(s->model, i,
+                              kv + lmq_layer_kv_source(h, i) * SEQUENCES,
+                              &work, SEQUENCES * n, at);
+        lmq_forward_head(s->model, &work, SEQUENCES * n, logits);
+        for (size_t i = 0; i < SEQUENCES * n; i++) {
+            size_t position = at + i % n;
+            /* Alone, its logits are of a sequence that ends here. */
+            if (lmq_rope_is_long(h, position + 1) !=
+                lmq_rope_is_long(h, s->n))
+                continue;
+            ck_assert_msg(memcmp(logits + i * vocabulary,
+                                 alone[i / n] + position * vocabulary,
+                                 vocabulary * sizeof(*logits)) == 0,
+                          "%s: sequence %zu at %zu, %zu at a time, %d threads",
+                          s->family->name, i / n, position, step, threads);
+        }
+    }
+    for (size_t i = 0; i < h->n_layers * SEQUENCES; i++)
+        lmq_kv_free(&kv[i]);
+    free(kv);
+    free(logits);
+    lmq_work_free(&work);
+}
+
+START_TEST(sequences_do_not_see_each_other)
+{
+    struct subject s = open_subject(_i, true);
+    float *alone[SEQUENCES];
+
+    for (size_t i = 0; i < SEQUENCES; i++)
+        alone[i] = logits_alone(&s, i);
+    ck_assert(memcmp(alone[0], alone[1],
+                     lmq_model_vocabulary(s.model) * sizeof(float)) != 0);
+    assert_abreast(&s, alone, 1, 1);
+    assert_abreast(&s, alone, 1, 2);
+    assert_abreast(&s, alone, 5, 2);
+    for (size_t i = 0; i < SEQUENCES; i++)
+        free(alone[i]);
+    close_subject(&s);
+}
+END_TEST
+
 START_TEST(smaller_keys_and_values_stay_near)
 {
     struct subject s = open_subject(_i, false);
@@ -268,6 +369,7 @@ main(int argc, char **argv)
         fp32_logits_agree_with_the_oracle,
         int8_logits_are_the_same_bits_in_any_batches_and_threads,
         the_last_logits_need_no_others,
+        sequences_do_not_see_each_other,
         smaller_keys_and_values_stay_near,
         int8_stays_as_near_as_a_llamas,
     };
