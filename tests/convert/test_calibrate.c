@@ -18,60 +18,6 @@
 
 static const char model[] = "model.safetensors";
 
-/* A part of the text that nothing is judged by. */
-static struct lmq_convert_options
-usual(const char *const *text)
-{
-    return (struct lmq_convert_options){
-        .size = sizeof(struct lmq_convert_options),
-        .calibration = text,
-        .n_calibration = 1,
-        .calibration_tokens = 3000,
-        .context = 128,
-        .encoding = "q4",
-        .threads = 2,
-    };
-}
-
-static enum lmq_status
-try_to_stop(const char *from, const char *tokenizer, const char *to,
-            const struct lmq_convert_options *options, int *left,
-            struct lmq_report **report, struct lmq_error *err)
-{
-    const struct lmq_open_options open = {.tokenizer = tokenizer};
-    const struct lmq_progress progress = {.report = stop_when_due, .context = left};
-    struct lmq_checkpoint *checkpoint;
-
-    *report = NULL;
-    enum lmq_status status = lmq_checkpoint_open(from, &open, &checkpoint, err);
-    ck_assert_msg(status == LMQ_OK, "%s: %s", from, err->message);
-    status = lmq_convert(checkpoint, to, options, &progress, report, err);
-    lmq_checkpoint_close(checkpoint);
-    return status;
-}
-
-static enum lmq_status
-try_convert(const char *from, const char *tokenizer, const char *to,
-            const struct lmq_convert_options *options,
-            struct lmq_report **report, struct lmq_error *err)
-{
-    int never = 0;
-
-    return try_to_stop(from, tokenizer, to, options, &never, report, err);
-}
-
-static struct lmq_report *
-calibrate(const char *to, const struct lmq_convert_options *options)
-{
-    struct lmq_error err = {0};
-    struct lmq_report *report;
-
-    ck_assert_msg(try_convert(fable(model), fable("tokenizer.json"), to,
-                              options, &report, &err) == LMQ_OK,
-                  "%s", err.message);
-    return report;
-}
-
 /* How many tensors have that method, and the largest ratio of their errors. */
 static size_t
 count_method(const struct lmq_report *report, const char *method, double *most)
@@ -106,18 +52,6 @@ count_notes(const struct lmq_report *report, const char *words)
 
 /* ---- What comes out ---- */
 
-static void
-assert_same_files(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    unsigned char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
-
-    ck_assert_uint_eq(n_a, n_b);
-    ck_assert_mem_eq(x, y, n_a);
-    free(x);
-    free(y);
-}
-
 START_TEST(any_number_of_threads_gives_the_same_bytes)
 {
     const char *text = fable("held-out-b.txt");
@@ -140,48 +74,6 @@ START_TEST(any_number_of_threads_gives_the_same_bytes)
 END_TEST
 
 /* ---- What is stopped ---- */
-
-/* All that a report says of tensors, and its notes. */
-static void
-assert_same_findings(const struct lmq_report *a, const struct lmq_report *b)
-{
-    static const char *const keys[] = {"tensors", "notes", "totals"};
-    struct lmq_error err;
-
-    for (size_t i = 0; i < 3; i++) {
-        char *x, *y;
-        ck_assert_int_eq(lmq_report_text(lmq_report_at(a, keys[i]),
-                                         LMQ_REPORT_JSON, &x, &err),
-                         LMQ_OK);
-        ck_assert_int_eq(lmq_report_text(lmq_report_at(b, keys[i]),
-                                         LMQ_REPORT_JSON, &y, &err),
-                         LMQ_OK);
-        ck_assert_str_eq(x, y);
-        lmq_text_free(x);
-        lmq_text_free(y);
-    }
-}
-
-/* Stopped again and again, each time after `step` calls more, until it comes
- * to its end; returns how often it was stopped. */
-static int
-calibrate_by_and_by(const char *from, const char *tokenizer, const char *to,
-                    struct lmq_convert_options options, int step,
-                    struct lmq_report **report)
-{
-    struct lmq_error err = {0};
-    enum lmq_status status = LMQ_ERR_CANCELLED;
-    int n = 0;
-
-    options.resumes = 1;
-    while (status == LMQ_ERR_CANCELLED) {
-        int left = step * ++n;
-        status = try_to_stop(from, tokenizer, to, &options, &left, report,
-                             &err);
-    }
-    ck_assert_msg(status == LMQ_OK, "%s: %s", to, err.message);
-    return n - 1;
-}
 
 START_TEST(what_is_stopped_is_gone_on_with)
 {
@@ -333,24 +225,6 @@ START_TEST(options_and_facts_go_with_it)
 END_TEST
 
 /* ---- What cannot be ---- */
-
-static void
-assert_no(const struct lmq_convert_options *options, enum lmq_status expected,
-          const char *words)
-{
-    struct lmq_error err = {0};
-    struct lmq_report *report;
-    enum lmq_status status =
-        try_convert(fable(model), fable("tokenizer.json"),
-                    in_folder("no.lmq"), options, &report, &err);
-
-    ck_assert_msg(status == expected && strstr(err.message, words) != NULL,
-                  "%d, \"%s\"; expected %d, \"%s\"", status, err.message,
-                  expected, words);
-    ck_assert_ptr_null(report);
-    size_t left = files_in_folder();
-    ck_assert_msg(left <= 1, "%zu files are left", left);
-}
 
 START_TEST(misuse_is_refused)
 {
