@@ -27,6 +27,9 @@
  * leaving them out spares sorting the whole vocabulary. */
 #define NEGLIGIBLE 32.0
 
+/* Comparisons that do not wait for each other. */
+#define LANES ((size_t)8)
+
 struct candidate {
     double logit, p;
     double surprise; /* for the typical filter */
@@ -36,6 +39,7 @@ struct candidate {
 struct lmq_sampler {
     struct lmq_sampler_options options;
     size_t vocabulary;
+    double *logits;               /* (vocabulary), after penalties */
     struct candidate *candidates; /* (vocabulary) */
     int32_t *window;              /* a ring of the last tokens */
     size_t window_size, n_seen;
@@ -80,7 +84,6 @@ has_penalties(const struct lmq_sampler_options *o)
            o->frequency_penalty != 0 || o->presence_penalty != 0;
 }
 
-/* candidates[] is still in the order of the ids. */
 static void
 apply_penalties(struct lmq_sampler *sampler)
 {
@@ -90,15 +93,15 @@ apply_penalties(struct lmq_sampler *sampler)
 
     for (size_t i = 0; i < n; i++) {
         int32_t id = sampler->window[i];
-        struct candidate *c = &sampler->candidates[id];
+        double *logit = &sampler->logits[id];
         bool is_first = true;
         for (size_t j = 0; j < i && is_first; j++)
             is_first = sampler->window[j] != id;
         if (is_first) {
-            c->logit = c->logit > 0 ? c->logit / repeat : c->logit * repeat;
-            c->logit -= o->presence_penalty;
+            *logit = *logit > 0 ? *logit / repeat : *logit * repeat;
+            *logit -= o->presence_penalty;
         }
-        c->logit -= o->frequency_penalty;
+        *logit -= o->frequency_penalty;
     }
 }
 
@@ -225,14 +228,22 @@ keep_typical(struct candidate *c, size_t n, double share)
     return n;
 }
 
+/* Whether something depends on how likely the candidates are. */
+static bool
+has_shares(const struct lmq_sampler_options *o)
+{
+    return (o->typical > 0 && o->typical < 1) ||
+           (o->top_p > 0 && o->top_p < 1) || o->min_p > 0;
+}
+
 static void
 filter(const struct lmq_sampler_options *o, struct ranks *ranks)
 {
     struct candidate *c = ranks->c;
     size_t n;
 
-    if (o->top_k > 0 && (size_t)o->top_k < ranks->n)
-        keep(ranks, (size_t)o->top_k);
+    if (!has_shares(o))
+        return;
     softmax(c, ranks->n, 1);
     if (o->typical > 0 && o->typical < 1)
         ranks->n = keep_typical(c, ranks->n, o->typical);
@@ -255,53 +266,82 @@ filter(const struct lmq_sampler_options *o, struct ranks *ranks)
 
 /* ---- Picking ---- */
 
-/* Not those that are hopelessly behind, nor NaN. */
-static struct ranks
-collect(struct lmq_sampler *sampler)
+/* Without NaN. */
+static double
+largest(const double *x, size_t n)
 {
+    double tops[LANES];
+
+    for (size_t j = 0; j < LANES; j++)
+        tops[j] = -(double)INFINITY;
+    for (size_t i = 0; i < n; i++)
+        tops[i % LANES] =
+            x[i] > tops[i % LANES] ? x[i] : tops[i % LANES];
+    for (size_t j = 1; j < LANES; j++)
+        tops[0] = tops[j] > tops[0] ? tops[j] : tops[0];
+    return tops[0];
+}
+
+/* The best `most`, not those that are hopelessly behind, nor NaN. Of many
+ * logits few are looked at twice: those above the worst of the best so far; one
+ * that is equal to it has a larger id, and so stands behind it. */
+static struct ranks
+collect(struct lmq_sampler *sampler, size_t most)
+{
+    const double *logits = sampler->logits;
     struct candidate *c = sampler->candidates;
-    double top = -(double)INFINITY;
+    double least = largest(logits, sampler->vocabulary) -
+                   NEGLIGIBLE * fmax(1, sampler->options.temperature);
+    double worst = -(double)INFINITY;
     size_t n = 0;
 
-    for (size_t i = 0; i < sampler->vocabulary; i++)
-        top = c[i].logit > top ? c[i].logit : top;
-    double least =
-        top - NEGLIGIBLE * fmax(1, sampler->options.temperature);
-    for (size_t i = 0; i < sampler->vocabulary; i++)
-        if (c[i].logit >= least)
-            c[n++] = c[i];
-    return rank(c, n);
+    for (size_t i = 0; i < sampler->vocabulary; i++) {
+        if (!(logits[i] >= least && logits[i] > worst))
+            continue;
+        c[n++] = (struct candidate){.logit = logits[i], .id = (int32_t)i};
+        if (n == 2 * most) {
+            struct ranks ranks = rank(c, n);
+            keep(&ranks, most);
+            n = most;
+            worst = c[n - 1].logit;
+        }
+    }
+    struct ranks ranks = rank(c, n);
+    if (n > most)
+        keep(&ranks, most);
+    return ranks;
 }
 
 static int32_t
-best(const struct candidate *c, size_t n)
+best(const double *logits, size_t n)
 {
     size_t top = 0;
 
     for (size_t i = 1; i < n; i++)
-        if (c[i].logit > c[top].logit)
+        if (logits[i] > logits[top])
             top = i;
-    return c[top].id;
+    return (int32_t)top;
 }
 
 int32_t
 lmq_sampler_pick(struct lmq_sampler *sampler, const float *logits)
 {
-    struct candidate *c = sampler->candidates;
+    const struct lmq_sampler_options *o = &sampler->options;
+    size_t most = o->top_k > 0
+                      ? lmq_size_min((size_t)o->top_k, sampler->vocabulary)
+                      : sampler->vocabulary;
 
-    for (size_t i = 0; i < sampler->vocabulary; i++) {
-        c[i].logit = (double)logits[i];
-        c[i].id = (int32_t)i;
-    }
-    if (has_penalties(&sampler->options))
+    for (size_t i = 0; i < sampler->vocabulary; i++)
+        sampler->logits[i] = (double)logits[i];
+    if (has_penalties(o))
         apply_penalties(sampler);
-    if (sampler->options.temperature <= 0)
-        return best(c, sampler->vocabulary);
-    struct ranks ranks = collect(sampler);
+    if (o->temperature <= 0)
+        return best(sampler->logits, sampler->vocabulary);
+    struct ranks ranks = collect(sampler, most);
     if (ranks.n == 0) /* nothing but NaN */
         return 0;
-    filter(&sampler->options, &ranks);
-    softmax(c, ranks.n, sampler->options.temperature);
+    filter(o, &ranks);
+    softmax(ranks.c, ranks.n, o->temperature);
     double draw = 0x1p-53 * (double)(next_random(sampler->random) >> 11);
     double sum = 0;
     for (size_t i = 0; i < ranks.n; i++) {
@@ -347,8 +387,9 @@ lmq_sampler_new(const struct lmq_sampler_options *given, size_t vocabulary,
                                ? DEFAULT_WINDOW
                                : (size_t)options->penalty_window;
     sampler->candidates = calloc(vocabulary, sizeof(*sampler->candidates));
+    sampler->logits = calloc(vocabulary, sizeof(*sampler->logits));
     sampler->window = calloc(sampler->window_size, sizeof(int32_t));
-    if (sampler->candidates == NULL || sampler->window == NULL) {
+    if (sampler->candidates == NULL || sampler->logits == NULL || sampler->window == NULL) {
         lmq_sampler_free(sampler);
         return lmq_fail_nomem(err);
     }
@@ -363,6 +404,7 @@ lmq_sampler_free(struct lmq_sampler *sampler)
     if (sampler == NULL)
         return;
     free(sampler->candidates);
+    free(sampler->logits);
     free(sampler->window);
     free(sampler);
 }

@@ -107,6 +107,57 @@ START_TEST(filters_keep_the_likeliest)
 }
 END_TEST
 
+/* How many stand before it: what is likelier, and of equals smaller ids. */
+static size_t
+rank_of(const float *logits, size_t n, int32_t id)
+{
+    size_t before = 0;
+
+    for (size_t i = 0; i < n; i++)
+        before += logits[i] > logits[id] ||
+                  (logits[i] == logits[id] && i < (size_t)id);
+    return before;
+}
+
+/* Many, most of them equal to others, rising and falling: whatever is looked at
+ * first, the best k can be drawn, and nothing else. */
+START_TEST(the_best_of_many_are_found)
+{
+    enum { MANY = 3000 };
+    static const long ks[] = {1, 2, 7, 40, 1499, 1500, 2999, 3000, 5000};
+    static float logits[MANY];
+    static bool is_drawn[MANY];
+    struct lmq_sampler *sampler;
+
+    for (int shape = 0; shape < 3; shape++)
+        for (size_t i = 0; i < sizeof(ks) / sizeof(ks[0]); i++) {
+            struct lmq_sampler_options options = {
+                .temperature = 1, .top_k = ks[i], .seed = i + 1};
+            size_t k = ks[i] < MANY ? (size_t)ks[i] : MANY, n_drawn = 0;
+            memset(is_drawn, 0, sizeof(is_drawn));
+            for (int j = 0; j < MANY; j++)
+                logits[j] = shape == 0   ? (float)(j / 37)
+                            : shape == 1 ? (float)(-j / 37)
+                                         : (float)(j * 7919 % 41);
+            for (int j = 0; j < MANY; j++)
+                logits[j] *= 0.001f;
+            ck_assert_int_eq(lmq_sampler_new(&options, MANY, &sampler, NULL),
+                             LMQ_OK);
+            for (int j = 0; j < 400; j++) {
+                int32_t id = lmq_sampler_pick(sampler, logits);
+                ck_assert_msg(rank_of(logits, MANY, id) < k,
+                              "of the best %zu, shape %d: number %zu", k,
+                              shape, rank_of(logits, MANY, id));
+                n_drawn += !is_drawn[id];
+                is_drawn[id] = true;
+            }
+            ck_assert_msg(k > 40 || n_drawn == k, "only %zu of %zu", n_drawn,
+                          k);
+            lmq_sampler_free(sampler);
+        }
+}
+END_TEST
+
 START_TEST(typical_keeps_what_surprises_as_expected)
 {
     /* The entropy is 1.51: 0.3 (1.20) and 0.15 (1.90) are the nearest. */
@@ -224,6 +275,7 @@ main(void)
         of_equal_ones_the_first_is_picked,
         temperature_one_draws_the_distribution,
         filters_keep_the_likeliest,
+        the_best_of_many_are_found,
         typical_keeps_what_surprises_as_expected,
         a_low_temperature_sharpens,
         penalties_push_recent_tokens_back,
