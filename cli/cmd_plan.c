@@ -31,7 +31,9 @@ static const struct option options[] = {
     {'c', "ctx", "N",
      "tokens of a window (512, or what the model has\n"
      "room for)"},
-    {0, "max-tokens", "N", "of the text, spread over it (16384)"},
+    {0, "max-tokens", "N",
+     "of the text, spread over it (16384; 65536 for the\n"
+     "choice where it stays uncertain)"},
     {'m', "memory", "SIZE", "for the buffers, as in 4G (half of what is free)"},
     {0, "no-verify", NULL, "do not compare the checksums of a container"},
     {0, "json", NULL, "print everything as JSON"},

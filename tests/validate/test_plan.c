@@ -132,6 +132,31 @@ START_TEST(a_plan_holds_elsewhere_and_beats_one_encoding_for_all)
 }
 END_TEST
 
+/* The text has 30 000 tokens. What was asked for is kept to. */
+START_TEST(what_is_uncertain_is_measured_over_more)
+{
+    const char *text = fable("held-out-a.txt");
+    struct lmq_planning_options options = planning(&text);
+    double scored[2], part[2];
+
+    options.target_bits = 6.5;
+    for (int i = 0; i < 2; i++) {
+        options.max_tokens = i == 0 ? 4000 : 0;
+        struct lmq_report *said = plan(in_folder("recipe.yaml"), &options);
+        scored[i] = lmq_report_number(said, "scored");
+        part[i] = lmq_report_number(said, "prediction.high") /
+                      lmq_report_number(said, "prediction.kld") -
+                  1;
+        lmq_report_free(said);
+    }
+    ck_assert_msg(scored[0] < 4000 + CONTEXT && part[0] > 0.15,
+                  "%.0f tokens, to %g", scored[0], part[0]);
+    ck_assert_msg(scored[1] > 20000 && part[1] < 0.7 * part[0],
+                  "%.0f tokens, to %g; %g before", scored[1], part[1],
+                  part[0]);
+}
+END_TEST
+
 START_TEST(bits_and_divergence_are_targets_too)
 {
     const char *text = short_text("text", 1500);
@@ -306,6 +331,7 @@ main(void)
     const TTest *const tests[] = {
         a_container_is_never_larger_than_its_target,
         a_plan_holds_elsewhere_and_beats_one_encoding_for_all,
+        what_is_uncertain_is_measured_over_more,
         bits_and_divergence_are_targets_too,
         what_stands_out_is_rotated,
         the_plan_is_the_same_for_any_threads,

@@ -24,6 +24,8 @@
 /* Tokens that units are measured over; and choices, unless it is said. */
 #define FEW_TOKENS 2048
 #define MANY_TOKENS 16384
+/* So many times as many of these where the choice stays uncertain else. */
+#define MANY_TIMES 4
 /* Of a text that is longer than that by more, the first part is looked at. */
 #define READ_TIMES 256
 /* Fewer scored tokens say nothing. */
@@ -143,20 +145,37 @@ count_scored(const struct lmq_corpus *corpus, size_t n_windows)
     return sum;
 }
 
+void
+lmq_planner_take_windows(struct lmq_planner *planner, size_t n)
+{
+    struct lmq_corpus *corpus = &planner->job.corpus;
+
+    corpus->n_windows = n;
+    corpus->n_scored = count_scored(corpus, n);
+}
+
 /* Parts of a text differ: choices are measured all over it, and units too, in
- * fewer windows, which are the first from here on. */
+ * fewer windows, which are the first from here on; behind them stand those that
+ * it may take more. */
 static enum lmq_status
 choose_windows(struct lmq_planner *planner, struct lmq_error *err)
 {
     struct lmq_corpus *corpus = &planner->job.corpus;
-    enum lmq_status status =
-        spread_windows(corpus, corpus->n_windows, planner->n_many_tokens,
-                       &corpus->n_windows, err);
+    size_t most, many = 0;
+    /* What was asked for is not exceeded. */
+    size_t times = planner->options->max_tokens == 0 ? MANY_TIMES : 1;
 
+    if (!lmq_size_mul(planner->n_many_tokens, times, &most))
+        most = planner->n_many_tokens;
+    enum lmq_status status = spread_windows(corpus, corpus->n_windows, most,
+                                            &planner->n_most, err);
     if (status == LMQ_OK)
-        status = spread_windows(corpus, corpus->n_windows, FEW_TOKENS,
-                                &planner->n_few, err);
-    corpus->n_scored = count_scored(corpus, corpus->n_windows);
+        status = spread_windows(corpus, planner->n_most,
+                                planner->n_many_tokens, &many, err);
+    if (status == LMQ_OK)
+        status =
+            spread_windows(corpus, many, FEW_TOKENS, &planner->n_few, err);
+    lmq_planner_take_windows(planner, many);
     planner->n_few_scored = count_scored(corpus, planner->n_few);
     return status;
 }

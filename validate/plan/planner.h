@@ -46,6 +46,8 @@ struct lmq_planner {
     struct lmq_workers workers;
     size_t n_few;         /* windows that units are measured over, the first */
     size_t n_few_scored, n_many_tokens;
+    size_t n_most; /* windows that a choice may be measured over, if those of
+                      the corpus leave it too uncertain */
     double *alone;        /* (units): divergence with the probe's encoding */
     double *costs;        /* (units, offers): the same of each, estimated */
     double uniform[LMQ_OFFERS_MOST]; /* measured, all units alike */
@@ -81,6 +83,9 @@ enum lmq_status lmq_planner_mix(struct lmq_planner *planner,
 const struct lmq_encoding_choice *
 lmq_planner_offer(const struct lmq_planner *planner, size_t unit,
                   size_t offer);
+
+/* From here on so many windows are the corpus. */
+void lmq_planner_take_windows(struct lmq_planner *planner, size_t n);
 
 /* Whether that is due to a part of so many, from 1: units and then offers, in
  * turn, since units of the first layers take longest. */

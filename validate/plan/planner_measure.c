@@ -21,6 +21,8 @@
 
 /* Positions that are as one for the error of a mean: neighbours are alike. */
 #define BLOCK 64
+/* A choice that is less certain than to this part is measured over more. */
+#define CERTAIN 0.15
 /* So many windows tell how much they differ. */
 #define WINDOWS_LEAST 8
 
@@ -408,8 +410,8 @@ compare(struct lmq_planner *planner, const struct lmq_encoding_choice **choices,
     return LMQ_OK;
 }
 
-enum lmq_status
-lmq_planner_check(struct lmq_planner *planner, struct lmq_error *err)
+static enum lmq_status
+check(struct lmq_planner *planner, struct lmq_error *err)
 {
     struct lmq_drift drifts[2] = {0};
     const struct lmq_encoding_choice **choices =
@@ -421,5 +423,21 @@ lmq_planner_check(struct lmq_planner *planner, struct lmq_error *err)
     for (size_t i = 0; i < 2; i++)
         lmq_drift_free(&drifts[i]);
     free((void *)choices);
+    return status;
+}
+
+enum lmq_status
+lmq_planner_check(struct lmq_planner *planner, struct lmq_error *err)
+{
+    const struct lmq_choice *choice = &planner->choice;
+    enum lmq_status status = check(planner, err);
+
+    if (status != LMQ_OK || choice->error <= CERTAIN * choice->measured ||
+        planner->job.corpus.n_windows >= planner->n_most)
+        return status;
+    bool is_uniform = choice->is_uniform;
+    lmq_planner_take_windows(planner, planner->n_most);
+    status = check(planner, err);
+    planner->choice.is_uniform |= is_uniform;
     return status;
 }
