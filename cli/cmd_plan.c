@@ -15,8 +15,8 @@ static const struct option options[] = {
     {0, "target-bits", "X", "bits per weight at most"},
     {0, "target-kld", "X", "mean divergence at most, with the least bytes"},
     {'o', "output", "FILE.yaml",
-     "write the recipe, for convert --recipe; of a part: what\n"
-     "it has found (FILE.json)"},
+     "write the recipe, for convert --recipe; of a part:\n"
+     "what it has found (FILE.json)"},
     {0, "report", "FILE.html", "write a page with the curve"},
     {'f', "force", NULL, "replace an existing recipe and page"},
     {0, "rotate", NULL,
@@ -380,10 +380,10 @@ const struct command command_plan = {
     .operands = "CHECKPOINT [PART.json...]",
     .about =
         "Measures over a text what each matrix of CHECKPOINT loses in fewer "
-        "bits, chooses\nan encoding for each so that the whole keeps to a "
-        "target, and measures what\nthat gives. The recipe is for 'convert "
-        "--recipe'.\nWith --part many machines share the measuring out, and "
-        "PARTs are what they found.",
+        "bits,\nchooses an encoding for each so that the whole keeps to a "
+        "target, and measures\nwhat that gives. The recipe is for 'convert "
+        "--recipe'.\nWith --part many machines share the measuring out; PARTs "
+        "are what they found.",
     .least = 1,
     .most = MAX_PARTS,
     .common = COMMON_WORK | COMMON_OPEN,
