@@ -259,6 +259,8 @@ struct lmq_convert_options {
     double mend;               /* how much of what layers before have missed
                                   matrices make up for, at most 1; 0: 0.4;
                                   -1: nothing */
+    int writes_text;           /* instead of reading one, calibrate by what the
+                                  model writes itself */
 };
 
 /* Writes a checkpoint as a .lmq container, whole or not at all. None of

@@ -23,6 +23,9 @@ static const struct option options[] = {
      "round matrices by what this text makes of them, by\n"
      "gptq unless --method or a recipe says otherwise;\n"
      "repeatable"},
+    {0, "own-text", NULL,
+     "the same by what the model writes itself: no text\n"
+     "is needed"},
     {0, "calibrate-tokens", "N", "how much of it (32768)"},
     {'c', "ctx", "N",
      "tokens of a window of it (512, or what the model\n"
@@ -148,6 +151,7 @@ parse_calibration(const struct arguments *arguments,
     convert->calibration = texts;
     convert->n_calibration = (size_t)option_texts(arguments, "calibrate",
                                                   texts, MAX_OCCURRENCES);
+    convert->writes_text = has_option(arguments, "own-text");
     convert->splits_documents = has_option(arguments, "split-documents");
     if (!option_integer(arguments, "calibrate-tokens", 1, 2000000000,
                         &tokens) ||

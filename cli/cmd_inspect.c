@@ -167,6 +167,28 @@ print_recipe(const struct lmq_report *recipe)
                lmq_report_length(rules) - RULES_MOST);
 }
 
+/* The texts, or that there were none but its own. */
+static void
+print_calibration(const struct lmq_report *calibration)
+{
+    const struct lmq_report *texts = lmq_report_at(calibration, "texts");
+    double tokens = lmq_report_number(calibration, "tokens");
+    const char *own = lmq_report_string(calibration, "own_text");
+    char text[TEXT_SIZE];
+
+    if (tokens == tokens)
+        printf("  %-16s %.0f tokens%s%s%s\n", "learnt from", tokens,
+               own[0] != '\0' ? " that it wrote itself (CRC-32 " : "", own,
+               own[0] != '\0' ? ")" : "");
+    for (size_t i = 0; i < lmq_report_length(texts); i++) {
+        const struct lmq_report *one = lmq_report_item(texts, i);
+        printf("  %-16s %s (%s, CRC-32 %s)\n", "",
+               lmq_report_string(one, "name"),
+               format_bytes(lmq_report_number(one, "size"), text),
+               lmq_report_string(one, "crc32"));
+    }
+}
+
 static void
 print_container(const struct lmq_report *report)
 {
@@ -187,6 +209,7 @@ print_container(const struct lmq_report *report)
                lmq_report_string(report, "quantization.scales"),
                lmq_report_string(report, "quantization.method"),
                lmq_report_string(report, "quantization.layout"));
+    print_calibration(lmq_report_at(report, "quantization.calibration"));
     print_recipe(lmq_report_at(report, "recipe"));
     if (rule[0] != '\0')
         printf("  %-16s found by %s\n", "tied head", rule);

@@ -210,10 +210,10 @@ void print_notes(const struct arguments *arguments,
 /* ---- Progress, interruption (show/progress.c) ---- */
 
 struct progress_state {
-    const char *unit; /* "weights" */
+    const char *unit; /* "weights", where the stage has no other */
     int style;
     bool is_shown; /* a bar is on the screen */
-    double started, last_shown;
+    double started, stage_started, last_shown;
     const char *stage;
     /* The report as data, made before the output appears (approve_report()). */
     const struct arguments *arguments;

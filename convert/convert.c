@@ -329,17 +329,23 @@ static enum lmq_status
 check_calibration(const struct lmq_convert_options *options,
                   struct lmq_error *err)
 {
+    bool is_calibrated = lmq_convert_is_calibrated(options);
     bool is_alone = options->calibration_tokens != 0 ||
                     options->context != 0 || options->splits_documents != 0 ||
                     options->damping > 0 || options->damping < 0 ||
                     options->mend > 0 || options->mend < 0;
 
-    if (options->n_calibration == 0 && is_alone)
+    if (!is_calibrated && is_alone)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".calibration_tokens, .context, .splits_documents, "
                         ".damping and .mend go with .calibration");
-    if (options->n_calibration == 0)
+    if (!is_calibrated)
         return LMQ_OK;
+    if (options->writes_text != 0 &&
+        (options->n_calibration > 0 || options->splits_documents != 0))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".writes_text goes without .calibration and "
+                        ".splits_documents: the text is the model's own");
     if (!(options->damping >= 0 && options->damping <= 10))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".damping is %g, expected more than 0, at most 10",
@@ -357,7 +363,7 @@ check_peers(const struct lmq_convert_options *options, struct lmq_error *err)
 {
     const struct lmq_peers *peers = options->peers;
 
-    if (peers == NULL || (options->n_calibration > 0 &&
+    if (peers == NULL || (lmq_convert_is_calibrated(options) &&
                           peers->rank < peers->n && peers->share != NULL &&
                           options->n_parts == peers->n &&
                           options->part == peers->rank + 1))
@@ -369,7 +375,7 @@ check_peers(const struct lmq_convert_options *options, struct lmq_error *err)
 
 /* What can learn something from the text, and whether something must. */
 static enum lmq_status
-check_methods(const struct lmq_plan *plan, bool is_calibrated,
+check_methods(const struct lmq_plan *plan, bool has_text,
               struct lmq_error *err)
 {
     size_t n = 0;
@@ -378,18 +384,19 @@ check_methods(const struct lmq_plan *plan, bool is_calibrated,
         const struct lmq_record *record = &plan->records[i];
         if (record->encoding != LMQ_ENCODING_Q8 || plan->takes[i])
             continue;
-        if (!is_calibrated && record->quant.method == LMQ_METHOD_GPTQ) {
+        if (!has_text && record->quant.method == LMQ_METHOD_GPTQ) {
             lmq_fail(err, LMQ_ERR_ARG, 0,
                      "tensor '%s' is to be quantized by gptq, but there is no "
                      "text to learn from",
                      record->name);
-            lmq_hint(err, ".calibration TEXT names one");
+            lmq_hint(err, ".calibration TEXT names one, with .writes_text "
+                          "the model writes it");
             return LMQ_ERR_ARG;
         }
         n += record->place.layer >= 0 &&
              record->quant.method != LMQ_METHOD_ABSMAX;
     }
-    if (is_calibrated && n == 0)
+    if (has_text && n == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".calibration has nothing to do: no matrix of a layer "
                         "is quantized by gptq or search");
@@ -399,11 +406,13 @@ check_methods(const struct lmq_plan *plan, bool is_calibrated,
 static enum lmq_status
 open_calibrator(struct lmq_plan *plan,
                 const struct lmq_convert_options *options,
-                struct lmq_error *err)
+                const struct lmq_progress *progress, struct lmq_error *err)
 {
     const struct lmq_calibration given = {
         .texts = options->calibration,
         .n = options->n_calibration,
+        .writes_text = options->writes_text != 0,
+        .is_dry = options->is_dry_run != 0,
         .n_tokens = options->calibration_tokens,
         .context = options->context,
         .damping = options->damping,
@@ -413,11 +422,12 @@ open_calibrator(struct lmq_plan *plan,
         .peers = options->peers,
     };
 
-    enum lmq_status status = check_methods(plan, given.n > 0, err);
+    bool has_text = lmq_convert_is_calibrated(options);
+    enum lmq_status status = check_methods(plan, has_text, err);
 
-    return status != LMQ_OK || given.n == 0
+    return status != LMQ_OK || !has_text
                ? status
-               : lmq_calibrator_open(plan, &given, err);
+               : lmq_calibrator_open(plan, &given, progress, err);
 }
 
 /* As it was read then: the file may be elsewhere, or another. */
@@ -464,7 +474,7 @@ make_plan(struct lmq_checkpoint *checkpoint,
         status = lmq_plan_make(checkpoint, settings, plan, err);
     if (status == LMQ_OK)
         status = options->seals ? recall_calibration(plan, calibration, err)
-                                : open_calibrator(plan, options, err);
+                                : open_calibrator(plan, options, progress, err);
     if (status == LMQ_OK) {
         note_quantized(plan);
         status = lmq_plan_lay_out(plan, err);

@@ -73,7 +73,8 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
         int fallback;
     } choices[N_CHOICES] = {
         {"method", options->method, lmq_method_names,
-         options->n_calibration > 0 ? LMQ_METHOD_GPTQ : LMQ_METHOD_SEARCH},
+         lmq_convert_is_calibrated(options) ? LMQ_METHOD_GPTQ
+                                            : LMQ_METHOD_SEARCH},
         {"scales", options->scales, lmq_scales_names, LMQ_SCALES_F16},
         {"layout", options->layout, lmq_layout_names,
          LMQ_LAYOUT_TILES},

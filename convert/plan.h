@@ -28,6 +28,13 @@ struct lmq_convert_settings {
     uint32_t n_parts;    /* members of the set, about as large; 0: as that */
 };
 
+/* By a text, be it the model's own. */
+static inline bool
+lmq_convert_is_calibrated(const struct lmq_convert_options *options)
+{
+    return options->n_calibration > 0 || options->writes_text != 0;
+}
+
 /* To be freed with lmq_recipe_free(&settings->recipe), even if this fails. If
  * settings->recipe.text is known, that is read and not the file. */
 enum lmq_status

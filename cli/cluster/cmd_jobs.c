@@ -138,7 +138,8 @@ struct jobs {
 static bool
 is_chain(const struct jobs *jobs)
 {
-    return has_option(jobs->arguments, "calibrate");
+    return has_option(jobs->arguments, "calibrate") ||
+           has_option(jobs->arguments, "own-text");
 }
 
 static bool

@@ -44,6 +44,12 @@ hush(const struct arguments *arguments, struct arguments *own)
 /* ---- Converting ---- */
 
 static bool
+is_calibrated(const struct lmq_convert_options *convert)
+{
+    return convert->n_calibration > 0 || convert->writes_text != 0;
+}
+
+static bool
 reads_standard_input(const struct lmq_convert_options *convert)
 {
     for (size_t i = 0; i < convert->n_calibration; i++)
@@ -57,11 +63,12 @@ static bool
 check_options(const struct arguments *arguments, const struct ranks *ranks,
               const struct lmq_convert_options *convert)
 {
-    if (convert->n_calibration > 0 && convert->n_parts != ranks->n)
+    if (is_calibrated(convert) && convert->n_parts != ranks->n)
         usage_error(arguments->command,
-                    "--calibrate goes with one file for each of the %u ranks, "
-                    "not with --parts=%u",
-                    ranks->n, convert->n_parts);
+                    "--%s goes with one file for each of the %u ranks, not "
+                    "with --parts=%u",
+                    convert->writes_text ? "own-text" : "calibrate", ranks->n,
+                    convert->n_parts);
     else if (reads_standard_input(convert))
         usage_error(arguments->command,
                     "'-' cannot be standard input of many ranks");
@@ -126,7 +133,7 @@ convert_by_ranks(const struct arguments *arguments, const struct ranks *ranks,
     if (!check_options(arguments, ranks, convert))
         return EXIT_USAGE;
     hush(arguments, &own);
-    if (convert->n_calibration > 0)
+    if (is_calibrated(convert))
         convert->peers = &peers;
     convert->part = ranks->rank + 1;
     for (; convert->part <= convert->n_parts && code == EXIT_DONE;

@@ -57,6 +57,7 @@ static const struct {
     {"to", "--to"},
     {"tokenizer", "--tokenizer"},
     {"type", "--type"},
+    {"writes_text", "--own-text"},
 };
 
 /* The flag of the n letters, NULL if they name no option. */

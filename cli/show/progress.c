@@ -150,13 +150,31 @@ add_bar(struct line *line, double part)
     add(line, " [%s]", bar);
 }
 
+/* What a stage counts, if that is not what the command is about. */
+static const char *
+unit_of(const struct progress_state *state, const char *stage)
+{
+    static const struct {
+        const char *stage, *unit;
+    } others[] = {
+        {"calibrating", ""}, /* tokens and rows */
+        {"writing a text", "tokens"},
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strcmp(others[i].stage, stage) == 0)
+            return others[i].unit;
+    return state->unit;
+}
+
 static void
 show_line(const struct progress_state *state, const char *stage, double done,
           double total)
 {
     struct line line = {.text = "", .room = free_columns()};
+    const char *unit = unit_of(state, stage);
     char rate_text[TEXT_SIZE];
-    double seconds = seconds_now() - state->started;
+    double seconds = seconds_now() - state->stage_started;
     double part = total > 0 ? done / total : 0;
     double rate = seconds > 0 ? done / seconds : 0;
 
@@ -167,8 +185,8 @@ show_line(const struct progress_state *state, const char *stage, double done,
         total > 0 ? "" : " ...");
     if (total > 0 && seconds > 1 && rate > 0)
         add(&line, ", %.0f s left", (total - done) / rate);
-    if (total > 0 && state->unit[0] != '\0')
-        add(&line, ", %s %s/s", format_count(rate, rate_text), state->unit);
+    if (total > 0 && unit[0] != '\0')
+        add(&line, ", %s %s/s", format_count(rate, rate_text), unit);
     if (total > 0 && state->style == STYLE_BAR)
         add_bar(&line, part);
     fputs(line.text, stderr);
@@ -182,10 +200,13 @@ show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
     struct progress_state *state = context;
     double now = seconds_now();
     double wait = state->style == STYLE_BAR ? BAR_SECONDS : PLAIN_SECONDS;
+    bool is_new = stage != state->stage;
 
+    if (is_new)
+        state->stage_started = now;
     if (state->style != STYLE_NEVER &&
         (now - state->last_shown >= wait ||
-         (stage != state->stage && state->is_shown))) {
+         (is_new && state->is_shown))) {
         if (state->style == STYLE_BAR)
             fputs("\r\033[K", stderr);
         show_line(state, stage, (double)done, (double)total);

@@ -19,6 +19,7 @@
 #include "base/size.h"
 #include "base/threads/threads.h"
 #include "convert/calibrate/mendable.h"
+#include "convert/calibrate/own_text.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 #define DEFAULT_CONTEXT 512
@@ -55,26 +56,43 @@ thin_out(struct lmq_corpus *corpus, size_t n_tokens)
 }
 
 static json_t *
-describe(const struct lmq_calibrator *calibrator,
-         const struct lmq_calibration *given, const struct lmq_texts *texts,
-         size_t context)
+describe_crc(uint32_t crc)
 {
-    json_t *json = json_object(), *list = json_array();
+    char text[9];
+
+    snprintf(text, sizeof(text), "%08" PRIx32, crc);
+    return json_string(text);
+}
+
+static json_t *
+describe_texts(const struct lmq_texts *texts)
+{
+    json_t *list = json_array();
 
     for (size_t i = 0; i < texts->n; i++) {
         const struct lmq_text *text = &texts->texts[i];
         const char *slash = strrchr(text->path, '/');
-        char crc[9];
         json_t *one = json_object();
-        snprintf(crc, sizeof(crc), "%08" PRIx32,
-                 lmq_crc32(0, text->bytes, text->n));
         lmq_put(&one, "name",
                 lmq_json_text(slash == NULL ? text->path : slash + 1));
         lmq_put(&one, "size", lmq_json_size(text->n));
-        lmq_put(&one, "crc32", json_string(crc));
+        lmq_put(&one, "crc32",
+                describe_crc(lmq_crc32(0, text->bytes, text->n)));
         lmq_append(&list, one);
     }
-    lmq_put(&json, "texts", list);
+    return list;
+}
+
+static json_t *
+describe(const struct lmq_calibrator *calibrator,
+         const struct lmq_calibration *given, const struct lmq_texts *texts,
+         size_t context)
+{
+    json_t *json = json_object();
+
+    lmq_put(&json, "texts", describe_texts(texts));
+    if (given->writes_text)
+        lmq_put(&json, "own_text", describe_crc(calibrator->corpus.crc));
     lmq_put(&json, "tokens", lmq_json_size(calibrator->corpus.n_tokens));
     lmq_put(&json, "windows", lmq_json_size(calibrator->corpus.n_windows));
     lmq_put(&json, "ctx", lmq_json_size(context));
@@ -85,21 +103,60 @@ describe(const struct lmq_calibrator *calibrator,
 }
 
 static enum lmq_status
-read_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
-            const struct lmq_calibration *given, struct lmq_error *err)
+write_corpus(struct lmq_calibrator *calibrator,
+             const struct lmq_tokenizer *tokenizer,
+             const struct lmq_calibration *given, size_t n_tokens,
+             size_t context, const struct lmq_progress *progress,
+             struct lmq_error *err)
 {
-    size_t context = given->context != 0
-                         ? given->context
-                         : lmq_size_min(DEFAULT_CONTEXT,
-                                        plan->checkpoint->hparams.context);
+    const struct lmq_own_text text = {
+        .model = calibrator->model,
+        .tokenizer = tokenizer,
+        .n_tokens = n_tokens,
+        .context = context,
+        .threads = given->threads,
+        .is_dry = given->is_dry,
+    };
+
+    return lmq_own_text_write(&text, progress, &calibrator->corpus, err);
+}
+
+static enum lmq_status
+read_corpus(struct lmq_calibrator *calibrator,
+            const struct lmq_tokenizer *tokenizer,
+            const struct lmq_calibration *given, const struct lmq_texts *texts,
+            size_t n_tokens, size_t context, struct lmq_error *err)
+{
     const struct lmq_protocol protocol = {
         .context = context,
         .stride = context,
         .splits_documents = given->splits_documents,
     };
+    enum lmq_status status = lmq_corpus_from_texts(
+        tokenizer, texts, &protocol, &calibrator->corpus, err);
+
+    if (status == LMQ_OK)
+        thin_out(&calibrator->corpus, n_tokens);
+    return status;
+}
+
+static enum lmq_status
+make_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
+            const struct lmq_calibration *given,
+            const struct lmq_progress *progress, struct lmq_error *err)
+{
+    size_t context = given->context != 0
+                         ? given->context
+                         : lmq_size_min(DEFAULT_CONTEXT,
+                                        plan->checkpoint->hparams.context);
+    size_t n_tokens = given->n_tokens == 0 ? DEFAULT_TOKENS : given->n_tokens;
     struct lmq_tokenizer *tokenizer = NULL;
     struct lmq_texts texts;
 
+    if (given->writes_text && n_tokens < 2)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "from one token nothing is learnt: expected 2 or more "
+                        "(.calibration_tokens)");
     if (context < 2 || context > LMQ_MAX_CONTEXT)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a window of %zu tokens makes no sense: expected 2 or "
@@ -110,12 +167,13 @@ read_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
     if (status != LMQ_OK)
         return status;
     status = lmq_tokenizer_from_checkpoint(plan->checkpoint, &tokenizer, err);
-    if (status == LMQ_OK)
-        status = lmq_corpus_from_texts(tokenizer, &texts, &protocol,
-                                       &calibrator->corpus, err);
+    if (status == LMQ_OK && given->writes_text)
+        status = write_corpus(calibrator, tokenizer, given, n_tokens, context,
+                              progress, err);
+    else if (status == LMQ_OK)
+        status = read_corpus(calibrator, tokenizer, given, &texts, n_tokens,
+                             context, err);
     if (status == LMQ_OK) {
-        thin_out(&calibrator->corpus,
-                 given->n_tokens == 0 ? DEFAULT_TOKENS : given->n_tokens);
         plan->calibration = describe(calibrator, given, &texts, context);
         if (plan->calibration == NULL)
             status = lmq_fail_nomem(err);
@@ -315,7 +373,8 @@ mend_of(const struct lmq_plan *plan, const struct lmq_calibration *given)
 
 enum lmq_status
 lmq_calibrator_open(struct lmq_plan *plan,
-                    const struct lmq_calibration *given, struct lmq_error *err)
+                    const struct lmq_calibration *given,
+                    const struct lmq_progress *progress, struct lmq_error *err)
 {
     struct lmq_calibrator *calibrator = calloc(1, sizeof(*calibrator));
 
@@ -336,7 +395,7 @@ lmq_calibrator_open(struct lmq_plan *plan,
     enum lmq_status status = lmq_model_open_lazily(
         plan->checkpoint, &calibrator->model, err);
     if (status == LMQ_OK)
-        status = read_corpus(calibrator, plan, given, err);
+        status = make_corpus(calibrator, plan, given, progress, err);
     if (status == LMQ_OK)
         status = make_room(calibrator, given->threads, err);
     return status;

@@ -43,6 +43,8 @@ struct lmq_calibrator {
 struct lmq_calibration {
     const char *const *texts; /* paths; n of them */
     size_t n;
+    bool writes_text;         /* none: the model's own */
+    bool is_dry;              /* what that would be is not computed */
     size_t n_tokens, context; /* 0: the default */
     double damping;           /* likewise */
     double mend;              /* likewise; less than 0: none */
@@ -51,10 +53,11 @@ struct lmq_calibration {
     const struct lmq_peers *peers;
 };
 
-/* Reads the text and opens the model, whatever is wrong with them is found.
+/* Reads the text, or writes one, and opens the model, whatever is wrong with them is found.
  * Fills in plan->calibrator, plan->calibration and plan->calibrated. */
 enum lmq_status lmq_calibrator_open(struct lmq_plan *plan,
                                     const struct lmq_calibration *given,
+                                    const struct lmq_progress *progress,
                                     struct lmq_error *err);
 /* How much there is to do in the layers in front of `end`. */
 void lmq_calibrator_expect(struct lmq_plan *plan, size_t end);

@@ -110,7 +110,7 @@ static const struct {
     {"rotate", ".rotates"},          {"ctx", ".context"},
     {"split_documents", ".splits_documents"}, {"texts", ".calibration"},
     {"damping", ".damping"},         {"mend", ".mend"},
-    {"tokens", ".calibration_tokens"},
+    {"tokens", ".calibration_tokens"}, {"own_text", ".writes_text"},
 };
 
 static enum lmq_status

@@ -127,6 +127,7 @@ class ConvertOptions(Options):
         ("rotates", c_int),
         ("peers", c_void_p),
         ("mend", c_double),
+        ("writes_text", c_int),
     ]
 
 

@@ -47,6 +47,7 @@ class ConvertOptions(TypedDict, total=False):
     damping: float
     rotates: bool
     mend: float
+    writes_text: bool
 
 
 class CopyOptions(TypedDict, total=False):

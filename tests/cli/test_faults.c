@@ -115,6 +115,8 @@ static const struct command {
      true},
     {"calibrate-resume", "convert -q --resume -e q4 --rotate --calibrate text "
      "--calibrate-tokens 60 --ctx 8 model w/out", NULL, NULL, TEXT, true},
+    {"own-text", "convert -q -f --own-text --calibrate-tokens 24 --ctx 8 model "
+     "w/out.lmq", NULL, "out.lmq", TEXT, true},
     {"split", "split -q -f --shard-size 6K m.lmq w", NULL,
      "m-00002-of-00099.lmq", TEXT, false},
     {"join", "join --json set w/out.lmq", NULL, NULL, DOCUMENT, false},

@@ -1,7 +1,6 @@
 #!/bin/sh
 #
-# test_own_text.sh - calibrated by what the model writes itself, as the manual's
-# example does it.
+# test_own_text.sh - calibrated by what the model writes itself.
 set -u
 . "${srcdir:-.}/tests/library.sh"
 
@@ -9,13 +8,15 @@ cd "$work" || exit 99
 export OMP_NUM_THREADS=2
 
 expect 0 "$lmquant" convert -q "$fable" first.lmq
-for seed in $(seq 20); do
-    "$lmquant" run -q -n 200 -t 1 -k 0 --top-p 1 --min-p 0 --ignore-eos \
-        -s "$seed" first.lmq " " || fail "seed $seed"
-    echo
-done > own.txt
-[ "$(sort own.txt | uniq | wc -l)" -ge 20 ] || fail "it repeats itself"
-expect 0 "$lmquant" convert -q --calibrate=own.txt "$fable" own.lmq
+expect 0 "$lmquant" convert --json --own-text --calibrate-tokens 6000 \
+    "$fable" own.lmq
+cp stdout made
+[ "$("$is_json" calibration.tokens < made)" = 6000 ] ||
+    fail "not as many tokens as were asked for"
+own=$("$is_json" calibration.own_text < made)
+expr "$own" : '[0-9a-f]\{8\}$' > /dev/null || fail "no CRC of the text: $own"
+expect 0 "$lmquant" inspect own.lmq
+grep -q "6000 tokens that it wrote itself (CRC-32 $own)" stdout || fail "the container does not say what it learnt from"
 
 kld() {
     "$lmquant" validate -q --json -c 128 --max-tokens 4000 "$fable" "$1" \
@@ -27,4 +28,26 @@ first=$(kld first.lmq)
 own=$(kld own.lmq)
 awk -v x="$own" -v y="$first" 'BEGIN { exit !(x < 0.9 * y) }' ||
     fail "no better by its own text: $own, $first without"
+
+# Misuse.
+expect 2 "$lmquant" convert --own-text --calibrate "$fable/held-out-b.txt" \
+    "$fable" x.lmq
+grep -q -- "--own-text goes without --calibrate" stderr ||
+    fail "it cannot be told which text is meant: $(cat stderr)"
+expect 2 "$lmquant" convert --own-text --split-documents "$fable" x.lmq
+expect 2 "$lmquant" convert --method gptq "$fable" x.lmq
+grep -q -- "--own-text" stderr || fail "no hint at --own-text: $(cat stderr)"
+mkdir bare
+cp "$fable/model.safetensors" "$fable/config.json" bare
+expect 3 "$lmquant" convert --own-text bare x.lmq
+grep -q "has no tokenizer" stderr || fail "without a tokenizer: $(cat stderr)"
+[ ! -e x.lmq ] || fail "an output of a conversion that failed"
+
+# Windows that no memory holds.
+if ! has_sanitizer; then
+    (ulimit -v 1048576 && "$lmquant" convert --own-text -c 10000000 \
+        --calibrate-tokens 2000000000 "$fable" x.lmq) > stdout 2> stderr
+    [ $? -eq 1 ] || fail "windows of 10^7 tokens: $(cat stderr)"
+    grep -q "32 windows" stderr || fail "what takes memory: $(cat stderr)"
+fi
 finish

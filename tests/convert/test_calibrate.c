@@ -187,9 +187,15 @@ START_TEST(what_was_calibrated_is_nearer)
     double search = divergence(in_folder("plain.lmq"));
     double gptq = divergence(in_folder("gptq.lmq"));
     double mended = divergence(in_folder("mended.lmq"));
+    options = usual(NULL);
+    options.n_calibration = 0;
+    options.writes_text = 1;
+    lmq_report_free(calibrate(in_folder("own.lmq"), &options));
+    double own = divergence(in_folder("own.lmq"));
     ck_assert_msg(gptq < 0.9 * search, "%g, by search alone %g", gptq, search);
     ck_assert_msg(mended < 0.95 * gptq, "%g, without mending %g", mended,
                   gptq);
+    ck_assert_msg(own < 0.9 * search, "%g, by search alone %g", own, search);
 }
 END_TEST
 
