@@ -135,25 +135,6 @@ spread_windows(struct lmq_corpus *corpus, size_t n, size_t tokens,
     return LMQ_OK;
 }
 
-static size_t
-count_scored(const struct lmq_corpus *corpus, size_t n_windows)
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < n_windows; i++)
-        sum += corpus->windows[i].n - corpus->windows[i].scored;
-    return sum;
-}
-
-void
-lmq_planner_take_windows(struct lmq_planner *planner, size_t n)
-{
-    struct lmq_corpus *corpus = &planner->job.corpus;
-
-    corpus->n_windows = n;
-    corpus->n_scored = count_scored(corpus, n);
-}
-
 /* Parts of a text differ: choices are measured all over it, and units too, in
  * fewer windows, which are the first from here on; behind them stand those that
  * it may take more. */
@@ -176,7 +157,7 @@ choose_windows(struct lmq_planner *planner, struct lmq_error *err)
         status =
             spread_windows(corpus, many, FEW_TOKENS, &planner->n_few, err);
     lmq_planner_take_windows(planner, many);
-    planner->n_few_scored = count_scored(corpus, planner->n_few);
+    planner->n_few_scored = lmq_planner_scored(planner, planner->n_few);
     return status;
 }
 

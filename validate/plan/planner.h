@@ -84,7 +84,8 @@ const struct lmq_encoding_choice *
 lmq_planner_offer(const struct lmq_planner *planner, size_t unit,
                   size_t offer);
 
-/* From here on so many windows are the corpus. */
+/* Tokens that the first windows score; and from here on so many are the corpus. */
+size_t lmq_planner_scored(const struct lmq_planner *planner, size_t n_windows);
 void lmq_planner_take_windows(struct lmq_planner *planner, size_t n);
 
 /* Whether that is due to a part of so many, from 1: units and then offers, in

@@ -26,6 +26,30 @@
 /* So many windows tell how much they differ. */
 #define WINDOWS_LEAST 8
 
+/* ---- Windows ---- */
+
+size_t
+lmq_planner_scored(const struct lmq_planner *planner, size_t n_windows)
+{
+    const struct lmq_corpus *corpus = &planner->job.corpus;
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n_windows; i++)
+        sum += corpus->windows[i].n - corpus->windows[i].scored;
+    return sum;
+}
+
+void
+lmq_planner_take_windows(struct lmq_planner *planner, size_t n)
+{
+    struct lmq_corpus *corpus = &planner->job.corpus;
+
+    corpus->n_windows = n;
+    corpus->n_scored = lmq_planner_scored(planner, n);
+}
+
+/* ---- Mixes ---- */
+
 static struct lmq_side
 base_side(const struct lmq_planner *planner)
 {
