@@ -10,12 +10,13 @@
 # made; what is there already is used. From outside: WINDOW (512), TOKENS (of
 # TEXT: 60000), LEARNT (of LEARN: 32768), OPEN (options for opening MODEL, as
 # --tokenizer=FILE), MADE (more options of convert, as --group-size=32), HOW (of
-# validate, as --split-documents), WAYS (of the four: "default rotated calibrated
-# both").
+# validate, as --split-documents), WAYS (of the four, and of two more that learn
+# from what the model writes itself: "default rotated calibrated both own
+# own-both").
 set -eu
 
 [ $# -ge 4 ] || {
-    sed -n '3,16s/^# \{0,1\}//p' "$0" >&2
+    sed -n '3,17s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 absolute() { echo "$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"; }
@@ -51,9 +52,12 @@ for way in ${WAYS:-default rotated calibrated both}; do
     rotated) make "$way" --rotate ;;
     calibrated) make "$way" $learning ;;
     both) make "$way" $learning --rotate ;;
+    own) make "$way" --own-text --ctx="$window" ;;
+    own-both) make "$way" --own-text --ctx="$window" --rotate ;;
     esac
     models="$models $way.lmq"
-    labels="$labels$(echo "$way" | sed 's/both/calibrated and rotated/')/"
+    labels="$labels$(echo "$way" | sed 's/^both/calibrated and rotated/
+        s/^own-both/by its own text and rotated/; s/^own$/by its own text/')/"
 done
 
 # A row for each model of a report; the last is what the others are parts of.
