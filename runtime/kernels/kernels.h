@@ -145,7 +145,7 @@ lmq_row_bytes(enum lmq_row_type type, size_t n_cols)
 }
 
 /* Scratch that rows_product() wants, aligned to 64; one per thread. */
-#define LMQ_SCRATCH_BYTES ((size_t)172032)
+#define LMQ_SCRATCH_BYTES ((size_t)196608)
 
 /* ---- The kernels ---- */
 

@@ -259,7 +259,7 @@ checkasm_rows(const struct lmq_kernels *k)
                                : 700 + random_below(900);
         if (i % 32 == 0) { /* of short ones, more than a block has */
             n_rows += 150;
-            n_cols = 600 + random_below(170);
+            n_cols = 940 + random_below(170);
         }
         size_t row0 = random_below(n_rows), row1 = n_rows;
         enum lmq_row_type type = (enum lmq_row_type)random_below(4);
