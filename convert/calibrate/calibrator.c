@@ -85,8 +85,7 @@ describe_texts(const struct lmq_texts *texts)
 
 static json_t *
 describe(const struct lmq_calibrator *calibrator,
-         const struct lmq_calibration *given, const struct lmq_texts *texts,
-         size_t context)
+         const struct lmq_calibration *given, const struct lmq_texts *texts)
 {
     json_t *json = json_object();
 
@@ -95,92 +94,92 @@ describe(const struct lmq_calibrator *calibrator,
         lmq_put(&json, "own_text", describe_crc(calibrator->corpus.crc));
     lmq_put(&json, "tokens", lmq_json_size(calibrator->corpus.n_tokens));
     lmq_put(&json, "windows", lmq_json_size(calibrator->corpus.n_windows));
-    lmq_put(&json, "ctx", lmq_json_size(context));
+    lmq_put(&json, "ctx", lmq_json_size(given->context));
     lmq_put(&json, "split_documents", json_boolean(given->splits_documents));
     lmq_put(&json, "damping", lmq_json_number(calibrator->damping));
     lmq_put(&json, "mend", lmq_json_number(calibrator->mend));
     return json;
 }
 
-static enum lmq_status
-write_corpus(struct lmq_calibrator *calibrator,
-             const struct lmq_tokenizer *tokenizer,
-             const struct lmq_calibration *given, size_t n_tokens,
-             size_t context, const struct lmq_progress *progress,
-             struct lmq_error *err)
+static struct lmq_own_text
+own_text_of(const struct lmq_calibrator *calibrator,
+            const struct lmq_calibration *given)
 {
-    const struct lmq_own_text text = {
+    return (struct lmq_own_text){
         .model = calibrator->model,
-        .tokenizer = tokenizer,
-        .n_tokens = n_tokens,
-        .context = context,
+        .tokenizer = calibrator->tokenizer,
+        .n_tokens = given->n_tokens,
+        .context = given->context,
         .threads = given->threads,
-        .is_dry = given->is_dry,
     };
-
-    return lmq_own_text_write(&text, progress, &calibrator->corpus, err);
 }
 
 static enum lmq_status
-read_corpus(struct lmq_calibrator *calibrator,
-            const struct lmq_tokenizer *tokenizer,
-            const struct lmq_calibration *given, const struct lmq_texts *texts,
-            size_t n_tokens, size_t context, struct lmq_error *err)
+cut_texts(struct lmq_calibrator *calibrator,
+          const struct lmq_calibration *given, const struct lmq_texts *texts,
+          struct lmq_error *err)
 {
     const struct lmq_protocol protocol = {
-        .context = context,
-        .stride = context,
+        .context = given->context,
+        .stride = given->context,
         .splits_documents = given->splits_documents,
     };
-    enum lmq_status status = lmq_corpus_from_texts(
-        tokenizer, texts, &protocol, &calibrator->corpus, err);
+    enum lmq_status status =
+        lmq_corpus_from_texts(calibrator->tokenizer, texts, &protocol,
+                              &calibrator->corpus, err);
 
     if (status == LMQ_OK)
-        thin_out(&calibrator->corpus, n_tokens);
+        thin_out(&calibrator->corpus, given->n_tokens);
     return status;
 }
 
+/* What is read; of what is to be written as much as is known before. */
 static enum lmq_status
 make_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
-            const struct lmq_calibration *given,
-            const struct lmq_progress *progress, struct lmq_error *err)
+            const struct lmq_calibration *given, struct lmq_error *err)
 {
-    size_t context = given->context != 0
-                         ? given->context
-                         : lmq_size_min(DEFAULT_CONTEXT,
-                                        plan->checkpoint->hparams.context);
-    size_t n_tokens = given->n_tokens == 0 ? DEFAULT_TOKENS : given->n_tokens;
-    struct lmq_tokenizer *tokenizer = NULL;
+    const struct lmq_own_text own = own_text_of(calibrator, given);
     struct lmq_texts texts;
 
-    if (given->writes_text && n_tokens < 2)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "from one token nothing is learnt: expected 2 or more "
-                        "(.calibration_tokens)");
-    if (context < 2 || context > LMQ_MAX_CONTEXT)
+    if (given->context < 2 || given->context > LMQ_MAX_CONTEXT)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a window of %zu tokens makes no sense: expected 2 or "
                         "more",
-                        context);
+                        given->context);
+    if (given->writes_text && given->n_tokens < 2)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "from one token nothing is learnt: expected 2 or more "
+                        "(.calibration_tokens)");
     enum lmq_status status =
         lmq_texts_read(given->texts, given->n, &texts, err);
     if (status != LMQ_OK)
         return status;
-    status = lmq_tokenizer_from_checkpoint(plan->checkpoint, &tokenizer, err);
-    if (status == LMQ_OK && given->writes_text)
-        status = write_corpus(calibrator, tokenizer, given, n_tokens, context,
-                              progress, err);
-    else if (status == LMQ_OK)
-        status = read_corpus(calibrator, tokenizer, given, &texts, n_tokens,
-                             context, err);
+    status = given->writes_text
+                 ? lmq_own_text_lay_out(&own, &calibrator->corpus, err)
+                 : cut_texts(calibrator, given, &texts, err);
     if (status == LMQ_OK) {
-        plan->calibration = describe(calibrator, given, &texts, context);
+        plan->calibration = describe(calibrator, given, &texts);
         if (plan->calibration == NULL)
             status = lmq_fail_nomem(err);
     }
-    lmq_tokenizer_close(tokenizer);
     lmq_texts_free(&texts);
     return status;
+}
+
+static enum lmq_status
+write_text(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
+           const struct lmq_calibration *given,
+           const struct lmq_progress *progress, struct lmq_error *err)
+{
+    const struct lmq_own_text own = own_text_of(calibrator, given);
+    enum lmq_status status =
+        lmq_own_text_write(&own, progress, &calibrator->corpus, err);
+
+    if (status != LMQ_OK)
+        return status;
+    lmq_put(&plan->calibration, "own_text",
+            describe_crc(calibrator->corpus.crc));
+    return plan->calibration == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
 /* ---- Room ---- */
@@ -371,11 +370,27 @@ mend_of(const struct lmq_plan *plan, const struct lmq_calibration *given)
     return 0;
 }
 
+static struct lmq_calibration
+fill_in(const struct lmq_plan *plan, const struct lmq_calibration *given)
+{
+    struct lmq_calibration all = *given;
+
+    if (all.n_tokens == 0)
+        all.n_tokens = DEFAULT_TOKENS;
+    if (all.context == 0)
+        all.context = lmq_size_min(DEFAULT_CONTEXT,
+                                   plan->checkpoint->hparams.context);
+    if (!(all.damping > 0))
+        all.damping = DEFAULT_DAMPING;
+    return all;
+}
+
 enum lmq_status
 lmq_calibrator_open(struct lmq_plan *plan,
-                    const struct lmq_calibration *given,
+                    const struct lmq_calibration *options,
                     const struct lmq_progress *progress, struct lmq_error *err)
 {
+    const struct lmq_calibration given = fill_in(plan, options);
     struct lmq_calibrator *calibrator = calloc(1, sizeof(*calibrator));
 
     plan->calibrator = calibrator;
@@ -387,17 +402,21 @@ lmq_calibrator_open(struct lmq_plan *plan,
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < plan->n_records; i++)
         calibrator->takes[i] = plan->takes[i];
-    calibrator->damping =
-        given->damping == 0 ? DEFAULT_DAMPING : given->damping;
-    calibrator->mend = mend_of(plan, given);
-    calibrator->threads = given->threads;
-    calibrator->peers = given->peers;
+    calibrator->damping = given.damping;
+    calibrator->mend = mend_of(plan, &given);
+    calibrator->threads = given.threads;
+    calibrator->peers = given.peers;
     enum lmq_status status = lmq_model_open_lazily(
         plan->checkpoint, &calibrator->model, err);
     if (status == LMQ_OK)
-        status = make_corpus(calibrator, plan, given, progress, err);
+        status = lmq_tokenizer_from_checkpoint(plan->checkpoint,
+                                               &calibrator->tokenizer, err);
     if (status == LMQ_OK)
-        status = make_room(calibrator, given->threads, err);
+        status = make_corpus(calibrator, plan, &given, err);
+    if (status == LMQ_OK)
+        status = make_room(calibrator, given.threads, err);
+    if (status == LMQ_OK && given.writes_text && !given.is_dry)
+        status = write_text(calibrator, plan, &given, progress, err);
     return status;
 }
 
@@ -412,6 +431,7 @@ lmq_calibrator_close(struct lmq_calibrator *calibrator)
     free((void *)calibrator->buffers);
     lmq_workers_close(&calibrator->workers);
     lmq_walk_free(&calibrator->walk);
+    lmq_tokenizer_close(calibrator->tokenizer);
     lmq_model_close(calibrator->model);
     lmq_corpus_free(&calibrator->corpus);
     free(calibrator->takes);

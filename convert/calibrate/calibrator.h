@@ -25,6 +25,7 @@ struct lmq_quantizer {
 
 struct lmq_calibrator {
     struct lmq_model *model;
+    struct lmq_tokenizer *tokenizer;
     struct lmq_corpus corpus;
     struct lmq_walk walk;
     struct lmq_workers workers; /* states: struct lmq_quantizer */
@@ -53,10 +54,11 @@ struct lmq_calibration {
     const struct lmq_peers *peers;
 };
 
-/* Reads the text, or writes one, and opens the model, whatever is wrong with them is found.
- * Fills in plan->calibrator, plan->calibration and plan->calibrated. */
+/* Opens the model and reads the text, and at last writes one, so that what is
+ * wrong is found before. Fills in plan->calibrator, plan->calibration and
+ * plan->calibrated. */
 enum lmq_status lmq_calibrator_open(struct lmq_plan *plan,
-                                    const struct lmq_calibration *given,
+                                    const struct lmq_calibration *options,
                                     const struct lmq_progress *progress,
                                     struct lmq_error *err);
 /* How much there is to do in the layers in front of `end`. */

@@ -1,17 +1,12 @@
 /*
  * own_text.c - windows of tokens, some at a time: the weights are read once for
- * all of these.
- *
- * A window begins with the begin token, or with one that ends a text where none
- * begins it. Where a text ends within it the next one begins.
+ * all of these. Where a text ends within a window the next one begins.
  */
 #include "config.h"
 
 #include "convert/calibrate/own_text.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "base/crc32.h"
@@ -38,20 +33,49 @@ struct writer {
     struct lmq_kv *kv; /* (n_layers, abreast) */
     float *logits;     /* (abreast, vocab) */
     uint64_t random;
-    int32_t *tokens;   /* (abreast, length) */
     struct lmq_counter counter;
 };
 
-static void
-choose_first(struct writer *writer)
+/* ---- Windows ---- */
+
+static int32_t
+first_of(const struct lmq_tokenizer *tokenizer)
 {
     size_t n;
-    const int32_t *ends = lmq_tokenizer_eos(writer->text->tokenizer, &n);
+    const int32_t *ends = lmq_tokenizer_eos(tokenizer, &n);
 
-    writer->first = lmq_tokenizer_bos(writer->text->tokenizer);
-    writer->begins = writer->first >= 0;
-    if (writer->first < 0)
-        writer->first = n > 0 ? ends[0] : 0;
+    if (lmq_tokenizer_bos(tokenizer) >= 0)
+        return lmq_tokenizer_bos(tokenizer);
+    return n > 0 ? ends[0] : 0;
+}
+
+/* Full ones, and one of what is left. */
+enum lmq_status
+lmq_own_text_lay_out(const struct lmq_own_text *text,
+                     struct lmq_corpus *corpus, struct lmq_error *err)
+{
+    size_t length = lmq_size_min(text->context, text->n_tokens), n;
+
+    *corpus = (struct lmq_corpus){0};
+    if ((double)text->n_tokens * sizeof(int32_t) > lmq_mem_limit())
+        return lmq_fail(err, LMQ_ERR_NOMEM, 0,
+                        "%zu tokens (.calibration_tokens) are more than there "
+                        "is memory for",
+                        text->n_tokens);
+    int32_t *tokens = calloc(length, sizeof(*tokens));
+    enum lmq_status status = tokens == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (size_t i = 0; i < length && status == LMQ_OK; i++)
+        tokens[i] = first_of(text->tokenizer);
+    for (size_t left = text->n_tokens; left > 1 && status == LMQ_OK;
+         left -= n) {
+        n = lmq_size_min(left, length);
+        status = lmq_corpus_add_window(corpus, -1, tokens, n, 0, err);
+    }
+    free(tokens);
+    if (status != LMQ_OK)
+        lmq_corpus_free(corpus);
+    return status;
 }
 
 /* ---- Room ---- */
@@ -75,8 +99,8 @@ check_memory(const struct writer *writer, struct lmq_error *err)
              "to write a text a model needs all of itself at once, and room "
              "for %zu windows of %zu tokens: %.1f GB and %.1f GB, more than the "
              "%.1f GB that there are",
-             writer->abreast, writer->length, 1e-9 * weights, 1e-9 * (all - weights),
-             1e-9 * lmq_mem_limit());
+             writer->abreast, writer->length, 1e-9 * weights,
+             1e-9 * (all - weights), 1e-9 * lmq_mem_limit());
     lmq_hint(err, "a text that is given (.calibration) goes through one layer "
                   "at a time");
     return LMQ_ERR_NOMEM;
@@ -145,8 +169,8 @@ close_writer(struct writer *writer)
 
 /* logits (n, vocab) behind the token at this position of n windows. */
 static enum lmq_status
-evaluate(struct writer *writer, size_t n, size_t position,
-         struct lmq_error *err)
+evaluate(struct writer *writer, const int32_t *tokens, size_t n,
+         size_t position, struct lmq_error *err)
 {
     const struct lmq_model *model = writer->text->model;
     const struct lmq_hparams *h = &model->hparams;
@@ -154,7 +178,7 @@ evaluate(struct writer *writer, size_t n, size_t position,
     int32_t last[ABREAST];
 
     for (size_t i = 0; i < n; i++)
-        last[i] = writer->tokens[i * writer->length + position];
+        last[i] = tokens[i * writer->work.length + position];
     work->n_sequences = n;
     lmq_forward_embed(model, work, last, n, position);
     for (size_t i = 0; i < h->n_layers; i++)
@@ -201,22 +225,19 @@ choose_next(struct writer *writer, int32_t token, float *logits)
                             writer->text->model->hparams.vocab_size);
 }
 
-/* n windows of so many tokens, each at its place of writer->tokens. */
+/* n windows of so many tokens, one behind the other. */
 static enum lmq_status
-write_windows(struct writer *writer, size_t n, size_t n_tokens,
+write_windows(struct writer *writer, int32_t *tokens, size_t n, size_t length,
               struct lmq_error *err)
 {
-    size_t stride = writer->length;
     size_t vocabulary = writer->text->model->hparams.vocab_size;
     enum lmq_status status = LMQ_OK;
 
-    writer->work.length = n_tokens;
-    for (size_t i = 0; i < n; i++)
-        writer->tokens[i * stride] = writer->first;
-    for (size_t t = 0; t + 1 < n_tokens && status == LMQ_OK; t++) {
-        status = evaluate(writer, n, t, err);
+    writer->work.length = length;
+    for (size_t t = 0; t + 1 < length && status == LMQ_OK; t++) {
+        status = evaluate(writer, tokens, n, t, err);
         for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-            int32_t *at = &writer->tokens[i * stride + t];
+            int32_t *at = &tokens[i * length + t];
             at[1] = choose_next(writer, at[0],
                                 writer->logits + i * vocabulary);
         }
@@ -227,51 +248,37 @@ write_windows(struct writer *writer, size_t n, size_t n_tokens,
     return status;
 }
 
-static uint32_t
-add_crc(uint32_t crc, const int32_t *tokens, size_t n)
-{
-    unsigned char bytes[4];
-
-    for (size_t i = 0; i < n; i++) {
-        lmq_store_u32le(bytes, (uint32_t)tokens[i]);
-        crc = lmq_crc32(crc, bytes, sizeof(bytes));
-    }
-    return crc;
-}
-
-static enum lmq_status
-add_windows(const struct writer *writer, size_t n, size_t n_tokens,
-            struct lmq_corpus *corpus, struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-        const int32_t *tokens = writer->tokens + i * writer->length;
-        status = lmq_corpus_add_window(corpus, -1, tokens, n_tokens, 0, err);
-        if (!writer->text->is_dry)
-            corpus->crc = add_crc(corpus->crc, tokens, n_tokens);
-    }
-    return status;
-}
-
-/* Full windows, and then one of what is left. */
+/* Those that are as long together. */
 static enum lmq_status
 write_all(struct writer *writer, struct lmq_corpus *corpus,
           struct lmq_error *err)
 {
+    const struct lmq_window *windows = corpus->windows;
     enum lmq_status status = LMQ_OK;
-    size_t n, of_each;
 
-    for (size_t left = writer->text->n_tokens; left > 1 && status == LMQ_OK;
-         left -= n * of_each) {
-        of_each = lmq_size_min(left, writer->length);
-        n = lmq_size_min(left / of_each, writer->abreast);
-        if (!writer->text->is_dry)
-            status = write_windows(writer, n, of_each, err);
-        if (status == LMQ_OK)
-            status = add_windows(writer, n, of_each, corpus, err);
+    for (size_t at = 0, n; at < corpus->n_windows && status == LMQ_OK;
+         at += n) {
+        n = 1;
+        while (n < writer->abreast && at + n < corpus->n_windows &&
+               windows[at + n].n == windows[at].n)
+            n++;
+        status = write_windows(writer, corpus->tokens + windows[at].first, n,
+                               windows[at].n, err);
     }
     return status;
+}
+
+static uint32_t
+crc_of(const struct lmq_corpus *corpus)
+{
+    uint32_t crc = 0;
+    unsigned char bytes[4];
+
+    for (size_t i = 0; i < corpus->n_tokens; i++) {
+        lmq_store_u32le(bytes, (uint32_t)corpus->tokens[i]);
+        crc = lmq_crc32(crc, bytes, sizeof(bytes));
+    }
+    return crc;
 }
 
 enum lmq_status
@@ -281,29 +288,18 @@ lmq_own_text_write(const struct lmq_own_text *text,
 {
     struct writer writer = {.text = text,
                             .random = SEED,
+                            .first = first_of(text->tokenizer),
+                            .begins = lmq_tokenizer_bos(text->tokenizer) >= 0,
+                            .length = corpus->windows[0].n,
                             .counter = {.progress = progress,
                                         .stage = "writing a text",
-                                        .total = text->n_tokens}};
-    enum lmq_status status = LMQ_OK;
+                                        .total = corpus->n_tokens}};
 
-    *corpus = (struct lmq_corpus){0};
-    choose_first(&writer);
-    writer.length = lmq_size_min(text->context, text->n_tokens);
-    writer.abreast = lmq_size_min(text->n_tokens / writer.length, ABREAST);
-    if (!text->is_dry)
-        status = open_writer(&writer, err);
-    writer.tokens =
-        status == LMQ_OK
-            ? calloc(writer.length, writer.abreast * sizeof(*writer.tokens))
-            : NULL;
-    if (status == LMQ_OK && writer.tokens == NULL)
-        status = lmq_fail_nomem(err);
+    writer.abreast = lmq_size_min(corpus->n_windows, ABREAST);
+    enum lmq_status status = open_writer(&writer, err);
     if (status == LMQ_OK)
         status = write_all(&writer, corpus, err);
-    if (!text->is_dry)
-        close_writer(&writer);
-    free(writer.tokens);
-    if (status != LMQ_OK)
-        lmq_corpus_free(corpus);
+    close_writer(&writer);
+    corpus->crc = crc_of(corpus);
     return status;
 }
