@@ -167,22 +167,34 @@ print_recipe(const struct lmq_report *recipe)
                lmq_report_length(rules) - RULES_MOST);
 }
 
-/* The texts, or that there were none but its own. */
+/* The texts, or that there were none but its own; as far as this is what a
+ * writer would write: nobody has checked it. */
+#define TEXTS_MOST 16
+
 static void
 print_calibration(const struct lmq_report *calibration)
 {
     const struct lmq_report *texts = lmq_report_at(calibration, "texts");
     double tokens = lmq_report_number(calibration, "tokens");
     const char *own = lmq_report_string(calibration, "own_text");
+    size_t n = lmq_report_kind(calibration, "texts") == LMQ_KIND_ARRAY
+                   ? lmq_report_length(texts)
+                   : 0;
     char text[TEXT_SIZE];
 
-    if (tokens == tokens)
-        printf("  %-16s %.0f tokens%s%s%s\n", "learnt from", tokens,
-               own[0] != '\0' ? " that it wrote itself (CRC-32 " : "", own,
-               own[0] != '\0' ? ")" : "");
-    for (size_t i = 0; i < lmq_report_length(texts); i++) {
+    if (!(tokens >= 0 && tokens < 1e15))
+        return;
+    printf("  %-16s %.0f token%s", "learnt from", tokens, plural(tokens));
+    if (own[0] != '\0')
+        printf(" that it wrote itself (CRC-32 %.8s)", own);
+    putchar('\n');
+    if (n > TEXTS_MOST)
+        printf("  %-16s of %zu texts, among them\n", "", n);
+    for (size_t i = 0; i < n && i < TEXTS_MOST; i++) {
         const struct lmq_report *one = lmq_report_item(texts, i);
-        printf("  %-16s %s (%s, CRC-32 %s)\n", "",
+        if (!(lmq_report_number(one, "size") >= 0))
+            continue;
+        printf("  %-16s %s (%s, CRC-32 %.8s)\n", "",
                lmq_report_string(one, "name"),
                format_bytes(lmq_report_number(one, "size"), text),
                lmq_report_string(one, "crc32"));

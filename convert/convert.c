@@ -338,7 +338,8 @@ check_calibration(const struct lmq_convert_options *options,
     if (!is_calibrated && is_alone)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".calibration_tokens, .context, .splits_documents, "
-                        ".damping and .mend go with .calibration");
+                        ".damping and .mend go with .calibration or "
+                        ".writes_text");
     if (!is_calibrated)
         return LMQ_OK;
     if (options->writes_text != 0 &&
@@ -398,8 +399,8 @@ check_methods(const struct lmq_plan *plan, bool has_text,
     }
     if (has_text && n == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".calibration has nothing to do: no matrix of a layer "
-                        "is quantized by gptq or search");
+                        "nothing can be learnt from a text: no matrix of a "
+                        "layer is quantized by gptq or search");
     return LMQ_OK;
 }
 

@@ -292,11 +292,11 @@ collect(struct lmq_sampler *sampler, size_t most)
     struct candidate *c = sampler->candidates;
     double least = largest(logits, sampler->vocabulary) -
                    NEGLIGIBLE * fmax(1, sampler->options.temperature);
-    double worst = -(double)INFINITY;
+    double worst = (double)NAN; /* not known yet: nothing is below it */
     size_t n = 0;
 
     for (size_t i = 0; i < sampler->vocabulary; i++) {
-        if (!(logits[i] >= least && logits[i] > worst))
+        if (!(logits[i] >= least) || logits[i] <= worst)
             continue;
         c[n++] = (struct candidate){.logit = logits[i], .id = (int32_t)i};
         if (n == 2 * most) {

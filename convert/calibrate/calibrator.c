@@ -173,8 +173,10 @@ write_text(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
 {
     const struct lmq_own_text own = own_text_of(calibrator, given);
     enum lmq_status status =
-        lmq_own_text_write(&own, progress, &calibrator->corpus, err);
+        lmq_own_text_check(&own, &calibrator->corpus, err);
 
+    if (status == LMQ_OK && !given->is_dry)
+        status = lmq_own_text_write(&own, progress, &calibrator->corpus, err);
     if (status != LMQ_OK)
         return status;
     lmq_put(&plan->calibration, "own_text",
@@ -282,8 +284,8 @@ check_memory(struct lmq_calibrator *calibrator, const struct sizes *sizes,
              1e-9 * least, 1e-9 * lmq_mem_limit(), 1e-9 * sizes->sums,
              sizes->widest, 1e-9 * walk, calibrator->corpus.n_tokens,
              1e-9 * sizes->layer);
-    lmq_hint(err, "a smaller .calibration_tokens, or .method search without "
-                  ".calibration");
+    lmq_hint(err, "a smaller .calibration_tokens, or .method search without a "
+                  "text");
     return LMQ_ERR_NOMEM;
 }
 
@@ -415,7 +417,7 @@ lmq_calibrator_open(struct lmq_plan *plan,
         status = make_corpus(calibrator, plan, &given, err);
     if (status == LMQ_OK)
         status = make_room(calibrator, given.threads, err);
-    if (status == LMQ_OK && given.writes_text && !given.is_dry)
+    if (status == LMQ_OK && given.writes_text)
         status = write_text(calibrator, plan, &given, progress, err);
     return status;
 }

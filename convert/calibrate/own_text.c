@@ -80,27 +80,33 @@ lmq_own_text_lay_out(const struct lmq_own_text *text,
 
 /* ---- Room ---- */
 
-static enum lmq_status
-check_memory(const struct writer *writer, struct lmq_error *err)
+static size_t
+count_abreast(const struct lmq_corpus *corpus)
 {
-    const struct lmq_model *model = writer->text->model;
+    return lmq_size_min(corpus->n_windows, ABREAST);
+}
+
+enum lmq_status
+lmq_own_text_check(const struct lmq_own_text *text,
+                   const struct lmq_corpus *corpus, struct lmq_error *err)
+{
+    const struct lmq_model *model = text->model;
+    size_t n = count_abreast(corpus), length = corpus->windows[0].n;
     double weights = 0, all;
 
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
         weights += (double)lmq_model_layer_bytes(model, i);
-    all = weights + lmq_work_bytes(model, writer->abreast, writer->length,
-                                   writer->text->threads);
+    all = weights + lmq_work_bytes(model, n, length, text->threads);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
-        all += (double)writer->abreast *
-               lmq_kv_bytes(model, i, LMQ_KV_F32, writer->length);
+        all += (double)n * lmq_kv_bytes(model, i, LMQ_KV_F32, length);
     if (all <= lmq_mem_limit())
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_NOMEM, 0,
              "to write a text a model needs all of itself at once, and room "
              "for %zu windows of %zu tokens: %.1f GB and %.1f GB, more than the "
              "%.1f GB that there are",
-             writer->abreast, writer->length, 1e-9 * weights,
-             1e-9 * (all - weights), 1e-9 * lmq_mem_limit());
+             n, length, 1e-9 * weights, 1e-9 * (all - weights),
+             1e-9 * lmq_mem_limit());
     lmq_hint(err, "a text that is given (.calibration) goes through one layer "
                   "at a time");
     return LMQ_ERR_NOMEM;
@@ -137,10 +143,8 @@ static enum lmq_status
 open_writer(struct writer *writer, struct lmq_error *err)
 {
     const struct lmq_own_text *text = writer->text;
-    enum lmq_status status = check_memory(writer, err);
+    enum lmq_status status = load_layers(text->model, err);
 
-    if (status == LMQ_OK)
-        status = load_layers(text->model, err);
     if (status == LMQ_OK)
         status = lmq_work_init(&writer->work, text->model, writer->abreast,
                                writer->length, LMQ_ACTIVATIONS_Q16,
@@ -291,11 +295,11 @@ lmq_own_text_write(const struct lmq_own_text *text,
                             .first = first_of(text->tokenizer),
                             .begins = lmq_tokenizer_bos(text->tokenizer) >= 0,
                             .length = corpus->windows[0].n,
+                            .abreast = count_abreast(corpus),
                             .counter = {.progress = progress,
                                         .stage = "writing a text",
                                         .total = corpus->n_tokens}};
 
-    writer.abreast = lmq_size_min(corpus->n_windows, ABREAST);
     enum lmq_status status = open_writer(&writer, err);
     if (status == LMQ_OK)
         status = write_all(&writer, corpus, err);

@@ -24,9 +24,13 @@ enum lmq_status lmq_own_text_lay_out(const struct lmq_own_text *text,
                                      struct lmq_corpus *corpus,
                                      struct lmq_error *err);
 
-/* Fills them. corpus->crc becomes that of the tokens, four bytes each.
- * LMQ_ERR_NOMEM if the model is larger than memory: each token is multiplied with
- * all of it. */
+/* LMQ_ERR_NOMEM if the model is larger than memory, where each token is multiplied
+ * with all of it. */
+enum lmq_status lmq_own_text_check(const struct lmq_own_text *text,
+                                   const struct lmq_corpus *corpus,
+                                   struct lmq_error *err);
+
+/* Fills them. corpus->crc becomes that of the tokens, four bytes each. */
 enum lmq_status lmq_own_text_write(const struct lmq_own_text *text,
                                    const struct lmq_progress *progress,
                                    struct lmq_corpus *corpus,

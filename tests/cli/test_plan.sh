@@ -103,6 +103,16 @@ mistaken 3 "is part 2 of 3, as part-2.json is" --target-bits 6 "$fable" \
     part-2.json part-1.json ./part-2.json
 mistaken 3 "is of another run: ctx is 64, in this plan it is 32" \
     --target-bits 6 -c 32 "$fable" part-*.json
+# As many windows, but others: of what may become more, the first are spread
+# over more of the text.
+for i in 1 2 3 4; do
+    cat "$fable/held-out-a.txt" "$fable/held-out-b.txt" | tail -c +${i}000
+done > long.txt
+expect 0 "$lmquant" plan -c 256 --text long.txt --part 1/1 -o long.json \
+    "$fable"
+expect 3 "$lmquant" plan -c 256 --text long.txt --max-tokens 16384 \
+    --target-bits 6 "$fable" long.json
+says "is of another run: tokens_crc32"
 expect 0 $plan --part 1/2 -o half.json "$fable"
 mistaken 3 "is one of 2 parts, part-1.json of 3" --target-bits 6 "$fable" \
     part-1.json half.json part-2.json

@@ -253,6 +253,22 @@ START_TEST(nothing_but_nan_does_no_harm)
 }
 END_TEST
 
+/* Who rules tokens out by -infinity may rule out all. */
+START_TEST(of_nan_and_nothing_likely_it_is_no_nan)
+{
+    const float logits[3] = {NAN, -INFINITY, NAN};
+
+    for (long k = 0; k < 4; k++) {
+        const struct lmq_sampler_options options = {.temperature = 1,
+                                                    .top_k = k};
+        struct lmq_sampler *sampler;
+        ck_assert_int_eq(lmq_sampler_new(&options, 3, &sampler, NULL), LMQ_OK);
+        ck_assert_int_eq(lmq_sampler_pick(sampler, logits), 1);
+        lmq_sampler_free(sampler);
+    }
+}
+END_TEST
+
 START_TEST(options_out_of_range_are_refused)
 {
     const struct lmq_sampler_options negative = {.temperature = -1};
@@ -281,6 +297,7 @@ main(void)
         penalties_push_recent_tokens_back,
         a_seed_means_the_same_tokens_everywhere,
         nothing_but_nan_does_no_harm,
+        of_nan_and_nothing_likely_it_is_no_nan,
         options_out_of_range_are_refused,
     };
 

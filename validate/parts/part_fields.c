@@ -114,6 +114,7 @@ lmq_part_tokens(const struct lmq_corpus *corpus)
         crc = add_number(crc, (uint64_t)corpus->tokens[i]);
     for (size_t i = 0; i < corpus->n_windows; i++) {
         const struct lmq_window *window = &corpus->windows[i];
+        crc = add_number(crc, window->first);
         crc = add_number(crc, window->n);
         crc = add_number(crc, window->scored);
         crc = add_number(crc, window->document);
