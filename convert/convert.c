@@ -248,26 +248,33 @@ note_quantized(struct lmq_plan *plan)
 /* Fewer bytes of padding than this are nobody's business. */
 #define PADDING_MIN 65536
 
-/* Tiles fill up short rows: without a word on it people wonder. */
+/* Tiles fill up short rows: without a word on it people wonder. The smallest
+ * groups do so least, but have the most scales; and only others are rotated. */
 static void
 note_padding(struct lmq_plan *plan)
 {
-    double stored = 0, needed = 0;
+    double stored = 0, needed = 0, all = 0, least = 0;
+    bool rotates = false;
     uint64_t sizes[LMQ_N_EXTENTS];
 
     for (size_t i = 0; i < plan->n_records; i++) {
-        const struct lmq_record *record = &plan->records[i];
-        if (record->encoding != LMQ_ENCODING_Q8)
+        struct lmq_record record = plan->records[i];
+        if (record.encoding != LMQ_ENCODING_Q8)
             continue;
-        lmq_record_sizes(record, sizes);
+        lmq_record_sizes(&record, sizes);
         stored += (double)sizes[LMQ_VALUES];
+        all += (double)bytes_of(&record);
         needed += (double)plan->sources[i]->n_elements;
+        rotates |= record.quant.rotates;
+        record.quant.group_size = LMQ_GROUP_MIN;
+        least += (double)bytes_of(&record);
     }
     if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
         lmq_notes_add(&plan->notes,
-                      "rows are filled up to whole groups (%.0f %% "
-                      "more); .layout=rows is smaller",
-                      100 * (stored / needed - 1));
+                      "groups are filled up (%.0f %% more): %s.layout=rows is "
+                      "smaller",
+                      100 * (stored / needed - 1),
+                      least < all && !rotates ? ".group_size=32 or " : "");
 }
 
 /* The recipe and the calibration text are as the checkpoint is. Who seals does
