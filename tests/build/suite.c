@@ -113,6 +113,18 @@ read_file(const char *path, size_t *n)
     return bytes;
 }
 
+void
+assert_same_files(const char *a, const char *b)
+{
+    size_t n_a, n_b;
+    unsigned char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
+
+    ck_assert_uint_eq(n_a, n_b);
+    ck_assert_mem_eq(x, y, n_a);
+    free(x);
+    free(y);
+}
+
 const char *
 source_path(const char *name)
 {

@@ -46,6 +46,7 @@ size_t files_in_folder(void);
 void write_file(const char *path, const void *bytes, size_t n);
 /* Freed with free(); fails the test if the file cannot be read. */
 unsigned char *read_file(const char *path, size_t *n);
+void assert_same_files(const char *a, const char *b);
 
 /* A file of the distribution, "files/good-plain.safetensors". */
 const char *source_path(const char *name);

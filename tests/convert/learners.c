@@ -139,18 +139,6 @@ calibrate_by_and_by(const char *from, const char *tokenizer, const char *to,
 /* ---- What must be ---- */
 
 void
-assert_same_files(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    unsigned char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
-
-    ck_assert_uint_eq(n_a, n_b);
-    ck_assert_mem_eq(x, y, n_a);
-    free(x);
-    free(y);
-}
-
-void
 assert_no(const struct lmq_convert_options *options, enum lmq_status expected,
           const char *words)
 {
@@ -166,4 +154,26 @@ assert_no(const struct lmq_convert_options *options, enum lmq_status expected,
     ck_assert_ptr_null(report);
     size_t left = files_in_folder();
     ck_assert_msg(left <= 1, "%zu files are left", left);
+}
+
+void
+assert_learns_alike(const struct family *family,
+                    struct lmq_convert_options options)
+{
+    static const char *const names[] = {"one.lmq", "three.lmq"};
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+
+    options.forces_tokenizer = 1;
+    for (int i = 0; i < 2; i++) {
+        options.threads = i == 0 ? 1 : 3;
+        ck_assert_msg(try_convert(in_folder("family"),
+                                  in_folder("tokenizer.bin"),
+                                  in_folder(names[i]), &options, &report,
+                                  &err) == LMQ_OK,
+                      "%s: %s", family->name, err.message);
+        lmq_report_free(report);
+    }
+    assert_same_files(in_folder(names[0]), in_folder(names[1]));
+    assert_intact(in_folder(names[0]));
 }

@@ -43,7 +43,9 @@ struct lmq_report *calibrate(const char *to,
 /* All that reports say of tensors, and their notes. */
 void assert_same_findings(const struct lmq_report *a,
                           const struct lmq_report *b);
-void assert_same_files(const char *a, const char *b);
+/* The family that was saved learns the same from one thread and from three. */
+void assert_learns_alike(const struct family *family,
+                         struct lmq_convert_options options);
 /* So the bundled model is not calibrated. */
 void assert_no(const struct lmq_convert_options *options,
                enum lmq_status expected, const char *words);

@@ -47,18 +47,6 @@ assert_convert_refuses(const char *from,
     lmq_checkpoint_close(checkpoint);
 }
 
-static void
-assert_same_files(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    unsigned char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
-
-    ck_assert_uint_eq(n_a, n_b);
-    ck_assert_mem_eq(x, y, n_a);
-    free(x);
-    free(y);
-}
-
 /* ---- Settings ---- */
 
 START_TEST(options_are_understood_or_refused)

@@ -90,7 +90,8 @@ START_TEST(who_is_stopped_while_writing_a_text_writes_it_again)
 
     options.calibration_tokens = 400;
     one = calibrate(in_folder("1.lmq"), &options);
-    ck_assert_int_gt(calibrate_by_and_by(fable("model.safetensors"), fable("tokenizer.json"),
+    ck_assert_int_gt(calibrate_by_and_by(fable("model.safetensors"),
+                                         fable("tokenizer.json"),
                                          in_folder("n.lmq"), options, 40,
                                          &by_and_by),
                      3);
@@ -124,29 +125,16 @@ END_TEST
 
 /* ---- Families ---- */
 
-/* More windows than are written at a time; by any number of threads. */
+/* More windows than are written at a time. */
 START_TEST(every_family_writes)
 {
-    static const char *const names[] = {"one.lmq", "three.lmq"};
     const struct family *family = family_at((size_t)_i);
     struct lmq_convert_options options = by_own_text();
-    struct lmq_report *report;
-    struct lmq_error err = {0};
 
     options.context = 5;
     options.calibration_tokens = 190;
-    options.forces_tokenizer = 1;
     save_learner(family);
-    for (int i = 0; i < 2; i++) {
-        options.threads = i == 0 ? 1 : 3;
-        ck_assert_msg(try_convert(in_folder("family"),
-                                  in_folder("tokenizer.bin"),
-                                  in_folder(names[i]), &options, &report,
-                                  &err) == LMQ_OK,
-                      "%s: %s", family->name, err.message);
-        lmq_report_free(report);
-    }
-    assert_same_files(in_folder(names[0]), in_folder(names[1]));
+    assert_learns_alike(family, options);
 }
 END_TEST
 

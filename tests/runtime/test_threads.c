@@ -255,18 +255,6 @@ name_outputs(struct conversion *conversion, const char *name)
              "%s/model.gguf", folder);
 }
 
-static void
-assert_same_file(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    unsigned char *bytes_a = read_file(a, &n_a), *bytes_b = read_file(b, &n_b);
-
-    ck_assert_uint_eq(n_a, n_b);
-    ck_assert_mem_eq(bytes_a, bytes_b, n_a);
-    free(bytes_a);
-    free(bytes_b);
-}
-
 START_TEST(conversions_run_at_once)
 {
     const char *source = source_path("data/fable");
@@ -284,8 +272,8 @@ START_TEST(conversions_run_at_once)
     for (int i = 0; i < N_HOSTS; i++) {
         ck_assert_msg(together[i].status == LMQ_OK, "%s",
                       together[i].err.message);
-        assert_same_file(together[i].container, alone.container);
-        assert_same_file(together[i].exported, alone.exported);
+        assert_same_files(together[i].container, alone.container);
+        assert_same_files(together[i].exported, alone.exported);
     }
 }
 END_TEST
