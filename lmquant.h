@@ -770,7 +770,8 @@ struct lmq_planning_options {
     size_t n_texts;
     const char *tokens;       /* instead: raw ids, little-endian */
     const struct lmq_session_options *session; /* context, threads */
-    size_t max_tokens;        /* all over the text; 0: 16384 */
+    size_t max_tokens;        /* all over the text; 0: 16384, and four times as
+                                 many for a choice that stays uncertain */
     uint64_t target_size;     /* bytes of the container at most; */
     double target_bits;       /* or bits per weight; */
     double target_kld;        /* or the mean divergence, with the least bytes */

@@ -167,10 +167,10 @@ print_recipe(const struct lmq_report *recipe)
                lmq_report_length(rules) - RULES_MOST);
 }
 
-/* The texts, or that there were none but its own; as far as this is what a
- * writer would write: nobody has checked it. */
 #define TEXTS_MOST 16
 
+/* The texts, or that there were none but its own; as far as this is what a
+ * writer would write: nobody has checked it. */
 static void
 print_calibration(const struct lmq_report *calibration)
 {

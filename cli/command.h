@@ -213,7 +213,8 @@ struct progress_state {
     const char *unit; /* "weights", where the stage has no other */
     int style;
     bool is_shown; /* a bar is on the screen */
-    double started, stage_started, last_shown;
+    double started, last_shown;
+    double stage_started, stage_done; /* when it began, and what was done then */
     const char *stage;
     /* The report as data, made before the output appears (approve_report()). */
     const struct arguments *arguments;

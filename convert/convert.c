@@ -249,12 +249,13 @@ note_quantized(struct lmq_plan *plan)
 #define PADDING_MIN 65536
 
 /* Tiles fill up short rows: without a word on it people wonder. The smallest
- * groups do so least, but have the most scales; and only others are rotated. */
+ * groups do so least, but have the most scales; what is rotated, or has its
+ * groups already, cannot have them. */
 static void
 note_padding(struct lmq_plan *plan)
 {
     double stored = 0, needed = 0, all = 0, least = 0;
-    bool rotates = false;
+    bool is_bound = false;
     uint64_t sizes[LMQ_N_EXTENTS];
 
     for (size_t i = 0; i < plan->n_records; i++) {
@@ -265,8 +266,10 @@ note_padding(struct lmq_plan *plan)
         stored += (double)sizes[LMQ_VALUES];
         all += (double)bytes_of(&record);
         needed += (double)plan->sources[i]->n_elements;
-        rotates |= record.quant.rotates;
-        record.quant.group_size = LMQ_GROUP_MIN;
+        is_bound |= record.quant.rotates || plan->takes[i];
+        /* Where a rule says otherwise, the option says nothing. */
+        if (record.quant.group_size == plan->settings.quant.group_size)
+            record.quant.group_size = LMQ_GROUP_MIN;
         least += (double)bytes_of(&record);
     }
     if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
@@ -274,7 +277,7 @@ note_padding(struct lmq_plan *plan)
                       "groups are filled up (%.0f %% more): %s.layout=rows is "
                       "smaller",
                       100 * (stored / needed - 1),
-                      least < all && !rotates ? ".group_size=32 or " : "");
+                      least < all && !is_bound ? ".group_size=32 or " : "");
 }
 
 /* The recipe and the calibration text are as the checkpoint is. Who seals does

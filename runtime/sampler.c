@@ -389,7 +389,8 @@ lmq_sampler_new(const struct lmq_sampler_options *given, size_t vocabulary,
     sampler->candidates = calloc(vocabulary, sizeof(*sampler->candidates));
     sampler->logits = calloc(vocabulary, sizeof(*sampler->logits));
     sampler->window = calloc(sampler->window_size, sizeof(int32_t));
-    if (sampler->candidates == NULL || sampler->logits == NULL || sampler->window == NULL) {
+    if (sampler->candidates == NULL || sampler->logits == NULL ||
+        sampler->window == NULL) {
         lmq_sampler_free(sampler);
         return lmq_fail_nomem(err);
     }

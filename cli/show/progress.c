@@ -176,7 +176,7 @@ show_line(const struct progress_state *state, const char *stage, double done,
     char rate_text[TEXT_SIZE];
     double seconds = seconds_now() - state->stage_started;
     double part = total > 0 ? done / total : 0;
-    double rate = seconds > 0 ? done / seconds : 0;
+    double rate = seconds > 0 ? (done - state->stage_done) / seconds : 0;
 
     part = part < 1 ? part : 1;
     if (total > 0)
@@ -202,8 +202,10 @@ show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
     double wait = state->style == STYLE_BAR ? BAR_SECONDS : PLAIN_SECONDS;
     bool is_new = stage != state->stage;
 
-    if (is_new)
+    if (is_new) {
         state->stage_started = now;
+        state->stage_done = (double)done;
+    }
     if (state->style != STYLE_NEVER &&
         (now - state->last_shown >= wait ||
          (is_new && state->is_shown))) {

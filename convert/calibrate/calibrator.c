@@ -90,8 +90,6 @@ describe(const struct lmq_calibrator *calibrator,
     json_t *json = json_object();
 
     lmq_put(&json, "texts", describe_texts(texts));
-    if (given->writes_text)
-        lmq_put(&json, "own_text", describe_crc(calibrator->corpus.crc));
     lmq_put(&json, "tokens", lmq_json_size(calibrator->corpus.n_tokens));
     lmq_put(&json, "windows", lmq_json_size(calibrator->corpus.n_windows));
     lmq_put(&json, "ctx", lmq_json_size(given->context));

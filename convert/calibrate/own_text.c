@@ -18,8 +18,8 @@
 #include "runtime/forward.h"
 #include "runtime/tokenizer/tokenizer.h"
 
-/* Windows that are written at a time, at most. Who draws when depends on it, and
- * so does the text. */
+/* Windows that are written at a time, at most. Who draws when depends on it,
+ * and so does the text. */
 #define ABREAST ((size_t)32)
 #define SEED 1
 
@@ -103,8 +103,8 @@ lmq_own_text_check(const struct lmq_own_text *text,
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_NOMEM, 0,
              "to write a text a model needs all of itself at once, and room "
-             "for %zu windows of %zu tokens: %.1f GB and %.1f GB, more than the "
-             "%.1f GB that there are",
+             "for %zu windows of %zu tokens: %.1f GB and %.1f GB, more than "
+             "the %.1f GB that there are",
              n, length, 1e-9 * weights, 1e-9 * (all - weights),
              1e-9 * lmq_mem_limit());
     lmq_hint(err, "a text that is given (.calibration) goes through one layer "

@@ -1,8 +1,9 @@
 /*
  * own_text.h - a text for who has none: what the model writes itself.
  *
- * Windows full of tokens, each drawn as the model says, out of all of them. They
- * begin with the begin token, or with one that ends a text if there is none.
+ * Windows full of tokens, each drawn as the model says, out of all of them.
+ * They begin with the begin token, or with one that ends a text if there is
+ * none.
  * The same for any number of threads and on every machine.
  */
 #ifndef LMQ_CONVERT_CALIBRATE_OWN_TEXT_H
@@ -24,8 +25,8 @@ enum lmq_status lmq_own_text_lay_out(const struct lmq_own_text *text,
                                      struct lmq_corpus *corpus,
                                      struct lmq_error *err);
 
-/* LMQ_ERR_NOMEM if the model is larger than memory, where each token is multiplied
- * with all of it. */
+/* LMQ_ERR_NOMEM if the model is larger than memory, where each token is
+ * multiplied with all of it. */
 enum lmq_status lmq_own_text_check(const struct lmq_own_text *text,
                                    const struct lmq_corpus *corpus,
                                    struct lmq_error *err);

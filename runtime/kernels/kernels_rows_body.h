@@ -17,7 +17,7 @@
 #define BLOCK_ROWS ((size_t)64)
 #define BLOCK_TOKENS ((size_t)24)
 #define BLOCK_COLS ((size_t)1024)
-#define BLOCK_WEIGHTS ((size_t)98304)
+#define BLOCK_WEIGHTS ((size_t)98304) /* of short rows: 384 KB as floats */
 
 _Static_assert(LMQ_SCRATCH_BYTES ==
                    BLOCK_TOKENS * (BLOCK_ROWS * LANES + BLOCK_COLS) *

@@ -16,7 +16,8 @@ cp stdout made
 own=$("$is_json" calibration.own_text < made)
 expr "$own" : '[0-9a-f]\{8\}$' > /dev/null || fail "no CRC of the text: $own"
 expect 0 "$lmquant" inspect own.lmq
-grep -q "6000 tokens that it wrote itself (CRC-32 $own)" stdout || fail "the container does not say what it learnt from"
+grep -q "6000 tokens that it wrote itself (CRC-32 $own)" stdout ||
+    fail "the container does not say what it learnt from"
 
 kld() {
     "$lmquant" validate -q --json -c 128 --max-tokens 4000 "$fable" "$1" \

@@ -45,7 +45,7 @@ save_learner(const struct family *family)
 /* ---- Learning ---- */
 
 struct lmq_convert_options
-usual(const char *const *text)
+by_text(const char *const *text)
 {
     return (struct lmq_convert_options){
         .size = sizeof(struct lmq_convert_options),
@@ -58,13 +58,24 @@ usual(const char *const *text)
     };
 }
 
+struct lmq_convert_options
+by_own_text(void)
+{
+    struct lmq_convert_options options = by_text(NULL);
+
+    options.n_calibration = 0;
+    options.writes_text = 1;
+    return options;
+}
+
 enum lmq_status
 try_to_stop(const char *from, const char *tokenizer, const char *to,
             const struct lmq_convert_options *options, int *left,
             struct lmq_report **report, struct lmq_error *err)
 {
     const struct lmq_open_options open = {.tokenizer = tokenizer};
-    const struct lmq_progress progress = {.report = stop_when_due, .context = left};
+    const struct lmq_progress progress = {.report = stop_when_due,
+                                          .context = left};
     struct lmq_checkpoint *checkpoint;
 
     *report = NULL;
@@ -91,8 +102,9 @@ calibrate(const char *to, const struct lmq_convert_options *options)
     struct lmq_error err = {0};
     struct lmq_report *report;
 
-    ck_assert_msg(try_convert(fable("model.safetensors"), fable("tokenizer.json"), to,
-                              options, &report, &err) == LMQ_OK,
+    ck_assert_msg(try_convert(fable("model.safetensors"),
+                              fable("tokenizer.json"), to, options, &report,
+                              &err) == LMQ_OK,
                   "%s", err.message);
     return report;
 }
@@ -139,7 +151,7 @@ calibrate_by_and_by(const char *from, const char *tokenizer, const char *to,
 /* ---- What must be ---- */
 
 void
-assert_no(const struct lmq_convert_options *options, enum lmq_status expected,
+assert_not_calibrated(const struct lmq_convert_options *options, enum lmq_status expected,
           const char *words)
 {
     struct lmq_error err = {0};

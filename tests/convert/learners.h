@@ -16,8 +16,9 @@ void save_learner(const struct family *family);
 
 /* ---- Learning ---- */
 
-/* By some of this text: 4 bits, small windows. */
-struct lmq_convert_options usual(const char *const *text);
+/* 4 bits and small windows, by some of this text; by what the model writes. */
+struct lmq_convert_options by_text(const char *const *text);
+struct lmq_convert_options by_own_text(void);
 
 enum lmq_status try_convert(const char *from, const char *tokenizer,
                             const char *to,
@@ -47,7 +48,7 @@ void assert_same_findings(const struct lmq_report *a,
 void assert_learns_alike(const struct family *family,
                          struct lmq_convert_options options);
 /* So the bundled model is not calibrated. */
-void assert_no(const struct lmq_convert_options *options,
+void assert_not_calibrated(const struct lmq_convert_options *options,
                enum lmq_status expected, const char *words);
 
 #endif

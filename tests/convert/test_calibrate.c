@@ -55,7 +55,7 @@ count_notes(const struct lmq_report *report, const char *words)
 START_TEST(any_number_of_threads_gives_the_same_bytes)
 {
     const char *text = fable("held-out-b.txt");
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     double most;
 
     options.calibration_tokens = 500;
@@ -88,7 +88,7 @@ START_TEST(what_is_stopped_is_gone_on_with)
     const char *text = fable("held-out-b.txt");
 
     for (size_t i = 0; i < 3; i++) {
-        struct lmq_convert_options options = usual(&text);
+        struct lmq_convert_options options = by_text(&text);
         struct lmq_report *one, *by_and_by;
         options.calibration_tokens = 500;
         options.encoding = cases[i].encoding;
@@ -117,7 +117,7 @@ END_TEST
 START_TEST(only_the_same_is_gone_on_with)
 {
     const char *text = fable("held-out-b.txt"), *other = fable("held-out-a.txt");
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     struct lmq_report *report;
     struct lmq_error err = {0};
     int left = 20;
@@ -178,7 +178,7 @@ START_TEST(what_was_calibrated_is_nearer)
     const char *text = fable("held-out-b.txt");
     struct lmq_convert_options plain = {.size = sizeof(plain),
                                         .encoding = "q4"};
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
 
     lmq_report_free(convert(fable(model), in_folder("plain.lmq"), &plain));
     lmq_report_free(calibrate(in_folder("mended.lmq"), &options));
@@ -187,9 +187,7 @@ START_TEST(what_was_calibrated_is_nearer)
     double search = divergence(in_folder("plain.lmq"));
     double gptq = divergence(in_folder("gptq.lmq"));
     double mended = divergence(in_folder("mended.lmq"));
-    options = usual(NULL);
-    options.n_calibration = 0;
-    options.writes_text = 1;
+    options = by_own_text();
     lmq_report_free(calibrate(in_folder("own.lmq"), &options));
     double own = divergence(in_folder("own.lmq"));
     ck_assert_msg(gptq < 0.9 * search, "%g, by search alone %g", gptq, search);
@@ -207,7 +205,7 @@ START_TEST(options_and_facts_go_with_it)
     static const char *const rules[] = {"ffn_down=q8,method=absmax",
                                         "attn_q=q4,method=search",
                                         "attn_k=bf16"};
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     double most;
 
     options.calibration_tokens = 500;
@@ -236,52 +234,52 @@ START_TEST(misuse_is_refused)
 {
     const char *text = fable("held-out-b.txt"), *empty, *missing;
     static const char *const rules[] = {"attn_q=q8,method=gptq"};
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     struct lmq_convert_options plain = {.size = sizeof(plain)};
 
     options.method = "absmax";
-    assert_no(&options, LMQ_ERR_ARG, "nothing can be learnt");
-    options = usual(&text);
+    assert_not_calibrated(&options, LMQ_ERR_ARG, "nothing can be learnt");
+    options = by_text(&text);
     options.context = 1;
-    assert_no(&options, LMQ_ERR_ARG, "window of 1");
+    assert_not_calibrated(&options, LMQ_ERR_ARG, "window of 1");
     static const double dampings[] = {-1, 11, (double)INFINITY, (double)NAN};
     for (size_t i = 0; i < 4; i++) {
-        options = usual(&text);
+        options = by_text(&text);
         options.damping = dampings[i];
-        assert_no(&options, LMQ_ERR_ARG, ".damping");
+        assert_not_calibrated(&options, LMQ_ERR_ARG, ".damping");
     }
     static const double mends[] = {-2, 1.5, (double)INFINITY, (double)NAN};
     for (size_t i = 0; i < 4; i++) {
-        options = usual(&text);
+        options = by_text(&text);
         options.mend = mends[i];
-        assert_no(&options, LMQ_ERR_ARG, ".mend");
+        assert_not_calibrated(&options, LMQ_ERR_ARG, ".mend");
     }
     plain.method = "gptq";
-    assert_no(&plain, LMQ_ERR_ARG, "no text");
+    assert_not_calibrated(&plain, LMQ_ERR_ARG, "no text");
     plain.method = NULL;
     plain.rules = rules;
     plain.n_rules = 1;
-    assert_no(&plain, LMQ_ERR_ARG, "attn_q");
+    assert_not_calibrated(&plain, LMQ_ERR_ARG, "attn_q");
     plain.n_rules = 0;
     plain.damping = 0.1;
-    assert_no(&plain, LMQ_ERR_ARG, ".calibration");
+    assert_not_calibrated(&plain, LMQ_ERR_ARG, ".calibration");
     plain.damping = 0;
     plain.mend = -1;
-    assert_no(&plain, LMQ_ERR_ARG, ".calibration");
+    assert_not_calibrated(&plain, LMQ_ERR_ARG, ".calibration");
     missing = in_folder("missing");
     empty = in_folder("empty");
-    options = usual(&missing);
-    assert_no(&options, LMQ_ERR_IO, "");
+    options = by_text(&missing);
+    assert_not_calibrated(&options, LMQ_ERR_IO, "");
     write_file(empty, "", 0);
-    options = usual(&empty);
-    assert_no(&options, LMQ_ERR_FORMAT, "empty");
+    options = by_text(&empty);
+    assert_not_calibrated(&options, LMQ_ERR_FORMAT, "empty");
 }
 END_TEST
 
 START_TEST(text_needs_a_tokenizer)
 {
     const char *text = fable("held-out-b.txt");
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     size_t n;
     unsigned char *bytes = read_file(fable(model), &n);
     unsigned char *config = NULL;
@@ -305,7 +303,7 @@ END_TEST
 START_TEST(short_text_teaches_little)
 {
     const char *text = in_folder("short.txt");
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     double most;
 
     write_file(text, "Once upon a time", 16);
@@ -322,7 +320,7 @@ END_TEST
 START_TEST(what_overflows_is_no_teacher)
 {
     const char *text = fable("held-out-b.txt");
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     struct lmq_convert_options plain = {.size = sizeof(plain)};
     size_t n, n_config;
     unsigned char *bytes = read_file(fable(model), &n);
@@ -366,7 +364,7 @@ convert_family(const struct family *family, size_t n_bytes,
                struct lmq_report **report)
 {
     const char *text = some_text(n_bytes);
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     struct lmq_error err = {0};
 
     options.context = 0;
@@ -416,7 +414,7 @@ START_TEST(every_family_learns)
                   "%s: ratio %g", family->name, most);
     lmq_report_free(report);
     const char *text = some_text(300);
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     options.context = 40;
     options.rotates = 1; /* all that changes what is learnt */
     options.mend = 1;
@@ -431,7 +429,7 @@ START_TEST(forced_tokenizers_are_watched)
     struct family_model *made = family_make(family_at(0), 1, 100, 1);
     struct lmq_buffer vocabulary = llama2c_file();
     const char *text = some_text(200);
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
     struct lmq_error err = {0};
     struct lmq_report *report;
 

@@ -11,17 +11,6 @@
 #include "tests/runtime/small_vocab.h"
 #include "tests/validate/validate_fable.h"
 
-static struct lmq_convert_options
-by_own_text(void)
-{
-    struct lmq_convert_options options = usual(NULL);
-
-    options.calibration = NULL;
-    options.n_calibration = 0;
-    options.writes_text = 1;
-    return options;
-}
-
 /* ---- What is written ---- */
 
 /* The text, too, and so what is learnt from it; and some other number of tokens
@@ -107,19 +96,19 @@ END_TEST
 START_TEST(misuse_is_refused)
 {
     const char *text = fable("held-out-b.txt");
-    struct lmq_convert_options options = usual(&text);
+    struct lmq_convert_options options = by_text(&text);
 
     options.writes_text = 1;
-    assert_no(&options, LMQ_ERR_ARG, "goes without .calibration");
+    assert_not_calibrated(&options, LMQ_ERR_ARG, "goes without .calibration");
     options = by_own_text();
     options.splits_documents = 1;
-    assert_no(&options, LMQ_ERR_ARG, ".splits_documents");
+    assert_not_calibrated(&options, LMQ_ERR_ARG, ".splits_documents");
     options = by_own_text();
     options.context = 1;
-    assert_no(&options, LMQ_ERR_ARG, "window of 1");
+    assert_not_calibrated(&options, LMQ_ERR_ARG, "window of 1");
     options = by_own_text();
     options.calibration_tokens = 1;
-    assert_no(&options, LMQ_ERR_ARG, "one token");
+    assert_not_calibrated(&options, LMQ_ERR_ARG, "one token");
 }
 END_TEST
 

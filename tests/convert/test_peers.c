@@ -306,6 +306,18 @@ START_TEST(any_number_writes_the_same)
 }
 END_TEST
 
+/* Each writes it, and goes on from there with the others. */
+START_TEST(all_write_the_same_text)
+{
+    struct together together = usual_together(NULL, 3);
+
+    together.options.n_calibration = 0;
+    together.options.writes_text = 1;
+    ck_assert(calibrate_together(&together));
+    assert_same_sets(&together);
+}
+END_TEST
+
 /* More inputs than are noted one by one. */
 START_TEST(what_saw_little_is_told)
 {
@@ -482,6 +494,7 @@ int
 main(int argc, char **argv)
 {
     const TTest *const of_one[] = {any_number_writes_the_same,
+                                   all_write_the_same_text,
                                    what_saw_little_is_told,
                                    what_all_began_all_go_on_with,
                                    experts_may_see_one_thing_in_two_ways,

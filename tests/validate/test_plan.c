@@ -157,6 +157,32 @@ START_TEST(what_is_uncertain_is_measured_over_more)
 }
 END_TEST
 
+/* Whatever round it is of: where all of the text was taken, that is what the
+ * container loses over all of it. */
+START_TEST(what_is_said_is_of_as_much_as_is_said)
+{
+    static const double targets[] = {0.0004, 0.001, 0.004, 0.02};
+    const char *text = fable("held-out-a.txt");
+    size_t n_whole = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        struct lmq_planning_options options = planning(&text);
+        options.target_kld = targets[i];
+        struct lmq_report *said = plan(in_folder("recipe.yaml"), &options);
+        double kld = lmq_report_number(said, "prediction.kld");
+        ck_assert(kld <= targets[i]);
+        lmq_report_free(convert_by(in_folder("recipe.yaml"),
+                                   in_folder("model.lmq")));
+        if (lmq_report_number(said, "scored") > 20000) {
+            ck_assert(divergence_of(in_folder("model.lmq"), &text) == kld);
+            n_whole++;
+        }
+        lmq_report_free(said);
+    }
+    ck_assert_uint_gt(n_whole, 0);
+}
+END_TEST
+
 START_TEST(bits_and_divergence_are_targets_too)
 {
     const char *text = short_text("text", 1500);
@@ -332,6 +358,7 @@ main(void)
         a_container_is_never_larger_than_its_target,
         a_plan_holds_elsewhere_and_beats_one_encoding_for_all,
         what_is_uncertain_is_measured_over_more,
+        what_is_said_is_of_as_much_as_is_said,
         bits_and_divergence_are_targets_too,
         what_stands_out_is_rotated,
         the_plan_is_the_same_for_any_threads,

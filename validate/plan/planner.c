@@ -441,9 +441,12 @@ meet_kld(struct lmq_planner *planner, struct lmq_error *err)
     enum lmq_status status = LMQ_OK;
 
     for (int i = 0; i < LMQ_ROUNDS_MOST && status == LMQ_OK; i++) {
+        size_t n_windows = planner->job.corpus.n_windows;
         status = choose_kld(planner, wanted, err);
         if (status == LMQ_OK)
             status = check(planner, err);
+        if (planner->job.corpus.n_windows != n_windows)
+            planner->has_best = false; /* that was of less text */
         double measured = planner->choice.measured;
         bool is_least = planner->choice.bytes <= planner->offers.least;
         bool is_near = measured >= target * (1 - KLD_ROOM);

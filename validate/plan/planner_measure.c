@@ -460,7 +460,6 @@ lmq_planner_check(struct lmq_planner *planner, struct lmq_error *err)
         planner->job.corpus.n_windows >= planner->n_most)
         return status;
     bool is_uniform = choice->is_uniform;
-    planner->has_best = false; /* over less, it cannot be compared */
     lmq_planner_take_windows(planner, planner->n_most);
     status = check(planner, err);
     planner->choice.is_uniform |= is_uniform;
