@@ -132,7 +132,7 @@ multiply_tiles(const struct lmq_member *member,
         size_t end = lmq_size_min(to, first + lmq_tiles_count(tiles->n_rows));
         member->kernels->product(tiles, from - first, end - first, &batch,
                                  out + first * LMQ_TILE_ROWS, out_stride,
-                                 member->own->widened);
+                                 member->own->scratch);
         from = end;
     }
 }

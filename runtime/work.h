@@ -21,7 +21,7 @@ struct lmq_thread_work {
     float *cached;   /* (LMQ_ATTENTION_BLOCK, width of a key or a value): of the
                         cache, as floats */
     float *widened;  /* (LMQ_TILE_ROWS, widest matrix and a group): rows as
-                        floats, or lmq_product_scratch() */
+                        floats */
     float *selection; /* (2, experts): of experts and of their groups */
     unsigned char *states; /* (2, experts) */
     void *scratch;   /* of the kernels */

@@ -95,13 +95,6 @@ struct lmq_batch {
     unsigned char *data; /* lmq_batch_bytes(), aligned to 64; the caller's */
 };
 
-/* Room for two row tiles of 8 bits, whatever the group. */
-static inline size_t
-lmq_product_scratch(size_t n_cols)
-{
-    return 2 * LMQ_TILE_ROWS * (n_cols + LMQ_GROUP_MAX);
-}
-
 /* What `data` needs at most; 0 if that does not fit into a size_t. */
 size_t lmq_batch_bytes(size_t n_tokens, size_t n_cols, size_t group);
 
@@ -144,7 +137,7 @@ lmq_row_bytes(enum lmq_row_type type, size_t n_cols)
     }
 }
 
-/* Scratch that rows_product() wants, aligned to 64; one per thread. */
+/* Scratch that products want, aligned to 64; one per thread. */
 #define LMQ_SCRATCH_BYTES ((size_t)196608)
 
 /* ---- The kernels ---- */
@@ -167,8 +160,8 @@ struct lmq_kernels {
      * acc = fma(isum, weight scale * x scale, acc) over the groups in order,
      * from +0, and out = acc * multiplier. isum is the exact product of
      * integers, converted to float with one rounding. Group and columns of
-     * `tiles` and `batch` must agree. `scratch`, of lmq_product_scratch() bytes
-     * and aligned to 64, is needed with fewer than 8 bits; one per thread. */
+     * `tiles` and `batch` must agree. `scratch`, of LMQ_SCRATCH_BYTES and
+     * aligned to 64, is each thread's own. */
     void (*product)(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
                     const struct lmq_batch *batch, float *out, size_t stride,
                     void *scratch);

@@ -195,7 +195,7 @@ vr_store_i16(void *p, vr x)
 
 /* ---- int8 ---- */
 
-#define LMQ_TILE_PAIR 2
+#define LMQ_TILES 4
 #define LMQ_LINE_PART 64
 #define LMQ_WIDE 0
 
@@ -225,7 +225,7 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
           size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])
 {
     const size_t n_v = is16 ? 2 * n_t : n_t;
-    const size_t n_steps = n_t == 1 && bits == 8 ? 4 : STEPS(bits);
+    const size_t n_steps = bits < 8 ? STEPS(bits) : n_t == 1 ? 4 : 2;
     const size_t n_bytes = n_steps * 8 * bits;
     const size_t n_chains = bits < 8 && n_r == 1 ? 2 : 1;
     const unsigned char *w = from->w, *x = head + HEAD_BYTES(n_t);
@@ -249,7 +249,7 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
                         _mm512_dpbusd_epi32(acc[r][v][chain], a[r], b);
             }
         }
-        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t r = 0; n_t == 1 && r < n_r; r++)
             read_ahead(w + r * from->next_w, n_bytes, n_r);
         w += n_bytes;
     }

@@ -11,7 +11,7 @@
 #include "runtime/kernels/kernels_avx2_registers.h"
 #include "runtime/kernels/kernels_vector_body.h"
 
-#define LMQ_TILE_PAIR 1
+#define LMQ_TILES 1
 #define LMQ_LINE_PART 32
 #define LMQ_WIDE 0
 

@@ -48,6 +48,30 @@ lmq_prefetch(const void *p, size_t ahead)
 #endif
 }
 
+/* The same, but only as near as the second level cache: for what is wanted
+ * later, and should not drive out what is wanted now. */
+LMQ_INLINE void
+lmq_prefetch_second(const void *p)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(p, 0, 2);
+#else
+    (void)p;
+#endif
+}
+
+/* What is in an array stays there, where compilers would have it in registers
+ * that others need more. */
+LMQ_INLINE void
+lmq_keep_in_memory(const void *p)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    __asm__ volatile("" : : "r"(p) : "memory");
+#else
+    (void)p;
+#endif
+}
+
 /* 4 bytes at any address. */
 LMQ_INLINE int32_t
 load_i32(const void *p)

@@ -6,7 +6,7 @@
  * before and after it,
  *
  *   LMQ_LINE_PART  bytes of a register of integers
- *   LMQ_TILE_PAIR  the row tiles it takes at a time for many tokens, 1 or 2
+ *   LMQ_TILES      the row tiles it takes at a time for many tokens, 1 or 4
  *   LMQ_WIDE       1: activations as int16, 0: as int8
  *   add_group()    declared below
  *
@@ -247,91 +247,128 @@ struct streams {
 
 /* sum = fma(isum, weight scale * x scale, sum) for one group, in the order of
  * groups: of n_r row tiles, and of n_t tokens from their head on. All but the
- * pointers are constants; n_r is TILE_STREAMS only for one token, and bits
- * other than 8 are, too. */
+ * pointers are constants; bits other than 8 are only for one token. */
 LMQ_INLINE void
 add_group(const struct streams *from, size_t n_r, const unsigned char *head,
           size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS]);
 
-/* Row tiles from one on, and where their sums go. */
+/* Sums of a tile of tokens, between one part of the columns and the next. */
+typedef vf kept_sums[LMQ_TILES][TILE_VECTORS];
+
+/* What is multiplied together: some row tiles, of which all groups or a part,
+ * and tokens, which are many or one. */
 struct part {
-    const struct lmq_tiles *tiles;
-    size_t n_groups; /* of a row: so that no tile divides */
-    size_t row_tile;
+    struct streams from;
+    size_t n_groups;
+    bool begins, ends;  /* the rows: else there are sums before, or after */
+    size_t n_rows;      /* of the matrix, from these row tiles on */
+    float multiplier;
     float *out;
-    size_t stride; /* of a token's */
+    size_t stride;      /* of a token's */
+    kept_sums *kept;    /* of each tile of tokens */
+
+    /* What is read next, of as many groups, and how many tiles of tokens
+     * share in asking for it: none if nothing is. */
+    const unsigned char *next;
+    size_t next_w, group_lines;
+    size_t n_r, n_tiles;
 };
 
-LMQ_INLINE const unsigned char *
-tile_weights(const struct part *part, unsigned bits)
+LMQ_INLINE struct streams
+streams_of(const struct lmq_tiles *tiles, size_t row_tile, size_t group,
+           size_t n_groups)
 {
-    return part->tiles->q +
-           part->row_tile * part->n_groups *
-               lmq_tile_group_bytes(part->tiles->group, bits);
-}
+    const size_t w = lmq_tile_group_bytes(tiles->group, tiles->bits);
+    const size_t scale = lmq_tile_scale_bytes(tiles->scale_type);
+    const size_t before = row_tile * n_groups + group;
 
-LMQ_INLINE const unsigned char *
-tile_scales(const struct part *part)
-{
-    return part->tiles->scale +
-           part->row_tile * part->n_groups *
-               lmq_tile_scale_bytes(part->tiles->scale_type);
+    return (struct streams){
+        .w = tiles->q + before * w,
+        .scale = tiles->scale + before * scale,
+        .next_w = n_groups * w,
+        .next_scale = n_groups * scale,
+        .group = tiles->group,
+        .is_half = tiles->scale_type == LMQ_SCALES_F16,
+    };
 }
 
 /* out = sum * multiplier, for the rows that there are. */
 LMQ_INLINE void
 store_rows(const struct part *part, size_t r, vf sum, float *out)
 {
-    const struct lmq_tiles *tiles = part->tiles;
-    const size_t row = (part->row_tile + r) * LMQ_TILE_ROWS;
-
-    store_some(out + row, vf_mul(sum, vf_set1(tiles->multiplier)),
-               tiles->n_rows - row);
+    store_some(out + r * LMQ_TILE_ROWS,
+               vf_mul(sum, vf_set1(part->multiplier)),
+               part->n_rows - r * LMQ_TILE_ROWS);
 }
 
-LMQ_INLINE void
-tile(const struct part *part, size_t n_r, const unsigned char *x, size_t n_t,
-     int is16, unsigned bits, float *out)
+/* Lines of a group of all row tiles, at most. */
+#define LINES_MOST (LMQ_TILES * LMQ_TILE_ROWS * LMQ_GROUP_MAX / LINE)
+
+/* Where the lines of its first group are that tile `number` of the tokens asks
+ * for: each is asked for once. */
+LMQ_INLINE size_t
+lines_to_ask_for(const struct part *part, size_t number, size_t *at)
 {
-    const struct lmq_tiles *tiles = part->tiles;
-    const size_t n_groups = part->n_groups;
-    const size_t w_bytes = lmq_tile_group_bytes(tiles->group, bits);
-    const size_t scale_bytes = lmq_tile_scale_bytes(tiles->scale_type);
-    const size_t x_bytes = n_t * (is16 || LMQ_WIDE ? 2 : 1) * tiles->group;
-    struct streams from = {
-        .w = tile_weights(part, bits),
-        .scale = tile_scales(part),
-        .next_w = n_groups * w_bytes,
-        .next_scale = n_groups * scale_bytes,
-        .group = tiles->group,
-        .is_half = tiles->scale_type == LMQ_SCALES_F16,
-    };
+    const size_t n = part->n_r * part->group_lines;
+    size_t n_at = 0;
+
+    for (size_t i = number; i < n; i += part->n_tiles)
+        at[n_at++] = i / part->group_lines * part->next_w +
+                     i % part->group_lines * LINE;
+    return n_at;
+}
+
+/* Tile `number` of the tokens; with one token alone, n_t is 1 and is_alone. */
+LMQ_INLINE void
+tile(const struct part *part, size_t n_r, size_t number,
+     const unsigned char *x, size_t n_t, int is_alone, int is16,
+     unsigned bits, float *out)
+{
+    struct streams from = part->from;
+    const size_t w_bytes = lmq_tile_group_bytes(from.group, bits);
+    const size_t scale_bytes =
+        LMQ_TILE_ROWS * (from.is_half ? sizeof(uint16_t) : sizeof(float));
+    const size_t x_bytes =
+        HEAD_BYTES(n_t) + n_t * (is16 || LMQ_WIDE ? 2 : 1) * from.group;
+    const unsigned char *next = part->next;
+    size_t at[LINES_MOST];
+    const size_t n_at =
+        is_alone || next == NULL ? 0 : lines_to_ask_for(part, number, at);
     vf sum[TILE_STREAMS][TILE_VECTORS];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            sum[r][t] = vf_set1(0.0f);
-    for (size_t g = 0; g < n_groups; g++) {
+            sum[r][t] = is_alone || part->begins ? vf_set1(0.0f)
+                                                 : part->kept[number][r][t];
+    for (size_t g = 0; g < part->n_groups; g++) {
         add_group(&from, n_r, x, n_t, is16, bits, sum);
+        if (n_r > 2 && !is_alone)
+            lmq_keep_in_memory(sum); /* registers are for sums of integers */
+        for (size_t i = 0; !is_alone && i < n_at; i++)
+            lmq_prefetch_second(next + at[i]);
         from.w += w_bytes;
         from.scale += scale_bytes;
-        x += HEAD_BYTES(n_t) + x_bytes;
+        x += x_bytes;
+        next += part->group_lines * LINE;
     }
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-            store_rows(part, r, sum[r][t], out + t * part->stride);
+            if (is_alone || part->ends)
+                store_rows(part, r, sum[r][t], out + t * part->stride);
+            else
+                part->kept[number][r][t] = sum[r][t];
 }
 
 /* n_t is a constant in each case, so that the sums become registers. 16 bits in
  * int8 halves take two vectors a token: tiles of at most 3. */
 #define TILE_CASE(n)                                                   \
     case n:                                                            \
-        tile(part, n_r, x, n, is16, 8, out);                           \
+        tile(part, n_r, number, x, n, 0, is16, 8, out);                \
         break
 
 LMQ_INLINE void
-tile_any(const struct part *part, size_t n_r, const unsigned char *x,
-         size_t n_t, int is16, float *out)
+tile_any(const struct part *part, size_t n_r, size_t number,
+         const unsigned char *x, size_t n_t, int is16, float *out)
 {
     switch (n_t) {
         TILE_CASE(1);
@@ -349,109 +386,106 @@ tile_any(const struct part *part, size_t n_r, const unsigned char *x,
 }
 #undef TILE_CASE
 
-/* n_r row tiles and the tokens [token0, token1). */
+/* A block of tokens that meets all rows before the next one does. */
+struct block {
+    const struct lmq_tiles *tiles;
+    const struct lmq_batch *batch;
+    size_t n_groups; /* of a row: so that no tile divides */
+    size_t token0, token1;
+    float *out;
+    size_t stride;
+    unsigned char *scratch;
+    int is16;
+};
+
 LMQ_INLINE void
-product_rows(const struct part *part, size_t n_r,
-             const struct lmq_batch *batch, size_t token0, size_t token1,
-             int is16)
+product_rows(const struct part *part, size_t n_r, const struct block *block,
+             size_t group, int is16)
 {
+    const struct lmq_batch *batch = block->batch;
     const size_t full = tile_tokens(batch);
 
-    for (size_t t = token0; t < token1; t += full)
-        tile_any(part, n_r, batch_tile(batch, t),
-                 token1 - t < full ? token1 - t : full, is16,
-                 part->out + t * part->stride);
+    for (size_t t = block->token0, number = 0; t < block->token1;
+         t += full, number++) {
+        const size_t n_t = block->token1 - t < full ? block->token1 - t : full;
+        tile_any(part, n_r, number,
+                 batch_tile(batch, t) + group * group_bytes(batch, n_t), n_t,
+                 is16, part->out + t * part->stride);
+    }
 }
 
 /* Copies with n_r and is16 as constants. */
-static void
-product_8(const struct part *part, size_t n_r, const struct lmq_batch *batch,
-          size_t token0, size_t token1)
-{
-    if (LMQ_TILE_PAIR > 1 && n_r > 1)
-        product_rows(part, LMQ_TILE_PAIR, batch, token0, token1, 0);
-    else
-        product_rows(part, 1, batch, token0, token1, 0);
-}
-
-static void
-product_16(const struct part *part, size_t n_r, const struct lmq_batch *batch,
-           size_t token0, size_t token1)
-{
-    if (LMQ_TILE_PAIR > 1 && n_r > 1)
-        product_rows(part, LMQ_TILE_PAIR, batch, token0, token1, 1);
-    else
-        product_rows(part, 1, batch, token0, token1, 1);
-}
-
-/* One token, and weights of any width where they lie. */
 LMQ_INLINE void
-one_token(const struct part *part, size_t n_r, const unsigned char *x,
-          int is16, unsigned bits)
+product_any(const struct part *part, const struct block *block, size_t group,
+            int is16)
 {
-    if (n_r == TILE_STREAMS)
-        tile(part, TILE_STREAMS, x, 1, is16, bits, part->out);
+    if (LMQ_TILES > 1 && part->n_r == LMQ_TILES)
+        product_rows(part, LMQ_TILES, block, group, is16);
+    else if (LMQ_TILES > 1 && part->n_r == 2)
+        product_rows(part, LMQ_TILES / 2, block, group, is16);
     else
-        tile(part, 1, x, 1, is16, bits, part->out);
+        product_rows(part, 1, block, group, is16);
 }
 
 static void
-one_token_8(const struct part *part, size_t n_r, const unsigned char *x)
+product_8(const struct part *part, const struct block *block, size_t group)
 {
-    switch (part->tiles->bits) {
+    product_any(part, block, group, 0);
+}
+
+static void
+product_16(const struct part *part, const struct block *block, size_t group)
+{
+    product_any(part, block, group, 1);
+}
+
+/* ---- One token ---- */
+
+/* Weights of any width where they lie. */
+LMQ_INLINE void
+one_token(const struct part *part, const unsigned char *x, int is16,
+          unsigned bits)
+{
+    if (part->n_r == TILE_STREAMS)
+        tile(part, TILE_STREAMS, 0, x, 1, 1, is16, bits, part->out);
+    else
+        tile(part, 1, 0, x, 1, 1, is16, bits, part->out);
+}
+
+static void
+one_token_8(const struct part *part, unsigned bits, const unsigned char *x)
+{
+    switch (bits) {
     case 4:
-        one_token(part, n_r, x, 0, 4);
+        one_token(part, x, 0, 4);
         break;
     case 5:
-        one_token(part, n_r, x, 0, 5);
+        one_token(part, x, 0, 5);
         break;
     case 6:
-        one_token(part, n_r, x, 0, 6);
+        one_token(part, x, 0, 6);
         break;
     default:
-        one_token(part, n_r, x, 0, 8);
+        one_token(part, x, 0, 8);
     }
 }
 
 static void
-one_token_16(const struct part *part, size_t n_r, const unsigned char *x)
+one_token_16(const struct part *part, unsigned bits, const unsigned char *x)
 {
-    switch (part->tiles->bits) {
+    switch (bits) {
     case 4:
-        one_token(part, n_r, x, 1, 4);
+        one_token(part, x, 1, 4);
         break;
     case 5:
-        one_token(part, n_r, x, 1, 5);
+        one_token(part, x, 1, 5);
         break;
     case 6:
-        one_token(part, n_r, x, 1, 6);
+        one_token(part, x, 1, 6);
         break;
     default:
-        one_token(part, n_r, x, 1, 8);
+        one_token(part, x, 1, 8);
     }
-}
-
-/* n_r row tiles as a matrix of 8 bits: for many tokens, of which a block shares
- * the work. */
-static struct lmq_tiles
-widen(const struct part *part, size_t n_r, unsigned char *scratch)
-{
-    struct lmq_tiles wide = *part->tiles;
-    const size_t n_blocks = n_r * part->n_groups * wide.group /
-                            (BLOCK_STEPS * LMQ_TILE_COLUMNS);
-    const unsigned char *w = tile_weights(part, wide.bits);
-
-    if (wide.bits == 4)
-        widen_tile(w, n_blocks, 4, scratch);
-    else if (wide.bits == 5)
-        widen_tile(w, n_blocks, 5, scratch);
-    else
-        widen_tile(w, n_blocks, 6, scratch);
-    wide.bits = 8;
-    wide.q = scratch;
-    wide.scale = tile_scales(part);
-    wide.n_rows -= part->row_tile * LMQ_TILE_ROWS;
-    return wide;
 }
 
 /* With one token the memory is the limit, and machines differ in what comes
@@ -459,53 +493,157 @@ widen(const struct part *part, size_t n_r, unsigned char *scratch)
  * or several and asking for what comes (Sapphire Rapids: 93 %, with one stream
  * 70 %). */
 static void
-product_one(struct part part, size_t tile1, const struct lmq_batch *batch,
-            int is16)
+product_one(const struct block *block, size_t tile0, size_t tile1)
 {
-    const size_t most = batch->streams ? TILE_STREAMS : 1;
+    const struct lmq_tiles *tiles = block->tiles;
+    const size_t most = block->batch->streams ? TILE_STREAMS : 1;
 
-    for (size_t n_r; part.row_tile < tile1; part.row_tile += n_r) {
-        n_r = tile1 - part.row_tile < most ? 1 : most;
-        (is16 ? one_token_16 : one_token_8)(&part, n_r, batch->data);
+    for (size_t n_r; tile0 < tile1; tile0 += n_r) {
+        n_r = tile1 - tile0 < most ? 1 : most;
+        struct part part = {
+            .from = streams_of(tiles, tile0, 0, block->n_groups),
+            .n_groups = block->n_groups,
+            .n_rows = tiles->n_rows - tile0 * LMQ_TILE_ROWS,
+            .multiplier = tiles->multiplier,
+            .out = block->out + tile0 * LMQ_TILE_ROWS,
+            .n_r = n_r,
+        };
+        (block->is16 ? one_token_16 : one_token_8)(&part, tiles->bits,
+                                                   block->batch->data);
     }
 }
+
+/* ---- Many tokens ---- */
 
 /* Of the activations, what stays in the second level cache while all rows go
  * by. */
 #define BLOCK_BYTES ((size_t)384 << 10)
+
+/* Columns that meet all tokens of a block before the next ones do: so their
+ * weights stay there, too, and those that come next. */
+#define BLOCK_COLUMNS ((size_t)2048)
+#define BLOCK_WEIGHTS_8 (LMQ_TILES * LMQ_TILE_ROWS * BLOCK_COLUMNS)
+
+/* Tiles of tokens that share in asking for what comes next, at least: fewer
+ * would ask for more at a time than can be under way, and the hardware finds
+ * such streams by itself. */
+#define ASKING_LEAST 4
+
+/* Tiles of tokens whose sums find room meanwhile. */
+#define KEPT_MOST                                                      \
+    ((LMQ_SCRATCH_BYTES - BLOCK_WEIGHTS_8) / sizeof(kept_sums))
+
+/* These weights as 8 bits: a block of tokens shares the work. */
+static void
+widen(struct part *part, unsigned bits, unsigned char *scratch)
+{
+    const size_t n_bytes =
+        part->n_groups * lmq_tile_group_bytes(part->from.group, 8);
+    const size_t n_blocks = n_bytes / (BLOCK_STEPS * LINE);
+
+    for (size_t r = 0; r < part->n_r; r++) {
+        const unsigned char *w = part->from.w + r * part->from.next_w;
+        if (bits == 4)
+            widen_tile(w, n_blocks, 4, scratch + r * n_bytes);
+        else if (bits == 5)
+            widen_tile(w, n_blocks, 5, scratch + r * n_bytes);
+        else
+            widen_tile(w, n_blocks, 6, scratch + r * n_bytes);
+    }
+    part->from.w = scratch;
+    part->from.next_w = n_bytes;
+}
+
+/* n_r row tiles, some columns after the others. Behind them come more row
+ * tiles, or is_last. */
+static void
+multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
+{
+    const struct lmq_tiles *tiles = block->tiles;
+    const size_t full = tile_tokens(block->batch);
+    const size_t step = BLOCK_COLUMNS / tiles->group;
+
+    for (size_t g = 0, n; g < block->n_groups; g += n) {
+        n = block->n_groups - g < step ? block->n_groups - g : step;
+        const bool ends = g + n == block->n_groups;
+        struct part part = {
+            .from = streams_of(tiles, tile, g, block->n_groups),
+            .n_groups = n,
+            .begins = g == 0,
+            .ends = ends,
+            .n_rows = tiles->n_rows - tile * LMQ_TILE_ROWS,
+            .multiplier = tiles->multiplier,
+            .out = block->out + tile * LMQ_TILE_ROWS,
+            .stride = block->stride,
+            .kept = (kept_sums *)(void *)(block->scratch + BLOCK_WEIGHTS_8),
+            .group_lines =
+                lmq_tile_group_bytes(tiles->group, tiles->bits) / LINE,
+            .n_r = n_r,
+            .n_tiles = (block->token1 - block->token0 + full - 1) / full,
+        };
+        part.next_w = part.from.next_w;
+        if (part.n_tiles >= ASKING_LEAST && !(ends && is_last))
+            part.next = streams_of(tiles, ends ? tile + n_r : tile,
+                                   ends ? 0 : g + n, block->n_groups)
+                            .w;
+        if (tiles->bits < 8)
+            widen(&part, tiles->bits, block->scratch);
+        (block->is16 ? product_16 : product_8)(&part, block, g);
+    }
+}
+
+/* Row tiles that are multiplied together, where so many are left. */
+static size_t
+tiles_together(size_t n_left)
+{
+    if (LMQ_TILES == 1 || n_left == 1)
+        return 1;
+    return n_left < LMQ_TILES ? 2 : LMQ_TILES;
+}
+
+/* Tokens of a block: all have about as many. */
+static size_t
+block_tokens(const struct block *block)
+{
+    const struct lmq_batch *batch = block->batch;
+    const size_t full = tile_tokens(batch);
+    const size_t n_tiles = (batch->n_tokens + full - 1) / full;
+    size_t most =
+        BLOCK_BYTES / (block->n_groups * group_bytes(batch, full) + 1) + 1;
+
+    if (block->n_groups * batch->group > BLOCK_COLUMNS && most > KEPT_MOST)
+        most = KEPT_MOST;
+    const size_t n_blocks = (n_tiles + most - 1) / most;
+    return (n_tiles + n_blocks - 1) / n_blocks * full;
+}
 
 static void
 product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
         const struct lmq_batch *batch, float *out, size_t stride,
         void *scratch)
 {
-    const int is16 = batch->bits == LMQ_BITS_16 && !LMQ_WIDE;
-    const size_t n_tokens = batch->n_tokens, full = tile_tokens(batch);
-    const size_t n_groups = lmq_groups_per_row(batch->n_cols, batch->group);
-    const size_t n_tiles =
-        BLOCK_BYTES / (n_groups * group_bytes(batch, full) + 1) + 1;
-    const size_t step = n_tiles * full;
-    /* A few tokens are as one: the memory is the limit. */
-    const size_t most =
-        n_tokens * batch->bits <= 4 * LMQ_BITS_8 ? 1 : LMQ_TILE_PAIR;
+    struct block block = {
+        .tiles = tiles,
+        .batch = batch,
+        .n_groups = lmq_groups_per_row(batch->n_cols, batch->group),
+        .out = out,
+        .stride = stride,
+        .scratch = scratch,
+        .is16 = batch->bits == LMQ_BITS_16 && !LMQ_WIDE,
+    };
 
-    if (n_tokens == 1) {
-        product_one((struct part){tiles, n_groups, tile0, out, stride}, tile1,
-                    batch, is16);
+    if (batch->n_tokens == 1) {
+        product_one(&block, tile0, tile1);
         return;
     }
-    for (size_t t = 0; t < n_tokens; t += step) {
-        const size_t end = n_tokens - t < step ? n_tokens : t + step;
+    const size_t step = block_tokens(&block);
+    for (; block.token0 < batch->n_tokens; block.token0 = block.token1) {
+        block.token1 = batch->n_tokens - block.token0 < step
+                           ? batch->n_tokens
+                           : block.token0 + step;
         for (size_t tile = tile0, n_r; tile < tile1; tile += n_r) {
-            struct part part = {tiles, n_groups, tile, out, stride};
-            struct lmq_tiles wide;
-            n_r = tile1 - tile < most ? 1 : most;
-            if (tiles->bits < 8) {
-                wide = widen(&part, n_r, scratch);
-                part = (struct part){&wide, n_groups, 0,
-                                     out + tile * LMQ_TILE_ROWS, stride};
-            }
-            (is16 ? product_16 : product_8)(&part, n_r, batch, t, end);
+            n_r = tiles_together(tile1 - tile);
+            multiply_block(&block, tile, n_r, tile + n_r == tile1);
         }
     }
 }

@@ -179,7 +179,7 @@ vr_store_i16(int16_t *p, vr x)
 
 /* ---- int8 ---- */
 
-#define LMQ_TILE_PAIR 1
+#define LMQ_TILES 1
 #define LMQ_LINE_PART 16
 #define LMQ_WIDE 0
 

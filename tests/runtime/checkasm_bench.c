@@ -120,7 +120,7 @@ run_product(const struct work *work, size_t part, size_t n_parts)
 {
     size_t n_tiles = lmq_tiles_count(work->tiles.n_rows);
     void *scratch =
-        lmq_mem_aligned(lmq_product_scratch(work->tiles.n_cols), 1);
+        lmq_mem_aligned(LMQ_SCRATCH_BYTES, 1);
 
     work->k->product(&work->tiles, n_tiles * part / n_parts,
                      n_tiles * (part + 1) / n_parts, &work->batch, work->out,
@@ -164,7 +164,8 @@ bench_product(struct work *work, const struct work *peak,
 {
     static const size_t shapes[][3] = {
         {2048, 2048, 510}, {1024, 8192, 510}, {2048, 2048, 24},
-        {2048, 2048, 6}, {131072, 2048, 4}, {131072, 2048, 1},
+        {2048, 2048, 6}, {32768, 8192, 126}, {131072, 2048, 4},
+        {131072, 2048, 1},
     };
     char name[80];
 
