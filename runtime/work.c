@@ -252,7 +252,8 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
         sizeof(float));
     add(list, &thread->cached, LMQ_ATTENTION_BLOCK,
         larger(widths.key, widths.value), sizeof(float));
-    add(list, &thread->scratch, LMQ_SCRATCH_BYTES, 1, 1);
+    add(list, &thread->scratch,
+        lmq_scratch_bytes(larger(widest_operand(h), widths.key)), 1, 1);
     add(list, &thread->selection, h->n_experts, 2, sizeof(float));
     add(list, &thread->states, h->n_experts, 2, 1);
     if (model->is_int8)

@@ -137,8 +137,23 @@ lmq_row_bytes(enum lmq_row_type type, size_t n_cols)
     }
 }
 
-/* Scratch that products want, aligned to 64; one per thread. */
-#define LMQ_SCRATCH_BYTES ((size_t)196608)
+/*
+ * Scratch of products, aligned to 64, one per thread: a block of weights in
+ * another form; sums that wait between blocks of columns, where there is more
+ * than one; of products of floats as many tokens as are copied together, in
+ * floats of all their columns: as many as stay near, but not so few that the
+ * weights are read too often, nor more than help.
+ */
+#define LMQ_BLOCK_COLS ((size_t)1024)
+#define LMQ_WIDE_BYTES ((size_t)131072)
+#define LMQ_SUMS_BYTES ((size_t)196608)
+#define LMQ_TOGETHER_NEAR ((size_t)1 << 18)
+#define LMQ_TOGETHER_MOST ((size_t)1 << 19)
+#define LMQ_TOKENS_LEAST ((size_t)60)
+#define LMQ_TOKENS_MOST ((size_t)192)
+
+/* For rows of up to so many columns. */
+size_t lmq_scratch_bytes(size_t n_cols);
 
 /* ---- The kernels ---- */
 
@@ -160,8 +175,7 @@ struct lmq_kernels {
      * acc = fma(isum, weight scale * x scale, acc) over the groups in order,
      * from +0, and out = acc * multiplier. isum is the exact product of
      * integers, converted to float with one rounding. Group and columns of
-     * `tiles` and `batch` must agree. `scratch`, of LMQ_SCRATCH_BYTES and
-     * aligned to 64, is each thread's own. */
+     * `tiles` and `batch` must agree. `scratch` has lmq_scratch_bytes(). */
     void (*product)(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
                     const struct lmq_batch *batch, float *out, size_t stride,
                     void *scratch);

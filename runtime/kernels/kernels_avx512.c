@@ -249,7 +249,7 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
                         _mm512_dpbusd_epi32(acc[r][v][chain], a[r], b);
             }
         }
-        LMQ_UNROLL for (size_t r = 0; n_t == 1 && r < n_r; r++)
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             read_ahead(w + r * from->next_w, n_bytes, n_r);
         w += n_bytes;
     }

@@ -522,7 +522,9 @@ product_one(const struct block *block, size_t tile0, size_t tile1)
 /* Columns that meet all tokens of a block before the next ones do: so their
  * weights stay there, too, and those that come next. */
 #define BLOCK_COLUMNS ((size_t)2048)
-#define BLOCK_WEIGHTS_8 (LMQ_TILES * LMQ_TILE_ROWS * BLOCK_COLUMNS)
+_Static_assert(LMQ_TILES * LMQ_TILE_ROWS * BLOCK_COLUMNS <= LMQ_WIDE_BYTES &&
+                   BLOCK_COLUMNS >= LMQ_BLOCK_COLS,
+               "room for them as 8 bits, and for sums where there are more");
 
 /* Tiles of tokens that share in asking for what comes next, at least: fewer
  * would ask for more at a time than can be under way, and the hardware finds
@@ -530,8 +532,7 @@ product_one(const struct block *block, size_t tile0, size_t tile1)
 #define ASKING_LEAST 4
 
 /* Tiles of tokens whose sums find room meanwhile. */
-#define KEPT_MOST                                                      \
-    ((LMQ_SCRATCH_BYTES - BLOCK_WEIGHTS_8) / sizeof(kept_sums))
+#define KEPT_MOST (LMQ_SUMS_BYTES / sizeof(kept_sums))
 
 /* These weights as 8 bits: a block of tokens shares the work. */
 static void
@@ -575,7 +576,7 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
             .multiplier = tiles->multiplier,
             .out = block->out + tile * LMQ_TILE_ROWS,
             .stride = block->stride,
-            .kept = (kept_sums *)(void *)(block->scratch + BLOCK_WEIGHTS_8),
+            .kept = (kept_sums *)(void *)(block->scratch + LMQ_WIDE_BYTES),
             .group_lines =
                 lmq_tile_group_bytes(tiles->group, tiles->bits) / LINE,
             .n_r = n_r,

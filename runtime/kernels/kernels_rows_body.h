@@ -8,24 +8,32 @@
 
 /*
  * Blocks that keep near what the inner loops read again and again: a tile's
- * tokens in the first level cache, the block's rows in the second. Tokens are
- * copied into scratch, [tile of tokens][step of 16 columns][token][16], as in
- * place their rows, powers of two apart, would fight for the same few cache
- * lines; the lane sums of the block wait there from one block of columns to
- * the next. Short rows are one block, and more of them share a copy.
+ * tokens in the first level cache, a block's rows and tokens in the second.
+ * Tokens are copied into scratch before all rows go by, [block of columns][tile
+ * of tokens][step of 16 columns][token][16], as in place their rows, powers of
+ * two apart, would fight for the same few cache lines; the lane sums of a block
+ * wait there from one block of columns to the next. Short rows are one block,
+ * and there are more of them. For so many tokens that it pays, rows of other
+ * types are widened to floats first.
  */
-#define BLOCK_ROWS ((size_t)64)
-#define BLOCK_TOKENS ((size_t)24)
-#define BLOCK_COLS ((size_t)1024)
-#define BLOCK_WEIGHTS ((size_t)98304) /* of short rows: 384 KB as floats */
+#define BLOCK_ROWS ((size_t)32)
+#define BLOCK_TOKENS ((size_t)96)
+#define BLOCK_COLS LMQ_BLOCK_COLS
+#define BLOCK_FLOATS (BLOCK_ROWS * BLOCK_COLS)
+#define WIDENING_LEAST ((size_t)48) /* tokens */
 
-_Static_assert(LMQ_SCRATCH_BYTES ==
-                   BLOCK_TOKENS * (BLOCK_ROWS * LANES + BLOCK_COLS) *
-                       sizeof(float),
-               "a lane sum for each row and token, and the tokens");
+_Static_assert(LMQ_WIDE_BYTES == BLOCK_FLOATS * sizeof(float) &&
+                   LMQ_SUMS_BYTES ==
+                       BLOCK_ROWS * BLOCK_TOKENS * LANES * sizeof(float) &&
+                   LMQ_TOGETHER_MOST >= BLOCK_TOKENS * BLOCK_COLS &&
+                   BLOCK_TOKENS % LMQ_TILE_T == 0,
+               "scratch has room for blocks, and they have whole tiles");
 
 struct rows_job {
     const struct lmq_rows *rows;
+    const unsigned char *data; /* of row0, from a column on */
+    size_t stride, column;
+    enum lmq_row_type type;
     const float *x;
     size_t x_stride;
     float *out;
@@ -33,8 +41,9 @@ struct rows_job {
     size_t col0, col1;     /* of this block */
     size_t row0, row1;
     size_t token0, token1;
+    float *wide;           /* [BLOCK_FLOATS] */
     float *sums;           /* [BLOCK_ROWS][BLOCK_TOKENS][LANES] */
-    const float *packed;   /* [BLOCK_TOKENS * BLOCK_COLS], or one token */
+    const float *packed;   /* this block's, or one token */
 };
 
 /* Tokens in the tile that begins when `n` are left. Few sizes, as each is a
@@ -47,6 +56,13 @@ tile_width(size_t n)
     if (n >= 4)
         return 4;
     return n >= 2 ? 2 : 1;
+}
+
+/* Columns of the block, as they are packed: whole vectors. */
+static size_t
+block_width(const struct rows_job *job)
+{
+    return (job->col1 - job->col0 + LANES - 1) / LANES * LANES;
 }
 
 /* Tokens of the block side by side, as the tiles will read them: one stream,
@@ -70,7 +86,8 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
             const float *x, enum lmq_row_type type, size_t n_r, size_t n_t,
             size_t part, size_t n_parts, vf sum[LMQ_TILE_T][LMQ_TILE_R])
 {
-    const size_t ahead = 2 * LMQ_TILE_R * job->rows->stride;
+    const size_t ahead = 2 * LMQ_TILE_R * job->stride;
+    const size_t from = job->column;
     vr acc[LMQ_TILE_T][LMQ_TILE_R][REGISTERS];
 
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
@@ -82,15 +99,15 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
          * through short rows. */
         if (n_t < LMQ_TILE_T)
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                __builtin_prefetch(p[r] + ahead + lmq_row_bytes(type, i), 0,
-                                   2);
+                lmq_prefetch_second(p[r] + ahead +
+                                    lmq_row_bytes(type, i - from));
         LMQ_UNROLL for (size_t j = 0; j < n_parts; j++) {
             const size_t lane = (part + j) * LMQ_WIDTH;
             vr v[LMQ_TILE_T];
             LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
                 v[t] = vr_load(x + t * LANES + lane);
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
-                vr w = load_columns(p[r], type, i + lane);
+                vr w = load_columns(p[r], type, i + lane - from);
                 LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
                     acc[t][r][j] = vr_fma(w, v[t], acc[t][r][j]);
             }
@@ -113,7 +130,7 @@ add_rest(const struct rows_job *job, const unsigned char *const *p,
 
     x += (column - job->col0) * n_t;
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
-        vf w = load_row(p[r], type, column, n);
+        vf w = load_row(p[r], type, column - job->column, n - job->column);
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
             vf v = load_some(x + t * LANES, n_t == 1 ? n - column : LANES);
             sum[t][r] = vf_fma(w, v, sum[t][r]);
@@ -143,8 +160,7 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
     vf sum[LMQ_TILE_T][LMQ_TILE_R];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        p[r] = (const unsigned char *)job->rows->data +
-               (row + r) * job->rows->stride;
+        p[r] = job->data + (row - job->row0 + r) * job->stride;
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             sum[t][r] = is_first
@@ -181,7 +197,6 @@ rows_strip(const struct rows_job *job, size_t token, const float *x,
 LMQ_INLINE void
 rows_block(const struct rows_job *job, enum lmq_row_type type)
 {
-    const size_t n_steps = (job->col1 - job->col0 + LANES - 1) / LANES;
     const float *x = job->packed;
 
     for (size_t t = job->token0, n_t; t < job->token1; t += n_t) {
@@ -194,7 +209,7 @@ rows_block(const struct rows_job *job, enum lmq_row_type type)
             rows_strip(job, t, x, type, 2);
         else
             rows_strip(job, t, x, type, 1);
-        x += n_steps * n_t * LANES;
+        x += n_t * block_width(job);
     }
 }
 
@@ -223,13 +238,80 @@ rows_q8(const struct rows_job *job)
     rows_block(job, LMQ_ROW_Q8);
 }
 
-/* One token needs no packing and no blocks of columns: it is read in place, its
- * sums stay in registers from the first column to the last, and the rows go by
- * as one stream. */
+/* The block's rows as floats, a constant type in each case. */
+LMQ_INLINE void
+rows_widen(const struct rows_job *job, enum lmq_row_type type, float *to)
+{
+    const unsigned char *row = job->data;
+
+    for (size_t r = job->row0; r < job->row1; r++, row += job->stride)
+        for (size_t i = job->col0; i < job->col1; i += LANES, to += LANES)
+            vf_store(to, load_row(row, type, i, job->rows->n_cols));
+}
+
 static void
-rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
-             const float *x, size_t x_stride, size_t n_tokens, float *out,
-             size_t out_stride, void *scratch)
+rows_widen_any(struct rows_job *job)
+{
+    if (job->type == LMQ_ROW_F16)
+        rows_widen(job, LMQ_ROW_F16, job->wide);
+    else if (job->type == LMQ_ROW_BF16)
+        rows_widen(job, LMQ_ROW_BF16, job->wide);
+    else
+        rows_widen(job, LMQ_ROW_Q8, job->wide);
+    job->data = (const unsigned char *)job->wide;
+    job->stride = block_width(job) * sizeof(float);
+    job->column = job->col0;
+    job->type = LMQ_ROW_F32;
+}
+
+/* How rows and tokens are cut. One token needs no packing and no blocks of
+ * columns: it is read in place, its sums stay in registers from the first
+ * column to the last, and the rows go by as one stream. */
+struct rows_plan {
+    bool is_one;
+    size_t n_rows, n_cols;
+    size_t n_tokens; /* that are packed together, all their columns; 0 where
+                        that is too much, and each block's are packed */
+};
+
+/* Tokens that are packed together: all times about as many. */
+static size_t
+tokens_together(size_t n_cols, size_t n_tokens)
+{
+    const size_t tile = LMQ_TILE_T, most = LMQ_TOGETHER_MOST / n_cols / tile;
+    const size_t n_tiles = (n_tokens + tile - 1) / tile;
+    size_t n = (LMQ_TOGETHER_NEAR / n_cols + tile - 1) / tile;
+
+    n = n < LMQ_TOKENS_LEAST / tile ? LMQ_TOKENS_LEAST / tile : n;
+    n = n > LMQ_TOKENS_MOST / tile ? LMQ_TOKENS_MOST / tile : n;
+    n = n > most ? most : n;
+    if (n == 0)
+        return 0;
+    const size_t n_times = (n_tiles + n - 1) / n;
+    return (n_tiles + n_times - 1) / n_times * tile;
+}
+
+static struct rows_plan
+plan_rows(size_t n, size_t n_tokens)
+{
+    const bool is_one = n_tokens == 1;
+    const size_t n_blocks = is_one ? 1 : (n + BLOCK_COLS - 1) / BLOCK_COLS;
+    const size_t step =
+        ((n + n_blocks - 1) / n_blocks + LANES - 1) / LANES * LANES;
+
+    return (struct rows_plan){
+        .is_one = is_one,
+        .n_rows = is_one || n_blocks > 1 ? BLOCK_ROWS : BLOCK_FLOATS / step,
+        .n_cols = step,
+        .n_tokens = is_one ? 0 : tokens_together(n_blocks * step, n_tokens),
+    };
+}
+
+/* A block of rows and the tokens [token0, token1), which are packed from there
+ * on if the plan says so. */
+static void
+multiply_rows_block(struct rows_job *job, const struct rows_plan *plan,
+                    size_t token0, size_t token1, float *packed)
 {
     static void (*const blocks[])(const struct rows_job *) = {
         [LMQ_ROW_F32] = rows_f32,
@@ -237,35 +319,78 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
         [LMQ_ROW_BF16] = rows_bf16,
         [LMQ_ROW_Q8] = rows_q8,
     };
-    float *sums = scratch;
-    float *packed = sums + BLOCK_TOKENS * BLOCK_ROWS * LANES;
+    const struct lmq_rows *rows = job->rows;
+
+    for (size_t t = token0; t < token1; t = job->token1) {
+        job->token0 = t;
+        job->token1 = token1 - t > BLOCK_TOKENS ? t + BLOCK_TOKENS : token1;
+        for (size_t c = 0; c < rows->n_cols; c = job->col1) {
+            job->col0 = c;
+            job->col1 = rows->n_cols - c > plan->n_cols ? c + plan->n_cols
+                                                        : rows->n_cols;
+            job->data = (const unsigned char *)rows->data +
+                        job->row0 * rows->stride;
+            job->stride = rows->stride;
+            job->column = 0;
+            job->type = rows->type;
+            if (job->type != LMQ_ROW_F32 &&
+                job->token1 - t >= WIDENING_LEAST)
+                rows_widen_any(job);
+            if (plan->n_tokens > 0) {
+                job->packed = packed + c * (token1 - token0) +
+                              (t - token0) * block_width(job);
+            } else if (plan->is_one) {
+                job->packed = job->x;
+            } else {
+                rows_pack(job, packed);
+                job->packed = packed;
+            }
+            blocks[job->type](job);
+        }
+    }
+}
+
+/* All columns of the tokens [token0, token1). */
+static void
+rows_pack_all(struct rows_job *job, const struct rows_plan *plan,
+              size_t token0, size_t token1, float *packed)
+{
+    const size_t n = job->rows->n_cols;
+
+    job->token0 = token0;
+    job->token1 = token1;
+    for (size_t c = 0; c < n; c = job->col1) {
+        job->col0 = c;
+        job->col1 = n - c > plan->n_cols ? c + plan->n_cols : n;
+        rows_pack(job, packed + c * (token1 - token0));
+    }
+}
+
+static void
+rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
+             const float *x, size_t x_stride, size_t n_tokens, float *out,
+             size_t out_stride, void *scratch)
+{
+    const struct rows_plan plan = plan_rows(rows->n_cols, n_tokens);
+    float *wide = scratch, *sums = wide + BLOCK_FLOATS;
+    float *packed = rows->n_cols > BLOCK_COLS
+                        ? sums + LMQ_SUMS_BYTES / sizeof(float)
+                        : sums;
     struct rows_job job = {
         .rows = rows, .x = x, .x_stride = x_stride, .out = out,
-        .out_stride = out_stride, .sums = sums,
-        .packed = n_tokens > 1 ? packed : x,
+        .out_stride = out_stride, .wide = wide, .sums = sums,
     };
-    const size_t n = rows->n_cols;
-    const bool is_one = n_tokens == 1;
-    const size_t n_blocks = is_one ? 1 : (n + BLOCK_COLS - 1) / BLOCK_COLS;
-    const size_t step =
-        ((n + n_blocks - 1) / n_blocks + LANES - 1) / LANES * LANES;
-    const size_t n_rows =
-        is_one || n_blocks > 1 ? BLOCK_ROWS : BLOCK_WEIGHTS / step;
 
-    for (size_t r = row0; r < row1; r = job.row1) {
-        job.row0 = r;
-        job.row1 = row1 - r > n_rows ? r + n_rows : row1;
-        for (size_t t = 0; t < n_tokens; t = job.token1) {
-            job.token0 = t;
-            job.token1 =
-                t + BLOCK_TOKENS < n_tokens ? t + BLOCK_TOKENS : n_tokens;
-            for (size_t c = 0; c < n; c = job.col1) {
-                job.col0 = c;
-                job.col1 = n - c > step ? c + step : n;
-                if (n_tokens > 1)
-                    rows_pack(&job, packed);
-                blocks[rows->type](&job);
-            }
+    for (size_t t = 0, end; t < n_tokens; t = end) {
+        end = plan.n_tokens > 0 && n_tokens - t > plan.n_tokens
+                  ? t + plan.n_tokens
+                  : n_tokens;
+        if (plan.n_tokens > 0)
+            rows_pack_all(&job, &plan, t, end, packed);
+        for (size_t r = row0; r < row1; r = job.row1) {
+            job.row0 = r;
+            job.row1 = row1 - r > plan.n_rows ? r + plan.n_rows : row1;
+            multiply_rows_block(&job, &plan, t, end, packed);
         }
     }
 }

@@ -72,7 +72,7 @@ for n in 1 2 3 7 64; do
     merged $n -c 32 "$fable" fable.lmq a.txt b.txt
 done
 for options in "--split-documents" "--score second-half" "--stride 11" \
-    "--activations q8 --kv q8" "--kv f16-q8" "--max-tokens 99" "--memory 1400K"; do
+    "--activations q8 --kv q8" "--kv f16-q8" "--max-tokens 99" "--memory 1600K"; do
     one -c 32 $options "$fable" fable.lmq a.txt
     merged 3 -c 32 $options "$fable" fable.lmq a.txt
 done

@@ -119,8 +119,7 @@ static void
 run_product(const struct work *work, size_t part, size_t n_parts)
 {
     size_t n_tiles = lmq_tiles_count(work->tiles.n_rows);
-    void *scratch =
-        lmq_mem_aligned(LMQ_SCRATCH_BYTES, 1);
+    void *scratch = lmq_mem_aligned(lmq_scratch_bytes(work->tiles.n_cols), 1);
 
     work->k->product(&work->tiles, n_tiles * part / n_parts,
                      n_tiles * (part + 1) / n_parts, &work->batch, work->out,
@@ -138,7 +137,7 @@ run_pack(const struct work *work, size_t part, size_t n_parts)
 static void
 run_rows(const struct work *work, size_t part, size_t n_parts)
 {
-    void *scratch = lmq_mem_aligned(LMQ_SCRATCH_BYTES, 1);
+    void *scratch = lmq_mem_aligned(lmq_scratch_bytes(work->rows.n_cols), 1);
 
     work->k->rows_product(&work->rows, work->n_rows * part / n_parts,
                           work->n_rows * (part + 1) / n_parts, work->x,

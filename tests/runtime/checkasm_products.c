@@ -138,7 +138,7 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
 
     k->batch_pack(&batch, x, x_stride, 1, 2);
     k->batch_pack(&batch, x, x_stride, 0, 2);
-    struct buffer scratch = buffer_new(LMQ_SCRATCH_BYTES);
+    struct buffer scratch = buffer_new(lmq_scratch_bytes(n_cols));
     k->product(&m->tiles, n_tiles / 3, n_tiles, &batch, floats(&out), stride,
                scratch.data);
     k->product(&m->tiles, 0, n_tiles / 3, &batch, floats(&out), stride,
@@ -151,7 +151,7 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
 static const size_t some_rows[] = {1, 15, 16, 17, 33, 50, 100, 150};
 static const size_t some_cols[] = {1, 15, 16, 17, 63, 64, 65, 172, 200, 520};
 static const size_t some_tokens[] = {1, 2,  3,  4,  5,  6,  7, 8,
-                                     9, 10, 11, 12, 13, 25, 64};
+                                     9, 10, 11, 12, 13, 25, 64, 200};
 
 void
 checkasm_product(const struct lmq_kernels *k)
@@ -252,8 +252,6 @@ rows_new(struct lmq_rows *rows, enum lmq_row_type type, size_t n_rows,
 void
 checkasm_rows(const struct lmq_kernels *k)
 {
-    void *scratch = aligned_alloc(64, LMQ_SCRATCH_BYTES);
-
     for (size_t i = 0; i < COUNT(some_tokens) * 60; i++) {
         size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
         size_t n_rows = some_rows[random_below(COUNT(some_rows))];
@@ -263,6 +261,8 @@ checkasm_rows(const struct lmq_kernels *k)
             n_rows += 150;
             n_cols = 940 + random_below(170);
         }
+        if (i % 150 == 75) /* too many to pack all of them */
+            n_cols = 90000 + random_below(40), n_rows = 1 + n_rows % 40;
         size_t row0 = random_below(n_rows), row1 = n_rows;
         enum lmq_row_type type = (enum lmq_row_type)random_below(4);
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
@@ -270,13 +270,14 @@ checkasm_rows(const struct lmq_kernels *k)
         struct buffer r = rows_new(&rows, type, n_rows, n_cols, pattern);
         struct buffer x = buffer_floats(n_tokens * (n_cols + 1) - 1, pattern);
         struct buffer w = buffer_floats(n_tokens * n_rows, pattern);
+        struct buffer scratch = buffer_new(lmq_scratch_bytes(n_cols));
         struct buffer out[2], mix[2];
         for (size_t j = 0; j < 2; j++) {
             const struct lmq_kernels *which = j ? k : plain;
             out[j] = buffer_new((n_tokens * (n_rows + 2) - 2) * 4);
             which->rows_product(&rows, row0, row1, floats(&x), n_cols + 1,
                                 n_tokens, floats(&out[j]), n_rows + 2,
-                                scratch);
+                                scratch.data);
             mix[j] = buffer_copy(&x);
             which->rows_mix(&rows, row0, row1, floats(&w), n_rows, n_tokens,
                             floats(&mix[j]), n_cols + 1);
@@ -290,8 +291,8 @@ checkasm_rows(const struct lmq_kernels *k)
         buffer_free(&r);
         buffer_free(&x);
         buffer_free(&w);
+        buffer_free(&scratch);
     }
-    free(scratch);
 }
 
 void
