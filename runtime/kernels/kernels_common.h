@@ -51,12 +51,13 @@ lmq_prefetch(const void *p, size_t ahead)
 /* The same, but only as near as the second level cache: for what is wanted
  * later, and should not drive out what is wanted now. */
 LMQ_INLINE void
-lmq_prefetch_second(const void *p)
+lmq_prefetch_second(const void *p, size_t ahead)
 {
 #if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(p, 0, 2);
+    __builtin_prefetch((const void *)((uintptr_t)p + ahead), 0, 2);
 #else
     (void)p;
+    (void)ahead;
 #endif
 }
 

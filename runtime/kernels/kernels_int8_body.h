@@ -229,7 +229,9 @@ widen_tile(const unsigned char *w, size_t n_blocks, unsigned bits,
 
 /* ---- Product ---- */
 
-/* The n_bytes that come so far behind those that are read now. */
+/* The n_bytes that come so far behind those that are read now, where several
+ * row tiles are read side by side: from memory with one token, from the second
+ * level cache with many. */
 LMQ_INLINE void
 read_ahead(const unsigned char *w, size_t n_bytes, size_t n_r)
 {
@@ -330,10 +332,10 @@ tile(const struct part *part, size_t n_r, size_t number,
         LMQ_TILE_ROWS * (from.is_half ? sizeof(uint16_t) : sizeof(float));
     const size_t x_bytes =
         HEAD_BYTES(n_t) + n_t * (is16 || LMQ_WIDE ? 2 : 1) * from.group;
-    const unsigned char *next = part->next;
+    size_t ahead = 0;
     size_t at[LINES_MOST];
     const size_t n_at =
-        is_alone || next == NULL ? 0 : lines_to_ask_for(part, number, at);
+        is_alone || part->next == NULL ? 0 : lines_to_ask_for(part, number, at);
     vf sum[TILE_STREAMS][TILE_VECTORS];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
@@ -345,11 +347,11 @@ tile(const struct part *part, size_t n_r, size_t number,
         if (n_r > 2 && !is_alone)
             lmq_keep_in_memory(sum); /* registers are for sums of integers */
         for (size_t i = 0; !is_alone && i < n_at; i++)
-            lmq_prefetch_second(next + at[i]);
+            lmq_prefetch_second(part->next, ahead + at[i]);
         from.w += w_bytes;
         from.scale += scale_bytes;
         x += x_bytes;
-        next += part->group_lines * LINE;
+        ahead += part->group_lines * LINE;
     }
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
@@ -615,7 +617,7 @@ block_tokens(const struct block *block)
     if (block->n_groups * batch->group > BLOCK_COLUMNS && most > KEPT_MOST)
         most = KEPT_MOST;
     const size_t n_blocks = (n_tiles + most - 1) / most;
-    return (n_tiles + n_blocks - 1) / n_blocks * full;
+    return n_tiles == 0 ? 0 : (n_tiles + n_blocks - 1) / n_blocks * full;
 }
 
 static void

@@ -99,8 +99,8 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
          * through short rows. */
         if (n_t < LMQ_TILE_T)
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                lmq_prefetch_second(p[r] + ahead +
-                                    lmq_row_bytes(type, i - from));
+                lmq_prefetch_second(p[r],
+                                    ahead + lmq_row_bytes(type, i - from));
         LMQ_UNROLL for (size_t j = 0; j < n_parts; j++) {
             const size_t lane = (part + j) * LMQ_WIDTH;
             vr v[LMQ_TILE_T];
@@ -285,7 +285,7 @@ tokens_together(size_t n_cols, size_t n_tokens)
     n = n < LMQ_TOKENS_LEAST / tile ? LMQ_TOKENS_LEAST / tile : n;
     n = n > LMQ_TOKENS_MOST / tile ? LMQ_TOKENS_MOST / tile : n;
     n = n > most ? most : n;
-    if (n == 0)
+    if (n == 0 || n_tokens == 0)
         return 0;
     const size_t n_times = (n_tiles + n - 1) / n;
     return (n_tiles + n_times - 1) / n_times * tile;
@@ -381,6 +381,8 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
         .out_stride = out_stride, .wide = wide, .sums = sums,
     };
 
+    if (row0 >= row1) /* nothing to copy the tokens for */
+        return;
     for (size_t t = 0, end; t < n_tokens; t = end) {
         end = plan.n_tokens > 0 && n_tokens - t > plan.n_tokens
                   ? t + plan.n_tokens

@@ -121,6 +121,13 @@ matrix_free(struct matrix *m)
     buffer_free(&m->scale);
 }
 
+/* Of n things that begin `stride` apart, up to the gap behind the last one. */
+static size_t
+spread(size_t n, size_t stride, size_t gap)
+{
+    return n == 0 ? 0 : n * stride - gap;
+}
+
 /* Packs and multiplies, in two parts each. */
 static struct buffer
 multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
@@ -132,7 +139,7 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
     struct buffer data =
         buffer_new(lmq_batch_bytes(n_tokens, n_cols, group));
     struct buffer out =
-        buffer_new((n_tokens * stride - 3) * sizeof(float));
+        buffer_new(spread(n_tokens, stride, 3) * sizeof(float));
     struct lmq_batch batch = {n_tokens, n_cols,  group,    m->tiles.rotates,
                               bits,     streams, data.data};
 
@@ -150,7 +157,7 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
 
 static const size_t some_rows[] = {1, 15, 16, 17, 33, 50, 100, 150};
 static const size_t some_cols[] = {1, 15, 16, 17, 63, 64, 65, 172, 200, 520};
-static const size_t some_tokens[] = {1, 2,  3,  4,  5,  6,  7, 8,
+static const size_t some_tokens[] = {0, 1, 2,  3,  4,  5,  6,  7,  8,
                                      9, 10, 11, 12, 13, 25, 64, 200};
 
 void
@@ -175,7 +182,7 @@ checkasm_product(const struct lmq_kernels *k)
         struct matrix wide;
         struct matrix m = matrix_new(n_rows, n_cols, &quant, pattern, &wide);
         struct buffer x =
-            buffer_floats(n_tokens * (n_cols + 1) - 1, pattern);
+            buffer_floats(spread(n_tokens, n_cols + 1, 1), pattern);
         struct buffer a = multiply(plain, &wide, floats(&x), n_tokens,
                                    n_cols + 1, bits, false);
         struct buffer b =
@@ -268,13 +275,14 @@ checkasm_rows(const struct lmq_kernels *k)
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
         struct lmq_rows rows;
         struct buffer r = rows_new(&rows, type, n_rows, n_cols, pattern);
-        struct buffer x = buffer_floats(n_tokens * (n_cols + 1) - 1, pattern);
+        struct buffer x =
+            buffer_floats(spread(n_tokens, n_cols + 1, 1), pattern);
         struct buffer w = buffer_floats(n_tokens * n_rows, pattern);
         struct buffer scratch = buffer_new(lmq_scratch_bytes(n_cols));
         struct buffer out[2], mix[2];
         for (size_t j = 0; j < 2; j++) {
             const struct lmq_kernels *which = j ? k : plain;
-            out[j] = buffer_new((n_tokens * (n_rows + 2) - 2) * 4);
+            out[j] = buffer_new(spread(n_tokens, n_rows + 2, 2) * 4);
             which->rows_product(&rows, row0, row1, floats(&x), n_cols + 1,
                                 n_tokens, floats(&out[j]), n_rows + 2,
                                 scratch.data);
