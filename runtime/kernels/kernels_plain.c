@@ -238,22 +238,37 @@ tile_number(const unsigned char *tile, size_t row, size_t column)
     return tile[lmq_tile_index(row % LMQ_TILE_ROWS, column)] - 128;
 }
 
+/* Columns [at, end) of a row of a tile, -127..127. */
+static void
+tile_numbers(const struct lmq_tiles *tiles, const unsigned char *tile,
+             size_t row, size_t at, size_t end, int *q)
+{
+    if (tiles->bits < LMQ_BITS_MAX) {
+        for (size_t c = at; c < end; c++)
+            q[c - at] = lmq_tile_number(tile, row, c, tiles->bits);
+        return;
+    }
+    for (size_t c = at; c < end; c += LMQ_TILE_COLUMNS) {
+        const unsigned char *four = tile + lmq_tile_index(row, c);
+        for (size_t i = 0; i < LMQ_TILE_COLUMNS; i++)
+            q[c - at + i] = four[i] - 128;
+    }
+}
+
 void
 lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out)
 {
     const unsigned char *tile = tile_of(tiles, row);
+    int q[LMQ_GROUP_MAX];
 
     for (size_t at = 0; at < tiles->n_cols; at += tiles->group) {
-        const size_t end = lmq_size_min(at + tiles->group, tiles->n_cols);
+        const size_t n = lmq_size_min(tiles->group, tiles->n_cols - at);
         const float scale = tile_scale(tiles, row, at / tiles->group);
-        for (size_t c = at; c < end; c++) {
-            const int q = tiles->bits == LMQ_BITS_MAX
-                              ? tile_number(tile, row, c)
-                              : lmq_tile_number(tile, row % LMQ_TILE_ROWS, c,
-                                                tiles->bits);
-            out[c] = (float)(scale < 0 ? -q : q) * fabsf(scale) *
-                     tiles->multiplier;
-        }
+        const float size = fabsf(scale);
+        const int sign = scale < 0 ? -1 : 1;
+        tile_numbers(tiles, tile, row % LMQ_TILE_ROWS, at, at + n, q);
+        for (size_t i = 0; i < n; i++)
+            out[at + i] = (float)(sign * q[i]) * size * tiles->multiplier;
     }
     if (tiles->rotates)
         lmq_rotate_row(out, tiles->n_cols, tiles->group);
