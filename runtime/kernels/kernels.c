@@ -5,6 +5,8 @@
 
 #include "runtime/kernels/kernels.h"
 
+#include "base/size.h"
+
 static const struct lmq_kernels *const tables[LMQ_CPU_COUNT] = {
     [LMQ_CPU_C] = &lmq_kernels_c,
 #ifdef LMQ_HAVE_AVX2
@@ -39,27 +41,15 @@ lmq_kernels(void)
     return kernels;
 }
 
-static size_t
-larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t
-smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 size_t
 lmq_scratch_bytes(size_t n_cols)
 {
     /* Each block of columns is filled up to 16, tokens to a tile of 6. */
-    const size_t n = smaller(n_cols, LMQ_TOGETHER_MOST) * 65 / 64 + 16;
+    const size_t n = lmq_size_min(n_cols, LMQ_TOGETHER_MOST) * 65 / 64 + 16;
     const size_t near =
-        larger(LMQ_TOGETHER_NEAR + 6 * n, LMQ_TOKENS_LEAST * n);
-    const size_t floats =
-        smaller(LMQ_TOGETHER_MOST, smaller(near, LMQ_TOKENS_MOST * n));
+        lmq_size_max(LMQ_TOGETHER_NEAR + 6 * n, LMQ_TOKENS_LEAST * n);
+    const size_t floats = lmq_size_min(
+        LMQ_TOGETHER_MOST, lmq_size_min(near, LMQ_TOKENS_MOST * n));
 
     return LMQ_WIDE_BYTES + (n_cols > LMQ_BLOCK_COLS ? LMQ_SUMS_BYTES : 0) +
            (floats * sizeof(float) + 63) / 64 * 64;
