@@ -423,7 +423,7 @@ product_any(const struct part *part, const struct block *block, size_t group,
 {
     if (LMQ_TILES > 1 && part->n_r == LMQ_TILES)
         product_rows(part, LMQ_TILES, block, group, is16);
-    else if (LMQ_TILES > 1 && part->n_r == 2)
+    else if (LMQ_TILES > 1 && part->n_r == LMQ_TILES / 2)
         product_rows(part, LMQ_TILES / 2, block, group, is16);
     else
         product_rows(part, 1, block, group, is16);
@@ -601,7 +601,7 @@ tiles_together(size_t n_left)
 {
     if (LMQ_TILES == 1 || n_left == 1)
         return 1;
-    return n_left < LMQ_TILES ? 2 : LMQ_TILES;
+    return n_left < LMQ_TILES ? LMQ_TILES / 2 : LMQ_TILES;
 }
 
 /* Tokens of a block: all have about as many. */

@@ -151,8 +151,8 @@ calibrate_by_and_by(const char *from, const char *tokenizer, const char *to,
 /* ---- What must be ---- */
 
 void
-assert_not_calibrated(const struct lmq_convert_options *options, enum lmq_status expected,
-          const char *words)
+assert_not_calibrated(const struct lmq_convert_options *options,
+                      enum lmq_status expected, const char *words)
 {
     struct lmq_error err = {0};
     struct lmq_report *report;

@@ -49,6 +49,6 @@ void assert_learns_alike(const struct family *family,
                          struct lmq_convert_options options);
 /* So the bundled model is not calibrated. */
 void assert_not_calibrated(const struct lmq_convert_options *options,
-               enum lmq_status expected, const char *words);
+                           enum lmq_status expected, const char *words);
 
 #endif
