@@ -269,10 +269,10 @@ struct part {
     size_t stride;      /* of a token's */
     kept_sums *kept;    /* of each tile of tokens */
 
-    /* What is read next, of as many groups, and how many tiles of tokens
-     * share in asking for it: none if nothing is. */
+    /* What is read next, NULL if nothing is, and how many tiles of tokens share
+     * in asking for it. */
     const unsigned char *next;
-    size_t next_w, group_lines;
+    size_t next_w, next_lines; /* from a row tile to the next, and of each */
     size_t n_r, n_tiles;
 };
 
@@ -303,21 +303,43 @@ store_rows(const struct part *part, size_t r, vf sum, float *out)
                part->n_rows - r * LMQ_TILE_ROWS);
 }
 
-/* Lines of a group of all row tiles, at most. */
-#define LINES_MOST (LMQ_TILES * LMQ_TILE_ROWS * LMQ_GROUP_MAX / LINE)
+/* Lines that a tile of tokens asks for: neighbours, as they come fastest. */
+struct asking {
+    size_t at;       /* from part->next on */
+    size_t n;        /* that are left */
+    size_t of_tile;  /* of these, before the next row tile */
+    size_t together; /* after each group */
+};
 
-/* Where the lines of its first group are that tile `number` of the tokens asks
- * for: each is asked for once. */
-LMQ_INLINE size_t
-lines_to_ask_for(const struct part *part, size_t number, size_t *at)
+/* The share of tile `number`: each line is asked for once. */
+LMQ_INLINE struct asking
+asking_of(const struct part *part, size_t number)
 {
-    const size_t n = part->n_r * part->group_lines;
-    size_t n_at = 0;
+    const size_t n = part->n_r * part->next_lines;
+    const size_t from = n * number / part->n_tiles;
+    const size_t to = n * (number + 1) / part->n_tiles;
+    const size_t at = from % part->next_lines;
 
-    for (size_t i = number; i < n; i += part->n_tiles)
-        at[n_at++] = i / part->group_lines * part->next_w +
-                     i % part->group_lines * LINE;
-    return n_at;
+    return (struct asking){
+        .at = from / part->next_lines * part->next_w + at * LINE,
+        .n = to - from,
+        .of_tile = part->next_lines - at,
+        .together = (to - from + part->n_groups - 1) / part->n_groups,
+    };
+}
+
+LMQ_INLINE void
+ask(const struct part *part, struct asking *asking)
+{
+    for (size_t i = 0; i < asking->together && asking->n > 0; i++) {
+        lmq_prefetch_second(part->next, asking->at);
+        asking->at += LINE;
+        asking->n--;
+        if (--asking->of_tile == 0) {
+            asking->at += part->next_w - part->next_lines * LINE;
+            asking->of_tile = part->next_lines;
+        }
+    }
 }
 
 /* Tile `number` of the tokens; with one token alone, n_t is 1 and is_alone. */
@@ -332,12 +354,11 @@ tile(const struct part *part, size_t n_r, size_t number,
         LMQ_TILE_ROWS * (from.is_half ? sizeof(uint16_t) : sizeof(float));
     const size_t x_bytes =
         HEAD_BYTES(n_t) + n_t * (is16 || LMQ_WIDE ? 2 : 1) * from.group;
-    size_t ahead = 0;
-    size_t at[LINES_MOST];
-    const size_t n_at =
-        is_alone || part->next == NULL ? 0 : lines_to_ask_for(part, number, at);
+    struct asking asking = {0};
     vf sum[TILE_STREAMS][TILE_VECTORS];
 
+    if (!is_alone && part->next != NULL)
+        asking = asking_of(part, number);
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
             sum[r][t] = is_alone || part->begins ? vf_set1(0.0f)
@@ -346,12 +367,11 @@ tile(const struct part *part, size_t n_r, size_t number,
         add_group(&from, n_r, x, n_t, is16, bits, sum);
         if (n_r > 2 && !is_alone)
             lmq_keep_in_memory(sum); /* registers are for sums of integers */
-        for (size_t i = 0; !is_alone && i < n_at; i++)
-            lmq_prefetch_second(part->next, ahead + at[i]);
+        if (!is_alone)
+            ask(part, &asking);
         from.w += w_bytes;
         from.scale += scale_bytes;
         x += x_bytes;
-        ahead += part->group_lines * LINE;
     }
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
@@ -579,8 +599,8 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
             .out = block->out + tile * LMQ_TILE_ROWS,
             .stride = block->stride,
             .kept = (kept_sums *)(void *)(block->scratch + LMQ_WIDE_BYTES),
-            .group_lines =
-                lmq_tile_group_bytes(tiles->group, tiles->bits) / LINE,
+            .next_lines =
+                n * lmq_tile_group_bytes(tiles->group, tiles->bits) / LINE,
             .n_r = n_r,
             .n_tiles = (block->token1 - block->token0 + full - 1) / full,
         };
