@@ -219,12 +219,19 @@ struct lmq_kernels {
      * -inf gives 0; a row of nothing but -inf, or with NaN, gives NaN. */
     void (*softmax)(float *x, size_t n);
 
-    /* Its pieces, for softmax in blocks: the maximum, in lanes like the lane
-     * sum, then lane after lane (-inf for n = 0; a NaN may get lost);
-     * exp(x - m) in place, returning the lane sum; x *= s. */
+    /* Its pieces: the maximum, in lanes like the lane sum (-inf for n = 0; a
+     * NaN may get lost); exp(x - m) in place, returning the lane sum;
+     * x *= s. */
     float (*max)(const float *x, size_t n);
     float (*exp_sum)(float *x, size_t n, float m);
     void (*scale)(float *x, size_t n, float s);
+
+    /* The same in blocks, for rows of n numbers (a multiple of 16) that are
+     * `stride` apart, of which max and sum are those of the blocks before:
+     * m = the larger of max and the block's; factor = exp(max - m); max = m;
+     * x = exp(x - m) in place; sum = sum * factor + lane sum of x. */
+    void (*soften)(float *x, size_t stride, size_t n, size_t n_rows,
+                   float *max, float *sum, float *factor);
 
     /* The lane sum with fma. */
     float (*dot)(const float *x, const float *y, size_t n);

@@ -125,17 +125,21 @@ vr_sums(const vr *x, size_t n, float *out)
             out[i] = sum_register(x[i]);
         return;
     }
-    /* Quarters of 4 lanes: 0 and 2, then 1 and 3, of two vectors. */
-    __m512 a = _mm512_add_ps(_mm512_shuffle_f32x4(x[0], x[1], 0x44),
-                             _mm512_shuffle_f32x4(x[0], x[1], 0xee));
-    __m512 b = _mm512_add_ps(_mm512_shuffle_f32x4(x[2], x[3], 0x44),
-                             _mm512_shuffle_f32x4(x[2], x[3], 0xee));
-    /* One quarter for each vector. */
-    a = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88),
-                      _mm512_shuffle_f32x4(a, b, 0xdd));
+    /* The halves of two vectors, which meet as [low + high, high + low]: one of
+     * the terms is blended, as there are more ports for that than for moving
+     * lanes. */
+    __m512 a = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, x[0], x[1]),
+                             _mm512_shuffle_f32x4(x[0], x[1], 0x4e));
+    __m512 b = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, x[2], x[3]),
+                             _mm512_shuffle_f32x4(x[2], x[3], 0x4e));
+    /* Then quarters: of vectors 0, 2, 1, 3. */
+    const __m512i other = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13,
+                                            14, 15, 24, 25, 26, 27);
+    a = _mm512_add_ps(_mm512_mask_blend_ps(0xf0f0, a, b),
+                      _mm512_permutex2var_ps(a, other, b));
     a = _mm512_add_ps(a, _mm512_permute_ps(a, 0x4e));
     a = _mm512_add_ps(a, _mm512_permute_ps(a, 0xb1));
-    const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0,
+    const __m512i first = _mm512_setr_epi32(0, 8, 4, 12, 0, 0, 0, 0, 0, 0, 0,
                                             0, 0, 0, 0, 0);
     _mm_storeu_ps(out,
                   _mm512_castps512_ps128(_mm512_permutexvar_ps(first, a)));

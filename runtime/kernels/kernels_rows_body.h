@@ -575,8 +575,8 @@ read_memory(const void *memory, size_t n_bytes, bool is_one, bool ahead)
     .rows_mix = rows_mix, .row_widen = row_widen,                      \
     .row_narrow = row_narrow, .rmsnorm = rmsnorm,                      \
     .layernorm = layernorm, .softmax = softmax, .max = maximum,        \
-    .exp_sum = exp_sum, .scale = map_scale, .dot = sum_products,       \
-    .exp = map_exp, .silu = map_silu, .gelu_tanh = map_gelu_tanh,      \
+    .exp_sum = exp_sum, .soften = soften, .scale = map_scale,          \
+    .dot = sum_products, .exp = map_exp, .silu = map_silu, .gelu_tanh = map_gelu_tanh,      \
     .gelu_erf = map_gelu_erf, .sigmoid = map_sigmoid,                  \
     .softcap = map_softcap, .relu = map_relu, .clamp = map_clamp,      \
     .add = map_add, .mul = map_mul, .axpy = map_axpy, .rope = rope,    \

@@ -198,27 +198,35 @@ sum_products(const float *x, const float *y, size_t n)
     return vf_sum(sum);
 }
 
+/* The largest lane; of these, too, halves meet first. */
+LMQ_INLINE float
+top_lane(vf m)
+{
+    float lane[LANES];
+
+    vf_store(lane, m);
+    LMQ_UNROLL for (size_t half = LANES / 2; half > 0; half /= 2)
+        LMQ_UNROLL for (size_t j = 0; j < half; j++)
+            lane[j] = lane[j] > lane[j + half] ? lane[j] : lane[j + half];
+    return lane[0];
+}
+
 /* Here the ragged end is filled with -inf: a zero could be the largest. */
 static float
 maximum(const float *x, size_t n)
 {
-    float lane[LANES];
+    float part[LANES];
     vf m = vf_set1(-INFINITY);
+    size_t i = 0;
 
-    for (size_t i = 0; i < n; i += LANES) {
-        if (n - i < LANES) {
-            vf_store(lane, vf_set1(-INFINITY));
-            memcpy(lane, x + i, (n - i) * sizeof(*x));
-            m = vf_max(m, vf_load(lane));
-        } else {
-            m = vf_max(m, vf_load(x + i));
-        }
+    for (; i + LANES <= n; i += LANES)
+        m = vf_max(m, vf_load(x + i));
+    if (i < n) {
+        vf_store(part, vf_set1(-INFINITY));
+        memcpy(part, x + i, (n - i) * sizeof(*x));
+        m = vf_max(m, vf_load(part));
     }
-    vf_store(lane, m);
-    float result = lane[0];
-    for (size_t j = 1; j < LANES; j++)
-        result = result > lane[j] ? result : lane[j];
-    return result;
+    return top_lane(m);
 }
 
 /* x = exp(x - m); the sum reads what was stored, so that lanes that are not
@@ -243,6 +251,85 @@ softmax(float *x, size_t n)
     float sum = exp_sum(x, n, maximum(x, n));
 
     map_scale(x, n, 1.0f / sum);
+}
+
+/* ---- A softmax that goes on, for several rows ---- */
+
+/* So many at a time: one alone waits for its maximum, then for the exponentials,
+ * then for their sum. */
+#define ROWS_TOGETHER LMQ_TILE_R
+
+LMQ_INLINE void
+rows_maxima(const float *x, size_t stride, size_t n, size_t n_rows, float *out)
+{
+    vf m[ROWS_TOGETHER];
+
+    LMQ_UNROLL for (size_t r = 0; r < n_rows; r++)
+        m[r] = vf_load(x + r * stride);
+    for (size_t i = LANES; i < n; i += LANES)
+        LMQ_UNROLL for (size_t r = 0; r < n_rows; r++)
+            m[r] = vf_max(m[r], vf_load(x + r * stride + i));
+    LMQ_UNROLL for (size_t r = 0; r < n_rows; r++)
+        out[r] = top_lane(m[r]);
+}
+
+/* x = exp(x - max); out: the sums. */
+LMQ_INLINE void
+rows_exp(float *x, size_t stride, size_t n, size_t n_rows, const float *max,
+         float *out)
+{
+    vf sum[ROWS_TOGETHER];
+
+    LMQ_UNROLL for (size_t r = 0; r < n_rows; r++)
+        sum[r] = vf_set1(0.0f);
+    for (size_t i = 0; i < n; i += LANES)
+        LMQ_UNROLL for (size_t r = 0; r < n_rows; r++) {
+            float *at = x + r * stride + i;
+            vf v = vf_exp(vf_sub(vf_load(at), vf_set1(max[r])));
+            vf_store(at, v);
+            sum[r] = vf_add(sum[r], v);
+        }
+    vf_sums(sum, n_rows, out);
+}
+
+/* At most LANES rows. Where no row says more than before, exp(0) = 1 changes
+ * nothing. */
+static void
+soften_rows(float *x, size_t stride, size_t n, size_t n_rows, float *max,
+            float *sum, float *factor)
+{
+    float here[LANES];
+    size_t r = 0;
+
+    for (; r + ROWS_TOGETHER <= n_rows; r += ROWS_TOGETHER)
+        rows_maxima(x + r * stride, stride, n, ROWS_TOGETHER, here + r);
+    for (; r < n_rows; r++)
+        rows_maxima(x + r * stride, stride, n, 1, here + r);
+
+    const vf before = load_some(max, n_rows), top = load_some(here, n_rows);
+    const vf m = vf_less(before, top, top, before);
+    const vf f = vf_exp(vf_sub(before, m));
+    store_some(max, m, n_rows);
+    store_some(factor, f, n_rows);
+
+    for (r = 0; r + ROWS_TOGETHER <= n_rows; r += ROWS_TOGETHER)
+        rows_exp(x + r * stride, stride, n, ROWS_TOGETHER, max + r, here + r);
+    for (; r < n_rows; r++)
+        rows_exp(x + r * stride, stride, n, 1, max + r, here + r);
+    store_some(sum,
+               vf_add(vf_mul(load_some(sum, n_rows), f),
+                      load_some(here, n_rows)),
+               n_rows);
+}
+
+static void
+soften(float *x, size_t stride, size_t n, size_t n_rows, float *max,
+       float *sum, float *factor)
+{
+    for (size_t r = 0; r < n_rows; r += LANES)
+        soften_rows(x + r * stride, stride, n,
+                    n_rows - r < LANES ? n_rows - r : LANES, max + r, sum + r,
+                    factor + r);
 }
 
 /* out = x / sqrt(mean(x^2) + eps) * weight. Roots and divisions are rounded as

@@ -134,28 +134,45 @@ adjust_scores(const struct lmq_member *member, const struct lmq_heads *heads,
         scores[i] -= heads->slopes[head] * (float)(last - first - i);
 }
 
-/* One query's running softmax over a block: scores become exp(s - m), and
- * what came of earlier blocks is brought to the new m. Scores outside of
- * [from, to) are masked, with weight exactly 0. */
+/* Scores outside of [from, to) are masked, with weight exactly 0: up to whole
+ * vectors, as the kernel wants them. */
 static void
-update_softmax(const struct lmq_kernels *kernels, struct item *item,
-               size_t query, float *scores, size_t n, size_t from, size_t to,
-               float *out, size_t dim)
+mask(float *scores, size_t from, size_t to, size_t end)
 {
     for (size_t i = 0; i < from; i++)
         scores[i] = -INFINITY;
-    for (size_t i = to; i < n; i++)
+    for (size_t i = to; i < end; i++)
         scores[i] = -INFINITY;
-    float max = kernels->max(scores, n);
-    if (max > item->max[query]) {
-        float factor = item->max[query] - max;
-        kernels->exp(&factor, 1); /* f = exp(m - m') */
-        kernels->scale(out, dim, factor); /* out *= f */
-        item->sum[query] *= factor; /* sum *= f */
-        item->max[query] = max; /* m = m' */
+}
+
+/* The running softmax of queries [from, to) over a block of n positions: scores
+ * become exp(s - m), and what came of earlier blocks is brought to the new m. */
+static void
+update_softmax(const struct lmq_member *member, const struct lmq_heads *heads,
+               struct item *item, size_t block, size_t n, size_t from,
+               size_t to)
+{
+    const struct lmq_kernels *kernels = member->kernels;
+    const struct lmq_thread_work *own = member->own;
+    const size_t whole = (n + 15) / 16 * 16, dim = item->values.n_cols;
+    float factor[LMQ_ATTENTION_QUERIES];
+
+    for (size_t i = from; i < to; i++) {
+        float *scores = own->scores + i * LMQ_ATTENTION_BLOCK;
+        size_t first, last;
+        visible(heads, item, i, &first, &last);
+        size_t begin = first > block ? first - block : 0;
+        size_t end = lmq_size_min(n, last + 1 - block);
+        adjust_scores(member, heads, head_of(heads, item, i), scores + begin,
+                      end - begin, block + begin, last);
+        mask(scores, begin, end, whole);
     }
-    /* s = exp(s - m); sum += s */
-    item->sum[query] += kernels->exp_sum(scores, n, item->max[query]);
+    kernels->soften(own->scores + from * LMQ_ATTENTION_BLOCK,
+                    LMQ_ATTENTION_BLOCK, whole, to - from, item->max + from,
+                    item->sum + from, factor);
+    for (size_t i = from; i < to; i++) /* out *= f */
+        if (factor[i - from] != 1)
+            kernels->scale(own->out + i * dim, dim, factor[i - from]);
 }
 
 /* Keys or values of one head from a position on. */
@@ -193,43 +210,54 @@ rows_for(const struct lmq_member *member, const struct item *item,
                              .stride = rows.n_cols * sizeof(float)};
 }
 
-/* One block of positions for all queries of the item: out += softmax part of
- * it, relative to the running m. */
+/* The queries [from, to) that see some of the n positions of a block: masks move
+ * with the token, so they are neighbours. */
+static void
+queries_of(const struct lmq_heads *heads, const struct item *item,
+           size_t block, size_t n, size_t *from, size_t *to)
+{
+    size_t first, last;
+
+    *from = 0;
+    *to = item->n;
+    for (; *from < *to; ++*from) {
+        visible(heads, item, *from, &first, &last);
+        if (last >= block)
+            break;
+    }
+    for (; *to > *from; --*to) {
+        visible(heads, item, *to - 1, &first, &last);
+        if (first < block + n)
+            break;
+    }
+}
+
+/* One block of positions for the queries of the item that see some of it: out
+ * += softmax part of it, relative to the running m. */
 static void
 attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
              struct item *item, size_t block, size_t n)
 {
     const struct lmq_kernels *kernels = member->kernels;
     struct lmq_thread_work *own = member->own;
-    size_t dim = item->values.n_cols;
+    size_t dim = item->values.n_cols, from, to;
     struct lmq_rows keys = rows_for(
         member, item, rows_from(member, &item->keys, item->kv_head, block),
         n);
 
-    /* s (item->n, n) = q K^T */
-    kernels->rows_product(&keys, 0, n, own->queries, keys.n_cols, item->n,
-                          own->scores, LMQ_ATTENTION_BLOCK, own->scratch);
-    for (size_t i = 0; i < item->n; i++) {
-        float *scores = own->scores + i * LMQ_ATTENTION_BLOCK;
-        size_t first, last;
-        visible(heads, item, i, &first, &last);
-        if (last < block || first >= block + n) { /* all masked */
-            memset(scores, 0, n * sizeof(*scores));
-            continue;
-        }
-        size_t from = first > block ? first - block : 0;
-        size_t to = lmq_size_min(n, last + 1 - block);
-        adjust_scores(member, heads, head_of(heads, item, i), scores + from,
-                      to - from, block + from, last);
-        update_softmax(kernels, item, i, scores, n, from, to,
-                       own->out + i * dim, dim);
-    }
-    /* out (item->n, dim) += s V */
+    queries_of(heads, item, block, n, &from, &to);
+    float *scores = own->scores + from * LMQ_ATTENTION_BLOCK;
+    /* s (queries, n) = q K^T */
+    kernels->rows_product(&keys, 0, n, own->queries + from * keys.n_cols,
+                          keys.n_cols, to - from, scores, LMQ_ATTENTION_BLOCK,
+                          own->scratch);
+    update_softmax(member, heads, item, block, n, from, to);
+    /* out (queries, dim) += s V */
     struct lmq_rows values = rows_for(
         member, item, rows_from(member, &item->values, item->kv_head, block),
         n);
-    kernels->rows_mix(&values, 0, n, own->scores, LMQ_ATTENTION_BLOCK,
-                      item->n, own->out, dim);
+    kernels->rows_mix(&values, 0, n, scores, LMQ_ATTENTION_BLOCK, to - from,
+                      own->out + from * dim, dim);
 }
 
 /* out = softmax(q k^T) v of one item. Blocks that none of its tokens sees are

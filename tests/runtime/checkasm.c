@@ -63,6 +63,7 @@ static const struct {
     {{"rows_product", "rows_mix"}, checkasm_rows, NULL},
     {{"row_widen", "row_narrow"}, checkasm_row_types, checkasm_naive_halves},
     {{"dot"}, NULL, checkasm_naive_dot},
+    {{"soften"}, checkasm_soften, checkasm_naive_soften},
 };
 
 #define MAX_FUNCTIONS (2 * COUNT(checks) + CHECKASM_N_VECTORS)

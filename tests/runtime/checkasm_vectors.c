@@ -87,6 +87,87 @@ checkasm_vectors(const struct lmq_kernels *k)
     }
 }
 
+/* Rows of scores and what is known of the blocks before, in one array: n_rows x
+ * stride scores, the maxima, the sums, the factors. */
+struct rows_of_scores {
+    size_t n_rows, n, stride;
+};
+
+static struct rows_of_scores
+some_rows_of_scores(void)
+{
+    size_t n = 16 * (1 + random_below(12));
+
+    return (struct rows_of_scores){.n_rows = 1 + random_below(40), .n = n,
+                                   .stride = n + random_below(20)};
+}
+
+static struct buffer
+scores_buffer(const struct rows_of_scores *rows, enum pattern pattern)
+{
+    const size_t n = rows->n_rows * rows->stride;
+    struct buffer x = buffer_floats(n + 3 * rows->n_rows, pattern);
+
+    for (size_t j = 0; j < n; j++)
+        if (random_below(9) == 0)
+            floats(&x)[j] = -INFINITY; /* masked */
+    for (size_t r = 0; r < rows->n_rows; r++)
+        if (random_below(3) == 0)
+            floats(&x)[n + r] = -INFINITY; /* no block before */
+    return x;
+}
+
+static void
+run_soften(const struct lmq_kernels *k, const struct rows_of_scores *rows,
+           float *x)
+{
+    float *max = x + rows->n_rows * rows->stride;
+
+    k->soften(x, rows->stride, rows->n, rows->n_rows, max, max + rows->n_rows,
+              max + 2 * rows->n_rows);
+}
+
+void
+checkasm_soften(const struct lmq_kernels *k)
+{
+    for (size_t i = 0; i < 400; i++) {
+        struct rows_of_scores rows = some_rows_of_scores();
+        enum pattern pattern = (enum pattern)(i % PATTERN_COUNT);
+        struct buffer x = scores_buffer(&rows, pattern);
+        struct buffer y = buffer_copy(&x);
+        run_soften(plain, &rows, floats(&x));
+        run_soften(k, &rows, floats(&y));
+        checkasm_report(same_buffers(&x, &y, true), "soften", k->name,
+                        SIZES("%zu rows of %zu, pattern %d", rows.n_rows,
+                              rows.n, (int)pattern));
+    }
+}
+
+/* Row by row, of the kernels that it is made of. */
+void
+checkasm_naive_soften(void)
+{
+    for (size_t i = 0; i < 300; i++) {
+        struct rows_of_scores rows = some_rows_of_scores();
+        struct buffer x = scores_buffer(&rows, PLAIN);
+        struct buffer y = buffer_copy(&x);
+        float *max = floats(&y) + rows.n_rows * rows.stride;
+        for (size_t r = 0; r < rows.n_rows; r++) {
+            float *row = floats(&y) + r * rows.stride;
+            float *sum = max + rows.n_rows + r, *factor = sum + rows.n_rows;
+            float m = fmaxf(plain->max(row, rows.n), max[r]);
+            *factor = max[r] - m;
+            plain->exp(factor, 1);
+            *sum *= *factor;
+            *sum += plain->exp_sum(row, rows.n, m);
+            max[r] = m;
+        }
+        run_soften(plain, &rows, floats(&x));
+        checkasm_report(same_buffers(&x, &y, true), "soften", "c",
+                        SIZES("%zu rows of %zu", rows.n_rows, rows.n));
+    }
+}
+
 /* exp and the rest of the table over numbers that cover all exponents. */
 void
 checkasm_exp_everywhere(const struct lmq_kernels *k)
