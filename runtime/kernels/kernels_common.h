@@ -61,6 +61,68 @@ lmq_prefetch_second(const void *p, size_t ahead)
 #endif
 }
 
+/* n things in as few parts as have at most so many, and all about as many: the
+ * size of a part, 0 if there is none. */
+LMQ_INLINE size_t
+lmq_even_part(size_t n, size_t most)
+{
+    if (n == 0 || most == 0)
+        return 0;
+    const size_t n_parts = (n + most - 1) / most;
+    return (n + n_parts - 1) / n_parts;
+}
+
+/* ---- Asking for what comes next ---- */
+
+#define LMQ_LINE ((size_t)64)
+
+/* Rows, or parts of them, that are wanted soon; p is NULL if nothing is. */
+struct lmq_wanted {
+    const unsigned char *p;
+    size_t n_rows, stride;
+    size_t n_lines;  /* of a row */
+    size_t n_askers; /* who share in asking: each line is asked for once */
+};
+
+/* A share of them: lines that are neighbours, as they come fastest. */
+struct lmq_asking {
+    size_t at;       /* from p on */
+    size_t n;        /* lines that are left */
+    size_t of_row;   /* of these, before the next row */
+    size_t together; /* each time */
+};
+
+/* Asker `number` will ask so many times. */
+LMQ_INLINE struct lmq_asking
+lmq_asking_of(const struct lmq_wanted *wanted, size_t number, size_t n_times)
+{
+    const size_t n = wanted->n_rows * wanted->n_lines;
+    const size_t from = n * number / wanted->n_askers;
+    const size_t to = n * (number + 1) / wanted->n_askers;
+    const size_t line = from % wanted->n_lines;
+
+    return (struct lmq_asking){
+        .at = from / wanted->n_lines * wanted->stride + line * LMQ_LINE,
+        .n = to - from,
+        .of_row = wanted->n_lines - line,
+        .together = (to - from + n_times - 1) / n_times,
+    };
+}
+
+LMQ_INLINE void
+lmq_ask(const struct lmq_wanted *wanted, struct lmq_asking *asking)
+{
+    for (size_t i = 0; i < asking->together && asking->n > 0; i++) {
+        lmq_prefetch_second(wanted->p, asking->at);
+        asking->at += LMQ_LINE;
+        asking->n--;
+        if (--asking->of_row == 0) {
+            asking->at += wanted->stride - wanted->n_lines * LMQ_LINE;
+            asking->of_row = wanted->n_lines;
+        }
+    }
+}
+
 /* What is in an array stays there, where compilers would have it in registers
  * that others need more. */
 LMQ_INLINE void

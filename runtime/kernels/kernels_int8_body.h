@@ -175,8 +175,7 @@ batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
 /* A register of numbers, four of a row side by side. */
 typedef uint32_t vw __attribute__((vector_size(LMQ_LINE_PART)));
 
-#define LINE ((size_t)64)
-#define LINE_PARTS (LINE / LMQ_LINE_PART)
+#define LINE_PARTS (LMQ_LINE / LMQ_LINE_PART)
 #define EACH 0x01010101u /* a number in each byte */
 
 /* Steps of 4 columns that are read together: of 8 in a block as many as their
@@ -202,12 +201,12 @@ load_step(const unsigned char *w, size_t s, size_t part, unsigned bits)
     const size_t at = part * LMQ_LINE_PART, above = s * (bits - 4);
 
     if (bits == 8)
-        return load_part(w + s * LINE + at);
-    vw x = load_part(w + s / 2 * LINE + at) >> (uint32_t)(s % 2 * 4) &
+        return load_part(w + s * LMQ_LINE + at);
+    vw x = load_part(w + s / 2 * LMQ_LINE + at) >> (uint32_t)(s % 2 * 4) &
            0x0f * EACH;
     if (bits == 4)
         return x;
-    vw y = load_part(w + (4 + above / 8) * LINE + at);
+    vw y = load_part(w + (4 + above / 8) * LMQ_LINE + at);
     y = above % 8 <= 4 ? y << (uint32_t)(4 - above % 8)
                        : y >> (uint32_t)(above % 8 - 4);
     return x | (y & ((1u << (bits - 4)) - 1) * 16 * EACH);
@@ -218,8 +217,8 @@ LMQ_INLINE void
 widen_tile(const unsigned char *w, size_t n_blocks, unsigned bits,
            unsigned char *out)
 {
-    for (size_t i = 0; i < n_blocks; i++, w += LINE * bits)
-        LMQ_UNROLL for (size_t s = 0; s < BLOCK_STEPS; s++, out += LINE)
+    for (size_t i = 0; i < n_blocks; i++, w += LMQ_LINE * bits)
+        LMQ_UNROLL for (size_t s = 0; s < BLOCK_STEPS; s++, out += LMQ_LINE)
             LMQ_UNROLL for (size_t part = 0; part < LINE_PARTS; part++) {
                 vw x = load_step(w, s, part, bits) +
                        (128 - (1u << (bits - 1))) * EACH;
@@ -235,7 +234,9 @@ widen_tile(const unsigned char *w, size_t n_blocks, unsigned bits,
 LMQ_INLINE void
 read_ahead(const unsigned char *w, size_t n_bytes, size_t n_r)
 {
-    LMQ_UNROLL for (size_t i = 0; n_r == TILE_STREAMS && i < n_bytes; i += LINE)
+    if (n_r < TILE_STREAMS)
+        return;
+    LMQ_UNROLL for (size_t i = 0; i < n_bytes; i += LMQ_LINE)
         lmq_prefetch(w + i, LMQ_AHEAD_BYTES);
 }
 
@@ -268,12 +269,8 @@ struct part {
     float *out;
     size_t stride;      /* of a token's */
     kept_sums *kept;    /* of each tile of tokens */
-
-    /* What is read next, NULL if nothing is, and how many tiles of tokens share
-     * in asking for it. */
-    const unsigned char *next;
-    size_t next_w, next_lines; /* from a row tile to the next, and of each */
-    size_t n_r, n_tiles;
+    size_t n_r;
+    struct lmq_wanted next; /* the tiles of tokens ask for it */
 };
 
 LMQ_INLINE struct streams
@@ -303,45 +300,6 @@ store_rows(const struct part *part, size_t r, vf sum, float *out)
                part->n_rows - r * LMQ_TILE_ROWS);
 }
 
-/* Lines that a tile of tokens asks for: neighbours, as they come fastest. */
-struct asking {
-    size_t at;       /* from part->next on */
-    size_t n;        /* that are left */
-    size_t of_tile;  /* of these, before the next row tile */
-    size_t together; /* after each group */
-};
-
-/* The share of tile `number`: each line is asked for once. */
-LMQ_INLINE struct asking
-asking_of(const struct part *part, size_t number)
-{
-    const size_t n = part->n_r * part->next_lines;
-    const size_t from = n * number / part->n_tiles;
-    const size_t to = n * (number + 1) / part->n_tiles;
-    const size_t at = from % part->next_lines;
-
-    return (struct asking){
-        .at = from / part->next_lines * part->next_w + at * LINE,
-        .n = to - from,
-        .of_tile = part->next_lines - at,
-        .together = (to - from + part->n_groups - 1) / part->n_groups,
-    };
-}
-
-LMQ_INLINE void
-ask(const struct part *part, struct asking *asking)
-{
-    for (size_t i = 0; i < asking->together && asking->n > 0; i++) {
-        lmq_prefetch_second(part->next, asking->at);
-        asking->at += LINE;
-        asking->n--;
-        if (--asking->of_tile == 0) {
-            asking->at += part->next_w - part->next_lines * LINE;
-            asking->of_tile = part->next_lines;
-        }
-    }
-}
-
 /* Tile `number` of the tokens; with one token alone, n_t is 1 and is_alone. */
 LMQ_INLINE void
 tile(const struct part *part, size_t n_r, size_t number,
@@ -354,11 +312,11 @@ tile(const struct part *part, size_t n_r, size_t number,
         LMQ_TILE_ROWS * (from.is_half ? sizeof(uint16_t) : sizeof(float));
     const size_t x_bytes =
         HEAD_BYTES(n_t) + n_t * (is16 || LMQ_WIDE ? 2 : 1) * from.group;
-    struct asking asking = {0};
+    struct lmq_asking asking = {0};
     vf sum[TILE_STREAMS][TILE_VECTORS];
 
-    if (!is_alone && part->next != NULL)
-        asking = asking_of(part, number);
+    if (!is_alone && part->next.p != NULL)
+        asking = lmq_asking_of(&part->next, number, part->n_groups);
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
             sum[r][t] = is_alone || part->begins ? vf_set1(0.0f)
@@ -368,7 +326,7 @@ tile(const struct part *part, size_t n_r, size_t number,
         if (n_r > 2 && !is_alone)
             lmq_keep_in_memory(sum); /* registers are for sums of integers */
         if (!is_alone)
-            ask(part, &asking);
+            lmq_ask(&part->next, &asking);
         from.w += w_bytes;
         from.scale += scale_bytes;
         x += x_bytes;
@@ -562,7 +520,7 @@ widen(struct part *part, unsigned bits, unsigned char *scratch)
 {
     const size_t n_bytes =
         part->n_groups * lmq_tile_group_bytes(part->from.group, 8);
-    const size_t n_blocks = n_bytes / (BLOCK_STEPS * LINE);
+    const size_t n_blocks = n_bytes / (BLOCK_STEPS * LMQ_LINE);
 
     for (size_t r = 0; r < part->n_r; r++) {
         const unsigned char *w = part->from.w + r * part->from.next_w;
@@ -585,6 +543,7 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
     const struct lmq_tiles *tiles = block->tiles;
     const size_t full = tile_tokens(block->batch);
     const size_t step = BLOCK_COLUMNS / tiles->group;
+    const size_t n_tiles = (block->token1 - block->token0 + full - 1) / full;
 
     for (size_t g = 0, n; g < block->n_groups; g += n) {
         n = block->n_groups - g < step ? block->n_groups - g : step;
@@ -599,16 +558,18 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
             .out = block->out + tile * LMQ_TILE_ROWS,
             .stride = block->stride,
             .kept = (kept_sums *)(void *)(block->scratch + LMQ_WIDE_BYTES),
-            .next_lines =
-                n * lmq_tile_group_bytes(tiles->group, tiles->bits) / LINE,
             .n_r = n_r,
-            .n_tiles = (block->token1 - block->token0 + full - 1) / full,
         };
-        part.next_w = part.from.next_w;
-        if (part.n_tiles >= ASKING_LEAST && !(ends && is_last))
-            part.next = streams_of(tiles, ends ? tile + n_r : tile,
-                                   ends ? 0 : g + n, block->n_groups)
-                            .w;
+        if (n_tiles >= ASKING_LEAST && !(ends && is_last))
+            part.next = (struct lmq_wanted){
+                .p = streams_of(tiles, ends ? tile + n_r : tile,
+                                ends ? 0 : g + n, block->n_groups).w,
+                .n_rows = n_r,
+                .stride = part.from.next_w,
+                .n_lines = n * lmq_tile_group_bytes(tiles->group,
+                                                    tiles->bits) / LMQ_LINE,
+                .n_askers = n_tiles,
+            };
         if (tiles->bits < 8)
             widen(&part, tiles->bits, block->scratch);
         (block->is16 ? product_16 : product_8)(&part, block, g);
@@ -624,7 +585,7 @@ tiles_together(size_t n_left)
     return n_left < LMQ_TILES ? LMQ_TILES / 2 : LMQ_TILES;
 }
 
-/* Tokens of a block: all have about as many. */
+/* Tokens of a block. */
 static size_t
 block_tokens(const struct block *block)
 {
@@ -636,8 +597,7 @@ block_tokens(const struct block *block)
 
     if (block->n_groups * batch->group > BLOCK_COLUMNS && most > KEPT_MOST)
         most = KEPT_MOST;
-    const size_t n_blocks = (n_tiles + most - 1) / most;
-    return n_tiles == 0 ? 0 : (n_tiles + n_blocks - 1) / n_blocks * full;
+    return lmq_even_part(n_tiles, most) * full;
 }
 
 static void

@@ -17,16 +17,20 @@
  * types are widened to floats first.
  */
 #define BLOCK_ROWS ((size_t)32)
-#define BLOCK_TOKENS ((size_t)96)
 #define BLOCK_COLS LMQ_BLOCK_COLS
 #define BLOCK_FLOATS (BLOCK_ROWS * BLOCK_COLS)
-#define WIDENING_LEAST ((size_t)48) /* tokens */
+#define WIDENING_LEAST ((size_t)36) /* tokens */
+
+/* Steps of columns after which a tile asks for some of what comes next: more
+ * than a few lines at a time would have to wait for each other. */
+#define ASKING_STEPS ((size_t)8)
+#define ASKING_LEAST_TILES ((size_t)2) /* of tokens */
 
 _Static_assert(LMQ_WIDE_BYTES == BLOCK_FLOATS * sizeof(float) &&
                    LMQ_SUMS_BYTES ==
-                       BLOCK_ROWS * BLOCK_TOKENS * LANES * sizeof(float) &&
-                   LMQ_TOGETHER_MOST >= BLOCK_TOKENS * BLOCK_COLS &&
-                   BLOCK_TOKENS % LMQ_TILE_T == 0,
+                       BLOCK_ROWS * LMQ_TOKENS_MOST * LANES * sizeof(float) &&
+                   LMQ_TOGETHER_MOST >= LMQ_TOKENS_MOST * BLOCK_COLS &&
+                   LMQ_TOKENS_MOST % LMQ_TILE_T == 0,
                "scratch has room for blocks, and they have whole tiles");
 
 struct rows_job {
@@ -39,11 +43,12 @@ struct rows_job {
     float *out;
     size_t out_stride;
     size_t col0, col1;     /* of this block */
-    size_t row0, row1;
+    size_t row0, row1, row_end;
     size_t token0, token1;
     float *wide;           /* [BLOCK_FLOATS] */
-    float *sums;           /* [BLOCK_ROWS][BLOCK_TOKENS][LANES] */
+    float *sums;           /* [BLOCK_ROWS][LMQ_TOKENS_MOST][LANES] */
     const float *packed;   /* this block's, or one token */
+    struct lmq_wanted next; /* the tiles of tokens ask for it */
 };
 
 /* Tokens in the tile that begins when `n` are left. Few sizes, as each is a
@@ -84,7 +89,8 @@ rows_pack(const struct rows_job *job, float *to)
 LMQ_INLINE void
 add_columns(const struct rows_job *job, const unsigned char *const *p,
             const float *x, enum lmq_row_type type, size_t n_r, size_t n_t,
-            size_t part, size_t n_parts, vf sum[LMQ_TILE_T][LMQ_TILE_R])
+            size_t part, size_t n_parts, struct lmq_asking *asking,
+            vf sum[LMQ_TILE_T][LMQ_TILE_R])
 {
     const size_t ahead = 2 * LMQ_TILE_R * job->stride;
     const size_t from = job->column;
@@ -101,6 +107,8 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
                 lmq_prefetch_second(p[r],
                                     ahead + lmq_row_bytes(type, i - from));
+        else if (part == 0 && i / LANES % ASKING_STEPS == 0)
+            lmq_ask(&job->next, asking);
         LMQ_UNROLL for (size_t j = 0; j < n_parts; j++) {
             const size_t lane = (part + j) * LMQ_WIDTH;
             vr v[LMQ_TILE_T];
@@ -143,7 +151,8 @@ add_rest(const struct rows_job *job, const unsigned char *const *p,
  * blocks change no bits. */
 LMQ_INLINE void
 rows_tile(const struct rows_job *job, size_t row, size_t token,
-          const float *x, enum lmq_row_type type, size_t n_r, size_t n_t)
+          const float *x, enum lmq_row_type type, size_t n_r, size_t n_t,
+          struct lmq_asking *asking)
 {
     /* A tile has LMQ_TILE_R * LMQ_TILE_T registers for sums: if the vectors
      * are longer, it goes through its columns once for each of their
@@ -155,7 +164,7 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
     const unsigned char *p[LMQ_TILE_R];
     float *sums = is_first && is_last
                       ? NULL
-                      : job->sums + ((row - job->row0) * BLOCK_TOKENS + token -
+                      : job->sums + ((row - job->row0) * LMQ_TOKENS_MOST + token -
                                      job->token0) * LANES;
     vf sum[LMQ_TILE_T][LMQ_TILE_R];
 
@@ -165,9 +174,9 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             sum[t][r] = is_first
                 ? vf_set1(0.0f)
-                : vf_load(sums + (r * BLOCK_TOKENS + t) * LANES);
+                : vf_load(sums + (r * LMQ_TOKENS_MOST + t) * LANES);
     LMQ_UNROLL for (size_t part = 0; part < REGISTERS; part += n_parts)
-        add_columns(job, p, x, type, n_r, n_t, part, n_parts, sum);
+        add_columns(job, p, x, type, n_r, n_t, part, n_parts, asking, sum);
     if (is_last && job->rows->n_cols % LANES != 0)
         add_rest(job, p, x, type, n_r, n_t, sum);
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
@@ -176,7 +185,7 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
                     job->out + (token + t) * job->out_stride + row);
         else
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                vf_store(sums + (r * BLOCK_TOKENS + t) * LANES, sum[t][r]);
+                vf_store(sums + (r * LMQ_TOKENS_MOST + t) * LANES, sum[t][r]);
     }
 }
 
@@ -186,11 +195,18 @@ rows_strip(const struct rows_job *job, size_t token, const float *x,
            enum lmq_row_type type, size_t n_t)
 {
     size_t row = job->row0;
+    struct lmq_asking asking = {0};
 
+    if (n_t == LMQ_TILE_T && job->next.p != NULL)
+        asking = lmq_asking_of(
+            &job->next, (token - job->token0) / LMQ_TILE_T,
+            (job->row1 - row + LMQ_TILE_R - 1) / LMQ_TILE_R *
+                ((block_width(job) / LANES + ASKING_STEPS - 1) /
+                 ASKING_STEPS));
     for (; LMQ_TILE_R > 1 && row + LMQ_TILE_R <= job->row1; row += LMQ_TILE_R)
-        rows_tile(job, row, token, x, type, LMQ_TILE_R, n_t);
+        rows_tile(job, row, token, x, type, LMQ_TILE_R, n_t, &asking);
     for (; row < job->row1; row++)
-        rows_tile(job, row, token, x, type, 1, n_t);
+        rows_tile(job, row, token, x, type, 1, n_t, &asking);
 }
 
 /* All rows and tokens of the block. In each case n_t is a constant. */
@@ -269,26 +285,22 @@ rows_widen_any(struct rows_job *job)
  * column to the last, and the rows go by as one stream. */
 struct rows_plan {
     bool is_one;
-    size_t n_rows, n_cols;
-    size_t n_tokens; /* that are packed together, all their columns; 0 where
-                        that is too much, and each block's are packed */
+    bool packs_blocks; /* all columns of a tile of tokens would be too many */
+    size_t n_rows, n_cols, n_tokens;
 };
 
-/* Tokens that are packed together: all times about as many. */
+/* Tokens that meet a block of rows. */
 static size_t
 tokens_together(size_t n_cols, size_t n_tokens)
 {
-    const size_t tile = LMQ_TILE_T, most = LMQ_TOGETHER_MOST / n_cols / tile;
-    const size_t n_tiles = (n_tokens + tile - 1) / tile;
-    size_t n = (LMQ_TOGETHER_NEAR / n_cols + tile - 1) / tile;
+    const size_t n_tiles = (n_tokens + LMQ_TILE_T - 1) / LMQ_TILE_T;
+    const size_t most = LMQ_TOGETHER_MOST / n_cols;
+    size_t n = LMQ_TOGETHER_NEAR / n_cols + LMQ_TILE_T - 1;
 
-    n = n < LMQ_TOKENS_LEAST / tile ? LMQ_TOKENS_LEAST / tile : n;
-    n = n > LMQ_TOKENS_MOST / tile ? LMQ_TOKENS_MOST / tile : n;
-    n = n > most ? most : n;
-    if (n == 0 || n_tokens == 0)
-        return 0;
-    const size_t n_times = (n_tiles + n - 1) / n;
-    return (n_tiles + n_times - 1) / n_times * tile;
+    n = n < LMQ_TOKENS_LEAST ? LMQ_TOKENS_LEAST : n;
+    n = n > LMQ_TOKENS_MOST ? LMQ_TOKENS_MOST : n;
+    n = most >= LMQ_TILE_T && n > most ? most : n;
+    return LMQ_TILE_T * lmq_even_part(n_tiles, n / LMQ_TILE_T);
 }
 
 static struct rows_plan
@@ -301,17 +313,44 @@ plan_rows(size_t n, size_t n_tokens)
 
     return (struct rows_plan){
         .is_one = is_one,
+        .packs_blocks = n_blocks * step > LMQ_TOGETHER_MOST / LMQ_TILE_T,
         .n_rows = is_one || n_blocks > 1 ? BLOCK_ROWS : BLOCK_FLOATS / step,
         .n_cols = step,
-        .n_tokens = is_one ? 0 : tokens_together(n_blocks * step, n_tokens),
+        .n_tokens = is_one ? 1 : tokens_together(n_blocks * step, n_tokens),
     };
 }
 
-/* A block of rows and the tokens [token0, token1), which are packed from there
- * on if the plan says so. */
+/* What comes behind the block: its rows' next columns, or the first ones of the
+ * next rows. */
+static struct lmq_wanted
+wanted_next(const struct rows_job *job, const struct rows_plan *plan)
+{
+    const struct lmq_rows *rows = job->rows;
+    const bool ends = job->col1 == rows->n_cols;
+    const size_t column = ends ? 0 : job->col1;
+    const size_t row = ends ? job->row1 : job->row0;
+    const size_t n_rows = job->row_end - row, n_cols = rows->n_cols - column;
+    const size_t n_bytes = lmq_row_bytes(
+        rows->type, n_cols < plan->n_cols ? n_cols : plan->n_cols);
+    const size_t n_tiles = (job->token1 - job->token0) / LMQ_TILE_T;
+
+    if (plan->is_one || n_rows == 0 || n_tiles < ASKING_LEAST_TILES)
+        return (struct lmq_wanted){.p = NULL};
+    return (struct lmq_wanted){
+        .p = (const unsigned char *)rows->data + row * rows->stride +
+             lmq_row_bytes(rows->type, column),
+        .n_rows = n_rows < plan->n_rows ? n_rows : plan->n_rows,
+        .stride = rows->stride,
+        .n_lines = (n_bytes + LMQ_LINE - 1) / LMQ_LINE,
+        .n_askers = n_tiles,
+    };
+}
+
+/* A block of rows and the job's tokens, which are packed unless the plan says
+ * otherwise. */
 static void
 multiply_rows_block(struct rows_job *job, const struct rows_plan *plan,
-                    size_t token0, size_t token1, float *packed)
+                    float *packed)
 {
     static void (*const blocks[])(const struct rows_job *) = {
         [LMQ_ROW_F32] = rows_f32,
@@ -320,49 +359,43 @@ multiply_rows_block(struct rows_job *job, const struct rows_plan *plan,
         [LMQ_ROW_Q8] = rows_q8,
     };
     const struct lmq_rows *rows = job->rows;
+    const size_t n_tokens = job->token1 - job->token0;
 
-    for (size_t t = token0; t < token1; t = job->token1) {
-        job->token0 = t;
-        job->token1 = token1 - t > BLOCK_TOKENS ? t + BLOCK_TOKENS : token1;
-        for (size_t c = 0; c < rows->n_cols; c = job->col1) {
-            job->col0 = c;
-            job->col1 = rows->n_cols - c > plan->n_cols ? c + plan->n_cols
-                                                        : rows->n_cols;
-            job->data = (const unsigned char *)rows->data +
-                        job->row0 * rows->stride;
-            job->stride = rows->stride;
-            job->column = 0;
-            job->type = rows->type;
-            if (job->type != LMQ_ROW_F32 &&
-                job->token1 - t >= WIDENING_LEAST)
-                rows_widen_any(job);
-            if (plan->n_tokens > 0) {
-                job->packed = packed + c * (token1 - token0) +
-                              (t - token0) * block_width(job);
-            } else if (plan->is_one) {
-                job->packed = job->x;
-            } else {
-                rows_pack(job, packed);
-                job->packed = packed;
-            }
-            blocks[job->type](job);
+    for (size_t c = 0; c < rows->n_cols; c = job->col1) {
+        job->col0 = c;
+        job->col1 =
+            rows->n_cols - c > plan->n_cols ? c + plan->n_cols : rows->n_cols;
+        job->data =
+            (const unsigned char *)rows->data + job->row0 * rows->stride;
+        job->stride = rows->stride;
+        job->column = 0;
+        job->type = rows->type;
+        job->next = wanted_next(job, plan);
+        if (job->type != LMQ_ROW_F32 && n_tokens >= WIDENING_LEAST)
+            rows_widen_any(job);
+        if (plan->is_one) {
+            job->packed = job->x;
+        } else if (plan->packs_blocks) {
+            rows_pack(job, packed);
+            job->packed = packed;
+        } else {
+            job->packed = packed + c * n_tokens;
         }
+        blocks[job->type](job);
     }
 }
 
-/* All columns of the tokens [token0, token1). */
+/* All columns of the job's tokens. */
 static void
 rows_pack_all(struct rows_job *job, const struct rows_plan *plan,
-              size_t token0, size_t token1, float *packed)
+              float *packed)
 {
     const size_t n = job->rows->n_cols;
 
-    job->token0 = token0;
-    job->token1 = token1;
     for (size_t c = 0; c < n; c = job->col1) {
         job->col0 = c;
         job->col1 = n - c > plan->n_cols ? c + plan->n_cols : n;
-        rows_pack(job, packed + c * (token1 - token0));
+        rows_pack(job, packed + c * (job->token1 - job->token0));
     }
 }
 
@@ -378,21 +411,21 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
                         : sums;
     struct rows_job job = {
         .rows = rows, .x = x, .x_stride = x_stride, .out = out,
-        .out_stride = out_stride, .wide = wide, .sums = sums,
+        .out_stride = out_stride, .row_end = row1, .wide = wide, .sums = sums,
     };
 
     if (row0 >= row1) /* nothing to copy the tokens for */
         return;
-    for (size_t t = 0, end; t < n_tokens; t = end) {
-        end = plan.n_tokens > 0 && n_tokens - t > plan.n_tokens
-                  ? t + plan.n_tokens
-                  : n_tokens;
-        if (plan.n_tokens > 0)
-            rows_pack_all(&job, &plan, t, end, packed);
+    for (size_t t = 0; t < n_tokens; t = job.token1) {
+        job.token0 = t;
+        job.token1 =
+            n_tokens - t > plan.n_tokens ? t + plan.n_tokens : n_tokens;
+        if (!plan.is_one && !plan.packs_blocks)
+            rows_pack_all(&job, &plan, packed);
         for (size_t r = row0; r < row1; r = job.row1) {
             job.row0 = r;
             job.row1 = row1 - r > plan.n_rows ? r + plan.n_rows : row1;
-            multiply_rows_block(&job, &plan, t, end, packed);
+            multiply_rows_block(&job, &plan, packed);
         }
     }
 }
