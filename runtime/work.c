@@ -347,9 +347,9 @@ plan(const struct lmq_model *model, size_t batch, size_t context, int threads)
 
 /* A model that has learned its positions has no more of them; rows of experts
  * are counted in 32 bits. */
-static enum lmq_status
-check_sizes(const struct lmq_model *model, size_t batch, size_t context,
-            struct lmq_error *err)
+enum lmq_status
+lmq_work_check(const struct lmq_model *model, size_t batch, size_t context,
+               struct lmq_error *err)
 {
     const struct lmq_hparams *h = &model->hparams;
 
@@ -394,7 +394,7 @@ lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
               int threads, struct lmq_error *err)
 {
     const struct lmq_hparams *h = &model->hparams;
-    enum lmq_status status = check_sizes(model, batch, context, err);
+    enum lmq_status status = lmq_work_check(model, batch, context, err);
     struct list list = {0};
 
     *work = (struct lmq_work){0};

@@ -97,8 +97,13 @@ struct lmq_work {
     size_t n_owned, owned_capacity;
 };
 
-/* Shared with the validator, which brings its own keys and values. Fails too
- * if the model has no positions for that context. */
+/* Whether there can be work of that size: the model may not have positions for
+ * such a context. */
+enum lmq_status lmq_work_check(const struct lmq_model *model, size_t batch,
+                               size_t context, struct lmq_error *err);
+
+/* Shared with the validator, which brings its own keys and values. Checks the
+ * sizes, too. */
 enum lmq_status lmq_work_init(struct lmq_work *work,
                               const struct lmq_model *model, size_t batch,
                               size_t context,

@@ -20,7 +20,9 @@
 #include "base/threads/threads.h"
 #include "convert/calibrate/mendable.h"
 #include "convert/calibrate/own_text.h"
+#include "convert/calibrate/walk.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "runtime/work.h"
 
 #define DEFAULT_CONTEXT 512
 #define DEFAULT_TOKENS 32768
@@ -155,6 +157,9 @@ make_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
     status = given->writes_text
                  ? lmq_own_text_lay_out(&own, &calibrator->corpus, err)
                  : cut_texts(calibrator, given, &texts, err);
+    if (status == LMQ_OK) /* a dry run says so, too */
+        status = lmq_work_check(calibrator->model, 1,
+                                lmq_walk_longest(&calibrator->corpus), err);
     if (status == LMQ_OK) {
         plan->calibration = describe(calibrator, given, &texts);
         if (plan->calibration == NULL)

@@ -72,6 +72,34 @@ START_TEST(dry_runs_write_no_text)
 }
 END_TEST
 
+/* What the real run would refuse, a dry run does. */
+START_TEST(windows_beyond_learned_positions_are_refused)
+{
+    struct lmq_convert_options options = by_own_text();
+
+    save_learner(family_find("gpt2"));
+    options.calibration_tokens = 200;
+    options.forces_tokenizer = 1;
+    for (int is_dry = 0; is_dry < 2; is_dry++)
+        for (options.context = 48; options.context < 50; options.context++) {
+            struct lmq_error err = {0};
+            struct lmq_report *report;
+            options.is_dry_run = is_dry;
+            enum lmq_status status = try_convert(
+                in_folder("family"), in_folder("tokenizer.bin"),
+                in_folder("x.lmq"), &options, &report, &err);
+            lmq_report_free(report);
+            if (options.context == 48)
+                ck_assert_msg(status == LMQ_OK, "%s", err.message);
+            else
+                ck_assert_msg(status == LMQ_ERR_ARG &&
+                                  strstr(err.message, "48 positions") != NULL,
+                              "dry %d: %s", is_dry, err.message);
+            remove(in_folder("x.lmq"));
+        }
+}
+END_TEST
+
 START_TEST(who_is_stopped_while_writing_a_text_writes_it_again)
 {
     struct lmq_convert_options options = by_own_text();
@@ -133,6 +161,7 @@ main(int argc, char **argv)
     const TTest *const of_one[] = {
         any_number_of_threads_writes_the_same_text,
         dry_runs_write_no_text,
+        windows_beyond_learned_positions_are_refused,
         who_is_stopped_while_writing_a_text_writes_it_again,
         misuse_is_refused,
     };
