@@ -148,8 +148,8 @@ lmq_row_bytes(enum lmq_row_type type, size_t n_cols)
 #define LMQ_WIDE_BYTES ((size_t)131072)
 #define LMQ_SUMS_BYTES ((size_t)393216)
 #define LMQ_TOGETHER_NEAR ((size_t)1 << 18)
-#define LMQ_TOGETHER_MOST ((size_t)1 << 19)
-#define LMQ_TOKENS_LEAST ((size_t)60)
+#define LMQ_TOGETHER_MOST ((size_t)1 << 20)
+#define LMQ_TOKENS_LEAST ((size_t)66)
 #define LMQ_TOKENS_MOST ((size_t)192)
 
 /* For rows of up to so many columns. */

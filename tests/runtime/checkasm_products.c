@@ -269,7 +269,7 @@ checkasm_rows(const struct lmq_kernels *k)
             n_cols = 940 + random_below(170);
         }
         if (i % 150 == 75) /* too many to pack all of them */
-            n_cols = 90000 + random_below(40), n_rows = 1 + n_rows % 40;
+            n_cols = 174750 + random_below(40), n_rows = 1 + n_rows % 40;
         size_t row0 = random_below(n_rows), row1 = n_rows;
         enum lmq_row_type type = (enum lmq_row_type)random_below(4);
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
