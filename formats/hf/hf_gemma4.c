@@ -7,8 +7,10 @@
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "formats/hf/hf_reader.h"
@@ -62,21 +64,35 @@ read_full_heads(struct lmq_hf_config *config)
             config, json, "num_global_key_value_heads", h->n_kv_heads);
 }
 
-/* The layers that the object names are those that see everything. */
+/* The layers that the object names are those that see everything; none, if
+ * their heads are those of the others. Numbers are filled up with zeros to the
+ * length of the longest. */
 static void
 check_overrides(struct lmq_hf_config *config)
 {
     const json_t *by_layer =
         lmq_hf_object(config, config->json, "per_layer_config");
     const struct lmq_hparams *h = config->hparams;
-    char number[16];
+    bool is_named[LMQ_MAX_LAYERS] = {false};
+    const char *number;
+    json_t *each;
 
-    for (uint32_t i = 0; by_layer != NULL && i < h->n_layers; i++) {
-        snprintf(number, sizeof(number), "%" PRIu32, i);
-        if (lmq_hf_has(by_layer, number) != lmq_layer_is(h, i, LMQ_LAYER_FULL))
+    if (json_object_size(by_layer) == 0)
+        return;
+    json_object_foreach((json_t *)(uintptr_t)by_layer, number, each) {
+        char *end;
+        unsigned long layer = strtoul(number, &end, 10);
+        if (!isdigit((unsigned char)number[0]) || *end != '\0' ||
+            layer >= h->n_layers)
+            lmq_hparams_refuse(config->hparams,
+                               "'%.60s' in 'per_layer_config'", number);
+        else
+            is_named[layer] = true;
+    }
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (is_named[i] != lmq_layer_is(h, i, LMQ_LAYER_FULL))
             lmq_hparams_refuse(config->hparams,
                                "'per_layer_config' of layer %" PRIu32, i);
-    }
 }
 
 /* ---- All of it ---- */

@@ -35,6 +35,7 @@ static const char *const known_keys[] = {
     "alpha",
     "llama_4_scaling_beta",
     "finetuned", /* that the weights were: no number depends on it */
+    "max_position_embeddings", /* a copy of the model's, which counts */
 };
 
 /* What a frequency is divided by that does not turn within any context; GGUF
@@ -102,7 +103,8 @@ read_factor(struct lmq_hf_config *config, const json_t *scaling)
 }
 
 /* As Llama 3.1 introduced it: high frequencies stay, low ones are divided,
- * those between are blended. All three numbers are needed. */
+ * those between are blended; with two equal factors, as Llama 4 Scout has them,
+ * there are none. All three numbers are needed. */
 static void
 read_llama3(struct lmq_hf_config *config, const json_t *scaling)
 {
@@ -114,7 +116,7 @@ read_llama3(struct lmq_hf_config *config, const json_t *scaling)
     h->rope_context = lmq_hf_count(config, scaling,
                                    "original_max_position_embeddings", 0);
     if (h->rope_context == 0 || !(h->rope_low_factor > 0) ||
-        !(h->rope_high_factor > h->rope_low_factor))
+        !(h->rope_high_factor >= h->rope_low_factor))
         lmq_hf_fail(config, "the 'llama3' rotary scaling lacks a sensible "
                             "low_freq_factor, high_freq_factor or "
                             "original_max_position_embeddings");
@@ -165,8 +167,9 @@ read_yarn(struct lmq_hf_config *config, const json_t *scaling)
         attention = lmq_rope_yarn_gain(h->rope_factor, scale) /
                     lmq_rope_yarn_gain(h->rope_factor, scale_all);
     else if (!lmq_hf_has(scaling, "attention_factor") &&
-             (scale > 0 || scale_all > 0))
-        /* The model's own code and the library disagree about one alone. */
+             ((scale > 0 && scale != 1) || scale_all > 0))
+        /* The model's own code and the library disagree about one alone,
+         * unless that is 1. */
         lmq_hparams_refuse(h, "'mscale' or 'mscale_all_dim' without the other");
     h->rope_attention_factor =
         lmq_hf_real(config, scaling, "attention_factor", attention);

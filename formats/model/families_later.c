@@ -162,6 +162,11 @@ static const struct lmq_hf_key window_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key ministral3_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    END,
+};
+
 /* ---- The table ---- */
 
 const struct lmq_family lmq_later_families[] = {
@@ -335,7 +340,8 @@ const struct lmq_family lmq_later_families[] = {
      .hf = {.classes = {{"Ministral3ForCausalLM", "ministral3", NULL, false}},
             RMS_EPS(1e-5), .context = 262144, .n_kv_heads = 8,
             .head_dim = 128, .theta = 10000, .has_score_growth = true,
-            .keys = {sizes, head_dim}, .finish = lmq_hf_finish_ministral3},
+            .keys = {sizes, head_dim, ministral3_keys},
+            .finish = lmq_hf_finish_ministral3},
      .gguf = {.name = "mistral3", .keys = LLAMA_KEYS | LMQ_GGUF_GROWTH,
               .has_rotary_pairs = true,
               .may_biases = LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT}},

@@ -146,10 +146,10 @@ check_rope(const struct lmq_hparams *h, struct lmq_error *err)
                         "rope_local_theta is %g, expected 1 to 1e15",
                         h->rope_local_theta);
     if (h->rope_scaling == LMQ_ROPE_LLAMA3 &&
-        !(h->rope_low_factor < h->rope_high_factor))
+        !(h->rope_low_factor <= h->rope_high_factor))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "rope_low_factor is %g and rope_high_factor %g, "
-                        "expected the first to be less",
+                        "expected the first not to be larger",
                         h->rope_low_factor, h->rope_high_factor);
     if (h->rope_scaling == LMQ_ROPE_YARN &&
         !(h->rope_beta_slow > 0 && h->rope_beta_fast >= h->rope_beta_slow))

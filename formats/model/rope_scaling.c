@@ -36,7 +36,7 @@ lmq_rope_scale_llama3(const struct lmq_hparams *h, double frequency)
 {
     double turns = lmq_rope_original_context(h) * frequency / (2 * PI);
 
-    if (turns > h->rope_high_factor)
+    if (turns >= h->rope_high_factor) /* which may be the low one, too */
         return frequency;
     if (turns < h->rope_low_factor)
         return frequency / h->rope_factor;

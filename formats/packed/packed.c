@@ -81,7 +81,7 @@ find_method(const char *method)
 static const char *const ignored[] = {
     ".input_scale", ".output_scale", ".act_scale", ".activation_scale",
     ".k_scale",     ".v_scale",      ".q_scale",   ".kv_scale",
-    ".prob_scale",  ".input_scale_ub",
+    ".prob_scale",  ".input_scale_ub", "_activation_scale",
 };
 
 static bool

@@ -77,14 +77,21 @@ shape_of(const uint64_t *dims, size_t n_dims)
     return shape;
 }
 
+static bool
+counts_fit(const struct shape *matrix, const struct shape *scales,
+           uint64_t rows, uint64_t cols)
+{
+    return rows > 0 && cols > 0 && matrix->n == scales->n &&
+           lmq_u64_ceil_div(matrix->rows, rows) == scales->rows &&
+           lmq_u64_ceil_div(matrix->cols, cols) == scales->cols;
+}
+
 /* Scales of several matrices are those of one if no block crosses them. */
 static bool
 fits(const struct shape *matrix, const struct shape *scales, uint64_t rows,
      uint64_t cols)
 {
-    return rows > 0 && cols > 0 && matrix->n == scales->n &&
-           lmq_u64_ceil_div(matrix->rows, rows) == scales->rows &&
-           lmq_u64_ceil_div(matrix->cols, cols) == scales->cols &&
+    return counts_fit(matrix, scales, rows, cols) &&
            (matrix->n == 1 || matrix->rows % rows == 0);
 }
 
@@ -106,6 +113,9 @@ find_blocks(const struct shape *matrix, const struct shape *scales,
         blocks[0] = blocks[1] = LMQ_BLOCK_ALL;
         return true;
     }
+    if (counts_fit(matrix, scales, said[0], said[1]) &&
+        !fits(matrix, scales, said[0], said[1]))
+        return false; /* each matrix ends with smaller blocks */
     for (size_t i = said[0] == 0; i < (is_even ? 3 : 2); i++)
         if (fits(matrix, scales, candidates[i][0], candidates[i][1]) &&
             (i != 1 || said[0] == 0)) {
@@ -133,7 +143,8 @@ fail_shape(const char *name, const struct lmq_tensor *scale,
              "blocks of '%s'",
              scale->n_elements, scale->stored_name, name);
     lmq_hint(err, "weight_block_size in config.json gives the size of "
-                  "blocks; without it they are %d x %d",
+                  "blocks; without it they are %d x %d; of several experts in "
+                  "one tensor each must have whole ones",
              USUAL_BLOCK, USUAL_BLOCK);
     return LMQ_ERR_FORMAT;
 }

@@ -183,9 +183,9 @@ parse_rope(const json_t *params, const char *name, struct lmq_hparams *h,
     if (status == LMQ_OK)
         status = get_real(params, name, "rope_high_freq_factor",
                           &h->rope_high_factor, err);
-    if (status == LMQ_OK && !(h->rope_high_factor > h->rope_low_factor))
+    if (status == LMQ_OK && !(h->rope_high_factor >= h->rope_low_factor))
         status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                          "'rope_high_freq_factor' in %s is not above 1",
+                          "'rope_high_freq_factor' in %s is below 1",
                           name);
     return status;
 }

@@ -202,6 +202,10 @@ START_TEST(yarn_has_its_defaults)
               "\"mscale\":2,\"mscale_all_dim\":1}");
     ck_assert_double_eq(h.rope_attention_factor,
                         (0.2 * log(4) + 1) / (0.1 * log(4) + 1));
+    h = llama(",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,"
+              "\"mscale\":1.0,\"mscale_all_dim\":0.0}");
+    ck_assert_str_eq(h.unsupported, "");
+    ck_assert_double_eq(h.rope_attention_factor, 0.1 * log(4) + 1);
 }
 END_TEST
 
@@ -581,7 +585,7 @@ START_TEST(rotary_scalings_have_an_order)
          LMQ_ERR_FORMAT},
         {"{\"rope_scaling\":\"llama3\",\"rope_low_factor\":2,"
          "\"rope_high_factor\":2}",
-         LMQ_ERR_FORMAT},
+         LMQ_OK},
         {"{\"rope_scaling\":\"yarn\"}", LMQ_OK},
         {"{\"rope_scaling\":\"yarn\",\"rope_beta_fast\":1}", LMQ_OK},
         {"{\"rope_scaling\":\"yarn\",\"rope_beta_fast\":0.5}",

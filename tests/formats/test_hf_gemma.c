@@ -256,6 +256,30 @@ START_TEST(gemma_4_31b_and_26b)
 }
 END_TEST
 
+/* Of eleven layers or more the numbers have zeros before them; and none is
+ * named if all heads are alike. */
+START_TEST(gemma_4_names_layers_as_the_library_does)
+{
+    static const char *const names[] = {
+        "'05':{'head_dim':32},'11':{'head_dim':32}",
+        "'5':{'head_dim':32},'11':{'head_dim':32}", ""};
+
+    for (size_t i = 0; i < 3; i++) {
+        char text[1024];
+        snprintf(text, sizeof(text),
+                 "{'architectures':['Gemma4ForCausalLM'],'head_dim':16,"
+                 "'hidden_size_per_layer_input':0,"
+                 "'num_hidden_layers':12,'per_layer_config':{%s},"
+                 "'hidden_size':64,'intermediate_size':96,"
+                 "'num_attention_heads':4,'num_key_value_heads':2,"
+                 "'vocab_size':262144," GEMMA4_ROPE "}", names[i]);
+        struct model *m = read_model(text);
+        ck_assert_str_eq(m->h.unsupported, "");
+        ck_assert_uint_eq(m->h.full_head_dim, i < 2 ? 32 : 0);
+    }
+}
+END_TEST
+
 /* The 12B has a class of its own, without inputs and experts. */
 START_TEST(gemma_4_12b)
 {
@@ -296,6 +320,12 @@ START_TEST(gemma_4_in_other_ways_is_refused)
     assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
                        ",'per_layer_config':{'4':{'head_dim':32}}",
                        "'per_layer_config' of layer 4");
+    assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
+                       ",'per_layer_config':{'5x':{'head_dim':32}}",
+                       "'5x' in 'per_layer_config'");
+    assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
+                       ",'per_layer_config':{'99':{'head_dim':32}}",
+                       "'99' in 'per_layer_config'");
     assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
                        ",'per_layer_config':{'5':{'head_dim':32},"
                        "'7':{'head_dim':64}}",
@@ -484,6 +514,7 @@ main(void)
         gemma_3_4b_speaks_of_its_text_model,
         gemma_4_e2b,
         gemma_4_31b_and_26b,
+        gemma_4_names_layers_as_the_library_does,
         gemma_4_12b,
         gemma_4_in_other_ways_is_refused,
         newer_files_have_rotary_positions_by_kind_of_layer,

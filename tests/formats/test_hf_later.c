@@ -72,7 +72,7 @@ START_TEST(llama_4_scout)
         "'num_experts_per_tok':1,'num_hidden_layers':48,"
         "'num_key_value_heads':8,'num_local_experts':16,"
         "'rms_norm_eps':1e-05,'rope_scaling':{'factor':16.0,"
-        "'high_freq_factor':1.0,'low_freq_factor':0.5,"
+        "'high_freq_factor':1.0,'low_freq_factor':1.0,"
         "'original_max_position_embeddings':8192,'rope_type':'llama3'},"
         "'rope_theta':500000.0,'router_jitter_noise':0.0,"
         "'use_qk_norm':true,'vocab_size':202048},"
@@ -222,6 +222,13 @@ START_TEST(ministral_3)
     ck_assert_uint_eq(m->h.score_growth_shift, 0);
     ck_assert(!m->h.score_growth_still);
     ck_assert_double_eq(m->h.rope_attention_factor, 1);
+    ck_assert_uint_eq(m->h.sliding_window, 0);
+    m = read_small("Ministral3ForCausalLM",
+                   "'sliding_window':7,'rope_parameters':{'rope_type':'yarn',"
+                   "'factor':16.0,'max_position_embeddings':16384,"
+                   "'original_max_position_embeddings':16384}");
+    ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_uint_eq(m->h.sliding_window, 7);
     /* Mistral Small has the text part of an older family. */
     m = read_small("Mistral3ForConditionalGeneration",
                    "'text_config':{'model_type':'mistral'," SMALL

@@ -231,6 +231,42 @@ START_TEST(scales_that_do_not_fit_are_refused)
 }
 END_TEST
 
+/* Of experts in one tensor each begins with a block of its own; that is read
+ * where blocks end with the experts. */
+START_TEST(blocks_that_end_within_an_expert_are_refused)
+{
+    struct random random = {random_seed()};
+    unsigned char bytes[24];
+
+    for (size_t i = 0; i < 2; i++) {
+        struct stored folder = {0};
+        add_fp8(&folder, "w.experts.down_proj", "F8_E4M3", "[2,4,3]", bytes,
+                24, &random);
+        add_floats(&folder, "w.experts.down_proj_scale_inv", "[2,2,1]",
+                   numbers, 4);
+        add_floats(&folder, "w.experts.down_proj_activation_scale", "[2]",
+                   numbers, 2);
+        const char *path = stored_save(
+            &folder, i == 0 ? BLOCKS("[2,3]") : BLOCKS("[3,3]"));
+        if (i == 1) {
+            assert_refused(path, LMQ_ERR_FORMAT, "fit neither");
+            continue;
+        }
+        struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+        float plain[24];
+        size_t n;
+        float *x = read_tensor(checkpoint, "w.experts.down_proj", &n);
+        ck_assert_uint_eq(checkpoint->n_tensors, 1);
+        ck_assert_uint_eq(n, 24);
+        lmq_dtype_to_f32(LMQ_DTYPE_F8_E4M3, bytes, plain, n);
+        for (size_t j = 0; j < n; j++)
+            ck_assert_float_eq(x[j], plain[j] * numbers[j / 6]);
+        free(x);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 /* Blocks of 24 rows over 32 of queries, 16 of keys, 16 of values: they are
  * those of the fused matrix. */
 START_TEST(blocks_cross_what_is_taken_apart)
@@ -411,6 +447,7 @@ main(void)
         long_rows_have_their_scales,
         missing_scales_are_missed_where_they_are_announced,
         scales_that_do_not_fit_are_refused,
+        blocks_that_end_within_an_expert_are_refused,
         blocks_cross_what_is_taken_apart,
         packed_weights_are_refused_by_name_and_inspected,
         what_is_not_packed_is_not_refused,
