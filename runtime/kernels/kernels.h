@@ -226,10 +226,11 @@ struct lmq_kernels {
     float (*exp_sum)(float *x, size_t n, float m);
     void (*scale)(float *x, size_t n, float s);
 
-    /* The same in blocks, for rows of n numbers (a multiple of 16) that are
+    /* A softmax in blocks, for rows of n numbers (a multiple of 16) that are
      * `stride` apart, of which max and sum are those of the blocks before:
-     * m = the larger of max and the block's; factor = exp(max - m); max = m;
-     * x = exp(x - m) in place; sum = sum * factor + lane sum of x. */
+     * m = the larger of max and the block's; factor = exp(max - m), NaN if both
+     * are the same infinity; max = m; x = exp(x - m) in place; sum = sum *
+     * factor + lane sum of x. */
     void (*soften)(float *x, size_t stride, size_t n, size_t n_rows,
                    float *max, float *sum, float *factor);
 

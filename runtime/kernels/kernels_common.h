@@ -62,14 +62,13 @@ lmq_prefetch_second(const void *p, size_t ahead)
 }
 
 /* n things in as few parts as have at most so many, and all about as many: the
- * size of a part, 0 if there is none. */
+ * size of a part. */
 LMQ_INLINE size_t
 lmq_even_part(size_t n, size_t most)
 {
-    if (n == 0 || most == 0)
-        return 0;
     const size_t n_parts = (n + most - 1) / most;
-    return (n + n_parts - 1) / n_parts;
+
+    return n == 0 ? 0 : (n + n_parts - 1) / n_parts;
 }
 
 /* ---- Asking for what comes next ---- */
@@ -81,7 +80,7 @@ struct lmq_wanted {
     const unsigned char *p;
     size_t n_rows, stride;
     size_t n_lines;  /* of a row */
-    size_t n_askers; /* who share in asking: each line is asked for once */
+    size_t n_askers; /* who share in asking for them */
 };
 
 /* A share of them: lines that are neighbours, as they come fastest. */

@@ -503,16 +503,16 @@ product_one(const struct block *block, size_t tile0, size_t tile1)
  * weights stay there, too, and those that come next. */
 #define BLOCK_COLUMNS ((size_t)2048)
 _Static_assert(LMQ_TILES * LMQ_TILE_ROWS * BLOCK_COLUMNS <= LMQ_WIDE_BYTES &&
-                   BLOCK_COLUMNS >= LMQ_BLOCK_COLS,
-               "room for them as 8 bits, and for sums where there are more");
+                   BLOCK_COLUMNS >= LMQ_BLOCK_COLS &&
+                   (BLOCK_BYTES / (TILE_VECTORS * BLOCK_COLUMNS) + 1) *
+                           sizeof(kept_sums) <= LMQ_SUMS_BYTES,
+               "room for them as 8 bits, and where there are more columns for "
+               "the sums of as many tiles of tokens as a block then has");
 
 /* Tiles of tokens that share in asking for what comes next, at least: fewer
  * would ask for more at a time than can be under way, and the hardware finds
  * such streams by itself. */
 #define ASKING_LEAST 4
-
-/* Tiles of tokens whose sums find room meanwhile. */
-#define KEPT_MOST (LMQ_SUMS_BYTES / sizeof(kept_sums))
 
 /* These weights as 8 bits: a block of tokens shares the work. */
 static void
@@ -592,11 +592,9 @@ block_tokens(const struct block *block)
     const struct lmq_batch *batch = block->batch;
     const size_t full = tile_tokens(batch);
     const size_t n_tiles = (batch->n_tokens + full - 1) / full;
-    size_t most =
+    const size_t most =
         BLOCK_BYTES / (block->n_groups * group_bytes(batch, full) + 1) + 1;
 
-    if (block->n_groups * batch->group > BLOCK_COLUMNS && most > KEPT_MOST)
-        most = KEPT_MOST;
     return lmq_even_part(n_tiles, most) * full;
 }
 

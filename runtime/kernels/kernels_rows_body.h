@@ -30,7 +30,7 @@ _Static_assert(LMQ_WIDE_BYTES == BLOCK_FLOATS * sizeof(float) &&
                    LMQ_SUMS_BYTES ==
                        BLOCK_ROWS * LMQ_TOKENS_MOST * LANES * sizeof(float) &&
                    LMQ_TOGETHER_MOST >= LMQ_TOKENS_MOST * BLOCK_COLS &&
-                   LMQ_TOKENS_MOST % LMQ_TILE_T == 0,
+                   LMQ_TOKENS_MOST % LMQ_TILE_T == 0 && LMQ_TILE_T <= 6,
                "scratch has room for blocks, and they have whole tiles");
 
 struct rows_job {
@@ -107,7 +107,7 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
                 lmq_prefetch_second(p[r],
                                     ahead + lmq_row_bytes(type, i - from));
-        else if (part == 0 && i / LANES % ASKING_STEPS == 0)
+        else if (part == 0 && (i - job->col0) / LANES % ASKING_STEPS == 0)
             lmq_ask(&job->next, asking);
         LMQ_UNROLL for (size_t j = 0; j < n_parts; j++) {
             const size_t lane = (part + j) * LMQ_WIDTH;
@@ -164,8 +164,8 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
     const unsigned char *p[LMQ_TILE_R];
     float *sums = is_first && is_last
                       ? NULL
-                      : job->sums + ((row - job->row0) * LMQ_TOKENS_MOST + token -
-                                     job->token0) * LANES;
+                      : job->sums + ((row - job->row0) * LMQ_TOKENS_MOST +
+                                     token - job->token0) * LANES;
     vf sum[LMQ_TILE_T][LMQ_TILE_R];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
@@ -404,7 +404,6 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
              const float *x, size_t x_stride, size_t n_tokens, float *out,
              size_t out_stride, void *scratch)
 {
-    const struct rows_plan plan = plan_rows(rows->n_cols, n_tokens);
     float *wide = scratch, *sums = wide + BLOCK_FLOATS;
     float *packed = rows->n_cols > BLOCK_COLS
                         ? sums + LMQ_SUMS_BYTES / sizeof(float)
@@ -416,6 +415,7 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
 
     if (row0 >= row1) /* nothing to copy the tokens for */
         return;
+    const struct rows_plan plan = plan_rows(rows->n_cols, n_tokens);
     for (size_t t = 0; t < n_tokens; t = job.token1) {
         job.token0 = t;
         job.token1 =
@@ -609,8 +609,9 @@ read_memory(const void *memory, size_t n_bytes, bool is_one, bool ahead)
     .row_narrow = row_narrow, .rmsnorm = rmsnorm,                      \
     .layernorm = layernorm, .softmax = softmax, .max = maximum,        \
     .exp_sum = exp_sum, .soften = soften, .scale = map_scale,          \
-    .dot = sum_products, .exp = map_exp, .silu = map_silu, .gelu_tanh = map_gelu_tanh,      \
-    .gelu_erf = map_gelu_erf, .sigmoid = map_sigmoid,                  \
+    .dot = sum_products, .exp = map_exp, .silu = map_silu,             \
+    .gelu_tanh = map_gelu_tanh, .gelu_erf = map_gelu_erf,              \
+    .sigmoid = map_sigmoid,                                            \
     .softcap = map_softcap, .relu = map_relu, .clamp = map_clamp,      \
     .add = map_add, .mul = map_mul, .axpy = map_axpy, .rope = rope,    \
     .peak_f32 = peak_f32, .read_memory = read_memory

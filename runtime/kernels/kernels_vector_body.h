@@ -198,7 +198,7 @@ sum_products(const float *x, const float *y, size_t n)
     return vf_sum(sum);
 }
 
-/* The largest lane; of these, too, halves meet first. */
+/* The largest lane, by halves as in a lane sum. */
 LMQ_INLINE float
 top_lane(vf m)
 {
@@ -255,8 +255,8 @@ softmax(float *x, size_t n)
 
 /* ---- A softmax that goes on, for several rows ---- */
 
-/* So many at a time: one alone waits for its maximum, then for the exponentials,
- * then for their sum. */
+/* So many at a time: one alone waits for its maximum, then for the
+ * exponentials, then for their sum. */
 #define ROWS_TOGETHER LMQ_TILE_R
 
 LMQ_INLINE void
@@ -265,8 +265,8 @@ rows_maxima(const float *x, size_t stride, size_t n, size_t n_rows, float *out)
     vf m[ROWS_TOGETHER];
 
     LMQ_UNROLL for (size_t r = 0; r < n_rows; r++)
-        m[r] = vf_load(x + r * stride);
-    for (size_t i = LANES; i < n; i += LANES)
+        m[r] = vf_set1(-INFINITY);
+    for (size_t i = 0; i < n; i += LANES)
         LMQ_UNROLL for (size_t r = 0; r < n_rows; r++)
             m[r] = vf_max(m[r], vf_load(x + r * stride + i));
     LMQ_UNROLL for (size_t r = 0; r < n_rows; r++)
@@ -292,8 +292,8 @@ rows_exp(float *x, size_t stride, size_t n, size_t n_rows, const float *max,
     vf_sums(sum, n_rows, out);
 }
 
-/* At most LANES rows. Where no row says more than before, exp(0) = 1 changes
- * nothing. */
+/* At most LANES rows. One whose maximum does not grow has the factor
+ * exp(0) = 1. */
 static void
 soften_rows(float *x, size_t stride, size_t n, size_t n_rows, float *max,
             float *sum, float *factor)

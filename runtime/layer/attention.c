@@ -134,8 +134,11 @@ adjust_scores(const struct lmq_member *member, const struct lmq_heads *heads,
         scores[i] -= heads->slopes[head] * (float)(last - first - i);
 }
 
-/* Scores outside of [from, to) are masked, with weight exactly 0: up to whole
- * vectors, as the kernel wants them. */
+/* The kernel wants whole vectors of scores. */
+#define VECTOR ((size_t)16)
+_Static_assert(LMQ_ATTENTION_BLOCK % VECTOR == 0, "there is room for them");
+
+/* Scores outside of [from, to) are masked, with weight exactly 0. */
 static void
 mask(float *scores, size_t from, size_t to, size_t end)
 {
@@ -145,8 +148,9 @@ mask(float *scores, size_t from, size_t to, size_t end)
         scores[i] = -INFINITY;
 }
 
-/* The running softmax of queries [from, to) over a block of n positions: scores
- * become exp(s - m), and what came of earlier blocks is brought to the new m. */
+/* The running softmax of queries [from, to) over a block of n positions:
+ * scores become exp(s - m), and what came of earlier blocks is brought to the
+ * new m. */
 static void
 update_softmax(const struct lmq_member *member, const struct lmq_heads *heads,
                struct item *item, size_t block, size_t n, size_t from,
@@ -154,7 +158,8 @@ update_softmax(const struct lmq_member *member, const struct lmq_heads *heads,
 {
     const struct lmq_kernels *kernels = member->kernels;
     const struct lmq_thread_work *own = member->own;
-    const size_t whole = (n + 15) / 16 * 16, dim = item->values.n_cols;
+    const size_t whole = (n + VECTOR - 1) / VECTOR * VECTOR;
+    const size_t dim = item->values.n_cols;
     float factor[LMQ_ATTENTION_QUERIES];
 
     for (size_t i = from; i < to; i++) {
@@ -210,8 +215,8 @@ rows_for(const struct lmq_member *member, const struct item *item,
                              .stride = rows.n_cols * sizeof(float)};
 }
 
-/* The queries [from, to) that see some of the n positions of a block: masks move
- * with the token, so they are neighbours. */
+/* The queries [from, to) that see some of the n positions of a block: masks
+ * move with the token, so they are neighbours. */
 static void
 queries_of(const struct lmq_heads *heads, const struct item *item,
            size_t block, size_t n, size_t *from, size_t *to)
@@ -300,7 +305,8 @@ heads_at_a_time(const struct lmq_member *member, const struct lmq_heads *heads)
     return share == 0 ? 1 : lmq_size_min(n, share);
 }
 
-/* Their tokens: fewer than there is room for if some thread had no work else. */
+/* Their tokens: fewer than there is room for if some thread had no work
+ * else. */
 static size_t
 tokens_at_a_time(const struct lmq_member *member, size_t most, size_t n_heads)
 {
