@@ -289,7 +289,7 @@ append_yaml(void *text, unsigned char *bytes, size_t n)
 }
 
 static int
-emit_scalar(yaml_emitter_t *emitter, const char *value,
+emit_scalar(yaml_emitter_t *emitter, const char *value, size_t n,
             yaml_scalar_style_t style)
 {
     yaml_event_t event;
@@ -297,16 +297,18 @@ emit_scalar(yaml_emitter_t *emitter, const char *value,
 
     return yaml_scalar_event_initialize(
                &event, NULL, NULL, (const yaml_char_t *)value,
-               (int)strlen(value), is_plain, 1, style) &&
+               (int)n, is_plain, 1, style) &&
            yaml_emitter_emit(emitter, &event);
 }
 
 /* Keys of ours are plain words; keys and strings of files are quoted, so that
  * a tensor called "no" stays a string. */
 static int
-emit_string(yaml_emitter_t *emitter, const char *value)
+emit_string(yaml_emitter_t *emitter, const json_t *value)
 {
-    return emit_scalar(emitter, value, YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+    return emit_scalar(emitter, json_string_value(value),
+                       json_string_length(value),
+                       YAML_DOUBLE_QUOTED_SCALAR_STYLE);
 }
 
 static int emit_value(yaml_emitter_t *emitter, const json_t *value);
@@ -348,7 +350,7 @@ emit_object(yaml_emitter_t *emitter, const json_t *object)
          i = json_object_iter_next((json_t *)object, i)) {
         key = json_object_iter_key(i);
         item = json_object_iter_value(i);
-        if (!emit_scalar(emitter, key, YAML_ANY_SCALAR_STYLE) ||
+        if (!emit_scalar(emitter, key, strlen(key), YAML_ANY_SCALAR_STYLE) ||
             !emit_value(emitter, item))
             return 0;
     }
@@ -364,12 +366,13 @@ emit_value(yaml_emitter_t *emitter, const json_t *value)
     if (json_is_array(value))
         return emit_array(emitter, value);
     if (json_is_string(value))
-        return emit_string(emitter, json_string_value(value));
+        return emit_string(emitter, value);
 
     char *text = lmq_json_dump(
         value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS));
     int is_done = text != NULL &&
-                  emit_scalar(emitter, text, YAML_PLAIN_SCALAR_STYLE);
+                  emit_scalar(emitter, text, strlen(text),
+                              YAML_PLAIN_SCALAR_STYLE);
     free(text);
     return is_done;
 }

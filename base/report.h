@@ -40,6 +40,10 @@ lmq_report_from(json_t *value)
 enum lmq_status lmq_report_finish(json_t *json, struct lmq_report **report,
                                   struct lmq_error *err);
 
+/* Whose strings may have a 0, as tokens may: flags to read what was written
+ * here. */
+#define LMQ_JSON_STRICT (JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL)
+
 /*
  * jansson's json_loadb() and json_dumps() do not tell all failures to get
  * memory: they may lose a character, and succeed. These two tell. What would

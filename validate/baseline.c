@@ -42,8 +42,7 @@ read_json(const char *path, json_t **json, struct lmq_error *err)
 
     if (status != LMQ_OK)
         return status;
-    status = lmq_json_read(bytes, n, JSON_REJECT_DUPLICATES, json, &problem,
-                           err);
+    status = lmq_json_read(bytes, n, LMQ_JSON_STRICT, json, &problem, err);
     if (status == LMQ_ERR_FORMAT && *json == NULL && problem.text[0] != '\0')
         lmq_fail(err, status, 0, "is no JSON: %s (line %d)", problem.text,
                  problem.line);

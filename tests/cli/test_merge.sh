@@ -213,6 +213,18 @@ refused 3 "is no part of a validation" merge one.json
 refused 3 "is no " merge fable.lmq
 refused 1 "" merge nowhere.json
 
+# A text with bytes of 0, as the reports then have them, too.
+printf 'Once upon\000 a time there was\000 a fox. The end\000.\n' > zeros.txt
+expect 0 "$lmquant" validate -q -f --part 1/2 -o zeros-1.json "$fable" \
+    coarse.lmq zeros.txt -c 8
+expect 0 "$lmquant" validate -q -f --part 2/2 -o zeros-2.json "$fable" \
+    coarse.lmq zeros.txt -c 8
+grep -q 'u0000' zeros-1.json zeros-2.json || fail "no 0 in the parts"
+expect 0 "$lmquant" merge --json zeros-2.json zeros-1.json
+cp stdout zeros.json
+expect 0 "$lmquant" validate -q "$fable" coarse.lmq zeros.txt -c 8 \
+    --baseline zeros.json --gate 'kld.mean<=baseline'
+
 # ---- Misuse ----
 
 for option in "--gate kld.mean<=1" "--baseline one.json" --markdown --json \

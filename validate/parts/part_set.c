@@ -28,7 +28,7 @@ parse(const struct lmq_part_kind *kind, struct lmq_run_part *part,
       const void *text, size_t n, size_t *n_parts, struct lmq_error *err)
 {
     json_error_t problem = {0};
-    enum lmq_status status = lmq_json_read(text, n, JSON_REJECT_DUPLICATES,
+    enum lmq_status status = lmq_json_read(text, n, LMQ_JSON_STRICT,
                                            &part->json, &problem, err);
 
     if (status == LMQ_ERR_FORMAT && problem.text[0] != '\0')

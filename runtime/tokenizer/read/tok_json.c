@@ -21,7 +21,7 @@ lmq_json_load(const struct lmq_blob *blob, json_t **out,
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "JSON of %zu bytes, the limit is %zu", blob->size,
                         LMQ_JSON_MAX_SIZE);
-    size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
+    size_t flags = LMQ_JSON_STRICT;
     enum lmq_status status = lmq_json_read(blob->bytes, blob->size, flags, out,
                                            &problem, err);
     /* transformers writes 10^30 (as a double, digit by digit) for a length
