@@ -294,7 +294,7 @@ read_texts(struct lmq_job *job, struct lmq_error *err)
     if (o->n_texts == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no text");
     enum lmq_status status =
-        lmq_texts_read(o->texts, o->n_texts, &texts, err);
+        lmq_texts_read(o->texts, o->n_texts, job->progress, &texts, err);
     if (status != LMQ_OK)
         return status;
     status = lmq_corpus_from_texts(job->tokenizer, &texts, &job->protocol,
@@ -366,7 +366,8 @@ read_task(struct lmq_job *job, struct lmq_error *err)
         lmq_error_in(err, job->reference_file->path);
         return LMQ_ERR_FORMAT;
     }
-    enum lmq_status status = lmq_texts_read(&path, 1, &texts, err);
+    enum lmq_status status =
+        lmq_texts_read(&path, 1, job->progress, &texts, err);
     if (status != LMQ_OK)
         return status;
     status = lmq_task_read(job->tokenizer, &texts, job->protocol.context,

@@ -136,7 +136,8 @@ cut_texts(struct lmq_calibrator *calibrator,
 /* What is read; of what is to be written as much as is known before. */
 static enum lmq_status
 make_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
-            const struct lmq_calibration *given, struct lmq_error *err)
+            const struct lmq_calibration *given,
+            const struct lmq_progress *progress, struct lmq_error *err)
 {
     const struct lmq_own_text own = own_text_of(calibrator, given);
     struct lmq_texts texts;
@@ -151,7 +152,7 @@ make_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
                         "from one token nothing is learnt: expected 2 or more "
                         "(.calibration_tokens)");
     enum lmq_status status =
-        lmq_texts_read(given->texts, given->n, &texts, err);
+        lmq_texts_read(given->texts, given->n, progress, &texts, err);
     if (status != LMQ_OK)
         return status;
     status = given->writes_text
@@ -417,7 +418,7 @@ lmq_calibrator_open(struct lmq_plan *plan,
         status = lmq_tokenizer_from_checkpoint(plan->checkpoint,
                                                &calibrator->tokenizer, err);
     if (status == LMQ_OK)
-        status = make_corpus(calibrator, plan, &given, err);
+        status = make_corpus(calibrator, plan, &given, progress, err);
     if (status == LMQ_OK)
         status = make_room(calibrator, given.threads, err);
     if (status == LMQ_OK && given.writes_text)

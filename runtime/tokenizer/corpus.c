@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
+#include "base/progress.h"
 #include "base/size.h"
 #include "base/text/buffer.h"
 #include "base/text/utf8.h"
@@ -164,7 +165,8 @@ make_room(struct lmq_buffer *text, struct lmq_error *err)
 /* By hand: zlib's reader neither goes on after a signal nor tells what the
  * system said. */
 static enum lmq_status
-read_all(int fd, struct lmq_buffer *text, struct lmq_error *err)
+read_all(int fd, const struct lmq_progress *progress,
+         struct lmq_buffer *text, struct lmq_error *err)
 {
     for (;;) {
         enum lmq_status status = make_room(text, err);
@@ -173,6 +175,10 @@ read_all(int fd, struct lmq_buffer *text, struct lmq_error *err)
         ssize_t got = read(fd, text->bytes + text->n, TEXT_STEP);
         if (got < 0 && errno != EINTR)
             return lmq_fail_errno(err, "cannot read at offset %zu", text->n);
+        if (got < 0) /* perhaps to end it */
+            status = lmq_progress_report(progress, "reading", text->n, 0, err);
+        if (status != LMQ_OK)
+            return status;
         if (got == 0)
             return LMQ_OK;
         if (got > 0)
@@ -227,8 +233,8 @@ gunzip(const struct lmq_buffer *packed, struct lmq_buffer *text,
 
 /* *bytes is freed with free() by the caller, also after a failure. */
 static enum lmq_status
-read_text(const char *path, unsigned char **bytes, size_t *n,
-          struct lmq_error *err)
+read_text(const char *path, const struct lmq_progress *progress,
+          unsigned char **bytes, size_t *n, struct lmq_error *err)
 {
     struct lmq_buffer text = {0}, plain = {0};
     bool is_stdin = strcmp(path, "-") == 0;
@@ -240,7 +246,7 @@ read_text(const char *path, unsigned char **bytes, size_t *n,
     enum lmq_status status =
         fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)
             ? lmq_fail(err, LMQ_ERR_FORMAT, 0, "is a folder, expected a text")
-            : read_all(fd, &text, err);
+            : read_all(fd, progress, &text, err);
     if (!is_stdin)
         close(fd);
     if (status == LMQ_OK && is_gzip(text.bytes, text.n)) {
@@ -360,7 +366,8 @@ lmq_texts_free(struct lmq_texts *texts)
 
 enum lmq_status
 lmq_texts_read(const char *const *paths, size_t n_paths,
-               struct lmq_texts *texts, struct lmq_error *err)
+               const struct lmq_progress *progress, struct lmq_texts *texts,
+               struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
 
@@ -371,7 +378,7 @@ lmq_texts_read(const char *const *paths, size_t n_paths,
     for (size_t i = 0; i < n_paths && status == LMQ_OK; i++) {
         struct lmq_text *text = &texts->texts[texts->n++];
         text->path = paths[i];
-        status = read_text(paths[i], &text->bytes, &text->n, err);
+        status = read_text(paths[i], progress, &text->bytes, &text->n, err);
         if (status == LMQ_OK)
             status = check_text(text->bytes, text->n, err);
         if (status != LMQ_OK)

@@ -53,8 +53,10 @@ struct lmq_texts {
     size_t n;
 };
 
-/* Plain or .gz; "-" is standard input. What is no text is refused. */
+/* Plain or .gz; "-" is standard input. What is no text is refused. A signal
+ * makes it ask whether to go on. */
 enum lmq_status lmq_texts_read(const char *const *paths, size_t n_paths,
+                               const struct lmq_progress *progress,
                                struct lmq_texts *texts, struct lmq_error *err);
 void lmq_texts_free(struct lmq_texts *texts);
 
