@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "cli/command.h"
 #include "cli/talk/speak.h"
 
@@ -130,9 +131,13 @@ set_up(struct run *run, const struct lmq_open_options *open,
         status = lmq_model_open(run->checkpoint, &run->model, err);
     if (status == LMQ_OK)
         status = lmq_session_new(run->model, session, &run->session, err);
+    /* Rows that only fill up the matrix are no tokens. */
     if (status == LMQ_OK)
-        status = lmq_sampler_new(sampling, lmq_model_vocabulary(run->model),
-                                 &run->sampler, err);
+        status = lmq_sampler_new(
+            sampling,
+            lmq_size_min(lmq_model_vocabulary(run->model),
+                         lmq_tokenizer_size(run->tokenizer)),
+            &run->sampler, err);
     return status;
 }
 
