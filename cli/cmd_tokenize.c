@@ -23,18 +23,20 @@ static const struct option options[] = {
 
 /* ---- Input ---- */
 
-/* Whole numbers between anything that is none. */
+/* Whole numbers between blanks, commas and brackets. */
 static int32_t *
-parse_ids(const char *text, size_t *n)
+parse_ids(const char *text, size_t size, size_t *n)
 {
-    int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof(*ids));
+    const char *const last = text + size;
+    int32_t *ids = malloc((size / 2 + 1) * sizeof(*ids));
 
     *n = 0;
-    while (ids != NULL && *text != '\0') {
+    while (ids != NULL && text < last) {
         char *end;
         errno = 0;
         long id = strtol(text, &end, 10);
-        if (end == text && strchr(" \t\r\n,[]", *text) != NULL) {
+        if (end == text && *text != '\0' &&
+            strchr(" \t\r\n,[]", *text) != NULL) {
             text++;
             continue;
         }
@@ -172,13 +174,13 @@ encode(const struct arguments *arguments,
 
 static int
 decode(const struct arguments *arguments,
-       const struct lmq_tokenizer *tokenizer, const char *input,
+       const struct lmq_tokenizer *tokenizer, const char *input, size_t size,
        struct lmq_error *err)
 {
     unsigned flags = has_option(arguments, "special") ? LMQ_TEXT_SPECIAL : 0;
     size_t n_ids, n_text;
     char *text;
-    int32_t *ids = parse_ids(input, &n_ids);
+    int32_t *ids = parse_ids(input, size, &n_ids);
 
     if (ids == NULL)
         return EXIT_INPUT;
@@ -218,7 +220,7 @@ run(const struct arguments *arguments)
         arguments->n_operands > 1 ? arguments->operands[1] : NULL, &n, &code);
     if (text != NULL)
         code = has_option(arguments, "decode")
-                   ? decode(arguments, tokenizer, text, &err)
+                   ? decode(arguments, tokenizer, text, n, &err)
                    : encode(arguments, tokenizer, text, n, &err);
     free(text);
     lmq_tokenizer_close(tokenizer);

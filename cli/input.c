@@ -9,20 +9,27 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/size.h"
 #include "cli/command.h"
+#include "runtime/tokenizer/tokenizer.h"
 
+/* As far as the limit and a byte more, and room for a 0. NULL if it cannot be
+ * read. */
 static char *
 read_stream(FILE *file, size_t *n)
 {
-    size_t capacity = 1 << 16;
+    const size_t most = LMQ_TOKENIZER_MAX_TEXT + 1;
+    size_t capacity = 1 << 16, wanted = capacity - 1;
     char *text = malloc(capacity);
 
     *n = 0;
     while (text != NULL) {
-        *n += fread(text + *n, 1, capacity - *n, file);
-        if (*n < capacity)
+        *n += fread(text + *n, 1, wanted - *n, file);
+        if (*n < wanted || *n == most)
             break;
-        char *grown = realloc(text, capacity *= 2);
+        capacity *= 2;
+        wanted = lmq_size_min(capacity - 1, most);
+        char *grown = realloc(text, capacity);
         if (grown == NULL)
             free(text);
         text = grown;
@@ -59,7 +66,13 @@ read_text(const char *path, size_t *n, int *code)
         text = read_stream(file, n);
     if (text != NULL)
         kind = lmq_binary_kind(text, *n);
-    if (kind != NULL) {
+    if (text != NULL && *n > LMQ_TOKENIZER_MAX_TEXT) {
+        print_error("%s: is too long (at most %zu MiB are read)", name,
+                    LMQ_TOKENIZER_MAX_TEXT >> 20);
+        free(text);
+        text = NULL;
+        *code = EXIT_INPUT;
+    } else if (kind != NULL) {
         print_error("%s: is %s, expected a text", name, kind);
         free(text);
         text = NULL;

@@ -39,6 +39,9 @@ for ids in '7 -1' '99999999999' '1,2,x'; do
     expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq"
     says "is no token id"
 done
+printf '1 2\0 3' > "$work/ids"
+expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq"
+says "is no token id"
 echo 99999 > "$work/ids"
 expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq"
 says "token id 99999 is out of range, the vocabulary has 512"
@@ -69,6 +72,11 @@ expect 0 "$lmquant" tokenize --json "$work/odd.json" "$work/odd"
 
 # ---- run ----
 
+# Rows of the embedding behind the tokenizer's last token are never drawn.
+"$top_builddir/tests/build/synth" --dim 48 --hidden 64 --heads 6 --kv-heads 2 \
+    --layers 1 --vocab 700 --untied "$work/padded" || fail "synth"
+expect 0 "$lmquant" run -q --tokenizer "$fable/tokenizer.json" --seed 1 \
+    -t 3 -n 200 --ignore-eos "$work/padded" Once
 expect 0 "$lmquant" run --ids -t 0 -n 5 "$fable_lmq" Once
 [ "$(wc -w < "$work/stdout")" -eq 5 ] || fail "run --ids: $(cat "$work/stdout")"
 expect 0 "$lmquant" run -t 0 -n 3 --ctx 8 "$fable_lmq" Once
