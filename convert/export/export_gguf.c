@@ -178,7 +178,8 @@ report_tensors(const struct lmq_gguf_plan *plan, json_t **report)
     lmq_put(report, "type",
             json_string(lmq_gguf_stored_types[plan->mostly].name));
     lmq_put(report, "architecture", json_string(plan->family->gguf.name));
-    lmq_put(report, "is_lossless", json_boolean(json_array_size(rounded) == 0));
+    lmq_put(report, "is_lossless", json_boolean(json_array_size(rounded) == 0 &&
+                                                !plan->rounds_decays));
     lmq_put(report, "tensors", lmq_json_size((uint64_t)plan->n_targets));
     lmq_put(report, "rounded", rounded);
 }

@@ -49,6 +49,7 @@ struct lmq_gguf_target {
 struct lmq_gguf_plan {
     struct lmq_checkpoint *checkpoint; /* as GGUF arranges it */
     struct lmq_arranged arranged;
+    bool rounds_decays; /* of layers with a state, in the last bit */
     struct lmq_notes *notes; /* the caller's */
     const struct lmq_family *family;
     struct lmq_hparams written; /* the description as the keys hold it */

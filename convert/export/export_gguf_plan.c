@@ -249,6 +249,14 @@ arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
                       "another order, which would take groups apart",
                       n, n == 1 ? "matrix becomes" : "matrices become",
                       form->name);
+    for (uint32_t i = 0; i < plan->written.n_layers; i++)
+        plan->rounds_decays |= as.has_decay_itself &&
+                               lmq_layer_is(&plan->written, i, LMQ_LAYER_DELTA);
+    if (plan->rounds_decays)
+        lmq_notes_add(plan->notes,
+                      "GGUF's '%s' has what decays itself, not its logarithm: "
+                      "the last bit of these floats may be another",
+                      form->name);
     plan->checkpoint = &plan->arranged.checkpoint;
     return status;
 }
