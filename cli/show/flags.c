@@ -10,6 +10,7 @@
 static const struct {
     const char *member, *flag;
 } flags[] = {
+    {"against", "--against"},
     {"activations", "--activations"},
     {"baseline", "--baseline"},
     {"calibration", "--calibrate"},

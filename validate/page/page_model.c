@@ -200,8 +200,10 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
         const struct lmq_report *tensor = lmq_report_item(tensors, i);
         put(page, "<tr><td><code>");
         lmq_page_text(page, string(tensor, "name"));
-        put(page, "</code><td>%.2f<td>%.3e</tr>", number(tensor, "sqnr_db"),
-            number(tensor, "max_abs"));
+        double ratio = number(tensor, "sqnr_db");
+        put(page, isfinite(ratio) ? "</code><td>%.2f" : "</code><td>exact",
+            ratio);
+        put(page, "<td>%.3e</tr>", number(tensor, "max_abs"));
     }
     put(page, "</table></details>");
 }
