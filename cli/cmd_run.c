@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "cli/command.h"
 #include "cli/talk/speak.h"
 
@@ -103,6 +102,16 @@ print_assumptions(const struct run *run, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* Rows of the model behind the tokenizer's last token only fill it up. */
+static size_t
+n_tokens(const struct run *run)
+{
+    size_t n_rows = lmq_model_vocabulary(run->model);
+    size_t n = lmq_tokenizer_size(run->tokenizer);
+
+    return n_rows < n ? n_rows : n;
+}
+
 static enum lmq_status
 set_up(struct run *run, const struct lmq_open_options *open,
        const struct lmq_session_options *session,
@@ -131,13 +140,8 @@ set_up(struct run *run, const struct lmq_open_options *open,
         status = lmq_model_open(run->checkpoint, &run->model, err);
     if (status == LMQ_OK)
         status = lmq_session_new(run->model, session, &run->session, err);
-    /* Rows that only fill up the matrix are no tokens. */
     if (status == LMQ_OK)
-        status = lmq_sampler_new(
-            sampling,
-            lmq_size_min(lmq_model_vocabulary(run->model),
-                         lmq_tokenizer_size(run->tokenizer)),
-            &run->sampler, err);
+        status = lmq_sampler_new(sampling, n_tokens(run), &run->sampler, err);
     return status;
 }
 

@@ -9,16 +9,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/size.h"
 #include "cli/command.h"
-#include "runtime/tokenizer/tokenizer.h"
+
+/* What lmq_tokenize() takes. */
+#define TEXT_MAX ((size_t)1 << 30)
 
 /* As far as the limit and a byte more, and room for a 0. NULL if it cannot be
  * read. */
 static char *
 read_stream(FILE *file, size_t *n)
 {
-    const size_t most = LMQ_TOKENIZER_MAX_TEXT + 1;
+    const size_t most = TEXT_MAX + 1;
     size_t capacity = 1 << 16, wanted = capacity - 1;
     char *text = malloc(capacity);
 
@@ -28,7 +29,7 @@ read_stream(FILE *file, size_t *n)
         if (*n < wanted || *n == most)
             break;
         capacity *= 2;
-        wanted = lmq_size_min(capacity - 1, most);
+        wanted = capacity - 1 < most ? capacity - 1 : most;
         char *grown = realloc(text, capacity);
         if (grown == NULL)
             free(text);
@@ -66,9 +67,9 @@ read_text(const char *path, size_t *n, int *code)
         text = read_stream(file, n);
     if (text != NULL)
         kind = lmq_binary_kind(text, *n);
-    if (text != NULL && *n > LMQ_TOKENIZER_MAX_TEXT) {
+    if (text != NULL && *n > TEXT_MAX) {
         print_error("%s: is too long (at most %zu MiB are read)", name,
-                    LMQ_TOKENIZER_MAX_TEXT >> 20);
+                    TEXT_MAX >> 20);
         free(text);
         text = NULL;
         *code = EXIT_INPUT;

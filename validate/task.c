@@ -205,7 +205,8 @@ read_line(const struct line *line, const char *text, size_t n)
     json_error_t problem;
     json_t *json = NULL;
     enum lmq_status status = lmq_json_read(
-        text, n, LMQ_JSON_STRICT | JSON_DECODE_ANY, &json, &problem, line->err);
+        text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &json, &problem,
+        line->err);
 
     if (status == LMQ_ERR_FORMAT)
         status = fail_line(line, "JSON", problem.text);

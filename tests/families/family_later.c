@@ -99,8 +99,7 @@ const struct family later_families[] = {
                   .growth_period = 5, .sparse = "1", .n_used = 1},
     },
     {
-        /* Maverick's layers, with a chunk that GGUF has; Scout's frequencies, with
-         * none between the high and the low ones. */
+        /* Maverick's layers, with a chunk that GGUF has. */
         .name = "llama4-interleaved",
         .config =
             "{'architectures': ['Llama4ForCausalLM'], "
@@ -113,7 +112,7 @@ const struct family later_families[] = {
             "'no_rope_layers': [1, 1, 1, 0], "
             "'num_experts_per_tok': $used, 'num_local_experts': $experts, "
             "'rms_norm_eps': 1e-05, 'rope_parameters': {'factor': 8.0, "
-            "'high_freq_factor': 1.0, 'low_freq_factor': 1.0, "
+            "'high_freq_factor': 4.0, 'low_freq_factor': 1.0, "
             "'original_max_position_embeddings': $original, "
             "'rope_theta': 500000.0, 'rope_type': 'llama3'}, " WIDE_KEYS "}",
         .frame = hf_frame,
@@ -122,7 +121,7 @@ const struct family later_families[] = {
         .shape = {LLAMA4_SHAPE, .chunk = 8192, .growth = 0.1,
                   .growth_period = 8192, .sparse = "01", .n_used = 2,
                   .rope = ORACLE_ROPE_LLAMA3, .factor = 8, .low = 1,
-                  .high = 1, .original = 32},
+                  .high = 4, .original = 32},
     },
     {
         .name = "glm4moe",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "formats/hf/hf_config.h"
+#include "formats/model/rope_scaling.h"
 #include "tests/build/suite.h"
 #include "tests/formats/hf_models.h"
 
@@ -97,6 +98,9 @@ START_TEST(llama_4_scout)
     ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
     ck_assert(m->h.router_scales_input);
     ck_assert_uint_eq(m->h.n_eos, 3);
+    /* Between the high and the low frequencies there is nothing. */
+    ck_assert_double_eq(lmq_rope_scale_llama3(&m->h, 1e-3), 1e-3);
+    ck_assert_double_eq(lmq_rope_scale_llama3(&m->h, 7e-4), 7e-4 / 16);
     /* Maverick */
     m = read_small("Llama4ForCausalLM",
                    "'interleave_moe_layer_step':2,'use_qk_norm':false,"

@@ -429,7 +429,7 @@ static const struct {
     {"{\"dim\":\"24\",\"n_heads\":4}", "'dim' in params.json"},
     {"{" SIZES ",\"norm_eps\":\"x\"}", "'norm_eps' in params.json"},
     {"{" SIZES ",\"vocab_size\":35}", "the embedding has 34"},
-    {"{" SIZES ",\"use_scaled_rope\":true,\"rope_high_freq_factor\":1}",
+    {"{" SIZES ",\"use_scaled_rope\":true,\"rope_high_freq_factor\":0.5}",
      "rope_high_freq_factor"},
     {"{" SIZES "", "JSON"},
 };

@@ -422,7 +422,7 @@ static const struct {
      MODEL(COUNTS, "\"n_heads\":256,\"n_kv_heads\":1,\"head_dim\":65538",
            REALS, SCALING, ""), "M5", "heads that are too wide together."},
     {"bad-model-bands.lmq",
-     MODEL(COUNTS, HEADS, REALS, SCALED("llama3", "8", "4", "4"), ""), "M5",
+     MODEL(COUNTS, HEADS, REALS, SCALED("llama3", "8", "4", "3"), ""), "M5",
      "llama3 without a band."},
     {"bad-model-factor.lmq",
      MODEL(COUNTS, HEADS, REALS, SCALED("linear", "0", "0", "0"), ""), "M5",
