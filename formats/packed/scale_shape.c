@@ -114,8 +114,11 @@ find_blocks(const struct shape *matrix, const struct shape *scales,
         return true;
     }
     if (counts_fit(matrix, scales, said[0], said[1]) &&
-        !fits(matrix, scales, said[0], said[1]))
-        return false; /* each matrix ends with smaller blocks */
+        !fits(matrix, scales, said[0], said[1])) {
+        blocks[0] = matrix->rows; /* of each, if it is less than a block */
+        blocks[1] = said[1];
+        return scales->rows == 1; /* else each ends with smaller ones */
+    }
     for (size_t i = said[0] == 0; i < (is_even ? 3 : 2); i++)
         if (fits(matrix, scales, candidates[i][0], candidates[i][1]) &&
             (i != 1 || said[0] == 0)) {

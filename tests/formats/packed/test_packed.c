@@ -238,16 +238,18 @@ START_TEST(blocks_that_end_within_an_expert_are_refused)
     struct random random = {random_seed()};
     unsigned char bytes[24];
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         struct stored folder = {0};
         add_fp8(&folder, "w.experts.down_proj", "F8_E4M3", "[2,4,3]", bytes,
                 24, &random);
-        add_floats(&folder, "w.experts.down_proj_scale_inv", "[2,2,1]",
-                   numbers, 4);
+        add_floats(&folder, "w.experts.down_proj_scale_inv",
+                   i < 2 ? "[2,2,1]" : "[2,1,2]", numbers, 4);
         add_floats(&folder, "w.experts.down_proj_activation_scale", "[2]",
                    numbers, 2);
         const char *path = stored_save(
-            &folder, i == 0 ? BLOCKS("[2,3]") : BLOCKS("[3,3]"));
+            &folder, i == 0   ? BLOCKS("[2,3]")
+                     : i == 1 ? BLOCKS("[3,3]")
+                              : BLOCKS("[8,2]"));
         if (i == 1) {
             assert_refused(path, LMQ_ERR_FORMAT, "fit neither");
             continue;
@@ -260,7 +262,8 @@ START_TEST(blocks_that_end_within_an_expert_are_refused)
         ck_assert_uint_eq(n, 24);
         lmq_dtype_to_f32(LMQ_DTYPE_F8_E4M3, bytes, plain, n);
         for (size_t j = 0; j < n; j++)
-            ck_assert_float_eq(x[j], plain[j] * numbers[j / 6]);
+            ck_assert_float_eq(x[j], plain[j] * numbers[i == 0 ? j / 6
+                                                        : j / 12 * 2 + j % 3 / 2]);
         free(x);
         lmq_checkpoint_close(checkpoint);
     }
