@@ -195,23 +195,6 @@ split_gate_up(struct lmq_checkpoint *checkpoint,
     return split_rows(checkpoint, whole, parts, 2, err);
 }
 
-/* Whether inputs are rows. Where the library saves a family otherwise than its
- * makers do, the shape tells; only of a square there is nothing but the rule. */
-static bool
-has_turned_experts(const struct lmq_checkpoint *checkpoint,
-                   const struct lmq_tensor *tensor, uint64_t n)
-{
-    const struct lmq_hparams *h = &checkpoint->hparams;
-    bool is_down = tensor->place.role == LMQ_ROLE_FFN_DOWN;
-    uint64_t rows = is_down ? h->dim : n * h->expert_dim;
-    uint64_t cols = is_down ? h->expert_dim : h->dim;
-    bool is_straight = tensor->dims[0] == rows && tensor->dims[1] == cols;
-    bool is_turned = tensor->dims[0] == cols && tensor->dims[1] == rows;
-
-    return is_straight == is_turned ? checkpoint->source.has_turned_experts
-                                    : is_turned;
-}
-
 /* Matrix number i of n that one expert's part of a fused tensor consists of:
  * (rows, columns), or perhaps (columns, rows); of biases (rows). */
 static enum lmq_status
@@ -223,7 +206,7 @@ take_matrix(const struct lmq_checkpoint *checkpoint,
     bool is_turned = tensor->n_dims == 2 &&
                      (tensor->packing == NULL ||
                       !tensor->packing->is_upright) &&
-                     has_turned_experts(checkpoint, tensor, n);
+                     source->has_turned_experts;
     uint64_t rows = tensor->dims[is_turned ? 1 : 0] / n;
     uint64_t dims[2] = {rows, tensor->dims[is_turned ? 0 : 1]};
     bool is_by_row = source->is_gate_up_by_row && n > 1;
@@ -487,6 +470,51 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
+/* Whether the matrices of a fused tensor have inputs as rows: false if nothing
+ * tells, as of squares. Nobody turns a gate that stands alone. */
+static bool
+tells_turn(const struct lmq_checkpoint *checkpoint,
+           const struct lmq_tensor *tensor, bool *is_turned)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    uint64_t rows = h->expert_dim, cols = h->dim;
+
+    *is_turned = false;
+    if (tensor->place.part != LMQ_PART_WEIGHT || tensor->n_dims != 3 ||
+        (tensor->packing != NULL && tensor->packing->is_upright))
+        return false;
+    switch ((int)tensor->place.role) {
+    case LMQ_ROLE_EXPERTS_GATE:
+        return true;
+    case LMQ_ROLE_EXPERTS_GATE_UP:
+        rows *= 2;
+        break;
+    case LMQ_ROLE_EXPERTS_DOWN:
+        rows = h->dim;
+        cols = h->expert_dim;
+        break;
+    default:
+        return false;
+    }
+    *is_turned = tensor->dims[1] == cols && tensor->dims[2] == rows;
+    return rows != cols &&
+           (*is_turned || (tensor->dims[1] == rows && tensor->dims[2] == cols));
+}
+
+/* Where the library saves a family otherwise than its makers do, the tensors
+ * tell; only if none does there is nothing but the rule. */
+static void
+adopt_turn(struct lmq_checkpoint *checkpoint)
+{
+    bool is_turned;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (tells_turn(checkpoint, &checkpoint->tensors[i], &is_turned)) {
+            checkpoint->source.has_turned_experts = is_turned;
+            return;
+        }
+}
+
 /* Parts are added at the end, so that indices stay right meanwhile; what was
  * fused is taken out at last. */
 enum lmq_status
@@ -495,6 +523,7 @@ lmq_checkpoint_split(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     size_t n = checkpoint->n_tensors, kept = 0;
     enum lmq_status status = LMQ_OK;
 
+    adopt_turn(checkpoint);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         bool is_fused;
         status = split_tensor(checkpoint, i, &is_fused, err);

@@ -19,7 +19,23 @@
 
 /* ---- Lists of keys of config.json ---- */
 
+static const struct lmq_hf_key llama_keys[] = {
+    SIZES(4096, 11008, 32, 32, 32000),
+    END,
+};
+
+static const struct lmq_hf_key qwen2_keys[] = {
+    SIZES(4096, 22016, 32, 32, 151936),
+    END,
+};
+
+static const struct lmq_hf_key qwen2vl_keys[] = {
+    SIZES(8192, 29568, 80, 64, 152064),
+    END,
+};
+
 static const struct lmq_hf_key mistral_keys[] = {
+    SIZES(4096, 14336, 32, 32, 32000),
     KEY_OR_NULL("head_dim", head_dim, KEEP),
     KEY_OR_NULL("sliding_window", sliding_window, 4096),
     END,
@@ -55,6 +71,7 @@ static const struct lmq_hf_key qwen3moe_keys[] = {
 };
 
 static const struct lmq_hf_key qwen3vlmoe_keys[] = {
+    SIZES(2048, 5632, 24, 16, 151936),
     KEY("num_experts", n_experts, 60),
     KEY("num_local_experts", n_experts, ALIAS),
     KEY("num_experts_per_tok", n_experts_used, 4),
@@ -69,14 +86,8 @@ static const struct lmq_hf_key gemma2_keys[] = {
     END,
 };
 
-/* Published configurations that hold a vision model too leave out what equals
- * the class's defaults. */
 static const struct lmq_hf_key gemma3_keys[] = {
-    KEY("hidden_size", dim, 2304),
-    KEY("intermediate_size", hidden_dim, 9216),
-    KEY("num_hidden_layers", n_layers, 26),
-    KEY("num_attention_heads", n_heads, 8),
-    KEY("vocab_size", vocab_size, 262208),
+    SIZES(2304, 9216, 26, 8, 262208),
     KEY_OR_NULL("sliding_window", sliding_window, 4096),
     KEY_OR_NULL("attn_logit_softcapping", attn_softcap, 0),
     KEY_OR_NULL("final_logit_softcapping", logit_softcap, 0),
@@ -110,6 +121,12 @@ static const struct lmq_hf_key olmoe_keys[] = {
     KEY("num_local_experts", n_experts, ALIAS),
     KEY("num_experts_per_tok", n_experts_used, 8),
     KEY("norm_topk_prob", router_renormalises, 0),
+    END,
+};
+
+static const struct lmq_hf_key olmo3_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
     END,
 };
 
@@ -219,13 +236,18 @@ static const struct lmq_hf_key deepseek3_keys[] = {
 static const struct lmq_family families[] = {
     {.name = "llama",
      .hf = {.classes = {{"LlamaForCausalLM", "llama", NULL, false},
+                        {"LLaMAForCausalLM", NULL, NULL, false},
                         TEXT_OF("LlavaForConditionalGeneration", "llava"),
+                        TEXT_OF("LlavaNextForConditionalGeneration",
+                                "llava_next"),
+                        TEXT_OF("VipLlavaForConditionalGeneration",
+                                "vipllava"),
                         TEXT_OF("Idefics3ForConditionalGeneration",
                                 "idefics3"),
                         TEXT_OF("SmolVLMForConditionalGeneration",
                                 "smolvlm")},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
-            .keys = {sizes, head_dim},
+            .keys = {sizes, head_dim, llama_keys},
             .names = LMQ_NAMES_LLAMA, MLP_BIASES},
      .gguf = {.name = "llama", .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS,
               .has_rotary_pairs = true, .begin = lmq_gguf_begin_mixture,
@@ -246,18 +268,15 @@ static const struct lmq_family families[] = {
      .gguf = {.name = "llama"}},
     {.name = "qwen2",
      .hf = {.classes = {{"Qwen2ForCausalLM", "qwen2", NULL, false},
-                        {NULL, "qwen2_vl_text", NULL, false},
-                        {NULL, "qwen2_5_vl_text", NULL, false},
-                        TEXT_OF_OR_FLAT("Qwen2VLForConditionalGeneration",
-                                "qwen2_vl"),
-                        TEXT_OF_OR_FLAT("Qwen2_5_VLForConditionalGeneration",
-                                "qwen2_5_vl"),
                         TEXT_OF("InternVLForConditionalGeneration",
-                                "internvl")},
+                                "internvl"),
+                        TEXT_OF("LlavaOnevisionForConditionalGeneration",
+                                "llava_onevision")},
             .has_sections = true,
             RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 32,
             .theta = 10000, .has_layer_types = true,
-            .keys = {sizes, head_dim}, .windows = lmq_hf_windows_qwen,
+            .keys = {sizes, head_dim, qwen2_keys},
+            .windows = lmq_hf_windows_qwen,
             .names = LMQ_NAMES_LLAMA, .biases = {.qkv = LMQ_HF_ALWAYS},
             .write = lmq_hf_write_qwen},
      .gguf = {.name = "qwen2", .keys = LLAMA_KEYS,
@@ -274,14 +293,12 @@ static const struct lmq_family families[] = {
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM,
               .head = LMQ_GGUF_HEAD_MUST, .must_biases = LMQ_GGUF_BIAS_QKV}},
     {.name = "qwen3", .qk_norm = LMQ_QK_NORM_HEAD,
-     .hf = {.classes = {{"Qwen3ForCausalLM", "qwen3", NULL, false},
-                        {NULL, "qwen3_vl_text", NULL, false},
-                        TEXT_OF("Qwen3VLForConditionalGeneration",
-                                "qwen3_vl")},
+     .hf = {.classes = {{"Qwen3ForCausalLM", "qwen3", NULL, false}},
             .has_sections = true,
             RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 32,
             .head_dim = 128, .theta = 10000, .has_layer_types = true,
-            .keys = {sizes, head_dim}, .windows = lmq_hf_windows_qwen,
+            .keys = {sizes, head_dim, qwen2_keys},
+            .windows = lmq_hf_windows_qwen,
             .names = LMQ_NAMES_LLAMA, BIASES, .write = lmq_hf_write_qwen},
      .gguf = {.name = "qwen3", .keys = LLAMA_KEYS}},
     {.name = "qwen3moe", .qk_norm = LMQ_QK_NORM_HEAD,
@@ -305,6 +322,27 @@ static const struct lmq_family families[] = {
             .keys = {sizes, head_dim, qwen3vlmoe_keys},
             .windows = lmq_hf_windows_qwen_experts,
             .finish = lmq_hf_finish_qwen3vl_experts}},
+    {.name = "qwen2",
+     .hf = {.classes = {{NULL, "qwen2_vl_text", NULL, false},
+                        {NULL, "qwen2_5_vl_text", NULL, false},
+                        TEXT_OF_OR_FLAT("Qwen2VLForConditionalGeneration",
+                                        "qwen2_vl"),
+                        TEXT_OF_OR_FLAT("Qwen2_5_VLForConditionalGeneration",
+                                        "qwen2_5_vl")},
+            .has_sections = true,
+            RMS_EPS(1e-5), .context = 32768, .n_kv_heads = 8, .theta = 1e6,
+            .has_layer_types = true,
+            .keys = {sizes, head_dim, qwen2vl_keys},
+            .windows = lmq_hf_windows_qwen}},
+    {.name = "qwen3", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{NULL, "qwen3_vl_text", NULL, false},
+                        TEXT_OF("Qwen3VLForConditionalGeneration",
+                                "qwen3_vl")},
+            .has_sections = true,
+            RMS_EPS(1e-6), .context = 128000, .n_kv_heads = 32,
+            .head_dim = 128, .theta = 500000, .has_layer_types = true,
+            .keys = {sizes, head_dim, qwen2_keys},
+            .windows = lmq_hf_windows_qwen, BIASES}},
     /* The text of models that see images, as llama.cpp keeps it. */
     {.name = "qwen2",
      .gguf = {.name = "qwen2vl", .keys = LLAMA_KEYS | LMQ_GGUF_SECTIONS,
@@ -505,7 +543,7 @@ static const struct lmq_family families[] = {
      .hf = {.classes = {{"Olmo3ForCausalLM", "olmo3", NULL, false}},
             RMS_EPS(1e-5), .context = 2048, .theta = 500000,
             .local_theta = 500000, .has_layer_types = true,
-            .keys = {sizes, mistral_keys},
+            .keys = {sizes, olmo3_keys},
             .windows = lmq_hf_windows_by_period,
             .names = LMQ_NAMES_LLAMA, BIASES},
      .gguf = {.name = "olmo2"}},

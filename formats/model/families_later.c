@@ -39,11 +39,7 @@ static const struct lmq_hf_key qwen35moe_keys[] = {
 };
 
 static const struct lmq_hf_key gemma4_keys[] = {
-    KEY("hidden_size", dim, 2304),
-    KEY("intermediate_size", hidden_dim, 9216),
-    KEY("num_hidden_layers", n_layers, 30),
-    KEY("num_attention_heads", n_heads, 8),
-    KEY("vocab_size", vocab_size, 262144),
+    SIZES(2304, 9216, 30, 8, 262144),
     KEY_OR_NULL("sliding_window", sliding_window, 1024),
     KEY_OR_NULL("final_logit_softcapping", logit_softcap, 0),
     KEY("attention_k_eq_v", full_keys_are_values, 0),

@@ -21,6 +21,14 @@ extern const size_t lmq_n_later_families;
     {name, LMQ_FIELD(field), absent, true}
 #define END {NULL, 0, 0, false}
 
+/* The sizes of a class, which files of a model of several senses leave out. */
+#define SIZES(dim_, hidden_dim_, n_layers_, n_heads_, vocab_size_)            \
+    KEY("hidden_size", dim, dim_),                                            \
+        KEY("intermediate_size", hidden_dim, hidden_dim_),                    \
+        KEY("num_hidden_layers", n_layers, n_layers_),                        \
+        KEY("num_attention_heads", n_heads, n_heads_),                        \
+        KEY("vocab_size", vocab_size, vocab_size_)
+
 static const struct lmq_hf_key sizes[] = {
     KEY("hidden_size", dim, 0),
     KEY("intermediate_size", hidden_dim, 0),

@@ -361,6 +361,7 @@ static const struct {
     {true, "visual.", other_senses},
     {true, "mm_projector.", other_senses},
     {true, "connector.", other_senses},
+    {true, "image_newline", other_senses},
     {true, "mtp_", further_tokens},
     {true, "mtp.", further_tokens},
     {true, "multi_modal_projector.", other_senses},

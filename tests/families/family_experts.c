@@ -22,6 +22,20 @@
     "'rms_norm_eps': 3e-05, 'rope_theta': 1000000.0, "                        \
     "'router_aux_loss_coef': 0.001, 'use_sliding_window': false, " SIZE_KEYS
 
+#define QWEN3VLMOE                                                            \
+    .config = "{'architectures': ['Qwen3VLMoeForConditionalGeneration'], "    \
+              "'model_type': 'qwen3_vl_moe', 'text_config': {"                \
+              "'model_type': 'qwen3_vl_moe_text', 'head_dim': $head_dim, "    \
+              QWEN_KEYS "'norm_topk_prob': false}, "                          \
+              "'tie_word_embeddings': false}",                                \
+    .frame = hf_frame,                                                        \
+    .layers = {hf_norms, hf_attention, fused_experts},                        \
+    .shape = {.dim = 36, .hidden = 100, .layers = 2, .heads = 4,              \
+              .kv_heads = 2, .head_dim = 16, .vocab = 61,                     \
+              .max_positions = 64, .eps = 3e-5, .activation = oracle_silu,    \
+              .theta = 1000000, .sparse = "1", .n_experts = 7, .n_used = 3,   \
+              .expert_dim = 36, .renormalises = true}
+
 #define DEEPSEEK_KEYS                                                         \
     "'attention_bias': false, 'first_k_dense_replace': 1, "                   \
     "'kv_lora_rank': $kv_rank, 'moe_intermediate_size': $expert_dim, "        \
@@ -145,6 +159,18 @@ const struct family expert_families[] = {
                   .activation = oracle_silu, .theta = 1000000,
                   .sparse = "101", .n_experts = 5, .n_used = 2,
                   .expert_dim = 44},
+    },
+    {
+        /* As the library keeps it: of a square the others tell how it lies. */
+        .name = "qwen3vlmoe-square",
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM,
+        QWEN3VLMOE,
+    },
+    {
+        /* And as its makers do. */
+        .name = "qwen3vlmoe-turned",
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | EXPERTS_TURNED,
+        QWEN3VLMOE,
     },
     {
         .name = "deepseek2-lite",

@@ -419,6 +419,49 @@ START_TEST(text_parts_are_families)
 }
 END_TEST
 
+/* As older versions of the library write text parts, and LLaVA 1.5 is
+ * published: without what equals the default of their class. */
+START_TEST(text_parts_have_the_sizes_of_their_class)
+{
+    static const struct {
+        const char *class, *type, *architecture;
+        uint32_t dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size;
+    } cases[] = {
+        {"LlavaForConditionalGeneration", "llama", "llama", 4096, 11008, 32,
+         32, 32, 32000},
+        {"LlavaNextForConditionalGeneration", "mistral", "mistral", 4096,
+         14336, 32, 32, 8, 32000},
+        {"LlavaOnevisionForConditionalGeneration", "qwen2", "qwen2", 4096,
+         22016, 32, 32, 32, 151936},
+        {"InternVLForConditionalGeneration", "qwen3", "qwen3", 4096, 22016,
+         32, 32, 32, 151936},
+        {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", "qwen2",
+         8192, 29568, 80, 64, 8, 152064},
+        {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text",
+         "qwen3moe", 2048, 5632, 24, 16, 16, 151936},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model model;
+        struct lmq_error err = {0};
+        char text[256];
+        bool is_known;
+        snprintf(text, sizeof(text),
+                 "{'architectures':['%s'],'text_config':{'model_type':'%s'}}",
+                 cases[i].class, cases[i].type);
+        ck_assert_int_eq(parse_config(text, &model, &is_known, &err), LMQ_OK);
+        ck_assert(is_known);
+        ck_assert_str_eq(model.h.architecture, cases[i].architecture);
+        ck_assert_uint_eq(model.h.dim, cases[i].dim);
+        ck_assert_uint_eq(model.h.hidden_dim, cases[i].hidden_dim);
+        ck_assert_uint_eq(model.h.n_layers, cases[i].n_layers);
+        ck_assert_uint_eq(model.h.n_heads, cases[i].n_heads);
+        ck_assert_uint_eq(model.h.n_kv_heads, cases[i].n_kv_heads);
+        ck_assert_uint_eq(model.h.vocab_size, cases[i].vocab_size);
+    }
+}
+END_TEST
+
 START_TEST(text_parts_of_no_family_are_refused)
 {
     struct model model;
@@ -459,6 +502,7 @@ main(void)
         layers_without_a_window_stand_still,
         granite_3_1_experts,
         text_parts_are_families,
+        text_parts_have_the_sizes_of_their_class,
         text_parts_of_no_family_are_refused,
     };
 
