@@ -22,15 +22,16 @@
 
 /* The sums of one group for 8 rows and n_t tokens. */
 LMQ_INLINE void
-group_sums(const unsigned char *w, const unsigned char *x, size_t group,
-           size_t n_r, size_t n_t, unsigned bits, __m256i *acc)
+group_sums(const struct streams *from, const unsigned char *w,
+           const unsigned char *x, size_t n_r, size_t n_t, unsigned bits,
+           __m256i *acc)
 {
     const size_t n_steps = STEPS(bits);
     const __m256i half = _mm256_set1_epi8((char)(1 << (bits - 1)));
 
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
         acc[t] = _mm256_setzero_si256();
-    for (size_t k = 0; k < group; k += 4 * n_steps) {
+    for (size_t k = 0; k < from->group; k += 4 * n_steps) {
         LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_t * 8) {
             __m256i a =
                 _mm256_sub_epi8((__m256i)load_step(w, s, 0, bits), half);
@@ -44,7 +45,7 @@ group_sums(const unsigned char *w, const unsigned char *x, size_t group,
                 acc[t] = _mm256_add_epi32(acc[t], _mm256_add_epi32(e, o));
             }
         }
-        read_ahead(w, STEPS_BYTES(bits), n_r);
+        read_ahead(from, w, STEPS_BYTES(bits), n_r);
         w += STEPS_BYTES(bits);
     }
 }
@@ -63,7 +64,7 @@ add_to_one(const struct streams *from, size_t n_r, size_t r,
         vr s = from->is_half ? vr_load_f16(scale + 16 * h)
                              : vr_load(scale + 32 * h);
         /* Both halves are in the lines that the first one has asked for. */
-        group_sums(w + 32 * h, head + HEAD_BYTES(n_t), from->group,
+        group_sums(from, w + 32 * h, head + HEAD_BYTES(n_t),
                    h == 0 ? n_r : 1, n_t, bits, acc);
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
             sum[t].r[h] = vr_fma(

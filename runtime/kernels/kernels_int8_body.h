@@ -228,25 +228,40 @@ widen_tile(const unsigned char *w, size_t n_blocks, unsigned bits,
 
 /* ---- Product ---- */
 
-/* The n_bytes that come so far behind those that are read now, where several
- * row tiles are read side by side: from memory with one token, from the second
- * level cache with many. */
-LMQ_INLINE void
-read_ahead(const unsigned char *w, size_t n_bytes, size_t n_r)
-{
-    if (n_r < TILE_STREAMS)
-        return;
-    LMQ_UNROLL for (size_t i = 0; i < n_bytes; i += LMQ_LINE)
-        lmq_prefetch(w + i, LMQ_AHEAD_BYTES);
-}
-
 /* Row tiles of which a group after the other is read. */
 struct streams {
     const unsigned char *w, *scale; /* of the first row tile */
     size_t next_w, next_scale;      /* from there to the next one's */
+    size_t ahead; /* so far behind what is read now lies what is asked for */
     size_t group;
     int is_half;
 };
+
+/* Asks for what comes behind n_bytes at w, where several row tiles are read
+ * side by side: from memory with one token, from the second level cache with
+ * many. */
+LMQ_INLINE void
+read_ahead(const struct streams *from, const unsigned char *w, size_t n_bytes,
+           size_t n_r)
+{
+    if (n_r < TILE_STREAMS)
+        return;
+    LMQ_UNROLL for (size_t i = 0; i < n_bytes; i += LMQ_LINE)
+        lmq_prefetch(w + i, from->ahead);
+}
+
+/* Before the last groups of all rows, of which n_bytes are left: behind these
+ * come not the rows that are read side by side, but those behind them, and so
+ * do their scales. */
+LMQ_INLINE void
+look_behind(struct streams *from, size_t n_bytes, size_t n_r)
+{
+    if (n_bytes <= LMQ_AHEAD_BYTES)
+        from->ahead = LMQ_AHEAD_BYTES + (n_r - 1) * from->next_w;
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        lmq_prefetch_second(from->scale + r * from->next_scale,
+                            n_r * from->next_scale);
+}
 
 /* sum = fma(isum, weight scale * x scale, sum) for one group, in the order of
  * groups: of n_r row tiles, and of n_t tokens from their head on. All but the
@@ -286,6 +301,7 @@ streams_of(const struct lmq_tiles *tiles, size_t row_tile, size_t group,
         .scale = tiles->scale + before * scale,
         .next_w = n_groups * w,
         .next_scale = n_groups * scale,
+        .ahead = LMQ_AHEAD_BYTES,
         .group = tiles->group,
         .is_half = tiles->scale_type == LMQ_SCALES_F16,
     };
@@ -322,6 +338,8 @@ tile(const struct part *part, size_t n_r, size_t number,
             sum[r][t] = is_alone || part->begins ? vf_set1(0.0f)
                                                  : part->kept[number][r][t];
     for (size_t g = 0; g < part->n_groups; g++) {
+        if (is_alone && n_r == TILE_STREAMS)
+            look_behind(&from, (part->n_groups - g) * w_bytes, n_r);
         add_group(&from, n_r, x, n_t, is16, bits, sum);
         if (n_r > 2 && !is_alone)
             lmq_keep_in_memory(sum); /* registers are for sums of integers */
