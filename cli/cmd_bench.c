@@ -55,6 +55,11 @@ print_summary(const struct lmq_report *report)
     print_row("decode", lmq_report_at(report, "decode"), "GB/s   ",
               "bytes_per_s",
               lmq_report_number(report, "limits.read_bytes_per_s"));
+    printf("%-59s= %2.0f %% of %.1f\n",
+           "         as a part of what reading these weights gives",
+           100 * lmq_report_number(report, "decode.fraction_of_weights"),
+           1e-9 * lmq_report_number(report,
+                                    "limits.read_weights_bytes_per_s"));
 }
 
 static int

@@ -28,11 +28,13 @@
 /* Larger than any cache, small enough for any machine. */
 #define PROBE_BYTES ((size_t)512 << 20)
 #define PROBE_SECONDS 0.05
+/* Weights that are fewer are read so often. */
+#define PROBE_LEAST ((size_t)64 << 20)
 
 /* ---- Limits ---- */
 
 struct limits {
-    double read_bytes, int8_ops, f32_flops; /* per second */
+    double read_bytes, read_weights, int8_ops, f32_flops; /* per second */
 };
 
 /* What was measured, round after round. */
@@ -66,7 +68,9 @@ median(struct samples *samples)
 struct probe {
     struct lmq_team *team; /* the session's */
     unsigned char *memory;
-    struct samples read_bytes, int8_ops, f32_flops; /* per second */
+    const struct lmq_model *model;
+    /* per second */
+    struct samples read_bytes, read_weights, int8_ops, f32_flops;
 };
 
 /* What all members do at the same time; each does as much. */
@@ -101,38 +105,106 @@ probe_arithmetic(struct lmq_team *team, double (*run)(size_t rounds))
     return arithmetic.ops / seconds;
 }
 
+/* What a member reads, in one of the ways that there are. */
 struct reading {
-    const unsigned char *memory;
+    const struct probe *probe;
     bool is_one, ahead;
+    size_t member, n_members;
+    size_t n_bytes; /* so far, of all members */
+};
+
+/* Its share of what lies there. */
+static void
+read_part(struct reading *reading, const void *memory, size_t n_bytes)
+{
+    size_t share = n_bytes / reading->n_members / LMQ_MEM_ALIGN * LMQ_MEM_ALIGN;
+    volatile float sink = lmq_kernels()->read_memory(
+        (const unsigned char *)memory + share * reading->member, share,
+        reading->is_one, reading->ahead);
+
+    (void)sink;
+    reading->n_bytes += share * reading->n_members;
+}
+
+static void
+read_memory(struct reading *reading)
+{
+    read_part(reading, reading->probe->memory, PROBE_BYTES);
+}
+
+static void
+read_matrix(struct reading *reading, const struct lmq_matrix *matrix)
+{
+    if (reading->n_bytes >= PROBE_BYTES)
+        return;
+    if (matrix->is_int8)
+        read_part(reading, matrix->tiles.q,
+                  lmq_tiles_count(matrix->tiles.n_rows) *
+                      lmq_tile_values_size(matrix->tiles.n_cols,
+                                           matrix->tiles.group,
+                                           matrix->tiles.bits));
+    else
+        read_part(reading, matrix->rows.data, lmq_matrix_bytes(matrix));
+}
+
+/* Where decode reads them, again and again if they are few. */
+static void
+read_weights(struct reading *reading)
+{
+    const struct lmq_model *model = reading->probe->model;
+
+    do {
+        for (uint32_t i = 0; i < model->hparams.n_layers; i++)
+            for (size_t j = 0; j < model->layers[i].n_matrices; j++)
+                read_matrix(reading, model->layers[i].matrices[j]);
+        read_matrix(reading, &model->head);
+    } while (reading->n_bytes > 0 && reading->n_bytes < PROBE_LEAST);
+}
+
+/* What all members read at the same time, and in what way. */
+struct reading_together {
+    struct reading one;
+    void (*read)(struct reading *reading);
+    size_t n_bytes;
 };
 
 static void
-read_share(void *context, size_t member, size_t n_members)
+read_together(void *context, size_t member, size_t n_members)
 {
-    const struct reading *reading = context;
-    size_t share = PROBE_BYTES / n_members;
-    volatile float sink = lmq_kernels()->read_memory(
-        reading->memory + share * member, share, reading->is_one,
-        reading->ahead);
+    struct reading_together *all = context;
+    struct reading one = all->one;
 
-    (void)sink;
+    one.member = member;
+    one.n_members = n_members;
+    all->read(&one);
+    if (member == 0)
+        all->n_bytes = one.n_bytes;
 }
 
-/* In all ways: the limit is what the best one reads. */
-static void
-probe_reading(struct probe *probe)
+/* The limit is what the best way reads. */
+static double
+probe_way(const struct probe *probe, void (*read)(struct reading *reading))
 {
-    size_t n = lmq_team_size(probe->team);
     double best = 0;
 
     for (int way = 0; way < 4; way++) {
-        struct reading reading = {probe->memory, way / 2 == 1, way % 2 == 1};
+        struct reading_together all = {
+            {.probe = probe, .is_one = way / 2 == 1, .ahead = way % 2 == 1},
+            read, 0};
         double start = lmq_clock_seconds();
-        lmq_team_run(probe->team, n, read_share, &reading);
-        best = fmax(best, (double)(PROBE_BYTES / n * n) /
-                              (lmq_clock_seconds() - start));
+        lmq_team_run(probe->team, lmq_team_size(probe->team), read_together,
+                     &all);
+        best = fmax(best,
+                    (double)all.n_bytes / (lmq_clock_seconds() - start));
     }
-    add_sample(&probe->read_bytes, best);
+    return best;
+}
+
+static void
+probe_reading(struct probe *probe)
+{
+    add_sample(&probe->read_bytes, probe_way(probe, read_memory));
+    add_sample(&probe->read_weights, probe_way(probe, read_weights));
 }
 
 /* ---- What a token costs ---- */
@@ -324,6 +396,7 @@ measure_decode(struct bench *bench, struct lmq_error *err)
         return status;
     bench->decode = median(&seconds);
     bench->limits.read_bytes = median(&bench->probe.read_bytes);
+    bench->limits.read_weights = median(&bench->probe.read_weights);
     return LMQ_OK;
 }
 
@@ -376,6 +449,7 @@ prepare(struct bench *bench, struct lmq_error *err)
         bench->tokens[i] = (int32_t)((i * 7919 + 1) %
                                      bench->model->hparams.vocab_size);
     bench->probe.team = bench->session->work.team;
+    bench->probe.model = bench->model;
     return LMQ_OK;
 }
 
@@ -430,6 +504,8 @@ describe_decode(const struct bench *bench, const struct cost *cost)
     lmq_put(&json, "bytes_per_s", lmq_json_number(rate * bytes));
     lmq_put(&json, "fraction",
             lmq_json_number(rate * bytes / bench->limits.read_bytes));
+    lmq_put(&json, "fraction_of_weights",
+            lmq_json_number(rate * bytes / bench->limits.read_weights));
     return json;
 }
 
@@ -462,6 +538,8 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
     lmq_put(&json, "decode", describe_decode(bench, &with_head));
     lmq_put(&limits, "read_bytes_per_s",
             lmq_json_number(bench->limits.read_bytes));
+    lmq_put(&limits, "read_weights_bytes_per_s",
+            lmq_json_number(bench->limits.read_weights));
     lmq_put(&limits, "int8_ops_per_s",
             lmq_json_number(bench->limits.int8_ops));
     lmq_put(&limits, "fp32_flops_per_s",

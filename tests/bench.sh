@@ -119,10 +119,14 @@ decode_row() {
         tokens/s "$(scaled "$(number_of limits read_bytes_per_s)" 1e-9)" "$part"
 }
 
-# The same arguments; decode too.
+# The same arguments; decode too, also as a part of reading the same weights.
 bench_both() {
     bench_prefill "$@"
     decode_row "$1"
+    part=$(scaled "$(number_of decode fraction_of_weights)" 100)
+    limit=$(number_of limits read_weights_bytes_per_s)
+    row "$1, of the file" "$(scaled "$(number_of decode tokens_per_s)" 1)" \
+        tokens/s "$(scaled "$limit" 1e-9)" "$part"
 }
 
 # Weights in large pages, as reading them into memory gives them.

@@ -47,6 +47,9 @@ START_TEST(attention_is_counted_by_what_is_seen)
               5. * 4 * 2 * (16 + 16) * 4);
     ck_assert(lmq_report_number(report, "prefill.fraction_with_attention") >
               lmq_report_number(report, "prefill.fraction"));
+    ck_assert(lmq_report_number(report, "limits.read_weights_bytes_per_s") >
+              0);
+    ck_assert(lmq_report_number(report, "decode.fraction_of_weights") > 0);
     lmq_report_free(report);
     ck_assert(try_bench(source_path("data/fable"), 0, &report, &err) ==
               LMQ_OK);
