@@ -33,6 +33,10 @@ _Static_assert(LMQ_WIDE_BYTES == BLOCK_FLOATS * sizeof(float) &&
                    LMQ_TOKENS_MOST % LMQ_TILE_T == 0 && LMQ_TILE_T <= 6,
                "scratch has room for blocks, and they have whole tiles");
 
+/* With few tokens the memory is the limit, and its prefetchers do not see
+ * through short rows: so far before their use these are asked for. */
+#define NEAR_BYTES ((size_t)3072)
+
 struct rows_job {
     const struct lmq_rows *rows;
     const unsigned char *data; /* of row0, from a column on */
@@ -84,6 +88,18 @@ rows_pack(const struct rows_job *job, float *to)
     }
 }
 
+/* The same columns of rows that come `ahead` bytes later. */
+LMQ_INLINE void
+ask_for_rows(const unsigned char *const *p, size_t n_r, size_t ahead,
+             bool is_short)
+{
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        if (is_short)
+            lmq_prefetch(p[r], ahead);
+        else
+            lmq_prefetch_second(p[r], ahead);
+}
+
 /* Adds the full steps of columns to registers [part, part + n_parts) of the
  * lane sums. x: the tile's tokens, packed. */
 LMQ_INLINE void
@@ -92,7 +108,10 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
             size_t part, size_t n_parts, struct lmq_asking *asking,
             vf sum[LMQ_TILE_T][LMQ_TILE_R])
 {
-    const size_t ahead = 2 * LMQ_TILE_R * job->stride;
+    const size_t together = LMQ_TILE_R * job->stride;
+    const bool is_short = 2 * together <= NEAR_BYTES;
+    const size_t ahead =
+        is_short ? NEAR_BYTES / together * together : 2 * together;
     const size_t from = job->column;
     vr acc[LMQ_TILE_T][LMQ_TILE_R][REGISTERS];
 
@@ -101,12 +120,9 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
             LMQ_UNROLL for (size_t j = 0; j < n_parts; j++)
                 acc[t][r][j] = sum[t][r].r[part + j];
     for (size_t i = job->col0; i + LANES <= job->col1; i += LANES) {
-        /* Few tokens: the memory is the limit, and its prefetchers do not see
-         * through short rows. */
         if (n_t < LMQ_TILE_T)
-            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                lmq_prefetch_second(p[r],
-                                    ahead + lmq_row_bytes(type, i - from));
+            ask_for_rows(p, n_r, ahead + lmq_row_bytes(type, i - from),
+                         is_short);
         else if (part == 0 && (i - job->col0) / LANES % ASKING_STEPS == 0)
             lmq_ask(&job->next, asking);
         LMQ_UNROLL for (size_t j = 0; j < n_parts; j++) {
@@ -447,6 +463,8 @@ mix_tile(const struct lmq_rows *rows, size_t row0, size_t row1, size_t column,
     const size_t n = n_v > 1 ? n_v * LANES : rows->n_cols - column;
     const unsigned char *row =
         (const unsigned char *)rows->data + row0 * rows->stride;
+    const size_t ahead = (NEAR_BYTES / rows->stride + 1) * rows->stride +
+                         lmq_row_bytes(type, column);
     vf sum[LMQ_TILE_R][LMQ_TILE_T], x;
 
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
@@ -454,6 +472,10 @@ mix_tile(const struct lmq_rows *rows, size_t row0, size_t row1, size_t column,
             sum[v][t] = load_some(out + t * out_stride + column + v * LANES,
                                   n - v * LANES);
     for (size_t r = row0; r < row1; r++, row += rows->stride) {
+        if (n_t < LMQ_TILE_T)
+            LMQ_UNROLL for (size_t i = 0; i < lmq_row_bytes(type, n_v * LANES);
+                            i += LMQ_LINE)
+                lmq_prefetch(row, ahead + i);
         if (n_v == 1)
             x = load_row(row, type, column, rows->n_cols);
         LMQ_UNROLL for (size_t i = 0; i < n_v * REGISTERS; i++) {
