@@ -45,7 +45,7 @@ group_sums(const struct streams *from, const unsigned char *w,
                 acc[t] = _mm256_add_epi32(acc[t], _mm256_add_epi32(e, o));
             }
         }
-        read_ahead(from, w, STEPS_BYTES(bits), n_r);
+        read_ahead(from, w, STEPS_BYTES(bits), n_r, n_t);
         w += STEPS_BYTES(bits);
     }
 }

@@ -254,7 +254,7 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
             }
         }
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-            read_ahead(from, w + r * from->next_w, n_bytes, n_r);
+            read_ahead(from, w + r * from->next_w, n_bytes, n_r, n_t);
         w += n_bytes;
     }
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {

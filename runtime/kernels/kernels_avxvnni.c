@@ -55,7 +55,7 @@ add_to_one(const struct streams *from, size_t n_r, size_t r,
                 acc[v][1] = _mm256_dpbusd_avx_epi32(acc[v][1], b, y);
             }
         }
-        read_ahead(from, w, STEPS_BYTES(bits), n_r);
+        read_ahead(from, w, STEPS_BYTES(bits), n_r, n_t);
         w += STEPS_BYTES(bits);
     }
     LMQ_UNROLL for (size_t h = 0; h < 2; h++) {

@@ -239,15 +239,15 @@ struct streams {
 
 /* Asks for what comes behind n_bytes at w, where several row tiles are read
  * side by side: from memory with one token, from the second level cache with
- * many. */
+ * many, which have no register to spare for how far that is. */
 LMQ_INLINE void
 read_ahead(const struct streams *from, const unsigned char *w, size_t n_bytes,
-           size_t n_r)
+           size_t n_r, size_t n_t)
 {
     if (n_r < TILE_STREAMS)
         return;
     LMQ_UNROLL for (size_t i = 0; i < n_bytes; i += LMQ_LINE)
-        lmq_prefetch(w + i, from->ahead);
+        lmq_prefetch(w + i, n_t == 1 ? from->ahead : LMQ_AHEAD_BYTES);
 }
 
 /* Before the last groups of all rows, of which n_bytes are left: behind these

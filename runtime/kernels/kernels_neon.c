@@ -215,7 +215,7 @@ add_to_one(const struct streams *from, size_t n_r, size_t r,
                     acc[v][j] = vdotq_s32(acc[v][j], a[j], y);
             }
         }
-        read_ahead(from, w, STEPS_BYTES(bits), n_r);
+        read_ahead(from, w, STEPS_BYTES(bits), n_r, n_t);
         w += STEPS_BYTES(bits);
     }
     LMQ_UNROLL for (size_t j = 0; j < 4; j++) {
