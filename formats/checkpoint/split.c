@@ -195,21 +195,62 @@ split_gate_up(struct lmq_checkpoint *checkpoint,
     return split_rows(checkpoint, whole, parts, 2, err);
 }
 
+/* Whether the matrices of a fused tensor have inputs as rows: false if nothing
+ * tells, as of squares. Nobody turns a gate that stands alone. */
+static bool
+tells_turn(const struct lmq_checkpoint *checkpoint,
+           const struct lmq_tensor *whole, bool *is_turned)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    uint64_t rows = h->expert_dim, cols = h->dim;
+
+    *is_turned = false;
+    if (whole->place.part != LMQ_PART_WEIGHT || whole->n_dims != 3 ||
+        (whole->packing != NULL && whole->packing->is_upright))
+        return false;
+    switch ((int)whole->place.role) {
+    case LMQ_ROLE_EXPERTS_GATE:
+        return true;
+    case LMQ_ROLE_EXPERTS_GATE_UP:
+        rows *= 2;
+        break;
+    case LMQ_ROLE_EXPERTS_DOWN:
+        rows = h->dim;
+        cols = h->expert_dim;
+        break;
+    default:
+        return false;
+    }
+    *is_turned = whole->dims[1] == cols && whole->dims[2] == rows;
+    return rows != cols &&
+           (*is_turned || (whole->dims[1] == rows && whole->dims[2] == cols));
+}
+
+/* Where the library saves a family otherwise than its makers do, the tensors
+ * tell; of squares the others do, and only if none does there is nothing but
+ * the rule. */
+static void
+adopt_turn(struct lmq_checkpoint *checkpoint)
+{
+    bool is_turned;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (tells_turn(checkpoint, &checkpoint->tensors[i], &is_turned)) {
+            checkpoint->source.has_turned_experts = is_turned;
+            return;
+        }
+}
+
 /* Matrix number i of n that one expert's part of a fused tensor consists of:
  * (rows, columns), or perhaps (columns, rows); of biases (rows). */
 static enum lmq_status
 take_matrix(const struct lmq_checkpoint *checkpoint,
-            struct lmq_tensor *tensor, uint64_t i, uint64_t n,
+            struct lmq_tensor *tensor, bool is_turned, uint64_t i, uint64_t n,
             struct lmq_error *err)
 {
-    const struct lmq_source *source = &checkpoint->source;
-    bool is_turned = tensor->n_dims == 2 &&
-                     (tensor->packing == NULL ||
-                      !tensor->packing->is_upright) &&
-                     source->has_turned_experts;
     uint64_t rows = tensor->dims[is_turned ? 1 : 0] / n;
     uint64_t dims[2] = {rows, tensor->dims[is_turned ? 0 : 1]};
-    bool is_by_row = source->is_gate_up_by_row && n > 1;
+    bool is_by_row = checkpoint->source.is_gate_up_by_row && n > 1;
 
     if (tensor->dims[is_turned ? 1 : 0] % n != 0)
         return fail_size(tensor, tensor->dims[is_turned ? 1 : 0],
@@ -256,6 +297,11 @@ split_experts(struct lmq_checkpoint *checkpoint,
                         "configuration says %" PRIu32,
                         whole->stored_name, whole->dims[0], n);
     const uint64_t size = whole->n_elements / n;
+    const bool may_turn = n_dims == 3 && (whole->packing == NULL ||
+                                          !whole->packing->is_upright);
+    bool is_turned;
+    if (!tells_turn(checkpoint, whole, &is_turned))
+        is_turned = may_turn && checkpoint->source.has_turned_experts;
     for (size_t i = 0; i < n * n_roles && status == LMQ_OK; i++) {
         struct lmq_tensor *part;
         status = add_part(checkpoint, whole, roles[i % n_roles],
@@ -264,7 +310,8 @@ split_experts(struct lmq_checkpoint *checkpoint,
             status = take_elements(part, i / n_roles * size, whole->dims + 1,
                                    n_dims - 1, err);
         if (status == LMQ_OK)
-            status = take_matrix(checkpoint, part, i % n_roles, n_roles, err);
+            status = take_matrix(checkpoint, part, is_turned, i % n_roles,
+                                 n_roles, err);
     }
     return status;
 }
@@ -468,51 +515,6 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
         return take_rows(checkpoint, tensor, n_idle,
                          tensor->dims[0] - n_idle, err);
     return LMQ_OK;
-}
-
-/* Whether the matrices of a fused tensor have inputs as rows: false if nothing
- * tells, as of squares. Nobody turns a gate that stands alone. */
-static bool
-tells_turn(const struct lmq_checkpoint *checkpoint,
-           const struct lmq_tensor *tensor, bool *is_turned)
-{
-    const struct lmq_hparams *h = &checkpoint->hparams;
-    uint64_t rows = h->expert_dim, cols = h->dim;
-
-    *is_turned = false;
-    if (tensor->place.part != LMQ_PART_WEIGHT || tensor->n_dims != 3 ||
-        (tensor->packing != NULL && tensor->packing->is_upright))
-        return false;
-    switch ((int)tensor->place.role) {
-    case LMQ_ROLE_EXPERTS_GATE:
-        return true;
-    case LMQ_ROLE_EXPERTS_GATE_UP:
-        rows *= 2;
-        break;
-    case LMQ_ROLE_EXPERTS_DOWN:
-        rows = h->dim;
-        cols = h->expert_dim;
-        break;
-    default:
-        return false;
-    }
-    *is_turned = tensor->dims[1] == cols && tensor->dims[2] == rows;
-    return rows != cols &&
-           (*is_turned || (tensor->dims[1] == rows && tensor->dims[2] == cols));
-}
-
-/* Where the library saves a family otherwise than its makers do, the tensors
- * tell; only if none does there is nothing but the rule. */
-static void
-adopt_turn(struct lmq_checkpoint *checkpoint)
-{
-    bool is_turned;
-
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (tells_turn(checkpoint, &checkpoint->tensors[i], &is_turned)) {
-            checkpoint->source.has_turned_experts = is_turned;
-            return;
-        }
 }
 
 /* Parts are added at the end, so that indices stay right meanwhile; what was
