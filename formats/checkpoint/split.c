@@ -121,7 +121,8 @@ fused_rows(const struct lmq_checkpoint *checkpoint,
 /* The parts together are all rows. */
 static enum lmq_status
 split_rows(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
-           const struct lmq_fused_rows *parts, size_t n_parts, struct lmq_error *err)
+           const struct lmq_fused_rows *parts, size_t n_parts,
+           struct lmq_error *err)
 {
     uint64_t found = whole->n_dims > 2 ? 0 : fused_rows(checkpoint, whole);
     uint64_t wanted = 0;
@@ -436,7 +437,8 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
 static bool
 is_norm(enum lmq_role role)
 {
-    return role == LMQ_ROLE_EMBEDDING_NORM || role == LMQ_ROLE_OUTPUT_NORM || role == LMQ_ROLE_ATTN_NORM ||
+    return role == LMQ_ROLE_EMBEDDING_NORM || role == LMQ_ROLE_OUTPUT_NORM ||
+           role == LMQ_ROLE_ATTN_NORM ||
            role == LMQ_ROLE_FFN_NORM || role == LMQ_ROLE_ATTN_POST_NORM ||
            role == LMQ_ROLE_FFN_POST_NORM || role == LMQ_ROLE_ATTN_Q_NORM ||
            role == LMQ_ROLE_ATTN_K_NORM;
