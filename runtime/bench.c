@@ -28,7 +28,7 @@
 /* Larger than any cache, small enough for any machine. */
 #define PROBE_BYTES ((size_t)512 << 20)
 #define PROBE_SECONDS 0.05
-/* Weights that are fewer are read so often. */
+/* Fewer weights are read again, until it was so much. */
 #define PROBE_LEAST ((size_t)64 << 20)
 
 /* ---- Limits ---- */
