@@ -6,18 +6,15 @@
  */
 #include "config.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
-#include "base/threads/team.h"
 #include "formats/describe.h"
+#include "runtime/limits.h"
 #include "runtime/session.h"
 
 #define DEFAULT_PREFILL 512
@@ -25,187 +22,8 @@
 #define DEFAULT_ROUNDS 3
 #define MAX_ROUNDS 100
 
-/* Larger than any cache, small enough for any machine. */
-#define PROBE_BYTES ((size_t)512 << 20)
-#define PROBE_SECONDS 0.05
-/* Fewer weights are read again, until it was so much. */
-#define PROBE_LEAST ((size_t)64 << 20)
-
-/* ---- Limits ---- */
-
-struct limits {
-    double read_bytes, read_weights, int8_ops, f32_flops; /* per second */
-};
-
-/* What was measured, round after round. */
-struct samples {
-    double values[2 * MAX_ROUNDS + 1];
-    int n;
-};
-
-static void
-add_sample(struct samples *samples, double value)
-{
-    samples->values[samples->n++] = value;
-}
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double
-median(struct samples *samples)
-{
-    qsort(samples->values, (size_t)samples->n, sizeof(samples->values[0]),
-          compare_doubles);
-    return samples->values[samples->n / 2];
-}
-
-struct probe {
-    struct lmq_team *team; /* the session's */
-    unsigned char *memory;
-    const struct lmq_model *model;
-    /* per second */
-    struct samples read_bytes, read_weights, int8_ops, f32_flops;
-};
-
-/* What all members do at the same time; each does as much. */
-struct arithmetic {
-    double (*run)(size_t rounds);
-    size_t rounds;
-    double ops; /* of all */
-};
-
-static void
-run_arithmetic(void *context, size_t member, size_t n_members)
-{
-    struct arithmetic *arithmetic = context;
-    double ops = arithmetic->run(arithmetic->rounds);
-
-    if (member == 0)
-        arithmetic->ops = ops * (double)n_members;
-}
-
-static double
-probe_arithmetic(struct lmq_team *team, double (*run)(size_t rounds))
-{
-    struct arithmetic arithmetic = {.run = run, .rounds = 1 << 14};
-    double seconds = 0;
-
-    while (seconds < PROBE_SECONDS) {
-        double start = lmq_clock_seconds();
-        arithmetic.rounds *= 2;
-        lmq_team_run(team, lmq_team_size(team), run_arithmetic, &arithmetic);
-        seconds = lmq_clock_seconds() - start;
-    }
-    return arithmetic.ops / seconds;
-}
-
-/* What a member reads, in one of the ways that there are. */
-struct reading {
-    const struct probe *probe;
-    bool is_one, ahead;
-    size_t member, n_members;
-    size_t n_bytes; /* so far, of all members */
-};
-
-/* Its share of what lies there. */
-static void
-read_part(struct reading *reading, const void *memory, size_t n_bytes)
-{
-    size_t share = n_bytes / reading->n_members / LMQ_MEM_ALIGN * LMQ_MEM_ALIGN;
-    volatile float sink = lmq_kernels()->read_memory(
-        (const unsigned char *)memory + share * reading->member, share,
-        reading->is_one, reading->ahead);
-
-    (void)sink;
-    reading->n_bytes += share * reading->n_members;
-}
-
-static void
-read_memory(struct reading *reading)
-{
-    read_part(reading, reading->probe->memory, PROBE_BYTES);
-}
-
-static void
-read_matrix(struct reading *reading, const struct lmq_matrix *matrix)
-{
-    if (reading->n_bytes >= PROBE_BYTES)
-        return;
-    if (matrix->is_int8)
-        read_part(reading, matrix->tiles.q,
-                  lmq_tiles_count(matrix->tiles.n_rows) *
-                      lmq_tile_values_size(matrix->tiles.n_cols,
-                                           matrix->tiles.group,
-                                           matrix->tiles.bits));
-    else
-        read_part(reading, matrix->rows.data, lmq_matrix_bytes(matrix));
-}
-
-/* Where decode reads them, again and again if they are few. */
-static void
-read_weights(struct reading *reading)
-{
-    const struct lmq_model *model = reading->probe->model;
-
-    do {
-        for (uint32_t i = 0; i < model->hparams.n_layers; i++)
-            for (size_t j = 0; j < model->layers[i].n_matrices; j++)
-                read_matrix(reading, model->layers[i].matrices[j]);
-        read_matrix(reading, &model->head);
-    } while (reading->n_bytes > 0 && reading->n_bytes < PROBE_LEAST);
-}
-
-/* What all members read at the same time, and in what way. */
-struct reading_together {
-    struct reading one;
-    void (*read)(struct reading *reading);
-    size_t n_bytes;
-};
-
-static void
-read_together(void *context, size_t member, size_t n_members)
-{
-    struct reading_together *all = context;
-    struct reading one = all->one;
-
-    one.member = member;
-    one.n_members = n_members;
-    all->read(&one);
-    if (member == 0)
-        all->n_bytes = one.n_bytes;
-}
-
-/* The limit is what the best way reads. */
-static double
-probe_way(const struct probe *probe, void (*read)(struct reading *reading))
-{
-    double best = 0;
-
-    for (int way = 0; way < 4; way++) {
-        struct reading_together all = {
-            {.probe = probe, .is_one = way / 2 == 1, .ahead = way % 2 == 1},
-            read, 0};
-        double start = lmq_clock_seconds();
-        lmq_team_run(probe->team, lmq_team_size(probe->team), read_together,
-                     &all);
-        best = fmax(best,
-                    (double)all.n_bytes / (lmq_clock_seconds() - start));
-    }
-    return best;
-}
-
-static void
-probe_reading(struct probe *probe)
-{
-    add_sample(&probe->read_bytes, probe_way(probe, read_memory));
-    add_sample(&probe->read_weights, probe_way(probe, read_weights));
-}
+/* One before the first round, or two for each. */
+_Static_assert(2 * MAX_ROUNDS < LMQ_SAMPLES_MAX, "there is room");
 
 /* ---- What a token costs ---- */
 
@@ -315,14 +133,13 @@ struct bench {
     const struct lmq_progress *progress;
     struct lmq_model *model;
     struct lmq_session *session;
-    struct probe probe;
     int rounds;
     size_t n_prefill, n_decode;
     size_t depth; /* tokens that stand before those */
     int32_t *tokens;
     struct lmq_notes notes;
-    double prefill, decode; /* seconds */
-    struct limits limits;
+    struct lmq_samples prefill, decode; /* seconds */
+    struct lmq_limits limits;
 };
 
 /* Evaluates what stands before, or the last of it again: a state that cannot
@@ -343,14 +160,8 @@ go_to_depth(struct bench *bench, struct lmq_error *err)
 static enum lmq_status
 measure_prefill(struct bench *bench, struct lmq_error *err)
 {
-    const struct lmq_kernels *kernels = lmq_kernels();
-    struct samples seconds = {.n = 0};
-
     for (int i = -1; i < bench->rounds; i++) { /* the first warms up */
-        add_sample(&bench->probe.int8_ops,
-                   probe_arithmetic(bench->probe.team, kernels->peak_int8));
-        add_sample(&bench->probe.f32_flops,
-                   probe_arithmetic(bench->probe.team, kernels->peak_f32));
+        lmq_limits_compute(&bench->limits);
         enum lmq_status status = go_to_depth(bench, err);
         double start = lmq_clock_seconds();
         if (status == LMQ_OK)
@@ -358,7 +169,7 @@ measure_prefill(struct bench *bench, struct lmq_error *err)
                                       bench->tokens + bench->depth,
                                       bench->n_prefill, err);
         if (i >= 0)
-            add_sample(&seconds, lmq_clock_seconds() - start);
+            lmq_samples_add(&bench->prefill, lmq_clock_seconds() - start);
         if (status == LMQ_OK)
             status = lmq_progress_report(bench->progress, "prefill",
                                          (uint64_t)(i + 1),
@@ -366,38 +177,32 @@ measure_prefill(struct bench *bench, struct lmq_error *err)
         if (status != LMQ_OK)
             return status;
     }
-    bench->prefill = median(&seconds);
-    bench->limits.int8_ops = median(&bench->probe.int8_ops);
-    bench->limits.f32_flops = median(&bench->probe.f32_flops);
     return LMQ_OK;
 }
 
 static enum lmq_status
 measure_decode(struct bench *bench, struct lmq_error *err)
 {
-    struct samples seconds = {.n = 0};
+    struct lmq_counter counter = {
+        bench->progress, "decode", 0,
+        (uint64_t)bench->rounds * (uint64_t)bench->n_decode};
     enum lmq_status status = LMQ_OK;
 
     for (int i = 0; i < bench->rounds && status == LMQ_OK; i++) {
-        probe_reading(&bench->probe);
+        lmq_limits_read(&bench->limits);
         status = go_to_depth(bench, err);
         double start = lmq_clock_seconds();
-        for (size_t t = 0; t < bench->n_decode && status == LMQ_OK; t++)
+        for (size_t t = 0; t < bench->n_decode && status == LMQ_OK; t++) {
             status = lmq_session_eval(
                 bench->session, bench->tokens + bench->depth + t, 1, err);
-        add_sample(&seconds, lmq_clock_seconds() - start);
-        probe_reading(&bench->probe);
-        if (status == LMQ_OK)
-            status = lmq_progress_report(bench->progress, "decode",
-                                         (uint64_t)(i + 1),
-                                         (uint64_t)bench->rounds, err);
+            counter.done++;
+            if (status == LMQ_OK)
+                status = lmq_counter_report(&counter, err);
+        }
+        lmq_samples_add(&bench->decode, lmq_clock_seconds() - start);
+        lmq_limits_read(&bench->limits);
     }
-    if (status != LMQ_OK)
-        return status;
-    bench->decode = median(&seconds);
-    bench->limits.read_bytes = median(&bench->probe.read_bytes);
-    bench->limits.read_weights = median(&bench->probe.read_weights);
-    return LMQ_OK;
+    return status;
 }
 
 /* A model that has learned its positions has no more of them. */
@@ -440,23 +245,19 @@ prepare(struct bench *bench, struct lmq_error *err)
     if (status != LMQ_OK)
         return status;
     bench->tokens = malloc(n * sizeof(*bench->tokens));
-    bench->probe.memory = lmq_mem_aligned(PROBE_BYTES, 1);
-    if (bench->tokens == NULL || bench->probe.memory == NULL)
+    if (bench->tokens == NULL)
         return lmq_fail_nomem(err);
-    lmq_mem_large_pages(bench->probe.memory, PROBE_BYTES);
-    memset(bench->probe.memory, 1, PROBE_BYTES); /* else there is none */
     for (size_t i = 0; i < n; i++) /* any tokens, but not all the same */
         bench->tokens[i] = (int32_t)((i * 7919 + 1) %
                                      bench->model->hparams.vocab_size);
-    bench->probe.team = bench->session->work.team;
-    bench->probe.model = bench->model;
-    return LMQ_OK;
+    return lmq_limits_prepare(&bench->limits, bench->model,
+                              bench->session->work.team, err);
 }
 
 /* ---- Report ---- */
 
 static json_t *
-describe_prefill(const struct bench *bench, const struct cost *cost,
+describe_prefill(struct bench *bench, const struct cost *cost,
                  bool is_int8)
 {
     const struct lmq_work *work = &bench->session->work;
@@ -465,30 +266,31 @@ describe_prefill(const struct bench *bench, const struct cost *cost,
                         ? (double)lmq_kernels()->passes_16
                         : 1;
     double ops = 2 * cost->multiplications * (is_integer ? halves : 1);
-    double limit = is_integer ? bench->limits.int8_ops
-                              : bench->limits.f32_flops;
+    double flops = lmq_samples_median(&bench->limits.f32_flops);
+    double limit = is_integer ? lmq_samples_median(&bench->limits.int8_ops)
+                              : flops;
+    double seconds = lmq_samples_median(&bench->prefill);
     json_t *json = json_object();
 
     lmq_put(&json, "tokens", lmq_json_size(bench->n_prefill));
-    lmq_put(&json, "seconds", lmq_json_number(bench->prefill));
+    lmq_put(&json, "seconds", lmq_json_number(seconds));
     lmq_put(&json, "tokens_per_s",
-            lmq_json_number((double)bench->n_prefill / bench->prefill));
-    lmq_put(&json, "ops_per_s", lmq_json_number(ops / bench->prefill));
-    lmq_put(&json, "fraction", lmq_json_number(ops / bench->prefill / limit));
+            lmq_json_number((double)bench->n_prefill / seconds));
+    lmq_put(&json, "ops_per_s", lmq_json_number(ops / seconds));
+    lmq_put(&json, "fraction", lmq_json_number(ops / seconds / limit));
     double attention = attention_flops(&bench->model->hparams, bench->depth,
                                        bench->n_prefill);
     lmq_put(&json, "attention_flops", lmq_json_number(attention));
     lmq_put(&json, "fraction_with_attention",
-            lmq_json_number((ops / limit +
-                             attention / bench->limits.f32_flops) /
-                            bench->prefill));
+            lmq_json_number((ops / limit + attention / flops) / seconds));
     return json;
 }
 
 static json_t *
-describe_decode(const struct bench *bench, const struct cost *cost)
+describe_decode(struct bench *bench, const struct cost *cost)
 {
-    double rate = (double)bench->n_decode / bench->decode;
+    double seconds = lmq_samples_median(&bench->decode);
+    double rate = (double)bench->n_decode / seconds;
     double cache =
         bench->depth == 0
             ? 0
@@ -498,19 +300,21 @@ describe_decode(const struct bench *bench, const struct cost *cost)
     json_t *json = json_object();
 
     lmq_put(&json, "tokens", lmq_json_size(bench->n_decode));
-    lmq_put(&json, "seconds", lmq_json_number(bench->decode));
+    lmq_put(&json, "seconds", lmq_json_number(seconds));
     lmq_put(&json, "tokens_per_s", lmq_json_number(rate));
     lmq_put(&json, "cache_bytes", lmq_json_number(cache));
     lmq_put(&json, "bytes_per_s", lmq_json_number(rate * bytes));
     lmq_put(&json, "fraction",
-            lmq_json_number(rate * bytes / bench->limits.read_bytes));
+            lmq_json_number(rate * bytes /
+                            lmq_samples_median(&bench->limits.read_bytes)));
     lmq_put(&json, "fraction_of_weights",
-            lmq_json_number(rate * bytes / bench->limits.read_weights));
+            lmq_json_number(rate * bytes /
+                            lmq_samples_median(&bench->limits.read_weights)));
     return json;
 }
 
 static json_t *
-make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
+make_report(struct bench *bench, const struct lmq_checkpoint *checkpoint,
             double model_seconds)
 {
     struct cost prefill = cost_of(bench->model, bench->n_prefill);
@@ -522,7 +326,7 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
     lmq_put(&json, "model", lmq_describe_model(checkpoint));
     lmq_put(&json, "weight_bytes", lmq_json_size((uint64_t)with_head.bytes));
     lmq_put(&json, "copied_bytes", lmq_json_size(bench->model->n_copied_bytes));
-    lmq_put(&json, "threads", lmq_json_size(lmq_team_size(bench->probe.team)));
+    lmq_put(&json, "threads", lmq_json_size(lmq_team_size(bench->limits.team)));
     lmq_put(&json, "instruction_set", json_string(lmq_instruction_set()));
     lmq_put(
         &json, "activations",
@@ -537,13 +341,13 @@ make_report(const struct bench *bench, const struct lmq_checkpoint *checkpoint,
             describe_prefill(bench, &prefill, bench->model->is_int8));
     lmq_put(&json, "decode", describe_decode(bench, &with_head));
     lmq_put(&limits, "read_bytes_per_s",
-            lmq_json_number(bench->limits.read_bytes));
+            lmq_json_number(lmq_samples_median(&bench->limits.read_bytes)));
     lmq_put(&limits, "read_weights_bytes_per_s",
-            lmq_json_number(bench->limits.read_weights));
+            lmq_json_number(lmq_samples_median(&bench->limits.read_weights)));
     lmq_put(&limits, "int8_ops_per_s",
-            lmq_json_number(bench->limits.int8_ops));
+            lmq_json_number(lmq_samples_median(&bench->limits.int8_ops)));
     lmq_put(&limits, "fp32_flops_per_s",
-            lmq_json_number(bench->limits.f32_flops));
+            lmq_json_number(lmq_samples_median(&bench->limits.f32_flops)));
     lmq_put(&json, "limits", limits);
     lmq_put(&json, "notes", lmq_describe_notes(checkpoint, &bench->notes));
     return json;
@@ -588,7 +392,7 @@ lmq_bench(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = lmq_report_finish(
             make_report(&bench, checkpoint, model_seconds), report, err);
-    lmq_mem_free(bench.probe.memory);
+    lmq_limits_free(&bench.limits);
     lmq_notes_free(&bench.notes);
     free(bench.tokens);
     lmq_session_free(bench.session);

@@ -458,6 +458,50 @@ for pair in TERM:143 HUP:129; do
     fi
     rm -f big.lmq
 done
+# What waits for a text that does not come, and what decodes for long, end at
+# once as well.
+# ended STATUS: TERM ends the last command in the background.
+ended() {
+    sleep 0.3
+    kill -TERM $pid 2> /dev/null
+    at=0
+    while kill -0 $pid 2> /dev/null && [ $at -lt 100 ]; do
+        sleep 0.1
+        at=$((at + 1))
+    done
+    kill -KILL $pid 2> /dev/null && fail "$what: goes on"
+    wait $pid
+    status=$?
+    [ $status -eq 143 ] || fail "$what: status $status: $(cat stderr)"
+}
+mkfifo silent
+exec 9<> silent
+for what in "validate --text - $fable fable.lmq" \
+    "validate --text silent $fable fable.lmq" \
+    "plan --target-bits 5 --text - $fable" "tokenize fable.lmq" \
+    "tokenize -d fable.lmq -" "run fable.lmq -f silent" \
+    "convert --calibrate silent $fable never.lmq"; do
+    # shellcheck disable=SC2086
+    "$lmquant" $what <&9 > stdout 2> stderr &
+    pid=$!
+    ended
+done
+exec 9>&-
+rm silent
+what="bench"
+"$lmquant" bench -p 1 -r 1 -n 1000000 fable.lmq > stdout 2> stderr &
+pid=$!
+ended
+
+# A text without an end is refused, not read until memory is full.
+if [ -c /dev/zero ]; then
+    for command in "tokenize fable.lmq" "run fable.lmq -f" \
+        "validate $fable fable.lmq --text"; do
+        # shellcheck disable=SC2086
+        refused 3 "/dev/zero: is too long" $command /dev/zero
+    done
+fi
+
 # A loop of a shell ends with the command that ^C ended: bash, for one, goes on
 # if that command exits as if nothing had happened. So it does if ^C comes when
 # the output has its name already, which is rare: not four times in a row.
