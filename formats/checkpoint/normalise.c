@@ -51,14 +51,36 @@ is_post_norm(const struct lmq_checkpoint *checkpoint,
            strstr(tensor->stored_name, "post_attention_layernorm") != NULL;
 }
 
+/* What experts would share, where there are none. */
+static enum lmq_role
+feed_forward_role(enum lmq_role role)
+{
+    switch ((int)role) {
+    case LMQ_ROLE_SHARED_GATE:
+        return LMQ_ROLE_FFN_GATE;
+    case LMQ_ROLE_SHARED_UP:
+        return LMQ_ROLE_FFN_UP;
+    case LMQ_ROLE_SHARED_DOWN:
+        return LMQ_ROLE_FFN_DOWN;
+    case LMQ_ROLE_SHARED_GATE_UP:
+        return LMQ_ROLE_FFN_GATE_UP;
+    default:
+        return role;
+    }
+}
+
 /* What has one place in a layer with experts, beside them, is what all tokens
- * go through. */
+ * go through; and what is called so where there are no experts is the
+ * feed-forward. */
 static enum lmq_role
 shared_role(const struct lmq_checkpoint *checkpoint,
             const struct lmq_place *place)
 {
-    if (!checkpoint->has_model || !checkpoint->hparams.has_expert_norms ||
-        place->item >= 0)
+    if (!checkpoint->has_model || place->item >= 0)
+        return place->role;
+    if (checkpoint->hparams.n_experts == 0)
+        return feed_forward_role(place->role);
+    if (!checkpoint->hparams.has_expert_norms)
         return place->role;
     switch ((int)place->role) {
     case LMQ_ROLE_FFN_GATE:

@@ -1,11 +1,12 @@
 /*
  * hf_later.c - what the families of 2024 and later do in config.json beside
  * their rows: Llama 4, GLM 4.5, MiniMax M2, Ministral 3, Hunyuan, ERNIE 4.5,
- * Command A, EXAONE 4, Granite's experts, dots.llm1.
+ * Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar.
  */
 #include "config.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/report.h"
@@ -25,14 +26,15 @@ still_full_layers(struct lmq_hf_config *config)
             lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
 }
 
-/* The first layers are dense, or those that are not in the period. */
+/* The first layers are dense, or those that are not in the period; or a list
+ * says which. */
 static void
 mark_dense(struct lmq_hf_config *config, uint32_t n_first, uint32_t period)
 {
-    const struct lmq_hparams *h = config->hparams;
-
+    if (config->hparams->n_experts == 0 || lmq_hf_mark_listed_dense(config))
+        return;
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
-        if (h->n_experts > 0 && (i < n_first || (i + 1) % period != 0))
+        if (i < n_first || (i + 1) % period != 0)
             lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
 }
 
@@ -363,6 +365,55 @@ lmq_hf_finish_still_full(struct lmq_hf_config *config)
     still_full_layers(config);
 }
 
+void
+lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
+{
+    still_full_layers(config);
+    mark_dense(config,
+               lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
+               1);
+    share(config, "num_shared_experts", 1);
+    route_by_sigmoid(config->hparams);
+}
+
+/* ---- CWM: Llama with windows ---- */
+
+/* The library scales where nothing is said; all files say it. */
+void
+lmq_hf_begin_cwm(struct lmq_hf_config *config)
+{
+    if (lmq_hf_object(config, config->json, "rope_parameters") == NULL &&
+        lmq_hf_object(config, config->json, "rope_scaling") == NULL)
+        lmq_hparams_refuse(config->hparams,
+                           "a CWM without 'rope_parameters'");
+}
+
+/* The first of each four layers sees everything. */
+void
+lmq_hf_windows_cwm(struct lmq_hf_config *config)
+{
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i += 4)
+        lmq_hf_mark(config, i, LMQ_LAYER_FULL);
+}
+
+/* ---- Solar Open: all layers are experts ---- */
+
+void
+lmq_hf_begin_solar(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->hidden_dim == 0)
+        h->hidden_dim = h->expert_dim;
+}
+
+void
+lmq_hf_finish_solar(struct lmq_hf_config *config)
+{
+    share(config, "n_shared_experts", 1);
+    route_by_sigmoid(config->hparams);
+}
+
 /* ---- Granite's experts ---- */
 
 void
@@ -370,4 +421,37 @@ lmq_hf_finish_granite_experts(struct lmq_hf_config *config)
 {
     lmq_hf_finish_granite(config);
     config->hparams->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+}
+
+/* Granite 4. What its experts would share is the feed-forward where there are
+ * none, and then it is a Granite. */
+void
+lmq_hf_begin_granite_hybrid(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->n_experts > 0) {
+        snprintf(h->architecture, sizeof(h->architecture), "granitemoe");
+        return;
+    }
+    h->hidden_dim = h->shared_dim;
+    h->shared_dim = h->expert_dim = h->n_experts_used = 0;
+}
+
+/* All layers have Mamba if nothing is said, and nothing turns. */
+void
+lmq_hf_finish_granite_hybrid(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    const char *positions = lmq_hf_text(config, config->json,
+                                        "position_embedding_type", "nope");
+
+    lmq_hf_finish_granite(config);
+    if (h->n_experts > 0)
+        h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+    if (lmq_hf_list(config, config->json, "layer_types") == NULL)
+        lmq_hparams_refuse(h, "a Granite 4 without 'layer_types'");
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (strcmp(positions, "rope") != 0)
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
 }

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/report.h"
@@ -190,6 +191,29 @@ lmq_hf_period(struct lmq_hf_config *config, const char *key, uint32_t absent)
     if (period == 0)
         lmq_hf_fail(config, "'%s' in the configuration is 0", key);
     return period == 0 ? 1 : period;
+}
+
+bool
+lmq_hf_mark_listed_dense(struct lmq_hf_config *config)
+{
+    static const char key[] = "mlp_layer_types";
+    const json_t *list = lmq_hf_list(config, config->json, key);
+    struct lmq_hparams *h = config->hparams;
+
+    if (list == NULL)
+        return false;
+    if (json_array_size(list) != h->n_layers)
+        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
+                    key, json_array_size(list), h->n_layers);
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        const char *type = json_string_value(json_array_get(list, i));
+        if (type != NULL && strcmp(type, "dense") == 0)
+            lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
+        else if (type == NULL || strcmp(type, "sparse") != 0)
+            lmq_hparams_refuse(h, "'%.60s' in '%s'",
+                               type == NULL ? "(none)" : type, key);
+    }
+    return true;
 }
 
 void

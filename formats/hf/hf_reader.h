@@ -67,6 +67,10 @@ void lmq_hf_unmark(struct lmq_hf_config *config, int64_t layer,
 uint32_t lmq_hf_period(struct lmq_hf_config *config, const char *key,
                        uint32_t absent);
 
+/* Marks as dense those that "mlp_layer_types" calls so; false if that is not
+ * there. */
+bool lmq_hf_mark_listed_dense(struct lmq_hf_config *config);
+
 /* Every `period`th layer sees everything. */
 void lmq_hf_leave_windows(struct lmq_hf_config *config, uint32_t period);
 

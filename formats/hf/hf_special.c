@@ -256,6 +256,17 @@ lmq_hf_begin_gpt2(struct lmq_hf_config *config)
         h->attn_scale = 1;
 }
 
+/* One head of keys and values, or as many as of queries, each beside its own. */
+void
+lmq_hf_begin_starcoder(struct lmq_hf_config *config)
+{
+    lmq_hf_begin_gpt2(config);
+    if (lmq_hf_switch(config, config->json, "multi_query", true))
+        config->hparams->n_kv_heads = 1;
+    else
+        config->source->is_qkv_by_head = true;
+}
+
 void
 lmq_hf_begin_gptneox(struct lmq_hf_config *config)
 {
@@ -368,6 +379,12 @@ lmq_hf_begin_mistral4(struct lmq_hf_config *config)
     begin_latent(config, 64);
 }
 
+void
+lmq_hf_begin_glm4lite(struct lmq_hf_config *config)
+{
+    begin_latent(config, 192);
+}
+
 static void
 read_deepseek_layers(struct lmq_hf_config *config, uint32_t n_dense)
 {
@@ -375,9 +392,10 @@ read_deepseek_layers(struct lmq_hf_config *config, uint32_t n_dense)
                                   "first_k_dense_replace", n_dense);
     uint32_t period = lmq_hf_period(config, "moe_layer_freq", 1);
 
+    if (config->hparams->n_experts == 0 || lmq_hf_mark_listed_dense(config))
+        return;
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
-        if (config->hparams->n_experts > 0 &&
-            (i < first || i % period != 0))
+        if (i < first || i % period != 0)
             lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
 }
 
@@ -439,8 +457,8 @@ lmq_hf_finish_deepseek2(struct lmq_hf_config *config)
     lmq_hf_finish_latent(config, 0, 2);
 }
 
-void
-lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
+static void
+finish_by_sigmoid(struct lmq_hf_config *config, uint32_t n_dense)
 {
     struct lmq_hparams *h = config->hparams;
 
@@ -448,10 +466,22 @@ lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
     check_word(config, "scoring_func", "sigmoid", "sigmoid");
     if (!lmq_hf_switch(config, config->json, "rope_interleave", true))
         config->source->has_rotary_pairs = false;
-    lmq_hf_finish_latent(config, 3, 1);
+    lmq_hf_finish_latent(config, n_dense, 1);
     if (h->n_experts == 0)
         return;
     h->router = LMQ_ROUTER_SIGMOID;
     h->router_corrects = true;
     h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
+}
+
+void
+lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
+{
+    finish_by_sigmoid(config, 3);
+}
+
+void
+lmq_hf_finish_glm4lite(struct lmq_hf_config *config)
+{
+    finish_by_sigmoid(config, 1);
 }

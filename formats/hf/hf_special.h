@@ -22,6 +22,7 @@ void lmq_hf_finish_qwen_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_gemma(struct lmq_hf_config *config);
 void lmq_hf_finish_later_gemma(struct lmq_hf_config *config);
 void lmq_hf_begin_gpt2(struct lmq_hf_config *config);
+void lmq_hf_begin_starcoder(struct lmq_hf_config *config);
 void lmq_hf_begin_gptneox(struct lmq_hf_config *config);
 void lmq_hf_begin_stablelm(struct lmq_hf_config *config);
 void lmq_hf_begin_falcon(struct lmq_hf_config *config);
@@ -35,6 +36,8 @@ void lmq_hf_finish_granite(struct lmq_hf_config *config);
 void lmq_hf_begin_deepseek(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
+void lmq_hf_begin_glm4lite(struct lmq_hf_config *config);
+void lmq_hf_finish_glm4lite(struct lmq_hf_config *config);
 /* Of all with latent attention: how many layers are dense, and how many experts
  * are shared, if the file does not say. */
 void lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
@@ -64,6 +67,13 @@ void lmq_hf_windows_cohere2(struct lmq_hf_config *config);
 void lmq_hf_windows_exaone4(struct lmq_hf_config *config);
 void lmq_hf_finish_still_full(struct lmq_hf_config *config);
 void lmq_hf_finish_granite_experts(struct lmq_hf_config *config);
+void lmq_hf_begin_granite_hybrid(struct lmq_hf_config *config);
+void lmq_hf_finish_granite_hybrid(struct lmq_hf_config *config);
+void lmq_hf_begin_cwm(struct lmq_hf_config *config);
+void lmq_hf_windows_cwm(struct lmq_hf_config *config);
+void lmq_hf_begin_solar(struct lmq_hf_config *config);
+void lmq_hf_finish_solar(struct lmq_hf_config *config);
+void lmq_hf_finish_exaone_experts(struct lmq_hf_config *config);
 
 void lmq_hf_write_qwen(const struct lmq_hparams *hparams, json_t **config);
 void lmq_hf_write_dense_layers(const struct lmq_hparams *hparams,

@@ -109,6 +109,46 @@ static const struct lmq_hf_key dots1_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key solar_keys[] = {
+    KEY("n_routed_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 1280),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1),
+    END,
+};
+
+static const struct lmq_hf_key glm4lite_keys[] = {
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 768),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 256),
+    KEY("n_routed_experts", n_experts, 64),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("moe_intermediate_size", expert_dim, 1536),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1.8),
+    END,
+};
+
+static const struct lmq_hf_key exaonemoe_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    KEY("num_experts", n_experts, 64),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 1024),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
 static const struct lmq_hf_key mistral4_keys[] = {
     KEY_OR_NULL("q_lora_rank", q_lora_rank, 1024),
     KEY("kv_lora_rank", kv_lora_rank, 256),
@@ -150,6 +190,19 @@ static const struct lmq_hf_key granitemoe_keys[] = {
     KEY("num_local_experts", n_experts, 8),
     KEY("num_experts_per_tok", n_experts_used, 2),
     KEY("shared_intermediate_size", shared_dim, 0),
+    END,
+};
+
+static const struct lmq_hf_key granite4_keys[] = {
+    KEY("intermediate_size", expert_dim, 0),
+    KEY_OR_NULL("num_local_experts", n_experts, 8),
+    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 2),
+    KEY("shared_intermediate_size", shared_dim, 1024),
+    END,
+};
+
+static const struct lmq_hf_key cwm_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 8192),
     END,
 };
 
@@ -471,6 +524,54 @@ const struct lmq_family lmq_later_families[] = {
               .has_rotary_pairs = true,
               .begin = lmq_gguf_begin_granite_experts,
               .may_biases = LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT}},
+    {.name = "granite",
+     .hf = {.classes = {{"GraniteMoeHybridForCausalLM", "granitemoehybrid",
+                         NULL, false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .has_layer_types = true,
+            .keys = {sizes, granite_keys, granite4_keys},
+            .begin = lmq_hf_begin_granite_hybrid,
+            .finish = lmq_hf_finish_granite_hybrid}},
+    /* GLM 4.7 Flash. */
+    {.name = "deepseek2",
+     .hf = {.classes = {{"Glm4MoeLiteForCausalLM", "glm4_moe_lite",
+                         NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-5), .context = 202752, .theta = 10000,
+            .keys = {sizes, glm4lite_keys}, .begin = lmq_hf_begin_glm4lite,
+            .finish = lmq_hf_finish_glm4lite}},
+    {.name = "solar_open",
+     .hf = {.classes = {{"SolarOpenForCausalLM", "solar_open", NULL, false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
+            .head_dim = 128, .theta = 1e6, .partial = 1,
+            .keys = {sizes, head_dim, solar_keys},
+            .begin = lmq_hf_begin_solar,
+            .finish = lmq_hf_finish_solar}},
+    {.name = "exaone-moe", .qk_norm = LMQ_QK_NORM_HEAD, .window_period = 4,
+     .hf = {.classes = {{"ExaoneMoeForCausalLM", "exaone_moe", NULL, false}},
+            RMS_EPS(1e-5), .context = 2048, .n_kv_heads = 32,
+            .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim, exaonemoe_keys},
+            .windows = lmq_hf_windows_exaone4,
+            .finish = lmq_hf_finish_exaone_experts}},
+    {.name = "cwm",
+     .hf = {.classes = {{"CwmForCausalLM", "cwm", NULL, false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
+            .head_dim = 128, .theta = 1e6, .has_layer_types = true,
+            .keys = {sizes, head_dim, cwm_keys}, .begin = lmq_hf_begin_cwm,
+            .windows = lmq_hf_windows_cwm, .names = LMQ_NAMES_LLAMA},
+     .gguf = {.name = "llama"}},
+    {.name = "helium",
+     .hf = {.classes = {{"HeliumForCausalLM", "helium", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-8), .context = 4096, .n_kv_heads = 20,
+            .head_dim = 128, .theta = 10000, .keys = {sizes, head_dim}},
+     .gguf = {.name = "llama"}},
+    {.name = "jais2", .norm = LMQ_NORM_LAYER,
+     .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
+     .hf = {.classes = {{"Jais2ForCausalLM", "jais2", NULL, false}},
+            LAYER_EPS(1e-5), .context = 8192, .theta = 10000,
+            .keys = {sizes, head_dim}}},
     {.name = "arcee", .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
      .hf = {.classes = {{"ArceeForCausalLM", "arcee", NULL, false}},
             RMS_EPS(1e-5), .context = 4096, .theta = 10000,

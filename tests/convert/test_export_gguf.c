@@ -120,6 +120,12 @@ static const struct {
     {"llama4", "attention_chunk"},
     {"gptj", "no name"},
     {"opt", "no name"},
+    {"youtu", "no name"},
+    {"solar-open", "no name"},
+    {"exaone-moe", "no name"},
+    {"vaultgemma", "no name"},
+    {"jais2", "no name"},
+    {"granite4-still", "still_layers"},
 };
 
 static const char *

@@ -26,7 +26,7 @@
 static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
     delta_families, later_families, gemma_families,
-    plain_families,
+    plain_families, latest_families,
 };
 
 const struct family *

@@ -144,15 +144,15 @@ extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
     gpt2_bare_layer[], mixtral_experts[], qwen_experts[], fused_experts[],
     gptoss_layer[], llama4_layer[], minimax_experts[], hunyuan_norms[],
     hunyuan_experts[], ernie_experts[], granitemoe_layer[], glm_layer[],
-    glm4_norms[],
+    glm4_norms[], vaultgemma_norms[], granite4_mlp[], starcoder_layer[],
     deepseek_attention[],
     deepseek_experts[], plain_attention[], plain_qk_norms[],
     plain_head_norms[], plain_norms[], plain_mlp[], plain_experts[];
 
 extern const struct family llama_families[], other_families[],
     expert_families[], older_families[], delta_families[],
-    later_families[], gemma_families[],
-    plain_families[];
+    later_families[], gemma_families[], plain_families[],
+    latest_families[];
 
 /* ---- Models ---- */
 

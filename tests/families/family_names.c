@@ -317,6 +317,16 @@ const struct stored gpt2_bare_layer[] = {
     {AS_END, NULL, 0},
 };
 
+const struct stored starcoder_layer[] = {
+    {AS_NORM, "transformer.h.#.ln_1", LAYER(attn_norm)},
+    {AS_QKV_BY_HEAD, "transformer.h.#.attn.c_attn", 0},
+    {AS_LINEAR, "transformer.h.#.attn.c_proj", LAYER(o)},
+    {AS_NORM, "transformer.h.#.ln_2", LAYER(ffn_norm)},
+    {AS_LINEAR, "transformer.h.#.mlp.c_fc", LAYER(mlp.up)},
+    {AS_LINEAR, "transformer.h.#.mlp.c_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
 /* ---- Experts ---- */
 
 const struct stored mixtral_experts[] = {
@@ -442,6 +452,19 @@ const struct stored granitemoe_layer[] = {
     {AS_GATE_UP, "model.layers.#.shared_mlp.input_linear", LAYER(shared)},
     {AS_LINEAR, "model.layers.#.shared_mlp.output_linear",
      LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+/* Where there are no experts it is the feed-forward. */
+const struct stored granite4_mlp[] = {
+    {AS_GATE_UP, "model.layers.#.shared_mlp.input_linear", LAYER(mlp)},
+    {AS_LINEAR, "model.layers.#.shared_mlp.output_linear", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored vaultgemma_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.pre_feedforward_layernorm", LAYER(ffn_norm)},
     {AS_END, NULL, 0},
 };
 

@@ -342,6 +342,76 @@ START_TEST(nemotron_and_arcee_square)
 }
 END_TEST
 
+START_TEST(a_word_for_each_layer_says_which_are_dense)
+{
+    struct model *m = read_small("Glm4MoeLiteForCausalLM",
+                                 "'mlp_layer_types':['dense','sparse',"
+                                 "'dense','sparse','sparse','sparse',"
+                                 "'sparse','dense']");
+
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x.x....x");
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    m = read_small("Glm4MoeLiteForCausalLM", "'n_group':1");
+    ck_assert_uint_eq(m->h.head_dim, 192 + 64);
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x.......");
+    m = read_small("ExaoneMoeForCausalLM",
+                   "'mlp_layer_types':['sparse','sparse','sparse','sparse',"
+                   "'sparse','sparse','sparse','dense']");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, ".......x");
+    assert_wrong("Glm4MoeLiteForCausalLM", "'mlp_layer_types':['dense']",
+                 "names 1 of 8 layers");
+    assert_unsupported("ExaoneMoeForCausalLM",
+                       "'mlp_layer_types':['sparse','sparse','sparse',"
+                       "'sparse','sparse','sparse','sparse','odd']",
+                       "'odd' in 'mlp_layer_types'");
+}
+END_TEST
+
+START_TEST(a_granite_4_is_a_granite_where_it_has_no_mamba)
+{
+    static const char attention[] =
+        "'layer_types':['attention','attention','attention','attention',"
+        "'attention','attention','attention','attention'],"
+        "'shared_intermediate_size':48,'position_embedding_type':'rope',";
+    char keys[512];
+    struct model *m;
+
+    snprintf(keys, sizeof(keys), "%s'num_local_experts':0", attention);
+    m = read_small("GraniteMoeHybridForCausalLM", keys);
+    ck_assert_str_eq(m->h.architecture, "granite");
+    ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_uint_eq(m->h.hidden_dim, 48);
+    ck_assert_uint_eq(m->h.n_experts, 0);
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "........");
+    snprintf(keys, sizeof(keys), "%s'num_local_experts':4", attention);
+    m = read_small("GraniteMoeHybridForCausalLM", keys);
+    ck_assert_str_eq(m->h.architecture, "granitemoe");
+    ck_assert_uint_eq(m->h.shared_dim, 48);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SOFTMAX_CHOSEN);
+    m = read_small("GraniteMoeHybridForCausalLM", "'num_local_experts':0");
+    ck_assert_str_eq(m->h.unsupported, "a Granite 4 without 'layer_types'");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "xxxxxxxx");
+    assert_unsupported("GraniteMoeHybridForCausalLM",
+                       "'num_local_experts':0,'layer_types':['mamba','mamba',"
+                       "'attention','mamba','mamba','mamba','mamba','mamba']",
+                       "'mamba' in 'layer_types'");
+}
+END_TEST
+
+START_TEST(a_cwm_says_how_it_turns)
+{
+    struct model *m = read_small("CwmForCausalLM",
+                                 "'rope_parameters':{'rope_theta':1e6,"
+                                 "'rope_type':'default'}");
+
+    ck_assert_str_eq(m->h.unsupported, "");
+    assert_unsupported("CwmForCausalLM", "'rope_scaling':null",
+                       "a CWM without 'rope_parameters'");
+    assert_layers(&m->h, LMQ_LAYER_FULL, "x...x...");
+    ck_assert_uint_eq(m->h.sliding_window, 8192);
+}
+END_TEST
+
 START_TEST(layers_without_a_window_stand_still)
 {
     struct model *m = read_small("Cohere2ForCausalLM",
@@ -504,6 +574,9 @@ main(void)
         text_parts_are_families,
         text_parts_have_the_sizes_of_their_class,
         text_parts_of_no_family_are_refused,
+        a_word_for_each_layer_says_which_are_dense,
+        a_granite_4_is_a_granite_where_it_has_no_mamba,
+        a_cwm_says_how_it_turns,
     };
 
     return RUN_SUITE("hf_later", tests);

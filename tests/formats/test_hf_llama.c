@@ -509,6 +509,9 @@ START_TEST(the_model_type_decides_where_no_class_is_named)
         {"qwen2_vl_text", "qwen2"}, {"qwen3_vl_text", "qwen3"},
         {"qwen3_next", "qwen3next"}, {"qwen3_5_text", "qwen35"},
         {"qwen3_5_moe_text", "qwen35moe"},
+        {"glm4_moe_lite", "deepseek2"}, {"youtu", "youtu"},
+        {"exaone_moe", "exaone-moe"}, {"helium", "helium"},
+        {"vaultgemma", "vaultgemma"}, {"jais2", "jais2"},
     };
     struct model model;
     struct lmq_error err = {0};

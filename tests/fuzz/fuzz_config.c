@@ -28,6 +28,8 @@ static const char *const model_types[] = {
     "qwen3_vl_moe", "llava",     "glm",         "glm4",
     "olmoe",      "starcoder2",  "gptj",     "mpt",        "opt",
     "internlm2",  "bloom",       "baichuan", "mistral4", "ministral",
+    "glm4_moe_lite", "youtu",    "solar_open", "exaone_moe", "cwm",
+    "granitemoehybrid", "helium", "vaultgemma", "jais2", "gpt_bigcode",
 };
 
 static const char *const keys[] = {

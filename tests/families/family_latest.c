@@ -1,0 +1,303 @@
+/*
+ * family_latest.c - families of 2025 and 2026 that came after those of
+ * family_later.c, and the first StarCoder.
+ */
+#include "config.h"
+
+#include "tests/families/family.h"
+
+#define SIZE_KEYS                                                             \
+    "'hidden_size': $dim, 'num_hidden_layers': $layers, "                     \
+    "'num_attention_heads': $heads, 'num_key_value_heads': $kv_heads, "       \
+    "'vocab_size': $vocab, 'max_position_embeddings': $positions, "           \
+    "'bos_token_id': 1, 'eos_token_id': 2, 'initializer_range': 0.02, "       \
+    "'use_cache': true, "
+
+#define HIDDEN_KEYS SIZE_KEYS "'intermediate_size': $hidden, "
+
+#define SILU_KEYS HIDDEN_KEYS "'hidden_act': 'silu', "
+
+#define HF_NAMES                                                              \
+    .frame = hf_frame, .layers = {hf_norms, hf_attention, hf_mlp}
+
+#define SIZES                                                                 \
+    .dim = 60, .hidden = 84, .layers = 4, .heads = 6, .kv_heads = 2,          \
+    .vocab = 61, .max_positions = 64
+
+#define SIGMOID                                                               \
+    .n_experts = 8, .n_used = 3, .expert_dim = 36,                            \
+    .router = ORACLE_SIGMOID, .renormalises = true
+
+#define LATENT_KEYS                                                           \
+    "'kv_lora_rank': $kv_rank, 'q_lora_rank': $q_rank, "                      \
+    "'qk_nope_head_dim': $nope_dim, 'qk_rope_head_dim': $rotary_dim, "               \
+    "'v_head_dim': $value_dim, "
+
+#define LATENT_SHAPE                                                          \
+    .dim = 56, .hidden = 92, .layers = 4, .heads = 4, .kv_heads = 4,          \
+    .head_dim = 12 + 6, .value_dim = 14, .rotary_dim = 6, .q_rank = 30,       \
+    .kv_rank = 18, .vocab = 61, .max_positions = 64,                          \
+    .activation = oracle_silu, .is_interleaved = true
+
+#define STARCODER_KEYS                                                        \
+    "{'activation_function': 'gelu_pytorch_tanh', "                           \
+    "'architectures': ['GPTBigCodeForCausalLM'], "                            \
+    "'attention_softmax_in_fp32': true, 'attn_pdrop': 0.1, "                  \
+    "'bos_token_id': 0, 'eos_token_id': 0, "                                  \
+    "'layer_norm_epsilon': 1e-05, 'model_type': 'gpt_bigcode', "              \
+    "'n_embd': $dim, 'n_head': $heads, 'n_inner': $hidden, "                  \
+    "'n_layer': $layers, 'n_positions': $positions, "                         \
+    "'scale_attention_softmax_in_fp32': true, "                               \
+    "'scale_attn_weights': true, 'vocab_size': $vocab, "
+
+#define STARCODER_SHAPE                                                       \
+    .dim = 52, .hidden = 100, .layers = 3, .heads = 4, .head_dim = 13,        \
+    .vocab = 61, .max_positions = 48, .eps = 1e-5, .norm = ORACLE_LAYER,      \
+    .activation = oracle_gelu_tanh, .positions = ORACLE_LEARNED
+
+#define STARCODER_BITS                                                        \
+    (HAS_ATTN_NORM | HAS_FFN_NORM | HAS_NORM_BIAS | HAS_QKV_BIAS |            \
+     HAS_OUT_BIAS | HAS_MLP_BIAS)
+
+const struct family latest_families[] = {
+    {
+        /* GLM 4.7 Flash. */
+        .name = "glm4lite",
+        .config =
+            "{'architectures': ['Glm4MoeLiteForCausalLM'], "
+            "'model_type': 'glm4_moe_lite', 'attention_bias': false, "
+            "'first_k_dense_replace': 1, 'moe_intermediate_size': "
+            "$expert_dim, 'n_group': 1, 'n_routed_experts': $experts, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'num_experts_per_tok': $used, 'num_nextn_predict_layers': 1, "
+            "'partial_rotary_factor': 1.0, 'rms_norm_eps': 1e-05, "
+            "'rope_scaling': null, 'rope_theta': 1000000, "
+            "'routed_scaling_factor': 1.8, 'tie_word_embeddings': false, "
+            "'topk_group': 1, " LATENT_KEYS SILU_KEYS
+            "'topk_method': 'noaux_tc'}",
+        .frame = hf_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
+        .shape = {LATENT_SHAPE, .eps = 1e-5, .theta = 1000000,
+                  .sparse = "0111", SIGMOID, .shared_dim = 36,
+                  .router_scale = 1.8},
+    },
+    {
+        /* As the library writes it: a word for each layer. */
+        .name = "glm4lite-words",
+        .config =
+            "{'architectures': ['Glm4MoeLiteForCausalLM'], "
+            "'model_type': 'glm4_moe_lite', 'mlp_layer_types': ['dense', "
+            "'dense', 'sparse', 'sparse'], 'moe_intermediate_size': "
+            "$expert_dim, 'n_group': 1, 'n_routed_experts': $experts, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'num_experts_per_tok': $used, 'rms_norm_eps': 1e-05, "
+            "'rope_interleave': true, 'rope_parameters': {'rope_theta': "
+            "1000000.0, 'rope_type': 'default'}, "
+            "'routed_scaling_factor': 1.8, 'tie_word_embeddings': false, "
+            "'topk_group': 1, " LATENT_KEYS HIDDEN_KEYS
+            "'hidden_act': 'silu'}",
+        .frame = hf_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
+        .shape = {LATENT_SHAPE, .eps = 1e-5, .theta = 1000000,
+                  .sparse = "0011", SIGMOID, .shared_dim = 36,
+                  .router_scale = 1.8},
+    },
+    {
+        .name = "youtu",
+        .config =
+            "{'architectures': ['YoutuForCausalLM'], "
+            "'model_type': 'youtu', 'attention_bias': false, "
+            "'mlp_bias': false, 'rms_norm_eps': 1e-06, "
+            "'rope_interleave': true, 'rope_scaling': null, "
+            "'rope_theta': 1600000.0, " LATENT_KEYS SILU_KEYS
+            "'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp},
+        .bits = LLAMA_BITS,
+        .shape = {LATENT_SHAPE, .eps = 1e-6, .theta = 1600000},
+    },
+    {
+        .name = "solar-open",
+        .config =
+            "{'architectures': ['SolarOpenForCausalLM'], "
+            "'model_type': 'solar_open', 'attention_bias': false, "
+            "'head_dim': $head_dim, 'moe_intermediate_size': $expert_dim, "
+            "'n_group': 1, 'n_routed_experts': $experts, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'num_experts_per_tok': $used, 'partial_rotary_factor': 1.0, "
+            "'rms_norm_eps': 1e-05, 'rope_parameters': {'beta_fast': 32.0, "
+            "'beta_slow': 1.0, 'factor': 2.0, "
+            "'original_max_position_embeddings': $original, "
+            "'rope_theta': 1000000.0, 'rope_type': 'yarn'}, "
+            "'routed_scaling_factor': 1.0, 'tie_word_embeddings': false, "
+            "'topk_group': 1, 'hidden_act': 'silu', " SIZE_KEYS
+            "'output_router_logits': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
+        .shape = {SIZES, .head_dim = 14, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .sparse = "1", SIGMOID, .shared_dim = 36,
+                  .rope = ORACLE_ROPE_YARN, .factor = 2, .low = 1,
+                  .high = 32, .original = 32,
+                  .rope_scale = 1 + 0.1 * 0.6931471805599453},
+    },
+    {
+        .name = "exaone-moe",
+        .config =
+            "{'architectures': ['ExaoneMoeForCausalLM'], "
+            "'model_type': 'exaone_moe', 'first_k_dense_replace': 1, "
+            "'head_dim': $head_dim, 'layer_types': ['sliding_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention'], "
+            "'moe_intermediate_size': $expert_dim, 'n_group': 1, "
+            "'norm_topk_prob': true, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'num_shared_experts': 1, "
+            "'rms_norm_eps': 1e-05, 'rope_parameters': {'rope_theta': "
+            "1000000, 'rope_type': 'default'}, "
+            "'routed_scaling_factor': 2.5, 'scoring_func': 'sigmoid', "
+            "'sliding_window': $window, 'sliding_window_pattern': 'LLLG', "
+            "'tie_word_embeddings': false, 'topk_group': 1, " SILU_KEYS
+            "'topk_method': 'noaux_tc'}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_CORRECTION,
+        .shape = {SIZES, .head_dim = 14, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .window = 7, .sliding = "1110", .turning = "1110",
+                  .sparse = "0111", SIGMOID, .shared_dim = 36,
+                  .router_scale = 2.5},
+    },
+    {
+        .name = "cwm",
+        .config =
+            "{'architectures': ['CwmForCausalLM'], 'model_type': 'cwm', "
+            "'head_dim': $head_dim, 'mlp_bias': false, "
+            "'rms_norm_eps': 1e-05, 'rope_scaling': {'factor': 16.0, "
+            "'high_freq_factor': 4.0, 'low_freq_factor': 1.0, "
+            "'original_max_position_embeddings': $original, "
+            "'rope_type': 'llama3'}, 'rope_theta': 1000000.0, "
+            "'sliding_window': $window, " SILU_KEYS
+            "'tie_word_embeddings': false}",
+        HF_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {SIZES, .head_dim = 14, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .rope = ORACLE_ROPE_LLAMA3, .factor = 16, .low = 1,
+                  .high = 4, .original = 32, .window = 9,
+                  .sliding = "0111"},
+    },
+    {
+        .name = "helium",
+        .config =
+            "{'architectures': ['HeliumForCausalLM'], "
+            "'model_type': 'helium', 'attention_bias': false, "
+            "'head_dim': $head_dim, 'mlp_bias': false, "
+            "'rms_norm_eps': 1e-08, 'rope_theta': 100000.0, " SILU_KEYS
+            "'tie_word_embeddings': false}",
+        HF_NAMES,
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-8,
+                  .activation = oracle_silu, .theta = 100000,
+                  .is_interleaved = true},
+    },
+    {
+        /* Gemma 2 without its norms behind. */
+        .name = "vaultgemma",
+        .config =
+            "{'architectures': ['VaultGemmaForCausalLM'], "
+            "'model_type': 'vaultgemma', 'attention_bias': false, "
+            "'attn_logit_softcapping': 5.0, "
+            "'final_logit_softcapping': 8.0, 'head_dim': $head_dim, "
+            "'hidden_activation': 'gelu_pytorch_tanh', "
+            "'query_pre_attn_scalar': 25, 'rms_norm_eps': 3e-05, "
+            "'rope_theta': 10000.0, 'sliding_window': $window, " HIDDEN_KEYS
+            "'layer_types': ['sliding_attention', 'full_attention', "
+            "'sliding_attention', 'full_attention']}",
+        .frame = hf_frame,
+        .layers = {vaultgemma_norms, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | NORMS_LESS_ONE | SCALES_EMBEDDING,
+        .shape = {SIZES, .head_dim = 14, .eps = 3e-5,
+                  .activation = oracle_gelu_tanh, .theta = 10000,
+                  .score_scale = 0.2, .score_cap = 5, .logit_cap = 8,
+                  .window = 9, .sliding = "10"},
+    },
+    {
+        .name = "jais2",
+        .config =
+            "{'architectures': ['Jais2ForCausalLM'], "
+            "'model_type': 'jais2', 'attention_bias': true, "
+            "'head_dim': $head_dim, 'hidden_act': 'relu2', "
+            "'layer_norm_eps': 1e-05, 'mlp_bias': true, "
+            "'rope_theta': 500000, " HIDDEN_KEYS
+            "'tie_word_embeddings': false}",
+        HF_NAMES,
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_NORM_BIAS |
+                HAS_QKV_BIAS | HAS_OUT_BIAS | HAS_MLP_BIAS | HAS_HEAD,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .activation = oracle_relu2, .theta = 500000},
+    },
+    {
+        /* Granite 4 without Mamba: micro, 1B, 350M. */
+        .name = "granite4",
+        .config =
+            "{'architectures': ['GraniteMoeHybridForCausalLM'], "
+            "'model_type': 'granitemoehybrid', 'attention_bias': false, "
+            "'attention_multiplier': 0.1, 'embedding_multiplier': 6.0, "
+            "'layer_types': ['attention', 'attention', 'attention', "
+            "'attention'], 'logits_scaling': 3.0, 'mamba_n_heads': 128, "
+            "'num_experts_per_tok': 0, 'num_local_experts': 0, "
+            "'position_embedding_type': 'rope', "
+            "'residual_multiplier': 0.5, 'rms_norm_eps': 1e-05, "
+            "'rope_scaling': null, 'rope_theta': 10000000, "
+            "'shared_intermediate_size': $hidden, " SILU_KEYS
+            "'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, granite4_mlp},
+        .bits = LLAMA_BITS,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 10000000,
+                  .embedding_scale = 6, .residual_scale = 0.5,
+                  .logit_scale = 1.0 / 3, .score_scale = 0.1},
+    },
+    {
+        /* As the library writes it, and nothing turns. */
+        .name = "granite4-still",
+        .config =
+            "{'architectures': ['GraniteMoeHybridForCausalLM'], "
+            "'model_type': 'granitemoehybrid', "
+            "'attention_multiplier': 0.2, 'embedding_multiplier': 1.0, "
+            "'layer_types': ['full_attention', 'full_attention', "
+            "'full_attention', 'full_attention'], 'logits_scaling': 1.0, "
+            "'num_local_experts': 0, 'position_embedding_type': null, "
+            "'residual_multiplier': 1.0, 'rms_norm_eps': 1e-06, "
+            "'rope_parameters': {'rope_theta': 10000.0, 'rope_type': "
+            "'default'}, 'shared_intermediate_size': $hidden, " SILU_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, granite4_mlp},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 10000,
+                  .turning = "0", .score_scale = 0.2},
+    },
+    {
+        .name = "starcoder",
+        .config = STARCODER_KEYS "'multi_query': true}",
+        .frame = gpt2_frame,
+        .layers = {gpt2_layer},
+        .bits = STARCODER_BITS | HAS_HEAD_COPY,
+        .shape = {STARCODER_SHAPE, .kv_heads = 1},
+    },
+    {
+        /* Each head with its own key and value beside it. */
+        .name = "starcoder-all-heads",
+        .config = STARCODER_KEYS "'multi_query': false}",
+        .frame = gpt2_frame,
+        .layers = {starcoder_layer},
+        .bits = STARCODER_BITS,
+        .shape = {STARCODER_SHAPE, .kv_heads = 4},
+    },
+    {.name = NULL},
+};
