@@ -230,6 +230,9 @@ bool start_progress(const struct arguments *arguments, const char *unit,
 /* Wipes the bar away. */
 void end_progress(struct progress_state *state);
 double seconds_now(void);
+/* While nothing is at work SIGTERM and SIGHUP, and ^C where nobody sits at a
+ * terminal, end the program at once. */
+void rest(bool is_resting);
 /* Whether ^C was pressed; it counts as not pressed from here on. */
 bool forget_interrupt(void);
 /* After the cleanup: dies by the signal that asked to end, if one did, so that

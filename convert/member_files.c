@@ -316,12 +316,14 @@ lmq_member_files_resume(struct lmq_member_files *files,
 }
 
 enum lmq_status
-lmq_member_files_commit(struct lmq_member_files *files, struct lmq_error *err)
+lmq_member_files_commit(struct lmq_member_files *files,
+                        const struct lmq_progress *progress,
+                        struct lmq_error *err)
 {
     size_t n = files->n_outputs;
 
     files->n_outputs = 0;
-    return lmq_output_commit_all(files->outputs, n, err);
+    return lmq_output_commit_all(files->outputs, n, progress, err);
 }
 
 void

@@ -47,6 +47,7 @@ enum lmq_status lmq_member_files_resume(struct lmq_member_files *files,
 
 /* All get their names, and members of older sets go; or nothing changes. */
 enum lmq_status lmq_member_files_commit(struct lmq_member_files *files,
+                                        const struct lmq_progress *progress,
                                         struct lmq_error *err);
 void lmq_member_files_free(struct lmq_member_files *files);
 

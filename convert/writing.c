@@ -333,7 +333,8 @@ commit(struct lmq_writing *writing, const struct journals *journals,
     for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
         status = lmq_journal_commit(journals->all[i], err);
     if (status == LMQ_OK) {
-        status = lmq_member_files_commit(writing->files, err);
+        status = lmq_member_files_commit(writing->files, writing->progress,
+                                         err);
         for (size_t i = 0; i < journals->n && status != LMQ_OK; i++)
             lmq_journal_undo(journals->all[i]);
     }

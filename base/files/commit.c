@@ -20,6 +20,7 @@
 #include "base/files/output.h"
 #include "base/files/output_place.h"
 #include "base/files/temporary.h"
+#include "base/progress.h"
 
 /* Mode, owner and group of what is replaced. Where the group cannot stay, its
  * rights are at most those of everybody. */
@@ -185,13 +186,18 @@ sync_folder(const char *folder)
 }
 
 static enum lmq_status
-commit_each(struct lmq_output *const *outputs, size_t n, struct lmq_error *err)
+commit_each(struct lmq_output *const *outputs, size_t n,
+            const struct lmq_progress *progress, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
     size_t i;
 
-    for (i = 0; i < n && status == LMQ_OK; i++)
+    for (i = 0; i < n && status == LMQ_OK; i++) {
         status = seal(outputs[i], err);
+        if (status == LMQ_OK)
+            status = lmq_progress_report(progress, "writing to the disk", 0,
+                                         0, err);
+    }
     if (status != LMQ_OK) {
         lmq_error_in(err, outputs[i - 1]->path);
         return status;
@@ -207,9 +213,10 @@ commit_each(struct lmq_output *const *outputs, size_t n, struct lmq_error *err)
 
 enum lmq_status
 lmq_output_commit_all(struct lmq_output *const *outputs, size_t n,
+                      const struct lmq_progress *progress,
                       struct lmq_error *err)
 {
-    enum lmq_status status = commit_each(outputs, n, err);
+    enum lmq_status status = commit_each(outputs, n, progress, err);
 
     for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(outputs[i]->folder, outputs[i - 1]->folder) != 0)
@@ -230,7 +237,7 @@ lmq_output_commit_all(struct lmq_output *const *outputs, size_t n,
 enum lmq_status
 lmq_output_commit(struct lmq_output *output, struct lmq_error *err)
 {
-    return lmq_output_commit_all(&output, 1, err);
+    return lmq_output_commit_all(&output, 1, NULL, err);
 }
 
 enum lmq_status

@@ -63,9 +63,13 @@ enum lmq_status lmq_output_put(const char *path, const void *bytes, size_t n,
                                struct lmq_error *err);
 
 /* A commit of n outputs, in this order, all of them or none: after a failure
- * everything is as it was before. All are closed in any case. */
+ * everything is as it was before. All are closed in any case. Until the first
+ * has its name `progress`, which may be NULL, is asked whether to go on; behind
+ * that nobody is. */
 enum lmq_status lmq_output_commit_all(struct lmq_output *const *outputs,
-                                      size_t n, struct lmq_error *err);
+                                      size_t n,
+                                      const struct lmq_progress *progress,
+                                      struct lmq_error *err);
 
 /* Leaves nothing behind. NULL is fine. */
 void lmq_output_abort(struct lmq_output *output);

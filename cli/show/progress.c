@@ -42,20 +42,37 @@ end_at_once(int alarm_number)
     kill(getpid(), number);
 }
 
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+static bool is_caught[3];
+
 static void
 catch_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     const struct sigaction action = {.sa_handler = interrupt};
     const struct sigaction last = {.sa_handler = end_at_once};
     struct sigaction before;
 
     for (int i = 0; i < 3; i++) /* nohup and the like stay in force */
         if (sigaction(numbers[i], NULL, &before) == 0 &&
-            before.sa_handler != SIG_IGN)
+            before.sa_handler != SIG_IGN) {
             sigaction(numbers[i], &action, NULL);
+            is_caught[i] = true;
+        }
     if (is_resumable)
         sigaction(SIGALRM, &last, NULL);
+}
+
+void
+rest(bool is_resting)
+{
+    const struct sigaction action = {
+        .sa_handler = is_resting ? SIG_DFL : interrupt};
+
+    for (int i = isatty(STDIN_FILENO) ? 1 : 0; i < 3; i++)
+        if (is_caught[i])
+            sigaction(numbers[i], &action, NULL);
+    if (is_resting && interruption != 0 && interruption != SIGINT)
+        end_by_signal(EXIT_SYSTEM); /* it came before */
 }
 
 bool
@@ -68,10 +85,11 @@ forget_interrupt(void)
     return was_interrupt;
 }
 
+/* What is done is done, though a signal came behind the last look. */
 int
 end_by_signal(int code)
 {
-    if (interruption != 0) {
+    if (interruption != 0 && code != EXIT_DONE) {
         signal(interruption, SIG_DFL);
         raise(interruption);
     }

@@ -82,7 +82,7 @@ lmq_export_commit(const struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = lmq_originals_unchanged(&checkpoint->originals, err);
     if (status == LMQ_OK)
-        return lmq_output_commit_all(outputs, n, err);
+        return lmq_output_commit_all(outputs, n, progress, err);
     for (size_t i = 0; i < n; i++)
         lmq_output_abort(outputs[i]);
     return status;

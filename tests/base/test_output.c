@@ -229,7 +229,7 @@ START_TEST(a_set_of_outputs_is_there_whole)
 
     make_set(set);
     ck_assert_uint_eq(files_in_folder(), 2);
-    ck_assert_int_eq(lmq_output_commit_all(set, 4, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_output_commit_all(set, 4, NULL, &err), LMQ_OK);
     assert_contents(in_folder("old"), "x");
     assert_contents(in_folder("new"), "x");
     assert_contents(in_folder("last"), "x");
@@ -245,7 +245,7 @@ START_TEST(or_all_is_as_it_was_before)
     /* A link to nothing is no file, but stands in the way of the last. */
     make_set(set);
     ck_assert_int_eq(symlink("nothing", in_folder("last")), 0);
-    ck_assert_int_eq(lmq_output_commit_all(set, 4, &err), LMQ_ERR_IO);
+    ck_assert_int_eq(lmq_output_commit_all(set, 4, NULL, &err), LMQ_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.path, "last"));
     assert_contents(in_folder("gone"), "gone");
     assert_contents(in_folder("old"), "old");

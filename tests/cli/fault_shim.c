@@ -4,7 +4,7 @@
  * FAULT_CLASS names the calls that are counted, FAULT_AT which of them fails
  * ("3+": this one and all behind it), FAULT_ERRNO how; SHORT in place of a
  * number lets a read or write do half of its work, KILL ends the program before
- * the call, HANG never comes back. A byte to the descriptor FAULT_FD tells that
+ * the call, TERM asks it to end and makes the call, HANG never comes back. A byte to the descriptor FAULT_FD tells that
  * it has happened. Calls inside the C library do not come by here, except for
  * memory.
  */
@@ -29,6 +29,7 @@
 #define SHORT (-1)
 #define KILL (-2)
 #define HANG (-3)
+#define TERM (-4)
 
 static const char *wanted;
 static long fault_at;
@@ -50,6 +51,7 @@ begin(void)
     fault_errno = strcmp(code, "SHORT") == 0  ? SHORT
                   : strcmp(code, "KILL") == 0 ? KILL
                   : strcmp(code, "HANG") == 0 ? HANG
+                  : strcmp(code, "TERM") == 0 ? TERM
                                               : atoi(code);
     fault_fd = atoi(fd);
     wanted = getenv("FAULT_CLASS");
@@ -88,6 +90,10 @@ is_hit(const char *class)
         _exit(99);
     while (fault_errno == HANG)
         pause();
+    if (fault_errno == TERM) {
+        raise(SIGTERM);
+        return 0;
+    }
     errno = fault_errno == SHORT ? code : fault_errno;
     return 1;
 }

@@ -68,6 +68,50 @@ for options in "" "--layout=rows -z" "--shard-size 100K" \
 done
 [ $n_kills -ge 50 ] || fail "only $n_kills kills"
 
+# asked_to_end CLASS N COMMAND...: before the Nth call of the class, which is
+# made.
+asked_to_end() {
+    class=$1 at=$2
+    shift 2
+    FAULT_CLASS=$class FAULT_AT=$at FAULT_ERRNO=TERM FAULT_FD=9 \
+        LD_PRELOAD=$shim "$@" 9> /dev/null > stdout 2> stderr
+}
+
+# A signal when names are given: none has one, and it can be gone on with; or
+# all have, and the work is done.
+for options in "" "--shard-size 60K"; do
+    [ -n "$hangs" ] || break
+    rm -rf good is
+    mkdir good is
+    expect 0 "$lmquant" convert -q $options model good/m.lmq
+    for class in fsync rename unlink; do
+        for at in 1 2 3 4 5 6 8 12; do
+            rm -f is/*
+            asked_to_end $class $at "$lmquant" convert -q --resume $options \
+                model is/m.lmq
+            status=$?
+            if [ $status -eq 143 ]; then
+                ls is | grep -v '\.part$\|\.journal$' > names &&
+                    fail "TERM before $class $at: $(cat names)"
+                expect 0 "$lmquant" convert -q --resume $options model is/m.lmq
+            elif [ $status -ne 0 ]; then
+                fail "TERM before $class $at: status $status: $(cat stderr)"
+            fi
+            diff -r good is > differences ||
+                fail "TERM before $class $at: $(cat differences)"
+            rm -f is/*
+            echo old > is/m.lmq
+            [ -z "$options" ] || continue
+            asked_to_end $class $at "$lmquant" convert -q -f model is/m.lmq
+            status=$?
+            [ $status -ne 143 ] || echo old | cmp -s - is/m.lmq ||
+                fail "TERM before $class $at, and the old output is gone"
+            [ $status -ne 0 ] || cmp -s good/m.lmq is/m.lmq ||
+                fail "TERM before $class $at, and the new output is not there"
+        done
+    done 2> /dev/null # the shell tells who was ended
+done
+
 # What schedulers send: what was done stays, and is gone on with.
 expect 0 "$synth" --sparse --dim 2048 --hidden 8192 --layers 2 \
     --heads 32 --kv-heads 8 --vocab 8000 big
