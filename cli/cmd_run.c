@@ -66,23 +66,36 @@ parse_sampling(const struct arguments *arguments,
 
 /* ---- Generating ---- */
 
+/* Shows the prompt, unless nothing is shown: what follows depends on it. */
+static enum lmq_status
+show_prompt(struct run *run, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    const char *text;
+    size_t n;
+
+    for (size_t i = 0; i < run->n_prompt && status == LMQ_OK; i++) {
+        lmq_sampler_accept(run->sampler, run->prompt[i]);
+        status = lmq_detokenizer_next(run->detokenizer, run->prompt[i], &text,
+                                      &n, err);
+        if (status == LMQ_OK && !run->stops.is_silent)
+            fwrite(text, 1, n, stdout);
+    }
+    run->is_interrupted |= !flush_output();
+    return status;
+}
+
 static enum lmq_status
 start(struct run *run, struct lmq_error *err)
 {
     double began = seconds_now();
+    size_t n_read = 0;
     enum lmq_status status =
-        lmq_session_eval(run->session, run->prompt, run->n_prompt, err);
-    int n_stops = run->stops.n_texts;
+        read_tokens(run, run->prompt, run->n_prompt, &n_read, err);
 
     run->prompt_seconds = seconds_now() - began;
-    run->stops.n_texts = 0; /* they are for what follows */
-    for (size_t i = 0; i < run->n_prompt && status == LMQ_OK; i++) {
-        lmq_sampler_accept(run->sampler, run->prompt[i]);
-        if (!has_option(run->arguments, "ids"))
-            status = show_token(run, run->prompt[i], err);
-    }
-    run->stops.n_texts = n_stops;
-    return status;
+    return status == LMQ_OK && !run->is_interrupted ? show_prompt(run, err)
+                                                    : status;
 }
 
 /* ---- Setting up ---- */
@@ -195,8 +208,10 @@ print_data(const struct run *run, struct lmq_error *err)
 static int
 finish(struct run *run, struct lmq_error *err)
 {
-    if (wants_data(run->arguments))
-        return print_data(run, err);
+    if (wants_data(run->arguments)) {
+        int code = print_data(run, err);
+        return code == EXIT_DONE && run->is_interrupted ? EXIT_SYSTEM : code;
+    }
     if (!has_option(run->arguments, "ids"))
         print_held(&run->stops);
     putchar('\n'); /* the text ends before the line about it begins */
@@ -312,7 +327,12 @@ find_stops(struct run *run)
     stops->is_silent =
         wants_data(run->arguments) || has_option(run->arguments, "ids");
     stops->n_texts =
-        option_texts(run->arguments, "stop", stops->texts, MAX_STOPS - 1);
+        option_texts(run->arguments, "stop", stops->texts, MAX_STOPS);
+    if (stops->n_texts == MAX_STOPS) { /* one is for the end of an answer */
+        usage_error(run->arguments->command,
+                    "--stop is given more than %d times", MAX_STOPS - 1);
+        return false;
+    }
     for (int i = 0; i < stops->n_texts; i++)
         if (stops->texts[i][0] == '\0') {
             usage_error(run->arguments->command,
@@ -339,7 +359,7 @@ run_once(struct run *run, int *code, struct lmq_error *err)
         return LMQ_OK;
     enum lmq_status status = start(run, err);
 
-    if (status == LMQ_OK)
+    if (status == LMQ_OK && !run->is_interrupted)
         status = generate(run, err);
     if (status != LMQ_OK && run->n_made > 0 && !wants_data(run->arguments)) {
         putchar('\n'); /* what went wrong is no part of the text */

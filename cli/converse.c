@@ -15,9 +15,6 @@
 
 #include "cli/talk/speak.h"
 
-/* Tokens between two looks at whether somebody wants an end. */
-#define STEP 64
-
 struct talk {
     struct run *run;
     bool is_terminal; /* somebody sits there */
@@ -46,7 +43,8 @@ forget(struct talk *talk, size_t at, size_t n)
         free((char *)talk->messages[i].text);
         free((int32_t *)talk->messages[i].tokens);
     }
-    memmove(talk->messages + at, talk->messages + at + n,
+    if (n > 0) /* else there may be no list */
+        memmove(talk->messages + at, talk->messages + at + n,
             (talk->n - at - n) * sizeof(*talk->messages));
     talk->n -= n;
 }
@@ -124,24 +122,18 @@ read_on(struct talk *talk, const int32_t *ids, size_t n, struct lmq_error *err)
 {
     struct run *run = talk->run;
     double began = seconds_now();
-    size_t same = 0;
-    enum lmq_status status = LMQ_OK;
+    size_t same = 0, n_read;
 
     while (same < talk->n_known && same + 1 < n &&
            talk->known[same] == ids[same])
         same++;
     lmq_session_rewind(run->session, same);
-    talk->n_known = same;
-    while (talk->n_known < n && status == LMQ_OK && !run->is_interrupted) {
-        size_t step = n - talk->n_known < STEP ? n - talk->n_known : STEP;
-        status = lmq_session_eval(run->session, ids + talk->n_known, step,
-                                  err);
-        for (size_t i = 0; i < step && status == LMQ_OK; i++) {
-            talk->known[talk->n_known] = ids[talk->n_known];
-            lmq_sampler_accept(run->sampler, ids[talk->n_known++]);
-        }
-        run->is_interrupted |=
-            run->progress.report(run->progress.context, "", 0, 0) != 0;
+    enum lmq_status status =
+        read_tokens(run, ids + same, n - same, &n_read, err);
+    talk->n_known = same + n_read;
+    for (size_t i = same; i < talk->n_known; i++) {
+        talk->known[i] = ids[i];
+        lmq_sampler_accept(run->sampler, ids[i]);
     }
     talk->n_read += n - same;
     run->prompt_seconds += seconds_now() - began;
@@ -273,23 +265,44 @@ ask(struct talk *talk, const char *text, size_t n, int *code)
     return keep_answer(talk) && goes_on(talk);
 }
 
-/* A line, or several of which all but the last end in a backslash; without the
- * line feed. False at the end of the input. */
+enum asked {
+    ASKED,
+    NOT_ASKED, /* ^C: the line is nothing */
+    ENDED,     /* the input, or somebody wants an end */
+    FAILED     /* errno */
+};
+
+/* One line more; false if there is none. Nothing is at work meanwhile that a
+ * signal would have to wait for. */
 static bool
+read_line(struct talk *talk, const char *prompt, char **line,
+          size_t *capacity, ssize_t *length)
+{
+    if (talk->is_terminal)
+        fputs(prompt, stderr);
+    rest(true);
+    errno = 0;
+    *length = getline(line, capacity, stdin);
+    int code = errno;
+    rest(false);
+    errno = code;
+    return *length >= 0;
+}
+
+/* A line, or several of which all but the last end in a backslash; without the
+ * line feed. */
+static enum asked
 read_question(struct talk *talk, size_t *n)
 {
-    char *more = NULL;
+    char *more = NULL, *grown = NULL;
     size_t capacity = 0;
+    ssize_t length;
+    bool is_read;
 
     *n = 0;
-    for (;;) {
-        if (talk->is_terminal)
-            fputs(*n == 0 ? "> " : ". ", stderr);
-        errno = 0;
-        ssize_t length = getline(&more, &capacity, stdin);
-        if (length < 0)
-            break;
-        char *grown = realloc(talk->line, *n + (size_t)length + 1);
+    while ((is_read = read_line(talk, *n == 0 ? "> " : ". ", &more, &capacity,
+                                &length))) {
+        grown = realloc(talk->line, *n + (size_t)length + 1);
         if (grown == NULL)
             break;
         talk->line = grown;
@@ -301,8 +314,17 @@ read_question(struct talk *talk, size_t *n)
             break;
         talk->line[*n - 1] = '\n';
     }
+    int code = errno;
     free(more);
-    return *n > 0 || !(feof(stdin) || ferror(stdin));
+    errno = code;
+    if (is_read)
+        return grown == NULL ? FAILED : ASKED;
+    if (feof(stdin))
+        return *n > 0 ? ASKED : ENDED;
+    if (code != EINTR)
+        return FAILED;
+    clearerr(stdin);
+    return talk->is_terminal && forget_interrupt() ? NOT_ASKED : ENDED;
 }
 
 static int
@@ -312,23 +334,19 @@ read_questions(struct talk *talk)
     size_t n;
 
     for (;;) {
-        bool is_read = read_question(talk, &n);
-        if (!is_read && talk->is_terminal)
+        enum asked asked = read_question(talk, &n);
+        int reason = errno;
+        if (asked != ASKED && talk->is_terminal)
             fputc('\n', stderr);
-        if (!is_read && errno == EINTR && talk->is_terminal &&
-            forget_interrupt()) {
-            clearerr(stdin); /* ^C at the prompt: the line is nothing */
-            continue;
-        }
-        if (!is_read && ferror(stdin) && errno != EINTR) {
-            print_error("standard input: cannot read: %s", strerror(errno));
+        if (asked == FAILED) {
+            print_error("standard input: cannot read: %s", strerror(reason));
             return EXIT_SYSTEM;
         }
-        if (!is_read)
-            return errno == EINTR ? EXIT_SYSTEM : EXIT_DONE;
+        if (asked == ENDED)
+            return reason == EINTR ? EXIT_SYSTEM : EXIT_DONE;
         if (talk->is_terminal)
             forget_interrupt(); /* ^C before the line was read ends no answer */
-        if (n > 0 && !ask(talk, talk->line, n, &code))
+        if (asked == ASKED && n > 0 && !ask(talk, talk->line, n, &code))
             return code;
     }
 }

@@ -156,6 +156,10 @@ flush_output(void)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return true;
+    if (errno == EINTR) { /* somebody wants an end, and output can go on */
+        clearerr(stdout);
+        return false;
+    }
     /* Who closes a pipe has read enough, and knows it. A failure of printf()
      * has left no reason. */
     if (!is_told && errno != EPIPE)

@@ -12,6 +12,36 @@
  * on them whatever they say. */
 #define SINKS 4
 
+/* Tokens of the first step; the next ones are longer until they take a tenth of
+ * a second. */
+#define STEP 64
+#define STEP_MOST 4096
+#define STEP_SECONDS 0.1
+
+enum lmq_status
+read_tokens(struct run *run, const int32_t *ids, size_t n, size_t *n_read,
+            struct lmq_error *err)
+{
+    size_t step = STEP;
+    enum lmq_status status = LMQ_OK;
+
+    *n_read = 0;
+    if (n == 0) /* which says what is wrong */
+        status = lmq_session_eval(run->session, ids, 0, err);
+    while (*n_read < n && status == LMQ_OK && !run->is_interrupted) {
+        double began = seconds_now();
+        size_t now = n - *n_read < step ? n - *n_read : step;
+        status = lmq_session_eval(run->session, ids + *n_read, now, err);
+        if (status == LMQ_OK)
+            *n_read += now;
+        if (step < STEP_MOST && seconds_now() - began < STEP_SECONDS)
+            step *= 2;
+        run->is_interrupted |=
+            run->progress.report(run->progress.context, "", 0, 0) != 0;
+    }
+    return status;
+}
+
 enum lmq_status
 show_token(struct run *run, int32_t id, struct lmq_error *err)
 {
@@ -30,6 +60,8 @@ show_token(struct run *run, int32_t id, struct lmq_error *err)
         lmq_detokenizer_next(run->detokenizer, id, &text, &n, err);
     if (status == LMQ_OK)
         run->is_interrupted |= !print_until_stop(&run->stops, text, n);
+    if (id < 0)
+        end_held(&run->stops);
     if (!run->stops.is_silent)
         run->is_interrupted |= !flush_output();
     return status;

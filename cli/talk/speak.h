@@ -32,6 +32,11 @@ struct run {
     struct lmq_progress progress;
 };
 
+/* Evaluates tokens in steps, between which somebody may want an end; *n_read of
+ * them. */
+enum lmq_status read_tokens(struct run *run, const int32_t *ids, size_t n,
+                            size_t *n_read, struct lmq_error *err);
+
 /* Shows what a token adds to the text, or its id; id -1: what was held back. */
 enum lmq_status show_token(struct run *run, int32_t id,
                            struct lmq_error *err);

@@ -75,6 +75,20 @@ print_until_stop(struct stops *stops, const char *text, size_t n)
 }
 
 void
+end_held(struct stops *stops)
+{
+    for (size_t at = 0; at < stops->n_held && stops->found == NULL; at++)
+        for (int i = 0; i < stops->n_texts && stops->found == NULL; i++) {
+            size_t length = strlen(stops->texts[i]);
+            if (length > stops->n_held - at ||
+                memcmp(stops->held + at, stops->texts[i], length) != 0)
+                continue;
+            print(stops, stops->held, at);
+            stops->found = stops->texts[i];
+        }
+}
+
+void
 print_held(struct stops *stops)
 {
     if (stops->found == NULL)

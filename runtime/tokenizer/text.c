@@ -257,23 +257,36 @@ list_ids(const int32_t *ids, size_t n)
     return list;
 }
 
-/* Whole characters only, so that it is a string of any language. */
+/* The text of the prompt, and of what was made behind it up to what ended it. Of
+ * whole characters, so that they are strings of any language. */
 static enum lmq_status
-add_text(json_t **json, const char *key, const struct lmq_tokenizer *tokenizer,
-         const int32_t *ids, size_t n, const char *stop, struct lmq_error *err)
+add_texts(json_t **json, const struct lmq_tokenizer *tokenizer,
+          const struct lmq_generation *generation, struct lmq_error *err)
 {
+    const char *stop = generation->stop;
+    struct lmq_decoder decoder;
     struct lmq_buffer buffer = {0};
-    enum lmq_status status = lmq_tokenizer_decode(
-        tokenizer, ids, n, LMQ_DECODE_UTF8, &buffer, err);
-    size_t length = stop == NULL ? buffer.n + 1 : strlen(stop);
+    enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i + length <= buffer.n; i++)
+    lmq_decoder_begin(&decoder, tokenizer, LMQ_DECODE_UTF8);
+    for (size_t i = 0; i < generation->n_prompt && status == LMQ_OK; i++)
+        status = lmq_decoder_next(&decoder, generation->prompt[i], &buffer,
+                                  err);
+    size_t n_prompt = buffer.n;
+    for (size_t i = 0; i < generation->n_made && status == LMQ_OK; i++)
+        status = lmq_decoder_next(&decoder, generation->made[i], &buffer, err);
+    if (status == LMQ_OK)
+        status = lmq_decoder_end(&decoder, &buffer, err);
+    size_t length = stop == NULL ? buffer.n + 1 : strlen(stop);
+    for (size_t i = n_prompt; i + length <= buffer.n; i++)
         if (memcmp(buffer.bytes + i, stop, length) == 0)
             buffer.n = i;
-    if (status == LMQ_OK)
-        lmq_put(json, key,
-                json_stringn(buffer.n == 0 ? "" : (const char *)buffer.bytes,
-                             buffer.n));
+    if (status == LMQ_OK) {
+        const char *text = buffer.n == 0 ? "" : (const char *)buffer.bytes;
+        lmq_put(json, "prompt", json_stringn(text, n_prompt));
+        lmq_put(json, "text",
+                json_stringn(text + n_prompt, buffer.n - n_prompt));
+    }
     lmq_buffer_free(&buffer);
     return status;
 }
@@ -295,15 +308,10 @@ lmq_generation_report(const struct lmq_tokenizer *tokenizer,
                       struct lmq_report **report, struct lmq_error *err)
 {
     json_t *json = json_object();
-    enum lmq_status status =
-        add_text(&json, "prompt", tokenizer, generation->prompt,
-                 generation->n_prompt, NULL, err);
+    enum lmq_status status = add_texts(&json, tokenizer, generation, err);
 
     if (report != NULL)
         *report = NULL;
-    if (status == LMQ_OK)
-        status = add_text(&json, "text", tokenizer, generation->made,
-                          generation->n_made, generation->stop, err);
     if (status != LMQ_OK) {
         json_decref(json);
         return status;

@@ -105,6 +105,38 @@ expect 0 "$lmquant" run -t 0 -n 40 --json --stop="$word" fable.lmq \
     fail "the report does not say what stopped it"
 expect 2 "$lmquant" run --stop= fable.lmq x
 says '--stop is empty'
+# shellcheck disable=SC2046
+expect 2 "$lmquant" run $(yes -- --stop=z | head -n 32) fable.lmq x
+says '--stop is given more than 31 times'
+
+# What begins with a blank begins so in data, too; and behind a prompt.
+expect 0 "$lmquant" run -q -t 0 -n 8 --json fable.lmq 'Once upon a time,'
+printf '%s%s\n' "$("$is_json" prompt < stdout)" "$("$is_json" text < stdout)" |
+    sed 's/""//; s/"//g' > told
+expect 0 "$lmquant" run -q -t 0 -n 8 fable.lmq 'Once upon a time,'
+cmp -s stdout told ||
+    fail "the text of the report is another one: $(cat told stdout)"
+case $(sed 's/^Once upon a time,\( *[^ ,.]*\).*/\1/' stdout) in
+' '*)
+    word=$(sed 's/^Once upon a time,\( *[^ ,.]*\).*/\1/' stdout)
+    expect 0 "$lmquant" run -q -t 0 -n 8 --json --stop="$word" fable.lmq \
+        'Once upon a time,'
+    [ "$("$is_json" text < stdout | tr -d '"')" = "" ] ||
+        fail "--stop='$word' is not found in data"
+    ;;
+*) fail "no word begins with a blank: $(cat stdout)" ;;
+esac
+
+# One that only may have begun when the text ends hides none behind it.
+expect 0 "$lmquant" run -q -t 0 -n 40 --stop="${whole#Once upon a time}zzz" \
+    --stop="$word" fable.lmq 'Once upon a time'
+[ "$(cat stdout)" = 'Once upon a time,' ] ||
+    fail "--stop=$word is shown: $(cat stdout)"
+
+# What is closed is not the next file that is opened.
+"$lmquant" run -q --chat --chat-format=chatml fable.lmq <&- > stdout 2> stderr
+[ $? -eq 1 ] || fail "a closed input: $(cat stdout stderr)"
+says 'standard input: cannot read'
 
 # In a conversation it ends an answer, which goes on being known without it.
 expect 0 "$lmquant" run --chat --chat-format=llama2 -t 0 -n 40 --ctx=96 \
