@@ -3,12 +3,15 @@
  */
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -124,6 +127,17 @@ allow_files(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* What is closed from the beginning stays so, but no file that is opened gets its
+ * number and is taken for standard input or output. */
+static void
+fill_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 /* More than any command was seen to need; and less than any should have. */
 #define STACK ((size_t)512 << 10)
 #define STACK_LEAST ((size_t)256 << 10)
@@ -173,6 +187,7 @@ main(int argc, char **argv)
 
     /* A limit of file sizes is an error of the write, with a message. */
     signal(SIGXFSZ, SIG_IGN);
+    fill_descriptors();
     allow_files();
     if (!grow_stack())
         return EXIT_SYSTEM;

@@ -294,9 +294,8 @@ list_originals(const struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK && options->recipe != NULL)
         status = lmq_originals_add(originals, options->recipe, is_read, err);
     for (size_t i = 0; i < options->n_calibration && status == LMQ_OK; i++)
-        if (strcmp(options->calibration[i], "-") != 0)
-            status = lmq_originals_add(originals, options->calibration[i],
-                                       is_read, err);
+        status = lmq_originals_add_text(originals, options->calibration[i],
+                                        is_read, err);
     return status;
 }
 

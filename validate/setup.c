@@ -154,7 +154,8 @@ lmq_job_check_page(const struct lmq_job *job, struct lmq_error *err)
         status = lmq_originals_add_all(
             &originals, &job->candidates[i].file->originals, err);
     for (size_t i = 0; i < options->n_texts && status == LMQ_OK; i++)
-        status = lmq_originals_add(&originals, options->texts[i], false, err);
+        status = lmq_originals_add_text(&originals, options->texts[i], false,
+                                        err);
     if (status == LMQ_OK && options->tokens != NULL)
         status = lmq_originals_add(&originals, options->tokens, false, err);
     if (status == LMQ_OK && options->task != NULL)

@@ -60,6 +60,15 @@ lmq_originals_add(struct lmq_originals *originals, const char *path,
 }
 
 enum lmq_status
+lmq_originals_add_text(struct lmq_originals *originals, const char *path,
+                       bool is_read, struct lmq_error *err)
+{
+    return strcmp(path, "-") == 0
+               ? lmq_originals_add(originals, "/dev/stdin", false, err)
+               : lmq_originals_add(originals, path, is_read, err);
+}
+
+enum lmq_status
 lmq_originals_add_all(struct lmq_originals *originals,
                       const struct lmq_originals *more, struct lmq_error *err)
 {

@@ -31,6 +31,11 @@ struct lmq_originals {
 enum lmq_status lmq_originals_add(struct lmq_originals *originals,
                                   const char *path, bool is_read,
                                   struct lmq_error *err);
+/* The same of a text, which may be "-": what standard input comes from may be
+ * replaced no more than another, and is not looked at again. */
+enum lmq_status lmq_originals_add_text(struct lmq_originals *originals,
+                                       const char *path, bool is_read,
+                                       struct lmq_error *err);
 enum lmq_status lmq_originals_add_all(struct lmq_originals *originals,
                                       const struct lmq_originals *more,
                                       struct lmq_error *err);

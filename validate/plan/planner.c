@@ -93,7 +93,7 @@ check_outputs(const struct lmq_planner *planner, const char *output,
         &originals, &planner->job.reference_file->originals, err);
 
     for (size_t i = 0; i < o->n_texts && status == LMQ_OK; i++)
-        status = lmq_originals_add(&originals, o->texts[i], false, err);
+        status = lmq_originals_add_text(&originals, o->texts[i], false, err);
     if (status == LMQ_OK && o->tokens != NULL)
         status = lmq_originals_add(&originals, o->tokens, false, err);
     for (size_t i = 0; i < o->n_measured && !o->measured_are_texts &&
