@@ -6,6 +6,7 @@
 
 #include "quantize/group.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -129,6 +130,9 @@ lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
         memcpy(turned, x + at, group * sizeof(*x));
         lmq_rotate_group(turned, group);
         quantize_plainly(quant, turned, group, q + at, scales, stats);
+        /* Who turns it back adds as many up as a group has. */
+        stats->has_nonfinite |=
+            stats->max_abs > FLT_MAX / (2 * (float)group);
         if (stats->has_nonfinite) {
             find_nonfinite(x + at, group, before + at, stats);
             return;

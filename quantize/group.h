@@ -66,8 +66,8 @@ struct lmq_quant_stats {
     uint64_t n_groups;
     bool has_nonfinite;    /* then nothing else here means anything */
     uint64_t nonfinite_at; /* the first such element */
-    bool is_turned_over;   /* it is finite, and turned it is not: the first of
-                              its group */
+    bool is_turned_over;   /* it is finite, and turned, or turned back, it may
+                              not be: the first of its group */
 };
 
 extern const struct lmq_name lmq_group_names[]; /* the valid sizes */

@@ -122,6 +122,37 @@ START_TEST(a_row_is_rotated_before_it_is_quantized)
 }
 END_TEST
 
+/* Turned back, it would not be finite. */
+START_TEST(a_group_that_is_too_large_to_turn_back_is_told)
+{
+    const struct lmq_quant turning = {.bits = 8,
+                                      .group_size = 64,
+                                      .method = LMQ_METHOD_SEARCH,
+                                      .scales = LMQ_SCALES_F32,
+                                      .multiplier = 1,
+                                      .rotates = true};
+    float x[128], scales[2];
+    int8_t q[128];
+
+    for (int power = 120; power < 128; power++) {
+        struct lmq_quant_stats stats = {0};
+        for (size_t i = 0; i < 128; i++)
+            x[i] = i == 70 ? ldexpf(1.5f, power) : 1;
+        lmq_quantize_row(&turning, x, 128, q, scales, &stats);
+        if (stats.has_nonfinite) {
+            ck_assert(power > 121 && stats.is_turned_over);
+            ck_assert_uint_eq(stats.nonfinite_at, 64);
+            continue;
+        }
+        for (size_t i = 64; i < 128; i++)
+            x[i] = (float)q[i] * scales[1];
+        lmq_rotate_group(x + 64, 64);
+        for (size_t i = 64; i < 128; i++)
+            ck_assert(isfinite(x[i]));
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -129,6 +160,7 @@ main(void)
         a_group_is_rotated_as_the_page_says_and_back,
         rows_of_any_length_are_rotated_as_a_whole,
         a_row_is_rotated_before_it_is_quantized,
+        a_group_that_is_too_large_to_turn_back_is_told,
     };
 
     return RUN_SUITE("rotate", tests);
