@@ -137,8 +137,8 @@ option_real(const struct arguments *arguments, const char *name, double least,
     if (text == NULL)
         return true;
     double number = strtod(text, &end);
-    if (begins_number(text) && *end == '\0' && number >= least &&
-        number <= most) {
+    if (begins_number(text) && strpbrk(text, "xX") == NULL && *end == '\0' &&
+        number >= least && number <= most) {
         *value = number;
         return true;
     }
@@ -243,9 +243,9 @@ open_options(const struct arguments *arguments,
         .config = option_text(arguments, "config"),
         .is_copied = has_option(arguments, "no-mmap"),
     };
-    return option_real(arguments, "rope-theta", 1e-30, 1e30,
+    return option_real(arguments, "rope-theta", 1, 1e15,
                        &options->rope_theta) &&
-           option_real(arguments, "norm-eps", 1e-30, 1e30,
+           option_real(arguments, "norm-eps", 1e-30, 1,
                        &options->norm_eps);
 }
 

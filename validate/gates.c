@@ -46,7 +46,9 @@ read_number(const char *text, bool has_sign, double *value)
     if (!has_sign && (*text == '-' || *text == '+'))
         return NULL;
     *value = strtod(text, &end);
-    if (end == text || !isfinite(*value))
+    if (end == text || !isfinite(*value) ||
+        memchr(text, 'x', (size_t)(end - text)) != NULL ||
+        memchr(text, 'X', (size_t)(end - text)) != NULL) /* decimal digits */
         return NULL;
     return end + strspn(end, SPACES);
 }
