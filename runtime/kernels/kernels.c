@@ -46,8 +46,9 @@ lmq_scratch_bytes(size_t n_cols)
 {
     /* Each block of columns is filled up to 16, tokens to a tile of 6. */
     const size_t n = lmq_size_min(n_cols, LMQ_TOGETHER_MOST) * 65 / 64 + 16;
-    const size_t near =
-        lmq_size_max(LMQ_TOGETHER_NEAR + 6 * n, LMQ_TOKENS_LEAST * n);
+    const size_t least =
+        n_cols > LMQ_WIDE_COLS ? LMQ_TOKENS_WIDE : LMQ_TOKENS_LEAST;
+    const size_t near = lmq_size_max(LMQ_TOGETHER_NEAR + 6 * n, least * n);
     const size_t floats = lmq_size_min(
         LMQ_TOGETHER_MOST, lmq_size_min(near, LMQ_TOKENS_MOST * n));
 

@@ -145,11 +145,13 @@ lmq_row_bytes(enum lmq_row_type type, size_t n_cols)
  * weights are read too often, nor more than help.
  */
 #define LMQ_BLOCK_COLS ((size_t)1024)
-#define LMQ_WIDE_BYTES ((size_t)131072)
-#define LMQ_SUMS_BYTES ((size_t)393216)
+#define LMQ_WIDE_COLS (4 * LMQ_BLOCK_COLS) /* more make rows wide */
+#define LMQ_WIDE_BYTES ((size_t)262144)
+#define LMQ_SUMS_BYTES ((size_t)786432)
 #define LMQ_TOGETHER_NEAR ((size_t)1 << 18)
 #define LMQ_TOGETHER_MOST ((size_t)1 << 20)
 #define LMQ_TOKENS_LEAST ((size_t)66)
+#define LMQ_TOKENS_WIDE ((size_t)126) /* of wide rows */
 #define LMQ_TOKENS_MOST ((size_t)192)
 
 /* For rows of up to so many columns. */

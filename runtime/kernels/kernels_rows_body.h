@@ -17,8 +17,10 @@
  * types are widened to floats first.
  */
 #define BLOCK_ROWS ((size_t)32)
+#define BLOCK_ROWS_WIDE ((size_t)64) /* of wide rows that are widened: so tokens
+                                        go by half as often */
 #define BLOCK_COLS LMQ_BLOCK_COLS
-#define BLOCK_FLOATS (BLOCK_ROWS * BLOCK_COLS)
+#define BLOCK_FLOATS (BLOCK_ROWS_WIDE * BLOCK_COLS)
 #define WIDENING_LEAST ((size_t)36) /* tokens */
 
 /* Steps of columns after which a tile asks for some of what comes next: more
@@ -28,7 +30,8 @@
 
 _Static_assert(LMQ_WIDE_BYTES == BLOCK_FLOATS * sizeof(float) &&
                    LMQ_SUMS_BYTES ==
-                       BLOCK_ROWS * LMQ_TOKENS_MOST * LANES * sizeof(float) &&
+                       BLOCK_ROWS_WIDE * LMQ_TOKENS_MOST * LANES *
+                           sizeof(float) &&
                    LMQ_TOGETHER_MOST >= LMQ_TOKENS_MOST * BLOCK_COLS &&
                    LMQ_TOKENS_MOST % LMQ_TILE_T == 0 && LMQ_TILE_T <= 6,
                "scratch has room for blocks, and they have whole tiles");
@@ -50,7 +53,7 @@ struct rows_job {
     size_t row0, row1, row_end;
     size_t token0, token1;
     float *wide;           /* [BLOCK_FLOATS] */
-    float *sums;           /* [BLOCK_ROWS][LMQ_TOKENS_MOST][LANES] */
+    float *sums; /* [tile of tokens][tile of rows][row][token][LANES] */
     const float *packed;   /* this block's, or one token */
     struct lmq_wanted next; /* the tiles of tokens ask for it */
 };
@@ -180,8 +183,8 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
     const unsigned char *p[LMQ_TILE_R];
     float *sums = is_first && is_last
                       ? NULL
-                      : job->sums + ((row - job->row0) * LMQ_TOKENS_MOST +
-                                     token - job->token0) * LANES;
+                      : job->sums + ((token - job->token0) * BLOCK_ROWS_WIDE +
+                                     (row - job->row0) * n_t) * LANES;
     vf sum[LMQ_TILE_T][LMQ_TILE_R];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
@@ -190,7 +193,7 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             sum[t][r] = is_first
                 ? vf_set1(0.0f)
-                : vf_load(sums + (r * LMQ_TOKENS_MOST + t) * LANES);
+                : vf_load(sums + (r * n_t + t) * LANES);
     LMQ_UNROLL for (size_t part = 0; part < REGISTERS; part += n_parts)
         add_columns(job, p, x, type, n_r, n_t, part, n_parts, asking, sum);
     if (is_last && job->rows->n_cols % LANES != 0)
@@ -201,7 +204,7 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
                     job->out + (token + t) * job->out_stride + row);
         else
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                vf_store(sums + (r * LMQ_TOKENS_MOST + t) * LANES, sum[t][r]);
+                vf_store(sums + (r * n_t + t) * LANES, sum[t][r]);
     }
 }
 
@@ -311,18 +314,28 @@ tokens_together(size_t n_cols, size_t n_tokens)
 {
     const size_t n_tiles = (n_tokens + LMQ_TILE_T - 1) / LMQ_TILE_T;
     const size_t most = LMQ_TOGETHER_MOST / n_cols;
+    const size_t least =
+        n_cols > LMQ_WIDE_COLS ? LMQ_TOKENS_WIDE : LMQ_TOKENS_LEAST;
     size_t n = LMQ_TOGETHER_NEAR / n_cols + LMQ_TILE_T - 1;
 
-    n = n < LMQ_TOKENS_LEAST ? LMQ_TOKENS_LEAST : n;
+    n = n < least ? least : n;
     n = n > LMQ_TOKENS_MOST ? LMQ_TOKENS_MOST : n;
     n = most >= LMQ_TILE_T && n > most ? most : n;
     return LMQ_TILE_T * lmq_even_part(n_tiles, n / LMQ_TILE_T);
 }
 
-static struct rows_plan
-plan_rows(size_t n, size_t n_tokens)
+static bool
+widens(const struct lmq_rows *rows, size_t n_tokens)
 {
+    return rows->type != LMQ_ROW_F32 && n_tokens >= WIDENING_LEAST;
+}
+
+static struct rows_plan
+plan_rows(const struct lmq_rows *rows, size_t n_tokens)
+{
+    const size_t n = rows->n_cols;
     const bool is_one = n_tokens == 1;
+    const bool is_wide = n > LMQ_WIDE_COLS && widens(rows, n_tokens);
     const size_t n_blocks = is_one ? 1 : (n + BLOCK_COLS - 1) / BLOCK_COLS;
     const size_t step =
         ((n + n_blocks - 1) / n_blocks + LANES - 1) / LANES * LANES;
@@ -330,7 +343,9 @@ plan_rows(size_t n, size_t n_tokens)
     return (struct rows_plan){
         .is_one = is_one,
         .packs_blocks = n_blocks * step > LMQ_TOGETHER_MOST / LMQ_TILE_T,
-        .n_rows = is_one || n_blocks > 1 ? BLOCK_ROWS : BLOCK_FLOATS / step,
+        .n_rows = is_wide                  ? BLOCK_ROWS_WIDE
+                  : is_one || n_blocks > 1 ? BLOCK_ROWS
+                                           : BLOCK_ROWS * BLOCK_COLS / step,
         .n_cols = step,
         .n_tokens = is_one ? 1 : tokens_together(n_blocks * step, n_tokens),
     };
@@ -387,7 +402,7 @@ multiply_rows_block(struct rows_job *job, const struct rows_plan *plan,
         job->column = 0;
         job->type = rows->type;
         job->next = wanted_next(job, plan);
-        if (job->type != LMQ_ROW_F32 && n_tokens >= WIDENING_LEAST)
+        if (widens(rows, n_tokens))
             rows_widen_any(job);
         if (plan->is_one) {
             job->packed = job->x;
@@ -431,7 +446,7 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
 
     if (row0 >= row1) /* nothing to copy the tokens for */
         return;
-    const struct rows_plan plan = plan_rows(rows->n_cols, n_tokens);
+    const struct rows_plan plan = plan_rows(rows, n_tokens);
     for (size_t t = 0; t < n_tokens; t = job.token1) {
         job.token0 = t;
         job.token1 =
