@@ -13,6 +13,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
+#include "base/size.h"
 #include "formats/describe.h"
 #include "runtime/limits.h"
 #include "runtime/session.h"
@@ -21,6 +22,7 @@
 #define DEFAULT_DECODE 128
 #define DEFAULT_ROUNDS 3
 #define MAX_ROUNDS 100
+#define EVALUATED_MOST ((size_t)1024)
 
 /* One before the first round, or two for each. */
 _Static_assert(2 * MAX_ROUNDS < LMQ_SAMPLES_MAX, "there is room");
@@ -142,6 +144,23 @@ struct bench {
     struct lmq_limits limits;
 };
 
+/* Tokens from `first` on, in steps that somebody may want to end: more than
+ * what is usual, so that there is one. */
+static enum lmq_status
+evaluate(struct bench *bench, const char *stage, size_t first, size_t n,
+         struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t at = 0; at < n && status == LMQ_OK; at += EVALUATED_MOST) {
+        status = lmq_session_eval(bench->session, bench->tokens + first + at,
+                                  lmq_size_min(n - at, EVALUATED_MOST), err);
+        if (status == LMQ_OK)
+            status = lmq_progress_report(bench->progress, stage, 0, 0, err);
+    }
+    return status;
+}
+
 /* Evaluates what stands before, or the last of it again: a state that cannot
  * be rewound is made anew there, not in what is measured. */
 static enum lmq_status
@@ -152,9 +171,7 @@ go_to_depth(struct bench *bench, struct lmq_error *err)
     size_t first = n > 0 && session->position >= n ? n - 1 : 0;
 
     lmq_session_rewind(session, first);
-    return n == 0 ? LMQ_OK
-                  : lmq_session_eval(session, bench->tokens + first, n - first,
-                                     err);
+    return evaluate(bench, "depth", first, n - first, err);
 }
 
 static enum lmq_status
@@ -165,9 +182,8 @@ measure_prefill(struct bench *bench, struct lmq_error *err)
         enum lmq_status status = go_to_depth(bench, err);
         double start = lmq_clock_seconds();
         if (status == LMQ_OK)
-            status = lmq_session_eval(bench->session,
-                                      bench->tokens + bench->depth,
-                                      bench->n_prefill, err);
+            status = evaluate(bench, "prefill", bench->depth,
+                              bench->n_prefill, err);
         if (i >= 0)
             lmq_samples_add(&bench->prefill, lmq_clock_seconds() - start);
         if (status == LMQ_OK)
