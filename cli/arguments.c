@@ -202,7 +202,12 @@ add(struct arguments *arguments, const struct option *option,
     const char *value)
 {
     if (arguments->n_given == MAX_OCCURRENCES)
-        return usage_error(arguments->command, "too many options");
+        return usage_error(arguments->command,
+                           "there are more than %d options%s", MAX_OCCURRENCES,
+                           strcmp(option->name, "keep") == 0 ||
+                                   strcmp(option->name, "set") == 0
+                               ? "; a recipe has more rules"
+                               : "");
     arguments->given[arguments->n_given].option = option;
     arguments->given[arguments->n_given++].value = value;
     return -1;

@@ -228,6 +228,12 @@ make_rules(const struct arguments *arguments, struct rules *rules)
         const char *name = arguments->given[i].option->name;
         const char *value = arguments->given[i].value;
         char *owned = NULL;
+        if (strcmp(name, "keep") == 0 && strchr(value, '=') != NULL) {
+            usage_error(arguments->command,
+                        "--keep is '%s', expected a pattern; --set has other "
+                        "encodings", value);
+            return false;
+        }
         if (strcmp(name, "keep") == 0) {
             size_t n = strlen(value) + sizeof(suffix);
             owned = malloc(n);

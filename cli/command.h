@@ -52,7 +52,7 @@ enum common {
 
 #define MAX_OPERANDS 64
 #define MAX_PARTS 4096 /* of the commands that take the files of many parts */
-#define MAX_OCCURRENCES 128
+#define MAX_OCCURRENCES 1024
 
 /* The parsed command line. */
 struct arguments {

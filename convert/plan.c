@@ -232,21 +232,27 @@ is_taken(const struct lmq_tensor *tensor, const struct lmq_quant *quant)
            tensor->quant.bits <= quant->bits && tensor->n_cols <= TAKEN_COLS_MAX;
 }
 
+/* What single rules allow may contradict itself together, or the options. */
 static enum lmq_status
-check_rotation(const struct lmq_record *record, struct lmq_error *err)
+check_rotation(const struct lmq_plan *plan, const struct lmq_record *record,
+               struct lmq_error *err)
 {
     const struct lmq_quant *quant = &record->quant;
+    const char *path = plan->settings.recipe.path;
 
-    if (!quant->rotates)
+    if (!quant->rotates || lmq_group_can_rotate(quant->group_size))
         return LMQ_OK;
-    if (!lmq_group_can_rotate(quant->group_size)) {
-        lmq_fail(err, LMQ_ERR_ARG, 0,
+    enum lmq_status status =
+        lmq_fail(err, path == NULL ? LMQ_ERR_ARG : LMQ_ERR_FORMAT, 0,
                  "tensor '%s' cannot be rotated in groups of %u", record->name,
                  quant->group_size);
+    if (path == NULL)
         lmq_hint(err, "64 and 256 are the groups that can");
-        return LMQ_ERR_ARG;
-    }
-    return LMQ_OK;
+    else
+        lmq_hint(err, "64 and 256 are the groups that can; see %.200s and "
+                      ".rotates",
+                 path);
+    return status;
 }
 
 /* A matrix as the recipe wants it. */
@@ -273,7 +279,7 @@ set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
                         ".layout is rows, but tensor '%s' becomes %s, which "
                         "stands in tiles",
                         record->name, lmq_record_type(record));
-    status = check_rotation(record, err);
+    status = check_rotation(plan, record, err);
     if (status != LMQ_OK)
         return status;
     *takes = is_taken(tensor, &record->quant);

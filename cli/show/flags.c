@@ -61,6 +61,14 @@ static const struct {
     {"writes_text", "--own-text"},
 };
 
+/* " 'PATTERN=keep'" as the rule that --keep makes is told: where the pattern
+ * ends, NULL if it is another rule. */
+static const char *
+find_kept(const char *text)
+{
+    return strncmp(text, " '", 2) == 0 ? strstr(text, "=keep'") : NULL;
+}
+
 /* The flag of the n letters, NULL if they name no option. */
 static const char *
 find_flag(const char *member, size_t n)
@@ -85,7 +93,13 @@ print_flags(FILE *to, const char *text)
             putc(*at, to);
             continue;
         }
-        fputs(flag, to);
+        const char *kept =
+            strcmp(flag, "--set") == 0 ? find_kept(at + n + 1) : NULL;
+        fputs(kept == NULL ? flag : "--keep", to);
         at += n;
+        while (kept != NULL && at + 1 < kept)
+            putc(*++at, to);
+        if (kept != NULL)
+            at += strlen("=keep");
     }
 }

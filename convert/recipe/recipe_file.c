@@ -312,13 +312,16 @@ read_wish(struct reading *reading, const struct mapping *mapping,
     return take_one(reading, take_wish, &key);
 }
 
-/* At the end of what has it. */
+/* Of what began there. */
 static enum lmq_status
-check_wish(const struct reading *reading, const struct lmq_wish *wish)
+check_wish(const struct reading *reading, const yaml_mark_t *start,
+           const struct lmq_wish *wish)
 {
     struct lmq_error why = {0};
 
-    return pass_on(reading, lmq_wish_check(wish, &why), &why);
+    return lmq_wish_check(wish, &why) == LMQ_OK
+               ? LMQ_OK
+               : fail_at(reading, start, why.message);
 }
 
 /* ---- The parts of a recipe ---- */
@@ -377,7 +380,7 @@ read_rule(struct reading *reading)
         return fail_at(reading, &start,
                        "the rule says nothing: it has no encoding, group, "
                        "scales, method or rotate");
-    return check_wish(reading, &rule->wish);
+    return check_wish(reading, &start, &rule->wish);
 }
 
 static enum lmq_status
@@ -407,12 +410,15 @@ read_default(struct reading *reading)
     if (!is_at(reading, YAML_MAPPING_START_EVENT))
         return fail_here(reading,
                          "expected keys, as in 'default: {group: 32}'");
+    yaml_mark_t start = reading->event.start_mark;
     do {
         status = next_key(reading, &mapping);
         if (status == LMQ_OK && mapping.key[0] != '\0')
             status = read_wish(reading, &mapping, &reading->recipe->basis);
     } while (status == LMQ_OK && mapping.key[0] != '\0');
-    return status;
+    return status == LMQ_OK
+               ? check_wish(reading, &start, &reading->recipe->basis)
+               : status;
 }
 
 static enum lmq_status

@@ -14,6 +14,7 @@
 #include "base/text/glob.h"
 #include "base/text/utf8.h"
 #include "convert/recipe/recipe.h"
+#include "quantize/rotate.h"
 
 static const char keep[] = "keep";
 
@@ -236,6 +237,13 @@ lmq_wish_check(const struct lmq_wish *wish, struct lmq_error *err)
                         "group, scales, method and rotate mean nothing beside the "
                         "encoding '%s'",
                         lmq_wish_encoding(wish));
+    if ((wish->asked & LMQ_WISH_GROUP) != 0 &&
+        (wish->asked & LMQ_WISH_ROTATE) != 0 && wish->quant.rotates &&
+        !lmq_group_can_rotate(wish->quant.group_size))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "groups of %u cannot be rotated, those of 64 and 256 "
+                        "can",
+                        wish->quant.group_size);
     return LMQ_OK;
 }
 

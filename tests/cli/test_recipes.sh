@@ -102,7 +102,7 @@ refused() {
     is_one_sentence "$*"
     [ -e x.lmq ] && fail "there is an output: $*"
 }
-refused 2 "--set 'ffn_dwon=keep' matches no matrix" --keep ffn_dwon
+refused 2 "--keep 'ffn_dwon' matches no matrix" --keep ffn_dwon
 refused 2 "--set is 'ffn_up', expected PATTERN=TYPE" --set ffn_up
 refused 2 "encoding is 'q77', expected 'keep', 'q8'" --set ffn_up=q77
 refused 2 "group is '48'" --set ffn_up=q8,group=48
