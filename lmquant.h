@@ -777,9 +777,9 @@ struct lmq_planning_options {
     double target_kld;        /* or the mean divergence, with the least bytes */
     uint64_t memory;          /* bytes; 0: half of what is free */
     int skips_checksums;      /* do not compare those of a container */
-    const char *page; /* where the caller will write one: looked at before the
-                         work */
-    int replaces;     /* recipe and page may stand there already */
+    const char *page; /* where a page is written: it and the recipe appear, or
+                         neither */
+    int replaces;     /* they may stand there already */
     /* Only what is due to one of n_parts parts, from 1, is measured; 0, 0: all.
      * A target, a recipe and a page are looked at then, if they are given, but
      * nothing is written: the report is for lmq_plan_write_part(). */

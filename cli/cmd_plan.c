@@ -243,16 +243,9 @@ print_plan(const struct arguments *arguments, const struct lmq_report *r)
 }
 
 static int
-show(const struct arguments *arguments, const struct lmq_report *report,
-     const char *page)
+show(const struct arguments *arguments, const struct lmq_report *report)
 {
-    struct lmq_error err;
-
     print_notes(arguments, report);
-    if (page != NULL &&
-        lmq_plan_write_html(report, page, has_option(arguments, "force"),
-                            &err) != LMQ_OK)
-        return report_error(&err);
     int shown = print_report(arguments, report);
     if (shown >= 0)
         return shown;
@@ -274,7 +267,7 @@ make_plan(const struct planning *planning,
     end_progress(planning->state);
     if (status != LMQ_OK)
         return report_error(&err);
-    int code = show(planning->arguments, report, plan->page);
+    int code = show(planning->arguments, report);
     lmq_report_free(report);
     return code;
 }

@@ -292,14 +292,10 @@ def plan(
     filled = _options.fill(_library.PlanningOptions, options, "plan")
     path = None if output is None else _options.text(output, "the output")
     page, replaces = filled.page, filled.replaces
-    write = (
-        library.lmq_plan_write_part
-        if filled.n_parts
-        else library.lmq_plan_write_html
-    )
 
-    def write_page(report: c_void_p) -> None:
+    def write_part(report: c_void_p) -> None:
         err = _library.Error()
+        write = library.lmq_plan_write_part
         check(write(report, page, replaces, byref(err)), err)
 
     with _open(source) as (checkpoint,):
@@ -308,7 +304,7 @@ def plan(
             checkpoint,
             path,
             byref(filled),
-            then=write_page if page else None,
+            then=write_part if page and filled.n_parts else None,
         )
 
 

@@ -503,9 +503,8 @@ draw_front(struct lmq_planner *planner, struct lmq_error *err)
 
 /* ---- The recipe ---- */
 
-static enum lmq_status
-write_recipe(const struct lmq_planner *planner, const char *path,
-             struct lmq_error *err)
+static char *
+recipe_text(const struct lmq_planner *planner)
 {
     const struct lmq_choice *choice = &planner->choice;
     char remarks[512];
@@ -518,14 +517,52 @@ write_recipe(const struct lmq_planner *planner, const char *path,
              choice->file, choice->measured, planner->job.corpus.n_scored,
              fmax(choice->measured - choice->error, 0),
              choice->measured + choice->error);
-    char *text = lmq_offers_recipe(&planner->offers, &planner->units,
-                                   choice->chosen, remarks);
+    return lmq_offers_recipe(&planner->offers, &planner->units, choice->chosen,
+                             remarks);
+}
+
+/* A file that waits for its name. */
+static enum lmq_status
+write_text(const struct lmq_planner *planner, const char *path,
+           const char *text, struct lmq_output **output, struct lmq_error *err)
+{
     if (text == NULL)
         return lmq_fail_nomem(err);
-    enum lmq_status status = lmq_output_put(
-        path, text, strlen(text), planner->options->replaces != 0,
-        &planner->job.reference_file->originals, err);
-    free(text);
+    enum lmq_status status = lmq_output_create(
+        path, strlen(text), planner->options->replaces != 0,
+        &planner->job.reference_file->originals, output, err);
+    return status == LMQ_OK
+               ? lmq_output_write(*output, 0, text, strlen(text), err)
+               : status;
+}
+
+/* Recipe and page, or the one that is wanted: both appear, or none. */
+static enum lmq_status
+write_outputs(const struct lmq_planner *planner, const char *recipe,
+              const struct lmq_report *report, struct lmq_error *err)
+{
+    const char *page = planner->options->page;
+    struct lmq_output *outputs[2] = {NULL, NULL};
+    size_t n = 0;
+    char *text = NULL;
+    enum lmq_status status = LMQ_OK;
+
+    if (recipe != NULL) {
+        text = recipe_text(planner);
+        status = write_text(planner, recipe, text, &outputs[n++], err);
+        free(text);
+    }
+    if (page != NULL && status == LMQ_OK) {
+        status = lmq_plan_html(report, &text, err);
+        if (status == LMQ_OK) {
+            status = write_text(planner, page, text, &outputs[n++], err);
+            lmq_text_free(text);
+        }
+    }
+    if (status == LMQ_OK)
+        return lmq_output_commit_all(outputs, n, planner->job.progress, err);
+    for (size_t i = 0; i < n; i++)
+        lmq_output_abort(outputs[i]);
     return status;
 }
 
@@ -575,13 +612,16 @@ make_plan(struct lmq_planner *planner, const char *output,
         return status;
     if (is_part(o))
         status = lmq_planner_describe_part(planner, &json, err);
-    else if (output != NULL)
-        status = write_recipe(planner, output, err);
+    else
+        json = lmq_planner_describe(planner, output);
     if (status != LMQ_OK)
         return status;
-    return lmq_report_finish(
-        is_part(o) ? json : lmq_planner_describe(planner, output), report,
-        err);
+    if (json != NULL && !is_part(o))
+        status = write_outputs(planner, output, lmq_report_from(json), err);
+    if (status == LMQ_OK)
+        return lmq_report_finish(json, report, err);
+    json_decref(json);
+    return status;
 }
 
 enum lmq_status
