@@ -220,6 +220,17 @@ lmq_tokenizer_kind(const struct lmq_tokenizer *t)
 }
 
 size_t
+lmq_tokenizer_used(const struct lmq_tokenizer *t)
+{
+    size_t n = lmq_tokenizer_size(t);
+
+    while (n > 0 &&
+           lmq_vocab_type(&t->vocab, (int32_t)n - 1) == LMQ_PIECE_UNUSED)
+        n--;
+    return n;
+}
+
+size_t
 lmq_tokenizer_size(const struct lmq_tokenizer *t)
 {
     return t->vocab.n;

@@ -154,6 +154,8 @@ struct lmq_chars lmq_tokenizer_piece(const struct lmq_tokenizer *tokenizer,
                                      int32_t id);
 
 /* Whether the id is no text: unknown, begin, end and other control tokens. */
+/* Without the unused tokens at the end, which only fill a vocabulary up. */
+size_t lmq_tokenizer_used(const struct lmq_tokenizer *tokenizer);
 bool lmq_tokenizer_is_control(const struct lmq_tokenizer *tokenizer,
                               int32_t id);
 

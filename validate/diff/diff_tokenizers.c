@@ -98,7 +98,7 @@ static void
 compare_vocabularies(const struct lmq_tokenizer *a,
                      const struct lmq_tokenizer *b, json_t **differences)
 {
-    size_t n = lmq_size_min(lmq_tokenizer_size(a), lmq_tokenizer_size(b));
+    size_t n = lmq_size_min(lmq_tokenizer_used(a), lmq_tokenizer_used(b));
     int32_t id = 0;
     char key[32];
 
@@ -172,7 +172,7 @@ static enum lmq_status
 compare_pieces(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
                json_t **differences, struct lmq_error *err)
 {
-    size_t n = lmq_tokenizer_size(a), before = json_array_size(*differences);
+    size_t n = lmq_tokenizer_used(a), before = json_array_size(*differences);
     struct lmq_buffer text = {0};
     enum lmq_status status = LMQ_OK;
 
@@ -201,8 +201,8 @@ compare(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
     unsigned flags_a = lmq_tokenizer_default_flags(a);
     unsigned flags_b = lmq_tokenizer_default_flags(b);
 
-    add(differences, "size", lmq_json_size(lmq_tokenizer_size(a)),
-        lmq_json_size(lmq_tokenizer_size(b)));
+    add(differences, "size", lmq_json_size(lmq_tokenizer_used(a)),
+        lmq_json_size(lmq_tokenizer_used(b)));
     compare_vocabularies(a, b, differences);
     add(differences, "bos", json_integer(lmq_tokenizer_bos(a)),
         json_integer(lmq_tokenizer_bos(b)));
