@@ -71,6 +71,16 @@ static enum lmq_status
 apply_options(struct lmq_checkpoint *checkpoint,
               const struct lmq_open_options *options, struct lmq_error *err)
 {
+    /* Not by less and more: neither may be NaN. */
+    if (!(options->rope_theta >= 0 && options->rope_theta <= 1e15) ||
+        (options->rope_theta > 0 && options->rope_theta < 1))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".rope_theta is %g, expected 1 to 1e15",
+                        options->rope_theta);
+    if (!(options->norm_eps >= 0 && options->norm_eps <= 1))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".norm_eps is %g, expected more than 0, at most 1",
+                        options->norm_eps);
     if (options->rope_theta > 0)
         checkpoint->hparams.rope_theta = options->rope_theta;
     if (options->norm_eps > 0)

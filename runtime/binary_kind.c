@@ -40,7 +40,7 @@ static const struct magic magics[] = {
 const char *
 lmq_binary_kind(const char *bytes, size_t n)
 {
-    if (memchr(bytes, 0, n < HEAD ? n : HEAD) == NULL)
+    if (n == 0 || memchr(bytes, 0, n < HEAD ? n : HEAD) == NULL)
         return NULL;
     for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
         const struct magic *m = &magics[i];

@@ -85,6 +85,10 @@ lmq_session_new(const struct lmq_model *model,
                                         DEFAULT_CONTEXT);
     size_t batch = options->batch != 0 ? options->batch : DEFAULT_BATCH;
     batch = lmq_size_min(batch, context);
+    if (options->threads < 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".threads is %d, expected 1 or more, or 0",
+                        options->threads);
     if (context > LMQ_MAX_CONTEXT)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a context of %zu positions is too large", context);

@@ -36,7 +36,7 @@ print_divergence(const struct lmq_report *r)
 
     printf("\n%-22s %14.3e +- %.1e\n", "KL divergence, mean",
            lmq_report_number(kld, "mean"), lmq_report_number(kld, "stderr"));
-    printf("%-22s %14.3e, 90 %% %.2e, 99 %% %.2e, max %.2e\n", "  median",
+    printf("%-22s %14.3e, 90 %% %.1e, 99 %% %.2e, max %.1e\n", "  median",
            lmq_report_number(kld, "median"), lmq_report_number(kld, "p90"),
            lmq_report_number(kld, "p99"), lmq_report_number(kld, "max"));
     if (lmq_report_at(r, "baseline") != NULL)

@@ -255,7 +255,7 @@ class Generating(Case):
                     PROMPT, 300, session={"context": 96}, **sampling
                 )
             )
-            self.assertEqual(text.lstrip(), said["text"])
+            self.assertEqual(text, said["text"])
 
     def test_none_are_none(self):
         self.assertEqual(list(self.checkpoint.generate(PROMPT, 0)), [])

@@ -73,6 +73,31 @@ for force in -q -qf; do
     rm text
     sums . > before.sums
 done
+# A text that comes as standard input is read as well.
+cp "$fable/held-out-a.txt" text
+cp text text.copy
+for command in "validate -f $fable $fable - --max-tokens 9 --report text" \
+    "convert -f --calibrate - $fable text" \
+    "plan -f --target-bits 6 --text - $fable -o text"; do
+    # shellcheck disable=SC2086
+    "$lmquant" $command < text > stdout 2> stderr
+    [ $? -eq 2 ] || fail "$command: $(cat stderr)"
+    says "is a part of what is read"
+    cmp -s text text.copy || fail "$command destroys its text"
+done
+
+# Recipe and page appear together, or neither does.
+mkdir there
+expect 1 "$lmquant" plan -q --target-bits 6 --text text.copy --max-tokens 500 \
+    -c 128 "$fable" -o recipe.yaml --report there
+[ -e recipe.yaml ] && fail "a recipe without its page"
+
+# Rows of the embedding that no token has are unused tokens in GGUF: the same.
+expect 0 "$synth" --shape tiny --vocab 520 padded
+cp "$fable"/tokenizer* padded
+expect 0 "$lmquant" export -qf --to gguf padded padded.gguf
+expect 0 "$lmquant" diff padded padded.gguf --gate 'identical>=1'
+expect 0 "$lmquant" diff padded.gguf padded --gate 'identical>=1'
 expect 2 "$lmquant" export -qf --to safetensors model ./model/.
 says "is where the checkpoint is"
 expect 2 "$lmquant" export -qf --to safetensors linked model

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -213,6 +214,63 @@ START_TEST(every_report_may_be_null)
 }
 END_TEST
 
+START_TEST(numbers_that_no_model_has_are_refused)
+{
+    static const struct {
+        double rope_theta, norm_eps;
+        const char *said;
+    } cases[] = {
+        {NAN, 0, ".rope_theta"},      {-1, 0, ".rope_theta"},
+        {0.5, 0, ".rope_theta"},      {INFINITY, 0, ".rope_theta"},
+        {0, NAN, ".norm_eps"},        {0, -1, ".norm_eps"},
+        {0, INFINITY, ".norm_eps"},   {10000, 1e-5, NULL},
+    };
+    const struct lmq_session_options session = {.threads = -1};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct lmq_open_options open = {
+            .rope_theta = cases[i].rope_theta, .norm_eps = cases[i].norm_eps};
+        struct lmq_checkpoint *checkpoint;
+        struct lmq_error err = {0};
+        enum lmq_status status = lmq_checkpoint_open(
+            source_path("data/fable"), &open, &checkpoint, &err);
+        ck_assert_int_eq(status,
+                         cases[i].said == NULL ? LMQ_OK : LMQ_ERR_ARG);
+        if (cases[i].said != NULL) {
+            ck_assert_ptr_nonnull(strstr(err.message, cases[i].said));
+            ck_assert_ptr_null(checkpoint);
+            continue;
+        }
+        struct lmq_model *model;
+        struct lmq_session *made;
+        ck_assert_int_eq(lmq_model_open(checkpoint, &model, &err), LMQ_OK);
+        ck_assert_int_eq(lmq_session_new(model, &session, &made, &err),
+                         LMQ_ERR_ARG);
+        ck_assert_ptr_nonnull(strstr(err.message, ".threads"));
+        lmq_model_close(model);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
+START_TEST(a_page_is_made_of_its_own_report)
+{
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(source_path("data/fable"));
+    struct lmq_report *report;
+    struct lmq_error err;
+    char *text;
+
+    ck_assert_int_eq(lmq_inspect(checkpoint, NULL, &report, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_validate_html(report, &text, &err), LMQ_ERR_ARG);
+    ck_assert_ptr_null(text);
+    ck_assert_int_eq(lmq_plan_html(report, &text, &err), LMQ_ERR_ARG);
+    ck_assert_ptr_null(text);
+    lmq_report_free(report);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 START_TEST(a_missing_number_is_no_null)
 {
     struct lmq_checkpoint *checkpoint =
@@ -243,6 +301,8 @@ main(void)
         every_function_looks_at_the_size,
         a_message_names_the_option,
         every_report_may_be_null,
+        numbers_that_no_model_has_are_refused,
+        a_page_is_made_of_its_own_report,
         a_missing_number_is_no_null,
     };
 

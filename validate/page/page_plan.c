@@ -150,6 +150,10 @@ lmq_plan_html(const struct lmq_report *r, char **text, struct lmq_error *err)
     struct lmq_buffer page = {0};
     const struct lmq_report *p = lmq_report_at(r, "prediction");
 
+    *text = NULL;
+    if (p == NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "is no report of lmq_plan_recipe()");
     lmq_page_begin(&page, string(r, "input"));
     put(&page, "<h1>A plan for <code>");
     lmq_page_text(&page, string(r, "input"));
