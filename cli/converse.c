@@ -135,7 +135,7 @@ read_on(struct talk *talk, const int32_t *ids, size_t n, struct lmq_error *err)
         talk->known[i] = ids[i];
         lmq_sampler_accept(run->sampler, ids[i]);
     }
-    talk->n_read += n - same;
+    talk->n_read += n_read;
     run->prompt_seconds += seconds_now() - began;
     return status;
 }

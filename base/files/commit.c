@@ -48,7 +48,6 @@ seal(struct lmq_output *output, struct lmq_error *err)
 
     if (output->fd < 0 || status != LMQ_OK)
         return status;
-    take_after(output);
     return fsync(output->fd) == 0
                ? LMQ_OK
                : lmq_fail_errno(err, "cannot write to the disk");
@@ -139,6 +138,8 @@ set_aside(struct lmq_output *output)
 static enum lmq_status
 place(struct lmq_output *output, bool is_alone, struct lmq_error *err)
 {
+    if (output->fd >= 0)
+        take_after(output); /* not before: what is gone on with is writable */
     if (!is_alone && set_aside(output) != 0)
         return lmq_fail_errno(err, "cannot set aside what stands there");
     if (output->fd < 0) {

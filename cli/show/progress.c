@@ -71,7 +71,8 @@ rest(bool is_resting)
     for (int i = isatty(STDIN_FILENO) ? 1 : 0; i < 3; i++)
         if (is_caught[i])
             sigaction(numbers[i], &action, NULL);
-    if (is_resting && interruption != 0 && interruption != SIGINT)
+    if (is_resting && interruption != 0 &&
+        (interruption != SIGINT || !isatty(STDIN_FILENO)))
         end_by_signal(EXIT_SYSTEM); /* it came before */
 }
 

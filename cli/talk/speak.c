@@ -22,12 +22,13 @@ enum lmq_status
 read_tokens(struct run *run, const int32_t *ids, size_t n, size_t *n_read,
             struct lmq_error *err)
 {
-    size_t step = STEP;
+    size_t step = STEP, room = lmq_session_context(run->session) -
+                               lmq_session_position(run->session);
     enum lmq_status status = LMQ_OK;
 
     *n_read = 0;
-    if (n == 0) /* which says what is wrong */
-        status = lmq_session_eval(run->session, ids, 0, err);
+    if (n == 0 || n > room) /* which says what is wrong */
+        status = lmq_session_eval(run->session, ids, n, err);
     while (*n_read < n && status == LMQ_OK && !run->is_interrupted) {
         double began = seconds_now();
         size_t now = n - *n_read < step ? n - *n_read : step;
@@ -42,7 +43,8 @@ read_tokens(struct run *run, const int32_t *ids, size_t n, size_t *n_read,
     return status;
 }
 
-enum lmq_status
+/* Shows what a token adds to the text, or its id; id -1: what was held back. */
+static enum lmq_status
 show_token(struct run *run, int32_t id, struct lmq_error *err)
 {
     bool has_ids = has_option(run->arguments, "ids");

@@ -37,10 +37,6 @@ struct run {
 enum lmq_status read_tokens(struct run *run, const int32_t *ids, size_t n,
                             size_t *n_read, struct lmq_error *err);
 
-/* Shows what a token adds to the text, or its id; id -1: what was held back. */
-enum lmq_status show_token(struct run *run, int32_t id,
-                           struct lmq_error *err);
-
 /* Generates behind what was evaluated, n_most tokens at most, until the text
  * ends in one way or another. */
 enum lmq_status generate(struct run *run, struct lmq_error *err);

@@ -241,8 +241,8 @@ lmq_wish_check(const struct lmq_wish *wish, struct lmq_error *err)
         (wish->asked & LMQ_WISH_ROTATE) != 0 && wish->quant.rotates &&
         !lmq_group_can_rotate(wish->quant.group_size))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "groups of %u cannot be rotated, those of 64 and 256 "
-                        "can",
+                        "cannot be rotated in groups of %u, but in those of "
+                        "64 and 256",
                         wish->quant.group_size);
     return LMQ_OK;
 }

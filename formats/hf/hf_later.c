@@ -365,13 +365,24 @@ lmq_hf_finish_still_full(struct lmq_hf_config *config)
     still_full_layers(config);
 }
 
+/* Its makers' own files say it of each layer. */
 void
 lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
 {
+    static const char key[] = "is_moe_layer";
+    const json_t *sparse = lmq_hf_list(config, config->json, key), *layer;
+    size_t i;
+
     still_full_layers(config);
-    mark_dense(config,
-               lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
-               1);
+    if (sparse == NULL)
+        mark_dense(config, lmq_hf_count(config, config->json,
+                                        "first_k_dense_replace", 1), 1);
+    else if (json_array_size(sparse) != config->hparams->n_layers)
+        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
+                    key, json_array_size(sparse), config->hparams->n_layers);
+    json_array_foreach(sparse, i, layer)
+        if (!json_is_true(layer))
+            lmq_hf_mark(config, (int64_t)i, LMQ_LAYER_DENSE);
     share(config, "num_shared_experts", 1);
     route_by_sigmoid(config->hparams);
 }

@@ -133,6 +133,12 @@ expect 0 "$lmquant" run -q -t 0 -n 40 --stop="${whole#Once upon a time}zzz" \
 [ "$(cat stdout)" = 'Once upon a time,' ] ||
     fail "--stop=$word is shown: $(cat stdout)"
 
+# A prompt that has no room is told at once, as a whole.
+for i in 1 2 3 4 5 6 7 8; do cat "$fable/held-out-a.txt"; done | head -c 9000 \
+    > long
+expect 2 "$lmquant" run -q --ctx=128 -f long fable.lmq
+says '128 of 128 positions are free'
+
 # What is closed is not the next file that is opened.
 "$lmquant" run -q --chat --chat-format=chatml fable.lmq <&- > stdout 2> stderr
 [ $? -eq 1 ] || fail "a closed input: $(cat stdout stderr)"

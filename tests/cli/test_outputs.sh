@@ -87,10 +87,24 @@ for command in "validate -f $fable $fable - --max-tokens 9 --report text" \
 done
 
 # Recipe and page appear together, or neither does.
-mkdir there
-expect 1 "$lmquant" plan -q --target-bits 6 --text text.copy --max-tokens 500 \
-    -c 128 "$fable" -o recipe.yaml --report there
-[ -e recipe.yaml ] && fail "a recipe without its page"
+for class in fsync rename; do
+    FAULT_CLASS=$class FAULT_AT=2 FAULT_ERRNO=5 FAULT_FD=9 \
+        LD_PRELOAD=$top_builddir/.libs/fault_shim.so "$lmquant" plan -q \
+        --target-bits 6 --text text.copy --max-tokens 500 -c 128 "$fable" \
+        -o recipe.yaml --report page.html 9> hit > stdout 2> stderr
+    status=$?
+    if [ ! -s hit ]; then
+        skip "nothing can be preloaded here"
+    elif [ $status -ne 1 ]; then
+        fail "a failing $class: status $status: $(cat stderr)"
+    elif [ -e recipe.yaml ] || [ -e page.html ]; then
+        fail "a failing $class leaves one of two: $(ls)"
+    fi
+    rm -f recipe.yaml page.html
+done
+expect 0 "$lmquant" plan -q --target-bits 6 --text text.copy --max-tokens 500 \
+    -c 128 "$fable" -o recipe.yaml --report page.html
+[ -s recipe.yaml ] && [ -s page.html ] || fail "not both: $(ls)"
 
 # Rows of the embedding that no token has are unused tokens in GGUF: the same.
 expect 0 "$synth" --shape tiny --vocab 520 padded

@@ -358,6 +358,12 @@ START_TEST(a_word_for_each_layer_says_which_are_dense)
                    "'mlp_layer_types':['sparse','sparse','sparse','sparse',"
                    "'sparse','sparse','sparse','dense']");
     assert_layers(&m->h, LMQ_LAYER_DENSE, ".......x");
+    m = read_small("ExaoneMoEForCausalLM",
+                   "'is_moe_layer':[false,true,true,false,true,true,true,"
+                   "true]");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x..x....");
+    assert_wrong("ExaoneMoEForCausalLM", "'is_moe_layer':[false]",
+                 "names 1 of 8 layers");
     assert_wrong("Glm4MoeLiteForCausalLM", "'mlp_layer_types':['dense']",
                  "names 1 of 8 layers");
     assert_unsupported("ExaoneMoeForCausalLM",
@@ -395,6 +401,14 @@ START_TEST(a_granite_4_is_a_granite_where_it_has_no_mamba)
                        "'num_local_experts':0,'layer_types':['mamba','mamba',"
                        "'attention','mamba','mamba','mamba','mamba','mamba']",
                        "'mamba' in 'layer_types'");
+}
+END_TEST
+
+START_TEST(a_helium_turns_slowly)
+{
+    struct model *m = read_small("HeliumForCausalLM", "'head_dim':16");
+
+    ck_assert_double_eq(m->h.rope_theta, 100000);
 }
 END_TEST
 
@@ -576,6 +590,7 @@ main(void)
         text_parts_of_no_family_are_refused,
         a_word_for_each_layer_says_which_are_dense,
         a_granite_4_is_a_granite_where_it_has_no_mamba,
+        a_helium_turns_slowly,
         a_cwm_says_how_it_turns,
     };
 

@@ -5,8 +5,8 @@
  * session has. Each call adds a sample, since the speed of a machine drifts;
  * the medians count.
  */
-#ifndef LMQ_RUNTIME_LIMITS_H
-#define LMQ_RUNTIME_LIMITS_H
+#ifndef LMQ_RUNTIME_BENCH_LIMITS_H
+#define LMQ_RUNTIME_BENCH_LIMITS_H
 
 #include "base/error.h"
 #include "base/threads/team.h"

@@ -15,14 +15,14 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "formats/describe.h"
-#include "runtime/limits.h"
+#include "runtime/bench/limits.h"
 #include "runtime/session.h"
 
 #define DEFAULT_PREFILL 512
 #define DEFAULT_DECODE 128
 #define DEFAULT_ROUNDS 3
 #define MAX_ROUNDS 100
-#define EVALUATED_MOST ((size_t)1024)
+#define EVALUATED_LEAST ((size_t)1024) /* in a step */
 
 /* One before the first round, or two for each. */
 _Static_assert(2 * MAX_ROUNDS < LMQ_SAMPLES_MAX, "there is room");
@@ -144,17 +144,19 @@ struct bench {
     struct lmq_limits limits;
 };
 
-/* Tokens from `first` on, in steps that somebody may want to end: more than
- * what is usual, so that there is one. */
+/* Tokens from `first` on, in steps that somebody may want to end: of whole
+ * batches, and more tokens than are usual. */
 static enum lmq_status
 evaluate(struct bench *bench, const char *stage, size_t first, size_t n,
          struct lmq_error *err)
 {
+    const size_t batch = bench->session->work.batch;
+    const size_t step = batch * lmq_size_max(EVALUATED_LEAST / batch, 1);
     enum lmq_status status = LMQ_OK;
 
-    for (size_t at = 0; at < n && status == LMQ_OK; at += EVALUATED_MOST) {
+    for (size_t at = 0; at < n && status == LMQ_OK; at += step) {
         status = lmq_session_eval(bench->session, bench->tokens + first + at,
-                                  lmq_size_min(n - at, EVALUATED_MOST), err);
+                                  lmq_size_min(n - at, step), err);
         if (status == LMQ_OK)
             status = lmq_progress_report(bench->progress, stage, 0, 0, err);
     }

@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "runtime/limits.h"
+#include "runtime/bench/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
