@@ -381,7 +381,7 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
                     key, json_array_size(sparse), config->hparams->n_layers);
     json_array_foreach(sparse, i, layer)
-        if (!json_is_true(layer))
+        if (config->hparams->n_experts > 0 && !json_is_true(layer))
             lmq_hf_mark(config, (int64_t)i, LMQ_LAYER_DENSE);
     share(config, "num_shared_experts", 1);
     route_by_sigmoid(config->hparams);

@@ -82,7 +82,7 @@ check_options(const struct lmq_planner *planner, struct lmq_error *err)
     return LMQ_OK;
 }
 
-/* Neither is what is read replaced, nor by the other. */
+/* Neither replaces what is read. */
 static enum lmq_status
 check_outputs(const struct lmq_planner *planner, const char *output,
               struct lmq_error *err)
