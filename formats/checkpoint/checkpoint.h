@@ -23,7 +23,7 @@
 #include "formats/checkpoint/fused.h"
 #include "formats/model/hparams.h"
 #include "formats/model/names.h"
-#include "formats/model/rope_rows.h"
+#include "formats/checkpoint/rope_rows.h"
 #include "lmquant.h"
 #include "quantize/dtype.h"
 #include "quantize/group.h"

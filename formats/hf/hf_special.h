@@ -13,9 +13,6 @@ void lmq_hf_windows_qwen_experts(struct lmq_hf_config *config);
 void lmq_hf_windows_by_period(struct lmq_hf_config *config);
 void lmq_hf_windows_gemma3(struct lmq_hf_config *config);
 void lmq_hf_windows_smollm3(struct lmq_hf_config *config);
-void lmq_hf_windows_delta(struct lmq_hf_config *config);
-void lmq_hf_finish_qwen3next(struct lmq_hf_config *config);
-void lmq_hf_finish_qwen35(struct lmq_hf_config *config);
 void lmq_hf_finish_mixtral(struct lmq_hf_config *config);
 void lmq_hf_finish_gptoss(struct lmq_hf_config *config);
 void lmq_hf_finish_qwen_experts(struct lmq_hf_config *config);
@@ -48,6 +45,11 @@ void lmq_hf_finish_mistral4(struct lmq_hf_config *config);
 /* (hf_gemma4.c) */
 void lmq_hf_begin_gemma4(struct lmq_hf_config *config);
 void lmq_hf_finish_gemma4(struct lmq_hf_config *config);
+
+/* (hf_recurrent.c) */
+void lmq_hf_windows_delta(struct lmq_hf_config *config);
+void lmq_hf_finish_qwen3next(struct lmq_hf_config *config);
+void lmq_hf_finish_qwen35(struct lmq_hf_config *config);
 
 /* (hf_later.c) */
 void lmq_hf_begin_llama4(struct lmq_hf_config *config);

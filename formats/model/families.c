@@ -641,14 +641,17 @@ is_same(const char *a, const char *b)
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-/* Number i of both tables; NULL past the last one. */
+/* Number i of all tables; NULL past the last one. */
 static const struct lmq_family *
 family_at(size_t i)
 {
     if (i < N_FAMILIES)
         return &families[i];
     i -= N_FAMILIES;
-    return i < lmq_n_later_families ? &lmq_later_families[i] : NULL;
+    if (i < lmq_n_later_families)
+        return &lmq_later_families[i];
+    i -= lmq_n_later_families;
+    return i < lmq_n_recurrent_families ? &lmq_recurrent_families[i] : NULL;
 }
 
 const struct lmq_family *

@@ -1,8 +1,6 @@
 /*
- * names.c - the naming conventions, as tables.
- *
- * Canonical names are those of GGUF. In a pattern '#' stands for the number
- * of a layer, '@' for that of an expert or a head.
+ * names.c - canonical names, which are those of GGUF, and what stored names
+ * mean by them or by other conventions (name_conventions.c).
  */
 #include "config.h"
 
@@ -12,6 +10,7 @@
 #include <string.h>
 
 #include "formats/model/hparams.h"
+#include "formats/model/name_conventions.h"
 
 /* Where a role stands: tensors go by layer, block, item, order. So those of
  * one expert stand together. */
@@ -88,246 +87,6 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_LAYER_SCALE] = {"layer_output_scale", true, NO_ITEMS, 5, 4},
     [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 0, 2},
     [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 0, 3},
-};
-
-/* In which names a convention is written; all are read. */
-enum { READ = 0, LLAMA = 1, MIXTRAL = 2, BOTH = LLAMA | MIXTRAL, DELTA = 4,
-       APERTUS = 8 };
-
-/* Without prefixes and without ".weight" or ".bias"; with '!' or '=' at the end
- * it is the whole name of a bias or of a weight. */
-static const struct {
-    const char *pattern;
-    enum lmq_role role;
-    unsigned names;
-} conventions[] = {
-    /* Hugging Face, Llama and its many relatives */
-    {"embed_tokens", LMQ_ROLE_EMBEDDING, BOTH},
-    {"layers.#.input_layernorm", LMQ_ROLE_ATTN_NORM, BOTH},
-    {"layers.#.self_attn.q_proj", LMQ_ROLE_ATTN_Q, BOTH},
-    {"layers.#.self_attn.k_proj", LMQ_ROLE_ATTN_K, BOTH},
-    {"layers.#.self_attn.v_proj", LMQ_ROLE_ATTN_V, BOTH},
-    {"layers.#.self_attn.o_proj", LMQ_ROLE_ATTN_OUT, BOTH},
-    /* normalise.c knows when this is another norm */
-    {"layers.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM, BOTH},
-    {"layers.#.mlp.gate_proj", LMQ_ROLE_FFN_GATE, LLAMA},
-    {"layers.#.mlp.up_proj", LMQ_ROLE_FFN_UP, LLAMA},
-    {"layers.#.mlp.down_proj", LMQ_ROLE_FFN_DOWN, LLAMA},
-    {"norm", LMQ_ROLE_OUTPUT_NORM, BOTH},
-    {"lm_head", LMQ_ROLE_HEAD, BOTH},
-    {"layers.#.self_attn.q_norm", LMQ_ROLE_ATTN_Q_NORM, LLAMA},
-    {"layers.#.self_attn.k_norm", LMQ_ROLE_ATTN_K_NORM, LLAMA},
-    {"layers.#.self_attn.sinks=", LMQ_ROLE_ATTN_SINKS, READ},
-    {"layers.#.self_attn.query_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},
-    {"layers.#.self_attn.key_layernorm", LMQ_ROLE_ATTN_K_NORM, READ},
-    {"layers.#.self_attn.q_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},
-    {"layers.#.self_attn.k_layernorm", LMQ_ROLE_ATTN_K_NORM, READ},
-    {"layers.#.self_attn.q_layernorm.norms.@", LMQ_ROLE_ATTN_Q_NORM, LLAMA},
-    {"layers.#.self_attn.k_layernorm.norms.@", LMQ_ROLE_ATTN_K_NORM, LLAMA},
-    {"layers.#.pre_feedforward_layernorm", LMQ_ROLE_FFN_NORM, READ},
-    {"layers.#.post_self_attn_layernorm", LMQ_ROLE_ATTN_POST_NORM, READ},
-    {"layers.#.post_mlp_layernorm", LMQ_ROLE_FFN_POST_NORM, READ},
-    {"layers.#.post_feedforward_layernorm", LMQ_ROLE_FFN_POST_NORM, LLAMA},
-    /* ... fused, as Phi 3 has them */
-    {"layers.#.self_attn.qkv_proj", LMQ_ROLE_ATTN_QKV, READ},
-    {"layers.#.mlp.gate_up_proj", LMQ_ROLE_FFN_GATE_UP, READ},
-    /* ... with experts: Qwen, DeepSeek, Mixtral */
-    {"layers.#.mlp.gate", LMQ_ROLE_ROUTER, LLAMA},
-    {"layers.#.mlp.router", LMQ_ROLE_ROUTER, READ},
-    {"layers.#.mlp.gate.wg", LMQ_ROLE_ROUTER, READ},
-    {"layers.#.mlp.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
-     READ},
-    {"layers.#.mlp.moe_statics.e_score_correction_bias!",
-     LMQ_ROLE_ROUTER_CORRECTION, READ},
-    {"layers.#.mlp.gate.moe_statics.e_score_correction_bias!",
-     LMQ_ROLE_ROUTER_CORRECTION, READ},
-    {"layers.#.mlp.gate.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
-     READ},
-    {"layers.#.mlp.experts.@.gate_proj", LMQ_ROLE_FFN_GATE, LLAMA},
-    {"layers.#.mlp.experts.@.up_proj", LMQ_ROLE_FFN_UP, LLAMA},
-    {"layers.#.mlp.experts.@.down_proj", LMQ_ROLE_FFN_DOWN, LLAMA},
-    /* ... put together, as the library computes with them */
-    {"layers.#.mlp.experts.gate_up_proj=", LMQ_ROLE_EXPERTS_GATE_UP, READ},
-    {"layers.#.mlp.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
-    {"layers.#.mlp.experts.gate_up_proj_bias!", LMQ_ROLE_EXPERTS_GATE_UP,
-     READ},
-    {"layers.#.mlp.experts.down_proj_bias!", LMQ_ROLE_EXPERTS_DOWN, READ},
-    /* ... and as mlx-lm does */
-    {"layers.#.mlp.switch_mlp.gate_proj", LMQ_ROLE_EXPERTS_GATE, READ},
-    {"layers.#.mlp.switch_mlp.up_proj", LMQ_ROLE_EXPERTS_UP, READ},
-    {"layers.#.mlp.switch_mlp.down_proj", LMQ_ROLE_EXPERTS_DOWN, READ},
-    {"layers.#.mlp.shared_expert_gate", LMQ_ROLE_SHARED_SWITCH, LLAMA},
-    {"layers.#.mlp.shared_expert.gate_proj", LMQ_ROLE_SHARED_GATE, LLAMA},
-    {"layers.#.mlp.shared_expert.up_proj", LMQ_ROLE_SHARED_UP, LLAMA},
-    {"layers.#.mlp.shared_expert.down_proj", LMQ_ROLE_SHARED_DOWN, LLAMA},
-    {"layers.#.mlp.shared_experts.gate_proj", LMQ_ROLE_SHARED_GATE, READ},
-    {"layers.#.mlp.shared_experts.up_proj", LMQ_ROLE_SHARED_UP, READ},
-    {"layers.#.mlp.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
-    {"layers.#.mlp.shared_mlp.gate_proj", LMQ_ROLE_SHARED_GATE, READ},
-    {"layers.#.mlp.shared_mlp.up_proj", LMQ_ROLE_SHARED_UP, READ},
-    {"layers.#.mlp.shared_mlp.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
-    {"layers.#.block_sparse_moe.gate", LMQ_ROLE_ROUTER, MIXTRAL},
-    {"layers.#.block_sparse_moe.e_score_correction_bias!",
-     LMQ_ROLE_ROUTER_CORRECTION, READ},
-    {"layers.#.block_sparse_moe.switch_mlp.gate_proj", LMQ_ROLE_EXPERTS_GATE,
-     READ},
-    {"layers.#.block_sparse_moe.switch_mlp.up_proj", LMQ_ROLE_EXPERTS_UP,
-     READ},
-    {"layers.#.block_sparse_moe.switch_mlp.down_proj", LMQ_ROLE_EXPERTS_DOWN,
-     READ},
-    {"layers.#.block_sparse_moe.experts.@.w1", LMQ_ROLE_FFN_GATE, MIXTRAL},
-    {"layers.#.block_sparse_moe.experts.@.w3", LMQ_ROLE_FFN_UP, MIXTRAL},
-    {"layers.#.block_sparse_moe.experts.@.w2", LMQ_ROLE_FFN_DOWN, MIXTRAL},
-    /* ... Granite's experts, as they are kept and as they are computed */
-    {"layers.#.block_sparse_moe.router", LMQ_ROLE_ROUTER, READ},
-    {"layers.#.block_sparse_moe.router.layer", LMQ_ROLE_ROUTER, READ},
-    {"layers.#.block_sparse_moe.input_linear", LMQ_ROLE_EXPERTS_GATE_UP,
-     READ},
-    {"layers.#.block_sparse_moe.output_linear", LMQ_ROLE_EXPERTS_DOWN, READ},
-    {"layers.#.block_sparse_moe.experts.gate_up_proj=",
-     LMQ_ROLE_EXPERTS_GATE_UP, READ},
-    {"layers.#.block_sparse_moe.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN,
-     READ},
-    {"layers.#.shared_mlp.input_linear", LMQ_ROLE_SHARED_GATE_UP, READ},
-    {"layers.#.shared_mlp.output_linear", LMQ_ROLE_SHARED_DOWN, READ},
-    /* ... Llama 4 */
-    {"layers.#.feed_forward.router", LMQ_ROLE_ROUTER, READ},
-    {"layers.#.feed_forward.experts.gate_up_proj=", LMQ_ROLE_EXPERTS_GATE_UP,
-     READ},
-    {"layers.#.feed_forward.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
-    {"layers.#.feed_forward.shared_expert.gate_proj", LMQ_ROLE_SHARED_GATE,
-     READ},
-    {"layers.#.feed_forward.shared_expert.up_proj", LMQ_ROLE_SHARED_UP, READ},
-    {"layers.#.feed_forward.shared_expert.down_proj", LMQ_ROLE_SHARED_DOWN,
-     READ},
-    {"layers.#.feed_forward.gate_proj", LMQ_ROLE_FFN_GATE, READ},
-    {"layers.#.feed_forward.up_proj", LMQ_ROLE_FFN_UP, READ},
-    {"layers.#.feed_forward.down_proj", LMQ_ROLE_FFN_DOWN, READ},
-    /* ... with latent attention: DeepSeek */
-    {"layers.#.self_attn.q_a_proj", LMQ_ROLE_ATTN_Q_A, READ},
-    {"layers.#.self_attn.q_a_layernorm", LMQ_ROLE_ATTN_Q_A_NORM, READ},
-    {"layers.#.self_attn.q_b_proj", LMQ_ROLE_ATTN_Q_B, READ},
-    {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A, READ},
-    {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
-    {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B, READ},
-    /* ... with the gated delta rule: Qwen 3.5, and Qwen 3 Next */
-    {"layers.#.linear_attn.in_proj_qkv", LMQ_ROLE_ATTN_QKV, DELTA},
-    {"layers.#.linear_attn.in_proj_z", LMQ_ROLE_ATTN_GATE, DELTA},
-    {"layers.#.linear_attn.dt_bias!", LMQ_ROLE_DELTA_ALPHA, DELTA},
-    {"layers.#.linear_attn.in_proj_a", LMQ_ROLE_DELTA_ALPHA, DELTA},
-    {"layers.#.linear_attn.in_proj_b", LMQ_ROLE_DELTA_BETA, DELTA},
-    {"layers.#.linear_attn.in_proj_qkvz", LMQ_ROLE_DELTA_QKVZ, DELTA},
-    {"layers.#.linear_attn.in_proj_ba", LMQ_ROLE_DELTA_BA, DELTA},
-    {"layers.#.linear_attn.A_log=", LMQ_ROLE_DELTA_DECAY, DELTA},
-    {"layers.#.linear_attn.conv1d", LMQ_ROLE_DELTA_CONV, DELTA},
-    {"layers.#.linear_attn.norm", LMQ_ROLE_DELTA_NORM, DELTA},
-    {"layers.#.linear_attn.out_proj", LMQ_ROLE_ATTN_OUT, DELTA},
-    /* ... as llama.cpp calls what is in them */
-    {"blk.#.ssm_dt", LMQ_ROLE_DELTA_ALPHA, READ},
-    {"blk.#.ssm_a=", LMQ_ROLE_DELTA_DECAY, READ},
-    {"blk.#.ssm_out", LMQ_ROLE_ATTN_OUT, READ},
-    /* Gemma 4; its experts are GGUF's in another order of words */
-    {"embed_tokens_per_layer", LMQ_ROLE_INPUTS, READ},
-    {"per_layer_model_projection", LMQ_ROLE_INPUTS_PROJ, READ},
-    {"per_layer_projection_norm", LMQ_ROLE_INPUTS_NORM, READ},
-    {"layers.#.per_layer_input_gate", LMQ_ROLE_INPUT_GATE, READ},
-    {"layers.#.per_layer_projection", LMQ_ROLE_INPUT_PROJ, READ},
-    {"layers.#.post_per_layer_input_norm", LMQ_ROLE_INPUT_NORM, READ},
-    {"layers.#.layer_scalar=", LMQ_ROLE_LAYER_SCALE, READ},
-    {"layers.#.router.proj", LMQ_ROLE_ROUTER, READ},
-    {"layers.#.router.scale=", LMQ_ROLE_ROUTER_NORM, READ},
-    {"layers.#.router.per_expert_scale=", LMQ_ROLE_EXPERTS_SCALE, READ},
-    {"layers.#.experts.gate_up_proj=", LMQ_ROLE_EXPERTS_GATE_UP, READ},
-    {"layers.#.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
-    {"layers.#.pre_feedforward_layernorm_2", LMQ_ROLE_EXPERTS_NORM, READ},
-    {"layers.#.post_feedforward_layernorm_1", LMQ_ROLE_SHARED_POST_NORM,
-     READ},
-    {"layers.#.post_feedforward_layernorm_2", LMQ_ROLE_EXPERTS_POST_NORM,
-     READ},
-    {"blk.#.ffn_gate_inp.scale=", LMQ_ROLE_ROUTER_NORM, READ},
-    {"blk.#.ffn_down_exps.scale=", LMQ_ROLE_EXPERTS_SCALE, READ},
-    /* Apertus */
-    {"layers.#.attention_layernorm", LMQ_ROLE_ATTN_NORM, APERTUS},
-    {"layers.#.feedforward_layernorm", LMQ_ROLE_FFN_NORM, APERTUS},
-    {"layers.#.mlp.act_fn.alpha_p=", LMQ_ROLE_ACT_POSITIVE, APERTUS},
-    {"layers.#.mlp.act_fn.alpha_n=", LMQ_ROLE_ACT_NEGATIVE, APERTUS},
-    {"layers.#.mlp.act_fn.beta=", LMQ_ROLE_ACT_SLOPE, APERTUS},
-    {"layers.#.mlp.act_fn.eps=", LMQ_ROLE_ACT_BOUND, APERTUS},
-    /* Phi 2 */
-    {"layers.#.self_attn.dense", LMQ_ROLE_ATTN_OUT, READ},
-    {"layers.#.mlp.fc1", LMQ_ROLE_FFN_UP, READ},
-    {"layers.#.mlp.fc2", LMQ_ROLE_FFN_DOWN, READ},
-    {"final_layernorm", LMQ_ROLE_OUTPUT_NORM, READ},
-    /* StarCoder 2 */
-    {"layers.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},
-    {"layers.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN, READ},
-    /* Baichuan */
-    {"layers.#.self_attn.W_pack", LMQ_ROLE_ATTN_QKV, READ},
-    /* InternLM 2; the rest is Meta's */
-    {"layers.#.attention.wqkv", LMQ_ROLE_ATTN_QKV, READ},
-    /* OPT */
-    {"embed_positions", LMQ_ROLE_POSITIONS, READ},
-    {"layers.#.self_attn_layer_norm", LMQ_ROLE_ATTN_NORM, READ},
-    {"layers.#.self_attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
-    {"layers.#.final_layer_norm", LMQ_ROLE_FFN_NORM, READ},
-    {"layers.#.fc1", LMQ_ROLE_FFN_UP, READ},
-    {"layers.#.fc2", LMQ_ROLE_FFN_DOWN, READ},
-    /* GPT-2 */
-    {"wte", LMQ_ROLE_EMBEDDING, READ},
-    {"wpe", LMQ_ROLE_POSITIONS, READ},
-    {"h.#.ln_1", LMQ_ROLE_ATTN_NORM, READ},
-    {"h.#.attn.c_attn", LMQ_ROLE_ATTN_QKV, READ},
-    {"h.#.attn.c_proj", LMQ_ROLE_ATTN_OUT, READ},
-    {"h.#.ln_2", LMQ_ROLE_FFN_NORM, READ},
-    {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},
-    {"h.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN, READ},
-    {"ln_f", LMQ_ROLE_OUTPUT_NORM, READ},
-    /* ... and GPT-J */
-    {"h.#.attn.q_proj", LMQ_ROLE_ATTN_Q, READ},
-    {"h.#.attn.k_proj", LMQ_ROLE_ATTN_K, READ},
-    {"h.#.attn.v_proj", LMQ_ROLE_ATTN_V, READ},
-    {"h.#.attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
-    {"h.#.mlp.fc_in", LMQ_ROLE_FFN_UP, READ},
-    {"h.#.mlp.fc_out", LMQ_ROLE_FFN_DOWN, READ},
-    /* MPT */
-    {"blocks.#.norm_1", LMQ_ROLE_ATTN_NORM, READ},
-    {"blocks.#.attn.Wqkv", LMQ_ROLE_ATTN_QKV, READ},
-    {"blocks.#.attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
-    {"blocks.#.norm_2", LMQ_ROLE_FFN_NORM, READ},
-    {"blocks.#.ffn.up_proj", LMQ_ROLE_FFN_UP, READ},
-    {"blocks.#.ffn.down_proj", LMQ_ROLE_FFN_DOWN, READ},
-    {"norm_f", LMQ_ROLE_OUTPUT_NORM, READ},
-    /* GPT-NeoX */
-    {"embed_in", LMQ_ROLE_EMBEDDING, READ},
-    {"layers.#.attention.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
-    {"layers.#.attention.dense", LMQ_ROLE_ATTN_OUT, READ},
-    {"layers.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP, READ},
-    {"layers.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN, READ},
-    {"final_layer_norm", LMQ_ROLE_OUTPUT_NORM, READ},
-    {"embed_out", LMQ_ROLE_HEAD, READ},
-    /* Falcon */
-    {"word_embeddings", LMQ_ROLE_EMBEDDING, READ},
-    {"word_embeddings_layernorm", LMQ_ROLE_EMBEDDING_NORM, READ}, /* BLOOM */
-    {"h.#.input_layernorm", LMQ_ROLE_ATTN_NORM, READ},
-    {"h.#.post_attention_layernorm", LMQ_ROLE_FFN_NORM, READ},
-    {"h.#.ln_attn", LMQ_ROLE_ATTN_NORM, READ},
-    {"h.#.ln_mlp", LMQ_ROLE_FFN_NORM, READ},
-    {"h.#.self_attention.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
-    {"h.#.self_attention.dense", LMQ_ROLE_ATTN_OUT, READ},
-    {"h.#.mlp.dense_h_to_4h", LMQ_ROLE_FFN_UP, READ},
-    {"h.#.mlp.dense_4h_to_h", LMQ_ROLE_FFN_DOWN, READ},
-    /* Meta, and llama2.c which follows it */
-    {"tok_embeddings", LMQ_ROLE_EMBEDDING, READ},
-    {"layers.#.attention_norm", LMQ_ROLE_ATTN_NORM, READ},
-    {"layers.#.attention.wq", LMQ_ROLE_ATTN_Q, READ},
-    {"layers.#.attention.wk", LMQ_ROLE_ATTN_K, READ},
-    {"layers.#.attention.wv", LMQ_ROLE_ATTN_V, READ},
-    {"layers.#.attention.wo", LMQ_ROLE_ATTN_OUT, READ},
-    {"layers.#.ffn_norm", LMQ_ROLE_FFN_NORM, READ},
-    {"layers.#.feed_forward.w1", LMQ_ROLE_FFN_GATE, READ},
-    {"layers.#.feed_forward.w3", LMQ_ROLE_FFN_UP, READ},
-    {"layers.#.feed_forward.w2", LMQ_ROLE_FFN_DOWN, READ},
-    {"output", LMQ_ROLE_HEAD, READ},
 };
 
 /* In any order, any number of times. */
@@ -459,10 +218,10 @@ lmq_name_parse(const char *stored, struct lmq_place *place)
 {
     const char *name = skip_prefixes(stored);
 
-    for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
-        const char *rest = match(conventions[i].pattern, name, place);
+    for (size_t i = 0; i < lmq_n_conventions; i++) {
+        const char *rest = match(lmq_conventions[i].pattern, name, place);
         if (rest != NULL && parse_part(rest, &place->part)) {
-            place->role = conventions[i].role;
+            place->role = lmq_conventions[i].role;
             return true;
         }
     }
@@ -545,11 +304,11 @@ is_of_part(const char *pattern, enum lmq_part part)
 static const char *
 find_name(unsigned names, enum lmq_role role, const struct lmq_place *place)
 {
-    for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
-        const char *pattern = conventions[i].pattern;
+    for (size_t i = 0; i < lmq_n_conventions; i++) {
+        const char *pattern = lmq_conventions[i].pattern;
         bool has_item = strchr(pattern, '@') != NULL;
-        if (conventions[i].role == role && has_item == (place->item >= 0) &&
-            (conventions[i].names & names) != 0 &&
+        if (lmq_conventions[i].role == role && has_item == (place->item >= 0) &&
+            (lmq_conventions[i].written & names) != 0 &&
             is_of_part(pattern, place->part))
             return pattern;
     }
@@ -570,12 +329,14 @@ find_pattern(enum lmq_names names, const struct lmq_place *place,
     if (place->role == LMQ_ROLE_FFN_NORM && has_post_norms)
         return "layers.#.pre_feedforward_layernorm";
     if (names == LMQ_NAMES_DELTA || names == LMQ_NAMES_APERTUS)
-        pattern = find_name(names == LMQ_NAMES_DELTA ? DELTA : APERTUS, role,
-                            place);
+        pattern = find_name(names == LMQ_NAMES_DELTA ? LMQ_WRITTEN_DELTA
+                                                     : LMQ_WRITTEN_APERTUS,
+                            role, place);
     return pattern != NULL
                ? pattern
-               : find_name(names == LMQ_NAMES_MIXTRAL ? MIXTRAL : LLAMA, role,
-                           place);
+               : find_name(names == LMQ_NAMES_MIXTRAL ? LMQ_WRITTEN_MIXTRAL
+                                                      : LMQ_WRITTEN_LLAMA,
+                           role, place);
 }
 
 bool

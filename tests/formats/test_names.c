@@ -8,7 +8,7 @@
 
 #include "formats/model/hparams.h"
 #include "formats/model/names.h"
-#include "formats/model/rope_rows.h"
+#include "formats/checkpoint/rope_rows.h"
 #include "tests/build/suite.h"
 
 static void

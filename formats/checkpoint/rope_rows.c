@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "formats/model/rope_rows.h"
+#include "formats/checkpoint/rope_rows.h"
 
 struct lmq_rope_rows
 lmq_rope_rows(const struct lmq_hparams *h, enum lmq_role role)

@@ -4,8 +4,8 @@
  * Ours is halves: of a head with n such rows, row i goes with row i + n / 2.
  * Some files have pairs instead: row 2 i goes with row 2 i + 1.
  */
-#ifndef LMQ_FORMATS_MODEL_ROPE_ROWS_H
-#define LMQ_FORMATS_MODEL_ROPE_ROWS_H
+#ifndef LMQ_FORMATS_CHECKPOINT_ROPE_ROWS_H
+#define LMQ_FORMATS_CHECKPOINT_ROPE_ROWS_H
 
 #include "formats/model/hparams.h"
 #include "formats/model/names.h"
