@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "formats/gguf/gguf_reader.h"
-#include "formats/model/families.h"
+#include "formats/families/families.h"
 #include "formats/model/hparams_fields.h"
 
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))

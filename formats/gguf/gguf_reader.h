@@ -12,7 +12,7 @@
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_evidence.h"
 #include "formats/gguf/gguf_meta.h"
-#include "formats/model/family_row.h"
+#include "formats/families/family_row.h"
 
 /* A key with the name of its family; longer than any that we know. */
 #define LMQ_GGUF_MAX_NAME 128

@@ -17,7 +17,7 @@
 #include "base/report.h"
 #include "base/text/buffer.h"
 #include "formats/hf/hf_reader.h"
-#include "formats/model/families.h"
+#include "formats/families/families.h"
 #include "formats/model/hparams_fields.h"
 #include "formats/model/hparams_json.h"
 

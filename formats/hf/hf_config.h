@@ -5,7 +5,7 @@
 #define LMQ_FORMATS_HF_HF_CONFIG_H
 
 #include "formats/checkpoint/checkpoint.h"
-#include "formats/model/families.h"
+#include "formats/families/families.h"
 #include "formats/model/hparams.h"
 
 /*

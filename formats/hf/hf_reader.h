@@ -6,7 +6,7 @@
 #ifndef LMQ_FORMATS_HF_HF_READER_H
 #define LMQ_FORMATS_HF_HF_READER_H
 
-#include "formats/model/family_row.h"
+#include "formats/families/family_row.h"
 
 struct lmq_hf_config {
     const json_t *json; /* the object with the model's keys */

@@ -6,7 +6,7 @@
 #ifndef LMQ_FORMATS_HF_HF_SPECIAL_H
 #define LMQ_FORMATS_HF_HF_SPECIAL_H
 
-#include "formats/model/family_row.h"
+#include "formats/families/family_row.h"
 
 void lmq_hf_windows_qwen(struct lmq_hf_config *config);
 void lmq_hf_windows_qwen_experts(struct lmq_hf_config *config);

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "formats/model/names.h"
+#include "formats/model/roles.h"
 
 /* In which names a convention is written; all are read. */
 enum {

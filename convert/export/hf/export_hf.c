@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "formats/hf/hf_config.h"
-#include "formats/model/families.h"
+#include "formats/families/families.h"
 #include "formats/model/hparams_compare.h"
 #include "formats/model/hparams_json.h"
 

@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "formats/checkpoint/checkpoint.h"
-#include "formats/model/families.h"
+#include "formats/families/families.h"
 
 /* How Hugging Face's formats express a checkpoint. */
 struct lmq_hf_words {

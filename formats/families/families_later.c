@@ -4,7 +4,7 @@
  */
 #include "config.h"
 
-#include "formats/model/family_words.h"
+#include "formats/families/family_words.h"
 
 #include "formats/checkpoint/joined.h"
 #include "formats/gguf/gguf_special.h"

@@ -2,10 +2,10 @@
  * family_words.h - what the rows of both tables of families are written with:
  * keys and lists of them, usual values.
  */
-#ifndef LMQ_FORMATS_MODEL_FAMILY_WORDS_H
-#define LMQ_FORMATS_MODEL_FAMILY_WORDS_H
+#ifndef LMQ_FORMATS_FAMILIES_FAMILY_WORDS_H
+#define LMQ_FORMATS_FAMILIES_FAMILY_WORDS_H
 
-#include "formats/model/family_row.h"
+#include "formats/families/family_row.h"
 #include "formats/model/hparams_fields.h"
 
 /* (families_later.c, families_recurrent.c) */

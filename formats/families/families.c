@@ -9,13 +9,13 @@
  */
 #include "config.h"
 
-#include "formats/model/families.h"
+#include "formats/families/families.h"
 
 #include <string.h>
 
 #include "formats/gguf/gguf_special.h"
 #include "formats/hf/hf_special.h"
-#include "formats/model/family_words.h"
+#include "formats/families/family_words.h"
 
 /* ---- Lists of keys of config.json ---- */
 

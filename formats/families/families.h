@@ -1,10 +1,10 @@
 /*
  * families.h - the table of families, a row each.
  */
-#ifndef LMQ_FORMATS_MODEL_FAMILIES_H
-#define LMQ_FORMATS_MODEL_FAMILIES_H
+#ifndef LMQ_FORMATS_FAMILIES_FAMILIES_H
+#define LMQ_FORMATS_FAMILIES_FAMILIES_H
 
-#include "formats/model/family_row.h"
+#include "formats/families/family_row.h"
 
 /* By a class of Hugging Face's library (or NULL), or else a model type;
  * *class is the one of the family that it is. */

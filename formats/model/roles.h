@@ -1,0 +1,82 @@
+/*
+ * roles.h - what a tensor may be for.
+ */
+#ifndef LMQ_FORMATS_MODEL_ROLES_H
+#define LMQ_FORMATS_MODEL_ROLES_H
+
+/* The values stand in .lmq files (lmq(5), "Roles and names"): append only. */
+enum lmq_role {
+    LMQ_ROLE_OTHER = 0,
+    LMQ_ROLE_EMBEDDING = 1,
+    LMQ_ROLE_HEAD = 2,
+    LMQ_ROLE_OUTPUT_NORM = 3,
+    LMQ_ROLE_ATTN_NORM = 4,
+    LMQ_ROLE_ATTN_Q = 5,
+    LMQ_ROLE_ATTN_K = 6,
+    LMQ_ROLE_ATTN_V = 7,
+    LMQ_ROLE_ATTN_OUT = 8,
+    LMQ_ROLE_FFN_NORM = 9,
+    LMQ_ROLE_FFN_GATE = 10,
+    LMQ_ROLE_FFN_UP = 11,
+    LMQ_ROLE_FFN_DOWN = 12,
+    /* Since version 1.1 of the container: */
+    LMQ_ROLE_POSITIONS = 13,         /* learned ones */
+    LMQ_ROLE_ATTN_Q_NORM = 14,
+    LMQ_ROLE_ATTN_K_NORM = 15,
+    LMQ_ROLE_ATTN_POST_NORM = 16,
+    LMQ_ROLE_FFN_POST_NORM = 17,
+    LMQ_ROLE_ATTN_SINKS = 18,
+    LMQ_ROLE_ROUTER = 19,
+    LMQ_ROLE_ROUTER_CORRECTION = 20, /* always a bias */
+    LMQ_ROLE_SHARED_GATE = 21,       /* of the shared experts */
+    LMQ_ROLE_SHARED_UP = 22,
+    LMQ_ROLE_SHARED_DOWN = 23,
+    LMQ_ROLE_SHARED_SWITCH = 24,     /* one number per token */
+    LMQ_ROLE_ATTN_Q_A = 25,          /* latent attention */
+    LMQ_ROLE_ATTN_Q_A_NORM = 26,
+    LMQ_ROLE_ATTN_Q_B = 27,
+    LMQ_ROLE_ATTN_KV_A = 28,
+    LMQ_ROLE_ATTN_KV_A_NORM = 29,
+    LMQ_ROLE_ATTN_K_B = 30,          /* one matrix a head */
+    LMQ_ROLE_ATTN_V_B = 31,          /* one matrix a head */
+    LMQ_ROLE_ATTN_GATE = 32,         /* of what heads give */
+    LMQ_ROLE_DELTA_ALPHA = 33,       /* the gated delta rule: time steps, */
+    LMQ_ROLE_DELTA_BETA = 34,        /* how much is written, */
+    LMQ_ROLE_DELTA_DECAY = 35,       /* log of what decays in a time step */
+    LMQ_ROLE_DELTA_CONV = 36,
+    LMQ_ROLE_DELTA_NORM = 37,
+    LMQ_ROLE_EMBEDDING_NORM = 38,
+    LMQ_ROLE_INPUTS = 39,            /* of layers: of each token, for all, */
+    LMQ_ROLE_INPUTS_PROJ = 40,       /* from the embedding, */
+    LMQ_ROLE_INPUTS_NORM = 41,
+    LMQ_ROLE_INPUT_GATE = 42,        /* and what a layer does with its own */
+    LMQ_ROLE_INPUT_PROJ = 43,
+    LMQ_ROLE_INPUT_NORM = 44,
+    LMQ_ROLE_LAYER_SCALE = 45,       /* one number */
+    LMQ_ROLE_ROUTER_NORM = 46,
+    LMQ_ROLE_EXPERTS_NORM = 47,
+    LMQ_ROLE_EXPERTS_POST_NORM = 48,
+    LMQ_ROLE_EXPERTS_SCALE = 49,     /* a number for each */
+    LMQ_ROLE_SHARED_POST_NORM = 50,
+    LMQ_ROLE_ACT_POSITIVE = 51,      /* xIELU: one number each */
+    LMQ_ROLE_ACT_NEGATIVE = 52,
+    LMQ_ROLE_ACT_SLOPE = 53,
+    LMQ_ROLE_ACT_BOUND = 54,
+    LMQ_ROLE_COUNT,
+    /* What sources fuse: taken apart before anybody sees it (split.c). */
+    LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,
+    LMQ_ROLE_ATTN_KV_B,
+    LMQ_ROLE_DELTA_QKVZ,
+    LMQ_ROLE_DELTA_BA,
+    LMQ_ROLE_FFN_GATE_UP,
+    LMQ_ROLE_EXPERTS_GATE, /* of all experts, in three dimensions */
+    LMQ_ROLE_EXPERTS_UP,
+    LMQ_ROLE_EXPERTS_DOWN,
+    LMQ_ROLE_EXPERTS_GATE_UP,
+    LMQ_ROLE_SHARED_GATE_UP,
+    LMQ_ROLE_STORED_COUNT
+};
+
+enum lmq_part { LMQ_PART_WEIGHT = 0, LMQ_PART_BIAS = 1, LMQ_PART_COUNT };
+
+#endif
