@@ -89,6 +89,28 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
     say_number(words, "logits capped at", h->logit_softcap, 0);
 }
 
+/* What stands in place of attention. */
+static void
+say_recurrence(json_t **words, const struct lmq_hparams *h)
+{
+    static const char *const kinds[LMQ_RECURRENCE_COUNT] = {
+        [LMQ_RECURRENCE_DELTA] = "the gated delta rule",
+        [LMQ_RECURRENCE_STATE_SPACE] = "a state space (Mamba 2)",
+        [LMQ_RECURRENCE_CONVOLUTION] = "convolutions",
+    };
+    uint32_t n = count_layers(h, LMQ_LAYER_DELTA);
+    const char *kind = kinds[h->recurrence];
+
+    if (n > 0 && lmq_is_convolution(h))
+        say(words, "%s over %u tokens in %u of %u layers", kind,
+            h->conv_width, n, h->n_layers);
+    else if (n > 0)
+        say(words, "%s in %u of %u layers: %u key heads of %u and %u value "
+                   "heads of %u dimensions",
+            kind, n, h->n_layers, h->n_delta_key_heads, h->delta_key_dim,
+            h->n_delta_value_heads, h->delta_value_dim);
+}
+
 static void
 say_attention(json_t **words, const struct lmq_hparams *h)
 {
@@ -140,12 +162,7 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         say(words, "attention sinks");
     if (h->has_attn_gate)
         say(words, "a gate behind attention");
-    if (h->n_delta_value_heads > 0)
-        say(words, "the gated delta rule in %u of %u layers: %u key heads of "
-                   "%u and %u value heads of %u dimensions",
-            count_layers(h, LMQ_LAYER_DELTA), h->n_layers,
-            h->n_delta_key_heads, h->delta_key_dim, h->n_delta_value_heads,
-            h->delta_value_dim);
+    say_recurrence(words, h);
 }
 
 /* How a layer learns where a token stands. Most models turn queries and keys
@@ -206,8 +223,16 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         [LMQ_ROUTER_SIGMOID] = "router: sigmoid",
     };
     uint32_t n_dense = count_layers(h, LMQ_LAYER_DENSE);
+    uint32_t n_bare = count_layers(h, LMQ_LAYER_BARE);
+    uint32_t n_feed = count_layers(h, LMQ_LAYER_FEED);
 
     say_kind(words, (int)h->activation, activations);
+    if (n_bare > 0)
+        say(words, "%u of %u layers without feed-forward", n_bare,
+            h->n_layers);
+    if (n_feed > 0)
+        say(words, "%u of %u layers that are a feed-forward alone", n_feed,
+            h->n_layers);
     say_number(words, "SiLU with a slope of", h->activation_slope, 1);
     say_number(words, "gate and what it multiplies limited to", h->glu_limit,
                0);

@@ -4,7 +4,7 @@
  *   x = embed(tokens)                                        (n, dim)
  *   for each layer:
  *       xn = norm(x)                                         (n, dim)
- *       x += attention(xn): heads.c, latent.c or delta.c     (n, dim)
+ *       x += attention(xn): heads.c, latent.c, recurrent.c   (n, dim)
  *       xn = norm(x)                                         (n, dim)
  *       x += feed_forward(xn): feed.c, or experts.c          (n, dim)
  *       x += of its own input, x *= scale: inputs.c          (n, dim)
@@ -29,13 +29,13 @@
 #include <sys/resource.h>
 
 #include "base/bytes.h"
-#include "runtime/layer/delta.h"
 #include "runtime/layer/experts.h"
 #include "runtime/layer/feed.h"
 #include "runtime/layer/heads.h"
 #include "runtime/layer/inputs.h"
 #include "runtime/layer/latent.h"
 #include "runtime/layer/norm.h"
+#include "runtime/layer/recurrent.h"
 #include "runtime/product.h"
 
 /* ---- The residual stream ---- */
@@ -109,33 +109,42 @@ add_token(const struct lmq_member *member, const float *bias,
         kernels->axpy(x, bias, dim, scale); /* x += scale * bias */
 }
 
-/* xn = norm(x), for both blocks if they are parallel. */
+/* xn = norm(x), for both blocks if they are parallel. A layer without attention
+ * has only the other one's. */
 static void
 make_inputs(const struct lmq_member *member)
 {
     const struct lmq_layer *layer = member->layer;
+    bool has_attention = lmq_layer_has_attention(member->h, member->index);
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
+        if (!has_attention) {
+            norm_token(member, &layer->feed.norm, t, feed_input(member));
+            continue;
+        }
         norm_token(member, &layer->attention.norm, t, attention_input(member));
         if (has_two_inputs(member->h))
             norm_token(member, &layer->feed.norm, t, feed_input(member));
     }
 }
 
-/* x += out; xn = norm(x). Both are a token's own, so one pass does. */
+/* x += out; xn = norm(x), where a feed-forward follows. Both are a token's own,
+ * so one pass does. */
 static void
 add_attention(const struct lmq_member *member)
 {
     const struct lmq_layer *layer = member->layer;
+    bool is_followed = !is_parallel(member->h) &&
+                       lmq_layer_has_feed(member->h, member->index);
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
         add_token(member, layer->attention.out.bias,
                   &layer->attention.post_norm, t);
-        if (!is_parallel(member->h))
+        if (is_followed)
             norm_token(member, &layer->feed.norm, t, feed_input(member));
     }
 }
@@ -179,7 +188,8 @@ attention(const struct lmq_member *member)
 {
     const struct lmq_matrix *w_out = &member->layer->attention.out;
     const struct lmq_matrix *w_gate = &member->layer->attention.gate;
-    bool is_delta = lmq_layer_is(member->h, member->index, LMQ_LAYER_DELTA);
+    bool is_recurrent =
+        lmq_layer_is(member->h, member->index, LMQ_LAYER_DELTA);
     struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, attention_input(member), member->h->dim);
     struct lmq_operand heads = /* (n, n_heads * value_dim) */
@@ -187,14 +197,14 @@ attention(const struct lmq_member *member)
 
     if (w_gate->tensor != NULL)
         lmq_multiply(member, w_gate, &xn, member->work->attn_gate);
-    if (is_delta)
-        lmq_delta_attention(member, &xn); /* heads = norm(q S) silu(gate) */
+    if (is_recurrent)
+        lmq_recurrent_attention(member, &xn); /* heads = q S, gated */
     else if (member->h->kv_lora_rank > 0)
         lmq_latent_attention(member, &xn); /* heads = softmax(q k) v */
     else
         lmq_heads_attention(member, &xn); /* heads = softmax(q k) v */
     lmq_barrier(member); /* a row of W_out reads all heads */
-    if (w_gate->tensor != NULL && !is_delta) {
+    if (w_gate->tensor != NULL && !is_recurrent) {
         gate_heads(member, w_gate); /* heads *= sigmoid(gate) */
         lmq_barrier(member); /* pieces are cut otherwise than rows */
     }
@@ -336,18 +346,25 @@ layer_part(void *context, size_t number, size_t n_members)
 {
     struct lmq_member member = layer_member(context, number, n_members);
     bool is_fine = member.is_fine;
+    bool has_attention = lmq_layer_has_attention(member.h, member.index);
+    bool has_feed = lmq_layer_has_feed(member.h, member.index);
 
     make_inputs(&member); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
-    member.is_fine |= member.index == 0;
-    attention(&member); /* out = attention(xn) */
-    member.is_fine = is_fine;
-    lmq_barrier(&member); /* its norm reads whole rows of out */
-    add_attention(&member); /* x += out; xn = norm(x) */
-    lmq_barrier(&member); /* all read all of xn, and overwrite out */
-    feed_forward(&member); /* out = feed_forward(xn) */
-    lmq_barrier(&member); /* it reads whole rows of out */
-    add_feed_forward(&member); /* x += out */
+    if (has_attention) {
+        member.is_fine |= member.index == 0;
+        attention(&member); /* out = attention(xn) */
+        member.is_fine = is_fine;
+        lmq_barrier(&member); /* its norm reads whole rows of out */
+        add_attention(&member); /* x += out; xn = norm(x) */
+    }
+    if (has_attention && has_feed)
+        lmq_barrier(&member); /* all read all of xn, and overwrite out */
+    if (has_feed) {
+        feed_forward(&member); /* out = feed_forward(xn) */
+        lmq_barrier(&member); /* it reads whole rows of out */
+        add_feed_forward(&member); /* x += out */
+    }
     if (member.h->layer_input_dim > 0) {
         lmq_barrier(&member); /* all read all of x */
         lmq_inputs_add(&member); /* x += of its input */
@@ -435,7 +452,7 @@ lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,
     for (; i < h->n_layers && !lmq_layer_is_late(h, i); i++)
         lmq_forward_layer(model, i, lmq_kv_of(h, kv, i), work, n, position);
     bool is_finite = lmq_is_finite(work->x, n * h->dim);
-    if (n_first > 0 && i < h->n_layers && !lmq_layer_borrows(h, i))
+    if (n_first > 0 && i < h->n_layers && lmq_layer_has_keys(h, i))
         remember(model, i, lmq_kv_of(h, kv, i), work, n_first, position);
     keep_last(h, work, n, n_last);
     for (; i < h->n_layers && n_last > 0; i++)

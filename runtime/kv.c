@@ -54,8 +54,7 @@ static bool
 has_rows(const struct lmq_hparams *h, size_t layer)
 {
     return layer == LMQ_ANY_LAYER ||
-           (!lmq_layer_is(h, layer, LMQ_LAYER_DELTA) &&
-            !lmq_layer_borrows(h, layer));
+           lmq_layer_has_keys(h, layer);
 }
 
 static bool
@@ -68,7 +67,8 @@ has_state(const struct lmq_hparams *h, size_t layer)
 static size_t
 state_floats(const struct lmq_hparams *h)
 {
-    return h->delta_key_dim * lmq_delta_value_width(h);
+    return lmq_is_convolution(h) ? 0
+                                 : h->delta_key_dim * lmq_delta_value_width(h);
 }
 
 static size_t
@@ -128,7 +128,7 @@ make_rows(struct lmq_kv *kv, const struct position *position, size_t context)
 static bool
 make_state(struct lmq_kv *kv, const struct lmq_hparams *h)
 {
-    kv->state = lmq_mem_aligned(state_floats(h), sizeof(*kv->state));
+    kv->state = lmq_mem_aligned(state_floats(h) + 1, sizeof(*kv->state));
     kv->tail = lmq_mem_aligned(tail_floats(h) + 1, sizeof(*kv->tail));
     return kv->state != NULL && kv->tail != NULL;
 }

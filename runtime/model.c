@@ -51,8 +51,9 @@ static const struct slot {
     [LMQ_ROLE_DELTA_ALPHA] = {MATRIX, IN_LAYER(attention.delta_alpha)},
     [LMQ_ROLE_DELTA_BETA] = {MATRIX, IN_LAYER(attention.delta_beta)},
     [LMQ_ROLE_DELTA_DECAY] = {VECTOR, IN_LAYER(attention.delta_decay)},
-    [LMQ_ROLE_DELTA_CONV] = {VECTOR, IN_LAYER(attention.delta_conv)},
+    [LMQ_ROLE_DELTA_CONV] = {GAIN, IN_LAYER(attention.delta_conv)},
     [LMQ_ROLE_DELTA_NORM] = {GAIN, IN_LAYER(attention.delta_norm)},
+    [LMQ_ROLE_STATE_SKIP] = {VECTOR, IN_LAYER(attention.state_skip)},
     [LMQ_ROLE_FFN_NORM] = {GAIN, IN_LAYER(feed.norm)},
     [LMQ_ROLE_FFN_POST_NORM] = {GAIN, IN_LAYER(feed.post_norm)},
     [LMQ_ROLE_FFN_GATE] = {MATRIX, IN_LAYER(feed.dense.gate)},
@@ -363,7 +364,7 @@ make_layers(struct lmq_model *model)
     for (uint32_t i = 0; model->layers != NULL && i < h->n_layers; i++) {
         struct lmq_attention_part *attention = &model->layers[i].attention;
         struct lmq_feed_part *feed = &model->layers[i].feed;
-        if (h->kv_lora_rank > 0 && !lmq_layer_is(h, i, LMQ_LAYER_DELTA)) {
+        if (h->kv_lora_rank > 0 && lmq_layer_has_keys(h, i)) {
             attention->k_b = calloc(h->n_heads, sizeof(*attention->k_b));
             attention->v_b = calloc(h->n_heads, sizeof(*attention->v_b));
             if (attention->k_b == NULL || attention->v_b == NULL)

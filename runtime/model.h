@@ -59,11 +59,12 @@ struct lmq_attention_part {
     struct lmq_matrix *k_b, *v_b;    /* (n_heads) */
     /* What heads give is multiplied by it, if there is one. */
     struct lmq_matrix gate;
-    /* The gated delta rule, in layers that have it: q, k, v, gate, out, and */
+    /* Recurrent layers: q, k, v, gate, out, and */
     struct lmq_matrix delta_alpha, delta_beta; /* (value heads, dim) */
     float *delta_decay;              /* (value heads) */
-    float *delta_conv;               /* (channels, conv_width) */
-    struct lmq_gain delta_norm;      /* (value dim) */
+    struct lmq_gain delta_conv;      /* (channels, conv_width); (channels) */
+    struct lmq_gain delta_norm;      /* (value dim), or of all value heads */
+    float *state_skip;               /* (value heads) */
 };
 
 /* And its feed-forward: one network, or experts. */

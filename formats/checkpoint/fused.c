@@ -63,6 +63,36 @@ fused_q_gate(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
     return give(parts, table, 2);
 }
 
+/* A state space: gates, values, keys, queries, time steps. */
+static size_t
+fused_state_space(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
+{
+    uint64_t v = lmq_delta_value_width(h), k = lmq_delta_key_width(h);
+    const struct lmq_fused_rows table[] = {
+        {LMQ_ROLE_ATTN_GATE, v, 0, 0, 0},
+        {LMQ_ROLE_ATTN_V, v, v, 0, 0},
+        {LMQ_ROLE_ATTN_K, k, 2 * v, 0, 0},
+        {LMQ_ROLE_ATTN_Q, k, 2 * v + k, 0, 0},
+        {LMQ_ROLE_DELTA_ALPHA, h->n_delta_value_heads, 2 * (v + k), 0, 0},
+    };
+
+    return give(parts, table, 5);
+}
+
+/* A short convolution: keys, queries, values. */
+static size_t
+fused_convolution(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
+{
+    uint64_t v = lmq_delta_value_width(h);
+    const struct lmq_fused_rows table[] = {
+        {LMQ_ROLE_ATTN_K, v, 0, 0, 0},
+        {LMQ_ROLE_ATTN_Q, v, v, 0, 0},
+        {LMQ_ROLE_ATTN_V, v, 2 * v, 0, 0},
+    };
+
+    return give(parts, table, 3);
+}
+
 /* The delta rule: of each key head its query, it, the values and the gates of
  * its value heads; likewise what they write and their time steps. */
 static size_t
@@ -87,6 +117,20 @@ fused_delta(const struct lmq_hparams *h, enum lmq_role fused,
                                         : give(parts, ba, 2);
 }
 
+static size_t
+fused_recurrent(const struct lmq_hparams *h, enum lmq_role fused,
+                struct lmq_fused_rows *parts)
+{
+    switch (h->recurrence) {
+    case LMQ_RECURRENCE_STATE_SPACE:
+        return fused_state_space(h, parts);
+    case LMQ_RECURRENCE_CONVOLUTION:
+        return fused_convolution(h, parts);
+    default:
+        return fused_delta(h, fused, parts);
+    }
+}
+
 size_t
 lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
                enum lmq_role fused, bool by_head,
@@ -100,7 +144,7 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
         return fused_qkv(hparams, layer, is_delta, by_head, parts);
     case LMQ_ROLE_DELTA_QKVZ:
     case LMQ_ROLE_DELTA_BA:
-        return is_delta ? fused_delta(hparams, fused, parts) : 0;
+        return is_delta ? fused_recurrent(hparams, fused, parts) : 0;
     case LMQ_ROLE_ATTN_Q:
         return hparams->has_attn_gate && !is_delta
                    ? fused_q_gate(hparams, parts)

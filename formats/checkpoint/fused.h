@@ -22,7 +22,7 @@ struct lmq_fused_rows {
     uint64_t n, first, unit, stride;
 };
 
-#define LMQ_MOST_FUSED 4
+#define LMQ_MOST_FUSED 5
 
 /* The parts of a fused matrix of attention, or of what is in its place, in a
  * layer: ATTN_QKV, DELTA_QKVZ, DELTA_BA, and ATTN_Q with its gate. `by_head`:

@@ -94,6 +94,18 @@ shared_role(const struct lmq_checkpoint *checkpoint,
     }
 }
 
+/* The only norm of a layer that is a feed-forward alone. */
+static bool
+is_feed_norm(const struct lmq_checkpoint *checkpoint,
+             const struct lmq_place *place)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+
+    return checkpoint->has_model && place->role == LMQ_ROLE_ATTN_NORM &&
+           place->layer >= 0 && place->layer < (int32_t)h->n_layers &&
+           !lmq_layer_has_attention(h, (size_t)place->layer);
+}
+
 /* Most names tell all; where a family uses a name in another sense, its reader
  * has set the place already. */
 static void
@@ -106,6 +118,8 @@ place_tensor(const struct lmq_checkpoint *checkpoint,
         lmq_name_parse(tensor->stored_name, &tensor->place);
     if (is_post_norm(checkpoint, tensor))
         tensor->place.role = LMQ_ROLE_ATTN_POST_NORM;
+    if (is_feed_norm(checkpoint, &tensor->place))
+        tensor->place.role = LMQ_ROLE_FFN_NORM;
     tensor->place.role = shared_role(checkpoint, &tensor->place);
     if (tensor->n_dims == 0 && tensor->place.role != LMQ_ROLE_OTHER) {
         tensor->n_dims = 1; /* a number is a vector of one */

@@ -167,14 +167,6 @@ static const struct lmq_hf_key granitemoe_keys[] = {
     END,
 };
 
-static const struct lmq_hf_key granite4_keys[] = {
-    KEY("intermediate_size", expert_dim, 0),
-    KEY_OR_NULL("num_local_experts", n_experts, 8),
-    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 2),
-    KEY("shared_intermediate_size", shared_dim, 1024),
-    END,
-};
-
 static const struct lmq_hf_key cwm_keys[] = {
     KEY_OR_NULL("sliding_window", sliding_window, 8192),
     END,
@@ -443,14 +435,6 @@ const struct lmq_family lmq_later_families[] = {
               .has_rotary_pairs = true,
               .begin = lmq_gguf_begin_granite_experts,
               .may_biases = LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT}},
-    {.name = "granite",
-     .hf = {.classes = {{"GraniteMoeHybridForCausalLM", "granitemoehybrid",
-                         NULL, false}},
-            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
-            .has_layer_types = true,
-            .keys = {sizes, granite_keys, granite4_keys},
-            .begin = lmq_hf_begin_granite_hybrid,
-            .finish = lmq_hf_finish_granite_hybrid}},
     /* GLM 4.7 Flash. */
     {.name = "deepseek2",
      .hf = {.classes = {{"Glm4MoeLiteForCausalLM", "glm4_moe_lite",

@@ -38,6 +38,71 @@ static const struct lmq_hf_key qwen35moe_keys[] = {
     END,
 };
 
+/* The state space of Mamba 2, as Bamba and Granite 4 call its parts. */
+static const struct lmq_hf_key bamba_keys[] = {
+    KEY("mamba_n_heads", n_delta_value_heads, 128),
+    KEY("mamba_n_groups", n_delta_key_heads, 1),
+    KEY("mamba_d_state", delta_key_dim, 256),
+    KEY("mamba_d_conv", conv_width, 4),
+    END,
+};
+
+static const struct lmq_hf_key granite4_keys[] = {
+    KEY("intermediate_size", expert_dim, 0),
+    KEY_OR_NULL("num_local_experts", n_experts, 8),
+    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 2),
+    KEY("shared_intermediate_size", shared_dim, 1024),
+    END,
+};
+
+static const struct lmq_hf_key nemotron_keys[] = {
+    KEY("mamba_num_heads", n_delta_value_heads, 128),
+    KEY("mamba_head_dim", delta_value_dim, 64),
+    KEY("n_groups", n_delta_key_heads, 8),
+    KEY("ssm_state_size", delta_key_dim, 128),
+    KEY("conv_kernel", conv_width, 4),
+    END,
+};
+
+static const struct lmq_hf_key nemotron_experts[] = {
+    KEY("n_routed_experts", n_experts, 8),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 2),
+    KEY("moe_intermediate_size", expert_dim, 7688),
+    KEY("moe_shared_expert_intermediate_size", shared_dim, 7688),
+    KEY("n_group", n_expert_groups, 1),
+    KEY("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1),
+    END,
+};
+
+static const struct lmq_hf_key mamba2_keys[] = {
+    KEY("hidden_size", dim, 4096),
+    KEY("num_hidden_layers", n_layers, 64),
+    KEY("vocab_size", vocab_size, 32768),
+    KEY("num_heads", n_delta_value_heads, 128),
+    KEY("n_groups", n_delta_key_heads, 8),
+    KEY("state_size", delta_key_dim, 128),
+    KEY("conv_kernel", conv_width, 4),
+    END,
+};
+
+static const struct lmq_hf_key lfm2_keys[] = {
+    KEY("block_ff_dim", hidden_dim, ALIAS),
+    KEY("conv_L_cache", conv_width, 3),
+    END,
+};
+
+static const struct lmq_hf_key lfm2_experts[] = {
+    KEY("num_experts", n_experts, 32),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("moe_intermediate_size", expert_dim, 1792),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1),
+    END,
+};
+
 /* ---- The table ---- */
 
 const struct lmq_family lmq_recurrent_families[] = {
@@ -96,6 +161,50 @@ const struct lmq_family lmq_recurrent_families[] = {
               .has_tiled_values = true, .has_post_norm_name = true,
               .begin = lmq_gguf_begin_delta,
               .finish = lmq_gguf_finish_delta}},
+    /* Granite 4; without Mamba it is one of the older ones. */
+    {.name = "granitehybrid",
+     .hf = {.classes = {{"GraniteMoeHybridForCausalLM", "granitemoehybrid",
+                         NULL, false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .has_layer_types = true,
+            .keys = {sizes, granite_keys, granite4_keys, bamba_keys},
+            .begin = lmq_hf_begin_granite_hybrid,
+            .windows = lmq_hf_windows_granite_hybrid,
+            .finish = lmq_hf_finish_granite_hybrid}},
+    {.name = "bamba",
+     .hf = {.classes = {{"BambaForCausalLM", "bamba", NULL, false}},
+            RMS_EPS(1e-5), .context = 262144, .n_kv_heads = 8,
+            .theta = 10000, .partial = 0.5, .has_layer_types = true,
+            .keys = {sizes, bamba_keys}, .begin = lmq_hf_begin_bamba,
+            .windows = lmq_hf_windows_bamba, .finish = lmq_hf_finish_bamba}},
+    {.name = "nemotron_h", .positions = LMQ_POSITIONS_NONE,
+     .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
+     .hf = {.classes = {{"NemotronHForCausalLM", "nemotron_h", NULL, false}},
+            GPT_EPS(1e-5), .activation_key = "mlp_hidden_act",
+            .context = 4096, .n_kv_heads = 8, .head_dim = 128,
+            .keys = {sizes, head_dim, nemotron_keys, nemotron_experts},
+            .begin = lmq_hf_begin_nemotron_hybrid,
+            .finish = lmq_hf_finish_nemotron_hybrid}},
+    {.name = "mamba2", .positions = LMQ_POSITIONS_NONE,
+     .hf = {.classes = {{"Mamba2ForCausalLM", "mamba2", NULL, false}},
+            GPT_EPS(1e-5), .context = 1048576, .keys = {mamba2_keys},
+            .begin = lmq_hf_begin_mamba2, .windows = lmq_hf_windows_mamba2,
+            .finish = lmq_hf_finish_bamba}},
+    {.name = "lfm2", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Lfm2ForCausalLM", "lfm2", NULL, false}},
+            .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,
+            .context = 128000, .n_kv_heads = 8, .theta = 1e6,
+            .has_layer_types = true, .keys = {sizes, lfm2_keys},
+            .begin = lmq_hf_begin_lfm2, .windows = lmq_hf_windows_lfm2}},
+    {.name = "lfm2moe", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Lfm2MoeForCausalLM", "lfm2_moe", NULL, false}},
+            .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,
+            .context = 128000, .n_kv_heads = 8, .theta = 1e6,
+            .has_layer_types = true,
+            .keys = {sizes, lfm2_keys, lfm2_experts},
+            .begin = lmq_hf_begin_lfm2_experts,
+            .windows = lmq_hf_windows_lfm2,
+            .finish = lmq_hf_finish_lfm2_experts}},
 };
 
 const size_t lmq_n_recurrent_families =

@@ -233,8 +233,19 @@ read_activation(struct lmq_hf_config *config)
     lmq_hparams_refuse(config->hparams, "the activation '%.60s'", name);
 }
 
-/* "layer_types" says of each layer whether it has a window, or the delta rule
- * in place of attention. Where the model
+/* The library's words have changed. */
+static bool
+is_recurrent(const struct lmq_hparams *h, const char *type)
+{
+    if (h->n_delta_value_heads == 0)
+        return false;
+    return lmq_is_convolution(h) ? strcmp(type, "conv") == 0
+                                 : strcmp(type, "linear_attention") == 0 ||
+                                       strcmp(type, "mamba") == 0;
+}
+
+/* "layer_types" says of each layer whether it has a window, or a recurrence in
+ * place of attention. Where the model
  * class does not look at it, it must not say anything else than we do. */
 static void
 read_layer_types(struct lmq_hf_config *config)
@@ -256,8 +267,7 @@ read_layer_types(struct lmq_hf_config *config)
                                         strcmp(type, "attention") == 0);
         const char *local = h->attention_chunk > 0 ? "chunked_attention"
                                                    : "sliding_attention";
-        if (h->n_delta_value_heads > 0 && type != NULL &&
-            strcmp(type, "linear_attention") == 0)
+        if (type != NULL && is_recurrent(h, type))
             h->layers[i] |= LMQ_LAYER_DELTA;
         else if (!is_full &&
             (type == NULL || strcmp(type, local) != 0))
@@ -428,8 +438,11 @@ read_config(const json_t *json, struct lmq_hparams *hparams,
     *is_known = config.family != NULL;
     snprintf(hparams->architecture, sizeof(hparams->architecture), "%.63s",
              *is_known ? config.family->name : name == NULL ? "" : name);
-    if (*is_known)
-        return read_family(&config, json, class);
+    if (*is_known) {
+        enum lmq_status status = read_family(&config, json, class);
+        *is_known = !config.is_beyond;
+        return status;
+    }
     lmq_hparams_refuse(hparams, "the architecture '%.63s'",
                        name == NULL || *name == '\0' ? "(none)" : name);
     return LMQ_OK;

@@ -433,36 +433,3 @@ lmq_hf_finish_granite_experts(struct lmq_hf_config *config)
     lmq_hf_finish_granite(config);
     config->hparams->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
 }
-
-/* Granite 4. What its experts would share is the feed-forward where there are
- * none, and then it is a Granite. */
-void
-lmq_hf_begin_granite_hybrid(struct lmq_hf_config *config)
-{
-    struct lmq_hparams *h = config->hparams;
-
-    if (h->n_experts > 0) {
-        snprintf(h->architecture, sizeof(h->architecture), "granitemoe");
-        return;
-    }
-    h->hidden_dim = h->shared_dim;
-    h->shared_dim = h->expert_dim = h->n_experts_used = 0;
-}
-
-/* All layers have Mamba if nothing is said, and nothing turns. */
-void
-lmq_hf_finish_granite_hybrid(struct lmq_hf_config *config)
-{
-    struct lmq_hparams *h = config->hparams;
-    const char *positions = lmq_hf_text(config, config->json,
-                                        "position_embedding_type", "nope");
-
-    lmq_hf_finish_granite(config);
-    if (h->n_experts > 0)
-        h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
-    if (lmq_hf_list(config, config->json, "layer_types") == NULL)
-        lmq_hparams_refuse(h, "a Granite 4 without 'layer_types'");
-    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
-        if (strcmp(positions, "rope") != 0)
-            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
-}

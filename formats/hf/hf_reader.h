@@ -13,6 +13,7 @@ struct lmq_hf_config {
     const struct lmq_family *family;
     struct lmq_hparams *hparams;
     struct lmq_source *source;
+    bool is_beyond; /* its tensors are others than a description asks for */
     struct lmq_error *err;
     enum lmq_status status; /* of the first thing that was wrong */
 };

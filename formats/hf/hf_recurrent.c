@@ -1,11 +1,46 @@
 /*
  * hf_recurrent.c - what config.json says of layers that remember a state: the
- * gated delta rule (Qwen 3 Next, 3.5).
+ * gated delta rule (Qwen 3 Next, 3.5), the state space of Mamba 2 (Granite 4,
+ * Bamba, Nemotron-H, Mamba 2 itself), short convolutions (LFM 2).
  */
 #include "config.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/report.h"
 #include "formats/hf/hf_reader.h"
 #include "formats/hf/hf_special.h"
+
+/* The activation is that of the convolution, too. */
+static void
+expect_silu(struct lmq_hparams *h)
+{
+    if (h->activation != LMQ_ACTIVATION_SILU)
+        lmq_hparams_refuse(h, "a convolution with another activation than "
+                              "SiLU");
+}
+
+static void
+mark_all(struct lmq_hf_config *config, enum lmq_layer_kind kind)
+{
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        lmq_hf_mark(config, i, kind);
+}
+
+/* All layers are recurrent but the listed ones, which have attention. */
+static void
+mark_unlisted(struct lmq_hf_config *config, const char *key)
+{
+    const json_t *list = lmq_hf_list(config, config->json, key), *layer;
+    size_t i;
+
+    mark_all(config, LMQ_LAYER_DELTA);
+    json_array_foreach(list, i, layer)
+        lmq_hf_unmark(config, lmq_hf_number(config, layer, key),
+                      LMQ_LAYER_DELTA);
+}
 
 /* ---- The gated delta rule ---- */
 
@@ -22,16 +57,13 @@ lmq_hf_windows_delta(struct lmq_hf_config *config)
             lmq_hf_mark(config, i, LMQ_LAYER_DELTA);
 }
 
-/* The activation is that of the convolution, too. */
 void
 lmq_hf_finish_qwen3next(struct lmq_hf_config *config)
 {
     struct lmq_hparams *h = config->hparams;
 
     h->has_attn_gate = true;
-    if (h->activation != LMQ_ACTIVATION_SILU)
-        lmq_hparams_refuse(h, "a convolution with another activation than "
-                              "SiLU");
+    expect_silu(h);
     if (h->n_experts == 0)
         return;
     if (h->hidden_dim == 0) /* all layers have experts */
@@ -44,4 +76,315 @@ lmq_hf_finish_qwen35(struct lmq_hf_config *config)
 {
     config->hparams->router_renormalises = true;
     lmq_hf_finish_qwen3next(config);
+}
+
+/* ---- The state space of Mamba 2 ---- */
+
+/* As hf_config.c quotes it, or as newer versions of the library write it. */
+static bool
+is_endless(const json_t *limit)
+{
+    const json_t *named =
+        json_is_object(limit) ? json_object_get(limit, "__float__") : limit;
+    const char *name = json_string_value(named);
+
+    return name != NULL ? strcmp(name, "Infinity") == 0
+                        : json_number_value(limit) >= 1e9;
+}
+
+/* Steps are whatever softplus gives. */
+static void
+expect_free_steps(struct lmq_hf_config *config)
+{
+    static const char key[] = "time_step_limit";
+    const json_t *limits = lmq_hf_list(config, config->json, key);
+    const json_t *first = json_array_get(limits, 0);
+
+    if (limits == NULL)
+        return;
+    if (json_array_size(limits) != 2 || !json_is_number(first) ||
+        json_number_value(first) > 0 ||
+        !is_endless(json_array_get(limits, 1)))
+        lmq_hparams_refuse(config->hparams, "'%s' that limits steps", key);
+}
+
+static void
+begin_state_space(struct lmq_hf_config *config)
+{
+    config->hparams->recurrence = LMQ_RECURRENCE_STATE_SPACE;
+    expect_free_steps(config);
+}
+
+/* The heads share a width that is so many times the model's. */
+static void
+share_width(struct lmq_hf_config *config, const char *expand_key,
+            const char *head_key)
+{
+    struct lmq_hparams *h = config->hparams;
+    uint32_t n_heads = h->n_delta_value_heads;
+    double width = floor(lmq_hf_real(config, config->json, expand_key, 2) *
+                         (double)h->dim);
+    const json_t *head = json_object_get(config->json, head_key);
+
+    if (n_heads == 0 || !(width > 0) || width > LMQ_MAX_WIDTH ||
+        (uint32_t)width % n_heads != 0) {
+        lmq_hf_fail(config, "%u heads of a state space cannot share a width "
+                            "of %g",
+                    n_heads, width);
+        return;
+    }
+    h->delta_value_dim = (uint32_t)width / n_heads;
+    if (json_is_integer(head) &&
+        json_integer_value(head) != h->delta_value_dim)
+        lmq_hf_fail(config, "'%s' in the configuration is not the %u that "
+                            "'%s' makes",
+                    head_key, h->delta_value_dim, expand_key);
+}
+
+void
+lmq_hf_begin_bamba(struct lmq_hf_config *config)
+{
+    begin_state_space(config);
+    share_width(config, "mamba_expand", "mamba_d_head");
+}
+
+void
+lmq_hf_windows_bamba(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_has(config->json, "layer_types"))
+        mark_unlisted(config, "attn_layer_indices");
+}
+
+void
+lmq_hf_finish_bamba(struct lmq_hf_config *config)
+{
+    expect_silu(config->hparams);
+}
+
+/* ---- Granite 4 ---- */
+
+/* What its experts would share is the feed-forward where there are none. */
+void
+lmq_hf_begin_granite_hybrid(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    begin_state_space(config);
+    if (h->n_experts > 0)
+        return;
+    h->hidden_dim = h->shared_dim;
+    h->shared_dim = h->expert_dim = h->n_experts_used = 0;
+}
+
+/* All layers have Mamba if nothing is said. */
+void
+lmq_hf_windows_granite_hybrid(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_has(config->json, "layer_types"))
+        mark_all(config, LMQ_LAYER_DELTA);
+}
+
+/* Nothing turns if nothing is said. Without Mamba it is one of the older ones,
+ * whose names other programs know. */
+void
+lmq_hf_finish_granite_hybrid(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    const char *positions = lmq_hf_text(config, config->json,
+                                        "position_embedding_type", "nope");
+    bool has_states = false;
+
+    lmq_hf_finish_granite(config);
+    if (h->n_experts > 0)
+        h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+    if (strcmp(positions, "rope") != 0)
+        mark_all(config, LMQ_LAYER_NOPE);
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        has_states |= lmq_layer_is(h, i, LMQ_LAYER_DELTA);
+    if (has_states) {
+        share_width(config, "mamba_expand", "mamba_d_head");
+        expect_silu(h);
+    } else {
+        snprintf(h->architecture, sizeof(h->architecture), "%s",
+                 h->n_experts > 0 ? "granitemoe" : "granite");
+    }
+}
+
+/* ---- Nemotron-H ---- */
+
+/* A letter or a word for each layer, which has one part. */
+static void
+mark_part(struct lmq_hf_config *config, int64_t layer, const char *word,
+          size_t n)
+{
+    static const struct {
+        const char *words[3];
+        unsigned kinds;
+        bool has_experts;
+    } parts[] = {
+        {{"M", "mamba", "linear_attention"}, LMQ_LAYER_DELTA | LMQ_LAYER_BARE,
+         false},
+        {{"*", "attention", "full_attention"}, LMQ_LAYER_BARE, false},
+        {{"-", "mlp", "mlp"}, LMQ_LAYER_FEED | LMQ_LAYER_DENSE, false},
+        {{"E", "moe", "moe"}, LMQ_LAYER_FEED, true},
+    };
+    struct lmq_hparams *h = config->hparams;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        for (size_t j = 0; j < 3; j++)
+            if (strlen(parts[i].words[j]) == n &&
+                memcmp(parts[i].words[j], word, n) == 0) {
+                lmq_hf_mark(config, layer,
+                            (enum lmq_layer_kind)parts[i].kinds);
+                return;
+            }
+    lmq_hparams_refuse(h, "a layer of the kind '%.*s'", n > 40 ? 40 : (int)n,
+                       word);
+}
+
+static bool
+has_layers_with_experts(const struct lmq_hparams *h)
+{
+    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (lmq_layer_has_experts(h, i))
+            return true;
+    return false;
+}
+
+/* The number of layers that the configuration names counts for nothing beside
+ * the list. */
+void
+lmq_hf_begin_nemotron_hybrid(struct lmq_hf_config *config)
+{
+    static const char list_key[] = "layers_block_type";
+    static const char word_key[] = "hybrid_override_pattern";
+    struct lmq_hparams *h = config->hparams;
+    const json_t *list = lmq_hf_list(config, config->json, list_key);
+    const char *pattern = lmq_hf_text(config, config->json, word_key, NULL);
+    size_t n = pattern == NULL ? 0 : strlen(pattern);
+
+    begin_state_space(config);
+    if (list != NULL)
+        n = json_array_size(list);
+    if (n == 0 || n > LMQ_MAX_LAYERS) {
+        lmq_hf_fail(config, "'%s' or '%s' in the configuration names %zu "
+                            "layers",
+                    list_key, word_key, n);
+        return;
+    }
+    h->n_layers = (uint32_t)n;
+    for (size_t i = 0; i < n; i++) {
+        const char *word = json_string_value(json_array_get(list, i));
+        if (list == NULL)
+            mark_part(config, (int64_t)i, pattern + i, 1);
+        else
+            mark_part(config, (int64_t)i, word == NULL ? "" : word,
+                      word == NULL ? 0 : strlen(word));
+    }
+    if (!has_layers_with_experts(h))
+        h->n_experts = 0;
+}
+
+void
+lmq_hf_finish_nemotron_hybrid(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    const char *act =
+        lmq_hf_text(config, config->json, "mamba_hidden_act", "silu");
+
+    if (strcmp(act, "silu") != 0)
+        lmq_hparams_refuse(h, "'mamba_hidden_act' '%.60s'", act);
+    if (h->n_experts == 0)
+        return;
+    config->is_beyond = lmq_hf_has(config->json, "moe_latent_size");
+    if (config->is_beyond)
+        lmq_hparams_refuse(h, "experts of a latent vector "
+                              "('moe_latent_size')");
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->router_corrects = true;
+    h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
+}
+
+/* ---- Mamba 2 ---- */
+
+/* No attention, no feed-forward, and no positions that would end. */
+void
+lmq_hf_begin_mamba2(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    begin_state_space(config);
+    share_width(config, "expand", "head_dim");
+    h->n_heads = h->n_kv_heads = h->head_dim = h->hidden_dim = 1;
+}
+
+void
+lmq_hf_windows_mamba2(struct lmq_hf_config *config)
+{
+    mark_all(config, LMQ_LAYER_DELTA);
+    mark_all(config, LMQ_LAYER_BARE);
+}
+
+/* ---- LFM 2 ---- */
+
+/* Two thirds of what is said, times a number, as so many whole units. */
+static uint32_t
+adjusted_width(struct lmq_hf_config *config, uint32_t width)
+{
+    const json_t *json = config->json;
+    uint32_t unit = lmq_hf_period(config, "block_multiple_of", 256);
+    double factor = lmq_hf_real(config, json, "block_ffn_dim_multiplier", 1);
+    uint64_t two_thirds = 2 * (uint64_t)width / 3;
+
+    if (lmq_hf_is_null(json, "block_ffn_dim_multiplier"))
+        return (uint32_t)two_thirds;
+    double wide = floor(factor * (double)two_thirds);
+    if (!(wide >= 0) || wide > LMQ_MAX_WIDTH)
+        return LMQ_MAX_WIDTH;
+    return lmq_hf_width(config, ((uint64_t)wide + unit - 1) / unit, unit);
+}
+
+void
+lmq_hf_begin_lfm2_experts(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    h->recurrence = LMQ_RECURRENCE_CONVOLUTION;
+    h->n_delta_value_heads = 1;
+    h->delta_value_dim = h->dim;
+}
+
+void
+lmq_hf_begin_lfm2(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    lmq_hf_begin_lfm2_experts(config);
+    if (lmq_hf_switch(config, config->json, "block_auto_adjust_ff_dim", true))
+        h->hidden_dim = adjusted_width(config, h->hidden_dim);
+}
+
+/* Without either list all layers have attention. */
+void
+lmq_hf_windows_lfm2(struct lmq_hf_config *config)
+{
+    static const char key[] = "full_attn_idxs";
+
+    if (!lmq_hf_has(config->json, "layer_types") &&
+        lmq_hf_has(config->json, key))
+        mark_unlisted(config, key);
+}
+
+void
+lmq_hf_finish_lfm2_experts(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    uint32_t n_dense =
+        lmq_hf_count(config, config->json, "num_dense_layers", 2);
+
+    for (uint32_t i = 0; i < n_dense && i < lmq_hf_layers(config); i++)
+        lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->router_corrects =
+        lmq_hf_switch(config, config->json, "use_expert_bias", true);
 }

@@ -140,7 +140,8 @@ settle_windows(struct lmq_hparams *h)
     bool has_window = false;
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
-        has_window = has_window || (!lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
+        has_window = has_window || (lmq_layer_has_attention(h, i) &&
+                                    !lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
                                     (lmq_layer_window(h, i) != 0 ||
                                      lmq_layer_chunk(h, i) != 0));
     if (!has_window)
@@ -154,8 +155,8 @@ settle_windows(struct lmq_hparams *h)
     h->full_keys_are_values = false;
 }
 
-/* What no layer has needs no sizes; what a layer with the delta rule does not
- * compute with is as it usually is. */
+/* What no layer has needs no sizes; what a recurrent layer does not compute
+ * with is as it usually is. */
 static void
 settle_delta(struct lmq_hparams *h)
 {
@@ -166,10 +167,28 @@ settle_delta(struct lmq_hparams *h)
             has_delta = true;
             h->layers[i] &= (unsigned char)~(LMQ_LAYER_FULL | LMQ_LAYER_NOPE);
         }
+    if (has_delta && lmq_is_convolution(h))
+        h->n_delta_key_heads = h->delta_key_dim = 0;
     if (has_delta)
         return;
+    h->recurrence = LMQ_RECURRENCE_DELTA;
     h->n_delta_key_heads = h->n_delta_value_heads = 0;
     h->delta_key_dim = h->delta_value_dim = h->conv_width = 0;
+}
+
+/* A layer that is a feed-forward alone has nothing else that could be so or so,
+ * and the other way round. */
+static void
+settle_halves(struct lmq_hparams *h)
+{
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        unsigned never = lmq_layer_is(h, i, LMQ_LAYER_FEED)
+                             ? LMQ_LAYER_FULL | LMQ_LAYER_NOPE
+                         : lmq_layer_is(h, i, LMQ_LAYER_BARE)
+                             ? LMQ_LAYER_DENSE
+                             : 0;
+        h->layers[i] &= (unsigned char)~never;
+    }
 }
 
 static void
@@ -225,6 +244,7 @@ lmq_hparams_settle(struct lmq_hparams *h)
         h->full_kv_heads = 0;
     settle_rope(h, &usual);
     settle_delta(h);
+    settle_halves(h);
     settle_windows(h);
     settle_experts(h, &usual);
     settle_parts(h, &usual);

@@ -112,12 +112,24 @@ enum lmq_group_score {
     LMQ_GROUP_SCORE_COUNT
 };
 
+/* What stands in place of attention in some layers: each token changes what the
+ * layer remembers. */
+enum lmq_recurrence {
+    LMQ_RECURRENCE_DELTA,       /* the gated delta rule */
+    LMQ_RECURRENCE_STATE_SPACE, /* Mamba 2: a matrix that decays and is added
+                                   to */
+    LMQ_RECURRENCE_CONVOLUTION, /* no matrix: the last few tokens */
+    LMQ_RECURRENCE_COUNT
+};
+
 /* What is different in a layer; 0: what the description says of all. */
 enum lmq_layer_kind {
     LMQ_LAYER_FULL = 1,    /* no sliding window, though the others have one */
     LMQ_LAYER_NOPE = 2,    /* queries and keys are not rotated */
     LMQ_LAYER_DENSE = 4,   /* one feed-forward, the others have experts */
-    LMQ_LAYER_DELTA = 8    /* the gated delta rule in place of attention */
+    LMQ_LAYER_DELTA = 8,   /* a recurrence in place of attention */
+    LMQ_LAYER_BARE = 16,   /* no feed-forward */
+    LMQ_LAYER_FEED = 32    /* nothing but a feed-forward */
 };
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
@@ -174,8 +186,9 @@ struct lmq_hparams {
     bool has_sinks;          /* a logit for nothing in each head's softmax */
     bool has_attn_gate;      /* heads' results times the sigmoid of a gate */
 
-    /* The gated delta rule ("linear attention"): instead of keys and values
-     * a layer remembers a matrix (key dim, value dim) for each value head. */
+    /* Recurrent layers ("linear attention"): instead of keys and values a
+     * layer remembers a matrix (key dim, value dim) for each value head. */
+    enum lmq_recurrence recurrence;
     uint32_t n_delta_key_heads; /* queries have as many */
     uint32_t n_delta_value_heads; /* 0: no layer has it */
     uint32_t delta_key_dim, delta_value_dim; /* of a head */
@@ -262,30 +275,66 @@ lmq_layer_is(const struct lmq_hparams *hparams, size_t layer,
     return (hparams->layers[layer] & (unsigned)kind) != 0;
 }
 
-/* Widths of all heads together. */
-static inline size_t
-lmq_delta_key_width(const struct lmq_hparams *hparams)
+static inline bool
+lmq_is_convolution(const struct lmq_hparams *hparams)
 {
-    return (size_t)hparams->n_delta_key_heads * hparams->delta_key_dim;
+    return hparams->recurrence == LMQ_RECURRENCE_CONVOLUTION;
 }
 
+/* Widths of all heads together. */
 static inline size_t
 lmq_delta_value_width(const struct lmq_hparams *hparams)
 {
     return (size_t)hparams->n_delta_value_heads * hparams->delta_value_dim;
 }
 
-/* Queries, keys and values: what the convolution goes over. */
+static inline size_t
+lmq_delta_key_width(const struct lmq_hparams *hparams)
+{
+    return lmq_is_convolution(hparams)
+               ? lmq_delta_value_width(hparams)
+               : (size_t)hparams->n_delta_key_heads * hparams->delta_key_dim;
+}
+
+/* What the convolution goes over: queries, keys and values, or products of the
+ * latter two. */
 static inline size_t
 lmq_delta_channels(const struct lmq_hparams *hparams)
 {
-    return 2 * lmq_delta_key_width(hparams) + lmq_delta_value_width(hparams);
+    size_t values = lmq_delta_value_width(hparams);
+
+    return lmq_is_convolution(hparams)
+               ? values
+               : 2 * lmq_delta_key_width(hparams) + values;
+}
+
+/* Of whose numbers a layer norms its result together: each value head for
+ * itself, or what shares a key. */
+static inline size_t
+lmq_delta_norm_span(const struct lmq_hparams *hparams)
+{
+    return hparams->recurrence == LMQ_RECURRENCE_STATE_SPACE
+               ? lmq_delta_value_width(hparams) / hparams->n_delta_key_heads
+               : hparams->delta_value_dim;
+}
+
+/* The two parts of a layer; most have both. */
+static inline bool
+lmq_layer_has_attention(const struct lmq_hparams *hparams, size_t layer)
+{
+    return !lmq_layer_is(hparams, layer, LMQ_LAYER_FEED);
+}
+
+static inline bool
+lmq_layer_has_feed(const struct lmq_hparams *hparams, size_t layer)
+{
+    return !lmq_layer_is(hparams, layer, LMQ_LAYER_BARE);
 }
 
 static inline bool
 lmq_layer_has_experts(const struct lmq_hparams *hparams, size_t layer)
 {
-    return hparams->n_experts > 0 &&
+    return hparams->n_experts > 0 && lmq_layer_has_feed(hparams, layer) &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_DENSE);
 }
 
@@ -340,11 +389,20 @@ lmq_layer_keys_are_values(const struct lmq_hparams *hparams, size_t layer)
            lmq_layer_is(hparams, layer, LMQ_LAYER_FULL);
 }
 
-/* Whether the layer has no keys and values of its own. */
+/* Whether the layer has no keys and values but those of another one. */
 static inline bool
 lmq_layer_borrows(const struct lmq_hparams *hparams, size_t layer)
 {
     return layer + hparams->n_borrowing >= hparams->n_layers;
+}
+
+/* Whether the layer makes keys and values. */
+static inline bool
+lmq_layer_has_keys(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_has_attention(hparams, layer) &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA) &&
+           !lmq_layer_borrows(hparams, layer);
 }
 
 /* Whether no later layer makes keys, values or a state: then of a text only the

@@ -103,7 +103,8 @@ check_borrowing(const struct lmq_hparams *h, struct lmq_error *err)
                         h->n_borrowing, h->n_layers);
     for (uint32_t i = 0; h->n_borrowing > 0 && i < h->n_layers; i++) {
         size_t source = lmq_layer_kv_source(h, i);
-        if (lmq_layer_is(h, i, LMQ_LAYER_DELTA))
+        if (lmq_layer_is(h, i, LMQ_LAYER_DELTA) ||
+            !lmq_layer_has_attention(h, i))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "n_borrowing is %u, but layer %u has no keys and "
                             "values",
@@ -176,35 +177,60 @@ check_rope(const struct lmq_hparams *h, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* A layer has one part at least, and what has only one has it to itself. */
+static enum lmq_status
+check_halves(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        bool has_attention = lmq_layer_has_attention(h, i);
+        bool has_feed = lmq_layer_has_feed(h, i);
+        if (has_attention && has_feed)
+            continue;
+        if (has_attention == has_feed ||
+            (!has_attention && lmq_layer_is(h, i, LMQ_LAYER_DELTA)))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u has no feed-forward, or is recurrent, "
+                            "and yet is nothing but a feed-forward",
+                            i);
+        if (h->residual != LMQ_RESIDUAL_SEQUENTIAL)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u has one part, which does not go with a "
+                            "feed-forward beside attention",
+                            i);
+    }
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_delta(const struct lmq_hparams *h, struct lmq_error *err)
 {
-    uint32_t keys = h->n_delta_key_heads, values = h->n_delta_value_heads;
-    uint64_t width = 2 * (uint64_t)keys * h->delta_key_dim +
+    bool has_delta = false, has_keys = !lmq_is_convolution(h);
+    uint32_t keys = has_keys ? h->n_delta_key_heads : 0;
+    uint32_t key = has_keys ? h->delta_key_dim : 0;
+    uint32_t values = h->n_delta_value_heads;
+    uint64_t width = 2 * (uint64_t)keys * key +
                      (uint64_t)values * h->delta_value_dim;
-    bool has_delta = false;
 
     for (uint32_t i = 0; i < h->n_layers; i++)
         has_delta |= lmq_layer_is(h, i, LMQ_LAYER_DELTA);
     if (!has_delta)
         return LMQ_OK;
-    if (keys == 0 || values == 0 || h->delta_key_dim == 0 ||
+    if ((has_keys && (keys == 0 || key == 0)) || values == 0 ||
         h->delta_value_dim == 0 || h->conv_width == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "layers with the delta rule have %u and %u heads of "
-                        "%u and %u dimensions and see %u tokens, expected "
-                        "none of these to be 0",
-                        keys, values, h->delta_key_dim, h->delta_value_dim,
-                        h->conv_width);
-    if (values % keys != 0)
+                        "recurrent layers have %u and %u heads of %u and %u "
+                        "dimensions and see %u tokens, expected none of "
+                        "these to be 0",
+                        keys, values, key, h->delta_value_dim, h->conv_width);
+    if (has_keys && values % keys != 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u value heads cannot share %u key heads evenly",
                         values, keys);
     if (width > LMQ_MAX_WIDTH ||
-        (uint64_t)h->delta_key_dim * h->delta_value_dim > LMQ_MAX_WIDTH)
+        (uint64_t)key * h->delta_value_dim > LMQ_MAX_WIDTH)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u and %u heads of %u and %u are too wide", keys,
-                        values, h->delta_key_dim, h->delta_value_dim);
+                        values, key, h->delta_value_dim);
     return LMQ_OK;
 }
 
@@ -247,6 +273,8 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
         status = check_layer_inputs(hparams, err);
     if (status == LMQ_OK)
         status = check_rope(hparams, err);
+    if (status == LMQ_OK)
+        status = check_halves(hparams, err);
     if (status == LMQ_OK)
         status = check_delta(hparams, err);
     if (status == LMQ_OK)

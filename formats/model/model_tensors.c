@@ -23,7 +23,7 @@ enum {
     CORRECTED = 1 << 13,
     SHARED = 1 << 14,
     ATTENTION = 1 << 15,
-    DELTA = 1 << 16, /* the gated delta rule instead */
+    RECURRENT = 1 << 16, /* instead */
     OUTPUT_GATE = 1 << 17,
     EMBEDDING_NORM = 1 << 18,
     OWN_KEYS = 1 << 19,
@@ -31,7 +31,12 @@ enum {
     INPUTS = 1 << 21, /* for each layer */
     LAYER_SCALE = 1 << 22,
     EXPERT_NORMS = 1 << 23,
-    XIELU = 1 << 24
+    XIELU = 1 << 24,
+    MIXES = 1 << 25, /* tokens: by attention, or by a recurrence */
+    FEEDS = 1 << 26,
+    STATES = 1 << 27, /* recurrent, and remembers matrices */
+    DELTA_RULE = 1 << 28,
+    STATE_SPACE = 1 << 29
 };
 
 /* What there are several of, each with a number. */
@@ -45,23 +50,25 @@ static const struct {
     [LMQ_ROLE_OUTPUT_NORM] = {HAS_NORMS, ONE},
     [LMQ_ROLE_EMBEDDING_NORM] = {HAS_NORMS | EMBEDDING_NORM, ONE},
     [LMQ_ROLE_POSITIONS] = {LEARNED_POSITIONS, ONE},
-    [LMQ_ROLE_ATTN_NORM] = {HAS_NORMS | NORMS_BEFORE, ONE},
-    [LMQ_ROLE_FFN_NORM] = {HAS_NORMS | NORMS_BEFORE | TWO_NORMS, ONE},
-    [LMQ_ROLE_ATTN_POST_NORM] = {HAS_NORMS | NORMS_AFTER, ONE},
-    [LMQ_ROLE_FFN_POST_NORM] = {HAS_NORMS | NORMS_AFTER, ONE},
+    [LMQ_ROLE_ATTN_NORM] = {HAS_NORMS | NORMS_BEFORE | MIXES, ONE},
+    [LMQ_ROLE_FFN_NORM] = {HAS_NORMS | NORMS_BEFORE | TWO_NORMS | FEEDS, ONE},
+    [LMQ_ROLE_ATTN_POST_NORM] = {HAS_NORMS | NORMS_AFTER | MIXES, ONE},
+    [LMQ_ROLE_FFN_POST_NORM] = {HAS_NORMS | NORMS_AFTER | FEEDS, ONE},
     [LMQ_ROLE_ATTN_Q] = {PLAIN_Q, ONE},
     [LMQ_ROLE_ATTN_K] = {PLAIN_KV | OWN_KEYS, ONE},
     [LMQ_ROLE_ATTN_V] = {PLAIN_KV | OWN_VALUES, ONE},
+    [LMQ_ROLE_ATTN_OUT] = {MIXES, ONE},
     [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_Q_NORM},
     [LMQ_ROLE_ATTN_K_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION | OWN_KEYS,
                               A_K_NORM},
     [LMQ_ROLE_ATTN_SINKS] = {SINKS | ATTENTION, ONE},
     [LMQ_ROLE_ATTN_GATE] = {OUTPUT_GATE, ONE},
-    [LMQ_ROLE_DELTA_ALPHA] = {DELTA, ONE},
-    [LMQ_ROLE_DELTA_BETA] = {DELTA, ONE},
-    [LMQ_ROLE_DELTA_DECAY] = {DELTA, ONE},
-    [LMQ_ROLE_DELTA_CONV] = {DELTA, ONE},
-    [LMQ_ROLE_DELTA_NORM] = {DELTA, ONE},
+    [LMQ_ROLE_DELTA_ALPHA] = {STATES, ONE},
+    [LMQ_ROLE_DELTA_BETA] = {DELTA_RULE, ONE},
+    [LMQ_ROLE_DELTA_DECAY] = {STATES, ONE},
+    [LMQ_ROLE_DELTA_CONV] = {RECURRENT, ONE},
+    [LMQ_ROLE_DELTA_NORM] = {STATES, ONE},
+    [LMQ_ROLE_STATE_SKIP] = {STATE_SPACE, ONE},
     [LMQ_ROLE_ATTN_Q_A] = {LATENT_Q, ONE},
     [LMQ_ROLE_ATTN_Q_A_NORM] = {LATENT_Q, ONE},
     [LMQ_ROLE_ATTN_Q_B] = {LATENT_Q, ONE},
@@ -71,9 +78,9 @@ static const struct {
     [LMQ_ROLE_ATTN_V_B] = {LATENT_KV, A_HEAD},
     [LMQ_ROLE_ROUTER] = {EXPERTS, ONE},
     [LMQ_ROLE_ROUTER_CORRECTION] = {EXPERTS | CORRECTED, ONE},
-    [LMQ_ROLE_FFN_GATE] = {GATED, AN_EXPERT},
-    [LMQ_ROLE_FFN_UP] = {0, AN_EXPERT},
-    [LMQ_ROLE_FFN_DOWN] = {0, AN_EXPERT},
+    [LMQ_ROLE_FFN_GATE] = {FEEDS | GATED, AN_EXPERT},
+    [LMQ_ROLE_FFN_UP] = {FEEDS, AN_EXPERT},
+    [LMQ_ROLE_FFN_DOWN] = {FEEDS, AN_EXPERT},
     [LMQ_ROLE_SHARED_GATE] = {EXPERTS | SHARED | GATED, ONE},
     [LMQ_ROLE_SHARED_UP] = {EXPERTS | SHARED, ONE},
     [LMQ_ROLE_SHARED_DOWN] = {EXPERTS | SHARED, ONE},
@@ -85,10 +92,10 @@ static const struct {
     [LMQ_ROLE_INPUT_PROJ] = {INPUTS, ONE},
     [LMQ_ROLE_INPUT_NORM] = {INPUTS | HAS_NORMS, ONE},
     [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ONE},
-    [LMQ_ROLE_ACT_POSITIVE] = {XIELU, ONE},
-    [LMQ_ROLE_ACT_NEGATIVE] = {XIELU, ONE},
-    [LMQ_ROLE_ACT_SLOPE] = {XIELU, ONE},
-    [LMQ_ROLE_ACT_BOUND] = {XIELU, ONE},
+    [LMQ_ROLE_ACT_POSITIVE] = {FEEDS | XIELU, ONE},
+    [LMQ_ROLE_ACT_NEGATIVE] = {FEEDS | XIELU, ONE},
+    [LMQ_ROLE_ACT_SLOPE] = {FEEDS | XIELU, ONE},
+    [LMQ_ROLE_ACT_BOUND] = {FEEDS | XIELU, ONE},
     [LMQ_ROLE_ROUTER_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
     [LMQ_ROLE_EXPERTS_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
     [LMQ_ROLE_EXPERTS_POST_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
@@ -102,11 +109,15 @@ static unsigned
 what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         bool is_delta)
 {
+    bool mixes = lmq_layer_has_attention(h, layer);
+    bool feeds = lmq_layer_has_feed(h, layer);
     bool borrows = lmq_layer_borrows(h, layer) && !is_delta;
     bool has_values = !borrows && (is_delta ||
                                    !lmq_layer_keys_are_values(h, layer));
     bool is_latent = h->kv_lora_rank > 0 && !is_delta;
     bool has_latent_q = is_latent && h->q_lora_rank > 0;
+    bool has_states = is_delta && !lmq_is_convolution(h);
+    bool is_state_space = h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
     const struct {
         bool is_so;
         unsigned what;
@@ -118,16 +129,20 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         {h->qk_norm != LMQ_QK_NORM_NONE && h->qk_norm != LMQ_QK_NORM_BARE,
          QK_NORMS},
         {h->positions == LMQ_POSITIONS_LEARNED, LEARNED_POSITIONS},
-        {true, has_latent_q ? LATENT_Q : PLAIN_Q},
-        {true, is_latent ? LATENT_KV : PLAIN_KV},
+        {mixes, MIXES},
+        {feeds, FEEDS},
+        {mixes, has_latent_q ? LATENT_Q : PLAIN_Q},
+        {mixes, is_latent ? LATENT_KV : PLAIN_KV},
         {h->has_embedding_norm, EMBEDDING_NORM},
         {h->has_sinks, SINKS},
         {h->is_gated, GATED},
         {has_experts, EXPERTS},
         {h->router_corrects, CORRECTED},
         {h->shared_dim > 0, SHARED},
-        {true, is_delta ? DELTA : ATTENTION},
-        {is_delta || h->has_attn_gate, OUTPUT_GATE},
+        {mixes, is_delta ? RECURRENT : ATTENTION},
+        {has_states, STATES},
+        {has_states, is_state_space ? STATE_SPACE : DELTA_RULE},
+        {mixes && (is_delta ? has_states : h->has_attn_gate), OUTPUT_GATE},
         {!borrows, OWN_KEYS},
         {has_values, OWN_VALUES},
         {h->layer_input_dim > 0, INPUTS},
@@ -142,8 +157,8 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
     return what;
 }
 
-/* Matrices of a layer with the delta rule have no biases, but for time steps,
- * which must have one. */
+/* Matrices of a recurrent layer have no biases, but for time steps, which must
+ * have one. */
 static bool
 is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
 {
@@ -194,6 +209,9 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_FFN_NORM:
     case LMQ_ROLE_FFN_POST_NORM:
         return place->part == LMQ_PART_WEIGHT || h->norm == LMQ_NORM_LAYER;
+    case LMQ_ROLE_DELTA_CONV:
+        return place->part == LMQ_PART_WEIGHT ||
+               h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
     case LMQ_ROLE_EMBEDDING:
     case LMQ_ROLE_POSITIONS:
     case LMQ_ROLE_ATTN_SINKS:
@@ -204,8 +222,8 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_SHARED_SWITCH:
     case LMQ_ROLE_DELTA_BETA:
     case LMQ_ROLE_DELTA_DECAY:
-    case LMQ_ROLE_DELTA_CONV:
     case LMQ_ROLE_DELTA_NORM:
+    case LMQ_ROLE_STATE_SKIP:
     case LMQ_ROLE_INPUTS:
     case LMQ_ROLE_INPUTS_PROJ:
     case LMQ_ROLE_INPUTS_NORM:
@@ -250,6 +268,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t value = lmq_layer_value_dim(h, layer);
     uint64_t rotary = lmq_hparams_rotary_dim(h);
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
+    bool is_state_space = h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
     uint64_t hidden = place->item >= 0 ? h->expert_dim
                                        : lmq_layer_hidden_dim(h, layer);
     uint64_t v = n_kv * value, out = h->n_heads * value;
@@ -276,7 +295,10 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
         [LMQ_ROLE_DELTA_DECAY] = {h->n_delta_value_heads, 0},
         [LMQ_ROLE_DELTA_CONV] = {lmq_delta_channels(h), h->conv_width},
-        [LMQ_ROLE_DELTA_NORM] = {h->delta_value_dim, 0},
+        [LMQ_ROLE_DELTA_NORM] = {is_state_space ? lmq_delta_value_width(h)
+                                                : h->delta_value_dim,
+                                 0},
+        [LMQ_ROLE_STATE_SKIP] = {h->n_delta_value_heads, 0},
         [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : head, 0},
         [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : head, 0},
         [LMQ_ROLE_ATTN_SINKS] = {h->n_heads, 0},

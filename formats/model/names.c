@@ -51,6 +51,7 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_DELTA_DECAY] = {"ssm_a", true, NO_ITEMS, 0, 18},
     [LMQ_ROLE_DELTA_CONV] = {"ssm_conv1d", true, NO_ITEMS, 0, 19},
     [LMQ_ROLE_DELTA_NORM] = {"ssm_norm", true, NO_ITEMS, 0, 20},
+    [LMQ_ROLE_STATE_SKIP] = {"ssm_d", true, NO_ITEMS, 0, 21},
     [LMQ_ROLE_ATTN_K_B] = {"attn_k_b", true, HEADS, 1, 0},
     [LMQ_ROLE_ATTN_V_B] = {"attn_v_b", true, HEADS, 1, 1},
     [LMQ_ROLE_ATTN_OUT] = {"attn_output", true, NO_ITEMS, 2, 0},
@@ -93,6 +94,7 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
 static const char *const prefixes[] = {
     "module.",         "_orig_mod.", "model.",      "transformer.",
     "language_model.", "gpt_neox.",  "text_model.",  "decoder.",
+    "backbone.",
 };
 
 /* What old checkpoints carry and everybody computes, by the end of the name;

@@ -40,7 +40,7 @@ enum lmq_role {
     LMQ_ROLE_ATTN_K_B = 30,          /* one matrix a head */
     LMQ_ROLE_ATTN_V_B = 31,          /* one matrix a head */
     LMQ_ROLE_ATTN_GATE = 32,         /* of what heads give */
-    LMQ_ROLE_DELTA_ALPHA = 33,       /* the gated delta rule: time steps, */
+    LMQ_ROLE_DELTA_ALPHA = 33,       /* recurrences: time steps, */
     LMQ_ROLE_DELTA_BETA = 34,        /* how much is written, */
     LMQ_ROLE_DELTA_DECAY = 35,       /* log of what decays in a time step */
     LMQ_ROLE_DELTA_CONV = 36,
@@ -62,6 +62,8 @@ enum lmq_role {
     LMQ_ROLE_ACT_NEGATIVE = 52,
     LMQ_ROLE_ACT_SLOPE = 53,
     LMQ_ROLE_ACT_BOUND = 54,
+    LMQ_ROLE_STATE_SKIP = 55,        /* state space: how much of its value a
+                                        head gives past the state */
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

@@ -102,7 +102,8 @@ attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
 
     for (size_t layer = 0; layer < h->n_layers; layer++) {
         double seen = 0;
-        if (lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
+        if (!lmq_layer_has_attention(h, layer) ||
+            lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
             continue;
         size_t before = n - (size_t)tokens_through(h, layer, n);
         for (size_t i = before; i < n; i++)
@@ -122,7 +123,8 @@ cache_bytes(const struct lmq_model *model, enum lmq_kv_type type,
     double bytes = 0;
 
     for (size_t layer = 0; layer < h->n_layers; layer++)
-        if (!lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
+        if (lmq_layer_has_attention(h, layer) &&
+            !lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
             bytes += lmq_kv_bytes(model, lmq_layer_kv_source(h, layer), type,
                                   (size_t)seen_from(h, layer, position));
     return bytes;

@@ -25,7 +25,7 @@
 
 static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
-    delta_families, later_families, gemma_families,
+    recurrent_families, later_families, gemma_families,
     plain_families, latest_families,
 };
 
@@ -239,23 +239,38 @@ make_attention(struct family_model *m, struct oracle_layer *w)
  * in real models: were a query and a key at right angles, the norm behind them
  * would make much of what they differ in. */
 static void
-make_delta(struct family_model *m, struct oracle_delta *w)
+make_recurrence(struct family_model *m, struct oracle_delta *w)
 {
     const struct oracle_shape *s = &m->oracle.shape;
-    size_t keys = s->delta_keys * s->delta_key_dim;
     size_t values = s->delta_values * s->delta_value_dim;
+    size_t keys = s->recurrence == ORACLE_CONVOLUTION
+                      ? values
+                      : s->delta_keys * s->delta_key_dim;
+    bool has_lengths = s->recurrence == ORACLE_DELTA_RULE;
+    double gain = SUBLAYER_GAIN / or_one(s->residual_scale);
 
-    w->q = make_linear(m, keys, s->dim, 4, 0);
-    w->k = make_linear(m, keys, s->dim, 4, 0);
+    w->q = make_linear(m, keys, s->dim, has_lengths ? 4 : 1, 0);
+    w->k = make_linear(m, keys, s->dim, has_lengths ? 4 : 1, 0);
     w->v = make_linear(m, values, s->dim, 1, 0);
-    w->gate = make_linear(m, values, s->dim, 1, 0);
-    w->alpha = make_linear(m, s->delta_values, s->dim, 1, 0);
-    w->alpha.b = normals(m, s->delta_values, -1, 0.7);
-    w->beta = make_linear(m, s->delta_values, s->dim, 1, 0);
-    w->decay = normals(m, s->delta_values, -1, 0.7);
-    w->conv = normals(m, (2 * keys + values) * s->conv_width, 0.4, 0.3);
-    w->norm = make_norm(m, s->delta_value_dim, s->delta_value_dim, 1);
-    w->out = make_linear(m, s->dim, values, SUBLAYER_GAIN, 0);
+    if (s->recurrence != ORACLE_CONVOLUTION) {
+        w->gate = make_linear(m, values, s->dim, 1, 0);
+        w->alpha = make_linear(m, s->delta_values, s->dim, 1, 0);
+        w->alpha.b = normals(m, s->delta_values, -1, 0.7);
+    }
+    if (s->recurrence == ORACLE_DELTA_RULE)
+        w->beta = make_linear(m, s->delta_values, s->dim, 1, 0);
+    if (s->recurrence != ORACLE_CONVOLUTION)
+        w->decay = normals(m, s->delta_values, -1, 0.7);
+    w->conv = normals(m, oracle_channels(s) * s->conv_width, 0.4, 0.3);
+    if (s->has_conv_bias)
+        w->conv_bias = normals(m, oracle_channels(s), 0, BIAS_SIZE);
+    if (s->recurrence == ORACLE_DELTA_RULE)
+        w->norm = make_norm(m, s->delta_value_dim, s->delta_value_dim, 1);
+    if (s->recurrence == ORACLE_STATE_SPACE) {
+        w->norm = make_norm(m, values / s->delta_keys, values, 1);
+        w->skip = normals(m, s->delta_values, 0.7, 0.3);
+    }
+    w->out = make_linear(m, s->dim, values, gain, 0);
 }
 
 static void
@@ -402,22 +417,27 @@ family_make(const struct family *family, size_t grow, size_t vocab,
         abort();
     for (size_t layer = 0; layer < s->layers; layer++) {
         struct oracle_layer *w = &m->oracle.layers[layer];
-        w->attn_norm = norm_if(m, HAS_ATTN_NORM);
-        w->attn_post_norm = norm_if(m, HAS_ATTN_POST_NORM);
-        w->ffn_norm = norm_if(m, HAS_FFN_NORM);
-        w->ffn_post_norm = norm_if(m, HAS_FFN_POST_NORM);
-        if (oracle_pattern(s->delta, layer))
-            make_delta(m, &w->delta);
-        else
+        bool mixes = oracle_mixes(s, layer), feeds = oracle_feeds(s, layer);
+        if (mixes)
+            w->attn_norm = norm_if(m, HAS_ATTN_NORM);
+        if (mixes)
+            w->attn_post_norm = norm_if(m, HAS_ATTN_POST_NORM);
+        if (feeds)
+            w->ffn_norm = norm_if(m, HAS_FFN_NORM);
+        if (feeds)
+            w->ffn_post_norm = norm_if(m, HAS_FFN_POST_NORM);
+        if (mixes && oracle_pattern(s->delta, layer))
+            make_recurrence(m, &w->delta);
+        else if (mixes)
             make_attention(m, w);
-        bool is_sparse = oracle_pattern(s->sparse, layer);
+        bool is_sparse = feeds && oracle_pattern(s->sparse, layer);
         bool has_both = (family->bits & HAS_MLP_AND_EXPERTS) != 0;
         bool is_wide = s->borrowing_hidden > 0 && oracle_borrows(s, layer);
         if (is_sparse)
             make_experts(m, w);
         if (is_sparse && has_both)
             make_apart(m, w);
-        if (!is_sparse || has_both)
+        if (feeds && (!is_sparse || has_both))
             w->mlp = make_mlp(m, is_wide ? s->borrowing_hidden : s->hidden,
                               SUBLAYER_GAIN);
         if (s->input_dim > 0)

@@ -36,7 +36,10 @@ enum stored_as {
     AS_DECAYS,         /* a number for each value head; the full name */
     AS_STEPS,          /* the bias of alpha; the full name */
     AS_WEIGHT,         /* name.weight, of what has its bias elsewhere */
-    AS_CONV,           /* (channels, 1, width) */
+    AS_CONV,           /* (channels, 1, width), and a bias if there is one */
+    AS_STATES,         /* rows of gates, values, keys, queries, time steps */
+    AS_KQV,            /* rows of keys, queries, values */
+    AS_SKIP,           /* a number for each value head; the full name */
     AS_DELTA_QKV,      /* rows of queries, keys, values */
     AS_DELTA_QKVZ,     /* of each key head: query, key, values, gates */
     AS_DELTA_BA,       /* likewise beta and alpha */
@@ -133,12 +136,15 @@ void family_range(int argc, char *const *argv, size_t *first, size_t *end);
 /* The lists of names, in family_names.c. */
 extern const struct stored hf_frame[], gemma3_frame[], gemma4_frame[],
     gemma4_layer[], gemma4_experts[], apertus_layer[],
-    qwen35_frame[], phi2_frame[],
+    qwen35_frame[], nemotron_frame[], lfm2_frame[], bamba_frame[],
+    phi2_frame[],
     neox_frame[], falcon_frame[], gpt2_frame[], gpt2_bare_frame[],
     plain_frame[];
 extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
     hf_norms_after[], hf_mlp[], hf_frequencies[], cohere_norms[],
     qwen3next_attention[], qwen35_attention[], delta_layer[],
+    mamba_layer[], bamba_mlp[], nemotron_layer[], nemotron_experts[],
+    lfm2_layer[], lfm2_experts[],
     stablelm_norms[], phi2_layer[], phi3_layer[], neox_layer[],
     falcon_layer[], falcon_one_norm[], falcon_two_norms[], gpt2_layer[],
     gpt2_bare_layer[], mixtral_experts[], qwen_experts[], fused_experts[],
@@ -150,7 +156,7 @@ extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
     plain_head_norms[], plain_norms[], plain_mlp[], plain_experts[];
 
 extern const struct family llama_families[], other_families[],
-    expert_families[], older_families[], delta_families[],
+    expert_families[], older_families[], recurrent_families[],
     later_families[], gemma_families[], plain_families[],
     latest_families[];
 
@@ -169,6 +175,10 @@ struct family_model {
 struct family_model *family_make(const struct family *family, size_t grow,
                                  size_t vocab, uint64_t seed);
 void family_free(struct family_model *model);
+
+/* Its config.json (family_config.c). */
+struct bytes;
+void family_config(const struct family_model *model, struct bytes *bytes);
 
 /* A folder with config.json and model.safetensors. */
 void family_write(const struct family_model *model, const char *folder);

@@ -149,6 +149,108 @@ const struct stored delta_layer[] = {
     {AS_END, NULL, 0},
 };
 
+/* A state space, as in Bamba and Granite 4 */
+const struct stored mamba_layer[] = {
+    {AS_STATES, "model.layers.#.mamba.in_proj", LAYER(delta)},
+    {AS_STEPS, "model.layers.#.mamba.dt_bias", LAYER(delta)},
+    {AS_DECAYS, "model.layers.#.mamba.A_log", LAYER(delta)},
+    {AS_SKIP, "model.layers.#.mamba.D", LAYER(delta)},
+    {AS_CONV, "model.layers.#.mamba.conv1d", LAYER(delta)},
+    {AS_NORM, "model.layers.#.mamba.norm", LAYER(delta.norm)},
+    {AS_LINEAR, "model.layers.#.mamba.out_proj", LAYER(delta.out)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored bamba_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.final_layernorm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored bamba_mlp[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.pre_ff_layernorm", LAYER(ffn_norm)},
+    {AS_LINEAR, "model.layers.#.feed_forward.gate_proj", LAYER(mlp.gate)},
+    {AS_LINEAR, "model.layers.#.feed_forward.up_proj", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.feed_forward.down_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+/* Nemotron-H, and Mamba 2 itself: a layer has one part */
+const struct stored nemotron_frame[] = {
+    {AS_EMBEDDING, "backbone.embeddings", MODEL(embedding)},
+    {AS_NORM, "backbone.norm_f", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored nemotron_layer[] = {
+    {AS_NORM, "backbone.layers.#.norm", LAYER(attn_norm)},
+    {AS_NORM, "backbone.layers.#.norm", LAYER(ffn_norm)},
+    {AS_STATES, "backbone.layers.#.mixer.in_proj", LAYER(delta)},
+    {AS_STEPS, "backbone.layers.#.mixer.dt_bias", LAYER(delta)},
+    {AS_DECAYS, "backbone.layers.#.mixer.A_log", LAYER(delta)},
+    {AS_SKIP, "backbone.layers.#.mixer.D", LAYER(delta)},
+    {AS_CONV, "backbone.layers.#.mixer.conv1d", LAYER(delta)},
+    {AS_NORM, "backbone.layers.#.mixer.norm", LAYER(delta.norm)},
+    {AS_LINEAR, "backbone.layers.#.mixer.out_proj", LAYER(delta.out)},
+    {AS_LINEAR, "backbone.layers.#.mixer.q_proj", LAYER(q)},
+    {AS_LINEAR, "backbone.layers.#.mixer.k_proj", LAYER(k)},
+    {AS_LINEAR, "backbone.layers.#.mixer.v_proj", LAYER(v)},
+    {AS_LINEAR, "backbone.layers.#.mixer.o_proj", LAYER(o)},
+    {AS_LINEAR, "backbone.layers.#.mixer.up_proj", LAYER(mlp.up)},
+    {AS_LINEAR, "backbone.layers.#.mixer.down_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored nemotron_experts[] = {
+    {AS_LINEAR, "backbone.layers.#.mixer.gate", LAYER(router)},
+    {AS_CORRECTION, "backbone.layers.#.mixer.gate.e_score_correction_bias",
+     0},
+    {AS_EXPERTS, "backbone.layers.#.mixer.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "backbone.layers.#.mixer.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "backbone.layers.#.mixer.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "backbone.layers.#.mixer.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+/* Short convolutions */
+const struct stored lfm2_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.embedding_norm", MODEL(norm)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored lfm2_layer[] = {
+    {AS_NORM, "model.layers.#.operator_norm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.ffn_norm", LAYER(ffn_norm)},
+    {AS_KQV, "model.layers.#.conv.in_proj", LAYER(delta)},
+    {AS_CONV, "model.layers.#.conv.conv", LAYER(delta)},
+    {AS_LINEAR, "model.layers.#.conv.out_proj", LAYER(delta.out)},
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.self_attn.out_proj", LAYER(o)},
+    {AS_NORM, "model.layers.#.self_attn.q_layernorm", LAYER(q_norm)},
+    {AS_NORM, "model.layers.#.self_attn.k_layernorm", LAYER(k_norm)},
+    {AS_LINEAR, "model.layers.#.feed_forward.w1", LAYER(mlp.gate)},
+    {AS_LINEAR, "model.layers.#.feed_forward.w3", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.feed_forward.w2", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored lfm2_experts[] = {
+    {AS_LINEAR, "model.layers.#.feed_forward.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.feed_forward.expert_bias", 0},
+    {AS_EXPERTS, "model.layers.#.feed_forward.experts.@.w1", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.feed_forward.experts.@.w3", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.feed_forward.experts.@.w2", MLP(down)},
+    {AS_END, NULL, 0},
+};
+
 /* Gemma 2, 3 */
 const struct stored hf_norms_around[] = {
     {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},

@@ -1,6 +1,5 @@
 /*
- * family_write.c - arranges the weights of a model as its family stores them,
- * and fills in its config.json.
+ * family_write.c - arranges the weights of a model as its family stores them.
  */
 #include "config.h"
 
@@ -225,10 +224,17 @@ write_delta_fused(const struct writer *w, const struct stored *as,
     struct oracle_linear alpha = d->alpha;
     const struct oracle_linear *qkvz[] = {&d->q, &d->k, &d->v, &d->gate};
     const struct oracle_linear *ba[] = {&d->beta, &alpha};
+    const struct oracle_linear *states[] = {&d->gate, &d->v, &d->k, &d->q,
+                                            &alpha};
+    const struct oracle_linear *kqv[] = {&d->k, &d->q, &d->v};
     size_t n_keys = w->model->oracle.shape.delta_keys;
 
     alpha.b = NULL;
-    if (as->as == AS_DELTA_QKV)
+    if (as->as == AS_STATES)
+        fuse(w, as, states, 5, 1);
+    else if (as->as == AS_KQV)
+        fuse(w, as, kqv, 3, 1);
+    else if (as->as == AS_DELTA_QKV)
         fuse(w, as, qkvz, 3, 1);
     else if (as->as == AS_DELTA_QKVZ)
         fuse(w, as, qkvz, 4, n_keys);
@@ -299,10 +305,18 @@ write_steps(const struct writer *w, const struct stored *as, const void *parts)
 }
 
 static void
+write_skip(const struct writer *w, const struct stored *as, const void *parts)
+{
+    const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
+
+    write_vector(w, as->name, d->skip, w->model->oracle.shape.delta_values);
+}
+
+static void
 write_conv(const struct writer *w, const struct stored *as, const void *parts)
 {
     const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
-    size_t channels = d->q.rows + d->k.rows + d->v.rows;
+    size_t channels = oracle_channels(&w->model->oracle.shape);
     size_t width = w->model->oracle.shape.conv_width;
     char name[96];
 
@@ -311,6 +325,9 @@ write_conv(const struct writer *w, const struct stored *as, const void *parts)
     name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
     memcpy(build_add(w->to, name, (uint64_t[]){channels, 1, width}, 3)->x,
            d->conv, channels * width * sizeof(*d->conv));
+    name_tensor(w, name, sizeof(name), as->name, 0, ".bias");
+    if (d->conv_bias != NULL)
+        add_vector(w->to, name, d->conv_bias, channels);
 }
 
 /* And the number for what is masked, beside it. */
@@ -504,6 +521,9 @@ static void (*const writers[])(const struct writer *w,
     [AS_DECAYS] = write_decays,
     [AS_STEPS] = write_steps,
     [AS_CONV] = write_conv,
+    [AS_STATES] = write_delta_fused,
+    [AS_KQV] = write_delta_fused,
+    [AS_SKIP] = write_skip,
     [AS_GATE_UP] = write_gate_up,
     [AS_MASK] = write_mask,
     [AS_FREQUENCIES] = write_frequencies,
@@ -577,96 +597,6 @@ write_frame(const struct writer *w)
     }
 }
 
-/* ---- config.json ---- */
-
-static void
-put_factors(struct bytes *bytes, const struct oracle_shape *s,
-            const double *factors)
-{
-    size_t dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
-    char text[32];
-
-    for (size_t i = 0; i < dims / 2; i++) {
-        snprintf(text, sizeof(text), "%s%.3f", i == 0 ? "" : ", ", factors[i]);
-        put_text(bytes, text);
-    }
-}
-
-static void
-put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
-         size_t n)
-{
-    const struct {
-        const char *name;
-        size_t value;
-    } sizes[] = {
-        {"dim", s->dim},
-        {"hidden", s->hidden},
-        {"layers", s->layers},
-        {"heads", s->heads},
-        {"kv_heads", s->kv_heads},
-        {"head_dim", s->head_dim},
-        {"value_dim", s->value_dim},
-        {"rotary_dim", s->rotary_dim},
-        {"nope_dim", s->head_dim - s->rotary_dim},
-        {"vocab", s->vocab},
-        {"positions", s->max_positions},
-        {"window", s->window},
-        {"chunk", s->chunk},
-        {"original", s->original},
-        {"q_rank", s->q_rank},
-        {"kv_rank", s->kv_rank},
-        {"experts", s->n_experts},
-        {"used", s->n_used},
-        {"expert_dim", s->expert_dim},
-        {"shared_dim", s->shared_dim},
-        {"groups", s->n_groups},
-        {"groups_used", s->n_groups_used},
-        {"full_dim", s->full_head_dim},
-        {"full_heads", s->full_kv_heads},
-        {"borrowing", s->n_borrowing},
-        {"input_dim", s->input_dim},
-        {"delta_keys", s->delta_keys},
-        {"delta_values", s->delta_values},
-        {"delta_key_dim", s->delta_key_dim},
-        {"delta_value_dim", s->delta_value_dim},
-        {"conv_width", s->conv_width},
-    };
-    char text[32];
-
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        if (strlen(sizes[i].name) == n &&
-            memcmp(sizes[i].name, name, n) == 0) {
-            snprintf(text, sizeof(text), "%zu", sizes[i].value);
-            put_text(bytes, text);
-            return;
-        }
-    abort();
-}
-
-/* ' becomes ", $name the size of that name, $short and $long the factors of a
- * long context. */
-static void
-fill(struct bytes *bytes, const struct family_model *model)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
-    const struct oracle_shape *s = &model->oracle.shape;
-
-    for (const char *p = model->family->config; *p != '\0';) {
-        size_t n = *p == '$' ? strspn(p + 1, letters) : 0;
-        if (n == 5 && memcmp(p + 1, "short", n) == 0)
-            put_factors(bytes, s, s->short_factors);
-        else if (n == 4 && memcmp(p + 1, "long", n) == 0)
-            put_factors(bytes, s, s->long_factors);
-        else if (n > 0)
-            put_size(bytes, s, p + 1, n);
-        else
-            put(bytes, *p == '\'' ? "\"" : p, 1);
-        p += n + 1;
-    }
-    put_text(bytes, "\n");
-}
-
 void
 family_write(const struct family_model *model, const char *folder)
 {
@@ -686,7 +616,7 @@ family_write(const struct family_model *model, const char *folder)
         }
     save_folder(to, folder, BUILD_F32);
     build_free(to);
-    fill(&config, model);
+    family_config(model, &config);
     snprintf(path, sizeof(path), "%s/config.json", folder);
     save(&config, path);
     bytes_free(&config);

@@ -60,11 +60,34 @@ add_input(const struct oracle *o, size_t layer)
 
 /* ---- All of it ---- */
 
+/* A layer of one half. */
+static void
+run_half(struct oracle *o, size_t layer)
+{
+    const struct oracle_layer *w = &o->model->layers[layer];
+    bool mixes = oracle_mixes(o->s, layer);
+    double *in =
+        oracle_normed(o, mixes ? &w->attn_norm : &w->ffn_norm, o->x);
+    double *out = mixes                ? oracle_mix(o, layer, in)
+                  : w->mlp.up.w == NULL ? oracle_experts(o, w, in, in)
+                                       : oracle_mlp_rows(o->s, &w->mlp, in,
+                                                         o->n);
+
+    add(o, out);
+    free(in);
+    free(out);
+}
+
 static void
 run_layer(struct oracle *o, size_t layer)
 {
     const struct oracle_layer *w = &o->model->layers[layer];
     size_t dim = o->s->dim;
+
+    if (!oracle_mixes(o->s, layer) || !oracle_feeds(o->s, layer)) {
+        run_half(o, layer);
+        return;
+    }
     double *in = oracle_normed(o, &w->attn_norm, o->x);
     double *mixed = oracle_mix(o, layer, in);
 

@@ -37,12 +37,16 @@ struct oracle_mlp {
     float *xielu; /* its four numbers, or NULL: another activation */
 };
 
-/* The gated delta rule in place of attention. alpha.b is there always. */
+/* A recurrence in place of attention. alpha.b is there always, where there is
+ * alpha. */
 struct oracle_delta {
     struct oracle_linear q, k, v, gate, alpha, beta, out;
     float *decay;            /* (value heads): the logarithm */
-    float *conv;             /* (channels, conv_width): queries, keys, values */
-    struct oracle_norm norm; /* of a value head */
+    float *conv;             /* (channels, conv_width): queries, keys, values;
+                                of a state space the other way round */
+    float *conv_bias;        /* (channels), or NULL */
+    struct oracle_norm norm; /* of a value head, or of those of a key head */
+    float *skip;             /* (value heads), of a state space */
 };
 
 struct oracle_layer {
@@ -100,6 +104,12 @@ enum oracle_rope {
     ORACLE_ROPE_LONG /* the long or the short factors */
 };
 
+enum oracle_recurrence {
+    ORACLE_DELTA_RULE,
+    ORACLE_STATE_SPACE, /* Mamba 2 */
+    ORACLE_CONVOLUTION  /* of keys times values */
+};
+
 enum oracle_router {
     ORACLE_SOFTMAX,
     ORACLE_SOFTMAX_CHOSEN, /* choose by logits, softmax over these */
@@ -138,7 +148,11 @@ struct oracle_shape {
     const char *sliding;     /* NULL: no layer has the window */
     const char *turning;     /* NULL: queries and keys turn in all layers */
     const char *sparse;      /* layers with experts; NULL: none */
-    const char *delta;       /* layers with the delta rule; NULL: none */
+    const char *delta;       /* recurrent layers; NULL: none */
+    enum oracle_recurrence recurrence;
+    bool has_conv_bias;
+    const char *halves;      /* 'm': a layer that only mixes tokens, 'f': that
+                                is a feed-forward alone; NULL: all are both */
     size_t delta_keys, delta_values; /* heads */
     size_t delta_key_dim, delta_value_dim, conv_width;
 
@@ -197,6 +211,13 @@ double oracle_sigmoid(double x);
 
 /* Whether the pattern has a '1' for the layer. */
 bool oracle_pattern(const char *pattern, size_t layer);
+
+/* Which halves the layer has. */
+bool oracle_mixes(const struct oracle_shape *s, size_t layer);
+bool oracle_feeds(const struct oracle_shape *s, size_t layer);
+
+/* What the convolution of a recurrent layer goes over. */
+size_t oracle_channels(const struct oracle_shape *s);
 
 /* Whether the layer sees everything, and so may have other heads. */
 bool oracle_is_full(const struct oracle_shape *s, size_t layer);

@@ -1,5 +1,5 @@
 /*
- * oracle_attention.c - attention of all kinds and the gated delta rule.
+ * oracle_attention.c - attention of all kinds, and recurrences in its place.
  */
 #include "config.h"
 
@@ -179,24 +179,37 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
 
 /* ---- The gated delta rule ---- */
 
-/* Each channel: the sum over the last tokens, and silu of it. `first` counts
- * the channels before these. */
+/* Each of n channels: the sum over the last tokens. `first` counts the channels
+ * before these. */
+static double *
+sums(const struct oracle *o, const struct oracle_delta *w, const double *in,
+     size_t n, size_t first)
+{
+    size_t width = o->s->conv_width;
+    double *out = oracle_doubles(o->n * n);
+
+    for (size_t t = 0; t < o->n; t++)
+        for (size_t c = 0; c < n; c++) {
+            double sum = w->conv_bias != NULL ? (double)w->conv_bias[first + c]
+                                              : 0;
+            for (size_t j = 0; j < width && j <= t; j++)
+                sum += (double)w->conv[(first + c) * width + width - 1 - j] *
+                       in[(t - j) * n + c];
+            out[t * n + c] = sum;
+        }
+    return out;
+}
+
+/* silu of these. */
 static double *
 convolve(const struct oracle *o, const struct oracle_delta *w,
          const struct oracle_linear *l, const double *x, size_t first)
 {
-    size_t width = o->s->conv_width;
-    double *in = oracle_apply(l, x, o->n),
-           *out = oracle_doubles(o->n * l->rows);
+    double *in = oracle_apply(l, x, o->n);
+    double *out = sums(o, w, in, l->rows, first);
 
-    for (size_t t = 0; t < o->n; t++)
-        for (size_t c = 0; c < l->rows; c++) {
-            double sum = 0;
-            for (size_t j = 0; j < width && j <= t; j++)
-                sum += (double)w->conv[(first + c) * width + width - 1 - j] *
-                       in[(t - j) * l->rows + c];
-            out[t * l->rows + c] = oracle_silu(sum);
-        }
+    for (size_t i = 0; i < o->n * l->rows; i++)
+        out[i] = oracle_silu(out[i]);
     free(in);
     return out;
 }
@@ -280,6 +293,114 @@ delta_rule(const struct oracle *o, const struct oracle_delta *w,
     return out;
 }
 
+/* ---- The state space of Mamba 2 ---- */
+
+/* One head's answer: what is in the state now, and what goes past it. */
+static void
+state_step(const struct oracle_shape *shape, double *s, const double *q,
+           const double *k, const double *v, double decay, double step,
+           double skip, double *out)
+{
+    size_t keys = shape->delta_key_dim, values = shape->delta_value_dim;
+
+    for (size_t c = 0; c < values; c++) {
+        out[c] = skip * v[c];
+        for (size_t r = 0; r < keys; r++) {
+            double *at = &s[r * values + c];
+            *at = decay * *at + step * k[r] * v[c];
+            out[c] += q[r] * *at;
+        }
+    }
+}
+
+/* Gated first, then normed: value heads of one key head together. */
+static void
+gate_and_norm(const struct oracle *o, const struct oracle_delta *w,
+              double *mixed, const double *gate)
+{
+    size_t width = w->gate.rows;
+
+    for (size_t i = 0; i < o->n * width; i++)
+        mixed[i] *= oracle_silu(gate[i]);
+    oracle_norm_rows(o->s, &w->norm, mixed, o->n, width, width);
+}
+
+static double *
+state_space(const struct oracle *o, const struct oracle_delta *w,
+            const double *x)
+{
+    const struct oracle_shape *s = o->s;
+    size_t keys = s->delta_key_dim, values = s->delta_value_dim;
+    size_t heads = s->delta_values, shared = heads / s->delta_keys;
+    double *v = convolve(o, w, &w->v, x, 0);
+    double *k = convolve(o, w, &w->k, x, w->v.rows);
+    double *q = convolve(o, w, &w->q, x, w->v.rows + w->k.rows);
+    double *alpha = oracle_apply(&w->alpha, x, o->n);
+    double *gate = oracle_apply(&w->gate, x, o->n);
+    double *mixed = oracle_doubles(o->n * heads * values);
+
+    for (size_t head = 0; head < heads; head++) {
+        double *state = oracle_doubles(keys * values);
+        for (size_t t = 0; t < o->n; t++) {
+            size_t key = (t * s->delta_keys + head / shared) * keys;
+            size_t i = t * heads + head;
+            double step = log(1 + exp(alpha[i]));
+            state_step(s, state, q + key, k + key, v + i * values,
+                       exp(-exp((double)w->decay[head]) * step), step,
+                       (double)w->skip[head], mixed + i * values);
+        }
+        free(state);
+    }
+    gate_and_norm(o, w, mixed, gate);
+    double *out = oracle_apply(&w->out, mixed, o->n);
+    free(q);
+    free(k);
+    free(v);
+    free(alpha);
+    free(gate);
+    free(mixed);
+    return out;
+}
+
+/* ---- Short convolutions ---- */
+
+static double *
+short_convolution(const struct oracle *o, const struct oracle_delta *w,
+                  const double *x)
+{
+    size_t n = w->v.rows;
+    double *q = oracle_apply(&w->q, x, o->n);
+    double *k = oracle_apply(&w->k, x, o->n);
+    double *v = oracle_apply(&w->v, x, o->n);
+
+    for (size_t i = 0; i < o->n * n; i++)
+        v[i] *= k[i];
+    double *mixed = sums(o, w, v, n, 0);
+    for (size_t i = 0; i < o->n * n; i++)
+        mixed[i] *= q[i];
+    double *out = oracle_apply(&w->out, mixed, o->n);
+    free(q);
+    free(k);
+    free(v);
+    free(mixed);
+    return out;
+}
+
+/* ---- Whatever the layer has ---- */
+
+static double *
+recur(const struct oracle *o, const struct oracle_delta *w, const double *x)
+{
+    switch (o->s->recurrence) {
+    case ORACLE_STATE_SPACE:
+        return state_space(o, w, x);
+    case ORACLE_CONVOLUTION:
+        return short_convolution(o, w, x);
+    default:
+        return delta_rule(o, w, x);
+    }
+}
+
 double *
 oracle_mix(const struct oracle *o, size_t layer, const double *x)
 {
@@ -287,7 +408,7 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
     const struct oracle_layer *w = &o->model->layers[layer];
 
     if (w->delta.q.w != NULL)
-        return delta_rule(o, &w->delta, x);
+        return recur(o, &w->delta, x);
     struct parts p = s->kv_rank > 0             ? latent_parts(o, layer, x)
                      : oracle_borrows(s, layer) ? borrowed_parts(o, layer, x)
                                                 : plain_parts(o, layer, x);

@@ -25,6 +25,34 @@ oracle_or_one(double factor)
     return factor > 0 ? factor : 1;
 }
 
+static char
+half_of(const struct oracle_shape *s, size_t layer)
+{
+    return s->halves == NULL ? 'b' : s->halves[layer % strlen(s->halves)];
+}
+
+bool
+oracle_mixes(const struct oracle_shape *s, size_t layer)
+{
+    return half_of(s, layer) != 'f';
+}
+
+bool
+oracle_feeds(const struct oracle_shape *s, size_t layer)
+{
+    return half_of(s, layer) != 'm';
+}
+
+size_t
+oracle_channels(const struct oracle_shape *s)
+{
+    size_t values = s->delta_values * s->delta_value_dim;
+
+    return s->recurrence == ORACLE_CONVOLUTION
+               ? values
+               : 2 * s->delta_keys * s->delta_key_dim + values;
+}
+
 bool
 oracle_pattern(const char *pattern, size_t layer)
 {

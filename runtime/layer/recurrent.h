@@ -1,8 +1,9 @@
 /*
- * delta.h - the gated delta rule: attention that remembers a matrix.
+ * recurrent.h - what stands in place of attention where a layer remembers a
+ * state, and not all tokens.
  */
-#ifndef LMQ_RUNTIME_LAYER_DELTA_H
-#define LMQ_RUNTIME_LAYER_DELTA_H
+#ifndef LMQ_RUNTIME_LAYER_RECURRENT_H
+#define LMQ_RUNTIME_LAYER_RECURRENT_H
 
 #include "runtime/product.h"
 
@@ -10,7 +11,7 @@
  * dim), and the layer's state goes on by n tokens; at position 0 it begins
  * anew. work->attn_gate holds the gates, without a barrier since. All members
  * take part, and those who read the result need a barrier. */
-void lmq_delta_attention(const struct lmq_member *member,
-                         struct lmq_operand *xn);
+void lmq_recurrent_attention(const struct lmq_member *member,
+                             struct lmq_operand *xn);
 
 #endif

@@ -1,0 +1,99 @@
+/*
+ * family_config.c - fills in the config.json of a family's model: ' becomes ",
+ * $name the size of that name, $short and $long the factors of a long context.
+ */
+#include "config.h"
+
+#include "tests/families/family.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/build/build_checkpoint.h"
+
+static void
+put_factors(struct bytes *bytes, const struct oracle_shape *s,
+            const double *factors)
+{
+    size_t dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
+    char text[32];
+
+    for (size_t i = 0; i < dims / 2; i++) {
+        snprintf(text, sizeof(text), "%s%.3f", i == 0 ? "" : ", ", factors[i]);
+        put_text(bytes, text);
+    }
+}
+
+static void
+put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
+         size_t n)
+{
+    const struct {
+        const char *name;
+        size_t value;
+    } sizes[] = {
+        {"dim", s->dim},
+        {"hidden", s->hidden},
+        {"layers", s->layers},
+        {"heads", s->heads},
+        {"kv_heads", s->kv_heads},
+        {"head_dim", s->head_dim},
+        {"value_dim", s->value_dim},
+        {"rotary_dim", s->rotary_dim},
+        {"nope_dim", s->head_dim - s->rotary_dim},
+        {"vocab", s->vocab},
+        {"positions", s->max_positions},
+        {"window", s->window},
+        {"chunk", s->chunk},
+        {"original", s->original},
+        {"q_rank", s->q_rank},
+        {"kv_rank", s->kv_rank},
+        {"experts", s->n_experts},
+        {"used", s->n_used},
+        {"expert_dim", s->expert_dim},
+        {"shared_dim", s->shared_dim},
+        {"groups", s->n_groups},
+        {"groups_used", s->n_groups_used},
+        {"full_dim", s->full_head_dim},
+        {"full_heads", s->full_kv_heads},
+        {"borrowing", s->n_borrowing},
+        {"input_dim", s->input_dim},
+        {"delta_keys", s->delta_keys},
+        {"delta_values", s->delta_values},
+        {"delta_key_dim", s->delta_key_dim},
+        {"delta_value_dim", s->delta_value_dim},
+        {"conv_width", s->conv_width},
+    };
+    char text[32];
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        if (strlen(sizes[i].name) == n &&
+            memcmp(sizes[i].name, name, n) == 0) {
+            snprintf(text, sizeof(text), "%zu", sizes[i].value);
+            put_text(bytes, text);
+            return;
+        }
+    abort();
+}
+
+void
+family_config(const struct family_model *model, struct bytes *bytes)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    const struct oracle_shape *s = &model->oracle.shape;
+
+    for (const char *p = model->family->config; *p != '\0';) {
+        size_t n = *p == '$' ? strspn(p + 1, letters) : 0;
+        if (n == 5 && memcmp(p + 1, "short", n) == 0)
+            put_factors(bytes, s, s->short_factors);
+        else if (n == 4 && memcmp(p + 1, "long", n) == 0)
+            put_factors(bytes, s, s->long_factors);
+        else if (n > 0)
+            put_size(bytes, s, p + 1, n);
+        else
+            put(bytes, *p == '\'' ? "\"" : p, 1);
+        p += n + 1;
+    }
+    put_text(bytes, "\n");
+}

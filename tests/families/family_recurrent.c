@@ -1,0 +1,338 @@
+/*
+ * family_recurrent.c - Qwen 3 Next and Qwen 3.5: the gated delta rule in most
+ * layers, attention with a gate in the others; the state space of Mamba 2;
+ * short convolutions.
+ */
+#include "config.h"
+
+#include "tests/families/family.h"
+
+#define DELTA_KEYS                                                            \
+    "'attention_bias': false, 'attention_dropout': 0.0, "                     \
+    "'bos_token_id': 1, 'eos_token_id': 2, 'head_dim': $head_dim, "           \
+    "'hidden_act': 'silu', 'hidden_size': $dim, "                             \
+    "'initializer_range': 0.02, 'linear_conv_kernel_dim': $conv_width, "      \
+    "'linear_key_head_dim': $delta_key_dim, "                                 \
+    "'linear_num_key_heads': $delta_keys, "                                   \
+    "'linear_num_value_heads': $delta_values, "                               \
+    "'linear_value_head_dim': $delta_value_dim, "                             \
+    "'max_position_embeddings': $positions, "                                 \
+    "'num_attention_heads': $heads, 'num_hidden_layers': $layers, "           \
+    "'num_key_value_heads': $kv_heads, 'rms_norm_eps': 1e-06, "               \
+    "'use_cache': true, 'vocab_size': $vocab, "
+
+#define EXPERT_KEYS                                                           \
+    "'moe_intermediate_size': $expert_dim, 'num_experts': $experts, "         \
+    "'num_experts_per_tok': $used, 'output_router_logits': false, "           \
+    "'router_aux_loss_coef': 0.001, "                                         \
+    "'shared_expert_intermediate_size': $shared_dim, "
+
+#define MROPE_KEYS                                                            \
+    "'rope_parameters': {'mrope_interleaved': true, "                         \
+    "'mrope_section': [2, 1, 1], 'partial_rotary_factor': 0.5, "              \
+    "'rope_theta': 10000000, 'rope_type': 'default'}, "
+
+#define DELTA_BITS                                                            \
+    (LLAMA_BITS | HAS_QK_NORM | HAS_OUTPUT_GATE | NORMS_LESS_ONE)
+
+#define DELTA_SHAPE                                                           \
+    .vocab = 61, .max_positions = 64, .eps = 1e-6,                            \
+    .activation = oracle_silu, .theta = 1e7, .heads = 4, .kv_heads = 2,       \
+    .head_dim = 16, .rotary_dim = 8, .conv_width = 4
+
+/* A state space, as Granite 4 and Bamba name its sizes. */
+#define MAMBA_KEYS                                                            \
+    "'mamba_chunk_size': 256, 'mamba_d_conv': "                                \
+    "$conv_width, 'mamba_d_state': $delta_key_dim, 'mamba_n_groups': "        \
+    "$delta_keys, 'mamba_n_heads': $delta_values, 'mamba_proj_bias': false, "
+
+#define MIXED_KEYS                                                            \
+    "'bos_token_id': 1, 'eos_token_id': 2, 'hidden_size': $dim, "             \
+    "'max_position_embeddings': $positions, 'num_attention_heads': $heads, "  \
+    "'num_hidden_layers': $layers, 'num_key_value_heads': $kv_heads, "        \
+    "'use_cache': true, 'vocab_size': $vocab, "
+
+#define MIXED_SHAPE                                                           \
+    .vocab = 61, .max_positions = 64, .eps = 1e-5, .heads = 4,                \
+    .kv_heads = 2, .conv_width = 4
+
+#define NEMOTRON_KEYS                                                         \
+    "'attention_bias': false, 'chunk_size': 128, 'conv_kernel': "             \
+    "$conv_width, 'expand': 2, 'head_dim': $head_dim, 'intermediate_size': "  \
+    "$hidden, 'layer_norm_epsilon': 1e-05, 'mamba_head_dim': "                \
+    "$delta_value_dim, 'mamba_hidden_act': 'silu', 'mamba_num_heads': "       \
+    "$delta_values, 'mamba_proj_bias': false, 'mlp_bias': false, "            \
+    "'mlp_hidden_act': 'relu2', 'n_groups': $delta_keys, 'ssm_state_size': "  \
+    "$delta_key_dim, 'time_step_limit': [0.0, Infinity], 'time_step_min': "   \
+    "0.001, 'use_bias': false, 'use_conv_bias': true, " MIXED_KEYS
+
+#define NEMOTRON_SHAPE                                                        \
+    .recurrence = ORACLE_STATE_SPACE,                                         \
+    .activation = oracle_relu2, .positions = ORACLE_NO_POSITIONS, .dim = 56,  \
+    .hidden = 84, .head_dim = 12, .delta_keys = 2, .delta_values = 6,         \
+    .delta_key_dim = 18, .delta_value_dim = 10, .has_conv_bias = true
+
+#define LFM2_SHAPE                                                            \
+    .recurrence = ORACLE_CONVOLUTION, .activation = oracle_silu,              \
+    .theta = 1e6, .dim = 56, .head_dim = 14, .delta_values = 1,               \
+    .delta_value_dim = 56
+
+const struct family recurrent_families[] = {
+    {
+        .name = "qwen3next",
+        .config =
+            "{'architectures': ['Qwen3NextForCausalLM'], "
+            "'model_type': 'qwen3_next', 'decoder_sparse_step': 1, "
+            "'full_attention_interval': 4, 'intermediate_size': $hidden, "
+            "'mlp_only_layers': [1], 'norm_topk_prob': true, "
+            "'partial_rotary_factor': 0.5, 'rope_scaling': null, "
+            "'rope_theta': 10000000, " EXPERT_KEYS DELTA_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, qwen3next_attention, delta_layer, hf_mlp,
+                   qwen_experts},
+        .bits = DELTA_BITS | HAS_HEAD | HAS_SWITCH,
+        .shape = {DELTA_SHAPE, .dim = 56, .hidden = 92, .layers = 5,
+                  .delta = "11101", .delta_keys = 2, .delta_values = 6,
+                  .delta_key_dim = 36, .delta_value_dim = 20,
+                  .sparse = "10111", .n_experts = 6, .n_used = 2,
+                  .expert_dim = 36, .shared_dim = 28, .renormalises = true},
+    },
+    {
+        .name = "qwen3next-sparse",
+        .config =
+            "{'architectures': ['Qwen3NextForCausalLM'], "
+            "'model_type': 'qwen3_next', 'decoder_sparse_step': 1, "
+            "'layer_types': ['full_attention', 'linear_attention', "
+            "'linear_attention'], 'intermediate_size': $hidden, "
+            "'mlp_only_layers': [], 'norm_topk_prob': true, "
+            "'rope_parameters': {'partial_rotary_factor': 0.5, "
+            "'rope_theta': 10000000, 'rope_type': 'default'}, "
+            EXPERT_KEYS DELTA_KEYS "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, qwen3next_attention, delta_layer, qwen_experts},
+        .bits = DELTA_BITS | HAS_HEAD | HAS_SWITCH,
+        .shape = {DELTA_SHAPE, .dim = 52, .hidden = 44, .layers = 3,
+                  .delta = "011", .delta_keys = 2, .delta_values = 4,
+                  .delta_key_dim = 20, .delta_value_dim = 20, .sparse = "1",
+                  .n_experts = 5, .n_used = 2, .expert_dim = 28,
+                  .shared_dim = 36, .renormalises = true},
+    },
+    {
+        .name = "qwen35",
+        .config =
+            "{'architectures': ['Qwen3_5ForCausalLM'], "
+            "'model_type': 'qwen3_5_text', 'intermediate_size': $hidden, "
+            "'layer_types': ['linear_attention', 'full_attention', "
+            "'linear_attention', 'full_attention'], " MROPE_KEYS DELTA_KEYS
+            "'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, qwen35_attention, delta_layer, hf_mlp},
+        .bits = DELTA_BITS,
+        .shape = {DELTA_SHAPE, .dim = 60, .hidden = 100, .layers = 4,
+                  .delta = "10", .delta_keys = 3, .delta_values = 3,
+                  .delta_key_dim = 34, .delta_value_dim = 18},
+    },
+    {
+        .name = "qwen35-images",
+        .config =
+            "{'architectures': ['Qwen3_5ForConditionalGeneration'], "
+            "'model_type': 'qwen3_5', 'image_token_id': 7, 'text_config': "
+            "{'model_type': 'qwen3_5_text', 'intermediate_size': $hidden, "
+            MROPE_KEYS DELTA_KEYS "'tie_word_embeddings': true}, "
+            "'tie_word_embeddings': true, 'vision_config': {'depth': 1}}",
+        .prefix = "model.language_",
+        .frame = qwen35_frame,
+        .layers = {hf_norms, qwen35_attention, delta_layer, hf_mlp},
+        .bits = DELTA_BITS,
+        .shape = {DELTA_SHAPE, .dim = 48, .hidden = 80, .layers = 4,
+                  .delta = "1110", .delta_keys = 2, .delta_values = 4,
+                  .delta_key_dim = 16, .delta_value_dim = 16},
+    },
+    {
+        .name = "qwen35moe",
+        .config =
+            "{'architectures': ['Qwen3_5MoeForCausalLM'], "
+            "'model_type': 'qwen3_5_moe_text', 'layer_types': "
+            "['linear_attention', 'linear_attention', 'full_attention'], "
+            MROPE_KEYS EXPERT_KEYS DELTA_KEYS "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, qwen35_attention, delta_layer, qwen_experts},
+        .bits = DELTA_BITS | HAS_HEAD | HAS_SWITCH,
+        .shape = {DELTA_SHAPE, .dim = 52, .layers = 3, .delta = "110",
+                  .delta_keys = 2, .delta_values = 6, .delta_key_dim = 24,
+                  .delta_value_dim = 24, .sparse = "1", .n_experts = 7,
+                  .n_used = 3, .expert_dim = 36, .shared_dim = 44,
+                  .renormalises = true},
+    },
+    {
+        .name = "granite4-mamba",
+        .config =
+            "{'architectures': ['GraniteMoeHybridForCausalLM'], "
+            "'model_type': 'granitemoehybrid', 'attention_bias': false, "
+            "'attention_multiplier': 0.1, 'embedding_multiplier': 6.0, "
+            "'layer_types': ['mamba', 'attention', 'mamba', 'mamba'], "
+            "'logits_scaling': 3.0, 'num_local_experts': 0, "
+            "'position_embedding_type': 'nope', 'residual_multiplier': 0.5, "
+            "'rms_norm_eps': 1e-05, 'rope_theta': 10000, "
+            "'shared_intermediate_size': $hidden, 'mamba_d_head': "
+            "$delta_value_dim, 'mamba_expand': 2, " MAMBA_KEYS MIXED_KEYS
+            "'hidden_act': 'silu', 'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, mamba_layer, granite4_mlp},
+        .bits = LLAMA_BITS,
+        .shape = {MIXED_SHAPE, .recurrence = ORACLE_STATE_SPACE,
+                  .activation = oracle_silu, .turning = "0",
+                  .dim = 64, .hidden = 100, .head_dim = 16, .layers = 4,
+                  .delta = "1011", .delta_keys = 1, .delta_values = 8,
+                  .delta_key_dim = 18, .delta_value_dim = 16,
+                  .has_conv_bias = true, .embedding_scale = 6,
+                  .residual_scale = 0.5, .logit_scale = 1.0 / 3,
+                  .score_scale = 0.1},
+    },
+    {
+        /* As the library writes it, with experts. */
+        .name = "granite4-mamba-experts",
+        .config =
+            "{'architectures': ['GraniteMoeHybridForCausalLM'], "
+            "'model_type': 'granitemoehybrid', "
+            "'attention_multiplier': 0.25, 'embedding_multiplier': 1.0, "
+            "'layer_types': ['linear_attention', 'full_attention', "
+            "'linear_attention'], 'logits_scaling': 1.0, "
+            "'intermediate_size': $expert_dim, 'num_local_experts': "
+            "$experts, 'num_experts_per_tok': $used, "
+            "'position_embedding_type': 'rope', 'residual_multiplier': 1.0, "
+            "'rms_norm_eps': 1e-05, 'rope_parameters': {'rope_theta': "
+            "10000.0, 'rope_type': 'default'}, 'shared_intermediate_size': "
+            "$shared_dim, 'mamba_d_head': 'auto', 'mamba_expand': 2, "
+            "'time_step_limit': [0.0, {'__float__': 'Infinity'}], "
+            MAMBA_KEYS MIXED_KEYS
+            "'hidden_act': 'silu', 'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, mamba_layer, granitemoe_layer},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {MIXED_SHAPE, .recurrence = ORACLE_STATE_SPACE,
+                  .activation = oracle_silu, .theta = 10000,
+                  .dim = 56, .head_dim = 14, .layers = 3, .delta = "101",
+                  .delta_keys = 2,
+                  .delta_values = 4, .delta_key_dim = 14,
+                  .delta_value_dim = 28, .score_scale = 0.25, .sparse = "1",
+                  .n_experts = 5, .n_used = 2, .expert_dim = 36,
+                  .shared_dim = 44, .router = ORACLE_SOFTMAX_CHOSEN},
+    },
+    {
+        .name = "bamba",
+        .config =
+            "{'architectures': ['BambaForCausalLM'], 'model_type': 'bamba', "
+            "'attn_layer_indices': [1], 'attn_rotary_emb': 8, "
+            "'intermediate_size': $hidden, 'mamba_d_head': 'auto', "
+            "'mamba_expand': 2, 'rms_norm_eps': 1e-05, 'rope_theta': "
+            "10000.0, " MAMBA_KEYS MIXED_KEYS
+            "'hidden_act': 'silu', 'tie_word_embeddings': false}",
+        .frame = bamba_frame,
+        .layers = {hf_attention, mamba_layer, bamba_mlp},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {MIXED_SHAPE, .recurrence = ORACLE_STATE_SPACE,
+                  .activation = oracle_silu, .theta = 10000,
+                  .has_conv_bias = true, .rotary_dim = 6, .dim = 48,
+                  .hidden = 76, .head_dim = 12, .layers = 3,
+                  .delta = "101", .delta_keys = 1, .delta_values = 3,
+                  .delta_key_dim = 20, .delta_value_dim = 32},
+    },
+    {
+        .name = "nemotronh",
+        .config =
+            "{'architectures': ['NemotronHForCausalLM'], 'model_type': "
+            "'nemotron_h', 'hybrid_override_pattern': 'M-M*-M-', "
+            NEMOTRON_KEYS "'tie_word_embeddings': false}",
+        .frame = nemotron_frame,
+        .layers = {nemotron_layer, nemotron_experts},
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_HEAD,
+        .shape = {MIXED_SHAPE, NEMOTRON_SHAPE, .layers = 7,
+                  .delta = "1010010", .halves = "mfmmfmf"},
+    },
+    {
+        /* The third generation, and a layer of the kind that ends it. */
+        .name = "nemotronh-experts",
+        .config =
+            "{'architectures': ['NemotronHForCausalLM'], 'model_type': "
+            "'nemotron_h', 'hybrid_override_pattern': 'MEM*EM', "
+            "'moe_intermediate_size': $expert_dim, "
+            "'moe_shared_expert_intermediate_size': $shared_dim, "
+            "'n_group': $groups, 'n_routed_experts': $experts, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'num_experts_per_tok': $used, 'routed_scaling_factor': 1.5, "
+            "'topk_group': $groups_used, " NEMOTRON_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = nemotron_frame,
+        .layers = {nemotron_layer, nemotron_experts},
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_HEAD |
+                HAS_CORRECTION,
+        .shape = {MIXED_SHAPE, NEMOTRON_SHAPE, .layers = 6,
+                  .delta = "101001", .halves = "mfmmfm", .sparse = "1",
+                  .n_experts = 6, .n_used = 2, .n_groups = 3,
+                  .n_groups_used = 2, .group_best = 2, .expert_dim = 40,
+                  .shared_dim = 52, .router = ORACLE_SIGMOID,
+                  .renormalises = true, .router_scale = 1.5},
+    },
+    {
+        .name = "mamba2",
+        .config =
+            "{'architectures': ['Mamba2ForCausalLM'], 'model_type': "
+            "'mamba2', 'bos_token_id': 0, 'chunk_size': 256, 'conv_kernel': "
+            "$conv_width, 'eos_token_id': 0, 'expand': 2, 'head_dim': "
+            "$delta_value_dim, 'hidden_act': 'silu', 'hidden_size': $dim, "
+            "'layer_norm_epsilon': 1e-05, 'n_groups': $delta_keys, "
+            "'norm_before_gate': true, 'num_heads': $delta_values, "
+            "'num_hidden_layers': $layers, 'rms_norm': true, 'state_size': "
+            "$delta_key_dim, 'time_step_limit': [0.0, Infinity], "
+            "'use_bias': false, 'use_conv_bias': true, 'vocab_size': "
+            "$vocab, 'tie_word_embeddings': true}",
+        .frame = nemotron_frame,
+        .layers = {nemotron_layer},
+        .bits = HAS_ATTN_NORM,
+        .shape = {MIXED_SHAPE, .recurrence = ORACLE_STATE_SPACE, .dim = 52,
+                  .layers = 3, .delta = "1",
+                  .halves = "m", .positions = ORACLE_NO_POSITIONS,
+                  .has_conv_bias = true,
+                  .delta_keys = 2, .delta_values = 4, .delta_key_dim = 22,
+                  .delta_value_dim = 26},
+    },
+    {
+        .name = "lfm2",
+        .config =
+            "{'architectures': ['Lfm2ForCausalLM'], 'model_type': 'lfm2', "
+            "'block_auto_adjust_ff_dim': true, 'block_ff_dim': $hidden, "
+            "'block_ffn_dim_multiplier': 1.5, 'block_multiple_of': 20, "
+            "'conv_L_cache': $conv_width, 'conv_bias': false, "
+            "'full_attn_idxs': [2], 'norm_eps': 1e-05, 'rope_theta': "
+            "1000000.0, 'tie_embedding': true, " MIXED_KEYS
+            "'hidden_act': 'silu'}",
+        .frame = lfm2_frame,
+        .layers = {lfm2_layer, lfm2_experts},
+        .bits = LLAMA_BITS | HAS_QK_NORM,
+        .shape = {MIXED_SHAPE, LFM2_SHAPE, .hidden = 100, .layers = 4,
+                  .delta = "1101"},
+    },
+    {
+        .name = "lfm2-experts",
+        .config =
+            "{'architectures': ['Lfm2MoeForCausalLM'], 'model_type': "
+            "'lfm2_moe', 'conv_L_cache': $conv_width, 'conv_bias': false, "
+            "'intermediate_size': $hidden, 'layer_types': ['conv', "
+            "'full_attention', 'conv', 'conv'], 'moe_intermediate_size': "
+            "$expert_dim, 'norm_eps': 1e-05, 'norm_topk_prob': true, "
+            "'num_dense_layers': 1, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'rope_theta': 1000000.0, "
+            "'routed_scaling_factor': 1.0, 'use_expert_bias': true, "
+            MIXED_KEYS "'tie_word_embeddings': true}",
+        .frame = lfm2_frame,
+        .layers = {lfm2_layer, lfm2_experts},
+        .bits = LLAMA_BITS | HAS_QK_NORM | HAS_CORRECTION,
+        .shape = {MIXED_SHAPE, LFM2_SHAPE, .hidden = 92, .layers = 4,
+                  .delta = "1011", .sparse = "0111", .n_experts = 6,
+                  .n_used = 2, .expert_dim = 36, .router = ORACLE_SIGMOID,
+                  .renormalises = true},
+    },
+    {.name = NULL},
+};
