@@ -1,9 +1,9 @@
 /*
  * export_gguf.h - the parts of the GGUF exporter.
  *
- * export_gguf_plan.c decides what is written, export_gguf_vocab.c makes the
- * tokenizer's keys, export_gguf_data.c writes the tensors, export_gguf.c puts
- * it together.
+ * export_gguf_plan.c decides what is written, export_gguf_names.c how it is
+ * called, export_gguf_vocab.c makes the tokenizer's keys, export_gguf_data.c
+ * writes the tensors, export_gguf.c puts it together.
  */
 #ifndef LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
 #define LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
@@ -67,6 +67,11 @@ enum lmq_status lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint,
                                    struct lmq_notes *notes,
                                    struct lmq_error *err);
 void lmq_gguf_plan_free(struct lmq_gguf_plan *plan);
+
+/* Under which name a tensor, or what it is a part of, is written. */
+void lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
+                          const struct lmq_place *place, char *name,
+                          size_t size);
 
 /* Remarks on what llama.cpp does not load, or computes otherwise. */
 void lmq_gguf_note_limits(const struct lmq_gguf_plan *plan);

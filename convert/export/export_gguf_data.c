@@ -68,7 +68,7 @@ static struct lmq_rope_rows
 paired_rows(const struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor)
 {
     return plan->family->gguf.has_rotary_pairs
-               ? lmq_rope_rows(&plan->checkpoint->hparams, tensor->place.role)
+               ? lmq_rope_rows(&plan->checkpoint->hparams, &tensor->place)
                : (struct lmq_rope_rows){0};
 }
 

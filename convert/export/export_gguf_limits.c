@@ -15,9 +15,9 @@
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
     "baichuan", "bloom",   "chatglm",  "cohere2",    "command-r", "exaone4",
-    "falcon",   "gpt2",    "gptneox",  "mpt",        "nemotron",  "olmo",
-    "olmo2",    "olmoe",   "phi2",     "phi3",       "qwen2",     "qwen2moe",
-    "stablelm", "starcoder2",
+    "falcon",   "gpt2",    "gptneox",  "lfm2",       "lfm2moe",   "mpt",
+    "nemotron", "olmo",    "olmo2",    "olmoe",      "phi2",      "phi3",
+    "qwen2",    "qwen2moe", "stablelm", "starcoder2",
 };
 
 /* Layers of the one that has windows. */
@@ -53,6 +53,12 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants heads that "
                       "are as wide as the model together, %u, not %llu",
                       name, h->dim, (unsigned long long)width);
+    if (strcmp(name, "granitehybrid") == 0 &&
+        lmq_delta_value_width(h) != 2 * (size_t)h->dim)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants state "
+                      "spaces twice as wide as the model, %u, not %zu",
+                      name, 2 * h->dim, lmq_delta_value_width(h));
     if (strcmp(name, "dots1") == 0 && h->n_kv_heads != h->n_heads)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants as many "

@@ -58,95 +58,6 @@ find_target(const struct lmq_gguf_plan *plan, const char *name)
     return NULL;
 }
 
-/* What in a layer with the delta rule has another name than ours. */
-static const char *
-delta_name(const struct lmq_place *place)
-{
-    if (place->role == LMQ_ROLE_ATTN_OUT)
-        return "ssm_out";
-    return place->role == LMQ_ROLE_DELTA_ALPHA && place->part == LMQ_PART_BIAS
-               ? "ssm_dt"
-               : NULL;
-}
-
-/* Under which role and name it is written. */
-static void
-target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
-            char *name, size_t size)
-{
-    const struct lmq_family *family = plan->family;
-    const char *part = place->part == LMQ_PART_BIAS ? "bias" : "weight";
-    bool is_apart = plan->written.has_expert_norms; /* from experts */
-    struct lmq_place other = *place;
-    const char *odd = NULL;
-
-    other.item = -1;
-    if (place->layer >= 0 &&
-        lmq_layer_is(&plan->written, (size_t)place->layer, LMQ_LAYER_DELTA))
-        odd = delta_name(place);
-    switch ((int)place->role) {
-    case LMQ_ROLE_ATTN_Q:
-    case LMQ_ROLE_ATTN_K:
-    case LMQ_ROLE_ATTN_V:
-        if (family->gguf.fuses_qkv)
-            other.role = LMQ_ROLE_ATTN_QKV;
-        break;
-    case LMQ_ROLE_FFN_GATE:
-        if (place->item >= 0)
-            other.role = LMQ_ROLE_EXPERTS_GATE;
-        else if (family->gguf.fuses_gate_up)
-            other.role = LMQ_ROLE_FFN_UP;
-        break;
-    case LMQ_ROLE_FFN_UP:
-        if (place->item >= 0)
-            other.role = LMQ_ROLE_EXPERTS_UP;
-        break;
-    case LMQ_ROLE_FFN_DOWN:
-        if (place->item >= 0)
-            other.role = LMQ_ROLE_EXPERTS_DOWN;
-        break;
-    case LMQ_ROLE_SHARED_GATE:
-        if (is_apart)
-            other.role = LMQ_ROLE_FFN_GATE;
-        break;
-    case LMQ_ROLE_SHARED_UP:
-        if (is_apart)
-            other.role = LMQ_ROLE_FFN_UP;
-        break;
-    case LMQ_ROLE_SHARED_DOWN:
-        if (is_apart)
-            other.role = LMQ_ROLE_FFN_DOWN;
-        break;
-    case LMQ_ROLE_ROUTER_NORM:
-        odd = "ffn_gate_inp";
-        part = "scale";
-        break;
-    case LMQ_ROLE_EXPERTS_SCALE:
-        odd = "ffn_down_exps";
-        part = "scale";
-        break;
-    case LMQ_ROLE_ATTN_NORM: /* Falcon's, the other way round */
-        if (strcmp(family->gguf.name, "falcon") == 0 &&
-            plan->written.residual == LMQ_RESIDUAL_PARALLEL)
-            odd = "attn_norm_2";
-        break;
-    case LMQ_ROLE_FFN_NORM:
-        if (strcmp(family->gguf.name, "falcon") == 0)
-            other.role = LMQ_ROLE_ATTN_NORM;
-        if (family->gguf.has_post_norm_name)
-            other.role = LMQ_ROLE_ATTN_POST_NORM;
-        break;
-    default:
-        break;
-    }
-    if (place->role == LMQ_ROLE_DELTA_DECAY)
-        snprintf(name, size, "blk.%d.ssm_a", (int)place->layer);
-    else if (odd != NULL)
-        snprintf(name, size, "blk.%d.%s.%s", (int)place->layer, odd, part);
-    else
-        lmq_name_canonical(&other, name, size);
-}
-
 static enum lmq_status
 add_source(struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor,
            const char *name, struct lmq_error *err)
@@ -171,12 +82,28 @@ add_source(struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
+/* llama.cpp keeps numbers of heads as a column, and a norm for each group of
+ * heads in a row of its own; 0: one row, as others do. */
+static uint64_t
+rows_of_vector(const struct lmq_gguf_plan *plan, enum lmq_role role)
+{
+    const struct lmq_hparams *h = &plan->written;
+
+    if (h->recurrence != LMQ_RECURRENCE_STATE_SPACE)
+        return 0;
+    return role == LMQ_ROLE_DELTA_DECAY || role == LMQ_ROLE_STATE_SKIP
+               ? h->n_delta_value_heads
+           : role == LMQ_ROLE_DELTA_NORM ? h->n_delta_key_heads
+                                         : 0;
+}
+
 /* The shape, once all sources are known. */
 static void
-shape_target(struct lmq_gguf_target *target)
+shape_target(const struct lmq_gguf_plan *plan, struct lmq_gguf_target *target)
 {
     const struct lmq_tensor *first = target->sources[0];
     bool has_items = first->place.item >= 0;
+    uint64_t n_rows = rows_of_vector(plan, first->place.role);
 
     if (has_items && first->n_dims == 2) {
         target->n_dims = 3;
@@ -191,6 +118,10 @@ shape_target(struct lmq_gguf_target *target)
         target->n_dims = 2;
         target->dims[0] = target->n_rows;
         target->dims[1] = target->n_cols;
+    } else if (n_rows > 0) {
+        target->n_dims = 2;
+        target->dims[0] = n_rows;
+        target->dims[1] = target->n_rows / n_rows;
     } else {
         target->n_dims = 1;
         target->dims[0] = target->n_rows;
@@ -237,7 +168,8 @@ arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
     const struct lmq_gguf_form *form = &plan->family->gguf;
     const struct lmq_source as = {
         .has_tiled_values = form->has_tiled_values,
-        .has_decay_itself = (form->keys & LMQ_GGUF_DELTA) != 0,
+        .has_decay_itself =
+            (form->keys & (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)) != 0,
     };
     enum lmq_status status =
         lmq_arrange(checkpoint, form->joins, &as, &plan->arranged, err);
@@ -289,7 +221,7 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
         if ((is_tied && lmq_tensor_is_head(tensor)) ||
             is_key(tensor->place.role))
             continue;
-        target_name(plan, &tensor->place, name, sizeof(name));
+        lmq_gguf_target_name(plan, &tensor->place, name, sizeof(name));
         status = add_source(plan, tensor, name, err);
         if (status == LMQ_OK && tensor->place.role == LMQ_ROLE_EMBEDDING &&
             is_tied && plan->family->gguf.head == LMQ_GGUF_HEAD_MUST)
@@ -297,7 +229,7 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
     }
     for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
         if (plan->targets[i].n_sources > 0)
-            shape_target(&plan->targets[i]);
+            shape_target(plan, &plan->targets[i]);
     return status;
 }
 
@@ -311,7 +243,8 @@ stays_float(const struct lmq_gguf_target *target)
         return true;
     enum lmq_role role = target->sources[0]->place.role;
     return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
-           role == LMQ_ROLE_DELTA_CONV ||
+           role == LMQ_ROLE_DELTA_CONV || role == LMQ_ROLE_DELTA_DECAY ||
+           role == LMQ_ROLE_STATE_SKIP || role == LMQ_ROLE_DELTA_NORM ||
            role == LMQ_ROLE_ATTN_Q_NORM || role == LMQ_ROLE_ATTN_K_NORM;
 }
 
@@ -420,6 +353,8 @@ bias_of(const struct lmq_place *place)
         return LMQ_GGUF_BIAS_NORM;
     case LMQ_ROLE_HEAD:
         return LMQ_GGUF_BIAS_HEAD;
+    case LMQ_ROLE_DELTA_CONV:
+        return LMQ_GGUF_BIAS_CONV;
     default:
         return 0;
     }

@@ -363,7 +363,7 @@ write_rows(void *context, const struct lmq_range *rows, void *state,
     uint64_t row = rows->at;
     size_t n = rows->n;
     struct lmq_rope_rows pairs =
-        lmq_rope_rows(&export->checkpoint->hparams, tensor->place.role);
+        lmq_rope_rows(&export->checkpoint->hparams, &tensor->place);
     size_t n_cols = (size_t)tensor->n_cols, n_groups = n_cols / export->group;
     enum lmq_status status = lmq_q8_read_rows(
         export->checkpoint, tensor, row, n, export->group, &worker->reader,
@@ -394,7 +394,7 @@ static size_t
 rows_at_a_time(const struct export *export, const struct lmq_tensor *tensor)
 {
     struct lmq_rope_rows pairs =
-        lmq_rope_rows(&export->checkpoint->hparams, tensor->place.role);
+        lmq_rope_rows(&export->checkpoint->hparams, &tensor->place);
     size_t unit = pairs.n > 0 ? pairs.head_dim : LMQ_TILE_ROWS;
     size_t n_units = CHUNK / (size_t)tensor->n_cols / unit;
 

@@ -6,12 +6,15 @@
 #include "formats/checkpoint/rope_rows.h"
 
 struct lmq_rope_rows
-lmq_rope_rows(const struct lmq_hparams *h, enum lmq_role role)
+lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
 {
     uint32_t rotary = lmq_hparams_rotary_dim(h);
     bool is_latent = h->kv_lora_rank > 0;
 
-    switch ((int)role) {
+    if (place->layer >= 0 && place->layer < (int32_t)h->n_layers &&
+        lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA))
+        return (struct lmq_rope_rows){0};
+    switch ((int)place->role) {
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:
     case LMQ_ROLE_ATTN_Q_B:

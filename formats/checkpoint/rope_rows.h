@@ -15,9 +15,10 @@ struct lmq_rope_rows {
     uint32_t head_dim, first, n;
 };
 
-/* Those of the tensors of a role. */
+/* Those of a tensor; what recurrent layers call queries and keys does not
+ * turn. */
 struct lmq_rope_rows lmq_rope_rows(const struct lmq_hparams *hparams,
-                                   enum lmq_role role);
+                                   const struct lmq_place *place);
 
 /* Where a row in halves stands in pairs, and the other way round. */
 uint64_t lmq_rope_row_to_pairs(const struct lmq_rope_rows *rows, uint64_t row);

@@ -483,6 +483,15 @@ arrange_delta(const struct lmq_checkpoint *checkpoint,
         tensor->view.map = LMQ_MAP_LOG_OF_MINUS;
 }
 
+/* What llama.cpp keeps in rows: a number for each head, or a norm for each
+ * group of them. */
+static bool
+is_flat(enum lmq_role role)
+{
+    return role == LMQ_ROLE_DELTA_DECAY || role == LMQ_ROLE_STATE_SKIP ||
+           role == LMQ_ROLE_DELTA_NORM;
+}
+
 /* What holds for all tensors of a source. GPT-2 keeps matrices as (inputs,
  * outputs); GGUF keeps pairs of RoPE side by side for some families; Gemma
  * stores norms less one. */
@@ -497,6 +506,8 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
          tensor->place.role == LMQ_ROLE_ROUTER_CORRECTION) &&
         tensor->n_dims == 2 && tensor->dims[0] == 1)
         lmq_tensor_set_dims(tensor, tensor->dims + 1, 1);
+    if (is_flat(tensor->place.role) && tensor->n_dims == 2)
+        lmq_tensor_set_dims(tensor, &tensor->n_elements, 1);
     if (tensor->place.role == LMQ_ROLE_DELTA_CONV && tensor->n_dims == 3 &&
         tensor->dims[1] == 1) {
         const uint64_t dims[2] = {tensor->dims[0], tensor->dims[2]};
@@ -508,7 +519,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     arrange_delta(checkpoint, tensor);
     if (source->has_rotary_pairs)
         tensor->view.pairs =
-            lmq_rope_rows(&checkpoint->hparams, tensor->place.role);
+            lmq_rope_rows(&checkpoint->hparams, &tensor->place);
     if (source->norms_less_one && is_norm(tensor->place.role) &&
         tensor->place.part == LMQ_PART_WEIGHT)
         tensor->view.plus = 1;

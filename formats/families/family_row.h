@@ -120,7 +120,11 @@ enum {
     LMQ_GGUF_DELTA = 1048576, /* the gated delta rule, whose decay is stored
                                  itself */
     LMQ_GGUF_KINDS = 2097152, /* heads and widths by kinds of layers */
-    LMQ_GGUF_PERIOD = 4194304 /* after how many positions scores grow */
+    LMQ_GGUF_PERIOD = 4194304, /* after how many positions scores grow */
+    LMQ_GGUF_STATES = 8388608, /* state spaces where no keys are */
+    LMQ_GGUF_SHORT = 16777216, /* short convolutions where no keys are */
+    LMQ_GGUF_HALVES = 33554432, /* layers are half a layer */
+    LMQ_GGUF_TWO_EPS = 67108864 /* the epsilon under either name or both */
 };
 
 /* Which tensors have biases. */
@@ -130,7 +134,8 @@ enum {
     LMQ_GGUF_BIAS_OUT = 4,
     LMQ_GGUF_BIAS_FFN = 8,
     LMQ_GGUF_BIAS_HEAD = 16,
-    LMQ_GGUF_BIAS_EXPERTS = 32 /* and the router */
+    LMQ_GGUF_BIAS_EXPERTS = 32, /* and the router */
+    LMQ_GGUF_BIAS_CONV = 64
 };
 
 /* Whether there is an output.weight besides the embedding. */
@@ -149,6 +154,7 @@ struct lmq_gguf_form {
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
     bool has_post_norm_name; /* of the feed-forward's: post_attention_norm */
     bool has_tiled_values;  /* of the delta rule: lmq_tiled_values() */
+    bool has_late_norm_name; /* of the last norm: token_embd_norm */
     unsigned joins;         /* bits of joined.h */
     bool lacks_qk_norm;     /* though models of the family may have one */
     /* llama.cpp loads nothing else. */

@@ -324,6 +324,9 @@ place_tensors(struct lmq_checkpoint *checkpoint,
         if (family->gguf.fuses_gate_up &&
             tensor->place.role == LMQ_ROLE_FFN_UP)
             tensor->place.role = LMQ_ROLE_FFN_GATE_UP;
+        if (family->gguf.has_late_norm_name &&
+            tensor->place.role == LMQ_ROLE_EMBEDDING_NORM)
+            tensor->place.role = LMQ_ROLE_OUTPUT_NORM;
         if (family->gguf.has_post_norm_name &&
             tensor->place.role == LMQ_ROLE_ATTN_POST_NORM)
             tensor->place.role = LMQ_ROLE_FFN_NORM;

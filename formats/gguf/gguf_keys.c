@@ -32,6 +32,9 @@ enum key_flags {
     EVEN_ZERO = 8  /* written even if it is 0: llama.cpp asks for it */
 };
 
+#define STATES (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)
+#define BY_LAYER (LMQ_GGUF_STATES | LMQ_GGUF_SHORT)
+
 static const struct key {
     const char *name;
     size_t field;
@@ -50,6 +53,10 @@ static const struct key {
      LMQ_GGUF_RMS, REQUIRED},
     {"attention.layer_norm_epsilon", LMQ_FIELD(norm_eps),
      LMQ_GGUF_LAYER, REQUIRED},
+    {"attention.layer_norm_epsilon", LMQ_FIELD(norm_eps),
+     LMQ_GGUF_TWO_EPS, 0},
+    {"attention.layer_norm_rms_epsilon", LMQ_FIELD(norm_eps),
+     LMQ_GGUF_TWO_EPS, 0},
     {"attention.sliding_window", LMQ_FIELD(sliding_window),
      LMQ_GGUF_WINDOW, 0},
     {"attention.clamp_kqv", LMQ_FIELD(qkv_clip), LMQ_GGUF_CLIP, 0},
@@ -78,14 +85,13 @@ static const struct key {
      LMQ_GGUF_EXPERT_DIM, 0},
     {"expert_shared_feed_forward_length", LMQ_FIELD(shared_dim),
      LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_SCALES, 0},
-    {"ssm.conv_kernel", LMQ_FIELD(conv_width), LMQ_GGUF_DELTA, REQUIRED},
-    {"ssm.group_count", LMQ_FIELD(n_delta_key_heads), LMQ_GGUF_DELTA,
-     REQUIRED},
-    {"ssm.time_step_rank", LMQ_FIELD(n_delta_value_heads), LMQ_GGUF_DELTA,
-     REQUIRED},
-    {"ssm.state_size", LMQ_FIELD(delta_key_dim), LMQ_GGUF_DELTA, REQUIRED},
+    {"ssm.conv_kernel", LMQ_FIELD(conv_width), STATES, REQUIRED},
+    {"ssm.group_count", LMQ_FIELD(n_delta_key_heads), STATES, REQUIRED},
+    {"ssm.time_step_rank", LMQ_FIELD(n_delta_value_heads), STATES, REQUIRED},
+    {"ssm.state_size", LMQ_FIELD(delta_key_dim), STATES, REQUIRED},
     /* Of all heads together. */
-    {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_DELTA, REQUIRED},
+    {"ssm.inner_size", LMQ_FIELD(delta_value_dim), STATES, REQUIRED},
+    {"shortconv.l_cache", LMQ_FIELD(conv_width), LMQ_GGUF_SHORT, REQUIRED},
     {"attention.temperature_scale", LMQ_FIELD(score_growth),
      LMQ_GGUF_GROWTH, 0},
     {"attention.temperature_length", LMQ_FIELD(score_growth_period),
@@ -134,10 +140,19 @@ static const struct {
     {"rope.scaling.yarn_beta_slow", LMQ_GGUF_ROPE},
 };
 
-/* Of layers of two kinds gguf_kinds.c writes these. */
+/* Of layers of two kinds gguf_kinds.c writes these, of recurrent ones
+ * gguf_recurrent.c. */
 static bool
-is_of_kinds(size_t field)
+is_written_apart(const struct lmq_family *family, size_t field)
 {
+    unsigned forms = family->gguf.keys;
+
+    if ((forms & BY_LAYER) != 0 && field == LMQ_FIELD(n_kv_heads))
+        return true;
+    if ((forms & LMQ_GGUF_HALVES) != 0 && field == LMQ_FIELD(hidden_dim))
+        return true;
+    if ((forms & LMQ_GGUF_KINDS) == 0)
+        return false;
     return field == LMQ_FIELD(hidden_dim) || field == LMQ_FIELD(n_kv_heads) ||
            field == LMQ_FIELD(head_dim) || field == LMQ_FIELD(value_dim) ||
            field == LMQ_FIELD(rotary_dim);
@@ -174,8 +189,9 @@ read_per_layer(struct lmq_gguf_reader *r, const char *name, uint32_t *count)
                         "GGUF: '%s' is no number for each of %u layers",
                         r->key, r->h->n_layers);
     int64_t first = lmq_gguf_item_int(value, 0);
-    /* Of kinds of layers gguf_kinds.c reads them once more. */
-    bool may_differ = (r->family->gguf.keys & LMQ_GGUF_KINDS) != 0;
+    /* Of kinds of layers others read them once more. */
+    bool may_differ =
+        (r->family->gguf.keys & (LMQ_GGUF_KINDS | BY_LAYER)) != 0;
     for (uint64_t i = 1; i < r->h->n_layers && !may_differ; i++)
         if (lmq_gguf_item_int(value, i) != first)
             r->is_uneven = true;
@@ -398,6 +414,8 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     if (status == LMQ_OK)
         status = lmq_gguf_read_further_layers(&r, &checkpoint->source);
     if (status == LMQ_OK)
+        status = lmq_gguf_read_recurrent(&r);
+    if (status == LMQ_OK)
         status = lmq_gguf_read_heads(&r);
     if (status == LMQ_OK)
         status = lmq_gguf_read_window(&r);
@@ -421,7 +439,7 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     checkpoint->source.has_rotary_pairs = (*family)->gguf.has_rotary_pairs;
     checkpoint->source.has_tiled_values = (*family)->gguf.has_tiled_values;
     checkpoint->source.has_decay_itself =
-        ((*family)->gguf.keys & LMQ_GGUF_DELTA) != 0;
+        ((*family)->gguf.keys & STATES) != 0;
     checkpoint->has_model = !r.is_uneven;
     return LMQ_OK;
 }
@@ -452,9 +470,10 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
         written.hidden_dim = h->expert_dim;
     if (written.hidden_dim == 0)
         written.hidden_dim = h->expert_dim;
-    if (family->gguf.keys & LMQ_GGUF_ROUTER)
+    if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 &&
+        (family->gguf.keys & LMQ_GGUF_STATES) == 0)
         written.shared_dim = 0; /* a number of experts says it */
-    if (family->gguf.keys & LMQ_GGUF_DELTA)
+    if (family->gguf.keys & STATES)
         written.delta_value_dim *= h->n_delta_value_heads;
     if (family->gguf.keys & LMQ_GGUF_KINDS)
         written.shared_dim = 0; /* it is what the others have */
@@ -480,8 +499,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         double number = lmq_field_get(field, &written);
         bool is_needed = (key->flags & (REQUIRED | EVEN_ZERO)) != 0;
         if (!belongs(key->families, family) ||
-            ((family->gguf.keys & LMQ_GGUF_KINDS) != 0 &&
-             is_of_kinds(key->field)))
+            is_written_apart(family, key->field))
             continue;
         snprintf(name, sizeof(name), "%s.%s", family->gguf.name, key->name);
         if ((key->flags & INVERSE) != 0 && number > 0)
@@ -508,6 +526,8 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_rope(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_DELTA)
         lmq_gguf_write_delta(builder, family->gguf.name, hparams);
+    if (family->gguf.keys & BY_LAYER)
+        lmq_gguf_write_recurrent(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_SECTIONS)
         lmq_gguf_write_sections(builder, family->gguf.name, hparams);
     if (family->gguf.keys & LMQ_GGUF_ALIBI)

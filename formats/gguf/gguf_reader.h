@@ -1,7 +1,7 @@
 /*
  * gguf_reader.h - how the keys of a family are read, one after the other.
  *
- * For gguf_keys.c, gguf_special.c, gguf_delta.c and gguf_rope.c among themselves.
+ * For gguf_keys.c, gguf_special.c, gguf_recurrent.c and gguf_rope.c among themselves.
  */
 #ifndef LMQ_FORMATS_GGUF_GGUF_READER_H
 #define LMQ_FORMATS_GGUF_GGUF_READER_H
@@ -61,11 +61,16 @@ void lmq_gguf_write_alibi(struct lmq_gguf_builder *builder,
 void lmq_gguf_write_router(struct lmq_gguf_builder *builder,
                            const char *prefix, const struct lmq_hparams *h);
 
-/* ---- gguf_delta.c: likewise ---- */
+/* ---- gguf_recurrent.c: likewise ---- */
 
 enum lmq_status lmq_gguf_read_delta(struct lmq_gguf_reader *r);
 void lmq_gguf_write_delta(struct lmq_gguf_builder *builder,
                           const char *prefix, const struct lmq_hparams *h);
+/* Before heads: layers without keys, and what is half a layer. */
+enum lmq_status lmq_gguf_read_recurrent(struct lmq_gguf_reader *r);
+void lmq_gguf_write_recurrent(struct lmq_gguf_builder *builder,
+                              const struct lmq_family *family,
+                              const struct lmq_hparams *h);
 void lmq_gguf_write_sections(struct lmq_gguf_builder *builder,
                              const char *prefix, const struct lmq_hparams *h);
 /* ---- gguf_kinds.c: after windows ---- */

@@ -102,6 +102,22 @@ read_scaling(struct lmq_gguf_reader *r, const char *type, double gain)
     return LMQ_OK;
 }
 
+/* Granite says by this key whether anything turns. */
+static enum lmq_status
+read_turning(struct lmq_gguf_reader *r)
+{
+    bool turns = true;
+    enum lmq_status status = LMQ_OK;
+
+    if ((r->family->gguf.keys & LMQ_GGUF_SCALES) != 0)
+        status = lmq_gguf_get_bool(
+            r->meta, lmq_gguf_key_of(r, "rope.scaling.finetuned"), &turns,
+            r->err);
+    for (uint32_t i = 0; i < r->h->n_layers && !turns; i++)
+        r->h->layers[i] |= LMQ_LAYER_NOPE;
+    return status;
+}
+
 enum lmq_status
 lmq_gguf_read_rope(struct lmq_gguf_reader *r)
 {
@@ -131,6 +147,8 @@ lmq_gguf_read_rope(struct lmq_gguf_reader *r)
     if (status == LMQ_OK)
         status = lmq_gguf_read_count(r, "rope.scaling.original_context_length",
                                      &h->rope_context);
+    if (status == LMQ_OK)
+        status = read_turning(r);
     if (status != LMQ_OK)
         return status;
     /* Absent; some write 0 for that. */
@@ -183,6 +201,22 @@ write_yarn(struct lmq_gguf_builder *builder,
         put_rope_number(builder, prefix, "yarn_beta_slow", h->rope_beta_slow);
 }
 
+/* Whether there are keys, and none of them turns. */
+static bool
+is_still(const struct lmq_hparams *h)
+{
+    bool has_keys = false;
+
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        if (!lmq_layer_has_keys(h, i))
+            continue;
+        has_keys = true;
+        if (!lmq_layer_is(h, i, LMQ_LAYER_NOPE))
+            return false;
+    }
+    return has_keys;
+}
+
 void
 lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
                     const struct lmq_family *family,
@@ -208,6 +242,10 @@ lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
         snprintf(key, sizeof(key), "%s.rope.scaling.original_context_length",
                  prefix);
         lmq_gguf_put_u32(builder, key, h->rope_context);
+    }
+    if ((family->gguf.keys & LMQ_GGUF_SCALES) != 0 && is_still(h)) {
+        snprintf(key, sizeof(key), "%s.rope.scaling.finetuned", prefix);
+        lmq_gguf_put_bool(builder, key, false);
     }
     if (h->rope_scaling == LMQ_ROPE_YARN)
         write_yarn(builder, family, h);

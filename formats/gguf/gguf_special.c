@@ -238,7 +238,9 @@ read_router(struct lmq_gguf_reader *r)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: %u shared experts of %u dimensions", n_shared,
                         h->expert_dim);
-    h->shared_dim = n_shared * h->expert_dim;
+    /* Or it is said itself. */
+    if (!(r->family->gguf.keys & LMQ_GGUF_STATES))
+        h->shared_dim = n_shared * h->expert_dim;
     h->router_corrects = r->evidence->has_correction;
     h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
     return LMQ_OK;

@@ -251,6 +251,15 @@ has_layers_with_experts(const struct lmq_hparams *h)
     return false;
 }
 
+static bool
+has_dense_feed(const struct lmq_hparams *h)
+{
+    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (lmq_layer_has_feed(h, i) && !lmq_layer_has_experts(h, i))
+            return true;
+    return false;
+}
+
 /* The number of layers that the configuration names counts for nothing beside
  * the list. */
 void
@@ -296,6 +305,9 @@ lmq_hf_finish_nemotron_hybrid(struct lmq_hf_config *config)
         lmq_hparams_refuse(h, "'mamba_hidden_act' '%.60s'", act);
     if (h->n_experts == 0)
         return;
+    snprintf(h->architecture, sizeof(h->architecture), "nemotron_h_moe");
+    if (!has_dense_feed(h))
+        h->hidden_dim = h->expert_dim;
     config->is_beyond = lmq_hf_has(config->json, "moe_latent_size");
     if (config->is_beyond)
         lmq_hparams_refuse(h, "experts of a latent vector "

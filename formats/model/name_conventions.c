@@ -182,6 +182,10 @@ const struct lmq_convention lmq_conventions[] = {
     /* ... as llama.cpp calls what is in them */
     {"blk.#.ssm_dt", LMQ_ROLE_DELTA_ALPHA, READ},
     {"blk.#.ssm_a=", LMQ_ROLE_DELTA_DECAY, READ},
+    {"blk.#.ssm_d=", LMQ_ROLE_STATE_SKIP, READ},
+    {"blk.#.shortconv.in_proj", LMQ_ROLE_DELTA_QKVZ, READ},
+    {"blk.#.shortconv.conv", LMQ_ROLE_DELTA_CONV, READ},
+    {"blk.#.shortconv.out_proj", LMQ_ROLE_ATTN_OUT, READ},
     {"blk.#.ssm_out", LMQ_ROLE_ATTN_OUT, READ},
     /* Gemma 4; its experts are GGUF's in another order of words */
     {"embed_tokens_per_layer", LMQ_ROLE_INPUTS, READ},

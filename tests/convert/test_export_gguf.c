@@ -125,7 +125,7 @@ static const struct {
     {"exaone-moe", "no name"},
     {"vaultgemma", "no name"},
     {"jais2", "no name"},
-    {"granite4-still", "still_layers"},
+    {"bamba", "no name"},
 };
 
 static const char *

@@ -1,0 +1,264 @@
+/*
+ * gguf_recurrent.c - layers that remember a state: which ones do, and what
+ * llama.cpp's code takes for granted of them.
+ */
+#include "config.h"
+
+#include "formats/gguf/gguf_special.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "formats/gguf/gguf_reader.h"
+
+/* Every so many-th layer has attention, if the file does not say. */
+#define INTERVAL 4
+
+/* ---- Which layers ---- */
+
+static enum lmq_status
+read_list(struct lmq_gguf_reader *r, const struct lmq_gguf_value *list)
+{
+    struct lmq_hparams *h = r->h;
+
+    if (list->type != LMQ_GGUF_ARRAY || list->item_type != LMQ_GGUF_BOOL ||
+        list->count < h->n_layers)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is no boolean for each of %u layers",
+                        r->key, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_gguf_item_int(list, i) != 0)
+            h->layers[i] |= LMQ_LAYER_DELTA;
+    return LMQ_OK;
+}
+
+static enum lmq_status
+read_layers(struct lmq_gguf_reader *r)
+{
+    const struct lmq_gguf_value *list = lmq_gguf_find(
+        r->meta, lmq_gguf_key_of(r, "attention.recurrent_layers"));
+    uint32_t interval = INTERVAL;
+
+    if (list != NULL)
+        return read_list(r, list);
+    enum lmq_status status =
+        lmq_gguf_read_count(r, "full_attention_interval", &interval);
+    if (status == LMQ_OK && interval == 0)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0, "GGUF: '%s' is 0", r->key);
+    for (uint32_t i = 0; i < r->h->n_layers && status == LMQ_OK; i++)
+        if ((i + 1) % interval != 0)
+            r->h->layers[i] |= LMQ_LAYER_DELTA;
+    return status;
+}
+
+/* Readers before there was a list know the interval. */
+void
+lmq_gguf_write_delta(struct lmq_gguf_builder *builder, const char *prefix,
+                     const struct lmq_hparams *h)
+{
+    uint32_t interval = 1;
+    bool is_regular = true;
+    char key[LMQ_GGUF_MAX_NAME];
+
+    while (interval <= h->n_layers &&
+           lmq_layer_is(h, interval - 1, LMQ_LAYER_DELTA))
+        interval++;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        is_regular &= lmq_layer_is(h, i, LMQ_LAYER_DELTA) ==
+                      ((i + 1) % interval != 0);
+    if (is_regular) {
+        snprintf(key, sizeof(key), "%s.full_attention_interval", prefix);
+        lmq_gguf_put_u32(builder, key, interval);
+    }
+    snprintf(key, sizeof(key), "%s.attention.recurrent_layers", prefix);
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_BOOL, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_bool(builder, lmq_layer_is(h, i, LMQ_LAYER_DELTA));
+}
+
+/* ---- Sizes ---- */
+
+/* The keys say the width of all values (gguf_keys.c); a head's are as many as
+ * its keys are in all that llama.cpp loads. */
+enum lmq_status
+lmq_gguf_read_delta(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    uint32_t heads = h->n_delta_value_heads, width = h->delta_value_dim;
+
+    if ((r->family->gguf.keys & (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)) == 0)
+        return LMQ_OK;
+    if (heads == 0 ? width != 0 : width % heads != 0)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: %u values cannot be shared by %u heads", width,
+                        heads);
+    h->delta_value_dim = heads == 0 ? 0 : width / heads;
+    if (h->recurrence != LMQ_RECURRENCE_DELTA)
+        return LMQ_OK;
+    if (h->delta_value_dim != h->delta_key_dim)
+        lmq_hparams_refuse(h, "a delta rule of %u values a head and %u keys",
+                           h->delta_value_dim, h->delta_key_dim);
+    return read_layers(r);
+}
+
+/* Those of text, images' rows and columns take turns, and each has every third
+ * angle: together all of them. */
+void
+lmq_gguf_write_sections(struct lmq_gguf_builder *builder, const char *prefix,
+                        const struct lmq_hparams *h)
+{
+    uint32_t n = lmq_hparams_rotary_dim(h) / 2;
+    char key[LMQ_GGUF_MAX_NAME];
+
+    snprintf(key, sizeof(key), "%s.rope.dimension_sections", prefix);
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_I32, 4);
+    for (uint32_t i = 0; i < 3; i++)
+        lmq_gguf_add_u32(builder, (n + 2 - i) / 3);
+    lmq_gguf_add_u32(builder, 0);
+}
+
+/* ---- What has no key ---- */
+
+void
+lmq_gguf_begin_delta(struct lmq_hparams *h)
+{
+    h->has_attn_gate = true;
+    h->router_renormalises = true;
+}
+
+void
+lmq_gguf_finish_delta(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->hidden_dim == 0) /* all layers have experts */
+        h->hidden_dim = h->expert_dim;
+}
+
+void
+lmq_gguf_finish_qwen3next(struct lmq_hparams *h,
+                          const struct lmq_gguf_evidence *evidence)
+{
+    lmq_gguf_finish_delta(h, evidence);
+    if (h->n_experts == 0)
+        lmq_hparams_refuse(h, "a Qwen 3 Next without experts");
+}
+
+/* ---- State spaces and short convolutions ---- */
+
+/* Number i of a key that has one for each layer, or one for all. */
+static enum lmq_status
+read_of_layer(struct lmq_gguf_reader *r, const char *name, uint32_t i,
+              uint32_t *number)
+{
+    const struct lmq_gguf_value *value =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
+
+    if (value == NULL || value->type != LMQ_GGUF_ARRAY)
+        return lmq_gguf_read_count(r, name, number);
+    /* gguf_keys.c has seen that there are so many integers. */
+    int64_t item = lmq_gguf_item_int(value, i);
+    if (item < 0 || item > LMQ_MAX_WIDTH)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' of layer %" PRIu32 " is %" PRId64, r->key,
+                        i, item);
+    *number = (uint32_t)item;
+    return LMQ_OK;
+}
+
+/* The one number that all layers have, but for those that have none. */
+static void
+agree(struct lmq_hparams *h, uint32_t *all, uint32_t number, const char *name)
+{
+    if (number == 0)
+        return;
+    if (*all != 0 && *all != number)
+        lmq_hparams_refuse(h, "layers of one kind that differ in '%s'", name);
+    *all = number;
+}
+
+/* What a layer without keys is, and one without a feed-forward: where layers
+ * have halves, what has keys has no feed-forward. */
+static void
+mark_layer(struct lmq_hparams *h, uint32_t i, bool has_keys, bool has_feed,
+           bool has_halves)
+{
+    if (!has_halves)
+        h->layers[i] |= has_keys ? 0 : LMQ_LAYER_DELTA;
+    else if (has_keys && has_feed)
+        lmq_hparams_refuse(h, "layer %u with attention and a feed-forward", i);
+    else
+        h->layers[i] |= has_feed   ? LMQ_LAYER_FEED
+                        : has_keys ? LMQ_LAYER_BARE
+                                   : LMQ_LAYER_DELTA | LMQ_LAYER_BARE;
+}
+
+/* A model without any attention or feed-forward says 0, or nothing. */
+static void
+fill_sizes(struct lmq_hparams *h)
+{
+    if (h->n_kv_heads == 0 && h->n_heads == 0)
+        h->n_heads = h->head_dim = 1;
+    if (h->n_kv_heads == 0)
+        h->n_kv_heads = h->n_heads;
+    if (h->hidden_dim == 0)
+        h->hidden_dim = 1;
+}
+
+enum lmq_status
+lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
+{
+    static const char keys[] = "attention.head_count_kv";
+    static const char feed[] = "feed_forward_length";
+    unsigned forms = r->family->gguf.keys;
+    struct lmq_hparams *h = r->h;
+
+    if ((forms & (LMQ_GGUF_STATES | LMQ_GGUF_SHORT)) == 0)
+        return LMQ_OK;
+    h->recurrence = (forms & LMQ_GGUF_STATES) != 0
+                        ? LMQ_RECURRENCE_STATE_SPACE
+                        : LMQ_RECURRENCE_CONVOLUTION;
+    h->n_kv_heads = h->hidden_dim = 0;
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        uint32_t n_keys = 0, width = 0;
+        enum lmq_status status = read_of_layer(r, keys, i, &n_keys);
+        if (status == LMQ_OK)
+            status = read_of_layer(r, feed, i, &width);
+        if (status != LMQ_OK)
+            return status;
+        agree(h, &h->n_kv_heads, n_keys, keys);
+        agree(h, &h->hidden_dim, width, feed);
+        mark_layer(h, i, n_keys > 0, width > 0,
+                   (forms & LMQ_GGUF_HALVES) != 0);
+    }
+    fill_sizes(h);
+    if ((forms & LMQ_GGUF_SHORT) != 0) {
+        h->n_delta_value_heads = 1;
+        h->delta_value_dim = h->dim;
+    }
+    return LMQ_OK;
+}
+
+void
+lmq_gguf_write_recurrent(struct lmq_gguf_builder *builder,
+                         const struct lmq_family *family,
+                         const struct lmq_hparams *h)
+{
+    const char *prefix = family->gguf.name;
+    char key[LMQ_GGUF_MAX_NAME];
+
+    snprintf(key, sizeof(key), "%s.attention.head_count_kv", prefix);
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_U32, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_u32(builder,
+                         lmq_layer_has_keys(h, i) ? h->n_kv_heads : 0);
+    if ((family->gguf.keys & LMQ_GGUF_HALVES) == 0)
+        return;
+    snprintf(key, sizeof(key), "%s.feed_forward_length", prefix);
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_U32, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_u32(builder, !lmq_layer_has_feed(h, i) ? 0
+                                  : h->n_experts > 0        ? h->expert_dim
+                                                            : h->hidden_dim);
+}
