@@ -114,7 +114,7 @@ attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
     return flops;
 }
 
-/* Keys and values that the token there reads. */
+/* Keys, values and states that the token there reads. */
 static double
 cache_bytes(const struct lmq_model *model, enum lmq_kv_type type,
             size_t position)
@@ -123,8 +123,9 @@ cache_bytes(const struct lmq_model *model, enum lmq_kv_type type,
     double bytes = 0;
 
     for (size_t layer = 0; layer < h->n_layers; layer++)
-        if (lmq_layer_has_attention(h, layer) &&
-            !lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
+        if (lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
+            bytes += lmq_kv_bytes(model, layer, type, 0);
+        else if (lmq_layer_has_attention(h, layer))
             bytes += lmq_kv_bytes(model, lmq_layer_kv_source(h, layer), type,
                                   (size_t)seen_from(h, layer, position));
     return bytes;

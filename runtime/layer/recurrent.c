@@ -17,7 +17,7 @@
  *   attention = rmsnorm(o) * silu(z)        (n, value heads, value dim)
  *
  *   the state space
- *       S = decay S + step k v
+ *       S = decay S + k (step v)
  *       o = q S + D v
  *   attention = rmsnorm(o * silu(z))        over the heads that share a key
  *
@@ -71,11 +71,15 @@ set_lengths(const struct lmq_member *member)
     }
 }
 
-/* What a time step leaves of the state. */
+/* What a time step leaves of the state. So little counts as nothing: products
+ * with it would be subnormal numbers, for which processors take a hundred times
+ * as long. */
 static float
 decay_of(double decay, double step)
 {
-    return step > 0 ? (float)lmq_exp(-lmq_exp(decay) * step) : 1;
+    double left = step > 0 ? lmq_exp(-lmq_exp(decay) * step) : 1;
+
+    return left < 0x1p-64 ? 0 : (float)left;
 }
 
 /* a = exp(-exp(A) step), step = softplus(a + bias): what a token leaves of the
@@ -114,7 +118,6 @@ struct token {
     float decay, beta;
     size_t head;
     float *s;            /* (key dim, value dim) */
-    struct lmq_rows rows; /* the same */
 };
 
 /* o = q S, after S took it in. */
@@ -126,25 +129,20 @@ delta_step(const struct lmq_member *member, const struct token *token)
     size_t values = member->h->delta_value_dim;
     float *o = token->o, *v = token->v;
 
-    kernels->scale(token->s, keys * values, token->decay);
-    memset(o, 0, values * sizeof(*o));
-    kernels->rows_mix(&token->rows, 0, keys, token->k, keys, 1, o,
-                      values);        /* o = k S */
+    kernels->recur(token->s, keys, values, token->decay, NULL, NULL, token->k,
+                   o);                /* S *= decay; o = k S */
     kernels->axpy(v, o, values, -1);  /* d = v - o */
     kernels->scale(v, values, token->beta);
-    for (size_t row = 0; row < keys; row++)
-        kernels->axpy(token->s + row * values, v, values,
-                      token->k[row]); /* S += k d */
-    memset(o, 0, values * sizeof(*o));
-    kernels->rows_mix(&token->rows, 0, keys, token->q, keys, 1, o,
-                      values);        /* o = q S */
+    kernels->recur(token->s, keys, values, 1, token->k, v, token->q,
+                   o);                /* S += k d; o = q S */
     kernels->rmsnorm(o, member->layer->attention.delta_norm.weight, values,
                      (float)member->h->norm_eps, o);
     kernels->silu(token->z, values);
     kernels->mul(o, token->z, values); /* o = norm(o) silu(z) */
 }
 
-/* o = q S + D v, after S took it in. */
+/* o = q S + D v, after S took it in. Value heads share keys, so each has its
+ * time step with its values. */
 static void
 state_space_step(const struct lmq_member *member, const struct token *token)
 {
@@ -153,13 +151,10 @@ state_space_step(const struct lmq_member *member, const struct token *token)
     size_t values = member->h->delta_value_dim;
     float *o = token->o;
 
-    kernels->scale(token->s, keys * values, token->decay);
-    for (size_t row = 0; row < keys; row++)
-        kernels->axpy(token->s + row * values, token->v, values,
-                      token->beta * token->k[row]); /* S += step k v */
-    memset(o, 0, values * sizeof(*o));
-    kernels->rows_mix(&token->rows, 0, keys, token->q, keys, 1, o,
-                      values); /* o = q S */
+    memcpy(o, token->v, values * sizeof(*o));
+    kernels->scale(o, values, token->beta); /* o = step v */
+    kernels->recur(token->s, keys, values, token->decay, token->k, o,
+                   token->q, o); /* S = decay S + k o; o = q S */
     kernels->axpy(o, token->v, values,
                   member->layer->attention.state_skip[token->head]);
     kernels->silu(token->z, values);
@@ -177,12 +172,7 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
     size_t key_head = head / (n_heads / h->n_delta_key_heads);
     size_t length = lmq_member_length(member), first = sequence * length;
     float *s = member->kv[sequence].state + head * keys * values;
-    struct token token = {.head = head,
-                          .s = s,
-                          .rows = {.data = s,
-                                   .type = LMQ_ROW_F32,
-                                   .n_cols = values,
-                                   .stride = values * sizeof(float)}};
+    struct token token = {.head = head, .s = s};
 
     if (member->position == 0)
         memset(s, 0, keys * values * sizeof(float));

@@ -64,6 +64,7 @@ static const struct {
     {{"row_widen", "row_narrow"}, checkasm_row_types, checkasm_naive_halves},
     {{"dot"}, NULL, checkasm_naive_dot},
     {{"soften"}, checkasm_soften, checkasm_naive_soften},
+    {{"recur"}, checkasm_recur, checkasm_naive_recur},
 };
 
 #define MAX_FUNCTIONS (2 * COUNT(checks) + CHECKASM_N_VECTORS)

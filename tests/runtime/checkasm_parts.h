@@ -29,6 +29,7 @@ void checkasm_row_types(const struct lmq_kernels *k);
 void checkasm_vectors(const struct lmq_kernels *k);
 void checkasm_exp_everywhere(const struct lmq_kernels *k);
 void checkasm_soften(const struct lmq_kernels *k);
+void checkasm_recur(const struct lmq_kernels *k);
 
 /* Plain C against a naive reading of the contract, and libm. */
 void checkasm_naive_product(void);
@@ -36,6 +37,7 @@ void checkasm_naive_quantize(void);
 void checkasm_naive_halves(void);
 void checkasm_naive_dot(void);
 void checkasm_naive_soften(void);
+void checkasm_naive_recur(void);
 void checkasm_accuracy(void);
 
 /* The names of what checkasm_vectors() checks, some twice. */

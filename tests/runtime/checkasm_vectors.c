@@ -170,6 +170,87 @@ checkasm_naive_soften(void)
     }
 }
 
+/* ---- States ---- */
+
+/* A state, and what a token has: keys, queries, values; in one array. */
+struct state {
+    size_t n_rows, n;
+    float decay;
+    bool gives, is_alone; /* there are values; they are in place of the sums */
+};
+
+static struct state
+some_state(size_t i)
+{
+    return (struct state){.n_rows = 1 + random_below(40),
+                          .n = 1 + (i < 160 ? i : random_below(300)),
+                          .decay = i % 3 == 0 ? 1.0f : 0.7f,
+                          .gives = i % 4 != 0,
+                          .is_alone = i % 8 < 4};
+}
+
+static void
+run_recur(const struct lmq_kernels *k, const struct state *s, float *x)
+{
+    float *keys = x + s->n_rows * s->n, *queries = keys + s->n_rows;
+    float *values = queries + s->n_rows, *out = values + s->n;
+
+    if (s->gives)
+        k->recur(x, s->n_rows, s->n, s->decay, keys, values, queries,
+                 s->is_alone ? out : values);
+    else
+        k->recur(x, s->n_rows, s->n, s->decay, NULL, NULL, queries, out);
+}
+
+static struct buffer
+state_buffer(const struct state *s, enum pattern pattern)
+{
+    return buffer_floats(s->n_rows * s->n + 2 * s->n_rows + 2 * s->n, pattern);
+}
+
+void
+checkasm_recur(const struct lmq_kernels *k)
+{
+    for (size_t i = 0; i < 600; i++) {
+        struct state s = some_state(i);
+        enum pattern pattern = (enum pattern)(i % PATTERN_COUNT);
+        struct buffer x = state_buffer(&s, pattern), y = buffer_copy(&x);
+        run_recur(plain, &s, floats(&x));
+        run_recur(k, &s, floats(&y));
+        checkasm_report(same_buffers(&x, &y, true), "recur", k->name,
+                        SIZES("%zu rows of %zu, pattern %d, values %d %d",
+                              s.n_rows, s.n, (int)pattern, s.gives,
+                              s.is_alone));
+    }
+}
+
+/* Of the kernels that it is made of. */
+void
+checkasm_naive_recur(void)
+{
+    for (size_t i = 0; i < 400; i++) {
+        struct state s = some_state(i);
+        struct buffer x = state_buffer(&s, PLAIN), y = buffer_copy(&x);
+        float *state = floats(&y), *keys = state + s.n_rows * s.n;
+        float *queries = keys + s.n_rows, *values = queries + s.n_rows;
+        float *out = s.gives && !s.is_alone ? values : values + s.n;
+        struct buffer sums = buffer_new(s.n * sizeof(float));
+        memset(sums.data, 0, s.n * sizeof(float));
+        for (size_t row = 0; row < s.n_rows; row++) {
+            float *at = state + row * s.n;
+            plain->scale(at, s.n, s.decay);
+            if (s.gives)
+                plain->axpy(at, values, s.n, keys[row]);
+            plain->axpy(floats(&sums), at, s.n, queries[row]);
+        }
+        memcpy(out, sums.data, s.n * sizeof(float));
+        run_recur(plain, &s, floats(&x));
+        checkasm_report(same_buffers(&x, &y, true), "recur", "c",
+                        SIZES("%zu rows of %zu", s.n_rows, s.n));
+        buffer_free(&sums);
+    }
+}
+
 /* exp and the rest of the table over numbers that cover all exponents. */
 void
 checkasm_exp_everywhere(const struct lmq_kernels *k)
