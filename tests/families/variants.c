@@ -12,7 +12,6 @@
 
 #include "formats/model/hparams_json.h"
 #include "formats/model/model_tensors.h"
-#include "formats/model/model_tensors.h"
 #include "formats/model/names.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h" /* random numbers; nothing of Check */
@@ -200,6 +199,39 @@ describe_delta(struct lmq_hparams *h)
     h->conv_width = 3;
 }
 
+/* Every kind of layer, with norms on both sides and experts. */
+static void
+describe_states(struct lmq_hparams *h)
+{
+    describe_experts(h);
+    h->n_layers = 5;
+    h->layers[0] = LMQ_LAYER_DELTA;
+    h->layers[1] = LMQ_LAYER_FEED;
+    h->layers[2] = LMQ_LAYER_DELTA | LMQ_LAYER_BARE;
+    h->layers[3] = LMQ_LAYER_BARE;
+    h->layers[4] = LMQ_LAYER_FEED | LMQ_LAYER_DENSE;
+    h->norm_place = LMQ_NORMS_AROUND;
+    h->recurrence = LMQ_RECURRENCE_STATE_SPACE;
+    h->n_delta_key_heads = 3;
+    h->n_delta_value_heads = 6;
+    h->delta_key_dim = 11;
+    h->delta_value_dim = 19;
+    h->conv_width = 4;
+}
+
+static void
+describe_convolved(struct lmq_hparams *h)
+{
+    h->layers[0] = h->layers[2] = LMQ_LAYER_DELTA;
+    h->norm_place = LMQ_NORMS_AFTER;
+    h->has_attn_gate = true;
+    h->sliding_window = 9;
+    h->recurrence = LMQ_RECURRENCE_CONVOLUTION;
+    h->n_delta_value_heads = 3;
+    h->delta_value_dim = 37;
+    h->conv_width = 2;
+}
+
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -216,6 +248,8 @@ static const struct {
     {"chunks", describe_chunks, true},
     {"squares", describe_squares, false},
     {"delta", describe_delta, true},
+    {"states", describe_states, true},
+    {"convolved", describe_convolved, false},
 };
 
 size_t
@@ -314,29 +348,41 @@ add_latents(struct builder *b, int32_t l)
     }
 }
 
+/* What the description asks for, of the matrices and vectors of recurrences. */
 static void
-add_delta(struct builder *b, int32_t l)
+add_recurrence(struct builder *b, int32_t l)
 {
     const struct lmq_hparams *h = b->h;
     struct lmq_place alpha = {LMQ_ROLE_DELTA_ALPHA, LMQ_PART_WEIGHT, l, -1};
     struct lmq_place place = {LMQ_ROLE_DELTA_DECAY, LMQ_PART_WEIGHT, l, -1};
     uint64_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
-    uint64_t n = h->n_delta_value_heads;
-    bool has_biases = b->has_biases;
+    struct lmq_place conv = {LMQ_ROLE_DELTA_CONV, LMQ_PART_WEIGHT, l, -1};
+    struct lmq_place skip = {LMQ_ROLE_STATE_SKIP, LMQ_PART_WEIGHT, l, -1};
+    uint64_t n = h->n_delta_value_heads, channels = lmq_delta_channels(h);
+    bool has_biases = b->has_biases, has_state = !lmq_is_convolution(h);
+    bool is_space = h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
 
     b->has_biases = false;
     add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, keys, h->dim);
     add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, keys, h->dim);
     add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, values, h->dim);
-    add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1, values, h->dim);
-    add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, n, h->dim);
-    add_bias(b, alpha, n);
-    add_matrix(b, LMQ_ROLE_DELTA_BETA, l, -1, n, h->dim);
-    add(b, place, 0, n, -1, 0.7);
-    add_matrix(b, LMQ_ROLE_DELTA_CONV, l, -1, lmq_delta_channels(h),
-               h->conv_width);
+    if (has_state) {
+        add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1, values, h->dim);
+        add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, n, h->dim);
+        add_bias(b, alpha, n);
+    }
+    if (has_state && !is_space)
+        add_matrix(b, LMQ_ROLE_DELTA_BETA, l, -1, n, h->dim);
+    if (has_state)
+        add(b, place, 0, n, -1, 0.7);
+    add_matrix(b, LMQ_ROLE_DELTA_CONV, l, -1, channels, h->conv_width);
+    if (is_space && has_biases)
+        add_bias(b, conv, channels);
     place.role = LMQ_ROLE_DELTA_NORM;
-    add(b, place, 0, h->delta_value_dim, 1, 0.1);
+    if (has_state)
+        add(b, place, 0, is_space ? values : h->delta_value_dim, 1, 0.1);
+    if (is_space)
+        add(b, skip, 0, n, 1, 0.3);
     add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, values);
     b->has_biases = has_biases;
 }
@@ -370,7 +416,7 @@ add_attention(struct builder *b, int32_t l)
     if (h->norm_place != LMQ_NORMS_BEFORE)
         add_norm(b, LMQ_ROLE_ATTN_POST_NORM, l, -1, h->dim);
     if (lmq_layer_is(h, (size_t)l, LMQ_LAYER_DELTA)) {
-        add_delta(b, l);
+        add_recurrence(b, l);
         return;
     }
     if (h->kv_lora_rank > 0) {
@@ -473,8 +519,10 @@ add_all(struct builder *b)
     if (h->positions == LMQ_POSITIONS_LEARNED)
         add_matrix(b, LMQ_ROLE_POSITIONS, -1, -1, h->context, h->dim);
     for (int32_t l = 0; l < (int32_t)h->n_layers; l++) {
-        add_attention(b, l);
-        add_feed(b, l);
+        if (lmq_layer_has_attention(h, (size_t)l))
+            add_attention(b, l);
+        if (lmq_layer_has_feed(h, (size_t)l))
+            add_feed(b, l);
     }
     if (h->has_embedding_norm)
         add_norm(b, LMQ_ROLE_EMBEDDING_NORM, -1, -1, h->dim);

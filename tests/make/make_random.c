@@ -95,14 +95,6 @@ describe_blocks(struct lmq_hparams *h)
     for (uint32_t i = 0; i < h->n_layers; i++)
         h->layers[i] = (unsigned char)from_to(0, 7);
     h->has_attn_gate = once_in(4);
-    if (!once_in(4))
-        return;
-    h->layers[from_to(0, h->n_layers - 1)] |= LMQ_LAYER_DELTA;
-    h->n_delta_key_heads = from_to(1, 3);
-    h->n_delta_value_heads = h->n_delta_key_heads * from_to(1, 3);
-    h->delta_key_dim = from_to(1, 9);
-    h->delta_value_dim = from_to(1, 9);
-    h->conv_width = from_to(1, 5);
 }
 
 static void
@@ -214,6 +206,31 @@ describe_kinds(struct lmq_hparams *h)
         describe_borrowing(h);
 }
 
+/* Layers without keys and values, and layers of one half. */
+static void
+describe_recurrence(struct lmq_hparams *h)
+{
+    bool has_halves = h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2);
+
+    if (h->n_borrowing > 0 || once_in(2))
+        return; /* a borrower needs a lender */
+    h->recurrence =
+        (enum lmq_recurrence)from_to(0, LMQ_RECURRENCE_COUNT - 1);
+    h->n_delta_key_heads = from_to(1, 3);
+    h->n_delta_value_heads = h->n_delta_key_heads * from_to(1, 3);
+    h->delta_key_dim = from_to(1, 9);
+    h->delta_value_dim = from_to(1, 9);
+    h->conv_width = from_to(1, 5);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        if (once_in(2))
+            h->layers[i] |= LMQ_LAYER_DELTA;
+        else if (has_halves && once_in(3))
+            h->layers[i] |= LMQ_LAYER_FEED;
+        if (has_halves && lmq_layer_has_attention(h, i) && once_in(3))
+            h->layers[i] |= LMQ_LAYER_BARE;
+    }
+}
+
 static void
 describe_experts(struct lmq_hparams *h)
 {
@@ -261,6 +278,7 @@ make_one(const char *folder, unsigned long i)
     describe_rope(h);
     describe_kinds(h);
     describe_experts(h);
+    describe_recurrence(h);
     snprintf(source, sizeof(source), "%s/source", folder);
     snprintf(path, sizeof(path), "%s/%lu.lmq", folder, i);
     snprintf(text, sizeof(text), "%s/%lu.txt", folder, i);
