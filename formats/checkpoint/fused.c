@@ -52,9 +52,11 @@ fused_qkv(const struct lmq_hparams *h, size_t layer, bool is_delta,
 
 /* Of each head its query and then its gate. */
 static size_t
-fused_q_gate(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
+fused_q_gate(const struct lmq_hparams *h, size_t layer,
+             struct lmq_fused_rows *parts)
 {
-    uint64_t q = h->head_dim, gate = lmq_hparams_value_dim(h);
+    uint64_t q = lmq_layer_head_dim(h, layer);
+    uint64_t gate = lmq_layer_value_dim(h, layer);
     const struct lmq_fused_rows table[] = {
         {LMQ_ROLE_ATTN_Q, h->n_heads * q, 0, q, q + gate},
         {LMQ_ROLE_ATTN_GATE, h->n_heads * gate, q, gate, q + gate},
@@ -147,7 +149,7 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
         return is_delta ? fused_recurrent(hparams, fused, parts) : 0;
     case LMQ_ROLE_ATTN_Q:
         return hparams->has_attn_gate && !is_delta
-                   ? fused_q_gate(hparams, parts)
+                   ? fused_q_gate(hparams, layer, parts)
                    : 0;
     default:
         return 0;

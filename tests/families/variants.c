@@ -471,8 +471,6 @@ add_feed(struct builder *b, int32_t l)
         add_norm(b, LMQ_ROLE_FFN_NORM, l, -1, h->dim);
     if (h->norm_place != LMQ_NORMS_BEFORE)
         add_norm(b, LMQ_ROLE_FFN_POST_NORM, l, -1, h->dim);
-    if (h->activation == LMQ_ACTIVATION_XIELU)
-        add_xielu(b, l);
     if (!lmq_layer_has_experts(h, (size_t)l)) {
         add_network(b, LMQ_ROLE_FFN_GATE, l, -1,
                     lmq_layer_hidden_dim(h, (size_t)l));
@@ -523,6 +521,8 @@ add_all(struct builder *b)
             add_attention(b, l);
         if (lmq_layer_has_feed(h, (size_t)l))
             add_feed(b, l);
+        if (h->activation == LMQ_ACTIVATION_XIELU)
+            add_xielu(b, l);
     }
     if (h->has_embedding_norm)
         add_norm(b, LMQ_ROLE_EMBEDDING_NORM, -1, -1, h->dim);

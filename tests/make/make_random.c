@@ -97,6 +97,31 @@ describe_blocks(struct lmq_hparams *h)
     h->has_attn_gate = once_in(4);
 }
 
+/* Layers without keys and values, and layers of one half. */
+static void
+describe_recurrence(struct lmq_hparams *h)
+{
+    bool has_halves = h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2);
+
+    if (once_in(2))
+        return;
+    h->recurrence =
+        (enum lmq_recurrence)from_to(0, LMQ_RECURRENCE_COUNT - 1);
+    h->n_delta_key_heads = from_to(1, 3);
+    h->n_delta_value_heads = h->n_delta_key_heads * from_to(1, 3);
+    h->delta_key_dim = from_to(1, 9);
+    h->delta_value_dim = from_to(1, 9);
+    h->conv_width = from_to(1, 5);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        if (once_in(2))
+            h->layers[i] |= LMQ_LAYER_DELTA;
+        else if (has_halves && once_in(3))
+            h->layers[i] |= LMQ_LAYER_FEED;
+        if (has_halves && lmq_layer_has_attention(h, i) && once_in(3))
+            h->layers[i] |= LMQ_LAYER_BARE;
+    }
+}
+
 static void
 describe_attention(struct lmq_hparams *h)
 {
@@ -167,6 +192,7 @@ describe_borrowing(struct lmq_hparams *h)
     h->borrowing_hidden_dim = once_in(2) ? from_to(1, 9) : 0;
     for (uint32_t i = 0; i < h->n_layers; i++)
         is_lent &= !lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
+                   lmq_layer_has_attention(h, i) &&
                    !(lmq_layer_borrows(h, i) &&
                      lmq_layer_borrows(h, lmq_layer_kv_source(h, i)));
     if (!is_lent)
@@ -204,31 +230,6 @@ describe_kinds(struct lmq_hparams *h)
     describe_factors(h, lmq_hparams_far_rotary_dim(h) / 2);
     if (h->n_layers > 1 && once_in(2))
         describe_borrowing(h);
-}
-
-/* Layers without keys and values, and layers of one half. */
-static void
-describe_recurrence(struct lmq_hparams *h)
-{
-    bool has_halves = h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2);
-
-    if (h->n_borrowing > 0 || once_in(2))
-        return; /* a borrower needs a lender */
-    h->recurrence =
-        (enum lmq_recurrence)from_to(0, LMQ_RECURRENCE_COUNT - 1);
-    h->n_delta_key_heads = from_to(1, 3);
-    h->n_delta_value_heads = h->n_delta_key_heads * from_to(1, 3);
-    h->delta_key_dim = from_to(1, 9);
-    h->delta_value_dim = from_to(1, 9);
-    h->conv_width = from_to(1, 5);
-    for (uint32_t i = 0; i < h->n_layers; i++) {
-        if (once_in(2))
-            h->layers[i] |= LMQ_LAYER_DELTA;
-        else if (has_halves && once_in(3))
-            h->layers[i] |= LMQ_LAYER_FEED;
-        if (has_halves && lmq_layer_has_attention(h, i) && once_in(3))
-            h->layers[i] |= LMQ_LAYER_BARE;
-    }
 }
 
 static void
@@ -274,11 +275,11 @@ make_one(const char *folder, unsigned long i)
         abort();
     describe_sizes(h);
     describe_blocks(h);
+    describe_recurrence(h);
     describe_attention(h);
     describe_rope(h);
     describe_kinds(h);
     describe_experts(h);
-    describe_recurrence(h);
     snprintf(source, sizeof(source), "%s/source", folder);
     snprintf(path, sizeof(path), "%s/%lu.lmq", folder, i);
     snprintf(text, sizeof(text), "%s/%lu.txt", folder, i);
