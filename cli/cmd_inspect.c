@@ -38,6 +38,17 @@ print_lines(const struct lmq_report *lines, const char *text)
                lmq_report_string(lmq_report_item(lines, i), ""));
 }
 
+/* Of a part that no layer has, sizes are 1. */
+static bool
+is_there(const struct lmq_report *model, const char *key)
+{
+    bool is_of_heads = strstr(key, "head") != NULL;
+
+    return lmq_report_number(
+               model, is_of_heads ? "head_dim" : "hidden_dim") != 1 ||
+           (!is_of_heads && strcmp(key, "hidden_dim") != 0);
+}
+
 static void
 print_model(const struct lmq_report *report)
 {
@@ -66,7 +77,8 @@ print_model(const struct lmq_report *report)
                "  %s\n",
                unsupported);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        print_number(model, rows[i].key, rows[i].text);
+        if (is_there(model, rows[i].key))
+            print_number(model, rows[i].key, rows[i].text);
     if (lmq_report_at(model, "positions") == NULL) /* they are rotary */
         print_number(model, "rope_theta", "rope theta");
     if (head[0] != '\0')

@@ -323,7 +323,9 @@ lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
         say(&words, "matrices transposed");
     if (source->norms_less_one)
         say(&words, "norms less one");
-    if (has_fused(checkpoint, LMQ_ROLE_ATTN_Q, LMQ_ROLE_ATTN_K, -1))
+    if (has_fused(checkpoint, LMQ_ROLE_ATTN_V, LMQ_ROLE_DELTA_ALPHA, -1))
+        say(&words, "gates, values, keys, queries, time steps in one matrix");
+    else if (has_fused(checkpoint, LMQ_ROLE_ATTN_Q, LMQ_ROLE_ATTN_K, -1))
         say(&words, "queries, keys, values in one matrix%s",
             source->is_qkv_by_head ? ", head by head" : "");
     if (has_fused(checkpoint, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP, -1))

@@ -18,8 +18,9 @@
  * step needs what others have done. The arithmetic is the kernels' and its
  * order does not depend on the shares.
  *
- * The model's description says where the norms stand and whether both blocks
- * look at the same x; the formulas are of the usual case.
+ * The model's description says where the norms stand, whether both blocks look
+ * at the same x, and which layers have one of them only; the formulas are of the
+ * usual case.
  */
 #include "config.h"
 
@@ -109,18 +110,18 @@ add_token(const struct lmq_member *member, const float *bias,
         kernels->axpy(x, bias, dim, scale); /* x += scale * bias */
 }
 
-/* xn = norm(x), for both blocks if they are parallel. A layer without attention
- * has only the other one's. */
+/* xn = norm(x), for both blocks if they are parallel; of a layer of one block,
+ * for that. */
 static void
 make_inputs(const struct lmq_member *member)
 {
     const struct lmq_layer *layer = member->layer;
-    bool has_attention = lmq_layer_has_attention(member->h, member->index);
+    bool mixes = lmq_layer_mixes(member->h, member->index);
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        if (!has_attention) {
+        if (!mixes) {
             norm_token(member, &layer->feed.norm, t, feed_input(member));
             continue;
         }
@@ -346,19 +347,19 @@ layer_part(void *context, size_t number, size_t n_members)
 {
     struct lmq_member member = layer_member(context, number, n_members);
     bool is_fine = member.is_fine;
-    bool has_attention = lmq_layer_has_attention(member.h, member.index);
+    bool mixes = lmq_layer_mixes(member.h, member.index);
     bool has_feed = lmq_layer_has_feed(member.h, member.index);
 
     make_inputs(&member); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
-    if (has_attention) {
+    if (mixes) {
         member.is_fine |= member.index == 0;
         attention(&member); /* out = attention(xn) */
         member.is_fine = is_fine;
         lmq_barrier(&member); /* its norm reads whole rows of out */
         add_attention(&member); /* x += out; xn = norm(x) */
     }
-    if (has_attention && has_feed)
+    if (mixes && has_feed)
         lmq_barrier(&member); /* all read all of xn, and overwrite out */
     if (has_feed) {
         feed_forward(&member); /* out = feed_forward(xn) */

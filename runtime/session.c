@@ -48,17 +48,25 @@ make_cache(struct lmq_session *session, enum lmq_kv_type type,
     session->kv = calloc(model->hparams.n_layers, sizeof(*session->kv));
     if (session->kv == NULL)
         return lmq_fail_nomem(err);
-    double bytes = 0;
-    for (uint32_t i = 0; i < model->hparams.n_layers; i++)
+    double bytes = 0, least = 0;
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
         bytes += lmq_kv_bytes(model, i, type, work->context);
+        least += lmq_kv_bytes(model, i, LMQ_KV_Q8, 1);
+    }
     for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
         if (lmq_kv_init(&session->kv[i], model, i, type, work->context))
             continue;
         lmq_fail(err, LMQ_ERR_NOMEM, 0,
                  "no memory for a context of %zu positions (%.1f GB)",
                  work->context, 1e-9 * bytes);
-        lmq_hint(err, "a smaller context (.context) or smaller keys and values "
-                      "(.kv f16, f16-q8, q8) need less");
+        if (bytes < 2 * least)
+            lmq_hint(err, "the states of its recurrent layers alone take %.1f "
+                          "GB, whatever the context",
+                     1e-9 * least);
+        else
+            lmq_hint(err,
+                     "a smaller context (.context) or smaller keys and values "
+                     "(.kv f16, f16-q8, q8) need less");
         return LMQ_ERR_NOMEM;
     }
     return LMQ_OK;

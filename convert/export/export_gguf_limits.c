@@ -42,13 +42,27 @@ is_lite(const struct lmq_hparams *h)
            (h->n_layers == 48 && h->vocab_size == 128256);
 }
 
+static bool
+has_attention(const struct lmq_hparams *h)
+{
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_has_attention(h, i))
+            return true;
+    return false;
+}
+
 static void
 note_sizes(const struct lmq_gguf_plan *plan, const char *name)
 {
     const struct lmq_hparams *h = &plan->written;
     uint64_t width = (uint64_t)h->n_heads * h->head_dim;
 
-    if (is_of_its_width(name) && width != h->dim)
+    if (!has_attention(h) && strcmp(name, "mamba2") != 0)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants attention "
+                      "in one layer at least",
+                      name);
+    else if (is_of_its_width(name) && width != h->dim)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants heads that "
                       "are as wide as the model together, %u, not %llu",

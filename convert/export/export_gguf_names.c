@@ -29,8 +29,8 @@ recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
 }
 
 void
-lmq_gguf_target_name(const struct lmq_gguf_plan *plan, const struct lmq_place *place,
-                     char *name, size_t size)
+lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
+                     const struct lmq_place *place, char *name, size_t size)
 {
     const struct lmq_family *family = plan->family;
     const char *part = place->part == LMQ_PART_BIAS ? "bias" : "weight";

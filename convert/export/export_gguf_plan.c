@@ -89,7 +89,7 @@ rows_of_vector(const struct lmq_gguf_plan *plan, enum lmq_role role)
 {
     const struct lmq_hparams *h = &plan->written;
 
-    if (h->recurrence != LMQ_RECURRENCE_STATE_SPACE)
+    if (!lmq_is_state_space(h))
         return 0;
     return role == LMQ_ROLE_DELTA_DECAY || role == LMQ_ROLE_STATE_SKIP
                ? h->n_delta_value_heads
@@ -168,8 +168,7 @@ arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
     const struct lmq_gguf_form *form = &plan->family->gguf;
     const struct lmq_source as = {
         .has_tiled_values = form->has_tiled_values,
-        .has_decay_itself =
-            (form->keys & (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)) != 0,
+        .has_decay_itself = (form->keys & LMQ_GGUF_ANY_STATE) != 0,
     };
     enum lmq_status status =
         lmq_arrange(checkpoint, form->joins, &as, &plan->arranged, err);
@@ -517,12 +516,32 @@ find_difference(const struct lmq_hparams *meant,
     return LMQ_OK;
 }
 
+/* A list of widths says which layers feed; with experts it is of theirs. */
+static enum lmq_status
+check_halves(const struct lmq_gguf_plan *plan, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &plan->written;
+
+    if ((plan->family->gguf.keys & LMQ_GGUF_HALVES) == 0 || h->n_experts == 0)
+        return LMQ_OK;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_has_feed(h, i) && !lmq_layer_has_experts(h, i))
+            return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                            "GGUF's '%s' has no words for layer %u, a "
+                            "feed-forward without experts beside others",
+                            plan->family->gguf.name, i);
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
     struct lmq_checkpoint reread = {0};
     char difference[160] = "";
-    enum lmq_status status = read_back(plan, &reread, err);
+    enum lmq_status status = check_halves(plan, err);
+
+    if (status == LMQ_OK)
+        status = read_back(plan, &reread, err);
 
     if (status == LMQ_OK && reread.hparams.unsupported[0] != '\0')
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,

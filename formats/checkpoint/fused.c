@@ -123,14 +123,12 @@ static size_t
 fused_recurrent(const struct lmq_hparams *h, enum lmq_role fused,
                 struct lmq_fused_rows *parts)
 {
-    switch (h->recurrence) {
-    case LMQ_RECURRENCE_STATE_SPACE:
-        return fused_state_space(h, parts);
-    case LMQ_RECURRENCE_CONVOLUTION:
-        return fused_convolution(h, parts);
-    default:
+    if (h->recurrence == LMQ_RECURRENCE_DELTA)
         return fused_delta(h, fused, parts);
-    }
+    if (fused != LMQ_ROLE_DELTA_QKVZ)
+        return 0;
+    return lmq_is_state_space(h) ? fused_state_space(h, parts)
+                                 : fused_convolution(h, parts);
 }
 
 size_t
@@ -235,7 +233,8 @@ lmq_tiled_values(const struct lmq_hparams *hparams,
     struct lmq_shuffle heads = {.size = hparams->delta_value_dim};
 
     *rows = *columns = (struct lmq_shuffle){0};
-    if (place->layer < 0 || place->layer >= (int32_t)hparams->n_layers ||
+    if (hparams->recurrence != LMQ_RECURRENCE_DELTA || n_keys == 0 ||
+        place->layer < 0 || place->layer >= (int32_t)hparams->n_layers ||
         !lmq_layer_is(hparams, (size_t)place->layer, LMQ_LAYER_DELTA))
         return;
     heads.outer = n_keys;

@@ -9,7 +9,7 @@
 
 /* Which matrices a format has in one. */
 enum {
-    LMQ_JOINS_QKV = 1, /* of layers with the delta rule, all of them */
+    LMQ_JOINS_QKV = 1, /* of recurrent layers, and so the next two */
     LMQ_JOINS_QKVZ = 2,
     LMQ_JOINS_BA = 4,
     LMQ_JOINS_Q_GATE = 8

@@ -80,7 +80,9 @@ shared_role(const struct lmq_checkpoint *checkpoint,
         return place->role;
     if (checkpoint->hparams.n_experts == 0)
         return feed_forward_role(place->role);
-    if (!checkpoint->hparams.has_expert_norms)
+    if (!checkpoint->hparams.has_expert_norms || place->layer < 0 ||
+        place->layer >= (int32_t)checkpoint->hparams.n_layers ||
+        !lmq_layer_has_experts(&checkpoint->hparams, (size_t)place->layer))
         return place->role;
     switch ((int)place->role) {
     case LMQ_ROLE_FFN_GATE:
@@ -103,7 +105,7 @@ is_feed_norm(const struct lmq_checkpoint *checkpoint,
 
     return checkpoint->has_model && place->role == LMQ_ROLE_ATTN_NORM &&
            place->layer >= 0 && place->layer < (int32_t)h->n_layers &&
-           !lmq_layer_has_attention(h, (size_t)place->layer);
+           !lmq_layer_mixes(h, (size_t)place->layer);
 }
 
 /* Most names tell all; where a family uses a name in another sense, its reader

@@ -158,7 +158,7 @@ split_attention(struct lmq_checkpoint *checkpoint,
 {
     struct lmq_fused_rows parts[LMQ_MOST_FUSED];
     uint64_t n_rows = 0;
-    /* Time steps have another bias already: refused, as it is. */
+    /* Time steps have one of their own: refused, as it is. */
     bool is_second_bias = whole->place.role == LMQ_ROLE_DELTA_QKVZ &&
                           whole->place.part == LMQ_PART_BIAS;
     size_t n = whole->place.layer < 0 || is_second_bias

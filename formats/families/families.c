@@ -13,9 +13,9 @@
 
 #include <string.h>
 
+#include "formats/families/family_words.h"
 #include "formats/gguf/gguf_special.h"
 #include "formats/hf/hf_special.h"
-#include "formats/families/family_words.h"
 
 /* ---- Lists of keys of config.json ---- */
 
@@ -232,7 +232,8 @@ static const struct lmq_hf_key deepseek3_keys[] = {
 
 /* ---- The table ---- */
 
-/* Those of 2024 and later are in families_later.c. */
+/* Those of 2024 and later are in families_later.c, those that remember states in
+ * families_recurrent.c. */
 static const struct lmq_family families[] = {
     {.name = "llama",
      .hf = {.classes = {{"LlamaForCausalLM", "llama", NULL, false},

@@ -2,11 +2,11 @@
  * family_row.h - a family of models: what is the same in all of them, and how
  * config.json and GGUF say the rest.
  *
- * hf_config.c and gguf_keys.c read and write by the rows of families.c. What no row can
- * say is in the functions of hf_special.c and gguf_special.c.
+ * hf_config.c and gguf_keys.c read and write by the rows of families*.c. What no
+ * row can say is in the functions of hf_special.c, gguf_special.c and the like.
  */
-#ifndef LMQ_FORMATS_MODEL_FAMILY_ROW_H
-#define LMQ_FORMATS_MODEL_FAMILY_ROW_H
+#ifndef LMQ_FORMATS_FAMILIES_FAMILY_ROW_H
+#define LMQ_FORMATS_FAMILIES_FAMILY_ROW_H
 
 #include <jansson.h>
 #include <stddef.h>
@@ -126,6 +126,11 @@ enum {
     LMQ_GGUF_HALVES = 33554432, /* layers are half a layer */
     LMQ_GGUF_TWO_EPS = 67108864 /* the epsilon under either name or both */
 };
+
+/* Layers with states, whichever rule they follow; layers without keys among
+ * others, by the numbers of these. */
+#define LMQ_GGUF_ANY_STATE (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)
+#define LMQ_GGUF_BY_LAYER (LMQ_GGUF_STATES | LMQ_GGUF_SHORT)
 
 /* Which tensors have biases. */
 enum {

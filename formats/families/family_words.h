@@ -1,5 +1,5 @@
 /*
- * family_words.h - what the rows of both tables of families are written with:
+ * family_words.h - what the rows of the tables of families are written with:
  * keys and lists of them, usual values.
  */
 #ifndef LMQ_FORMATS_FAMILIES_FAMILY_WORDS_H

@@ -17,8 +17,8 @@
 
 #include "base/error.h"
 #include "base/size.h"
-#include "formats/gguf/gguf_reader.h"
 #include "formats/families/families.h"
+#include "formats/gguf/gguf_reader.h"
 #include "formats/model/hparams_fields.h"
 
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
@@ -31,9 +31,6 @@ enum key_flags {
     INVERSE = 4,   /* the file says one divided by it */
     EVEN_ZERO = 8  /* written even if it is 0: llama.cpp asks for it */
 };
-
-#define STATES (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)
-#define BY_LAYER (LMQ_GGUF_STATES | LMQ_GGUF_SHORT)
 
 static const struct key {
     const char *name;
@@ -85,12 +82,16 @@ static const struct key {
      LMQ_GGUF_EXPERT_DIM, 0},
     {"expert_shared_feed_forward_length", LMQ_FIELD(shared_dim),
      LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_SCALES, 0},
-    {"ssm.conv_kernel", LMQ_FIELD(conv_width), STATES, REQUIRED},
-    {"ssm.group_count", LMQ_FIELD(n_delta_key_heads), STATES, REQUIRED},
-    {"ssm.time_step_rank", LMQ_FIELD(n_delta_value_heads), STATES, REQUIRED},
-    {"ssm.state_size", LMQ_FIELD(delta_key_dim), STATES, REQUIRED},
+    {"ssm.conv_kernel", LMQ_FIELD(conv_width), LMQ_GGUF_ANY_STATE, REQUIRED},
+    {"ssm.group_count", LMQ_FIELD(n_delta_key_heads), LMQ_GGUF_ANY_STATE,
+     REQUIRED},
+    {"ssm.time_step_rank", LMQ_FIELD(n_delta_value_heads),
+     LMQ_GGUF_ANY_STATE, REQUIRED},
+    {"ssm.state_size", LMQ_FIELD(delta_key_dim), LMQ_GGUF_ANY_STATE,
+     REQUIRED},
     /* Of all heads together. */
-    {"ssm.inner_size", LMQ_FIELD(delta_value_dim), STATES, REQUIRED},
+    {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_ANY_STATE,
+     REQUIRED},
     {"shortconv.l_cache", LMQ_FIELD(conv_width), LMQ_GGUF_SHORT, REQUIRED},
     {"attention.temperature_scale", LMQ_FIELD(score_growth),
      LMQ_GGUF_GROWTH, 0},
@@ -147,7 +148,7 @@ is_written_apart(const struct lmq_family *family, size_t field)
 {
     unsigned forms = family->gguf.keys;
 
-    if ((forms & BY_LAYER) != 0 && field == LMQ_FIELD(n_kv_heads))
+    if ((forms & LMQ_GGUF_BY_LAYER) != 0 && field == LMQ_FIELD(n_kv_heads))
         return true;
     if ((forms & LMQ_GGUF_HALVES) != 0 && field == LMQ_FIELD(hidden_dim))
         return true;
@@ -174,10 +175,13 @@ is_integer_type(enum lmq_gguf_type type)
            type == LMQ_GGUF_I64;
 }
 
-/* A number for each layer, which must be the same one. */
+/* A number for each layer, which must be the same one; but what is written apart
+ * for kinds of layers others read once more. */
 static enum lmq_status
-read_per_layer(struct lmq_gguf_reader *r, const char *name, uint32_t *count)
+read_per_layer(struct lmq_gguf_reader *r, const char *name, size_t field,
+               uint32_t *count)
 {
+    bool may_differ = is_written_apart(r->family, field);
     const struct lmq_gguf_value *value =
         lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
 
@@ -189,12 +193,11 @@ read_per_layer(struct lmq_gguf_reader *r, const char *name, uint32_t *count)
                         "GGUF: '%s' is no number for each of %u layers",
                         r->key, r->h->n_layers);
     int64_t first = lmq_gguf_item_int(value, 0);
-    /* Of kinds of layers others read them once more. */
-    bool may_differ =
-        (r->family->gguf.keys & (LMQ_GGUF_KINDS | BY_LAYER)) != 0;
-    for (uint64_t i = 1; i < r->h->n_layers && !may_differ; i++)
-        if (lmq_gguf_item_int(value, i) != first)
-            r->is_uneven = true;
+    for (uint64_t i = 1; i < r->h->n_layers && !may_differ; i++) {
+        r->is_uneven |= lmq_gguf_item_int(value, i) != first;
+        if (first == 0) /* a layer that has it says more */
+            first = lmq_gguf_item_int(value, i);
+    }
     if (first < 0 || first > UINT32_MAX)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: '%s' begins with %" PRId64, r->key, first);
@@ -220,7 +223,7 @@ read_plain(struct lmq_gguf_reader *r, const struct key *key)
     if (field->type == LMQ_FIELD_COUNT) {
         uint32_t count = 0;
         status = (key->flags & PER_LAYER) != 0
-                     ? read_per_layer(r, key->name, &count)
+                     ? read_per_layer(r, key->name, key->field, &count)
                      : lmq_gguf_read_count(r, key->name, &count);
         number = count;
     } else {
@@ -439,7 +442,7 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     checkpoint->source.has_rotary_pairs = (*family)->gguf.has_rotary_pairs;
     checkpoint->source.has_tiled_values = (*family)->gguf.has_tiled_values;
     checkpoint->source.has_decay_itself =
-        ((*family)->gguf.keys & STATES) != 0;
+        ((*family)->gguf.keys & LMQ_GGUF_ANY_STATE) != 0;
     checkpoint->has_model = !r.is_uneven;
     return LMQ_OK;
 }
@@ -473,7 +476,7 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
     if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 &&
         (family->gguf.keys & LMQ_GGUF_STATES) == 0)
         written.shared_dim = 0; /* a number of experts says it */
-    if (family->gguf.keys & STATES)
+    if (family->gguf.keys & LMQ_GGUF_ANY_STATE)
         written.delta_value_dim *= h->n_delta_value_heads;
     if (family->gguf.keys & LMQ_GGUF_KINDS)
         written.shared_dim = 0; /* it is what the others have */
@@ -526,7 +529,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_rope(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_DELTA)
         lmq_gguf_write_delta(builder, family->gguf.name, hparams);
-    if (family->gguf.keys & BY_LAYER)
+    if (family->gguf.keys & LMQ_GGUF_BY_LAYER)
         lmq_gguf_write_recurrent(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_SECTIONS)
         lmq_gguf_write_sections(builder, family->gguf.name, hparams);

@@ -13,10 +13,10 @@
 #include <stdint.h>
 
 #include "formats/checkpoint/checkpoint.h"
+#include "formats/families/families.h"
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_evidence.h"
 #include "formats/gguf/gguf_meta.h"
-#include "formats/families/families.h"
 #include "formats/model/hparams.h"
 
 /* The row in which a model of ours is written; NULL if GGUF has no name for

@@ -1,7 +1,8 @@
 /*
  * gguf_reader.h - how the keys of a family are read, one after the other.
  *
- * For gguf_keys.c, gguf_special.c, gguf_recurrent.c and gguf_rope.c among themselves.
+ * For gguf_keys.c, gguf_special.c, gguf_recurrent.c and gguf_rope.c among
+ * themselves.
  */
 #ifndef LMQ_FORMATS_GGUF_GGUF_READER_H
 #define LMQ_FORMATS_GGUF_GGUF_READER_H
@@ -9,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/families/family_row.h"
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_evidence.h"
 #include "formats/gguf/gguf_meta.h"
-#include "formats/families/family_row.h"
 
 /* A key with the name of its family; longer than any that we know. */
 #define LMQ_GGUF_MAX_NAME 128

@@ -87,7 +87,7 @@ lmq_gguf_read_delta(struct lmq_gguf_reader *r)
     struct lmq_hparams *h = r->h;
     uint32_t heads = h->n_delta_value_heads, width = h->delta_value_dim;
 
-    if ((r->family->gguf.keys & (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)) == 0)
+    if ((r->family->gguf.keys & LMQ_GGUF_ANY_STATE) == 0)
         return LMQ_OK;
     if (heads == 0 ? width != 0 : width % heads != 0)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
@@ -194,18 +194,6 @@ mark_layer(struct lmq_hparams *h, uint32_t i, bool has_keys, bool has_feed,
                                    : LMQ_LAYER_DELTA | LMQ_LAYER_BARE;
 }
 
-/* A model without any attention or feed-forward says 0, or nothing. */
-static void
-fill_sizes(struct lmq_hparams *h)
-{
-    if (h->n_kv_heads == 0 && h->n_heads == 0)
-        h->n_heads = h->head_dim = 1;
-    if (h->n_kv_heads == 0)
-        h->n_kv_heads = h->n_heads;
-    if (h->hidden_dim == 0)
-        h->hidden_dim = 1;
-}
-
 enum lmq_status
 lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
 {
@@ -214,7 +202,7 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
     unsigned forms = r->family->gguf.keys;
     struct lmq_hparams *h = r->h;
 
-    if ((forms & (LMQ_GGUF_STATES | LMQ_GGUF_SHORT)) == 0)
+    if ((forms & LMQ_GGUF_BY_LAYER) == 0)
         return LMQ_OK;
     h->recurrence = (forms & LMQ_GGUF_STATES) != 0
                         ? LMQ_RECURRENCE_STATE_SPACE
@@ -232,7 +220,8 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
         mark_layer(h, i, n_keys > 0, width > 0,
                    (forms & LMQ_GGUF_HALVES) != 0);
     }
-    fill_sizes(h);
+    if (h->n_kv_heads == 0) /* no layer has attention */
+        h->n_heads = h->n_kv_heads = h->head_dim = 1;
     if ((forms & LMQ_GGUF_SHORT) != 0) {
         h->n_delta_value_heads = 1;
         h->delta_value_dim = h->dim;

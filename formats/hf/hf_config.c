@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "base/text/buffer.h"
-#include "formats/hf/hf_reader.h"
 #include "formats/families/families.h"
+#include "formats/hf/hf_reader.h"
 #include "formats/model/hparams_fields.h"
 #include "formats/model/hparams_json.h"
 

@@ -134,7 +134,9 @@ share_width(struct lmq_hf_config *config, const char *expand_key,
         return;
     }
     h->delta_value_dim = (uint32_t)width / n_heads;
-    if (json_is_integer(head) &&
+    if (head != NULL && !json_is_null(head) &&
+        (json_string_value(head) == NULL ||
+         strcmp(json_string_value(head), "auto") != 0) &&
         json_integer_value(head) != h->delta_value_dim)
         lmq_hf_fail(config, "'%s' in the configuration is not the %u that "
                             "'%s' makes",
@@ -218,28 +220,30 @@ mark_part(struct lmq_hf_config *config, int64_t layer, const char *word,
           size_t n)
 {
     static const struct {
-        const char *words[3];
+        const char *word;
         unsigned kinds;
-        bool has_experts;
     } parts[] = {
-        {{"M", "mamba", "linear_attention"}, LMQ_LAYER_DELTA | LMQ_LAYER_BARE,
-         false},
-        {{"*", "attention", "full_attention"}, LMQ_LAYER_BARE, false},
-        {{"-", "mlp", "mlp"}, LMQ_LAYER_FEED | LMQ_LAYER_DENSE, false},
-        {{"E", "moe", "moe"}, LMQ_LAYER_FEED, true},
+        {"M", LMQ_LAYER_DELTA | LMQ_LAYER_BARE},
+        {"mamba", LMQ_LAYER_DELTA | LMQ_LAYER_BARE},
+        {"linear_attention", LMQ_LAYER_DELTA | LMQ_LAYER_BARE},
+        {"*", LMQ_LAYER_BARE},
+        {"attention", LMQ_LAYER_BARE},
+        {"full_attention", LMQ_LAYER_BARE},
+        {"-", LMQ_LAYER_FEED | LMQ_LAYER_DENSE},
+        {"mlp", LMQ_LAYER_FEED | LMQ_LAYER_DENSE},
+        {"E", LMQ_LAYER_FEED},
+        {"moe", LMQ_LAYER_FEED},
     };
-    struct lmq_hparams *h = config->hparams;
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        for (size_t j = 0; j < 3; j++)
-            if (strlen(parts[i].words[j]) == n &&
-                memcmp(parts[i].words[j], word, n) == 0) {
-                lmq_hf_mark(config, layer,
-                            (enum lmq_layer_kind)parts[i].kinds);
-                return;
-            }
-    lmq_hparams_refuse(h, "a layer of the kind '%.*s'", n > 40 ? 40 : (int)n,
-                       word);
+        if (strlen(parts[i].word) == n &&
+            memcmp(parts[i].word, word, n) == 0) {
+            lmq_hf_mark(config, layer, (enum lmq_layer_kind)parts[i].kinds);
+            return;
+        }
+    config->is_beyond = true;
+    lmq_hparams_refuse(config->hparams, "a layer of the kind '%.*s'",
+                       n > 40 ? 40 : (int)n, word);
 }
 
 static bool
@@ -308,10 +312,11 @@ lmq_hf_finish_nemotron_hybrid(struct lmq_hf_config *config)
     snprintf(h->architecture, sizeof(h->architecture), "nemotron_h_moe");
     if (!has_dense_feed(h))
         h->hidden_dim = h->expert_dim;
-    config->is_beyond = lmq_hf_has(config->json, "moe_latent_size");
-    if (config->is_beyond)
+    if (lmq_hf_has(config->json, "moe_latent_size")) {
+        config->is_beyond = true;
         lmq_hparams_refuse(h, "experts of a latent vector "
                               "('moe_latent_size')");
+    }
     h->router = LMQ_ROUTER_SIGMOID;
     h->router_corrects = true;
     h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
@@ -327,7 +332,7 @@ lmq_hf_begin_mamba2(struct lmq_hf_config *config)
 
     begin_state_space(config);
     share_width(config, "expand", "head_dim");
-    h->n_heads = h->n_kv_heads = h->head_dim = h->hidden_dim = 1;
+    h->n_heads = h->head_dim = 1; /* of no attention */
 }
 
 void

@@ -74,6 +74,19 @@ lmq_layer_kv_source(const struct lmq_hparams *hparams, size_t layer)
     return source == 0 ? layer : source - 1;
 }
 
+bool
+lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer)
+{
+    size_t end = hparams->n_layers;
+
+    /* What borrows, or only feeds, makes nothing. */
+    while (end > layer + 1 &&
+           (lmq_layer_borrows(hparams, end - 1) ||
+            !lmq_layer_mixes(hparams, end - 1)))
+        end--;
+    return end <= layer + 1 && !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA);
+}
+
 void
 lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
 {
@@ -141,7 +154,6 @@ settle_windows(struct lmq_hparams *h)
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
         has_window = has_window || (lmq_layer_has_attention(h, i) &&
-                                    !lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
                                     (lmq_layer_window(h, i) != 0 ||
                                      lmq_layer_chunk(h, i) != 0));
     if (!has_window)
@@ -174,6 +186,41 @@ settle_delta(struct lmq_hparams *h)
     h->recurrence = LMQ_RECURRENCE_DELTA;
     h->n_delta_key_heads = h->n_delta_value_heads = 0;
     h->delta_key_dim = h->delta_value_dim = h->conv_width = 0;
+}
+
+/* What no layer has needs no sizes, and is as it usually is. A layer's input
+ * goes through the activation, too. */
+static void
+settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
+{
+    bool has_attention = false, has_feed = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        has_attention |= lmq_layer_has_attention(h, i);
+        has_feed |= lmq_layer_has_feed(h, i);
+    }
+    if (!has_attention) {
+        h->n_heads = h->n_kv_heads = h->head_dim = 1;
+        h->value_dim = h->full_head_dim = h->full_kv_heads = 0;
+        h->q_lora_rank = h->kv_lora_rank = 0;
+        h->attn_scale = h->attn_softcap = h->qkv_clip = 0;
+        h->score_growth = 0;
+        h->qk_norm = usual->qk_norm;
+        h->has_sinks = h->has_attn_gate = h->has_value_norm = false;
+        if (h->positions != LMQ_POSITIONS_LEARNED)
+            h->positions = LMQ_POSITIONS_NONE;
+        h->rope_scaling = usual->rope_scaling;
+        h->rope_attention_factor = usual->rope_attention_factor;
+        h->n_rope_factors = 0;
+    }
+    if (!has_feed) {
+        h->hidden_dim = 1;
+        h->n_experts = 0;
+        h->is_gated = true;
+    }
+    if (!has_feed && h->layer_input_dim == 0 &&
+        h->activation != LMQ_ACTIVATION_XIELU) /* has tensors */
+        h->activation = usual->activation;
 }
 
 /* A layer that is a feed-forward alone has nothing else that could be so or so,
@@ -242,6 +289,7 @@ lmq_hparams_settle(struct lmq_hparams *h)
         h->full_head_dim = 0;
     if (h->full_kv_heads == h->n_kv_heads)
         h->full_kv_heads = 0;
+    settle_absent(h, &usual);
     settle_rope(h, &usual);
     settle_delta(h);
     settle_halves(h);

@@ -187,7 +187,8 @@ struct lmq_hparams {
     bool has_attn_gate;      /* heads' results times the sigmoid of a gate */
 
     /* Recurrent layers ("linear attention"): instead of keys and values a
-     * layer remembers a matrix (key dim, value dim) for each value head. */
+     * layer remembers a matrix (key dim, value dim) for each value head, and
+     * what went into its convolution last. */
     enum lmq_recurrence recurrence;
     uint32_t n_delta_key_heads; /* queries have as many */
     uint32_t n_delta_value_heads; /* 0: no layer has it */
@@ -276,6 +277,12 @@ lmq_layer_is(const struct lmq_hparams *hparams, size_t layer,
 }
 
 static inline bool
+lmq_is_state_space(const struct lmq_hparams *hparams)
+{
+    return hparams->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+}
+
+static inline bool
 lmq_is_convolution(const struct lmq_hparams *hparams)
 {
     return hparams->recurrence == LMQ_RECURRENCE_CONVOLUTION;
@@ -313,16 +320,24 @@ lmq_delta_channels(const struct lmq_hparams *hparams)
 static inline size_t
 lmq_delta_norm_span(const struct lmq_hparams *hparams)
 {
-    return hparams->recurrence == LMQ_RECURRENCE_STATE_SPACE
+    return lmq_is_state_space(hparams)
                ? lmq_delta_value_width(hparams) / hparams->n_delta_key_heads
                : hparams->delta_value_dim;
 }
 
-/* The two parts of a layer; most have both. */
+/* The two parts of a layer; most have both. The first mixes tokens: by
+ * attention, or by a recurrence. */
+static inline bool
+lmq_layer_mixes(const struct lmq_hparams *hparams, size_t layer)
+{
+    return !lmq_layer_is(hparams, layer, LMQ_LAYER_FEED);
+}
+
 static inline bool
 lmq_layer_has_attention(const struct lmq_hparams *hparams, size_t layer)
 {
-    return !lmq_layer_is(hparams, layer, LMQ_LAYER_FEED);
+    return lmq_layer_mixes(hparams, layer) &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA);
 }
 
 static inline bool
@@ -401,19 +416,13 @@ static inline bool
 lmq_layer_has_keys(const struct lmq_hparams *hparams, size_t layer)
 {
     return lmq_layer_has_attention(hparams, layer) &&
-           !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA) &&
            !lmq_layer_borrows(hparams, layer);
 }
 
-/* Whether no later layer makes keys, values or a state: then of a text only the
- * tokens whose logits are wanted need to go through, but for the keys and values
- * of the others. (A state is made by a whole layer.) */
-static inline bool
-lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer)
-{
-    return layer + hparams->n_borrowing + 1 >= hparams->n_layers &&
-           !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA);
-}
+/* Whether no later layer makes keys, values or a state: then of a text only
+ * the tokens whose logits are wanted need to go through, but for the keys and
+ * values of the others. (A state is made by a whole layer.) */
+bool lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer);
 
 static inline uint32_t
 lmq_layer_hidden_dim(const struct lmq_hparams *hparams, size_t layer)

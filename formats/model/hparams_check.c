@@ -103,8 +103,7 @@ check_borrowing(const struct lmq_hparams *h, struct lmq_error *err)
                         h->n_borrowing, h->n_layers);
     for (uint32_t i = 0; h->n_borrowing > 0 && i < h->n_layers; i++) {
         size_t source = lmq_layer_kv_source(h, i);
-        if (lmq_layer_is(h, i, LMQ_LAYER_DELTA) ||
-            !lmq_layer_has_attention(h, i))
+        if (!lmq_layer_has_attention(h, i))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "n_borrowing is %u, but layer %u has no keys and "
                             "values",
@@ -182,12 +181,12 @@ static enum lmq_status
 check_halves(const struct lmq_hparams *h, struct lmq_error *err)
 {
     for (uint32_t i = 0; i < h->n_layers; i++) {
-        bool has_attention = lmq_layer_has_attention(h, i);
+        bool mixes = lmq_layer_mixes(h, i);
         bool has_feed = lmq_layer_has_feed(h, i);
-        if (has_attention && has_feed)
+        if (mixes && has_feed)
             continue;
-        if (has_attention == has_feed ||
-            (!has_attention && lmq_layer_is(h, i, LMQ_LAYER_DELTA)))
+        if (mixes == has_feed ||
+            (!mixes && lmq_layer_is(h, i, LMQ_LAYER_DELTA)))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "layer %u has no feed-forward, or is recurrent, "
                             "and yet is nothing but a feed-forward",
@@ -208,28 +207,35 @@ check_delta(const struct lmq_hparams *h, struct lmq_error *err)
     uint32_t keys = has_keys ? h->n_delta_key_heads : 0;
     uint32_t key = has_keys ? h->delta_key_dim : 0;
     uint32_t values = h->n_delta_value_heads;
-    uint64_t width = 2 * (uint64_t)keys * key +
-                     (uint64_t)values * h->delta_value_dim;
+    uint64_t inner = (uint64_t)values * h->delta_value_dim;
+    uint64_t width = 2 * (uint64_t)keys * key + inner;
 
     for (uint32_t i = 0; i < h->n_layers; i++)
         has_delta |= lmq_layer_is(h, i, LMQ_LAYER_DELTA);
     if (!has_delta)
         return LMQ_OK;
-    if ((has_keys && (keys == 0 || key == 0)) || values == 0 ||
-        h->delta_value_dim == 0 || h->conv_width == 0)
+    if (inner == 0 || h->conv_width == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "recurrent layers have %u and %u heads of %u and %u "
-                        "dimensions and see %u tokens, expected none of "
-                        "these to be 0",
-                        keys, values, key, h->delta_value_dim, h->conv_width);
+                        "recurrent layers have %u heads of %u dimensions and "
+                        "see %u tokens, expected none of these to be 0",
+                        values, h->delta_value_dim, h->conv_width);
+    if (has_keys && (keys == 0 || key == 0))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "recurrent layers have %u key heads of %u "
+                        "dimensions, expected none of these to be 0",
+                        keys, key);
     if (has_keys && values % keys != 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u value heads cannot share %u key heads evenly",
                         values, keys);
-    if (width > LMQ_MAX_WIDTH ||
-        (uint64_t)key * h->delta_value_dim > LMQ_MAX_WIDTH)
+    if (width > LMQ_MAX_WIDTH)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u and %u heads of %u and %u are too wide", keys,
+                        values, key, h->delta_value_dim);
+    if (key > 0 && inner > LMQ_MAX_WIDTH / key)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "a layer's state of %u times %u times %u numbers is "
+                        "too large",
                         values, key, h->delta_value_dim);
     return LMQ_OK;
 }

@@ -109,7 +109,7 @@ static unsigned
 what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         bool is_delta)
 {
-    bool mixes = lmq_layer_has_attention(h, layer);
+    bool mixes = lmq_layer_mixes(h, layer);
     bool feeds = lmq_layer_has_feed(h, layer);
     bool borrows = lmq_layer_borrows(h, layer) && !is_delta;
     bool has_values = !borrows && (is_delta ||
@@ -117,7 +117,7 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
     bool is_latent = h->kv_lora_rank > 0 && !is_delta;
     bool has_latent_q = is_latent && h->q_lora_rank > 0;
     bool has_states = is_delta && !lmq_is_convolution(h);
-    bool is_state_space = h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+    bool is_state_space = lmq_is_state_space(h);
     const struct {
         bool is_so;
         unsigned what;
@@ -211,7 +211,7 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
         return place->part == LMQ_PART_WEIGHT || h->norm == LMQ_NORM_LAYER;
     case LMQ_ROLE_DELTA_CONV:
         return place->part == LMQ_PART_WEIGHT ||
-               h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+               lmq_is_state_space(h);
     case LMQ_ROLE_EMBEDDING:
     case LMQ_ROLE_POSITIONS:
     case LMQ_ROLE_ATTN_SINKS:
@@ -268,7 +268,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t value = lmq_layer_value_dim(h, layer);
     uint64_t rotary = lmq_hparams_rotary_dim(h);
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
-    bool is_state_space = h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+    bool is_state_space = lmq_is_state_space(h);
     uint64_t hidden = place->item >= 0 ? h->expert_dim
                                        : lmq_layer_hidden_dim(h, layer);
     uint64_t v = n_kv * value, out = h->n_heads * value;

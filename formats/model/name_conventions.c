@@ -134,7 +134,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.linear_attn.conv1d", LMQ_ROLE_DELTA_CONV, DELTA},
     {"layers.#.linear_attn.norm", LMQ_ROLE_DELTA_NORM, DELTA},
     {"layers.#.linear_attn.out_proj", LMQ_ROLE_ATTN_OUT, DELTA},
-    /* ... with a state space: Bamba and Granite 4, and what is one altogether */
+    /* ... with a state space: Bamba and Granite 4, and Mamba 2 itself */
     {"layers.#.mamba.in_proj", LMQ_ROLE_DELTA_QKVZ, READ},
     {"layers.#.mamba.dt_bias!", LMQ_ROLE_DELTA_ALPHA, READ},
     {"layers.#.mamba.A_log=", LMQ_ROLE_DELTA_DECAY, READ},

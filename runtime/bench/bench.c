@@ -102,8 +102,7 @@ attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
 
     for (size_t layer = 0; layer < h->n_layers; layer++) {
         double seen = 0;
-        if (!lmq_layer_has_attention(h, layer) ||
-            lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
+        if (!lmq_layer_has_attention(h, layer))
             continue;
         size_t before = n - (size_t)tokens_through(h, layer, n);
         for (size_t i = before; i < n; i++)

@@ -268,8 +268,8 @@ struct lmq_kernels {
     void (*rope)(float *x, const float *cos, const float *sin, size_t half);
 
     /* A state of n_rows rows of n numbers, one after the other: row i *= decay;
-     * row i = fma(k[i], v, row i), unless v is NULL; o = fma(q[i], row i, o).
-     * o, of n numbers, begins with zeros, and may be v. */
+     * row i = fma(k[i], v, row i), unless v is NULL; sum = fma(q[i], row i,
+     * sum), from zeros on. The n sums go to o, which may be v. */
     void (*recur)(float *state, size_t n_rows, size_t n, float decay,
                   const float *k, const float *v, const float *q, float *o);
 

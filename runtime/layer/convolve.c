@@ -94,7 +94,7 @@ find_channels(const struct lmq_member *member, size_t i, struct channels *c)
         float *x;
         size_t width;
     } q = {work->q, keys}, k = {work->k, keys}, v = {work->v, values};
-    bool is_turned = member->h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+    bool is_turned = lmq_is_state_space(member->h);
     const struct part parts[] = {is_turned ? v : q, k, is_turned ? q : v};
     size_t before = 0;
 

@@ -9,7 +9,7 @@
  *   and for each value head, token after token, of the state S (key dim,
  *   value dim), with step = softplus(a), decay = exp(-exp(A) step):
  *
- *   the delta rule, with q = q / |q| / sqrt(key dim), k = k / |k|, b = W_beta xn
+ *   the delta rule, with b = W_beta xn, q = q / |q| / sqrt(key dim), k = k / |k|
  *       S = decay S
  *       d = sigmoid(b) (v - k S)
  *       S = S + k d
@@ -38,12 +38,6 @@
 
 /* What is added to the square of a length, so that none is 0. */
 #define LENGTH_EPS 1e-6f
-
-static bool
-is_state_space(const struct lmq_member *member)
-{
-    return member->h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
-}
 
 /* ---- Queries, keys, time steps ---- */
 
@@ -94,13 +88,13 @@ set_steps(const struct lmq_member *member)
     for (size_t t = from; t < to; t++) {
         float *a = member->work->delta_alpha + t * n_heads;
         float *b = member->work->delta_beta + t * n_heads;
-        if (!is_state_space(member))
+        if (!lmq_is_state_space(member->h))
             member->kernels->sigmoid(b, n_heads);
         for (size_t i = 0; i < n_heads; i++) {
             float x = a[i] + part->delta_alpha.bias[i];
             float decay = part->delta_decay[i];
             double step = isfinite(x) ? lmq_softplus((double)x) : 0;
-            if (is_state_space(member))
+            if (lmq_is_state_space(member->h))
                 b[i] = (float)step;
             a[i] = isfinite(x) && isfinite(decay)
                        ? decay_of((double)decay, step)
@@ -186,7 +180,7 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
         token.o = work->attention + i * values;
         token.decay = work->delta_alpha[i];
         token.beta = work->delta_beta[i];
-        if (is_state_space(member))
+        if (lmq_is_state_space(member->h))
             state_space_step(member, &token);
         else
             delta_step(member, &token);
@@ -217,7 +211,7 @@ walk(const struct lmq_member *member)
     lmq_convolve_heads(member); /* q, k, v = silu(conv(q, k, v)) */
     set_steps(member);          /* a = decay, b = beta */
     lmq_barrier(member); /* a head reads all channels of a key */
-    if (!is_state_space(member)) {
+    if (!lmq_is_state_space(member->h)) {
         set_lengths(member); /* q /= |q|, k /= |k| */
         lmq_barrier(member); /* a value head reads that of its keys */
     }
@@ -225,7 +219,7 @@ walk(const struct lmq_member *member)
          head += member->n_members)
         for (size_t i = 0; i < member->work->n_sequences; i++)
             walk_head(member, head, i);
-    if (is_state_space(member)) {
+    if (lmq_is_state_space(member->h)) {
         lmq_barrier(member); /* heads are normed together */
         norm_shared(member);
     }

@@ -517,7 +517,7 @@ add_all(struct builder *b)
     if (h->positions == LMQ_POSITIONS_LEARNED)
         add_matrix(b, LMQ_ROLE_POSITIONS, -1, -1, h->context, h->dim);
     for (int32_t l = 0; l < (int32_t)h->n_layers; l++) {
-        if (lmq_layer_has_attention(h, (size_t)l))
+        if (lmq_layer_mixes(h, (size_t)l))
             add_attention(b, l);
         if (lmq_layer_has_feed(h, (size_t)l))
             add_feed(b, l);

@@ -273,6 +273,134 @@ START_TEST(a_delta_rule_that_is_none_is_refused)
 }
 END_TEST
 
+/* ---- State spaces and short convolutions ---- */
+
+static void
+put_numbers(const char *name, const uint32_t *numbers, size_t n)
+{
+    lmq_gguf_put_array(&builder, key(name), LMQ_GGUF_U32, n);
+    for (size_t i = 0; i < n; i++)
+        lmq_gguf_add_u32(&builder, numbers[i]);
+}
+
+static void
+begin_states_of(const char *architecture, const uint32_t *heads,
+                const uint32_t *kv, const uint32_t *feed)
+{
+    prefix = architecture;
+    builder = (struct lmq_gguf_builder){0};
+    lmq_gguf_build_begin(&builder);
+    lmq_gguf_put_text(&builder, "general.architecture", architecture,
+                      strlen(architecture));
+    put_count("block_count", 4);
+    put_count("context_length", 4096);
+    put_count("embedding_length", 64);
+    if (heads != NULL)
+        put_numbers("attention.head_count", heads, 4);
+    else
+        put_count("attention.head_count", 4);
+    put_numbers("attention.head_count_kv", kv, 4);
+    if (feed != NULL)
+        put_numbers("feed_forward_length", feed, 4);
+    else
+        put_count("feed_forward_length", 96);
+    put_count("ssm.conv_kernel", 4);
+    put_count("ssm.group_count", 2);
+    put_count("ssm.time_step_rank", 8);
+    put_count("ssm.state_size", 16);
+    put_count("ssm.inner_size", 128);
+}
+
+static void
+begin_states(const char *architecture, const uint32_t *kv,
+             const uint32_t *feed)
+{
+    begin_states_of(architecture, NULL, kv, feed);
+}
+
+static void
+put_epsilon(const char *name)
+{
+    lmq_gguf_put_f32(&builder, key(name), 1e-3);
+}
+
+START_TEST(layers_without_keys_are_recurrent)
+{
+    static const uint32_t kv[] = {0, 2, 0, 0};
+    static struct lmq_checkpoint checkpoint;
+
+    for (int stands = 0; stands < 2; stands++) {
+        begin_states("granitehybrid", kv, NULL);
+        put_epsilon("attention.layer_norm_rms_epsilon");
+        if (stands)
+            lmq_gguf_put_bool(&builder, key("rope.scaling.finetuned"), false);
+        const struct lmq_hparams *h = read(&checkpoint);
+        ck_assert_int_eq(h->recurrence, LMQ_RECURRENCE_STATE_SPACE);
+        ck_assert_uint_eq(h->n_kv_heads, 2);
+        ck_assert_uint_eq(h->delta_value_dim, 16);
+        assert_marked(h, LMQ_LAYER_DELTA, "x.xx");
+        ck_assert_int_eq(lmq_layer_is(h, 1, LMQ_LAYER_NOPE), stands);
+        ck_assert(checkpoint.source.has_decay_itself);
+    }
+    begin("lfm2");
+    put_count("shortconv.l_cache", 3);
+    ck_assert_int_eq(read(&checkpoint)->recurrence,
+                     LMQ_RECURRENCE_CONVOLUTION);
+    ck_assert_uint_eq(checkpoint.hparams.conv_width, 3);
+    ck_assert(!checkpoint.source.has_decay_itself);
+}
+END_TEST
+
+/* The epsilon has either name. */
+START_TEST(layers_of_one_part_say_which)
+{
+    static const char *const names[] = {"attention.layer_norm_epsilon",
+                                        "attention.layer_norm_rms_epsilon"};
+    static const uint32_t kv[] = {0, 0, 2, 0}, feed[] = {0, 96, 0, 96};
+    static struct lmq_checkpoint checkpoint;
+
+    for (size_t i = 0; i < 2; i++) {
+        begin_states("nemotron_h", kv, feed);
+        put_epsilon(names[i]);
+        const struct lmq_hparams *h = read(&checkpoint);
+        ck_assert_double_eq_tol(h->norm_eps, 1e-3, 1e-9);
+        assert_marked(h, LMQ_LAYER_DELTA, "x...");
+        assert_marked(h, LMQ_LAYER_BARE, "x.x.");
+        assert_marked(h, LMQ_LAYER_FEED, ".x.x");
+    }
+}
+END_TEST
+
+START_TEST(layers_that_contradict_themselves_are_refused)
+{
+    static const uint32_t kv[] = {0, 0, 2, 0}, other[] = {3, 0, 2, 0};
+    static const uint32_t feed[] = {0, 96, 0, 96}, both[] = {0, 96, 96, 0};
+    static const uint32_t far[] = {0, 96, 0, UINT32_MAX};
+    static const uint32_t heads[] = {0, 0, 4, 0};
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_error err = {0};
+
+    begin_states("nemotron_h", other, feed);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
+    ck_assert_str_eq(checkpoint.hparams.unsupported,
+                     "layers of one kind that differ in "
+                     "'attention.head_count_kv'");
+    /* Nobody writes these; what layers have in common is the largest. */
+    begin_states_of("nemotron_h", heads, kv, feed);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
+    ck_assert_str_eq(checkpoint.hparams.unsupported,
+                     "layers that differ in 'attention.head_count'");
+    ck_assert_uint_eq(checkpoint.hparams.n_heads, 4);
+    begin_states("nemotron_h", kv, both);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
+    ck_assert_str_eq(checkpoint.hparams.unsupported,
+                     "layer 2 with attention and a feed-forward");
+    begin_states("nemotron_h", kv, far);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "of layer 3 is"));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -284,6 +412,9 @@ main(void)
         gpt_oss_has_what_it_does_not_say,
         a_list_says_which_layers_have_the_delta_rule,
         a_delta_rule_that_is_none_is_refused,
+        layers_without_keys_are_recurrent,
+        layers_of_one_part_say_which,
+        layers_that_contradict_themselves_are_refused,
     };
 
     return RUN_SUITE("gguf_keys", tests);

@@ -402,95 +402,6 @@ START_TEST(a_granite_4_is_a_granite_where_it_has_no_mamba)
 }
 END_TEST
 
-START_TEST(a_granite_4_has_mamba_if_nothing_is_said)
-{
-    struct model *m = read_small(
-        "GraniteMoeHybridForCausalLM",
-        "'num_local_experts':0,'shared_intermediate_size':48,"
-        "'mamba_n_heads':4,'mamba_d_state':16,'mamba_expand':1.5,"
-        "'time_step_limit':[0,Infinity]");
-
-    ck_assert_str_eq(m->h.architecture, "granitehybrid");
-    ck_assert_str_eq(m->h.unsupported, "");
-    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_STATE_SPACE);
-    ck_assert_uint_eq(m->h.n_delta_value_heads, 4);
-    ck_assert_uint_eq(m->h.n_delta_key_heads, 1);
-    ck_assert_uint_eq(m->h.delta_key_dim, 16);
-    ck_assert_uint_eq(m->h.delta_value_dim * 4, m->h.dim * 3 / 2);
-    ck_assert_uint_eq(m->h.conv_width, 4);
-    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxxxxxxx");
-    assert_layers(&m->h, LMQ_LAYER_NOPE, "........");
-    assert_unsupported("GraniteMoeHybridForCausalLM",
-                       "'mamba_n_heads':4,'time_step_limit':[0.01,Infinity]",
-                       "'time_step_limit' that limits steps");
-    assert_unsupported("BambaForCausalLM",
-                       "'mamba_n_heads':4,'hidden_act':'gelu'",
-                       "a convolution with another activation than SiLU");
-}
-END_TEST
-
-START_TEST(a_layer_of_nemotron_h_has_one_part)
-{
-    struct model *m = read_small(
-        "NemotronHForCausalLM",
-        "'hybrid_override_pattern':'M-*E','n_routed_experts':4,"
-        "'mamba_num_heads':4,'mamba_head_dim':8,'n_groups':2");
-
-    ck_assert_str_eq(m->h.unsupported, "");
-    ck_assert_uint_eq(m->h.n_layers, 4);
-    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_NONE);
-    ck_assert(!m->h.is_gated);
-    assert_layers(&m->h, LMQ_LAYER_DELTA, "x...");
-    assert_layers(&m->h, LMQ_LAYER_BARE, "x.x.");
-    assert_layers(&m->h, LMQ_LAYER_FEED, ".x.x");
-    assert_layers(&m->h, LMQ_LAYER_DENSE, ".x..");
-    ck_assert_uint_eq(m->h.n_experts, 4);
-    m = read_small("NemotronHForCausalLM",
-                   "'layers_block_type':['linear_attention','mlp',"
-                   "'full_attention']");
-    ck_assert_uint_eq(m->h.n_layers, 3);
-    ck_assert_uint_eq(m->h.n_experts, 0);
-    assert_layers(&m->h, LMQ_LAYER_BARE, "x.x");
-    assert_unsupported("NemotronHForCausalLM",
-                       "'hybrid_override_pattern':'M+'",
-                       "a layer of the kind '+'");
-    /* Its experts have other shapes than any description says. */
-    struct lmq_error err = {0};
-    struct model latent;
-    bool is_known = true;
-    ck_assert_int_eq(parse_config("{'architectures':['NemotronHForCausalLM'],"
-                                  "'hybrid_override_pattern':'ME',"
-                                  "'moe_latent_size':8," SMALL "}",
-                                  &latent, &is_known, &err),
-                     LMQ_OK);
-    ck_assert(!is_known);
-    ck_assert_str_eq(latent.h.unsupported,
-                     "experts of a latent vector ('moe_latent_size')");
-}
-END_TEST
-
-START_TEST(an_lfm2_says_its_width_in_three_numbers)
-{
-    struct model *m = read_small("Lfm2ForCausalLM",
-                                 "'block_ff_dim':150,'block_multiple_of':64,"
-                                 "'full_attn_idxs':[1,6]");
-
-    ck_assert_str_eq(m->h.unsupported, "");
-    ck_assert_uint_eq(m->h.hidden_dim, 128);
-    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_CONVOLUTION);
-    ck_assert_uint_eq(m->h.conv_width, 3);
-    ck_assert_uint_eq(m->h.delta_value_dim, m->h.dim);
-    ck_assert_uint_eq(m->h.n_delta_key_heads, 0);
-    assert_layers(&m->h, LMQ_LAYER_DELTA, "x.xxxx.x");
-    m = read_small("Lfm2ForCausalLM", "'block_auto_adjust_ff_dim':false");
-    assert_layers(&m->h, LMQ_LAYER_DELTA, "........");
-    assert_unsupported("Lfm2ForCausalLM",
-                       "'layer_types':['conv','mamba','conv','conv','conv',"
-                       "'conv','conv','conv']",
-                       "'mamba' in 'layer_types'");
-}
-END_TEST
-
 START_TEST(a_helium_turns_slowly)
 {
     struct model *m = read_small("HeliumForCausalLM", "'head_dim':16");
@@ -677,9 +588,6 @@ main(void)
         text_parts_of_no_family_are_refused,
         a_word_for_each_layer_says_which_are_dense,
         a_granite_4_is_a_granite_where_it_has_no_mamba,
-        a_granite_4_has_mamba_if_nothing_is_said,
-        a_layer_of_nemotron_h_has_one_part,
-        an_lfm2_says_its_width_in_three_numbers,
         a_helium_turns_slowly,
         a_cwm_says_how_it_turns,
     };

@@ -176,7 +176,7 @@ checkasm_naive_soften(void)
 struct state {
     size_t n_rows, n;
     float decay;
-    bool gives, is_alone; /* there are values; they are in place of the sums */
+    bool gives, is_apart; /* there are values; the sums are not in their place */
 };
 
 static struct state
@@ -184,9 +184,9 @@ some_state(size_t i)
 {
     return (struct state){.n_rows = 1 + random_below(40),
                           .n = 1 + (i < 160 ? i : random_below(300)),
-                          .decay = i % 3 == 0 ? 1.0f : 0.7f,
+                          .decay = (float[]){1.0f, 0.7f, 0.0f}[i % 3],
                           .gives = i % 4 != 0,
-                          .is_alone = i % 8 < 4};
+                          .is_apart = i % 8 < 4};
 }
 
 static void
@@ -197,7 +197,7 @@ run_recur(const struct lmq_kernels *k, const struct state *s, float *x)
 
     if (s->gives)
         k->recur(x, s->n_rows, s->n, s->decay, keys, values, queries,
-                 s->is_alone ? out : values);
+                 s->is_apart ? out : values);
     else
         k->recur(x, s->n_rows, s->n, s->decay, NULL, NULL, queries, out);
 }
@@ -220,7 +220,7 @@ checkasm_recur(const struct lmq_kernels *k)
         checkasm_report(same_buffers(&x, &y, true), "recur", k->name,
                         SIZES("%zu rows of %zu, pattern %d, values %d %d",
                               s.n_rows, s.n, (int)pattern, s.gives,
-                              s.is_alone));
+                              s.is_apart));
     }
 }
 
@@ -233,7 +233,7 @@ checkasm_naive_recur(void)
         struct buffer x = state_buffer(&s, PLAIN), y = buffer_copy(&x);
         float *state = floats(&y), *keys = state + s.n_rows * s.n;
         float *queries = keys + s.n_rows, *values = queries + s.n_rows;
-        float *out = s.gives && !s.is_alone ? values : values + s.n;
+        float *out = s.gives && !s.is_apart ? values : values + s.n;
         struct buffer sums = buffer_new(s.n * sizeof(float));
         memset(sums.data, 0, s.n * sizeof(float));
         for (size_t row = 0; row < s.n_rows; row++) {

@@ -129,7 +129,7 @@ check_model(const struct lmq_packed_model *model, struct lmq_error *err)
     if (model->checkpoint->hparams.n_delta_value_heads > 0 &&
         !packing->has_delta)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                        "%s has no words for layers with the gated delta rule",
+                        "%s has no words for recurrent layers",
                         packing->name);
     for (size_t i = 0; i < model->checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &model->checkpoint->tensors[i];

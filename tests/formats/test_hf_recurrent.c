@@ -1,0 +1,285 @@
+/*
+ * test_hf_recurrent.c - the families of config.json that remember states, by
+ * published configurations (without what no computation depends on, and with
+ * fewer layers).
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/build/suite.h"
+#include "tests/formats/hf_models.h"
+
+START_TEST(granite_4_h_micro)
+{
+    struct model *m = read_model(
+        "{'architectures':['GraniteMoeHybridForCausalLM'],"
+        "'attention_bias':false,'attention_multiplier':0.015625,"
+        "'bos_token_id':100257,'embedding_multiplier':12,"
+        "'eos_token_id':100257,'hidden_act':'silu','hidden_size':2048,"
+        "'intermediate_size':8192,'layer_types':['mamba','mamba','mamba',"
+        "'mamba','mamba','attention','mamba','mamba'],'logits_scaling':8,"
+        "'mamba_chunk_size':256,'mamba_conv_bias':true,'mamba_d_conv':4,"
+        "'mamba_d_head':64,'mamba_d_state':128,'mamba_expand':2,"
+        "'mamba_n_groups':1,'mamba_n_heads':64,'mamba_proj_bias':false,"
+        "'max_position_embeddings':131072,'model_type':'granitemoehybrid',"
+        "'normalization_function':'rmsnorm','num_attention_heads':32,"
+        "'num_experts_per_tok':0,'num_hidden_layers':8,"
+        "'num_key_value_heads':8,'num_local_experts':0,"
+        "'position_embedding_type':'nope','residual_multiplier':0.22,"
+        "'rms_norm_eps':1e-05,'rope_scaling':null,'rope_theta':10000,"
+        "'shared_intermediate_size':8192,'tie_word_embeddings':true,"
+        "'vocab_size':100352}");
+
+    ck_assert_str_eq(m->h.architecture, "granitehybrid");
+    assert_sizes(&m->h, 8, 2048, 8192, 32, 8, 64);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxxxx.xx");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, ".....x..");
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_STATE_SPACE);
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 64);
+    ck_assert_uint_eq(m->h.delta_value_dim, 64);
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 1);
+    ck_assert_uint_eq(m->h.delta_key_dim, 128);
+    ck_assert_uint_eq(m->h.conv_width, 4);
+    assert_near(m->h.logit_scale, 0.125);
+    assert_near(m->h.attn_scale, 0.015625);
+}
+END_TEST
+
+START_TEST(nemotron_3_nano)
+{
+    struct model *m = read_model(
+        "{'architectures':['NemotronHForCausalLM'],'attention_bias':false,"
+        "'bos_token_id':1,'chunk_size':128,'conv_kernel':4,"
+        "'eos_token_id':2,'expand':2,'head_dim':128,'hidden_size':2688,"
+        "'hybrid_override_pattern':'MEMEM*EMEMEM*E',"
+        "'intermediate_size':1856,'layer_norm_epsilon':1e-05,"
+        "'mamba_head_dim':64,'mamba_hidden_act':'silu',"
+        "'mamba_num_heads':64,'mamba_proj_bias':false,"
+        "'max_position_embeddings':262144,'mlp_bias':false,"
+        "'mlp_hidden_act':'relu2','model_type':'nemotron_h',"
+        "'moe_intermediate_size':1856,"
+        "'moe_shared_expert_intermediate_size':3712,'n_group':1,"
+        "'n_groups':8,'n_routed_experts':128,'n_shared_experts':1,"
+        "'norm_eps':1e-05,'norm_topk_prob':true,'num_attention_heads':32,"
+        "'num_experts_per_tok':6,'num_hidden_layers':52,"
+        "'num_key_value_heads':2,'partial_rotary_factor':1.0,"
+        "'rope_theta':10000,'routed_scaling_factor':2.5,"
+        "'sliding_window':null,'ssm_state_size':128,"
+        "'time_step_limit':[0.0,Infinity],'time_step_min':0.001,"
+        "'topk_group':1,'use_bias':false,'use_conv_bias':true,"
+        "'use_mamba_kernels':true,'vocab_size':131072}");
+
+    ck_assert_str_eq(m->h.architecture, "nemotron_h_moe");
+    assert_sizes(&m->h, 14, 2688, 1856, 32, 2, 128);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "x.x.x..x.x.x..");
+    assert_layers(&m->h, LMQ_LAYER_FEED, ".x.x..x.x.x..x");
+    assert_layers(&m->h, LMQ_LAYER_BARE, "x.x.xx.x.x.xx.");
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_NONE);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_RELU2);
+    ck_assert(!m->h.is_gated && m->h.router_renormalises);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert_uint_eq(m->h.n_experts, 128);
+    ck_assert_uint_eq(m->h.shared_dim, 3712);
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 8);
+    ck_assert_uint_eq(m->h.delta_value_dim, 64);
+    assert_near(m->h.router_scale, 2.5);
+}
+END_TEST
+
+START_TEST(lfm2_350m)
+{
+    struct model *m = read_model(
+        "{'architectures':['Lfm2ForCausalLM'],"
+        "'block_auto_adjust_ff_dim':true,'block_dim':1024,"
+        "'block_ff_dim':6656,'block_ffn_dim_multiplier':1.0,"
+        "'block_multiple_of':256,'block_norm_eps':1e-05,"
+        "'block_use_swiglu':true,'bos_token_id':1,'conv_L_cache':3,"
+        "'conv_bias':false,'conv_dim':1024,'conv_dim_out':1024,"
+        "'eos_token_id':7,'full_attn_idxs':[2,5,8],'hidden_size':1024,"
+        "'max_position_embeddings':128000,'model_type':'lfm2',"
+        "'norm_eps':1e-05,'num_attention_heads':16,'num_heads':16,"
+        "'num_hidden_layers':10,'num_key_value_heads':8,"
+        "'rope_theta':1000000.0,'theta':1000000.0,'tie_embedding':true,"
+        "'use_pos_enc':true,'vocab_size':65536}");
+
+    ck_assert_str_eq(m->h.architecture, "lfm2");
+    assert_sizes(&m->h, 10, 1024, 4608, 16, 8, 64);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xx.xx.xx.x");
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_CONVOLUTION);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_HEAD);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    assert_near(m->h.rope_theta, 1e6);
+}
+END_TEST
+
+START_TEST(a_granite_4_has_mamba_if_nothing_is_said)
+{
+    struct model *m = read_small(
+        "GraniteMoeHybridForCausalLM",
+        "'num_local_experts':0,'shared_intermediate_size':48,"
+        "'mamba_n_heads':4,'mamba_d_state':16,'mamba_expand':1.5,"
+        "'time_step_limit':[0,Infinity]");
+
+    ck_assert_str_eq(m->h.architecture, "granitehybrid");
+    ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_STATE_SPACE);
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 4);
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 1);
+    ck_assert_uint_eq(m->h.delta_key_dim, 16);
+    ck_assert_uint_eq(m->h.delta_value_dim * 4, m->h.dim * 3 / 2);
+    ck_assert_uint_eq(m->h.conv_width, 4);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxxxxxxx");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "........");
+    assert_unsupported("GraniteMoeHybridForCausalLM",
+                       "'mamba_n_heads':4,'time_step_limit':[0.01,Infinity]",
+                       "'time_step_limit' that limits steps");
+    assert_unsupported("BambaForCausalLM",
+                       "'mamba_n_heads':4,'hidden_act':'gelu'",
+                       "a convolution with another activation than SiLU");
+}
+END_TEST
+
+/* A Nemotron-H whose tensors have other shapes than any description says. */
+static void
+assert_beyond(const char *more, const char *why)
+{
+    struct lmq_error err = {0};
+    struct model model;
+    bool is_known = true;
+    char text[4096];
+
+    snprintf(text, sizeof(text),
+             "{'architectures':['NemotronHForCausalLM']," SMALL ",%s}", more);
+    ck_assert_int_eq(parse_config(text, &model, &is_known, &err), LMQ_OK);
+    ck_assert(!is_known);
+    ck_assert_str_eq(model.h.unsupported, why);
+}
+
+START_TEST(a_layer_of_nemotron_h_has_one_part)
+{
+    struct model *m = read_small(
+        "NemotronHForCausalLM",
+        "'hybrid_override_pattern':'M-*E','n_routed_experts':4,"
+        "'mamba_num_heads':4,'mamba_head_dim':8,'n_groups':2");
+
+    ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_uint_eq(m->h.n_layers, 4);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_NONE);
+    ck_assert(!m->h.is_gated);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "x...");
+    assert_layers(&m->h, LMQ_LAYER_BARE, "x.x.");
+    assert_layers(&m->h, LMQ_LAYER_FEED, ".x.x");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, ".x..");
+    ck_assert_uint_eq(m->h.n_experts, 4);
+    m = read_small("NemotronHForCausalLM",
+                   "'layers_block_type':['linear_attention','mlp',"
+                   "'full_attention']");
+    ck_assert_uint_eq(m->h.n_layers, 3);
+    ck_assert_uint_eq(m->h.n_experts, 0);
+    assert_layers(&m->h, LMQ_LAYER_BARE, "x.x");
+    assert_beyond("'hybrid_override_pattern':'M+'",
+                  "a layer of the kind '+'");
+    assert_beyond("'layers_block_type':['mamba',3]", "a layer of the kind ''");
+    assert_beyond("'hybrid_override_pattern':'ME','moe_latent_size':8",
+                  "experts of a latent vector ('moe_latent_size')");
+}
+END_TEST
+
+START_TEST(an_lfm2_says_its_width_in_three_numbers)
+{
+    struct model *m = read_small("Lfm2ForCausalLM",
+                                 "'block_ff_dim':150,'block_multiple_of':64,"
+                                 "'full_attn_idxs':[1,6]");
+
+    ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_uint_eq(m->h.hidden_dim, 128);
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_CONVOLUTION);
+    ck_assert_uint_eq(m->h.conv_width, 3);
+    ck_assert_uint_eq(m->h.delta_value_dim, m->h.dim);
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 0);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "x.xxxx.x");
+    m = read_small("Lfm2ForCausalLM", "'block_auto_adjust_ff_dim':false");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "........");
+    assert_unsupported("Lfm2ForCausalLM",
+                       "'layer_types':['conv','mamba','conv','conv','conv',"
+                       "'conv','conv','conv']",
+                       "'mamba' in 'layer_types'");
+}
+END_TEST
+
+START_TEST(what_no_layer_has_is_as_it_usually_is)
+{
+    struct model *m = read_small("Mamba2ForCausalLM",
+                                 "'num_heads':8,'head_dim':16,'n_groups':2");
+
+    ck_assert_str_eq(m->h.unsupported, "");
+    assert_sizes(&m->h, 8, 64, 1, 1, 1, 1);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "x");
+    assert_layers(&m->h, LMQ_LAYER_BARE, "x");
+    m = read_small("NemotronHForCausalLM",
+                   "'hybrid_override_pattern':'M-M-','mamba_num_heads':4,"
+                   "'mamba_head_dim':8,'n_groups':2");
+    assert_sizes(&m->h, 4, 64, 96, 1, 1, 1);
+    m = read_small("Lfm2ForCausalLM",
+                   "'full_attn_idxs':[],'block_auto_adjust_ff_dim':false");
+    assert_sizes(&m->h, 8, 64, 96, 1, 1, 1);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_NONE);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_NONE);
+}
+END_TEST
+
+START_TEST(states_that_make_no_sense_are_refused)
+{
+    static const char *const limits[] = {
+        "[0.0]", "[0.0,0.1]", "['0',Infinity]", "[0.0,{'__float__':'NaN'}]",
+        "[0.0,Infinity,1]",
+    };
+    char keys[128];
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        snprintf(keys, sizeof(keys), "'mamba_n_heads':4,'time_step_limit':%s",
+                 limits[i]);
+        assert_unsupported("BambaForCausalLM", keys,
+                           "'time_step_limit' that limits steps");
+    }
+    assert_wrong("BambaForCausalLM", "'mamba_n_heads':5", "a width of 128");
+    assert_wrong("BambaForCausalLM", "'mamba_n_heads':0", "0 heads");
+    assert_wrong("BambaForCausalLM", "'mamba_n_heads':4,'mamba_d_head':64",
+                 "mamba_d_head");
+    assert_wrong("BambaForCausalLM", "'mamba_n_heads':4,'mamba_d_head':32.5",
+                 "mamba_d_head");
+    assert_wrong("BambaForCausalLM", "'mamba_n_heads':4,'mamba_expand':1e30",
+                 "cannot share");
+    assert_wrong("NemotronHForCausalLM", "'hybrid_override_pattern':''",
+                 "names 0 layers");
+    assert_wrong("NemotronHForCausalLM", "'mamba_num_heads':4",
+                 "names 0 layers");
+    assert_unsupported("NemotronHForCausalLM",
+                       "'hybrid_override_pattern':'M-','mamba_hidden_act':"
+                       "'gelu'",
+                       "'mamba_hidden_act' 'gelu'");
+    assert_wrong("Lfm2ForCausalLM", "'full_attn_idxs':['a']",
+                 "full_attn_idxs");
+    assert_wrong("Lfm2ForCausalLM", "'block_multiple_of':0",
+                 "block_multiple_of");
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        granite_4_h_micro,
+        nemotron_3_nano,
+        lfm2_350m,
+        a_granite_4_has_mamba_if_nothing_is_said,
+        a_layer_of_nemotron_h_has_one_part,
+        an_lfm2_says_its_width_in_three_numbers,
+        what_no_layer_has_is_as_it_usually_is,
+        states_that_make_no_sense_are_refused,
+    };
+
+    return RUN_SUITE("hf_recurrent", tests);
+}
