@@ -30,6 +30,7 @@ static const char *const model_types[] = {
     "internlm2",  "bloom",       "baichuan", "mistral4", "ministral",
     "glm4_moe_lite", "youtu",    "solar_open", "exaone_moe", "cwm",
     "granitemoehybrid", "helium", "vaultgemma", "jais2", "gpt_bigcode",
+    "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
 };
 
 static const char *const keys[] = {

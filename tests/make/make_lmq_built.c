@@ -327,6 +327,14 @@ make_sections(void)
     ",\"rope_high_factor\":" high ",\"rope_scaling\":\"" word "\""
 #define SCALING SCALED("none", "1", "0", "0")
 
+/* 4 heads of values on 3 of keys. */
+#define STATES                                                                \
+    "\"n_delta_key_heads\":3,\"n_delta_value_heads\":4,"                      \
+    "\"delta_key_dim\":2,\"delta_value_dim\":2,\"conv_width\":2,"
+#define STATE_KEYS                                                            \
+    "\"n_delta_key_heads\",\"n_delta_value_heads\",\"delta_key_dim\","        \
+    "\"delta_value_dim\",\"conv_width\"]"
+
 static const struct {
     const char *name, *text, *rule, *sentence;
 } texts[] = {
@@ -460,6 +468,33 @@ static const struct {
            "\"requires\":[\"n_experts\",\"n_experts_used\","
            "\"expert_dim\",\"n_expert_groups\","
            "\"n_expert_groups_used\"]"), "M5", "6 experts in 4 groups."},
+    {"bad-model-halves.lmq",
+     MODEL(COUNTS, HEADS, REALS, SCALING,
+           ",\"bare_layers\":[0],\"feed_layers\":[0],"
+           "\"requires\":[\"bare_layers\",\"feed_layers\"]"), "M5",
+     "a layer without either of its parts."},
+    {"bad-model-half-recurrent.lmq",
+     MODEL(COUNTS, HEADS, REALS, SCALING,
+           ",\"delta_layers\":[0],\"feed_layers\":[0]," STATES
+           "\"requires\":[\"delta_layers\",\"feed_layers\"," STATE_KEYS),
+     "M5", "a recurrent layer that is a feed-forward alone."},
+    {"bad-model-key-heads.lmq",
+     MODEL(COUNTS, HEADS, REALS, SCALING,
+           ",\"delta_layers\":[0]," STATES
+           "\"requires\":[\"delta_layers\"," STATE_KEYS), "M5",
+     "4 value heads on 3 of keys."},
+    {"bad-model-convolution.lmq",
+     MODEL(COUNTS, HEADS, REALS, SCALING,
+           ",\"delta_layers\":[0],\"recurrence\":\"convolution\","
+           "\"n_delta_value_heads\":1,\"delta_value_dim\":4,"
+           "\"requires\":[\"delta_layers\",\"recurrence\","
+           "\"n_delta_value_heads\",\"delta_value_dim\"]"), "M5",
+     "a convolution of no tokens."},
+    {"bad-model-half-parallel.lmq",
+     MODEL(COUNTS, HEADS, REALS, SCALING,
+           ",\"bare_layers\":[0],\"residual\":\"parallel\","
+           "\"requires\":[\"bare_layers\",\"residual\"]"), "M5",
+     "one part, beside another."},
     {"bad-model-requires-type.lmq",
      MODEL(COUNTS, HEADS, REALS, SCALING, ",\"requires\":[1]"), "R44",
      "it requires a number."},

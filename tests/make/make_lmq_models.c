@@ -225,6 +225,48 @@ describe_factors(struct lmq_hparams *h)
     h->rope_theta = 2;
 }
 
+static void
+describe_delta(struct lmq_hparams *h)
+{
+    h->n_layers = 2;
+    h->layers[0] = LMQ_LAYER_DELTA;
+    h->n_delta_key_heads = 2;
+    h->n_delta_value_heads = 4;
+    h->delta_key_dim = 3;
+    h->delta_value_dim = 5;
+    h->conv_width = 3;
+    h->has_attn_gate = true;
+}
+
+/* A layer of each kind. */
+static void
+describe_states(struct lmq_hparams *h)
+{
+    h->n_layers = 4;
+    h->layers[0] = LMQ_LAYER_DELTA;
+    h->layers[1] = LMQ_LAYER_DELTA | LMQ_LAYER_BARE;
+    h->layers[2] = LMQ_LAYER_BARE;
+    h->layers[3] = LMQ_LAYER_FEED;
+    h->recurrence = LMQ_RECURRENCE_STATE_SPACE;
+    h->n_delta_key_heads = 2;
+    h->n_delta_value_heads = 4;
+    h->delta_key_dim = 3;
+    h->delta_value_dim = 5;
+    h->conv_width = 4;
+}
+
+static void
+describe_convolved(struct lmq_hparams *h)
+{
+    h->n_layers = 2;
+    h->layers[1] = LMQ_LAYER_DELTA;
+    h->recurrence = LMQ_RECURRENCE_CONVOLUTION;
+    h->n_delta_value_heads = 1;
+    h->delta_value_dim = 9;
+    h->conv_width = 3;
+    h->norm_place = LMQ_NORMS_AROUND;
+}
+
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -258,6 +300,12 @@ static const struct {
      "learned positions, a norm for each head, no gates."},
     {"factors", describe_factors, false, "rows",
      "fixed factors, parallel without norms before."},
+    {"delta", describe_delta, false, "rows",
+     "a layer with the gated delta rule, one with a gate."},
+    {"states", describe_states, true, "rows",
+     "state spaces, and layers of one part."},
+    {"convolved", describe_convolved, false, "tiles",
+     "a short convolution, norms around."},
 };
 
 static void

@@ -117,7 +117,7 @@ describe_recurrence(struct lmq_hparams *h)
             h->layers[i] |= LMQ_LAYER_DELTA;
         else if (has_halves && once_in(3))
             h->layers[i] |= LMQ_LAYER_FEED;
-        if (has_halves && lmq_layer_has_attention(h, i) && once_in(3))
+        if (has_halves && lmq_layer_mixes(h, i) && once_in(3))
             h->layers[i] |= LMQ_LAYER_BARE;
     }
 }
@@ -192,7 +192,7 @@ describe_borrowing(struct lmq_hparams *h)
     h->borrowing_hidden_dim = once_in(2) ? from_to(1, 9) : 0;
     for (uint32_t i = 0; i < h->n_layers; i++)
         is_lent &= !lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
-                   lmq_layer_has_attention(h, i) &&
+                   lmq_layer_mixes(h, i) &&
                    !(lmq_layer_borrows(h, i) &&
                      lmq_layer_borrows(h, lmq_layer_kv_source(h, i)));
     if (!is_lent)
@@ -288,6 +288,11 @@ make_one(const char *folder, unsigned long i)
     if (lmq_checkpoint_open(source, NULL, &checkpoint, &err) != LMQ_OK ||
         lmq_convert(checkpoint, path, &options, NULL, NULL, &err) != LMQ_OK) {
         fprintf(stderr, "make_random: %lu: %s\n", i, err.message);
+        exit(1);
+    }
+    if (checkpoint->hparams.unsupported[0] != '\0') {
+        fprintf(stderr, "make_random: %lu: %s\n", i,
+                checkpoint->hparams.unsupported);
         exit(1);
     }
     lmq_checkpoint_close(checkpoint);

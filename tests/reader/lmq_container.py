@@ -41,7 +41,8 @@ ROLES = {
     32: ('blk.attn_gate', 'heads*v dim'), 33: ('blk.ssm_alpha', 'n_delta_value_heads dim'),
     34: ('blk.ssm_beta', 'n_delta_value_heads dim'),
     35: ('blk.ssm_a', 'n_delta_value_heads'),
-    36: ('blk.ssm_conv1d', 'channels conv_width'), 37: ('blk.ssm_norm', 'delta_value_dim'),
+    36: ('blk.ssm_conv1d', 'channels conv_width'), 37: ('blk.ssm_norm', 'ssm_norm'),
+    55: ('blk.ssm_d', 'n_delta_value_heads'),
     8: ('blk.attn_output', 'dim heads*v'), 16: ('blk.post_attention_norm', 'dim'),
     9: ('blk.ffn_norm', 'dim'), 19: ('blk.ffn_gate_inp', 'n_experts dim'),
     20: ('blk.exp_probs_b', 'n_experts'), 10: ('blk.ffn_gate?', 'hidden dim'),
@@ -106,8 +107,9 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),
         ('word', 'softmax softmax_chosen sigmoid', 'softmax', None, 'router'),
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
+        ('word', 'delta state_space convolution', 'delta', None, 'recurrence'),
         ('layers', None, (), 0,
-         'full_layers still_layers dense_layers delta_layers'),
+         'full_layers still_layers dense_layers delta_layers bare_layers feed_layers'),
         ('factors', 512, (), None, 'rope_short rope_long'),
         ('keys', None, None, None, 'requires')):
     for _name in _names.split():

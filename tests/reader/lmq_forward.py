@@ -32,6 +32,13 @@ class Description:
         self.full, self.still, self.dense, self.delta = (
             set(self.full_layers), set(self.still_layers), set(self.dense_layers),
             set(self.delta_layers))
+        self.bare, self.feeding = set(self.bare_layers), set(self.feed_layers)
+        self.attention = set(range(self.n_layers)) - self.delta - self.feeding
+        if self.positions != 'rotary':
+            self.still = set()
+        if not self.attention - self.full:      # section 12
+            self.full, self.sliding_window, self.rope_local_theta = set(), 0, 0
+        self.has_state = self.recurrence != 'convolution'   # a recurrent layer
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'activation_slope glu_limit glu_offset').split():
@@ -77,7 +84,7 @@ class Description:
         return self.is_full(layer) and self.full_keys_are_values
 
     def has_experts(self, layer):
-        return self.n_experts > 0 and layer not in self.dense
+        return self.n_experts > 0 and layer not in self.dense | self.bare
 
     def check(self):
         """Raises unless the model can be computed."""
@@ -115,9 +122,42 @@ class Description:
     def check_numbers(self):
         def m5(condition, text):
             need(condition, 'M5', text)
-        t, h, kinds = self.t, self.h, self.sliding_window > 0
+        t, kinds = self.t, self.sliding_window > 0
         full = self.full_head_dim if kinds else 0
-        far = full if full and self.positions == 'rotary' else t
+        if self.attention:
+            self.check_heads(m5, t, kinds, full)
+        special = self.n_borrowing or kinds and (full or self.full_kv_heads
+                                                 or self.full_keys_are_values)
+        m5(not special or not self.k and not self.value_dim and self.qk_norm != 'heads',
+           'kinds of layers')
+        m5(self.n_borrowing < self.n_layers, 'n_borrowing')
+        m5(not self.n_borrowing or not self.delta | self.feeding and None not in map(
+            self.lender, range(self.n_layers - self.n_borrowing, self.n_layers)),
+           'a borrower without a lender')
+        m5(self.n_layers * self.layer_input_dim <= HUGE, 'layer_input_dim')
+        m5(not self.expert_norms or self.residual == 'sequential', 'expert_norms')
+        if self.n_experts and self.bare != set(range(self.n_layers)):
+            m5(1 <= self.n_experts_used <= self.n_experts and self.expert_dim >= 1,
+               'experts')
+            groups, used = self.n_expert_groups, self.n_expert_groups_used
+            if groups > 1 and groups != used:
+                m5(self.n_experts % groups == 0 and 1 <= used <= groups
+                   and used * (self.n_experts // groups) >= self.n_experts_used, 'groups')
+
+        if self.delta:
+            keys, values = self.n_delta_key_heads, self.n_delta_value_heads
+            c, d = self.delta_key_dim, self.delta_value_dim
+            m5(min(values, d, self.conv_width) >= 1, 'recurrence')
+            if self.has_state:
+                m5(min(keys, c) >= 1 and values % keys == 0, 'heads of a recurrence')
+            else:
+                keys = c = 0
+            m5(max(values * c * d, 2 * keys * c + values * d) <= HUGE, 'wide recurrence')
+        m5(not self.feeding & (self.bare | self.delta), 'a layer that does nothing')
+        m5(not self.bare | self.feeding or self.residual == 'sequential', 'halves')
+
+    def check_heads(self, m5, t, kinds, full):
+        h, far = self.h, full if full and self.positions == 'rotary' else t
         m5(self.n_heads % self.n_kv_heads == 0, 'heads')
         m5(t % 2 == 0 and t <= h, 'dimensions that turn')
         m5(max(self.n_heads * h, self.n_heads * self.v, self.k + h) <= HUGE, 'too wide')
@@ -125,11 +165,10 @@ class Description:
         m5(self.positions != 'rotary' or 1 <= self.rope_theta <= 1e15, 'rope_theta')
         m5(self.rope_scaling in ('none', 'factors') or 1e-6 <= self.rope_factor <= 1e6,
            'rope_factor')
-        m5(not any(self.windowed(i) for i in range(self.n_layers))
-           or self.rope_local_theta == 0 or 1 <= self.rope_local_theta <= 1e15,
-           'rope_local_theta')
-        m5(self.rope_scaling != 'llama3' or self.rope_low_factor < self.rope_high_factor,
-           'llama3 without a band')
+        m5(self.rope_local_theta == 0 or not any(map(self.windowed, self.attention))
+           or 1 <= self.rope_local_theta <= 1e15, 'rope_local_theta')
+        m5(self.rope_scaling != 'llama3' or self.rope_low_factor <= self.rope_high_factor,
+           'llama3 with its bands the wrong way round')
         m5(self.rope_scaling != 'yarn' or 0 < self.rope_beta_slow <= self.rope_beta_fast,
            'yarn')
         for name, scalings in (('rope_short', ('longrope', 'factors')),
@@ -144,30 +183,6 @@ class Description:
            'full_head_dim')
         m5(not (kinds and self.full_kv_heads) or self.n_heads % self.full_kv_heads == 0,
            'full_kv_heads')
-        special = self.n_borrowing or kinds and (full or self.full_kv_heads
-                                                 or self.full_keys_are_values)
-        m5(not special or not self.k and not self.value_dim and self.qk_norm != 'heads',
-           'kinds of layers')
-        m5(self.n_borrowing < self.n_layers, 'n_borrowing')
-        m5(not self.n_borrowing or not self.delta and None not in map(
-            self.lender, range(self.n_layers - self.n_borrowing, self.n_layers)),
-           'a borrower without a lender')
-        m5(self.n_layers * self.layer_input_dim <= HUGE, 'layer_input_dim')
-        m5(not self.expert_norms or self.residual == 'sequential', 'expert_norms')
-        if self.n_experts:
-            m5(1 <= self.n_experts_used <= self.n_experts and self.expert_dim >= 1,
-               'experts')
-            groups, used = self.n_expert_groups, self.n_expert_groups_used
-            if groups > 1 and groups != used:
-                m5(self.n_experts % groups == 0 and 1 <= used <= groups
-                   and used * (self.n_experts // groups) >= self.n_experts_used, 'groups')
-
-        if self.delta:
-            keys, values = self.n_delta_key_heads, self.n_delta_value_heads
-            c, d = self.delta_key_dim, self.delta_value_dim
-            m5(min(keys, values, c, d, self.conv_width) >= 1, 'delta rule')
-            m5(values % keys == 0 and max(c * d, 2 * keys * c + values * d) <= HUGE,
-               'heads of the delta rule')
 
     def shape(self, role, layer):
         heads, kv, whole = self.n_heads, self.kv_heads(layer), self.qk_norm == 'whole'
@@ -186,7 +201,10 @@ class Description:
                  'k_norm': kv * h if whole else h}
         keys = self.n_delta_key_heads * self.delta_key_dim
         values = self.n_delta_value_heads * self.delta_value_dim
-        sizes['channels'] = 2 * keys + values
+        sizes['channels'] = 2 * keys + values if self.has_state else values
+        sizes['ssm_norm'] = self.delta_value_dim if self.recurrence == 'delta' else values
+        if not self.has_state:
+            keys = values
         if layer in self.delta:
             sizes.update({'heads*h': keys, 'kv*h': keys, 'kv*v': values,
                           'heads*v': values})
@@ -200,10 +218,12 @@ class Description:
         may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33}
         if self.norm == 'layer':
             may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38}
+        if self.recurrence == 'state_space':
+            may_have_bias.add(36)
 
         def add(role, layer=-1, items=(-1,), must=True):
             shape = self.shape(role, layer)
-            bare = layer in self.delta and role in (5, 6, 7, 8, 32)
+            without = layer in self.delta and role in (5, 6, 7, 8, 32)
             for item in items:
                 key = role, int(role == 20), layer, item
                 self.shapes[key] = shape
@@ -211,7 +231,7 @@ class Description:
                     self.required.append(key)
                 elif role != 2:
                     self.all_or_none.setdefault((role, 0), []).append(key)
-                if role in may_have_bias and not bare:
+                if role in may_have_bias and not without:
                     key = role, 1, layer, item
                     if role == 33:
                         self.required.append(key)
@@ -233,15 +253,19 @@ class Description:
         add(2, must=False)
         heads, kv_heads = range(self.n_heads), range(self.n_kv_heads)
         for i in range(self.n_layers):
-            roles = [8]
+            mixes, feeds = i not in self.feeding, i not in self.bare
+            attends = mixes and i not in self.delta
+            roles = [8] if mixes else []
             if normed and self.norm_place != 'after':
-                roles += [4] if self.residual == 'parallel_one_norm' else [4, 9]
+                roles += [4] if mixes else []
+                roles += [9] if feeds and self.residual != 'parallel_one_norm' else []
             if normed and self.norm_place != 'before':
-                roles += [16, 17]
-            delta = i in self.delta
-            if delta:
-                roles += [5, 6, 7, 32, 33, 34, 35, 36, 37]
-            else:
+                roles += ([16] if mixes else []) + ([17] if feeds else [])
+            if i in self.delta:
+                roles += [5, 6, 7, 36]
+                if self.has_state:
+                    roles += [32, 33, 34 if self.recurrence == 'delta' else 55, 35, 37]
+            elif attends:
                 roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
                 if self.k:
                     roles += [28, 29]
@@ -263,15 +287,15 @@ class Description:
                     add(24, i, must=False)
             for role in roles:
                 add(role, i)
-            if self.k and not delta:
+            if self.k and attends:
                 add(30, i, heads)
                 add(31, i, heads)
-            if normed and self.qk_norm not in ('none', 'bare') and not delta:
+            if normed and self.qk_norm not in ('none', 'bare') and attends:
                 each = self.qk_norm == 'heads'
                 add(14, i, heads if each else (-1,))
                 if not self.borrows(i):
                     add(15, i, kv_heads if each else (-1,))
-            for role in (10, 11, 12) if self.gated else (11, 12):
+            for role in (10, 11, 12)[not self.gated:] if feeds else ():
                 add(role, i, range(self.n_experts) if self.has_experts(i) else (-1,))
 
 
@@ -341,9 +365,9 @@ class Computation:
         if kind == 'linear':
             f = f / s
         elif kind == 'llama3':
-            b = (length * f / (2 * math.pi) - d.rope_low_factor) / (
-                d.rope_high_factor - d.rope_low_factor)
-            b = np.clip(b, 0, 1)
+            b = length * f / (2 * math.pi) - d.rope_low_factor
+            band = d.rope_high_factor - d.rope_low_factor
+            b = np.clip(b / band, 0, 1) if band else np.where(b >= 0, 1, 0)
             f = (1 - b) * f / s + b * f
         elif kind == 'yarn' and base != 1:
             def c(r):
@@ -409,7 +433,7 @@ class Computation:
     def attention(self, u, layer, long):
         d, n = self.d, len(u)
         if layer in d.delta:
-            return self.delta_rule(u, layer)
+            return self.recur(u, layer)
         if d.k:
             return self.latent_attention(u, layer, long)
         h, t, kv_heads = d.head(layer), d.turning(layer), d.kv_heads(layer)
@@ -451,33 +475,45 @@ class Computation:
             results = results * sigmoid(self.product(u, 32, layer))
         return self.product(results, 8, layer)
 
-    def delta_rule(self, u, layer):
+    def recur(self, u, layer):
         """Section 11."""
-        d, n = self.d, len(u)
+        d, n, w = self.d, len(u), self.tensor(36, layer)
+        q, k, v = (self.product(u, role, layer) for role in (5, 6, 7))
+
+        def convolve(m):
+            before = np.concatenate([np.zeros((d.conv_width - 1, m.shape[1])), m])
+            return sum(w[:, j] * before[j:j + n] for j in range(d.conv_width))
+        if not d.has_state:
+            return self.product(q * convolve(k * v), 8, layer)
+        delta, bias = d.recurrence == 'delta', self.tensor(36, layer, part=1)
+        parts = (q, k, v) if delta else (v, k, q)
+        m = convolve(np.concatenate(parts, axis=1)) + (0 if bias is None else bias)
+        m = np.split(m * sigmoid(m), np.cumsum([x.shape[1] for x in parts])[:2], axis=1)
+        q, k, v = m if delta else m[::-1]
         keys, heads, c = d.n_delta_key_heads, d.n_delta_value_heads, d.delta_key_dim
-        m = np.concatenate([self.product(u, role, layer) for role in (5, 6, 7)], axis=1)
-        w = self.tensor(36, layer)
-        before = np.concatenate([np.zeros((d.conv_width - 1, m.shape[1])), m])
-        m = sum(w[:, j] * before[j:j + n] for j in range(d.conv_width))
-        m = m * sigmoid(m)
-        q, k = (x.reshape(n, keys, c) / np.sqrt(
-            (x.reshape(n, keys, c)**2).sum(axis=-1, keepdims=True) + 1e-6)
-            for x in (m[:, :keys * c], m[:, keys * c:2 * keys * c]))
-        v = m[:, 2 * keys * c:].reshape(n, heads, -1)
-        g = self.product(u, 32, layer).reshape(n, heads, -1)
-        a, b = self.product(u, 33, layer), sigmoid(self.product(u, 34, layer))
-        decay = np.exp(-np.exp(self.tensor(35, layer)) * np.log1p(np.exp(a)))
-        results = []
+        q, k, v = q.reshape(n, keys, c), k.reshape(n, keys, c), v.reshape(n, heads, -1)
+        if delta:
+            q, k = (x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
+                    for x in (q, k))
+            q, b = q / math.sqrt(c), sigmoid(self.product(u, 34, layer))
+        g = self.product(u, 32, layer)
+        g = (g * sigmoid(g)).reshape(n, heads, -1)
+        t = np.log1p(np.exp(self.product(u, 33, layer)))
+        decay, o = np.exp(-np.exp(self.tensor(35, layer)) * t), np.empty_like(v)
         for i in range(heads):
-            j = i * keys // heads
-            s, o = np.zeros((c, d.delta_value_dim)), np.zeros((n, d.delta_value_dim))
+            j, s = i * keys // heads, np.zeros((c, d.delta_value_dim))
             for p in range(n):
                 s = decay[p, i] * s
-                s = s + np.outer(k[p, j], b[p, i] * (v[p, i] - k[p, j] @ s))
-                o[p] = q[p, j] / math.sqrt(c) @ s
-            results.append(self.norm(o, 37, layer, kind='rms') *
-                           g[:, i] * sigmoid(g[:, i]))
-        return self.product(np.concatenate(results, axis=1), 8, layer)
+                e = b[p, i] * (v[p, i] - k[p, j] @ s) if delta else t[p, i] * v[p, i]
+                s = s + np.outer(k[p, j], e)
+                o[p, i] = q[p, j] @ s
+        if delta:
+            o = (self.norm(o, 37, layer, kind='rms') * g).reshape(n, -1)
+        else:
+            o = (o + self.tensor(55, layer)[:, None] * v) * g
+            o = self.norm(o.reshape(n, keys, -1), None, kind='rms', bare=True)
+            o = o.reshape(n, -1) * self.tensor(37, layer)
+        return self.product(o, 8, layer)
 
     def qk_norm(self, x, role, layer, heads):
         kind = self.d.qk_norm
@@ -609,13 +645,17 @@ class Computation:
 
             def after(x, role):
                 return x if d.norm_place == 'before' else self.norm(x, role, i)
-            u = before(x, 4)
-            a = after(self.attention(u, i, long), 16)
+            a, f = 0, 0
+            if i not in d.feeding:
+                u = before(x, 4)
+                a = after(self.attention(u, i, long), 16)
             if d.residual == 'sequential':
                 x = x + d.residual_scale * a
-            if d.residual != 'parallel_one_norm':
-                u = before(x, 9)
-            x = x + d.residual_scale * after(self.feed_forward(u, x, i), 17)
+            if i not in d.bare:
+                if d.residual != 'parallel_one_norm':
+                    u = before(x, 9)
+                f = after(self.feed_forward(u, x, i), 17)
+            x = x + d.residual_scale * f
             if d.residual != 'sequential':
                 x = x + d.residual_scale * a
             if d.layer_input_dim:

@@ -45,7 +45,8 @@ def check_types(value, schema, name):
 
 def check_keys(model):
     """M3 and M4, as far as the schema cannot say them."""
-    for key in "full_layers", "still_layers", "dense_layers", "delta_layers":
+    for key in (key for key in KEYS if key.endswith("_layers") and
+                key != "n_layers"):
         need(all(i < model["n_layers"] for i in model.get(key, ())), "%s", key)
     short, long = model.get("rope_short"), model.get("rope_long")
     need(long is None or len(long) == len(short or ()), "rope_long")
@@ -71,6 +72,7 @@ class Model:
         if h["positions"] == "rotary":
             self.rotary = h["rotary_dim"] or h["head_dim"]
         self.value_dim = h["value_dim"] or h["head_dim"]
+        self.forget_unused()
         self.check_sizes()
         self.find_tensors()
         self.cache = {}
@@ -84,6 +86,18 @@ class Model:
                     not in schema["enum"]:
                 return "%s is %s" % (key, given.get(key))
         return given.get("unsupported")
+
+    def attends(self, layer):
+        return self.mixes(layer) and layer not in self.h["delta_layers"]
+
+    def forget_unused(self):  # sections 6 and 12
+        h = self.h
+        if h["positions"] != "rotary":
+            h["still_layers"] = []
+        if not any(self.attends(i) and i not in h["full_layers"]
+                   for i in range(h["n_layers"])):
+            h["full_layers"] = []
+            h["sliding_window"] = h["rope_local_theta"] = 0
 
     def window(self, layer):
         return 0 if layer in self.h["full_layers"] else \
@@ -121,9 +135,20 @@ class Model:
                     if self.sees_all(i) == self.sees_all(layer)), default=None)
 
     def has_experts(self, layer):
-        return self.h["n_experts"] > 0 and layer not in self.h["dense_layers"]
+        return self.h["n_experts"] > 0 and self.feeds(layer) and \
+            layer not in self.h["dense_layers"]
 
-    def check_sizes(self):  # M5
+    def mixes(self, layer):
+        return layer not in self.h["feed_layers"]
+
+    def feeds(self, layer):
+        return layer not in self.h["bare_layers"]
+
+    def has_state(self, layer):
+        return layer in self.h["delta_layers"] and \
+            self.h["recurrence"] != "convolution"
+
+    def check_heads(self):
         h, t, scaling = self.h, self.rotary, self.h["rope_scaling"]
         far = t
         if h["sliding_window"] and h["positions"] == "rotary":
@@ -140,28 +165,45 @@ class Model:
              1e-6 <= h["rope_factor"] <= 1e6, "rope_factor")
         local = h["rope_local_theta"]
         need(local == 0 or 1 <= local <= 1e15 or
-             not any(map(self.window, range(h["n_layers"]))), "local theta")
+             not any(self.window(i) for i in range(h["n_layers"])
+                     if self.attends(i)),
+             "local theta")
         need(scaling != "llama3" or
-             h["rope_low_factor"] < h["rope_high_factor"], "bands")
+             h["rope_low_factor"] <= h["rope_high_factor"], "bands")
         need(scaling != "yarn" or
              0 < h["rope_beta_slow"] <= h["rope_beta_fast"], "betas")
         for key, kinds in (("rope_short", ("longrope", "factors")),
                            ("rope_long", ("longrope",))):
             need(scaling not in kinds or len(h[key]) == far // 2 and
                  all(1e-6 <= x <= 1.1e30 for x in h[key]), "%s", key)
+
+    def check_sizes(self):  # M5
+        h, layers = self.h, range(self.h["n_layers"])
+        if any(self.attends(i) for i in layers):
+            self.check_heads()
         self.check_kinds()
         n, used = h["n_experts"], h["n_experts_used"]
         groups, best = h["n_expert_groups"], h["n_expert_groups_used"]
+        if not any(self.feeds(i) for i in layers):
+            n = 0
         need(n == 0 or 1 <= used <= n and h["expert_dim"] > 0, "experts")
         need(n == 0 or groups <= 1 or groups == best or
              n % groups == 0 and 1 <= best <= groups and
              best * n // groups >= used, "groups of experts")
+        halves = {*h["bare_layers"], *h["feed_layers"]}
+        need(not halves or h["residual"] == "sequential", "halves of layers")
+        need(not {*h["feed_layers"]} & {*h["bare_layers"], *h["delta_layers"]},
+             "a layer that does nothing")
         if h["delta_layers"]:
             keys, values = h["n_delta_key_heads"], h["n_delta_value_heads"]
             c, d = h["delta_key_dim"], h["delta_value_dim"]
-            need(min(keys, values, c, d, h["conv_width"]) > 0 and
-                 values % keys == 0 and c * d <= WIDTH and
-                 2 * keys * c + values * d <= WIDTH, "delta rule")
+            if h["recurrence"] == "convolution":
+                keys = c = 0
+            else:
+                need(min(keys, c) > 0 and values % keys == 0, "key heads")
+            need(min(values, d, h["conv_width"]) > 0 and
+                 values * c * d <= WIDTH and
+                 2 * keys * c + values * d <= WIDTH, "recurrence")
 
     def check_kinds(self):
         h = self.h
@@ -169,6 +211,8 @@ class Model:
                        for key in ("full_head_dim", "full_kv_heads"))
         special = full or heads or h["n_borrowing"] or \
             h["full_keys_are_values"] and h["sliding_window"]
+        if not any(self.attends(i) for i in range(h["n_layers"])):
+            full = heads = 0
         need(not full or full % 2 == 0 and h["n_heads"] * full <= WIDTH and
              not h["value_dim"] and not h["rotary_dim"] and
              (h["positions"] != "rotary" or h["rope_local_theta"] > 0),
@@ -178,8 +222,10 @@ class Model:
              h["qk_norm"] != "heads", "kinds of layers")
         need(h["n_borrowing"] < h["n_layers"], "n_borrowing")
         if h["n_borrowing"]:
-            need(not h["delta_layers"] and None not in map(
-                self.lender, range(h["n_layers"])), "lenders")
+            need(not h["delta_layers"] and not h["feed_layers"] and
+                 None not in map(self.lender, range(
+                     h["n_layers"] - h["n_borrowing"], h["n_layers"])),
+                 "lenders")
         need(h["n_layers"] * h["layer_input_dim"] <= WIDTH, "layer_input_dim")
         need(not h["expert_norms"] or h["residual"] == "sequential",
              "expert_norms")
@@ -217,35 +263,26 @@ class Model:
         v = self.of_kind(layer, "full_head_dim", v)
         q, borrows = h["n_heads"] * size, self.borrows(layer)
         k, rank = h["kv_lora_rank"], h["q_lora_rank"]
-        delta = layer in h["delta_layers"]
-        if norms and h["norm_place"] != "after":
-            yield "attn_norm", (dim,), False, bias
-            if h["residual"] != "parallel_one_norm":
-                yield "ffn_norm", (dim,), False, bias
-        if norms and h["norm_place"] != "before":
-            yield "post_attention_norm", (dim,), False, bias
-            yield "post_ffw_norm", (dim,), False, bias
-        if delta:
-            keys, heads = h["n_delta_key_heads"], h["n_delta_value_heads"]
-            c, d = h["delta_key_dim"], h["delta_value_dim"]
-            yield "attn_q", (keys * c, dim), False, False
-            yield "attn_k", (keys * c, dim), False, False
-            yield "attn_v", (heads * d, dim), False, False
-            yield "attn_gate", (heads * d, dim), False, False
-            yield "ssm_alpha", (heads, dim), False, True
-            yield "ssm_beta", (heads, dim), False, False
-            yield "ssm_a", (heads,), False, False
-            yield "ssm_conv1d", (2 * keys * c + heads * d,
-                                 h["conv_width"]), False, False
-            yield "ssm_norm", (d,), False, False
-            yield "attn_output", (dim, heads * d), False, False
+        attends = self.mixes(layer) and layer not in h["delta_layers"]
+        for first, last, there in (
+                ("attn_norm", "post_attention_norm", self.mixes(layer)),
+                ("ffn_norm", "post_ffw_norm", self.feeds(layer))):
+            if norms and there and h["norm_place"] != "after" and (
+                    first, h["residual"]) != ("ffn_norm", "parallel_one_norm"):
+                yield first, (dim,), False, bias
+            if norms and there and h["norm_place"] != "before":
+                yield last, (dim,), False, bias
+        if layer in h["delta_layers"]:
+            yield from self.recurrent(layer, dim)
+        elif not attends:
+            pass
         elif k and rank:
             yield "attn_q_a", (rank, dim), False, True
             yield "attn_q_a_norm", (rank,), False, False
             yield "attn_q_b", (q, rank), False, True
         else:
             yield "attn_q", (q, dim), False, True
-        if delta:
+        if not attends:
             pass
         elif k:
             yield "attn_kv_a_mqa", (k + self.rotary, dim), False, True
@@ -258,7 +295,7 @@ class Model:
             yield "attn_k", (kv * size, dim), False, True
             if not (h["full_keys_are_values"] and self.is_full(layer)):
                 yield "attn_v", (kv * v, dim), False, True
-        if norms and h["qk_norm"] not in ("none", "bare") and not delta:
+        if norms and h["qk_norm"] not in ("none", "bare") and attends:
             for name, n in ("attn_q_norm", h["n_heads"]), ("attn_k_norm", kv):
                 if name == "attn_k_norm" and borrows:
                     continue
@@ -269,11 +306,11 @@ class Model:
                 else:
                     whole = n if h["qk_norm"] == "whole" else 1
                     yield name, (whole * size,), False, bias
-        if h["sinks"] and not delta:
+        if h["sinks"] and attends:
             yield "attn_sinks", (h["n_heads"],), False, False
-        if h["attn_gate"] and not delta:
+        if h["attn_gate"] and attends:
             yield "attn_gate", (h["n_heads"] * v, dim), False, True
-        if not delta:
+        if attends:
             yield "attn_output", (dim, h["n_heads"] * v), False, True
         for name in XIELU if h["activation"] == "xielu" else ():
             yield name, (1,), False, False
@@ -285,6 +322,8 @@ class Model:
             yield "post_norm", (dim,), False, False
         if h["layer_scale"]:
             yield "layer_output_scale", (1,), False, False
+        if not self.feeds(layer):
+            return
         if not self.has_experts(layer):
             yield from self.network(
                 "ffn_%s", borrows and h["borrowing_hidden_dim"] or
@@ -301,6 +340,26 @@ class Model:
         if h["shared_dim"]:
             yield from self.network("ffn_%s_shexp", h["shared_dim"])
             yield "ffn_gate_inp_shexp", (dim,), True, False
+
+    def recurrent(self, layer, dim):
+        h, heads = self.h, self.h["n_delta_value_heads"]
+        values = channels = keys = heads * h["delta_value_dim"]
+        space = h["recurrence"] == "state_space"
+        if self.has_state(layer):
+            keys = h["n_delta_key_heads"] * h["delta_key_dim"]
+            channels = 2 * keys + values
+            yield "attn_gate", (values, dim), False, False
+            yield "ssm_alpha", (heads, dim), False, True
+            yield "ssm_a", (heads,), False, False
+            yield ("ssm_norm", (values if space else h["delta_value_dim"],),
+                   False, False)
+            yield ("ssm_d", (heads,), False, False) if space else \
+                ("ssm_beta", (heads, dim), False, False)
+        yield "attn_q", (keys, dim), False, False
+        yield "attn_k", (keys, dim), False, False
+        yield "attn_v", (values, dim), False, False
+        yield "ssm_conv1d", (channels, h["conv_width"]), False, space
+        yield "attn_output", (dim, values), False, False
 
     def network(self, name, width):
         dim = self.h["dim"]
@@ -327,12 +386,12 @@ class Model:
                 name = "blk.%d.exp_probs_b.bias" % layer
                 shapes[name] = (self.h["n_experts"],)
                 must.append(name)
-            if layer in self.h["delta_layers"]:
+            if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 55,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 56,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 54 or r.name not in shapes:
+            if r.role == 0 or r.role > 55 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -452,17 +511,23 @@ class Model:
                  for a in x]
         return x
 
-    def layer(self, layer, xs, n):
-        h, at = self.h, "blk.%d." % layer
-        after = h["norm_place"] == "after"
+    def mixed(self, layer, at, xs, n):
+        h, after = self.h, self.h["norm_place"] == "after"
         u = [x if after else self.norm(at + "attn_norm", x) for x in xs]
         a = self.attention(layer, at, u, n)
         if h["norm_place"] != "before":
             a = [self.norm(at + "post_attention_norm", x) for x in a]
         scale = h["residual_scale"]
         a = [[scale * b for b in x] for x in a]
-        before = xs
-        xs = [add(x, y) for x, y in zip(xs, a)]
+        return [add(x, y) for x, y in zip(xs, a)], u
+
+    def layer(self, layer, xs, n):
+        h, at, before, u = self.h, "blk.%d." % layer, xs, None
+        after, scale = h["norm_place"] == "after", h["residual_scale"]
+        if self.mixes(layer):
+            xs, u = self.mixed(layer, at, xs, n)
+        if not self.feeds(layer):
+            return xs
         if h["residual"] != "parallel_one_norm":
             base = xs if h["residual"] == "sequential" else before
             u = [x if after else self.norm(at + "ffn_norm", x) for x in base]
@@ -506,44 +571,75 @@ class Model:
             return cut(self.norm(name, sum(heads, [])), len(heads))
         return heads
 
-    def delta_rule(self, at, u):  # section 11
-        h, n = self.h, len(u)
+    # Recurrences, section 11
+
+    def convolved(self, at, m, p):  # all channels of position p
+        conv = self.matrix(at + "ssm_conv1d.weight")
+        first = p - self.h["conv_width"] + 1
+        return [sum(a * m[first + j][i] for j, a in enumerate(row)
+                    if first + j >= 0) for i, row in enumerate(conv)]
+
+    def short_convolution(self, at, u):
+        q, k, v = ([self.product(at + name, x) for x in u]
+                   for name in ("attn_q", "attn_k", "attn_v"))
+        m = [[a * b for a, b in zip(*both)] for both in zip(k, v)]
+        return [self.product(at + "attn_output", [
+            a * b for a, b in zip(query, self.convolved(at, m, p))])
+            for p, query in enumerate(q)]
+
+    def recur(self, at, u):
+        h, space = self.h, self.h["recurrence"] == "state_space"
         keys, heads = h["n_delta_key_heads"], h["n_delta_value_heads"]
-        c, d, w = h["delta_key_dim"], h["delta_value_dim"], h["conv_width"]
-        names = "attn_q", "attn_k", "attn_v"
+        c, d = h["delta_key_dim"], h["delta_value_dim"]
+        names = ["attn_q", "attn_k", "attn_v"]
+        names = names[::-1] if space else names
         m = [sum((self.product(at + name, x) for name in names), [])
              for x in u]
-        conv, decay = (self.matrix(at + "ssm_conv1d.weight"),
-                       self.vector(at + "ssm_a.weight"))
+        bias = self.vector(at + "ssm_conv1d.bias")
+        decay = self.vector(at + "ssm_a.weight")
         s = [[[0.0] * d for _ in range(c)] for _ in range(heads)]
         out = []
-        for p in range(n):
-            x = [sum(row[j] * m[p - w + 1 + j][i]
-                     for j in range(w) if p - w + 1 + j >= 0)
-                 for i, row in enumerate(conv)]
-            x = [a * sigmoid(a) for a in x]
-            q, k = ([[a / math.sqrt(sum(b * b for b in y) + 1e-6) for a in y]
-                     for y in cut(part, keys)]
-                    for part in (x[:keys * c], x[keys * c:2 * keys * c]))
-            v = cut(x[2 * keys * c:], heads)
-            gate = cut(self.product(at + "attn_gate", u[p]), heads)
-            alpha = self.product(at + "ssm_alpha", u[p])
-            beta = self.product(at + "ssm_beta", u[p])
+        for p, token in enumerate(u):
+            x = self.convolved(at, m, p)
+            x = [a * sigmoid(a) for a in (add(x, bias) if bias else x)]
+            if space:
+                v, k, q = (cut(part, n) for part, n in (
+                    (x[:heads * d], heads), (x[heads * d:-keys * c], keys),
+                    (x[-keys * c:], keys)))
+                skip = self.vector(at + "ssm_d.weight")
+            else:
+                q, k = ([[a / math.sqrt(sum(b * b for b in y) + 1e-6)
+                          for a in y] for y in cut(part, keys)]
+                        for part in (x[:keys * c], x[keys * c:2 * keys * c]))
+                q = [[a / math.sqrt(c) for a in y] for y in q]
+                v = cut(x[2 * keys * c:], heads)
+                beta = self.product(at + "ssm_beta", token)
+            gate = cut(self.product(at + "attn_gate", token), heads)
+            alpha = self.product(at + "ssm_alpha", token)
             mixed = []
             for i in range(heads):
                 key, query = k[i * keys // heads], q[i * keys // heads]
-                left = math.exp(-math.exp(decay[i]) *
-                                math.log(1 + math.exp(alpha[i])))
+                t = math.log(1 + math.exp(alpha[i]))
+                left = math.exp(-math.exp(decay[i]) * t)
                 s[i] = [[left * a for a in row] for row in s[i]]
-                e = [sigmoid(beta[i]) *
-                     (v[i][j] - sum(key[r] * s[i][r][j] for r in range(c)))
-                     for j in range(d)]
+                e = [t * a for a in v[i]] if space else [
+                    sigmoid(beta[i]) *
+                    (v[i][j] - sum(key[r] * s[i][r][j] for r in range(c)))
+                    for j in range(d)]
                 s[i] = [[a + key[r] * b for a, b in zip(s[i][r], e)]
                         for r in range(c)]
-                o = [sum(query[r] * s[i][r][j] for r in range(c)) /
-                     math.sqrt(c) for j in range(d)]
-                o = self.norm(at + "ssm_norm", o, "rms")
+                o = [sum(query[r] * s[i][r][j] for r in range(c))
+                     for j in range(d)]
+                if space:
+                    o = add(o, [skip[i] * a for a in v[i]])
+                else:
+                    o = self.norm(at + "ssm_norm", o, "rms")
                 mixed += [a * g * sigmoid(g) for a, g in zip(o, gate[i])]
+            if space:
+                mixed = sum((self.norm("", part, "rms", bare=True)
+                             for part in cut(mixed, keys)), [])
+                mixed = [a * b for a, b in zip(
+                    mixed, self.vector(at + "ssm_norm.weight"))]
             out.append(self.product(at + "attn_output", mixed))
         return out
 
@@ -564,7 +660,8 @@ class Model:
     def attention(self, layer, at, u, n):
         h = self.h
         if layer in h["delta_layers"]:
-            return self.delta_rule(at, u)
+            return self.recur(at, u) if self.has_state(layer) else \
+                self.short_convolution(at, u)
         if h["kv_lora_rank"]:
             queries, keys, values = self.latents(layer, at, u, n)
         else:
@@ -728,8 +825,8 @@ class Model:
             return f / s
         if kind == "llama3":
             low, high = h["rope_low_factor"], h["rope_high_factor"]
-            b = (length * f / (2 * math.pi) - low) / (high - low)
-            b = min(max(b, 0), 1)
+            b = length * f / (2 * math.pi) - low
+            b = min(max(b / (high - low), 0), 1) if low < high else b >= 0
             return (1 - b) * f / s + b * f
         if kind == "yarn" and base > 1:
             def c(r):
