@@ -12,6 +12,7 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -418,18 +419,27 @@ read_columns(struct lmq_checkpoint *checkpoint,
 /* Of what is more, the exponential is more than a float32 can say. */
 #define EXP_MOST 88
 
-static void
-map_elements(enum lmq_map map, float *values, size_t n)
+static enum lmq_status
+map_elements(const struct lmq_tensor *tensor, uint64_t first, float *values,
+             size_t n, struct lmq_error *err)
 {
+    enum lmq_map map = tensor->view.map;
+
     for (size_t i = 0; i < n; i++) {
         double x = (double)values[i];
         if (!isfinite(x)) /* which is noticed */
             continue;
+        if (map == LMQ_MAP_LOG_OF_MINUS && x >= 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, first + i,
+                            "tensor '%s': %g at element %" PRIu64
+                            ", expected less than 0, as states decay",
+                            tensor->stored_name, x, first + i);
         if (map == LMQ_MAP_LOG_OF_MINUS)
-            values[i] = x < 0 ? (float)lmq_log(-x) : NAN;
+            values[i] = (float)lmq_log(-x);
         else if (map == LMQ_MAP_MINUS_EXP)
             values[i] = x < EXP_MOST ? (float)-lmq_exp(x) : -INFINITY;
     }
+    return LMQ_OK;
 }
 
 static enum lmq_status
@@ -448,7 +458,7 @@ read_view(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
         for (size_t i = 0; i < n; i++)
             values[i] += tensor->view.plus;
     if (status == LMQ_OK && tensor->view.map != LMQ_MAP_NONE)
-        map_elements(tensor->view.map, values, n);
+        status = map_elements(tensor, first, values, n, err);
     return status;
 }
 

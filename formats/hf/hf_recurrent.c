@@ -356,8 +356,11 @@ adjusted_width(struct lmq_hf_config *config, uint32_t width)
     if (lmq_hf_is_null(json, "block_ffn_dim_multiplier"))
         return (uint32_t)two_thirds;
     double wide = floor(factor * (double)two_thirds);
-    if (!(wide >= 0) || wide > LMQ_MAX_WIDTH)
-        return LMQ_MAX_WIDTH;
+    if (!(wide >= 1) || wide > LMQ_MAX_WIDTH) {
+        lmq_hf_fail(config, "'block_ffn_dim_multiplier' makes a width of %g",
+                    wide);
+        return width;
+    }
     return lmq_hf_width(config, ((uint64_t)wide + unit - 1) / unit, unit);
 }
 

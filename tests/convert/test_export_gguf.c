@@ -351,6 +351,46 @@ START_TEST(only_what_fits_is_in_another_order)
 }
 END_TEST
 
+START_TEST(what_does_not_decay_is_refused)
+{
+    static const float numbers[] = {0.5f, 0, -0.5f};
+    const struct lmq_export_options options = {.type = "f32"};
+    struct family_model *model = family_make(family_find("mamba2"), 1, 0, 1);
+    size_t n;
+
+    family_write(model, in_folder("family"));
+    lmq_report_free(
+        export_gguf(in_folder("family"), in_folder("a.gguf"), &options));
+    for (size_t i = 0; i < 3; i++) {
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("a.gguf"));
+        const struct lmq_tensor *decay = lmq_checkpoint_find_name(
+            checkpoint, "blk.0.ssm_a.weight");
+        unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+        struct lmq_scratch scratch = {0};
+        struct lmq_error err;
+        float value;
+        ck_assert_ptr_nonnull(decay);
+        memcpy(bytes + decay->offset + 4, &numbers[i], 4);
+        write_file(in_folder("b.gguf"), bytes, n);
+        free(bytes);
+        lmq_checkpoint_close(checkpoint);
+        checkpoint = open_checkpoint(in_folder("b.gguf"));
+        decay =
+            lmq_checkpoint_find_name(checkpoint, "blk.0.ssm_a.weight");
+        enum lmq_status status = lmq_checkpoint_read(
+            checkpoint, decay, 1, 1, &value, &scratch, &err);
+        ck_assert_int_eq(status, i < 2 ? LMQ_ERR_FORMAT : LMQ_OK);
+        if (i < 2)
+            ck_assert_ptr_nonnull(
+                strstr(err.message, "at element 1, expected less than 0"));
+        lmq_scratch_free(&scratch);
+        lmq_checkpoint_close(checkpoint);
+    }
+    family_free(model);
+}
+END_TEST
+
 START_TEST(a_description_without_words_is_refused)
 {
     struct family_model *model = family_make(family_find("gemma2"), 1, 0, 1);
@@ -620,6 +660,7 @@ main(void)
     const TTest *const tests[] = {
         groups_that_would_be_cut_are_floats,
         only_what_fits_is_in_another_order,
+        what_does_not_decay_is_refused,
         a_description_without_words_is_refused,
         int8_groups_become_blocks_as_they_are,
         exported_integers_give_the_same_bits,

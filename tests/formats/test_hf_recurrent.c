@@ -264,6 +264,8 @@ START_TEST(states_that_make_no_sense_are_refused)
                  "full_attn_idxs");
     assert_wrong("Lfm2ForCausalLM", "'block_multiple_of':0",
                  "block_multiple_of");
+    assert_wrong("Lfm2ForCausalLM", "'block_ffn_dim_multiplier':-1",
+                 "block_ffn_dim_multiplier");
 }
 END_TEST
 
