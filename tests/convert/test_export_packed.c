@@ -427,7 +427,7 @@ START_TEST(every_family_keeps_its_int8_values)
             continue;
         if (has && family->shape.delta != NULL &&
             strcmp(schemes[i].to, "mlx") == 0) {
-            assert_no_words(&to, "the gated delta rule");
+            assert_no_words(&to, "recurrent layers");
         } else if (has) {
             lmq_report_free(
                 export_to(in_folder("model.lmq"), in_folder("out"), &to));

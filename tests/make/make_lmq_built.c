@@ -490,6 +490,13 @@ static const struct {
            "\"requires\":[\"delta_layers\",\"recurrence\","
            "\"n_delta_value_heads\",\"delta_value_dim\"]"), "M5",
      "a convolution of no tokens."},
+    {"bad-model-state.lmq",
+     MODEL(COUNTS, HEADS, REALS, SCALING,
+           ",\"delta_layers\":[0],\"n_delta_key_heads\":1,"
+           "\"n_delta_value_heads\":4097,\"delta_key_dim\":4096,"
+           "\"delta_value_dim\":1,\"conv_width\":2,"
+           "\"requires\":[\"delta_layers\"," STATE_KEYS), "M5",
+     "a state of 16781312 numbers."},
     {"bad-model-half-parallel.lmq",
      MODEL(COUNTS, HEADS, REALS, SCALING,
            ",\"bare_layers\":[0],\"residual\":\"parallel\","
