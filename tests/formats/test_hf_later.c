@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "formats/hf/hf_config.h"
+#include "formats/model/hparams_check.h"
 #include "formats/model/rope_scaling.h"
 #include "tests/build/suite.h"
 #include "tests/formats/hf_models.h"
@@ -447,6 +448,27 @@ START_TEST(layers_without_a_window_stand_still)
 }
 END_TEST
 
+/* However many are said to follow a pattern. */
+START_TEST(layers_beyond_all_are_refused)
+{
+    struct lmq_error err = {0};
+    struct model model;
+    bool is_known;
+
+    ck_assert_int_eq(
+        parse_config("{'architectures':['Exaone4ForCausalLM'],"
+                     "'hidden_size':64,'intermediate_size':96,"
+                     "'num_hidden_layers':4294967295,"
+                     "'num_attention_heads':4,'num_key_value_heads':4,"
+                     "'vocab_size':100,'sliding_window':16,"
+                     "'sliding_window_pattern':'LLG'}",
+                     &model, &is_known, &err),
+        LMQ_OK);
+    ck_assert_int_eq(lmq_hparams_check(&model.h, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "n_layers is 4294967295"));
+}
+END_TEST
+
 START_TEST(granite_3_1_experts)
 {
     struct model *m = read_small(
@@ -582,6 +604,7 @@ main(void)
         nemotron_and_arcee_square,
         apertus_has_learned_its_activation,
         layers_without_a_window_stand_still,
+        layers_beyond_all_are_refused,
         granite_3_1_experts,
         text_parts_are_families,
         text_parts_have_the_sizes_of_their_class,
