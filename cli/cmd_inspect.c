@@ -42,11 +42,11 @@ print_lines(const struct lmq_report *lines, const char *text)
 static bool
 is_there(const struct lmq_report *model, const char *key)
 {
-    bool is_of_heads = strstr(key, "head") != NULL;
-
-    return lmq_report_number(
-               model, is_of_heads ? "head_dim" : "hidden_dim") != 1 ||
-           (!is_of_heads && strcmp(key, "hidden_dim") != 0);
+    if (strstr(key, "head") != NULL)
+        key = "head_dim";
+    else if (strcmp(key, "hidden_dim") != 0)
+        return true;
+    return lmq_report_number(model, key) != 1;
 }
 
 static void

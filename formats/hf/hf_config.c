@@ -378,6 +378,11 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     read_keys(config);
     if (family->hf.begin != NULL)
         family->hf.begin(config);
+    if (config->hparams->n_layers > LMQ_MAX_LAYERS) {
+        lmq_hf_fail(config, "n_layers is %u, expected %d at most",
+                    config->hparams->n_layers, LMQ_MAX_LAYERS);
+        return config->status;
+    }
     derive_sizes(config);
     read_activation(config);
     if (config->hparams->positions == LMQ_POSITIONS_ROTARY)

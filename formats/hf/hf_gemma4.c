@@ -125,13 +125,12 @@ lmq_hf_finish_gemma4(struct lmq_hf_config *config)
     struct lmq_hparams *h = config->hparams;
     bool has_window = false;
 
-    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+    for (uint32_t i = 0; i < h->n_layers; i++)
         if (i + 1 == h->n_layers)
             h->layers[i] |= LMQ_LAYER_FULL;
         else
             has_window |= lmq_layer_window(h, i) > 0;
-    if (h->n_layers <= LMQ_MAX_LAYERS)
-        check_overrides(config);
+    check_overrides(config);
     h->embedding_scale = sqrt((double)h->dim);
     if (h->layer_input_dim > 0 &&
         lmq_hf_count(config, config->json, "vocab_size_per_layer_input",

@@ -354,7 +354,7 @@ lmq_hf_windows_exaone4(struct lmq_hf_config *config)
                                           config->family->window_period));
     else if (n == 0 || strspn(word, "LG") != n)
         lmq_hf_fail(config, "'%s' in the configuration is '%.60s'", key, word);
-    for (uint32_t i = 0; i < lmq_hf_layers(config) && n > 0; i++)
+    for (uint32_t i = 0; i < n_layers && n > 0; i++)
         if (word[i % n] == 'G' || i + 1 == n_layers)
             lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }

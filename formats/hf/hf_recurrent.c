@@ -249,7 +249,7 @@ mark_part(struct lmq_hf_config *config, int64_t layer, const char *word,
 static bool
 has_layers_with_experts(const struct lmq_hparams *h)
 {
-    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+    for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_has_experts(h, i))
             return true;
     return false;
@@ -258,7 +258,7 @@ has_layers_with_experts(const struct lmq_hparams *h)
 static bool
 has_dense_feed(const struct lmq_hparams *h)
 {
-    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+    for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_has_feed(h, i) && !lmq_layer_has_experts(h, i))
             return true;
     return false;
