@@ -248,10 +248,11 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
         sizeof(float));
     add(list, &thread->out, LMQ_ATTENTION_QUERIES, widths.value,
         sizeof(float));
-    add(list, &thread->scores, LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK,
+    add(list, &thread->scores, LMQ_ATTENTION_STRIP, LMQ_ATTENTION_BLOCK,
         sizeof(float));
-    add(list, &thread->cached, LMQ_ATTENTION_BLOCK,
-        larger(widths.key, widths.value), sizeof(float));
+    add(list, &thread->keys, LMQ_ATTENTION_BLOCK, widths.key, sizeof(float));
+    add(list, &thread->values, LMQ_ATTENTION_BLOCK, widths.value,
+        sizeof(float));
     add(list, &thread->scratch,
         lmq_scratch_bytes(larger(widest_operand(h), widths.key)), 1, 1);
     add(list, &thread->selection, h->n_experts, 2, sizeof(float));

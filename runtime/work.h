@@ -9,17 +9,19 @@
 #include "runtime/reading.h"
 #include "runtime/rope.h"
 
-/* Attention: queries that are worked on together, positions in a block. */
-#define LMQ_ATTENTION_QUERIES 64
+/* Attention: positions in a block, queries that meet it one after the other,
+ * and so many of them together. */
 #define LMQ_ATTENTION_BLOCK 128
+#define LMQ_ATTENTION_QUERIES 256
+#define LMQ_ATTENTION_STRIP 64
 
 /* What one thread works with. */
 struct lmq_thread_work {
     float *queries;  /* (LMQ_ATTENTION_QUERIES, width of a key) */
     float *out;      /* (LMQ_ATTENTION_QUERIES, width of a value) */
-    float *scores;   /* (LMQ_ATTENTION_QUERIES, LMQ_ATTENTION_BLOCK) */
-    float *cached;   /* (LMQ_ATTENTION_BLOCK, width of a key or a value): of the
-                        cache, as floats */
+    float *scores;   /* (LMQ_ATTENTION_STRIP, LMQ_ATTENTION_BLOCK) */
+    float *keys, *values; /* (LMQ_ATTENTION_BLOCK, width of a key, a value): of
+                             the cache, as floats; keys perhaps turned */
     float *widened;  /* (LMQ_TILE_ROWS, widest matrix and a group): rows as
                         floats */
     float *selection; /* (2, experts): of experts and of their groups */

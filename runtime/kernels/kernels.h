@@ -157,6 +157,8 @@ lmq_row_bytes(enum lmq_row_type type, size_t n_cols)
 /* For rows of up to so many columns. */
 size_t lmq_scratch_bytes(size_t n_cols);
 
+#define LMQ_TURNED_ROWS ((size_t)64)
+
 /* ---- The kernels ---- */
 
 struct lmq_kernels {
@@ -187,6 +189,16 @@ struct lmq_kernels {
     void (*rows_product)(const struct lmq_rows *rows, size_t row0, size_t row1,
                          const float *x, size_t x_stride, size_t n_tokens,
                          float *out, size_t out_stride, void *scratch);
+
+    /* The same numbers for many tokens and the n rows of a short matrix, whose
+     * columns are a multiple of 16: rows_turn() puts these in an order of its
+     * own, of as many floats as the next multiple of LMQ_TURNED_ROWS rows has;
+     * turned_product() of the first n may also write to the columns of `out`
+     * up to the next multiple, numbers without meaning. */
+    void (*rows_turn)(const struct lmq_rows *rows, size_t n, float *turned);
+    void (*turned_product)(const float *turned, size_t n, size_t n_cols,
+                           const float *x, size_t x_stride, size_t n_tokens,
+                           float *out, size_t out_stride);
 
     /* out[token][i] = fma(weight[token][row], row[i], out[token][i]) for rows
      * [row0, row1) in order. For the values of attention. */

@@ -14,6 +14,8 @@ typedef __m256 vr;
 /* 12 sums, 3 tokens' columns and a row's: all 16 registers. */
 #define LMQ_TILE_R 4
 #define LMQ_TILE_T 3
+#define LMQ_TURNED_V 1
+#define LMQ_TURNED_T 5
 #define LMQ_PEAK_REGISTERS 10
 
 LMQ_INLINE vr
@@ -130,6 +132,33 @@ vr_sums(const vr *x, size_t n, float *out)
         if (i + 1 < n)
             out[i + 1] = _mm_cvtss_f32(_mm256_extractf128_ps(a, 1));
     }
+}
+
+/* Four floats of rows 0 and 4. */
+LMQ_INLINE vr
+load_quads(const unsigned char *p, size_t stride)
+{
+    return _mm256_insertf128_ps(
+        _mm256_castps128_ps256(_mm_loadu_ps((const void *)p)),
+        _mm_loadu_ps((const void *)(p + 4 * stride)), 1);
+}
+
+/* Four columns of 8 rows that are `stride` bytes apart. */
+LMQ_INLINE void
+vr_turn(const unsigned char *p, size_t stride, vr *column)
+{
+    const vr a = load_quads(p, stride), b = load_quads(p + stride, stride);
+    const vr c = load_quads(p + 2 * stride, stride);
+    const vr d = load_quads(p + 3 * stride, stride);
+    const __m256d low_ab = _mm256_castps_pd(_mm256_unpacklo_ps(a, b));
+    const __m256d high_ab = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
+    const __m256d low_cd = _mm256_castps_pd(_mm256_unpacklo_ps(c, d));
+    const __m256d high_cd = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
+
+    column[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(low_ab, low_cd));
+    column[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low_ab, low_cd));
+    column[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(high_ab, high_cd));
+    column[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high_ab, high_cd));
 }
 
 LMQ_INLINE vr

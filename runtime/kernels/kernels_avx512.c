@@ -20,6 +20,8 @@ typedef __m512 vr;
 /* 24 sums, 6 tokens' columns and a row's: 31 of 32 registers. */
 #define LMQ_TILE_R 4
 #define LMQ_TILE_T 6
+#define LMQ_TURNED_V 4
+#define LMQ_TURNED_T 4
 #define LMQ_PEAK_REGISTERS 12
 
 LMQ_INLINE vr
@@ -143,6 +145,36 @@ vr_sums(const vr *x, size_t n, float *out)
                                             0, 0, 0, 0, 0);
     _mm_storeu_ps(out,
                   _mm512_castps512_ps128(_mm512_permutexvar_ps(first, a)));
+}
+
+/* Four floats of rows 0, 4, 8 and 12. */
+LMQ_INLINE vr
+load_quads(const unsigned char *p, size_t stride)
+{
+    vr x = _mm512_castps128_ps512(_mm_loadu_ps((const void *)p));
+
+    x = _mm512_insertf32x4(x, _mm_loadu_ps((const void *)(p + 4 * stride)), 1);
+    x = _mm512_insertf32x4(x, _mm_loadu_ps((const void *)(p + 8 * stride)), 2);
+    return _mm512_insertf32x4(
+        x, _mm_loadu_ps((const void *)(p + 12 * stride)), 3);
+}
+
+/* Four columns of 16 rows that are `stride` bytes apart. */
+LMQ_INLINE void
+vr_turn(const unsigned char *p, size_t stride, vr *column)
+{
+    const vr a = load_quads(p, stride), b = load_quads(p + stride, stride);
+    const vr c = load_quads(p + 2 * stride, stride);
+    const vr d = load_quads(p + 3 * stride, stride);
+    const __m512d low_ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b));
+    const __m512d high_ab = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+    const __m512d low_cd = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
+    const __m512d high_cd = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+
+    column[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(low_ab, low_cd));
+    column[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low_ab, low_cd));
+    column[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high_ab, high_cd));
+    column[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high_ab, high_cd));
 }
 
 LMQ_INLINE vr

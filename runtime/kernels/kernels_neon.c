@@ -17,6 +17,8 @@ typedef float32x4_t vr;
 /* 24 sums, 6 tokens' columns and a row's: 31 of 32 registers. */
 #define LMQ_TILE_R 4
 #define LMQ_TILE_T 6
+#define LMQ_TURNED_V 1
+#define LMQ_TURNED_T 4
 #define LMQ_PEAK_REGISTERS 16
 
 LMQ_INLINE vr
@@ -119,6 +121,23 @@ vr_sums(const vr *x, size_t n, float *out)
         float32x2_t y = vadd_f32(vget_low_f32(x[i]), vget_high_f32(x[i]));
         out[i] = vget_lane_f32(vpadd_f32(y, y), 0);
     }
+}
+
+/* Four columns of 4 rows that are `stride` bytes apart. */
+LMQ_INLINE void
+vr_turn(const unsigned char *p, size_t stride, vr *column)
+{
+    const float32x4x2_t ab =
+        vtrnq_f32(vr_load(p), vr_load(p + stride));
+    const float32x4x2_t cd =
+        vtrnq_f32(vr_load(p + 2 * stride), vr_load(p + 3 * stride));
+
+    column[0] = vcombine_f32(vget_low_f32(ab.val[0]), vget_low_f32(cd.val[0]));
+    column[1] = vcombine_f32(vget_low_f32(ab.val[1]), vget_low_f32(cd.val[1]));
+    column[2] =
+        vcombine_f32(vget_high_f32(ab.val[0]), vget_high_f32(cd.val[0]));
+    column[3] =
+        vcombine_f32(vget_high_f32(ab.val[1]), vget_high_f32(cd.val[1]));
 }
 
 LMQ_INLINE vr

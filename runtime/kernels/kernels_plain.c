@@ -22,6 +22,8 @@ typedef float vr;
 #define LMQ_WIDTH 1
 #define LMQ_TILE_R 1
 #define LMQ_TILE_T 1
+#define LMQ_TURNED_V 1
+#define LMQ_TURNED_T 1
 #define LMQ_PEAK_REGISTERS 16
 
 /* 16 lanes of scalar code are better left to loops. */
@@ -124,6 +126,14 @@ LMQ_INLINE void
 vr_sums(const vr *x, size_t n, float *out)
 {
     memcpy(out, x, n * sizeof(*x));
+}
+
+/* Four columns of LMQ_WIDTH rows that are `stride` bytes apart. */
+LMQ_INLINE void
+vr_turn(const unsigned char *p, size_t stride, vr *column)
+{
+    (void)stride;
+    memcpy(column, p, 4 * sizeof(*column));
 }
 
 /* Exact: a denormal half is a multiple of 2^-24. */

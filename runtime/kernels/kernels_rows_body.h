@@ -61,10 +61,10 @@ struct rows_job {
 /* Tokens in the tile that begins when `n` are left. Few sizes, as each is a
  * copy of the code. */
 LMQ_INLINE size_t
-tile_width(size_t n)
+tile_width(size_t n, size_t most)
 {
-    if (n >= LMQ_TILE_T)
-        return LMQ_TILE_T;
+    if (n >= most)
+        return most;
     if (n >= 4)
         return 4;
     return n >= 2 ? 2 : 1;
@@ -83,7 +83,7 @@ static void
 rows_pack(const struct rows_job *job, float *to)
 {
     for (size_t t = job->token0, n_t; t < job->token1; t += n_t) {
-        n_t = tile_width(job->token1 - t);
+        n_t = tile_width(job->token1 - t, LMQ_TILE_T);
         for (size_t i = job->col0; i < job->col1; i += LANES)
             for (size_t j = 0; j < n_t; j++, to += LANES)
                 vf_store(to, load_some(job->x + (t + j) * job->x_stride + i,
@@ -235,7 +235,7 @@ rows_block(const struct rows_job *job, enum lmq_row_type type)
     const float *x = job->packed;
 
     for (size_t t = job->token0, n_t; t < job->token1; t += n_t) {
-        n_t = tile_width(job->token1 - t);
+        n_t = tile_width(job->token1 - t, LMQ_TILE_T);
         if (n_t == LMQ_TILE_T)
             rows_strip(job, t, x, type, LMQ_TILE_T);
         else if (LMQ_TILE_T > 4 && n_t == 4)
@@ -535,7 +535,7 @@ mix_type(const struct lmq_rows *rows, size_t row0, size_t row1,
     for (size_t t = 0, n_t; t < n_tokens; t += n_t) {
         const float *w = weight + t * weight_stride;
         float *o = out + t * out_stride;
-        n_t = tile_width(n_tokens - t);
+        n_t = tile_width(n_tokens - t, LMQ_TILE_T);
         if (n_t == LMQ_TILE_T)
             mix_strip(rows, row0, row1, w, weight_stride, o, out_stride, type,
                       LMQ_TILE_T);
@@ -642,6 +642,7 @@ read_memory(const void *memory, size_t n_bytes, bool is_one, bool ahead)
 
 #define VECTOR_KERNELS                                                 \
     .quantize = quantize, .rows_product = rows_product,                \
+    .rows_turn = rows_turn, .turned_product = turned_product,          \
     .rows_mix = rows_mix, .row_widen = row_widen,                      \
     .row_narrow = row_narrow, .rmsnorm = rmsnorm,                      \
     .layernorm = layernorm, .softmax = softmax, .max = maximum,        \

@@ -565,3 +565,5 @@ row_narrow(const float *x, size_t n, enum lmq_row_type type, void *row)
 #include "runtime/kernels/kernels_state_body.h"
 
 #include "runtime/kernels/kernels_rows_body.h"
+
+#include "runtime/kernels/kernels_turned_body.h"

@@ -136,7 +136,9 @@ adjust_scores(const struct lmq_member *member, const struct lmq_heads *heads,
 
 /* The kernel wants whole vectors of scores. */
 #define VECTOR ((size_t)16)
-_Static_assert(LMQ_ATTENTION_BLOCK % VECTOR == 0, "there is room for them");
+_Static_assert(LMQ_ATTENTION_BLOCK % VECTOR == 0 &&
+                   LMQ_ATTENTION_BLOCK % LMQ_TURNED_ROWS == 0,
+               "there is room for them");
 
 /* Scores outside of [from, to) are masked, with weight exactly 0. */
 static void
@@ -149,8 +151,8 @@ mask(float *scores, size_t from, size_t to, size_t end)
 }
 
 /* The running softmax of queries [from, to) over a block of n positions:
- * scores become exp(s - m), and what came of earlier blocks is brought to the
- * new m. */
+ * scores (to - from, block) become exp(s - m), and what came of earlier blocks
+ * is brought to the new m. */
 static void
 update_softmax(const struct lmq_member *member, const struct lmq_heads *heads,
                struct item *item, size_t block, size_t n, size_t from,
@@ -160,10 +162,10 @@ update_softmax(const struct lmq_member *member, const struct lmq_heads *heads,
     const struct lmq_thread_work *own = member->own;
     const size_t whole = (n + VECTOR - 1) / VECTOR * VECTOR;
     const size_t dim = item->values.n_cols;
-    float factor[LMQ_ATTENTION_QUERIES];
+    float factor[LMQ_ATTENTION_STRIP];
 
     for (size_t i = from; i < to; i++) {
-        float *scores = own->scores + i * LMQ_ATTENTION_BLOCK;
+        float *scores = own->scores + (i - from) * LMQ_ATTENTION_BLOCK;
         size_t first, last;
         visible(heads, item, i, &first, &last);
         size_t begin = first > block ? first - block : 0;
@@ -172,9 +174,8 @@ update_softmax(const struct lmq_member *member, const struct lmq_heads *heads,
                       end - begin, block + begin, last);
         mask(scores, begin, end, whole);
     }
-    kernels->soften(own->scores + from * LMQ_ATTENTION_BLOCK,
-                    LMQ_ATTENTION_BLOCK, whole, to - from, item->max + from,
-                    item->sum + from, factor);
+    kernels->soften(own->scores, LMQ_ATTENTION_BLOCK, whole, to - from,
+                    item->max + from, item->sum + from, factor);
     for (size_t i = from; i < to; i++) /* out *= f */
         if (factor[i - from] != 1)
             kernels->scale(own->out + i * dim, dim, factor[i - from]);
@@ -192,34 +193,62 @@ rows_from(const struct lmq_member *member, const struct lmq_rows *rows,
     return part;
 }
 
-/* So many queries read each number more often than it costs to widen it. */
+/* So many queries read each number more often than it costs to widen it, or to
+ * turn keys. */
 #define WIDEN_QUERIES 16
+#define TURN_QUERIES 32
 
-/* n rows as floats, the same numbers, if they are read by many queries. */
+/* n rows as floats, the same numbers, if they are read by many queries; `wide`
+ * has room for them. */
 static struct lmq_rows
 rows_for(const struct lmq_member *member, const struct item *item,
-         struct lmq_rows rows, size_t n)
+         struct lmq_rows rows, size_t n, float *wide)
 {
-    float *cached = member->own->cached;
-
     if (rows.type == LMQ_ROW_F32 || item->n < WIDEN_QUERIES)
         return rows;
     for (size_t i = 0; i < n; i++)
         member->kernels->row_widen((const unsigned char *)rows.data +
                                        i * rows.stride,
                                    rows.type, rows.n_cols,
-                                   cached + i * rows.n_cols);
-    return (struct lmq_rows){.data = cached,
+                                   wide + i * rows.n_cols);
+    return (struct lmq_rows){.data = wide,
                              .type = LMQ_ROW_F32,
                              .n_cols = rows.n_cols,
                              .stride = rows.n_cols * sizeof(float)};
 }
 
-/* The queries [from, to) that see some of the n positions of a block: masks
- * move with the token, so they are neighbours. */
+/* Some positions, as all queries of an item read them. */
+struct block {
+    size_t first, n;
+    struct lmq_rows keys, values;
+    const float *turned; /* the keys; or NULL */
+};
+
+static struct block
+block_at(const struct lmq_member *member, const struct item *item,
+         size_t first, size_t n)
+{
+    const struct lmq_thread_work *own = member->own;
+    struct block block = {.first = first, .n = n};
+
+    block.keys = rows_from(member, &item->keys, item->kv_head, first);
+    block.values = rows_for(
+        member, item, rows_from(member, &item->values, item->kv_head, first),
+        n, own->values);
+    if (item->n >= TURN_QUERIES && block.keys.n_cols % VECTOR == 0) {
+        member->kernels->rows_turn(&block.keys, n, own->keys);
+        block.turned = own->keys;
+    } else {
+        block.keys = rows_for(member, item, block.keys, n, own->keys);
+    }
+    return block;
+}
+
+/* The queries [from, to) that see some of the block: masks move with the
+ * token, so they are neighbours. */
 static void
 queries_of(const struct lmq_heads *heads, const struct item *item,
-           size_t block, size_t n, size_t *from, size_t *to)
+           const struct block *block, size_t *from, size_t *to)
 {
     size_t first, last;
 
@@ -227,42 +256,55 @@ queries_of(const struct lmq_heads *heads, const struct item *item,
     *to = item->n;
     for (; *from < *to; ++*from) {
         visible(heads, item, *from, &first, &last);
-        if (last >= block)
+        if (last >= block->first)
             break;
     }
     for (; *to > *from; --*to) {
         visible(heads, item, *to - 1, &first, &last);
-        if (first < block + n)
+        if (first < block->first + block->n)
             break;
     }
 }
 
-/* One block of positions for the queries of the item that see some of it: out
- * += softmax part of it, relative to the running m. */
+/* One block for queries [from, to), which see some of it: out += softmax part
+ * of it, relative to the running m. */
 static void
-attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
-             struct item *item, size_t block, size_t n)
+attend_strip(const struct lmq_member *member, const struct lmq_heads *heads,
+             struct item *item, const struct block *block, size_t from,
+             size_t to)
 {
     const struct lmq_kernels *kernels = member->kernels;
     struct lmq_thread_work *own = member->own;
-    size_t dim = item->values.n_cols, from, to;
-    struct lmq_rows keys = rows_for(
-        member, item, rows_from(member, &item->keys, item->kv_head, block),
-        n);
+    const size_t key_dim = block->keys.n_cols, dim = block->values.n_cols;
+    const float *queries = own->queries + from * key_dim;
+    const size_t n = lmq_size_min(
+        block->n, position_of(item, to - 1) + 1 - block->first);
 
-    queries_of(heads, item, block, n, &from, &to);
-    float *scores = own->scores + from * LMQ_ATTENTION_BLOCK;
     /* s (queries, n) = q K^T */
-    kernels->rows_product(&keys, 0, n, own->queries + from * keys.n_cols,
-                          keys.n_cols, to - from, scores, LMQ_ATTENTION_BLOCK,
-                          own->scratch);
-    update_softmax(member, heads, item, block, n, from, to);
+    if (block->turned != NULL)
+        kernels->turned_product(block->turned, n, key_dim, queries, key_dim,
+                                to - from, own->scores, LMQ_ATTENTION_BLOCK);
+    else
+        kernels->rows_product(&block->keys, 0, n, queries, key_dim, to - from,
+                              own->scores, LMQ_ATTENTION_BLOCK, own->scratch);
+    update_softmax(member, heads, item, block->first, n, from, to);
     /* out (queries, dim) += s V */
-    struct lmq_rows values = rows_for(
-        member, item, rows_from(member, &item->values, item->kv_head, block),
-        n);
-    kernels->rows_mix(&values, 0, n, scores, LMQ_ATTENTION_BLOCK, to - from,
-                      own->out + from * dim, dim);
+    kernels->rows_mix(&block->values, 0, n, own->scores, LMQ_ATTENTION_BLOCK,
+                      to - from, own->out + from * dim, dim);
+}
+
+static void
+attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
+             struct item *item, size_t first, size_t n)
+{
+    const struct block block = block_at(member, item, first, n);
+    size_t from, to;
+
+    queries_of(heads, item, &block, &from, &to);
+    for (size_t end; from < to; from = end) {
+        end = lmq_size_min(to, from + LMQ_ATTENTION_STRIP);
+        attend_strip(member, heads, item, &block, from, end);
+    }
 }
 
 /* out = softmax(q k^T) v of one item. Blocks that none of its tokens sees are
@@ -290,14 +332,25 @@ attend(const struct lmq_member *member, const struct lmq_heads *heads,
     }
 }
 
+/* Queries of an item at most: of wide heads fewer, so that they stay near. */
+static size_t
+queries_at_a_time(size_t key_dim)
+{
+    const size_t near = ((size_t)1 << 15) / key_dim;
+
+    return lmq_size_min(larger(near, LMQ_ATTENTION_STRIP),
+                        LMQ_ATTENTION_QUERIES);
+}
+
 /* Heads of a group that are worked on together: as many as there is room
  * for, but with few tokens and few key heads so few that every thread has
  * work. */
 static size_t
-heads_at_a_time(const struct lmq_member *member, const struct lmq_heads *heads)
+heads_at_a_time(const struct lmq_member *member, const struct lmq_heads *heads,
+                size_t most)
 {
     size_t group = heads->n_heads / heads->n_kv_heads;
-    size_t n = lmq_size_min(group, LMQ_ATTENTION_QUERIES);
+    size_t n = lmq_size_min(group, most);
 
     if (member->n * heads->n_kv_heads >= member->n_members)
         return n;
@@ -305,33 +358,62 @@ heads_at_a_time(const struct lmq_member *member, const struct lmq_heads *heads)
     return share == 0 ? 1 : lmq_size_min(n, share);
 }
 
-/* Their tokens: fewer than there is room for if some thread had no work
- * else. */
 static size_t
-tokens_at_a_time(const struct lmq_member *member, size_t most, size_t n_heads)
+divide_up(size_t n, size_t by)
 {
-    size_t wanted = (member->n_members + n_heads - 1) / n_heads;
+    return (n + by - 1) / by;
+}
 
-    return larger(lmq_size_min(lmq_size_min(most, member->n / wanted),
-                               lmq_member_length(member)),
-                  1);
+/* Pieces that each sequence is cut into, of `most` tokens: more if threads had
+ * less than ITEMS_OF_EACH items, but then of a strip, or even less if some
+ * thread had none; and so many that all have as many of them. n: items of a
+ * piece of each. */
+#define ITEMS_OF_EACH 2
+
+static size_t
+pieces_of_each(const struct lmq_member *member, size_t n, size_t most,
+               size_t strip)
+{
+    size_t length = lmq_member_length(member), n_members = member->n_members;
+    size_t many = divide_up(ITEMS_OF_EACH * n_members, n);
+    size_t pieces = larger(divide_up(length, most),
+                           lmq_size_min(many, divide_up(length, strip)));
+
+    pieces = larger(pieces, divide_up(n_members, n));
+    for (size_t i = 1; i < n_members && pieces * n % n_members != 0; i++)
+        pieces++;
+    return lmq_size_min(pieces, length);
+}
+
+/* Which item is a member's i-th: forth and back, as later tokens see more. */
+static size_t
+item_of(const struct lmq_member *member, size_t i)
+{
+    size_t n = member->n_members, number = member->number;
+
+    return i * n + (i % 2 == 0 ? number : n - 1 - number);
 }
 
 void
 lmq_attention(const struct lmq_member *member, const struct lmq_heads *heads)
 {
+    const struct lmq_work *work = member->work;
     size_t group = heads->n_heads / heads->n_kv_heads;
-    size_t n_heads = heads_at_a_time(member, heads);
-    size_t n_splits = (group + n_heads - 1) / n_heads;
-    size_t tokens = tokens_at_a_time(member, LMQ_ATTENTION_QUERIES / n_heads,
-                                     heads->n_kv_heads * n_splits);
+    size_t most = queries_at_a_time(lmq_member_keys(member, 0).n_cols);
+    size_t n_heads = heads_at_a_time(member, heads, most);
+    size_t n_splits = divide_up(group, n_heads);
     size_t length = lmq_member_length(member);
-    size_t of_each = (length + tokens - 1) / tokens;
-    size_t n_blocks = member->work->n_sequences * of_each;
+    size_t tokens = divide_up(
+        length,
+        pieces_of_each(member,
+                       heads->n_kv_heads * n_splits * work->n_sequences,
+                       most / n_heads,
+                       larger(LMQ_ATTENTION_STRIP / n_heads, 1)));
+    size_t of_each = divide_up(length, tokens);
+    size_t n_blocks = work->n_sequences * of_each;
     size_t n_items = heads->n_kv_heads * n_splits * n_blocks;
 
-    /* Later tokens see more: taking turns evens that out. */
-    for (size_t i = member->number; i < n_items; i += member->n_members) {
+    for (size_t turn = 0, i; (i = item_of(member, turn)) < n_items; turn++) {
         size_t sequence = i % n_blocks / of_each;
         size_t step = i % of_each * tokens;
         struct item item = {.kv_head = i / n_blocks / n_splits,

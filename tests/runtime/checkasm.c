@@ -61,6 +61,7 @@ static const struct {
     {{"product", "batch_pack"}, checkasm_product, checkasm_naive_product},
     {{"quantize"}, checkasm_quantize, checkasm_naive_quantize},
     {{"rows_product", "rows_mix"}, checkasm_rows, NULL},
+    {{"turned_product", "rows_turn"}, checkasm_turned, NULL},
     {{"row_widen", "row_narrow"}, checkasm_row_types, checkasm_naive_halves},
     {{"dot"}, NULL, checkasm_naive_dot},
     {{"soften"}, checkasm_soften, checkasm_naive_soften},

@@ -30,7 +30,7 @@ struct work {
     struct lmq_batch batch;
     struct lmq_rows rows;
     size_t n_rows, n_tokens;
-    float *x, *out;
+    float *x, *out, *turned;
 };
 
 static double
@@ -146,6 +146,43 @@ run_rows(const struct work *work, size_t part, size_t n_parts)
     lmq_mem_free(scratch);
 }
 
+/* Short work, many times over. */
+#define SHORT_ROUNDS 1000
+
+static void
+run_short_rows(const struct work *work, size_t part, size_t n_parts)
+{
+    void *scratch = lmq_mem_aligned(lmq_scratch_bytes(work->rows.n_cols), 1);
+
+    (void)part;
+    (void)n_parts;
+    for (size_t i = 0; i < SHORT_ROUNDS; i++)
+        work->k->rows_product(&work->rows, 0, work->n_rows, work->x,
+                              work->rows.n_cols, work->n_tokens, work->out,
+                              work->n_rows, scratch);
+    lmq_mem_free(scratch);
+}
+
+static void
+run_turn(const struct work *work, size_t part, size_t n_parts)
+{
+    (void)part;
+    (void)n_parts;
+    for (size_t i = 0; i < SHORT_ROUNDS; i++)
+        work->k->rows_turn(&work->rows, work->n_rows, work->turned);
+}
+
+static void
+run_turned(const struct work *work, size_t part, size_t n_parts)
+{
+    (void)part;
+    (void)n_parts;
+    for (size_t i = 0; i < SHORT_ROUNDS; i++)
+        work->k->turned_product(work->turned, work->n_rows, work->rows.n_cols,
+                                work->x, work->rows.n_cols, work->n_tokens,
+                                work->out, work->n_rows);
+}
+
 static void
 run_mix(const struct work *work, size_t part, size_t n_parts)
 {
@@ -241,6 +278,36 @@ bench_rows(struct work *work, const struct work *peak,
                 figure(name, work, reading, n_threads);
             }
         }
+    }
+}
+
+/* Scores of a block of attention, from the caches. */
+static void
+bench_turned(struct work *work, const struct work *peak,
+             const struct work *reading)
+{
+    static const size_t cols[] = {64, 128, 256, 576};
+    char name[80];
+
+    work->n_rows = 128;
+    work->n_tokens = 64;
+    work->turned = work->out + work->n_tokens * work->n_rows;
+    for (size_t i = 0; i < sizeof(cols) / sizeof(cols[0]); i++) {
+        const double n = (double)(SHORT_ROUNDS * work->n_rows * cols[i]);
+        work->rows.type = LMQ_ROW_F32;
+        work->rows.n_cols = cols[i];
+        work->rows.stride = cols[i] * sizeof(float);
+        work->run = run_turn;
+        work->amount = n * sizeof(float);
+        snprintf(name, sizeof(name), "turning %zux%zu, bytes", work->n_rows,
+                 cols[i]);
+        figure(name, work, reading, 1);
+        work->run = run_turned;
+        work->amount = 2 * n * (double)work->n_tokens;
+        snprintf(name, sizeof(name), "turned, %zu tokens", work->n_tokens);
+        figure(name, work, peak, 1);
+        work->run = run_short_rows;
+        figure("not turned", work, peak, 1);
     }
 }
 
@@ -341,6 +408,8 @@ checkasm_bench(const struct lmq_kernels *k,
             bench_pack(&work, &reading, n_threads);
         if (checkasm_function(choice, "rows_product"))
             bench_rows(&work, &f32, &reading, n_threads);
+        if (checkasm_function(choice, "turned_product"))
+            bench_turned(&work, &f32, &reading);
         if (checkasm_function(choice, "rows_mix"))
             bench_mix(&work, &f32);
         bench_vectors(k, choice, x, out);

@@ -25,6 +25,7 @@ void checkasm_report(bool is_equal, const char *kernel, const char *isa,
 void checkasm_product(const struct lmq_kernels *k);
 void checkasm_quantize(const struct lmq_kernels *k);
 void checkasm_rows(const struct lmq_kernels *k);
+void checkasm_turned(const struct lmq_kernels *k);
 void checkasm_row_types(const struct lmq_kernels *k);
 void checkasm_vectors(const struct lmq_kernels *k);
 void checkasm_exp_everywhere(const struct lmq_kernels *k);

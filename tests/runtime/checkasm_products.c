@@ -303,6 +303,50 @@ checkasm_rows(const struct lmq_kernels *k)
     }
 }
 
+/* The same numbers as rows_product() of plain C has. */
+void
+checkasm_turned(const struct lmq_kernels *k)
+{
+    for (size_t i = 0; i < COUNT(some_tokens) * 60; i++) {
+        const size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
+        const size_t n_cols = 16 * (1 + random_below(i % 20 ? 16 : 40));
+        const size_t n_rows = random_below(150);
+        const size_t n = random_below(n_rows + 1); /* of these */
+        const size_t whole = (n_rows + LMQ_TURNED_ROWS - 1) /
+                             LMQ_TURNED_ROWS * LMQ_TURNED_ROWS;
+        const size_t stride = whole + i % 3;
+        enum lmq_row_type type = (enum lmq_row_type)random_below(4);
+        enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
+        struct lmq_rows rows;
+        struct buffer r = rows_new(&rows, type, n_rows, n_cols, pattern);
+        struct buffer x =
+            buffer_floats(spread(n_tokens, n_cols + 1, 1), pattern);
+        struct buffer turned = buffer_new(whole * n_cols * 4);
+        struct buffer wide = buffer_new(n_tokens * (whole + 2) * 4);
+        struct buffer scratch = buffer_new(lmq_scratch_bytes(n_cols));
+        struct buffer out[2];
+        for (size_t j = 0; j < 2; j++)
+            out[j] = buffer_new(n_tokens * n * 4);
+        plain->rows_product(&rows, 0, n, floats(&x), n_cols + 1, n_tokens,
+                            floats(&out[0]), n, scratch.data);
+        k->rows_turn(&rows, n_rows, floats(&turned));
+        k->turned_product(floats(&turned), n, n_cols, floats(&x), n_cols + 1,
+                          n_tokens, floats(&wide), stride);
+        for (size_t t = 0; t < n_tokens && n > 0; t++)
+            memcpy(floats(&out[1]) + t * n, floats(&wide) + t * stride,
+                   n * sizeof(float));
+        SIZES("%zu of %zu rows, %zu columns, %zu tokens, type %d, pattern %d",
+              n, n_rows, n_cols, n_tokens, (int)type, (int)pattern);
+        checkasm_report(same_buffers(&out[0], &out[1], true),
+                        "turned_product", k->name, sizes);
+        buffer_free(&r);
+        buffer_free(&x);
+        buffer_free(&turned);
+        buffer_free(&wide);
+        buffer_free(&scratch);
+    }
+}
+
 void
 checkasm_row_types(const struct lmq_kernels *k)
 {
