@@ -30,9 +30,7 @@ lmq_printable(char *dst, size_t dst_size, const char *text)
 
     while (left > 0) {
         size_t n = lmq_utf8_length(in, left);
-        int is_c1 = n == 2 && in[0] == 0xc2 && in[1] < 0xa0;
-        int is_plain = n > 1 || (n == 1 && in[0] >= 0x20 && in[0] != 0x7f);
-        if (is_plain && !is_c1) {
+        if (n > 0 && lmq_utf8_is_shown(lmq_utf8_decode(in, n))) {
             if (used + n >= dst_size)
                 break;
             memcpy(dst + used, in, n);

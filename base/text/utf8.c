@@ -36,6 +36,30 @@ lmq_utf8_encode(uint32_t code, unsigned char p[4])
     return (size_t)utf8proc_encode_char((utf8proc_int32_t)code, p);
 }
 
+bool
+lmq_utf8_is_shown(uint32_t code)
+{
+    const utf8proc_property_t *property =
+        utf8proc_get_property((utf8proc_int32_t)code);
+
+    switch (property->bidi_class) {
+    case UTF8PROC_BIDI_CLASS_LRE:
+    case UTF8PROC_BIDI_CLASS_LRO:
+    case UTF8PROC_BIDI_CLASS_RLE:
+    case UTF8PROC_BIDI_CLASS_RLO:
+    case UTF8PROC_BIDI_CLASS_PDF:
+    case UTF8PROC_BIDI_CLASS_LRI:
+    case UTF8PROC_BIDI_CLASS_RLI:
+    case UTF8PROC_BIDI_CLASS_FSI:
+    case UTF8PROC_BIDI_CLASS_PDI:
+        return false;
+    default:
+        return property->category != UTF8PROC_CATEGORY_CC &&
+               property->category != UTF8PROC_CATEGORY_ZL &&
+               property->category != UTF8PROC_CATEGORY_ZP;
+    }
+}
+
 size_t
 lmq_utf8_valid(const unsigned char *p, size_t n)
 {

@@ -23,6 +23,10 @@ lmq_utf8_length(const unsigned char *p, size_t n)
 uint32_t lmq_utf8_decode(const unsigned char *p, size_t n);
 size_t lmq_utf8_encode(uint32_t code, unsigned char p[4]);
 
+/* Whether a terminal shows it, and nothing but it: it is no control character,
+ * turns no text around and ends no line. */
+bool lmq_utf8_is_shown(uint32_t code);
+
 /* Bytes from p that are valid UTF-8. */
 size_t lmq_utf8_valid(const unsigned char *p, size_t n);
 

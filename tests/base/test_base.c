@@ -278,6 +278,9 @@ START_TEST(hostile_text_becomes_harmless)
         {"\x7f", "\\x7f"},
         {"\xc2\x9b" "31m", "\\xc2\\x9b" "31m"}, /* CSI as one character */
         {"\xff\xfe", "\\xff\\xfe"},
+        /* From right to left; the end of a line. */
+        {"a\xe2\x80\xae" "b", "a\\xe2\\x80\\xae" "b"},
+        {"\xe2\x80\xa8", "\\xe2\\x80\\xa8"},
     };
     char plain[64];
 
