@@ -274,6 +274,9 @@ int print_report(const struct arguments *arguments,
 #define TEXT_SIZE 32
 const char *format_bytes(double n, char text[TEXT_SIZE]);
 const char *format_count(double n, char text[TEXT_SIZE]);
+/* An error of a figure; "?" where a single token leaves it unknown. */
+const char *format_error(const char *format, double error,
+                         char text[TEXT_SIZE]);
 /* "s", or "" for 1. */
 const char *plural(double n);
 /* Cuts a name in the middle so that it takes at most `width` columns. */

@@ -95,16 +95,16 @@ print_row(const struct lmq_report *r, size_t i)
 {
     const struct lmq_report *models = lmq_report_at(r, "models");
     const struct lmq_report *m = lmq_report_item(models, i);
-    char bytes[TEXT_SIZE], ratio[TEXT_SIZE];
+    char bytes[TEXT_SIZE], ratio[TEXT_SIZE], error[TEXT_SIZE];
 
     printf("%c ", is_on_front(r, i) ? '*' : ' ');
     print_name(name_of(models, i), NAME_COLUMNS);
-    printf(" %5.2f %7s %8s %8.2e +-%5.0e %8.2e %6.2f %5.2f\n",
+    printf(" %5.2f %7s %8s %8.2e +-%5s %8.2e %6.2f %5.2f\n",
            lmq_report_number(m, "protocol.model.bits_per_weight"),
            format_bytes(lmq_report_number(m, "protocol.model.bytes"), bytes),
            format_ratio(lmq_report_number(m, "ppl_ratio"), ratio),
            lmq_report_number(m, "kld.mean"),
-           lmq_report_number(m, "kld.stderr"),
+           format_error("%.0e", lmq_report_number(m, "kld.stderr"), error),
            lmq_report_number(m, "kld.p99"),
            100 * lmq_report_number(m, "top1_agreement"),
            100 * lmq_report_number(m, "flips.rate"));
@@ -141,12 +141,14 @@ print_pair(const struct lmq_report *r, const struct lmq_report *pair,
     size_t second = (size_t)lmq_report_number(pair, "second");
     double sign = is_reversed ? -1 : 1;
     double difference = sign * lmq_report_number(kld, "difference");
+    char error[TEXT_SIZE];
 
     fputs("  ", stdout);
     print_name(name_of(models, is_reversed ? first : second), 20);
     fputs(" - ", stdout);
     print_name(name_of(models, is_reversed ? second : first), 20);
-    printf(" %+9.2e +- %.0e%s\n", difference, error_of(kld),
+    printf(" %+9.2e +- %s%s\n", difference,
+           format_error("%.0e", error_of(kld), error),
            fabs(difference) > 2 * error_of(kld) ? "" : "  not told apart");
 }
 
@@ -348,19 +350,21 @@ static void
 print_markdown_row(const struct lmq_report *m, const char *name,
                    bool is_on_the_front)
 {
-    char bytes[TEXT_SIZE];
+    char bytes[TEXT_SIZE], ratio_error[TEXT_SIZE], error[TEXT_SIZE];
 
     printf("| %s", is_on_the_front ? "&#9679; " : "");
     print_code(name);
-    printf(" | %s | %.3f | %s | %.5f &plusmn; %.5f | %.3e &plusmn; %.1e | "
+    printf(" | %s | %.3f | %s | %.5f &plusmn; %s | %.3e &plusmn; %s | "
            "%.2e | %.2f %% | %.2f %% |",
            lmq_report_string(m, "verdict.result"),
            lmq_report_number(m, "protocol.model.bits_per_weight"),
            format_bytes(lmq_report_number(m, "protocol.model.bytes"), bytes),
            lmq_report_number(m, "ppl_ratio"),
-           lmq_report_number(m, "ppl_ratio_stderr"),
+           format_error("%.5f", lmq_report_number(m, "ppl_ratio_stderr"),
+                        ratio_error),
            lmq_report_number(m, "kld.mean"),
-           lmq_report_number(m, "kld.stderr"), lmq_report_number(m, "kld.p99"),
+           format_error("%.1e", lmq_report_number(m, "kld.stderr"), error),
+           lmq_report_number(m, "kld.p99"),
            100 * lmq_report_number(m, "top1_agreement"),
            100 * lmq_report_number(m, "flips.rate"));
 }

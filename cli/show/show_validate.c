@@ -13,6 +13,7 @@ static void
 print_perplexity(const struct lmq_report *r)
 {
     double bits = lmq_report_number(r, "reference.bits_per_byte");
+    char error[TEXT_SIZE];
 
     printf("\n%-22s %14s %14s\n", "", "reference", "model");
     printf("%-22s %14.5f %14.5f\n", "perplexity",
@@ -24,18 +25,21 @@ print_perplexity(const struct lmq_report *r)
     if (bits == bits)
         printf("%-22s %14.6f %14.6f\n", "bits per byte", bits,
                lmq_report_number(r, "model.bits_per_byte"));
-    printf("%-22s %14.6f +- %.6f\n", "perplexity ratio",
+    printf("%-22s %14.6f +- %s\n", "perplexity ratio",
            lmq_report_number(r, "ppl_ratio"),
-           lmq_report_number(r, "ppl_ratio_stderr"));
+           format_error("%.6f", lmq_report_number(r, "ppl_ratio_stderr"),
+                        error));
 }
 
 static void
 print_divergence(const struct lmq_report *r)
 {
     const struct lmq_report *kld = lmq_report_at(r, "kld");
+    char error[TEXT_SIZE];
 
-    printf("\n%-22s %14.3e +- %.1e\n", "KL divergence, mean",
-           lmq_report_number(kld, "mean"), lmq_report_number(kld, "stderr"));
+    printf("\n%-22s %14.3e +- %s\n", "KL divergence, mean",
+           lmq_report_number(kld, "mean"),
+           format_error("%.1e", lmq_report_number(kld, "stderr"), error));
     printf("%-22s %14.3e, 90 %% %.1e, 99 %% %.2e, max %.1e\n", "  median",
            lmq_report_number(kld, "median"), lmq_report_number(kld, "p90"),
            lmq_report_number(kld, "p99"), lmq_report_number(kld, "max"));

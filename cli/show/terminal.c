@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,13 @@ format_count(double n, char text[TEXT_SIZE])
                                         "trillion", NULL};
 
     return format_scaled(n, units, text);
+}
+
+const char *
+format_error(const char *format, double error, char text[TEXT_SIZE])
+{
+    snprintf(text, TEXT_SIZE, isnan(error) ? "?" : format, error);
+    return text;
 }
 
 const char *

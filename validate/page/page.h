@@ -4,7 +4,9 @@
 #ifndef LMQ_VALIDATE_PAGE_H
 #define LMQ_VALIDATE_PAGE_H
 
+#include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/text/buffer.h"
 #include "lmquant.h"
@@ -27,6 +29,16 @@ static inline const char *
 plural(double n)
 {
     return n == 1 ? "" : "s";
+}
+
+#define NUMBER_SIZE 32
+
+/* An error of a figure; "?" where a single token leaves it unknown. */
+static inline const char *
+error_text(const char *format, double error, char text[NUMBER_SIZE])
+{
+    snprintf(text, NUMBER_SIZE, isnan(error) ? "?" : format, error);
+    return text;
 }
 
 /* ---- report_html.c ---- */

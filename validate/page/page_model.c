@@ -53,15 +53,16 @@ put_card(struct lmq_buffer *page, const char *label, const char *format,
 static void
 put_cards(struct lmq_buffer *page, const struct lmq_report *r)
 {
-    char note[128];
+    char note[128], error[NUMBER_SIZE];
 
     put(page, "<div class=cards>");
-    snprintf(note, sizeof(note), "%.4f against %.4f, &plusmn;&nbsp;%.5f",
+    snprintf(note, sizeof(note), "%.4f against %.4f, &plusmn;&nbsp;%s",
              number(r, "model.ppl"), number(r, "reference.ppl"),
-             number(r, "ppl_ratio_stderr"));
+             error_text("%.5f", number(r, "ppl_ratio_stderr"), error));
     put_card(page, "Perplexity ratio", "%.5f", number(r, "ppl_ratio"), note);
-    snprintf(note, sizeof(note), "nats, &plusmn;&nbsp;%.1e; median&nbsp;%.1e",
-             number(r, "kld.stderr"), number(r, "kld.median"));
+    snprintf(note, sizeof(note), "nats, &plusmn;&nbsp;%s; median&nbsp;%.1e",
+             error_text("%.1e", number(r, "kld.stderr"), error),
+             number(r, "kld.median"));
     put_card(page, "KL divergence, mean", "%.3e", number(r, "kld.mean"),
              note);
     snprintf(note, sizeof(note),

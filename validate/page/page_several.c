@@ -59,6 +59,7 @@ put_model_row(struct lmq_buffer *page, const struct lmq_report *r, size_t i)
     const struct lmq_report *models = lmq_report_at(r, "models");
     const struct lmq_report *m = lmq_report_item(models, i);
     const char *result = string(m, "verdict.result");
+    char error[NUMBER_SIZE];
 
     put(page, "<tr><td>%s<td class=text>",
         is_on_front(r, i) ? "<span class=front title='on the front'>&#9679;"
@@ -67,12 +68,14 @@ put_model_row(struct lmq_buffer *page, const struct lmq_report *r, size_t i)
     put_name(page, models, i);
     put(page,
         "<td class=%s>%s<td>%.3f<td>%.2f<td>%.5f<td>%.2e "
-        "<span class=soft>&plusmn;&nbsp;%.0e</span><td>%.2e<td>%.2f<td>%.2f"
+        "<span class=soft>&plusmn;&nbsp;%s</span><td>%.2e<td>%.2f<td>%.2f"
         "</tr>",
         strcmp(result, "PASS") == 0 ? "good" : "bad", result,
         number(m, "protocol.model.bits_per_weight"),
         1e-6 * number(m, "protocol.model.bytes"), number(m, "ppl_ratio"),
-        number(m, "kld.mean"), number(m, "kld.stderr"), number(m, "kld.p99"),
+        number(m, "kld.mean"),
+        error_text("%.0e", number(m, "kld.stderr"), error),
+        number(m, "kld.p99"),
         100 * number(m, "top1_agreement"), 100 * number(m, "flips.rate"));
 }
 
@@ -263,6 +266,7 @@ put_difference(struct lmq_buffer *page, const struct lmq_report *r,
                         number(pair, "kld.stderr_by_document"));
     bool is_known = fabs(difference) > 2 * error;
     const struct lmq_report *models = lmq_report_at(r, "models");
+    char kld_error[NUMBER_SIZE], nll_error[NUMBER_SIZE];
     double first = number(pair, is_reversed ? "second" : "first");
     double second = number(pair, is_reversed ? "first" : "second");
 
@@ -270,10 +274,13 @@ put_difference(struct lmq_buffer *page, const struct lmq_report *r,
     put_name(page, models, (size_t)second);
     put(page, "<td class=text>");
     put_name(page, models, (size_t)first);
-    put(page, "<td>%+.3e<td>%.1e<td>%+.6f<td>%.1e<td>%+.3f<td>%s</tr>",
-        difference, error, sign * number(pair, "delta_nll.difference"),
-        fmax(number(pair, "delta_nll.stderr"),
-             number(pair, "delta_nll.stderr_by_document")),
+    put(page, "<td>%+.3e<td>%s<td>%+.6f<td>%s<td>%+.3f<td>%s</tr>",
+        difference, error_text("%.1e", error, kld_error),
+        sign * number(pair, "delta_nll.difference"),
+        error_text("%.1e",
+                   fmax(number(pair, "delta_nll.stderr"),
+                        number(pair, "delta_nll.stderr_by_document")),
+                   nll_error),
         sign * 100 * number(pair, "top1_agreement.difference"),
         is_known ? difference > 0 ? "farther" : "nearer" : "not told apart");
 }
