@@ -37,8 +37,10 @@ _Static_assert(LMQ_WIDE_BYTES == BLOCK_FLOATS * sizeof(float) &&
                "scratch has room for blocks, and they have whole tiles");
 
 /* With few tokens the memory is the limit, and its prefetchers do not see
- * through short rows: so far before their use these are asked for. */
+ * through short rows: so far before their use these are asked for; and so far
+ * long ones of which all columns go by. */
 #define NEAR_BYTES ((size_t)3072)
+#define ALONG_BYTES ((size_t)4096)
 
 struct rows_job {
     const struct lmq_rows *rows;
@@ -91,16 +93,47 @@ rows_pack(const struct rows_job *job, float *to)
     }
 }
 
-/* The same columns of rows that come `ahead` bytes later. */
+/* What comes after byte `at` of a tile's rows: of short ones the same columns of
+ * a later tile, of all columns those that follow, behind the end those of the
+ * next tile, else the same columns of the next tile but one. */
 LMQ_INLINE void
-ask_for_rows(const unsigned char *const *p, size_t n_r, size_t ahead,
-             bool is_short)
+ask_for_rows(const struct rows_job *job, const unsigned char *const *p,
+             size_t at, size_t n_r)
 {
+    const size_t tile = LMQ_TILE_R * job->stride;
+    const bool is_short = 2 * tile <= NEAR_BYTES;
+    const bool is_whole = job->col1 - job->col0 == job->rows->n_cols;
+    size_t ahead = at + 2 * tile;
+
+    if (is_short)
+        ahead = at + NEAR_BYTES / tile * tile;
+    else if (is_whole)
+        ahead = at + ALONG_BYTES +
+                (at + ALONG_BYTES < job->stride ? 0 : tile - job->stride);
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         if (is_short)
             lmq_prefetch(p[r], ahead);
         else
             lmq_prefetch_second(p[r], ahead);
+}
+
+/* One step: `offset` columns behind `column`, and x of them. */
+LMQ_INLINE void
+add_step(const unsigned char *const *p, size_t column, size_t offset,
+         const float *x, enum lmq_row_type type, size_t n_r, size_t n_t,
+         size_t part, size_t n_parts, vr acc[LMQ_TILE_T][LMQ_TILE_R][REGISTERS])
+{
+    LMQ_UNROLL for (size_t j = 0; j < n_parts; j++) {
+        const size_t lane = (part + j) * LMQ_WIDTH;
+        vr v[LMQ_TILE_T];
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            v[t] = vr_load(x + t * LANES + lane);
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
+            vr w = load_columns(p[r], type, column, offset + lane);
+            LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+                acc[t][r][j] = vr_fma(w, v[t], acc[t][r][j]);
+        }
+    }
 }
 
 /* Adds the full steps of columns to registers [part, part + n_parts) of the
@@ -111,10 +144,6 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
             size_t part, size_t n_parts, struct lmq_asking *asking,
             vf sum[LMQ_TILE_T][LMQ_TILE_R])
 {
-    const size_t together = LMQ_TILE_R * job->stride;
-    const bool is_short = 2 * together <= NEAR_BYTES;
-    const size_t ahead =
-        is_short ? NEAR_BYTES / together * together : 2 * together;
     const size_t from = job->column;
     vr acc[LMQ_TILE_T][LMQ_TILE_R][REGISTERS];
 
@@ -124,20 +153,19 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
                 acc[t][r][j] = sum[t][r].r[part + j];
     for (size_t i = job->col0; i + LANES <= job->col1; i += LANES) {
         if (n_t < LMQ_TILE_T)
-            ask_for_rows(p, n_r, ahead + lmq_row_bytes(type, i - from),
-                         is_short);
+            ask_for_rows(job, p, lmq_row_bytes(type, i - from), n_r);
         else if (part == 0 && (i - job->col0) / LANES % ASKING_STEPS == 0)
             lmq_ask(&job->next, asking);
-        LMQ_UNROLL for (size_t j = 0; j < n_parts; j++) {
-            const size_t lane = (part + j) * LMQ_WIDTH;
-            vr v[LMQ_TILE_T];
-            LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-                v[t] = vr_load(x + t * LANES + lane);
-            LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
-                vr w = load_columns(p[r], type, i + lane - from);
-                LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
-                    acc[t][r][j] = vr_fma(w, v[t], acc[t][r][j]);
-            }
+        const size_t column = (i - from) / Q8_BLOCK * Q8_BLOCK;
+        if (type == LMQ_ROW_Q8 && i - from == column &&
+            i + Q8_BLOCK <= job->col1) { /* its scale is read once */
+            add_step(p, column, 0, x, type, n_r, n_t, part, n_parts, acc);
+            x += n_t * LANES;
+            i += LANES;
+            add_step(p, column, LANES, x, type, n_r, n_t, part, n_parts, acc);
+        } else {
+            add_step(p, column, i - from - column, x, type, n_r, n_t, part,
+                     n_parts, acc);
         }
         x += n_t * LANES;
     }
@@ -496,7 +524,7 @@ mix_tile(const struct lmq_rows *rows, size_t row0, size_t row1, size_t column,
         LMQ_UNROLL for (size_t i = 0; i < n_v * REGISTERS; i++) {
             const size_t v = i / REGISTERS, j = i % REGISTERS;
             vr y = n_v == 1 ? x.r[j]
-                            : load_columns(row, type, column + i * LMQ_WIDTH);
+                            : load_columns(row, type, column, i * LMQ_WIDTH);
             LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
                 sum[v][t].r[j] =
                     vr_fma(vr_set1(weight[t * weight_stride + r]), y,

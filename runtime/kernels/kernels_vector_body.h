@@ -470,12 +470,16 @@ quantize(const float *x, size_t n, size_t group, enum lmq_bits bits,
 
 /* ---- Rows of other types ---- */
 
-/* LMQ_WIDTH columns that the row has, from `column`. */
+/* LMQ_WIDTH columns that the row has, `offset` behind `column`, which begins a
+ * block of Q8. */
 LMQ_INLINE vr
-load_columns(const unsigned char *row, enum lmq_row_type type, size_t column)
+load_columns(const unsigned char *row, enum lmq_row_type type, size_t column,
+             size_t offset)
 {
-    const unsigned char *block = row + column / Q8_BLOCK * Q8_BYTES;
+    const unsigned char *block = row + column / Q8_BLOCK * Q8_BYTES +
+                                 offset / Q8_BLOCK * Q8_BYTES;
 
+    column += offset;
     switch (type) {
     case LMQ_ROW_F32:
         return vr_load(row + column * 4);
@@ -484,7 +488,7 @@ load_columns(const unsigned char *row, enum lmq_row_type type, size_t column)
     case LMQ_ROW_BF16:
         return vr_load_bf16(row + column * 2);
     default:
-        return vr_mul(vr_load_i8(block + 2 + column % Q8_BLOCK),
+        return vr_mul(vr_load_i8(block + 2 + offset % Q8_BLOCK),
                       vr_set1_f16(block));
     }
 }
@@ -506,7 +510,8 @@ load_row(const unsigned char *row, enum lmq_row_type type, size_t column,
         column = 0;
     }
     LMQ_UNROLL for (size_t i = 0; i < REGISTERS; i++)
-        x.r[i] = load_columns(row, type, column + i * LMQ_WIDTH);
+        x.r[i] = load_columns(row, type, column / Q8_BLOCK * Q8_BLOCK,
+                              column % Q8_BLOCK + i * LMQ_WIDTH);
     return x;
 }
 
