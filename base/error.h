@@ -38,8 +38,9 @@ void lmq_hint(struct lmq_error *err, const char *format, ...) LMQ_PRINTF(2, 3);
 /* Names the file concerned, unless something below has named it already. */
 void lmq_error_in(struct lmq_error *err, const char *path);
 
-/* Copies text so that a terminal shows it harmlessly: control characters,
- * such as turn text around and bytes that are no UTF-8 become \xNN. Always terminates dst. */
+/* Copies text so that a terminal shows it harmlessly: control characters, such
+ * as turn text around, and bytes that are no UTF-8 become \xNN. Always
+ * terminates dst. */
 void lmq_printable(char *dst, size_t dst_size, const char *text);
 
 #endif
