@@ -92,6 +92,21 @@ print_command_help(const struct command *command)
 
 /* ---- Mistakes ---- */
 
+/* Other tools have an option for it. */
+static bool
+has_output_operand(const struct command *command)
+{
+    return strstr(command->operands, "OUTPUT") != NULL;
+}
+
+static int
+unknown_output(const struct command *command, const char *dashes,
+               const char *name)
+{
+    return usage_error(command, "'%s%s': the output is an argument: %s",
+                       dashes, name, command->operands);
+}
+
 static int
 unknown_long(const struct command *command, const char *name, int n)
 {
@@ -100,6 +115,8 @@ unknown_long(const struct command *command, const char *name, int n)
     struct suggestion suggestion = {.wanted = wanted, .prefix = "--"};
 
     snprintf(wanted, sizeof(wanted), "%.*s", n, name);
+    if (has_output_operand(command) && strncmp(wanted, "out", 3) == 0)
+        return unknown_output(command, "--", wanted);
     list_tables(command, tables);
     for (int i = 0; i < N_TABLES; i++)
         for (const struct option *o = tables[i]; o->name != NULL; o++)
@@ -114,6 +131,44 @@ is_dash(const char *text)
     return strcmp(text, "-") == 0;
 }
 
+/* A text, which may come from standard input: options of this kind. */
+static bool
+is_text(const struct option *option)
+{
+    return strcmp(option->name, "text") == 0 ||
+           strcmp(option->name, "calibrate") == 0;
+}
+
+/* Its value is the name of a file or of a folder. */
+static bool
+is_name(const struct option *option)
+{
+    return is_text(option) ||
+           (option->argument != NULL &&
+            (strncmp(option->argument, "FILE", 4) == 0 ||
+             strcmp(option->argument, "FOLDER") == 0));
+}
+
+/* As when a variable of a script is not set. */
+static int
+check_empty(const struct arguments *arguments)
+{
+    const struct command *command = arguments->command;
+
+    for (int i = 0; i < arguments->n_given; i++) {
+        const struct option *option = arguments->given[i].option;
+        if (is_name(option) && arguments->given[i].value[0] == '\0')
+            return usage_error(command, "--%s: the name is empty (%s)",
+                               option->name, option->argument);
+    }
+    for (int i = 0; i < arguments->n_operands; i++)
+        if (arguments->operands[i][0] == '\0' &&
+            (i == 0 || command != &command_run)) /* that is a prompt */
+            return usage_error(command, "argument %d is empty; expected: %s",
+                               i + 1, command->operands);
+    return -1;
+}
+
 /* What is read in no order, or more than once, cannot come through a pipe. */
 static int
 check_dashes(const struct arguments *arguments)
@@ -123,18 +178,17 @@ check_dashes(const struct arguments *arguments)
 
     for (int i = 0; i < arguments->n_given; i++) {
         const struct option *option = arguments->given[i].option;
-        if (option->argument != NULL &&
-            strcmp(option->argument, "FILE") == 0 &&
-            is_dash(arguments->given[i].value))
+        const char *value = arguments->given[i].value;
+        if (option->argument == NULL || value == NULL || !is_dash(value))
+            continue;
+        if (strcmp(option->argument, "FILE") == 0)
             return usage_error(command,
                                "--%s cannot be standard input; './-' is a "
                                "file of that name",
                                option->name);
-    }
-    for (int i = 0; i < arguments->n_given; i++)
-        if (strcmp(arguments->given[i].option->name, "text") == 0 &&
-            is_dash(arguments->given[i].value) && n_texts++ > 0)
+        if (is_text(option) && n_texts++ > 0)
             return usage_error(command, "standard input is there only once");
+    }
     for (int i = 0; i < arguments->n_operands; i++) {
         if (!is_dash(arguments->operands[i]))
             continue;
@@ -166,7 +220,8 @@ check_operands(const struct arguments *arguments)
         return usage_error(command, "unexpected argument '%s'; expected: %s",
                            arguments->operands[command->most],
                            command->operands);
-    return check_dashes(arguments);
+    int code = check_empty(arguments);
+    return code == -1 ? check_dashes(arguments) : code;
 }
 
 /* ---- Parsing ---- */
@@ -262,6 +317,8 @@ parse_short(struct arguments *arguments, char **argv, int *i)
 
     for (const char *p = argv[*i] + 1; *p != '\0' && code == -1; p++) {
         const struct option *option = find_letter(command, *p);
+        if (option == NULL && *p == 'o' && has_output_operand(command))
+            return unknown_output(command, "-", "o");
         if (option == NULL)
             return usage_error(command, "unknown option '-%c'", *p);
         if (option->argument == NULL || option_is_optional(option)) {

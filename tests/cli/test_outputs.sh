@@ -144,7 +144,7 @@ early() {
         is_one_sentence "$command '$3'"
     done
 }
-early 2 "output's name is empty" ""
+early 2 "is empty" ""
 early 1 "dangling: is a symbolic link to 'nowhere'" dangling
 early 1 "folder: is a folder" folder
 early 2 "new/: is the name of a folder" new/

@@ -92,10 +92,22 @@ for command in $commands; do
         FILE)
             refused 2 "--$option cannot be standard input" $command \
                 --$option - $(operands $command)
+            ;;
+        FILE.html | FILE.yaml | FOLDER) ;;
+        TEXT)
+            case $option in text | calibrate) ;; *) continue ;; esac
+            refused 2 "only once" $command $before --$option - --$option - \
+                $(operands $command)
+            ;;
+        OPTION) continue ;;
+        *) fail "$command --$option=$kind: what is that?" ;;
+        esac
+        case $kind in
+        FILE* | FOLDER | TEXT)
+            refused 2 "--$option: the name is empty" $command $before \
+                "--$option=" $(operands $command)
             continue
             ;;
-        FILE.html | FILE.yaml | TEXT | OPTION | FOLDER) continue ;;
-        *) fail "$command --$option=$kind: what is that?" ;;
         esac
         for value in "" $bad; do
             refused 2 "$value" $command $before "--$option=$value" \
@@ -192,6 +204,15 @@ for command in $commands; do
     esac
     refused 2 "unexpected argument" $command "$@"
 done
+refused 2 "argument 1 is empty; expected: CHECKPOINT OUTPUT.lmq" convert "" a
+refused 2 "argument 2 is empty" convert "$fable" ""
+refused 2 "argument 3 is empty" validate "$fable" fable.lmq ""
+refused 2 "argument 1 is empty" run "" ""
+refused 2 "argument 2 is empty" tokenize "$fable" ""
+refused 2 "'-o': the output is an argument: CHECKPOINT OUTPUT.lmq" \
+    convert "$fable" -o never.lmq
+refused 2 "'--output': the output is an argument" \
+    export --to gguf "$fable" --output=never.gguf
 refused 2 "in place of a file" convert "$fable" -
 refused 2 "in place of a file" export --to gguf fable.lmq -
 refused 2 "in place of a file" diff "$fable" -
