@@ -100,21 +100,6 @@ static const struct lmq_hf_key phi3_keys[] = {
     END,
 };
 
-/* The library knows each size by two names. */
-static const struct lmq_hf_key gpt2_keys[] = {
-    KEY("n_embd", dim, 0),
-    KEY("hidden_size", dim, ALIAS),
-    KEY("n_layer", n_layers, 0),
-    KEY("num_hidden_layers", n_layers, ALIAS),
-    KEY("n_head", n_heads, 0),
-    KEY("num_attention_heads", n_heads, ALIAS),
-    KEY("n_positions", context, KEEP),
-    KEY("max_position_embeddings", context, ALIAS),
-    KEY("n_inner", hidden_dim, 0),
-    KEY("vocab_size", vocab_size, 0),
-    END,
-};
-
 static const struct lmq_hf_key olmoe_keys[] = {
     KEY("intermediate_size", expert_dim, 0),
     KEY("num_experts", n_experts, 64),
@@ -130,67 +115,8 @@ static const struct lmq_hf_key olmo3_keys[] = {
     END,
 };
 
-static const struct lmq_hf_key starcoder2_keys[] = {
-    KEY_OR_NULL("sliding_window", sliding_window, 0),
-    END,
-};
-
-static const struct lmq_hf_key gptj_keys[] = {
-    KEY_OR_NULL("rotary_dim", rotary_dim, 64),
-    END,
-};
-
-static const struct lmq_hf_key bloom_keys[] = {
-    KEY("hidden_size", dim, 0),
-    KEY("n_embed", dim, ALIAS),
-    KEY("n_layer", n_layers, 0),
-    KEY("num_hidden_layers", n_layers, ALIAS),
-    KEY("n_head", n_heads, 0),
-    KEY("num_attention_heads", n_heads, ALIAS),
-    KEY("seq_length", context, KEEP),
-    KEY("vocab_size", vocab_size, 0),
-    END,
-};
-
-static const struct lmq_hf_key mpt_keys[] = {
-    KEY("d_model", dim, 0),
-    KEY("hidden_size", dim, ALIAS),
-    KEY("n_layers", n_layers, 0),
-    KEY("num_hidden_layers", n_layers, ALIAS),
-    KEY("n_heads", n_heads, 0),
-    KEY("num_attention_heads", n_heads, ALIAS),
-    KEY("max_seq_len", context, KEEP),
-    KEY("vocab_size", vocab_size, 0),
-    END,
-};
-
-static const struct lmq_hf_key opt_keys[] = {
-    KEY("hidden_size", dim, 0),
-    KEY("ffn_dim", hidden_dim, 0),
-    KEY("num_hidden_layers", n_layers, 0),
-    KEY("num_attention_heads", n_heads, 0),
-    KEY("vocab_size", vocab_size, 0),
-    KEY("max_position_embeddings", context, KEEP),
-    END,
-};
-
 static const struct lmq_hf_key baichuan_keys[] = {
     KEY("model_max_length", context, ALIAS),
-    END,
-};
-
-static const struct lmq_hf_key falcon_keys[] = {
-    KEY("hidden_size", dim, 0),
-    KEY("n_embed", dim, ALIAS),
-    KEY("num_hidden_layers", n_layers, 0),
-    KEY("n_layer", n_layers, ALIAS),
-    KEY("num_attention_heads", n_heads, 0),
-    KEY("n_head", n_heads, ALIAS),
-    KEY_OR_NULL("n_head_kv", n_kv_heads, 0),
-    KEY("num_kv_heads", n_kv_heads, ALIAS),
-    KEY("ffn_hidden_size", hidden_dim, 0),
-    KEY("vocab_size", vocab_size, 0),
-    KEY("max_position_embeddings", context, KEEP),
     END,
 };
 
@@ -232,8 +158,8 @@ static const struct lmq_hf_key deepseek3_keys[] = {
 
 /* ---- The table ---- */
 
-/* Those of 2024 and later are in families_later.c, those that remember states in
- * families_recurrent.c. */
+/* GPT-2 and its like are in families_older.c, those of 2024 and later in
+ * families_later.c, those that remember states in families_recurrent.c. */
 static const struct lmq_family families[] = {
     {.name = "llama",
      .hf = {.classes = {{"LlamaForCausalLM", "llama", NULL, false},
@@ -428,71 +354,6 @@ static const struct lmq_family families[] = {
      .gguf = {.name = "phi3", .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW,
               .fuses_qkv = true, .fuses_gate_up = true,
               .finish = lmq_gguf_finish_phi3, .head = LMQ_GGUF_HEAD_MUST}},
-    {.name = "gpt2", .norm = LMQ_NORM_LAYER,
-     .positions = LMQ_POSITIONS_LEARNED,
-     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
-     .hf = {.classes = {{"GPT2LMHeadModel", "gpt2", NULL, false}},
-            .source = {.is_transposed = true},
-            GPT_EPS(1e-5), .context = 1024,
-            .activation_key = "activation_function", .has_tied_head = true,
-            .keys = {gpt2_keys}, .begin = lmq_hf_begin_gpt2},
-     .gguf = {.name = "gpt2", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
-              .head = LMQ_GGUF_HEAD_MUST, .must_biases = GPT_BIASES}},
-    {.name = "starcoder", .norm = LMQ_NORM_LAYER,
-     .positions = LMQ_POSITIONS_LEARNED,
-     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
-     .hf = {.classes = {{"GPTBigCodeForCausalLM", "gpt_bigcode", NULL,
-                         false}},
-            GPT_EPS(1e-5), .context = 1024,
-            .activation_key = "activation_function", .has_tied_head = true,
-            .keys = {gpt2_keys}, .begin = lmq_hf_begin_starcoder},
-     .gguf = {.name = "starcoder", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
-              .must_biases = GPT_BIASES}},
-    {.name = "starcoder2", .norm = LMQ_NORM_LAYER,
-     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
-     .hf = {.classes = {{"Starcoder2ForCausalLM", "starcoder2", NULL, false}},
-            .eps_key = "norm_epsilon", .eps = 1e-5, .context = 4096,
-            .n_kv_heads = 2, .theta = 10000, .has_tied_head = true,
-            .keys = {sizes, starcoder2_keys}},
-     .gguf = {.name = "starcoder2", .keys = GPT_KEYS,
-              .may_biases = LMQ_GGUF_BIAS_QKV,
-              .must_biases = LMQ_GGUF_BIAS_NORM | LMQ_GGUF_BIAS_OUT |
-                             LMQ_GGUF_BIAS_FFN}},
-    {.name = "gptj", .norm = LMQ_NORM_LAYER,
-     .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM,
-     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
-     .hf = {.classes = {{"GPTJForCausalLM", "gptj", NULL, false}},
-            .source = {.has_rotary_pairs = true},
-            GPT_EPS(1e-5), .context = 2048, .theta = 10000,
-            .activation_key = "activation_function",
-            .keys = {gpt2_keys, gptj_keys}, .begin = lmq_hf_begin_gptj}},
-    {.name = "mpt", .norm = LMQ_NORM_LAYER,
-     .positions = LMQ_POSITIONS_ALIBI, .activation = LMQ_ACTIVATION_GELU,
-     .is_plain = true,
-     .hf = {.classes = {{"MptForCausalLM", "mpt", NULL, false},
-                        {"MPTForCausalLM", NULL, NULL, false}},
-            GPT_EPS(1e-5), .context = 2048, .has_tied_head = true,
-            .keys = {mpt_keys}, .begin = lmq_hf_begin_mpt},
-     .gguf = {.name = "mpt",
-              .keys = LMQ_GGUF_LAYER | LMQ_GGUF_CLIP | LMQ_GGUF_ALIBI,
-              .fuses_qkv = true, .may_biases = GPT_BIASES}},
-    {.name = "bloom", .norm = LMQ_NORM_LAYER,
-     .positions = LMQ_POSITIONS_ALIBI,
-     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
-     .hf = {.classes = {{"BloomForCausalLM", "bloom", NULL, false}},
-            .source = {.is_qkv_by_head = true},
-            GPT_EPS(1e-5), .context = 2048, .has_tied_head = true,
-            .keys = {bloom_keys}, .begin = lmq_hf_begin_bloom},
-     .gguf = {.name = "bloom", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
-              .finish = lmq_gguf_finish_bloom, .must_biases = GPT_BIASES}},
-    {.name = "opt", .norm = LMQ_NORM_LAYER,
-     .positions = LMQ_POSITIONS_LEARNED, .activation = LMQ_ACTIVATION_RELU,
-     .is_plain = true,
-     .hf = {.classes = {{"OPTForCausalLM", "opt", NULL, false}},
-            .source = {.n_idle_positions = 2},
-            .eps = 1e-5, .context = 2048,
-            .activation_key = "activation_function", .has_tied_head = true,
-            .keys = {opt_keys}, .begin = lmq_hf_begin_opt}},
     {.name = "internlm2",
      .hf = {.classes = {{"InternLM2ForCausalLM", "internlm2", NULL, false}},
             .source = {.is_qkv_by_head = true},
@@ -508,30 +369,6 @@ static const struct lmq_family families[] = {
      .gguf = {.name = "baichuan", .keys = LLAMA_KEYS,
               .has_rotary_pairs = true, .finish = lmq_gguf_finish_baichuan,
               .head = LMQ_GGUF_HEAD_MUST}},
-    {.name = "gptneox", .norm = LMQ_NORM_LAYER,
-     .residual = LMQ_RESIDUAL_PARALLEL, .activation = LMQ_ACTIVATION_GELU,
-     .is_plain = true,
-     .hf = {.classes = {{"GPTNeoXForCausalLM", "gpt_neox", NULL, false}},
-            .source = {.is_qkv_by_head = true},
-            LAYER_EPS(1e-5), .context = 2048, .theta = 10000,
-            .theta_key = "rotary_emb_base", .partial = 0.25,
-            .partial_key = "rotary_pct", .keys = {sizes},
-            .begin = lmq_hf_begin_gptneox},
-     .gguf = {.name = "gptneox", .keys = GPT_KEYS | LMQ_GGUF_PARALLEL,
-              .fuses_qkv = true, .head = LMQ_GGUF_HEAD_MUST,
-              .must_biases = GPT_BIASES}},
-    {.name = "falcon", .norm = LMQ_NORM_LAYER,
-     .activation = LMQ_ACTIVATION_GELU, .is_plain = true,
-     .hf = {.classes = {{"FalconForCausalLM", "falcon", NULL, false},
-                        {"RWForCausalLM", "RefinedWeb", NULL, false},
-                        {NULL, "RefinedWebModel", NULL, false}},
-            .source = {.is_qkv_by_head = true},
-            GPT_EPS(1e-5), .context = 2048, .theta = 10000,
-            .activation_key = "activation", .has_tied_head = true,
-            .keys = {falcon_keys}, .begin = lmq_hf_begin_falcon},
-     .gguf = {.name = "falcon", .keys = GPT_KEYS, .fuses_qkv = true,
-              .finish = lmq_gguf_finish_falcon,
-              .must_biases = LMQ_GGUF_BIAS_NORM}},
     {.name = "stablelm", .norm = LMQ_NORM_LAYER, .qk_norm = LMQ_QK_NORM_HEADS,
      .hf = {.classes = {{"StableLmForCausalLM", "stablelm", NULL, false}},
             LAYER_EPS(1e-5), .context = 4096, .n_kv_heads = 32,
@@ -632,7 +469,17 @@ static const struct lmq_family families[] = {
               .has_rotary_pairs = true, .finish = lmq_gguf_finish_smollm3}},
 };
 
-#define N_FAMILIES (sizeof(families) / sizeof(families[0]))
+static const size_t n_families = sizeof(families) / sizeof(families[0]);
+
+static const struct {
+    const struct lmq_family *rows;
+    const size_t *n;
+} tables[] = {
+    {families, &n_families},
+    {lmq_older_families, &lmq_n_older_families},
+    {lmq_later_families, &lmq_n_later_families},
+    {lmq_recurrent_families, &lmq_n_recurrent_families},
+};
 
 /* ---- Finding a row ---- */
 
@@ -646,13 +493,12 @@ is_same(const char *a, const char *b)
 static const struct lmq_family *
 family_at(size_t i)
 {
-    if (i < N_FAMILIES)
-        return &families[i];
-    i -= N_FAMILIES;
-    if (i < lmq_n_later_families)
-        return &lmq_later_families[i];
-    i -= lmq_n_later_families;
-    return i < lmq_n_recurrent_families ? &lmq_recurrent_families[i] : NULL;
+    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+        if (i < *tables[t].n)
+            return &tables[t].rows[i];
+        i -= *tables[t].n;
+    }
+    return NULL;
 }
 
 const struct lmq_family *

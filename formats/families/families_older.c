@@ -1,0 +1,183 @@
+/*
+ * families_older.c - GPT-2 and what came of it; families.c says what holds for
+ * all.
+ */
+#include "config.h"
+
+#include "formats/families/family_words.h"
+
+#include "formats/gguf/gguf_special.h"
+#include "formats/hf/hf_special.h"
+
+/* ---- Lists of keys of config.json ---- */
+
+/* The library knows each size by two names. */
+static const struct lmq_hf_key gpt2_keys[] = {
+    KEY("n_embd", dim, 0),
+    KEY("hidden_size", dim, ALIAS),
+    KEY("n_layer", n_layers, 0),
+    KEY("num_hidden_layers", n_layers, ALIAS),
+    KEY("n_head", n_heads, 0),
+    KEY("num_attention_heads", n_heads, ALIAS),
+    KEY("n_positions", context, KEEP),
+    KEY("max_position_embeddings", context, ALIAS),
+    KEY("n_inner", hidden_dim, 0),
+    KEY("vocab_size", vocab_size, 0),
+    END,
+};
+
+static const struct lmq_hf_key starcoder2_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    END,
+};
+
+static const struct lmq_hf_key gptj_keys[] = {
+    KEY_OR_NULL("rotary_dim", rotary_dim, 64),
+    END,
+};
+
+static const struct lmq_hf_key bloom_keys[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("n_embed", dim, ALIAS),
+    KEY("n_layer", n_layers, 0),
+    KEY("num_hidden_layers", n_layers, ALIAS),
+    KEY("n_head", n_heads, 0),
+    KEY("num_attention_heads", n_heads, ALIAS),
+    KEY("seq_length", context, KEEP),
+    KEY("vocab_size", vocab_size, 0),
+    END,
+};
+
+static const struct lmq_hf_key mpt_keys[] = {
+    KEY("d_model", dim, 0),
+    KEY("hidden_size", dim, ALIAS),
+    KEY("n_layers", n_layers, 0),
+    KEY("num_hidden_layers", n_layers, ALIAS),
+    KEY("n_heads", n_heads, 0),
+    KEY("num_attention_heads", n_heads, ALIAS),
+    KEY("max_seq_len", context, KEEP),
+    KEY("vocab_size", vocab_size, 0),
+    END,
+};
+
+static const struct lmq_hf_key opt_keys[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("ffn_dim", hidden_dim, 0),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key falcon_keys[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("n_embed", dim, ALIAS),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("n_layer", n_layers, ALIAS),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("n_head", n_heads, ALIAS),
+    KEY_OR_NULL("n_head_kv", n_kv_heads, 0),
+    KEY("num_kv_heads", n_kv_heads, ALIAS),
+    KEY("ffn_hidden_size", hidden_dim, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
+    END,
+};
+
+/* ---- The table ---- */
+
+const struct lmq_family lmq_older_families[] = {
+    {.name = "gpt2", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_LEARNED,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"GPT2LMHeadModel", "gpt2", NULL, false}},
+            .source = {.is_transposed = true},
+            GPT_EPS(1e-5), .context = 1024,
+            .activation_key = "activation_function", .has_tied_head = true,
+            .keys = {gpt2_keys}, .begin = lmq_hf_begin_gpt2},
+     .gguf = {.name = "gpt2", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
+              .head = LMQ_GGUF_HEAD_MUST, .must_biases = GPT_BIASES}},
+    {.name = "starcoder", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_LEARNED,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"GPTBigCodeForCausalLM", "gpt_bigcode", NULL,
+                         false}},
+            GPT_EPS(1e-5), .context = 1024,
+            .activation_key = "activation_function", .has_tied_head = true,
+            .keys = {gpt2_keys}, .begin = lmq_hf_begin_starcoder},
+     .gguf = {.name = "starcoder", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
+              .must_biases = GPT_BIASES}},
+    {.name = "starcoder2", .norm = LMQ_NORM_LAYER,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"Starcoder2ForCausalLM", "starcoder2", NULL, false}},
+            .eps_key = "norm_epsilon", .eps = 1e-5, .context = 4096,
+            .n_kv_heads = 2, .theta = 10000, .has_tied_head = true,
+            .keys = {sizes, starcoder2_keys}},
+     .gguf = {.name = "starcoder2", .keys = GPT_KEYS,
+              .may_biases = LMQ_GGUF_BIAS_QKV,
+              .must_biases = LMQ_GGUF_BIAS_NORM | LMQ_GGUF_BIAS_OUT |
+                             LMQ_GGUF_BIAS_FFN}},
+    {.name = "gptj", .norm = LMQ_NORM_LAYER,
+     .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"GPTJForCausalLM", "gptj", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            GPT_EPS(1e-5), .context = 2048, .theta = 10000,
+            .activation_key = "activation_function",
+            .keys = {gpt2_keys, gptj_keys}, .begin = lmq_hf_begin_gptj}},
+    {.name = "mpt", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_ALIBI, .activation = LMQ_ACTIVATION_GELU,
+     .is_plain = true,
+     .hf = {.classes = {{"MptForCausalLM", "mpt", NULL, false},
+                        {"MPTForCausalLM", NULL, NULL, false}},
+            GPT_EPS(1e-5), .context = 2048, .has_tied_head = true,
+            .keys = {mpt_keys}, .begin = lmq_hf_begin_mpt},
+     .gguf = {.name = "mpt",
+              .keys = LMQ_GGUF_LAYER | LMQ_GGUF_CLIP | LMQ_GGUF_ALIBI,
+              .fuses_qkv = true, .may_biases = GPT_BIASES}},
+    {.name = "bloom", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_ALIBI,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"BloomForCausalLM", "bloom", NULL, false}},
+            .source = {.is_qkv_by_head = true},
+            GPT_EPS(1e-5), .context = 2048, .has_tied_head = true,
+            .keys = {bloom_keys}, .begin = lmq_hf_begin_bloom},
+     .gguf = {.name = "bloom", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
+              .finish = lmq_gguf_finish_bloom, .must_biases = GPT_BIASES}},
+    {.name = "opt", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_LEARNED, .activation = LMQ_ACTIVATION_RELU,
+     .is_plain = true,
+     .hf = {.classes = {{"OPTForCausalLM", "opt", NULL, false}},
+            .source = {.n_idle_positions = 2},
+            .eps = 1e-5, .context = 2048,
+            .activation_key = "activation_function", .has_tied_head = true,
+            .keys = {opt_keys}, .begin = lmq_hf_begin_opt}},
+    {.name = "gptneox", .norm = LMQ_NORM_LAYER,
+     .residual = LMQ_RESIDUAL_PARALLEL, .activation = LMQ_ACTIVATION_GELU,
+     .is_plain = true,
+     .hf = {.classes = {{"GPTNeoXForCausalLM", "gpt_neox", NULL, false}},
+            .source = {.is_qkv_by_head = true},
+            LAYER_EPS(1e-5), .context = 2048, .theta = 10000,
+            .theta_key = "rotary_emb_base", .partial = 0.25,
+            .partial_key = "rotary_pct", .keys = {sizes},
+            .begin = lmq_hf_begin_gptneox},
+     .gguf = {.name = "gptneox", .keys = GPT_KEYS | LMQ_GGUF_PARALLEL,
+              .fuses_qkv = true, .head = LMQ_GGUF_HEAD_MUST,
+              .must_biases = GPT_BIASES}},
+    {.name = "falcon", .norm = LMQ_NORM_LAYER,
+     .activation = LMQ_ACTIVATION_GELU, .is_plain = true,
+     .hf = {.classes = {{"FalconForCausalLM", "falcon", NULL, false},
+                        {"RWForCausalLM", "RefinedWeb", NULL, false},
+                        {NULL, "RefinedWebModel", NULL, false}},
+            .source = {.is_qkv_by_head = true},
+            GPT_EPS(1e-5), .context = 2048, .theta = 10000,
+            .activation_key = "activation", .has_tied_head = true,
+            .keys = {falcon_keys}, .begin = lmq_hf_begin_falcon},
+     .gguf = {.name = "falcon", .keys = GPT_KEYS, .fuses_qkv = true,
+              .finish = lmq_gguf_finish_falcon,
+              .must_biases = LMQ_GGUF_BIAS_NORM}},
+};
+
+const size_t lmq_n_older_families =
+    sizeof(lmq_older_families) / sizeof(lmq_older_families[0]);
