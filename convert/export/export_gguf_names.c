@@ -104,7 +104,9 @@ lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
         break;
     }
     if (place->role == LMQ_ROLE_DELTA_DECAY ||
-        place->role == LMQ_ROLE_STATE_SKIP)
+        place->role == LMQ_ROLE_STATE_SKIP ||
+        (place->role == LMQ_ROLE_ROUTER_CORRECTION &&
+         family->gguf.has_bare_correction))
         snprintf(name, size, "blk.%d.%s", (int)place->layer,
                  lmq_role_name(place->role));
     else if (odd != NULL)

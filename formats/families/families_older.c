@@ -36,6 +36,19 @@ static const struct lmq_hf_key gptj_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key gptneo_keys[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("num_layers", n_layers, 0),
+    KEY("num_hidden_layers", n_layers, ALIAS),
+    KEY("num_heads", n_heads, 0),
+    KEY("num_attention_heads", n_heads, ALIAS),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY("intermediate_size", hidden_dim, 0),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("window_size", sliding_window, 256),
+    END,
+};
+
 static const struct lmq_hf_key bloom_keys[] = {
     KEY("hidden_size", dim, 0),
     KEY("n_embed", dim, ALIAS),
@@ -126,6 +139,14 @@ const struct lmq_family lmq_older_families[] = {
             GPT_EPS(1e-5), .context = 2048, .theta = 10000,
             .activation_key = "activation_function",
             .keys = {gpt2_keys, gptj_keys}, .begin = lmq_hf_begin_gptj}},
+    {.name = "gptneo", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_LEARNED,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"GPTNeoForCausalLM", "gpt_neo", NULL, false}},
+            GPT_EPS(1e-5), .context = 2048,
+            .activation_key = "activation_function", .has_tied_head = true,
+            .keys = {gptneo_keys}, .begin = lmq_hf_begin_gptneo,
+            .windows = lmq_hf_windows_gptneo}},
     {.name = "mpt", .norm = LMQ_NORM_LAYER,
      .positions = LMQ_POSITIONS_ALIBI, .activation = LMQ_ACTIVATION_GELU,
      .is_plain = true,

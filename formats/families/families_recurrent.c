@@ -201,7 +201,8 @@ const struct lmq_family lmq_recurrent_families[] = {
      .gguf = {.name = "nemotron_h_moe",
               .keys = LMQ_GGUF_TWO_EPS | LMQ_GGUF_STATES | LMQ_GGUF_HALVES |
                       LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
-                      LMQ_GGUF_ROUTER | LMQ_GGUF_FURTHER,
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_FURTHER |
+                      LMQ_GGUF_SHARED_DIM,
               .joins = LMQ_JOINS_QKVZ, .begin = lmq_gguf_begin_sigmoid,
               .may_biases = LMQ_GGUF_BIAS_CONV}},
     {.name = "mamba2", .positions = LMQ_POSITIONS_NONE,

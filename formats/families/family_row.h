@@ -124,7 +124,9 @@ enum {
     LMQ_GGUF_STATES = 8388608, /* state spaces where no keys are */
     LMQ_GGUF_SHORT = 16777216, /* short convolutions where no keys are */
     LMQ_GGUF_HALVES = 33554432, /* layers are half a layer */
-    LMQ_GGUF_TWO_EPS = 67108864 /* the epsilon under either name or both */
+    LMQ_GGUF_TWO_EPS = 67108864, /* the epsilon under either name or both */
+    LMQ_GGUF_SHARED_DIM = 134217728 /* the width of all shared experts, not
+                                       only how many they are */
 };
 
 /* Layers with states, whichever rule they follow; layers without keys among
@@ -160,6 +162,7 @@ struct lmq_gguf_form {
     bool has_post_norm_name; /* of the feed-forward's: post_attention_norm */
     bool has_tiled_values;  /* of the delta rule: lmq_tiled_values() */
     bool has_late_norm_name; /* of the last norm: token_embd_norm */
+    bool has_bare_correction; /* exp_probs_b, without ".bias" */
     unsigned joins;         /* bits of joined.h */
     bool lacks_qk_norm;     /* though models of the family may have one */
     /* llama.cpp loads nothing else. */

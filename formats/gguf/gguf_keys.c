@@ -474,7 +474,7 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
     if (written.hidden_dim == 0)
         written.hidden_dim = h->expert_dim;
     if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 &&
-        (family->gguf.keys & LMQ_GGUF_STATES) == 0)
+        (family->gguf.keys & LMQ_GGUF_SHARED_DIM) == 0)
         written.shared_dim = 0; /* a number of experts says it */
     if (family->gguf.keys & LMQ_GGUF_ANY_STATE)
         written.delta_value_dim *= h->n_delta_value_heads;

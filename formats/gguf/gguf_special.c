@@ -192,16 +192,19 @@ lmq_gguf_write_alibi(struct lmq_gguf_builder *builder, const char *prefix,
 
 enum { GATING_UNSAID, GATING_SOFTMAX, GATING_SIGMOID, GATING_CHOSEN };
 
-/* The first layers may be dense, and then those that are not in the step. */
+/* The first layers may be dense, as many as have no router if no key says it
+ * and no step; and then those that are not in the step. */
 static enum lmq_status
 read_dense_layers(struct lmq_gguf_reader *r)
 {
     struct lmq_hparams *h = r->h;
-    uint32_t n_dense = 0, step = 1;
+    unsigned keys = r->family->gguf.keys;
+    bool is_told = (keys & (LMQ_GGUF_STEP | LMQ_GGUF_HALVES)) != 0;
+    uint32_t n_dense = is_told ? 0 : r->evidence->n_dense, step = 1;
     enum lmq_status status =
         lmq_gguf_read_count(r, "leading_dense_block_count", &n_dense);
 
-    if (status == LMQ_OK && (r->family->gguf.keys & LMQ_GGUF_STEP) != 0)
+    if (status == LMQ_OK && (keys & LMQ_GGUF_STEP) != 0)
         status = lmq_gguf_read_count(r, "interleave_moe_layer_step", &step);
     for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
         if (i < n_dense || step == 0 || (i + 1) % step != 0)
@@ -238,8 +241,7 @@ read_router(struct lmq_gguf_reader *r)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: %u shared experts of %u dimensions", n_shared,
                         h->expert_dim);
-    /* Or it is said itself. */
-    if (!(r->family->gguf.keys & LMQ_GGUF_STATES))
+    if (h->shared_dim == 0) /* or it is said itself */
         h->shared_dim = n_shared * h->expert_dim;
     h->router_corrects = r->evidence->has_correction;
     h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
@@ -391,7 +393,36 @@ lmq_gguf_begin_granite_experts(struct lmq_hparams *h)
     h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
 }
 
+/* For the first files, which do not say it: what all models had then. */
+void
+lmq_gguf_begin_minicpm(struct lmq_hparams *h)
+{
+    h->embedding_scale = 12;
+    h->residual_scale = h->logit_scale = 0; /* by size: finish_minicpm() */
+}
+
 /* ---- Single families: after them ---- */
+
+void
+lmq_gguf_finish_minicpm(struct lmq_hparams *h,
+                        const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (!(h->residual_scale > 0) && h->n_layers > 0)
+        h->residual_scale = 1.4 / sqrt((double)h->n_layers);
+    if (!(h->logit_scale > 0) && h->dim > 0)
+        h->logit_scale = 256.0 / h->dim;
+}
+
+void
+lmq_gguf_finish_minicpm3(struct lmq_hparams *h,
+                         const struct lmq_gguf_evidence *evidence)
+{
+    lmq_gguf_begin_minicpm(h);
+    lmq_gguf_finish_minicpm(h, evidence);
+    if (h->value_dim == 0 && h->n_heads > 0)
+        h->value_dim = h->dim / h->n_heads;
+}
 
 /* The one with 128 experts has no norms of queries and keys. */
 void
@@ -423,6 +454,25 @@ lmq_gguf_finish_still_full(struct lmq_hparams *h,
     for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
         if (h->sliding_window > 0 && lmq_layer_is(h, i, LMQ_LAYER_FULL))
             h->layers[i] |= LMQ_LAYER_NOPE;
+}
+
+/* Every fourth layer does not turn, whatever has a window. */
+void
+lmq_gguf_finish_afmoe(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    lmq_gguf_finish_gemma(h, evidence);
+    lmq_gguf_finish_smollm3(h, evidence);
+    h->has_attn_gate = true;
+}
+
+/* llama.cpp does not look at what it says of it. */
+void
+lmq_gguf_finish_deepseek(struct lmq_hparams *h,
+                         const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->router_renormalises = false;
 }
 
 void

@@ -26,6 +26,15 @@ void lmq_gguf_finish_ernie_experts(struct lmq_hparams *hparams,
                                    const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_still_full(struct lmq_hparams *hparams,
                                 const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_afmoe(struct lmq_hparams *hparams,
+                           const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_begin_minicpm(struct lmq_hparams *hparams);
+void lmq_gguf_finish_minicpm(struct lmq_hparams *hparams,
+                             const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_minicpm3(struct lmq_hparams *hparams,
+                              const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_deepseek(struct lmq_hparams *hparams,
+                              const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_begin_gptoss(struct lmq_hparams *hparams);
 void lmq_gguf_finish_gptoss(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);

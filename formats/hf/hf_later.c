@@ -1,7 +1,8 @@
 /*
  * hf_later.c - what the families of 2024 and later do in config.json beside
  * their rows: Llama 4, GLM 4.5, MiniMax M2, Ministral 3, Hunyuan, ERNIE 4.5,
- * Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar.
+ * Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar, Trinity, Hunyuan
+ * 3, Mellum, MiniCPM, HyperCLOVA X.
  */
 #include "config.h"
 
@@ -432,4 +433,105 @@ lmq_hf_finish_granite_experts(struct lmq_hf_config *config)
 {
     lmq_hf_finish_granite(config);
     config->hparams->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+}
+
+/* ---- Trinity, Hunyuan 3, Mellum ---- */
+
+void
+lmq_hf_windows_afmoe(struct lmq_hf_config *config)
+{
+    lmq_hf_leave_windows(config,
+                         lmq_hf_period(config, "global_attn_every_n_layers",
+                                       config->family->window_period));
+}
+
+/* Layers that see everything do not turn, whether others have windows or not. */
+void
+lmq_hf_finish_afmoe(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_FULL))
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
+    mark_dense(config, lmq_hf_count(config, config->json, "num_dense_layers",
+                                    1), 1);
+    share(config, "num_shared_experts", 2);
+    expect_word(config, "score_func", "sigmoid");
+    if (!lmq_hf_switch(config, config->json, "route_norm", true))
+        lmq_hparams_refuse(h, "'route_norm' false");
+    route_by_sigmoid(h);
+    h->router_renormalises = true;
+    h->has_attn_gate = true;
+    if (lmq_hf_switch(config, config->json, "mup_enabled", false))
+        h->embedding_scale = sqrt((double)h->dim);
+}
+
+void
+lmq_hf_finish_hyv3(struct lmq_hf_config *config)
+{
+    mark_dense(config,
+               lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
+               1);
+    share(config, "num_shared_experts", 1);
+    route_by_sigmoid(config->hparams);
+    config->hparams->router_renormalises = true;
+    read_further_layers(config, "num_nextn_predict_layers");
+}
+
+/* Where nothing is said, all layers see everything, and all have experts. */
+void
+lmq_hf_windows_mellum(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_has(config->json, "layer_types"))
+        lmq_hf_leave_windows(config, 1);
+}
+
+void
+lmq_hf_finish_mellum(struct lmq_hf_config *config)
+{
+    mark_dense(config, 0, 1);
+}
+
+/* ---- HyperCLOVA X, MiniCPM ---- */
+
+void
+lmq_hf_begin_hyperclovax(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_switch(config, config->json, "use_post_norm", true))
+        config->hparams->norm_place = LMQ_NORMS_BEFORE;
+}
+
+/* What was found with a small model holds for a large one: what layers add is
+ * scaled by their number, logits by the width that they were found with. */
+static void
+scale_by_size(struct lmq_hf_config *config, double depth, double base)
+{
+    static const char depth_key[] = "scale_depth", base_key[] = "dim_model_base";
+    struct lmq_hparams *h = config->hparams;
+
+    if (!lmq_hf_is_null(config->json, depth_key))
+        h->residual_scale =
+            lmq_hf_real(config, config->json, depth_key, depth) /
+            sqrt((double)h->n_layers);
+    if (!lmq_hf_is_null(config->json, base_key))
+        h->logit_scale =
+            lmq_hf_real(config, config->json, base_key, base) / h->dim;
+    if (!(h->logit_scale > 0))
+        lmq_hf_fail(config, "'%s' in the configuration is no width", base_key);
+}
+
+void
+lmq_hf_finish_minicpm(struct lmq_hf_config *config)
+{
+    scale_by_size(config, 1, 1);
+    if (lmq_hf_has(config->json, "sparse_config"))
+        lmq_hparams_refuse(config->hparams, "sparse attention "
+                                            "('sparse_config')");
+}
+
+void
+lmq_hf_finish_minicpm3(struct lmq_hf_config *config)
+{
+    scale_by_size(config, 1.4, 256);
 }

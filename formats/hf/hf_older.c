@@ -1,6 +1,6 @@
 /*
  * hf_older.c - what the families of 2021 to 2023 do in config.json beside
- * their rows: GPT-J, BLOOM, OPT, MPT, Baichuan, OLMoE.
+ * their rows: GPT-J, GPT-Neo, BLOOM, OPT, MPT, Baichuan, OLMoE.
  */
 #include "config.h"
 
@@ -36,6 +36,64 @@ lmq_hf_begin_gptj(struct lmq_hf_config *config)
         h->hidden_dim = lmq_hf_width(config, h->dim, 4);
     if (h->rotary_dim == 0)
         lmq_hparams_refuse(h, "'rotary_dim' null");
+}
+
+/* Scores are not scaled. */
+void
+lmq_hf_begin_gptneo(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->hidden_dim == 0)
+        h->hidden_dim = lmq_hf_width(config, h->dim, 4);
+    h->attn_scale = 1;
+}
+
+/* Marks the layers from *at on: [["global", "local"], 12] is so many of both. */
+static void
+mark_turns(struct lmq_hf_config *config, const json_t *turns, uint32_t *at)
+{
+    static const char key[] = "attention_types";
+    const json_t *words = json_array_get(turns, 0), *word;
+    int64_t n = json_is_array(words)
+                    ? lmq_hf_number(config, json_array_get(turns, 1), key)
+                    : 0;
+    size_t i;
+
+    for (; n > 0 && *at < lmq_hf_layers(config); n--) {
+        json_array_foreach(words, i, word) {
+            const char *text = json_string_value(word);
+            if (text != NULL && strcmp(text, "global") == 0)
+                lmq_hf_mark(config, (int64_t)*at, LMQ_LAYER_FULL);
+            else if (text == NULL || strcmp(text, "local") != 0)
+                lmq_hparams_refuse(config->hparams, "'%.60s' in '%s'",
+                                   text == NULL ? "(none)" : text, key);
+            ++*at;
+        }
+        if (json_array_size(words) == 0)
+            return;
+    }
+}
+
+/* Without a word on it they take turns. */
+void
+lmq_hf_windows_gptneo(struct lmq_hf_config *config)
+{
+    static const char key[] = "attention_types";
+    const json_t *types = lmq_hf_list(config, config->json, key), *turns;
+    uint32_t n_layers = config->hparams->n_layers, n = 0;
+    size_t i;
+
+    if (types == NULL) {
+        for (uint32_t j = 0; j < lmq_hf_layers(config); j += 2)
+            lmq_hf_mark(config, j, LMQ_LAYER_FULL);
+        return;
+    }
+    json_array_foreach(types, i, turns)
+        mark_turns(config, turns, &n);
+    if (n != n_layers)
+        lmq_hf_fail(config, "'%s' in the configuration names %u of %u layers",
+                    key, n, n_layers);
 }
 
 /* What is about attention stands in an object of its own. */

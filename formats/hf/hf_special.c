@@ -346,6 +346,16 @@ lmq_hf_begin_glm4lite(struct lmq_hf_config *config)
     begin_latent(config, 192);
 }
 
+void
+lmq_hf_begin_minicpm3(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->value_dim == 0 && h->n_heads > 0)
+        h->value_dim = h->dim / h->n_heads;
+    begin_latent(config, 64);
+}
+
 static void
 read_deepseek_layers(struct lmq_hf_config *config, uint32_t n_dense)
 {
@@ -360,6 +370,20 @@ read_deepseek_layers(struct lmq_hf_config *config, uint32_t n_dense)
             lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
 }
 
+/* Shared experts are one that is so many times as wide. */
+static void
+share_experts(struct lmq_hf_config *config, uint32_t n_shared)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    n_shared = lmq_hf_is_null(config->json, "n_shared_experts")
+                   ? 0
+                   : lmq_hf_count(config, config->json, "n_shared_experts",
+                                  n_shared);
+    if (h->n_experts > 0)
+        h->shared_dim = lmq_hf_width(config, h->expert_dim, n_shared);
+}
+
 void
 lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
                      uint32_t n_shared)
@@ -368,13 +392,7 @@ lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
     double scale = lmq_hf_yarn_score_scale(config);
 
     read_deepseek_layers(config, n_dense);
-    if (!lmq_hf_is_null(config->json, "n_shared_experts"))
-        n_shared = lmq_hf_count(config, config->json, "n_shared_experts",
-                                n_shared);
-    else
-        n_shared = 0;
-    if (h->n_experts > 0)
-        h->shared_dim = lmq_hf_width(config, h->expert_dim, n_shared);
+    share_experts(config, n_shared);
     if (scale < 1 || scale > 1)
         h->attn_scale = scale / sqrt(h->head_dim);
     config->source->n_further_layers = lmq_hf_count(
@@ -394,6 +412,15 @@ check_word(struct lmq_hf_config *config, const char *key, const char *word,
 
     if (strcmp(value, word) != 0 && strcmp(value, other) != 0)
         lmq_hparams_refuse(config->hparams, "'%s' '%.60s'", key, value);
+}
+
+/* The first one, which has attention like a Llama's. */
+void
+lmq_hf_finish_deepseek(struct lmq_hf_config *config)
+{
+    check_word(config, "scoring_func", "softmax", "softmax");
+    read_deepseek_layers(config, 0);
+    share_experts(config, 0);
 }
 
 void

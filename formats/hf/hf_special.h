@@ -25,11 +25,14 @@ void lmq_hf_begin_stablelm(struct lmq_hf_config *config);
 void lmq_hf_begin_falcon(struct lmq_hf_config *config);
 void lmq_hf_finish_olmoe(struct lmq_hf_config *config);
 void lmq_hf_begin_gptj(struct lmq_hf_config *config);
+void lmq_hf_begin_gptneo(struct lmq_hf_config *config);
+void lmq_hf_windows_gptneo(struct lmq_hf_config *config);
 void lmq_hf_begin_mpt(struct lmq_hf_config *config);
 void lmq_hf_begin_bloom(struct lmq_hf_config *config);
 void lmq_hf_begin_opt(struct lmq_hf_config *config);
 void lmq_hf_begin_baichuan(struct lmq_hf_config *config);
 void lmq_hf_finish_granite(struct lmq_hf_config *config);
+void lmq_hf_finish_deepseek(struct lmq_hf_config *config);
 void lmq_hf_begin_deepseek(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
@@ -41,6 +44,7 @@ void lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
                           uint32_t n_shared);
 void lmq_hf_begin_mistral4(struct lmq_hf_config *config);
 void lmq_hf_finish_mistral4(struct lmq_hf_config *config);
+void lmq_hf_begin_minicpm3(struct lmq_hf_config *config);
 
 /* (hf_gemma4.c) */
 void lmq_hf_begin_gemma4(struct lmq_hf_config *config);
@@ -88,6 +92,14 @@ void lmq_hf_windows_cwm(struct lmq_hf_config *config);
 void lmq_hf_begin_solar(struct lmq_hf_config *config);
 void lmq_hf_finish_solar(struct lmq_hf_config *config);
 void lmq_hf_finish_exaone_experts(struct lmq_hf_config *config);
+void lmq_hf_windows_afmoe(struct lmq_hf_config *config);
+void lmq_hf_finish_afmoe(struct lmq_hf_config *config);
+void lmq_hf_finish_hyv3(struct lmq_hf_config *config);
+void lmq_hf_windows_mellum(struct lmq_hf_config *config);
+void lmq_hf_finish_mellum(struct lmq_hf_config *config);
+void lmq_hf_begin_hyperclovax(struct lmq_hf_config *config);
+void lmq_hf_finish_minicpm(struct lmq_hf_config *config);
+void lmq_hf_finish_minicpm3(struct lmq_hf_config *config);
 
 void lmq_hf_write_qwen(const struct lmq_hparams *hparams, json_t **config);
 void lmq_hf_write_dense_layers(const struct lmq_hparams *hparams,

@@ -126,6 +126,10 @@ static const struct {
     {"vaultgemma", "no name"},
     {"jais2", "no name"},
     {"bamba", "no name"},
+    {"flex-olmo", "no name"},
+    {"hyperclova", "no name"},
+    {"minicpm3", "no name"},
+    {"gpt-neo", "no name"},
 };
 
 static const char *

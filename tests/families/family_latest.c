@@ -59,6 +59,93 @@
     (HAS_ATTN_NORM | HAS_FFN_NORM | HAS_NORM_BIAS | HAS_QKV_BIAS |            \
      HAS_OUT_BIAS | HAS_MLP_BIAS)
 
+/* ---- Names that only these have ---- */
+
+#define LAYER(part) offsetof(struct oracle_layer, part)
+#define MODEL(part) offsetof(struct oracle_model, part)
+#define MLP(part) offsetof(struct oracle_mlp, part)
+
+static const struct stored trinity_layer[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm",
+     LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.pre_mlp_layernorm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_mlp_layernorm", LAYER(ffn_post_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.gate_proj", LAYER(gate)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored trinity_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.router.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.mlp.expert_bias", 0},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.gate_proj", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+/* As its makers keep it. */
+static const struct stored hunyuan3_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.router.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.mlp.expert_bias", 0},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.gate_proj", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_mlp.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_mlp.up_proj", LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_mlp.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored clova_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_norm1", LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_norm2", LAYER(ffn_post_norm)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored exaone_frame[] = {
+    {AS_EMBEDDING, "transformer.wte", MODEL(embedding)},
+    {AS_NORM, "transformer.ln_f", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored neo_attention[] = {
+    {AS_NORM, "transformer.h.#.ln_1", LAYER(attn_norm)},
+    {AS_LINEAR, "transformer.h.#.attn.attention.q_proj", LAYER(q)},
+    {AS_LINEAR, "transformer.h.#.attn.attention.k_proj", LAYER(k)},
+    {AS_LINEAR, "transformer.h.#.attn.attention.v_proj", LAYER(v)},
+    {AS_LINEAR, "transformer.h.#.attn.attention.out_proj", LAYER(o)},
+    {AS_NORM, "transformer.h.#.ln_2", LAYER(ffn_norm)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored exaone_mlp[] = {
+    {AS_LINEAR, "transformer.h.#.mlp.c_fc_0", LAYER(mlp.gate)},
+    {AS_LINEAR, "transformer.h.#.mlp.c_fc_1", LAYER(mlp.up)},
+    {AS_LINEAR, "transformer.h.#.mlp.c_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored neo_mlp[] = {
+    {AS_MASK, "transformer.h.#.attn.attention.bias", 0},
+    {AS_LINEAR, "transformer.h.#.mlp.c_fc", LAYER(mlp.up)},
+    {AS_LINEAR, "transformer.h.#.mlp.c_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+/* ---- Families ---- */
+
 const struct family latest_families[] = {
     {
         /* GLM 4.7 Flash. */
@@ -298,6 +385,229 @@ const struct family latest_families[] = {
         .layers = {starcoder_layer},
         .bits = STARCODER_BITS,
         .shape = {STARCODER_SHAPE, .kv_heads = 4},
+    },
+    {
+        .name = "trinity",
+        .config =
+            "{'architectures': ['AfmoeForCausalLM'], 'model_type': 'afmoe', "
+            "'global_attn_every_n_layers': 4, 'head_dim': $head_dim, "
+            "'layer_types': ['sliding_attention', 'sliding_attention', "
+            "'sliding_attention', 'full_attention'], "
+            "'load_balance_coeff': 0.001, 'moe_intermediate_size': "
+            "$expert_dim, 'mup_enabled': true, 'n_group': 1, "
+            "'num_dense_layers': 1, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'num_shared_experts': 1, "
+            "'rms_norm_eps': 1e-05, 'rope_scaling': null, "
+            "'rope_theta': 10000, 'route_norm': true, 'route_scale': 2.826, "
+            "'score_func': 'sigmoid', 'sliding_window': $window, "
+            "'topk_group': 1, 'use_grouped_mm': true, " SILU_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_attention, trinity_layer, hf_mlp, trinity_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_CORRECTION |
+                HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM | HAS_OUTPUT_GATE |
+                SCALES_EMBEDDING,
+        .shape = {SIZES, .head_dim = 14, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 10000, .window = 7,
+                  .sliding = "1110", .turning = "1110", .sparse = "0111",
+                  SIGMOID, .shared_dim = 36, .router_scale = 2.826},
+    },
+    {
+        .name = "hunyuan3",
+        .config =
+            "{'architectures': ['HYV3ForCausalLM'], 'model_type': 'hy_v3', "
+            "'enable_moe_fp32_combine': true, 'first_k_dense_replace': 1, "
+            "'head_dim': $head_dim, 'moe_intermediate_size': $expert_dim, "
+            "'moe_router_use_sigmoid': true, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'num_nextn_predict_layers': 0, "
+            "'num_shared_experts': 1, 'qk_norm': true, "
+            "'rms_norm_eps': 1e-05, 'rope_parameters': {'rope_theta': "
+            "11158840.0, 'rope_type': 'default'}, 'route_norm': true, "
+            "'router_scaling_factor': 2.826, " SILU_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, hunyuan3_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_CORRECTION,
+        .shape = {SIZES, .head_dim = 12, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 11158840,
+                  .sparse = "0111", SIGMOID, .shared_dim = 36,
+                  .router_scale = 2.826},
+    },
+    {
+        .name = "mellum",
+        .config =
+            "{'architectures': ['MellumForCausalLM'], "
+            "'model_type': 'mellum', 'attention_bias': false, "
+            "'head_dim': $head_dim, 'layer_types': ['sliding_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention'], "
+            "'moe_intermediate_size': $expert_dim, 'norm_topk_prob': true, "
+            "'num_experts': $experts, 'num_experts_per_tok': $used, "
+            "'rms_norm_eps': 1e-06, 'rope_parameters': {'full_attention': "
+            "{'beta_fast': 32.0, 'beta_slow': 1.0, 'factor': 2.0, "
+            "'original_max_position_embeddings': $original, 'rope_theta': "
+            "500000.0, 'rope_type': 'yarn'}, 'sliding_attention': "
+            "{'rope_theta': 500000.0, 'rope_type': 'default'}}, "
+            "'sliding_window': $window, " SILU_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, qwen_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM,
+        .shape = {SIZES, .head_dim = 14, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 500000,
+                  .window_theta = 500000, .window = 7, .sliding = "1110",
+                  .rope = ORACLE_ROPE_YARN, .factor = 2, .low = 1,
+                  .high = 32, .original = 32,
+                  .rope_scale = 1 + 0.1 * 0.6931471805599453,
+                  .sparse = "1", .n_experts = 8, .n_used = 3,
+                  .expert_dim = 36, .renormalises = true},
+    },
+    {
+        .name = "flex-olmo",
+        .config =
+            "{'architectures': ['FlexOlmoForCausalLM'], "
+            "'model_type': 'flex_olmo', 'attention_bias': false, "
+            "'norm_topk_prob': false, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'rms_norm_eps': 1e-06, "
+            "'rope_scaling': null, 'rope_theta': 500000, " SILU_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms_after, hf_attention, qwen_experts},
+        .bits = HAS_GATE | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                HAS_HEAD | HAS_QK_NORM_WHOLE,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 500000,
+                  .sparse = "1", .n_experts = 7, .n_used = 5,
+                  .expert_dim = 84},
+    },
+    {
+        .name = "hyperclova",
+        .config =
+            "{'architectures': ['HyperCLOVAXForCausalLM'], "
+            "'model_type': 'hyperclovax', 'attention_bias': false, "
+            "'attention_multiplier': 0.1, 'embedding_multiplier': 6.0, "
+            "'head_dim': $head_dim, 'logits_scaling': 0.25, "
+            "'mlp_bias': false, 'residual_multiplier': 0.5, "
+            "'rms_norm_eps': 1e-05, 'rope_scaling': null, "
+            "'rope_theta': 100000000, 'use_post_norm': true, " SILU_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {clova_norms, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_ATTN_POST_NORM |
+                HAS_FFN_POST_NORM,
+        .shape = {SIZES, .head_dim = 14, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 100000000,
+                  .embedding_scale = 6, .residual_scale = 0.5,
+                  .logit_scale = 0.25, .score_scale = 0.1},
+    },
+    {
+        .name = "minicpm",
+        .config =
+            "{'architectures': ['MiniCPMForCausalLM'], "
+            "'model_type': 'minicpm', 'dim_model_base': 30, "
+            "'rms_norm_eps': 1e-05, 'rope_scaling': null, "
+            "'scale_depth': 1.4, 'scale_emb': 12, " SILU_KEYS
+            "'torch_dtype': 'bfloat16'}",
+        HF_NAMES,
+        .bits = LLAMA_BITS,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 10000,
+                  .embedding_scale = 12, .residual_scale = 0.7,
+                  .logit_scale = 0.5},
+    },
+    {
+        .name = "minicpm3",
+        .config =
+            "{'architectures': ['MiniCPM3ForCausalLM'], "
+            "'model_type': 'minicpm3', 'attention_bias': false, "
+            "'dim_model_base': 28, 'kv_lora_rank': $kv_rank, "
+            "'q_lora_rank': $q_rank, 'qk_nope_head_dim': $nope_dim, "
+            "'qk_rope_head_dim': $rotary_dim, 'rms_norm_eps': 1e-06, "
+            "'rope_scaling': {'type': 'longrope', 'long_factor': [$long], "
+            "'original_max_position_embeddings': $original, "
+            "'short_factor': [$short]}, 'scale_depth': 1.4, "
+            "'scale_emb': 12, " SILU_KEYS "'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp},
+        .bits = LLAMA_BITS,
+        .shape = {.dim = 56, .hidden = 92, .layers = 4, .heads = 4,
+                  .kv_heads = 4, .head_dim = 12 + 6, .value_dim = 14,
+                  .rotary_dim = 6, .q_rank = 30, .kv_rank = 18,
+                  .vocab = 61, .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 10000,
+                  .embedding_scale = 12, .residual_scale = 0.7,
+                  .logit_scale = 0.5, .rope = ORACLE_ROPE_LONG,
+                  .original = 32, .rope_scale = 1.0954451150103321,
+                  .short_factors = {1, 1.125, 1.5},
+                  .long_factors = {1.25, 2, 4}},
+    },
+    {
+        .name = "exaone3",
+        .config =
+            "{'architectures': ['ExaoneForCausalLM'], "
+            "'model_type': 'exaone', 'activation_function': 'silu', "
+            "'attention_dropout': 0.0, 'bos_token_id': 1, "
+            "'eos_token_id': 2, 'head_dim': $head_dim, "
+            "'hidden_size': $dim, 'intermediate_size': $hidden, "
+            "'layer_norm_epsilon': 1e-05, "
+            "'max_position_embeddings': $positions, "
+            "'num_attention_heads': $heads, "
+            "'num_key_value_heads': $kv_heads, 'num_layers': $layers, "
+            "'rope_scaling': {'factor': 8.0, 'high_freq_factor': 4.0, "
+            "'low_freq_factor': 1.0, 'original_max_position_embeddings': "
+            "$original, 'rope_type': 'llama3'}, 'rope_theta': 1000000.0, "
+            "'tie_word_embeddings': true, 'vocab_size': $vocab}",
+        .frame = exaone_frame,
+        .layers = {neo_attention, exaone_mlp},
+        .bits = LLAMA_BITS,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .rope = ORACLE_ROPE_LLAMA3, .factor = 8, .low = 1,
+                  .high = 4, .original = 32},
+    },
+    {
+        .name = "deepseek1",
+        .config =
+            "{'architectures': ['DeepseekForCausalLM'], "
+            "'model_type': 'deepseek', 'attention_bias': false, "
+            "'aux_loss_alpha': 0.001, 'first_k_dense_replace': 1, "
+            "'moe_intermediate_size': $expert_dim, 'moe_layer_freq': 1, "
+            "'n_routed_experts': $experts, 'n_shared_experts': 2, "
+            "'norm_topk_prob': false, 'num_experts_per_tok': $used, "
+            "'rms_norm_eps': 1e-06, 'rope_scaling': null, "
+            "'rope_theta': 10000, 'scoring_func': 'softmax', "
+            "'seq_aux': true, " SILU_KEYS "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 10000,
+                  .sparse = "0111", .n_experts = 8, .n_used = 3,
+                  .expert_dim = 36, .shared_dim = 72},
+    },
+    {
+        /* As the first models of short stories were. */
+        .name = "gpt-neo",
+        .config =
+            "{'activation_function': 'gelu_new', 'architectures': "
+            "['GPTNeoForCausalLM'], 'attention_dropout': 0, "
+            "'attention_layers': ['global', 'local', 'global', 'local'], "
+            "'attention_types': [[['global', 'local'], 2]], "
+            "'bos_token_id': 0, 'eos_token_id': 0, 'hidden_size': $dim, "
+            "'intermediate_size': null, 'layer_norm_epsilon': 1e-05, "
+            "'max_position_embeddings': $positions, "
+            "'model_type': 'gpt_neo', 'num_heads': $heads, "
+            "'num_layers': $layers, 'vocab_size': $vocab, "
+            "'window_size': $window}",
+        .frame = gpt2_frame,
+        .layers = {neo_attention, neo_mlp},
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_NORM_BIAS |
+                HAS_OUT_BIAS | HAS_MLP_BIAS,
+        .shape = {.dim = 52, .hidden = 208, .layers = 4, .heads = 4,
+                  .kv_heads = 4, .head_dim = 13, .vocab = 61,
+                  .max_positions = 48, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .activation = oracle_gelu_tanh,
+                  .positions = ORACLE_LEARNED, .score_scale = 1,
+                  .window = 7, .sliding = "01"},
     },
     {.name = NULL},
 };

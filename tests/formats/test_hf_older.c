@@ -1,11 +1,12 @@
 /*
  * test_hf_older.c - the families of config.json, by published configurations
- * (without what no computation depends on): StarCoder 2, GPT-J, MPT, BLOOM, OPT,
- * InternLM 2, Baichuan, OLMoE.
+ * (without what no computation depends on): StarCoder 2, GPT-J, GPT-Neo, MPT, BLOOM,
+ * OPT, InternLM 2, Baichuan, OLMoE.
  */
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/build/suite.h"
 #include "tests/formats/hf_models.h"
@@ -52,6 +53,50 @@ START_TEST(gpt_j_6b)
     assert_source(&m->source, true, false, false, false);
     assert_unsupported("GPTJForCausalLM", "'rotary_dim':null",
                        "'rotary_dim' null");
+}
+END_TEST
+
+#define NEO(more)                                                             \
+    "{'activation_function':'gelu_new','architectures':["                     \
+    "'GPTNeoForCausalLM'],'attention_dropout':0,'bos_token_id':50256,"        \
+    "'eos_token_id':50256,'hidden_size':64,'intermediate_size':null,"         \
+    "'layer_norm_epsilon':1e-05,'max_position_embeddings':2048,"              \
+    "'model_type':'gpt_neo','num_heads':4,'num_layers':4,"                    \
+    "'vocab_size':100,'window_size':256" more "}"
+
+START_TEST(gpt_neo)
+{
+    struct lmq_error err = {0};
+    struct model model, *m = read_model(
+        NEO(",'attention_types':[[['global','local'],2]]"));
+    bool is_known;
+
+    assert_sizes(&m->h, 4, 64, 256, 4, 4, 16);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_LEARNED);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU_TANH);
+    ck_assert_uint_eq(m->h.sliding_window, 256);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    assert_near(m->h.attn_scale, 1);
+    assert_source(&m->source, false, false, false, false);
+    assert_layers(&m->h, LMQ_LAYER_FULL, "x.");
+    assert_layers(&read_model(NEO(""))->h, LMQ_LAYER_FULL, "x.");
+    m = read_model(NEO(",'attention_types':[[['local'],1],[['global'],2],"
+                       "[['local'],1]]"));
+    assert_layers(&m->h, LMQ_LAYER_FULL, ".xx.");
+    ck_assert_int_eq(
+        parse_config(NEO(",'attention_types':[[['global','local'],1]]"),
+                     &model, &is_known, &err),
+        LMQ_ERR_FORMAT);
+    ck_assert(strstr(err.message, "names 2 of 4 layers") != NULL);
+    ck_assert_int_eq(
+        parse_config(NEO(",'attention_types':[[[],9],[['global'],'x']]"),
+                     &model, &is_known, &err),
+        LMQ_ERR_FORMAT);
+    ck_assert_int_eq(
+        parse_config(NEO(",'attention_types':[[['odd'],4]]"), &model,
+                     &is_known, &err),
+        LMQ_OK);
+    ck_assert_str_eq(model.h.unsupported, "'odd' in 'attention_types'");
 }
 END_TEST
 
@@ -262,6 +307,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {
+        gpt_neo,
         starcoder2_3b,
         gpt_j_6b,
         mpt_30b,

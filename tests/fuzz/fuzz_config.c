@@ -30,6 +30,8 @@ static const char *const model_types[] = {
     "internlm2",  "bloom",       "baichuan", "mistral4", "ministral",
     "glm4_moe_lite", "youtu",    "solar_open", "exaone_moe", "cwm",
     "granitemoehybrid", "helium", "vaultgemma", "jais2", "gpt_bigcode",
+    "afmoe", "hy_v3", "mellum", "flex_olmo", "hyperclovax", "minicpm",
+    "minicpm3", "exaone", "deepseek", "gpt_neo",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
 };
 

@@ -1,0 +1,166 @@
+/*
+ * test_hf_latest.c - the families of config.json that came last: Trinity, Hunyuan
+ * 3, Mellum, HyperCLOVA X, MiniCPM, EXAONE 3, the first DeepSeek with experts.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "tests/build/suite.h"
+#include "tests/formats/hf_models.h"
+
+START_TEST(a_trinity_turns_where_it_has_windows)
+{
+    struct model *m = read_small("AfmoeForCausalLM",
+                                 "'num_dense_layers':2,'mup_enabled':true");
+
+    assert_layers(&m->h, LMQ_LAYER_FULL, "...x");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "...x");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "xx......");
+    assert_near(m->h.embedding_scale, 8);
+    ck_assert(m->h.has_attn_gate && m->h.router_corrects);
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_AROUND);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert_uint_eq(m->h.shared_dim, 2 * 1408);
+    m = read_small("AfmoeForCausalLM", "'global_attn_every_n_layers':2,"
+                                       "'sliding_window':null");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, ".x");
+    assert_near(m->h.embedding_scale, 1);
+    assert_unsupported("AfmoeForCausalLM", "'route_norm':false",
+                       "'route_norm' false");
+    assert_unsupported("AfmoeForCausalLM", "'score_func':'softmax'",
+                       "'score_func' 'softmax'");
+}
+END_TEST
+
+START_TEST(a_hunyuan_3_chooses_by_sigmoid)
+{
+    struct model *m = read_small("HYV3ForCausalLM",
+                                 "'num_nextn_predict_layers':1");
+
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x.......");
+    ck_assert(m->h.router_corrects && m->h.router_renormalises);
+    ck_assert_uint_eq(m->h.shared_dim, 1536);
+    ck_assert_uint_eq(m->source.n_further_layers, 1);
+    assert_near(m->h.router_scale, 2.826);
+    m = read_small("HYV3ForCausalLM",
+                   "'num_shared_experts':null,'mlp_layer_types':['sparse',"
+                   "'dense','sparse','sparse','sparse','sparse','sparse',"
+                   "'dense']");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, ".x.....x");
+    ck_assert_uint_eq(m->h.shared_dim, 0);
+}
+END_TEST
+
+START_TEST(a_mellum_says_which_layers_have_windows)
+{
+    struct model *m = read_small("MellumForCausalLM", "'norm_topk_prob':true");
+
+    ck_assert_uint_eq(m->h.sliding_window, 0);
+    ck_assert(m->h.router_renormalises);
+    m = read_small("MellumForCausalLM",
+                   "'layer_types':['full_attention','sliding_attention',"
+                   "'sliding_attention','sliding_attention',"
+                   "'full_attention','sliding_attention',"
+                   "'sliding_attention','sliding_attention']");
+    assert_layers(&m->h, LMQ_LAYER_FULL, "x...");
+    ck_assert_uint_eq(m->h.sliding_window, 1024);
+    assert_near(m->h.rope_theta, 500000);
+    assert_near(m->h.rope_local_theta, 10000);
+}
+END_TEST
+
+START_TEST(a_hyperclova_may_have_norms_behind)
+{
+    struct model *m = read_small("HyperCLOVAXForCausalLM",
+                                 "'logits_scaling':0.5");
+
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_AROUND);
+    ck_assert(m->source.has_apart_norms);
+    assert_near(m->h.logit_scale, 0.5);
+    m = read_small("HyperCLOVAXForCausalLM",
+                   "'use_post_norm':false,'attention_multiplier':null");
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_BEFORE);
+    ck_assert(!(m->h.attn_scale > 0));
+}
+END_TEST
+
+START_TEST(a_minicpm_scales_by_its_size)
+{
+    struct model *m = read_small("MiniCPMForCausalLM",
+                                 "'scale_emb':12,'scale_depth':1.4,"
+                                 "'dim_model_base':16");
+
+    assert_near(m->h.embedding_scale, 12);
+    assert_near(m->h.residual_scale, 1.4 / sqrt(8));
+    assert_near(m->h.logit_scale, 0.25);
+    assert_unsupported("MiniCPMForCausalLM", "'sparse_config':{}",
+                       "sparse attention ('sparse_config')");
+    assert_wrong("MiniCPMForCausalLM", "'dim_model_base':0",
+                 "'dim_model_base' in the configuration is no width");
+    m = read_small("MiniCPM3ForCausalLM",
+                   "'scale_depth':null,'dim_model_base':null");
+    assert_near(m->h.residual_scale, 1);
+    assert_near(m->h.logit_scale, 1);
+    ck_assert_uint_eq(m->h.value_dim, 16);
+    ck_assert_uint_eq(m->h.head_dim, 64 + 32);
+}
+END_TEST
+
+START_TEST(an_exaone_3_is_a_llama_by_other_names)
+{
+    struct model *m = read_model(
+        "{'activation_function':'silu','architectures':["
+        "'ExaoneForCausalLM'],'attention_dropout':0.0,'bos_token_id':1,"
+        "'embed_dropout':0.0,'eos_token_id':361,'head_dim':80,"
+        "'hidden_size':2560,'initializer_range':0.02,"
+        "'intermediate_size':7168,'layer_norm_epsilon':1e-05,"
+        "'max_position_embeddings':32768,'model_type':'exaone',"
+        "'num_attention_heads':32,'num_key_value_heads':8,'num_layers':30,"
+        "'pad_token_id':0,'rope_scaling':{'factor':8.0,"
+        "'high_freq_factor':4.0,'low_freq_factor':1.0,"
+        "'original_max_position_embeddings':8192,'rope_type':'llama3'},"
+        "'rope_theta':1000000.0,'tie_word_embeddings':true,"
+        "'torch_dtype':'bfloat16','use_cache':true,'vocab_size':102400}");
+
+    ck_assert_str_eq(m->h.architecture, "exaone");
+    assert_sizes(&m->h, 30, 2560, 7168, 32, 8, 80);
+    ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_LLAMA3);
+    assert_near(m->h.norm_eps, 1e-5);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+}
+END_TEST
+
+START_TEST(a_first_deepseek_has_a_llamas_attention)
+{
+    struct model *m = read_small("DeepseekForCausalLM",
+                                 "'n_routed_experts':8,"
+                                 "'num_experts_per_tok':2,"
+                                 "'moe_intermediate_size':24,"
+                                 "'n_shared_experts':2,'moe_layer_freq':2,"
+                                 "'first_k_dense_replace':1");
+
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "xx.x.x.x");
+    ck_assert_uint_eq(m->h.kv_lora_rank, 0);
+    ck_assert_uint_eq(m->h.shared_dim, 48);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SOFTMAX);
+    assert_unsupported("DeepseekForCausalLM", "'scoring_func':'sigmoid'",
+                       "'scoring_func' 'sigmoid'");
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        a_trinity_turns_where_it_has_windows,
+        a_hunyuan_3_chooses_by_sigmoid,
+        a_mellum_says_which_layers_have_windows,
+        a_hyperclova_may_have_norms_behind,
+        a_minicpm_scales_by_its_size,
+        an_exaone_3_is_a_llama_by_other_names,
+        a_first_deepseek_has_a_llamas_attention,
+    };
+
+    return RUN_SUITE("hf_latest", tests);
+}
