@@ -146,6 +146,9 @@ struct lmq_source {
     uint32_t n_idle_positions; /* rows of the table before position 0 */
     uint32_t n_further_layers; /* behind the model's own: they predict more
                                   tokens, and are left out */
+    uint32_t n_chosen;      /* an indexer chooses so many positions to be seen;
+                               it is left out, and the context is as long at
+                               most: of that all is seen. 0: there is none */
 };
 
 struct lmq_checkpoint {

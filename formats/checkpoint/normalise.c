@@ -208,6 +208,9 @@ excuse(const struct lmq_checkpoint *checkpoint,
             (int32_t)checkpoint->hparams.n_layers &&
         lmq_name_layer(tensor->stored_name) < (int32_t)end)
         return "it serves to predict several tokens at a time";
+    if (checkpoint->source.n_chosen > 0 &&
+        strstr(tensor->stored_name, ".indexer.") != NULL)
+        return "it chooses among more tokens than the context has";
     if (is_unused(checkpoint, tensor))
         return "its layer uses the keys and values of another one";
     return lmq_name_why_ignored(tensor->stored_name);
@@ -219,6 +222,11 @@ drop_ignorable(struct lmq_checkpoint *checkpoint)
 {
     size_t kept = 0, dropped = 0;
 
+    if (checkpoint->source.n_chosen > 0)
+        lmq_checkpoint_note(checkpoint,
+                            "sparse attention sees all of %u tokens: the "
+                            "context ends there",
+                            checkpoint->source.n_chosen);
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         struct lmq_tensor *tensor = &checkpoint->tensors[i];
         const char *reason = excuse(checkpoint, tensor);

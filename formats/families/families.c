@@ -159,7 +159,8 @@ static const struct lmq_hf_key deepseek3_keys[] = {
 /* ---- The table ---- */
 
 /* GPT-2 and its like are in families_older.c, those of 2024 and later in
- * families_later.c, those that remember states in families_recurrent.c. */
+ * families_later.c and families_latest.c, those that remember states in
+ * families_recurrent.c. */
 static const struct lmq_family families[] = {
     {.name = "llama",
      .hf = {.classes = {{"LlamaForCausalLM", "llama", NULL, false},
@@ -478,6 +479,7 @@ static const struct {
     {families, &n_families},
     {lmq_older_families, &lmq_n_older_families},
     {lmq_later_families, &lmq_n_later_families},
+    {lmq_latest_families, &lmq_n_latest_families},
     {lmq_recurrent_families, &lmq_n_recurrent_families},
 };
 

@@ -125,8 +125,9 @@ enum {
     LMQ_GGUF_SHORT = 16777216, /* short convolutions where no keys are */
     LMQ_GGUF_HALVES = 33554432, /* layers are half a layer */
     LMQ_GGUF_TWO_EPS = 67108864, /* the epsilon under either name or both */
-    LMQ_GGUF_SHARED_DIM = 134217728 /* the width of all shared experts, not
-                                       only how many they are */
+    LMQ_GGUF_SHARED_DIM = 134217728, /* the width of all shared experts, not
+                                        only how many they are */
+    LMQ_GGUF_INDEXER = 268435456 /* of sparse attention, which is left out */
 };
 
 /* Layers with states, whichever rule they follow; layers without keys among

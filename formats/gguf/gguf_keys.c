@@ -123,6 +123,10 @@ static const struct {
     {"attention.recurrent_layers", LMQ_GGUF_DELTA},
     {"full_attention_interval", LMQ_GGUF_DELTA},
     {"nextn_predict_layers", LMQ_GGUF_FURTHER},
+    {"attention.indexer.top_k", LMQ_GGUF_INDEXER},
+    {"attention.indexer.head_count", LMQ_GGUF_INDEXER},
+    {"attention.indexer.key_length", LMQ_GGUF_INDEXER},
+    {"attention.indexer.types", LMQ_GGUF_INDEXER},
     {"attention.sliding_window", LMQ_GGUF_CHUNK},
     {"attention.key_length_swa", LMQ_GGUF_KINDS},
     {"attention.value_length_swa", LMQ_GGUF_KINDS},
@@ -432,6 +436,8 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
         status = lmq_gguf_read_experts(&r);
     if (status == LMQ_OK)
         status = lmq_gguf_read_rope(&r);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_indexer(&r, &checkpoint->source);
     if (status == LMQ_OK)
         status = read_switches(&r);
     if (status != LMQ_OK)

@@ -44,6 +44,9 @@ enum lmq_status lmq_gguf_read_number(struct lmq_gguf_reader *r,
 
 enum lmq_status lmq_gguf_read_further_layers(struct lmq_gguf_reader *r,
                                              struct lmq_source *source);
+/* After rotary positions, of which some are scaled by the context. */
+enum lmq_status lmq_gguf_read_indexer(struct lmq_gguf_reader *r,
+                                      struct lmq_source *source);
 enum lmq_status lmq_gguf_read_heads(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_window(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_alibi(struct lmq_gguf_reader *r);

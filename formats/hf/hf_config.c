@@ -263,8 +263,10 @@ read_layer_types(struct lmq_hf_config *config)
     }
     for (uint32_t i = 0; i < h->n_layers; i++) {
         const char *type = json_string_value(json_array_get(list, i));
+        const char *all = config->source->n_chosen > 0 ? "indexed_attention"
+                                                       : "attention";
         bool is_full = type != NULL && (strcmp(type, "full_attention") == 0 ||
-                                        strcmp(type, "attention") == 0);
+                                        strcmp(type, all) == 0);
         const char *local = h->attention_chunk > 0 ? "chunked_attention"
                                                    : "sliding_attention";
         if (type != NULL && is_recurrent(h, type))

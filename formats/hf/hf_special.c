@@ -468,6 +468,49 @@ lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
     finish_by_sigmoid(config, 3);
 }
 
+/* Sparse attention sees so many positions, those that an indexer chooses. */
+static void
+begin_chosen(struct lmq_hf_config *config)
+{
+    static const char key[] = "index_topk";
+    uint32_t n = lmq_hf_count(config, config->json, key, 2048);
+
+    if (n == 0)
+        lmq_hf_fail(config, "'%s' in the configuration is 0", key);
+    config->source->n_chosen = n;
+}
+
+/* Its context ends where it would no longer see all. */
+static void
+finish_chosen(struct lmq_hf_config *config)
+{
+    uint32_t n = config->source->n_chosen;
+
+    if (config->hparams->context > n)
+        config->hparams->context = n;
+}
+
+void
+lmq_hf_begin_deepseek32(struct lmq_hf_config *config)
+{
+    begin_latent(config, 128);
+    begin_chosen(config);
+}
+
+void
+lmq_hf_finish_deepseek32(struct lmq_hf_config *config)
+{
+    finish_by_sigmoid(config, 3);
+    finish_chosen(config);
+}
+
+void
+lmq_hf_begin_glm5(struct lmq_hf_config *config)
+{
+    begin_latent(config, 192);
+    begin_chosen(config);
+}
+
 void
 lmq_hf_finish_glm4lite(struct lmq_hf_config *config)
 {

@@ -36,6 +36,9 @@ void lmq_hf_finish_deepseek(struct lmq_hf_config *config);
 void lmq_hf_begin_deepseek(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
+void lmq_hf_begin_deepseek32(struct lmq_hf_config *config);
+void lmq_hf_finish_deepseek32(struct lmq_hf_config *config);
+void lmq_hf_begin_glm5(struct lmq_hf_config *config);
 void lmq_hf_begin_glm4lite(struct lmq_hf_config *config);
 void lmq_hf_finish_glm4lite(struct lmq_hf_config *config);
 /* Of all with latent attention: how many layers are dense, and how many experts

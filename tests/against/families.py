@@ -334,8 +334,22 @@ TABLE = [
     ("GLM 4 (first)", "glm", dict(SIZES, head_dim=16)),
     ("GLM 4 (first, other heads)", "glm", dict(SIZES, head_dim=24)),
     ("Arcee", "arcee", dict(SIZES, head_dim=24)),
-    ("GLM 4.7 Flash", "glm4_moe_lite", {k: v for k, v in LATENT.items()
-        if k != "first_k_dense_replace"}),
+    ("GLM 4.7 Flash", "glm4_moe_lite", dict({k: v for k, v in LATENT.items()
+        if k != "first_k_dense_replace"}, rms_norm_eps=1e-6)),
+    ("DeepSeek V3.2", "deepseek_v32", dict({k: v for k, v in LATENT.items()
+        if k != "first_k_dense_replace"}, q_lora_rank=16, n_group=4,
+        topk_group=2, first_k_dense_replace=1, index_topk=192,
+        index_head_dim=16, index_n_heads=2)),
+    ("DeepSeek V3.2 (yarn)", "deepseek_v32", dict(LATENT, q_lora_rank=16,
+        n_group=1, topk_group=1, index_topk=200, index_head_dim=16,
+        index_n_heads=2, rope_parameters=dict(YARN, mscale=1.0,
+                                              mscale_all_dim=1.0))),
+    # Its class, and that of GLM 4.7, norms latents by 1e-6 whatever the file
+    # says; we, as llama.cpp, by what it says.
+    ("GLM 5", "glm_moe_dsa", dict(LATENT, q_lora_rank=16, index_topk=192,
+        rms_norm_eps=1e-6,
+        index_head_dim=16, index_n_heads=2,
+        indexer_types=["full", "full", "shared", "shared"])),
     ("Youtu", "youtu", {k: v for k, v in dict(LATENT, q_lora_rank=16).items()
         if "expert" not in k and not k.startswith(("moe", "first"))}),
     ("Solar Open", "solar_open", dict({k: v for k, v in SIZES.items()

@@ -144,6 +144,15 @@ static const struct stored neo_mlp[] = {
     {AS_END, NULL, 0},
 };
 
+static const struct stored indexed_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_STRAY, "model.layers.0.self_attn.indexer.wk.weight", 0},
+    {AS_STRAY, "model.layers.3.self_attn.indexer.k_norm.bias", 0},
+    {AS_END, NULL, 0},
+};
+
 /* ---- Families ---- */
 
 const struct family latest_families[] = {
@@ -385,6 +394,36 @@ const struct family latest_families[] = {
         .layers = {starcoder_layer},
         .bits = STARCODER_BITS,
         .shape = {STARCODER_SHAPE, .kv_heads = 4},
+    },
+    {
+        .name = "deepseek32",
+        .config =
+            "{'architectures': ['DeepseekV32ForCausalLM'], "
+            "'model_type': 'deepseek_v32', 'attention_bias': false, "
+            "'first_k_dense_replace': 1, 'index_head_dim': 16, "
+            "'index_n_heads': 4, 'index_topk': $positions, "
+            "'moe_intermediate_size': $expert_dim, 'moe_layer_freq': 1, "
+            "'n_group': $groups, 'n_routed_experts': $experts, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'num_experts_per_tok': $used, 'num_nextn_predict_layers': 1, "
+            "'rms_norm_eps': 1e-06, 'rope_scaling': {'beta_fast': 32, "
+            "'beta_slow': 1, 'factor': 4, 'mscale': 1.0, "
+            "'mscale_all_dim': 1.0, 'original_max_position_embeddings': "
+            "$original, 'type': 'yarn'}, 'rope_theta': 10000, "
+            "'routed_scaling_factor': 2.5, 'scoring_func': 'sigmoid', "
+            "'tie_word_embeddings': false, 'topk_group': $groups_used, "
+            LATENT_KEYS HIDDEN_KEYS "'hidden_act': 'silu', "
+            "'topk_method': 'noaux_tc'}",
+        .frame = indexed_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
+        .shape = {LATENT_SHAPE, .eps = 1e-6, .theta = 10000,
+                  .sparse = "0111", SIGMOID, .shared_dim = 36,
+                  .router_scale = 2.5, .n_groups = 4, .n_groups_used = 2,
+                  .group_best = 2, .rope = ORACLE_ROPE_YARN, .factor = 4,
+                  .low = 1, .high = 32, .original = 16,
+                  .score_factor = (1 + 0.1 * 1.3862943611198906) *
+                                  (1 + 0.1 * 1.3862943611198906)},
     },
     {
         .name = "trinity",

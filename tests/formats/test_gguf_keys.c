@@ -16,6 +16,7 @@
 
 static struct lmq_gguf_builder builder;
 static const char *prefix;
+static uint32_t n_dense; /* layers without a router */
 
 static const char *
 key(const char *name)
@@ -53,7 +54,8 @@ static enum lmq_status
 parse(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
     const struct lmq_gguf_evidence evidence = {.vocab_size = 33,
-                                               .has_qk_norm = true};
+                                               .has_qk_norm = true,
+                                               .n_dense = n_dense};
     const struct lmq_family *family;
     struct lmq_gguf_meta *meta = NULL;
 
@@ -401,6 +403,74 @@ START_TEST(layers_that_contradict_themselves_are_refused)
 }
 END_TEST
 
+START_TEST(sparse_attention_ends_the_context)
+{
+    static const char *const names[] = {"deepseek32", "glm-dsa"};
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_error err = {0};
+
+    for (size_t i = 0; i < 2; i++)
+        for (uint32_t top = 0; top <= 1024; top += 1024) {
+            begin(names[i]);
+            put_count("attention.kv_lora_rank", 16);
+            put_count("attention.q_lora_rank", 16);
+            put_count("attention.key_length_mla", 24);
+            put_count("attention.value_length_mla", 16);
+            put_count("attention.indexer.head_count", 2);
+            put_count("attention.indexer.key_length", 8);
+            put_count("attention.indexer.top_k", top);
+            if (top == 0) {
+                ck_assert_int_eq(parse(&checkpoint, &err), LMQ_ERR_FORMAT);
+                ck_assert_ptr_nonnull(strstr(err.message, "indexer.top_k"));
+                continue;
+            }
+            const struct lmq_hparams *h = read(&checkpoint);
+            ck_assert_uint_eq(h->context, 1024);
+            ck_assert_uint_eq(checkpoint.source.n_chosen, 1024);
+            ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
+        }
+}
+END_TEST
+
+/* Of the first layers, without a key for it. */
+START_TEST(tensors_say_which_layers_are_dense)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    n_dense = 2;
+    begin("hy_v3");
+    put_count("expert_count", 4);
+    put_count("expert_used_count", 2);
+    put_count("expert_feed_forward_length", 24);
+    put_count("expert_shared_feed_forward_length", 48);
+    const struct lmq_hparams *h = read(&checkpoint);
+    assert_marked(h, LMQ_LAYER_DENSE, "xx.......");
+    ck_assert_uint_eq(h->shared_dim, 48);
+    n_dense = 0;
+}
+END_TEST
+
+/* The first files do not say it, later ones as a divisor. */
+START_TEST(a_minicpm_is_scaled)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    begin("minicpm");
+    const struct lmq_hparams *h = read(&checkpoint);
+    ck_assert_double_eq_tol(h->embedding_scale, 12, 1e-9);
+    ck_assert_double_eq_tol(h->residual_scale, 1.4 / 3, 1e-9);
+    ck_assert_double_eq_tol(h->logit_scale, 4, 1e-9);
+    begin("minicpm");
+    lmq_gguf_put_f32(&builder, key("embedding_scale"), 6);
+    lmq_gguf_put_f32(&builder, key("residual_scale"), 0.5);
+    lmq_gguf_put_f32(&builder, key("logit_scale"), 8);
+    h = read(&checkpoint);
+    ck_assert_double_eq_tol(h->embedding_scale, 6, 1e-9);
+    ck_assert_double_eq_tol(h->residual_scale, 0.5, 1e-9);
+    ck_assert_double_eq_tol(h->logit_scale, 0.125, 1e-9);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -415,6 +485,9 @@ main(void)
         layers_without_keys_are_recurrent,
         layers_of_one_part_say_which,
         layers_that_contradict_themselves_are_refused,
+        sparse_attention_ends_the_context,
+        tensors_say_which_layers_are_dense,
+        a_minicpm_is_scaled,
     };
 
     return RUN_SUITE("gguf_keys", tests);

@@ -149,6 +149,37 @@ START_TEST(a_first_deepseek_has_a_llamas_attention)
 }
 END_TEST
 
+START_TEST(sparse_attention_ends_where_it_chooses)
+{
+    struct model *m = read_small("DeepseekV32ForCausalLM",
+                                 "'num_nextn_predict_layers':1,"
+                                 "'max_position_embeddings':163840");
+
+    ck_assert_str_eq(m->h.architecture, "deepseek2");
+    ck_assert_uint_eq(m->h.context, 2048);
+    ck_assert_uint_eq(m->source.n_chosen, 2048);
+    ck_assert_uint_eq(m->h.n_expert_groups, 8);
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "xxx.....");
+    m = read_small("GlmMoeDsaForCausalLM",
+                   "'index_topk':4096,'max_position_embeddings':3000,"
+                   "'layer_types':['indexed_attention','indexed_attention',"
+                   "'indexed_attention','indexed_attention',"
+                   "'indexed_attention','indexed_attention',"
+                   "'indexed_attention','indexed_attention']");
+    ck_assert_uint_eq(m->h.context, 3000);
+    ck_assert_uint_eq(m->h.head_dim, 192 + 64);
+    assert_wrong("DeepseekV32ForCausalLM", "'index_topk':0",
+                 "'index_topk' in the configuration is 0");
+    assert_unsupported("DeepseekV3ForCausalLM",
+                       "'layer_types':['indexed_attention',"
+                       "'indexed_attention','indexed_attention',"
+                       "'indexed_attention','indexed_attention',"
+                       "'indexed_attention','indexed_attention',"
+                       "'indexed_attention']",
+                       "'indexed_attention' in 'layer_types'");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -160,6 +191,7 @@ main(void)
         a_minicpm_scales_by_its_size,
         an_exaone_3_is_a_llama_by_other_names,
         a_first_deepseek_has_a_llamas_attention,
+        sparse_attention_ends_where_it_chooses,
     };
 
     return RUN_SUITE("hf_latest", tests);

@@ -32,6 +32,7 @@ static const char *const model_types[] = {
     "granitemoehybrid", "helium", "vaultgemma", "jais2", "gpt_bigcode",
     "afmoe", "hy_v3", "mellum", "flex_olmo", "hyperclovax", "minicpm",
     "minicpm3", "exaone", "deepseek", "gpt_neo",
+    "deepseek_v32", "glm_moe_dsa",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
 };
 
@@ -82,6 +83,10 @@ static const char *const keys[] = {
     "kv_lora_rank",
     "qk_nope_head_dim",
     "qk_rope_head_dim",
+    "index_topk",
+    "scale_depth",
+    "dim_model_base",
+    "attention_types",
     "v_head_dim",
     "no_rope_layers",
     "no_rope_layer_interval",

@@ -1,0 +1,326 @@
+/*
+ * families_latest.c - the families that came last, most of them of 2026;
+ * families.c says what holds for all.
+ */
+#include "config.h"
+
+#include "formats/families/family_words.h"
+
+#include "formats/gguf/gguf_special.h"
+#include "formats/hf/hf_special.h"
+
+/* ---- Lists of keys of config.json ---- */
+
+static const struct lmq_hf_key glm4lite_keys[] = {
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 768),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 256),
+    KEY("n_routed_experts", n_experts, 64),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("moe_intermediate_size", expert_dim, 1536),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1.8),
+    END,
+};
+
+static const struct lmq_hf_key deepseek32_keys[] = {
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 1536),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    KEY("n_routed_experts", n_experts, 256),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY_OR_NULL("n_group", n_expert_groups, 8),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 4),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
+static const struct lmq_hf_key glm5_keys[] = {
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 2048),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 256),
+    KEY("n_routed_experts", n_experts, 256),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
+static const struct lmq_hf_key solar_keys[] = {
+    KEY("n_routed_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 1280),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1),
+    END,
+};
+
+static const struct lmq_hf_key exaonemoe_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    KEY("num_experts", n_experts, 64),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 1024),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
+static const struct lmq_hf_key cwm_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 8192),
+    END,
+};
+
+static const struct lmq_hf_key afmoe_keys[] = {
+    KEY("num_experts", n_experts, 64),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 6),
+    KEY("moe_intermediate_size", expert_dim, 1408),
+    KEY("route_scale", router_scale, 1),
+    KEY_OR_NULL("sliding_window", sliding_window, 1024),
+    END,
+};
+
+static const struct lmq_hf_key hyv3_keys[] = {
+    KEY("num_experts", n_experts, 192),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 1536),
+    KEY("router_scaling_factor", router_scale, 2.826),
+    END,
+};
+
+static const struct lmq_hf_key mellum_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 1024),
+    KEY("num_experts", n_experts, 64),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 896),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    END,
+};
+
+static const struct lmq_hf_key flexolmo_keys[] = {
+    KEY("intermediate_size", expert_dim, 11008),
+    KEY("num_experts", n_experts, 7),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 5),
+    KEY("norm_topk_prob", router_renormalises, 0),
+    END,
+};
+
+/* Of Granite's scales two mean something else. */
+static const struct lmq_hf_key hyperclovax_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY("embedding_multiplier", embedding_scale, 1),
+    KEY("residual_multiplier", residual_scale, 1),
+    KEY_OR_NULL("attention_multiplier", attn_scale, 0),
+    KEY("logits_scaling", logit_scale, 1),
+    END,
+};
+
+static const struct lmq_hf_key minicpm_keys[] = {
+    KEY("scale_emb", embedding_scale, 1),
+    END,
+};
+
+static const struct lmq_hf_key minicpm3_keys[] = {
+    KEY("scale_emb", embedding_scale, 12),
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 768),
+    KEY("kv_lora_rank", kv_lora_rank, 256),
+    KEY("qk_rope_head_dim", rotary_dim, 32),
+    KEY_OR_NULL("v_head_dim", value_dim, 0),
+    END,
+};
+
+static const struct lmq_hf_key exaone_keys[] = {
+    KEY("num_layers", n_layers, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key deepseek_keys[] = {
+    KEY_OR_NULL("n_routed_experts", n_experts, 0),
+    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 0),
+    KEY("moe_intermediate_size", expert_dim, 1407),
+    KEY("norm_topk_prob", router_renormalises, 0),
+    END,
+};
+
+/* ---- The table ---- */
+
+#define SPARSE_KEYS                                                           \
+    (LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER |  \
+     LMQ_GGUF_LATENT | LMQ_GGUF_FURTHER | LMQ_GGUF_INDEXER)
+
+const struct lmq_family lmq_latest_families[] = {
+    /* GLM 4.7 Flash. */
+    {.name = "deepseek2",
+     .hf = {.classes = {{"Glm4MoeLiteForCausalLM", "glm4_moe_lite",
+                         NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-5), .context = 202752, .theta = 10000,
+            .keys = {sizes, glm4lite_keys}, .begin = lmq_hf_begin_glm4lite,
+            .finish = lmq_hf_finish_glm4lite}},
+    /* DeepSeek V3.2 and GLM 5, as far as sparse attention sees everything. */
+    {.name = "deepseek2",
+     .hf = {.classes = {{"DeepseekV32ForCausalLM", "deepseek_v32", NULL,
+                         false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-6), .context = 163840, .theta = 10000,
+            .keys = {sizes, deepseek32_keys},
+            .begin = lmq_hf_begin_deepseek32,
+            .finish = lmq_hf_finish_deepseek32},
+     .gguf = {.name = "deepseek32", .keys = SPARSE_KEYS,
+              .has_rotary_pairs = true, .begin = lmq_gguf_begin_sigmoid}},
+    {.name = "deepseek2",
+     .hf = {.classes = {{"GlmMoeDsaForCausalLM", "glm_moe_dsa", NULL,
+                         false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-5), .context = 202752, .theta = 10000,
+            .keys = {sizes, glm5_keys}, .begin = lmq_hf_begin_glm5,
+            .finish = lmq_hf_finish_deepseek32},
+     .gguf = {.name = "glm-dsa", .keys = SPARSE_KEYS,
+              .has_rotary_pairs = true, .begin = lmq_gguf_begin_sigmoid}},
+    {.name = "solar_open",
+     .hf = {.classes = {{"SolarOpenForCausalLM", "solar_open", NULL, false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
+            .head_dim = 128, .theta = 1e6, .partial = 1,
+            .keys = {sizes, head_dim, solar_keys},
+            .begin = lmq_hf_begin_solar,
+            .finish = lmq_hf_finish_solar}},
+    {.name = "exaone-moe", .qk_norm = LMQ_QK_NORM_HEAD, .window_period = 4,
+     .hf = {.classes = {{"ExaoneMoeForCausalLM", "exaone_moe", NULL, false},
+                        {"ExaoneMoEForCausalLM", NULL, NULL, false}},
+            RMS_EPS(1e-5), .context = 2048, .n_kv_heads = 32,
+            .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim, exaonemoe_keys},
+            .windows = lmq_hf_windows_exaone4,
+            .finish = lmq_hf_finish_exaone_experts}},
+    {.name = "cwm",
+     .hf = {.classes = {{"CwmForCausalLM", "cwm", NULL, false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
+            .head_dim = 128, .theta = 1e6, .has_layer_types = true,
+            .keys = {sizes, head_dim, cwm_keys}, .begin = lmq_hf_begin_cwm,
+            .windows = lmq_hf_windows_cwm, .names = LMQ_NAMES_LLAMA},
+     .gguf = {.name = "llama"}},
+    {.name = "helium",
+     .hf = {.classes = {{"HeliumForCausalLM", "helium", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-8), .context = 4096, .n_kv_heads = 20,
+            .head_dim = 128, .theta = 100000, .keys = {sizes, head_dim}},
+     .gguf = {.name = "llama"}},
+    {.name = "jais2", .norm = LMQ_NORM_LAYER,
+     .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
+     .hf = {.classes = {{"Jais2ForCausalLM", "jais2", NULL, false}},
+            LAYER_EPS(1e-5), .context = 8192, .theta = 10000,
+            .keys = {sizes, head_dim}}},
+    /* Trinity. */
+    {.name = "afmoe", .norm_place = LMQ_NORMS_AROUND,
+     .qk_norm = LMQ_QK_NORM_HEAD, .window_period = 4,
+     .hf = {.classes = {{"AfmoeForCausalLM", "afmoe", NULL, false}},
+            RMS_EPS(1e-5), .context = 16384, .head_dim = 128,
+            .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim, afmoe_keys},
+            .windows = lmq_hf_windows_afmoe, .finish = lmq_hf_finish_afmoe},
+     .gguf = {.name = "afmoe",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_WINDOW,
+              .begin = lmq_gguf_begin_sigmoid,
+              .finish = lmq_gguf_finish_afmoe}},
+    {.name = "hy_v3", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"HYV3ForCausalLM", "hy_v3", NULL, false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
+            .head_dim = 128, .theta = 11158840,
+            .keys = {sizes, head_dim, hyv3_keys},
+            .finish = lmq_hf_finish_hyv3},
+     .gguf = {.name = "hy_v3",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_FURTHER |
+                      LMQ_GGUF_SHARED_DIM,
+              .has_bare_correction = true,
+              .begin = lmq_gguf_begin_sigmoid}},
+    /* In GGUF layers with a window turn by the same base, unscaled. */
+    {.name = "mellum", .qk_norm = LMQ_QK_NORM_HEAD, .window_period = 4,
+     .hf = {.classes = {{"MellumForCausalLM", "mellum", NULL, false}},
+            RMS_EPS(1e-6), .context = 131072, .n_kv_heads = 4,
+            .head_dim = 128, .theta = 500000, .local_theta = 10000,
+            .has_layer_types = true,
+            .keys = {sizes, head_dim, mellum_keys},
+            .windows = lmq_hf_windows_mellum,
+            .finish = lmq_hf_finish_mellum},
+     .gguf = {.name = "mellum",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_WINDOW,
+              .begin = lmq_gguf_begin_mixture,
+              .finish = lmq_gguf_finish_olmo2, .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "flex_olmo", .norm_place = LMQ_NORMS_AFTER,
+     .qk_norm = LMQ_QK_NORM_WHOLE,
+     .hf = {.classes = {{"FlexOlmoForCausalLM", "flex_olmo", NULL, false}},
+            RMS_EPS(1e-6), .context = 4096, .theta = 500000,
+            .keys = {sizes, flexolmo_keys}}},
+    {.name = "hyperclovax", .norm_place = LMQ_NORMS_AROUND,
+     .hf = {.classes = {{"HyperCLOVAXForCausalLM", "hyperclovax", NULL,
+                         false}},
+            .source = {.has_apart_norms = true},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, hyperclovax_keys},
+            .begin = lmq_hf_begin_hyperclovax}},
+    {.name = "minicpm",
+     .hf = {.classes = {{"MiniCPMForCausalLM", "minicpm", NULL, false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .has_tied_head = true, .keys = {sizes, minicpm_keys},
+            .finish = lmq_hf_finish_minicpm},
+     .gguf = {.name = "minicpm", .keys = LLAMA_KEYS | LMQ_GGUF_SCALES,
+              .has_rotary_pairs = true, .begin = lmq_gguf_begin_minicpm,
+              .finish = lmq_gguf_finish_minicpm,
+              .may_biases = LLAMA_BIASES}},
+    {.name = "minicpm3",
+     .hf = {.classes = {{"MiniCPM3ForCausalLM", "minicpm3", NULL, false}},
+            RMS_EPS(1e-5), .context = 32768, .theta = 10000,
+            .has_tied_head = true, .keys = {sizes, minicpm3_keys},
+            .begin = lmq_hf_begin_minicpm3,
+            .finish = lmq_hf_finish_minicpm3}},
+    /* In GGUF its scales are those of the one that there is, and keys and values
+     * of one matrix, as we do not write them. */
+    {.name = "minicpm3",
+     .gguf = {.name = "minicpm3", .keys = LLAMA_KEYS | LMQ_GGUF_LATENT,
+              .finish = lmq_gguf_finish_minicpm3}},
+    /* Its third generation, 3.5 and Deep. */
+    {.name = "exaone",
+     .hf = {.classes = {{"ExaoneForCausalLM", "exaone", NULL, false}},
+            GPT_EPS(1e-6), .context = 2048, .theta = 10000,
+            .activation_key = "activation_function",
+            .keys = {sizes, head_dim, exaone_keys}},
+     .gguf = {.name = "exaone",
+              .keys = LMQ_GGUF_TWO_EPS | LMQ_GGUF_ROPE}},
+    /* The first one with experts. */
+    {.name = "deepseek",
+     .hf = {.classes = {{"DeepseekForCausalLM", "deepseek", NULL, false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, deepseek_keys}, .finish = lmq_hf_finish_deepseek},
+     .gguf = {.name = "deepseek",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER,
+              .has_rotary_pairs = true,
+              .finish = lmq_gguf_finish_deepseek}},
+};
+
+const size_t lmq_n_latest_families =
+    sizeof(lmq_latest_families) / sizeof(lmq_latest_families[0]);
