@@ -196,6 +196,7 @@ static const struct lmq_family families[] = {
      .gguf = {.name = "llama"}},
     {.name = "qwen2",
      .hf = {.classes = {{"Qwen2ForCausalLM", "qwen2", NULL, false},
+                        {"MiMoForCausalLM", "mimo", NULL, false},
                         TEXT_OF("InternVLForConditionalGeneration",
                                 "internvl"),
                         TEXT_OF("LlavaOnevisionForConditionalGeneration",

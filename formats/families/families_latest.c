@@ -165,6 +165,49 @@ static const struct lmq_hf_key deepseek_keys[] = {
 
 /* ---- The table ---- */
 
+/* Its experts are as wide as a feed-forward would be. */
+static const struct lmq_hf_key cohere2moe_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    KEY("intermediate_size", expert_dim, 22528),
+    KEY("prefix_dense_intermediate_size", hidden_dim, KEEP),
+    KEY("num_experts", n_experts, 8),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 2),
+    END,
+};
+
+static const struct lmq_hf_key granite_window_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 128),
+    END,
+};
+
+static const struct lmq_hf_key granite_window_experts[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 128),
+    KEY("intermediate_size", expert_dim, 11008),
+    KEY("num_local_experts", n_experts, 8),
+    KEY("num_experts_per_tok", n_experts_used, 2),
+    KEY("shared_intermediate_size", shared_dim, 0),
+    END,
+};
+
+static const struct lmq_hf_key ling_keys[] = {
+    KEY_OR_NULL("num_experts", n_experts, 0),
+    KEY_OR_NULL("num_experts_per_tok", n_experts_used, 0),
+    KEY("moe_intermediate_size", expert_dim, 0),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    END,
+};
+
+static const struct lmq_hf_key ling2_keys[] = {
+    KEY("num_experts", n_experts, 256),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 512),
+    KEY_OR_NULL("n_group", n_expert_groups, 8),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 4),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
 #define SPARSE_KEYS                                                           \
     (LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER |  \
      LMQ_GGUF_LATENT | LMQ_GGUF_FURTHER | LMQ_GGUF_INDEXER)
@@ -302,6 +345,62 @@ const struct lmq_family lmq_latest_families[] = {
     {.name = "minicpm3",
      .gguf = {.name = "minicpm3", .keys = LLAMA_KEYS | LMQ_GGUF_LATENT,
               .finish = lmq_gguf_finish_minicpm3}},
+    {.name = "cohere2_moe", .norm = LMQ_NORM_LAYER,
+     .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM, .window_period = 4,
+     .hf = {.classes = {{"Cohere2MoeForCausalLM", "cohere2_moe", NULL,
+                         false}},
+            .source = {.has_rotary_pairs = true},
+            LAYER_EPS(1e-5), .context = 8192, .head_dim = 128,
+            .theta = 10000, .has_tied_head = true, .has_layer_types = true,
+            .keys = {sizes, cohere_keys, cohere2moe_keys},
+            .begin = lmq_hf_begin_cohere2_experts,
+            .windows = lmq_hf_windows_cohere2_experts,
+            .finish = lmq_hf_finish_cohere2_experts}},
+    {.name = "granite_swa",
+     .hf = {.classes = {{"GraniteSWAForCausalLM", "granite_swa", NULL,
+                         false}},
+            RMS_EPS(1e-5), .context = 8192, .n_kv_heads = 4,
+            .theta = 10000, .has_tied_head = true, .has_layer_types = true,
+            .keys = {sizes, granite_keys, granite_window_keys},
+            .windows = lmq_hf_windows_granite,
+            .finish = lmq_hf_finish_granite_windows}},
+    {.name = "granitemoe_swa",
+     .hf = {.classes = {{"GraniteMoeSWAForCausalLM", "granitemoe_swa", NULL,
+                         false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .has_layer_types = true,
+            .keys = {sizes, granite_keys, granite_window_experts},
+            .windows = lmq_hf_windows_granite,
+            .finish = lmq_hf_finish_granite_windows}},
+    /* Ling and Ring. */
+    {.name = "bailingmoe",
+     .hf = {.classes = {{"BailingMoeForCausalLM", "bailing_moe", NULL,
+                         false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, head_dim, ling_keys},
+            .finish = lmq_hf_finish_ling},
+     .gguf = {.name = "bailingmoe",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER,
+              .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "bailingmoe2", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"BailingMoeV2ForCausalLM", "bailing_moe_v2", NULL,
+                         false}},
+            RMS_EPS(1e-6), .context = 32768, .theta = 600000, .partial = 0.5,
+            .qk_norm_key = "use_qk_norm",
+            .keys = {sizes, head_dim, ling2_keys},
+            .finish = lmq_hf_finish_ling2},
+     .gguf = {.name = "bailingmoe2",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_FURTHER,
+              .fuses_qkv = true, .begin = lmq_gguf_begin_sigmoid,
+              .head = LMQ_GGUF_HEAD_MUST}},
+    /* Llamas by other names. */
+    {.name = "llama",
+     .hf = {.classes = {{"XverseForCausalLM", "xverse", NULL, false},
+                        {"AquilaForCausalLM", "aquila", NULL, false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, head_dim}}},
     /* Its third generation, 3.5 and Deep. */
     {.name = "exaone",
      .hf = {.classes = {{"ExaoneForCausalLM", "exaone", NULL, false}},

@@ -1,8 +1,8 @@
 /*
  * hf_later.c - what the families of 2024 and later do in config.json beside
  * their rows: Llama 4, GLM 4.5, MiniMax M2, Ministral 3, Hunyuan, ERNIE 4.5,
- * Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar, Trinity, Hunyuan
- * 3, Mellum, MiniCPM, HyperCLOVA X.
+ * Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar. The latest are in
+ * hf_latest.c.
  */
 #include "config.h"
 
@@ -25,28 +25,6 @@ still_full_layers(struct lmq_hf_config *config)
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (h->sliding_window > 0 && lmq_layer_is(h, i, LMQ_LAYER_FULL))
             lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
-}
-
-/* The first layers are dense, or those that are not in the period; or a list
- * says which. */
-static void
-mark_dense(struct lmq_hf_config *config, uint32_t n_first, uint32_t period)
-{
-    if (config->hparams->n_experts == 0 || lmq_hf_mark_listed_dense(config))
-        return;
-    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
-        if (i < n_first || (i + 1) % period != 0)
-            lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
-}
-
-/* Refuses what is not the word. */
-static void
-expect_word(struct lmq_hf_config *config, const char *key, const char *word)
-{
-    const char *value = lmq_hf_text(config, config->json, key, word);
-
-    if (strcmp(value, word) != 0)
-        lmq_hparams_refuse(config->hparams, "'%s' '%.60s'", key, value);
 }
 
 /* ---- Experts ---- */
@@ -76,41 +54,6 @@ read_count_of_layers(struct lmq_hf_config *config, const char *key,
                         "numbers from 0",
                 key);
     return absent;
-}
-
-/* `n` shared experts are one network that is so many times as wide. */
-static void
-share(struct lmq_hf_config *config, const char *key, uint32_t n)
-{
-    struct lmq_hparams *h = config->hparams;
-
-    n = lmq_hf_is_null(config->json, key)
-            ? 0
-            : lmq_hf_count(config, config->json, key, n);
-    if (h->n_experts > 0)
-        h->shared_dim = lmq_hf_width(config, h->expert_dim, n);
-}
-
-/* As DeepSeek V3 chooses. */
-static void
-route_by_sigmoid(struct lmq_hparams *h)
-{
-    h->router = LMQ_ROUTER_SIGMOID;
-    h->router_corrects = true;
-    h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
-}
-
-/* Layers behind the model's own, for more tokens at once. */
-static void
-read_further_layers(struct lmq_hf_config *config, const char *key)
-{
-    uint32_t n = lmq_hf_count(config, config->json, key, 0);
-
-    if (n > LMQ_MAX_LAYERS)
-        lmq_hf_fail(config, "'%s' in the configuration is more than %d", key,
-                    LMQ_MAX_LAYERS);
-    else if (n > config->source->n_further_layers)
-        config->source->n_further_layers = n;
 }
 
 /* ---- Llama 4 ---- */
@@ -171,7 +114,7 @@ lmq_hf_finish_llama4(struct lmq_hf_config *config)
     size_t i;
 
     h->shared_dim = h->expert_dim;
-    mark_dense(config, 0, sparse == NULL ? period : LMQ_MAX_LAYERS + 1);
+    lmq_hf_mark_dense(config, 0, sparse == NULL ? period : LMQ_MAX_LAYERS + 1);
     json_array_foreach(sparse, i, layer)
         lmq_hf_unmark(config, lmq_hf_number(config, layer, key), LMQ_LAYER_DENSE);
 }
@@ -181,13 +124,13 @@ lmq_hf_finish_llama4(struct lmq_hf_config *config)
 void
 lmq_hf_finish_glm4moe(struct lmq_hf_config *config)
 {
-    mark_dense(config,
+    lmq_hf_mark_dense(config,
                lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
                1);
-    share(config, "n_shared_experts", 1);
-    route_by_sigmoid(config->hparams);
-    read_further_layers(config, "num_nextn_predict_layers");
-    read_further_layers(config, "num_mtp_layers");
+    lmq_hf_share_experts(config, "n_shared_experts", 1);
+    lmq_hf_route_by_sigmoid(config->hparams);
+    lmq_hf_read_further(config, "num_nextn_predict_layers");
+    lmq_hf_read_further(config, "num_mtp_layers");
 }
 
 void
@@ -203,15 +146,15 @@ lmq_hf_windows_dots1(struct lmq_hf_config *config)
 void
 lmq_hf_finish_dots1(struct lmq_hf_config *config)
 {
-    mark_dense(config,
+    lmq_hf_mark_dense(config,
                lmq_hf_count(config, config->json, "first_k_dense_replace", 0),
                1);
-    share(config, "n_shared_experts", 0);
+    lmq_hf_share_experts(config, "n_shared_experts", 0);
     /* So its makers' files say what is the sigmoid with a correction. */
     if (strcmp(lmq_hf_text(config, config->json, "scoring_func", "noaux_tc"),
                "noaux_tc") != 0)
-        expect_word(config, "scoring_func", "sigmoid");
-    route_by_sigmoid(config->hparams);
+        lmq_hf_expect_word(config, "scoring_func", "sigmoid");
+    lmq_hf_route_by_sigmoid(config->hparams);
 }
 
 void
@@ -219,12 +162,12 @@ lmq_hf_finish_minimax(struct lmq_hf_config *config)
 {
     struct lmq_hparams *h = config->hparams;
 
-    expect_word(config, "scoring_func", "sigmoid");
-    expect_word(config, "qk_norm_type", "per_layer");
+    lmq_hf_expect_word(config, "scoring_func", "sigmoid");
+    lmq_hf_expect_word(config, "qk_norm_type", "per_layer");
     if (lmq_hf_count(config, config->json, "shared_intermediate_size", 0) != 0)
         lmq_hparams_refuse(h, "'shared_intermediate_size' in a model of this "
                               "kind");
-    route_by_sigmoid(h);
+    lmq_hf_route_by_sigmoid(h);
     h->router_renormalises = true;
 }
 
@@ -321,12 +264,12 @@ lmq_hf_finish_ernie_experts(struct lmq_hf_config *config)
     struct lmq_hparams *h = config->hparams;
     int64_t last = json_is_integer(end) ? json_integer_value(end) : -1;
 
-    mark_dense(config, lmq_hf_count(config, json, "moe_layer_start_index", 1),
+    lmq_hf_mark_dense(config, lmq_hf_count(config, json, "moe_layer_start_index", 1),
                lmq_hf_period(config, "moe_layer_interval", 1));
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (last >= 0 && i > last)
             lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
-    share(config, "moe_num_shared_experts", 2);
+    lmq_hf_share_experts(config, "moe_num_shared_experts", 2);
     h->router_renormalises = h->router_corrects = true;
 }
 
@@ -376,7 +319,7 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
 
     still_full_layers(config);
     if (sparse == NULL)
-        mark_dense(config, lmq_hf_count(config, config->json,
+        lmq_hf_mark_dense(config, lmq_hf_count(config, config->json,
                                         "first_k_dense_replace", 1), 1);
     else if (json_array_size(sparse) != config->hparams->n_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
@@ -384,8 +327,8 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
     json_array_foreach(sparse, i, layer)
         if (config->hparams->n_experts > 0 && !json_is_true(layer))
             lmq_hf_mark(config, (int64_t)i, LMQ_LAYER_DENSE);
-    share(config, "num_shared_experts", 1);
-    route_by_sigmoid(config->hparams);
+    lmq_hf_share_experts(config, "num_shared_experts", 1);
+    lmq_hf_route_by_sigmoid(config->hparams);
 }
 
 /* ---- CWM: Llama with windows ---- */
@@ -422,8 +365,8 @@ lmq_hf_begin_solar(struct lmq_hf_config *config)
 void
 lmq_hf_finish_solar(struct lmq_hf_config *config)
 {
-    share(config, "n_shared_experts", 1);
-    route_by_sigmoid(config->hparams);
+    lmq_hf_share_experts(config, "n_shared_experts", 1);
+    lmq_hf_route_by_sigmoid(config->hparams);
 }
 
 /* ---- Granite's experts ---- */
@@ -433,105 +376,4 @@ lmq_hf_finish_granite_experts(struct lmq_hf_config *config)
 {
     lmq_hf_finish_granite(config);
     config->hparams->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
-}
-
-/* ---- Trinity, Hunyuan 3, Mellum ---- */
-
-void
-lmq_hf_windows_afmoe(struct lmq_hf_config *config)
-{
-    lmq_hf_leave_windows(config,
-                         lmq_hf_period(config, "global_attn_every_n_layers",
-                                       config->family->window_period));
-}
-
-/* Layers that see everything do not turn, whether others have windows or not. */
-void
-lmq_hf_finish_afmoe(struct lmq_hf_config *config)
-{
-    struct lmq_hparams *h = config->hparams;
-
-    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
-        if (lmq_layer_is(h, i, LMQ_LAYER_FULL))
-            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
-    mark_dense(config, lmq_hf_count(config, config->json, "num_dense_layers",
-                                    1), 1);
-    share(config, "num_shared_experts", 2);
-    expect_word(config, "score_func", "sigmoid");
-    if (!lmq_hf_switch(config, config->json, "route_norm", true))
-        lmq_hparams_refuse(h, "'route_norm' false");
-    route_by_sigmoid(h);
-    h->router_renormalises = true;
-    h->has_attn_gate = true;
-    if (lmq_hf_switch(config, config->json, "mup_enabled", false))
-        h->embedding_scale = sqrt((double)h->dim);
-}
-
-void
-lmq_hf_finish_hyv3(struct lmq_hf_config *config)
-{
-    mark_dense(config,
-               lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
-               1);
-    share(config, "num_shared_experts", 1);
-    route_by_sigmoid(config->hparams);
-    config->hparams->router_renormalises = true;
-    read_further_layers(config, "num_nextn_predict_layers");
-}
-
-/* Where nothing is said, all layers see everything, and all have experts. */
-void
-lmq_hf_windows_mellum(struct lmq_hf_config *config)
-{
-    if (!lmq_hf_has(config->json, "layer_types"))
-        lmq_hf_leave_windows(config, 1);
-}
-
-void
-lmq_hf_finish_mellum(struct lmq_hf_config *config)
-{
-    mark_dense(config, 0, 1);
-}
-
-/* ---- HyperCLOVA X, MiniCPM ---- */
-
-void
-lmq_hf_begin_hyperclovax(struct lmq_hf_config *config)
-{
-    if (!lmq_hf_switch(config, config->json, "use_post_norm", true))
-        config->hparams->norm_place = LMQ_NORMS_BEFORE;
-}
-
-/* What was found with a small model holds for a large one: what layers add is
- * scaled by their number, logits by the width that they were found with. */
-static void
-scale_by_size(struct lmq_hf_config *config, double depth, double base)
-{
-    static const char depth_key[] = "scale_depth", base_key[] = "dim_model_base";
-    struct lmq_hparams *h = config->hparams;
-
-    if (!lmq_hf_is_null(config->json, depth_key))
-        h->residual_scale =
-            lmq_hf_real(config, config->json, depth_key, depth) /
-            sqrt((double)h->n_layers);
-    if (!lmq_hf_is_null(config->json, base_key))
-        h->logit_scale =
-            lmq_hf_real(config, config->json, base_key, base) / h->dim;
-    if (!(h->logit_scale > 0))
-        lmq_hf_fail(config, "'%s' in the configuration is no width", base_key);
-}
-
-void
-lmq_hf_finish_minicpm(struct lmq_hf_config *config)
-{
-    scale_by_size(config, 1, 1);
-    if (lmq_hf_has(config->json, "sparse_config"))
-        lmq_hparams_refuse(config->hparams, "sparse attention "
-                                            "('sparse_config')");
-}
-
-void
-lmq_hf_finish_minicpm3(struct lmq_hf_config *config)
-{
-    scale_by_size(config, 1.4, 256);
 }

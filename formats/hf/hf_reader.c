@@ -157,6 +157,16 @@ lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b)
     return 0;
 }
 
+void
+lmq_hf_expect_word(struct lmq_hf_config *config, const char *key,
+                   const char *word)
+{
+    const char *value = lmq_hf_text(config, config->json, key, word);
+
+    if (strcmp(value, word) != 0)
+        lmq_hparams_refuse(config->hparams, "'%s' '%.60s'", key, value);
+}
+
 /* ---- Layers that differ ---- */
 
 uint32_t

@@ -53,6 +53,10 @@ void lmq_hf_fail(struct lmq_hf_config *config, const char *format, ...)
 /* A product of sizes, which must be one that a model can have. */
 uint32_t lmq_hf_width(struct lmq_hf_config *config, uint64_t a, uint64_t b);
 
+/* Refuses what is there and not the word. */
+void lmq_hf_expect_word(struct lmq_hf_config *config, const char *key,
+                        const char *word);
+
 /* ---- Layers that differ: hf_reader.c ---- */
 
 /* Those that there is room for: the check of the hyper-parameters refuses more.
@@ -74,6 +78,24 @@ bool lmq_hf_mark_listed_dense(struct lmq_hf_config *config);
 
 /* Every `period`th layer sees everything. */
 void lmq_hf_leave_windows(struct lmq_hf_config *config, uint32_t period);
+
+/* ---- Experts: hf_experts.c ---- */
+
+/* The first layers are dense, or those that are not in the period; or a list
+ * says which. */
+void lmq_hf_mark_dense(struct lmq_hf_config *config, uint32_t n_first,
+                       uint32_t period);
+
+/* As many as the key says, or `n`, are one network that is so many times as
+ * wide. */
+void lmq_hf_share_experts(struct lmq_hf_config *config, const char *key,
+                          uint32_t n);
+
+/* As DeepSeek V3 chooses. */
+void lmq_hf_route_by_sigmoid(struct lmq_hparams *hparams);
+
+/* Layers behind the model's own, for more tokens at once. */
+void lmq_hf_read_further(struct lmq_hf_config *config, const char *key);
 
 /* ---- Writing: hf_reader.c ---- */
 

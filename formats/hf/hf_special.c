@@ -370,20 +370,6 @@ read_deepseek_layers(struct lmq_hf_config *config, uint32_t n_dense)
             lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
 }
 
-/* Shared experts are one that is so many times as wide. */
-static void
-share_experts(struct lmq_hf_config *config, uint32_t n_shared)
-{
-    struct lmq_hparams *h = config->hparams;
-
-    n_shared = lmq_hf_is_null(config->json, "n_shared_experts")
-                   ? 0
-                   : lmq_hf_count(config, config->json, "n_shared_experts",
-                                  n_shared);
-    if (h->n_experts > 0)
-        h->shared_dim = lmq_hf_width(config, h->expert_dim, n_shared);
-}
-
 void
 lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
                      uint32_t n_shared)
@@ -392,35 +378,19 @@ lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
     double scale = lmq_hf_yarn_score_scale(config);
 
     read_deepseek_layers(config, n_dense);
-    share_experts(config, n_shared);
+    lmq_hf_share_experts(config, "n_shared_experts", n_shared);
     if (scale < 1 || scale > 1)
         h->attn_scale = scale / sqrt(h->head_dim);
-    config->source->n_further_layers = lmq_hf_count(
-        config, config->json, "num_nextn_predict_layers", 0);
-    if (config->source->n_further_layers > LMQ_MAX_LAYERS)
-        lmq_hf_fail(config, "'num_nextn_predict_layers' in the configuration "
-                            "is more than %d",
-                    LMQ_MAX_LAYERS);
-}
-
-/* Refuses what is neither. */
-static void
-check_word(struct lmq_hf_config *config, const char *key, const char *word,
-           const char *other)
-{
-    const char *value = lmq_hf_text(config, config->json, key, word);
-
-    if (strcmp(value, word) != 0 && strcmp(value, other) != 0)
-        lmq_hparams_refuse(config->hparams, "'%s' '%.60s'", key, value);
+    lmq_hf_read_further(config, "num_nextn_predict_layers");
 }
 
 /* The first one, which has attention like a Llama's. */
 void
 lmq_hf_finish_deepseek(struct lmq_hf_config *config)
 {
-    check_word(config, "scoring_func", "softmax", "softmax");
+    lmq_hf_expect_word(config, "scoring_func", "softmax");
     read_deepseek_layers(config, 0);
-    share_experts(config, 0);
+    lmq_hf_share_experts(config, "n_shared_experts", 0);
 }
 
 void
@@ -437,7 +407,7 @@ lmq_hf_finish_deepseek2(struct lmq_hf_config *config)
         h->n_expert_groups = h->n_expert_groups_used = 0;
     else if (strcmp(method, "group_limited_greedy") != 0)
         lmq_hparams_refuse(h, "'topk_method' '%.60s'", method);
-    check_word(config, "scoring_func", "softmax", "softmax");
+    lmq_hf_expect_word(config, "scoring_func", "softmax");
     if (h->router_renormalises)
         /* The makers' code then does not scale; the library's scales and
          * does not renormalise. */
@@ -450,16 +420,14 @@ finish_by_sigmoid(struct lmq_hf_config *config, uint32_t n_dense)
 {
     struct lmq_hparams *h = config->hparams;
 
-    check_word(config, "topk_method", "noaux_tc", "noaux_tc");
-    check_word(config, "scoring_func", "sigmoid", "sigmoid");
+    lmq_hf_expect_word(config, "topk_method", "noaux_tc");
+    lmq_hf_expect_word(config, "scoring_func", "sigmoid");
     if (!lmq_hf_switch(config, config->json, "rope_interleave", true))
         config->source->has_rotary_pairs = false;
     lmq_hf_finish_latent(config, n_dense, 1);
     if (h->n_experts == 0)
         return;
-    h->router = LMQ_ROUTER_SIGMOID;
-    h->router_corrects = true;
-    h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
+    lmq_hf_route_by_sigmoid(h);
 }
 
 void

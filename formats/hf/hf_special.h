@@ -95,6 +95,8 @@ void lmq_hf_windows_cwm(struct lmq_hf_config *config);
 void lmq_hf_begin_solar(struct lmq_hf_config *config);
 void lmq_hf_finish_solar(struct lmq_hf_config *config);
 void lmq_hf_finish_exaone_experts(struct lmq_hf_config *config);
+
+/* (hf_latest.c) */
 void lmq_hf_windows_afmoe(struct lmq_hf_config *config);
 void lmq_hf_finish_afmoe(struct lmq_hf_config *config);
 void lmq_hf_finish_hyv3(struct lmq_hf_config *config);
@@ -103,6 +105,13 @@ void lmq_hf_finish_mellum(struct lmq_hf_config *config);
 void lmq_hf_begin_hyperclovax(struct lmq_hf_config *config);
 void lmq_hf_finish_minicpm(struct lmq_hf_config *config);
 void lmq_hf_finish_minicpm3(struct lmq_hf_config *config);
+void lmq_hf_begin_cohere2_experts(struct lmq_hf_config *config);
+void lmq_hf_windows_cohere2_experts(struct lmq_hf_config *config);
+void lmq_hf_finish_cohere2_experts(struct lmq_hf_config *config);
+void lmq_hf_windows_granite(struct lmq_hf_config *config);
+void lmq_hf_finish_granite_windows(struct lmq_hf_config *config);
+void lmq_hf_finish_ling(struct lmq_hf_config *config);
+void lmq_hf_finish_ling2(struct lmq_hf_config *config);
 
 void lmq_hf_write_qwen(const struct lmq_hparams *hparams, json_t **config);
 void lmq_hf_write_dense_layers(const struct lmq_hparams *hparams,

@@ -130,6 +130,8 @@ static const struct {
     {"hyperclova", "no name"},
     {"minicpm3", "no name"},
     {"gpt-neo", "no name"},
+    {"cohere2moe", "no name"},
+    {"granite-swa", "no name"},
 };
 
 static const char *

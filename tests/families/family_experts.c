@@ -66,6 +66,44 @@
     .frame = hf_frame,                                                        \
     .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts}
 
+/* ---- Names that only Ling has ---- */
+
+#define LAYER(part) offsetof(struct oracle_layer, part)
+#define MODEL(part) offsetof(struct oracle_model, part)
+#define MLP(part) offsetof(struct oracle_mlp, part)
+
+static const struct stored ling_frame[] = {
+    {AS_EMBEDDING, "model.word_embeddings", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored ling_attention[] = {
+    {AS_QKV, "model.layers.#.attention.query_key_value", 0},
+    {AS_LINEAR, "model.layers.#.attention.dense", LAYER(o)},
+    {AS_NORM, "model.layers.#.attention.query_layernorm", LAYER(q_norm)},
+    {AS_NORM, "model.layers.#.attention.key_layernorm", LAYER(k_norm)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored ling_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.mlp.gate.expert_bias", 0},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.gate_proj", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+/* ---- Families ---- */
+
 const struct family expert_families[] = {
     {
         .name = "mixtral",
@@ -261,6 +299,86 @@ const struct family expert_families[] = {
                   .shared_dim = 36, .renormalises = true, .n_groups = 4,
                   .n_groups_used = 2, .group_best = 2, .growth = 0.1,
                   .growth_period = 16},
+    },
+    {
+        .name = "ling",
+        .config =
+            "{'architectures': ['BailingMoeForCausalLM'], "
+            "'model_type': 'bailing_moe', 'first_k_dense_replace': 0, "
+            "'head_dim': $head_dim, 'moe_intermediate_size': $expert_dim, "
+            "'multi_gate': false, 'norm_head': false, "
+            "'norm_softmax': false, 'norm_topk_prob': true, "
+            "'num_experts': $experts, 'num_experts_per_tok': $used, "
+            "'num_shared_experts': 2, 'output_router_logits': false, "
+            "'rms_norm_eps': 1e-06, 'rope_scaling': null, "
+            "'rope_theta': 600000, 'use_bias': false, "
+            "'use_qkv_bias': false, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = ling_frame,
+        .layers = {hf_norms, ling_attention, ling_experts},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {.dim = 60, .hidden = 84, .layers = 3, .heads = 6,
+                  .kv_heads = 2, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 600000,
+                  .sparse = "1", .n_experts = 8, .n_used = 3,
+                  .expert_dim = 36, .shared_dim = 72, .renormalises = true},
+    },
+    {
+        .name = "ling2",
+        .config =
+            "{'architectures': ['BailingMoeV2ForCausalLM'], "
+            "'model_type': 'bailing_moe', 'first_k_dense_replace': 1, "
+            "'head_dim': $head_dim, 'moe_intermediate_size': $expert_dim, "
+            "'moe_router_enable_expert_bias': true, 'n_group': $groups, "
+            "'norm_topk_prob': true, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'num_nextn_predict_layers': 0, "
+            "'num_shared_experts': 1, 'partial_rotary_factor': 0.5, "
+            "'rms_norm_eps': 1e-06, 'rope_scaling': null, "
+            "'rope_theta': 600000, 'routed_scaling_factor': 2.5, "
+            "'score_function': 'sigmoid', 'topk_group': $groups_used, "
+            "'use_bias': false, 'use_qk_norm': true, "
+            "'use_qkv_bias': false, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = ling_frame,
+        .layers = {hf_norms, ling_attention, hf_mlp, ling_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_CORRECTION,
+        .shape = {.dim = 72, .hidden = 84, .layers = 4, .heads = 6,
+                  .kv_heads = 2, .head_dim = 12, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .rotary_dim = 6,
+                  .theta = 600000, .sparse = "0111", .n_experts = 8,
+                  .n_used = 3, .expert_dim = 36, .shared_dim = 36,
+                  .router = ORACLE_SIGMOID, .renormalises = true,
+                  .router_scale = 2.5, .n_groups = 4, .n_groups_used = 2,
+                  .group_best = 2},
+    },
+    {
+        .name = "cohere2moe",
+        .config =
+            "{'architectures': ['Cohere2MoeForCausalLM'], "
+            "'model_type': 'cohere2_moe', 'attention_bias': false, "
+            "'expert_selection_fn': 'sigmoid', 'first_k_dense_replace': 1, "
+            "'head_dim': $head_dim, 'layer_norm_eps': 1e-05, "
+            "'logit_scale': 0.25, 'norm_topk_prob': true, "
+            "'num_experts': $experts, 'num_experts_per_tok': $used, "
+            "'num_shared_experts': 1, 'prefix_dense_intermediate_size': "
+            "$hidden, "
+            "'rope_theta': 50000, 'shared_expert_combination_strategy': "
+            "'sum', 'sliding_window': $window, 'sliding_window_pattern': 3, "
+            SIZE_KEYS "'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {cohere_norms, hf_mlp, deepseek_experts},
+        .bits = HAS_GATE | HAS_ATTN_NORM,
+        .shape = {.dim = 60, .hidden = 44, .layers = 4, .heads = 6,
+                  .kv_heads = 2, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .is_parallel = true, .activation = oracle_silu,
+                  .is_interleaved = true, .theta = 50000,
+                  .logit_scale = 0.25, .window = 7, .sliding = "0110",
+                  .turning = "1110", .sparse = "0111", .n_experts = 6,
+                  .n_used = 2, .expert_dim = 44, .shared_dim = 44,
+                  .router = ORACLE_SIGMOID, .renormalises = true},
     },
     {.name = NULL},
 };

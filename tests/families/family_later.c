@@ -43,6 +43,11 @@
     .head_dim = 16, .rotary_dim = 8, .vocab = 61, .max_positions = 64,        \
     .eps = 1.5625e-7, .activation = oracle_silu, .is_interleaved = true
 
+static const struct stored hf_sinks[] = {
+    {AS_SINKS, "model.layers.#.self_attn.sinks", 0},
+    {AS_END, NULL, 0},
+};
+
 const struct family later_families[] = {
     {
         .name = "gpt-oss",
@@ -381,6 +386,32 @@ const struct family later_families[] = {
                   .is_interleaved = true, .theta = 50000,
                   .logit_scale = 0.25, .window = 7, .sliding = "1110",
                   .turning = "1110"},
+    },
+    {
+        /* Two bases, and layers that do not turn. */
+        .name = "granite-swa",
+        .config =
+            "{'architectures': ['GraniteSWAForCausalLM'], "
+            "'model_type': 'granite_swa', 'attention_bias': false, "
+            "'attention_multiplier': 0.25, 'embedding_multiplier': 6.0, "
+            "'layer_rope_theta': [0, 10000, 10000, 10000, 500000], "
+            "'layer_types': ['full_attention', 'sliding_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention'], "
+            "'logits_scaling': 3.0, 'residual_multiplier': 0.5, "
+            "'rms_norm_eps': 1e-05, 'rope_parameters': {'rope_theta': "
+            "10000.0, 'rope_type': 'default'}, 'sliding_window': $window, "
+            SIZE_KEYS "'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_sinks, hf_mlp},
+        .bits = LLAMA_BITS | HAS_SINKS,
+        .shape = {.dim = 60, .hidden = 84, .layers = 5, .heads = 6,
+                  .kv_heads = 2, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 500000,
+                  .window_theta = 10000, .window = 7, .sliding = "01110",
+                  .turning = "01111", .embedding_scale = 6,
+                  .residual_scale = 0.5, .logit_scale = 1.0 / 3,
+                  .score_scale = 0.25},
     },
     {
         .name = "exaone4",

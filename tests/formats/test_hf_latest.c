@@ -1,6 +1,7 @@
 /*
  * test_hf_latest.c - the families of config.json that came last: Trinity, Hunyuan
- * 3, Mellum, HyperCLOVA X, MiniCPM, EXAONE 3, the first DeepSeek with experts.
+ * 3, Mellum, HyperCLOVA X, MiniCPM, EXAONE 3, the first DeepSeek with experts, V3.2,
+ * Command A with experts, Granite with windows, Ling.
  */
 #include "config.h"
 
@@ -180,6 +181,91 @@ START_TEST(sparse_attention_ends_where_it_chooses)
 }
 END_TEST
 
+START_TEST(a_command_a_with_experts_may_begin_dense)
+{
+    struct model *m = read_small("Cohere2MoeForCausalLM",
+                                 "'first_k_dense_replace':2,"
+                                 "'prefix_dense_sliding_window_pattern':2,"
+                                 "'prefix_dense_intermediate_size':48");
+
+    assert_layers(&m->h, LMQ_LAYER_FULL, ".x...x..");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, ".x...x..");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "xx......");
+    ck_assert_uint_eq(m->h.hidden_dim, 48);
+    ck_assert_uint_eq(m->h.expert_dim, 96);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SOFTMAX_CHOSEN);
+    m = read_small("Cohere2MoeForCausalLM",
+                   "'first_k_dense_replace':1,'rms_norm_eps':3e-05,"
+                   "'expert_selection_fn':'sigmoid'");
+    assert_layers(&m->h, LMQ_LAYER_FULL, "x...x...");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "....x...");
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_RMS);
+    assert_near(m->h.norm_eps, 3e-5);
+    ck_assert(m->h.router_renormalises && !m->h.router_corrects);
+    assert_unsupported("Cohere2MoeForCausalLM", "'num_shared_experts':1,"
+                       "'shared_expert_combination_strategy':'average'",
+                       "'shared_expert_combination_strategy' 'average'");
+    assert_unsupported("Cohere2MoeForCausalLM",
+                       "'expert_selection_fn':'odd'",
+                       "'expert_selection_fn' 'odd'");
+}
+END_TEST
+
+START_TEST(a_granite_with_windows_has_bases_by_layers)
+{
+    struct model *m = read_small("GraniteSWAForCausalLM",
+                                 "'rope_theta':50000");
+
+    assert_layers(&m->h, LMQ_LAYER_FULL, "x...");
+    ck_assert(m->h.has_sinks);
+    assert_near(m->h.rope_theta, 50000);
+    m = read_small("GraniteMoeSWAForCausalLM",
+                   "'layer_rope_theta':[0,1000,1000,1000,9000,0,1000,1000]");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "x....x..");
+    assert_near(m->h.rope_theta, 9000);
+    assert_near(m->h.rope_local_theta, 1000);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SOFTMAX_CHOSEN);
+    m = read_small("GraniteSWAForCausalLM",
+                   "'layer_rope_theta':[0,1000,1000,1000,0,1000,1000,1000]");
+    assert_near(m->h.rope_theta, 1000);
+    ck_assert(!(m->h.rope_local_theta > 0));
+    assert_wrong("GraniteSWAForCausalLM", "'layer_rope_theta':[1000]",
+                 "names 1 of 8 layers");
+    assert_unsupported("GraniteSWAForCausalLM",
+                       "'layer_rope_theta':[5,6,7,6,5,6,6,6]",
+                       "layers of one kind that differ in "
+                       "'layer_rope_theta'");
+    assert_unsupported("GraniteSWAForCausalLM",
+                       "'layer_rope_theta':[5,6,6,6,5,6,6,6],"
+                       "'rope_scaling':{'rope_type':'linear','factor':2}",
+                       "two bases in 'layer_rope_theta' beside a scaling");
+}
+END_TEST
+
+START_TEST(a_ling_2_chooses_among_groups)
+{
+    struct model *m = read_small("BailingMoeV2ForCausalLM",
+                                 "'num_nextn_predict_layers':1,"
+                                 "'use_qk_norm':true");
+
+    ck_assert_uint_eq(m->h.n_expert_groups, 8);
+    ck_assert_uint_eq(m->h.rotary_dim, 8);
+    ck_assert_uint_eq(m->h.shared_dim, 512);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_HEAD);
+    ck_assert_uint_eq(m->source.n_further_layers, 1);
+    m = read_small("BailingMoeV2ForCausalLM", "'use_qk_norm':false");
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_NONE);
+    assert_unsupported("BailingMoeV2ForCausalLM", "'norm_topk_prob':false",
+                       "'norm_topk_prob' false");
+    assert_unsupported("BailingMoeForCausalLM", "'norm_head':true",
+                       "'norm_head'");
+    m = read_small("XverseForCausalLM", "'rms_norm_eps':1e-05");
+    assert_llama_like(&m->h);
+    m = read_small("MiMoForCausalLM", "'rms_norm_eps':1e-05");
+    ck_assert_str_eq(m->h.architecture, "qwen2");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -192,6 +278,9 @@ main(void)
         an_exaone_3_is_a_llama_by_other_names,
         a_first_deepseek_has_a_llamas_attention,
         sparse_attention_ends_where_it_chooses,
+        a_command_a_with_experts_may_begin_dense,
+        a_granite_with_windows_has_bases_by_layers,
+        a_ling_2_chooses_among_groups,
     };
 
     return RUN_SUITE("hf_latest", tests);

@@ -32,7 +32,8 @@ static const char *const model_types[] = {
     "granitemoehybrid", "helium", "vaultgemma", "jais2", "gpt_bigcode",
     "afmoe", "hy_v3", "mellum", "flex_olmo", "hyperclovax", "minicpm",
     "minicpm3", "exaone", "deepseek", "gpt_neo",
-    "deepseek_v32", "glm_moe_dsa",
+    "deepseek_v32", "glm_moe_dsa", "cohere2_moe", "granite_swa",
+    "granitemoe_swa", "bailing_moe", "bailing_moe_v2", "xverse", "mimo",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
 };
 

@@ -1,0 +1,266 @@
+/*
+ * hf_latest.c - what the families that came last do in config.json beside their
+ * rows: Trinity, Hunyuan 3, Mellum, HyperCLOVA X, MiniCPM, Command A with experts,
+ * Granite with windows, Ling.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "formats/hf/hf_reader.h"
+#include "formats/hf/hf_special.h"
+
+/* ---- Trinity, Hunyuan 3, Mellum ---- */
+
+void
+lmq_hf_windows_afmoe(struct lmq_hf_config *config)
+{
+    lmq_hf_leave_windows(config,
+                         lmq_hf_period(config, "global_attn_every_n_layers",
+                                       config->family->window_period));
+}
+
+/* Layers that see everything do not turn, whether others have windows or not. */
+void
+lmq_hf_finish_afmoe(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_FULL))
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
+    lmq_hf_mark_dense(config, lmq_hf_count(config, config->json, "num_dense_layers",
+                                    1), 1);
+    lmq_hf_share_experts(config, "num_shared_experts", 2);
+    lmq_hf_expect_word(config, "score_func", "sigmoid");
+    if (!lmq_hf_switch(config, config->json, "route_norm", true))
+        lmq_hparams_refuse(h, "'route_norm' false");
+    lmq_hf_route_by_sigmoid(h);
+    h->router_renormalises = true;
+    h->has_attn_gate = true;
+    if (lmq_hf_switch(config, config->json, "mup_enabled", false))
+        h->embedding_scale = sqrt((double)h->dim);
+}
+
+void
+lmq_hf_finish_hyv3(struct lmq_hf_config *config)
+{
+    lmq_hf_mark_dense(config,
+               lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
+               1);
+    lmq_hf_share_experts(config, "num_shared_experts", 1);
+    lmq_hf_route_by_sigmoid(config->hparams);
+    config->hparams->router_renormalises = true;
+    lmq_hf_read_further(config, "num_nextn_predict_layers");
+}
+
+/* Where nothing is said, all layers see everything, and all have experts. */
+void
+lmq_hf_windows_mellum(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_has(config->json, "layer_types"))
+        lmq_hf_leave_windows(config, 1);
+}
+
+void
+lmq_hf_finish_mellum(struct lmq_hf_config *config)
+{
+    lmq_hf_mark_dense(config, 0, 1);
+}
+
+/* ---- HyperCLOVA X, MiniCPM ---- */
+
+void
+lmq_hf_begin_hyperclovax(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_switch(config, config->json, "use_post_norm", true))
+        config->hparams->norm_place = LMQ_NORMS_BEFORE;
+}
+
+/* What was found with a small model holds for a large one: what layers add is
+ * scaled by their number, logits by the width that they were found with. */
+static void
+scale_by_size(struct lmq_hf_config *config, double depth, double base)
+{
+    static const char depth_key[] = "scale_depth", base_key[] = "dim_model_base";
+    struct lmq_hparams *h = config->hparams;
+
+    if (!lmq_hf_is_null(config->json, depth_key))
+        h->residual_scale =
+            lmq_hf_real(config, config->json, depth_key, depth) /
+            sqrt((double)h->n_layers);
+    if (!lmq_hf_is_null(config->json, base_key))
+        h->logit_scale =
+            lmq_hf_real(config, config->json, base_key, base) / h->dim;
+    if (!(h->logit_scale > 0))
+        lmq_hf_fail(config, "'%s' in the configuration is no width", base_key);
+}
+
+void
+lmq_hf_finish_minicpm(struct lmq_hf_config *config)
+{
+    scale_by_size(config, 1, 1);
+    if (lmq_hf_has(config->json, "sparse_config"))
+        lmq_hparams_refuse(config->hparams, "sparse attention "
+                                            "('sparse_config')");
+}
+
+void
+lmq_hf_finish_minicpm3(struct lmq_hf_config *config)
+{
+    scale_by_size(config, 1.4, 256);
+}
+
+/* ---- Command A with experts ---- */
+
+/* Its first layers may be dense, and then have turns of windows of their own. */
+static uint32_t
+n_dense(struct lmq_hf_config *config)
+{
+    return lmq_hf_count(config, config->json, "first_k_dense_replace", 0);
+}
+
+void
+lmq_hf_begin_cohere2_experts(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (!lmq_hf_has(config->json, "rms_norm_eps"))
+        return;
+    h->norm = LMQ_NORM_RMS;
+    h->norm_eps = lmq_hf_real(config, config->json, "rms_norm_eps", 0);
+}
+
+void
+lmq_hf_windows_cohere2_experts(struct lmq_hf_config *config)
+{
+    uint32_t n_first = n_dense(config);
+    uint32_t first = lmq_hf_period(config,
+                                   "prefix_dense_sliding_window_pattern", 1);
+    uint32_t period = lmq_hf_period(config, "sliding_window_pattern",
+                                    config->family->window_period);
+
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (i < n_first ? (i + 1) % first == 0
+                        : (i - n_first + 1) % period == 0)
+            lmq_hf_mark(config, i, LMQ_LAYER_FULL);
+}
+
+/* Layers that see everything do not turn, but for dense ones all of which do. */
+void
+lmq_hf_finish_cohere2_experts(struct lmq_hf_config *config)
+{
+    static const char key[] = "expert_selection_fn";
+    const char *choice = lmq_hf_text(config, config->json, key, "softmax");
+    struct lmq_hparams *h = config->hparams;
+    bool may_turn = lmq_hf_count(config, config->json,
+                                 "prefix_dense_sliding_window_pattern",
+                                 1) == 1;
+
+    lmq_hf_mark_dense(config, n_dense(config), 1);
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if ((h->sliding_window == 0 || lmq_layer_is(h, i, LMQ_LAYER_FULL)) &&
+            !(may_turn && lmq_layer_is(h, i, LMQ_LAYER_DENSE)))
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
+    lmq_hf_share_experts(config, "num_shared_experts", 0);
+    if (h->shared_dim > 0)
+        lmq_hf_expect_word(config, "shared_expert_combination_strategy", "sum");
+    h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+    if (strcmp(choice, "sigmoid") == 0) {
+        h->router = LMQ_ROUTER_SIGMOID;
+        h->router_renormalises =
+            lmq_hf_switch(config, config->json, "norm_topk_prob", true);
+    } else if (strcmp(choice, "softmax") != 0) {
+        lmq_hparams_refuse(h, "'%s' '%.60s'", key, choice);
+    }
+}
+
+/* ---- Granite with windows ---- */
+
+/* One base for layers with a window and one for the others; 0: these do not
+ * turn. */
+static void
+read_bases(struct lmq_hf_config *config)
+{
+    static const char key[] = "layer_rope_theta";
+    const json_t *list = lmq_hf_list(config, config->json, key);
+    struct lmq_hparams *h = config->hparams;
+    double bases[2] = {0, 0}; /* where all is seen, where not */
+
+    if (list == NULL)
+        return;
+    if (json_array_size(list) != h->n_layers)
+        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
+                    key, json_array_size(list), h->n_layers);
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        double base = json_number_value(json_array_get(list, i));
+        double *own = &bases[!lmq_layer_is(h, i, LMQ_LAYER_FULL)];
+        if (!(base > 0))
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
+        else if (*own > 0 && (base < *own || base > *own))
+            lmq_hparams_refuse(h, "layers of one kind that differ in '%s'",
+                               key);
+        else
+            *own = base;
+    }
+    h->rope_theta = bases[0] > 0 ? bases[0] : bases[1];
+    if (!(bases[0] > 0) || !(bases[1] > 0) ||
+        !(bases[0] < bases[1] || bases[0] > bases[1]))
+        return;
+    h->rope_local_theta = bases[1];
+    if (h->rope_scaling != LMQ_ROPE_PLAIN)
+        lmq_hparams_refuse(h, "two bases in '%s' beside a scaling", key);
+}
+
+/* The first of each four layers sees everything, if nothing else is said. */
+void
+lmq_hf_windows_granite(struct lmq_hf_config *config)
+{
+    if (lmq_hf_has(config->json, "layer_types"))
+        return;
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i += 4)
+        lmq_hf_mark(config, i, LMQ_LAYER_FULL);
+}
+
+void
+lmq_hf_finish_granite_windows(struct lmq_hf_config *config)
+{
+    lmq_hf_finish_granite(config);
+    read_bases(config);
+    config->hparams->has_sinks = true;
+    if (config->hparams->n_experts > 0)
+        config->hparams->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
+}
+
+/* ---- Ling ---- */
+
+void
+lmq_hf_finish_ling(struct lmq_hf_config *config)
+{
+    lmq_hf_mark_dense(
+        config,
+        lmq_hf_count(config, config->json, "first_k_dense_replace", 0), 1);
+    lmq_hf_share_experts(config, "num_shared_experts", 0);
+    if (lmq_hf_switch(config, config->json, "norm_head", false))
+        lmq_hparams_refuse(config->hparams, "'norm_head'");
+    if (lmq_hf_switch(config, config->json, "multi_gate", false))
+        lmq_hparams_refuse(config->hparams, "'multi_gate'");
+}
+
+void
+lmq_hf_finish_ling2(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    lmq_hf_mark_dense(
+        config,
+        lmq_hf_count(config, config->json, "first_k_dense_replace", 1), 1);
+    lmq_hf_share_experts(config, "num_shared_experts", 1);
+    lmq_hf_expect_word(config, "score_function", "sigmoid");
+    lmq_hf_route_by_sigmoid(h);
+    h->router_renormalises = true;
+    if (!lmq_hf_switch(config, config->json, "norm_topk_prob", true))
+        lmq_hparams_refuse(h, "'norm_topk_prob' false");
+    lmq_hf_read_further(config, "num_nextn_predict_layers");
+}
