@@ -86,17 +86,17 @@ lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
                      struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
-    const char *name =
-        lmq_hf_has_file(folder, "tokenizer.json", &status, err)
-            ? "tokenizer.json"
-        : lmq_hf_has_file(folder, "tokenizer.model", &status, err)
-            ? "tokenizer.model"
-            : "tokenizer.gguf";
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model",
+                                        "tiktoken.model"};
+    const char *name = "tokenizer.gguf";
     static const char *const companions[] = {
         "tokenizer_config.json", "generation_config.json",
         "chat_template.jinja", /* kept, never evaluated */
     };
 
+    for (size_t i = sizeof(names) / sizeof(names[0]); i-- > 0;)
+        if (lmq_hf_has_file(folder, names[i], &status, err))
+            name = names[i];
     if (status == LMQ_OK)
         status = lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
     for (size_t i = 0; i < sizeof(companions) / sizeof(companions[0]); i++)

@@ -249,9 +249,11 @@ put_base64(struct lmq_buffer *b, const unsigned char *p, size_t n)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
                                  "qrstuvwxyz0123456789+/";
-    unsigned bits = (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0);
+    unsigned bits = (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0) |
+                    (n > 2 ? p[2] : 0);
     char text[4] = { digits[bits >> 18], digits[bits >> 12 & 63],
-                     n > 1 ? digits[bits >> 6 & 63] : '=', '=' };
+                     n > 1 ? digits[bits >> 6 & 63] : '=',
+                     n > 2 ? digits[bits & 63] : '=' };
 
     add_bytes(b, text, sizeof(text));
 }
@@ -264,11 +266,12 @@ tiktoken_file(unsigned n_ranks)
 
     for (unsigned rank = 0; rank < n_ranks; rank++) {
         unsigned pair = rank - 256;
-        unsigned char p[2] = { (unsigned char)(pair >> 8),
-                               (unsigned char)pair };
+        unsigned char p[3] = { (unsigned char)(pair >> 8),
+                               (unsigned char)pair,
+                               (unsigned char)(pair >> 16) };
         if (rank < 256)
             p[0] = (unsigned char)rank;
-        put_base64(&b, p, rank < 256 ? 1 : 2);
+        put_base64(&b, p, rank < 256 ? 1 : p[2] == 0 ? 2 : 3);
         snprintf(number, sizeof(number), " %u\n", rank);
         add_text(&b, number);
     }

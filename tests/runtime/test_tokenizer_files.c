@@ -240,6 +240,42 @@ START_TEST(a_line_that_is_no_rank_is_refused)
 }
 END_TEST
 
+/* One more file says how its special tokens are called. */
+START_TEST(reserved_tokens_have_names_beside)
+{
+    static const char config[] =
+        "{\"added_tokens_decoder\":{\"163584\":{\"content\":\"[BOS]\"},"
+        "\"163585\":{\"content\":\"[EOS]\"},\"163586\":{\"content\":"
+        "\"<|im_end|>\"},\"7\":{\"content\":\"x\"}},"
+        "\"bos_token\":\"[BOS]\",\"eos_token\":\"[EOS]\"}";
+    struct lmq_buffer file = tiktoken_file(163584);
+    struct lmq_blob blobs[] = {
+        { "x/tiktoken.model", file.bytes, file.n },
+        { "x/tokenizer_config.json", (const unsigned char *)config,
+          sizeof(config) - 1 },
+    };
+    struct lmq_tokenizer *t;
+    struct lmq_error err = { 0 };
+
+    ck_assert_msg(lmq_tokenizer_open(blobs, 2, &t, &err) == LMQ_OK, "%s",
+                  err.message);
+    ck_assert_uint_eq(lmq_tokenizer_size(t), 163584 + 256);
+    ck_assert_int_eq(lmq_tokenizer_bos(t), 163584);
+    ck_assert(lmq_tokenizer_is_eos(t, 163585));
+    ck_assert_uint_eq(lmq_tokenizer_default_flags(t), 0);
+    /* "ab" and "c" are 256 + 0x6162 and 0x63; Han stands alone. */
+    ENCODES(t, "abc<|im_end|>", LMQ_ENCODE_SPECIAL, "25186 99 163586");
+    ENCODES(t, "<|reserved_token_163700|>", LMQ_ENCODE_SPECIAL, "163700");
+    ENCODES(t, "a\xe4\xb8\xad", 0, "97 228 47533");
+    ck_assert(round_trips(t, "\xff\0\xc3z", 4));
+    lmq_tokenizer_close(t);
+    ck_assert_int_eq(lmq_tokenizer_open(blobs, 1, &t, &err), LMQ_OK);
+    ENCODES(t, "<|reserved_token_163586|>", LMQ_ENCODE_SPECIAL, "163586");
+    lmq_tokenizer_close(t);
+    lmq_buffer_free(&file);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -255,6 +291,7 @@ main(void)
         vocabularies_of_gguf_are_refused,
         an_undefined_type_is_a_plain_piece,
         a_line_that_is_no_rank_is_refused,
+        reserved_tokens_have_names_beside,
     };
 
     return RUN_SUITE("tokenizer_files", tests);

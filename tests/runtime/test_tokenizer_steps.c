@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/tokenizer/model/tok_pipeline.h"
 #include "tests/build/suite.h"
 #include "tests/runtime/small_vocab.h"
 
@@ -177,6 +178,63 @@ START_TEST(splits_cut_where_they_should)
         ck_assert_msg(strcmp(ids, cases[i].expected) == 0, "%s: %s, not %s",
                       cases[i].step, ids, cases[i].expected);
         lmq_tokenizer_close(t);
+    }
+}
+END_TEST
+
+/* The patterns that GGUF names, as tokenizer.json has them. */
+static void
+put_pretype(struct lmq_buffer *step, const char *name)
+{
+    const struct lmq_pretype *pretype =
+        lmq_pretype_find(lmq_chars(name, strlen(name)));
+
+    ck_assert_ptr_nonnull(pretype);
+    add_text(step, "{\"type\":\"Sequence\",\"pretokenizers\":[");
+    for (size_t i = 0; pretype->patterns[i] != NULL; i++) {
+        add_text(step, i == 0 ? "" : ",");
+        add_text(step, "{\"type\":\"Split\",\"behavior\":\"Isolated\","
+                       "\"pattern\":{\"Regex\":\"");
+        for (const char *p = pretype->patterns[i]; *p != '\0'; p++) {
+            add_text(step, *p == '\\' || *p == '"' ? "\\" : "");
+            add_bytes(step, p, 1);
+        }
+        add_text(step, "\"}}");
+    }
+    add_text(step, "]}");
+    add_bytes(step, "", 1);
+}
+
+START_TEST(named_splits_cut_where_they_should)
+{
+    static const struct {
+        const char *name, *text, *expected;
+    } cases[] = {
+        { "afmoe", "1212", "4 5 6" },
+        { "afmoe", "12121", "6 6 4" },
+        { "afmoe", "ab 121212ab", "3 8 6 4 5 6 3" },
+        { "afmoe", "\xe4\xb8\xad" "12", "0 6" },
+        { "minicpm5", "1212", "6 4 5" },
+        { "kimi-k2", "1212ab", "6 4 5 3" },
+        { "kimi-k2", "a\xe4\xb8\xad" "b", "1 0 2" },
+        { "jais-2", "1212", "6 4 5" },
+        { "youtu", "12ab", "4 5 3" },
+        { "exaone-moe", "12ab", "4 5 3" },
+        { "laguna", "12ab", "4 5 3" },
+        { "glm5", "1212", "6 4 5" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_buffer step = { 0 };
+        put_pretype(&step, cases[i].name);
+        struct lmq_tokenizer *t = open_buffer(
+            hf_file(WORDS, NULL, (const char *)step.bytes, NULL, "[]"));
+        const char *ids =
+            encoded(t, cases[i].text, strlen(cases[i].text), 0);
+        ck_assert_msg(strcmp(ids, cases[i].expected) == 0, "%s, %s: %s, not %s",
+                      cases[i].name, cases[i].text, ids, cases[i].expected);
+        lmq_tokenizer_close(t);
+        lmq_buffer_free(&step);
     }
 }
 END_TEST
@@ -544,6 +602,7 @@ main(void)
         normalizers_leave_what_they_should,
         a_charsmap_is_looked_up,
         splits_cut_where_they_should,
+        named_splits_cut_where_they_should,
         unigram_takes_the_likeliest_path,
         a_file_without_a_type_tells_by_its_merges,
         what_is_unknown_is_dropped,

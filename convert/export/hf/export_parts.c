@@ -170,7 +170,7 @@ is_free_name(const char *name)
 
 /* What is looked for in a folder. */
 static const char *const usual[] = {"tokenizer.json", "tokenizer.model",
-                                    "tokenizer.gguf"};
+                                    "tiktoken.model", "tokenizer.gguf"};
 #define N_USUAL (sizeof(usual) / sizeof(usual[0]))
 
 static bool

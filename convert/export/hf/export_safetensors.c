@@ -203,8 +203,9 @@ static enum lmq_status
 note_leftovers(const struct lmq_hf_export *export, struct lmq_error *err)
 {
     static const char *const names[] = {
-        "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-        "generation_config.json", "chat_template.jinja"};
+        "tokenizer.json", "tokenizer.model", "tiktoken.model",
+        "tokenizer_config.json", "generation_config.json",
+        "chat_template.jinja"};
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

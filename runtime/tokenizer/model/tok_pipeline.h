@@ -62,6 +62,7 @@ struct lmq_tokenizer {
     uint32_t *text_starts;          /* (n + 1) within texts */
 
     int32_t bos;
+    int32_t first_reserved, n_reserved; /* ids that tokenizer_config.json names */
     struct lmq_marks prefix, suffix; /* of a template */
     struct lmq_marks eos;
     bool has_template;
@@ -120,6 +121,7 @@ extern const char lmq_pattern_gpt2[];
 extern const char lmq_pattern_llama3[];
 extern const char lmq_pattern_qwen2[];
 extern const char lmq_pattern_gpt4o[];
+extern const char lmq_pattern_kimi[];
 
 /* ---- Readers ---- */
 

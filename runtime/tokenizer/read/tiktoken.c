@@ -26,8 +26,12 @@ struct encoding {
     int32_t n_ranks; /* one more than the largest */
     const char *pattern;
     int32_t bos, eos, also_eos;
-    struct special special[8];
+    struct special special[8]; /* none: ids behind the ranks are reserved, and
+                                  named by another file */
 };
+
+/* As many as are reserved where they are. */
+#define N_RESERVED 256
 
 static const struct encoding encodings[] = {
     { "Llama 3", 128000, lmq_pattern_llama3, 128000, 128001, 128009,
@@ -55,6 +59,7 @@ static const struct encoding encodings[] = {
         { "<|im_start|>", 151644, 1, 0 },
         { "<|im_end|>", 151645, 1, 0 },
         { "<|extra_%d|>", 151646, 205, 0 } } },
+    { "Kimi", 163584, lmq_pattern_kimi, -1, 163585, -1, { { 0 } } },
 };
 
 /* ---- Lines ---- */
@@ -177,7 +182,9 @@ lmq_tiktoken_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
     for (size_t i = 0; i < 8 && encoding->special[i].name != NULL &&
                        status == LMQ_OK; i++)
         status = add_special(t, &encoding->special[i], err);
-    if (status == LMQ_OK)
+    t->first_reserved = encoding->n_ranks;
+    t->n_reserved = encoding->special[0].name == NULL ? N_RESERVED : 0;
+    if (status == LMQ_OK && t->n_reserved == 0) /* else: tok_config.c */
         status = lmq_vocab_index(&t->vocab, err);
     if (status == LMQ_OK)
         status = lmq_pipeline_split_at(

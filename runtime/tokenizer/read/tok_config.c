@@ -1,14 +1,15 @@
 /*
  * tok_config.c - what the files beside a tokenizer say about begin and end.
  *
- * tokenizer_config.json and special_tokens_map.json name tokens,
- * generation_config.json and config.json number them. Names are the
+ * tokenizer_config.json and special_tokens_map.json name tokens (of Kimi all that
+ * are special), generation_config.json and config.json number them. Names are the
  * tokenizer's own and come first; numbers add what ends a generation. Chat
  * templates are never looked at.
  */
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -134,13 +135,57 @@ apply_flags(struct lmq_tokenizer *t, const json_t *object,
     return status;
 }
 
+/* ---- Reserved ids ---- */
+
+/* "added_tokens_decoder" has a token for some of them. */
+static enum lmq_status
+add_reserved(struct lmq_tokenizer *t, const json_t *tokens, int32_t id,
+             struct lmq_error *err)
+{
+    struct lmq_added_token token = { .id = id, .is_special = true };
+    char key[16], name[64];
+
+    snprintf(key, sizeof(key), "%" PRId32, id);
+    snprintf(name, sizeof(name), "<|reserved_token_%s|>", key);
+    struct lmq_chars text = lmq_json_chars(
+        json_object_get(json_object_get(tokens, key), "content"));
+    if (text.n == 0)
+        text = lmq_chars(name, strlen(name));
+    enum lmq_status status = lmq_vocab_set(
+        &t->vocab, (uint64_t)id, text, LMQ_PIECE_CONTROL, 0, false, err);
+    return status == LMQ_OK ? lmq_added_add(&t->added, token, text, err)
+                            : status;
+}
+
+static enum lmq_status
+name_reserved(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
+              size_t n_blobs, struct lmq_error *err)
+{
+    json_t *root = NULL;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < n_blobs && status == LMQ_OK && root == NULL; i++)
+        if (has_name(&blobs[i], file_names[0])) {
+            status = lmq_json_load(&blobs[i], &root, err);
+            if (status != LMQ_OK)
+                lmq_error_in(err, blobs[i].name);
+        }
+    for (int32_t i = 0; i < t->n_reserved && status == LMQ_OK; i++)
+        status = add_reserved(t,
+                              json_object_get(root, "added_tokens_decoder"),
+                              t->first_reserved + i, err);
+    json_decref(root);
+    return status == LMQ_OK ? lmq_vocab_index(&t->vocab, err) : status;
+}
+
 enum lmq_status
 lmq_config_apply(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
                  size_t n_blobs, struct lmq_error *err)
 {
     struct lmq_marks eos = { .n = 0 };
     bool has_bos = false;
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status =
+        t->n_reserved > 0 ? name_reserved(t, blobs, n_blobs, err) : LMQ_OK;
 
     for (size_t f = 0; f < sizeof(file_names) / sizeof(file_names[0]); f++)
         for (size_t i = 0; i < n_blobs && status == LMQ_OK; i++) {

@@ -79,6 +79,37 @@ static const char deepseek_letters[] =
     "\U000104d8-\U000104fb\U00010c80-\U00010cb2\U00010cc0-\U00010cf2"
     "\U000118a0-\U000118df\U0001e900-\U0001e943]+";
 
+/* A letter, of which Kimi takes Han by themselves. */
+#define NO_HAN "(?!\\p{Han})"
+#define KIMI_UPPER "(?:" NO_HAN UPPER ")"
+#define KIMI_LOWER "(?:" NO_HAN LOWER ")"
+
+const char lmq_pattern_kimi[] =
+    "\\p{Han}+|"
+    OTHER_START KIMI_UPPER "*" KIMI_LOWER "+" CONTRACTION "?|"
+    OTHER_START KIMI_UPPER "+" KIMI_LOWER "*" CONTRACTION "?|\\p{N}{1,3}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
+
+static const char youtu_pattern[] =
+    OTHER_START UPPER "*" LOWER "+" CONTRACTION "?|"
+    OTHER_START UPPER "+" LOWER "*" CONTRACTION "?|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+" SPACES_END;
+
+static const char exaone_moe_pattern[] =
+    CONTRACTION "|" OTHER_START "(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]" SPACES_END;
+
+static const char jais2_pattern[] =
+    CONTRACTION "|" OTHER_START "\\p{L}+|\\p{N}{1,3}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+"
+    "|\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)"
+    "|\\s{32}(?!\\S)|\\s{16}(?!\\S)|\\s{8}(?!\\S)|\\s{4}(?!\\S)"
+    "|\\s{1,2}(?!\\S)|\\s";
+
+static const char minicpm5_pattern[] =
+    CONTRACTION "|" OTHER_START "\\p{L}+|\\p{N}+"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
+
 #define HAN_AND_HANGUL "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
 static const char *const default_list[] = {
@@ -114,6 +145,31 @@ static const char *const deepseek_v3_list[] = {
     deepseek_v3_pattern, NULL
 };
 
+/* Digits by three from the right. */
+static const char *const afmoe_list[] = {
+    "\\p{N}+", "\\A\\p{N}{1,2}(?=(?:\\p{N}{3})+\\z)|\\p{N}{3}",
+    "[\u4e00-\u9fff\u3400-\u4dbf\u8c48-\ufaff\u3040-\u309f\u30a0-\u30ff"
+    "\uff65-\uff9f\u2f00-\u2fdf\u0e40-\u0e7f\u0e80-\u0eff\u1780-\u17ff"
+    "\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af"
+    "\u1100-\u11ff]+",
+    deepseek_v3_pattern, NULL
+};
+static const char *const kimi_list[] = { lmq_pattern_kimi, NULL };
+static const char *const youtu_list[] = {
+    "[\uac00-\ud7a3\u3131-\u318e]+|[\uff01\u2026\u201c\u201d\u2018\u2019"
+    "\u2014\uff1a\uff1b\uff0c\u3001-\u303f\ufe30-\ufe4f]+|[\u3105-\u312f]+"
+    "|[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    youtu_pattern, NULL
+};
+static const char *const exaone_moe_list[] = { exaone_moe_pattern, NULL };
+static const char *const jais2_list[] = { jais2_pattern, NULL };
+static const char *const minicpm5_list[] = {
+    "\\p{N}{1,3}", minicpm5_pattern, NULL
+};
+static const char *const laguna_list[] = {
+    "[^\\n]+|\\n+", lmq_pattern_qwen2, NULL
+};
+
 static const struct lmq_pretype pretypes[] = {
     { "default", default_list, false, false },
 
@@ -139,7 +195,8 @@ static const struct lmq_pretype pretypes[] = {
     { "lfm2", llama3_list, true, true },
     { "dbrx", llama3_list, false, false },
     { "smaug-bpe", llama3_list, false, false },
-    { "glm4", llama3_list, false, false },
+    { "glm4", llama3_list, true, false },
+    { "glm5", llama3_list, true, false },
     { "chatglm-bpe", llama3_list, false, false },
 
     { "qwen2", qwen2_list, false, false },
@@ -183,6 +240,13 @@ static const struct lmq_pretype pretypes[] = {
     { "bailingmoe", bailing_list, false, false },
     { "bailingmoe2", bailing_list, false, false },
     { "llada-moe", bailing_list, false, false },
+    { "afmoe", afmoe_list, false, false },
+    { "kimi-k2", kimi_list, false, false },
+    { "youtu", youtu_list, true, false },
+    { "exaone-moe", exaone_moe_list, false, false },
+    { "jais-2", jais2_list, false, false },
+    { "minicpm5", minicpm5_list, true, false },
+    { "laguna", laguna_list, false, false },
 };
 
 const struct lmq_pretype *
