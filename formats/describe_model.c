@@ -258,6 +258,7 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
     if (h->router_scales_input)
         say(words, "weights of experts multiply what they are given");
     say_number(words, "weights of experts times", h->router_scale, 1);
+    say_number(words, "what experts share times", h->shared_scale, 1);
 }
 
 /* Nothing is said of a plain Llama. Biases are counted, since families differ

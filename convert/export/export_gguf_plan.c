@@ -413,6 +413,20 @@ fit_window(struct lmq_gguf_plan *plan)
     h->sliding_window = 0;
 }
 
+/* GGUF has one for all norms. */
+static void
+fit_epsilon(struct lmq_gguf_plan *plan)
+{
+    struct lmq_hparams *h = &plan->written;
+
+    if (h->latent_eps > 0)
+        lmq_notes_add(plan->notes,
+                      "GGUF has one epsilon: that of norms of latents becomes "
+                      "%g in place of %g",
+                      h->norm_eps, h->latent_eps);
+    h->latent_eps = 0;
+}
+
 /* The description that our own reader makes of the keys to be written. */
 static enum lmq_status
 read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *reread,
@@ -595,6 +609,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
     plan->written = *h;
     lmq_hparams_settle_rope(&plan->written);
     fit_window(plan);
+    fit_epsilon(plan);
     status = arrange(plan, checkpoint, err);
     if (status == LMQ_OK)
         status = add_targets(plan, err);

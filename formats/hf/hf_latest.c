@@ -147,6 +147,20 @@ lmq_hf_windows_cohere2_experts(struct lmq_hf_config *config)
             lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }
 
+/* The sum of what experts and shared ones give, or the mean. */
+static void
+combine(struct lmq_hf_config *config)
+{
+    static const char key[] = "shared_expert_combination_strategy";
+    const char *way = lmq_hf_text(config, config->json, key, "average");
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->shared_dim == 0 || strcmp(way, "sum") == 0)
+        return;
+    h->router_scale = h->shared_scale = 0.5;
+    lmq_hf_expect_word(config, key, "average");
+}
+
 /* Layers that see everything do not turn, but for dense ones all of which do. */
 void
 lmq_hf_finish_cohere2_experts(struct lmq_hf_config *config)
@@ -164,8 +178,7 @@ lmq_hf_finish_cohere2_experts(struct lmq_hf_config *config)
             !(may_turn && lmq_layer_is(h, i, LMQ_LAYER_DENSE)))
             lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
     lmq_hf_share_experts(config, "num_shared_experts", 0);
-    if (h->shared_dim > 0)
-        lmq_hf_expect_word(config, "shared_expert_combination_strategy", "sum");
+    combine(config);
     h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
     if (strcmp(choice, "sigmoid") == 0) {
         h->router = LMQ_ROUTER_SIGMOID;

@@ -321,6 +321,8 @@ begin_latent(struct lmq_hf_config *config, uint32_t usual)
 
     h->head_dim = lmq_hf_width(config, nope + h->rotary_dim, 1);
     h->n_kv_heads = h->n_heads;
+    if (h->norm_eps < 1e-6 || h->norm_eps > 1e-6)
+        h->latent_eps = 1e-6; /* whatever the file says */
     if (nope == 0 || h->rotary_dim == 0 || h->value_dim == 0 ||
         h->kv_lora_rank == 0)
         lmq_hf_fail(config, "'qk_nope_head_dim', 'qk_rope_head_dim', "

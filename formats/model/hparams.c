@@ -26,6 +26,7 @@ lmq_hparams_init(struct lmq_hparams *hparams)
         .activation_slope = 1,
         .is_gated = true,
         .router_scale = 1,
+        .shared_scale = 1,
         .bos = -1,
     };
 }
@@ -203,6 +204,7 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->n_heads = h->n_kv_heads = h->head_dim = 1;
         h->value_dim = h->full_head_dim = h->full_kv_heads = 0;
         h->q_lora_rank = h->kv_lora_rank = 0;
+        h->latent_eps = 0;
         h->attn_scale = h->attn_softcap = h->qkv_clip = 0;
         h->score_growth = 0;
         h->qk_norm = usual->qk_norm;
@@ -250,6 +252,8 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->router_scales_input = h->has_expert_norms = false;
         clear_layers(h, LMQ_LAYER_DENSE);
     }
+    if (h->shared_dim == 0)
+        h->shared_scale = usual->shared_scale;
     /* The same choice without groups. */
     if (h->n_expert_groups <= 1 ||
         h->n_expert_groups == h->n_expert_groups_used) {

@@ -171,6 +171,7 @@ struct lmq_hparams {
                                 lmq_layer_kv_source() */
     uint32_t q_lora_rank;    /* queries by two matrices; 0: by one */
     uint32_t kv_lora_rank;   /* 0: no latent attention */
+    double latent_eps;       /* of the norms of latents; 0: norm_eps */
     uint32_t sliding_window; /* 0: none */
     uint32_t attention_chunk; /* layers that are not full see only positions
                                 of the same chunk of so many; 0: none */
@@ -231,6 +232,7 @@ struct lmq_hparams {
     bool router_renormalises; /* the chosen weights sum to 1 */
     bool router_corrects;    /* a bias that counts for choosing only */
     double router_scale;     /* of the weights; 1 */
+    double shared_scale;     /* of what shared experts add; 1 */
     bool router_scales_input; /* weights are of what experts are given */
     uint32_t n_expert_groups; /* 0: no choice of groups */
     uint32_t n_expert_groups_used;

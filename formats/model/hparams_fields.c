@@ -88,6 +88,8 @@ const struct lmq_field lmq_fields[] = {
     REAL(glu_limit, LMQ_SELDOM),
     REAL(glu_offset, LMQ_SELDOM),
     REAL(router_scale, LMQ_SELDOM),
+    REAL(shared_scale, LMQ_SELDOM),
+    REAL(latent_eps, LMQ_SELDOM),
     SWITCH("gated", is_gated),
     SWITCH("embedding_norm", has_embedding_norm),
     SWITCH("sinks", has_sinks),

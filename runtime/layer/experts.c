@@ -372,20 +372,21 @@ norm_rows(const struct lmq_member *member, const float *bias,
 
 /* ---- Shared experts ---- */
 
-/* sigmoid(w_switch xn) of a token, or 1: how much of the shared experts it
- * takes. Qwen calls it shared_expert_gate. */
+/* How much of the shared experts a token takes: shared_scale, or that times
+ * sigmoid(w_switch xn). Qwen calls it shared_expert_gate. */
 static float
 switch_of(const struct lmq_member *member, size_t t)
 {
     const struct lmq_matrix *matrix = &member->layer->feed.shared_switch;
+    float scale = (float)member->h->shared_scale;
     float x = member->work->routing.switches[t];
 
     if (matrix->tensor == NULL)
-        return 1;
+        return scale;
     if (matrix->bias != NULL)
         x += matrix->bias[0];
     member->kernels->sigmoid(&x, 1);
-    return x;
+    return scale * x;
 }
 
 /* out += switch * (shared(xn) + bias), or switch * norm(shared(xn) + bias). */

@@ -32,7 +32,10 @@ void
 lmq_norm_latents(const struct lmq_hparams *hparams,
                  const struct lmq_gain *gain, float *x, size_t n)
 {
-    lmq_kernels()->rmsnorm(x, gain->weight, n, (float)hparams->norm_eps, x);
+    double eps = hparams->latent_eps > 0 ? hparams->latent_eps
+                                         : hparams->norm_eps;
+
+    lmq_kernels()->rmsnorm(x, gain->weight, n, (float)eps, x);
 }
 
 struct lmq_gain

@@ -365,7 +365,7 @@ const struct family expert_families[] = {
             "'num_shared_experts': 1, 'prefix_dense_intermediate_size': "
             "$hidden, "
             "'rope_theta': 50000, 'shared_expert_combination_strategy': "
-            "'sum', 'sliding_window': $window, 'sliding_window_pattern': 3, "
+            "'average', 'sliding_window': $window, 'sliding_window_pattern': 3, "
             SIZE_KEYS "'tie_word_embeddings': true}",
         .frame = hf_frame,
         .layers = {cohere_norms, hf_mlp, deepseek_experts},
@@ -378,7 +378,8 @@ const struct family expert_families[] = {
                   .logit_scale = 0.25, .window = 7, .sliding = "0110",
                   .turning = "1110", .sparse = "0111", .n_experts = 6,
                   .n_used = 2, .expert_dim = 44, .shared_dim = 44,
-                  .router = ORACLE_SIGMOID, .renormalises = true},
+                  .router = ORACLE_SIGMOID, .renormalises = true,
+                  .router_scale = 0.5, .shared_scale = 0.5},
     },
     {.name = NULL},
 };

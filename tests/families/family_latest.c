@@ -174,7 +174,8 @@ const struct family latest_families[] = {
         .frame = hf_frame,
         .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts},
         .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
-        .shape = {LATENT_SHAPE, .eps = 1e-5, .theta = 1000000,
+        .shape = {LATENT_SHAPE, .eps = 1e-5, .latent_eps = 1e-6,
+                  .theta = 1000000,
                   .sparse = "0111", SIGMOID, .shared_dim = 36,
                   .router_scale = 1.8},
     },
@@ -196,7 +197,8 @@ const struct family latest_families[] = {
         .frame = hf_frame,
         .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts},
         .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
-        .shape = {LATENT_SHAPE, .eps = 1e-5, .theta = 1000000,
+        .shape = {LATENT_SHAPE, .eps = 1e-5, .latent_eps = 1e-6,
+                  .theta = 1000000,
                   .sparse = "0011", SIGMOID, .shared_dim = 36,
                   .router_scale = 1.8},
     },
@@ -560,7 +562,7 @@ const struct family latest_families[] = {
             "'model_type': 'minicpm3', 'attention_bias': false, "
             "'dim_model_base': 28, 'kv_lora_rank': $kv_rank, "
             "'q_lora_rank': $q_rank, 'qk_nope_head_dim': $nope_dim, "
-            "'qk_rope_head_dim': $rotary_dim, 'rms_norm_eps': 1e-06, "
+            "'qk_rope_head_dim': $rotary_dim, 'rms_norm_eps': 0.001, "
             "'rope_scaling': {'type': 'longrope', 'long_factor': [$long], "
             "'original_max_position_embeddings': $original, "
             "'short_factor': [$short]}, 'scale_depth': 1.4, "
@@ -571,7 +573,8 @@ const struct family latest_families[] = {
         .shape = {.dim = 56, .hidden = 92, .layers = 4, .heads = 4,
                   .kv_heads = 4, .head_dim = 12 + 6, .value_dim = 14,
                   .rotary_dim = 6, .q_rank = 30, .kv_rank = 18,
-                  .vocab = 61, .max_positions = 64, .eps = 1e-6,
+                  .vocab = 61, .max_positions = 64, .eps = 1e-3,
+                  .latent_eps = 1e-6,
                   .activation = oracle_silu, .theta = 10000,
                   .embedding_scale = 12, .residual_scale = 0.7,
                   .logit_scale = 0.5, .rope = ORACLE_ROPE_LONG,

@@ -131,6 +131,7 @@ struct oracle_shape {
 
     size_t value_dim;        /* 0: head_dim */
     size_t q_rank, kv_rank;  /* latent attention */
+    double latent_eps;       /* of its norms; 0: eps */
     double score_scale;      /* 0: 1 / sqrt(head_dim) */
     double score_factor;     /* times this; 0: 1 */
     double score_cap;
@@ -182,7 +183,7 @@ struct oracle_shape {
     size_t n_experts, n_used, expert_dim, shared_dim;
     enum oracle_router router;
     bool renormalises;
-    double router_scale;     /* 0: 1 */
+    double router_scale, shared_scale; /* 0: 1 */
     bool weighs_input;       /* of an expert, not its output */
     size_t n_groups, n_groups_used, group_best; /* a group counts its so many
                                                    best experts */

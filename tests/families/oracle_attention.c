@@ -147,10 +147,13 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
                       s->head_dim};
     double *latent = oracle_apply(&w->kv_a, x, o->n);
     double *content = oracle_doubles(o->n * rank);
+    struct oracle_shape latents = *s;
 
+    if (s->latent_eps > 0)
+        latents.eps = s->latent_eps;
     if (s->q_rank > 0) {
         double *q = oracle_apply(&w->q_a, x, o->n);
-        oracle_norm_rows(s, &w->q_a_norm, q, o->n, s->q_rank, s->q_rank);
+        oracle_norm_rows(&latents, &w->q_a_norm, q, o->n, s->q_rank, s->q_rank);
         p.q = oracle_apply(&w->q_b, q, o->n);
         free(q);
     } else {
@@ -158,7 +161,7 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
     }
     oracle_rotate(o, layer, p.q, s->heads, s->head_dim, still);
     oracle_rotate(o, layer, latent, 1, width, rank);
-    oracle_norm_rows(s, &w->kv_a_norm, latent, o->n, rank, width);
+    oracle_norm_rows(&latents, &w->kv_a_norm, latent, o->n, rank, width);
     for (size_t t = 0; t < o->n; t++)
         memcpy(content + t * rank, latent + t * width,
                rank * sizeof(*content));

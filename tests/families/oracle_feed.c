@@ -159,7 +159,8 @@ oracle_experts(const struct oracle *o, const struct oracle_layer *w,
         }
         if (w->shared.up.w != NULL) {
             double *y = oracle_mlp_rows(s, &w->shared, in, 1);
-            add_weighted(to, y, s->dim, share);
+            add_weighted(to, y, s->dim,
+                         share * oracle_or_one(s->shared_scale));
             free(y);
         }
     }

@@ -202,9 +202,16 @@ START_TEST(a_command_a_with_experts_may_begin_dense)
     ck_assert_int_eq(m->h.norm, LMQ_NORM_RMS);
     assert_near(m->h.norm_eps, 3e-5);
     ck_assert(m->h.router_renormalises && !m->h.router_corrects);
+    m = read_small("Cohere2MoeForCausalLM", "'num_shared_experts':2");
+    ck_assert_uint_eq(m->h.shared_dim, 192);
+    assert_near(m->h.router_scale, 0.5);
+    assert_near(m->h.shared_scale, 0.5);
+    m = read_small("Cohere2MoeForCausalLM", "'num_shared_experts':2,"
+                   "'shared_expert_combination_strategy':'sum'");
+    assert_near(m->h.shared_scale, 1);
     assert_unsupported("Cohere2MoeForCausalLM", "'num_shared_experts':1,"
-                       "'shared_expert_combination_strategy':'average'",
-                       "'shared_expert_combination_strategy' 'average'");
+                       "'shared_expert_combination_strategy':'odd'",
+                       "'shared_expert_combination_strategy' 'odd'");
     assert_unsupported("Cohere2MoeForCausalLM",
                        "'expert_selection_fn':'odd'",
                        "'expert_selection_fn' 'odd'");

@@ -134,6 +134,7 @@ describe_attention(struct lmq_hparams *h)
         h->n_kv_heads = h->n_heads;
         h->kv_lora_rank = from_to(1, 9);
         h->q_lora_rank = once_in(2) ? from_to(1, 9) : 0;
+        h->latent_eps = once_in(2) ? number(1e-7, 1e-2) : 0;
         h->head_dim += 2;
         h->norm = LMQ_NORM_RMS; /* as variants.c writes latents */
         return;
@@ -251,6 +252,7 @@ describe_experts(struct lmq_hparams *h)
     h->router_scales_input = once_in(2);
     h->router_corrects = once_in(2);
     h->router_scale = number(0.5, 3);
+    h->shared_scale = once_in(3) ? number(0.25, 2) : 1;
     h->has_expert_norms =
         h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2);
     h->expert_group_score = once_in(2) ? LMQ_GROUP_SCORE_BEST

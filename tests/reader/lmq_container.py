@@ -90,10 +90,11 @@ for _type, _limit, _default, _least, _names in (
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
-         'score_growth glu_limit glu_offset'),
+         'score_growth glu_limit glu_offset latent_eps'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
-         'residual_scale logit_scale router_scale activation_slope'),
+         'residual_scale logit_scale router_scale shared_scale '
+         'activation_slope'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
          'embedding_norm sinks attn_gate router_renormalises router_corrects '

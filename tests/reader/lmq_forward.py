@@ -41,7 +41,8 @@ class Description:
         self.has_state = self.recurrence != 'convolution'   # a recurrent layer
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
-                    'activation_slope glu_limit glu_offset').split():
+                    'shared_scale latent_eps activation_slope glu_limit '
+                    'glu_offset').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
     def windowed(self, layer):
@@ -341,9 +342,11 @@ class Computation:
 
     def norm(self, x, role, layer=-1, item=-1, kind=None, bare=False):
         kind = kind or self.d.norm
+        eps = self.d.latent_eps if role in (26, 29) else 0
         if kind != 'rms':
             x = x - x.mean(axis=-1, keepdims=True)
-        x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.d.norm_eps)
+        x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) 
+                        + (eps or self.d.norm_eps))
         if kind == 'layer_plain' or bare:
             return x
         x, b = x * self.tensor(role, layer, item), self.tensor(role, layer, item, 1)
@@ -600,6 +603,7 @@ class Computation:
             if d.expert_norms:
                 y = self.norm(y, 50, layer)
             switch = self.tensor(24, layer)
+            y = d.shared_scale * y
             f = f + (y if switch is None else sigmoid(shared @ switch)[:, None] * y)
         return f
 

@@ -429,6 +429,8 @@ class Model:
 
     def norm(self, name, x, kind=None, bare=False):
         kind, eps = kind or self.h["norm"], self.h["norm_eps"]
+        if name.endswith(("q_a_norm", "kv_a_norm")):
+            eps = self.h["latent_eps"] or eps
         mean = 0 if kind == "rms" else sum(x) / len(x)
         x = [a - mean for a in x]
         scale = 1 / math.sqrt(sum(a * a for a in x) / len(x) + eps)
@@ -789,7 +791,7 @@ class Model:
             out = self.feed(at + "ffn_%s_shexp", shared)
             if h["expert_norms"]:
                 out = self.norm(at + "post_ffw_norm_1", out)
-            f = add(f, [y * a for a in out])
+            f = add(f, [h["shared_scale"] * y * a for a in out])
         return f
 
     # Positions, section 6
