@@ -160,7 +160,9 @@ say_attention(json_t **words, const struct lmq_hparams *h)
     say_number(words, "queries, keys, values clipped at", h->qkv_clip, 0);
     if (h->has_sinks)
         say(words, "attention sinks");
-    if (h->has_attn_gate)
+    if (h->has_head_gate)
+        say(words, "gates of attention, one for each head");
+    else if (h->has_attn_gate)
         say(words, "a gate behind attention");
     say_recurrence(words, h);
 }

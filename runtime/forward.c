@@ -183,6 +183,27 @@ gate_heads(const struct lmq_member *member, const struct lmq_matrix *w_gate)
     }
 }
 
+/* heads *= sigmoid(gate + bias), (n, n_heads): one number for all of a head. */
+static void
+gate_whole_heads(const struct lmq_member *member,
+                 const struct lmq_matrix *w_gate)
+{
+    const struct lmq_kernels *kernels = member->kernels;
+    size_t n_heads = w_gate->n_rows, from, to;
+    size_t dim = lmq_layer_value_dim(member->h, member->index);
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        float *gate = member->work->attn_gate + t * n_heads;
+        if (w_gate->bias != NULL)
+            kernels->add(gate, w_gate->bias, n_heads);
+        kernels->sigmoid(gate, n_heads);
+        for (size_t i = 0; i < n_heads; i++)
+            kernels->scale(member->work->attention + (t * n_heads + i) * dim,
+                           dim, gate[i]);
+    }
+}
+
 /* out (n, dim) = W_out attention(xn), without the bias. */
 static void
 attention(const struct lmq_member *member)
@@ -206,7 +227,10 @@ attention(const struct lmq_member *member)
         lmq_heads_attention(member, &xn); /* heads = softmax(q k) v */
     lmq_barrier(member); /* a row of W_out reads all heads */
     if (w_gate->tensor != NULL && !is_recurrent) {
-        gate_heads(member, w_gate); /* heads *= sigmoid(gate) */
+        if (member->h->has_head_gate)
+            gate_whole_heads(member, w_gate); /* heads *= sigmoid(gate) */
+        else
+            gate_heads(member, w_gate); /* the same, number by number */
         lmq_barrier(member); /* pieces are cut otherwise than rows */
     }
     lmq_multiply(member, w_out, &heads, member->work->out);

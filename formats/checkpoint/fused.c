@@ -146,7 +146,7 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
     case LMQ_ROLE_DELTA_BA:
         return is_delta ? fused_recurrent(hparams, fused, parts) : 0;
     case LMQ_ROLE_ATTN_Q:
-        return hparams->has_attn_gate && !is_delta
+        return hparams->has_attn_gate && !hparams->has_head_gate && !is_delta
                    ? fused_q_gate(hparams, layer, parts)
                    : 0;
     default:

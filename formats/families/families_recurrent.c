@@ -94,6 +94,12 @@ static const struct lmq_hf_key lfm2_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key lfm3_keys[] = {
+    KEY("conv_L_cache", conv_width, 7),
+    KEY_OR_NULL("sliding_window", sliding_window, 256),
+    END,
+};
+
 static const struct lmq_hf_key lfm2_experts[] = {
     KEY("num_experts", n_experts, 32),
     KEY("num_experts_per_tok", n_experts_used, 4),
@@ -221,6 +227,14 @@ const struct lmq_family lmq_recurrent_families[] = {
             .begin = lmq_hf_begin_lfm2, .windows = lmq_hf_windows_lfm2},
      .gguf = {.name = "lfm2", .keys = LLAMA_KEYS | LMQ_GGUF_SHORT,
               .joins = LMQ_JOINS_QKVZ, .has_late_norm_name = true}},
+    {.name = "lfm3", .qk_norm = LMQ_QK_NORM_HEAD,
+     .norm_place = LMQ_NORMS_AROUND,
+     .hf = {.classes = {{"Lfm3ForCausalLM", "lfm3", NULL, false}},
+            .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,
+            .context = 128000, .n_kv_heads = 4, .head_dim = 128,
+            .theta = 1e6, .local_theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim, lfm3_keys}, .begin = lmq_hf_begin_lfm3,
+            .windows = lmq_hf_windows_lfm3, .finish = lmq_hf_finish_lfm3}},
     {.name = "lfm2moe", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Lfm2MoeForCausalLM", "lfm2_moe", NULL, false}},
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,

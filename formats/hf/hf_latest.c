@@ -207,9 +207,14 @@ read_bases(struct lmq_hf_config *config)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
                     key, json_array_size(list), h->n_layers);
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
-        double base = json_number_value(json_array_get(list, i));
+        const json_t *item = json_array_get(list, i);
+        double base = json_number_value(item);
         double *own = &bases[!lmq_layer_is(h, i, LMQ_LAYER_FULL)];
-        if (!(base > 0))
+        if (!json_is_number(item) || base < 0)
+            lmq_hf_fail(config, "'%s' in the configuration is no list of "
+                                "numbers from 0",
+                        key);
+        else if (!(base > 0))
             lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
         else if (*own > 0 && (base < *own || base > *own))
             lmq_hparams_refuse(h, "layers of one kind that differ in '%s'",
@@ -217,7 +222,8 @@ read_bases(struct lmq_hf_config *config)
         else
             *own = base;
     }
-    h->rope_theta = bases[0] > 0 ? bases[0] : bases[1];
+    if (bases[0] > 0 || bases[1] > 0)
+        h->rope_theta = bases[0] > 0 ? bases[0] : bases[1];
     if (!(bases[0] > 0) || !(bases[1] > 0) ||
         !(bases[0] < bases[1] || bases[0] > bases[1]))
         return;

@@ -1,7 +1,7 @@
 /*
  * hf_recurrent.c - what config.json says of layers that remember a state: the
  * gated delta rule (Qwen 3 Next, 3.5), the state space of Mamba 2 (Granite 4,
- * Bamba, Nemotron-H, Mamba 2 itself), short convolutions (LFM 2).
+ * Bamba, Nemotron-H, Mamba 2 itself), short convolutions (LFM 2 and 3).
  */
 #include "config.h"
 
@@ -407,4 +407,38 @@ lmq_hf_finish_lfm2_experts(struct lmq_hf_config *config)
     h->router = LMQ_ROUTER_SIGMOID;
     h->router_corrects =
         lmq_hf_switch(config, config->json, "use_expert_bias", true);
+}
+
+/* ---- LFM 3 ---- */
+
+void
+lmq_hf_begin_lfm3(struct lmq_hf_config *config)
+{
+    lmq_hf_begin_lfm2_experts(config);
+    if (!lmq_hf_switch(config, config->json, "use_sandwich_norm", true))
+        config->hparams->norm_place = LMQ_NORMS_BEFORE;
+    config->hparams->has_attn_gate = config->hparams->has_head_gate =
+        lmq_hf_switch(config, config->json, "use_attention_gate", true);
+}
+
+/* Of each four layers the third sees everything, the first but for layer 0 has a
+ * window, if nothing else is said. */
+void
+lmq_hf_windows_lfm3(struct lmq_hf_config *config)
+{
+    if (lmq_hf_has(config->json, "layer_types"))
+        return;
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (i % 4 == 2)
+            lmq_hf_mark(config, i, LMQ_LAYER_FULL);
+        else if (i % 4 != 0 || i == 0)
+            lmq_hf_mark(config, i, LMQ_LAYER_DELTA);
+}
+
+/* Half of a head turns in layers that see everything, if nothing else is said. */
+void
+lmq_hf_finish_lfm3(struct lmq_hf_config *config)
+{
+    if (!lmq_hf_has(config->json, "rope_parameters"))
+        lmq_hf_turn_part(config, 0.5, 1);
 }

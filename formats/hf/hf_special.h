@@ -69,6 +69,9 @@ void lmq_hf_begin_mamba2(struct lmq_hf_config *config);
 void lmq_hf_windows_mamba2(struct lmq_hf_config *config);
 void lmq_hf_begin_lfm2(struct lmq_hf_config *config);
 void lmq_hf_windows_lfm2(struct lmq_hf_config *config);
+void lmq_hf_begin_lfm3(struct lmq_hf_config *config);
+void lmq_hf_windows_lfm3(struct lmq_hf_config *config);
+void lmq_hf_finish_lfm3(struct lmq_hf_config *config);
 void lmq_hf_begin_lfm2_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_lfm2_experts(struct lmq_hf_config *config);
 

@@ -209,6 +209,7 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->score_growth = 0;
         h->qk_norm = usual->qk_norm;
         h->has_sinks = h->has_attn_gate = h->has_value_norm = false;
+        h->has_head_gate = false;
         if (h->positions != LMQ_POSITIONS_LEARNED)
             h->positions = LMQ_POSITIONS_NONE;
         h->rope_scaling = usual->rope_scaling;
@@ -279,6 +280,8 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->borrowing_hidden_dim = 0;
     if (!h->is_gated)
         h->glu_limit = h->glu_offset = 0;
+    if (!h->has_attn_gate)
+        h->has_head_gate = false;
 }
 
 void

@@ -186,6 +186,7 @@ struct lmq_hparams {
     bool score_growth_still; /* only in NoPE layers */
     bool has_sinks;          /* a logit for nothing in each head's softmax */
     bool has_attn_gate;      /* heads' results times the sigmoid of a gate */
+    bool has_head_gate;      /* which is one number for each head */
 
     /* Recurrent layers ("linear attention"): instead of keys and values a
      * layer remembers a matrix (key dim, value dim) for each value head, and

@@ -97,6 +97,7 @@ const struct lmq_field lmq_fields[] = {
     SWITCH("score_growth_still", score_growth_still),
     SWITCH("rope_ramp_exact", rope_ramp_exact),
     SWITCH("attn_gate", has_attn_gate),
+    SWITCH("attn_gate_by_head", has_head_gate),
     SWITCH("router_renormalises", router_renormalises),
     SWITCH("router_corrects", router_corrects),
     SWITCH("router_scales_input", router_scales_input),

@@ -272,12 +272,13 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t hidden = place->item >= 0 ? h->expert_dim
                                        : lmq_layer_hidden_dim(h, layer);
     uint64_t v = n_kv * value, out = h->n_heads * value;
+    uint64_t gate = h->has_head_gate ? h->n_heads : out;
     uint64_t inputs = (uint64_t)h->n_layers * h->layer_input_dim;
 
     if (place->layer >= 0 &&
         lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA)) {
         q = k = lmq_delta_key_width(h);
-        v = out = lmq_delta_value_width(h);
+        v = out = gate = lmq_delta_value_width(h);
     }
     const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
         [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
@@ -290,7 +291,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_K] = {k, h->dim},
         [LMQ_ROLE_ATTN_V] = {v, h->dim},
         [LMQ_ROLE_ATTN_OUT] = {h->dim, out},
-        [LMQ_ROLE_ATTN_GATE] = {out, h->dim},
+        [LMQ_ROLE_ATTN_GATE] = {gate, h->dim},
         [LMQ_ROLE_DELTA_ALPHA] = {h->n_delta_value_heads, h->dim},
         [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
         [LMQ_ROLE_DELTA_DECAY] = {h->n_delta_value_heads, 0},

@@ -31,6 +31,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.self_attn.k_norm", LMQ_ROLE_ATTN_K_NORM, LLAMA},
     {"layers.#.self_attn.sinks=", LMQ_ROLE_ATTN_SINKS, READ},
     {"layers.#.self_attn.gate_proj", LMQ_ROLE_ATTN_GATE, READ},
+    {"layers.#.self_attn.g_proj", LMQ_ROLE_ATTN_GATE, READ},
     {"layers.#.self_attn.query_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},
     {"layers.#.self_attn.key_layernorm", LMQ_ROLE_ATTN_K_NORM, READ},
     {"layers.#.self_attn.q_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},
@@ -175,8 +176,10 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mixer.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
     {"layers.#.mixer.shared_experts.up_proj", LMQ_ROLE_SHARED_UP, READ},
     {"layers.#.mixer.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
-    /* ... with short convolutions: LFM 2 */
+    /* ... with short convolutions: LFM 2 and 3 */
     {"layers.#.operator_norm", LMQ_ROLE_ATTN_NORM, READ},
+    {"layers.#.post_operator_norm", LMQ_ROLE_ATTN_POST_NORM, READ},
+    {"layers.#.post_ffn_norm", LMQ_ROLE_FFN_POST_NORM, READ},
     {"layers.#.conv.in_proj", LMQ_ROLE_DELTA_QKVZ, READ},
     {"layers.#.conv.conv", LMQ_ROLE_DELTA_CONV, READ},
     {"layers.#.conv.out_proj", LMQ_ROLE_ATTN_OUT, READ},

@@ -132,6 +132,7 @@ static const struct {
     {"gpt-neo", "no name"},
     {"cohere2moe", "no name"},
     {"granite-swa", "no name"},
+    {"lfm3", "no name"},
 };
 
 static const char *

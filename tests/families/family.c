@@ -229,7 +229,8 @@ make_attention(struct family_model *m, struct oracle_layer *w)
     }
     w->o = make_linear(m, s->dim, s->heads * value, gain, HAS_OUT_BIAS);
     if ((m->family->bits & HAS_OUTPUT_GATE) != 0)
-        w->gate = make_linear(m, s->heads * value, s->dim, 1, HAS_QKV_BIAS);
+        w->gate = make_linear(m, s->heads * (s->gates_heads ? 1 : value),
+                              s->dim, 1, HAS_QKV_BIAS);
     if ((m->family->bits & HAS_SINKS) != 0)
         w->sinks = normals(m, s->heads, 0, 1);
 }

@@ -77,6 +77,23 @@
     .theta = 1e6, .dim = 56, .head_dim = 14, .delta_values = 1,               \
     .delta_value_dim = 56
 
+#define LAYER(part) offsetof(struct oracle_layer, part)
+
+static const struct stored lfm3_layer[] = {
+    {AS_NORM, "model.layers.#.operator_norm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_operator_norm", LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.ffn_norm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_ffn_norm", LAYER(ffn_post_norm)},
+    {AS_KQV, "model.layers.#.conv.in_proj", LAYER(delta)},
+    {AS_CONV, "model.layers.#.conv.conv", LAYER(delta)},
+    {AS_LINEAR, "model.layers.#.conv.out_proj", LAYER(delta.out)},
+    {AS_LINEAR, "model.layers.#.self_attn.g_proj", LAYER(gate)},
+    {AS_LINEAR, "model.layers.#.feed_forward.w1", LAYER(mlp.gate)},
+    {AS_LINEAR, "model.layers.#.feed_forward.w3", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.feed_forward.w2", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
 const struct family recurrent_families[] = {
     {
         .name = "qwen3next",
@@ -333,6 +350,30 @@ const struct family recurrent_families[] = {
                   .delta = "1011", .sparse = "0111", .n_experts = 6,
                   .n_used = 2, .expert_dim = 36, .router = ORACLE_SIGMOID,
                   .renormalises = true},
+    },
+    {
+        .name = "lfm3",
+        .config =
+            "{'architectures': ['Lfm3ForCausalLM'], 'model_type': 'lfm3', "
+            "'attention_bias': false, 'conv_L_cache': $conv_width, "
+            "'conv_bias': false, 'head_dim': $head_dim, "
+            "'intermediate_size': $hidden, 'layer_types': ['conv', "
+            "'sliding_attention', 'full_attention', 'conv'], "
+            "'norm_eps': 1e-05, 'rope_parameters': {'full_attention': "
+            "{'partial_rotary_factor': 0.5, 'rope_theta': 1000000.0, "
+            "'rope_type': 'proportional'}, 'sliding_attention': "
+            "{'rope_theta': 10000.0, 'rope_type': 'default'}}, "
+            "'sliding_window': $window, 'use_attention_gate': true, "
+            "'use_sandwich_norm': true, " MIXED_KEYS
+            "'hidden_act': 'silu'}",
+        .frame = lfm2_frame,
+        .layers = {hf_attention, lfm3_layer},
+        .bits = LLAMA_BITS | HAS_QK_NORM | HAS_ATTN_POST_NORM |
+                HAS_FFN_POST_NORM | HAS_OUTPUT_GATE,
+        .shape = {MIXED_SHAPE, LFM2_SHAPE, .hidden = 92, .layers = 4,
+                  .delta = "1001", .window = 7, .sliding = "0100",
+                  .window_theta = 10000, .full_part = 0.5,
+                  .gates_heads = true},
     },
     {.name = NULL},
 };

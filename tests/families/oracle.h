@@ -55,7 +55,8 @@ struct oracle_layer {
     struct oracle_linear q, k, v, o;
     struct oracle_norm q_norm, k_norm;
     float *sinks; /* a logit for each head, or NULL */
-    struct oracle_linear gate; /* of heads; w NULL: none */
+    struct oracle_linear gate; /* of heads, or of what each of them gives;
+                                  w NULL: none */
     struct oracle_delta delta; /* q.w NULL: attention */
 
     /* Latent attention: q is q_b(q_a), k and v come from kv_b(kv_a). */
@@ -136,6 +137,7 @@ struct oracle_shape {
     double score_factor;     /* times this; 0: 1 */
     double score_cap;
     double clip;             /* of queries, keys and values */
+    bool gates_heads;        /* one number is the gate of a head */
     bool norms_turned;       /* queries and keys are normed after turning */
     bool norms_bare;         /* without weights, in layers that turn */
     double growth;           /* scores * (1 + growth * log(1 + floor((position

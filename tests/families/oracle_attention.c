@@ -422,8 +422,9 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
             attend(o, layer, &p, t, head,
                    mixed + (t * s->heads + head) * p.value_dim);
     double *gate = w->gate.w != NULL ? oracle_apply(&w->gate, x, o->n) : NULL;
+    size_t own = gate == NULL ? 1 : s->heads * p.value_dim / w->gate.rows;
     for (size_t i = 0; i < o->n * s->heads * p.value_dim && gate != NULL; i++)
-        mixed[i] *= oracle_sigmoid(gate[i]);
+        mixed[i] *= oracle_sigmoid(gate[i / own]);
     double *out = oracle_apply(&w->o, mixed, o->n);
     free(gate);
     free(p.q);

@@ -435,7 +435,8 @@ add_attention(struct builder *b, int32_t l)
         add(b, (struct lmq_place){LMQ_ROLE_ATTN_SINKS, LMQ_PART_WEIGHT, l, -1},
             0, h->n_heads, 0, 1);
     if (h->has_attn_gate)
-        add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1, h->n_heads * value, h->dim);
+        add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1,
+                   h->n_heads * (h->has_head_gate ? 1 : value), h->dim);
     add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, h->n_heads * value);
 }
 

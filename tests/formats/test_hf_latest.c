@@ -236,8 +236,14 @@ START_TEST(a_granite_with_windows_has_bases_by_layers)
                    "'layer_rope_theta':[0,1000,1000,1000,0,1000,1000,1000]");
     assert_near(m->h.rope_theta, 1000);
     ck_assert(!(m->h.rope_local_theta > 0));
+    m = read_small("GraniteSWAForCausalLM",
+                   "'layer_rope_theta':[0,0,0,0,0,0,0,0]");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "x");
     assert_wrong("GraniteSWAForCausalLM", "'layer_rope_theta':[1000]",
                  "names 1 of 8 layers");
+    assert_wrong("GraniteSWAForCausalLM",
+                 "'layer_rope_theta':[1,1,'x',1,1,1,1,1]",
+                 "no list of numbers from 0");
     assert_unsupported("GraniteSWAForCausalLM",
                        "'layer_rope_theta':[5,6,7,6,5,6,6,6]",
                        "layers of one kind that differ in "

@@ -269,6 +269,26 @@ START_TEST(states_that_make_no_sense_are_refused)
 }
 END_TEST
 
+START_TEST(an_lfm_3_gates_whole_heads)
+{
+    struct model *m = read_small("Lfm3ForCausalLM", "'head_dim':16");
+
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xx.x.x.x");
+    assert_layers(&m->h, LMQ_LAYER_FULL, "..x...x.");
+    ck_assert(m->h.has_attn_gate && m->h.has_head_gate);
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_AROUND);
+    ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_FACTORS);
+    ck_assert_uint_eq(m->h.conv_width, 7);
+    ck_assert(m->h.rope_short[3] < 2 && m->h.rope_short[4] > 1e20);
+    assert_near(m->h.rope_theta, 1e6);
+    assert_near(m->h.rope_local_theta, 10000);
+    m = read_small("Lfm3ForCausalLM",
+                   "'use_attention_gate':false,'use_sandwich_norm':false");
+    ck_assert(!m->h.has_attn_gate && !m->h.has_head_gate);
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_BEFORE);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -281,6 +301,7 @@ main(void)
         an_lfm2_says_its_width_in_three_numbers,
         what_no_layer_has_is_as_it_usually_is,
         states_that_make_no_sense_are_refused,
+        an_lfm_3_gates_whole_heads,
     };
 
     return RUN_SUITE("hf_recurrent", tests);

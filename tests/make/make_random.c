@@ -95,6 +95,7 @@ describe_blocks(struct lmq_hparams *h)
     for (uint32_t i = 0; i < h->n_layers; i++)
         h->layers[i] = (unsigned char)from_to(0, 7);
     h->has_attn_gate = once_in(4);
+    h->has_head_gate = h->has_attn_gate && once_in(2);
 }
 
 /* Layers without keys and values, and layers of one half. */

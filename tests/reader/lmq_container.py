@@ -38,7 +38,7 @@ ROLES = {
     7: ('blk.attn_v', 'kv*v dim'), 14: ('blk.attn_q_norm?', 'q_norm'),
     15: ('blk.attn_k_norm?', 'k_norm'), 18: ('blk.attn_sinks', 'heads'),
     30: ('blk.attn_k_b*', 'k h-t'), 31: ('blk.attn_v_b*', 'v k'),
-    32: ('blk.attn_gate', 'heads*v dim'), 33: ('blk.ssm_alpha', 'n_delta_value_heads dim'),
+    32: ('blk.attn_gate', 'gate dim'), 33: ('blk.ssm_alpha', 'n_delta_value_heads dim'),
     34: ('blk.ssm_beta', 'n_delta_value_heads dim'),
     35: ('blk.ssm_a', 'n_delta_value_heads'),
     36: ('blk.ssm_conv1d', 'channels conv_width'), 37: ('blk.ssm_norm', 'ssm_norm'),
@@ -97,7 +97,8 @@ for _type, _limit, _default, _least, _names in (
          'activation_slope'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
-         'embedding_norm sinks attn_gate router_renormalises router_corrects '
+         'embedding_norm sinks attn_gate attn_gate_by_head '
+         'router_renormalises router_corrects '
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale'),
         ('word', 'rms layer layer_plain', 'rms', None, 'norm'),

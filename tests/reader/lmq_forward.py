@@ -194,6 +194,7 @@ class Description:
         elif self.borrows(layer) and self.borrowing_hidden_dim:
             hidden = self.borrowing_hidden_dim
         sizes = {'one': 1, 'heads': heads, 'heads*h': heads * h, 'heads*v': heads * v,
+                 'gate': heads if self.attn_gate_by_head else heads * v,
                  'kv*h': kv * h, 'kv*v': kv * v, 'inputs': self.n_layers *
                  self.layer_input_dim, 'k': self.k,
                  'k+t': self.k + self.t,
@@ -208,7 +209,7 @@ class Description:
             keys = values
         if layer in self.delta:
             sizes.update({'heads*h': keys, 'kv*h': keys, 'kv*v': values,
-                          'heads*v': values})
+                          'heads*v': values, 'gate': values})
         return tuple(sizes[s] if s in sizes else getattr(self, s)
                      for s in ROLES[role][1].split())
 
@@ -475,7 +476,9 @@ class Computation:
     def output(self, results, u, layer):
         results = np.concatenate(results, axis=1)
         if self.d.attn_gate:
-            results = results * sigmoid(self.product(u, 32, layer))
+            gate = sigmoid(self.product(u, 32, layer))
+            results = results * np.repeat(
+                gate, results.shape[1] // gate.shape[1], axis=1)
         return self.product(results, 8, layer)
 
     def recur(self, u, layer):

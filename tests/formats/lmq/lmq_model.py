@@ -309,7 +309,8 @@ class Model:
         if h["sinks"] and attends:
             yield "attn_sinks", (h["n_heads"],), False, False
         if h["attn_gate"] and attends:
-            yield "attn_gate", (h["n_heads"] * v, dim), False, True
+            own = 1 if h["attn_gate_by_head"] else v
+            yield "attn_gate", (h["n_heads"] * own, dim), False, True
         if attends:
             yield "attn_output", (dim, h["n_heads"] * v), False, True
         for name in XIELU if h["activation"] == "xielu" else ():
@@ -690,7 +691,9 @@ class Model:
                 mixed += w
             if h["attn_gate"]:
                 gate = self.product(at + "attn_gate", u[p])
-                mixed = [a * sigmoid(g) for a, g in zip(mixed, gate)]
+                own = len(mixed) // len(gate)
+                mixed = [a * sigmoid(gate[i // own])
+                         for i, a in enumerate(mixed)]
             out.append(self.product(at + "attn_output", mixed))
         return out
 
