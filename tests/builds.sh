@@ -52,16 +52,19 @@ can_run() {
     return $is
 }
 
+# late STEP: it would begin too late, and is left out.
+late() {
+    [ "$(now)" -gt "${BUILDS_UNTIL:-$(now)}" ] || return 1
+    skip "$1: it is late; tests/builds.sh $build ${1%%:*}"
+}
+
 # other_build NAME TESTS CONFIGURE...: configures BUILD/NAME, builds the program
 # and these tests, and runs them.
 other_build() {
     name=$1 tests=$2
     shift 2
     start=$(now)
-    if [ "$start" -gt "${BUILDS_UNTIL:-$start}" ]; then
-        skip "$name: it is late; tests/builds.sh $build $name"
-        return
-    fi
+    late "$name" && return
     mkdir -p "$build/$name"
     log=$build/$name/builds.log
     programs=$(printf '%s\n' $tests | grep -v '\.sh$')
@@ -146,6 +149,7 @@ step_sets() {
             continue
         fi
         start=$(now)
+        late "sets: $cpu" && continue
         running=
         for test in $kernel_tests; do
             (cd "$build" && LMQUANT_CPU=$cpu srcdir=$top \
