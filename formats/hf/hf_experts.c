@@ -18,6 +18,13 @@ lmq_hf_mark_dense(struct lmq_hf_config *config, uint32_t n_first,
 }
 
 void
+lmq_hf_mark_first_dense(struct lmq_hf_config *config, const char *key,
+                        uint32_t n)
+{
+    lmq_hf_mark_dense(config, lmq_hf_count(config, config->json, key, n), 1);
+}
+
+void
 lmq_hf_share_experts(struct lmq_hf_config *config, const char *key,
                      uint32_t n)
 {

@@ -114,7 +114,8 @@ lmq_hf_finish_llama4(struct lmq_hf_config *config)
     size_t i;
 
     h->shared_dim = h->expert_dim;
-    lmq_hf_mark_dense(config, 0, sparse == NULL ? period : LMQ_MAX_LAYERS + 1);
+    lmq_hf_mark_dense(config, 0,
+                      sparse == NULL ? period : LMQ_MAX_LAYERS + 1);
     json_array_foreach(sparse, i, layer)
         lmq_hf_unmark(config, lmq_hf_number(config, layer, key), LMQ_LAYER_DENSE);
 }
@@ -124,9 +125,7 @@ lmq_hf_finish_llama4(struct lmq_hf_config *config)
 void
 lmq_hf_finish_glm4moe(struct lmq_hf_config *config)
 {
-    lmq_hf_mark_dense(config,
-               lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
-               1);
+    lmq_hf_mark_first_dense(config, "first_k_dense_replace", 1);
     lmq_hf_share_experts(config, "n_shared_experts", 1);
     lmq_hf_route_by_sigmoid(config->hparams);
     lmq_hf_read_further(config, "num_nextn_predict_layers");
@@ -146,9 +145,7 @@ lmq_hf_windows_dots1(struct lmq_hf_config *config)
 void
 lmq_hf_finish_dots1(struct lmq_hf_config *config)
 {
-    lmq_hf_mark_dense(config,
-               lmq_hf_count(config, config->json, "first_k_dense_replace", 0),
-               1);
+    lmq_hf_mark_first_dense(config, "first_k_dense_replace", 0);
     lmq_hf_share_experts(config, "n_shared_experts", 0);
     /* So its makers' files say what is the sigmoid with a correction. */
     if (strcmp(lmq_hf_text(config, config->json, "scoring_func", "noaux_tc"),
@@ -264,8 +261,9 @@ lmq_hf_finish_ernie_experts(struct lmq_hf_config *config)
     struct lmq_hparams *h = config->hparams;
     int64_t last = json_is_integer(end) ? json_integer_value(end) : -1;
 
-    lmq_hf_mark_dense(config, lmq_hf_count(config, json, "moe_layer_start_index", 1),
-               lmq_hf_period(config, "moe_layer_interval", 1));
+    lmq_hf_mark_dense(config,
+                      lmq_hf_count(config, json, "moe_layer_start_index", 1),
+                      lmq_hf_period(config, "moe_layer_interval", 1));
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (last >= 0 && i > last)
             lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
@@ -319,8 +317,7 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
 
     still_full_layers(config);
     if (sparse == NULL)
-        lmq_hf_mark_dense(config, lmq_hf_count(config, config->json,
-                                        "first_k_dense_replace", 1), 1);
+        lmq_hf_mark_first_dense(config, "first_k_dense_replace", 1);
     else if (json_array_size(sparse) != config->hparams->n_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
                     key, json_array_size(sparse), config->hparams->n_layers);

@@ -21,7 +21,7 @@ lmq_hf_windows_afmoe(struct lmq_hf_config *config)
                                        config->family->window_period));
 }
 
-/* Layers that see everything do not turn, whether others have windows or not. */
+/* Layers that see everything do not turn, be there windows or not. */
 void
 lmq_hf_finish_afmoe(struct lmq_hf_config *config)
 {
@@ -30,8 +30,7 @@ lmq_hf_finish_afmoe(struct lmq_hf_config *config)
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (lmq_layer_is(h, i, LMQ_LAYER_FULL))
             lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
-    lmq_hf_mark_dense(config, lmq_hf_count(config, config->json, "num_dense_layers",
-                                    1), 1);
+    lmq_hf_mark_first_dense(config, "num_dense_layers", 1);
     lmq_hf_share_experts(config, "num_shared_experts", 2);
     lmq_hf_expect_word(config, "score_func", "sigmoid");
     if (!lmq_hf_switch(config, config->json, "route_norm", true))
@@ -46,9 +45,7 @@ lmq_hf_finish_afmoe(struct lmq_hf_config *config)
 void
 lmq_hf_finish_hyv3(struct lmq_hf_config *config)
 {
-    lmq_hf_mark_dense(config,
-               lmq_hf_count(config, config->json, "first_k_dense_replace", 1),
-               1);
+    lmq_hf_mark_first_dense(config, "first_k_dense_replace", 1);
     lmq_hf_share_experts(config, "num_shared_experts", 1);
     lmq_hf_route_by_sigmoid(config->hparams);
     config->hparams->router_renormalises = true;
@@ -83,7 +80,8 @@ lmq_hf_begin_hyperclovax(struct lmq_hf_config *config)
 static void
 scale_by_size(struct lmq_hf_config *config, double depth, double base)
 {
-    static const char depth_key[] = "scale_depth", base_key[] = "dim_model_base";
+    static const char depth_key[] = "scale_depth";
+    static const char base_key[] = "dim_model_base";
     struct lmq_hparams *h = config->hparams;
 
     if (!lmq_hf_is_null(config->json, depth_key))
@@ -114,7 +112,7 @@ lmq_hf_finish_minicpm3(struct lmq_hf_config *config)
 
 /* ---- Command A with experts ---- */
 
-/* Its first layers may be dense, and then have turns of windows of their own. */
+/* Its first layers may be dense, and have turns of windows of their own. */
 static uint32_t
 n_dense(struct lmq_hf_config *config)
 {
@@ -161,7 +159,7 @@ combine(struct lmq_hf_config *config)
     lmq_hf_expect_word(config, key, "average");
 }
 
-/* Layers that see everything do not turn, but for dense ones all of which do. */
+/* Layers that see everything do not turn, but for dense ones if all do. */
 void
 lmq_hf_finish_cohere2_experts(struct lmq_hf_config *config)
 {
@@ -257,9 +255,7 @@ lmq_hf_finish_granite_windows(struct lmq_hf_config *config)
 void
 lmq_hf_finish_ling(struct lmq_hf_config *config)
 {
-    lmq_hf_mark_dense(
-        config,
-        lmq_hf_count(config, config->json, "first_k_dense_replace", 0), 1);
+    lmq_hf_mark_first_dense(config, "first_k_dense_replace", 0);
     lmq_hf_share_experts(config, "num_shared_experts", 0);
     if (lmq_hf_switch(config, config->json, "norm_head", false))
         lmq_hparams_refuse(config->hparams, "'norm_head'");
@@ -272,9 +268,7 @@ lmq_hf_finish_ling2(struct lmq_hf_config *config)
 {
     struct lmq_hparams *h = config->hparams;
 
-    lmq_hf_mark_dense(
-        config,
-        lmq_hf_count(config, config->json, "first_k_dense_replace", 1), 1);
+    lmq_hf_mark_first_dense(config, "first_k_dense_replace", 1);
     lmq_hf_share_experts(config, "num_shared_experts", 1);
     lmq_hf_expect_word(config, "score_function", "sigmoid");
     lmq_hf_route_by_sigmoid(h);

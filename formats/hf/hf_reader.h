@@ -86,6 +86,10 @@ void lmq_hf_leave_windows(struct lmq_hf_config *config, uint32_t period);
 void lmq_hf_mark_dense(struct lmq_hf_config *config, uint32_t n_first,
                        uint32_t period);
 
+/* Only the first: as many as the key says, or `n`. */
+void lmq_hf_mark_first_dense(struct lmq_hf_config *config, const char *key,
+                             uint32_t n);
+
 /* As many as the key says, or `n`, are one network that is so many times as
  * wide. */
 void lmq_hf_share_experts(struct lmq_hf_config *config, const char *key,
