@@ -500,6 +500,24 @@ show(const json_t *value, char *text, size_t size)
         snprintf(text, size, "another list");
 }
 
+/* A layer that only one of them gives experts: widths differ then, too, but
+ * that is the cause. */
+static void
+find_other_layer(const struct lmq_hparams *meant,
+                 const struct lmq_hparams *read, char *text, size_t size)
+{
+    for (uint32_t i = 0; i < meant->n_layers; i++) {
+        bool has_experts = lmq_layer_has_experts(meant, i);
+        if (has_experts == lmq_layer_has_experts(read, i))
+            continue;
+        snprintf(text, size, "layer %u has %s, it would be taken for one "
+                             "with%s",
+                 i, has_experts ? "experts" : "no experts",
+                 has_experts ? "out" : "");
+        return;
+    }
+}
+
 /* The first thing that `read`, which is what a reader of our GGUF sees, says
  * otherwise than `meant`, in words; "" if there is none. */
 static enum lmq_status
@@ -525,6 +543,7 @@ find_difference(const struct lmq_hparams *meant,
         show(json_object_get(first, "b"), y, sizeof(y));
         snprintf(text, size, "%s is %s, it would be taken for %s",
                  json_string_value(json_object_get(first, "key")), x, y);
+        find_other_layer(meant, read, text, size);
     }
     json_decref(differences);
     return LMQ_OK;
