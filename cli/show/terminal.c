@@ -146,7 +146,9 @@ format_count(double n, char text[TEXT_SIZE])
 const char *
 format_error(const char *format, double error, char text[TEXT_SIZE])
 {
-    snprintf(text, TEXT_SIZE, isnan(error) ? "?" : format, error);
+    if (isnan(error))
+        format = "?";
+    snprintf(text, TEXT_SIZE, format, error);
     return text;
 }
 

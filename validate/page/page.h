@@ -37,7 +37,9 @@ plural(double n)
 static inline const char *
 error_text(const char *format, double error, char text[NUMBER_SIZE])
 {
-    snprintf(text, NUMBER_SIZE, isnan(error) ? "?" : format, error);
+    if (isnan(error))
+        format = "?";
+    snprintf(text, NUMBER_SIZE, format, error);
     return text;
 }
 
