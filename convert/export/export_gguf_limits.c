@@ -14,8 +14,8 @@
 
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
-    "bailingmoe2", "baichuan", "bloom", "chatglm", "cohere2", "command-r", "deepseek",
-    "exaone4", "falcon", "gpt2", "gptneox", "lfm2", "lfm2moe", "mpt",
+    "bailingmoe2", "baichuan", "bloom", "chatglm", "cohere2", "command-r",
+    "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "lfm2", "lfm2moe", "mpt",
     "nemotron", "olmo", "olmo2", "olmoe", "phi2", "phi3", "qwen2", "qwen2moe",
     "stablelm", "starcoder2",
 };

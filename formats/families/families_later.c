@@ -1,6 +1,6 @@
 /*
- * families_later.c - the families of 2024 and 2025; families.c says what holds for
- * all.
+ * families_later.c - the families of 2024 and 2025; families.c says what holds
+ * for all.
  */
 #include "config.h"
 

@@ -163,8 +163,6 @@ static const struct lmq_hf_key deepseek_keys[] = {
     END,
 };
 
-/* ---- The table ---- */
-
 /* Its experts are as wide as a feed-forward would be. */
 static const struct lmq_hf_key cohere2moe_keys[] = {
     KEY_OR_NULL("sliding_window", sliding_window, 4096),
@@ -207,6 +205,8 @@ static const struct lmq_hf_key ling2_keys[] = {
     KEY("routed_scaling_factor", router_scale, 2.5),
     END,
 };
+
+/* ---- The table ---- */
 
 #define SPARSE_KEYS                                                           \
     (LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER |  \

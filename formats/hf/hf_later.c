@@ -1,8 +1,8 @@
 /*
  * hf_later.c - what the families of 2024 and later do in config.json beside
  * their rows: Llama 4, GLM 4.5, MiniMax M2, Ministral 3, Hunyuan, ERNIE 4.5,
- * Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar. The latest are in
- * hf_latest.c.
+ * Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar. The latest are
+ * in hf_latest.c.
  */
 #include "config.h"
 

@@ -1,7 +1,7 @@
 /*
- * hf_latest.c - what the families that came last do in config.json beside their
- * rows: Trinity, Hunyuan 3, Mellum, HyperCLOVA X, MiniCPM, Command A with experts,
- * Granite with windows, Ling.
+ * hf_latest.c - what the families that came last do in config.json beside
+ * their rows: Trinity, Hunyuan 3, Mellum, HyperCLOVA X, MiniCPM, Command A with
+ * experts, Granite with windows, Ling.
  */
 #include "config.h"
 

@@ -278,6 +278,9 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->activation_slope = usual->activation_slope;
     if (h->n_borrowing == 0 || h->borrowing_hidden_dim == h->hidden_dim)
         h->borrowing_hidden_dim = 0;
+    if (h->kv_lora_rank == 0 ||
+        !(h->latent_eps < h->norm_eps || h->latent_eps > h->norm_eps))
+        h->latent_eps = 0;
     if (!h->is_gated)
         h->glu_limit = h->glu_offset = 0;
     if (!h->has_attn_gate)

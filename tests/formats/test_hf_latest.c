@@ -1,7 +1,7 @@
 /*
- * test_hf_latest.c - the families of config.json that came last: Trinity, Hunyuan
- * 3, Mellum, HyperCLOVA X, MiniCPM, EXAONE 3, the first DeepSeek with experts, V3.2,
- * Command A with experts, Granite with windows, Ling.
+ * test_hf_latest.c - the families of config.json that came last: Trinity,
+ * Hunyuan 3, Mellum, HyperCLOVA X, MiniCPM, EXAONE 3, the first DeepSeek with
+ * experts, V3.2, Command A with experts, Granite with windows, Ling.
  */
 #include "config.h"
 
@@ -169,6 +169,9 @@ START_TEST(sparse_attention_ends_where_it_chooses)
                    "'indexed_attention','indexed_attention']");
     ck_assert_uint_eq(m->h.context, 3000);
     ck_assert_uint_eq(m->h.head_dim, 192 + 64);
+    assert_near(m->h.latent_eps, 1e-6);
+    m = read_small("GlmMoeDsaForCausalLM", "'rms_norm_eps':1e-06");
+    ck_assert(!(m->h.latent_eps > 0)); /* what norm_eps says, too */
     assert_wrong("DeepseekV32ForCausalLM", "'index_topk':0",
                  "'index_topk' in the configuration is 0");
     assert_unsupported("DeepseekV3ForCausalLM",
@@ -272,7 +275,13 @@ START_TEST(a_ling_2_chooses_among_groups)
                        "'norm_topk_prob' false");
     assert_unsupported("BailingMoeForCausalLM", "'norm_head':true",
                        "'norm_head'");
-    m = read_small("XverseForCausalLM", "'rms_norm_eps':1e-05");
+}
+END_TEST
+
+START_TEST(some_are_llamas_by_other_names)
+{
+    struct model *m = read_small("XverseForCausalLM", "'rms_norm_eps':1e-05");
+
     assert_llama_like(&m->h);
     m = read_small("MiMoForCausalLM", "'rms_norm_eps':1e-05");
     ck_assert_str_eq(m->h.architecture, "qwen2");
@@ -294,6 +303,7 @@ main(void)
         a_command_a_with_experts_may_begin_dense,
         a_granite_with_windows_has_bases_by_layers,
         a_ling_2_chooses_among_groups,
+        some_are_llamas_by_other_names,
     };
 
     return RUN_SUITE("hf_latest", tests);

@@ -346,7 +346,7 @@ class Computation:
         eps = self.d.latent_eps if role in (26, 29) else 0
         if kind != 'rms':
             x = x - x.mean(axis=-1, keepdims=True)
-        x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) 
+        x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True)
                         + (eps or self.d.norm_eps))
         if kind == 'layer_plain' or bare:
             return x

@@ -1,10 +1,10 @@
 /*
  * tok_config.c - what the files beside a tokenizer say about begin and end.
  *
- * tokenizer_config.json and special_tokens_map.json name tokens (of Kimi all that
- * are special), generation_config.json and config.json number them. Names are the
- * tokenizer's own and come first; numbers add what ends a generation. Chat
- * templates are never looked at.
+ * tokenizer_config.json and special_tokens_map.json name tokens (of Kimi all
+ * that are special), generation_config.json and config.json number them. Names
+ * are the tokenizer's own and come first; numbers add what ends a generation.
+ * Chat templates are never looked at.
  */
 #include "config.h"
 
