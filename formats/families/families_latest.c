@@ -406,7 +406,8 @@ const struct lmq_family lmq_latest_families[] = {
      .hf = {.classes = {{"ExaoneForCausalLM", "exaone", NULL, false}},
             GPT_EPS(1e-6), .context = 2048, .theta = 10000,
             .activation_key = "activation_function",
-            .keys = {sizes, head_dim, exaone_keys}},
+            .keys = {sizes, head_dim, exaone_keys},
+            .begin = lmq_hf_begin_exaone},
      .gguf = {.name = "exaone",
               .keys = LMQ_GGUF_TWO_EPS | LMQ_GGUF_ROPE}},
     /* The first one with experts. */

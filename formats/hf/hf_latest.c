@@ -66,6 +66,18 @@ lmq_hf_finish_mellum(struct lmq_hf_config *config)
     lmq_hf_mark_dense(config, 0, 1);
 }
 
+/* ---- EXAONE 3 ---- */
+
+/* The library has other names for what its makers' files say. */
+void
+lmq_hf_begin_exaone(struct lmq_hf_config *config)
+{
+    if (lmq_hf_has(config->json, "rms_norm_eps"))
+        config->hparams->norm_eps =
+            lmq_hf_real(config, config->json, "rms_norm_eps", 0);
+    lmq_hf_expect_word(config, "hidden_act", "silu");
+}
+
 /* ---- HyperCLOVA X, MiniCPM ---- */
 
 void

@@ -84,6 +84,8 @@ lmq_hf_windows_gptneo(struct lmq_hf_config *config)
     uint32_t n_layers = config->hparams->n_layers, n = 0;
     size_t i;
 
+    if (config->hparams->sliding_window == 0)
+        lmq_hf_fail(config, "'window_size' in the configuration is 0");
     if (types == NULL) {
         for (uint32_t j = 0; j < lmq_hf_layers(config); j += 2)
             lmq_hf_mark(config, j, LMQ_LAYER_FULL);

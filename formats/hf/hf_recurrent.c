@@ -415,6 +415,9 @@ void
 lmq_hf_begin_lfm3(struct lmq_hf_config *config)
 {
     lmq_hf_begin_lfm2_experts(config);
+    if (lmq_hf_has(config->json, "rms_norm_eps")) /* the same */
+        config->hparams->norm_eps =
+            lmq_hf_real(config, config->json, "rms_norm_eps", 0);
     if (!lmq_hf_switch(config, config->json, "use_sandwich_norm", true))
         config->hparams->norm_place = LMQ_NORMS_BEFORE;
     config->hparams->has_attn_gate = config->hparams->has_head_gate =

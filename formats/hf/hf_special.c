@@ -424,7 +424,8 @@ finish_by_sigmoid(struct lmq_hf_config *config, uint32_t n_dense)
 
     lmq_hf_expect_word(config, "topk_method", "noaux_tc");
     lmq_hf_expect_word(config, "scoring_func", "sigmoid");
-    if (!lmq_hf_switch(config, config->json, "rope_interleave", true))
+    if (config->source->n_chosen == 0 && /* those always do */
+        !lmq_hf_switch(config, config->json, "rope_interleave", true))
         config->source->has_rotary_pairs = false;
     lmq_hf_finish_latent(config, n_dense, 1);
     if (h->n_experts == 0)

@@ -129,6 +129,10 @@ START_TEST(an_exaone_3_is_a_llama_by_other_names)
     ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_LLAMA3);
     assert_near(m->h.norm_eps, 1e-5);
     ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    m = read_small("ExaoneForCausalLM", "'rms_norm_eps':3e-05");
+    assert_near(m->h.norm_eps, 3e-5);
+    assert_unsupported("ExaoneForCausalLM", "'hidden_act':'gelu'",
+                       "'hidden_act' 'gelu'");
 }
 END_TEST
 
@@ -172,6 +176,8 @@ START_TEST(sparse_attention_ends_where_it_chooses)
     assert_near(m->h.latent_eps, 1e-6);
     m = read_small("GlmMoeDsaForCausalLM", "'rms_norm_eps':1e-06");
     ck_assert(!(m->h.latent_eps > 0)); /* what norm_eps says, too */
+    m = read_small("DeepseekV32ForCausalLM", "'rope_interleave':false");
+    ck_assert(m->source.has_rotary_pairs);
     assert_wrong("DeepseekV32ForCausalLM", "'index_topk':0",
                  "'index_topk' in the configuration is 0");
     assert_unsupported("DeepseekV3ForCausalLM",
