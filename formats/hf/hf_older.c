@@ -49,15 +49,12 @@ lmq_hf_begin_gptneo(struct lmq_hf_config *config)
     h->attn_scale = 1;
 }
 
-/* Marks the layers from *at on: [["global", "local"], 12] is so many of both. */
+/* Marks the layers from *at on: `n` times these words. */
 static void
-mark_turns(struct lmq_hf_config *config, const json_t *turns, uint32_t *at)
+mark_turns(struct lmq_hf_config *config, const char *key, const json_t *words,
+           int64_t n, uint32_t *at)
 {
-    static const char key[] = "attention_types";
-    const json_t *words = json_array_get(turns, 0), *word;
-    int64_t n = json_is_array(words)
-                    ? lmq_hf_number(config, json_array_get(turns, 1), key)
-                    : 0;
+    const json_t *word;
     size_t i;
 
     for (; n > 0 && *at < lmq_hf_layers(config); n--) {
@@ -80,22 +77,29 @@ void
 lmq_hf_windows_gptneo(struct lmq_hf_config *config)
 {
     static const char key[] = "attention_types";
+    static const char layers_key[] = "attention_layers";
     const json_t *types = lmq_hf_list(config, config->json, key), *turns;
+    const json_t *layers = lmq_hf_list(config, config->json, layers_key);
     uint32_t n_layers = config->hparams->n_layers, n = 0;
     size_t i;
 
     if (config->hparams->sliding_window == 0)
         lmq_hf_fail(config, "'window_size' in the configuration is 0");
-    if (types == NULL) {
+    if (layers == NULL && types == NULL) {
         for (uint32_t j = 0; j < lmq_hf_layers(config); j += 2)
             lmq_hf_mark(config, j, LMQ_LAYER_FULL);
         return;
     }
-    json_array_foreach(types, i, turns)
-        mark_turns(config, turns, &n);
+    if (layers != NULL) /* the other list made longer */
+        mark_turns(config, layers_key, layers, 1, &n);
+    else /* [["global", "local"], 12] is so many of both */
+        json_array_foreach(types, i, turns)
+            mark_turns(config, key, json_array_get(turns, 0),
+                       lmq_hf_number(config, json_array_get(turns, 1), key),
+                       &n);
     if (n != n_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %u of %u layers",
-                    key, n, n_layers);
+                    layers != NULL ? layers_key : key, n, n_layers);
 }
 
 /* What is about attention stands in an object of its own. */

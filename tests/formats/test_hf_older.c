@@ -83,6 +83,10 @@ START_TEST(gpt_neo)
     m = read_model(NEO(",'attention_types':[[['local'],1],[['global'],2],"
                        "[['local'],1]]"));
     assert_layers(&m->h, LMQ_LAYER_FULL, ".xx.");
+    m = read_model(NEO(",'attention_types':[[['global','local'],2]],"
+                       "'attention_layers':['local','local','global',"
+                       "'global']"));
+    assert_layers(&m->h, LMQ_LAYER_FULL, "..xx");
     ck_assert_int_eq(
         parse_config(NEO(",'attention_types':[[['global','local'],1]]"),
                      &model, &is_known, &err),
