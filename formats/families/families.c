@@ -145,6 +145,11 @@ static const struct lmq_hf_key deepseek2_keys[] = {
     END,
 };
 
+static const struct lmq_hf_only by_softmax[] = {
+    WORD("scoring_func", "softmax"),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key deepseek3_keys[] = {
     KEY_OR_NULL("n_routed_experts", n_experts, 256),
     KEY_OR_NULL("num_experts_per_tok", n_experts_used, 8),
@@ -437,6 +442,7 @@ static const struct lmq_family families[] = {
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
             .keys = {sizes, latent_keys, deepseek2_keys},
+            .only = by_softmax,
             .begin = lmq_hf_begin_deepseek,
             .finish = lmq_hf_finish_deepseek2},
      .gguf = {.name = "deepseek2",
@@ -451,6 +457,7 @@ static const struct lmq_family families[] = {
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-6), .context = 4096, .theta = 10000,
             .keys = {sizes, latent_keys, deepseek3_keys},
+            .only = by_sigmoid,
             .begin = lmq_hf_begin_deepseek,
             .finish = lmq_hf_finish_deepseek3}},
     {.name = "youtu",
@@ -458,6 +465,7 @@ static const struct lmq_family families[] = {
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-6), .context = 131072, .theta = 10000,
             .has_tied_head = true, .keys = {sizes, latent_keys},
+            .only = by_sigmoid,
             .begin = lmq_hf_begin_deepseek,
             .finish = lmq_hf_finish_deepseek3}},
     {.name = "smollm3",

@@ -109,6 +109,20 @@ static const struct lmq_hf_key minimax_keys[] = {
     END,
 };
 
+static const struct lmq_hf_only minimax_only[] = {
+    WORD("scoring_func", "sigmoid"),
+    WORD("qk_norm_type", "per_layer"),
+    NUMBER("shared_intermediate_size", 0),
+    END_ONLY,
+};
+
+static const struct lmq_hf_only hunyuan_only[] = {
+    NUMBER("use_cla", 0),
+    NUMBER("moe_layer_num_skipped", 0),
+    NUMBER("use_mixed_mlp_moe", 1),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key ernie_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
     KEY("num_experts", n_experts, ALIAS),
@@ -246,7 +260,8 @@ const struct lmq_family lmq_later_families[] = {
      .hf = {.classes = {{"MiniMaxM2ForCausalLM", "minimax_m2", NULL, false}},
             RMS_EPS(1e-6), .context = 196608, .n_kv_heads = 8,
             .head_dim = 128, .theta = 5e6, .partial = 1,
-            .keys = {sizes, minimax_keys}, .finish = lmq_hf_finish_minimax},
+            .keys = {sizes, minimax_keys}, .only = minimax_only,
+            .finish = lmq_hf_finish_minimax},
      .gguf = {.name = "minimax-m2",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
                       LMQ_GGUF_ROUTER,
@@ -309,7 +324,7 @@ const struct lmq_family lmq_later_families[] = {
                          NULL, false}},
             RMS_EPS(1e-5), .context = 2048, .theta = 10000,
             .has_rope_alpha = true, .keys = {sizes, head_dim},
-            .begin = lmq_hf_begin_hunyuan},
+            .only = hunyuan_only, .begin = lmq_hf_begin_hunyuan},
      .gguf = {.name = "hunyuan-dense", .keys = LLAMA_KEYS,
               .begin = lmq_gguf_begin_hunyuan}},
     {.name = "hunyuan-moe", .qk_norm = LMQ_QK_NORM_HEAD,
@@ -317,7 +332,7 @@ const struct lmq_family lmq_later_families[] = {
                          NULL, false}},
             RMS_EPS(1e-5), .context = 2048, .theta = 10000,
             .has_rope_alpha = true, .keys = {sizes, head_dim},
-            .begin = lmq_hf_begin_hunyuan_experts},
+            .only = hunyuan_only, .begin = lmq_hf_begin_hunyuan_experts},
      .gguf = {.name = "hunyuan-moe",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM,
               .begin = lmq_gguf_begin_hunyuan_experts}},

@@ -98,6 +98,12 @@ static const struct lmq_hf_key afmoe_keys[] = {
     END,
 };
 
+static const struct lmq_hf_only afmoe_only[] = {
+    WORD("score_func", "sigmoid"),
+    NUMBER("route_norm", 1),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key hyv3_keys[] = {
     KEY("num_experts", n_experts, 192),
     KEY("num_local_experts", n_experts, ALIAS),
@@ -105,6 +111,15 @@ static const struct lmq_hf_key hyv3_keys[] = {
     KEY("moe_intermediate_size", expert_dim, 1536),
     KEY("router_scaling_factor", router_scale, 2.826),
     END,
+};
+
+/* In its makers' files. */
+static const struct lmq_hf_only hyv3_only[] = {
+    NUMBER("qk_norm", 1),
+    NUMBER("route_norm", 1),
+    NUMBER("moe_router_use_sigmoid", 1),
+    NUMBER("moe_router_enable_expert_bias", 1),
+    END_ONLY,
 };
 
 static const struct lmq_hf_key mellum_keys[] = {
@@ -155,12 +170,25 @@ static const struct lmq_hf_key exaone_keys[] = {
     END,
 };
 
+/* The library has other names for what its makers' files say. */
+static const struct lmq_hf_only exaone_only[] = {
+    WORD("hidden_act", "silu"),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key deepseek_keys[] = {
     KEY_OR_NULL("n_routed_experts", n_experts, 0),
     KEY_OR_NULL("num_experts_per_tok", n_experts_used, 0),
     KEY("moe_intermediate_size", expert_dim, 1407),
     KEY("norm_topk_prob", router_renormalises, 0),
     END,
+};
+
+static const struct lmq_hf_only deepseek_only[] = {
+    WORD("scoring_func", "softmax"),
+    WORD("topk_method", "greedy"),
+    NUMBER("routed_scaling_factor", 1),
+    END_ONLY,
 };
 
 /* Its experts are as wide as a feed-forward would be. */
@@ -196,6 +224,16 @@ static const struct lmq_hf_key ling_keys[] = {
     END,
 };
 
+static const struct lmq_hf_only ling_only[] = {
+    NUMBER("norm_head", 0),
+    NUMBER("norm_softmax", 0),
+    NUMBER("multi_gate", 0),
+    WORD("score_function", "softmax"),
+    NUMBER("routed_scaling_factor", 1),
+    NUMBER("n_group", 1),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key ling2_keys[] = {
     KEY("num_experts", n_experts, 256),
     KEY("num_experts_per_tok", n_experts_used, 8),
@@ -204,6 +242,17 @@ static const struct lmq_hf_key ling2_keys[] = {
     KEY_OR_NULL("topk_group", n_expert_groups_used, 4),
     KEY("routed_scaling_factor", router_scale, 2.5),
     END,
+};
+
+static const struct lmq_hf_only ling2_only[] = {
+    NUMBER("norm_head", 0),
+    NUMBER("norm_softmax", 0),
+    NUMBER("multi_gate", 0),
+    NUMBER("use_sliding_window", 0),
+    WORD("score_function", "sigmoid"),
+    NUMBER("norm_topk_prob", 1),
+    NUMBER("moe_router_enable_expert_bias", 1),
+    END_ONLY,
 };
 
 /* ---- The table ---- */
@@ -219,7 +268,8 @@ const struct lmq_family lmq_latest_families[] = {
                          NULL, false}},
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-5), .context = 202752, .theta = 10000,
-            .keys = {sizes, glm4lite_keys}, .begin = lmq_hf_begin_glm4lite,
+            .keys = {sizes, glm4lite_keys}, .only = by_sigmoid,
+            .begin = lmq_hf_begin_glm4lite,
             .finish = lmq_hf_finish_glm4lite}},
     /* DeepSeek V3.2 and GLM 5, as far as sparse attention sees everything. */
     {.name = "deepseek2",
@@ -227,7 +277,7 @@ const struct lmq_family lmq_latest_families[] = {
                          false}},
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-6), .context = 163840, .theta = 10000,
-            .keys = {sizes, deepseek32_keys},
+            .keys = {sizes, deepseek32_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_deepseek32,
             .finish = lmq_hf_finish_deepseek32},
      .gguf = {.name = "deepseek32", .keys = SPARSE_KEYS,
@@ -237,7 +287,8 @@ const struct lmq_family lmq_latest_families[] = {
                          false}},
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-5), .context = 202752, .theta = 10000,
-            .keys = {sizes, glm5_keys}, .begin = lmq_hf_begin_glm5,
+            .keys = {sizes, glm5_keys}, .only = by_sigmoid,
+            .begin = lmq_hf_begin_glm5,
             .finish = lmq_hf_finish_deepseek32},
      .gguf = {.name = "glm-dsa", .keys = SPARSE_KEYS,
               .has_rotary_pairs = true, .begin = lmq_gguf_begin_sigmoid}},
@@ -280,7 +331,7 @@ const struct lmq_family lmq_latest_families[] = {
      .hf = {.classes = {{"AfmoeForCausalLM", "afmoe", NULL, false}},
             RMS_EPS(1e-5), .context = 16384, .head_dim = 128,
             .theta = 10000, .has_layer_types = true,
-            .keys = {sizes, head_dim, afmoe_keys},
+            .keys = {sizes, head_dim, afmoe_keys}, .only = afmoe_only,
             .windows = lmq_hf_windows_afmoe, .finish = lmq_hf_finish_afmoe},
      .gguf = {.name = "afmoe",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
@@ -291,7 +342,7 @@ const struct lmq_family lmq_latest_families[] = {
      .hf = {.classes = {{"HYV3ForCausalLM", "hy_v3", NULL, false}},
             RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
             .head_dim = 128, .theta = 11158840,
-            .keys = {sizes, head_dim, hyv3_keys},
+            .keys = {sizes, head_dim, hyv3_keys}, .only = hyv3_only,
             .finish = lmq_hf_finish_hyv3},
      .gguf = {.name = "hy_v3",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
@@ -377,7 +428,7 @@ const struct lmq_family lmq_latest_families[] = {
      .hf = {.classes = {{"BailingMoeForCausalLM", "bailing_moe", NULL,
                          false}},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
-            .keys = {sizes, head_dim, ling_keys},
+            .keys = {sizes, head_dim, ling_keys}, .only = ling_only,
             .finish = lmq_hf_finish_ling},
      .gguf = {.name = "bailingmoe",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
@@ -388,7 +439,7 @@ const struct lmq_family lmq_latest_families[] = {
                          false}},
             RMS_EPS(1e-6), .context = 32768, .theta = 600000, .partial = 0.5,
             .qk_norm_key = "use_qk_norm",
-            .keys = {sizes, head_dim, ling2_keys},
+            .keys = {sizes, head_dim, ling2_keys}, .only = ling2_only,
             .finish = lmq_hf_finish_ling2},
      .gguf = {.name = "bailingmoe2",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
@@ -406,7 +457,7 @@ const struct lmq_family lmq_latest_families[] = {
      .hf = {.classes = {{"ExaoneForCausalLM", "exaone", NULL, false}},
             GPT_EPS(1e-6), .context = 2048, .theta = 10000,
             .activation_key = "activation_function",
-            .keys = {sizes, head_dim, exaone_keys},
+            .keys = {sizes, head_dim, exaone_keys}, .only = exaone_only,
             .begin = lmq_hf_begin_exaone},
      .gguf = {.name = "exaone",
               .keys = LMQ_GGUF_TWO_EPS | LMQ_GGUF_ROPE}},
@@ -414,7 +465,8 @@ const struct lmq_family lmq_latest_families[] = {
     {.name = "deepseek",
      .hf = {.classes = {{"DeepseekForCausalLM", "deepseek", NULL, false}},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
-            .keys = {sizes, deepseek_keys}, .finish = lmq_hf_finish_deepseek},
+            .keys = {sizes, deepseek_keys}, .only = deepseek_only,
+            .finish = lmq_hf_finish_deepseek},
      .gguf = {.name = "deepseek",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
                       LMQ_GGUF_ROUTER,

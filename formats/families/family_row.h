@@ -32,6 +32,13 @@ struct lmq_hf_key {
     bool null_is_none; /* null means 0 and not what absence means */
 };
 
+/* A key that may have one value, which is what we compute. */
+struct lmq_hf_only {
+    const char *key;  /* NULL ends a list */
+    const char *word; /* NULL: no text */
+    double number;    /* or a switch, 0 or 1; NAN: neither */
+};
+
 struct lmq_hf_class {
     const char *name;   /* in "architectures"; may be NULL */
     const char *type;   /* "model_type", when that is absent */
@@ -58,7 +65,7 @@ struct lmq_hf_form {
 
     const char *eps_key;        /* NULL: always `eps` */
     double eps;
-    const char *activation_key; /* NULL: "hidden_act" */
+    const char *activation_key; /* NULL: "hidden_act"; "": none counts */
     const char *qk_norm_key;    /* whether there are such norms; NULL: yes */
     bool has_tied_head;         /* if the configuration does not say */
     bool has_layer_types;       /* "layer_types" counts; else it must agree */
@@ -79,6 +86,7 @@ struct lmq_hf_form {
     bool has_score_growth;   /* "llama_4_scaling_beta" */
 
     const struct lmq_hf_key *keys[LMQ_HF_MOST_LISTS];
+    const struct lmq_hf_only *only; /* may be NULL */
     /* Before sizes are derived and rotary positions are read; windows; when
      * all else is done. NULL where nothing is special. */
     void (*begin)(struct lmq_hf_config *config);

@@ -5,6 +5,8 @@
 #ifndef LMQ_FORMATS_FAMILIES_FAMILY_WORDS_H
 #define LMQ_FORMATS_FAMILIES_FAMILY_WORDS_H
 
+#include <math.h>
+
 #include "formats/families/family_row.h"
 #include "formats/model/hparams_fields.h"
 
@@ -22,6 +24,11 @@ extern const size_t lmq_n_older_families, lmq_n_later_families,
 #define KEY_OR_NULL(name, field, absent)                                      \
     {name, LMQ_FIELD(field), absent, true}
 #define END {NULL, 0, 0, false}
+
+/* Keys with one value, or none. */
+#define WORD(key, word) {key, word, (double)NAN}
+#define NUMBER(key, number) {key, NULL, number}
+#define END_ONLY {NULL, NULL, 0}
 
 /* The sizes of a class, which files of a model of several senses leave out. */
 #define SIZES(dim_, hidden_dim_, n_layers_, n_heads_, vocab_size_)            \
@@ -59,6 +66,13 @@ static const struct lmq_hf_key cohere_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
     KEY("logit_scale", logit_scale, 0.0625),
     END,
+};
+
+/* As DeepSeek V3 routes. */
+static const struct lmq_hf_only by_sigmoid[] = {
+    WORD("topk_method", "noaux_tc"),
+    WORD("scoring_func", "sigmoid"),
+    END_ONLY,
 };
 
 /* ---- Rows ---- */

@@ -275,6 +275,11 @@ read_layer_types(struct lmq_hf_config *config)
             (type == NULL || strcmp(type, local) != 0))
             lmq_hparams_refuse(h, "'%.60s' in 'layer_types'",
                                type == NULL ? "(none)" : type);
+        else if (config->family->hf.has_layer_types && !is_full &&
+                 h->sliding_window == 0 && h->attention_chunk == 0)
+            lmq_hf_fail(config, "'layer_types' in the configuration gives "
+                                "layer %u a window, and there is none",
+                        i);
         else if (config->family->hf.has_layer_types)
             h->layers[i] = (unsigned char)((h->layers[i] & ~LMQ_LAYER_FULL) |
                                            (is_full ? LMQ_LAYER_FULL : 0));
@@ -285,32 +290,51 @@ read_layer_types(struct lmq_hf_config *config)
     }
 }
 
-/* Keys that mean something else than all of ours do, but for one value. */
-static void
-refuse_others(struct lmq_hf_config *config)
-{
-    static const struct {
-        const char *key;
-        bool harmless;
-    } keys[] = {
-        {"is_causal", true},
-        {"use_bidirectional_attention", false},
-        {"is_encoder_decoder", false},
-        {"add_cross_attention", false},
-        {"scale_attn_by_inverse_layer_idx", false},
-        {"apply_residual_connection_post_layernorm", false},
-    };
+/* Keys that mean something else than all of ours do, but for one value; a word
+ * of images alone does no harm. */
+static const struct lmq_hf_only only_so[] = {
+    {"is_causal", NULL, true},
+    {"use_bidirectional_attention", "vision", false},
+    {"is_encoder_decoder", NULL, false},
+    {"add_cross_attention", NULL, false},
+    {"scale_attn_by_inverse_layer_idx", NULL, false},
+    {"apply_residual_connection_post_layernorm", NULL, false},
+    {NULL, NULL, 0},
+};
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        const json_t *found = json_object_get(config->json, keys[i].key);
-        /* Of images alone. */
-        if (json_is_string(found) &&
-            strcmp(json_string_value(found), "vision") == 0)
+static bool
+is_only(const struct lmq_hf_only *only, const json_t *value)
+{
+    double number = json_is_boolean(value) ? json_is_true(value)
+                                           : json_number_value(value);
+
+    if (json_is_string(value))
+        return only->word != NULL &&
+               strcmp(json_string_value(value), only->word) == 0;
+    return (json_is_boolean(value) || json_is_number(value)) &&
+           number >= only->number && number <= only->number;
+}
+
+static void
+refuse_others(struct lmq_hf_config *config, const struct lmq_hf_only *only)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    for (; only != NULL && only->key != NULL; only++) {
+        const json_t *value = json_object_get(config->json, only->key);
+        if (value == NULL || json_is_null(value) || is_only(only, value))
             continue;
-        if (lmq_hf_has(config->json, keys[i].key) &&
-            !(json_is_boolean(found) &&
-              json_is_true(found) == keys[i].harmless))
-            lmq_hparams_refuse(config->hparams, "'%s'", keys[i].key);
+        if (json_is_string(value))
+            lmq_hparams_refuse(h, "'%s' '%.60s'", only->key,
+                               json_string_value(value));
+        else if (json_is_number(value))
+            lmq_hparams_refuse(h, "'%s' %g", only->key,
+                               json_number_value(value));
+        else
+            lmq_hparams_refuse(h, "'%s'%s", only->key,
+                               json_is_true(value)    ? " true"
+                               : json_is_false(value) ? " false"
+                                                      : "");
     }
 }
 
@@ -395,7 +419,8 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     if (family->hf.finish != NULL)
         family->hf.finish(config);
     lmq_hparams_settle(config->hparams);
-    refuse_others(config);
+    refuse_others(config, only_so);
+    refuse_others(config, family->hf.only);
     read_tie(config, outer);
     read_ids(config->json, config->hparams);
     read_ids(outer, config->hparams);

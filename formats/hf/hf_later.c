@@ -159,11 +159,6 @@ lmq_hf_finish_minimax(struct lmq_hf_config *config)
 {
     struct lmq_hparams *h = config->hparams;
 
-    lmq_hf_expect_word(config, "scoring_func", "sigmoid");
-    lmq_hf_expect_word(config, "qk_norm_type", "per_layer");
-    if (lmq_hf_count(config, config->json, "shared_intermediate_size", 0) != 0)
-        lmq_hparams_refuse(h, "'shared_intermediate_size' in a model of this "
-                              "kind");
     lmq_hf_route_by_sigmoid(h);
     h->router_renormalises = true;
 }
@@ -225,8 +220,6 @@ lmq_hf_begin_hunyuan(struct lmq_hf_config *config)
     config->hparams->qk_norm_late = true;
     if (!lmq_hf_switch(config, config->json, "use_qk_norm", true))
         config->hparams->qk_norm = LMQ_QK_NORM_NONE;
-    if (lmq_hf_switch(config, config->json, "use_cla", false))
-        lmq_hparams_refuse(config->hparams, "'use_cla'");
 }
 
 /* Its experts and what they share are as wide as its feed-forwards would be,
@@ -245,10 +238,6 @@ lmq_hf_begin_hunyuan_experts(struct lmq_hf_config *config)
     n_shared = read_count_of_layers(config, "num_shared_expert", 1);
     h->shared_dim = lmq_hf_width(config, h->hidden_dim, n_shared);
     h->router_renormalises = true;
-    if (lmq_hf_count(config, config->json, "moe_layer_num_skipped", 0) != 0)
-        lmq_hparams_refuse(h, "'moe_layer_num_skipped'");
-    if (!lmq_hf_switch(config, config->json, "use_mixed_mlp_moe", true))
-        lmq_hparams_refuse(h, "'use_mixed_mlp_moe' false");
 }
 
 /* ---- ERNIE 4.5 ---- */

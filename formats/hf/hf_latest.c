@@ -32,9 +32,6 @@ lmq_hf_finish_afmoe(struct lmq_hf_config *config)
             lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
     lmq_hf_mark_first_dense(config, "num_dense_layers", 1);
     lmq_hf_share_experts(config, "num_shared_experts", 2);
-    lmq_hf_expect_word(config, "score_func", "sigmoid");
-    if (!lmq_hf_switch(config, config->json, "route_norm", true))
-        lmq_hparams_refuse(h, "'route_norm' false");
     lmq_hf_route_by_sigmoid(h);
     h->router_renormalises = true;
     h->has_attn_gate = true;
@@ -68,14 +65,13 @@ lmq_hf_finish_mellum(struct lmq_hf_config *config)
 
 /* ---- EXAONE 3 ---- */
 
-/* The library has other names for what its makers' files say. */
+/* The library has another name for what its makers' files say. */
 void
 lmq_hf_begin_exaone(struct lmq_hf_config *config)
 {
     if (lmq_hf_has(config->json, "rms_norm_eps"))
         config->hparams->norm_eps =
             lmq_hf_real(config, config->json, "rms_norm_eps", 0);
-    lmq_hf_expect_word(config, "hidden_act", "silu");
 }
 
 /* ---- HyperCLOVA X, MiniCPM ---- */
@@ -269,10 +265,6 @@ lmq_hf_finish_ling(struct lmq_hf_config *config)
 {
     lmq_hf_mark_first_dense(config, "first_k_dense_replace", 0);
     lmq_hf_share_experts(config, "num_shared_experts", 0);
-    if (lmq_hf_switch(config, config->json, "norm_head", false))
-        lmq_hparams_refuse(config->hparams, "'norm_head'");
-    if (lmq_hf_switch(config, config->json, "multi_gate", false))
-        lmq_hparams_refuse(config->hparams, "'multi_gate'");
 }
 
 void
@@ -282,10 +274,7 @@ lmq_hf_finish_ling2(struct lmq_hf_config *config)
 
     lmq_hf_mark_first_dense(config, "first_k_dense_replace", 1);
     lmq_hf_share_experts(config, "num_shared_experts", 1);
-    lmq_hf_expect_word(config, "score_function", "sigmoid");
     lmq_hf_route_by_sigmoid(h);
     h->router_renormalises = true;
-    if (!lmq_hf_switch(config, config->json, "norm_topk_prob", true))
-        lmq_hparams_refuse(h, "'norm_topk_prob' false");
     lmq_hf_read_further(config, "num_nextn_predict_layers");
 }

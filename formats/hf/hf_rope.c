@@ -399,7 +399,8 @@ read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
                     key, part);
 }
 
-/* Layers with a window turn by a base of their own, without scaling. */
+/* Layers with a window turn by a base of their own, whole and without scaling.
+ * With nothing said about bases theirs is the class's. */
 static void
 read_local(struct lmq_hf_config *config)
 {
@@ -408,18 +409,21 @@ read_local(struct lmq_hf_config *config)
     const json_t *local = of_kind(config, parameters, "sliding_attention");
     const struct lmq_hf_form *form = &config->family->hf;
     struct lmq_hparams *h = config->hparams;
-    double theta = form->local_theta;
+    double theta = form->local_theta, part;
+    bool is_said = parameters != NULL || lmq_hf_has(config->json, "rope_theta");
 
     if (form->local_key != NULL)
         theta = lmq_hf_real(config, config->json, form->local_key, theta);
     if (local == parameters)
         local = NULL; /* the same for all, but those with a window */
-    if (form->local_key == NULL && local == NULL &&
+    if (form->local_key == NULL && local == NULL && is_said &&
         (theta < h->rope_theta || theta > h->rope_theta))
         lmq_hparams_refuse(h, "a 'rope_theta' of %g, which versions of the "
                               "library take differently",
                            h->rope_theta);
-    if (strcmp(kind_of_scaling(config, local), "default") != 0)
+    part = lmq_hf_real(config, local, "partial_rotary_factor", 1);
+    if (strcmp(kind_of_scaling(config, local), "default") != 0 ||
+        part < 1 || part > 1)
         lmq_hparams_refuse(h, "rotary scaling of layers with a window");
     check_keys(config, local);
     h->rope_local_theta = lmq_hf_real(config, local, "rope_theta", theta);

@@ -390,7 +390,6 @@ lmq_hf_finish_latent(struct lmq_hf_config *config, uint32_t n_dense,
 void
 lmq_hf_finish_deepseek(struct lmq_hf_config *config)
 {
-    lmq_hf_expect_word(config, "scoring_func", "softmax");
     read_deepseek_layers(config, 0);
     lmq_hf_share_experts(config, "n_shared_experts", 0);
 }
@@ -409,7 +408,6 @@ lmq_hf_finish_deepseek2(struct lmq_hf_config *config)
         h->n_expert_groups = h->n_expert_groups_used = 0;
     else if (strcmp(method, "group_limited_greedy") != 0)
         lmq_hparams_refuse(h, "'topk_method' '%.60s'", method);
-    lmq_hf_expect_word(config, "scoring_func", "softmax");
     if (h->router_renormalises)
         /* The makers' code then does not scale; the library's scales and
          * does not renormalise. */
@@ -422,8 +420,6 @@ finish_by_sigmoid(struct lmq_hf_config *config, uint32_t n_dense)
 {
     struct lmq_hparams *h = config->hparams;
 
-    lmq_hf_expect_word(config, "topk_method", "noaux_tc");
-    lmq_hf_expect_word(config, "scoring_func", "sigmoid");
     if (config->source->n_chosen == 0 && /* those always do */
         !lmq_hf_switch(config, config->json, "rope_interleave", true))
         config->source->has_rotary_pairs = false;

@@ -42,7 +42,7 @@ START_TEST(gemma_2b)
                        "the activation 'silu'");
     assert_unsupported("GemmaForCausalLM",
                        "'use_bidirectional_attention':true",
-                       "'use_bidirectional_attention'");
+                       "'use_bidirectional_attention' true");
 }
 END_TEST
 
@@ -310,7 +310,7 @@ START_TEST(gemma_4_in_other_ways_is_refused)
 
     assert_unsupported(class, NO_INPUTS GEMMA4_ROPE
                        ",'use_bidirectional_attention':'all'",
-                       "'use_bidirectional_attention'");
+                       "'use_bidirectional_attention' 'all'");
     assert_unsupported(class, GEMMA4_ROPE ",'vocab_size_per_layer_input':99",
                        "'vocab_size_per_layer_input' other than "
                        "'vocab_size'");

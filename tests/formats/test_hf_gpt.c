@@ -174,9 +174,9 @@ START_TEST(gpt2)
     ck_assert_uint_eq(m->h.context, 77);
     assert_unsupported("GPT2LMHeadModel",
                        "'scale_attn_by_inverse_layer_idx':true",
-                       "'scale_attn_by_inverse_layer_idx'");
+                       "'scale_attn_by_inverse_layer_idx' true");
     assert_unsupported("GPT2LMHeadModel", "'add_cross_attention':true",
-                       "'add_cross_attention'");
+                       "'add_cross_attention' true");
 }
 END_TEST
 
@@ -319,7 +319,7 @@ START_TEST(falcon_rw_1b)
     ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ALIBI_SCALED);
     assert_unsupported("RWForCausalLM",
                        "'apply_residual_connection_post_layernorm':true",
-                       "'apply_residual_connection_post_layernorm'");
+                       "'apply_residual_connection_post_layernorm' true");
 }
 END_TEST
 

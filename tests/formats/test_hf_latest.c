@@ -50,6 +50,10 @@ START_TEST(a_hunyuan_3_chooses_by_sigmoid)
                    "'dense']");
     assert_layers(&m->h, LMQ_LAYER_DENSE, ".x.....x");
     ck_assert_uint_eq(m->h.shared_dim, 0);
+    assert_unsupported("HYV3ForCausalLM", "'qk_norm':false",
+                       "'qk_norm' false");
+    assert_unsupported("HYV3ForCausalLM", "'moe_router_use_sigmoid':[]",
+                       "'moe_router_use_sigmoid'");
 }
 END_TEST
 
@@ -65,9 +69,24 @@ START_TEST(a_mellum_says_which_layers_have_windows)
                    "'full_attention','sliding_attention',"
                    "'sliding_attention','sliding_attention']");
     assert_layers(&m->h, LMQ_LAYER_FULL, "x...");
+    ck_assert_str_eq(m->h.unsupported, "");
     ck_assert_uint_eq(m->h.sliding_window, 1024);
     assert_near(m->h.rope_theta, 500000);
     assert_near(m->h.rope_local_theta, 10000);
+    assert_unsupported("MellumForCausalLM", "'rope_theta':20000",
+                       "a 'rope_theta' of 20000, which versions of the "
+                       "library take differently");
+    assert_wrong("MellumForCausalLM",
+                 "'sliding_window':null,'layer_types':['full_attention',"
+                 "'full_attention','sliding_attention','full_attention',"
+                 "'full_attention','full_attention','full_attention',"
+                 "'full_attention']",
+                 "gives layer 2 a window, and there is none");
+    assert_unsupported("MellumForCausalLM",
+                       "'rope_parameters':{'full_attention':{'rope_theta':"
+                       "500000},'sliding_attention':{'rope_theta':10000,"
+                       "'partial_rotary_factor':0.5}}",
+                       "rotary scaling of layers with a window");
 }
 END_TEST
 
@@ -279,8 +298,13 @@ START_TEST(a_ling_2_chooses_among_groups)
     ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_NONE);
     assert_unsupported("BailingMoeV2ForCausalLM", "'norm_topk_prob':false",
                        "'norm_topk_prob' false");
+    assert_unsupported("BailingMoeV2ForCausalLM", "'use_sliding_window':true",
+                       "'use_sliding_window' true");
     assert_unsupported("BailingMoeForCausalLM", "'norm_head':true",
-                       "'norm_head'");
+                       "'norm_head' true");
+    assert_unsupported("BailingMoeForCausalLM", "'n_group':8", "'n_group' 8");
+    assert_unsupported("BailingMoeForCausalLM", "'score_function':'sigmoid'",
+                       "'score_function' 'sigmoid'");
 }
 END_TEST
 

@@ -178,7 +178,7 @@ START_TEST(bloom_560m)
     assert_source(&m->source, false, false, false, true);
     assert_unsupported("BloomForCausalLM",
                        "'apply_residual_connection_post_layernorm':true",
-                       "'apply_residual_connection_post_layernorm'");
+                       "'apply_residual_connection_post_layernorm' true");
 }
 END_TEST
 

@@ -271,12 +271,15 @@ END_TEST
 
 START_TEST(an_lfm_3_gates_whole_heads)
 {
-    struct model *m = read_small("Lfm3ForCausalLM", "'head_dim':16");
+    struct model *m = read_small("Lfm3ForCausalLM",
+                                 "'head_dim':16,'hidden_act':'gelu'");
 
     assert_layers(&m->h, LMQ_LAYER_DELTA, "xx.x.x.x");
     assert_layers(&m->h, LMQ_LAYER_FULL, "..x...x.");
     ck_assert(m->h.has_attn_gate && m->h.has_head_gate);
     ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_AROUND);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_SILU);
+    ck_assert_str_eq(m->h.unsupported, "");
     ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_FACTORS);
     ck_assert_uint_eq(m->h.conv_width, 7);
     ck_assert(m->h.rope_short[3] < 2 && m->h.rope_short[4] > 1e20);
