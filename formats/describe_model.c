@@ -62,6 +62,7 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
     static const char *const norms[LMQ_NORM_COUNT] = {
         [LMQ_NORM_LAYER] = "layer norms",
         [LMQ_NORM_LAYER_PLAIN] = "layer norms without weights",
+        [LMQ_NORM_RMS_PLAIN] = "RMS norms without weights",
     };
     static const char *const places[LMQ_NORM_PLACE_COUNT] = {
         [LMQ_NORMS_AFTER] = "norms behind attention and feed-forward",
@@ -322,6 +323,8 @@ lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
     if (source->has_rotary_pairs &&
         checkpoint->hparams.positions == LMQ_POSITIONS_ROTARY)
         say(&words, "rotary pairs side by side");
+    if (source->turns_back)
+        say(&words, "positions turn the other way");
     if (source->is_transposed)
         say(&words, "matrices transposed");
     if (source->norms_less_one)

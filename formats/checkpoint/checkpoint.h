@@ -53,7 +53,8 @@ struct lmq_view {
     uint64_t stride; /* stored rows from unit to unit */
     struct lmq_shuffle rows;    /* units that change places */
     struct lmq_shuffle columns; /* likewise; not of turned matrices */
-    struct lmq_rope_rows pairs; /* rows that are stored in pairs */
+    struct lmq_rope_rows pairs; /* rows that are stored in pairs, or turn the
+                                   other way */
     uint64_t pitch; /* the matrix is transposed: stored rows, so many elements
                        apart, are our columns; 0: it is not */
     float times;    /* every element is multiplied with it; 0: it is not */
@@ -130,6 +131,7 @@ struct lmq_tensor {
 /* How a source arranges what we keep apart (split.c puts it in order). */
 struct lmq_source {
     bool has_rotary_pairs;  /* the two of a pair stand side by side */
+    bool turns_back;        /* positions turn the other way */
     bool is_transposed;     /* matrices of layers have inputs as rows */
     bool norms_less_one;    /* norm weights are stored minus 1 */
     bool has_apart_norms;   /* norms behind attention and feed-forward have names

@@ -98,7 +98,7 @@ stored_row(const struct lmq_tensor *tensor, uint64_t row)
 {
     const struct lmq_view *view = &tensor->view;
 
-    row = lmq_rope_row_to_pairs(&view->pairs,
+    row = lmq_rope_row_stored(&view->pairs,
                                 lmq_shuffle_row(&view->rows, row));
     if (view->unit != 0)
         row = row / view->unit * view->stride + row % view->unit;

@@ -21,10 +21,13 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_ATTN_Q_NORM:
     case LMQ_ROLE_ATTN_K_NORM:
         return (struct lmq_rope_rows){
-            h->head_dim, is_latent ? h->head_dim - rotary : 0, rotary};
+            .head_dim = h->head_dim,
+            .first = is_latent ? h->head_dim - rotary : 0,
+            .n = rotary};
     case LMQ_ROLE_ATTN_KV_A:
-        return (struct lmq_rope_rows){h->kv_lora_rank + rotary,
-                                      h->kv_lora_rank, rotary};
+        return (struct lmq_rope_rows){.head_dim = h->kv_lora_rank + rotary,
+                                      .first = h->kv_lora_rank,
+                                      .n = rotary};
     default:
         return (struct lmq_rope_rows){0};
     }
@@ -42,12 +45,14 @@ find_row(const struct lmq_rope_rows *rows, uint64_t row, uint64_t *i)
 }
 
 uint64_t
-lmq_rope_row_to_pairs(const struct lmq_rope_rows *rows, uint64_t row)
+lmq_rope_row_stored(const struct lmq_rope_rows *rows, uint64_t row)
 {
     uint64_t i, half = rows->n / 2;
 
     if (!find_row(rows, row, &i))
         return row;
+    if (rows->turns_back)
+        return i < half ? row + half : row - half;
     return row - i + (i < half ? 2 * i : 2 * (i - half) + 1);
 }
 

@@ -2,7 +2,8 @@
  * rope_rows.h - the order of the rows that RoPE turns.
  *
  * Ours is halves: of a head with n such rows, row i goes with row i + n / 2.
- * Some files have pairs instead: row 2 i goes with row 2 i + 1.
+ * Some files have pairs instead: row 2 i goes with row 2 i + 1. Some turn the
+ * other way, which is ours with the two halves changing places.
  */
 #ifndef LMQ_FORMATS_CHECKPOINT_ROPE_ROWS_H
 #define LMQ_FORMATS_CHECKPOINT_ROPE_ROWS_H
@@ -13,6 +14,7 @@
 /* Of the head_dim rows of a head RoPE takes n from `first` on; n 0: none. */
 struct lmq_rope_rows {
     uint32_t head_dim, first, n;
+    bool turns_back; /* stored as halves that have changed places */
 };
 
 /* Those of a tensor; what recurrent layers call queries and keys does not
@@ -20,8 +22,8 @@ struct lmq_rope_rows {
 struct lmq_rope_rows lmq_rope_rows(const struct lmq_hparams *hparams,
                                    const struct lmq_place *place);
 
-/* Where a row in halves stands in pairs, and the other way round. */
-uint64_t lmq_rope_row_to_pairs(const struct lmq_rope_rows *rows, uint64_t row);
+/* Where a row in halves is stored; where a row in pairs stands in halves. */
+uint64_t lmq_rope_row_stored(const struct lmq_rope_rows *rows, uint64_t row);
 uint64_t lmq_rope_row_to_halves(const struct lmq_rope_rows *rows,
                                 uint64_t row);
 

@@ -517,9 +517,10 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
         lmq_role_is_per_layer(tensor->place.role))
         transpose(tensor);
     arrange_delta(checkpoint, tensor);
-    if (source->has_rotary_pairs)
+    if (source->has_rotary_pairs || source->turns_back)
         tensor->view.pairs =
             lmq_rope_rows(&checkpoint->hparams, &tensor->place);
+    tensor->view.pairs.turns_back = source->turns_back;
     if (source->norms_less_one && is_norm(tensor->place.role) &&
         tensor->place.part == LMQ_PART_WEIGHT)
         tensor->view.plus = 1;

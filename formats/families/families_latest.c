@@ -216,6 +216,11 @@ static const struct lmq_hf_key granite_window_experts[] = {
     END,
 };
 
+static const struct lmq_hf_key nanochat_keys[] = {
+    KEY_OR_NULL("final_logit_softcapping", logit_softcap, 15),
+    END,
+};
+
 static const struct lmq_hf_key ling_keys[] = {
     KEY_OR_NULL("num_experts", n_experts, 0),
     KEY_OR_NULL("num_experts_per_tok", n_experts_used, 0),
@@ -446,6 +451,15 @@ const struct lmq_family lmq_latest_families[] = {
                       LMQ_GGUF_ROUTER | LMQ_GGUF_FURTHER,
               .fuses_qkv = true, .begin = lmq_gguf_begin_sigmoid,
               .head = LMQ_GGUF_HEAD_MUST}},
+    /* Its positions turn the other way. */
+    {.name = "nanochat", .norm = LMQ_NORM_RMS_PLAIN,
+     .qk_norm = LMQ_QK_NORM_BARE, .activation = LMQ_ACTIVATION_RELU2,
+     .is_plain = true,
+     .hf = {.classes = {{"NanoChatForCausalLM", "nanochat", NULL, false}},
+            .source = {.turns_back = true},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, head_dim, nanochat_keys},
+            .begin = lmq_hf_begin_nanochat}},
     /* Llamas by other names. */
     {.name = "llama",
      .hf = {.classes = {{"XverseForCausalLM", "xverse", NULL, false},

@@ -74,6 +74,15 @@ lmq_hf_begin_exaone(struct lmq_hf_config *config)
             lmq_hf_real(config, config->json, "rms_norm_eps", 0);
 }
 
+/* ---- nanochat ---- */
+
+void
+lmq_hf_begin_nanochat(struct lmq_hf_config *config)
+{
+    config->hparams->has_embedding_norm = true;
+    config->hparams->qk_norm_late = true;
+}
+
 /* ---- HyperCLOVA X, MiniCPM ---- */
 
 void

@@ -104,6 +104,7 @@ void lmq_hf_windows_afmoe(struct lmq_hf_config *config);
 void lmq_hf_finish_afmoe(struct lmq_hf_config *config);
 void lmq_hf_finish_hyv3(struct lmq_hf_config *config);
 void lmq_hf_windows_mellum(struct lmq_hf_config *config);
+void lmq_hf_begin_nanochat(struct lmq_hf_config *config);
 void lmq_hf_begin_exaone(struct lmq_hf_config *config);
 void lmq_hf_finish_mellum(struct lmq_hf_config *config);
 void lmq_hf_begin_hyperclovax(struct lmq_hf_config *config);

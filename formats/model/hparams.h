@@ -33,6 +33,7 @@ enum lmq_norm {
     LMQ_NORM_RMS,         /* x / rms(x) * weight */
     LMQ_NORM_LAYER,       /* (x - mean) / sd * weight, + bias if there is one */
     LMQ_NORM_LAYER_PLAIN, /* the same without weight and bias */
+    LMQ_NORM_RMS_PLAIN,   /* the first without weight */
     LMQ_NORM_COUNT
 };
 
@@ -354,6 +355,14 @@ lmq_layer_has_experts(const struct lmq_hparams *hparams, size_t layer)
 {
     return hparams->n_experts > 0 && lmq_layer_has_feed(hparams, layer) &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_DENSE);
+}
+
+/* Whether norms have weights. */
+static inline bool
+lmq_norms_weigh(const struct lmq_hparams *hparams)
+{
+    return hparams->norm != LMQ_NORM_LAYER_PLAIN &&
+           hparams->norm != LMQ_NORM_RMS_PLAIN;
 }
 
 /* ---- Layers with other sizes ---- */

@@ -122,7 +122,7 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         bool is_so;
         unsigned what;
     } list[] = {
-        {h->norm != LMQ_NORM_LAYER_PLAIN, HAS_NORMS},
+        {lmq_norms_weigh(h), HAS_NORMS},
         {h->norm_place != LMQ_NORMS_AFTER, NORMS_BEFORE},
         {h->norm_place != LMQ_NORMS_BEFORE, NORMS_AFTER},
         {h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM, TWO_NORMS},

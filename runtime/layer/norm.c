@@ -3,7 +3,7 @@
  *
  *   RMS:    out = x / sqrt(mean(x^2) + eps) * weight
  *   layer:  out = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
- *   plain:  the layer norm without weight and bias
+ *   plain:  either without weight and bias
  */
 #include "config.h"
 
@@ -22,6 +22,9 @@ lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
         break;
     case LMQ_NORM_LAYER_PLAIN:
         kernels->layernorm(x, NULL, NULL, n, eps, out);
+        break;
+    case LMQ_NORM_RMS_PLAIN:
+        kernels->rmsnorm(x, NULL, n, eps, out);
         break;
     default:
         kernels->rmsnorm(x, gain->weight, n, eps, out);

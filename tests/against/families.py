@@ -446,6 +446,10 @@ TABLE = [
         num_heads=2, max_position_embeddings=256, vocab_size=128,
         window_size=WINDOW, intermediate_size=96,
         attention_types=[[["local"], 1], [["global", "local", "local"], 1]])),
+    ("nanochat", "nanochat", dict(SIZES)),
+    ("nanochat (tied, no cap)", "nanochat", dict(SIZES, head_dim=24,
+        final_logit_softcapping=None, tie_word_embeddings=True,
+        hidden_act="gelu_new")),
     ("Apertus", "apertus", dict(SIZES, rope_parameters=dict(
         LLAMA3, rope_theta=12000000.0))),
     ("text of Mistral 3 (Mistral)", "mistral3", dict(text_config=dict(SIZES,

@@ -130,6 +130,7 @@ static const struct {
     {"hyperclova", "no name"},
     {"minicpm3", "no name"},
     {"gpt-neo", "no name"},
+    {"nanochat", "no name"},
     {"cohere2moe", "no name"},
     {"granite-swa", "no name"},
     {"lfm3", "no name"},

@@ -155,6 +155,12 @@ static const struct stored indexed_frame[] = {
 
 /* ---- Families ---- */
 
+static const struct stored nanochat_mlp[] = {
+    {AS_LINEAR, "model.layers.#.mlp.fc1", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.mlp.fc2", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
 const struct family latest_families[] = {
     {
         /* GLM 4.7 Flash. */
@@ -625,6 +631,24 @@ const struct family latest_families[] = {
                   .activation = oracle_silu, .theta = 10000,
                   .sparse = "0111", .n_experts = 8, .n_used = 3,
                   .expert_dim = 36, .shared_dim = 72},
+    },
+    {
+        .name = "nanochat",
+        .config =
+            "{'architectures': ['NanoChatForCausalLM'], "
+            "'model_type': 'nanochat', 'attention_bias': false, "
+            "'final_logit_softcapping': 15.0, 'hidden_act': 'relu2', "
+            "'rms_norm_eps': 1e-06, 'rope_parameters': {'rope_theta': "
+            "10000.0, 'rope_type': 'default'}, " HIDDEN_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_attention, nanochat_mlp},
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_EMBEDDING_NORM |
+                HAS_PLAIN_NORMS | HAS_HEAD,
+        .shape = {SIZES, .head_dim = 10, .eps = 1e-6,
+                  .activation = oracle_relu2, .theta = 10000,
+                  .turns_back = true, .norms_turned = true,
+                  .norms_bare = true, .logit_cap = 15},
     },
     {
         /* As the first models of short stories were. */

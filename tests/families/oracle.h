@@ -173,6 +173,7 @@ struct oracle_shape {
     size_t rotary_dim;       /* 0: head_dim; the first ones of a head, in
                                 latent attention the last */
     bool is_interleaved;     /* pairs (0, 1), (2, 3), else (i, i + half) */
+    bool turns_back;         /* by the negative angle */
     double theta;
     double window_theta;     /* in layers with the window, unscaled; 0: none */
     enum oracle_rope rope;

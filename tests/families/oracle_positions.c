@@ -119,6 +119,8 @@ oracle_rotate(const struct oracle *o, size_t layer, double *x, size_t n_heads,
                 double angle =
                     (double)t * frequency(o, i, dims, t, !is_local, theta);
                 double a = *one, b = *two;
+                if (s->turns_back)
+                    angle = -angle;
                 *one = scale * (a * cos(angle) - b * sin(angle));
                 *two = scale * (a * sin(angle) + b * cos(angle));
             }

@@ -232,6 +232,16 @@ describe_convolved(struct lmq_hparams *h)
     h->conv_width = 2;
 }
 
+/* No norm has weights. */
+static void
+describe_bare(struct lmq_hparams *h)
+{
+    h->norm = LMQ_NORM_RMS_PLAIN;
+    h->norm_place = LMQ_NORMS_AROUND;
+    h->qk_norm = LMQ_QK_NORM_BARE;
+    h->has_embedding_norm = true;
+}
+
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -250,6 +260,7 @@ static const struct {
     {"delta", describe_delta, true},
     {"states", describe_states, true},
     {"convolved", describe_convolved, false},
+    {"bare", describe_bare, true},
 };
 
 size_t
@@ -319,7 +330,7 @@ add_norm(struct builder *b, enum lmq_role role, int32_t layer, int32_t item,
 {
     struct lmq_place place = {role, LMQ_PART_WEIGHT, layer, item};
 
-    if (b->h->norm == LMQ_NORM_LAYER_PLAIN)
+    if (!lmq_norms_weigh(b->h))
         return;
     add(b, place, 0, n, 1, 0.1);
     if (b->h->norm == LMQ_NORM_LAYER && b->has_biases)

@@ -101,7 +101,7 @@ for _type, _limit, _default, _least, _names in (
          'router_renormalises router_corrects '
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale'),
-        ('word', 'rms layer layer_plain', 'rms', None, 'norm'),
+        ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
         ('word', 'none head heads whole bare', 'none', None, 'qk_norm'),

@@ -216,7 +216,7 @@ class Description:
     def list_tensors(self):
         """Section 4: shapes of what may be there, what must, groups of all or none."""
         self.shapes, self.required, self.all_or_none = {}, [], {}
-        normed = self.norm != 'layer_plain'
+        normed = not self.norm.endswith('_plain')
         may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33}
         if self.norm == 'layer':
             may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38}
@@ -344,11 +344,11 @@ class Computation:
     def norm(self, x, role, layer=-1, item=-1, kind=None, bare=False):
         kind = kind or self.d.norm
         eps = self.d.latent_eps if role in (26, 29) else 0
-        if kind != 'rms':
+        if not kind.startswith('rms'):
             x = x - x.mean(axis=-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True)
                         + (eps or self.d.norm_eps))
-        if kind == 'layer_plain' or bare:
+        if kind.endswith('_plain') or bare:
             return x
         x, b = x * self.tensor(role, layer, item), self.tensor(role, layer, item, 1)
         return x if b is None else x + b

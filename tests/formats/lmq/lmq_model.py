@@ -235,7 +235,7 @@ class Model:
     def wanted(self):
         """(name, shape, may lack, may have a bias) of all tensors."""
         h, v = self.h, self.value_dim
-        dim, norms = h["dim"], h["norm"] != "layer_plain"
+        dim, norms = h["dim"], not h["norm"].endswith("_plain")
         bias = h["norm"] == "layer"
         yield "token_embd", (h["vocab_size"], dim), False, False
         if h["positions"] == "learned":
@@ -432,11 +432,11 @@ class Model:
         kind, eps = kind or self.h["norm"], self.h["norm_eps"]
         if name.endswith(("q_a_norm", "kv_a_norm")):
             eps = self.h["latent_eps"] or eps
-        mean = 0 if kind == "rms" else sum(x) / len(x)
+        mean = 0 if kind.startswith("rms") else sum(x) / len(x)
         x = [a - mean for a in x]
         scale = 1 / math.sqrt(sum(a * a for a in x) / len(x) + eps)
         x = [a * scale for a in x]
-        if kind == "layer_plain" or bare:
+        if kind.endswith("_plain") or bare:
             return x
         x = [a * b for a, b in zip(x, self.vector(name + ".weight"))]
         bias = self.vector(name + ".bias")
