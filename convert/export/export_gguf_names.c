@@ -66,6 +66,8 @@ lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
     case LMQ_ROLE_SHARED_GATE:
         if (is_apart)
             other.role = LMQ_ROLE_FFN_GATE;
+        else if (family->gguf.fuses_shared)
+            other.role = LMQ_ROLE_SHARED_UP;
         break;
     case LMQ_ROLE_SHARED_UP:
         if (is_apart)

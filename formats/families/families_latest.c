@@ -266,6 +266,10 @@ static const struct lmq_hf_only ling2_only[] = {
     (LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER |  \
      LMQ_GGUF_LATENT | LMQ_GGUF_FURTHER | LMQ_GGUF_INDEXER)
 
+#define GRANITE_KEYS                                                          \
+    (LLAMA_KEYS | LMQ_GGUF_SCALES | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS |        \
+     LMQ_GGUF_EXPERTS)
+
 const struct lmq_family lmq_latest_families[] = {
     /* GLM 4.7 Flash. */
     {.name = "deepseek2",
@@ -311,7 +315,14 @@ const struct lmq_family lmq_latest_families[] = {
             .theta = 10000, .has_layer_types = true,
             .keys = {sizes, head_dim, exaonemoe_keys},
             .windows = lmq_hf_windows_exaone4,
-            .finish = lmq_hf_finish_exaone_experts}},
+            .finish = lmq_hf_finish_exaone_experts},
+     .gguf = {.name = "exaone-moe",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS |
+                      LMQ_GGUF_FURTHER | LMQ_GGUF_SHARED_DIM,
+              .begin = lmq_gguf_begin_sigmoid,
+              .finish = lmq_gguf_finish_still_full,
+              .head = LMQ_GGUF_HEAD_MUST}},
     {.name = "cwm",
      .hf = {.classes = {{"CwmForCausalLM", "cwm", NULL, false}},
             RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
@@ -329,7 +340,11 @@ const struct lmq_family lmq_latest_families[] = {
      .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
      .hf = {.classes = {{"Jais2ForCausalLM", "jais2", NULL, false}},
             LAYER_EPS(1e-5), .context = 8192, .theta = 10000,
-            .keys = {sizes, head_dim}}},
+            .keys = {sizes, head_dim}},
+     .gguf = {.name = "jais2", .keys = GPT_KEYS,
+              .may_biases = LMQ_GGUF_BIAS_QKV,
+              .must_biases = LMQ_GGUF_BIAS_NORM | LMQ_GGUF_BIAS_OUT |
+                             LMQ_GGUF_BIAS_FFN}},
     /* Trinity. */
     {.name = "afmoe", .norm_place = LMQ_NORMS_AROUND,
      .qk_norm = LMQ_QK_NORM_HEAD, .window_period = 4,
@@ -411,7 +426,14 @@ const struct lmq_family lmq_latest_families[] = {
             .keys = {sizes, cohere_keys, cohere2moe_keys},
             .begin = lmq_hf_begin_cohere2_experts,
             .windows = lmq_hf_windows_cohere2_experts,
-            .finish = lmq_hf_finish_cohere2_experts}},
+            .finish = lmq_hf_finish_cohere2_experts},
+     .gguf = {.name = "cohere2moe",
+              .keys = LMQ_GGUF_EITHER_EPS | LMQ_GGUF_ROPE | LMQ_GGUF_LOGIT |
+                      LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS | LMQ_GGUF_EXPERTS |
+                      LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER |
+                      LMQ_GGUF_FURTHER | LMQ_GGUF_SHARED_DIM,
+              .has_rotary_pairs = true, .begin = lmq_gguf_begin_sigmoid,
+              .finish = lmq_gguf_finish_cohere2_experts}},
     {.name = "granite_swa",
      .hf = {.classes = {{"GraniteSWAForCausalLM", "granite_swa", NULL,
                          false}},
@@ -419,7 +441,11 @@ const struct lmq_family lmq_latest_families[] = {
             .theta = 10000, .has_tied_head = true, .has_layer_types = true,
             .keys = {sizes, granite_keys, granite_window_keys},
             .windows = lmq_hf_windows_granite,
-            .finish = lmq_hf_finish_granite_windows}},
+            .finish = lmq_hf_finish_granite_windows},
+     .gguf = {.name = "granite_swa", .keys = GRANITE_KEYS,
+              .has_rotary_pairs = true, .fuses_shared = true,
+              .has_turns = true, .begin = lmq_gguf_begin_granite_windows,
+              .may_biases = LLAMA_BIASES}},
     {.name = "granitemoe_swa",
      .hf = {.classes = {{"GraniteMoeSWAForCausalLM", "granitemoe_swa", NULL,
                          false}},
@@ -427,7 +453,11 @@ const struct lmq_family lmq_latest_families[] = {
             .has_layer_types = true,
             .keys = {sizes, granite_keys, granite_window_experts},
             .windows = lmq_hf_windows_granite,
-            .finish = lmq_hf_finish_granite_windows}},
+            .finish = lmq_hf_finish_granite_windows},
+     .gguf = {.name = "granite_swa", .keys = GRANITE_KEYS,
+              .has_rotary_pairs = true, .fuses_shared = true,
+              .has_turns = true, .begin = lmq_gguf_begin_granite_windows,
+              .may_biases = LLAMA_BIASES}},
     /* Ling and Ring. */
     {.name = "bailingmoe",
      .hf = {.classes = {{"BailingMoeForCausalLM", "bailing_moe", NULL,

@@ -135,7 +135,9 @@ enum {
     LMQ_GGUF_TWO_EPS = 67108864, /* the epsilon under either name or both */
     LMQ_GGUF_SHARED_DIM = 134217728, /* the width of all shared experts, not
                                         only how many they are */
-    LMQ_GGUF_INDEXER = 268435456 /* of sparse attention, which is left out */
+    LMQ_GGUF_INDEXER = 268435456, /* of sparse attention, which is left out */
+    LMQ_GGUF_LISTS = 536870912, /* of each layer whether it has a window */
+    LMQ_GGUF_EITHER_EPS = 1073741824 /* whose name says the kind of norm */
 };
 
 /* Layers with states, whichever rule they follow; layers without keys among
@@ -168,7 +170,9 @@ struct lmq_gguf_form {
     bool has_rotary_pairs;  /* side by side; else in halves */
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
+    bool fuses_shared;      /* likewise ffn_up_shexp */
     bool has_post_norm_name; /* of the feed-forward's: post_attention_norm */
+    bool has_turns;         /* attention.rope_pattern: which layers turn */
     bool has_tiled_values;  /* of the delta rule: lmq_tiled_values() */
     bool has_late_norm_name; /* of the last norm: token_embd_norm */
     bool has_bare_correction; /* exp_probs_b, without ".bias" */

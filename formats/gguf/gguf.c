@@ -330,6 +330,9 @@ place_tensors(struct lmq_checkpoint *checkpoint,
         if (family->gguf.fuses_gate_up &&
             tensor->place.role == LMQ_ROLE_FFN_UP)
             tensor->place.role = LMQ_ROLE_FFN_GATE_UP;
+        if (family->gguf.fuses_shared &&
+            tensor->place.role == LMQ_ROLE_SHARED_UP)
+            tensor->place.role = LMQ_ROLE_SHARED_GATE_UP;
         if (family->gguf.has_late_norm_name &&
             tensor->place.role == LMQ_ROLE_EMBEDDING_NORM)
             tensor->place.role = LMQ_ROLE_OUTPUT_NORM;

@@ -113,7 +113,10 @@ static const struct {
     {"attention.causal", 0},
     {"rope.scaling.finetuned", 0},
     {"use_parallel_residual", LMQ_GGUF_LAYER},
+    {"attention.layer_norm_epsilon", LMQ_GGUF_EITHER_EPS},
+    {"attention.layer_norm_rms_epsilon", LMQ_GGUF_EITHER_EPS},
     {"attention.sliding_window_pattern", LMQ_GGUF_WINDOW},
+    {"attention.rope_pattern", LMQ_GGUF_LISTS},
     {"attention.max_alibi_bias", LMQ_GGUF_ALIBI},
     {"attention.key_length_mla", LMQ_GGUF_LATENT},
     {"attention.value_length_mla", LMQ_GGUF_LATENT},
@@ -325,6 +328,24 @@ take_family(const struct lmq_family *family,
         family->gguf.begin(h);
 }
 
+/* One of two names, and so of two kinds. */
+static enum lmq_status
+read_norm(struct lmq_gguf_reader *r)
+{
+    static const char rms[] = "attention.layer_norm_rms_epsilon";
+    static const char layer[] = "attention.layer_norm_epsilon";
+    bool is_rms = lmq_gguf_has_key(r, rms);
+
+    if ((r->family->gguf.keys & LMQ_GGUF_EITHER_EPS) == 0)
+        return LMQ_OK;
+    if (!is_rms && !lmq_gguf_has_key(r, layer))
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: there is no '%s.%s' and no '%s'",
+                        r->family->gguf.name, layer, rms);
+    r->h->norm = is_rms ? LMQ_NORM_RMS : LMQ_NORM_LAYER;
+    return lmq_gguf_read_number(r, is_rms ? rms : layer, &r->h->norm_eps);
+}
+
 /* Encoders come as GGUF too. */
 static enum lmq_status
 read_switches(struct lmq_gguf_reader *r)
@@ -419,6 +440,8 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
                           "GGUF: %u layers, at most %d are possible",
                           h->n_layers, LMQ_MAX_LAYERS);
     if (status == LMQ_OK)
+        status = read_norm(&r);
+    if (status == LMQ_OK)
         status = lmq_gguf_read_further_layers(&r, &checkpoint->source);
     if (status == LMQ_OK)
         status = lmq_gguf_read_recurrent(&r);
@@ -482,6 +505,7 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
     if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 &&
         (family->gguf.keys & LMQ_GGUF_SHARED_DIM) == 0)
         written.shared_dim = 0; /* a number of experts says it */
+    written.router_scale /= h->shared_scale; /* if it is of both */
     if (family->gguf.keys & LMQ_GGUF_ANY_STATE)
         written.delta_value_dim *= h->n_delta_value_heads;
     if (family->gguf.keys & LMQ_GGUF_KINDS)
@@ -524,8 +548,15 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_heads(builder, family->gguf.name, hparams);
     if (family->gguf.keys & LMQ_GGUF_KINDS)
         lmq_gguf_write_kinds(builder, family->gguf.name, hparams);
-    else if (family->gguf.keys & (LMQ_GGUF_LOCAL | LMQ_GGUF_CHUNK))
+    else if (family->gguf.keys &
+             (LMQ_GGUF_LOCAL | LMQ_GGUF_CHUNK | LMQ_GGUF_LISTS))
         lmq_gguf_write_window(builder, family, hparams);
+    if (family->gguf.keys & LMQ_GGUF_EITHER_EPS) {
+        snprintf(name, sizeof(name), "%s.attention.layer_norm_%sepsilon",
+                 family->gguf.name,
+                 hparams->norm == LMQ_NORM_RMS ? "rms_" : "");
+        lmq_gguf_put_f32(builder, name, hparams->norm_eps);
+    }
     if ((family->gguf.keys & (LMQ_GGUF_ROUTER | LMQ_GGUF_STEP)) != 0 &&
         hparams->n_experts > 0)
         lmq_gguf_write_dense_layers(builder, family, hparams);

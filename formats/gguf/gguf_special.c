@@ -119,39 +119,67 @@ read_chunk(struct lmq_gguf_reader *r)
     return status;
 }
 
+/* Marks the layers of which a list, if there is one, says false. */
+static enum lmq_status
+read_list(struct lmq_gguf_reader *r, const char *name,
+          enum lmq_layer_kind kind)
+{
+    const struct lmq_gguf_value *list =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
+
+    if (list == NULL)
+        return LMQ_OK;
+    if (list->type != LMQ_GGUF_ARRAY || list->item_type != LMQ_GGUF_BOOL ||
+        list->count < r->h->n_layers)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is no boolean for each of %u layers",
+                        r->key, r->h->n_layers);
+    for (uint32_t i = 0; i < r->h->n_layers; i++)
+        if (lmq_gguf_item_int(list, i) == 0)
+            r->h->layers[i] |= (unsigned char)kind;
+    return LMQ_OK;
+}
+
 enum lmq_status
 lmq_gguf_read_window(struct lmq_gguf_reader *r)
 {
+    static const char key[] = "attention.sliding_window_pattern";
     struct lmq_hparams *h = r->h;
     uint32_t period = r->family->window_period;
-    const struct lmq_gguf_value *pattern = lmq_gguf_find(
-        r->meta, lmq_gguf_key_of(r, "attention.sliding_window_pattern"));
+    const struct lmq_gguf_value *pattern =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, key));
     enum lmq_status status = LMQ_OK;
 
     if (r->family->gguf.keys & LMQ_GGUF_CHUNK)
         return read_chunk(r);
-    if (h->sliding_window == 0)
-        return LMQ_OK;
-    if (pattern != NULL && pattern->type == LMQ_GGUF_ARRAY) {
-        if (pattern->item_type != LMQ_GGUF_BOOL || pattern->count < h->n_layers)
-            return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                            "GGUF: '%s' is no boolean for each of %u layers",
-                            r->key, h->n_layers);
-        for (uint32_t i = 0; i < h->n_layers; i++)
-            if (lmq_gguf_item_int(pattern, i) == 0)
-                h->layers[i] |= LMQ_LAYER_FULL;
-        return LMQ_OK;
-    }
-    status =
-        lmq_gguf_read_count(r, "attention.sliding_window_pattern", &period);
+    if (r->family->gguf.has_turns)
+        status = read_list(r, "attention.rope_pattern", LMQ_LAYER_NOPE);
+    if (h->sliding_window == 0 || status != LMQ_OK)
+        return status;
+    if (pattern != NULL && pattern->type == LMQ_GGUF_ARRAY)
+        return read_list(r, key, LMQ_LAYER_FULL);
+    status = lmq_gguf_read_count(r, key, &period);
     if (period > 0)
         for (uint64_t i = period - 1; i < h->n_layers; i += period)
             h->layers[i] |= LMQ_LAYER_FULL;
     return status;
 }
 
-/* Only where it is not what the family implies, and then as a period: lists
- * are not understood for the families that we know. */
+static void
+write_list(struct lmq_gguf_builder *builder, const struct lmq_family *family,
+           const char *name, const struct lmq_hparams *h,
+           enum lmq_layer_kind kind)
+{
+    char key[LMQ_GGUF_MAX_NAME];
+
+    snprintf(key, sizeof(key), "%s.%s", family->gguf.name, name);
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_BOOL, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_bool(builder, !lmq_layer_is(h, i, kind));
+}
+
+/* Only where it is not what the family implies, and then as a period, unless
+ * llama.cpp takes lists. */
 void
 lmq_gguf_write_window(struct lmq_gguf_builder *builder,
                       const struct lmq_family *family,
@@ -165,6 +193,14 @@ lmq_gguf_write_window(struct lmq_gguf_builder *builder,
                  family->gguf.name);
         if (h->attention_chunk == 0)
             lmq_gguf_put_u32(builder, key, 0);
+        return;
+    }
+    if ((family->gguf.keys & LMQ_GGUF_LISTS) != 0) {
+        write_list(builder, family, "attention.sliding_window_pattern", h,
+                   LMQ_LAYER_FULL);
+        if (family->gguf.has_turns)
+            write_list(builder, family, "attention.rope_pattern", h,
+                       LMQ_LAYER_NOPE);
         return;
     }
     while (period <= h->n_layers &&
@@ -414,6 +450,13 @@ lmq_gguf_begin_granite_experts(struct lmq_hparams *h)
     h->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
 }
 
+void
+lmq_gguf_begin_granite_windows(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_granite_experts(h);
+    h->has_sinks = true;
+}
+
 /* For the first files, which do not say it: what all models had then. */
 void
 lmq_gguf_begin_minicpm(struct lmq_hparams *h)
@@ -475,6 +518,22 @@ lmq_gguf_finish_still_full(struct lmq_hparams *h,
     for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
         if (h->sliding_window > 0 && lmq_layer_is(h, i, LMQ_LAYER_FULL))
             h->layers[i] |= LMQ_LAYER_NOPE;
+}
+
+/* Dense layers turn all the same; and of what experts and shared ones add it is
+ * the mean. */
+void
+lmq_gguf_finish_cohere2_experts(struct lmq_hparams *h,
+                                const struct lmq_gguf_evidence *evidence)
+{
+    lmq_gguf_finish_still_full(h, evidence);
+    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_DENSE))
+            h->layers[i] &= (unsigned char)~LMQ_LAYER_NOPE;
+    if (h->shared_dim == 0)
+        return;
+    h->router_scale *= 0.5;
+    h->shared_scale = 0.5;
 }
 
 /* Every fourth layer does not turn, whatever has a window. */

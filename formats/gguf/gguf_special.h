@@ -24,10 +24,13 @@ void lmq_gguf_finish_llama4(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_ernie_experts(struct lmq_hparams *hparams,
                                    const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_cohere2_experts(
+    struct lmq_hparams *h, const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_still_full(struct lmq_hparams *hparams,
                                 const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_afmoe(struct lmq_hparams *hparams,
                            const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_begin_granite_windows(struct lmq_hparams *h);
 void lmq_gguf_begin_minicpm(struct lmq_hparams *hparams);
 void lmq_gguf_finish_minicpm(struct lmq_hparams *hparams,
                              const struct lmq_gguf_evidence *evidence);

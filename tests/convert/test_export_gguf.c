@@ -122,17 +122,14 @@ static const struct {
     {"opt", "no name"},
     {"youtu", "no name"},
     {"solar-open", "no name"},
-    {"exaone-moe", "no name"},
+    {"granite-swa", "rope_local_theta"},
     {"vaultgemma", "no name"},
-    {"jais2", "no name"},
     {"bamba", "no name"},
     {"flex-olmo", "no name"},
     {"hyperclova", "no name"},
     {"minicpm3", "no name"},
     {"gpt-neo", "no name"},
     {"nanochat", "no name"},
-    {"cohere2moe", "no name"},
-    {"granite-swa", "no name"},
     {"lfm3", "no name"},
 };
 

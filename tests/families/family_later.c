@@ -414,6 +414,33 @@ const struct family later_families[] = {
                   .score_scale = 0.25},
     },
     {
+        .name = "granitemoe-swa",
+        .config =
+            "{'architectures': ['GraniteMoeSWAForCausalLM'], "
+            "'model_type': 'granitemoe_swa', 'attention_bias': false, "
+            "'attention_multiplier': 0.3, 'embedding_multiplier': 5.0, "
+            "'layer_rope_theta': [0, 10000, 10000, 0, 10000], "
+            "'layer_types': ['full_attention', 'sliding_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention'], "
+            "'logits_scaling': 2.0, 'num_experts_per_tok': $used, "
+            "'num_local_experts': $experts, 'residual_multiplier': 0.5, "
+            "'rms_norm_eps': 1e-06, 'shared_intermediate_size': "
+            "$shared_dim, 'sliding_window': $window, "
+            SIZE_KEYS "'tie_word_embeddings': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_sinks, granitemoe_layer},
+        .bits = LLAMA_BITS | HAS_SINKS,
+        .shape = {.dim = 60, .hidden = 44, .layers = 5, .heads = 6,
+                  .kv_heads = 2, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 10000,
+                  .window = 7, .sliding = "01110", .turning = "01101",
+                  .embedding_scale = 5, .residual_scale = 0.5,
+                  .logit_scale = 0.5, .score_scale = 0.3, .sparse = "1",
+                  .n_experts = 5, .n_used = 2, .expert_dim = 44,
+                  .shared_dim = 28, .router = ORACLE_SOFTMAX_CHOSEN},
+    },
+    {
         .name = "exaone4",
         .config =
             "{'architectures': ['Exaone4ForCausalLM'], "
