@@ -110,6 +110,11 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
                    "heads of %u dimensions",
             kind, n, h->n_layers, h->n_delta_key_heads, h->delta_key_dim,
             h->n_delta_value_heads, h->delta_value_dim);
+    n = count_layers(h, LMQ_LAYER_BESIDE);
+    if (n > 0)
+        say(words, "beside attention in %u of them", n);
+    if (h->has_bare_states)
+        say(words, "states without norms");
 }
 
 static void

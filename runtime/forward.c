@@ -4,7 +4,8 @@
  *   x = embed(tokens)                                        (n, dim)
  *   for each layer:
  *       xn = norm(x)                                         (n, dim)
- *       x += attention(xn): heads.c, latent.c, recurrent.c   (n, dim)
+ *       x += attention(xn): heads.c, latent.c, recurrent.c   (n, dim),
+ *            or two of them
  *       xn = norm(x)                                         (n, dim)
  *       x += feed_forward(xn): feed.c, or experts.c          (n, dim)
  *       x += of its own input, x *= scale: inputs.c          (n, dim)
@@ -131,19 +132,31 @@ make_inputs(const struct lmq_member *member)
     }
 }
 
+/* x += out of attention, where something else is added, too. */
+static void
+add_out(const struct lmq_member *member)
+{
+    size_t from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++)
+        add_token(member, member->layer->attention.out.bias, NULL, t);
+}
+
 /* x += out; xn = norm(x), where a feed-forward follows. Both are a token's own,
  * so one pass does. */
 static void
 add_attention(const struct lmq_member *member)
 {
     const struct lmq_layer *layer = member->layer;
+    bool is_beside = lmq_layer_is(member->h, member->index, LMQ_LAYER_BESIDE);
     bool is_followed = !is_parallel(member->h) &&
                        lmq_layer_has_feed(member->h, member->index);
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        add_token(member, layer->attention.out.bias,
+        add_token(member, is_beside ? NULL : layer->attention.out.bias,
                   &layer->attention.post_norm, t);
         if (is_followed)
             norm_token(member, &layer->feed.norm, t, feed_input(member));
@@ -210,8 +223,6 @@ attention(const struct lmq_member *member)
 {
     const struct lmq_matrix *w_out = &member->layer->attention.out;
     const struct lmq_matrix *w_gate = &member->layer->attention.gate;
-    bool is_recurrent =
-        lmq_layer_is(member->h, member->index, LMQ_LAYER_DELTA);
     struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, attention_input(member), member->h->dim);
     struct lmq_operand heads = /* (n, n_heads * value_dim) */
@@ -219,14 +230,12 @@ attention(const struct lmq_member *member)
 
     if (w_gate->tensor != NULL)
         lmq_multiply(member, w_gate, &xn, member->work->attn_gate);
-    if (is_recurrent)
-        lmq_recurrent_attention(member, &xn); /* heads = q S, gated */
-    else if (member->h->kv_lora_rank > 0)
+    if (member->h->kv_lora_rank > 0)
         lmq_latent_attention(member, &xn); /* heads = softmax(q k) v */
     else
         lmq_heads_attention(member, &xn); /* heads = softmax(q k) v */
     lmq_barrier(member); /* a row of W_out reads all heads */
-    if (w_gate->tensor != NULL && !is_recurrent) {
+    if (w_gate->tensor != NULL) {
         if (member->h->has_head_gate)
             gate_whole_heads(member, w_gate); /* heads *= sigmoid(gate) */
         else
@@ -234,6 +243,43 @@ attention(const struct lmq_member *member)
         lmq_barrier(member); /* pieces are cut otherwise than rows */
     }
     lmq_multiply(member, w_out, &heads, member->work->out);
+}
+
+/* out (n, dim) = W_out recurrence(xn). */
+static void
+recurrence(const struct lmq_member *member)
+{
+    const struct lmq_attention_part *part = &member->layer->attention;
+    bool is_alone = lmq_layer_only_recurs(member->h, member->index);
+    const struct lmq_matrix *w_out = is_alone ? &part->out : &part->state_out;
+    const struct lmq_matrix *w_gate =
+        is_alone ? &part->gate : &part->state_gate;
+    struct lmq_operand xn = /* (n, dim) */
+        lmq_operand_of(member, attention_input(member), member->h->dim);
+    struct lmq_operand heads = /* (n, value heads * value dim) */
+        lmq_operand_of(member, member->work->attention, w_out->n_cols);
+
+    if (w_gate->tensor != NULL)
+        lmq_multiply(member, w_gate, &xn, member->work->attn_gate);
+    lmq_recurrent_attention(member, &xn); /* heads = q S, gated */
+    lmq_barrier(member); /* a row of W_out reads all heads */
+    lmq_multiply(member, w_out, &heads, member->work->out);
+}
+
+/* out = attention(xn), or recurrence(xn), or what the latter adds to x, to
+ * which the former has been added. */
+static void
+mix(const struct lmq_member *member)
+{
+    if (lmq_layer_has_attention(member->h, member->index))
+        attention(member);
+    if (lmq_layer_is(member->h, member->index, LMQ_LAYER_BESIDE)) {
+        lmq_barrier(member); /* a token's out are rows of many */
+        add_out(member);     /* x += out */
+        lmq_barrier(member); /* others make out anew */
+    }
+    if (lmq_layer_is(member->h, member->index, LMQ_LAYER_DELTA))
+        recurrence(member);
 }
 
 /* out (n, dim) = feed(xn): W_down (act(W_gate xn) * (W_up xn)) of one network,
@@ -378,7 +424,7 @@ layer_part(void *context, size_t number, size_t n_members)
     lmq_barrier(&member); /* all read all of xn */
     if (mixes) {
         member.is_fine |= member.index == 0;
-        attention(&member); /* out = attention(xn) */
+        mix(&member); /* out = attention(xn) */
         member.is_fine = is_fine;
         lmq_barrier(&member); /* its norm reads whole rows of out */
         add_attention(&member); /* x += out; xn = norm(x) */

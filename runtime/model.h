@@ -65,6 +65,8 @@ struct lmq_attention_part {
     struct lmq_gain delta_conv;      /* (channels, conv_width); (channels) */
     struct lmq_gain delta_norm;      /* (value dim), or of all value heads */
     float *state_skip;               /* (value heads) */
+    /* In place of q, k, v, gate, out where attention stands beside it. */
+    struct lmq_matrix state_q, state_k, state_v, state_gate, state_out;
 };
 
 /* And its feed-forward: one network, or experts. */

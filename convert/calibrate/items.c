@@ -22,6 +22,10 @@ input_of(enum lmq_role role)
     case LMQ_ROLE_ATTN_GATE:
     case LMQ_ROLE_ATTN_Q_A:
     case LMQ_ROLE_ATTN_KV_A:
+    case LMQ_ROLE_STATE_Q:
+    case LMQ_ROLE_STATE_K:
+    case LMQ_ROLE_STATE_V:
+    case LMQ_ROLE_STATE_GATE:
         return LMQ_ROLE_ATTN_Q;
     case LMQ_ROLE_FFN_GATE:
     case LMQ_ROLE_FFN_UP:

@@ -18,6 +18,7 @@ lmq_mendable(const struct lmq_hparams *h, const struct lmq_place *place,
     *is_output = false;
     switch (place->role) {
     case LMQ_ROLE_ATTN_OUT:
+    case LMQ_ROLE_STATE_OUT:
     case LMQ_ROLE_FFN_DOWN:
         /* Nor does a row stand for one number of the stream if what it gives is
          * normed, or one expert's of many, before it is added. (Inputs in their

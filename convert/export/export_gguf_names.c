@@ -40,7 +40,7 @@ lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
 
     other.item = -1;
     if (place->layer >= 0 &&
-        lmq_layer_is(&plan->written, (size_t)place->layer, LMQ_LAYER_DELTA))
+        lmq_layer_only_recurs(&plan->written, (size_t)place->layer))
         odd = recurrent_name(&plan->written, place);
     switch ((int)place->role) {
     case LMQ_ROLE_ATTN_Q:

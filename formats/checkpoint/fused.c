@@ -138,15 +138,21 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
 {
     bool is_delta = layer < hparams->n_layers &&
                     lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA);
+    bool is_alone = is_delta && lmq_layer_only_recurs(hparams, layer);
+    size_t n = 0;
 
     switch ((int)fused) {
     case LMQ_ROLE_ATTN_QKV:
-        return fused_qkv(hparams, layer, is_delta, by_head, parts);
+        return fused_qkv(hparams, layer, is_alone, by_head, parts);
     case LMQ_ROLE_DELTA_QKVZ:
     case LMQ_ROLE_DELTA_BA:
-        return is_delta ? fused_recurrent(hparams, fused, parts) : 0;
+        if (is_delta)
+            n = fused_recurrent(hparams, fused, parts);
+        for (size_t i = 0; i < n && !is_alone; i++)
+            parts[i].role = lmq_role_beside(parts[i].role);
+        return n;
     case LMQ_ROLE_ATTN_Q:
-        return hparams->has_attn_gate && !hparams->has_head_gate && !is_delta
+        return hparams->has_attn_gate && !hparams->has_head_gate && !is_alone
                    ? fused_q_gate(hparams, layer, parts)
                    : 0;
     default:
@@ -235,7 +241,7 @@ lmq_tiled_values(const struct lmq_hparams *hparams,
     *rows = *columns = (struct lmq_shuffle){0};
     if (hparams->recurrence != LMQ_RECURRENCE_DELTA || n_keys == 0 ||
         place->layer < 0 || place->layer >= (int32_t)hparams->n_layers ||
-        !lmq_layer_is(hparams, (size_t)place->layer, LMQ_LAYER_DELTA))
+        !lmq_layer_only_recurs(hparams, (size_t)place->layer))
         return;
     heads.outer = n_keys;
     heads.inner = hparams->n_delta_value_heads / n_keys;

@@ -12,7 +12,7 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     bool is_latent = h->kv_lora_rank > 0;
 
     if (place->layer >= 0 && place->layer < (int32_t)h->n_layers &&
-        lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA))
+        lmq_layer_only_recurs(h, (size_t)place->layer))
         return (struct lmq_rope_rows){0};
     switch ((int)place->role) {
     case LMQ_ROLE_ATTN_Q:

@@ -178,10 +178,16 @@ settle_delta(struct lmq_hparams *h)
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
         if (lmq_layer_is(h, i, LMQ_LAYER_DELTA)) {
             has_delta = true;
-            h->layers[i] &= (unsigned char)~(LMQ_LAYER_FULL | LMQ_LAYER_NOPE);
+            if (lmq_layer_only_recurs(h, i))
+                h->layers[i] &=
+                    (unsigned char)~(LMQ_LAYER_FULL | LMQ_LAYER_NOPE);
+        } else {
+            h->layers[i] &= (unsigned char)~LMQ_LAYER_BESIDE;
         }
     if (has_delta && lmq_is_convolution(h))
         h->n_delta_key_heads = h->delta_key_dim = 0;
+    if (!has_delta || lmq_is_convolution(h))
+        h->has_bare_states = false;
     if (has_delta)
         return;
     h->recurrence = LMQ_RECURRENCE_DELTA;

@@ -130,7 +130,9 @@ enum lmq_layer_kind {
     LMQ_LAYER_DENSE = 4,   /* one feed-forward, the others have experts */
     LMQ_LAYER_DELTA = 8,   /* a recurrence in place of attention */
     LMQ_LAYER_BARE = 16,   /* no feed-forward */
-    LMQ_LAYER_FEED = 32    /* nothing but a feed-forward */
+    LMQ_LAYER_FEED = 32,   /* nothing but a feed-forward */
+    LMQ_LAYER_BESIDE = 64  /* attention beside the recurrence, of the same
+                              input; both are added */
 };
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
@@ -197,6 +199,7 @@ struct lmq_hparams {
     uint32_t n_delta_value_heads; /* 0: no layer has it */
     uint32_t delta_key_dim, delta_value_dim; /* of a head */
     uint32_t conv_width;     /* tokens that its convolution sees */
+    bool has_bare_states;    /* what a state gives has no norm */
 
     /* Positions */
     enum lmq_positions positions;
@@ -337,11 +340,19 @@ lmq_layer_mixes(const struct lmq_hparams *hparams, size_t layer)
     return !lmq_layer_is(hparams, layer, LMQ_LAYER_FEED);
 }
 
+/* By a recurrence alone: then its matrices have the roles of attention's. */
+static inline bool
+lmq_layer_only_recurs(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA) &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_BESIDE);
+}
+
 static inline bool
 lmq_layer_has_attention(const struct lmq_hparams *hparams, size_t layer)
 {
     return lmq_layer_mixes(hparams, layer) &&
-           !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA);
+           !lmq_layer_only_recurs(hparams, layer);
 }
 
 static inline bool

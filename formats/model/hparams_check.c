@@ -200,6 +200,24 @@ check_halves(const struct lmq_hparams *h, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* What is added to the stream twice has no norm behind it. */
+static enum lmq_status
+check_beside(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_BESIDE) &&
+            (lmq_is_convolution(h) || h->n_borrowing > 0 ||
+             h->kv_lora_rank > 0 || h->norm_place != LMQ_NORMS_BEFORE ||
+             h->residual != LMQ_RESIDUAL_SEQUENTIAL))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u has attention beside a recurrence, which "
+                            "does not go with convolutions, borrowed keys, "
+                            "latents, norms elsewhere than before, or a "
+                            "feed-forward beside attention",
+                            i);
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_delta(const struct lmq_hparams *h, struct lmq_error *err)
 {
@@ -281,6 +299,8 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
         status = check_rope(hparams, err);
     if (status == LMQ_OK)
         status = check_halves(hparams, err);
+    if (status == LMQ_OK)
+        status = check_beside(hparams, err);
     if (status == LMQ_OK)
         status = check_delta(hparams, err);
     if (status == LMQ_OK)

@@ -103,7 +103,8 @@ is_free(const struct lmq_field *field)
            field->type == LMQ_FIELD_FACTORS ||
            (field->type == LMQ_FIELD_LAYERS &&
             field->bit != LMQ_LAYER_DENSE &&
-            field->bit != LMQ_LAYER_DELTA) ||
+            field->bit != LMQ_LAYER_DELTA &&
+            field->bit != LMQ_LAYER_BESIDE) ||
            field->offset == LMQ_FIELD(context) ||
            field->offset == LMQ_FIELD(sliding_window) ||
            field->offset == LMQ_FIELD(rope_context) ||

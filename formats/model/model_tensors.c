@@ -36,7 +36,8 @@ enum {
     FEEDS = 1 << 26,
     STATES = 1 << 27, /* recurrent, and remembers matrices */
     DELTA_RULE = 1 << 28,
-    STATE_SPACE = 1 << 29
+    STATE_SPACE = 1 << 29,
+    BESIDE = 1 << 30 /* attention and a recurrence with states */
 };
 
 /* What there are several of, each with a number. */
@@ -69,6 +70,11 @@ static const struct {
     [LMQ_ROLE_DELTA_CONV] = {RECURRENT, ONE},
     [LMQ_ROLE_DELTA_NORM] = {STATES, ONE},
     [LMQ_ROLE_STATE_SKIP] = {STATE_SPACE, ONE},
+    [LMQ_ROLE_STATE_Q] = {BESIDE, ONE},
+    [LMQ_ROLE_STATE_K] = {BESIDE, ONE},
+    [LMQ_ROLE_STATE_V] = {BESIDE, ONE},
+    [LMQ_ROLE_STATE_GATE] = {BESIDE, ONE},
+    [LMQ_ROLE_STATE_OUT] = {BESIDE, ONE},
     [LMQ_ROLE_ATTN_Q_A] = {LATENT_Q, ONE},
     [LMQ_ROLE_ATTN_Q_A_NORM] = {LATENT_Q, ONE},
     [LMQ_ROLE_ATTN_Q_B] = {LATENT_Q, ONE},
@@ -111,10 +117,11 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
 {
     bool mixes = lmq_layer_mixes(h, layer);
     bool feeds = lmq_layer_has_feed(h, layer);
-    bool borrows = lmq_layer_borrows(h, layer) && !is_delta;
-    bool has_values = !borrows && (is_delta ||
+    bool is_alone = is_delta && lmq_layer_only_recurs(h, layer);
+    bool borrows = lmq_layer_borrows(h, layer) && !is_alone;
+    bool has_values = !borrows && (is_alone ||
                                    !lmq_layer_keys_are_values(h, layer));
-    bool is_latent = h->kv_lora_rank > 0 && !is_delta;
+    bool is_latent = h->kv_lora_rank > 0 && !is_alone;
     bool has_latent_q = is_latent && h->q_lora_rank > 0;
     bool has_states = is_delta && !lmq_is_convolution(h);
     bool is_state_space = lmq_is_state_space(h);
@@ -139,10 +146,12 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         {has_experts, EXPERTS},
         {h->router_corrects, CORRECTED},
         {h->shared_dim > 0, SHARED},
-        {mixes, is_delta ? RECURRENT : ATTENTION},
+        {mixes && is_delta, RECURRENT},
+        {mixes && !is_alone, ATTENTION},
+        {mixes && has_states && !is_alone, BESIDE},
         {has_states, STATES},
         {has_states, is_state_space ? STATE_SPACE : DELTA_RULE},
-        {mixes && (is_delta ? has_states : h->has_attn_gate), OUTPUT_GATE},
+        {mixes && (is_alone ? has_states : h->has_attn_gate), OUTPUT_GATE},
         {!borrows, OWN_KEYS},
         {has_values, OWN_VALUES},
         {h->layer_input_dim > 0, INPUTS},
@@ -157,17 +166,14 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
     return what;
 }
 
-/* Matrices of a recurrent layer have no biases, but for time steps, which must
- * have one. */
+/* Matrices of a recurrence have no biases, but for time steps, which must have
+ * one. */
 static bool
 is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
 {
     return place->part == LMQ_PART_BIAS && place->layer >= 0 &&
-           lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA) &&
-           (place->role == LMQ_ROLE_ATTN_Q || place->role == LMQ_ROLE_ATTN_K ||
-            place->role == LMQ_ROLE_ATTN_V ||
-            place->role == LMQ_ROLE_ATTN_OUT ||
-            place->role == LMQ_ROLE_ATTN_GATE);
+           lmq_layer_only_recurs(h, (size_t)place->layer) &&
+           lmq_role_beside(place->role) != place->role;
 }
 
 bool
@@ -191,7 +197,8 @@ lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
     *n_items = counts[rules[role].items];
     return (rules[role].needs & ~what_is(h, layer, has_experts, is_delta)) ==
                0 &&
-           !is_delta_bias(h, place);
+           !is_delta_bias(h, place) &&
+           !(role == LMQ_ROLE_DELTA_NORM && h->has_bare_states);
 }
 
 bool
@@ -224,6 +231,11 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_DELTA_DECAY:
     case LMQ_ROLE_DELTA_NORM:
     case LMQ_ROLE_STATE_SKIP:
+    case LMQ_ROLE_STATE_Q:
+    case LMQ_ROLE_STATE_K:
+    case LMQ_ROLE_STATE_V:
+    case LMQ_ROLE_STATE_GATE:
+    case LMQ_ROLE_STATE_OUT:
     case LMQ_ROLE_INPUTS:
     case LMQ_ROLE_INPUTS_PROJ:
     case LMQ_ROLE_INPUTS_NORM:
@@ -274,11 +286,11 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t v = n_kv * value, out = h->n_heads * value;
     uint64_t gate = h->has_head_gate ? h->n_heads : out;
     uint64_t inputs = (uint64_t)h->n_layers * h->layer_input_dim;
+    uint64_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
 
-    if (place->layer >= 0 &&
-        lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_DELTA)) {
-        q = k = lmq_delta_key_width(h);
-        v = out = gate = lmq_delta_value_width(h);
+    if (place->layer >= 0 && lmq_layer_only_recurs(h, (size_t)place->layer)) {
+        q = k = keys;
+        v = out = gate = values;
     }
     const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
         [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
@@ -300,6 +312,11 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
                                                 : h->delta_value_dim,
                                  0},
         [LMQ_ROLE_STATE_SKIP] = {h->n_delta_value_heads, 0},
+        [LMQ_ROLE_STATE_Q] = {keys, h->dim},
+        [LMQ_ROLE_STATE_K] = {keys, h->dim},
+        [LMQ_ROLE_STATE_V] = {values, h->dim},
+        [LMQ_ROLE_STATE_GATE] = {values, h->dim},
+        [LMQ_ROLE_STATE_OUT] = {h->dim, values},
         [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : head, 0},
         [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : head, 0},
         [LMQ_ROLE_ATTN_SINKS] = {h->n_heads, 0},

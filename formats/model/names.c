@@ -52,6 +52,11 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_DELTA_CONV] = {"ssm_conv1d", true, NO_ITEMS, 0, 19},
     [LMQ_ROLE_DELTA_NORM] = {"ssm_norm", true, NO_ITEMS, 0, 20},
     [LMQ_ROLE_STATE_SKIP] = {"ssm_d", true, NO_ITEMS, 0, 21},
+    [LMQ_ROLE_STATE_Q] = {"ssm_q", true, NO_ITEMS, 0, 22},
+    [LMQ_ROLE_STATE_K] = {"ssm_k", true, NO_ITEMS, 0, 23},
+    [LMQ_ROLE_STATE_V] = {"ssm_v", true, NO_ITEMS, 0, 24},
+    [LMQ_ROLE_STATE_GATE] = {"ssm_gate", true, NO_ITEMS, 0, 25},
+    [LMQ_ROLE_STATE_OUT] = {"ssm_output", true, NO_ITEMS, 0, 26},
     [LMQ_ROLE_ATTN_K_B] = {"attn_k_b", true, HEADS, 1, 0},
     [LMQ_ROLE_ATTN_V_B] = {"attn_v_b", true, HEADS, 1, 1},
     [LMQ_ROLE_ATTN_OUT] = {"attn_output", true, NO_ITEMS, 2, 0},
@@ -266,6 +271,25 @@ const char *
 lmq_role_name(enum lmq_role role)
 {
     return roles[role].name;
+}
+
+enum lmq_role
+lmq_role_beside(enum lmq_role role)
+{
+    switch ((int)role) {
+    case LMQ_ROLE_ATTN_Q:
+        return LMQ_ROLE_STATE_Q;
+    case LMQ_ROLE_ATTN_K:
+        return LMQ_ROLE_STATE_K;
+    case LMQ_ROLE_ATTN_V:
+        return LMQ_ROLE_STATE_V;
+    case LMQ_ROLE_ATTN_GATE:
+        return LMQ_ROLE_STATE_GATE;
+    case LMQ_ROLE_ATTN_OUT:
+        return LMQ_ROLE_STATE_OUT;
+    default:
+        return role;
+    }
 }
 
 bool

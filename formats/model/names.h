@@ -59,6 +59,10 @@ const char *lmq_role_name(enum lmq_role role);
 
 bool lmq_role_is_per_layer(enum lmq_role role);
 
+/* What a matrix of a recurrence is where attention stands beside it; others are
+ * what they are. */
+enum lmq_role lmq_role_beside(enum lmq_role role);
+
 /* Matrices that are never integers: a router decides, learned positions are
  * added once per token, and what the delta rule forgets it forgets for all
  * tokens to come. They are small, and errors in them go everywhere. */

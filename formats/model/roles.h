@@ -64,6 +64,11 @@ enum lmq_role {
     LMQ_ROLE_ACT_BOUND = 54,
     LMQ_ROLE_STATE_SKIP = 55,        /* state space: how much of its value a
                                         head gives past the state */
+    LMQ_ROLE_STATE_Q = 56,           /* of a recurrence beside attention: */
+    LMQ_ROLE_STATE_K = 57,           /* alone it has the roles 5 to 8 and 32 */
+    LMQ_ROLE_STATE_V = 58,
+    LMQ_ROLE_STATE_GATE = 59,
+    LMQ_ROLE_STATE_OUT = 60,
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

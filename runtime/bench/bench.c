@@ -122,7 +122,7 @@ cache_bytes(const struct lmq_model *model, enum lmq_kv_type type,
     double bytes = 0;
 
     for (size_t layer = 0; layer < h->n_layers; layer++)
-        if (lmq_layer_is(h, layer, LMQ_LAYER_DELTA))
+        if (lmq_layer_only_recurs(h, layer))
             bytes += lmq_kv_bytes(model, layer, type, 0);
         else if (lmq_layer_has_attention(h, layer))
             bytes += lmq_kv_bytes(model, lmq_layer_kv_source(h, layer), type,

@@ -21,6 +21,9 @@
  *       o = q S + D v
  *   attention = rmsnorm(o * silu(z))        over the heads that share a key
  *
+ * Without norms of states attention is what stands there in brackets. Beside
+ * attention the matrices have names of their own.
+ *
  * A token needs what the one before it left, so tokens go one after the other,
  * and heads are what is shared out: the sums of a token have one order, however
  * a sequence is cut. Their order is the rows' of S.
@@ -129,8 +132,9 @@ delta_step(const struct lmq_member *member, const struct token *token)
     kernels->scale(v, values, token->beta);
     kernels->recur(token->s, keys, values, 1, token->k, v, token->q,
                    o);                /* S += k d; o = q S */
-    kernels->rmsnorm(o, member->layer->attention.delta_norm.weight, values,
-                     (float)member->h->norm_eps, o);
+    if (!member->h->has_bare_states)
+        kernels->rmsnorm(o, member->layer->attention.delta_norm.weight, values,
+                         (float)member->h->norm_eps, o);
     kernels->silu(token->z, values);
     kernels->mul(o, token->z, values); /* o = norm(o) silu(z) */
 }
@@ -219,7 +223,7 @@ walk(const struct lmq_member *member)
          head += member->n_members)
         for (size_t i = 0; i < member->work->n_sequences; i++)
             walk_head(member, head, i);
-    if (lmq_is_state_space(member->h)) {
+    if (lmq_is_state_space(member->h) && !member->h->has_bare_states) {
         lmq_barrier(member); /* heads are normed together */
         norm_shared(member);
     }
@@ -231,10 +235,11 @@ lmq_recurrent_attention(const struct lmq_member *member,
 {
     const struct lmq_attention_part *part = &member->layer->attention;
     const struct lmq_work *work = member->work;
+    bool is_alone = lmq_layer_only_recurs(member->h, member->index);
 
-    lmq_multiply(member, &part->q, xn, work->q);
-    lmq_multiply(member, &part->k, xn, work->k);
-    lmq_multiply(member, &part->v, xn, work->v);
+    lmq_multiply(member, is_alone ? &part->q : &part->state_q, xn, work->q);
+    lmq_multiply(member, is_alone ? &part->k : &part->state_k, xn, work->k);
+    lmq_multiply(member, is_alone ? &part->v : &part->state_v, xn, work->v);
     if (part->delta_alpha.tensor != NULL)
         lmq_multiply(member, &part->delta_alpha, xn, work->delta_alpha);
     if (part->delta_beta.tensor != NULL)

@@ -232,6 +232,24 @@ describe_convolved(struct lmq_hparams *h)
     h->conv_width = 2;
 }
 
+/* Attention and a state in one layer, a state alone in another. */
+static void
+describe_beside(struct lmq_hparams *h)
+{
+    h->layers[0] = LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE | LMQ_LAYER_FULL;
+    h->layers[1] = LMQ_LAYER_DELTA;
+    h->layers[2] = LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE;
+    h->recurrence = LMQ_RECURRENCE_STATE_SPACE;
+    h->has_bare_states = true;
+    h->has_attn_gate = true;
+    h->sliding_window = 9;
+    h->n_delta_key_heads = 2;
+    h->n_delta_value_heads = 4;
+    h->delta_key_dim = 13;
+    h->delta_value_dim = 17;
+    h->conv_width = 4;
+}
+
 /* No norm has weights. */
 static void
 describe_bare(struct lmq_hparams *h)
@@ -261,6 +279,7 @@ static const struct {
     {"states", describe_states, true},
     {"convolved", describe_convolved, false},
     {"bare", describe_bare, true},
+    {"beside", describe_beside, true},
 };
 
 size_t
@@ -359,6 +378,16 @@ add_latents(struct builder *b, int32_t l)
     }
 }
 
+/* A matrix that has another role beside attention. */
+static void
+add_recurrent(struct builder *b, enum lmq_role role, int32_t l, uint64_t rows,
+              uint64_t cols)
+{
+    bool is_alone = lmq_layer_only_recurs(b->h, (size_t)l);
+
+    add_matrix(b, is_alone ? role : lmq_role_beside(role), l, -1, rows, cols);
+}
+
 /* What the description asks for, of the matrices and vectors of recurrences. */
 static void
 add_recurrence(struct builder *b, int32_t l)
@@ -374,11 +403,11 @@ add_recurrence(struct builder *b, int32_t l)
     bool is_space = h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
 
     b->has_biases = false;
-    add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, keys, h->dim);
-    add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, keys, h->dim);
-    add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, values, h->dim);
+    add_recurrent(b, LMQ_ROLE_ATTN_Q, l, keys, h->dim);
+    add_recurrent(b, LMQ_ROLE_ATTN_K, l, keys, h->dim);
+    add_recurrent(b, LMQ_ROLE_ATTN_V, l, values, h->dim);
     if (has_state) {
-        add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1, values, h->dim);
+        add_recurrent(b, LMQ_ROLE_ATTN_GATE, l, values, h->dim);
         add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, n, h->dim);
         add_bias(b, alpha, n);
     }
@@ -390,11 +419,11 @@ add_recurrence(struct builder *b, int32_t l)
     if (is_space && has_biases)
         add_bias(b, conv, channels);
     place.role = LMQ_ROLE_DELTA_NORM;
-    if (has_state)
+    if (has_state && !h->has_bare_states)
         add(b, place, 0, is_space ? values : h->delta_value_dim, 1, 0.1);
     if (is_space)
         add(b, skip, 0, n, 1, 0.3);
-    add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, values);
+    add_recurrent(b, LMQ_ROLE_ATTN_OUT, l, h->dim, values);
     b->has_biases = has_biases;
 }
 
@@ -426,10 +455,10 @@ add_attention(struct builder *b, int32_t l)
         add_norm(b, LMQ_ROLE_ATTN_NORM, l, -1, h->dim);
     if (h->norm_place != LMQ_NORMS_BEFORE)
         add_norm(b, LMQ_ROLE_ATTN_POST_NORM, l, -1, h->dim);
-    if (lmq_layer_is(h, (size_t)l, LMQ_LAYER_DELTA)) {
+    if (lmq_layer_is(h, (size_t)l, LMQ_LAYER_DELTA))
         add_recurrence(b, l);
+    if (!lmq_layer_has_attention(h, (size_t)l))
         return;
-    }
     if (h->kv_lora_rank > 0) {
         add_latents(b, l);
     } else {

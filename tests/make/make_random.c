@@ -103,6 +103,8 @@ static void
 describe_recurrence(struct lmq_hparams *h)
 {
     bool has_halves = h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2);
+    bool may_attend = h->residual == LMQ_RESIDUAL_SEQUENTIAL &&
+                      h->norm_place == LMQ_NORMS_BEFORE;
 
     if (once_in(2))
         return;
@@ -113,9 +115,12 @@ describe_recurrence(struct lmq_hparams *h)
     h->delta_key_dim = from_to(1, 9);
     h->delta_value_dim = from_to(1, 9);
     h->conv_width = from_to(1, 5);
+    may_attend &= h->recurrence != LMQ_RECURRENCE_CONVOLUTION;
+    h->has_bare_states = once_in(3);
     for (uint32_t i = 0; i < h->n_layers; i++) {
         if (once_in(2))
-            h->layers[i] |= LMQ_LAYER_DELTA;
+            h->layers[i] |= LMQ_LAYER_DELTA |
+                            (may_attend && once_in(2) ? LMQ_LAYER_BESIDE : 0);
         else if (has_halves && once_in(3))
             h->layers[i] |= LMQ_LAYER_FEED;
         if (has_halves && lmq_layer_mixes(h, i) && once_in(3))
@@ -134,6 +139,8 @@ describe_attention(struct lmq_hparams *h)
     if (once_in(4)) {
         h->n_kv_heads = h->n_heads;
         h->kv_lora_rank = from_to(1, 9);
+        for (uint32_t i = 0; i < h->n_layers; i++)
+            h->layers[i] &= (unsigned char)~LMQ_LAYER_BESIDE;
         h->q_lora_rank = once_in(2) ? from_to(1, 9) : 0;
         h->latent_eps = once_in(2) ? number(1e-7, 1e-2) : 0;
         h->head_dim += 2;

@@ -43,6 +43,9 @@ ROLES = {
     35: ('blk.ssm_a', 'n_delta_value_heads'),
     36: ('blk.ssm_conv1d', 'channels conv_width'), 37: ('blk.ssm_norm', 'ssm_norm'),
     55: ('blk.ssm_d', 'n_delta_value_heads'),
+    56: ('blk.ssm_q', 'state_keys dim'), 57: ('blk.ssm_k', 'state_keys dim'),
+    58: ('blk.ssm_v', 'state_values dim'), 59: ('blk.ssm_gate', 'state_values dim'),
+    60: ('blk.ssm_output', 'dim state_values'),
     8: ('blk.attn_output', 'dim heads*v'), 16: ('blk.post_attention_norm', 'dim'),
     9: ('blk.ffn_norm', 'dim'), 19: ('blk.ffn_gate_inp', 'n_experts dim'),
     20: ('blk.exp_probs_b', 'n_experts'), 10: ('blk.ffn_gate?', 'hidden dim'),
@@ -100,7 +103,7 @@ for _type, _limit, _default, _least, _names in (
          'embedding_norm sinks attn_gate attn_gate_by_head '
          'router_renormalises router_corrects '
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
-         'expert_norms full_keys_are_values value_norm layer_scale'),
+         'expert_norms full_keys_are_values value_norm layer_scale bare_states'),
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
@@ -111,7 +114,8 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
         ('word', 'delta state_space convolution', 'delta', None, 'recurrence'),
         ('layers', None, (), 0,
-         'full_layers still_layers dense_layers delta_layers bare_layers feed_layers'),
+         'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
+         'beside_layers'),
         ('factors', 512, (), None, 'rope_short rope_long'),
         ('keys', None, None, None, 'requires')):
     for _name in _names.split():

@@ -33,7 +33,8 @@ class Description:
             set(self.full_layers), set(self.still_layers), set(self.dense_layers),
             set(self.delta_layers))
         self.bare, self.feeding = set(self.bare_layers), set(self.feed_layers)
-        self.attention = set(range(self.n_layers)) - self.delta - self.feeding
+        self.alone = self.delta - set(self.beside_layers)
+        self.attention = set(range(self.n_layers)) - self.alone - self.feeding
         if self.positions != 'rotary':
             self.still = set()
         if not self.attention - self.full:      # section 12
@@ -154,6 +155,9 @@ class Description:
             else:
                 keys = c = 0
             m5(max(values * c * d, 2 * keys * c + values * d) <= HUGE, 'wide recurrence')
+        m5(not self.delta - self.alone or self.has_state and not self.n_borrowing
+           and not self.k and self.norm_place == 'before'
+           and self.residual == 'sequential', 'attention beside a recurrence')
         m5(not self.feeding & (self.bare | self.delta), 'a layer that does nothing')
         m5(not self.bare | self.feeding or self.residual == 'sequential', 'halves')
 
@@ -207,7 +211,8 @@ class Description:
         sizes['ssm_norm'] = self.delta_value_dim if self.recurrence == 'delta' else values
         if not self.has_state:
             keys = values
-        if layer in self.delta:
+        sizes.update({'state_keys': keys, 'state_values': values})
+        if layer in self.alone:
             sizes.update({'heads*h': keys, 'kv*h': keys, 'kv*v': values,
                           'heads*v': values, 'gate': values})
         return tuple(sizes[s] if s in sizes else getattr(self, s)
@@ -225,7 +230,7 @@ class Description:
 
         def add(role, layer=-1, items=(-1,), must=True):
             shape = self.shape(role, layer)
-            without = layer in self.delta and role in (5, 6, 7, 8, 32)
+            without = layer in self.alone and role in (5, 6, 7, 8, 32)
             for item in items:
                 key = role, int(role == 20), layer, item
                 self.shapes[key] = shape
@@ -256,7 +261,7 @@ class Description:
         heads, kv_heads = range(self.n_heads), range(self.n_kv_heads)
         for i in range(self.n_layers):
             mixes, feeds = i not in self.feeding, i not in self.bare
-            attends = mixes and i not in self.delta
+            attends = mixes and i not in self.alone
             roles = [8] if mixes else []
             if normed and self.norm_place != 'after':
                 roles += [4] if mixes else []
@@ -264,10 +269,12 @@ class Description:
             if normed and self.norm_place != 'before':
                 roles += ([16] if mixes else []) + ([17] if feeds else [])
             if i in self.delta:
-                roles += [5, 6, 7, 36]
+                roles += [36] + ([5, 6, 7] if i in self.alone else [56, 57, 58, 60])
                 if self.has_state:
-                    roles += [32, 33, 34 if self.recurrence == 'delta' else 55, 35, 37]
-            elif attends:
+                    roles += [33, 34 if self.recurrence == 'delta' else 55, 35]
+                    roles += [32 if i in self.alone else 59]
+                    roles += [] if self.bare_states else [37]
+            if attends:
                 roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
                 if self.k:
                     roles += [28, 29]
@@ -434,10 +441,13 @@ class Computation:
             return softmax(np.concatenate([s, sink], axis=1))[:, :n]
         return softmax(s)
 
-    def attention(self, u, layer, long):
+    def attention(self, u, layer, long, beside=False):
         d, n = self.d, len(u)
-        if layer in d.delta:
-            return self.recur(u, layer)
+        if layer in d.alone:
+            return self.recur(u, layer, 5, 6, 7, 32, 8)
+        if layer in d.delta and not beside:
+            return self.attention(u, layer, long, True) + self.recur(
+                u, layer, 56, 57, 58, 59, 60)
         if d.k:
             return self.latent_attention(u, layer, long)
         h, t, kv_heads = d.head(layer), d.turning(layer), d.kv_heads(layer)
@@ -481,16 +491,16 @@ class Computation:
                 gate, results.shape[1] // gate.shape[1], axis=1)
         return self.product(results, 8, layer)
 
-    def recur(self, u, layer):
+    def recur(self, u, layer, *roles):
         """Section 11."""
         d, n, w = self.d, len(u), self.tensor(36, layer)
-        q, k, v = (self.product(u, role, layer) for role in (5, 6, 7))
+        q, k, v = (self.product(u, role, layer) for role in roles[:3])
 
         def convolve(m):
             before = np.concatenate([np.zeros((d.conv_width - 1, m.shape[1])), m])
             return sum(w[:, j] * before[j:j + n] for j in range(d.conv_width))
         if not d.has_state:
-            return self.product(q * convolve(k * v), 8, layer)
+            return self.product(q * convolve(k * v), roles[4], layer)
         delta, bias = d.recurrence == 'delta', self.tensor(36, layer, part=1)
         parts = (q, k, v) if delta else (v, k, q)
         m = convolve(np.concatenate(parts, axis=1)) + (0 if bias is None else bias)
@@ -502,7 +512,7 @@ class Computation:
             q, k = (x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
                     for x in (q, k))
             q, b = q / math.sqrt(c), sigmoid(self.product(u, 34, layer))
-        g = self.product(u, 32, layer)
+        g = self.product(u, roles[3], layer)
         g = (g * sigmoid(g)).reshape(n, heads, -1)
         t = np.log1p(np.exp(self.product(u, 33, layer)))
         decay, o = np.exp(-np.exp(self.tensor(35, layer)) * t), np.empty_like(v)
@@ -514,12 +524,14 @@ class Computation:
                 s = s + np.outer(k[p, j], e)
                 o[p, i] = q[p, j] @ s
         if delta:
-            o = (self.norm(o, 37, layer, kind='rms') * g).reshape(n, -1)
+            o = o if d.bare_states else self.norm(o, 37, layer, kind='rms')
+            o = o * g
         else:
             o = (o + self.tensor(55, layer)[:, None] * v) * g
+        if not delta and not d.bare_states:
             o = self.norm(o.reshape(n, keys, -1), None, kind='rms', bare=True)
             o = o.reshape(n, -1) * self.tensor(37, layer)
-        return self.product(o, 8, layer)
+        return self.product(o.reshape(n, -1), roles[4], layer)
 
     def qk_norm(self, x, role, layer, heads):
         kind = self.d.qk_norm

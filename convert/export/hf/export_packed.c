@@ -30,6 +30,11 @@ is_of_layer(enum lmq_role role)
     case LMQ_ROLE_ATTN_OUT:
     case LMQ_ROLE_ATTN_QKV:
     case LMQ_ROLE_ATTN_GATE:
+    case LMQ_ROLE_STATE_Q:
+    case LMQ_ROLE_STATE_K:
+    case LMQ_ROLE_STATE_V:
+    case LMQ_ROLE_STATE_GATE:
+    case LMQ_ROLE_STATE_OUT:
     case LMQ_ROLE_DELTA_QKVZ:
     case LMQ_ROLE_FFN_GATE:
     case LMQ_ROLE_FFN_UP:

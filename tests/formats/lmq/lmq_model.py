@@ -88,7 +88,11 @@ class Model:
         return given.get("unsupported")
 
     def attends(self, layer):
-        return self.mixes(layer) and layer not in self.h["delta_layers"]
+        return self.mixes(layer) and not self.is_alone(layer)
+
+    def is_alone(self, layer):
+        return layer in self.h["delta_layers"] and \
+            layer not in self.h["beside_layers"]
 
     def forget_unused(self):  # sections 6 and 12
         h = self.h
@@ -194,6 +198,10 @@ class Model:
         need(not halves or h["residual"] == "sequential", "halves of layers")
         need(not {*h["feed_layers"]} & {*h["bare_layers"], *h["delta_layers"]},
              "a layer that does nothing")
+        need(not {*h["delta_layers"]} & {*h["beside_layers"]} or
+             h["recurrence"] != "convolution" and not h["n_borrowing"] and
+             not h["kv_lora_rank"] and h["norm_place"] == "before" and
+             h["residual"] == "sequential", "attention beside a recurrence")
         if h["delta_layers"]:
             keys, values = h["n_delta_key_heads"], h["n_delta_value_heads"]
             c, d = h["delta_key_dim"], h["delta_value_dim"]
@@ -263,7 +271,7 @@ class Model:
         v = self.of_kind(layer, "full_head_dim", v)
         q, borrows = h["n_heads"] * size, self.borrows(layer)
         k, rank = h["kv_lora_rank"], h["q_lora_rank"]
-        attends = self.mixes(layer) and layer not in h["delta_layers"]
+        attends = self.attends(layer)
         for first, last, there in (
                 ("attn_norm", "post_attention_norm", self.mixes(layer)),
                 ("ffn_norm", "post_ffw_norm", self.feeds(layer))):
@@ -274,7 +282,7 @@ class Model:
                 yield last, (dim,), False, bias
         if layer in h["delta_layers"]:
             yield from self.recurrent(layer, dim)
-        elif not attends:
+        if not attends:
             pass
         elif k and rank:
             yield "attn_q_a", (rank, dim), False, True
@@ -342,25 +350,32 @@ class Model:
             yield from self.network("ffn_%s_shexp", h["shared_dim"])
             yield "ffn_gate_inp_shexp", (dim,), True, False
 
+    def recurrent_names(self, layer):
+        return ["attn_" + name for name in "q k v gate output".split()] if \
+            self.is_alone(layer) else [
+                "ssm_" + name for name in "q k v gate output".split()]
+
     def recurrent(self, layer, dim):
         h, heads = self.h, self.h["n_delta_value_heads"]
         values = channels = keys = heads * h["delta_value_dim"]
         space = h["recurrence"] == "state_space"
+        own = self.recurrent_names(layer)
         if self.has_state(layer):
             keys = h["n_delta_key_heads"] * h["delta_key_dim"]
             channels = 2 * keys + values
-            yield "attn_gate", (values, dim), False, False
+            yield own[3], (values, dim), False, False
             yield "ssm_alpha", (heads, dim), False, True
             yield "ssm_a", (heads,), False, False
-            yield ("ssm_norm", (values if space else h["delta_value_dim"],),
-                   False, False)
+            if not h["bare_states"]:
+                yield ("ssm_norm", (values if space else
+                                    h["delta_value_dim"],), False, False)
             yield ("ssm_d", (heads,), False, False) if space else \
                 ("ssm_beta", (heads, dim), False, False)
-        yield "attn_q", (keys, dim), False, False
-        yield "attn_k", (keys, dim), False, False
-        yield "attn_v", (values, dim), False, False
+        yield own[0], (keys, dim), False, False
+        yield own[1], (keys, dim), False, False
+        yield own[2], (values, dim), False, False
         yield "ssm_conv1d", (channels, h["conv_width"]), False, space
-        yield "attn_output", (dim, values), False, False
+        yield own[4], (dim, values), False, False
 
     def network(self, name, width):
         dim = self.h["dim"]
@@ -390,9 +405,9 @@ class Model:
             if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 56,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 61,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 55 or r.name not in shapes:
+            if r.role == 0 or r.role > 60 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -517,7 +532,7 @@ class Model:
     def mixed(self, layer, at, xs, n):
         h, after = self.h, self.h["norm_place"] == "after"
         u = [x if after else self.norm(at + "attn_norm", x) for x in xs]
-        a = self.attention(layer, at, u, n)
+        a = self.mixture(layer, at, u, n)
         if h["norm_place"] != "before":
             a = [self.norm(at + "post_attention_norm", x) for x in a]
         scale = h["residual_scale"]
@@ -590,12 +605,11 @@ class Model:
             a * b for a, b in zip(query, self.convolved(at, m, p))])
             for p, query in enumerate(q)]
 
-    def recur(self, at, u):
+    def recur(self, at, u, own):
         h, space = self.h, self.h["recurrence"] == "state_space"
         keys, heads = h["n_delta_key_heads"], h["n_delta_value_heads"]
         c, d = h["delta_key_dim"], h["delta_value_dim"]
-        names = ["attn_q", "attn_k", "attn_v"]
-        names = names[::-1] if space else names
+        names = own[2::-1] if space else own[:3]
         m = [sum((self.product(at + name, x) for name in names), [])
              for x in u]
         bias = self.vector(at + "ssm_conv1d.bias")
@@ -617,7 +631,7 @@ class Model:
                 q = [[a / math.sqrt(c) for a in y] for y in q]
                 v = cut(x[2 * keys * c:], heads)
                 beta = self.product(at + "ssm_beta", token)
-            gate = cut(self.product(at + "attn_gate", token), heads)
+            gate = cut(self.product(at + own[3], token), heads)
             alpha = self.product(at + "ssm_alpha", token)
             mixed = []
             for i in range(heads):
@@ -635,15 +649,15 @@ class Model:
                      for j in range(d)]
                 if space:
                     o = add(o, [skip[i] * a for a in v[i]])
-                else:
+                elif not h["bare_states"]:
                     o = self.norm(at + "ssm_norm", o, "rms")
                 mixed += [a * g * sigmoid(g) for a, g in zip(o, gate[i])]
-            if space:
+            if space and not h["bare_states"]:
                 mixed = sum((self.norm("", part, "rms", bare=True)
                              for part in cut(mixed, keys)), [])
                 mixed = [a * b for a, b in zip(
                     mixed, self.vector(at + "ssm_norm.weight"))]
-            out.append(self.product(at + "attn_output", mixed))
+            out.append(self.product(at + own[4], mixed))
         return out
 
     def clipped(self, name, x):
@@ -660,11 +674,16 @@ class Model:
         values.append([self.norm("", y, bare=True) if h["value_norm"] else y
                        for y in cut(v, heads)])
 
+    def mixture(self, layer, at, u, n):
+        both = [self.attention(layer, at, u, n)] if self.attends(layer) else []
+        if layer in self.h["delta_layers"]:
+            both.append(self.recur(at, u, self.recurrent_names(layer))
+                        if self.has_state(layer) else
+                        self.short_convolution(at, u))
+        return [[sum(a) for a in zip(*x)] for x in zip(*both)]
+
     def attention(self, layer, at, u, n):
         h = self.h
-        if layer in h["delta_layers"]:
-            return self.recur(at, u) if self.has_state(layer) else \
-                self.short_convolution(at, u)
         if h["kv_lora_rank"]:
             queries, keys, values = self.latents(layer, at, u, n)
         else:
