@@ -315,6 +315,15 @@ has_fused(const struct lmq_checkpoint *checkpoint, enum lmq_role a,
     return false;
 }
 
+static bool
+is_scaled(const struct lmq_source *source)
+{
+    for (size_t i = 0; i < LMQ_ROLE_COUNT; i++)
+        if (source->times[i] > 0)
+            return true;
+    return false;
+}
+
 /* Only where the source differs from the one form that is kept here; a
  * container has that form. */
 json_t *
@@ -332,6 +341,8 @@ lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
         say(&words, "positions turn the other way");
     if (source->is_transposed)
         say(&words, "matrices transposed");
+    if (is_scaled(source))
+        say(&words, "weights times what the configuration says");
     if (source->norms_less_one)
         say(&words, "norms less one");
     if (has_fused(checkpoint, LMQ_ROLE_ATTN_V, LMQ_ROLE_DELTA_ALPHA, -1))

@@ -16,7 +16,11 @@ recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
 
     switch ((int)place->role) {
     case LMQ_ROLE_ATTN_OUT:
+        if (!lmq_layer_only_recurs(h, (size_t)place->layer))
+            return NULL;
         return is_short ? "shortconv.out_proj" : "ssm_out";
+    case LMQ_ROLE_STATE_OUT:
+        return "ssm_out";
     case LMQ_ROLE_DELTA_QKVZ:
         return is_short ? "shortconv.in_proj" : NULL;
     case LMQ_ROLE_DELTA_CONV:
@@ -40,7 +44,7 @@ lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
 
     other.item = -1;
     if (place->layer >= 0 &&
-        lmq_layer_only_recurs(&plan->written, (size_t)place->layer))
+        lmq_layer_is(&plan->written, (size_t)place->layer, LMQ_LAYER_DELTA))
         odd = recurrent_name(&plan->written, place);
     switch ((int)place->role) {
     case LMQ_ROLE_ATTN_Q:
@@ -107,6 +111,8 @@ lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
     }
     if (place->role == LMQ_ROLE_DELTA_DECAY ||
         place->role == LMQ_ROLE_STATE_SKIP ||
+        (place->role == LMQ_ROLE_FFN_NORM &&
+         family->gguf.has_bare_feed_norm) ||
         (place->role == LMQ_ROLE_ROUTER_CORRECTION &&
          family->gguf.has_bare_correction))
         snprintf(name, size, "blk.%d.%s", (int)place->layer,

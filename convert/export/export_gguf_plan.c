@@ -160,16 +160,40 @@ add_factors(struct lmq_gguf_plan *plan, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* Where there are no words for the scales of embedding and logits they go into
+ * tensors: that of logits into the norm before the head, which has no integers.
+ */
+static void
+fold_scales(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
+            struct lmq_source *as)
+{
+    struct lmq_hparams *h = &plan->written;
+    const struct lmq_tensor *head = lmq_checkpoint_find(
+        checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
+    bool is_tied = head == NULL || head->alias_of != NULL;
+    double last = h->logit_scale / (is_tied ? h->embedding_scale : 1);
+
+    if (!plan->family->gguf.folds_scales || !(h->embedding_scale > 0) ||
+        !(last > 0))
+        return;
+    if (h->embedding_scale < 1 || h->embedding_scale > 1)
+        as->times[LMQ_ROLE_EMBEDDING] = (float)h->embedding_scale;
+    if (last < 1 || last > 1)
+        as->times[LMQ_ROLE_OUTPUT_NORM] = (float)last;
+    h->embedding_scale = h->logit_scale = 1;
+}
+
 /* The tensors as llama.cpp has them. */
 static enum lmq_status
 arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
         struct lmq_error *err)
 {
     const struct lmq_gguf_form *form = &plan->family->gguf;
-    const struct lmq_source as = {
+    struct lmq_source as = {
         .has_tiled_values = form->has_tiled_values,
         .has_decay_itself = (form->keys & LMQ_GGUF_ANY_STATE) != 0,
     };
+    fold_scales(plan, checkpoint, &as);
     enum lmq_status status =
         lmq_arrange(checkpoint, form->joins, &as, &plan->arranged, err);
     size_t n = plan->arranged.n_rounded;
@@ -177,7 +201,8 @@ arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
     if (n > 0)
         lmq_notes_add(plan->notes,
                       "%zu quantized %s floats: GGUF's '%s' wants columns in "
-                      "another order, which would take groups apart",
+                      "another order, which would take groups apart, or times "
+                      "a number",
                       n, n == 1 ? "matrix becomes" : "matrices become",
                       form->name);
     for (uint32_t i = 0; i < plan->written.n_layers; i++)
@@ -447,6 +472,7 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *reread,
         .has_correction = h->router_corrects,
         .has_lone_keys = h->full_keys_are_values,
         .has_layer_scale = h->has_layer_scale,
+        .has_state_norm = !h->has_bare_states,
         .always = plan->near, .n_always = has_always ? h->n_rope_factors : 0,
         .near = plan->near, .n_near = is_long ? h->n_rope_factors : 0,
         .far = plan->far, .n_far = is_long ? h->n_rope_factors : 0,

@@ -145,6 +145,7 @@ struct lmq_source {
     bool has_tiled_values;  /* value heads of the delta rule: lmq_tiled_values() */
     bool has_decay_itself;  /* what decays, less than 0; not the log of it */
     bool has_unit_head;     /* the head's rows count with length 1 */
+    float times[LMQ_ROLE_COUNT]; /* weights count so many times; 0: once */
     uint32_t n_idle_positions; /* rows of the table before position 0 */
     uint32_t n_further_layers; /* behind the model's own: they predict more
                                   tokens, and are left out */

@@ -108,6 +108,21 @@ is_feed_norm(const struct lmq_checkpoint *checkpoint,
            !lmq_layer_mixes(h, (size_t)place->layer);
 }
 
+/* Of a recurrence beside attention, of which both have one. */
+static bool
+is_state_output(const struct lmq_checkpoint *checkpoint,
+                const struct lmq_tensor *tensor)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    const struct lmq_place *place = &tensor->place;
+
+    return checkpoint->has_model && place->role == LMQ_ROLE_ATTN_OUT &&
+           place->layer >= 0 && place->layer < (int32_t)h->n_layers &&
+           lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_BESIDE) &&
+           (strstr(tensor->stored_name, ".mamba.") != NULL ||
+            strstr(tensor->stored_name, ".ssm_out.") != NULL);
+}
+
 /* Most names tell all; where a family uses a name in another sense, its reader
  * has set the place already. */
 static void
@@ -120,6 +135,8 @@ place_tensor(const struct lmq_checkpoint *checkpoint,
         lmq_name_parse(tensor->stored_name, &tensor->place);
     if (is_post_norm(checkpoint, tensor))
         tensor->place.role = LMQ_ROLE_ATTN_POST_NORM;
+    if (is_state_output(checkpoint, tensor))
+        tensor->place.role = LMQ_ROLE_STATE_OUT;
     if (is_feed_norm(checkpoint, &tensor->place))
         tensor->place.role = LMQ_ROLE_FFN_NORM;
     tensor->place.role = shared_role(checkpoint, &tensor->place);

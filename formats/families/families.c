@@ -426,6 +426,7 @@ static const struct lmq_family families[] = {
             .names = LMQ_NAMES_LLAMA, MLP_BIASES,
             .write = lmq_hf_write_granite},
      .gguf = {.name = "granite", .keys = LLAMA_KEYS | LMQ_GGUF_SCALES,
+              .may_stand_still = true,
               .has_rotary_pairs = true, .may_biases = LLAMA_BIASES}},
     {.name = "cohere", .norm = LMQ_NORM_LAYER,
      .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM,

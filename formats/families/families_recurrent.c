@@ -47,6 +47,21 @@ static const struct lmq_hf_key bamba_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key falconh1_keys[] = {
+    KEY("embedding_multiplier", embedding_scale, 1),
+    KEY("lm_head_multiplier", logit_scale, 1),
+    END,
+};
+
+/* A multiplier would not be one of a bias. */
+static const struct lmq_hf_only falconh1_only[] = {
+    NUMBER("attention_bias", 0),
+    NUMBER("mlp_bias", 0),
+    NUMBER("mamba_proj_bias", 0),
+    NUMBER("projectors_bias", 0),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key granite4_keys[] = {
     KEY("intermediate_size", expert_dim, 0),
     KEY_OR_NULL("num_local_experts", n_experts, 8),
@@ -180,6 +195,7 @@ const struct lmq_family lmq_recurrent_families[] = {
      .gguf = {.name = "granitehybrid",
               .keys = LLAMA_KEYS | LMQ_GGUF_SCALES | LMQ_GGUF_EXPERTS |
                       LMQ_GGUF_STATES,
+              .may_stand_still = true,
               .has_rotary_pairs = true, .joins = LMQ_JOINS_QKVZ,
               .begin = lmq_gguf_begin_granite_experts,
               .may_biases = LLAMA_BIASES | LMQ_GGUF_BIAS_CONV}},
@@ -189,6 +205,16 @@ const struct lmq_family lmq_recurrent_families[] = {
             .theta = 10000, .partial = 0.5, .has_layer_types = true,
             .keys = {sizes, bamba_keys}, .begin = lmq_hf_begin_bamba,
             .windows = lmq_hf_windows_bamba, .finish = lmq_hf_finish_bamba}},
+    {.name = "falcon_h1",
+     .hf = {.classes = {{"FalconH1ForCausalLM", "falcon_h1", NULL, false}},
+            RMS_EPS(1e-5), .context = 8192, .n_kv_heads = 8, .theta = 10000,
+            .keys = {sizes, head_dim, bamba_keys, falconh1_keys},
+            .only = falconh1_only, .begin = lmq_hf_begin_falcon_hybrid,
+            .finish = lmq_hf_finish_falcon_hybrid},
+     .gguf = {.name = "falcon-h1", .keys = LLAMA_KEYS | LMQ_GGUF_STATES,
+              .has_both = true, .has_bare_feed_norm = true,
+              .folds_scales = true, .joins = LMQ_JOINS_QKVZ,
+              .may_biases = LLAMA_BIASES | LMQ_GGUF_BIAS_CONV}},
     {.name = "nemotron_h", .positions = LMQ_POSITIONS_NONE,
      .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
      .hf = {.classes = {{"NemotronHForCausalLM", "nemotron_h", NULL, false}},

@@ -172,7 +172,11 @@ struct lmq_gguf_form {
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
     bool fuses_shared;      /* likewise ffn_up_shexp */
     bool has_post_norm_name; /* of the feed-forward's: post_attention_norm */
+    bool may_stand_still;   /* rope.scaling.finetuned false: nothing turns */
     bool has_turns;         /* attention.rope_pattern: which layers turn */
+    bool has_both;          /* attention and a state in each layer */
+    bool has_bare_feed_norm; /* ffn_norm, without ".weight" */
+    bool folds_scales;      /* of embedding and logits: into the tensors */
     bool has_tiled_values;  /* of the delta rule: lmq_tiled_values() */
     bool has_late_norm_name; /* of the last norm: token_embd_norm */
     bool has_bare_correction; /* exp_probs_b, without ".bias" */

@@ -307,6 +307,9 @@ gather_evidence(struct lmq_checkpoint *checkpoint,
         case LMQ_ROLE_LAYER_SCALE:
             evidence->has_layer_scale = true;
             break;
+        case LMQ_ROLE_DELTA_NORM:
+            evidence->has_state_norm = true;
+            break;
         case LMQ_ROLE_ROUTER:
             if (first_router < 0 || place->layer < first_router)
                 first_router = place->layer;

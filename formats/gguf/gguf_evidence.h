@@ -19,6 +19,7 @@ struct lmq_gguf_evidence {
     bool has_correction;      /* exp_probs_b */
     bool has_lone_keys;       /* attn_k without attn_v */
     bool has_layer_scale;     /* layer_output_scale */
+    bool has_state_norm;      /* ssm_norm */
     uint32_t n_dense;         /* layers before the first with a router */
     const double *always;     /* rope_freqs: factors of the rotary angles */
     const double *near, *far; /* rope_factors_short, _long */

@@ -220,6 +220,10 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
         mark_layer(h, i, n_keys > 0, width > 0,
                    (forms & LMQ_GGUF_HALVES) != 0);
     }
+    for (uint32_t i = 0; r->family->gguf.has_both && i < h->n_layers; i++)
+        h->layers[i] |= LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE;
+    if (r->family->gguf.has_both)
+        h->has_bare_states = !r->evidence->has_state_norm;
     if (h->n_kv_heads == 0) /* no layer has attention */
         h->n_heads = h->n_kv_heads = h->head_dim = 1;
     if ((forms & LMQ_GGUF_SHORT) != 0) {

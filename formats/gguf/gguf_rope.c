@@ -102,14 +102,14 @@ read_scaling(struct lmq_gguf_reader *r, const char *type, double gain)
     return LMQ_OK;
 }
 
-/* Granite says by this key whether anything turns. */
+/* Some Granites say by this key whether anything turns. */
 static enum lmq_status
 read_turning(struct lmq_gguf_reader *r)
 {
     bool turns = true;
     enum lmq_status status = LMQ_OK;
 
-    if ((r->family->gguf.keys & LMQ_GGUF_SCALES) != 0)
+    if (r->family->gguf.may_stand_still)
         status = lmq_gguf_get_bool(
             r->meta, lmq_gguf_key_of(r, "rope.scaling.finetuned"), &turns,
             r->err);
@@ -243,7 +243,7 @@ lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
                  prefix);
         lmq_gguf_put_u32(builder, key, h->rope_context);
     }
-    if ((family->gguf.keys & LMQ_GGUF_SCALES) != 0 && is_still(h)) {
+    if (family->gguf.may_stand_still && is_still(h)) {
         snprintf(key, sizeof(key), "%s.rope.scaling.finetuned", prefix);
         lmq_gguf_put_bool(builder, key, false);
     }

@@ -23,10 +23,10 @@ expect_silu(struct lmq_hparams *h)
 }
 
 static void
-mark_all(struct lmq_hf_config *config, enum lmq_layer_kind kind)
+mark_all(struct lmq_hf_config *config, unsigned kinds)
 {
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
-        lmq_hf_mark(config, i, kind);
+        lmq_hf_mark(config, i, (enum lmq_layer_kind)kinds);
 }
 
 /* All layers are recurrent but the listed ones, which have attention. */
@@ -160,6 +160,80 @@ lmq_hf_windows_bamba(struct lmq_hf_config *config)
 void
 lmq_hf_finish_bamba(struct lmq_hf_config *config)
 {
+    expect_silu(config->hparams);
+}
+
+/* ---- Falcon-H1 ---- */
+
+/* All layers have both. */
+void
+lmq_hf_begin_falcon_hybrid(struct lmq_hf_config *config)
+{
+    static const char key[] = "mamba_d_ssm";
+    struct lmq_hparams *h = config->hparams;
+    uint32_t n_heads = h->n_delta_value_heads;
+    uint32_t width = lmq_hf_count(config, config->json, key, 1024);
+
+    begin_state_space(config);
+    mark_all(config, LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE);
+    if (lmq_hf_is_null(config->json, key))
+        share_width(config, "mamba_expand", "mamba_d_head");
+    else if (n_heads == 0 || width == 0 || width % n_heads != 0)
+        lmq_hf_fail(config, "%u heads of a state space cannot share a width "
+                            "of %u",
+                    n_heads, width);
+    else
+        h->delta_value_dim = width / n_heads;
+    h->has_bare_states =
+        !lmq_hf_switch(config, config->json, "mamba_rms_norm", false);
+    if (!h->has_bare_states &&
+        lmq_hf_switch(config, config->json, "mamba_norm_before_gate", true))
+        lmq_hparams_refuse(h, "'mamba_norm_before_gate' true");
+}
+
+/* Number i of a list, or of the key itself; 1 where it is not said. */
+static double
+multiplier(struct lmq_hf_config *config, const char *key, int i)
+{
+    const json_t *value = json_object_get(config->json, key);
+    double times;
+
+    if (i >= 0 && value != NULL && !json_is_null(value))
+        value = json_array_get(lmq_hf_list(config, config->json, key),
+                               (size_t)i);
+    else if (i >= 0 || value == NULL || json_is_null(value))
+        return 1;
+    times = json_number_value(value);
+    if (!(times > 1e-30 && times < 1e30))
+        lmq_hf_fail(config, "'%s' in the configuration is no number above 0, "
+                            "or no list of enough of them",
+                    key);
+    return times;
+}
+
+/* What it multiplies with belongs to the matrices. */
+void
+lmq_hf_finish_falcon_hybrid(struct lmq_hf_config *config)
+{
+    static const char inner[] = "ssm_multipliers";
+    static const enum lmq_role roles[] = {
+        LMQ_ROLE_STATE_GATE, LMQ_ROLE_STATE_V, LMQ_ROLE_STATE_K,
+        LMQ_ROLE_STATE_Q, LMQ_ROLE_DELTA_ALPHA};
+    float *times = config->source->times;
+    double in = multiplier(config, "attention_in_multiplier", -1);
+    double state_in = multiplier(config, "ssm_in_multiplier", -1);
+
+    times[LMQ_ROLE_ATTN_Q] = times[LMQ_ROLE_ATTN_V] = (float)in;
+    times[LMQ_ROLE_ATTN_K] =
+        (float)(in * multiplier(config, "key_multiplier", -1));
+    times[LMQ_ROLE_ATTN_OUT] =
+        (float)multiplier(config, "attention_out_multiplier", -1);
+    for (int i = 0; i < 5; i++)
+        times[roles[i]] = (float)(state_in * multiplier(config, inner, i));
+    times[LMQ_ROLE_STATE_OUT] =
+        (float)multiplier(config, "ssm_out_multiplier", -1);
+    times[LMQ_ROLE_FFN_GATE] = (float)multiplier(config, "mlp_multipliers", 0);
+    times[LMQ_ROLE_FFN_DOWN] = (float)multiplier(config, "mlp_multipliers", 1);
     expect_silu(config->hparams);
 }
 

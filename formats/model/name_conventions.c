@@ -194,6 +194,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"blk.#.ssm_a=", LMQ_ROLE_DELTA_DECAY, READ},
     {"blk.#.ssm_d=", LMQ_ROLE_STATE_SKIP, READ},
     {"blk.#.exp_probs_b!", LMQ_ROLE_ROUTER_CORRECTION, READ},
+    {"blk.#.ffn_norm=", LMQ_ROLE_FFN_NORM, READ},
     {"blk.#.shortconv.in_proj", LMQ_ROLE_DELTA_QKVZ, READ},
     {"blk.#.shortconv.conv", LMQ_ROLE_DELTA_CONV, READ},
     {"blk.#.shortconv.out_proj", LMQ_ROLE_ATTN_OUT, READ},

@@ -224,9 +224,9 @@ assert_blocks_come_back(const char *layout)
 }
 
 /* All the same, but for the last bit of what decays: GGUF has the exponential
- * of what we have. */
+ * of what we have; and but for what is multiplied there. */
 static void
-assert_kept_weights(const char *path_a, const char *path_b)
+assert_kept_weights(const char *path_a, const char *path_b, bool has_scales)
 {
     struct lmq_report *report = diff(path_a, path_b, 1);
     const struct lmq_report *tensors = lmq_report_at(report, "tensors");
@@ -235,6 +235,9 @@ assert_kept_weights(const char *path_a, const char *path_b)
         const struct lmq_report *tensor = lmq_report_item(tensors, i);
         const char *name = lmq_report_string(tensor, "name");
         bool decays = strstr(name, ".ssm_a.") != NULL;
+        if (has_scales && (strcmp(name, "token_embd.weight") == 0 ||
+                           strcmp(name, "output_norm.weight") == 0))
+            continue;
         ck_assert_msg(lmq_report_number(tensor, "max_error") <=
                           (decays ? 2e-7 : 0),
                       "%s is not kept", name);
@@ -278,7 +281,8 @@ START_TEST(every_family_keeps_its_int8_values)
     if (export_family(family, in_folder("f.lmq"), NULL)) {
         double most = largest_difference(in_folder("f.lmq"),
                                          in_folder("f.gguf"), family->context);
-        assert_kept_weights(in_folder("f.lmq"), in_folder("f.gguf"));
+        assert_kept_weights(in_folder("f.lmq"), in_folder("f.gguf"),
+                            strcmp(family->name, "falcon-h1") == 0);
         ck_assert_msg(most <= LOGIT_BOUND, "%s: a logit moved by %g",
                       family->name, most);
         assert_blocks_come_back(_i % 2 ? "tiles" : "rows");
@@ -306,7 +310,7 @@ START_TEST(groups_that_would_be_cut_are_floats)
                                  "the last bit of these floats"));
     ck_assert(lmq_report_number(report, "is_lossless") == 0);
     lmq_report_free(report);
-    assert_kept_weights(in_folder("a.lmq"), in_folder("a.gguf"));
+    assert_kept_weights(in_folder("a.lmq"), in_folder("a.gguf"), false);
     /* What is in the other order already stays in it. */
     lmq_report_free(
         export_gguf(in_folder("a.gguf"), in_folder("b.gguf"), NULL));

@@ -267,8 +267,9 @@ make_recurrence(struct family_model *m, struct oracle_delta *w)
         w->conv_bias = normals(m, oracle_channels(s), 0, BIAS_SIZE);
     if (s->recurrence == ORACLE_DELTA_RULE)
         w->norm = make_norm(m, s->delta_value_dim, s->delta_value_dim, 1);
-    if (s->recurrence == ORACLE_STATE_SPACE) {
+    if (s->recurrence == ORACLE_STATE_SPACE && !s->bare_states)
         w->norm = make_norm(m, values / s->delta_keys, values, 1);
+    if (s->recurrence == ORACLE_STATE_SPACE) {
         w->skip = normals(m, s->delta_values, 0.7, 0.3);
     }
     w->out = make_linear(m, s->dim, values, gain, 0);
@@ -427,9 +428,10 @@ family_make(const struct family *family, size_t grow, size_t vocab,
             w->ffn_norm = norm_if(m, HAS_FFN_NORM);
         if (feeds)
             w->ffn_post_norm = norm_if(m, HAS_FFN_POST_NORM);
-        if (mixes && oracle_pattern(s->delta, layer))
+        bool recurs = mixes && oracle_pattern(s->delta, layer);
+        if (recurs)
             make_recurrence(m, &w->delta);
-        else if (mixes)
+        if (mixes && (!recurs || s->is_beside))
             make_attention(m, w);
         bool is_sparse = feeds && oracle_pattern(s->sparse, layer);
         bool has_both = (family->bits & HAS_MLP_AND_EXPERTS) != 0;

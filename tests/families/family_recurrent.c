@@ -1,7 +1,7 @@
 /*
  * family_recurrent.c - Qwen 3 Next and Qwen 3.5: the gated delta rule in most
- * layers, attention with a gate in the others; the state space of Mamba 2;
- * short convolutions.
+ * layers, attention with a gate in the others; the state space of Mamba 2, also
+ * beside attention; short convolutions.
  */
 #include "config.h"
 
@@ -255,6 +255,35 @@ const struct family recurrent_families[] = {
                   .hidden = 76, .head_dim = 12, .layers = 3,
                   .delta = "101", .delta_keys = 1, .delta_values = 3,
                   .delta_key_dim = 20, .delta_value_dim = 32},
+    },
+    {
+        .name = "falcon-h1",
+        .config =
+            "{'architectures': ['FalconH1ForCausalLM'], "
+            "'model_type': 'falcon_h1', 'attention_bias': false, "
+            "'attention_in_multiplier': 1.0, 'attention_out_multiplier': "
+            "1.0, 'embedding_multiplier': 3.5, 'intermediate_size': "
+            "$hidden, 'key_multiplier': 0.5, 'lm_head_multiplier': 0.25, "
+            "'mamba_d_head': $delta_value_dim, 'mamba_d_ssm': null, "
+            "'mamba_expand': 2, 'mamba_norm_before_gate': false, "
+            "'mamba_rms_norm': false, 'mlp_bias': false, "
+            "'mlp_multipliers': [1.0, 1.0], 'projectors_bias': false, "
+            "'rms_norm_eps': 1e-05, 'rope_scaling': null, 'rope_theta': "
+            "100000000000.0, 'ssm_in_multiplier': 1.0, 'ssm_multipliers': "
+            "[1.0, 1.0, 1.0, 1.0, 1.0], 'ssm_out_multiplier': 1.0, "
+            "'time_step_limit': [0.0, Infinity], " MAMBA_KEYS MIXED_KEYS
+            "'hidden_act': 'silu', 'tie_word_embeddings': false}",
+        .frame = bamba_frame,
+        .layers = {hf_attention, mamba_layer, bamba_mlp},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {MIXED_SHAPE, .recurrence = ORACLE_STATE_SPACE,
+                  .activation = oracle_silu, .theta = 1e11,
+                  .has_conv_bias = true, .is_beside = true,
+                  .bare_states = true, .dim = 56, .hidden = 76,
+                  .head_dim = 14, .layers = 3, .delta = "1",
+                  .delta_keys = 1, .delta_values = 7, .delta_key_dim = 19,
+                  .delta_value_dim = 16, .score_factor = 0.5,
+                  .embedding_scale = 3.5, .logit_scale = 0.25},
     },
     {
         .name = "nemotronh",

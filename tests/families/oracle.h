@@ -154,6 +154,8 @@ struct oracle_shape {
     const char *delta;       /* recurrent layers; NULL: none */
     enum oracle_recurrence recurrence;
     bool has_conv_bias;
+    bool is_beside;          /* attention beside the recurrence */
+    bool bare_states;        /* what states give is not normed */
     const char *halves;      /* 'm': a layer that only mixes tokens, 'f': that
                                 is a feed-forward alone; NULL: all are both */
     size_t delta_keys, delta_values; /* heads */

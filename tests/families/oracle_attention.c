@@ -325,7 +325,8 @@ gate_and_norm(const struct oracle *o, const struct oracle_delta *w,
 
     for (size_t i = 0; i < o->n * width; i++)
         mixed[i] *= oracle_silu(gate[i]);
-    oracle_norm_rows(o->s, &w->norm, mixed, o->n, width, width);
+    if (!o->s->bare_states)
+        oracle_norm_rows(o->s, &w->norm, mixed, o->n, width, width);
 }
 
 static double *
@@ -409,9 +410,10 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
 {
     const struct oracle_shape *s = o->s;
     const struct oracle_layer *w = &o->model->layers[layer];
+    double *state = w->delta.q.w != NULL ? recur(o, &w->delta, x) : NULL;
 
-    if (w->delta.q.w != NULL)
-        return recur(o, &w->delta, x);
+    if (state != NULL && !s->is_beside)
+        return state;
     struct parts p = s->kv_rank > 0             ? latent_parts(o, layer, x)
                      : oracle_borrows(s, layer) ? borrowed_parts(o, layer, x)
                                                 : plain_parts(o, layer, x);
@@ -426,6 +428,9 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
     for (size_t i = 0; i < o->n * s->heads * p.value_dim && gate != NULL; i++)
         mixed[i] *= oracle_sigmoid(gate[i / own]);
     double *out = oracle_apply(&w->o, mixed, o->n);
+    for (size_t i = 0; i < o->n * s->dim && state != NULL; i++)
+        out[i] += state[i];
+    free(state);
     free(gate);
     free(p.q);
     free(mixed);

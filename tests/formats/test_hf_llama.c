@@ -512,7 +512,7 @@ START_TEST(the_model_type_decides_where_no_class_is_named)
         {"glm4_moe_lite", "deepseek2"}, {"youtu", "youtu"},
         {"exaone_moe", "exaone-moe"}, {"helium", "helium"},
         {"vaultgemma", "vaultgemma"}, {"jais2", "jais2"},
-        {"nanochat", "nanochat"},
+        {"nanochat", "nanochat"}, {"falcon_h1", "falcon_h1"},
     };
     struct model model;
     struct lmq_error err = {0};

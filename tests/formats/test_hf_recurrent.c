@@ -292,6 +292,47 @@ START_TEST(an_lfm_3_gates_whole_heads)
 }
 END_TEST
 
+/* As the 0.5B has it. */
+START_TEST(a_falcon_h1_has_both_in_each_layer)
+{
+    struct model *m = read_small(
+        "FalconH1ForCausalLM",
+        "'mamba_d_ssm':1536,'mamba_n_heads':24,'mamba_d_state':128,"
+        "'mamba_d_head':64,'key_multiplier':0.390625,"
+        "'attention_in_multiplier':2.0,'attention_out_multiplier':0.9375,"
+        "'ssm_multipliers':[0.35,0.25,0.125,0.5,0.3],'ssm_in_multiplier':"
+        "1.25,'ssm_out_multiplier':0.23,'mlp_multipliers':[0.88,0.58],"
+        "'embedding_multiplier':5.6,'lm_head_multiplier':0.039");
+
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxxxxxxx");
+    assert_layers(&m->h, LMQ_LAYER_BESIDE, "xxxxxxxx");
+    ck_assert(m->h.has_bare_states);
+    ck_assert_uint_eq(m->h.delta_value_dim, 64);
+    ck_assert_str_eq(m->h.unsupported, "");
+    assert_near(m->h.embedding_scale, 5.6);
+    assert_near(m->h.logit_scale, 0.039);
+    ck_assert_float_eq(m->source.times[LMQ_ROLE_ATTN_Q], 2);
+    ck_assert_float_eq(m->source.times[LMQ_ROLE_ATTN_K], 0.78125F);
+    ck_assert_float_eq(m->source.times[LMQ_ROLE_ATTN_OUT], 0.9375F);
+    ck_assert_float_eq(m->source.times[LMQ_ROLE_STATE_K], 0.15625F);
+    ck_assert_float_eq(m->source.times[LMQ_ROLE_STATE_Q], 0.625F);
+    ck_assert_float_eq(m->source.times[LMQ_ROLE_FFN_DOWN], 0.58F);
+    m = read_small("FalconH1ForCausalLM",
+                   "'mamba_d_ssm':null,'mamba_n_heads':8,'mamba_rms_norm':"
+                   "true,'mamba_norm_before_gate':false");
+    ck_assert(!m->h.has_bare_states);
+    ck_assert_uint_eq(m->h.delta_value_dim, 16);
+    assert_unsupported("FalconH1ForCausalLM", "'mamba_rms_norm':true",
+                       "'mamba_norm_before_gate' true");
+    assert_unsupported("FalconH1ForCausalLM", "'projectors_bias':true",
+                       "'projectors_bias' true");
+    assert_wrong("FalconH1ForCausalLM", "'mlp_multipliers':[1.0]",
+                 "'mlp_multipliers' in the configuration is no number above 0");
+    assert_wrong("FalconH1ForCausalLM", "'mamba_n_heads':7",
+                 "7 heads of a state space cannot share a width of 1024");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -305,6 +346,7 @@ main(void)
         what_no_layer_has_is_as_it_usually_is,
         states_that_make_no_sense_are_refused,
         an_lfm_3_gates_whole_heads,
+        a_falcon_h1_has_both_in_each_layer,
     };
 
     return RUN_SUITE("hf_recurrent", tests);

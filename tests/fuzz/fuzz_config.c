@@ -34,7 +34,7 @@ static const char *const model_types[] = {
     "minicpm3", "exaone", "deepseek", "gpt_neo",
     "deepseek_v32", "glm_moe_dsa", "cohere2_moe", "granite_swa",
     "granitemoe_swa", "bailing_moe", "bailing_moe_v2", "xverse", "mimo",
-    "lfm3", "nanochat",
+    "lfm3", "nanochat", "falcon_h1",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
 };
 
@@ -124,6 +124,12 @@ static const char *const keys[] = {
     "linear_conv_kernel_dim",
     "attention_chunk_size",
     "layer_rope_theta",
+    "mamba_d_ssm",
+    "mamba_n_heads",
+    "mamba_rms_norm",
+    "mlp_multipliers",
+    "ssm_multipliers",
+    "key_multiplier",
     "global_attn_every_n_layers",
     "num_dense_layers",
     "num_shared_experts",
