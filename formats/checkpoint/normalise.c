@@ -146,6 +146,7 @@ place_tensor(const struct lmq_checkpoint *checkpoint,
     }
 }
 
+/* What is of single heads, but was not taken apart for them, has no place. */
 static enum lmq_status
 name_tensor(struct lmq_tensor *tensor, struct lmq_error *err)
 {
@@ -154,7 +155,8 @@ name_tensor(struct lmq_tensor *tensor, struct lmq_error *err)
     if (tensor->name != NULL)
         return LMQ_OK;
     if (tensor->place.role == LMQ_ROLE_OTHER ||
-        tensor->place.role >= LMQ_ROLE_COUNT) {
+        tensor->place.role >= LMQ_ROLE_COUNT ||
+        (lmq_role_is_of_heads(tensor->place.role) && tensor->place.item < 0)) {
         tensor->place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT,
                                            -1, -1};
         tensor->name = strdup(tensor->stored_name);
@@ -241,9 +243,12 @@ drop_ignorable(struct lmq_checkpoint *checkpoint)
 
     if (checkpoint->source.n_chosen > 0)
         lmq_checkpoint_note(checkpoint,
-                            "sparse attention sees all of %u tokens: the "
-                            "context ends there",
-                            checkpoint->source.n_chosen);
+                            "sparse attention sees all of %u tokens%s",
+                            checkpoint->source.n_chosen,
+                            checkpoint->hparams.context <
+                                    checkpoint->source.n_chosen
+                                ? ", more than the context has"
+                                : ": the context ends there");
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         struct lmq_tensor *tensor = &checkpoint->tensors[i];
         const char *reason = excuse(checkpoint, tensor);

@@ -44,15 +44,20 @@ static const char *const known_keys[] = {
 
 /* ---- Where it stands ---- */
 
+static bool
+is_by_kind(const json_t *parameters)
+{
+    return lmq_hf_has(parameters, "full_attention") ||
+           lmq_hf_has(parameters, "sliding_attention");
+}
+
 /* Of parameters by kind of layer, those of `kind`; else the same for all. */
 static const json_t *
 of_kind(struct lmq_hf_config *config, const json_t *parameters,
         const char *kind)
 {
-    bool is_by_kind = lmq_hf_has(parameters, "full_attention") ||
-                      lmq_hf_has(parameters, "sliding_attention");
-
-    return is_by_kind ? lmq_hf_object(config, parameters, kind) : parameters;
+    return is_by_kind(parameters) ? lmq_hf_object(config, parameters, kind)
+                                  : parameters;
 }
 
 static const json_t *
@@ -155,6 +160,8 @@ read_yarn(struct lmq_hf_config *config, const json_t *scaling)
     double scale_all = lmq_hf_real(config, scaling, "mscale_all_dim", 0);
 
     read_context(config, scaling);
+    if (h->rope_context == h->context) /* which says nothing */
+        read_factor(config, scaling);
     if (!lmq_hf_has(scaling, "factor") && h->rope_context > 0)
         h->rope_factor = (double)h->context / h->rope_context;
     h->rope_beta_fast =
@@ -426,6 +433,10 @@ read_local(struct lmq_hf_config *config)
         part < 1 || part > 1)
         lmq_hparams_refuse(h, "rotary scaling of layers with a window");
     check_keys(config, local);
+    if (local != NULL && !lmq_hf_has(local, "rope_theta") &&
+        form->local_key == NULL &&
+        (form->theta < form->local_theta || form->theta > form->local_theta))
+        lmq_hparams_refuse(h, "'sliding_attention' without a 'rope_theta'");
     h->rope_local_theta = lmq_hf_real(config, local, "rope_theta", theta);
 }
 
@@ -451,8 +462,7 @@ lmq_hf_read_rope(struct lmq_hf_config *config)
     read_scaling(config, find_scaling(config, "full_attention"));
     if (family->hf.local_theta > 0)
         read_local(config);
-    else if (lmq_hf_has(json_object_get(config->json, "rope_parameters"),
-                        "sliding_attention"))
+    else if (is_by_kind(json_object_get(config->json, "rope_parameters")))
         lmq_hparams_refuse(h, "rotary positions by kind of layer");
 }
 

@@ -106,6 +106,10 @@ read_count(const struct lmq_field *f, const json_t *value,
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the model's %s is no number up to %u", f->key,
                         f->most);
+    if (count < f->least)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s is %u, expected %u to %u", f->key,
+                        (unsigned)count, f->least, f->most);
     lmq_field_set(f, hparams, (double)count);
     return LMQ_OK;
 }
@@ -117,6 +121,10 @@ read_real(const struct lmq_field *f, const json_t *value,
     if (!json_is_number(value))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the model's %s is no number",
                         f->key);
+    if (!(json_number_value(value) >= 0 && json_number_value(value) <= 1e30))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s is %g, expected 0 to 1e30", f->key,
+                        json_number_value(value));
     lmq_field_set(f, hparams, json_number_value(value));
     return LMQ_OK;
 }
@@ -230,8 +238,8 @@ read_fields(const json_t *json, struct lmq_hparams *hparams,
         if (status != LMQ_OK)
             return status;
     }
-    if ((json_object_get(json, "rope_short") == NULL) !=
-        (json_object_get(json, "rope_long") == NULL))
+    if ((json_array_size(json_object_get(json, "rope_short")) == 0) !=
+        (json_array_size(json_object_get(json, "rope_long")) == 0))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the model has only one of rope_short and rope_long");
     return LMQ_OK;
@@ -290,6 +298,22 @@ read_ids(const json_t *json, struct lmq_hparams *hparams,
     return LMQ_OK;
 }
 
+/* Those that stand in no table are known, too. */
+static bool
+is_known_key(const char *name)
+{
+    static const char *const others[] = {"architecture", "unsupported", "bos",
+                                         "eos", "requires"};
+
+    for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++)
+        if (strcmp(f->key, name) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strcmp(others[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* What is needed for computing and not known here. */
 static enum lmq_status
 read_requires(const json_t *json, struct lmq_hparams *hparams,
@@ -302,15 +326,12 @@ read_requires(const json_t *json, struct lmq_hparams *hparams,
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the model's requires are no list of keys");
     json_array_foreach(needed, i, key) {
-        const struct lmq_field *f = lmq_fields;
         const char *name = json_string_value(key);
         if (name == NULL || json_object_get(json, name) == NULL)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "the model requires '%s', which it does not have",
                             name == NULL ? "" : name);
-        while (f->key != NULL && strcmp(f->key, name) != 0)
-            f++;
-        if (f->key == NULL)
+        if (!is_known_key(name))
             lmq_hparams_refuse(hparams, "the key '%.60s' of the model", name);
     }
     return LMQ_OK;

@@ -275,6 +275,31 @@ START_TEST(whole_numbers_and_other_shapes_are_kept)
 }
 END_TEST
 
+/* Of an architecture that is not known they are tensors like any other. */
+START_TEST(matrices_of_heads_without_a_head_have_no_role)
+{
+    static const char *const names[] = {"blk.0.attn_v_b.weight",
+                                        "blk.1.attn_k_b.weight"};
+    struct build_model model = {0};
+
+    for (size_t i = 0; i < 2; i++)
+        build_add(&model, names[i], (uint64_t[]){3, 64}, 2);
+    save_safetensors(&model, in_folder("m.safetensors"));
+    lmq_report_free(
+        convert(in_folder("m.safetensors"), in_folder("m.lmq"), NULL));
+    assert_intact(in_folder("m.lmq"));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("m.lmq"));
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_int_eq(
+            lmq_checkpoint_find_name(checkpoint, names[i])->place.role,
+            LMQ_ROLE_OTHER);
+    lmq_checkpoint_close(checkpoint);
+    for (size_t i = 0; i < model.n_tensors; i++)
+        free(model.tensors[i].x);
+    free(model.tensors);
+}
+END_TEST
+
 /* One matrix, [rows][cols], and its conversion read back against the rows
  * quantized one by one. */
 static void
@@ -655,6 +680,7 @@ main(void)
         a_cancelled_conversion_leaves_nothing,
         an_existing_output_is_kept_unless_it_may_be_replaced,
         a_container_is_not_converted_onto_itself,
+        matrices_of_heads_without_a_head_have_no_role,
     };
 
     return RUN_SUITE("convert", tests);

@@ -255,6 +255,8 @@ START_TEST(what_changes_the_computation_is_never_ignored)
          "'mscale' or 'mscale_all_dim' without the other"},
         {"\"partial_rotary_factor\":0.5",
          "'partial_rotary_factor' in a model of this kind"},
+        {"\"rope_parameters\":{\"full_attention\":{\"rope_theta\":5e5}}",
+         "rotary positions by kind of layer"},
         {"\"is_causal\":false", "'is_causal' false"},
         {"\"use_bidirectional_attention\":\"all\"",
          "'use_bidirectional_attention' 'all'"},
@@ -554,6 +556,10 @@ START_TEST(types_of_a_description_are_no_advice)
         "{\"requires\":\"gated\"}",
         "{\"requires\":[1]}",
         "{\"requires\":[\"hyper_drive\"]}", /* which it does not have */
+        "{\"hidden_dim\":0}", /* be there something that has it or not */
+        "{\"router_scale\":1e31}",
+        "{\"rope_high_factor\":-7}",
+        "{\"rope_long\":[1]}",
     };
     struct lmq_hparams back;
     struct lmq_error err;
@@ -626,6 +632,11 @@ START_TEST(a_key_that_is_required_must_be_known)
     ck_assert_int_eq(lmq_hparams_from_json(json, &back, &err), LMQ_OK);
     ck_assert_ptr_nonnull(strstr(back.unsupported, "'hyper_drive'"));
     json_decref(json);
+    ck_assert_int_eq(read_changed("{\"requires\":[\"eos\",\"architecture\"],"
+                                  "\"rope_long\":[]}",
+                                  &back, &err),
+                     LMQ_OK);
+    ck_assert_str_eq(back.unsupported, "");
 }
 END_TEST
 

@@ -397,6 +397,9 @@ START_TEST(deepseek_v2_routes_in_groups)
     ck_assert_uint_eq(m->h.q_lora_rank, 1536);
     assert_layers(&m->h, LMQ_LAYER_DENSE, "xx.x.x.x");
     ck_assert_double_eq(m->h.attn_scale, 0);
+    assert_wrong("DeepseekV2ForCausalLM",
+                 "'rope_scaling':{'type':'yarn'}" ROUTED,
+                 "the 'yarn' rotary scaling lacks its 'factor'");
     assert_unsupported("DeepseekV2ForCausalLM", "'topk_method':'x'" ROUTED,
                        "'topk_method' 'x'");
     assert_unsupported("DeepseekV2ForCausalLM", "'norm_topk_prob':true" ROUTED,

@@ -289,6 +289,10 @@ START_TEST(an_lfm_3_gates_whole_heads)
                    "'use_attention_gate':false,'use_sandwich_norm':false");
     ck_assert(!m->h.has_attn_gate && !m->h.has_head_gate);
     ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_BEFORE);
+    assert_unsupported("Lfm3ForCausalLM",
+                       "'rope_parameters':{'full_attention':{},"
+                       "'sliding_attention':{}}",
+                       "'sliding_attention' without a 'rope_theta'");
 }
 END_TEST
 

@@ -27,6 +27,8 @@ class Description:
                 value = 'none' if key == 'rope_scaling' else default
             setattr(self, key, value)
         self.h, self.k = self.head_dim, self.kv_lora_rank
+        if self.full_head_dim == self.h:
+            self.full_head_dim = 0
         self.v = self.value_dim or self.h
         self.t = (self.rotary_dim or self.h) if self.positions == 'rotary' else 0
         self.full, self.still, self.dense, self.delta = (
@@ -137,7 +139,8 @@ class Description:
             self.lender, range(self.n_layers - self.n_borrowing, self.n_layers)),
            'a borrower without a lender')
         m5(self.n_layers * self.layer_input_dim <= HUGE, 'layer_input_dim')
-        m5(not self.expert_norms or self.residual == 'sequential', 'expert_norms')
+        m5(not self.expert_norms or not self.n_experts
+           or self.residual == 'sequential', 'expert_norms')
         if self.n_experts and self.bare != set(range(self.n_layers)):
             m5(1 <= self.n_experts_used <= self.n_experts and self.expert_dim >= 1,
                'experts')

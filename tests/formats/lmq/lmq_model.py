@@ -72,6 +72,8 @@ class Model:
         if h["positions"] == "rotary":
             self.rotary = h["rotary_dim"] or h["head_dim"]
         self.value_dim = h["value_dim"] or h["head_dim"]
+        if h["full_head_dim"] == h["head_dim"]:
+            h["full_head_dim"] = 0
         self.forget_unused()
         self.check_sizes()
         self.find_tensors()
@@ -235,8 +237,8 @@ class Model:
                      h["n_layers"] - h["n_borrowing"], h["n_layers"])),
                  "lenders")
         need(h["n_layers"] * h["layer_input_dim"] <= WIDTH, "layer_input_dim")
-        need(not h["expert_norms"] or h["residual"] == "sequential",
-             "expert_norms")
+        need(not h["expert_norms"] or not h["n_experts"] or
+             h["residual"] == "sequential", "expert_norms")
 
     # Tensors, section 4
 
