@@ -831,6 +831,9 @@ LMQ_API enum lmq_status lmq_plan_write_html(const struct lmq_report *report,
  */
 LMQ_API enum lmq_status lmq_gate_check(const char *gate,
                                        struct lmq_error *err);
+/* And whether METRIC is one that validations have. */
+LMQ_API enum lmq_status lmq_validate_check_gate(const char *gate,
+                                                struct lmq_error *err);
 LMQ_API enum lmq_status lmq_gates_apply(struct lmq_report *report,
                                         const char *const *gates,
                                         size_t n_gates, size_t *n_broken,

@@ -172,6 +172,7 @@ struct operands {
     bool are_all_models;
     const char *texts[MAX_OCCURRENCES]; /* of --text, or the sample */
     char sample[SAMPLE_PATH_SIZE];
+    bool is_sample;
 };
 
 /* A file that may be a text, by its beginning. */
@@ -195,6 +196,7 @@ take_sample(const struct arguments *arguments, struct operands *operands,
             struct lmq_validate_options *chosen)
 {
     operands->texts[0] = find_sample(operands->sample, SAMPLE_PATH_SIZE);
+    operands->is_sample = true;
     chosen->texts = operands->texts;
     chosen->n_texts = 1;
     if (operands->texts[0] == NULL)
@@ -221,6 +223,7 @@ choose_operands(const struct arguments *arguments, struct operands *operands,
                     arguments->command->operands);
         return false;
     }
+    operands->is_sample = false;
     operands->are_all_models =
         n_texts > 0 || chosen->tokens != NULL || emulates;
     operands->n_models = operands->are_all_models ? n_given : 1;
@@ -408,6 +411,9 @@ run(const struct arguments *arguments)
         validate(arguments, &operands, &open, &validate_options, &progress,
                  &report, &is_partial, &err);
     end_progress(&state);
+    if (status == LMQ_OK && operands.is_sample)
+        print_note(arguments, "no text was named: the sample that comes with "
+                              "lmquant was read, for a first look");
     if (status != LMQ_OK)
         code = report_error(&err);
     else if (ranks.n > 1)

@@ -43,14 +43,14 @@ print_problems(const struct lmq_report *report)
 }
 
 static void
-print_intact(const char *name, const struct lmq_report *report)
+print_intact(const struct lmq_report *report)
 {
     double n_files = lmq_report_number(report, "files");
     double n_tensors = lmq_report_number(report, "tensors");
     double n_sections = lmq_report_number(report, "sections");
     char text[TEXT_SIZE];
 
-    printf("%s: intact (", name);
+    printf("%s: intact (", lmq_report_string(report, "path"));
     if (n_files > 1)
         printf("%.0f files, ", n_files);
     printf("%s, %.0f tensor%s, %.0f section%s)\n",
@@ -103,7 +103,7 @@ run(const struct arguments *arguments)
         code = EXIT_DONE;
         print_problems(report);
         if (status == LMQ_OK && !has_option(arguments, "quiet")) {
-            print_intact(arguments->operands[0], report);
+            print_intact(report);
             print_digests(report);
         }
     }

@@ -279,6 +279,8 @@ const char *format_error(const char *format, double error,
                          char text[TEXT_SIZE]);
 /* "s", or "" for 1. */
 const char *plural(double n);
+/* A gate's, or why there is none. */
+const char *format_metric(double value, char *text);
 /* Cuts a name in the middle so that it takes at most `width` columns. */
 void print_name(const char *name, int width);
 /* False, and a message the first time, if stdout takes no more: a full disk

@@ -78,6 +78,13 @@ help(const char *name)
 }
 
 static int
+one_too_many(const char *argument)
+{
+    print_error("unexpected argument '%s'", argument);
+    return EXIT_USAGE;
+}
+
+static int
 print_version(bool is_verbose)
 {
     printf("lmquant %s\n", lmq_version());
@@ -195,13 +202,16 @@ main(int argc, char **argv)
         fputs("lmquant: no command\nhint: lmquant --help\n", stderr);
         return EXIT_USAGE;
     }
+    bool is_verbose = argc > 2 && is_verbose_flag(argv[2]);
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
-        return print_version(argc > 2 && is_verbose_flag(argv[2]));
+        return argc > 2 + is_verbose ? one_too_many(argv[2 + is_verbose])
+                                     : print_version(is_verbose);
     if (is_verbose_flag(name) && argc > 2 && strcmp(argv[2], "--version") == 0)
-        return print_version(true);
+        return argc > 3 ? one_too_many(argv[3]) : print_version(true);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
         strcmp(name, "help") == 0)
-        return help(argc > 2 ? argv[2] : NULL);
+        return argc > 3 ? one_too_many(argv[3])
+                        : help(argc > 2 ? argv[2] : NULL);
     const struct command *command = find_command(name);
     if (command == NULL)
         return unknown_command(name);

@@ -412,8 +412,8 @@ check_head(struct lmq_plan *plan, size_t embedding, size_t head,
              "the head is the embedding, but the recipe wants %s of one and %s "
              "of the other, or other groups",
              lmq_wish_encoding(&b), lmq_wish_encoding(&a));
-    lmq_hint(err, "a rule for 'output' and 'token_embd' treats both alike; "
-                  ".tie never stores two");
+    lmq_hint(err, "say the same of 'output' and 'token_embd'; .tie never "
+                  "stores two");
     return LMQ_ERR_ARG;
 }
 

@@ -6,13 +6,16 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
 #include "base/text/utf8.h"
+#include "formats/lmq/lmq.h"
 #include "validate/job.h"
 
 #define CONTEXT_TOKENS 12 /* shown before a bad position */
@@ -200,30 +203,115 @@ is_quantized(const struct lmq_checkpoint *checkpoint)
     return false;
 }
 
-/* What may be a mistake, though it can be measured. */
-static json_t *
-describe_doubts(const struct lmq_job *job, const struct lmq_judged *candidate)
+/* ---- What may be a mistake, though it can be measured ---- */
+
+/* Fewer tell next to nothing. */
+#define FEW_TOKENS 256
+
+static void doubt(json_t **notes, const char *format, ...) LMQ_PRINTF(2, 3);
+
+static void
+doubt(json_t **notes, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    lmq_append(notes, lmq_json_text(text));
+}
+
+static bool
+are_one_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return strcmp(a, b) == 0 ||
+           (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+            x.st_ino == y.st_ino);
+}
+
+/* The two in the wrong order, or only one of them. */
+static void
+doubt_order(const struct lmq_job *job, const struct lmq_judged *candidate,
+            json_t **notes)
 {
     const char *reference = job->reference_file->path;
     const char *judged = candidate->file->path;
+    double bits = lmq_checkpoint_sizes(job->reference_file).bits_per_weight;
+    double own = lmq_judged_sizes(candidate).bits_per_weight;
     bool is_float = !is_quantized(candidate->file);
-    json_t *notes = json_array();
-    char text[1024];
 
-    if (candidate->emulation != LMQ_EMULATE_NONE)
-        return notes;
-    if (is_quantized(job->reference_file) && is_float)
-        snprintf(text, sizeof(text),
-                 "the reference %.400s is quantized and the judged %.400s is "
-                 "not: the reference comes first",
-                 reference, judged);
-    else if (strcmp(reference, judged) == 0 && is_float)
-        snprintf(text, sizeof(text),
-                 "%.400s is judged against itself, in float32 both times",
-                 judged);
-    else
-        return notes;
-    lmq_append(&notes, lmq_json_text(text));
+    if (are_one_file(reference, judged))
+        doubt(notes, "%.400s is judged against itself%s", judged,
+              is_float ? ", in float32 both times"
+                       : ": what its weights lost is not seen");
+    else if (is_quantized(job->reference_file) && is_float)
+        doubt(notes,
+              "the reference %.400s is quantized and the judged %.400s is "
+              "not: the reference comes first",
+              reference, judged);
+    else if (is_quantized(job->reference_file) && bits < 0.98 * own)
+        doubt(notes,
+              "the reference %.400s has fewer bits per weight, %.2f, than the "
+              "judged %.400s, %.2f: the reference comes first",
+              reference, bits, judged, own);
+}
+
+/* What a conversion was calibrated with flatters it. */
+static void
+doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
+           json_t **notes)
+{
+    const json_t *quantization, *texts, *text;
+    char crc[9];
+    size_t i;
+
+    if (strcmp(candidate->file->format->name, "lmq") != 0)
+        return;
+    quantization = json_object_get(
+        lmq_checkpoint_container(candidate->file)->metadata, "quantization");
+    texts = json_object_get(json_object_get(quantization, "calibration"),
+                            "texts");
+    snprintf(crc, sizeof(crc), "%08" PRIx32, job->corpus.crc);
+    json_array_foreach(texts, i, text) {
+        const char *own = json_string_value(json_object_get(text, "crc32"));
+        if (own != NULL && strcmp(own, crc) == 0)
+            doubt(notes,
+                  "%.400s was calibrated with this very text, which flatters "
+                  "it: take another",
+                  candidate->file->path);
+    }
+}
+
+/* Of all models alike. */
+static void
+doubt_protocol(const struct lmq_job *job, json_t **notes)
+{
+    uint32_t context = job->reference_file->hparams.context;
+
+    if (job->corpus.n_scored < FEW_TOKENS)
+        doubt(notes, "%zu tokens are scored, which says next to nothing",
+              job->corpus.n_scored);
+    if (job->protocol.context > context)
+        doubt(notes,
+              "windows of %zu tokens are longer than the %u that the "
+              "reference was trained for",
+              job->protocol.context, context);
+}
+
+static json_t *
+describe_doubts(const struct lmq_job *job, const struct lmq_judged *candidate)
+{
+    json_t *notes = json_array();
+
+    if (candidate->emulation == LMQ_EMULATE_NONE) {
+        doubt_order(job, candidate, &notes);
+        doubt_text(job, candidate, &notes);
+    }
+    if (candidate == job->candidates)
+        doubt_protocol(job, &notes);
     return notes;
 }
 

@@ -94,6 +94,8 @@ read_bound(const char *text, const char *value, struct gate *gate,
     if (gate->has_baseline)
         lmq_hint(err, "expected baseline, baseline*1.05, baseline+0.001 or "
                       "baseline-0.001");
+    else
+        lmq_hint(err, "expected a decimal number, as in 0.01 or 1e-2");
     return LMQ_ERR_ARG;
 }
 

@@ -8,8 +8,6 @@
  */
 #include "config.h"
 
-#include "validate/metrics.h"
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +75,9 @@ matches(const char *pattern, const char *name, size_t n)
     return name == end;
 }
 
+/* A slip of the pen shows before the work. */
 enum lmq_status
-lmq_metrics_check_gate(const char *gate, struct lmq_error *err)
+lmq_validate_check_gate(const char *gate, struct lmq_error *err)
 {
     const char *metric = gate + strspn(gate, " \t");
     size_t n = strcspn(metric, "<>= \t");

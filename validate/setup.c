@@ -18,7 +18,6 @@
 #include "validate/diff/diff_tokenizers.h"
 #include "validate/gates.h"
 #include "validate/job.h"
-#include "validate/metrics.h"
 #include "validate/plan/tensor_shares.h"
 
 #define DEFAULT_CONTEXT 512
@@ -45,7 +44,7 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".attribution goes with .has_attribution");
     for (size_t i = 0; i < o->n_gates && status == LMQ_OK; i++)
-        status = lmq_metrics_check_gate(o->gates[i], err);
+        status = lmq_validate_check_gate(o->gates[i], err);
     if (status == LMQ_OK)
         status = lmq_kv_parse(job->session.kv, &job->kv_type, err);
     if (status != LMQ_OK)

@@ -7,8 +7,10 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -513,6 +515,16 @@ print_jobs(struct jobs *jobs)
     return EXIT_DONE;
 }
 
+/* Every machine will read it, from the same file system. */
+static bool
+is_readable(const char *path)
+{
+    if (access(path, R_OK) == 0)
+        return true;
+    print_error("%s: cannot open: %s", path, strerror(errno));
+    return false;
+}
+
 static const struct task *
 find_task(const char *name)
 {
@@ -520,6 +532,29 @@ find_task(const char *name)
         if (strcmp(tasks[i].command->name, name) == 0)
             return &tasks[i];
     return NULL;
+}
+
+/* What each part would refuse at once; the reference will be opened. */
+static int
+check_judging(const struct arguments *arguments)
+{
+    const char *gates[MAX_OCCURRENCES], *texts[MAX_OCCURRENCES];
+    int n_gates = option_texts(arguments, "gate", gates, MAX_OCCURRENCES);
+    int n_texts = option_texts(arguments, "text", texts, MAX_OCCURRENCES);
+    const char *baseline = option_text(arguments, "baseline");
+    struct lmq_error err;
+
+    for (int i = 0; i < n_gates; i++)
+        if (lmq_validate_check_gate(gates[i], &err) != LMQ_OK)
+            return report_error(&err);
+    for (int i = 2; i < arguments->n_operands; i++)
+        if (!is_readable(arguments->operands[i]))
+            return EXIT_INPUT;
+    for (int i = 0; i < n_texts; i++)
+        if (!is_readable(texts[i]))
+            return EXIT_INPUT;
+    return baseline == NULL || is_readable(baseline) ? EXIT_DONE
+                                                     : EXIT_INPUT;
 }
 
 static int
@@ -544,6 +579,11 @@ run(const struct arguments *arguments)
         return EXIT_USAGE;
     if (converts && !check_output_name(arguments->operands[2], ".lmq"))
         return EXIT_USAGE;
+    int is_wrong = jobs.task->command == &command_validate
+                       ? check_judging(arguments)
+                       : EXIT_DONE;
+    if (is_wrong != EXIT_DONE)
+        return is_wrong;
     jobs.folder = option_text(arguments, "parts-folder");
     if (converts) {
         folder = output_folder(arguments->operands[2]);

@@ -40,7 +40,7 @@ print_divergence(const struct lmq_report *r)
     printf("\n%-22s %14.3e +- %s\n", "KL divergence, mean",
            lmq_report_number(kld, "mean"),
            format_error("%.1e", lmq_report_number(kld, "stderr"), error));
-    printf("%-22s %14.3e, 90 %% %.1e, 99 %% %.2e, max %.1e\n", "  median",
+    printf("%-22s %14.3e, 90%% %.2e, 99%% %.2e, max %.2e\n", "  median",
            lmq_report_number(kld, "median"), lmq_report_number(kld, "p90"),
            lmq_report_number(kld, "p99"), lmq_report_number(kld, "max"));
     if (lmq_report_at(r, "baseline") != NULL)
@@ -233,9 +233,10 @@ void
 print_broken(const struct lmq_report *verdict)
 {
     double broken = lmq_report_number(verdict, "broken");
+    char value[TEXT_SIZE];
 
-    printf("%s does not hold: it is %g", lmq_report_string(verdict, "gate"),
-           lmq_report_number(verdict, "value"));
+    printf("%s does not hold: it is %s", lmq_report_string(verdict, "gate"),
+           format_metric(lmq_report_number(verdict, "value"), value));
     if (strstr(lmq_report_string(verdict, "gate"), "baseline") != NULL)
         printf(", the bound %g", lmq_report_number(verdict, "bound"));
     if (broken > 1)

@@ -24,7 +24,7 @@ distance(const char *a, const char *b)
     int cost[MAX_WORD + 1][MAX_WORD + 1];
 
     if (n > MAX_WORD || m > MAX_WORD)
-        return MAX_WORD;
+        return n + m;
     for (int i = 0; i <= n; i++)
         for (int j = 0; j <= m; j++) {
             if (i == 0 || j == 0) {

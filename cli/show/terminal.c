@@ -213,19 +213,30 @@ check_gates(const struct arguments *arguments)
     return true;
 }
 
+/* As reports have it. */
+const char *
+format_metric(double value, char *text)
+{
+    if (isnan(value))
+        return "null: there is no such figure of this run";
+    snprintf(text, TEXT_SIZE, "%g", value);
+    return text;
+}
+
 static int
 print_gates_of(const struct lmq_report *report, const char *name)
 {
     const struct lmq_report *gates = lmq_report_at(report, "gates");
+    char value[TEXT_SIZE];
     int code = EXIT_DONE;
 
     for (size_t i = 0; i < lmq_report_length(gates); i++) {
         const struct lmq_report *gate = lmq_report_item(gates, i);
         if (lmq_report_number(gate, "held") != 0)
             continue;
-        fprintf(stderr, "gate: %s%s%s does not hold: it is %g", name,
+        fprintf(stderr, "gate: %s%s%s does not hold: it is %s", name,
                 *name == '\0' ? "" : ": ", lmq_report_string(gate, "gate"),
-                lmq_report_number(gate, "value"));
+                format_metric(lmq_report_number(gate, "value"), value));
         if (strstr(lmq_report_string(gate, "gate"), "baseline") != NULL)
             fprintf(stderr, ", the bound %g", lmq_report_number(gate, "bound"));
         fputc('\n', stderr);

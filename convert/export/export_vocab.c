@@ -16,10 +16,49 @@
 #define NAME "tokenizer.bin"
 #define FILE_MAX ((size_t)256 << 20)
 
+/* Whether both make the same of texts that tokenizers of one vocabulary take
+ * differently. */
+static bool
+are_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b)
+{
+    static const char *const texts[] = {"a  b", " a", "a ", "a\tb", "a\nb"};
+    bool is_same = true;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct lmq_ids x = {0}, y = {0};
+        size_t n = strlen(texts[i]);
+        is_same &=
+            lmq_tokenizer_encode(a, texts[i], n, 0, &x, NULL) == LMQ_OK &&
+            lmq_tokenizer_encode(b, texts[i], n, 0, &y, NULL) == LMQ_OK &&
+            x.n == y.n &&
+            (x.n == 0 || memcmp(x.ids, y.ids, x.n * sizeof(*x.ids)) == 0);
+        lmq_ids_clear(&x);
+        lmq_ids_clear(&y);
+    }
+    return is_same;
+}
+
+/* What llama2.c cannot say of a tokenizer: that it drops spaces, for one. */
+static void
+note_difference(const struct lmq_tokenizer *tokenizer,
+                const struct lmq_buffer *bytes, struct lmq_notes *notes)
+{
+    const struct lmq_blob blob = {NAME, bytes->bytes, bytes->n};
+    struct lmq_tokenizer *made;
+
+    if (lmq_tokenizer_open(&blob, 1, &made, NULL) != LMQ_OK)
+        return;
+    if (!are_alike(tokenizer, made))
+        lmq_notes_add(notes,
+                      NAME " cannot say all of this tokenizer: texts with "
+                      "spaces in a row, or at an end, become other tokens");
+    lmq_tokenizer_close(made);
+}
+
 /* *is_made is false if the tokenizer is of another kind. */
 static enum lmq_status
 make_bytes(const struct lmq_checkpoint *checkpoint, struct lmq_buffer *bytes,
-           bool *is_made, struct lmq_error *err)
+           bool *is_made, struct lmq_notes *notes, struct lmq_error *err)
 {
     struct lmq_tokenizer *tokenizer;
 
@@ -32,6 +71,8 @@ make_bytes(const struct lmq_checkpoint *checkpoint, struct lmq_buffer *bytes,
         return lmq_status_is_of_system(status) ? status : LMQ_OK;
     if (lmq_tokenizer_size(tokenizer) == checkpoint->hparams.vocab_size)
         status = lmq_tokenizer_to_llama2c(tokenizer, bytes, is_made, err);
+    if (status == LMQ_OK && *is_made)
+        note_difference(tokenizer, bytes, notes);
     lmq_tokenizer_close(tokenizer);
     return status;
 }
@@ -74,29 +115,28 @@ lmq_vocab_file_prepare(const struct lmq_checkpoint *checkpoint,
 {
     bool is_made;
     enum lmq_status status =
-        make_bytes(checkpoint, &file->bytes, &is_made, err);
+        make_bytes(checkpoint, &file->bytes, &is_made, notes, err);
 
     if (status != LMQ_OK)
         return status;
-    if (!is_made) {
+    if (!is_made)
         lmq_notes_add(notes,
                       "no " NAME " is written: the tokenizer is %s",
                       checkpoint->n_blobs == 0
                           ? "not there"
                           : "none that llama2.c can have");
-        return LMQ_OK;
-    }
     char *path = path_beside(output);
     if (path == NULL)
         return lmq_fail_nomem(err);
     bool is_there = lmq_file_exists(path, &status, err), is_same = false;
-    if (status == LMQ_OK && !is_there && strcmp(path, output) != 0) {
+    if (status == LMQ_OK && is_made && !is_there &&
+        strcmp(path, output) != 0) {
         file->path = path;
         return LMQ_OK;
     }
-    if (status == LMQ_OK && is_there)
+    if (status == LMQ_OK && is_made && is_there)
         status = compare_with(path, &file->bytes, &is_same, err);
-    if (status == LMQ_OK && !is_same)
+    if (status == LMQ_OK && !is_same && (is_made || is_there))
         lmq_notes_add(notes,
                       "the " NAME " beside the output is another one "
                       "and stays: it does not belong to this model");

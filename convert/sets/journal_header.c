@@ -58,6 +58,8 @@ describe_settings(const struct lmq_plan *plan)
     lmq_put(&json, "rotate", json_boolean(settings->quant.rotates));
     lmq_put(&json, "layout",
             json_string(lmq_names_of(lmq_layout_names, settings->layout)));
+    lmq_put(&json, "encoding",
+            json_string(lmq_names_of(lmq_stored_names, settings->stored)));
     lmq_put(&json, "tie", json_string(settings->ties ? "auto" : "never"));
     lmq_put(&json, "on_nonfinite",
             json_string(settings->zeroes ? "zero" : "fail"));

@@ -159,6 +159,10 @@ for option in --part=1/2 --parts=2 --resume --dry-run --json --yaml \
 done
 refused 2 "--calibrate cannot be standard input" --nodes 2 convert \
     --calibrate - "$fable" x.lmq
+refused 2 "'kld.men<=1' names no metric" --nodes 2 validate \
+    --gate 'kld.men<=1' "$fable" gone.lmq
+refused 3 "nowhere.txt: cannot open" --nodes 2 validate "$fable" gone.lmq \
+    nowhere.txt
 for option in --attribute --floor --part=1/2; do
     refused 2 "${option%%=*} does not go with jobs" \
         --nodes 2 validate $option "$fable" gone.lmq

@@ -337,7 +337,25 @@ expect 0 "$lmquant" validate -q --json --ctx 32 fable.lmq "$fable" text
 expect 0 "$lmquant" validate --ctx 32 "$fable" "$fable" text
 says "note: $fable is judged against itself"
 expect 0 "$lmquant" validate --ctx 32 "$fable" fable.lmq text
+says "tokens are scored, which says next to nothing"
+expect 0 "$lmquant" validate --ctx 32 --max-tokens 400 "$fable" fable.lmq \
+    "$fable/held-out-a.txt"
 grep -q '^note:' stderr && fail "a remark without need"
+expect 0 "$lmquant" validate --max-tokens 400 fable.lmq fable.lmq \
+    "$fable/held-out-a.txt"
+says "fable.lmq is judged against itself: what its weights lost is not seen"
+expect 0 "$lmquant" validate --ctx 1000 --max-tokens 400 "$fable" fable.lmq \
+    "$fable/held-out-a.txt"
+says "windows of 1000 tokens are longer than the"
+expect 0 "$lmquant" convert -q -e q4 "$fable" narrow.lmq
+expect 0 "$lmquant" validate --max-tokens 400 narrow.lmq fable.lmq \
+    "$fable/held-out-a.txt"
+says "the reference narrow.lmq has fewer bits per weight"
+expect 0 "$lmquant" convert -q --calibrate "$fable/held-out-a.txt" "$fable" \
+    flattered.lmq
+expect 0 "$lmquant" validate --max-tokens 400 "$fable" flattered.lmq \
+    "$fable/held-out-a.txt"
+says "flattered.lmq was calibrated with this very text"
 
 # ---- The page ----
 

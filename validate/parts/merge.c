@@ -11,7 +11,6 @@
 #include "base/files/output.h"
 #include "base/options.h"
 #include "base/report.h"
-#include "validate/metrics.h"
 #include "validate/parts/parts.h"
 
 struct merging {
@@ -110,7 +109,7 @@ check_gates(const struct lmq_merge_options *options, struct lmq_error *err)
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < options->n_gates && status == LMQ_OK; i++)
-        status = lmq_metrics_check_gate(options->gates[i], err);
+        status = lmq_validate_check_gate(options->gates[i], err);
     return status;
 }
 
