@@ -348,6 +348,13 @@ expect 0 "$lmquant" validate --ctx 1000 --max-tokens 400 "$fable" fable.lmq \
     "$fable/held-out-a.txt"
 says "windows of 1000 tokens are longer than the"
 expect 0 "$lmquant" convert -q -e q4 "$fable" narrow.lmq
+cp narrow.lmq hurt.lmq
+for place in 100000 100001 100002 100003; do
+    printf '\125' | dd of=hurt.lmq bs=1 seek=$place conv=notrunc 2> /dev/null
+done
+refused 3 "is damaged: its CRC-32 is" diff "$fable" hurt.lmq
+refused 2 "unexpected argument 'x'" --version x
+refused 2 "unexpected argument 'x'" help convert x
 expect 0 "$lmquant" validate --max-tokens 400 narrow.lmq fable.lmq \
     "$fable/held-out-a.txt"
 says "the reference narrow.lmq has fewer bits per weight"

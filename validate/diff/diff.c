@@ -130,7 +130,11 @@ compare_tensor(struct diff *diff, const struct lmq_tensor *a,
     };
 
     *total = (struct sums){0};
-    return lmq_tasks_over(&ranges, &diff->workers, err);
+    enum lmq_status status = lmq_tensor_verify(diff->a, a, err);
+    if (status == LMQ_OK)
+        status = lmq_tensor_verify(diff->b, b, err);
+    return status == LMQ_OK ? lmq_tasks_over(&ranges, &diff->workers, err)
+                            : status;
 }
 
 /* ---- Report ---- */
