@@ -223,10 +223,11 @@ print_plan(const struct arguments *arguments, const struct lmq_report *r)
            lmq_report_number(p, "high"),
            format_bytes(lmq_report_number(p, "bytes"), bytes),
            lmq_report_number(p, "bits_per_weight"));
-    printf("measured over %.0f tokens; no choice is estimated to be more than "
-           "%.2f %% %s\n",
-           lmq_report_number(r, "scored"), 100 * lmq_report_number(p, "gap"),
-           has_option(arguments, "target-kld") ? "smaller" : "better");
+    printf("measured over %.0f tokens; no choice is estimated to be ",
+           lmq_report_number(r, "scored"));
+    if (lmq_report_number(p, "gap") >= 0.00005)
+        printf("more than %.2f %% ", 100 * lmq_report_number(p, "gap"));
+    puts(has_option(arguments, "target-kld") ? "smaller" : "better");
     printf("\n  %-13s %10s %8s %12s\n", "all", "size", "bits", "divergence");
     print_points(lmq_report_at(r, "uniform"), true);
     if (has_option(arguments, "verbose")) {

@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,9 +155,10 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
         puts("  there is none");
         return;
     }
+    double rest = 100 * lmq_report_number(a, "activations");
     printf("  weights %.1f %%, activations %.1f %%\n",
            100 * lmq_report_number(a, "weights"),
-           100 * lmq_report_number(a, "activations"));
+           fabs(rest) < 0.05 ? 0 : rest);
     printf("  keys and values: f32 %.2e",
            lmq_report_number(a, "kv.0.kld"));
     for (size_t i = 1; i < lmq_report_length(kv); i++) {

@@ -98,7 +98,8 @@ find_parts(const char *folder, struct found *found, struct lmq_error *err)
     if (status != LMQ_OK || found->path != NULL)
         return status;
     lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder has no parts of a set");
-    lmq_hint(err, "lmquant convert .part=1/N writes the first of N");
+    lmq_hint(err, "lmquant convert .part=1/N writes the first of N; of a set "
+                  "that is complete there is nothing to do");
     return LMQ_ERR_FORMAT;
 }
 

@@ -323,7 +323,8 @@ START_TEST(what_cannot_be_planned_is_refused)
     cases[5].n_texts = 0;
     for (size_t i = 0; i < 6; i++) {
         ck_assert_msg(try_plan(in_folder("none.yaml"), &cases[i], NULL,
-                               &err) == LMQ_ERR_ARG,
+                               &err) == (i == 3 ? LMQ_ERR_FORMAT
+                                                : LMQ_ERR_ARG),
                       "%s", says[i]);
         ck_assert_msg(strstr(err.message, says[i]) != NULL, "%s: %s", says[i],
                       err.message);

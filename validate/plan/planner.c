@@ -170,12 +170,12 @@ check_text(struct lmq_planner *planner, struct lmq_error *err)
                                  : choose_windows(planner, err);
 
     if (status == LMQ_OK && corpus->n_scored < TOKENS_LEAST) {
-        lmq_fail(err, LMQ_ERR_ARG, 0,
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
                  "the text is too short: %zu tokens are scored, %d are the "
                  "least",
                  corpus->n_scored, TOKENS_LEAST);
         lmq_hint(err, "some thousands make a plan; .texts may be several");
-        return LMQ_ERR_ARG;
+        return LMQ_ERR_FORMAT;
     }
     return status;
 }
