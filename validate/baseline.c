@@ -8,7 +8,6 @@
 #include "config.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,20 +288,6 @@ lmq_describe_baseline(const struct lmq_job *job,
     return json;
 }
 
-static void note(json_t **notes, const char *format, ...) LMQ_PRINTF(2, 3);
-
-static void
-note(json_t **notes, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    lmq_append(notes, lmq_json_text(text));
-}
-
 /* Digits in a report: 9. */
 #define SAME_DIGITS 1e-8
 
@@ -318,25 +303,27 @@ lmq_baseline_doubts(const struct lmq_job *job,
     char path[32];
 
     if (job->baseline != NULL && then == NULL)
-        note(notes, "the baseline has no figures of %.400s",
-             lmq_judged_name(candidate));
+        lmq_doubt(notes, "the baseline has no figures of %.400s",
+                  lmq_judged_name(candidate));
     if (then == NULL)
         return;
     if (!(fabs(ppl - own) <= SAME_DIGITS * own))
-        note(notes,
-             "the baseline is of another reference: its perplexity was %.9g, "
-             "here it is %.9g",
-             ppl, own);
+        lmq_doubt(notes,
+                  "the baseline is of another reference: its perplexity was "
+                  "%.9g, here it is %.9g",
+                  ppl, own);
     for (size_t i = 0; i < 2; i++) {
         snprintf(path, sizeof(path), "protocol.%s", keys[i]);
         const char *old = lmq_report_string(then, path);
         const char *new = lmq_report_string(now, path);
         if (strcmp(old, new) != 0)
-            note(notes, "the baseline of %.400s was measured with %s %.20s, "
-                 "this with %s", lmq_judged_name(candidate), keys[i], old, new);
+            lmq_doubt(notes,
+                      "the baseline of %.400s was measured with %s %.20s, "
+                      "this with %s",
+                      lmq_judged_name(candidate), keys[i], old, new);
     }
     if (strcmp(last_part(path_in(candidate->baseline)),
                last_part(lmq_judged_name(candidate))) != 0)
-        note(notes, "the baseline is of %.400s, this is %.400s",
-             path_in(candidate->baseline), lmq_judged_name(candidate));
+        lmq_doubt(notes, "the baseline is of %.400s, this is %.400s",
+                  path_in(candidate->baseline), lmq_judged_name(candidate));
 }

@@ -208,10 +208,8 @@ is_quantized(const struct lmq_checkpoint *checkpoint)
 /* Fewer tell next to nothing. */
 #define FEW_TOKENS 256
 
-static void doubt(json_t **notes, const char *format, ...) LMQ_PRINTF(2, 3);
-
-static void
-doubt(json_t **notes, const char *format, ...)
+void
+lmq_doubt(json_t **notes, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -244,16 +242,16 @@ doubt_order(const struct lmq_job *job, const struct lmq_judged *candidate,
     bool is_float = !is_quantized(candidate->file);
 
     if (are_one_file(reference, judged))
-        doubt(notes, "%.400s is judged against itself%s", judged,
+        lmq_doubt(notes, "%.400s is judged against itself%s", judged,
               is_float ? ", in float32 both times"
                        : ": what its weights lost is not seen");
     else if (is_quantized(job->reference_file) && is_float)
-        doubt(notes,
+        lmq_doubt(notes,
               "the reference %.400s is quantized and the judged %.400s is "
               "not: the reference comes first",
               reference, judged);
     else if (is_quantized(job->reference_file) && bits < 0.98 * own)
-        doubt(notes,
+        lmq_doubt(notes,
               "the reference %.400s has fewer bits per weight, %.2f, than the "
               "judged %.400s, %.2f: the reference comes first",
               reference, bits, judged, own);
@@ -278,7 +276,7 @@ doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
     json_array_foreach(texts, i, text) {
         const char *own = json_string_value(json_object_get(text, "crc32"));
         if (own != NULL && strcmp(own, crc) == 0)
-            doubt(notes,
+            lmq_doubt(notes,
                   "%.400s was calibrated with this very text, which flatters "
                   "it: take another",
                   candidate->file->path);
@@ -292,10 +290,10 @@ doubt_protocol(const struct lmq_job *job, json_t **notes)
     uint32_t context = job->reference_file->hparams.context;
 
     if (job->corpus.n_scored < FEW_TOKENS)
-        doubt(notes, "%zu tokens are scored, which says next to nothing",
+        lmq_doubt(notes, "%zu tokens are scored, which says next to nothing",
               job->corpus.n_scored);
     if (job->protocol.context > context)
-        doubt(notes,
+        lmq_doubt(notes,
               "windows of %zu tokens are longer than the %u that the "
               "reference was trained for",
               job->protocol.context, context);
@@ -313,6 +311,23 @@ describe_doubts(const struct lmq_job *job, const struct lmq_judged *candidate)
     if (candidate == job->candidates)
         doubt_protocol(job, &notes);
     return notes;
+}
+
+/* A model that is a model's quantization agrees with it far more often. */
+#define HARDLY_THE_SAME 0.5
+
+void
+lmq_doubt_result(const struct lmq_judged *candidate, const json_t *report,
+                 json_t **notes)
+{
+    double agreement =
+        json_number_value(json_object_get(report, "top1_agreement"));
+
+    if (agreement < HARDLY_THE_SAME)
+        lmq_doubt(notes,
+                  "%.400s has the same top token at only %.2f %% of the "
+                  "positions: it is hardly the same model",
+                  lmq_judged_name(candidate), 100 * agreement);
 }
 
 enum lmq_status

@@ -139,6 +139,11 @@ enum lmq_status lmq_collect_evidence(struct lmq_job *job,
                                      struct lmq_error *err);
 json_t *lmq_describe_layers(const struct lmq_job *job,
                             const struct lmq_stream_sums *layers);
+/* A remark for the report's notes; what the figures themselves say. */
+void lmq_doubt(json_t **notes, const char *format, ...) LMQ_PRINTF(2, 3);
+void lmq_doubt_result(const struct lmq_judged *candidate, const json_t *report,
+                      json_t **notes);
+
 json_t *lmq_describe_worst(const struct lmq_job *job,
                            const struct lmq_drift *drift);
 
