@@ -229,6 +229,7 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
     static const char *const routers[LMQ_ROUTER_COUNT] = {
         [LMQ_ROUTER_SOFTMAX_CHOSEN] = "router: softmax over the chosen",
         [LMQ_ROUTER_SIGMOID] = "router: sigmoid",
+        [LMQ_ROUTER_NEAR] = "router: softmax over those near each chosen",
     };
     uint32_t n_dense = count_layers(h, LMQ_LAYER_DENSE);
     uint32_t n_bare = count_layers(h, LMQ_LAYER_BARE);
@@ -265,6 +266,8 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         say(words, "a correction of the router, for choosing only");
     if (h->router_scales_input)
         say(words, "weights of experts multiply what they are given");
+    say_number(words, "near: within this part of a logit:",
+               h->router_reach, 0);
     say_number(words, "weights of experts times", h->router_scale, 1);
     say_number(words, "what experts share times", h->shared_scale, 1);
 }

@@ -260,6 +260,20 @@ static const struct lmq_hf_only ling2_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key phimoe_keys[] = {
+    KEY_OR_NULL("head_dim", head_dim, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    KEY("intermediate_size", expert_dim, 6400),
+    KEY("num_local_experts", n_experts, 16),
+    KEY("num_experts_per_tok", n_experts_used, 2),
+    END,
+};
+
+static const struct lmq_hf_only phimoe_only[] = {
+    NUMBER("num_experts_per_tok", 2), /* the class takes two, come what may */
+    END_ONLY,
+};
+
 /* ---- The table ---- */
 
 #define SPARSE_KEYS                                                           \
@@ -481,6 +495,13 @@ const struct lmq_family lmq_latest_families[] = {
                       LMQ_GGUF_ROUTER | LMQ_GGUF_FURTHER,
               .fuses_qkv = true, .begin = lmq_gguf_begin_sigmoid,
               .head = LMQ_GGUF_HEAD_MUST}},
+    /* Phi 3.5 MoE. */
+    {.name = "phimoe", .norm = LMQ_NORM_LAYER,
+     .hf = {.classes = {{"PhimoeForCausalLM", "phimoe", NULL, false},
+                        {"PhiMoEForCausalLM", NULL, NULL, false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8, .theta = 1e6,
+            .has_mscales = true, .keys = {sizes, phimoe_keys},
+            .only = phimoe_only, .finish = lmq_hf_finish_phimoe}},
     /* Its positions turn the other way. */
     {.name = "nanochat", .norm = LMQ_NORM_RMS_PLAIN,
      .qk_norm = LMQ_QK_NORM_BARE, .activation = LMQ_ACTIVATION_RELU2,

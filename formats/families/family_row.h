@@ -80,6 +80,7 @@ struct lmq_hf_form {
     double partial;          /* of a head, that turns; 0: all, always */
     const char *partial_key; /* likewise */
     bool has_sections;       /* rotary ones, for images */
+    bool has_mscales;        /* the gain of rotary scaling, short and long */
     double local_theta;      /* of layers with a window; 0: like the others */
     const char *local_key;   /* the key for it; NULL: none */
     bool has_rope_alpha;     /* "dynamic" scaling may have a fixed "alpha" */

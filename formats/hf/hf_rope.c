@@ -31,6 +31,8 @@ static const char *const known_keys[] = {
     "mscale_all_dim",
     "short_factor",
     "long_factor",
+    "short_mscale",
+    "long_mscale",
     "truncate",
     "alpha",
     "llama_4_scaling_beta",
@@ -207,6 +209,23 @@ read_factors(struct lmq_hf_config *config, const json_t *scaling,
     return (uint32_t)n;
 }
 
+/* In place of the attention factor, one for short contexts and one for long
+ * ones: here they are one. */
+static void
+read_mscales(struct lmq_hf_config *config, const json_t *scaling)
+{
+    double gain = lmq_hf_real(config, scaling, "short_mscale", 0);
+    double later = lmq_hf_real(config, scaling, "long_mscale", 0);
+
+    if (!(gain > 0))
+        lmq_hf_fail(config, "'short_mscale' in the configuration is %g", gain);
+    if (gain < later || gain > later)
+        lmq_hparams_refuse(config->hparams, "a 'short_mscale' of %g and a "
+                                            "'long_mscale' of %g",
+                           gain, later);
+    config->hparams->rope_attention_factor = gain;
+}
+
 /* A factor for each frequency, one list for short contexts and one for long
  * ones. The attention factor is sqrt(1 + ln(factor) / ln(original context))
  * unless it is said. */
@@ -229,6 +248,8 @@ read_longrope(struct lmq_hf_config *config, const json_t *scaling)
         attention = sqrt(1 + log(h->rope_factor) / log(h->rope_context));
     h->rope_attention_factor =
         lmq_hf_real(config, scaling, "attention_factor", attention);
+    if (config->family->hf.has_mscales)
+        read_mscales(config, scaling);
 }
 
 void
@@ -314,6 +335,8 @@ is_foreign(const struct lmq_hf_form *form, const char *key)
         bool is_known;
     } keys[] = {
         {"alpha", form->has_rope_alpha},
+        {"short_mscale", form->has_mscales},
+        {"long_mscale", form->has_mscales},
         {"llama_4_scaling_beta", form->has_score_growth},
     };
 

@@ -111,6 +111,20 @@ lmq_hf_finish_mixtral(struct lmq_hf_config *config)
     config->hparams->router_renormalises = true;
 }
 
+/* Twice the noise by which training made its choices. */
+void
+lmq_hf_finish_phimoe(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    h->router = LMQ_ROUTER_NEAR;
+    h->router_reach =
+        2 * lmq_hf_real(config, config->json, "router_jitter_noise", 0.01);
+    if (h->rope_scaling != LMQ_ROPE_PLAIN &&
+        h->rope_scaling != LMQ_ROPE_LONGROPE)
+        lmq_hparams_refuse(h, "rotary scaling other than 'longrope'");
+}
+
 void
 lmq_hf_finish_gptoss(struct lmq_hf_config *config)
 {

@@ -14,6 +14,7 @@ void lmq_hf_windows_by_period(struct lmq_hf_config *config);
 void lmq_hf_windows_gemma3(struct lmq_hf_config *config);
 void lmq_hf_windows_smollm3(struct lmq_hf_config *config);
 void lmq_hf_finish_mixtral(struct lmq_hf_config *config);
+void lmq_hf_finish_phimoe(struct lmq_hf_config *config);
 void lmq_hf_finish_gptoss(struct lmq_hf_config *config);
 void lmq_hf_finish_qwen_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_gemma(struct lmq_hf_config *config);

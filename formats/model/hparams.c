@@ -259,6 +259,8 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->router_scales_input = h->has_expert_norms = false;
         clear_layers(h, LMQ_LAYER_DENSE);
     }
+    if (h->router != LMQ_ROUTER_NEAR)
+        h->router_reach = usual->router_reach;
     if (h->shared_dim == 0)
         h->shared_scale = usual->shared_scale;
     /* The same choice without groups. */

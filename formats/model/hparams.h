@@ -103,6 +103,7 @@ enum lmq_router {
     LMQ_ROUTER_SOFTMAX,        /* over all experts, then choose */
     LMQ_ROUTER_SOFTMAX_CHOSEN, /* choose, then over the chosen */
     LMQ_ROUTER_SIGMOID,
+    LMQ_ROUTER_NEAR, /* one after another, by softmax over those near each */
     LMQ_ROUTER_COUNT
 };
 
@@ -237,6 +238,7 @@ struct lmq_hparams {
     bool router_renormalises; /* the chosen weights sum to 1 */
     bool router_corrects;    /* a bias that counts for choosing only */
     double router_scale;     /* of the weights; 1 */
+    double router_reach;     /* how near LMQ_ROUTER_NEAR takes to be near */
     double shared_scale;     /* of what shared experts add; 1 */
     bool router_scales_input; /* weights are of what experts are given */
     uint32_t n_expert_groups; /* 0: no choice of groups */

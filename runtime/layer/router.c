@@ -6,6 +6,7 @@
  *   selection is limited to the experts of the best groups
  *   experts = the n_experts_used best of selection, ascending
  *   weights = scores of these, perhaps through softmax      (n_experts_used)
+ *             over them or over what is near each
  *   weights = scale * weights, or scale * weights / sum of weights
  *
  * The correction evens out the load and only selects: weights are without it
@@ -17,11 +18,12 @@
 
 #include "runtime/layer/router.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "runtime/kernels/kernels.h"
 
-enum state { OUT, ELIGIBLE, CHOSEN };
+enum state { OUT, ELIGIBLE, CHOSEN, WEIGHED };
 
 /* Marks the n best of the eligible ones. Also with NaNs, than which nothing is
  * better, it marks n, or all that are eligible. */
@@ -78,6 +80,45 @@ choose_groups(const struct lmq_hparams *h, const float *selection,
             memset(states + g * size, OUT, size);
 }
 
+/* The logits near the one of an expert, its own first, into `near`. Those that
+ * have a weight count no more. */
+static size_t
+find_near(const struct lmq_hparams *h, const struct lmq_choice *choice,
+          uint32_t expert, float *near)
+{
+    const float *logits = choice->scores;
+    float own = logits[expert], reach = (float)h->router_reach;
+    size_t n = 0;
+
+    near[n++] = own;
+    for (uint32_t e = 0; e < h->n_experts; e++)
+        if (e != expert && choice->states[e] != WEIGHED &&
+            own - logits[e] <= reach * fmaxf(fabsf(logits[e]), own))
+            near[n++] = logits[e];
+    return n;
+}
+
+/* From the best of the chosen on, each weighs what the softmax over what is
+ * near gives it. */
+static void
+weigh_by_near(const struct lmq_hparams *h, const struct lmq_choice *choice,
+              const uint32_t *experts, float *weights, size_t n)
+{
+    const float *logits = choice->scores;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t best = n;
+        for (size_t j = 0; j < n; j++)
+            if (choice->states[experts[j]] == CHOSEN &&
+                (best == n || logits[experts[j]] > logits[experts[best]]))
+                best = j;
+        size_t n_near = find_near(h, choice, experts[best], choice->selection);
+        lmq_kernels()->softmax(choice->selection, n_near);
+        weights[best] = choice->selection[0];
+        choice->states[experts[best]] = WEIGHED;
+    }
+}
+
 /* The weights of the chosen experts, in place of their scores. */
 static void
 finish_weights(const struct lmq_hparams *h, float *weights, size_t n)
@@ -121,5 +162,7 @@ lmq_router_choose(const struct lmq_hparams *hparams,
             experts[n] = e;
             weights[n++] = choice->scores[e];
         }
+    if (hparams->router == LMQ_ROUTER_NEAR)
+        weigh_by_near(hparams, choice, experts, weights, n);
     finish_weights(hparams, weights, n);
 }

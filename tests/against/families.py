@@ -112,6 +112,18 @@ TABLE = [
     ("Mixtral (window)", "mixtral", dict(
         SIZES, num_local_experts=5, num_experts_per_tok=3,
         sliding_window=WINDOW)),
+    ("Phi 3.5 MoE", "phimoe", dict(
+        SIZES, num_local_experts=6, router_jitter_noise=0.1,
+        attention_bias=True, lm_head_bias=True)),
+    # The class of 5.24 keeps the short factors behind the original context.
+    ("Phi 3.5 MoE (longrope, window)", "phimoe", dict(
+        SIZES, num_local_experts=5, router_jitter_noise=0.25, head_dim=16,
+        sliding_window=WINDOW, original_max_position_embeddings=192,
+        rope_parameters=dict(rope(
+            "longrope", short_factor=[1 + i / 8 for i in range(8)],
+            long_factor=[2 + i / 2 for i in range(8)],
+            original_max_position_embeddings=192, short_mscale=1.2431,
+            long_mscale=1.2431)))),
     ("Qwen 2", "qwen2", dict(SIZES)),
     ("Qwen 2 (window, tied)", "qwen2", dict(
         SIZES, use_sliding_window=True, sliding_window=WINDOW,

@@ -130,6 +130,7 @@ static const struct {
     {"minicpm3", "no name"},
     {"gpt-neo", "no name"},
     {"nanochat", "no name"},
+    {"phimoe", "no name"},
     {"lfm3", "no name"},
 };
 

@@ -125,6 +125,33 @@ const struct family expert_families[] = {
                   .expert_dim = 84, .renormalises = true},
     },
     {
+        .name = "phimoe",
+        .config =
+            "{'architectures': ['PhiMoEForCausalLM'], 'attention_bias': true, "
+            "'lm_head_bias': true, 'model_type': 'phimoe', "
+            "'num_experts_per_tok': $used, 'num_local_experts': $experts, "
+            "'original_max_position_embeddings': $original, "
+            "'rms_norm_eps': 1e-05, "
+            "'rope_scaling': {'long_factor': [$long], "
+            "'long_mscale': 1.2431, 'original_max_position_embeddings': "
+            "$original, 'short_factor': [$short], 'short_mscale': 1.2431, "
+            "'type': 'longrope'}, 'rope_theta': 10000.0, "
+            "'router_jitter_noise': 0.25, 'sliding_window': $positions, "
+            SIZE_KEYS "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, mixtral_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_HEAD_BIAS | HAS_NORM_BIAS |
+                HAS_QKV_BIAS | HAS_OUT_BIAS,
+        .shape = {.dim = 60, .hidden = 84, .layers = 3, .heads = 5,
+                  .kv_heads = 5, .head_dim = 12, .vocab = 61,
+                  .max_positions = 128, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .activation = oracle_silu, .theta = 10000,
+                  .rope = ORACLE_ROPE_LONG, .original = 32,
+                  .rope_scale = 1.2431, .sparse = "1", .n_experts = 6,
+                  .n_used = 2, .expert_dim = 84, .router = ORACLE_NEAR,
+                  .reach = 0.5},
+    },
+    {
         .name = "qwen2moe",
         .config =
             "{'architectures': ['Qwen2MoeForCausalLM'], "

@@ -114,7 +114,8 @@ enum oracle_recurrence {
 enum oracle_router {
     ORACLE_SOFTMAX,
     ORACLE_SOFTMAX_CHOSEN, /* choose by logits, softmax over these */
-    ORACLE_SIGMOID
+    ORACLE_SIGMOID,
+    ORACLE_NEAR
 };
 
 #define ORACLE_MAX_PAIRS 64
@@ -189,6 +190,7 @@ struct oracle_shape {
     enum oracle_router router;
     bool renormalises;
     double router_scale, shared_scale; /* 0: 1 */
+    double reach;            /* of ORACLE_NEAR */
     bool weighs_input;       /* of an expert, not its output */
     size_t n_groups, n_groups_used, group_best; /* a group counts its so many
                                                    best experts */

@@ -86,6 +86,40 @@ choose_groups(const struct oracle_shape *s, double *worth)
     free(chosen);
 }
 
+/* The best expert by logits, which become impossible; its weight is its share
+ * of those within reach. */
+static void
+weigh_best(const struct oracle_shape *s, double *logits, double *weights)
+{
+    size_t n = s->n_experts, best = 0;
+    double sum = 0, most;
+
+    for (size_t e = 1; e < n; e++)
+        if (logits[e] > logits[best])
+            best = e;
+    most = logits[best];
+    for (size_t e = 0; e < n; e++)
+        if (isfinite(logits[e]) &&
+            (most - logits[e]) / fmax(fabs(logits[e]), most) <= s->reach)
+            sum += exp(logits[e]);
+    weights[best] = exp(most) / sum;
+    logits[best] = -(double)INFINITY;
+}
+
+static void
+route_by_near(const struct oracle_shape *s, const double *logits,
+              double *weights)
+{
+    double *left = oracle_doubles(s->n_experts);
+
+    memcpy(left, logits, s->n_experts * sizeof(*left));
+    for (size_t e = 0; e < s->n_experts; e++)
+        weights[e] = 0;
+    for (size_t i = 0; i < s->n_used; i++)
+        weigh_best(s, left, weights);
+    free(left);
+}
+
 /* Weights of all experts from the router's logits: 0 for those not chosen. */
 static void
 route(const struct oracle_shape *s, const struct oracle_layer *w,
@@ -139,7 +173,10 @@ oracle_experts(const struct oracle *o, const struct oracle_layer *w,
     for (size_t t = 0; t < o->n; t++) {
         const double *in = x + t * s->dim;
         double *to = out + t * s->dim, share = 1;
-        route(s, w, logits + t * s->n_experts, weights);
+        if (s->router == ORACLE_NEAR)
+            route_by_near(s, logits + t * s->n_experts, weights);
+        else
+            route(s, w, logits + t * s->n_experts, weights);
         for (size_t e = 0; e < s->n_experts && w->experts_scale != NULL; e++)
             weights[e] *= (double)w->experts_scale[e];
         for (size_t e = 0; e < s->n_experts; e++) {

@@ -1,7 +1,7 @@
 /*
  * test_hf_latest.c - the families of config.json that came last: Trinity,
  * Hunyuan 3, Mellum, HyperCLOVA X, MiniCPM, EXAONE 3, the first DeepSeek with
- * experts, V3.2, Command A with experts, Granite with windows, Ling.
+ * experts, V3.2, Command A with experts, Granite with windows, Ling, Phi 3.5.
  */
 #include "config.h"
 
@@ -246,6 +246,40 @@ START_TEST(a_command_a_with_experts_may_begin_dense)
 }
 END_TEST
 
+#define PHI_ROPE                                                              \
+    "'head_dim':8,'original_max_position_embeddings':64,"                     \
+    "'rope_scaling':{'type':"                                                 \
+    "'longrope','short_factor':[1,1,1,1],'long_factor':[2,2,2,2],"
+
+START_TEST(a_phi_with_experts_weighs_them_by_what_is_near)
+{
+    struct model *m = read_small("PhiMoEForCausalLM", "'head_dim':8");
+
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_LAYER);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_NEAR);
+    ck_assert(!m->h.router_renormalises);
+    ck_assert_uint_eq(m->h.n_experts_used, 2);
+    assert_near(m->h.router_reach, 0.02);
+    m = read_small("PhimoeForCausalLM", "'router_jitter_noise':0.5," PHI_ROPE
+                   "'short_mscale':1.25,'long_mscale':1.25}");
+    assert_near(m->h.router_reach, 1);
+    assert_near(m->h.rope_attention_factor, 1.25);
+    assert_unsupported("PhimoeForCausalLM", "'num_experts_per_tok':3",
+                       "'num_experts_per_tok' 3");
+    assert_unsupported("PhimoeForCausalLM", PHI_ROPE
+                       "'short_mscale':1.25,'long_mscale':1.5}",
+                       "a 'short_mscale' of 1.25 and a 'long_mscale' of 1.5");
+    assert_wrong("PhimoeForCausalLM", PHI_ROPE "'long_mscale':1.5}",
+                 "'short_mscale' in the configuration is 0");
+    assert_unsupported("PhimoeForCausalLM",
+                       "'rope_scaling':{'type':'linear','factor':2}",
+                       "rotary scaling other than 'longrope'");
+    assert_unsupported("Phi3ForCausalLM", PHI_ROPE
+                       "'short_mscale':1.25,'long_mscale':1.25}",
+                       "'short_mscale' in rotary scaling");
+}
+END_TEST
+
 START_TEST(a_granite_with_windows_has_bases_by_layers)
 {
     struct model *m = read_small("GraniteSWAForCausalLM",
@@ -331,6 +365,7 @@ main(void)
         a_first_deepseek_has_a_llamas_attention,
         sparse_attention_ends_where_it_chooses,
         a_command_a_with_experts_may_begin_dense,
+        a_phi_with_experts_weighs_them_by_what_is_near,
         a_granite_with_windows_has_bases_by_layers,
         a_ling_2_chooses_among_groups,
         some_are_llamas_by_other_names,

@@ -516,6 +516,7 @@ START_TEST(the_model_type_decides_where_no_class_is_named)
         {"exaone_moe", "exaone-moe"}, {"helium", "helium"},
         {"vaultgemma", "vaultgemma"}, {"jais2", "jais2"},
         {"nanochat", "nanochat"}, {"falcon_h1", "falcon_h1"},
+        {"phimoe", "phimoe"},
     };
     struct model model;
     struct lmq_error err = {0};

@@ -34,7 +34,7 @@ static const char *const model_types[] = {
     "minicpm3", "exaone", "deepseek", "gpt_neo",
     "deepseek_v32", "glm_moe_dsa", "cohere2_moe", "granite_swa",
     "granitemoe_swa", "bailing_moe", "bailing_moe_v2", "xverse", "mimo",
-    "lfm3", "nanochat", "falcon_h1",
+    "lfm3", "nanochat", "falcon_h1",   "phimoe",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
 };
 

@@ -260,6 +260,7 @@ describe_experts(struct lmq_hparams *h)
     h->router_scales_input = once_in(2);
     h->router_corrects = once_in(2);
     h->router_scale = number(0.5, 3);
+    h->router_reach = h->router == LMQ_ROUTER_NEAR ? number(0, 1) : 0;
     h->shared_scale = once_in(3) ? number(0.25, 2) : 1;
     h->has_expert_norms =
         h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2);

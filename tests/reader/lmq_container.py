@@ -93,7 +93,7 @@ for _type, _limit, _default, _least, _names in (
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
-         'score_growth glu_limit glu_offset latent_eps'),
+         'score_growth glu_limit glu_offset latent_eps router_reach'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
@@ -110,7 +110,7 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'none head heads whole bare', 'none', None, 'qk_norm'),
         ('word', 'rotary learned alibi alibi_scaled none', 'rotary', None, 'positions'),
         ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),
-        ('word', 'softmax softmax_chosen sigmoid', 'softmax', None, 'router'),
+        ('word', 'softmax softmax_chosen sigmoid near', 'softmax', None, 'router'),
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
         ('word', 'delta state_space convolution', 'delta', None, 'recurrence'),
         ('layers', None, (), 0,

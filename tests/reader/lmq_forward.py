@@ -45,7 +45,7 @@ class Description:
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
-                    'glu_offset').split():
+                    'glu_offset router_reach').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
     def windowed(self, layer):
@@ -588,6 +588,15 @@ class Computation:
             return x * sigmoid(self.d.activation_slope * x)
         return ACTIVATIONS[self.d.activation](x)
 
+    def near_weights(self, z, chosen):
+        weights, left = np.zeros(len(chosen)), np.full(len(z), True)
+        for i in sorted(range(len(chosen)), key=lambda i: (-z[chosen[i]], chosen[i])):
+            c = chosen[i]
+            near = left & (z[c] - z <= self.d.router_reach * np.maximum(abs(z), z[c]))
+            near[c], left[c] = True, False
+            weights[i] = 1 / np.exp(z[near] - z[c]).sum()
+        return weights
+
     def feed_forward(self, u, x, layer):
         d, shared = self.d, u
         if not d.has_experts(layer):
@@ -597,13 +606,15 @@ class Computation:
         if d.expert_norms:
             u = self.norm(x, 47, layer)
         scores = {'softmax': softmax, 'sigmoid': sigmoid,
-                  'softmax_chosen': lambda z: z}[d.router](z)
+                  'softmax_chosen': lambda z: z, 'near': lambda z: z}[d.router](z)
         f = np.zeros_like(u)
         for p in range(len(u)):
             chosen = self.choose(scores[p], layer)
             w = scores[p][chosen]
             if d.router == 'softmax_chosen':
                 w = softmax(w)
+            if d.router == 'near':
+                w = self.near_weights(z[p], chosen)
             if d.router_renormalises and w.sum() > 0:
                 w = w / w.sum()
             w = w * d.router_scale

@@ -767,6 +767,15 @@ class Model:
                  for i, a in enumerate(cut(q, h["n_heads"]))])
         return queries, keys, values
 
+    def by_near(self, z, chosen):
+        left, weights = set(range(len(z))), {}
+        for c in sorted(chosen, key=lambda e: (-z[e], e)):
+            near = [e for e in left if e == c or z[c] - z[e] <=
+                    self.h["router_reach"] * max(abs(z[e]), z[c])]
+            weights[c] = 1 / sum(math.exp(z[e] - z[c]) for e in near)
+            left.remove(c)
+        return [weights[c] for c in chosen]
+
     def experts(self, at, u, x):  # section 9
         h, n, shared = self.h, self.h["n_experts"], u
         if h["expert_norms"]:
@@ -775,7 +784,7 @@ class Model:
         z = self.product(at + "ffn_gate_inp", u)
         if h["expert_norms"]:
             u = self.norm(at + "pre_ffw_norm_2", x)
-        scores = {"softmax": softmax, "softmax_chosen": list,
+        scores = {"softmax": softmax, "softmax_chosen": list, "near": list,
                   "sigmoid": lambda z: list(map(sigmoid, z))}[h["router"]](z)
         worth = list(scores)
         if h["router_corrects"]:
@@ -794,6 +803,8 @@ class Model:
         weights = [scores[e] for e in best]
         if h["router"] == "softmax_chosen":
             weights = softmax(weights)
+        if h["router"] == "near":
+            weights = self.by_near(z, best)
         total = sum(weights)
         if h["router_renormalises"] and total > 0:
             weights = [w / total for w in weights]
