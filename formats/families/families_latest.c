@@ -441,7 +441,7 @@ const struct lmq_family lmq_latest_families[] = {
             .begin = lmq_hf_begin_cohere2_experts,
             .windows = lmq_hf_windows_cohere2_experts,
             .finish = lmq_hf_finish_cohere2_experts},
-     .gguf = {.name = "cohere2moe",
+     .gguf = {.name = "cohere2moe", .has_full_first = true,
               .keys = LMQ_GGUF_EITHER_EPS | LMQ_GGUF_ROPE | LMQ_GGUF_LOGIT |
                       LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS | LMQ_GGUF_EXPERTS |
                       LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER |
@@ -468,10 +468,7 @@ const struct lmq_family lmq_latest_families[] = {
             .keys = {sizes, granite_keys, granite_window_experts},
             .windows = lmq_hf_windows_granite,
             .finish = lmq_hf_finish_granite_windows},
-     .gguf = {.name = "granite_swa", .keys = GRANITE_KEYS,
-              .has_rotary_pairs = true, .fuses_shared = true,
-              .has_turns = true, .begin = lmq_gguf_begin_granite_windows,
-              .may_biases = LLAMA_BIASES}},
+     .gguf = {.name = "granite_swa"}}, /* as the row above */
     /* Ling and Ring. */
     {.name = "bailingmoe",
      .hf = {.classes = {{"BailingMoeForCausalLM", "bailing_moe", NULL,

@@ -174,6 +174,8 @@ struct lmq_gguf_form {
     bool fuses_shared;      /* likewise ffn_up_shexp */
     bool has_post_norm_name; /* of the feed-forward's: post_attention_norm */
     bool may_stand_still;   /* rope.scaling.finetuned false: nothing turns */
+    bool lacks_still;       /* which newer llama.cpps leave out: only read */
+    bool has_full_first;    /* of so many layers the first sees everything */
     bool has_turns;         /* attention.rope_pattern: which layers turn */
     bool has_both;          /* attention and a state in each layer */
     bool has_bare_feed_norm; /* ffn_norm, without ".weight" */

@@ -49,11 +49,19 @@ enum lmq_status lmq_gguf_read_indexer(struct lmq_gguf_reader *r,
                                       struct lmq_source *source);
 enum lmq_status lmq_gguf_read_heads(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_window(struct lmq_gguf_reader *r);
+/* Marks the layers of which a list, if there is one, says `marked_by`. */
+enum lmq_status lmq_gguf_read_marks(struct lmq_gguf_reader *r,
+                                    const char *name,
+                                    enum lmq_layer_kind kind, bool marked_by);
 enum lmq_status lmq_gguf_read_alibi(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_experts(struct lmq_gguf_reader *r);
 
 void lmq_gguf_write_heads(struct lmq_gguf_builder *builder,
                           const char *prefix, const struct lmq_hparams *h);
+void lmq_gguf_write_marks(struct lmq_gguf_builder *builder,
+                          const char *prefix, const char *name,
+                          const struct lmq_hparams *h,
+                          enum lmq_layer_kind kind, bool marked_by);
 void lmq_gguf_write_window(struct lmq_gguf_builder *builder,
                            const struct lmq_family *family,
                            const struct lmq_hparams *h);

@@ -17,31 +17,15 @@
 
 /* ---- Which layers ---- */
 
-static enum lmq_status
-read_list(struct lmq_gguf_reader *r, const struct lmq_gguf_value *list)
-{
-    struct lmq_hparams *h = r->h;
-
-    if (list->type != LMQ_GGUF_ARRAY || list->item_type != LMQ_GGUF_BOOL ||
-        list->count < h->n_layers)
-        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                        "GGUF: '%s' is no boolean for each of %u layers",
-                        r->key, h->n_layers);
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        if (lmq_gguf_item_int(list, i) != 0)
-            h->layers[i] |= LMQ_LAYER_DELTA;
-    return LMQ_OK;
-}
+static const char listed[] = "attention.recurrent_layers";
 
 static enum lmq_status
 read_layers(struct lmq_gguf_reader *r)
 {
-    const struct lmq_gguf_value *list = lmq_gguf_find(
-        r->meta, lmq_gguf_key_of(r, "attention.recurrent_layers"));
     uint32_t interval = INTERVAL;
 
-    if (list != NULL)
-        return read_list(r, list);
+    if (lmq_gguf_find(r->meta, lmq_gguf_key_of(r, listed)) != NULL)
+        return lmq_gguf_read_marks(r, listed, LMQ_LAYER_DELTA, true);
     enum lmq_status status =
         lmq_gguf_read_count(r, "full_attention_interval", &interval);
     if (status == LMQ_OK && interval == 0)
@@ -71,10 +55,7 @@ lmq_gguf_write_delta(struct lmq_gguf_builder *builder, const char *prefix,
         snprintf(key, sizeof(key), "%s.full_attention_interval", prefix);
         lmq_gguf_put_u32(builder, key, interval);
     }
-    snprintf(key, sizeof(key), "%s.attention.recurrent_layers", prefix);
-    lmq_gguf_put_array(builder, key, LMQ_GGUF_BOOL, h->n_layers);
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        lmq_gguf_add_bool(builder, lmq_layer_is(h, i, LMQ_LAYER_DELTA));
+    lmq_gguf_write_marks(builder, prefix, listed, h, LMQ_LAYER_DELTA, true);
 }
 
 /* ---- Sizes ---- */

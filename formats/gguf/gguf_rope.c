@@ -243,7 +243,8 @@ lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
                  prefix);
         lmq_gguf_put_u32(builder, key, h->rope_context);
     }
-    if (family->gguf.may_stand_still && is_still(h)) {
+    if (family->gguf.may_stand_still && !family->gguf.lacks_still &&
+        is_still(h)) {
         snprintf(key, sizeof(key), "%s.rope.scaling.finetuned", prefix);
         lmq_gguf_put_bool(builder, key, false);
     }

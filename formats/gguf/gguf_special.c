@@ -119,10 +119,9 @@ read_chunk(struct lmq_gguf_reader *r)
     return status;
 }
 
-/* Marks the layers of which a list, if there is one, says false. */
-static enum lmq_status
-read_list(struct lmq_gguf_reader *r, const char *name,
-          enum lmq_layer_kind kind)
+enum lmq_status
+lmq_gguf_read_marks(struct lmq_gguf_reader *r, const char *name,
+                    enum lmq_layer_kind kind, bool marked_by)
 {
     const struct lmq_gguf_value *list =
         lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
@@ -135,7 +134,7 @@ read_list(struct lmq_gguf_reader *r, const char *name,
                         "GGUF: '%s' is no boolean for each of %u layers",
                         r->key, r->h->n_layers);
     for (uint32_t i = 0; i < r->h->n_layers; i++)
-        if (lmq_gguf_item_int(list, i) == 0)
+        if ((lmq_gguf_item_int(list, i) != 0) == marked_by)
             r->h->layers[i] |= (unsigned char)kind;
     return LMQ_OK;
 }
@@ -153,29 +152,31 @@ lmq_gguf_read_window(struct lmq_gguf_reader *r)
     if (r->family->gguf.keys & LMQ_GGUF_CHUNK)
         return read_chunk(r);
     if (r->family->gguf.has_turns)
-        status = read_list(r, "attention.rope_pattern", LMQ_LAYER_NOPE);
+        status = lmq_gguf_read_marks(r, "attention.rope_pattern",
+                                     LMQ_LAYER_NOPE, false);
     if (h->sliding_window == 0 || status != LMQ_OK)
         return status;
     if (pattern != NULL && pattern->type == LMQ_GGUF_ARRAY)
-        return read_list(r, key, LMQ_LAYER_FULL);
+        return lmq_gguf_read_marks(r, key, LMQ_LAYER_FULL, false);
     status = lmq_gguf_read_count(r, key, &period);
     if (period > 0)
-        for (uint64_t i = period - 1; i < h->n_layers; i += period)
+        for (uint64_t i = r->family->gguf.has_full_first ? 0 : period - 1;
+             i < h->n_layers; i += period)
             h->layers[i] |= LMQ_LAYER_FULL;
     return status;
 }
 
-static void
-write_list(struct lmq_gguf_builder *builder, const struct lmq_family *family,
-           const char *name, const struct lmq_hparams *h,
-           enum lmq_layer_kind kind)
+void
+lmq_gguf_write_marks(struct lmq_gguf_builder *builder, const char *prefix,
+                     const char *name, const struct lmq_hparams *h,
+                     enum lmq_layer_kind kind, bool marked_by)
 {
     char key[LMQ_GGUF_MAX_NAME];
 
-    snprintf(key, sizeof(key), "%s.%s", family->gguf.name, name);
+    snprintf(key, sizeof(key), "%s.%s", prefix, name);
     lmq_gguf_put_array(builder, key, LMQ_GGUF_BOOL, h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
-        lmq_gguf_add_bool(builder, !lmq_layer_is(h, i, kind));
+        lmq_gguf_add_bool(builder, lmq_layer_is(h, i, kind) == marked_by);
 }
 
 /* Only where it is not what the family implies, and then as a period, unless
@@ -196,11 +197,13 @@ lmq_gguf_write_window(struct lmq_gguf_builder *builder,
         return;
     }
     if ((family->gguf.keys & LMQ_GGUF_LISTS) != 0) {
-        write_list(builder, family, "attention.sliding_window_pattern", h,
-                   LMQ_LAYER_FULL);
+        lmq_gguf_write_marks(builder, family->gguf.name,
+                             "attention.sliding_window_pattern", h,
+                             LMQ_LAYER_FULL, false);
         if (family->gguf.has_turns)
-            write_list(builder, family, "attention.rope_pattern", h,
-                       LMQ_LAYER_NOPE);
+            lmq_gguf_write_marks(builder, family->gguf.name,
+                                 "attention.rope_pattern", h, LMQ_LAYER_NOPE,
+                                 false);
         return;
     }
     while (period <= h->n_layers &&

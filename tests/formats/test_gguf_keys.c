@@ -326,6 +326,42 @@ put_epsilon(const char *name)
     lmq_gguf_put_f32(&builder, key(name), 1e-3);
 }
 
+/* A file of "cohere2moe" with a period of windows, or none. */
+START_TEST(the_first_of_a_period_may_see_everything)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    for (int says = 0; says < 2; says++) {
+        begin("cohere2moe");
+        put_count("attention.sliding_window", 8);
+        put_count("attention.key_length", 16);
+        lmq_gguf_put_f32(&builder, key("logit_scale"), 1);
+        if (says)
+            put_count("attention.sliding_window_pattern", 3);
+        assert_marked(read(&checkpoint), LMQ_LAYER_FULL,
+                      says ? "x..x..x.." : "x...x...x");
+    }
+}
+END_TEST
+
+/* Which newer versions of llama.cpp have no word for. */
+START_TEST(a_granite_with_experts_may_stand_still)
+{
+    static const uint32_t used[] = {2, 2, 2, 2, 2, 2, 2, 2, 2};
+    static struct lmq_checkpoint checkpoint;
+
+    begin("granitemoe");
+    put_count("expert_count", 4);
+    lmq_gguf_put_array(&builder, key("expert_used_count"), LMQ_GGUF_U32, 9);
+    for (size_t i = 0; i < 9; i++)
+        lmq_gguf_add_u32(&builder, used[i]);
+    lmq_gguf_put_bool(&builder, key("rope.scaling.finetuned"), false);
+    const struct lmq_hparams *h = read(&checkpoint);
+    ck_assert_uint_eq(h->n_experts_used, 2);
+    assert_marked(h, LMQ_LAYER_NOPE, "xxxxxxxxx");
+}
+END_TEST
+
 START_TEST(layers_without_keys_are_recurrent)
 {
     static const uint32_t kv[] = {0, 2, 0, 0};
@@ -482,6 +518,8 @@ main(void)
         gpt_oss_has_what_it_does_not_say,
         a_list_says_which_layers_have_the_delta_rule,
         a_delta_rule_that_is_none_is_refused,
+        the_first_of_a_period_may_see_everything,
+        a_granite_with_experts_may_stand_still,
         layers_without_keys_are_recurrent,
         layers_of_one_part_say_which,
         layers_that_contradict_themselves_are_refused,
