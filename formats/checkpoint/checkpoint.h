@@ -331,6 +331,10 @@ enum lmq_status lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
  * after row, nothing to be added or multiplied. */
 bool lmq_tensor_is_plain(const struct lmq_tensor *tensor);
 
+/* By what the source says of its role, besides what there is. */
+void lmq_tensor_scale(struct lmq_tensor *tensor,
+                      const struct lmq_source *source);
+
 /* Takes its integers away where rows of whole groups cannot be had: what is
  * turned, scaled, or cut within groups has floats only. */
 void lmq_tensor_settle_integers(struct lmq_tensor *tensor);

@@ -59,6 +59,19 @@ lmq_scratch_reserve(struct lmq_scratch *scratch, size_t size,
 
 /* ---- Where rows stand ---- */
 
+void
+lmq_tensor_scale(struct lmq_tensor *tensor, const struct lmq_source *source)
+{
+    struct lmq_view *view = &tensor->view;
+    float times = tensor->place.role < LMQ_ROLE_COUNT &&
+                          tensor->place.part == LMQ_PART_WEIGHT
+                      ? source->times[tensor->place.role]
+                      : 0;
+
+    if (times > 0)
+        view->times = times * (view->times > 0 ? view->times : 1);
+}
+
 /* Groups go along rows: of a matrix that is turned, scaled, shifted, or cut
  * within its groups there are only floats. */
 void

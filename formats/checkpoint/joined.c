@@ -34,10 +34,7 @@ turn(const struct lmq_checkpoint *checkpoint, const struct lmq_source *as,
         view->columns = view->columns.inner > 0
                             ? (struct lmq_shuffle){0}
                             : lmq_shuffle_inverse(&columns);
-    if (tensor->place.part == LMQ_PART_WEIGHT &&
-        as->times[tensor->place.role] > 0)
-        view->times = as->times[tensor->place.role] *
-                      (view->times > 0 ? view->times : 1);
+    lmq_tensor_scale(tensor, as);
     if (as->has_decay_itself && tensor->place.role == LMQ_ROLE_DELTA_DECAY)
         view->map = view->map != LMQ_MAP_NONE ? LMQ_MAP_NONE
                                               : LMQ_MAP_MINUS_EXP;

@@ -527,12 +527,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     if (source->has_unit_head && tensor->place.role == LMQ_ROLE_HEAD &&
         tensor->n_dims == 2)
         tensor->view.has_unit_rows = true;
-    if (tensor->place.role < LMQ_ROLE_COUNT &&
-        tensor->place.part == LMQ_PART_WEIGHT &&
-        source->times[tensor->place.role] > 0)
-        tensor->view.times =
-            source->times[tensor->place.role] *
-            (tensor->view.times > 0 ? tensor->view.times : 1);
+    lmq_tensor_scale(tensor, source);
     if (tensor->place.role == LMQ_ROLE_POSITIONS && tensor->n_dims == 2 &&
         tensor->dims[0] > n_idle && n_idle > 0)
         return take_rows(checkpoint, tensor, n_idle,

@@ -204,9 +204,10 @@ multiplier(struct lmq_hf_config *config, const char *key, int i)
     else if (i >= 0 || value == NULL || json_is_null(value))
         return 1;
     times = json_number_value(value);
-    if (!(times > 1e-30 && times < 1e30))
-        lmq_hf_fail(config, "'%s' in the configuration is no number above 0, "
-                            "or no list of enough of them",
+    /* Two of them are a float, too. */
+    if (!(times > 1e-15 && times < 1e15))
+        lmq_hf_fail(config, "'%s' in the configuration is no number from "
+                            "1e-15 to 1e15, or no list of enough of them",
                     key);
     return times;
 }
@@ -234,6 +235,9 @@ lmq_hf_finish_falcon_hybrid(struct lmq_hf_config *config)
         (float)multiplier(config, "ssm_out_multiplier", -1);
     times[LMQ_ROLE_FFN_GATE] = (float)multiplier(config, "mlp_multipliers", 0);
     times[LMQ_ROLE_FFN_DOWN] = (float)multiplier(config, "mlp_multipliers", 1);
+    for (size_t i = 0; i < LMQ_ROLE_COUNT; i++)
+        if (!(times[i] < 1 || times[i] > 1))
+            times[i] = 0;
     expect_silu(config->hparams);
 }
 

@@ -326,12 +326,13 @@ START_TEST(a_falcon_h1_has_both_in_each_layer)
                    "true,'mamba_norm_before_gate':false");
     ck_assert(!m->h.has_bare_states);
     ck_assert_uint_eq(m->h.delta_value_dim, 16);
+    ck_assert_float_eq(m->source.times[LMQ_ROLE_ATTN_Q], 0);
     assert_unsupported("FalconH1ForCausalLM", "'mamba_rms_norm':true",
                        "'mamba_norm_before_gate' true");
     assert_unsupported("FalconH1ForCausalLM", "'projectors_bias':true",
                        "'projectors_bias' true");
     assert_wrong("FalconH1ForCausalLM", "'mlp_multipliers':[1.0]",
-                 "'mlp_multipliers' in the configuration is no number above 0");
+                 "'mlp_multipliers' in the configuration is no number from");
     assert_wrong("FalconH1ForCausalLM", "'mamba_n_heads':7",
                  "7 heads of a state space cannot share a width of 1024");
 }
