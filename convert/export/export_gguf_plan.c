@@ -173,8 +173,9 @@ fold_scales(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
     bool is_tied = head == NULL || head->alias_of != NULL;
     double last = h->logit_scale / (is_tied ? h->embedding_scale : 1);
 
-    if (!plan->family->gguf.folds_scales || !(h->embedding_scale > 0) ||
-        !(last > 0))
+    /* As floats, too, they are numbers. */
+    if (!plan->family->gguf.folds_scales || !(h->embedding_scale > 1e-30) ||
+        !(last > 1e-30 && last < 1e30))
         return;
     if (h->embedding_scale < 1 || h->embedding_scale > 1)
         as->times[LMQ_ROLE_EMBEDDING] = (float)h->embedding_scale;

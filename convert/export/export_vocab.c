@@ -16,43 +16,56 @@
 #define NAME "tokenizer.bin"
 #define FILE_MAX ((size_t)256 << 20)
 
-/* Whether both make the same of texts that tokenizers of one vocabulary take
- * differently. */
-static bool
-are_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b)
-{
-    static const char *const texts[] = {"a  b", " a", "a ", "a\tb", "a\nb"};
-    bool is_same = true;
+/* What tokenizers of one vocabulary take differently. */
+static const char *const trials[] = {"a  b", " a", "a ", "a\tb", "a\nb"};
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+static enum lmq_status
+compare_tokenizers(const struct lmq_tokenizer *a,
+                   const struct lmq_tokenizer *b, bool *are_alike,
+                   struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    *are_alike = true;
+    for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
         struct lmq_ids x = {0}, y = {0};
-        size_t n = strlen(texts[i]);
-        is_same &=
-            lmq_tokenizer_encode(a, texts[i], n, 0, &x, NULL) == LMQ_OK &&
-            lmq_tokenizer_encode(b, texts[i], n, 0, &y, NULL) == LMQ_OK &&
+        size_t n = strlen(trials[i]);
+        if (status == LMQ_OK)
+            status = lmq_tokenizer_encode(a, trials[i], n, 0, &x, err);
+        if (status == LMQ_OK)
+            status = lmq_tokenizer_encode(b, trials[i], n, 0, &y, err);
+        *are_alike &=
             x.n == y.n &&
             (x.n == 0 || memcmp(x.ids, y.ids, x.n * sizeof(*x.ids)) == 0);
         lmq_ids_clear(&x);
         lmq_ids_clear(&y);
     }
-    return is_same;
+    return status;
 }
 
 /* What llama2.c cannot say of a tokenizer: that it drops spaces, for one. */
-static void
+static enum lmq_status
 note_difference(const struct lmq_tokenizer *tokenizer,
-                const struct lmq_buffer *bytes, struct lmq_notes *notes)
+                const struct lmq_buffer *bytes, struct lmq_notes *notes,
+                struct lmq_error *err)
 {
     const struct lmq_blob blob = {NAME, bytes->bytes, bytes->n};
     struct lmq_tokenizer *made;
+    bool are_alike = false;
+    enum lmq_status status = lmq_tokenizer_open(&blob, 1, &made, err);
 
-    if (lmq_tokenizer_open(&blob, 1, &made, NULL) != LMQ_OK)
-        return;
-    if (!are_alike(tokenizer, made))
+    if (status == LMQ_OK) {
+        status = compare_tokenizers(tokenizer, made, &are_alike, err);
+        lmq_tokenizer_close(made);
+    }
+    if (status != LMQ_OK && lmq_status_is_of_system(status))
+        return status;
+    if (!are_alike)
         lmq_notes_add(notes,
                       NAME " cannot say all of this tokenizer: texts with "
-                      "spaces in a row, or at an end, become other tokens");
-    lmq_tokenizer_close(made);
+                      "white space in a row, or at an end, become other "
+                      "tokens");
+    return LMQ_OK;
 }
 
 /* *is_made is false if the tokenizer is of another kind. */
@@ -72,7 +85,7 @@ make_bytes(const struct lmq_checkpoint *checkpoint, struct lmq_buffer *bytes,
     if (lmq_tokenizer_size(tokenizer) == checkpoint->hparams.vocab_size)
         status = lmq_tokenizer_to_llama2c(tokenizer, bytes, is_made, err);
     if (status == LMQ_OK && *is_made)
-        note_difference(tokenizer, bytes, notes);
+        status = note_difference(tokenizer, bytes, notes, err);
     lmq_tokenizer_close(tokenizer);
     return status;
 }
@@ -128,18 +141,22 @@ lmq_vocab_file_prepare(const struct lmq_checkpoint *checkpoint,
     char *path = path_beside(output);
     if (path == NULL)
         return lmq_fail_nomem(err);
-    bool is_there = lmq_file_exists(path, &status, err), is_same = false;
-    if (status == LMQ_OK && is_made && !is_there &&
-        strcmp(path, output) != 0) {
+    bool is_output = strcmp(path, output) == 0, is_same = false;
+    bool is_there = lmq_file_exists(path, &status, err);
+    if (status == LMQ_OK && is_made && !is_there && !is_output) {
         file->path = path;
         return LMQ_OK;
     }
-    if (status == LMQ_OK && is_made && is_there)
+    if (status == LMQ_OK && is_made && is_output)
+        lmq_notes_add(notes, "no " NAME " is written: the output has its "
+                             "name");
+    if (status == LMQ_OK && is_made && is_there && !is_output)
         status = compare_with(path, &file->bytes, &is_same, err);
-    if (status == LMQ_OK && !is_same && (is_made || is_there))
-        lmq_notes_add(notes,
-                      "the " NAME " beside the output is another one "
-                      "and stays: it does not belong to this model");
+    if (status == LMQ_OK && !is_same && !is_output && is_there)
+        lmq_notes_add(notes, "the " NAME " beside the output stays: %s",
+                      is_made ? "it is another one, which does not belong to "
+                                "this model"
+                              : "whether it belongs to this model is not known");
     free(path);
     return status;
 }
