@@ -411,7 +411,7 @@ run(const struct arguments *arguments)
         validate(arguments, &operands, &open, &validate_options, &progress,
                  &report, &is_partial, &err);
     end_progress(&state);
-    if (status == LMQ_OK && operands.is_sample)
+    if (status == LMQ_OK && operands.is_sample && ranks.rank == 0)
         print_note(arguments, "no text was named: the sample that comes with "
                               "lmquant was read, for a first look");
     if (status != LMQ_OK)

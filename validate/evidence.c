@@ -275,11 +275,13 @@ doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
     snprintf(crc, sizeof(crc), "%08" PRIx32, job->corpus.crc);
     json_array_foreach(texts, i, text) {
         const char *own = json_string_value(json_object_get(text, "crc32"));
-        if (own != NULL && strcmp(own, crc) == 0)
+        if (own != NULL && strcmp(own, crc) == 0) {
             lmq_doubt(notes,
-                  "%.400s was calibrated with this very text, which flatters "
-                  "it: take another",
-                  candidate->file->path);
+                      "%.400s was calibrated with this very text, which "
+                      "flatters it: take another",
+                      candidate->file->path);
+            return;
+        }
     }
 }
 

@@ -534,7 +534,8 @@ find_task(const char *name)
     return NULL;
 }
 
-/* What each part would refuse at once; the reference will be opened. */
+/* What the last step or each part would refuse at once; the reference will be
+ * opened. */
 static int
 check_judging(const struct arguments *arguments)
 {
@@ -544,17 +545,19 @@ check_judging(const struct arguments *arguments)
     const char *baseline = option_text(arguments, "baseline");
     struct lmq_error err;
 
+    if (!check_gates(arguments))
+        return EXIT_USAGE;
     for (int i = 0; i < n_gates; i++)
         if (lmq_validate_check_gate(gates[i], &err) != LMQ_OK)
             return report_error(&err);
     for (int i = 2; i < arguments->n_operands; i++)
         if (!is_readable(arguments->operands[i]))
-            return EXIT_INPUT;
+            return EXIT_SYSTEM;
     for (int i = 0; i < n_texts; i++)
         if (!is_readable(texts[i]))
-            return EXIT_INPUT;
+            return EXIT_SYSTEM;
     return baseline == NULL || is_readable(baseline) ? EXIT_DONE
-                                                     : EXIT_INPUT;
+                                                     : EXIT_SYSTEM;
 }
 
 static int

@@ -161,7 +161,9 @@ refused 2 "--calibrate cannot be standard input" --nodes 2 convert \
     --calibrate - "$fable" x.lmq
 refused 2 "'kld.men<=1' names no metric" --nodes 2 validate \
     --gate 'kld.men<=1' "$fable" gone.lmq
-refused 3 "nowhere.txt: cannot open" --nodes 2 validate "$fable" gone.lmq \
+refused 2 "goes with --baseline" --nodes 2 validate \
+    --gate 'kld.mean<=baseline' "$fable" gone.lmq
+refused 1 "nowhere.txt: cannot open" --nodes 2 validate "$fable" gone.lmq \
     nowhere.txt
 for option in --attribute --floor --part=1/2; do
     refused 2 "${option%%=*} does not go with jobs" \
