@@ -15,7 +15,6 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/text/utf8.h"
-#include "formats/lmq/lmq.h"
 #include "validate/job.h"
 
 #define CONTEXT_TOKENS 12 /* shown before a bad position */
@@ -262,16 +261,14 @@ static void
 doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
            json_t **notes)
 {
-    const json_t *quantization, *texts, *text;
+    json_t *statements = lmq_checkpoint_statements(candidate->file);
+    const json_t *quantization = json_object_get(statements, "quantization");
+    const json_t *texts = json_object_get(
+        json_object_get(quantization, "calibration"), "texts");
+    const json_t *text;
     char crc[9];
     size_t i;
 
-    if (strcmp(candidate->file->format->name, "lmq") != 0)
-        return;
-    quantization = json_object_get(
-        lmq_checkpoint_container(candidate->file)->metadata, "quantization");
-    texts = json_object_get(json_object_get(quantization, "calibration"),
-                            "texts");
     snprintf(crc, sizeof(crc), "%08" PRIx32, job->corpus.crc);
     json_array_foreach(texts, i, text) {
         const char *own = json_string_value(json_object_get(text, "crc32"));
@@ -280,9 +277,10 @@ doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
                       "%.400s was calibrated with this very text, which "
                       "flatters it: take another",
                       candidate->file->path);
-            return;
+            break;
         }
     }
+    json_decref(statements);
 }
 
 /* Of all models alike. */
@@ -322,10 +320,10 @@ void
 lmq_doubt_result(const struct lmq_judged *candidate, const json_t *report,
                  json_t **notes)
 {
-    double agreement =
-        json_number_value(json_object_get(report, "top1_agreement"));
+    const json_t *figure = json_object_get(report, "top1_agreement");
+    double agreement = json_number_value(figure);
 
-    if (agreement < HARDLY_THE_SAME)
+    if (json_is_number(figure) && agreement < HARDLY_THE_SAME)
         lmq_doubt(notes,
                   "%.400s has the same top token at only %.2f %% of the "
                   "positions: it is hardly the same model",
