@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/threads/cpu.h"
 
 struct lmq_operand
 lmq_operand_of(const struct lmq_member *member, const float *x, size_t n_cols)
@@ -70,6 +71,7 @@ batch_of(const struct lmq_member *member, const struct lmq_matrix *matrix,
         .rotates = matrix->tiles.rotates,
         .bits = bits_of(member),
         .streams = member->work->reading.streams,
+        .few = lmq_cpu_halves(),
         .data = operand->packed,
     };
 }

@@ -69,6 +69,24 @@ detect(void)
     return found;
 }
 
+/* Zen 3 and 4 are one family, and of it only Zen 4 has AVX-512. */
+static bool
+detect_halves(void)
+{
+    unsigned a, b, c, d, most;
+    char vendor[12];
+
+    if (!__get_cpuid(0, &most, &b, &c, &d))
+        return false;
+    memcpy(vendor, &b, 4);
+    memcpy(vendor + 4, &d, 4);
+    memcpy(vendor + 8, &c, 4);
+    if (memcmp(vendor, "AuthenticAMD", 12) != 0 ||
+        !__get_cpuid(1, &a, &b, &c, &d))
+        return false;
+    return (a >> 8 & 0xf) + (a >> 20 & 0xff) == 0x19;
+}
+
 #elif defined(__aarch64__) && defined(__linux__)
 
 static unsigned
@@ -90,9 +108,20 @@ detect(void)
 
 #endif
 
+#if !defined(__x86_64__)
+
+static bool
+detect_halves(void)
+{
+    return false;
+}
+
+#endif
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static unsigned available;
 static enum lmq_cpu chosen;
+static bool halves;
 
 static void
 choose(void)
@@ -100,6 +129,7 @@ choose(void)
     const char *wish = getenv("LMQUANT_CPU");
 
     available = detect();
+    halves = detect_halves();
     for (int i = 0; i < LMQ_CPU_COUNT; i++)
         if (available >> i & 1)
             chosen = (enum lmq_cpu)i;
@@ -120,6 +150,13 @@ lmq_cpu_has(enum lmq_cpu cpu)
 {
     pthread_once(&once, choose);
     return (int)(available >> cpu & 1);
+}
+
+bool
+lmq_cpu_halves(void)
+{
+    pthread_once(&once, choose);
+    return halves;
 }
 
 const char *

@@ -6,6 +6,7 @@
 #ifndef LMQ_BASE_CPU_H
 #define LMQ_BASE_CPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "lmquant.h"
@@ -25,6 +26,9 @@ enum lmq_cpu lmq_cpu(void);
 
 /* Whether this processor, this operating system and this build have it. */
 int lmq_cpu_has(enum lmq_cpu cpu);
+
+/* Whether it works on registers of 512 bits half by half, as Zen 4 does. */
+bool lmq_cpu_halves(void);
 
 /* "c", "avx2", "avxvnni", "avx512vnni", "neon". */
 const char *lmq_cpu_name(enum lmq_cpu cpu);

@@ -92,6 +92,8 @@ struct lmq_batch {
     enum lmq_bits bits;
     bool streams; /* of one token: read several row tiles side by side, ahead
                      of their use; faster or not, the result is the same */
+    bool few;     /* of many tokens: fewer row tiles at a time, whose sums stay
+                     in registers; the same */
     unsigned char *data; /* lmq_batch_bytes(), aligned to 64; the caller's */
 };
 

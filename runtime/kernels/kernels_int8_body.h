@@ -307,6 +307,16 @@ streams_of(const struct lmq_tiles *tiles, size_t row_tile, size_t group,
     };
 }
 
+/* Asks for where the sums of some tokens go: these are lines far apart, and a
+ * store that waits for one keeps all behind it waiting. */
+LMQ_INLINE void
+ask_for_out(const struct part *part, size_t n_r, size_t n_t, const float *out)
+{
+    LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+        LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
+            lmq_prefetch(out + t * part->stride + r * LMQ_TILE_ROWS, 0);
+}
+
 /* out = sum * multiplier, for the rows that there are. */
 LMQ_INLINE void
 store_rows(const struct part *part, size_t r, vf sum, float *out)
@@ -333,6 +343,8 @@ tile(const struct part *part, size_t n_r, size_t number,
 
     if (!is_alone && part->next.p != NULL)
         asking = lmq_asking_of(&part->next, number, part->n_groups);
+    if (!is_alone && part->ends)
+        ask_for_out(part, n_r, n_t, out);
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
             sum[r][t] = is_alone || part->begins ? vf_set1(0.0f)
@@ -594,13 +606,19 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
     }
 }
 
-/* Row tiles that are multiplied together, where so many are left. */
+/* Row tiles that are multiplied together, where so many are left. Sums that
+ * wait in memory are dear where registers are stored half by half, and with 16
+ * bits there are half as many of them. */
 static size_t
-tiles_together(size_t n_left)
+tiles_together(const struct block *block, size_t n_left)
 {
+    const size_t n_tokens = block->token1 - block->token0;
+    const bool is_few = block->batch->few && !block->is16 &&
+                        n_tokens >= ASKING_LEAST * TILE_VECTORS;
+
     if (LMQ_TILES == 1 || n_left == 1)
         return 1;
-    return n_left < LMQ_TILES ? LMQ_TILES / 2 : LMQ_TILES;
+    return is_few || n_left < LMQ_TILES ? LMQ_TILES / 2 : LMQ_TILES;
 }
 
 /* Tokens of a block. */
@@ -641,7 +659,7 @@ product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
                            ? batch->n_tokens
                            : block.token0 + step;
         for (size_t tile = tile0, n_r; tile < tile1; tile += n_r) {
-            n_r = tiles_together(tile1 - tile);
+            n_r = tiles_together(&block, tile1 - tile);
             multiply_block(&block, tile, n_r, tile + n_r == tile1);
         }
     }

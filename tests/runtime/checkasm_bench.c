@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/threads/cpu.h"
 
 #define MAX_THREADS 16
 #define N_TURNS 7
@@ -391,7 +392,7 @@ checkasm_bench(const struct lmq_kernels *k,
         struct work work = {
             .k = k, .x = x, .out = out,
             .tiles = {.bits = 8, .q = arena, .multiplier = 1.0f, .group = 64},
-            .batch = {.group = 64, .data = data},
+            .batch = {.group = 64, .few = lmq_cpu_halves(), .data = data},
             .rows = {.data = arena},
         };
         struct work int8 = {.run = run_peak_int8, .k = k};

@@ -131,7 +131,8 @@ spread(size_t n, size_t stride, size_t gap)
 /* Packs and multiplies, in two parts each. */
 static struct buffer
 multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
-         size_t n_tokens, size_t x_stride, enum lmq_bits bits, bool streams)
+         size_t n_tokens, size_t x_stride, enum lmq_bits bits, bool streams,
+         bool few)
 {
     const size_t n_cols = m->tiles.n_cols, group = m->tiles.group;
     const size_t n_tiles = lmq_tiles_count(m->tiles.n_rows);
@@ -140,8 +141,14 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
         buffer_new(lmq_batch_bytes(n_tokens, n_cols, group));
     struct buffer out =
         buffer_new(spread(n_tokens, stride, 3) * sizeof(float));
-    struct lmq_batch batch = {n_tokens, n_cols,  group,    m->tiles.rotates,
-                              bits,     streams, data.data};
+    struct lmq_batch batch = {.n_tokens = n_tokens,
+                              .n_cols = n_cols,
+                              .group = group,
+                              .rotates = m->tiles.rotates,
+                              .bits = bits,
+                              .streams = streams,
+                              .few = few,
+                              .data = data.data};
 
     k->batch_pack(&batch, x, x_stride, 1, 2);
     k->batch_pack(&batch, x, x_stride, 0, 2);
@@ -178,22 +185,24 @@ checkasm_product(const struct lmq_kernels *k)
         quant.rotates =
             lmq_group_can_rotate(quant.group_size) && random_below(2);
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
-        bool streams = random_below(2);
+        bool streams = random_below(2), few = random_below(2);
         struct matrix wide;
         struct matrix m = matrix_new(n_rows, n_cols, &quant, pattern, &wide);
         struct buffer x =
             buffer_floats(spread(n_tokens, n_cols + 1, 1), pattern);
         struct buffer a = multiply(plain, &wide, floats(&x), n_tokens,
-                                   n_cols + 1, bits, false);
+                                   n_cols + 1, bits, false, false);
         struct buffer b =
-            multiply(k, &m, floats(&x), n_tokens, n_cols + 1, bits, streams);
+            multiply(k, &m, floats(&x), n_tokens, n_cols + 1, bits, streams,
+                     few);
         checkasm_report(
             same_buffers(&a, &b, true), "product", k->name,
             SIZES("%zu rows, %zu columns, %zu tokens, q%u in groups of %u, "
-                  "%d bits, scale type %d, pattern %d, streams %d, rotates %d",
+                  "%d bits, scale type %d, pattern %d, streams %d, few %d, "
+                  "rotates %d",
                   n_rows, n_cols, n_tokens, quant.bits, quant.group_size,
                   (int)bits, (int)quant.scales, (int)pattern, (int)streams,
-                  (int)quant.rotates));
+                  (int)few, (int)quant.rotates));
         buffer_free(&x);
         matrix_free(&m);
         matrix_free(&wide);
@@ -441,9 +450,11 @@ checkasm_naive_product(void)
         struct matrix m = matrix_new(n_rows, n_cols, &quant, PLAIN, &wide);
         struct buffer x = buffer_floats(n_cols, PLAIN);
         struct buffer out =
-            multiply(plain, &m, floats(&x), 1, n_cols, LMQ_BITS_16, false);
+            multiply(plain, &m, floats(&x), 1, n_cols, LMQ_BITS_16, false,
+                     false);
         struct buffer other =
-            multiply(plain, &wide, floats(&x), 1, n_cols, LMQ_BITS_16, false);
+            multiply(plain, &wide, floats(&x), 1, n_cols, LMQ_BITS_16, false,
+                     false);
         bool is_near = same_floats(floats(&out), floats(&other), n_rows);
         for (size_t row = 0; row < n_rows; row++) {
             float w[200];
