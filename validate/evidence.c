@@ -256,6 +256,26 @@ doubt_order(const struct lmq_job *job, const struct lmq_judged *candidate,
               reference, bits, judged, own);
 }
 
+static bool
+is_crc(const char *text, uint32_t crc)
+{
+    char own[9];
+
+    snprintf(own, sizeof(own), "%08" PRIx32, crc);
+    return text != NULL && strcmp(text, own) == 0;
+}
+
+/* All of it or, where it has been read here, one of its texts. */
+static bool
+has_text(const struct lmq_corpus *corpus, const char *crc)
+{
+    bool has = is_crc(crc, corpus->crc);
+
+    for (size_t i = 0; !has && i < corpus->n_texts; i++)
+        has = is_crc(crc, corpus->crcs[i]);
+    return has;
+}
+
 /* What a conversion was calibrated with flatters it. */
 static void
 doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
@@ -266,17 +286,17 @@ doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
     const json_t *texts = json_object_get(
         json_object_get(quantization, "calibration"), "texts");
     const json_t *text;
-    char crc[9];
     size_t i;
 
-    snprintf(crc, sizeof(crc), "%08" PRIx32, job->corpus.crc);
     json_array_foreach(texts, i, text) {
-        const char *own = json_string_value(json_object_get(text, "crc32"));
-        if (own != NULL && strcmp(own, crc) == 0) {
+        if (has_text(&job->corpus,
+                     json_string_value(json_object_get(text, "crc32")))) {
             lmq_doubt(notes,
-                      "%.400s was calibrated with this very text, which "
-                      "flatters it: take another",
-                      candidate->file->path);
+                      "%.400s was calibrated with %s, which flatters it: take "
+                      "another",
+                      candidate->file->path,
+                      job->corpus.n_texts > 1 ? "one of these texts"
+                                              : "this very text");
             break;
         }
     }

@@ -40,6 +40,7 @@ lmq_corpus_free(struct lmq_corpus *corpus)
 {
     free(corpus->tokens);
     free(corpus->windows);
+    free(corpus->crcs);
     *corpus = (struct lmq_corpus){0};
 }
 
@@ -398,6 +399,7 @@ add_text(struct lmq_corpus *corpus, const struct lmq_tokenizer *tokenizer,
 
     corpus->n_bytes += n;
     corpus->crc = lmq_crc32(corpus->crc, text->bytes, n);
+    corpus->crcs[corpus->n_texts++] = lmq_crc32(0, text->bytes, n);
     /* llama-perplexity takes one line feed off the end. */
     if (protocol->is_second_half && n > 1 && text->bytes[n - 1] == '\n')
         n--;
@@ -421,6 +423,9 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
     enum lmq_status status = LMQ_OK;
 
     *corpus = (struct lmq_corpus){.has_bos = bos >= 0, .is_text = true};
+    corpus->crcs = calloc(texts->n + 1, sizeof(*corpus->crcs));
+    if (corpus->crcs == NULL)
+        return lmq_fail_nomem(err);
     for (size_t i = 0; i < texts->n && status == LMQ_OK; i++)
         status = add_text(corpus, tokenizer, bos, &texts->texts[i], protocol,
                           err);

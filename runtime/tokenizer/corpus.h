@@ -29,6 +29,8 @@ struct lmq_corpus {
     size_t n_scored;
     uint64_t n_bytes; /* of the texts */
     uint32_t crc;     /* CRC-32 of the texts, or of the token file */
+    uint32_t *crcs;   /* of each text alone */
+    size_t n_texts;
     bool has_bos;     /* windows begin with the begin token */
     bool is_text;
 };

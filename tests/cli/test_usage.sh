@@ -363,6 +363,9 @@ expect 0 "$lmquant" convert -q --calibrate "$fable/held-out-a.txt" "$fable" \
 expect 0 "$lmquant" validate --max-tokens 400 "$fable" flattered.lmq \
     "$fable/held-out-a.txt"
 says "flattered.lmq was calibrated with this very text"
+expect 0 "$lmquant" validate --max-tokens 400 "$fable" flattered.lmq \
+    "$fable/held-out-b.txt" "$fable/held-out-a.txt"
+says "flattered.lmq was calibrated with one of these texts"
 expect 0 "$lmquant" convert -q --rope-theta=1 --norm-eps=1 "$fable" odd.lmq
 expect 0 "$lmquant" validate --max-tokens 400 "$fable" odd.lmq \
     "$fable/held-out-a.txt"
