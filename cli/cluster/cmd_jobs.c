@@ -534,15 +534,30 @@ find_task(const char *name)
     return NULL;
 }
 
+/* The files that options name. */
+static bool
+are_readable(const struct arguments *arguments)
+{
+    static const char *const names[] = {"text", "calibrate", "recipe",
+                                        "baseline"};
+    const char *paths[MAX_OCCURRENCES];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        int n = option_texts(arguments, names[i], paths, MAX_OCCURRENCES);
+        for (int j = 0; j < n; j++)
+            if (!is_readable(paths[j]))
+                return false;
+    }
+    return true;
+}
+
 /* What the last step or each part would refuse at once; the reference will be
  * opened. */
 static int
 check_judging(const struct arguments *arguments)
 {
-    const char *gates[MAX_OCCURRENCES], *texts[MAX_OCCURRENCES];
+    const char *gates[MAX_OCCURRENCES];
     int n_gates = option_texts(arguments, "gate", gates, MAX_OCCURRENCES);
-    int n_texts = option_texts(arguments, "text", texts, MAX_OCCURRENCES);
-    const char *baseline = option_text(arguments, "baseline");
     struct lmq_error err;
 
     if (!check_gates(arguments))
@@ -553,11 +568,7 @@ check_judging(const struct arguments *arguments)
     for (int i = 2; i < arguments->n_operands; i++)
         if (!is_readable(arguments->operands[i]))
             return EXIT_SYSTEM;
-    for (int i = 0; i < n_texts; i++)
-        if (!is_readable(texts[i]))
-            return EXIT_SYSTEM;
-    return baseline == NULL || is_readable(baseline) ? EXIT_DONE
-                                                     : EXIT_SYSTEM;
+    return EXIT_DONE;
 }
 
 static int
@@ -587,6 +598,8 @@ run(const struct arguments *arguments)
                        : EXIT_DONE;
     if (is_wrong != EXIT_DONE)
         return is_wrong;
+    if (!are_readable(arguments))
+        return EXIT_SYSTEM;
     jobs.folder = option_text(arguments, "parts-folder");
     if (converts) {
         folder = output_folder(arguments->operands[2]);

@@ -163,6 +163,12 @@ refused 2 "'kld.men<=1' names no metric" --nodes 2 validate \
     --gate 'kld.men<=1' "$fable" gone.lmq
 refused 2 "goes with --baseline" --nodes 2 validate \
     --gate 'kld.mean<=baseline' "$fable" gone.lmq
+refused 1 "nowhere.txt: cannot open" --nodes 2 plan --target-bits 6 \
+    --text nowhere.txt "$fable"
+refused 1 "nowhere.txt: cannot open" --nodes 2 convert \
+    --calibrate nowhere.txt "$fable" out.lmq
+refused 1 "nowhere.yaml: cannot open" --nodes 2 convert \
+    --recipe nowhere.yaml "$fable" out.lmq
 refused 1 "nowhere.txt: cannot open" --nodes 2 validate "$fable" gone.lmq \
     nowhere.txt
 for option in --attribute --floor --part=1/2; do
