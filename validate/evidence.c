@@ -204,9 +204,6 @@ is_quantized(const struct lmq_checkpoint *checkpoint)
 
 /* ---- What may be a mistake, though it can be measured ---- */
 
-/* Fewer tell next to nothing. */
-#define FEW_TOKENS 256
-
 void
 lmq_doubt(json_t **notes, const char *format, ...)
 {
@@ -309,9 +306,6 @@ doubt_protocol(const struct lmq_job *job, json_t **notes)
 {
     uint32_t context = job->reference_file->hparams.context;
 
-    if (job->corpus.n_scored < FEW_TOKENS)
-        lmq_doubt(notes, "%zu tokens are scored, which says next to nothing",
-              job->corpus.n_scored);
     if (job->protocol.context > context)
         lmq_doubt(notes,
               "windows of %zu tokens are longer than the %u that the "
@@ -336,12 +330,21 @@ describe_doubts(const struct lmq_job *job, const struct lmq_judged *candidate)
 /* A model that is a model's quantization agrees with it far more often. */
 #define HARDLY_THE_SAME 0.5
 
+/* Fewer tell next to nothing. */
+#define FEW_TOKENS 256
+
 void
-lmq_doubt_result(const struct lmq_judged *candidate, const json_t *report,
-                 json_t **notes)
+lmq_doubt_result(const struct lmq_job *job, const struct lmq_judged *candidate,
+                 const json_t *report, json_t **notes)
 {
     const json_t *figure = json_object_get(report, "top1_agreement");
     double agreement = json_number_value(figure);
+    uint64_t n = candidate->drift.n;
+
+    if (candidate == job->candidates && n < FEW_TOKENS)
+        lmq_doubt(notes,
+                  "%" PRIu64 " tokens are scored, which says next to nothing",
+                  n);
 
     if (json_is_number(figure) && agreement < HARDLY_THE_SAME)
         lmq_doubt(notes,

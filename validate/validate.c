@@ -39,7 +39,7 @@ describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
     lmq_put(report, "protocol", json_incref(candidate->protocol));
     json_t *notes = json_incref(candidate->notes);
     lmq_baseline_doubts(job, candidate, &notes);
-    lmq_doubt_result(candidate, *report, &notes);
+    lmq_doubt_result(job, candidate, *report, &notes);
     lmq_put(report, "notes", notes);
     if (candidate->baseline != NULL)
         lmq_put(report, "baseline", lmq_describe_baseline(job, candidate));
