@@ -119,8 +119,8 @@ refuse(const struct lmq_field *field, const struct lmq_hparams *h,
                  is_known ? ", it computes with " : ", which it does not know",
                  is_known ? should : "");
     if (status == LMQ_ERR_UNSUPPORTED)
-        lmq_hint(err, ".to=safetensors or .to=gguf can say what this model "
-                      "is");
+        lmq_hint(err, ".to=safetensors can say what this model is, .to=gguf "
+                      "if llama.cpp has it");
     free(is);
     free(should);
     return status;

@@ -117,7 +117,8 @@ lmq_hf_finish_llama4(struct lmq_hf_config *config)
     lmq_hf_mark_dense(config, 0,
                       sparse == NULL ? period : LMQ_MAX_LAYERS + 1);
     json_array_foreach(sparse, i, layer)
-        lmq_hf_unmark(config, lmq_hf_number(config, layer, key), LMQ_LAYER_DENSE);
+        lmq_hf_unmark(config, lmq_hf_number(config, layer, key),
+                      LMQ_LAYER_DENSE);
 }
 
 /* ---- GLM 4.5, dots.llm1, MiniMax M2 ---- */
@@ -310,9 +311,15 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
     else if (json_array_size(sparse) != config->hparams->n_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
                     key, json_array_size(sparse), config->hparams->n_layers);
-    json_array_foreach(sparse, i, layer)
+    json_array_foreach(sparse, i, layer) {
+        if (!json_is_boolean(layer))
+            lmq_hf_fail(config,
+                        "'%s' in the configuration is no list of true and "
+                        "false",
+                        key);
         if (config->hparams->n_experts > 0 && !json_is_true(layer))
             lmq_hf_mark(config, (int64_t)i, LMQ_LAYER_DENSE);
+    }
     lmq_hf_share_experts(config, "num_shared_experts", 1);
     lmq_hf_route_by_sigmoid(config->hparams);
 }

@@ -214,10 +214,13 @@ read_factors(struct lmq_hf_config *config, const json_t *scaling,
 static void
 read_mscales(struct lmq_hf_config *config, const json_t *scaling)
 {
-    double gain = lmq_hf_real(config, scaling, "short_mscale", 0);
-    double later = lmq_hf_real(config, scaling, "long_mscale", 0);
+    double gain = lmq_hf_real(config, scaling, "short_mscale", NAN);
+    double later = lmq_hf_real(config, scaling, "long_mscale", NAN);
 
-    if (!(gain > 0))
+    if (isnan(gain) || isnan(later))
+        lmq_hf_fail(config, "the configuration has no '%s'",
+                    isnan(gain) ? "short_mscale" : "long_mscale");
+    else if (!(gain > 0))
         lmq_hf_fail(config, "'short_mscale' in the configuration is %g", gain);
     if (gain < later || gain > later)
         lmq_hparams_refuse(config->hparams, "a 'short_mscale' of %g and a "
@@ -244,7 +247,10 @@ read_longrope(struct lmq_hf_config *config, const json_t *scaling)
                             "configuration differ in length");
     if (!lmq_hf_has(scaling, "factor") && h->rope_context > 0)
         h->rope_factor = (double)h->context / h->rope_context;
-    if (h->rope_factor > 1)
+    if (h->rope_context == 1) /* whose logarithm divides */
+        lmq_hf_fail(config, "'original_max_position_embeddings' in the "
+                            "configuration is 1");
+    else if (h->rope_factor > 1)
         attention = sqrt(1 + log(h->rope_factor) / log(h->rope_context));
     h->rope_attention_factor =
         lmq_hf_real(config, scaling, "attention_factor", attention);

@@ -363,6 +363,8 @@ START_TEST(a_word_for_each_layer_says_which_are_dense)
     assert_layers(&m->h, LMQ_LAYER_DENSE, "x..x....");
     assert_wrong("ExaoneMoEForCausalLM", "'is_moe_layer':[false]",
                  "names 1 of 8 layers");
+    assert_wrong("ExaoneMoEForCausalLM", "'is_moe_layer':[0,1,1,1,1,1,1,1]",
+                 "'is_moe_layer' in the configuration is no list of true");
     assert_wrong("Glm4MoeLiteForCausalLM", "'mlp_layer_types':['dense']",
                  "names 1 of 8 layers");
     assert_unsupported("ExaoneMoeForCausalLM",

@@ -270,6 +270,11 @@ START_TEST(a_phi_with_experts_weighs_them_by_what_is_near)
                        "'short_mscale':1.25,'long_mscale':1.5}",
                        "a 'short_mscale' of 1.25 and a 'long_mscale' of 1.5");
     assert_wrong("PhimoeForCausalLM", PHI_ROPE "'long_mscale':1.5}",
+                 "has no 'short_mscale'");
+    assert_wrong("PhimoeForCausalLM", PHI_ROPE "'short_mscale':1.5}",
+                 "has no 'long_mscale'");
+    assert_wrong("PhimoeForCausalLM", PHI_ROPE
+                 "'short_mscale':0,'long_mscale':0}",
                  "'short_mscale' in the configuration is 0");
     assert_unsupported("PhimoeForCausalLM",
                        "'rope_scaling':{'type':'linear','factor':2}",

@@ -170,7 +170,7 @@ lmq_packed_model_init(struct lmq_packed_model *model,
     choose_group(model);
     enum lmq_status status = check_model(model, err);
     if (status != LMQ_OK)
-        lmq_hint(err, "the formats safetensors and gguf have any tensor");
+        lmq_hint(err, ".to=safetensors has any tensor");
     return status;
 }
 

@@ -107,7 +107,7 @@ prepare_packing(struct lmq_hf_export *export, struct lmq_error *err)
                      ? export->checkpoint->hparams.architecture
                      : "a checkpoint without a model",
                  export->options->to);
-        lmq_hint(err, "the formats safetensors and gguf have any tensor");
+        lmq_hint(err, ".to=safetensors has any tensor");
         return LMQ_ERR_UNSUPPORTED;
     }
     enum lmq_status status =
