@@ -196,11 +196,12 @@ struct lmq_kernels {
      * columns are a multiple of 16: rows_turn() puts these in an order of its
      * own, of as many floats as the next multiple of LMQ_TURNED_ROWS rows has;
      * turned_product() of the first n may also write to the columns of `out`
-     * up to the next multiple, numbers without meaning. */
+     * up to the next multiple, numbers without meaning. Few sums at a time if
+     * asked for, which stay in registers: the same numbers. */
     void (*rows_turn)(const struct lmq_rows *rows, size_t n, float *turned);
     void (*turned_product)(const float *turned, size_t n, size_t n_cols,
-                           const float *x, size_t x_stride, size_t n_tokens,
-                           float *out, size_t out_stride);
+                           bool few, const float *x, size_t x_stride,
+                           size_t n_tokens, float *out, size_t out_stride);
 
     /* out[token][i] = fma(weight[token][row], row[i], out[token][i]) for rows
      * [row0, row1) in order. For the values of attention. */

@@ -22,6 +22,7 @@
 
 #include "base/elementary.h"
 #include "base/size.h"
+#include "base/threads/cpu.h"
 
 /* Queries of some tokens of a sequence and of heads that share their keys: the
  * unit that is shared out, so that a block of keys is read once for all of
@@ -282,8 +283,9 @@ attend_strip(const struct lmq_member *member, const struct lmq_heads *heads,
 
     /* s (queries, n) = q K^T */
     if (block->turned != NULL)
-        kernels->turned_product(block->turned, n, key_dim, queries, key_dim,
-                                to - from, own->scores, LMQ_ATTENTION_BLOCK);
+        kernels->turned_product(block->turned, n, key_dim, lmq_cpu_halves(),
+                                queries, key_dim, to - from, own->scores,
+                                LMQ_ATTENTION_BLOCK);
     else
         kernels->rows_product(&block->keys, 0, n, queries, key_dim, to - from,
                               own->scores, LMQ_ATTENTION_BLOCK, own->scratch);

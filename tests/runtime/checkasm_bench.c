@@ -180,8 +180,8 @@ run_turned(const struct work *work, size_t part, size_t n_parts)
     (void)n_parts;
     for (size_t i = 0; i < SHORT_ROUNDS; i++)
         work->k->turned_product(work->turned, work->n_rows, work->rows.n_cols,
-                                work->x, work->rows.n_cols, work->n_tokens,
-                                work->out, work->n_rows);
+                                work->batch.few, work->x, work->rows.n_cols,
+                                work->n_tokens, work->out, work->n_rows);
 }
 
 static void

@@ -339,8 +339,8 @@ checkasm_turned(const struct lmq_kernels *k)
         plain->rows_product(&rows, 0, n, floats(&x), n_cols + 1, n_tokens,
                             floats(&out[0]), n, scratch.data);
         k->rows_turn(&rows, n_rows, floats(&turned));
-        k->turned_product(floats(&turned), n, n_cols, floats(&x), n_cols + 1,
-                          n_tokens, floats(&wide), stride);
+        k->turned_product(floats(&turned), n, n_cols, i % 2 == 1, floats(&x),
+                          n_cols + 1, n_tokens, floats(&wide), stride);
         for (size_t t = 0; t < n_tokens && n > 0; t++)
             memcpy(floats(&out[1]) + t * n, floats(&wide) + t * stride,
                    n * sizeof(float));
