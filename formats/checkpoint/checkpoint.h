@@ -146,6 +146,10 @@ struct lmq_source {
     bool has_decay_itself;  /* what decays, less than 0; not the log of it */
     bool has_unit_head;     /* the head's rows count with length 1 */
     float times[LMQ_ROLE_COUNT]; /* weights count so many times; 0: once */
+    const char *bias_key[LMQ_ROLE_COUNT]; /* what says whether matrices have a
+                                             bias; "": their kind; NULL:
+                                             nothing does */
+    bool has_bias[LMQ_ROLE_COUNT];        /* if it is said: what */
     uint32_t n_idle_positions; /* rows of the table before position 0 */
     uint32_t n_further_layers; /* behind the model's own: they predict more
                                   tokens, and are left out */

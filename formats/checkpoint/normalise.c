@@ -468,6 +468,55 @@ set_bits(struct lmq_tensor *tensor)
         tensor->bits_per_element = 8.0 * (double)lmq_dtype_size(tensor->dtype);
 }
 
+/* Biases of all matrices of which this key speaks. */
+static size_t
+count_biases(const struct lmq_checkpoint *checkpoint, const char *key)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_place *place = &checkpoint->tensors[i].place;
+        const char *its = checkpoint->source.bias_key[place->role];
+        n += place->part == LMQ_PART_BIAS && its != NULL &&
+             strcmp(its, key) == 0;
+    }
+    return n;
+}
+
+/* The tensors decide. Who reads the same files by what the configuration says
+ * would leave biases out, or make some of zeros. */
+static void
+compare_biases(struct lmq_checkpoint *checkpoint)
+{
+    const struct lmq_source *source = &checkpoint->source;
+    const char *last = NULL;
+
+    for (size_t role = 0; role < LMQ_ROLE_COUNT; role++) {
+        const char *key = source->bias_key[role];
+        if (key == NULL || (last != NULL && strcmp(key, last) == 0))
+            continue;
+        last = key;
+        const size_t n = count_biases(checkpoint, key);
+        if (source->has_bias[role] == (n > 0))
+            continue;
+        if (n > 0)
+            lmq_checkpoint_note(checkpoint,
+                                "the configuration says that there are no "
+                                "biases (\"%s\": false), but there are %zu: "
+                                "they take part",
+                                key, n);
+        else if (*key != '\0')
+            lmq_checkpoint_note(checkpoint,
+                                "the configuration says that there are biases "
+                                "(\"%s\": true), but there are none",
+                                key);
+        else
+            lmq_checkpoint_note(checkpoint,
+                                "models of this kind have biases of queries, "
+                                "keys and values, but there are none");
+    }
+}
+
 enum lmq_status
 lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
                          struct lmq_error *err)
@@ -498,5 +547,7 @@ lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
                             tensor[-1].stored_name, tensor->stored_name,
                             tensor->name);
     }
+    if (checkpoint->has_model)
+        compare_biases(checkpoint);
     return checkpoint->has_model ? check_model(checkpoint, err) : LMQ_OK;
 }

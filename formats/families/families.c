@@ -551,3 +551,25 @@ lmq_family_find(const char *architecture)
             return family;
     return NULL;
 }
+
+const char *
+lmq_family_bias_key(const struct lmq_family *family, enum lmq_role role)
+{
+    const struct lmq_hf_biases *keys = &family->hf.biases;
+
+    switch ((int)role) {
+    case LMQ_ROLE_ATTN_Q:
+    case LMQ_ROLE_ATTN_K:
+    case LMQ_ROLE_ATTN_V:
+        return keys->qkv;
+    case LMQ_ROLE_ATTN_OUT:
+        return keys->out;
+    case LMQ_ROLE_FFN_GATE:
+    case LMQ_ROLE_FFN_UP:
+    case LMQ_ROLE_FFN_DOWN:
+        return keys->mlp;
+    case LMQ_ROLE_HEAD:
+        return keys->head;
+    }
+    return NULL;
+}

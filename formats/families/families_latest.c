@@ -498,7 +498,9 @@ const struct lmq_family lmq_latest_families[] = {
                         {"PhiMoEForCausalLM", NULL, NULL, false}},
             RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8, .theta = 1e6,
             .has_mscales = true, .keys = {sizes, phimoe_keys},
-            .only = phimoe_only, .finish = lmq_hf_finish_phimoe}},
+            .only = phimoe_only, .finish = lmq_hf_finish_phimoe,
+            .biases = {.qkv = "attention_bias", .out = "attention_bias",
+                       .head = "lm_head_bias"}}},
     /* Its positions turn the other way. */
     {.name = "nanochat", .norm = LMQ_NORM_RMS_PLAIN,
      .qk_norm = LMQ_QK_NORM_BARE, .activation = LMQ_ACTIVATION_RELU2,

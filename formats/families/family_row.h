@@ -53,7 +53,7 @@ struct lmq_hf_class {
 #define LMQ_HF_ALWAYS ""
 
 struct lmq_hf_biases {
-    const char *qkv, *out, *mlp;
+    const char *qkv, *out, *mlp, *head;
 };
 
 #define LMQ_HF_MOST_CLASSES 7

@@ -383,6 +383,26 @@ read_ids(const json_t *json, struct lmq_hparams *h)
     }
 }
 
+/* What is said of biases; which there are, is seen by the tensors. */
+static void
+read_biases(const struct lmq_hf_config *config)
+{
+    struct lmq_source *source = config->source;
+
+    for (size_t role = 0; role < LMQ_ROLE_COUNT; role++) {
+        const char *key =
+            lmq_family_bias_key(config->family, (enum lmq_role)role);
+        if (key == NULL)
+            continue;
+        const bool is_always = strcmp(key, LMQ_HF_ALWAYS) == 0;
+        const json_t *says = json_object_get(config->json, key);
+        if (!is_always && !json_is_boolean(says))
+            continue;
+        source->bias_key[role] = key;
+        source->has_bias[role] = is_always || json_is_true(says);
+    }
+}
+
 /* ---- The whole ---- */
 
 /* Fields first, then what depends on several of them: sizes, activation,
@@ -422,6 +442,7 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     refuse_others(config, only_so);
     refuse_others(config, family->hf.only);
     read_tie(config, outer);
+    read_biases(config);
     read_ids(config->json, config->hparams);
     read_ids(outer, config->hparams);
     return config->status;

@@ -78,6 +78,21 @@ noted() {
 }
 expect 0 "$lmquant" convert --layout=rows model said.lmq
 [ -s stderr ] && fail "convert speaks without need: $(cat stderr)"
+
+# Biases that are promised, or denied.
+copy_model promised
+sed 's/"attention_bias": false/"attention_bias": true/' "$fable/config.json" \
+    > promised/config.json
+expect 0 "$lmquant" inspect promised
+noted '"attention_bias": true), but there are none'
+expect 0 "$top_builddir/tests/make/make_family" llama-tied-biased denied
+expect 0 "$lmquant" inspect denied
+grep -q "says that there are" stderr && fail "inspect doubts biases"
+sed 's/"attention_bias": true/"attention_bias": false/' denied/config.json \
+    > config.json
+mv config.json denied
+expect 0 "$lmquant" inspect denied
+noted '"attention_bias": false), but there are 12'
 mkdir bare
 cp model/config.json model/model.safetensors bare
 expect 0 "$lmquant" convert bare bare.lmq

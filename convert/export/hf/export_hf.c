@@ -110,23 +110,19 @@ static bool
 set_biases(const struct lmq_family *family,
            const struct lmq_checkpoint *checkpoint, json_t **config)
 {
-    const struct lmq_hf_biases *keys = &family->hf.biases;
-    const struct {
-        enum lmq_role role;
-        const char *key;
-    } matrices[] = {
-        {LMQ_ROLE_ATTN_Q, keys->qkv},  {LMQ_ROLE_ATTN_K, keys->qkv},
-        {LMQ_ROLE_ATTN_V, keys->qkv},  {LMQ_ROLE_ATTN_OUT, keys->out},
-        {LMQ_ROLE_FFN_GATE, keys->mlp}, {LMQ_ROLE_FFN_UP, keys->mlp},
-        {LMQ_ROLE_FFN_DOWN, keys->mlp},
+    static const enum lmq_role matrices[] = {
+        LMQ_ROLE_ATTN_Q,   LMQ_ROLE_ATTN_K,   LMQ_ROLE_ATTN_V,
+        LMQ_ROLE_ATTN_OUT, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP,
+        LMQ_ROLE_FFN_DOWN, LMQ_ROLE_HEAD,
     };
 
     for (size_t i = 0; i < COUNT_OF(matrices); i++) {
-        const char *key = matrices[i].key;
-        size_t n = count_biases(checkpoint, matrices[i].role);
+        const char *key = lmq_family_bias_key(family, matrices[i]);
+        size_t n = count_biases(checkpoint, matrices[i]);
         bool has = n > 0;
         bool is_named = key != NULL && *key != '\0';
-        if (n != 0 && n != checkpoint->hparams.n_layers)
+        if (n != 0 && matrices[i] != LMQ_ROLE_HEAD &&
+            n != checkpoint->hparams.n_layers)
             return false;
         if (is_named && json_object_get(*config, key) == NULL)
             lmq_put(config, key, json_boolean(has));
