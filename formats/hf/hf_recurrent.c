@@ -191,25 +191,44 @@ lmq_hf_begin_falcon_hybrid(struct lmq_hf_config *config)
         lmq_hparams_refuse(h, "'mamba_norm_before_gate' true");
 }
 
-/* Number i of a list, or of the key itself; 1 where it is not said. */
+/* Two of them are a float, too. */
 static double
-multiplier(struct lmq_hf_config *config, const char *key, int i)
+multiplier_of(struct lmq_hf_config *config, const char *key,
+              const json_t *value)
 {
-    const json_t *value = json_object_get(config->json, key);
-    double times;
+    if (!json_is_number(value))
+        lmq_hf_fail(config, "'%s' in the configuration holds something that "
+                            "is no number", key);
+    else if (!(json_number_value(value) > 1e-15 &&
+               json_number_value(value) < 1e15))
+        lmq_hf_fail(config, "'%s' in the configuration holds %g, expected "
+                            "1e-15 to 1e15", key, json_number_value(value));
+    return json_number_value(value);
+}
 
-    if (i >= 0 && value != NULL && !json_is_null(value))
-        value = json_array_get(lmq_hf_list(config, config->json, key),
-                               (size_t)i);
-    else if (i >= 0 || value == NULL || json_is_null(value))
+/* 1 where it is null or not there. */
+static double
+multiplier(struct lmq_hf_config *config, const char *key)
+{
+    return lmq_hf_has(config->json, key)
+               ? multiplier_of(config, key,
+                               json_object_get(config->json, key))
+               : 1;
+}
+
+/* The same of number i of a list of n. */
+static double
+multiplier_in(struct lmq_hf_config *config, const char *key, size_t i,
+              size_t n)
+{
+    const json_t *list = lmq_hf_list(config, config->json, key);
+
+    if (list == NULL)
         return 1;
-    times = json_number_value(value);
-    /* Two of them are a float, too. */
-    if (!(times > 1e-15 && times < 1e15))
-        lmq_hf_fail(config, "'%s' in the configuration is no number from "
-                            "1e-15 to 1e15, or no list of enough of them",
-                    key);
-    return times;
+    if (json_array_size(list) != n)
+        lmq_hf_fail(config, "'%s' in the configuration has %zu numbers, "
+                            "expected %zu", key, json_array_size(list), n);
+    return multiplier_of(config, key, json_array_get(list, i));
 }
 
 /* What it multiplies with belongs to the matrices. */
@@ -221,20 +240,23 @@ lmq_hf_finish_falcon_hybrid(struct lmq_hf_config *config)
         LMQ_ROLE_STATE_GATE, LMQ_ROLE_STATE_V, LMQ_ROLE_STATE_K,
         LMQ_ROLE_STATE_Q, LMQ_ROLE_DELTA_ALPHA};
     float *times = config->source->times;
-    double in = multiplier(config, "attention_in_multiplier", -1);
-    double state_in = multiplier(config, "ssm_in_multiplier", -1);
+    double in = multiplier(config, "attention_in_multiplier");
+    double state_in = multiplier(config, "ssm_in_multiplier");
 
     times[LMQ_ROLE_ATTN_Q] = times[LMQ_ROLE_ATTN_V] = (float)in;
     times[LMQ_ROLE_ATTN_K] =
-        (float)(in * multiplier(config, "key_multiplier", -1));
+        (float)(in * multiplier(config, "key_multiplier"));
     times[LMQ_ROLE_ATTN_OUT] =
-        (float)multiplier(config, "attention_out_multiplier", -1);
-    for (int i = 0; i < 5; i++)
-        times[roles[i]] = (float)(state_in * multiplier(config, inner, i));
+        (float)multiplier(config, "attention_out_multiplier");
+    for (size_t i = 0; i < 5; i++)
+        times[roles[i]] =
+            (float)(state_in * multiplier_in(config, inner, i, 5));
     times[LMQ_ROLE_STATE_OUT] =
-        (float)multiplier(config, "ssm_out_multiplier", -1);
-    times[LMQ_ROLE_FFN_GATE] = (float)multiplier(config, "mlp_multipliers", 0);
-    times[LMQ_ROLE_FFN_DOWN] = (float)multiplier(config, "mlp_multipliers", 1);
+        (float)multiplier(config, "ssm_out_multiplier");
+    times[LMQ_ROLE_FFN_GATE] =
+        (float)multiplier_in(config, "mlp_multipliers", 0, 2);
+    times[LMQ_ROLE_FFN_DOWN] =
+        (float)multiplier_in(config, "mlp_multipliers", 1, 2);
     for (size_t i = 0; i < LMQ_ROLE_COUNT; i++)
         if (!(times[i] < 1 || times[i] > 1))
             times[i] = 0;

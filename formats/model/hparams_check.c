@@ -27,8 +27,7 @@ check_numbers(const struct lmq_hparams *h, struct lmq_error *err)
                             f->least, f->most);
         if (!isfinite(value) || value < 0 || value > 1e30)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "%s is %g, expected a number from 0", f->key,
-                            value);
+                            "%s is %g, expected 0 to 1e30", f->key, value);
     }
     return LMQ_OK;
 }

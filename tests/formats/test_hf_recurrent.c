@@ -332,7 +332,13 @@ START_TEST(a_falcon_h1_has_both_in_each_layer)
     assert_unsupported("FalconH1ForCausalLM", "'projectors_bias':true",
                        "'projectors_bias' true");
     assert_wrong("FalconH1ForCausalLM", "'mlp_multipliers':[1.0]",
-                 "'mlp_multipliers' in the configuration is no number from");
+                 "'mlp_multipliers' in the configuration has 1 numbers");
+    assert_wrong("FalconH1ForCausalLM", "'mlp_multipliers':[1.0,null]",
+                 "'mlp_multipliers' in the configuration holds something");
+    assert_wrong("FalconH1ForCausalLM", "'ssm_multipliers':[1,1,1,1,1,1]",
+                 "'ssm_multipliers' in the configuration has 6 numbers");
+    assert_wrong("FalconH1ForCausalLM", "'key_multiplier':1e30",
+                 "'key_multiplier' in the configuration holds 1e+30");
     assert_wrong("FalconH1ForCausalLM", "'mamba_n_heads':7",
                  "7 heads of a state space cannot share a width of 1024");
 }
