@@ -252,17 +252,11 @@ make_report(const struct lmq_check *check, const char *path,
 
 /* A checkpoint of another format is not damaged, it has no checksums. */
 static enum lmq_status
-check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
+check_other(const char *path, struct lmq_error *err)
 {
-    unsigned char head[sizeof(lmq_magic)];
     bool is_known = false;
+    enum lmq_status status = lmq_checkpoint_recognises(path, &is_known, err);
 
-    if (lmq_input_size(input) < sizeof(head))
-        return LMQ_OK;
-    enum lmq_status status =
-        lmq_input_read(input, 0, head, sizeof(head), err);
-    if (status == LMQ_OK && memcmp(head, lmq_magic, sizeof(head)) != 0)
-        status = lmq_checkpoint_recognises(path, &is_known, err);
     if (status != LMQ_OK || !is_known)
         return status;
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
@@ -270,6 +264,20 @@ check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
     lmq_hint(err, "only containers have checksums; inspect and diff read "
                   "every format");
     return LMQ_ERR_FORMAT;
+}
+
+static enum lmq_status
+check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
+{
+    unsigned char head[sizeof(lmq_magic)];
+
+    if (lmq_input_size(input) < sizeof(head))
+        return LMQ_OK;
+    enum lmq_status status =
+        lmq_input_read(input, 0, head, sizeof(head), err);
+    return status == LMQ_OK && memcmp(head, lmq_magic, sizeof(head)) != 0
+               ? check_other(path, err)
+               : status;
 }
 
 /* A failure that says what was found. */
@@ -333,6 +341,20 @@ verify(struct lmq_check *check, const char *path, bool is_alone,
     return status;
 }
 
+/* The container in a folder; *path is owned. */
+static enum lmq_status
+find_in(const char *folder, char **path, struct lmq_error *err)
+{
+    enum lmq_status status = lmq_folder_find_checkpoint(folder, path, err);
+
+    if (status != LMQ_OK || *path != NULL)
+        return status;
+    status = check_other(folder, err);
+    return status != LMQ_OK ? status
+                            : lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                                       "the folder holds no .lmq container");
+}
+
 /* `path` may be a folder. */
 static enum lmq_status
 verify_set(struct lmq_check *check, const char *path,
@@ -343,7 +365,7 @@ verify_set(struct lmq_check *check, const char *path,
     enum lmq_status status = lmq_probe_look(path, &probe, err);
 
     if (status == LMQ_OK && probe.is_folder)
-        status = lmq_folder_find_checkpoint(path, &found, err);
+        status = find_in(path, &found, err);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     else

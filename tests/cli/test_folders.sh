@@ -43,6 +43,14 @@ for checkpoint in head head.lmq; do
         fail "a head alone gives other text"
 done
 
+# ---- Only containers are verified ----
+
+expect 3 "$lmquant" verify model
+says "is a checkpoint of another format"
+mkdir empty
+expect 3 "$lmquant" verify empty
+says "the folder holds no .lmq container"
+
 # ---- An architecture that is not known ----
 
 copy_model unknown
