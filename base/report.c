@@ -301,14 +301,44 @@ emit_scalar(yaml_emitter_t *emitter, const char *value, size_t n,
            yaml_emitter_emit(emitter, &event);
 }
 
-/* Keys of ours are plain words; keys and strings of files are quoted, so that
- * a tensor called "no" stays a string. */
+/* Quoted, so that a tensor called "no" stays a string. */
 static int
-emit_string(yaml_emitter_t *emitter, const json_t *value)
+emit_string(yaml_emitter_t *emitter, const char *value, size_t n)
 {
-    return emit_scalar(emitter, json_string_value(value),
-                       json_string_length(value),
-                       YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+    return emit_scalar(emitter, value, n, YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+}
+
+/* Plain words, as keys of ours are; those of files may be anything. */
+static int
+emit_key(yaml_emitter_t *emitter, const char *key)
+{
+    static const char *const others[] = {"no",  "on",   "off",
+                                         "yes", "true", "false", "null"};
+    const size_t n = strlen(key);
+    bool is_word = n > 0 && key[0] >= 'a' && key[0] <= 'z' &&
+                   strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        is_word = is_word && strcmp(key, others[i]) != 0;
+    return is_word ? emit_scalar(emitter, key, n, YAML_PLAIN_SCALAR_STYLE)
+                   : emit_string(emitter, key, n);
+}
+
+/* 1e-5 is a number in YAML 1.2 and JSON; to who reads YAML 1.1, as many do,
+ * only 1.0e-5 is, and of large ones 1.0e+5. */
+static int
+emit_number(yaml_emitter_t *emitter, const char *text)
+{
+    const size_t n = strcspn(text, "e");
+    char spelt[48];
+
+    if (text[n] == '\0')
+        return emit_scalar(emitter, text, n, YAML_PLAIN_SCALAR_STYLE);
+    snprintf(spelt, sizeof(spelt), "%.*s%se%s%s", (int)n, text,
+             memchr(text, '.', n) == NULL ? ".0" : "",
+             text[n + 1] == '-' || text[n + 1] == '+' ? "" : "+",
+             text + n + 1);
+    return emit_scalar(emitter, spelt, strlen(spelt), YAML_PLAIN_SCALAR_STYLE);
 }
 
 static int emit_value(yaml_emitter_t *emitter, const json_t *value);
@@ -350,8 +380,7 @@ emit_object(yaml_emitter_t *emitter, const json_t *object)
          i = json_object_iter_next((json_t *)object, i)) {
         key = json_object_iter_key(i);
         item = json_object_iter_value(i);
-        if (!emit_scalar(emitter, key, strlen(key), YAML_ANY_SCALAR_STYLE) ||
-            !emit_value(emitter, item))
+        if (!emit_key(emitter, key) || !emit_value(emitter, item))
             return 0;
     }
     return yaml_mapping_end_event_initialize(&event) &&
@@ -366,13 +395,16 @@ emit_value(yaml_emitter_t *emitter, const json_t *value)
     if (json_is_array(value))
         return emit_array(emitter, value);
     if (json_is_string(value))
-        return emit_string(emitter, value);
+        return emit_string(emitter, json_string_value(value),
+                           json_string_length(value));
 
     char *text = lmq_json_dump(
         value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS));
-    int is_done = text != NULL &&
-                  emit_scalar(emitter, text, strlen(text),
-                              YAML_PLAIN_SCALAR_STYLE);
+    int is_done = text != NULL && (json_is_real(value)
+                                       ? emit_number(emitter, text)
+                                       : emit_scalar(emitter, text,
+                                                     strlen(text),
+                                                     YAML_PLAIN_SCALAR_STYLE));
     free(text);
     return is_done;
 }

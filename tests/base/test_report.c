@@ -175,13 +175,18 @@ START_TEST(yaml_says_the_same_and_quotes_what_is_text)
 {
     struct lmq_report *report =
         tree("{\"a\":[1,2.5,null,true],\"no\":\"no\",\"e\":[],\"o\":{},"
-             "\"n\":\"1\"}");
+             "\"n\":\"1\",\"r\":[1e-5,-2.5e-7,1e22,1.25e30],\"A b\":0,"
+             "\"1e3\":0}");
     char *text = text_of(report, LMQ_REPORT_YAML);
 
     ck_assert_ptr_nonnull(strstr(text, "- 2.5"));
     ck_assert_ptr_nonnull(strstr(text, "- null"));
     ck_assert_ptr_nonnull(strstr(text, "- true"));
-    ck_assert_ptr_nonnull(strstr(text, ": \"no\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"no\": \"no\""));
+    ck_assert_ptr_nonnull(strstr(text, "- 1.0e-5\n- -2.5e-7\n- 1.0e+22\n"
+                                       "- 1.25e+30\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\"A b\": 0"));
+    ck_assert_ptr_nonnull(strstr(text, "\"1e3\": 0"));
     ck_assert_ptr_nonnull(strstr(text, "e: []"));
     ck_assert_ptr_nonnull(strstr(text, "o: {}"));
     ck_assert_ptr_nonnull(strstr(text, "\"1\""));
