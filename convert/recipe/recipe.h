@@ -84,6 +84,9 @@ enum lmq_status lmq_recipe_add_rule(struct lmq_recipe *recipe,
 
 /* ---- recipe_words.c ---- */
 
+/* No word of a recipe has one. */
+bool lmq_recipe_has_control(const char *text, size_t n);
+
 /* These say what is wrong with a word, not where it stands: LMQ_ERR_FORMAT. */
 enum lmq_status lmq_rule_add_pattern(struct lmq_recipe *recipe,
                                      struct lmq_rule *rule, const char *text,

@@ -122,12 +122,11 @@ scalar_of(const struct reading *reading)
 {
     const char *text = (const char *)reading->event.data.scalar.value;
 
-    if (!is_at(reading, YAML_SCALAR_EVENT))
-        return NULL;
-    for (size_t i = 0; i < reading->event.data.scalar.length; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return NULL;
-    return text;
+    return is_at(reading, YAML_SCALAR_EVENT) &&
+                   !lmq_recipe_has_control(text,
+                                           reading->event.data.scalar.length)
+               ? text
+               : NULL;
 }
 
 /* ---- Mappings ---- */

@@ -18,6 +18,15 @@
 
 static const char keep[] = "keep";
 
+bool
+lmq_recipe_has_control(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return true;
+    return false;
+}
+
 /* ---- Patterns ---- */
 
 enum lmq_status
@@ -33,6 +42,9 @@ lmq_rule_add_pattern(struct lmq_recipe *recipe, struct lmq_rule *rule,
     if (!lmq_is_utf8((const unsigned char *)text, n))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the pattern '%s' is no UTF-8", text);
+    if (lmq_recipe_has_control(text, n)) /* a recipe that holds it has none */
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the pattern '%s' has a control character", text);
     if (!lmq_glob_is_valid(text))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the pattern '%s' has a '[' without its ']'", text);

@@ -112,6 +112,7 @@ refused 2 "mean nothing beside the encoding 'f16'" --set ffn_up=f16,group=32
 refused 2 "is no KEY=VALUE" --set ffn_up=q8,
 refused 2 "--keep is '', expected a name" --keep ""
 refused 2 "is no UTF-8" --keep "$(printf '\377')"
+refused 2 "has a control character" --keep "$(printf 'a\tb')"
 refused 2 "the head is the embedding" --keep output
 refused 1 "nowhere.yaml: cannot open" --recipe nowhere.yaml
 refused 3 "is a folder" --recipe .
