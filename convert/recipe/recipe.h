@@ -103,8 +103,9 @@ char *lmq_recipe_ranges_text(const struct lmq_recipe_ranges *ranges);
 enum lmq_status lmq_wish_parse(struct lmq_wish *wish, const char *key,
                                const char *value, bool *is_known,
                                struct lmq_error *err);
-/* Whether the keys mean something beside its encoding. */
-enum lmq_status lmq_wish_check(const struct lmq_wish *wish,
+/* Whether the keys mean something beside its encoding: those of a default may
+ * be for rules. */
+enum lmq_status lmq_wish_check(const struct lmq_wish *wish, bool is_default,
                                struct lmq_error *err);
 /* "keep", or what the type is called. */
 const char *lmq_wish_encoding(const struct lmq_wish *wish);

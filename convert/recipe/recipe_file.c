@@ -314,11 +314,11 @@ read_wish(struct reading *reading, const struct mapping *mapping,
 /* Of what began there. */
 static enum lmq_status
 check_wish(const struct reading *reading, const yaml_mark_t *start,
-           const struct lmq_wish *wish)
+           const struct lmq_wish *wish, bool is_default)
 {
     struct lmq_error why = {0};
 
-    return lmq_wish_check(wish, &why) == LMQ_OK
+    return lmq_wish_check(wish, is_default, &why) == LMQ_OK
                ? LMQ_OK
                : fail_at(reading, start, why.message);
 }
@@ -379,7 +379,7 @@ read_rule(struct reading *reading)
         return fail_at(reading, &start,
                        "the rule says nothing: it has no encoding, group, "
                        "scales, method or rotate");
-    return check_wish(reading, &start, &rule->wish);
+    return check_wish(reading, &start, &rule->wish, false);
 }
 
 static enum lmq_status
@@ -416,7 +416,7 @@ read_default(struct reading *reading)
             status = read_wish(reading, &mapping, &reading->recipe->basis);
     } while (status == LMQ_OK && mapping.key[0] != '\0');
     return status == LMQ_OK
-               ? check_wish(reading, &start, &reading->recipe->basis)
+               ? check_wish(reading, &start, &reading->recipe->basis, true)
                : status;
 }
 

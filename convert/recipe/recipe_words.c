@@ -238,16 +238,17 @@ lmq_wish_encoding(const struct lmq_wish *wish)
 }
 
 enum lmq_status
-lmq_wish_check(const struct lmq_wish *wish, struct lmq_error *err)
+lmq_wish_check(const struct lmq_wish *wish, bool is_default,
+               struct lmq_error *err)
 {
     bool is_float = wish->keeps || lmq_stored_types[wish->stored].encoding ==
                                        LMQ_ENCODING_PLAIN;
 
-    if ((wish->asked & LMQ_WISH_ENCODING) != 0 && is_float &&
+    if (!is_default && (wish->asked & LMQ_WISH_ENCODING) != 0 && is_float &&
         wish->asked != LMQ_WISH_ENCODING)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "group, scales, method and rotate mean nothing beside the "
-                        "encoding '%s'",
+                        "group, scales, method and rotate mean nothing beside "
+                        "the encoding '%s'",
                         lmq_wish_encoding(wish));
     if ((wish->asked & LMQ_WISH_GROUP) != 0 &&
         (wish->asked & LMQ_WISH_ROTATE) != 0 && wish->quant.rotates &&
@@ -318,7 +319,8 @@ add_words(struct lmq_recipe *recipe, struct lmq_rule *rule, char *text,
             *more++ = '\0';
         status = add_word(&rule->wish, word, err);
     }
-    return status == LMQ_OK ? lmq_wish_check(&rule->wish, err) : status;
+    return status == LMQ_OK ? lmq_wish_check(&rule->wish, false, err)
+                            : status;
 }
 
 enum lmq_status

@@ -73,6 +73,11 @@ same --keep ffn_down
 same -g 32 --scales=f32 --set 'blk.[0-1].*=bf16' --keep '*.attn_q'
 same --set "*=f16" --set "ffn_*=q8,group=128,method=absmax"
 same --recipe "$recipes/fine-ends.yaml" --set attn_k=q8,scales=f32 -g 256
+same --encoding q4 --rotate
+same --recipe "$recipes/floats.yaml" --set attn_q=q8 -g 32
+for path in "$recipes"/*.yaml; do
+    same --recipe "$path"
+done
 
 # A later one counts, whichever option it is.
 expect 0 "$lmquant" convert --dry-run --set 'ffn_up=f16' --keep 'blk.0.*' \
