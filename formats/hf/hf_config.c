@@ -383,6 +383,26 @@ read_ids(const json_t *json, struct lmq_hparams *h)
     }
 }
 
+/* A count beyond its limits, by the name that it has in the file; what stands
+ * in no key, or depends on several, is checked when all is known. */
+static void
+check_counts(struct lmq_hf_config *config)
+{
+    for (size_t i = 0; i < LMQ_HF_MOST_LISTS; i++)
+        for (const struct lmq_hf_key *key = config->family->hf.keys[i];
+             key != NULL && key->key != NULL; key++) {
+            const struct lmq_field *field = lmq_field_at(key->field);
+            const double value = lmq_field_get(field, config->hparams);
+            if (field->type == LMQ_FIELD_COUNT &&
+                lmq_hf_has(config->json, key->key) &&
+                (value < field->least || value > field->most))
+                lmq_hf_fail(config,
+                            "'%s' in the configuration is %.0f, expected %u "
+                            "to %u",
+                            key->key, value, field->least, field->most);
+        }
+}
+
 /* What is said of biases; which there are, is seen by the tensors. */
 static void
 read_biases(const struct lmq_hf_config *config)
@@ -439,6 +459,8 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     if (family->hf.finish != NULL)
         family->hf.finish(config);
     lmq_hparams_settle(config->hparams);
+    if (!config->is_beyond)
+        check_counts(config);
     refuse_others(config, only_so);
     refuse_others(config, family->hf.only);
     read_tie(config, outer);

@@ -416,7 +416,7 @@ START_TEST(sizes_that_would_divide_by_zero_are_refused)
     assert_wrong_llama("\"hidden_size\":64,\"intermediate_size\":96,"
                        "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
                        "\"vocab_size\":0",
-                       "vocab_size is 0");
+                       "'vocab_size' in the configuration is 0");
     assert_wrong_llama(SIZES ",\"num_key_value_heads\":3", "cannot share");
     assert_wrong_llama(SIZES ",\"head_dim\":15", "even");
     assert_wrong_llama(SIZES ",\"head_dim\":16777216", "too wide");
