@@ -84,7 +84,8 @@ enum lmq_status lmq_recipe_add_rule(struct lmq_recipe *recipe,
 
 /* ---- recipe_words.c ---- */
 
-/* No word of a recipe has one. */
+/* Or another character that YAML has not, or that ends a line or turns text
+ * around: no word of a recipe has one. */
 bool lmq_recipe_has_control(const char *text, size_t n);
 
 /* These say what is wrong with a word, not where it stands: LMQ_ERR_FORMAT. */

@@ -21,9 +21,15 @@ static const char keep[] = "keep";
 bool
 lmq_recipe_has_control(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+    const unsigned char *p = (const unsigned char *)text;
+
+    for (size_t i = 0, width; i < n; i += width) {
+        width = lmq_utf8_length(p + i, n - i);
+        uint32_t code = width == 0 ? 0 : lmq_utf8_decode(p + i, width);
+        if (!lmq_utf8_is_shown(code) || code == 0xfeff || code == 0xfffe ||
+            code == 0xffff)
             return true;
+    }
     return false;
 }
 

@@ -118,6 +118,8 @@ refused 2 "is no KEY=VALUE" --set ffn_up=q8,
 refused 2 "--keep is '', expected a name" --keep ""
 refused 2 "is no UTF-8" --keep "$(printf '\377')"
 refused 2 "has a control character" --keep "$(printf 'a\tb')"
+refused 2 "has a control character" --keep "$(printf 'a\302\205b')"
+refused 2 "has a control character" --keep "$(printf 'a\357\273\277b')"
 refused 2 "the head is the embedding" --keep output
 refused 1 "nowhere.yaml: cannot open" --recipe nowhere.yaml
 refused 3 "is a folder" --recipe .
