@@ -445,8 +445,8 @@ LMQ_API size_t lmq_session_context(const struct lmq_session *session);
  * of keys and values, the next evaluation begins with what is left. */
 LMQ_API void lmq_session_rewind(struct lmq_session *session, size_t position);
 
-/* Makes room: keeps the first n_sinks tokens and the last ones, half of the
- * context in all, and evaluates these anew. */
+/* Makes room: keeps the first n_sinks tokens and the last ones, half of what it
+ * holds in all, and evaluates these anew. */
 LMQ_API enum lmq_status lmq_session_slide(struct lmq_session *session,
                                           size_t n_sinks,
                                           struct lmq_error *err);

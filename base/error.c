@@ -102,7 +102,10 @@ format_message(struct lmq_error *err, enum lmq_status status, uint64_t offset,
     err->offset = offset;
     err->path[0] = '\0';
     err->hint[0] = '\0';
-    find_option(err, format, raw);
+    if (status == LMQ_ERR_ARG)
+        find_option(err, format, raw);
+    else
+        err->option[0] = '\0';
     lmq_printable(plain, sizeof(plain), raw);
     shorten(err->message, sizeof(err->message), plain);
 }

@@ -460,6 +460,11 @@ lmq_report_text(const struct lmq_report *report, enum lmq_report_format format,
     int code;
 
     *text = NULL;
+    if (report == NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no report");
+    if (format != LMQ_REPORT_JSON && format != LMQ_REPORT_YAML)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, "format %d is not known",
+                        (int)format);
     if (format == LMQ_REPORT_YAML) {
         code = write_yaml(tree(report), &out);
     } else {

@@ -333,6 +333,13 @@ prepare(struct lmq_checkpoint *checkpoint, const char *output,
     return status;
 }
 
+/* NaN is not. */
+static bool
+is_zero(double x)
+{
+    return x >= 0 && x <= 0;
+}
+
 /* What goes with a calibration, and what does not. */
 static enum lmq_status
 check_calibration(const struct lmq_convert_options *options,
@@ -341,8 +348,7 @@ check_calibration(const struct lmq_convert_options *options,
     bool is_calibrated = lmq_convert_is_calibrated(options);
     bool is_alone = options->calibration_tokens != 0 ||
                     options->context != 0 || options->splits_documents != 0 ||
-                    options->damping > 0 || options->damping < 0 ||
-                    options->mend > 0 || options->mend < 0;
+                    !is_zero(options->damping) || !is_zero(options->mend);
 
     if (!is_calibrated && is_alone)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
@@ -360,7 +366,8 @@ check_calibration(const struct lmq_convert_options *options,
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".damping is %g, expected more than 0, at most 10",
                         options->damping);
-    if (!(options->mend >= -1 && options->mend <= 1))
+    if (!(options->mend >= 0 && options->mend <= 1) &&
+        !is_zero(options->mend + 1))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".mend is %g, expected more than 0, at most 1; or -1 "
                         "for nothing",

@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -362,6 +363,35 @@ lmq_sampler_accept(struct lmq_sampler *sampler, int32_t token)
 
 /* ---- Making ---- */
 
+static enum lmq_status
+check_options(const struct lmq_sampler_options *o, struct lmq_error *err)
+{
+    const struct {
+        const char *name;
+        double value, least, most;
+    } numbers[] = {
+        {"temperature", o->temperature, 0, 1000},
+        {"top_k", (double)o->top_k, 0, (double)LONG_MAX},
+        {"top_p", o->top_p, 0, 1},
+        {"min_p", o->min_p, 0, 1},
+        {"typical", o->typical, 0, 1},
+        {"repeat_penalty", o->repeat_penalty, 0, 1000},
+        {"frequency_penalty", o->frequency_penalty, -1000, 1000},
+        {"presence_penalty", o->presence_penalty, -1000, 1000},
+        {"penalty_window", (double)o->penalty_window, 0, MAX_WINDOW},
+    };
+
+    /* Not by less and more: none may be NaN. */
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (!(numbers[i].value >= numbers[i].least &&
+              numbers[i].value <= numbers[i].most))
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            ".%s is %g, expected %g to %g", numbers[i].name,
+                            numbers[i].value, numbers[i].least,
+                            numbers[i].most);
+    return LMQ_OK;
+}
+
 enum lmq_status
 lmq_sampler_new(const struct lmq_sampler_options *given, size_t vocabulary,
                 struct lmq_sampler **out, struct lmq_error *err)
@@ -374,10 +404,12 @@ lmq_sampler_new(const struct lmq_sampler_options *given, size_t vocabulary,
         LMQ_OPTIONS_TAKE(struct lmq_sampler_options, &own, given, err);
     if (status != LMQ_OK)
         return status;
-    if (options->penalty_window < 0 || options->penalty_window > MAX_WINDOW ||
-        options->top_k < 0 || !(options->temperature >= 0) || vocabulary == 0)
+    status = check_options(options, err);
+    if (status != LMQ_OK)
+        return status;
+    if (vocabulary == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "the sampling options are out of range");
+                        "a vocabulary of no tokens has none to pick");
     struct lmq_sampler *sampler = calloc(1, sizeof(*sampler));
     if (sampler == NULL)
         return lmq_fail_nomem(err);

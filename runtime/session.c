@@ -99,7 +99,8 @@ lmq_session_new(const struct lmq_model *model,
                         options->threads);
     if (context > LMQ_MAX_CONTEXT)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "a context of %zu positions is too large", context);
+                        ".context is %zu, expected %d at most", context,
+                        LMQ_MAX_CONTEXT);
     status = lmq_activations_parse(model, options->activations, &activations,
                                    err);
     if (status == LMQ_OK)

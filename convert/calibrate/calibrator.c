@@ -144,9 +144,8 @@ make_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
 
     if (given->context < 2 || given->context > LMQ_MAX_CONTEXT)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "a window of %zu tokens makes no sense: expected 2 or "
-                        "more",
-                        given->context);
+                        ".context is %zu, expected 2 to %d",
+                        given->context, LMQ_MAX_CONTEXT);
     if (given->writes_text && given->n_tokens < 2)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "from one token nothing is learnt: expected 2 or more "

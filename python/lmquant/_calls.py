@@ -35,7 +35,7 @@ _OPTION = re.compile(r"(?<![^\s('\"])\.([a-z][a-z_]*)(?: ([A-Z]+)\b)?(?![\w.(])"
 
 def _kinds() -> Dict[str, str]:
     """What the options of all functions are, by name."""
-    kinds = {"chat_format": "str"}
+    kinds = {"chat_format": "str", "to": "str"}
     for options in vars(_types).values():
         if isinstance(options, type) and options.__module__ == _types.__name__:
             kinds.update(

@@ -127,6 +127,8 @@ class Handle:
         return self._resource.is_closed
 
     def __enter__(self: Self) -> Self:
+        if self.is_closed:
+            raise ClosedError("the %s is closed" % self._name)
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -266,6 +266,13 @@ class Generating(Case):
         self.assertTrue(piece)
         self.checkpoint.close()
 
+    def test_a_closed_object_opens_no_block(self):
+        sampler = lmquant.Sampler(4)
+        sampler.close()
+        with self.assertRaises(lmquant.ClosedError):
+            with sampler:
+                self.fail("it is closed")
+
     def test_samplers_are_picky(self):
         sampler = lmquant.Sampler(4)
         self.assertEqual(sampler.pick([0, 3, 1, 2]), 1)
@@ -280,7 +287,11 @@ class Generating(Case):
         self.assertStops(lmquant.ArgumentError, "", lmquant.Sampler, 0)
         self.assertStops(lmquant.ArgumentError, "", lmquant.Sampler, -1)
         self.assertStops(
-            lmquant.ArgumentError, "range", lmquant.Sampler, 4, temperature=-1
+            lmquant.ArgumentError,
+            "temperature is -1",
+            lmquant.Sampler,
+            4,
+            temperature=-1,
         )
         sampler.close()
         self.assertStops(lmquant.ClosedError, "", sampler.pick, [0] * 4)

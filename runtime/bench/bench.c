@@ -398,8 +398,15 @@ lmq_bench(struct lmq_checkpoint *checkpoint,
     bench.n_decode = options.n_decode == 0 ? DEFAULT_DECODE : options.n_decode;
     bench.depth = options.depth;
     if (bench.rounds < 1 || bench.rounds > MAX_ROUNDS)
-        return lmq_fail(err, LMQ_ERR_ARG, 0, "%d rounds, expected 1 to %d",
-                        bench.rounds, MAX_ROUNDS);
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".rounds is %d, expected 1 to %d", bench.rounds,
+                        MAX_ROUNDS);
+    if (lmq_size_max(bench.depth, lmq_size_max(bench.n_prefill,
+                                               bench.n_decode)) >
+        LMQ_MAX_CONTEXT / 2)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".depth, .n_prefill or .n_decode is more than %d",
+                        LMQ_MAX_CONTEXT / 2);
     double start = lmq_clock_seconds();
     status = lmq_model_open(checkpoint, &bench.model, err);
     double model_seconds = lmq_clock_seconds() - start;

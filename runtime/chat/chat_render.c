@@ -211,7 +211,27 @@ struct talk {
 static bool
 is_by(const struct lmq_chat_message *message, const char *role)
 {
-    return strcmp(message->role, role) == 0;
+    return message->role != NULL && strcmp(message->role, role) == 0;
+}
+
+/* Tokens are those that the model itself wrote. */
+static enum lmq_status
+check_tokens(const struct lmq_chat *chat,
+             const struct lmq_chat_message *message, size_t number,
+             struct lmq_error *err)
+{
+    const size_t size = lmq_tokenizer_size(chat->tokenizer);
+
+    if (message->tokens != NULL && !is_by(message, "assistant"))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "message %zu has tokens, which only the assistant has",
+                        number);
+    for (size_t i = 0; message->tokens != NULL && i < message->n_tokens; i++)
+        if (message->tokens[i] < 0 || (size_t)message->tokens[i] >= size)
+            return lmq_fail(err, LMQ_ERR_ARG, 0,
+                            "token id %d of message %zu is out of range",
+                            message->tokens[i], number);
+    return LMQ_OK;
 }
 
 static enum lmq_status
@@ -230,8 +250,12 @@ understand(const struct lmq_chat *chat,
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "message %zu is by '%s', expected user or "
                             "assistant, or the first by system",
-                            i, messages[i].role);
+                            i,
+                            messages[i].role == NULL ? "" : messages[i].role);
         }
+        enum lmq_status status = check_tokens(chat, &messages[i], i, err);
+        if (status != LMQ_OK)
+            return status;
     }
     if (first == n)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no message by user");

@@ -257,13 +257,22 @@ list_ids(const int32_t *ids, size_t n)
     return list;
 }
 
+/* NULL: none; every text would end at once with an empty one. */
+static const char *
+stop_of(const struct lmq_generation *generation)
+{
+    return generation->stop == NULL || *generation->stop == '\0'
+               ? NULL
+               : generation->stop;
+}
+
 /* The text of the prompt, and of what was made behind it up to what ended it. Of
  * whole characters, so that they are strings of any language. */
 static enum lmq_status
 add_texts(json_t **json, const struct lmq_tokenizer *tokenizer,
           const struct lmq_generation *generation, struct lmq_error *err)
 {
-    const char *stop = generation->stop;
+    const char *stop = stop_of(generation);
     struct lmq_decoder decoder;
     struct lmq_buffer buffer = {0};
     enum lmq_status status = LMQ_OK;
@@ -320,7 +329,7 @@ lmq_generation_report(const struct lmq_tokenizer *tokenizer,
             list_ids(generation->prompt, generation->n_prompt));
     lmq_put(&json, "tokens", list_ids(generation->made, generation->n_made));
     lmq_put(&json, "ended", json_boolean(generation->is_ended));
-    lmq_put(&json, "stopped", generation->stop == NULL
+    lmq_put(&json, "stopped", stop_of(generation) == NULL
                                   ? json_null()
                                   : lmq_json_text(generation->stop));
     lmq_put(&json, "prefill",

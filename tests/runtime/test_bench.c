@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "tests/build/suite.h"
@@ -58,6 +59,19 @@ START_TEST(attention_is_counted_by_what_is_seen)
 }
 END_TEST
 
+START_TEST(a_depth_has_an_end)
+{
+    struct lmq_report *report = NULL;
+    struct lmq_error err;
+
+    for (size_t i = 0; i < 5; i++)
+        ck_assert(try_bench(source_path("data/fable"), SIZE_MAX - i, &report,
+                            &err) == LMQ_ERR_ARG);
+    ck_assert_str_eq(err.option, "depth");
+    ck_assert_ptr_null(report);
+}
+END_TEST
+
 START_TEST(learned_positions_end)
 {
     struct family_model *made = family_make(family_find("gpt2"), 1, 100, 1);
@@ -100,6 +114,7 @@ main(void)
 {
     const TTest *const tests[] = {
         attention_is_counted_by_what_is_seen,
+        a_depth_has_an_end,
         learned_positions_end,
     };
     const TTest *const of_kinds[] = {kinds_of_layers_go_to_a_depth};

@@ -249,6 +249,34 @@ START_TEST(a_thought_of_the_past_is_left_out)
 }
 END_TEST
 
+START_TEST(tokens_are_of_answers_and_of_the_vocabulary)
+{
+    static const int32_t beyond[] = {1, 99999}, negative[] = {-7};
+    static const int32_t fine[] = {1};
+    static const struct lmq_chat_message wrong[][2] = {
+        {{"user", "a", 1, NULL, 0}, {"assistant", NULL, 0, beyond, 2}},
+        {{"user", "a", 1, NULL, 0}, {"assistant", NULL, 0, negative, 1}},
+        {{"user", NULL, 0, fine, 1}, {"assistant", "b", 1, NULL, 0}},
+        {{"user", "a", 1, NULL, 0}, {NULL, "b", 1, NULL, 0}},
+    };
+    struct files files = {0};
+    int32_t *ids;
+    char *text;
+    size_t n;
+
+    open_files(&files);
+    struct lmq_chat *chat = need_chat(&files, "chatml");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        ck_assert_int_eq(lmq_chat_tokens(chat, wrong[i], 2, &ids, &n, NULL),
+                         LMQ_ERR_ARG);
+        ck_assert_int_eq(lmq_chat_text(chat, wrong[i], 2, &text, &n, NULL),
+                         LMQ_ERR_ARG);
+    }
+    lmq_chat_close(chat);
+    close_files(&files);
+}
+END_TEST
+
 START_TEST(messages_have_an_order)
 {
     static const struct lmq_chat_message wrong[][2] = {
@@ -464,6 +492,7 @@ main(void)
         nobody_ends_a_turn_by_writing_its_end,
         an_answer_keeps_the_tokens_it_was_made_of,
         a_thought_of_the_past_is_left_out,
+        tokens_are_of_answers_and_of_the_vocabulary,
         messages_have_an_order,
         no_row_hides_another,
         templates_are_recognised,

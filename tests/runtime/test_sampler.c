@@ -271,14 +271,30 @@ END_TEST
 
 START_TEST(options_out_of_range_are_refused)
 {
-    const struct lmq_sampler_options negative = {.temperature = -1};
-    const struct lmq_sampler_options window = {.penalty_window = -1};
+    const struct {
+        const char *name;
+        struct lmq_sampler_options options;
+    } wrong[] = {
+        {"temperature", {.temperature = -1}},
+        {"temperature", {.temperature = INFINITY}},
+        {"top_k", {.top_k = -1}},
+        {"top_p", {.top_p = 1.5}},
+        {"min_p", {.min_p = NAN}},
+        {"typical", {.typical = -0.5}},
+        {"repeat_penalty", {.repeat_penalty = -0.5}},
+        {"frequency_penalty", {.frequency_penalty = NAN}},
+        {"presence_penalty", {.presence_penalty = 1e9}},
+        {"penalty_window", {.penalty_window = -1}},
+    };
     struct lmq_sampler *sampler;
+    struct lmq_error err;
 
-    ck_assert_int_eq(lmq_sampler_new(&negative, N, &sampler, NULL),
-                     LMQ_ERR_ARG);
-    ck_assert_int_eq(lmq_sampler_new(&window, N, &sampler, NULL),
-                     LMQ_ERR_ARG);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        ck_assert_int_eq(lmq_sampler_new(&wrong[i].options, N, &sampler, &err),
+                         LMQ_ERR_ARG);
+        ck_assert_str_eq(err.option, wrong[i].name);
+        ck_assert_ptr_null(sampler);
+    }
     ck_assert_int_eq(lmq_sampler_new(NULL, 0, &sampler, NULL), LMQ_ERR_ARG);
 }
 END_TEST
