@@ -66,6 +66,18 @@ lmq_checkpoint_recognises(const char *path, bool *is_known,
 
 /* ---- Opening ---- */
 
+/* An empty one would be reported of another file. */
+static enum lmq_status
+check_names(const struct lmq_open_options *options, struct lmq_error *err)
+{
+    if (options->tokenizer != NULL && *options->tokenizer == '\0')
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".tokenizer is '', expected a file");
+    if (options->config != NULL && *options->config == '\0')
+        return lmq_fail(err, LMQ_ERR_ARG, 0, ".config is '', expected a file");
+    return LMQ_OK;
+}
+
 /* What the user says overrules what the files say. */
 static enum lmq_status
 apply_options(struct lmq_checkpoint *checkpoint,
@@ -108,6 +120,8 @@ lmq_checkpoint_open(const char *path, const struct lmq_open_options *given,
     *out = NULL;
     enum lmq_status status =
         LMQ_OPTIONS_TAKE(struct lmq_open_options, &own, given, err);
+    if (status == LMQ_OK)
+        status = check_names(options, err);
     if (status != LMQ_OK)
         return status;
     struct lmq_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));

@@ -364,6 +364,9 @@ lmq_part_sign(json_t **part)
 enum lmq_status
 lmq_part_text(const json_t *part, char **text, struct lmq_error *err)
 {
+    *text = NULL;
+    if (json_object_get(part, CHECKSUM) == NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, "is no report of a part");
     *text = lmq_json_dump(part, JSON_COMPACT | JSON_REAL_PRECISION(17));
     return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
