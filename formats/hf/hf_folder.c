@@ -163,6 +163,32 @@ compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Who saves a model in one file over one in several leaves the old index there,
+ * or the other way round, and programs differ in which they read. */
+static bool
+has_single(const char *folder, const char *const *names, size_t n,
+           const struct lmq_hf_shards *shards, enum lmq_status *status,
+           struct lmq_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], shards->single) == 0)
+            return false;
+    return lmq_hf_has_file(folder, shards->single, status, err);
+}
+
+static enum lmq_status
+fail_missing(const char *path, const char *single, struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "is missing, but the index names it");
+    if (single == NULL)
+        lmq_hint(err, "the download may be incomplete");
+    else
+        lmq_hint(err, "if the index is left over and %s is the model, remove "
+                      "the index", single);
+    lmq_error_in(err, path);
+    return LMQ_ERR_FORMAT;
+}
+
 /* Each name once, in their order: tensors then stand as in one file, whatever
  * the order of the index. */
 static enum lmq_status
@@ -171,6 +197,10 @@ open_named_shards(struct lmq_checkpoint *checkpoint, const char *folder,
                   const struct lmq_hf_shards *shards, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
+
+    const char *single =
+        has_single(folder, names, n, shards, &status, err) ? shards->single
+                                                           : NULL;
 
     qsort(names, n, sizeof(*names), compare_names);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
@@ -183,13 +213,15 @@ open_named_shards(struct lmq_checkpoint *checkpoint, const char *folder,
         if (lmq_file_exists(path, &status, err)) {
             status = shards->add(checkpoint, path, &index, err);
         } else if (status == LMQ_OK) {
-            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                              "is missing, but the index names it");
-            lmq_hint(err, "the download may be incomplete");
-            lmq_error_in(err, path);
+            status = fail_missing(path, single, err);
         }
         free(path);
     }
+    if (status == LMQ_OK && single != NULL)
+        lmq_checkpoint_note(checkpoint,
+                            "the files that %s names are read, not %s, which "
+                            "other programs may take",
+                            shards->index, single);
     return status;
 }
 

@@ -41,7 +41,8 @@ enum lmq_status lmq_hf_read_companions(struct lmq_checkpoint *checkpoint,
 
 /* How a format keeps the shards of a checkpoint. */
 struct lmq_hf_shards {
-    const char *index; /* the name of the file that lists them */
+    const char *index;  /* the name of the file that lists them */
+    const char *single; /* that of a model in one file */
     /* Adds one and its tensors to the checkpoint. */
     enum lmq_status (*add)(struct lmq_checkpoint *checkpoint, const char *path,
                            uint32_t *index, struct lmq_error *err);

@@ -370,8 +370,9 @@ add_shard(struct lmq_checkpoint *checkpoint, const char *path, uint32_t *index,
 /* ---- Folders ---- */
 
 #define INDEX_NAME "model.safetensors.index.json"
+#define SINGLE_NAME "model.safetensors"
 
-static const struct lmq_hf_shards shards = {INDEX_NAME, add_shard};
+static const struct lmq_hf_shards shards = {INDEX_NAME, SINGLE_NAME, add_shard};
 
 static bool
 ends_with(const char *text, const char *end)
@@ -393,7 +394,7 @@ find_single(const char *folder, char *name, size_t size, size_t *n,
     *n = 0;
     while (dir != NULL && (errno = 0, entry = readdir(dir)) != NULL)
         if (ends_with(entry->d_name, ".safetensors")) {
-            if (*n == 0 || strcmp(entry->d_name, "model.safetensors") == 0)
+            if (*n == 0 || strcmp(entry->d_name, SINGLE_NAME) == 0)
                 snprintf(name, size, "%s", entry->d_name);
             ++*n;
         }
@@ -418,7 +419,7 @@ open_single(struct lmq_checkpoint *checkpoint, const char *folder,
 
     if (status != LMQ_OK)
         return status;
-    if (n > 1 && strcmp(name, "model.safetensors") != 0) {
+    if (n > 1 && strcmp(name, SINGLE_NAME) != 0) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
                  "the folder has %zu .safetensors files, but no %s", n,
                  INDEX_NAME);

@@ -41,7 +41,7 @@ add_shard(struct lmq_checkpoint *checkpoint, const char *path, uint32_t *index,
     return lmq_torch_add_archive(checkpoint, path, index, NULL, err);
 }
 
-static const struct lmq_hf_shards hf_shards = {HF_INDEX, add_shard};
+static const struct lmq_hf_shards hf_shards = {HF_INDEX, HF_NAME, add_shard};
 
 static enum lmq_status
 add_in(struct lmq_checkpoint *checkpoint, const char *folder, const char *name,

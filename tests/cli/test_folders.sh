@@ -51,6 +51,22 @@ mkdir empty
 expect 3 "$lmquant" verify empty
 says "the folder holds no .lmq container"
 
+# ---- An index that is left over ----
+
+expect 0 "$lmquant" export -q --to safetensors --shard-size 100K model shards
+cp model/model.safetensors shards
+expect 0 "$lmquant" inspect shards
+grep -q "^note: the files that model.safetensors.index.json names are read" \
+    stderr || fail "inspect does not tell of the other model: $(cat stderr)"
+rm shards/model-*
+expect 3 "$lmquant" inspect shards
+grep -q "is missing, but the index" stderr &&
+    grep -q "^hint: if the index is left over" stderr ||
+    fail "inspect does not doubt the index: $(cat stderr)"
+rm shards/model.safetensors.index.json
+expect 0 "$lmquant" inspect shards
+[ -s stderr ] && fail "inspect speaks without need: $(cat stderr)"
+
 # ---- An architecture that is not known ----
 
 copy_model unknown
