@@ -231,8 +231,8 @@ fail_tokenizers(const struct lmq_judged *candidate, struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
              "its tokenizer differs from the reference's");
-    lmq_hint(err, "the same text would be other tokens; .tokenizer FILE "
-                  "gives both the same");
+    lmq_hint(err, "the same text would be other tokens, the same tokens "
+                  "another text; .tokenizer FILE gives both the same");
     lmq_error_in(err, candidate->file->path);
     return LMQ_ERR_FORMAT;
 }
@@ -310,12 +310,12 @@ static enum lmq_status
 read_ids(struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_hparams *h = &job->models[0]->hparams;
-    int32_t bos = -1;
+    int32_t bos = -1, id;
 
     for (size_t i = 0; i < job->n_candidates; i++)
         if (job->candidates[i].tokenizer != NULL &&
-            lmq_tokenizer_digest(job->candidates[i].tokenizer) !=
-                lmq_tokenizer_digest(job->tokenizer))
+            !lmq_tokenizer_same_ids(job->candidates[i].tokenizer,
+                                    job->tokenizer, &id))
             return fail_tokenizers(&job->candidates[i], err);
     if (job->tokenizer == NULL)
         bos = h->bos;

@@ -60,7 +60,9 @@ lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         add_ends(checkpoint, *tokenizer);
     else
-        lmq_error_in(err, checkpoint->path);
+        lmq_error_in(err, checkpoint->tokenizer_path != NULL
+                              ? checkpoint->tokenizer_path
+                              : checkpoint->path);
     return status;
 }
 

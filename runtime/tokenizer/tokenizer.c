@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/size.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 
 /* ---- Opening ---- */
@@ -151,6 +152,28 @@ complete(struct lmq_tokenizer *t, struct lmq_error *err)
     return status == LMQ_OK ? lmq_decode_build(t, err) : status;
 }
 
+static enum lmq_status
+fail_unknown(const struct lmq_blob *blobs, size_t n, struct lmq_error *err)
+{
+    static const char lfs[] = "version https://git-lfs";
+
+    for (size_t i = 0; i < n; i++)
+        if (blobs[i].size >= strlen(lfs) &&
+            memcmp(blobs[i].bytes, lfs, strlen(lfs)) == 0) {
+            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                     "%s is a Git LFS pointer, not the file itself",
+                     blobs[i].name);
+            lmq_hint(err, "'git lfs pull' fetches the real file");
+            return LMQ_ERR_UNSUPPORTED;
+        }
+    if (n == 1)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "%s is no tokenizer that is known here",
+                        blobs[0].name);
+    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                    "none of %zu files is a tokenizer that is known here", n);
+}
+
 enum lmq_status
 lmq_tokenizer_open(const struct lmq_blob *blobs, size_t n_blobs,
                    struct lmq_tokenizer **out, struct lmq_error *err)
@@ -160,9 +183,7 @@ lmq_tokenizer_open(const struct lmq_blob *blobs, size_t n_blobs,
 
     *out = NULL;
     if (kind == NULL)
-        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                        "none of %zu files is a tokenizer that is known here",
-                        n_blobs);
+        return fail_unknown(blobs, n_blobs, err);
     struct lmq_tokenizer *t = calloc(1, sizeof(*t));
     if (t == NULL)
         return lmq_fail_nomem(err);
@@ -228,6 +249,33 @@ lmq_tokenizer_used(const struct lmq_tokenizer *t)
            lmq_vocab_type(&t->vocab, (int32_t)n - 1) == LMQ_PIECE_UNUSED)
         n--;
     return n;
+}
+
+static bool
+is_same_token(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
+              int32_t id)
+{
+    struct lmq_chars x = lmq_tokenizer_piece(a, id);
+    struct lmq_chars y = lmq_tokenizer_piece(b, id);
+    bool is_control = lmq_tokenizer_is_control(a, id);
+
+    if (is_control != lmq_tokenizer_is_control(b, id))
+        return false;
+    return is_control ||
+           (x.n == y.n && (x.n == 0 || memcmp(x.p, y.p, x.n) == 0));
+}
+
+bool
+lmq_tokenizer_same_ids(const struct lmq_tokenizer *a,
+                       const struct lmq_tokenizer *b, int32_t *id)
+{
+    const size_t n =
+        lmq_size_min(lmq_tokenizer_used(a), lmq_tokenizer_used(b));
+
+    *id = 0;
+    while ((size_t)*id < n && is_same_token(a, b, *id))
+        ++*id;
+    return (size_t)*id == n;
 }
 
 size_t

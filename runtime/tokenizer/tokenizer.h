@@ -156,6 +156,12 @@ struct lmq_chars lmq_tokenizer_piece(const struct lmq_tokenizer *tokenizer,
 /* Whether the id is no text: unknown, begin, end and other control tokens. */
 /* Without the unused tokens at the end, which only fill a vocabulary up. */
 size_t lmq_tokenizer_used(const struct lmq_tokenizer *tokenizer);
+
+/* Whether an id stands for the same in both, as far as both have some; else
+ * *id is the first that does not. Control tokens are no text, and files call
+ * them as they like. */
+bool lmq_tokenizer_same_ids(const struct lmq_tokenizer *a,
+                            const struct lmq_tokenizer *b, int32_t *id);
 bool lmq_tokenizer_is_control(const struct lmq_tokenizer *tokenizer,
                               int32_t id);
 

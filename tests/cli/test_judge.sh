@@ -94,6 +94,13 @@ expect 0 "$lmquant" validate -q --json $few "$fable" fable.lmq fine.lmq \
 [ "$("$is_json" models.1.scored < "$work/stdout")" = 60 ] ||
     fail "--tokens with two models"
 
+# A GGUF fills the vocabulary up to the rows of the embedding.
+expect 0 "$top_builddir/tests/make/make_family" --vocab 600 llama2 padded
+cp "$fable/tokenizer.json" "$fable/tokenizer_config.json" padded
+expect 0 "$lmquant" export -q --to gguf padded padded.gguf
+expect 0 "$lmquant" validate -q $few padded padded.gguf --tokens ids \
+    --gate 'kld.mean<=1e-9'
+
 # ---- What is shown ----
 
 mkdir -p 'deep/er'

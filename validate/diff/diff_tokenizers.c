@@ -65,22 +65,6 @@ add(json_t **differences, const char *key, json_t *a, json_t *b)
     json_decref(b);
 }
 
-/* Whether an id stands for the same in both. Control tokens are no text, and
- * files call them as they like. */
-static bool
-is_same_token(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
-              int32_t id)
-{
-    struct lmq_chars x = lmq_tokenizer_piece(a, id);
-    struct lmq_chars y = lmq_tokenizer_piece(b, id);
-    bool is_control = lmq_tokenizer_is_control(a, id);
-
-    if (is_control != lmq_tokenizer_is_control(b, id))
-        return false;
-    return is_control ||
-           (x.n == y.n && (x.n == 0 || memcmp(x.p, y.p, x.n) == 0));
-}
-
 static json_t *
 token(const struct lmq_tokenizer *tokenizer, int32_t id)
 {
@@ -98,13 +82,10 @@ static void
 compare_vocabularies(const struct lmq_tokenizer *a,
                      const struct lmq_tokenizer *b, json_t **differences)
 {
-    size_t n = lmq_size_min(lmq_tokenizer_used(a), lmq_tokenizer_used(b));
-    int32_t id = 0;
+    int32_t id;
     char key[32];
 
-    while ((size_t)id < n && is_same_token(a, b, id))
-        id++;
-    if ((size_t)id == n)
+    if (lmq_tokenizer_same_ids(a, b, &id))
         return;
     snprintf(key, sizeof(key), "token %" PRId32, id);
     add_difference(differences, key, token(a, id), token(b, id));
