@@ -613,6 +613,10 @@ START_TEST(a_worker_that_cannot_be_made_is_an_error)
     size_t n_made = 0;
     size_t *const counter = &n_made;
 
+    ck_assert_int_eq(lmq_workers_open(&workers, -1, 64, 1, NULL, NULL, NULL,
+                                      &err),
+                     LMQ_ERR_ARG);
+    ck_assert_str_eq(err.option, "threads");
     ck_assert_int_eq(lmq_workers_open(&workers, 5, 64, sizeof(void *),
                                       make_third, clear_third, &counter,
                                       &err),
