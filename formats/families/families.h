@@ -19,7 +19,7 @@ const struct lmq_family *lmq_family_of_gguf(const char *name, size_t size);
  * none. */
 const struct lmq_family *lmq_family_find(const char *architecture);
 
-/* Of its biases in config.json, the key for those of a matrix (family_row.h). */
+/* The key for the biases of a matrix in config.json (family_row.h). */
 const char *lmq_family_bias_key(const struct lmq_family *family,
                                 enum lmq_role role);
 

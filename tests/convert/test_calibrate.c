@@ -241,7 +241,7 @@ START_TEST(misuse_is_refused)
     assert_not_calibrated(&options, LMQ_ERR_ARG, "nothing can be learnt");
     options = by_text(&text);
     options.context = 1;
-    assert_not_calibrated(&options, LMQ_ERR_ARG, "window of 1");
+    assert_not_calibrated(&options, LMQ_ERR_ARG, ".context is 1, expected 2");
     static const double dampings[] = {-1, 11, (double)INFINITY, (double)NAN};
     for (size_t i = 0; i < 4; i++) {
         options = by_text(&text);

@@ -133,7 +133,7 @@ START_TEST(misuse_is_refused)
     assert_not_calibrated(&options, LMQ_ERR_ARG, ".splits_documents");
     options = by_own_text();
     options.context = 1;
-    assert_not_calibrated(&options, LMQ_ERR_ARG, "window of 1");
+    assert_not_calibrated(&options, LMQ_ERR_ARG, ".context is 1, expected 2");
     options = by_own_text();
     options.calibration_tokens = 1;
     assert_not_calibrated(&options, LMQ_ERR_ARG, "one token");

@@ -476,7 +476,7 @@ static const struct refusal {
     { ADDED, "[{\"id\":9,\"content\":\"x\"},{\"id\":9,\"content\":\"y\"}]",
       FORMAT, "two added tokens have the id 9" },
     { ADDED, "[{\"id\":1,\"content\":\"other\"}]", FORMAT, "in the vocabulary" },
-    { MODEL, "null", UNSUPPORTED, "none of 1 files" },
+    { MODEL, "null", UNSUPPORTED, "is no tokenizer that is known" },
     { MODEL, "{\"type\":\"BPE\",\"vocab\":[],\"merges\":[]}", FORMAT,
       "not an object" },
     { MODEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":{}}", FORMAT,
