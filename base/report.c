@@ -301,6 +301,12 @@ emit_scalar(yaml_emitter_t *emitter, const char *value, size_t n,
            yaml_emitter_emit(emitter, &event);
 }
 
+static int
+emit_plain(yaml_emitter_t *emitter, const char *text)
+{
+    return emit_scalar(emitter, text, strlen(text), YAML_PLAIN_SCALAR_STYLE);
+}
+
 /* Quoted, so that a tensor called "no" stays a string. */
 static int
 emit_string(yaml_emitter_t *emitter, const char *value, size_t n)
@@ -320,25 +326,24 @@ emit_key(yaml_emitter_t *emitter, const char *key)
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         is_word = is_word && strcmp(key, others[i]) != 0;
-    return is_word ? emit_scalar(emitter, key, n, YAML_PLAIN_SCALAR_STYLE)
-                   : emit_string(emitter, key, n);
+    return is_word ? emit_plain(emitter, key) : emit_string(emitter, key, n);
 }
 
 /* 1e-5 is a number in YAML 1.2 and JSON; to who reads YAML 1.1, as many do,
  * only 1.0e-5 is, and of large ones 1.0e+5. */
 static int
-emit_number(yaml_emitter_t *emitter, const char *text)
+emit_real(yaml_emitter_t *emitter, const char *text)
 {
     const size_t n = strcspn(text, "e");
     char spelt[48];
 
     if (text[n] == '\0')
-        return emit_scalar(emitter, text, n, YAML_PLAIN_SCALAR_STYLE);
+        return emit_plain(emitter, text);
     snprintf(spelt, sizeof(spelt), "%.*s%se%s%s", (int)n, text,
              memchr(text, '.', n) == NULL ? ".0" : "",
              text[n + 1] == '-' || text[n + 1] == '+' ? "" : "+",
              text + n + 1);
-    return emit_scalar(emitter, spelt, strlen(spelt), YAML_PLAIN_SCALAR_STYLE);
+    return emit_plain(emitter, spelt);
 }
 
 static int emit_value(yaml_emitter_t *emitter, const json_t *value);
@@ -400,11 +405,9 @@ emit_value(yaml_emitter_t *emitter, const json_t *value)
 
     char *text = lmq_json_dump(
         value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS));
-    int is_done = text != NULL && (json_is_real(value)
-                                       ? emit_number(emitter, text)
-                                       : emit_scalar(emitter, text,
-                                                     strlen(text),
-                                                     YAML_PLAIN_SCALAR_STYLE));
+    int is_done =
+        text != NULL && (json_is_real(value) ? emit_real(emitter, text)
+                                             : emit_plain(emitter, text));
     free(text);
     return is_done;
 }

@@ -195,6 +195,21 @@ START_TEST(yaml_says_the_same_and_quotes_what_is_text)
 }
 END_TEST
 
+START_TEST(what_is_no_report_has_no_text)
+{
+    struct lmq_report *report = tree("{}");
+    struct lmq_error err;
+    char *text;
+
+    ck_assert(lmq_report_text(NULL, LMQ_REPORT_JSON, &text, &err) ==
+              LMQ_ERR_ARG);
+    ck_assert_ptr_null(text);
+    ck_assert(lmq_report_text(report, (enum lmq_report_format)7, &text,
+                              &err) == LMQ_ERR_ARG);
+    lmq_report_free(report);
+}
+END_TEST
+
 /* ---- Gates ---- */
 
 static size_t
@@ -267,6 +282,7 @@ main(void)
         a_tree_that_lost_something_is_null,
         floats_keep_their_bits_through_json,
         yaml_says_the_same_and_quotes_what_is_text,
+        what_is_no_report_has_no_text,
         gates_compare_as_they_say,
         gates_that_are_none_are_refused,
     };

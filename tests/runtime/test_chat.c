@@ -277,6 +277,30 @@ START_TEST(tokens_are_of_answers_and_of_the_vocabulary)
 }
 END_TEST
 
+START_TEST(an_empty_text_stops_nothing)
+{
+    static const int32_t made[] = {40, 41};
+    static const char *const stops[] = {NULL, ""};
+    struct files files = {0};
+
+    open_files(&files);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t n = 0; n <= 2; n += 2) {
+            const struct lmq_generation generation = {
+                .made = made, .n_made = n, .stop = stops[i]};
+            struct lmq_report *report;
+            ck_assert_int_eq(lmq_generation_report(files.tokenizer,
+                                                   &generation, &report, NULL),
+                             LMQ_OK);
+            ck_assert(lmq_report_kind(report, "stopped") == LMQ_KIND_NULL);
+            ck_assert((*lmq_report_string(report, "text") != '\0') ==
+                      (n > 0));
+            lmq_report_free(report);
+        }
+    close_files(&files);
+}
+END_TEST
+
 START_TEST(messages_have_an_order)
 {
     static const struct lmq_chat_message wrong[][2] = {
@@ -493,6 +517,7 @@ main(void)
         an_answer_keeps_the_tokens_it_was_made_of,
         a_thought_of_the_past_is_left_out,
         tokens_are_of_answers_and_of_the_vocabulary,
+        an_empty_text_stops_nothing,
         messages_have_an_order,
         no_row_hides_another,
         templates_are_recognised,
