@@ -106,7 +106,7 @@ fold_wide(__m128i x[SIDES], const unsigned char *p, size_t n)
 static size_t
 take_wide(__m128i x[SIDES], const unsigned char *p, size_t n)
 {
-    if (n < WIDE_LEAST || lmq_cpu() != LMQ_CPU_AVX512VNNI ||
+    if (n < WIDE_LEAST || lmq_cpu() < LMQ_CPU_AVX512VNNI ||
         !__builtin_cpu_supports("vpclmulqdq"))
         return ROUND;
     n = n / WIDE_ROUND * WIDE_ROUND;

@@ -89,6 +89,7 @@ quantize_plainly(const struct lmq_quant *quant, const float *x, size_t n,
 {
     switch (lmq_cpu()) {
 #ifdef LMQ_HAVE_AVX512VNNI
+    case LMQ_CPU_AMX:
     case LMQ_CPU_AVX512VNNI:
         lmq_quantize_row_avx512(quant, x, n, q, scales, stats);
         return;
@@ -148,6 +149,7 @@ lmq_quant_weighted_scale(const struct lmq_quant *quant, const float *x,
 {
     switch (lmq_cpu()) {
 #ifdef LMQ_HAVE_AVX512VNNI
+    case LMQ_CPU_AMX:
     case LMQ_CPU_AVX512VNNI:
         return lmq_quant_weighted_scale_avx512(quant, x, weights, n, stored);
 #endif

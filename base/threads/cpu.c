@@ -15,6 +15,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -25,6 +29,7 @@ static const char *const names[LMQ_CPU_COUNT] = {
     [LMQ_CPU_AVX2] = "avx2",
     [LMQ_CPU_AVXVNNI] = "avxvnni",
     [LMQ_CPU_AVX512VNNI] = "avx512vnni",
+    [LMQ_CPU_AMX] = "amx",
     [LMQ_CPU_NEON] = "neon",
 };
 
@@ -33,6 +38,7 @@ static const char *const names[LMQ_CPU_COUNT] = {
 /* Bits of XCR0: the registers that the system saves. */
 #define XCR0_YMM 0x06u
 #define XCR0_ZMM 0xe6u
+#define XCR0_TILES 0x60000u
 
 static uint64_t
 read_xcr0(void)
@@ -41,6 +47,21 @@ read_xcr0(void)
 
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (uint64_t)high << 32 | low;
+}
+
+/* Tile registers are 8 KB that the system keeps only for a process that has
+ * asked for them. It refuses where a thread's stack for signals has no room for
+ * them. */
+static bool
+may_use_tiles(void)
+{
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    const long request = 0x1023, tiles = 18; /* ARCH_REQ_XCOMP_PERM */
+
+    return syscall(SYS_arch_prctl, request, tiles) == 0;
+#else
+    return false;
+#endif
 }
 
 /* Bit i of the result: LMQ_CPU_ value i. */
@@ -53,6 +74,7 @@ detect(void)
         bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
     const unsigned vnni_256 = 1u << 4;  /* leaf 7.1, eax */
     const unsigned vnni_512 = 1u << 11; /* leaf 7.0, ecx */
+    const unsigned tiles = 3u << 24;    /* leaf 7.0, edx: AMX, its int8 */
 
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & need_1c) != need_1c)
         return found;
@@ -62,8 +84,12 @@ detect(void)
         return found;
     found |= 1u << LMQ_CPU_AVX2;
     if ((saved & XCR0_ZMM) == XCR0_ZMM && (b & need_7b) == need_7b &&
-        (c & vnni_512))
+        (c & vnni_512)) {
         found |= 1u << LMQ_CPU_AVX512VNNI;
+        if ((d & tiles) == tiles && (saved & XCR0_TILES) == XCR0_TILES &&
+            may_use_tiles())
+            found |= 1u << LMQ_CPU_AMX;
+    }
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & vnni_256))
         found |= 1u << LMQ_CPU_AVXVNNI;
     return found;

@@ -11,11 +11,13 @@
 
 #include "lmquant.h"
 
+/* Of one architecture each has what those before it have. */
 enum lmq_cpu {
     LMQ_CPU_C,          /* plain C, whatever the compiler's baseline is */
     LMQ_CPU_AVX2,       /* AVX2, FMA, F16C */
     LMQ_CPU_AVXVNNI,    /* the same and VNNI on 256 bits */
     LMQ_CPU_AVX512VNNI, /* AVX-512 F, BW, DQ, VL, VNNI */
+    LMQ_CPU_AMX,        /* the same and tiles of int8 */
     LMQ_CPU_NEON,       /* AArch64 with the dot product instructions */
     LMQ_CPU_COUNT
 };
@@ -30,7 +32,7 @@ int lmq_cpu_has(enum lmq_cpu cpu);
 /* Whether it works on registers of 512 bits half by half, as Zen 4 does. */
 bool lmq_cpu_halves(void);
 
-/* "c", "avx2", "avxvnni", "avx512vnni", "neon". */
+/* "c", "avx2", "avxvnni", "avx512vnni", "amx", "neon". */
 const char *lmq_cpu_name(enum lmq_cpu cpu);
 
 #endif

@@ -18,6 +18,9 @@ static const struct lmq_kernels *const tables[LMQ_CPU_COUNT] = {
 #ifdef LMQ_HAVE_AVX512VNNI
     [LMQ_CPU_AVX512VNNI] = &lmq_kernels_avx512,
 #endif
+#ifdef LMQ_HAVE_AMX
+    [LMQ_CPU_AMX] = &lmq_kernels_amx,
+#endif
 #ifdef LMQ_HAVE_NEON
     [LMQ_CPU_NEON] = &lmq_kernels_neon,
 #endif

@@ -310,6 +310,7 @@ extern const struct lmq_kernels lmq_kernels_c;
 extern const struct lmq_kernels lmq_kernels_avx2;
 extern const struct lmq_kernels lmq_kernels_avxvnni;
 extern const struct lmq_kernels lmq_kernels_avx512;
+extern const struct lmq_kernels lmq_kernels_amx;
 extern const struct lmq_kernels lmq_kernels_neon;
 
 #endif

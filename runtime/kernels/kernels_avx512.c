@@ -1,5 +1,6 @@
 /*
- * kernels_avx512.c - kernels for AVX-512 F, BW, DQ, VL and VNNI.
+ * kernels_avx512.c - kernels for AVX-512 F, BW, DQ, VL and VNNI, and for the
+ * same with AMX.
  *
  * A vector of 16 floats is one register, and so is a step of 4 columns of a
  * row tile.
@@ -10,6 +11,7 @@
 
 #include <immintrin.h>
 
+#include "base/size.h"
 #include "runtime/kernels/kernels_common.h"
 
 /* ---- Registers of floats ---- */
@@ -328,3 +330,15 @@ const struct lmq_kernels lmq_kernels_avx512 = {
     VECTOR_KERNELS,
     INT8_KERNELS,
 };
+
+#ifdef LMQ_HAVE_AMX
+
+#include "runtime/kernels/kernels_amx_body.h"
+
+const struct lmq_kernels lmq_kernels_amx = {
+    .name = "amx",
+    VECTOR_KERNELS,
+    AMX_KERNELS,
+};
+
+#endif

@@ -212,16 +212,17 @@ load_step(const unsigned char *w, size_t s, size_t part, unsigned bits)
     return x | (y & ((1u << (bits - 4)) - 1) * 16 * EACH);
 }
 
-/* One row tile of fewer than 8 bits as one of 8. */
+/* One row tile as one of 8 bits, of which some are turned over. */
 LMQ_INLINE void
 widen_tile(const unsigned char *w, size_t n_blocks, unsigned bits,
-           unsigned char *out)
+           uint32_t turned, unsigned char *out)
 {
     for (size_t i = 0; i < n_blocks; i++, w += LMQ_LINE * bits)
         LMQ_UNROLL for (size_t s = 0; s < BLOCK_STEPS; s++, out += LMQ_LINE)
             LMQ_UNROLL for (size_t part = 0; part < LINE_PARTS; part++) {
-                vw x = load_step(w, s, part, bits) +
-                       (128 - (1u << (bits - 1))) * EACH;
+                vw x = (load_step(w, s, part, bits) +
+                        (128 - (1u << (bits - 1))) * EACH) ^
+                       turned;
                 memcpy(out + part * LMQ_LINE_PART, &x, sizeof(x));
             }
 }
@@ -402,10 +403,16 @@ struct block {
     const struct lmq_batch *batch;
     size_t n_groups; /* of a row: so that no tile divides */
     size_t token0, token1;
+    size_t tile_tokens;
+    size_t columns;  /* that meet all tokens before the next ones do: so their
+                        weights stay near, and those that come next */
+    bool is_signed;  /* the product wants q, not q + 128 */
     float *out;
     size_t stride;
     unsigned char *scratch;
     int is16;
+    void (*multiply)(const struct part *part, const struct block *block,
+                     size_t group);
 };
 
 LMQ_INLINE void
@@ -413,7 +420,7 @@ product_rows(const struct part *part, size_t n_r, const struct block *block,
              size_t group, int is16)
 {
     const struct lmq_batch *batch = block->batch;
-    const size_t full = tile_tokens(batch);
+    const size_t full = block->tile_tokens;
 
     for (size_t t = block->token0, number = 0; t < block->token1;
          t += full, number++) {
@@ -529,8 +536,7 @@ product_one(const struct block *block, size_t tile0, size_t tile1)
  * by. */
 #define BLOCK_BYTES ((size_t)384 << 10)
 
-/* Columns that meet all tokens of a block before the next ones do: so their
- * weights stay there, too, and those that come next. */
+/* Weights stay there, too. */
 #define BLOCK_COLUMNS ((size_t)2048)
 _Static_assert(LMQ_TILES * LMQ_TILE_ROWS * BLOCK_COLUMNS <= LMQ_WIDE_BYTES &&
                    BLOCK_COLUMNS >= LMQ_BLOCK_COLS &&
@@ -546,7 +552,8 @@ _Static_assert(LMQ_TILES * LMQ_TILE_ROWS * BLOCK_COLUMNS <= LMQ_WIDE_BYTES &&
 
 /* These weights as 8 bits: a block of tokens shares the work. */
 static void
-widen(struct part *part, unsigned bits, unsigned char *scratch)
+widen(struct part *part, unsigned bits, uint32_t turned,
+      unsigned char *scratch)
 {
     const size_t n_bytes =
         part->n_groups * lmq_tile_group_bytes(part->from.group, 8);
@@ -554,12 +561,15 @@ widen(struct part *part, unsigned bits, unsigned char *scratch)
 
     for (size_t r = 0; r < part->n_r; r++) {
         const unsigned char *w = part->from.w + r * part->from.next_w;
+        unsigned char *out = scratch + r * n_bytes;
         if (bits == 4)
-            widen_tile(w, n_blocks, 4, scratch + r * n_bytes);
+            widen_tile(w, n_blocks, 4, turned, out);
         else if (bits == 5)
-            widen_tile(w, n_blocks, 5, scratch + r * n_bytes);
+            widen_tile(w, n_blocks, 5, turned, out);
+        else if (bits == 6)
+            widen_tile(w, n_blocks, 6, turned, out);
         else
-            widen_tile(w, n_blocks, 6, scratch + r * n_bytes);
+            widen_tile(w, n_blocks, 8, turned, out);
     }
     part->from.w = scratch;
     part->from.next_w = n_bytes;
@@ -571,8 +581,8 @@ static void
 multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
 {
     const struct lmq_tiles *tiles = block->tiles;
-    const size_t full = tile_tokens(block->batch);
-    const size_t step = BLOCK_COLUMNS / tiles->group;
+    const size_t full = block->tile_tokens;
+    const size_t step = block->columns / tiles->group;
     const size_t n_tiles = (block->token1 - block->token0 + full - 1) / full;
 
     for (size_t g = 0, n; g < block->n_groups; g += n) {
@@ -600,9 +610,10 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
                                                     tiles->bits) / LMQ_LINE,
                 .n_askers = n_tiles,
             };
-        if (tiles->bits < 8)
-            widen(&part, tiles->bits, block->scratch);
-        (block->is16 ? product_16 : product_8)(&part, block, g);
+        if (tiles->bits < 8 || block->is_signed)
+            widen(&part, tiles->bits, block->is_signed ? 128 * EACH : 0,
+                  block->scratch);
+        block->multiply(&part, block, g);
     }
 }
 
@@ -621,17 +632,48 @@ tiles_together(const struct block *block, size_t n_left)
     return is_few || n_left < LMQ_TILES ? LMQ_TILES / 2 : LMQ_TILES;
 }
 
-/* Tokens of a block. */
+/* Tokens of a block of which so many bytes are near. */
 static size_t
-block_tokens(const struct block *block)
+block_tokens(const struct block *block, size_t n_bytes)
 {
-    const struct lmq_batch *batch = block->batch;
-    const size_t full = tile_tokens(batch);
-    const size_t n_tiles = (batch->n_tokens + full - 1) / full;
+    const size_t full = block->tile_tokens;
+    const size_t n_tiles = (block->batch->n_tokens + full - 1) / full;
     const size_t most =
-        BLOCK_BYTES / (block->n_groups * group_bytes(batch, full) + 1) + 1;
+        n_bytes / (block->n_groups * group_bytes(block->batch, full) + 1) + 1;
 
     return lmq_even_part(n_tiles, most) * full;
+}
+
+static struct block
+block_of(const struct lmq_tiles *tiles, const struct lmq_batch *batch,
+         float *out, size_t stride, void *scratch)
+{
+    const int is16 = batch->bits == LMQ_BITS_16 && !LMQ_WIDE;
+
+    return (struct block){
+        .tiles = tiles,
+        .batch = batch,
+        .n_groups = lmq_groups_per_row(batch->n_cols, batch->group),
+        .tile_tokens = tile_tokens(batch),
+        .columns = BLOCK_COLUMNS,
+        .out = out,
+        .stride = stride,
+        .scratch = scratch,
+        .is16 = is16,
+        .multiply = is16 ? product_16 : product_8,
+    };
+}
+
+/* The next `step` tokens; false if there are none. */
+static bool
+block_next(struct block *block, size_t step)
+{
+    const size_t n_tokens = block->batch->n_tokens;
+
+    block->token0 = block->token1;
+    block->token1 = n_tokens - block->token0 < step ? n_tokens
+                                                    : block->token0 + step;
+    return block->token0 < n_tokens;
 }
 
 static void
@@ -639,30 +681,18 @@ product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
         const struct lmq_batch *batch, float *out, size_t stride,
         void *scratch)
 {
-    struct block block = {
-        .tiles = tiles,
-        .batch = batch,
-        .n_groups = lmq_groups_per_row(batch->n_cols, batch->group),
-        .out = out,
-        .stride = stride,
-        .scratch = scratch,
-        .is16 = batch->bits == LMQ_BITS_16 && !LMQ_WIDE,
-    };
+    struct block block = block_of(tiles, batch, out, stride, scratch);
 
     if (batch->n_tokens == 1) {
         product_one(&block, tile0, tile1);
         return;
     }
-    const size_t step = block_tokens(&block);
-    for (; block.token0 < batch->n_tokens; block.token0 = block.token1) {
-        block.token1 = batch->n_tokens - block.token0 < step
-                           ? batch->n_tokens
-                           : block.token0 + step;
+    const size_t step = block_tokens(&block, BLOCK_BYTES);
+    while (block_next(&block, step))
         for (size_t tile = tile0, n_r; tile < tile1; tile += n_r) {
             n_r = tiles_together(&block, tile1 - tile);
             multiply_block(&block, tile, n_r, tile + n_r == tile1);
         }
-    }
 }
 
 #define INT8_KERNELS                                                   \

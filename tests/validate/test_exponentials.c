@@ -56,7 +56,7 @@ START_TEST(every_build_gives_the_same_bits)
         lmq_cpu() == LMQ_CPU_C ? NULL : lmq_exponentials_avx2,
 #endif
 #ifdef LMQ_HAVE_AVX512VNNI
-        lmq_cpu() == LMQ_CPU_AVX512VNNI ? lmq_exponentials_avx512 : NULL,
+        lmq_cpu_has(LMQ_CPU_AVX512VNNI) ? lmq_exponentials_avx512 : NULL,
 #endif
     };
     float x[MOST];

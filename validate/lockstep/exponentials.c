@@ -12,6 +12,7 @@ lmq_exponentials(const float *x, size_t n, float top, double *e)
 {
     switch (lmq_cpu()) {
 #ifdef LMQ_HAVE_AVX512VNNI
+    case LMQ_CPU_AMX:
     case LMQ_CPU_AVX512VNNI:
         return lmq_exponentials_avx512(x, n, top, e);
 #endif

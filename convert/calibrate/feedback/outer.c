@@ -13,6 +13,7 @@ lmq_outer_add(double *c, size_t c_stride, struct lmq_strip a,
 {
 #ifdef LMQ_HAVE_AVX2
     switch (lmq_cpu()) {
+    case LMQ_CPU_AMX:
     case LMQ_CPU_AVX512VNNI:
     case LMQ_CPU_AVXVNNI:
     case LMQ_CPU_AVX2:
