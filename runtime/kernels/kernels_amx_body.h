@@ -156,7 +156,8 @@ amx_end(void)
 
 /* ---- Product ---- */
 
-/* Some groups of one row tile, and a tile of tokens. */
+/* Some groups of one row tile, and a tile of tokens: what is multiplied next,
+ * and the scales of what is added next. */
 struct amx_part {
     const unsigned char *w, *x, *w_scale;
     const float *x_scale;
@@ -168,112 +169,106 @@ struct amx_part {
 
 #define AMX_SLOTS ((size_t)4)
 
-LMQ_INLINE int32_t *
+LMQ_INLINE amx_sums *
 sums_of(const struct amx_part *part, size_t g, int is16)
 {
-    return part->sums[is16 ? g * 2 % AMX_SLOTS : g % AMX_SLOTS];
+    return &part->sums[is16 ? g * 2 % AMX_SLOTS : g % AMX_SLOTS];
 }
 
-#define MULTIPLY_GROUP(first, second, weights)                         \
+#define MULTIPLY_GROUP(first, second, weights, tokens, low_tokens)     \
     do {                                                               \
         TILE_ZERO(first);                                              \
         if (is16)                                                      \
             TILE_ZERO(second);                                         \
         for (size_t c = 0; c < part->n_chunks; c++) {                  \
-            TILE_LOAD(weights, w, (size_t)64);                         \
-            TILE_LOAD(6, x, part->chunk);                              \
-            TILE_DOT(first, 6, weights);                               \
-            x += x_bytes;                                              \
-            w += w_bytes;                                              \
+            TILE_LOAD(weights, part->w, (size_t)64);                   \
+            part->w += LMQ_TILE_ROWS * part->chunk;                    \
+            TILE_LOAD(tokens, part->x, part->chunk);                   \
+            part->x += part->n_t * part->chunk;                        \
+            TILE_DOT(first, tokens, weights);                          \
             if (is16) {                                                \
-                TILE_LOAD(7, x, part->chunk);                          \
-                TILE_DOT(second, 7, weights);                          \
-                x += x_bytes;                                          \
+                TILE_LOAD(low_tokens, part->x, part->chunk);           \
+                part->x += part->n_t * part->chunk;                    \
+                TILE_DOT(second, low_tokens, weights);                 \
             }                                                          \
         }                                                              \
     } while (0)
 
-/* Of group g, which is odd or not. */
+/* The next group, which is odd or not. */
 LMQ_INLINE void
-multiply_group(const struct amx_part *part, size_t g, int is_odd, int is16)
+multiply_group(struct amx_part *part, int is_odd, int is16)
 {
-    const size_t w_bytes = LMQ_TILE_ROWS * part->chunk;
-    const size_t x_bytes = part->n_t * part->chunk;
-    const unsigned char *w = part->w + g * part->n_chunks * w_bytes;
-    const unsigned char *x =
-        part->x + g * part->n_chunks * x_bytes * (is16 ? 2 : 1);
-
     if (is_odd)
-        MULTIPLY_GROUP(1, 3, 5);
+        MULTIPLY_GROUP(1, 3, 5, 7, 6);
     else
-        MULTIPLY_GROUP(0, 2, 4);
+        MULTIPLY_GROUP(0, 2, 4, 6, 7);
 }
 #undef MULTIPLY_GROUP
 
 LMQ_INLINE void
-store_sums(const struct amx_part *part, size_t g, int is_odd, int is16)
+store_sums(amx_sums *sums, int is_odd, int is16)
 {
-    amx_sums *sums = (amx_sums *)sums_of(part, g, is16);
-
     if (is_odd) {
-        TILE_STORE(1, &sums[0]);
+        TILE_STORE(1, sums);
         if (is16)
-            TILE_STORE(3, &sums[1]);
+            TILE_STORE(3, sums + 1);
     } else {
-        TILE_STORE(0, &sums[0]);
+        TILE_STORE(0, sums);
         if (is16)
-            TILE_STORE(2, &sums[1]);
+            TILE_STORE(2, sums + 1);
     }
 }
 
 /* As add_group() of kernels_int8_body.h. */
 LMQ_INLINE void
-add_sums(const struct amx_part *part, size_t g, int is16, vr *sum)
+add_sums(struct amx_part *part, const amx_sums *sums, int is16, vr *sum)
 {
-    const int32_t *sums = sums_of(part, g, is16);
-    const float *x_scale = part->x_scale + g * AMX_TOKENS;
-    const vr s =
-        part->is_half ? vr_load_f16(part->w_scale + g * LMQ_TILE_ROWS * 2)
-                      : vr_load(part->w_scale + g * LMQ_TILE_ROWS * 4);
+    const vr s = part->is_half ? vr_load_f16(part->w_scale)
+                               : vr_load(part->w_scale);
 
     LMQ_UNROLL for (size_t t = 0; t < AMX_TOKENS; t++) {
-        __m512i i = _mm512_load_si512(sums + t * LMQ_TILE_ROWS);
+        __m512i i = _mm512_load_si512(*sums + t * LMQ_TILE_ROWS);
         if (is16) /* 256 * high + low */
             i = _mm512_add_epi32(
                 _mm512_slli_epi32(i, 8),
-                _mm512_load_si512(sums + AMX_SUMS + t * LMQ_TILE_ROWS));
+                _mm512_load_si512(sums[1] + t * LMQ_TILE_ROWS));
         sum[t] = vr_fma(_mm512_cvtepi32_ps(i),
-                        vr_mul(s, vr_set1(x_scale[t])), sum[t]);
+                        vr_mul(s, vr_set1(part->x_scale[t])), sum[t]);
     }
+    part->w_scale += LMQ_TILE_ROWS * (part->is_half ? 2 : 4);
+    part->x_scale += AMX_TOKENS;
 }
 
 /* What one instruction takes 16 cycles for is ready 52 cycles later: so sums
  * are stored one group later, and of one product read another one later. */
 LMQ_INLINE void
-amx_step(const struct amx_part *part, size_t g, int is_odd, int is16, vr *sum)
+amx_step(struct amx_part *part, size_t g, int is_odd, int is16, vr *sum)
 {
     const size_t lag = is16 ? 1 : 2;
 
     if (g < part->n_groups)
-        multiply_group(part, g, is_odd, is16);
+        multiply_group(part, is_odd, is16);
     if (g >= 1 && g - 1 < part->n_groups)
-        store_sums(part, g - 1, !is_odd, is16);
+        store_sums(sums_of(part, g - 1, is16), !is_odd, is16);
     if (g >= lag && g - lag < part->n_groups)
-        add_sums(part, g - lag, is16, sum);
+        add_sums(part, sums_of(part, g - lag, is16), is16, sum);
 }
 
 LMQ_INLINE void
-amx_multiply(const struct amx_part *part, int is16,
-             const struct lmq_wanted *next, size_t number, vr *sum)
+amx_multiply(struct amx_part part, int is16, const struct lmq_wanted *next,
+             size_t number, const float *out, size_t stride, vr *sum)
 {
     struct lmq_asking asking = {0};
 
     if (next->p != NULL)
-        asking = lmq_asking_of(next, number, part->n_groups);
-    for (size_t g = 0; g < part->n_groups + 2; g += 2) {
-        amx_step(part, g, 0, is16, sum);
-        lmq_ask(next, &asking);
-        amx_step(part, g + 1, 1, is16, sum);
+        asking = lmq_asking_of(next, number, part.n_groups / 2 + 1);
+    for (size_t g = 0; g < part.n_groups + 2; g += 2) {
+        amx_step(&part, g, 0, is16, sum);
+        if (g < AMX_TOKENS) {
+            lmq_prefetch(out + g * stride, 0);
+            lmq_prefetch(out + (g + 1) * stride, 0);
+        }
+        amx_step(&part, g + 1, 1, is16, sum);
         lmq_ask(next, &asking);
     }
 }
@@ -308,7 +303,7 @@ amx_tokens(const struct part *part, const struct block *block, size_t group,
     const size_t n_t = lmq_size_min(block->token1 - t, AMX_TOKENS);
     const size_t number = (t - block->token0) / AMX_TOKENS;
     const float *scales = (const float *)(const void *)amx_tile(batch, t);
-    const struct amx_part tokens = {
+    struct amx_part tokens = {
         .w = part->from.w,
         .x = (const unsigned char *)(scales + block->n_groups * AMX_TOKENS) +
              group * amx_group_bytes(batch, n_t),
@@ -328,11 +323,16 @@ amx_tokens(const struct part *part, const struct block *block, size_t group,
     LMQ_UNROLL for (size_t i = 0; i < AMX_TOKENS; i++)
         sum[i] = part->begins ? vr_set1(0.0f)
                               : vr_load(kept + i * LMQ_TILE_ROWS);
-    for (size_t i = 0; part->ends && i < n_t; i++)
-        lmq_prefetch(out + i * part->stride, 0);
     if (n_t < AMX_TOKENS)
         amx_begin(n_t, tokens.chunk);
-    amx_multiply(&tokens, is16, &part->next, number, sum);
+    if (n_t == AMX_TOKENS && batch->group == AMX_CHUNK) { /* as a rule */
+        tokens.n_t = AMX_TOKENS;
+        tokens.chunk = AMX_CHUNK;
+        tokens.n_chunks = 1;
+        amx_multiply(tokens, is16, &part->next, number, part->ends ? out : kept, part->ends ? part->stride : 0, sum);
+    } else {
+        amx_multiply(tokens, is16, &part->next, number, part->ends ? out : kept, part->ends ? part->stride : 0, sum);
+    }
     if (n_t < AMX_TOKENS)
         amx_begin(AMX_TOKENS, tokens.chunk);
     LMQ_UNROLL for (size_t i = 0; i < AMX_TOKENS; i++)
@@ -388,9 +388,7 @@ amx_peak(size_t rounds)
     amx_sums sums[2] __attribute__((aligned(64))) = {{0}};
     const float scale[AMX_TOKENS] = {0};
     vr sum[AMX_TOKENS], total = vr_set1(0.0f);
-    const struct amx_part part = {
-        .w_scale = (const unsigned char *)scale, .x_scale = scale,
-        .sums = sums};
+    struct amx_part part = {0};
 
     amx_begin(AMX_TOKENS, AMX_CHUNK);
     TILE_LOAD(4, (const unsigned char *)sums, (size_t)64);
@@ -402,7 +400,9 @@ amx_peak(size_t rounds)
         TILE_ZERO(0);
         TILE_DOT(0, 6, 4);
         TILE_STORE(2, &sums[1]);
-        add_sums(&part, 0, 0, sum);
+        part.w_scale = (const unsigned char *)scale;
+        part.x_scale = scale;
+        add_sums(&part, &sums[0], 0, sum);
     }
     amx_end();
     LMQ_UNROLL for (size_t t = 0; t < AMX_TOKENS; t++)
