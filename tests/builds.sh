@@ -141,7 +141,7 @@ set_in_use() {
 
 step_sets() {
     best=$(set_in_use '')
-    for cpu in c avx2 avxvnni avx512vnni neon; do
+    for cpu in c avx2 avxvnni avx512vnni amx neon; do
         if [ "$cpu" = "$best" ]; then
             continue # what make check ran with
         elif [ "$(set_in_use $cpu)" != "$cpu" ]; then

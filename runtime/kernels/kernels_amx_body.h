@@ -22,12 +22,10 @@
 #define AMX_SUMS ((size_t)256) /* of one instruction */
 
 /* With fewer tokens registers of 512 bits are faster. */
-#define AMX_LEAST ((size_t)16)
-
 static bool
 takes_tiles(const struct lmq_batch *batch)
 {
-    return batch->n_tokens >= AMX_LEAST;
+    return batch->n_tokens >= (batch->bits == LMQ_BITS_16 ? 16 : 32);
 }
 
 /* ---- Packing ---- */
@@ -165,6 +163,10 @@ struct amx_part {
     size_t n_t, chunk;
     int is_half;
     amx_sums *sums; /* of the last groups */
+    /* What is asked for: a line of `out` each group, some of `next` every other
+     * one. */
+    const unsigned char *out, *next;
+    size_t out_stride, next_at, next_lines;
 };
 
 #define AMX_SLOTS ((size_t)4)
@@ -180,15 +182,15 @@ sums_of(const struct amx_part *part, size_t g, int is16)
         TILE_ZERO(first);                                              \
         if (is16)                                                      \
             TILE_ZERO(second);                                         \
-        for (size_t c = 0; c < part->n_chunks; c++) {                  \
+        for (size_t c = 0; c < n_chunks; c++) {                        \
             TILE_LOAD(weights, part->w, (size_t)64);                   \
-            part->w += LMQ_TILE_ROWS * part->chunk;                    \
-            TILE_LOAD(tokens, part->x, part->chunk);                   \
-            part->x += part->n_t * part->chunk;                        \
+            part->w += LMQ_TILE_ROWS * chunk;                          \
+            TILE_LOAD(tokens, part->x, chunk);                         \
+            part->x += n_t * chunk;                                    \
             TILE_DOT(first, tokens, weights);                          \
             if (is16) {                                                \
-                TILE_LOAD(low_tokens, part->x, part->chunk);           \
-                part->x += part->n_t * part->chunk;                    \
+                TILE_LOAD(low_tokens, part->x, chunk);                 \
+                part->x += n_t * chunk;                                \
                 TILE_DOT(second, low_tokens, weights);                 \
             }                                                          \
         }                                                              \
@@ -196,8 +198,12 @@ sums_of(const struct amx_part *part, size_t g, int is16)
 
 /* The next group, which is odd or not. */
 LMQ_INLINE void
-multiply_group(struct amx_part *part, int is_odd, int is16)
+multiply_group(struct amx_part *part, int is_odd, int is_usual, int is16)
 {
+    const size_t n_chunks = is_usual ? 1 : part->n_chunks;
+    const size_t chunk = is_usual ? AMX_CHUNK : part->chunk;
+    const size_t n_t = is_usual ? AMX_TOKENS : part->n_t;
+
     if (is_odd)
         MULTIPLY_GROUP(1, 3, 5, 7, 6);
     else
@@ -242,12 +248,13 @@ add_sums(struct amx_part *part, const amx_sums *sums, int is16, vr *sum)
 /* What one instruction takes 16 cycles for is ready 52 cycles later: so sums
  * are stored one group later, and of one product read another one later. */
 LMQ_INLINE void
-amx_step(struct amx_part *part, size_t g, int is_odd, int is16, vr *sum)
+amx_step(struct amx_part *part, size_t g, int is_odd, int is_usual, int is16,
+         vr *sum)
 {
     const size_t lag = is16 ? 1 : 2;
 
     if (g < part->n_groups)
-        multiply_group(part, is_odd, is16);
+        multiply_group(part, is_odd, is_usual, is16);
     if (g >= 1 && g - 1 < part->n_groups)
         store_sums(sums_of(part, g - 1, is16), !is_odd, is16);
     if (g >= lag && g - lag < part->n_groups)
@@ -255,21 +262,17 @@ amx_step(struct amx_part *part, size_t g, int is_odd, int is16, vr *sum)
 }
 
 LMQ_INLINE void
-amx_multiply(struct amx_part part, int is16, const struct lmq_wanted *next,
-             size_t number, const float *out, size_t stride, vr *sum)
+amx_multiply(struct amx_part part, int is_usual, int is16, vr *sum)
 {
-    struct lmq_asking asking = {0};
-
-    if (next->p != NULL)
-        asking = lmq_asking_of(next, number, part.n_groups / 2 + 1);
     for (size_t g = 0; g < part.n_groups + 2; g += 2) {
-        amx_step(&part, g, 0, is16, sum);
-        if (g < AMX_TOKENS) {
-            lmq_prefetch(out + g * stride, 0);
-            lmq_prefetch(out + (g + 1) * stride, 0);
+        amx_step(&part, g, 0, is_usual, is16, sum);
+        if (g < part.n_t) {
+            lmq_prefetch(part.out, g * part.out_stride);
+            lmq_prefetch(part.out, (g + 1) * part.out_stride);
         }
-        amx_step(&part, g + 1, 1, is16, sum);
-        lmq_ask(next, &asking);
+        amx_step(&part, g + 1, 1, is_usual, is16, sum);
+        for (size_t i = 0; i < part.next_lines; i++, part.next_at += LMQ_LINE)
+            lmq_prefetch_second(part.next, part.next_at);
     }
 }
 
@@ -303,6 +306,8 @@ amx_tokens(const struct part *part, const struct block *block, size_t group,
     const size_t n_t = lmq_size_min(block->token1 - t, AMX_TOKENS);
     const size_t number = (t - block->token0) / AMX_TOKENS;
     const float *scales = (const float *)(const void *)amx_tile(batch, t);
+    float *kept = (float *)(void *)part->kept + number * AMX_SUMS;
+    float *out = part->out + t * part->stride;
     struct amx_part tokens = {
         .w = part->from.w,
         .x = (const unsigned char *)(scales + block->n_groups * AMX_TOKENS) +
@@ -315,26 +320,28 @@ amx_tokens(const struct part *part, const struct block *block, size_t group,
         .chunk = lmq_size_min(batch->group, AMX_CHUNK),
         .is_half = part->from.is_half,
         .sums = amx_sums_of(block),
+        .out = (const unsigned char *)(part->ends ? out : kept),
+        .out_stride = part->ends ? part->stride * sizeof(*out) : 0,
     };
-    float *kept = (float *)(void *)part->kept + number * AMX_SUMS;
-    float *out = part->out + t * part->stride;
     vr sum[AMX_TOKENS];
 
+    if (part->next.p != NULL) {
+        struct lmq_asking asking = lmq_asking_of(&part->next, number,
+                                                 part->n_groups / 2 + 1);
+        tokens.next = part->next.p;
+        tokens.next_at = asking.at;
+        tokens.next_lines = asking.together;
+    }
     LMQ_UNROLL for (size_t i = 0; i < AMX_TOKENS; i++)
         sum[i] = part->begins ? vr_set1(0.0f)
                               : vr_load(kept + i * LMQ_TILE_ROWS);
-    if (n_t < AMX_TOKENS)
-        amx_begin(n_t, tokens.chunk);
-    if (n_t == AMX_TOKENS && batch->group == AMX_CHUNK) { /* as a rule */
-        tokens.n_t = AMX_TOKENS;
-        tokens.chunk = AMX_CHUNK;
-        tokens.n_chunks = 1;
-        amx_multiply(tokens, is16, &part->next, number, part->ends ? out : kept, part->ends ? part->stride : 0, sum);
+    if (n_t == AMX_TOKENS && tokens.n_chunks == 1 && tokens.chunk == AMX_CHUNK) {
+        amx_multiply(tokens, 1, is16, sum);
     } else {
-        amx_multiply(tokens, is16, &part->next, number, part->ends ? out : kept, part->ends ? part->stride : 0, sum);
-    }
-    if (n_t < AMX_TOKENS)
+        amx_begin(n_t, tokens.chunk);
+        amx_multiply(tokens, 0, is16, sum);
         amx_begin(AMX_TOKENS, tokens.chunk);
+    }
     LMQ_UNROLL for (size_t i = 0; i < AMX_TOKENS; i++)
         if (!part->ends)
             vr_store(kept + i * LMQ_TILE_ROWS, sum[i]);
@@ -369,6 +376,7 @@ amx_product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
     }
     block.tile_tokens = AMX_TOKENS;
     block.columns = AMX_COLUMNS;
+    block.askers = 1;
     block.is_signed = true;
     block.multiply = block.is16 ? amx_product_16 : amx_product_8;
     memset(amx_sums_of(&block), 0, AMX_SLOTS * sizeof(amx_sums));

@@ -406,6 +406,8 @@ struct block {
     size_t tile_tokens;
     size_t columns;  /* that meet all tokens before the next ones do: so their
                         weights stay near, and those that come next */
+    size_t askers;   /* tiles of tokens, of which so many or more share in asking
+                        for what comes next */
     bool is_signed;  /* the product wants q, not q + 128 */
     float *out;
     size_t stride;
@@ -545,9 +547,8 @@ _Static_assert(LMQ_TILES * LMQ_TILE_ROWS * BLOCK_COLUMNS <= LMQ_WIDE_BYTES &&
                "room for them as 8 bits, and where there are more columns for "
                "the sums of as many tiles of tokens as a block then has");
 
-/* Tiles of tokens that share in asking for what comes next, at least: fewer
- * would ask for more at a time than can be under way, and the hardware finds
- * such streams by itself. */
+/* Fewer would ask for more at a time than can be under way, and the hardware
+ * finds such streams by itself. */
 #define ASKING_LEAST 4
 
 /* These weights as 8 bits: a block of tokens shares the work. */
@@ -600,7 +601,7 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
             .kept = (kept_sums *)(void *)(block->scratch + LMQ_WIDE_BYTES),
             .n_r = n_r,
         };
-        if (n_tiles >= ASKING_LEAST && !(ends && is_last))
+        if (n_tiles >= block->askers && !(ends && is_last))
             part.next = (struct lmq_wanted){
                 .p = streams_of(tiles, ends ? tile + n_r : tile,
                                 ends ? 0 : g + n, block->n_groups).w,
@@ -656,6 +657,7 @@ block_of(const struct lmq_tiles *tiles, const struct lmq_batch *batch,
         .n_groups = lmq_groups_per_row(batch->n_cols, batch->group),
         .tile_tokens = tile_tokens(batch),
         .columns = BLOCK_COLUMNS,
+        .askers = ASKING_LEAST,
         .out = out,
         .stride = stride,
         .scratch = scratch,

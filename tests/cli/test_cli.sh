@@ -194,7 +194,7 @@ for layout in rows tiles; do
         expect 0 "$lmquant" convert -qf --layout=$layout -j $threads bits 2.lmq
         cmp 1.lmq 2.lmq || fail "$threads threads change the output"
     done
-    for cpu in c avx2 avx512vnni; do
+    for cpu in c avx2 avx512vnni amx; do
         LMQUANT_CPU=$cpu expect 0 "$lmquant" convert -qf --layout=$layout \
             bits 2.lmq
         cmp 1.lmq 2.lmq || fail "$cpu changes the output"

@@ -38,7 +38,7 @@ for options in --layout=rows -z "--parts 3"; do
     rm -rf set && mkdir set
     expect 0 "$lmquant" convert -q --rotate $options "$fable" set/m.lmq
     file=$(ls set/*.lmq | head -n 1)
-    for cpu in c avx2 avxvnni avx512vnni; do
+    for cpu in c avx2 avxvnni avx512vnni amx; do
         LMQUANT_CPU=$cpu "$lmquant" run -q --temp 0 -n 20 --ids \
             --activations q8 -j 1 "$file" "The fox" > is 2> said || {
             grep -q LMQUANT_CPU said && continue

@@ -165,7 +165,7 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
 static const size_t some_rows[] = {1, 15, 16, 17, 33, 50, 100, 150};
 static const size_t some_cols[] = {1, 15, 16, 17, 63, 64, 65, 172, 200, 520};
 static const size_t some_tokens[] = {0, 1, 2,  3,  4,  5,  6,  7,  8,
-                                     9, 10, 11, 12, 13, 25, 64, 200};
+                                     9, 10, 11, 12, 13, 16, 25, 33, 64, 200};
 
 void
 checkasm_product(const struct lmq_kernels *k)

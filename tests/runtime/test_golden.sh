@@ -6,7 +6,7 @@ set -u
 . "${srcdir:-.}/tests/library.sh"
 n=0
 
-for cpu in c avx2 avxvnni avx512vnni neon; do
+for cpu in c avx2 avxvnni avx512vnni amx neon; do
     used=$(LMQUANT_CPU=$cpu "$lmquant" --version -v |
         sed -n 's/^instruction set: //p')
     if [ "$used" != "$cpu" ]; then
