@@ -163,8 +163,8 @@ struct amx_part {
     size_t n_t, chunk;
     int is_half;
     amx_sums *sums; /* of the last groups */
-    /* What is asked for: a line of `out` each group, some of `next` every other
-     * one. */
+    /* What is asked for: each group a line of `out`, which is one for each
+     * token, and every other one some lines of `next`. */
     const unsigned char *out, *next;
     size_t out_stride, next_at, next_lines;
 };
@@ -335,13 +335,14 @@ amx_tokens(const struct part *part, const struct block *block, size_t group,
     LMQ_UNROLL for (size_t i = 0; i < AMX_TOKENS; i++)
         sum[i] = part->begins ? vr_set1(0.0f)
                               : vr_load(kept + i * LMQ_TILE_ROWS);
-    if (n_t == AMX_TOKENS && tokens.n_chunks == 1 && tokens.chunk == AMX_CHUNK) {
-        amx_multiply(tokens, 1, is16, sum);
-    } else {
+    if (n_t < AMX_TOKENS)
         amx_begin(n_t, tokens.chunk);
+    if (n_t == AMX_TOKENS && batch->group == AMX_CHUNK) /* as a rule */
+        amx_multiply(tokens, 1, is16, sum);
+    else
         amx_multiply(tokens, 0, is16, sum);
+    if (n_t < AMX_TOKENS)
         amx_begin(AMX_TOKENS, tokens.chunk);
-    }
     LMQ_UNROLL for (size_t i = 0; i < AMX_TOKENS; i++)
         if (!part->ends)
             vr_store(kept + i * LMQ_TILE_ROWS, sum[i]);
