@@ -49,21 +49,6 @@ read_xcr0(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* Tile registers are 8 KB that the system keeps only for a process that has
- * asked for them. It refuses where a thread's stack for signals has no room for
- * them. */
-static bool
-may_use_tiles(void)
-{
-#if defined(__linux__) && defined(SYS_arch_prctl)
-    const long request = 0x1023, tiles = 18; /* ARCH_REQ_XCOMP_PERM */
-
-    return syscall(SYS_arch_prctl, request, tiles) == 0;
-#else
-    return false;
-#endif
-}
-
 /* Bit i of the result: LMQ_CPU_ value i. */
 static unsigned
 detect(void)
@@ -86,8 +71,7 @@ detect(void)
     if ((saved & XCR0_ZMM) == XCR0_ZMM && (b & need_7b) == need_7b &&
         (c & vnni_512)) {
         found |= 1u << LMQ_CPU_AVX512VNNI;
-        if ((d & tiles) == tiles && (saved & XCR0_TILES) == XCR0_TILES &&
-            may_use_tiles())
+        if ((d & tiles) == tiles && (saved & XCR0_TILES) == XCR0_TILES)
             found |= 1u << LMQ_CPU_AMX;
     }
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & vnni_256))
@@ -144,6 +128,21 @@ detect_halves(void)
 
 #endif
 
+/* Tile registers are 8 KB that Linux keeps only for a process that has asked for
+ * them: one that uses them. It refuses where a thread's stack for signals has no
+ * room for them. */
+static bool
+may_use_tiles(void)
+{
+#if defined(LMQ_HAVE_AMX) && defined(__linux__)
+    const long request = 0x1023, tiles = 18; /* ARCH_REQ_XCOMP_PERM */
+
+    return syscall(SYS_arch_prctl, request, tiles) == 0;
+#else
+    return false;
+#endif
+}
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static unsigned available;
 static enum lmq_cpu chosen;
@@ -162,6 +161,12 @@ choose(void)
     for (int i = 0; wish != NULL && i < LMQ_CPU_COUNT; i++)
         if ((available >> i & 1) && strcmp(wish, names[i]) == 0)
             chosen = (enum lmq_cpu)i;
+    if (!(available >> LMQ_CPU_AMX & 1) ||
+        (chosen == LMQ_CPU_AMX && may_use_tiles()))
+        return;
+    available &= ~(1u << LMQ_CPU_AMX);
+    if (chosen == LMQ_CPU_AMX)
+        chosen = LMQ_CPU_AVX512VNNI;
 }
 
 enum lmq_cpu

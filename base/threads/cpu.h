@@ -26,7 +26,8 @@ enum lmq_cpu {
  * LMQUANT_CPU names if the machine has it. Decided once, at the first call. */
 enum lmq_cpu lmq_cpu(void);
 
-/* Whether this processor, this operating system and this build have it. */
+/* Whether this processor and this operating system have it; AMX, for which a
+ * process has to ask, only if it is the one in use. */
 int lmq_cpu_has(enum lmq_cpu cpu);
 
 /* Whether it works on registers of 512 bits half by half, as Zen 4 does. */
