@@ -212,7 +212,7 @@ load_step(const unsigned char *w, size_t s, size_t part, unsigned bits)
     return x | (y & ((1u << (bits - 4)) - 1) * 16 * EACH);
 }
 
-/* One row tile as one of 8 bits, of which some are turned over. */
+/* One row tile as one of 8 bits, in each four some turned over. */
 LMQ_INLINE void
 widen_tile(const unsigned char *w, size_t n_blocks, unsigned bits,
            uint32_t turned, unsigned char *out)
@@ -404,11 +404,10 @@ struct block {
     size_t n_groups; /* of a row: so that no tile divides */
     size_t token0, token1;
     size_t tile_tokens;
-    size_t columns;  /* that meet all tokens before the next ones do: so their
-                        weights stay near, and those that come next */
-    size_t askers;   /* tiles of tokens, of which so many or more share in asking
-                        for what comes next */
-    bool is_signed;  /* the product wants q, not q + 128 */
+    size_t columns; /* that meet all tokens before the next ones do, so that
+                       their weights stay near, and those that come next */
+    size_t askers;  /* at least, to ask for these */
+    bool is_signed; /* the product wants q, not q + 128 */
     float *out;
     size_t stride;
     unsigned char *scratch;
@@ -553,9 +552,9 @@ _Static_assert(LMQ_TILES * LMQ_TILE_ROWS * BLOCK_COLUMNS <= LMQ_WIDE_BYTES &&
 
 /* These weights as 8 bits: a block of tokens shares the work. */
 static void
-widen(struct part *part, unsigned bits, uint32_t turned,
-      unsigned char *scratch)
+widen(struct part *part, unsigned bits, bool is_signed, unsigned char *scratch)
 {
+    const uint32_t turned = is_signed ? 128 * EACH : 0;
     const size_t n_bytes =
         part->n_groups * lmq_tile_group_bytes(part->from.group, 8);
     const size_t n_blocks = n_bytes / (BLOCK_STEPS * LMQ_LINE);
@@ -612,8 +611,7 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
                 .n_askers = n_tiles,
             };
         if (tiles->bits < 8 || block->is_signed)
-            widen(&part, tiles->bits, block->is_signed ? 128 * EACH : 0,
-                  block->scratch);
+            widen(&part, tiles->bits, block->is_signed, block->scratch);
         block->multiply(&part, block, g);
     }
 }
@@ -633,7 +631,7 @@ tiles_together(const struct block *block, size_t n_left)
     return is_few || n_left < LMQ_TILES ? LMQ_TILES / 2 : LMQ_TILES;
 }
 
-/* Tokens of a block of which so many bytes are near. */
+/* Tokens of a block, of about so many bytes. */
 static size_t
 block_tokens(const struct block *block, size_t n_bytes)
 {
