@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -456,6 +457,23 @@ START_TEST(the_instruction_set_is_one_that_the_machine_has)
 }
 END_TEST
 
+/* Linux gives tile registers to no process that could not save them. */
+START_TEST(a_small_stack_for_signals_is_respected)
+{
+    static char memory[8192];
+    const stack_t small = {.ss_sp = memory, .ss_size = sizeof(memory)};
+    const char *forks = getenv("CK_FORK");
+
+    if (forks != NULL && strcmp(forks, "no") == 0)
+        return; /* another test may have asked before */
+    ck_assert_int_eq(sigaltstack(&small, NULL), 0);
+    ck_assert(lmq_cpu() != LMQ_CPU_AMX);
+    ck_assert(!lmq_cpu_has(LMQ_CPU_AMX));
+    ck_assert(lmq_cpu_has(lmq_cpu()));
+    ck_assert_int_eq(sigaltstack(&small, NULL), 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -477,6 +495,7 @@ main(void)
         a_sum_loses_nothing_whatever_the_order,
         a_sum_goes_through_a_text, a_sum_is_rounded_once,
         the_instruction_set_is_one_that_the_machine_has,
+        a_small_stack_for_signals_is_respected,
     };
 
     return RUN_SUITE("base", tests);
