@@ -253,21 +253,37 @@ start_of(const unsigned char *head, size_t n_t, size_t n_v, size_t v,
         _mm512_set1_epi32(load_i32(head + (n_t + v - before) * 4)), 8 - bits);
 }
 
+/* Two steps of 4 bits from one load; the second is 16 times as large, so that it
+ * need not be shifted. */
+LMQ_INLINE void
+load_pair(const unsigned char *w, __m512i *pair)
+{
+    vw line = load_part(w);
+
+    __asm__("" : "+v"(line)); /* else there are two loads */
+    pair[0] = (__m512i)(line & 0x0f * EACH);
+    pair[1] = (__m512i)(line & 0xf0 * EACH);
+}
+
 /* vpdpbusd wants one factor without a sign: that is the weight, stored as
  * q + 128. For one token, the fewer instructions there are for a line of
- * weights, the more lines are under way: of 8 bits four steps are unrolled. A
- * stream of fewer bits comes so fast that one chain of sums is too slow for it:
- * steps take turns between two. */
+ * weights, the more lines are under way: so steps are unrolled. A stream of fewer
+ * bits comes so fast that one chain of sums is too slow for it: steps take turns
+ * between two. Weights of long rows drive activations out of the first level
+ * cache, and these are asked for. */
 LMQ_INLINE void
 add_group(const struct streams *from, size_t n_r, const unsigned char *head,
           size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])
 {
+    const bool is_stream = n_t == 1 && n_r == 1;
     const size_t n_v = is16 ? 2 * n_t : n_t;
-    const size_t n_steps = bits < 8 ? STEPS(bits) : n_t == 1 ? 4 : 2;
+    const size_t n_steps = bits < 8 ? is_stream ? BLOCK_STEPS : STEPS(bits)
+                           : n_t == 1 ? 4 : 2;
     const size_t n_bytes = n_steps * 8 * bits;
-    const size_t n_chains = bits < 8 && n_r == 1 ? 2 : 1;
+    const size_t n_chains = bits < 8 && is_stream ? 2 : 1;
+    const bool in_pairs = bits == 4 && is_stream;
     const unsigned char *w = from->w, *x = head + HEAD_BYTES(n_t);
-    __m512i acc[TILE_STREAMS][TILE_VECTORS][2];
+    __m512i acc[TILE_STREAMS][TILE_VECTORS][2], pair[2];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
@@ -275,11 +291,17 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
             acc[r][v][1] = _mm512_setzero_si512();
         }
     for (size_t k = 0; k < from->group; k += 4 * n_steps) {
+        if (is_stream)
+            lmq_prefetch(x, 4 * LMQ_LINE);
         LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_v * 4) {
             const size_t chain = s % n_chains;
             __m512i a[TILE_STREAMS];
+            if (in_pairs && s % 2 == 0)
+                load_pair(w + s / 2 * LMQ_LINE, pair);
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                a[r] = (__m512i)load_step(w + r * from->next_w, s, 0, bits);
+                a[r] = in_pairs ? pair[s % 2]
+                                : (__m512i)load_step(w + r * from->next_w, s,
+                                                     0, bits);
             LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
                 __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));
                 LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
@@ -295,7 +317,8 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
         const unsigned char *scale = from->scale + r * from->next_scale;
         vr s = from->is_half ? vr_load_f16(scale) : vr_load(scale);
         LMQ_UNROLL for (size_t v = 0; n_chains > 1 && v < n_v; v++)
-            acc[r][v][0] = _mm512_add_epi32(acc[r][v][0], acc[r][v][1]);
+            acc[r][v][0] = _mm512_add_epi32(
+                acc[r][v][0], _mm512_srai_epi32(acc[r][v][1], 4 * in_pairs));
         LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
             __m512i i = acc[r][t][0];
             if (is16) /* 256 * high + low */

@@ -199,36 +199,37 @@ static void
 bench_product(struct work *work, const struct work *peak,
            const struct work *reading, size_t n_threads)
 {
-    static const size_t shapes[][3] = {
-        {2048, 2048, 510}, {1024, 8192, 510}, {2048, 2048, 24},
-        {2048, 2048, 6}, {32768, 8192, 126}, {131072, 2048, 4},
-        {131072, 2048, 1},
+    static const size_t shapes[][4] = { /* the last: bits of a weight */
+        {2048, 2048, 510, 8}, {1024, 8192, 510, 8}, {2048, 2048, 24, 8},
+        {2048, 2048, 6, 8}, {32768, 8192, 126, 8}, {131072, 2048, 4, 8},
+        {131072, 2048, 1, 8}, {32768, 8192, 1, 8}, {131072, 2048, 1, 4},
+        {65536, 8192, 1, 4},
     };
     char name[80];
 
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         for (int bits = 8; bits <= 16; bits += 8) {
             const size_t n_rows = shapes[i][0], n_cols = shapes[i][1];
-            const size_t n_tokens = shapes[i][2];
+            const size_t n_tokens = shapes[i][2], width = shapes[i][3];
             const double n = (double)n_rows * (double)n_cols;
             work->run = run_product;
             work->tiles.n_rows = n_rows;
             work->tiles.n_cols = n_cols;
-            work->tiles.scale =
-                work->tiles.q + n_rows * n_cols; /* the tail of the arena */
+            work->tiles.bits = (unsigned)width;
+            work->tiles.scale = work->tiles.q + n_rows * n_cols / 8 * width;
             work->batch.n_tokens = n_tokens;
             work->batch.n_cols = n_cols;
             work->batch.bits = (enum lmq_bits)bits;
             work->k->batch_pack(&work->batch, work->x, n_cols, 0, 1);
-            snprintf(name, sizeof(name), "q%d %zux%zu, %zu tokens", bits,
-                     n_rows, n_cols, n_tokens);
+            snprintf(name, sizeof(name), "q%d %zux%zu%s, %zu tokens", bits,
+                     n_rows, n_cols, width == 4 ? " of 4" : "", n_tokens);
             work->amount = 2 * n * (double)n_tokens;
             if (bits == 16)
                 work->amount *= work->k->passes_16;
             if (n_tokens >= 6) {
                 figure(name, work, peak, n_threads);
             } else {
-                work->amount = n * (1 + 2.0 / 64);
+                work->amount = n * ((double)width / 8 + 2.0 / 64);
                 figure(name, work, reading, n_threads);
             }
         }
@@ -391,7 +392,8 @@ checkasm_bench(const struct lmq_kernels *k,
             x[i] = (float)(i % 1001) * 0.001f - 0.5f;
         struct work work = {
             .k = k, .x = x, .out = out,
-            .tiles = {.bits = 8, .q = arena, .multiplier = 1.0f, .group = 64},
+            .tiles = {.q = arena, .scale_type = LMQ_SCALES_F16,
+                      .multiplier = 1.0f, .group = 64},
             .batch = {.group = 64, .few = lmq_cpu_halves(), .data = data},
             .rows = {.data = arena},
         };
