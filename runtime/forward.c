@@ -484,13 +484,15 @@ remember(const struct lmq_model *model, size_t index, struct lmq_kv *kv,
                         .position = position, .index = index, .kv = kv};
     const struct lmq_attention_part *part = &model->layers[index].attention;
     const struct lmq_matrix *matrices[] = {&part->k, &part->v, &part->kv_a};
+    struct lmq_expected expected = {0};
     double weights = 0;
 
     for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]); i++) {
         weights += (double)matrices[i]->n_rows * (double)matrices[i]->n_cols;
-        if (work->waits_for_disk && matrices[i]->tensor != NULL)
-            lmq_matrix_expect(model, matrices[i]);
+        if (work->waits_for_disk)
+            lmq_matrix_expect(model, matrices[i], &expected);
     }
+    lmq_expected_read(&expected);
     lmq_work_set_positions(work, &model->hparams, n, position);
     lmq_team_run(work->team, lmq_work_members(work, weights, n), memory_part,
                  &job);
@@ -589,9 +591,11 @@ lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
     struct job job = {.model = model, .work = work, .n = n,
                         .logits = logits};
     double weights = (double)model->head.n_rows * (double)model->head.n_cols;
+    struct lmq_expected expected = {0};
 
     if (work->waits_for_disk)
-        lmq_matrix_expect(model, &model->head);
+        lmq_matrix_expect(model, &model->head, &expected);
+    lmq_expected_read(&expected);
     lmq_team_run(work->team, lmq_work_members(work, weights, n), head_part,
                  &job);
 }

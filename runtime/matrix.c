@@ -395,7 +395,9 @@ use_integers(struct lmq_model *model, struct lmq_matrix *matrix,
 /* Says something of all that stands of it in files. */
 static void
 say_of_ranges(const struct lmq_model *model, const struct lmq_matrix *matrix,
-              void (*say)(struct lmq_input *, uint64_t, uint64_t))
+              void (*say)(void *context, struct lmq_input *, uint64_t,
+                          uint64_t),
+              void *context)
 {
     const struct lmq_checkpoint *checkpoint = model->checkpoint;
     const struct lmq_tensor *tensor = matrix->tensor;
@@ -403,7 +405,7 @@ say_of_ranges(const struct lmq_model *model, const struct lmq_matrix *matrix,
     struct lmq_tile_run run;
 
     if (!tensor->is_cut) {
-        say(checkpoint->files[tensor->file], tensor->offset,
+        say(context, checkpoint->files[tensor->file], tensor->offset,
             tensor->size_bytes);
         return;
     }
@@ -413,28 +415,62 @@ say_of_ranges(const struct lmq_model *model, const struct lmq_matrix *matrix,
             break;
         uint64_t n = lmq_tiles_count((size_t)run.n_rows);
         struct lmq_input *file = checkpoint->files[run.file];
-        say(file, run.values_at,
+        say(context, file, run.values_at,
             n * lmq_tile_values_size(tiles->n_cols, tiles->group,
                                      tiles->bits));
-        say(file, run.scales_at,
+        say(context, file, run.scales_at,
             n * lmq_tile_scales_size(tiles->n_cols, tiles->group,
                                      tiles->scale_type));
     }
 }
 
+/* Norms and scales lie between matrices: less is read with them. */
+#define GAP ((uint64_t)2 << 20)
+
+void
+lmq_expected_read(struct lmq_expected *expected)
+{
+    if (expected->file != NULL)
+        lmq_input_expect(expected->file, expected->from,
+                         expected->to - expected->from);
+    expected->file = NULL;
+}
+
+static void
+expect_range(void *context, struct lmq_input *file, uint64_t at, uint64_t n)
+{
+    struct lmq_expected *expected = context;
+
+    if (expected->file != file || at > expected->to + GAP ||
+        expected->from > at + n + GAP) {
+        lmq_expected_read(expected);
+        *expected = (struct lmq_expected){file, at, at + n};
+    }
+    expected->from = lmq_u64_min(expected->from, at);
+    expected->to = lmq_u64_max(expected->to, at + n);
+}
+
 void
 lmq_matrix_expect(const struct lmq_model *model,
-                  const struct lmq_matrix *matrix)
+                  const struct lmq_matrix *matrix,
+                  struct lmq_expected *expected)
 {
-    if (!matrix->is_copied)
-        say_of_ranges(model, matrix, lmq_input_expect);
+    if (matrix->tensor != NULL && !matrix->is_copied)
+        say_of_ranges(model, matrix, expect_range, expected);
+}
+
+static void
+forget_range(void *context, struct lmq_input *file, uint64_t at, uint64_t n)
+{
+    (void)context;
+    lmq_input_forget(file, at, n);
 }
 
 void
 lmq_matrix_forget(const struct lmq_model *model,
                   const struct lmq_matrix *matrix)
 {
-    say_of_ranges(model, matrix, lmq_input_forget);
+    say_of_ranges(model, matrix, forget_range, NULL);
 }
 
 uint64_t

@@ -199,9 +199,14 @@ open_matrix(struct lmq_model *model, const struct lmq_tensor *tensor,
         return lmq_fail_nomem(err);
     }
     owner->matrices[owner->n_matrices++] = matrix;
-    if (model->is_resident)
-        lmq_matrix_expect(model, matrix);
     return LMQ_OK;
+}
+
+static enum slot_kind
+kind_of(const struct lmq_tensor *tensor)
+{
+    return tensor->place.role < LMQ_ROLE_COUNT ? slots[tensor->place.role].kind
+                                               : NOWHERE;
 }
 
 static enum lmq_status
@@ -209,9 +214,7 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
             struct lmq_error *err)
 {
     const struct lmq_place *place = &tensor->place;
-    enum slot_kind kind = place->role < LMQ_ROLE_COUNT
-                              ? slots[place->role].kind
-                              : NOWHERE;
+    enum slot_kind kind = kind_of(tensor);
     void *slot = kind == NOWHERE ? NULL : find_slot(model, place);
     bool is_bias = place->part == LMQ_PART_BIAS;
 
@@ -232,6 +235,22 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
     struct lmq_matrix *matrix = slot;
     return is_bias ? load_vector(model, tensor, &matrix->bias, err)
                    : open_matrix(model, tensor, matrix, err);
+}
+
+static enum lmq_status
+load_tensors(struct lmq_model *model, bool are_matrices, struct lmq_error *err)
+{
+    const struct lmq_checkpoint *checkpoint = model->checkpoint;
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        bool is_matrix = kind_of(tensor) == MATRIX &&
+                         tensor->place.part != LMQ_PART_BIAS;
+        if (is_matrix == are_matrices)
+            status = load_tensor(model, tensor, err);
+    }
+    return status;
 }
 
 static void
@@ -273,14 +292,38 @@ lmq_model_drop_layer(struct lmq_model *model, size_t layer)
 }
 
 /* In the order of the file, which is the fastest. */
-void
-lmq_model_expect_layer(const struct lmq_model *model, size_t layer)
+static void
+expect_layer(const struct lmq_model *model, size_t layer,
+             struct lmq_expected *expected)
 {
     const struct lmq_layer *l = &model->layers[layer];
 
     for (size_t i = 0; i < l->n_matrices; i++)
         if (lmq_matrix_share(model, l->matrices[i]) >= 1)
-            lmq_matrix_expect(model, l->matrices[i]);
+            lmq_matrix_expect(model, l->matrices[i], expected);
+}
+
+void
+lmq_model_expect_layer(const struct lmq_model *model, size_t layer)
+{
+    struct lmq_expected expected = {0};
+
+    expect_layer(model, layer, &expected);
+    lmq_expected_read(&expected);
+}
+
+/* What each token needs. */
+static void
+expect_all(const struct lmq_model *model)
+{
+    struct lmq_expected expected = {0};
+    bool is_tied = model->head.tensor == NULL;
+
+    lmq_matrix_expect(model, is_tied ? &model->embedding : &model->head,
+                      &expected);
+    for (uint32_t i = 0; i < model->hparams.n_layers; i++)
+        expect_layer(model, i, &expected);
+    lmq_expected_read(&expected);
 }
 
 enum lmq_status
@@ -491,8 +534,12 @@ open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
     enum lmq_status status = check_combination(&model->hparams, err);
     if (status == LMQ_OK && !make_layers(model))
         status = lmq_fail_nomem(err);
-    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++)
-        status = load_tensor(model, &checkpoint->tensors[i], err);
+    if (status == LMQ_OK)
+        status = load_tensors(model, true, err);
+    if (status == LMQ_OK && model->is_resident)
+        expect_all(model);
+    if (status == LMQ_OK) /* they lie between matrices */
+        status = load_tensors(model, false, err);
     if (status == LMQ_OK)
         status = load_copies(model, err);
     if (status != LMQ_OK) {

@@ -193,9 +193,18 @@ enum lmq_status lmq_matrix_replace(struct lmq_matrix *matrix,
                                    const unsigned char *stored_scales,
                                    struct lmq_error *err);
 
-/* What is mapped of it will be read soon; need not stay in memory. */
+/* What is mapped of it will be read soon, with what is expected beside it: as
+ * soon as something else is expected, or it is to be read now. */
+struct lmq_expected {
+    struct lmq_input *file; /* or NULL */
+    uint64_t from, to;
+};
 void lmq_matrix_expect(const struct lmq_model *model,
-                       const struct lmq_matrix *matrix);
+                       const struct lmq_matrix *matrix,
+                       struct lmq_expected *expected);
+void lmq_expected_read(struct lmq_expected *expected);
+
+/* What is mapped of it need not stay in memory. */
 void lmq_matrix_forget(const struct lmq_model *model,
                        const struct lmq_matrix *matrix);
 

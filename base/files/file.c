@@ -420,7 +420,8 @@ lmq_input_map(struct lmq_input *input, const unsigned char **bytes,
 
 #if defined MADV_POPULATE_READ && defined RWF_NOWAIT
 
-/* Bytes of a file that are in memory, or are not, together. */
+/* Bytes of a file that are in memory, or are not, together: a large page, if the
+ * file system has such. */
 #define NEIGHBOURS ((uint64_t)2 << 20)
 
 static bool
@@ -440,12 +441,16 @@ lmq_input_expect(struct lmq_input *input, uint64_t at, uint64_t n)
 
     if (input->mapping == 0 || end > input->size)
         return;
+    end = lmq_u64_min((end + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS,
+                      input->size);
     pthread_mutex_lock(&input->turn); /* the next in turn finds it there */
     for (at = at / NEIGHBOURS * NEIGHBOURS; at < end && is_in_memory(input, at);)
         at += NEIGHBOURS;
-    if (at < end)
-        madvise((char *)input->map + at, (size_t)(end - at),
-                MADV_POPULATE_READ);
+    if (at < end) {
+        char *from = (char *)input->map + at;
+        madvise(from, (size_t)(end - at), MADV_HUGEPAGE);
+        madvise(from, (size_t)(end - at), MADV_POPULATE_READ);
+    }
     pthread_mutex_unlock(&input->turn);
 }
 
