@@ -591,11 +591,9 @@ lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
     struct job job = {.model = model, .work = work, .n = n,
                         .logits = logits};
     double weights = (double)model->head.n_rows * (double)model->head.n_cols;
-    struct lmq_expected expected = {0};
 
     if (work->waits_for_disk)
-        lmq_matrix_expect(model, &model->head, &expected);
-    lmq_expected_read(&expected);
+        lmq_matrix_await(model, &model->head);
     lmq_team_run(work->team, lmq_work_members(work, weights, n), head_part,
                  &job);
 }

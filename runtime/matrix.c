@@ -424,7 +424,7 @@ say_of_ranges(const struct lmq_model *model, const struct lmq_matrix *matrix,
     }
 }
 
-/* Norms and scales lie between matrices: less is read with them. */
+/* Norms lie between matrices; a gap of at most this is read, too. */
 #define GAP ((uint64_t)2 << 20)
 
 void
@@ -445,9 +445,10 @@ expect_range(void *context, struct lmq_input *file, uint64_t at, uint64_t n)
         expected->from > at + n + GAP) {
         lmq_expected_read(expected);
         *expected = (struct lmq_expected){file, at, at + n};
+    } else {
+        expected->from = lmq_u64_min(expected->from, at);
+        expected->to = lmq_u64_max(expected->to, at + n);
     }
-    expected->from = lmq_u64_min(expected->from, at);
-    expected->to = lmq_u64_max(expected->to, at + n);
 }
 
 void
@@ -457,6 +458,15 @@ lmq_matrix_expect(const struct lmq_model *model,
 {
     if (matrix->tensor != NULL && !matrix->is_copied)
         say_of_ranges(model, matrix, expect_range, expected);
+}
+
+void
+lmq_matrix_await(const struct lmq_model *model, const struct lmq_matrix *matrix)
+{
+    struct lmq_expected expected = {0};
+
+    lmq_matrix_expect(model, matrix, &expected);
+    lmq_expected_read(&expected);
 }
 
 static void

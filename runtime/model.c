@@ -237,19 +237,24 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
                    : open_matrix(model, tensor, matrix, err);
 }
 
+static bool
+is_vector(const struct lmq_tensor *tensor)
+{
+    enum slot_kind kind = kind_of(tensor);
+
+    return kind == GAIN || kind == VECTOR ||
+           tensor->place.part == LMQ_PART_BIAS;
+}
+
 static enum lmq_status
-load_tensors(struct lmq_model *model, bool are_matrices, struct lmq_error *err)
+load_tensors(struct lmq_model *model, bool are_vectors, struct lmq_error *err)
 {
     const struct lmq_checkpoint *checkpoint = model->checkpoint;
     enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++) {
-        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        bool is_matrix = kind_of(tensor) == MATRIX &&
-                         tensor->place.part != LMQ_PART_BIAS;
-        if (is_matrix == are_matrices)
-            status = load_tensor(model, tensor, err);
-    }
+    for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK; i++)
+        if (is_vector(&checkpoint->tensors[i]) == are_vectors)
+            status = load_tensor(model, &checkpoint->tensors[i], err);
     return status;
 }
 
@@ -317,12 +322,12 @@ static void
 expect_all(const struct lmq_model *model)
 {
     struct lmq_expected expected = {0};
-    bool is_tied = model->head.tensor == NULL;
 
-    lmq_matrix_expect(model, is_tied ? &model->embedding : &model->head,
-                      &expected);
+    if (model->head.tensor == NULL) /* tied */
+        lmq_matrix_expect(model, &model->embedding, &expected);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
         expect_layer(model, i, &expected);
+    lmq_matrix_expect(model, &model->head, &expected);
     lmq_expected_read(&expected);
 }
 
@@ -535,11 +540,11 @@ open_model(struct lmq_checkpoint *checkpoint, bool is_lazy,
     if (status == LMQ_OK && !make_layers(model))
         status = lmq_fail_nomem(err);
     if (status == LMQ_OK)
-        status = load_tensors(model, true, err);
+        status = load_tensors(model, false, err);
     if (status == LMQ_OK && model->is_resident)
         expect_all(model);
-    if (status == LMQ_OK) /* they lie between matrices */
-        status = load_tensors(model, false, err);
+    if (status == LMQ_OK) /* before, they would leave small pages around them */
+        status = load_tensors(model, true, err);
     if (status == LMQ_OK)
         status = load_copies(model, err);
     if (status != LMQ_OK) {

@@ -124,8 +124,8 @@ struct lmq_model {
     struct lmq_layer *layers; /* (n_layers) */
     size_t n_copied_bytes;    /* what could not be used in place */
     bool is_lazy;             /* layers are copied when they are asked for */
-    bool is_resident;         /* all layers are read when it is opened, if the
-                                 file is used where it lies */
+    bool is_resident;         /* all layers and the head are read when it is
+                                 opened, if the file is used where it lies */
     bool reads_ahead;         /* what a batch may have to wait for is read from
                                  the disk before it is used */
     bool is_int8;             /* some matrix is, or is rounded */
@@ -193,8 +193,9 @@ enum lmq_status lmq_matrix_replace(struct lmq_matrix *matrix,
                                    const unsigned char *stored_scales,
                                    struct lmq_error *err);
 
-/* What is mapped of it will be read soon, with what is expected beside it: as
- * soon as something else is expected, or it is to be read now. */
+/* What is mapped of it will be read soon. Neighbours are gathered in *expected,
+ * zeroed at first, and read together when something elsewhere is expected, or at
+ * last by lmq_expected_read(). */
 struct lmq_expected {
     struct lmq_input *file; /* or NULL */
     uint64_t from, to;
@@ -203,6 +204,9 @@ void lmq_matrix_expect(const struct lmq_model *model,
                        const struct lmq_matrix *matrix,
                        struct lmq_expected *expected);
 void lmq_expected_read(struct lmq_expected *expected);
+/* Both of one matrix. */
+void lmq_matrix_await(const struct lmq_model *model,
+                      const struct lmq_matrix *matrix);
 
 /* What is mapped of it need not stay in memory. */
 void lmq_matrix_forget(const struct lmq_model *model,

@@ -248,10 +248,7 @@ lmq_share_product(const struct lmq_member *member, struct lmq_share *share,
     share->at += n * tile_cost;
     if (from >= to)
         return;
-    if (member->work->waits_for_disk) { /* an expert, for one */
-        struct lmq_expected expected = {0};
-        lmq_matrix_expect(member->model, matrix, &expected);
-        lmq_expected_read(&expected);
-    }
+    if (member->work->waits_for_disk) /* an expert, for one */
+        lmq_matrix_await(member->model, matrix);
     multiply_part(member, matrix, operand, from, to, out, out_stride);
 }

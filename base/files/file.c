@@ -420,9 +420,13 @@ lmq_input_map(struct lmq_input *input, const unsigned char **bytes,
 
 #if defined MADV_POPULATE_READ && defined RWF_NOWAIT
 
-/* Bytes of a file that are in memory, or are not, together: a large page, if the
- * file system has such. */
+/* Bytes of a file that are in memory, or are not, together: a large page, if it
+ * has such. */
 #define NEIGHBOURS ((uint64_t)2 << 20)
+/* Fewer are not worth reading what lies beside them in large pages. */
+#define LARGE_LEAST (8 * NEIGHBOURS)
+/* Where pages are larger, large ones are 512 MB. */
+#define USUAL_PAGE 4096
 
 static bool
 is_in_memory(const struct lmq_input *input, uint64_t offset)
@@ -441,14 +445,17 @@ lmq_input_expect(struct lmq_input *input, uint64_t at, uint64_t n)
 
     if (input->mapping == 0 || end > input->size)
         return;
-    end = lmq_u64_min((end + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS,
-                      input->size);
+    bool is_large = n >= LARGE_LEAST && sysconf(_SC_PAGESIZE) == USUAL_PAGE;
+    if (is_large)
+        end = lmq_u64_min((end + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS,
+                          input->size);
     pthread_mutex_lock(&input->turn); /* the next in turn finds it there */
     for (at = at / NEIGHBOURS * NEIGHBOURS; at < end && is_in_memory(input, at);)
         at += NEIGHBOURS;
     if (at < end) {
         char *from = (char *)input->map + at;
-        madvise(from, (size_t)(end - at), MADV_HUGEPAGE);
+        if (is_large)
+            madvise(from, (size_t)(end - at), MADV_HUGEPAGE);
         madvise(from, (size_t)(end - at), MADV_POPULATE_READ);
     }
     pthread_mutex_unlock(&input->turn);

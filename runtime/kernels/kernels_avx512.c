@@ -270,7 +270,7 @@ load_pair(const unsigned char *w, __m512i *pair)
  * weights, the more lines are under way: so steps are unrolled. A stream of fewer
  * bits comes so fast that one chain of sums is too slow for it: steps take turns
  * between two. Weights of long rows drive activations out of the first level
- * cache, and these are asked for. */
+ * cache, so these are asked for four lines ahead. */
 LMQ_INLINE void
 add_group(const struct streams *from, size_t n_r, const unsigned char *head,
           size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])

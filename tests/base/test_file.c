@@ -210,24 +210,37 @@ resident_pages(const unsigned char *map, size_t n_pages)
     return n;
 }
 
-START_TEST(what_is_expected_is_read_as_far_as_the_file_goes)
+/* A file of so many pages that are not in memory, open and mapped. */
+static struct lmq_input *
+open_unread(const char *name, size_t n_pages, unsigned char **bytes,
+            const unsigned char **map)
 {
-    const size_t n_pages = 2000, page = (size_t)sysconf(_SC_PAGESIZE);
-    const char *path = in_folder("expected");
-    unsigned char *bytes = malloc(n_pages * page);
-    const unsigned char *map;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const char *path = in_folder(name);
     struct lmq_error err;
 
+    *bytes = malloc(n_pages * page);
     for (size_t i = 0; i < n_pages * page; i++)
-        bytes[i] = (unsigned char)(i + i / page);
-    write_file(path, bytes, n_pages * page);
+        (*bytes)[i] = (unsigned char)(i + i / page);
+    write_file(path, *bytes, n_pages * page);
     struct lmq_input *input = open_input(path);
     lmq_input_expect(input, 0, n_pages * page); /* nothing is mapped */
-    ck_assert_int_eq(lmq_input_map(input, &map, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_input_map(input, map, &err), LMQ_OK);
     int fd = open(path, O_RDONLY);
     ck_assert_int_eq(fsync(fd), 0);
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
+    return input;
+}
+
+START_TEST(what_is_expected_is_read_as_far_as_the_file_goes)
+{
+    const size_t n_pages = 2000, page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *bytes;
+    const unsigned char *map;
+    struct lmq_input *input =
+        open_unread("expected", n_pages, &bytes, &map);
+
     bool has_left = resident_pages(map, n_pages) == 0; /* not a file in memory */
     lmq_input_expect(input, n_pages / 2 * page, UINT64_C(1) << 40);
     lmq_input_expect(input, UINT64_MAX - page, page);
@@ -240,6 +253,31 @@ START_TEST(what_is_expected_is_read_as_far_as_the_file_goes)
     if (has_left)
         ck_assert_uint_eq(resident_pages(map, n_pages), n_pages);
 #endif
+    (void)has_left;
+    ck_assert_mem_eq(map, bytes, n_pages * page);
+    lmq_input_close(input);
+    free(bytes);
+}
+END_TEST
+
+/* In large pages, if there are such: none is read in part. */
+START_TEST(much_that_is_expected_is_read_in_whole_blocks)
+{
+    const size_t block = (size_t)2 << 20, n_blocks = 10;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t n_pages = n_blocks * block / page + 1;
+    unsigned char *bytes;
+    const unsigned char *map;
+    struct lmq_input *input = open_unread("much", n_pages, &bytes, &map);
+
+    bool has_left = resident_pages(map, n_pages) == 0;
+    lmq_input_expect(input, block / 2, (n_blocks - 2) * block);
+#if defined MADV_POPULATE_READ && defined RWF_NOWAIT
+    if (has_left && page == 4096)
+        ck_assert_uint_ge(resident_pages(map, n_pages),
+                          (n_blocks - 1) * block / page);
+#endif
+    lmq_input_expect(input, page, (n_pages - 1) * page); /* to the end */
     (void)has_left;
     ck_assert_mem_eq(map, bytes, n_pages * page);
     lmq_input_close(input);
@@ -291,6 +329,7 @@ main(void)
         a_small_file_is_loaded_whole_and_a_large_one_refused,
         the_digest_is_that_of_the_file_whatever_was_read,
         what_is_expected_is_read_as_far_as_the_file_goes,
+        much_that_is_expected_is_read_in_whole_blocks,
         a_file_of_5_gigabytes_is_read_and_perhaps_mapped,
     };
 

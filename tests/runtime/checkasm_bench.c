@@ -202,7 +202,7 @@ bench_product(struct work *work, const struct work *peak,
     static const size_t shapes[][4] = { /* the last: bits of a weight */
         {2048, 2048, 510, 8}, {1024, 8192, 510, 8}, {2048, 2048, 24, 8},
         {2048, 2048, 6, 8}, {32768, 8192, 126, 8}, {131072, 2048, 4, 8},
-        {131072, 2048, 1, 8}, {32768, 8192, 1, 8}, {131072, 2048, 1, 4},
+        {131072, 2048, 1, 8}, {32768, 8192, 1, 8}, {262144, 2048, 1, 4},
         {65536, 8192, 1, 4},
     };
     char name[80];
@@ -222,7 +222,7 @@ bench_product(struct work *work, const struct work *peak,
             work->batch.bits = (enum lmq_bits)bits;
             work->k->batch_pack(&work->batch, work->x, n_cols, 0, 1);
             snprintf(name, sizeof(name), "q%d %zux%zu%s, %zu tokens", bits,
-                     n_rows, n_cols, width == 4 ? " of 4" : "", n_tokens);
+                     n_rows, n_cols, width == 4 ? "/4" : "", n_tokens);
             work->amount = 2 * n * (double)n_tokens;
             if (bits == 16)
                 work->amount *= work->k->passes_16;

@@ -167,46 +167,84 @@ static const size_t some_cols[] = {1, 15, 16, 17, 63, 64, 65, 172, 200, 520};
 static const size_t some_tokens[] = {0, 1, 2,  3,  4,  5,  6,  7,  8,
                                      9, 10, 11, 12, 13, 16, 25, 33, 64, 200};
 
+struct product {
+    size_t n_tokens, n_rows, n_cols;
+    enum lmq_bits bits;
+    struct lmq_quant quant;
+    enum pattern pattern;
+    bool streams, few;
+};
+
+static void
+compare_product(const struct lmq_kernels *k, const struct product *p)
+{
+    const size_t stride = p->n_cols + 1;
+    struct matrix wide;
+    struct matrix m =
+        matrix_new(p->n_rows, p->n_cols, &p->quant, p->pattern, &wide);
+    struct buffer x =
+        buffer_floats(spread(p->n_tokens, stride, 1), p->pattern);
+    struct buffer a = multiply(plain, &wide, floats(&x), p->n_tokens, stride,
+                               p->bits, false, false);
+    struct buffer b = multiply(k, &m, floats(&x), p->n_tokens, stride, p->bits,
+                               p->streams, p->few);
+
+    checkasm_report(
+        same_buffers(&a, &b, true), "product", k->name,
+        SIZES("%zu rows, %zu columns, %zu tokens, q%u in groups of %u, "
+              "%d bits, scale type %d, pattern %d, streams %d, few %d, "
+              "rotates %d",
+              p->n_rows, p->n_cols, p->n_tokens, p->quant.bits,
+              p->quant.group_size, (int)p->bits, (int)p->quant.scales,
+              (int)p->pattern, (int)p->streams, (int)p->few,
+              (int)p->quant.rotates));
+    buffer_free(&x);
+    matrix_free(&m);
+    matrix_free(&wide);
+}
+
+/* One token has kernels of its own for each width. */
+static void
+compare_one_token(const struct lmq_kernels *k, unsigned width)
+{
+    struct product p = {
+        .n_tokens = 1, .n_rows = 33, .n_cols = 520, .quant.bits = width};
+
+    for (p.quant.group_size = LMQ_GROUP_MIN;
+         p.quant.group_size <= LMQ_GROUP_MAX; p.quant.group_size *= 2)
+        for (int pattern = 0; pattern < PATTERN_COUNT; pattern++)
+            for (int way = 0; way < 4; way++) {
+                p.pattern = (enum pattern)pattern;
+                p.bits = way % 2 ? LMQ_BITS_8 : LMQ_BITS_16;
+                p.streams = way / 2;
+                compare_product(k, &p);
+            }
+}
+
 void
 checkasm_product(const struct lmq_kernels *k)
 {
     for (size_t i = 0; i < COUNT(some_tokens) * 120; i++) {
-        size_t n_tokens = some_tokens[i % COUNT(some_tokens)];
-        size_t n_rows = some_rows[random_below(COUNT(some_rows))];
-        /* Of many columns, some are multiplied after the others. */
-        size_t n_cols = i % 16 ? some_cols[random_below(COUNT(some_cols))]
-                               : 1900 + random_below(2400);
-        enum lmq_bits bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16;
-        struct lmq_quant quant = {
-            .bits = widths[random_below(2) ? 0 : random_below(4)],
-            .group_size = (unsigned)LMQ_GROUP_MIN << random_below(4),
-            .scales = random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32,
+        struct product p = {
+            .n_tokens = some_tokens[i % COUNT(some_tokens)],
+            .n_rows = some_rows[random_below(COUNT(some_rows))],
+            /* Of many columns, some are multiplied after the others. */
+            .n_cols = i % 16 ? some_cols[random_below(COUNT(some_cols))]
+                             : 1900 + random_below(2400),
+            .bits = random_below(2) ? LMQ_BITS_8 : LMQ_BITS_16,
+            .quant.bits = widths[random_below(2) ? 0 : random_below(4)],
+            .quant.group_size = (unsigned)LMQ_GROUP_MIN << random_below(4),
+            .quant.scales = random_below(2) ? LMQ_SCALES_F16 : LMQ_SCALES_F32,
+            .pattern = (enum pattern)random_below(PATTERN_COUNT),
+            .streams = random_below(2),
+            .few = random_below(2),
         };
-        quant.rotates =
-            lmq_group_can_rotate(quant.group_size) && random_below(2);
-        enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
-        bool streams = random_below(2), few = random_below(2);
-        struct matrix wide;
-        struct matrix m = matrix_new(n_rows, n_cols, &quant, pattern, &wide);
-        struct buffer x =
-            buffer_floats(spread(n_tokens, n_cols + 1, 1), pattern);
-        struct buffer a = multiply(plain, &wide, floats(&x), n_tokens,
-                                   n_cols + 1, bits, false, false);
-        struct buffer b =
-            multiply(k, &m, floats(&x), n_tokens, n_cols + 1, bits, streams,
-                     few);
-        checkasm_report(
-            same_buffers(&a, &b, true), "product", k->name,
-            SIZES("%zu rows, %zu columns, %zu tokens, q%u in groups of %u, "
-                  "%d bits, scale type %d, pattern %d, streams %d, few %d, "
-                  "rotates %d",
-                  n_rows, n_cols, n_tokens, quant.bits, quant.group_size,
-                  (int)bits, (int)quant.scales, (int)pattern, (int)streams,
-                  (int)few, (int)quant.rotates));
-        buffer_free(&x);
-        matrix_free(&m);
-        matrix_free(&wide);
+        p.quant.rotates =
+            lmq_group_can_rotate(p.quant.group_size) && random_below(2);
+        compare_product(k, &p);
     }
+    for (size_t i = 0; i < COUNT(widths); i++)
+        compare_one_token(k, widths[i]);
 }
 
 void
