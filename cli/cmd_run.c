@@ -397,8 +397,13 @@ run_command(const struct arguments *arguments)
 
     if (has_option(arguments, "chat-format") &&
         strcmp(option_text(arguments, "chat-format"), "list") == 0)
-        return list_formats();
-    if (!check_format(arguments) || !check_options(arguments) || !open_options(arguments, &open) ||
+        return has_option(arguments, "json") || has_option(arguments, "yaml")
+                   ? usage_error(arguments->command,
+                                 "--chat-format=list is a table, not JSON or "
+                                 "YAML")
+                   : list_formats();
+    if (!check_format(arguments) || !check_options(arguments) ||
+        !open_options(arguments, &open) ||
         !parse_sampling(arguments, &sampling) ||
         !option_integer(arguments, "tokens", 0, 100000000, &n) ||
         !option_integer(arguments, "ctx", 2, 1 << 28 /* LMQ_MAX_CONTEXT */,

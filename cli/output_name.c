@@ -22,6 +22,7 @@ static const struct {
     {".pt", "PyTorch", "that is not written"},
     {".json", "JSON", "--json prints that, to standard output"},
     {".yaml", "YAML", "--yaml prints that, to standard output"},
+    {".html", "a page", "'lmquant validate --report' writes that"},
 };
 
 static bool

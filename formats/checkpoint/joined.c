@@ -50,8 +50,8 @@ gcd(unsigned a, unsigned b)
     return b == 0 ? a : gcd(b, a % b);
 }
 
-/* What holds for all rows: groups that all of them have, a type that says all
- * of their numbers. */
+/* What holds for all rows: groups that all of them have, bits and a type that
+ * say all of their numbers. */
 static void
 agree(struct lmq_tensor *whole, const struct lmq_tensor *part)
 {
@@ -61,6 +61,9 @@ agree(struct lmq_tensor *whole, const struct lmq_tensor *part)
         whole->quant.group_size == 0 || group == 0
             ? 0
             : gcd(whole->quant.group_size, group);
+    if (part->quant.bits > whole->quant.bits)
+        whole->quant.bits = part->quant.bits;
+    whole->quant.rotates |= part->quant.rotates;
     if (part->dtype != whole->dtype) {
         whole->dtype = LMQ_DTYPE_F32;
         whole->encoding = NULL;

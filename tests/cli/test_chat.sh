@@ -50,6 +50,8 @@ says 'the context room for 8'
 
 # ---- Formats ----
 
+expect 2 "$lmquant" run --chat-format=list --json
+says "--chat-format=list is a table"
 expect 0 "$lmquant" run --chat-format=list
 grep -q '^chatml .*Qwen' stdout || fail "the list lacks chatml"
 expect 3 "$lmquant" run --chat fable.lmq < first

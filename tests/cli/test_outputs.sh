@@ -161,6 +161,9 @@ says "no/page.html: cannot write into no"
 expect 2 "$lmquant" convert model x.gguf
 says "x.gguf: the name says GGUF, but .lmq is written"
 expect 2 "$lmquant" convert model x.safetensors
+expect 2 "$lmquant" plan --text "$fable/held-out-a.txt" --target-bits 7 \
+    -o x.html model
+says "x.html: the name says a page, but .yaml is written"
 expect 2 "$lmquant" export --to gguf model x.lmq
 expect 2 "$lmquant" export --to safetensors model x.gguf/
 says "but .safetensors is written"

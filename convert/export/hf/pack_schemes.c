@@ -6,7 +6,9 @@
  * how the 128 is said:
  *
  *   compressed-tensors  rows of words, rows of scales; symmetric
- *   mlx                 the same; a bias for each group: -128 * scale, exact
+ *   mlx                 the same; a bias for each group: -128 * scale. MLX
+ *                       multiplies, rounds, adds and rounds, so integers of
+ *                       fewer bits are less as little as they need
  *   gptq                words run down the inputs, an output in each column;
  *                       zero points, one less than they mean; the group that
  *                       each input belongs to
@@ -23,6 +25,7 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "convert/q8_rows.h"
 
 #define BITS 8
 #define ZERO 128
@@ -47,14 +50,20 @@ put(const struct lmq_pack_block *block, uint64_t at, const void *bytes,
 }
 
 static enum lmq_status
-write_words(struct lmq_pack_block *block, struct lmq_error *err)
+write_codes(struct lmq_pack_block *block, int zero, struct lmq_error *err)
 {
     size_t n_cols = (size_t)block->target->tensor->n_cols;
 
     for (size_t i = 0; i < block->n * n_cols; i++)
-        block->bytes[i] = (unsigned char)(block->q[i] + ZERO);
+        block->bytes[i] = (unsigned char)(block->q[i] + zero);
     return put(block, block->row * n_cols, block->bytes, block->n * n_cols,
                err);
+}
+
+static enum lmq_status
+write_words(struct lmq_pack_block *block, struct lmq_error *err)
+{
+    return write_codes(block, ZERO, err);
 }
 
 /* Scales, each times `factor`, as the model wants them. */
@@ -107,10 +116,58 @@ write_scales(struct lmq_pack_block *block, struct lmq_error *err)
     return write_scale_rows(block, 1, err);
 }
 
+/* What MLX takes off the integers of this matrix. */
+static int
+mlx_zero(const struct lmq_pack_block *block)
+{
+    const struct lmq_packed_target *target = block->target;
+
+    return lmq_q8_is_stored(target->tensor, target->model->group_size)
+               ? 1 << (target->tensor->quant.bits - 1)
+               : ZERO;
+}
+
+static enum lmq_status
+write_mlx_words(struct lmq_pack_block *block, struct lmq_error *err)
+{
+    return write_codes(block, mlx_zero(block), err);
+}
+
+/* Whether MLX, which rounds twice, makes the same weights of one group. */
+static bool
+is_exact_in_mlx(enum lmq_dtype dtype, const int8_t *q, size_t n, int zero,
+                float scale)
+{
+    const float stored = lmq_dtype_round(dtype, scale);
+    const float bias = lmq_dtype_round(dtype, (float)-zero * scale);
+    bool is_exact = true;
+
+    for (size_t i = 0; i < n && is_exact; i++) {
+        float product = (float)(q[i] + zero) * stored;
+        if (dtype != LMQ_DTYPE_F32)
+            product = lmq_dtype_round(dtype, product);
+        float sum = product + bias;
+        if (dtype != LMQ_DTYPE_F32)
+            sum = lmq_dtype_round(dtype, sum);
+        float x = (float)q[i] * scale;
+        is_exact = sum >= x && sum <= x;
+    }
+    return is_exact;
+}
+
 static enum lmq_status
 write_biases(struct lmq_pack_block *block, struct lmq_error *err)
 {
-    return write_scale_rows(block, -ZERO, err);
+    const size_t group = block->target->model->group_size;
+    const int zero = mlx_zero(block);
+
+    for (size_t i = 0; i < block->n * groups_of(block) && *block->is_exact;
+         i++)
+        *block->is_exact =
+            is_exact_in_mlx(block->target->model->scales,
+                            block->q + i * group, group, zero,
+                            block->scales[i]);
+    return write_scale_rows(block, (float)-zero, err);
 }
 
 /* What follows from the shape alone comes with the first rows. */
@@ -264,7 +321,7 @@ static const struct lmq_pack_scheme packings[] = {
      .n_pieces = 3,
      .pieces =
          {{"weight", LMQ_DTYPE_U32, {LMQ_PACK_ROWS, LMQ_PACK_COLS_BY_4},
-           write_words},
+           write_mlx_words},
           {"scales", LMQ_DTYPE_COUNT, {LMQ_PACK_ROWS, LMQ_PACK_GROUPS},
            write_scales},
           {"biases", LMQ_DTYPE_COUNT, {LMQ_PACK_ROWS, LMQ_PACK_GROUPS},
