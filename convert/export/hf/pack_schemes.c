@@ -7,8 +7,8 @@
  *
  *   compressed-tensors  rows of words, rows of scales; symmetric
  *   mlx                 the same; a bias for each group: -128 * scale. MLX
- *                       multiplies, rounds, adds and rounds, so integers of
- *                       fewer bits are less as little as they need
+ *                       rounds the product and then the sum, so that of
+ *                       fewer bits 8, 16 or 32 are taken off: less to round
  *   gptq                words run down the inputs, an output in each column;
  *                       zero points, one less than they mean; the group that
  *                       each input belongs to
