@@ -251,8 +251,8 @@ struct lmq_convert_options {
                                   anew */
     double damping;            /* of its mean, on the diagonal of what inputs
                                   say; 0: 0.01 */
-    int rotates;               /* groups, of 64 or 256, are turned, so that
-                                  activations of 8 bits lose less */
+    int rotates;               /* groups are turned, so that activations of
+                                  8 bits lose less */
     const struct lmq_peers *peers; /* who share the work of a calibration; each
                                   writes a part: part is rank + 1, n_parts is
                                   n. NULL: nobody */

@@ -38,8 +38,8 @@ static const struct option options[] = {
      "how much of what the layers before have missed is\n"
      "made up for, from 0 to 1 (0.4)"},
     {0, "rotate", NULL,
-     "turn groups of 64 or 256, so that nothing in them\n"
-     "stands out: activations of 8 bits lose less"},
+     "turn groups, so that nothing in them stands out:\n"
+     "activations of 8 bits lose less"},
     {0, "recipe", "FILE",
      "what becomes of which matrix, lmquant-recipe(5)"},
     {0, "keep", "PATTERN",

@@ -86,7 +86,7 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
         lmq_put(&tensor, "scales",
                 json_string(
                     lmq_names_of(lmq_scales_names, record->quant.scales)));
-        lmq_put(&tensor, "rotated", json_boolean(record->quant.rotates));
+        lmq_put(&tensor, "rotated", json_boolean(record->quant.rotation != LMQ_ROTATION_NONE));
         lmq_put(&tensor, "as_stored", json_boolean(plan->takes[index]));
         if (plan->calibrated != NULL && plan->calibrated[index].is_known)
             describe_calibrated(&tensor, &plan->calibrated[index]);
@@ -177,7 +177,7 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "method",
             json_string(
                 lmq_names_of(lmq_method_names, settings->quant.method)));
-    lmq_put(&report, "rotate", json_boolean(settings->quant.rotates));
+    lmq_put(&report, "rotate", json_boolean(settings->quant.rotation != LMQ_ROTATION_NONE));
     if (plan->calibration != NULL)
         lmq_put(&report, "calibration", json_incref(plan->calibration));
     lmq_put(&report, "layout",
@@ -266,7 +266,7 @@ note_padding(struct lmq_plan *plan)
         stored += (double)sizes[LMQ_VALUES];
         all += (double)bytes_of(&record);
         needed += (double)plan->sources[i]->n_elements;
-        is_bound |= record.quant.rotates || plan->takes[i];
+        is_bound |= plan->takes[i];
         /* Where a rule says otherwise, the option says nothing. */
         if (record.quant.group_size == plan->settings.quant.group_size)
             record.quant.group_size = LMQ_GROUP_MIN;

@@ -92,7 +92,7 @@ describe(const struct lmq_plan *plan, const struct lmq_plan_member *member)
     lmq_put(&quantization, "scales",
             json_string(
                 lmq_names_of(lmq_scales_names, settings->quant.scales)));
-    if (settings->quant.rotates)
+    if (settings->quant.rotation != LMQ_ROTATION_NONE)
         lmq_put(&quantization, "rotate", json_true());
     lmq_put(&quantization, "layout",
             json_string(lmq_names_of(lmq_layout_names, settings->layout)));

@@ -306,7 +306,7 @@ take_calibrated(struct lmq_plan *plan, struct lmq_piece *piece,
         size_t number = (size_t)piece->row + i;
         int8_t *q = worker->q + i * piece->n_cols;
         float *scales = worker->scales + i * n_groups;
-        if (quant->rotates)
+        if (quant->rotation != LMQ_ROTATION_NONE)
             lmq_rotate_row(worker->x + i * piece->n_cols, piece->n_cols,
                            quant->group_size);
         memcpy(q, from->q + number * n_cols + piece->column, piece->n_cols);

@@ -50,7 +50,7 @@ make_recipe(const struct lmq_convert_options *options,
     if (options->method != NULL)
         quant->method = own.method;
     if (options->rotates != 0)
-        quant->rotates = true;
+        quant->rotation = LMQ_ROTATION_ALL;
     settings->quant = *quant;
     for (size_t i = 0; i < options->n_rules && status == LMQ_OK; i++)
         status = lmq_recipe_add_words(recipe, options->rules[i], err);
@@ -102,7 +102,8 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
                   .method = (enum lmq_method)chosen[0],
                   .scales = (enum lmq_scales)chosen[1],
                   .multiplier = 1,
-                  .rotates = options->rotates != 0},
+                  .rotation = options->rotates != 0 ? LMQ_ROTATION_ALL
+                                                    : LMQ_ROTATION_NONE},
         .layout = (enum lmq_layout)chosen[2],
         .ties = chosen[3],
         .zeroes = chosen[4],
@@ -203,7 +204,7 @@ settle_keep(const struct lmq_tensor *tensor, struct lmq_wish *wish,
         wish->stored = lmq_stored_of(tensor->quant.bits);
         wish->quant.group_size = tensor->quant.group_size;
         wish->quant.scales = tensor->quant.scales;
-        wish->quant.rotates = tensor->quant.rotates;
+        wish->quant.rotation = tensor->quant.rotation;
         return LMQ_OK;
     }
     wish->stored = kept_type(tensor);
@@ -228,31 +229,8 @@ is_taken(const struct lmq_tensor *tensor, const struct lmq_quant *quant)
 {
     return tensor->quant.group_size == quant->group_size &&
            tensor->quant.scales == quant->scales &&
-           tensor->quant.rotates == quant->rotates &&
+           tensor->quant.rotation == quant->rotation &&
            tensor->quant.bits <= quant->bits && tensor->n_cols <= TAKEN_COLS_MAX;
-}
-
-/* What single rules allow may contradict itself together, or the options. */
-static enum lmq_status
-check_rotation(const struct lmq_plan *plan, const struct lmq_record *record,
-               struct lmq_error *err)
-{
-    const struct lmq_quant *quant = &record->quant;
-    const char *path = plan->settings.recipe.path;
-
-    if (!quant->rotates || lmq_group_can_rotate(quant->group_size))
-        return LMQ_OK;
-    enum lmq_status status =
-        lmq_fail(err, path == NULL ? LMQ_ERR_ARG : LMQ_ERR_FORMAT, 0,
-                 "tensor '%s' cannot be rotated in groups of %u", record->name,
-                 quant->group_size);
-    if (path == NULL)
-        lmq_hint(err, "64 and 256 are the groups that can");
-    else
-        lmq_hint(err, "64 and 256 are the groups that can; see %.200s and "
-                      ".rotates",
-                 path);
-    return status;
 }
 
 /* A matrix as the recipe wants it. */
@@ -279,12 +257,11 @@ set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
                         ".layout is rows, but tensor '%s' becomes %s, which "
                         "stands in tiles",
                         record->name, lmq_record_type(record));
-    status = check_rotation(plan, record, err);
-    if (status != LMQ_OK)
-        return status;
     *takes = is_taken(tensor, &record->quant);
     if (*takes)
         record->quant.multiplier = tensor->quant.multiplier;
+    else if (record->quant.rotation == LMQ_ROTATION_WHOLE)
+        record->quant.rotation = LMQ_ROTATION_ALL;
     return LMQ_OK;
 }
 
@@ -404,7 +381,7 @@ check_head(struct lmq_plan *plan, size_t embedding, size_t head,
     bool is_same = a.keeps == b.keeps && (a.keeps || a.stored == b.stored) &&
                    a.quant.group_size == b.quant.group_size &&
                    a.quant.scales == b.quant.scales &&
-                   a.quant.rotates == b.quant.rotates &&
+                   a.quant.rotation == b.quant.rotation &&
                    a.quant.method == b.quant.method;
     if (is_same)
         return LMQ_OK;

@@ -38,7 +38,8 @@ reserve(struct lmq_q8_reader *reader, size_t size, struct lmq_error *err)
 bool
 lmq_q8_is_stored(const struct lmq_tensor *tensor, unsigned group)
 {
-    return tensor->quant.group_size != 0 && !tensor->quant.rotates &&
+    return tensor->quant.group_size != 0 &&
+           tensor->quant.rotation == LMQ_ROTATION_NONE &&
            tensor->quant.group_size % group == 0;
 }
 

@@ -27,7 +27,7 @@
 #define ROUND_MAGIC 12582912.0f
 
 const struct lmq_name lmq_rotation_names[] = {
-    {"no", false}, {"yes", true}, {NULL, 0}};
+    {"no", LMQ_ROTATION_NONE}, {"yes", LMQ_ROTATION_ALL}, {NULL, 0}};
 
 const struct lmq_name lmq_group_names[] = {
     {"32", LMQ_GROUP_MIN},
@@ -125,22 +125,24 @@ lmq_quantize_row(const struct lmq_quant *quant, const float *x, size_t n,
     const size_t group = quant->group_size;
     const uint64_t before = stats->n;
     float turned[LMQ_GROUP_MAX];
-    size_t at = 0;
 
-    for (; quant->rotates && at + group <= n; at += group, scales++) {
-        memcpy(turned, x + at, group * sizeof(*x));
-        lmq_rotate_group(turned, group);
-        quantize_plainly(quant, turned, group, q + at, scales, stats);
+    if (quant->rotation == LMQ_ROTATION_NONE) {
+        quantize_plainly(quant, x, n, q, scales, stats);
+        return;
+    }
+    for (size_t at = 0; at < n; at += group, scales++) {
+        const size_t size = lmq_size_min(group, n - at);
+        memcpy(turned, x + at, size * sizeof(*x));
+        lmq_rotate_all(turned, size);
+        quantize_plainly(quant, turned, size, q + at, scales, stats);
         /* Who turns it back adds as many up as a group has. */
         stats->has_nonfinite |=
             stats->max_abs > FLT_MAX / (2 * (float)group);
         if (stats->has_nonfinite) {
-            find_nonfinite(x + at, group, before + at, stats);
+            find_nonfinite(x + at, size, before + at, stats);
             return;
         }
     }
-    if (at < n)
-        quantize_plainly(quant, x + at, n - at, q + at, scales, stats);
 }
 
 float

@@ -42,6 +42,15 @@ enum lmq_scales {
     LMQ_SCALES_COUNT
 };
 
+/* Whether groups are turned before (rotate.h): all that they have, a shorter
+ * last one of a row too, or only whole ones of 64 and 256, as files from before
+ * have it. */
+enum lmq_rotation {
+    LMQ_ROTATION_NONE,
+    LMQ_ROTATION_ALL,
+    LMQ_ROTATION_WHOLE, /* nothing is quantized so any more */
+};
+
 /* How a tensor is quantized. */
 struct lmq_quant {
     unsigned bits;       /* 4, 5, 6 or 8 */
@@ -49,7 +58,7 @@ struct lmq_quant {
     enum lmq_method method;
     enum lmq_scales scales;
     float multiplier; /* a power of two; 1 with LMQ_SCALES_F32 */
-    bool rotates;     /* whole groups are turned before (rotate.h) */
+    enum lmq_rotation rotation;
 };
 
 /* What quantizing did to a run of elements, turned ones if they are. Sums over

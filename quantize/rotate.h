@@ -1,34 +1,28 @@
 /*
  * rotate.h - turns groups so that no number stands out.
  *
- * A group of G numbers times the Hadamard matrix of that order, by the root of
- * G: a large one is spread over all, and products of two groups that were both
- * turned stay what they were. Doing it twice undoes it. The order of the sums
- * is that of lmq(5), "Rotation", so every build gives the same bits.
+ * G numbers times the Hadamard matrix of that order, by the root of G: a large
+ * one is spread over all, and products of two that were both turned stay what
+ * they were. Doing it twice undoes it. G is 256, 64, 16 or 4, whose roots are
+ * powers of two, by which division is exact. The order of the sums is that of
+ * lmq(5), "Rotation", so every build gives the same bits.
  */
 #ifndef LMQ_QUANTIZE_ROTATE_H
 #define LMQ_QUANTIZE_ROTATE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "quantize/group.h"
 
 #define LMQ_ROTATED_MOST 256
 
 typedef float lmq_four __attribute__((vector_size(16)));
 
-/* The root of such a group size is a power of two, by which division is
- * exact. */
-static inline bool
-lmq_group_can_rotate(unsigned group_size)
-{
-    return group_size == 64 || group_size == LMQ_ROTATED_MOST;
-}
-
-/* Numbers a distance apart become their sum and their difference: of half the
- * group, of a quarter, down to neighbours. */
+/* Numbers a distance apart become their sum and their difference: of half of
+ * them, of a quarter, down to neighbours. */
 static inline void
-lmq_rotate_group(float *x, size_t group)
+lmq_rotate_power(float *x, size_t group)
 {
     const lmq_four pairs = {1, 1, -1, -1}, neighbours = {1, -1, 1, -1};
     lmq_four v[LMQ_ROTATED_MOST / 4];
@@ -36,7 +30,7 @@ lmq_rotate_group(float *x, size_t group)
     float factor = 1;
 
     for (size_t rest = group; rest > 1; rest /= 4)
-        factor /= 2; /* the root of the group */
+        factor /= 2; /* the root of all */
 
     memcpy(v, x, group * sizeof(*x));
     for (size_t h = n / 2; h > 0; h /= 2)
@@ -55,22 +49,31 @@ lmq_rotate_group(float *x, size_t group)
     memcpy(x, v, group * sizeof(*x));
 }
 
-/* A row as a whole, in groups of 256, 64, 16 and 4, whose roots are powers of
- * two; up to three numbers at its end stay. */
+/* By 256, 64, 16 and 4, as they fit; up to three numbers at the end stay. */
 static inline void
 lmq_rotate_all(float *x, size_t n)
 {
-    for (size_t group = LMQ_ROTATED_MOST; group > 1; group /= 4)
-        for (; n >= group; n -= group, x += group)
-            lmq_rotate_group(x, group);
+    for (size_t power = LMQ_ROTATED_MOST; power > 1; power /= 4)
+        for (; n >= power; n -= power, x += power)
+            lmq_rotate_power(x, power);
 }
 
-/* All whole groups of a row; what is left at its end stays. */
+/* The n numbers of a group, which may be the last of a row. */
 static inline void
-lmq_rotate_row(float *x, size_t n, size_t group)
+lmq_rotate_group(float *x, size_t n, size_t group_size,
+                 enum lmq_rotation rotation)
 {
-    for (size_t at = 0; at + group <= n; at += group)
-        lmq_rotate_group(x + at, group);
+    if (rotation == LMQ_ROTATION_ALL ||
+        (rotation == LMQ_ROTATION_WHOLE && n == group_size))
+        lmq_rotate_all(x, n);
+}
+
+/* Each group of a row. */
+static inline void
+lmq_rotate_row(float *x, size_t n, size_t group_size)
+{
+    for (size_t at = 0; at < n; at += group_size)
+        lmq_rotate_all(x + at, n - at < group_size ? n - at : group_size);
 }
 
 #endif

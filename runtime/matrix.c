@@ -250,7 +250,7 @@ lmq_matrix_replace(struct lmq_matrix *matrix, const struct lmq_quant *quant,
         .n_rows = matrix->n_rows,
         .n_cols = n_cols,
         .group = group,
-        .rotates = quant->rotates,
+        .rotation = quant->rotation,
     };
     return LMQ_OK;
 }
@@ -378,7 +378,7 @@ use_integers(struct lmq_model *model, struct lmq_matrix *matrix,
         .n_rows = matrix->n_rows,
         .n_cols = matrix->n_cols,
         .group = tensor->quant.group_size,
-        .rotates = tensor->quant.rotates,
+        .rotation = tensor->quant.rotation,
     };
     enum lmq_status status =
         map_tiles(model, tensor, 0, &matrix->tiles, &has_all, err);

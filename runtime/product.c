@@ -68,7 +68,7 @@ batch_of(const struct lmq_member *member, const struct lmq_matrix *matrix,
         .n_tokens = operand->n,
         .n_cols = operand->n_cols,
         .group = matrix->tiles.group,
-        .rotates = matrix->tiles.rotates,
+        .rotation = matrix->tiles.rotation,
         .bits = bits_of(member),
         .streams = member->work->reading.streams,
         .few = lmq_cpu_halves(),
@@ -179,11 +179,11 @@ lmq_multiply(const struct lmq_member *member, const struct lmq_matrix *matrix,
     }
     if (lmq_product_packs(member, matrix) &&
         (operand->packed_group != matrix->tiles.group ||
-         operand->packed_rotates != matrix->tiles.rotates)) {
+         operand->packed_rotation != matrix->tiles.rotation)) {
         lmq_barrier(member); /* nobody reads the old form any more */
         lmq_operand_pack(member, matrix, operand, 0);
         operand->packed_group = matrix->tiles.group;
-        operand->packed_rotates = matrix->tiles.rotates;
+        operand->packed_rotation = matrix->tiles.rotation;
         lmq_barrier(member); /* all read all of the new one */
     }
     lmq_member_share(member, lmq_tiles_count(matrix->n_rows), &from, &to);

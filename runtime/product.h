@@ -13,7 +13,7 @@ struct lmq_operand {
     size_t n, n_cols, stride;
     unsigned char *packed; /* room for its quantized form */
     size_t packed_group;   /* of the form that is there; 0: none yet */
-    bool packed_rotates;
+    enum lmq_rotation packed_rotation;
 };
 
 /* Who is shown what matrices are multiplied with, before they are. */

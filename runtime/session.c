@@ -57,12 +57,12 @@ make_cache(struct lmq_session *session, enum lmq_kv_type type,
         if (lmq_kv_init(&session->kv[i], model, i, type, work->context))
             continue;
         lmq_fail(err, LMQ_ERR_NOMEM, 0,
-                 "no memory for a context of %zu positions (%.1f GB)",
-                 work->context, 1e-9 * bytes);
+                 "no memory for a context of %zu positions (%.1f MB)",
+                 work->context, 1e-6 * bytes);
         if (bytes < 2 * least)
             lmq_hint(err, "the states of its recurrent layers alone take %.1f "
-                          "GB, whatever the context",
-                     1e-9 * least);
+                          "MB, whatever the context",
+                     1e-6 * least);
         else
             lmq_hint(err,
                      "a smaller context (.context) or smaller keys and values "

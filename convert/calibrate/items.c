@@ -45,7 +45,8 @@ find_input(struct lmq_cal_layer *layer, const struct lmq_matrix *matrix,
 {
     const struct lmq_place *place = &matrix->tensor->place;
     const struct lmq_quant *quant = &layer->plan->records[record].quant;
-    size_t rotated = quant->rotates ? quant->group_size : 0;
+    size_t rotated =
+        quant->rotation == LMQ_ROTATION_NONE ? 0 : quant->group_size;
     enum lmq_role role = input_of(place->role);
     size_t i = 0;
 

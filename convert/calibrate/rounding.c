@@ -114,7 +114,8 @@ quantize_range(void *context, const struct lmq_range *range, void *state,
 
     if (status != LMQ_OK)
         return status;
-    for (size_t i = 0; quant->rotates && job->hessian != NULL && i < range->n;
+    for (size_t i = 0; quant->rotation != LMQ_ROTATION_NONE &&
+                       job->hessian != NULL && i < range->n;
          i++)
         lmq_rotate_row(own->x + i * n_cols, n_cols, quant->group_size);
     if (job->hessian == NULL)

@@ -146,7 +146,7 @@ overlay(struct lmq_wish *wish, const struct lmq_wish *with)
     if (with->asked & LMQ_WISH_METHOD)
         wish->quant.method = with->quant.method;
     if (with->asked & LMQ_WISH_ROTATE)
-        wish->quant.rotates = with->quant.rotates;
+        wish->quant.rotation = with->quant.rotation;
 }
 
 static bool

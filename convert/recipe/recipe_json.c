@@ -12,7 +12,7 @@ bool
 lmq_recipe_is_plain(const struct lmq_recipe *recipe)
 {
     return recipe->n_rules == 0 && !recipe->basis.keeps &&
-           !recipe->basis.quant.rotates &&
+           recipe->basis.quant.rotation == LMQ_ROTATION_NONE &&
            recipe->basis.stored == LMQ_STORED_Q8;
 }
 
@@ -34,7 +34,7 @@ describe_wish(const struct lmq_wish *wish, unsigned asked, json_t **json)
                                          wish->quant.method)));
     if (asked & LMQ_WISH_ROTATE)
         lmq_put(json, "rotate", json_string(lmq_names_of(
-                                    lmq_rotation_names, wish->quant.rotates)));
+                                    lmq_rotation_names, (int)wish->quant.rotation)));
 }
 
 static void
@@ -71,7 +71,8 @@ lmq_recipe_to_json(const struct lmq_recipe *recipe)
     const unsigned all =
         LMQ_WISH_ENCODING | LMQ_WISH_GROUP | LMQ_WISH_SCALES |
         LMQ_WISH_METHOD |
-        (recipe->basis.quant.rotates ? LMQ_WISH_ROTATE : 0);
+        (recipe->basis.quant.rotation == LMQ_ROTATION_NONE ? 0
+                                                           : LMQ_WISH_ROTATE);
     json_t *json = json_object(), *basis = json_object(),
            *rules = json_array();
 

@@ -231,7 +231,7 @@ lmq_wish_parse(struct lmq_wish *wish, const char *key, const char *value,
     else if (keys[i].bit == LMQ_WISH_SCALES)
         wish->quant.scales = (enum lmq_scales)name->value;
     else if (keys[i].bit == LMQ_WISH_ROTATE)
-        wish->quant.rotates = name->value != 0;
+        wish->quant.rotation = (enum lmq_rotation)name->value;
     else
         wish->quant.method = (enum lmq_method)name->value;
     return LMQ_OK;
@@ -256,13 +256,6 @@ lmq_wish_check(const struct lmq_wish *wish, bool is_default,
                         "group, scales, method and rotate mean nothing beside "
                         "the encoding '%s'",
                         lmq_wish_encoding(wish));
-    if ((wish->asked & LMQ_WISH_GROUP) != 0 &&
-        (wish->asked & LMQ_WISH_ROTATE) != 0 && wish->quant.rotates &&
-        !lmq_group_can_rotate(wish->quant.group_size))
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "cannot be rotated in groups of %u, but in those of "
-                        "64 and 256",
-                        wish->quant.group_size);
     return LMQ_OK;
 }
 

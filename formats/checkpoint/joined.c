@@ -63,7 +63,8 @@ agree(struct lmq_tensor *whole, const struct lmq_tensor *part)
             : gcd(whole->quant.group_size, group);
     if (part->quant.bits > whole->quant.bits)
         whole->quant.bits = part->quant.bits;
-    whole->quant.rotates |= part->quant.rotates;
+    if (part->quant.rotation > whole->quant.rotation)
+        whole->quant.rotation = part->quant.rotation;
     if (part->dtype != whole->dtype) {
         whole->dtype = LMQ_DTYPE_F32;
         whole->encoding = NULL;

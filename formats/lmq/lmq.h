@@ -22,7 +22,7 @@
 #include "quantize/tiles.h"
 
 #define LMQ_MAJOR 1
-#define LMQ_MINOR 0
+#define LMQ_MINOR 1
 
 #define LMQ_SUPERBLOCK_SIZE 128
 #define LMQ_SECTION_SIZE 96
@@ -109,8 +109,10 @@ enum lmq_encoding {
     LMQ_ENCODING_UNKNOWN = LMQ_ENCODING_COUNT /* see `unknown` */
 };
 
-/* Q8 of which quant.rotates is set, in a file. */
-#define LMQ_ENCODING_ROTATED_STORED 3
+/* Q8 that is rotated, in a file: whole groups of 64 and 256, or all groups of
+ * any size, since version 1.1. */
+#define LMQ_ENCODING_ROTATED_WHOLE 3
+#define LMQ_ENCODING_ROTATED_ALL 4
 
 #define LMQ_NO_ALIAS UINT32_MAX
 

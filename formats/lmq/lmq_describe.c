@@ -187,7 +187,8 @@ lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
     }
     if (record.encoding == LMQ_ENCODING_Q8) {
         lmq_put(json, "group_size", json_integer(record.quant.group_size));
-        lmq_put(json, "rotated", json_boolean(record.quant.rotates));
+        lmq_put(json, "rotated", json_boolean(record.quant.rotation !=
+                                             LMQ_ROTATION_NONE));
         lmq_put(json, "scales",
                 json_string(
                     lmq_names_of(lmq_scales_names, record.quant.scales)));

@@ -23,7 +23,6 @@
 #include "base/size.h"
 #include "base/text/utf8.h"
 #include "formats/lmq/lmq.h"
-#include "quantize/rotate.h"
 
 #define REC_RESERVED 200
 
@@ -56,14 +55,34 @@ lmq_record_sizes(const struct lmq_record *record,
 
 /* ---- Storing ---- */
 
+/* Whether version 1.0 could rotate groups of this size, and whether rows have
+ * no other groups. */
+static bool
+has_old_groups(const struct lmq_record *record)
+{
+    return record->quant.group_size == 64 || record->quant.group_size == 256;
+}
+
+static bool
+has_whole_groups(const struct lmq_record *record)
+{
+    uint64_t n_cols = record->n_dims == 0 || record->n_dims > LMQ_MAX_DIMS
+                          ? 1
+                          : record->dims[record->n_dims - 1];
+
+    return has_old_groups(record) && n_cols % record->quant.group_size == 0;
+}
+
 unsigned char
 lmq_record_encoding(const struct lmq_record *record)
 {
-    bool rotates =
-        record->encoding == LMQ_ENCODING_Q8 && record->quant.rotates;
-
-    return rotates ? LMQ_ENCODING_ROTATED_STORED
-                   : (unsigned char)record->encoding;
+    if (record->encoding != LMQ_ENCODING_Q8 ||
+        record->quant.rotation == LMQ_ROTATION_NONE)
+        return (unsigned char)record->encoding;
+    return record->quant.rotation == LMQ_ROTATION_WHOLE ||
+                   has_whole_groups(record)
+               ? LMQ_ENCODING_ROTATED_WHOLE
+               : LMQ_ENCODING_ROTATED_ALL;
 }
 
 /* lmq(5), "Record", has the places of the fields. */
@@ -154,13 +173,21 @@ static const struct {
     unsigned char end; /* of the known ones */
 } kinds[] = {
     {"part", 10, LMQ_PART_COUNT},
-    {"encoding", 11, LMQ_ENCODING_ROTATED_STORED + 1},
+    {"encoding", 11, LMQ_ENCODING_ROTATED_ALL + 1},
     {"type", 20, LMQ_DTYPE_BOOL + 1},
     {"layout", 21, LMQ_LAYOUT_COUNT},
     {"type of scales", 22, LMQ_SCALES_COUNT},
     {"zero points", 198, 1},
     {"scales of scales", 199, 1},
 };
+
+static bool
+has_integers(unsigned char encoding)
+{
+    return encoding == LMQ_ENCODING_Q8 ||
+           encoding == LMQ_ENCODING_ROTATED_WHOLE ||
+           encoding == LMQ_ENCODING_ROTATED_ALL;
+}
 
 /* The first that is not known names the tensor in messages. */
 static void
@@ -170,8 +197,7 @@ find_unknown(const unsigned char *p, struct lmq_record *record)
         if (record->unknown[0] == '\0' && p[kinds[i].at] >= kinds[i].end)
             snprintf(record->unknown, sizeof(record->unknown), "%s %u",
                      kinds[i].what, p[kinds[i].at]);
-    if (record->unknown[0] != '\0' ||
-        (p[11] != LMQ_ENCODING_Q8 && p[11] != LMQ_ENCODING_ROTATED_STORED))
+    if (record->unknown[0] != '\0' || !has_integers(p[11]))
         return;
     if (!lmq_width_is_valid(p[197]))
         snprintf(record->unknown, sizeof(record->unknown), "%u bits", p[197]);
@@ -219,15 +245,18 @@ load_record(const unsigned char *p, struct lmq_record *record)
         record->alias = LMQ_NO_ALIAS;
         return;
     }
-    record->quant.rotates = p[11] == LMQ_ENCODING_ROTATED_STORED;
-    record->encoding = record->quant.rotates ? LMQ_ENCODING_Q8
-                                             : (enum lmq_encoding)p[11];
+    record->encoding =
+        has_integers(p[11]) ? LMQ_ENCODING_Q8 : (enum lmq_encoding)p[11];
     record->dtype = (enum lmq_dtype)p[20];
     record->layout = (enum lmq_layout)p[21];
     record->quant.bits = p[197];
     record->quant.scales = (enum lmq_scales)p[22];
     record->quant.group_size = lmq_load_u32le(p + 24);
     record->quant.multiplier = lmq_load_f32le(p + 28);
+    if (p[11] == LMQ_ENCODING_ROTATED_WHOLE && !has_whole_groups(record))
+        record->quant.rotation = LMQ_ROTATION_WHOLE;
+    else if (record->encoding == LMQ_ENCODING_Q8 && p[11] != LMQ_ENCODING_Q8)
+        record->quant.rotation = LMQ_ROTATION_ALL;
 }
 
 /* ---- Rules ---- */
@@ -328,6 +357,16 @@ is_multiplier(float value)
            frexpf(value, &exponent) == 0.5f;
 }
 
+/* Each in one way: what version 1.0 can say has its number. */
+static bool
+has_its_rotation(const struct subject *s)
+{
+    return s->p[11] == LMQ_ENCODING_Q8 ||
+           (s->p[11] == LMQ_ENCODING_ROTATED_WHOLE
+                ? has_old_groups(s->record)
+                : !has_whole_groups(s->record));
+}
+
 /* Only a tensor in groups has a group size; in any other these bytes are zero,
  * so that nothing can be smuggled in them. */
 static bool
@@ -340,8 +379,7 @@ has_groups(const struct subject *s)
     if (s->record->encoding != LMQ_ENCODING_Q8) /* -0 is no zero */
         return lmq_is_zero(s->p + 24, 8) && s->p[197] == 0;
     return lmq_group_size_is_valid(quant->group_size) &&
-           (!quant->rotates || lmq_group_can_rotate(quant->group_size)) &&
-           is_multiplier(quant->multiplier) &&
+           has_its_rotation(s) && is_multiplier(quant->multiplier) &&
            (quant->scales == LMQ_SCALES_F16 || quant->multiplier == 1);
 }
 

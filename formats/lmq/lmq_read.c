@@ -448,8 +448,7 @@ give_values(const struct lmq_quant *quant, const struct block *block,
         float group[LMQ_GROUP_MAX];
         for (size_t i = 0; i < whole; i++)
             group[i] = (float)q[i] * scale;
-        if (quant->rotates && whole == quant->group_size)
-            lmq_rotate_group(group, whole);
+        lmq_rotate_group(group, whole, quant->group_size, quant->rotation);
         next = lmq_size_min(at + whole - (column - from), end);
         memcpy(values, group + (column - from), (next - at) * sizeof(*values));
         values += next - at;

@@ -224,6 +224,16 @@ add_root(struct frame *frame, struct lmq_digests *digests,
     return LMQ_OK;
 }
 
+/* The least version that has all of it. */
+static uint16_t
+minor_of(const struct lmq_record *records, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lmq_record_encoding(&records[i]) == LMQ_ENCODING_ROTATED_ALL)
+            return LMQ_MINOR;
+    return 0;
+}
+
 /* From the inside out: contents, then the table with their checksums, then the
  * superblock with the table's, then the trailer with the superblock's. */
 static enum lmq_status
@@ -245,7 +255,7 @@ make_frame(struct frame *frame, const struct lmq_layout_plan *plan,
     place(&at, frame->n * LMQ_SECTION_SIZE, LMQ_ALIGN, &table_at);
     *superblock = (struct lmq_superblock){
         .major = LMQ_MAJOR,
-        .minor = LMQ_MINOR,
+        .minor = minor_of(records, n_records),
         .file_size = plan->file_size,
         .table_offset = table_at.offset,
         .n_sections = (uint32_t)frame->n,

@@ -55,7 +55,7 @@ struct lmq_tiles {
     size_t n_rows;
     size_t n_cols;
     size_t group;
-    bool rotates; /* its groups are turned, and so must be what they meet */
+    enum lmq_rotation rotation; /* of its groups, and so of what they meet */
 };
 
 /* One row as floats: (q * scale) * multiplier, +0 where q is 0, turned back.
@@ -65,8 +65,8 @@ void lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out);
 /* ---- Activations for the int8 product ---- */
 
 /*
- * Quantized per token in the groups of the weights, whole groups turned before
- * (quantize/rotate.h) if those are:
+ * Quantized per token in the groups of the weights, turned before as those are
+ * (quantize/rotate.h):
  *
  *   scale = max|x| / limit, q = x * (1 / scale) rounded, clamped to +-limit
  *
@@ -88,7 +88,7 @@ struct lmq_batch {
     size_t n_tokens;
     size_t n_cols;
     size_t group;
-    bool rotates;
+    enum lmq_rotation rotation;
     enum lmq_bits bits;
     bool streams; /* of one token: read several row tiles side by side, ahead
                      of their use; faster or not, the result is the same */

@@ -279,9 +279,8 @@ lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out)
         tile_numbers(tiles, tile, row % LMQ_TILE_ROWS, at, at + n, q);
         for (size_t i = 0; i < n; i++)
             out[at + i] = (float)(sign * q[i]) * size * tiles->multiplier;
+        lmq_rotate_group(out + at, n, tiles->group, tiles->rotation);
     }
-    if (tiles->rotates)
-        lmq_rotate_row(out, tiles->n_cols, tiles->group);
 }
 
 size_t

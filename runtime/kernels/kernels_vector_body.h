@@ -452,11 +452,11 @@ pack_group(const struct lmq_batch *batch, const float *x, size_t k, int16_t *q)
     const size_t n = batch->n_cols - k < group ? batch->n_cols - k : group;
     float turned[LMQ_GROUP_MAX];
 
-    if (!batch->rotates || n < group)
+    if (batch->rotation == LMQ_ROTATION_NONE)
         return quantize_group(x + k, n, group, batch->bits, q);
-    memcpy(turned, x + k, group * sizeof(*x));
-    lmq_rotate_group(turned, group);
-    return quantize_group(turned, group, group, batch->bits, q);
+    memcpy(turned, x + k, n * sizeof(*x));
+    lmq_rotate_group(turned, n, group, batch->rotation);
+    return quantize_group(turned, n, group, batch->bits, q);
 }
 
 static void

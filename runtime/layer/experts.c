@@ -153,7 +153,8 @@ up_slot(const struct lmq_member *member, const struct lmq_ffn *expert)
 {
     bool is_shared = expert->gate.is_int8 &&
                      expert->gate.tiles.group == expert->up.tiles.group &&
-                     expert->gate.tiles.rotates == expert->up.tiles.rotates;
+                     expert->gate.tiles.rotation ==
+                         expert->up.tiles.rotation;
 
     return is_shared ? 0 : member->work->routing.capacity;
 }

@@ -48,6 +48,7 @@ put_record(struct bytes *d, const struct built_tensor *t, size_t name_at,
            uint32_t record_size)
 {
     size_t start = d->n;
+    const bool has_integers = t->encoding == 1 || t->encoding > 2;
     uint64_t rows = t->encoding == 2 ? 0 : 1;
 
     for (unsigned i = 0; i + 1 < t->n_dims; i++)
@@ -74,7 +75,7 @@ put_record(struct bytes *d, const struct built_tensor *t, size_t name_at,
     put_zeros(d, 8 + 8); /* their checksums; the first row */
     put_u64(d, rows);
     put_u32(d, t->encoding == 2 ? t->alias : UINT32_MAX);
-    put(d, (const unsigned char[]){t->type, t->encoding % 2 == 1 ? 8 : 0}, 2);
+    put(d, (const unsigned char[]){t->type, has_integers ? 8 : 0}, 2);
     put_zeros(d, start + 256 - d->n);
     /* What later versions may add to a record is theirs. */
     while (d->n < start + record_size)

@@ -65,9 +65,6 @@ expect 1 "$lmquant" convert nowhere x.lmq
 expect 0 "$lmquant" convert -n "$fable" x.lmq
 grep -q -- "34 % more): --group-size=32 or --layout=rows is smaller" stderr ||
     fail "no word on groups that are filled up: $(cat stderr)"
-expect 0 "$lmquant" convert -n --rotate "$fable" x.lmq
-grep -q -- "34 % more): --layout=rows is smaller" stderr ||
-    fail "a group that is not rotated is named: $(cat stderr)"
 expect 0 "$lmquant" convert -n -g 32 "$fable" x.lmq
 ! grep -q "filled up" stderr || fail "groups of 32 fit: $(cat stderr)"
 expect 1 "$lmquant" diff "$good" nowhere

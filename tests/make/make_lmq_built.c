@@ -141,7 +141,7 @@ make_groups(void)
                "the same with records of 272 bytes.");
 }
 
-/* Whole groups are, and the rest of a row is not. */
+/* Whole groups are, and the rest of a row is not; or all of it, as it can. */
 static void
 make_rotated(void)
 {
@@ -156,7 +156,21 @@ make_rotated(void)
          .group = 64, .multiplier = 1, .values = integers, .values_size = 63,
          .scales = f16_scales, .scales_size = 2},
     };
-    const struct built_tensor other = {
+    const struct built_tensor all[] = {
+        {.name = "rotated", NOWHERE, .encoding = 4, .n_dims = 2,
+         .dims = {3, 150}, .group = 64, .multiplier = 1, .values = integers,
+         .values_size = 450, .scales = f16_scales, .scales_size = 3 * 3 * 2},
+        {.name = "wide", NOWHERE, .encoding = 4, .scale_type = 1, .n_dims = 2,
+         .dims = {2, 300}, .group = 128, .multiplier = 1, .values = integers,
+         .values_size = 600, .scales = f32_scales, .scales_size = 2 * 3 * 4},
+        {.name = "narrow", NOWHERE, .encoding = 4, .n_dims = 2,
+         .dims = {3, 96}, .group = 32, .multiplier = 1, .values = integers,
+         .values_size = 288, .scales = f16_scales, .scales_size = 3 * 3 * 2},
+        {.name = "short", NOWHERE, .encoding = 4, .n_dims = 1, .dims = {3},
+         .group = 256, .multiplier = 1, .values = integers, .values_size = 3,
+         .scales = f16_scales, .scales_size = 2},
+    };
+    struct built_tensor other = {
         .name = "other", NOWHERE, .encoding = 3, .n_dims = 2, .dims = {3, 70},
         .group = 32, .multiplier = 1, .values = integers,
         .values_size = 3 * 70, .scales = f16_scales, .scales_size = 3 * 3 * 2};
@@ -164,9 +178,19 @@ make_rotated(void)
 
     fill(false);
     emit_built("good-rotated.lmq", &file, NULL, "groups that are rotated.");
+    file = file_of(all, COUNT(all));
+    emit_built("good-rotated-all.lmq", &file, NULL,
+               "groups of which all is rotated.");
     file = file_of(&other, 1);
     emit_built("bad-record-rotated.lmq", &file, "R30",
                "a rotated group of 32.");
+    other.encoding = 4;
+    other.dims[1] = 64;
+    other.group = 64;
+    other.values_size = 3 * 64;
+    other.scales_size = 3 * 2;
+    emit_built("bad-record-rotated-all.lmq", &file, "R30",
+               "whole groups of 64 with the other number.");
 }
 
 /* A tile with all of its rows and columns. */

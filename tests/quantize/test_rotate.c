@@ -29,28 +29,47 @@ START_TEST(a_group_is_rotated_as_the_page_says_and_back)
 {
     struct random random = {random_seed()};
 
-    for (unsigned group = 64; group <= 256; group *= 4)
-        for (int round = 0; round < 50; round++) {
-            float x[256 + 5], y[256 + 5], z[256];
+    for (unsigned group = LMQ_GROUP_MIN; group <= LMQ_GROUP_MAX; group *= 2)
+        for (size_t n = 1; n <= group; n++) {
+            float x[LMQ_GROUP_MAX], y[LMQ_GROUP_MAX], z[LMQ_GROUP_MAX];
             double before = 0, after = 0;
-            for (size_t i = 0; i < group + 5; i++)
-                x[i] = y[i] = (float)random_normal(&random) *
-                              (i % 61 == 7 ? 40.0f : 1.0f);
-            memcpy(z, x, group * sizeof(*x));
-            lmq_rotate_row(y, group + 5, group);
-            rotate_slowly(z, group);
-            ck_assert_mem_eq(y, z, group * sizeof(*y));
-            ck_assert_mem_eq(y + group, x + group, 5 * sizeof(*y));
-            for (size_t i = 0; i < group; i++) {
+            for (size_t i = 0; i < n; i++)
+                x[i] = y[i] = z[i] = (float)random_normal(&random) *
+                                     (i % 61 == 7 ? 40.0f : 1.0f);
+            lmq_rotate_group(y, n, group, LMQ_ROTATION_NONE);
+            ck_assert_mem_eq(y, x, n * sizeof(*y));
+            lmq_rotate_group(y, n, group, LMQ_ROTATION_ALL);
+            for (size_t at = 0, size = 256; size > 1; size /= 4)
+                for (; n - at >= size; at += size)
+                    rotate_slowly(z + at, size);
+            ck_assert_mem_eq(y, z, n * sizeof(*y));
+            for (size_t i = 0; i < n; i++) {
                 before += (double)x[i] * (double)x[i];
                 after += (double)y[i] * (double)y[i];
             }
             ck_assert(fabs(after / before - 1) < 1e-5);
-            lmq_rotate_row(y, group + 5, group);
-            for (size_t i = 0; i < group; i++)
+            lmq_rotate_group(y, n, group, LMQ_ROTATION_ALL);
+            for (size_t i = 0; i < n; i++)
                 ck_assert(fabsf(y[i] - x[i]) < 1e-4f);
         }
-    ck_assert(!lmq_group_can_rotate(32) && !lmq_group_can_rotate(128));
+}
+END_TEST
+
+/* As files of version 1.0 have it. */
+START_TEST(a_group_that_is_not_whole_may_stay)
+{
+    struct random random = {random_seed()};
+
+    for (unsigned group = 64; group <= 256; group *= 4)
+        for (size_t n = group - 5; n <= group; n += 5) {
+            float x[LMQ_GROUP_MAX], y[LMQ_GROUP_MAX];
+            for (size_t i = 0; i < n; i++)
+                x[i] = y[i] = (float)random_normal(&random);
+            lmq_rotate_group(y, n, group, LMQ_ROTATION_WHOLE);
+            if (n == group)
+                rotate_slowly(x, n);
+            ck_assert_mem_eq(y, x, n * sizeof(*y));
+        }
 }
 END_TEST
 
@@ -101,7 +120,7 @@ START_TEST(a_row_is_rotated_before_it_is_quantized)
     int8_t q[2][172];
     struct lmq_quant_stats stats[2] = {{0}, {0}};
 
-    turning.rotates = true;
+    turning.rotation = LMQ_ROTATION_ALL;
     for (size_t i = 0; i < 172; i++)
         x[i] = y[i] = (float)random_normal(&random);
     lmq_rotate_row(y, 172, 64);
@@ -130,7 +149,7 @@ START_TEST(a_group_that_is_too_large_to_turn_back_is_told)
                                       .method = LMQ_METHOD_SEARCH,
                                       .scales = LMQ_SCALES_F32,
                                       .multiplier = 1,
-                                      .rotates = true};
+                                      .rotation = LMQ_ROTATION_ALL};
     float x[128], scales[2];
     int8_t q[128];
 
@@ -146,7 +165,7 @@ START_TEST(a_group_that_is_too_large_to_turn_back_is_told)
         }
         for (size_t i = 64; i < 128; i++)
             x[i] = (float)q[i] * scales[1];
-        lmq_rotate_group(x + 64, 64);
+        lmq_rotate_all(x + 64, 64);
         for (size_t i = 64; i < 128; i++)
             ck_assert(isfinite(x[i]));
     }
@@ -158,6 +177,7 @@ main(void)
 {
     const TTest *const tests[] = {
         a_group_is_rotated_as_the_page_says_and_back,
+        a_group_that_is_not_whole_may_stay,
         rows_of_any_length_are_rotated_as_a_whole,
         a_row_is_rotated_before_it_is_quantized,
         a_group_that_is_too_large_to_turn_back_is_told,

@@ -17,7 +17,7 @@ import numpy as np
 
 METADATA, DIRECTORY, FILE, STATISTICS, DIGESTS = range(1, 6)
 DEFLATED, REQUIRED = 1, 2
-PLAIN, Q8, ALIAS, ROTATED = range(4)
+PLAIN, Q8, ALIAS, ROTATED_WHOLE, ROTATED_ALL = range(5)
 NONE32 = 0xffffffff
 MAX_ELEMENTS = (2**63 - 1) // 8
 ELEMENT_SIZES = (4, 2, 2, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)
@@ -366,8 +366,7 @@ class Record:
             check(self.group_size in (32, 64, 128, 256) and rest == 0
                   and 1 <= exponent <= 253
                   and (self.scale_type == 0 or exponent == 127)
-                  and (self.encoding == Q8 or self.group_size in (64, 256)), 'R30',
-                  'group or multiplier')
+                  and self.has_its_rotation(), 'R30', 'group or multiplier')
         elif known:
             check(not (self.group_size or raw_multiplier or self.bits), 'R30',
                   'group or bits')
@@ -402,7 +401,7 @@ class Record:
                   'a field that means nothing')
 
     def unknown_kind(self):
-        for name, most in (('part', 1), ('encoding', 3), ('element_type', 14),
+        for name, most in (('part', 1), ('encoding', 4), ('element_type', 14),
                            ('layout', 1),
                            ('scale_type', 1), ('zero_type', 0), ('super_type', 0)):
             if getattr(self, name) > most:
@@ -414,7 +413,13 @@ class Record:
 
     @property
     def is_q(self):
-        return self.encoding in (Q8, ROTATED)
+        return self.encoding in (Q8, ROTATED_WHOLE, ROTATED_ALL)
+
+    def has_its_rotation(self):
+        if self.encoding == ROTATED_WHOLE:
+            return self.group_size in (64, 256)
+        return self.encoding == Q8 or self.group_size in (32, 128) or (
+            self.columns % self.group_size != 0)
 
     def groups(self):
         return -(-self.columns // self.group_size)
@@ -475,21 +480,34 @@ class Record:
         x = q.astype('<f4') * np.repeat(s, self.group_size, axis=1)[:, :self.columns]
         if self.bits < 8:  # no -0
             x = x + np.float32(0)
-        return self.rotated(x) if self.encoding == ROTATED else x
+        return x if self.encoding == Q8 else self.rotated(x)
 
     def rotated(self, x):
-        """Whole groups times the Hadamard matrix, by its root (section 11)."""
-        size = self.group_size
-        whole = self.columns // size * size
-        y = x[:, :whole].reshape(-1, size)
-        h = size // 2
-        while h >= 1:
-            y = y.reshape(-1, size // (2 * h), 2, h)
-            a, b = y[:, :, 0], y[:, :, 1]
-            y = np.stack((a + b, a - b), axis=2).reshape(-1, size)
-            h //= 2
-        y = y * np.float32(size ** -0.5)
-        return np.concatenate((y.reshape(len(x), whole), x[:, whole:]), axis=1)
+        """Groups times Hadamard matrices, by their roots (section 11)."""
+        y = x.copy()
+        for start in range(0, self.columns, self.group_size):
+            end = min(start + self.group_size, self.columns)
+            if self.encoding == ROTATED_WHOLE:
+                if end - start == self.group_size:
+                    y[:, start:end] = hadamard(x[:, start:end])
+                continue
+            for size in (256, 64, 16, 4):
+                while end - start >= size:
+                    y[:, start:start + size] = hadamard(x[:, start:start + size])
+                    start += size
+        return y
+
+
+def hadamard(x):
+    """Each row, whose length is a power of 4."""
+    size = x.shape[1]
+    h = size // 2
+    while h >= 1:
+        x = x.reshape(-1, size // (2 * h), 2, h)
+        a, b = x[:, :, 0], x[:, :, 1]
+        x = np.stack((a + b, a - b), axis=2).reshape(-1, size)
+        h //= 2
+    return x * np.float32(size ** -0.5)
 
 
 def e4m3(byte):

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "quantize/rotate.h"
 #include "runtime/kernels/kernels.h"
 #include "tests/runtime/checkasm_memory.h"
 #include "tests/runtime/checkasm_parts.h"
@@ -105,7 +104,7 @@ matrix_new(size_t n_rows, size_t n_cols, const struct lmq_quant *quant,
     m.tiles = (struct lmq_tiles){
         quant->bits, m.q.data, m.scale.data, type,
         0x1p-3f,     n_rows,   n_cols,       group,
-        quant->rotates,
+        quant->rotation,
     };
     wide->tiles = m.tiles;
     wide->tiles.bits = 8;
@@ -144,7 +143,7 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
     struct lmq_batch batch = {.n_tokens = n_tokens,
                               .n_cols = n_cols,
                               .group = group,
-                              .rotates = m->tiles.rotates,
+                              .rotation = m->tiles.rotation,
                               .bits = bits,
                               .streams = streams,
                               .few = few,
@@ -193,11 +192,11 @@ compare_product(const struct lmq_kernels *k, const struct product *p)
         same_buffers(&a, &b, true), "product", k->name,
         SIZES("%zu rows, %zu columns, %zu tokens, q%u in groups of %u, "
               "%d bits, scale type %d, pattern %d, streams %d, few %d, "
-              "rotates %d",
+              "rotation %d",
               p->n_rows, p->n_cols, p->n_tokens, p->quant.bits,
               p->quant.group_size, (int)p->bits, (int)p->quant.scales,
               (int)p->pattern, (int)p->streams, (int)p->few,
-              (int)p->quant.rotates));
+              (int)p->quant.rotation));
     buffer_free(&x);
     matrix_free(&m);
     matrix_free(&wide);
@@ -239,8 +238,9 @@ checkasm_product(const struct lmq_kernels *k)
             .streams = random_below(2),
             .few = random_below(2),
         };
-        p.quant.rotates =
-            lmq_group_can_rotate(p.quant.group_size) && random_below(2);
+        if (random_below(2))
+            p.quant.rotation =
+                random_below(2) ? LMQ_ROTATION_ALL : LMQ_ROTATION_WHOLE;
         compare_product(k, &p);
     }
     for (size_t i = 0; i < COUNT(widths); i++)

@@ -315,7 +315,7 @@ point(struct lmq_matrix *matrix, const struct lmq_quant *quant)
             .n_rows = matrix->n_rows,
             .n_cols = matrix->n_cols,
             .group = quant->group_size,
-            .rotates = quant->rotates,
+            .rotation = quant->rotation,
             .q = matrix->owned,
             .scale = matrix->owned_scales,
         };

@@ -292,7 +292,7 @@ search_row(const struct lmq_quant *quant, const float *x, size_t n,
     struct lmq_quant search = *quant;
 
     search.method = LMQ_METHOD_SEARCH;
-    search.rotates = false; /* the rows are turned already */
+    search.rotation = LMQ_ROTATION_NONE; /* the rows are turned already */
     lmq_quantize_row(&search, x, n, room->q, room->scales, stats);
 }
 

@@ -79,11 +79,12 @@ lmq_hessian_widen(const float *x, size_t n, size_t rotated, double *to)
     size_t stride = lmq_hessian_stride(n), at = 0;
     float turned[LMQ_ROTATED_MOST];
 
-    for (; rotated > 0 && at + rotated <= n; at += rotated) {
-        memcpy(turned, x + at, rotated * sizeof(*x));
-        lmq_rotate_group(turned, rotated);
-        for (size_t i = 0; i < rotated; i++)
-            to[at + i] = (double)turned[i];
+    while (rotated > 0 && at < n) {
+        const size_t size = lmq_size_min(rotated, n - at);
+        memcpy(turned, x + at, size * sizeof(*x));
+        lmq_rotate_all(turned, size);
+        for (size_t i = 0; i < size; i++)
+            to[at++] = (double)turned[i];
     }
     for (; at < n; at++)
         to[at] = (double)x[at];

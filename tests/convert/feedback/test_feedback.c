@@ -263,7 +263,7 @@ START_TEST(rows_come_rotated)
     ck_assert(textbook_factor(&h, DAMPING, team));
     ck_assert(lmq_feedback_room_init(&room, COLUMNS));
     for (int i = 0; i < 2; i++) {
-        quant.rotates = i == 1;
+        quant.rotation = i == 1 ? LMQ_ROTATION_ALL : LMQ_ROTATION_NONE;
         lmq_feedback_rows(&h, &quant, rows, nothing, 13, &room, q[i],
                           scales[i], &results[i]);
     }

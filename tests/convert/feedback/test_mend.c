@@ -221,8 +221,7 @@ static void
 turn(float *x)
 {
     for (size_t t = 0; t < TOKENS; t++)
-        for (size_t at = 0; at + 64 <= COLUMNS; at += 64)
-            lmq_rotate_group(x + t * COLUMNS + at, 64);
+        lmq_rotate_row(x + t * COLUMNS, COLUMNS, 64);
 }
 
 /* Inputs are turned with what is seen, outputs are not. */

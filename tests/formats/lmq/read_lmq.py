@@ -41,11 +41,12 @@ CANONICAL = re.compile(
         "|".join(ROLES[i] for i in OUTSIDE), NUMBER,
         "|".join(ROLES[4:13] + ROLES[14:38] + ROLES[42:]),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
-PLAIN, Q8, ALIAS, ROTATED, UNKNOWN = range(5)
+PLAIN, Q8, ALIAS, ROTATED_WHOLE, ROTATED_ALL, UNKNOWN = range(6)
+INTEGERS = Q8, ROTATED_WHOLE, ROTATED_ALL
 METADATA, DIRECTORY, FILE, STATISTICS, DIGESTS = 1, 2, 3, 4, 5
 DEFLATED, REQUIRED, TILES = 1, 2, 1
 # Kinds of a record: where each stands, and how many there are.
-KINDS = ((10, 2, "part"), (11, 4, "encoding"), (20, 15, "type"),
+KINDS = ((10, 2, "part"), (11, 5, "encoding"), (20, 15, "type"),
          (21, 2, "layout"), (22, 2, "type of scales"),
          (198, 1, "zero points"), (199, 1, "scales of scales"))
 
@@ -137,8 +138,8 @@ class Record:  # one tensor of the directory
         self.unknown = next(("%s %d" % (what, p[i]) for i, n, what in KINDS
                              if p[i] >= n), None)
         self.bits = p[197]
-        self.turns = self.encoding == ROTATED
-        if self.encoding in (Q8, ROTATED) and (
+        self.turns = self.encoding
+        if self.encoding in INTEGERS and (
                 self.bits not in (4, 5, 6, 8) or
                 self.bits < 8 and self.layout != TILES):
             self.unknown = self.unknown or "%d bits" % self.bits
@@ -191,13 +192,16 @@ class Record:  # one tensor of the directory
         need(condition, "tensor '%s': %s", self.name, message)
 
     def sizes(self, p):  # of the extents, from the other fields
-        if self.encoding not in (Q8, ROTATED):
+        if self.encoding not in INTEGERS:
             self.need(not any(p[21:23] + p[24:32] + p[197:198]) and
                       self.kind * self.encoding == 0, "unused fields")
             n = self.stored_rows * self.columns * SIZES[self.kind]
             return [n if self.encoding == PLAIN else 0, 0, 0, 0]
         mantissa, exponent = math.frexp(self.multiplier)
-        self.need(self.group in ((32, 64, 128, 256), (64, 256))[self.turns] and
+        is_whole = self.group in (64, 256) and self.columns % self.group == 0
+        self.need(self.group in ((32, 64, 128, 256) if self.turns !=
+                                 ROTATED_WHOLE else (64, 256)) and
+                  not (is_whole and self.turns == ROTATED_ALL) and
                   self.kind == 0 and
                   mantissa == 0.5 and abs(exponent - 1) <=
                   (126, 0)[self.scale_type], "group size or multiplier")
@@ -399,10 +403,18 @@ class Container:
             factor = factors[row * r.n_groups + column // r.group]
             r.need(factor != 0 or number == 0, "a group without scale")
             out.append(f32(number * factor) + 0.0)
-        for row in range(0, len(out) if r.turns else 0, r.columns):
-            for i in range(row, row + r.columns - r.group + 1, r.group):
-                out[i:i + r.group] = turn(out[i:i + r.group])
+        for row in range(0, 0 if r.turns == Q8 else len(out), r.columns):
+            for i in range(0, r.columns, r.group):
+                end = row + min(i + r.group, r.columns)
+                turn_group(out, row + i, end, r.turns == ROTATED_WHOLE, r.group)
         return out
+
+
+def turn_group(out, at, end, is_whole, group):
+    for size in (256, 64, 16, 4):
+        while end - at >= size and (not is_whole or end - at == group):
+            out[at:at + size] = turn(out[at:at + size])
+            at += size
 
 
 class Whole:  # what makes one model: a container, or the members of a set

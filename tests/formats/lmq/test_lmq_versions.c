@@ -85,7 +85,7 @@ START_TEST(an_unknown_kind_hides_one_tensor)
         const char *unknown;
     } later[] = {
         {10, 2, "part 2"},
-        {11, 4, "encoding 4"},
+        {11, 5, "encoding 5"},
         {11, 0x80, "encoding 128"},
         {20, LMQ_DTYPE_BOOL + 1, "type 15"},
         {21, LMQ_LAYOUT_COUNT, "layout 2"},
