@@ -217,7 +217,7 @@ struct lmq_peers {
  * line; NULL is the default. */
 struct lmq_convert_options {
     size_t size;
-    unsigned group_size;      /* 0: 64 */
+    unsigned group_size;      /* 0: 64, or 32 where that takes fewer bytes */
     const char *scales;       /* "f16", "f32" */
     const char *method;       /* "absmax", "search", "gptq" */
     const char *tie;          /* "auto", "never" */

@@ -31,15 +31,6 @@ struct totals {
     double sum_sq, err_sq;
 };
 
-static uint64_t
-bytes_of(const struct lmq_record *record)
-{
-    uint64_t sizes[LMQ_N_EXTENTS];
-
-    lmq_record_sizes(record, sizes);
-    return sizes[LMQ_VALUES] + sizes[LMQ_SCALES];
-}
-
 static void
 describe_calibrated(json_t **tensor, const struct lmq_calibrated *calibrated)
 {
@@ -60,7 +51,7 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
 {
     const struct lmq_record *record = &plan->records[index];
     const struct lmq_tensor *source = plan->sources[index];
-    uint64_t n_bytes = bytes_of(record);
+    uint64_t n_bytes = lmq_record_bytes(record);
     uint64_t n = source->n_elements;
     json_t *tensor = json_object();
 
@@ -249,8 +240,8 @@ note_quantized(struct lmq_plan *plan)
 #define PADDING_MIN 65536
 
 /* Tiles fill up short rows: without a word on it people wonder. The smallest
- * groups do so least, but have the most scales; what is rotated, or has its
- * groups already, cannot have them. */
+ * groups do so least, but have the most scales; what has its groups already
+ * cannot have them. */
 static void
 note_padding(struct lmq_plan *plan)
 {
@@ -264,13 +255,13 @@ note_padding(struct lmq_plan *plan)
             continue;
         lmq_record_sizes(&record, sizes);
         stored += (double)sizes[LMQ_VALUES];
-        all += (double)bytes_of(&record);
+        all += (double)lmq_record_bytes(&record);
         needed += (double)plan->sources[i]->n_elements;
         is_bound |= plan->takes[i];
         /* Where a rule says otherwise, the option says nothing. */
         if (record.quant.group_size == plan->settings.quant.group_size)
             record.quant.group_size = LMQ_GROUP_MIN;
-        least += (double)bytes_of(&record);
+        least += (double)lmq_record_bytes(&record);
     }
     if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
         lmq_notes_add(&plan->notes,

@@ -43,8 +43,10 @@ make_recipe(const struct lmq_convert_options *options,
         recipe->basis.stored = settings->stored;
         recipe->basis.keeps = false;
     }
-    if (options->group_size != 0)
+    if (options->group_size != 0) {
         quant->group_size = own.group_size;
+        recipe->basis.asked |= LMQ_WISH_GROUP;
+    }
     if (options->scales != NULL)
         quant->scales = own.scales;
     if (options->method != NULL)
@@ -233,6 +235,21 @@ is_taken(const struct lmq_tensor *tensor, const struct lmq_quant *quant)
            tensor->quant.bits <= quant->bits && tensor->n_cols <= TAKEN_COLS_MAX;
 }
 
+/* Groups that nobody asked for are the usual ones, or the least if these take
+ * fewer bytes, as of rows of 96: whole groups are stored. */
+static void
+fit_group(const struct lmq_tensor *tensor, struct lmq_record *record)
+{
+    struct lmq_record usual = *record, least;
+
+    usual.layout = LMQ_LAYOUT_TILES; /* the same in another layout */
+    least = usual;
+    least.quant.group_size = LMQ_GROUP_MIN;
+    if (tensor->quant.group_size != record->quant.group_size &&
+        lmq_record_bytes(&least) < lmq_record_bytes(&usual))
+        record->quant.group_size = LMQ_GROUP_MIN;
+}
+
 /* A matrix as the recipe wants it. */
 static enum lmq_status
 set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
@@ -257,6 +274,8 @@ set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
                         ".layout is rows, but tensor '%s' becomes %s, which "
                         "stands in tiles",
                         record->name, lmq_record_type(record));
+    if ((wish.asked & LMQ_WISH_GROUP) == 0 && !wish.keeps)
+        fit_group(tensor, record);
     *takes = is_taken(tensor, &record->quant);
     if (*takes)
         record->quant.multiplier = tensor->quant.multiplier;
@@ -558,6 +577,27 @@ lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
 
 /* ---- The plan ---- */
 
+/* What is told of all: the groups that they have, if nobody asked for any and
+ * they agree. */
+static void
+settle_group(struct lmq_plan *plan)
+{
+    unsigned group = 0;
+
+    if ((plan->settings.recipe.basis.asked & LMQ_WISH_GROUP) != 0)
+        return;
+    for (size_t i = 0; i < plan->n_records; i++) {
+        const struct lmq_record *record = &plan->records[i];
+        if (record->encoding != LMQ_ENCODING_Q8)
+            continue;
+        if (group != 0 && group != record->quant.group_size)
+            return;
+        group = record->quant.group_size;
+    }
+    if (group != 0)
+        plan->settings.quant.group_size = group;
+}
+
 enum lmq_status
 lmq_plan_make(struct lmq_checkpoint *checkpoint,
               const struct lmq_convert_settings *settings,
@@ -570,6 +610,7 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
         status = settle_head(plan, err);
     if (status == LMQ_OK)
         status = lmq_recipe_check_used(&plan->settings.recipe, err);
+    settle_group(plan);
     return status == LMQ_OK ? add_files(plan, err) : status;
 }
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/text/name_table.h"
+#include "quantize/rotate.h"
 
 /* The first and the last of the sizes in lmq_group_names[]. */
 #define LMQ_GROUP_MIN 32
@@ -42,15 +43,6 @@ enum lmq_scales {
     LMQ_SCALES_COUNT
 };
 
-/* Whether groups are turned before (rotate.h): all that they have, a shorter
- * last one of a row too, or only whole ones of 64 and 256, as files from before
- * have it. */
-enum lmq_rotation {
-    LMQ_ROTATION_NONE,
-    LMQ_ROTATION_ALL,
-    LMQ_ROTATION_WHOLE, /* nothing is quantized so any more */
-};
-
 /* How a tensor is quantized. */
 struct lmq_quant {
     unsigned bits;       /* 4, 5, 6 or 8 */
@@ -58,7 +50,7 @@ struct lmq_quant {
     enum lmq_method method;
     enum lmq_scales scales;
     float multiplier; /* a power of two; 1 with LMQ_SCALES_F32 */
-    enum lmq_rotation rotation;
+    enum lmq_rotation rotation; /* of groups, before */
 };
 
 /* What quantizing did to a run of elements, turned ones if they are. Sums over

@@ -13,9 +13,15 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "quantize/group.h"
-
 #define LMQ_ROTATED_MOST 256
+
+/* Whether the groups of a row are turned: all that they have, a shorter last one
+ * too, or only whole ones of 64 and 256, as files from before have it. */
+enum lmq_rotation {
+    LMQ_ROTATION_NONE,
+    LMQ_ROTATION_ALL,
+    LMQ_ROTATION_WHOLE, /* nothing is quantized so any more */
+};
 
 typedef float lmq_four __attribute__((vector_size(16)));
 

@@ -147,6 +147,7 @@ overlay(struct lmq_wish *wish, const struct lmq_wish *with)
         wish->quant.method = with->quant.method;
     if (with->asked & LMQ_WISH_ROTATE)
         wish->quant.rotation = with->quant.rotation;
+    wish->asked |= with->asked;
 }
 
 static bool

@@ -34,7 +34,7 @@ enum {
 
 /* What is asked for. */
 struct lmq_wish {
-    unsigned asked; /* of a rule: its keys */
+    unsigned asked; /* the keys that somebody has said */
     bool keeps;     /* as the source has it, whatever `stored` is */
     enum lmq_stored stored;
     struct lmq_quant quant;

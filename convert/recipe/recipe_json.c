@@ -67,10 +67,11 @@ describe_rule(const struct lmq_rule *rule)
 json_t *
 lmq_recipe_to_json(const struct lmq_recipe *recipe)
 {
-    /* What nobody asked for is not told, as before there was any. */
+    /* Rotation that nobody asked for is not told, as before there was any; nor
+     * groups, which are as each matrix wants them then. */
     const unsigned all =
-        LMQ_WISH_ENCODING | LMQ_WISH_GROUP | LMQ_WISH_SCALES |
-        LMQ_WISH_METHOD |
+        LMQ_WISH_ENCODING | (recipe->basis.asked & LMQ_WISH_GROUP) |
+        LMQ_WISH_SCALES | LMQ_WISH_METHOD |
         (recipe->basis.quant.rotation == LMQ_ROTATION_NONE ? 0
                                                            : LMQ_WISH_ROTATE);
     json_t *json = json_object(), *basis = json_object(),

@@ -205,6 +205,9 @@ unsigned char lmq_record_encoding(const struct lmq_record *record);
 bool lmq_record_sizes(const struct lmq_record *record,
                       uint64_t sizes[LMQ_N_EXTENTS]);
 
+/* Of values and scales together, where the sizes do not wrap. */
+uint64_t lmq_record_bytes(const struct lmq_record *record);
+
 /* ---- lmq_statistics.c ---- */
 
 /* Whether a container may say that of a tensor. */

@@ -53,6 +53,15 @@ lmq_record_sizes(const struct lmq_record *record,
     return true;
 }
 
+uint64_t
+lmq_record_bytes(const struct lmq_record *record)
+{
+    uint64_t sizes[LMQ_N_EXTENTS];
+
+    lmq_record_sizes(record, sizes);
+    return sizes[LMQ_VALUES] + sizes[LMQ_SCALES];
+}
+
 /* ---- Storing ---- */
 
 /* Whether version 1.0 could rotate groups of this size, and whether rows have

@@ -162,8 +162,10 @@ class Validating(Case):
 
     def test_a_task_is_answered_as_lm_eval_scores_it(self):
         task = here.parent / "examples" / "fables" / "fables.jsonl"
+        wide = self.folder / "wide.lmq"
+        lmquant.convert(fable, wide, group_size=64)
         report = lmquant.validate(
-            fable, container(), texts=text, max_tokens=500, task=task
+            fable, wide, texts=text, max_tokens=500, task=task
         )
         found = report["task"]
         self.assertEqual(found["questions"], 217)
@@ -342,7 +344,7 @@ class Options(Case):
 
         output = self.folder / "a.lmq"
         lmquant.convert(
-            fable, output, group_size=numpy.int64(64), scales=None,
+            fable, output, group_size=numpy.int64(32), scales=None,
             has_digests=numpy.bool_(False), threads=None,
         )
         self.assertEqual(output.read_bytes(), container().read_bytes())

@@ -61,12 +61,14 @@ says "nowhere: cannot open: No such file"
 expect 1 "$lmquant" convert "$good" no/where.lmq
 expect 1 "$lmquant" convert nowhere x.lmq
 
-# Rows of 96 in groups of 64 take the room of 128: what does not is told.
+# Rows of 96 in groups of 64 take the room of 128: groups of 32 unless others are
+# asked for, and then what does not is told.
 expect 0 "$lmquant" convert -n "$fable" x.lmq
+! grep -q "filled up" stderr || fail "groups of 32 fit: $(cat stderr)"
+prints "groups of 32"
+expect 0 "$lmquant" convert -n -g 64 "$fable" x.lmq
 grep -q -- "34 % more): --group-size=32 or --layout=rows is smaller" stderr ||
     fail "no word on groups that are filled up: $(cat stderr)"
-expect 0 "$lmquant" convert -n -g 32 "$fable" x.lmq
-! grep -q "filled up" stderr || fail "groups of 32 fit: $(cat stderr)"
 expect 1 "$lmquant" diff "$good" nowhere
 expect 1 "$lmquant" export --to gguf nowhere x.gguf
 expect 1 "$lmquant" validate "$good" nowhere "$files/README.md"

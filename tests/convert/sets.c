@@ -43,6 +43,8 @@ convert_set(const struct lmq_convert_options *given)
 {
     struct lmq_convert_options options = *given;
 
+    if (options.group_size == 0) /* of sizes that the tests count with */
+        options.group_size = 64;
     options.forces_tokenizer = 1;
     struct lmq_report *report =
         convert(in_folder("model"), in_folder("set.lmq"), &options);
@@ -73,6 +75,8 @@ convert_one(const struct lmq_convert_options *given)
 {
     struct lmq_convert_options options = *given;
 
+    if (options.group_size == 0) /* of sizes that the tests count with */
+        options.group_size = 64;
     options.forces_tokenizer = 1;
     options.shard_size = 0;
     lmq_report_free(

@@ -264,7 +264,7 @@ END_TEST
 START_TEST(other_groups_or_scales_are_quantized_again)
 {
     static const struct lmq_convert_options others[] = {
-        {.group_size = 32, .replaces = 1}, {.scales = "f32", .replaces = 1}};
+        {.group_size = 128, .replaces = 1}, {.scales = "f32", .replaces = 1}};
     struct build_model *model = build_model(&build_small, 8);
 
     save_folder(model, in_folder("model"), BUILD_F32);

@@ -25,6 +25,8 @@ resume(const char *output, struct lmq_convert_options options, int stops,
     const struct lmq_progress progress = {.report = stop_when_due, .context = &stops};
     struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("model"));
 
+    if (options.group_size == 0)
+        options.group_size = 64; /* as convert_one() */
     options.resumes = 1;
     options.forces_tokenizer = 1;
     enum lmq_status status = lmq_convert(checkpoint, in_folder(output),

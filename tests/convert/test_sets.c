@@ -289,6 +289,7 @@ try_convert(const char *from, const char *to, uint64_t shard_size,
             int replaces, struct lmq_error *err)
 {
     struct lmq_convert_options options = {.shard_size = shard_size,
+                                          .group_size = 64,
                                           .forces_tokenizer = 1,
                                           .replaces = replaces};
     struct lmq_checkpoint *checkpoint = open_checkpoint(from);

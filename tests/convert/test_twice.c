@@ -18,7 +18,7 @@ open_container(void)
     lmq_report_free(
         convert(source_path("data/fable/model.safetensors"),
                 in_folder("once.lmq"),
-                &(struct lmq_convert_options){.group_size = 32}));
+                &(struct lmq_convert_options){.group_size = 128}));
     return open_checkpoint(in_folder("once.lmq"));
 }
 

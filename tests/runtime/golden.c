@@ -101,7 +101,7 @@ print_line(const char *name, const char *source, const char *encoding,
         {.activations = "q16", .kv = "f16-q8"},
     };
     struct lmq_convert_options options = {
-        .replaces = 1, .threads = 1, .encoding = encoding};
+        .group_size = 64, .replaces = 1, .threads = 1, .encoding = encoding};
     const char *container = in_folder("container.lmq");
 
     lmq_report_free(convert(source, container, &options));
