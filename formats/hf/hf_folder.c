@@ -99,6 +99,9 @@ lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
             name = names[i];
     if (status == LMQ_OK)
         status = lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
+    if (status == LMQ_OK && strcmp(name, names[1]) == 0)
+        status = lmq_checkpoint_add_blob_file(checkpoint, folder,
+                                              "added_tokens.json", err);
     for (size_t i = 0; i < sizeof(companions) / sizeof(companions[0]); i++)
         if (status == LMQ_OK && checkpoint->n_blobs > 0)
             status = lmq_checkpoint_add_blob_file(checkpoint, folder,

@@ -119,7 +119,9 @@ break_into_words(struct lmq_tokenizer *t, struct lmq_error *err)
 {
     static const char *const spaces[] = { LMQ_SPACE_MARK, " " };
 
-    if (t->n_splits > 0 || t->is_byte_level || t->model.prefers_whole)
+    /* What is dropped brings its neighbours together. */
+    if (t->n_splits > 0 || t->is_byte_level || t->model.prefers_whole ||
+        t->model.drops_unknown)
         return LMQ_OK;
     for (size_t i = 0; i < 2; i++) {
         struct lmq_chars space = lmq_chars(spaces[i], strlen(spaces[i]));

@@ -10,7 +10,8 @@
  *
  * in this order if there are several; tokenizer_config.json,
  * special_tokens_map.json, generation_config.json and config.json beside it
- * add what they say about the beginning and the end of a text. What is not
+ * add what they say about the beginning and the end of a text, and, to a
+ * SentencePiece model, what it and added_tokens.json have been given. What is not
  * understood is refused by name, never approximated. Nothing of the files is
  * needed after opening. An open tokenizer does not change: any number of
  * threads may use it.

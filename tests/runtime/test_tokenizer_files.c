@@ -138,6 +138,51 @@ START_TEST(a_model_without_an_unknown_piece_is_refused)
 }
 END_TEST
 
+/* Two more files have what transformers added: one with flags, one with names. */
+START_TEST(tokens_are_added_behind_the_last_one)
+{
+    static const char *const configs[] = {
+        "{\"added_tokens_decoder\":{\"1\":{\"content\":\"<s>\"},"
+        "\"270\":{\"content\":\"<x>\",\"special\":true},"
+        "\"269\":{\"content\":\"<pad>\",\"lstrip\":true}},"
+        "\"bos_token\":\"<x>\"}",
+        "{\"bos_token\":\"<x>\"}",
+        "{\"added_tokens_decoder\":{\"x\":{\"content\":\"<x>\"}}}",
+        "{\"added_tokens_decoder\":{\"4000000000\":{\"content\":\"<x>\"}}}",
+    };
+    static const char list[] = "{\"<x>\":270,\"<pad>\":269,\"a\":3}";
+    struct lmq_buffer file = default_spm_file();
+    struct lmq_tokenizer *t;
+    struct lmq_error err = { 0 };
+
+    for (size_t i = 0; i < 4; i++) {
+        const struct lmq_blob blobs[] = {
+            { "x/tokenizer.model", file.bytes, file.n },
+            { "x/tokenizer_config.json", (const unsigned char *)configs[i],
+              strlen(configs[i]) },
+            { "x/added_tokens.json", (const unsigned char *)list,
+              sizeof(list) - 1 },
+        };
+        enum lmq_status status = lmq_tokenizer_open(blobs, 3, &t, &err);
+        if (i >= 2) {
+            ck_assert_int_eq(status, LMQ_ERR_FORMAT);
+            ck_assert_ptr_nonnull(strstr(err.message, "token"));
+            continue;
+        }
+        ck_assert_msg(status == LMQ_OK, "%s", err.message);
+        ck_assert_uint_eq(lmq_tokenizer_size(t), 271);
+        ck_assert_int_eq(lmq_tokenizer_bos(t), 270);
+        ENCODES(t, "a<x>", LMQ_ENCODE_SPECIAL, "259 260 270");
+        /* Without flags none is special. */
+        if (i == 1)
+            ENCODES(t, "a<x>", 0, "259 260 270");
+        ENCODES(t, "a <pad>", 0, i == 0 ? "259 260 269" : "259 260 259 269");
+        lmq_tokenizer_close(t);
+    }
+    lmq_buffer_free(&file);
+}
+END_TEST
+
 /* ---- GGUF ---- */
 
 #define KEY(name) "tokenizer.ggml." name
@@ -285,6 +330,7 @@ main(void)
         a_trainer_names_the_control_pieces,
         a_user_piece_is_kept_from_the_charsmap,
         models_of_sentencepiece_are_refused,
+        tokens_are_added_behind_the_last_one,
         a_model_without_an_unknown_piece_is_refused,
         a_gguf_of_bytes_merges_them,
         a_gguf_of_unigram_brings_its_charsmap,

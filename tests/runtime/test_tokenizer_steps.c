@@ -303,6 +303,27 @@ START_TEST(what_is_unknown_is_dropped)
     ENCODES(t, "a\u200db", 0, "2");
     ENCODES(t, "a\u00b2b", 0, "0 1");
     lmq_tokenizer_close(t);
+    /* Nothing is cut in front of a space, which what is dropped may join. */
+    t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\" \":1,\"a \":2},\"merges\":"
+        "[[\"a\",\" \"]]}", NULL, NULL, NULL, "[]"));
+    ENCODES(t, "aX a", 0, "2 0");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* Whatever its name is looked for as. */
+START_TEST(a_byte_that_was_added_is_a_byte)
+{
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"a\":0,"
+        "\"<0xC3>\":1,\"<0xA9>\":2},\"merges\":[]}", NULL, NULL, NULL,
+        "[{\"id\":1,\"content\":\"<0xC3>\",\"special\":true},"
+        "{\"id\":2,\"content\":\"<0xA9>\",\"special\":false}]"));
+
+    ENCODES(t, "a\xc3\xa9", 0, "0 1 2");
+    ENCODES(t, "a<0xC3>", LMQ_ENCODE_SPECIAL, "0 1");
+    lmq_tokenizer_close(t);
 }
 END_TEST
 
@@ -605,7 +626,7 @@ main(void)
         named_splits_cut_where_they_should,
         unigram_takes_the_likeliest_path,
         a_file_without_a_type_tells_by_its_merges,
-        what_is_unknown_is_dropped,
+        what_is_unknown_is_dropped, a_byte_that_was_added_is_a_byte,
         a_single_word_has_no_letter_beside_it,
         an_added_token_with_the_text_of_a_piece_comes_first,
         post_processors_add_to_both_ends,

@@ -204,7 +204,7 @@ note_leftovers(const struct lmq_hf_export *export, struct lmq_error *err)
 {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model", "tiktoken.model",
-        "tokenizer_config.json", "generation_config.json",
+        "tokenizer_config.json", "added_tokens.json", "generation_config.json",
         "chat_template.jinja"};
     enum lmq_status status = LMQ_OK;
 

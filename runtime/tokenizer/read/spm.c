@@ -389,6 +389,7 @@ lmq_spm_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
     if (!f.escapes_spaces)
         f.spaces.mark = " ";
     t->model.falls_back_to_bytes = f.has_byte_fallback;
+    t->takes_added = true;
     if (lmq_buffer_append(&t->unknown_text, f.unknown_surface.p,
                           f.unknown_surface.n) != 0)
         return lmq_fail_nomem(err);

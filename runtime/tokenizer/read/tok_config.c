@@ -4,12 +4,14 @@
  * tokenizer_config.json and special_tokens_map.json name tokens (of Kimi all
  * that are special), generation_config.json and config.json number them. Names
  * are the tokenizer's own and come first; numbers add what ends a generation.
- * Chat templates are never looked at.
+ * Of a SentencePiece model tokenizer_config.json or added_tokens.json has what
+ * was added. Chat templates are never looked at.
  */
 #include "config.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -158,23 +160,132 @@ add_reserved(struct lmq_tokenizer *t, const json_t *tokens, int32_t id,
 }
 
 static enum lmq_status
-name_reserved(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
-              size_t n_blobs, struct lmq_error *err)
+name_reserved(struct lmq_tokenizer *t, const json_t *config,
+              struct lmq_error *err)
 {
-    json_t *root = NULL;
     enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i < n_blobs && status == LMQ_OK && root == NULL; i++)
-        if (has_name(&blobs[i], file_names[0])) {
-            status = lmq_json_load(&blobs[i], &root, err);
+    for (int32_t i = 0; i < t->n_reserved && status == LMQ_OK; i++)
+        status = add_reserved(t,
+                              json_object_get(config, "added_tokens_decoder"),
+                              t->first_reserved + i, err);
+    return status;
+}
+
+/* ---- Tokens behind the last one ---- */
+
+static enum lmq_status
+add_behind(struct lmq_tokenizer *t, json_int_t id, struct lmq_chars text,
+           struct lmq_added_token token, struct lmq_error *err)
+{
+    enum lmq_status status = lmq_vocab_set(
+        &t->vocab, (uint64_t)id, text,
+        token.is_special ? LMQ_PIECE_CONTROL : LMQ_PIECE_USER, 0, false, err);
+
+    token.id = (int32_t)id;
+    token.is_normalized = false; /* such tokenizers look at the text itself */
+    return status == LMQ_OK ? lmq_added_add(&t->added, token, text, err)
+                            : status;
+}
+
+/* {"32000": {"content": "<pad>", "special": true}}. */
+static enum lmq_status
+add_decoded(struct lmq_tokenizer *t, json_t *tokens, size_t n_own,
+            struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    const char *key;
+    json_t *object;
+
+    json_object_foreach(tokens, key, object) {
+        struct lmq_added_token token = {0};
+        char *end;
+        long id = strtol(key, &end, 10);
+        struct lmq_chars text =
+            lmq_json_chars(json_object_get(object, "content"));
+        if (end == key || *end != '\0' || id < 0 || text.n == 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the added token '%.40s' has no id or no content",
+                            key);
+        if ((size_t)id >= n_own)
+            status = lmq_json_added(object, &token, err);
+        if ((size_t)id >= n_own && status == LMQ_OK)
+            status = add_behind(t, id, text, token, err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    return LMQ_OK;
+}
+
+/* {"<pad>": 32000}, which is all that older folders have. */
+static enum lmq_status
+add_listed(struct lmq_tokenizer *t, json_t *tokens, size_t n_own,
+           struct lmq_error *err)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tokens, key, value) {
+        json_int_t id = json_integer_value(value);
+        if (!json_is_integer(value) || id < 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the id of '%.100s' is not a number from 0", key);
+        if ((uint64_t)id < n_own ||
+            ((uint64_t)id < t->vocab.n &&
+             lmq_vocab_type(&t->vocab, (int32_t)id) != LMQ_PIECE_NONE))
+            continue;
+        enum lmq_status status = add_behind(
+            t, id, lmq_chars(key, strlen(key)), (struct lmq_added_token){0},
+            err);
+        if (status != LMQ_OK)
+            return status;
+    }
+    return LMQ_OK;
+}
+
+/* What the file of that name has; *root stays NULL without one. */
+static enum lmq_status
+load_named(const struct lmq_blob *blobs, size_t n_blobs, const char *name,
+           json_t **root, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < n_blobs && status == LMQ_OK && *root == NULL; i++)
+        if (has_name(&blobs[i], name)) {
+            status = lmq_json_load(&blobs[i], root, err);
             if (status != LMQ_OK)
                 lmq_error_in(err, blobs[i].name);
         }
-    for (int32_t i = 0; i < t->n_reserved && status == LMQ_OK; i++)
-        status = add_reserved(t,
-                              json_object_get(root, "added_tokens_decoder"),
-                              t->first_reserved + i, err);
-    json_decref(root);
+    return status;
+}
+
+static enum lmq_status
+add_tokens(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
+           size_t n_blobs, struct lmq_error *err)
+{
+    static const char listed[] = "added_tokens.json";
+    json_t *config = NULL, *list = NULL;
+    const size_t n_own = t->vocab.n;
+    enum lmq_status status =
+        load_named(blobs, n_blobs, file_names[0], &config, err);
+
+    if (status == LMQ_OK)
+        status = name_reserved(t, config, err);
+    if (status == LMQ_OK && t->takes_added) {
+        status = add_decoded(
+            t, json_object_get(config, "added_tokens_decoder"), n_own, err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, file_names[0]);
+    }
+    if (status == LMQ_OK && t->takes_added)
+        status = load_named(blobs, n_blobs, listed, &list, err);
+    if (status == LMQ_OK) {
+        status = add_listed(t, list, n_own, err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, listed);
+    }
+    json_decref(config);
+    json_decref(list);
     return status == LMQ_OK ? lmq_vocab_index(&t->vocab, err) : status;
 }
 
@@ -185,7 +296,9 @@ lmq_config_apply(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
     struct lmq_marks eos = { .n = 0 };
     bool has_bos = false;
     enum lmq_status status =
-        t->n_reserved > 0 ? name_reserved(t, blobs, n_blobs, err) : LMQ_OK;
+        t->n_reserved > 0 || t->takes_added
+            ? add_tokens(t, blobs, n_blobs, err)
+            : LMQ_OK;
 
     for (size_t f = 0; f < sizeof(file_names) / sizeof(file_names[0]); f++)
         for (size_t i = 0; i < n_blobs && status == LMQ_OK; i++) {

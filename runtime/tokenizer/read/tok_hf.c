@@ -76,12 +76,12 @@ piece_type(const struct hf *hf, const json_t *added, struct lmq_chars text,
 {
     if (is_unknown)
         return LMQ_PIECE_UNKNOWN;
+    if (hf->t->model.falls_back_to_bytes && lmq_byte_piece(text) >= 0)
+        return LMQ_PIECE_BYTE; /* one that was added, too */
     if (added != NULL)
         return json_is_true(json_object_get(added, "special"))
                    ? LMQ_PIECE_CONTROL
                    : LMQ_PIECE_USER;
-    if (hf->t->model.falls_back_to_bytes && lmq_byte_piece(text) >= 0)
-        return LMQ_PIECE_BYTE;
     return LMQ_PIECE_NORMAL;
 }
 
@@ -361,21 +361,8 @@ add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
     struct lmq_added_token token = { 0 };
     uint64_t id =
         (uint64_t)json_integer_value(json_object_get(object, "id"));
-    enum lmq_status status =
-        lmq_json_bool(object, "special", false, &token.is_special, err);
+    enum lmq_status status = lmq_json_added(object, &token, err);
 
-    if (status == LMQ_OK)
-        status = lmq_json_bool(object, "normalized", !token.is_special,
-                               &token.is_normalized, err);
-    if (status == LMQ_OK)
-        status = lmq_json_bool(object, "lstrip", false, &token.strips_left,
-                               err);
-    if (status == LMQ_OK)
-        status = lmq_json_bool(object, "rstrip", false, &token.strips_right,
-                               err);
-    if (status == LMQ_OK)
-        status = lmq_json_bool(object, "single_word", false,
-                               &token.is_single_word, err);
     if (status == LMQ_OK && !is_set(hf->t, id))
         status = lmq_vocab_set(&hf->t->vocab, id, text,
                                token.is_special ? LMQ_PIECE_CONTROL

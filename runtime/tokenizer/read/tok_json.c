@@ -75,3 +75,25 @@ lmq_json_refuse(const char *what, const char *name, struct lmq_error *err)
     return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                     "the %s '%.100s' is not supported", what, name);
 }
+
+enum lmq_status
+lmq_json_added(const json_t *object, struct lmq_added_token *token,
+               struct lmq_error *err)
+{
+    enum lmq_status status =
+        lmq_json_bool(object, "special", false, &token->is_special, err);
+
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "normalized", !token->is_special,
+                               &token->is_normalized, err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "lstrip", false, &token->strips_left,
+                               err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "rstrip", false, &token->strips_right,
+                               err);
+    if (status == LMQ_OK)
+        status = lmq_json_bool(object, "single_word", false,
+                               &token->is_single_word, err);
+    return status;
+}

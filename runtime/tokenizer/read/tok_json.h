@@ -24,6 +24,11 @@ enum lmq_status lmq_json_bool(const json_t *object, const char *key,
                               bool otherwise, bool *value,
                               struct lmq_error *err);
 
+/* The flags of an added token: special, normalized, lstrip and so on. */
+enum lmq_status lmq_json_added(const json_t *object,
+                               struct lmq_added_token *token,
+                               struct lmq_error *err);
+
 /* The "type" of an object, "" without one. */
 const char *lmq_json_type(const json_t *object);
 
