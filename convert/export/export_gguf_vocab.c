@@ -217,7 +217,7 @@ put_scores(struct lmq_gguf_builder *builder, const struct vocab *v)
     }
     for (uint32_t id = 0; id < v->n && id < v->t->vocab.n; id++)
         scores[id] = model->has_table ? -(double)model->n_merges - 1
-                                      : (double)v->t->vocab.pieces[id].score;
+                                      : v->t->vocab.pieces[id].score;
     for (size_t i = 0; model->has_table && i < model->n_table; i++) {
         const struct lmq_merge *merge = &model->table[i];
         if (merge->left >= 0 && (uint32_t)merge->merged < v->n &&

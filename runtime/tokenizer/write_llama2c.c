@@ -48,7 +48,7 @@ append_pieces(struct lmq_buffer *bytes, const struct lmq_tokenizer *tokenizer)
     for (size_t id = 0; id < vocab->n; id++) {
         text.n = 0;
         append_text(&text, tokenizer, (int32_t)id);
-        lmq_buffer_append_f32le(bytes, vocab->pieces[id].score);
+        lmq_buffer_append_f32le(bytes, (float)vocab->pieces[id].score);
         lmq_buffer_append_u32le(bytes, (uint32_t)text.n);
         lmq_buffer_append(bytes, text.bytes, text.n);
         longest = text.n > longest ? text.n : longest;

@@ -263,6 +263,12 @@ START_TEST(unigram_takes_the_likeliest_path)
     ENCODES(t, "a<x>b", LMQ_ENCODE_SPECIAL, "5 8 1 3");
     ck_assert(round_trips(t, "ab bab", 6));
     lmq_tokenizer_close(t);
+    /* As floats the sums of "I" "II" and of "II" "I" are the other way round. */
+    t = open_buffer(hf_file(
+        "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],"
+        "[\"V\",-4.55],[\"I\",-5.3],[\"II\",-0.31]]}", NULL, NULL, NULL, "[]"));
+    ENCODES(t, "VIII", 0, "1 2 3");
+    lmq_tokenizer_close(t);
 }
 END_TEST
 

@@ -46,7 +46,8 @@ struct lmq_tok_model {
 
     /* Unigram. */
     struct lmq_trie trie;
-    float unknown_score, user_score;
+    double unknown_score, user_score;
+    bool has_float_sums; /* of scores: as SentencePiece adds them up */
 
     /* What happens to characters that the vocabulary lacks. */
     bool falls_back_to_bytes;

@@ -2,8 +2,8 @@
  * unigram.c - the segmentation with the best sum of scores (Viterbi).
  *
  * Walks the text character by character and keeps for each position the best
- * way to reach it, as SentencePiece's optimized encoder does. Sums are double,
- * so that a long text does not drown the differences.
+ * way to reach it, as SentencePiece's optimized encoder does, which keeps floats;
+ * Hugging Face's keeps doubles. Where sums tie, that decides.
  */
 #include "config.h"
 
@@ -16,17 +16,23 @@
 #include "runtime/tokenizer/model/tok_model.h"
 
 /* SentencePiece's kUnkPenalty. */
-#define UNKNOWN_PENALTY 10.0f
+#define UNKNOWN_PENALTY 10.0
 
 /* SentencePiece takes a user piece of n bytes for n * max_score - 0.1, where
  * max_score starts at FLT_MIN, so never becomes negative. */
 #define USER_PENALTY 0.1
 
+static double
+rounded(const struct lmq_tok_model *model, double sum)
+{
+    return model->has_float_sums ? (double)(float)sum : sum;
+}
+
 enum lmq_status
 lmq_unigram_build(struct lmq_tok_model *model, const struct lmq_vocab *vocab,
                   struct lmq_error *err)
 {
-    float lowest = FLT_MAX;
+    double lowest = DBL_MAX;
 
     model->kind = LMQ_TOK_UNIGRAM;
     model->user_score = FLT_MIN;
@@ -43,15 +49,17 @@ lmq_unigram_build(struct lmq_tok_model *model, const struct lmq_vocab *vocab,
                          (int32_t)id) != 0)
             return lmq_fail_nomem(err);
     }
-    model->unknown_score =
-        (lowest == FLT_MAX ? 0.0f : lowest) - UNKNOWN_PENALTY;
+    model->unknown_score = rounded(
+        model, (lowest == DBL_MAX ? 0 : lowest) - UNKNOWN_PENALTY);
     lmq_trie_build(&model->trie);
     return LMQ_OK;
 }
 
 static void
-offer(struct lmq_best_end *end, double score, int32_t id, uint32_t start)
+offer(const struct lmq_tok_model *model, struct lmq_best_end *end,
+      double score, int32_t id, uint32_t start)
 {
+    score = rounded(model, score);
     if (end->start == UINT32_MAX || score > end->score)
         *end = (struct lmq_best_end){ score, id, start };
 }
@@ -82,13 +90,13 @@ find_best_ends(const struct lmq_tok_model *model, const struct lmq_vocab *vocab,
             int32_t id = lmq_trie_id(&model->trie, &walk);
             if (id < 0)
                 continue;
-            offer(&ends[at + walk.depth],
+            offer(model, &ends[at + walk.depth],
                   score + piece_score(model, vocab, id, walk.depth), id,
                   (uint32_t)at);
             has_single |= walk.depth == size;
         }
         if (!has_single)
-            offer(&ends[at + size], score + model->unknown_score, -1,
+            offer(model, &ends[at + size], score + model->unknown_score, -1,
                   (uint32_t)at);
         at += size;
     }

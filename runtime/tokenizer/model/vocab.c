@@ -138,7 +138,7 @@ lmq_vocab_set(struct lmq_vocab *vocab, uint64_t id, struct lmq_chars text,
                         "the vocabulary's text is larger than 4 GiB");
     piece->start = (uint32_t)vocab->bytes.n;
     piece->size = (uint32_t)text.n;
-    piece->score = (float)score;
+    piece->score = score;
     piece->type = (unsigned char)type;
     piece->is_matched = is_matched && text.n > 0;
     if (lmq_buffer_append(&vocab->bytes, text.p, text.n) != 0)
@@ -258,7 +258,7 @@ index_some(struct lmq_vocab *vocab, size_t begin, size_t end, size_t *same)
     }
     for (size_t id = begin; id < end; id++) {
         const struct lmq_piece *piece = &vocab->pieces[id];
-        vocab->orders[id] = score_order(piece->score);
+        vocab->orders[id] = score_order((float)piece->score);
         if (!piece->is_matched)
             continue;
         *same = id;

@@ -28,7 +28,7 @@ enum lmq_piece_type {
 
 struct lmq_piece {
     uint32_t start, size; /* within lmq_vocab.bytes */
-    float score;
+    double score;
     unsigned char type;
     bool is_matched; /* the model may find it in the text */
 };
