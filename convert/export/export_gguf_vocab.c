@@ -25,6 +25,7 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/text/bytelevel.h"
 
 #define KEY(name) "tokenizer.ggml." name
 /* SentencePiece's pieces, spaces and bytes, merged by a list. */
@@ -73,29 +74,6 @@ struct vocab {
     const struct lmq_gguf_vocab *given;
 };
 
-/* GPT-2's letter for a byte (bytelevel.c takes them back). */
-static uint32_t
-letter_of(unsigned byte)
-{
-    uint32_t next = 0x100;
-
-    for (unsigned b = 0; b <= byte; b++) {
-        bool is_own = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) ||
-                      (b >= 0xae && b <= 0xff);
-        if (b == byte)
-            return is_own ? b : next;
-        next += !is_own;
-    }
-    return 0;
-}
-
-static void
-append_letters(struct lmq_buffer *out, struct lmq_chars text)
-{
-    for (size_t i = 0; i < text.n; i++)
-        lmq_buffer_append_char(out, letter_of(text.p[i]));
-}
-
 /* A piece as the file writes it. */
 static void
 append_piece(const struct vocab *v, int32_t id, struct lmq_buffer *out)
@@ -105,7 +83,7 @@ append_piece(const struct vocab *v, int32_t id, struct lmq_buffer *out)
     bool marks = strcmp(lmq_tokenizer_kind(v->t), "llama2.c") == 0;
 
     if (v->t->is_byte_level && type == LMQ_PIECE_NORMAL) {
-        append_letters(out, text);
+        lmq_bytelevel_map(text, out); /* a failure stays in `out` */
         return;
     }
     for (size_t i = 0; i < text.n; i++)
@@ -179,7 +157,7 @@ append_side(const struct vocab *v, int32_t id, struct lmq_buffer *out)
     struct lmq_chars text = lmq_vocab_text(&v->t->vocab, id);
 
     if (v->t->is_byte_level)
-        append_letters(out, text);
+        lmq_bytelevel_map(text, out); /* a failure stays in `out` */
     else
         lmq_buffer_append(out, text.p, text.n);
 }

@@ -164,6 +164,13 @@ START_TEST(splits_cut_where_they_should)
         { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[^\\\\w\\\\v]{1,2}\"},"
           "\"behavior\":\"Removed\"}",
           "1..2", "4 5" },
+        /* A class in a class, and a repeat of repeats. */
+        { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\" ?[^(\\\\s|[.,])]+\"},"
+          "\"behavior\":\"Removed\",\"invert\":true}",
+          "a.b ab", "1 2 8 3" },
+        { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[0-9]{1,2}+\"},"
+          "\"behavior\":\"Isolated\"}",
+          "ab1212", "3 6 6" },
         { "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
           "\"WhitespaceSplit\"},{\"type\":\"Digits\",\"individual_digits\":"
           "true}]}",
@@ -179,6 +186,28 @@ START_TEST(splits_cut_where_they_should)
                       cases[i].step, ids, cases[i].expected);
         lmq_tokenizer_close(t);
     }
+}
+END_TEST
+
+/* As Falcon's: a half is no digit, but of its two letters the second one is. */
+START_TEST(splits_behind_byte_level_see_letters)
+{
+    static const char model[] =
+        "{\"type\":\"BPE\",\"vocab\":{\"\u00d0\":0,\"\u00bc\":1,\"\u00d0\u00bc"
+        "\":2,\"1\":3,\"2\":4,\"3\":5,\"12\":6,\"123\":7,\"31\":8,\"\u0120\":9},"
+        "\"merges\":[\"\u00d0 \u00bc\",\"3 1\",\"1 2\",\"12 3\"]}";
+    static const char steps[] =
+        "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\","
+        "\"add_prefix_space\":false},{\"type\":\"Digits\"},{\"type\":\"Split\","
+        "\"pattern\":{\"Regex\":\"[0-9][0-9][0-9]\"},\"behavior\":\"Isolated\"}]}";
+    struct lmq_tokenizer *t =
+        open_buffer(hf_file(model, NULL, steps, NULL, "[]"));
+
+    ENCODES(t, "\u043c", 0, "0 1");
+    ENCODES(t, "123123", 0, "7 7");
+    ENCODES(t, "\u043c 1231", 0, "0 1 9 7 3");
+    ENCODES(t, "\xd0 12", 0, "0 9 6"); /* no UTF-8, but letters all the same */
+    lmq_tokenizer_close(t);
 }
 END_TEST
 
@@ -445,8 +474,8 @@ static const struct refusal {
       "damaged" },
     { PRE_TOKENIZER,
       "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},"
-      "{\"type\":\"Whitespace\"}]}",
-      UNSUPPORTED, "anything after ByteLevel" },
+      "{\"type\":\"Metaspace\",\"replacement\":\"_\"}]}",
+      UNSUPPORTED, "'Metaspace' after ByteLevel" },
     { PRE_TOKENIZER,
       "{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":1}",
       UNSUPPORTED, "behavior" },
@@ -456,7 +485,7 @@ static const struct refusal {
     { PRE_TOKENIZER, REGEX("(?<name>a)"), UNSUPPORTED, "a group" },
     { PRE_TOKENIZER, REGEX("(*ACCEPT)"), UNSUPPORTED, "a verb" },
     { PRE_TOKENIZER, REGEX("a{,3}"), UNSUPPORTED, "a repeat" },
-    { PRE_TOKENIZER, REGEX("a{1,3}+"), UNSUPPORTED, "a repeat" },
+    { PRE_TOKENIZER, REGEX("a{2,3}+"), UNSUPPORTED, "a repeat" },
     { PRE_TOKENIZER, REGEX("\\\\u12"), UNSUPPORTED, "a code point" },
     { PRE_TOKENIZER, REGEX("\\\\x{110000"), UNSUPPORTED, "a code point" },
     { PRE_TOKENIZER, REGEX("\\\\p{Lu1}"), UNSUPPORTED, "a property" },
@@ -464,7 +493,13 @@ static const struct refusal {
     { PRE_TOKENIZER, REGEX("[\\\\z]"), UNSUPPORTED, "an escape in a class" },
     { PRE_TOKENIZER, REGEX("\\\\k"), UNSUPPORTED, "an escape" },
     { PRE_TOKENIZER, REGEX("[]a]"), UNSUPPORTED, "begins with ]" },
-    { PRE_TOKENIZER, REGEX("[a[b]]"), UNSUPPORTED, "a class in a class" },
+    { PRE_TOKENIZER, REGEX("[a[^b]]"), UNSUPPORTED, "a class in a class" },
+    { PRE_TOKENIZER, REGEX("[a[b-]c]"), UNSUPPORTED, "a class in a class" },
+    { PRE_TOKENIZER, REGEX("[a-[b]]"), UNSUPPORTED, "a class in a class" },
+    { PRE_TOKENIZER, REGEX("[a[b]-c]"), UNSUPPORTED, "a class in a class" },
+    { PRE_TOKENIZER, REGEX("[a[-b]]"), UNSUPPORTED, "a class in a class" },
+    { PRE_TOKENIZER, REGEX("[[:alpha:]]"), UNSUPPORTED, "a class in a class" },
+    { PRE_TOKENIZER, REGEX("[a[b"), UNSUPPORTED, "missing terminating ]" },
     { PRE_TOKENIZER, REGEX("(a"), UNSUPPORTED, "parenthesis" },
     { PRE_TOKENIZER,
       "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":"
@@ -628,7 +663,7 @@ main(void)
     const TTest *const tests[] = {
         normalizers_leave_what_they_should,
         a_charsmap_is_looked_up,
-        splits_cut_where_they_should,
+        splits_cut_where_they_should, splits_behind_byte_level_see_letters,
         named_splits_cut_where_they_should,
         unigram_takes_the_likeliest_path,
         a_file_without_a_type_tells_by_its_merges,

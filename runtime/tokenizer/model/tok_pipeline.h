@@ -175,10 +175,4 @@ int32_t lmq_pipeline_find(const struct lmq_tokenizer *t,
 enum lmq_status lmq_decode_build(struct lmq_tokenizer *t,
                                  struct lmq_error *err);
 
-/* ---- GPT-2's letters for bytes (bytelevel.c) ---- */
-
-/* Appends the bytes that the letters stand for; false, with nothing appended,
- * if one of them stands for none. */
-bool lmq_bytelevel_unmap(struct lmq_chars letters, struct lmq_buffer *out);
-
 #endif

@@ -15,6 +15,7 @@
 #include "formats/gguf/gguf_meta.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/text/bytelevel.h"
 
 #define KEY(name) "tokenizer.ggml." name
 

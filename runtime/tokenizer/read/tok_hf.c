@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "runtime/tokenizer/read/tok_hf_tables.h"
 #include "runtime/tokenizer/read/tok_json.h"
+#include "runtime/tokenizer/text/bytelevel.h"
 
 /* ---- Recognising ---- */
 

@@ -19,7 +19,16 @@ struct reader {
     const char *name;
     enum lmq_status (*read)(struct lmq_tokenizer *t, const json_t *object,
                             int depth, struct lmq_error *err);
+    bool sees_letters; /* behind ByteLevel it can look at its letters */
 };
+
+/* All that was added from the first on. */
+static void
+show_letters(struct lmq_tokenizer *t, size_t first)
+{
+    for (size_t i = first; i < t->n_splits; i++)
+        t->splits[i].sees_letters = true;
+}
 
 static enum lmq_status
 read_with(const struct reader *readers, const char *what,
@@ -27,18 +36,25 @@ read_with(const struct reader *readers, const char *what,
           struct lmq_error *err)
 {
     const char *type = lmq_json_type(object);
+    bool has_letters = t->is_byte_level;
+    size_t first = t->n_splits, i = 0;
 
     if (object == NULL || json_is_null(object))
         return LMQ_OK;
     if (!json_is_object(object) || depth > MAX_NESTING)
         return lmq_json_refuse(what, "nested too deep or no object", err);
-    /* It turns bytes into letters, which other steps would have to see. */
-    if (t->is_byte_level)
-        return lmq_json_refuse(what, "anything after ByteLevel", err);
-    for (size_t i = 0; readers[i].name != NULL; i++)
-        if (strcmp(readers[i].name, type) == 0)
-            return readers[i].read(t, object, depth, err);
-    return lmq_json_refuse(what, type, err);
+    while (readers[i].name != NULL && strcmp(readers[i].name, type) != 0)
+        i++;
+    if (readers[i].name == NULL)
+        return lmq_json_refuse(what, type, err);
+    if (has_letters && !readers[i].sees_letters)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "the %s '%s' after ByteLevel is not supported", what,
+                        type);
+    enum lmq_status status = readers[i].read(t, object, depth, err);
+    if (has_letters)
+        show_letters(t, first);
+    return status;
 }
 
 static enum lmq_status
@@ -215,19 +231,19 @@ read_normalizers(struct lmq_tokenizer *t, const json_t *object, int depth,
                  struct lmq_error *err);
 
 static const struct reader normalizers[] = {
-    { "Sequence", read_normalizers },
-    { "Prepend", read_prepend },
-    { "Replace", read_replace },
-    { "NFC", read_form },
-    { "NFD", read_form },
-    { "NFKC", read_form },
-    { "NFKD", read_form },
-    { "Strip", read_strip },
-    { "Lowercase", read_plain },
-    { "StripAccents", read_plain },
-    { "Nmt", read_plain },
-    { "Precompiled", read_precompiled },
-    { NULL, NULL }
+    { "Sequence", read_normalizers, false },
+    { "Prepend", read_prepend, false },
+    { "Replace", read_replace, false },
+    { "NFC", read_form, false },
+    { "NFD", read_form, false },
+    { "NFKC", read_form, false },
+    { "NFKD", read_form, false },
+    { "Strip", read_strip, false },
+    { "Lowercase", read_plain, false },
+    { "StripAccents", read_plain, false },
+    { "Nmt", read_plain, false },
+    { "Precompiled", read_precompiled, false },
+    { NULL, NULL, false }
 };
 
 static enum lmq_status
@@ -474,17 +490,17 @@ read_pre_tokenizers(struct lmq_tokenizer *t, const json_t *object, int depth,
                     struct lmq_error *err);
 
 static const struct reader pre_tokenizers[] = {
-    { "Sequence", read_pre_tokenizers },
-    { "ByteLevel", read_byte_level },
-    { "Split", read_split },
-    { "Digits", read_digits },
-    { "Punctuation", read_punctuation },
-    { "Whitespace", read_whitespace },
-    { "WhitespaceSplit", read_whitespace_split },
-    { "BertPreTokenizer", read_bert },
-    { "CharDelimiterSplit", read_delimiter },
-    { "Metaspace", read_metaspace },
-    { NULL, NULL }
+    { "Sequence", read_pre_tokenizers, true },
+    { "ByteLevel", read_byte_level, false },
+    { "Split", read_split, true },
+    { "Digits", read_digits, true },
+    { "Punctuation", read_punctuation, true },
+    { "Whitespace", read_whitespace, true },
+    { "WhitespaceSplit", read_whitespace_split, true },
+    { "BertPreTokenizer", read_bert, true },
+    { "CharDelimiterSplit", read_delimiter, true },
+    { "Metaspace", read_metaspace, false },
+    { NULL, NULL, false }
 };
 
 static enum lmq_status

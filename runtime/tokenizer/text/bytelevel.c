@@ -6,8 +6,9 @@
  */
 #include "config.h"
 
+#include "runtime/tokenizer/text/bytelevel.h"
+
 #include "base/text/utf8.h"
-#include "runtime/tokenizer/model/tok_pipeline.h"
 
 /* The bytes that have no letter of their own; they are 0x100, 0x101, ... */
 static const unsigned char others[] = {
@@ -61,4 +62,31 @@ lmq_bytelevel_unmap(struct lmq_chars letters, struct lmq_buffer *out)
         }
     }
     return true;
+}
+
+/* Which of them it is, in `others`. */
+static uint32_t
+other_letter(unsigned char byte)
+{
+    uint32_t i = 0;
+
+    while (others[i] != byte)
+        i++;
+    return 0x100 + i;
+}
+
+int
+lmq_bytelevel_map(struct lmq_chars bytes, struct lmq_buffer *out)
+{
+    for (size_t i = 0; i < bytes.n; i++) {
+        unsigned char byte = bytes.p[i];
+        uint32_t code = stands_for_itself(byte) ? byte : other_letter(byte);
+        unsigned char utf8[2] = { (unsigned char)(0xc0 | code >> 6),
+                                  (unsigned char)(0x80 | (code & 0x3f)) };
+        if (code < 0x80)
+            lmq_buffer_append(out, &byte, 1);
+        else
+            lmq_buffer_append(out, utf8, 2);
+    }
+    return out->has_failed ? -1 : 0;
 }

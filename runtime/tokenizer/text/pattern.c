@@ -24,7 +24,7 @@ struct translation {
     struct lmq_chars in;
     size_t at;
     struct lmq_buffer *out;
-    bool in_class;
+    unsigned in_class; /* how deep in classes */
     const char *refused;
 };
 
@@ -181,6 +181,25 @@ translate_escape(struct translation *t)
     }
 }
 
+/* A class in a class adds what it has: "[a[bc]]" is "[abc]". */
+static void
+begin_inner_class(struct translation *t)
+{
+    if (strchr("^:-]", peek(t, 1)) != NULL || t->in.p[t->at - 1] == '-')
+        t->refused = "a class in a class";
+    t->in_class++;
+    t->at++;
+}
+
+static void
+end_inner_class(struct translation *t)
+{
+    if (t->in.p[t->at - 1] == '-' || peek(t, 1) == '-')
+        t->refused = "a class in a class";
+    t->in_class--;
+    t->at++;
+}
+
 static void
 translate_in_class(struct translation *t)
 {
@@ -188,10 +207,14 @@ translate_in_class(struct translation *t)
 
     if (c == '\\') {
         translate_escape(t);
-    } else if (c == '[' || (c == '&' && peek(t, 1) == '&')) {
-        t->refused = c == '[' ? "a class in a class" : "an intersection";
+    } else if (c == '&' && peek(t, 1) == '&') {
+        t->refused = "an intersection";
+    } else if (c == '[') {
+        begin_inner_class(t);
+    } else if (c == ']' && t->in_class > 1) {
+        end_inner_class(t);
     } else {
-        t->in_class = c != ']';
+        t->in_class -= c == ']';
         copy(t, 1);
     }
 }
@@ -205,7 +228,7 @@ begin_class(struct translation *t)
         t->refused = "a class that begins with ]";
     else
         copy(t, n);
-    t->in_class = true;
+    t->in_class = 1;
 }
 
 static void
@@ -232,8 +255,8 @@ translate_group(struct translation *t)
     }
 }
 
-/* x{1,3}+ is possessive in PCRE2 and Rust, a repeat of repeats in Ruby; x{2}?
- * may be there or not in Ruby. */
+/* x{2,3}+ is possessive in PCRE2 and Rust, a repeat of repeats in Ruby, where
+ * x{1,3}+ is x+; x{2}? may be there or not in Ruby. */
 static void
 translate_brace(struct translation *t)
 {
@@ -243,7 +266,12 @@ translate_brace(struct translation *t)
         n++;
     if (n > 1 && peek(t, n) == '}') {
         bool is_exact = memchr(t->in.p + t->at, ',', n) == NULL;
-        if (peek(t, 1) == ',' || peek(t, n + 1) == '+' ||
+        bool is_any = peek(t, 1) == '1' && peek(t, 2) == ',' &&
+                      peek(t, 3) != '0' && peek(t, n + 1) == '+';
+        if (is_any) {
+            put(t, "+");
+            t->at += n + 2;
+        } else if (peek(t, 1) == ',' || peek(t, n + 1) == '+' ||
             (peek(t, n + 1) == '?' && is_exact))
             t->refused = "a repeat";
         else
@@ -257,12 +285,12 @@ enum lmq_status
 lmq_pattern_translate(struct lmq_chars pattern, struct lmq_buffer *out,
                       struct lmq_error *err)
 {
-    struct translation t = { pattern, 0, out, false, NULL };
+    struct translation t = { pattern, 0, out, 0, NULL };
 
     if (lmq_utf8_valid(pattern.p, pattern.n) != pattern.n)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "a pattern is not UTF-8");
     while (t.at < pattern.n && !out->has_failed && t.refused == NULL) {
-        if (t.in_class)
+        if (t.in_class > 0)
             translate_in_class(&t);
         else if (peek(&t, 0) == '\\')
             translate_escape(&t);

@@ -3,7 +3,7 @@
  *
  * Most pre-tokenizers are a pattern and what becomes of its matches. Bytes
  * that are no UTF-8 are parts of their own, between which patterns do not
- * look.
+ * look; or they have letters as all bytes have.
  */
 #include "config.h"
 
@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/utf8.h"
+#include "runtime/tokenizer/text/bytelevel.h"
 
 void
 lmq_split_free(struct lmq_split_step *step)
@@ -66,8 +67,9 @@ struct split {
     const struct lmq_split_step *step;
     struct lmq_regex_scratch *scratch;
     struct lmq_parts *out;
-    size_t base; /* of the run within the text */
+    size_t at; /* in the text */
     bool was_match, can_extend;
+    struct lmq_buffer letters; /* in place of a run */
 };
 
 static int
@@ -77,14 +79,28 @@ extend_last(struct split *s, size_t n)
     return 0;
 }
 
-static int
-add_stretch(struct split *s, size_t start, size_t stop, bool is_match)
+/* Bytes of the text: as many as there are letters. */
+static size_t
+size_of(const struct split *s, struct lmq_chars stretch)
 {
-    size_t at = s->base + start, n = stop - start;
+    size_t n = 0;
+
+    if (!s->step->sees_letters)
+        return stretch.n;
+    for (size_t i = 0; i < stretch.n; i++)
+        n += (stretch.p[i] & 0xc0) != 0x80;
+    return n;
+}
+
+static int
+add_stretch(struct split *s, struct lmq_chars stretch, bool is_match)
+{
+    size_t at = s->at, n = size_of(s, stretch);
     bool was_match = s->was_match, can_extend = s->can_extend;
 
     if (n == 0)
         return 0;
+    s->at += n;
     if (s->step->is_inverted)
         is_match = !is_match;
     s->was_match = is_match;
@@ -126,16 +142,27 @@ split_run(struct split *s, struct lmq_chars run, struct lmq_error *err)
             return status;
         if (!found)
             break;
-        if (add_stretch(s, from, start, false) != 0 ||
-            add_stretch(s, start, stop, true) != 0)
+        if (add_stretch(s, lmq_chars(run.p + from, start - from), false) !=
+                0 ||
+            add_stretch(s, lmq_chars(run.p + start, stop - start), true) != 0)
             return lmq_fail_nomem(err);
         from = stop;
         at = stop;
         if (start == stop && at < run.n)
             at += lmq_utf8_length(run.p + at, run.n - at);
     }
-    return add_stretch(s, from, run.n, false) == 0 ? LMQ_OK
-                                                   : lmq_fail_nomem(err);
+    return add_stretch(s, lmq_chars(run.p + from, run.n - from), false) == 0
+               ? LMQ_OK
+               : lmq_fail_nomem(err);
+}
+
+static enum lmq_status
+split_letters(struct split *s, struct lmq_chars bytes, struct lmq_error *err)
+{
+    s->letters.n = 0;
+    if (lmq_bytelevel_map(bytes, &s->letters) != 0)
+        return lmq_fail_nomem(err);
+    return split_run(s, lmq_chars(s->letters.bytes, s->letters.n), err);
 }
 
 static enum lmq_status
@@ -145,10 +172,13 @@ split_part(struct split *s, struct lmq_chars text, struct lmq_text_part part,
     enum lmq_status status = LMQ_OK;
     size_t at = part.start, end = (size_t)part.start + part.n;
 
+    s->at = at;
+    if (s->step->sees_letters)
+        return split_letters(s, lmq_chars(text.p + at, part.n), err);
     while (at < end && status == LMQ_OK) {
         size_t n = lmq_utf8_valid(text.p + at, end - at);
         size_t n_raw = lmq_utf8_invalid(text.p + at + n, end - at - n);
-        s->base = at;
+        s->at = at;
         if (n > 0)
             status = split_run(s, lmq_chars(text.p + at, n), err);
         if (status == LMQ_OK && add_part(s->out, at + n, n_raw) != 0)
@@ -275,6 +305,7 @@ lmq_split_apply(const struct lmq_split_step *step,
     } else {
         for (size_t i = 0; i < parts->n && status == LMQ_OK; i++)
             status = split_part(&s, text, parts->parts[i], err);
+        lmq_buffer_free(&s.letters);
         take_text(parts, spare);
     }
     struct lmq_parts result = *spare;

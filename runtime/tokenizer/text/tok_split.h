@@ -29,6 +29,7 @@ struct lmq_split_step {
     struct lmq_regex *regex;
     enum lmq_split_behavior behavior;
     bool is_inverted; /* what is between the matches counts as the matches */
+    bool sees_letters; /* REGEX: looks at GPT-2's letters for the bytes */
     struct lmq_buffer text;
     bool first_only; /* PREFIX: only at the very beginning of the text */
     bool is_joint[256]; /* SPACES: but not behind these bytes */
