@@ -133,9 +133,6 @@ check(const struct arguments *arguments,
         usage_error(command, "name a text: --text=FILE");
     else if (plan->n_texts > 0 && plan->tokens != NULL)
         usage_error(command, "--tokens is in place of --text");
-    else if (output != NULL && plan->page != NULL &&
-             strcmp(output, plan->page) == 0)
-        usage_error(command, "--output and --report are the same file");
     else
         return (output == NULL ||
                 check_output_name(output,
@@ -244,10 +241,11 @@ print_plan(const struct arguments *arguments, const struct lmq_report *r)
 }
 
 static int
-show(const struct arguments *arguments, const struct lmq_report *report)
+show(const struct arguments *arguments, struct progress_state *state,
+     const struct lmq_report *report)
 {
     print_notes(arguments, report);
-    int shown = print_report(arguments, report);
+    int shown = finish_report(state);
     if (shown >= 0)
         return shown;
     if (!has_option(arguments, "quiet"))
@@ -267,8 +265,8 @@ make_plan(const struct planning *planning,
 
     end_progress(planning->state);
     if (status != LMQ_OK)
-        return report_error(&err);
-    int code = show(planning->arguments, report);
+        return approval_error(planning->state, &err);
+    int code = show(planning->arguments, planning->state, report);
     lmq_report_free(report);
     return code;
 }
@@ -348,6 +346,7 @@ run(const struct arguments *arguments)
         !check(arguments, &plan) || !open_options(arguments, &open) ||
         !start_progress(arguments, "", &state, &progress))
         return EXIT_USAGE;
+    progress.approve = approve_report;
     if (plan.n_parts == 0 && plan.n_measured == 0 &&
         !start_ranks(arguments, &ranks))
         return EXIT_USAGE;

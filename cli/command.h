@@ -266,8 +266,13 @@ bool wants_data(const struct arguments *arguments);
 int approve_report(void *state, const struct lmq_report *report);
 int finish_report(struct progress_state *state);
 int approval_error(struct progress_state *state, const struct lmq_error *err);
-/* --json or --yaml: prints the report and returns the exit code; -1 if neither
- * is given. */
+/* --json or --yaml: the report as text, before anything else appears; NULL if
+ * neither is given. False, and a message, if there is no memory for it. */
+bool make_report_text(const struct arguments *arguments,
+                      const struct lmq_report *report, char **text, int *code);
+/* Prints it and returns the exit code; -1 if it is NULL. */
+int print_report_text(char *text);
+/* Both. */
 int print_report(const struct arguments *arguments,
                   const struct lmq_report *report);
 /* "1.51 MB", "378 k"; in a small buffer of the caller's. */

@@ -99,6 +99,31 @@ find_place(struct lmq_output *output, const char *path, struct lmq_error *err)
     return output->folder == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
+bool
+lmq_output_is_same(const char *a, const char *b)
+{
+    const char *names[] = {a, b};
+    struct stat info[2];
+    bool is_there[2];
+
+    for (int i = 0; i < 2; i++)
+        is_there[i] = stat(names[i], &info[i]) == 0;
+    if (!is_there[0] && !is_there[1]) {
+        const char *ends[2];
+        for (int i = 0; i < 2; i++) {
+            char *folder = folder_of(names[i]);
+            const char *slash = strrchr(names[i], '/');
+            ends[i] = slash == NULL ? names[i] : slash + 1;
+            is_there[i] = folder != NULL && stat(folder, &info[i]) == 0;
+            free(folder);
+        }
+        if (strcmp(ends[0], ends[1]) != 0)
+            return false;
+    }
+    return is_there[0] && is_there[1] && info[0].st_dev == info[1].st_dev &&
+           info[0].st_ino == info[1].st_ino;
+}
+
 /* In a folder like /tmp nobody replaces the files of others. */
 static bool
 is_held_by_folder(const struct lmq_output *output, const struct stat *info)

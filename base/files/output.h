@@ -35,6 +35,9 @@ enum lmq_status lmq_output_check(const char *path, bool replace,
                                  const struct lmq_originals *originals,
                                  struct lmq_error *err);
 
+/* Whether two names lead to one file, or would. */
+bool lmq_output_is_same(const char *a, const char *b);
+
 /* Whether files of so many bytes together have room beside `path`. */
 enum lmq_status lmq_output_check_space(const char *path, uint64_t size,
                                        struct lmq_error *err);

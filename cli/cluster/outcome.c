@@ -56,11 +56,17 @@ show_outcome(const struct arguments *arguments,
 {
     const char *html = option_text(arguments, "report");
     struct lmq_error err;
+    char *data;
+    int code;
 
     print_notes(arguments, report);
-    if (html != NULL && write_page(arguments, html, report, &err) != LMQ_OK)
+    if (!make_report_text(arguments, report, &data, &code))
+        return code;
+    if (html != NULL && write_page(arguments, html, report, &err) != LMQ_OK) {
+        lmq_text_free(data);
         return report_error(&err);
-    int shown = print_report(arguments, report);
+    }
+    int shown = print_report_text(data);
     if (shown > 0)
         return shown;
     if (has_option(arguments, "markdown"))

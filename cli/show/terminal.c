@@ -65,9 +65,25 @@ make_text(const struct arguments *arguments, const struct lmq_report *report,
                            text, err);
 }
 
-static int
-print_text(char *text)
+bool
+make_report_text(const struct arguments *arguments,
+                 const struct lmq_report *report, char **text, int *code)
 {
+    struct lmq_error err;
+
+    *text = NULL;
+    if (!wants_data(arguments) ||
+        make_text(arguments, report, text, &err) == LMQ_OK)
+        return true;
+    *code = report_error(&err);
+    return false;
+}
+
+int
+print_report_text(char *text)
+{
+    if (text == NULL)
+        return -1;
     fputs(text, stdout); /* finish_output() tells if it cannot */
     lmq_text_free(text);
     return EXIT_DONE;
@@ -77,14 +93,12 @@ int
 print_report(const struct arguments *arguments,
              const struct lmq_report *report)
 {
-    struct lmq_error err;
     char *text;
+    int code;
 
-    if (!wants_data(arguments))
-        return -1;
-    if (make_text(arguments, report, &text, &err) != LMQ_OK)
-        return report_error(&err);
-    return print_text(text);
+    return make_report_text(arguments, report, &text, &code)
+               ? print_report_text(text)
+               : code;
 }
 
 int
@@ -100,9 +114,7 @@ approve_report(void *context, const struct lmq_report *report)
 int
 finish_report(struct progress_state *state)
 {
-    if (!wants_data(state->arguments))
-        return -1;
-    return print_text(state->text);
+    return print_report_text(state->text);
 }
 
 int

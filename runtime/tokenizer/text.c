@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,14 +75,20 @@ open_tokenizer_file(const char *path, bool *is_one,
     const char *slash = strrchr(path, '/');
     struct lmq_blob blob = {.name = slash == NULL ? path : slash + 1};
     unsigned char *bytes;
+    enum lmq_status status;
     struct stat info;
 
     *is_one = false;
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
-        (uint64_t)info.st_size > FILE_MAX)
-        return LMQ_OK; /* opening it as a checkpoint says what is wrong */
-    enum lmq_status status =
-        lmq_file_load(path, FILE_MAX, &bytes, &blob.size, err);
+    if (stat(path, &info) != 0) {
+        if (errno == ENOENT)
+            return LMQ_OK; /* opening it as a checkpoint says so */
+        status = lmq_fail_errno(err, "cannot be read");
+        lmq_error_in(err, path);
+        return status;
+    }
+    if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > FILE_MAX)
+        return LMQ_OK; /* so does that */
+    status = lmq_file_load(path, FILE_MAX, &bytes, &blob.size, err);
     if (status != LMQ_OK)
         return status;
     blob.bytes = bytes;

@@ -145,15 +145,15 @@ static const struct command {
      false},
     {"validate", "validate -q --ctx 8 --max-tokens 16 --json --attribute "
      "model m.lmq text", NULL, NULL, TIMED, false},
-    {"validate-report", "validate -q -f --ctx 8 --max-tokens 16 --report "
-     "w/out model m.lmq text", NULL, "out", TIMED, true},
+    {"validate-report", "validate -q -f --ctx 8 --max-tokens 16 --json "
+     "--report w/out model m.lmq text", NULL, "out", TIMED, true},
     {"validate-several", "validate -q --ctx 8 --split-documents --json "
      "--baseline baseline.json --gate kld.mean<=baseline*2 model m.lmq m.gguf "
      "--text documents", NULL, NULL, TIMED, true},
     {"validate-part", "validate -q -f --ctx 8 --part 1/2 --report w/out model "
      "m.lmq text", NULL, "out", TIMED, true},
     {"merge", "merge --json 2.json 1.json", NULL, NULL, TIMED, false},
-    {"merge-report", "merge -q -f --report w/out 2.json 1.json", NULL, "out",
+    {"merge-report", "merge -q -f --json --report w/out 2.json 1.json", NULL, "out",
      TIMED, true},
     {"jobs", "jobs --nodes 3 convert model w/out.lmq", NULL, NULL, DOCUMENT,
      false},

@@ -79,6 +79,19 @@ expect 0 $plan -q --json --target-bits 6.5 "$fable"
 expect 0 $plan -q --yaml --target-bits 6.5 "$fable"
 prints '^prediction:'
 
+# The recipe and the page under two names of one file.
+ln -s page link
+echo old > page
+for output in ./page link; do
+    run $plan -q -f --target-bits 6 -o "$output" --report page "$fable"
+    [ "$status" -eq 2 ] || fail "-o $output --report page: $status"
+    says "same file"
+    [ "$(cat page)" = old ] || fail "-o $output destroys something"
+done
+rm page link
+run $plan -q --target-bits 6 -o ./new --report new "$fable"
+[ "$status" -eq 2 ] || fail "a new file under two names: $status"
+
 # ---- Parts ----
 
 for i in 1 2 3; do

@@ -106,6 +106,10 @@ check_outputs(const struct lmq_planner *planner, const char *output,
         status =
             lmq_output_check(o->page, o->replaces != 0, &originals, err);
     lmq_originals_free(&originals);
+    if (status == LMQ_OK && output != NULL && o->page != NULL &&
+        lmq_output_is_same(output, o->page))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "the recipe and the page are the same file");
     return status;
 }
 
@@ -559,6 +563,8 @@ write_outputs(const struct lmq_planner *planner, const char *recipe,
             lmq_text_free(text);
         }
     }
+    if (status == LMQ_OK)
+        status = lmq_progress_approve(planner->job.progress, report, err);
     if (status == LMQ_OK)
         return lmq_output_commit_all(outputs, n, planner->job.progress, err);
     for (size_t i = 0; i < n; i++)
