@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
@@ -17,6 +18,7 @@
 #include "convert/convert.h"
 #include "convert/foresee.h"
 #include "convert/lay_out.h"
+#include "convert/sets/journal.h"
 #include "convert/writing.h"
 #include "formats/describe.h"
 #include "formats/lmq/lmq_describe.h"
@@ -548,6 +550,35 @@ describe_given(const struct lmq_plan *plan,
     return given;
 }
 
+/* What an earlier run has left and nobody goes on with stays, however large. */
+static enum lmq_status
+note_journal(struct lmq_plan *plan, const char *output, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    char *path = lmq_journal_path(output);
+
+    if (path == NULL)
+        return lmq_fail_nomem(err);
+    if (lmq_file_exists(path, &status, err))
+        lmq_notes_add(&plan->notes,
+                      "%s is of a conversion that was stopped: .resumes goes "
+                      "on with it; without, it and its unfinished output stay",
+                      path);
+    free(path);
+    return status;
+}
+
+/* What a stop leaves, and what to do then. */
+static void
+hint_at_rest(const struct lmq_convert_options *options, struct lmq_error *err)
+{
+    if (options->resumes != 0 || options->part > 0)
+        lmq_hint(err, "the same command goes on with what was done");
+    else
+        lmq_hint(err, "nothing is kept; with .resumes the same command goes on "
+                      "after a stop");
+}
+
 static enum lmq_status
 carry_out(struct lmq_plan *plan, const char *output,
           const struct lmq_convert_options *options,
@@ -576,6 +607,8 @@ carry_out(struct lmq_plan *plan, const char *output,
                                  : lmq_member_files_name(&files, plan, output,
                                                          err);
 
+    if (status == LMQ_OK && !writing.resumes && !options->is_dry_run)
+        status = note_journal(plan, output, err);
     if (status == LMQ_OK && !options->is_dry_run)
         status = lmq_writing_run(&writing, err);
     else if (status == LMQ_OK && report != NULL)
@@ -621,6 +654,9 @@ lmq_convert_given(struct lmq_checkpoint *checkpoint, const char *output,
                            &plan, err);
         if (status == LMQ_OK)
             status = carry_out(&plan, output, &options, progress, report, err);
+        if (status == LMQ_ERR_CANCELLED && !options.is_dry_run &&
+            options.seals == 0)
+            hint_at_rest(&options, err);
         if (status != LMQ_OK)
             lmq_error_in(err, checkpoint->path);
     }

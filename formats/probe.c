@@ -151,7 +151,8 @@ lmq_probe_fail(const struct lmq_probe *probe, struct lmq_error *err)
     if (probe->is_folder && has_parts(probe->path)) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
                  "the folder has parts of a set that is not sealed");
-        lmq_hint(err, "lmquant seal checks them and completes the set");
+        lmq_hint(err, "lmquant seal checks them and completes the set; what a "
+                      "convert .resumes left, the same command goes on with");
         return LMQ_ERR_FORMAT;
     }
     if (!probe->is_folder && is_part(probe->path)) {

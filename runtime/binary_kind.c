@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "lmquant.h"
@@ -35,6 +36,20 @@ static const struct magic magics[] = {
     {0, 4, "PAR1", "a Parquet file"},
 };
 
+/* Every other byte is 0, as of Latin letters in 16 bits each. */
+static bool
+is_utf16(const char *bytes, size_t n)
+{
+    bool is_zero[2] = {true, true}, is_other[2] = {true, true};
+
+    for (size_t i = 0; i < n && i < HEAD; i++) {
+        is_zero[i % 2] &= bytes[i] == '\0';
+        is_other[i % 2] &= bytes[i] != '\0';
+    }
+    return n >= 4 && n % 2 == 0 &&
+           ((is_zero[0] && is_other[1]) || (is_zero[1] && is_other[0]));
+}
+
 /* All of these have zero bytes soon, and a text has none: one about GGUF may
  * begin with that word. */
 const char *
@@ -47,5 +62,5 @@ lmq_binary_kind(const char *bytes, size_t n)
         if (n >= m->at + m->n && memcmp(bytes + m->at, m->bytes, m->n) == 0)
             return m->kind;
     }
-    return NULL;
+    return is_utf16(bytes, n) ? "UTF-16" : NULL;
 }

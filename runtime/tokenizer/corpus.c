@@ -270,9 +270,12 @@ check_text(const unsigned char *text, size_t n, struct lmq_error *err)
 
     if (n == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
-    if (kind != NULL)
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is %s, expected a text",
-                        kind);
+    if (kind != NULL) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0, "is %s, expected a text", kind);
+        if (strcmp(kind, "UTF-16") == 0)
+            lmq_hint(err, "iconv -f UTF-16 -t UTF-8 converts it");
+        return LMQ_ERR_FORMAT;
+    }
     while (at < n) {
         size_t length = lmq_utf8_length(text + at, n - at);
         if (length == 0) {

@@ -260,6 +260,8 @@ gzip -c packed.gz > twice.gz
 tar cf archive.tar text
 printf 'PK\003\004\024\000\000\000' > archive.zip
 printf 'GGUF is a format.\n' > about-gguf
+printf 'O\0n\0c\0e\0 \0' > wide-text
+printf '\0O\0n\0c\0e' > wide-text-be
 for command in "validate $fable fable.lmq" "tokenize fable.lmq"; do
     refused 3 "folder: is a folder, expected a text" $command folder
     refused 3 "is a GGUF file" $command fable.gguf
@@ -267,6 +269,8 @@ for command in "validate $fable fable.lmq" "tokenize fable.lmq"; do
     refused 3 "is a safetensors file" $command "$fable/model.safetensors"
     refused 3 "is a zip archive" $command archive.zip
     refused 3 "is a tar archive" $command archive.tar
+    refused 3 "is UTF-16" $command wide-text
+    refused 3 "is UTF-16" $command wide-text-be
     refused 1 "nowhere: " $command nowhere
     expect 0 "$lmquant" $command about-gguf
 done

@@ -56,6 +56,8 @@ enum lmq_status lmq_page_write(char *text, const char *path, int replaces,
 
 /* Text from elsewhere: nothing in it is markup. */
 void lmq_page_text(struct lmq_buffer *page, const char *text);
+/* The same with its lines. */
+void lmq_page_lines(struct lmq_buffer *page, const char *text);
 
 /* The units of a drawing, which is stretched to the room that it gets; so
  * strokes keep their width, and all letters stand beside it or above it. */

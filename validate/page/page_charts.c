@@ -13,8 +13,8 @@
 
 /* ---- Text ---- */
 
-void
-lmq_page_text(struct lmq_buffer *page, const char *text)
+static void
+put_text(struct lmq_buffer *page, const char *text, const char *line_end)
 {
     for (; *text != '\0'; text++) {
         switch (*text) {
@@ -31,12 +31,26 @@ lmq_page_text(struct lmq_buffer *page, const char *text)
             put(page, "&quot;");
             break;
         case '\n':
-            put(page, "\xe2\x8f\x8e"); /* a return symbol */
+            put(page, "%s", line_end);
             break;
         default:
             put(page, "%c", *text);
         }
     }
+}
+
+void
+lmq_page_text(struct lmq_buffer *page, const char *text)
+{
+    put_text(page, text, "\xe2\x8f\x8e"); /* a return symbol */
+}
+
+void
+lmq_page_lines(struct lmq_buffer *page, const char *text)
+{
+    put(page, "<pre>");
+    put_text(page, text, "\n");
+    put(page, "</pre>");
 }
 
 /* ---- Charts ---- */

@@ -108,8 +108,8 @@ put_points(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *uniform = lmq_report_at(r, "uniform");
 
-    put(page, "<h2>All matrices in one encoding</h2><table><tr><th "
-              "class=text>encoding<th>bytes<th>bits per "
+    put(page, "<h2>All matrices in one encoding</h2><div class=wide><table>"
+              "<tr><th class=text>encoding<th>bytes<th>bits per "
               "weight<th>divergence</tr>");
     for (size_t i = 0; i < lmq_report_length(uniform); i++) {
         const struct lmq_report *point = lmq_report_item(uniform, i);
@@ -117,7 +117,7 @@ put_points(struct lmq_buffer *page, const struct lmq_report *r)
             string(point, "name"), number(point, "bytes"),
             number(point, "bits_per_weight"), number(point, "kld"));
     }
-    put(page, "</table>");
+    put(page, "</table></div>");
 }
 
 static void
@@ -125,8 +125,8 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *tensors = lmq_report_at(r, "tensors");
 
-    put(page, "<h2>What becomes of each matrix</h2><table><tr><th "
-              "class=text>matrix<th class=text>encoding<th>bits per weight<th>"
+    put(page, "<h2>What becomes of each matrix</h2><div class=wide><table>"
+              "<tr><th class=text>matrix<th class=text>encoding<th>bits per weight<th>"
               "divergence alone in %s<th>in the plan, estimated</tr>",
         string(r, "probe"));
     for (size_t i = 0; i < lmq_report_length(tensors); i++) {
@@ -141,7 +141,7 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
             number(tensor, "bits_per_weight"), number(tensor, "kld_alone"),
             number(tensor, "kld"));
     }
-    put(page, "</table>");
+    put(page, "</table></div>");
 }
 
 enum lmq_status
@@ -165,9 +165,9 @@ lmq_plan_html(const struct lmq_report *r, char **text, struct lmq_error *err)
     put_curve(&page, r);
     put_points(&page, r);
     put_tensors(&page, r);
-    put(&page, "<h2>The recipe</h2><pre>");
-    lmq_page_text(&page, string(r, "recipe"));
-    put(&page, "</pre></html>\n");
+    put(&page, "<h2>The recipe</h2>");
+    lmq_page_lines(&page, string(r, "recipe"));
+    put(&page, "</html>\n");
     *text = lmq_buffer_text(&page);
     return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }

@@ -72,7 +72,7 @@ static const char style[] =
     "vector-effect:non-scaling-stroke}span.front{color:var(--a)}"
     ".field{position:relative;min-width:0}.tag{position:absolute;"
     "transform:translate(.35rem,-1.35em);color:var(--ink)}"
-    ".wide{overflow-x:auto}.wide td.text{min-width:9rem}"
+    ".wide,pre{overflow-x:auto}.wide td.text{min-width:9rem}"
     "details.model{border-top:1px solid var(--line);padding:.3rem 0}"
     "details.model>summary{color:var(--ink);font-weight:600}"
     ".strip{height:.75rem}.key{color:var(--b)}"
