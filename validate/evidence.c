@@ -249,7 +249,8 @@ doubt_order(const struct lmq_job *job, const struct lmq_judged *candidate,
     else if (is_quantized(job->reference_file) && bits < 0.98 * own)
         lmq_doubt(notes,
               "the reference %.400s has fewer bits per weight, %.2f, than the "
-              "judged %.400s, %.2f: the reference comes first",
+              "judged %.400s, %.2f: right if this was made of it; else the "
+              "reference comes first",
               reference, bits, judged, own);
 }
 

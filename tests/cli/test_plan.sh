@@ -32,6 +32,7 @@ awk -v bits="$bits" 'BEGIN { exit !(bits > 6 && bits <= 6.5) }' ||
     fail "6.5 bits per weight were asked for: $bits"
 
 expect 0 $plan -v --target-size 400K -o size.yaml --report size.html "$fable"
+grep -q "^rules:" size.html || fail "no lines in the recipe of the page"
 prints '^  front '
 prints '^  plan '
 prints '^tensor .* becomes '
