@@ -19,16 +19,19 @@
 static const struct lmq_offer known[] = {
     {"q4/128", "q4", 128, false}, {"q4/64", "q4", 64, false},
     {"q4/64 rotated", "q4", 64, true}, {"q4/32", "q4", 32, false},
-    {"q5/128", "q5", 128, false}, {"q5/64", "q5", 64, false},
-    {"q5/64 rotated", "q5", 64, true}, {"q5/32", "q5", 32, false},
+    {"q4/32 rotated", "q4", 32, true}, {"q5/128", "q5", 128, false},
+    {"q5/64", "q5", 64, false}, {"q5/64 rotated", "q5", 64, true},
+    {"q5/32", "q5", 32, false}, {"q5/32 rotated", "q5", 32, true},
     {"q6/128", "q6", 128, false}, {"q6/64", "q6", 64, false},
     {"q6/64 rotated", "q6", 64, true}, {"q6/32", "q6", 32, false},
-    {"q8/64", "q8", 64, false}, {"q8/64 rotated", "q8", 64, true},
-    {"q8/32", "q8", 32, false}, {"bf16", "bf16", 0, false},
+    {"q6/32 rotated", "q6", 32, true}, {"q8/64", "q8", 64, false},
+    {"q8/64 rotated", "q8", 64, true}, {"q8/32", "q8", 32, false},
+    {"q8/32 rotated", "q8", 32, true}, {"bf16", "bf16", 0, false},
     {"keep", "keep", 0, false},
 };
 
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
+_Static_assert(N_KNOWN <= LMQ_OFFERS_MOST, "an offer has no room");
 
 /* Experts, or heads, that errors are told from. */
 #define ITEMS_MOST 8

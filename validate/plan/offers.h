@@ -16,7 +16,7 @@ struct lmq_offer {
     bool rotates;
 };
 
-#define LMQ_OFFERS_MOST 20
+#define LMQ_OFFERS_MOST 24
 
 struct lmq_offers {
     const struct lmq_offer *list[LMQ_OFFERS_MOST]; /* those that there are */
