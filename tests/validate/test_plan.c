@@ -260,7 +260,7 @@ START_TEST(what_stands_out_is_rotated)
     ck_assert_msg(rotated < plain, "%g rotated, %g not", rotated, plain);
     ck_assert_uint_eq(lmq_report_length(lmq_report_at(reports[1], "uniform")),
                       lmq_report_length(lmq_report_at(reports[0], "uniform")) +
-                          4);
+                          8);
     ck_assert_ptr_nonnull(strstr(lmq_report_string(reports[1], "recipe"),
                                  "ffn_down\n  layers: 1\n  encoding: q"));
     ck_assert_ptr_nonnull(strstr(lmq_report_string(reports[1], "recipe"),
