@@ -92,16 +92,20 @@ struct bytes
 converted(const char *from, const char *name,
           const struct lmq_convert_options *options)
 {
+    struct lmq_convert_options own = {0};
     struct lmq_checkpoint *checkpoint;
     struct lmq_error err;
     struct bytes bytes = {0};
     char buffer[4096];
     size_t n;
 
+    if (options != NULL)
+        own = *options;
+    if (own.group_size == 0)
+        own.group_size = 64; /* whatever takes fewer bytes */
     unlink(in(name));
     if (lmq_checkpoint_open(in(from), NULL, &checkpoint, &err) != LMQ_OK ||
-        lmq_convert(checkpoint, in(name), options, NULL, NULL, &err) !=
-            LMQ_OK)
+        lmq_convert(checkpoint, in(name), &own, NULL, NULL, &err) != LMQ_OK)
         fail(name, err.message);
     lmq_checkpoint_close(checkpoint);
     FILE *file = fopen(in(name), "rb");
