@@ -286,7 +286,9 @@ add_tokens(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
     }
     json_decref(config);
     json_decref(list);
-    return status == LMQ_OK ? lmq_vocab_index(&t->vocab, err) : status;
+    return status == LMQ_OK && t->vocab.n > n_own
+               ? lmq_vocab_index(&t->vocab, err)
+               : status;
 }
 
 enum lmq_status
