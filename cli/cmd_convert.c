@@ -13,7 +13,9 @@ static const struct option options[] = {
     {'e', "encoding", "NAME",
      "q8 (default), q6, q5, q4: bits of a weight; with fewer\n"
      "than 8 the embedding and the head get more"},
-    {'g', "group-size", "N", "weights per scale: 32, 64 (default), 128, 256"},
+    {'g', "group-size", "N",
+     "weights per scale: 32, 64, 128, 256 (64, or 32 where\n"
+     "that takes fewer bytes)"},
     {0, "scales", "TYPE", "f16 (default) or f32"},
     {0, "method", "NAME",
      "search (default: least squares over steps near\n"

@@ -79,7 +79,8 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
         lmq_put(&tensor, "scales",
                 json_string(
                     lmq_names_of(lmq_scales_names, record->quant.scales)));
-        lmq_put(&tensor, "rotated", json_boolean(record->quant.rotation != LMQ_ROTATION_NONE));
+        lmq_put(&tensor, "rotated",
+                json_boolean(record->quant.rotation != LMQ_ROTATION_NONE));
         lmq_put(&tensor, "as_stored", json_boolean(plan->takes[index]));
         if (plan->calibrated != NULL && plan->calibrated[index].is_known)
             describe_calibrated(&tensor, &plan->calibrated[index]);
@@ -170,7 +171,8 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "method",
             json_string(
                 lmq_names_of(lmq_method_names, settings->quant.method)));
-    lmq_put(&report, "rotate", json_boolean(settings->quant.rotation != LMQ_ROTATION_NONE));
+    lmq_put(&report, "rotate",
+            json_boolean(settings->quant.rotation != LMQ_ROTATION_NONE));
     if (plan->calibration != NULL)
         lmq_put(&report, "calibration", json_incref(plan->calibration));
     lmq_put(&report, "layout",

@@ -55,7 +55,8 @@ describe_settings(const struct lmq_plan *plan)
     lmq_put(&json, "method",
             json_string(
                 lmq_names_of(lmq_method_names, settings->quant.method)));
-    lmq_put(&json, "rotate", json_boolean(settings->quant.rotation != LMQ_ROTATION_NONE));
+    lmq_put(&json, "rotate",
+            json_boolean(settings->quant.rotation != LMQ_ROTATION_NONE));
     lmq_put(&json, "layout",
             json_string(lmq_names_of(lmq_layout_names, settings->layout)));
     lmq_put(&json, "encoding",
