@@ -40,8 +40,10 @@ check_kind(const struct lmq_checkpoint *checkpoint, bool is_forced,
            struct lmq_error *err)
 {
     struct lmq_error why = {0};
-    enum lmq_status status = lmq_tokenizer_open(
-        checkpoint->blobs, checkpoint->n_blobs, tokenizer, &why);
+    enum lmq_status status = lmq_tokenizer_open_for(
+        checkpoint->blobs, checkpoint->n_blobs,
+        checkpoint->has_model ? checkpoint->hparams.vocab_size : 0, tokenizer,
+        &why);
 
     if (status == LMQ_OK)
         return LMQ_OK;

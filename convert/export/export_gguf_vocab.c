@@ -498,7 +498,7 @@ lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
         if (lmq_gguf_is(vocab->blobs[i].bytes, vocab->blobs[i].size))
             return copy_vocab(builder, &vocab->blobs[i], n, err);
     enum lmq_status status =
-        lmq_tokenizer_open(vocab->blobs, vocab->n_blobs, &t, err);
+        lmq_tokenizer_open_for(vocab->blobs, vocab->n_blobs, n, &t, err);
     if (status != LMQ_OK)
         return status;
     struct vocab v = {.t = t, .n = n, .given = vocab};

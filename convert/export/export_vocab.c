@@ -78,8 +78,9 @@ make_bytes(const struct lmq_checkpoint *checkpoint, struct lmq_buffer *bytes,
     *is_made = false;
     if (checkpoint->n_blobs == 0)
         return LMQ_OK;
-    enum lmq_status status = lmq_tokenizer_open(
-        checkpoint->blobs, checkpoint->n_blobs, &tokenizer, err);
+    enum lmq_status status = lmq_tokenizer_open_for(
+        checkpoint->blobs, checkpoint->n_blobs, checkpoint->hparams.vocab_size,
+        &tokenizer, err);
     if (status != LMQ_OK) /* what is not understood is left out */
         return lmq_status_is_of_system(status) ? status : LMQ_OK;
     if (lmq_tokenizer_size(tokenizer) == checkpoint->hparams.vocab_size)

@@ -44,8 +44,10 @@ lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
         status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no tokenizer");
         lmq_hint(err, ".tokenizer FILE names one");
     } else {
-        status = lmq_tokenizer_open(checkpoint->blobs, checkpoint->n_blobs,
-                                    tokenizer, err);
+        status = lmq_tokenizer_open_for(
+            checkpoint->blobs, checkpoint->n_blobs,
+            checkpoint->has_model ? checkpoint->hparams.vocab_size : 0,
+            tokenizer, err);
     }
     if (status == LMQ_OK && checkpoint->has_model &&
         lmq_tokenizer_size(*tokenizer) > checkpoint->hparams.vocab_size) {

@@ -180,6 +180,14 @@ enum lmq_status
 lmq_tokenizer_open(const struct lmq_blob *blobs, size_t n_blobs,
                    struct lmq_tokenizer **out, struct lmq_error *err)
 {
+    return lmq_tokenizer_open_for(blobs, n_blobs, 0, out, err);
+}
+
+enum lmq_status
+lmq_tokenizer_open_for(const struct lmq_blob *blobs, size_t n_blobs,
+                       size_t n_rows, struct lmq_tokenizer **out,
+                       struct lmq_error *err)
+{
     const struct lmq_blob *blob = NULL;
     const struct kind *kind = find_kind(blobs, n_blobs, &blob);
 
@@ -191,6 +199,7 @@ lmq_tokenizer_open(const struct lmq_blob *blobs, size_t n_blobs,
         return lmq_fail_nomem(err);
     t->kind = kind->name;
     t->bos = -1;
+    t->n_rows = n_rows;
     lmq_vocab_init(&t->vocab);
     enum lmq_status status = kind->read(t, blob, err);
     if (status != LMQ_OK)

@@ -43,6 +43,13 @@ enum lmq_status lmq_tokenizer_open(const struct lmq_blob *blobs,
                                    size_t n_blobs, struct lmq_tokenizer **out,
                                    struct lmq_error *err);
 
+/* For a model of so many rows (0: of any): what files beside a SentencePiece
+ * model add behind them, as a padding token that nobody trained, is left out. */
+enum lmq_status lmq_tokenizer_open_for(const struct lmq_blob *blobs,
+                                       size_t n_blobs, size_t n_rows,
+                                       struct lmq_tokenizer **out,
+                                       struct lmq_error *err);
+
 /* Whether the content is that of a file from which one can be opened. */
 bool lmq_tokenizer_recognises(const struct lmq_blob *blob);
 

@@ -178,6 +178,20 @@ START_TEST(tokens_are_added_behind_the_last_one)
             ENCODES(t, "a<x>", 0, "259 260 270");
         ENCODES(t, "a <pad>", 0, i == 0 ? "259 260 269" : "259 260 259 269");
         lmq_tokenizer_close(t);
+        /* Of a model with rows for one of them. */
+        ck_assert_int_eq(lmq_tokenizer_open_for(blobs, 1, 270, &t, &err),
+                         LMQ_OK);
+        const size_t n_own = lmq_tokenizer_size(t);
+        lmq_tokenizer_close(t);
+        const struct lmq_blob some[] = {blobs[0], blobs[2]};
+        ck_assert_int_eq(lmq_tokenizer_open_for(some, 2, 270, &t, &err),
+                         LMQ_OK);
+        ck_assert_uint_eq(lmq_tokenizer_size(t), 270);
+        lmq_tokenizer_close(t);
+        ck_assert_int_eq(lmq_tokenizer_open_for(some, 2, n_own, &t, &err),
+                         LMQ_OK);
+        ck_assert_uint_eq(lmq_tokenizer_size(t), n_own);
+        lmq_tokenizer_close(t);
     }
     lmq_buffer_free(&file);
 }

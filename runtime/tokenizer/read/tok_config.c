@@ -178,6 +178,8 @@ static enum lmq_status
 add_behind(struct lmq_tokenizer *t, json_int_t id, struct lmq_chars text,
            struct lmq_added_token token, struct lmq_error *err)
 {
+    if (t->n_rows > 0 && (uint64_t)id >= t->n_rows)
+        return LMQ_OK;
     enum lmq_status status = lmq_vocab_set(
         &t->vocab, (uint64_t)id, text,
         token.is_special ? LMQ_PIECE_CONTROL : LMQ_PIECE_USER, 0, false, err);
