@@ -186,6 +186,19 @@ grow_stack(void)
     return true;
 }
 
+/* Results are the same, and times are not. */
+static void
+check_instruction_set(const struct arguments *arguments)
+{
+    const char *wish = getenv("LMQUANT_CPU");
+
+    if (wish != NULL && wish[0] != '\0' &&
+        strcmp(wish, lmq_instruction_set()) != 0)
+        print_note(arguments,
+                   "LMQUANT_CPU=%s is not here: %s is what is used", wish,
+                   lmq_instruction_set());
+}
+
 int
 main(int argc, char **argv)
 {
@@ -223,6 +236,7 @@ main(int argc, char **argv)
     if (code >= 0)
         return code;
     unsigned sandbox = enter_sandbox(&arguments);
+    check_instruction_set(&arguments);
     if (has_option(&arguments, "verbose"))
         print_note(&arguments, "lmquant %s, %s%s%s", lmq_version(),
                    lmq_instruction_set(),

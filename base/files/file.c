@@ -488,14 +488,19 @@ bool
 lmq_file_exists(const char *path, enum lmq_status *status,
                 struct lmq_error *err)
 {
+    struct stat link;
+
     if (*status != LMQ_OK)
         return false;
     if (access(path, F_OK) == 0)
         return true;
-    if (errno != ENOENT && errno != ENOTDIR) {
+    if (errno != ENOENT && errno != ENOTDIR)
         *status = lmq_fail_errno(err, "cannot look for it");
+    else if (lstat(path, &link) == 0)
+        *status = lmq_fail(err, LMQ_ERR_IO, 0,
+                           "is a link to what is not there");
+    if (*status != LMQ_OK)
         lmq_error_in(err, path);
-    }
     return false;
 }
 

@@ -83,9 +83,8 @@ end_file(struct lmq_check *check)
     check->input = NULL;
 }
 
-/* Leaves the file open. */
 static enum lmq_status
-check_file(struct lmq_check *check, const char *path, struct lmq_error *err)
+open_and_check(struct lmq_check *check, const char *path, struct lmq_error *err)
 {
     struct lmq_error frame;
 
@@ -107,6 +106,21 @@ check_file(struct lmq_check *check, const char *path, struct lmq_error *err)
     check->n_sections += check->container.n_sections;
     check->n_tensors += check->container.n_records;
     return status == LMQ_OK ? check_bytes(check, err) : status;
+}
+
+/* Leaves the file open. What somebody writes to meanwhile is not damaged. */
+static enum lmq_status
+check_file(struct lmq_check *check, const char *path, struct lmq_error *err)
+{
+    struct lmq_file_stamp stamp;
+    size_t n = json_array_size(check->problems);
+    enum lmq_status status = lmq_file_stamp(path, &stamp, err);
+
+    if (status == LMQ_OK)
+        status = open_and_check(check, path, err);
+    return status == LMQ_OK && json_array_size(check->problems) > n
+               ? lmq_file_unchanged(path, &stamp, err)
+               : status;
 }
 
 /* ---- Sets ---- */
@@ -250,22 +264,25 @@ make_report(const struct lmq_check *check, const char *path,
     return lmq_report_finish(json, report, err);
 }
 
-/* A checkpoint of another format is not damaged, it has no checksums. */
+/* What never was a container is not damaged, it has no checksums. */
 static enum lmq_status
-check_other(const char *path, struct lmq_error *err)
+fail_other(const char *path, const char *unknown, struct lmq_error *err)
 {
     bool is_known = false;
     enum lmq_status status = lmq_checkpoint_recognises(path, &is_known, err);
 
-    if (status != LMQ_OK || !is_known)
+    if (status != LMQ_OK)
         return status;
-    lmq_fail(err, LMQ_ERR_FORMAT, 0,
-             "is a checkpoint of another format, and no .lmq container");
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "%s",
+             is_known ? "is a checkpoint of another format, and no .lmq "
+                        "container"
+                      : unknown);
     lmq_hint(err, "only containers have checksums; inspect and diff read "
                   "every format");
     return LMQ_ERR_FORMAT;
 }
 
+/* A mangled magic number is that of a container. */
 static enum lmq_status
 check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
 {
@@ -275,8 +292,8 @@ check_format(struct lmq_input *input, const char *path, struct lmq_error *err)
         return LMQ_OK;
     enum lmq_status status =
         lmq_input_read(input, 0, head, sizeof(head), err);
-    return status == LMQ_OK && memcmp(head, lmq_magic, sizeof(head)) != 0
-               ? check_other(path, err)
+    return status == LMQ_OK && memcmp(head + 1, lmq_magic + 1, 3) != 0
+               ? fail_other(path, "is no .lmq container", err)
                : status;
 }
 
@@ -349,10 +366,7 @@ find_in(const char *folder, char **path, struct lmq_error *err)
 
     if (status != LMQ_OK || *path != NULL)
         return status;
-    status = check_other(folder, err);
-    return status != LMQ_OK ? status
-                            : lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                                       "the folder holds no .lmq container");
+    return fail_other(folder, "the folder holds no .lmq container", err);
 }
 
 /* `path` may be a folder. */

@@ -124,6 +124,39 @@ START_TEST(every_flipped_bit_of_a_container_in_tiles_is_noticed)
 }
 END_TEST
 
+/* Somebody writes to the file meanwhile, here what is there. */
+static int
+write_again(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+    (void)context, (void)stage, (void)done, (void)total;
+    REQUIRE(futimens(memory_file, times) == 0, "cannot set the time");
+    return 0;
+}
+
+START_TEST(what_is_written_to_meanwhile_is_not_called_damaged)
+{
+    const struct lmq_progress progress = {.report = write_again};
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+    size_t n;
+    unsigned char *bytes = small_lmq("rows", 0, &n);
+
+    bytes[find_lmq_section(bytes, n, 3)] ^= 1; /* the tokenizer */
+    open_memory();
+    fill_memory(bytes, n);
+    ck_assert_int_eq(lmq_verify(memory_path, NULL, NULL, &report, &err),
+                     LMQ_ERR_FORMAT);
+    lmq_report_free(report);
+    ck_assert_int_eq(lmq_verify(memory_path, NULL, &progress, &report, &err),
+                     LMQ_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "changed while it was read"));
+    lmq_report_free(report);
+    free(bytes);
+}
+END_TEST
+
 /* The same bits, with all checksums put right: now the checks of the numbers
  * are on their own. */
 START_TEST(flipped_bits_under_right_checksums_do_no_harm)
@@ -300,6 +333,7 @@ main(void)
     const TTest *const tests[] = {
         every_flipped_bit_of_a_container_in_rows_is_noticed,
         every_flipped_bit_of_a_container_in_tiles_is_noticed,
+        what_is_written_to_meanwhile_is_not_called_damaged,
         flipped_bits_under_right_checksums_do_no_harm,
         every_truncation_of_a_container_is_refused,
         every_truncation_of_a_llama2c_file_is_refused,
