@@ -209,7 +209,8 @@ parse_digits(const char *digits, size_t n, size_t low, bool is_negative,
         sum->limbs[low + i / per_limb] += is_negative ? -value : value;
     }
     sum->n = 1;
-    return true;
+    /* Far above all sums of doubles; and the sum of many such fits. */
+    return sum->limbs[LMQ_EXACT_LIMBS - 1] == 0;
 }
 
 bool

@@ -208,11 +208,15 @@ lmq_report_at(const struct lmq_report *report, const char *path)
         if (json_is_array(node)) {
             char *end;
             unsigned long index = strtoul(path, &end, 10);
-            node = end == path + n ? json_array_get(node, index) : NULL;
+            bool is_index = path[0] >= '0' && path[0] <= '9' &&
+                            end == path + n && (path[0] != '0' || n == 1);
+            node = is_index ? json_array_get(node, index) : NULL;
         } else {
             node = member(node, path, n);
         }
-        path += n + (path[n] == '.');
+        path += n;
+        if (*path == '.' && *++path == '\0')
+            node = NULL; /* a step is missing */
     }
     return (const struct lmq_report *)node;
 }

@@ -443,11 +443,11 @@ const struct command command_convert = {
     .about =
         "Quantizes the matrices of CHECKPOINT (a file or folder, recognised "
         "by content)\n"
-        "to int8 with a scale per group, keeps the rest as float32, and "
-        "writes one\n"
-        "container with everything that running it needs. What is quantized "
-        "already in\nsuch groups, with such scales (.lmq; GGUF Q8_0 with -g 32), "
-        "keeps its integers\nand scales. The output appears whole or not at "
+        "to 8 bits or fewer with a scale per group, keeps the rest as "
+        "float32, and\nwrites one "
+        "container with all that running it needs. What is quantized "
+        "already\nin such groups, with such scales (.lmq; GGUF Q8_0 with -g 32), "
+        "keeps its\nintegers and scales. The output appears whole or not at "
         "all. The memory needed does not\ngrow with the model.",
     .least = 2,
     .most = 2,

@@ -23,27 +23,33 @@ static const struct option options[] = {
 
 /* ---- Input ---- */
 
-/* Whole numbers between blanks, commas and brackets. */
+#define SEPARATORS " \t\r\n,[]"
+
+/* Whole numbers between them. */
 static int32_t *
-parse_ids(const char *text, size_t size, size_t *n)
+parse_ids(const char *text, size_t size, size_t *n, int *code)
 {
     const char *const last = text + size;
     int32_t *ids = malloc((size / 2 + 1) * sizeof(*ids));
 
     *n = 0;
+    *code = EXIT_SYSTEM;
+    if (ids == NULL)
+        print_error("out of memory");
     while (ids != NULL && text < last) {
         char *end;
-        errno = 0;
-        long id = strtol(text, &end, 10);
-        if (end == text && *text != '\0' &&
-            strchr(" \t\r\n,[]", *text) != NULL) {
+        if (*text != '\0' && strchr(SEPARATORS, *text) != NULL) {
             text++;
             continue;
         }
-        if (end == text || errno != 0 || id < 0 || id > INT32_MAX) {
+        errno = 0;
+        long id = strtol(text, &end, 10);
+        if (end == text || errno != 0 || id < 0 || id > INT32_MAX ||
+            (*end != '\0' && strchr(SEPARATORS, *end) == NULL)) {
             print_error("'%.*s' is no token id",
-                        (int)strcspn(text, " \t\r\n"), text);
+                        (int)strcspn(text, SEPARATORS), text);
             free(ids);
+            *code = EXIT_INPUT;
             return NULL;
         }
         ids[(*n)++] = (int32_t)id;
@@ -180,10 +186,11 @@ decode(const struct arguments *arguments,
     unsigned flags = has_option(arguments, "special") ? LMQ_TEXT_SPECIAL : 0;
     size_t n_ids, n_text;
     char *text;
-    int32_t *ids = parse_ids(input, size, &n_ids);
+    int code;
+    int32_t *ids = parse_ids(input, size, &n_ids, &code);
 
     if (ids == NULL)
-        return EXIT_INPUT;
+        return code;
     enum lmq_status status =
         lmq_detokenize(tokenizer, ids, n_ids, flags, &text, &n_text, err);
     free(ids);

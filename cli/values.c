@@ -49,13 +49,14 @@ option_texts(const struct arguments *arguments, const char *name,
 
 /* ---- Numbers ---- */
 
-/* strtol() and its like skip blanks, and take a sign where none belongs. */
+/* strtol() and its like skip blanks, and take a sign where none belongs, or
+ * hexadecimal digits. */
 static bool
 begins_number(const char *text)
 {
     text += *text == '-';
     text += *text == '.';
-    return isdigit((unsigned char)*text) != 0;
+    return strpbrk(text, "xX") == NULL && isdigit((unsigned char)*text) != 0;
 }
 
 bool

@@ -107,6 +107,7 @@ lmq_session_new(const struct lmq_model *model,
         status = lmq_kv_parse(options->kv, &kv_type, err);
     if (status != LMQ_OK)
         return status;
+    size_t n_logits;
     struct lmq_session *session = calloc(1, sizeof(*session));
     if (session == NULL)
         return lmq_fail_nomem(err);
@@ -116,8 +117,11 @@ lmq_session_new(const struct lmq_model *model,
     if (status == LMQ_OK)
         status = make_cache(session, kv_type, err);
     session->n_logits_most = options->all_logits ? batch : 1;
-    session->logits = lmq_mem_aligned(
-        session->n_logits_most * model->hparams.vocab_size, sizeof(float));
+    session->logits =
+        lmq_size_mul(session->n_logits_most, model->hparams.vocab_size,
+                     &n_logits)
+            ? lmq_mem_aligned(n_logits, sizeof(float))
+            : NULL;
     session->history = calloc(context, sizeof(*session->history));
     if (status == LMQ_OK &&
         (session->logits == NULL || session->history == NULL))

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/report.h"
+#include "base/text/c_locale.h"
 
 #define SPACES " \t"
 
@@ -45,7 +46,9 @@ read_number(const char *text, bool has_sign, double *value)
     text += strspn(text, SPACES);
     if (!has_sign && (*text == '-' || *text == '+'))
         return NULL;
+    locale_t former = lmq_c_locale_enter();
     *value = strtod(text, &end);
+    lmq_c_locale_leave(former);
     if (end == text || !isfinite(*value) ||
         memchr(text, 'x', (size_t)(end - text)) != NULL ||
         memchr(text, 'X', (size_t)(end - text)) != NULL) /* decimal digits */

@@ -60,6 +60,9 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
         .splits_documents = o->splits_documents != 0,
         .max_tokens = o->max_tokens,
     };
+    if (o->tokens != NULL && o->n_texts > 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".tokens is in place of .texts");
     if (context < 2 || context > LMQ_MAX_CONTEXT ||
         job->protocol.stride > context) {
         lmq_fail(err, LMQ_ERR_ARG, 0,

@@ -494,7 +494,7 @@ lmq_file_exists(const char *path, enum lmq_status *status,
         return false;
     if (access(path, F_OK) == 0)
         return true;
-    if (errno != ENOENT && errno != ENOTDIR)
+    if (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG)
         *status = lmq_fail_errno(err, "cannot look for it");
     else if (lstat(path, &link) == 0)
         *status = lmq_fail(err, LMQ_ERR_IO, 0,

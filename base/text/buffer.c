@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "base/text/c_locale.h"
 #include "base/text/utf8.h"
 
 unsigned char *
@@ -88,6 +89,7 @@ lmq_buffer_print(struct lmq_buffer *buffer, const char *format, ...)
 {
     va_list args, again;
 
+    locale_t former = lmq_c_locale_enter();
     va_start(args, format);
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
@@ -99,6 +101,7 @@ lmq_buffer_print(struct lmq_buffer *buffer, const char *format, ...)
     }
     va_end(again);
     va_end(args);
+    lmq_c_locale_leave(former);
     buffer->has_failed |= room == NULL;
     return room == NULL ? -1 : 0;
 }

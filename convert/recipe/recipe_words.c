@@ -328,6 +328,9 @@ lmq_recipe_add_words(struct lmq_recipe *recipe, const char *text,
 {
     struct lmq_rule *rule;
     struct lmq_error why = {0};
+
+    if (text == NULL)
+        return lmq_fail(err, LMQ_ERR_ARG, 0, ".rules holds a NULL");
     char *copy = strdup(text);
     enum lmq_status status =
         copy == NULL ? lmq_fail_nomem(&why)

@@ -32,6 +32,7 @@ struct lmq_journal {
     uint32_t n_outputs, only;
     uint64_t unsynced; /* bytes */
     size_t n_synced;   /* lines up to the last that says so, the header too */
+    bool was_touched;  /* the sources were written to since, or are copies */
     struct lmq_journal_stage stage; /* of a former go */
 };
 
@@ -77,13 +78,15 @@ read_line(const char *line, json_t **json, struct lmq_error *err)
 
 /* The first line, with what this conversion would say there. */
 static enum lmq_status
-check_line(const char *line, const json_t *own, struct lmq_error *err)
+check_line(struct lmq_journal *journal, const char *line, const json_t *own,
+           struct lmq_error *err)
 {
     json_t *found;
     enum lmq_status status = read_line(line, &found, err);
 
     if (status == LMQ_OK)
         status = lmq_journal_compare(own, found, err);
+    journal->was_touched = !lmq_journal_has_times(own, found);
     json_decref(found);
     return status;
 }
@@ -95,7 +98,7 @@ check_header(struct lmq_journal *journal, const char *line,
 {
     journal->stage.stage = line == NULL ? LMQ_PART_NONE : LMQ_PART_WRITING;
     if (line != NULL)
-        return check_line(line, header, err);
+        return check_line(journal, line, header, err);
     json_t *own = json_copy((json_t *)(uintptr_t)header);
     lmq_put(&own, "given", json_incref(given));
     enum lmq_status status = append_json(journal, own, err);
@@ -142,12 +145,13 @@ lmq_journal_open(const char *path, const json_t *header, json_t *given,
 }
 
 static bool
-has_header(struct lmq_log *log, const json_t *header)
+has_header(struct lmq_journal *journal, const json_t *header)
 {
     struct lmq_error ignored;
-    const char *line = lmq_log_next(log);
+    const char *line = lmq_log_next(journal->log);
 
-    return line != NULL && check_line(line, header, &ignored) == LMQ_OK;
+    return line != NULL &&
+           check_line(journal, line, header, &ignored) == LMQ_OK;
 }
 
 enum lmq_status
@@ -165,7 +169,7 @@ lmq_journal_look(const char *output, const json_t *header,
         return lmq_fail_nomem(err);
     }
     if (lmq_log_look(path, &journal->log, &ignored) == LMQ_OK &&
-        journal->log != NULL && has_header(journal->log, header)) {
+        journal->log != NULL && has_header(journal, header)) {
         *out = journal; /* nothing of it is believed unread */
     } else {
         lmq_journal_close(journal);
@@ -467,10 +471,42 @@ restore_part(const struct lmq_journal *journal, const struct lmq_plan *plan,
     return status;
 }
 
-static void
-restore_ranges(const struct lmq_plan *plan, const json_t *ranges)
+#define PIECE ((size_t)1 << 20)
+
+/* What was read then is what stands there. */
+static enum lmq_status
+check_source(struct lmq_input *input, const struct lmq_digest_range *range,
+             struct lmq_error *err)
+{
+    unsigned char *bytes = malloc(PIECE);
+    enum lmq_status status = bytes == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    uint32_t crc = 0;
+
+    for (uint64_t i = 0; i < range->size && status == LMQ_OK; i += PIECE) {
+        size_t n = (size_t)lmq_u64_min(PIECE, range->size - i);
+        status = lmq_input_read(input, range->offset + i, bytes, n, err);
+        if (status == LMQ_OK)
+            crc = lmq_crc32(crc, bytes, n);
+    }
+    free(bytes);
+    if (status != LMQ_OK || crc == range->crc)
+        return status;
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             "is of what %.200s was before: of its bytes %" PRIu64
+             " to %" PRIu64 " some are others now",
+             lmq_input_path(input), range->offset,
+             range->offset + range->size - 1);
+    lmq_hint(err, "remove it and the files beside it that end in '"
+                  LMQ_PART_ENDING "', and begin anew");
+    return LMQ_ERR_ARG;
+}
+
+static enum lmq_status
+restore_ranges(const struct lmq_journal *journal, const struct lmq_plan *plan,
+               const json_t *ranges, struct lmq_error *err)
 {
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    enum lmq_status status = LMQ_OK;
     const json_t *range;
     size_t i;
 
@@ -480,11 +516,16 @@ restore_ranges(const struct lmq_plan *plan, const json_t *ranges)
             n[j] = (uint64_t)json_integer_value(json_array_get(range, j));
         struct lmq_digest_range known = {n[1], n[2], (uint32_t)n[3]};
         /* Without memory it is read again. */
-        if (n[0] < checkpoint->n_files &&
-            n[1] <= lmq_input_size(checkpoint->files[n[0]]) &&
-            n[2] <= lmq_input_size(checkpoint->files[n[0]]) - n[1])
+        if (status != LMQ_OK || n[0] >= checkpoint->n_files ||
+            n[1] > lmq_input_size(checkpoint->files[n[0]]) ||
+            n[2] > lmq_input_size(checkpoint->files[n[0]]) - n[1])
+            continue;
+        if (journal->was_touched)
+            status = check_source(checkpoint->files[n[0]], &known, err);
+        if (status == LMQ_OK)
             lmq_input_know(checkpoint->files[n[0]], &known, NULL);
     }
+    return status;
 }
 
 static void
@@ -561,11 +602,12 @@ settle_parts(const struct lmq_journal *journal, struct lmq_plan *plan,
     }
 }
 
-/* What one line says. A record of which something lacks is done anew. */
+/* What one line says, instead of any before it. A record of which something
+ * lacks is done anew. */
 static enum lmq_status
 restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
                const bool *is_there, const json_t *json, bool is_checked,
-               uint64_t *n_zeroed, struct lmq_error *err)
+               uint64_t *zeroed, struct lmq_error *err)
 {
     const json_t *parts = json_object_get(json, "parts");
     json_int_t number = json_integer_value(json_object_get(json, "record"));
@@ -574,9 +616,11 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
     bool is_good = number >= 0 && index < plan->n_records &&
                    plan->records[index].encoding != LMQ_ENCODING_ALIAS;
 
-    restore_ranges(plan, json_object_get(json, "ranges"));
-    if (!is_good)
-        return LMQ_OK;
+    status = restore_ranges(journal, plan, json_object_get(json, "ranges"),
+                            err);
+    if (status != LMQ_OK || !is_good)
+        return status;
+    zeroed[index] = 0;
     for (struct lmq_plan_part *part = lmq_plan_first_part(plan, index);
          part < plan->parts + plan->n_parts && part->record == index; part++) {
         const json_t *own = json_array_get(parts, i);
@@ -607,7 +651,7 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
     lmq_plan_spread(plan, index);
     /* Of a tensor that is cut one journal tells that counts. */
     if (tells_of(journal, lmq_plan_first_part(plan, index)->member))
-        *n_zeroed +=
+        zeroed[index] =
             (uint64_t)json_integer_value(json_object_get(json, "zeroed"));
     return LMQ_OK;
 }
@@ -618,7 +662,8 @@ lmq_journal_restore(struct lmq_journal *journal, struct lmq_plan *plan,
                     const bool *is_there, uint64_t *n_zeroed,
                     struct lmq_error *err)
 {
-    enum lmq_status status = LMQ_OK;
+    uint64_t *zeroed = calloc(plan->n_records + 1, sizeof(*zeroed));
+    enum lmq_status status = zeroed == NULL ? lmq_fail_nomem(err) : LMQ_OK;
     const char *line;
 
     journal->outputs = outputs;
@@ -636,9 +681,12 @@ lmq_journal_restore(struct lmq_journal *journal, struct lmq_plan *plan,
         status = read_line(line, &json, err);
         if (status == LMQ_OK)
             status = restore_record(journal, plan, is_there, json,
-                                    i > journal->n_synced, n_zeroed, err);
+                                    i > journal->n_synced, zeroed, err);
         json_decref(json);
     }
+    for (size_t i = 0; i < plan->n_records && zeroed != NULL; i++)
+        *n_zeroed += zeroed[i];
+    free(zeroed);
     if (status != LMQ_OK)
         lmq_error_in(err, lmq_log_path(journal->log));
     return status;

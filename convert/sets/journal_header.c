@@ -5,11 +5,13 @@
 
 #include "convert/sets/journal_header.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/files/part.h"
 #include "base/report.h"
 #include "convert/set_name.h"
@@ -40,6 +42,32 @@ describe_sources(const struct lmq_plan *plan, struct lmq_error *err)
         lmq_append(&sources, source);
     }
     return sources;
+}
+
+/* When each was written last, in nanoseconds. Copies of a file may be from
+ * another time and are as good, so this is not compared with the rest. */
+static json_t *
+describe_times(const struct lmq_plan *plan)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    json_t *times = json_array();
+
+    for (size_t i = 0; i < checkpoint->n_files; i++) {
+        struct lmq_file_stamp stamp = {0};
+        char text[48];
+        lmq_file_stamp(lmq_input_path(checkpoint->files[i]), &stamp, NULL);
+        snprintf(text, sizeof(text), "%" PRId64 ".%09" PRId64, stamp.seconds,
+                 stamp.nanoseconds);
+        lmq_append(&times, json_string(text));
+    }
+    return times;
+}
+
+bool
+lmq_journal_has_times(const json_t *own, const json_t *found)
+{
+    return json_equal(json_object_get(own, "times"),
+                      json_object_get(found, "times")) != 0;
 }
 
 static json_t *
@@ -81,6 +109,7 @@ describe(const struct lmq_plan *plan, struct lmq_error *err)
     lmq_put(&json, "version", json_string(PACKAGE_VERSION));
     lmq_put(&json, "options", describe_settings(plan));
     lmq_put(&json, "sources", describe_sources(plan, err));
+    lmq_put(&json, "times", describe_times(plan));
     if (plan->calibration != NULL)
         lmq_put(&json, "calibration", json_incref(plan->calibration));
     if (lmq_plan_identify(plan, id, err) != LMQ_OK) {

@@ -16,4 +16,7 @@ json_t *lmq_journal_describe(const struct lmq_plan *plan,
 enum lmq_status lmq_journal_compare(const json_t *own, const json_t *found,
                                     struct lmq_error *err);
 
+/* Whether the sources were written when they had been written then. */
+bool lmq_journal_has_times(const json_t *own, const json_t *found);
+
 #endif

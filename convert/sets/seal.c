@@ -242,8 +242,12 @@ seal_with(json_t *given, const struct found *found, const char *source,
             ? lmq_fail_nomem(err)
             : lmq_checkpoint_open(source, options->open, &checkpoint, err);
 
-    for (size_t i = 0; i < n_rules && texts != NULL; i++)
+    for (size_t i = 0; i < n_rules && texts != NULL; i++) {
         texts[i] = json_string_value(json_array_get(rules, i));
+        if (texts[i] == NULL && status == LMQ_OK)
+            status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                              "the journals are damaged: a rule is no text");
+    }
     const struct lmq_convert_options convert = {
         .size = sizeof(convert),
         .group_size = (unsigned)json_integer_value(
@@ -266,11 +270,10 @@ seal_with(json_t *given, const struct found *found, const char *source,
         .replaces = options->replaces,
         .threads = options->threads,
     };
-    if (status == LMQ_OK) {
+    if (status == LMQ_OK)
         status = lmq_convert_given(checkpoint, output, &convert, given,
                                    progress, report, err);
-        lmq_checkpoint_close(checkpoint);
-    }
+    lmq_checkpoint_close(checkpoint);
     free((void *)texts);
     free(output);
     return status;

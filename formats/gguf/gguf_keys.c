@@ -415,9 +415,19 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     size_t size = 0;
     char shown[64];
     enum lmq_status status =
-        lmq_gguf_get_text(meta, "general.architecture", &name, &size, err);
+        lmq_gguf_get_text(meta, "general.type", &name, &size, err);
 
     *family = NULL;
+    if (status == LMQ_OK && size == strlen("adapter") &&
+        memcmp(name, "adapter", size) == 0) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "is an adapter (LoRA), no model");
+        lmq_hint(err, "merge it into its model, with llama-export-lora, and "
+                      "take that");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    if (status == LMQ_OK)
+        status = lmq_gguf_get_text(meta, "general.architecture", &name, &size,
+                                   err);
     if (status != LMQ_OK)
         return status;
     read_ids(meta, h);

@@ -150,6 +150,54 @@ lmq_hf_read_companions(struct lmq_checkpoint *checkpoint, const char *folder,
                : status;
 }
 
+/* ---- Adapters ---- */
+
+#define ADAPTER "adapter_config.json"
+
+/* What PEFT calls the matrices of an adapter, and what it has wrapped. */
+static bool
+is_of_adapter(const char *name)
+{
+    static const char *const parts[] = {
+        ".lora_A.", ".lora_B.", ".lora_embedding_A", ".lora_embedding_B",
+        ".lora_magnitude_vector", ".base_layer.", ".modules_to_save."};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (strstr(name, parts[i]) != NULL)
+            return true;
+    return false;
+}
+
+static enum lmq_status
+fail_adapter(struct lmq_error *err)
+{
+    lmq_hint(err, "merge it into the weights, with PEFT's merge_and_unload(), "
+                  "and save that");
+    return LMQ_ERR_UNSUPPORTED;
+}
+
+enum lmq_status
+lmq_hf_check_adapter(const struct lmq_checkpoint *checkpoint,
+                     const char *folder, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (is_of_adapter(checkpoint->tensors[i].stored_name)) {
+            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                     "tensor '%s' is of an adapter (LoRA) that is not merged",
+                     checkpoint->tensors[i].stored_name);
+            return fail_adapter(err);
+        }
+    if (!checkpoint->is_folder ||
+        !lmq_hf_has_file(folder, ADAPTER, &status, err))
+        return status;
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "there is an adapter (LoRA) that is not merged into the weights: "
+             "%s", ADAPTER);
+    return fail_adapter(err);
+}
+
 /* ---- Shards ---- */
 
 /* A shard stands in the same folder: its name has no way out of it. */

@@ -39,6 +39,12 @@ enum lmq_status lmq_hf_read_companions(struct lmq_checkpoint *checkpoint,
                                        const struct lmq_open_options *options,
                                        struct lmq_error *err);
 
+/* Weights that count only with an adapter are not the model: libraries add what
+ * lies beside them. Once all tensors are there. */
+enum lmq_status lmq_hf_check_adapter(const struct lmq_checkpoint *checkpoint,
+                                     const char *folder,
+                                     struct lmq_error *err);
+
 /* How a format keeps the shards of a checkpoint. */
 struct lmq_hf_shards {
     const char *index;  /* the name of the file that lists them */

@@ -419,6 +419,9 @@ open_single(struct lmq_checkpoint *checkpoint, const char *folder,
 
     if (status != LMQ_OK)
         return status;
+    if (n == 0)
+        return lmq_fail(err, LMQ_ERR_IO, 0,
+                        "changed while it was read: the weights are gone");
     if (n > 1 && strcmp(name, SINGLE_NAME) != 0) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
                  "the folder has %zu .safetensors files, but no %s", n,
@@ -482,6 +485,8 @@ open_safetensors(struct lmq_checkpoint *checkpoint,
         status = lmq_hf_open_index(checkpoint, folder, &shards, err);
     else if (status == LMQ_OK)
         status = open_single(checkpoint, folder, err);
+    if (status == LMQ_OK)
+        status = lmq_hf_check_adapter(checkpoint, folder, err);
     if (status == LMQ_OK)
         status = lmq_hf_read_companions(checkpoint, folder, options, err);
     free(folder);

@@ -45,7 +45,7 @@ check_value(json_t *value, int depth, const char **what)
 static const struct {
     const char *object; /* within the metadata; NULL: they themselves */
     const char *key;
-    json_type type;
+    json_type type; /* JSON_TRUE: a boolean */
 } known[] = {
     {NULL, "about", JSON_OBJECT},
     {NULL, "architecture", JSON_STRING},
@@ -66,6 +66,7 @@ static const struct {
     {"quantization", "layout", JSON_STRING},
     {"quantization", "method", JSON_STRING},
     {"quantization", "on_nonfinite", JSON_STRING},
+    {"quantization", "rotate", JSON_TRUE},
     {"quantization", "scales", JSON_STRING},
     {"recipe", "default", JSON_OBJECT},
     {"recipe", "rules", JSON_ARRAY},
@@ -126,7 +127,8 @@ check_types(const json_t *metadata, struct lmq_error *err)
                 ? metadata
                 : json_object_get(metadata, known[i].object);
         const json_t *value = json_object_get(object, known[i].key);
-        if (value != NULL && json_typeof(value) != known[i].type)
+        if (value != NULL && json_typeof(value) != known[i].type &&
+            !(known[i].type == JSON_TRUE && json_is_false(value)))
             return fail_type(known[i].key, err);
     }
     return check_lists(metadata, err);

@@ -207,6 +207,7 @@ is_alike(const struct lmq_record *a, const struct lmq_record *b)
            a->dtype == b->dtype && a->source_dtype == b->source_dtype &&
            a->layout == b->layout && a->quant.bits == b->quant.bits &&
            a->quant.scales == b->quant.scales &&
+           a->quant.rotation == b->quant.rotation &&
            a->quant.group_size == b->quant.group_size &&
            !(a->quant.multiplier < b->quant.multiplier) &&
            !(a->quant.multiplier > b->quant.multiplier) &&

@@ -256,6 +256,8 @@ open_torch(struct lmq_checkpoint *checkpoint,
         return lmq_fail_nomem(err);
     enum lmq_status status = add_files(checkpoint, folder, &model_args, err);
     if (status == LMQ_OK)
+        status = lmq_hf_check_adapter(checkpoint, folder, err);
+    if (status == LMQ_OK)
         status = describe(checkpoint, folder, model_args, options, err);
     if (status == LMQ_OK)
         status = check_views(checkpoint, err);

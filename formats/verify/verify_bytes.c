@@ -211,6 +211,32 @@ lmq_check_padding(struct lmq_check *check, struct lmq_error *err)
     return status;
 }
 
+/* Those that are known were inflated when the container was opened, or will be. */
+static enum lmq_status
+check_inflated(struct lmq_check *check, const struct lmq_section *section,
+               struct lmq_error *err)
+{
+    struct lmq_error found;
+    unsigned char *bytes;
+    size_t n, n_problems = json_array_size(check->problems);
+
+    enum lmq_status status = check_extent(check, &section->stored, CONTENT_ANY,
+                                          NULL, "unknown", section->name, err);
+    if (status != LMQ_OK || !(section->flags & LMQ_SECTION_DEFLATED) ||
+        json_array_size(check->problems) > n_problems)
+        return status;
+    status = lmq_section_read(check->input, section, &bytes, &n, &found);
+    free(bytes);
+    if (status == LMQ_ERR_FORMAT) {
+        lmq_check_add(check, "unknown", section->name, section->stored.offset,
+                      found.message);
+        return LMQ_OK;
+    }
+    if (status != LMQ_OK && err != NULL)
+        *err = found;
+    return status;
+}
+
 enum lmq_status
 lmq_check_sections(struct lmq_check *check, struct lmq_error *err)
 {
@@ -221,11 +247,10 @@ lmq_check_sections(struct lmq_check *check, struct lmq_error *err)
 
     for (size_t i = 0; i < container->n_sections && status == LMQ_OK; i++) {
         const struct lmq_section *section = &container->sections[i];
-        status = check_extent(check, &section->stored, CONTENT_ANY, NULL,
-                              section->type < LMQ_SECTION_KNOWN_END
-                                  ? names[section->type]
-                                  : "unknown",
-                              section->name, err);
+        status = section->type < LMQ_SECTION_KNOWN_END
+                     ? check_extent(check, &section->stored, CONTENT_ANY, NULL,
+                                    names[section->type], section->name, err)
+                     : check_inflated(check, section, err);
     }
     return status;
 }

@@ -385,7 +385,8 @@ END_TEST
 START_TEST(a_sum_goes_through_a_text)
 {
     static const char *const bad[] = {
-        "", "-", "@0", "1", "1@", "1@67", "1@-1", "1@999", "x@0", "1G@3",
+        "", "-", "@0", "1", "1@", "1@67", "1@-1", "1@999", "x@0", "1G@3", "1@66",
+        "80000000@66",
         "1@ 1", "111111111@66", "-@4", "A@1", "1@1@1", "NaN", "+1@0", "00"};
     struct random random = {9};
     char text[LMQ_EXACT_TEXT], again[LMQ_EXACT_TEXT];

@@ -47,6 +47,11 @@ START_TEST(paths_lead_to_nodes)
     ck_assert_uint_eq(lmq_report_length(report), 3);
     ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "t")), 0);
     ck_assert_ptr_null(lmq_report_item(lmq_report_at(report, "a.b"), 2));
+    ck_assert_ptr_nonnull(lmq_report_at(report, "a.b.1"));
+    static const char *const none[] = {"a.b.",  "a.b..", "a.b.+1", "a.b. 1",
+                                       "a.b.01", "a.",   "a..b",   "."};
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        ck_assert_msg(lmq_report_at(report, none[i]) == NULL, "%s", none[i]);
     lmq_report_free(report);
     lmq_report_free(NULL);
 }

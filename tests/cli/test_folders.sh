@@ -51,6 +51,32 @@ mkdir empty
 expect 3 "$lmquant" verify empty
 says "the folder holds no .lmq container"
 
+# ---- An adapter is no model, and belongs to one ----
+
+copy_model adapted
+echo '{"peft_type": "LORA"}' > adapted/adapter_config.json
+expect 3 "$lmquant" convert adapted adapted.lmq
+says "not merged into the weights"
+expect 3 "$lmquant" run -n 1 adapted "Once"
+expect 0 "$lmquant" inspect adapted/model.safetensors
+copy_model wrapped
+rename wrapped model.layers.0.self_attn.q_proj.weight m.q.base_layer.weight
+expect 3 "$lmquant" convert wrapped wrapped.lmq
+says "is of an adapter (LoRA) that is not merged"
+mkdir over
+cp adapted/adapter_config.json over
+expect 0 "$lmquant" export -f --to safetensors model.lmq over
+grep -q "adapter_config.json was in the folder before and stays" stderr ||
+    fail "export does not tell of the adapter: $(cat stderr)"
+
+# ---- A link that leads nowhere is not the same as no file ----
+
+copy_model linked
+rm linked/config.json
+ln -s nowhere linked/config.json
+expect 1 "$lmquant" inspect linked
+says "is a link to what is not there"
+
 # ---- An index that is left over ----
 
 expect 0 "$lmquant" export -q --to safetensors --shard-size 100K model shards

@@ -57,6 +57,55 @@ for options in "" "--layout=rows -z -g 32" "--scales=f32 --tie=never" \
         cmp -s one.lmq same.lmq || fail "join of $n parts with '$options'"
     done
 done
+# ---- A source that is another one meanwhile ----
+
+# Where no sample is taken of it: a block of a download that comes later.
+expect 0 "$synth" --dim 128 --hidden 512 --layers 4 --heads 4 --kv-heads 2 \
+    --vocab 900 late
+size=$(wc -c < late/model.safetensors)
+at=$(((size - 4096) / 63 * 20 + 9000))
+cp -R late early
+dd if=/dev/zero of=early/model.safetensors bs=1 seek=$at count=4096 \
+    conv=notrunc 2> /dev/null
+cmp -s early/model.safetensors late/model.safetensors &&
+    fail "the two are the same"
+for begun in early late; do
+    rm -rf is source
+    mkdir is source
+    cp -R $begun/. source
+    expect 0 "$lmquant" convert -q --part 1/2 source is/m.lmq
+    cp late/model.safetensors source
+    touch -d @1 source/model.safetensors
+    expect 0 "$lmquant" convert -q --part 2/2 source is/m.lmq
+    if [ $begun = early ]; then
+        refused 2 "some are others now" seal is
+    else
+        expect 0 "$lmquant" seal -q is
+        expect 0 "$lmquant" convert -q -f late late.lmq
+        expect 0 "$lmquant" diff --gate 'identical>=1' late.lmq is
+    fi
+done
+
+# ---- A part is told once, however often it was written ----
+
+cp -R late nan
+offset=$(od -An -t u8 -N 8 nan/model.safetensors)
+printf '\000\000\300\177' |
+    dd of=nan/model.safetensors bs=1 seek=$((offset + 8)) conv=notrunc \
+        2> /dev/null
+rm -rf is
+mkdir is
+for i in 1 2; do
+    expect 0 "$lmquant" convert -q --on-nonfinite=zero --part $i/2 nan is/m.lmq
+done
+for i in 1 2; do
+    rm -f is/*-0000$i-*.part
+    expect 0 "$lmquant" convert -q --on-nonfinite=zero --part $i/2 nan is/m.lmq
+done
+expect 0 "$lmquant" seal --json is
+grep -q '"zeroed_elements": *1\b' stdout ||
+    fail "zeroed: $(grep zeroed stdout)"
+
 if "$lmquant" convert -q --digests model digests.lmq 2> /dev/null; then
     rm -rf good is
     mkdir good is

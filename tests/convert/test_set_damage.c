@@ -189,6 +189,7 @@ START_TEST(pieces_that_do_not_fit_are_refused)
         {32, 8, 72, "is another one"},    /* more rows */
         {196, 1, 1, "is another one"},    /* another source */
         {28, 4, 0x40000000, "is another one"}, /* a factor of 2 */
+        {11, 1, 3, "is another one"},     /* rotated */
     };
 
     save_model(1);

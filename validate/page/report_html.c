@@ -171,8 +171,9 @@ lmq_validate_html(const struct lmq_report *report, char **text,
     struct lmq_buffer page = {0};
 
     *text = NULL;
-    if (lmq_report_at(report, "models") == NULL &&
-        lmq_report_at(report, "kld") == NULL)
+    if ((lmq_report_at(report, "models") == NULL &&
+         lmq_report_at(report, "kld") == NULL) ||
+        lmq_report_at(report, "part") != NULL)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "is no report of lmq_validate()");
     if (lmq_report_at(report, "models") != NULL)

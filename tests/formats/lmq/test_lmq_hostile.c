@@ -186,6 +186,30 @@ START_TEST(bytes_that_belong_to_nothing_are_refused)
 }
 END_TEST
 
+/* Nobody needs what is in it, but a container with it is not intact. */
+START_TEST(an_unknown_section_that_does_not_inflate_is_damage)
+{
+    struct lmq_report *report;
+    struct lmq_error err;
+    size_t n;
+    unsigned char *bytes = with_unknown_section(&n);
+    unsigned char *entry = bytes + find_lmq_entry(bytes, n, 99);
+
+    lmq_store_u32le(entry + 4, LMQ_SECTION_DEFLATED);
+    reseal_lmq(bytes, n);
+    const char *path = save_lmq(bytes, n);
+    lmq_checkpoint_close(open_checkpoint(path));
+    ck_assert_int_eq(lmq_verify(path, NULL, NULL, &report, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(
+        lmq_report_string(
+            lmq_report_item(lmq_report_at(report, "problems"), 0), "message"),
+        "does not inflate"));
+    lmq_report_free(report);
+    free(bytes);
+}
+END_TEST
+
 START_TEST(nothing_hides_behind_the_section_table)
 {
     size_t n;
@@ -316,6 +340,9 @@ START_TEST(hostile_metadata_are_checked_and_made_harmless)
         {"{\"model\":7}", LMQ_ERR_FORMAT},
         {"{\"provenance\":{\"tool\":\"\\u001b[31m\"}}", LMQ_OK},
         {"{\"quantization\":[]}", LMQ_ERR_FORMAT},
+        {"{\"quantization\":{\"rotate\":false}}", LMQ_OK},
+        {"{\"quantization\":{\"rotate\":null}}", LMQ_ERR_FORMAT},
+        {"{\"quantization\":{\"rotate\":1}}", LMQ_ERR_FORMAT},
     };
     size_t n;
     unsigned char *good = small_lmq(NULL, &n), *bytes = malloc(n);
@@ -358,6 +385,7 @@ main(void)
         groups_of_32_are_not_rotated_as_a_whole,
         aliases_have_one_step_and_one_shape,
         bytes_that_belong_to_nothing_are_refused,
+        an_unknown_section_that_does_not_inflate_is_damage,
         nothing_hides_behind_the_section_table,
         verify_names_each_damaged_part,
         illegal_values_and_scales_are_found,
