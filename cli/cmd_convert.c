@@ -448,7 +448,7 @@ const struct command command_convert = {
         "container with all that running it needs. What is quantized "
         "already\nin such groups, with such scales (.lmq; GGUF Q8_0 with -g 32), "
         "keeps its\nintegers and scales. The output appears whole or not at "
-        "all. The memory needed does not\ngrow with the model.",
+        "all.\nThe memory needed does not grow with the model.",
     .least = 2,
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,

@@ -290,6 +290,27 @@ refuse(struct lmq_checkpoint *checkpoint, const char *name, const char *detail,
                         checkpoint->packed);
 }
 
+/* Whether what goes through the model is to be turned while it runs; what turns
+ * weights has been done to them. */
+static bool
+turns_activations(const json_t *config)
+{
+    json_t *groups = json_object_get(json_object_get(config, "transform_config"),
+                                     "config_groups");
+    json_t *group, *at;
+    const char *name;
+    size_t i;
+
+    json_object_foreach(groups, name, group)
+        json_array_foreach(json_object_get(group, "apply"), i, at) {
+            const char *location =
+                json_string_value(json_object_get(at, "location"));
+            if (location != NULL && strncmp(location, "weight_", 7) != 0)
+                return true;
+        }
+    return false;
+}
+
 /* When all that can be joined is joined. */
 static void
 judge(struct lmq_packer *packer, const char *seen, const char *declared,
@@ -300,6 +321,10 @@ judge(struct lmq_packer *packer, const char *seen, const char *declared,
     bool may_be_plain = *declared == '\0' ||
                         (scheme != NULL && scheme->may_be_plain);
 
+    if (turns_activations(packer->config))
+        lmq_packer_refuse(packer, "'transform_config' turns activations");
+    if (seen == NULL && packer->refused[0] != '\0')
+        seen = declared;
     if (seen != NULL)
         refuse(packer->checkpoint, is_named ? declared : seen,
                packer->refused, true);

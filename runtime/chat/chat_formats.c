@@ -42,6 +42,11 @@
                { "\n# Developer Preamble\n", "{{ developer_preamble }}" } },  \
     .thought = "<|START_RESPONSE|>",                                          \
     .ends = { "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>" }
+#define GEMMA4                                                                \
+    .begin = BOS, .system = { "<|turn>system\n", "<turn|>\n" },               \
+    .user = { "<|turn>user\n", "<turn|>\n" },                                 \
+    .answer = { "<|turn>model\n", "<turn|>\n" },                              \
+    .thought = "<channel|>", .ends = { "<turn|>" }, .trims = LMQ_TRIMS_ALL
 #define KIMI(role) "<|im_" role "|>" role "<|im_middle|>"
 #define WIDE(words) "<\uff5c" words "\uff5c>" /* as DeepSeek and Hunyuan do */
 #define DEEPSEEK_EOS WIDE("end\u2581of\u2581sentence")
@@ -109,6 +114,13 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .prompt = "<|im_start|>assistant\n<think>\n",
       .silent = "<|im_start|>system\n<|im_end|>\n", .thought = "</think>",
       .ends = { "<|im_end|>" } },
+    { .name = "qwen3.5-silent",
+      .models = "Qwen 3.5 up to 2B, which thinks only if it is asked to",
+      .has = { "<|im_start|>", "enable_thinking is true",
+               "reasoning_content|trim" },
+      CHATML, .prompt = "<|im_start|>assistant\n<think>\n\n</think>\n\n",
+      .thought = "</think>", .ends = { "<|im_end|>" },
+      .trims = LMQ_TRIMS_ALL },
     { .name = "qwen3.5", .models = "Qwen 3.5",
       .has = { "<|im_start|>", "<think>\\n' }}", "reasoning_content|trim" },
       CHATML, .prompt = "<|im_start|>assistant\n<think>\n",
@@ -219,13 +231,10 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .ends = { "<end_of_turn>" },
       .trims = LMQ_TRIMS_USER | LMQ_TRIMS_ANSWER },
     { .name = "gemma4", .models = "Gemma 4, without thinking",
-      .has = { "<|turn>", "<turn|>" },
-      .begin = BOS, .system = { "<|turn>system\n", "<turn|>\n" },
-      .user = { "<|turn>user\n", "<turn|>\n" },
-      .answer = { "<|turn>model\n", "<turn|>\n" },
-      .prompt = "<|turn>model\n<|channel>thought\n<channel|>",
-      .thought = "<channel|>", .ends = { "<turn|>" },
-      .trims = LMQ_TRIMS_ALL },
+      .has = { "<|turn>", "<turn|>", "thought\\n<channel|>'" }, GEMMA4,
+      .prompt = "<|turn>model\n<|channel>thought\n<channel|>" },
+    { .name = "gemma4-edge", .models = "Gemma 4 E2B and E4B, without thinking",
+      .has = { "<|turn>", "<turn|>" }, GEMMA4 },
 
     /* ---- Phi, GPT-OSS ---- */
     { .name = "phi4-mini", .models = "Phi 4 mini",

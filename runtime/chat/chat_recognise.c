@@ -169,6 +169,23 @@ find_literal(const char *mark, const char *text, size_t n,
     return is_done;
 }
 
+/* A template that begins by saying what the system says if nobody does, and
+ * prints that variable. */
+static bool
+find_variable(const struct lmq_chat_format *format, const char *text, size_t n,
+              struct lmq_buffer *standard)
+{
+    static const char mark[] = "set system_message = ";
+    size_t at = find(text, n, 0, mark);
+
+    return at == n || format->place != LMQ_SYSTEM_OWN ||
+                   find(text, at, 0, " if ") < at ||
+                   (!lmq_chat_has(text, n, "+ system_message +") &&
+                    !lmq_chat_has(text, n, "{{ system_message }}"))
+               ? true
+               : find_literal(mark, text, n, standard);
+}
+
 bool
 lmq_chat_format_standard(const struct lmq_chat_format *format,
                          const char *text, size_t n,
@@ -189,5 +206,7 @@ lmq_chat_format_standard(const struct lmq_chat_format *format,
         is_done = find_turn(format, (const char *)plain.bytes, plain.n,
                             standard);
     lmq_buffer_free(&plain);
+    if (is_done && standard->n == 0)
+        is_done = find_variable(format, text, n, standard);
     return is_done;
 }

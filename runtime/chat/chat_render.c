@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/text/utf8.h"
 #include "runtime/chat/chat.h"
 
 struct render {
@@ -110,22 +111,44 @@ add_frame(struct render *r, const char *text)
     return status;
 }
 
+/* What templates take away around words, as Python does. */
 static bool
-is_white(char c)
+is_white(uint32_t c)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r');
+    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f) ||
+           c == 0x85 || c == 0xa0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
+           c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+/* Bytes of the white character that text begins with; 0 if it is none. */
+static size_t
+white_at(const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t length = lmq_utf8_length(p, n);
+
+    return length > 0 && is_white(lmq_utf8_decode(p, length)) ? length : 0;
+}
+
+/* Of that which it ends with. */
+static size_t
+white_before(const char *text, size_t n)
+{
+    for (size_t length = 1; length <= 3 && length <= n; length++)
+        if (white_at(text + n - length, length) == length)
+            return length;
+    return 0;
 }
 
 /* What somebody said. */
 static enum lmq_status
 add_words(struct render *r, const char *text, size_t n, bool is_trimmed)
 {
-    while (is_trimmed && n > 0 && is_white(text[n - 1]))
-        n--;
-    while (is_trimmed && n > 0 && is_white(text[0])) {
-        text++;
-        n--;
-    }
+    for (size_t k; is_trimmed && (k = white_before(text, n)) > 0;)
+        n -= k;
+    for (size_t k; is_trimmed && (k = white_at(text, n)) > 0; n -= k)
+        text += k;
     return add_bytes(r, text, n);
 }
 

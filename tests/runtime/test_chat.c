@@ -365,6 +365,25 @@ static const struct {
      "[SYSTEM_PROMPT][INST]",
      "mistral-v7-tekken",
      "<s>[SYSTEM_PROMPT]I'm\n [THINK][/SYSTEM_PROMPT][INST]a[/INST]"},
+    {"{% set system_message = 'You {are} \\'small\\'.' -%}\n"
+     "{% if messages[0]['role'] == 'system' %}{% set system_message = "
+     "messages[0]['content'] %}{% endif %}{{ '<|im_start|>system\n' + "
+     "system_message + '<|im_end|>\n' }}",
+     "chatml",
+     "<|im_start|>system\nYou {are} 'small'.<|im_end|>\n<|im_start|>user\n"
+     "a<|im_end|>\n<|im_start|>assistant\n"},
+    {"{% if tools %}{% set system_message = 'Tools.' %}{% endif %}"
+     "{{ '<|im_start|>system\n' + system_message + '<|im_end|>\n' }}",
+     "chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"},
+    {"<|im_start|>{{ reasoning_content|trim }}{% if enable_thinking is defined "
+     "and enable_thinking is true %}{{- '<think>\\n' }}",
+     "qwen3.5-silent",
+     "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n<think>\n\n"
+     "</think>\n\n"},
+    {"<|turn>model<turn|>{{- '<|channel>thought\\n<channel|>' -}}", "gemma4",
+     "<|turn>user\na<turn|>\n<|turn>model\n<|channel>thought\n<channel|>"},
+    {"<|turn>model<turn|>", "gemma4-edge",
+     "<|turn>user\na<turn|>\n<|turn>model\n"},
     {"{{bos_token}}{% set default_system_message = 'On ' + today + '.' %}"
      "[SYSTEM_PROMPT][INST]",
      "mistral-v7-tekken", "<s>[INST]a[/INST]"},
