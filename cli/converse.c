@@ -23,7 +23,6 @@ struct talk {
     int32_t *known; /* what the session has evaluated */
     size_t n_known, n_context;
     char *line; /* as getline() has it */
-    size_t line_capacity;
     const char *stopped; /* the text that ended the last answer, or NULL */
     size_t n_answers, n_read, n_made;
 };

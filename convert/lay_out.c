@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/report.h"
 #include "convert/members.h"
 #include "convert/set_name.h"
@@ -29,12 +30,10 @@ describe_sources(const struct lmq_plan *plan)
 
     for (size_t i = 0; i < checkpoint->n_files; i++) {
         const char *path = lmq_input_path(checkpoint->files[i]);
-        const char *slash = strrchr(path, '/');
         char crc[9];
         snprintf(crc, sizeof(crc), "%08" PRIx32, plan->source_crcs[i]);
         json_t *source = json_object();
-        lmq_put(&source, "name",
-                lmq_json_text(slash == NULL ? path : slash + 1));
+        lmq_put(&source, "name", lmq_json_text(lmq_path_base(path)));
         lmq_put(&source, "size",
                 lmq_json_size(lmq_input_size(checkpoint->files[i])));
         lmq_put(&source, "crc32", json_string(crc));

@@ -422,9 +422,6 @@ make_room(struct room *room, const struct lmq_plan *plan, size_t index,
     room->n_leaves = lmq_size_max(
         lmq_count_leaves(&piece, plan->sources[index]->n_cols),
         room->n_leaves);
-    if (record->layout == LMQ_LAYOUT_TILES)
-        room->n_tile =
-            lmq_size_max(n * record->quant.group_size, room->n_tile);
     if (is_taken)
         room->n_values = lmq_size_max(rows * piece.n_cols, room->n_values);
 }

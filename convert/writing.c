@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "convert/calibrate/calibrate.h"
@@ -26,10 +27,8 @@ lmq_writing_files(const struct lmq_plan *plan,
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < plan->n_members; i++) {
-        const char *slash = strrchr(files->paths[i], '/');
         json_t *file = json_object();
-        lmq_put(&file, "name",
-                lmq_json_text(slash == NULL ? files->paths[i] : slash + 1));
+        lmq_put(&file, "name", lmq_json_text(lmq_path_base(files->paths[i])));
         lmq_put(&file, "bytes",
                 lmq_json_size(plan->members[i].layout.file_size));
         lmq_put(&file, "tensors", lmq_json_size(plan->members[i].n_records));
@@ -264,13 +263,11 @@ check_parts(const struct lmq_writing *writing, struct lmq_error *err)
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < files->n_paths && status == LMQ_OK; i++) {
-        const char *slash = strrchr(files->paths[i], '/');
         if (lmq_writing_has_begun(files->paths[i], &status, err) ||
             status != LMQ_OK || n++ >= NAMES_SHOWN)
             continue;
         snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%.60s",
-                 n == 1 ? "" : ", ",
-                 slash == NULL ? files->paths[i] : slash + 1);
+                 n == 1 ? "" : ", ", lmq_path_base(files->paths[i]));
     }
     if (status != LMQ_OK || n == 0)
         return status;

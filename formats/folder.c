@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/checkpoint/member_name.h"

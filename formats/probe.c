@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "base/size.h"
 #include "formats/checkpoint/member_name.h"
@@ -23,8 +24,7 @@
 static void
 hint_at_set(const char *path, struct lmq_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash == NULL ? path : slash + 1;
+    const char *name = lmq_path_base(path);
     const char *ending = strrchr(name, '.');
     const struct dirent *entry = NULL;
     struct lmq_member_name member;
@@ -32,7 +32,7 @@ hint_at_set(const char *path, struct lmq_error *err)
     if (ending == NULL)
         return;
     char *folder = lmq_mem_text(path, (size_t)(name - path));
-    DIR *list = folder == NULL ? NULL : opendir(slash == NULL ? "." : folder);
+    DIR *list = folder == NULL ? NULL : opendir(name == path ? "." : folder);
     while (list != NULL && (entry = readdir(list)) != NULL)
         if (lmq_member_name_is_of(entry->d_name, name, (size_t)(ending - name),
                                   ending, &member) &&

@@ -77,28 +77,35 @@ add_sums(struct lmq_drift *drift, const struct lmq_position_drift *at)
     lmq_exact_add(&sums[LMQ_SUM_NORM_SQ], at->norm_sq);
 }
 
+int
+lmq_drift_reserve(struct lmq_drift *drift, size_t n)
+{
+    bool has_room = lmq_mem_grow(&drift->kld, &drift->kld_capacity, n,
+                                 sizeof(double)) == 0 &&
+                    lmq_mem_grow(&drift->delta, &drift->delta_capacity, n,
+                                 sizeof(double)) == 0 &&
+                    lmq_mem_grow(&drift->top1, &drift->top1_capacity, n,
+                                 sizeof(double)) == 0 &&
+                    lmq_mem_grow(&drift->document, &drift->document_capacity,
+                                 n, sizeof(size_t)) == 0;
+
+    return has_room ? 0 : -1;
+}
+
 enum lmq_status
 lmq_drift_add(struct lmq_drift *drift, const struct lmq_window *window,
               size_t position, size_t context,
               const struct lmq_position_drift *at, struct lmq_error *err)
 {
-    size_t n = drift->n + 1;
     size_t bin = position * LMQ_POSITION_BINS / context;
 
-    if (lmq_mem_grow(&drift->kld, &drift->kld_capacity, n,
-                     sizeof(double)) != 0 ||
-        lmq_mem_grow(&drift->delta, &drift->delta_capacity, n,
-                     sizeof(double)) != 0 ||
-        lmq_mem_grow(&drift->top1, &drift->top1_capacity, n,
-                     sizeof(double)) != 0 ||
-        lmq_mem_grow(&drift->document, &drift->document_capacity, n,
-                     sizeof(size_t)) != 0)
+    if (lmq_drift_reserve(drift, drift->n + 1) != 0)
         return lmq_fail_nomem(err);
     drift->kld[drift->n] = at->kld;
     drift->delta[drift->n] = at->nll - at->nll_reference;
     drift->top1[drift->n] = at->is_top1_equal ? 1 : 0;
     drift->document[drift->n] = window->document;
-    drift->n = n;
+    drift->n++;
     add_sums(drift, at);
     drift->n_top1_equal += at->is_top1_equal;
     drift->n_lost += at->is_lost;

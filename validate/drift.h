@@ -58,6 +58,8 @@ struct lmq_drift {
 
 void lmq_drift_free(struct lmq_drift *drift);
 
+/* Room for n positions; not 0 without memory. */
+int lmq_drift_reserve(struct lmq_drift *drift, size_t n);
 /* `position` of `context` is where the token stands in its window. */
 enum lmq_status lmq_drift_add(struct lmq_drift *drift,
                               const struct lmq_window *window, size_t position,

@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/files/disk_space.h"
 #include "base/files/output_place.h"
+#include "base/files/path.h"
 #include "base/files/temporary.h"
 
 /* Bytes between two wishes that the system write out what it holds. */
@@ -112,8 +113,7 @@ lmq_output_is_same(const char *a, const char *b)
         const char *ends[2];
         for (int i = 0; i < 2; i++) {
             char *folder = folder_of(names[i]);
-            const char *slash = strrchr(names[i], '/');
-            ends[i] = slash == NULL ? names[i] : slash + 1;
+            ends[i] = lmq_path_base(names[i]);
             is_there[i] = folder != NULL && stat(folder, &info[i]) == 0;
             free(folder);
         }

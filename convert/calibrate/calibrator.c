@@ -14,6 +14,7 @@
 
 #include "base/crc32.h"
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "base/report.h"
 #include "base/size.h"
@@ -73,10 +74,8 @@ describe_texts(const struct lmq_texts *texts)
 
     for (size_t i = 0; i < texts->n; i++) {
         const struct lmq_text *text = &texts->texts[i];
-        const char *slash = strrchr(text->path, '/');
         json_t *one = json_object();
-        lmq_put(&one, "name",
-                lmq_json_text(slash == NULL ? text->path : slash + 1));
+        lmq_put(&one, "name", lmq_json_text(lmq_path_base(text->path)));
         lmq_put(&one, "size", lmq_json_size(text->n));
         lmq_put(&one, "crc32",
                 describe_crc(lmq_crc32(0, text->bytes, text->n)));

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "convert/lay_out.h"
@@ -46,8 +47,7 @@ name_in_folder(const struct lmq_checkpoint *checkpoint, const char *folder,
                char **output, struct lmq_error *err)
 {
     const char *path = lmq_input_path(checkpoint->files[0]);
-    const char *slash = strrchr(path, '/');
-    const char *name = slash == NULL ? path : slash + 1;
+    const char *name = lmq_path_base(path);
     struct lmq_member_name member;
     struct stat info;
 

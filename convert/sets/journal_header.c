@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/part.h"
+#include "base/files/path.h"
 #include "base/report.h"
 #include "convert/set_name.h"
 #include "convert/sets/journal_bits.h"
@@ -25,7 +26,6 @@ describe_sources(const struct lmq_plan *plan, struct lmq_error *err)
 
     for (size_t i = 0; i < checkpoint->n_files; i++) {
         struct lmq_input *input = checkpoint->files[i];
-        const char *slash = strrchr(lmq_input_path(input), '/');
         unsigned char id[LMQ_SET_ID];
         char text[2 * LMQ_SET_ID + 1];
         if (lmq_plan_sample(input, id, err) != LMQ_OK) {
@@ -35,8 +35,7 @@ describe_sources(const struct lmq_plan *plan, struct lmq_error *err)
         lmq_hex(id, sizeof(id), text);
         json_t *source = json_object();
         lmq_put(&source, "name",
-                lmq_json_text(slash == NULL ? lmq_input_path(input)
-                                            : slash + 1));
+                lmq_json_text(lmq_path_base(lmq_input_path(input))));
         lmq_put(&source, "size", lmq_json_size(lmq_input_size(input)));
         lmq_put(&source, "samples", json_string(text));
         lmq_append(&sources, source);

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/progress.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "base/size.h"
 
@@ -19,17 +20,6 @@
 #define BLOB_MAX ((size_t)256 << 20)
 
 /* ---- For readers ---- */
-
-char *
-lmq_path_join(const char *folder, const char *name)
-{
-    size_t n = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(n);
-
-    if (path != NULL)
-        snprintf(path, n, "%s/%s", folder, name);
-    return path;
-}
 
 /* A small file beside the weights. What was read is known as such: no output
  * may replace it, and at the end it must still be what it was. */

@@ -427,7 +427,4 @@ lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
 void lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format,
                          ...) LMQ_PRINTF(2, 3);
 
-/* folder + "/" + name; the caller frees it; NULL without memory. */
-char *lmq_path_join(const char *folder, const char *name);
-
 #endif

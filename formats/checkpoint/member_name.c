@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files/path.h"
+
 #define N_DIGITS 5
 #define N_MIDDLE 4 /* "-of-" */
 #define N_TAIL (1 + N_DIGITS + N_MIDDLE + N_DIGITS)
@@ -34,8 +36,7 @@ read_number(const char *text, uint32_t *number)
 bool
 lmq_member_name_parse(const char *path, struct lmq_member_name *name)
 {
-    const char *slash = strrchr(path, '/');
-    const char *base = slash == NULL ? path : slash + 1;
+    const char *base = lmq_path_base(path);
     const char *ending = strrchr(base, '.');
 
     if (ending == NULL)

@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LMQ_MEMBER_NAME_MAX 99999 /* five digits */
 
 struct lmq_member_name {
     size_t n_stem;      /* of the path: what is before "-00002" */

@@ -13,7 +13,6 @@
 #include "base/text/buffer.h"
 #include "formats/gguf/gguf_values.h"
 
-#define LMQ_GGUF_HEADER_SIZE 24
 
 /* Zero it to begin. */
 struct lmq_gguf_builder {

@@ -14,6 +14,7 @@
 #include <yaml.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/size.h"
 #include "formats/checkpoint/about.h"
 

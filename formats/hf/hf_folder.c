@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "formats/hf/hf_card.h"
 #include "formats/hf/hf_config.h"
 #include "formats/packed/packed.h"

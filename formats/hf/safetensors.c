@@ -25,7 +25,9 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/size.h"
+#include "base/text/ends.h"
 #include "base/text/json_cost.h"
 #include "formats/formats.h"
 #include "formats/hf/hf_card.h"
@@ -374,14 +376,6 @@ add_shard(struct lmq_checkpoint *checkpoint, const char *path, uint32_t *index,
 
 static const struct lmq_hf_shards shards = {INDEX_NAME, SINGLE_NAME, add_shard};
 
-static bool
-ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* The name of the one *.safetensors of a folder; counts them. */
 static enum lmq_status
 find_single(const char *folder, char *name, size_t size, size_t *n,
@@ -393,7 +387,7 @@ find_single(const char *folder, char *name, size_t size, size_t *n,
 
     *n = 0;
     while (dir != NULL && (errno = 0, entry = readdir(dir)) != NULL)
-        if (ends_with(entry->d_name, ".safetensors")) {
+        if (lmq_ends_with(entry->d_name, ".safetensors")) {
             if (*n == 0 || strcmp(entry->d_name, SINGLE_NAME) == 0)
                 snprintf(name, size, "%s", entry->d_name);
             ++*n;
@@ -464,7 +458,7 @@ probe_safetensors(const struct lmq_probe *probe)
     }
     return (probe->n_head > LENGTH_BYTES && probe->head[LENGTH_BYTES] == '{' &&
             lmq_load_u64le(probe->head) <= (uint64_t)1 << 48) ||
-           (ends_with(probe->path, ".safetensors") && probe->n_head > 0 &&
+           (lmq_ends_with(probe->path, ".safetensors") && probe->n_head > 0 &&
             probe->head[0] != '<' && probe->head[0] != 'v');
 }
 

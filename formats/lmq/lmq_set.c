@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "formats/checkpoint/member_name.h"
 
@@ -39,14 +40,6 @@ add_member(struct lmq_checkpoint *checkpoint, struct lmq_set *set,
     else
         lmq_error_in(err, path);
     return status;
-}
-
-static const char *
-base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
 }
 
 /* The name must say what the file says: it leads to the others. */
@@ -89,10 +82,10 @@ check_membership(const struct lmq_set *set, const char *path,
     if (sb->n_members == 0)
         lmq_fail(err, LMQ_ERR_FORMAT, 60,
                  "is a whole model, not a member of the set of '%s'",
-                 base_of(named));
+                 lmq_path_base(named));
     else
         lmq_fail(err, LMQ_ERR_FORMAT, 68,
-                 "is a member of another set than '%s'", base_of(named));
+                 "is a member of another set than '%s'", lmq_path_base(named));
     lmq_hint(err, "members of two conversions are mixed; keep one set in a "
                   "folder");
     lmq_error_in(err, path);
@@ -123,7 +116,7 @@ check_presence(const char *named, const struct lmq_member_name *name,
         if (!lmq_file_exists(path, &status, err) && status == LMQ_OK) {
             size_t used = strlen(list);
             snprintf(list + used, sizeof(list) - used, "%s%s",
-                     n_missing++ == 0 ? "" : ", ", base_of(path));
+                     n_missing++ == 0 ? "" : ", ", lmq_path_base(path));
         }
         free(path);
     }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text/ends.h"
 #include "formats/packed/schemes.h"
 
 /* ---- Schemes ---- */
@@ -85,21 +86,13 @@ static const char *const ignored[] = {
 };
 
 static bool
-ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-static bool
 is_ignored(const char *name)
 {
     bool is_one = false;
 
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
         is_one |= strlen(name) > strlen(ignored[i]) &&
-                  ends_with(name, ignored[i]);
+                  lmq_ends_with(name, ignored[i]);
     return is_one;
 }
 
@@ -122,7 +115,7 @@ static bool
 has_ending(const struct lmq_tensor *tensor, const struct scheme *scheme)
 {
     return scheme->ending != NULL &&
-           ends_with(tensor->stored_name, scheme->ending);
+           lmq_ends_with(tensor->stored_name, scheme->ending);
 }
 
 /* Joins the tensor, if a scheme can that has an ending of its own, or one that
@@ -174,7 +167,7 @@ scaled_integers(const struct lmq_packer *packer,
     static const char ending[] = ".weight";
 
     if (tensor->n_dims < 2 || lmq_dtype_is_float(tensor->dtype) ||
-        !ends_with(tensor->stored_name, ending))
+        !lmq_ends_with(tensor->stored_name, ending))
         return NULL;
     if (tensor->dtype == LMQ_DTYPE_U32 &&
         lmq_packer_sibling(packer, tensor, ending, ".scales") != NULL)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "formats/formats.h"
 #include "formats/hf/hf_config.h"
 #include "formats/hf/hf_folder.h"
@@ -127,15 +128,13 @@ static enum lmq_status
 describe_by_file(struct lmq_checkpoint *checkpoint, const char *path,
                  struct lmq_error *err)
 {
-    const char *slash = strrchr(path, '/');
     json_t *json;
     enum lmq_status status = load_json(checkpoint, path, &json, err);
 
     if (status != LMQ_OK)
         return status;
     if (lmq_meta_is_params(json))
-        status = lmq_meta_describe(checkpoint, json,
-                                   slash == NULL ? path : slash + 1, err);
+        status = lmq_meta_describe(checkpoint, json, lmq_path_base(path), err);
     else
         status = lmq_hf_read_config(checkpoint, path, err);
     if (status != LMQ_OK)

@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "base/text/ends.h"
 #include "base/text/utf8.h"
 #include "formats/torch/torch_view.h"
 
@@ -42,14 +43,6 @@
 
 /* ---- The archive ---- */
 
-static bool
-ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* Says what it is instead, where that can be seen. */
 static enum lmq_status
 fail_stranger(const struct lmq_zip *zip, struct lmq_error *err)
@@ -57,7 +50,7 @@ fail_stranger(const struct lmq_zip *zip, struct lmq_error *err)
     bool is_numpy = false;
 
     for (size_t i = 0; i < zip->n_members; i++)
-        is_numpy |= ends_with(zip->members[i].name, ".npy");
+        is_numpy |= lmq_ends_with(zip->members[i].name, ".npy");
     if (is_numpy)
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                  "is an archive of NumPy (.npz), which is not supported");

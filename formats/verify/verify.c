@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/report.h"
@@ -88,7 +89,7 @@ open_and_check(struct lmq_check *check, const char *path, struct lmq_error *err)
 {
     struct lmq_error frame;
 
-    check->file = lmq_check_base(path);
+    check->file = lmq_path_base(path);
     enum lmq_status status = lmq_input_open(path, &check->input, err);
     if (status != LMQ_OK)
         return status;
@@ -132,7 +133,7 @@ check_file(struct lmq_check *check, const char *path, struct lmq_error *err)
 static void
 add_missing(struct lmq_check *check, const char *path, uint32_t n_missing)
 {
-    check->file = lmq_check_base(path);
+    check->file = lmq_path_base(path);
     if (n_missing < MISSING_SHOWN)
         lmq_check_add(check, "set", "", 0, "is missing");
     else if (n_missing == MISSING_SHOWN)
@@ -163,7 +164,7 @@ check_members(struct lmq_check *check, const char *named,
         }
         free(path);
     }
-    check->file = lmq_check_base(named);
+    check->file = lmq_path_base(named);
     return status;
 }
 
@@ -206,7 +207,7 @@ check_opening(struct lmq_check *check, const char *path, size_t named,
         if (err != NULL)
             *err = found;
     } else {
-        check->file = lmq_check_base(found.path);
+        check->file = lmq_path_base(found.path);
         lmq_check_add(check, "contents", "", found.offset, found.message);
         status = LMQ_OK;
     }

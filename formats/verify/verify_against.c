@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "base/report.h"
 #include "formats/lmq/lmq_set.h"
@@ -166,7 +167,7 @@ compare_content(struct lmq_check *check,
 
     for (size_t i = 0; i < set->n_members; i++) {
         const struct lmq_digests *stored = set->members[i].digests;
-        check->file = lmq_check_base(lmq_input_path(checkpoint->files[i]));
+        check->file = lmq_path_base(lmq_input_path(checkpoint->files[i]));
         if (stored != NULL &&
             memcmp(content, stored->content, LMQ_SHA256_SIZE) != 0)
             lmq_check_add(check, "digests", "", 0,

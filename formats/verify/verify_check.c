@@ -9,14 +9,6 @@
 
 #include "base/report.h"
 
-const char *
-lmq_check_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
-
 void
 lmq_check_add(struct lmq_check *check, const char *section, const char *name,
               uint64_t offset, const char *message)

@@ -38,9 +38,6 @@ struct lmq_check {
     struct lmq_error frame; /* why one cannot be opened; or LMQ_OK */
 };
 
-/* The name of a file, without its folder. */
-const char *lmq_check_base(const char *path);
-
 /* Something is wrong in the file that is looked at. */
 void lmq_check_add(struct lmq_check *check, const char *section,
                    const char *name, uint64_t offset, const char *message);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "formats/gguf/gguf_meta.h"
 #include "runtime/tokenizer/read/tok_json.h"
 
@@ -84,9 +85,7 @@ read_gguf(const struct lmq_blob *blob, struct lmq_buffer *text,
 static bool
 is_named(const struct lmq_blob *blob, const char *name)
 {
-    const char *slash = strrchr(blob->name, '/');
-
-    return strcmp(slash == NULL ? blob->name : slash + 1, name) == 0;
+    return strcmp(lmq_path_base(blob->name), name) == 0;
 }
 
 enum lmq_status

@@ -116,7 +116,6 @@ enum lmq_row_type {
     LMQ_ROW_Q8
 };
 
-#define LMQ_ROW_TYPES 4
 
 struct lmq_rows {
     const void *data;  /* any alignment */

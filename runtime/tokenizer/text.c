@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "base/report.h"
 #include "base/text/utf8.h"
@@ -74,8 +75,7 @@ static enum lmq_status
 open_tokenizer_file(const char *path, bool *is_one,
                     struct lmq_tokenizer **tokenizer, struct lmq_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    struct lmq_blob blob = {.name = slash == NULL ? path : slash + 1};
+    struct lmq_blob blob = {.name = lmq_path_base(path)};
     unsigned char *bytes;
     enum lmq_status status;
     struct stat info;

@@ -361,21 +361,6 @@ read_documents(const json_t *windows, size_t n_documents,
 
 /* ---- A model ---- */
 
-static enum lmq_status
-grow(struct lmq_drift *drift, size_t n, struct lmq_error *err)
-{
-    if (lmq_mem_grow(&drift->kld, &drift->kld_capacity, n,
-                     sizeof(double)) != 0 ||
-        lmq_mem_grow(&drift->delta, &drift->delta_capacity, n,
-                     sizeof(double)) != 0 ||
-        lmq_mem_grow(&drift->top1, &drift->top1_capacity, n,
-                     sizeof(double)) != 0 ||
-        lmq_mem_grow(&drift->document, &drift->document_capacity, n,
-                     sizeof(size_t)) != 0)
-        return lmq_fail_nomem(err);
-    return LMQ_OK;
-}
-
 static bool
 are_finite(const double *numbers, size_t n)
 {
@@ -528,7 +513,9 @@ add_model(struct lmq_job *job, size_t index, const json_t *part, size_t n,
 
     if (json_string_length(json_object_get(from, "same_top1")) != n)
         return fail_key(err, "models.%zu.same_top1", index);
-    enum lmq_status status = grow(drift, drift->n + n, err);
+    enum lmq_status status = lmq_drift_reserve(drift, drift->n + n) == 0
+                                 ? LMQ_OK
+                                 : lmq_fail_nomem(err);
     if (status == LMQ_OK)
         status = add_positions(drift, from, n, index, err);
     if (status == LMQ_OK)

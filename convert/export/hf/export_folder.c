@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files/output.h"
+#include "base/files/path.h"
 #include "convert/export/export.h"
 #include "formats/hf/hf_folder.h"
 

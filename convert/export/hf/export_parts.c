@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/report.h"
 #include "base/text/buffer.h"
 #include "convert/export/hf/export_safetensors.h"

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "runtime/tokenizer/read/tok_json.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -26,9 +27,7 @@ static const char *const file_names[] = {
 static bool
 has_name(const struct lmq_blob *blob, const char *name)
 {
-    const char *slash = strrchr(blob->name, '/');
-
-    return strcmp(slash == NULL ? blob->name : slash + 1, name) == 0;
+    return strcmp(lmq_path_base(blob->name), name) == 0;
 }
 
 /* "<s>", or an object whose content it is. */

@@ -1,0 +1,29 @@
+/*
+ * path.c - names of files.
+ */
+#include "config.h"
+
+#include "base/files/path.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *
+lmq_path_join(const char *folder, const char *name)
+{
+    size_t n = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(n);
+
+    if (path != NULL)
+        snprintf(path, n, "%s/%s", folder, name);
+    return path;
+}
+
+const char *
+lmq_path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}

@@ -1,0 +1,13 @@
+/*
+ * path.h - names of files.
+ */
+#ifndef LMQ_BASE_FILES_PATH_H
+#define LMQ_BASE_FILES_PATH_H
+
+/* folder + "/" + name; the caller frees it; NULL without memory. */
+char *lmq_path_join(const char *folder, const char *name);
+
+/* The name without its folder. */
+const char *lmq_path_base(const char *path);
+
+#endif
