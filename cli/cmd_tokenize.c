@@ -47,7 +47,7 @@ parse_ids(const char *text, size_t size, size_t *n, int *code)
         if (end == text || errno != 0 || id < 0 || id > INT32_MAX ||
             (*end != '\0' && strchr(SEPARATORS, *end) == NULL)) {
             print_error("'%.*s' is no token id",
-                        (int)strcspn(text, SEPARATORS), text);
+                        (int)strcspn(text, " \t\r\n"), text);
             free(ids);
             *code = EXIT_INPUT;
             return NULL;

@@ -210,6 +210,18 @@ goes_on(struct talk *talk)
     return true;
 }
 
+/* What stands before `end`: n if that is not there. The text may hold any byte. */
+static size_t
+n_before(const char *text, size_t n, const char *end)
+{
+    const size_t length = strlen(end);
+
+    for (size_t i = 0; i + length <= n; i++)
+        if (memcmp(text + i, end, length) == 0)
+            return i;
+    return n;
+}
+
 /* As it was generated, but without a text that ended it. */
 static bool
 keep_answer(struct talk *talk)
@@ -227,10 +239,9 @@ keep_answer(struct talk *talk)
             report_error(&err);
             return false;
         }
-        const char *end = strstr(text, talk->stopped);
         said.tokens = NULL;
         said.text = text;
-        said.n = end == NULL ? n : (size_t)(end - text);
+        said.n = n_before(text, n, talk->stopped);
     }
     bool is_kept = say(talk, said);
     lmq_text_free(text);

@@ -68,7 +68,7 @@ help(const char *name)
     if (name != NULL && strncmp(name, completion, strlen(completion)) == 0)
         return finish_output(
             print_completions(commands, name + strlen(completion)));
-    if (name != NULL && command == NULL)
+    if (name != NULL && command == NULL && strcmp(name, "help") != 0)
         return unknown_command(name);
     if (command != NULL)
         print_command_help(command);
