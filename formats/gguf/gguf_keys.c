@@ -411,15 +411,15 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
                    struct lmq_error *err)
 {
     struct lmq_hparams *h = &checkpoint->hparams;
-    const unsigned char *name = NULL;
-    size_t size = 0;
+    const unsigned char *name = NULL, *type = NULL;
+    size_t size = 0, n_type = 0;
     char shown[64];
     enum lmq_status status =
-        lmq_gguf_get_text(meta, "general.type", &name, &size, err);
+        lmq_gguf_get_text(meta, "general.type", &type, &n_type, err);
 
     *family = NULL;
-    if (status == LMQ_OK && size == strlen("adapter") &&
-        memcmp(name, "adapter", size) == 0) {
+    if (status == LMQ_OK && n_type == strlen("adapter") &&
+        memcmp(type, "adapter", n_type) == 0) {
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "is an adapter (LoRA), no model");
         lmq_hint(err, "merge it into its model, with llama-export-lora, and "
                       "take that");
