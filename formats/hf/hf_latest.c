@@ -124,7 +124,13 @@ lmq_hf_finish_minicpm(struct lmq_hf_config *config)
 void
 lmq_hf_finish_minicpm3(struct lmq_hf_config *config)
 {
+    double scale = lmq_hf_yarn_score_scale(config);
+
     scale_by_size(config, 1.4, 256);
+    /* The model's own code does not scale scores by it, the library does. */
+    if (scale < 1 || scale > 1)
+        lmq_hparams_refuse(config->hparams, "'mscale_all_dim' with latents of "
+                                            "this kind");
 }
 
 /* ---- Command A with experts ---- */

@@ -124,6 +124,10 @@ START_TEST(a_minicpm_scales_by_its_size)
     assert_near(m->h.logit_scale, 1);
     ck_assert_uint_eq(m->h.value_dim, 16);
     ck_assert_uint_eq(m->h.head_dim, 64 + 32);
+    assert_unsupported("MiniCPM3ForCausalLM",
+                       "'rope_scaling':{'rope_type':'yarn','factor':4.0,"
+                       "'mscale':1.0,'mscale_all_dim':1.0}",
+                       "'mscale_all_dim' with latents of this kind");
 }
 END_TEST
 
