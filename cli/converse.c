@@ -210,7 +210,8 @@ goes_on(struct talk *talk)
     return true;
 }
 
-/* What stands before `end`: n if that is not there. The text may hold any byte. */
+/* What stands before `end`; n if that is not there. The text may hold any
+ * byte. */
 static size_t
 n_before(const char *text, size_t n, const char *end)
 {

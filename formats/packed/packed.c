@@ -314,10 +314,10 @@ judge(struct lmq_packer *packer, const char *seen, const char *declared,
     bool may_be_plain = *declared == '\0' ||
                         (scheme != NULL && scheme->may_be_plain);
 
-    if (turns_activations(packer->config))
+    if (turns_activations(packer->config)) {
         lmq_packer_refuse(packer, "'transform_config' turns activations");
-    if (seen == NULL && packer->refused[0] != '\0')
-        seen = declared;
+        seen = seen == NULL ? declared : seen;
+    }
     if (seen != NULL)
         refuse(packer->checkpoint, is_named ? declared : seen,
                packer->refused, true);

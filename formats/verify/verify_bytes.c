@@ -211,7 +211,8 @@ lmq_check_padding(struct lmq_check *check, struct lmq_error *err)
     return status;
 }
 
-/* Those that are known were inflated when the container was opened, or will be. */
+/* Those that are known were inflated when the container was opened, or will
+ * be. */
 static enum lmq_status
 check_inflated(struct lmq_check *check, const struct lmq_section *section,
                struct lmq_error *err)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/packed/packed.h"
 #include "tests/build/stored.h"
 
 enum { ROWS = 12, COLS = 64 };
@@ -199,6 +200,38 @@ START_TEST(mxfp4_has_powers_of_two)
 }
 END_TEST
 
+/* What turns weights is done; what turns activations nobody here does. */
+START_TEST(transforms_of_activations_are_refused)
+{
+    static const char *const locations[] = {"weight_input", "input",
+                                            "weight_output", "output"};
+    struct random random = {random_seed()};
+    char config[512];
+
+    for (size_t i = 0; i < sizeof(locations) / sizeof(locations[0]); i++) {
+        struct stored stored = {0};
+        unsigned char scales[ROWS * COLS / 32] = {0};
+        put_fp4(&stored, &random);
+        stored_entry(&stored, "a.weight_scale", "U8", "[12,2]",
+                     sizeof(scales));
+        put(&stored.data, scales, sizeof(scales));
+        snprintf(config, sizeof(config), "%s%s%s",
+                 "{\"quantization_config\": {\"quant_method\": "
+                 "\"compressed-tensors\", \"format\": "
+                 "\"mxfp4-pack-quantized\", \"transform_config\": "
+                 "{\"config_groups\": {\"R4\": {\"apply\": [{\"location\": \"",
+                 locations[i], "\"}]}}}}}");
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(stored_save(&stored, config));
+        ck_assert_int_eq(strstr(checkpoint->packed, "transform_config") != NULL,
+                         i % 2);
+        ck_assert_int_eq(lmq_checkpoint_need_weights(checkpoint, NULL),
+                         i % 2 == 0 ? LMQ_OK : LMQ_ERR_UNSUPPORTED);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 START_TEST(nvfp4_has_floats_and_a_divisor)
 {
     struct random random = {random_seed()};
@@ -368,6 +401,7 @@ main(void)
     const TTest *const tests[] = {
         words_and_bytes_have_scales_of_every_strategy,
         mxfp4_has_powers_of_two,
+        transforms_of_activations_are_refused,
         nvfp4_has_floats_and_a_divisor,
         parts_that_do_not_fit_are_refused,
     };
