@@ -142,31 +142,93 @@ find_turn(const struct lmq_chat_format *format, const char *text, size_t n,
     return true;
 }
 
-/* The next literal behind a text, unless it is only a part of what is put
- * together; without the white space at its end. */
+static size_t
+skip_blanks(const char *text, size_t n, size_t at)
+{
+    while (at < n && (text[at] == ' ' || text[at] == '\n'))
+        at++;
+    return at;
+}
+
+/* The literal that begins at `at`; behind it. */
+static bool
+add_literal(const char *text, size_t n, size_t *at, struct lmq_buffer *words)
+{
+    size_t start = *at + 1, end = start;
+
+    while (end < n && text[end] != text[*at])
+        end += text[end] == '\\' ? 2 : 1;
+    end = end < n ? end : n;
+    *at = end + 1;
+    return unescape(text + start, end - start, words);
+}
+
+/* Behind "+ today +", at the next literal; n if something else stands there
+ * than what is called a day or a date. */
+static size_t
+skip_variable(const char *text, size_t n, size_t at)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+
+    if (at >= n || text[at] != '+')
+        return n;
+    size_t start = skip_blanks(text, n, at + 1), end = start;
+    while (end < n && text[end] != '\0' && strchr(letters, text[end]) != NULL)
+        end++;
+    at = skip_blanks(text, n, end);
+    if (at >= n || text[at] != '+' ||
+        (find(text, end, start, "day") == end &&
+         find(text, end, start, "date") == end))
+        return n;
+    at = skip_blanks(text, n, at + 1);
+    return at < n && (text[at] == '"' || text[at] == '\'') ? at : n;
+}
+
+/* A date has stood at `at`, which is in no conversation here: nor is the
+ * sentence that tells it. */
+static void
+drop_sentence(struct lmq_buffer *words, size_t at)
+{
+    unsigned char *p = words->bytes;
+    size_t start = at, end = at;
+
+    while (start > 0 && p[start - 1] != '\n' &&
+           !(p[start - 1] == '.' && start < at && p[start] == ' '))
+        start--;
+    while (end < words->n && p[end] != '\n' && p[end] != '.')
+        end++;
+    end += end < words->n && p[end] == '.';
+    memmove(p + start, p + end, words->n - end);
+    words->n -= end - start;
+}
+
+/* The next literal behind a text, or several between which dates stand, unless
+ * it is put together of something else; without the white space at its end. */
 static bool
 find_literal(const char *mark, const char *text, size_t n,
              struct lmq_buffer *standard)
 {
-    size_t at = find(text, n, 0, mark);
-    size_t start = at < n ? at + strlen(mark) : n;
+    size_t found = find(text, n, 0, mark);
+    size_t at = found < n ? found + strlen(mark) : n;
 
-    while (start < n && text[start] != '"' && text[start] != '\'')
-        start++;
-    if (start == n)
-        return true;
-    for (at = start + 1; at < n && text[at] != text[start]; at++)
-        at += text[at] == '\\';
-    size_t end = at;
-    for (at++; at < n && (text[at] == ' ' || text[at] == '\n'); at++)
-        continue;
-    if (at >= n || strchr("-%}", text[at]) == NULL)
-        return true;
-    bool is_done = unescape(text + start + 1, end - start - 1, standard);
+    while (at < n && text[at] != '"' && text[at] != '\'')
+        at++;
+    for (size_t date = 0; at < n;) {
+        if (!add_literal(text, n, &at, standard))
+            return false;
+        if (date > 0)
+            drop_sentence(standard, date);
+        at = skip_blanks(text, n, at);
+        if (at < n && strchr("-%}", text[at]) != NULL)
+            break;
+        at = skip_variable(text, n, at);
+        date = standard->n;
+        standard->n = at < n ? standard->n : 0;
+    }
     while (standard->n > 0 &&
            strchr(" \n\t", standard->bytes[standard->n - 1]) != NULL)
         standard->n--;
-    return is_done;
+    return true;
 }
 
 /* A template that begins by saying what the system says if nobody does, and

@@ -297,6 +297,7 @@ def undated(text):
     today = datetime.datetime.now()
     text = text.replace(today.strftime("%d %b %Y"), "26 Jul 2024")
     text = text.replace(today.strftime(" Today's Date: %B %d, %Y."), "")
+    text = text.replace(today.strftime(" The current date is %Y-%m-%d."), "")
     text = text.replace(today.strftime("Today Date: %d %B %Y\n"), "")
     text = re.sub(r"Current date: \d{4}-\d\d-\d\d\n", "", text)
     return re.sub(r"\nCurrent date: \d{4}-\d\d-\d\d(?=<)", "", text)

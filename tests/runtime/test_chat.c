@@ -384,6 +384,15 @@ static const struct {
      "<|turn>user\na<turn|>\n<|turn>model\n<|channel>thought\n<channel|>"},
     {"<|turn>model<turn|>", "gemma4-edge",
      "<|turn>user\na<turn|>\n<|turn>model\n"},
+    {"{{bos_token}}{% set default_system_message = 'You are\\nhere. It is ' +"
+     " today + \".\\n\\nBe kind. Yesterday was \" + yesterday + '. So.' %}"
+     "[SYSTEM_PROMPT][INST]",
+     "mistral-v7-tekken",
+     "<s>[SYSTEM_PROMPT]You are\nhere.\n\nBe kind. So.[/SYSTEM_PROMPT]"
+     "[INST]a[/INST]"},
+    {"{{bos_token}}{% set default_system_message = 'I am ' + name + '.' %}"
+     "[SYSTEM_PROMPT][INST]",
+     "mistral-v7-tekken", "<s>[INST]a[/INST]"},
     {"{{bos_token}}{% set default_system_message = 'On ' + today + '.' %}"
      "[SYSTEM_PROMPT][INST]",
      "mistral-v7-tekken", "<s>[INST]a[/INST]"},
