@@ -289,15 +289,15 @@ lmq_input_ranges(struct lmq_input *input, size_t *n)
     return ranges;
 }
 
-/* Extends *crc over [from, to), reading from the file. */
-static enum lmq_status
-digest_gap(struct lmq_input *input, uint64_t from, uint64_t to, uint32_t *crc,
-           struct lmq_error *err)
+enum lmq_status
+lmq_input_crc(struct lmq_input *input, uint64_t from, uint64_t size,
+              uint32_t *crc, struct lmq_error *err)
 {
     const size_t step = (size_t)1 << 20;
+    const uint64_t to = from + size;
     enum lmq_status status = LMQ_OK;
 
-    if (from == to)
+    if (size == 0)
         return LMQ_OK;
     void *buffer = malloc(step);
     if (buffer == NULL)
@@ -327,13 +327,13 @@ lmq_input_digest(struct lmq_input *input, uint32_t *crc, struct lmq_error *err)
         if (range->offset < at)
             continue; /* read twice */
         enum lmq_status status =
-            digest_gap(input, at, range->offset, crc, err);
+            lmq_input_crc(input, at, range->offset - at, crc, err);
         if (status != LMQ_OK)
             return status;
         *crc = (uint32_t)crc32_combine(*crc, range->crc, (off_t)range->size);
         at = range->offset + range->size;
     }
-    return digest_gap(input, at, input->size, crc, err);
+    return lmq_input_crc(input, at, input->size - at, crc, err);
 }
 
 void

@@ -88,6 +88,10 @@ struct lmq_digest_range {
  * the next call, *n of them. Nobody may read meanwhile. */
 const struct lmq_digest_range *lmq_input_ranges(struct lmq_input *input,
                                                 size_t *n);
+/* Extends *crc over so many bytes, which must be there, without remembering. */
+enum lmq_status lmq_input_crc(struct lmq_input *input, uint64_t from,
+                              uint64_t size, uint32_t *crc,
+                              struct lmq_error *err);
 /* One that another process has read. */
 enum lmq_status lmq_input_know(struct lmq_input *input,
                                const struct lmq_digest_range *range,

@@ -471,24 +471,15 @@ restore_part(const struct lmq_journal *journal, const struct lmq_plan *plan,
     return status;
 }
 
-#define PIECE ((size_t)1 << 20)
-
 /* What was read then is what stands there. */
 static enum lmq_status
 check_source(struct lmq_input *input, const struct lmq_digest_range *range,
              struct lmq_error *err)
 {
-    unsigned char *bytes = malloc(PIECE);
-    enum lmq_status status = bytes == NULL ? lmq_fail_nomem(err) : LMQ_OK;
     uint32_t crc = 0;
+    enum lmq_status status =
+        lmq_input_crc(input, range->offset, range->size, &crc, err);
 
-    for (uint64_t i = 0; i < range->size && status == LMQ_OK; i += PIECE) {
-        size_t n = (size_t)lmq_u64_min(PIECE, range->size - i);
-        status = lmq_input_read(input, range->offset + i, bytes, n, err);
-        if (status == LMQ_OK)
-            crc = lmq_crc32(crc, bytes, n);
-    }
-    free(bytes);
     if (status != LMQ_OK || crc == range->crc)
         return status;
     lmq_fail(err, LMQ_ERR_ARG, 0,

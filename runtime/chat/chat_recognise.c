@@ -213,10 +213,11 @@ find_literal(const char *mark, const char *text, size_t n,
 
     while (at < n && text[at] != '"' && text[at] != '\'')
         at++;
-    for (size_t date = 0; at < n;) {
+    bool is_dated = false;
+    for (size_t date = 0; at < n; is_dated = true) {
         if (!add_literal(text, n, &at, standard))
             return false;
-        if (date > 0)
+        if (is_dated && standard->n > 0)
             drop_sentence(standard, date);
         at = skip_blanks(text, n, at);
         if (at < n && strchr("-%}", text[at]) != NULL)

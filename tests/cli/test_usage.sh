@@ -575,5 +575,16 @@ if "$in_terminal" 80 true < /dev/null; then
     done
     grep -q 'went on' screen && fail "^C does not stop a loop: $(cat screen)"
 fi
+
+# ---- Small mistakes ----
+
+expect 0 "$lmquant" help help
+LMQUANT_CPU=nothing expect 0 "$lmquant" inspect "$fable"
+grep -q '^note: LMQUANT_CPU=nothing is not here' stderr ||
+    fail "LMQUANT_CPU=nothing: $(cat stderr)"
+refused 2 "--shard-size is '0x4M'" convert --shard-size=0x4M "$fable" hex.lmq
+long=$(printf '%0251d' 0).lmq
+expect 0 "$lmquant" convert -q "$fable" $long
+rm -f $long
 [ -z "$(ls -A | grep '^\.lmq')" ] || fail "a signal leaves $(ls -A)"
 finish

@@ -390,6 +390,10 @@ static const struct {
      "mistral-v7-tekken",
      "<s>[SYSTEM_PROMPT]You are\nhere.\n\nBe kind. So.[/SYSTEM_PROMPT]"
      "[INST]a[/INST]"},
+    {"{{bos_token}}{% set default_system_message = '' + today + '' + date + "
+     "', a day. Be kind.' %}[SYSTEM_PROMPT][INST]",
+     "mistral-v7-tekken",
+     "<s>[SYSTEM_PROMPT] Be kind.[/SYSTEM_PROMPT][INST]a[/INST]"},
     {"{{bos_token}}{% set default_system_message = 'I am ' + name + '.' %}"
      "[SYSTEM_PROMPT][INST]",
      "mistral-v7-tekken", "<s>[INST]a[/INST]"},
