@@ -16,6 +16,7 @@
 #include "base/files/path.h"
 #include "formats/hf/hf_card.h"
 #include "formats/hf/hf_config.h"
+#include "formats/hf/hf_vocab_pair.h"
 #include "formats/packed/packed.h"
 
 /* Real ones have kilobytes; an index of shards some megabytes. */
@@ -80,7 +81,8 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
 }
 
 /* tokenizer.json has everything in it, so it goes first; a GGUF without weights
- * is what exports of GGUF files write. The companions say nothing without one of
+ * is what exports of GGUF files write, and without any of them vocab.json and
+ * merges.txt may tell. The companions say nothing without one of
  * them. */
 enum lmq_status
 lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
@@ -100,6 +102,8 @@ lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
             name = names[i];
     if (status == LMQ_OK)
         status = lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
+    if (status == LMQ_OK && checkpoint->n_blobs == 0)
+        status = lmq_hf_add_vocab_pair(checkpoint, folder, err);
     if (status == LMQ_OK && strcmp(name, names[1]) == 0)
         status = lmq_checkpoint_add_blob_file(checkpoint, folder,
                                               "added_tokens.json", err);
