@@ -21,6 +21,7 @@
 
 #include "base/crc32.h"
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "base/size.h"
 
@@ -502,6 +503,19 @@ lmq_file_exists(const char *path, enum lmq_status *status,
     if (*status != LMQ_OK)
         lmq_error_in(err, path);
     return false;
+}
+
+bool
+lmq_file_exists_in(const char *folder, const char *name,
+                   enum lmq_status *status, struct lmq_error *err)
+{
+    char *path = lmq_path_join(folder, name);
+
+    if (path == NULL && *status == LMQ_OK)
+        *status = lmq_fail_nomem(err);
+    bool exists = path != NULL && lmq_file_exists(path, status, err);
+    free(path);
+    return exists;
 }
 
 enum lmq_status

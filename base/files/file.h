@@ -48,6 +48,8 @@ void lmq_input_forget(struct lmq_input *input, uint64_t offset, uint64_t n);
  */
 bool lmq_file_exists(const char *path, enum lmq_status *status,
                      struct lmq_error *err);
+bool lmq_file_exists_in(const char *folder, const char *name,
+                        enum lmq_status *status, struct lmq_error *err);
 
 /* A whole small file; *out has a 0 behind the last byte and is freed with
  * free(). Larger than `most` bytes is refused. */

@@ -36,20 +36,6 @@ lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
                          : strndup(path, (size_t)(slash - path) + 1);
 }
 
-/* What cannot be looked up is an error in *status, and no answer. */
-bool
-lmq_hf_has_file(const char *folder, const char *name, enum lmq_status *status,
-                struct lmq_error *err)
-{
-    char *path = lmq_path_join(folder, name);
-
-    if (path == NULL && *status == LMQ_OK)
-        *status = lmq_fail_nomem(err);
-    bool has = path != NULL && lmq_file_exists(path, status, err);
-    free(path);
-    return has;
-}
-
 /* ---- What stands beside the weights ---- */
 
 /* Parsed twice, for two purposes: what the model is, and how its weights are
@@ -98,7 +84,7 @@ lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
     };
 
     for (size_t i = sizeof(names) / sizeof(names[0]); i-- > 0;)
-        if (lmq_hf_has_file(folder, names[i], &status, err))
+        if (lmq_file_exists_in(folder, names[i], &status, err))
             name = names[i];
     if (status == LMQ_OK)
         status = lmq_checkpoint_add_blob_file(checkpoint, folder, name, err);
@@ -195,7 +181,7 @@ lmq_hf_check_adapter(const struct lmq_checkpoint *checkpoint,
             return fail_adapter(err);
         }
     if (!checkpoint->is_folder ||
-        !lmq_hf_has_file(folder, ADAPTER, &status, err))
+        !lmq_file_exists_in(folder, ADAPTER, &status, err))
         return status;
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
              "there is an adapter (LoRA) that is not merged into the weights: "
@@ -229,7 +215,7 @@ has_single(const char *folder, const char *const *names, size_t n,
     for (size_t i = 0; i < n; i++)
         if (strcmp(names[i], shards->single) == 0)
             return false;
-    return lmq_hf_has_file(folder, shards->single, status, err);
+    return lmq_file_exists_in(folder, shards->single, status, err);
 }
 
 static enum lmq_status

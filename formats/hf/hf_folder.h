@@ -9,10 +9,6 @@
 
 #include "formats/checkpoint/checkpoint.h"
 
-/* As lmq_file_exists(). */
-bool lmq_hf_has_file(const char *folder, const char *name,
-                     enum lmq_status *status, struct lmq_error *err);
-
 /* The folder itself, or the one that its file stands in; freed with free(),
  * NULL without memory. */
 char *lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint);

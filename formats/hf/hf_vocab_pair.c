@@ -19,7 +19,6 @@
 #include "base/files/path.h"
 #include "base/report.h"
 #include "formats/hf/hf_config.h"
-#include "formats/hf/hf_folder.h"
 
 #define VOCAB "vocab.json"
 #define MERGES "merges.txt"
@@ -400,8 +399,8 @@ lmq_hf_add_vocab_pair(struct lmq_checkpoint *checkpoint, const char *folder,
     struct pair pair = {.checkpoint = checkpoint, .folder = folder};
     enum lmq_status status = LMQ_OK;
 
-    if (!lmq_hf_has_file(folder, VOCAB, &status, err) ||
-        !lmq_hf_has_file(folder, MERGES, &status, err))
+    if (!lmq_file_exists_in(folder, VOCAB, &status, err) ||
+        !lmq_file_exists_in(folder, MERGES, &status, err))
         return status;
     status = load(&pair, CONFIG, &pair.config, err);
     if (status == LMQ_OK)

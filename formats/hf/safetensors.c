@@ -448,7 +448,7 @@ probe_safetensors(const struct lmq_probe *probe)
     size_t n;
 
     if (probe->is_folder) {
-        if (lmq_hf_has_file(probe->path, INDEX_NAME, probe->status,
+        if (lmq_file_exists_in(probe->path, INDEX_NAME, probe->status,
                             probe->err))
             return true;
         if (*probe->status == LMQ_OK)
@@ -475,7 +475,7 @@ open_safetensors(struct lmq_checkpoint *checkpoint,
         return lmq_fail_nomem(err);
     if (!checkpoint->is_folder)
         status = add_shard(checkpoint, path, &index, err);
-    else if (lmq_hf_has_file(folder, INDEX_NAME, &status, err))
+    else if (lmq_file_exists_in(folder, INDEX_NAME, &status, err))
         status = lmq_hf_open_index(checkpoint, folder, &shards, err);
     else if (status == LMQ_OK)
         status = open_single(checkpoint, folder, err);

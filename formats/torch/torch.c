@@ -68,7 +68,7 @@ add_meta_files(struct lmq_checkpoint *checkpoint, const char *folder,
 
     for (unsigned i = 0; i < META_MOST && status == LMQ_OK; i++) {
         snprintf(name, sizeof(name), META_FORMAT, i);
-        bool is_there = lmq_hf_has_file(folder, name, &status, err);
+        bool is_there = lmq_file_exists_in(folder, name, &status, err);
         if (status != LMQ_OK)
             return status;
         if (is_there && missing[0] != '\0')
@@ -95,9 +95,9 @@ add_files(struct lmq_checkpoint *checkpoint, const char *folder,
     if (!checkpoint->is_folder)
         return lmq_torch_add_archive(checkpoint, checkpoint->path, &index,
                                      model_args, err);
-    if (lmq_hf_has_file(folder, HF_INDEX, &status, err))
+    if (lmq_file_exists_in(folder, HF_INDEX, &status, err))
         return lmq_hf_open_index(checkpoint, folder, &hf_shards, err);
-    if (lmq_hf_has_file(folder, HF_NAME, &status, err))
+    if (lmq_file_exists_in(folder, HF_NAME, &status, err))
         return add_in(checkpoint, folder, HF_NAME, err);
     return status != LMQ_OK ? status : add_meta_files(checkpoint, folder, err);
 }
@@ -232,7 +232,7 @@ add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
 static bool
 probe_file(const struct lmq_probe *probe, const char *name)
 {
-    return lmq_hf_has_file(probe->path, name, probe->status, probe->err);
+    return lmq_file_exists_in(probe->path, name, probe->status, probe->err);
 }
 
 static bool

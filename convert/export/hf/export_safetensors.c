@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/files/path.h"
 #include "base/progress.h"
 #include "base/report.h"
@@ -23,7 +24,6 @@
 #include "convert/export/export.h"
 #include "convert/export/export_files.h"
 #include "convert/export/export_floats.h"
-#include "formats/hf/hf_folder.h"
 
 /* ---- Types ---- */
 
@@ -184,7 +184,7 @@ remove_old(const struct lmq_hf_export *export, struct lmq_output **outputs,
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < N_REMOVED && status == LMQ_OK; i++) {
-        if (!lmq_hf_has_file(export->folder, names[i], &status, err) ||
+        if (!lmq_file_exists_in(export->folder, names[i], &status, err) ||
             (i == 2 && is_part(export, names[i])))
             continue;
         char *path = lmq_path_join(export->folder, names[i]);
@@ -210,7 +210,7 @@ note_leftovers(const struct lmq_hf_export *export, struct lmq_error *err)
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (lmq_hf_has_file(export->folder, names[i], &status, err) &&
+        if (lmq_file_exists_in(export->folder, names[i], &status, err) &&
             !is_part(export, names[i]))
             lmq_notes_add(export->notes,
                           "%s was in the folder before and stays: it "
