@@ -346,24 +346,22 @@ plan(const struct lmq_model *model, size_t batch, size_t context, int threads)
 
 /* ---- Making and freeing ---- */
 
-/* A model that has learned its positions has no more of them; rows of experts
- * are counted in 32 bits. */
+/* Rows of experts are counted in 32 bits. */
 enum lmq_status
 lmq_work_check(const struct lmq_model *model, size_t batch, size_t context,
                struct lmq_error *err)
 {
     const struct lmq_hparams *h = &model->hparams;
+    uint32_t end = lmq_hparams_end(h);
 
     if (h->n_experts > 0 && batch > UINT32_MAX / h->n_experts_used)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a batch of %zu tokens is too large", batch);
-    if (h->positions != LMQ_POSITIONS_LEARNED ||
-        context <= model->positions.n_rows)
+    if (context <= end)
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_ARG, 0,
-             "a context of %zu positions is too large: the model has learned "
-             "%zu positions",
-             context, model->positions.n_rows);
+             "a context of %zu positions is too large: %s %u positions",
+             context, lmq_hparams_why_end(h), end);
     lmq_hint(err, "a smaller context (.context) works");
     return LMQ_ERR_ARG;
 }

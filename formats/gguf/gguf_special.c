@@ -52,6 +52,7 @@ lmq_gguf_read_indexer(struct lmq_gguf_reader *r, struct lmq_source *source)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: '%s' is missing or 0", r->key);
     source->n_chosen = n;
+    r->h->context_end = n;
     if (r->h->context > n)
         r->h->context = n;
     return status;

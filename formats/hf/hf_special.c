@@ -467,6 +467,7 @@ finish_chosen(struct lmq_hf_config *config)
 {
     uint32_t n = config->source->n_chosen;
 
+    config->hparams->context_end = n;
     if (config->hparams->context > n)
         config->hparams->context = n;
 }

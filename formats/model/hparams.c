@@ -109,6 +109,22 @@ clear_layers(struct lmq_hparams *h, enum lmq_layer_kind kind)
         h->layers[i] &= (unsigned char)~(unsigned)kind;
 }
 
+uint32_t
+lmq_hparams_end(const struct lmq_hparams *h)
+{
+    if (h->positions == LMQ_POSITIONS_LEARNED)
+        return h->context;
+    return h->context_end > 0 ? h->context_end : UINT32_MAX;
+}
+
+const char *
+lmq_hparams_why_end(const struct lmq_hparams *h)
+{
+    return h->positions == LMQ_POSITIONS_LEARNED
+               ? "the model has learned"
+               : "attention to everything is right for";
+}
+
 /* What a kind of scaling does not compute with is as it usually is. */
 static void
 settle_rope(struct lmq_hparams *h, const struct lmq_hparams *usual)

@@ -146,6 +146,8 @@ struct lmq_hparams {
     uint32_t dim;
     uint32_t vocab_size;
     uint32_t context;        /* positions it was trained for */
+    uint32_t context_end;    /* behind so many another computation begins; 0:
+                                it never does */
     unsigned char layers[LMQ_MAX_LAYERS]; /* bits of lmq_layer_kind */
 
     /* Blocks */
@@ -333,6 +335,11 @@ lmq_delta_norm_span(const struct lmq_hparams *hparams)
                ? lmq_delta_value_width(hparams) / hparams->n_delta_key_heads
                : hparams->delta_value_dim;
 }
+
+/* Where positions end, UINT32_MAX where they do not; and why, as the beginning
+ * of a sentence: so many positions. */
+uint32_t lmq_hparams_end(const struct lmq_hparams *hparams);
+const char *lmq_hparams_why_end(const struct lmq_hparams *hparams);
 
 /* The two parts of a layer; most have both. The first mixes tokens: by
  * attention, or by a recurrence. */

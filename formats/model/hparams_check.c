@@ -29,6 +29,10 @@ check_numbers(const struct lmq_hparams *h, struct lmq_error *err)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "%s is %g, expected 0 to 1e30", f->key, value);
     }
+    if (h->context_end > 0 && h->context > h->context_end)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "a context of %u is beyond its end, %u", h->context,
+                        h->context_end);
     return LMQ_OK;
 }
 

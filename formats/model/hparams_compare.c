@@ -106,6 +106,7 @@ is_free(const struct lmq_field *field)
             field->bit != LMQ_LAYER_DELTA &&
             field->bit != LMQ_LAYER_BESIDE) ||
            field->offset == LMQ_FIELD(context) ||
+           field->offset == LMQ_FIELD(context_end) ||
            field->offset == LMQ_FIELD(sliding_window) ||
            field->offset == LMQ_FIELD(rope_context) ||
            field->offset == LMQ_FIELD(rope_scaling);

@@ -49,6 +49,7 @@ const struct lmq_field lmq_fields[] = {
     REAL(rope_high_factor, LMQ_ALWAYS),
     KIND(rope_scaling, LMQ_ALWAYS, "rotary scaling", "none", "linear",
          "llama3", "ntk", "dynamic", "yarn", "longrope", "factors"),
+    COUNT(context_end, LMQ_SELDOM, 0, LMQ_MAX_CONTEXT),
     COUNT(value_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
     COUNT(q_lora_rank, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
     COUNT(kv_lora_rank, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),

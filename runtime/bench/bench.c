@@ -225,21 +225,20 @@ measure_decode(struct bench *bench, struct lmq_error *err)
     return status;
 }
 
-/* A model that has learned its positions has no more of them. */
+/* Some models have positions that end. */
 static void
 shorten(struct bench *bench, const char *what, size_t *n_tokens)
 {
-    const struct lmq_model *model = bench->model;
-    size_t most = model->positions.n_rows;
+    const struct lmq_hparams *h = &bench->model->hparams;
+    size_t most = lmq_hparams_end(h);
 
-    if (model->hparams.positions != LMQ_POSITIONS_LEARNED ||
-        bench->depth + *n_tokens <= most)
+    if (bench->depth + *n_tokens <= most)
         return;
     most = most > bench->depth ? most - bench->depth : 0;
     lmq_notes_add(&bench->notes,
-                  "%s is measured with %zu tokens in place of %zu: the "
-                  "model has learned no more positions",
-                  what, most, *n_tokens);
+                  "%s is measured with %zu tokens in place of %zu: %s no "
+                  "more positions",
+                  what, most, *n_tokens, lmq_hparams_why_end(h));
     *n_tokens = most;
 }
 
@@ -250,9 +249,11 @@ prepare(struct bench *bench, struct lmq_error *err)
     shorten(bench, "decode", &bench->n_decode);
     if (bench->n_prefill == 0 || bench->n_decode == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "there is nothing behind a depth of %zu: the model "
-                        "has learned %zu positions",
-                        bench->depth, bench->model->positions.n_rows);
+                        "there is nothing behind a depth of %zu: %s %u "
+                        "positions",
+                        bench->depth,
+                        lmq_hparams_why_end(&bench->model->hparams),
+                        lmq_hparams_end(&bench->model->hparams));
     size_t n = bench->depth + (bench->n_prefill > bench->n_decode
                                    ? bench->n_prefill
                                    : bench->n_decode);

@@ -462,6 +462,7 @@ START_TEST(sparse_attention_ends_the_context)
             }
             const struct lmq_hparams *h = read(&checkpoint);
             ck_assert_uint_eq(h->context, 1024);
+            ck_assert_uint_eq(h->context_end, 1024);
             ck_assert_uint_eq(checkpoint.source.n_chosen, 1024);
             ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
         }

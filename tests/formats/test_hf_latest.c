@@ -185,6 +185,7 @@ START_TEST(sparse_attention_ends_where_it_chooses)
 
     ck_assert_str_eq(m->h.architecture, "deepseek2");
     ck_assert_uint_eq(m->h.context, 2048);
+    ck_assert_uint_eq(m->h.context_end, 2048);
     ck_assert_uint_eq(m->source.n_chosen, 2048);
     ck_assert_uint_eq(m->h.n_expert_groups, 8);
     assert_layers(&m->h, LMQ_LAYER_DENSE, "xxx.....");
@@ -195,6 +196,7 @@ START_TEST(sparse_attention_ends_where_it_chooses)
                    "'indexed_attention','indexed_attention',"
                    "'indexed_attention','indexed_attention']");
     ck_assert_uint_eq(m->h.context, 3000);
+    ck_assert_uint_eq(m->h.context_end, 4096);
     ck_assert_uint_eq(m->h.head_dim, 192 + 64);
     assert_near(m->h.latent_eps, 1e-6);
     m = read_small("GlmMoeDsaForCausalLM", "'rms_norm_eps':1e-06");

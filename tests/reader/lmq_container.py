@@ -85,7 +85,7 @@ for _type, _limit, _default, _least, _names in (
          'value_dim q_lora_rank kv_lora_rank rotary_dim expert_dim shared_dim'),
         ('count', 4096, 0, 0,
          'n_experts n_experts_used n_expert_groups n_expert_groups_used'),
-        ('count', LONG, 0, 0, 'attention_chunk score_growth_period score_growth_shift'),
+        ('count', LONG, 0, 0, 'context_end attention_chunk score_growth_period score_growth_shift'),
         ('count', 65536, 0, 0, 'n_delta_key_heads n_delta_value_heads'),
         ('count', HUGE, 0, 0, 'delta_key_dim delta_value_dim'),
         ('count', 16, 0, 0, 'conv_width'),

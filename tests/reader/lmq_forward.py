@@ -127,6 +127,7 @@ class Description:
         def m5(condition, text):
             need(condition, 'M5', text)
         t, kinds = self.t, self.sliding_window > 0
+        m5(not self.context_end or self.context <= self.context_end, 'context_end')
         full = self.full_head_dim if kinds else 0
         if self.attention:
             self.check_heads(m5, t, kinds, full)

@@ -563,7 +563,7 @@ START_TEST(longrope_goes_by_the_sequence_alone)
 }
 END_TEST
 
-START_TEST(learned_positions_end)
+START_TEST(positions_may_end)
 {
     struct lmq_session_options options = {.context = VARIANT_CONTEXT};
     size_t number = variant_find("learned");
@@ -580,6 +580,16 @@ START_TEST(learned_positions_end)
     ck_assert_int_eq(lmq_session_new(model, &options, &session, &err),
                      LMQ_ERR_ARG);
     ck_assert_ptr_nonnull(strstr(err.message, "learned 160 positions"));
+    /* Others end where another computation begins. */
+    model->hparams.positions = LMQ_POSITIONS_NONE;
+    model->hparams.context_end = VARIANT_CONTEXT + 1;
+    ck_assert_int_eq(lmq_session_new(model, &options, &session, NULL),
+                     LMQ_OK);
+    lmq_session_free(session);
+    options.context++;
+    ck_assert_int_eq(lmq_session_new(model, &options, &session, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(err.message, "right for 161 positions"));
     lmq_model_close(model);
     lmq_checkpoint_close(checkpoint);
 }
@@ -663,7 +673,7 @@ main(void)
         rewinding_forgets,
         states_are_those_of_the_tokens_that_stay,
         longrope_goes_by_the_sequence_alone,
-        learned_positions_end,
+        positions_may_end,
         a_model_that_is_not_understood_is_refused_by_name,
         tokens_are_read_in_the_faster_way,
     };

@@ -185,6 +185,8 @@ class Model:
 
     def check_sizes(self):  # M5
         h, layers = self.h, range(self.h["n_layers"])
+        need(not h["context_end"] or h["context"] <= h["context_end"],
+             "context_end")
         if any(self.attends(i) for i in layers):
             self.check_heads()
         self.check_kinds()
