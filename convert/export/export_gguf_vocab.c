@@ -342,7 +342,23 @@ static const char traps[] =
     "\u3053\u3093\u306b\u3061\u306f \ud55c\uad6d\uc5b4 "
     "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 "
     "\u0939\u093f\u0928\u094d\u0926\u0940 \U0001f642\U0001f44d\U0001f3fd "
-    "e\u0301 \u2160 \u00bd \u00b2 camelCaseHTTPServer 3rd 1,000.5  end  ";
+    "\u2160 \u00bd \u00b2 camelCaseHTTPServer 3rd 1,000.5\n\n(c) a'Sb "
+    "'SHello \u00e9's DON'T\u00e9 x\n\ny/\n  end  ";
+
+/* Letters and their marks apart: GGUF has no word for putting them together,
+ * as Unicode's NFC does. */
+static const char apart[] = "e\u0301 a\u0301b";
+
+static bool
+composes(const struct lmq_tokenizer *t, enum lmq_status *status)
+{
+    struct lmq_parts x = {0};
+
+    *status = lmq_tokenizer_cut(t, apart, 3, &x, NULL);
+    bool is_shorter = *status == LMQ_OK && x.text.n < 3;
+    lmq_parts_free(&x);
+    return is_shorter;
+}
 
 /* What one of them refuses is no reason to fail, lack of memory is. */
 static bool
@@ -359,6 +375,29 @@ encodes_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
                    memcmp(x.ids, y.ids, x.n * sizeof(*x.ids)) == 0;
     lmq_ids_clear(&x);
     lmq_ids_clear(&y);
+    return is_same;
+}
+
+/* Whether no vocabulary could tell one from the other: where it has no piece
+ * across a cut, ids are the same with it and without. */
+static bool
+cuts_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
+           enum lmq_status *status)
+{
+    struct lmq_parts x = {0}, y = {0};
+    size_t n = strlen(traps), i = 0;
+
+    *status = lmq_tokenizer_cut(a, traps, n, &x, NULL);
+    if (*status == LMQ_OK)
+        *status = lmq_tokenizer_cut(b, traps, n, &y, NULL);
+    if (*status == LMQ_OK)
+        while (i < x.n && i < y.n && x.parts[i].n == y.parts[i].n)
+            i++;
+    bool is_same = *status == LMQ_OK && i == x.n && i == y.n &&
+                   x.text.n == y.text.n &&
+                   memcmp(x.text.bytes, y.text.bytes, x.text.n) == 0;
+    lmq_parts_free(&x);
+    lmq_parts_free(&y);
     return is_same;
 }
 
@@ -380,7 +419,10 @@ is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
     return a->model.prefers_whole == b->model.prefers_whole &&
            (bos < 0 || bos == lmq_tokenizer_bos(b)) &&
            lmq_tokenizer_default_flags(a) == lmq_tokenizer_default_flags(b) &&
+           (!a->is_byte_level || cuts_alike(a, b, status)) &&
            encodes_alike(a, b, traps, strlen(traps), 0, status) &&
+           (composes(a, status) ||
+            encodes_alike(a, b, apart, strlen(apart), 0, status)) &&
            encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
 }
 
@@ -457,6 +499,7 @@ static void
 remark(const struct vocab *v, char *note, size_t size)
 {
     size_t n = lmq_tokenizer_size(v->t), n_ends = gather_ends(v).n, used;
+    enum lmq_status status;
     bool adds, drops;
 
     if (n < v->n)
@@ -470,6 +513,13 @@ remark(const struct vocab *v, char *note, size_t size)
                  "%sGGUF names %zu tokens that end a text, the other %zu are "
                  "lost",
                  used > 0 ? "; " : "", N_END_KEYS, n_ends - N_END_KEYS);
+    used = strlen(note);
+    if (composes(v->t, &status))
+        snprintf(note + used, size - used,
+                 "%sthe tokenizer puts letters and their marks together (NFC), "
+                 "which is not said in GGUF: texts that have them apart become "
+                 "other tokens there",
+                 used > 0 ? "; " : "");
     used = strlen(note);
     try_spaces(v, &adds, &drops);
     if (drops && strcmp(v->model, "llama") == 0)

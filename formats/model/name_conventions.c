@@ -98,6 +98,10 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.block_sparse_moe.experts.@.w1", LMQ_ROLE_FFN_GATE, MIXTRAL},
     {"layers.#.block_sparse_moe.experts.@.w3", LMQ_ROLE_FFN_UP, MIXTRAL},
     {"layers.#.block_sparse_moe.experts.@.w2", LMQ_ROLE_FFN_DOWN, MIXTRAL},
+    /* ... as tools save them that take the model apart */
+    {"layers.#.block_sparse_moe.experts.@.gate_proj", LMQ_ROLE_FFN_GATE, READ},
+    {"layers.#.block_sparse_moe.experts.@.up_proj", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.block_sparse_moe.experts.@.down_proj", LMQ_ROLE_FFN_DOWN, READ},
     /* ... Granite's experts, as they are kept and as they are computed */
     {"layers.#.block_sparse_moe.router", LMQ_ROLE_ROUTER, READ},
     {"layers.#.block_sparse_moe.router.layer", LMQ_ROLE_ROUTER, READ},

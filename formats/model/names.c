@@ -122,6 +122,7 @@ static const struct {
     {false, "masked_bias", computed},
     {false, "freqs_cos", computed},
     {false, "freqs_sin", computed},
+    {true, "v_head.", "it judges texts, for training"},
     {true, "vision_tower.", other_senses},
     {true, "vision_model.", other_senses},
     {true, "visual.", other_senses},

@@ -4,7 +4,7 @@
  *
  *     NAME.weight_packed or NAME.weight (out, in / 2)  two codes in a byte, the
  *                                                      lower one first
- *     NAME.weight_scale (out, in / 16)  E4M3: NVFP4
+ *     NAME.weight_scale (out, in / 16 or in / 32)  E4M3: NVFP4
  *                       (out, in / 32)  powers of two: MXFP4
  *     NAME.weight_global_scale, of NVFP4: what scales are divided by; or
  *     NAME.weight_scale_2, of NVFP4: what they are multiplied with
@@ -54,7 +54,8 @@ is_power(const struct lmq_tensor *scales)
 static enum lmq_status
 check_shapes(const struct fp4 *p, struct lmq_error *err)
 {
-    uint64_t group = p->is_nv ? 16 : 32;
+    /* ModelOpt takes 32 where activations are FP8. */
+    uint64_t group = p->is_nv && p->scales->n_cols != p->cols / 32 ? 16 : 32;
 
     if (!p->is_nv && !is_power(p->scales))
         return lmq_packer_check_type(p->scales, LMQ_DTYPE_U8, err);

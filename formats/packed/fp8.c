@@ -67,7 +67,8 @@ fail_missing(const struct lmq_tensor *tensor, struct lmq_error *err)
              "tensor '%s' is FP8, but its scale '%s_scale' or "
              "'%s_scale_inv' is missing",
              name, name, name);
-    lmq_hint(err, "the download may be incomplete");
+    lmq_hint(err, "the download may be incomplete; or the scales have other "
+                  "names, as those of fused experts, which are not read");
     return LMQ_ERR_FORMAT;
 }
 

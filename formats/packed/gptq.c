@@ -78,11 +78,17 @@ is_supported(struct lmq_packer *packer)
 
 /* ---- Shapes ---- */
 
-/* Whether some layers may have other bits and groups than the rest. */
+/* Whether some layers may have other bits and groups than the rest, as GPTQModel
+ * and AutoRound say it. */
 static bool
 is_dynamic(const struct lmq_packer *packer)
 {
-    return json_object_size(json_object_get(packer->config, "dynamic")) > 0;
+    static const char *const keys[] = {"dynamic", "extra_config"};
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        n += json_object_size(json_object_get(packer->config, keys[i]));
+    return n > 0;
 }
 
 /* How many bits a code has: said, or what the words of zero points have room

@@ -83,6 +83,9 @@ static const char *const ignored[] = {
     ".input_scale", ".output_scale", ".act_scale", ".activation_scale",
     ".k_scale",     ".v_scale",      ".q_scale",   ".kv_scale",
     ".prob_scale",  ".input_scale_ub", "_activation_scale",
+    ".input_global_scale", ".output_global_scale", ".k_global_scale",
+    ".v_global_scale", ".q_global_scale", ".input_zero_point",
+    ".output_zero_point", ".k_zero_point", ".v_zero_point", ".q_zero_point",
 };
 
 static bool

@@ -43,6 +43,15 @@ is_group(const json_t *value)
     return json_is_integer(value) && n >= -1 && n != 0 && n <= LMQ_MAX_WIDTH;
 }
 
+/* AutoRound gives the size of blocks there, too. */
+static bool
+is_group_or_block(const json_t *value)
+{
+    return is_group(value) || (json_array_size(value) == 2 &&
+                               is_group(json_array_get(value, 0)) &&
+                               is_group(json_array_get(value, 1)));
+}
+
 static bool
 is_names(const json_t *value)
 {
@@ -111,7 +120,7 @@ lmq_packer_check_config(struct lmq_packer *packer, struct lmq_error *err)
         {"mode", is_text, "text"},
         {"bits", is_number, "a whole number"},
         {"w_bit", is_number, "a whole number"},
-        {"group_size", is_group, "a size, or -1"},
+        {"group_size", is_group_or_block, "a size, or -1"},
         {"q_group_size", is_group, "a size, or -1"},
         {"config_groups", is_groups, "an object of objects"},
     };

@@ -129,10 +129,14 @@ find_blocks(const struct shape *matrix, const struct shape *scales,
     return false;
 }
 
-/* A list is a column. */
+/* A list is a column. ModelOpt leaves what blocks have been summed over:
+ * (rows, 1, columns, 1). */
 static struct shape
-scales_of(const struct lmq_tensor *scale)
+scales_of(const struct lmq_tensor *scale, size_t n_dims)
 {
+    if (n_dims == 2 && scale->n_dims == 4 && scale->dims[1] == 1 &&
+        scale->dims[3] == 1)
+        return (struct shape){1, scale->dims[0], scale->dims[2]};
     return scale->n_dims == 1 ? (struct shape){1, scale->dims[0], 1}
                               : shape_of(scale->dims, scale->n_dims);
 }
@@ -158,7 +162,7 @@ lmq_scale_shape_set(const struct lmq_packer *packer, struct lmq_affine *affine,
                     const struct lmq_tensor *scale, struct lmq_error *err)
 {
     struct shape matrix = shape_of(dims, n_dims);
-    struct shape scales = scales_of(scale);
+    struct shape scales = scales_of(scale, n_dims);
     uint64_t said[2], blocks[2];
     enum lmq_status status = read_block_size(packer, said, err);
 

@@ -377,6 +377,21 @@ run_get(struct parser *p)
 
 /* The only place where a name of Python's could become something that runs: it
  * becomes a number in our own table, or the file is refused by that name. */
+/* What to do about something that is not understood. */
+static const char *
+find_advice(const unsigned char *name, size_t n)
+{
+    static const char *const quantized[] = {"_rebuild_wrapper_subclass",
+                                            "_rebuild_qtensor"};
+
+    for (size_t i = 0; i < sizeof(quantized) / sizeof(quantized[0]); i++)
+        if (n == strlen(quantized[i]) && memcmp(name, quantized[i], n) == 0)
+            return "its tensors are quantized, perhaps by torchao: dequantize "
+                   "them, or convert the original float checkpoint";
+    return "save only the tensors: torch.save(model.state_dict(), ...), or as "
+           "safetensors";
+}
+
 static enum lmq_status
 push_global(struct parser *p, const unsigned char *module, size_t n_module,
             const unsigned char *name, size_t n_name)
@@ -390,9 +405,7 @@ push_global(struct parser *p, const unsigned char *module, size_t n_module,
                  "understood",
                  (int)(n_module > 100 ? 100 : n_module), (const char *)module,
                  (int)(n_name > 100 ? 100 : n_name), (const char *)name);
-        lmq_hint(p->err, "save only the tensors: "
-                         "torch.save(model.state_dict(), ...), or as "
-                         "safetensors");
+        lmq_hint(p->err, "%s", find_advice(name, n_name));
         return LMQ_ERR_UNSUPPORTED;
     }
     enum lmq_status status = push_new(p, LMQ_PICKLE_GLOBAL, &value);

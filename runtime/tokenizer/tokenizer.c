@@ -393,21 +393,28 @@ encode_part(struct encoder *e, struct lmq_text_part part)
     return status;
 }
 
+/* Into parts that no piece spans. */
 static enum lmq_status
-encode_plain(struct encoder *e, struct lmq_chars text, bool is_first)
+cut(struct encoder *e, struct lmq_chars text, bool is_first)
 {
     const struct lmq_tokenizer *t = e->t;
     enum lmq_status status = LMQ_OK;
 
-    if (text.n == 0)
-        return LMQ_OK;
     e->parts.text.most = e->spare_parts.text.most = lmq_pipeline_most(text.n);
     if (lmq_parts_begin(&e->parts, text) != 0)
         return lmq_fail_nomem(e->err);
     for (size_t i = 0; i < t->n_splits && status == LMQ_OK; i++)
         status = lmq_split_apply(&t->splits[i], e->patterns, is_first,
                                  &e->parts, &e->spare_parts, e->err);
-    if (status != LMQ_OK)
+    return status;
+}
+
+static enum lmq_status
+encode_plain(struct encoder *e, struct lmq_chars text, bool is_first)
+{
+    enum lmq_status status = text.n == 0 ? LMQ_OK : cut(e, text, is_first);
+
+    if (text.n == 0 || status != LMQ_OK)
         return status;
     if (e->parts.n > 1 && e->words == NULL) {
         e->words = calloc(N_WORDS, sizeof(e->words[0]));
@@ -477,6 +484,18 @@ append_marks(struct encoder *e, const struct lmq_marks *marks, int32_t id)
     return LMQ_OK;
 }
 
+static void
+free_encoder(struct encoder *e)
+{
+    lmq_buffer_free(&e->text);
+    lmq_buffer_free(&e->spare);
+    lmq_parts_free(&e->parts);
+    lmq_parts_free(&e->spare_parts);
+    lmq_tok_scratch_free(&e->model);
+    lmq_regex_scratch_free(e->patterns);
+    free(e->words);
+}
+
 /* Everything between the marks. */
 static enum lmq_status
 encode_whole(struct encoder *e, const char *text, size_t n)
@@ -489,13 +508,27 @@ encode_whole(struct encoder *e, const char *text, size_t n)
     if (e->patterns == NULL)
         return lmq_fail_nomem(e->err);
     enum lmq_status status = encode_text(e, lmq_chars(text, n));
-    lmq_buffer_free(&e->text);
-    lmq_buffer_free(&e->spare);
-    lmq_parts_free(&e->parts);
-    lmq_parts_free(&e->spare_parts);
-    lmq_tok_scratch_free(&e->model);
-    lmq_regex_scratch_free(e->patterns);
-    free(e->words);
+    free_encoder(e);
+    return status;
+}
+
+enum lmq_status
+lmq_tokenizer_cut(const struct lmq_tokenizer *t, const char *text, size_t n,
+                  struct lmq_parts *parts, struct lmq_error *err)
+{
+    struct encoder e = {
+        .t = t, .patterns = lmq_regex_scratch_new(n), .err = err};
+    enum lmq_status status =
+        e.patterns == NULL
+            ? lmq_fail_nomem(err)
+            : lmq_pipeline_normalize(t, e.patterns, lmq_chars(text, n),
+                                     &e.text, &e.spare, err);
+
+    if (status == LMQ_OK)
+        status = cut(&e, lmq_chars(e.text.bytes, e.text.n), true);
+    *parts = e.parts;
+    e.parts = (struct lmq_parts){ 0 };
+    free_encoder(&e);
     return status;
 }
 

@@ -33,6 +33,7 @@
 #include "runtime/tokenizer/model/added.h"
 #include "runtime/tokenizer/model/tok_model.h"
 #include "runtime/tokenizer/text/chars.h"
+#include "runtime/tokenizer/text/tok_split.h"
 
 /* Longer texts are refused. */
 #define LMQ_TOKENIZER_MAX_TEXT ((size_t)1 << 30)
@@ -95,6 +96,13 @@ enum lmq_status lmq_tokenizer_encode(const struct lmq_tokenizer *tokenizer,
                                      const char *text, size_t n,
                                      unsigned flags, struct lmq_ids *ids,
                                      struct lmq_error *err);
+
+/* The parts of a text that no piece spans, without a look at special tokens.
+ * Freed with lmq_parts_free(), on an error too. */
+enum lmq_status lmq_tokenizer_cut(const struct lmq_tokenizer *tokenizer,
+                                  const char *text, size_t n,
+                                  struct lmq_parts *parts,
+                                  struct lmq_error *err);
 
 /* A text of which only some parts speak in tokens: the frame of a
  * conversation, and what somebody said within it. Special tokens count within

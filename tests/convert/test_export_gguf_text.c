@@ -177,6 +177,117 @@ START_TEST(a_byte_level_tokenizer_finds_its_pre_tokenizer)
 }
 END_TEST
 
+/* A byte-level vocabulary without any merges, in which every way to cut a
+ * text gives the same ids. */
+static void
+write_bytes_only(const char *path, const char *normalizer, const char *steps)
+{
+    FILE *f = fopen(path, "w");
+    unsigned n_others = 0;
+
+    ck_assert_ptr_nonnull(f);
+    fprintf(f,
+            "{\"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Sequence\", "
+            "\"pretokenizers\": [%s]}, \"decoder\": {\"type\": "
+            "\"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [], "
+            "\"vocab\": {",
+            normalizer, steps);
+    for (unsigned i = 0; i < 256; i++) {
+        bool is_itself = (i > 32 && i < 127) || (i > 160 && i != 173);
+        fprintf(f, "%s\"\\u%04x\": %u", i == 0 ? "" : ", ",
+                is_itself ? i : 256 + n_others++, i);
+    }
+    fprintf(f, "}}}\n");
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+#define CUT(regex)                                                            \
+    "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex "\"}, "         \
+    "\"behavior\": \"Isolated\", \"invert\": false}, "                        \
+    "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, "                 \
+    "\"use_regex\": false}"
+#define SHORT "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+#define WORDS "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|"
+#define CASED                                                                 \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}"     \
+    "\\\\p{M}]*[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+|"                       \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}"     \
+    "\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*|"
+#define REST                                                                  \
+    "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|"          \
+    "\\\\s+(?!\\\\S)|\\\\s+"
+#define BYTES "{\"type\": \"ByteLevel\", \"add_prefix_space\": false}"
+
+/* A name is that of a way to cut, whatever a vocabulary makes of it. */
+START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
+{
+    static const struct {
+        const char *normalizer, *steps, *name; /* NULL: there is none */
+    } cases[] = {
+        {"null", BYTES, "gpt-2"},
+        {"null",
+         "{\"type\": \"Digits\", \"individual_digits\": true}, " BYTES,
+         "smollm"},
+        {"null", CUT(SHORT WORDS "\\\\p{N}" REST), "qwen2"},
+        {"{\"type\": \"NFC\"}", CUT(SHORT WORDS "\\\\p{N}" REST), "qwen2"},
+        {"null", CUT(SHORT WORDS "\\\\p{N}{1,3}" REST), "dbrx"},
+        {"null", CUT(CASED "\\\\p{N}" REST), NULL},
+        {"{\"type\": \"NFKC\"}", BYTES, NULL},
+    };
+    char *path = strdup(in_folder("tokenizer.json"));
+    const struct lmq_open_options open = {.tokenizer = path};
+    const struct lmq_export_options options = {.to = "gguf"};
+    struct family_model *model = family_make(family_find("llama2"), 1, 300, 1);
+
+    family_write(model, in_folder("llama"));
+    family_free(model);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_checkpoint *checkpoint;
+        struct lmq_gguf_meta *meta;
+        struct lmq_report *report;
+        struct lmq_error err = {0};
+        const unsigned char *pre = NULL;
+        size_t n, n_pre = 0;
+        write_bytes_only(path, cases[i].normalizer, cases[i].steps);
+        ck_assert_int_eq(lmq_checkpoint_open(in_folder("llama"), &open,
+                                             &checkpoint, &err),
+                         LMQ_OK);
+        enum lmq_status status = lmq_export(checkpoint, in_folder("a.gguf"),
+                                            &options, NULL, &report, &err);
+        lmq_checkpoint_close(checkpoint);
+        if (cases[i].name == NULL) {
+            ck_assert_msg(status == LMQ_ERR_UNSUPPORTED &&
+                              strstr(err.message, "no words") != NULL,
+                          "case %zu: %s", i, err.message);
+            continue;
+        }
+        ck_assert_msg(status == LMQ_OK, "case %zu: %s", i, err.message);
+        bool is_told = false;
+        for (size_t k = 0; k < 9; k++) {
+            char key[16];
+            snprintf(key, sizeof(key), "notes.%zu", k);
+            const char *note = lmq_report_string(report, key);
+            is_told |= note != NULL && strstr(note, "(NFC)") != NULL;
+        }
+        REQUIRE(is_told == (cases[i].normalizer[0] == '{'), "case %zu", i);
+        lmq_report_free(report);
+        unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+        ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_gguf_get_text(meta, "tokenizer.ggml.pre", &pre,
+                                           &n_pre, &err),
+                         LMQ_OK);
+        ck_assert_msg(n_pre == strlen(cases[i].name) &&
+                          memcmp(pre, cases[i].name, n_pre) == 0,
+                      "case %zu: %.*s", i, (int)n_pre, (const char *)pre);
+        lmq_gguf_meta_close(meta);
+        free(bytes);
+        remove(in_folder("a.gguf"));
+    }
+    free(path);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -185,6 +296,7 @@ main(void)
         tokens_that_end_a_text_are_those_of_the_model_too,
         a_chat_template_is_kept,
         a_byte_level_tokenizer_finds_its_pre_tokenizer,
+        pre_tokenizers_are_told_apart_without_the_vocabulary,
     };
 
     return RUN_SUITE("GGUF text", tests);

@@ -70,6 +70,8 @@ START_TEST(every_convention_has_its_place)
          "blk.2.post_ffw_norm.weight"},
         {"model.layers.2.mlp.experts.31.down_proj.weight",
          "blk.2.ffn_down.31.weight"},
+        {"model.layers.2.block_sparse_moe.experts.5.gate_proj.weight",
+         "blk.2.ffn_gate.5.weight"},
         {"model.layers.2.block_sparse_moe.experts.5.w3.weight",
          "blk.2.ffn_up.5.weight"},
         {"model.layers.2.block_sparse_moe.switch_mlp.gate_proj.weight",

@@ -348,7 +348,7 @@ static const struct {
     {nv, {"", NULL, NULL, 0}, "{}", LMQ_ERR_FORMAT, "expected a number above 0"},
     {nv, {"a.weight_global_scale", "F32", "[2]", 8}, "{}", LMQ_ERR_FORMAT,
      "has 2 elements"},
-    {nv, {"a.weight_scale", "F8_E4M3", "[12,2]", 24}, "{}", LMQ_ERR_FORMAT,
+    {nv, {"a.weight_scale", "F8_E4M3", "[12,3]", 36}, "{}", LMQ_ERR_FORMAT,
      "expected 12 x 4"},
     {nv, {"a.weight_packed", "U8", "[12,31]", 372}, "{}", LMQ_ERR_FORMAT,
      "expected 2, and a multiple of 16"},
