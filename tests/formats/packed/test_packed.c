@@ -57,7 +57,8 @@ assert_scaled(struct lmq_checkpoint *checkpoint, const unsigned char *bytes,
     assert_elements(checkpoint, "w.weight", plain, 35, random);
 }
 
-static const float numbers[9] = {0.5f, -2, 3, 0.25f, 7, 1e-3f, 11, 0.1f, 13};
+static const float numbers[35] = {0.5f, -2, 3, 0.25f, 7, 1e-3f, 11, 0.1f, 13,
+                                  17, 0.7f, -1};
 
 START_TEST(scales_come_for_all_for_rows_and_for_blocks)
 {
@@ -85,6 +86,13 @@ START_TEST(scales_come_for_all_for_rows_and_for_blocks)
          5, 1, 128, 1, "groups of 128"},
         {"w.weight_scale_inv", "[1,1]", CONFIG("\"quant_method\": \"fp8\""),
          1, 128, 128, 1, "a scale for each"},
+        {"w.weight_scale_inv", "[3,3]",
+         CONFIG("\"quant_method\": \"auto-round\", \"group_size\": [2, 3], "
+                "\"weight_block_size\": [2, 3]"),
+         9, 2, 3, 3, "block scales 2 x 3"},
+        {"w.weight_scale", "[5,1,7,1]",
+         CONFIG("\"quant_method\": \"modelopt\""), 35, 1, 1, 7,
+         "groups of 1"},
     };
     struct random random = {random_seed()};
 

@@ -234,24 +234,29 @@ END_TEST
 
 START_TEST(nvfp4_has_floats_and_a_divisor)
 {
+    static const char *const shapes[] = {"[12,4]", "[12,2]"};
+    const size_t group = _i == 0 ? 16 : 32, n = ROWS * COLS / group;
     struct random random = {random_seed()};
     struct stored stored = {0};
     unsigned char scales[ROWS * COLS / 16];
     float floats[ROWS * COLS / 16], divisor = 1234.5f;
 
-    for (size_t i = 0; i < sizeof(scales); i++)
+    for (size_t i = 0; i < n; i++)
         scales[i] = (unsigned char)random_below(&random, 127);
-    stored_entry(&stored, "a.weight_scale", "F8_E4M3", "[12,4]",
-                 sizeof(scales)); /* before what it is a part of */
-    put(&stored.data, scales, sizeof(scales));
+    stored_entry(&stored, "a.weight_scale", "F8_E4M3", shapes[_i],
+                 n); /* before what it is a part of */
+    put(&stored.data, scales, n);
     put_fp4(&stored, &random);
-    lmq_dtype_to_f32(LMQ_DTYPE_F8_E4M3, scales, floats, sizeof(scales));
+    lmq_dtype_to_f32(LMQ_DTYPE_F8_E4M3, scales, floats, n);
     for (size_t i = 0; i < ROWS * COLS; i++)
-        values[i] *= floats[i / 16] / divisor;
+        values[i] *= floats[i / group] / divisor;
     stored_floats(&stored, "a.weight_global_scale", BUILD_F32, "[1]", &divisor,
+                  1);
+    stored_floats(&stored, "a.input_global_scale", BUILD_F32, "[1]", &divisor,
                   1);
     struct lmq_checkpoint *checkpoint = open_checkpoint(
         stored_save(&stored, CT(", \"format\": \"nvfp4-pack-quantized\"")));
+    ck_assert_uint_eq(checkpoint->n_tensors, 1);
     ck_assert_str_eq(checkpoint->tensors[0].encoding, "nvfp4");
     assert_elements(checkpoint, "a.weight", values, ROWS * COLS, &random);
     lmq_checkpoint_close(checkpoint);
@@ -402,9 +407,10 @@ main(void)
         words_and_bytes_have_scales_of_every_strategy,
         mxfp4_has_powers_of_two,
         transforms_of_activations_are_refused,
-        nvfp4_has_floats_and_a_divisor,
         parts_that_do_not_fit_are_refused,
     };
+    const TTest *const of_groups[] = {nvfp4_has_floats_and_a_divisor};
 
-    return RUN_SUITE("packed_compressed", tests);
+    return RUN_SUITE("packed_compressed", tests) |
+           run_suite_over("groups", of_groups, 1, 0, 2);
 }

@@ -276,6 +276,34 @@ START_TEST(gptq_is_known_by_its_tensors)
 }
 END_TEST
 
+/* GPTQModel names the layers that differ under "dynamic", AutoRound under
+ * "extra_config". */
+START_TEST(gptq_of_other_bits_than_the_rest_is_announced)
+{
+    static const char *const keys[] = {"dynamic", "extra_config", "other"};
+    struct random random = {random_seed()};
+    char config[256];
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        make_matrix(64, 128, 8, 64, &random);
+        snprintf(config, sizeof(config),
+                 "{\"quantization_config\": {\"quant_method\": \"gptq\", "
+                 "\"bits\": 4, \"group_size\": 32, \"%s\": {\"a\": "
+                 "{\"bits\": 8, \"group_size\": 64}}}}",
+                 keys[i]);
+        const char *path = save_gptq(1, false, config);
+        if (i == 2) {
+            assert_refused(path, LMQ_ERR_FORMAT, "which is not 4 bits");
+            continue;
+        }
+        struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+        assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
+                        &random);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 /* All zero points in the middle: integers with a sign. */
 START_TEST(gptq_of_8_bits_may_be_integers)
 {
@@ -574,6 +602,7 @@ main(void)
     const TTest *const tests[] = {
         gptq_gives_what_was_packed,
         gptq_is_known_by_its_tensors,
+        gptq_of_other_bits_than_the_rest_is_announced,
         gptq_of_8_bits_may_be_integers,
         gptq_of_other_kinds_is_refused_by_name,
         gptq_of_wrong_shapes_is_refused,
