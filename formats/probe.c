@@ -16,6 +16,7 @@
 #include "base/files/path.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "base/text/ends.h"
 #include "formats/checkpoint/member_name.h"
 #include "formats/formats.h"
 
@@ -120,27 +121,62 @@ static const struct {
 };
 
 /* What convert --part and --resume leave: "model.lmq.part". */
-static bool
-is_part(const char *name)
-{
-    const char *ending = ".lmq.part";
-    size_t n = strlen(name), m = strlen(ending);
+#define PART_ENDING ".lmq.part"
 
-    return n >= m && strcmp(name + n - m, ending) == 0;
-}
+/* Folders that training and other libraries leave, by a file in them. */
+static const struct {
+    const char *ending, *what, *hint;
+} other_folders[] = {
+    {".distcp", "shards of torch.distributed.checkpoint",
+     "torch.distributed.checkpoint.format_utils.dcp_to_torch_save makes one "
+     "file of them"},
+    {"_model_states.pt", "parts of a training run of DeepSpeed",
+     "its zero_to_fp32.py, which lies beside them, makes a model of them"},
+    {".h5", "a model of TensorFlow", "save it as safetensors"},
+    {".msgpack", "a model of Flax", "save it as safetensors"},
+    {".onnx", "a model as ONNX",
+     "convert what it was made of; its weights have lost their names"},
+};
 
+/* Whether a file of the folder ends so. */
 static bool
-has_parts(const char *folder)
+has_ending(const char *folder, const char *ending)
 {
     DIR *list = opendir(folder);
     const struct dirent *entry;
     bool found = false;
 
     while (list != NULL && !found && (entry = readdir(list)) != NULL)
-        found = is_part(entry->d_name);
+        found = lmq_ends_with(entry->d_name, ending);
     if (list != NULL)
         closedir(list);
     return found;
+}
+
+static enum lmq_status
+fail_folder(const char *folder, struct lmq_error *err)
+{
+    if (has_ending(folder, PART_ENDING)) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "the folder has parts of a set that is not sealed");
+        lmq_hint(err, "lmquant seal checks them and completes the set; what a "
+                      "convert .resumes left, the same command goes on with");
+        return LMQ_ERR_FORMAT;
+    }
+    for (size_t i = 0; i < sizeof(other_folders) / sizeof(other_folders[0]);
+         i++)
+        if (has_ending(folder, other_folders[i].ending)) {
+            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                     "the folder holds no model that is read here, but %s",
+                     other_folders[i].what);
+            lmq_hint(err, "%s", other_folders[i].hint);
+            return LMQ_ERR_UNSUPPORTED;
+        }
+    lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder holds no model");
+    lmq_hint(err, "expected model.safetensors, pytorch_model.bin, or the "
+                  "index.json of either and its shards, or "
+                  "consolidated.00.pth");
+    return LMQ_ERR_FORMAT;
 }
 
 /* What it probably is, and what helps then: most wrong files are of few kinds.
@@ -148,25 +184,13 @@ has_parts(const char *folder)
 enum lmq_status
 lmq_probe_fail(const struct lmq_probe *probe, struct lmq_error *err)
 {
-    if (probe->is_folder && has_parts(probe->path)) {
-        lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                 "the folder has parts of a set that is not sealed");
-        lmq_hint(err, "lmquant seal checks them and completes the set; what a "
-                      "convert .resumes left, the same command goes on with");
-        return LMQ_ERR_FORMAT;
-    }
-    if (!probe->is_folder && is_part(probe->path)) {
+    if (probe->is_folder)
+        return fail_folder(probe->path, err);
+    if (lmq_ends_with(probe->path, PART_ENDING)) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
                  "is a part of a container that is not complete");
         lmq_hint(err, "lmquant seal completes a set, convert with .resumes "
                       "what was begun");
-        return LMQ_ERR_FORMAT;
-    }
-    if (probe->is_folder) {
-        lmq_fail(err, LMQ_ERR_FORMAT, 0, "the folder holds no model");
-        lmq_hint(err, "expected model.safetensors, pytorch_model.bin, or the "
-                      "index.json of either and its shards, or "
-                      "consolidated.00.pth");
         return LMQ_ERR_FORMAT;
     }
     if (probe->size == 0)

@@ -551,6 +551,9 @@ START_TEST(what_is_often_given_by_mistake_is_recognised)
     mkdir(in_folder("empty"), 0777);
     assert_refused(in_folder("empty"), LMQ_ERR_FORMAT,
                    "the folder holds no model");
+    write_file(in_folder("empty/__0_0.distcp"), "PK", 2);
+    assert_refused(in_folder("empty"), LMQ_ERR_UNSUPPORTED,
+                   "shards of torch.distributed.checkpoint");
     assert_refused(in_folder("nothing"), LMQ_ERR_IO, "No such file");
     /* A clone without git-lfs: the pointer stands in a folder. */
     mkdir(in_folder("clone"), 0777);
