@@ -301,17 +301,32 @@ doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
     json_decref(statements);
 }
 
-/* Of all models alike. */
 static void
-doubt_protocol(const struct lmq_job *job, json_t **notes)
+doubt_window(const struct lmq_job *job, uint32_t context, const char *whose,
+             json_t **notes)
 {
-    uint32_t context = job->reference_file->hparams.context;
-
     if (job->protocol.context > context)
         lmq_doubt(notes,
-              "windows of %zu tokens are longer than the %u that the "
-              "reference was trained for",
-              job->protocol.context, context);
+                  "windows of %zu tokens are longer than the %u that %.400s "
+                  "was trained for",
+                  job->protocol.context, context, whose);
+}
+
+/* Of all models alike; and of one that sees less than the reference, as a file
+ * of a format that has no word for its windows. */
+static void
+doubt_protocol(const struct lmq_job *job, const struct lmq_judged *candidate,
+               json_t **notes)
+{
+    uint32_t most = job->reference_file->hparams.context;
+    uint32_t own = candidate->emulation != LMQ_EMULATE_NONE
+                       ? most
+                       : candidate->file->hparams.context;
+
+    if (candidate == job->candidates)
+        doubt_window(job, most, "the reference", notes);
+    if (own < most)
+        doubt_window(job, own, candidate->file->path, notes);
 }
 
 static json_t *
@@ -323,8 +338,7 @@ describe_doubts(const struct lmq_job *job, const struct lmq_judged *candidate)
         doubt_order(job, candidate, &notes);
         doubt_text(job, candidate, &notes);
     }
-    if (candidate == job->candidates)
-        doubt_protocol(job, &notes);
+    doubt_protocol(job, candidate, &notes);
     return notes;
 }
 

@@ -27,14 +27,24 @@ first_broken(json_t *gates)
     return NULL;
 }
 
+/* Gates that nobody looked at are not known to hold. */
+static void
+put_counts(const struct lmq_job *job, json_t **json, size_t n_gates,
+           size_t n_broken)
+{
+    lmq_put(json, "gates", lmq_json_size(n_gates));
+    lmq_put(json, "broken",
+            job->is_partial && n_gates > 0 ? json_null()
+                                           : lmq_json_size(n_broken));
+}
+
 static json_t *
 describe_one(const struct lmq_job *job, json_t *gates, size_t n_broken)
 {
     json_t *broken = first_broken(gates), *json = json_object();
 
     lmq_put(&json, "result", json_string(result_of(job, n_broken)));
-    lmq_put(&json, "gates", lmq_json_size(json_array_size(gates)));
-    lmq_put(&json, "broken", lmq_json_size(n_broken));
+    put_counts(job, &json, job->options->n_gates, n_broken);
     if (broken != NULL) {
         lmq_put(&json, "gate", json_incref(json_object_get(broken, "gate")));
         lmq_put(&json, "value",
@@ -82,8 +92,7 @@ lmq_describe_verdict(const struct lmq_job *job)
         n_failed += broken > 0;
     }
     lmq_put(&json, "result", json_string(result_of(job, n_broken)));
-    lmq_put(&json, "gates", lmq_json_size(n_gates));
-    lmq_put(&json, "broken", lmq_json_size(n_broken));
+    put_counts(job, &json, n_gates, n_broken);
     lmq_put(&json, "failed", lmq_json_size(n_failed));
     return json;
 }

@@ -630,11 +630,12 @@ restore_record(const struct lmq_journal *journal, struct lmq_plan *plan,
             lmq_hex_read(json_object_get(json, "tensor"),
                      plan->digests.tensors + index * LMQ_SHA256_SIZE,
                      LMQ_SHA256_SIZE);
-    float multiplier = lmq_f32_of(json_object_get(json, "multiplier"));
+    struct lmq_quant quant = plan->records[index].quant;
     struct lmq_record said = measured(json);
+    quant.multiplier = lmq_f32_of(json_object_get(json, "multiplier"));
     is_good &= lmq_statistics_are_sound(&said);
     is_good &= plan->records[index].encoding != LMQ_ENCODING_Q8 ||
-               (multiplier > 0 && multiplier < HUGE_VALF);
+               lmq_multiplier_is_sound(&quant);
     settle_parts(journal, plan, index, status == LMQ_OK && is_good);
     if (status != LMQ_OK || !is_good)
         return status;

@@ -356,14 +356,16 @@ is_unknown(const struct subject *s)
     return s->record->encoding == LMQ_ENCODING_UNKNOWN;
 }
 
-/* A power of two, so that multiplying by it is exact. */
-static bool
-is_multiplier(float value)
+bool
+lmq_multiplier_is_sound(const struct lmq_quant *quant)
 {
+    float value = quant->multiplier;
     int exponent;
 
-    return value >= 0x1p-126f && value <= 0x1p126f &&
-           frexpf(value, &exponent) == 0.5f;
+    return quant->scales == LMQ_SCALES_F16
+               ? value >= 0x1p-126f && value <= 0x1p126f &&
+                     frexpf(value, &exponent) == 0.5f
+               : value == 1;
 }
 
 /* Each in one way: what version 1.0 can say has its number. */
@@ -388,8 +390,7 @@ has_groups(const struct subject *s)
     if (s->record->encoding != LMQ_ENCODING_Q8) /* -0 is no zero */
         return lmq_is_zero(s->p + 24, 8) && s->p[197] == 0;
     return lmq_group_size_is_valid(quant->group_size) &&
-           has_its_rotation(s) && is_multiplier(quant->multiplier) &&
-           (quant->scales == LMQ_SCALES_F16 || quant->multiplier == 1);
+           has_its_rotation(s) && lmq_multiplier_is_sound(quant);
 }
 
 /* Fields of another encoding are zero, and so is what is reserved. */

@@ -262,6 +262,7 @@ START_TEST(a_journal_is_not_believed_too_much)
         {"\"crcs\":[", "\"crcs\":[1,"},
         {"\"ranges\":[[", "\"ranges\":[[99,"},
         {"\"multiplier\":", "\"multiplier\":[],\"m\":"},
+        {"\"multiplier\":", "\"multiplier\":1065353217,\"m\":"},
         {"{", "[{"},
     };
     static const char with_nul[] = "{}\0abc";

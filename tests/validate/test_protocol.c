@@ -156,9 +156,12 @@ START_TEST(an_interruption_leaves_what_was_done)
     double part = 0.5;
     const struct lmq_progress progress = {.report = stop_later,
                                           .context = &part};
+    const char *gate = "kld.mean<=0";
     int is_partial;
 
     options.max_tokens = 6000;
+    options.gates = &gate;
+    options.n_gates = 1;
     ck_assert_msg(try_validate(fable(""), fable(""), &options, &progress,
                                &report, &is_partial, &err) == LMQ_OK,
                   "%s", err.message);
@@ -166,6 +169,9 @@ START_TEST(an_interruption_leaves_what_was_done)
     ck_assert_double_eq(lmq_report_number(report, "partial"), 1);
     ck_assert_double_gt(lmq_report_number(report, "scored"), 0);
     ck_assert_double_lt(lmq_report_number(report, "scored"), 5000);
+    /* Gates were set, and nobody knows whether they hold. */
+    ck_assert_double_eq(lmq_report_number(report, "verdict.gates"), 1);
+    ck_assert(!isfinite(lmq_report_number(report, "verdict.broken")));
     lmq_report_free(report);
     part = 0;
     ck_assert_int_eq(try_validate(fable(""), fable(""), &options, &progress,

@@ -32,6 +32,7 @@ narrow(const char *name, const char *const *rules, size_t n_rules)
 {
     const struct lmq_convert_options options = {.size = sizeof(options),
                                                 .encoding = "q4",
+                                                .group_size = 64, /* padded */
                                                 .rules = rules,
                                                 .n_rules = n_rules,
                                                 .replaces = 1};
@@ -90,6 +91,11 @@ assert_cure_keeps_word(const char *judged, const char *text,
         validate(fable(""), narrow("cured.lmq", rules, n), &options);
     ck_assert(lmq_report_number(well, "attribution.kld") ==
               lmq_report_number(last, "kld_without"));
+    /* There norms count as well. */
+    double added = lmq_report_number(well, "protocol.model.bits_per_weight") -
+                   lmq_report_number(sick, "protocol.model.bits_per_weight");
+    ck_assert_double_eq_tol(added, lmq_report_number(last, "bits_added"),
+                            0.005 * added);
     lmq_report_free(well);
     lmq_report_free(sick);
 }

@@ -33,28 +33,44 @@ count_choices(const json_t *questions)
     return n;
 }
 
+static size_t
+count_numbers(const json_t *sides)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(sides); i++)
+        n += lmq_part_count_numbers(json_array_get(sides, i));
+    return n;
+}
+
 /* Room for as many questions as there are, if that is what they say. */
 static enum lmq_status
 make_task(struct merging *merging, struct lmq_error *err)
 {
     struct lmq_task *task = &merging->job.task;
-    size_t n = 0, n_choices = 0;
+    size_t n = 0, n_choices = 0, n_numbers = 0, n_wanted;
 
     for (size_t i = 0; i < merging->set.n; i++) {
-        const json_t *questions = json_object_get(
-            json_object_get(merging->set.parts[i].json, "task"), "questions");
+        const json_t *from =
+            json_object_get(merging->set.parts[i].json, "task");
+        const json_t *questions = json_object_get(from, "questions");
         n += json_array_size(questions);
         n_choices += count_choices(questions);
+        n_numbers += count_numbers(json_object_get(from, "nll"));
     }
+    n_wanted = (merging->job.n_candidates + 1) * n_choices;
     if (n != task->n || n_choices != task->corpus.n_windows)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the parts have %zu questions with %zu choices, but "
                         "say that there are %zu with %zu",
                         n, n_choices, task->n, task->corpus.n_windows);
+    if (n_numbers != n_wanted)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the parts have %zu numbers in task.nll, expected %zu",
+                        n_numbers, n_wanted);
     task->questions = calloc(n + 1, sizeof(*task->questions));
     task->bytes = calloc(n_choices + 1, sizeof(*task->bytes));
-    merging->nll = calloc((merging->job.n_candidates + 1) * n_choices + 1,
-                          sizeof(*merging->nll));
+    merging->nll = calloc(n_wanted + 1, sizeof(*merging->nll));
     return task->questions == NULL || task->bytes == NULL ||
                    merging->nll == NULL
                ? lmq_fail_nomem(err)

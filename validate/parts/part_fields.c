@@ -56,6 +56,12 @@ lmq_part_numbers(const double *numbers, size_t n)
     return json;
 }
 
+size_t
+lmq_part_count_numbers(const json_t *json)
+{
+    return json_string_length(json) / DIGITS;
+}
+
 bool
 lmq_part_read_numbers(const json_t *json, double *numbers, size_t n)
 {

@@ -22,6 +22,8 @@ json_t *lmq_part_sum(const struct lmq_exact_sum *sum);
  * first; no number of JSON is as exact, as short and as quickly read. The
  * second is false if the text is not of so many. */
 json_t *lmq_part_numbers(const double *numbers, size_t n);
+/* How many such a text has, right or wrong. */
+size_t lmq_part_count_numbers(const json_t *text);
 bool lmq_part_read_numbers(const json_t *text, double *numbers, size_t n);
 
 json_t *lmq_part_crc(uint32_t crc);

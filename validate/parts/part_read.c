@@ -293,10 +293,12 @@ lmq_part_begin(struct lmq_job *job, const json_t *part, struct lmq_error *err)
     if (status != LMQ_OK)
         return status;
     /* Nothing is allocated for what a number only says. */
-    if (json_array_size(models) != job->n_candidates ||
-        json_array_size(json_object_get(json_array_get(models, 0),
-                                        "layers")) != job->n_layers + 1)
+    if (json_array_size(models) != job->n_candidates)
         return fail_key(err, "models");
+    for (size_t i = 0; i < job->n_candidates; i++)
+        if (json_array_size(json_object_get(json_array_get(models, i),
+                                            "layers")) != job->n_layers + 1)
+            return fail_key(err, "models.%zu.layers", i);
     job->candidates = calloc(job->n_candidates, sizeof(*job->candidates));
     job->layers = calloc((job->n_candidates + 1) * (job->n_layers + 1),
                          sizeof(*job->layers));

@@ -303,12 +303,12 @@ choose_within(struct lmq_planner *planner, double limit, struct lmq_error *err)
 }
 
 static enum lmq_status
-fail_too_small(double wanted, const char *option, double nearest,
+fail_too_small(double wanted, const char *option, double nearest, int digits,
                struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_ARG, 0,
-             ".%s is %.10g, and the least that can be had is %.10g", option,
-             wanted, nearest);
+             ".%s is %.*g, and the least that can be had is %.*g", option,
+             digits, wanted, digits, nearest);
     lmq_hint(err, "that is each matrix in the encoding that takes least; "
                   "shards and digests would come on top");
     return LMQ_ERR_ARG;
@@ -328,10 +328,12 @@ check_target(struct lmq_planner *planner, struct lmq_error *err)
     if (status != LMQ_OK)
         return status;
     if (o->target_size > 0 && size > (double)o->target_size)
-        return fail_too_small((double)o->target_size, "target_size", size,
+        return fail_too_small((double)o->target_size, "target_size", size, 15,
                               err);
+    /* What is said is enough: in so many digits it is never less. */
     if (o->target_bits > 0 && bits > o->target_bits)
-        return fail_too_small(o->target_bits, "target_bits", bits, err);
+        return fail_too_small(o->target_bits, "target_bits",
+                              bits * (1 + 5e-10), 10, err);
     return LMQ_OK;
 }
 

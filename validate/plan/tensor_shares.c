@@ -19,6 +19,7 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/text/buffer.h"
+#include "quantize/tiles.h"
 #include "validate/plan/mixes.h"
 
 /* Steps of a cure. */
@@ -71,12 +72,14 @@ is_counted(const struct lmq_checkpoint *checkpoint,
                                          lmq_checkpoint_is_tied(checkpoint));
 }
 
-/* Bits of all the weights of a unit in a file, and what they are called. */
+/* Calls something for each matrix of a unit in a file. *first becomes the
+ * first of them, NULL if there is none. */
 static double
 sum_bits(const struct lmq_checkpoint *checkpoint, const struct lmq_unit *unit,
+         double (*bits)(const struct lmq_tensor *tensor),
          const struct lmq_tensor **first)
 {
-    double bits = 0;
+    double sum = 0;
 
     *first = NULL;
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
@@ -85,10 +88,30 @@ sum_bits(const struct lmq_checkpoint *checkpoint, const struct lmq_unit *unit,
             !lmq_unit_has(unit, &tensor->place) ||
             !is_counted(checkpoint, tensor))
             continue;
-        bits += tensor->bits_per_element * (double)tensor->n_elements;
+        sum += bits(tensor);
         *first = *first == NULL ? tensor : *first;
     }
-    return bits;
+    return sum;
+}
+
+static double
+present_bits(const struct lmq_tensor *tensor)
+{
+    return tensor->bits_per_element * (double)tensor->n_elements;
+}
+
+/* Of 8 bits in the same groups, filled up as a container has them. */
+static double
+bits_as_q8(const struct lmq_tensor *tensor)
+{
+    struct lmq_quant quant = tensor->quant;
+    uint64_t values, scales;
+
+    quant.bits = LMQ_BITS_MAX;
+    return lmq_layout_sizes(LMQ_LAYOUT_TILES, tensor->n_rows, tensor->n_cols,
+                            &quant, &values, &scales)
+               ? 8.0 * ((double)values + (double)scales)
+               : 0;
 }
 
 /* 8 bits in the groups that it has; or, of 8 bits, what the source has. */
@@ -96,11 +119,11 @@ static void
 find_remedy(const struct shares *shares, struct share *share)
 {
     const struct lmq_tensor *judged, *source;
-    double n = (double)share->unit->n_weights;
 
-    share->bits = sum_bits(shares->judged, share->unit, &judged);
+    share->bits = sum_bits(shares->judged, share->unit, present_bits, &judged);
     double source_bits =
-        sum_bits(shares->job->reference_file, share->unit, &source);
+        sum_bits(shares->job->reference_file, share->unit, present_bits,
+                 &source);
     if (judged == NULL || source == NULL)
         return;
     share->type = judged->encoding != NULL ? judged->encoding
@@ -112,9 +135,7 @@ find_remedy(const struct shares *shares, struct share *share)
         share->remedy.quant.bits = LMQ_BITS_MAX;
         share->remedy.quant.method = LMQ_METHOD_SEARCH;
         share->remedy_bits =
-            n * (LMQ_BITS_MAX +
-                 8.0 * (double)lmq_scale_size(judged->quant.scales) /
-                     judged->quant.group_size);
+            sum_bits(shares->judged, share->unit, bits_as_q8, &judged);
     } else if (source->quant.group_size == 0 && source->packing == NULL &&
                source->blocks == NULL && source->encoding == NULL) {
         share->is_kept = true;
