@@ -51,6 +51,24 @@ has_attention(const struct lmq_hparams *h)
     return false;
 }
 
+/* Those of state spaces it adds without a look. */
+static bool
+lacks_state_bias(const struct lmq_gguf_plan *plan)
+{
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    bool has_states = false;
+
+    for (uint32_t i = 0; i < plan->written.n_layers; i++)
+        has_states |= lmq_layer_is(&plan->written, i, LMQ_LAYER_DELTA);
+    if (!has_states || !lmq_is_state_space(&plan->written))
+        return false;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].place.role == LMQ_ROLE_DELTA_CONV &&
+            checkpoint->tensors[i].place.part == LMQ_PART_BIAS)
+            return false;
+    return true;
+}
+
 static void
 note_sizes(const struct lmq_gguf_plan *plan, const char *name)
 {
@@ -73,6 +91,11 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants state "
                       "spaces twice as wide as the model, %u, not %zu",
                       name, 2 * h->dim, lmq_delta_value_width(h));
+    if (lacks_state_bias(plan))
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants convolutions "
+                      "with biases",
+                      name);
     if (strcmp(name, "dots1") == 0 && h->n_kv_heads != h->n_heads)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants as many "

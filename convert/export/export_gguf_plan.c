@@ -439,6 +439,22 @@ fit_window(struct lmq_gguf_plan *plan)
     h->sliding_window = 0;
 }
 
+/* What would choose among more is not written either. */
+static void
+fit_end(struct lmq_gguf_plan *plan)
+{
+    struct lmq_hparams *h = &plan->written;
+
+    if (h->context_end > 0 &&
+        (plan->family->gguf.keys & LMQ_GGUF_INDEXER) == 0) {
+        lmq_notes_add(plan->notes,
+                      "GGUF's '%s' does not say that behind %u tokens another "
+                      "computation begins",
+                      plan->family->gguf.name, h->context_end);
+        h->context_end = 0;
+    }
+}
+
 /* GGUF has one for all norms. */
 static void
 fit_epsilon(struct lmq_gguf_plan *plan)
@@ -655,6 +671,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
     plan->written = *h;
     lmq_hparams_settle_rope(&plan->written);
     fit_window(plan);
+    fit_end(plan);
     fit_epsilon(plan);
     status = arrange(plan, checkpoint, err);
     if (status == LMQ_OK)

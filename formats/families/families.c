@@ -89,7 +89,7 @@ static const struct lmq_hf_key gemma2_keys[] = {
 static const struct lmq_hf_key gemma3_keys[] = {
     SIZES(2304, 9216, 26, 8, 262208),
     KEY_OR_NULL("sliding_window", sliding_window, 4096),
-    KEY_OR_NULL("attn_logit_softcapping", attn_softcap, 0),
+    /* "attn_logit_softcapping" is kept by its class and used by nobody. */
     KEY_OR_NULL("final_logit_softcapping", logit_softcap, 0),
     END,
 };

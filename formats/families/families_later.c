@@ -169,8 +169,8 @@ const struct lmq_family lmq_later_families[] = {
             .finish = lmq_hf_finish_gemma4},
      .gguf = {.name = "gemma4",
               .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW | LMQ_GGUF_LOCAL |
-                      LMQ_GGUF_CAPS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
-                      LMQ_GGUF_KINDS,
+                      LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_KINDS,
+              .begin = lmq_gguf_begin_gemma4,
               .finish = lmq_gguf_finish_gemma4}},
     /* In GGUF it is the other. */
     {.name = "gemma4", .norm_place = LMQ_NORMS_AROUND,

@@ -66,6 +66,8 @@ static const struct key {
     {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_LOGIT, 0},
     {"attn_logit_softcapping", LMQ_FIELD(attn_softcap), LMQ_GGUF_CAPS, 0},
     {"final_logit_softcapping", LMQ_FIELD(logit_softcap), LMQ_GGUF_CAPS, 0},
+    {"final_logit_softcapping", LMQ_FIELD(logit_softcap), LMQ_GGUF_KINDS,
+     EVEN_ZERO},
     {"rope.dimension_count", LMQ_FIELD(rotary_dim), LMQ_GGUF_ROPE, 0},
     {"rope.freq_base", LMQ_FIELD(rope_theta), LMQ_GGUF_ROPE, 0},
     {"rope.freq_base_swa", LMQ_FIELD(rope_local_theta), LMQ_GGUF_LOCAL, 0},

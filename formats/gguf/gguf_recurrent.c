@@ -109,19 +109,10 @@ lmq_gguf_begin_delta(struct lmq_hparams *h)
 }
 
 void
-lmq_gguf_finish_delta(struct lmq_hparams *h,
-                      const struct lmq_gguf_evidence *evidence)
-{
-    (void)evidence;
-    if (h->hidden_dim == 0) /* all layers have experts */
-        h->hidden_dim = h->expert_dim;
-}
-
-void
 lmq_gguf_finish_qwen3next(struct lmq_hparams *h,
                           const struct lmq_gguf_evidence *evidence)
 {
-    lmq_gguf_finish_delta(h, evidence);
+    (void)evidence;
     if (h->n_experts == 0)
         lmq_hparams_refuse(h, "a Qwen 3 Next without experts");
 }

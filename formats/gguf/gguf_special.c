@@ -368,6 +368,8 @@ lmq_gguf_read_experts(struct lmq_gguf_reader *r)
         h->expert_dim = h->hidden_dim;
     else if (h->expert_dim == 0 && used > 0)
         h->expert_dim = h->hidden_dim / used;
+    if (h->hidden_dim == 0) /* all layers have experts */
+        h->hidden_dim = h->expert_dim;
     if (r->family->gguf.keys & (LMQ_GGUF_ROUTER | LMQ_GGUF_STEP)) {
         enum lmq_status status = read_dense_layers(r);
         if (status != LMQ_OK)
@@ -401,6 +403,12 @@ void
 lmq_gguf_begin_gemma3(struct lmq_hparams *h)
 {
     h->rope_local_theta = 10000;
+}
+
+void
+lmq_gguf_begin_gemma4(struct lmq_hparams *h)
+{
+    h->logit_softcap = 30;
 }
 
 void

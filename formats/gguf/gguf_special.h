@@ -10,14 +10,13 @@
 void lmq_gguf_begin_mixture(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma2(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma3(struct lmq_hparams *hparams);
+void lmq_gguf_begin_gemma4(struct lmq_hparams *hparams);
 void lmq_gguf_begin_llama4(struct lmq_hparams *hparams);
 void lmq_gguf_begin_sigmoid(struct lmq_hparams *hparams);
 void lmq_gguf_begin_hunyuan(struct lmq_hparams *hparams);
 void lmq_gguf_begin_hunyuan_experts(struct lmq_hparams *hparams);
 void lmq_gguf_begin_granite_experts(struct lmq_hparams *hparams);
 void lmq_gguf_begin_delta(struct lmq_hparams *hparams);
-void lmq_gguf_finish_delta(struct lmq_hparams *hparams,
-                           const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_qwen3next(struct lmq_hparams *hparams,
                                const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_llama4(struct lmq_hparams *hparams,

@@ -33,6 +33,8 @@ put_count(const char *name, uint32_t value)
     lmq_gguf_put_u32(&builder, key(name), value);
 }
 
+static uint32_t feed_forward = 96; /* 0: it is not said */
+
 static void
 begin(const char *architecture)
 {
@@ -44,7 +46,8 @@ begin(const char *architecture)
     put_count("block_count", 9);
     put_count("context_length", 4096);
     put_count("embedding_length", 64);
-    put_count("feed_forward_length", 96);
+    if (feed_forward > 0)
+        put_count("feed_forward_length", feed_forward);
     put_count("attention.head_count", 4);
     put_count("attention.head_count_kv", 2);
     lmq_gguf_put_f32(&builder, key("attention.layer_norm_rms_epsilon"), 1e-5);
@@ -469,6 +472,37 @@ START_TEST(sparse_attention_ends_the_context)
 }
 END_TEST
 
+/* llama.cpp caps Gemma 4's logits by 30 unless the file says otherwise. */
+START_TEST(a_cap_that_is_not_said_is_the_usual_one)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    for (int is_said = 0; is_said < 3; is_said++) {
+        begin("gemma4");
+        if (is_said > 0)
+            lmq_gguf_put_f32(&builder, key("final_logit_softcapping"),
+                             is_said - 1);
+        ck_assert_int_eq(parse(&checkpoint, NULL), LMQ_OK);
+        ck_assert_double_eq(checkpoint.hparams.logit_softcap,
+                            is_said == 0 ? 30 : is_said - 1);
+    }
+}
+END_TEST
+
+/* Models of experts alone may leave the other width out. */
+START_TEST(experts_alone_have_their_width)
+{
+    static struct lmq_checkpoint checkpoint;
+
+    feed_forward = 0;
+    begin("qwen3moe");
+    put_count("expert_count", 4);
+    put_count("expert_used_count", 2);
+    put_count("expert_feed_forward_length", 24);
+    ck_assert_uint_eq(read(&checkpoint)->hidden_dim, 24);
+}
+END_TEST
+
 /* Of the first layers, without a key for it. */
 START_TEST(tensors_say_which_layers_are_dense)
 {
@@ -525,6 +559,8 @@ main(void)
         layers_of_one_part_say_which,
         layers_that_contradict_themselves_are_refused,
         sparse_attention_ends_the_context,
+        a_cap_that_is_not_said_is_the_usual_one,
+        experts_alone_have_their_width,
         tensors_say_which_layers_are_dense,
         a_minicpm_is_scaled,
     };
