@@ -27,8 +27,8 @@ print_help(void)
 {
     puts("usage: lmquant COMMAND [options] ARGUMENTS\n"
          "\n"
-         "Quantizes checkpoints of language models to grouped int8, and shows "
-         "how good\nthe result is.\n");
+         "Quantizes checkpoints of language models to integers in groups, and "
+         "shows\nhow good the result is.\n");
     for (int i = 0; commands[i] != NULL; i++)
         printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
     puts("\n"

@@ -161,7 +161,7 @@ option_size(const struct arguments *arguments, const char *name, unsigned kilo,
         return true;
     double number = strtod(text, &end);
     const char *unit =
-        *end == '\0' ? NULL : strchr(units, *end == 'k' ? 'K' : *end);
+        *end == '\0' ? NULL : strchr(units, toupper((unsigned char)*end));
     if (unit != NULL) {
         for (const char *u = units; u <= unit; u++)
             number *= kilo;

@@ -12,11 +12,12 @@
 char *
 lmq_path_join(const char *folder, const char *name)
 {
-    size_t n = strlen(folder) + strlen(name) + 2;
+    size_t m = strlen(folder), n = m + strlen(name) + 2;
+    const char *slash = m > 0 && folder[m - 1] == '/' ? "" : "/";
     char *path = malloc(n);
 
     if (path != NULL)
-        snprintf(path, n, "%s/%s", folder, name);
+        snprintf(path, n, "%s%s%s", folder, slash, name);
     return path;
 }
 

@@ -20,9 +20,11 @@ value_kind(const struct command *command, const struct option *option)
         return VALUE_NONE;
     if (find_choices(command, option->name) != NULL)
         return VALUE_WORDS;
-    /* FILE, FILE.html, and the texts that are read from files. */
+    /* FILE, FILE.html, and the texts and folders that are read. */
     if (strncmp(option->argument, "FILE", 4) == 0 ||
-        strcmp(option->name, "text") == 0)
+        strcmp(option->argument, "FOLDER") == 0 ||
+        strcmp(option->name, "text") == 0 ||
+        strcmp(option->name, "calibrate") == 0)
         return VALUE_FILE;
     return VALUE_OTHER;
 }

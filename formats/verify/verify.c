@@ -359,15 +359,19 @@ verify(struct lmq_check *check, const char *path, bool is_alone,
     return status;
 }
 
-/* The container in a folder; *path is owned. */
+/* The container in a folder that is no checkpoint itself; *path is owned. */
 static enum lmq_status
-find_in(const char *folder, char **path, struct lmq_error *err)
+find_in(const struct lmq_probe *probe, char **path, struct lmq_error *err)
 {
-    enum lmq_status status = lmq_folder_find_checkpoint(folder, path, err);
+    struct lmq_probe own = *probe;
+    const struct lmq_format *format;
+    enum lmq_status status = lmq_probe_recognise(&own, &format, err);
 
+    if (status == LMQ_OK && format == NULL)
+        status = lmq_folder_find_checkpoint(probe->path, path, err);
     if (status != LMQ_OK || *path != NULL)
         return status;
-    return fail_other(folder, "the folder holds no .lmq container", err);
+    return fail_other(probe->path, "the folder holds no .lmq container", err);
 }
 
 /* `path` may be a folder. */
@@ -380,7 +384,7 @@ verify_set(struct lmq_check *check, const char *path,
     enum lmq_status status = lmq_probe_look(path, &probe, err);
 
     if (status == LMQ_OK && probe.is_folder)
-        status = find_in(path, &found, err);
+        status = find_in(&probe, &found, err);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
     else

@@ -146,7 +146,7 @@ range run ctx 2 -- 0 1
 range run threads 1 1024 -- 0 1025
 range validate stride 1 -- 0
 range validate max-tokens 1 -- 0
-range validate memory 1 4G 500MB .5k -- 0 G 1.5g 0.1
+range validate memory 1 4G 500MB .5k 1.5g -- 0 G 1.5x 0.1
 range bench rounds 1 100 -- 0 101
 range bench batch 1 65536 -- 0 65537
 range bench prefill 1 -- 0
