@@ -20,6 +20,8 @@ enum lmq_gguf_stored {
     LMQ_GGUF_STORED_F16,
     LMQ_GGUF_STORED_BF16,
     LMQ_GGUF_STORED_Q8_0,
+    LMQ_GGUF_STORED_Q4_0, /* of a container's 4 bits; nothing is rounded to */
+    LMQ_GGUF_STORED_Q5_0, /* likewise */
     LMQ_GGUF_STORED_COUNT
 };
 
@@ -67,6 +69,17 @@ enum lmq_status lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint,
                                    struct lmq_notes *notes,
                                    struct lmq_error *err);
 void lmq_gguf_plan_free(struct lmq_gguf_plan *plan);
+
+/* Small, and what llama.cpp wants in float32. */
+bool lmq_gguf_stays_float(const struct lmq_gguf_target *target);
+
+/* The type that was wanted for all, or else the nearest to its own. */
+enum lmq_gguf_stored
+lmq_gguf_choose_type(const struct lmq_gguf_target *target,
+                     const enum lmq_gguf_stored *wanted);
+enum lmq_status lmq_gguf_parse_type(const char *name,
+                                    enum lmq_gguf_stored *type,
+                                    struct lmq_error *err);
 
 /* Under which name a tensor, or what it is a part of, is written. */
 void lmq_gguf_target_name(const struct lmq_gguf_plan *plan,

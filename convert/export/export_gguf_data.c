@@ -2,9 +2,9 @@
  * export_gguf_data.c - writes the tensors of a GGUF.
  *
  * Piece by piece, several at a time; memory does not grow with the model. The
- * int8 groups of a container become blocks of Q8_0 as they are, wherever their
- * scales are exact in half precision; everything else is rounded here, and
- * what that costs is counted.
+ * integer groups of a container become blocks of Q8_0, Q5_0 and Q4_0 as they are,
+ * wherever their scales are exact in half precision; everything else is rounded
+ * here, and what that costs is counted.
  */
 #include "config.h"
 
@@ -26,7 +26,6 @@
 #include "quantize/group.h"
 
 #define BLOCK 32
-#define BLOCK_SIZE 34
 /* Elements of a piece. */
 #define PIECE ((size_t)1 << 17)
 /* Never more than this for all buffers. */
@@ -175,21 +174,53 @@ round_block(struct cost *cost, const float *x, unsigned char *out)
     return true;
 }
 
-/* One block that a container has: as it is, if half precision can say its
- * scale. */
-static bool
-take_block(struct cost *cost, const int8_t *q, float scale,
+/* The integers of a block of 4 or 5 bits, the first 16 in the lower halves of
+ * bytes, with fifth bits by themselves before them. `sign` turns them: 8 (or 16)
+ * is there only as the other sign of a scale below 0. */
+static void
+put_narrow(enum lmq_gguf_stored type, const int8_t *q, int sign,
            unsigned char *out)
+{
+    const int half = BLOCK / 2, zero = type == LMQ_GGUF_STORED_Q5_0 ? 16 : 8;
+    unsigned codes[BLOCK];
+    uint32_t fifth = 0;
+
+    for (int i = 0; i < BLOCK; i++) {
+        codes[i] = (unsigned)(sign * q[i] + zero);
+        fifth |= (codes[i] >> 4 & 1) << i;
+    }
+    if (type == LMQ_GGUF_STORED_Q5_0) {
+        lmq_store_u32le(out, fifth);
+        out += 4;
+    }
+    for (int i = 0; i < half; i++)
+        out[i] = (unsigned char)((codes[i] & 15) | (codes[half + i] & 15) << 4);
+}
+
+/* One block that a container has: as it is, if half precision can say its
+ * scale, which of types of less than 8 bits is known. */
+static bool
+take_block(struct cost *cost, enum lmq_gguf_stored type, const int8_t *q,
+           float scale, unsigned char *out)
 {
     uint16_t half = lmq_f32_to_f16(scale);
     float x[BLOCK];
+    int most = 0;
 
-    for (size_t i = 0; i < BLOCK; i++)
+    for (size_t i = 0; i < BLOCK; i++) {
         x[i] = (float)q[i] * scale;
+        most = q[i] > most ? q[i] : most;
+    }
     if (lmq_f16_to_f32(half) < scale || lmq_f16_to_f32(half) > scale)
         return round_block(cost, x, out);
-    lmq_store_u16le(out, half);
-    memcpy(out + 2, q, BLOCK);
+    if (type == LMQ_GGUF_STORED_Q8_0) {
+        lmq_store_u16le(out, half);
+        memcpy(out + 2, q, BLOCK);
+    } else {
+        bool turns = most == (type == LMQ_GGUF_STORED_Q5_0 ? 16 : 8);
+        lmq_store_u16le(out, turns ? half ^ 0x8000 : half);
+        put_narrow(type, q, turns ? -1 : 1, out + 2);
+    }
     for (size_t i = 0; i < BLOCK; i++)
         cost->sum_sq += (double)x[i] * (double)x[i];
     return true;
@@ -202,18 +233,18 @@ encode_row(struct cost *cost, const struct lmq_gguf_target *target,
            unsigned char *out)
 {
     size_t n_cols = (size_t)target->n_cols;
+    size_t size = lmq_gguf_stored_types[target->type].size;
     bool is_fine = true;
 
-    if (target->type != LMQ_GGUF_STORED_Q8_0)
+    if (lmq_gguf_stored_types[target->type].n != BLOCK)
         return encode_floats(cost, target->type, worker->x + row * n_cols,
                              n_cols, out);
     for (size_t i = 0; i < n_cols / BLOCK; i++) {
         size_t at = (size_t)row * n_cols + BLOCK * i;
-        is_fine &= is_int8 ? take_block(cost, worker->q + at,
-                                        worker->scales[at / BLOCK],
-                                        out + BLOCK_SIZE * i)
-                           : round_block(cost, worker->x + at,
-                                         out + BLOCK_SIZE * i);
+        is_fine &= is_int8
+                       ? take_block(cost, target->type, worker->q + at,
+                                    worker->scales[at / BLOCK], out + size * i)
+                       : round_block(cost, worker->x + at, out + size * i);
     }
     return is_fine;
 }
@@ -237,8 +268,7 @@ write_range(void *context, const struct lmq_range *range, void *state,
     size_t row_size = n_cols / type->n * type->size;
     uint64_t row = range->at / n_cols, n_rows = range->n / n_cols;
     struct cost cost = {0};
-    bool is_int8 = target->type == LMQ_GGUF_STORED_Q8_0 &&
-                   lmq_q8_is_stored(source, BLOCK);
+    bool is_int8 = type->n == BLOCK && lmq_q8_is_stored(source, BLOCK);
     enum lmq_status status =
         is_int8 ? lmq_q8_read_rows(checkpoint, source, row, (size_t)n_rows,
                                    BLOCK, &worker->reader, worker->q,

@@ -17,19 +17,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "convert/q8_rows.h"
 #include "formats/gguf/gguf_special.h"
 #include "formats/model/hparams_compare.h"
 #include "formats/model/rope_scaling.h"
-#include "quantize/blocks.h"
-
-const struct lmq_gguf_stored_type
-    lmq_gguf_stored_types[LMQ_GGUF_STORED_COUNT] = {
-        [LMQ_GGUF_STORED_F32] = {"f32", 0, 0, 1, 4},
-        [LMQ_GGUF_STORED_F16] = {"f16", 1, 1, 1, 2},
-        [LMQ_GGUF_STORED_BF16] = {"bf16", 30, 32, 1, 2},
-        [LMQ_GGUF_STORED_Q8_0] = {"q8_0", 8, 7, 32, 34},
-};
 
 /* ---- Targets ---- */
 
@@ -260,70 +250,6 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
 
 /* ---- Types ---- */
 
-/* Small, and what llama.cpp wants in float32. */
-static bool
-stays_float(const struct lmq_gguf_target *target)
-{
-    if (target->n_dims == 1 || target->n_sources == 0)
-        return true;
-    enum lmq_role role = target->sources[0]->place.role;
-    return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
-           role == LMQ_ROLE_DELTA_CONV || role == LMQ_ROLE_DELTA_DECAY ||
-           role == LMQ_ROLE_STATE_SKIP || role == LMQ_ROLE_DELTA_NORM ||
-           role == LMQ_ROLE_ATTN_Q_NORM || role == LMQ_ROLE_ATTN_K_NORM;
-}
-
-/* The type that keeps every bit, but for FP8 with scales: bfloat16 rounds it,
- * and is what its models are passed on in. */
-static enum lmq_gguf_stored
-own_type(const struct lmq_tensor *tensor)
-{
-    bool fits = tensor->n_cols % 32 == 0;
-
-    if (tensor->blocks != NULL || lmq_q8_is_stored(tensor, 32))
-        return fits ? LMQ_GGUF_STORED_Q8_0 : LMQ_GGUF_STORED_F32;
-    if (tensor->dtype == LMQ_DTYPE_F16)
-        return LMQ_GGUF_STORED_F16;
-    if (tensor->dtype == LMQ_DTYPE_BF16 ||
-        tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
-        tensor->dtype == LMQ_DTYPE_F8_E5M2)
-        return LMQ_GGUF_STORED_BF16;
-    return LMQ_GGUF_STORED_F32;
-}
-
-static enum lmq_gguf_stored
-choose_type(const struct lmq_gguf_target *target,
-            const enum lmq_gguf_stored *wanted)
-{
-    if (stays_float(target))
-        return LMQ_GGUF_STORED_F32;
-    if (wanted != NULL && *wanted == LMQ_GGUF_STORED_Q8_0 &&
-        target->n_cols % 32 != 0)
-        return LMQ_GGUF_STORED_F16;
-    if (wanted != NULL)
-        return *wanted;
-    enum lmq_gguf_stored type = own_type(target->sources[0]);
-    for (size_t i = 1; i < target->n_sources; i++)
-        if (own_type(target->sources[i]) != type)
-            return LMQ_GGUF_STORED_F32;
-    return type;
-}
-
-static enum lmq_status
-parse_type(const char *name, enum lmq_gguf_stored *type, struct lmq_error *err)
-{
-    static const struct lmq_name names[] = {
-        {"f32", LMQ_GGUF_STORED_F32},   {"f16", LMQ_GGUF_STORED_F16},
-        {"bf16", LMQ_GGUF_STORED_BF16}, {"q8_0", LMQ_GGUF_STORED_Q8_0},
-        {NULL, 0},
-    };
-    int value = LMQ_GGUF_STORED_F32;
-    enum lmq_status status = lmq_names_parse(names, "type", name, &value, err);
-
-    *type = (enum lmq_gguf_stored)value;
-    return status;
-}
-
 /* Types, sizes and offsets. */
 static enum lmq_status
 lay_out(struct lmq_gguf_plan *plan, const enum lmq_gguf_stored *wanted,
@@ -333,7 +259,7 @@ lay_out(struct lmq_gguf_plan *plan, const enum lmq_gguf_stored *wanted,
 
     for (size_t i = 0; i < plan->n_targets; i++) {
         struct lmq_gguf_target *target = &plan->targets[i];
-        target->type = choose_type(target, wanted);
+        target->type = lmq_gguf_choose_type(target, wanted);
         const struct lmq_gguf_stored_type *type =
             &lmq_gguf_stored_types[target->type];
         uint64_t n = target->n_rows * target->n_cols;
@@ -342,7 +268,7 @@ lay_out(struct lmq_gguf_plan *plan, const enum lmq_gguf_stored *wanted,
         if (!lmq_u64_add(at, target->size, &at) ||
             !lmq_u64_align(at, LMQ_GGUF_DATA_ALIGN, &at))
             return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "is too large");
-        most[target->type] += stays_float(target) ? 0 : n;
+        most[target->type] += lmq_gguf_stays_float(target) ? 0 : n;
     }
     for (int i = 0; i < LMQ_GGUF_STORED_COUNT; i++)
         if (most[i] > most[plan->mostly])
@@ -647,7 +573,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
     enum lmq_gguf_stored wanted;
-    enum lmq_status status = parse_type(type, &wanted, err);
+    enum lmq_status status = lmq_gguf_parse_type(type, &wanted, err);
 
     memset(plan, 0, sizeof(*plan));
     plan->checkpoint = checkpoint;

@@ -457,6 +457,38 @@ START_TEST(a_tensor_may_be_done_three_times)
 }
 END_TEST
 
+/* Also those whose group has one number more on the side above 0. */
+START_TEST(narrow_integers_become_narrow_blocks)
+{
+    static const struct {
+        const char *encoding, *scales, *type;
+        unsigned group;
+    } cases[] = {
+        {"q4", "f16", "q4_0", 32},  {"q4", "f16", "q4_0", 64},
+        {"q5", "f16", "q5_0", 128}, {"q6", "f16", "q8_0", 32},
+        {"q4", "f32", "q8_0", 32},
+    };
+    const struct lmq_export_options to = {.to = "gguf", .replaces = 1};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool is_exact = strcmp(cases[i].scales, "f16") == 0;
+        struct lmq_convert_options options = {.encoding = cases[i].encoding,
+                                              .scales = cases[i].scales,
+                                              .group_size = cases[i].group,
+                                              .replaces = 1};
+        lmq_report_free(convert(source_path("data/fable"),
+                                in_folder("a.lmq"), &options));
+        struct lmq_report *report =
+            export_to(in_folder("a.lmq"), in_folder("a.gguf"), &to);
+        ck_assert(lmq_report_number(report, "is_lossless") == is_exact);
+        ck_assert_str_eq(lmq_report_string(report, "type"), cases[i].type);
+        lmq_report_free(report);
+        if (is_exact)
+            assert_equal_weights(in_folder("a.lmq"), in_folder("a.gguf"));
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -472,6 +504,7 @@ main(void)
         what_a_container_forbids_is_quantized_again,
         scales_that_are_not_finite_are_refused_or_zeros,
         a_tensor_may_be_done_three_times,
+        narrow_integers_become_narrow_blocks,
     };
 
     return RUN_SUITE("as stored", tests);
