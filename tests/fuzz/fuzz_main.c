@@ -106,8 +106,10 @@ main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (nftw(argv[i], run_file, 16, FTW_PHYS) != 0)
             return 1;
-    for (size_t i = 0; argc == 1 && i < 2; i++) {
-        static const char *const corpus[] = {"files", "data/packed"};
+    static const char *const corpus[] = {"files", "data/packed", "data/fable",
+                                         "data/chat"};
+    for (size_t i = 0; argc == 1 && i < sizeof(corpus) / sizeof(corpus[0]);
+         i++) {
         snprintf(path, sizeof(path), "%s/tests/%s",
                  srcdir == NULL ? "." : srcdir, corpus[i]);
         if (nftw(path, run_file, 16, FTW_PHYS) != 0)
