@@ -18,17 +18,33 @@ lmq_chat_format_named(const char *name)
     return NULL;
 }
 
+/* Whether the mark stands there. Where it has a backslash and an n, the template
+ * may have a line feed: so it is in those that were written down in Python. */
+static bool
+stands_at(const char *text, size_t n, const char *mark)
+{
+    for (size_t i = 0; *mark != '\0'; i++) {
+        if (i == n)
+            return false;
+        if (text[i] == *mark)
+            mark++;
+        else if (text[i] == '\n' && mark[0] == '\\' && mark[1] == 'n')
+            mark += 2;
+        else
+            return false;
+    }
+    return true;
+}
+
 /* Where it begins from `at` on; n if it is not there. */
 static size_t
 find(const char *text, size_t n, size_t at, const char *mark)
 {
-    size_t length = strlen(mark);
-
-    while (at < n && n - at >= length) {
-        const char *next = memchr(text + at, mark[0], n - at - length + 1);
+    while (at < n) {
+        const char *next = memchr(text + at, mark[0], n - at);
         if (next == NULL)
             break;
-        if (memcmp(next, mark, length) == 0)
+        if (stands_at(next, n - (size_t)(next - text), mark))
             return (size_t)(next - text);
         at = (size_t)(next - text) + 1;
     }
