@@ -386,6 +386,8 @@ static const struct {
      "<|turn>user\na<turn|>\n<|turn>model\n<|channel>thought\n<channel|>"},
     {"<|im_start|>{{- '<|im_start|>assistant\n<think>\n' }}", "qwen3-thinking",
      "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n<think>\n"},
+    {"<|im_start|></think>{{- '<think>\\n\\n' }}", "qwen3-open",
+     "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n<think>\n\n"},
     {"<|turn>model<turn|>", "gemma4-edge",
      "<|turn>user\na<turn|>\n<|turn>model\n"},
     {"{{bos_token}}{% set default_system_message = 'You are\\nhere. It is ' +"
