@@ -167,7 +167,7 @@ option_size(const struct arguments *arguments, const char *name, unsigned kilo,
             number *= kilo;
         end++;
     }
-    end += *end == 'B';
+    end += toupper((unsigned char)*end) == 'B';
     if (begins_number(text) && *end == '\0' && number >= 1 && number < 1e18) {
         *value = (uint64_t)number;
         return true;

@@ -18,6 +18,7 @@
 #include "base/size.h"
 #include "base/text/ends.h"
 #include "formats/checkpoint/member_name.h"
+#include "formats/checkpoint/other_kinds.h"
 #include "formats/formats.h"
 
 /* The name that an output was given is often not its own: of a set, each file
@@ -94,32 +95,6 @@ lmq_probe_recognise(struct lmq_probe *probe, const struct lmq_format **format,
     return status;
 }
 
-/* Files of other kinds, often given by mistake, and what to do then. */
-static const struct {
-    const char *start;
-    size_t n;
-    const char *what;
-    const char *hint;
-} other_kinds[] = {
-    {"version https://git-lfs", 23, "is a Git LFS pointer, not the file itself",
-     "'git lfs pull' fetches the real file"},
-    {"<!DOCTYPE", 9, "is a web page, not a checkpoint",
-     "the download probably failed; fetch the file again"},
-    {"<html", 5, "is a web page, not a checkpoint",
-     "the download probably failed; fetch the file again"},
-    {"GGUF", 4, "is a GGUF file that holds no tensors: a tokenizer, no model",
-     ".tokenizer takes it"},
-    {"\x80\x02", 2,
-     "is a Python pickle (perhaps of a PyTorch before 1.6), which is not read",
-     "load it and torch.save it again with a current PyTorch, or save it as "
-     "safetensors"},
-    {"\x89HDF", 4, "is an HDF5 file, which is not supported",
-     "save the model as safetensors"},
-    {"\x1f\x8b", 2, "is compressed with gzip", "gunzip it first"},
-    {"{", 1, "is JSON, not a checkpoint",
-     "name the folder that holds the model, or its weights file"},
-};
-
 /* What convert --part and --resume leave: "model.lmq.part". */
 #define PART_ENDING ".lmq.part"
 
@@ -195,13 +170,8 @@ lmq_probe_fail(const struct lmq_probe *probe, struct lmq_error *err)
     }
     if (probe->size == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
-    for (size_t i = 0; i < sizeof(other_kinds) / sizeof(other_kinds[0]); i++)
-        if (probe->n_head >= other_kinds[i].n &&
-            memcmp(probe->head, other_kinds[i].start, other_kinds[i].n) == 0) {
-            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", other_kinds[i].what);
-            lmq_hint(err, "%s", other_kinds[i].hint);
-            return LMQ_ERR_UNSUPPORTED;
-        }
+    if (lmq_fail_other_kind(probe->head, probe->n_head, err))
+        return LMQ_ERR_UNSUPPORTED;
     lmq_fail(err, LMQ_ERR_FORMAT, 0, "is not a checkpoint in any known format");
     lmq_hint(err, "known are: safetensors and PyTorch (file or folder), GGUF, "
                   "llama2.c .bin, .lmq");

@@ -28,14 +28,10 @@ first_broken(json_t *gates)
 }
 
 /* Gates that nobody looked at are not known to hold. */
-static void
-put_counts(const struct lmq_job *job, json_t **json, size_t n_gates,
-           size_t n_broken)
+static json_t *
+count_of(const struct lmq_job *job, size_t n_gates, size_t n)
 {
-    lmq_put(json, "gates", lmq_json_size(n_gates));
-    lmq_put(json, "broken",
-            job->is_partial && n_gates > 0 ? json_null()
-                                           : lmq_json_size(n_broken));
+    return job->is_partial && n_gates > 0 ? json_null() : lmq_json_size(n);
 }
 
 static json_t *
@@ -44,7 +40,8 @@ describe_one(const struct lmq_job *job, json_t *gates, size_t n_broken)
     json_t *broken = first_broken(gates), *json = json_object();
 
     lmq_put(&json, "result", json_string(result_of(job, n_broken)));
-    put_counts(job, &json, job->options->n_gates, n_broken);
+    lmq_put(&json, "gates", lmq_json_size(job->options->n_gates));
+    lmq_put(&json, "broken", count_of(job, job->options->n_gates, n_broken));
     if (broken != NULL) {
         lmq_put(&json, "gate", json_incref(json_object_get(broken, "gate")));
         lmq_put(&json, "value",
@@ -92,7 +89,8 @@ lmq_describe_verdict(const struct lmq_job *job)
         n_failed += broken > 0;
     }
     lmq_put(&json, "result", json_string(result_of(job, n_broken)));
-    put_counts(job, &json, n_gates, n_broken);
-    lmq_put(&json, "failed", lmq_json_size(n_failed));
+    lmq_put(&json, "gates", lmq_json_size(n_gates));
+    lmq_put(&json, "broken", count_of(job, n_gates, n_broken));
+    lmq_put(&json, "failed", count_of(job, n_gates, n_failed));
     return json;
 }

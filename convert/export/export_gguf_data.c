@@ -212,7 +212,7 @@ take_block(struct cost *cost, enum lmq_gguf_stored type, const int8_t *q,
         most = q[i] > most ? q[i] : most;
     }
     if (lmq_f16_to_f32(half) < scale || lmq_f16_to_f32(half) > scale)
-        return round_block(cost, x, out);
+        return type == LMQ_GGUF_STORED_Q8_0 && round_block(cost, x, out);
     if (type == LMQ_GGUF_STORED_Q8_0) {
         lmq_store_u16le(out, half);
         memcpy(out + 2, q, BLOCK);

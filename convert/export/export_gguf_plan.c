@@ -371,8 +371,7 @@ fit_end(struct lmq_gguf_plan *plan)
 {
     struct lmq_hparams *h = &plan->written;
 
-    if (h->context_end > 0 &&
-        (plan->family->gguf.keys & LMQ_GGUF_INDEXER) == 0) {
+    if (h->context_end > 0) {
         lmq_notes_add(plan->notes,
                       "GGUF's '%s' does not say that behind %u tokens another "
                       "computation begins",

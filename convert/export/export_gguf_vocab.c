@@ -72,6 +72,7 @@ struct vocab {
     const char *model, *pre; /* of tokenizer.ggml; pre may be NULL */
     uint32_t n;              /* tokens that the model has */
     const struct lmq_gguf_vocab *given;
+    bool composes; /* letters and their marks, where they stand apart */
 };
 
 /* A piece as the file writes it. */
@@ -349,15 +350,15 @@ static const char traps[] =
  * as Unicode's NFC does. */
 static const char apart[] = "e\u0301 a\u0301b";
 
-static bool
-composes(const struct lmq_tokenizer *t, enum lmq_status *status)
+static enum lmq_status
+find_composing(struct vocab *v, struct lmq_error *err)
 {
     struct lmq_parts x = {0};
+    enum lmq_status status = lmq_tokenizer_cut(v->t, apart, 3, &x, err);
 
-    *status = lmq_tokenizer_cut(t, apart, 3, &x, NULL);
-    bool is_shorter = *status == LMQ_OK && x.text.n < 3;
+    v->composes = status == LMQ_OK && x.text.n < 3;
     lmq_parts_free(&x);
-    return is_shorter;
+    return status == LMQ_ERR_NOMEM ? status : LMQ_OK;
 }
 
 /* What one of them refuses is no reason to fail, lack of memory is. */
@@ -404,7 +405,7 @@ cuts_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
 /* The model may name a begin token where the tokenizer does not. */
 static bool
 is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
-         enum lmq_status *status)
+         bool composes, enum lmq_status *status)
 {
     int32_t bos = lmq_tokenizer_bos(a);
 
@@ -421,7 +422,7 @@ is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
            lmq_tokenizer_default_flags(a) == lmq_tokenizer_default_flags(b) &&
            (!a->is_byte_level || cuts_alike(a, b, status)) &&
            encodes_alike(a, b, traps, strlen(traps), 0, status) &&
-           (composes(a, status) ||
+           (composes ||
             encodes_alike(a, b, apart, strlen(apart), 0, status)) &&
            encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
 }
@@ -445,7 +446,7 @@ test_round_trip(const struct vocab *v, bool *is_good, struct lmq_error *err)
                                   builder.out.n};
     enum lmq_status status = lmq_tokenizer_open(&blob, 1, &t, NULL);
     if (status == LMQ_OK)
-        *is_good = is_alike(v->t, t, &status);
+        *is_good = is_alike(v->t, t, v->composes, &status);
     lmq_tokenizer_close(t);
     lmq_gguf_build_free(&builder);
     return status == LMQ_ERR_NOMEM ? lmq_fail_nomem(err) : LMQ_OK;
@@ -499,7 +500,6 @@ static void
 remark(const struct vocab *v, char *note, size_t size)
 {
     size_t n = lmq_tokenizer_size(v->t), n_ends = gather_ends(v).n, used;
-    enum lmq_status status;
     bool adds, drops;
 
     if (n < v->n)
@@ -514,7 +514,7 @@ remark(const struct vocab *v, char *note, size_t size)
                  "lost",
                  used > 0 ? "; " : "", N_END_KEYS, n_ends - N_END_KEYS);
     used = strlen(note);
-    if (composes(v->t, &status))
+    if (v->composes)
         snprintf(note + used, size - used,
                  "%sthe tokenizer puts letters and their marks together (NFC), "
                  "which is not said in GGUF: texts that have them apart become "
@@ -558,6 +558,8 @@ lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
                           "GGUF: the tokenizer has %zu tokens, the model only "
                           "%u",
                           n_pieces, n);
+    if (status == LMQ_OK)
+        status = find_composing(&v, err);
     if (status == LMQ_OK)
         status = find_words(&v, err);
     if (status == LMQ_OK) {

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/files/path.h"
 #include "base/report.h"
+#include "base/text/utf8.h"
 #include "formats/hf/hf_config.h"
 
 #define VOCAB "vocab.json"
@@ -32,15 +33,15 @@
 
 struct pipeline {
     const char *classes[6]; /* with or without "Fast" */
-    const char *models[8];  /* their classes when none is named */
+    const char *models[8];  /* architectures that have them, if none is named */
     const char *pattern;    /* NULL: that of GPT-2, which ByteLevel has */
 };
 
 static const struct pipeline pipelines[] = {
     {.classes = {"GPT2Tokenizer", "CodeGenTokenizer"},
-     .models = {"gpt2", "gpt_neo", "gptj", "opt", "codegen"}},
+     .models = {"gpt2", "gptneo", "gptj", "opt"}},
     {.classes = {"Qwen2Tokenizer"},
-     .models = {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"},
+     .models = {"qwen2", "qwen2moe", "qwen3", "qwen3moe"},
      .pattern = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
                 "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
                 "\\s+(?!\\S)|\\s+"},
@@ -56,7 +57,7 @@ is_class(const char *name, const char *class)
 }
 
 static const struct pipeline *
-find_pipeline(const char *class, const char *model)
+find_pipeline(const char *class, const char *architecture)
 {
     for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
         const struct pipeline *p = &pipelines[i];
@@ -64,7 +65,7 @@ find_pipeline(const char *class, const char *model)
             if (is_class(class, p->classes[k]))
                 return p;
         for (size_t k = 0; class == NULL && p->models[k] != NULL; k++)
-            if (model != NULL && strcmp(model, p->models[k]) == 0)
+            if (strcmp(architecture, p->models[k]) == 0)
                 return p;
     }
     return NULL;
@@ -78,7 +79,7 @@ struct pair {
     json_t *vocab, *merges; /* of the model to be */
     json_t *tokens;         /* that are added, each id once */
     json_t *seen;           /* their ids, as keys */
-    json_t *config, *special, *added, *model; /* files; model: config.json */
+    json_t *config, *special, *added; /* files */
 };
 
 /* *json stays NULL if there is no such file. */
@@ -109,6 +110,21 @@ load(struct pair *pair, const char *name, json_t **json, struct lmq_error *err)
     return status;
 }
 
+static enum lmq_status
+check_ids(const struct pair *pair, struct lmq_error *err)
+{
+    const char *key;
+    json_t *id;
+
+    json_object_foreach(pair->vocab, key, id)
+        if (!json_is_integer(id) || json_integer_value(id) < 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            VOCAB ": the id of '%.100s' is not a number "
+                                  "from 0",
+                            key);
+    return LMQ_OK;
+}
+
 /* "left right" each, behind a line that tells the version. */
 static enum lmq_status
 read_merges(struct pair *pair, const char *text, size_t n,
@@ -134,11 +150,10 @@ read_merges(struct pair *pair, const char *text, size_t n,
             memchr(space + 1, ' ', (size_t)(stop - space) - 1) != NULL)
             return lmq_fail(err, LMQ_ERR_FORMAT, (uint64_t)(line - text),
                             "line %" PRIu64 " is not two pieces", number);
-        json_t *merge = json_stringn(line, length);
-        if (merge == NULL && pair->merges != NULL)
+        if (!lmq_is_utf8((const unsigned char *)line, length))
             return lmq_fail(err, LMQ_ERR_FORMAT, (uint64_t)(line - text),
                             "line %" PRIu64 " is not UTF-8", number);
-        lmq_append(&pair->merges, merge);
+        lmq_append(&pair->merges, json_stringn(line, length));
     }
     return pair->merges == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
@@ -234,13 +249,20 @@ add_decoded(struct pair *pair, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* One without an id is none. */
 static void
-add_special(struct pair *pair, const json_t *said)
+add_special(struct pair *pair, const char *text, const json_t *said)
 {
-    const char *text = text_of(said);
+    json_int_t id = text == NULL ? -1 : id_of(pair, text);
 
-    if (text != NULL && id_of(pair, text) >= 0)
-        add_token(pair, id_of(pair, text), text, said, true);
+    if (id >= 0)
+        add_token(pair, id, text, said, true);
+}
+
+static void
+add_said(struct pair *pair, const json_t *said)
+{
+    add_special(pair, text_of(said), said);
 }
 
 /* Under the names that libraries give to them, or a list without names. */
@@ -256,10 +278,10 @@ add_named(struct pair *pair, const json_t *names)
     json_t *said;
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        add_special(pair, json_object_get(names, keys[i]));
+        add_said(pair, json_object_get(names, keys[i]));
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         json_array_foreach(json_object_get(names, lists[i]), k, said)
-            add_special(pair, said);
+            add_said(pair, said);
 }
 
 /* {"<pad>": 50257}, which is all that older folders have. */
@@ -284,15 +306,12 @@ add_listed(struct pair *pair, struct lmq_error *err)
 static enum lmq_status
 find_added(struct pair *pair, struct lmq_error *err)
 {
-    json_t *usual = json_string("<|endoftext|>");
-
     pair->tokens = json_array();
     pair->seen = json_object();
     enum lmq_status status = add_decoded(pair, err);
     add_named(pair, pair->special);
     add_named(pair, pair->config);
-    add_special(pair, usual); /* what all these classes have */
-    json_decref(usual);
+    add_special(pair, "<|endoftext|>", NULL); /* all these classes have it */
     if (status == LMQ_OK)
         status = add_listed(pair, err);
     return status == LMQ_OK && pair->seen == NULL ? lmq_fail_nomem(err)
@@ -335,12 +354,9 @@ make_steps(const struct pipeline *pipeline, bool adds_space)
 static json_t *
 make_normalizer(const struct pipeline *pipeline)
 {
-    json_t *normalizer = json_object();
-
-    if (pipeline->pattern == NULL) {
-        json_decref(normalizer);
+    if (pipeline->pattern == NULL)
         return json_null();
-    }
+    json_t *normalizer = json_object();
     lmq_put(&normalizer, "type", json_string("NFC"));
     return normalizer;
 }
@@ -371,6 +387,8 @@ add_tokenizer(struct pair *pair, const struct pipeline *pipeline,
 {
     enum lmq_status status = load(pair, VOCAB, &pair->vocab, err);
 
+    if (status == LMQ_OK)
+        status = check_ids(pair, err);
     if (status == LMQ_OK)
         status = load_merges(pair, err);
     if (status == LMQ_OK)
@@ -403,24 +421,19 @@ lmq_hf_add_vocab_pair(struct lmq_checkpoint *checkpoint, const char *folder,
         !lmq_file_exists_in(folder, MERGES, &status, err))
         return status;
     status = load(&pair, CONFIG, &pair.config, err);
-    if (status == LMQ_OK)
-        status = load(&pair, "config.json", &pair.model, err);
     if (status == LMQ_OK) {
         const char *class = json_string_value(
             json_object_get(pair.config, "tokenizer_class"));
-        const char *model =
-            json_string_value(json_object_get(pair.model, "model_type"));
-        const struct pipeline *pipeline = find_pipeline(class, model);
+        const char *architecture = checkpoint->hparams.architecture;
+        const struct pipeline *pipeline = find_pipeline(class, architecture);
         if (pipeline != NULL)
             status = add_tokenizer(&pair, pipeline, err);
         else
             lmq_checkpoint_note(
                 checkpoint, VOCAB " and " MERGES " are not read for the "
                                   "%s '%.60s': save a tokenizer.json",
-                class != NULL ? "class" : "model type",
-                class != NULL   ? class
-                : model != NULL ? model
-                                : "");
+                class != NULL ? "class" : "architecture",
+                class != NULL ? class : architecture);
     }
     json_decref(pair.vocab);
     json_decref(pair.merges);
@@ -429,6 +442,5 @@ lmq_hf_add_vocab_pair(struct lmq_checkpoint *checkpoint, const char *folder,
     json_decref(pair.config);
     json_decref(pair.special);
     json_decref(pair.added);
-    json_decref(pair.model);
     return status;
 }

@@ -9,7 +9,7 @@
 /*
  * Adds as tokenizer.json what the two files say, with the pipeline that
  * transformers gives to the class in tokenizer_config.json or, without one, to
- * the architecture in config.json. Of another class nothing is added, and a
+ * the architecture that was read. Of another class nothing is added, and a
  * note says so; folders without both files are none of its business.
  */
 enum lmq_status lmq_hf_add_vocab_pair(struct lmq_checkpoint *checkpoint,

@@ -449,7 +449,7 @@ probe_safetensors(const struct lmq_probe *probe)
 
     if (probe->is_folder) {
         if (lmq_file_exists_in(probe->path, INDEX_NAME, probe->status,
-                            probe->err))
+                               probe->err))
             return true;
         if (*probe->status == LMQ_OK)
             *probe->status =

@@ -131,6 +131,19 @@ find_columns(struct gptq *g, struct lmq_error *err)
                     g->codes->stored_name, words, g->cols, g->bits);
 }
 
+/* The power of two from 16 on that makes so many groups, the last of which may be
+ * shorter: there is no other. One group has all columns. 0: none does. */
+static uint64_t
+usual_group(const struct gptq *g)
+{
+    if (g->n_groups == 1)
+        return g->cols;
+    for (uint64_t group = 16; group < g->cols; group *= 2)
+        if (lmq_u64_ceil_div(g->cols, group) == g->n_groups)
+            return group;
+    return 0;
+}
+
 /* Columns of a group, from the configuration or from how many there are. */
 static enum lmq_status
 find_group(const struct lmq_packer *packer, struct gptq *g,
@@ -142,9 +155,11 @@ find_group(const struct lmq_packer *packer, struct gptq *g,
     g->group = said > 0 ? (uint64_t)said : g->cols;
     if (is_said && lmq_u64_ceil_div(g->cols, g->group) == g->n_groups)
         return LMQ_OK;
-    is_said = is_said && !is_dynamic(packer);
-    g->group = g->cols % g->n_groups == 0 ? g->cols / g->n_groups : 0;
-    if (!is_said && (g->group != 0 || g->members != NULL))
+    bool is_other = is_said && is_dynamic(packer);
+    g->group = usual_group(g);
+    if (g->group == 0 && !is_other && g->cols % g->n_groups == 0)
+        g->group = g->cols / g->n_groups;
+    if ((!is_said || is_other) && (g->group != 0 || g->members != NULL))
         return LMQ_OK;
     return lmq_fail(err, LMQ_ERR_FORMAT, g->scales->offset,
                     "'%s' has scales for %" PRIu64 " groups, but %" PRIu64

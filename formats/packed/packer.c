@@ -120,7 +120,7 @@ lmq_packer_check_config(struct lmq_packer *packer, struct lmq_error *err)
         {"mode", is_text, "text"},
         {"bits", is_number, "a whole number"},
         {"w_bit", is_number, "a whole number"},
-        {"group_size", is_group_or_block, "a size, or -1"},
+        {"group_size", is_group_or_block, "a size, -1, or a pair of sizes"},
         {"q_group_size", is_group, "a size, or -1"},
         {"config_groups", is_groups, "an object of objects"},
     };

@@ -375,8 +375,6 @@ run_get(struct parser *p)
 
 /* ---- Opcodes: globals, calls, objects ---- */
 
-/* The only place where a name of Python's could become something that runs: it
- * becomes a number in our own table, or the file is refused by that name. */
 /* What to do about something that is not understood. */
 static const char *
 find_advice(const unsigned char *name, size_t n)
@@ -392,6 +390,8 @@ find_advice(const unsigned char *name, size_t n)
            "safetensors";
 }
 
+/* The only place where a name of Python's could become something that runs: it
+ * becomes a number in our own table, or the file is refused by that name. */
 static enum lmq_status
 push_global(struct parser *p, const unsigned char *module, size_t n_module,
             const unsigned char *name, size_t n_name)

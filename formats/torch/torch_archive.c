@@ -27,6 +27,7 @@
 #include "base/size.h"
 #include "base/text/ends.h"
 #include "base/text/utf8.h"
+#include "formats/checkpoint/other_kinds.h"
 #include "formats/torch/torch_view.h"
 
 #define PICKLE_NAME "data.pkl"
@@ -139,13 +140,31 @@ check_remarks(const struct lmq_torch_archive *archive, struct lmq_error *err)
     return status;
 }
 
+/* In a folder the name alone made it one. */
+static enum lmq_status
+check_head(struct lmq_input *input, struct lmq_error *err)
+{
+    unsigned char head[32];
+    size_t n = (size_t)lmq_u64_min(lmq_input_size(input), sizeof(head));
+    enum lmq_status status = lmq_input_read(input, 0, head, n, err);
+
+    if (status != LMQ_OK)
+        return status;
+    if (n == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
+    return lmq_fail_other_kind(head, n, err) ? LMQ_ERR_UNSUPPORTED : LMQ_OK;
+}
+
 /* The pickle points into its bytes: both live until the tensors are found. */
 static enum lmq_status
 open_archive(struct lmq_torch_archive *archive, struct lmq_input *input,
              struct lmq_error *err)
 {
     const struct lmq_zip_member *pickle;
-    enum lmq_status status = lmq_zip_open(input, &archive->zip, err);
+    enum lmq_status status = check_head(input, err);
+
+    if (status == LMQ_OK)
+        status = lmq_zip_open(input, &archive->zip, err);
 
     if (status == LMQ_OK)
         status = find_pickle(archive, &pickle, err);

@@ -102,16 +102,6 @@ find_end(struct lmq_input *input, uint64_t *end_at, unsigned char *end,
     }
     free(tail);
     if (status == LMQ_OK && !is_found) {
-        unsigned char head[2] = {0};
-        if (lmq_input_read(input, 0, head, lmq_u64_min(size, 2), err) ==
-                LMQ_OK &&
-            memcmp(head, "PK", 2) != 0) {
-            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                     "is no zip archive, as PyTorch writes them since 1.6");
-            lmq_hint(err, "load it and torch.save it again with a current "
-                          "PyTorch, or save it as safetensors");
-            return LMQ_ERR_UNSUPPORTED;
-        }
         lmq_fail(err, LMQ_ERR_FORMAT, size,
                  "is a zip archive without an end: it has no central "
                  "directory");

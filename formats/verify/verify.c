@@ -371,7 +371,15 @@ find_in(const struct lmq_probe *probe, char **path, struct lmq_error *err)
         status = lmq_folder_find_checkpoint(probe->path, path, err);
     if (status != LMQ_OK || *path != NULL)
         return status;
-    return fail_other(probe->path, "the folder holds no .lmq container", err);
+    if (format == NULL)
+        return fail_other(probe->path, "the folder holds no .lmq container",
+                          err);
+    lmq_fail(err, LMQ_ERR_FORMAT, 0,
+             "the folder is a checkpoint of another format (%s)",
+             format->name);
+    lmq_hint(err, "only containers have checksums; one that lies in it has to "
+                  "be named itself");
+    return LMQ_ERR_FORMAT;
 }
 
 /* `path` may be a folder. */

@@ -105,7 +105,7 @@ START_TEST(another_class_is_told_and_left)
     struct lmq_checkpoint *checkpoint = open_checkpoint(folder);
 
     ck_assert_uint_eq(checkpoint->n_blobs, 0);
-    ck_assert(is_noted(checkpoint, "the model type ''"));
+    ck_assert(is_noted(checkpoint, "the architecture 'llama'"));
     lmq_checkpoint_close(checkpoint);
     keep("tokenizer_config.json", "{\"tokenizer_class\": \"Roberta\"}");
     checkpoint = open_checkpoint(folder);
@@ -163,6 +163,7 @@ START_TEST(damage_is_told_with_file_and_place)
         {"merges.txt", "a \xff\n", "line 1 is not UTF-8"},
         {"vocab.json", "[]", "is not a JSON object"},
         {"vocab.json", "{\"a\": 0, \"a\": 1}", "duplicate"},
+        {"vocab.json", "{\"a\": 0, \"b\": -1}", "the id of 'b'"},
         {"added_tokens.json", "{\"<x>\": -1}", "the id of '<x>'"},
         {"tokenizer_config.json",
          "{\"tokenizer_class\": \"GPT2Tokenizer\", \"added_tokens_decoder\":"

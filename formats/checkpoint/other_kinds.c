@@ -1,0 +1,49 @@
+/*
+ * other_kinds.c - files that are often taken for checkpoints.
+ */
+#include "config.h"
+
+#include "formats/checkpoint/other_kinds.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+/* What they are, and what to do then. */
+static const struct {
+    const char *start;
+    size_t n;
+    const char *what;
+    const char *hint;
+} other_kinds[] = {
+    {"version https://git-lfs", 23, "is a Git LFS pointer, not the file itself",
+     "'git lfs pull' fetches the real file"},
+    {"<!DOCTYPE", 9, "is a web page, not a checkpoint",
+     "the download probably failed; fetch the file again"},
+    {"<html", 5, "is a web page, not a checkpoint",
+     "the download probably failed; fetch the file again"},
+    {"GGUF", 4, "is a GGUF file that holds no tensors: a tokenizer, no model",
+     ".tokenizer takes it"},
+    {"\x80\x02", 2,
+     "is a Python pickle (perhaps of a PyTorch before 1.6), which is not read",
+     "load it and torch.save it again with a current PyTorch, or save it as "
+     "safetensors"},
+    {"\x89HDF", 4, "is an HDF5 file, which is not supported",
+     "save the model as safetensors"},
+    {"\x1f\x8b", 2, "is compressed with gzip", "gunzip it first"},
+    {"{", 1, "is JSON, not a checkpoint",
+     "name the folder that holds the model, or its weights file"},
+};
+
+bool
+lmq_fail_other_kind(const unsigned char *head, size_t n, struct lmq_error *err)
+{
+    for (size_t i = 0; i < sizeof(other_kinds) / sizeof(other_kinds[0]); i++)
+        if (n >= other_kinds[i].n &&
+            memcmp(head, other_kinds[i].start, other_kinds[i].n) == 0) {
+            lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", other_kinds[i].what);
+            lmq_hint(err, "%s", other_kinds[i].hint);
+            return true;
+        }
+    return false;
+}
