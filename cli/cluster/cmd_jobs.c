@@ -194,6 +194,13 @@ check_words(const struct arguments *arguments, bool converts)
         }
         if (value != NULL && !check_word(arguments, value))
             return false;
+        if (strcmp(name, "sbatch") == 0 && value[0] != '-') {
+            usage_error(arguments->command,
+                        "--sbatch is '%s', expected an option of sbatch as "
+                        "--partition=cpu: anything else is a script to it",
+                        value);
+            return false;
+        }
         if ((strcmp(name, "text") == 0 || strcmp(name, "calibrate") == 0) &&
             strcmp(value, "-") == 0) {
             usage_error(arguments->command,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/report.h"
@@ -48,6 +49,23 @@ base_name(const char *path, char *name, size_t size)
     lmq_printable(name, size, start);
 }
 
+/* llama.cpp knows Phi 3 by that name, and looks for tokens of its. */
+static void
+note_name(const struct lmq_gguf_plan *plan, const char *title)
+{
+    bool is_so_called = false;
+
+    for (const char *p = title; *p != '\0'; p++)
+        is_so_called |= strncasecmp(p, "phi3", 4) == 0 ||
+                        strncasecmp(p, "phi-3", 5) == 0;
+    if (is_so_called && strcmp(plan->family->gguf.name, "phi3") != 0)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp takes '%.100s' for Phi 3, and does not load "
+                      "it without that model's special tokens: give it another "
+                      "name",
+                      title);
+}
+
 static void
 put_general(struct lmq_gguf_builder *builder, const struct lmq_gguf_plan *plan)
 {
@@ -64,6 +82,7 @@ put_general(struct lmq_gguf_builder *builder, const struct lmq_gguf_plan *plan)
     if (title == NULL)
         title = name;
     lmq_gguf_put_text(builder, "general.name", title, strlen(title));
+    note_name(plan, title);
     lmq_gguf_write_about(builder, about);
     lmq_gguf_put_u32(builder, "general.file_type", type->file_type);
     lmq_gguf_put_u32(builder, "general.quantization_version",
@@ -124,7 +143,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
         .n_eos = plan->written.n_eos,
         .keeps_merges = (plan->family->gguf.keys & LMQ_GGUF_KINDS) != 0,
     };
-    char key[64], note[400];
+    char key[64];
 
     lmq_gguf_build_begin(builder);
     put_general(builder, plan);
@@ -132,9 +151,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
     snprintf(key, sizeof(key), "%s.vocab_size", plan->family->gguf.name);
     lmq_gguf_put_u32(builder, key, plan->written.vocab_size);
     enum lmq_status status =
-        lmq_gguf_put_vocab(builder, &vocab, note, sizeof(note), err);
-    if (note[0] != '\0')
-        lmq_notes_add(plan->notes, "%s", note);
+        lmq_gguf_put_vocab(builder, &vocab, plan->notes, err);
     if (status == LMQ_OK && plan->written.activation == LMQ_ACTIVATION_XIELU)
         status = put_xielu(builder, plan, err);
     add_infos(builder, plan);

@@ -29,6 +29,8 @@ lmq_gguf_stays_float(const struct lmq_gguf_target *target)
     if (target->n_dims == 1 || target->n_sources == 0)
         return true;
     enum lmq_role role = target->sources[0]->place.role;
+    if (target->sources[0]->place.part != LMQ_PART_WEIGHT) /* of experts */
+        return true;
     return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
            role == LMQ_ROLE_DELTA_CONV || role == LMQ_ROLE_DELTA_DECAY ||
            role == LMQ_ROLE_STATE_SKIP || role == LMQ_ROLE_DELTA_NORM ||

@@ -73,6 +73,7 @@ struct vocab {
     uint32_t n;              /* tokens that the model has */
     const struct lmq_gguf_vocab *given;
     bool composes; /* letters and their marks, where they stand apart */
+    size_t n_lost; /* added tokens that are not found as they were */
 };
 
 /* A piece as the file writes it. */
@@ -427,9 +428,23 @@ is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
            encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
 }
 
+/* Tokens that are not found wherever their texts stand. */
+static size_t
+count_particular(const struct lmq_tokenizer *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->added.n; i++) {
+        const struct lmq_added_token *token = &t->added.tokens[i];
+        n += token->strips_left || token->strips_right ||
+             token->is_single_word;
+    }
+    return n;
+}
+
 /* Whether what we would write does what the original does. */
 static enum lmq_status
-test_round_trip(const struct vocab *v, bool *is_good, struct lmq_error *err)
+test_round_trip(struct vocab *v, bool *is_good, struct lmq_error *err)
 {
     struct lmq_gguf_builder builder = {0};
     struct lmq_tokenizer *t = NULL;
@@ -447,6 +462,10 @@ test_round_trip(const struct vocab *v, bool *is_good, struct lmq_error *err)
     enum lmq_status status = lmq_tokenizer_open(&blob, 1, &t, NULL);
     if (status == LMQ_OK)
         *is_good = is_alike(v->t, t, v->composes, &status);
+    if (*is_good) {
+        size_t n = count_particular(v->t), kept = count_particular(t);
+        v->n_lost = n > kept ? n - kept : 0;
+    }
     lmq_tokenizer_close(t);
     lmq_gguf_build_free(&builder);
     return status == LMQ_ERR_NOMEM ? lmq_fail_nomem(err) : LMQ_OK;
@@ -497,51 +516,57 @@ find_words(struct vocab *v, struct lmq_error *err)
 /* ---- All of it ---- */
 
 static void
-remark(const struct vocab *v, char *note, size_t size)
+remark(const struct vocab *v, struct lmq_notes *notes)
 {
-    size_t n = lmq_tokenizer_size(v->t), n_ends = gather_ends(v).n, used;
+    size_t n = lmq_tokenizer_size(v->t), n_ends = gather_ends(v).n;
     bool adds, drops;
 
     if (n < v->n)
-        snprintf(note, size,
-                 "%zu tokens beyond the tokenizer's %zu are written as unused "
-                 "ones",
-                 v->n - n, n);
-    used = strlen(note);
+        lmq_notes_add(notes,
+                      "%zu tokens beyond the tokenizer's %zu are written as "
+                      "unused ones",
+                      v->n - n, n);
     if (n_ends > N_END_KEYS)
-        snprintf(note + used, size - used,
-                 "%sGGUF names %zu tokens that end a text, the other %zu are "
-                 "lost",
-                 used > 0 ? "; " : "", N_END_KEYS, n_ends - N_END_KEYS);
-    used = strlen(note);
+        lmq_notes_add(notes,
+                      "GGUF names %zu tokens that end a text, the other %zu "
+                      "are lost",
+                      (size_t)N_END_KEYS, n_ends - N_END_KEYS);
     if (v->composes)
-        snprintf(note + used, size - used,
-                 "%sthe tokenizer puts letters and their marks together (NFC), "
-                 "which is not said in GGUF: texts that have them apart become "
-                 "other tokens there",
-                 used > 0 ? "; " : "");
-    used = strlen(note);
+        lmq_notes_add(notes,
+                      "the tokenizer puts letters and their marks together "
+                      "(NFC), which is not said in GGUF: texts that have them "
+                      "apart become other tokens there");
+    if (v->n_lost > 0)
+        lmq_notes_add(notes,
+                      "%zu added tokens take the white space beside them, or "
+                      "count as words of their own only, which is not said in "
+                      "GGUF",
+                      v->n_lost);
+    if (v->pre != NULL && strcmp(v->pre, "gpt-4o") == 0)
+        lmq_notes_add(notes,
+                      "llama.cpp cuts words at combining marks where this "
+                      "tokenizer does not: there Hindi, Tamil or Thai become "
+                      "other tokens");
     try_spaces(v, &adds, &drops);
     if (drops && strcmp(v->model, "llama") == 0)
-        snprintf(note + used, size - used,
-                 "%sthe tokenizer drops extra spaces, which llama.cpp keeps: "
-                 "there, texts with two in a row become other tokens",
-                 used > 0 ? "; " : "");
+        lmq_notes_add(notes,
+                      "the tokenizer drops extra spaces, which llama.cpp "
+                      "keeps: there, texts with two in a row become other "
+                      "tokens");
 }
 
 enum lmq_status
 lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
-                   const struct lmq_gguf_vocab *vocab, char *note,
-                   size_t note_size, struct lmq_error *err)
+                   const struct lmq_gguf_vocab *vocab,
+                   struct lmq_notes *notes, struct lmq_error *err)
 {
     struct lmq_tokenizer *t = NULL;
     uint32_t n = vocab->n_tokens;
 
-    note[0] = '\0';
     if (vocab->n_blobs == 0) {
         lmq_gguf_put_text(builder, KEY("model"), "no_vocab", 8);
-        snprintf(note, note_size,
-                 "there is no tokenizer: the GGUF has none either");
+        lmq_notes_add(notes, "there is no tokenizer: the GGUF has none "
+                             "either");
         return LMQ_OK;
     }
     for (size_t i = 0; i < vocab->n_blobs; i++)
@@ -564,7 +589,7 @@ lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
         status = find_words(&v, err);
     if (status == LMQ_OK) {
         put_all(builder, &v);
-        remark(&v, note, note_size);
+        remark(&v, notes);
     }
     lmq_tokenizer_close(t);
     return status;

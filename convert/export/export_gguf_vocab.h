@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "base/notes.h"
 #include "formats/checkpoint/blob.h"
 #include "formats/gguf/gguf_build.h"
 
@@ -21,10 +22,10 @@ struct lmq_gguf_vocab {
                           this family, not by scores */
 };
 
-/* Puts the keys "tokenizer.*"; `note` gets a remark, or "". */
+/* Puts the keys "tokenizer.*"; what they cannot say is noted. */
 enum lmq_status lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
                                    const struct lmq_gguf_vocab *vocab,
-                                   char *note, size_t note_size,
+                                   struct lmq_notes *notes,
                                    struct lmq_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
+#include "tests/families/family.h"
 
 static const struct lmq_export_options llama2c = {.to = "llama2c"};
 
@@ -353,6 +354,29 @@ START_TEST(a_container_becomes_another_with_a_warning)
 }
 END_TEST
 
+/* llama.cpp adds those of experts to floats without a look at their type. */
+START_TEST(biases_of_a_gguf_are_float32)
+{
+    const struct lmq_export_options half = {.to = "gguf", .type = "f16"};
+    struct family_model *model = family_make(family_find("gpt-oss"), 1, 100, 1);
+    size_t n_biases = 0;
+
+    family_write(model, in_folder("family"));
+    family_free(model);
+    lmq_report_free(export_to(in_folder("family"), in_folder("a.gguf"), &half));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("a.gguf"));
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->place.part != LMQ_PART_BIAS)
+            continue;
+        REQUIRE(tensor->dtype == LMQ_DTYPE_F32, "%s", tensor->name);
+        n_biases += tensor->place.role == LMQ_ROLE_FFN_GATE;
+    }
+    ck_assert_uint_gt(n_biases, 0);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -367,6 +391,7 @@ main(void)
         a_damaged_container_is_not_exported,
         exports_of_a_trained_model_do_not_drift,
         a_container_becomes_another_with_a_warning,
+        biases_of_a_gguf_are_float32,
     };
 
     return RUN_SUITE("export", tests);

@@ -180,18 +180,19 @@ END_TEST
 /* A byte-level vocabulary without any merges, in which every way to cut a
  * text gives the same ids. */
 static void
-write_bytes_only(const char *path, const char *normalizer, const char *steps)
+write_bytes_only(const char *path, const char *normalizer, const char *steps,
+                 const char *added)
 {
     FILE *f = fopen(path, "w");
     unsigned n_others = 0;
 
     ck_assert_ptr_nonnull(f);
     fprintf(f,
-            "{\"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Sequence\", "
+            "{\"added_tokens\": [%s], \"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Sequence\", "
             "\"pretokenizers\": [%s]}, \"decoder\": {\"type\": "
             "\"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [], "
             "\"vocab\": {",
-            normalizer, steps);
+            added, normalizer, steps);
     for (unsigned i = 0; i < 256; i++) {
         bool is_itself = (i > 32 && i < 127) || (i > 160 && i != 173);
         fprintf(f, "%s\"\\u%04x\": %u", i == 0 ? "" : ", ",
@@ -216,6 +217,8 @@ write_bytes_only(const char *path, const char *normalizer, const char *steps)
 #define REST                                                                  \
     "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|"          \
     "\\\\s+(?!\\\\S)|\\\\s+"
+#define ADDED(flags)                                                          \
+    "{\"id\": 256, \"content\": \"<x>\", \"special\": true" flags "}"
 #define BYTES "{\"type\": \"ByteLevel\", \"add_prefix_space\": false}"
 
 /* A name is that of a way to cut, whatever a vocabulary makes of it. */
@@ -223,16 +226,22 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
 {
     static const struct {
         const char *normalizer, *steps, *name; /* NULL: there is none */
+        const char *added, *note; /* or none */
     } cases[] = {
-        {"null", BYTES, "gpt-2"},
+        {"null", BYTES, "gpt-2", ADDED(""), NULL},
+        {"null", BYTES, "gpt-2", ADDED(", \"rstrip\": true"),
+         "1 added tokens take the white space"},
+        {"null", BYTES, "gpt-2", ADDED(", \"single_word\": true"),
+         "count as words of their own"},
         {"null",
          "{\"type\": \"Digits\", \"individual_digits\": true}, " BYTES,
-         "smollm"},
-        {"null", CUT(SHORT WORDS "\\\\p{N}" REST), "qwen2"},
-        {"{\"type\": \"NFC\"}", CUT(SHORT WORDS "\\\\p{N}" REST), "qwen2"},
-        {"null", CUT(SHORT WORDS "\\\\p{N}{1,3}" REST), "dbrx"},
-        {"null", CUT(CASED "\\\\p{N}" REST), NULL},
-        {"{\"type\": \"NFKC\"}", BYTES, NULL},
+         "smollm", "", NULL},
+        {"null", CUT(SHORT WORDS "\\\\p{N}" REST), "qwen2", "", NULL},
+        {"{\"type\": \"NFC\"}", CUT(SHORT WORDS "\\\\p{N}" REST), "qwen2", "",
+         "(NFC)"},
+        {"null", CUT(SHORT WORDS "\\\\p{N}{1,3}" REST), "dbrx", "", NULL},
+        {"null", CUT(CASED "\\\\p{N}" REST), NULL, "", NULL},
+        {"{\"type\": \"NFKC\"}", BYTES, NULL, "", NULL},
     };
     char *path = strdup(in_folder("tokenizer.json"));
     const struct lmq_open_options open = {.tokenizer = path};
@@ -248,7 +257,8 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
         struct lmq_error err = {0};
         const unsigned char *pre = NULL;
         size_t n, n_pre = 0;
-        write_bytes_only(path, cases[i].normalizer, cases[i].steps);
+        write_bytes_only(path, cases[i].normalizer, cases[i].steps,
+                         cases[i].added);
         ck_assert_int_eq(lmq_checkpoint_open(in_folder("llama"), &open,
                                              &checkpoint, &err),
                          LMQ_OK);
@@ -262,14 +272,19 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
             continue;
         }
         ck_assert_msg(status == LMQ_OK, "case %zu: %s", i, err.message);
-        bool is_told = false;
+        bool is_told = cases[i].note == NULL;
         for (size_t k = 0; k < 9; k++) {
             char key[16];
             snprintf(key, sizeof(key), "notes.%zu", k);
             const char *note = lmq_report_string(report, key);
-            is_told |= note != NULL && strstr(note, "(NFC)") != NULL;
+            if (note == NULL)
+                continue;
+            is_told |= cases[i].note != NULL &&
+                       strstr(note, cases[i].note) != NULL;
+            REQUIRE(cases[i].note != NULL || strstr(note, "GGUF") == NULL,
+                    "case %zu: %s", i, note);
         }
-        REQUIRE(is_told == (cases[i].normalizer[0] == '{'), "case %zu", i);
+        REQUIRE(is_told, "case %zu", i);
         lmq_report_free(report);
         unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
         ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err),

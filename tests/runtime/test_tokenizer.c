@@ -70,20 +70,57 @@ START_TEST(extra_spaces_go_in_a_gguf_of_the_model_too)
     const struct lmq_gguf_vocab vocab = {
         .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = -1};
     struct lmq_gguf_builder builder = {0};
+    struct lmq_notes notes = {0};
     struct lmq_error err;
-    char note[400];
 
     lmq_gguf_build_begin(&builder);
-    ck_assert_int_eq(
-        lmq_gguf_put_vocab(&builder, &vocab, note, sizeof(note), &err),
-        LMQ_OK);
+    ck_assert_int_eq(lmq_gguf_put_vocab(&builder, &vocab, &notes, &err),
+                     LMQ_OK);
     lmq_gguf_build_end(&builder, 0);
     ck_assert(!builder.out.has_failed);
-    ck_assert_ptr_nonnull(strstr(note, "drops extra spaces"));
+    ck_assert_uint_eq(notes.n, 1);
+    ck_assert_ptr_nonnull(strstr(notes.texts[0], "drops extra spaces"));
+    lmq_notes_free(&notes);
     struct lmq_tokenizer *t = open_buffer(builder.out);
     ENCODES(t, "  ab   ab  ", 0, "263 263");
     lmq_tokenizer_close(t);
     lmq_buffer_free(&file);
+}
+END_TEST
+
+/* Of Phi 3, which is known by them, all but three take what follows. */
+START_TEST(special_tokens_of_phi_3_take_white_space)
+{
+    static const char *const pieces[] = {
+        "<unk>", "<s>", "</s>", "a", "\xe2\x96\x81", "\xe2\x96\x81" "a",
+        "<0x0A>", "<|endoftext|>", "<|assistant|>", "<|end|>",
+        "<|placeholder1|>"};
+    const size_t n = sizeof(pieces) / sizeof(pieces[0]);
+
+    for (size_t less = 0; less < 2; less++) {
+        struct lmq_gguf_builder b = {0};
+        lmq_gguf_build_begin(&b);
+        lmq_gguf_put_text(&b, "tokenizer.ggml.model", "llama", 5);
+        lmq_gguf_put_array(&b, "tokenizer.ggml.tokens", LMQ_GGUF_STRING,
+                           n - less);
+        for (size_t i = 0; i < n - less; i++)
+            lmq_gguf_add_text(&b, pieces[i], strlen(pieces[i]));
+        lmq_gguf_put_array(&b, "tokenizer.ggml.scores", LMQ_GGUF_F32,
+                           n - less);
+        for (size_t i = 0; i < n - less; i++)
+            lmq_gguf_add_f32(&b, -(double)i);
+        lmq_gguf_put_array(&b, "tokenizer.ggml.token_type", LMQ_GGUF_I32,
+                           n - less);
+        for (size_t i = 0; i < n - less; i++)
+            lmq_gguf_add_u32(&b, i == 0 ? 2 : i < 3 || i > 6 ? 3 : i == 6 ? 6 : 1);
+        lmq_gguf_build_end(&b, 0);
+        ck_assert(!b.out.has_failed);
+        struct lmq_tokenizer *t = open_buffer(b.out);
+        ENCODES(t, "a<|end|> \na", LMQ_ENCODE_SPECIAL,
+                less == 0 ? "5 9 5" : "5 9 4 4 6 3");
+        ENCODES(t, "<|endoftext|> a", LMQ_ENCODE_SPECIAL, "7 4 5");
+        lmq_tokenizer_close(t);
+    }
 }
 END_TEST
 
@@ -137,8 +174,8 @@ START_TEST(merges_of_characters_go_to_a_gguf)
 {
     struct lmq_buffer file = merged_hf_file();
     const struct lmq_blob blob = {"tokenizer.json", file.bytes, file.n};
+    struct lmq_notes notes = {0};
     struct lmq_error err;
-    char note[400];
 
     for (int keeps = 0; keeps < 2; keeps++) {
         const struct lmq_gguf_vocab vocab = {
@@ -146,8 +183,8 @@ START_TEST(merges_of_characters_go_to_a_gguf)
             .keeps_merges = keeps != 0};
         struct lmq_gguf_builder builder = {0};
         lmq_gguf_build_begin(&builder);
-        ck_assert_msg(lmq_gguf_put_vocab(&builder, &vocab, note, sizeof(note),
-                                         &err) == LMQ_OK,
+        ck_assert_msg(lmq_gguf_put_vocab(&builder, &vocab, &notes, &err) ==
+                          LMQ_OK,
                       "%s", err.message);
         lmq_gguf_build_end(&builder, 0);
         ck_assert(!builder.out.has_failed);
@@ -158,6 +195,7 @@ START_TEST(merges_of_characters_go_to_a_gguf)
         ENCODES(t, "ab c\n\xc3\xa9", 0, "262 265 13 198 172");
         lmq_tokenizer_close(t);
     }
+    lmq_notes_free(&notes);
     lmq_buffer_free(&file);
 }
 END_TEST
@@ -486,6 +524,7 @@ main(void)
         the_same_vocabulary_has_one_digest_and_one_result,
         special_tokens_count_only_when_asked,
         extra_spaces_go_where_the_model_says_so,
+        special_tokens_of_phi_3_take_white_space,
         extra_spaces_go_in_a_gguf_of_the_model_too,
         merges_of_characters_come_from_a_list,
         merges_of_characters_go_to_a_gguf,

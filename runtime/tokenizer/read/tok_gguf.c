@@ -279,6 +279,37 @@ get_spaces(const struct lmq_gguf_meta *meta, bool is_unigram, bool has_prefix,
     return LMQ_OK;
 }
 
+/* Its special tokens take the white space behind them, but for three; GGUF has
+ * no word for that. llama.cpp goes by the name of the model, which a tokenizer
+ * does not have; no other has all of these. */
+static bool
+is_of_phi3(const struct lmq_tokenizer *t)
+{
+    static const char *const marks[] = { "<|placeholder1|>", "<|assistant|>",
+                                         "<|end|>" };
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+        n += lmq_pipeline_find(t, lmq_chars(marks[i], strlen(marks[i]))) >= 0;
+    return n == sizeof(marks) / sizeof(marks[0]);
+}
+
+static void
+strip_as_phi3(struct lmq_tokenizer *t)
+{
+    static const char *const others[] = { "<unk>", "<s>", "<|endoftext|>" };
+
+    for (size_t i = 0; i < t->added.n; i++) {
+        struct lmq_chars text =
+            lmq_vocab_text(&t->vocab, t->added.tokens[i].id);
+        bool strips = true;
+        for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++)
+            strips &= !lmq_chars_equal(
+                text, lmq_chars(others[k], strlen(others[k])));
+        t->added.tokens[i].strips_right = strips;
+    }
+}
+
 static enum lmq_status
 read_sentencepiece(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
                    const struct columns *c, bool is_unigram,
@@ -297,8 +328,11 @@ read_sentencepiece(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
     t->default_flags = is_unigram ? LMQ_ENCODE_EOS : LMQ_ENCODE_BOS;
     t->model.falls_back_to_bytes = true;
     status = add_pieces(t, c, err);
-    return status == LMQ_OK ? lmq_spm_describe(t, is_unigram, spaces, err)
-                            : status;
+    if (status == LMQ_OK)
+        status = lmq_spm_describe(t, is_unigram, spaces, err);
+    if (status == LMQ_OK && is_of_phi3(t))
+        strip_as_phi3(t);
+    return status;
 }
 
 /* ---- "gemma4" ---- */
