@@ -14,6 +14,8 @@
 #include "formats/gguf/gguf_keys.h"
 
 #define LMQ_GGUF_DATA_ALIGN 32
+/* Elements of a block, of those types that have them. */
+#define LMQ_GGUF_BLOCK 32
 
 enum lmq_gguf_stored {
     LMQ_GGUF_STORED_F32,

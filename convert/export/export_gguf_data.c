@@ -2,8 +2,8 @@
  * export_gguf_data.c - writes the tensors of a GGUF.
  *
  * Piece by piece, several at a time; memory does not grow with the model. The
- * integer groups of a container become blocks of Q8_0, Q5_0 and Q4_0 as they are,
- * wherever their scales are exact in half precision; everything else is rounded
+ * integer groups of a container become blocks of Q8_0, Q5_0 and Q4_0 as they
+ * are, wherever their scales are exact in half precision; everything else is rounded
  * here, and what that costs is counted.
  */
 #include "config.h"
@@ -25,7 +25,6 @@
 #include "quantize/dtype.h"
 #include "quantize/group.h"
 
-#define BLOCK 32
 /* Elements of a piece. */
 #define PIECE ((size_t)1 << 17)
 /* Never more than this for all buffers. */
@@ -155,37 +154,38 @@ static bool
 round_block(struct cost *cost, const float *x, unsigned char *out)
 {
     const struct lmq_quant quant = {.bits = LMQ_BITS_MAX,
-                                    .group_size = BLOCK,
+                                    .group_size = LMQ_GGUF_BLOCK,
                                     .method = LMQ_METHOD_SEARCH,
                                     .scales = LMQ_SCALES_F16,
                                     .multiplier = 1};
     struct lmq_quant_stats stats = {0};
-    int8_t q[BLOCK];
+    int8_t q[LMQ_GGUF_BLOCK];
     float scale;
 
-    lmq_quantize_row(&quant, x, BLOCK, q, &scale, &stats);
+    lmq_quantize_row(&quant, x, LMQ_GGUF_BLOCK, q, &scale, &stats);
     uint16_t half = lmq_f32_to_f16(scale);
     if (stats.has_nonfinite || !isfinite(lmq_f16_to_f32(half)))
         return false;
     lmq_store_u16le(out, half);
-    memcpy(out + 2, q, BLOCK);
+    memcpy(out + 2, q, LMQ_GGUF_BLOCK);
     cost->sum_sq += stats.sum_sq;
     cost->err_sq += stats.err_sq;
     return true;
 }
 
 /* The integers of a block of 4 or 5 bits, the first 16 in the lower halves of
- * bytes, with fifth bits by themselves before them. `sign` turns them: 8 (or 16)
- * is there only as the other sign of a scale below 0. */
+ * bytes, with fifth bits by themselves before them. `sign` turns them: 8 (or
+ * 16) is there only as the other sign of a scale below 0. */
 static void
 put_narrow(enum lmq_gguf_stored type, const int8_t *q, int sign,
            unsigned char *out)
 {
-    const int half = BLOCK / 2, zero = type == LMQ_GGUF_STORED_Q5_0 ? 16 : 8;
-    unsigned codes[BLOCK];
+    const int half = LMQ_GGUF_BLOCK / 2;
+    const int zero = type == LMQ_GGUF_STORED_Q5_0 ? 16 : 8;
+    unsigned codes[LMQ_GGUF_BLOCK];
     uint32_t fifth = 0;
 
-    for (int i = 0; i < BLOCK; i++) {
+    for (int i = 0; i < LMQ_GGUF_BLOCK; i++) {
         codes[i] = (unsigned)(sign * q[i] + zero);
         fifth |= (codes[i] >> 4 & 1) << i;
     }
@@ -204,10 +204,10 @@ take_block(struct cost *cost, enum lmq_gguf_stored type, const int8_t *q,
            float scale, unsigned char *out)
 {
     uint16_t half = lmq_f32_to_f16(scale);
-    float x[BLOCK];
+    float x[LMQ_GGUF_BLOCK];
     int most = 0;
 
-    for (size_t i = 0; i < BLOCK; i++) {
+    for (size_t i = 0; i < LMQ_GGUF_BLOCK; i++) {
         x[i] = (float)q[i] * scale;
         most = q[i] > most ? q[i] : most;
     }
@@ -215,13 +215,13 @@ take_block(struct cost *cost, enum lmq_gguf_stored type, const int8_t *q,
         return type == LMQ_GGUF_STORED_Q8_0 && round_block(cost, x, out);
     if (type == LMQ_GGUF_STORED_Q8_0) {
         lmq_store_u16le(out, half);
-        memcpy(out + 2, q, BLOCK);
+        memcpy(out + 2, q, LMQ_GGUF_BLOCK);
     } else {
         bool turns = most == (type == LMQ_GGUF_STORED_Q5_0 ? 16 : 8);
         lmq_store_u16le(out, turns ? half ^ 0x8000 : half);
         put_narrow(type, q, turns ? -1 : 1, out + 2);
     }
-    for (size_t i = 0; i < BLOCK; i++)
+    for (size_t i = 0; i < LMQ_GGUF_BLOCK; i++)
         cost->sum_sq += (double)x[i] * (double)x[i];
     return true;
 }
@@ -236,14 +236,15 @@ encode_row(struct cost *cost, const struct lmq_gguf_target *target,
     size_t size = lmq_gguf_stored_types[target->type].size;
     bool is_fine = true;
 
-    if (lmq_gguf_stored_types[target->type].n != BLOCK)
+    if (lmq_gguf_stored_types[target->type].n != LMQ_GGUF_BLOCK)
         return encode_floats(cost, target->type, worker->x + row * n_cols,
                              n_cols, out);
-    for (size_t i = 0; i < n_cols / BLOCK; i++) {
-        size_t at = (size_t)row * n_cols + BLOCK * i;
+    for (size_t i = 0; i < n_cols / LMQ_GGUF_BLOCK; i++) {
+        size_t at = (size_t)row * n_cols + LMQ_GGUF_BLOCK * i;
         is_fine &= is_int8
                        ? take_block(cost, target->type, worker->q + at,
-                                    worker->scales[at / BLOCK], out + size * i)
+                                    worker->scales[at / LMQ_GGUF_BLOCK],
+                                    out + size * i)
                        : round_block(cost, worker->x + at, out + size * i);
     }
     return is_fine;
@@ -268,10 +269,11 @@ write_range(void *context, const struct lmq_range *range, void *state,
     size_t row_size = n_cols / type->n * type->size;
     uint64_t row = range->at / n_cols, n_rows = range->n / n_cols;
     struct cost cost = {0};
-    bool is_int8 = type->n == BLOCK && lmq_q8_is_stored(source, BLOCK);
+    bool is_int8 = type->n == LMQ_GGUF_BLOCK &&
+                   lmq_q8_is_stored(source, LMQ_GGUF_BLOCK);
     enum lmq_status status =
         is_int8 ? lmq_q8_read_rows(checkpoint, source, row, (size_t)n_rows,
-                                   BLOCK, &worker->reader, worker->q,
+                                   LMQ_GGUF_BLOCK, &worker->reader, worker->q,
                                    worker->scales, err)
                 : lmq_checkpoint_read(checkpoint, source, range->at, range->n,
                                       worker->x, &worker->reader.scratch, err);
@@ -354,7 +356,7 @@ make_worker(void *state, const void *context)
 
     worker->x = lmq_mem_aligned(most, sizeof(float));
     worker->q = lmq_mem_aligned(most, 1);
-    worker->scales = lmq_mem_aligned(most / BLOCK + 1, sizeof(float));
+    worker->scales = lmq_mem_aligned(most / LMQ_GGUF_BLOCK + 1, sizeof(float));
     worker->out = lmq_mem_aligned(most, 4);
     return worker->x != NULL && worker->q != NULL && worker->scales != NULL &&
            worker->out != NULL;

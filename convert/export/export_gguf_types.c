@@ -10,9 +10,6 @@
 #include "formats/checkpoint/fused.h"
 #include "quantize/blocks.h"
 
-/* Elements of a block, whichever. */
-#define BLOCK 32
-
 const struct lmq_gguf_stored_type
     lmq_gguf_stored_types[LMQ_GGUF_STORED_COUNT] = {
         [LMQ_GGUF_STORED_F32] = {"f32", 0, 0, 1, 4},
@@ -98,8 +95,8 @@ lmq_gguf_choose_type(const struct lmq_gguf_target *target,
         enum lmq_gguf_stored other = own_type(target->sources[i]);
         if (other == type)
             continue;
-        if (lmq_gguf_stored_types[other].n != BLOCK ||
-            lmq_gguf_stored_types[type].n != BLOCK)
+        if (lmq_gguf_stored_types[other].n != LMQ_GGUF_BLOCK ||
+            lmq_gguf_stored_types[type].n != LMQ_GGUF_BLOCK)
             return LMQ_GGUF_STORED_F32;
         type = LMQ_GGUF_STORED_Q8_0; /* has the values of both */
     }

@@ -72,8 +72,8 @@ is_counted(const struct lmq_checkpoint *checkpoint,
                                          lmq_checkpoint_is_tied(checkpoint));
 }
 
-/* Calls something for each matrix of a unit in a file. *first becomes the
- * first of them, NULL if there is none. */
+/* Of all matrices of a unit in a file together. *first becomes the first of
+ * them, NULL if there is none. */
 static double
 sum_bits(const struct lmq_checkpoint *checkpoint, const struct lmq_unit *unit,
          double (*bits)(const struct lmq_tensor *tensor),
