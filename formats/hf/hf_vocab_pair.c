@@ -37,6 +37,8 @@ struct pipeline {
     const char *pattern;    /* NULL: that of GPT-2, which ByteLevel has */
 };
 
+/* Patterns as transformers writes them into a tokenizer.json. */
+
 static const struct pipeline pipelines[] = {
     {.classes = {"GPT2Tokenizer", "CodeGenTokenizer"},
      .models = {"gpt2", "gptneo", "gptj", "opt"}},
