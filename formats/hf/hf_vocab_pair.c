@@ -38,7 +38,6 @@ struct pipeline {
 };
 
 /* Patterns as transformers writes them into a tokenizer.json. */
-
 static const struct pipeline pipelines[] = {
     {.classes = {"GPT2Tokenizer", "CodeGenTokenizer"},
      .models = {"gpt2", "gptneo", "gptj", "opt"}},
