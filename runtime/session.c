@@ -353,7 +353,8 @@ lmq_session_eval(struct lmq_session *session, const int32_t *tokens, size_t n,
         lmq_fail(err, LMQ_ERR_ARG, 0,
                  "%zu tokens do not fit: %zu of %zu positions are free", n,
                  room, session->work.context);
-        lmq_hint(err, "a larger context (.context) has more room");
+        if (session->work.context < lmq_hparams_end(&session->model->hparams))
+            lmq_hint(err, "a larger context (.context) has more room");
         return LMQ_ERR_ARG;
     }
     for (size_t i = 0; i < n; i++)

@@ -194,7 +194,8 @@ check_words(const struct arguments *arguments, bool converts)
         }
         if (value != NULL && !check_word(arguments, value))
             return false;
-        if (strcmp(name, "sbatch") == 0 && value[0] != '-') {
+        if (strcmp(name, "sbatch") == 0 &&
+            (value[0] != '-' || strlen(value) < 3)) {
             usage_error(arguments->command,
                         "--sbatch is '%s', expected an option of sbatch as "
                         "--partition=cpu: anything else is a script to it",

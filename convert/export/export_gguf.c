@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/report.h"
@@ -49,21 +48,16 @@ base_name(const char *path, char *name, size_t size)
     lmq_printable(name, size, start);
 }
 
-/* llama.cpp knows Phi 3 by that name, and looks for tokens of its. */
-static void
-note_name(const struct lmq_gguf_plan *plan, const char *title)
+static const char *
+title_of(const struct lmq_gguf_plan *plan, char *name, size_t size)
 {
-    bool is_so_called = false;
+    const char *title = json_string_value(
+        json_object_get(plan->checkpoint->about, "name"));
 
-    for (const char *p = title; *p != '\0'; p++)
-        is_so_called |= strncasecmp(p, "phi3", 4) == 0 ||
-                        strncasecmp(p, "phi-3", 5) == 0;
-    if (is_so_called && strcmp(plan->family->gguf.name, "phi3") != 0)
-        lmq_notes_add(plan->notes,
-                      "llama.cpp takes '%.100s' for Phi 3, and does not load "
-                      "it without that model's special tokens: give it another "
-                      "name",
-                      title);
+    if (title != NULL)
+        return title;
+    base_name(plan->checkpoint->path, name, size);
+    return name;
 }
 
 static void
@@ -71,19 +65,14 @@ put_general(struct lmq_gguf_builder *builder, const struct lmq_gguf_plan *plan)
 {
     const struct lmq_gguf_stored_type *type =
         &lmq_gguf_stored_types[plan->mostly];
-    const json_t *about = plan->checkpoint->about;
-    const char *title = json_string_value(json_object_get(about, "name"));
     char name[128];
+    const char *title = title_of(plan, name, sizeof(name));
 
-    base_name(plan->checkpoint->path, name, sizeof(name));
     lmq_gguf_put_text(builder, "general.architecture", plan->family->gguf.name,
                       strlen(plan->family->gguf.name));
     lmq_gguf_put_text(builder, "general.type", "model", 5);
-    if (title == NULL)
-        title = name;
     lmq_gguf_put_text(builder, "general.name", title, strlen(title));
-    note_name(plan, title);
-    lmq_gguf_write_about(builder, about);
+    lmq_gguf_write_about(builder, plan->checkpoint->about);
     lmq_gguf_put_u32(builder, "general.file_type", type->file_type);
     lmq_gguf_put_u32(builder, "general.quantization_version",
                      QUANTIZATION_VERSION);
@@ -134,7 +123,9 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
             struct lmq_error *err)
 {
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
+    char name[128];
     const struct lmq_gguf_vocab vocab = {
+        .name = title_of(plan, name, sizeof(name)),
         .blobs = checkpoint->blobs,
         .n_blobs = checkpoint->n_blobs,
         .n_tokens = plan->written.vocab_size,

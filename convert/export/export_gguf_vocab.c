@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/size.h"
@@ -74,6 +75,7 @@ struct vocab {
     const struct lmq_gguf_vocab *given;
     bool composes; /* letters and their marks, where they stand apart */
     size_t n_lost; /* added tokens that are not found as they were */
+    size_t n_particular; /* that take white space and the like when read again */
 };
 
 /* A piece as the file writes it. */
@@ -428,18 +430,37 @@ is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
            encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
 }
 
-/* Tokens that are not found wherever their texts stand. */
-static size_t
-count_particular(const struct lmq_tokenizer *t)
+/* What a token takes beside it, or wants to stand there. */
+static unsigned char
+habits_of(const struct lmq_added_token *token)
 {
-    size_t n = 0;
+    return (unsigned char)(token->strips_left | token->strips_right << 1 |
+                           token->is_single_word << 2);
+}
 
-    for (size_t i = 0; i < t->added.n; i++) {
-        const struct lmq_added_token *token = &t->added.tokens[i];
-        n += token->strips_left || token->strips_right ||
-             token->is_single_word;
+/* How many added tokens have other habits when they are read again, and how
+ * many have any then. */
+static enum lmq_status
+compare_habits(struct vocab *v, const struct lmq_tokenizer *again)
+{
+    size_t n = lmq_tokenizer_size(again);
+    unsigned char *habits = calloc(n + 1, 1);
+
+    v->n_lost = v->n_particular = 0;
+    if (habits == NULL)
+        return LMQ_ERR_NOMEM;
+    for (size_t i = 0; i < again->added.n; i++) {
+        const struct lmq_added_token *token = &again->added.tokens[i];
+        habits[token->id] = habits_of(token);
+        v->n_particular += habits[token->id] != 0;
     }
-    return n;
+    for (size_t i = 0; i < v->t->added.n; i++) {
+        const struct lmq_added_token *token = &v->t->added.tokens[i];
+        v->n_lost += (size_t)token->id < n &&
+                     habits[token->id] != habits_of(token);
+    }
+    free(habits);
+    return LMQ_OK;
 }
 
 /* Whether what we would write does what the original does. */
@@ -462,10 +483,8 @@ test_round_trip(struct vocab *v, bool *is_good, struct lmq_error *err)
     enum lmq_status status = lmq_tokenizer_open(&blob, 1, &t, NULL);
     if (status == LMQ_OK)
         *is_good = is_alike(v->t, t, v->composes, &status);
-    if (*is_good) {
-        size_t n = count_particular(v->t), kept = count_particular(t);
-        v->n_lost = n > kept ? n - kept : 0;
-    }
+    if (*is_good)
+        status = compare_habits(v, t);
     lmq_tokenizer_close(t);
     lmq_gguf_build_free(&builder);
     return status == LMQ_ERR_NOMEM ? lmq_fail_nomem(err) : LMQ_OK;
@@ -515,6 +534,35 @@ find_words(struct vocab *v, struct lmq_error *err)
 
 /* ---- All of it ---- */
 
+/* llama.cpp knows Phi 3 by the name of the model: then these must be there, and
+ * special tokens take white space. */
+static void
+remark_on_name(const struct vocab *v, struct lmq_notes *notes)
+{
+    static const char *const wanted[] = {"<unk>", "<s>", "</s>",
+                                         "<|endoftext|>"};
+    bool is_so_called = false, has_all = true;
+
+    for (const char *p = v->given->name; *p != '\0'; p++)
+        is_so_called |= strncasecmp(p, "phi3", 4) == 0 ||
+                        strncasecmp(p, "phi-3", 5) == 0;
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+        has_all &= lmq_pipeline_find(
+                       v->t, lmq_chars(wanted[i], strlen(wanted[i]))) >= 0;
+    if (is_so_called && !has_all)
+        lmq_notes_add(notes,
+                      "llama.cpp takes '%.100s' for Phi 3, and does not load "
+                      "it without that model's special tokens: give it another "
+                      "name",
+                      v->given->name);
+    if (!is_so_called && v->n_particular > 0)
+        lmq_notes_add(notes,
+                      "llama.cpp lets special tokens take the white space "
+                      "behind them only if the model's name has phi-3, which "
+                      "'%.100s' has not",
+                      v->given->name);
+}
+
 static void
 remark(const struct vocab *v, struct lmq_notes *notes)
 {
@@ -538,10 +586,11 @@ remark(const struct vocab *v, struct lmq_notes *notes)
                       "apart become other tokens there");
     if (v->n_lost > 0)
         lmq_notes_add(notes,
-                      "%zu added tokens take the white space beside them, or "
-                      "count as words of their own only, which is not said in "
-                      "GGUF",
+                      "of %zu added tokens GGUF cannot say whether they take "
+                      "the white space beside them, or count as words of "
+                      "their own only: there it is otherwise",
                       v->n_lost);
+    remark_on_name(v, notes);
     if (v->pre != NULL && strcmp(v->pre, "gpt-4o") == 0)
         lmq_notes_add(notes,
                       "llama.cpp cuts words at combining marks where this "

@@ -12,6 +12,7 @@
 
 /* What the model says besides the tokenizer's files. */
 struct lmq_gguf_vocab {
+    const char *name; /* general.name */
     const struct lmq_blob *blobs;
     size_t n_blobs;
     uint32_t n_tokens; /* that the model has */

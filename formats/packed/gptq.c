@@ -78,16 +78,17 @@ is_supported(struct lmq_packer *packer)
 
 /* ---- Shapes ---- */
 
-/* Whether some layers may have other bits and groups than the rest, as GPTQModel
- * and AutoRound say it. */
+/* Under which layers are named that have other bits or groups than the rest, by
+ * GPTQModel and by AutoRound. */
+static const char *const own_keys[] = {"dynamic", "extra_config"};
+
 static bool
 is_dynamic(const struct lmq_packer *packer)
 {
-    static const char *const keys[] = {"dynamic", "extra_config"};
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        n += json_object_size(json_object_get(packer->config, keys[i]));
+    for (size_t i = 0; i < sizeof(own_keys) / sizeof(own_keys[0]); i++)
+        n += json_object_size(json_object_get(packer->config, own_keys[i]));
     return n > 0;
 }
 
@@ -131,17 +132,29 @@ find_columns(struct gptq *g, struct lmq_error *err)
                     g->codes->stored_name, words, g->cols, g->bits);
 }
 
-/* The power of two from 16 on that makes so many groups, the last of which may be
- * shorter: there is no other. One group has all columns. 0: none does. */
+/* What the configuration says of single layers, if one size alone makes so many
+ * groups; else 0. */
 static uint64_t
-usual_group(const struct gptq *g)
+own_group(const struct lmq_packer *packer, const struct gptq *g)
 {
-    if (g->n_groups == 1)
-        return g->cols;
-    for (uint64_t group = 16; group < g->cols; group *= 2)
-        if (lmq_u64_ceil_div(g->cols, group) == g->n_groups)
-            return group;
-    return 0;
+    uint64_t found = 0;
+
+    for (size_t i = 0; i < sizeof(own_keys) / sizeof(own_keys[0]); i++) {
+        json_t *layers = json_object_get(packer->config, own_keys[i]), *layer;
+        const char *name;
+        json_object_foreach(layers, name, layer) {
+            json_int_t n =
+                json_integer_value(json_object_get(layer, "group_size"));
+            uint64_t group = n == -1 ? g->cols : n > 0 ? (uint64_t)n : 0;
+            if (group == 0 || lmq_u64_ceil_div(g->cols, group) != g->n_groups)
+                continue;
+            group = lmq_u64_min(group, g->cols);
+            if (found != 0 && found != group)
+                return 0;
+            found = group;
+        }
+    }
+    return found;
 }
 
 /* Columns of a group, from the configuration or from how many there are. */
@@ -156,8 +169,9 @@ find_group(const struct lmq_packer *packer, struct gptq *g,
     if (is_said && lmq_u64_ceil_div(g->cols, g->group) == g->n_groups)
         return LMQ_OK;
     bool is_other = is_said && is_dynamic(packer);
-    g->group = usual_group(g);
-    if (g->group == 0 && !is_other && g->cols % g->n_groups == 0)
+    bool may_divide = !is_said || (is_other && g->members != NULL);
+    g->group = is_other ? own_group(packer, g) : 0;
+    if (g->group == 0 && may_divide && g->cols % g->n_groups == 0)
         g->group = g->cols / g->n_groups;
     if ((!is_said || is_other) && (g->group != 0 || g->members != NULL))
         return LMQ_OK;

@@ -152,7 +152,14 @@ check_head(struct lmq_input *input, struct lmq_error *err)
         return status;
     if (n == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
-    return lmq_fail_other_kind(head, n, err) ? LMQ_ERR_UNSUPPORTED : LMQ_OK;
+    if (lmq_fail_other_kind(head, n, err))
+        return LMQ_ERR_UNSUPPORTED;
+    if (n >= 2 && memcmp(head, "PK", 2) == 0)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "is no zip archive, as PyTorch writes them since 1.6");
+    lmq_hint(err, "fetch the file again, or save the model as safetensors");
+    return LMQ_ERR_UNSUPPORTED;
 }
 
 /* The pickle points into its bytes: both live until the tensors are found. */

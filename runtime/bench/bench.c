@@ -236,9 +236,10 @@ shorten(struct bench *bench, const char *what, size_t *n_tokens)
         return;
     most = most > bench->depth ? most - bench->depth : 0;
     lmq_notes_add(&bench->notes,
-                  "%s is measured with %zu tokens in place of %zu: %s no "
-                  "more positions",
-                  what, most, *n_tokens, lmq_hparams_why_end(h));
+                  "%s is measured with %zu tokens in place of %zu: %s %u "
+                  "positions",
+                  what, most, *n_tokens, lmq_hparams_why_end(h),
+                  lmq_hparams_end(h));
     *n_tokens = most;
 }
 

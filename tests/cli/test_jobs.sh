@@ -147,8 +147,10 @@ expect 0 "$lmquant" verify -q ./-x
 refused 2 "expected: convert|validate|plan"
 refused 2 "none of convert, validate and plan" --nodes 2 run "$fable"
 refused 2 "--nodes N says" convert "$fable" x.lmq
-refused 2 "expected an option of sbatch" --nodes 2 --sbatch=cpu convert \
-    "$fable" x.lmq
+for word in cpu - -- -p; do
+    refused 2 "expected an option of sbatch" --nodes 2 --sbatch=$word \
+        convert "$fable" x.lmq
+done
 refused 2 "unexpected argument" --nodes 2 convert "$fable" x.lmq y
 refused 2 "unknown option '--gate'" --nodes 2 convert --gate x "$fable" x.lmq
 refused 2 "--scales is 'f8'" --nodes 2 convert --scales f8 "$fable" x.lmq

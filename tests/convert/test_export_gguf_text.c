@@ -230,7 +230,7 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
     } cases[] = {
         {"null", BYTES, "gpt-2", ADDED(""), NULL},
         {"null", BYTES, "gpt-2", ADDED(", \"rstrip\": true"),
-         "1 added tokens take the white space"},
+         "of 1 added tokens GGUF cannot say"},
         {"null", BYTES, "gpt-2", ADDED(", \"single_word\": true"),
          "count as words of their own"},
         {"null",

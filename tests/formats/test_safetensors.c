@@ -560,6 +560,18 @@ START_TEST(what_is_often_given_by_mistake_is_recognised)
     write_file(in_folder("clone/model.safetensors"), cases[0].start,
                strlen(cases[0].start));
     assert_refused(in_folder("clone"), LMQ_ERR_UNSUPPORTED, "Git LFS");
+    /* There a name alone makes a file of PyTorch's. */
+    static const char *const others[][2] = {
+        {"\x80\x04\x95", "Python pickle"},
+        {"<!doctype html>", "web page"},
+        {"garbage", "is no zip archive"},
+    };
+    mkdir(in_folder("old"), 0777);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        write_file(in_folder("old/pytorch_model.bin"), others[i][0],
+                   strlen(others[i][0]));
+        assert_refused(in_folder("old"), LMQ_ERR_UNSUPPORTED, others[i][1]);
+    }
 }
 END_TEST
 

@@ -68,7 +68,7 @@ START_TEST(extra_spaces_go_in_a_gguf_of_the_model_too)
     struct lmq_buffer file = spm_file(SPM_BPE, sizeof(SPM_BPE) - 1);
     const struct lmq_blob blob = {"tokenizer.model", file.bytes, file.n};
     const struct lmq_gguf_vocab vocab = {
-        .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = -1};
+        .name = "x", .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = -1};
     struct lmq_gguf_builder builder = {0};
     struct lmq_notes notes = {0};
     struct lmq_error err;
@@ -179,7 +179,7 @@ START_TEST(merges_of_characters_go_to_a_gguf)
 
     for (int keeps = 0; keeps < 2; keeps++) {
         const struct lmq_gguf_vocab vocab = {
-            .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = 1,
+            .name = "x", .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = 1,
             .keeps_merges = keeps != 0};
         struct lmq_gguf_builder builder = {0};
         lmq_gguf_build_begin(&builder);

@@ -289,8 +289,12 @@ is_of_phi3(const struct lmq_tokenizer *t)
                                          "<|end|>" };
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
-        n += lmq_pipeline_find(t, lmq_chars(marks[i], strlen(marks[i]))) >= 0;
+    for (size_t i = 0; i < t->added.n; i++) {
+        struct lmq_chars text =
+            lmq_vocab_text(&t->vocab, t->added.tokens[i].id);
+        for (size_t k = 0; k < sizeof(marks) / sizeof(marks[0]); k++)
+            n += lmq_chars_equal(text, lmq_chars(marks[k], strlen(marks[k])));
+    }
     return n == sizeof(marks) / sizeof(marks[0]);
 }
 

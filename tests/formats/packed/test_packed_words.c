@@ -284,6 +284,21 @@ START_TEST(gptq_of_other_bits_than_the_rest_is_announced)
     struct random random = {random_seed()};
     char config[256];
 
+    /* Groups of a layer's own are those that the file names, not what divides
+     * the columns, nor what is usual. */
+    for (size_t group = 64; group <= 80; group += 16) {
+        make_matrix(64, 160, 8, group, &random);
+        snprintf(config, sizeof(config),
+                 "{\"quantization_config\": {\"quant_method\": \"gptq\", "
+                 "\"bits\": 8, \"group_size\": 32, \"extra_config\": "
+                 "{\"a\": {\"group_size\": %zu}}}}",
+                 group);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(save_gptq(1, false, config));
+        assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
+                        &random);
+        lmq_checkpoint_close(checkpoint);
+    }
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         make_matrix(64, 128, 8, 64, &random);
         snprintf(config, sizeof(config),
