@@ -11,7 +11,6 @@
 
 #include <immintrin.h>
 
-#include "base/size.h"
 #include "runtime/kernels/kernels_common.h"
 
 /* ---- Registers of floats ---- */
@@ -275,7 +274,7 @@ LMQ_INLINE void
 add_group(const struct streams *from, size_t n_r, const unsigned char *head,
           size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])
 {
-    const bool is_stream = n_t == 1 && n_r == 1;
+    const bool is_stream = n_t == 1 && n_r < TILE_STREAMS;
     const size_t n_v = is16 ? 2 * n_t : n_t;
     const size_t n_steps = bits < 8 ? is_stream ? BLOCK_STEPS : STEPS(bits)
                            : n_t == 1 ? 4 : 2;
@@ -283,7 +282,7 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
     const size_t n_chains = bits < 8 && is_stream ? 2 : 1;
     const bool in_pairs = bits == 4 && is_stream;
     const unsigned char *w = from->w, *x = head + HEAD_BYTES(n_t);
-    __m512i acc[TILE_STREAMS][TILE_VECTORS][2], pair[2];
+    __m512i acc[TILE_STREAMS][TILE_VECTORS][2], pair[TILE_STREAMS][2];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
@@ -296,12 +295,13 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
         LMQ_UNROLL for (size_t s = 0; s < n_steps; s++, x += n_v * 4) {
             const size_t chain = s % n_chains;
             __m512i a[TILE_STREAMS];
-            if (in_pairs && s % 2 == 0)
-                load_pair(w + s / 2 * LMQ_LINE, pair);
-            LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-                a[r] = in_pairs ? pair[s % 2]
-                                : (__m512i)load_step(w + r * from->next_w, s,
-                                                     0, bits);
+            LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
+                const unsigned char *row = w + r * from->next_w;
+                if (in_pairs && s % 2 == 0)
+                    load_pair(row + s / 2 * LMQ_LINE, pair[r]);
+                a[r] = in_pairs ? pair[r][s % 2]
+                                : (__m512i)load_step(row, s, 0, bits);
+            }
             LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
                 __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));
                 LMQ_UNROLL for (size_t r = 0; r < n_r; r++)

@@ -22,6 +22,8 @@
  * so that a tile of weights meets its activations as two plain streams.
  */
 
+#include "base/size.h"
+
 /* With two registers of weights these are 12 sums: enough to hide the latency
  * of the integer products, and few enough for 16 registers. */
 #define TILE_VECTORS 6
@@ -285,13 +287,13 @@ struct part {
     float *out;
     size_t stride;      /* of a token's */
     kept_sums *kept;    /* of each tile of tokens */
-    size_t n_r;
+    size_t n_r, apart;  /* row tiles, and from one to the next */
     struct lmq_wanted next; /* the tiles of tokens ask for it */
 };
 
 LMQ_INLINE struct streams
 streams_of(const struct lmq_tiles *tiles, size_t row_tile, size_t group,
-           size_t n_groups)
+           size_t n_groups, size_t apart)
 {
     const size_t w = lmq_tile_group_bytes(tiles->group, tiles->bits);
     const size_t scale = lmq_tile_scale_bytes(tiles->scale_type);
@@ -300,8 +302,8 @@ streams_of(const struct lmq_tiles *tiles, size_t row_tile, size_t group,
     return (struct streams){
         .w = tiles->q + before * w,
         .scale = tiles->scale + before * scale,
-        .next_w = n_groups * w,
-        .next_scale = n_groups * scale,
+        .next_w = apart * n_groups * w,
+        .next_scale = apart * n_groups * scale,
         .ahead = LMQ_AHEAD_BYTES,
         .group = tiles->group,
         .is_half = tiles->scale_type == LMQ_SCALES_F16,
@@ -322,9 +324,10 @@ ask_for_out(const struct part *part, size_t n_r, size_t n_t, const float *out)
 LMQ_INLINE void
 store_rows(const struct part *part, size_t r, vf sum, float *out)
 {
-    store_some(out + r * LMQ_TILE_ROWS,
-               vf_mul(sum, vf_set1(part->multiplier)),
-               part->n_rows - r * LMQ_TILE_ROWS);
+    const size_t row = r * part->apart * LMQ_TILE_ROWS;
+
+    store_some(out + row, vf_mul(sum, vf_set1(part->multiplier)),
+               part->n_rows - row);
 }
 
 /* Tile `number` of the tokens; with one token alone, n_t is 1 and is_alone. */
@@ -466,6 +469,8 @@ one_token(const struct part *part, const unsigned char *x, int is16,
 {
     if (part->n_r == TILE_STREAMS)
         tile(part, TILE_STREAMS, 0, x, 1, 1, is16, bits, part->out);
+    else if (part->n_r == 2)
+        tile(part, 2, 0, x, 1, 1, is16, bits, part->out);
     else
         tile(part, 1, 0, x, 1, 1, is16, bits, part->out);
 }
@@ -506,29 +511,65 @@ one_token_16(const struct part *part, unsigned bits, const unsigned char *x)
     }
 }
 
-/* With one token the memory is the limit, and machines differ in what comes
- * closest to it: one stream (Zen 4: 99 % of what can be read, 68 % with four),
- * or several and asking for what comes (Sapphire Rapids: 93 %, with one stream
- * 70 %). */
+/* n_r row tiles at a time: neighbours, or each so far behind the one before. */
 static void
-product_one(const struct block *block, size_t tile0, size_t tile1)
+product_some(const struct block *block, size_t tile0, size_t tile1, size_t n_r,
+             size_t apart)
 {
     const struct lmq_tiles *tiles = block->tiles;
-    const size_t most = block->batch->streams ? TILE_STREAMS : 1;
+    const size_t step = apart == 1 ? n_r : 1;
 
-    for (size_t n_r; tile0 < tile1; tile0 += n_r) {
-        n_r = tile1 - tile0 < most ? 1 : most;
-        struct part part = {
-            .from = streams_of(tiles, tile0, 0, block->n_groups),
+    for (size_t tile = tile0; tile < tile1; tile += step) {
+        const struct part part = {
+            .from = streams_of(tiles, tile, 0, block->n_groups, apart),
             .n_groups = block->n_groups,
-            .n_rows = tiles->n_rows - tile0 * LMQ_TILE_ROWS,
+            .n_rows = tiles->n_rows - tile * LMQ_TILE_ROWS,
             .multiplier = tiles->multiplier,
-            .out = block->out + tile0 * LMQ_TILE_ROWS,
+            .out = block->out + tile * LMQ_TILE_ROWS,
             .n_r = n_r,
+            .apart = apart,
         };
         (block->is16 ? one_token_16 : one_token_8)(&part, tiles->bits,
                                                    block->batch->data);
     }
+}
+
+/* From one half of the row tiles to the other, or a little more: lines that are
+ * a multiple of a large page apart may lie in one bank of the memory, which
+ * then closes one row of it to open another. */
+static size_t
+halves_apart(size_t n_tiles, size_t tile_bytes)
+{
+    const size_t page = (size_t)2 << 20, near = (size_t)32 << 10;
+    const size_t half = n_tiles - n_tiles / 2;
+
+    if ((half * tile_bytes + near) % page >= 2 * near)
+        return half;
+    return lmq_size_min(half + 2 * near / tile_bytes + 1, n_tiles);
+}
+
+/* With one token the memory is the limit, and machines differ in what comes
+ * closest to it: two plain streams (Zen 4), or row tiles that lie side by side
+ * and asking for what comes (Sapphire Rapids). A stream is half of the rows and
+ * so has no end, and two share the activations, which long rows find in the
+ * second level cache each time. Numbers of 5 and 6 bits are put together of
+ * several lines, and that is the limit. */
+static void
+product_one(const struct block *block, size_t tile0, size_t tile1)
+{
+    const struct lmq_tiles *tiles = block->tiles;
+    const size_t n_tiles = tile1 - tile0;
+    const size_t n_beside =
+        block->batch->streams ? n_tiles - n_tiles % TILE_STREAMS : 0;
+    const size_t begin = tile0 + n_beside, n_left = tile1 - begin;
+    const size_t apart =
+        tiles->bits % 4 != 0 ? n_left
+        : halves_apart(n_left, block->n_groups *
+                       lmq_tile_group_bytes(tiles->group, tiles->bits));
+
+    product_some(block, tile0, begin, TILE_STREAMS, 1);
+    product_some(block, begin, tile1 - apart, 2, apart);
+    product_some(block, tile1 - apart, begin + apart, 1, 1);
 }
 
 /* ---- Many tokens ---- */
@@ -589,7 +630,7 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
         n = block->n_groups - g < step ? block->n_groups - g : step;
         const bool ends = g + n == block->n_groups;
         struct part part = {
-            .from = streams_of(tiles, tile, g, block->n_groups),
+            .from = streams_of(tiles, tile, g, block->n_groups, 1),
             .n_groups = n,
             .begins = g == 0,
             .ends = ends,
@@ -599,11 +640,12 @@ multiply_block(const struct block *block, size_t tile, size_t n_r, bool is_last)
             .stride = block->stride,
             .kept = (kept_sums *)(void *)(block->scratch + LMQ_WIDE_BYTES),
             .n_r = n_r,
+            .apart = 1,
         };
         if (n_tiles >= block->askers && !(ends && is_last))
             part.next = (struct lmq_wanted){
                 .p = streams_of(tiles, ends ? tile + n_r : tile,
-                                ends ? 0 : g + n, block->n_groups).w,
+                                ends ? 0 : g + n, block->n_groups, 1).w,
                 .n_rows = n_r,
                 .stride = part.from.next_w,
                 .n_lines = n * lmq_tile_group_bytes(tiles->group,

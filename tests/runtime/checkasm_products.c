@@ -245,6 +245,14 @@ checkasm_product(const struct lmq_kernels *k)
     }
     for (size_t i = 0; i < COUNT(widths); i++)
         compare_one_token(k, widths[i]);
+
+    /* Halves of the rows that are a large page apart. */
+    compare_product(k, &(struct product){.n_tokens = 1,
+                                         .n_rows = 4096,
+                                         .n_cols = 1024,
+                                         .bits = LMQ_BITS_16,
+                                         .quant.bits = 8,
+                                         .quant.group_size = 64});
 }
 
 void
