@@ -106,7 +106,8 @@ LMQ_API unsigned lmq_sandbox(const char *const *paths, size_t n);
 struct lmq_report;
 
 /* Called now and then from the calling thread; a value other than 0 stops
- * the work, which then returns LMQ_ERR_CANCELLED and leaves no traces. */
+ * the work, which then returns LMQ_ERR_CANCELLED and leaves no traces but
+ * what a conversion with `resumes` goes on with. */
 struct lmq_progress {
     int (*report)(void *context, const char *stage, uint64_t done,
                   uint64_t total);
@@ -238,7 +239,8 @@ struct lmq_convert_options {
     const char *encoding;     /* "q4", "q5", "q6", "q8" */
     unsigned n_parts;         /* a set of so many files, about as large; 0: as
                                  shard_size says */
-    unsigned part;            /* write only this file of them, from 1; 0: all */
+    unsigned part;            /* write only this file of them, from 1, as with
+                                 `resumes`; 0: all */
     int seals;                /* write none: all parts are there */
     const char *const *calibration; /* texts: matrices of layers are rounded
                                  by what these make of them; "-" is standard

@@ -15,6 +15,7 @@
 #include <yaml.h>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/size.h"
 #include "base/text/buffer.h"
 #include "base/text/json_cost.h"
@@ -55,6 +56,22 @@ lmq_report_finish(json_t *json, struct lmq_report **report,
     else
         json_decref(json);
     return json == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+}
+
+enum lmq_status
+lmq_report_approved(json_t *json, const struct lmq_progress *progress,
+                    struct lmq_report **report, struct lmq_error *err)
+{
+    struct lmq_report *made;
+    enum lmq_status status = lmq_report_finish(json, &made, err);
+
+    if (status == LMQ_OK)
+        status = lmq_progress_approve(progress, made, err);
+    if (status == LMQ_OK && report != NULL)
+        *report = made;
+    else
+        lmq_report_free(made);
+    return status;
 }
 
 json_t *

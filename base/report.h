@@ -40,6 +40,13 @@ lmq_report_from(json_t *value)
 enum lmq_status lmq_report_finish(json_t *json, struct lmq_report **report,
                                   struct lmq_error *err);
 
+/* The same of what has an output, which then may have its name; if report is
+ * NULL, it is made all the same to be approved. */
+enum lmq_status lmq_report_approved(json_t *json,
+                                    const struct lmq_progress *progress,
+                                    struct lmq_report **report,
+                                    struct lmq_error *err);
+
 /* Whose strings may have a 0, as tokens may: flags to read what was written
  * here. */
 #define LMQ_JSON_STRICT (JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL)

@@ -613,10 +613,9 @@ carry_out(struct lmq_plan *plan, const char *output,
         status = note_journal(plan, output, err);
     if (status == LMQ_OK && !options->is_dry_run)
         status = lmq_writing_run(&writing, err);
-    else if (status == LMQ_OK && report != NULL)
-        status = lmq_report_finish(make_report(&writing, false), report, err);
-    if (status == LMQ_OK && options->is_dry_run && report != NULL)
-        status = lmq_progress_approve(progress, *report, err);
+    else if (status == LMQ_OK)
+        status = lmq_report_approved(make_report(&writing, false), progress,
+                                     report, err);
     if (status != LMQ_OK && report != NULL) {
         lmq_report_free(*report);
         *report = NULL;

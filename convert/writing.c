@@ -62,19 +62,6 @@ write_members(const struct lmq_plan *plan,
     return status;
 }
 
-/* Before the output is there: without a report it must not be. */
-static enum lmq_status
-report_it(const struct lmq_writing *writing, struct lmq_error *err)
-{
-    if (writing->report == NULL)
-        return LMQ_OK;
-    enum lmq_status status = lmq_report_finish(writing->describe(writing),
-                                               writing->report, err);
-    return status == LMQ_OK
-               ? lmq_progress_approve(writing->progress, *writing->report, err)
-               : status;
-}
-
 /* ---- In several goes ---- */
 
 bool
@@ -365,8 +352,9 @@ write_all(struct lmq_writing *writing, struct journals *journals,
     if (status == LMQ_OK)
         status = writing->part > 0 ? lmq_journal_sync(journals->all[0], err)
                                    : write_frames(writing, err);
-    if (status == LMQ_OK)
-        status = report_it(writing, err);
+    if (status == LMQ_OK) /* without a report no output must be there */
+        status = lmq_report_approved(writing->describe(writing),
+                                     writing->progress, writing->report, err);
     return status == LMQ_OK
                ? lmq_originals_unchanged(&plan->checkpoint->originals, err)
                : status;

@@ -177,7 +177,6 @@ end_sealed(const struct found *found, const struct lmq_progress *progress,
            struct lmq_report **report, struct lmq_error *err)
 {
     char *output = strndup(found->path, found->name.n_stem);
-    struct lmq_report *own = NULL;
     json_t *json = json_object(), *notes = json_array();
 
     lmq_append(&notes, lmq_json_text("all files had their names already: what "
@@ -185,15 +184,13 @@ end_sealed(const struct found *found, const struct lmq_progress *progress,
     lmq_put(&json, "output", output == NULL ? NULL : lmq_json_text(output));
     lmq_put(&json, "notes", notes);
     free(output);
-    enum lmq_status status = lmq_report_finish(json, &own, err);
-    if (status == LMQ_OK && report != NULL)
-        status = lmq_progress_approve(progress, own, err);
+    enum lmq_status status = lmq_report_approved(json, progress, report, err);
     if (status == LMQ_OK)
         status = remove_journals(found, err);
-    if (status == LMQ_OK && report != NULL)
-        *report = own;
-    else
-        lmq_report_free(own);
+    if (status != LMQ_OK && report != NULL) {
+        lmq_report_free(*report);
+        *report = NULL;
+    }
     return status;
 }
 

@@ -591,6 +591,13 @@ stop_at_once(void *context, const char *stage, uint64_t done, uint64_t total)
     return 1;
 }
 
+static int
+refuse(void *context, const struct lmq_report *report)
+{
+    (void)context;
+    return report != NULL;
+}
+
 START_TEST(a_cancelled_conversion_leaves_nothing)
 {
     struct build_model *model = tied(true);
@@ -605,6 +612,9 @@ START_TEST(a_cancelled_conversion_leaves_nothing)
                                  &progress, &report, &err),
                      LMQ_ERR_CANCELLED);
     ck_assert_int_eq(calls, 1);
+    progress = (struct lmq_progress){.approve = refuse};
+    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("a.lmq"), NULL,
+                                 &progress, NULL, &err), LMQ_ERR_CANCELLED);
     ck_assert_uint_eq(files_in_folder(), 1);
     lmq_checkpoint_close(checkpoint);
     build_free(model);
