@@ -545,7 +545,7 @@ halves_apart(size_t n_tiles, size_t tile_bytes)
 
     if ((half * tile_bytes + near) % page >= 2 * near)
         return half;
-    return lmq_size_min(half + 2 * near / tile_bytes + 1, n_tiles);
+    return lmq_size_min(half + 2 * near / (tile_bytes + 1) + 1, n_tiles);
 }
 
 /* With one token the memory is the limit, and machines differ in what comes

@@ -258,8 +258,8 @@ START_TEST(of_nan_and_nothing_likely_it_is_no_nan)
 {
     const float logits[3] = {NAN, -INFINITY, NAN};
 
-    for (long k = 0; k < 4; k++) {
-        const struct lmq_sampler_options options = {.temperature = 1,
+    for (long k = 0; k < 5; k++) {
+        const struct lmq_sampler_options options = {.temperature = k < 4,
                                                     .top_k = k};
         struct lmq_sampler *sampler;
         ck_assert_int_eq(lmq_sampler_new(&options, 3, &sampler, NULL), LMQ_OK);
