@@ -177,10 +177,10 @@ check_text(struct lmq_planner *planner, struct lmq_error *err)
 
     if (status == LMQ_OK && corpus->n_scored < TOKENS_LEAST) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                 "the text is too short: %zu tokens are scored, %d are the "
-                 "least",
+                 "the text is too short: %zu tokens are scored, %d are the least",
                  corpus->n_scored, TOKENS_LEAST);
-        lmq_hint(err, "some thousands make a plan; .texts may be several");
+        lmq_hint(err, "some thousands make a plan; .texts may be several, and "
+                      ".max_tokens more");
         return LMQ_ERR_FORMAT;
     }
     return status;
@@ -440,12 +440,13 @@ fail_too_near(const struct lmq_planner *planner, struct lmq_error *err)
     return LMQ_ERR_ARG;
 }
 
-/* What was measured decides: the next round asks for less, or for more; the
- * last ones make sure that there is something. */
+/* What was measured decides: the next round asks for less, or for more, between
+ * what held and what did not; the last one makes sure that something does. */
 static enum lmq_status
 meet_kld(struct lmq_planner *planner, struct lmq_error *err)
 {
-    double target = planner->options->target_kld, wanted = target;
+    const double target = planner->options->target_kld;
+    double wanted = target, held = 0, missed = INFINITY; /* by what is wanted */
     enum lmq_status status = LMQ_OK;
 
     for (int i = 0; i < LMQ_ROUNDS_MOST && status == LMQ_OK; i++) {
@@ -453,8 +454,8 @@ meet_kld(struct lmq_planner *planner, struct lmq_error *err)
         status = choose_kld(planner, wanted, err);
         if (status == LMQ_OK)
             status = check(planner, err);
-        if (planner->job.corpus.n_windows != n_windows)
-            planner->has_best = false; /* that was of less text */
+        if (planner->job.corpus.n_windows != n_windows) /* that was of less */
+            held = 0, missed = INFINITY, planner->has_best = false;
         double measured = planner->choice.measured;
         bool is_least = planner->choice.bytes <= planner->offers.least;
         bool is_near = measured >= target * (1 - KLD_ROOM);
@@ -462,9 +463,15 @@ meet_kld(struct lmq_planner *planner, struct lmq_error *err)
             keep_best(planner);
         if (measured <= target && (is_near || is_least))
             break;
-        wanted *= i + 2 < LMQ_ROUNDS_MOST
+        if (measured <= target)
+            held = fmax(held, wanted);
+        else
+            missed = fmin(missed, wanted);
+        wanted *= held > 0 || i + 2 < LMQ_ROUNDS_MOST
                       ? (1 - KLD_ROOM / 2) * target / fmax(measured, target / 4)
-                      : 0.8 * fmin(1, target / measured);
+                      : 0.8 * target / measured;
+        if (missed < INFINITY && (wanted <= held || wanted >= missed))
+            wanted = sqrt(fmax(held, missed / 16) * missed);
     }
     if (status != LMQ_OK)
         return status;

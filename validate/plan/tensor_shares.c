@@ -19,6 +19,7 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/text/buffer.h"
+#include "formats/describe.h"
 #include "quantize/tiles.h"
 #include "validate/plan/mixes.h"
 
@@ -52,6 +53,7 @@ struct share {
 struct shares {
     struct lmq_job *job;
     const struct lmq_checkpoint *judged; /* NULL: an emulation */
+    uint64_t n_parameters; /* norms, too: what bits per weight are of */
     struct lmq_units units;
     struct share *list; /* as the units */
     struct share **order;
@@ -160,6 +162,9 @@ find_shares(struct shares *shares, struct lmq_error *err)
 
     if (status != LMQ_OK)
         return status;
+    shares->n_parameters = lmq_checkpoint_sizes(
+        shares->judged != NULL ? shares->judged : job->reference_file)
+        .parameters;
     shares->list = calloc(n + 1, sizeof(*shares->list));
     shares->order = calloc(n + 1, sizeof(*shares->order));
     shares->choices = calloc(n_mixes * n + 1, sizeof(*shares->choices));
@@ -332,7 +337,7 @@ describe_step(const struct shares *shares, size_t n)
             lmq_json_number((shares->full - without) / shares->full));
     lmq_put(&json, "share_of_each", lmq_json_number(sum));
     lmq_put(&json, "bits_added",
-            lmq_json_number(bits / (double)shares->units.n_weights));
+            lmq_json_number(bits / (double)shares->n_parameters));
     return json;
 }
 
