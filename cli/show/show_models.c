@@ -383,7 +383,7 @@ print_markdown_gates(const struct lmq_report *m, const char *name)
         print_code(name);
         fputs(": ", stdout);
         print_code(lmq_report_string(gate, "gate"));
-        printf(" does not hold: it is %g, the bound %g\n",
+        printf(" does not hold: it is %.9g, the bound %.9g\n",
                lmq_report_number(gate, "value"),
                lmq_report_number(gate, "bound"));
     }

@@ -231,7 +231,7 @@ format_metric(double value, char *text)
 {
     if (isnan(value))
         return "null: there is no such figure of this run";
-    snprintf(text, TEXT_SIZE, "%g", value);
+    snprintf(text, TEXT_SIZE, "%.9g", value);
     return text;
 }
 
@@ -250,7 +250,7 @@ print_gates_of(const struct lmq_report *report, const char *name)
                 *name == '\0' ? "" : ": ", lmq_report_string(gate, "gate"),
                 format_metric(lmq_report_number(gate, "value"), value));
         if (strstr(lmq_report_string(gate, "gate"), "baseline") != NULL)
-            fprintf(stderr, ", the bound %g", lmq_report_number(gate, "bound"));
+            fprintf(stderr, ", the bound %.9g", lmq_report_number(gate, "bound"));
         fputc('\n', stderr);
         code = EXIT_GATE;
     }
