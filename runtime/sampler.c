@@ -319,7 +319,8 @@ best(const double *logits, size_t n)
     size_t top = 0;
 
     for (size_t i = 1; i < n; i++)
-        if (logits[i] > logits[top] || isnan(logits[top]))
+        if (logits[i] > logits[top] ||
+            (isnan(logits[top]) && !isnan(logits[i])))
             top = i;
     return (int32_t)top;
 }

@@ -11,6 +11,7 @@
 
 #include <immintrin.h>
 
+#include "base/size.h"
 #include "runtime/kernels/kernels_common.h"
 
 /* ---- Registers of floats ---- */
