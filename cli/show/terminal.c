@@ -250,7 +250,8 @@ print_gates_of(const struct lmq_report *report, const char *name)
                 *name == '\0' ? "" : ": ", lmq_report_string(gate, "gate"),
                 format_metric(lmq_report_number(gate, "value"), value));
         if (strstr(lmq_report_string(gate, "gate"), "baseline") != NULL)
-            fprintf(stderr, ", the bound %.9g", lmq_report_number(gate, "bound"));
+            fprintf(stderr, ", the bound %.9g",
+                    lmq_report_number(gate, "bound"));
         fputc('\n', stderr);
         code = EXIT_GATE;
     }
