@@ -7,7 +7,7 @@
  *
  *   LMQ_LINE_PART  bytes of a register of integers
  *   LMQ_TILES      the row tiles it takes at a time for many tokens, 1 or 4
- *   LMQ_WIDE       1: activations as int16, 0: as int8
+ *   LMQ_WIDE       1: activations meet 8 bits as int16, 0: as int8
  *   add_group()    declared below
  *
  * A batch is cut into tiles of tokens, each [group]{head, numbers}:
@@ -19,13 +19,18 @@
  *            128 that the stored weights are too large
  *   int16    [group / 4][tokens][columns 0, 2, 1, 3]
  *
- * so that a tile of weights meets its activations as two plain streams.
+ * so that a tile of weights meets its activations as two plain streams. A token
+ * alone meets fewer bits where they lie, and these as int8: where LMQ_WIDE is 1
+ * it is packed twice, as int8 behind int16.
  */
 
 /* With two registers of weights these are 12 sums: enough to hide the latency
  * of the integer products, and few enough for 16 registers. */
 #define TILE_VECTORS 6
 #define HEAD_BYTES(n_t) (8 * (n_t))
+
+/* Only a token alone meets other bits than 8. */
+#define IS_WIDE(bits) (LMQ_WIDE && (bits) == 8)
 
 /* Row tiles that one token may read side by side. */
 #define TILE_STREAMS 4
@@ -39,12 +44,17 @@ tile_tokens(const struct lmq_batch *batch)
 }
 
 /* Bytes of one group of n_t tokens: the last tile of a batch has fewer. */
+LMQ_INLINE size_t
+packed_bytes(size_t group, size_t n_t, int is16, int is_wide)
+{
+    return HEAD_BYTES(n_t) + group * n_t * (is16 || is_wide ? 2 : 1);
+}
+
 static size_t
 group_bytes(const struct lmq_batch *batch, size_t n_t)
 {
-    size_t number = batch->bits == LMQ_BITS_16 || LMQ_WIDE ? 2 : 1;
-
-    return HEAD_BYTES(n_t) + batch->group * n_t * number;
+    return packed_bytes(batch->group, n_t, batch->bits == LMQ_BITS_16,
+                        LMQ_WIDE);
 }
 
 /* The tile that begins with a token. All before it are full. */
@@ -58,18 +68,21 @@ batch_tile(const struct lmq_batch *batch, size_t token)
                tile_tokens(batch);
 }
 
-/* ---- Packing ---- */
+/* A token alone, as it meets weights of so many bits. */
+static const unsigned char *
+alone(const struct lmq_batch *batch, unsigned bits)
+{
+    return LMQ_WIDE == IS_WIDE(bits) ? batch->data : batch_tile(batch, 1);
+}
 
-#if LMQ_WIDE
+/* ---- Packing ---- */
 
 /* Columns 0, 2, 1, 3: the weights are split into even and odd columns, and so
  * one load of 32 bits has the two numbers that meet either. */
-static void
-pack_numbers(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
-             int is16, unsigned char *start, unsigned char *p)
+LMQ_INLINE void
+pack_wide(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
+          unsigned char *p)
 {
-    (void)is16;
-    (void)start;
     for (size_t k = 0; k < group; k += 4) {
         for (size_t t = 0; t < n_t; t++, p += 8) {
             const int16_t swapped[4] = {q[t][k], q[t][k + 2], q[t][k + 1],
@@ -78,8 +91,6 @@ pack_numbers(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
         }
     }
 }
-
-#else
 
 /* q = 256 * high + low; low is the low byte with its sign. So x q is 256 times
  * one int8 product plus another. Steps of 32 let compilers vectorize. */
@@ -113,8 +124,8 @@ pack_vector(const int8_t *part, size_t group, size_t v, size_t n_vectors,
 }
 
 static void
-pack_numbers(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
-             int is16, unsigned char *start, unsigned char *p)
+pack_int8(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
+          int is16, unsigned char *start, unsigned char *p)
 {
     const size_t n_vectors = is16 ? 2 * n_t : n_t;
     int8_t low[LMQ_GROUP_MAX], high[LMQ_GROUP_MAX];
@@ -130,26 +141,42 @@ pack_numbers(const int16_t q[][LMQ_GROUP_MAX], size_t n_t, size_t group,
     }
 }
 
-#endif
+/* A group's head, then its numbers, in the order in which the product goes
+ * through them; returns what is behind them. */
+LMQ_INLINE unsigned char *
+pack_one(const int16_t q[][LMQ_GROUP_MAX], const float *scale, size_t n_t,
+         size_t group, int is16, int is_wide, unsigned char *p)
+{
+    unsigned char *start = p + n_t * sizeof(*scale);
 
-/* One tile of tokens: for each group its head, then its numbers, in the order
- * in which the product goes through them. */
+    memcpy(p, scale, n_t * sizeof(*scale));
+    if (is_wide)
+        pack_wide(q, n_t, group, p + HEAD_BYTES(n_t));
+    else
+        pack_int8(q, n_t, group, is16, start, p + HEAD_BYTES(n_t));
+    return p + packed_bytes(group, n_t, is16, is_wide);
+}
+
+/* One tile of tokens, which begins at p. */
 static void
 pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
           size_t n_t, unsigned char *p)
 {
-    int16_t q[TILE_VECTORS][LMQ_GROUP_MAX];
+    const int is16 = batch->bits == LMQ_BITS_16;
     const size_t group = batch->group;
+    unsigned char *also = LMQ_WIDE && batch->n_tokens == 1
+                              ? (unsigned char *)alone(batch, 4) : NULL;
+    int16_t q[TILE_VECTORS][LMQ_GROUP_MAX];
 
     for (size_t k = 0; k < batch->n_cols; k += group) {
+        const int16_t(*numbers)[LMQ_GROUP_MAX] =
+            (const int16_t(*)[LMQ_GROUP_MAX])q;
         float scale[TILE_VECTORS];
         for (size_t t = 0; t < n_t; t++)
             scale[t] = pack_group(batch, x + t * stride, k, q[t]);
-        memcpy(p, scale, n_t * sizeof(scale[0]));
-        pack_numbers((const int16_t(*)[LMQ_GROUP_MAX])q, n_t, group,
-                     batch->bits == LMQ_BITS_16, p + n_t * sizeof(scale[0]),
-                     p + HEAD_BYTES(n_t));
-        p += group_bytes(batch, n_t);
+        p = pack_one(numbers, scale, n_t, group, is16, LMQ_WIDE, p);
+        if (also != NULL)
+            also = pack_one(numbers, scale, 1, group, is16, 0, also);
     }
 }
 
@@ -338,8 +365,7 @@ tile(const struct part *part, size_t n_r, size_t number,
     const size_t w_bytes = lmq_tile_group_bytes(from.group, bits);
     const size_t scale_bytes =
         LMQ_TILE_ROWS * (from.is_half ? sizeof(uint16_t) : sizeof(float));
-    const size_t x_bytes =
-        HEAD_BYTES(n_t) + n_t * (is16 || LMQ_WIDE ? 2 : 1) * from.group;
+    const size_t x_bytes = packed_bytes(from.group, n_t, is16, IS_WIDE(bits));
     struct lmq_asking asking = {0};
     vf sum[TILE_STREAMS][TILE_VECTORS];
 

@@ -74,8 +74,8 @@ product_some(const struct block *block, size_t tile0, size_t tile1, size_t n_r,
             .n_r = n_r,
             .apart = apart,
         };
-        (block->is16 ? one_token_16 : one_token_8)(&part, tiles->bits,
-                                                   block->batch->data);
+        (block->batch->bits == LMQ_BITS_16 ? one_token_16 : one_token_8)(
+            &part, tiles->bits, alone(block->batch, tiles->bits));
     }
 }
 

@@ -286,12 +286,14 @@ lmq_tiles_row(const struct lmq_tiles *tiles, size_t row, float *out)
 size_t
 lmq_batch_bytes(size_t n_tokens, size_t n_cols, size_t group)
 {
+    /* For each token and group a head of 64 bytes and numbers of 16 bits, or
+     * where a token is alone two small ones and the numbers twice: what the
+     * most generous instruction set takes. */
+    const size_t each = n_tokens == 1 ? 16 + 4 * group : 64 + 2 * group;
     size_t n_bytes;
 
-    /* For each token and group a head of 64 bytes and numbers of 16 bits:
-     * what the most generous instruction set takes. */
     if (!lmq_size_mul(n_tokens, lmq_groups_per_row(n_cols, group), &n_bytes) ||
-        !lmq_size_mul(n_bytes, 64 + 2 * group, &n_bytes))
+        !lmq_size_mul(n_bytes, each, &n_bytes))
         return 0;
     return n_bytes;
 }

@@ -20,7 +20,7 @@ float random_float(void); /* from -1 to 1 */
 enum pattern {
     PLAIN,
     EXTREME, /* +-32639 and nothing else */
-    LARGEST_SUMS, /* all of them -32639, and the least whole number */
+    LARGEST_SUMS, /* all -32639, and the least whole number or the most */
     LOW_128, /* integers whose low half is -128 */
     ZERO_GROUPS,
     DENORMAL,

@@ -41,15 +41,16 @@ random_half(enum pattern pattern)
 
 static const unsigned widths[] = {8, 4, 5, 6};
 
+/* The least is largest by itself; what is stored, without a sign, the most. */
 static int8_t
-random_q(unsigned bits, enum pattern pattern)
+random_q(unsigned bits, enum pattern pattern, size_t row)
 {
     const int least = lmq_q_least(bits), most = lmq_q_most(bits);
 
     if (pattern == EXTREME)
         return (int8_t)(random_below(2) ? least : most);
-    if (pattern == LARGEST_SUMS)
-        return (int8_t)least;
+    if (pattern == LARGEST_SUMS || (pattern == LOW_128 && row % 4 < 2))
+        return (int8_t)(row % 2 ? most : least);
     return (int8_t)((int)random_below((size_t)(most - least) + 1) + least);
 }
 
@@ -80,7 +81,7 @@ matrix_new(size_t n_rows, size_t n_cols, const struct lmq_quant *quant,
         const size_t here = n_rows - row < 16 ? n_rows - row : 16;
         const size_t n_groups = lmq_groups_per_row(n_cols, group);
         for (size_t i = 0; i < here * n_cols; i++)
-            q[i] = random_q(quant->bits, pattern);
+            q[i] = random_q(quant->bits, pattern, row + i / n_cols);
         for (size_t i = 0; i < here * n_groups; i++) {
             const bool flips = quant->bits < 8 && random_below(2);
             uint16_t half = random_half(pattern) | (flips ? 0x8000 : 0);
