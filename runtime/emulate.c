@@ -16,7 +16,7 @@
 #include "base/size.h"
 
 #define BLOCK 32
-#define RUNQ_GROUP 64
+#define RUNQ_GROUP ((size_t)64)
 
 const struct lmq_name lmq_emulation_names[] = {
     {"q8_0", LMQ_EMULATE_Q8_0}, {"q5_0", LMQ_EMULATE_Q5_0},
@@ -149,14 +149,37 @@ round_runq_operand(float *x, size_t n)
 /* ---- Which ---- */
 
 /* A group that divides the model's width, as export.py looks for it. */
-static enum lmq_status
-find_runq(const struct lmq_hparams *hparams, const struct lmq_tensor *tensor,
-          struct lmq_rounding *rounding, struct lmq_error *err)
+static size_t
+runq_group(const struct lmq_hparams *hparams)
 {
     size_t group = RUNQ_GROUP;
 
     while (hparams->dim % group != 0)
         group /= 2;
+    return group;
+}
+
+const char *
+lmq_emulation_activations(enum lmq_emulation emulation,
+                          const struct lmq_hparams *hparams)
+{
+    static const char *const names[] = {"q8/64", "q8/32", "q8/16", "q8/8",
+                                        "q8/4",  "q8/2",  "q8/1"};
+    const size_t group =
+        emulation == LMQ_EMULATE_RUNQ ? runq_group(hparams) : BLOCK;
+    size_t i = 0;
+
+    while ((RUNQ_GROUP >> i) != group)
+        i++;
+    return names[i];
+}
+
+static enum lmq_status
+find_runq(const struct lmq_hparams *hparams, const struct lmq_tensor *tensor,
+          struct lmq_rounding *rounding, struct lmq_error *err)
+{
+    const size_t group = runq_group(hparams);
+
     if (tensor->n_cols % group != 0)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "runq computes nonsense with this model: the rows of "

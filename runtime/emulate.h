@@ -42,6 +42,10 @@ enum lmq_status lmq_emulation_find(enum lmq_emulation emulation,
                                    struct lmq_rounding *rounding,
                                    struct lmq_error *err);
 
+/* What it multiplies with, as "q8/32". */
+const char *lmq_emulation_activations(enum lmq_emulation emulation,
+                                      const struct lmq_hparams *hparams);
+
 /* n_rows rows, in place. */
 void lmq_round_rows(lmq_round *round, size_t block, float *x, size_t n_rows,
                     size_t n_cols);

@@ -231,5 +231,6 @@ lmq_judged_activations(const struct lmq_judged *candidate)
         return "f32";
     if (candidate->emulation == LMQ_EMULATE_NONE)
         return lmq_names_of(lmq_activations_names, candidate->activations);
-    return candidate->emulation == LMQ_EMULATE_RUNQ ? "q8/64" : "q8/32";
+    return lmq_emulation_activations(candidate->emulation,
+                                     &candidate->model->hparams);
 }

@@ -165,6 +165,26 @@ START_TEST(runq_has_groups_that_divide_the_width)
 }
 END_TEST
 
+START_TEST(activations_are_named_with_their_groups)
+{
+    const struct {
+        enum lmq_emulation emulation;
+        uint32_t dim;
+        const char *name;
+    } cases[] = {
+        {LMQ_EMULATE_RUNQ, 128, "q8/64"}, {LMQ_EMULATE_RUNQ, 288, "q8/32"},
+        {LMQ_EMULATE_RUNQ, 7, "q8/1"},    {LMQ_EMULATE_Q4_1, 7, "q8/32"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct lmq_hparams hparams = {.dim = cases[i].dim};
+        ck_assert_str_eq(
+            lmq_emulation_activations(cases[i].emulation, &hparams),
+            cases[i].name);
+    }
+}
+END_TEST
+
 /* ---- Judged ---- */
 
 static struct lmq_report *
@@ -269,6 +289,7 @@ main(void)
     const TTest *const tests[] = {
         weights_are_what_blocks_of_ggml_hold,
         runq_has_groups_that_divide_the_width,
+        activations_are_named_with_their_groups,
         an_emulation_has_the_same_figures_in_company,
         activations_are_rounded_unless_they_stay_floats,
         what_cannot_be_emulated_is_refused,

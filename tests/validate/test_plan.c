@@ -126,6 +126,11 @@ START_TEST(a_plan_holds_elsewhere_and_beats_one_encoding_for_all)
             lmq_report_number(report, "prediction.bytes"))
             ck_assert(kld <= lmq_report_number(all, "kld"));
     }
+    const struct lmq_report *front = lmq_report_at(report, "front");
+    for (size_t i = 1; i < lmq_report_length(front); i++)
+        ck_assert(
+            lmq_report_number(lmq_report_item(front, i), "bytes") >
+            lmq_report_number(lmq_report_item(front, i - 1), "bytes"));
     double gap = lmq_report_number(report, "prediction.gap");
     ck_assert_msg(gap >= 0 && gap < 0.05, "a gap of %g", gap);
     lmq_report_free(report);

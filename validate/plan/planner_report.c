@@ -63,14 +63,20 @@ describe_uniform(const struct lmq_planner *planner)
     return list;
 }
 
+/* Several targets may lead to the same point. */
 static json_t *
 describe_front(const struct lmq_planner *planner)
 {
+    const struct lmq_front_point *last = NULL;
     json_t *list = json_array();
 
-    for (size_t i = 0; i < planner->n_front; i++)
-        lmq_append(&list, describe_point(planner, planner->front[i].bytes,
-                                         planner->front[i].kld));
+    for (size_t i = 0; i < planner->n_front; i++) {
+        const struct lmq_front_point *point = &planner->front[i];
+        if (last == NULL || point->bytes != last->bytes)
+            lmq_append(&list,
+                       describe_point(planner, point->bytes, point->kld));
+        last = point;
+    }
     return list;
 }
 
