@@ -236,6 +236,9 @@ vr_store_i16(void *p, vr x)
 #define LMQ_TILES 4
 #define LMQ_LINE_PART 64
 #define LMQ_WIDE 0
+#define LMQ_SELECT(m, a, b)                                            \
+    ((vw)_mm512_ternarylogic_epi32((__m512i)(b), (__m512i)(a),         \
+                                   _mm512_set1_epi8(m), 0xd8))
 
 #include "runtime/kernels/kernels_int8_body.h"
 

@@ -8,6 +8,8 @@
  *   LMQ_LINE_PART  bytes of a register of integers
  *   LMQ_TILES      the row tiles it takes at a time for many tokens, 1 or 4
  *   LMQ_WIDE       1: activations meet 8 bits as int16, 0: as int8
+ *   LMQ_SELECT(m, a, b)  where each byte's m has ones the bits of a, else those
+ *                  of b, if that is one instruction
  *   add_group()    declared below
  *
  * A batch is cut into tiles of tokens, each [group]{head, numbers}:
@@ -221,22 +223,31 @@ load_part(const unsigned char *p)
 }
 
 /* A part of step s of those that begin at w, as q + 2^(bits - 1): the lower
- * bits and those above come together (quantize/tiles.h). */
+ * bits and those above come together (quantize/tiles.h). Where one instruction
+ * takes lower bits from here and upper ones from there, two steps share what
+ * masks those above: what is left of the other's comes to lie below. */
 LMQ_INLINE vw
 load_step(const unsigned char *w, size_t s, size_t part, unsigned bits)
 {
     const size_t at = part * LMQ_LINE_PART, above = s * (bits - 4);
+    const uint32_t ones = (1u << (bits - 4)) - 1;
 
     if (bits == 8)
         return load_part(w + s * LMQ_LINE + at);
-    vw x = load_part(w + s / 2 * LMQ_LINE + at) >> (uint32_t)(s % 2 * 4) &
-           0x0f * EACH;
+    vw x = load_part(w + s / 2 * LMQ_LINE + at) >> (uint32_t)(s % 2 * 4);
     if (bits == 4)
-        return x;
+        return x & 0x0f * EACH;
     vw y = load_part(w + (4 + above / 8) * LMQ_LINE + at);
+#ifdef LMQ_SELECT
+    y &= (ones << above % 4) * 0x11 * EACH;
+#endif
     y = above % 8 <= 4 ? y << (uint32_t)(4 - above % 8)
                        : y >> (uint32_t)(above % 8 - 4);
-    return x | (y & ((1u << (bits - 4)) - 1) * 16 * EACH);
+#ifdef LMQ_SELECT
+    return LMQ_SELECT(0x0f, x, y);
+#else
+    return (x & 0x0f * EACH) | (y & ones * 16 * EACH);
+#endif
 }
 
 /* One row tile as one of 8 bits, in each four some turned over. */
