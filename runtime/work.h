@@ -126,16 +126,16 @@ size_t lmq_work_members(const struct lmq_work *work, double weights, size_t n);
 double lmq_work_bytes(const struct lmq_model *model, size_t batch,
                       size_t context, int threads);
 
-/* Bytes that are enough for one quantized row of an operand in any groups:
- * the smallest have the most scales, the largest the most padding. Rounded ones
- * are floats. */
+/* Bytes that are enough for one quantized row of an operand in any groups, and
+ * keep the next one aligned: the smallest have the most scales, the largest the
+ * most padding. Rounded ones are floats. */
 static inline size_t
 lmq_packed_bytes(size_t n_cols)
 {
     size_t packed = lmq_batch_bytes(1, n_cols + LMQ_GROUP_MAX, LMQ_GROUP_MIN);
     size_t floats = (n_cols + 15) / 16 * 64;
 
-    return floats > packed ? floats : packed;
+    return ((floats > packed ? floats : packed) + 63) / 64 * 64;
 }
 
 #endif

@@ -76,8 +76,8 @@ add_wide(const struct streams *from, size_t n_r, size_t r,
     }
 }
 
-/* So many products of pairs, of at most 2 * 128 * (2^bits - 1), make a sum of 16
- * bits: 8, 4 and 2. */
+/* So many products of pairs, of at most 2 * 128 * (2^bits - 1), make a sum of
+ * 16 bits: 8, 4 and 2. */
 #define FITTING(bits) ((size_t)(32767 / (256 * ((1 << (bits)) - 1))))
 
 /* One token and weights of fewer bits, as q + 2^(bits - 1). */
@@ -103,6 +103,7 @@ add_int8(const struct streams *from, size_t r, const unsigned char *head,
                         a, _mm256_set1_epi32(load_i32(x + 4 * v)));
                     part[h][v] =
                         begins ? y : _mm256_add_epi16(part[h][v], y);
+                    /* Compilers would make a tree, and have no registers. */
                     __asm__("" : "+x"(part[h][v]));
                     /* Of two the first is of the high halves. */
                     if (ends)

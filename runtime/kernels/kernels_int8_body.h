@@ -70,11 +70,13 @@ batch_tile(const struct lmq_batch *batch, size_t token)
                tile_tokens(batch);
 }
 
-/* A token alone, as it meets weights of so many bits. */
-static const unsigned char *
-alone(const struct lmq_batch *batch, unsigned bits)
+/* A token alone, as int8, which is behind int16. */
+static unsigned char *
+alone_as_int8(const struct lmq_batch *batch)
 {
-    return LMQ_WIDE == IS_WIDE(bits) ? batch->data : batch_tile(batch, 1);
+    size_t n_groups = lmq_groups_per_row(batch->n_cols, batch->group);
+
+    return batch->data + (LMQ_WIDE ? n_groups * group_bytes(batch, 1) : 0);
 }
 
 /* ---- Packing ---- */
@@ -166,8 +168,8 @@ pack_tile(const struct lmq_batch *batch, const float *x, size_t stride,
 {
     const int is16 = batch->bits == LMQ_BITS_16;
     const size_t group = batch->group;
-    unsigned char *also = LMQ_WIDE && batch->n_tokens == 1
-                              ? (unsigned char *)alone(batch, 4) : NULL;
+    unsigned char *also =
+        LMQ_WIDE && batch->n_tokens == 1 ? alone_as_int8(batch) : NULL;
     int16_t q[TILE_VECTORS][LMQ_GROUP_MAX];
 
     for (size_t k = 0; k < batch->n_cols; k += group) {

@@ -62,6 +62,9 @@ product_some(const struct block *block, size_t tile0, size_t tile1, size_t n_r,
              size_t apart)
 {
     const struct lmq_tiles *tiles = block->tiles;
+    const struct lmq_batch *batch = block->batch;
+    const unsigned char *x =
+        IS_WIDE(tiles->bits) ? batch->data : alone_as_int8(batch);
     const size_t step = apart == 1 ? n_r : 1;
 
     for (size_t tile = tile0; tile < tile1; tile += step) {
@@ -74,8 +77,8 @@ product_some(const struct block *block, size_t tile0, size_t tile1, size_t n_r,
             .n_r = n_r,
             .apart = apart,
         };
-        (block->batch->bits == LMQ_BITS_16 ? one_token_16 : one_token_8)(
-            &part, tiles->bits, alone(block->batch, tiles->bits));
+        (batch->bits == LMQ_BITS_16 ? one_token_16 : one_token_8)(
+            &part, tiles->bits, x);
     }
 }
 

@@ -21,7 +21,7 @@ enum pattern {
     PLAIN,
     EXTREME, /* +-32639 and nothing else */
     LARGEST_SUMS, /* all -32639, and the least whole number or the most */
-    LOW_128, /* integers whose low half is -128 */
+    LOW_128, /* integers whose low half is -128, and some such numbers */
     ZERO_GROUPS,
     DENORMAL,
     HUGE_NUMBERS,

@@ -128,11 +128,12 @@ spread(size_t n, size_t stride, size_t gap)
     return n == 0 ? 0 : n * stride - gap;
 }
 
-/* Packs and multiplies, in two parts each. */
+/* Packs and multiplies, in two parts each. Half of the rows are then multiplied
+ * with `also`, unless it is NULL: matrices share what they meet. */
 static struct buffer
-multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
-         size_t n_tokens, size_t x_stride, enum lmq_bits bits, bool streams,
-         bool few)
+multiply(const struct lmq_kernels *k, const struct matrix *m,
+         const struct matrix *also, const float *x, size_t n_tokens,
+         size_t x_stride, enum lmq_bits bits, bool streams, bool few)
 {
     const size_t n_cols = m->tiles.n_cols, group = m->tiles.group;
     const size_t n_tiles = lmq_tiles_count(m->tiles.n_rows);
@@ -157,6 +158,9 @@ multiply(const struct lmq_kernels *k, const struct matrix *m, const float *x,
                scratch.data);
     k->product(&m->tiles, 0, n_tiles / 3, &batch, floats(&out), stride,
                scratch.data);
+    if (also != NULL)
+        k->product(&also->tiles, 0, n_tiles / 2, &batch, floats(&out), stride,
+                   scratch.data);
     buffer_free(&data);
     buffer_free(&scratch);
     return out;
@@ -184,10 +188,11 @@ compare_product(const struct lmq_kernels *k, const struct product *p)
         matrix_new(p->n_rows, p->n_cols, &p->quant, p->pattern, &wide);
     struct buffer x =
         buffer_floats(spread(p->n_tokens, stride, 1), p->pattern);
-    struct buffer a = multiply(plain, &wide, floats(&x), p->n_tokens, stride,
-                               p->bits, false, false);
-    struct buffer b = multiply(k, &m, floats(&x), p->n_tokens, stride, p->bits,
-                               p->streams, p->few);
+    struct buffer a = multiply(plain, &wide, NULL, floats(&x), p->n_tokens,
+                               stride, p->bits, false, false);
+    struct buffer b = multiply(k, &m, p->streams ? &wide : NULL, floats(&x),
+                               p->n_tokens, stride, p->bits, p->streams,
+                               p->few);
 
     checkasm_report(
         same_buffers(&a, &b, true), "product", k->name,
@@ -497,11 +502,11 @@ checkasm_naive_product(void)
         struct matrix m = matrix_new(n_rows, n_cols, &quant, PLAIN, &wide);
         struct buffer x = buffer_floats(n_cols, PLAIN);
         struct buffer out =
-            multiply(plain, &m, floats(&x), 1, n_cols, LMQ_BITS_16, false,
-                     false);
+            multiply(plain, &m, NULL, floats(&x), 1, n_cols, LMQ_BITS_16,
+                     false, false);
         struct buffer other =
-            multiply(plain, &wide, floats(&x), 1, n_cols, LMQ_BITS_16, false,
-                     false);
+            multiply(plain, &wide, NULL, floats(&x), 1, n_cols, LMQ_BITS_16,
+                     false, false);
         bool is_near = same_floats(floats(&out), floats(&other), n_rows);
         for (size_t row = 0; row < n_rows; row++) {
             float w[200];
