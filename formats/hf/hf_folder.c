@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "base/files/path.h"
+#include "base/report.h"
+#include "base/text/ends.h"
 #include "formats/hf/hf_card.h"
 #include "formats/hf/hf_config.h"
 #include "formats/hf/hf_vocab_pair.h"
@@ -38,6 +40,56 @@ lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
 
 /* ---- What stands beside the weights ---- */
 
+static bool
+has_qweight(const struct lmq_checkpoint *checkpoint)
+{
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (lmq_ends_with(checkpoint->tensors[i].stored_name, ".qweight"))
+            return true;
+    return false;
+}
+
+/* What packs weights may say how in a file of its own, and config.json nothing,
+ * as AutoGPTQ had it. Such a file may be left of weights that are no more. */
+static enum lmq_status
+add_side_config(struct lmq_checkpoint *checkpoint, const char *path,
+                json_t *config, struct lmq_error *err)
+{
+    static const char name[] = "quantize_config.json";
+    const char *slash = strrchr(path, '/');
+    unsigned char *text = NULL;
+    size_t size;
+    json_t *side = NULL;
+
+    if (!json_is_object(config) || lmq_packed_said(config) != NULL ||
+        !has_qweight(checkpoint))
+        return LMQ_OK;
+    char *folder = slash == NULL
+                       ? strdup(".")
+                       : strndup(path, (size_t)(slash - path) + 1);
+    char *own = folder == NULL ? NULL : lmq_path_join(folder, name);
+    enum lmq_status status = own == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+    if (status == LMQ_OK && lmq_file_exists(own, &status, err)) {
+        status = lmq_checkpoint_load(checkpoint, own, JSON_FILE_MAX, &text,
+                                     &size, err);
+        if (status == LMQ_OK)
+            status = lmq_config_json(text, size, &side, err);
+        if (status == LMQ_OK && json_is_object(side) &&
+            json_object_get(side, "quant_method") == NULL)
+            lmq_put(&side, "quant_method", json_string("gptq"));
+        if (status == LMQ_OK &&
+            json_object_set(config, "quantization_config", side) != 0)
+            status = lmq_fail_nomem(err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, own);
+    }
+    json_decref(side);
+    free(text);
+    free(own);
+    free(folder);
+    return status;
+}
+
 /* Parsed twice, for two purposes: what the model is, and how its weights are
  * packed. Configurations are small. */
 enum lmq_status
@@ -57,6 +109,8 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
                               &checkpoint->has_model, err);
     if (status == LMQ_OK)
         status = lmq_config_json(text, size, &config, err);
+    if (status == LMQ_OK)
+        status = add_side_config(checkpoint, path, config, err);
     if (status == LMQ_OK)
         status = lmq_packed_understand(checkpoint, config, err);
     json_decref(config);

@@ -174,6 +174,8 @@ read_parts(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
         lmq_grid_read(checkpoint, &affine->scales, &parts->blocks, parts->raw,
                       parts->scales, err);
 
+    for (size_t i = 0; i < n && affine->is_inverse; i++)
+        parts->scales[i] = 1 / parts->scales[i];
     if (status == LMQ_OK && affine->gain_divisor > 0)
         status = apply_gains(checkpoint, affine, parts, err);
     for (size_t i = 0; i < n && affine->divisor > 0; i++)
@@ -298,7 +300,7 @@ quant_of(const struct lmq_affine *affine)
 
     if (!is_integral || !is_small || affine->has_members ||
         affine->divisor > 0 || affine->multiplier > 0 ||
-        affine->scales.is_exponent ||
+        affine->is_inverse || affine->scales.is_exponent ||
         affine->scales.dtype == LMQ_DTYPE_F64)
         return quant;
     for (unsigned group = LMQ_GROUP_MIN; group <= LMQ_GROUP_MAX; group *= 2)

@@ -29,6 +29,7 @@ struct lmq_affine {
                                 last two only with biases */
     uint64_t block_rows, block_cols;
     uint64_t n_groups; /* in a row */
+    bool is_inverse;           /* codes are divided by their scales */
     float divisor, multiplier; /* of all scales; 0: there is none */
     struct lmq_grid gains;     /* (1, matrices): by gains[i] / gain_divisor the
                                   scales of matrix i are multiplied */

@@ -5,6 +5,9 @@
  * divided by): floats, or the exponents of powers of two (MXFP8). The value of
  * an element is the product either way, in float32; what transformers and
  * others compute with is that product, rounded to the type of the model.
+ *
+ * GPTQModel's weight_scale_inv is what it was multiplied with, and config.json
+ * says so: weight_scale_semantics is inverse.
  */
 #include "config.h"
 
@@ -27,9 +30,20 @@ is_fp8(const struct lmq_tensor *tensor)
            (n < m || strcmp(tensor->stored_name + n - m, ending) != 0);
 }
 
+static bool
+is_supported(struct lmq_packer *packer, bool *is_inverse)
+{
+    const char *meaning = lmq_packer_text(packer, "weight_scale_semantics");
+
+    *is_inverse = strcmp(meaning, "inverse") == 0;
+    if (*meaning != '\0' && !*is_inverse)
+        lmq_packer_refuse(packer, "weight_scale_semantics %.24s", meaning);
+    return packer->refused[0] == '\0';
+}
+
 static enum lmq_status
 attach(struct lmq_packer *packer, struct lmq_tensor *tensor,
-       struct lmq_tensor *scale, struct lmq_error *err)
+       struct lmq_tensor *scale, bool is_inverse, struct lmq_error *err)
 {
     char text[64];
     bool is_power = scale->dtype == LMQ_DTYPE_U8 ||
@@ -44,6 +58,7 @@ attach(struct lmq_packer *packer, struct lmq_tensor *tensor,
     if (affine == NULL)
         return lmq_fail_nomem(err);
     affine->codes = lmq_packer_grid(tensor);
+    affine->is_inverse = is_inverse;
     status = lmq_scale_shape_set(packer, affine, tensor->stored_name,
                                  tensor->dims, tensor->n_dims, scale, err);
     if (status != LMQ_OK) {
@@ -82,6 +97,7 @@ lmq_fp8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
         lmq_packer_sibling(packer, tensor, "", "_scale");
     struct lmq_tensor *inverse =
         lmq_packer_sibling(packer, tensor, "", "_scale_inv");
+    bool is_inverse;
 
     if (scale != NULL && inverse != NULL)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
@@ -89,7 +105,10 @@ lmq_fp8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
                         tensor->stored_name, scale->stored_name,
                         inverse->stored_name);
     if (scale != NULL || inverse != NULL)
-        return attach(packer, tensor, scale != NULL ? scale : inverse, err);
+        return is_supported(packer, &is_inverse)
+                   ? attach(packer, tensor, scale != NULL ? scale : inverse,
+                            is_inverse, err)
+                   : LMQ_OK;
     if (packer->method != NULL && tensor->n_dims >= 2)
         return fail_missing(tensor, err);
     lmq_packer_found(packer,

@@ -264,6 +264,27 @@ look_at_config(const json_t *config, const struct scheme **scheme)
                : "";
 }
 
+static bool
+says(const json_t *config, const char *key)
+{
+    const json_t *said = json_object_get(config, key);
+
+    return said != NULL && !json_is_null(said);
+}
+
+const json_t *
+lmq_packed_said(const json_t *config)
+{
+    const json_t *text = json_object_get(config, "text_config");
+    const json_t *const places[] = {config, text};
+
+    for (size_t i = 0; i < 2; i++)
+        if (says(places[i], "quantization_config") ||
+            says(places[i], "quantization"))
+            return places[i];
+    return NULL;
+}
+
 /* `detail` may be "". */
 static void
 refuse(struct lmq_checkpoint *checkpoint, const char *name, const char *detail,
@@ -355,7 +376,10 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
 {
     struct lmq_packer packer = {.checkpoint = checkpoint};
     const struct scheme *scheme;
-    const char *declared = look_at_config(config, &scheme), *seen;
+    const char *declared, *seen;
+
+    config = lmq_packed_said(config);
+    declared = look_at_config(config, &scheme);
     enum lmq_status status = choose_config(config, &packer.config, err);
 
     if (status == LMQ_OK)

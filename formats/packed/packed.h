@@ -18,6 +18,10 @@ enum lmq_status lmq_packed_understand(struct lmq_checkpoint *checkpoint,
                                       const json_t *config,
                                       struct lmq_error *err);
 
+/* The part of config.json that says how weights are packed: all of it, or of a
+ * model with images, say, what is of its text. NULL if none does. */
+const json_t *lmq_packed_said(const json_t *config);
+
 /* LMQ_ERR_UNSUPPORTED, with advice, if the weights cannot be read: whoever
  * needs elements asks first. */
 enum lmq_status

@@ -19,50 +19,6 @@ struct shape {
     uint64_t n, rows, cols;
 };
 
-/* ---- What config.json says ---- */
-
-/* compressed-tensors keeps it in the groups. */
-static const json_t *
-find_block_size(const json_t *config)
-{
-    const json_t *size = json_object_get(config, "weight_block_size");
-    const char *name;
-    json_t *group;
-
-    if (size != NULL && !json_is_null(size))
-        return size;
-    json_object_foreach(
-        (json_t *)(uintptr_t)json_object_get(config, "config_groups"), name,
-        group)
-    {
-        size = json_object_get(json_object_get(group, "weights"),
-                               "block_structure");
-        if (size != NULL && !json_is_null(size))
-            return size;
-    }
-    return NULL;
-}
-
-/* 0, 0 if it does not say. */
-static enum lmq_status
-read_block_size(const struct lmq_packer *packer, uint64_t block[2],
-                struct lmq_error *err)
-{
-    const json_t *size = find_block_size(packer->config);
-
-    block[0] = block[1] = 0;
-    for (size_t i = 0; i < 2 && size != NULL; i++) {
-        json_int_t n = json_integer_value(json_array_get(size, i));
-        if (json_array_size(size) != 2 || n < 1 || n > LMQ_MAX_WIDTH)
-            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "weight_block_size or block_structure in "
-                            "config.json is no pair of sizes from 1 to %d",
-                            LMQ_MAX_WIDTH);
-        block[i] = (uint64_t)n;
-    }
-    return LMQ_OK;
-}
-
 /* ---- Shapes ---- */
 
 static struct shape
@@ -95,7 +51,74 @@ fits(const struct shape *matrix, const struct shape *scales, uint64_t rows,
            (matrix->n == 1 || matrix->rows % rows == 0);
 }
 
-/* The size of the blocks; one scale first: it fits everything else. */
+/* ---- What config.json says ---- */
+
+/* Takes one that it says, if these scales fit or none has been taken. */
+static enum lmq_status
+take_block_size(const json_t *size, const struct shape *matrix,
+                const struct shape *scales, uint64_t block[2],
+                struct lmq_error *err)
+{
+    uint64_t own[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        json_int_t n = json_integer_value(json_array_get(size, i));
+        if (json_array_size(size) != 2 || n < 1 || n > LMQ_MAX_WIDTH)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "weight_block_size or block_structure in "
+                            "config.json is no pair of sizes from 1 to %d",
+                            LMQ_MAX_WIDTH);
+        own[i] = (uint64_t)n;
+    }
+    const bool is_same = own[0] == block[0] && own[1] == block[1];
+    const bool others_fit = counts_fit(matrix, scales, block[0], block[1]);
+    const bool is_one = scales->n * scales->rows * scales->cols == 1;
+    if (counts_fit(matrix, scales, own[0], own[1]) && others_fit && !is_same &&
+        !is_one)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "of the sizes of blocks in config.json both "
+                        "%" PRIu64 " x %" PRIu64 " and %" PRIu64 " x %" PRIu64
+                        " may be those of a matrix of %" PRIu64 " x %" PRIu64,
+                        block[0], block[1], own[0], own[1], matrix->rows,
+                        matrix->cols);
+    if (!others_fit) {
+        block[0] = own[0];
+        block[1] = own[1];
+    }
+    return LMQ_OK;
+}
+
+/* 0, 0 if it does not say. compressed-tensors keeps it in the groups, which may
+ * have several. */
+static enum lmq_status
+read_block_size(const json_t *config, const struct shape *matrix,
+                const struct shape *scales, uint64_t block[2],
+                struct lmq_error *err)
+{
+    const json_t *size = json_object_get(config, "weight_block_size");
+    enum lmq_status status = LMQ_OK;
+    const char *name;
+    json_t *group;
+
+    block[0] = block[1] = 0;
+    if (size != NULL && !json_is_null(size))
+        return take_block_size(size, matrix, scales, block, err);
+    json_object_foreach(
+        (json_t *)(uintptr_t)json_object_get(config, "config_groups"), name,
+        group)
+    {
+        size = json_object_get(json_object_get(group, "weights"),
+                               "block_structure");
+        if (size != NULL && !json_is_null(size) && status == LMQ_OK)
+            status = take_block_size(size, matrix, scales, block, err);
+    }
+    return status;
+}
+
+/* ---- Which ---- */
+
+/* The size of the blocks; one scale first: it fits everything else. Where sizes
+ * are said, others are those of rows, or of parts of them. */
 static bool
 find_blocks(const struct shape *matrix, const struct shape *scales,
             const uint64_t said[2], uint64_t blocks[2])
@@ -107,7 +130,9 @@ find_blocks(const struct shape *matrix, const struct shape *scales,
          scales->cols == 0 ? 0 : matrix->cols / scales->cols},
     };
     bool is_even = scales->rows > 0 && matrix->rows % scales->rows == 0 &&
-                   scales->cols > 0 && matrix->cols % scales->cols == 0;
+                   scales->cols > 0 && matrix->cols % scales->cols == 0 &&
+                   (said[0] == 0 || scales->cols == 1 ||
+                    scales->rows == matrix->rows);
 
     if (scales->n * scales->rows * scales->cols == 1) {
         blocks[0] = blocks[1] = LMQ_BLOCK_ALL;
@@ -164,7 +189,8 @@ lmq_scale_shape_set(const struct lmq_packer *packer, struct lmq_affine *affine,
     struct shape matrix = shape_of(dims, n_dims);
     struct shape scales = scales_of(scale, n_dims);
     uint64_t said[2], blocks[2];
-    enum lmq_status status = read_block_size(packer, said, err);
+    enum lmq_status status =
+        read_block_size(packer->config, &matrix, &scales, said, err);
 
     if (status != LMQ_OK)
         return status;

@@ -121,6 +121,69 @@ START_TEST(scales_come_for_all_for_rows_and_for_blocks)
 }
 END_TEST
 
+/* As GPTQModel has it. */
+START_TEST(scales_may_be_what_was_multiplied_with)
+{
+    static const float factors[5] = {448, 0.5f, -3, 1e-3f, 7};
+    struct random random = {random_seed()};
+    struct stored folder = {0};
+    unsigned char bytes[35];
+    float scales[5];
+
+    for (size_t i = 0; i < 5; i++)
+        scales[i] = 1 / factors[i];
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    add_floats(&folder, "w.weight_scale_inv", "[5]", factors, 5);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(stored_save(
+        &folder, CONFIG("\"quant_method\": \"fp8\", "
+                        "\"weight_scale_semantics\": \"inverse\"")));
+    assert_scaled(checkpoint, bytes, scales, 1, 99, 1, &random);
+    lmq_checkpoint_close(checkpoint);
+
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    add_floats(&folder, "w.weight_scale_inv", "[5]", factors, 5);
+    checkpoint = open_checkpoint(stored_save(
+        &folder, CONFIG("\"quant_method\": \"fp8\", "
+                        "\"weight_scale_semantics\": \"root\"")));
+    ck_assert_ptr_nonnull(
+        strstr(checkpoint->packed, "weight_scale_semantics root"));
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+#define GROUPS(a, b)                                                          \
+    CONFIG("\"quant_method\": \"compressed-tensors\", "                       \
+           "\"format\": \"float-quantized\", \"config_groups\": "             \
+           "{\"a\": {\"weights\": {\"num_bits\": 8, \"type\": \"float\", "    \
+           "\"block_structure\": " a "}}, "                                  \
+           "\"b\": {\"weights\": {\"num_bits\": 8, \"type\": \"float\", "       \
+           "\"block_structure\": " b "}}}")
+
+/* Not those of the group that comes first. */
+START_TEST(blocks_are_those_of_the_group_whose_size_fits)
+{
+    static const char *const configs[] = {
+        GROUPS("[2,3]", "[4,4]"), GROUPS("[4,4]", "[2,3]"),
+        GROUPS("null", "[2,3]"), GROUPS("[2,3]", "[2,3]")};
+    struct random random = {random_seed()};
+    struct stored folder = {0};
+    unsigned char bytes[35];
+
+    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+        add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+        add_floats(&folder, "w.weight_scale", "[3,3]", numbers, 9);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(stored_save(&folder, configs[i]));
+        assert_scaled(checkpoint, bytes, numbers, 2, 3, 3, &random);
+        lmq_checkpoint_close(checkpoint);
+    }
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    add_floats(&folder, "w.weight_scale", "[2,1]", numbers, 2);
+    assert_refused(stored_save(&folder, GROUPS("[3,7]", "[4,7]")),
+                   LMQ_ERR_UNSUPPORTED, "both 3 x 7 and 4 x 7");
+}
+END_TEST
+
 START_TEST(scales_may_be_of_16_bits)
 {
     static const unsigned char bf16[] = {0x40, 0x40}; /* 3 */
@@ -211,6 +274,7 @@ START_TEST(scales_that_do_not_fit_are_refused)
         {"[1,5]", "{}", 5, "fit neither"},
         {"[2,2,1]", "{}", 4, "fit neither"},
         {"[3,3]", BLOCKS("[3,3]"), 9, "fit neither"},
+        {"[1,7]", BLOCKS("[2,2]"), 7, "fit neither"},
         {"[1]", BLOCKS("[0,1]"), 1, "weight_block_size"},
         {"[1]", BLOCKS("[1]"), 1, "weight_block_size"},
         {"[1]", BLOCKS("[1,-1]"), 1, "weight_block_size"},
@@ -455,6 +519,8 @@ main(void)
 {
     const TTest *const tests[] = {
         scales_come_for_all_for_rows_and_for_blocks,
+        scales_may_be_what_was_multiplied_with,
+        blocks_are_those_of_the_group_whose_size_fits,
         scales_may_be_of_16_bits,
         long_rows_have_their_scales,
         missing_scales_are_missed_where_they_are_announced,

@@ -276,6 +276,39 @@ START_TEST(gptq_is_known_by_its_tensors)
 }
 END_TEST
 
+/* The version is only in the configuration: of a part of the model, or in a file
+ * of its own, which says nothing of weights that are packed no more. */
+START_TEST(gptq_may_be_described_elsewhere)
+{
+    static const char said[] =
+        "{\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 32, "
+        "\"checkpoint_format\": \"gptq_v2\"}";
+    struct random random = {random_seed()};
+    char config[256];
+
+    snprintf(config, sizeof(config),
+             "{\"text_config\": {\"quantization_config\": %s}}", said);
+    for (int i = 0; i < 2; i++) {
+        make_matrix(32, 64, 4, 32, &random);
+        const char *path = save_gptq(2, false, i == 0 ? config : "{}");
+        if (i == 1)
+            write_file(in_folder("model/quantize_config.json"), said,
+                       strlen(said));
+        struct lmq_checkpoint *checkpoint = open_checkpoint(path);
+        assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
+                        &random);
+        lmq_checkpoint_close(checkpoint);
+    }
+    struct stored plain = {0};
+    stored_floats(&plain, "a.weight", BUILD_F32, "[32,2]", values(), 64);
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(stored_save(&plain, "{}"));
+    ck_assert_str_eq(checkpoint->packed, "");
+    lmq_checkpoint_close(checkpoint);
+    remove(in_folder("model/quantize_config.json"));
+}
+END_TEST
+
 /* GPTQModel names the layers that differ under "dynamic", AutoRound under
  * "extra_config". */
 START_TEST(gptq_of_other_bits_than_the_rest_is_announced)
@@ -617,6 +650,7 @@ main(void)
     const TTest *const tests[] = {
         gptq_gives_what_was_packed,
         gptq_is_known_by_its_tensors,
+        gptq_may_be_described_elsewhere,
         gptq_of_other_bits_than_the_rest_is_announced,
         gptq_of_8_bits_may_be_integers,
         gptq_of_other_kinds_is_refused_by_name,
