@@ -292,3 +292,11 @@ lmq_quant_snr_db(double signal_sq, double noise_sq)
 {
     return noise_sq > 0 ? 10 * log10(signal_sq / noise_sq) : (double)INFINITY;
 }
+
+double
+lmq_quant_cosine(double product, double a_sq, double b_sq)
+{
+    if (a_sq == 0 && b_sq == 0)
+        return 1;
+    return product / (sqrt(a_sq) * sqrt(b_sq));
+}

@@ -177,4 +177,7 @@ void lmq_quant_widen(const struct lmq_quant *quant, int8_t *q, size_t n_rows,
 /* Signal to noise in dB; infinity if there is no noise. */
 double lmq_quant_snr_db(double signal_sq, double noise_sq);
 
+/* Of two vectors' product and squares: 1 if both are zero, NaN if one is. */
+double lmq_quant_cosine(double product, double a_sq, double b_sq);
+
 #endif

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/report.h"
+#include "quantize/group.h"
 
 #define BOOTSTRAP_ROUNDS 1000
 #define HISTOGRAM_BINS 48
@@ -331,15 +332,15 @@ static json_t *
 describe_logits(const struct lmq_drift *drift, size_t vocabulary)
 {
     double n = (double)drift->n * (double)vocabulary;
-    double norms = sqrt(lmq_drift_sum(drift, LMQ_SUM_NORM_REFERENCE_SQ)) *
-                   sqrt(lmq_drift_sum(drift, LMQ_SUM_NORM_SQ));
     json_t *json = json_object();
 
     set(&json, "max_abs", drift->max_abs);
     set(&json, "rms", sqrt(lmq_drift_sum(drift, LMQ_SUM_SQ) / n));
     set(&json, "mean_abs", lmq_drift_sum(drift, LMQ_SUM_ABS) / n);
     set(&json, "cosine",
-        norms > 0 ? lmq_drift_sum(drift, LMQ_SUM_DOT) / norms : 1);
+        lmq_quant_cosine(lmq_drift_sum(drift, LMQ_SUM_DOT),
+                   lmq_drift_sum(drift, LMQ_SUM_NORM_REFERENCE_SQ),
+                   lmq_drift_sum(drift, LMQ_SUM_NORM_SQ)));
     return json;
 }
 

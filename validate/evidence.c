@@ -15,6 +15,7 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/text/utf8.h"
+#include "quantize/group.h"
 #include "validate/job.h"
 
 #define CONTEXT_TOKENS 12 /* shown before a bad position */
@@ -87,19 +88,17 @@ lmq_describe_layers(const struct lmq_job *job,
         const struct lmq_stream_sums *d = &layers[i];
         double err_sq = lmq_exact_round(&d->err_sq);
         double reference_sq = lmq_exact_round(&d->reference_sq);
-        double norms =
-            sqrt(reference_sq) * sqrt(lmq_exact_round(&d->model_sq));
         json_t *json = json_object();
         /* -1 is the embedding. */
         lmq_put(&json, "layer", json_integer((json_int_t)i - 1));
         lmq_put(&json, "rms", lmq_json_number(sqrt(err_sq / (double)d->n)));
         lmq_put(
             &json, "relative_rms",
-            lmq_json_number(reference_sq > 0 ? sqrt(err_sq / reference_sq)
-                                             : 0));
+            lmq_json_number(err_sq > 0 ? sqrt(err_sq / reference_sq) : 0));
         lmq_put(&json, "cosine",
-                lmq_json_number(
-                    norms > 0 ? lmq_exact_round(&d->dot) / norms : 1));
+                lmq_json_number(lmq_quant_cosine(lmq_exact_round(&d->dot),
+                                           reference_sq,
+                                           lmq_exact_round(&d->model_sq))));
         lmq_append(&list, json);
     }
     return list;
@@ -358,8 +357,8 @@ lmq_doubt_result(const struct lmq_job *job, const struct lmq_judged *candidate,
 
     if (candidate == job->candidates && n < FEW_TOKENS)
         lmq_doubt(notes,
-                  "%" PRIu64 " tokens are scored, which says next to nothing",
-                  n);
+                  "%" PRIu64 " token%s scored, which says next to nothing",
+                  n, n == 1 ? " is" : "s are");
 
     if (json_is_number(figure) && agreement < HARDLY_THE_SAME)
         lmq_doubt(notes,

@@ -618,6 +618,15 @@ START_TEST(group_sizes_are_powers_of_two_from_32_to_256)
 }
 END_TEST
 
+START_TEST(a_vector_of_nothing_has_no_direction)
+{
+    ck_assert(lmq_quant_cosine(0, 0, 0) == 1);
+    ck_assert(isnan(lmq_quant_cosine(0, 0, 4)));
+    ck_assert(isnan(lmq_quant_cosine(0, 4, 0)));
+    ck_assert(lmq_quant_cosine(-6, 4, 9) == -1);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -640,6 +649,7 @@ main(void)
         avx2_gives_the_bits_of_plain_c,
         avx512_gives_the_bits_of_plain_c,
         group_sizes_are_powers_of_two_from_32_to_256,
+        a_vector_of_nothing_has_no_direction,
     };
 
     return RUN_SUITE("group", tests);

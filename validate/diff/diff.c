@@ -139,14 +139,6 @@ compare_tensor(struct diff *diff, const struct lmq_tensor *a,
 
 /* ---- Report ---- */
 
-static double
-cosine(const struct sums *sums)
-{
-    if (sums->a_sq == 0 && sums->b_sq == 0)
-        return 1;
-    return sums->ab / (sqrt(sums->a_sq) * sqrt(sums->b_sq));
-}
-
 static void
 describe_sums(json_t **json, const struct sums *sums, uint64_t n)
 {
@@ -155,7 +147,9 @@ describe_sums(json_t **json, const struct sums *sums, uint64_t n)
                         lmq_json_number(sqrt(sums->err_sq / (double)n)));
     lmq_put(json, "snr_db",
             lmq_json_number(lmq_quant_snr_db(sums->a_sq, sums->err_sq)));
-    lmq_put(json, "cosine", lmq_json_number(cosine(sums)));
+    lmq_put(json, "cosine",
+            lmq_json_number(
+                lmq_quant_cosine(sums->ab, sums->a_sq, sums->b_sq)));
     lmq_put(json, "different_elements",
                         lmq_json_size(sums->n_different));
     lmq_put(json, "nonfinite_elements",
