@@ -125,9 +125,9 @@ read_matrix(struct reading *reading, const struct lmq_matrix *matrix)
     if (matrix->is_int8)
         read_part(reading, matrix->tiles.q,
                   lmq_tiles_count(matrix->tiles.n_rows) *
-                      lmq_tile_values_size(matrix->tiles.n_cols,
-                                           matrix->tiles.group,
-                                           matrix->tiles.bits));
+                      (size_t)lmq_tile_values_size(matrix->tiles.n_cols,
+                                                   matrix->tiles.group,
+                                                   matrix->tiles.bits));
     else
         read_part(reading, matrix->rows.data, lmq_matrix_bytes(matrix));
 }
