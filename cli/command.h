@@ -279,9 +279,10 @@ int print_report(const struct arguments *arguments,
 #define TEXT_SIZE 32
 const char *format_bytes(double n, char text[TEXT_SIZE]);
 const char *format_count(double n, char text[TEXT_SIZE]);
-/* An error of a figure; "?" where a single token leaves it unknown. */
-const char *format_error(const char *format, double error,
-                         char text[TEXT_SIZE]);
+/* "?" where there is none: an error that a single token leaves unknown, or what
+ * is too large to be a number. */
+const char *format_figure(const char *format, double value,
+                          char text[TEXT_SIZE]);
 /* "s", or "" for 1. */
 const char *plural(double n);
 /* A gate's, or why there is none. */

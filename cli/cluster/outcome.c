@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -13,6 +15,17 @@ bool
 is_page_output(const char *html)
 {
     return html != NULL && strcmp(html, "-") == 0;
+}
+
+/* The file that standard output goes to, which a page would take the place of. */
+static bool
+is_where_output_goes(const char *html)
+{
+    struct stat page, output;
+
+    return html != NULL && stat(html, &page) == 0 &&
+           fstat(STDOUT_FILENO, &output) == 0 && !S_ISCHR(page.st_mode) &&
+           page.st_dev == output.st_dev && page.st_ino == output.st_ino;
 }
 
 bool
@@ -25,6 +38,11 @@ has_one_output(const struct arguments *arguments)
         usage_error(arguments->command,
                     "--report=- wants standard output for itself: not with "
                     "--json, --yaml or --markdown");
+    else if (!is_page_output(html) && is_where_output_goes(html))
+        usage_error(arguments->command,
+                    "--report=%s is where standard output goes: --report=- "
+                    "alone writes the page there",
+                    html);
     else if (has_markdown && wants_data(arguments))
         usage_error(arguments->command,
                     "--markdown goes without --json and --yaml");

@@ -31,6 +31,7 @@ static const struct {
     {"is_compressed", "--compress"},
     {"kv", "--kv"},
     {"layout", "--layout"},
+    {"max_tokens", "--max-tokens"},
     {"memory", "--memory"},
     {"mend", "--mend"},
     {"method", "--method"},
@@ -57,6 +58,7 @@ static const struct {
     {"tie", "--tie"},
     {"to", "--to"},
     {"tokenizer", "--tokenizer"},
+    {"tokens", "--tokens"},
     {"type", "--type"},
     {"writes_text", "--own-text"},
 };

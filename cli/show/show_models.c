@@ -82,8 +82,7 @@ is_on_front(const struct lmq_report *r, size_t model)
 static const char *
 format_ratio(double ratio, char text[TEXT_SIZE])
 {
-    snprintf(text, TEXT_SIZE, ratio < 99.5 ? "%.5f" : "%.2e", ratio);
-    return text;
+    return format_figure(ratio < 99.5 ? "%.5f" : "%.2e", ratio, text);
 }
 
 /* ---- For a terminal ---- */
@@ -104,7 +103,7 @@ print_row(const struct lmq_report *r, size_t i)
            format_bytes(lmq_report_number(m, "protocol.model.bytes"), bytes),
            format_ratio(lmq_report_number(m, "ppl_ratio"), ratio),
            lmq_report_number(m, "kld.mean"),
-           format_error("%.0e", lmq_report_number(m, "kld.stderr"), error),
+           format_figure("%.0e", lmq_report_number(m, "kld.stderr"), error),
            lmq_report_number(m, "kld.p99"),
            100 * lmq_report_number(m, "top1_agreement"),
            100 * lmq_report_number(m, "flips.rate"));
@@ -148,7 +147,7 @@ print_pair(const struct lmq_report *r, const struct lmq_report *pair,
     fputs(" - ", stdout);
     print_name(name_of(models, is_reversed ? second : first), 20);
     printf(" %+9.2e +- %s%s\n", difference,
-           format_error("%.0e", error_of(kld), error),
+           format_figure("%.0e", error_of(kld), error),
            fabs(difference) > 2 * error_of(kld) ? "" : "  not told apart");
 }
 
@@ -351,19 +350,20 @@ print_markdown_row(const struct lmq_report *m, const char *name,
                    bool is_on_the_front)
 {
     char bytes[TEXT_SIZE], ratio_error[TEXT_SIZE], error[TEXT_SIZE];
+    char ratio[TEXT_SIZE];
 
     printf("| %s", is_on_the_front ? "&#9679; " : "");
     print_code(name);
-    printf(" | %s | %.3f | %s | %.5f &plusmn; %s | %.3e &plusmn; %s | "
+    printf(" | %s | %.3f | %s | %s &plusmn; %s | %.3e &plusmn; %s | "
            "%.2e | %.2f %% | %.2f %% |",
            lmq_report_string(m, "verdict.result"),
            lmq_report_number(m, "protocol.model.bits_per_weight"),
            format_bytes(lmq_report_number(m, "protocol.model.bytes"), bytes),
-           lmq_report_number(m, "ppl_ratio"),
-           format_error("%.5f", lmq_report_number(m, "ppl_ratio_stderr"),
-                        ratio_error),
+           format_figure("%.5f", lmq_report_number(m, "ppl_ratio"), ratio),
+           format_figure("%.5f", lmq_report_number(m, "ppl_ratio_stderr"),
+                         ratio_error),
            lmq_report_number(m, "kld.mean"),
-           format_error("%.1e", lmq_report_number(m, "kld.stderr"), error),
+           format_figure("%.1e", lmq_report_number(m, "kld.stderr"), error),
            lmq_report_number(m, "kld.p99"),
            100 * lmq_report_number(m, "top1_agreement"),
            100 * lmq_report_number(m, "flips.rate"));
@@ -374,6 +374,7 @@ static void
 print_markdown_gates(const struct lmq_report *m, const char *name)
 {
     const struct lmq_report *gates = lmq_report_at(m, "gates");
+    char value[TEXT_SIZE];
 
     for (size_t i = 0; i < lmq_report_length(gates); i++) {
         const struct lmq_report *gate = lmq_report_item(gates, i);
@@ -383,9 +384,21 @@ print_markdown_gates(const struct lmq_report *m, const char *name)
         print_code(name);
         fputs(": ", stdout);
         print_code(lmq_report_string(gate, "gate"));
-        printf(" does not hold: it is %.9g, the bound %.9g\n",
-               lmq_report_number(gate, "value"),
+        printf(" does not hold: it is %s, the bound %.9g\n",
+               format_metric(lmq_report_number(gate, "value"), value),
                lmq_report_number(gate, "bound"));
+    }
+}
+
+static void
+print_markdown_notes(const struct lmq_report *r)
+{
+    const struct lmq_report *notes = lmq_report_at(r, "notes");
+
+    for (size_t i = 0; i < lmq_report_length(notes); i++) {
+        fputs(i == 0 ? "\n* Note: " : "* Note: ", stdout);
+        print_code(lmq_report_string(lmq_report_item(notes, i), ""));
+        putchar('\n');
     }
 }
 
@@ -452,5 +465,6 @@ print_markdown(const struct lmq_report *r)
                              models == NULL
                                  ? lmq_report_string(r, "protocol.model.path")
                                  : name_of(models, i));
+    print_markdown_notes(r);
     print_markdown_protocol(models == NULL ? r : lmq_report_item(models, 0));
 }

@@ -14,33 +14,34 @@ static void
 print_perplexity(const struct lmq_report *r)
 {
     double bits = lmq_report_number(r, "reference.bits_per_byte");
-    char error[TEXT_SIZE];
+    char error[TEXT_SIZE], reference[TEXT_SIZE], model[TEXT_SIZE];
 
     printf("\n%-22s %14s %14s\n", "", "reference", "model");
-    printf("%-22s %14.5f %14.5f\n", "perplexity",
-           lmq_report_number(r, "reference.ppl"),
-           lmq_report_number(r, "model.ppl"));
+    printf("%-22s %14s %14s\n", "perplexity",
+           format_figure("%.5f", lmq_report_number(r, "reference.ppl"),
+                         reference),
+           format_figure("%.5f", lmq_report_number(r, "model.ppl"), model));
     printf("%-22s %14.6f %14.6f\n", "nats per token",
            lmq_report_number(r, "reference.nll"),
            lmq_report_number(r, "model.nll"));
     if (bits == bits)
         printf("%-22s %14.6f %14.6f\n", "bits per byte", bits,
                lmq_report_number(r, "model.bits_per_byte"));
-    printf("%-22s %14.6f +- %s\n", "perplexity ratio",
-           lmq_report_number(r, "ppl_ratio"),
-           format_error("%.6f", lmq_report_number(r, "ppl_ratio_stderr"),
-                        error));
+    printf("%-22s %14s +- %s\n", "perplexity ratio",
+           format_figure("%.6f", lmq_report_number(r, "ppl_ratio"), model),
+           format_figure("%.6f", lmq_report_number(r, "ppl_ratio_stderr"),
+                         error));
 }
 
 static void
 print_divergence(const struct lmq_report *r)
 {
     const struct lmq_report *kld = lmq_report_at(r, "kld");
-    char error[TEXT_SIZE];
+    char error[TEXT_SIZE], cosine[TEXT_SIZE];
 
     printf("\n%-22s %14.3e +- %s\n", "KL divergence, mean",
            lmq_report_number(kld, "mean"),
-           format_error("%.1e", lmq_report_number(kld, "stderr"), error));
+           format_figure("%.1e", lmq_report_number(kld, "stderr"), error));
     printf("%-22s %14.3e, 90%% %.2e, 99%% %.2e, max %.2e\n", "  median",
            lmq_report_number(kld, "median"), lmq_report_number(kld, "p90"),
            lmq_report_number(kld, "p99"), lmq_report_number(kld, "max"));
@@ -60,10 +61,11 @@ print_divergence(const struct lmq_report *r)
            "probability, rms shift",
            100 * lmq_report_number(r, "rms_delta_p"),
            100 * lmq_report_number(r, "total_variation"));
-    printf("%-22s %14.4g   (rms %.3g, cosine %.7f)\n", "logits, max shift",
+    printf("%-22s %14.4g   (rms %.3g, cosine %s)\n", "logits, max shift",
            lmq_report_number(r, "logit_drift.max_abs"),
            lmq_report_number(r, "logit_drift.rms"),
-           lmq_report_number(r, "logit_drift.cosine"));
+           format_figure("%.7f", lmq_report_number(r, "logit_drift.cosine"),
+                         cosine));
 }
 
 #define BAR_WIDTH 30

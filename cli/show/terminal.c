@@ -156,11 +156,11 @@ format_count(double n, char text[TEXT_SIZE])
 }
 
 const char *
-format_error(const char *format, double error, char text[TEXT_SIZE])
+format_figure(const char *format, double value, char text[TEXT_SIZE])
 {
-    if (isnan(error))
+    if (isnan(value))
         format = "?";
-    snprintf(text, TEXT_SIZE, format, error);
+    snprintf(text, TEXT_SIZE, format, value);
     return text;
 }
 

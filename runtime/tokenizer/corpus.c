@@ -138,6 +138,13 @@ check_not_empty(const struct lmq_corpus *corpus,
 {
     if (corpus->n_scored > 0)
         return LMQ_OK;
+    if (protocol->is_second_half && protocol->context < 3) {
+        lmq_fail(err, LMQ_ERR_ARG, 0,
+                 "the second half of a window of %zu tokens predicts none",
+                 protocol->context);
+        lmq_hint(err, "a larger .context");
+        return LMQ_ERR_ARG;
+    }
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
              protocol->is_second_half
                  ? "the text is too short: it does not fill one window of %zu "

@@ -403,6 +403,21 @@ expect 0 "$lmquant" validate --max-tokens 1 "$fable" fable.lmq text
 grep -q '^1 token scored in 1 window of' stdout ||
     fail "singular: $(cat stdout)"
 
+grep -q 'Note:.*1 token is scored, which says next to nothing' one.html ||
+    fail "the page hides a remark"
+"$lmquant" validate -q --markdown --max-tokens 1 "$fable" fable.lmq text |
+    grep -q '^\* Note: .*next to nothing' || fail "Markdown hides a remark"
+"$lmquant" validate --json -f --report same "$fable" fable.lmq text \
+    > same 2> "$work/stderr" && fail "a page in the place of what is printed"
+says "same is where standard output goes"
+
+# ---- A bound that was shown holds ----
+
+"$lmquant" validate -q --json "$fable" fable.lmq text > shown.json
+kld=$("$is_json" kld.mean < shown.json)
+expect 0 "$lmquant" validate -q --gate "kld.mean<=$kld" \
+    --gate "kld.mean>=$kld" "$fable" fable.lmq text
+
 # ---- Gates with spaces ----
 
 for gate in 'kld.mean <= 0.01' ' kld.mean<=0.01 ' 'kld.mean  <0.01'; do

@@ -152,7 +152,7 @@ lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
 
     if (room < 1) {
         lmq_fail(err, LMQ_ERR_NOMEM, 0,
-                 "a memory of %.1f MB is too small: %.1f MB are needed for "
+                 "a memory of %.3g MB is too small: %.1f MB are needed for "
                  "windows of %.0f tokens through %zu models",
                  1e-6 * (double)in->memory, 1e-6 * (fixed + window), context,
                  in->n_sides);

@@ -33,17 +33,21 @@ plural(double n)
 
 #define NUMBER_SIZE 32
 
-/* An error of a figure; "?" where a single token leaves it unknown. */
+/* "?" where there is none: an error that a single token leaves unknown, or what
+ * is too large to be a number. */
 static inline const char *
-error_text(const char *format, double error, char text[NUMBER_SIZE])
+figure_text(const char *format, double value, char text[NUMBER_SIZE])
 {
-    if (isnan(error))
+    if (isnan(value))
         format = "?";
-    snprintf(text, NUMBER_SIZE, format, error);
+    snprintf(text, NUMBER_SIZE, format, value);
     return text;
 }
 
 /* ---- report_html.c ---- */
+
+/* Remarks of a report, if it has any. */
+void lmq_page_notes(struct lmq_buffer *page, const struct lmq_report *r);
 
 /* All before the heading. */
 void lmq_page_begin(struct lmq_buffer *page, const char *title);

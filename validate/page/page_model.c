@@ -18,6 +18,7 @@ lmq_page_verdict(struct lmq_buffer *page, const struct lmq_report *r)
     const char *result = string(r, "verdict.result");
     double gates = number(r, "verdict.gates");
     double broken = number(r, "verdict.broken");
+    char value[NUMBER_SIZE];
 
     put(page, "<span class=%s><b>%s</b></span>",
         strcmp(result, "PASS") == 0 ? "good" : "bad", result);
@@ -31,8 +32,8 @@ lmq_page_verdict(struct lmq_buffer *page, const struct lmq_report *r)
         return;
     put(page, ": <code>");
     lmq_page_text(page, string(r, "verdict.gate"));
-    put(page, "</code> does not hold, it is %.6g",
-        number(r, "verdict.value"));
+    put(page, "</code> does not hold, it is %s",
+        figure_text("%.9g", number(r, "verdict.value"), value));
     if (broken > 1)
         put(page, " (and %.0f more)", broken - 1);
 }
@@ -43,25 +44,25 @@ static void
 put_card(struct lmq_buffer *page, const char *label, const char *format,
          double value, const char *note)
 {
-    char text[64];
+    char text[NUMBER_SIZE];
 
-    snprintf(text, sizeof(text), format, value);
     put(page, "<div class=card><span>%s</span><b>%s</b><span>%s</span></div>",
-        label, text, note);
+        label, figure_text(format, value, text), note);
 }
 
 static void
 put_cards(struct lmq_buffer *page, const struct lmq_report *r)
 {
-    char note[128], error[NUMBER_SIZE];
+    char note[128], error[NUMBER_SIZE], ppl[NUMBER_SIZE], other[NUMBER_SIZE];
 
     put(page, "<div class=cards>");
-    snprintf(note, sizeof(note), "%.4f against %.4f, &plusmn;&nbsp;%s",
-             number(r, "model.ppl"), number(r, "reference.ppl"),
-             error_text("%.5f", number(r, "ppl_ratio_stderr"), error));
+    snprintf(note, sizeof(note), "%s against %s, &plusmn;&nbsp;%s",
+             figure_text("%.4f", number(r, "model.ppl"), ppl),
+             figure_text("%.4f", number(r, "reference.ppl"), other),
+             figure_text("%.5f", number(r, "ppl_ratio_stderr"), error));
     put_card(page, "Perplexity ratio", "%.5f", number(r, "ppl_ratio"), note);
     snprintf(note, sizeof(note), "nats, &plusmn;&nbsp;%s; median&nbsp;%.1e",
-             error_text("%.1e", number(r, "kld.stderr"), error),
+             figure_text("%.1e", number(r, "kld.stderr"), error),
              number(r, "kld.median"));
     put_card(page, "KL divergence, mean", "%.3e", number(r, "kld.mean"),
              note);
@@ -83,6 +84,7 @@ put_gates(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *gates = lmq_report_at(r, "gates");
     size_t n_broken = 0;
+    char value[NUMBER_SIZE];
 
     if (lmq_report_length(gates) == 0)
         return;
@@ -98,8 +100,9 @@ put_gates(struct lmq_buffer *page, const struct lmq_report *r)
         int is_held = number(gate, "held") != 0;
         put(page, "<tr><td><code>");
         lmq_page_text(page, string(gate, "gate"));
-        put(page, "</code><td>%.6g<td>%.6g<td class=%s>%s</tr>",
-            number(gate, "value"), number(gate, "bound"),
+        put(page, "</code><td>%s<td>%.9g<td class=%s>%s</tr>",
+            figure_text("%.9g", number(gate, "value"), value),
+            number(gate, "bound"),
             is_held ? "good" : "bad", is_held ? "yes" : "NO");
     }
     put(page, "</table>");

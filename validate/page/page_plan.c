@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/text/c_locale.h"
 #include "validate/page/page.h"
 
 struct field {
@@ -154,6 +155,7 @@ lmq_plan_html(const struct lmq_report *r, char **text, struct lmq_error *err)
     if (p == NULL)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "is no report of lmq_plan_recipe()");
+    locale_t former = lmq_c_locale_enter();
     lmq_page_begin(&page, string(r, "input"));
     put(&page, "<h1>A plan for <code>");
     lmq_page_text(&page, string(r, "input"));
@@ -162,12 +164,14 @@ lmq_plan_html(const struct lmq_report *r, char **text, struct lmq_error *err)
         "(%.2e to %.2e), measured over %.0f tokens.</p>",
         number(p, "bytes"), number(p, "bits_per_weight"), number(p, "kld"),
         number(p, "low"), number(p, "high"), number(r, "scored"));
+    lmq_page_notes(&page, r);
     put_curve(&page, r);
     put_points(&page, r);
     put_tensors(&page, r);
     put(&page, "<h2>The recipe</h2>");
     lmq_page_lines(&page, string(r, "recipe"));
     put(&page, "</html>\n");
+    lmq_c_locale_leave(former);
     *text = lmq_buffer_text(&page);
     return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }

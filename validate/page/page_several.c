@@ -59,7 +59,7 @@ put_model_row(struct lmq_buffer *page, const struct lmq_report *r, size_t i)
     const struct lmq_report *models = lmq_report_at(r, "models");
     const struct lmq_report *m = lmq_report_item(models, i);
     const char *result = string(m, "verdict.result");
-    char error[NUMBER_SIZE];
+    char error[NUMBER_SIZE], ratio[NUMBER_SIZE];
 
     put(page, "<tr><td>%s<td class=text>",
         is_on_front(r, i) ? "<span class=front title='on the front'>&#9679;"
@@ -67,14 +67,15 @@ put_model_row(struct lmq_buffer *page, const struct lmq_report *r, size_t i)
                           : "");
     put_name(page, models, i);
     put(page,
-        "<td class=%s>%s<td>%.3f<td>%.2f<td>%.5f<td>%.2e "
+        "<td class=%s>%s<td>%.3f<td>%.2f<td>%s<td>%.2e "
         "<span class=soft>&plusmn;&nbsp;%s</span><td>%.2e<td>%.2f<td>%.2f"
         "</tr>",
         strcmp(result, "PASS") == 0 ? "good" : "bad", result,
         number(m, "protocol.model.bits_per_weight"),
-        1e-6 * number(m, "protocol.model.bytes"), number(m, "ppl_ratio"),
+        1e-6 * number(m, "protocol.model.bytes"),
+        figure_text("%.5f", number(m, "ppl_ratio"), ratio),
         number(m, "kld.mean"),
-        error_text("%.0e", number(m, "kld.stderr"), error),
+        figure_text("%.0e", number(m, "kld.stderr"), error),
         number(m, "kld.p99"),
         100 * number(m, "top1_agreement"), 100 * number(m, "flips.rate"));
 }
@@ -275,9 +276,9 @@ put_difference(struct lmq_buffer *page, const struct lmq_report *r,
     put(page, "<td class=text>");
     put_name(page, models, (size_t)first);
     put(page, "<td>%+.3e<td>%s<td>%+.6f<td>%s<td>%+.3f<td>%s</tr>",
-        difference, error_text("%.1e", error, kld_error),
+        difference, figure_text("%.1e", error, kld_error),
         sign * number(pair, "delta_nll.difference"),
-        error_text("%.1e",
+        figure_text("%.1e",
                    fmax(number(pair, "delta_nll.stderr"),
                         number(pair, "delta_nll.stderr_by_document")),
                    nll_error),

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files/output.h"
+#include "base/text/c_locale.h"
 #include "validate/page/page.h"
 
 /* ---- Frame ---- */
@@ -100,6 +101,18 @@ lmq_page_begin(struct lmq_buffer *page, const char *title)
     put(page, "</title><style>%s</style>", style);
 }
 
+void
+lmq_page_notes(struct lmq_buffer *page, const struct lmq_report *r)
+{
+    const struct lmq_report *notes = lmq_report_at(r, "notes");
+
+    for (size_t i = 0; i < lmq_report_length(notes); i++) {
+        put(page, "<p><b>Note:</b> ");
+        lmq_page_text(page, string(lmq_report_item(notes, i), ""));
+        put(page, "</p>");
+    }
+}
+
 static void
 put_subject(struct lmq_buffer *page, const char *subject,
             const struct lmq_report *r)
@@ -121,6 +134,7 @@ put_one(struct lmq_buffer *page, const struct lmq_report *r)
     put(page, "<h1>Is it still the same model?</h1><p>");
     lmq_page_verdict(page, r);
     put_subject(page, path, r);
+    lmq_page_notes(page, r);
     lmq_page_model(page, r);
 }
 
@@ -152,6 +166,7 @@ put_several(struct lmq_buffer *page, const struct lmq_report *r)
     lmq_page_verdict(page, r);
     put_failures(page, models);
     put_subject(page, subject, lmq_report_item(models, 0));
+    lmq_page_notes(page, r);
     lmq_page_several(page, r);
     put(page, "<h2>Each by itself</h2>");
     for (size_t i = 0; i < n; i++) {
@@ -176,11 +191,13 @@ lmq_validate_html(const struct lmq_report *report, char **text,
         lmq_report_at(report, "part") != NULL)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "is no report of lmq_validate()");
+    locale_t former = lmq_c_locale_enter();
     if (lmq_report_at(report, "models") != NULL)
         put_several(&page, report);
     else
         put_one(&page, report);
     put(&page, "</html>\n");
+    lmq_c_locale_leave(former);
     *text = lmq_buffer_text(&page);
     return *text == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
