@@ -256,24 +256,24 @@ start_of(const unsigned char *head, size_t n_t, size_t n_v, size_t v,
         _mm512_set1_epi32(load_i32(head + (n_t + v - before) * 4)), 8 - bits);
 }
 
-/* Two steps of 4 bits from one load; the second is 16 times as large, so that it
- * need not be shifted. */
-LMQ_INLINE void
-load_pair(const unsigned char *w, __m512i *pair)
+/* A line that is used more than once, from one load: loads wait in a queue. */
+LMQ_INLINE vw
+load_once(const unsigned char *w)
 {
     vw line = load_part(w);
 
-    __asm__("" : "+v"(line)); /* else there are two loads */
-    pair[0] = (__m512i)(line & 0x0f * EACH);
-    pair[1] = (__m512i)(line & 0xf0 * EACH);
+    __asm__("" : "+v"(line)); /* else there are as many loads */
+    return line;
 }
 
 /* vpdpbusd wants one factor without a sign: that is the weight, stored as
  * q + 128. For one token, the fewer instructions there are for a line of
  * weights, the more lines are under way: so steps are unrolled. A stream of fewer
  * bits comes so fast that one chain of sums is too slow for it: steps take turns
- * between two. Weights of long rows drive activations out of the first level
- * cache, so these are asked for four lines ahead. */
+ * between two. All lines of a block of 5 or 6 bits are loaded in the order in
+ * which they lie, which is how they come fastest, before they are put together.
+ * Weights of long rows drive activations out of the first level cache, so these
+ * are asked for four lines ahead. */
 LMQ_INLINE void
 add_group(const struct streams *from, size_t n_r, const unsigned char *head,
           size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])
@@ -285,8 +285,10 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
     const size_t n_bytes = n_steps * 8 * bits;
     const size_t n_chains = bits < 8 && is_stream ? 2 : 1;
     const bool in_pairs = bits == 4 && is_stream;
+    const bool in_blocks = bits < 8 && is_stream && !in_pairs;
     const unsigned char *w = from->w, *x = head + HEAD_BYTES(n_t);
-    __m512i acc[TILE_STREAMS][TILE_VECTORS][2], pair[TILE_STREAMS][2];
+    __m512i acc[TILE_STREAMS][TILE_VECTORS][2];
+    vw line[TILE_STREAMS][8];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
         LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
@@ -302,9 +304,19 @@ add_group(const struct streams *from, size_t n_r, const unsigned char *head,
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++) {
                 const unsigned char *row = w + r * from->next_w;
                 if (in_pairs && s % 2 == 0)
-                    load_pair(row + s / 2 * LMQ_LINE, pair[r]);
-                a[r] = in_pairs ? pair[r][s % 2]
-                                : (__m512i)load_step(row, s, 0, bits);
+                    line[r][s / 2] = load_once(row + s / 2 * LMQ_LINE);
+                if (in_blocks && s == 0)
+                    LMQ_UNROLL for (size_t i = 0; i < bits; i++)
+                        line[r][i] = load_once(row + i * LMQ_LINE);
+                if (in_pairs) /* the second is 16 times as large */
+                    a[r] = (__m512i)(line[r][s / 2] &
+                                     (s % 2 == 0 ? 0x0f : 0xf0) * EACH);
+                else if (in_blocks)
+                    a[r] = (__m512i)join_bits(line[r][s / 2],
+                                              line[r][ABOVE(s, bits)], s,
+                                              bits);
+                else
+                    a[r] = (__m512i)load_step(row, s, 0, bits);
             }
             LMQ_UNROLL for (size_t v = 0; v < n_v; v++) {
                 __m512i b = _mm512_set1_epi32(load_i32(x + v * 4));

@@ -224,32 +224,44 @@ load_part(const unsigned char *p)
     return x;
 }
 
-/* A part of step s of those that begin at w, as q + 2^(bits - 1): the lower
- * bits and those above come together (quantize/tiles.h). Where one instruction
- * takes lower bits from here and upper ones from there, two steps share what
- * masks those above: what is left of the other's comes to lie below. */
+/* The line of a block that has the upper bits of step s, behind those of the
+ * lower ones. */
+#define ABOVE(s, bits) (4 + (s) * ((bits) - 4) / 8)
+
+/* Numbers of step s of fewer than 8 bits, as q + 2^(bits - 1): the lower bits
+ * and those above come together (quantize/tiles.h). Where one instruction takes
+ * lower bits from here and upper ones from there, two steps share what masks
+ * those above: what is left of the other's comes to lie below. */
+LMQ_INLINE vw
+join_bits(vw x, vw y, size_t s, unsigned bits)
+{
+    const size_t at = s * (bits - 4) % 8;
+    const uint32_t ones = (1u << (bits - 4)) - 1;
+
+    x >>= (uint32_t)(s % 2 * 4);
+    if (bits == 4)
+        return x & 0x0f * EACH;
+#ifdef LMQ_SELECT
+    y &= (ones << at % 4) * 0x11 * EACH;
+    y = at <= 4 ? y << (uint32_t)(4 - at) : y >> (uint32_t)(at - 4);
+    return LMQ_SELECT(0x0f, x, y);
+#else
+    y = at <= 4 ? y << (uint32_t)(4 - at) : y >> (uint32_t)(at - 4);
+    return (x & 0x0f * EACH) | (y & ones * 16 * EACH);
+#endif
+}
+
+/* A part of step s of those that begin at w. */
 LMQ_INLINE vw
 load_step(const unsigned char *w, size_t s, size_t part, unsigned bits)
 {
-    const size_t at = part * LMQ_LINE_PART, above = s * (bits - 4);
-    const uint32_t ones = (1u << (bits - 4)) - 1;
-
+    w += part * LMQ_LINE_PART;
     if (bits == 8)
-        return load_part(w + s * LMQ_LINE + at);
-    vw x = load_part(w + s / 2 * LMQ_LINE + at) >> (uint32_t)(s % 2 * 4);
-    if (bits == 4)
-        return x & 0x0f * EACH;
-    vw y = load_part(w + (4 + above / 8) * LMQ_LINE + at);
-#ifdef LMQ_SELECT
-    y &= (ones << above % 4) * 0x11 * EACH;
-#endif
-    y = above % 8 <= 4 ? y << (uint32_t)(4 - above % 8)
-                       : y >> (uint32_t)(above % 8 - 4);
-#ifdef LMQ_SELECT
-    return LMQ_SELECT(0x0f, x, y);
-#else
-    return (x & 0x0f * EACH) | (y & ones * 16 * EACH);
-#endif
+        return load_part(w + s * LMQ_LINE);
+    vw x = load_part(w + s / 2 * LMQ_LINE), y = {0};
+    if (bits > 4)
+        y = load_part(w + ABOVE(s, bits) * LMQ_LINE);
+    return join_bits(x, y, s, bits);
 }
 
 /* One row tile as one of 8 bits, in each four some turned over. */

@@ -100,8 +100,7 @@ halves_apart(size_t n_tiles, size_t tile_bytes)
  * closest to it: two plain streams (Zen 4), or row tiles that lie side by side
  * and asking for what comes (Sapphire Rapids). A stream is half of the rows and
  * so has no end, and two share the activations, which long rows find in the
- * second level cache each time. Numbers of 5 and 6 bits are put together of
- * several lines, and that is the limit. */
+ * second level cache each time. */
 static void
 product_one(const struct block *block, size_t tile0, size_t tile1)
 {
@@ -110,10 +109,9 @@ product_one(const struct block *block, size_t tile0, size_t tile1)
     const size_t n_beside =
         block->batch->streams ? n_tiles - n_tiles % TILE_STREAMS : 0;
     const size_t begin = tile0 + n_beside, n_left = tile1 - begin;
-    const size_t apart =
-        tiles->bits % 4 != 0 ? n_left
-        : halves_apart(n_left, block->n_groups *
-                       lmq_tile_group_bytes(tiles->group, tiles->bits));
+    const size_t apart = halves_apart(
+        n_left,
+        block->n_groups * lmq_tile_group_bytes(tiles->group, tiles->bits));
 
     product_some(block, tile0, begin, TILE_STREAMS, 1);
     product_some(block, begin, tile1 - apart, 2, apart);
