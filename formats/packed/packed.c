@@ -17,6 +17,8 @@
 #include "base/text/ends.h"
 #include "formats/packed/schemes.h"
 
+#define METHOD "quant_method"
+
 /* ---- Schemes ---- */
 
 /* The first that has a tensor's ending and a function that takes it joins it
@@ -55,7 +57,7 @@ static const struct scheme {
     {"hqq", "HQQ", ".W_q", lmq_hqq_join, false, NULL},
     {"aqlm", "AQLM", ".codebooks", NULL, false, NULL},
     {"vptq", "VPTQ", ".centroids", NULL, false, NULL},
-    {"quanto", "Quanto", ".weight._data", NULL, false, NULL},
+    {"quanto", "Quanto", "._data", NULL, false, NULL},
     {"bitnet", "BitNet", NULL, NULL, false, NULL},
     {"mxfp4", "MXFP4", "_blocks", lmq_mxfp4_join, false,
      "load it with transformers and Mxfp4Config(dequantize=True), "
@@ -248,7 +250,7 @@ look_at_config(const json_t *config, const struct scheme **scheme)
 {
     const json_t *said = json_object_get(config, "quantization_config");
     const char *method =
-        json_string_value(json_object_get(said, "quant_method"));
+        json_string_value(json_object_get(said, METHOD));
 
     *scheme = method == NULL ? NULL : find_method(method);
     if (method != NULL)
@@ -285,6 +287,17 @@ lmq_packed_said(const json_t *config)
     return NULL;
 }
 
+/* Matrices that are no floats. */
+static bool
+has_codes(const struct lmq_checkpoint *checkpoint)
+{
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].n_dims > 1 &&
+            !lmq_dtype_is_float(checkpoint->tensors[i].dtype))
+            return true;
+    return false;
+}
+
 /* `detail` may be "". */
 static void
 refuse(struct lmq_checkpoint *checkpoint, const char *name, const char *detail,
@@ -295,7 +308,7 @@ refuse(struct lmq_checkpoint *checkpoint, const char *name, const char *detail,
 
     snprintf(checkpoint->packed, sizeof(checkpoint->packed),
              *detail == '\0' ? "%.*s" : "%.*s (%s)", most, name, detail);
-    checkpoint->is_packed_by_config = !is_seen;
+    checkpoint->is_packed_by_config = !is_seen && !has_codes(checkpoint);
     checkpoint->has_model = false;
     checkpoint->hparams.unsupported[0] = '\0';
     lmq_hparams_refuse(&checkpoint->hparams, "weights packed by %s",
@@ -346,7 +359,11 @@ judge(struct lmq_packer *packer, const char *seen, const char *declared,
         refuse(packer->checkpoint, is_named ? declared : seen,
                packer->refused, true);
     else if (!may_be_plain && packer->n_findings == 0)
-        refuse(packer->checkpoint, declared, "", false);
+        refuse(packer->checkpoint, declared,
+               scheme != NULL && scheme->join != NULL
+                   ? "no tensor has a name that it gives"
+                   : "",
+               false);
 }
 
 /* MLX has a key of its own, and the other one for transformers. */
@@ -382,12 +399,15 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
     declared = look_at_config(config, &scheme);
     enum lmq_status status = choose_config(config, &packer.config, err);
 
-    if (status == LMQ_OK)
+    /* Others mean by such keys what they like. */
+    if (status == LMQ_OK &&
+        (scheme != NULL ||
+         !json_is_string(json_object_get(packer.config, METHOD))))
         status = lmq_packer_check_config(&packer, err);
     if (status == LMQ_OK)
         status = lmq_name_list_make(checkpoint, &packer.list, err);
     packer.method =
-        json_string_value(json_object_get(packer.config, "quant_method"));
+        json_string_value(json_object_get(packer.config, METHOD));
     packer.fates =
         calloc(checkpoint->n_tensors + 1, sizeof(*packer.fates));
     if (status == LMQ_OK && packer.fates == NULL)
