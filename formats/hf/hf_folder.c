@@ -49,44 +49,62 @@ has_qweight(const struct lmq_checkpoint *checkpoint)
     return false;
 }
 
-/* What packs weights may say how in a file of its own, and config.json nothing,
- * as AutoGPTQ had it. Such a file may be left of weights that are no more. */
+/* What packs weights may say how in a file of its own beside them, and
+ * config.json nothing, as AutoGPTQ had it: it is put where config.json would
+ * have it, and *path is its own then. Such a file may be left of weights that
+ * are no more. */
 static enum lmq_status
-add_side_config(struct lmq_checkpoint *checkpoint, const char *path,
-                json_t *config, struct lmq_error *err)
+add_side_config(struct lmq_checkpoint *checkpoint, json_t *config, char **path,
+                struct lmq_error *err)
 {
-    static const char name[] = "quantize_config.json";
-    const char *slash = strrchr(path, '/');
     unsigned char *text = NULL;
     size_t size;
     json_t *side = NULL;
+    enum lmq_status status = LMQ_OK;
 
+    *path = NULL;
     if (!json_is_object(config) || lmq_packed_said(config) != NULL ||
         !has_qweight(checkpoint))
         return LMQ_OK;
-    char *folder = slash == NULL
-                       ? strdup(".")
-                       : strndup(path, (size_t)(slash - path) + 1);
-    char *own = folder == NULL ? NULL : lmq_path_join(folder, name);
-    enum lmq_status status = own == NULL ? lmq_fail_nomem(err) : LMQ_OK;
-    if (status == LMQ_OK && lmq_file_exists(own, &status, err)) {
-        status = lmq_checkpoint_load(checkpoint, own, JSON_FILE_MAX, &text,
-                                     &size, err);
-        if (status == LMQ_OK)
-            status = lmq_config_json(text, size, &side, err);
-        if (status == LMQ_OK && json_is_object(side) &&
-            json_object_get(side, "quant_method") == NULL)
-            lmq_put(&side, "quant_method", json_string("gptq"));
-        if (status == LMQ_OK &&
-            json_object_set(config, "quantization_config", side) != 0)
-            status = lmq_fail_nomem(err);
-        if (status != LMQ_OK)
-            lmq_error_in(err, own);
+    char *folder = lmq_hf_folder_of(checkpoint);
+    char *own = folder == NULL ? NULL
+                               : lmq_path_join(folder, "quantize_config.json");
+    free(folder);
+    if (own == NULL)
+        return lmq_fail_nomem(err);
+    if (!lmq_file_exists(own, &status, err)) {
+        free(own);
+        return status;
     }
+    *path = own;
+    status = lmq_checkpoint_load(checkpoint, own, JSON_FILE_MAX, &text, &size,
+                                 err);
+    if (status == LMQ_OK)
+        status = lmq_config_json(text, size, &side, err);
+    if (status == LMQ_OK && !json_is_object(side))
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "is no object");
+    if (status == LMQ_OK && json_object_get(side, "quant_method") == NULL)
+        lmq_put(&side, "quant_method", json_string("gptq"));
+    if (status == LMQ_OK &&
+        json_object_set(config, "quantization_config", side) != 0)
+        status = lmq_fail_nomem(err);
     json_decref(side);
     free(text);
-    free(own);
-    free(folder);
+    return status;
+}
+
+static enum lmq_status
+understand_packing(struct lmq_checkpoint *checkpoint, json_t *config,
+                   struct lmq_error *err)
+{
+    char *path;
+    enum lmq_status status = add_side_config(checkpoint, config, &path, err);
+
+    if (status == LMQ_OK)
+        status = lmq_packed_understand(checkpoint, config, err);
+    if (status != LMQ_OK && path != NULL)
+        lmq_error_in(err, path);
+    free(path);
     return status;
 }
 
@@ -110,9 +128,7 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
     if (status == LMQ_OK)
         status = lmq_config_json(text, size, &config, err);
     if (status == LMQ_OK)
-        status = add_side_config(checkpoint, path, config, err);
-    if (status == LMQ_OK)
-        status = lmq_packed_understand(checkpoint, config, err);
+        status = understand_packing(checkpoint, config, err);
     json_decref(config);
     free(text);
     if (status != LMQ_OK)
@@ -173,7 +189,11 @@ lmq_hf_describe(struct lmq_checkpoint *checkpoint, const char *folder,
         lmq_hparams_refuse(&checkpoint->hparams, "a model without config.json");
         lmq_checkpoint_note(checkpoint, "there is no config.json: tensors "
                                         "only, no model");
-        status = lmq_packed_understand(checkpoint, NULL, err);
+        json_t *nothing = json_object();
+        status = nothing == NULL
+                     ? lmq_fail_nomem(err)
+                     : understand_packing(checkpoint, nothing, err);
+        json_decref(nothing);
     }
     free(path);
     return status;

@@ -174,7 +174,7 @@ read_parts(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
         lmq_grid_read(checkpoint, &affine->scales, &parts->blocks, parts->raw,
                       parts->scales, err);
 
-    for (size_t i = 0; i < n && affine->is_inverse; i++)
+    for (size_t i = 0; i < n && affine->is_inverse && status == LMQ_OK; i++)
         parts->scales[i] = 1 / parts->scales[i];
     if (status == LMQ_OK && affine->gain_divisor > 0)
         status = apply_gains(checkpoint, affine, parts, err);

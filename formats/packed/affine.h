@@ -29,7 +29,8 @@ struct lmq_affine {
                                 last two only with biases */
     uint64_t block_rows, block_cols;
     uint64_t n_groups; /* in a row */
-    bool is_inverse;           /* codes are divided by their scales */
+    bool is_inverse;           /* codes are divided by their scales: multiplied
+                                  by 1 / scale, a last bit may differ */
     float divisor, multiplier; /* of all scales; 0: there is none */
     struct lmq_grid gains;     /* (1, matrices): by gains[i] / gain_divisor the
                                   scales of matrix i are multiplied */

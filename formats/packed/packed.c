@@ -266,12 +266,11 @@ look_at_config(const json_t *config, const struct scheme **scheme)
                : "";
 }
 
+/* An object without keys says nothing. */
 static bool
 says(const json_t *config, const char *key)
 {
-    const json_t *said = json_object_get(config, key);
-
-    return said != NULL && !json_is_null(said);
+    return json_object_size(json_object_get(config, key)) > 0;
 }
 
 const json_t *
@@ -287,12 +286,12 @@ lmq_packed_said(const json_t *config)
     return NULL;
 }
 
-/* Matrices that are no floats. */
+/* Matrices that are no floats, nor masks of attention, of more dimensions. */
 static bool
 has_codes(const struct lmq_checkpoint *checkpoint)
 {
     for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (checkpoint->tensors[i].n_dims > 1 &&
+        if (checkpoint->tensors[i].n_dims == 2 &&
             !lmq_dtype_is_float(checkpoint->tensors[i].dtype))
             return true;
     return false;
@@ -395,19 +394,18 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
     const struct scheme *scheme;
     const char *declared, *seen;
 
-    config = lmq_packed_said(config);
+    if (lmq_packed_said(config) != NULL)
+        config = lmq_packed_said(config);
     declared = look_at_config(config, &scheme);
     enum lmq_status status = choose_config(config, &packer.config, err);
 
+    packer.method = json_string_value(json_object_get(packer.config, METHOD));
     /* Others mean by such keys what they like. */
     if (status == LMQ_OK &&
-        (scheme != NULL ||
-         !json_is_string(json_object_get(packer.config, METHOD))))
+        (packer.method == NULL || find_method(packer.method) != NULL))
         status = lmq_packer_check_config(&packer, err);
     if (status == LMQ_OK)
         status = lmq_name_list_make(checkpoint, &packer.list, err);
-    packer.method =
-        json_string_value(json_object_get(packer.config, METHOD));
     packer.fates =
         calloc(checkpoint->n_tensors + 1, sizeof(*packer.fates));
     if (status == LMQ_OK && packer.fates == NULL)

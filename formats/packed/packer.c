@@ -118,6 +118,7 @@ lmq_packer_check_config(struct lmq_packer *packer, struct lmq_error *err)
         {"format", is_text, "text"},
         {"checkpoint_format", is_text, "text"},
         {"mode", is_text, "text"},
+        {"weight_scale_semantics", is_text, "text"},
         {"bits", is_number, "a whole number"},
         {"w_bit", is_number, "a whole number"},
         {"group_size", is_group_or_block, "a size, -1, or a pair of sizes"},

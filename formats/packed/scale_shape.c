@@ -53,7 +53,15 @@ fits(const struct shape *matrix, const struct shape *scales, uint64_t rows,
 
 /* ---- What config.json says ---- */
 
-/* Takes one that it says, if these scales fit or none has been taken. */
+/* The same blocks of this matrix, where one ends before they do. */
+static bool
+are_same(const struct shape *matrix, const uint64_t a[2], const uint64_t b[2])
+{
+    return lmq_u64_min(a[0], matrix->rows) == lmq_u64_min(b[0], matrix->rows) &&
+           lmq_u64_min(a[1], matrix->cols) == lmq_u64_min(b[1], matrix->cols);
+}
+
+/* Takes one that it says, unless one that these scales fit has been taken. */
 static enum lmq_status
 take_block_size(const json_t *size, const struct shape *matrix,
                 const struct shape *scales, uint64_t block[2],
@@ -70,11 +78,10 @@ take_block_size(const json_t *size, const struct shape *matrix,
                             LMQ_MAX_WIDTH);
         own[i] = (uint64_t)n;
     }
-    const bool is_same = own[0] == block[0] && own[1] == block[1];
     const bool others_fit = counts_fit(matrix, scales, block[0], block[1]);
     const bool is_one = scales->n * scales->rows * scales->cols == 1;
-    if (counts_fit(matrix, scales, own[0], own[1]) && others_fit && !is_same &&
-        !is_one)
+    if (counts_fit(matrix, scales, own[0], own[1]) && others_fit && !is_one &&
+        !are_same(matrix, own, block))
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "of the sizes of blocks in config.json both "
                         "%" PRIu64 " x %" PRIu64 " and %" PRIu64 " x %" PRIu64

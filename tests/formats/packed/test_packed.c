@@ -148,6 +148,12 @@ START_TEST(scales_may_be_what_was_multiplied_with)
     ck_assert_ptr_nonnull(
         strstr(checkpoint->packed, "weight_scale_semantics root"));
     lmq_checkpoint_close(checkpoint);
+
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    assert_refused(stored_save(&folder,
+                               CONFIG("\"quant_method\": \"fp8\", "
+                                      "\"weight_scale_semantics\": 4")),
+                   LMQ_ERR_FORMAT, "weight_scale_semantics");
 }
 END_TEST
 
@@ -177,6 +183,12 @@ START_TEST(blocks_are_those_of_the_group_whose_size_fits)
         assert_scaled(checkpoint, bytes, numbers, 2, 3, 3, &random);
         lmq_checkpoint_close(checkpoint);
     }
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    add_floats(&folder, "w.weight_scale", "[2,1]", numbers, 2);
+    struct lmq_checkpoint *same =
+        open_checkpoint(stored_save(&folder, GROUPS("[3,7]", "[3,128]")));
+    assert_scaled(same, bytes, numbers, 3, 7, 1, &random);
+    lmq_checkpoint_close(same);
     add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
     add_floats(&folder, "w.weight_scale", "[2,1]", numbers, 2);
     assert_refused(stored_save(&folder, GROUPS("[3,7]", "[4,7]")),

@@ -288,10 +288,13 @@ START_TEST(gptq_may_be_described_elsewhere)
 
     snprintf(config, sizeof(config),
              "{\"text_config\": {\"quantization_config\": %s}}", said);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 4; i++) {
+        const char *const configs[] = {
+            config, "{}", NULL,
+            "{\"quantization_config\": {}, \"text_config\": {}}"};
         make_matrix(32, 64, 4, 32, &random);
-        const char *path = save_gptq(2, false, i == 0 ? config : "{}");
-        if (i == 1)
+        const char *path = save_gptq(2, false, configs[i]);
+        if (i > 0)
             write_file(in_folder("model/quantize_config.json"), said,
                        strlen(said));
         struct lmq_checkpoint *checkpoint = open_checkpoint(path);
@@ -299,6 +302,9 @@ START_TEST(gptq_may_be_described_elsewhere)
                         &random);
         lmq_checkpoint_close(checkpoint);
     }
+    write_file(in_folder("model/quantize_config.json"), "[]", 2);
+    assert_refused(save_gptq(2, false, "{}"), LMQ_ERR_FORMAT,
+                   "is no object");
     struct stored plain = {0};
     stored_floats(&plain, "a.weight", BUILD_F32, "[32,2]", values(), 64);
     struct lmq_checkpoint *checkpoint =
