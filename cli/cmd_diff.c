@@ -28,6 +28,7 @@ static void
 print_row(const char *name, const struct lmq_report *row)
 {
     double snr = lmq_report_number(row, "snr_db");
+    char cosine[TEXT_SIZE];
 
     print_name(name, 38);
     if (lmq_report_number(row, "different_elements") == 0) {
@@ -40,7 +41,8 @@ print_row(const char *name, const struct lmq_report *row)
         printf("%7.1f", snr);
     else
         printf("%7s", "-");
-    printf(" %10.7f\n", lmq_report_number(row, "cosine"));
+    printf(" %10s\n",
+           format_figure("%.7f", lmq_report_number(row, "cosine"), cosine));
 }
 
 static void

@@ -129,6 +129,9 @@ check(const struct arguments *arguments,
                     "--%s cannot be standard output; './-' is a file of that "
                     "name",
                     is_dash(output) ? "output" : "report");
+    else if (is_where_output_goes(plan->page))
+        usage_error(command, "--report=%s is where standard output goes",
+                    plan->page);
     else if (plan->n_texts == 0 && plan->tokens == NULL)
         usage_error(command, "name a text: --text=FILE");
     else if (plan->n_texts > 0 && plan->tokens != NULL)

@@ -355,6 +355,8 @@ int plan_by_ranks(const struct planning *planning, const struct ranks *ranks,
  * report, the gates. The page may be standard output, which two things cannot
  * share. */
 bool is_page_output(const char *html);
+/* The file that standard output goes to, which a page would replace. */
+bool is_where_output_goes(const char *html);
 bool has_one_output(const struct arguments *arguments);
 int show_outcome(const struct arguments *arguments,
                  const struct lmq_report *report, bool is_partial);

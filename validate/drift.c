@@ -339,8 +339,8 @@ describe_logits(const struct lmq_drift *drift, size_t vocabulary)
     set(&json, "mean_abs", lmq_drift_sum(drift, LMQ_SUM_ABS) / n);
     set(&json, "cosine",
         lmq_quant_cosine(lmq_drift_sum(drift, LMQ_SUM_DOT),
-                   lmq_drift_sum(drift, LMQ_SUM_NORM_REFERENCE_SQ),
-                   lmq_drift_sum(drift, LMQ_SUM_NORM_SQ)));
+                         lmq_drift_sum(drift, LMQ_SUM_NORM_REFERENCE_SQ),
+                         lmq_drift_sum(drift, LMQ_SUM_NORM_SQ)));
     return json;
 }
 

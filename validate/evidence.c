@@ -96,9 +96,9 @@ lmq_describe_layers(const struct lmq_job *job,
             &json, "relative_rms",
             lmq_json_number(err_sq > 0 ? sqrt(err_sq / reference_sq) : 0));
         lmq_put(&json, "cosine",
-                lmq_json_number(lmq_quant_cosine(lmq_exact_round(&d->dot),
-                                           reference_sq,
-                                           lmq_exact_round(&d->model_sq))));
+                lmq_json_number(
+                    lmq_quant_cosine(lmq_exact_round(&d->dot), reference_sq,
+                                     lmq_exact_round(&d->model_sq))));
         lmq_append(&list, json);
     }
     return list;

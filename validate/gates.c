@@ -290,8 +290,8 @@ apply(struct lmq_report *report, const struct lmq_report *baseline,
             status = fail_metric(text, err);
     }
     if (status == LMQ_OK) {
-        /* As it is shown: what is read there and given here is the same, and so
-         * is a baseline, which went through a text. */
+        /* As a report has it: what is read there and given here is the same,
+         * and so is a baseline. */
         bool is_held = holds(&gate, lmq_json_reread(value));
         lmq_append(results, describe_result(&gate, text, value, is_held));
         *n_broken += !is_held;

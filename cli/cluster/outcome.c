@@ -17,8 +17,7 @@ is_page_output(const char *html)
     return html != NULL && strcmp(html, "-") == 0;
 }
 
-/* The file that standard output goes to, which a page would take the place of. */
-static bool
+bool
 is_where_output_goes(const char *html)
 {
     struct stat page, output;

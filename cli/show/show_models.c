@@ -278,12 +278,14 @@ print_models(const struct arguments *arguments, const struct lmq_report *r)
     const struct lmq_report *first = lmq_report_item(models, 0);
     bool is_verbose = has_option(arguments, "verbose");
     double floor = lmq_report_number(first, "floor.kld");
+    char ppl[TEXT_SIZE];
 
     print_verdict(r);
     print_verdicts(models);
-    printf("judged against %s, perplexity %.5f\n",
+    printf("judged against %s, perplexity %s\n",
            lmq_report_string(first, "protocol.reference.path"),
-           lmq_report_number(first, "reference.ppl"));
+           format_figure("%.5f", lmq_report_number(first, "reference.ppl"),
+                         ppl));
     print_protocol(first);
     printf("keys and values %s\n", lmq_report_string(first, "protocol.kv"));
     print_table(r);
@@ -422,11 +424,13 @@ print_markdown_verdict(const struct lmq_report *r)
 static void
 print_markdown_protocol(const struct lmq_report *m)
 {
+    char ppl[TEXT_SIZE];
+
     fputs("\nJudged against ", stdout);
     print_code(lmq_report_string(m, "protocol.reference.path"));
-    printf(" (perplexity %.5f) over %.0f token%s of a text with CRC-32 %s, "
+    printf(" (perplexity %s) over %.0f token%s of a text with CRC-32 %s, "
            "windows of %.0f, stride %.0f, %s; %s.\n",
-           lmq_report_number(m, "reference.ppl"),
+           format_figure("%.5f", lmq_report_number(m, "reference.ppl"), ppl),
            lmq_report_number(m, "scored"),
            plural(lmq_report_number(m, "scored")),
            lmq_report_string(m, "protocol.text_crc32"),

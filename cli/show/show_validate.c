@@ -89,6 +89,7 @@ print_layers(const struct lmq_report *r, bool is_verbose)
     const struct lmq_report *layers = lmq_report_at(r, "layers");
     size_t n = lmq_report_length(layers);
     double most = 1e-30;
+    char relative[TEXT_SIZE];
 
     for (size_t i = 0; i < n; i++) {
         double x = lmq_report_number(lmq_report_item(layers, i),
@@ -105,7 +106,7 @@ print_layers(const struct lmq_report *r, bool is_verbose)
             printf("  %-9s", "embedding");
         else
             printf("  %-9.0f", lmq_report_number(layer, "layer"));
-        printf(" %9.3e", x);
+        printf(" %9s", format_figure("%.3e", x, relative));
         print_bar(x / most);
     }
 }

@@ -77,7 +77,7 @@ add_wide(const struct streams *from, size_t n_r, size_t r,
 }
 
 /* So many products of pairs, of at most 2 * 128 * (2^bits - 1), make a sum of
- * 16 bits: 8, 4 and 2. */
+ * 16 bits: 8 of 4 bits, 4 of 5, 2 of 6. */
 #define FITTING(bits) ((size_t)(32767 / (256 * ((1 << (bits)) - 1))))
 
 /* One token and weights of fewer bits, as q + 2^(bits - 1). */

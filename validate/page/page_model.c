@@ -129,7 +129,7 @@ put_layers(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *layers = lmq_report_at(r, "layers");
     size_t n = lmq_report_length(layers);
-    char last[32];
+    char last[32], relative[NUMBER_SIZE], cosine[NUMBER_SIZE];
 
     snprintf(last, sizeof(last), "layer %.0f", (double)n - 2);
     lmq_page_line_chart(
@@ -146,8 +146,9 @@ put_layers(struct lmq_buffer *page, const struct lmq_report *r)
             put(page, "<tr><td>embedding");
         else
             put(page, "<tr><td>%.0f", number(layer, "layer"));
-        put(page, "<td>%.4e<td>%.4e<td>%.8f</tr>", number(layer, "rms"),
-            number(layer, "relative_rms"), number(layer, "cosine"));
+        put(page, "<td>%.4e<td>%s<td>%s</tr>", number(layer, "rms"),
+            figure_text("%.4e", number(layer, "relative_rms"), relative),
+            figure_text("%.8f", number(layer, "cosine"), cosine));
     }
     put(page, "</table></details>");
 }
@@ -266,6 +267,7 @@ static void
 put_protocol(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *p = lmq_report_at(r, "protocol");
+    char cosine[NUMBER_SIZE];
 
     put(page, "<h2>What was run, and how</h2><table class=facts>");
     put_row(page, "reference", "%s (%s, %.0f bytes), computed in float32",
@@ -292,9 +294,9 @@ put_protocol(struct lmq_buffer *page, const struct lmq_report *r)
         put_row(page, "bits per byte", "reference %.5f, model %.5f",
                 number(r, "reference.bits_per_byte"),
                 number(r, "model.bits_per_byte"));
-    put_row(page, "logits", "max shift %.4g, rms %.4g, cosine %.8f",
+    put_row(page, "logits", "max shift %.4g, rms %.4g, cosine %s",
             number(r, "logit_drift.max_abs"), number(r, "logit_drift.rms"),
-            number(r, "logit_drift.cosine"));
+            figure_text("%.8f", number(r, "logit_drift.cosine"), cosine));
     if (lmq_report_at(r, "baseline") != NULL)
         put_row(page, "baseline",
                 "%s of %s: KL divergence %.3e, perplexity ratio %.6f, same "

@@ -279,9 +279,9 @@ put_difference(struct lmq_buffer *page, const struct lmq_report *r,
         difference, figure_text("%.1e", error, kld_error),
         sign * number(pair, "delta_nll.difference"),
         figure_text("%.1e",
-                   fmax(number(pair, "delta_nll.stderr"),
-                        number(pair, "delta_nll.stderr_by_document")),
-                   nll_error),
+                    fmax(number(pair, "delta_nll.stderr"),
+                         number(pair, "delta_nll.stderr_by_document")),
+                    nll_error),
         sign * 100 * number(pair, "top1_agreement.difference"),
         is_known ? difference > 0 ? "farther" : "nearer" : "not told apart");
 }
