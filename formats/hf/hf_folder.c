@@ -40,19 +40,23 @@ lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
 
 /* ---- What stands beside the weights ---- */
 
+/* Of GPTQ, or of FP8. */
 static bool
-has_qweight(const struct lmq_checkpoint *checkpoint)
+has_codes(const struct lmq_checkpoint *checkpoint)
 {
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (lmq_ends_with(checkpoint->tensors[i].stored_name, ".qweight"))
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const char *name = checkpoint->tensors[i].stored_name;
+        if (lmq_ends_with(name, ".qweight") ||
+            lmq_ends_with(name, ".weight_scale_inv"))
             return true;
+    }
     return false;
 }
 
 /* What packs weights may say how in a file of its own beside them, and
- * config.json nothing, as AutoGPTQ had it: it is put where config.json would
- * have it, and *path is its own then. Such a file may be left of weights that
- * are no more. */
+ * config.json nothing, as AutoGPTQ had it and GPTQModel has: it is put where
+ * config.json would have it, and *path is its own then. Such a file may be left
+ * of weights that are no more. */
 static enum lmq_status
 add_side_config(struct lmq_checkpoint *checkpoint, json_t *config, char **path,
                 struct lmq_error *err)
@@ -64,7 +68,7 @@ add_side_config(struct lmq_checkpoint *checkpoint, json_t *config, char **path,
 
     *path = NULL;
     if (!json_is_object(config) || lmq_packed_said(config) != NULL ||
-        !has_qweight(checkpoint))
+        !has_codes(checkpoint))
         return LMQ_OK;
     char *folder = lmq_hf_folder_of(checkpoint);
     char *own = folder == NULL ? NULL

@@ -93,6 +93,11 @@ rm page link
 run $plan -q --target-bits 6 -o ./new --report new "$fable"
 [ "$status" -eq 2 ] || fail "a new file under two names: $status"
 
+# A page in the place of what is printed.
+$plan -f --json --target-bits 6 -o recipe --report same "$fable" \
+    > same 2> "$work/stderr" && fail "--report over standard output"
+says "same is where standard output goes"
+
 # ---- Parts ----
 
 for i in 1 2 3; do

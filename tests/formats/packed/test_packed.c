@@ -140,6 +140,17 @@ START_TEST(scales_may_be_what_was_multiplied_with)
     assert_scaled(checkpoint, bytes, scales, 1, 99, 1, &random);
     lmq_checkpoint_close(checkpoint);
 
+    static const char side[] = "{\"quant_method\": \"fp8\", "
+                               "\"weight_scale_semantics\": \"inverse\"}";
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
+    add_floats(&folder, "w.weight_scale_inv", "[5]", factors, 5);
+    const char *path = stored_save(&folder, "{}");
+    write_file(in_folder("model/quantize_config.json"), side, strlen(side));
+    checkpoint = open_checkpoint(path);
+    assert_scaled(checkpoint, bytes, scales, 1, 99, 1, &random);
+    lmq_checkpoint_close(checkpoint);
+    remove(in_folder("model/quantize_config.json"));
+
     add_fp8(&folder, "w.weight", "F8_E4M3", "[5,7]", bytes, 35, &random);
     add_floats(&folder, "w.weight_scale_inv", "[5]", factors, 5);
     checkpoint = open_checkpoint(stored_save(
