@@ -40,9 +40,9 @@ lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
 
 /* ---- What stands beside the weights ---- */
 
-/* Of GPTQ, or of FP8. */
+/* By GPTQ, or as FP8. */
 static bool
-has_codes(const struct lmq_checkpoint *checkpoint)
+looks_packed(const struct lmq_checkpoint *checkpoint)
 {
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const char *name = checkpoint->tensors[i].stored_name;
@@ -68,7 +68,7 @@ add_side_config(struct lmq_checkpoint *checkpoint, json_t *config, char **path,
 
     *path = NULL;
     if (!json_is_object(config) || lmq_packed_said(config) != NULL ||
-        !has_codes(checkpoint))
+        !looks_packed(checkpoint))
         return LMQ_OK;
     char *folder = lmq_hf_folder_of(checkpoint);
     char *own = folder == NULL ? NULL

@@ -20,40 +20,36 @@ one_token(const struct part *part, const unsigned char *x, int is16,
         tile(part, 1, 0, x, 1, 1, is16, bits, part->out);
 }
 
-static void
-one_token_8(const struct part *part, unsigned bits, const unsigned char *x)
+/* Copies with bits and is16 as constants. */
+LMQ_INLINE void
+one_token_any(const struct part *part, unsigned bits, const unsigned char *x,
+              int is16)
 {
     switch (bits) {
     case 4:
-        one_token(part, x, 0, 4);
+        one_token(part, x, is16, 4);
         break;
     case 5:
-        one_token(part, x, 0, 5);
+        one_token(part, x, is16, 5);
         break;
     case 6:
-        one_token(part, x, 0, 6);
+        one_token(part, x, is16, 6);
         break;
     default:
-        one_token(part, x, 0, 8);
+        one_token(part, x, is16, 8);
     }
+}
+
+static void
+one_token_8(const struct part *part, unsigned bits, const unsigned char *x)
+{
+    one_token_any(part, bits, x, 0);
 }
 
 static void
 one_token_16(const struct part *part, unsigned bits, const unsigned char *x)
 {
-    switch (bits) {
-    case 4:
-        one_token(part, x, 1, 4);
-        break;
-    case 5:
-        one_token(part, x, 1, 5);
-        break;
-    case 6:
-        one_token(part, x, 1, 6);
-        break;
-    default:
-        one_token(part, x, 1, 8);
-    }
+    one_token_any(part, bits, x, 1);
 }
 
 /* n_r row tiles at a time: neighbours, or each so far behind the one before. */
