@@ -245,6 +245,36 @@ adopt_turn(struct lmq_checkpoint *checkpoint)
         }
 }
 
+/* (channels, steps, 1), as mlx-lm has it; others (channels, 1, steps). */
+static bool
+is_turned_convolution(const struct lmq_tensor *tensor)
+{
+    return tensor->place.role == LMQ_ROLE_DELTA_CONV && tensor->n_dims == 3 &&
+           tensor->dims[1] > 1 && tensor->dims[2] == 1;
+}
+
+/* mlx-lm turns convolutions and, where it does, adds the one to norms; it
+ * also multiplies weights with what the configuration says, but only some. */
+static enum lmq_status
+adopt_convolutions(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (!is_turned_convolution(tensor))
+            continue;
+        checkpoint->source.norms_less_one = false;
+        if (checkpoint->source.times[LMQ_ROLE_STATE_OUT] == 0)
+            return LMQ_OK;
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, tensor->offset,
+                 "'%s' stands as mlx-lm writes it, which also multiplies "
+                 "some weights of this family and not others",
+                 tensor->stored_name);
+        lmq_hint(err, "convert the checkpoint that it was made from");
+        return LMQ_ERR_UNSUPPORTED;
+    }
+    return LMQ_OK;
+}
+
 /* Matrix number i of n that one expert's part of a fused tensor consists of:
  * (rows, columns), or perhaps (columns, rows); of biases (rows). */
 static enum lmq_status
@@ -509,8 +539,9 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     if (is_flat(tensor->place.role) && tensor->n_dims == 2)
         lmq_tensor_set_dims(tensor, &tensor->n_elements, 1);
     if (tensor->place.role == LMQ_ROLE_DELTA_CONV && tensor->n_dims == 3 &&
-        tensor->dims[1] == 1) {
-        const uint64_t dims[2] = {tensor->dims[0], tensor->dims[2]};
+        (tensor->dims[1] == 1 || tensor->dims[2] == 1)) {
+        const uint64_t dims[2] = {tensor->dims[0],
+                                  tensor->dims[1] * tensor->dims[2]};
         lmq_tensor_set_dims(tensor, dims, 2);
     }
     if (is_transposed(checkpoint, tensor) &&
@@ -541,7 +572,7 @@ enum lmq_status
 lmq_checkpoint_split(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
     size_t n = checkpoint->n_tensors, kept = 0;
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status = adopt_convolutions(checkpoint, err);
 
     adopt_turn(checkpoint);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {

@@ -53,6 +53,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mlp.router", LMQ_ROLE_ROUTER, READ},
     {"layers.#.mlp.gate.wg", LMQ_ROLE_ROUTER, READ},
     {"layers.#.mlp.router.gate", LMQ_ROLE_ROUTER, READ},
+    {"layers.#.mlp.gate.gate_proj", LMQ_ROLE_ROUTER, READ}, /* mlx-lm */
     {"layers.#.mlp.expert_bias!", LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.mlp.gate.expert_bias!", LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.mlp.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
@@ -76,6 +77,9 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mlp.switch_mlp.gate_proj", LMQ_ROLE_EXPERTS_GATE, READ},
     {"layers.#.mlp.switch_mlp.up_proj", LMQ_ROLE_EXPERTS_UP, READ},
     {"layers.#.mlp.switch_mlp.down_proj", LMQ_ROLE_EXPERTS_DOWN, READ},
+    {"layers.#.mlp.experts.gate_proj", LMQ_ROLE_EXPERTS_GATE, READ},
+    {"layers.#.mlp.experts.up_proj", LMQ_ROLE_EXPERTS_UP, READ},
+    {"layers.#.mlp.experts.down_proj", LMQ_ROLE_EXPERTS_DOWN, READ},
     {"layers.#.mlp.shared_expert_gate", LMQ_ROLE_SHARED_SWITCH, LLAMA},
     {"layers.#.mlp.shared_expert.gate_proj", LMQ_ROLE_SHARED_GATE, LLAMA},
     {"layers.#.mlp.shared_expert.up_proj", LMQ_ROLE_SHARED_UP, LLAMA},
@@ -134,6 +138,8 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A, READ},
     {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
     {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B, READ},
+    {"layers.#.self_attn.embed_q", LMQ_ROLE_ATTN_K_B, READ}, /* mlx-lm */
+    {"layers.#.self_attn.unembed_out", LMQ_ROLE_ATTN_V_B, READ},
     /* ... with the gated delta rule: Qwen 3.5, and Qwen 3 Next */
     {"layers.#.linear_attn.in_proj_qkv", LMQ_ROLE_ATTN_QKV, DELTA},
     {"layers.#.linear_attn.in_proj_z", LMQ_ROLE_ATTN_GATE, DELTA},
@@ -178,6 +184,8 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mixer.experts.@.down_proj", LMQ_ROLE_FFN_DOWN, READ},
     {"layers.#.mixer.experts.up_proj=", LMQ_ROLE_EXPERTS_UP, READ},
     {"layers.#.mixer.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
+    {"layers.#.mixer.switch_mlp.fc1", LMQ_ROLE_EXPERTS_UP, READ},
+    {"layers.#.mixer.switch_mlp.fc2", LMQ_ROLE_EXPERTS_DOWN, READ},
     {"layers.#.mixer.shared_experts.up_proj", LMQ_ROLE_SHARED_UP, READ},
     {"layers.#.mixer.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
     /* ... with short convolutions: LFM 2 and 3 */
@@ -192,6 +200,11 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.feed_forward.experts.@.w1", LMQ_ROLE_FFN_GATE, READ},
     {"layers.#.feed_forward.experts.@.w3", LMQ_ROLE_FFN_UP, READ},
     {"layers.#.feed_forward.experts.@.w2", LMQ_ROLE_FFN_DOWN, READ},
+    {"layers.#.feed_forward.switch_mlp.gate_proj", LMQ_ROLE_EXPERTS_GATE,
+     READ},
+    {"layers.#.feed_forward.switch_mlp.up_proj", LMQ_ROLE_EXPERTS_UP, READ},
+    {"layers.#.feed_forward.switch_mlp.down_proj", LMQ_ROLE_EXPERTS_DOWN,
+     READ},
     {"embedding_norm", LMQ_ROLE_OUTPUT_NORM, READ},
     /* ... as llama.cpp calls what is in them */
     {"blk.#.ssm_dt", LMQ_ROLE_DELTA_ALPHA, READ},
@@ -216,6 +229,9 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.router.per_expert_scale=", LMQ_ROLE_EXPERTS_SCALE, READ},
     {"layers.#.experts.gate_up_proj=", LMQ_ROLE_EXPERTS_GATE_UP, READ},
     {"layers.#.experts.down_proj=", LMQ_ROLE_EXPERTS_DOWN, READ},
+    {"layers.#.experts.switch_glu.gate_proj", LMQ_ROLE_EXPERTS_GATE, READ},
+    {"layers.#.experts.switch_glu.up_proj", LMQ_ROLE_EXPERTS_UP, READ},
+    {"layers.#.experts.switch_glu.down_proj", LMQ_ROLE_EXPERTS_DOWN, READ},
     {"layers.#.pre_feedforward_layernorm_2", LMQ_ROLE_EXPERTS_NORM, READ},
     {"layers.#.post_feedforward_layernorm_1", LMQ_ROLE_SHARED_POST_NORM,
      READ},

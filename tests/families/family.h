@@ -37,6 +37,9 @@ enum stored_as {
     AS_STEPS,          /* the bias of alpha; the full name */
     AS_WEIGHT,         /* name.weight, of what has its bias elsewhere */
     AS_CONV,           /* (channels, 1, width), and a bias if there is one */
+    AS_CONV_LAST,      /* (channels, width, 1), likewise */
+    AS_LATENT_KEYS,    /* of each head: (latent, width of a key), turned */
+    AS_LATENT_VALUES,  /* of each head: (width of a value, latent) */
     AS_STATES,         /* rows of gates, values, keys, queries, time steps */
     AS_KQV,            /* rows of keys, queries, values */
     AS_SKIP,           /* a number for each value head; the full name */

@@ -66,11 +66,45 @@
     .frame = hf_frame,                                                        \
     .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts}
 
-/* ---- Names that only Ling has ---- */
+#define DEEPSEEK3                                                             \
+    .config =                                                                 \
+        "{'architectures': ['DeepseekV3ForCausalLM'], "                       \
+        "'model_type': 'deepseek_v3', 'n_group': $groups, "                   \
+        "'n_shared_experts': 1, 'norm_topk_prob': true, "                     \
+        "'num_nextn_predict_layers': 0, 'q_lora_rank': $q_rank, "             \
+        "'routed_scaling_factor': 2.5, 'scoring_func': 'sigmoid', "           \
+        "'topk_group': $groups_used, 'topk_method': 'noaux_tc', "             \
+        DEEPSEEK_KEYS YARN_KEYS "'mscale': 1.0, 'mscale_all_dim': 1.0}}",     \
+    .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,                           \
+    .shape = {DEEPSEEK_SHAPE, .dim = 56, .hidden = 92, .layers = 4,           \
+              .heads = 4, .kv_heads = 4, .head_dim = 12 + 6,                  \
+              .value_dim = 12, .rotary_dim = 6, .q_rank = 30,                 \
+              .kv_rank = 18, YARN_SHAPE,                                      \
+              .score_factor = YARN_MSCALE(1.0) * YARN_MSCALE(1.0),            \
+              .n_experts = 8, .n_used = 3, .expert_dim = 36,                  \
+              .shared_dim = 36, .router = ORACLE_SIGMOID,                     \
+              .renormalises = true, .router_scale = 2.5, .n_groups = 4,       \
+              .n_groups_used = 2, .group_best = 2}
 
 #define LAYER(part) offsetof(struct oracle_layer, part)
 #define MODEL(part) offsetof(struct oracle_model, part)
 #define MLP(part) offsetof(struct oracle_mlp, part)
+
+/* ---- DeepSeek 3 as mlx-lm writes it ---- */
+
+static const struct stored mlx_latent_layer[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.q_a_proj", LAYER(q_a)},
+    {AS_NORM, "model.layers.#.self_attn.q_a_layernorm", LAYER(q_a_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.q_b_proj", LAYER(q_b)},
+    {AS_LINEAR, "model.layers.#.self_attn.kv_a_proj_with_mqa", LAYER(kv_a)},
+    {AS_NORM, "model.layers.#.self_attn.kv_a_layernorm", LAYER(kv_a_norm)},
+    {AS_LATENT_KEYS, "model.layers.#.self_attn.embed_q", 0},
+    {AS_LATENT_VALUES, "model.layers.#.self_attn.unembed_out", 0},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_END, NULL, 0},
+};
+
+/* ---- Names that only Ling has ---- */
 
 static const struct stored ling_frame[] = {
     {AS_EMBEDDING, "model.word_embeddings", MODEL(embedding)},
@@ -281,25 +315,14 @@ const struct family expert_families[] = {
     },
     {
         .name = "deepseek3",
-        .config =
-            "{'architectures': ['DeepseekV3ForCausalLM'], "
-            "'model_type': 'deepseek_v3', 'n_group': $groups, "
-            "'n_shared_experts': 1, 'norm_topk_prob': true, "
-            "'num_nextn_predict_layers': 0, 'q_lora_rank': $q_rank, "
-            "'routed_scaling_factor': 2.5, 'scoring_func': 'sigmoid', "
-            "'topk_group': $groups_used, 'topk_method': 'noaux_tc', "
-            DEEPSEEK_KEYS YARN_KEYS "'mscale': 1.0, 'mscale_all_dim': 1.0}}",
+        DEEPSEEK3,
         DEEPSEEK_LISTS,
-        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
-        .shape = {DEEPSEEK_SHAPE, .dim = 56, .hidden = 92, .layers = 4,
-                  .heads = 4, .kv_heads = 4, .head_dim = 12 + 6,
-                  .value_dim = 12, .rotary_dim = 6, .q_rank = 30,
-                  .kv_rank = 18, YARN_SHAPE,
-                  .score_factor = YARN_MSCALE(1.0) * YARN_MSCALE(1.0),
-                  .n_experts = 8, .n_used = 3, .expert_dim = 36,
-                  .shared_dim = 36, .router = ORACLE_SIGMOID,
-                  .renormalises = true, .router_scale = 2.5, .n_groups = 4,
-                  .n_groups_used = 2, .group_best = 2},
+    },
+    {
+        .name = "deepseek3-mlx",
+        DEEPSEEK3,
+        .frame = hf_frame,
+        .layers = {hf_norms, mlx_latent_layer, hf_mlp, deepseek_experts},
     },
     {
         .name = "mistral4",

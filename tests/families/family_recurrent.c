@@ -94,6 +94,45 @@ static const struct stored lfm3_layer[] = {
     {AS_END, NULL, 0},
 };
 
+#define MLP(part) offsetof(struct oracle_mlp, part)
+
+/* As mlx-lm writes Qwen 3.5 */
+static const struct stored mlx_delta_layer[] = {
+    {AS_STEPS, "model.layers.#.linear_attn.dt_bias", LAYER(delta)},
+    {AS_DECAYS, "model.layers.#.linear_attn.A_log", LAYER(delta)},
+    {AS_CONV_LAST, "model.layers.#.linear_attn.conv1d", LAYER(delta)},
+    {AS_PLAIN_NORM, "model.layers.#.linear_attn.norm", LAYER(delta.norm)},
+    {AS_LINEAR, "model.layers.#.linear_attn.out_proj", LAYER(delta.out)},
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.switch_mlp.gate_proj.weight",
+     MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.switch_mlp.up_proj.weight",
+     MLP(up)},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.switch_mlp.down_proj.weight",
+     MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.up_proj", LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert.down_proj",
+     LAYER(shared.down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_expert_gate",
+     LAYER(shared_switch)},
+    {AS_END, NULL, 0},
+};
+
+#define QWEN35MOE                                                             \
+    .config = "{'architectures': ['Qwen3_5MoeForCausalLM'], "                 \
+              "'model_type': 'qwen3_5_moe_text', 'layer_types': "             \
+              "['linear_attention', 'linear_attention', 'full_attention'], "  \
+              MROPE_KEYS EXPERT_KEYS DELTA_KEYS                               \
+              "'tie_word_embeddings': false}",                                \
+    .frame = hf_frame,                                                        \
+    .shape = {DELTA_SHAPE, .dim = 52, .layers = 3, .delta = "110",            \
+              .delta_keys = 2, .delta_values = 6, .delta_key_dim = 24,        \
+              .delta_value_dim = 24, .sparse = "1", .n_experts = 7,           \
+              .n_used = 3, .expert_dim = 36, .shared_dim = 44,                \
+              .renormalises = true}
+
 const struct family recurrent_families[] = {
     {
         .name = "qwen3next",
@@ -168,19 +207,16 @@ const struct family recurrent_families[] = {
     },
     {
         .name = "qwen35moe",
-        .config =
-            "{'architectures': ['Qwen3_5MoeForCausalLM'], "
-            "'model_type': 'qwen3_5_moe_text', 'layer_types': "
-            "['linear_attention', 'linear_attention', 'full_attention'], "
-            MROPE_KEYS EXPERT_KEYS DELTA_KEYS "'tie_word_embeddings': false}",
-        .frame = hf_frame,
+        QWEN35MOE,
         .layers = {hf_norms, qwen35_attention, delta_layer, qwen_experts},
         .bits = DELTA_BITS | HAS_HEAD | HAS_SWITCH,
-        .shape = {DELTA_SHAPE, .dim = 52, .layers = 3, .delta = "110",
-                  .delta_keys = 2, .delta_values = 6, .delta_key_dim = 24,
-                  .delta_value_dim = 24, .sparse = "1", .n_experts = 7,
-                  .n_used = 3, .expert_dim = 36, .shared_dim = 44,
-                  .renormalises = true},
+    },
+    {
+        .name = "qwen35moe-mlx",
+        .prefix = "language_model.",
+        QWEN35MOE,
+        .layers = {hf_norms, qwen35_attention, mlx_delta_layer},
+        .bits = (DELTA_BITS | HAS_HEAD | HAS_SWITCH) & ~NORMS_LESS_ONE,
     },
     {
         .name = "granite4-mamba",

@@ -322,12 +322,40 @@ write_conv(const struct writer *w, const struct stored *as, const void *parts)
 
     if (d->conv == NULL)
         return;
+    bool is_last = as->as == AS_CONV_LAST;
     name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
-    memcpy(build_add(w->to, name, (uint64_t[]){channels, 1, width}, 3)->x,
+    memcpy(build_add(w->to, name,
+                     (uint64_t[]){channels, is_last ? width : 1,
+                                  is_last ? 1 : width},
+                     3)->x,
            d->conv, channels * width * sizeof(*d->conv));
     name_tensor(w, name, sizeof(name), as->name, 0, ".bias");
     if (d->conv_bias != NULL)
         add_vector(w->to, name, d->conv_bias, channels);
+}
+
+/* A head's rows of kv_b make its keys, then its values. */
+static void
+write_latent(const struct writer *w, const struct stored *as,
+             const void *parts)
+{
+    const struct oracle_shape *s = &w->model->oracle.shape;
+    const struct oracle_linear *kv_b =
+        &((const struct oracle_layer *)parts)->kv_b;
+    bool is_key = as->as == AS_LATENT_KEYS;
+    size_t key = s->head_dim - s->rotary_dim, n = key + s->value_dim;
+    size_t rows = is_key ? s->kv_rank : s->value_dim;
+    size_t cols = is_key ? key : s->kv_rank;
+    char name[96];
+
+    name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
+    float *x =
+        build_add(w->to, name, (uint64_t[]){s->heads, rows, cols}, 3)->x;
+    for (size_t i = 0; i < s->heads * rows * cols; i++) {
+        size_t h = i / (rows * cols), r = i / cols % rows, c = i % cols;
+        x[i] = is_key ? kv_b->w[(h * n + c) * s->kv_rank + r]
+                      : kv_b->w[(h * n + key + r) * s->kv_rank + c];
+    }
 }
 
 /* And the number for what is masked, beside it. */
@@ -521,6 +549,9 @@ static void (*const writers[])(const struct writer *w,
     [AS_DECAYS] = write_decays,
     [AS_STEPS] = write_steps,
     [AS_CONV] = write_conv,
+    [AS_CONV_LAST] = write_conv,
+    [AS_LATENT_KEYS] = write_latent,
+    [AS_LATENT_VALUES] = write_latent,
     [AS_STATES] = write_delta_fused,
     [AS_KQV] = write_delta_fused,
     [AS_SKIP] = write_skip,

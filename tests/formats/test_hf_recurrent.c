@@ -6,8 +6,11 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/formats/hf_models.h"
 
@@ -344,6 +347,32 @@ START_TEST(a_falcon_h1_has_both_in_each_layer)
 }
 END_TEST
 
+/* It multiplies some weights with what the configuration says. */
+START_TEST(a_falcon_h1_of_mlx_is_refused)
+{
+    struct build_model *model = calloc(1, sizeof(*model));
+    struct bytes bytes = {0};
+
+    build_add(model, "model.layers.0.mamba.conv1d.weight",
+              (uint64_t[]){12, 4, 1}, 3);
+    mkdir(in_folder("mlx"), 0777);
+    put_safetensors(&bytes, model, 0, 1, BUILD_F32);
+    save(&bytes, in_folder("mlx/model.safetensors"));
+    bytes_free(&bytes);
+    put_text(&bytes, "{\"architectures\":[\"FalconH1ForCausalLM\"],"
+                     "\"hidden_size\":64,\"intermediate_size\":96,"
+                     "\"num_hidden_layers\":1,\"num_attention_heads\":4,"
+                     "\"num_key_value_heads\":4,\"mamba_d_ssm\":64,"
+                     "\"mamba_n_heads\":4,\"vocab_size\":100,"
+                     "\"ssm_out_multiplier\":0.5}");
+    save(&bytes, in_folder("mlx/config.json"));
+    assert_refused(in_folder("mlx"), LMQ_ERR_UNSUPPORTED,
+                   "stands as mlx-lm writes it, which also multiplies");
+    bytes_free(&bytes);
+    build_free(model);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -358,6 +387,7 @@ main(void)
         states_that_make_no_sense_are_refused,
         an_lfm_3_gates_whole_heads,
         a_falcon_h1_has_both_in_each_layer,
+        a_falcon_h1_of_mlx_is_refused,
     };
 
     return RUN_SUITE("hf_recurrent", tests);
