@@ -25,6 +25,7 @@ struct run {
                                         the types that sides have */
     size_t context;   /* tokens of the longest window */
     size_t batch;
+    double done;      /* windows times layers, of which the head is one */
     float **streams;  /* per side: (batch, context, dim) */
     float **inputs;   /* per side: (batch, context, n_layers *
                          layer_input_dim) */
@@ -106,7 +107,8 @@ make_lent(struct run *run)
         return false;
     for (size_t i = 0; i < in->n_sides * run->batch * LMQ_LENDERS; i++) {
         bool is_full = i % LMQ_LENDERS == 0;
-        size_t side = i / LMQ_LENDERS / run->batch, lender = lmq_lockstep_lender(h, is_full);
+        size_t side = i / LMQ_LENDERS / run->batch;
+        size_t lender = lmq_lockstep_lender(h, is_full);
         if (lender != SIZE_MAX && is_complete)
             is_complete = lmq_kv_init(
                 lent_at(run, side, i / LMQ_LENDERS % run->batch, is_full),
@@ -373,17 +375,35 @@ kv_of(struct run *run, size_t layer, size_t side, size_t slot)
     return &run->kv[run->in->sides[side].kv_type];
 }
 
-/* One window of one side through a layer; it is one sequence. */
-static void
-walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n)
+/* Of a window, `rows` of n positions of one side are through one more layer:
+ * of long windows that takes minutes. */
+static enum lmq_status
+report(struct run *run, size_t rows, size_t n, struct lmq_error *err)
 {
+    const struct lmq_lockstep *in = run->in;
+
+    run->done += (double)rows / (double)n / (double)in->n_sides;
+    return run->observer->progress(
+        run->observer->context, run->done,
+        (double)in->n_windows * (hparams_of(in)->n_layers + 1.0), err);
+}
+
+/* One window of one side through a layer; it is one sequence. */
+static enum lmq_status
+walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n,
+            struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
     run->work.length = n;
-    for (size_t at = 0; at < n; at += run->work.batch) {
+    for (size_t at = 0; at < n && status == LMQ_OK; at += run->work.batch) {
+        size_t rows = lmq_size_min(n - at, run->work.batch);
         point_at(run, side, slot, at);
         lmq_forward_layer(&run->views[side], layer,
-                          kv_of(run, layer, side, slot), &run->work,
-                          lmq_size_min(n - at, run->work.batch), at);
+                          kv_of(run, layer, side, slot), &run->work, rows, at);
+        status = report(run, rows, n, err);
     }
+    return status;
 }
 
 /* Compares checksums, of each matrix before it is first used. */
@@ -409,8 +429,8 @@ walk_side(struct run *run, size_t layer, size_t side,
 
     if (status == LMQ_OK) {
         compose_layer(run, side, layer);
-        for (size_t slot = 0; slot < n; slot++)
-            walk_window(run, layer, side, slot, windows[slot].n);
+        for (size_t slot = 0; slot < n && status == LMQ_OK; slot++)
+            status = walk_window(run, layer, side, slot, windows[slot].n, err);
     }
     if (owner != NULL)
         owner->leave(owner->context, side);
@@ -525,14 +545,19 @@ static enum lmq_status
 compare_windows(struct run *run, const struct lmq_window *windows, size_t n,
                 struct lmq_error *err)
 {
+    const struct lmq_lockstep *in = run->in;
     enum lmq_status status = LMQ_OK;
 
     for (size_t slot = 0; slot < n; slot++)
         for (size_t at = windows[slot].scored - 1;
-             at + 1 < windows[slot].n && status == LMQ_OK; at += LMQ_HEAD_ROWS)
-            status = compare_logits(
-                run, &windows[slot], slot, at,
-                lmq_size_min(LMQ_HEAD_ROWS, windows[slot].n - 1 - at), err);
+             at + 1 < windows[slot].n && status == LMQ_OK;
+             at += LMQ_HEAD_ROWS) {
+            size_t rows = lmq_size_min(LMQ_HEAD_ROWS, windows[slot].n - 1 - at);
+            status = compare_logits(run, &windows[slot], slot, at, rows, err);
+            if (status == LMQ_OK)
+                status = report(run, rows * in->n_sides,
+                                windows[slot].n - windows[slot].scored, err);
+        }
     return status;
 }
 
@@ -542,26 +567,21 @@ run_batch(struct run *run, size_t first, size_t n, struct lmq_error *err)
     const struct lmq_lockstep *in = run->in;
     const struct lmq_window *windows =
         in->corpus->windows + in->first_window + first;
-    double n_layers = hparams_of(in)->n_layers;
-    double total = (double)in->n_windows * (n_layers + 1);
+    size_t n_layers = hparams_of(in)->n_layers;
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < in->n_models && status == LMQ_OK; i++)
         status = verify(run, i, -1, err);
     if (status == LMQ_OK)
         status = embed(run, windows, n, err);
-    for (size_t l = 0; l < hparams_of(in)->n_layers; l++) {
-        if (status == LMQ_OK)
-            status = walk_layer(run, l, windows, n, err);
-        if (status == LMQ_OK)
-            status = run->observer->progress(
-                run->observer->context,
-                (double)first * (n_layers + 1) + (double)(n * (l + 1)), total,
-                err);
+    for (size_t l = 0; l < n_layers && status == LMQ_OK; l++) {
+        run->done = (double)(first * (n_layers + 1) + n * l);
+        status = walk_layer(run, l, windows, n, err);
     }
     if (status != LMQ_OK)
         return status;
-    join_all(run, hparams_of(in)->n_layers, windows, n);
+    run->done = (double)(first * (n_layers + 1) + n * n_layers);
+    join_all(run, n_layers, windows, n);
     return compare_windows(run, windows, n, err);
 }
 

@@ -36,7 +36,8 @@ struct lmq_observer {
                                 const struct lmq_window *window, size_t token,
                                 const struct lmq_position_drift *drift,
                                 struct lmq_error *err);
-    /* After each layer of a batch, and at its end; other than LMQ_OK stops. */
+    /* Every few hundred positions of a layer, or some of the head; other than
+     * LMQ_OK stops. */
     enum lmq_status (*progress)(void *context, double done, double total,
                                 struct lmq_error *err);
     const struct lmq_owner *owner; /* or NULL */
