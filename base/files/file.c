@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/crc32.h"
 #include "base/error.h"
@@ -37,10 +36,7 @@ struct lmq_input {
     void *map; /* NULL until somebody asks */
     int mapping; /* its place among the mappings, from 1 on; 0: none */
     pthread_mutex_t turn; /* of who reads what is expected */
-    pthread_mutex_t lock; /* guards what follows */
-    struct lmq_digest_range *ranges;
-    size_t n_ranges, ranges_capacity;
-    size_t n_told; /* of them, by lmq_input_ranges() */
+    struct lmq_read_ranges read;
 };
 
 /* ---- What is mapped ---- */
@@ -107,7 +103,7 @@ lmq_input_open(const char *path, struct lmq_input **out, struct lmq_error *err)
     struct lmq_input *input = calloc(1, sizeof(*input));
     if (input == NULL)
         return lmq_fail_nomem(err);
-    pthread_mutex_init(&input->lock, NULL);
+    lmq_read_ranges_init(&input->read);
     pthread_mutex_init(&input->turn, NULL);
     enum lmq_status status = LMQ_OK;
     /* Not blocking: a FIFO without a writer would wait for ever. */
@@ -142,9 +138,8 @@ lmq_input_close(struct lmq_input *input)
         lmq_mem_free(input->map);
     if (input->fd >= 0)
         close(input->fd);
-    pthread_mutex_destroy(&input->lock);
     pthread_mutex_destroy(&input->turn);
-    free(input->ranges);
+    lmq_read_ranges_free(&input->read);
     free(input->path);
     free(input);
 }
@@ -159,6 +154,12 @@ const char *
 lmq_input_path(const struct lmq_input *input)
 {
     return input->path;
+}
+
+struct lmq_read_ranges *
+lmq_input_read_ranges(struct lmq_input *input)
+{
+    return &input->read;
 }
 
 void
@@ -227,67 +228,19 @@ read_exactly(struct lmq_input *input, uint64_t offset, void *buffer, size_t n,
 }
 
 enum lmq_status
-lmq_input_know(struct lmq_input *input, const struct lmq_digest_range *range,
-               struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    pthread_mutex_lock(&input->lock);
-    if (lmq_mem_grow(&input->ranges, &input->ranges_capacity,
-                     input->n_ranges + 1, sizeof(*range)) != 0)
-        status = lmq_fail_nomem(err);
-    else
-        input->ranges[input->n_ranges++] = *range;
-    pthread_mutex_unlock(&input->lock);
-    return status;
-}
-
-enum lmq_status
 lmq_input_read(struct lmq_input *input, uint64_t offset, void *buffer,
                size_t n, struct lmq_error *err)
 {
     enum lmq_status status = read_exactly(input, offset, buffer, n, err);
 
-    if (status != LMQ_OK || !input->keeps_digests || n < DIGEST_MIN)
+    if (status != LMQ_OK || !input->keeps_digests || n == 0)
         return status;
-    const struct lmq_digest_range range = {offset, n,
-                                           lmq_crc32(0, buffer, n)};
-    return lmq_input_know(input, &range, err);
-}
-
-static int
-compare_ranges(const void *a, const void *b)
-{
-    const struct lmq_digest_range *x = a, *y = b;
-
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return x->size > y->size ? -1 : x->size < y->size;
-}
-
-const struct lmq_digest_range *
-lmq_input_ranges(struct lmq_input *input, size_t *n)
-{
-    struct lmq_digest_range *ranges = input->ranges + input->n_told;
-    size_t count = input->n_ranges - input->n_told, kept = 0;
-
-    if (count > 0)
-        qsort(ranges, count, sizeof(*ranges), compare_ranges);
-    for (size_t i = 0; i < count; i++) {
-        struct lmq_digest_range *last = &ranges[kept - (kept > 0)];
-        if (kept > 0 && last->offset + last->size == ranges[i].offset) {
-            last->crc = (uint32_t)crc32_combine(last->crc, ranges[i].crc,
-                                                (off_t)ranges[i].size);
-            last->size += ranges[i].size;
-        } else if (kept == 0 ||
-                   ranges[i].offset > last->offset + last->size) {
-            ranges[kept++] = ranges[i];
-        } /* else it was read twice */
-    }
-    input->n_ranges = input->n_told + kept;
-    input->n_told = input->n_ranges;
-    *n = kept;
-    return ranges;
+    if (n < DIGEST_MIN)
+        return lmq_read_ranges_add_span(&input->read, offset, offset + n, err);
+    return lmq_read_ranges_add(
+        &input->read, &(struct lmq_digest_range){offset, n,
+                                                 lmq_crc32(0, buffer, n)},
+        err);
 }
 
 enum lmq_status
@@ -312,29 +265,6 @@ lmq_input_crc(struct lmq_input *input, uint64_t from, uint64_t size,
     }
     free(buffer);
     return status;
-}
-
-enum lmq_status
-lmq_input_digest(struct lmq_input *input, uint32_t *crc, struct lmq_error *err)
-{
-    uint64_t at = 0;
-
-    *crc = 0;
-    if (input->n_ranges > 0)
-        qsort(input->ranges, input->n_ranges, sizeof(*input->ranges),
-              compare_ranges);
-    for (size_t i = 0; i < input->n_ranges; i++) {
-        const struct lmq_digest_range *range = &input->ranges[i];
-        if (range->offset < at)
-            continue; /* read twice */
-        enum lmq_status status =
-            lmq_input_crc(input, at, range->offset - at, crc, err);
-        if (status != LMQ_OK)
-            return status;
-        *crc = (uint32_t)crc32_combine(*crc, range->crc, (off_t)range->size);
-        at = range->offset + range->size;
-    }
-    return lmq_input_crc(input, at, input->size - at, crc, err);
 }
 
 void

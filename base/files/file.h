@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/files/read_ranges.h"
 #include "lmquant.h"
 
 struct lmq_input;
@@ -79,17 +80,15 @@ enum lmq_status lmq_file_unchanged(const char *path,
  */
 void lmq_input_keep_digests(struct lmq_input *input);
 
-/* A range of the file, and its CRC; for who wants to know it after the file is
- * closed. */
-struct lmq_digest_range {
-    uint64_t offset, size;
-    uint32_t crc;
-};
+/* What was read, for file_digest.c. */
+struct lmq_read_ranges *lmq_input_read_ranges(struct lmq_input *input);
 
 /* Those that were remembered since the last call, side by side joined: up to
- * the next call, *n of them. Nobody may read meanwhile. */
-const struct lmq_digest_range *lmq_input_ranges(struct lmq_input *input,
-                                                size_t *n);
+ * the next call, *n of them. All that was read since is in them; what was read
+ * in small pieces is read again for that. Nobody may read meanwhile. */
+enum lmq_status lmq_input_ranges(struct lmq_input *input,
+                                 const struct lmq_digest_range **ranges,
+                                 size_t *n, struct lmq_error *err);
 /* Extends *crc over so many bytes, which must be there, without remembering. */
 enum lmq_status lmq_input_crc(struct lmq_input *input, uint64_t from,
                               uint64_t size, uint32_t *crc,

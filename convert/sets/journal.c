@@ -286,16 +286,20 @@ describe_part(const struct lmq_plan *plan, const struct lmq_plan_part *part)
     return json;
 }
 
-static json_t *
-describe_ranges(const struct lmq_plan *plan)
+static enum lmq_status
+describe_ranges(const struct lmq_plan *plan, json_t **out,
+                struct lmq_error *err)
 {
+    enum lmq_status status = LMQ_OK;
     json_t *json = json_array();
 
-    for (size_t i = 0; i < plan->checkpoint->n_files; i++) {
+    for (size_t i = 0; i < plan->checkpoint->n_files && status == LMQ_OK;
+         i++) {
         size_t n;
-        const struct lmq_digest_range *ranges =
-            lmq_input_ranges(plan->checkpoint->files[i], &n);
-        for (size_t j = 0; j < n; j++) {
+        const struct lmq_digest_range *ranges;
+        status =
+            lmq_input_ranges(plan->checkpoint->files[i], &ranges, &n, err);
+        for (size_t j = 0; j < n && status == LMQ_OK; j++) {
             json_t *range = json_array();
             lmq_append(&range, json_integer((json_int_t)i));
             lmq_append(&range, lmq_json_size(ranges[j].offset));
@@ -304,7 +308,8 @@ describe_ranges(const struct lmq_plan *plan)
             lmq_append(&json, range);
         }
     }
-    return json;
+    lmq_put(out, "ranges", json);
+    return status;
 }
 
 static json_t *
@@ -351,7 +356,6 @@ describe_record(const struct lmq_journal *journal, const struct lmq_plan *plan,
         if (tells_of(journal, part->member))
             lmq_append(&parts, describe_part(plan, part));
     lmq_put(&json, "parts", parts);
-    lmq_put(&json, "ranges", describe_ranges(plan));
     return json;
 }
 
@@ -376,9 +380,14 @@ lmq_journal_add(struct lmq_journal *journal, const struct lmq_plan *plan,
     uint64_t sizes[LMQ_N_EXTENTS];
     json_t *json = describe_record(journal, plan, index, n_zeroed);
 
-    if (json == NULL)
-        return lmq_fail_nomem(err);
-    enum lmq_status status = append_json(journal, json, err);
+    enum lmq_status status = describe_ranges(plan, &json, err);
+
+    if (status == LMQ_OK && json == NULL)
+        status = lmq_fail_nomem(err);
+    if (status == LMQ_OK)
+        status = append_json(journal, json, err);
+    else
+        json_decref(json);
     lmq_record_sizes(&plan->records[index], sizes);
     for (size_t i = 0; i < LMQ_N_EXTENTS; i++)
         journal->unsynced += sizes[i];

@@ -191,6 +191,59 @@ START_TEST(the_digest_is_that_of_the_file_whatever_was_read)
 }
 END_TEST
 
+/* Whatever is read, in whatever pieces, is in what is told of it. */
+START_TEST(all_that_was_read_is_told)
+{
+    enum { SIZE = 60000000, APART = 30000000 };
+    struct random random = {random_seed()};
+    const char *path = in_folder("told");
+    unsigned char *bytes = malloc(SIZE), *buffer = malloc(SIZE);
+    unsigned char *was_read = calloc(1, SIZE), *is_told = calloc(1, SIZE);
+    const struct lmq_digest_range *ranges;
+    struct lmq_error err;
+    size_t n;
+
+    for (size_t i = 0; i < SIZE; i++)
+        bytes[i] = (unsigned char)(i * 2654435761u >> 13);
+    write_file(path, bytes, SIZE);
+    struct lmq_input *input = open_input(path);
+    lmq_input_keep_digests(input);
+    for (int round = 0; round < 20; round++) {
+        memset(was_read, 0, SIZE);
+        memset(is_told, 0, SIZE);
+        size_t near = random_below(&random, SIZE - APART);
+        for (int i = 0; i < 30; i++) { /* two places, small and large pieces */
+            size_t most =
+                round % 3 == 0 ? 900 : 1U << random_below(&random, 18);
+            size_t at = near + random_below(&random, 200000) +
+                        random_below(&random, 2) * (APART - 500000);
+            size_t size = random_below(&random, most) + (i > 0);
+            ck_assert_int_eq(lmq_input_read(input, at, buffer, size, &err),
+                             LMQ_OK);
+            memset(was_read + at, 1, size);
+        }
+        ck_assert_int_eq(lmq_input_ranges(input, &ranges, &n, &err), LMQ_OK);
+        for (size_t i = 0; i < n; i++) {
+            size_t at = (size_t)ranges[i].offset;
+            size_t size = (size_t)ranges[i].size;
+            ck_assert_uint_eq(ranges[i].crc,
+                              (uint32_t)crc32(0, bytes + at, (uInt)size));
+            ck_assert(i == 0 ||
+                      at > ranges[i - 1].offset + ranges[i - 1].size);
+            memset(is_told + at, 1, size);
+        }
+        for (size_t i = 0; i < SIZE; i++)
+            REQUIRE(is_told[i] >= was_read[i], "byte %zu is not told", i);
+    }
+    ck_assert_uint_eq(digest(input), (uint32_t)crc32(0, bytes, SIZE));
+    lmq_input_close(input);
+    free(bytes);
+    free(buffer);
+    free(was_read);
+    free(is_told);
+}
+END_TEST
+
 /* ---- What will be read ---- */
 
 /* Pages of the file that are in memory. */
@@ -328,6 +381,7 @@ main(void)
         only_regular_files_are_opened,
         a_small_file_is_loaded_whole_and_a_large_one_refused,
         the_digest_is_that_of_the_file_whatever_was_read,
+        all_that_was_read_is_told,
         what_is_expected_is_read_as_far_as_the_file_goes,
         much_that_is_expected_is_read_in_whole_blocks,
         a_file_of_5_gigabytes_is_read_and_perhaps_mapped,

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files/output.h"
 #include "base/files/path.h"
+#include "base/files/temporary.h"
 #include "convert/export/export.h"
 #include "formats/hf/hf_folder.h"
 
@@ -81,6 +82,7 @@ check_existing(const struct lmq_checkpoint *checkpoint, const char *folder,
     if (holds_checkpoint(folder, checkpoint))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "is where the checkpoint is; name another folder");
+    lmq_temporary_clean(folder);
     if (!replaces)
         status = check_empty(folder, err);
     if (status != LMQ_OK)
