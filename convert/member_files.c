@@ -316,6 +316,13 @@ lmq_member_files_resume(struct lmq_member_files *files,
 }
 
 enum lmq_status
+lmq_member_files_check_others(struct lmq_member_files *files,
+                              const char *output, struct lmq_error *err)
+{
+    return see_members(output, refuse_others, files, err);
+}
+
+enum lmq_status
 lmq_member_files_commit(struct lmq_member_files *files,
                         const struct lmq_progress *progress,
                         struct lmq_error *err)

@@ -139,9 +139,6 @@ find_states(const struct lmq_writing *writing, const struct journals *journals)
     struct lmq_part_state *states = calloc(n, sizeof(*states));
     enum lmq_part_stage stage = stage_of(journals);
 
-    /* Only who seals takes names away again. */
-    if (writing->part > 0 && stage == LMQ_PART_COMMITTING)
-        stage = LMQ_PART_WRITING;
     for (uint32_t i = 0; i < n && states != NULL && journals->n > 0; i++) {
         const struct lmq_journal *journal =
             journals->all[writing->seals ? i : 0];
@@ -164,6 +161,21 @@ forget_missing(const struct lmq_writing *writing, const bool *is_there)
                        writing->seals; i++)
         if (!is_there[i] && files->outputs[i] != NULL)
             lmq_part_forget(files->outputs[i]);
+}
+
+/* Who seals was stopped while names were given, and only who seals takes them
+ * away again; a part that is written alone is complete then. */
+static enum lmq_status
+check_unsealed(const struct lmq_writing *writing,
+               const struct journals *journals, struct lmq_error *err)
+{
+    if (writing->part == 0 || stage_of(journals) != LMQ_PART_COMMITTING)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_IO, 0,
+             "is complete, and was being sealed with the others of its set");
+    lmq_hint(err, "lmquant seal FOLDER goes on with that");
+    lmq_error_in(err, writing->files->paths[writing->part - 1]);
+    return LMQ_ERR_IO;
 }
 
 static enum lmq_status
@@ -224,6 +236,8 @@ resume(struct lmq_writing *writing, struct journals *journals,
     enum lmq_status status =
         is_there == NULL ? lmq_fail_nomem(err)
                          : open_journals(writing, header, journals, err);
+    if (status == LMQ_OK)
+        status = check_unsealed(writing, journals, err);
     if (status == LMQ_OK)
         status = open_outputs(writing, journals, is_there, err);
     /* One that was made now would tell of nothing, and be in the way. */
@@ -314,6 +328,11 @@ commit(struct lmq_writing *writing, const struct journals *journals,
     enum lmq_status status = lmq_progress_report(
         writing->progress, "writing to the disk", 0, 0, err);
 
+    /* Another process may have made a set of another size meanwhile. */
+    if (status == LMQ_OK && !writing->replaces &&
+        writing->plan->members[0].layout.n_members > 0)
+        status = lmq_member_files_check_others(writing->files,
+                                               writing->output, err);
     for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
         status = lmq_journal_commit(journals->all[i], err);
     if (status == LMQ_OK) {
