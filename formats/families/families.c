@@ -422,7 +422,8 @@ static const struct lmq_family families[] = {
     {.name = "granite",
      .hf = {.classes = {{"GraniteForCausalLM", "granite", NULL, false}},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
-            .keys = {sizes, granite_keys}, .finish = lmq_hf_finish_granite,
+            .keys = {sizes, llama_keys, granite_keys},
+            .finish = lmq_hf_finish_granite,
             .names = LMQ_NAMES_LLAMA, MLP_BIASES,
             .write = lmq_hf_write_granite},
      .gguf = {.name = "granite", .keys = LLAMA_KEYS | LMQ_GGUF_SCALES,
@@ -454,7 +455,8 @@ static const struct lmq_family families[] = {
      .hf = {.classes = {{"DeepseekV3ForCausalLM", "deepseek_v3", NULL, false},
                         {NULL, "kimi_k2", NULL, false},
                         TEXT_OF("KimiK25ForConditionalGeneration",
-                                "kimi_k25")},
+                                "kimi_k25"),
+                        TEXT_OF("Kimi_K25ForConditionalGeneration", NULL)},
             .source = {.has_rotary_pairs = true},
             RMS_EPS(1e-6), .context = 4096, .theta = 10000,
             .keys = {sizes, latent_keys, deepseek3_keys},
@@ -513,6 +515,28 @@ family_at(size_t i)
     return NULL;
 }
 
+/* Of several senses, whose text is of whatever family they say. */
+static const struct lmq_hf_class of_any_family[] = {
+    TEXT_OF("AyaVisionForConditionalGeneration", "aya_vision"),
+    TEXT_OF("Cohere2VisionForConditionalGeneration", "cohere2_vision"),
+    TEXT_OF("GotOcr2ForConditionalGeneration", "got_ocr2"),
+    TEXT_OF("Idefics2ForConditionalGeneration", "idefics2"),
+    TEXT_OF("Lfm2VlForConditionalGeneration", "lfm2_vl"),
+    TEXT_OF("Lfm3VlForConditionalGeneration", "lfm3_vl"),
+    TEXT_OF("LlavaNextVideoForConditionalGeneration", "llava_next_video"),
+    TEXT_OF("Qwen2AudioForConditionalGeneration", "qwen2_audio"),
+    TEXT_OF("Qwen3ASRForConditionalGeneration", "qwen3_asr"),
+    TEXT_OF("VoxtralForConditionalGeneration", "voxtral"),
+};
+
+static bool
+is_class(const struct lmq_hf_class *class, const char *class_name,
+         const char *model_type)
+{
+    return class_name != NULL ? is_same(class_name, class->name)
+                              : is_same(model_type, class->type);
+}
+
 const struct lmq_family *
 lmq_family_of_class(const char *class_name, const char *model_type,
                     const struct lmq_hf_class **class)
@@ -522,10 +546,13 @@ lmq_family_of_class(const char *class_name, const char *model_type,
     for (size_t i = 0;
          (family = family_at(i / LMQ_HF_MOST_CLASSES)) != NULL; i++) {
         *class = &family->hf.classes[i % LMQ_HF_MOST_CLASSES];
-        if (class_name != NULL ? is_same(class_name, (*class)->name)
-                               : is_same(model_type, (*class)->type))
+        if (is_class(*class, class_name, model_type))
             return family;
     }
+    *class = NULL;
+    for (size_t i = 0; i < sizeof(of_any_family) / sizeof(*of_any_family); i++)
+        if (is_class(&of_any_family[i], class_name, model_type))
+            *class = &of_any_family[i];
     return NULL;
 }
 

@@ -7,7 +7,8 @@
 #include "formats/families/family_row.h"
 
 /* By a class of Hugging Face's library (or NULL), or else a model type;
- * *class is the one of the family that it is. */
+ * *class is the one of the family that it is. NULL with a *class: a model of
+ * several senses, whose text may be of any family. */
 const struct lmq_family *
 lmq_family_of_class(const char *class_name, const char *model_type,
                     const struct lmq_hf_class **class);

@@ -173,7 +173,9 @@ derive_sizes(struct lmq_hf_config *config)
         h->n_kv_heads = h->n_heads;
     if (h->head_dim != 0)
         return;
-    if (h->n_heads == 0 || h->dim % h->n_heads != 0)
+    if (h->n_heads == 0)
+        lmq_hf_fail(config, "lacks 'num_attention_heads', or has none");
+    else if (h->dim % h->n_heads != 0)
         lmq_hf_fail(config,
                     "'hidden_size' %u is no multiple of "
                     "'num_attention_heads' %u",
@@ -345,14 +347,19 @@ read_tie(struct lmq_hf_config *config, const json_t *outer)
 {
     static const char key[] = "tie_word_embeddings";
     const json_t *object = lmq_hf_has(outer, key) ? outer : config->json;
+    enum lmq_tie *tie = &config->hparams->tie;
 
-    if (!lmq_hf_has(object, key))
-        config->hparams->tie = config->family->hf.has_tied_head ? LMQ_TIE_YES
-                                                             : LMQ_TIE_UNSET;
-    else
-        config->hparams->tie = lmq_hf_switch(config, object, key, false)
-                                   ? LMQ_TIE_YES
-                                   : LMQ_TIE_NO;
+    if (!lmq_hf_has(object, key)) {
+        *tie = config->family->hf.has_tied_head ? LMQ_TIE_YES : LMQ_TIE_UNSET;
+        return;
+    }
+    *tie = lmq_hf_switch(config, object, key, false) ? LMQ_TIE_YES
+                                                     : LMQ_TIE_NO;
+    /* Outside it may be the library's default: the weights know better. */
+    if (lmq_hf_has(config->json, key) &&
+        !json_equal(json_object_get(object, key),
+                    json_object_get(config->json, key)))
+        *tie = LMQ_TIE_UNSET;
 }
 
 static bool
@@ -470,22 +477,24 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     return config->status;
 }
 
-/* The family of a class; of a model of several senses, that of its text. */
+/* The family of a class; of a model of several senses, that of its text, whose
+ * kind is *text then. */
 static const struct lmq_family *
 find_family(const json_t *json, const char *class_name, const char *type,
-            const struct lmq_hf_class **class)
+            const struct lmq_hf_class **class, const char **text)
 {
     const struct lmq_family *family =
         lmq_family_of_class(class_name, type, class);
     const struct lmq_hf_class *of_text;
 
-    if (family == NULL || (*class)->nested == NULL)
+    *text = NULL;
+    if (*class == NULL || (*class)->nested == NULL)
         return family;
-    const char *text = json_string_value(json_object_get(
+    *text = json_string_value(json_object_get(
         json_object_get(json, (*class)->nested), "model_type"));
-    if (text == NULL)
+    if (*text == NULL)
         return family;
-    family = lmq_family_of_class(NULL, text, &of_text);
+    family = lmq_family_of_class(NULL, *text, &of_text);
     return family != NULL && of_text->nested == NULL ? family : NULL;
 }
 
@@ -500,11 +509,11 @@ read_config(const json_t *json, struct lmq_hparams *hparams,
         json_array_get(json_object_get(json, "architectures"), 0));
     const char *type =
         json_string_value(json_object_get(json, "model_type"));
-    const char *name = class_name == NULL ? type : class_name;
+    const char *name = class_name == NULL ? type : class_name, *text;
     const struct lmq_hf_class *class;
     struct lmq_hf_config config = {
         .json = json,
-        .family = find_family(json, class_name, type, &class),
+        .family = find_family(json, class_name, type, &class, &text),
         .hparams = hparams,
         .source = source,
         .err = err,
@@ -518,8 +527,12 @@ read_config(const json_t *json, struct lmq_hparams *hparams,
         *is_known = !config.is_beyond;
         return status;
     }
-    lmq_hparams_refuse(hparams, "the architecture '%.63s'",
-                       name == NULL || *name == '\0' ? "(none)" : name);
+    if (text != NULL)
+        lmq_hparams_refuse(hparams, "text of the kind '%.31s' in '%.63s'",
+                           text, name == NULL ? "" : name);
+    else
+        lmq_hparams_refuse(hparams, "the architecture '%.63s'",
+                           name == NULL || *name == '\0' ? "(none)" : name);
     return LMQ_OK;
 }
 

@@ -154,7 +154,7 @@ lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
     const char *name = "tokenizer.gguf";
     static const char *const companions[] = {
         "tokenizer_config.json", "generation_config.json",
-        "chat_template.jinja", /* kept, never evaluated */
+        "chat_template.jinja", "chat_template.json", /* never evaluated */
     };
 
     for (size_t i = sizeof(names) / sizeof(names[0]); i-- > 0;)

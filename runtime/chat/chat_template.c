@@ -104,7 +104,8 @@ lmq_chat_template_find(const struct lmq_blob *blobs, size_t n_blobs,
     for (size_t i = 0; i < n_blobs && text->n == before && status == LMQ_OK;
          i++) {
         blob = &blobs[i];
-        if (is_named(blob, "tokenizer_config.json"))
+        if (is_named(blob, "tokenizer_config.json") ||
+            is_named(blob, "chat_template.json")) /* in that order */
             status = read_config(blob, text, err);
         else if (lmq_gguf_is(blob->bytes, blob->size))
             status = read_gguf(blob, text, err);

@@ -516,6 +516,10 @@ START_TEST(text_parts_are_families)
     m = read_small("LlavaForConditionalGeneration",
                    "'text_config':{'model_type':'gemma2'," SMALL "}");
     ck_assert_str_eq(m->h.architecture, "gemma2");
+    m = read_small("VoxtralForConditionalGeneration",
+                   "'text_config':{'model_type':'llama'," SMALL "}");
+    ck_assert_str_eq(m->h.architecture, "llama");
+    ck_assert_str_eq(m->h.unsupported, "");
     assert_wrong("Qwen3VLForConditionalGeneration", "'x':1", "'text_config'");
     assert_unsupported("LlamaForCausalLM", SECTIONS,
                        "'mrope_section' in rotary scaling");
@@ -534,6 +538,8 @@ START_TEST(text_parts_have_the_sizes_of_their_class)
          32, 32, 32000},
         {"LlavaNextForConditionalGeneration", "mistral", "mistral", 4096,
          14336, 32, 32, 8, 32000},
+        {"LlavaNextForConditionalGeneration", "granite", "granite", 4096,
+         11008, 32, 32, 32, 32000},
         {"LlavaOnevisionForConditionalGeneration", "qwen2", "qwen2", 4096,
          22016, 32, 32, 32, 151936},
         {"InternVLForConditionalGeneration", "qwen3", "qwen3", 4096, 22016,
@@ -578,13 +584,21 @@ START_TEST(text_parts_of_no_family_are_refused)
         LMQ_OK);
     ck_assert(!is_known);
     ck_assert_str_eq(model.h.unsupported,
-                     "the architecture 'LlavaForConditionalGeneration'");
+                     "text of the kind 'x' in 'LlavaForConditionalGeneration'");
     ck_assert_int_eq(
         parse_config("{'architectures':['LlavaForConditionalGeneration'],"
                      "'text_config':{'model_type':'llava'," SMALL "}}",
                      &model, &is_known, &err),
         LMQ_OK);
     ck_assert(!is_known);
+    ck_assert_int_eq(
+        parse_config("{'architectures':['VoxtralForConditionalGeneration'],"
+                     "'text_config':{" SMALL "}}",
+                     &model, &is_known, &err),
+        LMQ_OK);
+    ck_assert(!is_known);
+    ck_assert_str_eq(model.h.unsupported,
+                     "the architecture 'VoxtralForConditionalGeneration'");
 }
 END_TEST
 

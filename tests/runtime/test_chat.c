@@ -442,6 +442,30 @@ START_TEST(templates_are_recognised)
 }
 END_TEST
 
+/* Models of several senses have it in a file of its own. */
+START_TEST(a_template_may_stand_alone)
+{
+    static const char config[] = "{\"chat_template\":\"<start_of_turn>\"}";
+    static const char own[] = "{\"chat_template\":\"<|im_start|>\"}";
+    struct files files = {0};
+
+    open_files(&files);
+    add_blob(&files, "chat_template.json", own, strlen(own));
+    struct lmq_chat *chat = need_chat(&files, NULL);
+    ck_assert_str_eq(lmq_chat_name(chat), "chatml");
+    lmq_chat_close(chat);
+    close_files(&files);
+    files = (struct files){0};
+    open_files(&files);
+    add_blob(&files, "tokenizer_config.json", config, strlen(config));
+    add_blob(&files, "chat_template.json", own, strlen(own));
+    chat = need_chat(&files, NULL);
+    ck_assert_str_eq(lmq_chat_name(chat), "gemma");
+    lmq_chat_close(chat);
+    close_files(&files);
+}
+END_TEST
+
 static void
 assert_no_chat(const char *file, const char *bytes, size_t n,
                const char *format, enum lmq_status status, const char *says)
@@ -559,6 +583,7 @@ main(void)
         messages_have_an_order,
         no_row_hides_another,
         templates_are_recognised,
+        a_template_may_stand_alone,
         what_is_not_known_is_said,
         templates_may_hold_anything,
         a_length_without_limit_is_no_reason_to_refuse,

@@ -206,7 +206,7 @@ note_leftovers(const struct lmq_hf_export *export, struct lmq_error *err)
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model", "tiktoken.model",
         "tokenizer_config.json", "added_tokens.json", "generation_config.json",
-        "chat_template.jinja", "adapter_config.json"};
+        "chat_template.jinja", "chat_template.json", "adapter_config.json"};
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
