@@ -38,6 +38,7 @@ struct lmq_job {
     struct lmq_checkpoint *reference_file;
     struct lmq_judged *candidates;
     size_t n_candidates;
+    bool makes_sides; /* beside the candidates, of integers, on the way */
     struct lmq_model **models; /* the reference's, and the candidates' */
     struct lmq_tokenizer *tokenizer;
     json_t *baseline; /* an earlier report, or NULL */

@@ -392,16 +392,17 @@ check_corpus(const struct lmq_job *job, const struct lmq_corpus *corpus,
     struct lmq_lockstep lockstep = {
         .models = job->models,
         .n_models = n + 1,
-        .n_sides = n + 1,
+        .n_sides = n + 1 + job->makes_sides,
+        .has_integers = job->makes_sides,
         .corpus = corpus,
         .n_windows = corpus->n_windows,
         .memory = job->memory,
         .threads = job->session.threads,
     };
 
-    if (job->options->has_attribution &&
-        lmq_attribute_sides(job) > lockstep.n_sides)
-        lockstep.n_sides = lmq_attribute_sides(job);
+    if (job->options->has_attribution)
+        lockstep.n_sides =
+            lmq_size_max(lockstep.n_sides, lmq_attribute_sides(job));
     return lmq_lockstep_batch(&lockstep, err) == 0 ? LMQ_ERR_NOMEM : LMQ_OK;
 }
 

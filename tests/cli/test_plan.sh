@@ -157,6 +157,16 @@ cp part-1.json part-4.json
 mistaken 2 "part-4.json" -f --target-bits 6 --report part-4.json "$fable" \
     part-1.json
 
+# ---- Memory ----
+
+# What is said to be needed is enough.
+expect 1 $plan --memory 100K --target-bits 6.5 "$fable"
+says "are needed for windows of 64 tokens through 2 models"
+need=$(sed -n 's/.* small: \([0-9.]*\) MB are needed.*/\1/p' stderr)
+expect 0 $plan -q --memory "$(echo "$need" | awk '{print $1 * 1000000}')" \
+    --target-bits 6.5 -o memory.yaml "$fable"
+cmp bits.yaml memory.yaml || fail "another plan in little memory"
+
 # ---- Mistakes ----
 
 expect 1 $plan --target-bits 6.5 -o bits.yaml "$fable"

@@ -154,8 +154,8 @@ lmq_lockstep_batch(const struct lmq_lockstep *in, struct lmq_error *err)
         lmq_fail(err, LMQ_ERR_NOMEM, 0,
                  "a memory of %.3g MB is too small: %.1f MB are needed for "
                  "windows of %.0f tokens through %zu models",
-                 1e-6 * (double)in->memory, 1e-6 * (fixed + window), context,
-                 in->n_sides);
+                 1e-6 * (double)in->memory,
+                 0.1 * ceil(1e-5 * (fixed + window)), context, in->n_sides);
         lmq_hint(err, "a larger .memory, or a smaller .context");
         return 0;
     }

@@ -177,7 +177,8 @@ check_text(struct lmq_planner *planner, struct lmq_error *err)
 
     if (status == LMQ_OK && corpus->n_scored < TOKENS_LEAST) {
         lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                 "the text is too short: %zu tokens are scored, %d are the least",
+                 "the text is too short: %zu tokens are scored, %d are the "
+                 "least",
                  corpus->n_scored, TOKENS_LEAST);
         lmq_hint(err, "some thousands make a plan; .texts may be several, and "
                       ".max_tokens more");
@@ -672,8 +673,7 @@ lmq_plan_recipe(struct lmq_checkpoint *checkpoint, const char *output,
     struct lmq_validate_options options = {.size = sizeof(options)};
     struct lmq_planner planner = {
         .options = &own,
-        .job = {.options = &options,
-                .progress = progress,
+        .job = {.options = &options, .progress = progress, .makes_sides = true,
                 .reference_file = checkpoint,
                 .started = lmq_clock_seconds()}};
 
