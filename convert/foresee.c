@@ -55,8 +55,9 @@ check_kind(const struct lmq_checkpoint *checkpoint, bool is_forced,
     }
     if (checkpoint->tokenizer_path != NULL && !is_forced) {
         lmq_fail(err, status, 0, "%s", why.message);
-        lmq_hint(err, ".tokenizer names a tokenizer.json, a SentencePiece or "
-                      "tiktoken model, a GGUF, or a tokenizer.bin");
+        lmq_hint(err, ".tokenizer names a tokenizer.json, a tekken.json, a "
+                      "SentencePiece or tiktoken model, a GGUF, or a "
+                      "tokenizer.bin");
         lmq_error_in(err, checkpoint->tokenizer_path);
         return status;
     }

@@ -26,8 +26,10 @@ struct kind {
                             struct lmq_error *err);
 };
 
-/* The most certain first: llama2.c's file has no mark of its own. */
+/* The most certain first: llama2.c's file has no mark of its own, and what
+ * Hugging Face's has may be words of a vocabulary. */
 static const struct kind kinds[] = {
+    { "Mistral", lmq_tekken_recognises, lmq_tekken_read },
     { "Hugging Face", lmq_hf_recognises, lmq_hf_read },
     { "GGUF", lmq_gguf_vocab_recognises, lmq_gguf_vocab_read },
     { "SentencePiece", lmq_spm_recognises, lmq_spm_read },

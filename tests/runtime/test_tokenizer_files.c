@@ -1,6 +1,6 @@
 /*
- * test_tokenizer_files.c - what SentencePiece's models, GGUF's vocabularies
- * and tiktoken's ranks may say, and what of it is refused.
+ * test_tokenizer_files.c - what SentencePiece's models, GGUF's vocabularies,
+ * tiktoken's ranks and Mistral's may say, and what of it is refused.
  */
 #include "config.h"
 
@@ -335,6 +335,101 @@ START_TEST(reserved_tokens_have_names_beside)
 }
 END_TEST
 
+/* ---- tekken.json ---- */
+
+/* The same ranks as Mistral writes them, between a beginning and an end. */
+static struct lmq_buffer
+tekken_file(const char *config, unsigned n_ranks, const char *end)
+{
+    struct lmq_buffer ranks = tiktoken_file(n_ranks), b = { 0 };
+    const char *at = (const char *)ranks.bytes;
+
+    add_text(&b, config);
+    for (unsigned i = 0; i < n_ranks; i++) {
+        char item[96];
+        const char *space = strchr(at, ' ');
+        snprintf(item, sizeof(item),
+                 "%s{\"rank\":%u,\"token_bytes\":\"%.*s\",\"token_str\":"
+                 "\"\\u0000\"}", i == 0 ? "" : ",", i, (int)(space - at), at);
+        add_text(&b, item);
+        at = strchr(at, '\n') + 1;
+    }
+    add_text(&b, end);
+    lmq_buffer_free(&ranks);
+    return b;
+}
+
+#define TEKKEN(all, special)                                                  \
+    "\n{\"config\":{\"pattern\":\"\\\\p{L}+|[^\\\\p{L}]\","                      \
+    "\"default_vocab_size\":" all ",\"default_num_special_tokens\":" special \
+    "},\"vocab\":["
+
+START_TEST(ranks_of_mistral_stand_behind_special_tokens)
+{
+    static const char names[] =
+        "],\"special_tokens\":[{\"rank\":2,\"token_str\":\"</s>\"},"
+        "{\"rank\":4,\"token_str\":\"[INST]\"},"
+        "{\"rank\":1,\"token_str\":\"<s>\"}]}";
+    struct lmq_tokenizer *t =
+        open_buffer(tekken_file(TEKKEN("25196", "6"), 25200, names));
+
+    ck_assert_uint_eq(lmq_tokenizer_size(t), 25196);
+    ck_assert_int_eq(lmq_tokenizer_bos(t), 1);
+    ck_assert(lmq_tokenizer_is_eos(t, 2));
+    ck_assert_uint_eq(lmq_tokenizer_default_flags(t), LMQ_ENCODE_BOS);
+    ENCODES(t, "abc", 0, "25192 105");
+    ENCODES(t, "[INST]a<SPECIAL_3>", LMQ_ENCODE_SPECIAL, "4 103 3");
+    ENCODES(t, "[INST", 0, "97 19028 21594");
+    ENCODES(t, "ae", 0, "25195");
+    ENCODES(t, "af", 0, "103 108"); /* the last ten are not used */
+    ck_assert(round_trips(t, "\xff\0\xc3z", 4));
+    lmq_tokenizer_close(t);
+    /* Older files do not name them. */
+    t = open_buffer(tekken_file(TEKKEN("276", "20"), 256, "]}"));
+    ENCODES(t, "<s>[/SYSTEM_PROMPT]a", LMQ_ENCODE_SPECIAL, "1 18 117");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(ranks_of_mistral_are_refused)
+{
+    static const struct {
+        const char *config, *end, *says;
+    } cases[] = {
+        { TEKKEN("277", "20"), "]}", "277 tokens, 20 of them special, cannot "
+                                     "be of a list of 256" },
+        { TEKKEN("20", "20"), "]}", "20 tokens, 20 of them special" },
+        { TEKKEN("70000", "69999"), "]}", "69999 of them special" },
+        { TEKKEN("270", "20"), ",7]}", NULL },
+        { TEKKEN("277", "20"), ",{\"rank\":9,\"token_bytes\":\"YQ==\"}]}",
+          "token number 256 has another rank" },
+        { TEKKEN("277", "20"), ",{\"rank\":256,\"token_bytes\":\"?\"}]}",
+          "token number 256 has another rank" },
+        { TEKKEN("277", "20"), ",{\"rank\":256,\"token_bytes\":\"YQ==\"}]}",
+          "" },
+        { TEKKEN("276", "20"), "],\"special_tokens\":7}", "is no list" },
+        { TEKKEN("276", "20"), "],\"special_tokens\":[{\"rank\":20,"
+                               "\"token_str\":\"a\"}]}",
+          "special token number 0 has no text" },
+        { TEKKEN("276", "20"), "],\"special_tokens\":[{\"rank\":0,"
+                               "\"token_str\":\"a\"},{\"rank\":0,"
+                               "\"token_str\":\"b\"}]}",
+          "special token number 1 has no text" },
+        { "{\"config\":{\"default_num_special_tokens\":3},\"vocab\":[", "]}",
+          "lacks 'vocab', or 'pattern'" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_buffer b =
+            tekken_file(cases[i].config, 256, cases[i].end);
+        if (cases[i].says != NULL)
+            expect_refusal(b, LMQ_ERR_FORMAT, cases[i].says);
+        else /* beyond what is used anything may stand */
+            lmq_tokenizer_close(open_buffer(b));
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -352,6 +447,8 @@ main(void)
         an_undefined_type_is_a_plain_piece,
         a_line_that_is_no_rank_is_refused,
         reserved_tokens_have_names_beside,
+        ranks_of_mistral_stand_behind_special_tokens,
+        ranks_of_mistral_are_refused,
     };
 
     return RUN_SUITE("tokenizer_files", tests);

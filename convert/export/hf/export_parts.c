@@ -171,7 +171,8 @@ is_free_name(const char *name)
 
 /* What is looked for in a folder. */
 static const char *const usual[] = {"tokenizer.json", "tokenizer.model",
-                                    "tiktoken.model", "tokenizer.gguf"};
+                                    "tiktoken.model", "tekken.json",
+                                    "tokenizer.gguf"};
 #define N_USUAL (sizeof(usual) / sizeof(usual[0]))
 
 static bool
@@ -188,6 +189,8 @@ is_usual(const char *name)
 static const char *
 usual_name(const struct lmq_checkpoint *checkpoint, const char *name)
 {
+    if (is_usual(name))
+        return name;
     for (size_t i = 0; i < N_USUAL && checkpoint->n_blobs == 1; i++) {
         const char *ending = strchr(usual[i], '.');
         size_t n = strlen(name), m = strlen(ending);

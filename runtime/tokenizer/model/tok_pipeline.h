@@ -156,6 +156,10 @@ bool lmq_tiktoken_recognises(const struct lmq_blob *blob);
 enum lmq_status lmq_tiktoken_read(struct lmq_tokenizer *t,
                                   const struct lmq_blob *blob,
                                   struct lmq_error *err);
+bool lmq_tekken_recognises(const struct lmq_blob *blob);
+enum lmq_status lmq_tekken_read(struct lmq_tokenizer *t,
+                                const struct lmq_blob *blob,
+                                struct lmq_error *err);
 bool lmq_llama2c_vocab_recognises(const struct lmq_blob *blob);
 enum lmq_status lmq_llama2c_vocab_read(struct lmq_tokenizer *t,
                                        const struct lmq_blob *blob,
