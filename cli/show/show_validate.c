@@ -114,14 +114,42 @@ print_layers(const struct lmq_report *r, bool is_verbose)
 static void
 print_shares(const struct lmq_report *shares, const char *title, size_t most)
 {
+    size_t width = 14;
+
     printf("  %s, restored to fp32:\n", title);
+    for (size_t i = 0; i < lmq_report_length(shares) && i < most; i++) {
+        size_t n = strlen(
+            lmq_report_string(lmq_report_item(shares, i), "name"));
+        width = n > width ? n : width;
+    }
     for (size_t i = 0; i < lmq_report_length(shares) && i < most; i++) {
         const struct lmq_report *share = lmq_report_item(shares, i);
         double part = lmq_report_number(share, "share");
-        printf("    %-14s %6.1f %%", lmq_report_string(share, "name"),
-               100 * part);
+        printf("    %-*s %6.1f %%", (int)width,
+               lmq_report_string(share, "name"), 100 * part);
         print_bar(part);
     }
+}
+
+#define COLUMNS 80
+
+/* A long one in several lines, as a shell takes it. */
+static void
+print_command(const char *options)
+{
+    int column = printf("      convert");
+
+    while (*options != '\0') {
+        int n = (int)strcspn(options, " ");
+        if (column + 1 + n > COLUMNS - 2) { /* and " \\" */
+            printf(" \\\n         ");
+            column = 9;
+        }
+        column += printf(" %.*s", n, options);
+        options += n;
+        options += strspn(options, " ");
+    }
+    putchar('\n');
 }
 
 /* "keep blk.2.ffn_down: removes 64 % of the divergence, costs 0.1 bits". */
@@ -135,11 +163,10 @@ print_cure(const struct lmq_report *cure)
     printf("  what would cure it, measured together:\n");
     for (size_t i = 0; i < n; i++) {
         const struct lmq_report *step = lmq_report_item(cure, i);
-        printf("    removes %5.1f %%, costs %.3f bits per weight: convert "
-               "%s\n",
+        printf("    removes %5.1f %%, costs %.3f bits per weight:\n",
                100 * lmq_report_number(step, "share"),
-               lmq_report_number(step, "bits_added"),
-               lmq_report_string(step, "options"));
+               lmq_report_number(step, "bits_added"));
+        print_command(lmq_report_string(step, "options"));
     }
 }
 
