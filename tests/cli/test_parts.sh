@@ -446,7 +446,12 @@ else
         fail "not between two journals: $(ls is)"
     for i in 1 2 3; do
         expect 1 "$lmquant" convert -q --part $i/3 model is/m.lmq
-        says "exists already"
+        if [ -e is/m-0000$i-of-00003.lmq.journal ]; then
+            says "is complete, and was being sealed with the others"
+            says "lmquant seal FOLDER goes on with that"
+        else
+            says "exists already"
+        fi
     done
     expect 0 "$lmquant" seal --json is
     "$is_json" output < stdout > /dev/null || fail "seal --json: $(cat stdout)"
