@@ -24,22 +24,30 @@ if TYPE_CHECKING:
 Tokens = Union[Sequence[int], npt.NDArray[np.integer[Any]]]
 
 
+_LEAST, _MOST = -(2**31), 2**31 - 1
+
+
 def to_ids(tokens: Tokens) -> npt.NDArray[np.int32]:
     """Token ids as the library takes them."""
-    given = np.asarray(tokens)
+    # A copy: another thread may write to an array while the library reads.
+    given = np.array(tokens)
     if given.size == 0 and given.ndim == 1:
         return np.empty(0, np.int32)
-    if given.dtype == object and all(isinstance(id, int) for id in given.flat):
-        raise ArgumentError("a token id is out of range")
-    if given.ndim != 1 or given.dtype.kind not in "iu":
+    kind = given.dtype
+    if kind.kind == "f" and not isinstance(tokens, np.ndarray):
+        # Of uint64 and int together NumPy makes float64.
+        given = np.array(tokens, object)
+    is_whole = given.dtype.kind in "iu" or all(
+        isinstance(id, (int, np.integer)) for id in given.flat
+    )
+    if given.ndim != 1 or not is_whole:
         raise TypeError(
             "token ids are %s of %d dimensions, expected a list of integers"
-            % (given.dtype, given.ndim)
+            % (kind, given.ndim)
         )
-    ids = np.ascontiguousarray(given, np.int32)
-    if not np.array_equal(ids, given):
+    if not _LEAST <= int(given.min()) <= int(given.max()) <= _MOST:
         raise ArgumentError("a token id is out of range")
-    return ids
+    return given.astype(np.int32)
 
 
 def to_id(token: int) -> int:
@@ -198,9 +206,10 @@ class Detokenizer(Handle):
 
     def next(self, token: int) -> str:
         """The text that is complete with this token, in whole characters."""
-        if token < 0:
-            raise ArgumentError("token %d is not in the vocabulary" % token)
-        return self._next(to_id(token))
+        id = to_id(token)
+        if id < 0:
+            raise ArgumentError("token %d is not in the vocabulary" % id)
+        return self._next(id)
 
     def end(self) -> str:
         """What was held back."""

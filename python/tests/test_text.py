@@ -78,6 +78,39 @@ class Text(Case):
         self.assertEqual(self.tokenizer.detokenize([]), "")
         self.assertEqual(self.tokenizer.detokenize(np.array([], int)), "")
 
+    def test_whole_numbers_of_any_kind_are_ids(self):
+        wanted = self.tokenizer.detokenize([300, 308])
+        for ids in (
+            (300, 308), [np.uint64(300), 308],
+            [np.int8(1), np.uint64(300), 308], np.array([300, 308], object),
+            np.array([300, 308], np.uint64), np.array([300, 308], ">i2"),
+            np.array([300, 0, 308])[::2],
+        ):
+            self.assertEqual(self.tokenizer.detokenize(ids), wanted, ids)
+        for ids in (
+            [2**31], [2**64], [-(2**31) - 1], [np.uint64(2**63), 5],
+            np.array([2**40], object), np.array([2**32 + 5]),
+        ):
+            self.assertStops(
+                lmquant.ArgumentError, "a token id is out of range",
+                self.tokenizer.detokenize, ids,
+            )
+        for ids, kind in (
+            ([1.5], "float64"), (np.array([1.0]), "float64"),
+            ([None], "object"), (np.array([1, 2.0], object), "object"),
+            ([True], "bool"),
+        ):
+            self.assertStops(
+                TypeError, "token ids are " + kind, self.tokenizer.detokenize,
+                ids,
+            )
+
+    def test_ids_are_copied_before_they_are_checked(self):
+        for given in np.array([5, 6], np.int32), np.array([5, 6], object):
+            ids = lmquant._text.to_ids(given)
+            self.assertFalse(np.shares_memory(ids, given))
+            self.assertEqual(ids.dtype, np.int32)
+
     def test_pieces_join_to_the_text(self):
         sample = "Zoé and Renée \U0001f600 went home."
         detokenizer = lmquant.Detokenizer(self.tokenizer)
@@ -89,6 +122,7 @@ class Text(Case):
         self.assertEqual("".join(pieces), sample)
         for token in -1, 512, 2**31:
             self.assertStops(lmquant.Error, "", detokenizer.next, token)
+        self.assertStops(TypeError, "token ids are", detokenizer.next, None)
 
     def test_files_have_tokenizers_too(self):
         for path, kind in (
