@@ -10,6 +10,8 @@ import threading
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Dict, Optional
 
+import numpy as np
+
 from . import _errors, _library, _types
 from ._library import library
 
@@ -136,10 +138,20 @@ class _HeldSignals:
             signal.signal(number, handler)
 
 
+def _cancels(value: object) -> bool:
+    """What a program may return without a thought does not: None, 0."""
+    return isinstance(value, (bool, np.bool_)) and not value
+
+
+def _refuses(value: object) -> bool:
+    """Who is asked for leave and gives something false has not given it."""
+    return value is not None and not value
+
+
 class Work:
     """A call that tells how it proceeds, and can be stopped: by a callback
-    that raises something, which is raised again then, or returns False; and by
-    what a handler of a signal raises."""
+    that raises something, which is raised again then, or says no; and by what a
+    handler of a signal raises."""
 
     def __init__(
         self,
@@ -157,24 +169,27 @@ class Work:
         self._error: Optional[BaseException] = None
         self._signals = _HeldSignals()
 
-    def _tell(self, call: Callable[[], object]) -> int:
+    def _tell(self, says_no: Callable[[], bool]) -> int:
         if self._error is not None:
             return 1
         try:
-            return int(call() is False or self._signals.error is not None)
+            return int(says_no() or self._signals.error is not None)
         except BaseException as error:
             self._error = error
             return 1
 
     def _on_report(self, _: Any, stage: bytes, done: int, total: int) -> int:
         return self._tell(
-            lambda: self._report
-            and self._report(stage.decode("utf-8", "replace"), done, total)
+            lambda: self._report is not None
+            and _cancels(
+                self._report(stage.decode("utf-8", "replace"), done, total)
+            )
         )
 
     def _on_approve(self, _: Any, report: int) -> int:
         return self._tell(
-            lambda: self._approve and self._approve(to_dict(c_void_p(report)))
+            lambda: self._approve is not None
+            and _refuses(self._approve(to_dict(c_void_p(report))))
         )
 
     def run(
@@ -190,7 +205,7 @@ class Work:
             _library.ReportFunction(self._on_report),
             None,
             _library.ApproveFunction(self._on_approve)
-            if self._approve
+            if self._approve is not None
             else _library.ApproveFunction(),
         )
         made, err = c_void_p(), _library.Error()

@@ -89,8 +89,8 @@ def convert(
     **options: Unpack[ConvertOptions],
 ) -> Report:
     """Writes a container: see lmquant-convert(1). `approve` gets the complete
-    report before the output appears; if it returns False or raises, nothing
-    does."""
+    report before the output appears; if it returns something false other than
+    None, or raises, nothing does."""
     filled = _options.fill(_library.ConvertOptions, options, "convert")
     path = _options.text(output, "the output")
     with _open(source) as (checkpoint,):

@@ -7,6 +7,8 @@ import signal
 import threading
 import unittest
 
+import numpy
+
 from common import Case, container, fable, files, here, run_lmquant, text
 
 import lmquant
@@ -340,8 +342,6 @@ class Options(Case):
         self.assertStops(lmquant.ArgumentError, "0 in it", lmquant.open, "a\0b")
 
     def test_none_is_the_default_and_numpy_has_numbers(self):
-        import numpy
-
         output = self.folder / "a.lmq"
         lmquant.convert(
             fable, output, group_size=numpy.int64(32), scales=None,
@@ -438,8 +438,26 @@ class Callbacks(Case):
             progress=lambda *what: False,
         )
         self.assertEqual(os.listdir(self.folder), [])
-        for value in None, 0, "", True, 1:
+        for value in None, 0, "", True, 1, numpy.True_:
             self.convert(progress=lambda *what: value, replaces=True)
+
+    def test_a_false_of_numpy_is_false(self):
+        for name in "progress", "approve":
+            self.assertStops(
+                lmquant.CancelledError, "", self.convert,
+                **{name: lambda *what: numpy.False_},
+            )
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_approve_refuses_with_anything_false_but_none(self):
+        for value in 0, "", [], 0.0:
+            self.assertStops(
+                lmquant.CancelledError, "", self.convert,
+                approve=lambda report: value,
+            )
+        self.assertEqual(os.listdir(self.folder), [])
+        for value in None, 1, "yes", numpy.True_:
+            self.convert(approve=lambda report: value, replaces=True)
 
     def test_what_a_callback_raises_comes_out(self):
         class Own(Exception):
