@@ -294,8 +294,11 @@ read_texts(struct lmq_job *job, struct lmq_error *err)
     const struct lmq_validate_options *o = job->options;
     struct lmq_texts texts;
 
-    if (o->n_texts == 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no text");
+    if (o->n_texts == 0) {
+        lmq_fail(err, LMQ_ERR_ARG, 0, "there is no text");
+        lmq_hint(err, ".texts FILE names one");
+        return LMQ_ERR_ARG;
+    }
     enum lmq_status status =
         lmq_texts_read(o->texts, o->n_texts, job->progress, &texts, err);
     if (status != LMQ_OK)

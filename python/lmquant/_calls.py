@@ -32,6 +32,15 @@ _CLASSES = {
 
 # ---- Messages ----
 
+# Where an option of the command line is a call here.
+_CALLS = (
+    (
+        re.compile(r"lmquant convert \.part=(\w+)/(\w+)"),
+        r"lmquant.convert(part=\1, n_parts=\2)",
+    ),
+    (re.compile(r"\.chat_format=list\b"), "lmquant.chat_formats()"),
+)
+
 _OPTION = re.compile(r"(?<![^\s('\"])\.([a-z][a-z_]*)(?: ([A-Z]+)\b)?(?![\w.(])")
 
 
@@ -62,7 +71,10 @@ def _as_argument(match: re.Match[str]) -> str:
 
 def _words(text: bytes) -> str:
     """The library calls options as C does: .replaces, .tokenizer FILE."""
-    return _OPTION.sub(_as_argument, text.decode("utf-8", "replace"))
+    said = text.decode("utf-8", "replace")
+    for words, call in _CALLS:
+        said = words.sub(call, said)
+    return _OPTION.sub(_as_argument, said)
 
 
 def check(

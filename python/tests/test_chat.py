@@ -85,6 +85,13 @@ class Chat(Case):
         self.assertStops(
             lmquant.ArgumentError, "mars", self.checkpoint.chat, format="mars"
         )
+        self.assertIn(
+            "format=NAME names one, as chatml, llama3 or gemma; "
+            "lmquant.chat_formats() shows them all",
+            self.assertStops(
+                lmquant.ArgumentError, "", self.checkpoint.chat, format="zz"
+            ).hint,
+        )
         self.assertRaises(TypeError, self.checkpoint.chat, format=7)
         self.assertRaises(TypeError, lmquant.Chat, self.tokenizer)
         chat = self.checkpoint.chat(format="llama2")

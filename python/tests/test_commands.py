@@ -380,6 +380,24 @@ class Errors(Case):
         )
         self.assertIn("tokenizer=FILE", error.hint)
 
+    def test_hints_are_in_the_words_of_the_module(self):
+        error = self.assertStops(
+            lmquant.FormatError, "no parts", lmquant.seal, self.folder
+        )
+        self.assertIn(
+            "lmquant.convert(part=1, n_parts=N) writes the first", error.hint
+        )
+        error = self.assertStops(
+            lmquant.ArgumentError, "there is no text", lmquant.validate,
+            fable, container(),
+        )
+        self.assertEqual(error.hint, "texts=FILE names one")
+        error = self.assertStops(
+            lmquant.ArgumentError, "there is no text", lmquant.plan, fable,
+            target_bits=8,
+        )
+        self.assertEqual(error.hint, "texts=FILE names one")
+
     def test_hostile_files_are_exceptions(self):
         n = 0
         for path in sorted(files.glob("bad-*")):

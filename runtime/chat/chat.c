@@ -37,7 +37,7 @@ choose(struct lmq_chat *chat, const char *name, const char *text, size_t n,
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                  "the chat template is of no family that is known here");
     lmq_hint(err, ".chat_format NAME names one, as chatml, llama3 or gemma; "
-                  "list shows them all");
+                  ".chat_format=list shows them all");
     return err == NULL ? (name != NULL ? LMQ_ERR_ARG : LMQ_ERR_UNSUPPORTED)
                        : err->status;
 }
