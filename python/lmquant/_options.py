@@ -6,7 +6,7 @@ import ctypes
 import difflib
 import operator
 import os
-from ctypes import POINTER, c_char_p, c_double
+from ctypes import POINTER, c_char_p, c_double, c_void_p
 from typing import TYPE_CHECKING, Any, List, Mapping, Type, TypeVar, Union
 
 import numpy as np
@@ -101,7 +101,9 @@ def fill(kind: Type[T], given: Mapping[str, Any], what: str) -> T:
     known = [
         name
         for name in types
-        if name != "size" and name[2:] not in lists
+        if name != "size"
+        and name[2:] not in lists
+        and types[name] is not c_void_p  # what only a program in C can fill
     ]
     for name, value in given.items():
         if name not in known:

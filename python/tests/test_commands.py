@@ -281,6 +281,10 @@ class Options(Case):
                 **{name: 1}
             )
         self.assertStops(
+            TypeError, "convert has no option 'peers'", lmquant.convert, fable,
+            self.folder / "x", peers=True,
+        )
+        self.assertStops(
             TypeError, "session has no option", lmquant.validate, fable, fable,
             session={"nothing": 1},
         )
