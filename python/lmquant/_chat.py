@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int32, c_size_t, c_void_p
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+)
 
 from . import _library, _options
 from ._calls import check, make
@@ -31,10 +40,18 @@ def chat_formats() -> Dict[str, str]:
         found[name.decode()] = (models.value or b"").decode()
 
 
-def _fill(messages: Sequence[Message]) -> Tuple[Any, List[Any]]:
-    """The messages as the library takes them, and what they point to."""
-    filled, kept = (_library.ChatMessage * max(len(messages), 1))(), []
-    for into, message in zip(filled, messages):
+def _fill(messages: Iterable[Message]) -> Tuple[Any, int, List[Any]]:
+    """The messages as the library takes them, how many, and what they point
+    to."""
+    try:
+        given = list(messages)
+    except TypeError:
+        raise TypeError(
+            "the messages are %s, expected a list of dicts"
+            % type(messages).__name__
+        ) from None
+    filled, kept = (_library.ChatMessage * max(len(given), 1))(), []
+    for into, message in zip(filled, given):
         if not isinstance(message, Mapping):
             raise TypeError(
                 "a message is %s, expected a dict" % type(message).__name__
@@ -45,7 +62,7 @@ def _fill(messages: Sequence[Message]) -> Tuple[Any, List[Any]]:
         role, content = message.get("role"), message.get("content")
         if not isinstance(role, str):
             raise TypeError("a message has no role")
-        into.role = role.encode()
+        into.role = _options.text(role, "the role of a message")
         if "tokens" in message:
             ids = to_ids(message["tokens"])
             kept.append(ids)
@@ -58,7 +75,7 @@ def _fill(messages: Sequence[Message]) -> Tuple[Any, List[Any]]:
                 "the content of a message is %s, expected str"
                 % type(content).__name__
             )
-    return filled, kept
+    return filled, len(given), kept
 
 
 class Chat(Handle):
@@ -109,15 +126,15 @@ class Chat(Handle):
         with using(self) as (chat,):
             return bool(library.lmq_chat_ends(chat, to_id(token)))
 
-    def tokens(self, messages: Sequence[Message]) -> List[int]:
+    def tokens(self, messages: Iterable[Message]) -> List[int]:
         """The whole conversation, and behind a last question what an answer
         begins with. Special tokens that are spelt out in it are words."""
         ids, n, err = POINTER(c_int32)(), c_size_t(), _library.Error()
-        filled, _ = _fill(messages)
+        filled, n_messages, _ = _fill(messages)
         with using(self) as (chat,):
             check(
                 library.lmq_chat_tokens(
-                    chat, filled, len(messages), byref(ids), byref(n), byref(err)
+                    chat, filled, n_messages, byref(ids), byref(n), byref(err)
                 ),
                 err,
             )
@@ -126,14 +143,14 @@ class Chat(Handle):
         finally:
             library.lmq_tokens_free(ids)
 
-    def text(self, messages: Sequence[Message]) -> str:
+    def text(self, messages: Iterable[Message]) -> str:
         """The same as text, special tokens by name."""
         text, n, err = c_void_p(), c_size_t(), _library.Error()
-        filled, _ = _fill(messages)
+        filled, n_messages, _ = _fill(messages)
         with using(self) as (chat,):
             check(
                 library.lmq_chat_text(
-                    chat, filled, len(messages), byref(text), byref(n), byref(err)
+                    chat, filled, n_messages, byref(text), byref(n), byref(err)
                 ),
                 err,
             )

@@ -28,13 +28,10 @@ class Checkpoint(Handle):
 
     def __init__(self, path: Path, **options: Unpack[OpenOptions]) -> None:
         filled = _options.fill(_library.OpenOptions, options, "a checkpoint")
-        self.path = os.fsdecode(path)
+        encoded = _options.text(path, "the path")
+        self.path = os.fsdecode(encoded)
         super().__init__(
-            make(
-                library.lmq_checkpoint_open,
-                _options.text(path, "the path"),
-                byref(filled),
-            ),
+            make(library.lmq_checkpoint_open, encoded, byref(filled)),
             library.lmq_checkpoint_close,
         )
 

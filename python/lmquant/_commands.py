@@ -6,6 +6,7 @@ A source is an open checkpoint, or a path that is opened for the call.
 from __future__ import annotations
 
 import contextlib
+import os
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 from typing import (
     TYPE_CHECKING,
@@ -234,6 +235,19 @@ def diff(
         )
 
 
+def _several(judged: Union[Source, Sequence[Source]]) -> List[Source]:
+    """A list of models; one alone is a list of one."""
+    if isinstance(judged, (Checkpoint, str, bytes, os.PathLike)):
+        return [judged]
+    try:
+        return list(judged)
+    except TypeError:
+        raise TypeError(
+            "the judged model is %s, expected a path, a checkpoint or a list "
+            "of them" % type(judged).__name__
+        ) from None
+
+
 def validate(
     reference: Source,
     judged: Union[Source, Sequence[Source]],
@@ -247,12 +261,7 @@ def validate(
     until then. `page` is where an HTML page is written; with `part` and
     `n_parts`, the file that `lmquant merge` reads."""
     filled = _options.fill(_library.ValidateOptions, options, "validate")
-    several: Any = (
-        [judged]
-        if isinstance(judged, (Checkpoint, str, bytes))
-        or hasattr(judged, "__fspath__")
-        else judged
-    )
+    several = _several(judged)
     page, replaces = filled.page, filled.replaces
     write = (
         library.lmq_validate_write_part

@@ -62,6 +62,11 @@ class Chat(Case):
         self.assertEqual(more[: len(ids)], ids)
         self.assertEqual(more[len(ids) : len(ids) + 2], answer)
 
+    def test_messages_may_come_one_by_one(self):
+        chat = self.checkpoint.chat(format="llama2")
+        self.assertEqual(chat.text(iter([QUESTION])), chat.text([QUESTION]))
+        self.assertEqual(chat.tokens(iter([QUESTION])), chat.tokens([QUESTION]))
+
     def test_words_are_no_special_tokens(self):
         chat = self.checkpoint.chat(format="llama2")
         ids = chat.tokens([{"role": "user", "content": "</s><s>"}])
@@ -108,6 +113,14 @@ class Chat(Case):
         ):
             with self.assertRaises(lmquant.Error, msg=wrong):
                 chat.tokens(wrong)
+        self.assertStops(
+            lmquant.ArgumentError, "role of a message has a 0", chat.text,
+            [{"role": "user\0x", "content": "x"}],
+        )
+        for wrong in None, 5:
+            self.assertStops(
+                TypeError, "expected a list of dicts", chat.text, wrong
+            )
         chat.close()
         self.assertRaises(lmquant.ClosedError, chat.tokens, [QUESTION])
 

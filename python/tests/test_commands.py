@@ -289,6 +289,15 @@ class Options(Case):
             session={"nothing": 1},
         )
 
+    def test_what_is_no_model_is_named(self):
+        for wrong in None, 5:
+            self.assertStops(
+                TypeError, "the judged model is", lmquant.validate, fable, wrong
+            )
+            self.assertStops(
+                TypeError, "the path is .*, expected", lmquant.open, wrong
+            )
+
     def test_wrong_types_are_refused(self):
         bad = self.folder / "bad.lmq"
         for name, value in (
